@@ -1,0 +1,78 @@
+package leasehold
+
+// Code is the closed set of ways in which a request is not granted. Each door
+// has one switch over all of them.
+type Code uint8
+
+// The codes. Wire formats number them: add at the end only.
+const (
+	Held        Code = iota + 1 // somebody else has it
+	Lost                        // it was yours and is not any more
+	NotFound                    // there is no such thing
+	Invalid                     // the request itself is wrong
+	Denied                      // you may not
+	Limited                     // too much, or too many
+	Unavailable                 // nothing happened; try again
+	Undecided                   // it may have happened; ask again with the same id
+	Refused                     // the request is well formed, but what is there contradicts it
+)
+
+// Codes lists every code, for the tests that check that a door answers each.
+var Codes = []Code{Held, Lost, NotFound, Invalid, Denied, Limited, Unavailable, Undecided, Refused}
+
+var codeNames = [...]string{
+	Held: "held", Lost: "lost", NotFound: "not-found", Invalid: "invalid", Denied: "denied", Limited: "limited",
+	Unavailable: "unavailable", Undecided: "undecided", Refused: "refused",
+}
+
+func (c Code) String() string { return name(codeNames[:], int(c)) }
+
+// CodeOf reads a code back from its name; zero if there is none of that name.
+func CodeOf(s string) Code {
+	for _, c := range Codes {
+		if c.String() == s {
+			return c
+		}
+	}
+	return 0
+}
+
+// An Error is why a request was not granted. The sentinels below are values of
+// it, so errors.Is(err, ErrHeld) holds through any wrapping, and errors.As gives
+// the details.
+type Error struct {
+	Code    Code
+	Message string // lower case, subject then reason, and what to do
+
+	// With Held: the lease in the way, how many wait for the resource, and the
+	// place in the queue of the one who asked (0: it does not wait).
+	Lease    *Lease
+	Waiting  int
+	Position int
+}
+
+// One sentinel for each code, to compare with errors.Is.
+var (
+	ErrHeld        = &Error{Code: Held}
+	ErrLost        = &Error{Code: Lost}
+	ErrNotFound    = &Error{Code: NotFound}
+	ErrInvalid     = &Error{Code: Invalid}
+	ErrDenied      = &Error{Code: Denied}
+	ErrLimited     = &Error{Code: Limited}
+	ErrUnavailable = &Error{Code: Unavailable}
+	ErrUndecided   = &Error{Code: Undecided}
+	ErrRefused     = &Error{Code: Refused}
+)
+
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return e.Code.String()
+	}
+	return e.Message
+}
+
+// Is makes every error of a code match the sentinel of that code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Message == "" && t.Code == e.Code
+}

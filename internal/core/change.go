@@ -1,0 +1,73 @@
+package core
+
+import "github.com/leasehold/leasehold"
+
+func (s *State) change(c *Change) Answer {
+	sp := s.space(c.Namespace)
+	claim := s.touch(sp, c.ID)
+	if claim == nil {
+		return s.changeAgain(sp, c)
+	}
+	if claim.waiting() {
+		return refuse(leasehold.Refused, "lease %q still waits for %s: it can be changed once it is held", c.ID, claim.Resource)
+	}
+	newHolder := c.Holder != "" && c.Holder != claim.Holder
+	newID := c.NewID != "" && c.NewID != claim.ID
+	if !newHolder && !newID {
+		return s.leaseAnswer(sp, claim) // an earlier try did it
+	}
+	if newID && s.used(sp, c.NewID) {
+		return refuse(leasehold.Refused, "lease id %q is used already: choose another", c.NewID)
+	}
+
+	changed := *claim
+	if newHolder {
+		// The old holder's token must not open what the new holder's does.
+		sp.token++
+		changed.Holder, changed.Token = c.Holder, sp.token
+	}
+	if newID {
+		changed.ID, changed.timer = c.NewID, nil
+		s.rename(sp, claim, &changed)
+	}
+	changed.Revision = s.revise(sp)
+	s.put(sp, &changed)
+	event := s.event(sp, &changed, leasehold.Changed)
+	event.Until = s.moment(s.deadlineOf(sp, &changed))
+	s.emit(sp, event)
+	return s.leaseAnswer(sp, &changed)
+}
+
+// changeAgain answers a change of an id that is gone: an earlier try of the same
+// change may have replaced it.
+func (s *State) changeAgain(sp *space, c *Change) Answer {
+	if sp != nil && c.NewID != "" {
+		if ended, ok := sp.ended.Get(c.ID); ok && ended.How == leasehold.IDChanged && ended.Next == c.NewID {
+			if claim := s.touch(sp, c.NewID); claim != nil {
+				return s.leaseAnswer(sp, claim)
+			}
+			return s.noClaim(sp, c.NewID)
+		}
+	}
+	return s.noClaim(sp, c.ID)
+}
+
+// used tells whether an id names something, or did lately.
+func (s *State) used(sp *space, id string) bool {
+	_, live := sp.claims.Get(id)
+	_, ended := sp.ended.Get(id)
+	return live || ended
+}
+
+// rename moves a lease from one id to another, wherever the id stands.
+func (s *State) rename(sp *space, from, to *Claim) {
+	sp.claims.Delete(from.ID)
+	s.due.set(from.timer, 0)
+	s.unbind(sp, from)
+	s.bind(sp, to)
+	s.tombstone(sp, &EndedClaim{ID: from.ID, How: leasehold.IDChanged, At: s.now, Resource: from.Resource, Holder: from.Holder, Token: from.Token, Next: to.ID})
+	r, _ := sp.resources.Get(from.Resource)
+	renamed := *r
+	renamed.Claim = to.ID
+	s.setResource(sp, &renamed)
+}

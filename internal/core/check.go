@@ -1,0 +1,145 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Check returns every way in which the state contradicts itself; nil if there is
+// none. It looks at everything, and is therefore for tests and for operators.
+func (s *State) Check() error {
+	var c checker
+	idle, events := 0, 0
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		c.space(s, sp)
+		events += sp.history.len()
+		sp.resources.Scan(func(_ string, r *Resource) bool {
+			if r.Idle != 0 {
+				idle++
+			}
+			return true
+		})
+		return true
+	})
+	c.that(idle == s.idle.Len(), "%d resources are idle, %d are listed as idle", idle, s.idle.Len())
+	c.that(events == s.order.len(), "%d events are known, %d are in order", events, s.order.len())
+	c.that(s.idle.Len() <= maxIdle+maxTick, "%d idle resources are remembered", s.idle.Len())
+	c.that(s.historyBytes <= maxHistory, "history has %d bytes", s.historyBytes)
+	c.heap(s)
+	return errors.Join(c.found...)
+}
+
+type checker struct{ found []error }
+
+func (c *checker) that(ok bool, format string, args ...any) {
+	if !ok && len(c.found) < 100 {
+		c.found = append(c.found, fmt.Errorf(format, args...))
+	}
+}
+
+func (c *checker) space(s *State, sp *space) {
+	waiting, bound, tokens := map[string]int{}, 0, map[leasehold.Token]string{}
+	claims := map[string]int{}
+	sp.claims.Scan(func(id string, claim *Claim) bool {
+		r, ok := sp.resources.Get(claim.Resource)
+		c.that(ok, "%s/%s: its resource %q is unknown", sp.name, id, claim.Resource)
+		c.that(id == claim.ID, "%s/%s is filed under %q", sp.name, claim.ID, id)
+		_, ended := sp.ended.Get(id)
+		c.that(!ended, "%s/%s has ended and is alive", sp.name, id)
+		if claim.Session != "" {
+			bound++
+			claims[claim.Session]++
+			_, alive := sp.sessions.Get(claim.Session)
+			c.that(alive, "%s/%s is bound to session %q, which is not there", sp.name, id, claim.Session)
+			_, ok := sp.bound.Get(binding{claim.Session, id})
+			c.that(ok, "%s/%s would not end with its session", sp.name, id)
+		}
+		if claim.waiting() {
+			waiting[claim.Resource]++
+			same, ok := sp.queue.Get(claim)
+			c.that(ok && same == claim, "%s/%s waits, but stands in no queue", sp.name, id)
+			return true
+		}
+		c.that(ok && r.Claim == id, "%s/%s is held, but %q is held by %q", sp.name, id, claim.Resource, r.Claim)
+		c.that(claim.Token <= sp.token, "%s/%s has token %d above %d", sp.name, id, claim.Token, sp.token)
+		other, twice := tokens[claim.Token]
+		c.that(!twice, "%s/%s has the token %d of %s", sp.name, id, claim.Token, other)
+		tokens[claim.Token] = id
+		return true
+	})
+	c.that(bound == sp.bound.Len(), "%s: %d claims have sessions, %d bindings exist", sp.name, bound, sp.bound.Len())
+	sp.sessions.Scan(func(id string, session *Session) bool {
+		c.that(session.Claims == claims[id], "%s: session %s counts %d claims and has %d", sp.name, id, session.Claims, claims[id])
+		return true
+	})
+	c.resources(s, sp, waiting)
+	c.history(sp)
+}
+
+func (c *checker) resources(s *State, sp *space, waiting map[string]int) {
+	queued := 0
+	sp.resources.Scan(func(path string, r *Resource) bool {
+		queued += r.Waiting
+		c.that(r.Waiting == waiting[path], "%s/%s counts %d waiters and has %d", sp.name, path, r.Waiting, waiting[path])
+		_, ok := sp.claims.Get(r.Claim)
+		c.that(ok || r.Claim == "", "%s/%s is held by %q, which is not there", sp.name, path, r.Claim)
+		idle := r.Claim == "" && r.Waiting == 0
+		at, listed := s.idle.Get(r.Idle)
+		c.that(idle == (r.Idle != 0), "%s/%s: idle is %v, its mark is %d", sp.name, path, idle, r.Idle)
+		c.that(!idle || listed && at == place{sp.name, path}, "%s/%s is idle and not listed", sp.name, path)
+		c.that(r.Claim != "" || r.Waiting == 0 || r.AvailableAt != 0, "%s/%s is free although %d wait for it", sp.name, path, r.Waiting)
+		return true
+	})
+	c.that(queued == sp.queue.Len(), "%s: resources count %d waiters, queues have %d", sp.name, queued, sp.queue.Len())
+}
+
+func (c *checker) history(sp *space) {
+	last := sp.lost
+	for i, e := range sp.history.items {
+		at := position{e.Revision, e.N}
+		c.that(e.Namespace == sp.name, "%s: event %d.%d is of namespace %q", sp.name, e.Revision, e.N, e.Namespace)
+		after := at.revision > last.revision || at.revision == last.revision && at.n > last.n
+		c.that(after || i == 0 && last == position{}, "%s: event %d.%d comes after %d.%d", sp.name, at.revision, at.n, last.revision, last.n)
+		c.that(e.Revision <= sp.revision, "%s: event %d.%d is beyond revision %d", sp.name, e.Revision, e.N, sp.revision)
+		last = at
+	}
+}
+
+// heap checks that nothing that ends by time would be missed.
+func (c *checker) heap(s *State) {
+	for i, slot := range s.due {
+		c.that(slot.timer.place == i+1, "deadline %d thinks it is at %d", i+1, slot.timer.place)
+		c.that(slot.at <= slot.timer.at, "deadline %d says %d, which is after the truth %d", i+1, slot.at, slot.timer.at)
+		c.that(i == 0 || !slot.before(s.due[(i-1)/4]), "deadline %d comes before its parent", i+1)
+	}
+	timed := 0
+	see := func(t *timer, at Time, what string) {
+		if at == 0 {
+			c.that(t == nil || t.place == 0, "%s has no end and stands in time", what)
+			return
+		}
+		timed++
+		c.that(t != nil && t.place != 0 && t.at == at, "%s ends at %d, and time does not know", what, at)
+	}
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		sp.claims.Scan(func(id string, claim *Claim) bool {
+			at, _ := claim.end()
+			see(claim.timer, at, id)
+			return true
+		})
+		sp.sessions.Scan(func(id string, session *Session) bool {
+			see(session.timer, session.Expires, id)
+			return true
+		})
+		sp.resources.Scan(func(path string, r *Resource) bool {
+			if r.Claim == "" && r.Waiting > 0 {
+				see(r.timer, r.AvailableAt, path)
+			}
+			return true
+		})
+		return true
+	})
+	c.that(timed == len(s.due), "%d things end by time, %d deadlines exist", timed, len(s.due))
+}

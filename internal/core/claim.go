@@ -1,0 +1,232 @@
+package core
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// A Claim is a lease, or the wait for one: it keeps its id from one to the other.
+type Claim struct {
+	ID       string
+	Resource string
+	Holder   string
+	Reason   string
+	Session  string
+	Labels   leasehold.Labels
+	TTL      time.Duration
+
+	Token     leasehold.Token // 0 while it waits
+	Since     Time            // when it began to hold, or to wait
+	SinceWall int64
+	Revision  leasehold.Revision
+
+	// Expires ends a claim that has no session: the lease by its own TTL, the
+	// waiter by waiterTTL. 0: it never does.
+	Expires Time
+
+	Order uint64 // place in the queue while it waits, smallest first
+	Terms *Terms // what few claims have
+
+	timer *timer
+}
+
+// Terms are the parts of a claim that most do without.
+type Terms struct {
+	Grace       time.Duration
+	HoldLimit   time.Duration
+	WaitUntil   Time
+	BreakAt     Time
+	BreakBy     string
+	BreakReason string
+}
+
+// waiterTTL is how long a waiter without a session stays in the queue after the
+// last sign that somebody still wants it.
+const waiterTTL = 15 * time.Second
+
+func (c *Claim) waiting() bool { return c.Token == 0 }
+
+func (c *Claim) terms() Terms {
+	if c.Terms == nil {
+		return Terms{}
+	}
+	return *c.Terms
+}
+
+func (c *Claim) setTerms(t Terms) {
+	if t == (Terms{}) {
+		c.Terms = nil
+		return
+	}
+	c.Terms = &t
+}
+
+// end returns when and how time alone ends the claim, its session aside.
+// Without such a moment it returns zero.
+func (c *Claim) end() (Time, leasehold.How) {
+	at, how := c.Expires, leasehold.ByTTL
+	if c.waiting() {
+		how = leasehold.Withdrawn
+	}
+	if c.Terms == nil {
+		return at, how
+	}
+	sooner := func(t Time, h leasehold.How) {
+		if t != 0 && (at == 0 || t <= at) {
+			at, how = t, h
+		}
+	}
+	if c.waiting() {
+		sooner(c.Terms.WaitUntil, leasehold.WaitOver)
+		return at, how
+	}
+	if c.Terms.HoldLimit != 0 {
+		sooner(c.Since.add(c.Terms.HoldLimit), leasehold.ByHoldLimit)
+	}
+	sooner(c.Terms.BreakAt, leasehold.ByBreak)
+	return at, how
+}
+
+// A Resource is kept while somebody has it or wants it, and for a while after,
+// for what it remembers.
+type Resource struct {
+	Path        string
+	Claim       string // the id of the lease on it; empty: nobody has it
+	Waiting     int
+	AvailableAt Time // end of a grace; 0: none ran, or nothing remains of it
+	Idle        uint64
+	Last        *Ending
+
+	timer *timer // while somebody waits for the end of a grace
+}
+
+// An Ending is what a resource remembers of its last lease.
+type Ending struct {
+	ID     string
+	Holder string
+	Token  leasehold.Token
+	How    leasehold.How
+	By     string
+	Reason string
+	Wall   int64
+}
+
+// A Session is a promise of liveness.
+type Session struct {
+	ID         string
+	TTL        time.Duration
+	Labels     leasehold.Labels
+	OpenedWall int64
+	Expires    Time
+	Claims     int
+	Sequence   uint64 // the largest request number seen
+
+	timer *timer
+}
+
+// put stores a claim: in the queue too while it waits, and in time.
+func (s *State) put(sp *space, c *Claim) {
+	if c.timer == nil {
+		c.timer = &timer{kind: dueClaim, space: sp, key: c.ID}
+	}
+	at, _ := c.end()
+	s.due.set(c.timer, at)
+	sp.claims.Set(c.ID, c)
+	if c.waiting() {
+		sp.queue.Set(c)
+	}
+}
+
+// bind makes a claim end with its session.
+func (s *State) bind(sp *space, c *Claim) {
+	if c.Session == "" {
+		return
+	}
+	sp.bound.Set(binding{c.Session, c.ID})
+	session, _ := sp.sessions.Get(c.Session)
+	more := *session
+	more.Claims++
+	sp.sessions.Set(c.Session, &more)
+}
+
+func (s *State) unbind(sp *space, c *Claim) {
+	if c.Session == "" {
+		return
+	}
+	sp.bound.Delete(binding{c.Session, c.ID})
+	if session, ok := sp.sessions.Get(c.Session); ok {
+		less := *session
+		less.Claims--
+		sp.sessions.Set(c.Session, &less)
+	}
+}
+
+// finish ends a claim and, if it was a lease, hands the resource over. at is the
+// moment that ended it, which may lie before the stamp.
+func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
+	s.ends++
+	sp.claims.Delete(c.ID)
+	s.due.set(c.timer, 0)
+	s.unbind(sp, c)
+	s.tombstone(sp, &EndedClaim{ID: c.ID, How: how, At: s.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token})
+	if c.waiting() {
+		s.leave(sp, c, how)
+		return
+	}
+	t := c.terms()
+	if how != leasehold.ByBreak {
+		t.BreakBy, t.BreakReason = "", ""
+	}
+	event := s.event(sp, c, leasehold.Ended)
+	event.How, event.By, event.Reason = how, t.BreakBy, t.BreakReason
+	s.emit(sp, event)
+
+	r, _ := sp.resources.Get(c.Resource)
+	free := *r
+	free.Claim, free.AvailableAt = "", 0
+	free.Last = &Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, By: t.BreakBy, Reason: t.BreakReason, Wall: s.wall}
+	if until := at.add(t.Grace); t.Grace > 0 && !how.Clean() && until > s.now {
+		free.AvailableAt = until
+	}
+	s.setResource(sp, &free)
+	s.handOver(sp, c.Resource)
+}
+
+// leave takes a waiter out of the queue without a lease.
+func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
+	sp.queue.Delete(c)
+	r, _ := sp.resources.Get(c.Resource)
+	shorter := *r
+	shorter.Waiting--
+	s.setResource(sp, &shorter)
+	event := s.event(sp, c, leasehold.Left)
+	event.How = how
+	s.emit(sp, event)
+}
+
+// setResource stores a resource and keeps account of those that nobody has or
+// wants, of which only so many are remembered, and of a grace that somebody
+// waits for.
+func (s *State) setResource(sp *space, r *Resource) {
+	if r.Waiting > 0 && r.Claim == "" && r.AvailableAt != 0 {
+		if r.timer == nil {
+			r.timer = &timer{kind: dueResource, space: sp, key: r.Path}
+		}
+		s.due.set(r.timer, r.AvailableAt)
+	} else if r.timer != nil {
+		s.due.set(r.timer, 0)
+		r.timer = nil
+	}
+	idle := r.Claim == "" && r.Waiting == 0
+	switch {
+	case idle && r.Idle == 0:
+		s.idleSeq++
+		r.Idle = s.idleSeq
+		s.idle.Set(r.Idle, place{sp.name, r.Path})
+	case !idle && r.Idle != 0:
+		s.idle.Delete(r.Idle)
+		r.Idle = 0
+	}
+	sp.resources.Set(r.Path, r)
+}

@@ -1,0 +1,93 @@
+package core
+
+import (
+	"math"
+	"sort"
+
+	"github.com/leasehold/leasehold"
+)
+
+// maxHistory bounds, in bytes, the events that are kept of all namespaces
+// together. The oldest go first, whoever they belong to.
+const maxHistory = 64 << 20
+
+// revise returns the revision that the command being applied makes in a
+// namespace.
+func (s *State) revise(sp *space) leasehold.Revision {
+	if sp.touched != s.sequence {
+		sp.touched, sp.n = s.sequence, 0
+		sp.revision++
+	}
+	return sp.revision
+}
+
+// event begins an event about a claim.
+func (s *State) event(sp *space, c *Claim, kind leasehold.Kind) *leasehold.Event {
+	return &leasehold.Event{
+		Kind: kind, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Token: c.Token, Session: c.Session,
+	}
+}
+
+// emit puts an event in history.
+func (s *State) emit(sp *space, e *leasehold.Event) {
+	e.Namespace, e.Revision, e.At = sp.name, s.revise(sp), calendar(s.wall)
+	e.N = sp.n
+	sp.n++
+	s.events = append(s.events, e)
+	s.record(sp, e)
+	for s.historyBytes > maxHistory {
+		s.dropEvent()
+	}
+}
+
+func (s *State) record(sp *space, e *leasehold.Event) {
+	sp.history.push(e)
+	s.order.push(sp.name)
+	s.historyBytes += weight(e)
+}
+
+func (s *State) dropEvent() {
+	sp := s.space(s.order.front())
+	s.order.pop()
+	e := sp.history.front()
+	sp.history.pop()
+	sp.lost = position{e.Revision, e.N}
+	s.historyBytes -= weight(e)
+}
+
+// weight estimates the memory of an event.
+func weight(e *leasehold.Event) int {
+	const fixed = 240
+	return fixed + len(e.Resource) + len(e.ID) + len(e.Holder) + len(e.Session) + len(e.By) + len(e.Reason)
+}
+
+// A History is the events of one namespace that are still known, oldest first.
+// It stays as it is while the state goes on.
+type History struct {
+	events   []*leasehold.Event
+	lost     position
+	Revision leasehold.Revision // the newest of the namespace
+}
+
+// AllOf is the N of a revision's last event and beyond: resuming after it skips
+// the whole revision.
+const AllOf = math.MaxUint32
+
+// After returns the events that came after one, and false if some of them are not
+// known any more.
+func (h History) After(revision leasehold.Revision, n uint32) ([]*leasehold.Event, bool) {
+	if revision < h.lost.revision || revision == h.lost.revision && n < h.lost.n {
+		return nil, false
+	}
+	i := sort.Search(len(h.events), func(i int) bool {
+		e := h.events[i]
+		return e.Revision > revision || e.Revision == revision && e.N > n
+	})
+	return h.events[i:], true
+}
+
+// All returns every event that is still known.
+func (h History) All() []*leasehold.Event { return h.events }
+
+// Oldest returns a position from which After can still resume.
+func (h History) Oldest() (leasehold.Revision, uint32) { return h.lost.revision, h.lost.n }

@@ -1,0 +1,239 @@
+package core
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Once is once: ids that ended and requests that were answered are remembered for
+// longer than any client goes on retrying. The tables are bounded all the same:
+// beyond the most that they hold, the oldest is forgotten first.
+const (
+	memory       = 10 * time.Minute
+	maxEnded     = 1000000
+	maxOutcomes  = 100000 // of requests outside sessions
+	maxIdle      = 100000 // resources that nobody has or wants
+	sequenceSpan = 1024   // requests remembered in each session
+)
+
+// An EndedClaim remembers how the claim of an id ended.
+type EndedClaim struct {
+	ID       string
+	Resource string
+	Holder   string
+	Token    leasehold.Token // 0: it never was a lease
+	How      leasehold.How
+	At       Time
+	Next     string // with IDChanged: the id it goes on under
+}
+
+// An EndedSession remembers how a session ended.
+type EndedSession struct {
+	ID  string
+	How leasehold.How
+	At  Time
+}
+
+// An Outcome is the answer that a request got.
+type Outcome struct {
+	Key     string
+	Subject string
+	At      Time
+	Answer  Answer
+}
+
+type endingRef struct {
+	space, id string
+	session   bool
+	at        Time
+}
+
+type outcomeRef struct {
+	space, key string
+	at         Time
+}
+
+func (s *State) tombstone(sp *space, e *EndedClaim) {
+	sp.ended.Set(e.ID, e)
+	s.endings.push(endingRef{sp.name, e.ID, false, e.At})
+}
+
+func (s *State) tombstoneSession(sp *space, e *EndedSession) {
+	sp.endedSessions.Set(e.ID, e)
+	s.endings.push(endingRef{sp.name, e.ID, true, e.At})
+}
+
+// replay answers a request that was answered before.
+func (s *State) replay(c Command) (Answer, bool) {
+	r := c.request()
+	if r == (Request{}) {
+		return Answer{}, false
+	}
+	sp := s.space(c.space())
+	if r.Session != "" {
+		session := s.liveSession(sp, r.Session)
+		if session == nil {
+			return s.noSession(sp, r.Session), true
+		}
+		if r.Sequence+sequenceSpan <= session.Sequence {
+			return refuse(leasehold.Refused, "request %d of session %q is too old: %d was the last, and %d are remembered",
+				r.Sequence, r.Session, session.Sequence, sequenceSpan), true
+		}
+	}
+	if sp == nil {
+		return Answer{}, false
+	}
+	o, ok := sp.outcomes.Get(r.key())
+	switch {
+	case !ok:
+		return Answer{}, false
+	case o.Subject != c.subject():
+		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each", o.Subject), true
+	}
+	return s.asOfNow(sp, o.Answer), true
+}
+
+// asOfNow is an earlier answer told again. What it said of time was true at its
+// own stamp; told again it would promise too much, so live things are looked up.
+func (s *State) asOfNow(sp *space, a Answer) Answer {
+	id := ""
+	switch {
+	case a.Lease != nil && (a.Lease.State == leasehold.Leased || a.Lease.State == leasehold.Breaking):
+		id = a.Lease.ID
+	case a.Waiter != nil:
+		id = a.Waiter.ID
+	case a.Session != nil:
+		if session := s.liveSession(sp, a.Session.ID); session != nil {
+			return s.sessionAnswer(sp, session)
+		}
+		return s.noSession(sp, a.Session.ID)
+	default:
+		return a
+	}
+	claim := s.touch(sp, id)
+	switch {
+	case claim == nil:
+		return s.noClaim(sp, id)
+	case claim.waiting():
+		return s.waiterAnswer(sp, s.stillWanted(sp, claim))
+	}
+	return s.leaseAnswer(sp, claim)
+}
+
+// remember keeps the answer of a request for when it is sent again.
+func (s *State) remember(c Command, a Answer) {
+	r := c.request()
+	sp := s.space(c.space())
+	if r == (Request{}) || sp == nil {
+		return
+	}
+	key := r.key()
+	if r.Session != "" {
+		session, ok := sp.sessions.Get(r.Session)
+		if !ok {
+			return // the request closed the very session it is counted in
+		}
+		s.count(sp, session, r.Sequence)
+	} else {
+		s.outcomes.push(outcomeRef{sp.name, key, s.now})
+	}
+	sp.outcomes.Set(key, &Outcome{Key: key, Subject: c.subject(), At: s.now, Answer: a})
+}
+
+// count notes a sequence number and forgets those that left the window.
+func (s *State) count(sp *space, session *Session, sequence uint64) {
+	if sequence <= session.Sequence {
+		return
+	}
+	oldest := session.Sequence - min(session.Sequence, sequenceSpan-1)
+	for n := oldest; n <= session.Sequence && n+sequenceSpan <= sequence; n++ {
+		sp.outcomes.Delete(Request{Session: session.ID, Sequence: n}.key())
+	}
+	counted := *session
+	counted.Sequence = sequence
+	sp.sessions.Set(session.ID, &counted)
+}
+
+// forgetRequests drops the outcomes of a session that ended.
+func (s *State) forgetRequests(sp *space, session string) {
+	first := Request{Session: session}.key()
+	var keys []string
+	sp.outcomes.Ascend(first, func(key string, _ *Outcome) bool {
+		if len(key) != len(first) || key[:len(key)-8] != first[:len(first)-8] {
+			return false
+		}
+		keys = append(keys, key)
+		return true
+	})
+	for _, key := range keys {
+		sp.outcomes.Delete(key)
+	}
+}
+
+// key names a request in the table of outcomes. Those of one session stand
+// together, in the order of their numbers.
+func (r Request) key() string {
+	if r.Session == "" {
+		return "k" + r.Key
+	}
+	b := append([]byte("s"+r.Session), 0)
+	return string(binary.BigEndian.AppendUint64(b, r.Sequence))
+}
+
+// forget drops what need not be remembered any longer, at most so many things at
+// once: no command pays for a long silence before it.
+func (s *State) forget(most int) {
+	for ; most > 0 && s.forgetOne(); most-- {
+	}
+}
+
+func (s *State) forgetOne() bool {
+	forgot := false
+	if s.endings.len() > 0 && (s.endings.len() > maxEnded || s.endings.front().at.add(memory) <= s.now) {
+		ref := s.endings.front()
+		s.endings.pop()
+		if sp := s.space(ref.space); ref.session {
+			sp.endedSessions.Delete(ref.id)
+		} else {
+			sp.ended.Delete(ref.id)
+		}
+		forgot = true
+	}
+	if s.outcomes.len() > 0 && (s.outcomes.len() > maxOutcomes || s.outcomes.front().at.add(memory) <= s.now) {
+		ref := s.outcomes.front()
+		s.outcomes.pop()
+		s.space(ref.space).outcomes.Delete(ref.key)
+		forgot = true
+	}
+	if s.idle.Len() > maxIdle {
+		s.forgetIdle()
+		forgot = true
+	}
+	return forgot
+}
+
+// forgetIdle drops the resource that has been idle longest, unless a grace runs
+// on it: that must not be forgotten, so it goes to the back.
+func (s *State) forgetIdle() {
+	_, oldest, _ := s.idle.PopMin()
+	sp := s.space(oldest.namespace)
+	r, _ := sp.resources.Get(oldest.path)
+	if r.AvailableAt <= s.now {
+		sp.resources.Delete(r.Path)
+		return
+	}
+	resting := *r
+	resting.Idle = 0
+	s.setResource(sp, &resting)
+}
+
+func refusal(err error) Answer {
+	var e *leasehold.Error
+	if errors.As(err, &e) {
+		return Answer{Err: e}
+	}
+	return refuse(leasehold.Invalid, "%v", err)
+}

@@ -1,0 +1,135 @@
+package core
+
+import "github.com/leasehold/leasehold"
+
+// enqueue puts a claim at the end of the queue of a resource.
+func (s *State) enqueue(sp *space, r *Resource, claim *Claim, until Time) *Claim {
+	sp.arrivals++
+	waiter := *claim
+	waiter.Order = sp.arrivals
+	t := waiter.terms()
+	t.WaitUntil = until
+	waiter.setTerms(t)
+	if waiter.Session == "" {
+		waiter.Expires = s.now.add(waiterTTL)
+	}
+	longer := *r
+	longer.Waiting++
+	s.setResource(sp, &longer)
+	waiter.Revision = s.revise(sp)
+	s.put(sp, &waiter)
+	event := s.event(sp, &waiter, leasehold.Queued)
+	event.Reason, event.Until = waiter.Reason, s.moment(until)
+	s.emit(sp, event)
+	return &waiter
+}
+
+// stillWanted takes a sign of life of a waiter that has no session.
+func (s *State) stillWanted(sp *space, claim *Claim) *Claim {
+	if claim.Session != "" {
+		return claim
+	}
+	waiter := *claim
+	waiter.Expires = s.now.add(waiterTTL)
+	s.put(sp, &waiter)
+	return &waiter
+}
+
+// settle ends what is over on a resource at the stamp, lets the first live waiter
+// have it if it is free then, and returns it; nil if nothing is known of it.
+func (s *State) settle(sp *space, path string) *Resource {
+	r, ok := sp.resources.Get(path)
+	if !ok {
+		return nil
+	}
+	if claim, ok := sp.claims.Get(r.Claim); ok {
+		s.settleClaim(sp, claim)
+	} else {
+		s.handOver(sp, path)
+	}
+	r, _ = sp.resources.Get(path)
+	return r
+}
+
+// settleClaim ends a claim that is over at the stamp, by whatever ended it first,
+// and tells whether it did.
+func (s *State) settleClaim(sp *space, claim *Claim) bool {
+	at, how := claim.end()
+	over := at != 0 && at <= s.now
+	if session, ok := sp.sessions.Get(claim.Session); ok && session.Expires <= s.now && (!over || session.Expires <= at) {
+		s.endSession(sp, session, leasehold.SessionExpired)
+		return true
+	}
+	if over {
+		s.finish(sp, claim, how, at)
+	}
+	return over
+}
+
+// handOver grants a free resource to the first waiter that is still alive. The
+// ones before it that are not leave the queue here; the rest of what their
+// sessions had ends when those are settled.
+func (s *State) handOver(sp *space, path string) {
+	for {
+		r, ok := sp.resources.Get(path)
+		if !ok || r.Claim != "" || r.Waiting == 0 || r.AvailableAt > s.now {
+			return
+		}
+		waiter := first(sp, path)
+		if how, gone := s.gone(sp, waiter); gone {
+			s.finish(sp, waiter, how, s.now)
+			continue
+		}
+		sp.queue.Delete(waiter)
+		taken := *r
+		taken.Waiting--
+		s.grant(sp, taken, waiter)
+	}
+}
+
+// gone tells whether a waiter may not be granted any more at the stamp, and why.
+func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
+	if waiter.Session != "" {
+		session, ok := sp.sessions.Get(waiter.Session)
+		switch {
+		case !ok:
+			// It is ending right now, in this very command.
+			if ended, ok := sp.endedSessions.Get(waiter.Session); ok {
+				return ended.How, true
+			}
+			return leasehold.SessionExpired, true
+		case session.Expires <= s.now:
+			return leasehold.SessionExpired, true
+		}
+	}
+	at, how := waiter.end()
+	return how, at != 0 && at <= s.now
+}
+
+func first(sp *space, path string) (waiter *Claim) {
+	sp.queue.Ascend(&Claim{Resource: path}, func(c *Claim) bool {
+		waiter = c
+		return false
+	})
+	return waiter
+}
+
+// position returns the place of a waiter, 1 for the next. It counts by halving
+// over the ranks of the tree, so a long queue costs no more than a short one.
+func (s *State) position(sp *space, waiter *Claim) int {
+	return rank(sp, waiter) - rank(sp, &Claim{Resource: waiter.Resource}) + 1
+}
+
+// rank counts the waiters of a namespace that stand before c.
+func rank(sp *space, c *Claim) int {
+	low, high := 0, sp.queue.Len()
+	for low < high {
+		middle := (low + high) / 2
+		if at, _ := sp.queue.GetAt(middle); sp.queue.Less(at, c) {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
+}

@@ -1,0 +1,57 @@
+package core
+
+import "github.com/leasehold/leasehold"
+
+func (s *State) renew(c *Renew) Answer {
+	sp := s.space(c.Namespace)
+	claim := s.touch(sp, c.ID)
+	switch {
+	case claim == nil:
+		return s.noClaim(sp, c.ID)
+	case claim.waiting():
+		return s.waiterAnswer(sp, s.stillWanted(sp, claim))
+	case claim.Session != "":
+		session, _ := sp.sessions.Get(claim.Session)
+		s.extend(sp, session)
+	case claim.TTL != 0:
+		longer := *claim
+		longer.Expires = s.now.add(claim.TTL)
+		s.put(sp, &longer)
+		claim = &longer
+	}
+	return s.leaseAnswer(sp, claim)
+}
+
+// touch returns the claim of an id after what is over at the stamp has ended, and
+// nil if it is gone.
+func (s *State) touch(sp *space, id string) *Claim {
+	if sp == nil {
+		return nil
+	}
+	claim, ok := sp.claims.Get(id)
+	if !ok {
+		return nil
+	}
+	if claim.waiting() {
+		// Its turn may have come: only the resource tells.
+		s.settle(sp, claim.Resource)
+		claim, ok = sp.claims.Get(id)
+		if !ok {
+			return nil
+		}
+	}
+	if s.settleClaim(sp, claim) {
+		return nil
+	}
+	return claim
+}
+
+// noClaim is the answer to whoever names a lease that is not there.
+func (s *State) noClaim(sp *space, id string) Answer {
+	if sp != nil {
+		if ended, ok := sp.ended.Get(id); ok {
+			return refuse(leasehold.Lost, "lease %q on %s has ended (%v): acquire again under another id", id, ended.Resource, ended.How)
+		}
+	}
+	return refuse(leasehold.NotFound, "lease %q is unknown: it never was, or it ended long ago", id)
+}

@@ -1,0 +1,117 @@
+package core
+
+import "github.com/leasehold/leasehold"
+
+func (s *State) openSession(c *OpenSession) Answer {
+	sp, failure := s.makeSpace(c.Namespace)
+	if failure != nil {
+		return Answer{Err: failure}
+	}
+	if session := s.liveSession(sp, c.ID); session != nil {
+		if session.TTL != c.TTL {
+			return refuse(leasehold.Refused, "session %q is open already with ttl %v: choose another id", c.ID, session.TTL)
+		}
+		return s.sessionAnswer(sp, session)
+	}
+	if _, ended := sp.endedSessions.Get(c.ID); ended {
+		return s.noSession(sp, c.ID)
+	}
+	session := &Session{ID: c.ID, TTL: c.TTL, Labels: c.Labels, OpenedWall: s.wall, Expires: s.now.add(c.TTL)}
+	session.timer = &timer{kind: dueSession, space: sp, key: c.ID}
+	s.putSession(sp, session)
+	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionOpened, Session: c.ID, Until: s.moment(session.Expires)})
+	return s.sessionAnswer(sp, session)
+}
+
+func (s *State) renewSession(c *RenewSession) Answer {
+	sp := s.space(c.Namespace)
+	session := s.liveSession(sp, c.ID)
+	if session == nil {
+		return s.noSession(sp, c.ID)
+	}
+	return s.sessionAnswer(sp, s.extend(sp, session))
+}
+
+// extend makes a live session last for its TTL from now.
+func (s *State) extend(sp *space, session *Session) *Session {
+	longer := *session
+	longer.Expires = s.now.add(session.TTL)
+	s.putSession(sp, &longer)
+	return &longer
+}
+
+func (s *State) putSession(sp *space, session *Session) {
+	s.due.set(session.timer, session.Expires)
+	sp.sessions.Set(session.ID, session)
+}
+
+func (s *State) closeSession(c *CloseSession) Answer {
+	sp := s.space(c.Namespace)
+	session := s.liveSession(sp, c.ID)
+	if session == nil {
+		if sp != nil {
+			if ended, ok := sp.endedSessions.Get(c.ID); ok && ended.How == leasehold.SessionClosed {
+				return Answer{} // closed by an earlier try
+			}
+		}
+		return s.noSession(sp, c.ID)
+	}
+	s.endSession(sp, session, leasehold.SessionClosed)
+	return Answer{}
+}
+
+// liveSession returns a session that is not over at the stamp. One that is over
+// ends here and now.
+func (s *State) liveSession(sp *space, id string) *Session {
+	if sp == nil {
+		return nil
+	}
+	session, ok := sp.sessions.Get(id)
+	if ok && session.Expires <= s.now {
+		s.endSession(sp, session, leasehold.SessionExpired)
+		return nil
+	}
+	return session
+}
+
+// noSession is the answer to whoever names a session that is not there.
+func (s *State) noSession(sp *space, id string) Answer {
+	if sp != nil {
+		if ended, ok := sp.endedSessions.Get(id); ok {
+			return refuse(leasehold.Lost, "session %q has ended (%v): open a new one under another id", id, ended.How)
+		}
+	}
+	return refuse(leasehold.NotFound, "session %q is unknown: open it first", id)
+}
+
+// endSession ends a session and, in the same entry, all that is bound to it.
+func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
+	at := s.now
+	if how == leasehold.SessionExpired {
+		at = session.Expires
+	}
+	s.ends++
+	sp.sessions.Delete(session.ID)
+	s.due.set(session.timer, 0)
+	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now})
+	s.forgetRequests(sp, session.ID)
+	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID})
+	for _, id := range boundTo(sp, session.ID) {
+		// A hand-over may have met and ended one of them already, as a waiter
+		// whose session is gone.
+		if c, ok := sp.claims.Get(id); ok {
+			s.finish(sp, c, how, at)
+		}
+	}
+}
+
+func boundTo(sp *space, session string) (ids []string) {
+	sp.bound.Ascend(binding{session: session}, func(b binding) bool {
+		if b.session != session {
+			return false
+		}
+		ids = append(ids, b.id)
+		return true
+	})
+	return ids
+}

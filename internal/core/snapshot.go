@@ -1,0 +1,196 @@
+package core
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/leasehold/leasehold"
+)
+
+// A Record is one piece of a snapshot. Its Value is one of the types below it, or
+// *Session, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome or
+// *leasehold.Event. Space is the namespace it belongs to.
+type Record struct {
+	Space string
+	Value any
+}
+
+// A Head comes first: what belongs to no namespace.
+type Head struct {
+	Now     Time
+	Wall    int64
+	Lead    Lead
+	IdleSeq uint64
+}
+
+// A SpaceHead comes before everything else of its namespace.
+type SpaceHead struct {
+	Token        leasehold.Token
+	Revision     leasehold.Revision
+	Arrivals     uint64
+	LostRevision leasehold.Revision
+	LostN        uint32
+}
+
+// Records returns the state piece by piece, in an order that is the same on every
+// node. What can be derived from the pieces is not among them.
+func (s *State) Records() iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		_ = yield(Record{Value: &Head{s.now, s.wall, s.lead, s.idleSeq}}) &&
+			s.spaceRecords(yield) && s.endingRecords(yield) && s.outcomeRecords(yield) && s.eventRecords(yield)
+	}
+}
+
+func (s *State) spaceRecords(yield func(Record) bool) (more bool) {
+	more = true
+	s.spaces.Scan(func(name string, sp *space) bool {
+		head := &SpaceHead{sp.token, sp.revision, sp.arrivals, sp.lost.revision, sp.lost.n}
+		if more = yield(Record{name, head}); more {
+			sp.sessions.Scan(func(_ string, v *Session) bool { more = yield(Record{name, v}); return more })
+		}
+		if more {
+			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Record{name, v}); return more })
+		}
+		if more {
+			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Record{name, v}); return more })
+		}
+		if more {
+			sp.outcomes.Ascend("s", func(_ string, v *Outcome) bool { more = yield(Record{name, v}); return more })
+		}
+		return more
+	})
+	return more
+}
+
+func (s *State) endingRecords(yield func(Record) bool) bool {
+	for _, ref := range s.endings.items {
+		sp := s.space(ref.space)
+		record := Record{Space: ref.space}
+		if ref.session {
+			record.Value, _ = sp.endedSessions.Get(ref.id)
+		} else {
+			record.Value, _ = sp.ended.Get(ref.id)
+		}
+		if !yield(record) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *State) outcomeRecords(yield func(Record) bool) bool {
+	for _, ref := range s.outcomes.items {
+		o, _ := s.space(ref.space).outcomes.Get(ref.key)
+		if !yield(Record{ref.space, o}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *State) eventRecords(yield func(Record) bool) bool {
+	seen := map[string]int{}
+	for _, name := range s.order.items {
+		e := s.space(name).history.items[seen[name]]
+		seen[name]++
+		if !yield(Record{name, e}) {
+			return false
+		}
+	}
+	return true
+}
+
+// Restore builds the state that the records were taken from. It takes them over:
+// they must not be changed afterwards.
+func Restore(records iter.Seq2[Record, error]) (*State, error) {
+	s := New()
+	begun := false
+	for r, err := range records {
+		if err != nil {
+			return nil, err
+		}
+		if _, head := r.Value.(*Head); head == begun {
+			return nil, fmt.Errorf("snapshot has its head in the wrong place")
+		}
+		begun = true
+		if err := s.restore(r); err != nil {
+			return nil, err
+		}
+	}
+	if !begun {
+		return nil, fmt.Errorf("snapshot is empty")
+	}
+	return s, nil
+}
+
+func (s *State) restore(r Record) error {
+	switch v := r.Value.(type) {
+	case *Head:
+		s.now, s.wall, s.lead, s.idleSeq = v.Now, v.Wall, v.Lead, v.IdleSeq
+		return nil
+	case *SpaceHead:
+		sp := newSpace(r.Space)
+		sp.token, sp.revision, sp.arrivals = v.Token, v.Revision, v.Arrivals
+		sp.lost = position{v.LostRevision, v.LostN}
+		s.spaces.Set(r.Space, sp)
+		return nil
+	}
+	sp := s.space(r.Space)
+	if sp == nil {
+		return fmt.Errorf("snapshot names namespace %q before its head", r.Space)
+	}
+	switch v := r.Value.(type) {
+	case *Session:
+		v.Claims = 0
+		v.timer = &timer{kind: dueSession, space: sp, key: v.ID}
+		s.putSession(sp, v)
+	case *Resource:
+		s.restoreResource(sp, v)
+	case *Claim:
+		return s.restoreClaim(sp, v)
+	case *EndedClaim:
+		s.tombstone(sp, v)
+	case *EndedSession:
+		s.tombstoneSession(sp, v)
+	case *Outcome:
+		if v.Key == "" {
+			return fmt.Errorf("snapshot has an outcome without a key")
+		}
+		sp.outcomes.Set(v.Key, v)
+		if v.Key[0] == 'k' {
+			s.outcomes.push(outcomeRef{sp.name, v.Key, v.At})
+		}
+	case *leasehold.Event:
+		s.record(sp, v)
+	default:
+		return fmt.Errorf("snapshot has a %T, which is unknown here", v)
+	}
+	return nil
+}
+
+func (s *State) restoreResource(sp *space, r *Resource) {
+	if r.Idle != 0 {
+		s.idle.Set(r.Idle, place{sp.name, r.Path})
+	}
+	if r.Claim == "" && r.Waiting > 0 && r.AvailableAt != 0 {
+		r.timer = &timer{kind: dueResource, space: sp, key: r.Path}
+		s.due.set(r.timer, r.AvailableAt)
+	}
+	sp.resources.Set(r.Path, r)
+}
+
+func (s *State) restoreClaim(sp *space, c *Claim) error {
+	if _, ok := sp.resources.Get(c.Resource); !ok {
+		return fmt.Errorf("snapshot has lease %q on %q, which is not there", c.ID, c.Resource)
+	}
+	if c.Session != "" {
+		session, ok := sp.sessions.Get(c.Session)
+		if !ok {
+			return fmt.Errorf("snapshot has lease %q of session %q, which is not there", c.ID, c.Session)
+		}
+		session.Claims++ // nobody else has seen it yet
+		sp.bound.Set(binding{c.Session, c.ID})
+	}
+	s.put(sp, c)
+	return nil
+}

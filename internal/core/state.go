@@ -1,0 +1,232 @@
+// Package core decides who holds what. It is a state machine and nothing else:
+// same state, same commands, same stamp in; same state, same answers out, on
+// every node, for ever.
+//
+// Time is an argument. A lease therefore expires at a position in the log, not
+// at a moment on somebody's wall: it is over when its deadline is at or before
+// the stamp of whoever looks, collected or not.
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Time is cluster time: nanoseconds that the cluster has counted. It never goes
+// back and never runs ahead of real time. Zero means "no moment".
+type Time int64
+
+func (t Time) add(d time.Duration) Time { return t + Time(d) }
+
+// State is everything that is known. Only Apply changes it. Values in its trees
+// are never changed in place, so that Freeze costs nothing however much there is.
+type State struct {
+	now  Time
+	wall int64 // Unix nanoseconds at the last stamp, for people to read; decides nothing
+	lead Lead
+
+	spaces btree.Map[string, *space]
+
+	idle    btree.Map[uint64, place] // resources that nobody has or wants, longest idle first
+	idleSeq uint64
+
+	endings      fifo[endingRef]  // ended ids, oldest first
+	outcomes     fifo[outcomeRef] // answered requests outside sessions, oldest first
+	order        fifo[string]     // whose event is the oldest in all histories
+	historyBytes int
+
+	due      deadlines
+	sequence uint64 // of the command being applied; tells whether it has its revision yet
+	events   []*leasehold.Event
+	ends     int // what ended so far; a tick counts by it
+}
+
+// A space is one namespace: tokens, revisions and sessions are ordered within it.
+type space struct {
+	name     string
+	token    leasehold.Token
+	revision leasehold.Revision
+	arrivals uint64 // orders the queues
+
+	resources btree.Map[string, *Resource]
+	claims    btree.Map[string, *Claim]
+	queue     *btree.BTreeG[*Claim] // the waiting claims, by resource and then by arrival
+	sessions  btree.Map[string, *Session]
+	bound     *btree.BTreeG[binding] // what each session would take with it
+
+	ended         btree.Map[string, *EndedClaim]
+	endedSessions btree.Map[string, *EndedSession]
+	outcomes      btree.Map[string, *Outcome]
+
+	history fifo[*leasehold.Event]
+	lost    position // of the newest event that history has dropped
+
+	touched uint64 // the command that made the newest revision
+	n       uint32 // its events so far
+}
+
+// A position is one event's place in a namespace.
+type position struct {
+	revision leasehold.Revision
+	n        uint32
+}
+
+type place struct{ namespace, path string }
+
+// A binding says that a claim ends with a session.
+type binding struct{ session, id string }
+
+// New returns the state before the first command.
+func New() *State { return &State{} }
+
+func newSpace(name string) *space {
+	return &space{name: name, queue: newQueue(), bound: newBound()}
+}
+
+var noLocks = btree.Options{NoLocks: true}
+
+func newQueue() *btree.BTreeG[*Claim] {
+	return btree.NewBTreeGOptions(func(a, b *Claim) bool {
+		if a.Resource != b.Resource {
+			return a.Resource < b.Resource
+		}
+		return a.Order < b.Order
+	}, noLocks)
+}
+
+func newBound() *btree.BTreeG[binding] {
+	return btree.NewBTreeGOptions(func(a, b binding) bool {
+		if a.session != b.session {
+			return a.session < b.session
+		}
+		return a.id < b.id
+	}, noLocks)
+}
+
+// A Result is what applying one entry came to.
+type Result struct {
+	Answers []Answer           // one for each command
+	Events  []*leasehold.Event // of all of them, in order
+}
+
+// Apply moves time to stamp and carries out the commands in order. wall is the
+// leader's calendar in Unix nanoseconds, kept for display. An error means that
+// the log itself is wrong, and that nothing after it may be trusted.
+func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error) {
+	if stamp < s.now || stamp <= 0 {
+		return Result{}, fmt.Errorf("stamp %d is below the state's time %d: the log is out of order", stamp, s.now)
+	}
+	s.now, s.wall, s.events = stamp, wall, nil
+	answers := make([]Answer, len(commands))
+	for i, c := range commands {
+		s.sequence++
+		answer, err := s.apply(c)
+		if err != nil {
+			return Result{}, err
+		}
+		answers[i] = answer
+	}
+	s.forget(2*len(commands) + 2*len(s.events) + 16)
+	return Result{answers, s.events}, nil
+}
+
+func (s *State) apply(c Command) (Answer, error) {
+	if err := c.Validate(); err != nil {
+		return refusal(err), nil
+	}
+	if answer, again := s.replay(c); again {
+		return answer, nil
+	}
+	answer, err := s.decide(c)
+	if err == nil {
+		s.remember(c, answer)
+	}
+	return answer, err
+}
+
+func (s *State) decide(c Command) (Answer, error) {
+	switch c := c.(type) {
+	case *OpenSession:
+		return s.openSession(c), nil
+	case *RenewSession:
+		return s.renewSession(c), nil
+	case *CloseSession:
+		return s.closeSession(c), nil
+	case *Acquire:
+		return s.acquire(c), nil
+	case *Renew:
+		return s.renew(c), nil
+	case *Release:
+		return s.release(c), nil
+	case *Change:
+		return s.change(c), nil
+	case *Break:
+		return s.breakLease(c), nil
+	case *Tick:
+		s.tick()
+		return Answer{}, nil
+	case *Lead:
+		s.lead = *c
+		return Answer{}, nil
+	}
+	return Answer{}, fmt.Errorf("command %T is unknown here", c)
+}
+
+// space returns a namespace, or nil if nothing ever happened in it.
+func (s *State) space(name string) *space {
+	sp, _ := s.spaces.Get(name)
+	return sp
+}
+
+// makeSpace returns a namespace and begins it if need be. Namespaces stay for
+// ever, because their token counters must.
+func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
+	if sp := s.space(name); sp != nil {
+		return sp, nil
+	}
+	if s.spaces.Len() >= leasehold.MaxNamespaces {
+		return nil, &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
+			"namespace %q is new, and there are %d already, which is as many as there can be", name, leasehold.MaxNamespaces)}
+	}
+	sp := newSpace(name)
+	s.spaces.Set(name, sp)
+	return sp, nil
+}
+
+// Freeze returns a copy that stays as it is while the original goes on. The
+// trees are shared until one side changes them. A frozen state can be read from
+// another goroutine; it can not be applied to.
+func (s *State) Freeze() *State {
+	f := &State{
+		now: s.now, wall: s.wall, lead: s.lead,
+		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
+		endings: s.endings, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
+	}
+	s.spaces.Scan(func(name string, sp *space) bool {
+		f.spaces.Set(name, sp.freeze())
+		return true
+	})
+	return f
+}
+
+func (sp *space) freeze() *space {
+	f := *sp
+	f.resources, f.claims, f.sessions = *sp.resources.Copy(), *sp.claims.Copy(), *sp.sessions.Copy()
+	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
+	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
+	return &f
+}
+
+// moment is the calendar time of a cluster time, for people to read.
+func (s *State) moment(t Time) time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, s.wall+int64(t-s.now)).UTC()
+}
+
+func calendar(wall int64) time.Time { return time.Unix(0, wall).UTC() }

@@ -1,0 +1,39 @@
+package core
+
+import "github.com/leasehold/leasehold"
+
+// maxTick is how many claims one tick ends, so that a storm of expiries never
+// keeps a renewal waiting. Only a session that alone has more goes beyond it,
+// since it ends in one entry.
+const maxTick = 4096
+
+func (s *State) tick() {
+	for before := s.ends; s.ends-before < maxTick; {
+		t := s.due.next()
+		if t == nil || t.at > s.now {
+			return
+		}
+		s.expire(t)
+	}
+}
+
+// expire lets time do to one thing what is due.
+func (s *State) expire(t *timer) {
+	sp := t.space
+	switch t.kind {
+	case dueClaim:
+		claim, _ := sp.claims.Get(t.key)
+		s.settleClaim(sp, claim)
+	case dueSession:
+		session, _ := sp.sessions.Get(t.key)
+		s.endSession(sp, session, leasehold.SessionExpired)
+	case dueResource:
+		s.ends++
+		// Whether or not somebody alive waits for it, the grace is over.
+		r, _ := sp.resources.Get(t.key)
+		over := *r
+		over.AvailableAt = 0
+		s.setResource(sp, &over)
+		s.handOver(sp, t.key)
+	}
+}

@@ -1,0 +1,283 @@
+package core
+
+import (
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// deadlineOf returns when a claim ends if nothing is done, its session included;
+// 0 if it never does.
+func (s *State) deadlineOf(sp *space, c *Claim) Time {
+	at, _ := c.end()
+	if session, ok := sp.sessions.Get(c.Session); ok && (at == 0 || session.Expires < at) {
+		at = session.Expires
+	}
+	return at
+}
+
+func (s *State) leaseAnswer(sp *space, c *Claim) Answer {
+	lease := s.lease(sp, c)
+	return Answer{Lease: &lease}
+}
+
+// lease shows a claim that is held, as of the stamp.
+func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
+	l := leasehold.Lease{
+		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: c.Labels, Reason: c.Reason,
+		Session: c.Session, State: leasehold.Leased, Token: c.Token, Floor: c.Token, TTL: c.TTL,
+		Acquired: calendar(c.SinceWall), Revision: c.Revision,
+	}
+	if c.terms().BreakAt != 0 {
+		l.State = leasehold.Breaking
+	}
+	if at := s.deadlineOf(sp, c); at != 0 {
+		l.Remaining, l.Expires = time.Duration(max(0, at-s.now)), s.moment(at)
+	}
+	return l
+}
+
+func (s *State) sessionAnswer(sp *space, session *Session) Answer {
+	shown := s.session(sp, session)
+	return Answer{Session: &shown}
+}
+
+func (s *State) session(sp *space, session *Session) leasehold.Session {
+	return leasehold.Session{
+		Namespace: sp.name, ID: session.ID, TTL: session.TTL, Labels: session.Labels,
+		Remaining: time.Duration(max(0, session.Expires-s.now)), Opened: calendar(session.OpenedWall), Expires: s.moment(session.Expires),
+		Claims: session.Claims,
+	}
+}
+
+func (s *State) waiterAnswer(sp *space, c *Claim) Answer {
+	waiter := s.waiter(sp, c, s.position(sp, c))
+	return Answer{Waiter: &waiter}
+}
+
+func (s *State) waiter(sp *space, c *Claim, position int) leasehold.Waiter {
+	return leasehold.Waiter{
+		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: c.Labels, Reason: c.Reason,
+		Session: c.Session, Position: position, Since: calendar(c.SinceWall), Until: s.moment(c.terms().WaitUntil),
+	}
+}
+
+// broken shows the lease that a break just ended.
+func (s *State) broken(sp *space, c *Claim) Answer {
+	lease := s.lease(sp, c)
+	lease.State, lease.Remaining, lease.Expires = leasehold.Broken, 0, calendar(s.wall)
+	if r, ok := sp.resources.Get(c.Resource); ok && r.Claim == "" && r.AvailableAt > s.now {
+		lease.AvailableAt = s.moment(r.AvailableAt)
+	}
+	return Answer{Lease: &lease}
+}
+
+// brokenBefore shows a lease that an earlier try of the same break ended.
+func (s *State) brokenBefore(sp *space, e *EndedClaim) Answer {
+	return Answer{Lease: &leasehold.Lease{
+		Namespace: sp.name, Resource: e.Resource, ID: e.ID, Holder: e.Holder, State: leasehold.Broken, Token: e.Token, Floor: e.Token,
+		Expires: s.moment(e.At),
+	}}
+}
+
+// lastLease shows the lease after which a resource rests.
+func (s *State) lastLease(sp *space, r *Resource) *leasehold.Lease {
+	return &leasehold.Lease{
+		Namespace: sp.name, Resource: r.Path, ID: r.Last.ID, Holder: r.Last.Holder, State: stateAfter(r.Last), Token: r.Last.Token, Floor: r.Last.Token,
+		Expires: calendar(r.Last.Wall), AvailableAt: s.moment(r.AvailableAt),
+	}
+}
+
+func stateAfter(last *Ending) leasehold.State {
+	switch {
+	case last == nil || last.How.Clean():
+		return leasehold.Available
+	case last.How == leasehold.ByBreak:
+		return leasehold.Broken
+	}
+	return leasehold.Expired
+}
+
+// A View reads a state at the position in the log that it has reached. What is
+// left of a lease is shown by a clock that may be further; whether it is over is
+// for the log alone to say, or two readers could be told different things.
+type View struct {
+	s      *State
+	passed time.Duration // since the last stamp
+}
+
+// View returns what can be read of the state while nothing is applied to it.
+// passed is the time since the last stamp, for what is left of each lease.
+func (s *State) View(passed time.Duration) View { return View{s, max(0, passed)} }
+
+// Now returns the last stamp.
+func (s *State) Now() Time { return s.now }
+
+// Lead returns the newest leader's clock.
+func (s *State) Lead() Lead { return s.lead }
+
+// Counts is how much there is, over all namespaces.
+type Counts struct{ Namespaces, Leases, Waiters, Sessions, Resources int }
+
+// Counts returns how much there is.
+func (v View) Counts() (n Counts) {
+	v.s.spaces.Scan(func(_ string, sp *space) bool {
+		n.Namespaces++
+		n.Waiters += sp.queue.Len()
+		n.Leases += sp.claims.Len() - sp.queue.Len()
+		n.Sessions += sp.sessions.Len()
+		n.Resources += sp.resources.Len()
+		return true
+	})
+	return n
+}
+
+// Claim tells what became of an id, as an acquire of it would answer.
+func (v View) Claim(namespace, id string) Answer {
+	sp := v.s.space(namespace)
+	if sp == nil {
+		return v.s.noClaim(nil, id)
+	}
+	c, ok := sp.claims.Get(id)
+	switch {
+	case !ok:
+		return v.s.noClaim(sp, id)
+	case c.waiting():
+		return v.s.waiterAnswer(sp, c)
+	}
+	lease := v.lease(sp, c)
+	return Answer{Lease: &lease}
+}
+
+// Held tells a waiter that got nothing who is in the way.
+func (v View) Held(namespace, path string) *leasehold.Error {
+	if sp := v.s.space(namespace); sp != nil {
+		if r, ok := sp.resources.Get(path); ok && (r.Claim != "" || r.AvailableAt > v.s.now) {
+			return v.s.held(sp, r, 0).Err
+		}
+	}
+	return &leasehold.Error{Code: leasehold.Held, Message: path + " was held for as long as this request waited; it is free now"}
+}
+
+// Session shows one session.
+func (v View) Session(namespace, id string) (leasehold.Session, *leasehold.Error) {
+	sp := v.s.space(namespace)
+	if sp != nil {
+		if session, ok := sp.sessions.Get(id); ok && session.Expires > v.s.now {
+			shown := v.s.session(sp, session)
+			shown.Remaining = max(0, shown.Remaining-v.passed)
+			return shown, nil
+		}
+	}
+	return leasehold.Session{}, v.s.noSession(sp, id).Err
+}
+
+// Status shows one resource with up to so many of its waiters. Of a resource that
+// nothing is known of, there is nothing to say but that it is available.
+func (v View) Status(namespace, path string, waiters int) leasehold.Status {
+	if sp := v.s.space(namespace); sp != nil {
+		if r, ok := sp.resources.Get(path); ok {
+			return v.status(sp, r, waiters)
+		}
+	}
+	return leasehold.Status{Namespace: namespace, Resource: path, State: leasehold.Available}
+}
+
+// List shows up to so many resources whose path begins with prefix and comes after
+// another path, in order, without their queues. Those that are merely available
+// are left out unless all are asked for. next is where to go on from, empty at the
+// end; a page may be short and still have a next one.
+func (v View) List(namespace, prefix, after string, most int, all bool) (list []leasehold.Status, next string) {
+	sp := v.s.space(namespace)
+	if sp == nil {
+		return nil, ""
+	}
+	seen, last := 0, ""
+	sp.resources.Ascend(max(prefix, after), func(path string, r *Resource) bool {
+		if path == after {
+			return true
+		}
+		if !strings.HasPrefix(path, prefix) {
+			return false
+		}
+		if len(list) == most || seen == most+maxLook {
+			next = last
+			return false
+		}
+		seen, last = seen+1, path
+		if status := v.status(sp, r, 0); all || status.State != leasehold.Available || status.Waiting > 0 {
+			list = append(list, status)
+		}
+		return true
+	})
+	return list, next
+}
+
+// maxLook is how many resources a page may pass over without showing them.
+const maxLook = 1000
+
+// History returns the events of a namespace.
+func (v View) History(namespace string) History {
+	sp := v.s.space(namespace)
+	if sp == nil {
+		return History{}
+	}
+	return History{events: sp.history.items, lost: sp.lost, Revision: sp.revision}
+}
+
+func (v View) lease(sp *space, c *Claim) leasehold.Lease {
+	lease := v.s.lease(sp, c)
+	lease.Remaining = max(0, lease.Remaining-v.passed)
+	return lease
+}
+
+func (v View) status(sp *space, r *Resource, waiters int) leasehold.Status {
+	s := v.s
+	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, State: stateAfter(r.Last), Waiting: r.Waiting}
+	last := r.Last
+	if c, ok := sp.claims.Get(r.Claim); ok {
+		if how, over := s.gone(sp, c); over {
+			// Over at the stamp, though nobody has collected it yet.
+			last = &Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, By: c.terms().BreakBy, Reason: c.terms().BreakReason, Wall: s.wall}
+			status.State = stateAfter(last)
+		} else {
+			lease := v.lease(sp, c)
+			status.State, status.Holders = lease.State, []leasehold.Lease{lease}
+		}
+	}
+	if r.AvailableAt > s.now {
+		status.AvailableAt = s.moment(r.AvailableAt)
+	}
+	if last != nil {
+		status.Last = &leasehold.Ending{ID: last.ID, Holder: last.Holder, Token: last.Token, How: last.How, By: last.By, Reason: last.Reason, At: calendar(last.Wall)}
+	}
+	if waiters > 0 && r.Waiting > 0 {
+		status.Queue = v.queue(sp, r.Path, waiters)
+	}
+	return status
+}
+
+func (v View) queue(sp *space, path string, most int) (queue []leasehold.Waiter) {
+	sp.queue.Ascend(&Claim{Resource: path}, func(c *Claim) bool {
+		if c.Resource != path || len(queue) == most {
+			return false
+		}
+		queue = append(queue, v.s.waiter(sp, c, len(queue)+1))
+		return true
+	})
+	return queue
+}
+
+// Namespaces returns the names of all namespaces.
+func (v View) Namespaces() []string { return v.s.spaces.Keys() }
+
+// Ended tells how an id ended; zero if it did not, or too long ago.
+func (v View) Ended(namespace, id string) leasehold.How {
+	if sp := v.s.space(namespace); sp != nil {
+		if ended, ok := sp.ended.Get(id); ok {
+			return ended.How
+		}
+	}
+	return 0
+}

@@ -1,0 +1,48 @@
+// Package engine is the contract between those who ask (the doors) and whatever
+// orders and keeps commands: enginetest says what is promised, memory and cluster
+// keep it.
+package engine
+
+import (
+	"context"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// An Engine puts commands in one order, keeps them, and applies them to a state.
+// Its methods may be called from any goroutine.
+type Engine interface {
+	// Do returns the answer to a command once it can not be lost any more. An
+	// error is always a *leasehold.Error: the command's own refusal, Unavailable if
+	// nothing happened, or Undecided if nobody can tell, which is also what a
+	// caller gets whose context ended in the meantime.
+	Do(ctx context.Context, command core.Command) (core.Answer, error)
+
+	// Read calls fn with a state that has every command whose answer anybody had
+	// before Read was called. The view is good until fn returns, and nothing else
+	// is applied in the meantime: fn must be quick and keep no part of the view
+	// itself.
+	Read(ctx context.Context, fn func(core.View)) error
+
+	// Feed tells what happens, on this node, in the order of the log.
+	Feed() *Feed
+}
+
+// Unavailable is the error of an engine that did nothing.
+func Unavailable(message string) error {
+	return &leasehold.Error{Code: leasehold.Unavailable, Message: message}
+}
+
+// Undecided is the error of an engine that can not tell whether it did something.
+func Undecided(message string) error {
+	return &leasehold.Error{Code: leasehold.Undecided, Message: message}
+}
+
+// Decided turns an answer into what Do returns.
+func Decided(answer core.Answer) (core.Answer, error) {
+	if answer.Err != nil {
+		return core.Answer{}, answer.Err
+	}
+	return answer, nil
+}

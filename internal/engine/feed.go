@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// A Feed tells watchers that history grew, and waiting requests that their turn
+// came. It keeps no queue for anybody: a watcher reads shared history at its own
+// pace, so a slow one costs nothing but its own lag.
+type Feed struct {
+	mu     sync.Mutex // guards what follows
+	spaces map[string]*channel
+	born   chan struct{} // closed when a namespace appears
+	claims map[claim]*sign
+	closed bool
+}
+
+// A channel is what is published of one namespace.
+type channel struct {
+	history core.History
+	grew    chan struct{} // closed when history is replaced
+}
+
+type claim struct{ namespace, id string }
+
+// A sign is awaited by all requests that wait for the same claim.
+type sign struct {
+	given   chan struct{}
+	waiters int
+}
+
+// NewFeed returns a feed without history.
+func NewFeed() *Feed {
+	return &Feed{spaces: map[string]*channel{}, born: make(chan struct{}), claims: map[claim]*sign{}}
+}
+
+// Publish makes known what was applied: the events, and with them the histories
+// of their namespaces. Only the engine calls it, between two entries.
+func (f *Feed) Publish(view core.View, events []*leasehold.Event) {
+	if len(events) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := ""
+	for _, e := range events {
+		if e.Namespace != last {
+			last = e.Namespace
+			f.replace(last, view.History(last))
+		}
+		switch e.Kind {
+		case leasehold.Acquired, leasehold.Left, leasehold.Ended:
+			key := claim{e.Namespace, e.ID}
+			if s := f.claims[key]; s != nil {
+				close(s.given)
+				delete(f.claims, key)
+			}
+		}
+	}
+}
+
+// PublishAll makes known a state that was not built up entry by entry: the one
+// that an engine starts with, or got from another node.
+func (f *Feed) PublishAll(view core.View) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, namespace := range view.Namespaces() {
+		f.replace(namespace, view.History(namespace))
+	}
+	for key, s := range f.claims {
+		close(s.given)
+		delete(f.claims, key)
+	}
+}
+
+// Close wakes everybody, for good.
+func (f *Feed) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	f.closed = true
+	close(f.born)
+	for _, c := range f.spaces {
+		close(c.grew)
+	}
+	for _, s := range f.claims {
+		close(s.given)
+	}
+	f.claims = nil
+}
+
+// History returns the events of a namespace and a channel that is closed when
+// there are more. After Close it returns false.
+func (f *Feed) History(namespace string) (core.History, <-chan struct{}, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return core.History{}, nil, false
+	}
+	c := f.spaces[namespace]
+	if c == nil {
+		// Nothing is kept for a name that only a watcher has used.
+		return core.History{}, f.born, true
+	}
+	return c.history, c.grew, true
+}
+
+// Await returns a channel that is closed at the next event about a claim, and a
+// function to call when it is not needed any more.
+func (f *Feed) Await(namespace, id string) (<-chan struct{}, func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := claim{namespace, id}
+	if f.closed {
+		closed := make(chan struct{})
+		close(closed)
+		return closed, func() {}
+	}
+	s := f.claims[key]
+	if s == nil {
+		s = &sign{given: make(chan struct{})}
+		f.claims[key] = s
+	}
+	s.waiters++
+	return s.given, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if s.waiters--; s.waiters == 0 && f.claims[key] == s {
+			delete(f.claims, key)
+		}
+	}
+}
+
+func (f *Feed) replace(namespace string, h core.History) {
+	if f.closed {
+		return
+	}
+	if c := f.spaces[namespace]; c != nil {
+		close(c.grew)
+	} else {
+		close(f.born)
+		f.born = make(chan struct{})
+	}
+	f.spaces[namespace] = &channel{history: h, grew: make(chan struct{})}
+}

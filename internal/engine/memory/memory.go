@@ -1,0 +1,113 @@
+// Package memory is an engine that forgets everything when it ends. It is for
+// tests: of doors, of clients, and of users' own programs.
+package memory
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// Engine applies each command at once, under one lock.
+type Engine struct {
+	clock engine.Clock
+	feed  *engine.Feed
+
+	mu     sync.Mutex // guards what follows
+	state  *core.State
+	ticker *time.Timer
+	closed bool
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// Start returns an engine that counts time by clock; call Close when done.
+func Start(clock engine.Clock) *Engine {
+	return &Engine{clock: clock, feed: engine.NewFeed(), state: core.New()}
+}
+
+// Close ends it. Whoever waits is told.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if e.ticker != nil {
+		e.ticker.Stop()
+	}
+	e.feed.Close()
+	return nil
+}
+
+// Feed tells what happens.
+func (e *Engine) Feed() *engine.Feed { return e.feed }
+
+// Do applies one command.
+func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, error) {
+	if err := command.Validate(); err != nil {
+		return core.Answer{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return core.Answer{}, engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+	}
+	answer, err := e.apply(command)
+	if err != nil {
+		return core.Answer{}, engine.Unavailable(err.Error())
+	}
+	return engine.Decided(answer)
+}
+
+// Read calls fn with the state as it is.
+func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+	}
+	fn(e.state.View(time.Duration(e.now() - e.state.Now())))
+	return nil
+}
+
+// Check returns every way in which the state contradicts itself.
+func (e *Engine) Check() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.state.Check()
+}
+
+func (e *Engine) now() core.Time { return core.Time(e.clock.Monotonic()) }
+
+func (e *Engine) apply(command core.Command) (core.Answer, error) {
+	stamp := max(e.now(), e.state.Now())
+	result, err := e.state.Apply(stamp, e.clock.Wall().UnixNano(), []core.Command{command})
+	if err != nil {
+		return core.Answer{}, err
+	}
+	e.feed.Publish(e.state.View(0), result.Events)
+	e.pace()
+	return result.Answers[0], nil
+}
+
+// pace sets the timer for the next tick.
+func (e *Engine) pace() {
+	if e.ticker != nil {
+		e.ticker.Stop()
+	}
+	if at, ok := engine.NextTick(e.state); ok {
+		e.ticker = time.AfterFunc(time.Duration(max(0, at-e.now())), e.tick)
+	}
+}
+
+func (e *Engine) tick() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	// A tick can only fail if the clock went back, and then the next one will do.
+	_, _ = e.apply(&core.Tick{})
+}

@@ -1,0 +1,19 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// maxSilence is how long cluster time may go unwritten while something counts on
+// it: a new leader that knows no better goes on from the last stamp, and so adds
+// at most this much to a lease.
+const maxSilence = 10 * time.Second
+
+// NextTick returns the cluster time at which the pacemaker has to propose a Tick,
+// and false if time alone changes nothing.
+func NextTick(s *core.State) (core.Time, bool) {
+	due, ok := s.Due()
+	return min(due, s.Now()+core.Time(maxSilence)), ok
+}

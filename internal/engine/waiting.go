@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// signOfLife is how often a node tells the core that somebody still waits behind
+// a connection; the core takes the waiter for gone after three times that.
+const signOfLife = 5 * time.Second
+
+// Acquire asks for a resource and, if the command says so, stays until the wait
+// is over one way or the other.
+//
+// proposed tells who made the lease's id. If the server did, nobody can ask again
+// for what a caller that went away was waiting for, so it is withdrawn. What has
+// an id that the client proposed, or a request key, ends with its session alone:
+// the client may be about to ask again on another connection.
+func Acquire(ctx context.Context, e Engine, c *core.Acquire, proposed bool) (core.Answer, error) {
+	answer, err := e.Do(ctx, c)
+	ours := !proposed && c.Request == (core.Request{})
+	if err != nil {
+		if ours && isUndecided(err) {
+			withdraw(ctx, e, c.Namespace, c.ID)
+		}
+		return answer, err
+	}
+	if answer.Waiter == nil {
+		return answer, nil
+	}
+	answer, err = await(ctx, e, answer.Waiter)
+	if err != nil && ours && ctx.Err() != nil {
+		withdraw(ctx, e, c.Namespace, c.ID)
+	}
+	return answer, err
+}
+
+// await returns when a waiter has its lease or will not get it.
+func await(ctx context.Context, e Engine, w *leasehold.Waiter) (core.Answer, error) {
+	life := time.NewTicker(signOfLife)
+	defer life.Stop()
+	for {
+		came, forget := e.Feed().Await(w.Namespace, w.ID)
+		// Only now look: what happens from here on is in the channel.
+		answer, err := outcome(ctx, e, w)
+		if err != nil || answer.Waiter == nil {
+			forget()
+			return answer, err
+		}
+		select {
+		case <-came:
+		case <-life.C:
+			if w.Session == "" {
+				_, err = e.Do(ctx, &core.Renew{Namespace: w.Namespace, ID: w.ID})
+			}
+		case <-ctx.Done():
+			err = Undecided("the request ended while it waited for " + w.Resource)
+		}
+		forget()
+		if err != nil && !wasDecided(err) {
+			return core.Answer{}, err
+		}
+	}
+}
+
+// outcome reads how things stand with a waiter.
+func outcome(ctx context.Context, e Engine, w *leasehold.Waiter) (answer core.Answer, err error) {
+	var held *leasehold.Error
+	failed := e.Read(ctx, func(v core.View) {
+		answer = v.Claim(w.Namespace, w.ID)
+		if answer.Err != nil && v.Ended(w.Namespace, w.ID) == leasehold.WaitOver {
+			held = v.Held(w.Namespace, w.Resource)
+		}
+	})
+	switch {
+	case failed != nil:
+		return core.Answer{}, failed
+	case held != nil:
+		return core.Answer{}, held
+	}
+	return Decided(answer)
+}
+
+// withdraw takes back a request that nobody waits for any more. If the lease was
+// granted just now, it is released.
+func withdraw(ctx context.Context, e Engine, namespace, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOfLife)
+	defer cancel()
+	// If this fails too, the waiter leaves for want of a sign of life, and the
+	// lease ends with its TTL.
+	_, _ = e.Do(ctx, &core.Release{Namespace: namespace, ID: id})
+}
+
+func isUndecided(err error) bool { return errors.Is(err, leasehold.ErrUndecided) }
+
+// wasDecided tells whether the core itself refused.
+func wasDecided(err error) bool {
+	return !isUndecided(err) && !errors.Is(err, leasehold.ErrUnavailable)
+}

@@ -1,0 +1,202 @@
+package leasehold
+
+import "time"
+
+// DefaultNamespace is where a name lives when nobody said otherwise.
+const DefaultNamespace = "default"
+
+// A Token is the number that a holder shows to the system it protects. Every
+// grant in a namespace carries a larger Token than each grant before it, so a
+// store that remembers the largest floor it saw can refuse a holder that lost
+// its lease without noticing. Tokens stay below 2^53: every JSON reader can
+// hold them exactly.
+type Token uint64
+
+// MaxToken is the largest token there can be.
+const MaxToken Token = 1<<53 - 1
+
+// A Revision counts the commands that changed something in a namespace.
+// Renewals have none.
+type Revision uint64
+
+// Labels say more about a holder or a session: who, host, operation, version.
+// They are kept sorted by key, each key once.
+type Labels []Label
+
+// A Label is one key with its value.
+type Label struct{ Key, Value string }
+
+// State is what a resource looks like, which is the state of its newest lease.
+type State uint8
+
+// The five states. The last two remember the holder whose lease ended.
+const (
+	Available State = iota + 1
+	Leased
+	Breaking
+	Broken
+	Expired
+)
+
+var stateNames = [...]string{Available: "available", Leased: "leased", Breaking: "breaking", Broken: "broken", Expired: "expired"}
+
+func (s State) String() string { return name(stateNames[:], int(s)) }
+
+// How says in what way a lease, or the wait for one, ended.
+type How uint8
+
+// The ways to end. Wire formats number them: add at the end only.
+const (
+	Released       How = iota + 1 // given back by its holder
+	ByTTL                         // its time ran out
+	ByHoldLimit                   // it was renewed, but held as long as it may be
+	ByBreak                       // an operator ended it
+	SessionClosed                 // its session was closed on purpose
+	SessionExpired                // its session was not renewed
+	IDChanged                     // it goes on under another id
+	Withdrawn                     // the waiter left the queue
+	WaitOver                      // the waiter had waited as long as it wished to
+)
+
+var howNames = [...]string{
+	Released: "released", ByTTL: "expired", ByHoldLimit: "hold limit", ByBreak: "broken",
+	SessionClosed: "session closed", SessionExpired: "session expired", IDChanged: "changed",
+	Withdrawn: "withdrawn", WaitOver: "wait over",
+}
+
+func (h How) String() string { return name(howNames[:], int(h)) }
+
+// Clean tells whether the holder knew of the end. After an unclean one the
+// resource may rest for a grace before it is granted again.
+func (h How) Clean() bool {
+	switch h {
+	case ByTTL, ByHoldLimit, ByBreak, SessionExpired:
+		return false
+	}
+	return true
+}
+
+// A Lease is the right of one holder to a resource until a moment.
+type Lease struct {
+	Namespace string
+	Resource  string
+	ID        string
+	Holder    string
+	Labels    Labels
+	Reason    string
+	Session   string // the session it is bound to, if any
+	State     State
+
+	Token Token // of this grant
+	Floor Token // the smallest token still alive on the resource
+
+	TTL time.Duration // 0: it has none of its own
+
+	// Remaining is what is left at the stamp of the answer that carries it.
+	// A holder adds it to the time before it sent the request, never to the
+	// time the answer came. It means nothing when Expires is zero.
+	Remaining time.Duration
+
+	Acquired    time.Time
+	Expires     time.Time // zero: it ends only by release or break
+	AvailableAt time.Time // zero unless a grace runs after its unclean end
+	Revision    Revision  // of its last change that was not a renewal
+}
+
+// A Waiter stands in the queue of a resource.
+type Waiter struct {
+	Namespace string
+	Resource  string
+	ID        string // of the lease it will become
+	Holder    string
+	Labels    Labels
+	Reason    string
+	Session   string
+	Position  int // 1 is next
+	Since     time.Time
+	Until     time.Time // when it stops waiting
+}
+
+// An Ending is what a resource remembers of its last lease.
+type Ending struct {
+	ID     string
+	Holder string
+	Token  Token
+	How    How
+	By     string // who broke it
+	Reason string // why it was broken
+	At     time.Time
+}
+
+// A Status is everything there is to see of one resource.
+type Status struct {
+	Namespace   string
+	Resource    string
+	State       State
+	Holders     []Lease
+	Waiting     int
+	Queue       []Waiter // the first ones, in order
+	Last        *Ending
+	AvailableAt time.Time // zero unless a grace runs
+}
+
+// A Session is a promise of liveness: what is bound to it ends with it, and one
+// renewal renews all.
+type Session struct {
+	Namespace string
+	ID        string
+	TTL       time.Duration
+	Labels    Labels
+	Remaining time.Duration // as in Lease
+	Opened    time.Time
+	Expires   time.Time
+	Claims    int // leases and waiters bound to it
+}
+
+// Kind says what happened in an Event.
+type Kind uint8
+
+// The kinds of events. Wire formats number them: add at the end only.
+const (
+	Queued   Kind = iota + 1 // somebody began to wait
+	Acquired                 // a lease was granted
+	Changed                  // it got another id or holder
+	BreakSet                 // it will be broken at Event.Until
+	Ended                    // it ended; How says in what way
+	Left                     // a waiter left the queue without a lease
+	SessionOpened
+	SessionEnded
+)
+
+var kindNames = [...]string{
+	Queued: "queued", Acquired: "acquired", Changed: "changed", BreakSet: "breaking", Ended: "ended",
+	Left: "left", SessionOpened: "session opened", SessionEnded: "session ended",
+}
+
+func (k Kind) String() string { return name(kindNames[:], int(k)) }
+
+// An Event is one thing that happened in a namespace. Revision and N order it:
+// N counts the events of one command from zero.
+type Event struct {
+	Namespace string
+	Revision  Revision
+	N         uint32
+	Kind      Kind
+	How       How // with Ended, Left and SessionEnded
+	At        time.Time
+	Until     time.Time // with Acquired, Changed and BreakSet: when it ends if nothing is done
+	Resource  string
+	ID        string
+	Holder    string
+	Token     Token
+	Session   string
+	By        string
+	Reason    string
+}
+
+func name(names []string, i int) string {
+	if i <= 0 || i >= len(names) {
+		return "unknown"
+	}
+	return names[i]
+}

@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// apply lets committed entries take effect, in order.
+func (n *Node) apply(entries []*raftpb.Entry) {
+	for _, e := range entries {
+		if e.GetIndex() <= n.applied {
+			continue
+		}
+		if err := n.applyOne(e); err != nil {
+			n.fail(fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err))
+			return
+		}
+		delete(n.lead.arrivals, e.GetIndex())
+		n.applied, n.term = e.GetIndex(), e.GetTerm()
+		n.logBytes += int64(len(e.GetData()))
+	}
+	n.freeze()
+}
+
+func (n *Node) applyOne(e *raftpb.Entry) error {
+	if b := n.proposed[e.GetIndex()]; b != nil && b.term != e.GetTerm() {
+		// Another leader's entry stands where ours was: ours is gone.
+		delete(n.proposed, e.GetIndex())
+		b.done(engine.Unavailable("the leader changed before this was kept: try again"))
+	}
+	switch e.GetType() {
+	case raftpb.EntryConfChange:
+		var change raftpb.ConfChange
+		if err := proto.Unmarshal(e.GetData(), &change); err != nil {
+			return err
+		}
+		n.members = n.raft.ApplyConfChange(&change)
+		return nil
+	case raftpb.EntryConfChangeV2:
+		var change raftpb.ConfChangeV2
+		if err := proto.Unmarshal(e.GetData(), &change); err != nil {
+			return err
+		}
+		n.members = n.raft.ApplyConfChange(&change)
+		return nil
+	}
+	if len(e.GetData()) == 0 {
+		if n.leads() && e.GetTerm() == n.lead.term && !n.lead.fixed {
+			n.takeLead()
+		}
+		return nil
+	}
+	return n.applyCommands(e)
+}
+
+func (n *Node) applyCommands(e *raftpb.Entry) error {
+	b := n.proposed[e.GetIndex()]
+	delete(n.proposed, e.GetIndex())
+	entry, err := wire.DecodeEntry(e.GetData())
+	if err != nil {
+		return err
+	}
+	if entry.Term != e.GetTerm() {
+		// Stamped by a leader that was deposed before it was kept: its time is not
+		// this term's time, so nothing in it may happen.
+		if b != nil {
+			b.done(engine.Unavailable("the leader changed before this was kept: try again"))
+		}
+		return nil
+	}
+	if arrived, ok := n.lead.arrivals[e.GetIndex()]; ok {
+		n.lead.received = arrived
+	}
+	result, err := n.State.Apply(entry.Stamp, entry.Wall, entry.Commands)
+	if err != nil {
+		return err
+	}
+	n.statistics.Entries++
+	n.statistics.Commands += uint64(len(entry.Commands))
+	n.Feed.Publish(n.State.View(0), result.Events)
+	n.answer(b, result.Answers)
+	if i := slices.IndexFunc(entry.Commands, isLead); i >= 0 {
+		n.served(entry.Commands[i].(*core.Lead), e.GetTerm())
+	}
+	n.pace()
+	return nil
+}
+
+func isLead(c core.Command) bool { _, ok := c.(*core.Lead); return ok }
+
+func (n *Node) answer(b *batch, answers []core.Answer) {
+	if b == nil {
+		return
+	}
+	for i, c := range b.calls {
+		c.Done(engine.Decided(answers[i]))
+	}
+}

@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A data directory:
+//
+//	format   what this is, in which format, and whose; readable by people
+//	lock     held by the server that uses it, with its process id
+//	wal/     the log, as etcd's wal keeps it
+//	snap/    states, each with its place in the log; the newest two are kept
+const (
+	formatFile = "format"
+	lockFile   = "lock"
+	walDir     = "wal"
+	snapDir    = "snap"
+
+	formatVersion = 1
+)
+
+// identity is what the format file says.
+type identity struct {
+	Product string `json:"product"`
+	Format  int    `json:"format"`
+	Node    uint64 `json:"node"`
+	// Begun is set once the log was made: from then on, a missing log is a loss
+	// and not a beginning.
+	Begun bool `json:"begun"`
+}
+
+// A dataDir is a directory that this process has for itself.
+type dataDir struct {
+	path string
+	lock *os.File
+	identity
+}
+
+// openDir takes a data directory, and makes it if there is nothing there yet and
+// make says so.
+func openDir(path string, make bool) (*dataDir, error) {
+	if make {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, fmt.Errorf("data directory %s can not be made: %w", path, err)
+		}
+	} else if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("data directory %s can not be opened: %w", path, err)
+	}
+	lock, err := takeLock(filepath.Join(path, lockFile), path)
+	if err != nil {
+		return nil, err
+	}
+	d := &dataDir{path: path, lock: lock}
+	if err := d.identify(make); err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *dataDir) close() {
+	_ = d.lock.Close() // lets the lock go
+}
+
+func (d *dataDir) wal() string  { return filepath.Join(d.path, walDir) }
+func (d *dataDir) snap() string { return filepath.Join(d.path, snapDir) }
+
+func takeLock(name, dir string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s can not be used: %w", dir, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		owner, _ := os.ReadFile(name)
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("data directory %s is in use by another server (process %s): stop that one, or choose another directory", dir, strings.TrimSpace(string(owner)))
+		}
+		return nil, fmt.Errorf("data directory %s can not be locked: %w", dir, err)
+	}
+	// The process id is a courtesy to whoever meets the lock.
+	_ = f.Truncate(0)
+	_, _ = f.WriteAt([]byte(fmt.Sprintf("%d\n", os.Getpid())), 0)
+	return f, nil
+}
+
+// identify reads the format file, or writes the first one.
+func (d *dataDir) identify(make bool) error {
+	name := filepath.Join(d.path, formatFile)
+	b, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		if !make {
+			return fmt.Errorf("%s is not a data directory: it has no file %q", d.path, formatFile)
+		}
+		return d.begin()
+	}
+	if err != nil {
+		return fmt.Errorf("%s can not be read: %w", name, err)
+	}
+	if err := json.Unmarshal(b, &d.identity); err != nil || d.Product != "leasehold" {
+		return fmt.Errorf("%s is damaged or not Leasehold's: restore the directory from a backup, or choose another one", name)
+	}
+	if d.Format > formatVersion {
+		return fmt.Errorf("%s has format %d, and this version knows formats up to %d: use the newer version that wrote it", d.path, d.Format, formatVersion)
+	}
+	if d.Format < 1 || d.Node == 0 {
+		return fmt.Errorf("%s is damaged: restore the directory from a backup", name)
+	}
+	return nil
+}
+
+// begin makes an empty directory ours.
+func (d *dataDir) begin() error {
+	files, err := os.ReadDir(d.path)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.Name() != lockFile && !strings.HasSuffix(f.Name(), ".tmp") {
+			return fmt.Errorf("directory %s has files that are not Leasehold's (%s): choose an empty or new one", d.path, f.Name())
+		}
+	}
+	d.identity = identity{Product: "leasehold", Format: formatVersion, Node: 1}
+	return d.writeIdentity()
+}
+
+// setBegun notes that the log exists.
+func (d *dataDir) setBegun() error {
+	d.Begun = true
+	return d.writeIdentity()
+}
+
+func (d *dataDir) writeIdentity() error {
+	b, err := json.Marshal(d.identity)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(d.path, formatFile), append(b, '\n'))
+}
+
+// writeFile puts a whole file in place, or leaves what was there.
+func writeFile(name string, b []byte) error {
+	tmp := name + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp, name)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(name))
+	}
+	return err
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

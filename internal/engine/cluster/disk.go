@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"golang.org/x/sys/unix"
+)
+
+// How long a write may be in flight: a leader that is slower than the first gives
+// the lead away, a node that is slower than the second stops. A disk that hangs is
+// worse than one that fails, because nothing says so.
+const (
+	slowWrite    = time.Second
+	stalledWrite = 5 * time.Second
+	watchEvery   = 250 * time.Millisecond
+)
+
+// disk is the Disk of a real node.
+type disk struct {
+	dir    *dataDir
+	log    *wal.WAL
+	events chan<- Event
+	slog   *slog.Logger
+	watch  *metrics
+
+	writes chan Write
+	saves  chan Snapshot
+	done   chan struct{} // closed when the node is
+	// writeBegan is when the write in flight began, in Unix nanoseconds; 0: none is.
+	writeBegan atomic.Int64
+
+	minFree uint64
+	full    atomic.Bool // there is less room than minFree
+
+	kept uint64 // index of the snapshot before the newest, which is kept too
+}
+
+func (d *disk) Write(w Write)   { d.writes <- w }
+func (d *disk) Save(s Snapshot) { d.saves <- s }
+
+// send gives an event to the node, unless that is gone.
+func (d *disk) send(e Event) {
+	select {
+	case d.events <- e:
+	case <-d.done:
+	}
+}
+
+func (d *disk) writeLoop() {
+	for {
+		select {
+		case w := <-d.writes:
+			d.writeBegan.Store(time.Now().UnixNano())
+			err := d.write(w)
+			d.writeBegan.Store(0)
+			d.send(Written{err})
+		case <-d.done:
+			return
+		}
+	}
+}
+
+func (d *disk) write(w Write) error {
+	if w.Snapshot != nil {
+		return d.mark(w)
+	}
+	start := time.Now()
+	err := d.log.Save(w.Hard, w.Entries)
+	d.watch.write(time.Since(start), w)
+	return err
+}
+
+// mark makes a snapshot the start of recovery, and removes what only an older start
+// would need.
+func (d *disk) mark(w Write) error {
+	if err := d.log.SaveSnapshot(w.Snapshot); err != nil {
+		return err
+	}
+	keep := d.kept
+	d.kept = w.Snapshot.GetIndex()
+	if err := d.log.ReleaseLockTo(keep); err != nil {
+		return err
+	}
+	// What can not be removed now will be next time; it does no harm but take room.
+	if err := errors.Join(purgeLog(d.dir.wal(), keep), purgeStates(d.dir.snap(), keptStates)); err != nil {
+		d.slog.Warn("old log and snapshot files could not be removed", "err", err)
+	}
+	return nil
+}
+
+func (d *disk) saveLoop() {
+	for {
+		select {
+		case s := <-d.saves:
+			start := time.Now()
+			size, err := writeState(d.dir.snap(), s, d.done)
+			d.watch.snapshot(time.Since(start), size)
+			d.send(Saved{size, err})
+		case <-d.done:
+			return
+		}
+	}
+}
+
+// watchLoop looks after the write in flight and the room that is left.
+func (d *disk) watchLoop() {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	warned := int64(0)
+	for {
+		select {
+		case now := <-ticker.C:
+			warned = d.checkWrite(now, warned)
+			d.checkRoom()
+		case <-d.done:
+			return
+		}
+	}
+}
+
+// checkWrite returns the beginning of the write that it warned of last.
+func (d *disk) checkWrite(now time.Time, warned int64) int64 {
+	began := d.writeBegan.Load()
+	if began == 0 {
+		return warned
+	}
+	took := now.Sub(time.Unix(0, began))
+	switch {
+	case took >= stalledWrite:
+		d.send(Written{fmt.Errorf("a write has not returned for %v", took.Round(time.Second))})
+	case took >= slowWrite && began != warned:
+		d.slog.Warn("a log write is slow", "for", took.Round(time.Millisecond))
+		d.send(Stalled{})
+		return began
+	}
+	return warned
+}
+
+func (d *disk) checkRoom() {
+	var s unix.Statfs_t
+	if unix.Statfs(d.dir.path, &s) != nil {
+		return
+	}
+	free := s.Bavail * uint64(s.Bsize)
+	if full := free < d.minFree; d.full.Swap(full) != full {
+		d.slog.Warn("room on the data disk", "low", full, "free_bytes", free, "needed_bytes", d.minFree)
+	}
+}

@@ -1,0 +1,371 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// Config is what an engine needs to know.
+type Config struct {
+	Dir   string
+	Clock engine.Clock // nil: the system's
+	Log   *slog.Logger // nil: silent
+
+	// SnapshotEvery is how many bytes of log there are between two snapshots.
+	SnapshotEvery int64
+	// SegmentBytes is the size of one file of the log.
+	SegmentBytes int64
+	// MinFree is how many bytes of room there must be on the disk for new leases.
+	// Renewals and releases need none.
+	MinFree uint64
+	// Metrics takes the engine's figures, if it is not nil.
+	Metrics prometheus.Registerer
+}
+
+// Defaults for what Config leaves at zero.
+const (
+	DefaultSnapshotEvery = 64 << 20
+	DefaultSegmentBytes  = 64 << 20
+	DefaultMinFree       = 256 << 20
+)
+
+// maxPending bounds the commands and reads that wait for the log.
+const maxPending = 1 << 16
+
+// closeWithin is how long Close waits for what is in flight.
+const closeWithin = 5 * time.Second
+
+// Engine is a running node. It is an engine.Engine.
+type Engine struct {
+	node *Node
+	disk *disk
+	feed *engine.Feed
+	log  *slog.Logger
+
+	events  chan Event
+	ready   chan struct{} // closed when the node serves for the first time
+	failed  chan struct{} // closed when it failed
+	stopped chan struct{} // closed when its loop ended
+	failure error         // set before failed is closed
+	closing sync.Once
+	workers sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	calls   []Call
+	reads   []ReadCall
+	arrived chan struct{} // has one element while there is something to take
+	pending int
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// Start recovers a data directory, or makes a new one, and returns when the node
+// serves. Call Close when done.
+func Start(ctx context.Context, c Config) (*Engine, error) {
+	c = c.withDefaults()
+	if wal.SegmentSizeBytes != c.SegmentBytes {
+		wal.SegmentSizeBytes = c.SegmentBytes // etcd keeps it in a variable of the package
+	}
+	dir, err := openDir(c.Dir, true)
+	if err != nil {
+		return nil, err
+	}
+	found, err := recoverDir(dir)
+	if err != nil {
+		dir.close()
+		return nil, err
+	}
+	e, err := newEngine(c, dir, found)
+	if err != nil {
+		_ = found.log.Close()
+		dir.close()
+		return nil, err
+	}
+	e.start()
+	select {
+	case <-e.ready:
+		return e, nil
+	case <-e.failed:
+		err = e.failure
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	return nil, errors.Join(err, e.Close())
+}
+
+func (c Config) withDefaults() Config {
+	if c.Clock == nil {
+		c.Clock = SystemClock()
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.SnapshotEvery == 0 {
+		c.SnapshotEvery = DefaultSnapshotEvery
+	}
+	if c.SegmentBytes == 0 {
+		c.SegmentBytes = DefaultSegmentBytes
+	}
+	return c
+}
+
+func newEngine(c Config, dir *dataDir, found *recovered) (*Engine, error) {
+	e := &Engine{
+		feed: engine.NewFeed(), log: c.Log,
+		// Room for what the disk's goroutines send while the node is busy.
+		events: make(chan Event, 16),
+		ready:  make(chan struct{}), failed: make(chan struct{}), stopped: make(chan struct{}),
+		arrived: make(chan struct{}, 1),
+	}
+	e.disk = &disk{
+		dir: dir, log: found.log, events: e.events, slog: c.Log, watch: newMetrics(c.Metrics),
+		writes: make(chan Write, 1), saves: make(chan Snapshot, 1), done: e.stopped,
+		minFree: c.MinFree, kept: found.applied,
+	}
+	e.feed.PublishAll(found.state.View(0))
+	node, err := NewNode(NodeConfig{
+		ID: dir.Node, Storage: found.storage, State: found.state, Applied: found.applied, New: found.fresh,
+		Clock: c.Clock, Disk: e.disk, Transport: nobody{}, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery,
+	})
+	if err != nil {
+		return nil, err
+	}
+	node.snapshot.size = found.size
+	e.node = node
+	return e, nil
+}
+
+// nobody is the transport of a cluster of one.
+type nobody struct{}
+
+func (nobody) Send([]*raftpb.Message) {}
+
+func (e *Engine) start() {
+	e.disk.checkRoom()
+	e.workers.Go(e.disk.writeLoop)
+	e.workers.Go(e.disk.saveLoop)
+	e.workers.Go(e.disk.watchLoop)
+	go e.loop()
+}
+
+// Failed is closed when the node failed and acknowledges nothing more. The process
+// should end then; Failure says why.
+func (e *Engine) Failed() <-chan struct{} { return e.failed }
+
+// Failure returns why the node failed. It may be called once Failed is closed.
+func (e *Engine) Failure() error { return e.failure }
+
+// Feed tells what happens.
+func (e *Engine) Feed() *engine.Feed { return e.feed }
+
+// Do orders a command and returns its answer once it is durable.
+func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, error) {
+	if err := command.Validate(); err != nil {
+		return core.Answer{}, err
+	}
+	if err := e.room(command); err != nil {
+		return core.Answer{}, err
+	}
+	bytes, err := wire.AppendCommand(nil, command)
+	if err != nil {
+		return core.Answer{}, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+	}
+	type result struct {
+		answer core.Answer
+		err    error
+	}
+	done := make(chan result, 1)
+	call := Call{Bytes: bytes, Done: func(a core.Answer, err error) { done <- result{a, err} }}
+	if err := e.enqueue(func() { e.calls = append(e.calls, call) }); err != nil {
+		return core.Answer{}, err
+	}
+	select {
+	case r := <-done:
+		return r.answer, r.err
+	case <-ctx.Done():
+		return core.Answer{}, engine.Undecided("the request ended before its answer was known: ask again with the same id")
+	}
+}
+
+// room refuses what would add to a disk that is nearly full. Whatever shortens or
+// keeps what is there goes on.
+func (e *Engine) room(command core.Command) error {
+	if !e.disk.full.Load() {
+		return nil
+	}
+	switch command.(type) {
+	case *core.Acquire, *core.OpenSession:
+		return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: nothing new is granted until there is room; renewals and releases go on"}
+	}
+	return nil
+}
+
+// Read calls fn with a state that has everything that was answered before.
+func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
+	var once sync.Mutex // guards abandoned and the call of fn
+	abandoned := false
+	done := make(chan error, 1)
+	call := ReadCall{
+		Read: func(v core.View) {
+			once.Lock()
+			defer once.Unlock()
+			if !abandoned {
+				fn(v)
+			}
+		},
+		Done: func(err error) { done <- err },
+	}
+	if err := e.enqueue(func() { e.reads = append(e.reads, call) }); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		// fn works on the caller's variables: it must not run once we are gone.
+		once.Lock()
+		defer once.Unlock()
+		abandoned = true
+		return engine.Unavailable("the request ended before it could be read")
+	}
+}
+
+// enqueue adds something to what the loop takes next.
+func (e *Engine) enqueue(add func()) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	select {
+	case <-e.stopped:
+		return engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+	default:
+	}
+	if len(e.calls)+len(e.reads) >= maxPending {
+		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf("%d requests wait for the log already: try again in a moment", maxPending)}
+	}
+	add()
+	select {
+	case e.arrived <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (e *Engine) take() ([]Call, []ReadCall) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	calls, reads := e.calls, e.reads
+	e.calls, e.reads = nil, nil
+	return calls, reads
+}
+
+// loop is the only goroutine that touches the node.
+func (e *Engine) loop() {
+	defer e.finish()
+	raftTicks := time.NewTicker(TickEvery)
+	defer raftTicks.Stop()
+	wake := time.NewTimer(time.Hour)
+	defer wake.Stop()
+	e.node.Step(RaftTick{}) // sets it going
+	for !e.ended() {
+		if after, ok := e.node.NextWake(); ok {
+			wake.Reset(after)
+		} else {
+			wake.Stop()
+		}
+		select {
+		case <-e.arrived:
+			calls, reads := e.take()
+			if len(calls) > 0 {
+				e.node.Step(Commands(calls))
+			}
+			if len(reads) > 0 {
+				e.node.Step(Reads(reads))
+			}
+		case event := <-e.events:
+			e.node.Step(event)
+		case <-raftTicks.C:
+			e.node.Step(RaftTick{})
+			e.disk.watch.node(e.node.Statistics())
+		case <-wake.C:
+			e.node.Step(Wake{})
+		}
+	}
+}
+
+// ended tells the world how the node is, and whether the loop is over.
+func (e *Engine) ended() bool {
+	if e.node.lead.serving && !isClosed(e.ready) {
+		close(e.ready)
+	}
+	if err := e.node.Failure(); err != nil {
+		e.log.Error("the server can not go on", "err", err)
+		e.failure = err
+		close(e.failed)
+		return true
+	}
+	// A snapshot in flight is given up: the log has everything that is in it.
+	return e.node.stopped && e.node.Idle() && !e.node.writing
+}
+
+// finish answers whoever is still there.
+func (e *Engine) finish() {
+	e.mu.Lock()
+	close(e.stopped)
+	e.mu.Unlock()
+	calls, reads := e.take()
+	gone := engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+	e.node.refuse(Commands(calls), gone)
+	e.node.refuse(Reads(reads), gone)
+	e.feed.Close()
+}
+
+// Close takes nothing more, lets what is in flight finish, and gives the directory
+// free.
+func (e *Engine) Close() error {
+	var err error
+	e.closing.Do(func() { err = e.close() })
+	return err
+}
+
+func (e *Engine) close() error {
+	select {
+	case e.events <- Stop{}:
+	case <-e.stopped:
+	}
+	select {
+	case <-e.stopped:
+	case <-time.After(closeWithin):
+		return fmt.Errorf("the disk did not finish within %v", closeWithin)
+	}
+	if e.failure != nil {
+		// The disk is not to be trusted, and its goroutine may hang for ever.
+		e.disk.dir.close()
+		return nil
+	}
+	e.workers.Wait()
+	err := e.disk.log.Close()
+	e.disk.dir.close()
+	return err
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

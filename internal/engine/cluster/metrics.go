@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the figures of a running node.
+type metrics struct {
+	writeSeconds    prometheus.Histogram
+	entriesWritten  prometheus.Counter
+	snapshotSeconds prometheus.Histogram
+	snapshotBytes   prometheus.Gauge
+	commands        prometheus.Gauge
+	ticks           prometheus.Gauge
+	applied         prometheus.Gauge
+	serving         prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_" + name, Help: help})
+	}
+	m := &metrics{
+		writeSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "leasehold_log_write_seconds", Help: "Time to make one batch durable.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+		}),
+		entriesWritten: prometheus.NewCounter(prometheus.CounterOpts{Name: "leasehold_log_entries_written_total", Help: "Entries written to the log."}),
+		snapshotSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "leasehold_snapshot_seconds", Help: "Time to write one snapshot in the background.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
+		}),
+		snapshotBytes: gauge("snapshot_bytes", "Size of the newest snapshot."),
+		commands:      gauge("commands_applied", "Commands applied since the start."),
+		ticks:         gauge("ticks_proposed", "Ticks proposed since the start, for time alone to change something."),
+		applied:       gauge("log_applied_index", "Place in the log that the state has come to."),
+		serving:       gauge("leader", "1 if this server leads and takes commands."),
+	}
+	if r != nil {
+		r.MustRegister(m.writeSeconds, m.entriesWritten, m.snapshotSeconds, m.snapshotBytes, m.commands, m.ticks, m.applied, m.serving)
+	}
+	return m
+}
+
+func (m *metrics) write(took time.Duration, w Write) {
+	m.writeSeconds.Observe(took.Seconds())
+	m.entriesWritten.Add(float64(len(w.Entries)))
+}
+
+func (m *metrics) snapshot(took time.Duration, bytes int64) {
+	m.snapshotSeconds.Observe(took.Seconds())
+	m.snapshotBytes.Set(float64(bytes))
+}
+
+func (m *metrics) node(s Statistics) {
+	m.commands.Set(float64(s.Commands))
+	m.ticks.Set(float64(s.Ticks))
+	m.applied.Set(float64(s.Applied))
+	m.serving.Set(0)
+	if s.Serving {
+		m.serving.Set(1)
+	}
+}

@@ -1,0 +1,373 @@
+// Package cluster is the engine that keeps its promises on disk: the state machine
+// of internal/core on etcd's Raft and write-ahead log. A single server is a
+// cluster of one on the same code.
+//
+// Node is the whole of it as one deterministic step function: events in, and
+// whatever they lead to out through the Disk, the Transport and the callers'
+// functions. It has no goroutine, no file, no socket and no clock of its own, so a
+// simulator can drive it through years of faults. Engine is the edge around it,
+// where the real ones are.
+package cluster
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// Raft's time: a heartbeat each tick, an election after ten without one.
+const (
+	TickEvery     = 100 * time.Millisecond
+	electionTicks = 10
+)
+
+// A Disk keeps things. Each method only begins the work, and the node gets an event
+// when it is done. The node never begins a second one of a kind before.
+type Disk interface {
+	// Write makes all of w durable, in order; then the node gets Written.
+	Write(w Write)
+	// Save makes a frozen state durable, in the background; then the node gets Saved.
+	Save(s Snapshot)
+}
+
+// A Write is what must be on disk before anything that follows from it may be
+// known to anybody.
+type Write struct {
+	Hard     *raftpb.HardState
+	Entries  []*raftpb.Entry
+	Snapshot *walpb.Snapshot // a saved snapshot that recovery may start from now on
+}
+
+// A Snapshot is a frozen state with its place in the log.
+type Snapshot struct {
+	Index, Term uint64
+	Members     *raftpb.ConfState
+	State       *core.State
+}
+
+// A Transport carries raft's messages to other nodes. It may lose, repeat and
+// reorder them.
+type Transport interface{ Send([]*raftpb.Message) }
+
+// A Call is a command with whoever wants its answer.
+type Call struct {
+	Bytes []byte // as wire.AppendCommand made them
+	Done  func(core.Answer, error)
+}
+
+// A ReadCall is a read with whoever wants it done.
+type ReadCall struct {
+	Read func(core.View)
+	Done func(error)
+}
+
+// An Event is something that happens to a node.
+type Event interface{ event() }
+
+type (
+	// Commands arrived from callers.
+	Commands []Call
+	// Reads arrived from callers.
+	Reads []ReadCall
+	// RaftTick says that TickEvery has passed.
+	RaftTick struct{}
+	// Wake says that the moment of NextWake has come.
+	Wake struct{}
+	// Received is a message of another node.
+	Received struct{ Message *raftpb.Message }
+	// Written says that the write in flight is durable, or failed.
+	Written struct{ Err error }
+	// Stalled says that the write in flight takes too long for a leader.
+	Stalled struct{}
+	// Saved says that the snapshot in flight is durable, or failed.
+	Saved struct {
+		Bytes int64
+		Err   error
+	}
+	// Stop says that the node is about to be closed: it takes nothing more.
+	Stop struct{}
+)
+
+func (Commands) event() {}
+func (Reads) event()    {}
+func (RaftTick) event() {}
+func (Wake) event()     {}
+func (Received) event() {}
+func (Written) event()  {}
+func (Stalled) event()  {}
+func (Saved) event()    {}
+func (Stop) event()     {}
+
+// NodeConfig is what a node is made from. Storage and State are what recovery
+// found, Applied is how far in the log State has come.
+type NodeConfig struct {
+	ID        uint64
+	Storage   *raft.MemoryStorage
+	State     *core.State
+	Applied   uint64
+	New       bool // begin a cluster of which this is the only member
+	Clock     engine.Clock
+	Disk      Disk
+	Transport Transport
+	Feed      *engine.Feed
+	Log       *slog.Logger
+
+	// SnapshotEvery is how many bytes of log there are between two snapshots.
+	SnapshotEvery int64
+}
+
+// A Node orders and applies commands. Only one goroutine may use it.
+type Node struct {
+	NodeConfig
+	raft *raft.RawNode
+	// failure, once set, is for good: the node answers nothing more.
+	failure error
+	stopped bool
+
+	// The write in flight, and raft's Ready that it belongs to.
+	writing   bool
+	ready     *raft.Ready
+	marking   *Snapshot
+	hard      *raftpb.HardState
+	persisted uint64 // the last index that is on disk
+
+	applied uint64
+	term    uint64 // of the entry applied last
+	members *raftpb.ConfState
+
+	lead     leadership
+	inbox    []Call
+	ticking  bool              // a tick stands in the inbox or in the log
+	proposed map[uint64]*batch // by index, until applied
+	unplaced *batch            // proposed, its index not known yet
+
+	reads      []ReadCall // for the next round
+	round      uint64
+	asked      []ReadCall // of the round in flight
+	answered   []readyRead
+	snapshot   snapshotting
+	logBytes   int64
+	statistics Statistics
+}
+
+// Statistics count what a node did.
+type Statistics struct {
+	Entries, Commands, Ticks, Snapshots uint64
+	Applied                             uint64
+	Serving                             bool
+}
+
+// NewNode returns a node that has not begun yet: its first events set it going.
+func NewNode(c NodeConfig) (*Node, error) {
+	hard, members, err := c.Storage.InitialState()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{NodeConfig: c, hard: hard, members: members, applied: c.Applied, proposed: map[uint64]*batch{}}
+	n.persisted, _ = c.Storage.LastIndex()
+	n.lead.received = c.Clock.Monotonic()
+	n.raft, err = raft.NewRawNode(&raft.Config{
+		ID: c.ID, Storage: c.Storage, Applied: c.Applied,
+		ElectionTick: electionTicks, HeartbeatTick: 1, PreVote: true, CheckQuorum: true,
+		// A stamp is good in one term only, so commands travel unstamped, if at all.
+		DisableProposalForwarding: true,
+		ReadOnlyOption:            raft.ReadOnlySafe,
+		MaxSizePerMsg:             1 << 20, MaxInflightMsgs: 256, MaxCommittedSizePerReady: 16 << 20,
+		Logger: raftLogger{c.Log},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.New {
+		err = n.raft.Bootstrap([]raft.Peer{{ID: c.ID}})
+	}
+	return n, err
+}
+
+// Failure returns why the node stopped for good; nil while it has not.
+func (n *Node) Failure() error { return n.failure }
+
+// Statistics returns what the node did so far.
+func (n *Node) Statistics() Statistics {
+	n.statistics.Applied, n.statistics.Serving = n.applied, n.lead.serving
+	return n.statistics
+}
+
+// Idle tells whether nobody waits for an answer.
+func (n *Node) Idle() bool {
+	return len(n.inbox) == 0 && len(n.proposed) == 0 && n.unplaced == nil && len(n.reads) == 0 && len(n.asked) == 0 && len(n.answered) == 0
+}
+
+// Step takes one event and does everything that can be done before the next.
+func (n *Node) Step(e Event) {
+	if n.failure != nil {
+		n.refuse(e, engine.Unavailable("the server is stopping after a failure: try another one"))
+		return
+	}
+	switch e := e.(type) {
+	case Commands:
+		n.accept(e)
+	case Reads:
+		n.acceptReads(e)
+	case RaftTick:
+		n.raft.Tick()
+	case Wake:
+		n.pace()
+	case Received:
+		// Raft ignores what is of no use to it.
+		_ = n.raft.Step(e.Message)
+	case Written:
+		n.written(e.Err)
+	case Stalled:
+		n.giveUpLead()
+	case Saved:
+		n.saved(e)
+	case Stop:
+		n.stop()
+	}
+	n.turn()
+}
+
+// turn lets raft go on until it waits for the disk or has nothing to do.
+func (n *Node) turn() {
+	for n.failure == nil && !n.writing {
+		n.campaignAlone()
+		n.seal()
+		n.ask()
+		n.mark()
+		if n.writing || !n.raft.HasReady() {
+			return
+		}
+		ready := n.raft.Ready()
+		n.ready = &ready
+		n.handle(&ready)
+	}
+}
+
+// handle carries out one Ready in the order that raft asks for: durable first,
+// then known to others.
+func (n *Node) handle(r *raft.Ready) {
+	if !raft.IsEmptySnap(r.Snapshot) {
+		n.fail(fmt.Errorf("another node sent a snapshot, which this version can not take"))
+		return
+	}
+	if r.HardState != nil {
+		n.hard = r.HardState
+	}
+	n.place(r.Entries)
+	n.follow(r.SoftState)
+	n.confirm(r.ReadStates)
+	// What is on disk already need not wait for what is not.
+	early := len(r.CommittedEntries) == 0 || r.CommittedEntries[len(r.CommittedEntries)-1].GetIndex() <= n.persisted
+	if early {
+		n.apply(r.CommittedEntries)
+		n.serveReads()
+		r.CommittedEntries = nil
+	}
+	if n.failure != nil {
+		return
+	}
+	if len(r.Entries) == 0 && !r.MustSync {
+		// A commit index alone is not written: an election finds it again.
+		n.finish(r)
+		return
+	}
+	if n.leads() {
+		// A leader's own disk works while the others' do: they confirm on their own.
+		n.Transport.Send(r.Messages)
+		r.Messages = nil
+	}
+	n.writing = true
+	n.Disk.Write(Write{Hard: n.hard, Entries: r.Entries})
+}
+
+func (n *Node) written(err error) {
+	n.writing = false
+	if err != nil {
+		n.fail(fmt.Errorf("the log can not be written: %w", err))
+		return
+	}
+	if n.marking != nil {
+		n.marked()
+		return
+	}
+	r := n.ready
+	if err := n.Storage.Append(r.Entries); err != nil {
+		n.fail(err)
+		return
+	}
+	if len(r.Entries) > 0 {
+		n.persisted = r.Entries[len(r.Entries)-1].GetIndex()
+	}
+	n.finish(r)
+}
+
+// finish ends a Ready whose writes are durable.
+func (n *Node) finish(r *raft.Ready) {
+	if err := n.Storage.SetHardState(n.hard); err != nil {
+		n.fail(err)
+		return
+	}
+	n.Transport.Send(r.Messages)
+	n.apply(r.CommittedEntries)
+	if n.failure == nil {
+		n.raft.Advance(*r)
+		n.ready = nil
+		n.serveReads()
+	}
+}
+
+// fail stops the node for good. What was in flight may or may not have happened.
+func (n *Node) fail(err error) {
+	if n.failure != nil {
+		return
+	}
+	n.failure = err
+	n.lead.serving = false
+	undecided := engine.Undecided("the server failed while it worked on this: ask again with the same id")
+	for _, index := range slices.Sorted(maps.Keys(n.proposed)) {
+		n.proposed[index].done(undecided)
+	}
+	if n.unplaced != nil {
+		n.unplaced.done(undecided)
+	}
+	unavailable := engine.Unavailable("the server is stopping after a failure: try another one")
+	n.refuse(Commands(n.inbox), unavailable)
+	n.refuse(Reads(n.reads), unavailable)
+	n.refuse(Reads(n.asked), unavailable)
+	for _, r := range n.answered {
+		n.refuse(Reads(r.calls), unavailable)
+	}
+	n.inbox, n.reads, n.asked, n.answered, n.unplaced = nil, nil, nil, nil, nil
+	clear(n.proposed)
+}
+
+func (n *Node) refuse(e Event, err error) {
+	switch e := e.(type) {
+	case Commands:
+		for _, c := range e {
+			c.Done(core.Answer{}, err)
+		}
+	case Reads:
+		for _, r := range e {
+			r.Done(err)
+		}
+	}
+}
+
+func (n *Node) stop() {
+	n.stopped = true
+	if n.lead.serving && !n.ticking {
+		// The last stamp is as late as can be, for whoever counts on from it.
+		n.inbox = append(n.inbox, n.tick())
+	}
+}

@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// An entry carries what arrived while the entry before it was written, up to this.
+const (
+	maxBatchCommands = 4096
+	maxBatchBytes    = 1 << 20
+)
+
+// A batch is the commands of one entry, until their answers are known.
+type batch struct {
+	term  uint64
+	calls []Call
+}
+
+func (b *batch) done(err error) {
+	for _, c := range b.calls {
+		c.Done(core.Answer{}, err)
+	}
+}
+
+func (n *Node) accept(calls []Call) {
+	if n.stopped {
+		n.refuse(Commands(calls), engine.Unavailable("the server is stopping: try another one, or this one in a moment"))
+		return
+	}
+	if !n.lead.serving {
+		n.refuse(Commands(calls), engine.Unavailable("there is no leader yet: try again in a moment"))
+		return
+	}
+	n.inbox = append(n.inbox, calls...)
+}
+
+// pace puts a tick behind what is queued when time alone has something to do.
+func (n *Node) pace() {
+	if n.ticking || !n.lead.serving {
+		return
+	}
+	if at, ok := engine.NextTick(n.State); ok && at <= n.now() {
+		n.ticking = true
+		n.inbox = append(n.inbox, n.tick())
+	}
+}
+
+var tickBytes = must(wire.AppendCommand(nil, &core.Tick{}))
+
+func (n *Node) tick() Call {
+	n.statistics.Ticks++
+	return Call{Bytes: tickBytes, Done: func(core.Answer, error) { n.ticking = false }}
+}
+
+// NextWake returns how long from now the node wants to be woken, and false if it
+// does not.
+func (n *Node) NextWake() (time.Duration, bool) {
+	if n.ticking || !n.lead.serving || n.failure != nil {
+		return 0, false
+	}
+	at, ok := engine.NextTick(n.State)
+	return time.Duration(max(0, at-n.now())), ok
+}
+
+// seal closes a batch and proposes it. It runs only when no write is in flight, so
+// the batch is whatever came in the meantime: the busier, the larger.
+func (n *Node) seal() {
+	if !n.lead.serving || len(n.inbox) == 0 || n.unplaced != nil {
+		return
+	}
+	count, size := 0, 0
+	for count < len(n.inbox) && count < maxBatchCommands {
+		size += len(n.inbox[count].Bytes)
+		if count > 0 && size > maxBatchBytes {
+			break
+		}
+		count++
+	}
+	calls := n.inbox[:count:count]
+	n.inbox = n.inbox[count:]
+	if len(n.inbox) == 0 {
+		n.inbox = nil
+	}
+	n.propose(calls)
+}
+
+// propose stamps a batch and gives it to raft. The clock is read here, after the
+// batch is closed: every command in it was sent before its stamp.
+func (n *Node) propose(calls []Call) {
+	n.lead.last = n.now()
+	encoded := make([][]byte, len(calls))
+	for i, c := range calls {
+		encoded[i] = c.Bytes
+	}
+	data, err := wire.AppendEncoded(nil, wire.Header{Term: n.lead.term, Stamp: n.lead.last, Wall: n.Clock.Wall().UnixNano()}, encoded)
+	if err != nil {
+		n.fail(err)
+		return
+	}
+	b := &batch{term: n.lead.term, calls: calls}
+	if err := n.raft.Propose(data); err != nil {
+		b.done(engine.Unavailable("the log takes no more at the moment: try again"))
+		return
+	}
+	n.unplaced = b
+}
+
+// place learns the index of the batch that was just proposed, and when the entries
+// of other leaders arrived.
+func (n *Node) place(entries []*raftpb.Entry) {
+	if len(entries) == 0 {
+		return
+	}
+	if n.lead.arrivals == nil {
+		n.lead.arrivals = map[uint64]time.Duration{}
+	}
+	mono := n.Clock.Monotonic()
+	for _, e := range entries {
+		n.lead.arrivals[e.GetIndex()] = mono
+		if b := n.unplaced; b != nil && e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 && e.GetTerm() == b.term {
+			n.proposed[e.GetIndex()] = b
+			n.unplaced = nil
+		}
+	}
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

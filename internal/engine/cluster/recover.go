@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// recovered is what a data directory holds.
+type recovered struct {
+	log     *wal.WAL
+	storage *raft.MemoryStorage
+	state   *core.State
+	applied uint64
+	fresh   bool  // there was nothing yet
+	size    int64 // of the snapshot that it started from
+}
+
+// recoverDir reads a data directory: the newest snapshot, and the log after it.
+func recoverDir(d *dataDir) (*recovered, error) {
+	if err := os.MkdirAll(d.snap(), 0o700); err != nil {
+		return nil, err
+	}
+	if !d.Begun {
+		return beginLog(d)
+	}
+	if _, err := os.Stat(d.wal()); err != nil {
+		return nil, fmt.Errorf("the log %s is missing. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", d.wal())
+	}
+	scan, err := scanLog(d.wal())
+	if err != nil {
+		return nil, err
+	}
+	snapshot, state, size, err := newestState(d.snap(), scan.snapshots)
+	if err != nil {
+		return nil, err
+	}
+	r := &recovered{storage: raft.NewMemoryStorage(), state: state, applied: snapshot.GetIndex(), size: size}
+	return r, r.readLog(d.wal(), snapshot)
+}
+
+// beginLog makes the first log. What an earlier try left is of no value: nobody was
+// ever answered from it.
+func beginLog(d *dataDir) (*recovered, error) {
+	if err := os.RemoveAll(d.wal()); err != nil {
+		return nil, err
+	}
+	log, err := wal.Create(zap.NewNop(), d.wal(), []byte(strconv.FormatUint(d.Node, 10)))
+	if err != nil {
+		return nil, fmt.Errorf("the log %s can not be made: %w", d.wal(), err)
+	}
+	if err := d.setBegun(); err != nil {
+		return nil, err
+	}
+	return &recovered{log: log, storage: raft.NewMemoryStorage(), state: core.New(), fresh: true}, nil
+}
+
+// newestState reads the newest snapshot that the log knows. A damaged one is
+// refused; one that somebody took away is passed over, as long as an older one is
+// there for the log to go on from.
+func newestState(dir string, snapshots []*walpb.Snapshot) (*walpb.Snapshot, *core.State, int64, error) {
+	for i := len(snapshots) - 1; i >= 0; i-- {
+		s := snapshots[i]
+		if s.GetIndex() == 0 {
+			return s, core.New(), 0, nil
+		}
+		state, size, err := readState(dir, s.GetIndex(), s.GetTerm())
+		if err == nil {
+			return s, state, size, nil
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return nil, nil, 0, err
+		}
+	}
+	return nil, nil, 0, fmt.Errorf("%s has none of the snapshots that the log continues. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", dir)
+}
+
+// readLog reads the entries after a snapshot and leaves the log ready for more.
+func (r *recovered) readLog(dir string, snapshot *walpb.Snapshot) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged(dir, fmt.Sprint(p))
+		}
+	}()
+	r.log, err = wal.Open(zap.NewNop(), dir, snapshot)
+	if err != nil {
+		return damaged(dir, err.Error())
+	}
+	_, hard, entries, err := r.log.ReadAll()
+	if err != nil {
+		_ = r.log.Close()
+		return damaged(dir, err.Error())
+	}
+	if snapshot.GetIndex() > 0 {
+		err = r.storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{
+			Index: new(snapshot.GetIndex()), Term: new(snapshot.GetTerm()), ConfState: snapshot.GetConfState(),
+		}})
+		if err != nil {
+			return err
+		}
+		// What a snapshot holds was committed, whether or not that was written down.
+		hard.Commit = new(max(hard.GetCommit(), snapshot.GetIndex()))
+	}
+	if err := r.storage.Append(entries); err != nil {
+		return err
+	}
+	return r.storage.SetHardState(hard)
+}
+
+// purgeLog removes the files of the log that recovery does not need, if it may
+// start from an index.
+func purgeLog(dir string, index uint64) error {
+	names, err := logNames(dir)
+	if err != nil {
+		return err
+	}
+	needed := 0
+	for i, name := range names {
+		if first, ok := firstIndex(name); ok && first <= index {
+			needed = i
+		}
+	}
+	var errs []error
+	for _, name := range names[:needed] {
+		errs = append(errs, os.Remove(filepath.Join(dir, name)))
+	}
+	return errors.Join(errs...)
+}
+
+// firstIndex reads the index of the first entry from the name of a log file.
+func firstIndex(name string) (uint64, bool) {
+	_, index, ok := strings.Cut(strings.TrimSuffix(name, ".wal"), "-")
+	n, err := strconv.ParseUint(index, 16, 64)
+	return n, ok && err == nil
+}

@@ -1,0 +1,239 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+)
+
+// A crash can leave the last write to the log incomplete: cut off, or with sectors
+// that never reached the disk. Nobody was answered on the strength of it, so it is
+// cut away, as etcd's wal does. But the same bytes can also come from damage to
+// something that was answered long ago; then cutting would lose leases in silence.
+// The two can be told apart, because a write begins only after the one before it is
+// on disk: if anything of a later write follows the gap, the gap is damage.
+
+// logScan is what a look through the log found.
+type logScan struct {
+	snapshots []*walpb.Snapshot // that recovery may start from, oldest first
+	lastIndex uint64
+}
+
+// scanLog reads the whole log. It repairs a torn end and refuses anything else that
+// is wrong, with a sentence that names the file.
+func scanLog(dir string) (logScan, error) {
+	names, err := logNames(dir)
+	if err != nil {
+		return logScan{}, err
+	}
+	if len(names) == 0 {
+		return logScan{}, fmt.Errorf("%s has no log files although the log was begun. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", dir)
+	}
+	var scan logScan
+	crc := uint32(0)
+	for i, name := range names {
+		path := filepath.Join(dir, name)
+		last := i == len(names)-1
+		if crc, err = scan.file(path, crc, i == 0, last); err != nil {
+			return logScan{}, err
+		}
+	}
+	return scan, nil
+}
+
+// file reads one file of the log whose predecessor ended with a checksum.
+func (s *logScan) file(path string, crc uint32, first, last bool) (uint32, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	decoder := wal.NewDecoder(fileutil.NewFileReader(f))
+	decoder.UpdateCRC(crc)
+	record := &walpb.Record{}
+	for {
+		err = decode(decoder, record)
+		if err == nil {
+			err = s.record(decoder, record, first)
+		}
+		if err != nil {
+			break
+		}
+		first = false
+	}
+	offset := decoder.LastOffset()
+	switch {
+	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return 0, damaged(path, fmt.Sprintf("at byte %d: %v", offset, err))
+	case !last:
+		end, err := onlyZeros(f, offset)
+		if err != nil || !end {
+			return 0, damaged(path, fmt.Sprintf("at byte %d the records break off, although later files follow", offset))
+		}
+		return decoder.LastCRC(), nil
+	case offset == 0:
+		return 0, damaged(path, "it has no first record")
+	}
+	if reason := s.contradiction(f, offset); reason != "" {
+		return 0, damaged(path, fmt.Sprintf("at byte %d, %s", offset, reason))
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, repair(path)
+	}
+	return 0, nil
+}
+
+// decode reads one record. A record that is not one at all can make the decoder's
+// helpers panic; for us that is damage like any other.
+func decode(d wal.Decoder, r *walpb.Record) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return d.Decode(r)
+}
+
+func (s *logScan) record(d wal.Decoder, r *walpb.Record, first bool) error {
+	switch r.GetType() {
+	case wal.CrcType:
+		if !first && r.Validate(d.LastCRC()) != nil {
+			return errors.New("its checksum does not continue that of the file before")
+		}
+		d.UpdateCRC(r.GetCrc())
+	case wal.EntryType:
+		var e raftpb.Entry
+		if err := proto.Unmarshal(r.GetData(), &e); err != nil {
+			return err
+		}
+		s.lastIndex = e.GetIndex()
+	case wal.SnapshotType:
+		snapshot := &walpb.Snapshot{}
+		if err := proto.Unmarshal(r.GetData(), snapshot); err != nil {
+			return err
+		}
+		s.snapshots = append(s.snapshots, snapshot)
+		s.lastIndex = max(s.lastIndex, snapshot.GetIndex())
+	case wal.StateType:
+		var state raftpb.HardState
+		return proto.Unmarshal(r.GetData(), &state)
+	case wal.MetadataType:
+	default:
+		return fmt.Errorf("a record has the unknown type %d", r.GetType())
+	}
+	return nil
+}
+
+// contradiction looks behind the end of the log for something that can not be there
+// if the end is torn, and says what it found.
+func (s *logScan) contradiction(f *os.File, offset int64) string {
+	b, err := rest(f, offset)
+	if err != nil {
+		return err.Error()
+	}
+	ended, first := false, true
+	for i := 0; i+8 <= len(b); {
+		record, size := recordAt(b[i:])
+		if record == nil {
+			i += 8
+			continue
+		}
+		if ended && i > 0 {
+			return "a record is unreadable, although what was written after it is there"
+		}
+		if first && i > 0 && record.GetType() == wal.EntryType && indexOf(record) == s.lastIndex+1 {
+			return "a record is unreadable, although the next entry of the log is there"
+		}
+		ended = record.GetType() == wal.StateType || record.GetType() == wal.SnapshotType
+		first = false
+		i += size
+	}
+	return ""
+}
+
+// recordAt reads the record that may begin at b; nil if none does.
+func recordAt(b []byte) (*walpb.Record, int) {
+	length := binary.LittleEndian.Uint64(b)
+	size := int(length & (1<<56 - 1))
+	pad := 0
+	if length>>63 == 1 {
+		pad = int(length>>56) & 7
+	}
+	if size < 2 || size > len(b)-8-pad || (size+pad)%8 != 0 {
+		return nil, 0
+	}
+	record := &walpb.Record{}
+	if proto.Unmarshal(b[8:8+size], record) != nil || proto.Size(record) != size {
+		return nil, 0
+	}
+	if t := record.GetType(); t < wal.MetadataType || t > wal.SnapshotType {
+		return nil, 0
+	}
+	return record, 8 + size + pad
+}
+
+func indexOf(r *walpb.Record) uint64 {
+	var e raftpb.Entry
+	if proto.Unmarshal(r.GetData(), &e) != nil {
+		return 0
+	}
+	return e.GetIndex()
+}
+
+// repair cuts the torn record off, as etcd's wal does; a copy stays beside it.
+func repair(path string) error {
+	if !wal.Repair(zap.NewNop(), filepath.Dir(path)) {
+		return damaged(path, "its end is torn and could not be cut off")
+	}
+	return nil
+}
+
+// rest returns what is in a file from offset on, without the zeros at its end.
+func rest(f *os.File, offset int64) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, max(0, info.Size()-offset))
+	if _, err := f.ReadAt(b, offset); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	end := len(b)
+	for end > 0 && b[end-1] == 0 {
+		end--
+	}
+	return b[:end], nil
+}
+
+func onlyZeros(f *os.File, offset int64) (bool, error) {
+	b, err := rest(f, offset)
+	return len(b) == 0, err
+}
+
+// logNames returns the names of the log's files in order.
+func logNames(dir string) ([]string, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("the log in %s can not be read: %w", dir, err)
+	}
+	var names []string
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), ".wal") {
+			names = append(names, f.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

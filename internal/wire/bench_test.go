@@ -1,0 +1,63 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// manyLeases returns a state with so many leases, each with a ttl of its own.
+func manyLeases(t testing.TB, n int) *core.State {
+	t.Helper()
+	const batch = 4096
+	state := core.New()
+	stamp, wall := core.Time(3600*time.Second), time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC).UnixNano()
+	for from := 0; from < n; from += batch {
+		var commands []core.Command
+		for i := from; i < min(n, from+batch); i++ {
+			commands = append(commands, &core.Acquire{
+				Namespace: "default", Resource: fmt.Sprintf("reports/daily-%08d", i), ID: fmt.Sprintf("%016x", uint64(i)*0x9E3779B97F4A7C15),
+				Holder: fmt.Sprintf("worker-%d", i%1000), TTL: 24 * time.Hour,
+			})
+		}
+		stamp += core.Time(time.Millisecond)
+		if _, err := state.Apply(stamp, wall+int64(stamp), commands); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return state
+}
+
+func BenchmarkWriteSnapshot(b *testing.B) {
+	const leases = 1000000
+	state := manyLeases(b, leases)
+	var sum Summary
+	for b.Loop() {
+		var err error
+		if sum, err = WriteSnapshot(io.Discard, state); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.SetBytes(sum.Bytes)
+	b.ReportMetric(float64(sum.Bytes)/leases, "bytes/lease")
+}
+
+func BenchmarkReadSnapshot(b *testing.B) {
+	const leases = 1000000
+	var snapshot bytes.Buffer
+	if _, err := WriteSnapshot(&snapshot, manyLeases(b, leases)); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(snapshot.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		state, _, err := ReadSnapshot(bytes.NewReader(snapshot.Bytes()))
+		if err != nil || state.View(0).Counts().Leases != leases {
+			b.Fatal("the snapshot was not read", err)
+		}
+	}
+}

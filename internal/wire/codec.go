@@ -1,0 +1,328 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// The two ways in which bytes are refused, to compare with errors.Is. Neither ever
+// goes away by trying again.
+var (
+	// ErrUnknown is the error of bytes that a newer server wrote. They may be
+	// perfectly good: this server must stop and leave them alone.
+	ErrUnknown = errors.New("written by a newer server")
+
+	// ErrMalformed is the error of bytes that no server wrote, or that were
+	// damaged since.
+	ErrMalformed = errors.New("malformed")
+)
+
+// A refusal is a sentence for people that errors.Is knows as one of the above.
+type refusal struct {
+	kind error
+	text string
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) Unwrap() error { return r.kind }
+
+func malformed(format string, args ...any) error {
+	return &refusal{ErrMalformed, fmt.Sprintf(format, args...)}
+}
+
+func unknown(format string, args ...any) error {
+	return &refusal{ErrUnknown, fmt.Sprintf(format, args...) + ": this server is too old for it, start a newer one"}
+}
+
+// A codec goes over the fields of a value in the order of their bytes, and either
+// writes or reads them. A layout is therefore one function for both directions, and
+// what is written can not drift apart from what is read. A codec that writes never
+// changes the value: a frozen state is shared with whoever goes on with it.
+//
+// After the first fault nothing more is read, and every further read gives zero.
+type codec struct {
+	writing bool
+	b       []byte // what is written, or what is to be read
+	at      int    // where reading goes on
+	base    int64  // where b begins in the whole, for messages
+	fault   *fault
+
+	// What the strings of a short body are cut from: one copy instead of many.
+	shared   string
+	sharedAt int
+}
+
+// A fault is what is wrong with one field.
+type fault struct {
+	field, reason string
+	at            int64
+}
+
+const (
+	cutOff  = "it is cut off"
+	tooLong = "it is longer than what is left"
+)
+
+func (c *codec) fail(field, reason string) {
+	if c.fault == nil {
+		c.fault = &fault{field, reason, c.base + int64(c.at)}
+	}
+	c.at = len(c.b)
+}
+
+// refused turns the fault of something that was read into an error.
+func (c *codec) refused(what string) error {
+	return malformed("%s is malformed at byte %d, %s: %s", what, c.fault.at, c.fault.field, c.fault.reason)
+}
+
+// left is how many bytes are still to be read.
+func (c *codec) left() int { return len(c.b) - c.at }
+
+// end refuses what stands behind the last field.
+func (c *codec) end() {
+	if c.fault == nil && c.left() > 0 {
+		c.fail("end", fmt.Sprintf("%d bytes follow that belong to nothing", c.left()))
+	}
+}
+
+// unsigned is a number in groups of seven bits, the lowest first. Only the shortest
+// form is accepted.
+func (c *codec) unsigned(field string, p *uint64) {
+	if c.writing {
+		c.b = binary.AppendUvarint(c.b, *p)
+		return
+	}
+	if c.at < len(c.b) && c.b[c.at] < 0x80 {
+		*p = uint64(c.b[c.at])
+		c.at++
+		return
+	}
+	v, n := binary.Uvarint(c.b[c.at:])
+	switch {
+	case n == 0:
+		c.fail(field, cutOff)
+	case n < 0:
+		c.fail(field, "the number has more than 64 bits")
+	case c.b[c.at+n-1] == 0:
+		c.fail(field, "the number is written longer than it need be")
+	default:
+		*p = v
+		c.at += n
+	}
+}
+
+// signed is a number whose sign is its lowest bit, so that small ones are short
+// whatever their sign.
+func (c *codec) signed(field string, p *int64) {
+	if c.writing {
+		c.b = binary.AppendUvarint(c.b, uint64(*p<<1)^uint64(*p>>63))
+		return
+	}
+	var v uint64
+	c.unsigned(field, &v)
+	*p = int64(v>>1) ^ -int64(v&1)
+}
+
+func (c *codec) duration(field string, p *time.Duration) { c.signed(field, (*int64)(p)) }
+func (c *codec) time(field string, p *core.Time)         { c.signed(field, (*int64)(p)) }
+func (c *codec) token(field string, p *leasehold.Token)  { c.unsigned(field, (*uint64)(p)) }
+
+func (c *codec) revision(field string, p *leasehold.Revision) { c.unsigned(field, (*uint64)(p)) }
+
+func (c *codec) number(field string, p *int) {
+	v := int64(*p)
+	c.signed(field, &v)
+	if c.writing {
+		return
+	}
+	if int64(int(v)) != v {
+		c.fail(field, "the number is too large for this machine")
+		return
+	}
+	*p = int(v)
+}
+
+func (c *codec) unsigned32(field string, p *uint32) {
+	v := uint64(*p)
+	c.unsigned(field, &v)
+	if c.writing {
+		return
+	}
+	if v > math.MaxUint32 {
+		c.fail(field, "the number has more than 32 bits")
+		return
+	}
+	*p = uint32(v)
+}
+
+// flag is one byte, 0 or 1.
+func (c *codec) flag(field string, p *bool) {
+	v := uint8(0)
+	if *p {
+		v = 1
+	}
+	c.oneOf(field, &v, choice{0, 1})
+	if !c.writing {
+		*p = v == 1
+	}
+}
+
+// A choice is the numbers that an enumeration has, from its first to its last.
+type choice struct{ first, last uint8 }
+
+// The enumerations of the dictionary. An event that is no end has no How.
+var (
+	states   = choice{uint8(leasehold.Available), uint8(leasehold.Expired)}
+	hows     = choice{uint8(leasehold.Released), uint8(leasehold.WaitOver)}
+	maybeHow = choice{0, uint8(leasehold.WaitOver)}
+	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.SessionEnded)}
+	codes    = choice{uint8(leasehold.Held), uint8(leasehold.Refused)}
+)
+
+// oneOf is one byte of an enumeration. What would not be read is not written.
+func (c *codec) oneOf(field string, p *uint8, among choice) {
+	v := *p
+	if !c.writing {
+		if c.left() == 0 {
+			c.fail(field, cutOff)
+			return
+		}
+		v = c.b[c.at]
+	}
+	if v < among.first || v > among.last {
+		c.fail(field, fmt.Sprintf("%d is none of %d to %d", v, among.first, among.last))
+		return
+	}
+	if c.writing {
+		c.b = append(c.b, v)
+		return
+	}
+	*p = v
+	c.at++
+}
+
+// text is a length and so many bytes.
+func (c *codec) text(field string, p *string) {
+	if c.writing {
+		c.b = append(binary.AppendUvarint(c.b, uint64(len(*p))), *p...)
+		return
+	}
+	*p = c.cut(c.length(field))
+}
+
+// length is how many bytes follow; at most those that are there.
+func (c *codec) length(field string) int {
+	var n uint64
+	c.unsigned(field, &n)
+	if n > uint64(c.left()) {
+		c.fail(field, tooLong)
+		return 0
+	}
+	return int(n)
+}
+
+// maxShared is the longest body whose strings share one copy. It bounds what an id
+// that is kept keeps with it: of a longer body each string is copied by itself.
+const maxShared = 256
+
+// cut reads a string. It never keeps the bytes it is read from alive.
+func (c *codec) cut(n int) string {
+	from := c.at
+	c.at += n
+	switch {
+	case n == 0:
+		return ""
+	case len(c.b) > maxShared:
+		return string(c.b[from:c.at])
+	case c.shared == "":
+		c.shared, c.sharedAt = string(c.b[from:]), from
+	}
+	return c.shared[from-c.sharedAt : c.at-c.sharedAt]
+}
+
+// moment is a calendar time: a flag, 0 for none, and Unix nanoseconds. It is read as
+// UTC, as the core makes it, so that equal moments are equal values.
+func (c *codec) moment(field string, p *time.Time) {
+	some := !p.IsZero()
+	if c.flag(field, &some); !some {
+		return
+	}
+	nano := int64(0)
+	if c.writing {
+		nano = p.UnixNano()
+		if !time.Unix(0, nano).Equal(*p) {
+			c.fail(field, "the year is out of range")
+		}
+	}
+	c.signed(field, &nano)
+	if !c.writing && c.fault == nil {
+		*p = time.Unix(0, nano).UTC()
+	}
+}
+
+// minLabel is the least that a label takes: a key of one byte and no value.
+const minLabel = 3
+
+// labels are a count, and a key and a value each. Keys ascend and are not empty.
+func (c *codec) labels(field string, p *leasehold.Labels) {
+	n := uint64(len(*p))
+	c.unsigned(field, &n)
+	if !c.writing {
+		if n > uint64(c.left()/minLabel) {
+			c.fail(field, tooLong)
+		}
+		if n == 0 || c.fault != nil {
+			return
+		}
+		*p = make(leasehold.Labels, n)
+	}
+	last := ""
+	for i := range *p {
+		l := &(*p)[i]
+		c.text("label key", &l.Key)
+		if l.Key <= last {
+			c.fail("label key", "it is empty, or stands twice, or out of order")
+			return
+		}
+		c.text("label value", &l.Value)
+		last = l.Key
+	}
+}
+
+// present goes over the flag of a part that may be missing, makes the part if it is
+// to be read, and tells whether its fields follow.
+func present[T any](c *codec, field string, p **T) bool {
+	some := *p != nil
+	c.flag(field, &some)
+	if !c.writing && some {
+		*p = new(T)
+	}
+	return some
+}
+
+// A frame is a kind, a length and a body of so many bytes. open writes its head, with
+// one byte for the length, and returns where the body begins; shut corrects the head.
+func (c *codec) open(kind uint64) (body int) {
+	c.b = binary.AppendUvarint(c.b, kind)
+	c.b = append(c.b, 0)
+	return len(c.b)
+}
+
+func (c *codec) shut(body int) {
+	n := len(c.b) - body
+	if n < 0x80 {
+		c.b[body-1] = byte(n)
+		return
+	}
+	var length [binary.MaxVarintLen64]byte
+	size := binary.PutUvarint(length[:], uint64(n))
+	c.b = append(c.b, length[1:size]...)
+	copy(c.b[body-1+size:], c.b[body:body+n])
+	copy(c.b[body-1:], length[:size])
+}

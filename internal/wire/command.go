@@ -1,0 +1,230 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// The kinds of commands. A number is given once and for ever.
+const (
+	kindOpenSession  = 1
+	kindRenewSession = 2
+	kindCloseSession = 3
+	kindAcquire      = 4
+	kindRenew        = 5
+	kindRelease      = 6
+	kindChange       = 7
+	kindBreak        = 8
+	kindTick         = 9
+	kindLead         = 10
+)
+
+var commandNames = [...]string{
+	kindOpenSession: "open session", kindRenewSession: "renew session", kindCloseSession: "close session",
+	kindAcquire: "acquire", kindRenew: "renew", kindRelease: "release", kindChange: "change", kindBreak: "break",
+	kindTick: "tick", kindLead: "lead",
+}
+
+// maxCommand bounds one command. The largest that the core accepts is far smaller;
+// the rest is room for values.
+const maxCommand = 1 << 20
+
+// AppendCommand appends one command as it stands in an entry: its kind, the length
+// of its body, and the body. It writes whatever the command's own Validate accepts,
+// and nothing that DecodeCommand would refuse.
+func AppendCommand(b []byte, command core.Command) ([]byte, error) {
+	kind := kindOf(command)
+	if kind == 0 {
+		return nil, fmt.Errorf("command %T has no number in the log", command)
+	}
+	c := codec{writing: true, b: b}
+	body := c.open(kind)
+	c.command(command)
+	if c.fault != nil {
+		return nil, fmt.Errorf("%s can not be written: %s: %s", commandNames[kind], c.fault.field, c.fault.reason)
+	}
+	if size := len(c.b) - body; size > maxCommand {
+		return nil, fmt.Errorf("%s can not be written: it has %d bytes, and at most %d are allowed", commandNames[kind], size, maxCommand)
+	}
+	c.shut(body)
+	return c.b, nil
+}
+
+// DecodeCommand reads what AppendCommand wrote, and nothing that goes beyond it. The
+// command shares no memory with b.
+func DecodeCommand(b []byte) (core.Command, error) {
+	c := codec{b: b}
+	command, err := c.nextCommand()
+	if err != nil {
+		return nil, err
+	}
+	if c.left() > 0 {
+		return nil, malformed("command is malformed: %d bytes follow it", c.left())
+	}
+	return command, nil
+}
+
+// nextCommand reads one command; others may follow it.
+func (c *codec) nextCommand() (core.Command, error) {
+	var kind uint64
+	c.unsigned("kind", &kind)
+	size := c.length("length")
+	switch {
+	case c.fault != nil:
+		return nil, c.refused("command")
+	case kind == 0:
+		return nil, malformed("command is malformed before byte %d: none has the kind 0", c.at)
+	case kind >= uint64(len(commandNames)):
+		return nil, unknown("command is of kind %d, and kinds up to %d are known here", kind, len(commandNames)-1)
+	case size > maxCommand:
+		return nil, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", commandNames[kind], size, maxCommand)
+	}
+	body := codec{b: c.b[c.at : c.at+size], base: c.base + int64(c.at)}
+	c.at += size
+	command := newCommand(kind)
+	body.command(command)
+	body.end()
+	if body.fault != nil {
+		return nil, body.refused(commandNames[kind])
+	}
+	return command, nil
+}
+
+func kindOf(command core.Command) uint64 {
+	switch command.(type) {
+	case *core.OpenSession:
+		return kindOpenSession
+	case *core.RenewSession:
+		return kindRenewSession
+	case *core.CloseSession:
+		return kindCloseSession
+	case *core.Acquire:
+		return kindAcquire
+	case *core.Renew:
+		return kindRenew
+	case *core.Release:
+		return kindRelease
+	case *core.Change:
+		return kindChange
+	case *core.Break:
+		return kindBreak
+	case *core.Tick:
+		return kindTick
+	case *core.Lead:
+		return kindLead
+	}
+	return 0
+}
+
+func newCommand(kind uint64) core.Command {
+	switch kind {
+	case kindOpenSession:
+		return new(core.OpenSession)
+	case kindRenewSession:
+		return new(core.RenewSession)
+	case kindCloseSession:
+		return new(core.CloseSession)
+	case kindAcquire:
+		return new(core.Acquire)
+	case kindRenew:
+		return new(core.Renew)
+	case kindRelease:
+		return new(core.Release)
+	case kindChange:
+		return new(core.Change)
+	case kindBreak:
+		return new(core.Break)
+	case kindTick:
+		return new(core.Tick)
+	case kindLead:
+		return new(core.Lead)
+	}
+	return nil
+}
+
+// command goes over the body of a command.
+func (c *codec) command(command core.Command) {
+	switch v := command.(type) {
+	case *core.OpenSession:
+		c.openSession(v)
+	case *core.RenewSession:
+		c.text("namespace", &v.Namespace)
+		c.text("id", &v.ID)
+	case *core.CloseSession:
+		c.text("namespace", &v.Namespace)
+		c.text("id", &v.ID)
+		c.request(&v.Request)
+	case *core.Acquire:
+		c.acquire(v)
+	case *core.Renew:
+		c.text("namespace", &v.Namespace)
+		c.text("id", &v.ID)
+	case *core.Release:
+		c.text("namespace", &v.Namespace)
+		c.text("id", &v.ID)
+		c.request(&v.Request)
+	case *core.Change:
+		c.change(v)
+	case *core.Break:
+		c.breakLease(v)
+	case *core.Tick:
+	case *core.Lead:
+		c.lead(v)
+	}
+}
+
+func (c *codec) openSession(v *core.OpenSession) {
+	c.text("namespace", &v.Namespace)
+	c.text("id", &v.ID)
+	c.duration("ttl", &v.TTL)
+	c.labels("labels", &v.Labels)
+	c.request(&v.Request)
+}
+
+func (c *codec) acquire(v *core.Acquire) {
+	c.text("namespace", &v.Namespace)
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.labels("labels", &v.Labels)
+	c.text("reason", &v.Reason)
+	c.duration("ttl", &v.TTL)
+	c.text("session", &v.Session)
+	c.duration("wait", &v.Wait)
+	c.duration("grace", &v.Grace)
+	c.duration("hold limit", &v.HoldLimit)
+	c.request(&v.Request)
+}
+
+func (c *codec) change(v *core.Change) {
+	c.text("namespace", &v.Namespace)
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.text("new id", &v.NewID)
+	c.request(&v.Request)
+}
+
+func (c *codec) breakLease(v *core.Break) {
+	c.text("namespace", &v.Namespace)
+	c.text("id", &v.ID)
+	c.text("resource", &v.Resource)
+	c.token("token", &v.Token)
+	c.duration("period", &v.Period)
+	c.flag("remains", &v.Remains)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	c.request(&v.Request)
+}
+
+func (c *codec) lead(v *core.Lead) {
+	c.unsigned("node", &v.Node)
+	c.text("boot", &v.Boot)
+	c.duration("offset", &v.Offset)
+}
+
+func (c *codec) request(v *core.Request) {
+	c.text("request key", &v.Key)
+	c.text("request session", &v.Session)
+	c.unsigned("request sequence", &v.Sequence)
+}

@@ -1,0 +1,161 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// What this server writes, and the newest that it reads.
+const (
+	Format = 1 // how bytes are laid out
+	Level  = 1 // which kinds, fields and enumerations there are
+)
+
+// The largest entry that is accepted. What an engine makes of its batches is far
+// smaller.
+const (
+	maxEntry    = 4 << 20 // bytes
+	maxCommands = 8192
+)
+
+// minCommand is the least that a command takes: a kind and the length of an empty body.
+const minCommand = 2
+
+// An Entry is one entry of the log: commands with the time at which they happen.
+type Entry struct {
+	Term     uint64    // the one it was stamped for; in another it is empty
+	Stamp    core.Time // cluster time
+	Wall     int64     // the leader's calendar in Unix nanoseconds, for people to read
+	Commands []core.Command
+}
+
+// A Header is an Entry without its commands.
+type Header struct {
+	Term  uint64
+	Stamp core.Time
+	Wall  int64
+}
+
+// AppendEntry appends an entry.
+func AppendEntry(b []byte, e *Entry) ([]byte, error) {
+	start := len(b)
+	c := codec{writing: true, b: b}
+	count := uint64(len(e.Commands))
+	c.header(&Header{e.Term, e.Stamp, e.Wall}, &count)
+	b = c.b
+	for _, command := range e.Commands {
+		var err error
+		if b, err = AppendCommand(b, command); err != nil {
+			return nil, err
+		}
+	}
+	return sealed(b, len(e.Commands), start)
+}
+
+// AppendEncoded appends the entry of commands that AppendCommand encoded, one by
+// one, when they arrived. They are copied as they are.
+func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
+	size := maxHeader
+	for _, command := range commands {
+		size += len(command)
+	}
+	if b == nil {
+		b = make([]byte, 0, size)
+	}
+	start := len(b)
+	c := codec{writing: true, b: b}
+	count := uint64(len(commands))
+	c.header(&h, &count)
+	b = c.b
+	for _, command := range commands {
+		b = append(b, command...)
+	}
+	return sealed(b, len(commands), start)
+}
+
+// DecodeEntry reads an entry. It shares no memory with b, and what it allocates is
+// in proportion to b, whatever b says.
+func DecodeEntry(b []byte) (*Entry, error) {
+	if len(b) > maxEntry {
+		return nil, malformed("log entry is malformed: it has %d bytes, and at most %d are allowed", len(b), maxEntry)
+	}
+	c := codec{b: b}
+	if err := c.version("log entry"); err != nil {
+		return nil, err
+	}
+	var h Header
+	var count uint64
+	c.stamped(&h, &count)
+	if count > maxCommands || count > uint64(c.left()/minCommand) {
+		c.fail("commands", tooLong)
+	}
+	if c.fault != nil {
+		return nil, c.refused("log entry")
+	}
+	e := &Entry{Term: h.Term, Stamp: h.Stamp, Wall: h.Wall}
+	if err := c.commands(e, int(count)); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (c *codec) commands(e *Entry, count int) error {
+	if count > 0 {
+		e.Commands = make([]core.Command, count)
+	}
+	for i := range e.Commands {
+		command, err := c.nextCommand()
+		if err != nil {
+			return fmt.Errorf("log entry, command %d of %d: %w", i+1, count, err)
+		}
+		e.Commands[i] = command
+	}
+	if c.left() > 0 {
+		return malformed("log entry is malformed: %d bytes follow its last command", c.left())
+	}
+	return nil
+}
+
+// maxHeader is the most that a header takes.
+const maxHeader = 1 + 1 + 10 + 10 + 10 + 2
+
+func (c *codec) header(h *Header, count *uint64) {
+	_ = c.version("log entry") // only reading it can fail
+	c.stamped(h, count)
+}
+
+func (c *codec) stamped(h *Header, count *uint64) {
+	c.unsigned("term", &h.Term)
+	c.time("stamp", &h.Stamp)
+	c.signed("wall", &h.Wall)
+	c.unsigned("commands", count)
+}
+
+// version goes over format and level, and refuses those that are newer before
+// anything is read that they may have changed.
+func (c *codec) version(what string) error {
+	format, level := uint64(Format), uint64(Level)
+	c.unsigned("format", &format)
+	if c.fault == nil && format > Format {
+		return unknown("%s has format %d, and formats up to %d are known here", what, format, Format)
+	}
+	c.unsigned("level", &level)
+	switch {
+	case c.fault != nil:
+		return c.refused(what)
+	case format == 0 || level == 0:
+		return malformed("%s is malformed: its format is %d and its feature level %d, and both begin at 1", what, format, level)
+	case level > Level:
+		return unknown("%s has feature level %d, and levels up to %d are known here", what, level, Level)
+	}
+	return nil
+}
+
+// sealed returns a finished entry unless it is one that would not be read.
+func sealed(b []byte, commands, start int) ([]byte, error) {
+	if size := len(b) - start; commands > maxCommands || size > maxEntry {
+		return nil, fmt.Errorf("log entry has %d commands and %d bytes: at most %d and %d are allowed", commands, size, maxCommands, maxEntry)
+	}
+	return b, nil
+}

@@ -1,0 +1,274 @@
+package wire
+
+import (
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// The kinds of records. A number is given once and for ever.
+const (
+	kindEnd          = 0
+	kindHead         = 1
+	kindSpaceHead    = 2
+	kindSession      = 3
+	kindResource     = 4
+	kindClaim        = 5
+	kindEndedClaim   = 6
+	kindEndedSession = 7
+	kindOutcome      = 8
+	kindEvent        = 9
+)
+
+var recordNames = [...]string{
+	kindEnd: "end", kindHead: "head", kindSpaceHead: "namespace", kindSession: "session", kindResource: "resource",
+	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome", kindEvent: "event",
+}
+
+func recordKind(value any) uint64 {
+	switch value.(type) {
+	case *core.Head:
+		return kindHead
+	case *core.SpaceHead:
+		return kindSpaceHead
+	case *core.Session:
+		return kindSession
+	case *core.Resource:
+		return kindResource
+	case *core.Claim:
+		return kindClaim
+	case *core.EndedClaim:
+		return kindEndedClaim
+	case *core.EndedSession:
+		return kindEndedSession
+	case *core.Outcome:
+		return kindOutcome
+	case *leasehold.Event:
+		return kindEvent
+	}
+	return kindEnd
+}
+
+func newRecord(kind uint64) any {
+	switch kind {
+	case kindHead:
+		return new(core.Head)
+	case kindSpaceHead:
+		return new(core.SpaceHead)
+	case kindSession:
+		return new(core.Session)
+	case kindResource:
+		return new(core.Resource)
+	case kindClaim:
+		return new(core.Claim)
+	case kindEndedClaim:
+		return new(core.EndedClaim)
+	case kindEndedSession:
+		return new(core.EndedSession)
+	case kindOutcome:
+		return new(core.Outcome)
+	case kindEvent:
+		return new(leasehold.Event)
+	}
+	return nil
+}
+
+// record goes over the value of a record; its namespace comes before it.
+func (c *codec) record(value any) {
+	switch v := value.(type) {
+	case *core.Head:
+		c.head(v)
+	case *core.SpaceHead:
+		c.spaceHead(v)
+	case *core.Session:
+		c.coreSession(v)
+	case *core.Resource:
+		c.resource(v)
+	case *core.Claim:
+		c.claim(v)
+	case *core.EndedClaim:
+		c.endedClaim(v)
+	case *core.EndedSession:
+		c.endedSession(v)
+	case *core.Outcome:
+		c.outcome(v)
+	case *leasehold.Event:
+		c.event(v)
+	}
+}
+
+func (c *codec) head(v *core.Head) {
+	c.time("now", &v.Now)
+	c.signed("wall", &v.Wall)
+	c.lead(&v.Lead)
+	c.unsigned("idle sequence", &v.IdleSeq)
+}
+
+func (c *codec) spaceHead(v *core.SpaceHead) {
+	c.token("token", &v.Token)
+	c.revision("revision", &v.Revision)
+	c.unsigned("arrivals", &v.Arrivals)
+	c.revision("lost revision", &v.LostRevision)
+	c.unsigned32("lost n", &v.LostN)
+}
+
+func (c *codec) coreSession(v *core.Session) {
+	c.text("id", &v.ID)
+	c.duration("ttl", &v.TTL)
+	c.labels("labels", &v.Labels)
+	c.signed("opened", &v.OpenedWall)
+	c.time("expires", &v.Expires)
+	c.unsigned("sequence", &v.Sequence)
+}
+
+func (c *codec) resource(v *core.Resource) {
+	c.text("path", &v.Path)
+	c.text("claim", &v.Claim)
+	c.number("waiting", &v.Waiting)
+	c.time("available at", &v.AvailableAt)
+	c.unsigned("idle", &v.Idle)
+	if present(c, "last", &v.Last) {
+		c.ending(v.Last)
+	}
+}
+
+func (c *codec) ending(v *core.Ending) {
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.token("token", &v.Token)
+	c.oneOf("how", (*uint8)(&v.How), hows)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	c.signed("wall", &v.Wall)
+}
+
+func (c *codec) claim(v *core.Claim) {
+	c.text("id", &v.ID)
+	c.text("resource", &v.Resource)
+	c.text("holder", &v.Holder)
+	c.text("reason", &v.Reason)
+	c.text("session", &v.Session)
+	c.labels("labels", &v.Labels)
+	c.duration("ttl", &v.TTL)
+	c.token("token", &v.Token)
+	c.time("since", &v.Since)
+	c.signed("since wall", &v.SinceWall)
+	c.revision("revision", &v.Revision)
+	c.time("expires", &v.Expires)
+	c.unsigned("order", &v.Order)
+	if present(c, "terms", &v.Terms) {
+		c.terms(v.Terms)
+	}
+}
+
+func (c *codec) terms(v *core.Terms) {
+	c.duration("grace", &v.Grace)
+	c.duration("hold limit", &v.HoldLimit)
+	c.time("wait until", &v.WaitUntil)
+	c.time("break at", &v.BreakAt)
+	c.text("break by", &v.BreakBy)
+	c.text("break reason", &v.BreakReason)
+}
+
+func (c *codec) endedClaim(v *core.EndedClaim) {
+	c.text("id", &v.ID)
+	c.text("resource", &v.Resource)
+	c.text("holder", &v.Holder)
+	c.token("token", &v.Token)
+	c.oneOf("how", (*uint8)(&v.How), hows)
+	c.time("at", &v.At)
+	c.text("next", &v.Next)
+}
+
+func (c *codec) endedSession(v *core.EndedSession) {
+	c.text("id", &v.ID)
+	c.oneOf("how", (*uint8)(&v.How), hows)
+	c.time("at", &v.At)
+}
+
+func (c *codec) outcome(v *core.Outcome) {
+	c.text("key", &v.Key)
+	c.text("subject", &v.Subject)
+	c.time("at", &v.At)
+	if present(c, "lease", &v.Answer.Lease) {
+		c.lease(v.Answer.Lease)
+	}
+	if present(c, "session", &v.Answer.Session) {
+		c.session(v.Answer.Session)
+	}
+	if present(c, "waiter", &v.Answer.Waiter) {
+		c.waiter(v.Answer.Waiter)
+	}
+	if present(c, "error", &v.Answer.Err) {
+		c.refusal(v.Answer.Err)
+	}
+}
+
+func (c *codec) lease(v *leasehold.Lease) {
+	c.text("namespace", &v.Namespace)
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.labels("labels", &v.Labels)
+	c.text("reason", &v.Reason)
+	c.text("session", &v.Session)
+	c.oneOf("state", (*uint8)(&v.State), states)
+	c.token("token", &v.Token)
+	c.token("floor", &v.Floor)
+	c.duration("ttl", &v.TTL)
+	c.duration("remaining", &v.Remaining)
+	c.moment("acquired", &v.Acquired)
+	c.moment("expires", &v.Expires)
+	c.moment("available at", &v.AvailableAt)
+	c.revision("revision", &v.Revision)
+}
+
+func (c *codec) session(v *leasehold.Session) {
+	c.text("namespace", &v.Namespace)
+	c.text("id", &v.ID)
+	c.duration("ttl", &v.TTL)
+	c.labels("labels", &v.Labels)
+	c.duration("remaining", &v.Remaining)
+	c.moment("opened", &v.Opened)
+	c.moment("expires", &v.Expires)
+	c.number("claims", &v.Claims)
+}
+
+func (c *codec) waiter(v *leasehold.Waiter) {
+	c.text("namespace", &v.Namespace)
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.labels("labels", &v.Labels)
+	c.text("reason", &v.Reason)
+	c.text("session", &v.Session)
+	c.number("position", &v.Position)
+	c.moment("since", &v.Since)
+	c.moment("until", &v.Until)
+}
+
+func (c *codec) refusal(v *leasehold.Error) {
+	c.oneOf("code", (*uint8)(&v.Code), codes)
+	c.text("message", &v.Message)
+	if present(c, "lease in the way", &v.Lease) {
+		c.lease(v.Lease)
+	}
+	c.number("waiting", &v.Waiting)
+	c.number("position", &v.Position)
+}
+
+// event leaves out the namespace, which is that of its record.
+func (c *codec) event(v *leasehold.Event) {
+	c.revision("revision", &v.Revision)
+	c.unsigned32("n", &v.N)
+	c.oneOf("kind", (*uint8)(&v.Kind), kinds)
+	c.oneOf("how", (*uint8)(&v.How), maybeHow)
+	c.moment("at", &v.At)
+	c.moment("until", &v.Until)
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.token("token", &v.Token)
+	c.text("session", &v.Session)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+}

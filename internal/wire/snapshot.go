@@ -1,0 +1,359 @@
+package wire
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"iter"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// magic begins every snapshot. It is a line of text, so that whoever finds the file
+// can tell what it is.
+const magic = "leasehold snapshot\n"
+
+const (
+	maxRecord    = 1 << 20 // bytes of a body; the largest of today has less than a tenth
+	maxFrameHead = 2 * binary.MaxVarintLen64
+	checksumSize = 4
+	flushSize    = 64 << 10
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A Summary describes a snapshot. Two states that are the same have the same
+// Summary: nodes that compare theirs at one index of the log know whether they agree.
+type Summary struct {
+	Records  int
+	Bytes    int64
+	Checksum uint32 // CRC-32C of everything but itself
+}
+
+// WriteSnapshot writes a state. It holds a part of the bytes at a time, and leaves it
+// to the caller to make them durable. The state must not change meanwhile; a frozen
+// one does not.
+func WriteSnapshot(w io.Writer, s *core.State) (Summary, error) {
+	out := snapshotWriter{w: w, codec: codec{writing: true, b: make([]byte, 0, flushSize+flushSize/4)}}
+	out.b = append(out.b, magic...)
+	_ = out.version("snapshot") // only reading it can fail
+	for r := range s.Records() {
+		if err := out.write(r); err != nil {
+			return Summary{}, err
+		}
+	}
+	return out.finish()
+}
+
+type snapshotWriter struct {
+	codec
+	w     io.Writer
+	space string // of the record before
+	sum   Summary
+}
+
+func (w *snapshotWriter) write(r core.Record) error {
+	kind := recordKind(r.Value)
+	if kind == kindEnd {
+		return fmt.Errorf("snapshot can not be written: a %T has no number in it", r.Value)
+	}
+	body := w.open(kind)
+	w.place(kind, r)
+	w.record(r.Value)
+	if size := len(w.b) - body; size > maxRecord {
+		w.fail("length", fmt.Sprintf("it has %d bytes, and at most %d are allowed", size, maxRecord))
+	}
+	if f := w.fault; f != nil {
+		return fmt.Errorf("snapshot can not be written: %s %d: %s: %s", recordNames[kind], w.sum.Records+1, f.field, f.reason)
+	}
+	w.shut(body)
+	w.sum.Records++
+	if len(w.b) >= flushSize {
+		return w.flush()
+	}
+	return nil
+}
+
+// place writes the namespace of a record; nothing for that of the record before.
+func (w *snapshotWriter) place(kind uint64, r core.Record) {
+	if kind == kindHead {
+		return
+	}
+	name := r.Space
+	if name == w.space {
+		name = ""
+	}
+	w.text("namespace", &name)
+	w.space = r.Space
+	if e, ok := r.Value.(*leasehold.Event); r.Space == "" || ok && e.Namespace != r.Space {
+		w.fail("namespace", "it is missing, or another than its event's")
+	}
+}
+
+func (w *snapshotWriter) flush() error {
+	w.sum.Checksum = crc32.Update(w.sum.Checksum, castagnoli, w.b)
+	return w.send()
+}
+
+func (w *snapshotWriter) send() error {
+	w.sum.Bytes += int64(len(w.b))
+	_, err := w.w.Write(w.b)
+	w.b = w.b[:0]
+	if err != nil {
+		return fmt.Errorf("snapshot can not be written: %w", err)
+	}
+	return nil
+}
+
+// finish writes the last record.
+func (w *snapshotWriter) finish() (Summary, error) {
+	var count [binary.MaxVarintLen64]byte
+	size := binary.PutUvarint(count[:], uint64(w.sum.Records))
+	w.b = append(w.b, kindEnd, byte(size+checksumSize))
+	w.b = append(w.b, count[:size]...)
+	if err := w.flush(); err != nil {
+		return Summary{}, err
+	}
+	w.b = binary.BigEndian.AppendUint32(w.b, w.sum.Checksum)
+	if err := w.send(); err != nil {
+		return Summary{}, err
+	}
+	return w.sum, nil
+}
+
+// ReadSnapshot reads a state that WriteSnapshot wrote, up to the end of r. It returns
+// a state only if that is the one that was written: the checksum is right, nothing is
+// missing, nothing follows, and the state would write these very bytes again. The
+// memory it takes, the state aside, is bounded whatever r says.
+func ReadSnapshot(r io.Reader) (*core.State, Summary, error) {
+	in := snapshotReader{in: bufio.NewReaderSize(r, maxRecord+maxFrameHead), spaces: map[string]string{}}
+	state, err := core.Restore(in.records())
+	switch {
+	case in.err != nil:
+		return nil, Summary{}, in.err
+	case err != nil:
+		return nil, Summary{}, malformed("snapshot is malformed in record %d, before byte %d: %v", in.sum.Records, in.sum.Bytes, err)
+	}
+	again, err := WriteSnapshot(io.Discard, state)
+	if err != nil || again != in.sum {
+		return nil, Summary{}, malformed("snapshot is malformed: its records stand twice, or not in their order")
+	}
+	return state, in.sum, nil
+}
+
+type snapshotReader struct {
+	in     *bufio.Reader
+	used   int // bytes of the last frame, which in still holds
+	sum    Summary
+	err    error
+	space  string            // of the record before
+	spaces map[string]string // the namespaces whose heads were seen
+	newest string            // the last of them
+}
+
+// records reads until the end, or until the first error, which it also keeps.
+func (r *snapshotReader) records() iter.Seq2[core.Record, error] {
+	return func(yield func(core.Record, error) bool) {
+		if r.err = r.begin(); r.err != nil {
+			yield(core.Record{}, r.err)
+			return
+		}
+		for {
+			record, err := r.next()
+			if err == io.EOF {
+				return
+			}
+			r.err = err
+			if !yield(record, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// begin reads what stands before the first record.
+func (r *snapshotReader) begin() error {
+	start, err := r.peek(len(magic))
+	switch {
+	case err == nil && string(start) != magic, err == io.EOF && string(start) != magic[:len(start)]:
+		return malformed("this is not a snapshot: it does not begin like one")
+	case err != nil:
+		return r.unreadable(err)
+	}
+	start, err = r.peek(len(magic) + maxFrameHead)
+	if err != nil && err != io.EOF {
+		return r.unreadable(err)
+	}
+	c := codec{b: start, at: len(magic)}
+	if failure := c.version("snapshot"); failure != nil {
+		if c.short(err) {
+			return r.unreadable(err)
+		}
+		return failure
+	}
+	r.take(start[:c.at])
+	return nil
+}
+
+// next returns the next record, and io.EOF after the last one.
+func (r *snapshotReader) next() (core.Record, error) {
+	f, err := r.frame()
+	switch {
+	case err != nil:
+		return core.Record{}, err
+	case f.kind == kindEnd:
+		return core.Record{}, r.end(f)
+	case f.kind >= uint64(len(recordNames)):
+		return core.Record{}, unknown("snapshot has a record of kind %d at byte %d, and kinds up to %d are known here", f.kind, r.sum.Bytes, len(recordNames)-1)
+	}
+	c := codec{b: f.bytes[f.body:], base: r.sum.Bytes + int64(f.body)}
+	record := core.Record{Value: newRecord(f.kind)}
+	r.place(&c, f.kind, &record)
+	c.record(record.Value)
+	c.end()
+	if c.fault != nil {
+		return core.Record{}, c.refused(fmt.Sprintf("snapshot, record %d (%s)", r.sum.Records+1, recordNames[f.kind]))
+	}
+	r.take(f.bytes)
+	r.sum.Records++
+	return record, nil
+}
+
+// A frame is one record as it was read. It is good until the next one is.
+type frame struct {
+	kind  uint64
+	bytes []byte // all of it
+	body  int    // where in bytes the body begins
+}
+
+func (r *snapshotReader) frame() (frame, error) {
+	start, err := r.peek(maxFrameHead)
+	if err != nil && err != io.EOF {
+		return frame{}, r.unreadable(err)
+	}
+	var f frame
+	var length uint64
+	c := codec{b: start, base: r.sum.Bytes}
+	c.unsigned("kind", &f.kind)
+	c.unsigned("length", &length)
+	if c.short(err) {
+		return frame{}, r.unreadable(err)
+	}
+	if c.fault == nil && length > maxRecord {
+		c.fail("length", fmt.Sprintf("it is %d, and at most %d is allowed", length, maxRecord))
+	}
+	if c.fault != nil {
+		return frame{}, c.refused(fmt.Sprintf("snapshot, record %d", r.sum.Records+1))
+	}
+	f.body = c.at
+	if f.bytes, err = r.peek(f.body + int(length)); err != nil {
+		return frame{}, r.unreadable(err)
+	}
+	return f, nil
+}
+
+// place reads the namespace of a record. The records of a namespace share its name.
+func (r *snapshotReader) place(c *codec, kind uint64, record *core.Record) {
+	if kind == kindHead {
+		return
+	}
+	n := c.length("namespace")
+	name := c.b[c.at : c.at+n]
+	c.at += n
+	switch {
+	case c.fault != nil:
+	case n > 0:
+		r.enter(c, kind, name)
+	case kind == kindSpaceHead || r.space == "":
+		c.fail("namespace", "it is missing")
+	}
+	record.Space = r.space
+	if e, ok := record.Value.(*leasehold.Event); ok {
+		e.Namespace = r.space
+	}
+}
+
+// enter goes to another namespace than that of the record before.
+func (r *snapshotReader) enter(c *codec, kind uint64, name []byte) {
+	switch known, ok := r.spaces[string(name)]; {
+	case string(name) == r.space:
+		c.fail("namespace", "it is repeated")
+	case kind == kindSpaceHead && string(name) <= r.newest:
+		c.fail("namespace", "it has two heads, or is out of order")
+	case kind == kindSpaceHead:
+		r.space = string(name)
+		r.newest = r.space
+		r.spaces[r.space] = r.space
+	case !ok:
+		c.fail("namespace", "it has no head")
+	default:
+		r.space = known
+	}
+}
+
+// end checks the last record, and that it is the last.
+func (r *snapshotReader) end(f frame) error {
+	last := len(f.bytes) - checksumSize
+	if last < f.body {
+		return malformed("snapshot is malformed at byte %d: its last record is too short", r.sum.Bytes)
+	}
+	var count uint64
+	c := codec{b: f.bytes[f.body:last], base: r.sum.Bytes + int64(f.body)}
+	c.unsigned("count", &count)
+	c.end()
+	if c.fault != nil {
+		return c.refused("snapshot, last record")
+	}
+	written := binary.BigEndian.Uint32(f.bytes[last:])
+	r.take(f.bytes[:last])
+	r.sum.Bytes += checksumSize
+	r.used += checksumSize
+	switch {
+	case written != r.sum.Checksum:
+		return malformed("snapshot is damaged: its checksum should be %08x and is %08x", written, r.sum.Checksum)
+	case count != uint64(r.sum.Records):
+		return malformed("snapshot is malformed: it says that it has %d records, and has %d", count, r.sum.Records)
+	}
+	switch _, err := r.peek(1); err {
+	case nil:
+		return malformed("snapshot is malformed: something follows its end at byte %d", r.sum.Bytes)
+	case io.EOF:
+		return io.EOF
+	default:
+		return r.unreadable(err)
+	}
+}
+
+// take accepts bytes as part of the snapshot.
+func (r *snapshotReader) take(b []byte) {
+	r.sum.Checksum = crc32.Update(r.sum.Checksum, castagnoli, b)
+	r.sum.Bytes += int64(len(b))
+	r.used += len(b)
+}
+
+// peek returns the next n bytes without taking them; fewer, with an error, if there
+// are not so many.
+func (r *snapshotReader) peek(n int) ([]byte, error) {
+	if _, err := r.in.Discard(r.used); err != nil {
+		return nil, err
+	}
+	r.used = 0
+	return r.in.Peek(n)
+}
+
+// short tells whether a field is cut off because there is no more to read; err is
+// what peek returned.
+func (c *codec) short(err error) bool {
+	return c.fault != nil && c.fault.reason == cutOff && err == io.EOF
+}
+
+func (r *snapshotReader) unreadable(err error) error {
+	if errors.Is(err, io.EOF) {
+		return malformed("snapshot is cut off: it ends after record %d, in what begins at byte %d", r.sum.Records, r.sum.Bytes)
+	}
+	return fmt.Errorf("snapshot can not be read: %w", err)
+}

@@ -87,7 +87,7 @@ func (d *disk) mark(w Write) error {
 		return err
 	}
 	// What can not be removed now will be next time; it does no harm but take room.
-	if err := errors.Join(purgeLog(d.dir.wal(), keep), purgeStates(d.dir.snap(), keptStates)); err != nil {
+	if err := errors.Join(purgeLog(d.dir.wal(), keep), purgeStates(d.dir.snap(), keep, d.kept)); err != nil {
 		d.slog.Warn("old log and snapshot files could not be removed", "err", err)
 	}
 	return nil

@@ -26,7 +26,6 @@ const (
 	stateSuffix = ".snap.db"
 	stateMagic  = "LHSTATE1"
 	stateHead   = len(stateMagic) + 8 + 8 + 4
-	keptStates  = 2
 )
 
 func stateName(dir string, index uint64) string {
@@ -132,26 +131,19 @@ func damaged(name, what string) error {
 	return fmt.Errorf("%s is damaged: %s. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", name, what)
 }
 
-// purge removes the state files that newer ones replace, and what a crash left of
-// unfinished ones.
-func purgeStates(dir string, keep int) error {
+// purgeStates removes the state files that recovery will not start from, and what
+// a crash left of unfinished ones.
+func purgeStates(dir string, keep ...uint64) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	var indices []uint64
 	var errs []error
 	for _, f := range files {
-		if strings.HasSuffix(f.Name(), ".tmp") {
+		index, err := strconv.ParseUint(strings.TrimSuffix(f.Name(), stateSuffix), 16, 64)
+		if err == nil && !slices.Contains(keep, index) || strings.HasSuffix(f.Name(), ".tmp") {
 			errs = append(errs, os.Remove(filepath.Join(dir, f.Name())))
 		}
-		if index, err := strconv.ParseUint(strings.TrimSuffix(f.Name(), stateSuffix), 16, 64); err == nil {
-			indices = append(indices, index)
-		}
-	}
-	slices.Sort(indices)
-	for _, index := range indices[:max(0, len(indices)-keep)] {
-		errs = append(errs, os.Remove(stateName(dir, index)))
 	}
 	return errors.Join(errs...)
 }

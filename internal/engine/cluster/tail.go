@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,7 +29,9 @@ import (
 // logScan is what a look through the log found.
 type logScan struct {
 	snapshots []*walpb.Snapshot // that recovery may start from, oldest first
+	metadata  []byte
 	lastIndex uint64
+	lastTerm  uint64
 }
 
 // scanLog reads the whole log. It repairs a torn end and refuses anything else that
@@ -42,6 +45,9 @@ func scanLog(dir string) (logScan, error) {
 		return logScan{}, fmt.Errorf("%s has no log files although the log was begun. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", dir)
 	}
 	var scan logScan
+	if first, ok := firstIndex(names[0]); ok && first > 0 {
+		scan.lastIndex = first - 1 // what came before was purged
+	}
 	crc := uint32(0)
 	for i, name := range names {
 		path := filepath.Join(dir, name)
@@ -63,15 +69,14 @@ func (s *logScan) file(path string, crc uint32, first, last bool) (uint32, error
 	decoder := wal.NewDecoder(fileutil.NewFileReader(f))
 	decoder.UpdateCRC(crc)
 	record := &walpb.Record{}
-	for {
+	for count := 0; ; count++ {
 		err = decode(decoder, record)
 		if err == nil {
-			err = s.record(decoder, record, first)
+			err = s.record(decoder, record, first, count)
 		}
 		if err != nil {
 			break
 		}
-		first = false
 	}
 	offset := decoder.LastOffset()
 	switch {
@@ -103,35 +108,80 @@ func decode(d wal.Decoder, r *walpb.Record) (err error) {
 			err = fmt.Errorf("%v", p)
 		}
 	}()
-	return d.Decode(r)
+	if err := d.Decode(r); err != nil {
+		return err
+	}
+	if d.LastOffset()%8 != 0 {
+		return errors.New("the length of a record is wrong")
+	}
+	return nil
 }
 
-func (s *logScan) record(d wal.Decoder, r *walpb.Record, first bool) error {
+// record checks one record more strictly than the decoder, whose checksum covers
+// neither a record's type nor its length.
+func (s *logScan) record(d wal.Decoder, r *walpb.Record, firstFile bool, place int) error {
 	switch r.GetType() {
 	case wal.CrcType:
-		if !first && r.Validate(d.LastCRC()) != nil {
+		if place != 0 || !firstFile && r.Validate(d.LastCRC()) != nil {
 			return errors.New("its checksum does not continue that of the file before")
 		}
 		d.UpdateCRC(r.GetCrc())
-	case wal.EntryType:
-		var e raftpb.Entry
-		if err := proto.Unmarshal(r.GetData(), &e); err != nil {
-			return err
+		return nil
+	case wal.MetadataType:
+		if s.metadata != nil && !bytes.Equal(s.metadata, r.GetData()) {
+			return errors.New("it belongs to another server")
 		}
-		s.lastIndex = e.GetIndex()
+		s.metadata = bytes.Clone(r.GetData())
+		return nil
+	case wal.EntryType:
+		return s.entry(r.GetData())
 	case wal.SnapshotType:
 		snapshot := &walpb.Snapshot{}
-		if err := proto.Unmarshal(r.GetData(), snapshot); err != nil {
+		if err := strict(r.GetData(), snapshot); err != nil {
 			return err
 		}
 		s.snapshots = append(s.snapshots, snapshot)
 		s.lastIndex = max(s.lastIndex, snapshot.GetIndex())
+		return nil
 	case wal.StateType:
 		var state raftpb.HardState
-		return proto.Unmarshal(r.GetData(), &state)
-	case wal.MetadataType:
-	default:
-		return fmt.Errorf("a record has the unknown type %d", r.GetType())
+		if err := strict(r.GetData(), &state); err != nil {
+			return err
+		}
+		if state.Term == nil || state.Commit == nil || state.GetCommit() > s.lastIndex {
+			return errors.New("it has a state that does not belong there")
+		}
+		return nil
+	}
+	return fmt.Errorf("a record has the unknown type %d", r.GetType())
+}
+
+// entry checks that an entry continues the log. Only a newer leader may write where
+// something stood already.
+func (s *logScan) entry(data []byte) error {
+	var e raftpb.Entry
+	if err := strict(data, &e); err != nil {
+		return err
+	}
+	switch {
+	case e.Index == nil || e.Term == nil:
+		return errors.New("an entry has no place in the log")
+	case e.GetIndex() > s.lastIndex+1:
+		return fmt.Errorf("entry %d follows entry %d", e.GetIndex(), s.lastIndex)
+	case e.GetIndex() <= s.lastIndex && e.GetTerm() <= s.lastTerm, e.GetTerm() < s.lastTerm:
+		return fmt.Errorf("entry %d of term %d follows entry %d of term %d", e.GetIndex(), e.GetTerm(), s.lastIndex, s.lastTerm)
+	}
+	s.lastIndex, s.lastTerm = e.GetIndex(), e.GetTerm()
+	return nil
+}
+
+// strict reads a message that has nothing in it that it should not have.
+func strict(b []byte, m proto.Message) error {
+	if err := proto.Unmarshal(b, m); err != nil {
+		return errors.New("a record is not of the type that it says")
+	}
+	if len(m.ProtoReflect().GetUnknown()) > 0 {
+		return errors.New("a record is not of the type that it says")
 	}
 	return nil
 }

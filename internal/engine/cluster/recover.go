@@ -135,6 +135,9 @@ func purgeLog(dir string, index uint64) error {
 	for _, name := range names[:needed] {
 		errs = append(errs, os.Remove(filepath.Join(dir, name)))
 	}
+	if needed > 0 {
+		errs = append(errs, syncDir(dir))
+	}
 	return errors.Join(errs...)
 }
 

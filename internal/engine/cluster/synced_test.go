@@ -198,7 +198,7 @@ func (f *syncedFS) copy(dir uint64, to string) error {
 
 // losses runs a server, and after each answer looks at what a power failure would
 // leave. It returns the first thing that was answered and is not there.
-func losses(t *testing.T, ignore func(path string, dir bool) bool) error {
+func losses(t *testing.T, ignore func(path string, dir bool) bool) (lost error) {
 	mount, fsys := mountSynced(t, ignore)
 	e, err := Start(t.Context(), Config{Dir: filepath.Join(mount, "data"), SegmentBytes: testSegment, SnapshotEvery: 200 << 10})
 	if err != nil {
@@ -207,6 +207,9 @@ func losses(t *testing.T, ignore func(path string, dir bool) bool) error {
 	defer func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
+		}
+		if n := e.node.Statistics().Snapshots; lost == nil && n < 2 {
+			t.Errorf("only %d snapshots were taken", n)
 		}
 	}()
 	label := leasehold.Labels{{Key: "k", Value: strings.Repeat("v", 4000)}}
@@ -234,9 +237,6 @@ func losses(t *testing.T, ignore func(path string, dir bool) bool) error {
 		if err := os.RemoveAll(image); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if e.node.Statistics().Snapshots < 2 {
-		t.Errorf("only %d snapshots were taken", e.node.Statistics().Snapshots)
 	}
 	return nil
 }

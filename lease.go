@@ -29,7 +29,8 @@ type Label struct{ Key, Value string }
 // State is what a resource looks like, which is the state of its newest lease.
 type State uint8
 
-// The five states. The last two remember the holder whose lease ended.
+// The five states. The last two remember the holder whose lease ended. Wire formats
+// number them: add at the end only.
 const (
 	Available State = iota + 1
 	Leased

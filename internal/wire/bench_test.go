@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,5 +60,67 @@ func BenchmarkReadSnapshot(b *testing.B) {
 		if err != nil || state.View(0).Counts().Leases != leases {
 			b.Fatal("the snapshot was not read", err)
 		}
+	}
+}
+
+var benchAcquire = &core.Acquire{
+	Namespace: "default", Resource: "reports/daily-00000001", ID: "0123456789abcdef", Holder: "worker-7", TTL: 30 * time.Second,
+	Request: core.Request{Key: "fedcba9876543210"},
+}
+
+func BenchmarkAppendCommand(b *testing.B) {
+	for name, c := range map[string]core.Command{"acquire": benchAcquire, "renew": &core.Renew{Namespace: "default", ID: "0123456789abcdef"}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			buf := make([]byte, 0, 1024)
+			for b.Loop() {
+				encoded, err := AppendCommand(buf, c)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.SetBytes(int64(len(encoded)))
+			}
+		})
+	}
+}
+
+// benchEntry returns the encoded commands of an entry as large as an engine makes it.
+func benchEntry(b *testing.B, c core.Command) [][]byte {
+	b.Helper()
+	encoded, err := AppendCommand(nil, c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return slices.Repeat([][]byte{encoded}, 4096)
+}
+
+func BenchmarkAppendEncoded(b *testing.B) {
+	encoded := benchEntry(b, benchAcquire)
+	b.ReportAllocs()
+	for b.Loop() {
+		entry, err := AppendEncoded(nil, Header{Term: 7, Stamp: 3600e9, Wall: goldenWall}, encoded)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(len(entry)))
+	}
+}
+
+func BenchmarkDecodeEntry(b *testing.B) {
+	for name, c := range map[string]core.Command{"acquire": benchAcquire, "renew": &core.Renew{Namespace: "default", ID: "0123456789abcdef"}} {
+		b.Run(name, func(b *testing.B) {
+			entry, err := AppendEncoded(nil, Header{Term: 7, Stamp: 3600e9, Wall: goldenWall}, benchEntry(b, c))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(entry)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := DecodeEntry(entry); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/4096, "ns/command")
+		})
 	}
 }

@@ -273,14 +273,10 @@ const minLabel = 3
 func (c *codec) labels(field string, p *leasehold.Labels) {
 	n := uint64(len(*p))
 	c.unsigned(field, &n)
-	if !c.writing {
-		if n > uint64(c.left()/minLabel) {
-			c.fail(field, tooLong)
-		}
-		if n == 0 || c.fault != nil {
-			return
-		}
-		*p = make(leasehold.Labels, n)
+	if !c.writing && n > 0 {
+		// One more than there are bytes for, if so many are claimed: it will be
+		// the one that is cut off.
+		*p = make(leasehold.Labels, min(n, uint64(c.left()/minLabel+1)))
 	}
 	last := ""
 	for i := range *p {

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,7 +20,7 @@ const (
 	maxRecord    = 1 << 20 // bytes of a body; the largest of today has less than a tenth
 	maxFrameHead = 2 * binary.MaxVarintLen64
 	checksumSize = 4
-	flushSize    = 64 << 10
+	bufferSize   = 64 << 10
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -38,7 +37,7 @@ type Summary struct {
 // to the caller to make them durable. The state must not change meanwhile; a frozen
 // one does not.
 func WriteSnapshot(w io.Writer, s *core.State) (Summary, error) {
-	out := snapshotWriter{w: w, codec: codec{writing: true, b: make([]byte, 0, flushSize+flushSize/4)}}
+	out := snapshotWriter{w: w, codec: codec{writing: true, b: make([]byte, 0, bufferSize+bufferSize/4)}}
 	out.b = append(out.b, magic...)
 	_ = out.version("snapshot") // only reading it can fail
 	for r := range s.Records() {
@@ -72,7 +71,7 @@ func (w *snapshotWriter) write(r core.Record) error {
 	}
 	w.shut(body)
 	w.sum.Records++
-	if len(w.b) >= flushSize {
+	if len(w.b) >= bufferSize {
 		return w.flush()
 	}
 	return nil
@@ -130,7 +129,7 @@ func (w *snapshotWriter) finish() (Summary, error) {
 // missing, nothing follows, and the state would write these very bytes again. The
 // memory it takes, the state aside, is bounded whatever r says.
 func ReadSnapshot(r io.Reader) (*core.State, Summary, error) {
-	in := snapshotReader{in: bufio.NewReaderSize(r, maxRecord+maxFrameHead), spaces: map[string]string{}}
+	in := snapshotReader{in: r, spaces: map[string]string{}}
 	state, err := core.Restore(in.records())
 	switch {
 	case in.err != nil:
@@ -140,14 +139,16 @@ func ReadSnapshot(r io.Reader) (*core.State, Summary, error) {
 	}
 	again, err := WriteSnapshot(io.Discard, state)
 	if err != nil || again != in.sum {
-		return nil, Summary{}, malformed("snapshot is malformed: its records stand twice, or not in their order")
+		return nil, Summary{}, malformed("snapshot is malformed: what was read from it would be written differently; a record stands twice, or out of its place")
 	}
 	return state, in.sum, nil
 }
 
 type snapshotReader struct {
-	in     *bufio.Reader
-	used   int // bytes of the last frame, which in still holds
+	in     io.Reader
+	buf    []byte // what was read of in; buf[from:to] is still to be taken
+	from   int
+	to     int
 	sum    Summary
 	err    error
 	space  string            // of the record before
@@ -310,8 +311,7 @@ func (r *snapshotReader) end(f frame) error {
 	}
 	written := binary.BigEndian.Uint32(f.bytes[last:])
 	r.take(f.bytes[:last])
-	r.sum.Bytes += checksumSize
-	r.used += checksumSize
+	r.skip(checksumSize)
 	switch {
 	case written != r.sum.Checksum:
 		return malformed("snapshot is damaged: its checksum should be %08x and is %08x", written, r.sum.Checksum)
@@ -328,21 +328,36 @@ func (r *snapshotReader) end(f frame) error {
 	}
 }
 
-// take accepts bytes as part of the snapshot.
+// take accepts bytes that peek returned as part of the snapshot.
 func (r *snapshotReader) take(b []byte) {
 	r.sum.Checksum = crc32.Update(r.sum.Checksum, castagnoli, b)
-	r.sum.Bytes += int64(len(b))
-	r.used += len(b)
+	r.skip(len(b))
 }
 
-// peek returns the next n bytes without taking them; fewer, with an error, if there
-// are not so many.
+func (r *snapshotReader) skip(n int) {
+	r.sum.Bytes += int64(n)
+	r.from += n
+}
+
+// peek returns the next n bytes without taking them; what there is, with io.EOF, if
+// there are not so many. They are good until the next peek.
 func (r *snapshotReader) peek(n int) ([]byte, error) {
-	if _, err := r.in.Discard(r.used); err != nil {
-		return nil, err
+	missing := n - (r.to - r.from)
+	if missing <= 0 {
+		return r.buf[r.from : r.from+n], nil
 	}
-	r.used = 0
-	return r.in.Peek(n)
+	buf := r.buf
+	if n > len(buf) {
+		buf = make([]byte, max(n, bufferSize))
+	}
+	r.to = copy(buf, r.buf[r.from:r.to])
+	r.buf, r.from = buf, 0
+	got, err := io.ReadAtLeast(r.in, buf[r.to:], missing)
+	r.to += got
+	if err == io.ErrUnexpectedEOF {
+		err = io.EOF
+	}
+	return buf[:min(n, r.to)], err
 }
 
 // short tells whether a field is cut off because there is no more to read; err is

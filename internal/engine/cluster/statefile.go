@@ -120,8 +120,11 @@ func readState(dir string, index, term uint64) (*core.State, int64, error) {
 		return nil, 0, damaged(name, "it belongs to another place in the log")
 	}
 	state, summary, err := wire.ReadSnapshot(r)
-	if err != nil {
+	switch {
+	case errors.Is(err, wire.ErrMalformed):
 		return nil, 0, damaged(name, err.Error())
+	case err != nil: // a newer version's, or the disk does not give it out
+		return nil, 0, fmt.Errorf("%s can not be read: %w", name, err)
 	}
 	return state, int64(stateHead) + summary.Bytes, nil
 }

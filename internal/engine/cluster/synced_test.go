@@ -4,11 +4,13 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +29,7 @@ import (
 type syncedFS struct {
 	backing string
 	ignore  func(path string, dir bool) bool // syncs that are left out
+	trouble atomic.Pointer[func() error]     // what a sync of the log meets
 
 	mu      sync.Mutex // guards what follows
 	content map[uint64][]byte
@@ -102,6 +105,11 @@ func (f *syncedFS) inode(path string) (uint64, error) {
 func (f *syncedFS) syncFile(path string) error {
 	if f.ignore != nil && f.ignore(path, false) {
 		return nil
+	}
+	if trouble := f.trouble.Load(); trouble != nil && strings.HasSuffix(path, ".wal") {
+		if err := (*trouble)(); err != nil {
+			return err
+		}
 	}
 	bytes, err := os.ReadFile(filepath.Join(f.backing, path))
 	if err != nil {
@@ -270,4 +278,46 @@ func TestEachSyncIsNeeded(t *testing.T) {
 			t.Log(err)
 		})
 	}
+}
+
+// troubled runs a server whose disk gets into trouble after one lease, and checks
+// that nothing is acknowledged from then on and that the lease is not lost.
+func troubled(t *testing.T, trouble func() error, over func()) {
+	mount, fsys := mountSynced(t, nil)
+	e, err := Start(t.Context(), Config{Dir: filepath.Join(mount, "data"), SegmentBytes: testSegment})
+	if err != nil {
+		t.Fatal(err)
+	}
+	acquire(t, e, "before")
+	fsys.trouble.Store(&trouble)
+	if _, err := e.Do(t.Context(), lease("during", time.Hour)); !errors.Is(err, leasehold.ErrUndecided) {
+		t.Errorf("in flight: %v", err)
+	}
+	<-e.Failed()
+	if _, err := e.Do(t.Context(), lease("after", time.Hour)); !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Errorf("afterwards: %v", err)
+	}
+	image := filepath.Join(t.TempDir(), "image")
+	fsys.image(t, image)
+	over()
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	fsys.trouble.Store(nil)
+	if err := e.disk.log.Close(); err != nil { // what the end of the process does
+		t.Log(err)
+	}
+	report, err := Check(filepath.Join(image, "data"))
+	if err != nil || report.Counts.Leases < 1 {
+		t.Errorf("%d leases are left, %v", report.Counts.Leases, err)
+	}
+}
+
+func TestASyncThatFailsStopsTheServer(t *testing.T) {
+	troubled(t, func() error { return syscall.EIO }, func() {})
+}
+
+func TestASyncThatHangsStopsTheServer(t *testing.T) {
+	hang := make(chan struct{})
+	troubled(t, func() error { <-hang; return nil }, func() { close(hang) })
 }

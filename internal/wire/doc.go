@@ -1,0 +1,124 @@
+// Package wire is the bytes that last for ever: log entries and snapshots. What a
+// released server once wrote, every later server reads, to the same values.
+//
+// There is one way to write a value, and only that way is read: for all bytes that are
+// accepted, writing what was read gives the same bytes. Two replicas with the same
+// state therefore write the same snapshot, and its checksum is a hash of the state.
+//
+// # Versions
+//
+// Entries and snapshots begin with two numbers. The format says how bytes are laid
+// out. The feature level says which kinds, fields and enumeration values there are: a
+// new one needs a new level, since a server that ignored what it does not know would
+// come to another state than its peers. A server that meets a newer format, level or
+// kind stops with [ErrUnknown]; bytes that no server wrote are [ErrMalformed]. The
+// files in testdata/golden show each layout byte by byte, and hold it in place.
+//
+//	format 1, level 1   the first
+//
+// # Fields
+//
+//	unsigned   groups of 7 bits, lowest first, the top bit of a byte set if more
+//	           follow; in the fewest bytes
+//	signed     as unsigned, of 0, -1, 1, -2, 2 … written as 0, 1, 2, 3, 4 …
+//	duration   signed; nanoseconds
+//	time       signed; nanoseconds of cluster time, 0 for none
+//	wall       signed; Unix nanoseconds
+//	moment     flag; if 1, wall
+//	flag       one byte, 0 or 1
+//	text       unsigned length; so many bytes
+//	labels     unsigned count; for each a text key and a text value, keys ascending,
+//	           none empty, each once
+//	how, kind, state, code
+//	           one byte; the number that the dictionary gives to the value
+//	X?         flag; if 1, the fields of X
+//
+// # Log entry
+//
+//	format     unsigned, 1
+//	level      unsigned, 1
+//	term       unsigned
+//	stamp      time
+//	wall       wall
+//	commands   unsigned; how many follow, at most 8,192
+//
+// and for each command
+//
+//	kind       unsigned
+//	length     unsigned; bytes of the body, at most 1 MiB
+//	body       by kind
+//
+// and nothing more. An entry has at most 4 MiB.
+//
+//	kind  command        body
+//	   1  open session   text namespace, text id, duration ttl, labels, request
+//	   2  renew session  text namespace, text id
+//	   3  close session  text namespace, text id, request
+//	   4  acquire        text namespace, text resource, text id, text holder, labels,
+//	                     text reason, duration ttl, text session, duration wait,
+//	                     duration grace, duration hold limit, request
+//	   5  renew          text namespace, text id
+//	   6  release        text namespace, text id, request
+//	   7  change         text namespace, text id, text holder, text new id, request
+//	   8  break          text namespace, text id, text resource, unsigned token,
+//	                     duration period, flag remains, text by, text reason, request
+//	   9  tick           nothing
+//	  10  lead           unsigned node, text boot, duration offset
+//
+//	request              text key, text session, unsigned sequence
+//
+// # Snapshot
+//
+//	magic      the line "leasehold snapshot", with its newline
+//	format     unsigned, 1
+//	level      unsigned, 1
+//
+// and for each record, in the order of core.State.Records,
+//
+//	kind       unsigned
+//	length     unsigned; bytes of the body, at most 1 MiB
+//	body       by kind; in all but the head, first a text namespace, which is empty
+//	           if it is that of the record before, and only then
+//
+// and nothing after the record of kind 0.
+//
+//	kind  record         body
+//	   0  end            unsigned count of the records before it; four bytes, highest
+//	                     first: the CRC-32C of everything before these four
+//	   1  head           time now, wall, unsigned node, text boot, duration offset,
+//	                     unsigned idle sequence
+//	   2  namespace      unsigned token, unsigned revision, unsigned arrivals,
+//	                     unsigned lost revision, unsigned lost n
+//	   3  session        text id, duration ttl, labels, wall opened, time expires,
+//	                     unsigned sequence
+//	   4  resource       text path, text claim, signed waiting, time available at,
+//	                     unsigned idle, ending?
+//	   5  claim          text id, text resource, text holder, text reason, text session,
+//	                     labels, duration ttl, unsigned token, time since, wall since,
+//	                     unsigned revision, time expires, unsigned order, terms?
+//	   6  ended claim    text id, text resource, text holder, unsigned token, how,
+//	                     time at, text next
+//	   7  ended session  text id, how, time at
+//	   8  outcome        text key, text subject, time at, lease?, session?, waiter?,
+//	                     error?
+//	   9  event          unsigned revision, unsigned n, kind, how or 0, moment at,
+//	                     moment until, text resource, text id, text holder,
+//	                     unsigned token, text session, text by, text reason
+//
+//	ending               text id, text holder, unsigned token, how, text by,
+//	                     text reason, wall
+//	terms                duration grace, duration hold limit, time wait until,
+//	                     time break at, text break by, text break reason
+//	lease                text namespace, text resource, text id, text holder, labels,
+//	                     text reason, text session, state, unsigned token,
+//	                     unsigned floor, duration ttl, duration remaining,
+//	                     moment acquired, moment expires, moment available at,
+//	                     unsigned revision
+//	session              text namespace, text id, duration ttl, labels,
+//	                     duration remaining, moment opened, moment expires,
+//	                     signed claims
+//	waiter               text namespace, text resource, text id, text holder, labels,
+//	                     text reason, text session, signed position, moment since,
+//	                     moment until
+//	error                code, text message, lease?, signed waiting, signed position
+package wire

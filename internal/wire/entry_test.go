@@ -1,0 +1,289 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+func TestEntryComesBackAsItWas(t *testing.T) {
+	for seed := range uint64(500) {
+		d := newDice(seed)
+		want := d.entry(d.IntN(20))
+		b, err := AppendEntry([]byte("before"), want)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		got, err := DecodeEntry(b[len("before"):])
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d: the entry\n%+v\ncame back as\n%+v", seed, want, got)
+		}
+	}
+}
+
+func TestLongTextsComeBack(t *testing.T) {
+	for _, n := range []int{255, 256, 257, 16383, 16384, 100000} {
+		want := &core.Release{Namespace: "a", ID: strings.Repeat("x", n), Request: core.Request{Key: "b"}}
+		b, err := AppendCommand(nil, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := DecodeCommand(b); err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("an id of %d bytes did not come back: %v", n, err)
+		}
+	}
+}
+
+// A command that a door let through must never be one that the log can not keep.
+func TestWhatTheCoreAcceptsCanBeWritten(t *testing.T) {
+	w := newWorld(1)
+	for range 2000 {
+		c := w.event()
+		if err := c.Validate(); err != nil {
+			continue
+		}
+		b, err := AppendCommand(nil, c)
+		if err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		if got, err := DecodeCommand(b); err != nil || !reflect.DeepEqual(got, c) {
+			t.Fatalf("%+v came back as %+v, %v", c, got, err)
+		}
+	}
+}
+
+func TestCommandsEncodedBeforeMakeTheSameEntry(t *testing.T) {
+	e := newDice(2).entry(50)
+	want, err := AppendEntry(nil, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var encoded [][]byte
+	for _, c := range e.Commands {
+		b, err := AppendCommand(nil, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded = append(encoded, b)
+	}
+	got, err := AppendEncoded(nil, Header{e.Term, e.Stamp, e.Wall}, encoded)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("the two entries differ (%v)", err)
+	}
+}
+
+func TestEveryBeginningOfAnEntryIsRefused(t *testing.T) {
+	b, err := AppendEntry(nil, newDice(3).entry(12))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range b {
+		if _, err := DecodeEntry(b[:n:n]); !errors.Is(err, ErrMalformed) {
+			t.Fatalf("the first %d of %d bytes: %v", n, len(b), err)
+		}
+	}
+	if _, err := DecodeEntry(append(b, 0)); !errors.Is(err, ErrMalformed) {
+		t.Fatalf("with one byte more: %v", err)
+	}
+}
+
+// Whatever is accepted after a change of one bit must be written the same way again.
+func TestEveryBitOfAnEntryMeansSomething(t *testing.T) {
+	b, err := AppendEntry(nil, newDice(4).entry(12))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range len(b) * 8 {
+		changed := bytes.Clone(b)
+		changed[i/8] ^= 1 << (i % 8)
+		e, err := DecodeEntry(changed)
+		if err != nil {
+			continue
+		}
+		again, err := AppendEntry(nil, e)
+		if err != nil || !bytes.Equal(again, changed) {
+			t.Fatalf("bit %d: an entry was accepted that would be written otherwise (%v)", i, err)
+		}
+	}
+}
+
+func TestRefusedEntries(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		bytes string
+		kind  error
+		says  string
+	}{
+		{"nothing", "", ErrMalformed, "log entry is malformed at byte 0, format: it is cut off"},
+		{"format 0", "\x00\x01", ErrMalformed, "its format is 0"},
+		{"level 0", "\x01\x00", ErrMalformed, "its feature level 0"},
+		{"a newer format", "\x02rest", ErrUnknown, "log entry has format 2, and formats up to 1 are known here: this server is too old for it, start a newer one"},
+		{"a newer level", "\x01\x07rest", ErrUnknown, "feature level 7"},
+		{"a number that is too long", "\x01\x01\x80\x00\x00\x00\x00", ErrMalformed, "at byte 2, term: the number is written longer than it need be"},
+		{"a number of 65 bits", "\x01\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", ErrMalformed, "more than 64 bits"},
+		{"more commands than bytes", "\x01\x01\x01\x02\x02\x05\x09\x00", ErrMalformed, "commands: it is longer than what is left"},
+		{"more commands than allowed", "\x01\x01\x01\x02\x02\x81\x40" + strings.Repeat("\x09\x00", 8193), ErrMalformed, "commands"},
+		{"kind 0", "\x01\x01\x01\x02\x02\x01\x00\x00", ErrMalformed, "command 1 of 1: command is malformed before byte 8: none has the kind 0"},
+		{"a newer kind", "\x01\x01\x01\x02\x02\x02\x09\x00\x2a\x00", ErrUnknown, "command 2 of 2: command is of kind 42, and kinds up to 10 are known here"},
+		{"a body beyond the end", "\x01\x01\x01\x02\x02\x01\x05\x09\x00", ErrMalformed, "length: it is longer than what is left"},
+		{"a tick with a body", "\x01\x01\x01\x02\x02\x01\x09\x01\x00", ErrMalformed, "tick is malformed at byte 8, end: 1 bytes follow"},
+		{"bytes behind the last command", "\x01\x01\x01\x02\x02\x01\x09\x00\x00", ErrMalformed, "1 bytes follow its last command"},
+		{"a text beyond its body", "\x01\x01\x01\x02\x02\x01\x05\x02\x01a", ErrMalformed, "renew is malformed at byte 10, id: it is cut off"},
+		{"a flag of 2", "\x01\x01\x01\x02\x02\x01\x08\x0b\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00", ErrMalformed, "remains: 2 is none of 0 to 1"},
+		{"a label without a key", "\x01\x01\x01\x02\x02\x01\x01\x0b\x00\x00\x00\x01\x00\x01v\x00\x00\x00\x00", ErrMalformed, "label key"},
+		{"labels out of order", "\x01\x01\x01\x02\x02\x01\x01\x0e\x00\x00\x00\x02\x01b\x01v\x01a\x01v\x00\x00\x00", ErrMalformed, "label key: it is empty, or stands twice, or out of order"},
+		{"a label twice", "\x01\x01\x01\x02\x02\x01\x01\x0e\x00\x00\x00\x02\x01a\x01v\x01a\x01v\x00\x00\x00", ErrMalformed, "label key"},
+		{"too many labels", "\x01\x01\x01\x02\x02\x01\x01\x09\x00\x00\x00\x02\x01a\x00\x00\x00", ErrMalformed, "label key"},
+		{"too many bytes", strings.Repeat("\x01", maxEntry+1), ErrMalformed, "at most 4194304 are allowed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e, err := DecodeEntry([]byte(c.bytes))
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("got %+v, %v\nwant %v: …%s…", e, err, c.kind, c.says)
+			}
+		})
+	}
+}
+
+func TestWhatWouldNotBeReadIsNotWritten(t *testing.T) {
+	unsorted := leasehold.Labels{{Key: "b"}, {Key: "a"}}
+	for name, c := range map[string]core.Command{
+		"labels out of order":   &core.Acquire{Labels: unsorted},
+		"a label without a key": &core.OpenSession{Labels: leasehold.Labels{{Value: "v"}}},
+		"a command of 1 MiB":    &core.Renew{ID: strings.Repeat("x", maxCommand)},
+		"no command":            nil,
+	} {
+		if b, err := AppendCommand(nil, c); err == nil {
+			t.Errorf("%s: it was written, with %d bytes", name, len(b))
+		}
+	}
+	tick, _ := AppendCommand(nil, &core.Tick{})
+	if _, err := AppendEncoded(nil, Header{}, make([][]byte, maxCommands+1)); err == nil {
+		t.Error("an entry with too many commands was written")
+	}
+	if _, err := AppendEncoded(nil, Header{}, [][]byte{tick, make([]byte, maxEntry)}); err == nil {
+		t.Error("an entry with too many bytes was written")
+	}
+}
+
+func TestEntryKeepsNothingOfItsBytes(t *testing.T) {
+	b, err := AppendEntry(nil, newDice(5).entry(40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	e, err := DecodeEntry(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range e.Commands {
+		eachText(reflect.ValueOf(c).Elem(), func(s string) {
+			if at := uintptr(unsafe.Pointer(unsafe.StringData(s))); s != "" && at >= from && at < from+uintptr(len(b)) {
+				t.Fatalf("%T keeps the entry alive", c)
+			}
+		})
+	}
+}
+
+func eachText(v reflect.Value, fn func(string)) {
+	switch v.Kind() {
+	case reflect.String:
+		fn(v.String())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			eachText(v.Field(i), fn)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			eachText(v.Index(i), fn)
+		}
+	}
+}
+
+// An id that is remembered for long must not keep long labels with it.
+func TestLongBodiesAreNotShared(t *testing.T) {
+	long := &core.Acquire{ID: "id", Labels: leasehold.Labels{{Key: "k", Value: strings.Repeat("v", 4000)}}}
+	b, err := AppendCommand(nil, long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := DecodeCommand(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.(*core.Acquire)
+	id := uintptr(unsafe.Pointer(unsafe.StringData(got.ID)))
+	value := uintptr(unsafe.Pointer(unsafe.StringData(got.Labels[0].Value)))
+	if value-id == uintptr(bytes.Index(b, []byte("vvv"))-bytes.Index(b, []byte("id"))) {
+		t.Fatal("the id stands in memory as it stood in the entry, and keeps the labels alive")
+	}
+}
+
+// What is claimed in a few bytes must not cost many.
+func TestEntryAllocatesInProportion(t *testing.T) {
+	many, err := AppendEntry(nil, &Entry{Commands: slices.Repeat([]core.Command{&core.Acquire{}}, maxCommands)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{
+		"8,192 commands in no bytes": []byte("\x01\x01\x01\x02\x02\x80\x40"),
+		"many labels in few bytes":   []byte("\x01\x01\x01\x02\x02\x01\x01\x0a\x00\x00\x00\xff\xff\xff\xff\x0f\x00"),
+		"a long text in few bytes":   []byte("\x01\x01\x01\x02\x02\x01\x05\x05\xff\xff\xff\x7f\x00"),
+		"the smallest acquires":      many,
+	} {
+		got := allocated(func() { _, _ = DecodeEntry(b) })
+		if most := uint64(4096 + 32*len(b)); got > most {
+			t.Errorf("%s: %d bytes in, %d bytes allocated, want at most %d", name, len(b), got, most)
+		}
+	}
+}
+
+// allocated returns how many bytes fn allocates. Others may allocate at the same time,
+// so it is the least of a few tries.
+func allocated(fn func()) uint64 {
+	least := uint64(math.MaxUint64)
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		fn()
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	return least
+}
+
+// A value that the dictionary adds needs a new feature level: servers of this one
+// refuse it.
+func TestEnumerationsAreKnownToTheirEnd(t *testing.T) {
+	for name, next := range map[string]string{
+		"state": leasehold.State(states.last + 1).String(),
+		"how":   leasehold.How(hows.last + 1).String(),
+		"kind":  leasehold.Kind(kinds.last + 1).String(),
+		"code":  leasehold.Code(codes.last + 1).String(),
+	} {
+		if next != "unknown" {
+			t.Errorf("%s: %q is in the dictionary and not in the format", name, next)
+		}
+	}
+}
+
+func TestMomentsOutOfRangeAreNotWritten(t *testing.T) {
+	c := codec{writing: true}
+	late := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	if c.moment("at", &late); c.fault == nil {
+		t.Fatal("the year 9999 was written as nanoseconds since 1970")
+	}
+}

@@ -1,0 +1,380 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// The golden files are the format. Those of format 1 are never changed once a server
+// that writes it has been released: data directories in the world hold these bytes.
+// A new kind of command or record gets a new file. Until the first release, and for a
+// new file, -update writes them, and the reviewer reads the difference.
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const rule = "# Format 1. Once released, these bytes are never changed: logs and snapshots in the world hold them.\n"
+
+// golden returns the bytes of a golden file, after it compared them with those that
+// are written today.
+func golden(t *testing.T, name, about string, today []piece) []byte {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name+".txt")
+	text := rule + "# " + about + "\n\n" + strings.TrimLeft(dump(today), "\n")
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v: run the test with -update to begin the file", err)
+	}
+	b := undump(t, string(kept))
+	if want := join(today); !bytes.Equal(b, want) {
+		t.Errorf("%s: what is written today differs from what was written once:\n%s", path, firstDifference(string(kept), text))
+	}
+	return b
+}
+
+func TestGoldenCommands(t *testing.T) {
+	for kind, c := range goldenCommands {
+		name := commandNames[kind]
+		t.Run(name, func(t *testing.T) {
+			written, err := AppendCommand(nil, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			about := fmt.Sprintf("A command of kind %d: %s.", kind, name)
+			b := golden(t, "command-"+strings.ReplaceAll(name, " ", "-"), about, commandPieces(t, written))
+			got, err := DecodeCommand(b)
+			if err != nil || !reflect.DeepEqual(got, c) {
+				t.Fatalf("%+v was read as %+v, %v", c, got, err)
+			}
+		})
+	}
+	if len(goldenCommands) != len(commandNames)-1 {
+		t.Errorf("there are %d kinds of commands, and %d have a golden file", len(commandNames)-1, len(goldenCommands))
+	}
+}
+
+func TestGoldenEntries(t *testing.T) {
+	for name, e := range map[string]*Entry{
+		"entry":       {Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindLead], goldenCommands[kindRenew], goldenCommands[kindTick]}},
+		"entry-empty": {Term: 300, Stamp: 1, Wall: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			written, err := AppendEntry(nil, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := golden(t, name, fmt.Sprintf("A log entry with %d commands.", len(e.Commands)), entryPieces(t, written))
+			got, err := DecodeEntry(b)
+			if err != nil || !reflect.DeepEqual(got, e) {
+				t.Fatalf("%+v was read as %+v, %v", e, got, err)
+			}
+		})
+	}
+}
+
+func TestGoldenRecords(t *testing.T) {
+	seen := map[uint64]bool{}
+	for name, r := range goldenRecords {
+		t.Run(name, func(t *testing.T) {
+			kind := recordKind(r.Value)
+			seen[kind] = true
+			about := fmt.Sprintf("A record of kind %d: %s.", kind, recordNames[kind])
+			b := golden(t, "record-"+name, about, recordPieces(t, appendRecord(t, r)))
+			if got := decodeRecord(t, b); !reflect.DeepEqual(got, r) {
+				t.Fatalf("%+v was read as %+v", r, got)
+			}
+		})
+	}
+	if len(seen) != len(recordNames)-1 {
+		t.Errorf("there are %d kinds of records, and %d have a golden file", len(recordNames)-1, len(seen))
+	}
+}
+
+// The golden snapshot holds two promises: the format's, that it is read and written
+// again byte for byte, and the core's, that the commands which made it still make it.
+// If only the second breaks, replicas of two versions would disagree.
+func TestGoldenSnapshot(t *testing.T) {
+	state := everything(t)
+	b := golden(t, "snapshot", "A snapshot with everything in it.", snapshotPieces(t, write(t, state)))
+	restored := read(t, b)
+	if err := restored.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(write(t, restored), b) {
+		t.Error("it is not written again as it was read")
+	}
+	want, got := records(state), records(restored)
+	for i := range min(len(want), len(got)) {
+		if !reflect.DeepEqual(want[i], got[i]) {
+			t.Fatalf("record %d: %+v was read as %+v", i+1, want[i].Value, got[i].Value)
+		}
+	}
+	if len(want) != len(got) {
+		t.Errorf("there are %d records, and %d were read", len(want), len(got))
+	}
+}
+
+func records(s *core.State) (list []core.Record) {
+	for r := range s.Records() {
+		list = append(list, core.Record{Space: r.Space, Value: plain(r.Value)})
+	}
+	return list
+}
+
+// A piece is the bytes of one field, with its name.
+type piece struct {
+	name  string
+	bytes []byte
+}
+
+func join(pieces []piece) (b []byte) {
+	for _, p := range pieces {
+		b = append(b, p.bytes...)
+	}
+	return b
+}
+
+// cut takes the next n bytes as a piece.
+func cut(b *[]byte, n int, name string) piece {
+	p := piece{name, (*b)[:n]}
+	*b = (*b)[n:]
+	return p
+}
+
+func number(t *testing.T, b []byte) (uint64, int) {
+	t.Helper()
+	v, n := binary.Uvarint(b)
+	if n <= 0 {
+		t.Fatalf("no number in % x", b)
+	}
+	return v, n
+}
+
+// fields names each byte of a body after the field that is cut off without it.
+func fields(t *testing.T, b []byte, read func(*codec)) (pieces []piece) {
+	t.Helper()
+	for i := range b {
+		c := codec{b: b[:i:i]}
+		read(&c)
+		if c.fault == nil {
+			t.Fatalf("byte %d of % x belongs to nothing", i, b)
+		}
+		if last := len(pieces) - 1; last >= 0 && pieces[last].name == c.fault.field {
+			pieces[last].bytes = append(pieces[last].bytes, b[i])
+			continue
+		}
+		pieces = append(pieces, piece{c.fault.field, []byte{b[i]}})
+	}
+	return pieces
+}
+
+// framePieces takes a frame: its head, and its body as it is read.
+func framePieces(t *testing.T, b *[]byte, names []string, read func(kind uint64, body []byte) []piece) []piece {
+	t.Helper()
+	kind, n := number(t, *b)
+	pieces := []piece{cut(b, n, "kind: "+names[kind])}
+	size, n := number(t, *b)
+	pieces = append(pieces, cut(b, n, fmt.Sprintf("length: %d", size)))
+	body := cut(b, int(size), "")
+	return append(pieces, read(kind, body.bytes)...)
+}
+
+func commandPieces(t *testing.T, b []byte) (pieces []piece) {
+	t.Helper()
+	for len(b) > 0 {
+		pieces = append(pieces, framePieces(t, &b, commandNames[:], func(kind uint64, body []byte) []piece {
+			return fields(t, body, func(c *codec) { c.command(newCommand(kind)) })
+		})...)
+	}
+	return pieces
+}
+
+func entryPieces(t *testing.T, b []byte) []piece {
+	t.Helper()
+	c := codec{b: b}
+	var h Header
+	var count uint64
+	c.header(&h, &count)
+	pieces := fields(t, b[:c.at], func(c *codec) { c.header(&h, &count) })
+	return append(pieces, commandPieces(t, b[c.at:])...)
+}
+
+func recordPieces(t *testing.T, b []byte) (pieces []piece) {
+	t.Helper()
+	for len(b) > 0 {
+		pieces = append(pieces, framePieces(t, &b, recordNames[:], func(kind uint64, body []byte) []piece {
+			return fields(t, body, func(c *codec) { readRecord(c, kind) })
+		})...)
+	}
+	return pieces
+}
+
+func readRecord(c *codec, kind uint64) {
+	var space string
+	switch kind {
+	case kindEnd:
+		var count uint64
+		if c.unsigned("count", &count); c.left() < checksumSize {
+			c.fail("checksum", cutOff)
+		}
+		return
+	case kindHead:
+	default:
+		c.text("namespace", &space)
+	}
+	c.record(newRecord(kind))
+}
+
+func snapshotPieces(t *testing.T, b []byte) []piece {
+	t.Helper()
+	pieces := []piece{cut(&b, len(magic), "magic"), cut(&b, 1, "format"), cut(&b, 1, "level")}
+	return append(pieces, recordPieces(t, b)...)
+}
+
+// dump writes pieces as people read them, sixteen bytes a line.
+func dump(pieces []piece) string {
+	var text strings.Builder
+	for _, p := range pieces {
+		if strings.HasPrefix(p.name, "kind: ") {
+			text.WriteString("\n")
+		}
+		name := p.name
+		for from := 0; from < len(p.bytes); from += 16 {
+			line := p.bytes[from:min(from+16, len(p.bytes))]
+			fmt.Fprintf(&text, "%-47s  |%-16s|  %s", fmt.Sprintf("% x", line), printable(line), name)
+			name = "…"
+			text.WriteString("\n")
+		}
+	}
+	return text.String()
+}
+
+func printable(b []byte) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '.'
+		}
+		return r
+	}, latin1(b))
+}
+
+func latin1(b []byte) string {
+	runes := make([]rune, len(b))
+	for i, c := range b {
+		runes[i] = rune(c)
+	}
+	return string(runes)
+}
+
+// undump reads the bytes of a dump.
+func undump(t testing.TB, text string) (b []byte) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		digits, _, _ := strings.Cut(line, "|")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		part, err := hex.DecodeString(strings.Join(strings.Fields(digits), ""))
+		if err != nil {
+			t.Fatalf("%v in line %q", err, line)
+		}
+		b = append(b, part...)
+	}
+	return b
+}
+
+func firstDifference(once, today string) string {
+	a, b := strings.Split(once, "\n"), strings.Split(today, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d\nonce:  %s\ntoday: %s", i+1, a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("one has %d lines, the other %d", len(a), len(b))
+}
+
+func sameText(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
+
+// The values behind the golden files.
+
+const goldenWall = 1767323045000000006 // 2026-01-02 03:04:05.000000006
+
+var (
+	goldenLabels  = leasehold.Labels{{Key: "host", Value: "a1"}, {Key: "version", Value: "1.2"}}
+	goldenKey     = core.Request{Key: "key-1"}
+	goldenNumber  = core.Request{Session: "s1", Sequence: 300}
+	goldenMoment  = time.Unix(0, goldenWall).UTC()
+	goldenPast    = time.Unix(0, -1).UTC()
+	goldenAnswers = map[string]core.Answer{
+		"nothing": {},
+		"lease":   {Lease: goldenLease},
+		"session": {Session: &leasehold.Session{Namespace: "default", ID: "s1", TTL: 30e9, Labels: goldenLabels, Remaining: 29e9, Opened: goldenMoment, Expires: goldenMoment.Add(30e9), Claims: 3}},
+		"waiter":  {Waiter: &leasehold.Waiter{Namespace: "default", Resource: "r", ID: "id2", Holder: "bob", Labels: goldenLabels, Reason: "next", Session: "s1", Position: 2, Since: goldenMoment, Until: goldenMoment.Add(1e9)}},
+		"error":   {Err: &leasehold.Error{Code: leasehold.Held, Message: "r is held by ann", Lease: goldenLease, Waiting: 2, Position: 1}},
+		"refused": {Err: &leasehold.Error{Code: leasehold.Refused, Message: "no"}},
+	}
+	goldenLease = &leasehold.Lease{
+		Namespace: "default", Resource: "r", ID: "id1", Holder: "ann", Labels: goldenLabels, Reason: "because", Session: "s1",
+		State: leasehold.Breaking, Token: 5, Floor: 4, TTL: 10e9, Remaining: 9e9, Acquired: goldenMoment, Expires: goldenPast, Revision: 6,
+	}
+)
+
+var goldenCommands = map[uint64]core.Command{
+	kindOpenSession:  &core.OpenSession{Namespace: "default", ID: "s1", TTL: 30 * time.Second, Labels: goldenLabels, Request: goldenKey},
+	kindRenewSession: &core.RenewSession{Namespace: "default", ID: "s1"},
+	kindCloseSession: &core.CloseSession{Namespace: "default", ID: "s1", Request: goldenKey},
+	kindAcquire: &core.Acquire{
+		Namespace: "default", Resource: "reports/nightly", ID: "id1", Holder: "ann", Labels: goldenLabels, Reason: "because", TTL: 10 * time.Second,
+		Session: "s1", Wait: time.Minute, Grace: 5 * time.Second, HoldLimit: time.Hour, Request: goldenNumber,
+	},
+	kindRenew:   &core.Renew{Namespace: "default", ID: "id1"},
+	kindRelease: &core.Release{Namespace: "default", ID: "id1", Request: goldenNumber},
+	kindChange:  &core.Change{Namespace: "default", ID: "id1", Holder: "bob", NewID: "id2", Request: goldenKey},
+	kindBreak: &core.Break{
+		Namespace: "default", ID: "id1", Resource: "reports/nightly", Token: leasehold.MaxToken, Period: time.Second, Remains: true,
+		By: "ops", Reason: "stuck", Request: goldenKey,
+	},
+	kindTick: &core.Tick{},
+	kindLead: &core.Lead{Node: 1 << 63, Boot: "boot-1", Offset: -time.Hour},
+}
+
+var goldenRecords = func() map[string]core.Record {
+	list := map[string]core.Record{
+		"head":          {Value: &core.Head{Now: 3600e9, Wall: goldenWall, Lead: *goldenCommands[kindLead].(*core.Lead), IdleSeq: 9}},
+		"namespace":     {Space: "default", Value: &core.SpaceHead{Token: 5, Revision: 6, Arrivals: 7, LostRevision: 8, LostN: 9}},
+		"session":       {Space: "default", Value: &core.Session{ID: "s1", TTL: 30e9, Labels: goldenLabels, OpenedWall: goldenWall, Expires: 3630e9, Sequence: 300}},
+		"resource":      {Space: "default", Value: &core.Resource{Path: "r", Claim: "id1", Waiting: 2}},
+		"resource-idle": {Space: "default", Value: &core.Resource{Path: "r", AvailableAt: 3605e9, Idle: 4, Last: &core.Ending{ID: "id1", Holder: "ann", Token: 5, How: leasehold.ByBreak, By: "ops", Reason: "stuck", Wall: goldenWall}}},
+		"claim":         {Space: "default", Value: &core.Claim{ID: "id1", Resource: "r", Holder: "ann", TTL: 10e9, Token: 5, Since: 3600e9, SinceWall: goldenWall, Revision: 6, Expires: 3610e9}},
+		"claim-terms": {Space: "default", Value: &core.Claim{
+			ID: "id2", Resource: "r", Holder: "bob", Reason: "because", Session: "s1", Labels: goldenLabels, Since: 3600e9, SinceWall: goldenWall, Revision: 7, Order: 3,
+			Terms: &core.Terms{Grace: 5e9, HoldLimit: 3600e9, WaitUntil: 3660e9, BreakAt: 3601e9, BreakBy: "ops", BreakReason: "stuck"},
+		}},
+		"ended-claim":   {Space: "default", Value: &core.EndedClaim{ID: "id1", Resource: "r", Holder: "ann", Token: 5, How: leasehold.IDChanged, At: 3600e9, Next: "id2"}},
+		"ended-session": {Space: "default", Value: &core.EndedSession{ID: "s1", How: leasehold.SessionExpired, At: 3600e9}},
+		"event": {Space: "default", Value: &leasehold.Event{
+			Namespace: "default", Revision: 6, N: 1, Kind: leasehold.Ended, How: leasehold.ByBreak, At: goldenMoment, Until: goldenPast, Resource: "r",
+			ID: "id1", Holder: "ann", Token: 5, Session: "s1", By: "ops", Reason: "stuck",
+		}},
+	}
+	for name, a := range goldenAnswers {
+		list["outcome-"+name] = core.Record{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}
+	}
+	return list
+}()

@@ -1,0 +1,173 @@
+package wire
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// A script is what happens to a state, second by second.
+type script []struct {
+	at       time.Duration
+	commands []core.Command
+}
+
+func (s script) run(t testing.TB) *core.State {
+	t.Helper()
+	state := core.New()
+	for _, step := range s {
+		stamp := core.Time(time.Hour + step.at)
+		if _, err := state.Apply(stamp, goldenWall+int64(step.at), step.commands); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := state.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+func do(commands ...core.Command) []core.Command { return commands }
+
+func key(k string) core.Request { return core.Request{Key: k} }
+
+func nth(session string, n uint64) core.Request {
+	return core.Request{Session: session, Sequence: n}
+}
+
+type option func(*core.Acquire)
+
+func acquire(resource, id, holder string, options ...option) *core.Acquire {
+	a := &core.Acquire{Namespace: "default", Resource: resource, ID: id, Holder: holder}
+	for _, o := range options {
+		o(a)
+	}
+	return a
+}
+
+func in(namespace string) option   { return func(a *core.Acquire) { a.Namespace = namespace } }
+func ttl(d time.Duration) option   { return func(a *core.Acquire) { a.TTL = d } }
+func wait(d time.Duration) option  { return func(a *core.Acquire) { a.Wait = d } }
+func grace(d time.Duration) option { return func(a *core.Acquire) { a.Grace = d } }
+func limit(d time.Duration) option { return func(a *core.Acquire) { a.HoldLimit = d } }
+func session(id string) option     { return func(a *core.Acquire) { a.Session = id } }
+func once(r core.Request) option   { return func(a *core.Acquire) { a.Request = r } }
+func described(reason string) option {
+	return func(a *core.Acquire) { a.Reason, a.Labels = reason, goldenLabels }
+}
+
+// everything returns a state that has each kind of record, each way to end, each kind
+// of event and of answer, and all of the terms that a claim can have.
+func everything(t testing.TB) *core.State {
+	t.Helper()
+	const s, m = time.Second, time.Minute
+	state := script{
+		{0, do(
+			&core.Lead{Node: 3, Boot: "boot-1", Offset: -5 * s},
+			&core.OpenSession{Namespace: "default", ID: "s1", TTL: 10 * m, Labels: goldenLabels, Request: key("open")},
+			&core.OpenSession{Namespace: "default", ID: "s2", TTL: 5 * s},
+			&core.OpenSession{Namespace: "default", ID: "s3", TTL: 10 * m},
+		)},
+		{1 * s, do(
+			acquire("by/ttl", "t1", "ann", ttl(2*s), once(key("lease")), described("nightly run")),
+			acquire("by/limit", "l1", "ann", ttl(10*m), limit(2*s)),
+			acquire("by/session", "e1", "ann", session("s2")),
+			acquire("by/close", "c1", "ann", session("s3")),
+			acquire("by/break", "b1", "ann", ttl(10*m), grace(10*m)),
+			acquire("by/release", "r1", "ann"),
+			acquire("by/change", "i1", "ann", ttl(10*m)),
+			acquire("held", "h1", "ann", session("s1"), once(nth("s1", 1)), grace(m), limit(10*m)),
+			acquire("held", "h2", "bob", wait(5*m), once(key("waiter")), described("next"), grace(s)),
+			acquire("held", "h3", "cat", wait(5*m), session("s1"), once(nth("s1", 2))),
+			acquire("held", "h4", "dan", once(key("held"))),
+			acquire("held", "h5", "eve", wait(2*s)),
+			acquire("held", "h6", "fay", wait(5*m)),
+			acquire("other", "o1", "ann", in("elsewhere"), ttl(10*m)),
+			acquire("other", "o2", "bob", in("elsewhere"), once(key("held"))),
+		)},
+		{2 * s, do(
+			&core.Release{Namespace: "default", ID: "r1", Request: key("release")},
+			&core.Release{Namespace: "default", ID: "h6"},
+			&core.Release{Namespace: "default", ID: "never", Request: key("not found")},
+			&core.Change{Namespace: "default", ID: "i1", NewID: "i2", Request: key("change")},
+			&core.Change{Namespace: "default", ID: "i2", Holder: "bob"},
+			&core.Change{Namespace: "default", ID: "h2", Holder: "bob", Request: key("refused")},
+			&core.CloseSession{Namespace: "default", ID: "s3", Request: key("close")},
+			&core.Break{Namespace: "default", ID: "b1", By: "ops", Reason: "stuck", Request: key("break")},
+			&core.Break{Namespace: "default", ID: "h1", Period: 5 * m, By: "ops", Reason: "upgrade", Request: key("breaking")},
+			acquire("by/break", "b2", "bob", wait(5*m)),
+			&core.Renew{Namespace: "default", ID: "h2"},
+			&core.RenewSession{Namespace: "default", ID: "s1"},
+		)},
+		{4 * s, do(&core.Tick{}, &core.Release{Namespace: "default", ID: "t1", Request: key("lost")})},
+		{6 * s, do(&core.Tick{})},
+	}.run(t)
+	covers(t, state)
+	return state
+}
+
+// covers fails if a script leaves something out that a snapshot can hold.
+func covers(t testing.TB, state *core.State) {
+	t.Helper()
+	seen := map[any]bool{}
+	for r := range state.Records() {
+		seen[recordNames[recordKind(r.Value)]] = true
+		switch v := r.Value.(type) {
+		case *leasehold.Event:
+			seen[v.Kind], seen[v.How] = true, true
+		case *core.Claim:
+			if v.Terms != nil {
+				seen["grace"] = seen["grace"] || v.Terms.Grace != 0
+				seen["hold limit"] = seen["hold limit"] || v.Terms.HoldLimit != 0
+				seen["wait until"] = seen["wait until"] || v.Terms.WaitUntil != 0
+				seen["break"] = seen["break"] || v.Terms.BreakAt != 0 && v.Terms.BreakBy != "" && v.Terms.BreakReason != ""
+			}
+			seen["labels"] = seen["labels"] || v.Labels != nil
+		case *core.Resource:
+			seen["rests"] = seen["rests"] || v.AvailableAt != 0 && v.Waiting > 0
+			seen["idle"] = seen["idle"] || v.Idle != 0
+		case *core.Outcome:
+			seen["outcome "+v.Key[:1]] = true
+			seen["answer lease"] = seen["answer lease"] || v.Answer.Lease != nil
+			seen["answer session"] = seen["answer session"] || v.Answer.Session != nil
+			seen["answer waiter"] = seen["answer waiter"] || v.Answer.Waiter != nil
+			seen["answer held"] = seen["answer held"] || v.Answer.Err != nil && v.Answer.Err.Lease != nil
+			seen["answer nothing"] = seen["answer nothing"] || v.Answer == core.Answer{}
+		}
+	}
+	want := []any{"grace", "hold limit", "wait until", "break", "labels", "rests", "idle", "outcome k", "outcome s",
+		"answer lease", "answer session", "answer waiter", "answer held", "answer nothing"}
+	for _, name := range recordNames[1:] {
+		want = append(want, name)
+	}
+	for k := leasehold.Kind(kinds.first); k <= leasehold.Kind(kinds.last); k++ {
+		want = append(want, k)
+	}
+	for h := leasehold.How(hows.first); h <= leasehold.How(hows.last); h++ {
+		if h != leasehold.IDChanged { // which is no event of its own
+			want = append(want, h)
+		}
+	}
+	for _, what := range want {
+		if !seen[what] {
+			t.Errorf("the script leaves out %T %v", what, what)
+		}
+	}
+}
+
+// little returns a state with each kind of record and few bytes.
+func little(t testing.TB) *core.State {
+	t.Helper()
+	return script{
+		{0, do(
+			&core.OpenSession{Namespace: "a", ID: "s", TTL: time.Minute},
+			&core.OpenSession{Namespace: "a", ID: "u", TTL: time.Minute},
+			acquire("r", "i", "h", in("a"), ttl(time.Minute), once(key("x"))),
+			acquire("r", "j", "h", in("a"), wait(time.Minute)),
+			&core.CloseSession{Namespace: "a", ID: "s"},
+		)},
+		{time.Second, do(&core.Release{Namespace: "a", ID: "i"})},
+	}.run(t)
+}

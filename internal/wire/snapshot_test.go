@@ -1,0 +1,352 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+func write(t testing.TB, s *core.State) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	sum, err := WriteSnapshot(&b, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Bytes != int64(b.Len()) {
+		t.Fatalf("the summary says %d bytes, and %d were written", sum.Bytes, b.Len())
+	}
+	return b.Bytes()
+}
+
+func read(t testing.TB, b []byte) *core.State {
+	t.Helper()
+	s, _, err := ReadSnapshot(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// small returns a snapshot with each kind of record, and few bytes.
+func small(t testing.TB) []byte { return write(t, little(t)) }
+
+// reseal makes the checksum of a snapshot right.
+func reseal(b []byte) []byte {
+	b = bytes.Clone(b)
+	if n := len(b) - checksumSize; n >= 0 {
+		binary.BigEndian.PutUint32(b[n:], crc32.Checksum(b[:n], castagnoli))
+	}
+	return b
+}
+
+func TestRecordComesBackAsItWas(t *testing.T) {
+	for seed := range uint64(2000) {
+		d := newDice(seed)
+		want := newRecord(1 + seed%9)
+		d.fill(reflect.ValueOf(want).Elem())
+		want = plain(want)
+		space := ""
+		if _, ok := want.(*core.Head); !ok {
+			space = "s" + d.text()
+		}
+		if e, ok := want.(*leasehold.Event); ok {
+			e.Namespace = space
+		}
+		b := appendRecord(t, core.Record{Space: space, Value: want})
+		if got := decodeRecord(t, b); got.Space != space || !reflect.DeepEqual(got.Value, want) {
+			t.Fatalf("seed %d: %q %+v\ncame back as\n%q %+v", seed, space, want, got.Space, got.Value)
+		}
+	}
+}
+
+// appendRecord returns one record as a snapshot would have it first in its namespace.
+func appendRecord(t testing.TB, r core.Record) []byte {
+	t.Helper()
+	w := snapshotWriter{codec: codec{writing: true}, w: io.Discard}
+	if err := w.write(r); err != nil {
+		t.Fatal(err)
+	}
+	return w.b
+}
+
+func decodeRecord(t testing.TB, b []byte) core.Record {
+	t.Helper()
+	kind, n := binary.Uvarint(b)
+	size, m := binary.Uvarint(b[n:])
+	c := codec{b: b[n+m:]}
+	if size != uint64(c.left()) {
+		t.Fatalf("a record of %d bytes says that it has %d", c.left(), size)
+	}
+	r := core.Record{Value: newRecord(kind)}
+	if kind != kindHead {
+		c.text("namespace", &r.Space)
+	}
+	if e, ok := r.Value.(*leasehold.Event); ok {
+		e.Namespace = r.Space
+	}
+	c.record(r.Value)
+	if c.end(); c.fault != nil {
+		t.Fatal(c.refused("record"))
+	}
+	return r
+}
+
+// A replica that was restored goes on exactly like one that was not.
+func TestRestoredStateGoesOnTheSame(t *testing.T) {
+	for seed := range uint64(12) {
+		w := newWorld(seed)
+		for range 150 {
+			w.step(t)
+		}
+		restored := read(t, write(t, w.State.Freeze()))
+		for i := range 150 {
+			at, commands, want := w.step(t)
+			got, err := restored.Apply(at, int64(at)+1e18, commands)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d, step %d: the answers differ:\n%+v\n%+v", seed, i, got, want)
+			}
+		}
+		if err := restored.Check(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if !bytes.Equal(write(t, restored), write(t, w.State)) {
+			t.Fatalf("seed %d: the states differ", seed)
+		}
+	}
+}
+
+func TestReadingTellsTheSameSummary(t *testing.T) {
+	state := everything(t)
+	var b bytes.Buffer
+	wrote, err := WriteSnapshot(&b, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range map[string]io.Reader{"at once": &b, "byte by byte": iotest.OneByteReader(bytes.NewReader(b.Bytes()))} {
+		_, got, err := ReadSnapshot(r)
+		if err != nil || got != wrote {
+			t.Errorf("%s: %+v, %v; it was written as %+v", name, got, err, wrote)
+		}
+	}
+}
+
+func TestEveryBeginningOfASnapshotIsRefused(t *testing.T) {
+	b := small(t)
+	for n := range b {
+		_, _, err := ReadSnapshot(bytes.NewReader(b[:n]))
+		if !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "cut off") {
+			t.Fatalf("the first %d of %d bytes: %v", n, len(b), err)
+		}
+		if _, _, err := ReadSnapshot(bytes.NewReader(reseal(b[:n]))); err == nil {
+			t.Fatalf("the first %d of %d bytes were accepted once their checksum was right", n, len(b))
+		}
+	}
+}
+
+func TestEveryBitOfASnapshotIsGuarded(t *testing.T) {
+	b := small(t)
+	for i := range len(b) * 8 {
+		b[i/8] ^= 1 << (i % 8)
+		s, _, err := ReadSnapshot(bytes.NewReader(b))
+		if s != nil || !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrUnknown) {
+			t.Fatalf("bit %d: %v", i, err)
+		}
+		b[i/8] ^= 1 << (i % 8)
+	}
+	read(t, b)
+}
+
+// With the checksum out of the way, whatever is accepted is written the same again.
+func TestEveryBitOfASnapshotMeansSomething(t *testing.T) {
+	b, accepted := small(t), 0
+	for i := range (len(b) - checksumSize) * 8 {
+		changed := bytes.Clone(b)
+		changed[i/8] ^= 1 << (i % 8)
+		changed = reseal(changed)
+		s, _, err := ReadSnapshot(bytes.NewReader(changed))
+		if err != nil {
+			continue
+		}
+		accepted++
+		if !bytes.Equal(write(t, s), changed) {
+			t.Fatalf("bit %d: a snapshot was accepted that would be written otherwise", i)
+		}
+	}
+	if accepted == 0 {
+		t.Fatal("nothing was accepted: this test shows nothing")
+	}
+}
+
+func TestRefusedSnapshots(t *testing.T) {
+	const head = magic + "\x01\x01"
+	first := string(appendRecord(t, core.Record{Value: &core.Head{}}))
+	space := string(appendRecord(t, core.Record{Space: "b", Value: &core.SpaceHead{}}))
+	same := "\x06\x09\x00\x01i\x00\x00\x00\x01\x00\x00" // an ended claim of the namespace before
+	ended := func(records string, n byte) string {
+		return string(reseal(append([]byte(head+records), 0, 5, n, 0, 0, 0, 0)))
+	}
+	for _, c := range []struct {
+		name  string
+		bytes string
+		kind  error
+		says  string
+	}{
+		{"nothing", "", ErrMalformed, "snapshot is cut off: it ends after record 0, in what begins at byte 0"},
+		{"another file", "PK\x03\x04 and so on, for long enough", ErrMalformed, "this is not a snapshot"},
+		{"a short other file", "PK", ErrMalformed, "this is not a snapshot"},
+		{"a newer format", magic + "\x02\x01", ErrUnknown, "snapshot has format 2, and formats up to 1 are known here: this server is too old for it"},
+		{"a newer level", magic + "\x01\x02", ErrUnknown, "snapshot has feature level 2"},
+		{"format 0", magic + "\x00\x01", ErrMalformed, "its format is 0"},
+		{"no records", ended("", 0), ErrMalformed, "snapshot is empty"},
+		{"a newer record", ended(first+"\x0a\x00", 2), ErrUnknown, "snapshot has a record of kind 10 at byte 29, and kinds up to 9 are known here"},
+		{"a record of more than 1 MiB", head + first + "\x05\x81\x80\x40", ErrMalformed, "at most 1048576 is allowed"},
+		{"a wrong count", ended(first, 2), ErrMalformed, "it says that it has 2 records, and has 1"},
+		{"a short last record", head + first + "\x00\x03\x00\x00\x00", ErrMalformed, "its last record is too short"},
+		{"a long last record", head + first + "\x00\x06\x01\x00\x00\x00\x00\x00", ErrMalformed, "last record is malformed"},
+		{"something after the end", ended(first, 1) + "x", ErrMalformed, "something follows its end"},
+		{"no head", ended(space, 1), ErrMalformed, "head in the wrong place"},
+		{"two heads", ended(first+first, 2), ErrMalformed, "head in the wrong place"},
+		{"a namespace twice", ended(first+space+space, 3), ErrMalformed, "namespace: it is repeated"},
+		{"namespaces out of order", ended(first+space+"\x02\x07\x01a\x00\x00\x00\x00\x00", 3), ErrMalformed, "namespace: it has two heads, or is out of order"},
+		{"a namespace that is not begun", ended(first+same, 2), ErrMalformed, "namespace: it is missing"},
+		{"another that is not begun", ended(first+space+"\x07\x06\x01a\x01s\x01\x00", 3), ErrMalformed, "namespace: it has no head"},
+		{"an id that ended in two ways", ended(first+space+same+"\x06\x09\x00\x01i\x00\x00\x00\x02\x00\x00", 4), ErrMalformed, "a record stands twice"},
+		{"a record that goes on", ended(first+"\x02\x08\x01b\x00\x00\x00\x00\x00\x00", 2), ErrMalformed, "record 2 (namespace) is malformed at byte 38, end: 1 bytes follow"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, _, err := ReadSnapshot(strings.NewReader(c.bytes))
+			if s != nil || !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("got %v\nwant %v: …%s…", err, c.kind, c.says)
+			}
+		})
+	}
+}
+
+func TestWrongChecksumIsNamed(t *testing.T) {
+	b := small(t)
+	b[len(b)-1]++
+	if _, _, err := ReadSnapshot(bytes.NewReader(b)); err == nil || !strings.Contains(err.Error(), "snapshot is damaged: its checksum should be") {
+		t.Fatal(err)
+	}
+}
+
+func TestErrorsOfTheDiskAreNotTakenForDamage(t *testing.T) {
+	b, failure := small(t), errors.New("the disk is gone")
+	_, _, err := ReadSnapshot(io.MultiReader(bytes.NewReader(b[:len(b)/2]), iotest.ErrReader(failure)))
+	if !errors.Is(err, failure) || errors.Is(err, ErrMalformed) {
+		t.Errorf("reading: %v", err)
+	}
+	if _, err := WriteSnapshot(broken{failure}, everything(t)); !errors.Is(err, failure) {
+		t.Errorf("writing: %v", err)
+	}
+}
+
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
+// The largest record there can be stays far below what is accepted.
+func TestLargestRecord(t *testing.T) {
+	name := strings.Repeat("n", leasehold.MaxName)
+	message := strings.Repeat("m", 10*leasehold.MaxName) // several names, quoted
+	var labels leasehold.Labels
+	for i, size := 0, 0; size+3 <= leasehold.MaxLabels; i, size = i+1, size+3 {
+		labels = append(labels, leasehold.Label{Key: fmt.Sprintf("%03x", i)})
+	}
+	lease := &leasehold.Lease{Namespace: name, Resource: name, ID: name, Holder: name, Labels: labels, Reason: name, Session: name, State: leasehold.Leased}
+	b := appendRecord(t, core.Record{Space: name, Value: &core.Outcome{Key: name + name, Subject: message, Answer: core.Answer{
+		Lease:   lease,
+		Session: &leasehold.Session{Namespace: name, ID: name, Labels: labels},
+		Waiter:  &leasehold.Waiter{Namespace: name, Resource: name, ID: name, Holder: name, Labels: labels, Reason: name, Session: name},
+		Err:     &leasehold.Error{Code: leasehold.Held, Message: message, Lease: lease},
+	}}})
+	if len(b) > maxRecord/10 {
+		t.Fatalf("it has %d bytes, of %d", len(b), maxRecord)
+	}
+}
+
+func TestRecordsThatWouldNotBeReadAreNotWritten(t *testing.T) {
+	for name, r := range map[string]core.Record{
+		"an unknown value":                 {Space: "a", Value: "text"},
+		"no namespace":                     {Value: &core.Claim{}},
+		"an event of another namespace":    {Space: "a", Value: &leasehold.Event{Namespace: "b", Kind: leasehold.Left}},
+		"an event of no kind":              {Space: "a", Value: &leasehold.Event{Namespace: "a"}},
+		"an end that came in no way":       {Space: "a", Value: &core.EndedClaim{}},
+		"a code that is not there":         {Space: "a", Value: &core.Outcome{Answer: core.Answer{Err: &leasehold.Error{Code: 200}}}},
+		"a claim whose labels are twisted": {Space: "a", Value: &core.Claim{Labels: leasehold.Labels{{Key: "b"}, {Key: "a"}}}},
+		"a record of more than 1 MiB":      {Space: "a", Value: &core.Claim{Reason: strings.Repeat("x", maxRecord)}},
+	} {
+		w := snapshotWriter{codec: codec{writing: true}, w: io.Discard}
+		if err := w.write(r); err == nil {
+			t.Errorf("%s: it was written", name)
+		}
+	}
+}
+
+func TestSnapshotOfHostileBytesTakesBoundedMemory(t *testing.T) {
+	start := magic + "\x01\x01" + string(appendRecord(t, core.Record{Value: &core.Head{}}))
+	for name, claim := range map[string]string{
+		"a record of 1 MiB that is not there": "\x05\x80\x80\x40",
+		"labels without end":                  "\x03\x20\x01a\x01i\x00\xff\xff\xff\xff\x0f" + strings.Repeat("\x00", 32),
+	} {
+		got := allocated(func() { _, _, _ = ReadSnapshot(strings.NewReader(start + claim)) })
+		if got > 2*maxRecord {
+			t.Errorf("%s: %d bytes allocated", name, got)
+		}
+	}
+}
+
+// A frozen state is written in the background while the original goes on; the race
+// detector watches.
+func TestWritingDoesNotDisturbTheState(t *testing.T) {
+	w := newWorld(99)
+	for range 200 {
+		w.step(t)
+	}
+	frozen := w.State.Freeze()
+	var results [2]Summary
+	var writers sync.WaitGroup
+	for i := range results {
+		writers.Go(func() { results[i], _ = WriteSnapshot(io.Discard, frozen) })
+	}
+	for range 200 {
+		w.step(t)
+	}
+	writers.Wait()
+	if results[0] != results[1] || results[0].Records == 0 {
+		t.Fatalf("one state gave two snapshots: %+v and %+v", results[0], results[1])
+	}
+}
+
+func TestNamespacesShareTheirName(t *testing.T) {
+	state := read(t, write(t, everything(t)))
+	names := map[string]string{}
+	for r := range state.Records() {
+		e, ok := r.Value.(*leasehold.Event)
+		if !ok {
+			continue
+		}
+		if known, seen := names[e.Namespace]; seen && !sameText(known, e.Namespace) {
+			t.Fatalf("%q is in memory more than once", e.Namespace)
+		}
+		names[e.Namespace] = e.Namespace
+	}
+	if len(names) < 2 {
+		t.Fatal("too few namespaces to tell")
+	}
+}

@@ -8,6 +8,9 @@ import (
 )
 
 func (s *State) acquire(c *Acquire) Answer {
+	if c.Session != "" && s.space(c.Namespace) == nil {
+		return s.noSession(nil, c.Session) // a refusal must not begin a namespace
+	}
 	sp, failure := s.makeSpace(c.Namespace)
 	if failure != nil {
 		return Answer{Err: failure}

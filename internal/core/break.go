@@ -41,18 +41,23 @@ func (s *State) setBreak(sp *space, claim *Claim, c *Break, at Time) *Claim {
 	return &breaking
 }
 
+// breakAgain answers a break of an id that is gone: an earlier try may have ended it.
+func (s *State) breakAgain(sp *space, id string) Answer {
+	if sp != nil {
+		if ended, ok := sp.ended.Get(id); ok && ended.How == leasehold.ByBreak {
+			return s.brokenBefore(sp, ended)
+		}
+	}
+	return s.noClaim(sp, id)
+}
+
 // toBreak finds the lease that a break means, or what to answer instead.
 func (s *State) toBreak(sp *space, c *Break) (*Claim, Answer) {
 	if c.ID != "" {
 		if claim := s.touch(sp, c.ID); claim != nil {
 			return claim, Answer{}
 		}
-		if sp != nil {
-			if ended, ok := sp.ended.Get(c.ID); ok && ended.How == leasehold.ByBreak {
-				return nil, s.brokenBefore(sp, ended)
-			}
-		}
-		return nil, s.noClaim(sp, c.ID)
+		return nil, s.breakAgain(sp, c.ID)
 	}
 	if sp == nil {
 		return nil, refuse(leasehold.NotFound, "%s is not held: there is nothing to break", c.Resource)

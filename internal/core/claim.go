@@ -174,23 +174,29 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 		s.leave(sp, c, how)
 		return
 	}
-	t := c.terms()
-	if how != leasehold.ByBreak {
-		t.BreakBy, t.BreakReason = "", ""
-	}
-	event := s.event(sp, c, leasehold.Ended)
-	event.How, event.By, event.Reason = how, t.BreakBy, t.BreakReason
-	s.emit(sp, event)
-
 	r, _ := sp.resources.Get(c.Resource)
 	free := *r
-	free.Claim, free.AvailableAt = "", 0
-	free.Last = &Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, By: t.BreakBy, Reason: t.BreakReason, Wall: s.wall}
-	if until := at.add(t.Grace); t.Grace > 0 && !how.Clean() && until > s.now {
-		free.AvailableAt = until
-	}
+	free.Claim = ""
+	free.Last, free.AvailableAt = s.ending(c, how, at)
+	event := s.event(sp, c, leasehold.Ended)
+	event.How, event.By, event.Reason = how, free.Last.By, free.Last.Reason
+	s.emit(sp, event)
 	s.setResource(sp, &free)
 	s.handOver(sp, c.Resource)
+}
+
+// ending is what a resource remembers of a lease that ended at some moment, and
+// until when it rests after it; 0 if it does not.
+func (s *State) ending(c *Claim, how leasehold.How, at Time) (*Ending, Time) {
+	e := &Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, Wall: s.wall}
+	t := c.terms()
+	if how == leasehold.ByBreak {
+		e.By, e.Reason = t.BreakBy, t.BreakReason
+	}
+	if until := at.add(t.Grace); t.Grace > 0 && !how.Clean() && until > s.now {
+		return e, until
+	}
+	return e, 0
 }
 
 // leave takes a waiter out of the queue without a lease.

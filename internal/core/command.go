@@ -285,7 +285,7 @@ func labels(ls leasehold.Labels) error {
 	size := 0
 	for i, l := range ls {
 		if l.Key == "" {
-			return invalid("a label has no key")
+			return invalid("a label has no key: give each one of its own")
 		}
 		if i > 0 && ls[i-1].Key >= l.Key {
 			return invalid("label %q stands twice, or labels are not sorted by key", l.Key)

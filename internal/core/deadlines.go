@@ -2,12 +2,8 @@ package core
 
 // A timer is when one thing is due. It is the only part of the state that is
 // changed in place, and no snapshot looks at it.
-//
-// Renewals only move a moment later, and then leave the heap alone: its slot goes
-// on saying the earlier moment, and is put right when it comes to the top. That
-// makes a renewal cost one store, at a million leases too.
 type timer struct {
-	at    Time // the truth
+	at    Time
 	kind  dueKind
 	space *space
 	key   string
@@ -24,9 +20,13 @@ const (
 
 // deadlines is a 4-ary heap: shallower than a binary one, with the children of a
 // slot next to each other in memory.
+//
+// A renewal moves its slot at once. To leave that until the slot comes to the top
+// would be cheaper, but then one lease that nobody renews keeps all the others from
+// the top, and its end makes one command pay for every renewal since.
 type deadlines []slot
 
-// A slot's moment is at or before its timer's.
+// A slot repeats the moment of its timer, which may be far away in memory.
 type slot struct {
 	at    Time
 	timer *timer
@@ -58,8 +58,8 @@ func (h *deadlines) set(t *timer, at Time) {
 	case t.place == 0:
 		*h = append(*h, slot{})
 		h.rise(len(*h)-1, slot{at, t})
-	case at < (*h)[t.place-1].at:
-		h.rise(t.place-1, slot{at, t})
+	default:
+		h.move(t.place-1, slot{at, t})
 	}
 }
 
@@ -70,13 +70,17 @@ func (h *deadlines) remove(t *timer) {
 	q[last] = slot{} // lets the timer go
 	*h = q[:last]
 	t.place = 0
-	if i == last {
-		return
+	if i != last {
+		h.move(i, moved)
 	}
-	if i > 0 && moved.before(q[(i-1)/4]) {
-		h.rise(i, moved)
+}
+
+// move puts a slot where it belongs, from a place that is free for it.
+func (h deadlines) move(i int, s slot) {
+	if i > 0 && s.before(h[(i-1)/4]) {
+		h.rise(i, s)
 	} else {
-		h.sink(i, moved)
+		h.sink(i, s)
 	}
 }
 
@@ -120,9 +124,6 @@ func (h deadlines) store(i int, s slot) {
 
 // next returns the timer that is due first, nil if there is none.
 func (h deadlines) next() *timer {
-	for len(h) > 0 && h[0].at != h[0].timer.at {
-		h.sink(0, slot{h[0].timer.at, h[0].timer})
-	}
 	if len(h) == 0 {
 		return nil
 	}

@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -76,9 +77,12 @@ func (s *State) replay(c Command) (Answer, bool) {
 	if r.Session != "" {
 		session := s.liveSession(sp, r.Session)
 		if session == nil {
+			if c, ok := c.(*CloseSession); ok && c.ID == r.Session {
+				return Answer{}, false // its answer ended with the session; closing again finds it
+			}
 			return s.noSession(sp, r.Session), true
 		}
-		if r.Sequence+sequenceSpan <= session.Sequence {
+		if r.Sequence <= session.Sequence && session.Sequence-r.Sequence >= sequenceSpan {
 			return refuse(leasehold.Refused, "request %d of session %q is too old: %d was the last, and %d are remembered",
 				r.Sequence, r.Session, session.Sequence, sequenceSpan), true
 		}
@@ -93,12 +97,12 @@ func (s *State) replay(c Command) (Answer, bool) {
 	case o.Subject != c.subject():
 		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each", o.Subject), true
 	}
-	return s.asOfNow(sp, o.Answer), true
+	return s.asOfNow(sp, c, o.Answer), true
 }
 
 // asOfNow is an earlier answer told again. What it said of time was true at its
 // own stamp; told again it would promise too much, so live things are looked up.
-func (s *State) asOfNow(sp *space, a Answer) Answer {
+func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
 	id := ""
 	switch {
 	case a.Lease != nil && (a.Lease.State == leasehold.Leased || a.Lease.State == leasehold.Breaking):
@@ -116,6 +120,9 @@ func (s *State) asOfNow(sp *space, a Answer) Answer {
 	claim := s.touch(sp, id)
 	switch {
 	case claim == nil:
+		if _, ok := c.(*Break); ok {
+			return s.breakAgain(sp, id)
+		}
 		return s.noClaim(sp, id)
 	case claim.waiting():
 		return s.waiterAnswer(sp, s.stillWanted(sp, claim))
@@ -149,7 +156,7 @@ func (s *State) count(sp *space, session *Session, sequence uint64) {
 		return
 	}
 	oldest := session.Sequence - min(session.Sequence, sequenceSpan-1)
-	for n := oldest; n <= session.Sequence && n+sequenceSpan <= sequence; n++ {
+	for n := oldest; n <= session.Sequence && sequence-n >= sequenceSpan; n++ {
 		sp.outcomes.Delete(Request{Session: session.ID, Sequence: n}.key())
 	}
 	counted := *session
@@ -160,9 +167,10 @@ func (s *State) count(sp *space, session *Session, sequence uint64) {
 // forgetRequests drops the outcomes of a session that ended.
 func (s *State) forgetRequests(sp *space, session string) {
 	first := Request{Session: session}.key()
+	prefix := first[:len(first)-8]
 	var keys []string
 	sp.outcomes.Ascend(first, func(key string, _ *Outcome) bool {
-		if len(key) != len(first) || key[:len(key)-8] != first[:len(first)-8] {
+		if !strings.HasPrefix(key, prefix) {
 			return false
 		}
 		keys = append(keys, key)
@@ -174,13 +182,14 @@ func (s *State) forgetRequests(sp *space, session string) {
 }
 
 // key names a request in the table of outcomes. Those of one session stand
-// together, in the order of their numbers.
+// together, in the order of their numbers, and nobody else's stand among them: the
+// length comes first because an id may have any bytes.
 func (r Request) key() string {
 	if r.Session == "" {
 		return "k" + r.Key
 	}
-	b := append([]byte("s"+r.Session), 0)
-	return string(binary.BigEndian.AppendUint64(b, r.Sequence))
+	b := binary.BigEndian.AppendUint16([]byte("s"), uint16(len(r.Session)))
+	return string(binary.BigEndian.AppendUint64(append(b, r.Session...), r.Sequence))
 }
 
 // forget drops what need not be remembered any longer, at most so many things at

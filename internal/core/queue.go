@@ -54,16 +54,32 @@ func (s *State) settle(sp *space, path string) *Resource {
 // settleClaim ends a claim that is over at the stamp, by whatever ended it first,
 // and tells whether it did.
 func (s *State) settleClaim(sp *space, claim *Claim) bool {
-	at, how := claim.end()
-	over := at != 0 && at <= s.now
-	if session, ok := sp.sessions.Get(claim.Session); ok && session.Expires <= s.now && (!over || session.Expires <= at) {
-		s.endSession(sp, session, leasehold.SessionExpired)
-		return true
-	}
-	if over {
+	at, how, over := s.over(sp, claim)
+	switch {
+	case !over:
+	case how == leasehold.SessionExpired:
+		session, _ := sp.sessions.Get(claim.Session)
+		s.endSession(sp, session, how)
+	default:
 		s.finish(sp, claim, how, at)
 	}
 	return over
+}
+
+// over tells whether a claim is over at the stamp, collected or not; and if so,
+// when and by what it ended. A session that ends at the very moment of the claim's
+// own end is not the reason: a break that was promised is called a break.
+func (s *State) over(sp *space, claim *Claim) (Time, leasehold.How, bool) {
+	at, how := claim.end()
+	over := at != 0 && at <= s.now
+	if claim.Session == "" {
+		return at, how, over
+	}
+	session, ok := sp.sessions.Get(claim.Session)
+	if ok && session.Expires <= s.now && (!over || session.Expires < at) {
+		return session.Expires, leasehold.SessionExpired, true
+	}
+	return at, how, over
 }
 
 // handOver grants a free resource to the first waiter that is still alive. The
@@ -89,21 +105,16 @@ func (s *State) handOver(sp *space, path string) {
 
 // gone tells whether a waiter may not be granted any more at the stamp, and why.
 func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
-	if waiter.Session != "" {
-		session, ok := sp.sessions.Get(waiter.Session)
-		switch {
-		case !ok:
-			// It is ending right now, in this very command.
-			if ended, ok := sp.endedSessions.Get(waiter.Session); ok {
-				return ended.How, true
-			}
-			return leasehold.SessionExpired, true
-		case session.Expires <= s.now:
-			return leasehold.SessionExpired, true
-		}
+	_, how, over := s.over(sp, waiter)
+	if over || waiter.Session == "" {
+		return how, over
 	}
-	at, how := waiter.end()
-	return how, at != 0 && at <= s.now
+	if _, ok := sp.sessions.Get(waiter.Session); ok {
+		return 0, false
+	}
+	// Its session is ending right now, in this very command.
+	ended, _ := sp.endedSessions.Get(waiter.Session)
+	return ended.How, true
 }
 
 func first(sp *space, path string) (waiter *Claim) {

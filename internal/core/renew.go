@@ -50,8 +50,12 @@ func (s *State) touch(sp *space, id string) *Claim {
 func (s *State) noClaim(sp *space, id string) Answer {
 	if sp != nil {
 		if ended, ok := sp.ended.Get(id); ok {
-			return refuse(leasehold.Lost, "lease %q on %s has ended (%v): acquire again under another id", id, ended.Resource, ended.How)
+			return lostClaim(id, ended.Resource, ended.How)
 		}
 	}
 	return refuse(leasehold.NotFound, "lease %q is unknown: it never was, or it ended long ago", id)
+}
+
+func lostClaim(id, resource string, how leasehold.How) Answer {
+	return refuse(leasehold.Lost, "lease %q on %s has ended (%v): acquire again under another id", id, resource, how)
 }

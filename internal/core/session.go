@@ -78,10 +78,14 @@ func (s *State) liveSession(sp *space, id string) *Session {
 func (s *State) noSession(sp *space, id string) Answer {
 	if sp != nil {
 		if ended, ok := sp.endedSessions.Get(id); ok {
-			return refuse(leasehold.Lost, "session %q has ended (%v): open a new one under another id", id, ended.How)
+			return lostSession(id, ended.How)
 		}
 	}
 	return refuse(leasehold.NotFound, "session %q is unknown: open it first", id)
+}
+
+func lostSession(id string, how leasehold.How) Answer {
+	return refuse(leasehold.Lost, "session %q has ended (%v): open a new one under another id", id, how)
 }
 
 // endSession ends a session and, in the same entry, all that is bound to it.
@@ -97,11 +101,17 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	s.forgetRequests(sp, session.ID)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID})
 	for _, id := range boundTo(sp, session.ID) {
-		// A hand-over may have met and ended one of them already, as a waiter
-		// whose session is gone.
-		if c, ok := sp.claims.Get(id); ok {
-			s.finish(sp, c, how, at)
+		c, ok := sp.claims.Get(id)
+		if !ok {
+			continue // a hand-over met it already, as a waiter whose session is gone
 		}
+		if own, by := c.end(); own != 0 && own <= at {
+			// It was over before its session was. To call that a clean end now
+			// would cut short the rest that follows an unclean one.
+			s.finish(sp, c, by, own)
+			continue
+		}
+		s.finish(sp, c, how, at)
 	}
 }
 

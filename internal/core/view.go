@@ -11,6 +11,9 @@ import (
 // 0 if it never does.
 func (s *State) deadlineOf(sp *space, c *Claim) Time {
 	at, _ := c.end()
+	if c.Session == "" {
+		return at
+	}
 	if session, ok := sp.sessions.Get(c.Session); ok && (at == 0 || session.Expires < at) {
 		at = session.Expires
 	}
@@ -67,9 +70,7 @@ func (s *State) waiter(sp *space, c *Claim, position int) leasehold.Waiter {
 func (s *State) broken(sp *space, c *Claim) Answer {
 	lease := s.lease(sp, c)
 	lease.State, lease.Remaining, lease.Expires = leasehold.Broken, 0, calendar(s.wall)
-	if r, ok := sp.resources.Get(c.Resource); ok && r.Claim == "" && r.AvailableAt > s.now {
-		lease.AvailableAt = s.moment(r.AvailableAt)
-	}
+	lease.AvailableAt = s.restsAfter(sp, c.Resource, c.ID)
 	return Answer{Lease: &lease}
 }
 
@@ -77,8 +78,17 @@ func (s *State) broken(sp *space, c *Claim) Answer {
 func (s *State) brokenBefore(sp *space, e *EndedClaim) Answer {
 	return Answer{Lease: &leasehold.Lease{
 		Namespace: sp.name, Resource: e.Resource, ID: e.ID, Holder: e.Holder, State: leasehold.Broken, Token: e.Token, Floor: e.Token,
-		Expires: s.moment(e.At),
+		Expires: s.moment(e.At), AvailableAt: s.restsAfter(sp, e.Resource, e.ID),
 	}}
+}
+
+// restsAfter returns until when a resource rests after a lease; zero if it does not.
+func (s *State) restsAfter(sp *space, path, id string) time.Time {
+	r, ok := sp.resources.Get(path)
+	if !ok || r.Last == nil || r.Last.ID != id || r.AvailableAt <= s.now {
+		return time.Time{}
+	}
+	return s.moment(r.AvailableAt)
 }
 
 // lastLease shows the lease after which a resource rests.
@@ -146,6 +156,9 @@ func (v View) Claim(namespace, id string) Answer {
 	case c.waiting():
 		return v.s.waiterAnswer(sp, c)
 	}
+	if _, how, over := v.s.over(sp, c); over {
+		return lostClaim(id, c.Resource, how)
+	}
 	lease := v.lease(sp, c)
 	return Answer{Lease: &lease}
 }
@@ -168,6 +181,8 @@ func (v View) Session(namespace, id string) (leasehold.Session, *leasehold.Error
 			shown := v.s.session(sp, session)
 			shown.Remaining = max(0, shown.Remaining-v.passed)
 			return shown, nil
+		} else if ok {
+			return leasehold.Session{}, lostSession(id, leasehold.SessionExpired).Err
 		}
 	}
 	return leasehold.Session{}, v.s.noSession(sp, id).Err
@@ -235,19 +250,19 @@ func (v View) lease(sp *space, c *Claim) leasehold.Lease {
 func (v View) status(sp *space, r *Resource, waiters int) leasehold.Status {
 	s := v.s
 	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, State: stateAfter(r.Last), Waiting: r.Waiting}
-	last := r.Last
+	last, rests := r.Last, r.AvailableAt
 	if c, ok := sp.claims.Get(r.Claim); ok {
-		if how, over := s.gone(sp, c); over {
+		if at, how, over := s.over(sp, c); over {
 			// Over at the stamp, though nobody has collected it yet.
-			last = &Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, By: c.terms().BreakBy, Reason: c.terms().BreakReason, Wall: s.wall}
+			last, rests = s.ending(c, how, at)
 			status.State = stateAfter(last)
 		} else {
 			lease := v.lease(sp, c)
 			status.State, status.Holders = lease.State, []leasehold.Lease{lease}
 		}
 	}
-	if r.AvailableAt > s.now {
-		status.AvailableAt = s.moment(r.AvailableAt)
+	if rests > s.now {
+		status.AvailableAt = s.moment(rests)
 	}
 	if last != nil {
 		status.Last = &leasehold.Ending{ID: last.ID, Holder: last.Holder, Token: last.Token, How: last.How, By: last.By, Reason: last.Reason, At: calendar(last.Wall)}

@@ -1,0 +1,217 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// The tables of what is remembered are large. These tests fill them from inside, with
+// entries that stand for others, because to fill them by commands takes minutes.
+
+func apply(t *testing.T, s *State, at time.Duration, c Command) Answer {
+	t.Helper()
+	result, err := s.Apply(Time(time.Hour+at), int64(at), []Command{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Answers[0]
+}
+
+func acquireNow(id string, request Request) *Acquire {
+	return &Acquire{Namespace: "default", Resource: "printer", ID: id, Holder: "ann", TTL: time.Hour, Request: request}
+}
+
+// TestEndedIDsAreBounded ends one more than are remembered: the oldest is forgotten
+// before its ten minutes are over, and no other.
+func TestEndedIDsAreBounded(t *testing.T) {
+	s := New()
+	for i := range 3 {
+		id := fmt.Sprint("a", i)
+		apply(t, s, 0, acquireNow(id, Request{}))
+		apply(t, s, 0, &Release{Namespace: "default", ID: id})
+	}
+	others := make([]endingRef, maxEnded-3)
+	for i := range others {
+		others[i] = endingRef{space: "default", id: "somebody else", at: s.now}
+	}
+	s.endings.items = slices.Concat(s.endings.items, others)
+	if a := apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a0"}); a.Err != nil {
+		t.Fatalf("an ended id is forgotten although all fit: %v", a.Err)
+	}
+
+	apply(t, s, time.Minute, acquireNow("b", Request{}))
+	apply(t, s, time.Minute, &Release{Namespace: "default", ID: "b"})
+	if s.endings.len() != maxEnded {
+		t.Fatalf("%d ended ids are remembered", s.endings.len())
+	}
+	if a := apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a0"}); a.Err == nil || a.Err.Code != leasehold.NotFound {
+		t.Fatalf("the oldest is still remembered: %v", a.Err)
+	}
+	if a := apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a1"}); a.Err != nil {
+		t.Fatalf("the second oldest is forgotten: %v", a.Err)
+	}
+}
+
+// TestOutcomesAreBounded answers one more request than are remembered.
+func TestOutcomesAreBounded(t *testing.T) {
+	s := New()
+	apply(t, s, 0, acquireNow("a", Request{}))
+	for i := range 3 {
+		apply(t, s, 0, acquireNow("b", Request{Key: fmt.Sprint("k", i)}))
+	}
+	others := make([]outcomeRef, maxOutcomes-3)
+	for i := range others {
+		others[i] = outcomeRef{space: "default", key: "ksomebody else", at: s.now}
+	}
+	s.outcomes.items = slices.Concat(s.outcomes.items, others)
+	apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a"})
+
+	if a := apply(t, s, time.Minute, acquireNow("c", Request{Key: "one more"})); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	if s.outcomes.len() != maxOutcomes {
+		t.Fatalf("%d outcomes are remembered", s.outcomes.len())
+	}
+	if a := apply(t, s, time.Minute, acquireNow("b", Request{Key: "k1"})); a.Err == nil || a.Err.Lease.ID != "a" {
+		t.Fatalf("the second oldest outcome is forgotten: %+v", a)
+	}
+	if a := apply(t, s, time.Minute, acquireNow("b", Request{Key: "k0"})); a.Err == nil || a.Err.Lease.ID != "c" {
+		t.Fatalf("the oldest outcome is still remembered: %+v", a)
+	}
+}
+
+// idleTown has as many resources that nobody has or wants as are remembered. The first
+// of them rests for an hour after the unclean end of its lease.
+func idleTown(t *testing.T) *State {
+	s := New()
+	apply(t, s, 0, &Acquire{Namespace: "default", Resource: "rests", ID: "rests", Holder: "ann", TTL: time.Hour, Grace: time.Hour})
+	apply(t, s, 0, &Break{Namespace: "default", ID: "rests"})
+	for i := range maxIdle - 1 {
+		s.setResource(s.space("default"), &Resource{Path: fmt.Sprint("r", i)})
+	}
+	return s
+}
+
+// TestIdleResourcesAreBounded has one more resource that nobody has or wants than are
+// remembered. The longest idle is forgotten, unless a grace runs on it.
+func TestIdleResourcesAreBounded(t *testing.T) {
+	for _, test := range []struct {
+		at        time.Duration
+		forgotten string
+		kept      string
+	}{
+		{59 * time.Minute, "r0", "rests"},
+		{60 * time.Minute, "rests", "r0"},
+	} {
+		s := idleTown(t)
+		sp := s.space("default")
+		apply(t, s, test.at, acquireNow("a", Request{}))
+		apply(t, s, test.at, &Release{Namespace: "default", ID: "a"})
+		if _, ok := sp.resources.Get(test.forgotten); ok || s.idle.Len() != maxIdle {
+			t.Errorf("at %v, %d idle resources are remembered, %s among them: %v", test.at, s.idle.Len(), test.forgotten, ok)
+		}
+		if _, ok := sp.resources.Get(test.kept); !ok {
+			t.Errorf("at %v, %s is forgotten", test.at, test.kept)
+		}
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestManyGraces has more resources at rest than idle ones are remembered. All of them
+// are kept, and nothing is wrong with that.
+func TestManyGraces(t *testing.T) {
+	s := New()
+	apply(t, s, 0, acquireNow("a", Request{}))
+	sp := s.space("default")
+	for i := range 2 * maxIdle {
+		s.setResource(sp, &Resource{Path: fmt.Sprint("r", i), AvailableAt: s.now.add(time.Hour), Last: &Ending{How: leasehold.ByTTL}})
+	}
+	for range 100 {
+		apply(t, s, time.Minute, &Renew{Namespace: "default", ID: "a"})
+	}
+	if s.idle.Len() != 2*maxIdle {
+		t.Fatalf("%d of %d graces are left", s.idle.Len(), 2*maxIdle)
+	}
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSequenceWindow counts what is remembered of a session's requests, through holes in
+// their numbers, up to the largest there are, and after the session.
+func TestSequenceWindow(t *testing.T) {
+	for _, step := range []uint64{1, 2, 700, sequenceSpan, 5000, 1 << 62} {
+		s := New()
+		apply(t, s, 0, &OpenSession{Namespace: "default", ID: "s", TTL: time.Hour})
+		sp := s.space("default")
+		number := uint64(1)
+		for range 3000 {
+			request := Request{Session: "s", Sequence: number}
+			first := apply(t, s, 0, &Release{Namespace: "default", ID: "nobody", Request: request})
+			again := apply(t, s, 0, &Release{Namespace: "default", ID: "nobody", Request: request})
+			if first.Err == nil || again.Err != first.Err {
+				t.Fatalf("request %d was not answered in the same way again: %v", number, again.Err)
+			}
+			if number+step < number {
+				break
+			}
+			number += step
+		}
+		if most := int(sequenceSpan/step) + 1; sp.outcomes.Len() > most {
+			t.Errorf("with every %dth number, %d outcomes are remembered", step, sp.outcomes.Len())
+		}
+		apply(t, s, 0, &CloseSession{Namespace: "default", ID: "s"})
+		if sp.outcomes.Len() != 0 {
+			t.Errorf("with every %dth number, %d outcomes outlived the session", step, sp.outcomes.Len())
+		}
+	}
+}
+
+// TestSessionsOfAnyName ends a session whose requests would stand among those of another
+// if names were simply put together. What is remembered of the one must go, and of the
+// other stay, or it would answer the requests of a session that is opened under its name
+// later.
+func TestSessionsOfAnyName(t *testing.T) {
+	s := New()
+	names := []string{"s", "s\x00\x00\x00\x00\x00\x00\x00\x00\x01", "s\x00", "\x00s"}
+	for _, name := range names {
+		apply(t, s, 0, &OpenSession{Namespace: "default", ID: name, TTL: time.Hour})
+		for i := range uint64(3) {
+			apply(t, s, 0, &Release{Namespace: "default", ID: "nobody", Request: Request{Session: name, Sequence: i + 1}})
+		}
+	}
+	sp := s.space("default")
+	for i, name := range names {
+		apply(t, s, 0, &CloseSession{Namespace: "default", ID: name})
+		if want := 3 * (len(names) - i - 1); sp.outcomes.Len() != want {
+			t.Fatalf("after the end of session %q, %d outcomes are remembered and not %d", name, sp.outcomes.Len(), want)
+		}
+	}
+}
+
+// TestForgettingIsSpread lets much become old at once: no entry forgets all of it, and
+// all of it is forgotten after a few.
+func TestForgettingIsSpread(t *testing.T) {
+	s := New()
+	for i := range 1000 {
+		id := fmt.Sprint("a", i)
+		apply(t, s, 0, acquireNow(id, Request{Key: id}))
+		apply(t, s, 0, &Release{Namespace: "default", ID: id})
+	}
+	sp := s.space("default")
+	for before := 1000; before > 0; before = sp.ended.Len() {
+		apply(t, s, memory, &Tick{})
+		if forgot := before - sp.ended.Len(); forgot == 0 || forgot > 100 {
+			t.Fatalf("one entry forgot %d of %d ended ids", forgot, before)
+		}
+	}
+	if sp.outcomes.Len() != 0 || s.outcomes.len() != 0 || s.endings.len() != 0 {
+		t.Fatalf("%d outcomes are left", sp.outcomes.Len())
+	}
+}

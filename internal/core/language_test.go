@@ -1,0 +1,459 @@
+package core_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// This file is the language of the stories: how a line becomes a command, how a
+// command becomes a line, and how answers and events are told. testdata/README.txt
+// explains it to those who write stories.
+
+// Stories and random logs count from 0s. For the core that is some moment like any
+// other, on a calendar that has nothing to do with it.
+const start = core.Time(time.Hour)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func stampOf(d time.Duration) core.Time { return start + core.Time(d) }
+func wallOf(d time.Duration) int64      { return epoch.Add(d).UnixNano() }
+
+// A phrase is a line of a story taken apart: words in a fixed order, then options
+// and flags in any order.
+type phrase struct {
+	verb    string
+	words   []string
+	options map[string]string
+	problem error // the first thing that was wrong with it
+}
+
+func newPhrase(line string) *phrase {
+	p := &phrase{options: map[string]string{}}
+	for i, field := range fields(line) {
+		key, value, isOption := strings.Cut(field, "=")
+		switch {
+		case i == 0:
+			p.verb = field
+		case isOption:
+			p.options[key] = value
+		default:
+			p.words = append(p.words, field)
+		}
+	}
+	return p
+}
+
+// fields splits a line at its blanks, except within quotation marks, which vanish.
+func fields(line string) (list []string) {
+	field, quoted, begun := "", false, false
+	for _, r := range line + " " {
+		switch {
+		case r == '"':
+			quoted, begun = !quoted, true
+		case r == ' ' && !quoted && begun:
+			list = append(list, field)
+			field, begun = "", false
+		case r == ' ' && !quoted:
+		default:
+			field, begun = field+string(r), true
+		}
+	}
+	return list
+}
+
+func (p *phrase) wrong(format string, args ...any) {
+	if p.problem == nil {
+		p.problem = fmt.Errorf(format, args...)
+	}
+}
+
+// word takes the next word.
+func (p *phrase) word(what string) string {
+	if len(p.words) == 0 {
+		p.wrong("%s needs a %s", p.verb, what)
+		return ""
+	}
+	word := p.words[0]
+	p.words = p.words[1:]
+	return word
+}
+
+// flag takes a word that stands anywhere among those that are left.
+func (p *phrase) flag(name string) bool {
+	i := slices.Index(p.words, name)
+	if i >= 0 {
+		p.words = slices.Delete(p.words, i, i+1)
+	}
+	return i >= 0
+}
+
+// option takes an option, or what it is when nobody said it.
+func (p *phrase) option(name, otherwise string) string {
+	value, ok := p.options[name]
+	if !ok {
+		return otherwise
+	}
+	delete(p.options, name)
+	return value
+}
+
+func (p *phrase) duration(name string) time.Duration {
+	text := p.option(name, "0s")
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		p.wrong("%s=%s is no duration", name, text)
+	}
+	return d
+}
+
+func (p *phrase) number(name string) uint64 {
+	text := p.option(name, "0")
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		p.wrong("%s=%s is no number", name, text)
+	}
+	return n
+}
+
+func (p *phrase) namespace() string { return p.option("ns", leasehold.DefaultNamespace) }
+
+// labels takes every option of the form label.host=h1.
+func (p *phrase) labels() (labels leasehold.Labels) {
+	for _, name := range slices.Sorted(maps.Keys(p.options)) {
+		if key, ok := strings.CutPrefix(name, "label."); ok {
+			labels = append(labels, leasehold.Label{Key: key, Value: p.option(name, "")})
+		}
+	}
+	return labels
+}
+
+// request takes key=K, or session-seq=S/7 for the seventh request of session S.
+func (p *phrase) request() (r core.Request) {
+	r.Key = p.option("key", "")
+	if text := p.option("session-seq", ""); text != "" {
+		session, number, _ := strings.Cut(text, "/")
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			p.wrong("session-seq=%s is not of the form session/number", text)
+		}
+		r.Session, r.Sequence = session, n
+	}
+	return r
+}
+
+// end complains of what nobody took: a misspelt option must not pass for one that
+// changed nothing.
+func (p *phrase) end() error {
+	for _, word := range p.words {
+		p.wrong("%s does not understand %q", p.verb, word)
+	}
+	for name := range p.options {
+		p.wrong("%s has no option %s", p.verb, name)
+	}
+	return p.problem
+}
+
+// parseCommand reads one command.
+func parseCommand(line string) (core.Command, error) {
+	p := newPhrase(line)
+	c := p.command()
+	return c, p.end()
+}
+
+func (p *phrase) command() core.Command {
+	switch p.verb {
+	case "acquire":
+		return p.acquire()
+	case "renew":
+		return &core.Renew{ID: p.word("lease id"), Namespace: p.namespace()}
+	case "release":
+		return &core.Release{ID: p.word("lease id"), Namespace: p.namespace(), Request: p.request()}
+	case "change":
+		return &core.Change{
+			ID: p.word("lease id"), Namespace: p.namespace(),
+			Holder: p.option("holder", ""), NewID: p.option("id", ""), Request: p.request(),
+		}
+	case "break":
+		return p.breakLease()
+	case "open":
+		return &core.OpenSession{ID: p.word("session"), Namespace: p.namespace(), TTL: p.duration("ttl"), Labels: p.labels(), Request: p.request()}
+	case "renew-session":
+		return &core.RenewSession{ID: p.word("session"), Namespace: p.namespace()}
+	case "close":
+		return &core.CloseSession{ID: p.word("session"), Namespace: p.namespace(), Request: p.request()}
+	case "tick":
+		return &core.Tick{}
+	case "lead":
+		return &core.Lead{Node: p.number("node"), Boot: p.option("boot", ""), Offset: p.duration("offset")}
+	}
+	p.wrong("there is no command %q", p.verb)
+	return nil
+}
+
+func (p *phrase) acquire() core.Command {
+	c := &core.Acquire{Resource: p.word("resource"), Holder: p.word("holder")}
+	c.ID = p.option("id", c.Holder)
+	c.Namespace, c.Session, c.Reason = p.namespace(), p.option("session", ""), p.option("reason", "")
+	c.TTL, c.Wait, c.Grace, c.HoldLimit = p.duration("ttl"), p.duration("wait"), p.duration("grace"), p.duration("limit")
+	c.Labels, c.Request = p.labels(), p.request()
+	return c
+}
+
+func (p *phrase) breakLease() core.Command {
+	c := &core.Break{Namespace: p.namespace(), By: p.option("by", ""), Reason: p.option("reason", ""), Request: p.request()}
+	subject := p.word("lease id, or resource with its token,")
+	if c.Token = leasehold.Token(p.number("token")); c.Token != 0 {
+		c.Resource = subject
+	} else {
+		c.ID = subject
+	}
+	c.Period = p.duration("period")
+	now := p.flag("now")
+	c.Remains = p.flag("remains") || c.Period == 0 && !now
+	return c
+}
+
+// writeCommand is the line that parseCommand would read the command from. A random
+// log that fails is told by it.
+func writeCommand(c core.Command) string {
+	switch c := c.(type) {
+	case *core.Acquire:
+		return sentence("acquire", quote(c.Resource), quote(c.Holder), option("id", c.ID), option("ttl", c.TTL), option("wait", c.Wait),
+			option("grace", c.Grace), option("limit", c.HoldLimit), option("session", c.Session), option("reason", c.Reason),
+			writeLabels(c.Labels), common(c.Namespace, c.Request))
+	case *core.Renew:
+		return sentence("renew", quote(c.ID), common(c.Namespace, core.Request{}))
+	case *core.Release:
+		return sentence("release", quote(c.ID), common(c.Namespace, c.Request))
+	case *core.Change:
+		return sentence("change", quote(c.ID), option("holder", c.Holder), option("id", c.NewID), common(c.Namespace, c.Request))
+	case *core.Break:
+		return writeBreak(c)
+	case *core.OpenSession:
+		return sentence("open", quote(c.ID), option("ttl", c.TTL), writeLabels(c.Labels), common(c.Namespace, c.Request))
+	case *core.RenewSession:
+		return sentence("renew-session", quote(c.ID), common(c.Namespace, core.Request{}))
+	case *core.CloseSession:
+		return sentence("close", quote(c.ID), common(c.Namespace, c.Request))
+	case *core.Tick:
+		return "tick"
+	case *core.Lead:
+		return sentence("lead", option("node", c.Node), option("boot", c.Boot), option("offset", c.Offset))
+	}
+	return fmt.Sprintf("%T", c)
+}
+
+func writeBreak(c *core.Break) string {
+	how := option("period", c.Period)
+	switch {
+	case c.Remains:
+		how += " remains"
+	case c.Period == 0:
+		how = "now"
+	}
+	return sentence("break", quote(c.ID+c.Resource), option("token", c.Token), how, option("by", c.By), option("reason", c.Reason),
+		common(c.Namespace, c.Request))
+}
+
+func sentence(parts ...string) string {
+	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
+}
+
+// option writes one option, and nothing if it is what it would be anyway.
+func option[T comparable](name string, value T) string {
+	var zero T
+	if value == zero {
+		return ""
+	}
+	return quote(fmt.Sprintf("%s=%v", name, value))
+}
+
+func quote(s string) string {
+	if s == "" || strings.Contains(s, " ") {
+		return `"` + s + `"`
+	}
+	return s
+}
+
+func writeLabels(labels leasehold.Labels) string {
+	var parts []string
+	for _, l := range labels {
+		parts = append(parts, quote("label."+l.Key+"="+l.Value))
+	}
+	return strings.Join(parts, " ")
+}
+
+func common(namespace string, r core.Request) string {
+	text := option("key", r.Key)
+	if namespace != leasehold.DefaultNamespace {
+		text = "ns=" + quote(namespace) + " " + text
+	}
+	if r.Session != "" || r.Sequence != 0 {
+		text += fmt.Sprintf(" session-seq=%s/%d", r.Session, r.Sequence)
+	}
+	return text
+}
+
+// tellAnswer says what one command came to. now is the stamp, counted from 0s.
+func tellAnswer(a core.Answer, now time.Duration) string {
+	switch {
+	case a.Err != nil:
+		return tellError(a.Err)
+	case a.Lease != nil:
+		return tellLease(a.Lease, now)
+	case a.Waiter != nil:
+		return tellWaiter(a.Waiter)
+	case a.Session != nil:
+		return tellSession(a.Session, now)
+	}
+	return "done"
+}
+
+func tellError(e *leasehold.Error) string {
+	text := e.Code.String() + ": " + e.Message
+	if e.Position != 0 {
+		text += fmt.Sprintf(" (place %d)", e.Position)
+	}
+	return text
+}
+
+func tellLease(l *leasehold.Lease, now time.Duration) string {
+	text := fmt.Sprintf("%s holds %s%s until %s", l.Holder, l.Resource, as(l.ID, l.Holder), tellEnd(l.Expires))
+	if l.State != leasehold.Leased && l.State != leasehold.Breaking {
+		text = fmt.Sprintf("%s's lease on %s%s is %v", l.Holder, l.Resource, as(l.ID, l.Holder), l.State)
+	}
+	text += fmt.Sprintf(", token %d", l.Token)
+	if l.State == leasehold.Breaking {
+		text += ", breaking"
+	}
+	text += when("session", l.Session) + when("reason", l.Reason) + tellLabels(l.Labels)
+	if !l.AvailableAt.IsZero() {
+		text += ", rests until " + clock(l.AvailableAt)
+	}
+	return text + remainder(l.Expires, l.Remaining, now) + strange(l.Floor != l.Token, "floor %d", l.Floor)
+}
+
+// remainder speaks up only when what is left and the moment of the end contradict
+// each other, which they never may.
+func remainder(expires time.Time, remaining, now time.Duration) string {
+	if expires.IsZero() {
+		return strange(remaining != 0, "remaining %v", remaining)
+	}
+	return strange(remaining != max(0, expires.Sub(epoch)-now), "remaining %v", remaining)
+}
+
+func strange(is bool, format string, args ...any) string {
+	if !is {
+		return ""
+	}
+	return " (BUT " + fmt.Sprintf(format, args...) + ")"
+}
+
+func tellWaiter(w *leasehold.Waiter) string {
+	return fmt.Sprintf("%s waits for %s%s until %s, place %d", w.Holder, w.Resource, as(w.ID, w.Holder), tellEnd(w.Until), w.Position) +
+		when("session", w.Session) + when("reason", w.Reason) + tellLabels(w.Labels)
+}
+
+func tellSession(s *leasehold.Session, now time.Duration) string {
+	return fmt.Sprintf("session %s lasts until %s, has %d", s.ID, tellEnd(s.Expires), s.Claims) +
+		tellLabels(s.Labels) + remainder(s.Expires, s.Remaining, now)
+}
+
+func tellEvent(e *leasehold.Event) string {
+	text := fmt.Sprintf("%d.%d %v", e.Revision, e.N, e.Kind)
+	if e.Resource != "" {
+		text += fmt.Sprintf(" %s %s%s", e.Resource, e.Holder, as(e.ID, e.Holder))
+	} else {
+		text += " " + e.Session
+	}
+	if e.How != 0 {
+		text += fmt.Sprintf(" (%v)", e.How)
+	}
+	if e.Token != 0 {
+		text += fmt.Sprintf(", token %d", e.Token)
+	}
+	if !e.Until.IsZero() {
+		text += ", until " + clock(e.Until)
+	}
+	if e.Resource != "" {
+		text += when("session", e.Session)
+	}
+	text += when("by", e.By) + when("reason", e.Reason)
+	if e.Namespace != leasehold.DefaultNamespace {
+		text += ", in " + e.Namespace
+	}
+	return text
+}
+
+func tellStatus(s leasehold.Status, now time.Duration) (lines []string) {
+	line := fmt.Sprintf("%s is %v", s.Resource, s.State)
+	if !s.AvailableAt.IsZero() {
+		line += ", rests until " + clock(s.AvailableAt)
+	}
+	if s.Waiting > 0 {
+		line += fmt.Sprintf(", %d waiting", s.Waiting)
+	}
+	lines = append(lines, line)
+	for _, lease := range s.Holders {
+		lines = append(lines, "  "+tellLease(&lease, now))
+	}
+	for _, waiter := range s.Queue {
+		lines = append(lines, "  "+tellWaiter(&waiter))
+	}
+	if l := s.Last; l != nil {
+		lines = append(lines, fmt.Sprintf("  last held by %s%s, token %d, ended at %s (%v)", l.Holder, as(l.ID, l.Holder), l.Token, clock(l.At), l.How)+
+			when("by", l.By)+when("reason", l.Reason))
+	}
+	return lines
+}
+
+// as names the id where it is not simply the holder's name.
+func as(id, holder string) string {
+	if id == holder {
+		return ""
+	}
+	return " as " + id
+}
+
+func when(what, value string) string {
+	if value == "" {
+		return ""
+	}
+	return fmt.Sprintf(", %s %s", what, quote(value))
+}
+
+func tellLabels(labels leasehold.Labels) (text string) {
+	for _, l := range labels {
+		text += when(l.Key, l.Value)
+	}
+	return text
+}
+
+func tellEnd(t time.Time) string {
+	if t.IsZero() {
+		return "released"
+	}
+	return clock(t)
+}
+
+// clock writes a calendar time as stories count it.
+func clock(t time.Time) string { return short(t.Sub(epoch)) }
+
+// short is how people write a duration: 10m, not 10m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

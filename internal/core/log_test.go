@@ -1,0 +1,244 @@
+package core_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// An entry of a made-up log, stamped from 0s on.
+type entry struct {
+	stamp    time.Duration
+	commands []core.Command
+}
+
+// A journal is a log. It prints as a story, to be pasted into testdata.
+type journal []entry
+
+func (j journal) String() string {
+	var text strings.Builder
+	for _, e := range j {
+		word := short(e.stamp)
+		if len(e.commands) == 0 {
+			fmt.Fprintln(&text, word, "nothing")
+		}
+		for _, c := range e.commands {
+			fmt.Fprintln(&text, word, writeCommand(c))
+			word = "and"
+		}
+	}
+	return text.String()
+}
+
+// A writer makes up logs. The world in it is small, and its times are whole
+// numbers of a few units, so that things meet: ids are used again, deadlines are hit
+// exactly, sessions end with what they hold and wait for.
+type writer struct {
+	pick  func(n int) int // one of 0 to n-1
+	now   time.Duration
+	made  int
+	sent  []core.Command // lately
+	ids   []named        // of leases and waiters, lately
+	open  []named        // sessions, lately
+	spent map[named]uint64
+}
+
+type named struct{ namespace, id string }
+
+// writeJournal makes up a log of about so many commands.
+func writeJournal(commands int, pick func(n int) int) (j journal) {
+	w := &writer{pick: pick, spent: map[named]uint64{}}
+	for commands > 0 {
+		e := entry{stamp: w.step()}
+		for range w.batch() {
+			e.commands = append(e.commands, w.command())
+		}
+		commands -= max(1, len(e.commands))
+		j = append(j, e)
+	}
+	return j
+}
+
+// seeded picks in a way that the seed alone decides.
+func seeded(seed uint64) func(n int) int { return rand.New(rand.NewPCG(seed, 1)).IntN }
+
+func oneOf[T any](w *writer, list ...T) T { return list[w.pick(len(list))] }
+
+// chance is true once in so many times.
+func (w *writer) chance(oneIn int) bool { return w.pick(oneIn) == 0 }
+
+func (w *writer) seconds(least, most int) time.Duration {
+	return time.Duration(least+w.pick(most-least+1)) * time.Second
+}
+
+// step moves time, mostly not at all or by a little, now and then by so much that
+// whatever is remembered for a while is forgotten.
+func (w *writer) step() time.Duration {
+	if w.chance(200) {
+		w.now += 11 * time.Minute
+	}
+	w.now += oneOf(w, 0, 0, 0, 0, 0, 500*time.Millisecond, 500*time.Millisecond, time.Second, time.Second, 2*time.Second)
+	if w.chance(25) {
+		w.now += w.seconds(3, 12)
+	}
+	return w.now
+}
+
+func (w *writer) batch() int { return oneOf(w, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 6, 0) }
+
+func (w *writer) command() core.Command {
+	if len(w.sent) > 0 && w.chance(8) {
+		return oneOf(w, w.sent...) // a retry
+	}
+	c := w.fresh()
+	w.sent = latest(append(w.sent, c), 12)
+	return c
+}
+
+func latest[T any](list []T, most int) []T { return list[max(0, len(list)-most):] }
+
+func (w *writer) fresh() core.Command {
+	switch w.pick(20) {
+	case 0, 1, 2, 3, 4, 5:
+		return w.acquire()
+	case 6, 7, 8:
+		lease := w.known(w.ids)
+		return &core.Renew{Namespace: lease.namespace, ID: lease.id}
+	case 9, 10:
+		lease := w.known(w.ids)
+		return &core.Release{Namespace: lease.namespace, ID: lease.id, Request: w.request(lease.namespace)}
+	case 11:
+		return w.change()
+	case 12, 13:
+		return w.breakLease()
+	case 14:
+		session := w.newName()
+		w.open = latest(append(w.open, session), 3)
+		return &core.OpenSession{Namespace: session.namespace, ID: session.id, TTL: w.seconds(2, 20), Request: w.request(session.namespace)}
+	case 15, 16:
+		session := w.known(w.open)
+		return &core.RenewSession{Namespace: session.namespace, ID: session.id}
+	case 17:
+		if !w.chance(3) {
+			return &core.Tick{}
+		}
+		session := w.known(w.open)
+		return &core.CloseSession{Namespace: session.namespace, ID: session.id, Request: w.request(session.namespace)}
+	}
+	return &core.Tick{}
+}
+
+// newName is a name that was not used yet, in one of two namespaces.
+func (w *writer) newName() named {
+	w.made++
+	return named{oneOf(w, leasehold.DefaultNamespace, leasehold.DefaultNamespace, leasehold.DefaultNamespace, "green"), fmt.Sprint("n", w.made)}
+}
+
+// known is a name that was used lately; now and then one that was not, or the same
+// one in the other namespace.
+func (w *writer) known(list []named) named {
+	if len(list) == 0 || w.chance(30) {
+		return named{oneOf(w, leasehold.DefaultNamespace, "green", "blue"), oneOf(w, "nobody", "n1")}
+	}
+	return oneOf(w, list...)
+}
+
+func (w *writer) acquire() core.Command {
+	lease := w.newName()
+	if w.chance(12) {
+		lease = w.known(w.ids)
+	}
+	w.ids = latest(append(w.ids, lease), 7)
+	c := &core.Acquire{
+		Namespace: lease.namespace, ID: lease.id, Resource: oneOf(w, "printer", "printer", "scanner", "plotter"),
+		Holder: oneOf(w, "ann", "bob", "cyd"),
+	}
+	switch w.pick(8) {
+	case 0: // until it is released
+	case 1, 2, 3, 4:
+		c.Session = w.sessionIn(lease.namespace)
+	default:
+		c.TTL = w.seconds(1, 12)
+	}
+	if !w.chance(3) {
+		c.Wait = w.seconds(1, 20)
+	}
+	if w.chance(4) {
+		c.Grace = w.seconds(1, 5)
+	}
+	if w.chance(4) {
+		c.HoldLimit = w.seconds(1, 10)
+	}
+	if w.chance(50) {
+		c.TTL, c.Session = time.Second, "both" // which is not allowed
+	}
+	c.Request = w.request(lease.namespace)
+	return c
+}
+
+func (w *writer) change() core.Command {
+	lease := w.known(w.ids)
+	c := &core.Change{Namespace: lease.namespace, ID: lease.id, Request: w.request(lease.namespace)}
+	if w.chance(2) {
+		c.Holder = oneOf(w, "ann", "bob", "cyd")
+	}
+	if w.chance(2) {
+		id := w.newName().id
+		if w.chance(8) {
+			id = w.known(w.ids).id
+		}
+		c.NewID = id
+		w.ids = latest(append(w.ids, named{lease.namespace, id}), 7)
+	}
+	return c
+}
+
+func (w *writer) breakLease() core.Command {
+	lease := w.known(w.ids)
+	c := &core.Break{Namespace: lease.namespace, ID: lease.id, By: "root", Request: w.request(lease.namespace)}
+	if w.chance(3) {
+		c.ID, c.Resource, c.Token = "", oneOf(w, "printer", "scanner"), leasehold.Token(1+w.pick(1+w.made))
+	}
+	switch w.pick(3) {
+	case 0:
+		c.Remains = true
+	case 1:
+		c.Period = w.seconds(1, 6)
+	}
+	return c
+}
+
+// sessionIn is one of the newest sessions of a namespace; empty if it has none.
+func (w *writer) sessionIn(namespace string) string {
+	own := slices.DeleteFunc(slices.Clone(w.open), func(s named) bool { return s.namespace != namespace })
+	if len(own) == 0 {
+		return ""
+	}
+	return w.known(latest(own, 2)).id
+}
+
+// request makes a command happen once: by a key, or by a number within a session.
+func (w *writer) request(namespace string) (r core.Request) {
+	switch w.pick(8) {
+	case 0:
+		w.made++
+		r.Key = fmt.Sprint("k", w.made)
+	case 1:
+		if r.Session = w.sessionIn(namespace); r.Session == "" {
+			return r
+		}
+		count := named{namespace, r.Session}
+		w.spent[count] += oneOf(w, uint64(1), 1, 1, 1, 2, 700, 1024, 5000)
+		r.Sequence = w.spent[count] - min(w.spent[count]-1, oneOf(w, uint64(0), 0, 0, 0, 1, 1023, 1024))
+	case 2:
+		if w.chance(4) {
+			r.Key = "often" // by which other requests went as well
+		}
+	}
+	return r
+}

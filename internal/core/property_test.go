@@ -1,0 +1,287 @@
+package core_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+var (
+	seeds    = flag.Int("seeds", defaultSeeds, "random logs to try")
+	seedFrom = flag.Uint64("seed", 1, "the first seed")
+	length   = flag.Int("length", 300, "commands in each random log")
+)
+
+// forEachSeed makes up a log for each seed and asks what is wrong with it. What fails
+// is told as a story, as short as it could be made.
+func forEachSeed(t *testing.T, wrong func(seed uint64, j journal) error) {
+	t.Parallel()
+	for i := range uint64(*seeds) {
+		seed := *seedFrom + i
+		j := writeJournal(*length, seeded(seed))
+		if err := wrong(seed, j); err != nil {
+			j, err = shortest(j, err, func(j journal) error { return wrong(seed, j) })
+			t.Fatalf("seed %d: %v\n%v", seed, err, j)
+		}
+	}
+}
+
+// shortest leaves out whatever the failure does not need.
+func shortest(j journal, failure error, wrong func(journal) error) (journal, error) {
+	try := func(shorter journal) bool {
+		err := wrong(shorter)
+		if err != nil {
+			j, failure = shorter, err
+		}
+		return err != nil
+	}
+	for size := len(j) / 2; size > 0; size /= 2 {
+		for i := 0; i+size <= len(j); {
+			if !try(slices.Concat(j[:i], j[i+size:])) {
+				i += size
+			}
+		}
+	}
+	for i := range j {
+		for n := 0; n < len(j[i].commands); {
+			shorter := slices.Clone(j)
+			shorter[i].commands = slices.Concat(j[i].commands[:n], j[i].commands[n+1:])
+			if !try(shorter) {
+				n++
+			}
+		}
+	}
+	return j, failure
+}
+
+// A replica is a state that is fed a log.
+type replica struct {
+	*core.State
+	applied int
+}
+
+// apply checks the invariants now and then, since that takes longer than all the rest;
+// a failure that is made short is found after any entry.
+func (r *replica) apply(e entry) (core.Result, error) {
+	r.applied++
+	result, err := r.Apply(stampOf(e.stamp), wallOf(e.stamp), e.commands)
+	if err == nil && (r.applied < 20 || r.applied%8 == 0) {
+		err = r.Check()
+	}
+	if err != nil {
+		return result, fmt.Errorf("at %v: %w", e.stamp, err)
+	}
+	return result, nil
+}
+
+// TestModelAgrees asks the dumb model what each command should come to, what should
+// happen, and what is to be seen of every resource after each entry.
+func TestModelAgrees(t *testing.T) {
+	forEachSeed(t, func(_ uint64, j journal) error { return againstModel(j) })
+}
+
+func againstModel(j journal) error {
+	state, m := &replica{State: core.New()}, &model{}
+	for _, e := range j {
+		result, err := state.apply(e)
+		if err != nil {
+			return err
+		}
+		answers := m.apply(stampOf(e.stamp), e.commands)
+		for i, a := range result.Answers {
+			if got := answerText(a); got != answers[i] {
+				return fmt.Errorf("at %v, %s\n answered: %s\n expected: %s", e.stamp, writeCommand(e.commands[i]), got, answers[i])
+			}
+		}
+		if got := eventTexts(result.Events); !slices.Equal(got, m.events) {
+			return fmt.Errorf("at %v\n happened: %s\n expected: %s", e.stamp, strings.Join(got, "; "), strings.Join(m.events, "; "))
+		}
+		if err := sameSight(state.State, m); err != nil {
+			return fmt.Errorf("after %v: %w", e.stamp, err)
+		}
+	}
+	return nil
+}
+
+// sameSight compares what can be read.
+func sameSight(state *core.State, m *model) error {
+	view := state.View(0)
+	for _, r := range m.resources {
+		got, want := statusText(view.Status(r.sp.name, r.path, 1000), state), m.status(r.sp, r.path)
+		if got != want {
+			return fmt.Errorf("\n to be seen: %s\n   expected: %s", got, want)
+		}
+	}
+	at, ok := state.Due()
+	d, expected := m.due()
+	if at != d.at || ok != expected {
+		return fmt.Errorf("due at %v, expected at %v", time.Duration(at-start), time.Duration(d.at-start))
+	}
+	return nil
+}
+
+// answerText says of an answer what the model says of it.
+func answerText(a core.Answer) string {
+	switch {
+	case a.Err != nil && a.Err.Code == leasehold.Held:
+		return fmt.Sprintf("held (%s) waiting %d place %d", inTheWay(a.Err.Lease), a.Err.Waiting, a.Err.Position)
+	case a.Err != nil:
+		return a.Err.Code.String()
+	case a.Lease != nil:
+		return leaseText(a.Lease)
+	case a.Waiter != nil:
+		return fmt.Sprintf("waits %s %s place %d", a.Waiter.ID, a.Waiter.Holder, a.Waiter.Position)
+	case a.Session != nil:
+		return fmt.Sprintf("session %s left %v has %d", a.Session.ID, a.Session.Remaining, a.Session.Claims)
+	}
+	return "done"
+}
+
+func inTheWay(l *leasehold.Lease) string {
+	if l.AvailableAt.IsZero() {
+		return leaseText(l)
+	}
+	return "rest after " + l.ID
+}
+
+func leaseText(l *leasehold.Lease) string {
+	if l.State == leasehold.Broken {
+		return fmt.Sprintf("broken %s token %d", l.ID, l.Token)
+	}
+	return fmt.Sprintf("%v %s %s token %d left %v", l.State, l.ID, l.Holder, l.Token, l.Remaining)
+}
+
+func eventTexts(events []*leasehold.Event) (texts []string) {
+	for _, e := range events {
+		texts = append(texts, fmt.Sprintf("%s %d.%d %s", e.Namespace, e.Revision, e.N, eventText(e)))
+	}
+	return texts
+}
+
+func eventText(e *leasehold.Event) string {
+	switch e.Kind {
+	case leasehold.Acquired, leasehold.Changed, leasehold.BreakSet:
+		return fmt.Sprintf("%v %s token %d", e.Kind, e.ID, e.Token)
+	case leasehold.Ended:
+		return fmt.Sprintf("ended %s token %d %v", e.ID, e.Token, e.How)
+	case leasehold.Left:
+		return fmt.Sprintf("left %s %v", e.ID, e.How)
+	case leasehold.SessionEnded:
+		return fmt.Sprintf("session ended %s %v", e.Session, e.How)
+	case leasehold.SessionOpened:
+		return "session opened " + e.Session
+	}
+	return fmt.Sprintf("%v %s", e.Kind, e.ID)
+}
+
+func statusText(s leasehold.Status, state *core.State) string {
+	held, queue, last := "", "", ""
+	for _, l := range s.Holders {
+		held += leaseText(&l)
+	}
+	for _, w := range s.Queue {
+		queue += " " + w.ID
+	}
+	if s.Last != nil {
+		last = fmt.Sprintf(" last %s token %d %v", s.Last.ID, s.Last.Token, s.Last.How)
+	}
+	rests := time.Duration(0)
+	if !s.AvailableAt.IsZero() {
+		rests = s.AvailableAt.Sub(epoch) - time.Duration(state.Now()-start)
+	}
+	return fmt.Sprintf("%s/%s %v [%s] rests %v queue%s%s", s.Namespace, s.Resource, s.State, held, rests, queue, last)
+}
+
+// TestReplicasAgree feeds the same log to three replicas, one of which is put together
+// anew from its records now and then. They must be the same byte for byte, and what was
+// frozen must stay as it was.
+func TestReplicasAgree(t *testing.T) {
+	forEachSeed(t, func(seed uint64, j journal) error { return againstReplicas(t, seed, j) })
+}
+
+func againstReplicas(t *testing.T, seed uint64, j journal) error {
+	chance := rand.New(rand.NewPCG(seed, 2))
+	one, two := &replica{State: core.New()}, &replica{State: core.New()}
+	var frozen []*core.State
+	var texts []string
+	for _, e := range j {
+		a, err := one.apply(e)
+		if err != nil {
+			return err
+		}
+		b, err := two.apply(e)
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(a, b) {
+			return fmt.Errorf("at %v the replicas say\n%s\n%s", e.stamp, renderAny(a), renderAny(b))
+		}
+		if chance.IntN(60) > 0 {
+			continue
+		}
+		text := render(one.State)
+		if text != render(two.State) {
+			return fmt.Errorf("at %v the replicas have\n%s\n%s", e.stamp, text, render(two.State))
+		}
+		frozen, texts = append(frozen, one.Freeze()), append(texts, text)
+		two.State = reloaded(t, two.State)
+	}
+	for i, f := range frozen {
+		if render(f) != texts[i] {
+			return fmt.Errorf("what was frozen has changed from\n%s\nto\n%s", texts[i], render(f))
+		}
+	}
+	if render(one.State) != render(two.State) {
+		return fmt.Errorf("at the end the replicas have\n%s\n%s", render(one.State), render(two.State))
+	}
+	return nil
+}
+
+// TestCalendarDecidesNothing feeds the same log to replicas whose leaders had quite
+// different calendars: only what is shown of the calendar may differ.
+func TestCalendarDecidesNothing(t *testing.T) {
+	forEachSeed(t, func(seed uint64, j journal) error {
+		chance := rand.New(rand.NewPCG(seed, 3))
+		one, two := core.New(), core.New()
+		for _, e := range j {
+			a, err := one.Apply(stampOf(e.stamp), wallOf(e.stamp), e.commands)
+			if err != nil {
+				return err
+			}
+			b, err := two.Apply(stampOf(e.stamp), chance.Int64N(1<<60), e.commands)
+			if err != nil {
+				return err
+			}
+			if !slices.Equal(eventTexts(a.Events), eventTexts(b.Events)) {
+				return fmt.Errorf("at %v different things happened", e.stamp)
+			}
+			for i := range a.Answers {
+				if answerText(a.Answers[i]) != answerText(b.Answers[i]) {
+					return fmt.Errorf("at %v, %s: %s or %s", e.stamp, writeCommand(e.commands[i]), answerText(a.Answers[i]), answerText(b.Answers[i]))
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// TestStoriesSayTheCommands makes sure that a log which fails can be told: what is
+// written of a command must be read as that command.
+func TestStoriesSayTheCommands(t *testing.T) {
+	for _, e := range writeJournal(2000, seeded(*seedFrom)) {
+		for _, c := range e.commands {
+			again, err := parseCommand(writeCommand(c))
+			if err != nil || !reflect.DeepEqual(again, c) {
+				t.Fatalf("%s is read as %s: %v", writeCommand(c), writeCommand(again), err)
+			}
+		}
+	}
+}

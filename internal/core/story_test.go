@@ -1,0 +1,286 @@
+package core_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+var update = flag.Bool("update", false, "rewrite what the stories in testdata say; read the difference")
+
+// TestStories tells every story of testdata and compares what comes out with what
+// is written there.
+func TestStories(t *testing.T) {
+	for _, file := range storyFiles(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			written := readFile(t, file)
+			told := tellStory(t, written, false)
+			if *update {
+				if err := os.WriteFile(file, []byte(told), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			compareStories(t, file, told, written)
+		})
+	}
+}
+
+// TestStoriesReloaded tells them again with the state frozen, taken apart and put
+// together after every step: nobody may notice.
+func TestStoriesReloaded(t *testing.T) {
+	for _, file := range storyFiles(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			written := readFile(t, file)
+			compareStories(t, file, tellStory(t, written, true), written)
+		})
+	}
+}
+
+func storyFiles(t *testing.T) []string {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no stories: %v", err)
+	}
+	return slices.DeleteFunc(files, func(f string) bool { return filepath.Base(f) == "README.txt" })
+}
+
+func readFile(t *testing.T, file string) string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func compareStories(t *testing.T, file, told, written string) {
+	t.Helper()
+	if told == written {
+		return
+	}
+	is, was := strings.Split(told, "\n"), strings.Split(written, "\n")
+	for i := range min(len(is), len(was)) {
+		if is[i] != was[i] {
+			t.Fatalf("%s:%d\n is told: %s\n written: %s\n(go test -update rewrites it)", file, i+1, is[i], was[i])
+		}
+	}
+	t.Fatalf("%s: %d lines are told, %d are written", file, len(is), len(was))
+}
+
+// A teller walks through a story. Lines that begin with a blank are what was told
+// before, and are told anew; all others stay as they are.
+type teller struct {
+	t      *testing.T
+	state  *core.State
+	now    time.Duration
+	reload bool // after every step
+	out    []string
+
+	stamp    string // of the entry that is being read
+	commands []core.Command
+}
+
+func tellStory(t *testing.T, story string, reload bool) string {
+	teller := &teller{t: t, state: core.New(), reload: reload}
+	for i, line := range strings.Split(strings.TrimSuffix(story, "\n"), "\n") {
+		if strings.HasPrefix(line, " ") {
+			continue
+		}
+		if err := teller.line(line); err != nil {
+			t.Fatalf("line %d: %s: %v", i+1, line, err)
+		}
+	}
+	if err := teller.apply(); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(teller.out, "\n") + "\n"
+}
+
+func (t *teller) line(line string) error {
+	first, rest, _ := strings.Cut(line, " ")
+	if first == "and" {
+		t.out = append(t.out, line)
+		return t.read(rest)
+	}
+	// Only now is it known that no further command belongs to the entry.
+	if err := t.apply(); err != nil {
+		return err
+	}
+	t.out = append(t.out, line)
+	switch {
+	case line == "" || strings.HasPrefix(line, "#"):
+		return nil
+	case line == "---":
+		t.state, t.now = core.New(), 0
+		return nil
+	case first[0] >= '0' && first[0] <= '9':
+		t.stamp = first
+		return t.read(rest)
+	}
+	return t.ask(line)
+}
+
+func (t *teller) say(format string, args ...any) {
+	t.out = append(t.out, "  "+fmt.Sprintf(format, args...))
+}
+
+func (t *teller) read(line string) error {
+	if line == "nothing" {
+		return nil // an entry without a command, which moves time alone
+	}
+	c, err := parseCommand(line)
+	t.commands = append(t.commands, c)
+	return err
+}
+
+// apply puts the entry that was read in the log, and tells what came of it: first
+// what happened, then what each command was told.
+func (t *teller) apply() error {
+	if t.stamp == "" {
+		return nil
+	}
+	now, err := time.ParseDuration(t.stamp)
+	if err != nil {
+		return err
+	}
+	commands := t.commands
+	t.stamp, t.commands = "", nil
+
+	before := render(t.state)
+	result, err := t.state.Apply(stampOf(now), wallOf(now), commands)
+	if err != nil {
+		t.say("the log stops: %s", withoutStamps(err))
+		if render(t.state) != before {
+			t.say("BUT something changed")
+		}
+		return nil
+	}
+	t.now = now
+	t.tell(commands, result)
+	return t.check()
+}
+
+func (t *teller) tell(commands []core.Command, result core.Result) {
+	for _, e := range result.Events {
+		t.say("%s", tellEvent(e))
+	}
+	answers := 0
+	for i, answer := range result.Answers {
+		if _, tick := commands[i].(*core.Tick); tick && answer == (core.Answer{}) {
+			continue
+		}
+		answers++
+		number := ""
+		if len(commands) > 1 {
+			number = strconv.Itoa(i+1) + ": "
+		}
+		t.say("%s%s", number, tellAnswer(answer, t.now))
+	}
+	if answers == 0 && len(result.Events) == 0 {
+		t.say("nothing happens")
+	}
+}
+
+func withoutStamps(err error) string {
+	text := err.Error()
+	return text[strings.LastIndex(text, ": ")+2:]
+}
+
+func (t *teller) check() error {
+	if t.reload {
+		t.reloadState()
+	}
+	return t.state.Check()
+}
+
+func (t *teller) reloadState() {
+	before := render(t.state)
+	t.state = reloaded(t.t, t.state)
+	if render(t.state) != before {
+		t.say("BUT something changed")
+	}
+}
+
+// ask reads the state without an entry in the log.
+func (t *teller) ask(line string) error {
+	p := newPhrase(line)
+	passed := p.duration("passed")
+	view, now := t.state.View(passed), t.now+passed
+	switch p.verb {
+	case "reload":
+		t.reloadState()
+	case "show":
+		for _, line := range tellStatus(view.Status(p.namespace(), p.word("resource"), 100), now) {
+			t.say("%s", line)
+		}
+	case "who":
+		t.say("%s", tellAnswer(view.Claim(p.namespace(), p.word("lease id")), now))
+	case "session":
+		session, failure := view.Session(p.namespace(), p.word("session"))
+		t.say("%s", tellAnswer(core.Answer{Session: &session, Err: failure}, now))
+	case "list":
+		t.list(view, p)
+	case "history":
+		t.history(view.History(p.namespace()), p)
+	case "due":
+		t.due()
+	case "count":
+		n := view.Counts()
+		t.say("%d namespaces, %d resources, %d leases, %d waiters, %d sessions", n.Namespaces, n.Resources, n.Leases, n.Waiters, n.Sessions)
+	case "leader":
+		lead := t.state.Lead()
+		t.say("node %d, boot %s, offset %s", lead.Node, quote(lead.Boot), short(lead.Offset))
+	default:
+		p.wrong("there is no command and no question %q", p.verb)
+	}
+	return p.end()
+}
+
+func (t *teller) list(view core.View, p *phrase) {
+	most := int(p.number("most"))
+	if most == 0 {
+		most = 100
+	}
+	list, next := view.List(p.namespace(), p.option("prefix", ""), p.option("after", ""), most, p.flag("all"))
+	for _, status := range list {
+		t.say("%s", tellStatus(status, t.now)[0])
+	}
+	if next != "" {
+		t.say("more after %s", next)
+	}
+}
+
+func (t *teller) history(history core.History, p *phrase) {
+	var revision, n int
+	if after := p.option("after", "0.0"); after != "" {
+		if _, err := fmt.Sscanf(after, "%d.%d", &revision, &n); err != nil {
+			p.wrong("after=%s is not of the form revision.n", after)
+		}
+	}
+	events, known := history.After(leasehold.Revision(revision), uint32(n))
+	if !known {
+		t.say("some of it is gone")
+	}
+	for _, e := range events {
+		t.say("%s", tellEvent(e))
+	}
+	t.say("revision %d", history.Revision)
+}
+
+func (t *teller) due() {
+	at, ok := t.state.Due()
+	if !ok {
+		t.say("nothing is due, ever")
+		return
+	}
+	t.say("%s", short(time.Duration(at-start)))
+}

@@ -3,8 +3,31 @@
 package v1
 
 import (
+	"math"
 	"time"
 )
+
+// The headers that mean something here.
+const (
+	// KeyHeader names a request, so that sending it twice does it once. With a
+	// SessionHeader it is the number of the request within that session, from 1 on.
+	KeyHeader     = "Idempotency-Key"
+	SessionHeader = "Leasehold-Session"
+
+	// RevisionHeader comes with what was read: the newest revision of the namespace
+	// at that moment. A watch since it misses nothing.
+	RevisionHeader = "Leasehold-Revision"
+)
+
+// Sizes of requests and of pages.
+const (
+	MaxBody      = 128 << 10 // bytes of a request's body
+	DefaultLimit = 100       // items of a page
+	MaxLimit     = 1000
+)
+
+// DefaultServer is where a server listens unless told otherwise.
+const DefaultServer = "http://127.0.0.1:4653"
 
 // An AcquireRequest asks for a resource.
 type AcquireRequest struct {
@@ -51,7 +74,7 @@ type BreakRequest struct {
 // A SessionRequest opens a session.
 type SessionRequest struct {
 	ID     string            `json:"id,omitempty"` // empty: the server makes one
-	TTL    Duration          `json:"ttl,omitzero"` // absent: 30s
+	TTL    TTL               `json:"ttl,omitzero"` // absent: 30s; a session always has one
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
@@ -122,9 +145,10 @@ type Session struct {
 	Opened      Time              `json:"opened"`
 	Claims      int               `json:"claims"` // leases and waiters bound to it
 	Labels      map[string]string `json:"labels,omitempty"`
+	Warning     string            `json:"warning,omitempty"`
 }
 
-// An Event is one thing that happened. ID() of the stream is "revision.n".
+// An Event is one thing that happened. In a watch its id is its Position.
 type Event struct {
 	Namespace string `json:"namespace"`
 	Revision  uint64 `json:"revision"`
@@ -148,6 +172,43 @@ type List[T any] struct {
 	Next  string `json:"next,omitempty"`
 }
 
+// An EventPage is some of the events that are still known, newest last. Next leads
+// to those before them. Gone says that there were earlier ones, which nobody knows
+// any more.
+type EventPage struct {
+	Items []Event `json:"items"`
+	Next  string  `json:"next,omitempty"`
+	Gone  bool    `json:"gone,omitempty"`
+}
+
+// A Hello begins a watch: it shows every event after Position. Time is the
+// server's calendar, for those who draw countdowns.
+type Hello struct {
+	Namespace string   `json:"namespace"`
+	Position  Position `json:"position"`
+	Time      Time     `json:"time"`
+}
+
+// A Gone ends a watch that asked for events which are not known any more. Oldest
+// is the first position from which a watch can go on, Revision the newest one:
+// read the resources again and watch since that, or go on from Oldest with a gap.
+type Gone struct {
+	Since    Position `json:"since"`
+	Oldest   Position `json:"oldest"`
+	Revision uint64   `json:"revision"`
+}
+
+// A Version says what the server is.
+type Version struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+}
+
+// Nothing is the answer to what leaves nothing to say: a release, the close of a
+// session.
+type Nothing struct{}
+
 // A Problem is an error, as application/problem+json.
 type Problem struct {
 	Type   string `json:"type"`
@@ -156,10 +217,14 @@ type Problem struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 
-	// With code "held": the lease in the way.
+	// With code "held": the lease in the way, and the queue behind it.
+	Resource    string `json:"resource,omitempty"`
+	ID          string `json:"id,omitempty"`
+	State       string `json:"state,omitempty"`
 	Holder      string `json:"holder,omitempty"`
 	Since       *Time  `json:"since,omitempty"`
 	Expires     *Time  `json:"expires,omitempty"`
+	RemainingMS *int64 `json:"remaining_ms,omitempty"`
 	AvailableAt *Time  `json:"available_at,omitempty"`
 	Reason      string `json:"reason,omitempty"`
 	Token       uint64 `json:"token,omitempty"`
@@ -173,8 +238,19 @@ type Time struct{ time.Time }
 // A Duration is written as people write it: "30s", "1h30m", "2d".
 type Duration time.Duration
 
-// A TTL is a Duration, or explicitly none (null).
+// A TTL is a Duration above zero, or explicitly none (null). The zero TTL stands
+// for one that was not given.
 type TTL struct {
 	Duration Duration
 	None     bool
 }
+
+// A Position is a place in the events of a namespace. "42.1" is event 1 of
+// revision 42, and "42" the last one of that revision, whichever that is.
+type Position struct {
+	Revision uint64
+	N        uint32
+}
+
+// Whole is the N of a position that is written without one.
+const Whole = math.MaxUint32

@@ -2,7 +2,9 @@ package v1
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -17,10 +19,14 @@ func (t Time) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads any RFC 3339 time.
 func (t *Time) UnmarshalJSON(b []byte) error {
-	s, err := text(b)
-	if err != nil {
-		return err
+	if string(b) == "null" {
+		return nil
 	}
+	s, ok := text(b)
+	if !ok {
+		return fmt.Errorf("%s is not a time: write it in quotes, as RFC 3339", b)
+	}
+	var err error
 	t.Time, err = time.Parse(time.RFC3339Nano, s)
 	return err
 }
@@ -28,14 +34,19 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes a duration as people write it.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON reads a duration as people write it.
+// UnmarshalJSON reads a duration as people write it. null changes nothing.
 func (d *Duration) UnmarshalJSON(b []byte) error {
-	s, err := text(b)
-	if err != nil {
-		return err
+	if string(b) == "null" {
+		return nil
+	}
+	s, ok := text(b)
+	if !ok {
+		return fmt.Errorf(`%s is not a duration: write a string with a unit, such as "30s"`, brief(b))
 	}
 	v, err := ParseDuration(s)
-	*d = Duration(v)
+	if err == nil {
+		*d = Duration(v)
+	}
 	return err
 }
 
@@ -65,8 +76,18 @@ func (t *TTL) UnmarshalJSON(b []byte) error {
 		*t = TTL{None: true}
 		return nil
 	}
-	t.None = false
-	return t.Duration.UnmarshalJSON(b)
+	if s, ok := text(b); ok && s == "auto" {
+		return errors.New(`"auto" is not known to this server: write a duration such as "30s", or null for none`)
+	}
+	var d Duration
+	if err := d.UnmarshalJSON(b); err != nil {
+		return err
+	}
+	if d <= 0 {
+		return fmt.Errorf("%v is too short: write a duration above zero, or null for none", d)
+	}
+	*t = TTL{Duration: d}
+	return nil
 }
 
 // ParseDuration reads what time.ParseDuration does, and days: "2d", "1d12h".
@@ -88,20 +109,73 @@ func ParseDuration(s string) (time.Duration, error) {
 		return d, nil
 	}
 	more, err := time.ParseDuration(rest)
-	if err != nil || more < 0 {
+	if err != nil || more < 0 || more > math.MaxInt64-d {
 		return 0, badDuration(s)
 	}
 	return d + more, nil
 }
 
 func badDuration(s string) error {
-	return fmt.Errorf("%q is not a duration: write it as 500ms, 30s, 5m, 2h or 1d", s)
+	return fmt.Errorf("%s is not a duration: write it as 500ms, 30s, 5m, 2h or 1d", brief([]byte(strconv.Quote(s))))
 }
 
-func text(b []byte) (string, error) {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return "", fmt.Errorf("%s is not a string: write it in quotes", b)
+// ParsePosition reads "42" and "42.1".
+func ParsePosition(s string) (Position, error) {
+	revision, n, found := strings.Cut(s, ".")
+	p := Position{N: Whole}
+	var err error
+	if p.Revision, err = strconv.ParseUint(revision, 10, 64); err != nil {
+		return Position{}, badPosition(s)
 	}
-	return s, nil
+	if found {
+		event, err := strconv.ParseUint(n, 10, 32)
+		if err != nil {
+			return Position{}, badPosition(s)
+		}
+		p.N = uint32(event)
+	}
+	return p, nil
+}
+
+func badPosition(s string) error {
+	return fmt.Errorf("%s is not a position: write a revision such as 42, or a revision and an event such as 42.1", brief([]byte(strconv.Quote(s))))
+}
+
+// String is what ParsePosition reads.
+func (p Position) String() string { return string(p.Append(nil)) }
+
+// Append appends what String returns.
+func (p Position) Append(b []byte) []byte {
+	b = strconv.AppendUint(b, p.Revision, 10)
+	if p.N != Whole {
+		b = strconv.AppendUint(append(b, '.'), uint64(p.N), 10)
+	}
+	return b
+}
+
+// MarshalText writes a position as String does.
+func (p Position) MarshalText() ([]byte, error) { return p.Append(nil), nil }
+
+// UnmarshalText reads a position.
+func (p *Position) UnmarshalText(b []byte) (err error) {
+	*p, err = ParsePosition(string(b))
+	return err
+}
+
+// Position is where the event stands.
+func (e Event) Position() Position { return Position{e.Revision, e.N} }
+
+func text(b []byte) (string, bool) {
+	var s string
+	err := json.Unmarshal(b, &s)
+	return s, err == nil
+}
+
+// brief keeps what a caller sent short enough to tell it back.
+func brief(b []byte) string {
+	const most = 64
+	if len(b) <= most {
+		return string(b)
+	}
+	return strings.ToValidUTF8(string(b[:most]), "") + "…"
 }

@@ -1,0 +1,461 @@
+package v1
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// A Caller sends requests to a server. Each method is one request: nothing is
+// tried twice, for only the caller knows whether it still wants it.
+//
+// An error is always a *leasehold.Error, possibly wrapped. Unavailable means that
+// nothing happened; Undecided that the request was sent and the answer never came.
+//
+// Methods may be called from any goroutine.
+type Caller struct {
+	server    string // without a slash at the end
+	namespace string
+	client    *http.Client
+	timeout   time.Duration
+}
+
+// CallerConfig is what a Caller can be told. The zero value is the server on this
+// machine and the default namespace.
+type CallerConfig struct {
+	Server    string        // its URL; empty: DefaultServer
+	Namespace string        // empty: the server's default
+	Timeout   time.Duration // of one request, besides what it waits; 0: 30s
+	Client    *http.Client  // nil: one of its own
+}
+
+// NewCaller returns a caller. It does not connect.
+func NewCaller(config CallerConfig) (*Caller, error) {
+	server := cmp.Or(config.Server, DefaultServer)
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %q is not an address: write it as %s", server, DefaultServer)}
+	}
+	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %q has more than scheme, host and path: write it as %s", u.Redacted(), DefaultServer)}
+	}
+	c := &Caller{server: strings.TrimRight(server, "/"), namespace: config.Namespace, client: config.Client, timeout: cmp.Or(config.Timeout, 30*time.Second)}
+	if c.client == nil {
+		c.client = newClient()
+	}
+	return c, nil
+}
+
+// newClient returns a client without a limit on the whole of a request: some
+// wait, and watches never end.
+func newClient() *http.Client {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 5 * time.Second,
+			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+		},
+		// To follow a redirect would be to send a command to a server that nobody named.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// CloseIdle closes connections that are not in use.
+func (c *Caller) CloseIdle() { c.client.CloseIdleConnections() }
+
+// An Option is something that few requests need.
+type Option func(http.Header)
+
+// WithKey names a request, so that sending it again does it once.
+func WithKey(key string) Option {
+	return func(h http.Header) { h.Set(KeyHeader, key) }
+}
+
+// WithSequence numbers a request within a session, so that sending it again does
+// it once. Numbers count up from 1.
+func WithSequence(session string, number uint64) Option {
+	return func(h http.Header) {
+		h.Set(SessionHeader, session)
+		h.Set(KeyHeader, strconv.FormatUint(number, 10))
+	}
+}
+
+// Acquire asks for a resource and stays as long as the request says to wait.
+func (c *Caller) Acquire(ctx context.Context, r AcquireRequest, options ...Option) (Lease, error) {
+	return send[Lease](ctx, c, request{method: "POST", path: "/v1/acquire", body: r, wait: time.Duration(max(0, r.Wait)), options: options})
+}
+
+// Renew makes a lease last for its TTL from now.
+func (c *Caller) Renew(ctx context.Context, r RenewRequest) (Lease, error) {
+	return send[Lease](ctx, c, request{method: "POST", path: "/v1/renew", body: r})
+}
+
+// Release gives a lease back, or leaves the queue.
+func (c *Caller) Release(ctx context.Context, r ReleaseRequest, options ...Option) error {
+	_, err := send[Nothing](ctx, c, request{method: "POST", path: "/v1/release", body: r, options: options})
+	return err
+}
+
+// Change hands a lease to another holder or id.
+func (c *Caller) Change(ctx context.Context, r ChangeRequest, options ...Option) (Lease, error) {
+	return send[Lease](ctx, c, request{method: "POST", path: "/v1/change", body: r, options: options})
+}
+
+// Break ends a lease in the name of an operator.
+func (c *Caller) Break(ctx context.Context, r BreakRequest, options ...Option) (Lease, error) {
+	return send[Lease](ctx, c, request{method: "POST", path: "/v1/break", body: r, options: options})
+}
+
+// OpenSession begins a session.
+func (c *Caller) OpenSession(ctx context.Context, r SessionRequest, options ...Option) (Session, error) {
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions", body: r, options: options})
+}
+
+// RenewSession makes a session, and all that is bound to it, last for its TTL
+// from now.
+func (c *Caller) RenewSession(ctx context.Context, id string) (Session, error) {
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew"})
+}
+
+// Session shows a session.
+func (c *Caller) Session(ctx context.Context, id string) (Session, error) {
+	return send[Session](ctx, c, request{method: "GET", path: "/v1/sessions/" + escape(id)})
+}
+
+// CloseSession ends a session and releases all that is bound to it.
+func (c *Caller) CloseSession(ctx context.Context, id string, options ...Option) error {
+	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: "/v1/sessions/" + escape(id), options: options})
+	return err
+}
+
+// Resource shows one resource with up to so many of its waiters; 0 for as many as
+// the server likes.
+func (c *Caller) Resource(ctx context.Context, path string, waiters int) (Resource, error) {
+	query := url.Values{}
+	setNumber(query, "queue", waiters)
+	return send[Resource](ctx, c, request{method: "GET", path: "/v1/resources/" + escapePath(path), query: query})
+}
+
+// A ResourceQuery says which resources to list.
+type ResourceQuery struct {
+	Prefix string
+	All    bool   // also those that are merely available
+	After  string // Next of the page before
+	Limit  int    // of one page; 0: what the server likes
+}
+
+// A ResourcePage is one page of resources, as of a revision. To follow what
+// happens to them, watch since the revision of the first page.
+type ResourcePage struct {
+	List[Resource]
+	Revision uint64 `json:"-"`
+}
+
+// ResourcePage lists one page.
+func (c *Caller) ResourcePage(ctx context.Context, q ResourceQuery) (page ResourcePage, err error) {
+	query := url.Values{}
+	setText(query, "prefix", q.Prefix)
+	setText(query, "after", q.After)
+	setNumber(query, "limit", q.Limit)
+	if q.All {
+		query.Set("all", "true")
+	}
+	header, err := c.do(ctx, request{method: "GET", path: "/v1/resources", query: query}, &page.List)
+	if err == nil {
+		page.Revision, _ = strconv.ParseUint(header.Get(RevisionHeader), 10, 64)
+	}
+	return page, err
+}
+
+// Resources goes through all pages. It ends after the first error.
+func (c *Caller) Resources(ctx context.Context, q ResourceQuery) iter.Seq2[Resource, error] {
+	return func(yield func(Resource, error) bool) {
+		for {
+			page, err := c.ResourcePage(ctx, q)
+			if err != nil {
+				yield(Resource{}, err)
+				return
+			}
+			for _, r := range page.Items {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if q.After = page.Next; q.After == "" {
+				return
+			}
+		}
+	}
+}
+
+// A HistoryQuery says which events to show.
+type HistoryQuery struct {
+	Resource string // empty: everything that happened in the namespace
+	Before   string // Next of the page before
+	Limit    int    // 0: what the server likes
+}
+
+// History shows what happened, newest last.
+func (c *Caller) History(ctx context.Context, q HistoryQuery) (EventPage, error) {
+	query := url.Values{}
+	setText(query, "resource", q.Resource)
+	setText(query, "before", q.Before)
+	setNumber(query, "limit", q.Limit)
+	return send[EventPage](ctx, c, request{method: "GET", path: "/v1/history", query: query})
+}
+
+// Version tells what the server is.
+func (c *Caller) Version(ctx context.Context) (Version, error) {
+	return send[Version](ctx, c, request{method: "GET", path: "/version", global: true})
+}
+
+// A request is one HTTP request to be.
+type request struct {
+	method  string
+	path    string // escaped
+	query   url.Values
+	body    any
+	wait    time.Duration
+	options []Option
+	global  bool // it is about no namespace
+}
+
+func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error) {
+	_, err = c.do(ctx, r, &answer)
+	return answer, err
+}
+
+// do sends a request and reads its answer.
+func (c *Caller) do(ctx context.Context, r request, answer any) (http.Header, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout+r.wait)
+	defer cancel()
+	response, err := c.open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err == nil {
+		err = json.Unmarshal(body, answer)
+	}
+	if err != nil {
+		return nil, c.unanswered(r.method, err)
+	}
+	return response.Header, nil
+}
+
+// maxAnswer is more than the largest page can have.
+const maxAnswer = 64 << 20
+
+// open sends a request and returns the answer if it is a yes.
+func (c *Caller) open(ctx context.Context, r request) (*http.Response, error) {
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, noteSent(&sent, r))
+	hr, err := c.build(ctx, r)
+	if err != nil {
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+	}
+	response, err := c.client.Do(hr)
+	switch {
+	case err != nil && sent.Load():
+		return nil, c.unanswered(r.method, err)
+	case err != nil:
+		return nil, c.unreached(err)
+	case response.StatusCode == http.StatusOK:
+		return response, nil
+	}
+	defer response.Body.Close()
+	return nil, c.refusal(r.method, response)
+}
+
+// noteSent notes whether any of a request may have left. The transport may begin
+// anew on another connection when nothing of it had, or when it has a name.
+func noteSent(sent *atomic.Bool, r request) *httptrace.ClientTrace {
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
+	if len(r.options) == 0 {
+		trace.GetConn = func(string) { sent.Store(false) }
+	}
+	return trace
+}
+
+func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
+	var body io.Reader
+	if r.body != nil {
+		b, err := json.Marshal(r.body)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(b)
+	}
+	address := c.server + r.path
+	query := url.Values{}
+	if r.query != nil {
+		query = r.query
+	}
+	if c.namespace != "" && !r.global {
+		query.Set("namespace", c.namespace)
+	}
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	hr, err := http.NewRequestWithContext(ctx, r.method, address, body)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		hr.Header.Set("Content-Type", "application/json")
+	}
+	for _, option := range r.options {
+		option(hr.Header)
+	}
+	return hr, nil
+}
+
+// A failure is an error of the network in our own words, with what lies behind it.
+type failure struct {
+	err   *leasehold.Error
+	cause error
+}
+
+func (f *failure) Error() string   { return f.err.Error() }
+func (f *failure) Unwrap() []error { return []error{f.err, f.cause} }
+
+func (c *Caller) unreached(cause error) error {
+	message := fmt.Sprintf("cannot reach the server at %s: %v: is it running? start one with `leasehold serve`, or set LEASEHOLD_SERVER", c.server, bare(cause))
+	return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
+}
+
+// unanswered is the error of a request that was sent. What only reads did nothing,
+// whatever became of it.
+func (c *Caller) unanswered(method string, cause error) error {
+	if method == http.MethodGet {
+		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf("the server at %s gave no answer: %v: try again", c.server, bare(cause))}, cause}
+	}
+	message := fmt.Sprintf("the server at %s gave no answer: %v: it may have done what was asked; ask again with the same id", c.server, bare(cause))
+	return &failure{&leasehold.Error{Code: leasehold.Undecided, Message: message}, cause}
+}
+
+// bare drops the words that net/http puts around an error.
+func bare(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// refusal reads why the answer is not a yes.
+func (c *Caller) refusal(method string, response *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	var p Problem
+	if err == nil && kind == "application/problem+json" && json.Unmarshal(body, &p) == nil {
+		if code := leasehold.CodeOf(p.Code); code != 0 {
+			return p.err(code, cmp.Or(c.namespace, leasehold.DefaultNamespace))
+		}
+	}
+	return c.strange(method, response.StatusCode)
+}
+
+// strange is the error of an answer that no Leasehold server gives.
+func (c *Caller) strange(method string, status int) error {
+	code := leasehold.Refused
+	switch {
+	case status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
+		code = leasehold.Unavailable
+	case status >= 500 && method == http.MethodGet:
+		code = leasehold.Unavailable
+	case status >= 500:
+		code = leasehold.Undecided
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		code = leasehold.Denied
+	}
+	return &leasehold.Error{Code: code, Message: fmt.Sprintf(
+		"what answers at %s is not a Leasehold server, or stands before one: it said %d %s; check the address", c.server, status, http.StatusText(status))}
+}
+
+// err is the error that a problem tells of.
+func (p *Problem) err(code leasehold.Code, namespace string) *leasehold.Error {
+	e := &leasehold.Error{Code: code, Message: p.Detail, Position: p.Position}
+	if p.Waiting != nil {
+		e.Waiting = *p.Waiting
+	}
+	if code != leasehold.Held || p.Holder == "" {
+		return e
+	}
+	e.Lease = &leasehold.Lease{
+		Namespace: namespace, Resource: p.Resource, ID: p.ID, Holder: p.Holder, Reason: p.Reason, State: stateOf(p.State),
+		Token: leasehold.Token(p.Token), Floor: leasehold.Token(p.Token),
+		Acquired: p.Since.value(), Expires: p.Expires.value(), AvailableAt: p.AvailableAt.value(),
+	}
+	if p.RemainingMS != nil {
+		e.Lease.Remaining = time.Duration(*p.RemainingMS) * time.Millisecond
+	}
+	return e
+}
+
+func (t *Time) value() time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+func stateOf(name string) leasehold.State {
+	for s := leasehold.Available; s <= leasehold.Expired; s++ {
+		if s.String() == name {
+			return s
+		}
+	}
+	return 0
+}
+
+// escape writes a name as one segment of a path. Dots are escaped where they
+// would otherwise mean another path.
+func escape(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
+}
+
+// escapePath writes the path of a resource. Names that a path can not hold are
+// left for the server to refuse.
+func escapePath(path string) string {
+	if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") || strings.Contains(path, "//") {
+		return url.PathEscape(path)
+	}
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		segments[i] = escape(s)
+	}
+	return strings.Join(segments, "/")
+}
+
+func setText(query url.Values, name, value string) {
+	if value != "" {
+		query.Set(name, value)
+	}
+}
+
+func setNumber(query url.Values, name string, value int) {
+	if value != 0 {
+		query.Set(name, strconv.Itoa(value))
+	}
+}

@@ -1,0 +1,105 @@
+package v1_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+func load(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData([]byte(v1.OpenAPI))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// The document is a valid one, and every example in it is valid by its schema.
+func TestOpenAPIIsValid(t *testing.T) {
+	if err := load(t).Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The document can not drift from the types: every field of every type is in its
+// schema and the other way round, and what is always there is required.
+func TestOpenAPIHasEveryField(t *testing.T) {
+	schemas := load(t).Components.Schemas
+	for _, value := range []any{
+		v1.AcquireRequest{}, v1.RenewRequest{}, v1.ReleaseRequest{}, v1.ChangeRequest{}, v1.BreakRequest{}, v1.SessionRequest{},
+		v1.Lease{}, v1.Resource{}, v1.Waiter{}, v1.Ending{}, v1.Session{}, v1.Event{}, v1.EventPage{}, v1.Hello{}, v1.Gone{},
+		v1.Version{}, v1.Nothing{}, v1.Problem{},
+	} {
+		kind := reflect.TypeOf(value)
+		t.Run(kind.Name(), func(t *testing.T) {
+			schema := schemas[kind.Name()]
+			if schema == nil {
+				t.Fatal("there is no such schema")
+			}
+			compareFields(t, kind, schema.Value)
+		})
+	}
+}
+
+func compareFields(t *testing.T, kind reflect.Type, schema *openapi3.Schema) {
+	var names, always []string
+	for i := range kind.NumField() {
+		name, option, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+		if option == "" {
+			always = append(always, name)
+		}
+	}
+	var described []string
+	for name := range schema.Properties {
+		described = append(described, name)
+	}
+	same(t, "fields", names, described)
+	same(t, "required fields", always, schema.Required)
+}
+
+func same(t *testing.T, what string, ours, theirs []string) {
+	t.Helper()
+	ours, theirs = slices.Clone(ours), slices.Clone(theirs)
+	slices.Sort(ours)
+	slices.Sort(theirs)
+	if !slices.Equal(ours, theirs) {
+		t.Errorf("%s: the type has %q, openapi.yaml %q", what, ours, theirs)
+	}
+}
+
+// The closed sets of words are the same in the document and in the dictionary.
+func TestOpenAPIHasEveryWord(t *testing.T) {
+	schemas := load(t).Components.Schemas
+	var codes, states, hows, kinds []string
+	for _, c := range leasehold.Codes {
+		codes = append(codes, c.String())
+	}
+	for s := leasehold.Available; s.String() != "unknown"; s++ {
+		states = append(states, s.String())
+	}
+	for h := leasehold.Released; h.String() != "unknown"; h++ {
+		hows = append(hows, h.String())
+	}
+	for k := leasehold.Queued; k.String() != "unknown"; k++ {
+		kinds = append(kinds, k.String())
+	}
+	same(t, "codes", codes, enum(schemas["Problem"].Value.Properties["code"].Value))
+	same(t, "states", states, enum(schemas["State"].Value))
+	same(t, "ways to end", hows, enum(schemas["How"].Value))
+	same(t, "kinds of events", kinds, enum(schemas["Event"].Value.Properties["kind"].Value))
+}
+
+func enum(schema *openapi3.Schema) (words []string) {
+	for _, v := range schema.Enum {
+		words = append(words, v.(string))
+	}
+	return words
+}

@@ -1,0 +1,198 @@
+package v1
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// A WatchQuery says what to watch.
+type WatchQuery struct {
+	Prefix  string
+	Since   string      // a position; empty: from now on
+	Started func(Hello) // called each time that the watch is connected; may be nil
+}
+
+// Watch shows what happens, each event once and in order. When the connection is
+// lost it comes back and goes on where it was, until ctx ends. It ends with an
+// error if it can not begin, or if the server does not know any more what comes
+// next: that error holds a *Gone and is a leasehold.ErrLost.
+func (c *Caller) Watch(ctx context.Context, q WatchQuery) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		w := &watch{caller: c, query: q, at: q.Since, yield: yield}
+		for {
+			err := w.connect(ctx)
+			switch {
+			case w.over:
+				return
+			case ctx.Err() != nil:
+				yield(Event{}, &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: "the watch was ended"}, ctx.Err()})
+				return
+			case !w.begun || !passing(err):
+				yield(Event{}, err)
+				return
+			}
+			if !sleep(ctx, w.patience()) {
+				continue // to say that ctx ended
+			}
+		}
+	}
+}
+
+// passing tells whether an error may be another one the next time.
+func passing(err error) bool {
+	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrLimited) || errors.Is(err, leasehold.ErrUndecided)
+}
+
+// Error makes a Gone an error.
+func (g *Gone) Error() string {
+	return fmt.Sprintf("what happened after %v is not known any more: read the resources again and watch since %d, or go on from %v with a gap", g.Since, g.Revision, g.Oldest)
+}
+
+type watch struct {
+	caller *Caller
+	query  WatchQuery
+	at     string // the last id, which is where to go on
+	begun  bool
+	over   bool // the reader wants no more
+	tries  int
+	yield  func(Event, error) bool
+}
+
+// patience is how long to wait before the next try: longer each time, up to 5 s.
+func (w *watch) patience() time.Duration {
+	w.tries++
+	return min(100*time.Millisecond<<min(w.tries-1, 6), 5*time.Second)
+}
+
+// maxSilence is three times the pause between two signs of life: after it, the
+// connection leads nowhere.
+const maxSilence = 45 * time.Second
+
+// connect watches over one connection, until it ends.
+func (w *watch) connect(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silence := time.AfterFunc(maxSilence, cancel)
+	defer silence.Stop()
+
+	query := url.Values{}
+	setText(query, "prefix", w.query.Prefix)
+	r := request{method: "GET", path: "/v1/watch", query: query, options: []Option{func(h http.Header) {
+		if w.at != "" {
+			h.Set("Last-Event-ID", w.at)
+		}
+	}}}
+	response, err := w.caller.open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
+	for {
+		m, err := readMessage(lines, func() { silence.Reset(maxSilence) })
+		if err != nil {
+			return w.caller.unanswered(r.method, err)
+		}
+		silence.Stop() // however long the reader takes, that is not the server's silence
+		if err := w.take(m); err != nil || w.over {
+			return err
+		}
+		silence.Reset(maxSilence)
+	}
+}
+
+// take hands one message on.
+func (w *watch) take(m message) error {
+	if m.id != "" {
+		w.at = m.id
+	}
+	switch m.event {
+	case "":
+		if len(m.data) == 0 {
+			return nil
+		}
+		var e Event
+		if err := json.Unmarshal(m.data, &e); err != nil {
+			return &leasehold.Error{Code: leasehold.Refused, Message: "the watch sent an event that can not be read: " + err.Error()}
+		}
+		w.over = !w.yield(e, nil)
+	case "hello":
+		w.begun, w.tries = true, 0
+		var h Hello
+		if json.Unmarshal(m.data, &h) == nil && w.query.Started != nil {
+			w.query.Started(h)
+		}
+	case "gone":
+		g := new(Gone)
+		if err := json.Unmarshal(m.data, g); err != nil {
+			return &leasehold.Error{Code: leasehold.Lost, Message: "the watch ended: what comes next is not known any more"}
+		}
+		return &failure{&leasehold.Error{Code: leasehold.Lost, Message: g.Error()}, g}
+	}
+	return nil
+}
+
+// A message is one block of a stream of server-sent events.
+type message struct {
+	id    string
+	event string
+	data  []byte
+}
+
+// maxLine is more than the largest event can have.
+const maxLine = 1 << 20
+
+// readMessage reads up to the next empty line. A block that is cut off is no
+// message: its id must not count.
+func readMessage(lines *bufio.Scanner, alive func()) (m message, err error) {
+	for lines.Scan() {
+		alive()
+		line := lines.Bytes()
+		if len(line) == 0 {
+			return m, nil
+		}
+		m.field(line)
+	}
+	return message{}, cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
+}
+
+func (m *message) field(line []byte) {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "id":
+		m.id = string(value)
+	case "event":
+		m.event = string(value)
+	case "data":
+		if m.data != nil {
+			m.data = append(m.data, '\n')
+		}
+		m.data = append(m.data, value...)
+	}
+}
+
+// sleep waits and tells whether ctx goes on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

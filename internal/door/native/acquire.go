@@ -1,0 +1,119 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+func (c *call) acquire() error {
+	var body v1.AcquireRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	command, err := c.toAcquire(&body)
+	if err != nil {
+		return err
+	}
+	// A request with a name may be the second try of one that waits.
+	if command.Wait > 0 || command.Request != (core.Request{}) {
+		return c.acquireWaiting(command)
+	}
+	answer, err := engine.Acquire(c.r.Context(), c.door.engine, command, !c.made)
+	if err != nil {
+		return err
+	}
+	return c.granted(command, answer, grant{warning: warn(command.TTL)})
+}
+
+// granted sends a lease to who asked for it. If that one is gone, and does not know
+// the id to ask for it again, the lease would serve nobody: it is given back.
+func (c *call) granted(command *core.Acquire, answer core.Answer, g grant) error {
+	nameless := c.made && command.Request == (core.Request{})
+	if !nameless || c.r.Context().Err() == nil {
+		return c.sendLease(answer.Lease, g)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), giveBackTime)
+	defer cancel()
+	// If this fails, the lease ends by its TTL.
+	_, _ = c.door.engine.Do(ctx, &core.Release{Namespace: command.Namespace, ID: command.ID})
+	return engine.Undecided("the caller left before " + command.Resource + " was granted")
+}
+
+const giveBackTime = 5 * time.Second
+
+// acquireWaiting holds the request open until it is decided, the caller leaves, or
+// the server stops.
+func (c *call) acquireWaiting(command *core.Acquire) error {
+	leave, err := c.door.enter(c.door.metrics.Waiting)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	c.stay()
+	ctx, cancel := c.door.untilStopping(c.r.Context())
+	defer cancel()
+
+	began := time.Now()
+	try := &attempt{Engine: c.door.engine}
+	answer, err := engine.Acquire(ctx, try, command, !c.made)
+	c.waited = try.queued
+	c.writeWithin(writeTime)
+	if err != nil {
+		if c.door.stopping.Err() != nil && ctx.Err() != nil && isUndecided(err) {
+			return try.stopped(command)
+		}
+		return err
+	}
+	g := grant{warning: warn(command.TTL)}
+	if try.queued {
+		g.waited = max(time.Since(began), 1)
+	}
+	return c.granted(command, answer, g)
+}
+
+// untilStopping is a context that ends when the server drains, too.
+func (d *Door) untilStopping(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	release := context.AfterFunc(d.stopping, cancel)
+	return ctx, func() {
+		release()
+		cancel()
+	}
+}
+
+// An attempt notices, on the way to the engine, what an acquire that waits came
+// to: whether it stood in the queue, and whether it was taken back.
+type attempt struct {
+	engine.Engine
+	queued    bool
+	withdrawn bool
+}
+
+func (a *attempt) Do(ctx context.Context, command core.Command) (core.Answer, error) {
+	answer, err := a.Engine.Do(ctx, command)
+	switch command.(type) {
+	case *core.Acquire:
+		a.queued = answer.Waiter != nil
+	case *core.Release:
+		a.withdrawn = err == nil || errors.Is(err, leasehold.ErrLost)
+	}
+	return answer, err
+}
+
+// stopped is the answer to who waits at a server that stops. What was taken back
+// did not happen; what has a name keeps its place in the queue, and the caller
+// finds it there by asking again.
+func (a *attempt) stopped(command *core.Acquire) error {
+	if a.withdrawn {
+		return engine.Unavailable(stoppingMessage)
+	}
+	return engine.Undecided("the server is stopping, and the request for " + command.Resource + " keeps its place for a while: ask again with the same id or key")
+}
+
+func isUndecided(err error) bool { return errors.Is(err, leasehold.ErrUndecided) }

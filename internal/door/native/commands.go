@@ -1,0 +1,165 @@
+package native
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+func (c *call) renew() error {
+	var body v1.RenewRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	command, err := c.toRenew(&body)
+	if err != nil {
+		return err
+	}
+	answer, err := c.door.engine.Do(c.r.Context(), command)
+	if err == nil && answer.Waiter != nil {
+		err = c.stillWaits(answer.Waiter)
+	}
+	if err != nil {
+		return err
+	}
+	return c.sendLease(answer.Lease, grant{})
+}
+
+// stillWaits answers who renews what it does not have yet. The sign of life
+// counted, but only a lease is a yes.
+func (c *call) stillWaits(w *leasehold.Waiter) error {
+	var held *leasehold.Error
+	err := c.door.engine.Read(c.r.Context(), func(v core.View) { held = v.Held(w.Namespace, w.Resource) })
+	if err != nil {
+		return err
+	}
+	told := *held
+	told.Position = w.Position
+	return &told
+}
+
+func (c *call) release() error {
+	var body v1.ReleaseRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	command, err := c.toRelease(&body)
+	if err != nil {
+		return err
+	}
+	return c.doNothingMore(command)
+}
+
+func (c *call) change() error {
+	var body v1.ChangeRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	command, err := c.toChange(&body)
+	if err != nil {
+		return err
+	}
+	return c.doLease(command)
+}
+
+func (c *call) breakLease() error {
+	var body v1.BreakRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	command, err := c.toBreak(&body)
+	if err != nil {
+		return err
+	}
+	return c.doLease(command)
+}
+
+func (c *call) openSession() error {
+	var body v1.SessionRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	command, err := c.toOpenSession(&body)
+	if err != nil {
+		return err
+	}
+	return c.doSession(command, warn(command.TTL))
+}
+
+func (c *call) renewSession() error {
+	if err := c.readNothing(); err != nil {
+		return err
+	}
+	command, err := c.toRenewSession()
+	if err != nil {
+		return err
+	}
+	return c.doSession(command, "")
+}
+
+func (c *call) closeSession() error {
+	command, err := c.toCloseSession()
+	if err != nil {
+		return err
+	}
+	return c.doNothingMore(command)
+}
+
+// doLease carries out a command that is answered with a lease.
+func (c *call) doLease(command core.Command) error {
+	answer, err := c.door.engine.Do(c.r.Context(), command)
+	if err != nil {
+		return err
+	}
+	return c.sendLease(answer.Lease, grant{})
+}
+
+func (c *call) doSession(command core.Command, warning string) error {
+	answer, err := c.door.engine.Do(c.r.Context(), command)
+	if err != nil {
+		return err
+	}
+	if answer.Session == nil {
+		return errors.New("the engine answered without a session")
+	}
+	return c.sendSession(answer.Session, warning)
+}
+
+// doNothingMore carries out a command after which there is nothing to show. The
+// answer is an object all the same: callers parse it as they do any other.
+func (c *call) doNothingMore(command core.Command) error {
+	if _, err := c.door.engine.Do(c.r.Context(), command); err != nil {
+		return err
+	}
+	write(c.w, jsonType, http.StatusOK, nothing)
+	return nil
+}
+
+var nothing = []byte("{}\n")
+
+func (c *call) sendLease(l *leasehold.Lease, g grant) error {
+	if l == nil {
+		return errors.New("the engine answered without a lease")
+	}
+	c.send(func(p *paper) { p.lease(l, g) })
+	return nil
+}
+
+func (c *call) sendSession(s *leasehold.Session, warning string) error {
+	c.send(func(p *paper) { p.session(s, warning) })
+	return nil
+}
+
+// send writes one JSON value in a borrowed buffer.
+func (c *call) send(fill func(*paper)) {
+	buffer := getBuffer()
+	p := paper(buffer.AvailableBuffer())
+	fill(&p)
+	p = append(p, '\n')
+	write(c.w, jsonType, http.StatusOK, p)
+	buffer.Write(p) // so that the buffer grows to what answers need
+	putBuffer(buffer)
+}

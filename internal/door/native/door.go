@@ -1,0 +1,248 @@
+package native
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/telemetry"
+)
+
+// Config is what a Door can be told. The zero value is good for tests.
+type Config struct {
+	Version v1.Version
+	Metrics *telemetry.Metrics // nil: the door keeps its own, and counts by its engine
+	Log     *slog.Logger       // nil: nothing is written
+
+	MaxConnections int           // 0: 10,000
+	MaxStreams     int           // watches and waiting acquires together; 0: 8,000
+	Linger         time.Duration // how long a draining server still takes connections
+	DrainTimeout   time.Duration // how long it then waits for what is under way; 0: 10s
+}
+
+// A Door answers HTTP requests by asking an engine.
+type Door struct {
+	engine  engine.Engine
+	config  Config
+	metrics *telemetry.Metrics
+	mux     *http.ServeMux
+	origins *http.CrossOriginProtection
+
+	streams  atomic.Int64
+	stopping context.Context // done when the server drains
+	stop     context.CancelFunc
+}
+
+// New returns a door to an engine.
+func New(e engine.Engine, config Config) *Door {
+	d := &Door{engine: e, config: config, metrics: config.Metrics, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection()}
+	if d.metrics == nil {
+		d.metrics = telemetry.NewMetrics()
+		d.metrics.CountBy(e.Read)
+	}
+	if d.config.Log == nil {
+		d.config.Log = slog.New(slog.DiscardHandler)
+	}
+	setDefault(&d.config.MaxConnections, 10000)
+	setDefault(&d.config.MaxStreams, 8000)
+	setDefault(&d.config.DrainTimeout, 10*time.Second)
+	d.stopping, d.stop = context.WithCancel(context.Background())
+	d.mount()
+	return d
+}
+
+func setDefault[T comparable](at *T, value T) {
+	var zero T
+	if *at == zero {
+		*at = value
+	}
+}
+
+// A route is one thing that can be asked.
+type route struct {
+	method  string
+	path    string // as http.ServeMux writes it
+	verb    string
+	params  []string // what the query may say, besides the namespace
+	serve   func(*call) error
+	endless bool
+}
+
+// routes is the whole of /v1/. openapi.yaml lists the same.
+var routes = []route{
+	{method: "POST", path: "/v1/acquire", verb: "acquire", serve: (*call).acquire},
+	{method: "POST", path: "/v1/renew", verb: "renew", serve: (*call).renew},
+	{method: "POST", path: "/v1/release", verb: "release", serve: (*call).release},
+	{method: "POST", path: "/v1/change", verb: "change", serve: (*call).change},
+	{method: "POST", path: "/v1/break", verb: "break", serve: (*call).breakLease},
+	{method: "POST", path: "/v1/sessions", verb: "open-session", serve: (*call).openSession},
+	{method: "POST", path: "/v1/sessions/{id}/renew", verb: "renew-session", serve: (*call).renewSession},
+	{method: "GET", path: "/v1/sessions/{id}", verb: "session", serve: (*call).session},
+	{method: "DELETE", path: "/v1/sessions/{id}", verb: "close-session", serve: (*call).closeSession},
+	{method: "GET", path: "/v1/resources", verb: "resources", serve: (*call).resources, params: []string{"prefix", "after", "limit", "all"}},
+	{method: "GET", path: "/v1/resources/{path...}", verb: "resource", serve: (*call).resource, params: []string{"queue"}},
+	{method: "GET", path: "/v1/history", verb: "history", serve: (*call).history, params: []string{"resource", "before", "limit"}},
+	{method: "GET", path: "/v1/watch", verb: "watch", serve: (*call).watch, params: []string{"prefix", "since"}, endless: true},
+}
+
+// mount puts everything in the mux. Each path also has an entry for the methods
+// that it does not have, so that those too are answered with a problem.
+func (d *Door) mount() {
+	requests := d.metrics.Requests("native", d.config.Log)
+	methods := map[string][]string{}
+	handle := func(method, path string, h http.HandlerFunc) {
+		d.mux.HandleFunc(method+" "+path, h)
+		methods[path] = append(methods[path], method)
+	}
+	for _, r := range routes {
+		handle(r.method, r.path, d.handler(r, requests.Verb(r.verb)))
+	}
+	handle("GET", "/v1/openapi.yaml", d.openapi)
+	handle("GET", "/livez", d.livez)
+	handle("GET", "/readyz", d.readyz)
+	handle("GET", "/healthz", d.readyz)
+	handle("GET", "/version", d.version)
+	handle("GET", "/metrics", d.metrics.Handler().ServeHTTP)
+	handle("GET", "/{$}", d.index)
+	for path, allowed := range methods {
+		d.mux.HandleFunc(path, wrongMethod(allowed))
+	}
+	d.mux.HandleFunc("/", unknownRoute)
+}
+
+// ServeHTTP answers one request.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The mux would send the caller to a tidied path, which is another resource.
+	if p := r.URL.EscapedPath(); !tidy(p) {
+		problem(w, invalid("path %s has an empty, \".\" or \"..\" segment: write such characters as %%2F and %%2E where they belong to a name", brief(p)))
+		return
+	}
+	d.mux.ServeHTTP(w, r)
+}
+
+func tidy(p string) bool {
+	clean := path.Clean(p)
+	return p == "" || p == clean || len(p) == len(clean)+1 && strings.HasSuffix(p, "/") && p[:len(clean)] == clean
+}
+
+// A call is one request on its way through the door.
+type call struct {
+	door      *Door
+	w         http.ResponseWriter
+	r         *http.Request
+	namespace string
+	query     url.Values
+	once      core.Request // the name by which the request can be sent again
+	made      bool         // the id is the server's: the caller does not know it yet
+	waited    bool
+}
+
+func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		c := &call{door: d, w: w, r: r}
+		err := c.open(route.params)
+		if err == nil {
+			err = route.serve(c)
+		}
+		if err != nil {
+			problem(w, err)
+		}
+		verb.Done(r.Context(), telemetry.Outcome{
+			Namespace: c.namespace, Err: err, Took: time.Since(began),
+			Waited: c.waited, Endless: route.endless, Abandoned: r.Context().Err() != nil,
+		})
+	}
+}
+
+// open reads what every request has: the namespace and the request's own name.
+func (c *call) open(params []string) error {
+	if err := c.door.origins.Check(c.r); err != nil {
+		return &leasehold.Error{Code: leasehold.Denied, Message: "a page of another site may not ask this: send the request from a program, or from this server's own pages"}
+	}
+	if err := c.readQuery(params); err != nil {
+		return err
+	}
+	return c.readOnce()
+}
+
+// enter counts a request that stays. leave is to be called when it ends.
+func (d *Door) enter(kind prometheus.Gauge) (leave func(), err error) {
+	if d.stopping.Err() != nil {
+		return nil, engine.Unavailable(stoppingMessage)
+	}
+	if d.streams.Add(1) > int64(d.config.MaxStreams) {
+		d.streams.Add(-1)
+		return nil, &leasehold.Error{Code: leasehold.Limited, Message: "as many requests wait or watch here as can: try again in a moment, or on another server"}
+	}
+	kind.Inc()
+	return func() {
+		kind.Dec()
+		d.streams.Add(-1)
+	}, nil
+}
+
+const stoppingMessage = "the server is stopping: try again"
+
+// Times of one request on its connection. The server's own limits hold for what
+// is answered at once; a request that stays lifts them and limits each write.
+const (
+	headerTime = 5 * time.Second
+	readTime   = 20 * time.Second
+	writeTime  = 30 * time.Second
+	streamTime = 10 * time.Second // one write of a watch
+	idleTime   = 2 * time.Minute
+)
+
+// stay lifts the limit on how long the request may take to be read. It has been
+// read; what is read from now on is only whether the caller is still there.
+func (c *call) stay() {
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+}
+
+// writeWithin limits the next writes. A writer that has no deadlines, as in some
+// tests, does without.
+func (c *call) writeWithin(d time.Duration) {
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(d))
+}
+
+// The values of headers that never change: a slice for each would be made anew
+// with each answer.
+var (
+	jsonType    = []string{"application/json"}
+	problemType = []string{"application/problem+json"}
+	streamType  = []string{"text/event-stream"}
+	textType    = []string{"text/plain; charset=utf-8"}
+	noStore     = []string{"no-store"}
+	noSniff     = []string{"nosniff"}
+)
+
+// write sends an answer whose headers are set but for the usual ones.
+func write(w http.ResponseWriter, contentType []string, status int, body []byte) {
+	h := w.Header()
+	h["Content-Type"] = contentType
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
+	w.WriteHeader(status)
+	// Whether it arrives is not for us to know; the caller has an id to ask again by.
+	_, _ = w.Write(body)
+}
+
+func text(w http.ResponseWriter, status int, body string) {
+	h := w.Header()
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = textType, noStore, noSniff
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body)
+}

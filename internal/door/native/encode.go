@@ -1,0 +1,278 @@
+package native
+
+import (
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// Answers are written by hand: the same JSON by encoding/json costs several times
+// as much (BenchmarkEncodeLease), on the path that every renewal takes.
+
+// A paper is JSON being written. Where a comma belongs, the last byte tells.
+type paper []byte
+
+func (p *paper) open()  { *p = append(*p, '{') }
+func (p *paper) close() { *p = append(*p, '}') }
+
+func (p *paper) comma() {
+	if last := (*p)[len(*p)-1]; last != '{' && last != '[' {
+		*p = append(*p, ',')
+	}
+}
+
+// key begins a field. Keys are our own words and need no escapes.
+func (p *paper) key(key string) {
+	p.comma()
+	*p = append(*p, '"')
+	*p = append(*p, key...)
+	*p = append(*p, '"', ':')
+}
+
+func (p *paper) text(key, value string) {
+	p.key(key)
+	*p = quote(*p, value)
+}
+
+// some writes a text unless it is empty.
+func (p *paper) some(key, value string) {
+	if value != "" {
+		p.text(key, value)
+	}
+}
+
+func (p *paper) number(key string, value uint64) {
+	p.key(key)
+	*p = strconv.AppendUint(*p, value, 10)
+}
+
+func (p *paper) null(key string) {
+	p.key(key)
+	*p = append(*p, "null"...)
+}
+
+// moment writes a time, and null for none.
+func (p *paper) moment(key string, t time.Time) {
+	if t.IsZero() {
+		p.null(key)
+		return
+	}
+	p.key(key)
+	*p = append(*p, '"')
+	*p = t.UTC().AppendFormat(*p, "2006-01-02T15:04:05.000Z")
+	*p = append(*p, '"')
+}
+
+// span writes a duration as people do, and null for none.
+func (p *paper) span(key string, d time.Duration) {
+	if d == 0 {
+		p.null(key)
+		return
+	}
+	p.key(key)
+	*p = append(*p, '"')
+	*p = appendSpan(*p, d)
+	*p = append(*p, '"')
+}
+
+// appendSpan writes what v1.Duration does.
+func appendSpan(b []byte, d time.Duration) []byte {
+	if d%time.Second == 0 && d < time.Minute {
+		return append(strconv.AppendInt(b, int64(d/time.Second), 10), 's')
+	}
+	return append(b, v1.Duration(d).String()...)
+}
+
+// millis writes what is left in whole milliseconds, never more than there is.
+func (p *paper) millis(key string, d time.Duration) {
+	p.key(key)
+	*p = strconv.AppendInt(*p, d.Milliseconds(), 10)
+}
+
+func (p *paper) labels(ls leasehold.Labels) {
+	if len(ls) == 0 {
+		return
+	}
+	p.key("labels")
+	p.open()
+	for _, l := range ls {
+		p.comma()
+		*p = append(quote(*p, l.Key), ':')
+		*p = quote(*p, l.Value)
+	}
+	p.close()
+}
+
+// A grant is what an answer says beside the lease.
+type grant struct {
+	waited  time.Duration // 0: it was granted at once
+	warning string
+}
+
+func (p *paper) lease(l *leasehold.Lease, g grant) {
+	p.open()
+	p.text("namespace", l.Namespace)
+	p.text("resource", l.Resource)
+	p.text("id", l.ID)
+	p.text("holder", l.Holder)
+	p.number("token", uint64(l.Token))
+	p.number("floor", uint64(l.Floor))
+	p.text("state", l.State.String())
+	p.span("ttl", l.TTL)
+	p.moment("expires", l.Expires)
+	if l.Expires.IsZero() {
+		p.null("remaining_ms")
+	} else {
+		p.millis("remaining_ms", l.Remaining)
+	}
+	p.moment("acquired", l.Acquired)
+	p.moment("available_at", l.AvailableAt)
+	p.some("session", l.Session)
+	p.labels(l.Labels)
+	p.some("reason", l.Reason)
+	p.number("revision", uint64(l.Revision))
+	if g.waited > 0 {
+		p.millis("waited_ms", max(g.waited, time.Millisecond))
+	}
+	p.some("warning", g.warning)
+	p.close()
+}
+
+func (p *paper) session(s *leasehold.Session, warning string) {
+	p.open()
+	p.text("namespace", s.Namespace)
+	p.text("id", s.ID)
+	p.span("ttl", s.TTL)
+	p.moment("expires", s.Expires)
+	p.millis("remaining_ms", s.Remaining)
+	p.moment("opened", s.Opened)
+	p.number("claims", uint64(s.Claims))
+	p.labels(s.Labels)
+	p.some("warning", warning)
+	p.close()
+}
+
+func (p *paper) resource(s *leasehold.Status) {
+	p.open()
+	p.text("namespace", s.Namespace)
+	p.text("resource", s.Resource)
+	p.text("state", s.State.String())
+	p.key("holders")
+	*p = append(*p, '[')
+	for i := range s.Holders {
+		p.comma()
+		p.lease(&s.Holders[i], grant{})
+	}
+	*p = append(*p, ']')
+	p.number("waiting", uint64(s.Waiting))
+	p.queue(s.Queue)
+	p.ending(s.Last)
+	p.moment("available_at", s.AvailableAt)
+	p.close()
+}
+
+func (p *paper) queue(waiters []leasehold.Waiter) {
+	if len(waiters) == 0 {
+		return
+	}
+	p.key("queue")
+	*p = append(*p, '[')
+	for i := range waiters {
+		p.comma()
+		p.waiter(&waiters[i])
+	}
+	*p = append(*p, ']')
+}
+
+func (p *paper) waiter(w *leasehold.Waiter) {
+	p.open()
+	p.number("position", uint64(w.Position))
+	p.text("id", w.ID)
+	p.text("holder", w.Holder)
+	p.some("session", w.Session)
+	p.labels(w.Labels)
+	p.some("reason", w.Reason)
+	p.moment("since", w.Since)
+	p.moment("until", w.Until)
+	p.close()
+}
+
+func (p *paper) ending(e *leasehold.Ending) {
+	if e == nil {
+		p.null("last")
+		return
+	}
+	p.key("last")
+	p.open()
+	p.text("id", e.ID)
+	p.text("holder", e.Holder)
+	p.number("token", uint64(e.Token))
+	p.text("how", e.How.String())
+	p.some("by", e.By)
+	p.some("reason", e.Reason)
+	p.moment("at", e.At)
+	p.close()
+}
+
+func (p *paper) event(e *leasehold.Event) {
+	p.open()
+	p.text("namespace", e.Namespace)
+	p.number("revision", uint64(e.Revision))
+	p.number("n", uint64(e.N))
+	p.text("kind", e.Kind.String())
+	if e.How != 0 {
+		p.text("how", e.How.String())
+	}
+	p.moment("at", e.At)
+	if !e.Until.IsZero() {
+		p.moment("until", e.Until)
+	}
+	p.some("resource", e.Resource)
+	p.some("id", e.ID)
+	p.some("holder", e.Holder)
+	if e.Token != 0 {
+		p.number("token", uint64(e.Token))
+	}
+	p.some("session", e.Session)
+	p.some("by", e.By)
+	p.some("reason", e.Reason)
+	p.close()
+}
+
+// quote writes a JSON string. Names that came in through another door may hold
+// any bytes: those that are not UTF-8 become U+FFFD.
+func quote(b []byte, s string) []byte {
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		if c < utf8.RuneSelf {
+			b = escaped(append(b, s[start:i]...), c)
+			i++
+			start = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			b = append(append(b, s[start:i]...), "\uFFFD"...)
+			start = i + 1
+		}
+		i += size
+	}
+	return append(append(b, s[start:]...), '"')
+}
+
+func escaped(b []byte, c byte) []byte {
+	const hex = "0123456789abcdef"
+	if c == '"' || c == '\\' {
+		return append(b, '\\', c)
+	}
+	return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+}

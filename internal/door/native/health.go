@@ -1,0 +1,101 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// readyTime is how long an engine may take to be read and still count as ready.
+const readyTime = time.Second
+
+// A check is one thing that has to be true of a server.
+type check struct {
+	name string
+	err  error
+}
+
+// livez says that the process runs. It asks nothing of the engine: a server that
+// waits for others must not be restarted for it.
+func (d *Door) livez(w http.ResponseWriter, r *http.Request) {
+	report(w, r, []check{{name: "ping"}})
+}
+
+// readyz says that requests can be sent here.
+func (d *Door) readyz(w http.ResponseWriter, r *http.Request) {
+	report(w, r, []check{{"serving", d.serving()}, {"engine", d.readable(r.Context())}})
+}
+
+func (d *Door) serving() error {
+	if d.stopping.Err() != nil {
+		return fmt.Errorf("the server is stopping")
+	}
+	return nil
+}
+
+func (d *Door) readable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	return d.engine.Read(ctx, func(core.View) {})
+}
+
+// report writes checks the way that Kubernetes does, where people have learnt to
+// read them.
+func report(w http.ResponseWriter, r *http.Request, checks []check) {
+	status, lines := http.StatusOK, strings.Builder{}
+	for _, c := range checks {
+		if c.err != nil {
+			status = http.StatusServiceUnavailable
+			fmt.Fprintf(&lines, "[-]%s failed: %v\n", c.name, c.err)
+			continue
+		}
+		fmt.Fprintf(&lines, "[+]%s ok\n", c.name)
+	}
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	switch {
+	case status != http.StatusOK:
+		text(w, status, lines.String()+name+" check failed\n")
+	case r.URL.Query().Has("verbose"):
+		text(w, status, lines.String()+name+" check passed\n")
+	default:
+		text(w, status, "ok")
+	}
+}
+
+func (d *Door) version(w http.ResponseWriter, _ *http.Request) {
+	body, _ := json.Marshal(d.config.Version)
+	write(w, jsonType, http.StatusOK, append(body, '\n'))
+}
+
+func (d *Door) openapi(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = []string{"application/yaml"}, noStore, noSniff
+	_, _ = w.Write([]byte(v1.OpenAPI))
+}
+
+// index greets who opens the address in a browser.
+func (d *Door) index(w http.ResponseWriter, r *http.Request) {
+	text(w, http.StatusOK, fmt.Sprintf(`This is Leasehold %s. It grants leases: one holder at a time, until a moment, with a
+token that tells a late holder from the present one.
+
+Hold something for half a minute:
+
+  leasehold acquire demo/first --ttl 30s --holder me
+
+or without the command line:
+
+  curl http://%s/v1/acquire --json '{"resource": "demo/first", "holder": "me", "ttl": "30s"}'
+
+Look at it:
+
+  curl http://%[2]s/v1/resources/demo/first
+
+/v1/openapi.yaml describes the API. /readyz, /livez, /metrics and /version are for operators.
+`, d.config.Version.Version, r.Host))
+}

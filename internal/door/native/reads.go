@@ -1,0 +1,177 @@
+package native
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// look reads the state, and tells the caller at which revision.
+func (c *call) look(fn func(core.View)) error {
+	var revision leasehold.Revision
+	err := c.door.engine.Read(c.r.Context(), func(v core.View) {
+		revision = v.History(c.namespace).Revision
+		fn(v)
+	})
+	if err == nil {
+		c.w.Header()[v1.RevisionHeader] = []string{strconv.FormatUint(uint64(revision), 10)}
+	}
+	return err
+}
+
+func (c *call) session() error {
+	id := c.r.PathValue("id")
+	if err := checkName("session id", id); err != nil {
+		return err
+	}
+	var session leasehold.Session
+	var gone *leasehold.Error
+	if err := c.look(func(v core.View) { session, gone = v.Session(c.namespace, id) }); err != nil {
+		return err
+	}
+	if gone != nil {
+		return gone
+	}
+	return c.sendSession(&session, "")
+}
+
+func (c *call) resource() error {
+	path := c.r.PathValue("path")
+	if err := checkPath("resource", path); err != nil {
+		return err
+	}
+	waiters, err := c.number("queue", v1.DefaultLimit, v1.MaxLimit)
+	if err != nil {
+		return err
+	}
+	var status leasehold.Status
+	if err := c.look(func(v core.View) { status = v.Status(c.namespace, path, waiters) }); err != nil {
+		return err
+	}
+	c.send(func(p *paper) { p.resource(&status) })
+	return nil
+}
+
+func (c *call) resources() error {
+	prefix, badPrefix := c.prefix()
+	after, badAfter := c.after()
+	limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
+	all, badAll := c.flag("all")
+	if err := firstError(badPrefix, badAfter, badLimit, badAll); err != nil {
+		return err
+	}
+	var list []leasehold.Status
+	var next string
+	err := c.look(func(v core.View) { list, next = v.List(c.namespace, prefix, after, limit, all) })
+	if err != nil {
+		return err
+	}
+	c.send(func(p *paper) {
+		p.open()
+		p.key("items")
+		*p = append(*p, '[')
+		for i := range list {
+			p.comma()
+			p.resource(&list[i])
+		}
+		*p = append(*p, ']')
+		p.some("next", cursor(next))
+		p.close()
+	})
+	return nil
+}
+
+// maxLook is how many events one page of history may pass over: a page may be
+// short and still have a next one.
+const maxLook = 100000
+
+func (c *call) history() error {
+	resource := c.query.Get("resource")
+	if resource != "" || c.query.Has("resource") {
+		if err := checkPath("resource", resource); err != nil {
+			return err
+		}
+	}
+	limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
+	before, badBefore := c.before()
+	if err := firstError(badLimit, badBefore); err != nil {
+		return err
+	}
+	var history core.History
+	if err := c.look(func(v core.View) { history = v.History(c.namespace) }); err != nil {
+		return err
+	}
+	page := lastEvents(history, before, resource, limit)
+	c.send(func(p *paper) { p.events(page) })
+	return nil
+}
+
+// before reads where a page ends. A revision alone is the beginning of it.
+func (c *call) before() (v1.Position, error) {
+	at, err := position("before", c.query.Get("before"))
+	if at.N == v1.Whole {
+		at.N = 0
+	}
+	return at, err
+}
+
+// A page is some events, oldest first.
+type page struct {
+	events []*leasehold.Event
+	next   string // where the ones before them end
+	gone   bool   // there are none before them, though there were
+}
+
+// lastEvents finds the newest events before a position. It reads a history that
+// nobody changes any more, so that however long it takes, no command waits.
+func lastEvents(h core.History, before v1.Position, resource string, limit int) (found page) {
+	events := h.All()
+	if before != (v1.Position{}) {
+		end, _ := slices.BinarySearchFunc(events, before, comparePosition)
+		events = events[:end]
+	}
+	i, last := len(events), max(0, len(events)-maxLook)
+	for ; i > last && len(found.events) < limit; i-- {
+		if e := events[i-1]; resource == "" || e.Resource == resource {
+			found.events = append(found.events, e)
+		}
+	}
+	slices.Reverse(found.events)
+	if i > 0 {
+		found.next = v1.Position{Revision: uint64(events[i].Revision), N: events[i].N}.String()
+	} else {
+		lost, _ := h.Oldest()
+		found.gone = lost > 0
+	}
+	return found
+}
+
+func comparePosition(e *leasehold.Event, p v1.Position) int {
+	switch {
+	case uint64(e.Revision) < p.Revision, uint64(e.Revision) == p.Revision && e.N < p.N:
+		return -1
+	case uint64(e.Revision) > p.Revision || e.N > p.N:
+		return 1
+	}
+	return 0
+}
+
+func (p *paper) events(found page) {
+	p.open()
+	p.key("items")
+	*p = append(*p, '[')
+	for _, e := range found.events {
+		p.comma()
+		p.event(e)
+	}
+	*p = append(*p, ']')
+	p.some("next", found.next)
+	if found.gone {
+		p.key("gone")
+		*p = append(*p, "true"...)
+	}
+	p.close()
+}

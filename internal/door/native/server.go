@@ -1,0 +1,135 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// maxHeader is the most bytes of a request's headers.
+const maxHeader = 16 << 10
+
+// Serve answers requests that come in at a listener until ctx ends, and then
+// drains: it is not ready any more, those who wait are sent elsewhere, watches end,
+// what is under way is finished. It closes the listener. The error is nil after a
+// drain in which everything was finished.
+func (d *Door) Serve(ctx context.Context, l net.Listener) error {
+	gate := &gate{Listener: l, most: int64(d.config.MaxConnections), turningAway: make(chan struct{}, maxTurningAway)}
+	server := d.server(gate)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(gate) }()
+	select {
+	case err := <-ended:
+		d.stop()
+		return err
+	case <-ctx.Done():
+	}
+	err := d.drain(server)
+	<-ended
+	return err
+}
+
+func (d *Door) server(gate *gate) *http.Server {
+	return &http.Server{
+		Handler:           d,
+		MaxHeaderBytes:    maxHeader,
+		ReadHeaderTimeout: headerTime,
+		ReadTimeout:       readTime,
+		WriteTimeout:      writeTime,
+		IdleTimeout:       idleTime,
+		ConnState:         gate.state,
+		ErrorLog:          slog.NewLogLogger(d.config.Log.Handler(), slog.LevelWarn),
+	}
+}
+
+// drain ends a server without ending anything that a caller counts on.
+func (d *Door) drain(server *http.Server) error {
+	d.stop()
+	if d.config.Linger > 0 {
+		// Those who look at readyz need a moment to see it and to go elsewhere.
+		time.Sleep(d.config.Linger)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.config.DrainTimeout)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		_ = server.Close()
+		return fmt.Errorf("some requests were not finished within %v", d.config.DrainTimeout)
+	}
+	return err
+}
+
+// A gate lets in so many connections. One more gets a short answer rather than
+// silence: a caller that hangs can not go elsewhere.
+type gate struct {
+	net.Listener
+	most        int64
+	open        atomic.Int64
+	turningAway chan struct{}
+}
+
+const (
+	// maxTurningAway is how many are told at a time; beyond it they are cut off.
+	maxTurningAway = 64
+	turnAwayTime   = time.Second
+)
+
+// Accept returns the next connection that may come in.
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if g.open.Add(1) <= g.most {
+			return conn, nil
+		}
+		g.open.Add(-1)
+		select {
+		case g.turningAway <- struct{}{}:
+			go g.turnAway(conn)
+		default:
+			_ = conn.Close()
+		}
+	}
+}
+
+// state counts connections that end.
+func (g *gate) state(_ net.Conn, state http.ConnState) {
+	if state == http.StateClosed || state == http.StateHijacked {
+		g.open.Add(-1)
+	}
+}
+
+// full is what a connection is told for which there is no room.
+var full = func() string {
+	const body = `{"type":"urn:leasehold:problem:unavailable","title":"nothing happened, try again","status":503,"code":"unavailable",` +
+		`"detail":"the server has as many connections as it can: try again in a moment, or on another server"}` + "\n"
+	return fmt.Sprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n"+
+		"Cache-Control: no-store\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}()
+
+func (g *gate) turnAway(conn net.Conn) {
+	defer func() { <-g.turningAway }()
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(turnAwayTime))
+	// An answer that comes before the question looks to some clients like rubbish
+	// on a connection that they had not used yet.
+	_ = conn.SetReadDeadline(time.Now().Add(turnAwayTime / 2))
+	_, _ = conn.Read(make([]byte, 4<<10))
+	if _, err := io.WriteString(conn, full); err != nil {
+		return
+	}
+	// To close while the request is still coming in would reset the connection,
+	// and the caller would lose the answer.
+	if c, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = c.CloseWrite()
+		_, _ = io.Copy(io.Discard, conn)
+	}
+}

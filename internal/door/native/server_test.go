@@ -1,0 +1,278 @@
+package native
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// slow is an engine that takes its time.
+type slow struct {
+	stub
+	begun chan struct{}
+	go_   chan struct{}
+}
+
+func (s *slow) Do(ctx context.Context, _ core.Command) (core.Answer, error) {
+	s.begun <- struct{}{}
+	select {
+	case <-s.go_:
+		return core.Answer{}, nil
+	case <-ctx.Done():
+		return core.Answer{}, engine.Undecided("the caller went away")
+	}
+}
+
+func (s *slow) Read(ctx context.Context, _ func(core.View)) error {
+	<-ctx.Done()
+	return engine.Unavailable("the read took too long")
+}
+
+// raw opens a connection by hand.
+func (h *house) raw(text string) net.Conn {
+	h.t.Helper()
+	conn, err := h.pipe.dial(h.t.Context(), "", "")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if text != "" {
+		if _, err := io.WriteString(conn, text); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	return conn
+}
+
+// answers reads one answer by hand.
+func answers(t testing.TB, conn net.Conn) (*http.Response, string) {
+	t.Helper()
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+// A request that does not come is not waited for.
+func TestSlowRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		began := time.Now()
+
+		conn := h.raw("POST /v1/acquire HTTP/1.1\r\nHost: x\r\n")
+		if _, err := io.ReadAll(conn); err != nil || time.Since(began) != headerTime {
+			t.Errorf("half a header: after %v, %v", time.Since(began), err)
+		}
+
+		began = time.Now()
+		conn = h.raw("POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"resource\"")
+		response, body := answers(t, conn)
+		if response.StatusCode != http.StatusRequestTimeout || !strings.Contains(body, "did not arrive within 20s") || time.Since(began) != readTime {
+			t.Errorf("half a body: after %v, %v %s", time.Since(began), response, body)
+		}
+		conn.Close()
+
+		conn = h.raw("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+		answers(t, conn)
+		began = time.Now()
+		if _, err := io.ReadAll(conn); err != nil || time.Since(began) != idleTime {
+			t.Errorf("no second request: after %v, %v", time.Since(began), err)
+		}
+	})
+}
+
+func TestLargeHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		conn, err := h.pipe.dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: x\r\nX-Large: "+strings.Repeat("x", 32<<10)+"\r\n\r\n")
+		if response, body := answers(t, conn); response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("%v %s", response, body)
+		}
+		conn.Close()
+	})
+}
+
+// One connection too many is told so at once, and there is room again afterwards.
+func TestTooManyConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{MaxConnections: 2})
+		defer h.close()
+		one, two := h.raw(""), h.raw("")
+		synctest.Wait()
+		began := time.Now()
+		three := h.raw("GET /livez HTTP/1.1\r\n")
+		response, body := answers(t, three)
+		if response.StatusCode != 503 || response.Header.Get("Retry-After") == "" || time.Since(began) > 0 {
+			t.Errorf("after %v: %v", time.Since(began), response)
+		}
+		var p v1.Problem
+		if err := json.Unmarshal([]byte(body), &p); err != nil || p.Code != "unavailable" || p.Type != "urn:leasehold:problem:unavailable" {
+			t.Errorf("the third is told %s", body)
+		}
+		one.Close()
+		two.Close()
+		three.Close()
+		synctest.Wait()
+		h.hold("r", "a")
+	})
+}
+
+// Those who never take their refusal do not keep others from theirs.
+func TestManyTooManyConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{MaxConnections: 1})
+		defer h.close()
+		one := h.raw("")
+		synctest.Wait()
+		silent := h.raw("")
+		began := time.Now()
+		if response, _ := answers(t, silent); response.StatusCode != 503 || time.Since(began) != turnAwayTime/2 {
+			t.Errorf("who asks nothing: after %v, %v", time.Since(began), response)
+		}
+		deaf := []net.Conn{silent}
+		for range maxTurningAway + 10 {
+			deaf = append(deaf, h.raw(""))
+		}
+		last := h.raw("")
+		if _, err := io.ReadAll(last); err != nil {
+			t.Errorf("beyond all limits: %v", err)
+		}
+		time.Sleep(turnAwayTime)
+		synctest.Wait()
+		next := h.raw("GET /livez HTTP/1.1\r\n")
+		if response, _ := answers(t, next); response.StatusCode != 503 {
+			t.Errorf("a moment later: %v", response)
+		}
+		for _, conn := range append(deaf, one, last, next) {
+			conn.Close()
+		}
+	})
+}
+
+// Over a real network the refusal arrives although the request was sent first.
+func TestTooManyConnectionsOverTCP(t *testing.T) {
+	base, stop := listen(t, newDoor(t, Config{MaxConnections: 1}))
+	defer stop()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+	answers(t, conn)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for range 50 {
+		response, err := client.Post(base+"/v1/acquire", "application/json", strings.NewReader(`{"resource":"r","holder":"h"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != 503 {
+			t.Errorf("%v", response)
+		}
+		response.Body.Close()
+	}
+}
+
+// What is under way when the server stops is finished.
+func TestDrainFinishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
+		pipe := newPipe()
+		door := New(e, Config{})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- door.Serve(ctx, pipe) }()
+		transport := &http.Transport{DialContext: pipe.dial}
+		defer transport.CloseIdleConnections()
+		caller, _ := v1.NewCaller(v1.CallerConfig{Server: "http://pipe", Client: &http.Client{Transport: transport}})
+		done := make(chan error, 1)
+		go func() { done <- caller.Release(t.Context(), v1.ReleaseRequest{ID: "a"}) }()
+		<-e.begun
+		stop()
+		time.Sleep(5 * time.Second)
+		select {
+		case <-ended:
+			t.Fatal("the server ended with a request under way")
+		default:
+		}
+		close(e.go_)
+		if err := <-done; err != nil {
+			t.Errorf("the request under way: %v", err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("the server: %v", err)
+		}
+	})
+}
+
+// A request that never ends does not keep the server from ending.
+func TestDrainGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
+		pipe := newPipe()
+		door := New(e, Config{DrainTimeout: 3 * time.Second})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- door.Serve(ctx, pipe) }()
+		transport := &http.Transport{DialContext: pipe.dial}
+		caller, _ := v1.NewCaller(v1.CallerConfig{Server: "http://pipe", Client: &http.Client{Transport: transport}})
+		done := make(chan error, 1)
+		go func() { done <- caller.Release(t.Context(), v1.ReleaseRequest{ID: "a"}) }()
+		<-e.begun
+		stop()
+		began := time.Now()
+		if err := <-ended; err == nil || time.Since(began) != 3*time.Second {
+			t.Errorf("after %v the server ended with %v", time.Since(began), err)
+		}
+		if err := <-done; !errors.Is(err, leasehold.ErrUndecided) {
+			t.Errorf("the request under way: %v", err)
+		}
+	})
+}
+
+// An engine that hangs makes a server unready within a second, and does not make
+// the question hang.
+func TestReadyInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		door := New(&slow{}, Config{})
+		began := time.Now()
+		ask(t, door, "GET", "/readyz", "").expect(503, "[-]engine failed: the read took too long")
+		ask(t, door, "GET", "/metrics", "").expect(200).without("leasehold_leases")
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A listener that fails ends the server.
+func TestServeWithoutListener(t *testing.T) {
+	pipe := newPipe()
+	pipe.Close()
+	if err := newDoor(t, Config{}).Serve(t.Context(), pipe); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the server ended with %v", err)
+	}
+}

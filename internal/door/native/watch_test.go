@@ -1,0 +1,440 @@
+package native
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// A reader reads a watch as it is on the wire.
+type reader struct {
+	t        *testing.T
+	response *http.Response
+	lines    *bufio.Reader
+}
+
+func (h *house) watch(query string, headers ...string) *reader {
+	h.t.Helper()
+	r, _ := http.NewRequestWithContext(h.t.Context(), "GET", "http://pipe/v1/watch?"+query, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := h.client.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "text/event-stream" || response.Header.Get("Cache-Control") != "no-store" {
+		h.t.Fatalf("the watch is answered with %v", response)
+	}
+	return &reader{h.t, response, bufio.NewReader(response.Body)}
+}
+
+func (r *reader) close() { r.response.Body.Close() }
+
+// block reads up to the next empty line.
+func (r *reader) block() (block string) {
+	r.t.Helper()
+	for {
+		line, err := r.lines.ReadString('\n')
+		if err != nil {
+			r.t.Fatalf("the watch ended: %v", err)
+		}
+		if line == "\n" {
+			return block
+		}
+		block += line
+	}
+}
+
+func (r *reader) hello() v1.Hello {
+	r.t.Helper()
+	block := r.block()
+	head, data, ok := strings.Cut(block, "data: ")
+	var hello v1.Hello
+	if err := json.Unmarshal([]byte(data), &hello); !ok || err != nil {
+		r.t.Fatalf("the watch began with %q", block)
+	}
+	if head != fmt.Sprintf("retry: 1000\nevent: hello\nid: %v\n", hello.Position) {
+		r.t.Errorf("the watch began with %q", block)
+	}
+	return hello
+}
+
+// event reads one event, and passes over signs of life.
+func (r *reader) event() v1.Event {
+	r.t.Helper()
+	block := r.block()
+	for block == ": still here\n" {
+		block = r.block()
+	}
+	head, data, ok := strings.Cut(block, "\ndata: ")
+	var e v1.Event
+	if err := json.Unmarshal([]byte(data), &e); !ok || err != nil || head != "id: "+e.Position().String() {
+		r.t.Fatalf("not an event: %q", block)
+	}
+	return e
+}
+
+// rest reads to the end.
+func (r *reader) rest() string {
+	r.t.Helper()
+	b, err := io.ReadAll(r.lines)
+	if err != nil {
+		r.t.Fatalf("the watch was cut off: %v", err)
+	}
+	r.close()
+	return string(b)
+}
+
+func (h *house) hold(resource, id string) {
+	h.t.Helper()
+	h.acquire(v1.AcquireRequest{Resource: resource, Holder: "h", ID: id})
+}
+
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		h.hold("before", "x")
+		w := h.watch("")
+		defer w.close()
+		hello := w.hello()
+		if hello.Namespace != "default" || hello.Position.String() != "1" || !hello.Time.Equal(time.Now()) {
+			t.Errorf("hello is %+v", hello)
+		}
+		if got := value(h.door.metrics.Watches); got != 1 {
+			t.Errorf("%v watches", got)
+		}
+		h.acquire(v1.AcquireRequest{Resource: "r", Holder: "ann", ID: "a", Reason: "why", TTL: ttl(time.Minute)})
+		e := w.event()
+		if e.Kind != "acquired" || e.Resource != "r" || e.Holder != "ann" || e.Token != 2 || e.Reason != "why" || e.Position().String() != "2.0" || e.Until.Sub(e.At.Time) != time.Minute {
+			t.Errorf("the event is %+v", e)
+		}
+		// An event of time alone arrives as well, in its moment.
+		if e = w.event(); e.Kind != "ended" || e.ID != "x" || e.How != "expired" || !e.At.Equal(time.Now()) {
+			t.Errorf("at %v the event is %+v", time.Now(), e)
+		}
+	})
+}
+
+func TestWatchSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		h.hold("a/1", "1")
+		h.hold("b/2", "2")
+		h.hold("a/3", "3")
+		for _, test := range []struct {
+			query, header string
+			want          string
+		}{
+			{"since=0", "", "1.0 2.0 3.0"},
+			{"since=1", "", "2.0 3.0"},
+			{"since=1.0", "", "2.0 3.0"},
+			{"since=0.7", "", "1.0 2.0 3.0"},
+			{"since=2", "", "3.0"},
+			{"since=0&prefix=a/", "", "1.0 3.0"},
+			{"since=0", "2.0", "3.0"},
+			{"", "1", "2.0 3.0"},
+			{"since=3", "", ""},
+			{"", "", ""},
+		} {
+			w := h.watch(test.query, "Last-Event-ID", test.header)
+			w.hello()
+			var got []string
+			for range strings.Fields(test.want) {
+				got = append(got, w.event().Position().String())
+			}
+			if strings.Join(got, " ") != test.want {
+				t.Errorf("%+v: got %v", test, got)
+			}
+			synctest.Wait()
+			if n := w.lines.Buffered(); n > 0 {
+				t.Errorf("%+v: there is more", test)
+			}
+			w.close()
+		}
+	})
+}
+
+// Sessions are shown to those who see all; a namespace shows its own alone.
+func TestWatchFilters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		all, some, other := h.watch(""), h.watch("prefix=jobs/"), h.watch("namespace=other")
+		defer all.close()
+		defer some.close()
+		defer other.close()
+		all.hello()
+		some.hello()
+		other.hello()
+		if _, err := h.caller.OpenSession(t.Context(), v1.SessionRequest{ID: "s", TTL: ttl(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		h.hold("jobs/1", "1")
+		h.hold("job", "2")
+		h.hold("jobs", "3")
+		h.hold("jobs/2", "4")
+		for _, want := range []string{"session opened ", "acquired jobs/1", "acquired job", "acquired jobs", "acquired jobs/2"} {
+			if e := all.event(); e.Kind+" "+e.Resource != want {
+				t.Errorf("%q comes instead of %q", e.Kind+" "+e.Resource, want)
+			}
+		}
+		for _, want := range []string{"jobs/1", "jobs/2"} {
+			if e := some.event(); e.Resource != want {
+				t.Errorf("%q comes instead of %q", e.Resource, want)
+			}
+		}
+		elsewhere, _ := v1.NewCaller(v1.CallerConfig{Server: "http://pipe", Client: h.client, Namespace: "other"})
+		if _, err := elsewhere.Acquire(t.Context(), v1.AcquireRequest{Resource: "x", Holder: "h"}); err != nil {
+			t.Fatal(err)
+		}
+		if e := other.event(); e.Resource != "x" || e.Namespace != "other" || e.Revision != 1 {
+			t.Errorf("the event is %+v", e)
+		}
+	})
+}
+
+// A silent watch says that it is there, and a quiet prefix learns of its place.
+func TestWatchKeepsAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		w := h.watch("prefix=quiet/")
+		defer w.close()
+		w.hello()
+		began := time.Now()
+		for i := range 3 {
+			if got := w.block(); got != ": still here\n" {
+				t.Errorf("the watch says %q", got)
+			}
+			if passed := time.Since(began); passed != time.Duration(i+1)*keepAlive {
+				t.Errorf("after %v", passed)
+			}
+		}
+		h.acquire(v1.AcquireRequest{Resource: "loud", Holder: "h", TTL: v1.TTL{None: true}})
+		if got := w.block(); got != ": still here\n" {
+			t.Errorf("the watch says %q", got)
+		}
+		if got := w.block(); got != "id: 1.0\n" {
+			t.Errorf("the watch says %q", got)
+		}
+		if got := w.block(); got != ": still here\n" {
+			t.Errorf("the watch says %q", got)
+		}
+		// An hour later it is still open: no time limit of the server holds for it.
+		for time.Since(began) < time.Hour {
+			if got := w.block(); got != ": still here\n" {
+				t.Fatalf("the watch says %q", got)
+			}
+		}
+		h.hold("quiet/r", "q")
+		if e := w.event(); e.ID != "q" {
+			t.Errorf("the event is %+v", e)
+		}
+	})
+}
+
+// What happens within one breath goes out in one write, and nothing is lost of it.
+func TestWatchCollects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		w := h.watch("")
+		defer w.close()
+		w.hello()
+		const n = 2000 // more than one chunk
+		for i := range n {
+			h.hold(fmt.Sprint("r", i), fmt.Sprint("i", i))
+		}
+		for i := range n {
+			if e := w.event(); e.Revision != uint64(i+1) || e.ID != fmt.Sprint("i", i) {
+				t.Fatalf("event %d is %+v", i, e)
+			}
+		}
+	})
+}
+
+// A place that is not in this history, behind or ahead, ends the watch with where
+// to go on.
+func TestWatchGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		h.hold("r", "a")
+		w := h.watch("since=900.3")
+		want := "event: gone\nid: 1\ndata: {\"since\":\"900.3\",\"oldest\":\"1\",\"revision\":1}\n\n"
+		if got := w.rest(); got != want {
+			t.Errorf("ahead: %q", got)
+		}
+
+		// Enough events to make the first ones go: history has a bound in bytes.
+		reason := strings.Repeat("x", 1000)
+		for i := range 60000 {
+			h.door.engine.Do(t.Context(), acquireCommand(i, reason))
+		}
+		w = h.watch("since=1")
+		got := w.rest()
+		var gone v1.Gone
+		_, data, _ := strings.Cut(got, "data: ")
+		if err := json.Unmarshal([]byte(data), &gone); err != nil || gone.Since.String() != "1" || gone.Oldest.Revision < 2 || gone.Revision != 60001 {
+			t.Fatalf("behind: %q", got)
+		}
+		if !strings.HasPrefix(got, fmt.Sprintf("event: gone\nid: %v\n", gone.Oldest)) {
+			t.Errorf("behind: %q", got)
+		}
+		// From there on all are known.
+		w = h.watch("since=" + gone.Oldest.String())
+		w.hello()
+		if e := w.event(); e.Revision != gone.Oldest.Revision+1 {
+			t.Errorf("the next event is %+v", e)
+		}
+		w.close()
+
+		page, err := h.caller.History(t.Context(), v1.HistoryQuery{Resource: "r"})
+		for err == nil && page.Next != "" {
+			page, err = h.caller.History(t.Context(), v1.HistoryQuery{Resource: "r", Before: page.Next})
+		}
+		if err != nil || !page.Gone {
+			t.Errorf("history ends with %+v, %v", page, err)
+		}
+
+		for _, err := range h.caller.Watch(t.Context(), v1.WatchQuery{Since: "1"}) {
+			var g *v1.Gone
+			if !errors.Is(err, leasehold.ErrLost) || !errors.As(err, &g) || g.Oldest != gone.Oldest {
+				t.Errorf("the error is %v", err)
+			}
+		}
+	})
+}
+
+// A reader that does not read is cut off after a while, and nobody waits for it.
+func TestSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		slow, quick := h.watch(""), h.watch("")
+		defer slow.close()
+		slow.hello()
+		quick.hello()
+		const n = 200
+		read := make(chan int)
+		go func() {
+			defer close(read)
+			for i := range n {
+				if e := quick.event(); e.ID != fmt.Sprint(i) {
+					t.Errorf("event %d is %+v", i, e)
+				}
+			}
+			read <- n
+			_, _ = io.Copy(io.Discard, quick.lines)
+		}()
+		began := time.Now()
+		for i := range n {
+			h.acquire(v1.AcquireRequest{Resource: fmt.Sprint("r", i), Holder: "h", ID: fmt.Sprint(i), Reason: strings.Repeat("y", 1000)})
+		}
+		if <-read; time.Since(began) > time.Second {
+			t.Errorf("the quick reader had to wait for %v", time.Since(began))
+		}
+		time.Sleep(streamTime)
+		synctest.Wait()
+		if got := value(h.door.metrics.Watches); got != 1 {
+			t.Errorf("%v watches are open", got)
+		}
+		quick.close()
+		<-read
+	})
+}
+
+// Over any number of broken connections, the caller's watch shows each event once
+// and in order.
+func TestWatchAcrossReconnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		random := rand.New(rand.NewPCG(1, 2))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		cut := &cutting{Transport: h.client.Transport.(*http.Transport).Clone()}
+		defer cut.CloseIdleConnections()
+		caller, _ := v1.NewCaller(v1.CallerConfig{Server: "http://pipe", Client: &http.Client{Transport: cut}})
+
+		const n = 500
+		started := make(chan struct{}, 1000)
+		var got []v1.Event
+		done := make(chan error, 1)
+		go func() {
+			for e, err := range caller.Watch(ctx, v1.WatchQuery{Prefix: "jobs/", Started: func(v1.Hello) { started <- struct{}{} }}) {
+				if err != nil {
+					done <- err
+					return
+				}
+				if got = append(got, e); len(got) == n {
+					done <- nil
+					return
+				}
+			}
+		}()
+		<-started
+		for i := range n {
+			h.hold(fmt.Sprintf("jobs/%d", i), fmt.Sprint(i))
+			h.hold(fmt.Sprintf("other/%d", i), fmt.Sprint("o", i))
+			if random.IntN(10) == 0 {
+				cut.cut()
+			}
+			time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range got {
+			if e.ID != fmt.Sprint(i) {
+				t.Fatalf("event %d is %+v", i, e)
+			}
+		}
+		if len(cut.ends) < 10 {
+			t.Errorf("there were only %d connections", len(cut.ends))
+		}
+	})
+}
+
+// cutting is a transport whose answers can be cut off.
+type cutting struct {
+	*http.Transport
+	mu   sync.Mutex // guards what follows
+	ends []func()
+}
+
+func (c *cutting) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	response, err := c.Transport.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ends = append(c.ends, cancel)
+	return response, nil
+}
+
+// cut ends the newest answer.
+func (c *cutting) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ends[len(c.ends)-1]()
+}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold"
 )
 
 // A data directory:
@@ -50,15 +52,16 @@ func openDir(path string, make bool) (*dataDir, error) {
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			return nil, fmt.Errorf("data directory %s can not be made: %w", path, err)
 		}
-	} else if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("data directory %s can not be opened: %w", path, err)
+	} else if _, err := os.Stat(filepath.Join(path, formatFile)); err != nil {
+		// Not even a lock is left in a directory that is not ours.
+		return nil, &leasehold.Error{Code: leasehold.NotFound, Message: fmt.Sprintf("%s is not a data directory: it has no file %q that can be read", path, formatFile)}
 	}
 	lock, err := takeLock(filepath.Join(path, lockFile), path)
 	if err != nil {
 		return nil, err
 	}
 	d := &dataDir{path: path, lock: lock}
-	if err := d.identify(make); err != nil {
+	if err := d.identify(); err != nil {
 		d.close()
 		return nil, err
 	}
@@ -81,7 +84,8 @@ func takeLock(name, dir string) (*os.File, error) {
 		owner, _ := os.ReadFile(name)
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("data directory %s is in use by another server (process %s): stop that one, or choose another directory", dir, strings.TrimSpace(string(owner)))
+			return nil, &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf(
+				"data directory %s is in use by another server (process %s): stop that one, or choose another directory", dir, strings.TrimSpace(string(owner)))}
 		}
 		return nil, fmt.Errorf("data directory %s can not be locked: %w", dir, err)
 	}
@@ -92,13 +96,10 @@ func takeLock(name, dir string) (*os.File, error) {
 }
 
 // identify reads the format file, or writes the first one.
-func (d *dataDir) identify(make bool) error {
+func (d *dataDir) identify() error {
 	name := filepath.Join(d.path, formatFile)
 	b, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		if !make {
-			return fmt.Errorf("%s is not a data directory: it has no file %q", d.path, formatFile)
-		}
 		return d.begin()
 	}
 	if err != nil {

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/config"
+)
+
+// patience is how long a command waits for an answer, besides what it asked to
+// wait for.
+const patience = 15 * time.Second
+
+// A conn is one command's line to the server.
+type conn struct {
+	*v1.Caller
+	client config.Client
+	cmd    *cobra.Command
+}
+
+// talks makes the body of a command that asks a server something.
+func (a *app) talks(body func(ctx context.Context, c *conn, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := a.connect(cmd)
+		if err != nil {
+			return err
+		}
+		return c.explain(body(cmd.Context(), c, args))
+	}
+}
+
+func (a *app) connect(cmd *cobra.Command) (*conn, error) {
+	settings, _, err := config.ForClient(a.sources(cmd))
+	if err != nil {
+		return nil, hint(usage("%v", err), "all settings: leasehold help configuration")
+	}
+	caller, err := v1.NewCaller(v1.CallerConfig{Server: settings.Client.Server, Namespace: settings.Client.Namespace, Timeout: patience})
+	if err != nil {
+		return nil, err
+	}
+	return &conn{caller, settings.Client, cmd}, nil
+}
+
+// clientFlags are those of every command that talks to a server.
+func (a *app) clientFlags(cmd *cobra.Command) {
+	settingFlag(cmd, "server", "")
+	settingFlag(cmd, "namespace", "N")
+}
+
+// settingFlag makes a flag from the table of settings.
+func settingFlag(cmd *cobra.Command, name, letter string) {
+	key, ok := config.Lookup(name)
+	if !ok {
+		panic("there is no setting " + name)
+	}
+	help := key.Help
+	if len(key.Values) > 0 {
+		help += ": " + orList(key.Values)
+	}
+	help += " [$" + key.Env() + "]"
+	if key.Switch {
+		cmd.Flags().BoolP(name, letter, key.Default == "true", help)
+	} else {
+		cmd.Flags().StringP(name, letter, key.Default, help)
+	}
+	if len(key.Values) > 0 {
+		completeFlag(cmd, name, key.Values)
+	}
+}
+
+func completeFlag(cmd *cobra.Command, name string, values []string) {
+	err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // the flag was just made
+	}
+}
+
+// sources is where the settings of a command come from: the flags that were given
+// and the environment.
+func (a *app) sources(cmd *cobra.Command) config.Sources {
+	given := map[string]string{}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if _, ok := config.Lookup(f.Name); ok {
+			given[f.Name] = f.Value.String()
+		}
+	})
+	return config.Sources{Flags: given, Environ: a.environ}
+}
+
+// everything is all resources whose name begins with a prefix; never nil, which
+// would be no list in JSON.
+func (c *conn) everything(ctx context.Context, prefix string, all bool) ([]v1.Resource, error) {
+	found := []v1.Resource{}
+	for r, err := range c.Resources(ctx, v1.ResourceQuery{Prefix: prefix, All: all, Limit: v1.MaxLimit}) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, r)
+	}
+	return found, nil
+}
+
+// again writes a command for the same server and namespace as this one, to be
+// copied. What comes from the environment will be there again.
+func (c *conn) again(words ...string) string {
+	line := "leasehold"
+	for _, word := range words {
+		line += " " + quote(word)
+	}
+	for _, name := range []string{"namespace", "server"} {
+		if f := c.cmd.Flags().Lookup(name); f.Changed {
+			line += " --" + name + " " + quote(f.Value.String())
+		}
+	}
+	return line
+}
+
+// explain adds what to try next, unless the command knew better.
+func (c *conn) explain(err error) error {
+	var (
+		failure *leasehold.Error
+		better  *hinted
+	)
+	if errors.As(err, &better) || !errors.As(err, &failure) {
+		return err
+	}
+	switch failure.Code {
+	case leasehold.NotFound:
+		return hint(err, "see what there is: %s", c.again("list"))
+	case leasehold.Undecided:
+		return hint(err, "see what became of it: %s", c.again("list", "-o", "wide"))
+	}
+	return err
+}
+
+// holder is who runs the command, as others will see it. The number is that of the
+// process that called it, a shell or a script: this one will be gone before
+// anybody could look it up.
+func holder() string {
+	pid := os.Getppid()
+	if pid <= 1 {
+		pid = os.Getpid()
+	}
+	return fmt.Sprintf("%s:%d", person(), pid)
+}
+
+// person is user@host.
+func person() string {
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	} else if env := os.Getenv("USER"); env != "" {
+		name = env
+	}
+	if h, err := os.Hostname(); err == nil {
+		host, _, _ = strings.Cut(h, ".")
+	}
+	return name + "@" + host
+}

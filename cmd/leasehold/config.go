@@ -1,0 +1,107 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/internal/config"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Show the settings, and where they come from",
+		Long: `Config is about settings: what is in effect, and which flag, variable or line of a
+file says so. "leasehold help configuration" lists all there are.`,
+		Example: `  leasehold config show
+  leasehold config show --origin --config /etc/leasehold.yaml
+  leasehold config show -o yaml > leasehold.yaml`,
+		Args: cobra.ArbitraryArgs,
+		RunE: a.onlySubcommands,
+	}
+	cmd.AddCommand(a.configShowCommand())
+	return cmd
+}
+
+func (a *app) configShowCommand() *cobra.Command {
+	var origin bool
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show every setting that would be used",
+		Long: `Show prints the settings that serve, and commands that talk to a server, would use
+if they were given the same flags here and now. --origin adds where each comes
+from: a flag, a variable, a line of the file, or the default.
+
+What is wrong with the settings is said here just as serve would say it, so this
+also checks a file before it is used. With -o yaml the settings of the server are
+printed as a file that would set them again.`,
+		Example: `  leasehold config show --origin
+  leasehold config show --config new.yaml --quiet > /dev/null && echo fine
+  leasehold config show -o json | jq -r '.[] | select(.key == "data").value'`,
+		Args: takes(0, 0),
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		src := a.sources(cmd)
+		_, settings, serverErr := config.ForServer(src)
+		_, more, clientErr := config.ForClient(src)
+		if err := firstProblem(serverErr, clientErr); err != nil {
+			return hint(usage("%v", err), "all settings: leasehold help configuration")
+		}
+		return a.printSettings(append(settings, more...), origin)
+	}
+	cmd.Flags().BoolVar(&origin, "origin", false, "also show where each value comes from")
+	serverFlags(cmd)
+	for _, key := range config.ClientKeys() {
+		settingFlag(cmd, key.Name, "")
+	}
+	a.outputFlag(cmd, formatJSON, formatYAML)
+	return cmd
+}
+
+func firstProblem(server, client error) error {
+	// Both complain of the same variables; one of them is enough.
+	if server != nil {
+		return server
+	}
+	return client
+}
+
+// A shown setting is what config show prints as JSON.
+type shown struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+func (a *app) printSettings(settings []config.Setting, origin bool) error {
+	switch a.output {
+	case formatYAML:
+		text, err := config.YAML(settings, origin)
+		if err != nil {
+			return err
+		}
+		_, err = a.stdout.Write(text)
+		return written(err)
+	case formatJSON:
+		return a.printJSON(toShown(settings))
+	}
+	columns := []column{{name: "KEY"}, {name: "VALUE"}}
+	if origin {
+		columns = append(columns, column{name: "ORIGIN"})
+	}
+	var rows [][]string
+	for _, s := range toShown(settings) {
+		rows = append(rows, []string{s.Key, s.Value, s.Origin}[:len(columns)])
+	}
+	return a.printTable(columns, rows)
+}
+
+func toShown(settings []config.Setting) (list []shown) {
+	for _, s := range settings {
+		value := s.Value
+		if s.Key.Name == "holder" && value == "" {
+			value = holder()
+		}
+		list = append(list, shown{s.Key.Name, value, s.Origin})
+	}
+	return list
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+func (a *app) describeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "describe NAME",
+		Short: "Show everything about one resource: holder, queue, last end",
+		Long: `Describe shows everything there is to see of one resource: who holds it, why, since
+when and for how much longer; the token that is shown to what it protects; who
+waits, in order; and how its last lease ended.
+
+Of a resource that nobody has used there is only to say that it is available: any
+name can be acquired.`,
+		Example: `  leasehold describe prod/deploy
+  leasehold describe prod/deploy -o wide                    # dates instead of "3m ago"
+  leasehold describe prod/deploy -o json | jq '.queue[].holder'`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completes(1, resourceNames),
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		resource, err := c.Resource(ctx, args[0], v1.MaxLimit)
+		if err != nil {
+			return err
+		}
+		switch a.output {
+		case formatJSON:
+			return a.printJSON(resource)
+		case formatName:
+			return a.printLine(resource.Resource)
+		}
+		_, err = fmt.Fprint(a.stdout, a.describe(resource))
+		return written(err)
+	})
+	a.clientFlags(cmd)
+	a.outputFlag(cmd, formatWide, formatJSON, formatName)
+	return cmd
+}
+
+// A sheet is a list of names and values, one under the other.
+type sheet struct{ strings.Builder }
+
+func (s *sheet) line(name, format string, args ...any) {
+	value := fmt.Sprintf(format, args...)
+	if value == "" {
+		return
+	}
+	if name != "" {
+		name += ":"
+	}
+	fmt.Fprintf(s, "%-11s %s\n", name, value)
+}
+
+func (a *app) describe(r v1.Resource) string {
+	s := &sheet{}
+	state := r.State
+	if a.colour() {
+		state = paintState(state)
+	}
+	s.line("Resource", "%s", printable(r.Resource))
+	s.line("Namespace", "%s", printable(r.Namespace))
+	s.line("State", "%s", state)
+	for _, l := range r.Holders {
+		a.describeLease(s, l)
+	}
+	if r.AvailableAt != nil {
+		s.line("Available", "%s, after a rest", a.until(r.AvailableAt.Time))
+	}
+	a.describeQueue(s, r)
+	if r.Last != nil {
+		a.describeEnd(s, *r.Last)
+	}
+	return s.String()
+}
+
+func (a *app) describeLease(s *sheet, l v1.Lease) {
+	s.line("Holder", "%s", printable(l.Holder))
+	s.line("Reason", "%s", printable(l.Reason))
+	s.line("Labels", "%s", printable(labelList(l.Labels)))
+	s.line("Since", "%s", a.when(l.Acquired))
+	s.line("Expires", "%s", a.expires(l))
+	if l.TTL != nil {
+		s.line("TTL", "%s", l.TTL)
+	}
+	s.line("Token", "%d", l.Token)
+	s.line("Lease id", "%s", printable(l.ID))
+	s.line("Session", "%s", printable(l.Session))
+}
+
+func (a *app) expires(l v1.Lease) string {
+	switch {
+	case l.Expires == nil:
+		return "never: it ends by release or break"
+	case a.output == formatWide:
+		return absolute(l.Expires.Time)
+	case l.State == "breaking":
+		return "in " + left(l) + ", and can't be renewed"
+	}
+	return "in " + left(l)
+}
+
+// until shows a moment that is to come.
+func (a *app) until(t time.Time) string {
+	if a.output == formatWide {
+		return absolute(t)
+	}
+	return "in " + short(t.Sub(a.now()))
+}
+
+func (a *app) describeQueue(s *sheet, r v1.Resource) {
+	if r.Waiting == 0 {
+		s.line("Waiting", "nobody")
+		return
+	}
+	s.line("Waiting", "%d", r.Waiting)
+	widest := 0
+	for _, w := range r.Queue {
+		widest = max(widest, len([]rune(printable(w.Holder))))
+	}
+	for _, w := range r.Queue {
+		s.line("", "%2d  %s  %s", w.Position, pad(printable(w.Holder), widest), a.waits(w))
+	}
+	if more := r.Waiting - len(r.Queue); more > 0 {
+		s.line("", "and %d more", more)
+	}
+}
+
+func (a *app) waits(w v1.Waiter) string {
+	text := "since " + a.when(&w.Since)
+	if w.Until != nil {
+		text += ", gives up " + a.until(w.Until.Time)
+	}
+	if w.Reason != "" {
+		text += " (" + printable(w.Reason) + ")"
+	}
+	return text
+}
+
+func (a *app) describeEnd(s *sheet, e v1.Ending) {
+	text := fmt.Sprintf("%s (token %d), %s %s", printable(e.Holder), e.Token, e.How, a.when(&e.At))
+	if e.By != "" {
+		text += " by " + printable(e.By)
+	}
+	if e.Reason != "" {
+		text += ": " + printable(e.Reason)
+	}
+	s.line("Last lease", "%s", text)
+}

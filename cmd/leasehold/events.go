@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// detail says in a few words what the other columns do not.
+func (a *app) detail(e v1.Event) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if e.How != "" {
+		add("%s", e.How)
+	}
+	if e.Token != 0 {
+		add("token %d", e.Token)
+	}
+	if e.Until != nil {
+		add("until %s", a.clock(e.Until.Time))
+	}
+	if e.By != "" {
+		add("by %s", e.By)
+	}
+	if e.Session != "" {
+		add("session %s", e.Session)
+	}
+	text := strings.Join(parts, ", ")
+	if e.Reason != "" {
+		text = strings.TrimSpace(text + " (" + e.Reason + ")")
+	}
+	return text
+}
+
+// clock shows a moment that is near by its time, and (wide) any by its date.
+func (a *app) clock(t time.Time) string {
+	if a.output == formatWide {
+		return absolute(t)
+	}
+	return t.Local().Format("15:04:05")
+}
+
+// eventHead and eventCells are the columns of watch; history has others in front.
+func eventHead() []string { return []string{"TIME", "EVENT", "RESOURCE", "HOLDER", "DETAIL"} }
+
+func (a *app) eventCells(e v1.Event) []string {
+	return []string{a.clock(e.At.Time), e.Kind, e.Resource, e.Holder, a.detail(e)}
+}
+
+// A stream is a table whose rows come one by one. A column grows with the widest
+// cell so far and never shrinks, so that lines stay under each other.
+type stream struct {
+	app    *app
+	head   []string
+	widths []int
+}
+
+// newStream expects columns to be as wide as least; the head comes with the first
+// row, so that who waits for a first event is not shown an empty table.
+func newStream(a *app, head []string, least []int) *stream {
+	return &stream{a, head, least}
+}
+
+func (s *stream) write(cells []string) error {
+	if head := s.head; head != nil {
+		s.head = nil
+		if err := s.write(head); err != nil {
+			return err
+		}
+	}
+	var b strings.Builder
+	for i, text := range cells {
+		text = cell(text)
+		if i == len(cells)-1 {
+			b.WriteString(text)
+			break
+		}
+		s.widths[i] = max(s.widths[i], utf8.RuneCountInString(text))
+		b.WriteString(pad(text, s.widths[i]+gap))
+	}
+	_, err := fmt.Fprintln(s.app.stdout, b.String())
+	return written(err)
+}
+
+// pad counts characters; the verbs of fmt do too, but not beside escapes.
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// The exit codes. Scripts depend on them: add, never change.
+const (
+	exitUsage       = 64
+	exitNotFound    = 66
+	exitUnavailable = 69
+	exitBug         = 70
+	exitLimited     = 73
+	exitUndecided   = 74
+	exitHeld        = 75
+	exitLost        = 76
+	exitDenied      = 77
+	exitSignal      = 128 // plus the number of the signal
+)
+
+// exitMeanings is the table that people are shown.
+func exitMeanings() []struct{ code, meaning string } {
+	return []struct{ code, meaning string }{
+		{"0", "it was done"},
+		{"64", "the command or the request is wrong, or what is there contradicts it"},
+		{"66", "there is no such thing"},
+		{"69", "no server could be asked, or it could do nothing now: try again"},
+		{"70", "a bug, or data that contradict themselves"},
+		{"73", "too much, or too many"},
+		{"74", "it may have happened: look, or ask again with the same id"},
+		{"75", "somebody else holds it"},
+		{"76", "it was yours and is not any more"},
+		{"77", "you may not"},
+		{"130", "stopped by ctrl-C (143: by SIGTERM)"},
+	}
+}
+
+func exitHelp() string {
+	var b strings.Builder
+	b.WriteString("Exit codes:")
+	for _, e := range exitMeanings() {
+		fmt.Fprintf(&b, "\n  %-4s %s", e.code, e.meaning)
+	}
+	return b.String()
+}
+
+// exitCode turns an error into the code that a script sees.
+func exitCode(err error) int {
+	var (
+		stopped signalError
+		failure *leasehold.Error
+		lost    *outputError
+	)
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &stopped):
+		return exitSignal + int(stopped)
+	case errors.As(err, &lost):
+		return exitUndecided
+	case errors.As(err, &failure):
+		return exitOf(failure.Code)
+	}
+	return exitBug
+}
+
+// exitOf is the one switch over the codes. A refused request shares its exit code
+// with an invalid one: asking again changes nothing, somebody has to ask for
+// something else.
+func exitOf(code leasehold.Code) int {
+	switch code {
+	case leasehold.Held:
+		return exitHeld
+	case leasehold.Lost:
+		return exitLost
+	case leasehold.NotFound:
+		return exitNotFound
+	case leasehold.Invalid, leasehold.Refused:
+		return exitUsage
+	case leasehold.Denied:
+		return exitDenied
+	case leasehold.Limited:
+		return exitLimited
+	case leasehold.Unavailable:
+		return exitUnavailable
+	case leasehold.Undecided:
+		return exitUndecided
+	}
+	return exitBug
+}
+
+// A signalError is the end of a command that somebody stopped.
+type signalError syscall.Signal
+
+func (s signalError) Error() string { return "stopped by " + syscall.Signal(s).String() }
+
+// interrupted replaces what went wrong because of a signal by the signal itself:
+// that a call was cut off is no news to whoever cut it off.
+func interrupted(ctx context.Context, err error) error {
+	var stopped signalError
+	if errors.As(context.Cause(ctx), &stopped) {
+		return stopped
+	}
+	return err
+}
+
+// An outputError means that the work was done and nobody could be told.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return "the output could not be written: " + e.err.Error() }
+func (e *outputError) Unwrap() error { return e.err }
+
+// A hinted error ends with what to try next.
+type hinted struct {
+	err  error
+	hint string
+}
+
+func (e *hinted) Error() string { return e.err.Error() }
+func (e *hinted) Unwrap() error { return e.err }
+
+func hint(err error, format string, args ...any) error {
+	return &hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// several is what went wrong for some of the things that a command was given; the
+// first gives the exit code.
+type several []error
+
+func (s several) Error() string   { return errors.Join(s...).Error() }
+func (s several) Unwrap() []error { return s }
+
+// usage is the error of a command that was not given as it must be.
+func usage(format string, args ...any) error { return failure(leasehold.Invalid, format, args...) }
+
+func failure(code leasehold.Code, format string, args ...any) error {
+	return &leasehold.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// report tells the person, or the program that asked for JSON, what went wrong.
+func (a *app) report(err error) {
+	var stopped signalError
+	switch {
+	case errors.As(err, &stopped):
+		return
+	case a.output == formatJSON:
+		a.reportJSON(err)
+		return
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(a.stderr, "leasehold: %s\n", printable(line))
+	}
+	var next *hinted
+	if errors.As(err, &next) {
+		a.say("%s", next.hint)
+	}
+}
+
+func (a *app) reportJSON(err error) {
+	encoder := json.NewEncoder(a.stderr)
+	encoder.SetEscapeHTML(false)
+	for _, e := range apart(err) {
+		// Whoever closed standard error does not want to know.
+		_ = encoder.Encode(problem(e))
+	}
+}
+
+// apart returns the errors of a command that did several things.
+func apart(err error) []error {
+	var list several
+	if errors.As(err, &list) {
+		return list
+	}
+	return []error{err}
+}
+
+// A told error is what a program reads: a problem as the API writes it, with the
+// exit code in the place of the status, which there is none of here.
+type told struct {
+	Type   string `json:"type"`
+	Code   string `json:"code"`
+	Exit   int    `json:"exit"`
+	Detail string `json:"detail"`
+
+	// If somebody is in the way.
+	Resource    string   `json:"resource,omitempty"`
+	Holder      string   `json:"holder,omitempty"`
+	Since       *v1.Time `json:"since,omitempty"`
+	Expires     *v1.Time `json:"expires,omitempty"`
+	AvailableAt *v1.Time `json:"available_at,omitempty"`
+	Reason      string   `json:"reason,omitempty"`
+	Token       uint64   `json:"token,omitempty"`
+	Waiting     *int     `json:"waiting,omitempty"`
+	Position    int      `json:"position,omitempty"`
+}
+
+func problem(err error) told {
+	code := "bug"
+	var failure *leasehold.Error
+	if errors.As(err, &failure) {
+		code = failure.Code.String()
+	}
+	t := told{Type: "urn:leasehold:problem:" + code, Code: code, Exit: exitCode(err), Detail: err.Error()}
+	if failure != nil && failure.Lease != nil {
+		l := failure.Lease
+		t.Resource, t.Holder, t.Reason, t.Token = l.Resource, l.Holder, l.Reason, uint64(l.Token)
+		t.Since, t.Expires, t.AvailableAt = moment(l.Acquired), moment(l.Expires), moment(l.AvailableAt)
+		t.Waiting, t.Position = &failure.Waiting, failure.Position
+	}
+	return t
+}
+
+func moment(t time.Time) *v1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &v1.Time{Time: t}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/config"
+	"github.com/leasehold/leasehold/internal/node"
+)
+
+// A serverFunc runs a server until its context ends, and has then finished what was
+// under way. It calls ready once, with the address that it listens on.
+type serverFunc func(ctx context.Context, c node.Config, ready func(address string)) error
+
+func (a *app) serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a server",
+		Long: `Serve runs a server on one address and keeps what it was told in one directory. An
+answer is given only when it can't be lost: a server that is killed, or loses
+power, comes back with every lease that it had granted.
+
+SIGTERM or ctrl-C lets it finish what is under way; whoever waits is told to ask
+again, and no lease ends because of a restart. A second one ends it at once, which
+costs nothing but those answers.
+
+There is no TLS and no authentication yet. A server that other machines can reach
+therefore needs --insecure, by which you say that you trust all of them.
+
+Each flag can also be set by its variable or in a YAML file: see "leasehold help
+configuration", and "leasehold config show --origin" for what is in effect.`,
+		Example: `  leasehold serve
+  leasehold serve --data /var/lib/leasehold --log-format json
+  leasehold serve --config /etc/leasehold.yaml --listen 0.0.0.0:4653 --insecure`,
+		Args: takes(0, 0),
+		RunE: a.runServe,
+	}
+	serverFlags(cmd)
+	return cmd
+}
+
+func serverFlags(cmd *cobra.Command) {
+	for _, key := range config.ServerKeys() {
+		settingFlag(cmd, key.Name, "")
+	}
+}
+
+func (a *app) runServe(cmd *cobra.Command, _ []string) error {
+	settings, _, err := config.ForServer(a.sources(cmd))
+	if err != nil {
+		return hint(usage("%v", err), "see what is set where: leasehold config show --origin")
+	}
+	// Whoever reads JSON from standard error should find nothing else there.
+	a.quiet = a.quiet || settings.Server.LogFormat == formatJSON
+	ctx := cmd.Context()
+	defer context.AfterFunc(ctx, func() {
+		a.say("stopping: finishing what is under way; once more ends it at once")
+	})()
+	err = a.serve(ctx, node.Config{Server: settings.Server, Version: buildVersion(), Log: a.stderr}, func(address string) {
+		a.greet("http://"+address, settings.Server)
+	})
+	var known *leasehold.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return failure(leasehold.Unavailable, "the server stopped: %v", err)
+}
+
+// greet tells where the server is and what to do first. Where log lines are JSON, it
+// is one of them.
+func (a *app) greet(url string, settings config.Server) {
+	data, err := filepath.Abs(settings.Data)
+	if err != nil {
+		data = settings.Data
+	}
+	if settings.LogFormat == formatJSON {
+		slog.New(slog.NewJSONHandler(a.stderr, nil)).Info("leasehold serves", "url", url, "data", data, "insecure", settings.Insecure)
+		return
+	}
+	a.say("leasehold serves on %s, data in %s", url, data)
+	if settings.Insecure {
+		a.say("warning: everybody who can reach it may use it (--insecure)")
+	}
+	a.say("try: leasehold acquire my/first --ttl 1m%s", serverFlag(url))
+}
+
+// serverFlag is what a client must add to find the server, which is often nothing.
+func serverFlag(url string) string {
+	key, _ := config.Lookup("server")
+	if url == key.Default {
+		return ""
+	}
+	// A wildcard is no address to call.
+	url = strings.NewReplacer("//0.0.0.0:", "//127.0.0.1:", "//[::]:", "//127.0.0.1:").Replace(url)
+	return fmt.Sprintf(" --server %s", url)
+}

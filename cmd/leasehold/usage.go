@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold/leasehold/internal/config"
+)
+
+// takes checks how many arguments a command was given; most < 0 means any number.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return seeHelp(cmd, usage("%s needs more: %s", cmd.Name(), usageOf(cmd)))
+		case most >= 0 && len(args) > most:
+			return seeHelp(cmd, usage("%s takes no %q: %s", cmd.Name(), args[most], usageOf(cmd)))
+		}
+		return nil
+	}
+}
+
+func usageOf(cmd *cobra.Command) string { return "leasehold " + pathAndArgs(cmd) }
+
+// pathAndArgs is the usage line without the program and without "[flags]".
+func pathAndArgs(cmd *cobra.Command) string {
+	line := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+	return strings.TrimPrefix(line, cmd.Root().Name()+" ")
+}
+
+func seeHelp(cmd *cobra.Command, err error) error {
+	return hint(err, "all about it: %s --help", cmd.CommandPath())
+}
+
+// flagError says which flags there are when one was given that is not, and what a
+// flag takes when it was given something else.
+func flagError(cmd *cobra.Command, err error) error {
+	var (
+		unknown *pflag.NotExistError
+		missing *pflag.ValueRequiredError
+		invalid *pflag.InvalidValueError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		return seeHelp(cmd, unknownFlag(cmd, unknown))
+	case errors.As(err, &missing):
+		return seeHelp(cmd, usage("--%s needs a value: %s", missing.GetFlag().Name, missing.GetFlag().Usage))
+	case errors.As(err, &invalid):
+		return seeHelp(cmd, usage("--%s is %q: %v", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap()))
+	}
+	return seeHelp(cmd, usage("%v", err))
+}
+
+func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	given := "--" + err.GetSpecifiedName()
+	if err.GetSpecifiedShortnames() != "" {
+		given = "-" + err.GetSpecifiedName()
+	}
+	if near := config.Nearest(err.GetSpecifiedName(), names); near != "" {
+		return usage("%s has no flag %s: did you mean --%s?", cmd.Name(), given, near)
+	}
+	return usage("%s has no flag %s: it takes --%s", cmd.Name(), given, strings.Join(names, ", --"))
+}
+
+// onlySubcommands runs a command that does nothing by itself.
+func (a *app) onlySubcommands(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return unknownCommand(cmd, args[0])
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	if near := config.Nearest(name, names); near != "" {
+		return seeHelp(cmd, usage("%s has no command %q: did you mean %s?", cmd.CommandPath(), name, near))
+	}
+	return seeHelp(cmd, usage("%s has no command %q: use %s", cmd.CommandPath(), name, orList(names)))
+}
+
+// needs refuses a command that lacks a flag which has no sensible default.
+func needs(cmd *cobra.Command, flag, why string) error {
+	if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() != "" {
+		return nil
+	}
+	return seeHelp(cmd, usage("%s needs --%s: %s", cmd.Name(), flag, why))
+}

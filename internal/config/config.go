@@ -1,0 +1,145 @@
+// Package config is every setting that Leasehold has, in one table: keys.go. A
+// setting has one name, which is its flag, its key in the YAML file and, in
+// capitals behind LEASEHOLD_, its variable; the strongest of the three is used,
+// in that order, and the default if there is none.
+//
+// A setting that is written down and then ignored is worse than one that is
+// refused. Unknown keys and variables are therefore errors, and so is a wrong
+// value, even one that a stronger source overrules.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// A Config is all settings, parsed. Only the part that was asked for is filled.
+type Config struct {
+	File   string // the YAML file, if there is one
+	Server Server
+	Client Client
+}
+
+// Server is what one server needs to know.
+type Server struct {
+	Listen        string
+	Data          string
+	DrainTimeout  time.Duration
+	MinFree       uint64 // bytes
+	SegmentSize   int64  // bytes
+	SnapshotEvery int64  // bytes
+	PprofListen   string // empty: off
+	LogLevel      slog.Level
+	LogFormat     string // "text" or "json"
+	Insecure      bool
+}
+
+// Client is what a command needs to know that talks to a server.
+type Client struct {
+	Server    string // a URL without a slash at its end
+	Namespace string
+	Holder    string // empty: whoever runs the command
+}
+
+// Sources is where settings come from.
+type Sources struct {
+	Flags   map[string]string // those that were given, by name
+	Environ []string          // as os.Environ returns it
+}
+
+// A Setting is one key with its value and where that came from.
+type Setting struct {
+	Key    Key
+	Value  string
+	Origin string // "default", "flag --listen", "LEASEHOLD_LISTEN", "leasehold.yaml:3"
+}
+
+// ForServer settles what a server uses. The error, if any, has a line for each
+// thing that is wrong.
+func ForServer(src Sources) (Config, []Setting, error) {
+	var c Config
+	env, err := environ(src.Environ)
+	r := resolver{config: &c, layers: []layer{flagLayer(src.Flags), env}, problems: []error{err}}
+	r.settle(pick(ofFile))
+	if c.File != "" {
+		text, err := readFile(c.File)
+		if err != nil {
+			return c, nil, errors.Join(append(r.problems, err)...)
+		}
+		file, err := fileLayer(c.File, text)
+		r.layers, r.problems = append(r.layers, file), append(r.problems, err)
+	}
+	r.settle(pick(OfServer))
+	r.problems = append(r.problems, c.Server.exposed())
+	return c, r.settings, errors.Join(r.problems...)
+}
+
+// ForClient settles what a command uses that talks to a server. It reads no file.
+func ForClient(src Sources) (Config, []Setting, error) {
+	var c Config
+	env, err := environ(src.Environ)
+	r := resolver{config: &c, layers: []layer{flagLayer(src.Flags), env}, problems: []error{err}}
+	r.settle(pick(OfClient))
+	return c, r.settings, errors.Join(r.problems...)
+}
+
+// A layer is what one source says, by name of key.
+type layer map[string]given
+
+type given struct{ value, origin string }
+
+type resolver struct {
+	config   *Config
+	layers   []layer // strongest first
+	settings []Setting
+	problems []error
+}
+
+// settle stores the strongest value of each key, and tries every other one too.
+func (r *resolver) settle(keys []Key) {
+	for _, key := range keys {
+		chosen := given{key.Default, "default"}
+		for i := len(r.layers) - 1; i >= 0; i-- {
+			value, ok := r.layers[i][key.Name]
+			if !ok {
+				continue
+			}
+			chosen = value
+			if err := key.set(new(Config), value.value); err != nil {
+				r.problems = append(r.problems, fmt.Errorf("%s: %s is %q: %w", value.origin, key.Name, value.value, err))
+			}
+		}
+		// A wrong value has been reported; the rest goes on to be looked at.
+		_ = key.set(r.config, chosen.value)
+		r.settings = append(r.settings, Setting{key, chosen.value, chosen.origin})
+	}
+}
+
+func flagLayer(flags map[string]string) layer {
+	l := layer{}
+	for name, value := range flags {
+		l[name] = given{value, "flag --" + name}
+	}
+	return l
+}
+
+// maxFile is far more than all keys need; the file may be a mistake such as a log.
+const maxFile = 1 << 20
+
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("configuration file %s does not exist: create it, or leave --config and %s out", path, EnvName("config"))
+	case err != nil:
+		return nil, fmt.Errorf("configuration file %w", err)
+	case info.IsDir():
+		return nil, fmt.Errorf("configuration file %s is a directory: name the file in it", path)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("configuration file %s has %d bytes: at most %d are allowed", path, info.Size(), maxFile)
+	}
+	return os.ReadFile(path)
+}

@@ -1,0 +1,48 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// environ reads the variables that are ours. An empty one counts as not set:
+// files for containers often can't leave one out.
+func environ(all []string) (layer, error) {
+	names := map[string]string{}
+	for _, key := range Keys() {
+		names[key.Env()] = key.Name
+	}
+	l, problems := layer{}, []error(nil)
+	for _, entry := range all {
+		name, value, _ := strings.Cut(entry, "=")
+		key, known := names[name]
+		switch {
+		case !strings.HasPrefix(name, prefix), value == "", foreign(name, value):
+		case known:
+			l[key] = given{value, name}
+		default:
+			problems = append(problems, fmt.Errorf("%s is not a variable that leasehold knows%s", name, meant(name, knownNames(Key.Env))))
+		}
+	}
+	return l, errors.Join(problems...)
+}
+
+// Kubernetes gives every pod variables that are named after the services around
+// it. One called leasehold, or leasehold-something, must not stop its own pods.
+var (
+	serviceName  = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+	serviceValue = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+)
+
+func foreign(name, value string) bool {
+	return serviceName.MatchString(name) || strings.HasSuffix(name, "_PORT") && serviceValue.MatchString(value)
+}
+
+func knownNames(of func(Key) string) (names []string) {
+	for _, key := range Keys() {
+		names = append(names, of(key))
+	}
+	return names
+}

@@ -1,0 +1,213 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/internal/config"
+)
+
+// The benchmarks here go the whole way: HTTP over loopback, JSON, the log synced to
+// disk, and back. Clients and server share the machine's cores.
+
+// startServer runs a server until the benchmark ends and returns its URL.
+func startServer(tb testing.TB) string {
+	tb.Helper()
+	settings := config.Server{
+		Listen: "127.0.0.1:0", Data: filepath.Join(tb.TempDir(), "data"), DrainTimeout: 10 * time.Second,
+		SegmentSize: 64 << 20, SnapshotEvery: 64 << 20, LogFormat: "text", LogLevel: slog.LevelError,
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended, address := make(chan error, 1), make(chan string, 1)
+	go func() {
+		ended <- Run(ctx, Config{Server: settings, Log: os.Stderr}, func(at string) { address <- at })
+	}()
+	tb.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			tb.Error(err)
+		}
+	})
+	select {
+	case at := <-address:
+		return "http://" + at
+	case err := <-ended:
+		ended <- err
+		tb.Fatal(err)
+	}
+	return ""
+}
+
+// A poster is one client with one connection.
+type poster struct {
+	client http.Client
+	body   bytes.Buffer
+}
+
+func newPoster() *poster {
+	return &poster{client: http.Client{Transport: &http.Transport{MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DialContext: new(net.Dialer).DialContext}}}
+}
+
+// post sends a body and wants a 200.
+func (p *poster) post(url, format string, args ...any) error {
+	p.body.Reset()
+	fmt.Fprintf(&p.body, format, args...)
+	response, err := p.client.Post(url, "application/json", &p.body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, answer)
+	}
+	return err
+}
+
+// many does b.N things with so many clients at once and reports the rate and how
+// long each took.
+func many(b *testing.B, clients int, do func(client int, p *poster, n int64) error) []time.Duration {
+	b.Helper()
+	var n atomic.Int64
+	took := make([][]time.Duration, clients)
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for i := range clients {
+		wg.Go(func() {
+			p := newPoster()
+			defer p.client.CloseIdleConnections()
+			for {
+				k := n.Add(1)
+				if k > int64(b.N) {
+					return
+				}
+				began := time.Now()
+				if err := do(i, p, k); err != nil {
+					b.Error(err)
+					return
+				}
+				took[i] = append(took[i], time.Since(began))
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	all := slices.Concat(took...)
+	slices.Sort(all)
+	b.ReportMetric(float64(len(all))/b.Elapsed().Seconds(), "ops/s")
+	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1000, "p99-ms")
+	return all
+}
+
+func BenchmarkHTTP(b *testing.B) {
+	for _, clients := range []int{1, 64} {
+		b.Run(fmt.Sprintf("cycle/clients=%d", clients), func(b *testing.B) {
+			url := startServer(b)
+			many(b, clients, func(i int, p *poster, n int64) error {
+				err := p.post(url+"/v1/acquire", `{"resource":"bench/r%d","holder":"worker-%d","id":"id-%d","ttl":"30s"}`, i, i, n)
+				if err != nil {
+					return err
+				}
+				return p.post(url+"/v1/release", `{"id":"id-%d"}`, n)
+			})
+		})
+		b.Run(fmt.Sprintf("renew/clients=%d", clients), func(b *testing.B) {
+			url := startServer(b)
+			p := newPoster()
+			for i := range clients {
+				if err := p.post(url+"/v1/acquire", `{"resource":"bench/r%d","holder":"worker-%d","id":"id-%d","ttl":"1h"}`, i, i, i); err != nil {
+					b.Fatal(err)
+				}
+			}
+			many(b, clients, func(i int, p *poster, _ int64) error {
+				return p.post(url+"/v1/renew", `{"id":"id-%d"}`, i)
+			})
+		})
+	}
+}
+
+// BenchmarkOneClient says what a renewal costs one client beyond the request itself,
+// in units of what the disk takes to sync.
+func BenchmarkOneClient(b *testing.B) {
+	for b.Loop() {
+		noop, sync := noopPost(b), syncTime(b)
+		url := startServer(b)
+		p := newPoster()
+		if err := p.post(url+"/v1/acquire", `{"resource":"r","holder":"h","id":"id","ttl":"1h"}`); err != nil {
+			b.Fatal(err)
+		}
+		renew := median(b, func() error { return p.post(url+"/v1/renew", `{"id":"id"}`) })
+		b.ReportMetric(float64(noop.Microseconds()), "noop-µs")
+		b.ReportMetric(float64(sync.Microseconds()), "sync-µs")
+		b.ReportMetric(float64(renew.Microseconds()), "renew-µs")
+		b.ReportMetric(float64(renew-noop)/float64(sync), "syncs-beyond-noop")
+	}
+}
+
+func median(b *testing.B, do func() error) time.Duration {
+	b.Helper()
+	const times = 2000
+	took := make([]time.Duration, times)
+	for i := range took {
+		began := time.Now()
+		if err := do(); err != nil {
+			b.Fatal(err)
+		}
+		took[i] = time.Since(began)
+	}
+	slices.Sort(took)
+	return took[times/2]
+}
+
+// noopPost is a POST to a server that does nothing with it.
+func noopPost(b *testing.B) time.Duration {
+	b.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "{}\n")
+	})}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	p := newPoster()
+	return median(b, func() error { return p.post("http://"+listener.Addr().String(), `{"id":"id"}`) })
+}
+
+// syncTime is a small write and sync to a file that has its room already, as the log's
+// files do.
+func syncTime(b *testing.B) time.Duration {
+	b.Helper()
+	f, err := os.Create(filepath.Join(b.TempDir(), "f"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Fallocate(int(f.Fd()), 0, 0, 64<<20); err != nil {
+		b.Fatal(err)
+	}
+	block := make([]byte, 256)
+	return median(b, func() error {
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+		return unix.Fdatasync(int(f.Fd()))
+	})
+}

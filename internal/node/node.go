@@ -1,0 +1,108 @@
+// Package node puts one server together. It is the only place that knows all of
+// its parts, and reads as their table of contents.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/config"
+	"github.com/leasehold/leasehold/internal/door/native"
+	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/telemetry"
+)
+
+// Config is what a server is made from.
+type Config struct {
+	config.Server
+	Version v1.Version
+	Log     io.Writer // where log lines go
+}
+
+// Run runs a server until ctx ends, and has then finished what was under way. It
+// calls ready once, with the address that it listens on. An error means that the
+// server could not start, or that it could not go on.
+func Run(ctx context.Context, c Config, ready func(address string)) error {
+	log, err := telemetry.NewLog(c.Log, c.LogFormat, c.LogLevel)
+	if err != nil {
+		return err
+	}
+	// The address first: a second server on it should not touch the data.
+	listener, err := listen(ctx, c.Listen)
+	if err != nil {
+		return err
+	}
+	metrics := telemetry.NewMetrics()
+	e, err := cluster.Start(ctx, cluster.Config{
+		Dir: c.Data, Log: log, Metrics: metrics.Registerer(),
+		SnapshotEvery: c.SnapshotEvery, SegmentBytes: c.SegmentSize, MinFree: c.MinFree,
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	metrics.CountBy(e.Read)
+	door := native.New(e, native.Config{Version: c.Version, Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout})
+	stopPprof, err := servePprof(ctx, c.PprofListen, log)
+	if err != nil {
+		return errors.Join(err, listener.Close(), e.Close())
+	}
+	defer stopPprof()
+	ready(listener.Addr().String())
+	return serve(ctx, e, door, listener)
+}
+
+// serve runs the door until ctx ends or the engine fails. The engine ends last: the
+// door has requests to finish with it.
+func serve(ctx context.Context, e *cluster.Engine, door *native.Door, listener net.Listener) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-e.Failed():
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	err := door.Serve(ctx, listener)
+	select {
+	case <-e.Failed():
+		// What the door could not finish is of no interest any more.
+		return errors.Join(e.Failure(), e.Close())
+	default:
+		return errors.Join(err, e.Close())
+	}
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w: choose another address with --listen", err)
+	}
+	return listener, nil
+}
+
+// servePprof serves profiles, if an address is given, and returns how to end that.
+func servePprof(ctx context.Context, address string, log *slog.Logger) (func(), error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	listener, err := listen(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: telemetry.PprofHandler(), ReadHeaderTimeout: 5 * time.Second}
+	log.Info("profiles are served", "address", listener.Addr())
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("profiles are not served any more", "err", err)
+		}
+	}()
+	return func() { _ = server.Close() }, nil
+}

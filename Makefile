@@ -1,0 +1,45 @@
+# Two commands do everything on a machine that has Go: make run, make test.
+
+GO       ?= go
+BIN      := bin/leasehold
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+PACKAGES ?= ./...
+FUZZTIME ?= 30s
+
+.DEFAULT_GOAL := build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the binary, in bin/
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/leasehold
+
+run: build ## a durable server on 127.0.0.1:4653, its data in ./leasehold-data
+	@exec $(BIN) serve --listen 127.0.0.1:4653 --data ./leasehold-data
+
+test: ## all tests; the last line says what was left out
+	@$(GO) vet $(PACKAGES)
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
+	  if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
+	@$(GO) test -race -json $(PACKAGES) 2>&1 | $(GO) run ./internal/testreport
+
+deps: ## what the tests can use and this machine may lack
+	@$(GO) mod download
+
+fuzz: ## each fuzz target for FUZZTIME (30s)
+	@for package in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+	    echo "$$package $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+	  done; \
+	done
+
+bench: ## the benchmarks of docs/performance.md
+	@$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
+
+clean: ## remove what was built; data stays
+	@rm -rf bin
+
+.PHONY: help build run test deps fuzz bench clean

@@ -1,0 +1,319 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/leasehold/leasehold"
+
+// pure are the standard packages that neither do I/O nor read a clock. time is
+// among them for its types; TestCoreReadsNoClock sees to the rest.
+var pure = []string{
+	"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "io", "iter", "maps", "math", "slices", "sort", "strings", "time", "unicode/utf8",
+}
+
+// A rule says what a package, and all below it, may import. Tests are free.
+type rule struct {
+	of    string
+	only  []string // if set: nothing of ours or others' but these
+	std   []string // if set: nothing of the standard library but these
+	never []string // and nothing below them; with a slash at the end: only what is below
+}
+
+var rules = []rule{
+	{of: "", only: []string{}, std: []string{"time"}},
+	{of: "internal/core", only: []string{"", "github.com/tidwall/btree"}, std: pure},
+	{of: "internal/wire", only: []string{"", "internal/core"}, std: pure},
+	{of: "internal/engine", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
+	{of: "internal/door", never: []string{"internal/engine/", "internal/node", "internal/config", "cmd"}},
+	{of: "internal/telemetry", never: []string{"internal/door", "internal/engine", "internal/node", "cmd"}},
+	{of: "internal/config", never: []string{"internal/door", "internal/engine", "internal/core", "internal/node", "cmd"}},
+	{of: "api/v1", only: []string{""}},
+}
+
+// A file is one Go source file of ours.
+type file struct {
+	dir, name string
+	set       *token.FileSet
+	*ast.File
+}
+
+func (f file) test() bool { return strings.HasSuffix(f.name, "_test.go") }
+
+func (f file) imports() (paths []string) {
+	for _, i := range f.Imports {
+		paths = append(paths, strings.Trim(i.Path.Value, `"`))
+	}
+	return paths
+}
+
+const root = "../.."
+
+// sources parses the whole tree.
+func sources(t *testing.T) (files []file) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && name != root || d.Name() == "testdata" || d.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, name, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		files = append(files, file{path.Dir(filepath.ToSlash(rel)), path.Base(name), set, parsed})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("only %d files were found: the walk is wrong", len(files))
+	}
+	return files
+}
+
+func TestImportsPointInward(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() {
+			continue
+		}
+		for _, imported := range f.imports() {
+			for _, r := range rules {
+				if r.covers(f.dir) && !r.allows(imported) {
+					t.Errorf("%s/%s imports %s, which it must not", f.dir, f.name, imported)
+				}
+			}
+		}
+	}
+}
+
+func (r rule) covers(dir string) bool {
+	if r.of == "" {
+		return dir == "."
+	}
+	return dir == r.of || strings.HasPrefix(dir, r.of+"/")
+}
+
+func (r rule) allows(imported string) bool {
+	ours, own := strings.CutPrefix(imported, module)
+	ours = strings.TrimPrefix(ours, "/")
+	standard := !own && !strings.Contains(strings.Split(imported, "/")[0], ".")
+	if standard {
+		return r.std == nil || slices.Contains(r.std, imported)
+	}
+	if r.only != nil {
+		return slices.Contains(r.only, imported) || own && slices.Contains(r.only, ours)
+	}
+	return !own || !slices.ContainsFunc(r.never, func(never string) bool {
+		return ours == never || strings.HasPrefix(ours, strings.TrimSuffix(never, "/")+"/")
+	})
+}
+
+func TestRulesCanBeBroken(t *testing.T) {
+	for _, c := range []struct {
+		dir, imported string
+		want          bool
+	}{
+		{"internal/core", "os", false},
+		{"internal/core", "time", true},
+		{"internal/core", module, true},
+		{"internal/core", module + "/internal/wire", false},
+		{"internal/core", "go.etcd.io/raft/v3", false},
+		{"internal/door/native", module + "/internal/engine", true},
+		{"internal/door/native", module + "/internal/engine/cluster", false},
+		{"internal/door/native", "net/http", true},
+		{"internal/engine/cluster", module + "/internal/door/native", false},
+		{".", "os", false},
+		{"api/v1", module + "/internal/core", false},
+	} {
+		allowed := true
+		for _, r := range rules {
+			allowed = allowed && (!r.covers(c.dir) || r.allows(c.imported))
+		}
+		if allowed != c.want {
+			t.Errorf("%s imports %s: allowed is %v", c.dir, c.imported, allowed)
+		}
+	}
+}
+
+// A door must know no other door: what two of them share belongs in the core, the
+// engine or a package of its own.
+func TestDoorsDoNotKnowEachOther(t *testing.T) {
+	for _, f := range sources(t) {
+		door, ok := strings.CutPrefix(f.dir, "internal/door/")
+		if !ok || f.test() {
+			continue
+		}
+		for _, imported := range f.imports() {
+			other, ok := strings.CutPrefix(imported, module+"/internal/door/")
+			if ok && strings.Split(other, "/")[0] != strings.Split(door, "/")[0] {
+				t.Errorf("%s/%s imports the door %s", f.dir, f.name, other)
+			}
+		}
+	}
+}
+
+// The whole family, since time.Since reads the clock too.
+var clockReaders = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+func TestCoreReadsNoClock(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() || f.dir != "." && f.dir != "internal/core" && f.dir != "internal/wire" {
+			continue
+		}
+		for _, i := range f.Imports {
+			if i.Name != nil {
+				t.Errorf("%s/%s renames %s: this test could not see what it is used for", f.dir, f.name, i.Path.Value)
+			}
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clockReaders, s.Sel.Name) {
+				t.Errorf("%s: time.%s reads a clock", f.set.Position(s.Pos()), s.Sel.Name)
+			}
+			if _, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%s: a goroutine", f.set.Position(n.Pos()))
+			}
+			return true
+		})
+	}
+}
+
+// Map iteration order differs from node to node.
+func TestCoreRangesOverNoMap(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() || f.dir != "internal/core" {
+			continue
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			if m, ok := n.(*ast.MapType); ok && f.name != "check.go" && f.name != "snapshot.go" {
+				t.Errorf("%s: a map in the core; what ranges over it is not deterministic", f.set.Position(m.Pos()))
+			}
+			return true
+		})
+	}
+}
+
+func TestNamesSayWhatIsInside(t *testing.T) {
+	drawers := []string{"util", "utils", "common", "helpers", "helper", "types", "manager", "misc", "base", "shared"}
+	for _, f := range sources(t) {
+		if slices.Contains(drawers, path.Base(f.dir)) {
+			t.Errorf("%s: a drawer, not a package", f.dir)
+		}
+		stem := strings.TrimSuffix(strings.TrimSuffix(f.name, ".go"), "_test")
+		if strings.HasSuffix(stem, "_impl") || slices.Contains(drawers, stem) && f.dir != "api/v1" {
+			t.Errorf("%s/%s: a drawer, not a file", f.dir, f.name)
+		}
+	}
+}
+
+// The words of other systems live only inside their doors.
+var foreign = []string{"Lock", "Unlock", "Owner", "Revoke", "Heartbeat", "KeepAlive", "Epoch", "Sequencer"}
+
+func TestExportedNamesUseOurWords(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() || f.dir != "." && f.dir != "internal/core" && f.dir != "api/v1" {
+			continue
+		}
+		for _, name := range exported(f.File) {
+			for _, word := range foreign {
+				if strings.Contains(name.Name, word) {
+					t.Errorf("%s: %s says %q; see docs/glossary.md for our word", f.set.Position(name.Pos()), name.Name, word)
+				}
+			}
+		}
+	}
+}
+
+func exported(f *ast.File) (names []*ast.Ident) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && id.IsExported() && id.Obj != nil {
+			names = append(names, id)
+		}
+		return true
+	})
+	return names
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	said := map[string]bool{}
+	for _, f := range sources(t) {
+		if !f.test() && !strings.HasPrefix(f.dir, "test/") {
+			said[f.dir] = said[f.dir] || f.Doc != nil
+		}
+	}
+	for dir, ok := range said {
+		if !ok {
+			t.Errorf("%s has no package comment", dir)
+		}
+	}
+}
+
+func TestEveryExportedNameIsExplained(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() || f.Name.Name == "main" {
+			continue
+		}
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && d.Doc == nil && !conventional(d) {
+					t.Errorf("%s: %s has no comment", f.set.Position(d.Pos()), d.Name.Name)
+				}
+			case *ast.GenDecl:
+				explained(t, f, d)
+			}
+		}
+	}
+}
+
+// conventional tells methods whose meaning everybody knows, or that the interface
+// explains which they belong to.
+func conventional(d *ast.FuncDecl) bool {
+	return d.Recv != nil
+}
+
+func explained(t *testing.T, f file, d *ast.GenDecl) {
+	t.Helper()
+	for _, s := range d.Specs {
+		switch s := s.(type) {
+		case *ast.TypeSpec:
+			if s.Name.IsExported() && d.Doc == nil && s.Doc == nil {
+				t.Errorf("%s: %s has no comment", f.set.Position(s.Pos()), s.Name.Name)
+			}
+		case *ast.ValueSpec:
+			if s.Names[0].IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+				t.Errorf("%s: %s has no comment", f.set.Position(s.Pos()), s.Names[0].Name)
+			}
+		}
+	}
+}
+
+func text(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

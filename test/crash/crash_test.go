@@ -1,0 +1,252 @@
+// Package crash runs real servers and kills them.
+package crash
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+const (
+	kills   = 20
+	workers = 16
+	ttl     = time.Hour
+)
+
+// build makes the binary once for all tests of the package.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "leasehold")
+	out, err := exec.Command("go", "build", "-o", binary, "github.com/leasehold/leasehold/cmd/leasehold").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// A server is one process.
+type server struct {
+	process *exec.Cmd
+	caller  *v1.Caller
+}
+
+// serve starts a server and returns when it says where it is.
+func serve(t *testing.T, binary, data string) *server {
+	t.Helper()
+	process := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--segment-size", "1MiB", "--snapshot-every", "1MiB", "--min-free", "0")
+	process.Env = []string{}
+	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stderr, err := process.StderrPipe()
+	if err == nil {
+		err = process.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		if _, rest, ok := strings.Cut(lines.Text(), "http://"); ok {
+			go func() { // it must not block on a full pipe
+				for lines.Scan() {
+				}
+			}()
+			caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://" + strings.FieldsFunc(rest, func(r rune) bool { return r == ',' || r == ' ' })[0]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &server{process, caller}
+		}
+	}
+	t.Fatalf("the server did not say where it is: %v", process.Wait())
+	return nil
+}
+
+func (s *server) end(signal os.Signal) error {
+	_ = s.process.Process.Signal(signal)
+	return s.process.Wait()
+}
+
+// A fact is what a worker was told of one lease.
+type fact struct {
+	token    uint64
+	released bool
+	asked    bool      // to release, without an answer
+	earliest time.Time // it can not end before
+	latest   time.Time // it can not end after
+}
+
+// A worker acquires, renews and releases on resources of its own.
+type worker struct {
+	name  string
+	n     int
+	facts map[string]*fact // by lease id
+	doubt string           // an acquire that got no answer
+}
+
+func (w *worker) resource(id string) string { return "crash/" + id }
+
+// work goes on until the server is gone.
+func (w *worker) work(ctx context.Context, c *v1.Caller) error {
+	for ctx.Err() == nil {
+		w.n++
+		id := fmt.Sprintf("%s-%d", w.name, w.n)
+		if err := w.acquire(ctx, c, id); err != nil {
+			return err
+		}
+		if w.n%4 == 0 {
+			continue // this one is kept
+		}
+		w.facts[id].asked = true
+		if err := c.Release(ctx, v1.ReleaseRequest{ID: id}); err != nil {
+			return err
+		}
+		w.facts[id].released = true
+	}
+	return ctx.Err()
+}
+
+func (w *worker) acquire(ctx context.Context, c *v1.Caller, id string) error {
+	w.doubt = id
+	sent := time.Now()
+	lease, err := c.Acquire(ctx, v1.AcquireRequest{Resource: w.resource(id), Holder: w.name, ID: id, TTL: v1.TTL{Duration: v1.Duration(ttl)}})
+	if err != nil {
+		return err
+	}
+	w.doubt = ""
+	w.facts[id] = &fact{token: lease.Token, earliest: sent.Add(ttl), latest: time.Now().Add(ttl)}
+	return nil
+}
+
+// check asks a server that came back for everything that was answered before.
+func (w *worker) check(t *testing.T, c *v1.Caller) {
+	t.Helper()
+	for id, f := range w.facts {
+		sent := time.Now()
+		r, err := c.Resource(t.Context(), w.resource(id), 0)
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+			continue
+		}
+		switch held := len(r.Holders) == 1 && r.Holders[0].ID == id; {
+		case f.released && held:
+			t.Errorf("%s was released and is held", id)
+		case !held && !f.asked:
+			t.Errorf("%s was granted and is gone: %+v", id, r)
+		case held && r.Holders[0].Token != f.token:
+			t.Errorf("%s had token %d and has %d", id, f.token, r.Holders[0].Token)
+		case held:
+			w.checkTime(t, id, f, r.Holders[0], sent)
+		}
+	}
+}
+
+// slack is by how much time may be wrong across a restart within one boot.
+const slack = 100 * time.Millisecond
+
+func (w *worker) checkTime(t *testing.T, id string, f *fact, l v1.Lease, sent time.Time) {
+	t.Helper()
+	remaining := time.Duration(*l.RemainingMS) * time.Millisecond
+	if least := time.Until(f.earliest); remaining < least-2*time.Millisecond {
+		t.Errorf("%s has %v left, and should have at least %v", id, remaining, least)
+	}
+	if most := f.latest.Sub(sent); remaining > most+slack {
+		t.Errorf("%s has %v left, and should have at most %v", id, remaining, most)
+	}
+}
+
+func TestKilledServersLoseNothing(t *testing.T) {
+	binary, data := build(t), filepath.Join(t.TempDir(), "data")
+	all := make([]*worker, workers)
+	for i := range all {
+		all[i] = &worker{name: fmt.Sprint("w", i), facts: map[string]*fact{}}
+	}
+	tokens := map[uint64]string{}
+	for range kills {
+		s := serve(t, binary, data)
+		for _, w := range all {
+			w.settle(t, s.caller)
+			w.check(t, s.caller)
+			w.collect(t, tokens)
+		}
+		if t.Failed() {
+			_ = s.end(syscall.SIGKILL)
+			return
+		}
+		load(t, s, all)
+	}
+	s := serve(t, binary, data)
+	for _, w := range all {
+		w.settle(t, s.caller)
+		w.check(t, s.caller)
+		w.collect(t, tokens)
+	}
+	if err := s.end(syscall.SIGTERM); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	t.Logf("%d grants, %d kills", len(tokens), kills)
+	if out, err := exec.Command(binary, "check", "--data", data).CombinedOutput(); err != nil {
+		t.Errorf("check: %v\n%s", err, out)
+	}
+}
+
+// load lets all workers work and kills the server under their hands.
+func load(t *testing.T, s *server, all []*worker) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, w := range all {
+		wg.Go(func() {
+			err := w.work(t.Context(), s.caller)
+			if !errors.Is(err, leasehold.ErrUnavailable) && !errors.Is(err, leasehold.ErrUndecided) {
+				t.Errorf("%s: %v", w.name, err)
+			}
+		})
+	}
+	time.AfterFunc(150*time.Millisecond, func() { _ = s.process.Process.Kill() })
+	wg.Wait()
+	_ = s.process.Wait()
+}
+
+// settle asks again, with the same id, for what got no answer.
+func (w *worker) settle(t *testing.T, c *v1.Caller) {
+	t.Helper()
+	if w.doubt == "" {
+		return
+	}
+	id := w.doubt
+	if err := w.acquire(t.Context(), c, id); err != nil {
+		t.Errorf("%s asks again for %s: %v", w.name, id, err)
+		return
+	}
+	// It may have been granted by the first try, so it can end earlier than that.
+	w.facts[id].earliest = time.Now()
+}
+
+// collect makes sure that no two grants have the same token, and keeps the number
+// of leases to look at small.
+func (w *worker) collect(t *testing.T, tokens map[uint64]string) {
+	t.Helper()
+	for _, id := range slices.Sorted(maps.Keys(w.facts)) {
+		f := w.facts[id]
+		if other, ok := tokens[f.token]; ok && other != id {
+			t.Errorf("%s and %s have the token %d", id, other, f.token)
+		}
+		tokens[f.token] = id
+		if f.asked {
+			delete(w.facts, id)
+		}
+	}
+}

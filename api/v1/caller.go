@@ -14,10 +14,12 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/leasehold/leasehold"
 )
@@ -297,7 +299,7 @@ func noteSent(sent *atomic.Bool, r request) *httptrace.ClientTrace {
 func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 	var body io.Reader
 	if r.body != nil {
-		b, err := json.Marshal(r.body)
+		b, err := encode(r.body)
 		if err != nil {
 			return nil, err
 		}
@@ -325,6 +327,28 @@ func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 		option(hr.Header)
 	}
 	return hr, nil
+}
+
+// encode writes the body of a request. JSON has no words for bytes that are not
+// UTF-8: encoding/json would send another name than the one it was given.
+func encode(body any) ([]byte, error) {
+	v := reflect.ValueOf(body)
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		switch field := v.Field(i).Interface().(type) {
+		case string:
+			if !utf8.ValidString(field) {
+				return nil, fmt.Errorf("%s %q is not valid UTF-8", name, field)
+			}
+		case map[string]string:
+			for key, value := range field {
+				if !utf8.ValidString(key + value) {
+					return nil, fmt.Errorf("%s: %q is not valid UTF-8", name, key+"="+value)
+				}
+			}
+		}
+	}
+	return json.Marshal(body)
 }
 
 // A failure is an error of the network in our own words, with what lies behind it.

@@ -199,6 +199,22 @@ func TestNewCaller(t *testing.T) {
 	}
 }
 
+// A name that JSON can not carry is not sent as another one.
+func TestCallerRefusesWhatIsNotUTF8(t *testing.T) {
+	c, ctx := call(t, ""), t.Context()
+	for _, r := range []v1.AcquireRequest{
+		{Resource: "a\xff", Holder: "h"}, {Resource: "a", Holder: "\xc3"}, {Resource: "a", Holder: "h", Labels: map[string]string{"k": "\xff"}},
+	} {
+		if _, err := c.Acquire(ctx, r); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), "not valid UTF-8") {
+			t.Errorf("%+v: the error is %v", r, err)
+		}
+	}
+	if _, err := c.Resource(ctx, "a\xff", 0); !errors.Is(err, leasehold.ErrInvalid) {
+		t.Errorf("the error is %v", err)
+	}
+	must[v1.Lease](t)(c.Acquire(ctx, v1.AcquireRequest{Resource: "\ufffd", Holder: `\ufffd`}))
+}
+
 // When nothing was sent, nothing happened.
 func TestCallerWithoutServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

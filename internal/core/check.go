@@ -43,7 +43,9 @@ func (c *checker) space(s *State, sp *space) {
 	claims := map[string]int{}
 	sp.claims.Scan(func(id string, claim *Claim) bool {
 		r, ok := sp.resources.Get(claim.Resource)
-		c.that(ok, "%s/%s: its resource %q is unknown", sp.name, id, claim.Resource)
+		if c.that(ok, "%s/%s: its resource %q is unknown", sp.name, id, claim.Resource); !ok {
+			r = &Resource{}
+		}
 		c.that(id == claim.ID, "%s/%s is filed under %q", sp.name, claim.ID, id)
 		_, ended := sp.ended.Get(id)
 		c.that(!ended, "%s/%s has ended and is alive", sp.name, id)
@@ -61,7 +63,7 @@ func (c *checker) space(s *State, sp *space) {
 			c.that(ok && same == claim, "%s/%s waits, but stands in no queue", sp.name, id)
 			return true
 		}
-		c.that(ok && r.Claim == id, "%s/%s is held, but %q is held by %q", sp.name, id, claim.Resource, r.Claim)
+		c.that(r.Claim == id, "%s/%s is held, but %q is held by %q", sp.name, id, claim.Resource, r.Claim)
 		c.that(claim.Token <= sp.token, "%s/%s has token %d above %d", sp.name, id, claim.Token, sp.token)
 		other, twice := tokens[claim.Token]
 		c.that(!twice, "%s/%s has the token %d of %s", sp.name, id, claim.Token, other)

@@ -343,9 +343,38 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Fatal("the oldest event was kept because it is the only one of its namespace")
 	}
 	again := reloaded(t, d.state).View(0).History(ns)
-	if renderAny(again) != renderAny(history) || len(again.All()) != len(history.All()) {
+	if r, m := again.Oldest(); r != revision || m != n || len(again.All()) != len(history.All()) {
 		t.Fatal("history is not the same after a restore")
 	}
+}
+
+// TestHistoryEndsWithinARevision drops some events of a command and keeps the others. A
+// watcher that has seen what is gone can go on; one that has not can not.
+func TestHistoryEndsWithinARevision(t *testing.T) {
+	d := newDesk(t)
+	long := strings.Repeat("n", 1000)
+	for i := range 20000 {
+		session := fmt.Sprint(long, i)
+		batch := []core.Command{&core.OpenSession{Namespace: ns, ID: session, TTL: time.Hour}}
+		for _, path := range []string{"printer", "scanner", "plotter"} {
+			id := fmt.Sprint(long, path, i)
+			batch = append(batch, &core.Acquire{Namespace: ns, Resource: path, ID: id, Holder: long, Session: session})
+		}
+		d.apply(append(batch, &core.CloseSession{Namespace: ns, ID: session})...)
+		history := d.state.View(0).History(ns)
+		revision, n := history.Oldest()
+		if n == 0 || history.All()[0].Revision != revision {
+			continue
+		}
+		if _, known := history.After(revision, n-1); known {
+			t.Fatalf("%d.%d is gone, and said to be known", revision, n)
+		}
+		if events, known := history.After(revision, n); !known || events[0].N != n+1 {
+			t.Fatalf("%d.%d is there, and not said to be", revision, n+1)
+		}
+		return
+	}
+	t.Fatal("history never ended within a revision")
 }
 
 // TestHistoryResumes holds where a watcher goes on, within a revision and after it.

@@ -211,7 +211,7 @@ func againstReplicas(t *testing.T, seed uint64, j journal) error {
 	chance := rand.New(rand.NewPCG(seed, 2))
 	one, two := &replica{State: core.New()}, &replica{State: core.New()}
 	var frozen []*core.State
-	var texts []string
+	var texts, sights []string
 	for _, e := range j {
 		a, err := one.apply(e)
 		if err != nil {
@@ -231,11 +231,11 @@ func againstReplicas(t *testing.T, seed uint64, j journal) error {
 		if text != render(two.State) {
 			return fmt.Errorf("at %v the replicas have\n%s\n%s", e.stamp, text, render(two.State))
 		}
-		frozen, texts = append(frozen, one.Freeze()), append(texts, text)
+		frozen, texts, sights = append(frozen, one.Freeze()), append(texts, text), append(sights, sight(one.State))
 		two.State = reloaded(t, two.State)
 	}
 	for i, f := range frozen {
-		if render(f) != texts[i] {
+		if render(f) != texts[i] || sight(f) != sights[i] {
 			return fmt.Errorf("what was frozen has changed from\n%s\nto\n%s", texts[i], render(f))
 		}
 	}
@@ -243,6 +243,18 @@ func againstReplicas(t *testing.T, seed uint64, j journal) error {
 		return fmt.Errorf("at the end the replicas have\n%s\n%s", render(one.State), render(two.State))
 	}
 	return nil
+}
+
+// sight is what can be seen of all resources.
+func sight(s *core.State) (text string) {
+	view := s.View(0)
+	for _, namespace := range view.Namespaces() {
+		list, _ := view.List(namespace, "", "", 1000, true)
+		for _, status := range list {
+			text += renderAny(view.Status(namespace, status.Resource, 1000)) + "\n"
+		}
+	}
+	return text + renderAny(view.Counts())
 }
 
 // TestCalendarDecidesNothing feeds the same log to replicas whose leaders had quite

@@ -54,7 +54,7 @@ type Outcome struct {
 	Took      time.Duration
 	Waited    bool // for a resource: that is no measure of the server
 	Endless   bool // a watch: its length means nothing
-	Abandoned bool // the caller went away
+	Expected  bool // to fail: the caller went away, or the server is stopping
 }
 
 // Done accounts for one request.
@@ -88,9 +88,9 @@ func codeOf(err error) (leasehold.Code, bool) {
 func (v *Verb) write(ctx context.Context, o Outcome, code leasehold.Code, known bool) {
 	level := slog.LevelDebug
 	switch {
-	case o.Abandoned:
 	case !known:
 		level = slog.LevelError
+	case o.Expected:
 	case code == leasehold.Unavailable || code == leasehold.Undecided:
 		level = slog.LevelWarn
 	}

@@ -104,7 +104,7 @@ func TestFailuresAreWrittenDown(t *testing.T) {
 			t.Errorf("the log says %s", b.String())
 		}
 		b.Reset()
-		v.Done(t.Context(), Outcome{Err: &leasehold.Error{Code: leasehold.Undecided}, Abandoned: true})
+		v.Done(t.Context(), Outcome{Err: &leasehold.Error{Code: leasehold.Undecided}, Expected: true})
 		v.Done(t.Context(), Outcome{Err: &leasehold.Error{Code: leasehold.Held}})
 		v.Done(t.Context(), Outcome{})
 		if b.Len() > 0 {

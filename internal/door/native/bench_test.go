@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
@@ -98,6 +99,60 @@ func BenchmarkLoopback(b *testing.B) {
 			}
 			wg.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), verb+"/s")
+		})
+	}
+}
+
+// What watchers cost those who do not watch: cycles over loopback by 16 clients
+// while every event goes to so many readers.
+func BenchmarkWatchers(b *testing.B) {
+	for _, watchers := range []int{0, 100, 1000} {
+		b.Run(fmt.Sprint(watchers), func(b *testing.B) {
+			e := memory.Start(engine.NewGoClock())
+			defer e.Close()
+			base, stop := listen(b, New(e, Config{}))
+			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+			var readers, clients sync.WaitGroup
+			var read atomic.Int64
+			for range watchers {
+				answer, err := client.Get(base + "/v1/watch")
+				if err != nil {
+					b.Fatal(err)
+				}
+				readers.Go(func() {
+					defer answer.Body.Close()
+					n, _ := io.Copy(io.Discard, answer.Body)
+					read.Add(n)
+				})
+			}
+			caller, err := v1.NewCaller(v1.CallerConfig{Server: base, Client: client})
+			if err != nil {
+				b.Fatal(err)
+			}
+			var next atomic.Int64
+			b.ResetTimer()
+			for worker := range 16 {
+				clients.Go(func() {
+					for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+						id := fmt.Sprint("c", n)
+						_, err := caller.Acquire(b.Context(), v1.AcquireRequest{Resource: fmt.Sprint("jobs/", worker), Holder: "bench", ID: id})
+						if err == nil {
+							err = caller.Release(b.Context(), v1.ReleaseRequest{ID: id})
+						}
+						if err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			clients.Wait()
+			b.StopTimer()
+			stop()
+			readers.Wait()
+			client.CloseIdleConnections()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+			b.ReportMetric(float64(read.Load())/1e6/b.Elapsed().Seconds(), "MB/s-read")
 		})
 	}
 }

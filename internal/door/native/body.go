@@ -17,49 +17,48 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// buffers are for bodies on the way in and answers on the way out.
+// buffers are for bodies on their way in. What is read from one is copied out of
+// it before it is given back.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-func getBuffer() *bytes.Buffer {
-	b := buffers.Get().(*bytes.Buffer)
-	b.Reset()
-	return b
-}
-
-func putBuffer(b *bytes.Buffer) {
-	// One large answer must not keep its memory for ever.
-	if b.Cap() <= 32<<10 {
-		buffers.Put(b)
-	}
-}
+// maxKept is the largest buffer that is kept for the next request: one large body
+// must not keep its memory for ever.
+const maxKept = 32 << 10
 
 // read reads the body into a request of the API.
 func (c *call) read(into any) error {
-	buffer := getBuffer()
-	defer putBuffer(buffer)
-	if err := c.readBody(buffer); err != nil {
-		return err
-	}
-	if buffer.Len() == 0 {
+	some, err := c.readAny(into)
+	if err == nil && !some {
 		return invalid("the body is empty: send a JSON object")
 	}
-	return parse(buffer.Bytes(), into)
+	return err
 }
 
-// readNothing reads a body that has nothing to say: none at all, or {}.
-func (c *call) readNothing() error {
-	if c.r.ContentLength == 0 {
-		return nil
-	}
-	buffer := getBuffer()
-	defer putBuffer(buffer)
+// readOptional reads a body of which every field may be left out, and so all.
+func (c *call) readOptional(into any) error {
+	_, err := c.readAny(into)
+	return err
+}
+
+// readAny reads the body and tells whether there was one.
+func (c *call) readAny(into any) (some bool, err error) {
+	buffer := buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if buffer.Cap() <= maxKept {
+			buffers.Put(buffer)
+		}
+	}()
+	buffer.Reset()
 	if err := c.readBody(buffer); err != nil || buffer.Len() == 0 {
-		return err
+		return false, err
 	}
-	return parse(buffer.Bytes(), &v1.Nothing{})
+	return true, parse(buffer.Bytes(), into)
 }
 
 func (c *call) readBody(buffer *bytes.Buffer) error {
+	if c.r.ContentLength == 0 {
+		return nil
+	}
 	if err := checkType(c.r.Header["Content-Type"]); err != nil {
 		return err
 	}
@@ -76,12 +75,15 @@ func (c *call) readBody(buffer *bytes.Buffer) error {
 	return invalid("the body can not be read: %v", err)
 }
 
-// checkType lets JSON pass. What does not say what it is is taken for JSON too.
+// checkType lets JSON pass. What does not say what it is is taken for JSON too, and so
+// is what "curl -d" says without being asked. (A form on a page of another site says
+// the same; that is refused for where it comes from.)
 func checkType(values []string) error {
 	if len(values) == 0 || len(values) == 1 && values[0] == "application/json" {
 		return nil
 	}
-	if kind, _, err := mime.ParseMediaType(values[0]); len(values) == 1 && err == nil && kind == "application/json" {
+	kind, _, err := mime.ParseMediaType(values[0])
+	if len(values) == 1 && err == nil && (kind == "application/json" || kind == "application/x-www-form-urlencoded") {
 		return nil
 	}
 	return fault(http.StatusUnsupportedMediaType, "the body is %s: send JSON, with the header Content-Type: application/json", brief(strings.Join(values, ", ")))

@@ -130,7 +130,9 @@ func TestBodyLimits(t *testing.T) {
 	}
 	ask(t, door, "POST", "/v1/acquire", body(v1.MaxBody)).expect(200)
 	ask(t, door, "POST", "/v1/acquire", body(v1.MaxBody+1)).expect(413, `"code":"invalid"`, "more than 131072 bytes")
-	for _, kind := range []string{"application/x-www-form-urlencoded", "text/plain", "", "application/json; =", "multipart/form-data"} {
+	ask(t, door, "POST", "/v1/acquire", `{"resource":"curl","holder":"h"}`, "Content-Type", "application/x-www-form-urlencoded").expect(200)
+	ask(t, door, "POST", "/v1/acquire", `{"resource":"form","holder":"h"}`, "Content-Type", "application/x-www-form-urlencoded", "Origin", "https://elsewhere.example").expect(403)
+	for _, kind := range []string{"text/plain", "", "application/json; =", "multipart/form-data"} {
 		ask(t, door, "POST", "/v1/acquire", `{}`, "Content-Type", kind).expect(415, `"code":"invalid"`, "Content-Type: application/json")
 	}
 	ask(t, door, "POST", "/v1/acquire", `{}`, "Content-Type", "application/json", "Content-Type", "text/plain").expect(415)

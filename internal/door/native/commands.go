@@ -3,6 +3,7 @@ package native
 import (
 	"errors"
 	"net/http"
+	"sync"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
@@ -79,7 +80,7 @@ func (c *call) breakLease() error {
 
 func (c *call) openSession() error {
 	var body v1.SessionRequest
-	if err := c.read(&body); err != nil {
+	if err := c.readOptional(&body); err != nil {
 		return err
 	}
 	command, err := c.toOpenSession(&body)
@@ -90,7 +91,7 @@ func (c *call) openSession() error {
 }
 
 func (c *call) renewSession() error {
-	if err := c.readNothing(); err != nil {
+	if err := c.readOptional(&v1.Nothing{}); err != nil {
 		return err
 	}
 	command, err := c.toRenewSession()
@@ -153,13 +154,17 @@ func (c *call) sendSession(s *leasehold.Session, warning string) error {
 	return nil
 }
 
-// send writes one JSON value in a borrowed buffer.
+// papers are for answers on their way out.
+var papers = sync.Pool{New: func() any { p := make(paper, 0, 1<<10); return &p }}
+
+// send writes one JSON value.
 func (c *call) send(fill func(*paper)) {
-	buffer := getBuffer()
-	p := paper(buffer.AvailableBuffer())
-	fill(&p)
-	p = append(p, '\n')
-	write(c.w, jsonType, http.StatusOK, p)
-	buffer.Write(p) // so that the buffer grows to what answers need
-	putBuffer(buffer)
+	p := papers.Get().(*paper)
+	*p = (*p)[:0]
+	fill(p)
+	*p = append(*p, '\n')
+	write(c.w, jsonType, http.StatusOK, *p)
+	if cap(*p) <= maxKept {
+		papers.Put(p)
+	}
 }

@@ -41,6 +41,8 @@ type Door struct {
 	origins *http.CrossOriginProtection
 
 	streams  atomic.Int64
+	watching atomic.Int64
+	press    press
 	stopping context.Context // done when the server drains
 	stop     context.CancelFunc
 }
@@ -162,7 +164,7 @@ func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
 		}
 		verb.Done(r.Context(), telemetry.Outcome{
 			Namespace: c.namespace, Err: err, Took: time.Since(began),
-			Waited: c.waited, Endless: route.endless, Abandoned: r.Context().Err() != nil,
+			Waited: c.waited, Endless: route.endless, Expected: r.Context().Err() != nil || d.stopping.Err() != nil,
 		})
 	}
 }

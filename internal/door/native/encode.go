@@ -62,8 +62,16 @@ func (p *paper) moment(key string, t time.Time) {
 	}
 	p.key(key)
 	*p = append(*p, '"')
-	*p = t.UTC().AppendFormat(*p, "2006-01-02T15:04:05.000Z")
+	*p = appendMoment(*p, t)
 	*p = append(*p, '"')
+}
+
+// appendMoment writes RFC 3339 with milliseconds. Without a fraction time has a
+// quick way to do it, so the fraction is put in afterwards.
+func appendMoment(b []byte, t time.Time) []byte {
+	b = t.UTC().AppendFormat(b, time.RFC3339)
+	ms := t.Nanosecond() / int(time.Millisecond)
+	return append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
 }
 
 // span writes a duration as people do, and null for none.

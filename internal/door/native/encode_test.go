@@ -49,6 +49,18 @@ func TestLeaseIsWrittenRight(t *testing.T) {
 	}
 }
 
+func TestMoments(t *testing.T) {
+	for _, at := range []time.Time{
+		time.Unix(0, 0), time.UnixMilli(1), time.UnixMilli(1772339460123), time.UnixMilli(999), time.Unix(5, 999999999),
+		time.Date(2026, 3, 1, 0, 0, 0, 7e6, time.FixedZone("", -7*3600)), time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC),
+	} {
+		want, _ := v1.Time{Time: at}.MarshalJSON()
+		if got := `"` + string(appendMoment(nil, at)) + `"`; got != string(want) {
+			t.Errorf("%v is written %s, want %s", at, got, want)
+		}
+	}
+}
+
 func TestSpans(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		time.Second: "1s", 59 * time.Second: "59s", time.Minute: "1m", 90 * time.Second: "1m30s", time.Hour: "1h", 1500 * time.Millisecond: "1.5s",

@@ -138,6 +138,7 @@ func TestSessions(t *testing.T) {
 	if len(made.ID) != 26 {
 		t.Errorf("the server made the id %q", made.ID)
 	}
+	ask(t, door, "POST", "/v1/sessions", "").expect(200, `"ttl":"30s"`)
 	const id = "one/two .. %"
 	at := "/v1/sessions/" + url.PathEscape(id)
 	ask(t, door, "POST", "/v1/sessions", `{"id":"one/two .. %","ttl":"4s","labels":{"a":"b"}}`).expect(200, `"warning":"ttl 4s is short`)

@@ -18,7 +18,7 @@ const maxHeader = 16 << 10
 // Serve answers requests that come in at a listener until ctx ends, and then
 // drains: it is not ready any more, those who wait are sent elsewhere, watches end,
 // what is under way is finished. It closes the listener. The error is nil after a
-// drain in which everything was finished.
+// drain in which everything was finished. A door serves once.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	gate := &gate{Listener: l, most: int64(d.config.MaxConnections), turningAway: make(chan struct{}, maxTurningAway)}
 	server := d.server(gate)
@@ -26,8 +26,7 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	go func() { ended <- server.Serve(gate) }()
 	select {
 	case err := <-ended:
-		d.stop()
-		return err
+		return errors.Join(err, d.drain(server))
 	case <-ctx.Done():
 	}
 	err := d.drain(server)

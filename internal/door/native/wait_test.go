@@ -311,5 +311,8 @@ func TestDrain(t *testing.T) {
 		if _, err := h.caller.Renew(t.Context(), v1.RenewRequest{ID: "e"}); !errors.Is(err, leasehold.ErrUnavailable) {
 			t.Errorf("after the end: %v", err)
 		}
+		if log.String() != "" {
+			t.Errorf("what had to be is written down as a failure: %s", log)
+		}
 	})
 }

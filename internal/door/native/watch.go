@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -15,10 +16,11 @@ const (
 	// keepAlive is how often a silent watch says that it is still there.
 	keepAlive = 15 * time.Second
 
-	// breath is the least time between two writes of one watch. What happens in
-	// between goes out together: a busy server does not write to each watcher after
-	// each commit.
-	breath = 5 * time.Millisecond
+	// A watch takes a breath between two writes, and what happens in between goes out
+	// together. The more watch, the longer it is: all of them together write so often,
+	// and no more, however busy the server is.
+	leastBreath = 5 * time.Millisecond
+	breathEach  = 100 * time.Microsecond
 
 	// chunk is how many events are looked at before they are written. A slow reader
 	// keeps no more of an old history from being forgotten than that.
@@ -50,6 +52,8 @@ func (c *call) watch() error {
 		return err
 	}
 	defer leave()
+	c.door.watching.Add(1)
+	defer c.door.watching.Add(-1)
 	var now leasehold.Revision
 	if err := c.look(func(v core.View) { now = v.History(c.namespace).Revision }); err != nil {
 		return err
@@ -118,7 +122,7 @@ func (s *stream) run() {
 func (s *stream) wait(grew <-chan struct{}, alive <-chan time.Time) bool {
 	var breathed <-chan time.Time
 	if grew == nil {
-		timer := time.NewTimer(breath)
+		timer := time.NewTimer(s.door.breath())
 		defer timer.Stop()
 		breathed = timer.C
 	}
@@ -135,6 +139,10 @@ func (s *stream) wait(grew <-chan struct{}, alive <-chan time.Time) bool {
 	case <-s.r.Context().Done():
 	}
 	return false
+}
+
+func (d *Door) breath() time.Duration {
+	return max(leastBreath, time.Duration(d.watching.Load())*breathEach)
 }
 
 // tell writes the next events that the reader wants, in one flush, and tells
@@ -163,9 +171,29 @@ func (s *stream) wants(e *leasehold.Event) bool {
 
 func (s *stream) event(e *leasehold.Event) {
 	s.id(s.at)
-	s.out = append(s.out, "data: "...)
-	s.out.event(e)
-	s.out = append(s.out, "\n\n"...)
+	s.out = append(append(append(s.out, "data: "...), s.door.press.print(e)...), "\n\n"...)
+}
+
+// A press writes an event once for all who watch. Where two events meet in a
+// slot, the later one stays; whoever misses the other writes it again.
+type press struct {
+	slots [1024]atomic.Pointer[printed]
+}
+
+type printed struct {
+	event *leasehold.Event
+	text  []byte
+}
+
+func (p *press) print(e *leasehold.Event) []byte {
+	slot := &p.slots[(uint64(e.Revision)+uint64(e.N))%uint64(len(p.slots))]
+	if found := slot.Load(); found != nil && found.event == e {
+		return found.text
+	}
+	text := make(paper, 0, 256)
+	text.event(e)
+	slot.Store(&printed{e, text})
+	return text
 }
 
 // hello is the first thing that a reader gets. Its id is where the watch begins,

@@ -1,0 +1,103 @@
+package core
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// busy is a state with something of everything in it.
+func busy(t *testing.T) (*State, *space) {
+	s := New()
+	for _, c := range []Command{
+		&OpenSession{Namespace: "default", ID: "s1", TTL: time.Hour},
+		&Acquire{Namespace: "default", Resource: "printer", ID: "a1", Holder: "ann", Session: "s1"},
+		&Acquire{Namespace: "default", Resource: "printer", ID: "b1", Holder: "bob", TTL: time.Hour, Wait: time.Hour},
+		&Acquire{Namespace: "default", Resource: "scanner", ID: "a2", Holder: "ann", TTL: time.Hour},
+		&Acquire{Namespace: "default", Resource: "plotter", ID: "a3", Holder: "ann", TTL: time.Hour, Grace: time.Hour},
+		&Break{Namespace: "default", ID: "a3"},
+		&Acquire{Namespace: "default", Resource: "plotter", ID: "b3", Holder: "bob", TTL: time.Hour, Wait: time.Hour},
+		&Acquire{Namespace: "default", Resource: "idle", ID: "a4", Holder: "ann", TTL: time.Hour},
+		&Release{Namespace: "default", ID: "a4"},
+	} {
+		if a := apply(t, s, 0, c); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	if err := s.Check(); err != nil {
+		t.Fatalf("a state that nobody has damaged: %v", err)
+	}
+	return s, s.space("default")
+}
+
+// TestCheckFinds damages a state in every way that Check is there for. An invariant that
+// finds nothing would let every other test pass.
+func TestCheckFinds(t *testing.T) {
+	claim := func(sp *space, id string, change func(c *Claim)) {
+		c, _ := sp.claims.Get(id)
+		damaged := *c
+		change(&damaged)
+		sp.claims.Set(id, &damaged)
+	}
+	resource := func(sp *space, path string, change func(r *Resource)) {
+		r, _ := sp.resources.Get(path)
+		damaged := *r
+		change(&damaged)
+		sp.resources.Set(path, &damaged)
+	}
+	for _, test := range []struct {
+		damage func(s *State, sp *space)
+		says   string
+	}{
+		{func(_ *State, sp *space) { sp.resources.Delete("scanner") }, `its resource "scanner" is unknown`},
+		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.ID = "other" }) }, `other is filed under "a2"`},
+		{func(_ *State, sp *space) { sp.ended.Set("a2", &EndedClaim{ID: "a2"}) }, "a2 has ended and is alive"},
+		{func(_ *State, sp *space) { sp.sessions.Delete("s1") }, `bound to session "s1", which is not there`},
+		{func(_ *State, sp *space) { sp.bound.Delete(binding{"s1", "a1"}) }, "a1 would not end with its session"},
+		{func(_ *State, sp *space) { sp.bound.Set(binding{"s1", "a2"}) }, "1 claims have sessions, 2 bindings exist"},
+		{func(_ *State, sp *space) {
+			session, _ := sp.sessions.Get("s1")
+			damaged := *session
+			damaged.Claims = 7
+			sp.sessions.Set("s1", &damaged)
+		}, "session s1 counts 7 claims and has 1"},
+		{func(_ *State, sp *space) { sp.queue.Delete(first(sp, "printer")) }, "b1 waits, but stands in no queue"},
+		{func(_ *State, sp *space) { resource(sp, "scanner", func(r *Resource) { r.Claim = "a1" }) }, `a2 is held, but "scanner" is held by "a1"`},
+		{func(_ *State, sp *space) { resource(sp, "scanner", func(r *Resource) { r.Claim = "gone" }) }, `held by "gone", which is not there`},
+		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.Token = 99 }) }, "token 99 above"},
+		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.Token = 1 }) }, "the token 1 of"},
+		{func(_ *State, sp *space) { resource(sp, "printer", func(r *Resource) { r.Waiting = 5 }) }, "counts 5 waiters and has 1"},
+		{func(_ *State, sp *space) { resource(sp, "idle", func(r *Resource) { r.Idle = 0 }) }, "idle is true, its mark is 0"},
+		{func(s *State, _ *space) { s.idle.PopMin() }, "is idle and not listed"},
+		{func(_ *State, sp *space) { resource(sp, "plotter", func(r *Resource) { r.AvailableAt = 0 }) }, "plotter is free although 1 wait for it"},
+		{func(_ *State, sp *space) { sp.history.pop() }, "events are known"},
+		{func(_ *State, sp *space) { sp.history.items[2] = sp.history.items[0] }, "event 1.0 comes after 2.0"},
+		{func(_ *State, sp *space) { sp.revision = 3 }, "beyond revision 3"},
+		{func(s *State, _ *space) { s.historyBytes = maxHistory + 1 }, "history has 67108865 bytes"},
+		{func(s *State, _ *space) { s.due[0], s.due[1] = s.due[1], s.due[0] }, "deadline 1 thinks it is at 2"},
+		{func(s *State, _ *space) { s.due[1].at++ }, "its timer"},
+		{func(s *State, _ *space) { s.due[0].at += Time(24 * time.Hour) }, "comes before its parent"},
+		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.Expires++ }) }, "a2 ends at"},
+		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.Expires = 0 }) }, "a2 has no end and stands in time"},
+		{func(s *State, sp *space) { s.due.set(&timer{kind: dueSession, space: sp, key: "nobody"}, s.now) }, "5 things end by time, 6 deadlines exist"},
+	} {
+		s, sp := busy(t)
+		test.damage(s, sp)
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("what says %q was found to be: %v", test.says, err)
+		}
+	}
+}
+
+// TestCheckIsBrief holds that a state which is wrong all over is not told at length.
+func TestCheckIsBrief(t *testing.T) {
+	s, sp := busy(t)
+	for i := range 1000 {
+		sp.history.push(&leasehold.Event{Namespace: "other", Revision: leasehold.Revision(1000 - i)})
+	}
+	if lines := strings.Count(s.Check().Error(), "\n") + 1; lines > 100 {
+		t.Errorf("it says %d things", lines)
+	}
+}

@@ -54,6 +54,17 @@ func TestEndedIDsAreBounded(t *testing.T) {
 	if a := apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a1"}); a.Err != nil {
 		t.Fatalf("the second oldest is forgotten: %v", a.Err)
 	}
+
+	// However many end in one entry, there are never more.
+	apply(t, s, time.Minute, &OpenSession{Namespace: "default", ID: "s", TTL: time.Hour})
+	for i := range 200 {
+		id := fmt.Sprint("c", i)
+		apply(t, s, time.Minute, &Acquire{Namespace: "default", Resource: id, ID: id, Holder: "ann", Session: "s"})
+	}
+	apply(t, s, time.Minute, &CloseSession{Namespace: "default", ID: "s"})
+	if s.endings.len() != maxEnded {
+		t.Fatalf("%d ended ids are remembered", s.endings.len())
+	}
 }
 
 // TestOutcomesAreBounded answers one more request than are remembered.
@@ -126,17 +137,18 @@ func TestIdleResourcesAreBounded(t *testing.T) {
 // TestManyGraces has more resources at rest than idle ones are remembered. All of them
 // are kept, and nothing is wrong with that.
 func TestManyGraces(t *testing.T) {
+	const graces = maxIdle + 2*maxTick
 	s := New()
 	apply(t, s, 0, acquireNow("a", Request{}))
 	sp := s.space("default")
-	for i := range 2 * maxIdle {
+	for i := range graces {
 		s.setResource(sp, &Resource{Path: fmt.Sprint("r", i), AvailableAt: s.now.add(time.Hour), Last: &Ending{How: leasehold.ByTTL}})
 	}
 	for range 100 {
 		apply(t, s, time.Minute, &Renew{Namespace: "default", ID: "a"})
 	}
-	if s.idle.Len() != 2*maxIdle {
-		t.Fatalf("%d of %d graces are left", s.idle.Len(), 2*maxIdle)
+	if s.idle.Len() != graces {
+		t.Fatalf("%d of %d graces are left", s.idle.Len(), graces)
 	}
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
@@ -151,7 +163,7 @@ func TestSequenceWindow(t *testing.T) {
 		apply(t, s, 0, &OpenSession{Namespace: "default", ID: "s", TTL: time.Hour})
 		sp := s.space("default")
 		number := uint64(1)
-		for range 3000 {
+		for range 1500 {
 			request := Request{Session: "s", Sequence: number}
 			first := apply(t, s, 0, &Release{Namespace: "default", ID: "nobody", Request: request})
 			again := apply(t, s, 0, &Release{Namespace: "default", ID: "nobody", Request: request})

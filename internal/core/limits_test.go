@@ -157,6 +157,25 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestContradictions sends what can not be meant.
+func TestContradictions(t *testing.T) {
+	for _, test := range []struct {
+		command core.Command
+		says    string
+	}{
+		{&core.Break{Namespace: ns, ID: "a1", Resource: "printer", Token: 1}, "not both"},
+		{&core.Break{Namespace: ns, Resource: "printer"}, "together with the token"},
+		{&core.Break{Namespace: ns, ID: "a1", Remains: true, Period: 1}, "not both"},
+		{&core.Change{Namespace: ns, ID: "a1"}, "a new holder, a new id, or both"},
+		{&core.Acquire{Namespace: ns, Resource: "printer", ID: "a1", Holder: "ann", TTL: time.Second, Session: "s1"}, "not both"},
+		{&core.Release{Namespace: ns, ID: "a1", Request: core.Request{Sequence: 1}}, "name the session"},
+		{&core.Release{Namespace: ns, ID: "a1", Request: core.Request{Session: "s1"}}, "from 1 on"},
+		{&core.Release{Namespace: ns, ID: "a1", Request: core.Request{Session: "s1", Sequence: 1, Key: "k1"}}, "by its sequence number"},
+	} {
+		newDesk(t).refused(test.command, leasehold.Invalid, test.says)
+	}
+}
+
 // TestLabelsAreSorted holds that labels have one form: two requests that mean the same
 // are the same bytes.
 func TestLabelsAreSorted(t *testing.T) {
@@ -285,6 +304,25 @@ func TestTickEndsSoMany(t *testing.T) {
 		if left > perTick {
 			d.refused(&core.Renew{Namespace: ns, ID: fmt.Sprintf("l%06d", leases-ticks)}, leasehold.Lost, "expired")
 			left--
+		}
+	}
+}
+
+// TestTickEndsSoManyRests lets many rests end at once that somebody waits for.
+func TestTickEndsSoManyRests(t *testing.T) {
+	const rests, perTick = 5000, 4096
+	d := newDesk(t)
+	for i := range rests {
+		path := fmt.Sprint("r", i)
+		d.apply(
+			&core.Acquire{Namespace: ns, Resource: path, ID: "h" + path, Holder: "ann", Grace: 10 * time.Second},
+			&core.Acquire{Namespace: ns, Resource: path, ID: "w" + path, Holder: "bob", Wait: time.Hour},
+			&core.Break{Namespace: ns, ID: "h" + path})
+	}
+	d.at(10 * time.Second)
+	for _, want := range []int{perTick, rests - perTick, 0} {
+		if events := d.apply(&core.Tick{}).Events; len(events) != want {
+			t.Fatalf("a tick let %d have what had rested, and not %d", len(events), want)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (d *disk) checkRoom() {
 	if unix.Statfs(d.dir.path, &s) != nil {
 		return
 	}
-	free := s.Bavail * uint64(s.Bsize)
+	free := uint64(s.Bavail) * uint64(s.Bsize) // their types differ between systems
 	if full := free < d.minFree; d.full.Swap(full) != full {
 		d.slog.Warn("room on the data disk", "low", full, "free_bytes", free, "needed_bytes", d.minFree)
 	}

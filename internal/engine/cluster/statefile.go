@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/wire"
@@ -92,7 +92,7 @@ func (g *gentle) Write(b []byte) (int, error) {
 	n, err := g.file.Write(b)
 	if g.unsynced += n; err == nil && g.unsynced >= gentleBytes {
 		g.unsynced = 0
-		err = unix.Fdatasync(int(g.file.Fd()))
+		err = fileutil.Fdatasync(g.file)
 	}
 	return n, err
 }

@@ -62,6 +62,8 @@ type Transport interface{ Send([]*raftpb.Message) }
 type Call struct {
 	Bytes []byte // as wire.AppendCommand made them
 	Done  func(core.Answer, error)
+
+	alone bool // it has an entry to itself
 }
 
 // A ReadCall is a read with whoever wants it done.

@@ -404,6 +404,29 @@ func TestATickStandsBehindWhatIsQueued(t *testing.T) {
 	}
 }
 
+// A tick may end thousands of leases; the answer to a renewal must not wait for that.
+func TestATickIsAloneInItsEntry(t *testing.T) {
+	s := started(t)
+	s.call(lease("r", 10*time.Second))
+	s.syncs()
+	s.call(lease("other", time.Minute))
+	s.passes(10 * time.Second)
+	s.step(Wake{}) // the tick stands behind other
+	late := s.call(lease("third", time.Minute))
+	for _, want := range []int{1, 1, 1} {
+		if n := s.commandsInFlight(); n != want {
+			t.Fatalf("%d commands are in the write", n)
+		}
+		if want == 1 && late.told {
+			t.Fatal("answered before its write")
+		}
+		s.sync()
+	}
+	if s.holds("r") != 0 || !late.told {
+		t.Fatal("the tick or what came after it was lost")
+	}
+}
+
 func TestAReadSeesWhatWasAnsweredBefore(t *testing.T) {
 	s := started(t)
 	s.call(lease("a", time.Minute))

@@ -53,9 +53,11 @@ func (n *Node) pace() {
 
 var tickBytes = must(wire.AppendCommand(nil, &core.Tick{}))
 
+// tick is a call that nobody waits for. It is alone in its entry: thousands of
+// leases may end by it, and those who renew must not wait for them.
 func (n *Node) tick() Call {
 	n.statistics.Ticks++
-	return Call{Bytes: tickBytes, Done: func(core.Answer, error) { n.ticking = false }}
+	return Call{Bytes: tickBytes, Done: func(core.Answer, error) { n.ticking = false }, alone: true}
 }
 
 // NextWake returns how long from now the node wants to be woken, and false if it
@@ -74,20 +76,28 @@ func (n *Node) seal() {
 	if !n.lead.serving || len(n.inbox) == 0 || n.unplaced != nil {
 		return
 	}
-	count, size := 0, 0
-	for count < len(n.inbox) && count < maxBatchCommands {
-		size += len(n.inbox[count].Bytes)
-		if count > 0 && size > maxBatchBytes {
-			break
-		}
-		count++
-	}
+	count := n.batchSize()
 	calls := n.inbox[:count:count]
 	n.inbox = n.inbox[count:]
 	if len(n.inbox) == 0 {
 		n.inbox = nil
 	}
 	n.propose(calls)
+}
+
+// batchSize returns how many calls of the inbox make the next entry.
+func (n *Node) batchSize() int {
+	size := 0
+	for i, c := range n.inbox {
+		size += len(c.Bytes)
+		switch {
+		case i == 0 && c.alone:
+			return 1
+		case i > 0 && (c.alone || size > maxBatchBytes), i == maxBatchCommands:
+			return i
+		}
+	}
+	return len(n.inbox)
 }
 
 // propose stamps a batch and gives it to raft. The clock is read here, after the

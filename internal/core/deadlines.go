@@ -1,9 +1,11 @@
 package core
 
+import "time"
+
 // A timer is when one thing is due. It is the only part of the state that is
 // changed in place, and no snapshot looks at it.
 type timer struct {
-	at    Time
+	at    Time // the truth
 	kind  dueKind
 	space *space
 	key   string
@@ -21,12 +23,14 @@ const (
 // deadlines is a 4-ary heap: shallower than a binary one, with the children of a
 // slot next to each other in memory.
 //
-// A renewal moves its slot at once. To leave that until the slot comes to the top
-// would be cheaper, but then one lease that nobody renews keeps all the others from
-// the top, and its end makes one command pay for every renewal since.
+// It is lazy. A renewal moves its timer later and leaves the slot alone, which then
+// says a moment that is too early and never too late. It is put right when that
+// moment has come: once in a TTL, however often the thing was renewed. Nobody looks
+// for the true next moment before that; whoever did would have to put right all
+// that was renewed since at once.
 type deadlines []slot
 
-// A slot repeats the moment of its timer, which may be far away in memory.
+// A slot's moment is at or before that of its timer.
 type slot struct {
 	at    Time
 	timer *timer
@@ -58,8 +62,8 @@ func (h *deadlines) set(t *timer, at Time) {
 	case t.place == 0:
 		*h = append(*h, slot{})
 		h.rise(len(*h)-1, slot{at, t})
-	default:
-		h.move(t.place-1, slot{at, t})
+	case at < (*h)[t.place-1].at:
+		h.rise(t.place-1, slot{at, t})
 	}
 }
 
@@ -122,20 +126,46 @@ func (h deadlines) store(i int, s slot) {
 	s.timer.place = i + 1
 }
 
-// next returns the timer that is due first, nil if there is none.
-func (h deadlines) next() *timer {
-	if len(h) == 0 {
-		return nil
+// due returns the first timer whose moment has come; nil if there is none.
+func (h deadlines) due(now Time) *timer {
+	for len(h) > 0 && h[0].at <= now {
+		if h[0].at == h[0].timer.at {
+			return h[0].timer
+		}
+		h.right()
 	}
-	return h[0].timer
+	return nil
 }
 
-// Due returns when time alone would next change something, and false if it never
-// would.
+// right puts the first slot where its timer says.
+func (h deadlines) right() { h.sink(0, slot{h[0].timer.at, h[0].timer}) }
+
+// How far ahead, and how many slots at once, are put right by DueBy: the first makes
+// it rarely necessary to look, the second makes nobody wait while one looks.
+const (
+	lookAhead = Time(50 * time.Millisecond)
+	maxRight  = 1024
+)
+
+// Due returns a moment before which time alone changes nothing, and false if it never
+// does. It may be too early, since what was renewed is not looked at until then:
+// DueBy tells.
 func (s *State) Due() (Time, bool) {
-	t := s.due.next()
-	if t == nil {
+	if len(s.due) == 0 {
 		return 0, false
 	}
-	return t.at, true
+	return s.due[0].at, true
+}
+
+// DueBy tells whether time alone would change something at a moment. It looks at so
+// many things only; if there are more, it says no, and Due still lies before the
+// moment: ask again. What it does is no part of the state.
+func (s *State) DueBy(now Time) bool {
+	for range maxRight {
+		if len(s.due) == 0 || s.due[0].at > now+lookAhead || s.due[0].at == s.due[0].timer.at {
+			break
+		}
+		s.due.right()
+	}
+	return len(s.due) > 0 && s.due[0].at <= now && s.due[0].at == s.due[0].timer.at
 }

@@ -21,7 +21,7 @@ func TestDeadlines(t *testing.T) {
 		}
 		for range 800 {
 			moveOne(chance, &heap, timers)
-			if err := compareHeap(heap, timers); err != nil {
+			if err := compareHeap(chance, heap, timers); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}
@@ -52,21 +52,27 @@ func sorted(timers []*timer) []*timer {
 	return set
 }
 
-func compareHeap(heap deadlines, timers []*timer) error {
+// compareHeap asks for what is due at some moment. The heap may learn by that, which
+// must not change what it says.
+func compareHeap(chance *rand.Rand, heap deadlines, timers []*timer) error {
 	set := sorted(timers)
 	if len(set) != len(heap) {
 		return fmt.Errorf("%d timers are set, %d are in the heap", len(set), len(heap))
 	}
-	next := heap.next()
-	switch {
-	case len(set) == 0 && next != nil:
-		return fmt.Errorf("%s is due, though nothing is set", next.key)
-	case len(set) > 0 && next != set[0]:
-		return fmt.Errorf("%v is due next, and not %v", next, set[0])
+	now := Time(chance.IntN(60))
+	var want *timer
+	if len(set) > 0 && set[0].at <= now {
+		want = set[0]
+	}
+	if got := heap.due(now); got != want {
+		return fmt.Errorf("%v is due by %d, and not %v", got, now, want)
 	}
 	for i, slot := range heap {
-		if slot.timer.place != i+1 || slot.at != slot.timer.at {
+		if slot.timer.place != i+1 || slot.at > slot.timer.at {
 			return fmt.Errorf("slot %d says %d, its timer %d at place %d", i+1, slot.at, slot.timer.at, slot.timer.place)
+		}
+		if len(set) > 0 && heap[0].at > set[0].at {
+			return fmt.Errorf("the heap begins at %d, though %d is due", heap[0].at, set[0].at)
 		}
 	}
 	return nil
@@ -75,12 +81,41 @@ func compareHeap(heap deadlines, timers []*timer) error {
 // drain takes them all out in the order in which they are due.
 func drain(t *testing.T, heap *deadlines, timers []*timer) {
 	for _, want := range sorted(timers) {
-		if got := heap.next(); got != want {
+		if got := heap.due(want.at); got != want {
 			t.Fatalf("%v is due next, and not %v", got, want)
 		}
 		heap.set(want, 0)
 	}
-	if len(*heap) != 0 || heap.next() != nil {
+	if len(*heap) != 0 {
 		t.Fatalf("%d are left", len(*heap))
+	}
+}
+
+// TestRenewalsAreNotPaidForAtOnce renews very many things and then asks what is due: each
+// question puts right only so many of them, and says no until it is sure.
+func TestRenewalsAreNotPaidForAtOnce(t *testing.T) {
+	sp := newSpace("a")
+	s := New()
+	timers := make([]*timer, 5*maxRight)
+	for i := range timers {
+		timers[i] = &timer{kind: dueClaim, space: sp, key: fmt.Sprint(i)}
+		s.due.set(timers[i], 10)
+	}
+	for _, timer := range timers[1:] {
+		s.due.set(timer, 1000*lookAhead)
+	}
+	s.due.set(timers[0], 20)
+	questions := 1
+	for !s.DueBy(20) {
+		questions++
+		if at, ok := s.Due(); !ok || at > 20 {
+			t.Fatalf("it says no, and to look again at %d", at)
+		}
+	}
+	if questions != 5 && questions != 6 {
+		t.Errorf("%d questions for %d renewals", questions, len(timers))
+	}
+	if at, ok := s.Due(); !ok || at != 20 {
+		t.Errorf("due at %d", at)
 	}
 }

@@ -120,7 +120,7 @@ func sameSight(state *core.State, m *model) error {
 			return fmt.Errorf("\n to be seen: %s\n   expected: %s", got, want)
 		}
 	}
-	at, ok := state.Due()
+	at, ok := trulyDue(state)
 	d, expected := m.due()
 	if at != d.at || ok != expected {
 		return fmt.Errorf("due at %v, expected at %v", time.Duration(at-start), time.Duration(d.at-start))

@@ -276,8 +276,19 @@ func (t *teller) history(history core.History, p *phrase) {
 	t.say("revision %d", history.Revision)
 }
 
+// trulyDue returns when time alone next changes something. A state knows only a moment
+// at or before that, until it has come.
+func trulyDue(s *core.State) (core.Time, bool) {
+	for {
+		at, ok := s.Due()
+		if !ok || s.DueBy(at) {
+			return at, ok
+		}
+	}
+}
+
 func (t *teller) due() {
-	at, ok := t.state.Due()
+	at, ok := trulyDue(t.state)
 	if !ok {
 		t.say("nothing is due, ever")
 		return

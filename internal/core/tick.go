@@ -9,8 +9,8 @@ const maxTick = 4096
 
 func (s *State) tick() {
 	for before := s.ends; s.ends-before < maxTick; {
-		t := s.due.next()
-		if t == nil || t.at > s.now {
+		t := s.due.due(s.now)
+		if t == nil {
 			return
 		}
 		s.expire(t)

@@ -290,7 +290,7 @@ func (w *witness) look(c core.Command, state *core.State) error {
 	if _, tick := c.(*core.Tick); !tick {
 		return nil
 	}
-	if at, ok := state.Due(); ok && at <= w.now {
+	if at, ok := trulyDue(state); ok && at <= w.now {
 		return fmt.Errorf("something is due after a tick")
 	}
 	for name, p := range w.places {

@@ -11,9 +11,15 @@ import (
 // at most this much to a lease.
 const maxSilence = 10 * time.Second
 
-// NextTick returns the cluster time at which the pacemaker has to propose a Tick,
-// and false if time alone changes nothing.
-func NextTick(s *core.State) (core.Time, bool) {
+// NextLook returns the cluster time at which the pacemaker has to look again, and
+// false if time alone changes nothing.
+func NextLook(s *core.State) (core.Time, bool) {
 	due, ok := s.Due()
 	return min(due, s.Now()+core.Time(maxSilence)), ok
+}
+
+// TickDue tells whether the pacemaker has to propose a Tick at a cluster time.
+func TickDue(s *core.State, now core.Time) bool {
+	_, ok := s.Due()
+	return ok && (now >= s.Now()+core.Time(maxSilence) || s.DueBy(now))
 }

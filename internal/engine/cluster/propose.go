@@ -45,7 +45,7 @@ func (n *Node) pace() {
 	if n.ticking || !n.lead.serving {
 		return
 	}
-	if at, ok := engine.NextTick(n.State); ok && at <= n.now() {
+	if engine.TickDue(n.State, n.now()) {
 		n.ticking = true
 		n.inbox = append(n.inbox, n.tick())
 	}
@@ -66,7 +66,7 @@ func (n *Node) NextWake() (time.Duration, bool) {
 	if n.ticking || !n.lead.serving || n.failure != nil {
 		return 0, false
 	}
-	at, ok := engine.NextTick(n.State)
+	at, ok := engine.NextLook(n.State)
 	return time.Duration(max(0, at-n.now())), ok
 }
 

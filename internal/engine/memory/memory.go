@@ -97,7 +97,7 @@ func (e *Engine) pace() {
 	if e.ticker != nil {
 		e.ticker.Stop()
 	}
-	if at, ok := engine.NextTick(e.state); ok {
+	if at, ok := engine.NextLook(e.state); ok {
 		e.ticker = time.AfterFunc(time.Duration(max(0, at-e.now())), e.tick)
 	}
 }
@@ -106,6 +106,10 @@ func (e *Engine) tick() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
+		return
+	}
+	if !engine.TickDue(e.state, e.now()) {
+		e.pace()
 		return
 	}
 	// A tick can only fail if the clock went back, and then the next one will do.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -111,10 +112,10 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 		failure.Lease = &lease
 		failure.Message = fmt.Sprintf("%s is held by %s%s", r.Path, lease.Holder, because(lease.Reason))
 		if !lease.Expires.IsZero() {
-			failure.Message += fmt.Sprintf(" for another %v", left(Time(lease.Remaining)))
+			failure.Message += fmt.Sprintf(" for another %s", left(Time(lease.Remaining)))
 		}
 	default:
-		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %v", r.Path, r.Last.Holder, left(r.AvailableAt-s.now))
+		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %s", r.Path, r.Last.Holder, left(r.AvailableAt-s.now))
 		failure.Lease = s.lastLease(sp, r)
 	}
 	if r.Waiting > 0 {
@@ -123,13 +124,20 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 	return Answer{Err: failure}
 }
 
-// left writes a duration as people read it.
-func left(t Time) time.Duration {
-	d := time.Duration(t)
+// left writes a duration as people do: 5m, not 5m0s.
+func left(t Time) string {
+	d := time.Duration(t).Round(time.Millisecond)
 	if d >= 10*time.Second {
-		return d.Round(time.Second)
+		d = d.Round(time.Second)
 	}
-	return d.Round(time.Millisecond)
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 func because(reason string) string {

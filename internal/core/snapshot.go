@@ -149,12 +149,18 @@ func (s *State) restore(r Record) error {
 	case *Claim:
 		return s.restoreClaim(sp, v)
 	case *EndedClaim:
+		if _, twice := sp.ended.Get(v.ID); twice {
+			return fmt.Errorf("snapshot has the end of lease %q twice", v.ID)
+		}
 		s.tombstone(sp, v)
 	case *EndedSession:
+		if _, twice := sp.endedSessions.Get(v.ID); twice {
+			return fmt.Errorf("snapshot has the end of session %q twice", v.ID)
+		}
 		s.tombstoneSession(sp, v)
 	case *Outcome:
-		if v.Key == "" {
-			return fmt.Errorf("snapshot has an outcome without a key")
+		if _, twice := sp.outcomes.Get(v.Key); twice || v.Key == "" {
+			return fmt.Errorf("snapshot has the outcome %q twice, or without a key", v.Key)
 		}
 		sp.outcomes.Set(v.Key, v)
 		if v.Key[0] == 'k' {

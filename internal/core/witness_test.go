@@ -176,8 +176,8 @@ func (w *witness) begins(c core.Command, e *leasehold.Event) error {
 		return fmt.Errorf("nobody asked for it")
 	}
 	id := named{e.Namespace, e.ID}
-	if at, over := w.ended[id]; over && w.now < at+core.Time(10*time.Minute) {
-		return fmt.Errorf("its id ended %v ago", time.Duration(w.now-at))
+	if w.remembers(id) {
+		return fmt.Errorf("its id ended %v ago", time.Duration(w.now-w.ended[id]))
 	}
 	w.claims[id] = &promise{place: named{e.Namespace, e.Resource}, session: e.Session, grace: a.Grace, limit: a.HoldLimit}
 	if e.Kind == leasehold.Queued {
@@ -185,6 +185,12 @@ func (w *witness) begins(c core.Command, e *leasehold.Event) error {
 		p.queue = append(p.queue, e.ID)
 	}
 	return nil
+}
+
+// remembers tells whether an id ended so lately that it can not be used.
+func (w *witness) remembers(id named) bool {
+	at, over := w.ended[id]
+	return over && w.now < at+core.Time(10*time.Minute)
 }
 
 func (w *witness) acquired(c core.Command, e *leasehold.Event) error {
@@ -226,7 +232,7 @@ func (w *witness) changed(e *leasehold.Event) error {
 		return fmt.Errorf("token %d was there before", w.tokens[e.Namespace])
 	}
 	if from != to {
-		if _, over := w.ended[to]; over || w.claims[to] != nil {
+		if w.remembers(to) || w.claims[to] != nil {
 			return fmt.Errorf("its new id was used before")
 		}
 		delete(w.claims, from)

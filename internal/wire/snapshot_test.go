@@ -225,7 +225,7 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"namespaces out of order", ended(first+space+"\x02\x07\x01a\x00\x00\x00\x00\x00", 3), ErrMalformed, "namespace: it has two heads, or is out of order"},
 		{"a namespace that is not begun", ended(first+same, 2), ErrMalformed, "namespace: it is missing"},
 		{"another that is not begun", ended(first+space+"\x07\x06\x01a\x01s\x01\x00", 3), ErrMalformed, "namespace: it has no head"},
-		{"an id that ended in two ways", ended(first+space+same+"\x06\x09\x00\x01i\x00\x00\x00\x02\x00\x00", 4), ErrMalformed, "a record stands twice"},
+		{"an id that ended in two ways", ended(first+space+same+"\x06\x09\x00\x01i\x00\x00\x00\x02\x00\x00", 4), ErrMalformed, `the end of lease "i" twice`},
 		{"a record that goes on", ended(first+"\x02\x08\x01b\x00\x00\x00\x00\x00\x00", 2), ErrMalformed, "record 2 (namespace) is malformed at byte 38, end: 1 bytes follow"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -28,6 +28,7 @@ func acquireNow(id string, request Request) *Acquire {
 // TestEndedIDsAreBounded ends one more than are remembered: the oldest is forgotten
 // before its ten minutes are over, and no other.
 func TestEndedIDsAreBounded(t *testing.T) {
+	t.Parallel()
 	s := New()
 	for i := range 3 {
 		id := fmt.Sprint("a", i)
@@ -110,6 +111,7 @@ func idleTown(t *testing.T) *State {
 // TestIdleResourcesAreBounded has one more resource that nobody has or wants than are
 // remembered. The longest idle is forgotten, unless a grace runs on it.
 func TestIdleResourcesAreBounded(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		at        time.Duration
 		forgotten string
@@ -137,6 +139,7 @@ func TestIdleResourcesAreBounded(t *testing.T) {
 // TestManyGraces has more resources at rest than idle ones are remembered. All of them
 // are kept, and nothing is wrong with that.
 func TestManyGraces(t *testing.T) {
+	t.Parallel()
 	const graces = maxIdle + 2*maxTick
 	s := New()
 	apply(t, s, 0, acquireNow("a", Request{}))
@@ -158,6 +161,7 @@ func TestManyGraces(t *testing.T) {
 // TestSequenceWindow counts what is remembered of a session's requests, through holes in
 // their numbers, up to the largest there are, and after the session.
 func TestSequenceWindow(t *testing.T) {
+	t.Parallel()
 	for _, step := range []uint64{1, 2, 700, sequenceSpan, 5000, 1 << 62} {
 		s := New()
 		apply(t, s, 0, &OpenSession{Namespace: "default", ID: "s", TTL: time.Hour})

@@ -11,6 +11,7 @@ import (
 
 // TestDeadlines compares the heap with a list that is sorted anew after every change.
 func TestDeadlines(t *testing.T) {
+	t.Parallel()
 	spaces := []*space{newSpace("a"), newSpace("b")}
 	for seed := range uint64(12) {
 		chance := rand.New(rand.NewPCG(seed, 0))

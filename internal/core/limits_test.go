@@ -207,6 +207,7 @@ func fillSession(d *desk, leases int) {
 // TestSessionHasSoManyClaims fills a session and sees it end: in one entry and with one
 // revision, although a tick ends fewer leases than it has.
 func TestSessionHasSoManyClaims(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	fillSession(d, leasehold.MaxClaimsPerSession)
 	more := &core.Acquire{Namespace: ns, Resource: "one more", ID: "one more", Holder: "ann", Session: "s1"}
@@ -231,6 +232,7 @@ func TestSessionHasSoManyClaims(t *testing.T) {
 // TestQueueHasSoManyWaiters restores a full queue, since to stand in line a hundred
 // thousand times takes long.
 func TestQueueHasSoManyWaiters(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.state = manyWaiters(t, leasehold.MaxQueue)
 	wants := &core.Acquire{Namespace: ns, Resource: "printer", ID: "one more", Holder: "bob", TTL: time.Hour, Wait: time.Hour}
@@ -286,6 +288,7 @@ func TestThereAreSoManyNamespaces(t *testing.T) {
 // a few of them, and between two ticks everybody is served, by the truth: what is over
 // is over, collected or not.
 func TestTickEndsSoMany(t *testing.T) {
+	t.Parallel()
 	const leases, perTick = 100000, 4096
 	d := newDesk(t)
 	d.state = manyLeases(t, leases)
@@ -353,6 +356,7 @@ func manyLeases(t *testing.T, n int) *core.State {
 // TestHistoryIsBounded makes so many events that the oldest are dropped, whoever they
 // belong to, and that whoever wants them is told so.
 func TestHistoryIsBounded(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.must(&core.OpenSession{Namespace: "green", ID: "s1", TTL: 30 * 24 * time.Hour})
 	long := strings.Repeat("n", 1000)
@@ -389,6 +393,7 @@ func TestHistoryIsBounded(t *testing.T) {
 // TestHistoryEndsWithinARevision drops some events of a command and keeps the others. A
 // watcher that has seen what is gone can go on; one that has not can not.
 func TestHistoryEndsWithinARevision(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	long := strings.Repeat("n", 1000)
 	for i := range 20000 {

@@ -4,4 +4,4 @@ package core_test
 
 // The race detector slows everything down tenfold, and the core has no goroutines for
 // it to watch.
-const defaultSeeds = 50
+const defaultSeeds = 30

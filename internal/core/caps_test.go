@@ -39,15 +39,17 @@ func TestEndedIDsAreBounded(t *testing.T) {
 	for i := range others {
 		others[i] = endingRef{space: "default", id: "somebody else", at: s.now}
 	}
-	s.endings.items = slices.Concat(s.endings.items, others)
+	for _, ref := range others {
+		s.pushEnding(ref)
+	}
 	if a := apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a0"}); a.Err != nil {
 		t.Fatalf("an ended id is forgotten although all fit: %v", a.Err)
 	}
 
 	apply(t, s, time.Minute, acquireNow("b", Request{}))
 	apply(t, s, time.Minute, &Release{Namespace: "default", ID: "b"})
-	if s.endings.len() != maxEnded {
-		t.Fatalf("%d ended ids are remembered", s.endings.len())
+	if s.endings.Len() != maxEnded {
+		t.Fatalf("%d ended ids are remembered", s.endings.Len())
 	}
 	if a := apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a0"}); a.Err == nil || a.Err.Code != leasehold.NotFound {
 		t.Fatalf("the oldest is still remembered: %v", a.Err)
@@ -63,8 +65,8 @@ func TestEndedIDsAreBounded(t *testing.T) {
 		apply(t, s, time.Minute, &Acquire{Namespace: "default", Resource: id, ID: id, Holder: "ann", Session: "s"})
 	}
 	apply(t, s, time.Minute, &CloseSession{Namespace: "default", ID: "s"})
-	if s.endings.len() != maxEnded {
-		t.Fatalf("%d ended ids are remembered", s.endings.len())
+	if s.endings.Len() != maxEnded {
+		t.Fatalf("%d ended ids are remembered", s.endings.Len())
 	}
 }
 
@@ -227,7 +229,7 @@ func TestForgettingIsSpread(t *testing.T) {
 			t.Fatalf("one entry forgot %d of %d ended ids", forgot, before)
 		}
 	}
-	if sp.outcomes.Len() != 0 || s.outcomes.len() != 0 || s.endings.len() != 0 {
+	if sp.outcomes.Len() != 0 || s.outcomes.len() != 0 || s.endings.Len() != 0 {
 		t.Fatalf("%d outcomes are left", sp.outcomes.Len())
 	}
 }

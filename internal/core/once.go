@@ -59,12 +59,19 @@ type outcomeRef struct {
 
 func (s *State) tombstone(sp *space, e *EndedClaim) {
 	sp.ended.Set(e.ID, e)
-	s.endings.push(endingRef{sp.name, e.ID, false, e.At})
+	s.pushEnding(endingRef{sp.name, e.ID, false, e.At})
 }
 
 func (s *State) tombstoneSession(sp *space, e *EndedSession) {
 	sp.endedSessions.Set(e.ID, e)
-	s.endings.push(endingRef{sp.name, e.ID, true, e.At})
+	s.pushEnding(endingRef{sp.name, e.ID, true, e.At})
+}
+
+// pushEnding notes that an id ended last. There can be a million of them: a slice of
+// so many would have to be copied at once when it grows.
+func (s *State) pushEnding(ref endingRef) {
+	s.endingSeq++
+	s.endings.Set(s.endingSeq, ref)
 }
 
 // replay answers a request that was answered before.
@@ -201,9 +208,8 @@ func (s *State) forget(most int) {
 
 func (s *State) forgetOne() bool {
 	forgot := false
-	if s.endings.len() > 0 && (s.endings.len() > maxEnded || s.endings.front().at.add(memory) <= s.now) {
-		ref := s.endings.front()
-		s.endings.pop()
+	if _, ref, ok := s.endings.Min(); ok && (s.endings.Len() > maxEnded || ref.at.add(memory) <= s.now) {
+		s.endings.PopMin()
 		if sp := s.space(ref.space); ref.session {
 			sp.endedSessions.Delete(ref.id)
 		} else {

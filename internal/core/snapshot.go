@@ -62,8 +62,9 @@ func (s *State) spaceRecords(yield func(Record) bool) (more bool) {
 	return more
 }
 
-func (s *State) endingRecords(yield func(Record) bool) bool {
-	for _, ref := range s.endings.items {
+func (s *State) endingRecords(yield func(Record) bool) (more bool) {
+	more = true
+	s.endings.Scan(func(_ uint64, ref endingRef) bool {
 		sp := s.space(ref.space)
 		record := Record{Space: ref.space}
 		if ref.session {
@@ -71,11 +72,10 @@ func (s *State) endingRecords(yield func(Record) bool) bool {
 		} else {
 			record.Value, _ = sp.ended.Get(ref.id)
 		}
-		if !yield(record) {
-			return false
-		}
-	}
-	return true
+		more = yield(record)
+		return more
+	})
+	return more
 }
 
 func (s *State) outcomeRecords(yield func(Record) bool) bool {

@@ -34,7 +34,8 @@ type State struct {
 	idle    btree.Map[uint64, place] // resources that nobody has or wants, longest idle first
 	idleSeq uint64
 
-	endings      fifo[endingRef]  // ended ids, oldest first
+	endings      btree.Map[uint64, endingRef] // ended ids, oldest first
+	endingSeq    uint64
 	outcomes     fifo[outcomeRef] // answered requests outside sessions, oldest first
 	order        fifo[string]     // whose event is the oldest in all histories
 	historyBytes int
@@ -204,7 +205,7 @@ func (s *State) Freeze() *State {
 	f := &State{
 		now: s.now, wall: s.wall, lead: s.lead,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
-		endings: s.endings, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
+		endings: *s.endings.Copy(), endingSeq: s.endingSeq, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
 	}
 	s.spaces.Scan(func(name string, sp *space) bool {
 		f.spaces.Set(name, sp.freeze())

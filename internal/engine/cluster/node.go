@@ -222,8 +222,6 @@ func (n *Node) Step(e Event) {
 		n.acceptReads(e)
 	case RaftTick:
 		n.raft.Tick()
-		// A leader's pacemaker does this; for others it would pile up.
-		n.State.DueBy(n.State.Now())
 	case Wake:
 		n.pace()
 	case Received:

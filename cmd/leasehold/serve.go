@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -88,7 +90,17 @@ func (a *app) greet(url string, settings config.Server) {
 	if settings.Insecure {
 		a.say("warning: everybody who can reach it may use it (--insecure)")
 	}
-	a.say("try: leasehold acquire my/first --ttl 1m%s", serverFlag(url))
+	a.say("try: %s acquire my/first --ttl 1m%s", program(), serverFlag(url))
+}
+
+// program is how to call this program from the shell that called it: by its path, if
+// the shell would not find it by its name.
+func program() string {
+	const name = "leasehold"
+	if _, err := exec.LookPath(name); err == nil || !strings.ContainsRune(os.Args[0], filepath.Separator) {
+		return name
+	}
+	return os.Args[0]
 }
 
 // serverFlag is what a client must add to find the server, which is often nothing.

@@ -289,7 +289,7 @@ func TestThereAreSoManyNamespaces(t *testing.T) {
 // is over, collected or not.
 func TestTickEndsSoMany(t *testing.T) {
 	t.Parallel()
-	const leases, perTick = 100000, 4096
+	const leases, perTick = 100000, 1024
 	d := newDesk(t)
 	d.state = manyLeases(t, leases)
 	d.at(10 * time.Second)
@@ -313,7 +313,7 @@ func TestTickEndsSoMany(t *testing.T) {
 
 // TestTickEndsSoManyRests lets many rests end at once that somebody waits for.
 func TestTickEndsSoManyRests(t *testing.T) {
-	const rests, perTick = 5000, 4096
+	const rests, perTick = 2000, 1024
 	d := newDesk(t)
 	for i := range rests {
 		path := fmt.Sprint("r", i)

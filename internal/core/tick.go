@@ -5,7 +5,7 @@ import "github.com/leasehold/leasehold"
 // maxTick is how many claims one tick ends, so that a storm of expiries never
 // keeps a renewal waiting. Only a session that alone has more goes beyond it,
 // since it ends in one entry.
-const maxTick = 4096
+const maxTick = 1024
 
 func (s *State) tick() {
 	for before := s.ends; s.ends-before < maxTick; {

@@ -89,7 +89,10 @@ func (n *Node) applyCommands(e *raftpb.Entry) error {
 	if i := slices.IndexFunc(entry.Commands, isLead); i >= 0 {
 		n.served(entry.Commands[i].(*core.Lead), e.GetTerm())
 	}
-	n.pace()
+	if !n.lead.serving {
+		// What was renewed must not pile up where no pacemaker looks after it.
+		n.State.DueBy(n.State.Now())
+	}
 	return nil
 }
 

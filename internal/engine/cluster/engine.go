@@ -263,6 +263,17 @@ func (e *Engine) enqueue(add func()) error {
 	return nil
 }
 
+// stepCalls gives the node what callers brought.
+func (e *Engine) stepCalls() {
+	calls, reads := e.take()
+	if len(calls) > 0 {
+		e.node.Step(Commands(calls))
+	}
+	if len(reads) > 0 {
+		e.node.Step(Reads(reads))
+	}
+}
+
 func (e *Engine) take() ([]Call, []ReadCall) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -285,15 +296,17 @@ func (e *Engine) loop() {
 		} else {
 			wake.Stop()
 		}
+		// Callers come first: while a great many leases end, tick after tick, each of
+		// them stands before the next tick.
 		select {
 		case <-e.arrived:
-			calls, reads := e.take()
-			if len(calls) > 0 {
-				e.node.Step(Commands(calls))
-			}
-			if len(reads) > 0 {
-				e.node.Step(Reads(reads))
-			}
+			e.stepCalls()
+			continue
+		default:
+		}
+		select {
+		case <-e.arrived:
+			e.stepCalls()
 		case event := <-e.events:
 			e.node.Step(event)
 		case <-raftTicks.C:

@@ -42,12 +42,7 @@ func (n *Node) accept(calls []Call) {
 
 // pace puts a tick behind what is queued when time alone has something to do.
 func (n *Node) pace() {
-	if !n.lead.serving {
-		// Nothing is proposed, but what was renewed must not pile up either.
-		n.State.DueBy(n.State.Now())
-		return
-	}
-	if n.ticking {
+	if n.ticking || !n.lead.serving {
 		return
 	}
 	if engine.TickDue(n.State, n.now()) {

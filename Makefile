@@ -39,7 +39,10 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 bench: ## the benchmarks of docs/performance.md
 	@$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
+load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure it
+	@exec $(BIN) bench
+
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run test deps fuzz bench clean
+.PHONY: help build run test deps fuzz bench load clean

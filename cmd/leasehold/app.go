@@ -142,7 +142,7 @@ that what the lease protects can turn away a holder that is late.
 	)
 	group(root, "hold", a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand())
 	group(root, "look", a.listCommand(), a.describeCommand(), a.watchCommand(), a.historyCommand())
-	group(root, "server", a.serveCommand(), a.configCommand(), a.checkCommand())
+	group(root, "server", a.serveCommand(), a.configCommand(), a.checkCommand(), a.benchCommand())
 	group(root, "other", a.versionCommand(), a.completionCommand())
 	root.AddCommand(exitCodesTopic(), configurationTopic(), outputTopic())
 	root.SetHelpCommand(a.helpCommand())

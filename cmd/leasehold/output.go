@@ -95,6 +95,7 @@ func written(err error) error {
 type column struct {
 	name     string
 	flexible bool
+	right    bool                     // numbers, which are compared digit by digit
 	paint    func(cell string) string // nil: plain
 }
 
@@ -162,13 +163,16 @@ func total(widths []int) (sum int) {
 func writeRow(b *strings.Builder, columns []column, widths []int, cells []string, colour bool) {
 	for i, text := range cells {
 		text = cut(text, widths[i])
-		pad := widths[i] - utf8.RuneCountInString(text) + gap
+		blanks := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
 		if colour && columns[i].paint != nil {
 			text = columns[i].paint(text)
 		}
+		if columns[i].right {
+			text, blanks = blanks+text, ""
+		}
 		b.WriteString(text)
 		if i < len(cells)-1 {
-			b.WriteString(strings.Repeat(" ", pad))
+			b.WriteString(blanks + strings.Repeat(" ", gap))
 		}
 	}
 	b.WriteByte('\n')

@@ -37,6 +37,7 @@ var rules = []rule{
 	{of: "internal/door", never: []string{"internal/engine/", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/telemetry", never: []string{"internal/door", "internal/engine", "internal/node", "cmd"}},
 	{of: "internal/config", never: []string{"internal/door", "internal/engine", "internal/core", "internal/node", "cmd"}},
+	{of: "internal/load", only: []string{"", "api/v1"}}, // it must see what any client sees
 	{of: "api/v1", only: []string{""}},
 }
 
@@ -142,6 +143,8 @@ func TestRulesCanBeBroken(t *testing.T) {
 		{"internal/engine/cluster", module + "/internal/door/native", false},
 		{".", "os", false},
 		{"api/v1", module + "/internal/core", false},
+		{"internal/load", module + "/api/v1", true},
+		{"internal/load", module + "/internal/engine", false},
 	} {
 		allowed := true
 		for _, r := range rules {

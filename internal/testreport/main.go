@@ -115,7 +115,8 @@ func (r *report) end(to io.Writer) int {
 	}
 	fmt.Fprintf(to, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 	fmt.Fprintf(to, "left out: %s\n", left)
-	if r.failed > 0 || r.broken {
+	// Where no test passed, something went wrong that sent no event.
+	if r.failed > 0 || r.broken || r.passed == 0 {
 		return 1
 	}
 	return 0

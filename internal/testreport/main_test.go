@@ -1,0 +1,41 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const passing = `{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN TestA\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:7: left out: needs a browser\n"}
+{"Action":"skip","Package":"p","Test":"TestB"}
+{"Action":"skip","Package":"p","Test":"TestC"}
+{"Action":"pass","Package":"p","Elapsed":1.25}
+{"Action":"skip","Package":"empty"}
+`
+
+func TestReport(t *testing.T) {
+	for _, c := range []struct {
+		name, events, says string
+		code               int
+	}{
+		{"what passed is a line", passing, "ok  \tp\t1.2s\n1 passed, 0 failed, 2 skipped\nleft out: TestC (it does not say why); needs a browser\n", 0},
+		{"nothing left out is said too", `{"Action":"pass","Package":"p","Test":"TestA"}`, "1 passed, 0 failed, 0 skipped\nleft out: nothing\n", 0},
+		{"a failure shows its output", `{"Action":"output","Package":"p","Test":"TestA","Output":"it broke\n"}
+{"Action":"fail","Package":"p","Test":"TestA"}`, "it broke\n0 passed, 1 failed, 0 skipped\nleft out: nothing\n", 1},
+		{"a package that does not build fails", `{"Action":"build-output","ImportPath":"p","Output":"undefined: x\n"}
+{"Action":"fail","Package":"p"}`, "undefined: x\n0 passed, 0 failed, 0 skipped\nleft out: nothing\n", 1},
+		{"what is no event is passed on", "panic: somewhere", "panic: somewhere\n0 passed, 0 failed, 0 skipped\nleft out: nothing\n", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := report{output: map[string][]string{}}
+			var out strings.Builder
+			if err := r.read(strings.NewReader(c.events), &out); err != nil {
+				t.Fatal(err)
+			}
+			if code := r.end(&out); code != c.code || out.String() != c.says {
+				t.Errorf("code %d, want %d; it says:\n%s\nwant:\n%s", code, c.code, out.String(), c.says)
+			}
+		})
+	}
+}

@@ -143,7 +143,7 @@ type Session struct {
 	Expires     Time              `json:"expires"`
 	RemainingMS int64             `json:"remaining_ms"`
 	Opened      Time              `json:"opened"`
-	Claims      int               `json:"claims"` // leases and waiters bound to it
+	Claims      int               `json:"claims"` // leases, waiters and records bound to it
 	Labels      map[string]string `json:"labels,omitempty"`
 	Warning     string            `json:"warning,omitempty"`
 }

@@ -164,6 +164,9 @@ type Event struct {
 	Session   string `json:"session,omitempty"`
 	By        string `json:"by,omitempty"`
 	Reason    string `json:"reason,omitempty"`
+	Version   uint64 `json:"version,omitempty"`  // of the record that was put
+	Value     []byte `json:"value,omitempty"`    // of the record that was put, where values were asked for
+	Previous  []byte `json:"previous,omitempty"` // the value before, where values were asked for and there was one
 }
 
 // A List is one page; Next is where to go on, empty at the end.

@@ -151,7 +151,19 @@ type Session struct {
 	Remaining time.Duration // as in Lease
 	Opened    time.Time
 	Expires   time.Time
-	Claims    int // leases and waiters bound to it
+	Claims    int // leases, waiters and records bound to it
+}
+
+// A Record is a named value. Its path is one of the namespace, and has nothing to
+// do with a resource that is called the same.
+type Record struct {
+	Path    string
+	Value   string   // any bytes
+	Create  Revision // that made it
+	Mod     Revision // that changed it last
+	Version uint64   // 1 when it was made, one more with each change
+	Session string   // the session it ends with, if any
+	Token   Token    // the largest that it was written under; a smaller one is turned away
 }
 
 // Kind says what happened in an Event.
@@ -167,11 +179,14 @@ const (
 	Left                     // a waiter left the queue without a lease
 	SessionOpened
 	SessionEnded
+	RecordPut     // a record was made or changed
+	RecordDeleted // with How if its session's end took it
 )
 
 var kindNames = [...]string{
 	Queued: "queued", Acquired: "acquired", Changed: "changed", BreakSet: "breaking", Ended: "ended",
 	Left: "left", SessionOpened: "session opened", SessionEnded: "session ended",
+	RecordPut: "put", RecordDeleted: "deleted",
 }
 
 func (k Kind) String() string { return name(kindNames[:], int(k)) }
@@ -183,16 +198,19 @@ type Event struct {
 	Revision  Revision
 	N         uint32
 	Kind      Kind
-	How       How // with Ended, Left and SessionEnded
+	How       How // with Ended, Left and SessionEnded; with RecordDeleted if a session's end did it
 	At        time.Time
 	Until     time.Time // with Acquired, Changed and BreakSet: when it ends if nothing is done
-	Resource  string
+	Resource  string    // or the path of the record
 	ID        string
 	Holder    string
 	Token     Token
 	Session   string
 	By        string
 	Reason    string
+
+	Record   *Record // with RecordPut: as it is now
+	Previous *Record // with RecordPut and RecordDeleted: as it was; nil if it is new
 }
 
 func name(names []string, i int) string {

@@ -15,10 +15,22 @@ const (
 	MaxGrace = 24 * time.Hour
 	MaxHold  = 365 * 24 * time.Hour // the largest limit on a hold; a lease without TTL needs none
 
-	MaxClaimsPerSession = 16384  // leases and waiters bound to one session
+	MaxClaimsPerSession = 16384  // leases, waiters and records bound to one session
 	MaxQueue            = 100000 // waiters on one resource
 	MaxNamespaces       = 4096
 	MaxBatch            = 1024 // commands in one request
+)
+
+// Limits of records.
+const (
+	MaxValue       = 64 << 10  // bytes of one value
+	MaxRecords     = 4000000   // of all namespaces together
+	MaxRecordBytes = 1 << 30   // of all their paths and values
+	MaxDeleted     = 16384     // records that one request deletes
+	MaxPage        = 1000      // records in one answer
+	MaxPageBytes   = 1 << 20   // of their paths and values, unless a single one has more
+	MaxOps         = 128       // comparisons in a transaction, and operations in each of its branches
+	MaxTxn         = 768 << 10 // bytes of all names and values in it
 )
 
 // DefaultTTL is the TTL of a lease whose request named none; ShortTTL is where

@@ -233,6 +233,8 @@ type request struct {
 	path    string // escaped
 	query   url.Values
 	body    any
+	value   *[]byte // instead of a body: bytes as they are
+	header  http.Header
 	wait    time.Duration
 	options []Option
 	global  bool // it is about no namespace
@@ -305,6 +307,9 @@ func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 		}
 		body = bytes.NewReader(b)
 	}
+	if r.value != nil {
+		body = bytes.NewReader(*r.value)
+	}
 	address := c.server + r.path
 	query := url.Values{}
 	if r.query != nil {
@@ -320,8 +325,14 @@ func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if body != nil {
+	switch {
+	case r.value != nil:
+		hr.Header.Set("Content-Type", "application/octet-stream")
+	case body != nil:
 		hr.Header.Set("Content-Type", "application/json")
+	}
+	for name, values := range r.header {
+		hr.Header[name] = values
 	}
 	for _, option := range r.options {
 		option(hr.Header)
@@ -332,23 +343,35 @@ func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 // encode writes the body of a request. JSON has no words for bytes that are not
 // UTF-8: encoding/json would send another name than the one it was given.
 func encode(body any) ([]byte, error) {
-	v := reflect.ValueOf(body)
+	if err := checkTexts(reflect.ValueOf(body)); err != nil {
+		return nil, err
+	}
+	return json.Marshal(body)
+}
+
+func checkTexts(v reflect.Value) error {
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		switch field := v.Field(i).Interface().(type) {
 		case string:
 			if !utf8.ValidString(field) {
-				return nil, fmt.Errorf("%s %q is not valid UTF-8", name, field)
+				return fmt.Errorf("%s %q is not valid UTF-8", name, field)
 			}
 		case map[string]string:
 			for key, value := range field {
 				if !utf8.ValidString(key + value) {
-					return nil, fmt.Errorf("%s: %q is not valid UTF-8", name, key+"="+value)
+					return fmt.Errorf("%s: %q is not valid UTF-8", name, key+"="+value)
+				}
+			}
+		case []Compare, []Op:
+			for n := range v.Field(i).Len() {
+				if err := checkTexts(v.Field(i).Index(n)); err != nil {
+					return fmt.Errorf("%s %d: %w", name, n+1, err)
 				}
 			}
 		}
 	}
-	return json.Marshal(body)
+	return nil
 }
 
 // A failure is an error of the network in our own words, with what lies behind it.

@@ -143,7 +143,7 @@ type Session struct {
 	Expires     Time              `json:"expires"`
 	RemainingMS int64             `json:"remaining_ms"`
 	Opened      Time              `json:"opened"`
-	Claims      int               `json:"claims"` // leases and waiters bound to it
+	Claims      int               `json:"claims"` // leases, waiters and records bound to it
 	Labels      map[string]string `json:"labels,omitempty"`
 	Warning     string            `json:"warning,omitempty"`
 }
@@ -164,6 +164,9 @@ type Event struct {
 	Session   string `json:"session,omitempty"`
 	By        string `json:"by,omitempty"`
 	Reason    string `json:"reason,omitempty"`
+	Version   uint64 `json:"version,omitempty"`  // of the record that was put
+	Value     []byte `json:"value,omitempty"`    // of the record that was put, where values were asked for
+	Previous  []byte `json:"previous,omitempty"` // the value before, where values were asked for and there was one
 }
 
 // A List is one page; Next is where to go on, empty at the end.

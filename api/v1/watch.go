@@ -19,6 +19,7 @@ import (
 
 // A WatchQuery says what to watch.
 type WatchQuery struct {
+	Values  bool // with the values of records
 	Prefix  string
 	Since   string      // a position; empty: from now on
 	Started func(Hello) // called each time that the watch is connected; may be nil
@@ -89,6 +90,9 @@ func (w *watch) connect(ctx context.Context) error {
 
 	query := url.Values{}
 	setText(query, "prefix", w.query.Prefix)
+	if w.query.Values {
+		query.Set("values", "true")
+	}
 	r := request{method: "GET", path: "/v1/watch", query: query, options: []Option{func(h http.Header) {
 		if w.at != "" {
 			h.Set("Last-Event-ID", w.at)

@@ -43,6 +43,9 @@ nothing is offered.`,
 	}
 }
 
+// completionTime is how long the server is asked while somebody holds the tab key.
+const completionTime = 500 * time.Millisecond
+
 // An offer is what a resource gives to choose from.
 type offer func(v1.Resource) []cobra.Completion
 
@@ -57,7 +60,7 @@ func (a *app) completes(most int, offer offer) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 		defer cancel()
 		return offers(ctx, c, typed, offer), cobra.ShellCompDirectiveNoFileComp
 	}

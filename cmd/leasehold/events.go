@@ -19,6 +19,9 @@ func (a *app) detail(e v1.Event) string {
 	if e.Token != 0 {
 		add("token %d", e.Token)
 	}
+	if e.Version != 0 {
+		add("version %d", e.Version)
+	}
 	if e.Until != nil {
 		add("until %s", a.clock(e.Until.Time))
 	}

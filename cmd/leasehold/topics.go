@@ -118,7 +118,9 @@ standard error, and --quiet leaves all of them out but the errors.
              has one object for each error, with "code", "exit" and "detail"
   -o name    nothing but the name: of the lease (its id) for acquire, renew, release
              and change, of the resource for list, describe and break, of the event
-             (its position, which watch --since takes) for watch and history
+             (its position, which watch --since takes) for watch and history, of the
+             record (its path) for get and records; for put the revision, for delete
+             the number of records
 
 Tables may change from one release to the next; json and name will not. On a
 terminal long cells are cut to its width, elsewhere nothing is.`)

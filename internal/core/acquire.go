@@ -28,7 +28,7 @@ func (s *State) acquire(c *Acquire) Answer {
 			return s.noSession(sp, c.Session)
 		}
 		if session.Claims >= leasehold.MaxClaimsPerSession {
-			return refuse(leasehold.Limited, "session %q has %d leases and waiters already, which is as many as it can have", c.Session, session.Claims)
+			return refuse(leasehold.Limited, "session %q has %d leases, waiters and records already, which is as many as it can have", c.Session, session.Claims)
 		}
 	}
 	r := s.settle(sp, c.Resource)

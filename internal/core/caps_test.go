@@ -233,3 +233,40 @@ func TestForgettingIsSpread(t *testing.T) {
 		t.Fatalf("%d outcomes are left", sp.outcomes.Len())
 	}
 }
+
+// TestRecordsAreBounded fills the room for records, by their number and by their bytes.
+func TestRecordsAreBounded(t *testing.T) {
+	put := func(path, value string) *PutRecord { return &PutRecord{Namespace: "default", Path: path, Value: value} }
+	limited := func(t *testing.T, a Answer) {
+		t.Helper()
+		if a.Err == nil || a.Err.Code != leasehold.Limited {
+			t.Errorf("there is room: %+v", a)
+		}
+	}
+	t.Run("number", func(t *testing.T) {
+		s := New()
+		apply(t, s, 0, put("a", "1"))
+		s.records = leasehold.MaxRecords
+		limited(t, apply(t, s, 0, put("b", "1")))
+		limited(t, apply(t, s, 0, &Txn{Namespace: "default", Then: []Op{{Do: Put, Path: "a", Value: "3"}, {Do: Put, Path: "b", Value: "3"}}}))
+		if a := apply(t, s, 0, put("a", "2")); a.Err != nil || a.Record.Version != 2 {
+			t.Errorf("one that is there can not be changed: %+v", a)
+		}
+		apply(t, s, 0, &DeleteRecord{Namespace: "default", Path: "a"})
+		if a := apply(t, s, 0, put("b", "1")); a.Err != nil {
+			t.Errorf("after one was deleted there is no room: %v", a.Err)
+		}
+	})
+	t.Run("bytes", func(t *testing.T) {
+		s := New()
+		apply(t, s, 0, put("a", "12345"))
+		s.recordBytes = leasehold.MaxRecordBytes
+		limited(t, apply(t, s, 0, put("b", "")))
+		limited(t, apply(t, s, 0, put("a", "123456")))
+		for _, value := range []string{"54321", "1"} {
+			if a := apply(t, s, 0, put("a", value)); a.Err != nil {
+				t.Errorf("one that is there can not become %q: %v", value, a.Err)
+			}
+		}
+	})
+}

@@ -11,10 +11,14 @@ import (
 // none. It looks at everything, and is therefore for tests and for operators.
 func (s *State) Check() error {
 	var c checker
-	idle, events := 0, 0
+	idle, events, records, size := 0, 0, 0, 0
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		c.space(s, sp)
 		events += sp.history.len()
+		sp.records.Scan(func(_ string, r *leasehold.Record) bool {
+			records, size = records+1, size+recordBytes(r)
+			return true
+		})
 		sp.resources.Scan(func(_ string, r *Resource) bool {
 			if r.Idle != 0 {
 				idle++
@@ -25,6 +29,7 @@ func (s *State) Check() error {
 	})
 	c.that(idle == s.idle.Len(), "%d resources are idle, %d are listed as idle", idle, s.idle.Len())
 	c.that(events == s.order.len(), "%d events are known, %d are in order", events, s.order.len())
+	c.that(records == s.records && size == s.recordBytes, "there are %d records of %d bytes, %d of %d are counted", records, size, s.records, s.recordBytes)
 	c.that(s.historyBytes <= maxHistory, "history has %d bytes", s.historyBytes)
 	c.heap(s)
 	return errors.Join(c.found...)
@@ -71,12 +76,38 @@ func (c *checker) space(s *State, sp *space) {
 		return true
 	})
 	c.that(bound == sp.bound.Len(), "%s: %d claims have sessions, %d bindings exist", sp.name, bound, sp.bound.Len())
+	c.records(sp, claims)
 	sp.sessions.Scan(func(id string, session *Session) bool {
 		c.that(session.Claims == claims[id], "%s: session %s counts %d claims and has %d", sp.name, id, session.Claims, claims[id])
 		return true
 	})
 	c.resources(s, sp, waiting)
 	c.history(sp)
+}
+
+// records checks the values of a namespace, and counts in claims what is bound to
+// each session.
+func (c *checker) records(sp *space, claims map[string]int) {
+	bound := 0
+	sp.records.Scan(func(path string, r *leasehold.Record) bool {
+		c.that(path == r.Path, "%s: record %q is filed under %q", sp.name, r.Path, path)
+		c.that(r.Create > 0 && r.Create <= r.Mod && r.Mod <= sp.revision, "%s: record %q was made at %d and changed at %d, beyond revision %d",
+			sp.name, path, r.Create, r.Mod, sp.revision)
+		c.that(r.Version >= 1 && r.Version-1 <= uint64(r.Mod-r.Create), "%s: record %q has version %d from revision %d to %d",
+			sp.name, path, r.Version, r.Create, r.Mod)
+		c.that(r.Token <= sp.token, "%s: record %q was written under token %d above %d", sp.name, path, r.Token, sp.token)
+		c.that(len(r.Value) <= leasehold.MaxValue, "%s: record %q has %d bytes", sp.name, path, len(r.Value))
+		if r.Session != "" {
+			bound++
+			claims[r.Session]++
+			_, alive := sp.sessions.Get(r.Session)
+			c.that(alive, "%s: record %q is bound to session %q, which is not there", sp.name, path, r.Session)
+			_, ok := sp.boundRecords.Get(binding{r.Session, path})
+			c.that(ok, "%s: record %q would not end with its session", sp.name, path)
+		}
+		return true
+	})
+	c.that(bound == sp.boundRecords.Len(), "%s: %d records have sessions, %d bindings exist", sp.name, bound, sp.boundRecords.Len())
 }
 
 func (c *checker) resources(s *State, sp *space, waiting map[string]int) {

@@ -21,6 +21,8 @@ func busy(t *testing.T) (*State, *space) {
 		&Acquire{Namespace: "default", Resource: "plotter", ID: "b3", Holder: "bob", TTL: time.Hour, Wait: time.Hour},
 		&Acquire{Namespace: "default", Resource: "idle", ID: "a4", Holder: "ann", TTL: time.Hour},
 		&Release{Namespace: "default", ID: "a4"},
+		&PutRecord{Namespace: "default", Path: "config", Value: "one"},
+		&PutRecord{Namespace: "default", Path: "alive", Value: "yes", Session: "s1"},
 	} {
 		if a := apply(t, s, 0, c); a.Err != nil {
 			t.Fatal(a.Err)
@@ -47,6 +49,12 @@ func TestCheckFinds(t *testing.T) {
 		change(&damaged)
 		sp.resources.Set(path, &damaged)
 	}
+	record := func(sp *space, path string, change func(r *leasehold.Record)) {
+		r, _ := sp.records.Get(path)
+		damaged := *r
+		change(&damaged)
+		sp.records.Set(path, &damaged)
+	}
 	for _, test := range []struct {
 		damage func(s *State, sp *space)
 		says   string
@@ -62,7 +70,18 @@ func TestCheckFinds(t *testing.T) {
 			damaged := *session
 			damaged.Claims = 7
 			sp.sessions.Set("s1", &damaged)
-		}, "session s1 counts 7 claims and has 1"},
+		}, "session s1 counts 7 claims and has 2"},
+		{func(_ *State, sp *space) { record(sp, "config", func(r *leasehold.Record) { r.Path = "other" }) }, `record "other" is filed under "config"`},
+		{func(_ *State, sp *space) { record(sp, "config", func(r *leasehold.Record) { r.Mod = 99 }) }, `record "config" was made at`},
+		{func(_ *State, sp *space) { record(sp, "config", func(r *leasehold.Record) { r.Version = 2 }) }, `record "config" has version 2`},
+		{func(_ *State, sp *space) { record(sp, "config", func(r *leasehold.Record) { r.Token = 99 }) }, "under token 99 above"},
+		{func(_ *State, sp *space) {
+			record(sp, "config", func(r *leasehold.Record) { r.Value = strings.Repeat("x", leasehold.MaxValue+1) })
+		}, `record "config" has 65537 bytes`},
+		{func(_ *State, sp *space) { record(sp, "config", func(r *leasehold.Record) { r.Session = "s9" }) }, `record "config" is bound to session "s9"`},
+		{func(_ *State, sp *space) { sp.boundRecords.Delete(binding{"s1", "alive"}) }, `record "alive" would not end with its session`},
+		{func(_ *State, sp *space) { sp.boundRecords.Set(binding{"s1", "config"}) }, "1 records have sessions, 2 bindings exist"},
+		{func(s *State, _ *space) { s.records++ }, "there are 2 records of"},
 		{func(_ *State, sp *space) { sp.queue.Delete(first(sp, "printer")) }, "b1 waits, but stands in no queue"},
 		{func(_ *State, sp *space) { resource(sp, "scanner", func(r *Resource) { r.Claim = "a1" }) }, `a2 is held, but "scanner" is held by "a1"`},
 		{func(_ *State, sp *space) { resource(sp, "scanner", func(r *Resource) { r.Claim = "gone" }) }, `held by "gone", which is not there`},

@@ -144,10 +144,7 @@ func (s *State) bind(sp *space, c *Claim) {
 		return
 	}
 	sp.bound.Set(binding{c.Session, c.ID})
-	session, _ := sp.sessions.Get(c.Session)
-	more := *session
-	more.Claims++
-	sp.sessions.Set(c.Session, &more)
+	countBound(sp, c.Session, 1)
 }
 
 func (s *State) unbind(sp *space, c *Claim) {
@@ -155,10 +152,15 @@ func (s *State) unbind(sp *space, c *Claim) {
 		return
 	}
 	sp.bound.Delete(binding{c.Session, c.ID})
-	if session, ok := sp.sessions.Get(c.Session); ok {
-		less := *session
-		less.Claims--
-		sp.sessions.Set(c.Session, &less)
+	countBound(sp, c.Session, -1)
+}
+
+// countBound keeps account of what is bound to a session, which may be ending.
+func countBound(sp *space, id string, more int) {
+	if session, ok := sp.sessions.Get(id); ok {
+		counted := *session
+		counted.Claims += more
+		sp.sessions.Set(id, &counted)
 	}
 }
 

@@ -161,6 +161,8 @@ type Answer struct {
 	Lease   *leasehold.Lease
 	Session *leasehold.Session
 	Waiter  *leasehold.Waiter // an Acquire that was put in the queue
+	Record  *leasehold.Record // a PutRecord; without the value, which the caller has
+	Txn     *TxnAnswer        // a Txn, or a DeleteRecord with its one result
 	Err     *leasehold.Error
 }
 

@@ -58,7 +58,18 @@ func (s *State) dropEvent() {
 // weight estimates the memory of an event.
 func weight(e *leasehold.Event) int {
 	const fixed = 240
-	return fixed + len(e.Resource) + len(e.ID) + len(e.Holder) + len(e.Session) + len(e.By) + len(e.Reason)
+	return fixed + len(e.Resource) + len(e.ID) + len(e.Holder) + len(e.Session) + len(e.By) + len(e.Reason) +
+		recordWeight(e.Record) + recordWeight(e.Previous)
+}
+
+// recordWeight estimates what an event adds by keeping a record, which may not be
+// anywhere else any more.
+func recordWeight(r *leasehold.Record) int {
+	const fixed = 112
+	if r == nil {
+		return 0
+	}
+	return fixed + len(r.Value) + len(r.Session)
 }
 
 // A History is the events of one namespace that are still known, oldest first.

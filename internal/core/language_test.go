@@ -162,6 +162,9 @@ func (p *phrase) end() error {
 
 // parseCommand reads one command.
 func parseCommand(line string) (core.Command, error) {
+	if line == "txn" || strings.HasPrefix(line, "txn ") {
+		return parseTxn(line)
+	}
 	p := newPhrase(line)
 	c := p.command()
 	return c, p.end()
@@ -188,6 +191,19 @@ func (p *phrase) command() core.Command {
 		return &core.RenewSession{ID: p.word("session"), Namespace: p.namespace()}
 	case "close":
 		return &core.CloseSession{ID: p.word("session"), Namespace: p.namespace(), Request: p.request()}
+	case "put":
+		return &core.PutRecord{
+			Path: p.word("path"), Value: p.word("value"), Namespace: p.namespace(), Session: p.option("session", ""),
+			IfRevision: leasehold.Revision(p.number("if")), IfAbsent: p.flag("new"), Fence: p.fence(), Request: p.request(),
+		}
+	case "delete":
+		return &core.DeleteRecord{
+			Path: p.word("path"), Namespace: p.namespace(), IfRevision: leasehold.Revision(p.number("if")), Fence: p.fence(), Request: p.request(),
+		}
+	case "delete-range":
+		return &core.DeleteRecord{
+			Path: p.word("path"), Range: true, To: p.option("to", ""), Namespace: p.namespace(), Fence: p.fence(), Request: p.request(),
+		}
 	case "tick":
 		return &core.Tick{}
 	case "lead":
@@ -195,6 +211,73 @@ func (p *phrase) command() core.Command {
 	}
 	p.wrong("there is no command %q", p.verb)
 	return nil
+}
+
+func (p *phrase) fence() core.Fence {
+	return core.Fence{Lease: p.option("lease", ""), Token: leasehold.Token(p.number("token"))}
+}
+
+// parseTxn reads a transaction: its parts stand between semicolons.
+func parseTxn(line string) (core.Command, error) {
+	parts := strings.Split(line, " ; ")
+	p := newPhrase(parts[0])
+	c := &core.Txn{Namespace: p.namespace(), Request: p.request()}
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	for _, part := range parts[1:] {
+		branch, rest, _ := strings.Cut(part, " ")
+		p := newPhrase(rest)
+		switch branch {
+		case "if":
+			c.If = append(c.If, p.compare())
+		case "then":
+			c.Then = append(c.Then, p.op())
+		case "else":
+			c.Else = append(c.Else, p.op())
+		default:
+			p.wrong("a transaction has no part %q", branch)
+		}
+		if err := p.end(); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+var (
+	whats     = []string{"", "create", "mod", "version", "value", "session", "lease", "token", "floor"}
+	relations = []string{"", "is", "not", "below", "above"}
+	doings    = []string{"", "put", "delete", "get"}
+)
+
+// compare reads "mod config is 3".
+func (p *phrase) compare() (c core.Compare) {
+	c.What, c.Path = core.What(max(0, slices.Index(whats, p.verb))), p.word("path")
+	c.Is = core.Relation(max(0, slices.Index(relations, p.word("relation"))))
+	operand := p.word("operand")
+	switch c.What {
+	case core.RecordValue, core.RecordSession, core.LeaseID:
+		c.Text = operand
+	default:
+		n, err := strconv.ParseUint(operand, 10, 64)
+		if err != nil {
+			p.wrong("%s is no number", operand)
+		}
+		c.Number = n
+	}
+	return c
+}
+
+func (p *phrase) op() (o core.Op) {
+	verb, isRange := strings.CutSuffix(p.verb, "-range")
+	o.Do, o.Path, o.Range = core.Do(max(0, slices.Index(doings, verb))), p.word("path"), isRange
+	if o.Do == core.Put {
+		o.Value = p.word("value")
+	}
+	o.To, o.Session, o.Most = p.option("to", ""), p.option("session", ""), int(p.number("most"))
+	o.KeysOnly, o.Count = p.flag("keys"), p.flag("count")
+	return o
 }
 
 func (p *phrase) acquire() core.Command {
@@ -242,12 +325,63 @@ func writeCommand(c core.Command) string {
 		return sentence("renew-session", quote(c.ID), common(c.Namespace, core.Request{}))
 	case *core.CloseSession:
 		return sentence("close", quote(c.ID), common(c.Namespace, c.Request))
+	case *core.PutRecord:
+		return sentence("put", quote(c.Path), quote(c.Value), flagged("new", c.IfAbsent), option("if", c.IfRevision), option("session", c.Session),
+			writeFence(c.Fence), common(c.Namespace, c.Request))
+	case *core.DeleteRecord:
+		verb := "delete"
+		if c.Range {
+			verb = "delete-range"
+		}
+		return sentence(verb, quote(c.Path), option("to", c.To), option("if", c.IfRevision), writeFence(c.Fence), common(c.Namespace, c.Request))
+	case *core.Txn:
+		return writeTxn(c)
 	case *core.Tick:
 		return "tick"
 	case *core.Lead:
 		return sentence("lead", option("node", c.Node), option("boot", c.Boot), option("offset", c.Offset))
 	}
 	return fmt.Sprintf("%T", c)
+}
+
+func writeFence(f core.Fence) string {
+	return option("lease", f.Lease) + " " + option("token", f.Token)
+}
+
+func flagged(name string, is bool) string {
+	if !is {
+		return ""
+	}
+	return name
+}
+
+func writeTxn(c *core.Txn) string {
+	parts := []string{sentence("txn", common(c.Namespace, c.Request))}
+	for _, i := range c.If {
+		operand := strconv.FormatUint(i.Number, 10)
+		if i.What == core.RecordValue || i.What == core.RecordSession || i.What == core.LeaseID {
+			operand = i.Text
+		}
+		parts = append(parts, sentence("if", whats[i.What], quote(i.Path), relations[i.Is], quote(operand)))
+	}
+	for branch, list := range [][]core.Op{c.Then, c.Else} {
+		for _, o := range list {
+			parts = append(parts, []string{"then ", "else "}[branch]+writeOp(o))
+		}
+	}
+	return strings.Join(parts, " ; ")
+}
+
+func writeOp(o core.Op) string {
+	verb, value := doings[o.Do], ""
+	if o.Range {
+		verb += "-range"
+	}
+	if o.Do == core.Put {
+		value = quote(o.Value)
+	}
+	return sentence(verb, quote(o.Path), value, flagged("keys", o.KeysOnly), flagged("count", o.Count),
+		option("to", o.To), option("session", o.Session), option("most", o.Most))
 }
 
 func writeBreak(c *core.Break) string {
@@ -313,7 +447,58 @@ func tellAnswer(a core.Answer, now time.Duration) string {
 	case a.Session != nil:
 		return tellSession(a.Session, now)
 	}
+	switch {
+	case a.Record != nil:
+		return tellRecord(a.Record) + strange(a.Record.Value != "", "value %s", a.Record.Value)
+	case a.Txn != nil:
+		return tellTxn(a.Txn)
+	}
 	return "done"
+}
+
+// tellRecord leaves out the value, which is seldom there.
+func tellRecord(r *leasehold.Record) string {
+	text := strings.TrimSpace(fmt.Sprintf("%s made at %d, changed at %d, version %d", r.Path, r.Create, r.Mod, r.Version))
+	if r.Token != 0 {
+		text += fmt.Sprintf(", token %d", r.Token)
+	}
+	return text + when("session", r.Session)
+}
+
+func tellTxn(t *core.TxnAnswer) string {
+	text := "then"
+	if !t.Succeeded {
+		text = "else"
+	}
+	text += fmt.Sprintf(", revision %d", t.Revision)
+	for _, r := range t.Results {
+		switch {
+		case r.Record != nil:
+			text += "; " + tellRecord(r.Record)
+		case r.Page != nil:
+			text += "; " + tellPage(*r.Page)
+		default:
+			text += fmt.Sprintf("; %d deleted", r.Deleted)
+		}
+	}
+	return text
+}
+
+func tellPage(p core.RecordPage) string {
+	text := "found"
+	for _, r := range p.Records {
+		text += fmt.Sprintf(" %s %s (%d)", r.Path, quote(r.Value), r.Mod)
+	}
+	if len(p.Records) == 0 {
+		text = "found nothing"
+	}
+	if p.More {
+		text += " and more"
+	}
+	if p.Count != 0 {
+		text += fmt.Sprintf(", %d in all", p.Count)
+	}
+	return text + fmt.Sprintf(" at %d", p.Revision)
 }
 
 func tellError(e *leasehold.Error) string {
@@ -368,9 +553,18 @@ func tellSession(s *leasehold.Session, now time.Duration) string {
 
 func tellEvent(e *leasehold.Event) string {
 	text := fmt.Sprintf("%d.%d %v", e.Revision, e.N, e.Kind)
-	if e.Resource != "" {
+	switch {
+	case e.Record != nil || e.Previous != nil:
+		text += " " + e.Resource
+		if e.Record != nil {
+			text += " " + quote(e.Record.Value) + fmt.Sprintf(", version %d", e.Record.Version)
+		}
+		if e.Previous != nil {
+			text += ", was " + quote(e.Previous.Value)
+		}
+	case e.Resource != "":
 		text += fmt.Sprintf(" %s %s%s", e.Resource, e.Holder, as(e.ID, e.Holder))
-	} else {
+	default:
 		text += " " + e.Session
 	}
 	if e.How != 0 {

@@ -103,7 +103,13 @@ func (w *writer) command() core.Command {
 func latest[T any](list []T, most int) []T { return list[max(0, len(list)-most):] }
 
 func (w *writer) fresh() core.Command {
-	switch w.pick(20) {
+	switch w.pick(26) {
+	case 20, 21:
+		return w.put()
+	case 22, 23:
+		return w.delete()
+	case 24, 25:
+		return w.txn()
 	case 0, 1, 2, 3, 4, 5:
 		return w.acquire()
 	case 6, 7, 8:
@@ -211,6 +217,102 @@ func (w *writer) breakLease() core.Command {
 		c.Period = w.seconds(1, 6)
 	}
 	return c
+}
+
+// paths are few, and some begin like others.
+func (w *writer) path() string { return oneOf(w, "a", "a/1", "a/2", "b", "c", "printer") }
+
+func (w *writer) value() string { w.made++; return fmt.Sprint("v", w.made) }
+
+// fence is that of a lease, of a lease and a token, or of a token.
+func (w *writer) fence(lease named) (f core.Fence) {
+	if w.chance(2) {
+		return f
+	}
+	if !w.chance(3) {
+		f.Lease = lease.id
+	}
+	if w.chance(2) {
+		f.Token = leasehold.Token(1 + w.pick(1+w.made/4))
+	}
+	return f
+}
+
+func (w *writer) put() core.Command {
+	lease := w.known(w.ids)
+	c := &core.PutRecord{Namespace: lease.namespace, Path: w.path(), Value: w.value(), Fence: w.fence(lease), Request: w.request(lease.namespace)}
+	switch w.pick(6) {
+	case 0, 1:
+		c.Session = w.sessionIn(lease.namespace)
+	case 2:
+		c.IfAbsent = true
+	case 3:
+		c.IfRevision = leasehold.Revision(1 + w.pick(1+w.made))
+	}
+	return c
+}
+
+func (w *writer) delete() core.Command {
+	lease := w.known(w.ids)
+	c := &core.DeleteRecord{Namespace: lease.namespace, Path: w.path(), Fence: w.fence(lease), Request: w.request(lease.namespace)}
+	switch w.pick(6) {
+	case 0:
+		c.IfRevision = leasehold.Revision(1 + w.pick(1+w.made))
+	case 1, 2:
+		c.Range = true
+		if w.chance(2) {
+			c.To = w.path()
+		}
+	}
+	return c
+}
+
+func (w *writer) txn() core.Command {
+	lease := w.known(w.ids)
+	c := &core.Txn{Namespace: lease.namespace, Request: w.request(lease.namespace)}
+	for range w.pick(3) {
+		c.If = append(c.If, w.compare(lease))
+	}
+	for range w.pick(4) {
+		c.Then = append(c.Then, w.op(lease.namespace))
+	}
+	for range w.pick(3) {
+		c.Else = append(c.Else, w.op(lease.namespace))
+	}
+	return c
+}
+
+func (w *writer) compare(lease named) core.Compare {
+	c := core.Compare{What: core.What(1 + w.pick(int(core.LeaseFloor))), Is: core.Relation(1 + w.pick(int(core.Greater))), Path: w.path()}
+	switch c.What {
+	case core.RecordValue:
+		c.Text = fmt.Sprint("v", 1+w.pick(1+w.made))
+	case core.RecordSession:
+		c.Text = w.sessionIn(lease.namespace)
+	case core.LeaseID:
+		c.Text = oneOf(w, lease.id, "")
+	default:
+		c.Number = uint64(w.pick(2 + w.made/4))
+	}
+	return c
+}
+
+func (w *writer) op(namespace string) core.Op {
+	o := core.Op{Do: core.Do(1 + w.pick(int(core.Get))), Path: w.path()}
+	if o.Do == core.Put {
+		o.Value = w.value()
+		if w.chance(3) {
+			o.Session = w.sessionIn(namespace)
+		}
+		return o
+	}
+	if o.Range = w.chance(2); o.Range && w.chance(2) {
+		o.To = w.path()
+	}
+	if o.Do == core.Get {
+		o.Most, o.KeysOnly, o.Count = w.pick(3), w.chance(4), w.chance(2)
+	}
+	return o
 }
 
 // sessionIn is one of the newest sessions of a namespace; empty if it has none.

@@ -21,6 +21,8 @@ type model struct {
 	claims    []*modelClaim // in the order in which they came, which is that of the queues
 	sessions  []*modelSession
 	resources []*modelResource
+	records   []modelRecord  // sorted by path
+	past      []modelPast    // the records at each revision
 	endings   []modelEnding  // ids that ended
 	outcomes  []modelOutcome // requests that were answered
 	command   int            // counts the commands
@@ -95,6 +97,7 @@ func (m *model) apply(stamp core.Time, commands []core.Command) (answers []strin
 	for _, c := range commands {
 		m.command++
 		answers = append(answers, m.answer(c).text)
+		m.keepPast()
 	}
 	m.forget(2*len(commands) + 2*len(m.events) + 16)
 	return answers
@@ -135,6 +138,14 @@ func (m *model) answer(c core.Command) modelAnswer {
 		if c.Holder == "" && c.NewID == "" {
 			return modelAnswer{text: "invalid"}
 		}
+	case *core.DeleteRecord:
+		if c.Range && (c.IfRevision != 0 || c.Fence.Token != 0 && c.Fence.Lease == "") {
+			return modelAnswer{text: "invalid"}
+		}
+	case *core.Txn:
+		if wrongTxn(c) {
+			return modelAnswer{text: "invalid"}
+		}
 	}
 	r := m.request(c)
 	if again, ok := m.again(c, r); ok {
@@ -163,6 +174,16 @@ func (m *model) request(c core.Command) modelRequest {
 		return modelRequest{c.Namespace, c.Request, "change " + c.ID, func(sp *modelSpace) modelAnswer { return m.change(sp, c) }}
 	case *core.Break:
 		return modelRequest{c.Namespace, c.Request, "break " + c.ID + c.Resource, func(sp *modelSpace) modelAnswer { return m.breakLease(sp, c) }}
+	case *core.PutRecord:
+		return modelRequest{c.Namespace, c.Request, "put " + c.Path, func(sp *modelSpace) modelAnswer { return m.put(sp, c) }}
+	case *core.DeleteRecord:
+		return modelRequest{c.Namespace, c.Request, fmt.Sprint("delete ", c.Path, c.Range), func(sp *modelSpace) modelAnswer { return m.delete(sp, c) }}
+	case *core.Txn:
+		subject := "txn"
+		if all := slices.Concat(c.Then, c.Else); len(all) > 0 {
+			subject += " " + all[0].Path
+		}
+		return modelRequest{c.Namespace, c.Request, subject, func(sp *modelSpace) modelAnswer { return m.txn(sp, c) }}
 	}
 	panic(fmt.Sprintf("the model does not know %T", c))
 }
@@ -612,6 +633,11 @@ func (m *model) endSession(s *modelSession, how leasehold.How) {
 			m.end(c, how, at)
 		}
 	}
+	for _, r := range slices.Clone(m.records) {
+		if r.sp == s.sp && r.session == s.id {
+			m.drop(r, how)
+		}
+	}
 }
 
 // end ends a lease, and lets the next have the resource; or takes a waiter away.
@@ -787,6 +813,11 @@ func (m *model) showSession(s *modelSession) modelAnswer {
 	claims := 0
 	for _, c := range m.claims {
 		if c.sp == s.sp && c.session == s.id {
+			claims++
+		}
+	}
+	for _, r := range m.records {
+		if r.sp == s.sp && r.session == s.id {
 			claims++
 		}
 	}

@@ -120,6 +120,9 @@ func sameSight(state *core.State, m *model) error {
 			return fmt.Errorf("\n to be seen: %s\n   expected: %s", got, want)
 		}
 	}
+	if err := sameRecords(view, m); err != nil {
+		return err
+	}
 	at, ok := trulyDue(state)
 	d, expected := m.due()
 	if at != d.at || ok != expected {
@@ -141,6 +144,12 @@ func answerText(a core.Answer) string {
 		return fmt.Sprintf("waits %s %s place %d", a.Waiter.ID, a.Waiter.Holder, a.Waiter.Position)
 	case a.Session != nil:
 		return fmt.Sprintf("session %s left %v has %d", a.Session.ID, a.Session.Remaining, a.Session.Claims)
+	}
+	switch {
+	case a.Record != nil:
+		return recordText(a.Record)
+	case a.Txn != nil:
+		return txnText(a.Txn)
 	}
 	return "done"
 }
@@ -178,6 +187,10 @@ func eventText(e *leasehold.Event) string {
 		return fmt.Sprintf("session ended %s %v", e.Session, e.How)
 	case leasehold.SessionOpened:
 		return "session opened " + e.Session
+	case leasehold.RecordPut:
+		return "put " + pathValue(e.Record) + " after " + pathValue(e.Previous)
+	case leasehold.RecordDeleted:
+		return fmt.Sprintf("deleted %s %d", pathValue(e.Previous), e.How)
 	}
 	return fmt.Sprintf("%v %s", e.Kind, e.ID)
 }
@@ -253,6 +266,10 @@ func sight(s *core.State) (text string) {
 		for _, status := range list {
 			text += renderAny(view.Status(namespace, status.Resource, 1000)) + "\n"
 		}
+	}
+	for _, namespace := range view.Namespaces() {
+		page, _ := view.Records(namespace, core.RecordQuery{})
+		text += renderAny(page) + "\n"
 	}
 	return text + renderAny(view.Counts())
 }

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/leasehold/leasehold"
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+)
 
 func (s *State) openSession(c *OpenSession) Answer {
 	sp, failure := s.makeSpace(c.Namespace)
@@ -100,7 +104,7 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now})
 	s.forgetRequests(sp, session.ID)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID})
-	for _, id := range boundTo(sp, session.ID) {
+	for _, id := range boundIn(sp.bound, session.ID) {
 		c, ok := sp.claims.Get(id)
 		if !ok {
 			continue // a hand-over met it already, as a waiter whose session is gone
@@ -113,10 +117,15 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 		}
 		s.finish(sp, c, how, at)
 	}
+	for _, path := range boundIn(sp.boundRecords, session.ID) {
+		s.ends++
+		record, _ := sp.records.Get(path)
+		s.dropRecord(sp, record, how)
+	}
 }
 
-func boundTo(sp *space, session string) (ids []string) {
-	sp.bound.Ascend(binding{session: session}, func(b binding) bool {
+func boundIn(bound *btree.BTreeG[binding], session string) (ids []string) {
+	bound.Ascend(binding{session: session}, func(b binding) bool {
 		if b.session != session {
 			return false
 		}

@@ -8,8 +8,8 @@ import (
 )
 
 // A Record is one piece of a snapshot. Its Value is one of the types below it, or
-// *Session, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome or
-// *leasehold.Event. Space is the namespace it belongs to.
+// *Session, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
+// *leasehold.Record or *leasehold.Event. Space is the namespace it belongs to.
 type Record struct {
 	Space string
 	Value any
@@ -53,6 +53,9 @@ func (s *State) spaceRecords(yield func(Record) bool) (more bool) {
 		}
 		if more {
 			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Record{name, v}); return more })
+		}
+		if more {
+			sp.records.Scan(func(_ string, v *leasehold.Record) bool { more = yield(Record{name, v}); return more })
 		}
 		if more {
 			sp.outcomes.Ascend("s", func(_ string, v *Outcome) bool { more = yield(Record{name, v}); return more })
@@ -148,6 +151,8 @@ func (s *State) restore(r Record) error {
 		s.restoreResource(sp, v)
 	case *Claim:
 		return s.restoreClaim(sp, v)
+	case *leasehold.Record:
+		return s.restoreRecord(sp, v)
 	case *EndedClaim:
 		if _, twice := sp.ended.Get(v.ID); twice {
 			return fmt.Errorf("snapshot has the end of lease %q twice", v.ID)
@@ -198,5 +203,22 @@ func (s *State) restoreClaim(sp *space, c *Claim) error {
 		sp.bound.Set(binding{c.Session, c.ID})
 	}
 	s.put(sp, c)
+	return nil
+}
+
+func (s *State) restoreRecord(sp *space, r *leasehold.Record) error {
+	if _, twice := sp.records.Set(r.Path, r); twice {
+		return fmt.Errorf("snapshot has record %q twice", r.Path)
+	}
+	s.records++
+	s.recordBytes += recordBytes(r)
+	if r.Session != "" {
+		session, ok := sp.sessions.Get(r.Session)
+		if !ok {
+			return fmt.Errorf("snapshot has record %q of session %q, which is not there", r.Path, r.Session)
+		}
+		session.Claims++ // nobody else has seen it yet
+		sp.boundRecords.Set(binding{r.Session, r.Path})
+	}
 	return nil
 }

@@ -53,6 +53,13 @@ func readAll(s *core.State) {
 			view.Ended(namespace, e.ID)
 		}
 	}
+	for _, namespace := range view.Namespaces() {
+		page, _ := view.Records(namespace, core.RecordQuery{Count: true})
+		for _, r := range page.Records {
+			_, _ = view.Record(namespace, r.Path, r.Create)
+		}
+		_, _ = view.Records(namespace, core.RecordQuery{Revision: page.Revision / 2})
+	}
 	view.Counts()
 }
 
@@ -91,6 +98,8 @@ func TestRestoreRefuses(t *testing.T) {
 		{"a lease without its resource", pieces(nil, head, space, &core.Claim{ID: "a1", Resource: "printer"}), `lease "a1" on "printer"`},
 		{"a lease without its session", pieces(nil, head, space, &core.Resource{Path: "printer", Claim: "a1"},
 			&core.Claim{ID: "a1", Resource: "printer", Session: "s1", Token: 1}), `session "s1"`},
+		{"a record twice", pieces(nil, head, space, &leasehold.Record{Path: "a"}, &leasehold.Record{Path: "a"}), `record "a" twice`},
+		{"a record without its session", pieces(nil, head, space, &leasehold.Record{Path: "a", Session: "s1"}), `session "s1"`},
 		{"an outcome without a key", pieces(nil, head, space, &core.Outcome{}), "without a key"},
 		{"something from the future", pieces(nil, head, space, "new"), "a string, which is unknown here"},
 	} {

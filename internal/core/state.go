@@ -40,6 +40,9 @@ type State struct {
 	order        fifo[string]     // whose event is the oldest in all histories
 	historyBytes int
 
+	records     int // how many there are in all namespaces
+	recordBytes int // of their paths and values
+
 	due      deadlines
 	sequence uint64 // of the command being applied; tells whether it has its revision yet
 	events   []*leasehold.Event
@@ -58,6 +61,9 @@ type space struct {
 	queue     *btree.BTreeG[*Claim] // the waiting claims, by resource and then by arrival
 	sessions  btree.Map[string, *Session]
 	bound     *btree.BTreeG[binding] // what each session would take with it
+
+	records      btree.Map[string, *leasehold.Record]
+	boundRecords *btree.BTreeG[binding] // those that a session would take with it
 
 	ended         btree.Map[string, *EndedClaim]
 	endedSessions btree.Map[string, *EndedSession]
@@ -78,14 +84,14 @@ type position struct {
 
 type place struct{ namespace, path string }
 
-// A binding says that a claim ends with a session.
+// A binding says that a claim, or the record of a path, ends with a session.
 type binding struct{ session, id string }
 
 // New returns the state before the first command.
 func New() *State { return &State{} }
 
 func newSpace(name string) *space {
-	return &space{name: name, queue: newQueue(), bound: newBound()}
+	return &space{name: name, queue: newQueue(), bound: newBound(), boundRecords: newBound()}
 }
 
 var noLocks = btree.Options{NoLocks: true}
@@ -167,6 +173,12 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.change(c), nil
 	case *Break:
 		return s.breakLease(c), nil
+	case *PutRecord:
+		return s.putRecord(c), nil
+	case *DeleteRecord:
+		return s.deleteRecord(c), nil
+	case *Txn:
+		return s.txn(c), nil
 	case *Tick:
 		s.tick()
 		return Answer{}, nil
@@ -206,6 +218,7 @@ func (s *State) Freeze() *State {
 		now: s.now, wall: s.wall, lead: s.lead,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		endings: *s.endings.Copy(), endingSeq: s.endingSeq, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
+		records: s.records, recordBytes: s.recordBytes,
 	}
 	s.spaces.Scan(func(name string, sp *space) bool {
 		f.spaces.Set(name, sp.freeze())
@@ -219,6 +232,7 @@ func (sp *space) freeze() *space {
 	f.resources, f.claims, f.sessions = *sp.resources.Copy(), *sp.claims.Copy(), *sp.sessions.Copy()
 	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
+	f.records, f.boundRecords = *sp.records.Copy(), sp.boundRecords.Copy()
 	return &f
 }
 

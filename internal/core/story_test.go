@@ -231,11 +231,24 @@ func (t *teller) ask(line string) error {
 		t.list(view, p)
 	case "history":
 		t.history(view.History(p.namespace()), p)
+	case "get":
+		record, failure := view.Record(p.namespace(), p.word("path"), leasehold.Revision(p.number("revision")))
+		if failure != nil {
+			t.say("%s", tellError(failure))
+			break
+		}
+		t.say("%s: %s", quote(record.Value), tellRecord(record))
+	case "records":
+		t.records(view, p)
 	case "due":
 		t.due()
 	case "count":
 		n := view.Counts()
-		t.say("%d namespaces, %d resources, %d leases, %d waiters, %d sessions", n.Namespaces, n.Resources, n.Leases, n.Waiters, n.Sessions)
+		text := fmt.Sprintf("%d namespaces, %d resources, %d leases, %d waiters, %d sessions", n.Namespaces, n.Resources, n.Leases, n.Waiters, n.Sessions)
+		if n.Records > 0 {
+			text += fmt.Sprintf(", %d records", n.Records)
+		}
+		t.say("%s", text)
 	case "leader":
 		lead := t.state.Lead()
 		t.say("node %d, boot %s, offset %s", lead.Node, quote(lead.Boot), short(lead.Offset))
@@ -243,6 +256,22 @@ func (t *teller) ask(line string) error {
 		p.wrong("there is no command and no question %q", p.verb)
 	}
 	return p.end()
+}
+
+func (t *teller) records(view core.View, p *phrase) {
+	q := core.RecordQuery{
+		From: p.option("from", ""), To: p.option("to", ""), Most: int(p.number("most")), KeysOnly: p.flag("keys"), Count: p.flag("count"),
+		Revision: leasehold.Revision(p.number("revision")),
+	}
+	if prefix := p.option("prefix", ""); prefix != "" {
+		q.From, q.To = prefix, core.PrefixEnd(prefix)
+	}
+	page, failure := view.Records(p.namespace(), q)
+	if failure != nil {
+		t.say("%s", tellError(failure))
+		return
+	}
+	t.say("%s", tellPage(page))
 }
 
 func (t *teller) list(view core.View, p *phrase) {

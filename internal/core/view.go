@@ -128,7 +128,7 @@ func (s *State) Now() Time { return s.now }
 func (s *State) Lead() Lead { return s.lead }
 
 // Counts is how much there is, over all namespaces.
-type Counts struct{ Namespaces, Leases, Waiters, Sessions, Resources int }
+type Counts struct{ Namespaces, Leases, Waiters, Sessions, Resources, Records int }
 
 // Counts returns how much there is.
 func (v View) Counts() (n Counts) {
@@ -138,6 +138,7 @@ func (v View) Counts() (n Counts) {
 		n.Leases += sp.claims.Len() - sp.queue.Len()
 		n.Sessions += sp.sessions.Len()
 		n.Resources += sp.resources.Len()
+		n.Records += sp.records.Len()
 		return true
 	})
 	return n

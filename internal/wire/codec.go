@@ -181,8 +181,15 @@ var (
 	states   = choice{uint8(leasehold.Available), uint8(leasehold.Expired)}
 	hows     = choice{uint8(leasehold.Released), uint8(leasehold.WaitOver)}
 	maybeHow = choice{0, uint8(leasehold.WaitOver)}
-	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.SessionEnded)}
+	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.RecordDeleted)}
 	codes    = choice{uint8(leasehold.Held), uint8(leasehold.Refused)}
+)
+
+// The enumerations of the core.
+var (
+	whats     = choice{uint8(core.RecordCreate), uint8(core.LeaseFloor)}
+	relations = choice{uint8(core.Equal), uint8(core.Greater)}
+	doings    = choice{uint8(core.Put), uint8(core.Get)}
 )
 
 // oneOf is one byte of an enumeration. What would not be read is not written.
@@ -288,6 +295,26 @@ func (c *codec) labels(field string, p *leasehold.Labels) {
 		}
 		c.text("label value", &l.Value)
 		last = l.Key
+	}
+}
+
+// list goes over a count and so many values, each of which takes at least so many
+// bytes.
+func list[T any](c *codec, field string, p *[]T, least int, each func(*T)) {
+	n := uint64(len(*p))
+	c.unsigned(field, &n)
+	if !c.writing && n > 0 {
+		// As with labels: the last may be one that is cut off.
+		*p = make([]T, min(n, uint64(c.left()/least+1)))
+	}
+	for i := range *p {
+		if c.fault != nil {
+			return
+		}
+		each(&(*p)[i])
+	}
+	if !c.writing && c.fault == nil && n != uint64(len(*p)) {
+		c.fail(field, tooLong)
 	}
 }
 

@@ -18,16 +18,20 @@ const (
 	kindBreak        = 8
 	kindTick         = 9
 	kindLead         = 10
+	kindPutRecord    = 11
+	kindDeleteRecord = 12
+	kindTxn          = 13
 )
 
 var commandNames = [...]string{
 	kindOpenSession: "open session", kindRenewSession: "renew session", kindCloseSession: "close session",
 	kindAcquire: "acquire", kindRenew: "renew", kindRelease: "release", kindChange: "change", kindBreak: "break",
 	kindTick: "tick", kindLead: "lead",
+	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn",
 }
 
-// maxCommand bounds one command. The largest that the core accepts is far smaller;
-// the rest is room for values.
+// maxCommand bounds one command. The largest that the core accepts, a transaction, is
+// smaller.
 const maxCommand = 1 << 20
 
 // AppendCommand appends one command as it stands in an entry: its kind, the length
@@ -113,6 +117,12 @@ func kindOf(command core.Command) uint64 {
 		return kindTick
 	case *core.Lead:
 		return kindLead
+	case *core.PutRecord:
+		return kindPutRecord
+	case *core.DeleteRecord:
+		return kindDeleteRecord
+	case *core.Txn:
+		return kindTxn
 	}
 	return 0
 }
@@ -139,6 +149,12 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Tick)
 	case kindLead:
 		return new(core.Lead)
+	case kindPutRecord:
+		return new(core.PutRecord)
+	case kindDeleteRecord:
+		return new(core.DeleteRecord)
+	case kindTxn:
+		return new(core.Txn)
 	}
 	return nil
 }
@@ -171,6 +187,12 @@ func (c *codec) command(command core.Command) {
 	case *core.Tick:
 	case *core.Lead:
 		c.lead(v)
+	case *core.PutRecord:
+		c.putRecord(v)
+	case *core.DeleteRecord:
+		c.deleteRecord(v)
+	case *core.Txn:
+		c.txn(v)
 	}
 }
 
@@ -221,6 +243,66 @@ func (c *codec) lead(v *core.Lead) {
 	c.unsigned("node", &v.Node)
 	c.text("boot", &v.Boot)
 	c.duration("offset", &v.Offset)
+}
+
+func (c *codec) putRecord(v *core.PutRecord) {
+	c.text("namespace", &v.Namespace)
+	c.text("path", &v.Path)
+	c.text("value", &v.Value)
+	c.text("session", &v.Session)
+	c.revision("if revision", &v.IfRevision)
+	c.flag("if absent", &v.IfAbsent)
+	c.fence(&v.Fence)
+	c.request(&v.Request)
+}
+
+func (c *codec) deleteRecord(v *core.DeleteRecord) {
+	c.text("namespace", &v.Namespace)
+	c.text("path", &v.Path)
+	c.flag("range", &v.Range)
+	c.text("to", &v.To)
+	c.revision("if revision", &v.IfRevision)
+	c.fence(&v.Fence)
+	c.request(&v.Request)
+}
+
+func (c *codec) fence(v *core.Fence) {
+	c.text("fence lease", &v.Lease)
+	c.token("fence token", &v.Token)
+}
+
+// The least that a comparison and an operation take.
+const (
+	minCompare = 5
+	minOp      = 9
+)
+
+func (c *codec) txn(v *core.Txn) {
+	c.text("namespace", &v.Namespace)
+	list(c, "if", &v.If, minCompare, c.compare)
+	list(c, "then", &v.Then, minOp, c.op)
+	list(c, "else", &v.Else, minOp, c.op)
+	c.request(&v.Request)
+}
+
+func (c *codec) compare(v *core.Compare) {
+	c.oneOf("what", (*uint8)(&v.What), whats)
+	c.oneOf("is", (*uint8)(&v.Is), relations)
+	c.text("path", &v.Path)
+	c.unsigned("number", &v.Number)
+	c.text("text", &v.Text)
+}
+
+func (c *codec) op(v *core.Op) {
+	c.oneOf("do", (*uint8)(&v.Do), doings)
+	c.text("path", &v.Path)
+	c.flag("range", &v.Range)
+	c.text("to", &v.To)
+	c.text("value", &v.Value)
+	c.text("session", &v.Session)
+	c.number("most", &v.Most)
+	c.flag("keys only", &v.KeysOnly)
+	c.flag("count", &v.Count)
 }
 
 func (c *codec) request(v *core.Request) {

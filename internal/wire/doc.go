@@ -29,8 +29,9 @@
 //	text       unsigned length; so many bytes
 //	labels     unsigned count; for each a text key and a text value, keys ascending,
 //	           none empty, each once
-//	how, kind, state, code
-//	           one byte; the number that the dictionary gives to the value
+//	how, kind, state, code, what, relation, do
+//	           one byte; the number that the dictionary or the core gives to the value
+//	X…         unsigned count; the fields of each X
 //	X?         flag; if 1, the fields of X
 //
 // # Log entry
@@ -64,7 +65,16 @@
 //	                     duration period, flag remains, text by, text reason, request
 //	   9  tick           nothing
 //	  10  lead           unsigned node, text boot, duration offset
+//	  11  put record     text namespace, text path, text value, text session,
+//	                     unsigned if revision, flag if absent, fence, request
+//	  12  delete record  text namespace, text path, flag range, text to,
+//	                     unsigned if revision, fence, request
+//	  13  txn            text namespace, compare… if, op… then, op… else, request
 //
+//	fence                text lease, unsigned token
+//	compare              what, relation, text path, unsigned number, text text
+//	op                   do, text path, flag range, text to, text value, text session,
+//	                     signed most, flag keys only, flag count
 //	request              text key, text session, unsigned sequence
 //
 // # Snapshot
@@ -103,8 +113,14 @@
 //	                     error?
 //	   9  event          unsigned revision, unsigned n, kind, how or 0, moment at,
 //	                     moment until, text resource, text id, text holder,
-//	                     unsigned token, text session, text by, text reason
+//	                     unsigned token, text session, text by, text reason;
+//	                     if the kind is put or deleted: record? now, record? before
+//	  10  record         text path, text value, unsigned create, unsigned mod,
+//	                     unsigned version, text session, unsigned token
+//	  11  outcome        as 8, and then record?, txn?; one of them is there
 //
+//	txn                  flag succeeded, unsigned revision, result…
+//	result               record?, signed deleted
 //	ending               text id, text holder, unsigned token, how, text by,
 //	                     text reason, wall
 //	terms                duration grace, duration hold limit, time wait until,

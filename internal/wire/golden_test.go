@@ -238,7 +238,7 @@ func readRecord(c *codec, kind uint64) {
 	default:
 		c.text("namespace", &space)
 	}
-	c.record(newRecord(kind))
+	c.record(kind, newRecord(kind))
 }
 
 func snapshotPieces(t *testing.T, b []byte) []piece {
@@ -327,6 +327,10 @@ var (
 		"session": {Session: &leasehold.Session{Namespace: "default", ID: "s1", TTL: 30e9, Labels: goldenLabels, Remaining: 29e9, Opened: goldenMoment, Expires: goldenMoment.Add(30e9), Claims: 3}},
 		"waiter":  {Waiter: &leasehold.Waiter{Namespace: "default", Resource: "r", ID: "id2", Holder: "bob", Labels: goldenLabels, Reason: "next", Session: "s1", Position: 2, Since: goldenMoment, Until: goldenMoment.Add(1e9)}},
 		"error":   {Err: &leasehold.Error{Code: leasehold.Held, Message: "r is held by ann", Lease: goldenLease, Waiting: 2, Position: 1}},
+		"record":  {Record: &leasehold.Record{Path: "config/a", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}},
+		"txn": {Txn: &core.TxnAnswer{Succeeded: true, Revision: 6, Results: []core.TxnResult{
+			{Record: &leasehold.Record{Create: 3, Mod: 6, Version: 300, Token: 5}}, {Deleted: 2},
+		}}},
 		"refused": {Err: &leasehold.Error{Code: leasehold.Refused, Message: "no"}},
 	}
 	goldenLease = &leasehold.Lease{
@@ -352,6 +356,23 @@ var goldenCommands = map[uint64]core.Command{
 	},
 	kindTick: &core.Tick{},
 	kindLead: &core.Lead{Node: 1 << 63, Boot: "boot-1", Offset: -time.Hour},
+	kindPutRecord: &core.PutRecord{
+		Namespace: "default", Path: "config/a", Value: "\x00one\xff", Session: "s1", IfRevision: 300, IfAbsent: true,
+		Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenKey,
+	},
+	kindDeleteRecord: &core.DeleteRecord{
+		Namespace: "default", Path: "config/", Range: true, To: "config0", IfRevision: 6, Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenNumber,
+	},
+	kindTxn: &core.Txn{
+		Namespace: "default",
+		If: []core.Compare{
+			{What: core.RecordMod, Is: core.Equal, Path: "config/a", Number: 300},
+			{What: core.LeaseID, Is: core.NotEqual, Path: "reports/nightly", Text: "id1"},
+		},
+		Then:    []core.Op{{Do: core.Put, Path: "config/a", Value: "two", Session: "s1"}, {Do: core.Delete, Path: "config/b", Range: true, To: "config/d"}},
+		Else:    []core.Op{{Do: core.Get, Path: "config/", Range: true, To: "config0", Most: 100, KeysOnly: true, Count: true}},
+		Request: goldenKey,
+	},
 }
 
 var goldenRecords = func() map[string]core.Record {
@@ -373,6 +394,16 @@ var goldenRecords = func() map[string]core.Record {
 			ID: "id1", Holder: "ann", Token: 5, Session: "s1", By: "ops", Reason: "stuck",
 		}},
 	}
+	changed := &leasehold.Record{Path: "config/a", Value: "\x00one\xff", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}
+	list["record"] = core.Record{Space: "default", Value: changed}
+	list["event-put"] = core.Record{Space: "default", Value: &leasehold.Event{
+		Namespace: "default", Revision: 6, Kind: leasehold.RecordPut, At: goldenMoment, Resource: "config/a", Token: 5, Session: "s1",
+		Record: changed, Previous: &leasehold.Record{Path: "config/a", Value: "zero", Create: 3, Mod: 5, Version: 299},
+	}}
+	list["event-deleted"] = core.Record{Space: "default", Value: &leasehold.Event{
+		Namespace: "default", Revision: 7, N: 1, Kind: leasehold.RecordDeleted, How: leasehold.SessionExpired, At: goldenMoment, Resource: "config/a",
+		Session: "s1", Previous: changed,
+	}}
 	for name, a := range goldenAnswers {
 		list["outcome-"+name] = core.Record{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}
 	}

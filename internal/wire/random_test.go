@@ -26,9 +26,16 @@ func (d dice) fill(v reflect.Value) {
 	case *leasehold.How:
 		*p = leasehold.How(1 + d.IntN(int(leasehold.WaitOver)))
 	case *leasehold.Kind:
-		*p = leasehold.Kind(1 + d.IntN(int(leasehold.SessionEnded)))
+		*p = leasehold.Kind(1 + d.IntN(int(leasehold.RecordDeleted)))
 	case *leasehold.Code:
 		*p = leasehold.Codes[d.IntN(len(leasehold.Codes))]
+	case *core.What:
+		*p = core.What(1 + d.IntN(int(whats.last)))
+	case *core.Relation:
+		*p = core.Relation(1 + d.IntN(int(relations.last)))
+	case *core.Do:
+		*p = core.Do(1 + d.IntN(int(doings.last)))
+	case **core.RecordPage: // never in a log or a snapshot
 	case *leasehold.Labels:
 		*p = d.labels()
 	case *time.Time:
@@ -60,6 +67,11 @@ func (d dice) fillKind(v reflect.Value) {
 			if v.Type().Field(i).IsExported() {
 				d.fill(v.Field(i))
 			}
+		}
+	case reflect.Slice:
+		for i := range d.IntN(4) {
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+			d.fill(v.Index(i))
 		}
 	default:
 		panic("no dice for " + v.Type().String())
@@ -159,7 +171,17 @@ func (w *world) request() core.Request {
 
 func (w *world) event() core.Command {
 	ns := w.name("space", 3)
-	switch w.IntN(10) {
+	switch w.IntN(14) {
+	case 11:
+		return &core.PutRecord{Namespace: ns, Path: w.name("p", 9), Value: w.text(), Session: w.name("s", 6), Request: w.request()}
+	case 12:
+		return &core.DeleteRecord{Namespace: ns, Path: w.name("p", 9), Range: w.IntN(2) == 0, Request: w.request()}
+	case 13:
+		return &core.Txn{
+			Namespace: ns, If: []core.Compare{{What: core.RecordVersion, Is: core.Less, Path: w.name("p", 9), Number: w.Uint64N(4)}},
+			Then: []core.Op{{Do: core.Put, Path: w.name("p", 9), Value: w.text()}}, Else: []core.Op{{Do: core.Delete, Path: w.name("p", 9)}},
+			Request: w.request(),
+		}
 	case 0:
 		return &core.OpenSession{Namespace: ns, ID: w.name("s", 6), TTL: 20 * time.Second, Labels: w.labels(), Request: w.request()}
 	case 1:

@@ -17,15 +17,21 @@ const (
 	kindEndedSession = 7
 	kindOutcome      = 8
 	kindEvent        = 9
+	kindRecord       = 10
+
+	// An outcome with an answer about records. Others are as they were before there
+	// were any.
+	kindRecordOutcome = 11
 )
 
 var recordNames = [...]string{
 	kindEnd: "end", kindHead: "head", kindSpaceHead: "namespace", kindSession: "session", kindResource: "resource",
 	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome", kindEvent: "event",
+	kindRecord: "record", kindRecordOutcome: "record outcome",
 }
 
 func recordKind(value any) uint64 {
-	switch value.(type) {
+	switch v := value.(type) {
 	case *core.Head:
 		return kindHead
 	case *core.SpaceHead:
@@ -41,9 +47,14 @@ func recordKind(value any) uint64 {
 	case *core.EndedSession:
 		return kindEndedSession
 	case *core.Outcome:
+		if v.Answer.Record != nil || v.Answer.Txn != nil {
+			return kindRecordOutcome
+		}
 		return kindOutcome
 	case *leasehold.Event:
 		return kindEvent
+	case *leasehold.Record:
+		return kindRecord
 	}
 	return kindEnd
 }
@@ -64,8 +75,10 @@ func newRecord(kind uint64) any {
 		return new(core.EndedClaim)
 	case kindEndedSession:
 		return new(core.EndedSession)
-	case kindOutcome:
+	case kindOutcome, kindRecordOutcome:
 		return new(core.Outcome)
+	case kindRecord:
+		return new(leasehold.Record)
 	case kindEvent:
 		return new(leasehold.Event)
 	}
@@ -73,7 +86,7 @@ func newRecord(kind uint64) any {
 }
 
 // record goes over the value of a record; its namespace comes before it.
-func (c *codec) record(value any) {
+func (c *codec) record(kind uint64, value any) {
 	switch v := value.(type) {
 	case *core.Head:
 		c.head(v)
@@ -91,8 +104,13 @@ func (c *codec) record(value any) {
 		c.endedSession(v)
 	case *core.Outcome:
 		c.outcome(v)
+		if kind == kindRecordOutcome {
+			c.recordOutcome(v)
+		}
 	case *leasehold.Event:
 		c.event(v)
+	case *leasehold.Record:
+		c.namedValue(v)
 	}
 }
 
@@ -271,4 +289,55 @@ func (c *codec) event(v *leasehold.Event) {
 	c.text("session", &v.Session)
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
+	if v.Kind == leasehold.RecordPut || v.Kind == leasehold.RecordDeleted {
+		if present(c, "record", &v.Record) {
+			c.namedValue(v.Record)
+		}
+		if present(c, "previous", &v.Previous) {
+			c.namedValue(v.Previous)
+		}
+	} else if v.Record != nil || v.Previous != nil {
+		c.fail("record", "the event is about none")
+	}
+}
+
+// namedValue is a record of the dictionary.
+func (c *codec) namedValue(v *leasehold.Record) {
+	c.text("path", &v.Path)
+	c.text("value", &v.Value)
+	c.revision("create", &v.Create)
+	c.revision("mod", &v.Mod)
+	c.unsigned("version", &v.Version)
+	c.text("session", &v.Session)
+	c.token("token", &v.Token)
+}
+
+// recordOutcome goes over what an outcome about records has besides.
+func (c *codec) recordOutcome(v *core.Outcome) {
+	if present(c, "record", &v.Answer.Record) {
+		c.namedValue(v.Answer.Record)
+	}
+	if present(c, "txn", &v.Answer.Txn) {
+		c.txnAnswer(v.Answer.Txn)
+	}
+	if v.Answer.Record == nil && v.Answer.Txn == nil {
+		c.fail("txn", "it is an outcome about no record")
+	}
+}
+
+// minResult is the least that a result takes: no record, and nothing deleted.
+const minResult = 2
+
+func (c *codec) txnAnswer(v *core.TxnAnswer) {
+	c.flag("succeeded", &v.Succeeded)
+	c.revision("revision", &v.Revision)
+	list(c, "results", &v.Results, minResult, func(r *core.TxnResult) {
+		if present(c, "result record", &r.Record) {
+			c.namedValue(r.Record)
+		}
+		c.number("deleted", &r.Deleted)
+		if r.Page != nil {
+			c.fail("page", "what was read is not remembered")
+		}
+	})
 }

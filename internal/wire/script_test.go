@@ -101,6 +101,20 @@ func everything(t testing.TB) *core.State {
 			&core.Renew{Namespace: "default", ID: "h2"},
 			&core.RenewSession{Namespace: "default", ID: "s1"},
 		)},
+		{3 * s, do(
+			&core.PutRecord{Namespace: "default", Path: "config/a", Value: "one", Request: key("put")},
+			&core.PutRecord{Namespace: "default", Path: "config/a", Value: "\x00\xff", Fence: core.Fence{Lease: "h1"}},
+			&core.PutRecord{Namespace: "default", Path: "alive/1", Session: "s1", Request: nth("s1", 3)},
+			&core.PutRecord{Namespace: "default", Path: "alive/2", Session: "s2"},
+			&core.PutRecord{Namespace: "default", Path: "config/a", Value: "two", IfAbsent: true, Request: key("there")},
+			&core.Txn{
+				Namespace: "default", If: []core.Compare{{What: core.RecordVersion, Is: core.Equal, Path: "config/a", Number: 2}},
+				Then:    []core.Op{{Do: core.Put, Path: "config/b", Value: "three"}, {Do: core.Put, Path: "config/c"}, {Do: core.Delete, Path: "config/d"}},
+				Request: key("txn"),
+			},
+			&core.DeleteRecord{Namespace: "default", Path: "config/c", Request: key("delete")},
+			&core.PutRecord{Namespace: "elsewhere", Path: "config/a", Value: "one"},
+		)},
 		{4 * s, do(&core.Tick{}, &core.Release{Namespace: "default", ID: "t1", Request: key("lost")})},
 		{6 * s, do(&core.Tick{})},
 	}.run(t)
@@ -134,11 +148,13 @@ func covers(t testing.TB, state *core.State) {
 			seen["answer session"] = seen["answer session"] || v.Answer.Session != nil
 			seen["answer waiter"] = seen["answer waiter"] || v.Answer.Waiter != nil
 			seen["answer held"] = seen["answer held"] || v.Answer.Err != nil && v.Answer.Err.Lease != nil
+			seen["answer record"] = seen["answer record"] || v.Answer.Record != nil
+			seen["answer txn"] = seen["answer txn"] || v.Answer.Txn != nil && len(v.Answer.Txn.Results) > 1
 			seen["answer nothing"] = seen["answer nothing"] || v.Answer == core.Answer{}
 		}
 	}
 	want := []any{"grace", "hold limit", "wait until", "break", "labels", "rests", "idle", "outcome k", "outcome s",
-		"answer lease", "answer session", "answer waiter", "answer held", "answer nothing"}
+		"answer lease", "answer session", "answer waiter", "answer held", "answer nothing", "answer record", "answer txn"}
 	for _, name := range recordNames[1:] {
 		want = append(want, name)
 	}
@@ -167,6 +183,7 @@ func little(t testing.TB) *core.State {
 			acquire("r", "i", "h", in("a"), ttl(time.Minute), once(key("x"))),
 			acquire("r", "j", "h", in("a"), wait(time.Minute)),
 			&core.CloseSession{Namespace: "a", ID: "s"},
+			&core.PutRecord{Namespace: "a", Path: "p", Value: "v", Session: "u", Request: key("y")},
 		)},
 		{time.Second, do(&core.Release{Namespace: "a", ID: "i"})},
 	}.run(t)

@@ -17,7 +17,7 @@ import (
 const magic = "leasehold snapshot\n"
 
 const (
-	maxRecord    = 1 << 20 // bytes of a body; the largest of today has less than a tenth
+	maxRecord    = 1 << 20 // bytes of a body; the largest of today has less than a fifth
 	maxFrameHead = 2 * binary.MaxVarintLen64
 	checksumSize = 4
 	bufferSize   = 64 << 10
@@ -62,7 +62,7 @@ func (w *snapshotWriter) write(r core.Record) error {
 	}
 	body := w.open(kind)
 	w.place(kind, r)
-	w.record(r.Value)
+	w.record(kind, r.Value)
 	if size := len(w.b) - body; size > maxRecord {
 		w.fail("length", fmt.Sprintf("it has %d bytes, and at most %d are allowed", size, maxRecord))
 	}
@@ -214,7 +214,7 @@ func (r *snapshotReader) next() (core.Record, error) {
 	c := codec{b: f.bytes[f.body:], base: r.sum.Bytes + int64(f.body)}
 	record := core.Record{Value: newRecord(f.kind)}
 	r.place(&c, f.kind, &record)
-	c.record(record.Value)
+	c.record(f.kind, record.Value)
 	c.end()
 	if c.fault != nil {
 		return core.Record{}, c.refused(fmt.Sprintf("snapshot, record %d (%s)", r.sum.Records+1, recordNames[f.kind]))

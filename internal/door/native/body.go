@@ -62,13 +62,26 @@ func (c *call) readBody(buffer *bytes.Buffer) error {
 	if err := checkType(c.r.Header["Content-Type"]); err != nil {
 		return err
 	}
-	_, err := buffer.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, v1.MaxBody))
+	return c.receive(buffer, c.mostBody())
+}
+
+// mostBody is how large the body of a request may be that is JSON.
+func (c *call) mostBody() int {
+	if c.maxBody != 0 {
+		return c.maxBody
+	}
+	return v1.MaxBody
+}
+
+// receive reads a body of up to so many bytes.
+func (c *call) receive(buffer *bytes.Buffer, most int) error {
+	_, err := buffer.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, int64(most)))
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &large):
-		return fault(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, which is the most there can be", v1.MaxBody)
+		return fault(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, which is the most there can be", most)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fault(http.StatusRequestTimeout, "the body did not arrive within %v", readTime)
 	}
@@ -220,6 +233,11 @@ func word(t reflect.Type) string {
 		return "a whole number, 0 or more"
 	case reflect.Map:
 		return "an object of strings"
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "a string in base64"
+		}
+		return "a list"
 	}
 	return "a " + t.Kind().String()
 }

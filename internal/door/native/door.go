@@ -96,7 +96,13 @@ var routes = []route{
 	{method: "GET", path: "/v1/resources", verb: "resources", serve: (*call).resources, params: []string{"prefix", "after", "limit", "all"}},
 	{method: "GET", path: "/v1/resources/{path...}", verb: "resource", serve: (*call).resource, params: []string{"queue"}},
 	{method: "GET", path: "/v1/history", verb: "history", serve: (*call).history, params: []string{"resource", "before", "limit"}},
-	{method: "GET", path: "/v1/watch", verb: "watch", serve: (*call).watch, params: []string{"prefix", "since"}, endless: true},
+	{method: "GET", path: "/v1/watch", verb: "watch", serve: (*call).watch, params: []string{"prefix", "since", "values"}, endless: true},
+	{method: "GET", path: "/v1/records", verb: "records", serve: (*call).records, params: []string{"prefix", "from", "to", "after", "limit", "keys", "count", "revision"}},
+	{method: "DELETE", path: "/v1/records", verb: "delete-records", serve: (*call).deleteRecords, params: []string{"prefix", "from", "to"}},
+	{method: "GET", path: "/v1/records/{path...}", verb: "record", serve: (*call).record, params: []string{"revision"}},
+	{method: "PUT", path: "/v1/records/{path...}", verb: "put-record", serve: (*call).putRecord, params: []string{"session"}},
+	{method: "DELETE", path: "/v1/records/{path...}", verb: "delete-record", serve: (*call).deleteRecord},
+	{method: "POST", path: "/v1/txn", verb: "txn", serve: (*call).txn},
 }
 
 // mount puts everything in the mux. Each path also has an entry for the methods
@@ -149,6 +155,7 @@ type call struct {
 	once      core.Request // the name by which the request can be sent again
 	made      bool         // the id is the server's: the caller does not know it yet
 	waited    bool
+	maxBody   int // of JSON; 0: v1.MaxBody
 }
 
 func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
@@ -227,6 +234,7 @@ var (
 	problemType = []string{"application/problem+json"}
 	streamType  = []string{"text/event-stream"}
 	textType    = []string{"text/plain; charset=utf-8"}
+	bytesType   = []string{"application/octet-stream"}
 	noStore     = []string{"no-store"}
 	noSniff     = []string{"nosniff"}
 )

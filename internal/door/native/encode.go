@@ -1,6 +1,7 @@
 package native
 
 import (
+	"encoding/base64"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -225,7 +226,8 @@ func (p *paper) ending(e *leasehold.Ending) {
 	p.close()
 }
 
-func (p *paper) event(e *leasehold.Event) {
+// event writes an event, with the values of its record if they are asked for.
+func (p *paper) event(e *leasehold.Event, values bool) {
 	p.open()
 	p.text("namespace", e.Namespace)
 	p.number("revision", uint64(e.Revision))
@@ -247,7 +249,58 @@ func (p *paper) event(e *leasehold.Event) {
 	p.some("session", e.Session)
 	p.some("by", e.By)
 	p.some("reason", e.Reason)
+	if e.Record != nil {
+		p.number("version", e.Record.Version)
+		if values {
+			p.bytes("value", e.Record.Value)
+		}
+	}
+	if e.Previous != nil && values {
+		p.bytes("previous", e.Previous.Value)
+	}
 	p.close()
+}
+
+// bytes writes what need not be text, in base64.
+func (p *paper) bytes(key, value string) {
+	p.key(key)
+	*p = append(*p, '"')
+	*p = base64.StdEncoding.AppendEncode(*p, []byte(value))
+	*p = append(*p, '"')
+}
+
+func (p *paper) yes(key string, is bool) {
+	if is {
+		p.key(key)
+		*p = append(*p, "true"...)
+	}
+}
+
+func (p *paper) record(namespace string, r *leasehold.Record, value bool) {
+	p.open()
+	p.text("namespace", namespace)
+	p.text("path", r.Path)
+	if value {
+		p.bytes("value", r.Value)
+	}
+	p.number("create_revision", uint64(r.Create))
+	p.number("mod_revision", uint64(r.Mod))
+	p.number("version", r.Version)
+	p.some("session", r.Session)
+	if r.Token != 0 {
+		p.number("token", uint64(r.Token))
+	}
+	p.close()
+}
+
+func (p *paper) items(namespace string, records []*leasehold.Record, values bool) {
+	p.key("items")
+	*p = append(*p, '[')
+	for _, r := range records {
+		p.comma()
+		p.record(namespace, r, values)
+	}
+	*p = append(*p, ']')
 }
 
 // quote writes a JSON string. Names that came in through another door may hold

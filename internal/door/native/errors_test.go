@@ -29,6 +29,12 @@ var requests = []struct{ method, target, body string }{
 	{"GET", "/v1/resources/r", ``},
 	{"GET", "/v1/history", ``},
 	{"GET", "/v1/watch", ``},
+	{"GET", "/v1/records", ``},
+	{"DELETE", "/v1/records?prefix=a", ``},
+	{"GET", "/v1/records/a", ``},
+	{"PUT", "/v1/records/a", `v`},
+	{"DELETE", "/v1/records/a", ``},
+	{"POST", "/v1/txn", `{}`},
 }
 
 // Every code has a status of its own, and every route tells every code.

@@ -122,6 +122,60 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
+func FuzzTxn(f *testing.F) {
+	f.Add([]byte(`{"if":[{"record":"a","field":"version","number":0},{"resource":"held","field":"id","text":"a","is":"="}],"then":[{"do":"put","path":"a","value":"eA==","session":"s"}],"else":[{"do":"get","prefix":"a","limit":3,"keys":true,"count":true}]}`))
+	f.Add([]byte(`{"then":[{"do":"delete","from":"a","to":"b"},{"do":"put","path":"a"}]}`))
+	f.Add([]byte(`{"if":[{"record":"a","resource":"b","field":"value","value":"?"}]}`))
+	f.Add([]byte(`{"then":{}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got := tryBody(t, "/v1/txn", body)
+		if got.status == http.StatusOK {
+			read[v1.Txn](got)
+		}
+	})
+}
+
+// Whatever bytes are put come back, under the path they were put to.
+func FuzzRecord(f *testing.F) {
+	f.Add("a", []byte("v"), `"1"`, "", "", "")
+	f.Add("a/b", []byte{0, 255}, "", "*", "", "")
+	f.Add("a", []byte(""), "", "", "a", "1")
+	f.Add("held", []byte("x"), "*", "x", "b", "-1")
+	f.Fuzz(func(t *testing.T, path string, value []byte, match, none, lease, token string) {
+		r := request(t, "/v1/records/"+path)
+		if r == nil {
+			return
+		}
+		e := memory.Start(engine.NewGoClock())
+		defer e.Close()
+		door := New(e, Config{Metrics: shared()})
+		record(door, "POST", "/v1/acquire", `{"resource":"held","holder":"ann","id":"a","ttl":null}`)
+		put := httptest.NewRequest("PUT", "/", strings.NewReader(string(value)))
+		put.URL = r.URL
+		for name, text := range map[string]string{"If-Match": match, "If-None-Match": none, v1.LeaseHeader: lease, v1.TokenHeader: token} {
+			if text != "" {
+				put.Header.Set(name, text)
+			}
+		}
+		w := httptest.NewRecorder()
+		door.ServeHTTP(w, put)
+		checkAnswer(t, answer{t, w.Code, w.Header(), w.Body.String()})
+		if w.Code != http.StatusOK {
+			return
+		}
+		r.Header.Set("Accept", "application/octet-stream")
+		r = r.WithContext(t.Context())
+		got := httptest.NewRecorder()
+		door.ServeHTTP(got, r)
+		if got.Code != http.StatusOK || got.Body.String() != string(value) || got.Header().Get("ETag") != w.Header().Get("ETag") {
+			t.Errorf("%q was put to %q, and %d %q came back", value, path, got.Code, got.Body.String())
+		}
+		if err := e.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // request makes a request of what a client might write behind a path; nil if no
 // client could.
 func request(t *testing.T, target string) *http.Request {
@@ -170,7 +224,7 @@ func FuzzQuery(f *testing.F) {
 		e := memory.Start(engine.NewGoClock())
 		defer e.Close()
 		door := New(e, Config{Metrics: shared()})
-		for _, path := range []string{"/v1/resources", "/v1/resources/r", "/v1/history", "/v1/sessions/s"} {
+		for _, path := range []string{"/v1/resources", "/v1/resources/r", "/v1/history", "/v1/sessions/s", "/v1/records", "/v1/records/r"} {
 			r := request(t, path)
 			r.URL.RawQuery = query
 			w := httptest.NewRecorder()

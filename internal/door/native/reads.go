@@ -165,7 +165,7 @@ func (p *paper) events(found page) {
 	*p = append(*p, '[')
 	for _, e := range found.events {
 		p.comma()
-		p.event(e)
+		p.event(e, false)
 	}
 	*p = append(*p, ']')
 	p.some("next", found.next)

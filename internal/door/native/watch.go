@@ -25,12 +25,17 @@ const (
 	// chunk is how many events are looked at before they are written. A slow reader
 	// keeps no more of an old history from being forgotten than that.
 	chunk = 512
+
+	// maxFlush is where a write of events with large values is cut short: it bounds what
+	// a slow reader costs.
+	maxFlush = 256 << 10
 )
 
 // A stream is one watch. It reads the shared history at its own pace.
 type stream struct {
 	*call
 	prefix string
+	values bool        // with the values of records
 	at     v1.Position // the last event that was looked at
 	told   v1.Position // the last position that the reader knows of
 	begun  bool        // hello was said
@@ -44,7 +49,8 @@ func (c *call) watch() error {
 	}
 	prefix, badPrefix := c.prefix()
 	since, asked, badSince := c.since()
-	if err := firstError(badPrefix, badSince); err != nil {
+	values, badValues := c.flag("values")
+	if err := firstError(badPrefix, badSince, badValues); err != nil {
 		return err
 	}
 	leave, err := c.door.enter(c.door.metrics.Watches)
@@ -65,7 +71,7 @@ func (c *call) watch() error {
 	h := c.w.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noStore, noSniff
 	h.Set("X-Accel-Buffering", "no") // a proxy that collects would turn a stream into silence
-	s := &stream{call: c, prefix: prefix, at: since, told: since}
+	s := &stream{call: c, prefix: prefix, values: values, at: since, told: since}
 	if since.Revision > uint64(now) {
 		// Not a place in this history: the caller saw another one.
 		s.gone(v1.Position{Revision: uint64(now), N: v1.Whole}, uint64(now))
@@ -159,6 +165,9 @@ func (s *stream) tell(events []*leasehold.Event) bool {
 		if s.wants(e) {
 			s.event(e)
 		}
+		if len(s.out) > maxFlush {
+			break // the rest after a breath
+		}
 	}
 	return len(s.out) == 0 || s.flush()
 }
@@ -171,7 +180,13 @@ func (s *stream) wants(e *leasehold.Event) bool {
 
 func (s *stream) event(e *leasehold.Event) {
 	s.id(s.at)
-	s.out = append(append(append(s.out, "data: "...), s.door.press.print(e)...), "\n\n"...)
+	s.out = append(s.out, "data: "...)
+	if s.values && (e.Record != nil || e.Previous != nil) {
+		s.out.event(e, true) // few ask for it, and a press would keep the values
+	} else {
+		s.out = append(s.out, s.door.press.print(e)...)
+	}
+	s.out = append(s.out, "\n\n"...)
 }
 
 // A press writes an event once for all who watch. Where two events meet in a
@@ -191,7 +206,7 @@ func (p *press) print(e *leasehold.Event) []byte {
 		return found.text
 	}
 	text := make(paper, 0, 256)
-	text.event(e)
+	text.event(e, false)
 	slot.Store(&printed{e, text})
 	return text
 }

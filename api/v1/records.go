@@ -1,0 +1,237 @@
+package v1
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// The headers of records. A write is fenced by a lease that must be alive, by the
+// token that it must have, or by a token alone, which the record itself judges.
+const (
+	LeaseHeader = "Leasehold-Lease"
+	TokenHeader = "Leasehold-Token"
+)
+
+// MaxTxnBody is how many bytes the body of a transaction may have: its values are in
+// base64.
+const MaxTxnBody = 1280 << 10
+
+// A Record is a named value.
+type Record struct {
+	Namespace string `json:"namespace"`
+	Path      string `json:"path"`
+	Value     []byte `json:"value,omitempty"` // in base64; absent where only keys were asked for, and in answers to a put
+	Create    uint64 `json:"create_revision"`
+	Mod       uint64 `json:"mod_revision"`
+	Version   uint64 `json:"version"`           // 1 when it was made, one more with each change
+	Session   string `json:"session,omitempty"` // the session it ends with
+	Token     uint64 `json:"token,omitempty"`   // the largest that it was written under
+}
+
+// A RecordPage is one page of records, as they were at a revision. To read on at the
+// same revision, ask for it by name.
+type RecordPage struct {
+	Items    []Record `json:"items"`
+	Next     string   `json:"next,omitempty"`
+	Count    int      `json:"count,omitempty"` // of all, if that was asked for
+	Revision uint64   `json:"revision"`
+}
+
+// Deleted says how many records a request deleted, and the revision of the namespace
+// after it.
+type Deleted struct {
+	Deleted  int    `json:"deleted"`
+	Revision uint64 `json:"revision"`
+}
+
+// A TxnRequest compares, and then does one list of operations or the other, all at one
+// revision or nothing.
+type TxnRequest struct {
+	If   []Compare `json:"if,omitempty"` // all must hold
+	Then []Op      `json:"then,omitempty"`
+	Else []Op      `json:"else,omitempty"`
+}
+
+// A Compare looks at one field of a record, or of the lease on a resource. A record
+// that is not there has zero revisions and version 0; a resource that nobody holds has
+// token 0 and the id "".
+type Compare struct {
+	Record   string `json:"record,omitempty"`   // a path; or
+	Resource string `json:"resource,omitempty"` // a path
+	Field    string `json:"field"`              // create_revision, mod_revision, version, value, session; id, token, floor
+	Is       string `json:"is,omitempty"`       // "=" if nothing is said, "!=", "<", ">"
+	Number   uint64 `json:"number,omitempty"`   // for revisions, version, token and floor
+	Text     string `json:"text,omitempty"`     // for session and id
+	Value    []byte `json:"value,omitempty"`    // for value, in base64
+}
+
+// An Op is one operation of a transaction: on a path, on all that begin with a prefix,
+// or on a range. Only one path can be put.
+type Op struct {
+	Do      string `json:"do"` // put, delete, get
+	Path    string `json:"path,omitempty"`
+	Prefix  string `json:"prefix,omitempty"`
+	From    string `json:"from,omitempty"`
+	To      string `json:"to,omitempty"`
+	Value   []byte `json:"value,omitempty"` // to put, in base64
+	Session string `json:"session,omitempty"`
+	Limit   int    `json:"limit,omitempty"` // to get
+	Keys    bool   `json:"keys,omitempty"`  // to get: without values
+	Count   bool   `json:"count,omitempty"` // to get: how many there are in all
+}
+
+// A Txn is what a transaction came to.
+type Txn struct {
+	Succeeded bool        `json:"succeeded"` // "then" was done; else "else" was
+	Revision  uint64      `json:"revision"`
+	Results   []TxnResult `json:"results"` // one for each operation
+}
+
+// A TxnResult is what one operation came to.
+type TxnResult struct {
+	Record  *Record  `json:"record,omitempty"`  // of a put
+	Deleted *int     `json:"deleted,omitempty"` // of a delete
+	Items   []Record `json:"items,omitempty"`   // of a get
+	More    bool     `json:"more,omitempty"`    // of a get: there are others after them
+	Count   int      `json:"count,omitempty"`   // of a get, if that was asked for
+}
+
+// A Fence lets a write through only while its writer's lease is good.
+type Fence struct {
+	Lease string // must be alive
+	Token uint64 // must be its token; without a lease, none larger may have written before
+}
+
+// A PutRequest makes a record or changes it.
+type PutRequest struct {
+	Path       string
+	Value      []byte
+	Session    string // it ends with this session
+	IfRevision uint64 // only if that changed it last
+	IfAbsent   bool   // only if there is none
+	Fence      Fence
+}
+
+// A DeleteRequest deletes one record by its path, or many by a prefix or a range.
+type DeleteRequest struct {
+	Path       string
+	Prefix     string
+	From, To   string
+	IfRevision uint64 // with Path: only if that changed it last
+	Fence      Fence
+}
+
+// A RecordQuery says which records to list.
+type RecordQuery struct {
+	Prefix   string
+	From, To string // [From, To), instead of a prefix
+	Keys     bool   // without values
+	Count    bool   // also how many there are in all
+	Revision uint64 // as they were then; 0: as they are
+	After    string // Next of the page before
+	Limit    int    // of one page; 0: what the server likes
+}
+
+func (f Fence) set(h http.Header) {
+	if f.Lease != "" {
+		h.Set(LeaseHeader, f.Lease)
+	}
+	if f.Token != 0 {
+		h.Set(TokenHeader, strconv.FormatUint(f.Token, 10))
+	}
+}
+
+// Record shows one record, as it was at a revision; 0 for as it is.
+func (c *Caller) Record(ctx context.Context, path string, revision uint64) (Record, error) {
+	query := url.Values{}
+	setRevision(query, revision)
+	return send[Record](ctx, c, request{method: "GET", path: "/v1/records/" + escapePath(path), query: query})
+}
+
+// PutRecord makes a record or changes it.
+func (c *Caller) PutRecord(ctx context.Context, r PutRequest, options ...Option) (Record, error) {
+	query, header := url.Values{}, http.Header{}
+	setText(query, "session", r.Session)
+	setExpected(header, r.IfRevision)
+	if r.IfAbsent {
+		header.Set("If-None-Match", "*")
+	}
+	r.Fence.set(header)
+	return send[Record](ctx, c, request{
+		method: "PUT", path: "/v1/records/" + escapePath(r.Path), query: query, header: header, value: &r.Value, options: options,
+	})
+}
+
+// DeleteRecord deletes one record, or those of a prefix or range.
+func (c *Caller) DeleteRecord(ctx context.Context, r DeleteRequest, options ...Option) (Deleted, error) {
+	query, header := url.Values{}, http.Header{}
+	setText(query, "prefix", r.Prefix)
+	setText(query, "from", r.From)
+	setText(query, "to", r.To)
+	setExpected(header, r.IfRevision)
+	r.Fence.set(header)
+	path := "/v1/records"
+	if r.Path != "" {
+		path += "/" + escapePath(r.Path)
+	}
+	return send[Deleted](ctx, c, request{method: "DELETE", path: path, query: query, header: header, options: options})
+}
+
+// RecordPage lists one page.
+func (c *Caller) RecordPage(ctx context.Context, q RecordQuery) (RecordPage, error) {
+	query := url.Values{}
+	setText(query, "prefix", q.Prefix)
+	setText(query, "from", q.From)
+	setText(query, "to", q.To)
+	setText(query, "after", q.After)
+	setNumber(query, "limit", q.Limit)
+	setRevision(query, q.Revision)
+	for name, is := range map[string]bool{"keys": q.Keys, "count": q.Count} {
+		if is {
+			query.Set(name, "true")
+		}
+	}
+	return send[RecordPage](ctx, c, request{method: "GET", path: "/v1/records", query: query})
+}
+
+// Records goes through all pages, as they were when the first was read. It ends after
+// the first error.
+func (c *Caller) Records(ctx context.Context, q RecordQuery) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for {
+			page, err := c.RecordPage(ctx, q)
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for _, r := range page.Items {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if q.After, q.Revision = page.Next, page.Revision; q.After == "" {
+				return
+			}
+		}
+	}
+}
+
+// Txn carries out a transaction.
+func (c *Caller) Txn(ctx context.Context, r TxnRequest, options ...Option) (Txn, error) {
+	return send[Txn](ctx, c, request{method: "POST", path: "/v1/txn", body: r, options: options})
+}
+
+func setExpected(h http.Header, revision uint64) {
+	if revision != 0 {
+		h.Set("If-Match", strconv.Quote(strconv.FormatUint(revision, 10)))
+	}
+}
+
+func setRevision(query url.Values, revision uint64) {
+	if revision != 0 {
+		query.Set("revision", strconv.FormatUint(revision, 10))
+	}
+}

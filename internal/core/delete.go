@@ -1,0 +1,100 @@
+package core
+
+import "github.com/leasehold/leasehold"
+
+// DeleteRecord deletes one record, or all from one path on. To delete what is not
+// there is no failure: an earlier try may have done it.
+type DeleteRecord struct {
+	Namespace  string
+	Path       string             // with Range: the first; empty: from the beginning
+	Range      bool               // all from Path on, below To
+	To         string             // with Range; empty: to the end
+	IfRevision leasehold.Revision // without Range: only if that changed it last; 0: whatever did
+	Fence      Fence              // with Range: its lease must be named
+	Request    Request
+}
+
+func (c *DeleteRecord) space() string    { return c.Namespace }
+func (c *DeleteRecord) request() Request { return c.Request }
+
+func (c *DeleteRecord) subject() string {
+	if c.Range {
+		return "delete from " + c.Path
+	}
+	return "delete " + c.Path
+}
+
+func (c *DeleteRecord) Validate() error {
+	switch {
+	case c.Range && c.IfRevision != 0:
+		return invalid("a revision is of one record: it can not be expected of a range")
+	case c.Range && c.Fence.Token != 0 && c.Fence.Lease == "":
+		return invalid("a token alone is judged by one record: name the lease to delete a range")
+	}
+	return firstError(name("namespace", c.Namespace), span(c.Path, c.To, c.Range), c.Fence.validate(), c.Request.validate())
+}
+
+// span says what is wrong with a path, or with a range of paths.
+func span(path, to string, isRange bool) error {
+	switch {
+	case !isRange && to != "":
+		return invalid("an end is of a range: say that it is one")
+	case !isRange:
+		return name("path", path)
+	}
+	return firstError(text("path", path), text("end of the range", to))
+}
+
+func (s *State) deleteRecord(c *DeleteRecord) Answer {
+	sp := s.space(c.Namespace)
+	var old *leasehold.Record
+	if !c.Range {
+		old = s.liveRecord(sp, c.Path)
+	}
+	if _, refused := s.passFence(sp, old, c.Path, c.Fence); refused != nil {
+		return Answer{Err: refused}
+	}
+	if refused := unlessAsExpected(old, c.Path, c.IfRevision, false); refused != nil {
+		return Answer{Err: refused}
+	}
+	doomed, refused := s.doomed(sp, c.Path, c.To, c.Range)
+	if refused != nil {
+		return Answer{Err: refused}
+	}
+	for _, r := range doomed {
+		s.dropRecord(sp, r, 0)
+	}
+	answer := &TxnAnswer{Succeeded: true, Results: []TxnResult{{Deleted: len(doomed)}}}
+	if sp != nil {
+		answer.Revision = sp.revision
+	}
+	return Answer{Txn: answer}
+}
+
+// doomed returns the records that a deletion means, after those have ended whose
+// sessions are over; or a refusal if they are more than one command may delete.
+func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leasehold.Record, refused *leasehold.Error) {
+	if sp == nil {
+		return nil, nil
+	}
+	if !isRange {
+		if r := s.liveRecord(sp, path); r != nil {
+			list = append(list, r)
+		}
+		return list, nil
+	}
+	ascend(sp, path, to, func(r *leasehold.Record) bool {
+		list = append(list, r)
+		return len(list) <= leasehold.MaxDeleted
+	})
+	if len(list) > leasehold.MaxDeleted {
+		return nil, refuse(leasehold.Limited, "more than %d records are from %q on: delete them in parts", leasehold.MaxDeleted, path).Err
+	}
+	alive := list[:0]
+	for _, r := range list {
+		if s.liveRecord(sp, r.Path) != nil {
+			alive = append(alive, r)
+		}
+	}
+	return alive, nil
+}

@@ -1,0 +1,369 @@
+package core_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// This file is the part of the model that keeps records. What they were at an older
+// revision it knows because it keeps a copy of all of them for each.
+
+type modelRecord struct {
+	sp                   *modelSpace
+	path, value, session string
+	create, mod, version int
+	token                leasehold.Token
+}
+
+type modelPast struct {
+	sp       *modelSpace
+	revision int
+	records  []modelRecord
+}
+
+func (m *model) keepPast() {
+	for _, sp := range m.spaces {
+		if sp.command == m.command && sp.revision > 0 {
+			m.past = append(m.past, modelPast{sp, sp.revision, m.between(sp, "", "")})
+		}
+	}
+}
+
+func (m *model) put(sp *modelSpace, c *core.PutRecord) modelAnswer {
+	old := m.liveRecord(sp, c.Path)
+	token, no := m.fence(sp, old, c.Fence)
+	switch {
+	case no != "":
+		return modelAnswer{text: no}
+	case c.IfAbsent && old != nil, c.IfRevision != 0 && (old == nil || old.mod != int(c.IfRevision)):
+		return modelAnswer{text: "refused"}
+	case c.Session != "" && m.live(sp, c.Session) == nil:
+		return m.noSession(sp, c.Session)
+	}
+	return modelAnswer{text: m.write(m.begin(c.Namespace), c.Path, c.Value, c.Session, token).text(true)}
+}
+
+func (m *model) delete(sp *modelSpace, c *core.DeleteRecord) modelAnswer {
+	var old *modelRecord
+	if !c.Range {
+		old = m.liveRecord(sp, c.Path)
+	}
+	_, no := m.fence(sp, old, c.Fence)
+	switch {
+	case no != "":
+		return modelAnswer{text: no}
+	case c.IfRevision != 0 && (old == nil || old.mod != int(c.IfRevision)):
+		return modelAnswer{text: "refused"}
+	}
+	deleted := m.deleteAll(sp, c.Path, m.endOf(c.Path, c.To, c.Range))
+	return modelAnswer{text: fmt.Sprintf("then %d, %d deleted", m.revision(sp), deleted)}
+}
+
+func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
+	for _, i := range c.If {
+		if i.What >= core.LeaseID && sp != nil {
+			m.settle(sp, i.Path)
+		} else {
+			m.liveRecord(sp, i.Path)
+		}
+	}
+	branch, list := "then", c.Then
+	for _, i := range c.If {
+		if !m.holds(sp, i) {
+			branch, list = "else", c.Else
+		}
+	}
+	for _, o := range list {
+		switch o.Do {
+		case core.Put:
+			m.liveRecord(sp, o.Path)
+		case core.Delete:
+			m.settleRecords(sp, o.Path, m.endOf(o.Path, o.To, o.Range))
+		}
+	}
+	for _, o := range list {
+		if o.Session != "" && m.live(sp, o.Session) == nil {
+			return m.noSession(sp, o.Session)
+		}
+	}
+	text := ""
+	for _, o := range list {
+		if o.Do == core.Put {
+			sp = m.begin(c.Namespace)
+		}
+	}
+	for _, o := range list {
+		to := m.endOf(o.Path, o.To, o.Range)
+		switch o.Do {
+		case core.Put:
+			text += ", " + m.write(sp, o.Path, o.Value, o.Session, 0).text(false)
+		case core.Delete:
+			text += fmt.Sprintf(", %d deleted", m.deleteAll(sp, o.Path, to))
+		case core.Get:
+			text += ", " + m.get(sp, o, to)
+		}
+	}
+	return modelAnswer{text: fmt.Sprintf("%s %d%s", branch, m.revision(sp), text)}
+}
+
+func (m *model) get(sp *modelSpace, o core.Op, to string) string {
+	found := m.seen(sp, o.Path, to)
+	text := ""
+	for i, r := range found {
+		if i == o.Most && o.Most > 0 {
+			text += " more"
+			break
+		}
+		if o.KeysOnly {
+			r.value = ""
+		}
+		text += " " + r.path + "=" + r.value
+	}
+	if o.Count && len(found) > 0 {
+		text += fmt.Sprint(" of ", len(found))
+	}
+	return "got" + text
+}
+
+// wrongTxn tells whether no state could make sense of a transaction.
+func wrongTxn(c *core.Txn) bool {
+	for _, list := range [][]core.Op{c.Then, c.Else} {
+		for i, o := range list {
+			if o.Do == core.Get && c.Request != (core.Request{}) {
+				return true
+			}
+			for j, other := range list {
+				within := other.Path == o.Path
+				if other.Range {
+					within = o.Path >= other.Path && (other.To == "" || o.Path < other.To)
+				}
+				if o.Do == core.Put && i != j && other.Do != core.Get && within {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (m *model) holds(sp *modelSpace, c core.Compare) bool {
+	number, text, none := 0, "", false
+	if c.What >= core.LeaseID {
+		if holder := m.holder(sp, c.Path); holder != nil {
+			number, text = int(holder.token), holder.id
+		}
+	} else {
+		r := m.record(sp, c.Path)
+		if none = r == nil; none {
+			r = &modelRecord{}
+		}
+		number = map[core.What]int{core.RecordCreate: r.create, core.RecordMod: r.mod, core.RecordVersion: r.version}[c.What]
+		text = map[core.What]string{core.RecordValue: r.value, core.RecordSession: r.session}[c.What]
+	}
+	order := number - int(c.Number)
+	if c.What == core.RecordValue || c.What == core.RecordSession || c.What == core.LeaseID {
+		order = strings.Compare(text, c.Text)
+		if none {
+			return false
+		}
+	}
+	return map[core.Relation]bool{core.Equal: order == 0, core.NotEqual: order != 0, core.Less: order < 0, core.Greater: order > 0}[c.Is]
+}
+
+// fence is the token that a write is made under, or why it may not be made.
+func (m *model) fence(sp *modelSpace, old *modelRecord, f core.Fence) (leasehold.Token, string) {
+	if f.Lease != "" {
+		claim := m.touch(sp, f.Lease)
+		if claim == nil {
+			if e := m.ended(sp, f.Lease, false); e != nil {
+				m.settle(sp, e.resource)
+			}
+			return 0, "lost"
+		}
+		if claim.token == 0 || f.Token != 0 && f.Token != claim.token {
+			return 0, "lost"
+		}
+		return claim.token, ""
+	}
+	switch {
+	case f.Token == 0:
+		return 0, ""
+	case sp == nil || f.Token > sp.token:
+		return 0, "refused"
+	case old != nil && old.token > f.Token:
+		return 0, "lost"
+	}
+	return f.Token, ""
+}
+
+// endOf is where a range ends; one path is the range of itself.
+func (m *model) endOf(path, to string, isRange bool) string {
+	if !isRange {
+		return path + "\x00"
+	}
+	return to
+}
+
+func (m *model) between(sp *modelSpace, from, to string) (list []modelRecord) {
+	for _, r := range m.records {
+		if r.sp == sp && r.path >= from && (to == "" || r.path < to) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// seen are the records of a range whose session is not over.
+func (m *model) seen(sp *modelSpace, from, to string) []modelRecord {
+	return slices.DeleteFunc(m.between(sp, from, to), func(r modelRecord) bool {
+		session := m.session(r.sp, r.session)
+		return session != nil && session.end() <= m.now
+	})
+}
+
+func (m *model) record(sp *modelSpace, path string) *modelRecord {
+	for _, r := range m.between(sp, path, path+"\x00") {
+		return &r
+	}
+	return nil
+}
+
+func (m *model) liveRecord(sp *modelSpace, path string) *modelRecord {
+	m.settleRecords(sp, path, path+"\x00")
+	return m.record(sp, path)
+}
+
+func (m *model) settleRecords(sp *modelSpace, from, to string) {
+	for _, r := range m.between(sp, from, to) {
+		if m.record(sp, r.path) != nil {
+			m.live(sp, r.session)
+		}
+	}
+}
+
+func (m *model) write(sp *modelSpace, path, value, session string, token leasehold.Token) modelRecord {
+	r := modelRecord{sp: sp, path: path, value: value, session: session, version: 1, token: token}
+	was := " after nothing"
+	old := m.record(sp, path)
+	if old != nil {
+		r.version, r.token = old.version+1, max(old.token, token)
+		was = " after " + old.path + "=" + old.value
+		m.records = slices.DeleteFunc(m.records, func(o modelRecord) bool { return o == *old })
+	}
+	m.event(sp, "put %s=%s%s", path, value, was)
+	r.create, r.mod = sp.revision, sp.revision
+	if old != nil {
+		r.create = old.create
+	}
+	m.records = append(m.records, r)
+	slices.SortFunc(m.records, func(a, b modelRecord) int { return strings.Compare(a.path, b.path) })
+	return r
+}
+
+func (m *model) deleteAll(sp *modelSpace, from, to string) (deleted int) {
+	m.settleRecords(sp, from, to)
+	for _, r := range m.between(sp, from, to) {
+		m.drop(r, 0)
+		deleted++
+	}
+	return deleted
+}
+
+func (m *model) drop(r modelRecord, how leasehold.How) {
+	m.records = slices.DeleteFunc(m.records, func(o modelRecord) bool { return o == r })
+	m.event(r.sp, "deleted %s=%s %d", r.path, r.value, how)
+}
+
+func (m *model) revision(sp *modelSpace) int {
+	if sp == nil {
+		return 0
+	}
+	return sp.revision
+}
+
+func (r modelRecord) text(named bool) string {
+	text := fmt.Sprintf("create %d mod %d version %d token %d", r.create, r.mod, r.version, r.token)
+	if named {
+		text = r.path + " of " + r.session + " " + text
+	}
+	return text
+}
+
+// And what the core says, in the same words.
+
+func recordText(r *leasehold.Record) string {
+	return fmt.Sprintf("%s of %s create %d mod %d version %d token %d", r.Path, r.Session, r.Create, r.Mod, r.Version, r.Token)
+}
+
+func pathValue(r *leasehold.Record) string {
+	if r == nil {
+		return "nothing"
+	}
+	return r.Path + "=" + r.Value
+}
+
+func txnText(t *core.TxnAnswer) string {
+	text := "else"
+	if t.Succeeded {
+		text = "then"
+	}
+	text += fmt.Sprint(" ", t.Revision)
+	for _, r := range t.Results {
+		switch {
+		case r.Record != nil:
+			text += fmt.Sprintf(", create %d mod %d version %d token %d", r.Record.Create, r.Record.Mod, r.Record.Version, r.Record.Token)
+		case r.Page != nil:
+			text += ", got"
+			for _, found := range r.Page.Records {
+				text += " " + pathValue(found)
+			}
+			if r.Page.More {
+				text += " more"
+			}
+			if r.Page.Count > 0 {
+				text += fmt.Sprint(" of ", r.Page.Count)
+			}
+		default:
+			text += fmt.Sprintf(", %d deleted", r.Deleted)
+		}
+	}
+	return text
+}
+
+// sameRecords compares the records that can be read, as they are and as they were at
+// some of the revisions before.
+func sameRecords(view core.View, m *model) error {
+	compare := func(sp *modelSpace, revision int, want []modelRecord) error {
+		page, failure := view.Records(sp.name, core.RecordQuery{Revision: leasehold.Revision(revision)})
+		if failure != nil {
+			return failure
+		}
+		var got, expected []string
+		for _, r := range page.Records {
+			got = append(got, recordText(r)+"="+r.Value)
+		}
+		for _, r := range want {
+			expected = append(expected, r.text(true)+"="+r.value)
+		}
+		if !slices.Equal(got, expected) {
+			return fmt.Errorf("at revision %d of %s\n to be read: %s\n   expected: %s", revision, sp.name, strings.Join(got, "; "), strings.Join(expected, "; "))
+		}
+		return nil
+	}
+	for _, sp := range m.spaces {
+		if err := compare(sp, 0, m.seen(sp, "", "")); err != nil {
+			return err
+		}
+	}
+	for i := 1; i <= len(m.past); i *= 3 {
+		past := m.past[len(m.past)-i]
+		if err := compare(past.sp, past.revision, past.records); err != nil {
+			return err
+		}
+	}
+	return nil
+}

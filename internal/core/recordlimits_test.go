@@ -1,0 +1,187 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// TestValidateRecords tries what records and transactions may have, and one more.
+func TestValidateRecords(t *testing.T) {
+	text := func(n int) string { return strings.Repeat("x", n) }
+	ops := func(n int) (list []core.Op) {
+		for i := range n {
+			list = append(list, core.Op{Do: core.Put, Path: fmt.Sprint("p", i)})
+		}
+		return list
+	}
+	put := func(change func(c *core.PutRecord)) core.Command {
+		c := &core.PutRecord{Namespace: ns, Path: "p"}
+		change(c)
+		return c
+	}
+	then := func(list ...core.Op) core.Command { return &core.Txn{Namespace: ns, Then: list} }
+	for i, test := range []struct {
+		command core.Command
+		says    string // empty: it is right
+	}{
+		{put(func(c *core.PutRecord) { c.Value = text(leasehold.MaxValue) }), ""},
+		{put(func(c *core.PutRecord) { c.Value = text(leasehold.MaxValue + 1) }), "at most 65536 are allowed"},
+		{put(func(c *core.PutRecord) { c.Path = text(1024) }), ""},
+		{put(func(c *core.PutRecord) { c.Path = text(1025) }), "at most 1024 are allowed"},
+		{put(func(c *core.PutRecord) { c.Path = "" }), "path is missing"},
+		{put(func(c *core.PutRecord) { c.Namespace = "" }), "namespace is missing"},
+		{put(func(c *core.PutRecord) { c.Session = text(1025) }), "session has 1025 bytes"},
+		{put(func(c *core.PutRecord) { c.Fence.Lease = text(1025) }), "lease id has 1025 bytes"},
+		{put(func(c *core.PutRecord) { c.Fence.Token = leasehold.MaxToken + 1 }), "no token is above"},
+		{put(func(c *core.PutRecord) { c.Request.Sequence = 1 }), "name the session"},
+		{&core.DeleteRecord{Namespace: ns}, "path is missing"},
+		{&core.DeleteRecord{Namespace: ns, Range: true}, ""},
+		{&core.DeleteRecord{Namespace: ns, Path: "a", To: "b"}, "say that it is one"},
+		{&core.DeleteRecord{Namespace: ns, Range: true, To: text(1025)}, "end of the range has 1025 bytes"},
+		{&core.DeleteRecord{Namespace: ns, Range: true, IfRevision: 1}, "can not be expected of a range"},
+		{&core.DeleteRecord{Namespace: ns, Range: true, Fence: core.Fence{Token: 1}}, "name the lease"},
+		{then(ops(128)...), ""},
+		{then(ops(129)...), "at most 128 are allowed"},
+		{&core.Txn{Namespace: ns, Else: ops(129)}, "at most 128 are allowed"},
+		{&core.Txn{Namespace: ns, If: make([]core.Compare, 129)}, "at most 128 are allowed"},
+		{&core.Txn{Namespace: ns, If: make([]core.Compare, 1)}, "looks at nothing"},
+		{&core.Txn{Namespace: ns, If: []core.Compare{{What: core.RecordMod, Path: "p"}}}, "no relation"},
+		{&core.Txn{Namespace: ns, If: []core.Compare{{What: core.RecordMod, Is: core.Equal, Path: "p", Text: "x"}}}, "a number or a text"},
+		{&core.Txn{Namespace: ns, If: []core.Compare{{What: core.LeaseID, Is: core.Equal, Path: "p", Number: 1}}}, "a number or a text"},
+		{&core.Txn{Namespace: ns, If: []core.Compare{{What: core.LeaseID, Is: core.Equal}}}, "path is missing"},
+		{&core.Txn{}, "namespace is missing"},
+		{then(core.Op{Path: "p"}), "does nothing that there is"},
+		{then(core.Op{Do: core.Put, Path: "p", Range: true}), "one path is put"},
+		{then(core.Op{Do: core.Get, Path: "p", Value: "v"}), "only to put"},
+		{then(core.Op{Do: core.Put, Path: "p", Count: true}), "only to get"},
+		{then(core.Op{Do: core.Get, Path: "p", Most: 1001}), "0 to 1000 are allowed"},
+		{then(core.Op{Do: core.Get, Path: "p", Most: -1}), "0 to 1000 are allowed"},
+		{then(core.Op{Do: core.Put, Path: "p", Value: text(leasehold.MaxValue + 1)}), "at most 65536"},
+		{then(large(12)...), ""},
+		{then(large(13)...), "too large"},
+	} {
+		err := test.command.Validate()
+		if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
+			t.Errorf("%d: %v, and not %q", i, err, test.says)
+		}
+	}
+}
+
+// large are operations that together have 64 KiB each.
+func large(n int) (list []core.Op) {
+	for i := range n {
+		list = append(list, core.Op{Do: core.Put, Path: fmt.Sprintf("%02d", i), Value: strings.Repeat("x", leasehold.MaxValue-2)})
+	}
+	return list
+}
+
+func putMany(d *desk, n int, value string) {
+	for i := range n {
+		d.must(&core.PutRecord{Namespace: ns, Path: fmt.Sprintf("r%06d", i), Value: value})
+	}
+}
+
+// TestDeleteIsBounded deletes as many records as one command may, and not one more.
+func TestDeleteIsBounded(t *testing.T) {
+	d := newDesk(t)
+	putMany(d, leasehold.MaxDeleted+1, "")
+	d.refused(&core.DeleteRecord{Namespace: ns, Range: true}, leasehold.Limited, "delete them in parts")
+	half := fmt.Sprintf("r%06d", leasehold.MaxDeleted/2)
+	d.refused(&core.Txn{Namespace: ns, Then: []core.Op{{Do: core.Delete, Range: true, To: half}, {Do: core.Delete, Range: true, Path: half}}},
+		leasehold.Limited, "at most 16384 are allowed")
+	if n := d.state.View(0).Counts().Records; n != leasehold.MaxDeleted+1 {
+		t.Fatalf("a refusal left %d records", n)
+	}
+	if answer := d.must(&core.DeleteRecord{Namespace: ns, Range: true, Path: "r000001"}); answer.Txn.Results[0].Deleted != leasehold.MaxDeleted {
+		t.Fatalf("%d were deleted", answer.Txn.Results[0].Deleted)
+	}
+}
+
+// TestPagesAreBounded reads many records and large ones page by page, now and at an
+// older revision.
+func TestPagesAreBounded(t *testing.T) {
+	d := newDesk(t)
+	putMany(d, 2500, "v")
+	for i := range 40 {
+		d.must(&core.PutRecord{Namespace: ns, Path: fmt.Sprintf("s%02d", i), Value: strings.Repeat("x", leasehold.MaxValue)})
+	}
+	then := d.state.View(0).History(ns).Revision
+	d.must(&core.DeleteRecord{Namespace: ns, Range: true, Path: "r001000"})
+	for _, test := range []struct {
+		revision leasehold.Revision
+		pages    []int
+	}{
+		{0, []int{1000}},
+		{then, []int{1000, 1000, 515, 15, 10}},
+	} {
+		var pages []int
+		for q := (core.RecordQuery{Revision: test.revision}); ; {
+			page, failure := d.state.View(0).Records(ns, q)
+			if failure != nil {
+				t.Fatal(failure)
+			}
+			pages = append(pages, len(page.Records))
+			if !page.More {
+				break
+			}
+			q.From = page.Records[len(page.Records)-1].Path + "\x00"
+		}
+		if fmt.Sprint(pages) != fmt.Sprint(test.pages) {
+			t.Errorf("at revision %d the pages have %v", test.revision, pages)
+		}
+	}
+}
+
+// TestOldRevisionsAreGone writes so much that history forgets the beginning. Whoever
+// asks for it is told what can still be read.
+func TestOldRevisionsAreGone(t *testing.T) {
+	d := newDesk(t)
+	value := strings.Repeat("x", leasehold.MaxValue-8)
+	for i := range 1200 {
+		d.must(&core.PutRecord{Namespace: ns, Path: "a", Value: fmt.Sprintf("%08d", i) + value})
+	}
+	view := d.state.View(0)
+	oldest, _ := view.History(ns).Oldest()
+	if oldest < 600 || oldest > 800 {
+		t.Errorf("history begins after revision %d", oldest)
+	}
+	if r, failure := view.Record(ns, "a", oldest); failure != nil || r.Mod != oldest || r.Value[:8] != fmt.Sprintf("%08d", oldest-1) {
+		t.Errorf("the oldest can not be read: %v", failure)
+	}
+	_, failure := view.Record(ns, "a", oldest-1)
+	if failure == nil || failure.Code != leasehold.Lost || !strings.Contains(failure.Message, fmt.Sprint(oldest, " is the oldest")) {
+		t.Errorf("what is gone is read: %v", failure)
+	}
+}
+
+// TestSessionHoldsSoManyRecords binds records to a session that has as much as it can.
+func TestSessionHoldsSoManyRecords(t *testing.T) {
+	d := newDesk(t)
+	d.must(&core.OpenSession{Namespace: ns, ID: "s1", TTL: time.Hour})
+	put := func(path string) *core.PutRecord { return &core.PutRecord{Namespace: ns, Path: path, Session: "s1"} }
+	for i := range leasehold.MaxClaimsPerSession {
+		d.must(put(fmt.Sprint("r", i)))
+	}
+	d.refused(put("one more"), leasehold.Limited, "as many as it can have")
+	d.refused(&core.Acquire{Namespace: ns, Resource: "printer", ID: "a", Holder: "ann", Session: "s1"}, leasehold.Limited, "as many as it can have")
+	d.must(put("r0"))
+	d.must(&core.PutRecord{Namespace: ns, Path: "r0"})
+	d.must(put("one more"))
+	events := d.apply(&core.CloseSession{Namespace: ns, ID: "s1"}).Events
+	if len(events) != leasehold.MaxClaimsPerSession+1 || events[0].Revision != events[len(events)-1].Revision {
+		t.Errorf("the end of the session made %d events", len(events))
+	}
+}
+
+func TestPrefixEnd(t *testing.T) {
+	for prefix, want := range map[string]string{"": "", "a": "b", "a/": "a0", "a\xff": "b", "\xff\xff": "", "a\xfe": "a\xff"} {
+		if got := core.PrefixEnd(prefix); got != want {
+			t.Errorf("all that begins with %q ends before %q, not %q", prefix, got, want)
+		}
+	}
+}

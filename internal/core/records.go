@@ -1,0 +1,172 @@
+package core
+
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+)
+
+// A RecordQuery asks for the records of [From, To), in the order of their paths.
+type RecordQuery struct {
+	From     string
+	To       string             // empty: to the end
+	Most     int                // 0: as many as one answer has, MaxPage
+	KeysOnly bool               // without their values
+	Count    bool               // how many there are in all, at the price of a walk
+	Revision leasehold.Revision // as they were then; 0: as they are
+}
+
+// A RecordPage is what a RecordQuery found. The records are those of the state: they
+// must not be changed.
+type RecordPage struct {
+	Records  []*leasehold.Record
+	More     bool               // others follow the last of them
+	Count    int                // of all, if that was asked for
+	Revision leasehold.Revision // of the namespace when they were so
+}
+
+// PrefixEnd returns the end of the range of all paths that begin with prefix; empty if
+// the range has no end.
+func PrefixEnd(prefix string) string {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			return prefix[:i] + string([]byte{prefix[i] + 1})
+		}
+	}
+	return ""
+}
+
+// Record shows one record, as it was at a revision; 0 for as it is.
+func (v View) Record(namespace, path string, at leasehold.Revision) (*leasehold.Record, *leasehold.Error) {
+	page, failure := v.Records(namespace, RecordQuery{From: path, To: path + "\x00", Most: 1, Revision: at})
+	switch {
+	case failure != nil:
+		return nil, failure
+	case len(page.Records) == 0:
+		return nil, refuse(leasehold.NotFound, "%s is not there", path).Err
+	}
+	return page.Records[0], nil
+}
+
+// Records shows a range of records. An older revision is found by taking back, event
+// by event, what happened to the range since: it costs a walk over all events after
+// that revision, and can be had while history has them.
+func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.Error) {
+	sp := v.s.space(namespace)
+	newest := leasehold.Revision(0)
+	if sp != nil {
+		newest = sp.revision
+	}
+	switch {
+	case q.Revision > newest:
+		return RecordPage{}, refuse(leasehold.Refused, "revision %d is not there yet: %d is the newest", q.Revision, newest).Err
+	case sp == nil:
+		return RecordPage{}, nil
+	case q.Revision == 0:
+		return v.s.page(sp, q), nil
+	}
+	events, known := v.History(namespace).After(q.Revision, AllOf)
+	if !known {
+		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read", q.Revision, sp.lost.revision).Err
+	}
+	return pageAt(sp, q, events), nil
+}
+
+// ascend walks over the records of [from, to).
+func ascend(sp *space, from, to string, see func(*leasehold.Record) bool) {
+	sp.records.Ascend(from, func(path string, r *leasehold.Record) bool {
+		return (to == "" || path < to) && see(r)
+	})
+}
+
+// page shows records as they are. One whose session is over at the stamp is not
+// there any more, collected or not.
+func (s *State) page(sp *space, q RecordQuery) RecordPage {
+	p := newPager(q)
+	ascend(sp, q.From, q.To, func(r *leasehold.Record) bool {
+		if r.Session != "" {
+			if session, ok := sp.sessions.Get(r.Session); ok && session.Expires <= s.now {
+				return true
+			}
+		}
+		return p.add(r)
+	})
+	p.page.Revision = sp.revision
+	return p.page
+}
+
+// pageAt shows records as they were before the events.
+func pageAt(sp *space, q RecordQuery, events []*leasehold.Event) RecordPage {
+	var before btree.Map[string, *leasehold.Record] // nil: it was not there
+	for _, e := range events {
+		if e.Kind != leasehold.RecordPut && e.Kind != leasehold.RecordDeleted {
+			continue
+		}
+		if e.Resource < q.From || q.To != "" && e.Resource >= q.To {
+			continue
+		}
+		if _, seen := before.Get(e.Resource); !seen {
+			before.Set(e.Resource, e.Previous)
+		}
+	}
+	p := newPager(q)
+	more := true
+	old := before.Iter()
+	left := old.First()
+	// takeOld adds what was there then and comes before a path of today.
+	takeOld := func(to string, end bool) {
+		for ; more && left && (end || old.Key() < to); left = old.Next() {
+			if r := old.Value(); r != nil {
+				more = p.add(r)
+			}
+		}
+	}
+	ascend(sp, q.From, q.To, func(r *leasehold.Record) bool {
+		takeOld(r.Path, false)
+		if _, changed := before.Get(r.Path); more && !changed {
+			more = p.add(r)
+		}
+		return more
+	})
+	takeOld("", true)
+	p.page.Revision = q.Revision
+	return p.page
+}
+
+// A pager collects a page within its limits.
+type pager struct {
+	q     RecordQuery
+	bytes int
+	page  RecordPage
+}
+
+func newPager(q RecordQuery) *pager {
+	if q.Most <= 0 || q.Most > leasehold.MaxPage {
+		q.Most = leasehold.MaxPage
+	}
+	return &pager{q: q}
+}
+
+// add takes one more, and tells whether it wants another.
+func (p *pager) add(r *leasehold.Record) bool {
+	if p.q.Count {
+		p.page.Count++
+	}
+	if p.page.More {
+		return p.q.Count
+	}
+	size := len(r.Path)
+	if !p.q.KeysOnly {
+		size += len(r.Value)
+	}
+	if len(p.page.Records) == p.q.Most || len(p.page.Records) > 0 && p.bytes+size > leasehold.MaxPageBytes {
+		p.page.More = true
+		return p.q.Count
+	}
+	if p.q.KeysOnly {
+		r = withoutValue(r)
+	}
+	p.bytes += size
+	p.page.Records = append(p.page.Records, r)
+	return true
+}

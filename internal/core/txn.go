@@ -1,0 +1,337 @@
+package core
+
+import (
+	"cmp"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Txn compares, and then does one list of operations or the other: all of it at one
+// revision, or nothing.
+type Txn struct {
+	Namespace string
+	If        []Compare // all must hold; none: they do
+	Then      []Op
+	Else      []Op
+	Request   Request
+}
+
+// A Compare looks at one thing as it is before the transaction.
+type Compare struct {
+	What   What
+	Is     Relation
+	Path   string // of the record, or the resource
+	Number uint64 // for revisions, versions and tokens
+	Text   string // for values, sessions and lease ids
+}
+
+// What a Compare looks at.
+type What uint8
+
+// A record that is not there has zero for its revisions and its version, and its value
+// and session are like nothing: no comparison of them holds. A resource that nobody
+// holds has zero for its token and floor, and no lease. The log numbers them: add at
+// the end only.
+const (
+	RecordCreate  What = iota + 1 // the revision that made it
+	RecordMod                     // the revision that changed it last
+	RecordVersion                 // 0: it is not there
+	RecordValue
+	RecordSession // empty: it is bound to none
+	LeaseID       // of the lease that is alive on the resource
+	LeaseToken    // its token
+	LeaseFloor    // the smallest token that is alive on the resource
+)
+
+// A Relation is how a Compare compares.
+type Relation uint8
+
+// The relations. The log numbers them: add at the end only.
+const (
+	Equal Relation = iota + 1
+	NotEqual
+	Less
+	Greater
+)
+
+// An Op is one operation of a transaction. Operations happen in order: a get sees the
+// puts before it.
+type Op struct {
+	Do       Do
+	Path     string
+	Range    bool   // to delete or get: all from Path on, below To
+	To       string // with Range; empty: to the end
+	Value    string // to put
+	Session  string // to put
+	Most     int    // to get: as in RecordQuery
+	KeysOnly bool   // to get
+	Count    bool   // to get
+}
+
+// Do is what an Op does.
+type Do uint8
+
+// What an Op can do. The log numbers them: add at the end only.
+const (
+	Put Do = iota + 1
+	Delete
+	Get
+)
+
+// A TxnAnswer is what a transaction came to.
+type TxnAnswer struct {
+	Succeeded bool               // Then was done; else Else was
+	Revision  leasehold.Revision // of the namespace afterwards
+	Results   []TxnResult        // one for each operation
+}
+
+// A TxnResult is what one operation came to.
+type TxnResult struct {
+	Record  *leasehold.Record // of a put: its revisions, version and token, and not what the caller said
+	Deleted int
+	Page    *RecordPage // of a get
+}
+
+func (c *Txn) space() string    { return c.Namespace }
+func (c *Txn) request() Request { return c.Request }
+
+func (c *Txn) subject() string {
+	for _, list := range [][]Op{c.Then, c.Else} {
+		if len(list) > 0 {
+			return "txn " + list[0].Path
+		}
+	}
+	return "txn"
+}
+
+func (c *Txn) Validate() error {
+	err := firstError(name("namespace", c.Namespace), c.Request.validate(),
+		atMost("comparisons", len(c.If)), atMost("operations", len(c.Then)), atMost("operations", len(c.Else)))
+	if err != nil {
+		return err
+	}
+	size := 0
+	for i := range c.If {
+		size += len(c.If[i].Path) + len(c.If[i].Text)
+		if err := c.If[i].validate(); err != nil {
+			return err
+		}
+	}
+	for _, list := range [][]Op{c.Then, c.Else} {
+		for i := range list {
+			size += len(list[i].Path) + len(list[i].To) + len(list[i].Value) + len(list[i].Session)
+			if err := list[i].validate(c.Request); err != nil {
+				return err
+			}
+		}
+		if err := once(list); err != nil {
+			return err
+		}
+	}
+	if size > leasehold.MaxTxn {
+		return invalid("a transaction with %d bytes of names and values is too large: at most %d are allowed", size, leasehold.MaxTxn)
+	}
+	return nil
+}
+
+func atMost(what string, n int) error {
+	if n > leasehold.MaxOps {
+		return invalid("a transaction has %d %s: at most %d are allowed", n, what, leasehold.MaxOps)
+	}
+	return nil
+}
+
+func (c *Compare) validate() error {
+	switch {
+	case c.What < RecordCreate || c.What > LeaseFloor:
+		return invalid("a comparison looks at nothing that there is")
+	case c.Is < Equal || c.Is > Greater:
+		return invalid("a comparison has no relation that there is")
+	case c.textual() && c.Number != 0, !c.textual() && c.Text != "":
+		return invalid("a comparison has a number or a text, by what it looks at")
+	}
+	return firstError(name("path", c.Path), value(c.Text))
+}
+
+func (c *Compare) textual() bool {
+	return c.What == RecordValue || c.What == RecordSession || c.What == LeaseID
+}
+
+func (o *Op) validate(r Request) error {
+	switch {
+	case o.Do < Put || o.Do > Get:
+		return invalid("an operation does nothing that there is")
+	case o.Do == Put && o.Range:
+		return invalid("one path is put, not a range")
+	case o.Do != Put && (o.Value != "" || o.Session != ""):
+		return invalid("only to put takes a value or a session")
+	case o.Do != Get && (o.Most != 0 || o.KeysOnly || o.Count):
+		return invalid("only to get takes a limit, keys alone or a count")
+	case o.Do == Get && r != (Request{}):
+		// Answers to named requests are remembered, and would keep what was read.
+		return invalid("a transaction with a request key gets nothing: read at the revision that it answers")
+	case o.Most < 0 || o.Most > leasehold.MaxPage:
+		return invalid("limit %d is out of range: 0 to %d are allowed", o.Most, leasehold.MaxPage)
+	}
+	return firstError(span(o.Path, o.To, o.Range), value(o.Value), text("session", o.Session))
+}
+
+// once refuses operations that write one record twice: at one revision a record
+// changes once.
+func once(list []Op) error {
+	for i := range list {
+		for j := range list {
+			a, b := &list[i], &list[j]
+			if i == j || a.Do != Put || b.Do == Get || !b.covers(a.Path) {
+				continue
+			}
+			return invalid("a transaction writes %s twice: at one revision a record changes once", a.Path)
+		}
+	}
+	return nil
+}
+
+func (o *Op) covers(path string) bool {
+	if !o.Range {
+		return o.Path == path
+	}
+	return path >= o.Path && (o.To == "" || path < o.To)
+}
+
+func (s *State) txn(c *Txn) Answer {
+	sp := s.space(c.Namespace)
+	for i := range c.If {
+		s.settleFor(sp, &c.If[i])
+	}
+	answer := &TxnAnswer{Succeeded: true}
+	for i := range c.If {
+		answer.Succeeded = answer.Succeeded && s.holds(sp, &c.If[i])
+	}
+	list := c.Then
+	if !answer.Succeeded {
+		list = c.Else
+	}
+	writes, refused := s.allowed(sp, list)
+	if refused == nil && len(writes) > 0 {
+		sp, refused = s.makeSpace(c.Namespace)
+	}
+	if refused != nil {
+		return Answer{Err: refused}
+	}
+	for i := range list {
+		answer.Results = append(answer.Results, s.operate(sp, &list[i]))
+	}
+	if sp != nil {
+		answer.Revision = sp.revision
+	}
+	return Answer{Txn: answer}
+}
+
+// settleFor ends what is over of the thing that is compared.
+func (s *State) settleFor(sp *space, c *Compare) {
+	switch {
+	case sp == nil:
+	case c.What >= LeaseID:
+		s.settle(sp, c.Path)
+	default:
+		s.liveRecord(sp, c.Path)
+	}
+}
+
+// allowed tells why not all of the operations can be done, before the first of them
+// is; and what they put.
+func (s *State) allowed(sp *space, list []Op) (writes []write, refused *leasehold.Error) {
+	deleted := 0
+	for i := range list {
+		switch o := &list[i]; o.Do {
+		case Put:
+			s.liveRecord(sp, o.Path)
+			writes = append(writes, write{o.Path, o.Value, o.Session})
+		case Delete:
+			doomed, refused := s.doomed(sp, o.Path, o.To, o.Range)
+			if refused != nil {
+				return nil, refused
+			}
+			deleted += len(doomed)
+		}
+	}
+	if deleted > leasehold.MaxDeleted {
+		return nil, refuse(leasehold.Limited, "a transaction deletes %d records: at most %d are allowed", deleted, leasehold.MaxDeleted).Err
+	}
+	return writes, s.roomFor(sp, writes)
+}
+
+func (s *State) operate(sp *space, o *Op) (result TxnResult) {
+	switch {
+	case o.Do == Get && sp == nil:
+		result.Page = &RecordPage{}
+	case o.Do == Get:
+		q := RecordQuery{From: o.Path, To: o.To, Most: o.Most, KeysOnly: o.KeysOnly, Count: o.Count}
+		if !o.Range {
+			q.To = o.Path + "\x00"
+		}
+		page := s.page(sp, q)
+		result.Page = &page
+	case o.Do == Put:
+		r := s.setRecord(sp, write{o.Path, o.Value, o.Session}, 0)
+		result.Record = &leasehold.Record{Create: r.Create, Mod: r.Mod, Version: r.Version, Token: r.Token}
+	default:
+		doomed, _ := s.doomed(sp, o.Path, o.To, o.Range) // as many as were allowed, or fewer
+		for _, r := range doomed {
+			s.dropRecord(sp, r, 0)
+		}
+		result.Deleted = len(doomed)
+	}
+	return result
+}
+
+// holds tells whether a comparison of something settled holds.
+func (s *State) holds(sp *space, c *Compare) bool {
+	if c.What >= LeaseID {
+		return s.leaseHolds(sp, c)
+	}
+	var r leasehold.Record
+	found := false
+	if sp != nil {
+		if record, ok := sp.records.Get(c.Path); ok {
+			r, found = *record, true
+		}
+	}
+	switch c.What {
+	case RecordCreate:
+		return related(uint64(r.Create), c.Is, c.Number)
+	case RecordMod:
+		return related(uint64(r.Mod), c.Is, c.Number)
+	case RecordVersion:
+		return related(r.Version, c.Is, c.Number)
+	case RecordValue:
+		return found && related(r.Value, c.Is, c.Text)
+	}
+	return found && related(r.Session, c.Is, c.Text)
+}
+
+func (s *State) leaseHolds(sp *space, c *Compare) bool {
+	var claim Claim
+	if sp != nil {
+		if r, ok := sp.resources.Get(c.Path); ok && r.Claim != "" {
+			held, _ := sp.claims.Get(r.Claim)
+			claim = *held
+		}
+	}
+	if c.What == LeaseID {
+		return related(claim.ID, c.Is, c.Text)
+	}
+	return related(uint64(claim.Token), c.Is, c.Number) // one holder has the floor to itself
+}
+
+func related[T cmp.Ordered](a T, is Relation, b T) bool {
+	switch is {
+	case Equal:
+		return a == b
+	case NotEqual:
+		return a != b
+	case Less:
+		return a < b
+	}
+	return a > b
+}

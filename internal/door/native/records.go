@@ -1,0 +1,268 @@
+package native
+
+import (
+	"bytes"
+	"errors"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+func (c *call) record() error {
+	path := c.r.PathValue("path")
+	revision, badRevision := c.revision()
+	if err := firstError(checkPath("path", path), badRevision); err != nil {
+		return err
+	}
+	var record *leasehold.Record
+	var missing *leasehold.Error
+	if err := c.look(func(v core.View) { record, missing = v.Record(c.namespace, path, revision) }); err != nil {
+		return err
+	}
+	if missing != nil {
+		return missing
+	}
+	c.tag(record)
+	if wantsBytes(c.r.Header["Accept"]) {
+		write(c.w, bytesType, http.StatusOK, []byte(record.Value))
+		return nil
+	}
+	c.send(func(p *paper) { p.record(c.namespace, record, true) })
+	return nil
+}
+
+// tag sends the revision that changed a record last, as HTTP calls it.
+func (c *call) tag(r *leasehold.Record) {
+	c.w.Header()["Etag"] = []string{strconv.Quote(strconv.FormatUint(uint64(r.Mod), 10))}
+}
+
+// wantsBytes tells whether the caller asks for the value as it is, and for nothing else.
+func wantsBytes(accept []string) bool {
+	if len(accept) != 1 {
+		return false
+	}
+	kind, _, err := mime.ParseMediaType(accept[0])
+	return err == nil && kind == bytesType[0]
+}
+
+// revision reads the revision at which to read; 0 for the newest.
+func (c *call) revision() (leasehold.Revision, error) {
+	s := c.query.Get("revision")
+	if s == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n == 0 {
+		return 0, invalid("revision %s is not a number, 1 or more", brief(s))
+	}
+	return leasehold.Revision(n), nil
+}
+
+// span reads a prefix or a range of paths.
+func (c *call) span() (from, to string, err error) {
+	return span(c.query.Get("prefix"), c.query.Get("from"), c.query.Get("to"))
+}
+
+func span(prefix, from, to string) (string, string, error) {
+	if err := firstError(checkText("prefix", prefix), checkText("from", from), checkText("to", to)); err != nil {
+		return "", "", err
+	}
+	if prefix == "" {
+		return from, to, nil
+	}
+	if from != "" || to != "" {
+		return "", "", invalid("prefix and from or to name two ranges: give one")
+	}
+	return prefix, core.PrefixEnd(prefix), nil
+}
+
+func (c *call) records() error {
+	from, to, badSpan := c.span()
+	after, badAfter := c.after()
+	limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
+	keys, badKeys := c.flag("keys")
+	count, badCount := c.flag("count")
+	revision, badRevision := c.revision()
+	if err := firstError(badSpan, badAfter, badLimit, badKeys, badCount, badRevision); err != nil {
+		return err
+	}
+	if after != "" {
+		from = max(from, after+"\x00")
+	}
+	var page core.RecordPage
+	var gone *leasehold.Error
+	q := core.RecordQuery{From: from, To: to, Most: limit, KeysOnly: keys, Count: count, Revision: revision}
+	if err := c.look(func(v core.View) { page, gone = v.Records(c.namespace, q) }); err != nil {
+		return err
+	}
+	if gone != nil {
+		return gone
+	}
+	c.send(func(p *paper) {
+		p.open()
+		p.items(c.namespace, page.Records, !keys)
+		if page.More {
+			p.text("next", cursor(page.Records[len(page.Records)-1].Path))
+		}
+		if page.Count != 0 {
+			p.number("count", uint64(page.Count))
+		}
+		p.number("revision", uint64(page.Revision))
+		p.close()
+	})
+	return nil
+}
+
+func (c *call) putRecord() error {
+	command, err := c.toPutRecord()
+	if err != nil {
+		return err
+	}
+	answer, err := c.door.engine.Do(c.r.Context(), command)
+	if err != nil {
+		return c.unexpected(err)
+	}
+	if answer.Record == nil {
+		return errors.New("the engine answered without a record")
+	}
+	c.tag(answer.Record)
+	c.send(func(p *paper) { p.record(c.namespace, answer.Record, false) })
+	return nil
+}
+
+func (c *call) deleteRecord() error {
+	expected, badMatch := c.ifMatch()
+	fence, badFence := c.fence()
+	command := &core.DeleteRecord{Namespace: c.namespace, Path: c.r.PathValue("path"), IfRevision: expected, Fence: fence, Request: c.once}
+	if err := firstError(checkPath("path", command.Path), badMatch, badFence, c.without("If-None-Match"), command.Validate()); err != nil {
+		return err
+	}
+	return c.doDelete(command)
+}
+
+func (c *call) deleteRecords() error {
+	from, to, badSpan := c.span()
+	fence, badFence := c.fence()
+	command := &core.DeleteRecord{Namespace: c.namespace, Path: from, Range: true, To: to, Fence: fence, Request: c.once}
+	if err := firstError(badSpan, badFence, c.without("If-None-Match"), c.without("If-Match"), command.Validate()); err != nil {
+		return err
+	}
+	if from == "" && to == "" {
+		return invalid("nothing says what to delete: give a prefix, or from and to")
+	}
+	return c.doDelete(command)
+}
+
+func (c *call) doDelete(command *core.DeleteRecord) error {
+	answer, err := c.door.engine.Do(c.r.Context(), command)
+	if err != nil {
+		return c.unexpected(err)
+	}
+	if answer.Txn == nil || len(answer.Txn.Results) != 1 {
+		return errors.New("the engine answered without a count")
+	}
+	c.send(func(p *paper) {
+		p.open()
+		p.number("deleted", uint64(answer.Txn.Results[0].Deleted))
+		p.number("revision", uint64(answer.Txn.Revision))
+		p.close()
+	})
+	return nil
+}
+
+func (c *call) toPutRecord() (*core.PutRecord, error) {
+	expected, badMatch := c.ifMatch()
+	absent, badNone := c.ifNoneMatch()
+	fence, badFence := c.fence()
+	command := &core.PutRecord{
+		Namespace: c.namespace, Path: c.r.PathValue("path"), Session: c.query.Get("session"), IfRevision: expected, IfAbsent: absent,
+		Fence: fence, Request: c.once,
+	}
+	err := firstError(checkPath("path", command.Path), checkText("session", command.Session), badMatch, badNone, badFence, command.Validate())
+	if err != nil || c.r.ContentLength == 0 {
+		return command, err
+	}
+	var buffer bytes.Buffer
+	if err := c.receive(&buffer, leasehold.MaxValue); err != nil {
+		return nil, err
+	}
+	command.Value = buffer.String()
+	return command, nil
+}
+
+// unexpected gives a condition that did not hold the status that HTTP has for it.
+func (c *call) unexpected(err error) error {
+	if errors.Is(err, leasehold.ErrRefused) && (len(c.r.Header["If-Match"]) > 0 || len(c.r.Header["If-None-Match"]) > 0) {
+		return &httpFault{err, http.StatusPreconditionFailed}
+	}
+	return err
+}
+
+// header reads a header that stands once at most.
+func (c *call) header(name string) (string, error) {
+	values := c.r.Header[http.CanonicalHeaderKey(name)]
+	switch len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], checkName("header "+name, values[0])
+	}
+	return "", invalid("header %s stands %d times: give it once", name, len(values))
+}
+
+func (c *call) without(name string) error {
+	if len(c.r.Header[name]) > 0 {
+		return invalid("header %s means nothing here: leave it out", name)
+	}
+	return nil
+}
+
+// ifMatch reads the revision that a record must have; 0 if none is said.
+func (c *call) ifMatch() (leasehold.Revision, error) {
+	s, err := c.header("If-Match")
+	if s == "" || err != nil {
+		return 0, err
+	}
+	digits := s
+	if len(s) > 2 && strings.HasPrefix(s, `"`) && strings.HasSuffix(s, `"`) {
+		digits = s[1 : len(s)-1]
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || n == 0 {
+		return 0, invalid(`header If-Match is %s: write one mod revision, as the ETag has it, for example "181"`, brief(s))
+	}
+	return leasehold.Revision(n), nil
+}
+
+// ifNoneMatch tells whether a record must not be there.
+func (c *call) ifNoneMatch() (bool, error) {
+	s, err := c.header("If-None-Match")
+	if err != nil || s == "" {
+		return false, err
+	}
+	if s != "*" {
+		return false, invalid("header If-None-Match is %s: only * can be said, for a record that must be new", brief(s))
+	}
+	return true, nil
+}
+
+func (c *call) fence() (f core.Fence, err error) {
+	if f.Lease, err = c.header(v1.LeaseHeader); err != nil {
+		return f, err
+	}
+	s, err := c.header(v1.TokenHeader)
+	if s == "" || err != nil {
+		return f, err
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || n == 0 {
+		return f, invalid("header %s is %s: write the token of a lease, a number from 1 on", v1.TokenHeader, brief(s))
+	}
+	f.Token = leasehold.Token(n)
+	return f, nil
+}

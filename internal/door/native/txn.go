@@ -1,0 +1,164 @@
+package native
+
+import (
+	"errors"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+func (c *call) txn() error {
+	c.maxBody = v1.MaxTxnBody
+	var body v1.TxnRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	command, err := c.toTxn(&body)
+	if err != nil {
+		return err
+	}
+	answer, err := c.door.engine.Do(c.r.Context(), command)
+	if err != nil {
+		return err
+	}
+	ops := command.Then
+	if answer.Txn != nil && !answer.Txn.Succeeded {
+		ops = command.Else
+	}
+	if answer.Txn == nil || len(answer.Txn.Results) != len(ops) {
+		return errors.New("the engine answered without a result for each operation")
+	}
+	c.send(func(p *paper) { p.txn(c.namespace, answer.Txn, ops) })
+	return nil
+}
+
+func (c *call) toTxn(r *v1.TxnRequest) (*core.Txn, error) {
+	command := &core.Txn{Namespace: c.namespace, Request: c.once}
+	for i := range r.If {
+		compare, err := toCompare(&r.If[i])
+		if err != nil {
+			return nil, within("if", i, err)
+		}
+		command.If = append(command.If, compare)
+	}
+	var err error
+	if command.Then, err = toOps("then", r.Then); err != nil {
+		return nil, err
+	}
+	if command.Else, err = toOps("else", r.Else); err != nil {
+		return nil, err
+	}
+	return command, command.Validate()
+}
+
+// within says in which part of a transaction something is wrong.
+func within(list string, i int, err error) error {
+	return invalid("%s %d: %v", list, i+1, err)
+}
+
+// The words of comparisons.
+var (
+	recordFields = map[string]core.What{
+		"create_revision": core.RecordCreate, "mod_revision": core.RecordMod, "version": core.RecordVersion,
+		"value": core.RecordValue, "session": core.RecordSession,
+	}
+	leaseFields = map[string]core.What{"id": core.LeaseID, "token": core.LeaseToken, "floor": core.LeaseFloor}
+	relations   = map[string]core.Relation{"": core.Equal, "=": core.Equal, "!=": core.NotEqual, "<": core.Less, ">": core.Greater}
+	doings      = map[string]core.Do{"put": core.Put, "delete": core.Delete, "get": core.Get}
+)
+
+func toCompare(r *v1.Compare) (core.Compare, error) {
+	c := core.Compare{Path: r.Record + r.Resource, Is: relations[r.Is], Number: r.Number, Text: r.Text}
+	fields, what := recordFields, "create_revision, mod_revision, version, value and session"
+	if r.Resource != "" {
+		fields, what = leaseFields, "id, token and floor"
+	}
+	c.What = fields[r.Field]
+	if c.What == core.RecordValue {
+		c.Text = string(r.Value)
+	}
+	switch {
+	case (r.Record == "") == (r.Resource == ""):
+		return c, invalid("a comparison names a record or a resource")
+	case c.What == 0:
+		return c, invalid("field %s is unknown; known are %s", brief(r.Field), what)
+	case c.Is == 0:
+		return c, invalid(`is %s is unknown; known are =, !=, < and >`, brief(r.Is))
+	case c.What == core.RecordValue && r.Text != "", c.What != core.RecordValue && len(r.Value) > 0:
+		return c, invalid("value, in base64, is for the field value; text for session and id")
+	}
+	return c, firstError(checkPath("path", c.Path), checkText("text", r.Text))
+}
+
+func toOps(list string, ops []v1.Op) (commands []core.Op, err error) {
+	for i := range ops {
+		op, err := toOp(&ops[i])
+		if err != nil {
+			return nil, within(list, i, err)
+		}
+		commands = append(commands, op)
+	}
+	return commands, nil
+}
+
+func toOp(r *v1.Op) (core.Op, error) {
+	o := core.Op{
+		Do: doings[r.Do], Path: r.Path, Range: r.Path == "", Value: string(r.Value), Session: r.Session,
+		Most: r.Limit, KeysOnly: r.Keys, Count: r.Count,
+	}
+	switch {
+	case o.Do == 0:
+		return o, invalid("do %s is unknown; known are put, delete and get", brief(r.Do))
+	case r.Path != "" && r.Prefix+r.From+r.To != "":
+		return o, invalid("an operation is on a path, a prefix or a range: give one")
+	case r.Path == "" && r.Prefix+r.From+r.To == "":
+		return o, invalid("an operation needs a path, a prefix, or from and to")
+	case r.Path != "":
+		return o, firstError(checkPath("path", r.Path), checkText("session", r.Session))
+	}
+	var err error
+	o.Path, o.To, err = span(r.Prefix, r.From, r.To)
+	return o, firstError(err, checkText("session", r.Session))
+}
+
+// txn writes what a transaction came to. What was put is known from the request.
+func (p *paper) txn(namespace string, t *core.TxnAnswer, ops []core.Op) {
+	p.open()
+	p.key("succeeded")
+	if t.Succeeded {
+		*p = append(*p, "true"...)
+	} else {
+		*p = append(*p, "false"...)
+	}
+	p.number("revision", uint64(t.Revision))
+	p.key("results")
+	*p = append(*p, '[')
+	for i := range t.Results {
+		p.comma()
+		p.result(namespace, &t.Results[i], &ops[i])
+	}
+	*p = append(*p, ']')
+	p.close()
+}
+
+func (p *paper) result(namespace string, r *core.TxnResult, o *core.Op) {
+	p.open()
+	switch {
+	case r.Record != nil:
+		record := leasehold.Record{
+			Path: o.Path, Session: o.Session, Create: r.Record.Create, Mod: r.Record.Mod, Version: r.Record.Version, Token: r.Record.Token,
+		}
+		p.key("record")
+		p.record(namespace, &record, false)
+	case r.Page != nil:
+		p.items(namespace, r.Page.Records, !o.KeysOnly)
+		p.yes("more", r.Page.More)
+		if r.Page.Count != 0 {
+			p.number("count", uint64(r.Page.Count))
+		}
+	default:
+		p.number("deleted", uint64(r.Deleted))
+	}
+	p.close()
+}

@@ -178,6 +178,36 @@ func TestSessionHoldsSoManyRecords(t *testing.T) {
 	}
 }
 
+// TestPastGoesOn works out the past of a range, lets the state go on, and reads then: what
+// happened in between is taken back too, and what is forgotten by then is said to be.
+func TestPastGoesOn(t *testing.T) {
+	d := newDesk(t)
+	putMany(d, 3, "old")
+	q := core.RecordQuery{Revision: 3}
+	d.must(&core.PutRecord{Namespace: ns, Path: "r000001", Value: "new"})
+	read := func(between func()) (core.RecordPage, *leasehold.Error) {
+		q.Past = d.state.View(0).History(ns).Past(q)
+		between()
+		return d.state.View(0).Records(ns, q)
+	}
+	page, failure := read(func() {
+		d.must(&core.DeleteRecord{Namespace: ns, Path: "r000002"})
+		d.must(&core.PutRecord{Namespace: ns, Path: "r000001", Value: "newer"})
+		d.must(&core.PutRecord{Namespace: ns, Path: "r000009", Value: "newer"})
+	})
+	if failure != nil || tellPage(page) != "found r000000 old (1) r000001 old (2) r000002 old (3) at 3" {
+		t.Errorf("%s, %v", tellPage(page), failure)
+	}
+	_, failure = read(func() {
+		for range 1200 {
+			d.must(&core.PutRecord{Namespace: ns, Path: "a", Value: strings.Repeat("x", leasehold.MaxValue)})
+		}
+	})
+	if failure == nil || failure.Code != leasehold.Lost {
+		t.Errorf("what was forgotten meanwhile was read: %v", failure)
+	}
+}
+
 func TestPrefixEnd(t *testing.T) {
 	for prefix, want := range map[string]string{"": "", "a": "b", "a/": "a0", "a\xff": "b", "\xff\xff": "", "a\xfe": "a\xff"} {
 		if got := core.PrefixEnd(prefix); got != want {

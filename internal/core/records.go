@@ -14,6 +14,42 @@ type RecordQuery struct {
 	KeysOnly bool               // without their values
 	Count    bool               // how many there are in all, at the price of a walk
 	Revision leasehold.Revision // as they were then; 0: as they are
+	Past     *Past              // of History.Past, for this very query; nil: it is worked out while the state is read
+}
+
+// Past is what a range of records was before the events of a history. It can be used
+// once.
+type Past struct {
+	known  bool
+	newest position                             // of the events that it takes back
+	before btree.Map[string, *leasehold.Record] // nil: it was not there
+}
+
+// Past works out how the range of a query was at its revision. It costs a walk over
+// all events since, but a history can be walked while the state goes on: whoever reads
+// an older revision keeps nobody waiting.
+func (h History) Past(q RecordQuery) *Past {
+	p := &Past{newest: position{q.Revision, AllOf}}
+	var events []*leasehold.Event
+	if events, p.known = h.After(q.Revision, AllOf); p.known {
+		p.takeBack(q, events)
+	}
+	return p
+}
+
+func (p *Past) takeBack(q RecordQuery, events []*leasehold.Event) {
+	for _, e := range events {
+		p.newest = position{e.Revision, e.N}
+		if e.Kind != leasehold.RecordPut && e.Kind != leasehold.RecordDeleted {
+			continue
+		}
+		if e.Resource < q.From || q.To != "" && e.Resource >= q.To {
+			continue
+		}
+		if _, seen := p.before.Get(e.Resource); !seen {
+			p.before.Set(e.Resource, e.Previous)
+		}
+	}
 }
 
 // A RecordPage is what a RecordQuery found. The records are those of the state: they
@@ -49,8 +85,7 @@ func (v View) Record(namespace, path string, at leasehold.Revision) (*leasehold.
 }
 
 // Records shows a range of records. An older revision is found by taking back, event
-// by event, what happened to the range since: it costs a walk over all events after
-// that revision, and can be had while history has them.
+// by event, what happened to the range since, and can be had while history has that.
 func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.Error) {
 	sp := v.s.space(namespace)
 	newest := leasehold.Revision(0)
@@ -65,11 +100,16 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 	case q.Revision == 0:
 		return v.s.page(sp, q), nil
 	}
-	events, known := v.History(namespace).After(q.Revision, AllOf)
-	if !known {
+	history, past := v.History(namespace), q.Past
+	if past == nil {
+		past = history.Past(q)
+	}
+	since, known := history.After(past.newest.revision, past.newest.n)
+	if !known || !past.known {
 		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read", q.Revision, sp.lost.revision).Err
 	}
-	return pageAt(sp, q, events), nil
+	past.takeBack(q, since)
+	return pageAt(sp, q, past), nil
 }
 
 // ascend walks over the records of [from, to).
@@ -95,23 +135,11 @@ func (s *State) page(sp *space, q RecordQuery) RecordPage {
 	return p.page
 }
 
-// pageAt shows records as they were before the events.
-func pageAt(sp *space, q RecordQuery, events []*leasehold.Event) RecordPage {
-	var before btree.Map[string, *leasehold.Record] // nil: it was not there
-	for _, e := range events {
-		if e.Kind != leasehold.RecordPut && e.Kind != leasehold.RecordDeleted {
-			continue
-		}
-		if e.Resource < q.From || q.To != "" && e.Resource >= q.To {
-			continue
-		}
-		if _, seen := before.Get(e.Resource); !seen {
-			before.Set(e.Resource, e.Previous)
-		}
-	}
+// pageAt shows records as they were.
+func pageAt(sp *space, q RecordQuery, past *Past) RecordPage {
 	p := newPager(q)
 	more := true
-	old := before.Iter()
+	old := past.before.Iter()
 	left := old.First()
 	// takeOld adds what was there then and comes before a path of today.
 	takeOld := func(to string, end bool) {
@@ -123,7 +151,7 @@ func pageAt(sp *space, q RecordQuery, events []*leasehold.Event) RecordPage {
 	}
 	ascend(sp, q.From, q.To, func(r *leasehold.Record) bool {
 		takeOld(r.Path, false)
-		if _, changed := before.Get(r.Path); more && !changed {
+		if _, changed := past.before.Get(r.Path); more && !changed {
 			more = p.add(r)
 		}
 		return more

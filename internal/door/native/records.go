@@ -19,14 +19,14 @@ func (c *call) record() error {
 	if err := firstError(checkPath("path", path), badRevision); err != nil {
 		return err
 	}
-	var record *leasehold.Record
-	var missing *leasehold.Error
-	if err := c.look(func(v core.View) { record, missing = v.Record(c.namespace, path, revision) }); err != nil {
+	page, err := c.find(core.RecordQuery{From: path, To: path + "\x00", Most: 1, Revision: revision})
+	if err != nil {
 		return err
 	}
-	if missing != nil {
-		return missing
+	if len(page.Records) == 0 {
+		return &leasehold.Error{Code: leasehold.NotFound, Message: path + " is not there"}
 	}
+	record := page.Records[0]
 	c.tag(record)
 	if wantsBytes(c.r.Header["Accept"]) {
 		write(c.w, bytesType, http.StatusOK, []byte(record.Value))
@@ -34,6 +34,26 @@ func (c *call) record() error {
 	}
 	c.send(func(p *paper) { p.record(c.namespace, record, true) })
 	return nil
+}
+
+// find reads records. What an older revision needs of history is worked out between
+// two looks at the state, so that no command waits for it.
+func (c *call) find(q core.RecordQuery) (page core.RecordPage, err error) {
+	if q.Revision != 0 {
+		var history core.History
+		if err := c.look(func(v core.View) { history = v.History(c.namespace) }); err != nil {
+			return page, err
+		}
+		q.Past = history.Past(q)
+	}
+	var failure *leasehold.Error
+	if err := c.look(func(v core.View) { page, failure = v.Records(c.namespace, q) }); err != nil {
+		return page, err
+	}
+	if failure != nil {
+		return page, failure
+	}
+	return page, nil
 }
 
 // tag sends the revision that changed a record last, as HTTP calls it.
@@ -94,14 +114,9 @@ func (c *call) records() error {
 	if after != "" {
 		from = max(from, after+"\x00")
 	}
-	var page core.RecordPage
-	var gone *leasehold.Error
-	q := core.RecordQuery{From: from, To: to, Most: limit, KeysOnly: keys, Count: count, Revision: revision}
-	if err := c.look(func(v core.View) { page, gone = v.Records(c.namespace, q) }); err != nil {
+	page, err := c.find(core.RecordQuery{From: from, To: to, Most: limit, KeysOnly: keys, Count: count, Revision: revision})
+	if err != nil {
 		return err
-	}
-	if gone != nil {
-		return gone
 	}
 	c.send(func(p *paper) {
 		p.open()

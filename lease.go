@@ -181,12 +181,13 @@ const (
 	SessionEnded
 	RecordPut     // a record was made or changed
 	RecordDeleted // with How if its session's end took it
+	Asked         // somebody sent the holder a message, which is the Reason
 )
 
 var kindNames = [...]string{
 	Queued: "queued", Acquired: "acquired", Changed: "changed", BreakSet: "breaking", Ended: "ended",
 	Left: "left", SessionOpened: "session opened", SessionEnded: "session ended",
-	RecordPut: "put", RecordDeleted: "deleted",
+	RecordPut: "put", RecordDeleted: "deleted", Asked: "asked",
 }
 
 func (k Kind) String() string { return name(kindNames[:], int(k)) }

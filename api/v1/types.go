@@ -71,6 +71,13 @@ type BreakRequest struct {
 	Reason   string    `json:"reason,omitempty"`
 }
 
+// An AskRequest sends whoever holds a resource a message.
+type AskRequest struct {
+	Resource string `json:"resource"`
+	Message  string `json:"message"`
+	By       string `json:"by,omitempty"`
+}
+
 // A SessionRequest opens a session.
 type SessionRequest struct {
 	ID     string            `json:"id,omitempty"` // empty: the server makes one

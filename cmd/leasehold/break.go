@@ -175,10 +175,7 @@ func (a *app) ask(ctx context.Context, question string) (string, error) {
 }
 
 func (a *app) printBroken(lease v1.Lease) error {
-	if a.output == formatName {
-		return a.printLine(lease.Resource)
-	}
-	if err := a.printLeases([]v1.Lease{lease}); err != nil {
+	if err := a.printByResource(lease); err != nil || a.output == formatName {
 		return err
 	}
 	if lease.State == leasehold.Broken.String() {

@@ -30,6 +30,15 @@ func (a *app) printLeases(leases []v1.Lease) error {
 	return a.printTable(columns, rows)
 }
 
+// printByResource prints a lease that was named by its resource, whose name is
+// therefore that.
+func (a *app) printByResource(lease v1.Lease) error {
+	if a.output == formatName {
+		return a.printLine(lease.Resource)
+	}
+	return a.printLeases([]v1.Lease{lease})
+}
+
 func (a *app) printIDs(leases []v1.Lease) error {
 	for _, l := range leases {
 		if err := a.printLine(l.ID); err != nil {

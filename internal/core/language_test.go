@@ -204,6 +204,10 @@ func (p *phrase) command() core.Command {
 		return &core.DeleteRecord{
 			Path: p.word("path"), Range: true, To: p.option("to", ""), Namespace: p.namespace(), Fence: p.fence(), Request: p.request(),
 		}
+	case "ask":
+		return &core.Ask{
+			Resource: p.word("resource"), By: p.option("by", ""), Message: p.option("message", ""), Namespace: p.namespace(), Request: p.request(),
+		}
 	case "tick":
 		return &core.Tick{}
 	case "lead":
@@ -336,6 +340,8 @@ func writeCommand(c core.Command) string {
 		return sentence(verb, quote(c.Path), option("to", c.To), option("if", c.IfRevision), writeFence(c.Fence), common(c.Namespace, c.Request))
 	case *core.Txn:
 		return writeTxn(c)
+	case *core.Ask:
+		return sentence("ask", quote(c.Resource), option("by", c.By), option("message", c.Message), common(c.Namespace, c.Request))
 	case *core.Tick:
 		return "tick"
 	case *core.Lead:

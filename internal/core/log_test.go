@@ -103,7 +103,12 @@ func (w *writer) command() core.Command {
 func latest[T any](list []T, most int) []T { return list[max(0, len(list)-most):] }
 
 func (w *writer) fresh() core.Command {
-	switch w.pick(26) {
+	switch w.pick(27) {
+	case 26:
+		lease := w.known(w.ids)
+		return &core.Ask{
+			Namespace: lease.namespace, Resource: oneOf(w, "printer", "scanner", "plotter"), By: "bob", Message: "please", Request: w.request(lease.namespace),
+		}
 	case 20, 21:
 		return w.put()
 	case 22, 23:

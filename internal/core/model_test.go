@@ -178,6 +178,8 @@ func (m *model) request(c core.Command) modelRequest {
 		return modelRequest{c.Namespace, c.Request, "put " + c.Path, func(sp *modelSpace) modelAnswer { return m.put(sp, c) }}
 	case *core.DeleteRecord:
 		return modelRequest{c.Namespace, c.Request, fmt.Sprint("delete ", c.Path, c.Range), func(sp *modelSpace) modelAnswer { return m.delete(sp, c) }}
+	case *core.Ask:
+		return modelRequest{c.Namespace, c.Request, "ask " + c.Resource, func(sp *modelSpace) modelAnswer { return m.ask(sp, c) }}
 	case *core.Txn:
 		subject := "txn"
 		if all := slices.Concat(c.Then, c.Else); len(all) > 0 {
@@ -389,6 +391,19 @@ func (m *model) breakLease(sp *modelSpace, c *core.Break) modelAnswer {
 		return m.brokenBefore(sp, c.ID)
 	}
 	return m.breakClaim(claim, c)
+}
+
+func (m *model) ask(sp *modelSpace, c *core.Ask) modelAnswer {
+	if sp == nil {
+		return modelAnswer{text: "not-found"}
+	}
+	m.settle(sp, c.Resource)
+	holder := m.holder(sp, c.Resource)
+	if holder == nil {
+		return modelAnswer{text: "not-found"}
+	}
+	m.event(sp, "asked %s token %d", holder.id, holder.token)
+	return m.showLease(holder)
 }
 
 func (m *model) breakResource(sp *modelSpace, c *core.Break) modelAnswer {

@@ -177,7 +177,7 @@ func eventTexts(events []*leasehold.Event) (texts []string) {
 
 func eventText(e *leasehold.Event) string {
 	switch e.Kind {
-	case leasehold.Acquired, leasehold.Changed, leasehold.BreakSet:
+	case leasehold.Acquired, leasehold.Changed, leasehold.BreakSet, leasehold.Asked:
 		return fmt.Sprintf("%v %s token %d", e.Kind, e.ID, e.Token)
 	case leasehold.Ended:
 		return fmt.Sprintf("ended %s token %d %v", e.ID, e.Token, e.How)

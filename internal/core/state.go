@@ -173,6 +173,8 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.change(c), nil
 	case *Break:
 		return s.breakLease(c), nil
+	case *Ask:
+		return s.ask(c), nil
 	case *PutRecord:
 		return s.putRecord(c), nil
 	case *DeleteRecord:

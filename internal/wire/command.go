@@ -21,13 +21,14 @@ const (
 	kindPutRecord    = 11
 	kindDeleteRecord = 12
 	kindTxn          = 13
+	kindAsk          = 14
 )
 
 var commandNames = [...]string{
 	kindOpenSession: "open session", kindRenewSession: "renew session", kindCloseSession: "close session",
 	kindAcquire: "acquire", kindRenew: "renew", kindRelease: "release", kindChange: "change", kindBreak: "break",
 	kindTick: "tick", kindLead: "lead",
-	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn",
+	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn", kindAsk: "ask",
 }
 
 // maxCommand bounds one command. The largest that the core accepts, a transaction, is
@@ -123,6 +124,8 @@ func kindOf(command core.Command) uint64 {
 		return kindDeleteRecord
 	case *core.Txn:
 		return kindTxn
+	case *core.Ask:
+		return kindAsk
 	}
 	return 0
 }
@@ -155,6 +158,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.DeleteRecord)
 	case kindTxn:
 		return new(core.Txn)
+	case kindAsk:
+		return new(core.Ask)
 	}
 	return nil
 }
@@ -193,6 +198,8 @@ func (c *codec) command(command core.Command) {
 		c.deleteRecord(v)
 	case *core.Txn:
 		c.txn(v)
+	case *core.Ask:
+		c.ask(v)
 	}
 }
 
@@ -236,6 +243,14 @@ func (c *codec) breakLease(v *core.Break) {
 	c.flag("remains", &v.Remains)
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
+	c.request(&v.Request)
+}
+
+func (c *codec) ask(v *core.Ask) {
+	c.text("namespace", &v.Namespace)
+	c.text("resource", &v.Resource)
+	c.text("by", &v.By)
+	c.text("message", &v.Message)
 	c.request(&v.Request)
 }
 

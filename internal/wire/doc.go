@@ -70,6 +70,7 @@
 //	  12  delete record  text namespace, text path, flag range, text to,
 //	                     unsigned if revision, fence, request
 //	  13  txn            text namespace, compare… if, op… then, op… else, request
+//	  14  ask            text namespace, text resource, text by, text message, request
 //
 //	fence                text lease, unsigned token
 //	compare              what, relation, text path, unsigned number, text text

@@ -363,6 +363,7 @@ var goldenCommands = map[uint64]core.Command{
 	kindDeleteRecord: &core.DeleteRecord{
 		Namespace: "default", Path: "config/", Range: true, To: "config0", IfRevision: 6, Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenNumber,
 	},
+	kindAsk: &core.Ask{Namespace: "default", Resource: "reports/nightly", By: "ops", Message: "please release", Request: goldenKey},
 	kindTxn: &core.Txn{
 		Namespace: "default",
 		If: []core.Compare{

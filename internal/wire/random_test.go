@@ -26,7 +26,7 @@ func (d dice) fill(v reflect.Value) {
 	case *leasehold.How:
 		*p = leasehold.How(1 + d.IntN(int(leasehold.WaitOver)))
 	case *leasehold.Kind:
-		*p = leasehold.Kind(1 + d.IntN(int(leasehold.RecordDeleted)))
+		*p = leasehold.Kind(1 + d.IntN(int(leasehold.Asked)))
 	case *leasehold.Code:
 		*p = leasehold.Codes[d.IntN(len(leasehold.Codes))]
 	case *core.What:
@@ -171,7 +171,9 @@ func (w *world) request() core.Request {
 
 func (w *world) event() core.Command {
 	ns := w.name("space", 3)
-	switch w.IntN(14) {
+	switch w.IntN(15) {
+	case 14:
+		return &core.Ask{Namespace: ns, Resource: w.name("r", 9), By: "ops", Message: "please", Request: w.request()}
 	case 11:
 		return &core.PutRecord{Namespace: ns, Path: w.name("p", 9), Value: w.text(), Session: w.name("s", 6), Request: w.request()}
 	case 12:

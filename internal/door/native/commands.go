@@ -78,6 +78,18 @@ func (c *call) breakLease() error {
 	return c.doLease(command)
 }
 
+func (c *call) ask() error {
+	var body v1.AskRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	command, err := c.toAsk(&body)
+	if err != nil {
+		return err
+	}
+	return c.doLease(command)
+}
+
 func (c *call) openSession() error {
 	var body v1.SessionRequest
 	if err := c.readOptional(&body); err != nil {

@@ -113,6 +113,12 @@ func FuzzBreak(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/break", body) })
 }
 
+func FuzzAsk(f *testing.F) {
+	f.Add([]byte(`{"resource":"held","message":"please release","by":"bob"}`))
+	f.Add([]byte(`{"resource":"held","message":""}`))
+	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/ask", body) })
+}
+
 func FuzzSession(f *testing.F) {
 	f.Add([]byte(`{"id":"s","ttl":"20s","labels":{"a":"b"}}`))
 	f.Add([]byte(`{"ttl":null}`))

@@ -89,6 +89,11 @@ func (c *call) toBreak(r *v1.BreakRequest) (*core.Break, error) {
 	return command, err
 }
 
+func (c *call) toAsk(r *v1.AskRequest) (*core.Ask, error) {
+	command := &core.Ask{Namespace: c.namespace, Resource: r.Resource, By: r.By, Message: r.Message, Request: c.once}
+	return command, firstError(checkPath("resource", r.Resource), checkName("message", r.Message), checkText("by", r.By), command.Validate())
+}
+
 func (c *call) toOpenSession(r *v1.SessionRequest) (*core.OpenSession, error) {
 	ls, err := labels(r.Labels)
 	if err != nil {

@@ -338,9 +338,12 @@ func txnText(t *core.TxnAnswer) string {
 // some of the revisions before.
 func sameRecords(view core.View, m *model) error {
 	compare := func(sp *modelSpace, revision int, want []modelRecord) error {
-		page, failure := view.Records(sp.name, core.RecordQuery{Revision: leasehold.Revision(revision)})
+		page, failure := view.Records(sp.name, core.RecordQuery{Revision: leasehold.Revision(revision), Count: true})
 		if failure != nil {
 			return failure
+		}
+		if page.Count != len(want) {
+			return fmt.Errorf("at revision %d of %s there are said to be %d records, and not %d", revision, sp.name, page.Count, len(want))
 		}
 		var got, expected []string
 		for _, r := range page.Records {

@@ -61,6 +61,15 @@ func BenchmarkGetRecord(b *testing.B) {
 	})
 }
 
+func BenchmarkCountRecords(b *testing.B) {
+	inArchives(b, func(t *town, path string) {
+		_, failure := t.state.View(0).Records(ns, core.RecordQuery{From: path, Most: 1, Count: true})
+		if failure != nil {
+			b.Fatal(failure)
+		}
+	})
+}
+
 // BenchmarkGetOldRecord reads as of the oldest revision there is: it walks over all of
 // history, which is as long in both archives.
 func BenchmarkGetOldRecord(b *testing.B) {

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"sort"
+
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
@@ -12,7 +14,7 @@ type RecordQuery struct {
 	To       string             // empty: to the end
 	Most     int                // 0: as many as one answer has, MaxPage
 	KeysOnly bool               // without their values
-	Count    bool               // how many there are in all, at the price of a walk
+	Count    bool               // how many there are in all
 	Revision leasehold.Revision // as they were then; 0: as they are
 	Past     *Past              // of History.Past, for this very query; nil: it is worked out while the state is read
 }
@@ -131,8 +133,50 @@ func (s *State) page(sp *space, q RecordQuery) RecordPage {
 		}
 		return p.add(r)
 	})
+	if q.Count {
+		p.page.Count = counted(sp, q) - s.overIn(sp, q)
+	}
 	p.page.Revision = sp.revision
 	return p.page
+}
+
+// counted returns how many records are in a range, collected or not. It counts by
+// halving over the ranks of the tree, so a long range costs no more than a short one.
+func counted(sp *space, q RecordQuery) int {
+	below := func(path string) int {
+		return sort.Search(sp.records.Len(), func(i int) bool {
+			at, _, _ := sp.records.GetAt(i)
+			return at >= path
+		})
+	}
+	end := sp.records.Len()
+	if q.To != "" {
+		end = below(q.To)
+	}
+	return max(0, end-below(q.From))
+}
+
+// overIn counts the records of a range whose sessions are over, though nobody has
+// collected them yet. It looks at each session that has records.
+func (s *State) overIn(sp *space, q RecordQuery) (over int) {
+	for from := (binding{}); ; {
+		found := binding{}
+		sp.boundRecords.Ascend(from, func(b binding) bool {
+			found = b
+			return false
+		})
+		if found.session == "" {
+			return over
+		}
+		if session, ok := sp.sessions.Get(found.session); ok && session.Expires <= s.now {
+			for _, path := range boundIn(sp.boundRecords, found.session) {
+				if path >= q.From && (q.To == "" || path < q.To) {
+					over++
+				}
+			}
+		}
+		from = binding{session: found.session + "\x00"}
+	}
 }
 
 // pageAt shows records as they were.
@@ -157,6 +201,18 @@ func pageAt(sp *space, q RecordQuery, past *Past) RecordPage {
 		return more
 	})
 	takeOld("", true)
+	if q.Count {
+		p.page.Count = counted(sp, q)
+		past.before.Scan(func(path string, r *leasehold.Record) bool {
+			if _, now := sp.records.Get(path); now {
+				p.page.Count--
+			}
+			if r != nil {
+				p.page.Count++
+			}
+			return true
+		})
+	}
 	p.page.Revision = q.Revision
 	return p.page
 }
@@ -177,19 +233,13 @@ func newPager(q RecordQuery) *pager {
 
 // add takes one more, and tells whether it wants another.
 func (p *pager) add(r *leasehold.Record) bool {
-	if p.q.Count {
-		p.page.Count++
-	}
-	if p.page.More {
-		return p.q.Count
-	}
 	size := len(r.Path)
 	if !p.q.KeysOnly {
 		size += len(r.Value)
 	}
 	if len(p.page.Records) == p.q.Most || len(p.page.Records) > 0 && p.bytes+size > leasehold.MaxPageBytes {
 		p.page.More = true
-		return p.q.Count
+		return false
 	}
 	if p.q.KeysOnly {
 		r = withoutValue(r)

@@ -76,6 +76,7 @@ var (
 	sessionsDesc   = prometheus.NewDesc("leasehold_sessions", "Sessions that are open.", nil, nil)
 	namespacesDesc = prometheus.NewDesc("leasehold_namespaces", "Namespaces that were ever used.", nil, nil)
 	resourcesDesc  = prometheus.NewDesc("leasehold_resources", "Resources that something is remembered of.", nil, nil)
+	recordsDesc    = prometheus.NewDesc("leasehold_records", "Records that are kept.", nil, nil)
 )
 
 func (c *census) Describe(ch chan<- *prometheus.Desc) {
@@ -84,6 +85,7 @@ func (c *census) Describe(ch chan<- *prometheus.Desc) {
 	ch <- sessionsDesc
 	ch <- namespacesDesc
 	ch <- resourcesDesc
+	ch <- recordsDesc
 }
 
 // Collect sends nothing when the engine can not be read: a gap in the graph is
@@ -103,4 +105,5 @@ func (c *census) Collect(ch chan<- prometheus.Metric) {
 	gauge(sessionsDesc, n.Sessions)
 	gauge(namespacesDesc, n.Namespaces)
 	gauge(resourcesDesc, n.Resources)
+	gauge(recordsDesc, n.Records)
 }

@@ -207,8 +207,8 @@ func (e *Engine) room(command core.Command) error {
 		return nil
 	}
 	switch command.(type) {
-	case *core.Acquire, *core.OpenSession:
-		return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: nothing new is granted until there is room; renewals and releases go on"}
+	case *core.Acquire, *core.OpenSession, *core.PutRecord, *core.Txn:
+		return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: nothing new is granted or written until there is room; renewals, releases and deletions go on"}
 	}
 	return nil
 }

@@ -253,12 +253,17 @@ func TestAFullDiskTakesNothingNewAndKeepsWhatIsThere(t *testing.T) {
 	e := startAt(t, t.TempDir(), Config{Clock: SystemClock()})
 	defer closed(t, e)
 	acquire(t, e, "r")
+	mustDo(t, e, &core.PutRecord{Namespace: "default", Path: "p"})
 	e.disk.minFree = 1 << 62
 	e.disk.checkRoom()
-	_, err := e.Do(t.Context(), lease("s", time.Minute))
-	if !errors.Is(err, leasehold.ErrLimited) {
-		t.Fatalf("acquire: %v", err)
+	for _, c := range []core.Command{
+		lease("s", time.Minute), &core.PutRecord{Namespace: "default", Path: "p"}, &core.Txn{Namespace: "default"},
+	} {
+		if _, err := e.Do(t.Context(), c); !errors.Is(err, leasehold.ErrLimited) {
+			t.Fatalf("%T: %v", c, err)
+		}
 	}
+	mustDo(t, e, &core.DeleteRecord{Namespace: "default", Path: "p"})
 	mustDo(t, e, &core.Renew{Namespace: "default", ID: "id-r"})
 	mustDo(t, e, &core.Release{Namespace: "default", ID: "id-r"})
 }

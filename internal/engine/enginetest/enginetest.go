@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -47,6 +48,7 @@ var tests = map[string]func(*testing.T, driver){
 	"a read sees what was answered before":                  reads,
 	"a lease ends at its TTL and never before":              expires,
 	"a renewed lease does not end":                          renews,
+	"a record ends with its session, and can still be read": keepsRecords,
 	"an idle engine wakes up for each of many deadlines":    manyDeadlines,
 	"a waiter gets the lease when it is released":           handsOver,
 	"a waiter gets the lease when its holder's time is up":  handsOverByTime,
@@ -176,6 +178,35 @@ func expires(t *testing.T, d driver) {
 		t.Fatalf("a moment after its end: %+v", s)
 	}
 	d.refused(renew("ann@r"), leasehold.ErrLost)
+}
+
+func keepsRecords(t *testing.T, d driver) {
+	value := strings.Repeat("\xff\x00", leasehold.MaxValue/2)
+	for _, c := range []core.Command{
+		&core.OpenSession{Namespace: "default", ID: "s", TTL: 10 * time.Second},
+		&core.PutRecord{Namespace: "default", Path: "a", Value: value, Session: "s"},
+		&core.Txn{Namespace: "default", If: []core.Compare{{What: core.RecordMod, Is: core.Equal, Path: "a", Number: 2}},
+			Then: []core.Op{{Do: core.Put, Path: "b", Value: value}}},
+	} {
+		if a, err := d.Do(t.Context(), c); err != nil || a.Txn != nil && !a.Txn.Succeeded {
+			t.Fatalf("%T: %+v, %v", c, a, err)
+		}
+	}
+	time.Sleep(11 * time.Second)
+	err := d.Read(t.Context(), func(v core.View) {
+		if r, failure := v.Record("default", "b", 0); failure != nil || r.Value != value {
+			t.Errorf("the record is not as it was put: %v", failure)
+		}
+		if _, failure := v.Record("default", "a", 0); failure == nil {
+			t.Error("the record outlived its session")
+		}
+		if r, failure := v.Record("default", "a", 3); failure != nil || r.Value != value {
+			t.Errorf("what it was can not be read: %v", failure)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func renews(t *testing.T, d driver) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,8 +43,11 @@ const (
 	DefaultMinFree       = 256 << 20
 )
 
-// maxPending bounds the commands and reads that wait for the log.
-const maxPending = 1 << 16
+// What may wait for the log: so many commands and reads, and so many bytes of commands.
+const (
+	maxPending      = 1 << 16
+	maxPendingBytes = 64 << 20
+)
 
 // closeWithin is how long Close waits for what is in flight.
 const closeWithin = 5 * time.Second
@@ -63,11 +67,13 @@ type Engine struct {
 	closing sync.Once
 	workers sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	pending      atomic.Int64 // commands and reads that have no answer yet
+	pendingBytes atomic.Int64
+
+	arrived chan struct{} // has one element while there is something to take
+	mu      sync.Mutex    // guards what follows
 	calls   []Call
 	reads   []ReadCall
-	arrived chan struct{} // has one element while there is something to take
-	pending int
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -188,8 +194,11 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 		err    error
 	}
 	done := make(chan result, 1)
-	call := Call{Bytes: bytes, Done: func(a core.Answer, err error) { done <- result{a, err} }}
-	if err := e.enqueue(func() { e.calls = append(e.calls, call) }); err != nil {
+	call := Call{Bytes: bytes, Done: func(a core.Answer, err error) {
+		e.leave(len(bytes))
+		done <- result{a, err}
+	}}
+	if err := e.enqueue(len(bytes), keepsOrEnds(command), func() { e.calls = append(e.calls, call) }); err != nil {
 		return core.Answer{}, err
 	}
 	select {
@@ -213,6 +222,15 @@ func (e *Engine) room(command core.Command) error {
 	return nil
 }
 
+// keepsOrEnds tells the commands by which holders keep what they have, or give it back.
+func keepsOrEnds(command core.Command) bool {
+	switch command.(type) {
+	case *core.Renew, *core.RenewSession, *core.Release, *core.CloseSession:
+		return true
+	}
+	return false
+}
+
 // Read calls fn with a state that has everything that was answered before.
 func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
 	var once sync.Mutex // guards abandoned and the call of fn
@@ -226,9 +244,12 @@ func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
 				fn(v)
 			}
 		},
-		Done: func(err error) { done <- err },
+		Done: func(err error) {
+			e.leave(0)
+			done <- err
+		},
 	}
-	if err := e.enqueue(func() { e.reads = append(e.reads, call) }); err != nil {
+	if err := e.enqueue(0, false, func() { e.reads = append(e.reads, call) }); err != nil {
 		return err
 	}
 	select {
@@ -243,17 +264,37 @@ func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
 	}
 }
 
+// enter counts a request of so many bytes in, if there is room for it. What keeps or
+// ends a lease has as much room again: a flood of others must cost nobody a lease.
+func (e *Engine) enter(bytes int, keeps bool) error {
+	room := int64(1)
+	if keeps {
+		room = 2
+	}
+	waiting, size := e.pending.Add(1), e.pendingBytes.Add(int64(bytes))
+	if waiting > room*maxPending || size > room*maxPendingBytes {
+		e.leave(bytes)
+		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
+			"%d requests, or %d MiB of them, wait for the log already: try again in a moment", maxPending, maxPendingBytes>>20)}
+	}
+	return nil
+}
+
+func (e *Engine) leave(bytes int) {
+	e.pending.Add(-1)
+	e.pendingBytes.Add(-int64(bytes))
+}
+
 // enqueue adds something to what the loop takes next.
-func (e *Engine) enqueue(add func()) error {
+func (e *Engine) enqueue(bytes int, keeps bool, add func()) error {
+	if err := e.enter(bytes, keeps); err != nil {
+		return err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	select {
-	case <-e.stopped:
+	if isClosed(e.stopped) {
+		e.leave(bytes)
 		return engine.Unavailable("the server is stopping: try another one, or this one in a moment")
-	default:
-	}
-	if len(e.calls)+len(e.reads) >= maxPending {
-		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf("%d requests wait for the log already: try again in a moment", maxPending)}
 	}
 	add()
 	select {

@@ -1,12 +1,16 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine/enginetest"
 )
 
@@ -70,4 +74,52 @@ func TestContract(t *testing.T) {
 		})
 		return e
 	})
+}
+
+func TestWhatWaitsForTheLogIsBounded(t *testing.T) {
+	e := &Engine{}
+	for range maxPending {
+		if err := e.enter(1, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.enter(1, false); !errors.Is(err, leasehold.ErrLimited) {
+		t.Fatalf("one more: %v", err)
+	}
+	if err := e.enter(1, true); err != nil {
+		t.Fatalf("a renewal: %v", err)
+	}
+	for range maxPending + 1 {
+		e.leave(1)
+	}
+	if err := e.enter(maxPendingBytes, false); err != nil {
+		t.Fatalf("as many bytes as there can be: %v", err)
+	}
+	if err := e.enter(1, false); !errors.Is(err, leasehold.ErrLimited) {
+		t.Fatalf("one byte more: %v", err)
+	}
+	e.leave(maxPendingBytes)
+	if n, size := e.pending.Load(), e.pendingBytes.Load(); n != 0 || size != 0 {
+		t.Fatalf("%d requests of %d bytes are left", n, size)
+	}
+}
+
+// Every request that was counted in is counted out, answered or abandoned.
+func TestNothingStaysPending(t *testing.T) {
+	e := startAt(t, t.TempDir(), Config{Clock: SystemClock()})
+	acquire(t, e, "r")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _ = e.Do(gone, lease("s", time.Minute))
+	_ = e.Read(gone, func(core.View) {})
+	if err := e.Read(t.Context(), func(core.View) {}); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, e)
+	if _, err := e.Do(t.Context(), lease("t", time.Minute)); !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	if n, size := e.pending.Load(), e.pendingBytes.Load(); n != 0 || size != 0 {
+		t.Fatalf("%d requests of %d bytes are pending", n, size)
+	}
 }

@@ -113,6 +113,7 @@ type Waiter struct {
 	Labels    Labels
 	Reason    string
 	Session   string
+	Priority  int // larger ones go first; equal ones in the order in which they came
 	Position  int // 1 is next
 	Since     time.Time
 	Until     time.Time // when it stops waiting
@@ -182,12 +183,13 @@ const (
 	RecordPut     // a record was made or changed
 	RecordDeleted // with How if its session's end took it
 	Asked         // somebody sent the holder a message, which is the Reason
+	Moved         // an operator gave a waiter another priority
 )
 
 var kindNames = [...]string{
 	Queued: "queued", Acquired: "acquired", Changed: "changed", BreakSet: "breaking", Ended: "ended",
 	Left: "left", SessionOpened: "session opened", SessionEnded: "session ended",
-	RecordPut: "put", RecordDeleted: "deleted", Asked: "asked",
+	RecordPut: "put", RecordDeleted: "deleted", Asked: "asked", Moved: "moved",
 }
 
 func (k Kind) String() string { return name(kindNames[:], int(k)) }

@@ -17,6 +17,7 @@ const (
 
 	MaxClaimsPerSession = 16384  // leases, waiters and records bound to one session
 	MaxQueue            = 100000 // waiters on one resource
+	MaxPriority         = 1000   // of a waiter; the least is as much below zero
 	MaxNamespaces       = 4096
 	MaxBatch            = 1024 // commands in one request
 )

@@ -124,6 +124,11 @@ func (c *Caller) Break(ctx context.Context, r BreakRequest, options ...Option) (
 	return send[Lease](ctx, c, request{method: "POST", path: "/v1/break", body: r, options: options})
 }
 
+// Move gives a waiter another priority.
+func (c *Caller) Move(ctx context.Context, r MoveRequest, options ...Option) (Waiter, error) {
+	return send[Waiter](ctx, c, request{method: "POST", path: "/v1/move", body: r, options: options})
+}
+
 // Ask sends whoever holds a resource a message, and returns the lease of the one asked.
 func (c *Caller) Ask(ctx context.Context, r AskRequest, options ...Option) (Lease, error) {
 	return send[Lease](ctx, c, request{method: "POST", path: "/v1/ask", body: r, options: options})

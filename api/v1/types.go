@@ -39,6 +39,7 @@ type AcquireRequest struct {
 	Wait      Duration          `json:"wait,omitzero"`
 	Grace     Duration          `json:"grace,omitzero"`
 	HoldLimit Duration          `json:"hold_limit,omitzero"`
+	Priority  int               `json:"priority,omitempty"` // in the queue: larger ones go first
 	Labels    map[string]string `json:"labels,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 }
@@ -69,6 +70,14 @@ type BreakRequest struct {
 	Period   *Duration `json:"period,omitempty"` // absent: what remains; "0s": at once
 	By       string    `json:"by,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
+}
+
+// A MoveRequest gives a waiter another priority.
+type MoveRequest struct {
+	ID       string `json:"id"`
+	Priority int    `json:"priority"`
+	By       string `json:"by,omitempty"`
+	Reason   string `json:"reason,omitempty"`
 }
 
 // An AskRequest sends whoever holds a resource a message.
@@ -122,6 +131,7 @@ type Resource struct {
 // A Waiter stands in a queue.
 type Waiter struct {
 	Position int               `json:"position"`
+	Priority int               `json:"priority,omitempty"`
 	ID       string            `json:"id"`
 	Holder   string            `json:"holder"`
 	Session  string            `json:"session,omitempty"`

@@ -16,6 +16,7 @@ type acquireFlags struct {
 	ttl             ttl
 	wait, grace     span
 	holdLimit       span
+	priority        int
 	id, session     string
 	reason          string
 	labels          labels
@@ -59,6 +60,7 @@ with --ttl none it ends only when it is released or broken.`,
 	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
 	flags.Var(&f.grace, "grace", "how long the resource rests if the lease ends without a release (default 0s)")
 	flags.Var(&f.holdLimit, "hold-limit", "how long it may be held in all, however often it is renewed (default: no limit)")
+	flags.IntVar(&f.priority, "priority", 0, "with --wait: larger ones go first, from -1000 to 1000")
 	settingFlag(cmd, "holder", "")
 	a.clientFlags(cmd)
 	a.outputFlag(cmd, formatWide, formatJSON, formatName)
@@ -69,6 +71,7 @@ func (f *acquireFlags) request() v1.AcquireRequest {
 	r := v1.AcquireRequest{
 		Resource: f.resource, Holder: f.owner, ID: f.id, TTL: f.ttl.TTL, Session: f.session, Reason: f.reason, Labels: f.labels,
 		Wait: v1.Duration(f.wait.value), Grace: v1.Duration(f.grace.value), HoldLimit: v1.Duration(f.holdLimit.value),
+		Priority: f.priority,
 	}
 	if r.Holder == "" {
 		r.Holder = holder()

@@ -141,7 +141,7 @@ that what the lease protects can turn away a holder that is late.
 		&cobra.Group{ID: "server", Title: "Run a server:"},
 		&cobra.Group{ID: "other", Title: "Other:"},
 	)
-	group(root, "hold", a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand())
+	group(root, "hold", a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand())
 	group(root, "look", a.listCommand(), a.describeCommand(), a.watchCommand(), a.historyCommand())
 	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand())
 	group(root, "server", a.serveCommand(), a.configCommand(), a.checkCommand(), a.benchCommand())

@@ -136,6 +136,9 @@ func (a *app) describeQueue(s *sheet, r v1.Resource) {
 
 func (a *app) waits(w v1.Waiter) string {
 	text := "since " + a.when(&w.Since)
+	if w.Priority != 0 {
+		text = fmt.Sprintf("priority %d, %s", w.Priority, text)
+	}
 	if w.Until != nil {
 		text += ", gives up " + a.until(w.Until.Time)
 	}

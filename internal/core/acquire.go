@@ -34,7 +34,7 @@ func (s *State) acquire(c *Acquire) Answer {
 	r := s.settle(sp, c.Resource)
 	claim := &Claim{
 		ID: c.ID, Resource: c.Resource, Holder: c.Holder, Reason: c.Reason, Session: c.Session, Labels: c.Labels,
-		TTL: c.TTL, Since: s.now, SinceWall: s.wall,
+		TTL: c.TTL, Since: s.now, SinceWall: s.wall, Priority: c.Priority,
 	}
 	claim.setTerms(Terms{Grace: c.Grace, HoldLimit: c.HoldLimit})
 	switch {
@@ -79,7 +79,7 @@ func (s *State) free(r *Resource) bool {
 func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	sp.token++
 	granted := *claim
-	granted.Token, granted.Order = sp.token, 0
+	granted.Token, granted.Priority, granted.Order = sp.token, 0, 0
 	granted.Since, granted.SinceWall = s.now, s.wall
 	granted.Expires = 0
 	if granted.TTL != 0 {

@@ -9,7 +9,7 @@ func (s *State) breakLease(c *Break) Answer {
 		return refusal
 	}
 	if claim.waiting() {
-		return refuse(leasehold.Refused, "lease %q still waits for %s: there is nothing to break", claim.ID, claim.Resource)
+		return s.breakWaiter(sp, claim, c)
 	}
 	at := s.now.add(c.Period)
 	if end := s.deadlineOf(sp, claim); c.Remains && end != 0 {
@@ -24,6 +24,18 @@ func (s *State) breakLease(c *Break) Answer {
 	}
 	s.finish(sp, claim, leasehold.ByBreak, s.now)
 	return s.broken(sp, claim)
+}
+
+// breakWaiter takes a waiter out of the queue: it has nothing that could last for
+// another while.
+func (s *State) breakWaiter(sp *space, claim *Claim, c *Break) Answer {
+	gone := *claim
+	t := claim.terms()
+	t.BreakBy, t.BreakReason = c.By, c.Reason
+	gone.setTerms(t)
+	s.finish(sp, &gone, leasehold.ByBreak, s.now)
+	ended, _ := sp.ended.Get(claim.ID)
+	return s.brokenBefore(sp, ended)
 }
 
 func (s *State) setBreak(sp *space, claim *Claim, c *Break, at Time) *Claim {

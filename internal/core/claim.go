@@ -25,8 +25,9 @@ type Claim struct {
 	// waiter by waiterTTL. 0: it never does.
 	Expires Time
 
-	Order uint64 // place in the queue while it waits, smallest first
-	Terms *Terms // what few claims have
+	Priority int    // in the queue while it waits, largest first
+	Order    uint64 // among equals, smallest first
+	Terms    *Terms // what few claims have
 
 	timer *timer
 }
@@ -210,6 +211,9 @@ func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
 	s.setResource(sp, &shorter)
 	event := s.event(sp, c, leasehold.Left)
 	event.How = how
+	if how == leasehold.ByBreak {
+		event.By, event.Reason = c.terms().BreakBy, c.terms().BreakReason
+	}
 	s.emit(sp, event)
 }
 

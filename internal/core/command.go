@@ -66,6 +66,7 @@ type Acquire struct {
 	Wait      time.Duration // 0: do not wait
 	Grace     time.Duration // rest of the resource after an unclean end
 	HoldLimit time.Duration // 0: none
+	Priority  int           // in the queue: larger ones go first
 	Request   Request
 }
 
@@ -187,7 +188,7 @@ func (c *Acquire) Validate() error {
 		name("namespace", c.Namespace), name("resource", c.Resource), name("lease id", c.ID), name("holder", c.Holder),
 		text("reason", c.Reason), text("session", c.Session), labels(c.Labels),
 		within("wait", c.Wait, leasehold.MaxWait), within("grace", c.Grace, leasehold.MaxGrace),
-		within("hold limit", c.HoldLimit, leasehold.MaxHold), c.Request.validate(),
+		within("hold limit", c.HoldLimit, leasehold.MaxHold), priority(c.Priority), c.Request.validate(),
 	)
 	switch {
 	case err != nil:
@@ -279,6 +280,13 @@ func ttl(d time.Duration) error {
 func within(what string, d, most time.Duration) error {
 	if d < 0 || d > most {
 		return invalid("%s %v is out of range: 0 to %v are allowed", what, d, most)
+	}
+	return nil
+}
+
+func priority(p int) error {
+	if p < -leasehold.MaxPriority || p > leasehold.MaxPriority {
+		return invalid("priority %d is out of range: %d to %d are allowed", p, -leasehold.MaxPriority, leasehold.MaxPriority)
 	}
 	return nil
 }

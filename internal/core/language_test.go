@@ -204,6 +204,10 @@ func (p *phrase) command() core.Command {
 		return &core.DeleteRecord{
 			Path: p.word("path"), Range: true, To: p.option("to", ""), Namespace: p.namespace(), Fence: p.fence(), Request: p.request(),
 		}
+	case "move":
+		return &core.Move{
+			ID: p.word("lease id"), Priority: p.priority(), By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request(),
+		}
 	case "ask":
 		return &core.Ask{
 			Resource: p.word("resource"), By: p.option("by", ""), Message: p.option("message", ""), Namespace: p.namespace(), Request: p.request(),
@@ -289,8 +293,16 @@ func (p *phrase) acquire() core.Command {
 	c.ID = p.option("id", c.Holder)
 	c.Namespace, c.Session, c.Reason = p.namespace(), p.option("session", ""), p.option("reason", "")
 	c.TTL, c.Wait, c.Grace, c.HoldLimit = p.duration("ttl"), p.duration("wait"), p.duration("grace"), p.duration("limit")
-	c.Labels, c.Request = p.labels(), p.request()
+	c.Priority, c.Labels, c.Request = p.priority(), p.labels(), p.request()
 	return c
+}
+
+func (p *phrase) priority() int {
+	n, err := strconv.Atoi(p.option("priority", "0"))
+	if err != nil {
+		p.wrong("priority= takes a number: %v", err)
+	}
+	return n
 }
 
 func (p *phrase) breakLease() core.Command {
@@ -313,7 +325,7 @@ func writeCommand(c core.Command) string {
 	switch c := c.(type) {
 	case *core.Acquire:
 		return sentence("acquire", quote(c.Resource), quote(c.Holder), option("id", c.ID), option("ttl", c.TTL), option("wait", c.Wait),
-			option("grace", c.Grace), option("limit", c.HoldLimit), option("session", c.Session), option("reason", c.Reason),
+			option("grace", c.Grace), option("limit", c.HoldLimit), option("priority", c.Priority), option("session", c.Session), option("reason", c.Reason),
 			writeLabels(c.Labels), common(c.Namespace, c.Request))
 	case *core.Renew:
 		return sentence("renew", quote(c.ID), common(c.Namespace, core.Request{}))
@@ -340,6 +352,8 @@ func writeCommand(c core.Command) string {
 		return sentence(verb, quote(c.Path), option("to", c.To), option("if", c.IfRevision), writeFence(c.Fence), common(c.Namespace, c.Request))
 	case *core.Txn:
 		return writeTxn(c)
+	case *core.Move:
+		return sentence("move", quote(c.ID), option("priority", c.Priority), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
 	case *core.Ask:
 		return sentence("ask", quote(c.Resource), option("by", c.By), option("message", c.Message), common(c.Namespace, c.Request))
 	case *core.Tick:
@@ -549,7 +563,14 @@ func strange(is bool, format string, args ...any) string {
 
 func tellWaiter(w *leasehold.Waiter) string {
 	return fmt.Sprintf("%s waits for %s%s until %s, place %d", w.Holder, w.Resource, as(w.ID, w.Holder), tellEnd(w.Until), w.Position) +
-		when("session", w.Session) + when("reason", w.Reason) + tellLabels(w.Labels)
+		tellPriority(w.Priority) + when("session", w.Session) + when("reason", w.Reason) + tellLabels(w.Labels)
+}
+
+func tellPriority(p int) string {
+	if p == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", priority %d", p)
 }
 
 func tellSession(s *leasehold.Session, now time.Duration) string {

@@ -103,7 +103,10 @@ func (w *writer) command() core.Command {
 func latest[T any](list []T, most int) []T { return list[max(0, len(list)-most):] }
 
 func (w *writer) fresh() core.Command {
-	switch w.pick(27) {
+	switch w.pick(28) {
+	case 27:
+		lease := w.known(w.ids)
+		return &core.Move{Namespace: lease.namespace, ID: lease.id, Priority: w.pick(3) - 1, By: "root", Request: w.request(lease.namespace)}
 	case 26:
 		lease := w.known(w.ids)
 		return &core.Ask{
@@ -184,6 +187,9 @@ func (w *writer) acquire() core.Command {
 	}
 	if w.chance(4) {
 		c.HoldLimit = w.seconds(1, 10)
+	}
+	if w.chance(4) {
+		c.Priority = w.pick(5) - 2
 	}
 	if w.chance(50) {
 		c.TTL, c.Session = time.Second, "both" // which is not allowed

@@ -42,11 +42,12 @@ type modelClaim struct {
 	id, resource, holder, session string
 	ttl, grace, limit             time.Duration
 
-	token   leasehold.Token // 0: it waits
-	granted core.Time
-	alive   core.Time // its last sign of life
-	until   core.Time // end of its wait
-	breakAt core.Time
+	priority int             // while it waits
+	token    leasehold.Token // 0: it waits
+	granted  core.Time
+	alive    core.Time // its last sign of life
+	until    core.Time // end of its wait
+	breakAt  core.Time
 }
 
 type modelSession struct {
@@ -178,6 +179,8 @@ func (m *model) request(c core.Command) modelRequest {
 		return modelRequest{c.Namespace, c.Request, "put " + c.Path, func(sp *modelSpace) modelAnswer { return m.put(sp, c) }}
 	case *core.DeleteRecord:
 		return modelRequest{c.Namespace, c.Request, fmt.Sprint("delete ", c.Path, c.Range), func(sp *modelSpace) modelAnswer { return m.delete(sp, c) }}
+	case *core.Move:
+		return modelRequest{c.Namespace, c.Request, "move " + c.ID, func(sp *modelSpace) modelAnswer { return m.move(sp, c) }}
 	case *core.Ask:
 		return modelRequest{c.Namespace, c.Request, "ask " + c.Resource, func(sp *modelSpace) modelAnswer { return m.ask(sp, c) }}
 	case *core.Txn:
@@ -278,7 +281,7 @@ func (m *model) acquire(sp *modelSpace, c *core.Acquire) modelAnswer {
 	m.settle(sp, c.Resource)
 	claim := &modelClaim{
 		sp: sp, id: c.ID, resource: c.Resource, holder: c.Holder, session: c.Session,
-		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now,
+		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now, priority: c.Priority,
 	}
 	switch {
 	case m.free(sp, c.Resource) && len(m.queue(sp, c.Resource)) == 0:
@@ -393,6 +396,22 @@ func (m *model) breakLease(sp *modelSpace, c *core.Break) modelAnswer {
 	return m.breakClaim(claim, c)
 }
 
+func (m *model) move(sp *modelSpace, c *core.Move) modelAnswer {
+	claim := m.touch(sp, c.ID)
+	switch {
+	case claim == nil:
+		return m.noClaim(sp, c.ID)
+	case claim.token != 0:
+		return modelAnswer{text: "refused"}
+	case claim.priority == c.Priority:
+		return m.showWaiter(claim)
+	}
+	claim.priority = c.Priority
+	m.claims = append(slices.DeleteFunc(m.claims, func(other *modelClaim) bool { return other == claim }), claim)
+	m.event(sp, "moved %s", claim.id)
+	return m.showWaiter(claim)
+}
+
 func (m *model) ask(sp *modelSpace, c *core.Ask) modelAnswer {
 	if sp == nil {
 		return modelAnswer{text: "not-found"}
@@ -425,7 +444,8 @@ func (m *model) breakResource(sp *modelSpace, c *core.Break) modelAnswer {
 
 func (m *model) breakClaim(claim *modelClaim, c *core.Break) modelAnswer {
 	if claim.token == 0 {
-		return modelAnswer{text: "refused"}
+		m.end(claim, leasehold.ByBreak, m.now)
+		return m.brokenBefore(claim.sp, claim.id)
 	}
 	at := m.now + core.Time(c.Period)
 	if end := m.deadline(claim); c.Remains && end != 0 {
@@ -775,6 +795,7 @@ func (m *model) queue(sp *modelSpace, path string) (queue []*modelClaim) {
 			queue = append(queue, c)
 		}
 	}
+	slices.SortStableFunc(queue, func(a, b *modelClaim) int { return b.priority - a.priority })
 	return queue
 }
 

@@ -2,7 +2,7 @@ package core
 
 import "github.com/leasehold/leasehold"
 
-// enqueue puts a claim at the end of the queue of a resource.
+// enqueue puts a claim in the queue of a resource, behind those of its priority.
 func (s *State) enqueue(sp *space, r *Resource, claim *Claim, until Time) *Claim {
 	sp.arrivals++
 	waiter := *claim
@@ -118,17 +118,22 @@ func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
 }
 
 func first(sp *space, path string) (waiter *Claim) {
-	sp.queue.Ascend(&Claim{Resource: path}, func(c *Claim) bool {
+	sp.queue.Ascend(beforeAll(path), func(c *Claim) bool {
 		waiter = c
 		return false
 	})
 	return waiter
 }
 
+// beforeAll stands before every waiter of a resource.
+func beforeAll(path string) *Claim {
+	return &Claim{Resource: path, Priority: leasehold.MaxPriority}
+}
+
 // position returns the place of a waiter, 1 for the next. It counts by halving
 // over the ranks of the tree, so a long queue costs no more than a short one.
 func (s *State) position(sp *space, waiter *Claim) int {
-	return rank(sp, waiter) - rank(sp, &Claim{Resource: waiter.Resource}) + 1
+	return rank(sp, waiter) - rank(sp, beforeAll(waiter.Resource)) + 1
 }
 
 // rank counts the waiters of a namespace that stand before c.

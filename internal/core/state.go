@@ -58,7 +58,7 @@ type space struct {
 
 	resources btree.Map[string, *Resource]
 	claims    btree.Map[string, *Claim]
-	queue     *btree.BTreeG[*Claim] // the waiting claims, by resource and then by arrival
+	queue     *btree.BTreeG[*Claim] // the waiting claims, by resource, then priority, then arrival
 	sessions  btree.Map[string, *Session]
 	bound     *btree.BTreeG[binding] // what each session would take with it
 
@@ -98,8 +98,11 @@ var noLocks = btree.Options{NoLocks: true}
 
 func newQueue() *btree.BTreeG[*Claim] {
 	return btree.NewBTreeGOptions(func(a, b *Claim) bool {
-		if a.Resource != b.Resource {
+		switch {
+		case a.Resource != b.Resource:
 			return a.Resource < b.Resource
+		case a.Priority != b.Priority:
+			return a.Priority > b.Priority
 		}
 		return a.Order < b.Order
 	}, noLocks)
@@ -175,6 +178,8 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.breakLease(c), nil
 	case *Ask:
 		return s.ask(c), nil
+	case *Move:
+		return s.move(c), nil
 	case *PutRecord:
 		return s.putRecord(c), nil
 	case *DeleteRecord:

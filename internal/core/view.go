@@ -62,7 +62,7 @@ func (s *State) waiterAnswer(sp *space, c *Claim) Answer {
 func (s *State) waiter(sp *space, c *Claim, position int) leasehold.Waiter {
 	return leasehold.Waiter{
 		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: c.Labels, Reason: c.Reason,
-		Session: c.Session, Position: position, Since: calendar(c.SinceWall), Until: s.moment(c.terms().WaitUntil),
+		Session: c.Session, Priority: c.Priority, Position: position, Since: calendar(c.SinceWall), Until: s.moment(c.terms().WaitUntil),
 	}
 }
 
@@ -275,7 +275,7 @@ func (v View) status(sp *space, r *Resource, waiters int) leasehold.Status {
 }
 
 func (v View) queue(sp *space, path string, most int) (queue []leasehold.Waiter) {
-	sp.queue.Ascend(&Claim{Resource: path}, func(c *Claim) bool {
+	sp.queue.Ascend(beforeAll(path), func(c *Claim) bool {
 		if c.Resource != path || len(queue) == most {
 			return false
 		}

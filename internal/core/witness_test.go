@@ -35,8 +35,11 @@ type promise struct {
 	token   leasehold.Token
 	grace   time.Duration
 	limit   time.Duration
-	until   core.Time // it does not end by time before
-	hard    core.Time // it ends then, whatever is renewed; 0: no such moment
+
+	priority int // while it waits
+
+	until core.Time // it does not end by time before
+	hard  core.Time // it ends then, whatever is renewed; 0: no such moment
 }
 
 func newWitness() *witness {
@@ -155,6 +158,8 @@ func (w *witness) event(c core.Command, e *leasehold.Event) error {
 		return w.breakSet(e)
 	case leasehold.Ended, leasehold.Left:
 		return w.ends(e)
+	case leasehold.Moved:
+		return w.moved(c, e)
 	}
 	return nil
 }
@@ -181,9 +186,34 @@ func (w *witness) begins(c core.Command, e *leasehold.Event) error {
 	}
 	w.claims[id] = &promise{place: named{e.Namespace, e.Resource}, session: e.Session, grace: a.Grace, limit: a.HoldLimit}
 	if e.Kind == leasehold.Queued {
-		p := w.place(w.claims[id].place)
-		p.queue = append(p.queue, e.ID)
+		w.claims[id].priority = a.Priority
+		w.stands(id)
 	}
+	return nil
+}
+
+// stands puts a waiter in its queue, behind those of its priority.
+func (w *witness) stands(id named) {
+	claim := w.claims[id]
+	p := w.place(claim.place)
+	i := slices.IndexFunc(p.queue, func(other string) bool { return w.claims[named{id.namespace, other}].priority < claim.priority })
+	if i < 0 {
+		i = len(p.queue)
+	}
+	p.queue = slices.Insert(p.queue, i, id.id)
+}
+
+// moved puts a waiter where an operator wants it.
+func (w *witness) moved(c core.Command, e *leasehold.Event) error {
+	m, ok := c.(*core.Move)
+	if !ok || m.ID != e.ID || m.Namespace != e.Namespace {
+		return fmt.Errorf("nobody moved it")
+	}
+	id := named{e.Namespace, e.ID}
+	p := w.place(w.claims[id].place)
+	p.queue = slices.DeleteFunc(p.queue, func(other string) bool { return other == e.ID })
+	w.claims[id].priority = m.Priority
+	w.stands(id)
 	return nil
 }
 

@@ -181,7 +181,7 @@ var (
 	states   = choice{uint8(leasehold.Available), uint8(leasehold.Expired)}
 	hows     = choice{uint8(leasehold.Released), uint8(leasehold.WaitOver)}
 	maybeHow = choice{0, uint8(leasehold.WaitOver)}
-	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.Asked)}
+	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.Moved)}
 	codes    = choice{uint8(leasehold.Held), uint8(leasehold.Refused)}
 )
 

@@ -22,13 +22,14 @@ const (
 	kindDeleteRecord = 12
 	kindTxn          = 13
 	kindAsk          = 14
+	kindMove         = 15
 )
 
 var commandNames = [...]string{
 	kindOpenSession: "open session", kindRenewSession: "renew session", kindCloseSession: "close session",
 	kindAcquire: "acquire", kindRenew: "renew", kindRelease: "release", kindChange: "change", kindBreak: "break",
 	kindTick: "tick", kindLead: "lead",
-	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn", kindAsk: "ask",
+	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn", kindAsk: "ask", kindMove: "move",
 }
 
 // maxCommand bounds one command. The largest that the core accepts, a transaction, is
@@ -126,6 +127,8 @@ func kindOf(command core.Command) uint64 {
 		return kindTxn
 	case *core.Ask:
 		return kindAsk
+	case *core.Move:
+		return kindMove
 	}
 	return 0
 }
@@ -160,6 +163,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Txn)
 	case kindAsk:
 		return new(core.Ask)
+	case kindMove:
+		return new(core.Move)
 	}
 	return nil
 }
@@ -200,6 +205,8 @@ func (c *codec) command(command core.Command) {
 		c.txn(v)
 	case *core.Ask:
 		c.ask(v)
+	case *core.Move:
+		c.move(v)
 	}
 }
 
@@ -223,6 +230,7 @@ func (c *codec) acquire(v *core.Acquire) {
 	c.duration("wait", &v.Wait)
 	c.duration("grace", &v.Grace)
 	c.duration("hold limit", &v.HoldLimit)
+	c.number("priority", &v.Priority)
 	c.request(&v.Request)
 }
 
@@ -251,6 +259,15 @@ func (c *codec) ask(v *core.Ask) {
 	c.text("resource", &v.Resource)
 	c.text("by", &v.By)
 	c.text("message", &v.Message)
+	c.request(&v.Request)
+}
+
+func (c *codec) move(v *core.Move) {
+	c.text("namespace", &v.Namespace)
+	c.text("id", &v.ID)
+	c.number("priority", &v.Priority)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
 	c.request(&v.Request)
 }
 

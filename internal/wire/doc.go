@@ -57,7 +57,7 @@
 //	   3  close session  text namespace, text id, request
 //	   4  acquire        text namespace, text resource, text id, text holder, labels,
 //	                     text reason, duration ttl, text session, duration wait,
-//	                     duration grace, duration hold limit, request
+//	                     duration grace, duration hold limit, signed priority, request
 //	   5  renew          text namespace, text id
 //	   6  release        text namespace, text id, request
 //	   7  change         text namespace, text id, text holder, text new id, request
@@ -71,6 +71,8 @@
 //	                     unsigned if revision, fence, request
 //	  13  txn            text namespace, compare… if, op… then, op… else, request
 //	  14  ask            text namespace, text resource, text by, text message, request
+//	  15  move           text namespace, text id, signed priority, text by,
+//	                     text reason, request
 //
 //	fence                text lease, unsigned token
 //	compare              what, relation, text path, unsigned number, text text
@@ -106,7 +108,8 @@
 //	                     unsigned idle, ending?
 //	   5  claim          text id, text resource, text holder, text reason, text session,
 //	                     labels, duration ttl, unsigned token, time since, wall since,
-//	                     unsigned revision, time expires, unsigned order, terms?
+//	                     unsigned revision, time expires, signed priority,
+//	                     unsigned order, terms?
 //	   6  ended claim    text id, text resource, text holder, unsigned token, how,
 //	                     time at, text next
 //	   7  ended session  text id, how, time at
@@ -135,7 +138,7 @@
 //	                     duration remaining, moment opened, moment expires,
 //	                     signed claims
 //	waiter               text namespace, text resource, text id, text holder, labels,
-//	                     text reason, text session, signed position, moment since,
-//	                     moment until
+//	                     text reason, text session, signed priority, signed position,
+//	                     moment since, moment until
 //	error                code, text message, lease?, signed waiting, signed position
 package wire

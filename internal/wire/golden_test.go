@@ -345,7 +345,7 @@ var goldenCommands = map[uint64]core.Command{
 	kindCloseSession: &core.CloseSession{Namespace: "default", ID: "s1", Request: goldenKey},
 	kindAcquire: &core.Acquire{
 		Namespace: "default", Resource: "reports/nightly", ID: "id1", Holder: "ann", Labels: goldenLabels, Reason: "because", TTL: 10 * time.Second,
-		Session: "s1", Wait: time.Minute, Grace: 5 * time.Second, HoldLimit: time.Hour, Request: goldenNumber,
+		Session: "s1", Wait: time.Minute, Grace: 5 * time.Second, HoldLimit: time.Hour, Priority: 7, Request: goldenNumber,
 	},
 	kindRenew:   &core.Renew{Namespace: "default", ID: "id1"},
 	kindRelease: &core.Release{Namespace: "default", ID: "id1", Request: goldenNumber},
@@ -363,7 +363,8 @@ var goldenCommands = map[uint64]core.Command{
 	kindDeleteRecord: &core.DeleteRecord{
 		Namespace: "default", Path: "config/", Range: true, To: "config0", IfRevision: 6, Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenNumber,
 	},
-	kindAsk: &core.Ask{Namespace: "default", Resource: "reports/nightly", By: "ops", Message: "please release", Request: goldenKey},
+	kindMove: &core.Move{Namespace: "default", ID: "id1", Priority: -300, By: "ops", Reason: "late", Request: goldenKey},
+	kindAsk:  &core.Ask{Namespace: "default", Resource: "reports/nightly", By: "ops", Message: "please release", Request: goldenKey},
 	kindTxn: &core.Txn{
 		Namespace: "default",
 		If: []core.Compare{

@@ -26,7 +26,7 @@ func (d dice) fill(v reflect.Value) {
 	case *leasehold.How:
 		*p = leasehold.How(1 + d.IntN(int(leasehold.WaitOver)))
 	case *leasehold.Kind:
-		*p = leasehold.Kind(1 + d.IntN(int(leasehold.Asked)))
+		*p = leasehold.Kind(1 + d.IntN(int(leasehold.Moved)))
 	case *leasehold.Code:
 		*p = leasehold.Codes[d.IntN(len(leasehold.Codes))]
 	case *core.What:
@@ -171,7 +171,9 @@ func (w *world) request() core.Request {
 
 func (w *world) event() core.Command {
 	ns := w.name("space", 3)
-	switch w.IntN(15) {
+	switch w.IntN(16) {
+	case 15:
+		return &core.Move{Namespace: ns, ID: w.name("id", 200), Priority: w.IntN(5) - 2, By: "ops", Request: w.request()}
 	case 14:
 		return &core.Ask{Namespace: ns, Resource: w.name("r", 9), By: "ops", Message: "please", Request: w.request()}
 	case 11:

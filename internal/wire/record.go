@@ -172,6 +172,7 @@ func (c *codec) claim(v *core.Claim) {
 	c.signed("since wall", &v.SinceWall)
 	c.revision("revision", &v.Revision)
 	c.time("expires", &v.Expires)
+	c.number("priority", &v.Priority)
 	c.unsigned("order", &v.Order)
 	if present(c, "terms", &v.Terms) {
 		c.terms(v.Terms)
@@ -259,6 +260,7 @@ func (c *codec) waiter(v *leasehold.Waiter) {
 	c.labels("labels", &v.Labels)
 	c.text("reason", &v.Reason)
 	c.text("session", &v.Session)
+	c.number("priority", &v.Priority)
 	c.number("position", &v.Position)
 	c.moment("since", &v.Since)
 	c.moment("until", &v.Until)

@@ -99,6 +99,7 @@ func everything(t testing.TB) *core.State {
 			&core.Break{Namespace: "default", ID: "h1", Period: 5 * m, By: "ops", Reason: "upgrade", Request: key("breaking")},
 			acquire("by/break", "b2", "bob", wait(5*m)),
 			&core.Ask{Namespace: "default", Resource: "held", By: "bob", Message: "please release"},
+			&core.Move{Namespace: "default", ID: "h3", Priority: 2, By: "ops", Reason: "late"},
 			&core.Renew{Namespace: "default", ID: "h2"},
 			&core.RenewSession{Namespace: "default", ID: "s1"},
 		)},

@@ -78,6 +78,27 @@ func (c *call) breakLease() error {
 	return c.doLease(command)
 }
 
+func (c *call) move() error {
+	var body v1.MoveRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	command, err := c.toMove(&body)
+	if err != nil {
+		return err
+	}
+	answer, err := c.door.engine.Do(c.r.Context(), command)
+	if err != nil {
+		return err
+	}
+	if answer.Waiter == nil {
+		// The same move was answered before, and its waiter has its lease by now.
+		return &leasehold.Error{Code: leasehold.Refused, Message: "lease " + brief(body.ID) + " is held: it waits for nothing any more"}
+	}
+	c.send(func(p *paper) { p.waiter(answer.Waiter) })
+	return nil
+}
+
 func (c *call) ask() error {
 	var body v1.AskRequest
 	if err := c.read(&body); err != nil {

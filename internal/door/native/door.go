@@ -89,6 +89,7 @@ var routes = []route{
 	{method: "POST", path: "/v1/release", verb: "release", serve: (*call).release},
 	{method: "POST", path: "/v1/change", verb: "change", serve: (*call).change},
 	{method: "POST", path: "/v1/break", verb: "break", serve: (*call).breakLease},
+	{method: "POST", path: "/v1/move", verb: "move", serve: (*call).move},
 	{method: "POST", path: "/v1/ask", verb: "ask", serve: (*call).ask},
 	{method: "POST", path: "/v1/sessions", verb: "open-session", serve: (*call).openSession},
 	{method: "POST", path: "/v1/sessions/{id}/renew", verb: "renew-session", serve: (*call).renewSession},

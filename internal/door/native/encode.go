@@ -199,6 +199,10 @@ func (p *paper) queue(waiters []leasehold.Waiter) {
 func (p *paper) waiter(w *leasehold.Waiter) {
 	p.open()
 	p.number("position", uint64(w.Position))
+	if w.Priority != 0 {
+		p.key("priority")
+		*p = strconv.AppendInt(*p, int64(w.Priority), 10)
+	}
 	p.text("id", w.ID)
 	p.text("holder", w.Holder)
 	p.some("session", w.Session)

@@ -113,6 +113,12 @@ func FuzzBreak(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/break", body) })
 }
 
+func FuzzMove(f *testing.F) {
+	f.Add([]byte(`{"id":"a","priority":5,"by":"op","reason":"late"}`))
+	f.Add([]byte(`{"id":"a","priority":-1e3}`))
+	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/move", body) })
+}
+
 func FuzzAsk(f *testing.F) {
 	f.Add([]byte(`{"resource":"held","message":"please release","by":"bob"}`))
 	f.Add([]byte(`{"resource":"held","message":""}`))

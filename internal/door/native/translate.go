@@ -37,7 +37,7 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 	command := &core.Acquire{
 		Namespace: c.namespace, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Labels: ls, Reason: a.Reason,
 		TTL: time.Duration(a.TTL.Duration), Session: a.Session, Wait: time.Duration(a.Wait), Grace: time.Duration(a.Grace),
-		HoldLimit: time.Duration(a.HoldLimit), Request: c.once,
+		HoldLimit: time.Duration(a.HoldLimit), Priority: a.Priority, Request: c.once,
 	}
 	if a.TTL == (v1.TTL{}) && a.Session == "" {
 		command.TTL = leasehold.DefaultTTL
@@ -87,6 +87,11 @@ func (c *call) toBreak(r *v1.BreakRequest) (*core.Break, error) {
 		err = checkPath("resource", r.Resource)
 	}
 	return command, err
+}
+
+func (c *call) toMove(r *v1.MoveRequest) (*core.Move, error) {
+	command := &core.Move{Namespace: c.namespace, ID: r.ID, Priority: r.Priority, By: r.By, Reason: r.Reason, Request: c.once}
+	return command, firstError(checkName("id", r.ID), checkText("by", r.By), checkText("reason", r.Reason), command.Validate())
 }
 
 func (c *call) toAsk(r *v1.AskRequest) (*core.Ask, error) {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+func (a *app) moveCommand() *cobra.Command {
+	var request v1.MoveRequest
+	cmd := &cobra.Command{
+		Use:   "move ID",
+		Short: "Give a waiter another priority",
+		Long: `Move gives a waiter another priority: it then stands behind those of the same
+priority, and before all of smaller ones. Whoever named none has priority 0.
+
+The id is that of the lease which the waiter will get; "leasehold describe NAME -o
+json" shows it. A waiter whose turn has come in the meantime can't be moved any
+more, and the command ends with code 64. To take a waiter out of the queue, break
+it by its id through the API.`,
+		Example: `  leasehold move 2m4kq1c9 --priority 10 --reason "the release is late"
+  leasehold move 2m4kq1c9 --priority -10
+  leasehold describe prod/deploy -o json | jq -r '.queue[] | .id'`,
+		Args: takes(1, 1),
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		if err := needs(cmd, "priority", "say where it should stand, from -1000 to 1000"); err != nil {
+			return err
+		}
+		request.ID, request.By = args[0], c.client.Holder
+		if request.By == "" {
+			request.By = person()
+		}
+		waiter, err := c.Move(ctx, request)
+		if err != nil {
+			return err
+		}
+		return a.printMoved(waiter)
+	})
+	cmd.Flags().IntVar(&request.Priority, "priority", 0, "larger ones go first, from -1000 to 1000 (needed)")
+	cmd.Flags().StringVar(&request.Reason, "reason", "", "why, for the history")
+	settingFlag(cmd, "holder", "")
+	a.clientFlags(cmd)
+	a.outputFlag(cmd, formatJSON, formatName)
+	return cmd
+}
+
+func (a *app) printMoved(waiter v1.Waiter) error {
+	switch a.output {
+	case formatJSON:
+		return a.printJSON(waiter)
+	case formatName:
+		return a.printLine(waiter.ID)
+	}
+	a.say("moved: %s stands at place %d", waiter.Holder, waiter.Position)
+	return nil
+}

@@ -263,3 +263,28 @@ func heap() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+// BenchmarkQueue hands a resource over in a queue that stays as long as it is: a release,
+// and a newcomer at the end. What it costs must not depend on the length.
+func BenchmarkQueue(b *testing.B) {
+	for _, length := range []int{10, 10000} {
+		b.Run(fmt.Sprint("waiters=", length), func(b *testing.B) {
+			t := newTown(1000) // of its own: the queue stays
+			stand := func(i int) string {
+				id := fmt.Sprintf("q%08d", i)
+				t.do(&core.Acquire{Namespace: leasehold.DefaultNamespace, Resource: "queue", ID: id, Holder: "ann", TTL: 24 * time.Hour, Wait: 24 * time.Hour})
+				return id
+			}
+			t.step = time.Nanosecond // nobody's sign of life is missed
+			var ids []string
+			for i := range length + 1 {
+				ids = append(ids, stand(i))
+			}
+			b.ReportAllocs()
+			for i := length + 1; b.Loop(); i++ {
+				t.do(&core.Release{Namespace: leasehold.DefaultNamespace, ID: ids[0]})
+				ids = append(ids[1:], stand(i))
+			}
+		})
+	}
+}

@@ -249,8 +249,8 @@ func TestQueueHasSoManyWaiters(t *testing.T) {
 }
 
 func manyWaiters(t *testing.T, n int) *core.State {
-	waiters := func(yield func(core.Record, error) bool) {
-		put := func(space string, value any) { yield(core.Record{Space: space, Value: value}, nil) }
+	waiters := func(yield func(core.Piece, error) bool) {
+		put := func(space string, value any) { yield(core.Piece{Space: space, Value: value}, nil) }
 		put("", &core.Head{Now: stampOf(0), Wall: wallOf(0)})
 		put(ns, &core.SpaceHead{Token: 1, Arrivals: uint64(n)})
 		put(ns, &core.Resource{Path: "printer", Claim: "holder", Waiting: n})
@@ -331,8 +331,8 @@ func TestTickEndsSoManyRests(t *testing.T) {
 }
 
 func manyLeases(t *testing.T, n int) *core.State {
-	leases := func(yield func(core.Record, error) bool) {
-		put := func(space string, value any) { yield(core.Record{Space: space, Value: value}, nil) }
+	leases := func(yield func(core.Piece, error) bool) {
+		put := func(space string, value any) { yield(core.Piece{Space: space, Value: value}, nil) }
 		put("", &core.Head{Now: stampOf(0), Wall: wallOf(0)})
 		put(ns, &core.SpaceHead{Token: leasehold.Token(n + 1)})
 		put(ns, &core.Resource{Path: "alive", Claim: "alive"})

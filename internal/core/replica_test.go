@@ -15,7 +15,7 @@ import (
 // states are the same if and only if this text is.
 func render(s *core.State) string {
 	var text strings.Builder
-	for r := range s.Records() {
+	for r := range s.Pieces() {
 		fmt.Fprintf(&text, "%q %T ", r.Space, r.Value)
 		renderValue(&text, reflect.ValueOf(r.Value))
 		text.WriteByte('\n')
@@ -80,10 +80,10 @@ func reloaded(t testing.TB, s *core.State) *core.State {
 
 // copies are the records of a state as they would come from a file: equal, and
 // sharing nothing with it.
-func copies(s *core.State) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
-		for r := range s.Records() {
-			if !yield(core.Record{Space: r.Space, Value: copyOf(reflect.ValueOf(r.Value)).Interface()}, nil) {
+func copies(s *core.State) iter.Seq2[core.Piece, error] {
+	return func(yield func(core.Piece, error) bool) {
+		for r := range s.Pieces() {
+			if !yield(core.Piece{Space: r.Space, Value: copyOf(reflect.ValueOf(r.Value)).Interface()}, nil) {
 				return
 			}
 		}

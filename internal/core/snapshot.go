@@ -7,10 +7,10 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// A Record is one piece of a snapshot. Its Value is one of the types below it, or
+// A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
 // *leasehold.Record or *leasehold.Event. Space is the namespace it belongs to.
-type Record struct {
+type Piece struct {
 	Space string
 	Value any
 }
@@ -32,83 +32,83 @@ type SpaceHead struct {
 	LostN        uint32
 }
 
-// Records returns the state piece by piece, in an order that is the same on every
+// Pieces returns the state piece by piece, in an order that is the same on every
 // node. What can be derived from the pieces is not among them.
-func (s *State) Records() iter.Seq[Record] {
-	return func(yield func(Record) bool) {
-		_ = yield(Record{Value: &Head{s.now, s.wall, s.lead, s.idleSeq}}) &&
-			s.spaceRecords(yield) && s.endingRecords(yield) && s.outcomeRecords(yield) && s.eventRecords(yield)
+func (s *State) Pieces() iter.Seq[Piece] {
+	return func(yield func(Piece) bool) {
+		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq}}) &&
+			s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) && s.eventPieces(yield)
 	}
 }
 
-func (s *State) spaceRecords(yield func(Record) bool) (more bool) {
+func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 	more = true
 	s.spaces.Scan(func(name string, sp *space) bool {
 		head := &SpaceHead{sp.token, sp.revision, sp.arrivals, sp.lost.revision, sp.lost.n}
-		if more = yield(Record{name, head}); more {
-			sp.sessions.Scan(func(_ string, v *Session) bool { more = yield(Record{name, v}); return more })
+		if more = yield(Piece{name, head}); more {
+			sp.sessions.Scan(func(_ string, v *Session) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Record{name, v}); return more })
+			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Record{name, v}); return more })
+			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			sp.records.Scan(func(_ string, v *leasehold.Record) bool { more = yield(Record{name, v}); return more })
+			sp.records.Scan(func(_ string, v *leasehold.Record) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			sp.outcomes.Ascend("s", func(_ string, v *Outcome) bool { more = yield(Record{name, v}); return more })
+			sp.outcomes.Ascend("s", func(_ string, v *Outcome) bool { more = yield(Piece{name, v}); return more })
 		}
 		return more
 	})
 	return more
 }
 
-func (s *State) endingRecords(yield func(Record) bool) (more bool) {
+func (s *State) endingPieces(yield func(Piece) bool) (more bool) {
 	more = true
 	s.endings.Scan(func(_ uint64, ref endingRef) bool {
 		sp := s.space(ref.space)
-		record := Record{Space: ref.space}
+		piece := Piece{Space: ref.space}
 		if ref.session {
-			record.Value, _ = sp.endedSessions.Get(ref.id)
+			piece.Value, _ = sp.endedSessions.Get(ref.id)
 		} else {
-			record.Value, _ = sp.ended.Get(ref.id)
+			piece.Value, _ = sp.ended.Get(ref.id)
 		}
-		more = yield(record)
+		more = yield(piece)
 		return more
 	})
 	return more
 }
 
-func (s *State) outcomeRecords(yield func(Record) bool) bool {
+func (s *State) outcomePieces(yield func(Piece) bool) bool {
 	for _, ref := range s.outcomes.items {
 		o, _ := s.space(ref.space).outcomes.Get(ref.key)
-		if !yield(Record{ref.space, o}) {
+		if !yield(Piece{ref.space, o}) {
 			return false
 		}
 	}
 	return true
 }
 
-func (s *State) eventRecords(yield func(Record) bool) bool {
+func (s *State) eventPieces(yield func(Piece) bool) bool {
 	seen := map[string]int{}
 	for _, name := range s.order.items {
 		e := s.space(name).history.items[seen[name]]
 		seen[name]++
-		if !yield(Record{name, e}) {
+		if !yield(Piece{name, e}) {
 			return false
 		}
 	}
 	return true
 }
 
-// Restore builds the state that the records were taken from. It takes them over:
+// Restore builds the state that the pieces were taken from. It takes them over:
 // they must not be changed afterwards.
-func Restore(records iter.Seq2[Record, error]) (*State, error) {
+func Restore(pieces iter.Seq2[Piece, error]) (*State, error) {
 	s := New()
 	begun := false
-	for r, err := range records {
+	for r, err := range pieces {
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func Restore(records iter.Seq2[Record, error]) (*State, error) {
 	return s, nil
 }
 
-func (s *State) restore(r Record) error {
+func (s *State) restore(r Piece) error {
 	switch v := r.Value.(type) {
 	case *Head:
 		s.now, s.wall, s.lead, s.idleSeq = v.Now, v.Wall, v.Lead, v.IdleSeq

@@ -64,19 +64,19 @@ func readAll(s *core.State) {
 }
 
 // pieces are records, and then perhaps the failure to read on.
-func pieces(failure error, values ...any) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func pieces(failure error, values ...any) iter.Seq2[core.Piece, error] {
+	return func(yield func(core.Piece, error) bool) {
 		for _, v := range values {
 			space := ns
 			if _, head := v.(*core.Head); head {
 				space = ""
 			}
-			if !yield(core.Record{Space: space, Value: v}, nil) {
+			if !yield(core.Piece{Space: space, Value: v}, nil) {
 				return
 			}
 		}
 		if failure != nil {
-			yield(core.Record{}, failure)
+			yield(core.Piece{}, failure)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestRestoreRefuses(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	for _, test := range []struct {
 		what    string
-		records iter.Seq2[core.Record, error]
+		records iter.Seq2[core.Piece, error]
 		says    string
 	}{
 		{"nothing", pieces(nil), "empty"},
@@ -117,10 +117,10 @@ func TestRecordsCanBeLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all := len(slices.Collect(state.Records()))
+	all := len(slices.Collect(state.Pieces()))
 	for most := range all {
 		seen := 0
-		for range state.Records() {
+		for range state.Pieces() {
 			if seen++; seen > most {
 				break
 			}

@@ -86,7 +86,7 @@
 //	format     unsigned, 1
 //	level      unsigned, 1
 //
-// and for each record, in the order of core.State.Records,
+// and for each record, in the order of core.State.Pieces,
 //
 //	kind       unsigned
 //	length     unsigned; bytes of the body, at most 1 MiB

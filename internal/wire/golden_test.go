@@ -130,9 +130,9 @@ func TestGoldenSnapshot(t *testing.T) {
 	}
 }
 
-func records(s *core.State) (list []core.Record) {
-	for r := range s.Records() {
-		list = append(list, core.Record{Space: r.Space, Value: plain(r.Value)})
+func records(s *core.State) (list []core.Piece) {
+	for r := range s.Pieces() {
+		list = append(list, core.Piece{Space: r.Space, Value: plain(r.Value)})
 	}
 	return list
 }
@@ -377,8 +377,8 @@ var goldenCommands = map[uint64]core.Command{
 	},
 }
 
-var goldenRecords = func() map[string]core.Record {
-	list := map[string]core.Record{
+var goldenRecords = func() map[string]core.Piece {
+	list := map[string]core.Piece{
 		"head":          {Value: &core.Head{Now: 3600e9, Wall: goldenWall, Lead: *goldenCommands[kindLead].(*core.Lead), IdleSeq: 9}},
 		"namespace":     {Space: "default", Value: &core.SpaceHead{Token: 5, Revision: 6, Arrivals: 7, LostRevision: 8, LostN: 9}},
 		"session":       {Space: "default", Value: &core.Session{ID: "s1", TTL: 30e9, Labels: goldenLabels, OpenedWall: goldenWall, Expires: 3630e9, Sequence: 300}},
@@ -397,17 +397,17 @@ var goldenRecords = func() map[string]core.Record {
 		}},
 	}
 	changed := &leasehold.Record{Path: "config/a", Value: "\x00one\xff", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}
-	list["record"] = core.Record{Space: "default", Value: changed}
-	list["event-put"] = core.Record{Space: "default", Value: &leasehold.Event{
+	list["record"] = core.Piece{Space: "default", Value: changed}
+	list["event-put"] = core.Piece{Space: "default", Value: &leasehold.Event{
 		Namespace: "default", Revision: 6, Kind: leasehold.RecordPut, At: goldenMoment, Resource: "config/a", Token: 5, Session: "s1",
 		Record: changed, Previous: &leasehold.Record{Path: "config/a", Value: "zero", Create: 3, Mod: 5, Version: 299},
 	}}
-	list["event-deleted"] = core.Record{Space: "default", Value: &leasehold.Event{
+	list["event-deleted"] = core.Piece{Space: "default", Value: &leasehold.Event{
 		Namespace: "default", Revision: 7, N: 1, Kind: leasehold.RecordDeleted, How: leasehold.SessionExpired, At: goldenMoment, Resource: "config/a",
 		Session: "s1", Previous: changed,
 	}}
 	for name, a := range goldenAnswers {
-		list["outcome-"+name] = core.Record{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}
+		list["outcome-"+name] = core.Piece{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}
 	}
 	return list
 }()

@@ -128,7 +128,7 @@ func everything(t testing.TB) *core.State {
 func covers(t testing.TB, state *core.State) {
 	t.Helper()
 	seen := map[any]bool{}
-	for r := range state.Records() {
+	for r := range state.Pieces() {
 		seen[recordNames[recordKind(r.Value)]] = true
 		switch v := r.Value.(type) {
 		case *leasehold.Event:

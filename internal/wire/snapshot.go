@@ -40,7 +40,7 @@ func WriteSnapshot(w io.Writer, s *core.State) (Summary, error) {
 	out := snapshotWriter{w: w, codec: codec{writing: true, b: make([]byte, 0, bufferSize+bufferSize/4)}}
 	out.b = append(out.b, magic...)
 	_ = out.version("snapshot") // only reading it can fail
-	for r := range s.Records() {
+	for r := range s.Pieces() {
 		if err := out.write(r); err != nil {
 			return Summary{}, err
 		}
@@ -55,7 +55,7 @@ type snapshotWriter struct {
 	sum   Summary
 }
 
-func (w *snapshotWriter) write(r core.Record) error {
+func (w *snapshotWriter) write(r core.Piece) error {
 	kind := recordKind(r.Value)
 	if kind == kindEnd {
 		return fmt.Errorf("snapshot can not be written: a %T has no number in it", r.Value)
@@ -78,7 +78,7 @@ func (w *snapshotWriter) write(r core.Record) error {
 }
 
 // place writes the namespace of a record; nothing for that of the record before.
-func (w *snapshotWriter) place(kind uint64, r core.Record) {
+func (w *snapshotWriter) place(kind uint64, r core.Piece) {
 	if kind == kindHead {
 		return
 	}
@@ -157,10 +157,10 @@ type snapshotReader struct {
 }
 
 // records reads until the end, or until the first error, which it also keeps.
-func (r *snapshotReader) records() iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func (r *snapshotReader) records() iter.Seq2[core.Piece, error] {
+	return func(yield func(core.Piece, error) bool) {
 		if r.err = r.begin(); r.err != nil {
-			yield(core.Record{}, r.err)
+			yield(core.Piece{}, r.err)
 			return
 		}
 		for {
@@ -201,23 +201,23 @@ func (r *snapshotReader) begin() error {
 }
 
 // next returns the next record, and io.EOF after the last one.
-func (r *snapshotReader) next() (core.Record, error) {
+func (r *snapshotReader) next() (core.Piece, error) {
 	f, err := r.frame()
 	switch {
 	case err != nil:
-		return core.Record{}, err
+		return core.Piece{}, err
 	case f.kind == kindEnd:
-		return core.Record{}, r.end(f)
+		return core.Piece{}, r.end(f)
 	case f.kind >= uint64(len(recordNames)):
-		return core.Record{}, unknown("snapshot has a record of kind %d at byte %d, and kinds up to %d are known here", f.kind, r.sum.Bytes, len(recordNames)-1)
+		return core.Piece{}, unknown("snapshot has a record of kind %d at byte %d, and kinds up to %d are known here", f.kind, r.sum.Bytes, len(recordNames)-1)
 	}
 	c := codec{b: f.bytes[f.body:], base: r.sum.Bytes + int64(f.body)}
-	record := core.Record{Value: newRecord(f.kind)}
+	record := core.Piece{Value: newRecord(f.kind)}
 	r.place(&c, f.kind, &record)
 	c.record(f.kind, record.Value)
 	c.end()
 	if c.fault != nil {
-		return core.Record{}, c.refused(fmt.Sprintf("snapshot, record %d (%s)", r.sum.Records+1, recordNames[f.kind]))
+		return core.Piece{}, c.refused(fmt.Sprintf("snapshot, record %d (%s)", r.sum.Records+1, recordNames[f.kind]))
 	}
 	r.take(f.bytes)
 	r.sum.Records++
@@ -258,7 +258,7 @@ func (r *snapshotReader) frame() (frame, error) {
 }
 
 // place reads the namespace of a record. The records of a namespace share its name.
-func (r *snapshotReader) place(c *codec, kind uint64, record *core.Record) {
+func (r *snapshotReader) place(c *codec, kind uint64, record *core.Piece) {
 	if kind == kindHead {
 		return
 	}

@@ -67,7 +67,7 @@ func TestRecordComesBackAsItWas(t *testing.T) {
 				e.Record, e.Previous = nil, nil
 			}
 		}
-		b := appendRecord(t, core.Record{Space: space, Value: want})
+		b := appendRecord(t, core.Piece{Space: space, Value: want})
 		if got := decodeRecord(t, b); got.Space != space || !reflect.DeepEqual(got.Value, want) {
 			t.Fatalf("seed %d: %q %+v\ncame back as\n%q %+v", seed, space, want, got.Space, got.Value)
 		}
@@ -75,7 +75,7 @@ func TestRecordComesBackAsItWas(t *testing.T) {
 }
 
 // appendRecord returns one record as a snapshot would have it first in its namespace.
-func appendRecord(t testing.TB, r core.Record) []byte {
+func appendRecord(t testing.TB, r core.Piece) []byte {
 	t.Helper()
 	w := snapshotWriter{codec: codec{writing: true}, w: io.Discard}
 	if err := w.write(r); err != nil {
@@ -84,7 +84,7 @@ func appendRecord(t testing.TB, r core.Record) []byte {
 	return w.b
 }
 
-func decodeRecord(t testing.TB, b []byte) core.Record {
+func decodeRecord(t testing.TB, b []byte) core.Piece {
 	t.Helper()
 	kind, n := binary.Uvarint(b)
 	size, m := binary.Uvarint(b[n:])
@@ -92,7 +92,7 @@ func decodeRecord(t testing.TB, b []byte) core.Record {
 	if size != uint64(c.left()) {
 		t.Fatalf("a record of %d bytes says that it has %d", c.left(), size)
 	}
-	r := core.Record{Value: newRecord(kind)}
+	r := core.Piece{Value: newRecord(kind)}
 	if kind != kindHead {
 		c.text("namespace", &r.Space)
 	}
@@ -197,8 +197,8 @@ func TestEveryBitOfASnapshotMeansSomething(t *testing.T) {
 
 func TestRefusedSnapshots(t *testing.T) {
 	const head = magic + "\x01\x01"
-	first := string(appendRecord(t, core.Record{Value: &core.Head{}}))
-	space := string(appendRecord(t, core.Record{Space: "b", Value: &core.SpaceHead{}}))
+	first := string(appendRecord(t, core.Piece{Value: &core.Head{}}))
+	space := string(appendRecord(t, core.Piece{Space: "b", Value: &core.SpaceHead{}}))
 	same := "\x06\x09\x00\x01i\x00\x00\x00\x01\x00\x00" // an ended claim of the namespace before
 	ended := func(records string, n byte) string {
 		return string(reseal(append([]byte(head+records), 0, 5, n, 0, 0, 0, 0)))
@@ -272,14 +272,14 @@ func TestLargestRecord(t *testing.T) {
 		labels = append(labels, leasehold.Label{Key: fmt.Sprintf("%03x", i)})
 	}
 	lease := &leasehold.Lease{Namespace: name, Resource: name, ID: name, Holder: name, Labels: labels, Reason: name, Session: name, State: leasehold.Leased}
-	b := appendRecord(t, core.Record{Space: name, Value: &core.Outcome{Key: name + name, Subject: message, Answer: core.Answer{
+	b := appendRecord(t, core.Piece{Space: name, Value: &core.Outcome{Key: name + name, Subject: message, Answer: core.Answer{
 		Lease:   lease,
 		Session: &leasehold.Session{Namespace: name, ID: name, Labels: labels},
 		Waiter:  &leasehold.Waiter{Namespace: name, Resource: name, ID: name, Holder: name, Labels: labels, Reason: name, Session: name},
 		Err:     &leasehold.Error{Code: leasehold.Held, Message: message, Lease: lease},
 	}}})
 	value := &leasehold.Record{Path: name, Value: strings.Repeat("v", leasehold.MaxValue), Session: name}
-	e := appendRecord(t, core.Record{Space: name, Value: &leasehold.Event{
+	e := appendRecord(t, core.Piece{Space: name, Value: &leasehold.Event{
 		Namespace: name, Kind: leasehold.RecordPut, Resource: name, Session: name, Record: value, Previous: value,
 	}})
 	if most := max(len(b), len(e)); most > maxRecord/5 {
@@ -288,7 +288,7 @@ func TestLargestRecord(t *testing.T) {
 }
 
 func TestRecordsThatWouldNotBeReadAreNotWritten(t *testing.T) {
-	for name, r := range map[string]core.Record{
+	for name, r := range map[string]core.Piece{
 		"an unknown value":                 {Space: "a", Value: "text"},
 		"no namespace":                     {Value: &core.Claim{}},
 		"an event of another namespace":    {Space: "a", Value: &leasehold.Event{Namespace: "b", Kind: leasehold.Left}},
@@ -308,7 +308,7 @@ func TestRecordsThatWouldNotBeReadAreNotWritten(t *testing.T) {
 }
 
 func TestSnapshotOfHostileBytesTakesBoundedMemory(t *testing.T) {
-	start := magic + "\x01\x01" + string(appendRecord(t, core.Record{Value: &core.Head{}}))
+	start := magic + "\x01\x01" + string(appendRecord(t, core.Piece{Value: &core.Head{}}))
 	for name, claim := range map[string]string{
 		"a record of 1 MiB that is not there": "\x05\x80\x80\x40",
 		"labels without end":                  "\x03\x20\x01a\x01i\x00\xff\xff\xff\xff\x0f" + strings.Repeat("\x00", 32),
@@ -345,7 +345,7 @@ func TestWritingDoesNotDisturbTheState(t *testing.T) {
 func TestNamespacesShareTheirName(t *testing.T) {
 	state := read(t, write(t, everything(t)))
 	names := map[string]string{}
-	for r := range state.Records() {
+	for r := range state.Pieces() {
 		e, ok := r.Value.(*leasehold.Event)
 		if !ok {
 			continue

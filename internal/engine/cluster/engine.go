@@ -40,7 +40,6 @@ type Config struct {
 const (
 	DefaultSnapshotEvery = 64 << 20
 	DefaultSegmentBytes  = 64 << 20
-	DefaultMinFree       = 256 << 20
 )
 
 // What may wait for the log: so many commands and reads, and so many bytes of commands.
@@ -337,14 +336,6 @@ func (e *Engine) loop() {
 		} else {
 			wake.Stop()
 		}
-		// Callers come first: while a great many leases end, tick after tick, each of
-		// them stands before the next tick.
-		select {
-		case <-e.arrived:
-			e.stepCalls()
-			continue
-		default:
-		}
 		select {
 		case <-e.arrived:
 			e.stepCalls()
@@ -354,6 +345,9 @@ func (e *Engine) loop() {
 			e.node.Step(RaftTick{})
 			e.disk.watch.node(e.node.Statistics())
 		case <-wake.C:
+			// While a great many leases end, tick after tick, the callers who are there
+			// stand before the next tick.
+			e.stepCalls()
 			e.node.Step(Wake{})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,5 +122,34 @@ func TestNothingStaysPending(t *testing.T) {
 	}
 	if n, size := e.pending.Load(), e.pendingBytes.Load(); n != 0 || size != 0 {
 		t.Fatalf("%d requests of %d bytes are pending", n, size)
+	}
+}
+
+// Readers of whom one is always there already must not keep time from passing.
+func TestReadersDoNotKeepLeasesFromEnding(t *testing.T) {
+	e := startAt(t, t.TempDir(), Config{Clock: SystemClock()})
+	defer closed(t, e)
+	var enough atomic.Bool
+	defer enough.Store(true)
+	var again func(core.View)
+	again = func(core.View) { // in the node's own goroutine: the next one has come before it looks up
+		if enough.Load() {
+			return
+		}
+		call := ReadCall{Read: again, Done: func(error) { e.leave(0) }}
+		if err := e.enqueue(0, false, func() { e.reads = append(e.reads, call) }); err != nil {
+			t.Error(err)
+		}
+	}
+	mustDo(t, e, lease("r", leasehold.MinTTL))
+	ended, forget := e.Feed().Await("default", "id-r")
+	defer forget()
+	if err := e.Read(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("a lease of 100 ms is held after 20 s")
 	}
 }

@@ -24,7 +24,7 @@ func Acquire(ctx context.Context, e Engine, c *core.Acquire, proposed bool) (cor
 	answer, err := e.Do(ctx, c)
 	ours := !proposed && c.Request == (core.Request{})
 	if err != nil {
-		if ours && isUndecided(err) {
+		if ours && errors.Is(err, leasehold.ErrUndecided) {
 			withdraw(ctx, e, c.Namespace, c.ID)
 		}
 		return answer, err
@@ -95,9 +95,7 @@ func withdraw(ctx context.Context, e Engine, namespace, id string) {
 	_, _ = e.Do(ctx, &core.Release{Namespace: namespace, ID: id})
 }
 
-func isUndecided(err error) bool { return errors.Is(err, leasehold.ErrUndecided) }
-
 // wasDecided tells whether the core itself refused.
 func wasDecided(err error) bool {
-	return !isUndecided(err) && !errors.Is(err, leasehold.ErrUnavailable)
+	return !errors.Is(err, leasehold.ErrUndecided) && !errors.Is(err, leasehold.ErrUnavailable)
 }

@@ -65,7 +65,7 @@ func (c *call) acquireWaiting(command *core.Acquire) error {
 	c.waited = try.queued
 	c.writeWithin(writeTime)
 	if err != nil {
-		if c.door.stopping.Err() != nil && ctx.Err() != nil && isUndecided(err) {
+		if c.door.stopping.Err() != nil && ctx.Err() != nil && errors.Is(err, leasehold.ErrUndecided) {
 			return try.stopped(command)
 		}
 		return err
@@ -115,5 +115,3 @@ func (a *attempt) stopped(command *core.Acquire) error {
 	}
 	return engine.Undecided("the server is stopping, and the request for " + command.Resource + " keeps its place for a while: ask again with the same id or key")
 }
-
-func isUndecided(err error) bool { return errors.Is(err, leasehold.ErrUndecided) }

@@ -31,8 +31,8 @@ type disk struct {
 	writes chan Write
 	saves  chan Snapshot
 	done   chan struct{} // closed when the node is
-	// writeBegan is when the write in flight began, in Unix nanoseconds; 0: none is.
-	writeBegan atomic.Int64
+	// inFlight numbers the write in flight; 0: none is.
+	inFlight atomic.Uint64
 
 	minFree uint64
 	full    atomic.Bool // there is less room than minFree
@@ -52,12 +52,12 @@ func (d *disk) send(e Event) {
 }
 
 func (d *disk) writeLoop() {
-	for {
+	for number := uint64(1); ; number++ {
 		select {
 		case w := <-d.writes:
-			d.writeBegan.Store(time.Now().UnixNano())
+			d.inFlight.Store(number)
 			err := d.write(w)
-			d.writeBegan.Store(0)
+			d.inFlight.Store(0)
 			d.send(Written{err})
 		case <-d.done:
 			return
@@ -111,11 +111,11 @@ func (d *disk) saveLoop() {
 func (d *disk) watchLoop() {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
-	warned := int64(0)
+	var seen sighting
 	for {
 		select {
-		case now := <-ticker.C:
-			warned = d.checkWrite(now, warned)
+		case <-ticker.C:
+			seen = d.checkWrite(seen)
 			d.checkRoom()
 		case <-d.done:
 			return
@@ -123,22 +123,29 @@ func (d *disk) watchLoop() {
 	}
 }
 
-// checkWrite returns the beginning of the write that it warned of last.
-func (d *disk) checkWrite(now time.Time, warned int64) int64 {
-	began := d.writeBegan.Load()
-	if began == 0 {
-		return warned
+// A sighting is which write was in flight, and at how many looks in a row. Looks are
+// counted and not time: a clock that jumps, or a process that slept, adds one look at
+// the most and not the minutes that it missed.
+type sighting struct {
+	write uint64
+	looks int
+}
+
+// checkWrite looks at the write in flight once more.
+func (d *disk) checkWrite(seen sighting) sighting {
+	now := d.inFlight.Load()
+	if now == 0 || now != seen.write {
+		return sighting{write: now}
 	}
-	took := now.Sub(time.Unix(0, began))
-	switch {
+	seen.looks++
+	switch took := time.Duration(seen.looks) * watchEvery; {
 	case took >= stalledWrite:
-		d.send(Written{fmt.Errorf("a write has not returned for %v", took.Round(time.Second))})
-	case took >= slowWrite && began != warned:
-		d.slog.Warn("a log write is slow", "for", took.Round(time.Millisecond))
+		d.send(Written{fmt.Errorf("a write has not returned for %v", took)})
+	case took == slowWrite:
+		d.slog.Warn("a log write is slow", "for", took)
 		d.send(Stalled{})
-		return began
 	}
-	return warned
+	return seen
 }
 
 func (d *disk) checkRoom() {

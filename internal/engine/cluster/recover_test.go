@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -271,11 +272,11 @@ func TestAFullDiskTakesNothingNewAndKeepsWhatIsThere(t *testing.T) {
 func TestAStalledWriteIsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := startAt(t, t.TempDir(), Config{})
-		e.disk.writeBegan.Store(time.Now().UnixNano()) // and it does not end
+		e.disk.inFlight.Store(1 << 62) // and it does not end
 		time.Sleep(stalledWrite - time.Second)
 		acquire(t, e, "r")
-		e.disk.writeBegan.Store(time.Now().Add(-stalledWrite + 100*time.Millisecond).UnixNano())
-		time.Sleep(time.Second)
+		e.disk.inFlight.Store(1 << 63)
+		time.Sleep(stalledWrite + time.Second)
 		<-e.Failed()
 		if _, err := e.Do(t.Context(), lease("s", time.Minute)); !errors.Is(err, leasehold.ErrUnavailable) {
 			t.Fatalf("after the stall: %v", err)
@@ -287,4 +288,34 @@ func TestAStalledWriteIsTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A process that slept through a write has seen it once or twice, however long it
+// slept and whatever its clock says: that is no stall.
+func TestASleepThroughAWriteIsNoStall(t *testing.T) {
+	events := make(chan Event, 100)
+	d := &disk{events: events, slog: slog.New(slog.DiscardHandler)}
+	var seen sighting
+	for write := uint64(1); write < 50; write++ { // each seen twice, and then it is done
+		d.inFlight.Store(write)
+		seen = d.checkWrite(seen)
+		seen = d.checkWrite(seen)
+		d.inFlight.Store(0)
+	}
+	if len(events) != 0 {
+		t.Fatalf("%T", <-events)
+	}
+	d.inFlight.Store(99)
+	for len(events) < 2 {
+		seen = d.checkWrite(seen)
+	}
+	if _, slow := (<-events).(Stalled); !slow {
+		t.Error("a slow write was not told of")
+	}
+	if w, ok := (<-events).(Written); !ok || w.Err == nil {
+		t.Error("a stalled write was not ended")
+	}
+	if took := time.Duration(seen.looks) * watchEvery; took != stalledWrite {
+		t.Errorf("it took %v", took)
+	}
 }

@@ -34,12 +34,13 @@ const (
 // A stream is one watch. It reads the shared history at its own pace.
 type stream struct {
 	*call
-	prefix string
-	values bool        // with the values of records
-	at     v1.Position // the last event that was looked at
-	told   v1.Position // the last position that the reader knows of
-	begun  bool        // hello was said
-	out    paper
+	prefix  string
+	session string      // the beginning of a session's id; only what belongs to such
+	values  bool        // with the values of records
+	at      v1.Position // the last event that was looked at
+	told    v1.Position // the last position that the reader knows of
+	begun   bool        // hello was said
+	out     paper
 }
 
 func (c *call) watch() error {
@@ -48,9 +49,10 @@ func (c *call) watch() error {
 		return nil
 	}
 	prefix, badPrefix := c.prefix()
+	session := c.query.Get("session")
 	since, asked, badSince := c.since()
 	values, badValues := c.flag("values")
-	if err := firstError(badPrefix, badSince, badValues); err != nil {
+	if err := firstError(badPrefix, checkText("session", session), badSince, badValues); err != nil {
 		return err
 	}
 	leave, err := c.door.enter(c.door.metrics.Watches)
@@ -71,7 +73,7 @@ func (c *call) watch() error {
 	h := c.w.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noStore, noSniff
 	h.Set("X-Accel-Buffering", "no") // a proxy that collects would turn a stream into silence
-	s := &stream{call: c, prefix: prefix, values: values, at: since, told: since}
+	s := &stream{call: c, prefix: prefix, session: session, values: values, at: since, told: since}
 	if since.Revision > uint64(now) {
 		// Not a place in this history: the caller saw another one.
 		s.gone(v1.Position{Revision: uint64(now), N: v1.Whole}, uint64(now))
@@ -175,7 +177,8 @@ func (s *stream) tell(events []*leasehold.Event) bool {
 // wants tells whether an event is for this reader. What happens to sessions has no
 // resource, and is for those who see all.
 func (s *stream) wants(e *leasehold.Event) bool {
-	return s.prefix == "" || e.Resource != "" && strings.HasPrefix(e.Resource, s.prefix)
+	return (s.prefix == "" || e.Resource != "" && strings.HasPrefix(e.Resource, s.prefix)) &&
+		(s.session == "" || strings.HasPrefix(e.Session, s.session))
 }
 
 func (s *stream) event(e *leasehold.Event) {

@@ -1,0 +1,305 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// Do acquires a resource, calls fn, and releases the resource when fn has returned, in
+// that order: a lease that is given back while its work goes on protects nothing.
+//
+// fn's context ends with ctx and with the hold, whichever is first; context.Cause says
+// which. If the hold was lost before fn returned, Do returns how, even if fn returned
+// nil: some of its work was not protected.
+func (c *Client) Do(ctx context.Context, resource string, fn func(ctx context.Context, h *Hold) error, options ...Option) error {
+	h, err := c.Acquire(ctx, resource, options...)
+	if err != nil {
+		return err
+	}
+	defer h.giveBack()
+	err = fn(h.contextUnder(ctx), h)
+	if lost := h.Err(); lost != nil && !errors.Is(err, ErrLost) {
+		return errors.Join(err, lost)
+	}
+	return err
+}
+
+// Acquire asks for a resource and waits until it gets it, or ctx or Wait end. What
+// happens to ctx afterwards does not matter to the hold, whose Context has its values
+// alone.
+func (c *Client) Acquire(ctx context.Context, resource string, options ...Option) (*Hold, error) {
+	return c.acquire(ctx, c.options(resource, asLongAsContext, options))
+}
+
+// TryAcquire asks for a resource and does not wait for it: if somebody else holds it,
+// the error is an ErrHeld that says who.
+func (c *Client) TryAcquire(ctx context.Context, resource string, options ...Option) (*Hold, error) {
+	o := c.options(resource, 0, options)
+	o.wait = 0
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return c.acquire(ctx, o)
+}
+
+func (c *Client) acquire(ctx context.Context, o options) (*Hold, error) {
+	began := c.clock.Now()
+	for {
+		s, err := c.join(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		h, err := s.acquire(ctx, o, began)
+		s.leave()
+		if err == nil {
+			return h, nil
+		}
+		if s.alone {
+			c.background(func(ctx context.Context) { _ = s.close(ctx) })
+		}
+		switch {
+		case !errors.Is(err, errAgain):
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("%s was not acquired: %w", o.resource, context.Cause(ctx))
+		case o.session != nil && !o.session.alive():
+			return nil, o.session.lostError(leasehold.SessionClosed)
+		}
+	}
+}
+
+// errAgain is the error of an acquire that came to nothing for a reason which another
+// id, or another session, does not have.
+var errAgain = errors.New("it has to be asked for anew")
+
+// A claim is one acquire on its way.
+type claim struct {
+	options
+	session *Session
+	hold    *Hold
+	request v1.AcquireRequest
+	began   time.Duration // of the call
+	sent    time.Duration // the first message
+	waited  bool
+}
+
+// acquire asks for a resource under a new id.
+func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (*Hold, error) {
+	id := newID()
+	a := &claim{options: o, session: s, began: began, sent: s.clock()}
+	a.hold = &Hold{session: s, resource: o.resource, holder: o.holder, id: id, party: partyOf(ctx, id), values: context.WithoutCancel(ctx)}
+	a.request = v1.AcquireRequest{
+		Resource: o.resource, Holder: o.holder, ID: id, Session: s.id, Reason: o.reason, Labels: o.labels,
+		Grace: v1.Duration(o.grace), HoldLimit: v1.Duration(o.holdLimit), Priority: o.priority, Wait: v1.Duration(a.left()),
+	}
+	if !s.add(a.hold, id) {
+		return nil, errAgain
+	}
+	lease, err := a.ask(ctx)
+	if err == nil {
+		err = a.granted(ctx, lease)
+	}
+	if err == nil {
+		return a.hold, nil
+	}
+	a.hold.lose(&LostError{How: leasehold.Withdrawn})
+	if !isNo(err) {
+		// It may be granted, now or later, and the session would keep it alive.
+		s.owe(id)
+		s.client.background(s.takeBack)
+	}
+	return nil, err
+}
+
+// left is how long the server may let it wait.
+func (a *claim) left() time.Duration {
+	if a.wait == asLongAsContext {
+		return leasehold.MaxWait
+	}
+	return min(max(0, a.began+a.wait-a.session.clock()), leasehold.MaxWait)
+}
+
+// isNo tells whether a server decided that there is no lease and no wait.
+func isNo(err error) bool {
+	var e *leasehold.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case leasehold.Held, leasehold.Lost, leasehold.NotFound, leasehold.Invalid, leasehold.Denied, leasehold.Limited, leasehold.Refused:
+		return true
+	}
+	return false
+}
+
+// ask sends the request until there is an answer. The id is the same each time, so a
+// grant whose answer was lost is found and not granted twice.
+func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(a.session.done, cancel) // nothing can come of it then
+	defer stop()
+	if a.progress != nil && a.wait != 0 {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			a.tell(ctx)
+		}()
+		defer func() { cancel(); <-done }()
+	}
+	for n := 1; ; n++ {
+		lease, err := a.askOnce(ctx)
+		switch {
+		case err == nil:
+			return lease, nil
+		case a.session.done.Err() != nil:
+			return lease, errAgain
+		case ctx.Err() != nil:
+			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.resource, context.Cause(ctx), err)
+		case errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound):
+			return lease, a.gone(ctx, err)
+		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
+			return lease, errAgain // it waited as long as a server lets one wait
+		case !passing(err):
+			return lease, err
+		case a.wait != 0 && a.left() == 0:
+			return lease, err
+		}
+		if a.wait != 0 && errors.Is(err, context.DeadlineExceeded) {
+			continue // it stands in the queue, and only the request was cut short
+		}
+		if n%len(a.session.client.servers.all) == 0 && !sleep(ctx, pause(n)) {
+			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.resource, context.Cause(ctx), err)
+		}
+	}
+}
+
+// chunk is how long one request waits. A server that vanishes without a word would
+// otherwise keep us waiting for ever; the place in the queue is kept between two
+// requests.
+const chunk = 30 * time.Second
+
+// askOnce sends the request once.
+func (a *claim) askOnce(ctx context.Context) (lease v1.Lease, err error) {
+	send := func(ctx context.Context, w wire) (err error) {
+		lease, err = w.Acquire(ctx, a.request)
+		return err
+	}
+	servers := a.session.client.servers
+	if a.request.Wait == 0 {
+		err = servers.once(ctx, 5*time.Second, send)
+		return lease, err
+	}
+	w, n := servers.now()
+	limit := chunk
+	if left := a.left(); left < chunk {
+		limit = left + 5*time.Second // the server shall have the last word
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err = send(within, w)
+	// What got no answer may have waited.
+	a.waited = a.waited || err != nil || lease.WaitedMS > 0
+	if passing(err) && within.Err() == nil {
+		servers.leave(n) // else it is our own limit that ended it
+	}
+	return lease, err
+}
+
+// gone is the error of an acquire whose id ended before it was ours. What time took
+// while no answer came can be asked for again; what an operator took can not.
+func (a *claim) gone(ctx context.Context, err error) error {
+	if !a.session.alive() {
+		return errAgain
+	}
+	end := a.session.client.ending(ctx, a.resource, a.request.ID)
+	if end != nil && howOf(end.How) == leasehold.ByBreak {
+		return &LostError{How: leasehold.ByBreak, Resource: a.resource, By: end.By, Reason: end.Reason}
+	}
+	if end == nil && errors.Is(err, leasehold.ErrNotFound) {
+		// The server knows neither the lease nor, then, the session.
+		a.session.endAs(&LostError{How: leasehold.SessionClosed, Reason: err.Error()})
+	}
+	return errAgain
+}
+
+// granted makes a hold of an answer. Its clock is the session's: an answer that was
+// waited for says nothing of when it was sent.
+func (a *claim) granted(ctx context.Context, lease v1.Lease) error {
+	s, h := a.session, a.hold
+	h.token.Store(lease.Token)
+	h.floor = leasehold.Token(lease.Floor)
+	if s.alone && a.waited {
+		// Renewals of a wait were ours to decide; what follows is the program's.
+		if err := h.Renew(ctx); err != nil {
+			return err
+		}
+	}
+	if a.holdLimit > 0 {
+		h.limit(deadlineAfter(a.sent, a.holdLimit))
+		if a.waited {
+			h.own(true)
+			if err := h.look(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if !s.alive() {
+		return errAgain
+	}
+	return h.Err()
+}
+
+// tell says how the wait stands, until ctx ends.
+func (a *claim) tell(ctx context.Context) {
+	said := Waiting{}
+	question := a.request
+	question.Wait = 0
+	for every := 250 * time.Millisecond; sleep(ctx, every); every = min(2*every, 5*time.Second) {
+		var held *leasehold.Error
+		err := a.session.client.servers.once(ctx, 5*time.Second, func(ctx context.Context, w wire) error {
+			_, err := w.Acquire(ctx, question)
+			return err
+		})
+		if !errors.As(err, &held) || held.Code != leasehold.Held || ctx.Err() != nil {
+			continue
+		}
+		now := waitingOf(a.resource, held)
+		if now != said {
+			said = now
+			now.Waited = a.session.clock() - a.began
+			a.progress(now)
+		}
+	}
+}
+
+func waitingOf(resource string, e *leasehold.Error) Waiting {
+	w := Waiting{Resource: resource, Position: e.Position, Queue: e.Waiting}
+	if l := e.Lease; l != nil {
+		w.Holder, w.Reason, w.Since = l.Holder, l.Reason, l.Acquired
+		w.Expires = l.Expires
+	}
+	return w
+}
+
+// ending looks up how a lease ended; nil if nobody knows.
+func (c *Client) ending(ctx context.Context, resource, id string) (end *v1.Event) {
+	var page v1.EventPage
+	err := c.servers.once(ctx, 5*time.Second, func(ctx context.Context, w wire) (err error) {
+		page, err = w.History(ctx, v1.HistoryQuery{Resource: resource, Limit: v1.MaxLimit})
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	for i, e := range page.Items {
+		if e.ID == id && (e.Kind == leasehold.Ended.String() || e.Kind == leasehold.Left.String()) {
+			end = &page.Items[i]
+		}
+	}
+	return end
+}

@@ -1,0 +1,2 @@
+// Package client holds leases.
+package client

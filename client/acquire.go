@@ -196,7 +196,7 @@ func (a *claim) askOnce(ctx context.Context) (lease v1.Lease, err error) {
 	}
 	w, n := servers.now()
 	limit := chunk
-	if left := a.left(); left < chunk {
+	if left := a.left(); left <= chunk {
 		limit = left + 5*time.Second // the server shall have the last word
 	}
 	within, cancel := context.WithTimeout(ctx, limit)

@@ -211,11 +211,18 @@ func (c *Client) OpenSession(ctx context.Context, given ...Option) (*Session, er
 	if o.renewal.private() {
 		o.renewal = RenewAt(o.renewal.fraction)
 	}
-	s, err := c.newSession(o, true)
-	if err != nil {
-		return nil, err
+	for {
+		s, err := c.newSession(o, true)
+		if err == nil {
+			err = c.openSession(ctx, s, o.labels)
+		}
+		switch {
+		case err == nil:
+			return s, nil
+		case !errors.Is(err, ErrExpired) || ctx.Err() != nil:
+			return nil, err
+		}
 	}
-	return s, c.openSession(ctx, s, o.labels)
 }
 
 // join returns a session that a hold with these options can be bound to, and has
@@ -233,10 +240,14 @@ func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 			return nil, err
 		}
 		if ours {
-			if err := c.openSession(ctx, s, nil); err != nil {
+			err := c.openSession(ctx, s, nil)
+			switch {
+			case err == nil:
+				return s, nil
+			case !errors.Is(err, ErrExpired) || ctx.Err() != nil:
 				return nil, err
 			}
-			return s, nil
+			continue // we slept for so long that it was over when we heard of it
 		}
 		select {
 		case <-s.ready:

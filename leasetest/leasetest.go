@@ -24,10 +24,13 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
 	"sync"
 	"testing"
 	"time"
 
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door/native"
@@ -39,6 +42,7 @@ import (
 type Server struct {
 	clock  *clock
 	engine *memory.Engine
+	door   *native.Door
 	pipe   *pipe
 	stop   context.CancelFunc
 	ended  chan error
@@ -51,8 +55,8 @@ func New() *Server {
 	s := &Server{clock: clock, engine: memory.Start(clock), pipe: newPipe(), ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	door := native.New(s.engine, native.Config{})
-	go func() { s.ended <- door.Serve(ctx, s.pipe) }()
+	s.door = native.New(s.engine, native.Config{})
+	go func() { s.ended <- s.door.Serve(ctx, s.pipe) }()
 	return s
 }
 
@@ -105,6 +109,32 @@ func (s *Server) Config() client.Config {
 // name.
 func (s *Server) HTTP() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: s.pipe.dial, MaxIdleConnsPerHost: 64}}
+}
+
+// Inside returns a caller of the server's API that no Disconnect cuts off: for looking
+// at what the server knows, and for playing an operator.
+func (s *Server) Inside() *v1.Caller {
+	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://leasetest", Client: &http.Client{Transport: &inside{s.door}}})
+	if err != nil {
+		panic(err) // the address is ours
+	}
+	return caller
+}
+
+// inside answers requests without a connection.
+type inside struct{ door *native.Door }
+
+func (i *inside) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		r = r.Clone(r.Context())
+		r.Body = http.NoBody
+	}
+	w := httptest.NewRecorder()
+	i.door.ServeHTTP(w, r)
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil && trace.WroteHeaders != nil {
+		trace.WroteHeaders()
+	}
+	return w.Result(), nil
 }
 
 // Disconnect takes the server away: all connections break, and new ones are refused,

@@ -42,6 +42,8 @@ func verbOf(r *http.Request) string {
 	switch {
 	case verb == "sessions":
 		return "open"
+	case verb == "renew":
+		return "look"
 	case strings.HasPrefix(verb, "sessions/") && strings.HasSuffix(verb, "/renew"):
 		return "renew"
 	case strings.HasPrefix(verb, "sessions/"):
@@ -211,7 +213,7 @@ func TestAPausedHolder(t *testing.T) {
 	const ttl = 10 * time.Second
 	for _, step := range []struct{ verb, when string }{
 		{"open", "before"}, {"open", "after"}, {"acquire", "before"}, {"acquire", "after"},
-		{"renew", "before"}, {"renew", "after"}, {"change", "before"}, {"change", "after"}, {"release", "before"}, {"release", "after"},
+		{"look", "before"}, {"look", "after"}, {"renew", "before"}, {"renew", "after"}, {"change", "before"}, {"change", "after"}, {"release", "before"}, {"release", "after"},
 		{"", "between"},
 	} {
 		t.Run(step.when+" "+step.verb, func(t *testing.T) {
@@ -441,4 +443,29 @@ func (h *halfDead) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	}
 	return h.road.RoundTrip(r)
+}
+
+// An answer that comes after the deadline brings nothing back, even if nobody had
+// looked in the meantime and the server would still agree.
+func TestALateAnswerRevivesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		const ttl = 30 * time.Second
+		road, way := on(s)
+		h := acquire(t, s.Dial(t, way), "r", client.TTL(ttl))
+		slept := make(chan struct{})
+		after := once("renew", func() {
+			s.Suspend(22 * time.Second)
+			close(slept)
+		})
+		road.set(nil, func(verb string) error { after(verb); return nil })
+		<-slept
+		synctest.Wait()
+		r, err := s.Inside().Resource(t.Context(), "r", 0)
+		if err != nil || len(r.Holders) != 1 {
+			t.Fatalf("the server has ended it: %+v, %v", r, err)
+		}
+		if h.Valid() || !errors.Is(h.Err(), client.ErrExpired) {
+			t.Errorf("it came back: %v", h.Err())
+		}
+	})
 }

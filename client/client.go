@@ -92,17 +92,21 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := servers.reach(ctx); err != nil {
+		return nil, err
+	}
+	return newClient(config, servers), nil
+}
+
+func newClient(config Config, servers *servers) *Client {
 	c := &Client{
 		config: config, servers: servers, clock: config.Clock, log: config.Log, name: newID()[:16] + ".",
 		sessions: map[string]*Session{}, shared: map[terms][]*Session{}, ttls: map[time.Duration]int{},
 	}
-	if err := c.reach(ctx); err != nil {
-		return nil, err
-	}
 	c.context, c.stop = context.WithCancel(context.Background())
 	c.keeper = newKeeper(c)
 	c.spawn(func() { c.keeper.run(c.context) })
-	return c, nil
+	return c
 }
 
 // complete fills in what was left open.
@@ -134,22 +138,6 @@ func thisProcess() string {
 		host, _, _ = strings.Cut(h, ".")
 	}
 	return fmt.Sprintf("%s@%s:%d", name, host, os.Getpid())
-}
-
-// reach asks each server once whether it is there, until one is.
-func (c *Client) reach(ctx context.Context) error {
-	var failures []error
-	for range c.servers.all {
-		err := c.servers.once(ctx, patience, func(ctx context.Context, w wire) error {
-			_, err := w.Version(ctx)
-			return err
-		})
-		if err == nil {
-			return nil
-		}
-		failures = append(failures, err)
-	}
-	return errors.Join(failures...)
 }
 
 // newID makes an id: 26 characters with 130 bits of chance in them.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"math/rand/v2"
 	"net/http"
@@ -53,6 +54,22 @@ func dialAll(addresses []string, namespace string, client *http.Client) (*server
 		s.all = append(s.all, caller)
 	}
 	return s, nil
+}
+
+// reach asks each server once whether it is there, until one is.
+func (s *servers) reach(ctx context.Context) error {
+	var failures []error
+	for range s.all {
+		err := s.once(ctx, patience, func(ctx context.Context, w wire) error {
+			_, err := w.Version(ctx)
+			return err
+		})
+		if err == nil {
+			return nil
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
 }
 
 // now returns the server to ask, and the number by which to leave it.

@@ -90,7 +90,9 @@ func TestCheckFinds(t *testing.T) {
 		{func(_ *State, sp *space) { resource(sp, "printer", func(r *Resource) { r.Waiting = 5 }) }, "counts 5 waiters and has 1"},
 		{func(_ *State, sp *space) { resource(sp, "idle", func(r *Resource) { r.Idle = 0 }) }, "idle is true, its mark is 0"},
 		{func(s *State, _ *space) { s.idle.PopMin() }, "is idle and not listed"},
-		{func(_ *State, sp *space) { resource(sp, "plotter", func(r *Resource) { r.AvailableAt = 0 }) }, "plotter is free although 1 wait for it"},
+		{func(_ *State, sp *space) {
+			resource(sp, "plotter", func(r *Resource) { r.setMore(More{Last: r.More.Last}) })
+		}, "plotter is free although 1 wait for it"},
 		{func(_ *State, sp *space) { sp.history.pop() }, "events are known"},
 		{func(_ *State, sp *space) { sp.history.items[2] = sp.history.items[0] }, "event 1.0 comes after 2.0"},
 		{func(_ *State, sp *space) { sp.revision = 3 }, "beyond revision 3"},

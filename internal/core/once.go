@@ -236,7 +236,7 @@ func (s *State) forgetIdle() {
 	_, oldest, _ := s.idle.PopMin()
 	sp := s.space(oldest.namespace)
 	r, _ := sp.resources.Get(oldest.path)
-	if r.AvailableAt <= s.now {
+	if more := r.more(); len(more.resting(s.now)) == 0 {
 		sp.resources.Delete(r.Path)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,7 +176,7 @@ func (t *teller) tell(commands []core.Command, result core.Result) {
 	}
 	answers := 0
 	for i, answer := range result.Answers {
-		if _, tick := commands[i].(*core.Tick); tick && answer == (core.Answer{}) {
+		if _, tick := commands[i].(*core.Tick); tick && reflect.DeepEqual(answer, core.Answer{}) {
 			continue
 		}
 		answers++

@@ -313,15 +313,14 @@ func (s *State) holds(sp *space, c *Compare) bool {
 func (s *State) leaseHolds(sp *space, c *Compare) bool {
 	var claim Claim
 	if sp != nil {
-		if r, ok := sp.resources.Get(c.Path); ok && r.Claim != "" {
-			held, _ := sp.claims.Get(r.Claim)
-			claim = *held
+		if r, ok := sp.resources.Get(c.Path); ok && r.held() {
+			claim = *sp.senior(r)
 		}
 	}
 	if c.What == LeaseID {
 		return related(claim.ID, c.Is, c.Text)
 	}
-	return related(uint64(claim.Token), c.Is, c.Number) // one holder has the floor to itself
+	return related(uint64(claim.Token), c.Is, c.Number)
 }
 
 func related[T cmp.Ordered](a T, is Relation, b T) bool {

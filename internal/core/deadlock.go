@@ -1,0 +1,275 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Parties that wait for each other in a circle would wait until their leases end. The
+// request that closes such a circle is refused.
+//
+// A party is whoever stands still while it waits: what the client says, else a session,
+// else a holder. It is not waiting for itself: two threads of one party may well want
+// the same resource.
+//
+// To have slots of a resource it is enough that some of its holders go, not a certain
+// one. So it is not circles that are looked for but parties that can never go on: let
+// everybody who waits for nothing finish, then everybody who could have all it waits
+// for, and so on; whoever is left is stuck.
+
+// maxTangle is how many leases and waiters are looked at. What is entangled further
+// than that is not looked for; waits end anyway.
+const maxTangle = 4096
+
+// A tangle is the parties that a request would have to wait for, directly or not.
+type tangle struct {
+	s       *State
+	sp      *space
+	parties btree.Map[string, *party]
+	asks    *party
+	claims  []*Claim // that it asks for, as they would wait
+	unseen  []*party // of which it is not known yet what they wait for
+	looked  int
+}
+
+type party struct {
+	name   string
+	holder string // what it calls itself
+	wants  []want
+	done   bool // it can go on
+}
+
+// A want is one place in a queue.
+type want struct {
+	path     string
+	slots    uint32
+	room     int       // slots that are left if no blocker is in the way
+	blockers []blocker // other parties that have some of it
+	ahead    []*party  // that stand before it, and want more than this resource
+}
+
+type blocker struct {
+	party *party
+	slots uint32
+}
+
+func (c *Claim) party() string {
+	switch {
+	case c.Terms != nil && c.Terms.Party != "":
+		return "p" + c.Terms.Party
+	case c.Session != "":
+		return "s" + c.Session
+	}
+	return "h" + c.Holder
+}
+
+// deadlock refuses claims that would close a circle if they waited.
+func (s *State) deadlock(sp *space, claims []*Claim, priority int) *leasehold.Error {
+	t := &tangle{s: s, sp: sp}
+	for _, c := range claims {
+		waiter := *c
+		waiter.Wait = &Wait{Priority: priority, Order: sp.arrivals + 1}
+		t.claims = append(t.claims, &waiter)
+	}
+	asks := t.party(claims[0])
+	t.asks = asks
+	t.wait(asks)
+	for _, c := range t.claims {
+		t.want(asks, c)
+	}
+	for len(t.unseen) > 0 && t.looked <= maxTangle {
+		next := t.unseen[0]
+		t.unseen = t.unseen[1:]
+		if next != asks {
+			t.wait(next)
+		}
+	}
+	if t.looked > maxTangle {
+		return nil
+	}
+	t.untangle()
+	if asks.done {
+		return nil
+	}
+	cycle := t.cycle(asks)
+	if cycle == nil {
+		return nil // others are stuck, and would be without it
+	}
+	return &leasehold.Error{Code: leasehold.Refused, Message: tell(cycle), Cycle: cycle}
+}
+
+func tell(cycle []leasehold.Wait) string {
+	steps := make([]string, len(cycle))
+	for i, w := range cycle {
+		waits := "waits"
+		if i == 0 {
+			waits = "would wait"
+		}
+		steps[i] = fmt.Sprintf("%s %s for %s behind %s", w.Holder, waits, w.Resource, cycle[(i+1)%len(cycle)].Holder)
+	}
+	return "this wait would never end: " + strings.Join(steps, ", ") + "; release what you hold first, or acquire all at once"
+}
+
+// party returns the party of a claim.
+func (t *tangle) party(c *Claim) *party {
+	name := c.party()
+	if p, ok := t.parties.Get(name); ok {
+		return p
+	}
+	p := &party{name: name, holder: c.Holder}
+	t.parties.Set(name, p)
+	t.unseen = append(t.unseen, p)
+	return p
+}
+
+// wait finds what a party waits for.
+func (t *tangle) wait(p *party) {
+	var waiting []*Claim
+	t.sp.parties.Ascend(binding{session: p.name}, func(b binding) bool {
+		if b.session != p.name {
+			return false
+		}
+		c, _ := t.sp.claims.Get(b.id)
+		waiting = append(waiting, c)
+		return t.look()
+	})
+	for _, c := range waiting {
+		t.want(p, c)
+	}
+}
+
+// look counts what was looked at, and says whether to go on.
+func (t *tangle) look() bool {
+	t.looked++
+	return t.looked <= maxTangle
+}
+
+// want finds who is in the way of a waiter.
+func (t *tangle) want(p *party, c *Claim) {
+	w := want{path: c.Resource, slots: c.Slots}
+	if r, ok := t.sp.resources.Get(c.Resource); ok {
+		w.room = t.sp.capacity(r, t.sp.definition(r.Path))
+		t.sp.holders(r, func(holder *Claim) bool {
+			if other := t.party(holder); other != p {
+				w.blockers = append(w.blockers, blocker{other, holder.Slots})
+			}
+			return t.look()
+		})
+	}
+	t.sp.joint.Ascend(beforeAll(c.Resource), func(before *Claim) bool {
+		if before.Resource != c.Resource || !t.sp.queue.Less(before, c) {
+			return false
+		}
+		if other := t.party(before); other != p {
+			w.ahead = append(w.ahead, other)
+		}
+		return t.look()
+	})
+	for _, new := range t.claims {
+		if len(t.claims) > 1 && p != t.asks && new.Resource == c.Resource && t.sp.queue.Less(new, c) {
+			w.ahead = append(w.ahead, t.asks) // by its priority
+		}
+	}
+	p.wants = append(p.wants, w)
+}
+
+// untangle lets all go on who can.
+func (t *tangle) untangle() {
+	for changed := true; changed; {
+		changed = false
+		t.parties.Scan(func(_ string, p *party) bool {
+			if !p.done && p.canGoOn() {
+				p.done, changed = true, true
+			}
+			return true
+		})
+	}
+}
+
+func (p *party) canGoOn() bool {
+	for i := range p.wants {
+		if !p.wants[i].canBeHad() {
+			return false
+		}
+	}
+	return true
+}
+
+// canBeHad tells whether there is room once all are gone who can go on.
+func (w *want) canBeHad() bool {
+	for _, p := range w.ahead {
+		if !p.done {
+			return false
+		}
+	}
+	room := w.room
+	for _, b := range w.blockers {
+		if b.party.done {
+			continue
+		}
+		if w.slots == 0 || b.slots == 0 {
+			return false
+		}
+		room -= int(b.slots)
+	}
+	return w.slots == 0 || room >= int(w.slots)
+}
+
+// cycle finds the shortest way from a party that is stuck back to itself.
+func (t *tangle) cycle(from *party) []leasehold.Wait {
+	type step struct {
+		party  *party
+		before int
+		wait   leasehold.Wait
+	}
+	steps := []step{{party: from, before: -1}}
+	var seen btree.Map[string, bool]
+	for i := 0; i < len(steps); i++ {
+		p := steps[i].party
+		for _, w := range p.wants {
+			for _, next := range w.stuckOn() {
+				made := step{next, i, leasehold.Wait{Holder: p.holder, Resource: w.path}}
+				if next == from {
+					return trace(made.wait, i, func(i int) (leasehold.Wait, int) { return steps[i].wait, steps[i].before })
+				}
+				if _, known := seen.Set(next.name, true); !known {
+					steps = append(steps, made)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// trace walks back from the last wait of a cycle to its first.
+func trace(last leasehold.Wait, i int, at func(int) (leasehold.Wait, int)) []leasehold.Wait {
+	cycle := []leasehold.Wait{last}
+	for i > 0 {
+		wait, before := at(i)
+		cycle = append([]leasehold.Wait{wait}, cycle...)
+		i = before
+	}
+	return cycle
+}
+
+// stuckOn returns the parties in the way that are stuck themselves.
+func (w *want) stuckOn() (list []*party) {
+	if w.canBeHad() {
+		return nil
+	}
+	for _, b := range w.blockers {
+		if !b.party.done {
+			list = append(list, b.party)
+		}
+	}
+	for _, p := range w.ahead {
+		if !p.done {
+			list = append(list, p)
+		}
+	}
+	return list
+}

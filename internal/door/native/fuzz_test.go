@@ -125,6 +125,12 @@ func FuzzAsk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/ask", body) })
 }
 
+func FuzzAcknowledge(f *testing.F) {
+	f.Add([]byte(`{"resource":"held","token":1,"by":"op","reason":"looked at"}`))
+	f.Add([]byte(`{"resource":"held","token":-1}`))
+	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/acknowledge", body) })
+}
+
 func FuzzSession(f *testing.F) {
 	f.Add([]byte(`{"id":"s","ttl":"20s","labels":{"a":"b"}}`))
 	f.Add([]byte(`{"ttl":null}`))

@@ -422,6 +422,12 @@ func checkTexts(v reflect.Value) error {
 					return fmt.Errorf("%s: %q is not valid UTF-8", name, s)
 				}
 			}
+		case *AcquireRequest:
+			if field != nil {
+				if err := checkTexts(v.Field(i).Elem()); err != nil {
+					return err
+				}
+			}
 		case []Compare, []Op, []AcquireItem:
 			for n := range v.Field(i).Len() {
 				if err := checkTexts(v.Field(i).Index(n)); err != nil {

@@ -20,31 +20,41 @@ func (s *State) acquire(c *Acquire) Answer {
 		return s.acquireAgain(sp, claim, c)
 	}
 	items := c.items()
+	claims, failure := s.prepare(sp, c, items)
+	if failure != nil {
+		return Answer{Err: failure}
+	}
+	return s.admit(sp, c, items, claims)
+}
+
+// prepare makes claims of what is asked for, or says why they can be neither granted nor
+// wait. It changes nothing but what time has changed already.
+func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, failure *leasehold.Error) {
 	for _, item := range items {
 		if failure := s.unusedID(sp, item); failure != nil {
-			return Answer{Err: failure}
+			return nil, failure
 		}
 	}
 	var session *Session
 	if c.Session != "" {
 		if session = s.liveSession(sp, c.Session); session == nil {
-			return s.noSession(sp, c.Session)
+			return nil, s.noSession(sp, c.Session).Err
 		}
 		if session.Claims+len(items) > leasehold.MaxClaimsPerSession {
-			return refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked for: %d are as many as it can have",
-				c.Session, session.Claims, len(items), leasehold.MaxClaimsPerSession)
+			return nil, refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked for: %d are as many as it can have",
+				c.Session, session.Claims, len(items), leasehold.MaxClaimsPerSession).Err
 		}
 	}
 	for _, item := range items {
 		s.settle(sp, item.Resource)
 	}
-	claims := make([]*Claim, len(items))
+	claims = make([]*Claim, len(items))
 	for i, item := range items {
 		if claims[i], failure = s.claim(sp, c, item, session); failure != nil {
-			return Answer{Err: failure}
+			return nil, failure
 		}
 	}
-	return s.admit(sp, c, items, claims)
+	return claims, nil
 }
 
 // unusedID refuses an id that names something already, or did lately.
@@ -137,13 +147,7 @@ func (item *Item) capacity() int {
 
 // admit grants all claims of a request, or puts all in the queue, or refuses.
 func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answer {
-	var blocked *Resource
-	for _, claim := range claims {
-		r, _ := sp.resources.Get(claim.Resource)
-		if r != nil && blocked == nil && !s.open(sp, r, claim.Slots, c.Priority) {
-			blocked = r
-		}
-	}
+	blocked := s.blocked(sp, c, claims)
 	if blocked != nil && c.Wait == 0 {
 		return s.held(sp, blocked, 0)
 	}
@@ -168,6 +172,16 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 		claims[i] = s.grant(sp, taken, claim)
 	}
 	return s.leasesAnswer(sp, claims)
+}
+
+// blocked returns the first resource that can not be granted now; nil if all can.
+func (s *State) blocked(sp *space, c *Acquire, claims []*Claim) *Resource {
+	for _, claim := range claims {
+		if r, ok := sp.resources.Get(claim.Resource); ok && !s.open(sp, r, claim.Slots, c.Priority) {
+			return r
+		}
+	}
+	return nil
 }
 
 // settleCapacity notes what the first who shares a resource says of its slots.

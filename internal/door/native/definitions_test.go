@@ -123,3 +123,34 @@ func TestAcknowledge(t *testing.T) {
 	ask(t, door, "POST", "/v1/acquire", `{"resource":"r","holder":"bob"}`).expect(200)
 	ask(t, door, "POST", "/v1/acknowledge", `{"resource":"nowhere","token":1}`).expect(404)
 }
+
+// TestLeasesInTransactions: a record and a lease change hands at one revision, or
+// neither does.
+func TestLeasesInTransactions(t *testing.T) {
+	door := newDoor(t, Config{})
+	txn := func(body string, headers ...string) answer {
+		t.Helper()
+		return ask(t, door, "POST", "/v1/txn", body, headers...)
+	}
+	both := `{"if":[{"record":"done","field":"version","number":0}],"then":[{"do":"put","path":"done","value":""},
+		{"do":"acquire","acquire":{"resource":"x","holder":"ann","id":"a","ttl":"1m"}}],"else":[{"do":"release","id":"a"}]}`
+	txn(both, v1.KeyHeader, "k").expect(200, `"succeeded":true,"revision":1`, `"lease":{`, `"token":1`)
+	txn(both, v1.KeyHeader, "k").expect(200, `"succeeded":true`, `"token":1`)
+	txn(`{"then":[{"do":"put","path":"other","value":""},{"do":"acquire","acquire":{"resource":"x","holder":"bob"}}]}`).expect(409, "x is held by ann")
+	ask(t, door, "GET", "/v1/records/other", "").expect(404)
+	txn(both).expect(200, `"succeeded":false`, `"results":[{}]`)
+	txn(both, v1.KeyHeader, "k").expect(410, "has ended (released)")
+	ask(t, door, "GET", "/v1/resources/x", "").expect(200, `"state":"available"`)
+	for body, said := range map[string]string{
+		`{"then":[{"do":"acquire"}]}`: "then 1: to acquire takes acquire",
+		`{"then":[{"do":"acquire","acquire":{"resource":"x","holder":"a","wait":"1s"}}]}`:                                              "does not wait",
+		`{"then":[{"do":"acquire","path":"x","acquire":{"resource":"x","holder":"a"}}]}`:                                               "leave out the rest",
+		`{"then":[{"do":"release","id":"q"},{"do":"acquire","acquire":{"resource":"x","holder":"a"}}]}`:                                "put the acquire first",
+		`{"then":[{"do":"acquire","acquire":{"resource":"x","holder":"a"}},{"do":"acquire","acquire":{"resource":"y","holder":"a"}}]}`: "acquires twice",
+		`{"then":[{"do":"put","path":"p","value":"","id":"q"}]}`:                                                                       "id to release",
+		`{"then":[{"do":"release"}]}`: "id is missing",
+	} {
+		txn(body).expect(400, said)
+	}
+	txn(`{"then":[{"do":"release","id":"nobody"}]}`).expect(404)
+}

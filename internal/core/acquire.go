@@ -17,7 +17,7 @@ func (s *State) acquire(c *Acquire) Answer {
 		return Answer{Err: failure}
 	}
 	if claim := s.touch(sp, c.ID); claim != nil {
-		return s.acquireAgain(sp, claim, c)
+		return s.acquireAgain(sp, c)
 	}
 	items := c.items()
 	claims, failure := s.prepare(sp, c, items)
@@ -59,11 +59,11 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 
 // unusedID refuses an id that names something already, or did lately.
 func (s *State) unusedID(sp *space, item Item) *leasehold.Error {
-	if _, ended := sp.ended.Get(item.ID); ended {
-		return s.noClaim(sp, item.ID).Err
-	}
 	if claim := s.touch(sp, item.ID); claim != nil {
 		return otherID(claim).Err
+	}
+	if _, ended := sp.ended.Get(item.ID); ended { // maybe just now
+		return s.noClaim(sp, item.ID).Err
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (item *Item) capacity() int {
 
 // admit grants all claims of a request, or puts all in the queue, or refuses.
 func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answer {
-	blocked := s.blocked(sp, c, claims)
+	blocked := s.blocked(sp, c, items)
 	if blocked != nil && c.Wait == 0 {
 		return s.held(sp, blocked, 0)
 	}
@@ -175,9 +175,9 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 }
 
 // blocked returns the first resource that can not be granted now; nil if all can.
-func (s *State) blocked(sp *space, c *Acquire, claims []*Claim) *Resource {
-	for _, claim := range claims {
-		if r, ok := sp.resources.Get(claim.Resource); ok && !s.open(sp, r, claim.Slots, c.Priority) {
+func (s *State) blocked(sp *space, c *Acquire, items []Item) *Resource {
+	for _, item := range items {
+		if r, ok := sp.resources.Get(item.Resource); ok && !s.open(sp, r, item, c.Priority) {
 			return r
 		}
 	}
@@ -220,10 +220,10 @@ func (s *State) mayWait(sp *space, c *Acquire, claims []*Claim) *leasehold.Error
 
 // acquireAgain answers an acquire whose id is in use: the same request once more
 // gets what there is by now, counted at this stamp and not renewed.
-func (s *State) acquireAgain(sp *space, claim *Claim, c *Acquire) Answer {
+func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
 	items := c.items()
 	claims := make([]*Claim, len(items))
-	for i, item := range items {
+	for _, item := range items {
 		again := s.touch(sp, item.ID)
 		if again == nil {
 			return s.noClaim(sp, item.ID)
@@ -231,12 +231,18 @@ func (s *State) acquireAgain(sp *space, claim *Claim, c *Acquire) Answer {
 		if again.Resource != item.Resource || again.Holder != c.Holder {
 			return otherID(again)
 		}
-		claims[i] = again
 	}
-	claim, _ = sp.claims.Get(c.ID)
+	for i, item := range items {
+		again, ok := sp.claims.Get(item.ID) // the others may have changed it
+		if !ok {
+			return s.noClaim(sp, item.ID)
+		}
+		if claims[i] = again; again.waiting() != claims[0].waiting() {
+			return otherID(again) // they were not asked for together
+		}
+	}
+	claim := claims[0]
 	switch {
-	case claim == nil: // with the end of another that it was asked for together with
-		return s.noClaim(sp, c.ID)
 	case !claim.waiting():
 		return s.leasesAnswer(sp, claims)
 	case c.Wait > 0:
@@ -248,13 +254,13 @@ func (s *State) acquireAgain(sp *space, claim *Claim, c *Acquire) Answer {
 
 // open tells whether a settled resource can be granted to somebody who does not wait
 // yet. Those who wait go first, unless they have a lower priority.
-func (s *State) open(sp *space, r *Resource, slots uint32, priority int) bool {
+func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
 	if r.Waiting > 0 {
 		if waiter := first(sp, r.Path); waiter.Wait.Priority >= priority {
 			return false
 		}
 	}
-	return s.fits(sp, r, slots)
+	return s.fits(sp, r, uint32(item.Slots), item.capacity())
 }
 
 // grant gives the resource to a claim, which must not be in the queue any more.

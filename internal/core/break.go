@@ -1,8 +1,6 @@
 package core
 
 import (
-	"slices"
-
 	"github.com/leasehold/leasehold"
 )
 
@@ -15,11 +13,12 @@ func (s *State) breakLease(c *Break) Answer {
 	if claims[0].waiting() {
 		return s.breakWaiter(sp, claims[0], c)
 	}
-	answer := s.breakOne(sp, claims[0], c)
-	for _, claim := range claims[1:] {
-		s.breakOne(sp, claim, c)
+	// The newest goes last: it is what the resource remembers, by which a retry is known.
+	var newest Answer
+	for _, claim := range claims {
+		newest = s.breakOne(sp, claim, c)
 	}
-	return answer // which shows the newest of them
+	return newest
 }
 
 func (s *State) breakOne(sp *space, claim *Claim, c *Break) Answer {
@@ -92,7 +91,7 @@ func (s *State) breakAgain(sp *space, id string) Answer {
 // maxBreak is how many leases on one resource one command breaks.
 const maxBreak = 1024
 
-// toBreak finds the leases that a break means, the newest first, or what to answer
+// toBreak finds the leases that a break means, the oldest first, or what to answer
 // instead.
 func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 	if c.ID != "" {
@@ -137,6 +136,5 @@ func (s *State) heldWith(sp *space, r *Resource, token leasehold.Token) (meant [
 		}
 		return len(meant) <= maxBreak
 	})
-	slices.Reverse(meant)
 	return meant, newest
 }

@@ -136,9 +136,7 @@ func (c *checker) shares(s *State, sp *space, taken map[string]Shares) {
 		}
 		c.that(shares.used == found.used && shares.holders == found.holders, "%s/%s counts %d slots of %d holders, and has %d of %d",
 			sp.name, path, shares.used, shares.holders, found.used, found.holders)
-		if d := sp.definition(path); d.Capacity == 0 && len(d.Units) == 0 && shares.holders > 0 {
-			c.that(shares.used <= shares.Capacity, "%s/%s has %d slots, and %d are taken", sp.name, path, shares.Capacity, shares.used)
-		}
+		c.that(shares.holders == 0 || shares.Capacity > 0, "%s/%s is shared, and nobody said by how many", sp.name, path)
 		for _, unit := range shares.Units {
 			claim, ok := sp.claims.Get(unit.lease)
 			c.that(unit.lease == "" || ok && slices.Contains(claim.terms().Units, unit.Name), "%s/%s: unit %q is of %q, which does not know", sp.name, path, unit.Name, unit.lease)
@@ -168,7 +166,7 @@ func (c *checker) free(s *State, sp *space, r *Resource) bool {
 			return false
 		}
 		at, ok := sp.resources.Get(w.Resource)
-		if !ok || len(at.more().Rests) > 0 || !s.fits(sp, at, w.Slots) {
+		if !ok || len(at.more().Rests) > 0 || !s.fits(sp, at, w.Slots, leasehold.MaxCapacity) {
 			return false
 		}
 	}

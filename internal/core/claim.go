@@ -174,8 +174,9 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	last, rest := s.ending(sp, c, how, at)
 	more.Last = last
 	s.vacate(sp, &free, &more, c)
+	more.Rests = more.resting(s.now)
 	if rest != nil {
-		more.Rests = merged(append(more.resting(s.now), *rest))
+		more.Rests = merged(append(more.Rests, *rest))
 	}
 	free.setMore(more)
 	event := s.event(sp, c, leasehold.Ended)

@@ -37,16 +37,16 @@ type tangle struct {
 }
 
 type party struct {
-	name   string
-	holder string // what it calls itself
-	wants  []want
-	done   bool // it can go on
+	name  string
+	wants []want
+	done  bool // it can go on
 }
 
 // A want is one place in a queue.
 type want struct {
+	holder   string // who waits
 	path     string
-	slots    uint32
+	slots    uint32    // that must be free for it, and for those before it; 0: all
 	room     int       // slots that are left if no blocker is in the way
 	blockers []blocker // other parties that have some of it
 	ahead    []*party  // that stand before it, and want more than this resource
@@ -120,7 +120,7 @@ func (t *tangle) party(c *Claim) *party {
 	if p, ok := t.parties.Get(name); ok {
 		return p
 	}
-	p := &party{name: name, holder: c.Holder}
+	p := &party{name: name}
 	t.parties.Set(name, p)
 	t.unseen = append(t.unseen, p)
 	return p
@@ -133,8 +133,9 @@ func (t *tangle) wait(p *party) {
 		if b.session != p.name {
 			return false
 		}
-		c, _ := t.sp.claims.Get(b.id)
-		waiting = append(waiting, c)
+		if c, _ := t.sp.claims.Get(b.id); !t.over(c) {
+			waiting = append(waiting, c)
+		}
 		return t.look()
 	})
 	for _, c := range waiting {
@@ -148,12 +149,23 @@ func (t *tangle) look() bool {
 	return t.looked <= maxTangle
 }
 
+// over tells whether a claim is over at the stamp, collected or not: it is in nobody's
+// way then.
+func (t *tangle) over(c *Claim) bool {
+	_, _, over := t.s.over(t.sp, c)
+	return over
+}
+
 // want finds who is in the way of a waiter.
 func (t *tangle) want(p *party, c *Claim) {
-	w := want{path: c.Resource, slots: c.Slots}
+	w := want{holder: c.Holder, path: c.Resource, slots: c.Slots}
+	t.queueFor(p, c, &w)
 	if r, ok := t.sp.resources.Get(c.Resource); ok {
 		w.room = t.sp.capacity(r, t.sp.definition(r.Path))
 		t.sp.holders(r, func(holder *Claim) bool {
+			if t.over(holder) {
+				return t.look()
+			}
 			if other := t.party(holder); other != p {
 				w.blockers = append(w.blockers, blocker{other, holder.Slots})
 			}
@@ -164,17 +176,51 @@ func (t *tangle) want(p *party, c *Claim) {
 		if before.Resource != c.Resource || !t.sp.queue.Less(before, c) {
 			return false
 		}
+		if t.over(before) {
+			return t.look()
+		}
 		if other := t.party(before); other != p {
 			w.ahead = append(w.ahead, other)
 		}
 		return t.look()
 	})
 	for _, new := range t.claims {
-		if len(t.claims) > 1 && p != t.asks && new.Resource == c.Resource && t.sp.queue.Less(new, c) {
-			w.ahead = append(w.ahead, t.asks) // by its priority
+		if p == t.asks || new.Resource != c.Resource || !t.sp.queue.Less(new, c) {
+			continue
+		}
+		w.after(new) // which has a higher priority
+		if len(t.claims) > 1 {
+			w.ahead = append(w.ahead, t.asks)
 		}
 	}
 	p.wants = append(p.wants, w)
+}
+
+// maxAhead is how many of those before a waiter are asked for how much they need.
+const maxAhead = 256
+
+// queueFor finds how much must be free before it is a waiter's turn: those before it
+// of other parties may need more than it does. Who needs all there is finds no larger
+// need, however long the queue.
+func (t *tangle) queueFor(p *party, c *Claim, w *want) {
+	looked := 0
+	t.sp.queue.Ascend(beforeAll(c.Resource), func(before *Claim) bool {
+		looked++
+		if w.slots == 0 || looked > maxAhead || before.Resource != c.Resource || !t.sp.queue.Less(before, c) {
+			return false
+		}
+		if before.party() != p.name && !t.over(before) {
+			w.after(before)
+		}
+		return true
+	})
+}
+
+// after makes a want one for as much as the waiter before it needs.
+func (w *want) after(before *Claim) {
+	if w.slots != 0 && (before.Slots == 0 || before.Slots > w.slots) {
+		w.slots = before.Slots
+	}
 }
 
 // untangle lets all go on who can.
@@ -232,7 +278,7 @@ func (t *tangle) cycle(from *party) []leasehold.Wait {
 		p := steps[i].party
 		for _, w := range p.wants {
 			for _, next := range w.stuckOn() {
-				made := step{next, i, leasehold.Wait{Holder: p.holder, Resource: w.path}}
+				made := step{next, i, leasehold.Wait{Holder: w.holder, Resource: w.path}}
 				if next == from {
 					return trace(made.wait, i, func(i int) (leasehold.Wait, int) { return steps[i].wait, steps[i].before })
 				}

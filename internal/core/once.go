@@ -137,6 +137,9 @@ func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
 	case claim.waiting():
 		return s.waiterAnswer(sp, s.stillWanted(sp, claim))
 	}
+	if c, ok := c.(*Acquire); ok && c.ID == id && len(c.Also) > 0 {
+		return s.acquireAgain(sp, c) // each of its leases has a token that the caller needs
+	}
 	return s.leaseAnswer(sp, claim)
 }
 

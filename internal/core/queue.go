@@ -199,7 +199,7 @@ func (s *State) handOver(sp *space, path string) {
 func (s *State) turn(sp *space, together []*Claim) bool {
 	for _, c := range together {
 		r, _ := sp.resources.Get(c.Resource)
-		if first(sp, c.Resource) != c || !s.fits(sp, r, c.Slots) {
+		if first(sp, c.Resource) != c || !s.fits(sp, r, c.Slots, leasehold.MaxCapacity) {
 			return false
 		}
 	}

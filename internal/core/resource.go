@@ -239,12 +239,10 @@ func (sp *space) capacity(r *Resource, d leasehold.Definition) int {
 	return 0
 }
 
-// fits tells whether so many slots of a resource are free, those who wait aside.
-// A resource that nothing is known of may be nil.
-func (s *State) fits(sp *space, r *Resource, slots uint32) bool {
-	if r == nil {
-		return true
-	}
+// fits tells whether so many slots of a resource are free, those who wait aside. If
+// nobody said how many there are, it is as many as whoever asks says: slots may rest
+// although all who shared them are gone.
+func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 	if r.Claim != "" {
 		return false
 	}
@@ -257,9 +255,10 @@ func (s *State) fits(sp *space, r *Resource, slots uint32) bool {
 	case r.More == nil:
 		return true
 	}
-	shares := r.More.shares()
-	capacity := sp.capacity(r, sp.definition(r.Path))
-	return capacity == 0 || shares.used+resting+int(slots) <= capacity
+	if known := sp.capacity(r, sp.definition(r.Path)); known != 0 {
+		said = known
+	}
+	return r.More.shares().used+resting+int(slots) <= said
 }
 
 // occupy notes on a resource that a lease has it, and gives the lease its units.

@@ -228,6 +228,12 @@ func (t *teller) ask(line string) error {
 	case "session":
 		session, failure := view.Session(p.namespace(), p.word("session"))
 		t.say("%s", tellAnswer(core.Answer{Session: &session, Err: failure}, now))
+	case "definition":
+		if d, ok := view.Definition(p.namespace(), p.word("path")); ok {
+			t.say("%s", tellDefinition(&d))
+		} else {
+			t.say("none")
+		}
 	case "list":
 		t.list(view, p)
 	case "history":

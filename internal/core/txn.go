@@ -362,7 +362,7 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 	if todo.claims, refused = s.prepare(sp, acquire, todo.items); refused != nil {
 		return todo, refused
 	}
-	if blocked := s.blocked(sp, acquire, todo.claims); blocked != nil {
+	if blocked := s.blocked(sp, acquire, todo.items); blocked != nil {
 		return todo, s.held(sp, blocked, 0).Err
 	}
 	return todo, nil

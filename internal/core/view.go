@@ -39,16 +39,20 @@ func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
 	t := c.terms()
 	l := leasehold.Lease{
 		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: t.Labels, Reason: t.Reason,
-		Session: c.Session, State: leasehold.Leased, Token: c.Token, Floor: sp.floor(c), Slots: int(c.Slots), Units: t.Units, TTL: c.TTL,
+		Session: c.Session, State: c.state(), Token: c.Token, Floor: sp.floor(c), Slots: int(c.Slots), Units: t.Units, TTL: c.TTL,
 		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(),
-	}
-	if t.BreakAt != 0 {
-		l.State = leasehold.Breaking
 	}
 	if at := s.deadlineOf(sp, c); at != 0 {
 		l.Remaining, l.Expires = time.Duration(max(0, at-s.now)), s.moment(at)
 	}
 	return l
+}
+
+func (c *Claim) state() leasehold.State {
+	if c.Terms != nil && c.Terms.BreakAt != 0 {
+		return leasehold.Breaking
+	}
+	return leasehold.Leased
 }
 
 func (s *State) sessionAnswer(sp *space, session *Session) Answer {
@@ -312,13 +316,12 @@ func (v View) lease(sp *space, c *Claim) leasehold.Lease {
 }
 
 func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Status {
-	s, more := v.s, r.more()
+	more := r.more()
 	d := sp.definition(r.Path)
 	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, Capacity: max(1, sp.capacity(r, d)), Waiting: r.Waiting}
 	last, rests := v.showHolders(sp, r, &status, holders)
-	status.State = stateAfter(last)
-	if junior := sp.junior(r); status.Holding > 0 {
-		status.State = s.lease(sp, junior).State
+	if status.Holding == 0 {
+		status.State = stateAfter(last)
 	}
 	v.showRests(&status, rests)
 	status.Last = last.shown()
@@ -340,6 +343,9 @@ func (v View) showHolders(sp *space, r *Resource, status *leasehold.Status, most
 	collected := r.Claim == "" && (soonest == 0 || soonest > v.s.now)
 	if collected {
 		status.Holding, status.Used = r.sharers(), r.more().shares().used
+		if junior := sp.junior(r); junior != nil {
+			status.State = junior.state()
+		}
 	}
 	sp.holders(r, func(c *Claim) bool {
 		if at, how, over := v.s.over(sp, c); over {
@@ -352,6 +358,7 @@ func (v View) showHolders(sp *space, r *Resource, status *leasehold.Status, most
 		if !collected {
 			status.Holding++
 			status.Used += int(c.Slots)
+			status.State = c.state() // the newest comes last
 		}
 		if len(status.Holders) < most {
 			status.Holders = append(status.Holders, v.lease(sp, c))

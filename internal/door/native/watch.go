@@ -246,7 +246,8 @@ func (s *stream) gone(oldest v1.Position, revision uint64) {
 func (s *stream) sendAway() {
 	s.door.metrics.Cut.Inc()
 	s.named("cut", s.at, v1.Cut{Resume: s.at})
-	s.write()
+	s.writeWithin(slowTime)
+	_ = s.write() // who does not get it has the last id
 }
 
 func (s *stream) named(name string, at v1.Position, data any) {

@@ -253,7 +253,7 @@ type Event struct {
 	Reason    string `json:"reason,omitempty"`
 	Version   uint64 `json:"version,omitempty"`  // of the record that was put
 	Value     []byte `json:"value,omitempty"`    // of the record that was put, where values were asked for
-	Previous  []byte `json:"previous,omitempty"` // the value before, where values were asked for and there was one
+	Previous  []byte `json:"previous,omitempty"` // the value before, where that was asked for and there was one
 }
 
 // A List is one page; Next is where to go on, empty at the end.
@@ -286,6 +286,12 @@ type Gone struct {
 	Since    Position `json:"since"`
 	Oldest   Position `json:"oldest"`
 	Revision uint64   `json:"revision"`
+}
+
+// A Cut ends a watch whose reader took too long for what it was sent. It got all
+// up to Resume, and can go on from there.
+type Cut struct {
+	Resume Position `json:"resume"`
 }
 
 // A Version says what the server is.

@@ -103,7 +103,7 @@ var routes = []route{
 	{method: "GET", path: "/v1/resources", verb: "resources", serve: (*call).resources, params: []string{"prefix", "after", "limit", "all"}},
 	{method: "GET", path: "/v1/resources/{path...}", verb: "resource", serve: (*call).resource, params: []string{"queue"}},
 	{method: "GET", path: "/v1/history", verb: "history", serve: (*call).history, params: []string{"resource", "before", "limit"}},
-	{method: "GET", path: "/v1/watch", verb: "watch", serve: (*call).watch, params: []string{"prefix", "since", "values"}, endless: true},
+	{method: "GET", path: "/v1/watch", verb: "watch", serve: (*call).watch, params: []string{"prefix", "resource", "since", "values", "previous"}, endless: true},
 	{method: "GET", path: "/v1/records", verb: "records", serve: (*call).records, params: []string{"prefix", "from", "to", "after", "limit", "keys", "count", "revision"}},
 	{method: "DELETE", path: "/v1/records", verb: "delete-records", serve: (*call).deleteRecords, params: []string{"prefix", "from", "to"}},
 	{method: "GET", path: "/v1/records/{path...}", verb: "record", serve: (*call).record, params: []string{"revision"}},

@@ -310,8 +310,8 @@ func (p *paper) someEnding(key string, e *leasehold.Ending) {
 	p.close()
 }
 
-// event writes an event, with the values of its record if they are asked for.
-func (p *paper) event(e *leasehold.Event, values bool) {
+// event writes an event, with the values of its record that are asked for.
+func (p *paper) event(e *leasehold.Event, with values) {
 	p.open()
 	p.text("namespace", e.Namespace)
 	p.number("revision", uint64(e.Revision))
@@ -335,11 +335,11 @@ func (p *paper) event(e *leasehold.Event, values bool) {
 	p.some("reason", e.Reason)
 	if e.Record != nil {
 		p.number("version", e.Record.Version)
-		if values {
+		if with.now {
 			p.bytes("value", e.Record.Value)
 		}
 	}
-	if e.Previous != nil && values {
+	if e.Previous != nil && with.before {
 		p.bytes("previous", e.Previous.Value)
 	}
 	p.close()

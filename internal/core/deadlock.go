@@ -50,6 +50,7 @@ type want struct {
 	room     int       // slots that are left if no blocker is in the way
 	blockers []blocker // other parties that have some of it
 	ahead    []*party  // that stand before it, and want more than this resource
+	behind   *party    // who asks, if it would stand before it and need more slots
 }
 
 type blocker struct {
@@ -191,6 +192,8 @@ func (t *tangle) want(p *party, c *Claim) {
 		w.after(new) // which has a higher priority
 		if len(t.claims) > 1 {
 			w.ahead = append(w.ahead, t.asks)
+		} else if needsMore(new, c.Slots) {
+			w.behind = t.asks
 		}
 	}
 	p.wants = append(p.wants, w)
@@ -218,10 +221,12 @@ func (t *tangle) queueFor(p *party, c *Claim, w *want) {
 
 // after makes a want one for as much as the waiter before it needs.
 func (w *want) after(before *Claim) {
-	if w.slots != 0 && (before.Slots == 0 || before.Slots > w.slots) {
+	if needsMore(before, w.slots) {
 		w.slots = before.Slots
 	}
 }
+
+func needsMore(c *Claim, slots uint32) bool { return slots != 0 && (c.Slots == 0 || c.Slots > slots) }
 
 // untangle lets all go on who can.
 func (t *tangle) untangle() {
@@ -316,6 +321,9 @@ func (w *want) stuckOn() (list []*party) {
 		if !p.done {
 			list = append(list, p)
 		}
+	}
+	if w.behind != nil {
+		list = append(list, w.behind)
 	}
 	return list
 }

@@ -35,7 +35,7 @@ func (m *model) deadlock(asked []*modelClaim) string {
 	seen := []string{}
 	for i := 0; i < len(ways); i++ {
 		for _, want := range m.wantsOf(ways[i].party, asked) {
-			for _, next := range m.inTheWayOf(want, stuck) {
+			for _, next := range m.inTheWayOf(want, asked, stuck) {
 				text := ways[i].text + fmt.Sprintf(" %s>%s", want.holder, want.resource)
 				if next == from {
 					return text
@@ -137,7 +137,7 @@ func (m *model) blockersOf(c *modelClaim, stuck []string) (list []*modelClaim) {
 }
 
 // inTheWayOf lists the parties that never go on and hinder a waiter.
-func (m *model) inTheWayOf(c *modelClaim, stuck []string) (parties []string) {
+func (m *model) inTheWayOf(c *modelClaim, asked []*modelClaim, stuck []string) (parties []string) {
 	if !m.hindered(c, stuck) {
 		return nil
 	}
@@ -146,6 +146,11 @@ func (m *model) inTheWayOf(c *modelClaim, stuck []string) (parties []string) {
 	}
 	for _, other := range m.aheadOf(c) {
 		if other.group != 0 && slices.Contains(stuck, m.partyOf(other)) {
+			parties = append(parties, m.partyOf(other))
+		}
+	}
+	for _, other := range m.aheadOf(c) {
+		if slices.Contains(asked, other) && c.slots != 0 && (other.slots == 0 || other.slots > c.slots) {
 			parties = append(parties, m.partyOf(other))
 		}
 	}

@@ -78,10 +78,13 @@ func (s *State) deadlock(sp *space, claims []*Claim, priority int) *leasehold.Er
 	}
 	asks := t.party(claims[0])
 	t.asks = asks
-	t.wait(asks)
 	for _, c := range t.claims {
 		t.want(asks, c)
 	}
+	if t.plain() {
+		return nil
+	}
+	t.wait(asks)
 	for len(t.unseen) > 0 && t.looked <= maxTangle {
 		next := t.unseen[0]
 		t.unseen = t.unseen[1:]
@@ -101,6 +104,29 @@ func (s *State) deadlock(sp *space, claims []*Claim, priority int) *leasehold.Er
 		return nil // others are stuck, and would be without it
 	}
 	return &leasehold.Error{Code: leasehold.Refused, Message: tell(cycle), Cycle: cycle}
+}
+
+// plain tells whether those in the way of the new claims wait for nothing, and nobody
+// would stand behind these. That is so mostly, and seen without a look at what else
+// the one who asks waits for, which may be much.
+func (t *tangle) plain() (plain bool) {
+	plain = true
+	t.parties.Scan(func(name string, p *party) bool {
+		if p != t.asks {
+			t.sp.parties.Ascend(binding{session: name}, func(b binding) bool {
+				plain = b.session != name
+				return false
+			})
+		}
+		return plain
+	})
+	for _, new := range t.claims {
+		t.sp.queue.Ascend(new, func(behind *Claim) bool {
+			plain = plain && behind.Resource != new.Resource
+			return false
+		})
+	}
+	return plain
 }
 
 func tell(cycle []leasehold.Wait) string {

@@ -77,7 +77,7 @@ func (m *model) stuck(asked []*modelClaim) (stuck []string) {
 	}
 }
 
-// wantsOf lists what a party waits for, by id; what is asked for comes last.
+// wantsOf lists what a party waits for, by id; what is asked for comes first.
 func (m *model) wantsOf(party string, asked []*modelClaim) (list []*modelClaim) {
 	for _, c := range m.claims {
 		if _, _, over := m.over(c); c.sp == asked[0].sp && c.token == 0 && !over && m.partyOf(c) == party && !slices.Contains(asked, c) {
@@ -86,7 +86,7 @@ func (m *model) wantsOf(party string, asked []*modelClaim) (list []*modelClaim) 
 	}
 	slices.SortFunc(list, func(a, b *modelClaim) int { return strings.Compare(a.id, b.id) })
 	if party == m.partyOf(asked[0]) {
-		list = append(list, asked...)
+		list = slices.Concat(asked, list)
 	}
 	return list
 }

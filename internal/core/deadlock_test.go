@@ -48,6 +48,24 @@ func TestCycleIsFound(t *testing.T) {
 	}
 }
 
+// TestLongChain lets each wait for the one before it, under names in the worst order: to
+// look at a chain takes time in proportion to its length.
+func TestLongChain(t *testing.T) {
+	const parties = 500
+	d := newDesk(t)
+	for i := range parties {
+		name := fmt.Sprintf("h%04d", parties-i)
+		d.must(&core.Acquire{Namespace: ns, Resource: fmt.Sprint("r", i), ID: fmt.Sprint("l", i), Holder: name})
+		if i > 0 {
+			d.must(&core.Acquire{Namespace: ns, Resource: fmt.Sprint("r", i-1), ID: fmt.Sprint("w", i), Holder: name, Wait: time.Hour})
+		}
+	}
+	first := &core.Acquire{Namespace: ns, Resource: fmt.Sprint("r", parties-1), ID: "last", Holder: fmt.Sprintf("h%04d", parties), Wait: time.Hour}
+	if answer := d.do(first); answer.Err == nil || len(answer.Err.Cycle) != parties {
+		t.Fatalf("%d parties wait for each other: %s", parties, tellAnswer(answer, 0))
+	}
+}
+
 // TestDeadlockIsFoundExactly makes up schedules of a few parties that hold and want a few
 // resources. A request is refused if, and only if, it would wait for ever although
 // everybody who waits for nothing finishes.

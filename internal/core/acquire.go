@@ -334,6 +334,9 @@ func (s *State) heldBy(sp *space, r *Resource, lease *leasehold.Lease) string {
 	if n := r.sharers() - 1; n > 0 {
 		others = fmt.Sprintf(" and %d more", n)
 	}
+	if resting, _ := r.rests(s.now); resting > 0 {
+		others += fmt.Sprintf(", and %d at rest after an unclean end", resting)
+	}
 	capacity := sp.capacity(r, sp.definition(r.Path))
 	return fmt.Sprintf("%s has %d of %d slots taken, by %s%s%s%s", r.Path, r.More.Shares.used, capacity, lease.Holder, because(lease.Reason), ends, others)
 }

@@ -765,7 +765,7 @@ func tellStatus(s leasehold.Status, now time.Duration) (lines []string) {
 	if s.Waiting > 0 {
 		line += fmt.Sprintf(", %d waiting", s.Waiting)
 	}
-	if s.Capacity > 1 || len(s.Units) > 0 {
+	if s.Capacity > 1 || s.Holding > 1 || len(s.Units) > 0 {
 		line += fmt.Sprintf(", %d of %d slots taken", s.Used, s.Capacity)
 	}
 	if u := s.Unacknowledged; u != nil {

@@ -35,7 +35,7 @@ func (m *model) deadlock(asked []*modelClaim) string {
 	seen := []string{}
 	for i := 0; i < len(ways); i++ {
 		for _, want := range m.wantsOf(ways[i].party, asked) {
-			for _, next := range m.inTheWayOf(want, stuck) {
+			for _, next := range m.inTheWayOf(want, asked, stuck) {
 				text := ways[i].text + fmt.Sprintf(" %s>%s", want.holder, want.resource)
 				if next == from {
 					return text
@@ -77,7 +77,7 @@ func (m *model) stuck(asked []*modelClaim) (stuck []string) {
 	}
 }
 
-// wantsOf lists what a party waits for, by id; what is asked for comes last.
+// wantsOf lists what a party waits for, by id; what is asked for comes first.
 func (m *model) wantsOf(party string, asked []*modelClaim) (list []*modelClaim) {
 	for _, c := range m.claims {
 		if _, _, over := m.over(c); c.sp == asked[0].sp && c.token == 0 && !over && m.partyOf(c) == party && !slices.Contains(asked, c) {
@@ -86,7 +86,7 @@ func (m *model) wantsOf(party string, asked []*modelClaim) (list []*modelClaim) 
 	}
 	slices.SortFunc(list, func(a, b *modelClaim) int { return strings.Compare(a.id, b.id) })
 	if party == m.partyOf(asked[0]) {
-		list = append(list, asked...)
+		list = slices.Concat(asked, list)
 	}
 	return list
 }
@@ -137,7 +137,7 @@ func (m *model) blockersOf(c *modelClaim, stuck []string) (list []*modelClaim) {
 }
 
 // inTheWayOf lists the parties that never go on and hinder a waiter.
-func (m *model) inTheWayOf(c *modelClaim, stuck []string) (parties []string) {
+func (m *model) inTheWayOf(c *modelClaim, asked []*modelClaim, stuck []string) (parties []string) {
 	if !m.hindered(c, stuck) {
 		return nil
 	}
@@ -146,6 +146,11 @@ func (m *model) inTheWayOf(c *modelClaim, stuck []string) (parties []string) {
 	}
 	for _, other := range m.aheadOf(c) {
 		if other.group != 0 && slices.Contains(stuck, m.partyOf(other)) {
+			parties = append(parties, m.partyOf(other))
+		}
+	}
+	for _, other := range m.aheadOf(c) {
+		if slices.Contains(asked, other) && c.slots != 0 && (other.slots == 0 || other.slots > c.slots) {
 			parties = append(parties, m.partyOf(other))
 		}
 	}

@@ -19,13 +19,15 @@ import (
 
 // A WatchQuery says what to watch.
 type WatchQuery struct {
-	Values  bool   // with the values of records
-	Prefix  string // of resources and records
-	Session string // the beginning of a session's id: only what happens to such, and to what is bound to them
-	Since   string // a position; empty: from now on
+	Resource string      // this one alone; empty: all that begin with Prefix
+	Prefix   string      // empty: everything in the namespace, sessions too
+	Since    string      // a position; empty: from now on
+	Values   bool        // with the values of records that were put
+	Previous bool        // with the values before
+	Session  string      // the beginning of a session's id: only what happens to such, and to what is bound to them
+	Started  func(Hello) // called each time that the watch is connected; may be nil
 
-	Started func(Hello)           // called each time that the watch is connected; may be nil
-	Passed  func(position string) // called with each place that the watch has come to; may be nil
+	Passed func(position string) // called with each place that the watch has come to; may be nil
 
 	// Once ends the watch, with an error, when its connection is lost: for those who
 	// go on at another server, since what they passed last.
@@ -96,10 +98,14 @@ func (w *watch) connect(ctx context.Context) error {
 	defer silence.Stop()
 
 	query := url.Values{}
+	setText(query, "resource", w.query.Resource)
 	setText(query, "prefix", w.query.Prefix)
 	setText(query, "session", w.query.Session)
 	if w.query.Values {
 		query.Set("values", "true")
+	}
+	if w.query.Previous {
+		query.Set("previous", "true")
 	}
 	r := request{method: "GET", path: "/v1/watch", query: query, options: []Option{func(h http.Header) {
 		if w.at != "" {
@@ -148,6 +154,8 @@ func (w *watch) take(m message) error {
 		if json.Unmarshal(m.data, &h) == nil && w.query.Started != nil {
 			w.query.Started(h)
 		}
+	case "cut":
+		return &leasehold.Error{Code: leasehold.Unavailable, Message: "the watch was cut off: its events were not read fast enough"}
 	case "gone":
 		g := new(Gone)
 		if err := json.Unmarshal(m.data, g); err != nil {

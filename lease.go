@@ -94,7 +94,8 @@ type Lease struct {
 	Slots int      // how many of the resource's slots it takes; 0: all, it is exclusive
 	Units []string // the names of the slots it got, if they have any
 
-	TTL time.Duration // 0: it has none of its own
+	TTL       time.Duration // 0: it has none of its own
+	HoldLimit time.Duration // the longest that it may be held in all, as asked for or defined; 0: no limit
 
 	// Remaining is what is left at the stamp of the answer that carries it.
 	// A holder adds it to the time before it sent the request, never to the

@@ -33,20 +33,56 @@ func (c *Client) Do(ctx context.Context, resource string, fn func(ctx context.Co
 // happens to ctx afterwards does not matter to the hold, whose Context has its values
 // alone.
 func (c *Client) Acquire(ctx context.Context, resource string, options ...Option) (*Hold, error) {
-	return c.acquire(ctx, c.options(resource, asLongAsContext, options))
+	return one(c.acquire(ctx, c.options([]Item{{Resource: resource}}, asLongAsContext, options)))
 }
 
 // TryAcquire asks for a resource and does not wait for it: if somebody else holds it,
 // the error is an ErrHeld that says who.
 func (c *Client) TryAcquire(ctx context.Context, resource string, options ...Option) (*Hold, error) {
-	o := c.options(resource, 0, options)
+	o := c.options([]Item{{Resource: resource}}, 0, options)
 	o.wait = 0
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return c.acquire(ctx, o)
+	return one(c.acquire(ctx, o))
 }
 
-func (c *Client) acquire(ctx context.Context, o options) (*Hold, error) {
+// An Item is one of several resources that are acquired at once.
+type Item struct {
+	Resource string
+	Shared   bool // one slot, of however many there are
+	Slots    int  // so many slots; 0: all of them, exclusively
+	Capacity int  // with Slots: how many there are, if no definition says
+}
+
+// All names resources that are to be held exclusively.
+func All(resources ...string) []Item {
+	items := make([]Item, len(resources))
+	for i, r := range resources {
+		items[i].Resource = r
+	}
+	return items
+}
+
+// AcquireAll acquires several resources at the same moment, all of them or none, and
+// returns a hold for each, in their order. There is no order in which programs would have
+// to ask: two that want the same do not wait for each other. Once granted, the holds are
+// independent.
+func (c *Client) AcquireAll(ctx context.Context, items []Item, options ...Option) ([]*Hold, error) {
+	if len(items) == 0 {
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: "nothing is asked for: name one resource or more"}
+	}
+	return c.acquire(ctx, c.options(items, asLongAsContext, options))
+}
+
+// one is the hold of an acquire of one resource.
+func one(holds []*Hold, err error) (*Hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return holds[0], nil
+}
+
+func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 	began := c.clock.Now()
 	for {
 		s, err := c.join(ctx, o)
@@ -65,7 +101,7 @@ func (c *Client) acquire(ctx context.Context, o options) (*Hold, error) {
 		case !errors.Is(err, errAgain):
 			return nil, err
 		case ctx.Err() != nil:
-			return nil, fmt.Errorf("%s was not acquired: %w", o.resource, context.Cause(ctx))
+			return nil, fmt.Errorf("%s was not acquired: %w", o.items[0].Resource, context.Cause(ctx))
 		case o.session != nil && !o.session.alive():
 			return nil, o.session.lostError(leasehold.SessionClosed)
 		}
@@ -76,43 +112,70 @@ func (c *Client) acquire(ctx context.Context, o options) (*Hold, error) {
 // id, or another session, does not have.
 var errAgain = errors.New("it has to be asked for anew")
 
-// A claim is one acquire on its way.
+// A claim is one acquire on its way: of one resource, or of several at once.
 type claim struct {
 	options
 	session *Session
-	hold    *Hold
+	holds   []*Hold // the first is that of the request itself, the others those of its Also
 	request v1.AcquireRequest
 	began   time.Duration // of the call
 	sent    time.Duration // the first message
 	waited  bool
 }
 
-// acquire asks for a resource under a new id.
-func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (*Hold, error) {
-	id := newID()
+// acquire asks for what the options name under new ids.
+func (s *Session) acquire(ctx context.Context, o options, began time.Duration) ([]*Hold, error) {
 	a := &claim{options: o, session: s, began: began, sent: s.clock()}
-	a.hold = &Hold{session: s, resource: o.resource, holder: o.holder, id: id, party: partyOf(ctx, id), values: context.WithoutCancel(ctx)}
+	first := o.items[0]
+	party := ""
+	for _, item := range o.items {
+		id := newID()
+		if party == "" {
+			party = partyOf(ctx, id)
+		}
+		h := &Hold{session: s, resource: item.Resource, holder: o.holder, id: id, party: party, values: context.WithoutCancel(ctx)}
+		a.holds = append(a.holds, h)
+		if !s.add(h, id) {
+			return nil, errAgain
+		}
+	}
 	a.request = v1.AcquireRequest{
-		Resource: o.resource, Holder: o.holder, ID: id, Session: s.id, Reason: o.reason, Labels: o.labels,
+		Resource: first.Resource, Shared: first.Shared, Slots: first.Slots, Capacity: first.Capacity,
+		Holder: o.holder, ID: a.holds[0].id, Session: s.id, Party: party, Reason: o.reason, Labels: o.labels,
 		Grace: v1.Duration(o.grace), HoldLimit: v1.Duration(o.holdLimit), Priority: o.priority, Wait: v1.Duration(a.left()),
 	}
-	if !s.add(a.hold, id) {
-		return nil, errAgain
+	for i, item := range o.items[1:] {
+		a.request.Also = append(a.request.Also, v1.AcquireItem{
+			Resource: item.Resource, ID: a.holds[i+1].id, Shared: item.Shared, Slots: item.Slots, Capacity: item.Capacity,
+		})
 	}
 	lease, err := a.ask(ctx)
 	if err == nil {
 		err = a.granted(ctx, lease)
 	}
-	if err == nil {
-		return a.hold, nil
+	if err == nil || errors.Is(err, ErrExpired) {
+		if !s.alive() {
+			err = errAgain // we slept for so long that it was over when we heard of it
+		}
 	}
-	a.hold.lose(&LostError{How: leasehold.Withdrawn})
-	if !isNo(err) {
-		// It may be granted, now or later, and the session would keep it alive.
-		s.owe(id)
-		s.client.background(s.takeBack)
+	if err != nil {
+		a.giveUp(err)
+		return nil, err
 	}
-	return nil, err
+	return a.holds, nil
+}
+
+// giveUp sees to it that nothing stays of what was asked for.
+func (a *claim) giveUp(err error) {
+	for _, h := range a.holds {
+		id := h.ID()
+		h.lose(&LostError{How: leasehold.Withdrawn})
+		if !isNo(err) {
+			// It may be granted, now or later, and the session would keep it alive.
+			a.session.owe(id)
+		}
+	}
+	a.session.client.background(a.session.takeBack)
 }
 
 // left is how long the server may let it wait.
@@ -159,7 +222,7 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 		case a.session.done.Err() != nil:
 			return lease, errAgain
 		case ctx.Err() != nil:
-			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.resource, context.Cause(ctx), err)
+			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
 		case errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound):
 			return lease, a.gone(ctx, err)
 		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
@@ -173,7 +236,7 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 			continue // it stands in the queue, and only the request was cut short
 		}
 		if n%len(a.session.client.servers.all) == 0 && !sleep(ctx, pause(n)) {
-			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.resource, context.Cause(ctx), err)
+			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
 		}
 	}
 }
@@ -216,9 +279,9 @@ func (a *claim) gone(ctx context.Context, err error) error {
 	if !a.session.alive() {
 		return errAgain
 	}
-	end := a.session.client.ending(ctx, a.resource, a.request.ID)
+	end := a.session.client.ending(ctx, a.request.Resource, a.request.ID)
 	if end != nil && howOf(end.How) == leasehold.ByBreak {
-		return &LostError{How: leasehold.ByBreak, Resource: a.resource, By: end.By, Reason: end.Reason}
+		return &LostError{How: leasehold.ByBreak, Resource: a.request.Resource, By: end.By, Reason: end.Reason}
 	}
 	if end == nil && errors.Is(err, leasehold.ErrNotFound) {
 		// The server knows neither the lease nor, then, the session.
@@ -227,29 +290,47 @@ func (a *claim) gone(ctx context.Context, err error) error {
 	return errAgain
 }
 
-// granted makes a hold of an answer. Its clock is the session's: an answer that was
+// granted makes holds of an answer. Their clock is the session's: an answer that was
 // waited for says nothing of when it was sent.
-func (a *claim) granted(ctx context.Context, lease v1.Lease) error {
-	s, h := a.session, a.hold
-	h.token.Store(lease.Token)
-	h.floor = leasehold.Token(lease.Floor)
+func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
+	s := a.session
 	if s.alone && a.waited {
 		// Renewals of a wait were ours to decide; what follows is the program's.
-		if err := h.Renew(ctx); err != nil {
+		if err := s.renewUntil(ctx); err != nil {
 			return err
 		}
 	}
-	if a.holdLimit > 0 {
-		h.limit(deadlineAfter(a.sent, a.holdLimit))
+	leases := map[string]v1.Lease{answer.ID: answer}
+	for _, lease := range answer.Also {
+		leases[lease.ID] = lease
+	}
+	for _, h := range a.holds {
+		lease, ok := leases[h.ID()]
+		if !ok {
+			return &leasehold.Error{Code: leasehold.Undecided, Message: h.resource + " is not in the answer of the server"}
+		}
+		if err := a.grantOne(ctx, h, lease); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grantOne makes a hold of one lease. If that may be held for so long only, which also
+// the server's definitions can say, the hold has a deadline of its own.
+func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
+	h.slots, h.units = lease.Slots, lease.Units
+	h.floor = leasehold.Token(lease.Floor)
+	h.token.Store(lease.Token)
+	if lease.HoldLimit > 0 {
+		// It was granted after it was first asked for.
+		h.limit(deadlineAfter(a.sent, time.Duration(lease.HoldLimit)))
 		if a.waited {
 			h.own(true)
 			if err := h.look(ctx); err != nil {
 				return err
 			}
 		}
-	}
-	if !s.alive() {
-		return errAgain
 	}
 	return h.Err()
 }
@@ -268,7 +349,7 @@ func (a *claim) tell(ctx context.Context) {
 		if !errors.As(err, &held) || held.Code != leasehold.Held || ctx.Err() != nil {
 			continue
 		}
-		now := waitingOf(a.resource, held)
+		now := waitingOf(a.request.Resource, held)
 		if now != said {
 			said = now
 			now.Waited = a.session.clock() - a.began

@@ -195,7 +195,7 @@ func (c *Client) background(f func(ctx context.Context)) {
 // OpenSession opens a session of the program's own. Bind leases to it with In, and
 // records with Session.Put; end it with Session.Close. It is renewed by the client.
 func (c *Client) OpenSession(ctx context.Context, given ...Option) (*Session, error) {
-	o := c.options("", 0, given)
+	o := c.options(nil, 0, given)
 	if o.renewal.private() {
 		o.renewal = RenewAt(o.renewal.fraction)
 	}

@@ -217,3 +217,47 @@ func ExampleHold_Token_sql() {
 	}
 	_ = update
 }
+
+// So many at a time, and no more.
+func ExampleClient_Semaphore() {
+	c, end := dial()
+	defer end()
+	ctx := context.Background()
+
+	licenses := c.Semaphore("licenses/editor", 2)
+	for _, who := range []string{"ann", "bob", "eve"} {
+		h, err := licenses.TryAcquire(ctx, 1, client.Holder(who))
+		switch {
+		case errors.Is(err, client.ErrHeld):
+			fmt.Println(who, "has to wait")
+		case err != nil:
+			fmt.Println(err)
+		default:
+			fmt.Println(who, "has a license, token", h.Token())
+		}
+	}
+	// Output:
+	// ann has a license, token 1
+	// bob has a license, token 2
+	// eve has to wait
+}
+
+// Two accounts at once, in whatever order others ask for them.
+func ExampleClient_AcquireAll() {
+	c, end := dial()
+	defer end()
+	ctx := context.Background()
+
+	holds, err := c.AcquireAll(ctx, client.All("accounts/7", "accounts/9"), client.Reason("transfer"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, h := range holds {
+		fmt.Println(h.Resource(), h.Token())
+		_ = h.Release(ctx)
+	}
+	// Output:
+	// accounts/7 1
+	// accounts/9 2
+}

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,8 @@ type Hold struct {
 	party    string
 	values   context.Context // of the acquire, never ending
 	floor    leasehold.Token
+	slots    int
+	units    []string
 	token    atomic.Uint64
 	limited  atomic.Int64 // a deadline of its own; 0: only the session's
 	lost     atomic.Pointer[LostError]
@@ -41,8 +44,9 @@ type Hold struct {
 // more is what few holds need.
 type more struct {
 	messages chan Message
-	alarm    alarm // for a deadline of its own
-	limits   bool  // it has to be looked at again and again
+	heard    func(Message) // instead of messages
+	alarm    alarm         // for a deadline of its own
+	limits   bool          // it has to be looked at again and again
 	lookAt   time.Duration
 	looking  bool
 	again    bool // somebody else wanted to look
@@ -84,6 +88,12 @@ func (h *Hold) Floor() leasehold.Token {
 	}
 	return h.floor
 }
+
+// Slots is how many slots are held; 0: all of them, exclusively.
+func (h *Hold) Slots() int { return h.slots }
+
+// Units are the names of the slots that are held, if they have names.
+func (h *Hold) Units() []string { return slices.Clone(h.units) }
 
 // Valid tells whether the resource is surely still ours. It reads the clock.
 func (h *Hold) Valid() bool { return h.check() == nil }
@@ -150,15 +160,11 @@ func (h *Hold) Renew(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	for n := 1; ; n++ {
-		err := h.session.renewOnce(ctx)
-		if lost := h.Err(); lost != nil {
-			return lost
-		}
-		if !passing(err) || ctx.Err() != nil || !sleep(ctx, pause(n)) {
-			return err
-		}
+	err := h.session.renewUntil(ctx)
+	if lost := h.Err(); lost != nil {
+		return lost
 	}
+	return err
 }
 
 // Messages are what is said to the holder: by ask, and by a break that is announced.
@@ -183,8 +189,28 @@ func (h *Hold) moreLocked() *more {
 	return h.more
 }
 
+// onMessage has messages told to a function, which must not block, those too that have
+// come already.
+func (h *Hold) onMessage(heard func(Message)) {
+	h.mu.Lock()
+	m := h.moreLocked()
+	m.heard = heard
+	waiting := len(m.messages) > 0
+	h.mu.Unlock()
+	if waiting {
+		heard(<-m.messages)
+	}
+}
+
 // deliver puts a message in the box, and the oldest out if there is no room.
 func (h *Hold) deliver(m Message) {
+	h.mu.Lock()
+	heard := h.moreLocked().heard
+	h.mu.Unlock()
+	if heard != nil {
+		heard(m)
+		return
+	}
 	box := h.inbox()
 	for {
 		select {

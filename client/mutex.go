@@ -51,9 +51,12 @@ func (m *Mutex) TryLock() bool {
 // Unlock releases the resource. It panics if it is not held, and if it was lost before:
 // see Mutex.
 func (m *Mutex) Unlock() {
-	h := m.set(nil)
+	unlock(m.set(nil), m.resource)
+}
+
+func unlock(h *Hold, resource string) {
 	if h == nil {
-		panic("leasehold: " + m.resource + " is not held by this mutex")
+		panic("leasehold: " + resource + " is not held by this mutex")
 	}
 	err := h.Release(context.Background())
 	if errors.Is(err, ErrLost) {

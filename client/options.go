@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -12,7 +13,7 @@ type Option func(*options)
 
 // options is all that can be said of a hold.
 type options struct {
-	resource  string
+	items     []Item
 	holder    string
 	reason    string
 	labels    map[string]string
@@ -62,6 +63,26 @@ func Grace(d time.Duration) Option { return func(o *options) { o.grace = d } }
 // Priority moves the wait before those of smaller priority: -1000 to 1000, 0 unless
 // said.
 func Priority(n int) Option { return func(o *options) { o.priority = n } }
+
+// Shared acquires one slot of a resource, of however many there are: beside others who
+// share it, and never beside one who holds it exclusively.
+func Shared() Option {
+	return func(o *options) {
+		for i := range o.items {
+			o.items[i].Shared = true
+		}
+	}
+}
+
+// Slots acquires so many slots of a resource that has of of them: a semaphore. If of is 0
+// a definition, or whoever shares it already, says how many there are.
+func Slots(n, of int) Option {
+	return func(o *options) {
+		for i := range o.items {
+			o.items[i].Slots, o.items[i].Capacity = n, of
+		}
+	}
+}
 
 // Progress is told how a wait stands: when it begins, and whenever that changed. fn is
 // called from one goroutine at a time, and not any more when the acquire returns.
@@ -124,8 +145,8 @@ func RenewNever() Renewal { return Renewal{way: neverRenew, fraction: 1.0 / 3} }
 // private tells whether a hold can share its session with others.
 func (r Renewal) private() bool { return r.way != inTime }
 
-func (c *Client) options(resource string, wait time.Duration, given []Option) options {
-	o := options{resource: resource, holder: c.config.Holder, ttl: c.config.TTL, wait: wait, renewal: RenewAt(1.0 / 3)}
+func (c *Client) options(items []Item, wait time.Duration, given []Option) options {
+	o := options{items: slices.Clone(items), holder: c.config.Holder, ttl: c.config.TTL, wait: wait, renewal: RenewAt(1.0 / 3)}
 	for _, option := range given {
 		option(&o)
 	}

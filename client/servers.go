@@ -24,6 +24,7 @@ type wire interface {
 	Release(context.Context, v1.ReleaseRequest, ...v1.Option) error
 	Change(context.Context, v1.ChangeRequest, ...v1.Option) (v1.Lease, error)
 	Move(context.Context, v1.MoveRequest, ...v1.Option) (v1.Waiter, error)
+	Define(ctx context.Context, path string, r v1.DefinitionRequest, options ...v1.Option) (v1.Definition, error)
 	Ask(context.Context, v1.AskRequest, ...v1.Option) (v1.Lease, error)
 	Resource(ctx context.Context, path string, waiters int) (v1.Resource, error)
 	History(context.Context, v1.HistoryQuery) (v1.EventPage, error)

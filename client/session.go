@@ -213,6 +213,16 @@ func (s *Session) renew(ctx context.Context) {
 	}
 }
 
+// renewUntil renews the session for a caller who waits for it.
+func (s *Session) renewUntil(ctx context.Context) error {
+	for n := 1; ; n++ {
+		err := s.renewOnce(ctx)
+		if !passing(err) || !s.alive() || ctx.Err() != nil || !sleep(ctx, pause(n)) {
+			return err
+		}
+	}
+}
+
 // renewOnce sends one renewal and takes its answer.
 func (s *Session) renewOnce(ctx context.Context) error {
 	var (

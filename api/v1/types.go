@@ -154,11 +154,12 @@ type Lease struct {
 	Token       uint64            `json:"token"`
 	Floor       uint64            `json:"floor"`
 	State       string            `json:"state"`
-	Slots       int               `json:"slots,omitempty"` // 0: all, it is exclusive
-	Units       []string          `json:"units,omitempty"` // the slots it got, if they have names
-	TTL         *Duration         `json:"ttl"`             // null: none of its own
-	Expires     *Time             `json:"expires"`         // null: it ends only by release or break
-	RemainingMS *int64            `json:"remaining_ms"`    // count it from before the request was sent
+	Slots       int               `json:"slots,omitempty"`     // 0: all, it is exclusive
+	Units       []string          `json:"units,omitempty"`     // the slots it got, if they have names
+	TTL         *Duration         `json:"ttl"`                 // null: none of its own
+	HoldLimit   Duration          `json:"hold_limit,omitzero"` // the longest that it may be held in all
+	Expires     *Time             `json:"expires"`             // null: it ends only by release or break
+	RemainingMS *int64            `json:"remaining_ms"`        // count it from before the request was sent
 	Acquired    *Time             `json:"acquired"`
 	AvailableAt *Time             `json:"available_at"` // when the resource can be granted again after an unclean end
 	Session     string            `json:"session,omitempty"`

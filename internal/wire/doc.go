@@ -131,7 +131,8 @@
 //	                     time break at, text break by, text break reason
 //	lease                text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, state, unsigned token,
-//	                     unsigned floor, duration ttl, duration remaining,
+//	                     unsigned floor, signed slots, names units, duration ttl,
+//	                     duration hold limit, duration remaining,
 //	                     moment acquired, moment expires, moment available at,
 //	                     unsigned revision
 //	session              text namespace, text id, duration ttl, labels,

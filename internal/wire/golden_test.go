@@ -337,7 +337,7 @@ var (
 	}
 	goldenLease = &leasehold.Lease{
 		Namespace: "default", Resource: "r", ID: "id1", Holder: "ann", Labels: goldenLabels, Reason: "because", Session: "s1",
-		State: leasehold.Breaking, Token: 5, Floor: 4, Slots: 2, Units: []string{"gpu0", "gpu1"}, TTL: 10e9, Remaining: 9e9,
+		State: leasehold.Breaking, Token: 5, Floor: 4, Slots: 2, Units: []string{"gpu0", "gpu1"}, TTL: 10e9, HoldLimit: 3600e9, Remaining: 9e9,
 		Acquired: goldenMoment, Expires: goldenPast, Revision: 6,
 		After: &leasehold.Ending{ID: "id0", Holder: "zoe", Token: 3, How: leasehold.ByTTL, By: "ops", Reason: "stuck", At: goldenMoment},
 	}

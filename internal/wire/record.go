@@ -299,7 +299,7 @@ func (c *codec) outcome(v *core.Outcome) {
 }
 
 // minLease is the least that a lease takes.
-const minLease = 19
+const minLease = 20
 
 func (c *codec) lease(v *leasehold.Lease) {
 	c.text("namespace", &v.Namespace)
@@ -315,6 +315,7 @@ func (c *codec) lease(v *leasehold.Lease) {
 	c.number("slots", &v.Slots)
 	c.names("units", &v.Units)
 	c.duration("ttl", &v.TTL)
+	c.duration("hold limit", &v.HoldLimit)
 	c.duration("remaining", &v.Remaining)
 	c.moment("acquired", &v.Acquired)
 	c.moment("expires", &v.Expires)

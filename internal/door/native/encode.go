@@ -162,6 +162,7 @@ func (p *paper) lease(l *leasehold.Lease, g grant) {
 	p.count("slots", l.Slots)
 	p.names("units", l.Units)
 	p.span("ttl", l.TTL)
+	p.someSpan("hold_limit", l.HoldLimit)
 	p.moment("expires", l.Expires)
 	if l.Expires.IsZero() {
 		p.null("remaining_ms")

@@ -21,6 +21,11 @@ import (
 // everybody who waits for nothing finish, then everybody who could have all it waits
 // for, and so on; whoever is left is stuck.
 
+// Not looked for is what several threads of one party may do to each other: a waiter
+// before another counts by the slots that it needs, and, if it wants several resources,
+// until its party goes on; not by what else its party waits for elsewhere. A party that
+// waits for one thing at a time is told of every circle that it would close.
+
 // maxTangle is how many leases and waiters are looked at. What is entangled further
 // than that is not looked for; waits end anyway.
 const maxTangle = 4096

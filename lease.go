@@ -216,6 +216,14 @@ type Event struct {
 	Previous *Record // with RecordPut and RecordDeleted: as it was; nil if it is new
 }
 
+// An Origin says where a request came from. It decides nothing, and is kept for those
+// who ask later who did what.
+type Origin struct {
+	Actor   string // who sent it, as far as that was proven; empty: nobody asked
+	Address string // of the other end of the connection
+	Door    string // through which it came in
+}
+
 func name(names []string, i int) string {
 	if i <= 0 || i >= len(names) {
 		return "unknown"

@@ -20,6 +20,9 @@ const (
 	MaxPriority         = 1000   // of a waiter; the least is as much below zero
 	MaxNamespaces       = 4096
 	MaxBatch            = 1024 // commands in one request
+
+	MaxAddress = 256 // bytes of the address that a request came from
+	MaxDoor    = 32  // bytes of the name of a door
 )
 
 // Limits of records.

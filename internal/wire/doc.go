@@ -49,9 +49,11 @@
 //	length     unsigned; bytes of the body, at most 1 MiB
 //	body       by kind
 //
-// and nothing more. An entry has at most 4 MiB.
+// and nothing more. An entry has at most 4 MiB. A command may have an origin, which
+// stands before it, in a frame of the same shape, and is not counted.
 //
 //	kind  command        body
+//	   0  origin         text actor, text address, text door; not all of them empty
 //	   1  open session   text namespace, text id, duration ttl, labels, request
 //	   2  renew session  text namespace, text id
 //	   3  close session  text namespace, text id, request

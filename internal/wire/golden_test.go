@@ -73,6 +73,10 @@ func TestGoldenEntries(t *testing.T) {
 	for name, e := range map[string]*Entry{
 		"entry":       {Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindLead], goldenCommands[kindRenew], goldenCommands[kindTick]}},
 		"entry-empty": {Term: 300, Stamp: 1, Wall: -1},
+		"entry-origin": {
+			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindRelease], goldenCommands[kindRenew]},
+			Origins: []leasehold.Origin{{Actor: "ops@example.com", Address: "10.0.0.7:51234", Door: "native"}, {}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			written, err := AppendEntry(nil, e)
@@ -199,7 +203,13 @@ func commandPieces(t *testing.T, b []byte) (pieces []piece) {
 	t.Helper()
 	for len(b) > 0 {
 		pieces = append(pieces, framePieces(t, &b, commandNames[:], func(kind uint64, body []byte) []piece {
-			return fields(t, body, func(c *codec) { c.command(newCommand(kind)) })
+			return fields(t, body, func(c *codec) {
+				if kind == kindOrigin {
+					c.origin(new(leasehold.Origin))
+					return
+				}
+				c.command(newCommand(kind))
+			})
 		})...)
 	}
 	return pieces

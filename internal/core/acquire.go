@@ -86,7 +86,7 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 		granted.Expires = s.now.add(granted.TTL)
 	}
 	if t := granted.terms(); t.WaitUntil != 0 {
-		t.WaitUntil = 0
+		t.WaitUntil, t.Waited = 0, time.Duration(s.now-claim.Since)
 		granted.setTerms(t)
 	}
 

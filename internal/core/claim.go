@@ -40,6 +40,8 @@ type Terms struct {
 	BreakAt     Time
 	BreakBy     string
 	BreakReason string
+	Waited      time.Duration // in the queue, before the grant
+	ChangedWall int64         // when its holder got it from another
 }
 
 // waiterTTL is how long a waiter without a session stays in the queue after the
@@ -183,6 +185,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	free.Last, free.AvailableAt = s.ending(c, how, at)
 	event := s.event(sp, c, leasehold.Ended)
 	event.How, event.By, event.Reason = how, free.Last.By, free.Last.Reason
+	event.Hold = s.hold(c, at)
 	s.emit(sp, event)
 	s.setResource(sp, &free)
 	s.handOver(sp, c.Resource)
@@ -200,6 +203,16 @@ func (s *State) ending(c *Claim, how leasehold.How, at Time) (*Ending, Time) {
 		return e, until
 	}
 	return e, 0
+}
+
+// hold is what the holder of a lease has had of it when it ends at some moment.
+func (s *State) hold(c *Claim, at Time) *leasehold.Hold {
+	t := c.terms()
+	since := c.SinceWall
+	if t.ChangedWall != 0 {
+		since = t.ChangedWall
+	}
+	return &leasehold.Hold{ID: c.ID, Holder: c.Holder, Token: c.Token, Since: calendar(since), Until: s.moment(at), Waited: t.Waited}
 }
 
 // leave takes a waiter out of the queue without a lease.

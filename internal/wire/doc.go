@@ -120,7 +120,8 @@
 //	   9  event          unsigned revision, unsigned n, kind, how or 0, moment at,
 //	                     moment until, text resource, text id, text holder,
 //	                     unsigned token, text session, text by, text reason;
-//	                     if the kind is put or deleted: record? now, record? before
+//	                     if the kind is put or deleted: record? now, record? before;
+//	                     if it is ended or changed: hold?
 //	  10  record         text path, text value, unsigned create, unsigned mod,
 //	                     unsigned version, text session, unsigned token
 //	  11  outcome        as 8, and then record?, txn?; one of them is there
@@ -129,8 +130,11 @@
 //	result               record?, signed deleted
 //	ending               text id, text holder, unsigned token, how, text by,
 //	                     text reason, wall
+//	hold                 if the kind is changed: text id, text holder, unsigned token;
+//	                     then moment since, moment until, duration waited
 //	terms                duration grace, duration hold limit, time wait until,
-//	                     time break at, text break by, text break reason
+//	                     time break at, text break by, text break reason,
+//	                     duration waited, wall changed or 0
 //	lease                text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, state, unsigned token,
 //	                     unsigned floor, duration ttl, duration remaining,

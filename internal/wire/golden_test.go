@@ -397,13 +397,14 @@ var goldenRecords = func() map[string]core.Piece {
 		"claim":         {Space: "default", Value: &core.Claim{ID: "id1", Resource: "r", Holder: "ann", TTL: 10e9, Token: 5, Since: 3600e9, SinceWall: goldenWall, Revision: 6, Expires: 3610e9}},
 		"claim-terms": {Space: "default", Value: &core.Claim{
 			ID: "id2", Resource: "r", Holder: "bob", Reason: "because", Session: "s1", Labels: goldenLabels, Since: 3600e9, SinceWall: goldenWall, Revision: 7, Order: 3,
-			Terms: &core.Terms{Grace: 5e9, HoldLimit: 3600e9, WaitUntil: 3660e9, BreakAt: 3601e9, BreakBy: "ops", BreakReason: "stuck"},
+			Terms: &core.Terms{Grace: 5e9, HoldLimit: 3600e9, WaitUntil: 3660e9, BreakAt: 3601e9, BreakBy: "ops", BreakReason: "stuck", Waited: 2e9, ChangedWall: goldenWall},
 		}},
 		"ended-claim":   {Space: "default", Value: &core.EndedClaim{ID: "id1", Resource: "r", Holder: "ann", Token: 5, How: leasehold.IDChanged, At: 3600e9, Next: "id2"}},
 		"ended-session": {Space: "default", Value: &core.EndedSession{ID: "s1", How: leasehold.SessionExpired, At: 3600e9}},
 		"event": {Space: "default", Value: &leasehold.Event{
 			Namespace: "default", Revision: 6, N: 1, Kind: leasehold.Ended, How: leasehold.ByBreak, At: goldenMoment, Until: goldenPast, Resource: "r",
 			ID: "id1", Holder: "ann", Token: 5, Session: "s1", By: "ops", Reason: "stuck",
+			Hold: &leasehold.Hold{ID: "id1", Holder: "ann", Token: 5, Since: goldenPast, Until: goldenMoment, Waited: 300},
 		}},
 	}
 	changed := &leasehold.Record{Path: "config/a", Value: "\x00one\xff", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}
@@ -415,6 +416,10 @@ var goldenRecords = func() map[string]core.Piece {
 	list["event-deleted"] = core.Piece{Space: "default", Value: &leasehold.Event{
 		Namespace: "default", Revision: 7, N: 1, Kind: leasehold.RecordDeleted, How: leasehold.SessionExpired, At: goldenMoment, Resource: "config/a",
 		Session: "s1", Previous: changed,
+	}}
+	list["event-changed"] = core.Piece{Space: "default", Value: &leasehold.Event{
+		Namespace: "default", Revision: 6, Kind: leasehold.Changed, At: goldenMoment, Resource: "r", ID: "id2", Holder: "bob", Token: 6,
+		Hold: &leasehold.Hold{ID: "id1", Holder: "ann", Token: 5, Since: goldenPast, Until: goldenMoment},
 	}}
 	for name, a := range goldenAnswers {
 		list["outcome-"+name] = core.Piece{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}

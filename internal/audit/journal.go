@@ -131,6 +131,15 @@ func Start(c Config) (*Journal, error) {
 	return j, nil
 }
 
+// InMemory starts a journal that forgets everything when it ends. It can not fail.
+func InMemory(bytes int64, now func() time.Time) *Journal {
+	j, err := Start(Config{Bytes: max(bytes, MinBytes), Now: now})
+	if err != nil {
+		panic(err) // without a disk there is nothing that could be wrong
+	}
+	return j
+}
+
 // Append hands over an entry that was applied; each once, in the order of the log. It
 // waits while too much is queued. What the journal has already is not written twice.
 func (j *Journal) Append(e Entry) {
@@ -263,6 +272,9 @@ func (j *Journal) Operation() uint64 {
 
 // Fail ends the journal for good, and lets go of whoever waits for it.
 func (j *Journal) Fail(err error) {
+	if j == nil {
+		return
+	}
 	j.mu.Lock()
 	if j.failure != nil {
 		j.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
 )
 
 type originKey struct{}
@@ -14,6 +15,16 @@ type originKey struct{}
 // after its caller has left: the release of a lease that nobody waits for any more.
 func WithOrigin(ctx context.Context, o leasehold.Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, &o)
+}
+
+// HasOrigin tells the commands whose origin is kept. Renewals are by far the most, and
+// nobody asks later who sent them.
+func HasOrigin(c core.Command) bool {
+	switch c.(type) {
+	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
+		return false
+	}
+	return true
 }
 
 // OriginOf returns where a command comes from, and what is wrong with that. It is not

@@ -353,7 +353,7 @@ func linesLost(t *testing.T, ignore func(path string, dir bool) bool) (lost erro
 		id := fmt.Sprint("id", i)
 		mustDo(t, e, &core.Acquire{Namespace: "default", Resource: id, ID: id, Holder: "h", TTL: time.Hour, Reason: reason})
 		mustDo(t, e, &core.Release{Namespace: "default", ID: id})
-		if i%10 > 1 && i > 20 {
+		if i%20 > 0 && i > 12 {
 			continue
 		}
 		image := t.TempDir()

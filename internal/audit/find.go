@@ -79,6 +79,9 @@ func (j *Journal) Find(ctx context.Context, q Query) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
+	if q.Oldest && q.After != (Place{}) && q.After.Segment < segments[0].number {
+		return Page{}, &leasehold.Error{Code: leasehold.Lost, Message: "the journal has dropped what comes next, to make room for newer lines: begin again, with a smaller range"}
+	}
 	search := search{Query: q, journal: j, left: maxLook}
 	return search.run(ctx, segments)
 }

@@ -22,6 +22,7 @@ type Metrics struct {
 
 	Watches prometheus.Gauge // watches that are open
 	Waiting prometheus.Gauge // requests that wait for a resource
+	Exports prometheus.Gauge // exports of the journal that are under way
 }
 
 // NewMetrics returns metrics that count nothing yet.
@@ -40,10 +41,11 @@ func NewMetrics() *Metrics {
 			Buckets: []float64{.001, .01, .1, .5, 1, 5, 15, 60, 300, 1800, 3600, 86400},
 		}),
 		Watches: prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_watches", Help: "Watches that are open."}),
+		Exports: prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_exports", Help: "Exports of the journal that are under way."}),
 		Waiting: prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_waiting_requests", Help: "Requests held open until a resource is free."}),
 	}
 	m.registry.MustRegister(
-		m.requests, m.seconds, m.waits, m.Watches, m.Waiting,
+		m.requests, m.seconds, m.waits, m.Watches, m.Waiting, m.Exports,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m

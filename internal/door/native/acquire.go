@@ -24,7 +24,7 @@ func (c *call) acquire() error {
 	if command.Wait > 0 || command.Request != (core.Request{}) {
 		return c.acquireWaiting(command)
 	}
-	answer, err := engine.Acquire(c.r.Context(), c.door.engine, command, !c.made)
+	answer, err := engine.Acquire(c.signed(), c.door.engine, command, !c.made)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (c *call) granted(command *core.Acquire, answer core.Answer, g grant) error
 	if !nameless || c.r.Context().Err() == nil {
 		return c.sendLease(answer.Lease, g)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), giveBackTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.signed()), giveBackTime)
 	defer cancel()
 	// If this fails, the lease ends by its TTL.
 	_, _ = c.door.engine.Do(ctx, &core.Release{Namespace: command.Namespace, ID: command.ID})
@@ -56,7 +56,7 @@ func (c *call) acquireWaiting(command *core.Acquire) error {
 	}
 	defer leave()
 	c.stay()
-	ctx, cancel := c.door.untilStopping(c.r.Context())
+	ctx, cancel := c.door.untilStopping(c.signed())
 	defer cancel()
 
 	began := time.Now()

@@ -261,6 +261,8 @@ func (p *paper) openLine(l *audit.Line) {
 	p.open()
 	if l.Index != 0 {
 		p.number("index", l.Index)
+	}
+	if l.N != 0 {
 		p.number("n", uint64(l.N))
 	}
 }

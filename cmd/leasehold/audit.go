@@ -29,8 +29,7 @@ way. What was refused for lack of right is only on the server that refused it. T
 journal is bounded: the oldest is dropped first. To keep more, export it:
 
   leasehold audit -o ndjson --since 1d >> audit.ndjson`,
-		Example: `  leasehold audit
-  leasehold audit prod/deploy --verb break
+		Example: `  leasehold audit prod/deploy --verb break
   leasehold audit prod/ --since 7d --actor ops@example.com -o wide
   leasehold audit -o ndjson | jq -r 'select(.outcome == "denied") | .address'`,
 		Args:              takes(0, 1),

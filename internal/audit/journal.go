@@ -50,6 +50,8 @@ const (
 	// maxQueued is how many bytes of log may wait to be written down; then whoever
 	// brings more waits too. Nothing is dropped.
 	maxQueued = 16 << 20
+	// maxSpare is how many items an empty queue keeps room for.
+	maxSpare = 4096
 	// syncEvery is how long a line may stay unsynced, while no snapshot asks for it.
 	syncEvery = time.Second
 )
@@ -65,6 +67,7 @@ type Journal struct {
 	mu       sync.Mutex // guards what follows
 	changed  *sync.Cond // whenever any of it changes
 	queue    []item
+	spare    []item // the room of an earlier queue, for the next one
 	queued   int64  // bytes
 	appended uint64 // items so far
 	written  uint64 // of them
@@ -83,6 +86,7 @@ type Journal struct {
 	filter filter // of the newest segment, which is looked into without asking it
 	last   mark   // newest place in the log that is in the journal
 	dirty  bool   // something was written since the last sync
+	buffer []byte // for lines on their way
 	timer  *time.Timer
 }
 

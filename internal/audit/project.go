@@ -49,6 +49,7 @@ type projector struct {
 	seed maphash.Seed
 	// asked is whom a holder was told about when it last asked for a resource in vain.
 	asked map[uint64]leasehold.Token
+	deeds deeds // of the entry at hand
 }
 
 // maxAsked bounds what is remembered of those who asked in vain.
@@ -58,10 +59,12 @@ func newProjector() *projector {
 	return &projector{seed: maphash.MakeSeed(), asked: map[uint64]leasehold.Token{}}
 }
 
-// lines gives the lines of an entry to emit, in order. Their numbers depend on the
-// entry alone: what is left out because it was said before has one too.
+// lines gives the lines of an entry to emit, in order; each is good until the next. Their
+// numbers depend on the entry alone: what is left out because it was said before has one
+// too.
 func (p *projector) lines(e *Entry, emit func(*Line)) {
-	d := deeds{entry: e, at: time.Unix(0, e.Wall).UTC(), emit: emit}
+	d := &p.deeds
+	*d = deeds{entry: e, at: time.Unix(0, e.Wall).UTC(), emit: emit}
 	for i, c := range e.Commands {
 		d.begin(i, c)
 		for _, event := range e.Result.Of(i) {
@@ -71,14 +74,14 @@ func (p *projector) lines(e *Entry, emit func(*Line)) {
 		if refusal == nil || !refusalsCount(c) {
 			continue
 		}
-		line := d.asked
-		line.Outcome = refusal.Code.String()
-		line.Actor, line.Address, line.Door = d.asker.Actor, d.asker.Address, d.asker.Door
 		if p.saidBefore(c, refusal) {
 			d.n++
 			continue
 		}
-		d.write(&line)
+		d.line = d.asked
+		d.line.Outcome = refusal.Code.String()
+		d.line.Actor, d.line.Address, d.line.Door = d.asker.Actor, d.asker.Address, d.asker.Door
+		d.write(Deed)
 	}
 }
 
@@ -116,6 +119,7 @@ type deeds struct {
 	at    time.Time
 	n     uint32
 	emit  func(*Line)
+	line  Line // the one at hand
 
 	asked Line // what the command asks for
 	own   bool // somebody asked: it is no tick
@@ -145,27 +149,28 @@ func (d *deeds) begin(i int, c core.Command) {
 	d.own = !tick
 }
 
-func (d *deeds) write(l *Line) {
-	l.Kind, l.Index, l.N, l.At = Deed, d.entry.Index, d.n, d.at
+// write gives the line at hand away.
+func (d *deeds) write(kind Kind) {
+	d.line.Kind, d.line.Index, d.line.N, d.line.At = kind, d.entry.Index, d.n, d.at
 	d.n++
-	d.emit(l)
+	d.emit(&d.line)
 }
 
 // event tells one event of the command, and the hold that is over with it.
 func (d *deeds) event(e *leasehold.Event) {
 	by := d.cause(e)
-	line := Line{
+	d.line = Line{
 		Namespace: e.Namespace, Resource: e.Resource, ID: e.ID, Holder: e.Holder, Token: e.Token, Session: e.Session,
 		How: e.How, By: e.By, Reason: e.Reason,
 		Verb: d.verb(e, by.time), Outcome: OK, Actor: by.Actor, Address: by.Address, Door: by.Door,
 	}
 	switch e.Kind {
 	case leasehold.Queued:
-		line.Outcome = Queued
+		d.line.Outcome = Queued
 	case leasehold.Ended:
 		d.last = by
 	}
-	d.write(&line)
+	d.write(Deed)
 	if e.Hold != nil {
 		d.hold(e)
 	}
@@ -176,12 +181,11 @@ func (d *deeds) hold(e *leasehold.Event) {
 	if e.Kind == leasehold.Changed {
 		how = leasehold.IDChanged
 	}
-	d.emit(&Line{
-		Kind: Hold, Index: d.entry.Index, N: d.n, At: d.at,
+	d.line = Line{
 		Namespace: e.Namespace, Resource: e.Resource, ID: e.Hold.ID, Holder: e.Hold.Holder, Token: e.Hold.Token, Session: e.Session,
 		How: how, By: e.By, Reason: e.Reason, Since: e.Hold.Since, Until: e.Hold.Until, Waited: e.Hold.Waited,
-	})
-	d.n++
+	}
+	d.write(Hold)
 }
 
 // cause tells by whom an event came about: by the one who sent the command, or by time,

@@ -23,7 +23,7 @@ func (j *Journal) run() {
 			j.Fail(err)
 			return
 		}
-		j.done(len(items), sync)
+		j.done(items, sync)
 		if !more {
 			j.end()
 			return
@@ -39,7 +39,7 @@ func (j *Journal) next() (items []item, sync, more bool) {
 	for len(j.queue) == 0 && !j.due && j.wanted <= j.synced && !j.closing && j.failure == nil {
 		j.changed.Wait()
 	}
-	items, j.queue, j.queued = j.queue, nil, 0
+	items, j.queue, j.spare, j.queued = j.queue, j.spare[:0], nil, 0
 	j.changed.Broadcast() // there is room
 	sync = j.due || j.wanted > j.synced || j.closing
 	j.due = false
@@ -47,10 +47,13 @@ func (j *Journal) next() (items []item, sync, more bool) {
 }
 
 // done tells whoever waits how far the journal has come.
-func (j *Journal) done(items int, synced bool) {
+func (j *Journal) done(items []item, synced bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.written += uint64(items)
+	j.written += uint64(len(items))
+	if clear(items); cap(items) <= maxSpare {
+		j.spare = items
+	}
 	if synced {
 		j.synced = j.written
 	}
@@ -59,20 +62,22 @@ func (j *Journal) done(items int, synced bool) {
 
 // write makes lines of items and appends them.
 func (j *Journal) write(p *projector, items []item) error {
-	b := batch{journal: j, segment: j.newest()}
+	b := batch{journal: j, segment: j.newest(), bytes: j.buffer[:0]}
+	logged := func(l *Line) {
+		if here := (mark{l.Index, l.N}); !j.has(here) {
+			j.last = here
+			b.add(l)
+		}
+	}
 	for i := range items {
 		if line := items[i].line; line != nil {
 			b.add(line)
 			continue
 		}
-		p.lines(&items[i].entry, func(l *Line) {
-			if here := (mark{l.Index, l.N}); !j.has(here) {
-				j.last = here
-				b.add(l)
-			}
-		})
+		p.lines(&items[i].entry, logged)
 	}
 	b.flush()
+	j.buffer = b.bytes
 	j.arm()
 	return b.err
 }

@@ -49,7 +49,15 @@ type Error struct {
 	Lease    *Lease
 	Waiting  int
 	Position int
+
+	// With Refused, if to wait would never have ended: who waits for what, from the
+	// one who asked around to somebody who waits for it.
+	Cycle []Wait
 }
+
+// A Wait is one step of a cycle: a holder that waits for a resource, which the holder
+// of the next step has, or stands before it for.
+type Wait struct{ Holder, Resource string }
 
 // One sentinel for each code, to compare with errors.Is.
 var (

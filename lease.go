@@ -91,6 +91,9 @@ type Lease struct {
 	Token Token // of this grant
 	Floor Token // the smallest token still alive on the resource
 
+	Slots int      // how many of the resource's slots it takes; 0: all, it is exclusive
+	Units []string // the names of the slots it got, if they have any
+
 	TTL time.Duration // 0: it has none of its own
 
 	// Remaining is what is left at the stamp of the answer that carries it.
@@ -102,6 +105,10 @@ type Lease struct {
 	Expires     time.Time // zero: it ends only by release or break
 	AvailableAt time.Time // zero unless a grace runs after its unclean end
 	Revision    Revision  // of its last change that was not a renewal
+
+	// After is the unclean end of the lease before it, if the resource's definition
+	// says that the next holder is to be warned of one.
+	After *Ending
 }
 
 // A Waiter stands in the queue of a resource.
@@ -113,8 +120,9 @@ type Waiter struct {
 	Labels    Labels
 	Reason    string
 	Session   string
+	Slots     int // as in Lease
 	Priority  int // larger ones go first; equal ones in the order in which they came
-	Position  int // 1 is next
+	Position  int // 1 is next; of several resources at once, the one where it is furthest back
 	Since     time.Time
 	Until     time.Time // when it stops waiting
 }
@@ -135,11 +143,73 @@ type Status struct {
 	Namespace   string
 	Resource    string
 	State       State
-	Holders     []Lease
+	Capacity    int // its slots; 1 unless a definition or a holder said otherwise
+	Used        int // of them, those that are taken
+	Units       []Unit
+	Holding     int     // how many hold it
+	Holders     []Lease // the first of them, by token
 	Waiting     int
 	Queue       []Waiter // the first ones, in order
 	Last        *Ending
-	AvailableAt time.Time // zero unless a grace runs
+	AvailableAt time.Time // zero unless a grace runs and nothing is free before its end
+
+	// Unacknowledged is an unclean end after which nothing is granted until somebody
+	// acknowledges it; nil if there is none.
+	Unacknowledged *Ending
+}
+
+// A Unit is a slot that has a name.
+type Unit struct {
+	Name   string
+	Lease  string // the id of the lease that has it; empty: none
+	Holder string // who has it, or had it last
+}
+
+// Unclean is what follows the unclean end of a lease.
+type Unclean uint8
+
+// What can follow. Wire formats number them: add at the end only.
+const (
+	AllowNext            Unclean = iota // the next holder gets the resource after the grace
+	WarnNext                            // and is told of it
+	AwaitAcknowledgement                // nobody gets it until somebody acknowledged the end
+)
+
+var uncleanNames = [...]string{AllowNext: "allow", WarnNext: "warn", AwaitAcknowledgement: "acknowledge"}
+
+func (u Unclean) String() string {
+	if int(u) >= len(uncleanNames) {
+		return "unknown"
+	}
+	return uncleanNames[u]
+}
+
+// UncleanOf reads an Unclean back from its name.
+func UncleanOf(s string) (Unclean, bool) {
+	for i, name := range uncleanNames {
+		if name == s {
+			return Unclean(i), true
+		}
+	}
+	return 0, false
+}
+
+// A Definition is what was set for a resource, or for all under a prefix. Of those
+// that fit a resource the one with the longest path applies, as a whole.
+type Definition struct {
+	Path string // of a resource; or a prefix, which ends with a slash ("/" alone: everything)
+
+	Capacity int      // slots; 0: as the first holder says
+	Units    []string // the names of the slots, whose number is then the capacity
+
+	DefaultTTL time.Duration // of an acquire that names none; 0: DefaultTTL
+	LargestTTL time.Duration // 0: MaxTTL
+	HoldLimit  time.Duration // the longest that a lease may be held, however often it is renewed; 0: none
+	Grace      time.Duration // the rest after an unclean end, at least
+	Expected   time.Duration // the longest that a lease should be held; longer raises an alarm; 0: as learned
+	Unclean    Unclean
+
+	Revision Revision // of its last change
 }
 
 // A Session is a promise of liveness: what is bound to it ends with it, and one
@@ -184,12 +254,16 @@ const (
 	RecordDeleted // with How if its session's end took it
 	Asked         // somebody sent the holder a message, which is the Reason
 	Moved         // an operator gave a waiter another priority
+	Defined       // a definition was set for Resource, which may be a prefix
+	Undefined     // it was taken away
+	Acknowledged  // somebody acknowledged the unclean end of the lease of ID
 )
 
 var kindNames = [...]string{
 	Queued: "queued", Acquired: "acquired", Changed: "changed", BreakSet: "breaking", Ended: "ended",
 	Left: "left", SessionOpened: "session opened", SessionEnded: "session ended",
 	RecordPut: "put", RecordDeleted: "deleted", Asked: "asked", Moved: "moved",
+	Defined: "defined", Undefined: "undefined", Acknowledged: "acknowledged",
 }
 
 func (k Kind) String() string { return name(kindNames[:], int(k)) }

@@ -19,7 +19,12 @@ const (
 	MaxQueue            = 100000 // waiters on one resource
 	MaxPriority         = 1000   // of a waiter; the least is as much below zero
 	MaxNamespaces       = 4096
-	MaxBatch            = 1024 // commands in one request
+	MaxCapacity         = 65536 // slots of one resource
+	MaxUnits            = 1024  // slots of one resource that have names
+	MaxUnitNames        = 32768 // bytes of all these names
+	MaxTogether         = 64    // resources acquired at once
+	MaxDefinitions      = 10000 // of all namespaces together
+	MaxBatch            = 1024  // commands in one request
 
 	MaxAddress = 256 // bytes of the address that a request came from
 	MaxDoor    = 32  // bytes of the name of a door

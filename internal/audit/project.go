@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +65,7 @@ func newProjector() *projector {
 // too.
 func (p *projector) lines(e *Entry, emit func(*Line)) {
 	d := &p.deeds
-	*d = deeds{entry: e, at: time.Unix(0, e.Wall).UTC(), emit: emit}
+	*d = deeds{entry: e, at: time.Unix(0, e.Wall).UTC(), emit: emit, ids: d.ids}
 	for i, c := range e.Commands {
 		d.begin(i, c)
 		for _, event := range e.Result.Of(i) {
@@ -122,8 +123,12 @@ type deeds struct {
 	line  Line // the one at hand
 
 	asked Line // what the command asks for
-	own   bool // somebody asked: it is no tick
+	ids   []string // of the leases that it names
+	own   bool     // somebody asked: it is no tick
 	asker cause
+	// leaver is whose request the command takes out of the queue, and with it all that
+	// was asked for at the same time.
+	leaver string
 	// last is what set off the end that was told last, and so the grant that follows it.
 	last cause
 }
@@ -146,8 +151,37 @@ func (d *deeds) begin(i int, c core.Command) {
 		d.asker.Actor = d.asked.Actor
 	}
 	_, tick := c.(*core.Tick)
-	d.own = !tick
+	d.own, d.ids, d.leaver = !tick, named(d.ids[:0], c), ""
+	for _, e := range d.entry.Result.Of(i) {
+		if e.Kind == leasehold.Left && d.names(e.ID) {
+			d.leaver = e.Holder
+		}
+	}
 }
+
+// named lists the leases that a command names.
+func named(ids []string, c core.Command) []string {
+	switch c := c.(type) {
+	case *core.Acquire:
+		ids = append(ids, c.ID)
+		for i := range c.Also {
+			ids = append(ids, c.Also[i].ID)
+		}
+	case *core.Release:
+		ids = append(ids, c.ID)
+	case *core.Txn:
+		for _, ops := range [][]core.Op{c.Then, c.Else} {
+			for i := range ops {
+				if ids = append(ids, ops[i].ID); ops[i].Acquire != nil {
+					ids = named(ids, ops[i].Acquire)
+				}
+			}
+		}
+	}
+	return ids
+}
+
+func (d *deeds) names(id string) bool { return slices.Contains(d.ids, id) }
 
 // write gives the line at hand away.
 func (d *deeds) write(kind Kind) {
@@ -164,10 +198,13 @@ func (d *deeds) event(e *leasehold.Event) {
 		How: e.How, By: e.By, Reason: e.Reason,
 		Verb: d.verb(e, by.time), Outcome: OK, Actor: by.Actor, Address: by.Address, Door: by.Door,
 	}
-	switch e.Kind {
-	case leasehold.Queued:
+	if e.Kind == leasehold.Queued {
 		d.line.Outcome = Queued
-	case leasehold.Ended:
+	}
+	if d.line.Verb == "acquire" && d.line.Actor == "" {
+		d.line.Actor = e.Holder // a transaction calls itself nothing, but what it acquires for does
+	}
+	if !by.time || e.Kind == leasehold.Ended {
 		d.last = by
 	}
 	d.write(Deed)
@@ -196,7 +233,7 @@ func (d *deeds) cause(e *leasehold.Event) cause {
 	}
 	switch e.Kind {
 	case leasehold.Acquired:
-		if e.ID != d.asked.ID {
+		if !d.names(e.ID) {
 			return d.last
 		}
 	case leasehold.Ended, leasehold.Left, leasehold.SessionEnded, leasehold.RecordDeleted:
@@ -204,7 +241,7 @@ func (d *deeds) cause(e *leasehold.Event) cause {
 		case leasehold.ByTTL, leasehold.ByHoldLimit, leasehold.SessionExpired, leasehold.WaitOver:
 			return byTime
 		case leasehold.Withdrawn:
-			if e.ID != d.asked.ID {
+			if !d.names(e.ID) && e.Holder != d.leaver {
 				return byTime // a waiter that gave no sign of life
 			}
 		case leasehold.ByBreak:
@@ -222,7 +259,7 @@ func (d *deeds) verb(e *leasehold.Event, timely bool) string {
 	case leasehold.Queued:
 		return "acquire"
 	case leasehold.Acquired:
-		if !d.own || e.ID != d.asked.ID {
+		if !d.own || !d.names(e.ID) {
 			return Grant
 		}
 		return "acquire"
@@ -256,6 +293,12 @@ func (d *deeds) verb(e *leasehold.Event, timely bool) string {
 		return "ask"
 	case leasehold.Moved:
 		return "move"
+	case leasehold.Defined:
+		return "define"
+	case leasehold.Undefined:
+		return "undefine"
+	case leasehold.Acknowledged:
+		return "acknowledge"
 	}
 	return d.asked.Verb
 }
@@ -284,6 +327,12 @@ func describe(c core.Command) Line {
 		return Line{Verb: "put-record", Namespace: c.Namespace, Resource: c.Path, Session: c.Session, ID: c.Fence.Lease, Token: c.Fence.Token}
 	case *core.DeleteRecord:
 		return Line{Verb: "delete-record", Namespace: c.Namespace, Resource: c.Path, ID: c.Fence.Lease, Token: c.Fence.Token}
+	case *core.Define:
+		return Line{Verb: "define", Namespace: c.Namespace, Resource: c.Definition.Path, Reason: c.Reason, By: c.By, Actor: c.By}
+	case *core.Undefine:
+		return Line{Verb: "undefine", Namespace: c.Namespace, Resource: c.Path, Reason: c.Reason, By: c.By, Actor: c.By}
+	case *core.Acknowledge:
+		return Line{Verb: "acknowledge", Namespace: c.Namespace, Resource: c.Resource, Token: c.Token, Reason: c.Reason, By: c.By, Actor: c.By}
 	case *core.Txn:
 		return Line{Verb: "txn", Namespace: c.Namespace}
 	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:

@@ -33,7 +33,7 @@ func tell(lines []Line) string {
 			}
 		}
 		if l.By != "" {
-			fmt.Fprintf(&b, "; broken by %s", l.By)
+			fmt.Fprintf(&b, "; named by %s", l.By)
 		}
 		if l.Reason != "" {
 			fmt.Fprintf(&b, " (%s)", l.Reason)
@@ -94,19 +94,19 @@ func TestDeedsAndHolds(t *testing.T) {
 3.0 release r: ok;  from 10.0.0.1:1 by native; token 1 of ann; released
 3.1 hold r by ann, token 1, 0s to 2s, waited 0s: released
 3.2 grant r: ok;  from 10.0.0.1:1 by native; token 2 of cyd
-4.0 break r: ok; ops@example.com from 10.0.0.3:3 by native; token 2 of cyd; broken by me (stuck)
+4.0 break r: ok; ops@example.com from 10.0.0.3:3 by native; token 2 of cyd; named by me (stuck)
 5.0 acquire r: held; bob from 10.0.0.2:2 by native of bob
-6.0 break r: ok; time; token 2 of cyd; broken; broken by me (stuck)
-6.1 hold r by cyd, token 2, 2s to 5s, waited 1s: broken; broken by me (stuck)
+6.0 break r: ok; time; token 2 of cyd; broken; named by me (stuck)
+6.1 hold r by cyd, token 2, 2s to 5s, waited 1s: broken; named by me (stuck)
 7.0 acquire r: ok; bob from 10.0.0.2:2 by native; token 3 of bob
 8.0 expire r: ok; time; token 3 of bob; expired
 8.1 hold r by bob, token 3, 6s to 16s, waited 0s: expired
 8.2 acquire r: ok; ann from 10.0.0.1:1 by native; token 4 of ann
 9.0 change r: ok; ops@example.com from 10.0.0.3:3 by native; token 5 of dan
 9.1 hold r by ann, token 4, 20s to 21s, waited 0s: changed
-9.2 break r: lost; ops@example.com from 10.0.0.3:3 by native; token 99; broken by me
-10.0 break r: ok; ops@example.com from 10.0.0.3:3 by native; token 5 of dan; broken; broken by me (now)
-10.1 hold r by dan, token 5, 21s to 22s, waited 0s: broken; broken by me (now)
+9.2 break r: lost; ops@example.com from 10.0.0.3:3 by native; token 99; named by me
+10.0 break r: ok; ops@example.com from 10.0.0.3:3 by native; token 5 of dan; broken; named by me (now)
+10.1 hold r by dan, token 5, 21s to 22s, waited 0s: broken; named by me (now)
 11.0 open-session s1: ok;  from 10.0.0.1:1 by native
 11.1 open-session s2: ok;  from 10.0.0.1:1 by native
 11.2 acquire as1: ok; ann from 10.0.0.1:1 by native; token 6 of ann
@@ -116,8 +116,8 @@ func TestDeedsAndHolds(t *testing.T) {
 12.1 release bs2: ok;  from 10.0.0.1:1 by native; token 7 of ann; session closed
 12.2 hold b by ann, token 7, 30s to 31s, waited 0s: session closed
 13.0 acquire a: queued; bob from 10.0.0.2:2 by native of bob
-13.1 ask as1: ok; bob from 10.0.0.2:2 by native; token 6 of ann; broken by bob (please)
-14.0 move a: ok; ops@example.com from 10.0.0.3:3 by native of bob; broken by me
+13.1 ask as1: ok; bob from 10.0.0.2:2 by native; token 6 of ann; named by bob (please)
+14.0 move a: ok; ops@example.com from 10.0.0.3:3 by native of bob; named by me
 15.0 expire s1: ok; time; session expired
 15.1 expire as1: ok; time; token 6 of ann; session expired
 15.2 hold a by ann, token 6, 30s to 40s, waited 0s: session expired
@@ -129,6 +129,58 @@ func TestDeedsAndHolds(t *testing.T) {
 17.1 delete-record q: ok;  from 10.0.0.1:1 by native
 17.2 put-record p: refused;  from 10.0.0.1:1 by native
 18.0 acquire cnone: not-found; bob from 10.0.0.2:2 by native of bob
+`
+	if got := "\n" + tell(projected(w.log)); got != want {
+		t.Errorf("got%s", got)
+	}
+}
+
+// Several at once, leases in transactions, definitions, and what is acknowledged.
+func TestDeedsOnSlots(t *testing.T) {
+	w := newWorld(t)
+	ann := leasehold.Origin{Address: "10.0.0.1:1", Door: "native"}
+	const s = time.Second
+	at := func(at time.Duration, commands ...core.Command) {
+		w.at = at
+		w.entry(ann, commands...)
+	}
+	both := func(holder string, wait time.Duration) *core.Acquire {
+		return &core.Acquire{
+			Namespace: space, Resource: "a", ID: holder + "@a", Also: []core.Item{{Resource: "b", ID: holder + "@b"}}, Holder: holder, TTL: 10 * s, Wait: wait,
+		}
+	}
+	at(0, both("ann", 0), both("bob", time.Hour), both("cyd", time.Hour))
+	at(1*s, &core.Release{Namespace: space, ID: "bob@b"}) // takes both out of the queues
+	at(2*s, &core.Release{Namespace: space, ID: "ann@a"}, &core.Release{Namespace: space, ID: "ann@b"})
+	at(3*s, &core.Define{Namespace: space, Definition: leasehold.Definition{Path: "c", Unclean: leasehold.AwaitAcknowledgement}, By: "ops"},
+		&core.Txn{Namespace: space, Then: []core.Op{{Do: core.AcquireLease, Acquire: &core.Acquire{Namespace: space, Resource: "c", ID: "x", Holder: "dan", TTL: 2 * s}}, {Do: core.ReleaseLease, ID: "cyd@a"}}})
+	at(6*s, &core.Acquire{Namespace: space, Resource: "c", ID: "y", Holder: "eve", TTL: 10 * s, Wait: time.Hour})
+	at(7*s, &core.Acknowledge{Namespace: space, Resource: "c", Token: 5, By: "ops", Reason: "looked"}, &core.Undefine{Namespace: space, Path: "none", By: "ops"})
+	const want = `
+1.0 acquire a: ok; ann from 10.0.0.1:1 by native; token 1 of ann
+1.1 acquire b: ok; ann from 10.0.0.1:1 by native; token 2 of ann
+1.2 acquire a: queued; bob from 10.0.0.1:1 by native of bob
+1.3 acquire b: queued; bob from 10.0.0.1:1 by native of bob
+1.4 acquire a: queued; cyd from 10.0.0.1:1 by native of cyd
+1.5 acquire b: queued; cyd from 10.0.0.1:1 by native of cyd
+2.0 release a: ok;  from 10.0.0.1:1 by native of bob; withdrawn
+2.1 release b: ok;  from 10.0.0.1:1 by native of bob; withdrawn
+3.0 release a: ok;  from 10.0.0.1:1 by native; token 1 of ann; released
+3.1 hold a by ann, token 1, 0s to 2s, waited 0s: released
+3.2 release b: ok;  from 10.0.0.1:1 by native; token 2 of ann; released
+3.3 hold b by ann, token 2, 0s to 2s, waited 0s: released
+3.4 grant a: ok;  from 10.0.0.1:1 by native; token 3 of cyd
+3.5 grant b: ok;  from 10.0.0.1:1 by native; token 4 of cyd
+4.0 define c: ok; ops from 10.0.0.1:1 by native; named by ops
+4.1 acquire c: ok; dan from 10.0.0.1:1 by native; token 5 of dan
+4.2 release a: ok;  from 10.0.0.1:1 by native; token 3 of cyd; released
+4.3 hold a by cyd, token 3, 2s to 3s, waited 2s: released
+5.0 expire c: ok; time; token 5 of dan; expired
+5.1 hold c by dan, token 5, 3s to 5s, waited 0s: expired
+5.2 acquire c: queued; eve from 10.0.0.1:1 by native of eve
+6.0 acknowledge c: ok; ops from 10.0.0.1:1 by native; token 5 of dan; named by ops (looked)
+6.1 grant c: ok; ops from 10.0.0.1:1 by native; token 6 of eve
+6.2 undefine none: not-found; ops from 10.0.0.1:1 by native; named by ops
 `
 	if got := "\n" + tell(projected(w.log)); got != want {
 		t.Errorf("got%s", got)

@@ -17,111 +17,333 @@ func (s *State) acquire(c *Acquire) Answer {
 		return Answer{Err: failure}
 	}
 	if claim := s.touch(sp, c.ID); claim != nil {
-		return s.acquireAgain(sp, claim, c)
+		return s.acquireAgain(sp, c)
 	}
-	if _, ended := sp.ended.Get(c.ID); ended {
-		return s.noClaim(sp, c.ID)
+	items := c.items()
+	claims, failure := s.prepare(sp, c, items)
+	if failure != nil {
+		return Answer{Err: failure}
 	}
+	return s.admit(sp, c, items, claims)
+}
+
+// prepare makes claims of what is asked for, or says why they can be neither granted nor
+// wait. It changes nothing but what time has changed already.
+func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, failure *leasehold.Error) {
+	for _, item := range items {
+		if failure := s.unusedID(sp, item); failure != nil {
+			return nil, failure
+		}
+	}
+	var session *Session
 	if c.Session != "" {
-		session := s.liveSession(sp, c.Session)
-		if session == nil {
-			return s.noSession(sp, c.Session)
+		if session = s.liveSession(sp, c.Session); session == nil {
+			return nil, s.noSession(sp, c.Session).Err
 		}
-		if session.Claims >= leasehold.MaxClaimsPerSession {
-			return refuse(leasehold.Limited, "session %q has %d leases, waiters and records already, which is as many as it can have", c.Session, session.Claims)
+		if session.Claims+len(items) > leasehold.MaxClaimsPerSession {
+			return nil, refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked for: %d are as many as it can have",
+				c.Session, session.Claims, len(items), leasehold.MaxClaimsPerSession).Err
 		}
 	}
-	r := s.settle(sp, c.Resource)
+	for _, item := range items {
+		s.settle(sp, item.Resource)
+	}
+	claims = make([]*Claim, len(items))
+	for i, item := range items {
+		if claims[i], failure = s.claim(sp, c, item, session); failure != nil {
+			return nil, failure
+		}
+	}
+	return claims, nil
+}
+
+// unusedID refuses an id that names something already, or did lately.
+func (s *State) unusedID(sp *space, item Item) *leasehold.Error {
+	if claim := s.touch(sp, item.ID); claim != nil {
+		return otherID(claim).Err
+	}
+	if _, ended := sp.ended.Get(item.ID); ended { // maybe just now
+		return s.noClaim(sp, item.ID).Err
+	}
+	return nil
+}
+
+func otherID(claim *Claim) Answer {
+	return refuse(leasehold.Refused, "lease id %q belongs to %s on %s: choose another id", claim.ID, claim.Holder, claim.Resource)
+}
+
+// claim makes of one resource that is asked for what its definition allows.
+func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Claim, *leasehold.Error) {
+	d := sp.definition(item.Resource)
+	ttl, failure := allowedTTL(c, item.Resource, d, session)
+	if failure == nil {
+		failure = s.agree(sp, item, d)
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	limit := c.HoldLimit
+	if d.HoldLimit != 0 && (limit == 0 || limit > d.HoldLimit) {
+		limit = d.HoldLimit
+	}
 	claim := &Claim{
-		ID: c.ID, Resource: c.Resource, Holder: c.Holder, Reason: c.Reason, Session: c.Session, Labels: c.Labels,
-		TTL: c.TTL, Since: s.now, SinceWall: s.wall, Priority: c.Priority,
+		ID: item.ID, Resource: item.Resource, Holder: c.Holder, Session: c.Session, TTL: ttl, Slots: uint32(item.Slots),
+		Since: s.now, SinceWall: s.wall,
 	}
-	claim.setTerms(Terms{Grace: c.Grace, HoldLimit: c.HoldLimit})
+	claim.setTerms(Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit})
+	return claim, nil
+}
+
+// allowedTTL is the TTL that a lease gets under a definition.
+func allowedTTL(c *Acquire, path string, d leasehold.Definition, session *Session) (time.Duration, *leasehold.Error) {
+	ttl := c.TTL
+	if c.Pick != TTLAsSaid && d.DefaultTTL != 0 {
+		ttl = d.DefaultTTL
+	}
+	asked := ttl
+	if session != nil {
+		asked = session.TTL
+	}
 	switch {
-	case s.free(r):
+	case d.LargestTTL == 0 || asked != 0 && asked <= d.LargestTTL:
+		return ttl, nil
+	case session == nil && c.Pick != TTLAsSaid:
+		return d.LargestTTL, nil
+	case asked == 0:
+		return 0, refuse(leasehold.Refused, "a lease on %s lasts at most %s: ask for a ttl of that or less", path, left(Time(d.LargestTTL))).Err
+	}
+	return 0, refuse(leasehold.Refused, "a lease on %s lasts at most %s, not %s: ask for less", path, left(Time(d.LargestTTL)), left(Time(asked))).Err
+}
+
+// agree refuses what contradicts the number of slots that a resource has.
+func (s *State) agree(sp *space, item Item, d leasehold.Definition) *leasehold.Error {
+	if item.Slots == 0 {
+		return nil
+	}
+	r, _ := sp.resources.Get(item.Resource)
+	capacity := sp.capacity(r, d)
+	switch {
+	case capacity == 0 && item.Capacity == 0 && item.Slots > 1:
+		return refuse(leasehold.Refused, "nobody said yet how many slots %s has: say its capacity, or define it", item.Resource).Err
+	case capacity == 0:
+		capacity = item.capacity()
+	case item.Capacity != 0 && item.Capacity != capacity:
+		return refuse(leasehold.Refused, "%s has %d slots, not %d: those who share it must agree", item.Resource, capacity, item.Capacity).Err
+	}
+	if item.Slots > capacity {
+		return refuse(leasehold.Refused, "%s has %d slots: %d are more than there are", item.Resource, capacity, item.Slots).Err
+	}
+	return nil
+}
+
+// capacity is what a request says of the slots of a resource that nobody knows of: if
+// it shares without a number, as many as there can be.
+func (item *Item) capacity() int {
+	if item.Capacity == 0 {
+		return leasehold.MaxCapacity
+	}
+	return item.Capacity
+}
+
+// admit grants all claims of a request, or puts all in the queue, or refuses.
+func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answer {
+	blocked := s.blocked(sp, c, items)
+	if blocked != nil && c.Wait == 0 {
+		return s.held(sp, blocked, 0)
+	}
+	if blocked != nil {
+		if failure := s.mayWait(sp, c, claims); failure != nil {
+			return Answer{Err: failure}
+		}
+	}
+	for i, claim := range claims {
 		s.bind(sp, claim)
-		taken := Resource{Path: c.Resource}
-		if r != nil {
+		s.settleCapacity(sp, items[i])
+	}
+	if blocked != nil {
+		s.enqueue(sp, claims, s.now.add(c.Wait), c.Priority)
+		return s.waiterAnswer(sp, claims[0])
+	}
+	for i, claim := range claims {
+		taken := Resource{Path: claim.Resource}
+		if r, ok := sp.resources.Get(claim.Resource); ok {
 			taken = *r
 		}
-		return s.leaseAnswer(sp, s.grant(sp, taken, claim))
-	case c.Wait == 0:
-		return s.held(sp, r, 0)
-	case r.Waiting >= leasehold.MaxQueue:
-		return refuse(leasehold.Limited, "%s has %d waiters already, which is as many as it can have", c.Resource, r.Waiting)
+		claims[i] = s.grant(sp, taken, claim)
 	}
-	s.bind(sp, claim)
-	return s.waiterAnswer(sp, s.enqueue(sp, r, claim, s.now.add(c.Wait)))
+	return s.leasesAnswer(sp, claims)
+}
+
+// blocked returns the first resource that can not be granted now; nil if all can.
+func (s *State) blocked(sp *space, c *Acquire, items []Item) *Resource {
+	for _, item := range items {
+		if r, ok := sp.resources.Get(item.Resource); ok && !s.open(sp, r, item, c.Priority) {
+			return r
+		}
+	}
+	return nil
+}
+
+// settleCapacity notes what the first who shares a resource says of its slots.
+func (s *State) settleCapacity(sp *space, item Item) {
+	if item.Slots == 0 {
+		return
+	}
+	said := Resource{Path: item.Resource}
+	if r, ok := sp.resources.Get(item.Resource); ok {
+		said = *r
+	}
+	more := said.more()
+	shares := more.shares()
+	if shares.Capacity != 0 {
+		return
+	}
+	shares.Capacity = item.capacity()
+	if known := sp.capacity(nil, sp.definition(item.Resource)); known != 0 {
+		shares.Capacity = known
+	}
+	more.Shares = &shares
+	said.setMore(more)
+	// Not by setResource: nobody has or wants it yet, and it would be forgotten again.
+	sp.resources.Set(said.Path, &said)
+}
+
+// mayWait refuses a wait that the queues have no room for, or that would never end.
+func (s *State) mayWait(sp *space, c *Acquire, claims []*Claim) *leasehold.Error {
+	for _, claim := range claims {
+		if r, ok := sp.resources.Get(claim.Resource); ok && r.Waiting >= leasehold.MaxQueue {
+			return refuse(leasehold.Limited, "%s has %d waiters already, which is as many as it can have", claim.Resource, r.Waiting).Err
+		}
+	}
+	return s.deadlock(sp, claims, c.Priority)
 }
 
 // acquireAgain answers an acquire whose id is in use: the same request once more
 // gets what there is by now, counted at this stamp and not renewed.
-func (s *State) acquireAgain(sp *space, claim *Claim, c *Acquire) Answer {
-	if claim.Resource != c.Resource || claim.Holder != c.Holder {
-		return refuse(leasehold.Refused, "lease id %q belongs to %s on %s: choose another id", c.ID, claim.Holder, claim.Resource)
+func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
+	items := c.items()
+	claims := make([]*Claim, len(items))
+	for _, item := range items {
+		again := s.touch(sp, item.ID)
+		if again == nil {
+			return s.noClaim(sp, item.ID)
+		}
+		if again.Resource != item.Resource || again.Holder != c.Holder {
+			return otherID(again)
+		}
 	}
-	if !claim.waiting() {
-		return s.leaseAnswer(sp, claim)
+	for i, item := range items {
+		again, ok := sp.claims.Get(item.ID) // the others may have changed it
+		if !ok {
+			return s.noClaim(sp, item.ID)
+		}
+		if claims[i] = again; again.waiting() != claims[0].waiting() {
+			return otherID(again) // they were not asked for together
+		}
 	}
-	if c.Wait > 0 {
+	claim := claims[0]
+	switch {
+	case !claim.waiting():
+		return s.leasesAnswer(sp, claims)
+	case c.Wait > 0:
 		return s.waiterAnswer(sp, s.stillWanted(sp, claim))
 	}
 	r, _ := sp.resources.Get(claim.Resource)
 	return s.held(sp, r, s.position(sp, claim))
 }
 
-// free tells whether a settled resource can be granted. Those who wait go first.
-func (s *State) free(r *Resource) bool {
-	return r == nil || r.Claim == "" && r.Waiting == 0 && r.AvailableAt <= s.now
+// open tells whether a settled resource can be granted to somebody who does not wait
+// yet. Those who wait go first, unless they have a lower priority.
+func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
+	if r.Waiting > 0 {
+		if waiter := first(sp, r.Path); waiter.Wait.Priority >= priority {
+			return false
+		}
+	}
+	return s.fits(sp, r, uint32(item.Slots), item.capacity())
 }
 
 // grant gives the resource to a claim, which must not be in the queue any more.
 func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	sp.token++
 	granted := *claim
-	granted.Token, granted.Priority, granted.Order = sp.token, 0, 0
+	granted.Token, granted.Wait = sp.token, nil
 	granted.Since, granted.SinceWall = s.now, s.wall
 	granted.Expires = 0
 	if granted.TTL != 0 {
 		granted.Expires = s.now.add(granted.TTL)
 	}
-	if t := granted.terms(); t.WaitUntil != 0 {
-		t.WaitUntil, t.Waited = 0, time.Duration(s.now-claim.Since)
+	if claim.Wait != nil {
+		t := granted.terms()
+		t.Waited = time.Duration(s.now - claim.Since)
 		granted.setTerms(t)
 	}
-
-	taken.Claim, taken.AvailableAt = claim.ID, 0
+	s.warn(sp, &taken, &granted)
+	s.occupy(sp, &taken, &granted)
 	s.setResource(sp, &taken)
 
 	granted.Revision = s.revise(sp)
 	s.put(sp, &granted)
 	event := s.event(sp, &granted, leasehold.Acquired)
-	event.Reason, event.Until = granted.Reason, s.moment(s.deadlineOf(sp, &granted))
+	event.Reason, event.Until = granted.terms().Reason, s.moment(s.deadlineOf(sp, &granted))
 	s.emit(sp, event)
 	return &granted
+}
+
+// warn tells a new holder of an unclean end before it, if that is what was defined.
+func (s *State) warn(sp *space, r *Resource, c *Claim) {
+	last := r.more().Last
+	if last == nil || last.How.Clean() || sp.definition(r.Path).Unclean != leasehold.WarnNext {
+		return
+	}
+	t := c.terms()
+	t.After = last
+	c.setTerms(t)
 }
 
 // held is the answer to whoever finds the resource taken, queued for, or at rest.
 // position is the place in the queue of the one who asks, 0 if it has none.
 func (s *State) held(sp *space, r *Resource, position int) Answer {
 	failure := &leasehold.Error{Code: leasehold.Held, Waiting: r.Waiting, Position: position}
-	claim, ok := sp.claims.Get(r.Claim)
+	rest := r.longestRest(s.now)
 	switch {
-	case ok:
-		lease := s.lease(sp, claim)
+	case r.held():
+		lease := s.lease(sp, sp.senior(r))
 		failure.Lease = &lease
-		failure.Message = fmt.Sprintf("%s is held by %s%s", r.Path, lease.Holder, because(lease.Reason))
-		if !lease.Expires.IsZero() {
-			failure.Message += fmt.Sprintf(" for another %s", left(Time(lease.Remaining)))
-		}
+		failure.Message = s.heldBy(sp, r, &lease)
+	case rest != nil && rest.Until == 0:
+		failure.Message = fmt.Sprintf("%s waits for somebody to acknowledge the unclean end of %s's lease with token %d", r.Path, rest.After.Holder, rest.After.Token)
+		failure.Lease = s.lastLease(sp, r, rest)
+	case rest != nil:
+		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %s", r.Path, rest.After.Holder, left(rest.Until-s.now))
+		failure.Lease = s.lastLease(sp, r, rest)
 	default:
-		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %s", r.Path, r.Last.Holder, left(r.AvailableAt-s.now))
-		failure.Lease = s.lastLease(sp, r)
+		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
 	}
 	if r.Waiting > 0 {
 		failure.Message += fmt.Sprintf("; %d waiting", r.Waiting)
 	}
 	return Answer{Err: failure}
+}
+
+// heldBy says who has a resource, and what of it.
+func (s *State) heldBy(sp *space, r *Resource, lease *leasehold.Lease) string {
+	ends := ""
+	if !lease.Expires.IsZero() {
+		ends = fmt.Sprintf(" for another %s", left(Time(lease.Remaining)))
+	}
+	if lease.Slots == 0 {
+		return fmt.Sprintf("%s is held by %s%s%s", r.Path, lease.Holder, because(lease.Reason), ends)
+	}
+	others := ""
+	if n := r.sharers() - 1; n > 0 {
+		others = fmt.Sprintf(" and %d more", n)
+	}
+	if resting, _ := r.rests(s.now); resting > 0 {
+		others += fmt.Sprintf(", and %d at rest after an unclean end", resting)
+	}
+	capacity := sp.capacity(r, sp.definition(r.Path))
+	return fmt.Sprintf("%s has %d of %d slots taken, by %s%s%s%s", r.Path, r.More.Shares.used, capacity, lease.Holder, because(lease.Reason), ends, others)
 }
 
 // left writes a duration as people do: 5m, not 5m0s.

@@ -24,13 +24,27 @@ func (c *Ask) Validate() error {
 func (s *State) ask(c *Ask) Answer {
 	sp := s.space(c.Namespace)
 	if sp != nil {
-		if r := s.settle(sp, c.Resource); r != nil && r.Claim != "" {
-			claim, _ := sp.claims.Get(r.Claim)
-			event := s.event(sp, claim, leasehold.Asked)
-			event.By, event.Reason = c.By, c.Message
-			s.emit(sp, event)
-			return s.leaseAnswer(sp, claim)
+		if r := s.settle(sp, c.Resource); r != nil && r.held() {
+			return s.askHolders(sp, r, c)
 		}
 	}
 	return refuse(leasehold.NotFound, "%s is not held: there is nobody to ask", c.Resource)
+}
+
+// maxAsked is how many of those who share a resource one message reaches: the ones
+// that have had it longest.
+const maxAsked = 64
+
+func (s *State) askHolders(sp *space, r *Resource, c *Ask) Answer {
+	var asked []*Claim
+	sp.holders(r, func(claim *Claim) bool {
+		asked = append(asked, claim)
+		return len(asked) < maxAsked
+	})
+	for _, claim := range asked {
+		event := s.event(sp, claim, leasehold.Asked)
+		event.By, event.Reason = c.By, c.Message
+		s.emit(sp, event)
+	}
+	return s.leasesAnswer(sp, asked)
 }

@@ -1,16 +1,27 @@
 package core
 
-import "github.com/leasehold/leasehold"
+import (
+	"github.com/leasehold/leasehold"
+)
 
 func (s *State) breakLease(c *Break) Answer {
 	sp := s.space(c.Namespace)
-	claim, refusal := s.toBreak(sp, c)
-	if claim == nil {
+	claims, refusal := s.toBreak(sp, c)
+	if len(claims) == 0 {
 		return refusal
 	}
-	if claim.waiting() {
-		return s.breakWaiter(sp, claim, c)
+	if claims[0].waiting() {
+		return s.breakWaiter(sp, claims[0], c)
 	}
+	// The newest goes last: it is what the resource remembers, by which a retry is known.
+	var newest Answer
+	for _, claim := range claims {
+		newest = s.breakOne(sp, claim, c)
+	}
+	return newest
+}
+
+func (s *State) breakOne(sp *space, claim *Claim, c *Break) Answer {
 	at := s.now.add(c.Period)
 	if end := s.deadlineOf(sp, claim); c.Remains && end != 0 {
 		at = end
@@ -45,12 +56,26 @@ func (s *State) setBreak(sp *space, claim *Claim, c *Break, at Time) *Claim {
 	breaking.setTerms(t)
 	breaking.Revision = s.revise(sp)
 	s.put(sp, &breaking)
+	s.endsBy(sp, &breaking, at)
 	if at > s.now {
 		event := s.event(sp, &breaking, leasehold.BreakSet)
 		event.By, event.Reason, event.Until = c.By, c.Reason, s.moment(at)
 		s.emit(sp, event)
 	}
 	return &breaking
+}
+
+// endsBy notes on a shared resource that a lease on it ends sooner than was known.
+func (s *State) endsBy(sp *space, c *Claim, at Time) {
+	if c.Slots == 0 {
+		return
+	}
+	r, _ := sp.resources.Get(c.Resource)
+	sooner, more, shares := *r, r.more(), *r.More.Shares
+	shares.hasten(at)
+	more.Shares = &shares
+	sooner.More = &more
+	sp.resources.Set(r.Path, &sooner)
 }
 
 // breakAgain answers a break of an id that is gone: an earlier try may have ended it.
@@ -63,31 +88,53 @@ func (s *State) breakAgain(sp *space, id string) Answer {
 	return s.noClaim(sp, id)
 }
 
-// toBreak finds the lease that a break means, or what to answer instead.
-func (s *State) toBreak(sp *space, c *Break) (*Claim, Answer) {
+// maxBreak is how many leases on one resource one command breaks.
+const maxBreak = 1024
+
+// toBreak finds the leases that a break means, the oldest first, or what to answer
+// instead.
+func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 	if c.ID != "" {
 		if claim := s.touch(sp, c.ID); claim != nil {
-			return claim, Answer{}
+			return []*Claim{claim}, Answer{}
 		}
 		return nil, s.breakAgain(sp, c.ID)
 	}
-	if sp == nil {
-		return nil, refuse(leasehold.NotFound, "%s is not held: there is nothing to break", c.Resource)
+	var r *Resource
+	if sp != nil {
+		r = s.settle(sp, c.Resource)
 	}
-	r := s.settle(sp, c.Resource)
 	if r == nil {
 		return nil, refuse(leasehold.NotFound, "%s is not held: there is nothing to break", c.Resource)
 	}
-	if claim, ok := sp.claims.Get(r.Claim); ok && claim.Token == c.Token {
-		return claim, Answer{}
-	}
-	if r.Last != nil && r.Last.Token == c.Token && r.Last.How == leasehold.ByBreak {
-		if ended, ok := sp.ended.Get(r.Last.ID); ok {
+	meant, newest := s.heldWith(sp, r, c.Token)
+	last := r.more().Last
+	switch {
+	case len(meant) > maxBreak:
+		return nil, refuse(leasehold.Limited, "%s has more than %d holders: break them one by one, by their ids", c.Resource, maxBreak)
+	case len(meant) > 0:
+		return meant, Answer{}
+	case last != nil && last.Token == c.Token && last.How == leasehold.ByBreak:
+		if ended, ok := sp.ended.Get(last.ID); ok {
 			return nil, s.brokenBefore(sp, ended)
 		}
 	}
-	if claim, ok := sp.claims.Get(r.Claim); ok {
-		return nil, refuse(leasehold.Lost, "%s is not held with token %d any more: %s holds it with token %d; look again before you break that", c.Resource, c.Token, claim.Holder, claim.Token)
+	if newest != nil {
+		return nil, refuse(leasehold.Lost, "%s is not held with token %d any more: %s holds it with token %d; look again before you break that", c.Resource, c.Token, newest.Holder, newest.Token)
 	}
 	return nil, refuse(leasehold.NotFound, "%s is not held: there is nothing to break", c.Resource)
+}
+
+// heldWith returns what an operator means who saw that a resource was held, with a
+// token: the exclusive lease of that token; or, of those who share it, all that were
+// there then. newest is whoever holds it now.
+func (s *State) heldWith(sp *space, r *Resource, token leasehold.Token) (meant []*Claim, newest *Claim) {
+	sp.holders(r, func(c *Claim) bool {
+		newest = c
+		if c.Token == token || c.Slots != 0 && c.Token < token {
+			meant = append(meant, c)
+		}
+		return len(meant) <= maxBreak
+	})
+	return meant, newest
 }

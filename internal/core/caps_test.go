@@ -147,7 +147,8 @@ func TestManyGraces(t *testing.T) {
 	apply(t, s, 0, acquireNow("a", Request{}))
 	sp := s.space("default")
 	for i := range graces {
-		s.setResource(sp, &Resource{Path: fmt.Sprint("r", i), AvailableAt: s.now.add(time.Hour), Last: &Ending{How: leasehold.ByTTL}})
+		last := &Ending{How: leasehold.ByTTL}
+		s.setResource(sp, &Resource{Path: fmt.Sprint("r", i), More: &More{Last: last, Rests: []Rest{{Until: s.now.add(time.Hour), After: last}}}})
 	}
 	for range 100 {
 		apply(t, s, time.Minute, &Renew{Namespace: "default", ID: "a"})

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/leasehold/leasehold"
+import (
+	"slices"
+
+	"github.com/leasehold/leasehold"
+)
 
 func (s *State) change(c *Change) Answer {
 	sp := s.space(c.Namespace)
@@ -35,6 +39,7 @@ func (s *State) change(c *Change) Answer {
 		changed.ID, changed.timer = c.NewID, nil
 		s.rename(sp, claim, &changed)
 	}
+	s.replace(sp, claim, &changed)
 	changed.Revision = s.revise(sp)
 	s.put(sp, &changed)
 	event := s.event(sp, &changed, leasehold.Changed)
@@ -71,8 +76,28 @@ func (s *State) rename(sp *space, from, to *Claim) {
 	s.unbind(sp, from)
 	s.bind(sp, to)
 	s.tombstone(sp, &EndedClaim{ID: from.ID, How: leasehold.IDChanged, At: s.now, Resource: from.Resource, Holder: from.Holder, Token: from.Token, Next: to.ID})
+}
+
+// replace puts one lease in the place of another on the resource.
+func (s *State) replace(sp *space, from, to *Claim) {
 	r, _ := sp.resources.Get(from.Resource)
-	renamed := *r
-	renamed.Claim = to.ID
-	s.setResource(sp, &renamed)
+	other := *r
+	if from.Slots == 0 {
+		other.Claim = to.ID
+	} else {
+		sp.sharers.Delete(sharer{from.Resource, from.Token, from.ID})
+		sp.sharers.Set(sharer{to.Resource, to.Token, to.ID})
+	}
+	if more := r.more(); more.Shares != nil && len(more.Shares.Units) > 0 {
+		shares := *more.Shares
+		shares.Units = slices.Clone(shares.Units)
+		for i := range shares.Units {
+			if shares.Units[i].lease == from.ID {
+				shares.Units[i].lease, shares.Units[i].Holder = to.ID, to.Holder
+			}
+		}
+		more.Shares = &shares
+		other.setMore(more)
+	}
+	s.setResource(sp, &other)
 }

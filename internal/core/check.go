@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/leasehold/leasehold"
 )
@@ -45,6 +46,7 @@ func (c *checker) that(ok bool, format string, args ...any) {
 
 func (c *checker) space(s *State, sp *space) {
 	waiting, bound, tokens := map[string]int{}, 0, map[leasehold.Token]string{}
+	taken := map[string]Shares{}
 	claims := map[string]int{}
 	sp.claims.Scan(func(id string, claim *Claim) bool {
 		r, ok := sp.resources.Get(claim.Resource)
@@ -66,9 +68,13 @@ func (c *checker) space(s *State, sp *space) {
 			waiting[claim.Resource]++
 			same, ok := sp.queue.Get(claim)
 			c.that(ok && same == claim, "%s/%s waits, but stands in no queue", sp.name, id)
+			c.together(sp, claim)
 			return true
 		}
-		c.that(r.Claim == id, "%s/%s is held, but %q is held by %q", sp.name, id, claim.Resource, r.Claim)
+		c.lease(sp, r, claim)
+		shares := taken[claim.Resource]
+		shares.used, shares.holders = shares.used+int(claim.Slots), shares.holders+1
+		taken[claim.Resource] = shares
 		c.that(claim.Token <= sp.token, "%s/%s has token %d above %d", sp.name, id, claim.Token, sp.token)
 		other, twice := tokens[claim.Token]
 		c.that(!twice, "%s/%s has the token %d of %s", sp.name, id, claim.Token, other)
@@ -82,7 +88,89 @@ func (c *checker) space(s *State, sp *space) {
 		return true
 	})
 	c.resources(s, sp, waiting)
+	c.shares(s, sp, taken)
 	c.history(sp)
+}
+
+// together checks a waiter among those that are granted with it.
+func (c *checker) together(sp *space, claim *Claim) {
+	_, listed := sp.parties.Get(binding{claim.party(), claim.ID})
+	c.that(listed, "%s/%s waits, and its party does not know", sp.name, claim.ID)
+	same, joint := sp.joint.Get(claim)
+	c.that(joint == (claim.Wait.With != nil) && (!joint || same == claim), "%s/%s: waits with %d others, listed among such: %v", sp.name, claim.ID, len(claim.Wait.With), joint)
+	for _, id := range claim.Wait.With {
+		other, ok := sp.claims.Get(id)
+		c.that(ok && other.waiting() && slices.Equal(other.Wait.With, claim.Wait.With) && other.Wait.Order == claim.Wait.Order && other.Wait.Priority == claim.Wait.Priority,
+			"%s/%s waits together with %s, which does not", sp.name, claim.ID, id)
+	}
+}
+
+// lease checks that a resource knows of a lease on it.
+func (c *checker) lease(sp *space, r *Resource, claim *Claim) {
+	if claim.Slots == 0 {
+		c.that(r.Claim == claim.ID, "%s/%s is held, but %q is held by %q", sp.name, claim.ID, claim.Resource, r.Claim)
+	} else {
+		_, ok := sp.sharers.Get(sharer{claim.Resource, claim.Token, claim.ID})
+		c.that(ok && r.Claim == "", "%s/%s has slots of %q, which is held by %q", sp.name, claim.ID, claim.Resource, r.Claim)
+		soonest, end := r.more().shares().soonest, deadlineIn(sp, claim)
+		c.that(end == 0 || soonest != 0 && soonest <= end, "%s/%s ends at %d, before %d, when somebody looks", sp.name, claim.ID, end, soonest)
+	}
+	for _, name := range claim.terms().Units {
+		i := slices.IndexFunc(r.more().shares().Units, func(u Unit) bool { return u.Name == name && u.lease == claim.ID })
+		c.that(i >= 0, "%s/%s has unit %q, which does not know", sp.name, claim.ID, name)
+	}
+}
+
+// deadlineIn is deadlineOf for those who have no state at hand.
+func deadlineIn(sp *space, claim *Claim) Time { return (*State)(nil).deadlineOf(sp, claim) }
+
+// shares checks how many slots of each resource are taken.
+func (c *checker) shares(s *State, sp *space, taken map[string]Shares) {
+	sharers := 0
+	sp.resources.Scan(func(path string, r *Resource) bool {
+		shares, found := r.more().shares(), taken[path]
+		sharers += shares.holders
+		if r.Claim != "" {
+			c.that(found.holders == 1 && shares.holders == 0, "%s/%s is exclusive and has %d holders", sp.name, path, found.holders)
+			return true
+		}
+		c.that(shares.used == found.used && shares.holders == found.holders, "%s/%s counts %d slots of %d holders, and has %d of %d",
+			sp.name, path, shares.used, shares.holders, found.used, found.holders)
+		c.that(shares.holders == 0 || shares.Capacity > 0, "%s/%s is shared, and nobody said by how many", sp.name, path)
+		for _, unit := range shares.Units {
+			claim, ok := sp.claims.Get(unit.lease)
+			c.that(unit.lease == "" || ok && slices.Contains(claim.terms().Units, unit.Name), "%s/%s: unit %q is of %q, which does not know", sp.name, path, unit.Name, unit.lease)
+		}
+		return true
+	})
+	c.that(sharers == sp.sharers.Len(), "%s: resources count %d leases on slots, %d are listed", sp.name, sharers, sp.sharers.Len())
+	waiters := sp.queue.Len()
+	c.that(waiters == sp.parties.Len(), "%s: %d wait, parties have %d", sp.name, waiters, sp.parties.Len())
+	c.that(len(s.stirred) == 0, "%s: hand-over is not finished", sp.name)
+}
+
+// free tells whether the first waiter of a resource should have been granted. A rest that
+// is over, but that no tick has ended yet, still stands in the way.
+func (c *checker) free(s *State, sp *space, r *Resource) bool {
+	head := first(sp, r.Path)
+	if head == nil {
+		return false // which is found elsewhere
+	}
+	with := head.Wait.With
+	if with == nil {
+		with = []string{head.ID}
+	}
+	for _, id := range with {
+		w, ok := sp.claims.Get(id)
+		if !ok || first(sp, w.Resource) != w {
+			return false
+		}
+		at, ok := sp.resources.Get(w.Resource)
+		if !ok || len(at.more().Rests) > 0 || !s.fits(sp, at, w.Slots, leasehold.MaxCapacity) {
+			return false
+		}
+	}
+	return true
 }
 
 // records checks the values of a namespace, and counts in claims what is bound to
@@ -117,11 +205,11 @@ func (c *checker) resources(s *State, sp *space, waiting map[string]int) {
 		c.that(r.Waiting == waiting[path], "%s/%s counts %d waiters and has %d", sp.name, path, r.Waiting, waiting[path])
 		_, ok := sp.claims.Get(r.Claim)
 		c.that(ok || r.Claim == "", "%s/%s is held by %q, which is not there", sp.name, path, r.Claim)
-		idle := r.Claim == "" && r.Waiting == 0
+		idle := !r.held() && r.Waiting == 0
 		at, listed := s.idle.Get(r.Idle)
 		c.that(idle == (r.Idle != 0), "%s/%s: idle is %v, its mark is %d", sp.name, path, idle, r.Idle)
 		c.that(!idle || listed && at == place{sp.name, path}, "%s/%s is idle and not listed", sp.name, path)
-		c.that(r.Claim != "" || r.Waiting == 0 || r.AvailableAt != 0, "%s/%s is free although %d wait for it", sp.name, path, r.Waiting)
+		c.that(r.Waiting == 0 || !c.free(s, sp, r), "%s/%s is free although %d wait for it", sp.name, path, r.Waiting)
 		return true
 	})
 	c.that(queued == sp.queue.Len(), "%s: resources count %d waiters, queues have %d", sp.name, queued, sp.queue.Len())
@@ -166,8 +254,8 @@ func (c *checker) heap(s *State) {
 			return true
 		})
 		sp.resources.Scan(func(path string, r *Resource) bool {
-			if r.Claim == "" && r.Waiting > 0 {
-				see(r.timer, r.AvailableAt, path)
+			if r.Waiting > 0 {
+				see(r.timer, r.resumes(), path)
 			}
 			return true
 		})

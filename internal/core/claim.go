@@ -11,9 +11,7 @@ type Claim struct {
 	ID       string
 	Resource string
 	Holder   string
-	Reason   string
 	Session  string
-	Labels   leasehold.Labels
 	TTL      time.Duration
 
 	Token     leasehold.Token // 0 while it waits
@@ -25,21 +23,35 @@ type Claim struct {
 	// waiter by waiterTTL. 0: it never does.
 	Expires Time
 
-	Priority int    // in the queue while it waits, largest first
-	Order    uint64 // among equals, smallest first
-	Terms    *Terms // what few claims have
+	Slots uint32 // 0: all that there are
+	Wait  *Wait  // while it waits
+	Terms *Terms // what few claims have
 
 	timer *timer
 }
 
+// A Wait is a place in a queue.
+type Wait struct {
+	Until    Time
+	Priority int    // largest first
+	Order    uint64 // among equals, smallest first
+	With     []string
+	// With names all claims that are granted together with this one, itself among
+	// them, in the order in which they were asked for; nil if it is alone.
+}
+
 // Terms are the parts of a claim that most do without.
 type Terms struct {
+	Reason      string
+	Labels      leasehold.Labels
+	Party       string
 	Grace       time.Duration
 	HoldLimit   time.Duration
-	WaitUntil   Time
 	BreakAt     Time
 	BreakBy     string
 	BreakReason string
+	Units       []string      // that a lease got
+	After       *Ending       // of which the holder is warned
 	Waited      time.Duration // in the queue, before the grant
 	ChangedWall int64         // when its holder got it from another
 }
@@ -58,61 +70,33 @@ func (c *Claim) terms() Terms {
 }
 
 func (c *Claim) setTerms(t Terms) {
-	if t == (Terms{}) {
-		c.Terms = nil
-		return
-	}
 	c.Terms = &t
+	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 &&
+		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil && t.Waited == 0 && t.ChangedWall == 0 {
+		c.Terms = nil
+	}
 }
 
 // end returns when and how time alone ends the claim, its session aside.
 // Without such a moment it returns zero.
 func (c *Claim) end() (Time, leasehold.How) {
 	at, how := c.Expires, leasehold.ByTTL
-	if c.waiting() {
-		how = leasehold.Withdrawn
-	}
-	if c.Terms == nil {
-		return at, how
-	}
 	sooner := func(t Time, h leasehold.How) {
 		if t != 0 && (at == 0 || t <= at) {
 			at, how = t, h
 		}
 	}
-	if c.waiting() {
-		sooner(c.Terms.WaitUntil, leasehold.WaitOver)
-		return at, how
+	switch {
+	case c.waiting():
+		how = leasehold.Withdrawn
+		sooner(c.Wait.Until, leasehold.WaitOver)
+	case c.Terms != nil:
+		if c.Terms.HoldLimit != 0 {
+			sooner(c.Since.add(c.Terms.HoldLimit), leasehold.ByHoldLimit)
+		}
+		sooner(c.Terms.BreakAt, leasehold.ByBreak)
 	}
-	if c.Terms.HoldLimit != 0 {
-		sooner(c.Since.add(c.Terms.HoldLimit), leasehold.ByHoldLimit)
-	}
-	sooner(c.Terms.BreakAt, leasehold.ByBreak)
 	return at, how
-}
-
-// A Resource is kept while somebody has it or wants it, and for a while after,
-// for what it remembers.
-type Resource struct {
-	Path        string
-	Claim       string // the id of the lease on it; empty: nobody has it
-	Waiting     int
-	AvailableAt Time // end of a grace; 0: none ran, or nothing remains of it
-	Idle        uint64
-	Last        *Ending
-
-	timer *timer // while somebody waits for the end of a grace
-}
-
-// An Ending is what a resource remembers of its last lease.
-type Ending struct {
-	ID     string
-	Holder string
-	Token  leasehold.Token
-	How    leasehold.How
-	By     string
-	Reason string
-	Wall   int64
 }
 
 // A Session is a promise of liveness.
@@ -138,7 +122,18 @@ func (s *State) put(sp *space, c *Claim) {
 	sp.claims.Set(c.ID, c)
 	if c.waiting() {
 		sp.queue.Set(c)
+		sp.parties.Set(binding{c.party(), c.ID})
+		if c.Wait.With != nil {
+			sp.joint.Set(c)
+		}
 	}
+}
+
+// dequeue takes a waiter out of the queues, which must be those it was put in.
+func (s *State) dequeue(sp *space, c *Claim) {
+	sp.queue.Delete(c)
+	sp.parties.Delete(binding{c.party(), c.ID})
+	sp.joint.Delete(c)
 }
 
 // bind makes a claim end with its session.
@@ -167,42 +162,87 @@ func countBound(sp *space, id string, more int) {
 	}
 }
 
-// finish ends a claim and, if it was a lease, hands the resource over. at is the
-// moment that ended it, which may lie before the stamp.
+// finish ends a claim and lets those have the resource who can now. at is the moment
+// that ended it, which may lie before the stamp.
 func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
+	if c.waiting() {
+		s.leave(sp, c, how)
+		return
+	}
+	s.remove(sp, c, how)
+	r, _ := sp.resources.Get(c.Resource)
+	free := *r
+	more := r.more()
+	last, rest := s.ending(sp, c, how, at)
+	more.Last = last
+	s.vacate(sp, &free, &more, c)
+	more.Rests = more.resting(s.now)
+	if rest != nil {
+		more.Rests = merged(append(more.Rests, *rest))
+	}
+	free.setMore(more)
+	event := s.event(sp, c, leasehold.Ended)
+	event.How, event.By, event.Reason = how, last.By, last.Reason
+	event.Hold = s.hold(c, at)
+	s.emit(sp, event)
+	s.setResource(sp, &free)
+	s.stir(sp, c.Resource)
+}
+
+// remove takes a claim out of everything but its resource.
+func (s *State) remove(sp *space, c *Claim, how leasehold.How) {
 	s.ends++
 	sp.claims.Delete(c.ID)
 	s.due.set(c.timer, 0)
 	s.unbind(sp, c)
 	s.tombstone(sp, &EndedClaim{ID: c.ID, How: how, At: s.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token})
-	if c.waiting() {
-		s.leave(sp, c, how)
-		return
-	}
-	r, _ := sp.resources.Get(c.Resource)
-	free := *r
-	free.Claim = ""
-	free.Last, free.AvailableAt = s.ending(c, how, at)
-	event := s.event(sp, c, leasehold.Ended)
-	event.How, event.By, event.Reason = how, free.Last.By, free.Last.Reason
-	event.Hold = s.hold(c, at)
-	s.emit(sp, event)
-	s.setResource(sp, &free)
-	s.handOver(sp, c.Resource)
 }
 
-// ending is what a resource remembers of a lease that ended at some moment, and
-// until when it rests after it; 0 if it does not.
-func (s *State) ending(c *Claim, how leasehold.How, at Time) (*Ending, Time) {
+// leave takes a waiter out of the queue without a lease, and with it all that it
+// wanted at the same time.
+func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
+	by, reason := c.terms().BreakBy, c.terms().BreakReason
+	together := s.together(sp, c)
+	for _, c := range together {
+		s.remove(sp, c, how)
+		s.dequeue(sp, c)
+		r, _ := sp.resources.Get(c.Resource)
+		shorter := *r
+		shorter.Waiting--
+		s.setResource(sp, &shorter)
+		event := s.event(sp, c, leasehold.Left)
+		event.How = how
+		if how == leasehold.ByBreak {
+			event.By, event.Reason = by, reason
+		}
+		s.emit(sp, event)
+	}
+	for _, c := range together {
+		s.stir(sp, c.Resource)
+	}
+}
+
+// ending is what a resource remembers of a lease that ended at some moment, and how
+// it rests after it; nil if it does not.
+func (s *State) ending(sp *space, c *Claim, how leasehold.How, at Time) (*Ending, *Rest) {
 	e := &Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, Wall: s.wall}
 	t := c.terms()
 	if how == leasehold.ByBreak {
 		e.By, e.Reason = t.BreakBy, t.BreakReason
 	}
-	if until := at.add(t.Grace); t.Grace > 0 && !how.Clean() && until > s.now {
-		return e, until
+	if how.Clean() {
+		return e, nil
 	}
-	return e, 0
+	d := sp.definition(c.Resource)
+	rest := &Rest{Slots: c.Slots, Units: t.Units, After: e}
+	if d.Unclean == leasehold.AwaitAcknowledgement {
+		return e, rest
+	}
+	rest.Until = at.add(max(t.Grace, d.Grace))
+	if rest.Until <= s.now || rest.Until == at {
+		return e, nil
+	}
+	return e, rest
 }
 
 // hold is what the holder of a lease has had of it when it ends at some moment.
@@ -213,45 +253,4 @@ func (s *State) hold(c *Claim, at Time) *leasehold.Hold {
 		since = t.ChangedWall
 	}
 	return &leasehold.Hold{ID: c.ID, Holder: c.Holder, Token: c.Token, Since: calendar(since), Until: s.moment(at), Waited: t.Waited}
-}
-
-// leave takes a waiter out of the queue without a lease.
-func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
-	sp.queue.Delete(c)
-	r, _ := sp.resources.Get(c.Resource)
-	shorter := *r
-	shorter.Waiting--
-	s.setResource(sp, &shorter)
-	event := s.event(sp, c, leasehold.Left)
-	event.How = how
-	if how == leasehold.ByBreak {
-		event.By, event.Reason = c.terms().BreakBy, c.terms().BreakReason
-	}
-	s.emit(sp, event)
-}
-
-// setResource stores a resource and keeps account of those that nobody has or
-// wants, of which only so many are remembered, and of a grace that somebody
-// waits for.
-func (s *State) setResource(sp *space, r *Resource) {
-	if r.Waiting > 0 && r.Claim == "" && r.AvailableAt != 0 {
-		if r.timer == nil {
-			r.timer = &timer{kind: dueResource, space: sp, key: r.Path}
-		}
-		s.due.set(r.timer, r.AvailableAt)
-	} else if r.timer != nil {
-		s.due.set(r.timer, 0)
-		r.timer = nil
-	}
-	idle := r.Claim == "" && r.Waiting == 0
-	switch {
-	case idle && r.Idle == 0:
-		s.idleSeq++
-		r.Idle = s.idleSeq
-		s.idle.Set(r.Idle, place{sp.name, r.Path})
-	case !idle && r.Idle != 0:
-		s.idle.Delete(r.Idle)
-		r.Idle = 0
-	}
-	sp.resources.Set(r.Path, r)
 }

@@ -212,6 +212,15 @@ func (p *phrase) command() core.Command {
 		return &core.Ask{
 			Resource: p.word("resource"), By: p.option("by", ""), Message: p.option("message", ""), Namespace: p.namespace(), Request: p.request(),
 		}
+	case "define":
+		return p.define()
+	case "undefine":
+		return &core.Undefine{Path: p.word("path"), By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request()}
+	case "acknowledge":
+		return &core.Acknowledge{
+			Resource: p.word("resource"), Token: leasehold.Token(p.number("token")), By: p.option("by", ""), Reason: p.option("reason", ""),
+			Namespace: p.namespace(), Request: p.request(),
+		}
 	case "tick":
 		return &core.Tick{}
 	case "lead":
@@ -240,9 +249,9 @@ func parseTxn(line string) (core.Command, error) {
 		case "if":
 			c.If = append(c.If, p.compare())
 		case "then":
-			c.Then = append(c.Then, p.op())
+			c.Then = append(c.Then, p.op(c.Namespace))
 		case "else":
-			c.Else = append(c.Else, p.op())
+			c.Else = append(c.Else, p.op(c.Namespace))
 		default:
 			p.wrong("a transaction has no part %q", branch)
 		}
@@ -277,7 +286,15 @@ func (p *phrase) compare() (c core.Compare) {
 	return c
 }
 
-func (p *phrase) op() (o core.Op) {
+func (p *phrase) op(namespace string) (o core.Op) {
+	switch p.verb {
+	case "acquire":
+		a := p.acquire().(*core.Acquire)
+		a.Namespace = namespace
+		return core.Op{Do: core.AcquireLease, Acquire: a}
+	case "release":
+		return core.Op{Do: core.ReleaseLease, ID: p.word("lease id")}
+	}
 	verb, isRange := strings.CutSuffix(p.verb, "-range")
 	o.Do, o.Path, o.Range = core.Do(max(0, slices.Index(doings, verb))), p.word("path"), isRange
 	if o.Do == core.Put {
@@ -294,6 +311,58 @@ func (p *phrase) acquire() core.Command {
 	c.Namespace, c.Session, c.Reason = p.namespace(), p.option("session", ""), p.option("reason", "")
 	c.TTL, c.Wait, c.Grace, c.HoldLimit = p.duration("ttl"), p.duration("wait"), p.duration("grace"), p.duration("limit")
 	c.Priority, c.Labels, c.Request = p.priority(), p.labels(), p.request()
+	c.Slots, c.Capacity = p.slots(p.option("slots", "0"))
+	c.Party = p.option("party", "")
+	if p.flag("ttl-by-default") {
+		c.Pick = core.TTLByDefault
+	}
+	if also := p.option("also", ""); also != "" {
+		for i, text := range strings.Split(also, ",") {
+			c.Also = append(c.Also, p.item(text, fmt.Sprint(c.ID, "-", i+2)))
+		}
+	}
+	return c
+}
+
+// slots reads "2" (of as many as there are) or "2/3" (of three).
+func (p *phrase) slots(text string) (slots, capacity int) {
+	some, all, said := strings.Cut(text, "/")
+	slots, err := strconv.Atoi(some)
+	if err == nil && said {
+		capacity, err = strconv.Atoi(all)
+	}
+	if err != nil {
+		p.wrong("%s is not of the form slots or slots/capacity", text)
+	}
+	return slots, capacity
+}
+
+// item reads "scanner", "scanner:2/3" or "scanner:2/3:id".
+func (p *phrase) item(text, id string) core.Item {
+	parts := strings.Split(text, ":")
+	item := core.Item{Resource: parts[0], ID: id}
+	if len(parts) > 1 && parts[1] != "" {
+		item.Slots, item.Capacity = p.slots(parts[1])
+	}
+	if len(parts) > 2 {
+		item.ID = parts[2]
+	}
+	return item
+}
+
+func (p *phrase) define() core.Command {
+	c := &core.Define{By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request()}
+	d := &c.Definition
+	d.Path, d.Capacity = p.word("path"), int(p.number("capacity"))
+	if units := p.option("units", ""); units != "" {
+		d.Units = strings.Split(units, ",")
+	}
+	d.DefaultTTL, d.LargestTTL = p.duration("default-ttl"), p.duration("largest-ttl")
+	d.HoldLimit, d.Grace, d.Expected = p.duration("limit"), p.duration("grace"), p.duration("expected")
+	unclean, known := leasehold.UncleanOf(p.option("unclean", "allow"))
+	if d.Unclean = unclean; !known {
+		p.wrong("unclean= is allow, warn or acknowledge")
+	}
 	return c
 }
 
@@ -326,7 +395,14 @@ func writeCommand(c core.Command) string {
 	case *core.Acquire:
 		return sentence("acquire", quote(c.Resource), quote(c.Holder), option("id", c.ID), option("ttl", c.TTL), option("wait", c.Wait),
 			option("grace", c.Grace), option("limit", c.HoldLimit), option("priority", c.Priority), option("session", c.Session), option("reason", c.Reason),
+			writeSlots(c.Slots, c.Capacity), writeAlso(c.Also), option("party", c.Party), flagged("ttl-by-default", c.Pick == core.TTLByDefault),
 			writeLabels(c.Labels), common(c.Namespace, c.Request))
+	case *core.Define:
+		return writeDefine(c)
+	case *core.Undefine:
+		return sentence("undefine", quote(c.Path), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
+	case *core.Acknowledge:
+		return sentence("acknowledge", quote(c.Resource), option("token", c.Token), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
 	case *core.Renew:
 		return sentence("renew", quote(c.ID), common(c.Namespace, core.Request{}))
 	case *core.Release:
@@ -364,6 +440,35 @@ func writeCommand(c core.Command) string {
 	return fmt.Sprintf("%T", c)
 }
 
+func writeSlots(slots, capacity int) string {
+	switch {
+	case capacity != 0:
+		return fmt.Sprintf("slots=%d/%d", slots, capacity)
+	case slots != 0:
+		return fmt.Sprintf("slots=%d", slots)
+	}
+	return ""
+}
+
+func writeAlso(items []core.Item) string {
+	var list []string
+	for _, i := range items {
+		list = append(list, i.Resource+":"+strings.TrimPrefix(writeSlots(i.Slots, i.Capacity), "slots=")+":"+i.ID)
+	}
+	return option("also", strings.Join(list, ","))
+}
+
+func writeDefine(c *core.Define) string {
+	d := c.Definition
+	unclean := ""
+	if d.Unclean != leasehold.AllowNext {
+		unclean = option("unclean", d.Unclean)
+	}
+	return sentence("define", quote(d.Path), option("capacity", d.Capacity), option("units", strings.Join(d.Units, ",")),
+		option("default-ttl", d.DefaultTTL), option("largest-ttl", d.LargestTTL), option("limit", d.HoldLimit), option("grace", d.Grace),
+		option("expected", d.Expected), unclean, option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
+}
+
 func writeFence(f core.Fence) string {
 	return option("lease", f.Lease) + " " + option("token", f.Token)
 }
@@ -393,6 +498,12 @@ func writeTxn(c *core.Txn) string {
 }
 
 func writeOp(o core.Op) string {
+	switch o.Do {
+	case core.AcquireLease:
+		return writeCommand(o.Acquire)
+	case core.ReleaseLease:
+		return sentence("release", quote(o.ID))
+	}
 	verb, value := doings[o.Do], ""
 	if o.Range {
 		verb += "-range"
@@ -461,9 +572,15 @@ func tellAnswer(a core.Answer, now time.Duration) string {
 	case a.Err != nil:
 		return tellError(a.Err)
 	case a.Lease != nil:
-		return tellLease(a.Lease, now)
+		text := tellLease(a.Lease, now)
+		for _, l := range a.Also {
+			text += "; " + tellLease(&l, now)
+		}
+		return text
 	case a.Waiter != nil:
 		return tellWaiter(a.Waiter)
+	case a.Definition != nil:
+		return tellDefinition(a.Definition)
 	case a.Session != nil:
 		return tellSession(a.Session, now)
 	}
@@ -471,7 +588,7 @@ func tellAnswer(a core.Answer, now time.Duration) string {
 	case a.Record != nil:
 		return tellRecord(a.Record) + strange(a.Record.Value != "", "value %s", a.Record.Value)
 	case a.Txn != nil:
-		return tellTxn(a.Txn)
+		return tellTxn(a.Txn, now)
 	}
 	return "done"
 }
@@ -485,7 +602,7 @@ func tellRecord(r *leasehold.Record) string {
 	return text + when("session", r.Session)
 }
 
-func tellTxn(t *core.TxnAnswer) string {
+func tellTxn(t *core.TxnAnswer, now time.Duration) string {
 	text := "then"
 	if !t.Succeeded {
 		text = "else"
@@ -497,6 +614,8 @@ func tellTxn(t *core.TxnAnswer) string {
 			text += "; " + tellRecord(r.Record)
 		case r.Page != nil:
 			text += "; " + tellPage(*r.Page)
+		case r.Lease != nil:
+			text += "; " + tellAnswer(core.Answer{Lease: r.Lease, Also: r.Also}, now)
 		default:
 			text += fmt.Sprintf("; %d deleted", r.Deleted)
 		}
@@ -534,7 +653,16 @@ func tellLease(l *leasehold.Lease, now time.Duration) string {
 	if l.State != leasehold.Leased && l.State != leasehold.Breaking {
 		text = fmt.Sprintf("%s's lease on %s%s is %v", l.Holder, l.Resource, as(l.ID, l.Holder), l.State)
 	}
-	text += fmt.Sprintf(", token %d", l.Token)
+	text += fmt.Sprintf(", token %d", l.Token) + tellSlots(l.Slots)
+	if l.Floor != l.Token {
+		text += fmt.Sprintf(", floor %d", l.Floor)
+	}
+	if len(l.Units) > 0 {
+		text += ", units " + strings.Join(l.Units, " ")
+	}
+	if l.After != nil {
+		text += fmt.Sprintf(", after %s's lease with token %d (%v)", l.After.Holder, l.After.Token, l.After.How)
+	}
 	if l.State == leasehold.Breaking {
 		text += ", breaking"
 	}
@@ -542,7 +670,21 @@ func tellLease(l *leasehold.Lease, now time.Duration) string {
 	if !l.AvailableAt.IsZero() {
 		text += ", rests until " + clock(l.AvailableAt)
 	}
-	return text + remainder(l.Expires, l.Remaining, now) + strange(l.Floor != l.Token, "floor %d", l.Floor)
+	return text + remainder(l.Expires, l.Remaining, now) + strange(l.Floor > l.Token, "floor %d", l.Floor)
+}
+
+func tellSlots(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 slot"
+	}
+	return fmt.Sprintf(", %d slots", n)
+}
+
+func tellDefinition(d *leasehold.Definition) string {
+	return strings.TrimPrefix(writeDefine(&core.Define{Definition: *d, Namespace: leasehold.DefaultNamespace}), "define ") + fmt.Sprintf(", revision %d", d.Revision)
 }
 
 // remainder speaks up only when what is left and the moment of the end contradict
@@ -563,7 +705,7 @@ func strange(is bool, format string, args ...any) string {
 
 func tellWaiter(w *leasehold.Waiter) string {
 	return fmt.Sprintf("%s waits for %s%s until %s, place %d", w.Holder, w.Resource, as(w.ID, w.Holder), tellEnd(w.Until), w.Position) +
-		tellPriority(w.Priority) + when("session", w.Session) + when("reason", w.Reason) + tellLabels(w.Labels)
+		tellSlots(w.Slots) + tellPriority(w.Priority) + when("session", w.Session) + when("reason", w.Reason) + tellLabels(w.Labels)
 }
 
 func tellPriority(p int) string {
@@ -589,6 +731,8 @@ func tellEvent(e *leasehold.Event) string {
 		if e.Previous != nil {
 			text += ", was " + quote(e.Previous.Value)
 		}
+	case e.Kind == leasehold.Defined || e.Kind == leasehold.Undefined:
+		text += " " + e.Resource
 	case e.Resource != "":
 		text += fmt.Sprintf(" %s %s%s", e.Resource, e.Holder, as(e.ID, e.Holder))
 	default:
@@ -621,7 +765,16 @@ func tellStatus(s leasehold.Status, now time.Duration) (lines []string) {
 	if s.Waiting > 0 {
 		line += fmt.Sprintf(", %d waiting", s.Waiting)
 	}
+	if s.Capacity > 1 || s.Holding > 1 || len(s.Units) > 0 {
+		line += fmt.Sprintf(", %d of %d slots taken", s.Used, s.Capacity)
+	}
+	if u := s.Unacknowledged; u != nil {
+		line += fmt.Sprintf(", the end of %s's lease with token %d is not acknowledged", u.Holder, u.Token)
+	}
 	lines = append(lines, line)
+	for _, unit := range s.Units {
+		lines = append(lines, "  "+tellUnit(unit))
+	}
 	for _, lease := range s.Holders {
 		lines = append(lines, "  "+tellLease(&lease, now))
 	}
@@ -633,6 +786,16 @@ func tellStatus(s leasehold.Status, now time.Duration) (lines []string) {
 			when("by", l.By)+when("reason", l.Reason))
 	}
 	return lines
+}
+
+func tellUnit(u leasehold.Unit) string {
+	switch {
+	case u.Lease != "":
+		return fmt.Sprintf("%s has %s%s", u.Holder, u.Name, as(u.Lease, u.Holder))
+	case u.Holder != "":
+		return fmt.Sprintf("%s is free, %s had it last", u.Name, u.Holder)
+	}
+	return u.Name + " is free"
 }
 
 // as names the id where it is not simply the holder's name.

@@ -257,8 +257,8 @@ func manyWaiters(t *testing.T, n int) *core.State {
 		put(ns, &core.Claim{ID: "holder", Resource: "printer", Holder: "ann", Token: 1, Since: stampOf(0)})
 		for i := 1; i <= n; i++ {
 			put(ns, &core.Claim{
-				ID: fmt.Sprint("w", i), Resource: "printer", Holder: "bob", TTL: time.Hour, Since: stampOf(0), Order: uint64(i),
-				Expires: stampOf(15 * time.Second), Terms: &core.Terms{WaitUntil: stampOf(time.Hour)},
+				ID: fmt.Sprint("w", i), Resource: "printer", Holder: "bob", TTL: time.Hour, Since: stampOf(0),
+				Expires: stampOf(15 * time.Second), Wait: &core.Wait{Until: stampOf(time.Hour), Order: uint64(i)},
 			})
 		}
 	}

@@ -103,14 +103,22 @@ func (w *writer) command() core.Command {
 func latest[T any](list []T, most int) []T { return list[max(0, len(list)-most):] }
 
 func (w *writer) fresh() core.Command {
-	switch w.pick(28) {
+	switch w.pick(34) {
+	case 28, 29:
+		return w.define()
+	case 30:
+		return w.undefine()
+	case 31:
+		return w.acknowledge()
+	case 32, 33:
+		return w.acquire()
 	case 27:
 		lease := w.known(w.ids)
 		return &core.Move{Namespace: lease.namespace, ID: lease.id, Priority: w.pick(3) - 1, By: "root", Request: w.request(lease.namespace)}
 	case 26:
 		lease := w.known(w.ids)
 		return &core.Ask{
-			Namespace: lease.namespace, Resource: oneOf(w, "printer", "scanner", "plotter"), By: "bob", Message: "please", Request: w.request(lease.namespace),
+			Namespace: lease.namespace, Resource: w.resource(), By: "bob", Message: "please", Request: w.request(lease.namespace),
 		}
 	case 20, 21:
 		return w.put()
@@ -169,8 +177,14 @@ func (w *writer) acquire() core.Command {
 	}
 	w.ids = latest(append(w.ids, lease), 7)
 	c := &core.Acquire{
-		Namespace: lease.namespace, ID: lease.id, Resource: oneOf(w, "printer", "printer", "scanner", "plotter"),
-		Holder: oneOf(w, "ann", "bob", "cyd"),
+		Namespace: lease.namespace, ID: lease.id, Resource: w.resource(), Holder: oneOf(w, "ann", "bob", "cyd"),
+	}
+	w.share(&c.Slots, &c.Capacity)
+	if w.chance(5) {
+		w.also(c)
+	}
+	if w.chance(6) {
+		c.Party = oneOf(w, "west", "east", w.newName().id)
 	}
 	switch w.pick(8) {
 	case 0: // until it is released
@@ -178,6 +192,7 @@ func (w *writer) acquire() core.Command {
 		c.Session = w.sessionIn(lease.namespace)
 	default:
 		c.TTL = w.seconds(1, 12)
+		c.Pick = oneOf(w, core.TTLAsSaid, core.TTLAsSaid, core.TTLByDefault)
 	}
 	if !w.chance(3) {
 		c.Wait = w.seconds(1, 20)
@@ -192,7 +207,7 @@ func (w *writer) acquire() core.Command {
 		c.Priority = w.pick(5) - 2
 	}
 	if w.chance(50) {
-		c.TTL, c.Session = time.Second, "both" // which is not allowed
+		c.TTL, c.Session, c.Pick = time.Second, "both", 0 // which is not allowed
 	}
 	c.Request = w.request(lease.namespace)
 	return c
@@ -219,7 +234,7 @@ func (w *writer) breakLease() core.Command {
 	lease := w.known(w.ids)
 	c := &core.Break{Namespace: lease.namespace, ID: lease.id, By: "root", Request: w.request(lease.namespace)}
 	if w.chance(3) {
-		c.ID, c.Resource, c.Token = "", oneOf(w, "printer", "scanner"), leasehold.Token(1+w.pick(1+w.made))
+		c.ID, c.Resource, c.Token = "", w.resource(), leasehold.Token(1+w.pick(1+w.made))
 	}
 	switch w.pick(3) {
 	case 0:
@@ -309,6 +324,17 @@ func (w *writer) compare(lease named) core.Compare {
 }
 
 func (w *writer) op(namespace string) core.Op {
+	switch w.pick(8) {
+	case 0:
+		return core.Op{Do: core.ReleaseLease, ID: w.known(w.ids).id}
+	case 1:
+		a := w.acquire().(*core.Acquire)
+		a.Namespace, a.Request = namespace, core.Request{}
+		if !w.chance(8) {
+			a.Wait = 0 // as it has to be
+		}
+		return core.Op{Do: core.AcquireLease, Acquire: a}
+	}
 	o := core.Op{Do: core.Do(1 + w.pick(int(core.Get))), Path: w.path()}
 	if o.Do == core.Put {
 		o.Value = w.value()
@@ -354,4 +380,92 @@ func (w *writer) request(namespace string) (r core.Request) {
 		}
 	}
 	return r
+}
+
+// resource is one of a few; some of them are under a prefix that may be defined.
+func (w *writer) resource() string {
+	return oneOf(w, "printer", "printer", "scanner", "plotter", "pool/gpu", "pool/gpu", "pool/cpu")
+}
+
+// share makes a request for a resource one for some of its slots, mostly in agreement
+// with the others.
+func (w *writer) share(slots, capacity *int) {
+	switch w.pick(12) {
+	case 0, 1, 2:
+		*slots, *capacity = 1+w.pick(3), 3
+	case 3:
+		*slots = 1 // of as many as there are
+	case 4:
+		*slots, *capacity = 1+w.pick(2), 2
+	case 5:
+		*slots = 1 + w.pick(3)
+	}
+}
+
+// also asks for further resources at once.
+func (w *writer) also(c *core.Acquire) {
+	asked := []string{c.Resource}
+	for range 1 + w.pick(2) {
+		item := core.Item{Resource: w.resource(), ID: w.newName().id}
+		if slices.Contains(asked, item.Resource) {
+			continue
+		}
+		if w.chance(25) {
+			item.ID = w.known(w.ids).id
+		}
+		if item.ID == c.ID || slices.ContainsFunc(c.Also, func(i core.Item) bool { return i.ID == item.ID }) {
+			continue
+		}
+		w.share(&item.Slots, &item.Capacity)
+		asked, c.Also = append(asked, item.Resource), append(c.Also, item)
+		w.ids = latest(append(w.ids, named{c.Namespace, item.ID}), 7)
+	}
+}
+
+func (w *writer) namespace() string {
+	return oneOf(w, leasehold.DefaultNamespace, leasehold.DefaultNamespace, leasehold.DefaultNamespace, "green")
+}
+
+func (w *writer) defined() string {
+	return oneOf(w, "printer", "scanner", "pool/gpu", "pool/gpu", "pool/", "pool/", "/")
+}
+
+func (w *writer) define() core.Command {
+	namespace := w.namespace()
+	d := leasehold.Definition{Path: w.defined()}
+	switch w.pick(5) {
+	case 0, 1:
+		d.Units = oneOf(w, []string{"u1", "u2", "u3"}, []string{"u1", "u2"}, []string{"u3", "u2", "u4"}, []string{"u1"})
+	case 2:
+		d.Capacity = 1 + w.pick(4)
+	}
+	if w.chance(3) {
+		d.Grace = w.seconds(1, 5)
+	}
+	if w.chance(5) {
+		d.HoldLimit = w.seconds(2, 10)
+	}
+	if w.chance(6) {
+		d.LargestTTL = w.seconds(5, 12)
+	}
+	if w.chance(4) {
+		d.DefaultTTL = w.seconds(2, 5)
+	}
+	if w.chance(8) {
+		d.Expected = time.Minute
+	}
+	d.Unclean = oneOf(w, leasehold.AllowNext, leasehold.AllowNext, leasehold.WarnNext, leasehold.AwaitAcknowledgement)
+	return &core.Define{Namespace: namespace, Definition: d, By: "root", Request: w.request(namespace)}
+}
+
+func (w *writer) undefine() core.Command {
+	namespace := w.namespace()
+	return &core.Undefine{Namespace: namespace, Path: w.defined(), By: "root", Request: w.request(namespace)}
+}
+
+func (w *writer) acknowledge() core.Command {
+	namespace := w.namespace()
+	return &core.Acknowledge{
+		Namespace: namespace, Resource: w.resource(), Token: leasehold.Token(1 + w.pick(1+w.made)), By: "root", Request: w.request(namespace),
+	}
 }

@@ -3,6 +3,7 @@ package core_test
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,13 @@ type model struct {
 	outcomes  []modelOutcome // requests that were answered
 	command   int            // counts the commands
 	events    []string       // of the entry
+	stirred   []modelPlace   // of which something may be free
+	groups    int            // of waiters that want several resources, so far
+}
+
+type modelPlace struct {
+	sp   *modelSpace
+	path string
 }
 
 type modelSpace struct {
@@ -35,12 +43,18 @@ type modelSpace struct {
 	revision int
 	command  int // that made the revision
 	n        int // events of that command so far
+	defined  []leasehold.Definition
 }
 
 type modelClaim struct {
 	sp                            *modelSpace
 	id, resource, holder, session string
 	ttl, grace, limit             time.Duration
+	slots                         int // 0: all
+	party                         string
+	group                         int // of those that are granted together; 0: alone
+	units                         []string
+	after                         string // the lease of whose end it is warned
 
 	priority int             // while it waits
 	token    leasehold.Token // 0: it waits
@@ -59,15 +73,32 @@ type modelSession struct {
 }
 
 type modelResource struct {
-	sp    *modelSpace
-	path  string
-	rests core.Time
-	last  *modelEnding
+	sp     *modelSpace
+	path   string
+	used   bool // ever
+	agreed int  // slots, by who shares it; 0: nobody said
+	rests  []modelRest
+	last   *modelEnding
+	units  []modelUnit // that somebody has or had
+}
+
+// A modelRest keeps slots free after an unclean end.
+type modelRest struct {
+	slots  int // 0: all
+	units  []string
+	until  core.Time // 0: until somebody acknowledges it
+	ending modelEnding
+}
+
+type modelUnit struct {
+	name, holder string
+	freed        core.Time // 0: nobody gave it back yet
 }
 
 type modelEnding struct {
 	sp       *modelSpace
 	id       string
+	holder   string
 	session  bool
 	how      leasehold.How
 	at       core.Time
@@ -89,6 +120,7 @@ type modelOutcome struct {
 type modelAnswer struct {
 	text           string
 	claim, session string
+	again          func() modelAnswer // tells a transaction once more
 }
 
 // apply predicts the answers to the commands of an entry. The events are left in
@@ -139,6 +171,10 @@ func (m *model) answer(c core.Command) modelAnswer {
 		if c.Holder == "" && c.NewID == "" {
 			return modelAnswer{text: "invalid"}
 		}
+	case *core.Define:
+		if c.Definition.LargestTTL != 0 && c.Definition.DefaultTTL > c.Definition.LargestTTL {
+			return modelAnswer{text: "invalid"}
+		}
 	case *core.DeleteRecord:
 		if c.Range && (c.IfRevision != 0 || c.Fence.Token != 0 && c.Fence.Lease == "") {
 			return modelAnswer{text: "invalid"}
@@ -183,6 +219,12 @@ func (m *model) request(c core.Command) modelRequest {
 		return modelRequest{c.Namespace, c.Request, "move " + c.ID, func(sp *modelSpace) modelAnswer { return m.move(sp, c) }}
 	case *core.Ask:
 		return modelRequest{c.Namespace, c.Request, "ask " + c.Resource, func(sp *modelSpace) modelAnswer { return m.ask(sp, c) }}
+	case *core.Define:
+		return modelRequest{c.Namespace, c.Request, "define " + c.Definition.Path, func(*modelSpace) modelAnswer { return m.define(c) }}
+	case *core.Undefine:
+		return modelRequest{c.Namespace, c.Request, "undefine " + c.Path, func(sp *modelSpace) modelAnswer { return m.undefine(sp, c.Path) }}
+	case *core.Acknowledge:
+		return modelRequest{c.Namespace, c.Request, "acknowledge " + c.Resource, func(sp *modelSpace) modelAnswer { return m.acknowledge(sp, c) }}
 	case *core.Txn:
 		subject := "txn"
 		if all := slices.Concat(c.Then, c.Else); len(all) > 0 {
@@ -224,6 +266,9 @@ func (m *model) again(c core.Command, r modelRequest) (modelAnswer, bool) {
 }
 
 func (m *model) tellAgain(c core.Command, sp *modelSpace, a modelAnswer) modelAnswer {
+	if a.again != nil {
+		return a.again()
+	}
 	if a.session != "" {
 		if session := m.live(sp, a.session); session != nil {
 			return m.showSession(session)
@@ -235,7 +280,10 @@ func (m *model) tellAgain(c core.Command, sp *modelSpace, a modelAnswer) modelAn
 	}
 	claim := m.touch(sp, a.claim)
 	_, isBreak := c.(*core.Break)
+	acquire, _ := c.(*core.Acquire)
 	switch {
+	case claim != nil && claim.token != 0 && acquire != nil && acquire.ID == a.claim && len(acquire.Also) > 0:
+		return m.acquireAgain(sp, acquire)
 	case claim != nil:
 		return m.stillThere(claim)
 	case isBreak:
@@ -270,43 +318,148 @@ func (m *model) acquire(sp *modelSpace, c *core.Acquire) modelAnswer {
 	}
 	sp = m.begin(c.Namespace)
 	if claim := m.touch(sp, c.ID); claim != nil {
-		return m.acquireAgain(claim, c)
+		return m.acquireAgain(sp, c)
 	}
-	if m.ended(sp, c.ID, false) != nil {
-		return m.noClaim(sp, c.ID)
+	claims, blocked, refusal := m.mayAcquire(sp, c)
+	if refusal.text != "" {
+		return refusal
 	}
-	if c.Session != "" && m.live(sp, c.Session) == nil {
-		return m.noSession(sp, c.Session)
+	if blocked != "" {
+		if cycle := m.deadlock(claims); cycle != "" {
+			return modelAnswer{text: "refused" + cycle}
+		}
 	}
-	m.settle(sp, c.Resource)
-	claim := &modelClaim{
-		sp: sp, id: c.ID, resource: c.Resource, holder: c.Holder, session: c.Session,
-		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now, priority: c.Priority,
+	m.agree(sp, c)
+	m.claims = append(m.claims, claims...)
+	if blocked == "" {
+		for _, claim := range claims {
+			m.grant(claim)
+		}
+		return m.showLeases(claims)
 	}
-	switch {
-	case m.free(sp, c.Resource) && len(m.queue(sp, c.Resource)) == 0:
-		m.claims = append(m.claims, claim)
-		m.grant(claim)
-		return m.showLease(claim)
-	case c.Wait == 0:
-		return m.held(sp, c.Resource, nil)
+	for _, claim := range claims {
+		claim.until = m.now + core.Time(c.Wait)
+		if m.event(sp, "queued %s", claim.id); len(claims) > 1 {
+			claim.group = m.groups + 1
+		}
 	}
-	claim.until = m.now + core.Time(c.Wait)
-	m.claims = append(m.claims, claim)
-	m.event(sp, "queued %s", c.ID)
-	return m.showWaiter(claim)
+	m.groups++
+	return m.showWaiter(claims[0])
 }
 
-func (m *model) acquireAgain(claim *modelClaim, c *core.Acquire) modelAnswer {
-	switch {
-	case claim.resource != c.Resource || claim.holder != c.Holder:
-		return modelAnswer{text: "refused"}
-	case claim.token == 0 && c.Wait == 0:
-		return m.held(claim.sp, claim.resource, claim)
-	case claim.token != 0:
-		return m.showLease(claim)
+// mayAcquire makes claims of what is asked for, and tells which resource can not be had
+// yet; or why nothing can.
+func (m *model) mayAcquire(sp *modelSpace, c *core.Acquire) (claims []*modelClaim, blocked string, refusal modelAnswer) {
+	for _, item := range itemsOf(c) {
+		if m.touch(sp, item.ID) != nil {
+			return nil, "", modelAnswer{text: "refused"}
+		}
+		if m.ended(sp, item.ID, false) != nil {
+			return nil, "", m.noClaim(sp, item.ID)
+		}
 	}
-	return m.stillThere(claim)
+	if c.Session != "" && m.live(sp, c.Session) == nil {
+		return nil, "", m.noSession(sp, c.Session)
+	}
+	for _, item := range itemsOf(c) {
+		m.settle(sp, item.Resource)
+	}
+	for _, item := range itemsOf(c) {
+		claim := m.wanted(sp, c, item)
+		if claim == nil {
+			return nil, "", modelAnswer{text: "refused"}
+		}
+		claims = append(claims, claim)
+		if blocked == "" && !m.canHave(sp, item, c.Priority) {
+			blocked = item.Resource
+		}
+	}
+	if blocked != "" && c.Wait == 0 {
+		return nil, "", m.held(sp, blocked, nil)
+	}
+	return claims, blocked, modelAnswer{}
+}
+
+func itemsOf(c *core.Acquire) []core.Item {
+	return append([]core.Item{{Resource: c.Resource, ID: c.ID, Slots: c.Slots, Capacity: c.Capacity}}, c.Also...)
+}
+
+// wanted is the claim that a request makes on one resource; nil if that contradicts
+// what was defined, or what others said.
+func (m *model) wanted(sp *modelSpace, c *core.Acquire, item core.Item) *modelClaim {
+	d := m.definition(sp, item.Resource)
+	claim := &modelClaim{
+		sp: sp, id: item.ID, resource: item.Resource, holder: c.Holder, session: c.Session, slots: item.Slots, party: c.Party,
+		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now, priority: c.Priority,
+	}
+	if c.Pick == core.TTLByDefault && d.DefaultTTL != 0 {
+		claim.ttl = d.DefaultTTL
+	}
+	lasts := claim.ttl
+	if c.Session != "" {
+		lasts = m.session(sp, c.Session).ttl
+	}
+	if tooLong := d.LargestTTL != 0 && (lasts == 0 || lasts > d.LargestTTL); tooLong && c.Pick == core.TTLByDefault {
+		claim.ttl = d.LargestTTL
+	} else if tooLong {
+		return nil
+	}
+	if d.HoldLimit != 0 && (claim.limit == 0 || claim.limit > d.HoldLimit) {
+		claim.limit = d.HoldLimit
+	}
+	known := m.capacity(sp, item.Resource)
+	contradicts := known != 0 && (item.Slots > known || item.Capacity != 0 && item.Capacity != known)
+	if item.Slots != 0 && (contradicts || known == 0 && item.Capacity == 0 && item.Slots > 1) {
+		return nil
+	}
+	return claim
+}
+
+// canHave tells whether somebody who does not wait yet can have a resource at once.
+func (m *model) canHave(sp *modelSpace, item core.Item, priority int) bool {
+	if queue := m.queue(sp, item.Resource); len(queue) > 0 && queue[0].priority >= priority {
+		return false
+	}
+	return m.fits(sp, item.Resource, item.Slots, item.Capacity)
+}
+
+// agree notes that resources are wanted, and what the first who share them say of their slots.
+func (m *model) agree(sp *modelSpace, c *core.Acquire) {
+	for _, item := range itemsOf(c) {
+		r := m.resource(sp, item.Resource)
+		if r.used = true; item.Slots != 0 && r.agreed == 0 {
+			r.agreed = cmp.Or(m.capacity(sp, item.Resource), item.Capacity, leasehold.MaxCapacity)
+		}
+	}
+}
+
+func (m *model) acquireAgain(sp *modelSpace, c *core.Acquire) modelAnswer {
+	for _, item := range itemsOf(c) {
+		again := m.touch(sp, item.ID)
+		switch {
+		case again == nil:
+			return m.noClaim(sp, item.ID)
+		case again.resource != item.Resource || again.holder != c.Holder:
+			return modelAnswer{text: "refused"}
+		}
+	}
+	var claims []*modelClaim
+	for _, item := range itemsOf(c) {
+		claim := m.claim(sp, item.ID)
+		if claim == nil {
+			return m.noClaim(sp, item.ID)
+		}
+		if claims = append(claims, claim); (claim.token == 0) != (claims[0].token == 0) {
+			return modelAnswer{text: "refused"}
+		}
+	}
+	switch {
+	case claims[0].token != 0:
+		return m.showLeases(claims)
+	case c.Wait == 0:
+		return m.held(sp, claims[0].resource, claims[0])
+	}
+	return m.stillThere(claims[0])
 }
 
 // stillThere takes a sign of life of a waiter; a lease is merely shown.
@@ -314,7 +467,9 @@ func (m *model) stillThere(claim *modelClaim) modelAnswer {
 	if claim.token != 0 {
 		return m.showLease(claim)
 	}
-	claim.alive = m.now
+	for _, c := range m.together(claim) {
+		c.alive = m.now
+	}
 	return m.showWaiter(claim)
 }
 
@@ -370,6 +525,11 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 		claim.token = sp.token
 	}
 	claim.holder, claim.id = holder, id
+	for i, unit := range m.resource(sp, claim.resource).units {
+		if slices.Contains(claim.units, unit.name) {
+			m.resource(sp, claim.resource).units[i].holder = holder
+		}
+	}
 	m.event(sp, "changed %s token %d", claim.id, claim.token)
 	return m.showLease(claim)
 }
@@ -406,10 +566,16 @@ func (m *model) move(sp *modelSpace, c *core.Move) modelAnswer {
 	case claim.priority == c.Priority:
 		return m.showWaiter(claim)
 	}
-	claim.priority = c.Priority
-	m.claims = append(slices.DeleteFunc(m.claims, func(other *modelClaim) bool { return other == claim }), claim)
-	m.event(sp, "moved %s", claim.id)
-	return m.showWaiter(claim)
+	together := m.together(claim)
+	for _, one := range together {
+		one.priority = c.Priority
+		m.claims = append(slices.DeleteFunc(m.claims, func(other *modelClaim) bool { return other == one }), one)
+		m.event(sp, "moved %s", one.id)
+	}
+	for _, one := range together {
+		m.stir(sp, one.resource)
+	}
+	return m.show(claim)
 }
 
 func (m *model) ask(sp *modelSpace, c *core.Ask) modelAnswer {
@@ -417,12 +583,14 @@ func (m *model) ask(sp *modelSpace, c *core.Ask) modelAnswer {
 		return modelAnswer{text: "not-found"}
 	}
 	m.settle(sp, c.Resource)
-	holder := m.holder(sp, c.Resource)
-	if holder == nil {
+	holders := m.holders(sp, c.Resource)
+	if len(holders) == 0 {
 		return modelAnswer{text: "not-found"}
 	}
-	m.event(sp, "asked %s token %d", holder.id, holder.token)
-	return m.showLease(holder)
+	for _, holder := range holders {
+		m.event(sp, "asked %s token %d", holder.id, holder.token)
+	}
+	return m.showLeases(holders)
 }
 
 func (m *model) breakResource(sp *modelSpace, c *core.Break) modelAnswer {
@@ -430,16 +598,111 @@ func (m *model) breakResource(sp *modelSpace, c *core.Break) modelAnswer {
 		return modelAnswer{text: "not-found"}
 	}
 	m.settle(sp, c.Resource)
-	holder, r := m.holder(sp, c.Resource), m.resource(sp, c.Resource)
+	holders, r := m.holders(sp, c.Resource), m.resource(sp, c.Resource)
+	meant := slices.DeleteFunc(slices.Clone(holders), func(h *modelClaim) bool {
+		return h.token != c.Token && (h.slots == 0 || h.token > c.Token)
+	})
+	if len(meant) > 0 {
+		var newest modelAnswer
+		for _, one := range meant {
+			newest = m.breakClaim(one, c)
+		}
+		return newest
+	}
 	switch {
-	case holder != nil && holder.token == c.Token:
-		return m.breakClaim(holder, c)
 	case r.last != nil && r.last.token == c.Token && r.last.how == leasehold.ByBreak && m.ended(sp, r.last.id, false) != nil:
 		return m.brokenBefore(sp, r.last.id)
-	case holder != nil:
+	case len(holders) > 0:
 		return modelAnswer{text: "lost"}
 	}
 	return modelAnswer{text: "not-found"}
+}
+
+func (m *model) define(c *core.Define) modelAnswer {
+	sp, d := m.begin(c.Namespace), c.Definition
+	for _, old := range sp.defined {
+		same := old
+		if same.Revision = 0; old.Path == d.Path && reflect.DeepEqual(same, d) {
+			return m.showDefinition(old)
+		}
+	}
+	sp.defined = slices.DeleteFunc(sp.defined, func(old leasehold.Definition) bool { return old.Path == d.Path })
+	m.event(sp, "defined %s", d.Path)
+	d.Revision = leasehold.Revision(sp.revision)
+	sp.defined = append(sp.defined, d)
+	m.stirUnder(sp, d.Path)
+	return m.showDefinition(d)
+}
+
+func (m *model) showDefinition(d leasehold.Definition) modelAnswer {
+	return modelAnswer{text: fmt.Sprintf("definition %+v", d)}
+}
+
+func (m *model) undefine(sp *modelSpace, path string) modelAnswer {
+	if sp == nil || !slices.ContainsFunc(sp.defined, func(d leasehold.Definition) bool { return d.Path == path }) {
+		return modelAnswer{text: "not-found"}
+	}
+	sp.defined = slices.DeleteFunc(sp.defined, func(d leasehold.Definition) bool { return d.Path == path })
+	m.event(sp, "undefined %s", path)
+	m.stirUnder(sp, path)
+	return modelAnswer{text: "done"}
+}
+
+// stirUnder lets those have what they wait for who can after a change of definition.
+func (m *model) stirUnder(sp *modelSpace, defined string) {
+	var paths []string
+	for _, c := range m.claims {
+		if c.sp == sp && c.token == 0 && !slices.Contains(paths, c.resource) && covers(defined, c.resource) {
+			paths = append(paths, c.resource)
+		}
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
+		m.stir(sp, path)
+	}
+}
+
+// covers tells whether what is defined for a path holds for a resource, unless
+// something longer does.
+func covers(defined, resource string) bool {
+	return defined == resource || defined == "/" || strings.HasSuffix(defined, "/") && strings.HasPrefix(resource, defined)
+}
+
+// definition is what applies to a resource: the longest that covers it, as a whole.
+func (m *model) definition(sp *modelSpace, resource string) (longest leasehold.Definition) {
+	for _, d := range sp.defined {
+		if covers(d.Path, resource) && len(d.Path) > len(longest.Path) {
+			longest = d
+		}
+	}
+	return longest
+}
+
+func (m *model) acknowledge(sp *modelSpace, c *core.Acknowledge) modelAnswer {
+	if sp == nil || !m.known(sp, c.Resource) {
+		return modelAnswer{text: "not-found"}
+	}
+	m.settle(sp, c.Resource)
+	r := m.resource(sp, c.Resource)
+	m.wake(r)
+	for _, rest := range r.rests {
+		if rest.ending.token <= c.Token {
+			m.event(sp, "acknowledged %s", rest.ending.id)
+		}
+	}
+	r.rests = slices.DeleteFunc(slices.Clone(r.rests), func(rest modelRest) bool { return rest.ending.token <= c.Token })
+	m.stir(sp, c.Resource)
+	return modelAnswer{text: "done"}
+}
+
+// known tells whether anybody ever had or wanted a resource.
+func (m *model) known(sp *modelSpace, path string) bool {
+	return m.resource(sp, path).used
+}
+
+// wake forgets the rests of a resource that are over.
+func (m *model) wake(r *modelResource) {
+	r.rests = slices.DeleteFunc(slices.Clone(r.rests), func(rest modelRest) bool { return rest.until != 0 && rest.until <= m.now })
 }
 
 func (m *model) breakClaim(claim *modelClaim, c *core.Break) modelAnswer {
@@ -523,8 +786,8 @@ func (m *model) tick() {
 		case 2:
 			m.endSession(m.session(d.sp, d.key), leasehold.SessionExpired)
 		case 3:
-			m.resource(d.sp, d.key).rests = 0
-			m.handOver(d.sp, d.key)
+			m.wake(m.resource(d.sp, d.key))
+			m.stir(d.sp, d.key)
 		}
 	}
 }
@@ -550,8 +813,10 @@ func (m *model) due() (modelDue, bool) {
 		all = append(all, modelDue{s.end(), 2, s.sp, s.id})
 	}
 	for _, r := range m.resources {
-		if r.rests != 0 && m.holder(r.sp, r.path) == nil && len(m.queue(r.sp, r.path)) > 0 {
-			all = append(all, modelDue{r.rests, 3, r.sp, r.path})
+		for _, rest := range r.rests {
+			if rest.until != 0 && len(m.queue(r.sp, r.path)) > 0 {
+				all = append(all, modelDue{rest.until, 3, r.sp, r.path})
+			}
 		}
 	}
 	if len(all) == 0 {
@@ -611,18 +876,22 @@ func (m *model) settleClaim(c *modelClaim) {
 	}
 }
 
-// settle ends the lease on a resource if it is over, and lets the next have it.
+// settle ends the leases on a resource that are over, and lets the next have it.
 func (m *model) settle(sp *modelSpace, path string) {
-	if holder := m.holder(sp, path); holder != nil {
-		m.settleClaim(holder)
+	for _, holder := range m.holders(sp, path) {
+		if m.claim(sp, holder.id) == holder {
+			m.settleClaim(holder)
+		}
 	}
-	m.handOver(sp, path)
+	m.stir(sp, path)
 }
 
 // touch is the claim of an id, after everything that bears on it has ended.
 func (m *model) touch(sp *modelSpace, id string) *modelClaim {
 	if claim := m.claim(sp, id); claim != nil && claim.token == 0 {
-		m.settle(sp, claim.resource)
+		for _, c := range m.together(claim) {
+			m.settle(sp, c.resource)
+		}
 	}
 	if claim := m.claim(sp, id); claim != nil {
 		m.settleClaim(claim)
@@ -675,52 +944,185 @@ func (m *model) endSession(s *modelSession, how leasehold.How) {
 	}
 }
 
-// end ends a lease, and lets the next have the resource; or takes a waiter away.
+// end ends a lease, and lets the next have the resource; or takes a waiter away, with
+// all that it wanted at the same time.
 func (m *model) end(c *modelClaim, how leasehold.How, at core.Time) {
-	m.claims = slices.DeleteFunc(m.claims, func(other *modelClaim) bool { return other == c })
-	ending := modelEnding{sp: c.sp, id: c.id, how: how, at: m.now, resource: c.resource, token: c.token}
-	m.endings = append(m.endings, ending)
-	if c.token == 0 {
-		m.event(c.sp, "left %s %v", c.id, how)
+	together := m.together(c)
+	for _, c := range together {
+		m.claims = slices.DeleteFunc(m.claims, func(other *modelClaim) bool { return other == c })
+		ending := modelEnding{sp: c.sp, id: c.id, holder: c.holder, how: how, at: m.now, resource: c.resource, token: c.token}
+		m.endings = append(m.endings, ending)
+		r := m.resource(c.sp, c.resource)
+		if c.token == 0 {
+			m.event(c.sp, "left %s %v", c.id, how)
+		} else {
+			m.event(c.sp, "ended %s token %d %v", c.id, c.token, how)
+			m.giveBack(r, c)
+			r.last = &ending
+			m.wake(r)
+			r.rests = append(r.rests, m.restAfter(c, ending, at)...)
+		}
+		if len(m.holders(c.sp, c.resource)) == 0 && len(m.queue(c.sp, c.resource)) == 0 {
+			r.agreed = 0
+		}
+	}
+	for _, c := range together {
+		m.stir(c.sp, c.resource)
+	}
+}
+
+// together is a waiter and all that are granted with it, as they were asked for.
+func (m *model) together(c *modelClaim) (list []*modelClaim) {
+	for _, other := range m.claims {
+		if other == c || c.token == 0 && other.token == 0 && c.group != 0 && other.group == c.group {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+// restAfter is how a resource rests after a lease; nothing if it does not.
+func (m *model) restAfter(c *modelClaim, ending modelEnding, at core.Time) []modelRest {
+	switch ending.how {
+	case leasehold.ByTTL, leasehold.ByHoldLimit, leasehold.ByBreak, leasehold.SessionExpired:
+	default:
+		return nil
+	}
+	d := m.definition(c.sp, c.resource)
+	rest := modelRest{slots: c.slots, units: c.units, ending: ending}
+	if d.Unclean == leasehold.AwaitAcknowledgement {
+		return []modelRest{rest}
+	}
+	if rest.until = at + core.Time(max(c.grace, d.Grace)); rest.until <= m.now {
+		return nil
+	}
+	return []modelRest{rest}
+}
+
+// giveBack notes who had units last, and forgets those that are not defined any more
+// and that nobody has.
+func (m *model) giveBack(r *modelResource, c *modelClaim) {
+	for i, unit := range r.units {
+		if slices.Contains(c.units, unit.name) {
+			r.units[i].freed = m.now
+		}
+	}
+	m.forgetUnits(r)
+}
+
+func (m *model) forgetUnits(r *modelResource) {
+	d := m.definition(r.sp, r.path)
+	r.units = slices.DeleteFunc(r.units, func(u modelUnit) bool {
+		return !slices.Contains(d.Units, u.name) && m.unitOf(r, u.name) == nil
+	})
+}
+
+// unitOf is the lease that has a unit.
+func (m *model) unitOf(r *modelResource, name string) *modelClaim {
+	for _, c := range m.holders(r.sp, r.path) {
+		if slices.Contains(c.units, name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// takeUnits gives a lease as many units as it has slots: those that its holder had
+// last, then those that nobody had, then the longest free ones.
+func (m *model) takeUnits(r *modelResource, c *modelClaim) {
+	d := m.definition(c.sp, c.resource)
+	if len(d.Units) == 0 {
 		return
 	}
-	m.event(c.sp, "ended %s token %d %v", c.id, c.token, how)
-	r := m.resource(c.sp, c.resource)
-	r.last, r.rests = &ending, m.restAfter(c, how, at)
-	m.handOver(c.sp, c.resource)
-}
-
-// restAfter is until when a resource rests after a lease, 0 if that is past or never.
-func (m *model) restAfter(c *modelClaim, how leasehold.How, at core.Time) core.Time {
-	switch how {
-	case leasehold.ByTTL, leasehold.ByHoldLimit, leasehold.ByBreak, leasehold.SessionExpired:
-		if until := at + core.Time(c.grace); until > m.now {
-			return until
+	m.forgetUnits(r)
+	memory := func(name string) modelUnit {
+		for _, u := range r.units {
+			if u.name == name {
+				return u
+			}
+		}
+		return modelUnit{name: name}
+	}
+	var free []string
+	for _, name := range d.Units {
+		rests := slices.ContainsFunc(r.rests, func(rest modelRest) bool { return slices.Contains(rest.units, name) })
+		if m.unitOf(r, name) == nil && !rests {
+			free = append(free, name)
 		}
 	}
-	return 0
+	rank := func(name string) core.Time {
+		if u := memory(name); u.freed == 0 || u.holder != c.holder {
+			return u.freed + 1
+		}
+		return 0 // its own
+	}
+	for c.slots == 0 && len(free) > 0 || len(c.units) < c.slots {
+		best := slices.MinFunc(free, func(a, b string) int {
+			return cmp.Or(cmp.Compare(min(1, rank(a)), min(1, rank(b))), cmp.Compare(memory(a).freed, memory(b).freed))
+		})
+		free = slices.DeleteFunc(free, func(name string) bool { return name == best })
+		c.units = append(c.units, best)
+		r.units = append(slices.DeleteFunc(r.units, func(u modelUnit) bool { return u.name == best }),
+			modelUnit{best, c.holder, memory(best).freed})
+	}
+	slices.SortFunc(c.units, func(a, b string) int { return slices.Index(d.Units, a) - slices.Index(d.Units, b) })
 }
 
-// handOver gives a free resource to the first waiter that is still there.
+// stir lets those who wait for a resource have what is free of it; what becomes free
+// by that comes after it.
+func (m *model) stir(sp *modelSpace, path string) {
+	m.stirred = append(m.stirred, modelPlace{sp, path})
+	if len(m.stirred) > 1 {
+		return
+	}
+	for i := 0; i < len(m.stirred); i++ {
+		m.handOver(m.stirred[i].sp, m.stirred[i].path)
+	}
+	m.stirred = nil
+}
+
+// handOver gives what is free of a resource to the first waiters that are still there.
+// Whoever can not have all that it wants keeps those behind it waiting.
 func (m *model) handOver(sp *modelSpace, path string) {
-	for m.free(sp, path) && len(m.queue(sp, path)) > 0 {
-		waiter := m.queue(sp, path)[0]
-		_, how, over := m.over(waiter)
-		if !over && waiter.session != "" && m.session(sp, waiter.session) == nil {
-			how, over = m.ended(sp, waiter.session, true).how, true
+	for {
+		queue := m.queue(sp, path)
+		exclusive := slices.ContainsFunc(m.holders(sp, path), func(c *modelClaim) bool { return c.slots == 0 })
+		if _, all := m.resting(sp, path); len(queue) == 0 || exclusive || all {
+			return
+		}
+		_, how, over := m.over(queue[0])
+		if !over && queue[0].session != "" && m.session(sp, queue[0].session) == nil {
+			how, over = m.ended(sp, queue[0].session, true).how, true
 		}
 		if over {
-			m.end(waiter, how, m.now)
-		} else {
-			m.grant(waiter)
+			m.end(queue[0], how, m.now)
+			continue
+		}
+		together := m.together(queue[0])
+		for _, c := range together {
+			if m.queue(sp, c.resource)[0] != c || !m.fits(sp, c.resource, c.slots, 0) {
+				return
+			}
+		}
+		for _, c := range together {
+			m.grant(c)
+		}
+		for _, c := range together {
+			m.stir(sp, c.resource)
 		}
 	}
 }
 
 func (m *model) grant(c *modelClaim) {
 	c.sp.token++
-	c.token, c.granted, c.alive = c.sp.token, m.now, m.now
-	m.resource(c.sp, c.resource).rests = 0
+	c.granted, c.alive = m.now, m.now
+	r := m.resource(c.sp, c.resource)
+	m.wake(r)
+	m.takeUnits(r, c)
+	c.token = c.sp.token
+	if r.last != nil && m.stateAfter(r.last.how) != leasehold.Available && m.definition(c.sp, c.resource).Unclean == leasehold.WarnNext {
+		c.after = r.last.id
+	}
 	m.event(c.sp, "acquired %s token %d", c.id, c.token)
 }
 
@@ -780,13 +1182,23 @@ func (m *model) ended(sp *modelSpace, id string, session bool) *modelEnding {
 	return nil
 }
 
+// holder is the one that has had a resource longest.
 func (m *model) holder(sp *modelSpace, path string) *modelClaim {
-	for _, c := range m.claims {
-		if c.sp == sp && c.resource == path && c.token != 0 {
-			return c
-		}
+	if holders := m.holders(sp, path); len(holders) > 0 {
+		return holders[0]
 	}
 	return nil
+}
+
+// holders are the leases on a resource in the order of their tokens.
+func (m *model) holders(sp *modelSpace, path string) (list []*modelClaim) {
+	for _, c := range m.claims {
+		if c.sp == sp && c.resource == path && c.token != 0 {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b *modelClaim) int { return cmp.Compare(a.token, b.token) })
+	return list
 }
 
 func (m *model) queue(sp *modelSpace, path string) (queue []*modelClaim) {
@@ -799,9 +1211,33 @@ func (m *model) queue(sp *modelSpace, path string) (queue []*modelClaim) {
 	return queue
 }
 
-// free tells whether nobody has a resource and no rest runs.
-func (m *model) free(sp *modelSpace, path string) bool {
-	return m.holder(sp, path) == nil && m.resource(sp, path).rests <= m.now
+// capacity is how many slots a resource has; 0 if nobody said.
+func (m *model) capacity(sp *modelSpace, path string) int {
+	d := m.definition(sp, path)
+	return cmp.Or(len(d.Units), d.Capacity, m.resource(sp, path).agreed)
+}
+
+// resting is how many slots of a resource rest, and whether all do.
+func (m *model) resting(sp *modelSpace, path string) (slots int, all bool) {
+	for _, rest := range m.resource(sp, path).rests {
+		if rest.until == 0 || rest.until > m.now {
+			slots, all = slots+rest.slots, all || rest.slots == 0
+		}
+	}
+	return slots, all
+}
+
+// fits tells whether so many slots of a resource are free. said is its capacity by who
+// asks, if nobody else knows.
+func (m *model) fits(sp *modelSpace, path string, slots, said int) bool {
+	taken, all := m.resting(sp, path)
+	for _, c := range m.holders(sp, path) {
+		taken, all = taken+c.slots, all || c.slots == 0
+	}
+	if slots == 0 || all {
+		return taken == 0 && !all
+	}
+	return taken+slots <= cmp.Or(m.capacity(sp, path), said, leasehold.MaxCapacity)
 }
 
 // How it is told.
@@ -837,12 +1273,37 @@ func (m *model) showLease(c *modelClaim) modelAnswer {
 	if c.breakAt != 0 {
 		state = leasehold.Breaking
 	}
-	return modelAnswer{claim: c.id, text: fmt.Sprintf("%v %s %s token %d left %v", state, c.id, c.holder, c.token, m.left(m.deadline(c)))}
+	floor := m.holder(c.sp, c.resource).token
+	return modelAnswer{claim: c.id, text: fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v",
+		state, c.id, c.holder, c.token, floor, c.slots, c.units, c.after, m.left(m.deadline(c)))}
+}
+
+// showLeases shows the first of several leases, and the others beside it.
+func (m *model) showLeases(claims []*modelClaim) modelAnswer {
+	answer := m.showLease(claims[0])
+	for _, c := range claims[1:] {
+		answer.text += "; " + m.showLease(c).text
+	}
+	return answer
+}
+
+func (m *model) show(c *modelClaim) modelAnswer {
+	if c.token == 0 {
+		return m.showWaiter(c)
+	}
+	return m.showLease(c)
 }
 
 func (m *model) showWaiter(c *modelClaim) modelAnswer {
-	place := 1 + slices.Index(m.queue(c.sp, c.resource), c)
-	return modelAnswer{claim: c.id, text: fmt.Sprintf("waits %s %s place %d", c.id, c.holder, place)}
+	return modelAnswer{claim: c.id, text: fmt.Sprintf("waits %s %s slots %d place %d", c.id, c.holder, c.slots, m.place(c))}
+}
+
+// place is where a waiter stands: of several queues, where it is furthest back.
+func (m *model) place(waiter *modelClaim) (place int) {
+	for _, c := range m.together(waiter) {
+		place = max(place, 1+slices.Index(m.queue(c.sp, c.resource), c))
+	}
+	return place
 }
 
 func (m *model) showSession(s *modelSession) modelAnswer {
@@ -862,25 +1323,45 @@ func (m *model) showSession(s *modelSession) modelAnswer {
 
 // held tells who is in the way, and the place of the one who asks.
 func (m *model) held(sp *modelSpace, path string, asks *modelClaim) modelAnswer {
-	queue := m.queue(sp, path)
-	by := ""
+	by, longest := "free", modelRest{until: -1}
+	for _, rest := range m.resource(sp, path).rests {
+		if longest.until != 0 && (rest.until == 0 || rest.until > max(m.now, longest.until)) {
+			longest = rest
+			by = "rest after " + rest.ending.id
+		}
+	}
 	if holder := m.holder(sp, path); holder != nil {
 		by = m.showLease(holder).text
-	} else {
-		by = fmt.Sprintf("rest after %s", m.resource(sp, path).last.id)
 	}
-	return modelAnswer{text: fmt.Sprintf("held (%s) waiting %d place %d", by, len(queue), 1+slices.Index(queue, asks))}
+	place := 0
+	if asks != nil {
+		place = m.place(asks)
+	}
+	return modelAnswer{text: fmt.Sprintf("held (%s) waiting %d place %d", by, len(m.queue(sp, path)), place)}
 }
 
 // status is what is to be seen of a resource, collected or not.
 func (m *model) status(sp *modelSpace, path string) string {
 	r := m.resource(sp, path)
-	state, held, last, rests := leasehold.Available, "", r.last, r.rests
-	if holder := m.holder(sp, path); holder != nil {
-		if at, how, over := m.over(holder); over {
-			last, rests = &modelEnding{id: holder.id, how: how, token: holder.token}, m.restAfter(holder, how, at)
-		} else {
-			held = m.showLease(holder).text
+	capacity := max(1, m.capacity(sp, path))
+	state, last, holding, used, held := leasehold.Available, r.last, 0, 0, ""
+	var rests []modelRest
+	for _, rest := range r.rests {
+		if rest.until == 0 || rest.until > m.now {
+			rests = append(rests, rest)
+		}
+	}
+	var newest *modelClaim
+	for _, c := range m.holders(sp, path) {
+		if at, how, over := m.over(c); over {
+			last = &modelEnding{id: c.id, how: how, token: c.token}
+			rests = append(rests, m.restAfter(c, *last, at)...)
+			continue
+		}
+		newest = c
+		holding, used, held = holding+1, used+c.slots, held+m.showLease(c).text+";"
+		if c.slots == 0 {
+			used = capacity
 		}
 	}
 	ended := ""
@@ -888,9 +1369,9 @@ func (m *model) status(sp *modelSpace, path string) string {
 		ended = fmt.Sprintf(" last %s token %d %v", last.id, last.token, last.how)
 		state = m.stateAfter(last.how)
 	}
-	if held != "" {
+	if newest != nil {
 		state = leasehold.Leased
-		if m.holder(sp, path).breakAt != 0 {
+		if newest.breakAt != 0 {
 			state = leasehold.Breaking
 		}
 	}
@@ -898,7 +1379,52 @@ func (m *model) status(sp *modelSpace, path string) string {
 	for _, c := range m.queue(sp, path) {
 		queue += " " + c.id
 	}
-	return fmt.Sprintf("%s/%s %v [%s] rests %v queue%s%s", sp.name, path, state, held, m.left(rests), queue, ended)
+	next, unacknowledged := m.sayRests(rests, holding, capacity)
+	return fmt.Sprintf("%s/%s %v %d of %d by %d [%s] units%s rests %v%s queue%s%s",
+		sp.name, path, state, used, capacity, holding, held, m.showUnits(r), next, unacknowledged, queue, ended)
+}
+
+// sayRests is when something is free again, if nothing is; and what nobody has
+// acknowledged.
+func (m *model) sayRests(rests []modelRest, holding, capacity int) (time.Duration, string) {
+	slots, all, next, unacknowledged := 0, false, core.Time(0), ""
+	for _, rest := range rests {
+		slots, all = slots+rest.slots, all || rest.slots == 0
+		if rest.until == 0 {
+			unacknowledged = " unacknowledged " + rest.ending.id
+		} else if next == 0 || rest.until < next {
+			next = rest.until
+		}
+	}
+	if !all && (holding > 0 || slots < capacity) {
+		next = 0
+	}
+	return m.left(next), unacknowledged
+}
+
+func (m *model) showUnits(r *modelResource) (text string) {
+	names := slices.Clone(m.definition(r.sp, r.path).Units)
+	for _, c := range m.holders(r.sp, r.path) {
+		for _, name := range c.units {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		holder, lease := "", ""
+		for _, u := range r.units {
+			if u.name == name {
+				holder = u.holder
+			}
+		}
+		if c := m.unitOf(r, name); c != nil {
+			lease = c.id
+		}
+		text += fmt.Sprintf(" %s:%s:%s", name, lease, holder)
+	}
+	return text
 }
 
 func (m *model) stateAfter(how leasehold.How) leasehold.State {

@@ -29,17 +29,31 @@ func (s *State) move(c *Move) Answer {
 		return s.noClaim(sp, c.ID)
 	case !claim.waiting():
 		return refuse(leasehold.Refused, "lease %q on %s is held: it waits for nothing any more", c.ID, claim.Resource)
-	case claim.Priority == c.Priority:
+	case claim.Wait.Priority == c.Priority:
 		return s.waiterAnswer(sp, claim) // an earlier try did it
 	}
-	moved := *claim
 	sp.arrivals++
-	moved.Priority, moved.Order = c.Priority, sp.arrivals
+	together := s.together(sp, claim)
+	for _, one := range together {
+		s.moveOne(sp, one, c)
+	}
+	for _, one := range together {
+		s.stir(sp, one.Resource) // it, or who stood behind it, may be the first now
+	}
+	if claim, _ = sp.claims.Get(c.ID); claim.waiting() {
+		return s.waiterAnswer(sp, claim)
+	}
+	return s.leaseAnswer(sp, claim)
+}
+
+func (s *State) moveOne(sp *space, claim *Claim, c *Move) {
+	moved, wait := *claim, *claim.Wait
+	wait.Priority, wait.Order = c.Priority, sp.arrivals
+	moved.Wait = &wait
 	moved.Revision = s.revise(sp)
-	sp.queue.Delete(claim)
+	s.dequeue(sp, claim)
 	s.put(sp, &moved)
 	event := s.event(sp, &moved, leasehold.Moved)
 	event.By, event.Reason = c.By, c.Reason
 	s.emit(sp, event)
-	return s.waiterAnswer(sp, &moved)
 }

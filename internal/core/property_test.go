@@ -137,11 +137,17 @@ func answerText(a core.Answer) string {
 	case a.Err != nil && a.Err.Code == leasehold.Held:
 		return fmt.Sprintf("held (%s) waiting %d place %d", inTheWay(a.Err.Lease), a.Err.Waiting, a.Err.Position)
 	case a.Err != nil:
-		return a.Err.Code.String()
+		return a.Err.Code.String() + cycleText(a.Err.Cycle)
 	case a.Lease != nil:
-		return leaseText(a.Lease)
+		text := leaseText(a.Lease)
+		for _, l := range a.Also {
+			text += "; " + leaseText(&l)
+		}
+		return text
+	case a.Definition != nil:
+		return fmt.Sprintf("definition %+v", *a.Definition)
 	case a.Waiter != nil:
-		return fmt.Sprintf("waits %s %s place %d", a.Waiter.ID, a.Waiter.Holder, a.Waiter.Position)
+		return fmt.Sprintf("waits %s %s slots %d place %d", a.Waiter.ID, a.Waiter.Holder, a.Waiter.Slots, a.Waiter.Position)
 	case a.Session != nil:
 		return fmt.Sprintf("session %s left %v has %d", a.Session.ID, a.Session.Remaining, a.Session.Claims)
 	}
@@ -155,17 +161,32 @@ func answerText(a core.Answer) string {
 }
 
 func inTheWay(l *leasehold.Lease) string {
-	if l.AvailableAt.IsZero() {
+	switch {
+	case l == nil:
+		return "free"
+	case l.State == leasehold.Leased || l.State == leasehold.Breaking:
 		return leaseText(l)
 	}
 	return "rest after " + l.ID
+}
+
+func cycleText(cycle []leasehold.Wait) (text string) {
+	for _, w := range cycle {
+		text += fmt.Sprintf(" %s>%s", w.Holder, w.Resource)
+	}
+	return text
 }
 
 func leaseText(l *leasehold.Lease) string {
 	if l.State == leasehold.Broken {
 		return fmt.Sprintf("broken %s token %d", l.ID, l.Token)
 	}
-	return fmt.Sprintf("%v %s %s token %d left %v", l.State, l.ID, l.Holder, l.Token, l.Remaining)
+	after := ""
+	if l.After != nil {
+		after = l.After.ID
+	}
+	return fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v",
+		l.State, l.ID, l.Holder, l.Token, l.Floor, l.Slots, l.Units, after, l.Remaining)
 }
 
 func eventTexts(events []*leasehold.Event) (texts []string) {
@@ -192,13 +213,16 @@ func eventText(e *leasehold.Event) string {
 	case leasehold.RecordDeleted:
 		return fmt.Sprintf("deleted %s %d", pathValue(e.Previous), e.How)
 	}
+	if e.Kind == leasehold.Defined || e.Kind == leasehold.Undefined {
+		return fmt.Sprintf("%v %s", e.Kind, e.Resource)
+	}
 	return fmt.Sprintf("%v %s", e.Kind, e.ID)
 }
 
 func statusText(s leasehold.Status, state *core.State) string {
 	held, queue, last := "", "", ""
 	for _, l := range s.Holders {
-		held += leaseText(&l)
+		held += leaseText(&l) + ";"
 	}
 	for _, w := range s.Queue {
 		queue += " " + w.ID
@@ -210,7 +234,15 @@ func statusText(s leasehold.Status, state *core.State) string {
 	if !s.AvailableAt.IsZero() {
 		rests = s.AvailableAt.Sub(epoch) - time.Duration(state.Now()-start)
 	}
-	return fmt.Sprintf("%s/%s %v [%s] rests %v queue%s%s", s.Namespace, s.Resource, s.State, held, rests, queue, last)
+	units, unacknowledged := "", ""
+	for _, u := range slices.SortedFunc(slices.Values(s.Units), func(a, b leasehold.Unit) int { return strings.Compare(a.Name, b.Name) }) {
+		units += fmt.Sprintf(" %s:%s:%s", u.Name, u.Lease, u.Holder)
+	}
+	if s.Unacknowledged != nil {
+		unacknowledged = " unacknowledged " + s.Unacknowledged.ID
+	}
+	return fmt.Sprintf("%s/%s %v %d of %d by %d [%s] units%s rests %v%s queue%s%s",
+		s.Namespace, s.Resource, s.State, s.Used, s.Capacity, s.Holding, held, units, rests, unacknowledged, queue, last)
 }
 
 // TestReplicasAgree feeds the same log to three replicas, one of which is put together

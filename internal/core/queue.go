@@ -2,26 +2,52 @@ package core
 
 import "github.com/leasehold/leasehold"
 
-// enqueue puts a claim in the queue of a resource, behind those of its priority.
-func (s *State) enqueue(sp *space, r *Resource, claim *Claim, until Time) *Claim {
+// enqueue puts claims that are wanted together in the queues of their resources,
+// each behind those of its priority, at one place in the order of all.
+func (s *State) enqueue(sp *space, claims []*Claim, until Time, priority int) {
 	sp.arrivals++
-	waiter := *claim
-	waiter.Order = sp.arrivals
-	t := waiter.terms()
-	t.WaitUntil = until
-	waiter.setTerms(t)
-	if waiter.Session == "" {
-		waiter.Expires = s.now.add(waiterTTL)
+	var with []string
+	if len(claims) > 1 {
+		for _, c := range claims {
+			with = append(with, c.ID)
+		}
 	}
-	longer := *r
+	for _, c := range claims {
+		c.Wait = &Wait{Until: until, Priority: priority, Order: sp.arrivals, With: with}
+		if c.Session == "" {
+			c.Expires = s.now.add(waiterTTL)
+		}
+		c.Revision = s.revise(sp)
+		s.lengthen(sp, c)
+		s.put(sp, c)
+		event := s.event(sp, c, leasehold.Queued)
+		event.Reason, event.Until = c.terms().Reason, s.moment(until)
+		s.emit(sp, event)
+	}
+}
+
+// lengthen counts one more waiter on a resource.
+func (s *State) lengthen(sp *space, c *Claim) {
+	longer := Resource{Path: c.Resource}
+	if r, ok := sp.resources.Get(c.Resource); ok {
+		longer = *r
+	}
 	longer.Waiting++
 	s.setResource(sp, &longer)
-	waiter.Revision = s.revise(sp)
-	s.put(sp, &waiter)
-	event := s.event(sp, &waiter, leasehold.Queued)
-	event.Reason, event.Until = waiter.Reason, s.moment(until)
-	s.emit(sp, event)
-	return &waiter
+}
+
+// together returns the waiters that are granted only together with one, itself among
+// them, in the order in which they were asked for.
+func (s *State) together(sp *space, c *Claim) []*Claim {
+	if c.Wait.With == nil {
+		return []*Claim{c}
+	}
+	list := make([]*Claim, 0, len(c.Wait.With))
+	for _, id := range c.Wait.With {
+		other, _ := sp.claims.Get(id)
+		list = append(list, other)
+	}
+	return list
 }
 
 // stillWanted takes a sign of life of a waiter that has no session.
@@ -29,14 +55,17 @@ func (s *State) stillWanted(sp *space, claim *Claim) *Claim {
 	if claim.Session != "" {
 		return claim
 	}
-	waiter := *claim
-	waiter.Expires = s.now.add(waiterTTL)
-	s.put(sp, &waiter)
-	return &waiter
+	for _, c := range s.together(sp, claim) {
+		waiter := *c
+		waiter.Expires = s.now.add(waiterTTL)
+		s.put(sp, &waiter)
+	}
+	waiter, _ := sp.claims.Get(claim.ID)
+	return waiter
 }
 
-// settle ends what is over on a resource at the stamp, lets the first live waiter
-// have it if it is free then, and returns it; nil if nothing is known of it.
+// settle ends what is over on a resource at the stamp, lets the first live waiters
+// have what is free then, and returns it; nil if nothing is known of it.
 func (s *State) settle(sp *space, path string) *Resource {
 	r, ok := sp.resources.Get(path)
 	if !ok {
@@ -44,11 +73,41 @@ func (s *State) settle(sp *space, path string) *Resource {
 	}
 	if claim, ok := sp.claims.Get(r.Claim); ok {
 		s.settleClaim(sp, claim)
-	} else {
-		s.handOver(sp, path)
+	} else if !s.settleSharers(sp, r) {
+		s.stir(sp, path)
 	}
 	r, _ = sp.resources.Get(path)
 	return r
+}
+
+// settleSharers ends the leases on slots of a resource that are over at the stamp,
+// and tells whether there were any. It looks at all of them, but not before the first
+// of them may be over; what is renewed is looked at once in a TTL.
+func (s *State) settleSharers(sp *space, r *Resource) bool {
+	if r.sharers() == 0 || r.More.Shares.soonest == 0 || r.More.Shares.soonest > s.now {
+		return false
+	}
+	var over []*Claim
+	var soonest Shares
+	sp.holders(r, func(c *Claim) bool {
+		if _, _, ended := s.over(sp, c); ended {
+			over = append(over, c)
+		} else {
+			soonest.hasten(s.deadlineOf(sp, c))
+		}
+		return true
+	})
+	later, more, shares := *r, *r.More, *r.More.Shares
+	shares.soonest = soonest.soonest
+	more.Shares = &shares
+	later.More = &more
+	sp.resources.Set(r.Path, &later)
+	for _, c := range over {
+		if _, still := sp.claims.Get(c.ID); still { // another's session may have taken it
+			s.settleClaim(sp, c)
+		}
+	}
+	return len(over) > 0
 }
 
 // settleClaim ends a claim that is over at the stamp, by whatever ended it first,
@@ -82,25 +141,69 @@ func (s *State) over(sp *space, claim *Claim) (Time, leasehold.How, bool) {
 	return at, how, over
 }
 
-// handOver grants a free resource to the first waiter that is still alive. The
-// ones before it that are not leave the queue here; the rest of what their
+// stir lets those who wait for a resource have what is free of it. What that stirs in
+// turn is done before it returns, one resource after the other.
+func (s *State) stir(sp *space, path string) {
+	this := stirring{sp, path}
+	if n := len(s.stirred); n > 0 && s.stirred[n-1] == this {
+		return // it is being handed over, or will be next
+	}
+	if s.stirred = append(s.stirred, this); len(s.stirred) > 1 {
+		return // whoever stirred the first goes on with this one
+	}
+	for i := 0; i < len(s.stirred); i++ {
+		s.handOver(s.stirred[i].space, s.stirred[i].path)
+	}
+	s.stirred = s.stirred[:0]
+}
+
+// handOver grants what is free of a resource to the first waiters that are still
+// alive. A first one that needs more than is free, or needs another resource too that
+// it can not have yet, keeps those behind it waiting: else it might wait for ever. The
+// ones before it that are not alive leave the queue here; the rest of what their
 // sessions had ends when those are settled.
 func (s *State) handOver(sp *space, path string) {
 	for {
 		r, ok := sp.resources.Get(path)
-		if !ok || r.Claim != "" || r.Waiting == 0 || r.AvailableAt > s.now {
+		if !ok || r.Claim != "" || r.Waiting == 0 {
+			return
+		}
+		if _, all := r.rests(s.now); all {
 			return
 		}
 		waiter := first(sp, path)
 		if how, gone := s.gone(sp, waiter); gone {
-			s.finish(sp, waiter, how, s.now)
+			s.leave(sp, waiter, how)
 			continue
 		}
-		sp.queue.Delete(waiter)
-		taken := *r
-		taken.Waiting--
-		s.grant(sp, taken, waiter)
+		together := s.together(sp, waiter)
+		if !s.turn(sp, together) {
+			return
+		}
+		for _, c := range together {
+			s.dequeue(sp, c)
+			r, _ := sp.resources.Get(c.Resource)
+			taken := *r
+			taken.Waiting--
+			s.grant(sp, taken, c)
+		}
+		for _, c := range together {
+			if c.Resource != path {
+				s.stir(sp, c.Resource)
+			}
+		}
 	}
+}
+
+// turn tells whether waiters stand first in their queues and there is room for each.
+func (s *State) turn(sp *space, together []*Claim) bool {
+	for _, c := range together {
+		r, _ := sp.resources.Get(c.Resource)
+		if first(sp, c.Resource) != c || !s.fits(sp, r, c.Slots, leasehold.MaxCapacity) {
+			return false
+		}
+	}
+	return true
 }
 
 // gone tells whether a waiter may not be granted any more at the stamp, and why.
@@ -117,9 +220,12 @@ func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
 	return ended.How, true
 }
 
+// first returns the first waiter of a resource; nil if there is none.
 func first(sp *space, path string) (waiter *Claim) {
 	sp.queue.Ascend(beforeAll(path), func(c *Claim) bool {
-		waiter = c
+		if c.Resource == path {
+			waiter = c
+		}
 		return false
 	})
 	return waiter
@@ -127,13 +233,17 @@ func first(sp *space, path string) (waiter *Claim) {
 
 // beforeAll stands before every waiter of a resource.
 func beforeAll(path string) *Claim {
-	return &Claim{Resource: path, Priority: leasehold.MaxPriority}
+	return &Claim{Resource: path, Wait: &Wait{Priority: leasehold.MaxPriority}}
 }
 
-// position returns the place of a waiter, 1 for the next. It counts by halving
-// over the ranks of the tree, so a long queue costs no more than a short one.
-func (s *State) position(sp *space, waiter *Claim) int {
-	return rank(sp, waiter) - rank(sp, beforeAll(waiter.Resource)) + 1
+// position returns the place of a waiter, 1 for the next; where it is furthest back if
+// it stands in several queues. It counts by halving over the ranks of the tree, so a
+// long queue costs no more than a short one.
+func (s *State) position(sp *space, waiter *Claim) (place int) {
+	for _, c := range s.together(sp, waiter) {
+		place = max(place, rank(sp, c)-rank(sp, beforeAll(c.Resource))+1)
+	}
+	return place
 }
 
 // rank counts the waiters of a namespace that stand before c.

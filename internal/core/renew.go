@@ -34,7 +34,9 @@ func (s *State) touch(sp *space, id string) *Claim {
 	}
 	if claim.waiting() {
 		// Its turn may have come: only the resource tells.
-		s.settle(sp, claim.Resource)
+		for _, c := range s.together(sp, claim) {
+			s.settle(sp, c.Resource)
+		}
 		claim, ok = sp.claims.Get(id)
 		if !ok {
 			return nil

@@ -3,13 +3,14 @@ package core
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/leasehold/leasehold"
 )
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
-// *leasehold.Record or *leasehold.Event. Space is the namespace it belongs to.
+// *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the namespace it belongs to.
 type Piece struct {
 	Space string
 	Value any
@@ -46,6 +47,9 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 	s.spaces.Scan(func(name string, sp *space) bool {
 		head := &SpaceHead{sp.token, sp.revision, sp.arrivals, sp.lost.revision, sp.lost.n}
 		if more = yield(Piece{name, head}); more {
+			sp.definitions.Scan(func(_ string, v *leasehold.Definition) bool { more = yield(Piece{name, v}); return more })
+		}
+		if more {
 			sp.sessions.Scan(func(_ string, v *Session) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
@@ -143,6 +147,11 @@ func (s *State) restore(r Piece) error {
 		return fmt.Errorf("snapshot names namespace %q before its head", r.Space)
 	}
 	switch v := r.Value.(type) {
+	case *leasehold.Definition:
+		if _, twice := sp.definitions.Get(v.Path); twice {
+			return fmt.Errorf("snapshot has the definition of %q twice", v.Path)
+		}
+		s.setDefinition(sp, v)
 	case *Session:
 		v.Claims = 0
 		v.timer = &timer{kind: dueSession, space: sp, key: v.ID}
@@ -183,16 +192,20 @@ func (s *State) restoreResource(sp *space, r *Resource) {
 	if r.Idle != 0 {
 		s.idle.Set(r.Idle, place{sp.name, r.Path})
 	}
-	if r.Claim == "" && r.Waiting > 0 && r.AvailableAt != 0 {
+	if at := r.resumes(); r.Waiting > 0 && at != 0 {
 		r.timer = &timer{kind: dueResource, space: sp, key: r.Path}
-		s.due.set(r.timer, r.AvailableAt)
+		s.due.set(r.timer, at)
 	}
 	sp.resources.Set(r.Path, r)
 }
 
 func (s *State) restoreClaim(sp *space, c *Claim) error {
-	if _, ok := sp.resources.Get(c.Resource); !ok {
+	r, ok := sp.resources.Get(c.Resource)
+	if !ok {
 		return fmt.Errorf("snapshot has lease %q on %q, which is not there", c.ID, c.Resource)
+	}
+	if c.waiting() != (c.Wait != nil) {
+		return fmt.Errorf("snapshot has lease %q with a token and in the queue, or neither", c.ID)
 	}
 	if c.Session != "" {
 		session, ok := sp.sessions.Get(c.Session)
@@ -202,7 +215,36 @@ func (s *State) restoreClaim(sp *space, c *Claim) error {
 		session.Claims++ // nobody else has seen it yet
 		sp.bound.Set(binding{c.Session, c.ID})
 	}
+	if err := s.restoreShare(sp, r, c); err != nil {
+		return err
+	}
 	s.put(sp, c)
+	return nil
+}
+
+// restoreShare counts a lease on slots, and gives units back to the lease that has
+// them. Nobody else has seen the resource yet.
+func (s *State) restoreShare(sp *space, r *Resource, c *Claim) error {
+	if c.waiting() {
+		return nil
+	}
+	shared := r.More != nil && r.More.Shares != nil
+	if c.Slots != 0 {
+		if !shared {
+			return fmt.Errorf("snapshot has lease %q on slots of %q, which has none", c.ID, c.Resource)
+		}
+		s.join(sp, r.More.Shares, c)
+	}
+	for _, name := range c.terms().Units {
+		i := -1
+		if shared {
+			i = slices.IndexFunc(r.More.Shares.Units, func(u Unit) bool { return u.Name == name })
+		}
+		if i < 0 {
+			return fmt.Errorf("snapshot has lease %q on unit %q, which is not there", c.ID, name)
+		}
+		r.More.Shares.Units[i].lease = c.ID
+	}
 	return nil
 }
 

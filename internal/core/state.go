@@ -40,13 +40,21 @@ type State struct {
 	order        fifo[string]     // whose event is the oldest in all histories
 	historyBytes int
 
+	definitions int // how many there are in all namespaces
+
 	records     int // how many there are in all namespaces
 	recordBytes int // of their paths and values
 
 	due      deadlines
 	sequence uint64 // of the command being applied; tells whether it has its revision yet
 	events   []*leasehold.Event
-	ends     int // what ended so far; a tick counts by it
+	ends     int        // what ended so far; a tick counts by it
+	stirred  []stirring // resources of which something may be free now; empty between commands
+}
+
+type stirring struct {
+	space *space
+	path  string
 }
 
 // A space is one namespace: tokens, revisions and sessions are ordered within it.
@@ -61,6 +69,11 @@ type space struct {
 	queue     *btree.BTreeG[*Claim] // the waiting claims, by resource, then priority, then arrival
 	sessions  btree.Map[string, *Session]
 	bound     *btree.BTreeG[binding] // what each session would take with it
+	sharers   *btree.BTreeG[sharer]  // the leases on slots, by resource, then token
+	joint     *btree.BTreeG[*Claim]  // the waiters that want several resources at once, as in queue
+	parties   *btree.BTreeG[binding] // what each party waits for
+
+	definitions btree.Map[string, *leasehold.Definition]
 
 	records      btree.Map[string, *leasehold.Record]
 	boundRecords *btree.BTreeG[binding] // those that a session would take with it
@@ -91,7 +104,10 @@ type binding struct{ session, id string }
 func New() *State { return &State{} }
 
 func newSpace(name string) *space {
-	return &space{name: name, queue: newQueue(), bound: newBound(), boundRecords: newBound()}
+	return &space{
+		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
+		bound: newBound(), boundRecords: newBound(),
+	}
 }
 
 var noLocks = btree.Options{NoLocks: true}
@@ -101,10 +117,19 @@ func newQueue() *btree.BTreeG[*Claim] {
 		switch {
 		case a.Resource != b.Resource:
 			return a.Resource < b.Resource
-		case a.Priority != b.Priority:
-			return a.Priority > b.Priority
+		case a.Wait.Priority != b.Wait.Priority:
+			return a.Wait.Priority > b.Wait.Priority
 		}
-		return a.Order < b.Order
+		return a.Wait.Order < b.Wait.Order
+	}, noLocks)
+}
+
+func newSharers() *btree.BTreeG[sharer] {
+	return btree.NewBTreeGOptions(func(a, b sharer) bool {
+		if a.path != b.path {
+			return a.path < b.path
+		}
+		return a.token < b.token
 	}, noLocks)
 }
 
@@ -196,6 +221,12 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.deleteRecord(c), nil
 	case *Txn:
 		return s.txn(c), nil
+	case *Define:
+		return s.define(c), nil
+	case *Undefine:
+		return s.undefine(c), nil
+	case *Acknowledge:
+		return s.acknowledge(c), nil
 	case *Tick:
 		s.tick()
 		return Answer{}, nil
@@ -235,7 +266,7 @@ func (s *State) Freeze() *State {
 		now: s.now, wall: s.wall, lead: s.lead,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		endings: *s.endings.Copy(), endingSeq: s.endingSeq, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
-		records: s.records, recordBytes: s.recordBytes,
+		records: s.records, recordBytes: s.recordBytes, definitions: s.definitions,
 	}
 	s.spaces.Scan(func(name string, sp *space) bool {
 		f.spaces.Set(name, sp.freeze())
@@ -250,6 +281,7 @@ func (sp *space) freeze() *space {
 	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
 	f.records, f.boundRecords = *sp.records.Copy(), sp.boundRecords.Copy()
+	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(), *sp.definitions.Copy()
 	return &f
 }
 

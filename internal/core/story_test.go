@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,7 +176,7 @@ func (t *teller) tell(commands []core.Command, result core.Result) {
 	}
 	answers := 0
 	for i, answer := range result.Answers {
-		if _, tick := commands[i].(*core.Tick); tick && answer == (core.Answer{}) {
+		if _, tick := commands[i].(*core.Tick); tick && reflect.DeepEqual(answer, core.Answer{}) {
 			continue
 		}
 		answers++
@@ -227,6 +228,12 @@ func (t *teller) ask(line string) error {
 	case "session":
 		session, failure := view.Session(p.namespace(), p.word("session"))
 		t.say("%s", tellAnswer(core.Answer{Session: &session, Err: failure}, now))
+	case "definition":
+		if d, ok := view.Definition(p.namespace(), p.word("path")); ok {
+			t.say("%s", tellDefinition(&d))
+		} else {
+			t.say("none")
+		}
 	case "list":
 		t.list(view, p)
 	case "history":

@@ -29,11 +29,12 @@ func (s *State) expire(t *timer) {
 		s.endSession(sp, session, leasehold.SessionExpired)
 	case dueResource:
 		s.ends++
-		// Whether or not somebody alive waits for it, the grace is over.
+		// Whether or not somebody alive waits for it, the rest is over.
 		r, _ := sp.resources.Get(t.key)
-		over := *r
-		over.AvailableAt = 0
+		over, more := *r, r.more()
+		more.Rests = more.resting(s.now)
+		over.setMore(more)
 		s.setResource(sp, &over)
-		s.handOver(sp, t.key)
+		s.stir(sp, t.key)
 	}
 }

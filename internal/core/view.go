@@ -25,20 +25,34 @@ func (s *State) leaseAnswer(sp *space, c *Claim) Answer {
 	return Answer{Lease: &lease}
 }
 
+// leasesAnswer shows the first of several leases, and the others beside it.
+func (s *State) leasesAnswer(sp *space, claims []*Claim) Answer {
+	answer := s.leaseAnswer(sp, claims[0])
+	for _, c := range claims[1:] {
+		answer.Also = append(answer.Also, s.lease(sp, c))
+	}
+	return answer
+}
+
 // lease shows a claim that is held, as of the stamp.
 func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
+	t := c.terms()
 	l := leasehold.Lease{
-		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: c.Labels, Reason: c.Reason,
-		Session: c.Session, State: leasehold.Leased, Token: c.Token, Floor: c.Token, TTL: c.TTL,
-		Acquired: calendar(c.SinceWall), Revision: c.Revision,
-	}
-	if c.terms().BreakAt != 0 {
-		l.State = leasehold.Breaking
+		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: t.Labels, Reason: t.Reason,
+		Session: c.Session, State: c.state(), Token: c.Token, Floor: sp.floor(c), Slots: int(c.Slots), Units: t.Units, TTL: c.TTL,
+		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(),
 	}
 	if at := s.deadlineOf(sp, c); at != 0 {
 		l.Remaining, l.Expires = time.Duration(max(0, at-s.now)), s.moment(at)
 	}
 	return l
+}
+
+func (c *Claim) state() leasehold.State {
+	if c.Terms != nil && c.Terms.BreakAt != 0 {
+		return leasehold.Breaking
+	}
+	return leasehold.Leased
 }
 
 func (s *State) sessionAnswer(sp *space, session *Session) Answer {
@@ -61,8 +75,9 @@ func (s *State) waiterAnswer(sp *space, c *Claim) Answer {
 
 func (s *State) waiter(sp *space, c *Claim, position int) leasehold.Waiter {
 	return leasehold.Waiter{
-		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: c.Labels, Reason: c.Reason,
-		Session: c.Session, Priority: c.Priority, Position: position, Since: calendar(c.SinceWall), Until: s.moment(c.terms().WaitUntil),
+		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: c.terms().Labels, Reason: c.terms().Reason,
+		Session: c.Session, Slots: int(c.Slots), Priority: c.Wait.Priority, Position: position,
+		Since: calendar(c.SinceWall), Until: s.moment(c.Wait.Until),
 	}
 }
 
@@ -85,18 +100,32 @@ func (s *State) brokenBefore(sp *space, e *EndedClaim) Answer {
 // restsAfter returns until when a resource rests after a lease; zero if it does not.
 func (s *State) restsAfter(sp *space, path, id string) time.Time {
 	r, ok := sp.resources.Get(path)
-	if !ok || r.Last == nil || r.Last.ID != id || r.AvailableAt <= s.now {
+	if !ok {
 		return time.Time{}
 	}
-	return s.moment(r.AvailableAt)
+	for _, rest := range r.more().resting(s.now) {
+		if rest.After.ID == id {
+			return s.moment(rest.Until)
+		}
+	}
+	return time.Time{}
 }
 
 // lastLease shows the lease after which a resource rests.
-func (s *State) lastLease(sp *space, r *Resource) *leasehold.Lease {
+func (s *State) lastLease(sp *space, r *Resource, rest *Rest) *leasehold.Lease {
+	after := rest.After
 	return &leasehold.Lease{
-		Namespace: sp.name, Resource: r.Path, ID: r.Last.ID, Holder: r.Last.Holder, State: stateAfter(r.Last), Token: r.Last.Token, Floor: r.Last.Token,
-		Expires: calendar(r.Last.Wall), AvailableAt: s.moment(r.AvailableAt),
+		Namespace: sp.name, Resource: r.Path, ID: after.ID, Holder: after.Holder, State: stateAfter(after), Token: after.Token, Floor: after.Token,
+		Slots: int(rest.Slots), Units: rest.Units, Expires: calendar(after.Wall), AvailableAt: s.moment(rest.Until),
 	}
+}
+
+// shown is an ending as people see it.
+func (e *Ending) shown() *leasehold.Ending {
+	if e == nil {
+		return nil
+	}
+	return &leasehold.Ending{ID: e.ID, Holder: e.Holder, Token: e.Token, How: e.How, By: e.By, Reason: e.Reason, At: calendar(e.Wall)}
 }
 
 func stateAfter(last *Ending) leasehold.State {
@@ -164,14 +193,43 @@ func (v View) Claim(namespace, id string) Answer {
 	return Answer{Lease: &lease}
 }
 
-// Held tells a waiter that got nothing who is in the way.
-func (v View) Held(namespace, path string) *leasehold.Error {
-	if sp := v.s.space(namespace); sp != nil {
-		if r, ok := sp.resources.Get(path); ok && (r.Claim != "" || r.AvailableAt > v.s.now) {
+// Claims tells what became of an acquire: of all that it asked for.
+func (v View) Claims(c *Acquire) Answer {
+	answer := v.Claim(c.Namespace, c.ID)
+	if answer.Lease == nil {
+		return answer
+	}
+	for _, item := range c.Also {
+		other := v.Claim(c.Namespace, item.ID)
+		if other.Lease == nil {
+			return other
+		}
+		answer.Also = append(answer.Also, *other.Lease)
+	}
+	return answer
+}
+
+// Held tells a waiter that got nothing who is in the way: of several resources, on the
+// first that somebody has.
+func (v View) Held(namespace string, paths ...string) *leasehold.Error {
+	sp := v.s.space(namespace)
+	var queued *Resource
+	for _, path := range paths {
+		if sp == nil {
+			break
+		}
+		r, ok := sp.resources.Get(path)
+		switch {
+		case ok && (r.held() || len(r.more().resting(v.s.now)) > 0):
 			return v.s.held(sp, r, 0).Err
+		case ok && r.Waiting > 0 && queued == nil:
+			queued = r
 		}
 	}
-	return &leasehold.Error{Code: leasehold.Held, Message: path + " was held for as long as this request waited; it is free now"}
+	if queued != nil {
+		return v.s.held(sp, queued, 0).Err
+	}
+	return &leasehold.Error{Code: leasehold.Held, Message: paths[0] + " was held for as long as this request waited; it is free now"}
 }
 
 // Session shows one session.
@@ -194,11 +252,20 @@ func (v View) Session(namespace, id string) (leasehold.Session, *leasehold.Error
 func (v View) Status(namespace, path string, waiters int) leasehold.Status {
 	if sp := v.s.space(namespace); sp != nil {
 		if r, ok := sp.resources.Get(path); ok {
-			return v.status(sp, r, waiters)
+			return v.status(sp, r, maxHolders, waiters)
+		}
+		if d := sp.definition(path); d.Path != "" {
+			return v.status(sp, &Resource{Path: path}, 0, 0)
 		}
 	}
-	return leasehold.Status{Namespace: namespace, Resource: path, State: leasehold.Available}
+	return leasehold.Status{Namespace: namespace, Resource: path, State: leasehold.Available, Capacity: 1}
 }
+
+// How many of those who share a resource are shown, of one and of each in a list.
+const (
+	maxHolders    = 1000
+	maxHoldersOne = 10
+)
 
 // List shows up to so many resources whose path begins with prefix and comes after
 // another path, in order, without their queues. Those that are merely available
@@ -222,7 +289,7 @@ func (v View) List(namespace, prefix, after string, most int, all bool) (list []
 			return false
 		}
 		seen, last = seen+1, path
-		if status := v.status(sp, r, 0); all || status.State != leasehold.Available || status.Waiting > 0 {
+		if status := v.status(sp, r, maxHoldersOne, 0); all || status.State != leasehold.Available || status.Waiting > 0 {
 			list = append(list, status)
 		}
 		return true
@@ -248,30 +315,77 @@ func (v View) lease(sp *space, c *Claim) leasehold.Lease {
 	return lease
 }
 
-func (v View) status(sp *space, r *Resource, waiters int) leasehold.Status {
-	s := v.s
-	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, State: stateAfter(r.Last), Waiting: r.Waiting}
-	last, rests := r.Last, r.AvailableAt
-	if c, ok := sp.claims.Get(r.Claim); ok {
-		if at, how, over := s.over(sp, c); over {
-			// Over at the stamp, though nobody has collected it yet.
-			last, rests = s.ending(c, how, at)
-			status.State = stateAfter(last)
-		} else {
-			lease := v.lease(sp, c)
-			status.State, status.Holders = lease.State, []leasehold.Lease{lease}
-		}
+func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Status {
+	more := r.more()
+	d := sp.definition(r.Path)
+	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, Capacity: max(1, sp.capacity(r, d)), Waiting: r.Waiting}
+	last, rests := v.showHolders(sp, r, &status, holders)
+	if status.Holding == 0 {
+		status.State = stateAfter(last)
 	}
-	if rests > s.now {
-		status.AvailableAt = s.moment(rests)
-	}
-	if last != nil {
-		status.Last = &leasehold.Ending{ID: last.ID, Holder: last.Holder, Token: last.Token, How: last.How, By: last.By, Reason: last.Reason, At: calendar(last.Wall)}
+	v.showRests(&status, rests)
+	status.Last = last.shown()
+	for _, unit := range named(more.shares().Units, d.Units) {
+		status.Units = append(status.Units, leasehold.Unit{Name: unit.Name, Lease: unit.lease, Holder: unit.Holder})
 	}
 	if waiters > 0 && r.Waiting > 0 {
 		status.Queue = v.queue(sp, r.Path, waiters)
 	}
 	return status
+}
+
+// showHolders counts and shows those who have a resource, and returns what is
+// remembered of those who had it: a lease may be over at the stamp although nobody has
+// collected it yet.
+func (v View) showHolders(sp *space, r *Resource, status *leasehold.Status, most int) (last *Ending, rests []Rest) {
+	last, rests = r.more().Last, r.more().resting(v.s.now)
+	soonest := r.more().shares().soonest
+	collected := r.Claim == "" && (soonest == 0 || soonest > v.s.now)
+	if collected {
+		status.Holding, status.Used = r.sharers(), r.more().shares().used
+		if junior := sp.junior(r); junior != nil {
+			status.State = junior.state()
+		}
+	}
+	sp.holders(r, func(c *Claim) bool {
+		if at, how, over := v.s.over(sp, c); over {
+			ending, rest := v.s.ending(sp, c, how, at)
+			if last = ending; rest != nil {
+				rests = append(rests, *rest)
+			}
+			return true
+		}
+		if !collected {
+			status.Holding++
+			status.Used += int(c.Slots)
+			status.State = c.state() // the newest comes last
+		}
+		if len(status.Holders) < most {
+			status.Holders = append(status.Holders, v.lease(sp, c))
+		}
+		return !collected || len(status.Holders) < most
+	})
+	if r.Claim != "" && status.Holding > 0 {
+		status.Used = status.Capacity
+	}
+	return last, rests
+}
+
+// showRests says when something is free again, unless something is.
+func (v View) showRests(status *leasehold.Status, rests []Rest) {
+	resting, all := 0, false
+	var next Time
+	for _, rest := range rests {
+		resting, all = resting+int(rest.Slots), all || rest.Slots == 0
+		if rest.Until == 0 {
+			status.Unacknowledged = rest.After.shown()
+		} else if next == 0 || rest.Until < next {
+			next = rest.Until
+		}
+	}
+	if all || status.Holding == 0 && resting >= status.Capacity {
+		status.AvailableAt = v.s.moment(next)
+	}
 }
 
 func (v View) queue(sp *space, path string, most int) (queue []leasehold.Waiter) {
@@ -283,6 +397,40 @@ func (v View) queue(sp *space, path string, most int) (queue []leasehold.Waiter)
 		return true
 	})
 	return queue
+}
+
+// Definition shows what applies to a resource, or what was set for a prefix; false if
+// that is nothing.
+func (v View) Definition(namespace, path string) (leasehold.Definition, bool) {
+	sp := v.s.space(namespace)
+	if sp == nil {
+		return leasehold.Definition{}, false
+	}
+	d := sp.definition(path)
+	return d, d.Path != ""
+}
+
+// Definitions shows up to so many definitions whose path begins with prefix and comes
+// after another. next is where to go on from, empty at the end.
+func (v View) Definitions(namespace, prefix, after string, most int) (list []leasehold.Definition, next string) {
+	sp := v.s.space(namespace)
+	if sp == nil {
+		return nil, ""
+	}
+	sp.definitions.Ascend(max(prefix, after), func(path string, d *leasehold.Definition) bool {
+		switch {
+		case path == after:
+			return true
+		case !strings.HasPrefix(path, prefix):
+			return false
+		case len(list) == most:
+			next = list[most-1].Path
+			return false
+		}
+		list = append(list, *d)
+		return true
+	})
+	return list, next
 }
 
 // Namespaces returns the names of all namespaces.

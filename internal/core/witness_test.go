@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -18,14 +19,23 @@ type witness struct {
 	claims   map[named]*promise         // that hold or wait, by namespace and id
 	ended    map[named]core.Time        // ids that ended, and when
 	sessions map[named]core.Time        // that are open, and when they end at the earliest
+	defined  map[named]leasehold.Definition
 	now      core.Time
 }
 
 type witnessed struct {
-	holder string
-	queue  []string
-	breaks core.Time // when the lease on it will be broken
-	rests  core.Time // it may not be granted before
+	holders []string
+	queue   []string
+	rests   []witnessedRest
+	agreed  int // slots, by the first who shared it
+}
+
+// A witnessedRest keeps slots from being granted.
+type witnessedRest struct {
+	id    string
+	slots int       // 0: all
+	until core.Time // at the earliest
+	over  core.Time // at the latest
 }
 
 // A promise is what is known of a claim.
@@ -36,16 +46,19 @@ type promise struct {
 	grace   time.Duration
 	limit   time.Duration
 
-	priority int // while it waits
+	slots    int           // 0: all
+	priority int           // while it waits
+	asked    *core.Acquire // by which it began
 
-	until core.Time // it does not end by time before
-	hard  core.Time // it ends then, whatever is renewed; 0: no such moment
+	breaks core.Time // when it will be broken
+	until  core.Time // it does not end by time before
+	hard   core.Time // it ends then, whatever is renewed; 0: no such moment
 }
 
 func newWitness() *witness {
 	return &witness{
 		tokens: map[string]leasehold.Token{}, places: map[named]*witnessed{}, claims: map[named]*promise{},
-		ended: map[named]core.Time{}, sessions: map[named]core.Time{},
+		ended: map[named]core.Time{}, sessions: map[named]core.Time{}, defined: map[named]leasehold.Definition{},
 	}
 }
 
@@ -103,10 +116,59 @@ func (w *witness) see(stamp core.Time, c core.Command, result core.Result) error
 	if answer.Session != nil {
 		w.sessions[named{answer.Session.Namespace, answer.Session.ID}] = w.now + core.Time(answer.Session.Remaining)
 	}
-	if l := answer.Lease; l != nil && (l.State == leasehold.Leased || l.State == leasehold.Breaking) {
-		return w.promised(l)
+	leases := answer.Also
+	if answer.Lease != nil {
+		leases = append(leases, *answer.Lease)
+	}
+	for _, l := range leases {
+		if l.State != leasehold.Leased && l.State != leasehold.Breaking {
+			continue
+		}
+		if err := w.promised(&l); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// definition is what was defined for a place.
+func (w *witness) definition(p named) (longest leasehold.Definition) {
+	for at, d := range w.defined {
+		if at.namespace == p.namespace && covers(d.Path, p.id) && len(d.Path) > len(longest.Path) {
+			longest = d
+		}
+	}
+	return longest
+}
+
+// room is how many slots of a place are not taken and do not rest; none if somebody has
+// all of them.
+func (w *witness) room(p named, rests []witnessedRest) int {
+	at, d := w.place(p), w.definition(p)
+	room := cmp.Or(len(d.Units), d.Capacity, at.agreed, leasehold.MaxCapacity)
+	for _, id := range at.holders {
+		if room -= w.claims[named{p.namespace, id}].slots; w.claims[named{p.namespace, id}].slots == 0 {
+			return 0
+		}
+	}
+	for _, rest := range rests {
+		if room -= rest.slots; rest.slots == 0 {
+			return 0
+		}
+	}
+	return room
+}
+
+// fits tells whether so many slots of a place may be granted; or, if that is asked,
+// whether they surely may.
+func (w *witness) fits(p named, slots int, surely bool) bool {
+	at := w.place(p)
+	at.rests = slices.DeleteFunc(at.rests, func(r witnessedRest) bool { return r.over <= w.now })
+	rests := slices.DeleteFunc(slices.Clone(at.rests), func(r witnessedRest) bool { return !surely && r.until <= w.now })
+	if slots == 0 {
+		return len(at.holders) == 0 && len(rests) == 0
+	}
+	return w.room(p, rests) >= slots
 }
 
 // renews tells whether a command is a renewal that may not be ignored.
@@ -138,6 +200,13 @@ func (w *witness) promised(l *leasehold.Lease) error {
 	if p.hard != 0 && until > p.hard {
 		return fmt.Errorf("lease %s is promised %v beyond its limit or its break", l.ID, time.Duration(until-p.hard))
 	}
+	floor := l.Token
+	for _, id := range w.place(p.place).holders {
+		floor = min(floor, w.claims[named{l.Namespace, id}].token)
+	}
+	if l.Floor != floor || l.Slots != p.slots {
+		return fmt.Errorf("lease %s is shown with %d slots and floor %d, not %d and %d", l.ID, l.Slots, l.Floor, p.slots, floor)
+	}
 	p.until = until
 	return nil
 }
@@ -153,13 +222,20 @@ func (w *witness) event(c core.Command, e *leasehold.Event) error {
 	case leasehold.Acquired:
 		return w.acquired(c, e)
 	case leasehold.Changed:
-		return w.changed(e)
+		return w.changed(c, e)
 	case leasehold.BreakSet:
 		return w.breakSet(e)
 	case leasehold.Ended, leasehold.Left:
 		return w.ends(e)
 	case leasehold.Moved:
 		return w.moved(c, e)
+	case leasehold.Defined:
+		w.defined[named{e.Namespace, e.Resource}] = c.(*core.Define).Definition
+	case leasehold.Undefined:
+		delete(w.defined, named{e.Namespace, e.Resource})
+	case leasehold.Acknowledged:
+		p := w.place(named{e.Namespace, e.Resource})
+		p.rests = slices.DeleteFunc(p.rests, func(r witnessedRest) bool { return r.id == e.ID })
 	}
 	return nil
 }
@@ -177,16 +253,28 @@ func (w *witness) sessionEnded(e *leasehold.Event) error {
 // begins notes a claim that was not there before.
 func (w *witness) begins(c core.Command, e *leasehold.Event) error {
 	a, ok := c.(*core.Acquire)
-	if !ok || a.ID != e.ID || a.Namespace != e.Namespace {
+	if !ok || a.Namespace != e.Namespace {
 		return fmt.Errorf("nobody asked for it")
 	}
-	id := named{e.Namespace, e.ID}
+	i := slices.IndexFunc(itemsOf(a), func(i core.Item) bool { return i.ID == e.ID && i.Resource == e.Resource })
+	if i < 0 {
+		return fmt.Errorf("nobody asked for it")
+	}
+	item, id, place := itemsOf(a)[i], named{e.Namespace, e.ID}, named{e.Namespace, e.Resource}
 	if w.remembers(id) {
 		return fmt.Errorf("its id ended %v ago", time.Duration(w.now-w.ended[id]))
 	}
-	w.claims[id] = &promise{place: named{e.Namespace, e.Resource}, session: e.Session, grace: a.Grace, limit: a.HoldLimit}
+	claim := &promise{place: place, session: e.Session, grace: a.Grace, limit: a.HoldLimit, slots: item.Slots, asked: a}
+	d := w.definition(place)
+	if claim.limit == 0 || d.HoldLimit != 0 && d.HoldLimit < claim.limit {
+		claim.limit = d.HoldLimit
+	}
+	if p := w.place(place); item.Slots != 0 && p.agreed == 0 {
+		p.agreed = cmp.Or(len(d.Units), d.Capacity, item.Capacity, leasehold.MaxCapacity)
+	}
+	w.claims[id] = claim
 	if e.Kind == leasehold.Queued {
-		w.claims[id].priority = a.Priority
+		claim.priority = a.Priority
 		w.stands(id)
 	}
 	return nil
@@ -206,10 +294,10 @@ func (w *witness) stands(id named) {
 // moved puts a waiter where an operator wants it.
 func (w *witness) moved(c core.Command, e *leasehold.Event) error {
 	m, ok := c.(*core.Move)
-	if !ok || m.ID != e.ID || m.Namespace != e.Namespace {
+	id := named{e.Namespace, e.ID}
+	if !ok || m.Namespace != e.Namespace || w.claims[id].asked != w.claims[named{e.Namespace, m.ID}].asked {
 		return fmt.Errorf("nobody moved it")
 	}
-	id := named{e.Namespace, e.ID}
 	p := w.place(w.claims[id].place)
 	p.queue = slices.DeleteFunc(p.queue, func(other string) bool { return other == e.ID })
 	w.claims[id].priority = m.Priority
@@ -224,26 +312,28 @@ func (w *witness) remembers(id named) bool {
 }
 
 func (w *witness) acquired(c core.Command, e *leasehold.Event) error {
-	id, p := named{e.Namespace, e.ID}, w.place(named{e.Namespace, e.Resource})
+	id, place := named{e.Namespace, e.ID}, named{e.Namespace, e.Resource}
+	p := w.place(place)
 	waited := slices.Contains(p.queue, e.ID)
+	if !waited {
+		if err := w.begins(c, e); err != nil {
+			return err
+		}
+	}
+	claim := w.claims[id]
 	switch {
-	case p.holder != "":
-		return fmt.Errorf("it is held by %s", p.holder)
-	case w.now < p.rests:
-		return fmt.Errorf("it rests for another %v", time.Duration(p.rests-w.now))
-	case waited && p.queue[0] != e.ID, !waited && len(p.queue) > 0:
+	case !w.fits(place, claim.slots, false):
+		return fmt.Errorf("it is held by %v, or rests: %v", p.holders, p.rests)
+	case waited && p.queue[0] != e.ID, !waited && !w.mayPass(place, claim):
 		return fmt.Errorf("it was the turn of %s", p.queue[0])
 	case e.Token <= w.tokens[e.Namespace]:
 		return fmt.Errorf("token %d was there before", w.tokens[e.Namespace])
 	}
 	if waited {
 		p.queue = p.queue[1:]
-	} else if err := w.begins(c, e); err != nil {
-		return err
 	}
-	claim := w.claims[id]
 	w.tokens[e.Namespace] = e.Token
-	p.holder, p.breaks = e.ID, 0
+	p.holders = append(p.holders, e.ID)
 	claim.token, claim.until = e.Token, momentOf(e.Until)
 	if claim.limit != 0 {
 		claim.hard = w.now + core.Time(claim.limit)
@@ -251,12 +341,18 @@ func (w *witness) acquired(c core.Command, e *leasehold.Event) error {
 	return nil
 }
 
-func (w *witness) changed(e *leasehold.Event) error {
+// mayPass tells whether somebody who did not wait may be granted before those who do.
+func (w *witness) mayPass(place named, claim *promise) bool {
+	queue := w.place(place).queue
+	return len(queue) == 0 || w.claims[named{place.namespace, queue[0]}].priority < claim.asked.Priority
+}
+
+func (w *witness) changed(c core.Command, e *leasehold.Event) error {
 	p := w.place(named{e.Namespace, e.Resource})
-	from, to := named{e.Namespace, p.holder}, named{e.Namespace, e.ID}
-	claim := w.claims[from]
+	from, to := named{e.Namespace, c.(*core.Change).ID}, named{e.Namespace, e.ID}
+	claim, i := w.claims[from], slices.Index(p.holders, from.id)
 	switch {
-	case claim == nil:
+	case claim == nil || i < 0:
 		return fmt.Errorf("nobody held it")
 	case e.Token != claim.token && e.Token <= w.tokens[e.Namespace]:
 		return fmt.Errorf("token %d was there before", w.tokens[e.Namespace])
@@ -269,17 +365,16 @@ func (w *witness) changed(e *leasehold.Event) error {
 		w.ended[from] = w.now
 	}
 	w.tokens[e.Namespace] = max(w.tokens[e.Namespace], e.Token)
-	w.claims[to], p.holder, claim.token = claim, e.ID, e.Token
+	w.claims[to], p.holders[i], claim.token = claim, e.ID, e.Token
 	return nil
 }
 
 func (w *witness) breakSet(e *leasehold.Event) error {
-	p, claim := w.place(named{e.Namespace, e.Resource}), w.claims[named{e.Namespace, e.ID}]
-	at := momentOf(e.Until)
-	if p.breaks != 0 && at >= p.breaks {
+	claim, at := w.claims[named{e.Namespace, e.ID}], momentOf(e.Until)
+	if claim.breaks != 0 && at >= claim.breaks {
 		return fmt.Errorf("a break that was promised was put off")
 	}
-	p.breaks = at
+	claim.breaks = at
 	if claim.hard == 0 || at < claim.hard {
 		claim.hard = at
 	}
@@ -295,24 +390,34 @@ func (w *witness) ends(e *leasehold.Event) error {
 	}
 	delete(w.claims, id)
 	w.ended[id] = w.now
+	if len(p.holders)+len(p.queue) == 1 {
+		p.agreed = 0
+	}
 	if e.Kind == leasehold.Left {
 		p.queue = slices.DeleteFunc(p.queue, func(other string) bool { return other == e.ID })
 		return nil
 	}
 	byTime := e.How == leasehold.ByTTL || e.How == leasehold.ByHoldLimit || e.How == leasehold.SessionExpired
 	switch {
-	case p.holder != e.ID:
-		return fmt.Errorf("it is held by %q", p.holder)
+	case !slices.Contains(p.holders, e.ID):
+		return fmt.Errorf("it is held by %q", p.holders)
 	case byTime && w.now < claim.until:
 		return fmt.Errorf("it was to last for another %v", time.Duration(claim.until-w.now))
 	case claim.hard != 0 && claim.hard <= w.now && e.How.Clean():
 		return fmt.Errorf("it was over before, by its limit or its break")
 	}
-	p.holder, p.breaks, p.rests = "", 0, 0
-	if !e.How.Clean() {
-		// At the earliest it ended when it could, or now.
-		p.rests = min(w.now, claim.until) + core.Time(claim.grace)
+	p.holders = slices.DeleteFunc(p.holders, func(other string) bool { return other == e.ID })
+	if e.How.Clean() {
+		return nil
 	}
+	d := w.definition(claim.place)
+	// At the earliest it ended when it could, and at the latest now.
+	grace := core.Time(max(claim.grace, d.Grace))
+	rest := witnessedRest{e.ID, claim.slots, min(w.now, claim.until) + grace, w.now + grace}
+	if d.Unclean == leasehold.AwaitAcknowledgement {
+		rest.until, rest.over = forever, forever
+	}
+	p.rests = append(p.rests, rest)
 	return nil
 }
 
@@ -329,17 +434,47 @@ func (w *witness) look(c core.Command, state *core.State) error {
 	if at, ok := trulyDue(state); ok && at <= w.now {
 		return fmt.Errorf("something is due after a tick")
 	}
+	for id, claim := range w.claims {
+		if claim.breaks != 0 && claim.breaks <= w.now {
+			return fmt.Errorf("%s was to be broken before", id.id)
+		}
+	}
 	for name, p := range w.places {
-		if p.breaks != 0 && p.breaks <= w.now {
-			return fmt.Errorf("%s was to be broken before", name.id)
-		}
-		status := state.View(0).Status(name.namespace, name.id, 0)
-		if held := len(status.Holders) == 1; held != (p.holder != "") || status.Waiting != len(p.queue) {
-			return fmt.Errorf("%s is %v with %d waiting, which is not what happened", name.id, status.State, status.Waiting)
-		}
-		if p.holder == "" && len(p.queue) > 0 && momentOf(status.AvailableAt) == forever {
-			return fmt.Errorf("%s is free, and %s waits for it", name.id, p.queue[0])
+		if err := w.lookAt(name, p, state.View(0).Status(name.namespace, name.id, 0)); err != nil {
+			return fmt.Errorf("%s: %w", name.id, err)
 		}
 	}
 	return nil
+}
+
+func (w *witness) lookAt(name named, p *witnessed, status leasehold.Status) error {
+	if status.Holding != len(p.holders) || status.Waiting != len(p.queue) {
+		return fmt.Errorf("it is %v with %d waiting, which is not what happened", status.State, status.Waiting)
+	}
+	if len(p.queue) > 0 && w.turn(name.namespace, p.queue[0]) {
+		return fmt.Errorf("it is free, and %s waits for it", p.queue[0])
+	}
+	owner := map[string]string{}
+	for _, l := range status.Holders {
+		for _, unit := range l.Units {
+			if owner[unit] != "" {
+				return fmt.Errorf("%s and %s have unit %s", owner[unit], l.ID, unit)
+			}
+			owner[unit] = l.ID
+		}
+	}
+	return nil
+}
+
+// turn tells whether a waiter should have been granted: wherever it and those with it
+// wait, they are the first, and there is room.
+func (w *witness) turn(namespace, id string) bool {
+	asked := w.claims[named{namespace, id}].asked
+	for _, item := range itemsOf(asked) {
+		place := named{namespace, item.Resource}
+		if queue := w.place(place).queue; len(queue) == 0 || queue[0] != item.ID || !w.fits(place, item.Slots, true) {
+			return false
+		}
+	}
+	return true
 }

@@ -181,15 +181,17 @@ var (
 	states   = choice{uint8(leasehold.Available), uint8(leasehold.Expired)}
 	hows     = choice{uint8(leasehold.Released), uint8(leasehold.WaitOver)}
 	maybeHow = choice{0, uint8(leasehold.WaitOver)}
-	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.Moved)}
+	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.Acknowledged)}
 	codes    = choice{uint8(leasehold.Held), uint8(leasehold.Refused)}
+	uncleans = choice{uint8(leasehold.AllowNext), uint8(leasehold.AwaitAcknowledgement)}
 )
 
 // The enumerations of the core.
 var (
 	whats     = choice{uint8(core.RecordCreate), uint8(core.LeaseFloor)}
 	relations = choice{uint8(core.Equal), uint8(core.Greater)}
-	doings    = choice{uint8(core.Put), uint8(core.Get)}
+	doings    = choice{uint8(core.Put), uint8(core.ReleaseLease)}
+	picks     = choice{uint8(core.TTLAsSaid), uint8(core.TTLByDefault)}
 )
 
 // oneOf is one byte of an enumeration. What would not be read is not written.

@@ -25,6 +25,9 @@ const (
 	kindTxn          = 13
 	kindAsk          = 14
 	kindMove         = 15
+	kindDefine       = 16
+	kindUndefine     = 17
+	kindAcknowledge  = 18
 )
 
 var commandNames = [...]string{
@@ -33,6 +36,7 @@ var commandNames = [...]string{
 	kindAcquire: "acquire", kindRenew: "renew", kindRelease: "release", kindChange: "change", kindBreak: "break",
 	kindTick: "tick", kindLead: "lead",
 	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn", kindAsk: "ask", kindMove: "move",
+	kindDefine: "define", kindUndefine: "undefine", kindAcknowledge: "acknowledge",
 }
 
 // maxCommand bounds one command. The largest that the core accepts, a transaction, is
@@ -180,6 +184,12 @@ func kindOf(command core.Command) uint64 {
 		return kindAsk
 	case *core.Move:
 		return kindMove
+	case *core.Define:
+		return kindDefine
+	case *core.Undefine:
+		return kindUndefine
+	case *core.Acknowledge:
+		return kindAcknowledge
 	}
 	return 0
 }
@@ -216,6 +226,12 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Ask)
 	case kindMove:
 		return new(core.Move)
+	case kindDefine:
+		return new(core.Define)
+	case kindUndefine:
+		return new(core.Undefine)
+	case kindAcknowledge:
+		return new(core.Acknowledge)
 	}
 	return nil
 }
@@ -258,6 +274,16 @@ func (c *codec) command(command core.Command) {
 		c.ask(v)
 	case *core.Move:
 		c.move(v)
+	case *core.Define:
+		c.define(v)
+	case *core.Undefine:
+		c.text("namespace", &v.Namespace)
+		c.text("path", &v.Path)
+		c.text("by", &v.By)
+		c.text("reason", &v.Reason)
+		c.request(&v.Request)
+	case *core.Acknowledge:
+		c.acknowledge(v)
 	}
 }
 
@@ -273,15 +299,47 @@ func (c *codec) acquire(v *core.Acquire) {
 	c.text("namespace", &v.Namespace)
 	c.text("resource", &v.Resource)
 	c.text("id", &v.ID)
+	c.number("slots", &v.Slots)
+	c.number("capacity", &v.Capacity)
+	list(c, "also", &v.Also, minItem, c.item)
 	c.text("holder", &v.Holder)
+	c.text("party", &v.Party)
 	c.labels("labels", &v.Labels)
 	c.text("reason", &v.Reason)
 	c.duration("ttl", &v.TTL)
+	c.oneOf("pick", (*uint8)(&v.Pick), picks)
 	c.text("session", &v.Session)
 	c.duration("wait", &v.Wait)
 	c.duration("grace", &v.Grace)
 	c.duration("hold limit", &v.HoldLimit)
 	c.number("priority", &v.Priority)
+	c.request(&v.Request)
+}
+
+// minItem is the least that one more resource takes.
+const minItem = 4
+
+func (c *codec) item(v *core.Item) {
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.number("slots", &v.Slots)
+	c.number("capacity", &v.Capacity)
+}
+
+func (c *codec) define(v *core.Define) {
+	c.text("namespace", &v.Namespace)
+	c.definition(&v.Definition)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	c.request(&v.Request)
+}
+
+func (c *codec) acknowledge(v *core.Acknowledge) {
+	c.text("namespace", &v.Namespace)
+	c.text("resource", &v.Resource)
+	c.token("token", &v.Token)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
 	c.request(&v.Request)
 }
 
@@ -357,7 +415,7 @@ func (c *codec) fence(v *core.Fence) {
 // The least that a comparison and an operation take.
 const (
 	minCompare = 5
-	minOp      = 9
+	minOp      = 11
 )
 
 func (c *codec) txn(v *core.Txn) {
@@ -386,6 +444,10 @@ func (c *codec) op(v *core.Op) {
 	c.number("most", &v.Most)
 	c.flag("keys only", &v.KeysOnly)
 	c.flag("count", &v.Count)
+	if present(c, "acquire", &v.Acquire) {
+		c.acquire(v.Acquire)
+	}
+	c.text("id", &v.ID)
 }
 
 func (c *codec) request(v *core.Request) {

@@ -132,9 +132,9 @@
 //	                     text reason, wall
 //	hold                 if the kind is changed: text id, text holder, unsigned token;
 //	                     then moment since, moment until, duration waited
-//	terms                duration grace, duration hold limit, time wait until,
-//	                     time break at, text break by, text break reason,
-//	                     duration waited, wall changed or 0
+//	terms                text reason, labels, text party, duration grace, duration hold
+//	                     limit, time break at, text break by, text break reason,
+//	                     text… units, ending? after, duration waited, wall changed or 0
 //	lease                text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, state, unsigned token,
 //	                     unsigned floor, duration ttl, duration remaining,

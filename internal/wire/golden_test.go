@@ -339,15 +339,26 @@ var (
 		"error":   {Err: &leasehold.Error{Code: leasehold.Held, Message: "r is held by ann", Lease: goldenLease, Waiting: 2, Position: 1}},
 		"record":  {Record: &leasehold.Record{Path: "config/a", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}},
 		"txn": {Txn: &core.TxnAnswer{Succeeded: true, Revision: 6, Results: []core.TxnResult{
-			{Record: &leasehold.Record{Create: 3, Mod: 6, Version: 300, Token: 5}}, {Deleted: 2},
+			{Record: &leasehold.Record{Create: 3, Mod: 6, Version: 300, Token: 5}}, {Deleted: 2}, {Lease: goldenLease, Also: []leasehold.Lease{*goldenLease}},
 		}}},
-		"refused": {Err: &leasehold.Error{Code: leasehold.Refused, Message: "no"}},
+		"refused": {Err: &leasehold.Error{Code: leasehold.Refused, Message: "no", Cycle: []leasehold.Wait{{Holder: "ann", Resource: "b"}, {Holder: "bob", Resource: "a"}}}},
+		"several": {Lease: goldenLease, Also: []leasehold.Lease{*goldenLease}},
+		"defined": {Definition: goldenDefinition},
 	}
 	goldenLease = &leasehold.Lease{
 		Namespace: "default", Resource: "r", ID: "id1", Holder: "ann", Labels: goldenLabels, Reason: "because", Session: "s1",
-		State: leasehold.Breaking, Token: 5, Floor: 4, TTL: 10e9, Remaining: 9e9, Acquired: goldenMoment, Expires: goldenPast, Revision: 6,
+		State: leasehold.Breaking, Token: 5, Floor: 4, Slots: 2, Units: []string{"gpu0", "gpu1"}, TTL: 10e9, Remaining: 9e9,
+		Acquired: goldenMoment, Expires: goldenPast, Revision: 6,
+		After: &leasehold.Ending{ID: "id0", Holder: "zoe", Token: 3, How: leasehold.ByTTL, By: "ops", Reason: "stuck", At: goldenMoment},
 	}
 )
+
+var goldenEnding = &core.Ending{ID: "id1", Holder: "ann", Token: 5, How: leasehold.ByBreak, By: "ops", Reason: "stuck", Wall: goldenWall}
+
+var goldenDefinition = &leasehold.Definition{
+	Path: "gpu/", Capacity: 2, Units: []string{"gpu0", "gpu1"}, DefaultTTL: 30e9, LargestTTL: 600e9, HoldLimit: 3600e9, Grace: 5e9, Expected: 1800e9,
+	Unclean: leasehold.AwaitAcknowledgement, Revision: 6,
+}
 
 var goldenCommands = map[uint64]core.Command{
 	kindOpenSession:  &core.OpenSession{Namespace: "default", ID: "s1", TTL: 30 * time.Second, Labels: goldenLabels, Request: goldenKey},
@@ -356,10 +367,14 @@ var goldenCommands = map[uint64]core.Command{
 	kindAcquire: &core.Acquire{
 		Namespace: "default", Resource: "reports/nightly", ID: "id1", Holder: "ann", Labels: goldenLabels, Reason: "because", TTL: 10 * time.Second,
 		Session: "s1", Wait: time.Minute, Grace: 5 * time.Second, HoldLimit: time.Hour, Priority: 7, Request: goldenNumber,
+		Slots: 2, Capacity: 8, Also: []core.Item{{Resource: "gpu", ID: "id2", Slots: 1, Capacity: 300}, {Resource: "disk", ID: "id3"}}, Party: "p1", Pick: core.TTLByDefault,
 	},
-	kindRenew:   &core.Renew{Namespace: "default", ID: "id1"},
-	kindRelease: &core.Release{Namespace: "default", ID: "id1", Request: goldenNumber},
-	kindChange:  &core.Change{Namespace: "default", ID: "id1", Holder: "bob", NewID: "id2", Request: goldenKey},
+	kindDefine:      &core.Define{Namespace: "default", Definition: *goldenDefinition, By: "ops", Reason: "more of them", Request: goldenKey},
+	kindUndefine:    &core.Undefine{Namespace: "default", Path: "gpu/", By: "ops", Reason: "fewer of them", Request: goldenKey},
+	kindAcknowledge: &core.Acknowledge{Namespace: "default", Resource: "gpu", Token: 300, By: "ops", Reason: "looked at", Request: goldenKey},
+	kindRenew:       &core.Renew{Namespace: "default", ID: "id1"},
+	kindRelease:     &core.Release{Namespace: "default", ID: "id1", Request: goldenNumber},
+	kindChange:      &core.Change{Namespace: "default", ID: "id1", Holder: "bob", NewID: "id2", Request: goldenKey},
 	kindBreak: &core.Break{
 		Namespace: "default", ID: "id1", Resource: "reports/nightly", Token: leasehold.MaxToken, Period: time.Second, Remains: true,
 		By: "ops", Reason: "stuck", Request: goldenKey,
@@ -381,7 +396,8 @@ var goldenCommands = map[uint64]core.Command{
 			{What: core.RecordMod, Is: core.Equal, Path: "config/a", Number: 300},
 			{What: core.LeaseID, Is: core.NotEqual, Path: "reports/nightly", Text: "id1"},
 		},
-		Then:    []core.Op{{Do: core.Put, Path: "config/a", Value: "two", Session: "s1"}, {Do: core.Delete, Path: "config/b", Range: true, To: "config/d"}},
+		Then: []core.Op{{Do: core.Put, Path: "config/a", Value: "two", Session: "s1"}, {Do: core.Delete, Path: "config/b", Range: true, To: "config/d"},
+			{Do: core.AcquireLease, Acquire: &core.Acquire{Namespace: "default", Resource: "r", ID: "id1", Holder: "ann", TTL: 10e9}}, {Do: core.ReleaseLease, ID: "id0"}},
 		Else:    []core.Op{{Do: core.Get, Path: "config/", Range: true, To: "config0", Most: 100, KeysOnly: true, Count: true}},
 		Request: goldenKey,
 	},
@@ -393,11 +409,23 @@ var goldenRecords = func() map[string]core.Piece {
 		"namespace":     {Space: "default", Value: &core.SpaceHead{Token: 5, Revision: 6, Arrivals: 7, LostRevision: 8, LostN: 9}},
 		"session":       {Space: "default", Value: &core.Session{ID: "s1", TTL: 30e9, Labels: goldenLabels, OpenedWall: goldenWall, Expires: 3630e9, Sequence: 300}},
 		"resource":      {Space: "default", Value: &core.Resource{Path: "r", Claim: "id1", Waiting: 2}},
-		"resource-idle": {Space: "default", Value: &core.Resource{Path: "r", AvailableAt: 3605e9, Idle: 4, Last: &core.Ending{ID: "id1", Holder: "ann", Token: 5, How: leasehold.ByBreak, By: "ops", Reason: "stuck", Wall: goldenWall}}},
-		"claim":         {Space: "default", Value: &core.Claim{ID: "id1", Resource: "r", Holder: "ann", TTL: 10e9, Token: 5, Since: 3600e9, SinceWall: goldenWall, Revision: 6, Expires: 3610e9}},
+		"resource-idle": {Space: "default", Value: &core.Resource{Path: "r", Idle: 4, More: &core.More{Last: goldenEnding}}},
+		"resource-shared": {Space: "default", Value: &core.Resource{Path: "gpu", Waiting: 2, More: &core.More{
+			Last: goldenEnding, Rests: []core.Rest{{Slots: 2, Units: []string{"gpu0", "gpu1"}, Until: 3605e9, After: goldenEnding}, {After: goldenEnding}},
+			Shares: &core.Shares{Capacity: 8, Units: []core.Unit{{Name: "gpu0", Holder: "ann", Freed: 3600e9}, {Name: "gpu1"}}},
+		}}},
+		"definition": {Space: "default", Value: goldenDefinition},
+		"claim":      {Space: "default", Value: &core.Claim{ID: "id1", Resource: "r", Holder: "ann", TTL: 10e9, Token: 5, Since: 3600e9, SinceWall: goldenWall, Revision: 6, Expires: 3610e9}},
 		"claim-terms": {Space: "default", Value: &core.Claim{
-			ID: "id2", Resource: "r", Holder: "bob", Reason: "because", Session: "s1", Labels: goldenLabels, Since: 3600e9, SinceWall: goldenWall, Revision: 7, Order: 3,
-			Terms: &core.Terms{Grace: 5e9, HoldLimit: 3600e9, WaitUntil: 3660e9, BreakAt: 3601e9, BreakBy: "ops", BreakReason: "stuck", Waited: 2e9, ChangedWall: goldenWall},
+			ID: "id2", Resource: "r", Holder: "bob", Session: "s1", Since: 3600e9, SinceWall: goldenWall, Revision: 7, Slots: 2,
+			Terms: &core.Terms{
+				Reason: "because", Labels: goldenLabels, Party: "p1", Grace: 5e9, HoldLimit: 3600e9, BreakAt: 3601e9, BreakBy: "ops", BreakReason: "stuck",
+				Units: []string{"gpu0", "gpu1"}, After: goldenEnding, Waited: 2e9, ChangedWall: goldenWall,
+			},
+		}},
+		"claim-waits": {Space: "default", Value: &core.Claim{
+			ID: "id3", Resource: "r", Holder: "bob", Since: 3600e9, SinceWall: goldenWall, Revision: 7, Expires: 3615e9, Slots: 1,
+			Wait: &core.Wait{Until: 3660e9, Priority: -7, Order: 3, With: []string{"id3", "id4"}},
 		}},
 		"ended-claim":   {Space: "default", Value: &core.EndedClaim{ID: "id1", Resource: "r", Holder: "ann", Token: 5, How: leasehold.IDChanged, At: 3600e9, Next: "id2"}},
 		"ended-session": {Space: "default", Value: &core.EndedSession{ID: "s1", How: leasehold.SessionExpired, At: 3600e9}},

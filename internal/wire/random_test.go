@@ -26,13 +26,22 @@ func (d dice) fill(v reflect.Value) {
 	case *leasehold.How:
 		*p = leasehold.How(1 + d.IntN(int(leasehold.WaitOver)))
 	case *leasehold.Kind:
-		*p = leasehold.Kind(1 + d.IntN(int(leasehold.Moved)))
+		*p = leasehold.Kind(1 + d.IntN(int(kinds.last)))
 	case *leasehold.Code:
 		*p = leasehold.Codes[d.IntN(len(leasehold.Codes))]
 	case *core.What:
 		*p = core.What(1 + d.IntN(int(whats.last)))
 	case *core.Relation:
 		*p = core.Relation(1 + d.IntN(int(relations.last)))
+	case *leasehold.Unclean:
+		*p = leasehold.Unclean(d.IntN(1 + int(uncleans.last)))
+	case *core.TTLPick:
+		*p = core.TTLPick(d.IntN(1 + int(picks.last)))
+	case *core.Rest:
+		d.fillKind(v)
+		if p.After == nil {
+			p.After = &core.Ending{How: leasehold.ByTTL}
+		}
 	case *core.Do:
 		*p = core.Do(1 + d.IntN(int(doings.last)))
 	case **core.RecordPage: // never in a log or a snapshot
@@ -183,7 +192,13 @@ func (w *world) request() core.Request {
 
 func (w *world) event() core.Command {
 	ns := w.name("space", 3)
-	switch w.IntN(16) {
+	switch w.IntN(19) {
+	case 18:
+		return &core.Acknowledge{Namespace: ns, Resource: w.name("r", 9), Token: leasehold.Token(1 + w.IntN(100)), By: "ops", Request: w.request()}
+	case 17:
+		return &core.Undefine{Namespace: ns, Path: w.name("r", 9), By: "ops", Request: w.request()}
+	case 16:
+		return &core.Define{Namespace: ns, Definition: w.definition(), By: "ops", Request: w.request()}
 	case 15:
 		return &core.Move{Namespace: ns, ID: w.name("id", 200), Priority: w.IntN(5) - 2, By: "ops", Request: w.request()}
 	case 14:
@@ -222,7 +237,21 @@ func (w *world) event() core.Command {
 	} else {
 		a.Session = w.name("s", 6)
 	}
+	if w.IntN(2) == 0 {
+		a.Slots, a.Capacity = 1+w.IntN(2), 3
+	}
+	if w.IntN(4) == 0 {
+		a.Also = []core.Item{{Resource: w.name("r", 9), ID: w.name("id", 200), Slots: w.IntN(2)}}
+	}
 	return a
+}
+
+func (w *world) definition() leasehold.Definition {
+	d := leasehold.Definition{Path: w.name("r", 9), Grace: w.some(20 * time.Second), Unclean: leasehold.Unclean(w.IntN(3))}
+	if w.IntN(2) == 0 {
+		d.Units = []string{"u0", "u1", "u2"}
+	}
+	return d
 }
 
 func (w *world) step(t *testing.T) (core.Time, []core.Command, core.Result) {

@@ -22,12 +22,15 @@ const (
 	// An outcome with an answer about records. Others are as they were before there
 	// were any.
 	kindRecordOutcome = 11
+
+	kindDefinition = 12
 )
 
 var recordNames = [...]string{
 	kindEnd: "end", kindHead: "head", kindSpaceHead: "namespace", kindSession: "session", kindResource: "resource",
 	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome", kindEvent: "event",
 	kindRecord: "record", kindRecordOutcome: "record outcome",
+	kindDefinition: "definition",
 }
 
 func recordKind(value any) uint64 {
@@ -55,6 +58,8 @@ func recordKind(value any) uint64 {
 		return kindEvent
 	case *leasehold.Record:
 		return kindRecord
+	case *leasehold.Definition:
+		return kindDefinition
 	}
 	return kindEnd
 }
@@ -81,6 +86,8 @@ func newRecord(kind uint64) any {
 		return new(leasehold.Record)
 	case kindEvent:
 		return new(leasehold.Event)
+	case kindDefinition:
+		return new(leasehold.Definition)
 	}
 	return nil
 }
@@ -111,6 +118,8 @@ func (c *codec) record(kind uint64, value any) {
 		c.event(v)
 	case *leasehold.Record:
 		c.namedValue(v)
+	case *leasehold.Definition:
+		c.definition(v)
 	}
 }
 
@@ -142,11 +151,61 @@ func (c *codec) resource(v *core.Resource) {
 	c.text("path", &v.Path)
 	c.text("claim", &v.Claim)
 	c.number("waiting", &v.Waiting)
-	c.time("available at", &v.AvailableAt)
 	c.unsigned("idle", &v.Idle)
+	if present(c, "more", &v.More) {
+		c.more(v.More)
+	}
+}
+
+// The least that a rest, a name and a unit take.
+const (
+	minRest = 10
+	minName = 1
+	minUnit = 3
+)
+
+func (c *codec) more(v *core.More) {
 	if present(c, "last", &v.Last) {
 		c.ending(v.Last)
 	}
+	list(c, "rests", &v.Rests, minRest, c.rest)
+	if present(c, "shares", &v.Shares) {
+		c.number("capacity", &v.Shares.Capacity)
+		list(c, "units", &v.Shares.Units, minUnit, c.unit)
+	}
+}
+
+func (c *codec) rest(v *core.Rest) {
+	c.unsigned32("slots", &v.Slots)
+	c.names("units", &v.Units)
+	c.time("until", &v.Until)
+	if !c.writing {
+		v.After = new(core.Ending)
+	}
+	c.ending(v.After)
+}
+
+func (c *codec) unit(v *core.Unit) {
+	c.text("name", &v.Name)
+	c.text("holder", &v.Holder)
+	c.time("freed", &v.Freed)
+}
+
+func (c *codec) names(field string, p *[]string) {
+	list(c, field, p, minName, func(s *string) { c.text(field, s) })
+}
+
+func (c *codec) definition(v *leasehold.Definition) {
+	c.text("path", &v.Path)
+	c.number("capacity", &v.Capacity)
+	c.names("units", &v.Units)
+	c.duration("default ttl", &v.DefaultTTL)
+	c.duration("largest ttl", &v.LargestTTL)
+	c.duration("hold limit", &v.HoldLimit)
+	c.duration("grace", &v.Grace)
+	c.duration("expected", &v.Expected)
+	c.oneOf("unclean", (*uint8)(&v.Unclean), uncleans)
+	c.revision("revision", &v.Revision)
 }
 
 func (c *codec) ending(v *core.Ending) {
@@ -163,29 +222,42 @@ func (c *codec) claim(v *core.Claim) {
 	c.text("id", &v.ID)
 	c.text("resource", &v.Resource)
 	c.text("holder", &v.Holder)
-	c.text("reason", &v.Reason)
 	c.text("session", &v.Session)
-	c.labels("labels", &v.Labels)
 	c.duration("ttl", &v.TTL)
 	c.token("token", &v.Token)
 	c.time("since", &v.Since)
 	c.signed("since wall", &v.SinceWall)
 	c.revision("revision", &v.Revision)
 	c.time("expires", &v.Expires)
-	c.number("priority", &v.Priority)
-	c.unsigned("order", &v.Order)
+	c.unsigned32("slots", &v.Slots)
+	if present(c, "wait", &v.Wait) {
+		c.wait(v.Wait)
+	}
 	if present(c, "terms", &v.Terms) {
 		c.terms(v.Terms)
 	}
 }
 
+func (c *codec) wait(v *core.Wait) {
+	c.time("until", &v.Until)
+	c.number("priority", &v.Priority)
+	c.unsigned("order", &v.Order)
+	c.names("with", &v.With)
+}
+
 func (c *codec) terms(v *core.Terms) {
+	c.text("reason", &v.Reason)
+	c.labels("labels", &v.Labels)
+	c.text("party", &v.Party)
 	c.duration("grace", &v.Grace)
 	c.duration("hold limit", &v.HoldLimit)
-	c.time("wait until", &v.WaitUntil)
 	c.time("break at", &v.BreakAt)
 	c.text("break by", &v.BreakBy)
 	c.text("break reason", &v.BreakReason)
+	c.names("units", &v.Units)
+	if present(c, "after", &v.After) {
+		c.ending(v.After)
+	}
 	c.duration("waited", &v.Waited)
 	c.signed("changed wall", &v.ChangedWall)
 }
@@ -216,13 +288,20 @@ func (c *codec) outcome(v *core.Outcome) {
 	if present(c, "session", &v.Answer.Session) {
 		c.session(v.Answer.Session)
 	}
+	list(c, "also", &v.Answer.Also, minLease, c.lease)
 	if present(c, "waiter", &v.Answer.Waiter) {
 		c.waiter(v.Answer.Waiter)
+	}
+	if present(c, "definition", &v.Answer.Definition) {
+		c.definition(v.Answer.Definition)
 	}
 	if present(c, "error", &v.Answer.Err) {
 		c.refusal(v.Answer.Err)
 	}
 }
+
+// minLease is the least that a lease takes.
+const minLease = 19
 
 func (c *codec) lease(v *leasehold.Lease) {
 	c.text("namespace", &v.Namespace)
@@ -235,12 +314,27 @@ func (c *codec) lease(v *leasehold.Lease) {
 	c.oneOf("state", (*uint8)(&v.State), states)
 	c.token("token", &v.Token)
 	c.token("floor", &v.Floor)
+	c.number("slots", &v.Slots)
+	c.names("units", &v.Units)
 	c.duration("ttl", &v.TTL)
 	c.duration("remaining", &v.Remaining)
 	c.moment("acquired", &v.Acquired)
 	c.moment("expires", &v.Expires)
 	c.moment("available at", &v.AvailableAt)
 	c.revision("revision", &v.Revision)
+	if present(c, "after", &v.After) {
+		c.shownEnding(v.After)
+	}
+}
+
+func (c *codec) shownEnding(v *leasehold.Ending) {
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.token("token", &v.Token)
+	c.oneOf("how", (*uint8)(&v.How), hows)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	c.moment("at", &v.At)
 }
 
 func (c *codec) session(v *leasehold.Session) {
@@ -262,6 +356,7 @@ func (c *codec) waiter(v *leasehold.Waiter) {
 	c.labels("labels", &v.Labels)
 	c.text("reason", &v.Reason)
 	c.text("session", &v.Session)
+	c.number("slots", &v.Slots)
 	c.number("priority", &v.Priority)
 	c.number("position", &v.Position)
 	c.moment("since", &v.Since)
@@ -276,7 +371,14 @@ func (c *codec) refusal(v *leasehold.Error) {
 	}
 	c.number("waiting", &v.Waiting)
 	c.number("position", &v.Position)
+	list(c, "cycle", &v.Cycle, minWait, func(w *leasehold.Wait) {
+		c.text("holder", &w.Holder)
+		c.text("resource", &w.Resource)
+	})
 }
+
+// minWait is the least that a step of a cycle takes.
+const minWait = 2
 
 // event leaves out the namespace, which is that of its record.
 func (c *codec) event(v *leasehold.Event) {
@@ -354,8 +456,8 @@ func (c *codec) recordOutcome(v *core.Outcome) {
 	}
 }
 
-// minResult is the least that a result takes: no record, and nothing deleted.
-const minResult = 2
+// minResult is the least that a result takes: no record, nothing deleted, no lease.
+const minResult = 4
 
 func (c *codec) txnAnswer(v *core.TxnAnswer) {
 	c.flag("succeeded", &v.Succeeded)
@@ -365,6 +467,10 @@ func (c *codec) txnAnswer(v *core.TxnAnswer) {
 			c.namedValue(r.Record)
 		}
 		c.number("deleted", &r.Deleted)
+		if present(c, "result lease", &r.Lease) {
+			c.lease(r.Lease)
+		}
+		list(c, "result also", &r.Also, minLease, c.lease)
 		if r.Page != nil {
 			c.fail("page", "what was read is not remembered")
 		}

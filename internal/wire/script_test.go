@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -53,7 +54,12 @@ func wait(d time.Duration) option  { return func(a *core.Acquire) { a.Wait = d }
 func grace(d time.Duration) option { return func(a *core.Acquire) { a.Grace = d } }
 func limit(d time.Duration) option { return func(a *core.Acquire) { a.HoldLimit = d } }
 func session(id string) option     { return func(a *core.Acquire) { a.Session = id } }
-func once(r core.Request) option   { return func(a *core.Acquire) { a.Request = r } }
+func of(party string) option       { return func(a *core.Acquire) { a.Party = party } }
+func slots(n, of int) option       { return func(a *core.Acquire) { a.Slots, a.Capacity = n, of } }
+func also(resource, id string) option {
+	return func(a *core.Acquire) { a.Also = append(a.Also, core.Item{Resource: resource, ID: id}) }
+}
+func once(r core.Request) option { return func(a *core.Acquire) { a.Request = r } }
 func described(reason string) option {
 	return func(a *core.Acquire) { a.Reason, a.Labels = reason, goldenLabels }
 }
@@ -117,6 +123,20 @@ func everything(t testing.TB) *core.State {
 			&core.DeleteRecord{Namespace: "default", Path: "config/c", Request: key("delete")},
 			&core.PutRecord{Namespace: "elsewhere", Path: "config/a", Value: "one"},
 		)},
+		{3 * s, do(
+			&core.Define{Namespace: "default", Definition: leasehold.Definition{Path: "gpu/", Units: []string{"gpu0", "gpu1", "gpu2"}, Unclean: leasehold.WarnNext}, Request: key("define")},
+			&core.Define{Namespace: "default", Definition: leasehold.Definition{Path: "ack", Unclean: leasehold.AwaitAcknowledgement}},
+			acquire("gpu/a", "g1", "ann", slots(1, 0), ttl(10*m), of("p1"), also("gpu/b", "g2"), once(key("several"))),
+			&core.Break{Namespace: "default", ID: "g1", By: "ops"},
+			acquire("gpu/a", "g3", "bob", slots(2, 0), ttl(10*m), of("p2")),
+			acquire("room", "m1", "ann", slots(1, 8), ttl(10*m), of("p1")),
+			acquire("gpu/b", "g4", "bob", ttl(10*m), of("p2"), wait(5*m), also("held", "g5")),
+			acquire("gpu/a", "g6", "ann", ttl(10*m), of("p1"), wait(5*m), once(key("cycle"))),
+			acquire("ack", "k1", "ann", ttl(10*m)),
+			&core.Break{Namespace: "default", ID: "k1", By: "ops"},
+			&core.Acknowledge{Namespace: "default", Resource: "ack", Token: 1000, By: "ops"},
+			&core.Undefine{Namespace: "default", Path: "ack", By: "ops"},
+		)},
 		{4 * s, do(&core.Tick{}, &core.Release{Namespace: "default", ID: "t1", Request: key("lost")})},
 		{6 * s, do(&core.Tick{})},
 	}.run(t)
@@ -137,12 +157,18 @@ func covers(t testing.TB, state *core.State) {
 			if v.Terms != nil {
 				seen["grace"] = seen["grace"] || v.Terms.Grace != 0
 				seen["hold limit"] = seen["hold limit"] || v.Terms.HoldLimit != 0
-				seen["wait until"] = seen["wait until"] || v.Terms.WaitUntil != 0
 				seen["break"] = seen["break"] || v.Terms.BreakAt != 0 && v.Terms.BreakBy != "" && v.Terms.BreakReason != ""
 			}
-			seen["labels"] = seen["labels"] || v.Labels != nil
+			seen["labels"] = seen["labels"] || v.Terms != nil && v.Terms.Labels != nil
+			seen["party"] = seen["party"] || v.Terms != nil && v.Terms.Party != ""
+			seen["units"] = seen["units"] || v.Terms != nil && v.Terms.Units != nil
+			seen["after"] = seen["after"] || v.Terms != nil && v.Terms.After != nil
+			seen["slots"] = seen["slots"] || v.Slots != 0
+			seen["wait until"] = seen["wait until"] || v.Wait != nil && v.Wait.Until != 0
+			seen["with"] = seen["with"] || v.Wait != nil && v.Wait.With != nil
 		case *core.Resource:
-			seen["rests"] = seen["rests"] || v.AvailableAt != 0 && v.Waiting > 0
+			seen["rests"] = seen["rests"] || v.More != nil && len(v.More.Rests) > 0 && v.Waiting > 0
+			seen["shares"] = seen["shares"] || v.More != nil && v.More.Shares != nil
 			seen["idle"] = seen["idle"] || v.Idle != 0
 		case *core.Outcome:
 			seen["outcome "+v.Key[:1]] = true
@@ -152,11 +178,15 @@ func covers(t testing.TB, state *core.State) {
 			seen["answer held"] = seen["answer held"] || v.Answer.Err != nil && v.Answer.Err.Lease != nil
 			seen["answer record"] = seen["answer record"] || v.Answer.Record != nil
 			seen["answer txn"] = seen["answer txn"] || v.Answer.Txn != nil && len(v.Answer.Txn.Results) > 1
-			seen["answer nothing"] = seen["answer nothing"] || v.Answer == core.Answer{}
+			seen["answer nothing"] = seen["answer nothing"] || reflect.DeepEqual(v.Answer, core.Answer{})
+			seen["answer several"] = seen["answer several"] || v.Answer.Also != nil
+			seen["answer definition"] = seen["answer definition"] || v.Answer.Definition != nil
+			seen["answer cycle"] = seen["answer cycle"] || v.Answer.Err != nil && v.Answer.Err.Cycle != nil
 		}
 	}
 	want := []any{"grace", "hold limit", "wait until", "break", "labels", "rests", "idle", "outcome k", "outcome s",
-		"answer lease", "answer session", "answer waiter", "answer held", "answer nothing", "answer record", "answer txn"}
+		"answer lease", "answer session", "answer waiter", "answer held", "answer nothing", "answer record", "answer txn",
+		"answer several", "answer definition", "answer cycle", "party", "units", "after", "slots", "with", "shares"}
 	for _, name := range recordNames[1:] {
 		want = append(want, name)
 	}
@@ -187,6 +217,10 @@ func little(t testing.TB) *core.State {
 			&core.CloseSession{Namespace: "a", ID: "s"},
 			&core.PutRecord{Namespace: "a", Path: "p", Value: "v", Session: "u", Request: key("y")},
 		)},
-		{time.Second, do(&core.Release{Namespace: "a", ID: "i"})},
+		{time.Second, do(
+			&core.Release{Namespace: "a", ID: "i"},
+			&core.Define{Namespace: "a", Definition: leasehold.Definition{Path: "q", Units: []string{"w"}}},
+			acquire("q", "k", "h", in("a"), slots(1, 0)),
+		)},
 	}.run(t)
 }

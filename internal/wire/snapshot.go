@@ -17,7 +17,7 @@ import (
 const magic = "leasehold snapshot\n"
 
 const (
-	maxRecord    = 1 << 20 // bytes of a body; the largest of today has less than a fifth
+	maxRecord    = 4 << 20 // bytes of a body; the largest of today, a resource with units, has less than half
 	maxFrameHead = 2 * binary.MaxVarintLen64
 	checksumSize = 4
 	bufferSize   = 64 << 10

@@ -222,8 +222,8 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"a newer level", magic + "\x01\x02", ErrUnknown, "snapshot has feature level 2"},
 		{"format 0", magic + "\x00\x01", ErrMalformed, "its format is 0"},
 		{"no records", ended("", 0), ErrMalformed, "snapshot is empty"},
-		{"a newer record", ended(first+"\x2a\x00", 2), ErrUnknown, "snapshot has a record of kind 42 at byte 29, and kinds up to 11 are known here"},
-		{"a record of more than 1 MiB", head + first + "\x05\x81\x80\x40", ErrMalformed, "at most 1048576 is allowed"},
+		{"a newer record", ended(first+"\x2a\x00", 2), ErrUnknown, "snapshot has a record of kind 42 at byte 29, and kinds up to 12 are known here"},
+		{"a record of more than 4 MiB", head + first + "\x05\x81\x80\x80\x02", ErrMalformed, "at most 4194304 is allowed"},
 		{"a wrong count", ended(first, 2), ErrMalformed, "it says that it has 2 records, and has 1"},
 		{"a short last record", head + first + "\x00\x03\x00\x00\x00", ErrMalformed, "its last record is too short"},
 		{"a long last record", head + first + "\x00\x06\x01\x00\x00\x00\x00\x00", ErrMalformed, "last record is malformed"},
@@ -288,7 +288,21 @@ func TestLargestRecord(t *testing.T) {
 	e := appendRecord(t, core.Piece{Space: name, Value: &leasehold.Event{
 		Namespace: name, Kind: leasehold.RecordPut, Resource: name, Session: name, Record: value, Previous: value,
 	}})
-	if most := max(len(b), len(e)); most > maxRecord/5 {
+	var leases []leasehold.Lease
+	for range leasehold.MaxTogether {
+		leases = append(leases, *lease)
+	}
+	several := appendRecord(t, core.Piece{Space: name, Value: &core.Outcome{Answer: core.Answer{Lease: lease, Also: leases}}})
+	ending := &core.Ending{ID: name, Holder: name, How: leasehold.ByBreak, By: name, Reason: name}
+	pool := &core.Resource{Path: name, More: &core.More{Last: ending, Shares: &core.Shares{}}}
+	for range 128 {
+		pool.More.Rests = append(pool.More.Rests, core.Rest{Units: []string{name[:32], name[:32]}, After: ending})
+	}
+	for range leasehold.MaxUnits {
+		pool.More.Shares.Units = append(pool.More.Shares.Units, core.Unit{Name: name[:leasehold.MaxUnitNames/leasehold.MaxUnits], Holder: name})
+	}
+	p := appendRecord(t, core.Piece{Space: name, Value: pool})
+	if most := max(len(b), len(e), len(several), len(p)); most > maxRecord/2 {
 		t.Fatalf("it has %d bytes, of %d", most, maxRecord)
 	}
 }
@@ -305,8 +319,8 @@ func TestRecordsThatWouldNotBeReadAreNotWritten(t *testing.T) {
 		"an event of no kind":              {Space: "a", Value: &leasehold.Event{Namespace: "a"}},
 		"an end that came in no way":       {Space: "a", Value: &core.EndedClaim{}},
 		"a code that is not there":         {Space: "a", Value: &core.Outcome{Answer: core.Answer{Err: &leasehold.Error{Code: 200}}}},
-		"a claim whose labels are twisted": {Space: "a", Value: &core.Claim{Labels: leasehold.Labels{{Key: "b"}, {Key: "a"}}}},
-		"a record of more than 1 MiB":      {Space: "a", Value: &core.Claim{Reason: strings.Repeat("x", maxRecord)}},
+		"a claim whose labels are twisted": {Space: "a", Value: &core.Claim{Terms: &core.Terms{Labels: leasehold.Labels{{Key: "b"}, {Key: "a"}}}}},
+		"a record of more than 4 MiB":      {Space: "a", Value: &core.Claim{Holder: strings.Repeat("x", maxRecord)}},
 	} {
 		w := snapshotWriter{codec: codec{writing: true}, w: io.Discard}
 		if err := w.write(r); err == nil {
@@ -318,7 +332,7 @@ func TestRecordsThatWouldNotBeReadAreNotWritten(t *testing.T) {
 func TestSnapshotOfHostileBytesTakesBoundedMemory(t *testing.T) {
 	start := magic + "\x01\x01" + string(appendRecord(t, core.Piece{Value: &core.Head{}}))
 	for name, claim := range map[string]string{
-		"a record of 1 MiB that is not there": "\x05\x80\x80\x40",
+		"a record of 4 MiB that is not there": "\x05\x80\x80\x80\x02",
 		"labels without end":                  "\x03\x20\x01a\x01i\x00\xff\xff\xff\xff\x0f" + strings.Repeat("\x00", 32),
 	} {
 		got := allocated(func() { _, _, _ = ReadSnapshot(strings.NewReader(start + claim)) })

@@ -1,0 +1,191 @@
+package core
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Define sets what holds for a resource, or for all under a prefix. Slots follow it at
+// once, also those of resources that are held; the rest is for leases that are asked
+// for from now on.
+type Define struct {
+	Namespace  string
+	Definition leasehold.Definition
+	By         string
+	Reason     string
+	Request    Request
+}
+
+// Undefine takes a definition away.
+type Undefine struct {
+	Namespace string
+	Path      string
+	By        string
+	Reason    string
+	Request   Request
+}
+
+func (c *Define) space() string      { return c.Namespace }
+func (c *Define) request() Request   { return c.Request }
+func (c *Define) subject() string    { return "define " + c.Definition.Path }
+func (c *Undefine) space() string    { return c.Namespace }
+func (c *Undefine) request() Request { return c.Request }
+func (c *Undefine) subject() string  { return "undefine " + c.Path }
+
+func (c *Define) Validate() error {
+	return firstError(name("namespace", c.Namespace), definition(&c.Definition), text("by", c.By), text("reason", c.Reason), c.Request.validate())
+}
+
+func (c *Undefine) Validate() error {
+	return firstError(name("namespace", c.Namespace), name("path", c.Path), text("by", c.By), text("reason", c.Reason), c.Request.validate())
+}
+
+func definition(d *leasehold.Definition) error {
+	switch {
+	case d.Revision != 0:
+		return invalid("the revision of a definition is for the server to say")
+	case d.Capacity < 0 || d.Capacity > leasehold.MaxCapacity:
+		return invalid("capacity %d is out of range: 1 to %d are allowed", d.Capacity, leasehold.MaxCapacity)
+	case len(d.Units) > 0 && d.Capacity != 0 && d.Capacity != len(d.Units):
+		return invalid("%d units make a capacity of %d, not %d: leave the capacity out", len(d.Units), len(d.Units), d.Capacity)
+	case d.DefaultTTL != 0 && d.LargestTTL != 0 && d.DefaultTTL > d.LargestTTL:
+		return invalid("the default ttl %v is longer than the largest, %v", d.DefaultTTL, d.LargestTTL)
+	case d.Unclean > leasehold.AwaitAcknowledgement:
+		return invalid("what follows an unclean end is nothing that there is: allow, warn or acknowledge")
+	}
+	return firstError(
+		name("path", d.Path), units(d.Units), optionalTTL(d.DefaultTTL), optionalTTL(d.LargestTTL),
+		within("hold limit", d.HoldLimit, leasehold.MaxHold), within("grace", d.Grace, leasehold.MaxGrace),
+		within("expected hold", d.Expected, leasehold.MaxHold),
+	)
+}
+
+func units(names []string) error {
+	if len(names) > leasehold.MaxUnits {
+		return invalid("there are %d units: at most %d are allowed", len(names), leasehold.MaxUnits)
+	}
+	size := 0
+	for i, n := range names {
+		if err := name("unit", n); err != nil {
+			return err
+		}
+		if slices.Contains(names[:i], n) {
+			return invalid("unit %q stands twice", n)
+		}
+		size += len(n)
+	}
+	if size > leasehold.MaxUnitNames {
+		return invalid("the names of the units have %d bytes: at most %d are allowed", size, leasehold.MaxUnitNames)
+	}
+	return nil
+}
+
+func (s *State) define(c *Define) Answer {
+	sp, failure := s.makeSpace(c.Namespace)
+	if failure != nil {
+		return Answer{Err: failure}
+	}
+	before, known := sp.definitions.Get(c.Definition.Path)
+	if !known && s.definitions >= leasehold.MaxDefinitions {
+		return refuse(leasehold.Limited, "there are %d definitions already, which is as many as there can be", s.definitions)
+	}
+	if known && sameDefinition(before, &c.Definition) {
+		return Answer{Definition: before} // an earlier try did it
+	}
+	d := c.Definition
+	d.Revision = s.revise(sp)
+	s.setDefinition(sp, &d)
+	s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: d.Path, By: c.By, Reason: c.Reason})
+	s.stirUnder(sp, d.Path)
+	return Answer{Definition: &d}
+}
+
+func (s *State) undefine(c *Undefine) Answer {
+	sp := s.space(c.Namespace)
+	if sp != nil {
+		if _, known := sp.definitions.Delete(c.Path); known {
+			s.definitions--
+			s.emit(sp, &leasehold.Event{Kind: leasehold.Undefined, Resource: c.Path, By: c.By, Reason: c.Reason})
+			s.stirUnder(sp, c.Path)
+			return Answer{}
+		}
+	}
+	return refuse(leasehold.NotFound, "%s has no definition of its own", c.Path)
+}
+
+func (s *State) setDefinition(sp *space, d *leasehold.Definition) {
+	if _, known := sp.definitions.Set(d.Path, d); !known {
+		s.definitions++
+	}
+}
+
+// sameDefinition compares all but the revision.
+func sameDefinition(a, b *leasehold.Definition) bool {
+	return a.Capacity == b.Capacity && slices.Equal(a.Units, b.Units) &&
+		a.DefaultTTL == b.DefaultTTL && a.LargestTTL == b.LargestTTL && a.HoldLimit == b.HoldLimit &&
+		a.Grace == b.Grace && a.Expected == b.Expected && a.Unclean == b.Unclean
+}
+
+// definition returns what applies to a resource: nothing in particular if there is
+// no definition that fits it.
+func (sp *space) definition(path string) leasehold.Definition {
+	if sp.definitions.Len() == 0 {
+		return leasehold.Definition{}
+	}
+	if d, ok := sp.definitions.Get(path); ok {
+		return *d
+	}
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] != '/' {
+			continue
+		}
+		if d, ok := sp.definitions.Get(path[:i+1]); ok {
+			return *d
+		}
+	}
+	if d, ok := sp.definitions.Get("/"); ok {
+		return *d
+	}
+	return leasehold.Definition{}
+}
+
+// stirUnder lets those have what a change of definition made free who wait for it.
+// Only resources with a queue are looked at.
+func (s *State) stirUnder(sp *space, path string) {
+	var waitedFor []string
+	from := ""
+	if path != "/" {
+		from = path
+	}
+	for {
+		waiter := firstFrom(sp, from)
+		if waiter == nil || path != "/" && waiter.Resource != path && !strings.HasPrefix(waiter.Resource, asPrefix(path)) {
+			break
+		}
+		waitedFor = append(waitedFor, waiter.Resource)
+		from = waiter.Resource + "\x00"
+	}
+	for _, resource := range waitedFor {
+		s.stir(sp, resource)
+	}
+}
+
+// asPrefix is the path of a definition as the beginning of others; what does not end
+// with a slash begins none.
+func asPrefix(path string) string {
+	if strings.HasSuffix(path, "/") {
+		return path
+	}
+	return path + "\x00/"
+}
+
+// firstFrom returns the first waiter of the first resource that has one, from a path on.
+func firstFrom(sp *space, path string) (waiter *Claim) {
+	sp.queue.Ascend(beforeAll(path), func(c *Claim) bool {
+		waiter = c
+		return false
+	})
+	return waiter
+}

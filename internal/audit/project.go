@@ -122,7 +122,7 @@ type deeds struct {
 	emit  func(*Line)
 	line  Line // the one at hand
 
-	asked Line // what the command asks for
+	asked Line     // what the command asks for
 	ids   []string // of the leases that it names
 	own   bool     // somebody asked: it is no tick
 	asker cause

@@ -287,8 +287,28 @@ type Event struct {
 	By        string
 	Reason    string
 
+	Hold *Hold // what is over: with Ended, and with Changed if the holder is another
+
 	Record   *Record // with RecordPut: as it is now
 	Previous *Record // with RecordPut and RecordDeleted: as it was; nil if it is new
+}
+
+// A Hold is one holder's time with a resource, once it is over.
+type Hold struct {
+	ID     string
+	Holder string
+	Token  Token
+	Since  time.Time
+	Until  time.Time
+	Waited time.Duration // in the queue, before
+}
+
+// An Origin says where a request came from. It decides nothing, and is kept for those
+// who ask later who did what.
+type Origin struct {
+	Actor   string // who sent it, as far as that was proven; empty: nobody asked
+	Address string // of the other end of the connection
+	Door    string // through which it came in
 }
 
 func name(names []string, i int) string {

@@ -257,6 +257,46 @@ type Event struct {
 	Previous  []byte `json:"previous,omitempty"` // the value before, where that was asked for and there was one
 }
 
+// A Deed is one thing that was done, or refused, with who did it. Index and N are its
+// place in the log; what was refused for lack of right has none.
+type Deed struct {
+	Index     uint64 `json:"index,omitempty"`
+	N         uint32 `json:"n,omitempty"`
+	At        Time   `json:"at"`
+	Namespace string `json:"namespace"`
+	Verb      string `json:"verb"`
+	Outcome   string `json:"outcome"`           // "ok", "queued", or the code of the refusal
+	Actor     string `json:"actor,omitempty"`   // as far as it was proven; else as it calls itself; "time" if nobody did it
+	Address   string `json:"address,omitempty"` // of the other end of the connection
+	Door      string `json:"door,omitempty"`
+	Resource  string `json:"resource,omitempty"` // or the path of a record
+	ID        string `json:"id,omitempty"`
+	Holder    string `json:"holder,omitempty"`
+	Token     uint64 `json:"token,omitempty"`
+	Session   string `json:"session,omitempty"`
+	How       string `json:"how,omitempty"` // with what ended
+	By        string `json:"by,omitempty"`  // the operator, as it calls itself
+	Reason    string `json:"reason,omitempty"`
+}
+
+// A Hold is one holder's time with a resource, once it is over.
+type Hold struct {
+	Index     uint64 `json:"index,omitempty"`
+	N         uint32 `json:"n,omitempty"`
+	Namespace string `json:"namespace"`
+	Resource  string `json:"resource"`
+	ID        string `json:"id"`
+	Holder    string `json:"holder"`
+	Token     uint64 `json:"token"`
+	Session   string `json:"session,omitempty"`
+	Since     Time   `json:"since"`
+	Until     Time   `json:"until"`
+	WaitedMS  int64  `json:"waited_ms"` // in the queue, before
+	How       string `json:"how"`
+	By        string `json:"by,omitempty"`
+	Reason    string `json:"reason,omitempty"` // why it was broken
+}
+
 // A List is one page; Next is where to go on, empty at the end.
 type List[T any] struct {
 	Items []T    `json:"items"`

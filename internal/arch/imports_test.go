@@ -36,6 +36,7 @@ var rules = []rule{
 	{of: "", only: []string{}, std: []string{"time"}},
 	{of: "internal/core", only: []string{"", "github.com/tidwall/btree"}, std: pure},
 	{of: "internal/wire", only: []string{"", "internal/core"}, std: pure},
+	{of: "internal/audit", only: []string{"", "internal/core"}},
 	{of: "internal/engine", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/door", never: []string{"internal/engine/", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/telemetry", never: []string{"internal/door", "internal/engine", "internal/node", "cmd"}},

@@ -21,6 +21,11 @@ import (
 // everybody who waits for nothing finish, then everybody who could have all it waits
 // for, and so on; whoever is left is stuck.
 
+// Not looked for is what several threads of one party may do to each other: a waiter
+// before another counts by the slots that it needs, and, if it wants several resources,
+// until its party goes on; not by what else its party waits for elsewhere. A party that
+// waits for one thing at a time is told of every circle that it would close.
+
 // maxTangle is how many leases and waiters are looked at. What is entangled further
 // than that is not looked for; waits end anyway.
 const maxTangle = 4096
@@ -87,40 +92,47 @@ func (c *Claim) party() string {
 
 // deadlock refuses claims that would close a circle if they waited.
 func (s *State) deadlock(sp *space, claims []*Claim, priority int) *leasehold.Error {
-	t := &tangle{s: s, sp: sp}
+	t := newTangle(s, sp, claims[0])
 	for _, c := range claims {
 		waiter := *c
 		waiter.Wait = &Wait{Priority: priority, Order: sp.arrivals + 1}
 		t.claims = append(t.claims, &waiter)
 	}
-	asks := t.party(claims[0])
-	t.asks = asks
 	for _, c := range t.claims {
-		t.want(asks, c)
+		t.want(t.asks, c)
 	}
-	if t.plain() {
+	if t.plain() || t.canGoOn() {
 		return nil
 	}
-	t.wait(asks)
-	for len(t.unseen) > 0 && t.looked <= maxTangle {
-		next := t.unseen[0]
-		t.unseen = t.unseen[1:]
-		if next != asks {
-			t.wait(next)
-		}
-	}
-	if t.looked > maxTangle {
-		return nil
-	}
-	t.untangle()
-	if asks.done {
-		return nil
-	}
-	cycle := t.cycle(asks)
+	cycle := t.cycle(t.asks)
 	if cycle == nil {
 		return nil // others are stuck, and would be without it
 	}
+	if !newTangle(s, sp, claims[0]).canGoOn() {
+		return nil // it is stuck as it is: an operator may have moved somebody
+	}
 	return &leasehold.Error{Code: leasehold.Refused, Message: tell(cycle), Cycle: cycle}
+}
+
+func newTangle(s *State, sp *space, asks *Claim) *tangle {
+	t := &tangle{s: s, sp: sp}
+	t.asks = t.party(asks)
+	return t
+}
+
+// canGoOn finds all that bears on the one who asks, and tells whether it can go on some
+// day; also if that is too much to look at.
+func (t *tangle) canGoOn() bool {
+	for len(t.unseen) > 0 && t.looked <= maxTangle {
+		next := t.unseen[0]
+		t.unseen = t.unseen[1:]
+		t.wait(next)
+	}
+	if t.looked > maxTangle {
+		return true
+	}
+	t.untangle()
+	return t.asks.done
 }
 
 // plain tells whether those in the way of the new claims wait for nothing, and nobody

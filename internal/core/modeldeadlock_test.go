@@ -12,6 +12,10 @@ import (
 // there is a way from the one who asks, through those that are left, back to itself.
 // It returns the shortest such way.
 func (m *model) deadlock(asked []*modelClaim) string {
+	from := m.partyOf(asked[0])
+	if slices.Contains(m.stuck(asked[0].sp, nil), from) {
+		return "" // as it is
+	}
 	before := m.claims
 	m.claims = append(slices.Clone(m.claims), asked...)
 	if len(asked) > 1 {
@@ -25,8 +29,7 @@ func (m *model) deadlock(asked []*modelClaim) string {
 			c.group = 0
 		}
 	}()
-	stuck := m.stuck(asked)
-	from := m.partyOf(asked[0])
+	stuck := m.stuck(asked[0].sp, asked)
 	if !slices.Contains(stuck, from) {
 		return ""
 	}
@@ -34,7 +37,7 @@ func (m *model) deadlock(asked []*modelClaim) string {
 	ways := []way{{party: from}}
 	seen := []string{}
 	for i := 0; i < len(ways); i++ {
-		for _, want := range m.wantsOf(ways[i].party, asked) {
+		for _, want := range m.wantsOf(asked[0].sp, ways[i].party, asked) {
 			for _, next := range m.inTheWayOf(want, asked, stuck) {
 				text := ways[i].text + fmt.Sprintf(" %s>%s", want.holder, want.resource)
 				if next == from {
@@ -60,15 +63,15 @@ func (m *model) partyOf(c *modelClaim) string {
 }
 
 // stuck lists the parties that can never go on.
-func (m *model) stuck(asked []*modelClaim) (stuck []string) {
+func (m *model) stuck(sp *modelSpace, asked []*modelClaim) (stuck []string) {
 	for _, c := range m.claims {
-		if party := m.partyOf(c); c.sp == asked[0].sp && !slices.Contains(stuck, party) {
+		if party := m.partyOf(c); c.sp == sp && !slices.Contains(stuck, party) {
 			stuck = append(stuck, party)
 		}
 	}
 	for {
 		left := slices.DeleteFunc(slices.Clone(stuck), func(party string) bool {
-			return !slices.ContainsFunc(m.wantsOf(party, asked), func(c *modelClaim) bool { return m.hindered(c, stuck) })
+			return !slices.ContainsFunc(m.wantsOf(sp, party, asked), func(c *modelClaim) bool { return m.hindered(c, stuck) })
 		})
 		if len(left) == len(stuck) {
 			return stuck
@@ -78,14 +81,14 @@ func (m *model) stuck(asked []*modelClaim) (stuck []string) {
 }
 
 // wantsOf lists what a party waits for, by id; what is asked for comes first.
-func (m *model) wantsOf(party string, asked []*modelClaim) (list []*modelClaim) {
+func (m *model) wantsOf(sp *modelSpace, party string, asked []*modelClaim) (list []*modelClaim) {
 	for _, c := range m.claims {
-		if _, _, over := m.over(c); c.sp == asked[0].sp && c.token == 0 && !over && m.partyOf(c) == party && !slices.Contains(asked, c) {
+		if _, _, over := m.over(c); c.sp == sp && c.token == 0 && !over && m.partyOf(c) == party && !slices.Contains(asked, c) {
 			list = append(list, c)
 		}
 	}
 	slices.SortFunc(list, func(a, b *modelClaim) int { return strings.Compare(a.id, b.id) })
-	if party == m.partyOf(asked[0]) {
+	if len(asked) > 0 && party == m.partyOf(asked[0]) {
 		list = slices.Concat(asked, list)
 	}
 	return list

@@ -67,3 +67,28 @@ func BenchmarkTogether(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkWriter is a wait for all of a resource that others share, or for a slot behind
+// such a wait, given up again: to see that nobody waits in a circle takes a look at the
+// holders, of which there may be many.
+func BenchmarkWriter(b *testing.B) {
+	for _, sharers := range []int{10, 10000} {
+		for _, slots := range []int{0, 1} {
+			b.Run(fmt.Sprint("sharers=", sharers, "/slots=", slots), func(b *testing.B) {
+				t := newTown(1000) // of its own: the sharers stay
+				t.step = time.Nanosecond
+				for i := range sharers {
+					id := fmt.Sprint("s", i)
+					t.do(&core.Acquire{Namespace: ns, Resource: "book", ID: id, Holder: id, TTL: leasehold.MaxTTL, Slots: 1})
+				}
+				t.do(&core.Acquire{Namespace: ns, Resource: "book", ID: "writer", Holder: "writer", Wait: leasehold.MaxWait})
+				b.ReportAllocs()
+				for b.Loop() {
+					id := t.name("new")
+					t.do(&core.Acquire{Namespace: ns, Resource: "book", ID: id, Holder: id, Wait: leasehold.MaxWait, Slots: slots})
+					t.do(&core.Release{Namespace: ns, ID: id})
+				}
+			})
+		}
+	}
+}

@@ -34,7 +34,8 @@ type app struct {
 	serve serverFunc
 	check checkFunc
 
-	output string // of the flag -o
+	args   []string // as they were given
+	output string   // of the flag -o
 	quiet  bool
 }
 
@@ -55,6 +56,7 @@ func (a *app) run(args []string) (code int) {
 	}()
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
+	a.args = args
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -70,15 +72,32 @@ func (a *app) run(args []string) (code int) {
 // first signal that asks the program to stop. The second one is not ours any more
 // and ends it at once.
 func untilSignal(parent context.Context) (context.Context, func()) {
+	return untilSignalIf(parent, func() bool { return true }, syscall.SIGINT, syscall.SIGTERM)
+}
+
+// untilSignalIf is the same for other signals, and for those moments in which they are
+// meant for us. What this program was started to ignore, such as ctrl-C in the background
+// of a script, it goes on to ignore.
+func untilSignalIf(parent context.Context, meant func() bool, wanted ...os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	for _, s := range wanted {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
 	go func() {
-		select {
-		case s := <-signals:
-			signal.Stop(signals)
-			cancel(signalError(s.(syscall.Signal)))
-		case <-ctx.Done():
+		for {
+			select {
+			case s := <-signals:
+				if !meant() {
+					continue
+				}
+				signal.Stop(signals)
+				cancel(signalError(s.(syscall.Signal)))
+			case <-ctx.Done():
+			}
+			return
 		}
 	}()
 	return ctx, func() {
@@ -121,7 +140,7 @@ that what the lease protects can turn away a holder that is late.
 
 ` + exitHelp(),
 		Example: `  leasehold serve                                   # a server on 127.0.0.1:4653
-  leasehold acquire prod/deploy --reason "release 311"
+  leasehold run prod/deploy -- ./deploy.sh          # waits, runs it, gives it back
   leasehold list                                    # who holds what, who waits`,
 		Args:              cobra.ArbitraryArgs,
 		RunE:              a.onlySubcommands,
@@ -142,7 +161,7 @@ that what the lease protects can turn away a holder that is late.
 		&cobra.Group{ID: "server", Title: "Run a server:"},
 		&cobra.Group{ID: "other", Title: "Other:"},
 	)
-	group(root, "hold", a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
+	group(root, "hold", a.runCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
 	group(root, "look", a.listCommand(), a.describeCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand())
 	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
 	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand())

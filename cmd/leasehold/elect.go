@@ -104,15 +104,32 @@ func (a *app) electErrand(ctx context.Context, c *conn, f electFlags) error {
 // lead campaigns and runs the command until that ends by itself. What is lost while it
 // leads is campaigned for again, here or by the client.
 func (f *electFlags) lead(ctx context.Context, e *errand) (end child.End, err error) {
-	value := []byte(cmp.Or(f.value, e.holder))
-	err = e.client.Elect(ctx, f.name, value, func(_ context.Context, h *client.Hold) (err error) {
-		e.app.say("leading %s: token %d", f.name, h.Token())
-		end, err = e.run([]*client.Hold{h})
-		if isStopped(err) {
-			e.app.report(err)
-		}
-		return err
-	}, e.options()...)
+	ended, resigned := make(chan struct{}), make(chan error, 1)
+	go func() {
+		resigned <- e.client.Elect(ctx, f.name, []byte(cmp.Or(f.value, e.holder)), func(_ context.Context, h *client.Hold) error {
+			e.app.say("leading %s: token %d", f.name, h.Token())
+			how, err := e.run([]*client.Hold{h})
+			switch {
+			case isStopped(err):
+				e.app.report(err)
+			case err == nil:
+				end = how
+				close(ended)
+			}
+			return err
+		}, e.options()...)
+	}()
+	select {
+	case err = <-resigned:
+		return end, err
+	case <-ended:
+	}
+	select {
+	case err = <-resigned:
+	case <-time.After(farewell):
+		e.app.say("warning: no server could be told that %s is free: it will be when its TTL is over", f.name)
+		e.silent = true
+	}
 	return end, err
 }
 

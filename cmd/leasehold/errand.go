@@ -88,6 +88,7 @@ type errand struct {
 	client  *client.Client
 	holder  string
 	stop    func()
+	silent  bool // no server answers: there is nobody to say goodbye to
 	running atomic.Bool
 
 	trouble trouble                        // why the lease is not renewed
@@ -254,22 +255,31 @@ func (e *errand) environ(holds []*client.Hold) []string {
 	return env
 }
 
+// farewell is how long a server is told that something is free. Who waits for us to end
+// should not have to wait for long because it is gone.
+const farewell = 5 * time.Second
+
 // giveBack releases what is held, once the command has ended.
 func (e *errand) giveBack(holds []*client.Hold) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	for _, h := range holds {
 		left := h.Remaining()
 		if err := h.Release(ctx); err != nil && !errors.Is(err, client.ErrLost) {
 			e.app.say("warning: %s could not be released: it ends by itself within %s: %v", h.Resource(), short(left), err)
-			return // nor could the session be closed
+			e.silent = true
+			break
 		}
 	}
 	e.close()
 }
 
 // close ends the session. What nobody could be told ends with its TTL.
-func (e *errand) close() { _ = e.client.Close() }
+func (e *errand) close() {
+	if !e.silent {
+		_ = e.client.Close()
+	}
+}
 
 // A grip is all holds of an errand: it lasts as long as the first of them that ends.
 type grip struct {

@@ -104,7 +104,7 @@ func (w *watch) look() time.Duration {
 	left := w.Lease.Remaining()
 	switch {
 	case w.killed:
-	case left <= 0, w.told && !time.Now().Before(w.killAt):
+	case left <= w.dying(), w.told && !time.Now().Before(w.killAt):
 		w.kill()
 	case !w.told && left <= w.KillAfter:
 		w.told, w.killAt = true, time.Now().Add(w.KillAfter)
@@ -116,10 +116,14 @@ func (w *watch) look() time.Duration {
 	case w.killed:
 		return tick
 	case w.told:
-		return min(tick, left, time.Until(w.killAt))
+		return min(tick, left-w.dying(), time.Until(w.killAt))
 	}
 	return min(tick, left-w.KillAfter)
 }
+
+// dying is how long a group takes to die, at most: it is to be dead when the lease ends,
+// also on a machine that is busy.
+func (w *watch) dying() time.Duration { return min(w.KillAfter/10, 100*time.Millisecond) }
 
 func (w *watch) kill() {
 	w.killed, w.killAt = true, time.Now()
@@ -193,7 +197,7 @@ func (w *watch) untilGone() {
 		switch {
 		case time.Now().After(w.killAt.Add(unkillable)):
 			return // nobody waits for them, or they are not ours to kill
-		case w.Lease.Remaining() <= 0, time.Now().After(w.killAt):
+		case w.Lease.Remaining() <= w.dying(), time.Now().After(w.killAt):
 			w.process.tell(syscall.SIGKILL)
 		}
 		time.Sleep(pause)

@@ -261,10 +261,11 @@ const farewell = 5 * time.Second
 
 // giveBack releases what is held, once the command has ended.
 func (e *errand) giveBack(holds []*client.Hold) {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
-	defer cancel()
 	for _, h := range holds {
 		left := h.Remaining()
+		// What has ended by itself needs nobody to be told.
+		ctx, cancel := context.WithTimeout(context.Background(), min(farewell, max(left, time.Second/2)))
+		defer cancel()
 		if err := h.Release(ctx); err != nil && !errors.Is(err, client.ErrLost) {
 			e.app.say("warning: %s could not be released: it ends by itself within %s: %v", h.Resource(), short(left), err)
 			e.silent = true

@@ -167,7 +167,7 @@ func (e *errand) run(holds []*client.Hold) (child.End, error) {
 	}
 	end, err := child.Run{
 		Command: child.Command{Argv: e.argv, Env: e.environ(holds), Apart: e.keep},
-		Lease:   grip, KillAfter: killAfter, Signals: signals, Warn: e.warn,
+		Lease:   grip, KillAfter: killAfter, Guard: guardArgs(), Signals: signals, Warn: e.warn,
 	}.Do()
 	switch {
 	case err != nil:
@@ -176,6 +176,17 @@ func (e *errand) run(holds []*client.Hold) (child.End, error) {
 		return end, &codedError{exitLost, e.lost(grip, end)}
 	}
 	return end, nil
+}
+
+// guardName is the argument with which this program is nothing but the guard of another.
+const guardName = "__guard"
+
+func guardArgs() []string {
+	path, err := child.Myself()
+	if err != nil {
+		return nil
+	}
+	return []string{path, "leasehold", guardName}
 }
 
 // warn says what happens to the command, when it happens.

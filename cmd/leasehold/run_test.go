@@ -255,14 +255,30 @@ func TestRunStopsWhatItsShellLeft(t *testing.T) {
 	p.says(`^sh has ended and left others running: they are told to stop`)
 }
 
-// Fault: the wrapper is killed, and the command goes on.
+// Fault: the wrapper is killed, and the command goes on, or what the command started.
 func TestRunsDeathEndsTheCommand(t *testing.T) {
 	s := newStage(t)
-	p := s.plays("run", "a", "--", "sh", "-c", "echo $$ >pid; while :; do sleep 0.05; done")
-	s.file("pid")
+	p := s.plays("run", "a", "--", "sh", "-c", "echo $$ >pid; (trap '' TERM HUP; while :; do sleep 0.05; done) & echo $! >inner; wait")
+	s.file("inner")
 	p.signal(syscall.SIGKILL)
 	p.ends(-1)
 	s.gone("pid")
+	s.gone("inner")
+}
+
+// A wrapper that is stopped can kill nobody. The guard does, before the lease ends.
+func TestRunIsStoppedAndTheCommandEnds(t *testing.T) {
+	s := newStage(t)
+	p := s.plays("run", "--ttl", "2s", "a", "--", "sh", "-c", beating)
+	s.lastBeat()
+	p.signal(syscall.SIGSTOP)
+	s.gone("pid")
+	at, _ := s.lastEnd("a")
+	if !s.lastBeat().Before(at) {
+		t.Errorf("the command worked until %v; its lease ended at %v", s.lastBeat(), at)
+	}
+	p.signal(syscall.SIGCONT)
+	p.ends(76)
 }
 
 // Fault: the loss is noticed late. The door of the server is shut, and its leases go on to

@@ -21,6 +21,10 @@ type Run struct {
 	// KillAfter is how long the command has to end, from when it is told to.
 	KillAfter time.Duration
 
+	// Guard is how to start this program so that it calls Guard: the file and its arguments,
+	// from the name on. Without one, what the command started lives on if we are killed.
+	Guard []string
+
 	// Signals are passed on to the command. See Signals.
 	Signals <-chan os.Signal
 
@@ -51,11 +55,14 @@ func (r Run) Do() (End, error) {
 	if r.Apart {
 		t = nil
 	}
+	g := startGuard(r.Guard)
+	defer g.dismiss()
 	p, err := start(r.Command, t)
 	if err != nil {
 		return End{}, err
 	}
-	w := &watch{Run: r, process: p, lost: r.Lease.Lost()}
+	g.order("group %d", p.pid)
+	w := &watch{Run: r, process: p, guard: g, lost: r.Lease.Lost()}
 	return w.untilEnd(), nil
 }
 
@@ -67,6 +74,7 @@ const tick = 100 * time.Millisecond
 type watch struct {
 	Run
 	process *process
+	guard   *guard
 	lost    <-chan struct{}
 
 	told   bool // to stop
@@ -102,6 +110,7 @@ func (w *watch) untilEnd() End {
 // look stops what may not go on, and says when to look again.
 func (w *watch) look() time.Duration {
 	left := w.Lease.Remaining()
+	w.guard.lasts(left)
 	switch {
 	case w.killed:
 	case left <= w.dying(), w.told && !time.Now().Before(w.killAt):
@@ -170,11 +179,11 @@ func (w *watch) ended(status syscall.WaitStatus) End {
 			w.process.terminal.restore()
 		}
 	}
-	w.untilGone()
 	end := End{Code: code(status), Stopped: w.told || w.killed}
 	if status.Signaled() {
 		end.Signal = status.Signal()
 	}
+	w.untilGone()
 	return end
 }
 
@@ -182,9 +191,9 @@ func (w *watch) ended(status syscall.WaitStatus) End {
 const unkillable = 2 * time.Second
 
 // untilGone stops what the command left behind: it has no right to go on without it, since
-// the lease is given back next.
+// the lease is given back next. What ends by itself right after the command is no news.
 func (w *watch) untilGone() {
-	if !w.process.lives() {
+	if w.vanishes(time.Now().Add(tick)) {
 		return
 	}
 	if !w.told && !w.killed {
@@ -193,15 +202,26 @@ func (w *watch) untilGone() {
 		w.process.tell(syscall.SIGCONT)
 		w.killAt = time.Now().Add(w.KillAfter)
 	}
+	if w.vanishes(w.killAt) {
+		return
+	}
+	w.killed = true
+	w.process.tell(syscall.SIGKILL)
+	// If that does not help, nobody waits for them, or they are not ours to kill.
+	w.vanishes(time.Now().Add(unkillable))
+}
+
+// vanishes waits until nobody of the group is left. It is false when a moment came first,
+// or the end of the lease.
+func (w *watch) vanishes(by time.Time) bool {
 	for pause := time.Millisecond; w.process.lives(); pause = min(2*pause, tick/5) {
-		switch {
-		case time.Now().After(w.killAt.Add(unkillable)):
-			return // nobody waits for them, or they are not ours to kill
-		case w.Lease.Remaining() <= w.dying(), time.Now().After(w.killAt):
-			w.process.tell(syscall.SIGKILL)
+		w.guard.lasts(w.Lease.Remaining())
+		if !time.Now().Before(by) || !w.killed && w.Lease.Remaining() <= w.dying() {
+			return false
 		}
 		time.Sleep(pause)
 	}
+	return true
 }
 
 // Passed are the signals that are passed on to a command.

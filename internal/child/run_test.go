@@ -1,7 +1,10 @@
 package child
 
 import (
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -164,7 +167,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 
 // What one program agrees upon with another kills those who know nothing of it.
 func TestUserSignalsGoToTheCommandAlone(t *testing.T) {
-	tr := begin(t, `trap "echo >heard" USR1; sleep 30 & echo $! >pid; until test -e heard; do sleep 0.01; done; kill -0 $! && kill $!; exit 3`, nil)
+	tr := begin(t, `trap "echo >heard" USR1; sleep 30 & echo $! >pid; until test -e heard; do sleep 0.01; done; kill $! && exit 3`, nil)
 	tr.file("pid")
 	// The short sleeps of the loop are in the same group.
 	tr.signals <- syscall.SIGUSR1
@@ -251,4 +254,59 @@ func TestApart(t *testing.T) {
 	}
 	tr.lease.lose()
 	tr.wants(End{Code: 137, Stopped: true, Signal: syscall.SIGKILL}, Killed)
+}
+
+// The test's own binary is the guard, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "guard" {
+		Guard(os.Stdin)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func guarded(r *Run) {
+	path, err := Myself()
+	if err != nil {
+		panic(err)
+	}
+	r.Guard = []string{path, "child.test", "guard"}
+}
+
+func TestGuardIsDismissed(t *testing.T) {
+	begin(t, "exit 3", guarded).wants(End{Code: 3})
+}
+
+// Orders that end without a word are those of somebody who was killed.
+func TestGuardKills(t *testing.T) {
+	for name, orders := range map[string]string{
+		"at the end of its orders": "group %d\n",
+		"at the end of the lease":  "group %d\nuntil 1\n",
+	} {
+		sleeper := exec.Command("sleep", "60")
+		sleeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := sleeper.Start(); err != nil {
+			t.Fatal(err)
+		}
+		in, out := io.Pipe()
+		done := make(chan struct{})
+		go func() { defer close(done); follow(in) }()
+		fmt.Fprintf(out, orders, sleeper.Process.Pid)
+		if !strings.Contains(orders, "until") {
+			out.Close()
+		}
+		_ = sleeper.Wait()
+		out.Close()
+		<-done
+		if s := sleeper.ProcessState.Sys().(syscall.WaitStatus); s.Signal() != syscall.SIGKILL {
+			t.Errorf("%s: the group ended as %v", name, s)
+		}
+	}
+}
+
+// A guard that was sent home, or knows no group, kills nobody.
+func TestGuardLetsLive(t *testing.T) {
+	for _, orders := range []string{"group 1\nuntil 1\n", "until 1\n", "group x\n", "group -1\n", "done\ngroup 5\n", "nonsense\n\n", ""} {
+		follow(strings.NewReader(orders))
+	}
 }

@@ -80,6 +80,15 @@ func nameAndCommand(cmd *cobra.Command, args []string) (names, argv []string, er
 	return args[:at], args[at:], nil
 }
 
+// completesErrand offers names, and then files: the rest is up to the command.
+func (a *app) completesErrand(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	dashed := slices.Contains(a.args, "--")
+	if dashed || len(args) > 0 && cmd.Name() == "elect" {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return a.completes(-1, resourceNames)(cmd, args, typed)
+}
+
 // An errand is a command that runs while something is held.
 type errand struct {
 	errandFlags
@@ -91,7 +100,7 @@ type errand struct {
 	silent  bool // no server answers: there is nobody to say goodbye to
 	running atomic.Bool
 
-	trouble trouble                        // why the lease is not renewed
+	trouble trouble                        // what went wrong last
 	broken  atomic.Pointer[client.Message] // a break that was announced
 }
 
@@ -111,6 +120,8 @@ func (a *app) beginErrand(ctx context.Context, c *conn, f errandFlags) (*errand,
 		return nil, ctx, err
 	}
 	e.client = dialed
+	// Whoever stops to read what we say does not end the command by it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, e.stop = untilSignalIf(ctx, func() bool { return !e.running.Load() }, syscall.SIGHUP, syscall.SIGQUIT)
 	return e, ctx, nil
 }
@@ -156,6 +167,7 @@ func (e *errand) run(holds []*client.Hold) (child.End, error) {
 	defer stop()
 	e.running.Store(true)
 	defer e.running.Store(false)
+	e.broken.Store(nil)
 	grip := gripOn(holds)
 	defer grip.let()
 	for _, h := range holds {
@@ -203,21 +215,30 @@ func (e *errand) warn(what child.Warning) {
 
 // lost says why the command was stopped.
 func (e *errand) lost(g *grip, end child.End) error {
-	why := g.holds[0].Resource() + ": the lease could not be renewed"
-	if err := g.err(); err != nil {
-		why = err.Error()
-	}
-	broken, trouble := e.broken.Load(), e.trouble.last.Load()
-	switch {
-	case broken != nil && !errors.Is(g.err(), client.ErrBroken):
-		why = fmt.Sprintf("%s: the lease was broken by %s: %s", g.holds[0].Resource(), cmp.Or(broken.By, "somebody"), broken.Text)
-	case broken == nil && trouble != nil && !errors.Is(g.err(), client.ErrBroken):
-		why += ": " + *trouble
-	}
+	why := e.whyLost(g)
 	if end.Stopped {
 		return failure(leasehold.Lost, "%s\n%s was stopped", why, e.argv[0])
 	}
 	return failure(leasehold.Lost, "%s\n%s ended by itself with code %d, but some of what it did was not protected", why, e.argv[0], end.Code)
+}
+
+// whyLost knows more than the lease does: one that is about to be broken, or that no server
+// renews, has only expired when it comes to it.
+func (e *errand) whyLost(g *grip) string {
+	lost, broken, trouble := g.err(), e.broken.Load(), e.trouble.since(e.app.now().Add(-e.ttl.value))
+	switch {
+	case errors.Is(lost, client.ErrBroken):
+		return lost.Error()
+	case broken != nil:
+		return fmt.Sprintf("%s: the lease was broken by %s: %s", g.holds[0].Resource(), cmp.Or(broken.By, "somebody"), broken.Text)
+	case lost != nil && trouble != "":
+		return lost.Error() + ": " + trouble
+	case lost != nil:
+		return lost.Error()
+	case trouble != "":
+		return g.holds[0].Resource() + ": the lease could not be renewed: " + trouble
+	}
+	return g.holds[0].Resource() + ": the lease was about to end"
 }
 
 // listen tells the person what others say to the holder.
@@ -329,21 +350,30 @@ func (g *grip) err() error {
 }
 
 // trouble is a log that remembers what went wrong last.
-type trouble struct{ last atomic.Pointer[string] }
+type trouble struct{ last atomic.Pointer[slog.Record] }
 
 func (t *trouble) Enabled(context.Context, slog.Level) bool { return true }
 func (t *trouble) WithAttrs([]slog.Attr) slog.Handler       { return t }
 func (t *trouble) WithGroup(string) slog.Handler            { return t }
 
 func (t *trouble) Handle(_ context.Context, r slog.Record) error {
+	t.last.Store(&r)
+	return nil
+}
+
+// since is the error of the last trouble, if that is no older.
+func (t *trouble) since(moment time.Time) (text string) {
+	r := t.last.Load()
+	if r == nil || r.Time.Before(moment) {
+		return ""
+	}
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "err" {
-			text := a.Value.String()
-			t.last.Store(&text)
+			text = a.Value.String()
 		}
 		return true
 	})
-	return nil
+	return text
 }
 
 // noCommand is the error of a command that could not be started, with the code that

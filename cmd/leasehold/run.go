@@ -58,7 +58,7 @@ command can not be run, 127 there is no such command; others as always.`,
   leasehold run -n reports/nightly -E 0 -- ./report --all     # from cron: skip it if it still runs
   leasehold run gpu --slots 2 -w 1h -- sh -c 'train --devices "$LEASEHOLD_UNITS"'`,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.split(cmd, args) },
-		ValidArgsFunction: a.completes(-1, resourceNames),
+		ValidArgsFunction: a.completesErrand,
 	}
 	// Without -- everything behind the name belongs to the command, its flags too.
 	cmd.Flags().SetInterspersed(slices.Contains(a.args, "--"))

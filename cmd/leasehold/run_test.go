@@ -409,6 +409,23 @@ func TestRunShowsMessages(t *testing.T) {
 	p.ends(0)
 }
 
+// Nobody reads what run says any more: that is no reason to stop the command.
+func TestRunTalksToNobody(t *testing.T) {
+	s := newStage(t)
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = reader.Close()
+	p := s.prepares("run", "a", "--", "sh", "-c", "sleep 60 & exit 3") // which is worth a word
+	p.Stderr = writer
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = writer.Close()
+	p.ends(3)
+}
+
 // Run is stopped past its TTL and goes on: the first thing that it does is to kill a
 // command that has no lease any more.
 func TestRunWakesUpLate(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // ends the command.
 type guard struct {
 	process *exec.Cmd
-	orders  io.WriteCloser
+	orders  *os.File
 	until   time.Duration // what it was told last
 }
 
@@ -27,21 +27,23 @@ func startGuard(argv []string) *guard {
 	if len(argv) == 0 {
 		return nil
 	}
-	g := &guard{process: &exec.Cmd{Path: argv[0], Args: argv[1:], SysProcAttr: &syscall.SysProcAttr{Setsid: true}}}
-	orders, err := g.process.StdinPipe()
-	if err == nil {
-		err = g.process.Start()
-	}
+	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return nil
 	}
-	g.orders = orders
+	defer theirs.Close()
+	g := &guard{orders: ours, process: &exec.Cmd{Path: argv[0], Args: argv[1:], Stdin: theirs, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}}
+	if err := g.process.Start(); err != nil {
+		_ = ours.Close()
+		return nil
+	}
 	return g
 }
 
-// order tells the guard something. One that is gone can not be told.
+// order tells the guard something. One that is gone, or does not listen, can not be told.
 func (g *guard) order(format string, args ...any) {
 	if g != nil {
+		_ = g.orders.SetWriteDeadline(time.Now().Add(tick))
 		_, _ = fmt.Fprintf(g.orders, format+"\n", args...)
 	}
 }
@@ -66,6 +68,7 @@ func (g *guard) dismiss() {
 	}
 	g.order("done")
 	_ = g.orders.Close()
+	_ = g.process.Process.Kill() // it may have been stopped, and never read that
 	_ = g.process.Wait()
 }
 

@@ -95,10 +95,10 @@ func (w *watch) untilEnd() End {
 			w.look()
 			w.signal(s.(syscall.Signal))
 		case status := <-w.process.changes:
-			w.look()
 			if !status.Stopped() {
 				return w.ended(status)
 			}
+			w.look()
 			w.stopped(status.StopSignal())
 		case <-w.lost:
 			w.lost = nil
@@ -182,6 +182,8 @@ func (w *watch) ended(status syscall.WaitStatus) End {
 	end := End{Code: code(status), Stopped: w.told || w.killed}
 	if status.Signaled() {
 		end.Signal = status.Signal()
+		// If it was too late already, it was the guard that did it.
+		end.Stopped = end.Stopped || end.Signal == syscall.SIGKILL && w.Lease.Remaining() <= 0
 	}
 	w.untilGone()
 	return end

@@ -134,6 +134,49 @@ func (c *Caller) Ask(ctx context.Context, r AskRequest, options ...Option) (Leas
 	return send[Lease](ctx, c, request{method: "POST", path: "/v1/ask", body: r, options: options})
 }
 
+// Acknowledge says that unclean ends on a resource have been looked at.
+func (c *Caller) Acknowledge(ctx context.Context, r AcknowledgeRequest, options ...Option) error {
+	_, err := send[Nothing](ctx, c, request{method: "POST", path: "/v1/acknowledge", body: r, options: options})
+	return err
+}
+
+// Define sets what holds for a resource, or for all under a prefix, which ends with a
+// slash.
+func (c *Caller) Define(ctx context.Context, path string, r DefinitionRequest, options ...Option) (Definition, error) {
+	return send[Definition](ctx, c, request{method: "PUT", path: definitionPath(path), body: r, options: options})
+}
+
+// Undefine takes a definition away.
+func (c *Caller) Undefine(ctx context.Context, path string, options ...Option) error {
+	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: definitionPath(path), options: options})
+	return err
+}
+
+// Definition shows what applies to a resource; its path tells where that was set.
+func (c *Caller) Definition(ctx context.Context, path string) (Definition, error) {
+	return send[Definition](ctx, c, request{method: "GET", path: definitionPath(path)})
+}
+
+// Definitions lists one page of definitions.
+func (c *Caller) Definitions(ctx context.Context, q DefinitionQuery) (List[Definition], error) {
+	query := url.Values{}
+	setText(query, "prefix", q.Prefix)
+	setText(query, "after", q.After)
+	setNumber(query, "limit", q.Limit)
+	return send[List[Definition]](ctx, c, request{method: "GET", path: "/v1/definitions", query: query})
+}
+
+// A DefinitionQuery says which definitions to list.
+type DefinitionQuery struct {
+	Prefix string
+	After  string // Next of the page before
+	Limit  int    // of one page; 0: what the server likes
+}
+
+// definitionPath writes a path as one segment: that of a prefix ends with a slash,
+// which would not survive everywhere.
+func definitionPath(path string) string { return "/v1/definitions/" + escape(path) }
+
 // OpenSession begins a session.
 func (c *Caller) OpenSession(ctx context.Context, r SessionRequest, options ...Option) (Session, error) {
 	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions", body: r, options: options})
@@ -373,7 +416,19 @@ func checkTexts(v reflect.Value) error {
 					return fmt.Errorf("%s: %q is not valid UTF-8", name, key+"="+value)
 				}
 			}
-		case []Compare, []Op:
+		case []string:
+			for _, s := range field {
+				if !utf8.ValidString(s) {
+					return fmt.Errorf("%s: %q is not valid UTF-8", name, s)
+				}
+			}
+		case *AcquireRequest:
+			if field != nil {
+				if err := checkTexts(v.Field(i).Elem()); err != nil {
+					return err
+				}
+			}
+		case []Compare, []Op, []AcquireItem:
 			for n := range v.Field(i).Len() {
 				if err := checkTexts(v.Field(i).Index(n)); err != nil {
 					return fmt.Errorf("%s %d: %w", name, n+1, err)
@@ -450,6 +505,9 @@ func (c *Caller) strange(method string, status int) error {
 // err is the error that a problem tells of.
 func (p *Problem) err(code leasehold.Code, namespace string) *leasehold.Error {
 	e := &leasehold.Error{Code: code, Message: p.Detail, Position: p.Position}
+	for _, w := range p.Cycle {
+		e.Cycle = append(e.Cycle, leasehold.Wait{Holder: w.Holder, Resource: w.Resource})
+	}
 	if p.Waiting != nil {
 		e.Waiting = *p.Waiting
 	}

@@ -71,7 +71,7 @@ type Compare struct {
 // An Op is one operation of a transaction: on a path, on all that begin with a prefix,
 // or on a range. Only one path can be put.
 type Op struct {
-	Do      string `json:"do"` // put, delete, get
+	Do      string `json:"do"` // put, delete, get; acquire, release
 	Path    string `json:"path,omitempty"`
 	Prefix  string `json:"prefix,omitempty"`
 	From    string `json:"from,omitempty"`
@@ -81,6 +81,9 @@ type Op struct {
 	Limit   int    `json:"limit,omitempty"` // to get
 	Keys    bool   `json:"keys,omitempty"`  // to get: without values
 	Count   bool   `json:"count,omitempty"` // to get: how many there are in all
+
+	Acquire *AcquireRequest `json:"acquire,omitempty"` // to acquire, without a wait
+	ID      string          `json:"id,omitempty"`      // to release
 }
 
 // A Txn is what a transaction came to.
@@ -97,6 +100,7 @@ type TxnResult struct {
 	Items   []Record `json:"items,omitempty"`   // of a get
 	More    bool     `json:"more,omitempty"`    // of a get: there are others after them
 	Count   int      `json:"count,omitempty"`   // of a get, if that was asked for
+	Lease   *Lease   `json:"lease,omitempty"`   // of an acquire
 }
 
 // A Fence lets a write through only while its writer's lease is good.

@@ -29,19 +29,33 @@ const (
 // DefaultServer is where a server listens unless told otherwise.
 const DefaultServer = "http://127.0.0.1:4653"
 
-// An AcquireRequest asks for a resource.
+// An AcquireRequest asks for a resource, or for several: all of them or none.
 type AcquireRequest struct {
 	Resource  string            `json:"resource"`
 	Holder    string            `json:"holder"`
-	ID        string            `json:"id,omitempty"`      // empty: the server makes one
-	TTL       TTL               `json:"ttl,omitzero"`      // absent: 30s, or none with a session; null: none
-	Session   string            `json:"session,omitempty"` // instead of a ttl
+	ID        string            `json:"id,omitempty"`       // empty: the server makes one
+	Shared    bool              `json:"shared,omitempty"`   // one slot, of however many there are
+	Slots     int               `json:"slots,omitempty"`    // 0: all, the lease is exclusive
+	Capacity  int               `json:"capacity,omitempty"` // with slots: how many there are, if no definition says
+	Also      []AcquireItem     `json:"also,omitempty"`     // further resources, granted at the same moment
+	Party     string            `json:"party,omitempty"`    // who stands still while this waits; empty: the session, or the holder
+	TTL       TTL               `json:"ttl,omitzero"`       // absent: 30s, or none with a session; null: none
+	Session   string            `json:"session,omitempty"`  // instead of a ttl
 	Wait      Duration          `json:"wait,omitzero"`
 	Grace     Duration          `json:"grace,omitzero"`
 	HoldLimit Duration          `json:"hold_limit,omitzero"`
 	Priority  int               `json:"priority,omitempty"` // in the queue: larger ones go first
 	Labels    map[string]string `json:"labels,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
+}
+
+// An AcquireItem is one more resource to be granted at the same moment.
+type AcquireItem struct {
+	Resource string `json:"resource"`
+	ID       string `json:"id,omitempty"`
+	Shared   bool   `json:"shared,omitempty"`
+	Slots    int    `json:"slots,omitempty"`
+	Capacity int    `json:"capacity,omitempty"`
 }
 
 // A RenewRequest makes a lease last for its TTL from now.
@@ -87,6 +101,43 @@ type AskRequest struct {
 	By       string `json:"by,omitempty"`
 }
 
+// An AcknowledgeRequest says that unclean ends on a resource have been looked at.
+type AcknowledgeRequest struct {
+	Resource string `json:"resource"`
+	Token    uint64 `json:"token"` // the newest that was seen: later ends are not meant
+	By       string `json:"by,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// A DefinitionRequest sets what holds for a resource, or for all under a prefix.
+type DefinitionRequest struct {
+	Capacity   int      `json:"capacity,omitempty"`
+	Units      []string `json:"units,omitempty"`
+	DefaultTTL Duration `json:"default_ttl,omitzero"`
+	LargestTTL Duration `json:"largest_ttl,omitzero"`
+	HoldLimit  Duration `json:"hold_limit,omitzero"`
+	Grace      Duration `json:"grace,omitzero"`
+	Expected   Duration `json:"expected,omitzero"`
+	Unclean    string   `json:"unclean,omitempty"` // allow, warn or acknowledge
+	By         string   `json:"by,omitempty"`
+	Reason     string   `json:"reason,omitempty"`
+}
+
+// A Definition is what was set for a resource, or for all under a prefix.
+type Definition struct {
+	Namespace  string    `json:"namespace"`
+	Path       string    `json:"path"`               // a prefix ends with a slash
+	Capacity   int       `json:"capacity,omitempty"` // 0: as the first holder says
+	Units      []string  `json:"units,omitempty"`
+	DefaultTTL *Duration `json:"default_ttl,omitempty"`
+	LargestTTL *Duration `json:"largest_ttl,omitempty"`
+	HoldLimit  *Duration `json:"hold_limit,omitempty"`
+	Grace      *Duration `json:"grace,omitempty"`
+	Expected   *Duration `json:"expected,omitempty"`
+	Unclean    string    `json:"unclean"`
+	Revision   uint64    `json:"revision"`
+}
+
 // A SessionRequest opens a session.
 type SessionRequest struct {
 	ID     string            `json:"id,omitempty"` // empty: the server makes one
@@ -103,9 +154,11 @@ type Lease struct {
 	Token       uint64            `json:"token"`
 	Floor       uint64            `json:"floor"`
 	State       string            `json:"state"`
-	TTL         *Duration         `json:"ttl"`          // null: none of its own
-	Expires     *Time             `json:"expires"`      // null: it ends only by release or break
-	RemainingMS *int64            `json:"remaining_ms"` // count it from before the request was sent
+	Slots       int               `json:"slots,omitempty"` // 0: all, it is exclusive
+	Units       []string          `json:"units,omitempty"` // the slots it got, if they have names
+	TTL         *Duration         `json:"ttl"`             // null: none of its own
+	Expires     *Time             `json:"expires"`         // null: it ends only by release or break
+	RemainingMS *int64            `json:"remaining_ms"`    // count it from before the request was sent
 	Acquired    *Time             `json:"acquired"`
 	AvailableAt *Time             `json:"available_at"` // when the resource can be granted again after an unclean end
 	Session     string            `json:"session,omitempty"`
@@ -113,6 +166,8 @@ type Lease struct {
 	Reason      string            `json:"reason,omitempty"`
 	Revision    uint64            `json:"revision"`
 	WaitedMS    int64             `json:"waited_ms,omitempty"` // set if the grant was waited for: renew once before you rely on it
+	After       *Ending           `json:"after,omitempty"`     // the unclean end before it, if the definition says to warn of that
+	Also        []Lease           `json:"also,omitempty"`      // what was granted at the same moment
 	Warning     string            `json:"warning,omitempty"`
 }
 
@@ -121,17 +176,32 @@ type Resource struct {
 	Namespace   string   `json:"namespace"`
 	Resource    string   `json:"resource"`
 	State       string   `json:"state"`
+	Capacity    int      `json:"capacity"`          // its slots
+	Used        int      `json:"used"`              // of them, those that are taken
+	Units       []Unit   `json:"units,omitempty"`   // the slots, if they have names
+	Holding     int      `json:"holding,omitempty"` // how many hold it, if those are more than are shown
 	Holders     []Lease  `json:"holders"`
 	Waiting     int      `json:"waiting"`
 	Queue       []Waiter `json:"queue,omitempty"`
 	Last        *Ending  `json:"last"`
 	AvailableAt *Time    `json:"available_at"`
+
+	// Unacknowledged is an unclean end that somebody has to acknowledge first.
+	Unacknowledged *Ending `json:"unacknowledged,omitempty"`
+}
+
+// A Unit is a slot with a name.
+type Unit struct {
+	Name   string `json:"name"`
+	Lease  string `json:"lease,omitempty"`  // the id of the lease that has it
+	Holder string `json:"holder,omitempty"` // who has it, or had it last
 }
 
 // A Waiter stands in a queue.
 type Waiter struct {
 	Position int               `json:"position"`
 	Priority int               `json:"priority,omitempty"`
+	Slots    int               `json:"slots,omitempty"` // 0: all
 	ID       string            `json:"id"`
 	Holder   string            `json:"holder"`
 	Session  string            `json:"session,omitempty"`
@@ -183,7 +253,7 @@ type Event struct {
 	Reason    string `json:"reason,omitempty"`
 	Version   uint64 `json:"version,omitempty"`  // of the record that was put
 	Value     []byte `json:"value,omitempty"`    // of the record that was put, where values were asked for
-	Previous  []byte `json:"previous,omitempty"` // the value before, where values were asked for and there was one
+	Previous  []byte `json:"previous,omitempty"` // the value before, where that was asked for and there was one
 }
 
 // A List is one page; Next is where to go on, empty at the end.
@@ -218,6 +288,12 @@ type Gone struct {
 	Revision uint64   `json:"revision"`
 }
 
+// A Cut ends a watch whose reader took too long for what it was sent. It got all
+// up to Resume, and can go on from there.
+type Cut struct {
+	Resume Position `json:"resume"`
+}
+
 // A Version says what the server is.
 type Version struct {
 	Version string `json:"version"`
@@ -250,6 +326,16 @@ type Problem struct {
 	Token       uint64 `json:"token,omitempty"`
 	Waiting     *int   `json:"waiting,omitempty"`
 	Position    int    `json:"position,omitempty"`
+
+	// With code "refused", if to wait would never have ended: who waits for what.
+	Cycle []Wait `json:"cycle,omitempty"`
+}
+
+// A Wait is one step of a cycle: a holder that waits for a resource behind the holder
+// of the next step.
+type Wait struct {
+	Holder   string `json:"holder"`
+	Resource string `json:"resource"`
 }
 
 // A Time is written as RFC 3339 with milliseconds, in UTC.

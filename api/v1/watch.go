@@ -19,10 +19,12 @@ import (
 
 // A WatchQuery says what to watch.
 type WatchQuery struct {
-	Values  bool // with the values of records
-	Prefix  string
-	Since   string      // a position; empty: from now on
-	Started func(Hello) // called each time that the watch is connected; may be nil
+	Resource string      // this one alone; empty: all that begin with Prefix
+	Prefix   string      // empty: everything in the namespace, sessions too
+	Since    string      // a position; empty: from now on
+	Values   bool        // with the values of records that were put
+	Previous bool        // with the values before
+	Started  func(Hello) // called each time that the watch is connected; may be nil
 }
 
 // Watch shows what happens, each event once and in order. When the connection is
@@ -89,9 +91,13 @@ func (w *watch) connect(ctx context.Context) error {
 	defer silence.Stop()
 
 	query := url.Values{}
+	setText(query, "resource", w.query.Resource)
 	setText(query, "prefix", w.query.Prefix)
 	if w.query.Values {
 		query.Set("values", "true")
+	}
+	if w.query.Previous {
+		query.Set("previous", "true")
 	}
 	r := request{method: "GET", path: "/v1/watch", query: query, options: []Option{func(h http.Header) {
 		if w.at != "" {
@@ -139,6 +145,8 @@ func (w *watch) take(m message) error {
 		if json.Unmarshal(m.data, &h) == nil && w.query.Started != nil {
 			w.query.Started(h)
 		}
+	case "cut":
+		return &leasehold.Error{Code: leasehold.Unavailable, Message: "the watch was cut off: its events were not read fast enough"}
 	case "gone":
 		g := new(Gone)
 		if err := json.Unmarshal(m.data, g); err != nil {

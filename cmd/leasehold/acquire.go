@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,14 +21,17 @@ type acquireFlags struct {
 	id, session     string
 	reason          string
 	labels          labels
-	resource, owner string
+	shared          bool
+	slots, capacity int
+	resources       []string
+	owner           string
 }
 
 func (a *app) acquireCommand() *cobra.Command {
 	f := acquireFlags{labels: labels{}}
 	cmd := &cobra.Command{
-		Use:   "acquire NAME",
-		Short: "Ask for a resource, and wait for it if you like",
+		Use:   "acquire NAME [NAME]…",
+		Short: "Ask for a resource, or several at once, and wait if you like",
 		Long: `Acquire asks for a resource. If nobody holds it, the lease is yours until its TTL
 is over, and for as long as you renew it before that. If somebody does, the
 command ends with code 75 and says who, why and for how much longer; with --wait
@@ -40,21 +44,32 @@ holder that was asleep when its lease ended can do no harm.
 A lease goes on after this command has ended. To be safe when an answer is lost,
 propose an id of your own with --id and ask again with the same one: it is granted
 once. With --session the lease has no TTL of its own and ends with the session;
-with --ttl none it ends only when it is released or broken.`,
-		Example: `  leasehold acquire prod/deploy --reason "release 311"
-  leasehold acquire prod/deploy --ttl 10m --wait 1h --label run=881
+with --ttl none it ends only when it is released or broken.
+
+Several names are granted at the same moment, or none is, so that nobody holds one
+and waits for the other. A wait that would never end, because those in the way wait
+for you, is refused at once and the cycle is named.
+
+A lease is exclusive unless it takes only some of the resource's slots: --slots 2
+--capacity 8 takes two of eight, --shared one of many. Those who share a resource
+must agree on its capacity, or it is defined (leasehold help define).`,
+		Example: `  leasehold acquire prod/deploy --ttl 10m --wait 1h --reason "release 311" --label run=881
+  leasehold acquire gpu/pool --slots 2 --capacity 8 --wait 1h
   id=$(leasehold acquire db/migrate -o name) && ./migrate && leasehold release "$id"`,
-		Args:              takes(1, 1),
-		ValidArgsFunction: a.completes(1, resourceNames),
+		Args:              takes(1, -1),
+		ValidArgsFunction: a.completes(-1, resourceNames),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
-		f.resource, f.owner = args[0], c.client.Holder
+		f.resources, f.owner = args, c.client.Holder
 		return a.acquire(ctx, c, f)
 	})
 	flags := cmd.Flags()
 	flags.Var(&f.ttl, "ttl", "how long the lease lasts unless it is renewed, or none (default 30s, or none with --session)")
 	flags.Var(&f.wait, "wait", "how long to stand in the queue if it is held (default: not at all)")
-	flags.StringVar(&f.id, "id", "", "id of the lease, used once; asking again with the same is safe (default: the server makes one)")
+	flags.StringVar(&f.id, "id", "", "id of the lease, used once; asking again with the same is safe; several leases get -1, -2… behind it (default: the server makes one)")
+	flags.BoolVar(&f.shared, "shared", false, "take one slot of many, beside others who share it")
+	flags.IntVar(&f.slots, "slots", 0, "how many slots to take (default: all, which is exclusive)")
+	flags.IntVar(&f.capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
 	flags.StringVar(&f.session, "session", "", "session that the lease is bound to, instead of a TTL")
 	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to whoever is refused")
 	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
@@ -69,14 +84,25 @@ with --ttl none it ends only when it is released or broken.`,
 
 func (f *acquireFlags) request() v1.AcquireRequest {
 	r := v1.AcquireRequest{
-		Resource: f.resource, Holder: f.owner, ID: f.id, TTL: f.ttl.TTL, Session: f.session, Reason: f.reason, Labels: f.labels,
+		Resource: f.resources[0], Holder: f.owner, ID: f.leaseID(0), Shared: f.shared, Slots: f.slots, Capacity: f.capacity, TTL: f.ttl.TTL, Session: f.session, Reason: f.reason, Labels: f.labels,
 		Wait: v1.Duration(f.wait.value), Grace: v1.Duration(f.grace.value), HoldLimit: v1.Duration(f.holdLimit.value),
 		Priority: f.priority,
+	}
+	for i, name := range f.resources[1:] {
+		r.Also = append(r.Also, v1.AcquireItem{Resource: name, ID: f.leaseID(i + 1), Shared: f.shared, Slots: f.slots, Capacity: f.capacity})
 	}
 	if r.Holder == "" {
 		r.Holder = holder()
 	}
 	return r
+}
+
+// leaseID is the id of one of the leases, made of the one that was given.
+func (f *acquireFlags) leaseID(i int) string {
+	if f.id == "" || len(f.resources) == 1 {
+		return f.id
+	}
+	return fmt.Sprintf("%s-%d", f.id, i+1)
 }
 
 func (a *app) acquire(ctx context.Context, c *conn, f acquireFlags) error {
@@ -88,11 +114,24 @@ func (a *app) acquire(ctx context.Context, c *conn, f acquireFlags) error {
 	if lease.Warning != "" {
 		a.say("warning: %s", lease.Warning)
 	}
-	if err := a.printLeases([]v1.Lease{lease}); err != nil {
+	leases := allOf(lease)
+	for _, l := range leases {
+		if l.After != nil {
+			a.say("warning: the lease of %s on %s before this one ended uncleanly (%s): look before you go on", l.After.Holder, l.Resource, l.After.How)
+		}
+	}
+	if err := a.printLeases(leases); err != nil {
 		return err
 	}
-	a.sayWhatNext(c, lease)
+	a.sayWhatNext(c, leases)
 	return nil
+}
+
+// allOf is a lease and what was granted at the same moment.
+func allOf(lease v1.Lease) []v1.Lease {
+	list := append([]v1.Lease{lease}, lease.Also...)
+	list[0].Also = nil
+	return list
 }
 
 // acquireOrWithdraw leaves the queue, or gives back what it just got, if the person
@@ -113,15 +152,29 @@ func (a *app) acquireOrWithdraw(ctx context.Context, c *conn, request v1.Acquire
 	}
 	// The server takes back what it named itself as soon as we are gone. What has a
 	// name that we know would stay.
-	if id := cmp.Or(request.ID, lease.ID); id != "" {
-		undo := c.Release(context.WithoutCancel(ctx), v1.ReleaseRequest{ID: id})
-		if undo != nil && !isNone(undo) {
-			a.say("the request for %s could not be withdrawn: %v\nmake sure of it with: %s", request.Resource, undo, c.again("release", id))
-			return lease, err
+	if ids := namesOf(request, lease); ids[0] != "" {
+		for _, id := range ids {
+			undo := c.Release(context.WithoutCancel(ctx), v1.ReleaseRequest{ID: id})
+			if undo != nil && !isNone(undo) {
+				a.say("the request for %s could not be withdrawn: %v\nmake sure of it with: %s", request.Resource, undo, c.again(append([]string{"release"}, ids...)...))
+				return lease, err
+			}
 		}
 	}
 	a.say("stopped: the request for %s was withdrawn", request.Resource)
 	return lease, err
+}
+
+// namesOf is the ids of all that was asked for, as far as they are known.
+func namesOf(request v1.AcquireRequest, lease v1.Lease) []string {
+	ids := []string{cmp.Or(request.ID, lease.ID)}
+	for i, item := range request.Also {
+		if i < len(lease.Also) {
+			item.ID = lease.Also[i].ID
+		}
+		ids = append(ids, item.ID)
+	}
+	return ids
 }
 
 // acquireFresh renews a grant that was waited for, once: its time began to run
@@ -131,11 +184,17 @@ func (c *conn) acquireFresh(ctx context.Context, request v1.AcquireRequest) (v1.
 	if err != nil || granted.WaitedMS == 0 || granted.Session != "" {
 		return granted, err
 	}
-	lease, err := c.Renew(ctx, v1.RenewRequest{ID: granted.ID})
-	if err != nil {
-		return granted, err
+	leases := allOf(granted)
+	for i, l := range leases {
+		fresh, err := c.Renew(ctx, v1.RenewRequest{ID: l.ID})
+		if err != nil {
+			return granted, err
+		}
+		fresh.WaitedMS, fresh.Warning = l.WaitedMS, l.Warning
+		leases[i] = fresh
 	}
-	lease.WaitedMS, lease.Warning = granted.WaitedMS, granted.Warning
+	lease := leases[0]
+	lease.Also = leases[1:]
 	return lease, nil
 }
 
@@ -180,14 +239,24 @@ func (c *conn) explainAcquire(err error, request v1.AcquireRequest) error {
 	return err
 }
 
-func (a *app) sayWhatNext(c *conn, lease v1.Lease) {
+func (a *app) sayWhatNext(c *conn, leases []v1.Lease) {
+	lease, it := leases[0], "it"
+	var ids []string
+	for _, l := range leases {
+		ids = append(ids, l.ID)
+	}
+	if len(leases) > 1 {
+		it = "them"
+	}
 	switch {
 	case a.output == formatName:
 		return // a script that reads the id knows what to do with it
+	case lease.Session != "" && len(leases) > 1:
+		a.say("they last as long as session %s", lease.Session)
 	case lease.Session != "":
 		a.say("it lasts as long as session %s", lease.Session)
 	case lease.RemainingMS != nil:
-		a.say("renew it within %s: %s", left(lease), c.again("renew", lease.ID))
+		a.say("renew %s within %s: %s", it, left(lease), c.again(append([]string{"renew"}, ids...)...))
 	}
-	a.say("give it back: %s", c.again("release", lease.ID))
+	a.say("give %s back: %s", it, c.again(append([]string{"release"}, ids...)...))
 }

@@ -137,12 +137,14 @@ that what the lease protects can turn away a holder that is late.
 	root.AddGroup(
 		&cobra.Group{ID: "hold", Title: "Hold something:"},
 		&cobra.Group{ID: "look", Title: "Look:"},
+		&cobra.Group{ID: "define", Title: "Say what holds for resources:"},
 		&cobra.Group{ID: "keep", Title: "Keep values:"},
 		&cobra.Group{ID: "server", Title: "Run a server:"},
 		&cobra.Group{ID: "other", Title: "Other:"},
 	)
-	group(root, "hold", a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand())
+	group(root, "hold", a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
 	group(root, "look", a.listCommand(), a.describeCommand(), a.watchCommand(), a.historyCommand())
+	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
 	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand())
 	group(root, "server", a.serveCommand(), a.configCommand(), a.checkCommand(), a.benchCommand())
 	group(root, "other", a.versionCommand(), a.completionCommand())

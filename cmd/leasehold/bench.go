@@ -23,6 +23,7 @@ const everyOperation = "all"
 
 type benchFlags struct {
 	clients, leases int
+	watchers, rate  int
 	warmUp          span
 	duration        span
 	namespace       string
@@ -30,7 +31,7 @@ type benchFlags struct {
 
 func (a *app) benchCommand() *cobra.Command {
 	f := benchFlags{warmUp: span{time.Second, true}, duration: span{10 * time.Second, true}}
-	words := append(slices.Clone(load.Operations), everyOperation)
+	words := append(slices.Clone(load.Operations), load.Watch, everyOperation)
 	cmd := &cobra.Command{
 		Use:   "bench [OPERATION]",
 		Short: "Put a server under load and measure it",
@@ -41,10 +42,13 @@ did in a second and how long they took. Each client has one connection.
   renew      renewal of one of the leases, which each client holds its share of
   handover   clients queue for the same resources: from the moment that a holder
              sends its release to the moment that the next one has its grant
-  all        one after the other (the default)
+  watch      so many watchers follow one resource to which so many things happen
+             in a second: from the moment that an event is due to the moment that
+             each of them has it; what does not arrive in order is an error
+  all        cycle, renew and handover, one after the other (the default)
 
-A client sends its next request when it has the answer to the last one (a closed
-loop). While the server stalls, nothing is sent, so a stall counts once for each
+In the first three a client sends its next request when it has the answer to the
+last one (a closed loop). While the server stalls, nothing is sent, so a stall counts once for each
 client and not once for each request that might have come: percentiles say how
 long answers take at this rate, not how long callers wait who come at their own.
 Percentiles are exact to 2 %, the maximum fully.
@@ -60,9 +64,9 @@ measured. If the run is killed, its leases end by themselves: after 30 s, and in
 renew after a millisecond more for each lease.
 
 The code is 0 if there were no errors, otherwise that of the first.`,
-		Example: `  leasehold bench
+		Example: `  leasehold bench handover --clients 64 --leases 1 -o json   # one queue of 64
   leasehold bench renew --clients 256 --leases 100000 --duration 30s
-  leasehold bench handover --clients 64 --leases 1 -o json   # one queue of 64`,
+  leasehold bench watch --watchers 1000 --rate 1000`,
 		Args:              takes(0, 1),
 		ValidArgsFunction: cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,6 +84,8 @@ The code is 0 if there were no errors, otherwise that of the first.`,
 	flags.IntVar(&f.clients, "clients", 64, fmt.Sprintf("how many clients there are, at most %s", thousands(load.MaxClients)))
 	flags.IntVar(&f.leases, "leases", 0, fmt.Sprintf("how many leases they share, at most %s; in handover how many resources they queue for, "+
 		"at most half as many as clients (default: 1,000 or one each; in handover one for two)", thousands(load.MaxLeases)))
+	flags.IntVar(&f.watchers, "watchers", 1000, fmt.Sprintf("in watch: how many there are, at most %s", thousands(load.MaxWatchers)))
+	flags.IntVar(&f.rate, "rate", 1000, fmt.Sprintf("in watch: how many events happen in a second, at most %s", thousands(load.MaxRate)))
 	flags.Var(&f.duration, "duration", "how long to measure each operation")
 	flags.Var(&f.warmUp, "warm-up", "how long to run each before that")
 	flags.StringVarP(&f.namespace, "namespace", "N", benchNamespace, "namespace to load; only this flag changes it")
@@ -143,6 +149,7 @@ func (a *app) benchConfig(c *conn, f benchFlags) load.Config {
 	config := load.Config{
 		Server: c.client.Server, Namespace: f.namespace, Holder: holder(), Clients: f.clients, Leases: f.leases,
 		WarmUp: f.warmUp.value, Duration: f.duration.value, Timeout: patience,
+		Watchers: f.watchers, EventRate: f.rate,
 	}
 	if a.terminal(a.stderr) && !a.quiet && a.output != formatJSON {
 		config.Progress = func(p load.Progress) { a.showProgress(progressLine(p, config.Duration)) }
@@ -259,7 +266,8 @@ type benchRun struct {
 type benchResult struct {
 	Operation string  `json:"operation"`
 	Leases    int     `json:"leases"`
-	Seconds   float64 `json:"seconds"` // that were measured
+	Watchers  int     `json:"watchers,omitempty"` // in watch
+	Seconds   float64 `json:"seconds"`            // that were measured
 	Count     uint64  `json:"count"`
 	Rate      float64 `json:"rate"` // a second
 	P50       float64 `json:"p50_ms"`
@@ -268,6 +276,7 @@ type benchResult struct {
 	P999      float64 `json:"p999_ms"`
 	Max       float64 `json:"max_ms"`
 	Errors    uint64  `json:"errors"`
+	Lost      int64   `json:"lost"` // in watch: events that did not arrive
 }
 
 func benchReport(runner *load.Runner, config load.Config, results []load.Result, stopped bool) benchRun {
@@ -276,9 +285,13 @@ func benchReport(runner *load.Runner, config load.Config, results []load.Result,
 	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	for _, r := range results {
+		watchers := 0
+		if r.Operation == load.Watch {
+			watchers = config.Watchers
+		}
 		report.Results = append(report.Results, benchResult{
 			Operation: r.Operation, Leases: r.Leases, Seconds: ms(r.Measured) / 1000, Count: r.Count, Rate: math.Round(r.Rate*10) / 10,
-			P50: ms(r.P50), P90: ms(r.P90), P99: ms(r.P99), P999: ms(r.P999), Max: ms(r.Max), Errors: r.Errors,
+			P50: ms(r.P50), P90: ms(r.P90), P99: ms(r.P99), P999: ms(r.P999), Max: ms(r.Max), Errors: r.Errors, Watchers: watchers, Lost: r.Lost,
 		})
 	}
 	return report

@@ -69,8 +69,18 @@ func (a *app) describe(r v1.Resource) string {
 	s.line("Resource", "%s", printable(r.Resource))
 	s.line("Namespace", "%s", printable(r.Namespace))
 	s.line("State", "%s", state)
+	if r.Capacity > 1 {
+		s.line("Slots", "%d of %d taken", r.Used, r.Capacity)
+	}
 	for _, l := range r.Holders {
 		a.describeLease(s, l)
+	}
+	if more := r.Holding - len(r.Holders); more > 0 {
+		s.line("", "and %s", plural(more, "more holder", "more holders"))
+	}
+	describeUnits(s, r)
+	if r.Unacknowledged != nil {
+		s.line("Rests", "until somebody acknowledges the end of %s's lease (token %d)", printable(r.Unacknowledged.Holder), r.Unacknowledged.Token)
 	}
 	if r.AvailableAt != nil {
 		s.line("Available", "%s, after a rest", a.until(r.AvailableAt.Time))
@@ -92,8 +102,36 @@ func (a *app) describeLease(s *sheet, l v1.Lease) {
 		s.line("TTL", "%s", l.TTL)
 	}
 	s.line("Token", "%d", l.Token)
+	if l.Slots > 0 {
+		s.line("Takes", "%s", takesSlots(l))
+	}
 	s.line("Lease id", "%s", printable(l.ID))
 	s.line("Session", "%s", printable(l.Session))
+}
+
+// takesSlots says how much of a resource a lease has.
+func takesSlots(l v1.Lease) string {
+	text := plural(l.Slots, "slot", "slots")
+	if len(l.Units) > 0 {
+		text += ": " + printable(strings.Join(l.Units, ", "))
+	}
+	return text
+}
+
+// describeUnits shows which slots with names are free, and who had them.
+func describeUnits(s *sheet, r v1.Resource) {
+	var free []string
+	for _, u := range r.Units {
+		if u.Lease == "" {
+			free = append(free, printable(u.Name))
+		}
+	}
+	switch {
+	case len(r.Units) > 0 && len(free) == 0:
+		s.line("Free", "none of %d", len(r.Units))
+	case len(free) > 0:
+		s.line("Free", "%s", strings.Join(free, ", "))
+	}
 }
 
 func (a *app) expires(l v1.Lease) string {
@@ -136,6 +174,9 @@ func (a *app) describeQueue(s *sheet, r v1.Resource) {
 
 func (a *app) waits(w v1.Waiter) string {
 	text := "since " + a.when(&w.Since)
+	if w.Slots > 0 {
+		text = "for " + plural(w.Slots, "slot", "slots") + ", " + text
+	}
 	if w.Priority != 0 {
 		text = fmt.Sprintf("priority %d, %s", w.Priority, text)
 	}

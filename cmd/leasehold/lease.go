@@ -1,7 +1,9 @@
 package main
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
@@ -15,6 +17,10 @@ func (a *app) printLeases(leases []v1.Lease) error {
 		return a.printIDs(leases)
 	}
 	columns := []column{{name: "RESOURCE"}, {name: "ID"}, {name: "HOLDER", flexible: true}, {name: "TOKEN"}, {name: "REMAINING"}}
+	units := slices.ContainsFunc(leases, func(l v1.Lease) bool { return len(l.Units) > 0 })
+	if units {
+		columns = append(columns, column{name: "UNITS"})
+	}
 	if a.output == formatWide {
 		columns = append(columns, column{name: "STATE", paint: paintState}, column{name: "SESSION"}, column{name: "SINCE"},
 			column{name: "EXPIRES"}, column{name: "LABELS", flexible: true}, column{name: "REASON", flexible: true})
@@ -22,6 +28,9 @@ func (a *app) printLeases(leases []v1.Lease) error {
 	rows := make([][]string, 0, len(leases))
 	for _, l := range leases {
 		row := []string{l.Resource, l.ID, l.Holder, strconv.FormatUint(l.Token, 10), left(l)}
+		if units {
+			row = append(row, strings.Join(l.Units, ","))
+		}
 		if a.output == formatWide {
 			row = append(row, l.State, l.Session, a.when(l.Acquired), a.when(l.Expires), labelList(l.Labels), l.Reason)
 		}

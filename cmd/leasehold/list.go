@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -97,6 +98,13 @@ func (a *app) resourceRows(r v1.Resource) (rows [][]string) {
 		row := []string{r.Resource, l.State, l.Holder, left(l), waiting}
 		if a.output == formatWide {
 			row = append(row, strconv.FormatUint(l.Token, 10), l.ID, l.Session, a.when(l.Acquired), l.Reason)
+		}
+		rows = append(rows, row)
+	}
+	if more := r.Holding - len(r.Holders); more > 0 {
+		row := []string{r.Resource, "", fmt.Sprintf("and %d more", more), "", waiting}
+		if a.output == formatWide {
+			row = append(row, "", "", "", "", "")
 		}
 		rows = append(rows, row)
 	}

@@ -20,31 +20,41 @@ func (s *State) acquire(c *Acquire) Answer {
 		return s.acquireAgain(sp, c)
 	}
 	items := c.items()
+	claims, failure := s.prepare(sp, c, items)
+	if failure != nil {
+		return Answer{Err: failure}
+	}
+	return s.admit(sp, c, items, claims)
+}
+
+// prepare makes claims of what is asked for, or says why they can be neither granted nor
+// wait. It changes nothing but what time has changed already.
+func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, failure *leasehold.Error) {
 	for _, item := range items {
 		if failure := s.unusedID(sp, item); failure != nil {
-			return Answer{Err: failure}
+			return nil, failure
 		}
 	}
 	var session *Session
 	if c.Session != "" {
 		if session = s.liveSession(sp, c.Session); session == nil {
-			return s.noSession(sp, c.Session)
+			return nil, s.noSession(sp, c.Session).Err
 		}
 		if session.Claims+len(items) > leasehold.MaxClaimsPerSession {
-			return refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked for: %d are as many as it can have",
-				c.Session, session.Claims, len(items), leasehold.MaxClaimsPerSession)
+			return nil, refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked for: %d are as many as it can have",
+				c.Session, session.Claims, len(items), leasehold.MaxClaimsPerSession).Err
 		}
 	}
 	for _, item := range items {
 		s.settle(sp, item.Resource)
 	}
-	claims := make([]*Claim, len(items))
+	claims = make([]*Claim, len(items))
 	for i, item := range items {
 		if claims[i], failure = s.claim(sp, c, item, session); failure != nil {
-			return Answer{Err: failure}
+			return nil, failure
 		}
 	}
-	return s.admit(sp, c, items, claims)
+	return claims, nil
 }
 
 // unusedID refuses an id that names something already, or did lately.
@@ -140,13 +150,7 @@ func (item *Item) capacity() int {
 
 // admit grants all claims of a request, or puts all in the queue, or refuses.
 func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answer {
-	var blocked *Resource
-	for _, item := range items {
-		r, _ := sp.resources.Get(item.Resource)
-		if r != nil && blocked == nil && !s.open(sp, r, item, c.Priority) {
-			blocked = r
-		}
-	}
+	blocked := s.blocked(sp, c, items)
 	if blocked != nil && c.Wait == 0 {
 		return s.held(sp, blocked, 0)
 	}
@@ -171,6 +175,16 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 		claims[i] = s.grant(sp, taken, claim)
 	}
 	return s.leasesAnswer(sp, claims)
+}
+
+// blocked returns the first resource that can not be granted now; nil if all can.
+func (s *State) blocked(sp *space, c *Acquire, items []Item) *Resource {
+	for _, item := range items {
+		if r, ok := sp.resources.Get(item.Resource); ok && !s.open(sp, r, item, c.Priority) {
+			return r
+		}
+	}
+	return nil
 }
 
 // settleCapacity notes what the first who shares a resource says of its slots.
@@ -333,6 +347,9 @@ func (s *State) heldBy(sp *space, r *Resource, lease *leasehold.Lease) string {
 	others := ""
 	if n := r.sharers() - 1; n > 0 {
 		others = fmt.Sprintf(" and %d more", n)
+	}
+	if resting, _ := r.rests(s.now); resting > 0 {
+		others += fmt.Sprintf(", and %d at rest after an unclean end", resting)
 	}
 	capacity := sp.capacity(r, sp.definition(r.Path))
 	return fmt.Sprintf("%s has %d of %d slots taken, by %s%s%s%s", r.Path, r.More.Shares.used, capacity, lease.Holder, because(lease.Reason), ends, others)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,80 @@ func TestCheckFinds(t *testing.T) {
 		{func(s *State, sp *space) { s.due.set(&timer{kind: dueSession, space: sp, key: "nobody"}, s.now) }, "5 things end by time, 6 deadlines exist"},
 	} {
 		s, sp := busy(t)
+		test.damage(s, sp)
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("what says %q was found to be: %v", test.says, err)
+		}
+	}
+}
+
+// shared is a state with slots, units, and somebody who waits for several resources.
+func shared(t *testing.T) (*State, *space) {
+	s := New()
+	for _, c := range []Command{
+		&Define{Namespace: "default", Definition: leasehold.Definition{Path: "pool", Units: []string{"gpu0", "gpu1", "gpu2"}}},
+		&Acquire{Namespace: "default", Resource: "pool", ID: "a1", Holder: "ann", TTL: time.Hour, Slots: 1},
+		&Acquire{Namespace: "default", Resource: "pool", ID: "b1", Holder: "bob", TTL: time.Hour, Slots: 1},
+		&Acquire{Namespace: "default", Resource: "book", ID: "a2", Holder: "ann", TTL: time.Hour, Slots: 1},
+		&Acquire{Namespace: "default", Resource: "printer", ID: "b2", Holder: "bob", TTL: time.Hour},
+		&Acquire{
+			Namespace: "default", Resource: "printer", ID: "c1", Holder: "cyd", TTL: time.Hour, Wait: time.Hour,
+			Also: []Item{{Resource: "scanner", ID: "c2"}},
+		},
+	} {
+		if a := apply(t, s, 0, c); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	if err := s.Check(); err != nil {
+		t.Fatalf("a state that nobody has damaged: %v", err)
+	}
+	return s, s.space("default")
+}
+
+// TestCheckFindsShares damages what is there for slots, units and several at once.
+func TestCheckFindsShares(t *testing.T) {
+	shares := func(sp *space, path string, change func(s *Shares)) {
+		r, _ := sp.resources.Get(path)
+		damaged, more, inner := *r, *r.More, *r.More.Shares
+		inner.Units = slices.Clone(inner.Units)
+		change(&inner)
+		more.Shares, damaged.More = &inner, &more
+		sp.resources.Set(path, &damaged)
+	}
+	wait := func(sp *space, id string, change func(w *Wait)) {
+		c, _ := sp.claims.Get(id)
+		damaged, inner := *c, *c.Wait
+		change(&inner)
+		damaged.Wait = &inner
+		sp.claims.Set(id, &damaged)
+	}
+	for _, test := range []struct {
+		damage func(s *State, sp *space)
+		says   string
+	}{
+		{func(_ *State, sp *space) { sp.parties.Delete(binding{"hcyd", "c1"}) }, "c1 waits, and its party does not know"},
+		{func(_ *State, sp *space) { sp.parties.Set(binding{"hann", "a1"}) }, "2 wait, parties have 3"},
+		{func(_ *State, sp *space) { sp.joint.Delete(first(sp, "scanner")) }, "c2: waits with 2 others, listed among such: false"},
+		{func(_ *State, sp *space) { wait(sp, "c2", func(w *Wait) { w.Order++ }) }, "c1 waits together with c2, which does not"},
+		{func(_ *State, sp *space) { wait(sp, "c2", func(w *Wait) { w.With = []string{"c2"} }) }, "c1 waits together with c2, which does not"},
+		{func(_ *State, sp *space) { sp.sharers.Delete(sharer{"pool", 1, "a1"}) }, `a1 has slots of "pool"`},
+		{func(_ *State, sp *space) { sp.sharers.Set(sharer{"pool", 9, "x1"}) }, "resources count 3 leases on slots, 4 are listed"},
+		{func(_ *State, sp *space) { shares(sp, "pool", func(s *Shares) { s.soonest += Time(time.Hour) }) }, "when somebody looks"},
+		{func(_ *State, sp *space) { shares(sp, "pool", func(s *Shares) { s.used++ }) }, "pool counts 3 slots of 2 holders, and has 2 of 2"},
+		{func(_ *State, sp *space) { shares(sp, "pool", func(s *Shares) { s.holders-- }) }, "pool counts 2 slots of 1 holders, and has 2 of 2"},
+		{func(_ *State, sp *space) { shares(sp, "book", func(s *Shares) { s.Capacity = 0 }) }, "book is shared, and nobody said by how many"},
+		{func(_ *State, sp *space) { shares(sp, "pool", func(s *Shares) { s.Units[0].lease = "" }) }, `a1 has unit "gpu0", which does not know`},
+		{func(_ *State, sp *space) { shares(sp, "pool", func(s *Shares) { s.Units[2].lease = "a1" }) }, `unit "gpu2" is of "a1", which does not know`},
+		{func(_ *State, sp *space) {
+			r, _ := sp.resources.Get("pool")
+			damaged := *r
+			damaged.Claim = "a1"
+			sp.resources.Set("pool", &damaged)
+		}, "pool is exclusive and has 2 holders"},
+		{func(s *State, sp *space) { s.stirred = append(s.stirred, stirring{sp, "pool"}) }, "hand-over is not finished"},
+	} {
+		s, sp := shared(t)
 		test.damage(s, sp)
 		if err := s.Check(); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("what says %q was found to be: %v", test.says, err)

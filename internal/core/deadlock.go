@@ -21,6 +21,11 @@ import (
 // everybody who waits for nothing finish, then everybody who could have all it waits
 // for, and so on; whoever is left is stuck.
 
+// Not looked for is what several threads of one party may do to each other: a waiter
+// before another counts by the slots that it needs, and, if it wants several resources,
+// until its party goes on; not by what else its party waits for elsewhere. A party that
+// waits for one thing at a time is told of every circle that it would close.
+
 // maxTangle is how many leases and waiters are looked at. What is entangled further
 // than that is not looked for; waits end anyway.
 const maxTangle = 4096
@@ -37,9 +42,11 @@ type tangle struct {
 }
 
 type party struct {
-	name  string
-	wants []want
-	done  bool // it can go on
+	name    string
+	wants   []*want
+	hinders []hindrance
+	lacks   int  // how many of its wants can not be had
+	done    bool // it can go on
 }
 
 // A want is one place in a queue.
@@ -50,6 +57,22 @@ type want struct {
 	room     int       // slots that are left if no blocker is in the way
 	blockers []blocker // other parties that have some of it
 	ahead    []*party  // that stand before it, and want more than this resource
+	behind   *party    // who asks, if it would stand before it and need more slots
+
+	party *party // whose want it is
+
+	// How many of those in the way can not go on:
+	before  int // stand before it
+	blocked int // have some
+	whole   int // have all
+	taken   int // slots that they have
+}
+
+// A hindrance is what a party has of what another one wants, or that it stands before it.
+type hindrance struct {
+	want  *want
+	slots uint32
+	ahead bool
 }
 
 type blocker struct {
@@ -69,37 +92,70 @@ func (c *Claim) party() string {
 
 // deadlock refuses claims that would close a circle if they waited.
 func (s *State) deadlock(sp *space, claims []*Claim, priority int) *leasehold.Error {
-	t := &tangle{s: s, sp: sp}
+	t := newTangle(s, sp, claims[0])
 	for _, c := range claims {
 		waiter := *c
 		waiter.Wait = &Wait{Priority: priority, Order: sp.arrivals + 1}
 		t.claims = append(t.claims, &waiter)
 	}
-	asks := t.party(claims[0])
-	t.asks = asks
-	t.wait(asks)
 	for _, c := range t.claims {
-		t.want(asks, c)
+		t.want(t.asks, c)
 	}
-	for len(t.unseen) > 0 && t.looked <= maxTangle {
-		next := t.unseen[0]
-		t.unseen = t.unseen[1:]
-		if next != asks {
-			t.wait(next)
-		}
-	}
-	if t.looked > maxTangle {
+	if t.plain() || t.canGoOn() {
 		return nil
 	}
-	t.untangle()
-	if asks.done {
-		return nil
-	}
-	cycle := t.cycle(asks)
+	cycle := t.cycle(t.asks)
 	if cycle == nil {
 		return nil // others are stuck, and would be without it
 	}
+	if !newTangle(s, sp, claims[0]).canGoOn() {
+		return nil // it is stuck as it is: an operator may have moved somebody
+	}
 	return &leasehold.Error{Code: leasehold.Refused, Message: tell(cycle), Cycle: cycle}
+}
+
+func newTangle(s *State, sp *space, asks *Claim) *tangle {
+	t := &tangle{s: s, sp: sp}
+	t.asks = t.party(asks)
+	return t
+}
+
+// canGoOn finds all that bears on the one who asks, and tells whether it can go on some
+// day; also if that is too much to look at.
+func (t *tangle) canGoOn() bool {
+	for len(t.unseen) > 0 && t.looked <= maxTangle {
+		next := t.unseen[0]
+		t.unseen = t.unseen[1:]
+		t.wait(next)
+	}
+	if t.looked > maxTangle {
+		return true
+	}
+	t.untangle()
+	return t.asks.done
+}
+
+// plain tells whether those in the way of the new claims wait for nothing, and nobody
+// would stand behind these. That is so mostly, and seen without a look at what else
+// the one who asks waits for, which may be much.
+func (t *tangle) plain() (plain bool) {
+	plain = true
+	t.parties.Scan(func(name string, p *party) bool {
+		if p != t.asks {
+			t.sp.parties.Ascend(binding{session: name}, func(b binding) bool {
+				plain = b.session != name
+				return false
+			})
+		}
+		return plain
+	})
+	for _, new := range t.claims {
+		t.sp.queue.Ascend(new, func(behind *Claim) bool {
+			plain = plain && behind.Resource != new.Resource
+			return false
+		})
+	}
+	return plain
 }
 
 func tell(cycle []leasehold.Wait) string {
@@ -158,8 +214,8 @@ func (t *tangle) over(c *Claim) bool {
 
 // want finds who is in the way of a waiter.
 func (t *tangle) want(p *party, c *Claim) {
-	w := want{holder: c.Holder, path: c.Resource, slots: c.Slots}
-	t.queueFor(p, c, &w)
+	w := &want{holder: c.Holder, path: c.Resource, slots: c.Slots}
+	t.queueFor(p, c, w)
 	if r, ok := t.sp.resources.Get(c.Resource); ok {
 		w.room = t.sp.capacity(r, t.sp.definition(r.Path))
 		t.sp.holders(r, func(holder *Claim) bool {
@@ -191,6 +247,8 @@ func (t *tangle) want(p *party, c *Claim) {
 		w.after(new) // which has a higher priority
 		if len(t.claims) > 1 {
 			w.ahead = append(w.ahead, t.asks)
+		} else if needsMore(new, c.Slots) {
+			w.behind = t.asks
 		}
 	}
 	p.wants = append(p.wants, w)
@@ -218,51 +276,89 @@ func (t *tangle) queueFor(p *party, c *Claim, w *want) {
 
 // after makes a want one for as much as the waiter before it needs.
 func (w *want) after(before *Claim) {
-	if w.slots != 0 && (before.Slots == 0 || before.Slots > w.slots) {
+	if needsMore(before, w.slots) {
 		w.slots = before.Slots
 	}
 }
 
-// untangle lets all go on who can.
+func needsMore(c *Claim, slots uint32) bool { return slots != 0 && (c.Slots == 0 || c.Slots > slots) }
+
+// untangle lets all go on who can, and by that others. Each is looked at once for each
+// that is in its way, however they are entangled.
 func (t *tangle) untangle() {
-	for changed := true; changed; {
-		changed = false
-		t.parties.Scan(func(_ string, p *party) bool {
-			if !p.done && p.canGoOn() {
-				p.done, changed = true, true
+	var goOn []*party
+	t.parties.Scan(func(_ string, p *party) bool {
+		for _, w := range p.wants {
+			w.count(p)
+		}
+		if p.lacks == 0 {
+			p.done = true
+			goOn = append(goOn, p)
+		}
+		return true
+	})
+	for len(goOn) > 0 {
+		last := len(goOn) - 1
+		p := goOn[last]
+		goOn = goOn[:last]
+		for _, h := range p.hinders {
+			if other := h.want.party; h.end() && other.lacks == 0 {
+				other.done = true
+				goOn = append(goOn, other)
 			}
-			return true
-		})
+		}
 	}
 }
 
-func (p *party) canGoOn() bool {
-	for i := range p.wants {
-		if !p.wants[i].canBeHad() {
-			return false
-		}
+// count notes who is in the way of a want, and whether that can be had all the same.
+func (w *want) count(p *party) {
+	w.party = p
+	for _, b := range w.blockers {
+		b.party.hinders = append(b.party.hinders, hindrance{w, b.slots, false})
+		w.hindered(b.slots, false, 1)
 	}
+	for _, before := range w.ahead {
+		before.hinders = append(before.hinders, hindrance{w, 0, true})
+		w.hindered(0, true, 1)
+	}
+	if !w.canBeHad() {
+		p.lacks++
+	}
+}
+
+// hindered counts one more or one less that is in the way.
+func (w *want) hindered(slots uint32, ahead bool, more int) {
+	switch {
+	case ahead:
+		w.before += more
+		return
+	case slots == 0:
+		w.whole += more
+	}
+	w.blocked += more
+	w.taken += more * int(slots)
+}
+
+// end takes a party out of the way of a want, and tells whether it can be had by that.
+func (h hindrance) end() bool {
+	if h.want.canBeHad() {
+		h.want.hindered(h.slots, h.ahead, -1)
+		return false
+	}
+	h.want.hindered(h.slots, h.ahead, -1)
+	if !h.want.canBeHad() {
+		return false
+	}
+	h.want.party.lacks--
 	return true
 }
 
 // canBeHad tells whether there is room once all are gone who can go on.
 func (w *want) canBeHad() bool {
-	for _, p := range w.ahead {
-		if !p.done {
-			return false
-		}
+	if w.before > 0 || w.blocked > 0 && (w.slots == 0 || w.whole > 0) {
+		return false
 	}
-	room := w.room
-	for _, b := range w.blockers {
-		if b.party.done {
-			continue
-		}
-		if w.slots == 0 || b.slots == 0 {
-			return false
-		}
-		room -= int(b.slots)
-	}
-	return w.slots == 0 || room >= int(w.slots)
+	return w.slots == 0 || w.room-w.taken >= int(w.slots)
 }
 
 // cycle finds the shortest way from a party that is stuck back to itself.
@@ -316,6 +412,9 @@ func (w *want) stuckOn() (list []*party) {
 		if !p.done {
 			list = append(list, p)
 		}
+	}
+	if w.behind != nil {
+		list = append(list, w.behind)
 	}
 	return list
 }

@@ -249,9 +249,9 @@ func parseTxn(line string) (core.Command, error) {
 		case "if":
 			c.If = append(c.If, p.compare())
 		case "then":
-			c.Then = append(c.Then, p.op())
+			c.Then = append(c.Then, p.op(c.Namespace))
 		case "else":
-			c.Else = append(c.Else, p.op())
+			c.Else = append(c.Else, p.op(c.Namespace))
 		default:
 			p.wrong("a transaction has no part %q", branch)
 		}
@@ -286,7 +286,15 @@ func (p *phrase) compare() (c core.Compare) {
 	return c
 }
 
-func (p *phrase) op() (o core.Op) {
+func (p *phrase) op(namespace string) (o core.Op) {
+	switch p.verb {
+	case "acquire":
+		a := p.acquire().(*core.Acquire)
+		a.Namespace = namespace
+		return core.Op{Do: core.AcquireLease, Acquire: a}
+	case "release":
+		return core.Op{Do: core.ReleaseLease, ID: p.word("lease id")}
+	}
 	verb, isRange := strings.CutSuffix(p.verb, "-range")
 	o.Do, o.Path, o.Range = core.Do(max(0, slices.Index(doings, verb))), p.word("path"), isRange
 	if o.Do == core.Put {
@@ -493,6 +501,12 @@ func writeTxn(c *core.Txn) string {
 }
 
 func writeOp(o core.Op) string {
+	switch o.Do {
+	case core.AcquireLease:
+		return writeCommand(o.Acquire)
+	case core.ReleaseLease:
+		return sentence("release", quote(o.ID))
+	}
 	verb, value := doings[o.Do], ""
 	if o.Range {
 		verb += "-range"
@@ -577,7 +591,7 @@ func tellAnswer(a core.Answer, now time.Duration) string {
 	case a.Record != nil:
 		return tellRecord(a.Record) + strange(a.Record.Value != "", "value %s", a.Record.Value)
 	case a.Txn != nil:
-		return tellTxn(a.Txn)
+		return tellTxn(a.Txn, now)
 	}
 	return "done"
 }
@@ -591,7 +605,7 @@ func tellRecord(r *leasehold.Record) string {
 	return text + when("session", r.Session)
 }
 
-func tellTxn(t *core.TxnAnswer) string {
+func tellTxn(t *core.TxnAnswer, now time.Duration) string {
 	text := "then"
 	if !t.Succeeded {
 		text = "else"
@@ -603,6 +617,8 @@ func tellTxn(t *core.TxnAnswer) string {
 			text += "; " + tellRecord(r.Record)
 		case r.Page != nil:
 			text += "; " + tellPage(*r.Page)
+		case r.Lease != nil:
+			text += "; " + tellAnswer(core.Answer{Lease: r.Lease, Also: r.Also}, now)
 		default:
 			text += fmt.Sprintf("; %d deleted", r.Deleted)
 		}
@@ -776,7 +792,7 @@ func tellStatus(s leasehold.Status, now time.Duration) (lines []string) {
 	if s.Waiting > 0 {
 		line += fmt.Sprintf(", %d waiting", s.Waiting)
 	}
-	if s.Capacity > 1 || len(s.Units) > 0 {
+	if s.Capacity > 1 || s.Holding > 1 || len(s.Units) > 0 {
 		line += fmt.Sprintf(", %d of %d slots taken", s.Used, s.Capacity)
 	}
 	if u := s.Unacknowledged; u != nil {

@@ -324,6 +324,17 @@ func (w *writer) compare(lease named) core.Compare {
 }
 
 func (w *writer) op(namespace string) core.Op {
+	switch w.pick(8) {
+	case 0:
+		return core.Op{Do: core.ReleaseLease, ID: w.known(w.ids).id}
+	case 1:
+		a := w.acquire().(*core.Acquire)
+		a.Namespace, a.Request = namespace, core.Request{}
+		if !w.chance(8) {
+			a.Wait = 0 // as it has to be
+		}
+		return core.Op{Do: core.AcquireLease, Acquire: a}
+	}
 	o := core.Op{Do: core.Do(1 + w.pick(int(core.Get))), Path: w.path()}
 	if o.Do == core.Put {
 		o.Value = w.value()

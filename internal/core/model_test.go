@@ -132,6 +132,7 @@ type modelOutcome struct {
 type modelAnswer struct {
 	text           string
 	claim, session string
+	again          func() modelAnswer // tells a transaction once more
 }
 
 // apply predicts the answers to the commands of an entry. The events are left in
@@ -278,6 +279,9 @@ func (m *model) again(c core.Command, r modelRequest) (modelAnswer, bool) {
 }
 
 func (m *model) tellAgain(c core.Command, sp *modelSpace, a modelAnswer) modelAnswer {
+	if a.again != nil {
+		return a.again()
+	}
 	if a.session != "" {
 		if session := m.live(sp, a.session); session != nil {
 			return m.showSession(session)
@@ -329,34 +333,9 @@ func (m *model) acquire(sp *modelSpace, c *core.Acquire) modelAnswer {
 	if claim := m.touch(sp, c.ID); claim != nil {
 		return m.acquireAgain(sp, c)
 	}
-	for _, item := range itemsOf(c) {
-		if m.touch(sp, item.ID) != nil {
-			return modelAnswer{text: "refused"}
-		}
-		if m.ended(sp, item.ID, false) != nil {
-			return m.noClaim(sp, item.ID)
-		}
-	}
-	if c.Session != "" && m.live(sp, c.Session) == nil {
-		return m.noSession(sp, c.Session)
-	}
-	for _, item := range itemsOf(c) {
-		m.settle(sp, item.Resource)
-	}
-	var claims []*modelClaim
-	blocked := ""
-	for _, item := range itemsOf(c) {
-		claim := m.wanted(sp, c, item)
-		if claim == nil {
-			return modelAnswer{text: "refused"}
-		}
-		claims = append(claims, claim)
-		if blocked == "" && !m.canHave(sp, item, c.Priority) {
-			blocked = item.Resource
-		}
-	}
-	if blocked != "" && c.Wait == 0 {
-		return m.held(sp, blocked, nil)
+	claims, blocked, refusal := m.mayAcquire(sp, c)
+	if refusal.text != "" {
+		return refusal
 	}
 	if blocked != "" {
 		if cycle := m.deadlock(claims); cycle != "" {
@@ -382,6 +361,39 @@ func (m *model) acquire(sp *modelSpace, c *core.Acquire) modelAnswer {
 		m.lengthened(sp, claim.resource)
 	}
 	return m.showWaiter(claims[0])
+}
+
+// mayAcquire makes claims of what is asked for, and tells which resource can not be had
+// yet; or why nothing can.
+func (m *model) mayAcquire(sp *modelSpace, c *core.Acquire) (claims []*modelClaim, blocked string, refusal modelAnswer) {
+	for _, item := range itemsOf(c) {
+		if m.touch(sp, item.ID) != nil {
+			return nil, "", modelAnswer{text: "refused"}
+		}
+		if m.ended(sp, item.ID, false) != nil {
+			return nil, "", m.noClaim(sp, item.ID)
+		}
+	}
+	if c.Session != "" && m.live(sp, c.Session) == nil {
+		return nil, "", m.noSession(sp, c.Session)
+	}
+	for _, item := range itemsOf(c) {
+		m.settle(sp, item.Resource)
+	}
+	for _, item := range itemsOf(c) {
+		claim := m.wanted(sp, c, item)
+		if claim == nil {
+			return nil, "", modelAnswer{text: "refused"}
+		}
+		claims = append(claims, claim)
+		if blocked == "" && !m.canHave(sp, item, c.Priority) {
+			blocked = item.Resource
+		}
+	}
+	if blocked != "" && c.Wait == 0 {
+		return nil, "", m.held(sp, blocked, nil)
+	}
+	return claims, blocked, modelAnswer{}
 }
 
 func itemsOf(c *core.Acquire) []core.Item {

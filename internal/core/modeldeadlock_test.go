@@ -12,6 +12,10 @@ import (
 // there is a way from the one who asks, through those that are left, back to itself.
 // It returns the shortest such way.
 func (m *model) deadlock(asked []*modelClaim) string {
+	from := m.partyOf(asked[0])
+	if slices.Contains(m.stuck(asked[0].sp, nil), from) {
+		return "" // as it is
+	}
 	before := m.claims
 	m.claims = append(slices.Clone(m.claims), asked...)
 	if len(asked) > 1 {
@@ -25,8 +29,7 @@ func (m *model) deadlock(asked []*modelClaim) string {
 			c.group = 0
 		}
 	}()
-	stuck := m.stuck(asked)
-	from := m.partyOf(asked[0])
+	stuck := m.stuck(asked[0].sp, asked)
 	if !slices.Contains(stuck, from) {
 		return ""
 	}
@@ -34,8 +37,8 @@ func (m *model) deadlock(asked []*modelClaim) string {
 	ways := []way{{party: from}}
 	seen := []string{}
 	for i := 0; i < len(ways); i++ {
-		for _, want := range m.wantsOf(ways[i].party, asked) {
-			for _, next := range m.inTheWayOf(want, stuck) {
+		for _, want := range m.wantsOf(asked[0].sp, ways[i].party, asked) {
+			for _, next := range m.inTheWayOf(want, asked, stuck) {
 				text := ways[i].text + fmt.Sprintf(" %s>%s", want.holder, want.resource)
 				if next == from {
 					return text
@@ -60,15 +63,15 @@ func (m *model) partyOf(c *modelClaim) string {
 }
 
 // stuck lists the parties that can never go on.
-func (m *model) stuck(asked []*modelClaim) (stuck []string) {
+func (m *model) stuck(sp *modelSpace, asked []*modelClaim) (stuck []string) {
 	for _, c := range m.claims {
-		if party := m.partyOf(c); c.sp == asked[0].sp && !slices.Contains(stuck, party) {
+		if party := m.partyOf(c); c.sp == sp && !slices.Contains(stuck, party) {
 			stuck = append(stuck, party)
 		}
 	}
 	for {
 		left := slices.DeleteFunc(slices.Clone(stuck), func(party string) bool {
-			return !slices.ContainsFunc(m.wantsOf(party, asked), func(c *modelClaim) bool { return m.hindered(c, stuck) })
+			return !slices.ContainsFunc(m.wantsOf(sp, party, asked), func(c *modelClaim) bool { return m.hindered(c, stuck) })
 		})
 		if len(left) == len(stuck) {
 			return stuck
@@ -77,16 +80,16 @@ func (m *model) stuck(asked []*modelClaim) (stuck []string) {
 	}
 }
 
-// wantsOf lists what a party waits for, by id; what is asked for comes last.
-func (m *model) wantsOf(party string, asked []*modelClaim) (list []*modelClaim) {
+// wantsOf lists what a party waits for, by id; what is asked for comes first.
+func (m *model) wantsOf(sp *modelSpace, party string, asked []*modelClaim) (list []*modelClaim) {
 	for _, c := range m.claims {
-		if _, _, over := m.over(c); c.sp == asked[0].sp && c.token == 0 && !over && m.partyOf(c) == party && !slices.Contains(asked, c) {
+		if _, _, over := m.over(c); c.sp == sp && c.token == 0 && !over && m.partyOf(c) == party && !slices.Contains(asked, c) {
 			list = append(list, c)
 		}
 	}
 	slices.SortFunc(list, func(a, b *modelClaim) int { return strings.Compare(a.id, b.id) })
-	if party == m.partyOf(asked[0]) {
-		list = append(list, asked...)
+	if len(asked) > 0 && party == m.partyOf(asked[0]) {
+		list = slices.Concat(asked, list)
 	}
 	return list
 }
@@ -137,7 +140,7 @@ func (m *model) blockersOf(c *modelClaim, stuck []string) (list []*modelClaim) {
 }
 
 // inTheWayOf lists the parties that never go on and hinder a waiter.
-func (m *model) inTheWayOf(c *modelClaim, stuck []string) (parties []string) {
+func (m *model) inTheWayOf(c *modelClaim, asked []*modelClaim, stuck []string) (parties []string) {
 	if !m.hindered(c, stuck) {
 		return nil
 	}
@@ -146,6 +149,11 @@ func (m *model) inTheWayOf(c *modelClaim, stuck []string) (parties []string) {
 	}
 	for _, other := range m.aheadOf(c) {
 		if other.group != 0 && slices.Contains(stuck, m.partyOf(other)) {
+			parties = append(parties, m.partyOf(other))
+		}
+	}
+	for _, other := range m.aheadOf(c) {
+		if slices.Contains(asked, other) && c.slots != 0 && (other.slots == 0 || other.slots > c.slots) {
 			parties = append(parties, m.partyOf(other))
 		}
 	}

@@ -83,6 +83,10 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 			m.liveRecord(sp, o.Path)
 		case core.Delete:
 			m.settleRecords(sp, o.Path, m.endOf(o.Path, o.To, o.Range))
+		case core.ReleaseLease:
+			if m.touch(sp, o.ID) == nil && !m.wasReleased(sp, o.ID) {
+				return m.noClaim(sp, o.ID)
+			}
 		}
 	}
 	for _, o := range list {
@@ -90,12 +94,19 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 			return m.noSession(sp, o.Session)
 		}
 	}
-	text := ""
+	var claims []*modelClaim
 	for _, o := range list {
-		if o.Do == core.Put {
+		if o.Do == core.Put || o.Do == core.AcquireLease {
 			sp = m.begin(c.Namespace)
 		}
+		if o.Do == core.AcquireLease {
+			var refusal modelAnswer
+			if claims, _, refusal = m.mayAcquire(sp, o.Acquire); refusal.text != "" {
+				return refusal
+			}
+		}
 	}
+	before, text := "", ""
 	for _, o := range list {
 		to := m.endOf(o.Path, o.To, o.Range)
 		switch o.Do {
@@ -105,9 +116,52 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 			text += fmt.Sprintf(", %d deleted", m.deleteAll(sp, o.Path, to))
 		case core.Get:
 			text += ", " + m.get(sp, o, to)
+		case core.ReleaseLease:
+			m.release(sp, o.ID)
+			text += ", 0 deleted"
+		case core.AcquireLease:
+			m.agree(sp, o.Acquire)
+			m.claims = append(m.claims, claims...)
+			for _, claim := range claims {
+				m.grant(claim)
+			}
+			before, text = text+", ", ""
 		}
 	}
-	return modelAnswer{text: fmt.Sprintf("%s %d%s", branch, m.revision(sp), text)}
+	head := fmt.Sprintf("%s %d%s", branch, m.revision(sp), before)
+	if claims == nil {
+		return modelAnswer{text: head + text}
+	}
+	var ids []string
+	for _, claim := range claims {
+		ids = append(ids, claim.id)
+	}
+	return m.tellTxn(sp, head, ids, text)
+}
+
+// tellTxn tells of a transaction that acquired, with what there is of the leases now.
+func (m *model) tellTxn(sp *modelSpace, head string, ids []string, tail string) modelAnswer {
+	var claims []*modelClaim
+	for _, id := range ids {
+		claim := m.claim(sp, id)
+		if claim == nil {
+			return m.noClaim(sp, id)
+		}
+		claims = append(claims, claim)
+	}
+	return modelAnswer{text: head + m.showLeases(claims).text + tail, again: func() modelAnswer {
+		for _, id := range ids {
+			if m.touch(sp, id) == nil {
+				return m.noClaim(sp, id)
+			}
+		}
+		return m.tellTxn(sp, head, ids, tail)
+	}}
+}
+
+func (m *model) wasReleased(sp *modelSpace, id string) bool {
+	e := m.ended(sp, id, false)
+	return e != nil && (e.how == leasehold.Released || e.how == leasehold.Withdrawn)
 }
 
 func (m *model) get(sp *modelSpace, o core.Op, to string) string {
@@ -132,6 +186,17 @@ func (m *model) get(sp *modelSpace, o core.Op, to string) string {
 // wrongTxn tells whether no state could make sense of a transaction.
 func wrongTxn(c *core.Txn) bool {
 	for _, list := range [][]core.Op{c.Then, c.Else} {
+		leases := ""
+		for _, o := range list {
+			switch {
+			case o.Do == core.AcquireLease && (leases != "" || o.Acquire.Wait != 0 || o.Acquire.TTL != 0 && o.Acquire.Session != ""):
+				return true
+			case o.Do == core.AcquireLease:
+				leases = "acquired"
+			case o.Do == core.ReleaseLease:
+				leases = "released"
+			}
+		}
 		for i, o := range list {
 			if o.Do == core.Get && c.Request != (core.Request{}) {
 				return true
@@ -326,6 +391,11 @@ func txnText(t *core.TxnAnswer) string {
 			}
 			if r.Page.Count > 0 {
 				text += fmt.Sprint(" of ", r.Page.Count)
+			}
+		case r.Lease != nil:
+			text += ", " + leaseText(r.Lease)
+			for _, l := range r.Also {
+				text += "; " + leaseText(&l)
 			}
 		default:
 			text += fmt.Sprintf(", %d deleted", r.Deleted)

@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,6 +122,8 @@ func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
 			return s.sessionAnswer(sp, session)
 		}
 		return s.noSession(sp, a.Session.ID)
+	case a.Txn != nil:
+		return s.txnAsOfNow(sp, a)
 	default:
 		return a
 	}
@@ -138,6 +141,28 @@ func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
 		return s.acquireAgain(sp, c) // each of its leases has a token that the caller needs
 	}
 	return s.leaseAnswer(sp, claim)
+}
+
+// txnAsOfNow looks up the leases that a transaction acquired.
+func (s *State) txnAsOfNow(sp *space, a Answer) Answer {
+	again := *a.Txn
+	again.Results = slices.Clone(a.Txn.Results)
+	for i, r := range again.Results {
+		if r.Lease == nil {
+			continue
+		}
+		claims := make([]*Claim, 0, 1+len(r.Also))
+		for _, lease := range append([]leasehold.Lease{*r.Lease}, r.Also...) {
+			claim := s.touch(sp, lease.ID)
+			if claim == nil {
+				return s.noClaim(sp, lease.ID)
+			}
+			claims = append(claims, claim)
+		}
+		now := s.leasesAnswer(sp, claims)
+		again.Results[i].Lease, again.Results[i].Also = now.Lease, now.Also
+	}
+	return Answer{Txn: &again}
 }
 
 // remember keeps the answer of a request for when it is sent again.

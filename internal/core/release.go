@@ -13,11 +13,16 @@ func (s *State) release(c *Release) Answer {
 		s.finish(sp, claim, how, s.now)
 		return Answer{}
 	}
-	if sp != nil {
-		ended, ok := sp.ended.Get(c.ID)
-		if ok && (ended.How == leasehold.Released || ended.How == leasehold.Withdrawn) {
-			return Answer{} // an earlier try did it
-		}
+	if s.wasReleased(sp, c.ID) {
+		return Answer{} // by an earlier try
 	}
 	return s.noClaim(sp, c.ID)
+}
+
+func (s *State) wasReleased(sp *space, id string) bool {
+	if sp == nil {
+		return false
+	}
+	ended, ok := sp.ended.Get(id)
+	return ok && (ended.How == leasehold.Released || ended.How == leasehold.Withdrawn)
 }

@@ -66,6 +66,9 @@ type Op struct {
 	Most     int    // to get: as in RecordQuery
 	KeysOnly bool   // to get
 	Count    bool   // to get
+
+	Acquire *Acquire // to acquire: at once or not at all, in the namespace of the transaction
+	ID      string   // to release: of the lease
 }
 
 // Do is what an Op does.
@@ -76,6 +79,8 @@ const (
 	Put Do = iota + 1
 	Delete
 	Get
+	AcquireLease
+	ReleaseLease
 )
 
 // A TxnAnswer is what a transaction came to.
@@ -89,7 +94,9 @@ type TxnAnswer struct {
 type TxnResult struct {
 	Record  *leasehold.Record // of a put: its revisions, version and token, and not what the caller said
 	Deleted int
-	Page    *RecordPage // of a get
+	Page    *RecordPage       // of a get
+	Lease   *leasehold.Lease  // of an acquire
+	Also    []leasehold.Lease // of an acquire of several resources
 }
 
 func (c *Txn) space() string    { return c.Namespace }
@@ -119,12 +126,12 @@ func (c *Txn) Validate() error {
 	}
 	for _, list := range [][]Op{c.Then, c.Else} {
 		for i := range list {
-			size += len(list[i].Path) + len(list[i].To) + len(list[i].Value) + len(list[i].Session)
-			if err := list[i].validate(c.Request); err != nil {
+			size += list[i].size()
+			if err := list[i].validate(c); err != nil {
 				return err
 			}
 		}
-		if err := once(list); err != nil {
+		if err := firstError(once(list), leasesFirst(list)); err != nil {
 			return err
 		}
 	}
@@ -157,10 +164,83 @@ func (c *Compare) textual() bool {
 	return c.What == RecordValue || c.What == RecordSession || c.What == LeaseID
 }
 
-func (o *Op) validate(r Request) error {
+// size is how many bytes of names and values an operation has.
+func (o *Op) size() int {
+	n := len(o.Path) + len(o.To) + len(o.Value) + len(o.Session) + len(o.ID)
+	if a := o.Acquire; a != nil {
+		n += len(a.Holder) + len(a.Reason) + len(a.Session) + len(a.Party)
+		for _, item := range a.items() {
+			n += len(item.Resource) + len(item.ID)
+		}
+		for _, l := range a.Labels {
+			n += len(l.Key) + len(l.Value)
+		}
+	}
+	return n
+}
+
+func (o *Op) validate(c *Txn) error {
+	switch o.Do {
+	case Put, Delete, Get:
+		if o.Acquire != nil || o.ID != "" {
+			return invalid("only to acquire or to release is about a lease")
+		}
+		return o.validateRecord(c.Request)
+	case AcquireLease:
+		return o.validateAcquire(c)
+	case ReleaseLease:
+		if o.about() != (Op{Do: ReleaseLease, ID: o.ID}) {
+			return invalid("to release takes the id of a lease and nothing else")
+		}
+		return name("lease id", o.ID)
+	}
+	return invalid("an operation does nothing that there is")
+}
+
+// about is an operation without the acquire, to be compared with.
+func (o Op) about() Op {
+	o.Acquire = nil
+	return o
+}
+
+func (o *Op) validateAcquire(c *Txn) error {
+	a := o.Acquire
 	switch {
-	case o.Do < Put || o.Do > Get:
-		return invalid("an operation does nothing that there is")
+	case a == nil || o.about() != (Op{Do: AcquireLease}):
+		return invalid("to acquire takes what is acquired and nothing else")
+	case a.Namespace != c.Namespace:
+		return invalid("a transaction acquires in its own namespace")
+	case a.Wait != 0:
+		return invalid("a transaction does not wait: leave the wait out")
+	case a.Request != (Request{}):
+		return invalid("the request key is that of the transaction")
+	}
+	return a.Validate()
+}
+
+// leasesFirst refuses lists of which it could not be told before the first change
+// whether all of it can be done: one acquire at most, and it before any release.
+func leasesFirst(list []Op) error {
+	acquired, released := false, false
+	for i := range list {
+		switch list[i].Do {
+		case AcquireLease:
+			if acquired {
+				return invalid("a transaction acquires twice: ask for several resources in one acquire")
+			}
+			if released {
+				return invalid("a transaction releases before it acquires: put the acquire first")
+			}
+			acquired = true
+		case ReleaseLease:
+			released = true
+		}
+	}
+	return nil
+}
+
+func (o *Op) validateRecord(r Request) error {
+	switch {
 	case o.Do == Put && o.Range:
 		return invalid("one path is put, not a range")
 	case o.Do != Put && (o.Value != "" || o.Session != ""):
@@ -211,15 +291,15 @@ func (s *State) txn(c *Txn) Answer {
 	if !answer.Succeeded {
 		list = c.Else
 	}
-	writes, refused := s.allowed(sp, list)
-	if refused == nil && len(writes) > 0 {
+	todo, refused := s.allowed(sp, c.Namespace, list)
+	if refused == nil && (len(todo.writes) > 0 || todo.claims != nil) {
 		sp, refused = s.makeSpace(c.Namespace)
 	}
 	if refused != nil {
 		return Answer{Err: refused}
 	}
 	for i := range list {
-		answer.Results = append(answer.Results, s.operate(sp, &list[i]))
+		answer.Results = append(answer.Results, s.operate(sp, &list[i], todo))
 	}
 	if sp != nil {
 		answer.Revision = sp.revision
@@ -238,31 +318,71 @@ func (s *State) settleFor(sp *space, c *Compare) {
 	}
 }
 
-// allowed tells why not all of the operations can be done, before the first of them
-// is; and what they put.
-func (s *State) allowed(sp *space, list []Op) (writes []write, refused *leasehold.Error) {
+// A plan is what operations will do.
+type plan struct {
+	writes []write
+	items  []Item // to acquire
+	claims []*Claim
+}
+
+// allowed tells why not all of the operations can be done, before the first of them is;
+// and what they will do.
+func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refused *leasehold.Error) {
 	deleted := 0
+	var acquire *Acquire
 	for i := range list {
 		switch o := &list[i]; o.Do {
 		case Put:
 			s.liveRecord(sp, o.Path)
-			writes = append(writes, write{o.Path, o.Value, o.Session})
+			todo.writes = append(todo.writes, write{o.Path, o.Value, o.Session})
 		case Delete:
 			doomed, refused := s.doomed(sp, o.Path, o.To, o.Range)
 			if refused != nil {
-				return nil, refused
+				return todo, refused
 			}
 			deleted += len(doomed)
+		case AcquireLease:
+			acquire = o.Acquire
+		case ReleaseLease:
+			if refused := s.releasable(sp, o.ID); refused != nil {
+				return todo, refused
+			}
 		}
 	}
 	if deleted > leasehold.MaxDeleted {
-		return nil, refuse(leasehold.Limited, "a transaction deletes %d records: at most %d are allowed", deleted, leasehold.MaxDeleted).Err
+		return todo, refuse(leasehold.Limited, "a transaction deletes %d records: at most %d are allowed", deleted, leasehold.MaxDeleted).Err
 	}
-	return writes, s.roomFor(sp, writes)
+	if refused := s.roomFor(sp, todo.writes); refused != nil || acquire == nil {
+		return todo, refused
+	}
+	if sp == nil {
+		sp = newSpace(namespace) // a refusal must not begin it
+	}
+	todo.items = acquire.items()
+	if todo.claims, refused = s.prepare(sp, acquire, todo.items); refused != nil {
+		return todo, refused
+	}
+	if blocked := s.blocked(sp, acquire, todo.items); blocked != nil {
+		return todo, s.held(sp, blocked, 0).Err
+	}
+	return todo, nil
 }
 
-func (s *State) operate(sp *space, o *Op) (result TxnResult) {
+// releasable tells why a lease can not be released. One that was released is no reason.
+func (s *State) releasable(sp *space, id string) *leasehold.Error {
+	if s.touch(sp, id) != nil || s.wasReleased(sp, id) {
+		return nil
+	}
+	return s.noClaim(sp, id).Err
+}
+
+func (s *State) operate(sp *space, o *Op, todo plan) (result TxnResult) {
 	switch {
+	case o.Do == AcquireLease:
+		answer := s.admit(sp, o.Acquire, todo.items, todo.claims)
+		result.Lease, result.Also = answer.Lease, answer.Also
+	case o.Do == ReleaseLease:
+		s.release(&Release{Namespace: sp.name, ID: o.ID})
 	case o.Do == Get && sp == nil:
 		result.Page = &RecordPage{}
 	case o.Do == Get:

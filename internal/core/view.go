@@ -199,14 +199,43 @@ func (v View) Claim(namespace, id string) Answer {
 	return Answer{Lease: &lease}
 }
 
-// Held tells a waiter that got nothing who is in the way.
-func (v View) Held(namespace, path string) *leasehold.Error {
-	if sp := v.s.space(namespace); sp != nil {
-		if r, ok := sp.resources.Get(path); ok && (r.held() || r.Waiting > 0 || len(r.more().resting(v.s.now)) > 0) {
+// Claims tells what became of an acquire: of all that it asked for.
+func (v View) Claims(c *Acquire) Answer {
+	answer := v.Claim(c.Namespace, c.ID)
+	if answer.Lease == nil {
+		return answer
+	}
+	for _, item := range c.Also {
+		other := v.Claim(c.Namespace, item.ID)
+		if other.Lease == nil {
+			return other
+		}
+		answer.Also = append(answer.Also, *other.Lease)
+	}
+	return answer
+}
+
+// Held tells a waiter that got nothing who is in the way: of several resources, on the
+// first that somebody has.
+func (v View) Held(namespace string, paths ...string) *leasehold.Error {
+	sp := v.s.space(namespace)
+	var queued *Resource
+	for _, path := range paths {
+		if sp == nil {
+			break
+		}
+		r, ok := sp.resources.Get(path)
+		switch {
+		case ok && (r.held() || len(r.more().resting(v.s.now)) > 0):
 			return v.s.held(sp, r, 0).Err
+		case ok && r.Waiting > 0 && queued == nil:
+			queued = r
 		}
 	}
-	return &leasehold.Error{Code: leasehold.Held, Message: path + " was held for as long as this request waited; it is free now"}
+	if queued != nil {
+		return v.s.held(sp, queued, 0).Err
+	}
+	return &leasehold.Error{Code: leasehold.Held, Message: paths[0] + " was held for as long as this request waited; it is free now"}
 }
 
 // Session shows one session.

@@ -33,8 +33,9 @@ type witnessed struct {
 // A witnessedRest keeps slots from being granted.
 type witnessedRest struct {
 	id    string
-	slots int // 0: all
-	until core.Time
+	slots int       // 0: all
+	until core.Time // at the earliest
+	over  core.Time // at the latest
 }
 
 // A promise is what is known of a claim.
@@ -142,7 +143,7 @@ func (w *witness) definition(p named) (longest leasehold.Definition) {
 
 // room is how many slots of a place are not taken and do not rest; none if somebody has
 // all of them.
-func (w *witness) room(p named) int {
+func (w *witness) room(p named, rests []witnessedRest) int {
 	at, d := w.place(p), w.definition(p)
 	room := cmp.Or(len(d.Units), d.Capacity, at.agreed, leasehold.MaxCapacity)
 	for _, id := range at.holders {
@@ -150,7 +151,7 @@ func (w *witness) room(p named) int {
 			return 0
 		}
 	}
-	for _, rest := range at.rests {
+	for _, rest := range rests {
 		if room -= rest.slots; rest.slots == 0 {
 			return 0
 		}
@@ -158,14 +159,16 @@ func (w *witness) room(p named) int {
 	return room
 }
 
-// fits tells whether so many slots of a place can be granted.
-func (w *witness) fits(p named, slots int) bool {
+// fits tells whether so many slots of a place may be granted; or, if that is asked,
+// whether they surely may.
+func (w *witness) fits(p named, slots int, surely bool) bool {
 	at := w.place(p)
-	at.rests = slices.DeleteFunc(at.rests, func(r witnessedRest) bool { return r.until <= w.now })
+	at.rests = slices.DeleteFunc(at.rests, func(r witnessedRest) bool { return r.over <= w.now })
+	rests := slices.DeleteFunc(slices.Clone(at.rests), func(r witnessedRest) bool { return !surely && r.until <= w.now })
 	if slots == 0 {
-		return len(at.holders) == 0 && len(at.rests) == 0
+		return len(at.holders) == 0 && len(rests) == 0
 	}
-	return w.room(p) >= slots
+	return w.room(p, rests) >= slots
 }
 
 // renews tells whether a command is a renewal that may not be ignored.
@@ -319,7 +322,7 @@ func (w *witness) acquired(c core.Command, e *leasehold.Event) error {
 	}
 	claim := w.claims[id]
 	switch {
-	case !w.fits(place, claim.slots):
+	case !w.fits(place, claim.slots, false):
 		return fmt.Errorf("it is held by %v, or rests: %v", p.holders, p.rests)
 	case waited && p.queue[0] != e.ID, !waited && !w.mayPass(place, claim):
 		return fmt.Errorf("it was the turn of %s", p.queue[0])
@@ -408,10 +411,11 @@ func (w *witness) ends(e *leasehold.Event) error {
 		return nil
 	}
 	d := w.definition(claim.place)
-	// At the earliest it ended when it could, or now.
-	rest := witnessedRest{e.ID, claim.slots, min(w.now, claim.until) + core.Time(max(claim.grace, d.Grace))}
+	// At the earliest it ended when it could, and at the latest now.
+	grace := core.Time(max(claim.grace, d.Grace))
+	rest := witnessedRest{e.ID, claim.slots, min(w.now, claim.until) + grace, w.now + grace}
 	if d.Unclean == leasehold.AwaitAcknowledgement {
-		rest.until = forever
+		rest.until, rest.over = forever, forever
 	}
 	p.rests = append(p.rests, rest)
 	return nil
@@ -468,7 +472,7 @@ func (w *witness) turn(namespace, id string) bool {
 	asked := w.claims[named{namespace, id}].asked
 	for _, item := range itemsOf(asked) {
 		place := named{namespace, item.Resource}
-		if queue := w.place(place).queue; len(queue) == 0 || queue[0] != item.ID || !w.fits(place, item.Slots) {
+		if queue := w.place(place).queue; len(queue) == 0 || queue[0] != item.ID || !w.fits(place, item.Slots, true) {
 			return false
 		}
 	}

@@ -25,28 +25,28 @@ func Acquire(ctx context.Context, e Engine, c *core.Acquire, proposed bool) (cor
 	ours := !proposed && c.Request == (core.Request{})
 	if err != nil {
 		if ours && errors.Is(err, leasehold.ErrUndecided) {
-			withdraw(ctx, e, c.Namespace, c.ID)
+			Withdraw(ctx, e, c)
 		}
 		return answer, err
 	}
 	if answer.Waiter == nil {
 		return answer, nil
 	}
-	answer, err = await(ctx, e, answer.Waiter)
+	answer, err = await(ctx, e, c, answer.Waiter)
 	if err != nil && ours && ctx.Err() != nil {
-		withdraw(ctx, e, c.Namespace, c.ID)
+		Withdraw(ctx, e, c)
 	}
 	return answer, err
 }
 
 // await returns when a waiter has its lease or will not get it.
-func await(ctx context.Context, e Engine, w *leasehold.Waiter) (core.Answer, error) {
+func await(ctx context.Context, e Engine, c *core.Acquire, w *leasehold.Waiter) (core.Answer, error) {
 	life := time.NewTicker(signOfLife)
 	defer life.Stop()
 	for {
 		came, forget := e.Feed().Await(w.Namespace, w.ID)
 		// Only now look: what happens from here on is in the channel.
-		answer, err := outcome(ctx, e, w)
+		answer, err := outcome(ctx, e, c, w)
 		if err != nil || answer.Waiter == nil {
 			forget()
 			return answer, err
@@ -68,12 +68,12 @@ func await(ctx context.Context, e Engine, w *leasehold.Waiter) (core.Answer, err
 }
 
 // outcome reads how things stand with a waiter.
-func outcome(ctx context.Context, e Engine, w *leasehold.Waiter) (answer core.Answer, err error) {
+func outcome(ctx context.Context, e Engine, c *core.Acquire, w *leasehold.Waiter) (answer core.Answer, err error) {
 	var held *leasehold.Error
 	failed := e.Read(ctx, func(v core.View) {
-		answer = v.Claim(w.Namespace, w.ID)
+		answer = v.Claims(c)
 		if answer.Err != nil && v.Ended(w.Namespace, w.ID) == leasehold.WaitOver {
-			held = v.Held(w.Namespace, w.Resource)
+			held = v.Held(w.Namespace, resources(c)...)
 		}
 	})
 	switch {
@@ -85,14 +85,25 @@ func outcome(ctx context.Context, e Engine, w *leasehold.Waiter) (answer core.An
 	return Decided(answer)
 }
 
-// withdraw takes back a request that nobody waits for any more. If the lease was
-// granted just now, it is released.
-func withdraw(ctx context.Context, e Engine, namespace, id string) {
+func resources(c *core.Acquire) []string {
+	paths := []string{c.Resource}
+	for _, item := range c.Also {
+		paths = append(paths, item.Resource)
+	}
+	return paths
+}
+
+// Withdraw takes back a request that nobody waits for any more. What was granted just
+// now is released.
+func Withdraw(ctx context.Context, e Engine, c *core.Acquire) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOfLife)
 	defer cancel()
 	// If this fails too, the waiter leaves for want of a sign of life, and the
 	// lease ends with its TTL.
-	_, _ = e.Do(ctx, &core.Release{Namespace: namespace, ID: id})
+	_, _ = e.Do(ctx, &core.Release{Namespace: c.Namespace, ID: c.ID})
+	for _, item := range c.Also {
+		_, _ = e.Do(ctx, &core.Release{Namespace: c.Namespace, ID: item.ID})
+	}
 }
 
 // wasDecided tells whether the core itself refused.

@@ -53,6 +53,8 @@ type Config struct {
 	Leases    int           // shared among the clients; 0: as many as suit the operation
 	WarmUp    time.Duration // before anything is counted
 	Duration  time.Duration // of the measurement
+	Watchers  int           // in watch: how many there are
+	EventRate int           // in watch: how many events happen in a second
 	Timeout   time.Duration // of one request; 0: 15s
 
 	// Progress, if set, is told how it goes, Every so often (0: once a second).
@@ -62,9 +64,6 @@ type Config struct {
 
 // Check says in a sentence what is wrong with a config for some operation.
 func (c Config) Check(operation string) error {
-	refuse := func(format string, args ...any) error {
-		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(format, args...)}
-	}
 	switch {
 	case c.Clients < 1 || c.Clients > MaxClients:
 		return refuse("there can be 1 to %d clients, not %d", MaxClients, c.Clients)
@@ -76,10 +75,16 @@ func (c Config) Check(operation string) error {
 		return refuse("a warm-up lasts at most %v, not %v", v1.Duration(MaxDuration), v1.Duration(c.WarmUp))
 	case operation == Handover && c.Clients < 2:
 		return refuse("one client can not hand over to itself: %s needs 2 clients or more", operation)
+	case operation == Watch:
+		return c.checkWatch()
 	case operation != Handover && c.Leases > 0 && c.Leases < c.Clients:
 		return refuse("%d leases are too few for %d clients: in %s each has at least one of its own", c.Leases, c.Clients, operation)
 	}
 	return nil
+}
+
+func refuse(format string, args ...any) error {
+	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(format, args...)}
 }
 
 // leases is how many there are in an operation, and what is contended in a
@@ -129,6 +134,7 @@ type Result struct {
 	Figures
 	First error // the first of the errors, nil if there were none
 	Left  int   // leases that could not be released and end by themselves
+	Lost  int64 // in watch: events that did not arrive
 }
 
 // A Runner has clients, and runs one operation after the other with them.
@@ -202,8 +208,11 @@ type sample struct {
 // Run measures one operation until its time is over or the context ends, and
 // leaves nothing behind. Errors are part of the result.
 func (r *Runner) Run(ctx context.Context, operation string) Result {
+	if operation == Watch {
+		return r.watch(ctx)
+	}
 	run := r.begin(ctx, operation)
-	stopTelling := run.tellOften()
+	stopTelling := r.config.tellOften(run.progress)
 	run.prepare(ctx)
 	run.measure(ctx)
 	run.clear()

@@ -254,9 +254,85 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
+// Every watcher gets every event, and nothing is left behind.
+func TestWatchersGetAll(t *testing.T) {
+	server := startServer(t, nil)
+	told := make(chan Progress, 1000)
+	r, err := New(Config{
+		Server: server + "/", Namespace: "bench", Holder: "tester", Clients: 4, Watchers: 70, EventRate: 1000,
+		WarmUp: 10 * time.Millisecond, Duration: 200 * time.Millisecond,
+		Every: time.Millisecond, Progress: func(p Progress) {
+			select {
+			case told <- p:
+			default:
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got := r.Run(t.Context(), Watch)
+	if got.Operation != Watch || got.Count != 70*200 || got.Errors != 0 || got.First != nil || got.Lost != 0 || got.Left != 0 {
+		t.Errorf("the result is %+v", got)
+	}
+	if got.P50 <= 0 || got.P50 > got.P99 || got.P99 > got.Max || got.Measured <= 0 || got.Rate <= 0 {
+		t.Errorf("the figures are %+v in %v", got.Figures, got.Measured)
+	}
+	if p := <-told; p.Operation != Watch || p.Errors != 0 {
+		t.Errorf("the progress is %+v", p)
+	}
+	wantNothingHeld(t, server)
+}
+
+// Somebody loses patience: what was sent by then has arrived, and nothing is lost.
+func TestWatchersEndedEarly(t *testing.T) {
+	server := startServer(t, nil)
+	got, _ := runUntil(t, Config{Server: server, Clients: 2, Watchers: 3, EventRate: 1000}, Watch, hundred)
+	if got.Count < 100 || got.Errors != 0 || got.Lost != 0 {
+		t.Errorf("the result is %+v", got)
+	}
+	wantNothingHeld(t, server)
+}
+
+// A server that leaves out an event, shows one twice, something else, or nothing, is
+// found out.
+func TestWatchersMissNothing(t *testing.T) {
+	const hello = "event: hello\nid: 1\ndata: {}\n\n"
+	for answer, says := range map[string]string{
+		hello + "id: 2.0\ndata: {\"reason\":\"0\"}\n\nid: 2.0\ndata: {\"reason\":\"0\"}\n\n": "a watch showed 2.0 after 2.0",
+		hello + "id: 2.0\ndata: {\"reason\":\"nonsense\"}\n\n":                               "a watch showed what nobody made",
+		hello + "id: x\n": "is not a position",
+		hello:             "a watch ended",
+		"":                "a watch ended before it began",
+		"503":             "a watch was answered with 503",
+	} {
+		server := startServer(t, func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/v1/watch" {
+				return false
+			}
+			if answer == "503" {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return true
+			}
+			_, _ = io.WriteString(w, answer)
+			return true
+		})
+		r, err := New(Config{Server: server, Namespace: "bench", Holder: "tester", Clients: 1, Watchers: 1, EventRate: 1000, Duration: 5 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.Run(t.Context(), Watch)
+		if got.First == nil || !strings.Contains(got.First.Error(), says) || got.Errors == 0 {
+			t.Errorf("%q is found out as %v", answer, got.First)
+		}
+		r.Close()
+	}
+}
+
 func TestCheck(t *testing.T) {
-	good := Config{Clients: 64, Duration: time.Second}
-	for _, operation := range Operations {
+	good := Config{Clients: 64, Duration: time.Second, Watchers: 1000, EventRate: 1000}
+	for _, operation := range append(Operations, Watch) {
 		if err := good.Check(operation); err != nil {
 			t.Errorf("%s: %v", operation, err)
 		}
@@ -275,6 +351,8 @@ func TestCheck(t *testing.T) {
 		{Cycle, func(c *Config) { c.Duration = 25 * time.Hour }, "at most 24h, not 25h"},
 		{Cycle, func(c *Config) { c.WarmUp = -1 }, "a warm-up lasts at most 24h, not -1ns"},
 		{Handover, func(c *Config) { c.Clients = 1 }, "one client can not hand over to itself: handover needs 2 clients or more"},
+		{Watch, func(c *Config) { c.Watchers = 0 }, "there can be 1 to 8000 watchers, not 0"},
+		{Watch, func(c *Config) { c.EventRate = 100001 }, "there can be 1 to 100000 events a second, not 100001"},
 	} {
 		bad := good
 		c.change(&bad)

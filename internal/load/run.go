@@ -189,20 +189,26 @@ func (r *run) clear() {
 // figures are those of all clients so far, with how long has been measured.
 func (r *run) figures() (Figures, time.Duration) {
 	var all Histogram
-	var f Figures
+	var errors uint64
 	for _, t := range r.tallies {
 		t.mu.Lock()
 		all.Merge(&t.times)
-		f.Errors += t.errors
+		errors += t.errors
 		t.mu.Unlock()
 	}
 	measured := r.measured()
+	f := figuresOf(&all, measured)
+	f.Errors = errors
+	return f, measured
+}
+
+func figuresOf(all *Histogram, measured time.Duration) (f Figures) {
 	f.Count, f.Max = all.Count(), all.Max()
 	if measured > 0 {
 		f.Rate = float64(f.Count) / measured.Seconds()
 	}
 	f.P50, f.P90, f.P99, f.P999 = all.Quantile(0.5), all.Quantile(0.9), all.Quantile(0.99), all.Quantile(0.999)
-	return f, measured
+	return f
 }
 
 func (r *run) measured() time.Duration {
@@ -223,15 +229,15 @@ func (r *run) result() Result {
 }
 
 // tellOften tells how it goes until the returned function is called.
-func (r *run) tellOften() (stop func()) {
-	if r.config.Progress == nil {
+func (c Config) tellOften(progress func() Progress) (stop func()) {
+	if c.Progress == nil {
 		return func() {}
 	}
 	ended := make(chan struct{})
 	var telling sync.WaitGroup
 	telling.Go(func() {
-		for wait(ended, r.config.Every) {
-			r.config.Progress(r.progress())
+		for wait(ended, c.Every) {
+			c.Progress(progress())
 		}
 	})
 	return func() {

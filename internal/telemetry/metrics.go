@@ -20,8 +20,10 @@ type Metrics struct {
 	seconds  *prometheus.HistogramVec
 	waits    prometheus.Histogram
 
-	Watches prometheus.Gauge // watches that are open
-	Waiting prometheus.Gauge // requests that wait for a resource
+	Watches prometheus.Gauge   // watches that are open
+	Unsent  prometheus.Gauge   // bytes that are being written to them
+	Cut     prometheus.Counter // watches that were too slow
+	Waiting prometheus.Gauge   // requests that wait for a resource
 }
 
 // NewMetrics returns metrics that count nothing yet.
@@ -40,10 +42,12 @@ func NewMetrics() *Metrics {
 			Buckets: []float64{.001, .01, .1, .5, 1, 5, 15, 60, 300, 1800, 3600, 86400},
 		}),
 		Watches: prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_watches", Help: "Watches that are open."}),
+		Unsent:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_watch_unsent_bytes", Help: "Bytes of events on their way to readers that have not taken them yet."}),
+		Cut:     prometheus.NewCounter(prometheus.CounterOpts{Name: "leasehold_watches_cut_total", Help: "Watches that were cut off because the reader was too slow."}),
 		Waiting: prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_waiting_requests", Help: "Requests held open until a resource is free."}),
 	}
 	m.registry.MustRegister(
-		m.requests, m.seconds, m.waits, m.Watches, m.Waiting,
+		m.requests, m.seconds, m.waits, m.Watches, m.Unsent, m.Cut, m.Waiting,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m

@@ -204,7 +204,7 @@ var (
 var (
 	whats     = choice{uint8(core.RecordCreate), uint8(core.LeaseFloor)}
 	relations = choice{uint8(core.Equal), uint8(core.Greater)}
-	doings    = choice{uint8(core.Put), uint8(core.Get)}
+	doings    = choice{uint8(core.Put), uint8(core.ReleaseLease)}
 	picks     = choice{uint8(core.TTLAsSaid), uint8(core.TTLAuto)}
 )
 

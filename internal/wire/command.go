@@ -364,7 +364,7 @@ func (c *codec) fence(v *core.Fence) {
 // The least that a comparison and an operation take.
 const (
 	minCompare = 5
-	minOp      = 9
+	minOp      = 11
 )
 
 func (c *codec) txn(v *core.Txn) {
@@ -393,6 +393,10 @@ func (c *codec) op(v *core.Op) {
 	c.number("most", &v.Most)
 	c.flag("keys only", &v.KeysOnly)
 	c.flag("count", &v.Count)
+	if present(c, "acquire", &v.Acquire) {
+		c.acquire(v.Acquire)
+	}
+	c.text("id", &v.ID)
 }
 
 func (c *codec) request(v *core.Request) {

@@ -329,7 +329,7 @@ var (
 		"error":   {Err: &leasehold.Error{Code: leasehold.Held, Message: "r is held by ann", Lease: goldenLease, Waiting: 2, Position: 1, Forecast: 240e9}},
 		"record":  {Record: &leasehold.Record{Path: "config/a", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}},
 		"txn": {Txn: &core.TxnAnswer{Succeeded: true, Revision: 6, Results: []core.TxnResult{
-			{Record: &leasehold.Record{Create: 3, Mod: 6, Version: 300, Token: 5}}, {Deleted: 2},
+			{Record: &leasehold.Record{Create: 3, Mod: 6, Version: 300, Token: 5}}, {Deleted: 2}, {Lease: goldenLease, Also: []leasehold.Lease{*goldenLease}},
 		}}},
 		"refused": {Err: &leasehold.Error{Code: leasehold.Refused, Message: "no", Cycle: []leasehold.Wait{{Holder: "ann", Resource: "b"}, {Holder: "bob", Resource: "a"}}}},
 		"several": {Lease: goldenLease, Also: []leasehold.Lease{*goldenLease}},
@@ -386,7 +386,8 @@ var goldenCommands = map[uint64]core.Command{
 			{What: core.RecordMod, Is: core.Equal, Path: "config/a", Number: 300},
 			{What: core.LeaseID, Is: core.NotEqual, Path: "reports/nightly", Text: "id1"},
 		},
-		Then:    []core.Op{{Do: core.Put, Path: "config/a", Value: "two", Session: "s1"}, {Do: core.Delete, Path: "config/b", Range: true, To: "config/d"}},
+		Then: []core.Op{{Do: core.Put, Path: "config/a", Value: "two", Session: "s1"}, {Do: core.Delete, Path: "config/b", Range: true, To: "config/d"},
+			{Do: core.AcquireLease, Acquire: &core.Acquire{Namespace: "default", Resource: "r", ID: "id1", Holder: "ann", TTL: 10e9}}, {Do: core.ReleaseLease, ID: "id0"}},
 		Else:    []core.Op{{Do: core.Get, Path: "config/", Range: true, To: "config0", Most: 100, KeysOnly: true, Count: true}},
 		Request: goldenKey,
 	},

@@ -479,8 +479,8 @@ func (c *codec) recordOutcome(v *core.Outcome) {
 	}
 }
 
-// minResult is the least that a result takes: no record, and nothing deleted.
-const minResult = 2
+// minResult is the least that a result takes: no record, nothing deleted, no lease.
+const minResult = 4
 
 func (c *codec) txnAnswer(v *core.TxnAnswer) {
 	c.flag("succeeded", &v.Succeeded)
@@ -490,6 +490,10 @@ func (c *codec) txnAnswer(v *core.TxnAnswer) {
 			c.namedValue(r.Record)
 		}
 		c.number("deleted", &r.Deleted)
+		if present(c, "result lease", &r.Lease) {
+			c.lease(r.Lease)
+		}
+		list(c, "result also", &r.Also, minLease, c.lease)
 		if r.Page != nil {
 			c.fail("page", "what was read is not remembered")
 		}

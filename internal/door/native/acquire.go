@@ -36,16 +36,12 @@ func (c *call) acquire() error {
 func (c *call) granted(command *core.Acquire, answer core.Answer, g grant) error {
 	nameless := c.made && command.Request == (core.Request{})
 	if !nameless || c.r.Context().Err() == nil {
+		g.also = answer.Also
 		return c.sendLease(answer.Lease, g)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), giveBackTime)
-	defer cancel()
-	// If this fails, the lease ends by its TTL.
-	_, _ = c.door.engine.Do(ctx, &core.Release{Namespace: command.Namespace, ID: command.ID})
+	engine.Withdraw(c.r.Context(), c.door.engine, command)
 	return engine.Undecided("the caller left before " + command.Resource + " was granted")
 }
-
-const giveBackTime = 5 * time.Second
 
 // acquireWaiting holds the request open until it is decided, the caller leaves, or
 // the server stops.

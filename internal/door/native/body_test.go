@@ -32,7 +32,7 @@ func TestBodiesThatAreWrong(t *testing.T) {
 		{"a number", "acquire", `7`, "the body is a JSON number: send an object"},
 		{"two objects", "acquire", `{"resource":"r","holder":"h"}{}`, "goes on after its JSON object"},
 		{"rubbish after", "acquire", `{"resource":"r","holder":"h"} x`, "goes on after its JSON object"},
-		{"unknown field", "acquire", `{"resource":"r","hodler":"h"}`, `field \"hodler\" is unknown; known are: resource, holder, id, ttl`},
+		{"unknown field", "acquire", `{"resource":"r","hodler":"h"}`, `field \"hodler\" is unknown; known are: resource, holder, id, shared`},
 		{"unknown long field", "acquire", `{"` + long + `":"h"}`, `…`},
 		{"trailing comma", "acquire", `{"resource":"r",}`, "not valid JSON"},
 		{"single quotes", "acquire", `{'resource':'r'}`, "not valid JSON"},

@@ -111,6 +111,18 @@ func (c *call) ask() error {
 	return c.doLease(command)
 }
 
+func (c *call) acknowledge() error {
+	var body v1.AcknowledgeRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	command, err := c.toAcknowledge(&body)
+	if err != nil {
+		return err
+	}
+	return c.doNothingMore(command)
+}
+
 func (c *call) openSession() error {
 	var body v1.SessionRequest
 	if err := c.readOptional(&body); err != nil {

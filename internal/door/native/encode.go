@@ -95,6 +95,34 @@ func appendSpan(b []byte, d time.Duration) []byte {
 	return append(b, v1.Duration(d).String()...)
 }
 
+// someSpan writes a duration unless it is zero.
+func (p *paper) someSpan(key string, d time.Duration) {
+	if d != 0 {
+		p.span(key, d)
+	}
+}
+
+// count writes a number unless it is zero.
+func (p *paper) count(key string, n int) {
+	if n != 0 {
+		p.number(key, uint64(n))
+	}
+}
+
+// names writes a list of texts unless it is empty.
+func (p *paper) names(key string, list []string) {
+	if len(list) == 0 {
+		return
+	}
+	p.key(key)
+	*p = append(*p, '[')
+	for _, name := range list {
+		p.comma()
+		*p = quote(*p, name)
+	}
+	*p = append(*p, ']')
+}
+
 // millis writes what is left in whole milliseconds, never more than there is.
 func (p *paper) millis(key string, d time.Duration) {
 	p.key(key)
@@ -118,6 +146,7 @@ func (p *paper) labels(ls leasehold.Labels) {
 // A grant is what an answer says beside the lease.
 type grant struct {
 	waited  time.Duration // 0: it was granted at once
+	also    []leasehold.Lease
 	warning string
 }
 
@@ -130,6 +159,8 @@ func (p *paper) lease(l *leasehold.Lease, g grant) {
 	p.number("token", uint64(l.Token))
 	p.number("floor", uint64(l.Floor))
 	p.text("state", l.State.String())
+	p.count("slots", l.Slots)
+	p.names("units", l.Units)
 	p.span("ttl", l.TTL)
 	p.moment("expires", l.Expires)
 	if l.Expires.IsZero() {
@@ -146,8 +177,24 @@ func (p *paper) lease(l *leasehold.Lease, g grant) {
 	if g.waited > 0 {
 		p.millis("waited_ms", max(g.waited, time.Millisecond))
 	}
+	p.someEnding("after", l.After)
+	p.also(g)
 	p.some("warning", g.warning)
 	p.close()
+}
+
+// also writes what was granted at the same moment, and was waited for as long.
+func (p *paper) also(g grant) {
+	if len(g.also) == 0 {
+		return
+	}
+	p.key("also")
+	*p = append(*p, '[')
+	for i := range g.also {
+		p.comma()
+		p.lease(&g.also[i], grant{waited: g.waited})
+	}
+	*p = append(*p, ']')
 }
 
 func (p *paper) session(s *leasehold.Session, warning string) {
@@ -169,6 +216,12 @@ func (p *paper) resource(s *leasehold.Status) {
 	p.text("namespace", s.Namespace)
 	p.text("resource", s.Resource)
 	p.text("state", s.State.String())
+	p.number("capacity", uint64(s.Capacity))
+	p.number("used", uint64(s.Used))
+	p.units(s.Units)
+	if s.Holding > len(s.Holders) {
+		p.count("holding", s.Holding)
+	}
 	p.key("holders")
 	*p = append(*p, '[')
 	for i := range s.Holders {
@@ -178,9 +231,27 @@ func (p *paper) resource(s *leasehold.Status) {
 	*p = append(*p, ']')
 	p.number("waiting", uint64(s.Waiting))
 	p.queue(s.Queue)
-	p.ending(s.Last)
+	p.lastEnding(s.Last)
 	p.moment("available_at", s.AvailableAt)
+	p.someEnding("unacknowledged", s.Unacknowledged)
 	p.close()
+}
+
+func (p *paper) units(units []leasehold.Unit) {
+	if len(units) == 0 {
+		return
+	}
+	p.key("units")
+	*p = append(*p, '[')
+	for _, unit := range units {
+		p.comma()
+		p.open()
+		p.text("name", unit.Name)
+		p.some("lease", unit.Lease)
+		p.some("holder", unit.Holder)
+		p.close()
+	}
+	*p = append(*p, ']')
 }
 
 func (p *paper) queue(waiters []leasehold.Waiter) {
@@ -203,6 +274,7 @@ func (p *paper) waiter(w *leasehold.Waiter) {
 		p.key("priority")
 		*p = strconv.AppendInt(*p, int64(w.Priority), 10)
 	}
+	p.count("slots", w.Slots)
 	p.text("id", w.ID)
 	p.text("holder", w.Holder)
 	p.some("session", w.Session)
@@ -213,12 +285,20 @@ func (p *paper) waiter(w *leasehold.Waiter) {
 	p.close()
 }
 
-func (p *paper) ending(e *leasehold.Ending) {
+// lastEnding writes how the last lease ended, and null if there was none.
+func (p *paper) lastEnding(e *leasehold.Ending) {
 	if e == nil {
 		p.null("last")
 		return
 	}
-	p.key("last")
+	p.someEnding("last", e)
+}
+
+func (p *paper) someEnding(key string, e *leasehold.Ending) {
+	if e == nil {
+		return
+	}
+	p.key(key)
 	p.open()
 	p.text("id", e.ID)
 	p.text("holder", e.Holder)
@@ -230,8 +310,8 @@ func (p *paper) ending(e *leasehold.Ending) {
 	p.close()
 }
 
-// event writes an event, with the values of its record if they are asked for.
-func (p *paper) event(e *leasehold.Event, values bool) {
+// event writes an event, with the values of its record that are asked for.
+func (p *paper) event(e *leasehold.Event, with values) {
 	p.open()
 	p.text("namespace", e.Namespace)
 	p.number("revision", uint64(e.Revision))
@@ -255,11 +335,11 @@ func (p *paper) event(e *leasehold.Event, values bool) {
 	p.some("reason", e.Reason)
 	if e.Record != nil {
 		p.number("version", e.Record.Version)
-		if values {
+		if with.now {
 			p.bytes("value", e.Record.Value)
 		}
 	}
-	if e.Previous != nil && values {
+	if e.Previous != nil && with.before {
 		p.bytes("previous", e.Previous.Value)
 	}
 	p.close()

@@ -92,6 +92,9 @@ func toProblem(e *leasehold.Error, s standing) *v1.Problem {
 	if e.Code == leasehold.Held {
 		p.Waiting = &e.Waiting
 	}
+	for _, w := range e.Cycle {
+		p.Cycle = append(p.Cycle, v1.Wait{Holder: w.Holder, Resource: w.Resource})
+	}
 	if l := e.Lease; l != nil {
 		p.Resource, p.ID, p.State, p.Holder, p.Reason, p.Token = l.Resource, l.ID, l.State.String(), l.Holder, l.Reason, uint64(l.Token)
 		p.Since, p.Expires, p.AvailableAt = moment(l.Acquired), moment(l.Expires), moment(l.AvailableAt)

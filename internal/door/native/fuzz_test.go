@@ -125,6 +125,12 @@ func FuzzAsk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/ask", body) })
 }
 
+func FuzzAcknowledge(f *testing.F) {
+	f.Add([]byte(`{"resource":"held","token":1,"by":"op","reason":"looked at"}`))
+	f.Add([]byte(`{"resource":"held","token":-1}`))
+	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/acknowledge", body) })
+}
+
 func FuzzSession(f *testing.F) {
 	f.Add([]byte(`{"id":"s","ttl":"20s","labels":{"a":"b"}}`))
 	f.Add([]byte(`{"ttl":null}`))
@@ -285,6 +291,54 @@ func FuzzSince(f *testing.F) {
 			wants := asked != "" && (at.Revision == 0)
 			if got := strings.Contains(body, "id: 1.0\ndata: {\"namespace\":\"default\",\"revision\":1,"); got != wants {
 				t.Errorf("since %q there is an event: %v, want %v: %s", asked, got, wants, body)
+			}
+		}
+	})
+}
+
+// Whatever a watch is asked for, it shows that and nothing else, or says what is
+// wrong.
+func FuzzWatchQuery(f *testing.F) {
+	for _, s := range []string{"", "since=0", "since=0&prefix=a/", "since=0&resource=a/1&values&previous", "since=0.0&resource=a", "resource=a&prefix=", "values=no", "prefix=%ff", "since=1&since=2"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		e := memory.Start(engine.NewGoClock())
+		defer e.Close()
+		door := New(e, Config{Metrics: shared()})
+		for _, path := range []string{"a", "a/1", "a/2", "b"} {
+			record(door, "PUT", "/v1/records/"+path, "one")
+			record(door, "PUT", "/v1/records/"+path, "two")
+		}
+		record(door, "POST", "/v1/sessions", `{"id":"s"}`)
+		r := request(t, "/v1/watch")
+		r.URL.RawQuery = query
+		w := httptest.NewRecorder()
+		door.ServeHTTP(w, r)
+		body := w.Body.String()
+		if w.Code != http.StatusOK {
+			checkAnswer(t, answer{t, w.Code, w.Header(), body})
+			return
+		}
+		asked, err := url.ParseQuery(query)
+		if err != nil || asked.Has("prefix") && asked.Has("resource") {
+			t.Fatalf("%q begins a watch", query)
+		}
+		if body == "" || strings.HasPrefix(body, "event: gone\n") {
+			return
+		}
+		blocks := strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
+		for _, block := range blocks[1:] {
+			_, data, _ := strings.Cut(block, "\ndata: ")
+			var event v1.Event
+			if err := json.Unmarshal([]byte(data), &event); err != nil {
+				t.Fatalf("%q shows %q: %v", query, block, err)
+			}
+			if !strings.HasPrefix(event.Resource, asked.Get("prefix")) || asked.Has("resource") && event.Resource != asked.Get("resource") {
+				t.Errorf("%q shows %q", query, block)
+			}
+			if event.Value != nil && !asked.Has("values") || event.Previous != nil && !asked.Has("previous") {
+				t.Errorf("%q shows values: %q", query, block)
 			}
 		}
 	})

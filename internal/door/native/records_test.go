@@ -257,9 +257,11 @@ func TestWatchRecords(t *testing.T) {
 		if _, err := h.caller.DeleteRecord(t.Context(), v1.DeleteRequest{Path: "a/1"}); err != nil {
 			t.Fatal(err)
 		}
-		for _, values := range []bool{true, false} {
+		for with, want := range map[values]string{
+			{}: ",,", {now: true}: "two\x00,,", {before: true}: ",one,two\x00", {now: true, before: true}: "two\x00,one,two\x00",
+		} {
 			var events []v1.Event
-			for e, err := range h.caller.Watch(t.Context(), v1.WatchQuery{Prefix: "a/", Since: "0", Values: values}) {
+			for e, err := range h.caller.Watch(t.Context(), v1.WatchQuery{Prefix: "a/", Since: "0", Values: with.now, Previous: with.before}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -271,11 +273,14 @@ func TestWatchRecords(t *testing.T) {
 			if second.Kind != "put" || second.Version != 2 || last.Kind != "deleted" || last.Resource != "a/1" {
 				t.Errorf("there are %+v and %+v", second, last)
 			}
-			if got := string(second.Value) + "," + string(second.Previous) + "," + string(last.Previous); values && got != "two\x00,one,two\x00" || !values && got != ",," {
-				t.Errorf("with values %v there are %q", values, got)
+			if got := string(second.Value) + "," + string(second.Previous) + "," + string(last.Previous); got != want {
+				t.Errorf("with %+v there are %q, want %q", with, got, want)
 			}
-			if values && string(events[20].Value) != large {
-				t.Error("a large value did not arrive")
+			if got := string(events[20].Value) == large; got != with.now {
+				t.Errorf("with %+v a large value arrives: %v", with, got)
+			}
+			if events[0].Previous != nil {
+				t.Errorf("before the first value there was %q", events[0].Previous)
 			}
 		}
 		time.Sleep(time.Second)

@@ -43,6 +43,7 @@ func (d *Door) server(gate *gate) *http.Server {
 		WriteTimeout:      writeTime,
 		IdleTimeout:       idleTime,
 		ConnState:         gate.state,
+		ConnContext:       withConn,
 		ErrorLog:          slog.NewLogLogger(d.config.Log.Handler(), slog.LevelWarn),
 	}
 }
@@ -82,19 +83,19 @@ const (
 // Accept returns the next connection that may come in.
 func (g *gate) Accept() (net.Conn, error) {
 	for {
-		conn, err := g.Listener.Accept()
+		accepted, err := g.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
 		if g.open.Add(1) <= g.most {
-			return conn, nil
+			return &conn{Conn: accepted}, nil
 		}
 		g.open.Add(-1)
 		select {
 		case g.turningAway <- struct{}{}:
-			go g.turnAway(conn)
+			go g.turnAway(accepted)
 		default:
-			_ = conn.Close()
+			_ = accepted.Close()
 		}
 	}
 }

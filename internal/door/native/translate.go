@@ -37,18 +37,44 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 	command := &core.Acquire{
 		Namespace: c.namespace, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Labels: ls, Reason: a.Reason,
 		TTL: time.Duration(a.TTL.Duration), Session: a.Session, Wait: time.Duration(a.Wait), Grace: time.Duration(a.Grace),
-		HoldLimit: time.Duration(a.HoldLimit), Priority: a.Priority, Request: c.once,
+		HoldLimit: time.Duration(a.HoldLimit), Priority: a.Priority, Party: a.Party, Request: c.once,
 	}
 	if a.TTL == (v1.TTL{}) && a.Session == "" {
-		command.TTL = leasehold.DefaultTTL
+		command.TTL, command.Pick = leasehold.DefaultTTL, core.TTLByDefault
 	}
-	if a.ID == "" {
-		command.ID, c.made = newID(), true
+	items, err := c.toItems(a)
+	if err != nil {
+		return nil, err
 	}
-	return command, firstError(
-		checkPath("resource", a.Resource), checkHolder(a.Holder), checkText("id", a.ID), checkText("session", a.Session),
-		checkText("reason", a.Reason), command.Validate(),
-	)
+	first := items[0]
+	command.ID, command.Slots, command.Capacity, command.Also = first.ID, first.Slots, first.Capacity, items[1:]
+	return command, firstError(checkHolder(a.Holder), checkText("session", a.Session), checkText("party", a.Party), checkText("reason", a.Reason), command.Validate())
+}
+
+// toItems reads the resources that are asked for. Either the caller names all leases, or
+// the server does: half of them could be asked for again and half could not.
+func (c *call) toItems(a *v1.AcquireRequest) ([]core.Item, error) {
+	c.made = a.ID == ""
+	list := append([]v1.AcquireItem{{Resource: a.Resource, ID: a.ID, Shared: a.Shared, Slots: a.Slots, Capacity: a.Capacity}}, a.Also...)
+	items := make([]core.Item, len(list))
+	for i, one := range list {
+		switch {
+		case (one.ID == "") != c.made:
+			return nil, invalid("some of the leases have an id and some have none: propose all ids or none")
+		case one.Shared && one.Slots > 1:
+			return nil, invalid("shared takes one slot, and slots says %d: leave one of them out", one.Slots)
+		case one.Shared:
+			one.Slots = 1
+		}
+		if err := firstError(checkPath("resource", one.Resource), checkText("id", one.ID)); err != nil {
+			return nil, err
+		}
+		items[i] = core.Item{Resource: one.Resource, ID: one.ID, Slots: one.Slots, Capacity: one.Capacity}
+		if c.made {
+			items[i].ID = newID()
+		}
+	}
+	return items, nil
 }
 
 // checkHolder has a sentence of its own because a first request often has none.
@@ -97,6 +123,36 @@ func (c *call) toMove(r *v1.MoveRequest) (*core.Move, error) {
 func (c *call) toAsk(r *v1.AskRequest) (*core.Ask, error) {
 	command := &core.Ask{Namespace: c.namespace, Resource: r.Resource, By: r.By, Message: r.Message, Request: c.once}
 	return command, firstError(checkPath("resource", r.Resource), checkName("message", r.Message), checkText("by", r.By), command.Validate())
+}
+
+func (c *call) toAcknowledge(r *v1.AcknowledgeRequest) (*core.Acknowledge, error) {
+	command := &core.Acknowledge{Namespace: c.namespace, Resource: r.Resource, Token: leasehold.Token(r.Token), By: r.By, Reason: r.Reason, Request: c.once}
+	return command, firstError(checkPath("resource", r.Resource), checkText("by", r.By), checkText("reason", r.Reason), command.Validate())
+}
+
+func (c *call) toDefine(path string, r *v1.DefinitionRequest) (*core.Define, error) {
+	unclean, known := leasehold.UncleanOf(r.Unclean)
+	if !known && r.Unclean != "" {
+		return nil, invalid("unclean is %s: it is allow, warn or acknowledge", brief(r.Unclean))
+	}
+	for _, unit := range r.Units {
+		if err := checkName("unit", unit); err != nil {
+			return nil, err
+		}
+	}
+	command := &core.Define{
+		Namespace: c.namespace, By: r.By, Reason: r.Reason, Request: c.once,
+		Definition: leasehold.Definition{
+			Path: path, Capacity: r.Capacity, Units: r.Units, DefaultTTL: time.Duration(r.DefaultTTL), LargestTTL: time.Duration(r.LargestTTL),
+			HoldLimit: time.Duration(r.HoldLimit), Grace: time.Duration(r.Grace), Expected: time.Duration(r.Expected), Unclean: unclean,
+		},
+	}
+	return command, firstError(checkText("by", r.By), checkText("reason", r.Reason), command.Validate())
+}
+
+func (c *call) toUndefine(path string) (*core.Undefine, error) {
+	command := &core.Undefine{Namespace: c.namespace, Path: path, By: c.query.Get("by"), Reason: c.query.Get("reason"), Request: c.once}
+	return command, firstError(checkText("by", command.By), checkText("reason", command.Reason), command.Validate())
 }
 
 func (c *call) toOpenSession(r *v1.SessionRequest) (*core.OpenSession, error) {

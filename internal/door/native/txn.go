@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"reflect"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
@@ -43,10 +44,10 @@ func (c *call) toTxn(r *v1.TxnRequest) (*core.Txn, error) {
 		command.If = append(command.If, compare)
 	}
 	var err error
-	if command.Then, err = toOps("then", r.Then); err != nil {
+	if command.Then, err = c.toOps("then", r.Then); err != nil {
 		return nil, err
 	}
-	if command.Else, err = toOps("else", r.Else); err != nil {
+	if command.Else, err = c.toOps("else", r.Else); err != nil {
 		return nil, err
 	}
 	return command, command.Validate()
@@ -65,7 +66,7 @@ var (
 	}
 	leaseFields = map[string]core.What{"id": core.LeaseID, "token": core.LeaseToken, "floor": core.LeaseFloor}
 	relations   = map[string]core.Relation{"": core.Equal, "=": core.Equal, "!=": core.NotEqual, "<": core.Less, ">": core.Greater}
-	doings      = map[string]core.Do{"put": core.Put, "delete": core.Delete, "get": core.Get}
+	doings      = map[string]core.Do{"put": core.Put, "delete": core.Delete, "get": core.Get, "acquire": core.AcquireLease, "release": core.ReleaseLease}
 )
 
 func toCompare(r *v1.Compare) (core.Compare, error) {
@@ -91,9 +92,9 @@ func toCompare(r *v1.Compare) (core.Compare, error) {
 	return c, firstError(checkPath("path", c.Path), checkText("text", r.Text))
 }
 
-func toOps(list string, ops []v1.Op) (commands []core.Op, err error) {
+func (c *call) toOps(list string, ops []v1.Op) (commands []core.Op, err error) {
 	for i := range ops {
-		op, err := toOp(&ops[i])
+		op, err := c.toOp(&ops[i])
 		if err != nil {
 			return nil, within(list, i, err)
 		}
@@ -102,14 +103,44 @@ func toOps(list string, ops []v1.Op) (commands []core.Op, err error) {
 	return commands, nil
 }
 
-func toOp(r *v1.Op) (core.Op, error) {
+func (c *call) toOp(r *v1.Op) (core.Op, error) {
+	switch doings[r.Do] {
+	case core.AcquireLease, core.ReleaseLease:
+		return c.toLeaseOp(r)
+	}
+	if r.Acquire != nil || r.ID != "" {
+		return core.Op{}, invalid("acquire is to acquire with, id to release")
+	}
+	return toRecordOp(r)
+}
+
+// toLeaseOp reads an operation on a lease.
+func (c *call) toLeaseOp(r *v1.Op) (core.Op, error) {
+	if rest := (v1.Op{Do: r.Do, Acquire: r.Acquire, ID: r.ID}); !reflect.DeepEqual(rest, *r) {
+		return core.Op{}, invalid("to acquire takes acquire, and to release takes id: leave out the rest")
+	}
+	o := core.Op{Do: doings[r.Do], ID: r.ID}
+	if o.Do == core.ReleaseLease {
+		return o, checkName("id", r.ID)
+	}
+	if r.Acquire == nil {
+		return o, invalid("to acquire takes acquire, with a resource and a holder")
+	}
+	var err error
+	if o.Acquire, err = c.toAcquire(r.Acquire); err == nil {
+		o.Acquire.Request = core.Request{} // the name is that of the transaction
+	}
+	return o, err
+}
+
+func toRecordOp(r *v1.Op) (core.Op, error) {
 	o := core.Op{
 		Do: doings[r.Do], Path: r.Path, Range: r.Path == "", Value: string(r.Value), Session: r.Session,
 		Most: r.Limit, KeysOnly: r.Keys, Count: r.Count,
 	}
 	switch {
 	case o.Do == 0:
-		return o, invalid("do %s is unknown; known are put, delete and get", brief(r.Do))
+		return o, invalid("do %s is unknown; known are put, delete, get, acquire and release", brief(r.Do))
 	case r.Path != "" && r.Prefix+r.From+r.To != "":
 		return o, invalid("an operation is on a path, a prefix or a range: give one")
 	case r.Path == "" && r.Prefix+r.From+r.To == "":
@@ -157,6 +188,10 @@ func (p *paper) result(namespace string, r *core.TxnResult, o *core.Op) {
 		if r.Page.Count != 0 {
 			p.number("count", uint64(r.Page.Count))
 		}
+	case r.Lease != nil:
+		p.key("lease")
+		p.lease(r.Lease, grant{also: r.Also})
+	case o.Do == core.ReleaseLease: // there is nothing to say
 	default:
 		p.number("deleted", uint64(r.Deleted))
 	}

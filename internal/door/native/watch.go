@@ -2,9 +2,10 @@ package native
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
+	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -20,37 +21,45 @@ const (
 	// together. The more watch, the longer it is: all of them together write so often,
 	// and no more, however busy the server is.
 	leastBreath = 5 * time.Millisecond
-	breathEach  = 100 * time.Microsecond
+	breathEach  = 20 * time.Microsecond
 
-	// chunk is how many events are looked at before they are written. A slow reader
-	// keeps no more of an old history from being forgotten than that.
-	chunk = 512
-
-	// maxFlush is where a write of events with large values is cut short: it bounds what
-	// a slow reader costs.
+	// maxFlush is where a write of events is cut short: it bounds what a slow reader
+	// costs.
 	maxFlush = 256 << 10
+
+	// slowTime is how long a reader may take for one write. Who takes longer is sent
+	// away with where to go on; who takes streamTime can not even be told.
+	slowTime = streamTime / 2
 )
 
-// A stream is one watch. It reads the shared history at its own pace.
+// A stream is one watch. It reads the shared history at its own pace, and keeps
+// nothing of it while it writes.
 type stream struct {
 	*call
-	prefix string
-	values bool        // with the values of records
-	at     v1.Position // the last event that was looked at
-	told   v1.Position // the last position that the reader knows of
-	begun  bool        // hello was said
-	out    paper
+	conn     *conn  // nil: the writer is not one of ours
+	resource string // shown alone, if not empty
+	prefix   string // else those that begin with it
+	values   values
+	at       v1.Position // the last event that was looked at
+	told     v1.Position // the last position that the reader knows of
+	begun    bool        // hello was said
+	limited  time.Time   // when the time for a write was last set
+	alive    *time.Ticker
+	breath   *time.Timer
+	out      paper
 }
+
+// values says which values of records are shown.
+type values struct{ now, before bool }
 
 func (c *call) watch() error {
 	if c.r.Method == http.MethodHead {
 		c.w.Header()["Content-Type"] = streamType
 		return nil
 	}
-	prefix, badPrefix := c.prefix()
-	since, asked, badSince := c.since()
-	values, badValues := c.flag("values")
-	if err := firstError(badPrefix, badSince, badValues); err != nil {
+	s := &stream{call: c, conn: connOf(c.r.Context())}
+	asked, err := s.read()
+	if err != nil {
 		return err
 	}
 	leave, err := c.door.enter(c.door.metrics.Watches)
@@ -65,20 +74,51 @@ func (c *call) watch() error {
 		return err
 	}
 	if !asked {
-		since = v1.Position{Revision: uint64(now), N: v1.Whole}
+		s.at = v1.Position{Revision: uint64(now), N: v1.Whole}
 	}
-	c.stay()
-	h := c.w.Header()
-	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noStore, noSniff
-	h.Set("X-Accel-Buffering", "no") // a proxy that collects would turn a stream into silence
-	s := &stream{call: c, prefix: prefix, values: values, at: since, told: since}
-	if since.Revision > uint64(now) {
+	s.told = s.at
+	s.begin()
+	if s.at.Revision > uint64(now) {
 		// Not a place in this history: the caller saw another one.
 		s.gone(v1.Position{Revision: uint64(now), N: v1.Whole}, uint64(now))
+		s.flush()
 		return nil
 	}
 	s.run()
 	return nil
+}
+
+// read reads the query, and whether it says where to begin.
+func (s *stream) read() (asked bool, err error) {
+	var bad [5]error
+	s.prefix, bad[0] = s.call.prefix()
+	s.resource, bad[1] = s.wanted()
+	s.at, asked, bad[2] = s.since()
+	s.values.now, bad[3] = s.flag("values")
+	s.values.before, bad[4] = s.flag("previous")
+	return asked, firstError(bad[:]...)
+}
+
+// wanted reads the one resource to show, if there is one.
+func (c *call) wanted() (string, error) {
+	resource := c.query.Get("resource")
+	switch {
+	case !c.query.Has("resource"):
+		return "", nil
+	case c.query.Has("prefix"):
+		return "", invalid("the query has both resource and prefix: give resource for one path, or prefix for all that begin with it")
+	}
+	return resource, checkPath("resource", resource)
+}
+
+func (s *stream) begin() {
+	s.stay()
+	if s.conn != nil {
+		s.conn.bound(maxFlush)
+	}
+	h := s.w.Header()
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noStore, noSniff
+	h.Set("X-Accel-Buffering", "no") // a proxy that collects would turn a stream into silence
 }
 
 // since reads where to begin. A reader that reconnects on its own repeats the
@@ -98,46 +138,83 @@ func (c *call) since() (at v1.Position, asked bool, err error) {
 // run writes what happens until the reader leaves, is too slow, or the server
 // stops.
 func (s *stream) run() {
-	alive := time.NewTicker(keepAlive)
-	defer alive.Stop()
+	s.alive, s.breath = time.NewTicker(keepAlive), time.NewTimer(0)
+	defer s.alive.Stop()
+	defer s.breath.Stop()
 	for {
-		history, grew, ok := s.door.engine.Feed().History(s.namespace)
-		if !ok {
-			return
-		}
-		events, known := history.After(leasehold.Revision(s.at.Revision), s.at.N)
-		if !known {
-			revision, n := history.Oldest()
-			s.gone(v1.Position{Revision: uint64(revision), N: n}, uint64(history.Revision))
-			return
-		}
-		if !s.tell(events) {
-			return
-		}
-		if len(events) > 0 {
-			grew = nil // there may be more already: look again after a breath
-		}
-		if !s.wait(grew, alive.C) {
+		grew, goesOn := s.collect()
+		if !s.flush() || !goesOn || !s.wait(grew) {
 			return
 		}
 	}
 }
 
+// collect writes down the next events that the reader wants, up to a limit. If
+// there were none to look at, grew tells when there are.
+func (s *stream) collect() (grew <-chan struct{}, goesOn bool) {
+	history, grew, open := s.door.engine.Feed().History(s.namespace)
+	if !open {
+		return nil, false
+	}
+	events, known := history.After(leasehold.Revision(s.at.Revision), s.at.N)
+	if !known {
+		revision, n := history.Oldest()
+		s.gone(v1.Position{Revision: uint64(revision), N: n}, uint64(history.Revision))
+		return nil, false
+	}
+	if !s.begun {
+		s.hello()
+	}
+	if len(events) == 0 {
+		return grew, true
+	}
+	for _, e := range events[:min(len(events), maxLook)] {
+		s.at = v1.Position{Revision: uint64(e.Revision), N: e.N}
+		if s.wants(e) {
+			s.event(e)
+		}
+		if len(s.out) > maxFlush {
+			break
+		}
+	}
+	return nil, true // there may be more already: look again after a breath
+}
+
+// wants tells whether an event is for this reader. What happens to sessions has no
+// resource, and is for those who see all.
+func (s *stream) wants(e *leasehold.Event) bool {
+	if s.resource != "" {
+		return e.Resource == s.resource
+	}
+	return strings.HasPrefix(e.Resource, s.prefix)
+}
+
+func (s *stream) event(e *leasehold.Event) {
+	if s.out == nil {
+		s.out = newSheet()
+	}
+	s.told = s.at
+	if s.values.now && e.Record != nil || s.values.before && e.Previous != nil {
+		s.out.message(e, s.values) // few ask for it, and a press would keep the values
+		return
+	}
+	s.out = append(s.out, s.door.press.print(e)...)
+}
+
 // wait returns when it is time to look again: after a breath if grew is nil. It
 // returns false when the watch is over.
-func (s *stream) wait(grew <-chan struct{}, alive <-chan time.Time) bool {
+func (s *stream) wait(grew <-chan struct{}) bool {
 	var breathed <-chan time.Time
 	if grew == nil {
-		timer := time.NewTimer(s.door.breath())
-		defer timer.Stop()
-		breathed = timer.C
+		s.breath.Reset(s.door.breath())
+		breathed = s.breath.C
 	}
 	select {
 	case <-grew:
 		return true
 	case <-breathed:
 		return true
-	case <-alive:
+	case <-s.alive.C:
 		return s.stillThere()
 	case <-s.door.stopping.Done():
 		s.comment("the server is stopping: come back with the last id")
@@ -149,66 +226,6 @@ func (s *stream) wait(grew <-chan struct{}, alive <-chan time.Time) bool {
 
 func (d *Door) breath() time.Duration {
 	return max(leastBreath, time.Duration(d.watching.Load())*breathEach)
-}
-
-// tell writes the next events that the reader wants, in one flush, and tells
-// whether it is still there.
-func (s *stream) tell(events []*leasehold.Event) bool {
-	if !s.begun {
-		s.hello()
-	}
-	if len(events) > chunk {
-		events = events[:chunk]
-	}
-	for _, e := range events {
-		s.at = v1.Position{Revision: uint64(e.Revision), N: e.N}
-		if s.wants(e) {
-			s.event(e)
-		}
-		if len(s.out) > maxFlush {
-			break // the rest after a breath
-		}
-	}
-	return len(s.out) == 0 || s.flush()
-}
-
-// wants tells whether an event is for this reader. What happens to sessions has no
-// resource, and is for those who see all.
-func (s *stream) wants(e *leasehold.Event) bool {
-	return s.prefix == "" || e.Resource != "" && strings.HasPrefix(e.Resource, s.prefix)
-}
-
-func (s *stream) event(e *leasehold.Event) {
-	s.id(s.at)
-	s.out = append(s.out, "data: "...)
-	if s.values && (e.Record != nil || e.Previous != nil) {
-		s.out.event(e, true) // few ask for it, and a press would keep the values
-	} else {
-		s.out = append(s.out, s.door.press.print(e)...)
-	}
-	s.out = append(s.out, "\n\n"...)
-}
-
-// A press writes an event once for all who watch. Where two events meet in a
-// slot, the later one stays; whoever misses the other writes it again.
-type press struct {
-	slots [1024]atomic.Pointer[printed]
-}
-
-type printed struct {
-	event *leasehold.Event
-	text  []byte
-}
-
-func (p *press) print(e *leasehold.Event) []byte {
-	slot := &p.slots[(uint64(e.Revision)+uint64(e.N))%uint64(len(p.slots))]
-	if found := slot.Load(); found != nil && found.event == e {
-		return found.text
-	}
-	text := make(paper, 0, 256)
-	text.event(e, false)
-	slot.Store(&printed{e, text})
-	return text
 }
 
 // hello is the first thing that a reader gets. Its id is where the watch begins,
@@ -223,7 +240,14 @@ func (s *stream) hello() {
 // the only one if it never was. Its id is where those go on who reconnect without looking.
 func (s *stream) gone(oldest v1.Position, revision uint64) {
 	s.named("gone", oldest, v1.Gone{Since: s.at, Oldest: oldest, Revision: revision})
-	s.flush()
+}
+
+// sendAway is the last thing that a slow reader gets. It has all up to here.
+func (s *stream) sendAway() {
+	s.door.metrics.Cut.Inc()
+	s.named("cut", s.at, v1.Cut{Resume: s.at})
+	s.writeWithin(slowTime)
+	_ = s.write() // who does not get it has the last id
 }
 
 func (s *stream) named(name string, at v1.Position, data any) {
@@ -246,8 +270,7 @@ func (s *stream) stillThere() bool {
 }
 
 func (s *stream) id(at v1.Position) {
-	s.out = at.Append(append(s.out, "id: "...))
-	s.out = append(s.out, '\n')
+	s.out.id(at)
 	s.told = at
 }
 
@@ -255,14 +278,45 @@ func (s *stream) comment(text string) {
 	s.out = append(append(append(s.out, ": "...), text...), "\n\n"...)
 }
 
-// flush sends what was collected. A reader that does not take it in time is cut
-// off; it can come back and go on where it was.
+// flush sends what was collected, and tells whether the watch goes on. A reader
+// that takes it too slowly is cut off; it can come back and go on where it was.
 func (s *stream) flush() bool {
-	s.writeWithin(streamTime)
-	_, err := s.w.Write(s.out)
+	if len(s.out) == 0 {
+		return true
+	}
+	began := time.Now()
+	if began.Sub(s.limited) >= time.Second { // to set it costs as much as a look at history
+		s.limited = began
+		s.writeWithin(streamTime)
+	}
+	err := s.write()
+	switch took := time.Since(began); {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.door.metrics.Cut.Inc()
+	case err == nil && took > slowTime:
+		s.sendAway()
+		return false
+	}
+	return err == nil
+}
+
+// write hands over what was collected, and keeps one copy of it until it is sent.
+func (s *stream) write() error {
+	out := s.out
+	s.out = nil
+	size := float64(len(out))
+	s.door.metrics.Unsent.Add(size)
+	defer s.door.metrics.Unsent.Sub(size)
+	if s.conn != nil {
+		s.conn.collect(newSheet())
+	}
+	_, err := s.w.Write(out)
 	if err == nil {
 		err = http.NewResponseController(s.w).Flush()
 	}
-	s.out = s.out[:0]
-	return err == nil
+	recycle(out)
+	if s.conn != nil {
+		err = errors.Join(err, s.conn.send())
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package native
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
 )
 
 // A reader reads a watch as it is on the wire.
@@ -147,6 +149,9 @@ func TestWatchSince(t *testing.T) {
 			{"since=0.7", "", "1.0 2.0 3.0"},
 			{"since=2", "", "3.0"},
 			{"since=0&prefix=a/", "", "1.0 3.0"},
+			{"since=1&prefix=a/", "", "3.0"},
+			{"since=0&resource=a/3", "", "3.0"},
+			{"since=3&resource=a/3", "", ""},
 			{"since=0", "2.0", "3.0"},
 			{"", "1", "2.0 3.0"},
 			{"since=3", "", ""},
@@ -175,13 +180,11 @@ func TestWatchFilters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Config{})
 		defer h.close()
-		all, some, other := h.watch(""), h.watch("prefix=jobs/"), h.watch("namespace=other")
-		defer all.close()
-		defer some.close()
-		defer other.close()
-		all.hello()
-		some.hello()
-		other.hello()
+		all, some, one, other := h.watch(""), h.watch("prefix=jobs/"), h.watch("resource=jobs"), h.watch("namespace=other")
+		for _, w := range []*reader{all, some, one, other} {
+			defer w.close()
+			w.hello()
+		}
 		if _, err := h.caller.OpenSession(t.Context(), v1.SessionRequest{ID: "s", TTL: ttl(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
@@ -198,6 +201,18 @@ func TestWatchFilters(t *testing.T) {
 			if e := some.event(); e.Resource != want {
 				t.Errorf("%q comes instead of %q", e.Resource, want)
 			}
+		}
+		if e := one.event(); e.Resource != "jobs" {
+			t.Errorf("%q comes instead of jobs", e.Resource)
+		}
+		var again []string
+		for e, err := range h.caller.Watch(t.Context(), v1.WatchQuery{Resource: "jobs/2", Since: "0"}) {
+			if again = append(again, e.ID); err != nil || e.ID == "4" {
+				break
+			}
+		}
+		if strings.Join(again, " ") != "4" {
+			t.Errorf("of jobs/2 the caller sees %q", again)
 		}
 		elsewhere, _ := v1.NewCaller(v1.CallerConfig{Server: "http://pipe", Client: h.client, Namespace: "other"})
 		if _, err := elsewhere.Acquire(t.Context(), v1.AcquireRequest{Resource: "x", Holder: "h"}); err != nil {
@@ -257,7 +272,7 @@ func TestWatchCollects(t *testing.T) {
 		w := h.watch("")
 		defer w.close()
 		w.hello()
-		const n = 2000 // more than one chunk
+		const n = 2000 // more than one batch
 		for i := range n {
 			h.hold(fmt.Sprint("r", i), fmt.Sprint("i", i))
 		}
@@ -318,6 +333,227 @@ func TestWatchGone(t *testing.T) {
 			if !errors.Is(err, leasehold.ErrLost) || !errors.As(err, &g) || g.Oldest != gone.Oldest {
 				t.Errorf("the error is %v", err)
 			}
+		}
+	})
+}
+
+// A reader that lags until its place is forgotten gets what was under way, and then
+// learns where it was.
+func TestWatchGoneOnTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		w := h.watch("")
+		w.hello()
+		reason := strings.Repeat("x", 1000)
+		for i := range 60000 {
+			if _, err := h.engine.Do(t.Context(), acquireCommand(i, reason)); err != nil {
+				t.Fatal(err)
+			}
+			if i == 1000 {
+				time.Sleep(time.Second) // a first batch is under way
+			}
+		}
+		seen := 0
+		block := w.block()
+		for ; strings.HasPrefix(block, "id: "); block = w.block() {
+			if seen++; !strings.HasPrefix(block, fmt.Sprintf("id: %d.0\n", seen)) {
+				t.Fatalf("event %d is %q", seen, block)
+			}
+		}
+		_, data, _ := strings.Cut(block, "data: ")
+		var gone v1.Gone
+		if err := json.Unmarshal([]byte(data), &gone); err != nil || gone.Since.String() != fmt.Sprintf("%d.0", seen) || gone.Oldest.Revision <= uint64(seen) || seen == 0 {
+			t.Fatalf("after %d events there is %q", seen, block)
+		}
+		if rest := w.rest(); rest != "" {
+			t.Errorf("after the end there is %q", rest)
+		}
+	})
+}
+
+// What can not be watched is said in a sentence.
+func TestWatchRefuses(t *testing.T) {
+	door := newDoor(t, Config{})
+	for query, want := range map[string]string{
+		"prefix=a&resource=b": "the query has both resource and prefix",
+		"resource=":           "resource is missing",
+		"resource=a//b":       "has the segment",
+		"values=maybe":        "values \"maybe\" is neither true nor false",
+		"previous=2":          "previous \"2\" is neither true nor false",
+		"since=x":             "is not a position",
+		"after=1":             "the query has \"after\", which is unknown here; known are: namespace, prefix, resource, since, values, previous",
+	} {
+		got := ask(t, door, "GET", "/v1/watch?"+query, "").expect(400)
+		if p := read[v1.Problem](got); !strings.Contains(p.Detail, want) {
+			t.Errorf("%s is answered with %q, want %q", query, p.Detail, want)
+		}
+	}
+}
+
+// A thousand watch a thousand events a second, each with a filter of its own. Every
+// one sees all that it asked for, in order, in batches.
+func TestAThousandWatchers(t *testing.T) {
+	const watchers, events, groups = 1000, 2000, 10
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		var readers sync.WaitGroup
+		over := make(chan struct{})
+		for i := range watchers {
+			query, wants := "", func(int) bool { return true }
+			switch group := i % groups; i % 4 {
+			case 1:
+				query, wants = fmt.Sprintf("prefix=many/%d/", group), func(n int) bool { return n%groups == group }
+			case 2:
+				query, wants = fmt.Sprintf("resource=many/%d/%d", group, i), func(n int) bool { return n == i }
+			case 3:
+				query, wants = fmt.Sprintf("prefix=many/none/%d", i), func(int) bool { return false }
+			}
+			w := h.watch(query)
+			w.hello()
+			readers.Go(func() {
+				defer w.close()
+				for n := range events {
+					if wants(n) && !w.next(fmt.Sprintf("id: %d.0\n", n+1)) {
+						return
+					}
+				}
+				<-over // who has all of its own stays and listens
+			})
+		}
+		for n := range events {
+			resource := fmt.Sprintf("many/%d/%d", n%groups, n)
+			if _, err := h.engine.Do(t.Context(), &core.Acquire{Namespace: "default", Resource: resource, ID: fmt.Sprint(n), Holder: "h"}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		close(over)
+		readers.Wait()
+		if got := counted(h.door.metrics.Cut); got != 0 {
+			t.Errorf("%v watches were cut off", got)
+		}
+	})
+}
+
+// next reads on to the next id, and fails if it is another one.
+func (r *reader) next(want string) bool {
+	for {
+		line, err := r.lines.ReadSlice('\n')
+		if err == nil && !bytes.HasPrefix(line, []byte("id: ")) {
+			continue
+		}
+		if err != nil || string(line) != want {
+			r.t.Errorf("there is %q instead of %q, %v", line, want, err)
+			return false
+		}
+		return true
+	}
+}
+
+// However much has happened and happens, a reader that has stopped costs one batch,
+// and holds nobody up. A batch ends with the event that makes it too large.
+func TestAStoppedReaderCostsOneBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		const most = maxFlush + 2*leasehold.MaxValue*4/3 + 4<<10
+		large := strings.Repeat("x", leasehold.MaxValue)
+		put := func() {
+			if _, err := h.caller.PutRecord(t.Context(), v1.PutRequest{Path: "r", Value: []byte(large)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const before, n = 100, 200 // 16 MiB and more, with what was before each
+		for range before {
+			put()
+		}
+		stopped, quick := h.watch("since=0&values=true&previous=true"), h.watch("since=0")
+		defer stopped.close()
+		defer quick.close()
+		stopped.hello()
+		quick.hello()
+		for i := range n {
+			if i >= before {
+				put()
+			}
+			if e := quick.event(); e.Revision != uint64(i+1) {
+				t.Fatalf("event %d is %+v", i, e)
+			}
+			synctest.Wait()
+			if got := value(h.door.metrics.Unsent); got < maxFlush || got > most {
+				t.Fatalf("after event %d the server holds %v bytes, at most %d are allowed", i, got, most)
+			}
+		}
+		time.Sleep(streamTime)
+		synctest.Wait()
+		if unsent, cut, open := value(h.door.metrics.Unsent), counted(h.door.metrics.Cut), value(h.door.metrics.Watches); unsent != 0 || cut != 1 || open != 1 {
+			t.Errorf("the server holds %v bytes, %v were cut off, %v are open", unsent, cut, open)
+		}
+	})
+}
+
+// A reader that is only slow is told where to go on, and misses nothing if it does.
+func TestASlowReaderIsSentAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		w := h.watch("")
+		w.hello()
+		const n = 3000 // more than the client reads ahead
+		for i := range n {
+			h.hold(fmt.Sprint("r", i), fmt.Sprint(i))
+		}
+		time.Sleep(slowTime + time.Second)
+		seen := 0
+		block := w.block()
+		for ; strings.HasPrefix(block, "id: "); block = w.block() {
+			if seen++; !strings.HasPrefix(block, fmt.Sprintf("id: %d.0\n", seen)) {
+				t.Fatalf("event %d is %q", seen, block)
+			}
+		}
+		want := fmt.Sprintf("event: cut\nid: %d.0\ndata: {\"resume\":\"%[1]d.0\"}\n", seen)
+		if block != want || seen == 0 || seen == n {
+			t.Fatalf("after %d events there is %q", seen, block)
+		}
+		if rest := w.rest(); rest != "" {
+			t.Errorf("after the end there is %q", rest)
+		}
+		w = h.watch(fmt.Sprintf("since=%d.0", seen))
+		defer w.close()
+		w.hello()
+		for ; seen < n; seen++ {
+			if e := w.event(); e.Revision != uint64(seen+1) {
+				t.Fatalf("event %d is %+v", seen, e)
+			}
+		}
+	})
+}
+
+// The caller's watch comes back by itself after it was sent away.
+func TestTheCallerComesBackAfterACut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		const n = 3000
+		for i := range n {
+			h.hold(fmt.Sprint("r", i), fmt.Sprint(i))
+		}
+		seen, connections := 0, 0
+		for e, err := range h.caller.Watch(t.Context(), v1.WatchQuery{Since: "0", Started: func(v1.Hello) { connections++ }}) {
+			if seen++; err != nil || e.Revision != uint64(seen) {
+				t.Fatalf("event %d is %+v, %v", seen, e, err)
+			}
+			if seen == 1 {
+				time.Sleep(slowTime + time.Second)
+			}
+			if seen == n {
+				break
+			}
+		}
+		if connections != 2 || counted(h.door.metrics.Cut) != 1 {
+			t.Errorf("there were %d connections, and %v were cut off", connections, counted(h.door.metrics.Cut))
 		}
 	})
 }

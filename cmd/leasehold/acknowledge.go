@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+func (a *app) acknowledgeCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:     "acknowledge NAME",
+		Aliases: []string{"ack"},
+		Short:   "Say that an unclean end was looked at, so that others can have it",
+		Long: `Acknowledge ends the rest of a resource after a lease that ended uncleanly: because
+its time ran out, its session was not renewed, or somebody broke it. A resource that
+is defined with --unclean acknowledge waits for this; after a grace it is only a way
+not to wait any longer.
+
+What is meant is the end that the server shows when the command looks. If another
+lease has ended uncleanly by then, that still has to be acknowledged.`,
+		Example: `  leasehold acknowledge db/migrate --reason "the tables are whole"
+  leasehold ack db/migrate -o json | jq -r .holder
+  leasehold describe db/migrate                       # whose lease, and how it ended`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completes(1, resourceNames),
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		return a.acknowledge(ctx, c, args[0], reason)
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "what you found, for the history")
+	settingFlag(cmd, "holder", "")
+	a.clientFlags(cmd)
+	a.outputFlag(cmd, formatJSON, formatName)
+	return cmd
+}
+
+func (a *app) acknowledge(ctx context.Context, c *conn, name, reason string) error {
+	resource, err := c.Resource(ctx, name, 1)
+	if err != nil {
+		return err
+	}
+	end := resource.Unacknowledged
+	if end == nil && resource.AvailableAt != nil {
+		end = resource.Last
+	}
+	if end == nil {
+		return hint(failure(leasehold.NotFound, "%s is %s: there is nothing to acknowledge", name, resource.State), "see how it stands: %s", c.again("describe", name))
+	}
+	if err := c.Acknowledge(ctx, v1.AcknowledgeRequest{Resource: name, Token: end.Token, By: c.operator(), Reason: reason}); err != nil {
+		return err
+	}
+	switch a.output {
+	case formatJSON:
+		return a.printJSON(end)
+	case formatName:
+		return a.printLine(name)
+	}
+	a.say("acknowledged: the end of %s's lease on %s (token %d, %s)", end.Holder, name, end.Token, end.How)
+	return nil
+}
+
+// operator is who acts on what is not its own.
+func (c *conn) operator() string {
+	if c.client.Holder != "" {
+		return c.client.Holder
+	}
+	return person()
+}

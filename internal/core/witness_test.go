@@ -252,8 +252,8 @@ func (w *witness) sessionEnded(e *leasehold.Event) error {
 
 // begins notes a claim that was not there before.
 func (w *witness) begins(c core.Command, e *leasehold.Event) error {
-	a, ok := c.(*core.Acquire)
-	if !ok || a.Namespace != e.Namespace {
+	a := acquireIn(c, e.ID)
+	if a == nil || a.Namespace != e.Namespace {
 		return fmt.Errorf("nobody asked for it")
 	}
 	i := slices.IndexFunc(itemsOf(a), func(i core.Item) bool { return i.ID == e.ID && i.Resource == e.Resource })
@@ -276,6 +276,27 @@ func (w *witness) begins(c core.Command, e *leasehold.Event) error {
 	if e.Kind == leasehold.Queued {
 		claim.priority = a.Priority
 		w.stands(id)
+	}
+	return nil
+}
+
+// acquireIn finds what asked for an id: the command, or an operation of it.
+func acquireIn(c core.Command, id string) *core.Acquire {
+	var list []*core.Acquire
+	switch c := c.(type) {
+	case *core.Acquire:
+		list = append(list, c)
+	case *core.Txn:
+		for _, o := range slices.Concat(c.Then, c.Else) {
+			if o.Do == core.AcquireLease {
+				list = append(list, o.Acquire)
+			}
+		}
+	}
+	for _, a := range list {
+		if slices.ContainsFunc(itemsOf(a), func(i core.Item) bool { return i.ID == id }) {
+			return a
+		}
 	}
 	return nil
 }

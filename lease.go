@@ -191,8 +191,8 @@ type Advice struct {
 	Interval time.Duration // from one to the next
 	TakeOver time.Duration // how long after a holder went away its lease ends, on average; TTL at worst
 	Grace    time.Duration // that the resource rests after that
-	Usual    Usual
-	Reasons  []string // why it is so, a sentence each
+	Usual    *Usual        // nil: nothing is learned yet
+	Reasons  []string      // why it is so, a sentence each
 }
 
 // A Unit is a slot that has a name.

@@ -50,9 +50,7 @@ func advise(u *Usual, d leasehold.Definition, fallback time.Duration) leasehold.
 	}
 	a := advisor{u: u, d: d}
 	a.Grace = d.Grace
-	if shown := u.shown(); shown != nil {
-		a.Usual = *shown
-	}
+	a.Usual = u.shown()
 	if a.Learned = len(u.Holds) >= minLearned*holdBytes; a.Learned {
 		a.fromPauses()
 		a.fromLosses()
@@ -164,13 +162,13 @@ func (a *advisor) fromPatience() {
 // takeOver says what follows from the TTL.
 func (a *advisor) takeOver() {
 	k := time.Duration(a.Renewals)
-	a.Interval, a.TakeOver = a.TTL/k, a.TTL*(2*k-1)/(2*k)
+	a.Interval, a.TakeOver = (a.TTL / k).Round(time.Millisecond), (a.TTL * (2*k - 1) / (2 * k)).Round(time.Millisecond)
 	grace := ""
 	if a.Grace != 0 {
 		grace = fmt.Sprintf(", and then rests for %s", told(a.Grace))
 	}
 	a.say("with %s a holder renews every %s; the resource of one that went away is free after %s on average, %s at worst%s",
-		told(a.TTL), told(a.Interval.Round(time.Millisecond)), told(a.TakeOver.Round(time.Millisecond)), told(a.TTL), grace)
+		told(a.TTL), told(a.Interval), told(a.TakeOver), told(a.TTL), grace)
 }
 
 // inSeconds rounds up: nobody needs a TTL to the millisecond.

@@ -234,6 +234,7 @@ func (p *paper) resource(s *leasehold.Status) {
 	p.lastEnding(s.Last)
 	p.moment("available_at", s.AvailableAt)
 	p.someEnding("unacknowledged", s.Unacknowledged)
+	p.usual(s.Usual)
 	p.close()
 }
 
@@ -282,6 +283,7 @@ func (p *paper) waiter(w *leasehold.Waiter) {
 	p.some("reason", w.Reason)
 	p.moment("since", w.Since)
 	p.moment("until", w.Until)
+	p.someSpan("forecast", w.Forecast)
 	p.close()
 }
 
@@ -333,6 +335,9 @@ func (p *paper) event(e *leasehold.Event, with values) {
 	p.some("session", e.Session)
 	p.some("by", e.By)
 	p.some("reason", e.Reason)
+	if e.Alarm != 0 {
+		p.text("alarm", e.Alarm.String())
+	}
 	if e.Record != nil {
 		p.number("version", e.Record.Version)
 		if with.now {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"math/bits"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -99,7 +98,7 @@ func (a *advisor) fromPauses() {
 	k := time.Duration(a.Renewals)
 	least := (pauseFactor*pause + messageTime) * k / (k - 1) * 100 / (100 - clockPercent)
 	a.Least = max(inSeconds(least), leasehold.ShortTTL)
-	a.say("at least %s: twice that pause and %s for messages have to fit in what is left when a renewal is due, and %d %% is for clocks; never below %s",
+	a.say("at least %s: twice the longest pause, and %s for messages, have to fit in what is left when a renewal is due; %d %% more is for clocks, and less than %s is never advised",
 		told(a.Least), told(messageTime), clockPercent, told(leasehold.ShortTTL))
 }
 
@@ -141,7 +140,7 @@ func (a *advisor) fromLosses() {
 	k := int64(a.Renewals)
 	square := once.Milliseconds() * 2 * k * (1000 / secondCosts) * 2 * k / (2*k - 1)
 	a.Cheapest = inSeconds(time.Duration(root(square)) * time.Millisecond)
-	a.say("%d of them ended because the holder went away, in %s of holding: that is taken as once in %s", lost, told(held), told(inSeconds(once)))
+	a.say("%d of them ended because the holder went away, in %s of holding: that is taken as once in %s", lost, told(held), told(roughly(once)))
 	a.say("cheapest at %s: there renewals, and time without a holder, of which a second is taken to cost as much as %d messages, cost the least together", told(a.Cheapest), secondCosts)
 }
 
@@ -171,6 +170,14 @@ func (a *advisor) takeOver() {
 		told(a.TTL), told(a.Interval), told(a.TakeOver), told(a.TTL), grace)
 }
 
+// roughly leaves out what nobody reads of a long time.
+func roughly(d time.Duration) time.Duration {
+	if d > time.Hour {
+		return d.Round(time.Minute)
+	}
+	return d.Round(time.Second)
+}
+
 // inSeconds rounds up: nobody needs a TTL to the millisecond.
 func inSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
@@ -181,7 +188,7 @@ func root(n int64) int64 {
 	if n < 2 {
 		return max(n, 0)
 	}
-	x := int64(1) << ((bits.Len64(uint64(n)) + 1) / 2) // not below the root
+	x := n/2 + 1 // not below the root
 	for {
 		next := (x + n/x) / 2
 		if next >= x {

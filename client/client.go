@@ -63,6 +63,7 @@ type Client struct {
 	name    string // what the ids of its sessions begin with
 
 	expired atomic.Int64    // sessions that did, since the last stall
+	hearing atomic.Bool     // the watch has begun, and misses nothing
 	context context.Context // ends with Close
 	stop    context.CancelFunc
 	work    sync.WaitGroup

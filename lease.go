@@ -164,6 +164,7 @@ type Unit struct {
 	Name   string
 	Lease  string // the id of the lease that has it; empty: none
 	Holder string // who has it, or had it last
+	Rests  bool   // nobody can have it yet, after an unclean end
 }
 
 // Unclean is what follows the unclean end of a lease.

@@ -196,6 +196,7 @@ type Unit struct {
 	Name   string `json:"name"`
 	Lease  string `json:"lease,omitempty"`  // the id of the lease that has it
 	Holder string `json:"holder,omitempty"` // who has it, or had it last
+	Rests  bool   `json:"rests,omitempty"`  // nobody can have it yet, after an unclean end
 }
 
 // A Waiter stands in a queue.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -326,7 +327,9 @@ func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Sta
 	v.showRests(&status, rests)
 	status.Last = last.shown()
 	for _, unit := range named(more.shares().Units, d.Units) {
-		status.Units = append(status.Units, leasehold.Unit{Name: unit.Name, Lease: unit.lease, Holder: unit.Holder})
+		shown := leasehold.Unit{Name: unit.Name, Lease: unit.lease, Holder: unit.Holder}
+		shown.Rests = unit.lease == "" && slices.ContainsFunc(rests, func(r Rest) bool { return slices.Contains(r.Units, unit.Name) })
+		status.Units = append(status.Units, shown)
 	}
 	if waiters > 0 && r.Waiting > 0 {
 		status.Queue = v.queue(sp, r.Path, waiters)

@@ -250,6 +250,7 @@ func (p *paper) units(units []leasehold.Unit) {
 		p.text("name", unit.Name)
 		p.some("lease", unit.Lease)
 		p.some("holder", unit.Holder)
+		p.yes("rests", unit.Rests)
 		p.close()
 	}
 	*p = append(*p, ']')

@@ -6,6 +6,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 COMMIT   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 PACKAGES ?= ./...
+MODULES  ?= test/fence
 FUZZTIME ?= 30s
 
 # The core has no goroutines for the race detector to watch. Without it there is time for
@@ -28,10 +29,16 @@ test: ## all tests; the last line says what was left out
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
 	@{ $(GO) test -race -json $$($(GO) list $(PACKAGES) | grep -v $(CORE)); \
-	  core=$$($(GO) list $(PACKAGES) | grep $(CORE)) && $(GO) test -json $$core; } 2>&1 | $(GO) run ./internal/testreport
+	  core=$$($(GO) list $(PACKAGES) | grep $(CORE)) && $(GO) test -json $$core; \
+	  for module in $(MODULES); do (cd $$module && $(GO) vet ./... && $(GO) test -json ./...); done; } 2>&1 | $(GO) run ./internal/testreport
 
 deps: ## what the tests can use and this machine may lack
 	@$(GO) mod download
+	@for module in $(MODULES); do (cd $$module && $(GO) mod download); done
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v mariadbd && command -v my_print_defaults && ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1; then \
+	  apt-get install -y -q --no-install-recommends postgresql mariadb-server-core mariadb-client-core >/dev/null 2>&1 || \
+	    echo "the databases could not be installed: what needs them is left out"; \
+	fi
 
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@for package in $$($(GO) list ./...); do \

@@ -94,7 +94,8 @@ type Lease struct {
 	Slots int      // how many of the resource's slots it takes; 0: all, it is exclusive
 	Units []string // the names of the slots it got, if they have any
 
-	TTL time.Duration // 0: it has none of its own
+	TTL       time.Duration // 0: it has none of its own
+	HoldLimit time.Duration // the longest that it may be held in all, as asked for or defined; 0: no limit
 
 	// Remaining is what is left at the stamp of the answer that carries it.
 	// A holder adds it to the time before it sent the request, never to the
@@ -200,6 +201,7 @@ type Unit struct {
 	Name   string
 	Lease  string // the id of the lease that has it; empty: none
 	Holder string // who has it, or had it last
+	Rests  bool   // nobody can have it yet, after an unclean end
 }
 
 // Unclean is what follows the unclean end of a lease.
@@ -327,6 +329,8 @@ type Event struct {
 	Reason    string
 	Alarm     AlarmKind // with Alarmed and AlarmCleared
 
+	Hold *Hold // what is over: with Ended, and with Changed if the holder is another
+
 	Record   *Record // with RecordPut: as it is now
 	Previous *Record // with RecordPut and RecordDeleted: as it was; nil if it is new
 }
@@ -384,6 +388,24 @@ type Alarm struct {
 	Last      time.Time // when it happened last
 	Count     int       // how often since then
 	Text      string    // what happened, in a sentence
+}
+
+// A Hold is one holder's time with a resource, once it is over.
+type Hold struct {
+	ID     string
+	Holder string
+	Token  Token
+	Since  time.Time
+	Until  time.Time
+	Waited time.Duration // in the queue, before
+}
+
+// An Origin says where a request came from. It decides nothing, and is kept for those
+// who ask later who did what.
+type Origin struct {
+	Actor   string // who sent it, as far as that was proven; empty: nobody asked
+	Address string // of the other end of the connection
+	Door    string // through which it came in
 }
 
 func name(names []string, i int) string {

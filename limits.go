@@ -25,6 +25,9 @@ const (
 	MaxTogether         = 64    // resources acquired at once
 	MaxDefinitions      = 10000 // of all namespaces together
 	MaxBatch            = 1024  // commands in one request
+
+	MaxAddress = 256 // bytes of the address that a request came from
+	MaxDoor    = 32  // bytes of the name of a door
 )
 
 // Limits of records.

@@ -154,11 +154,12 @@ type Lease struct {
 	Token       uint64            `json:"token"`
 	Floor       uint64            `json:"floor"`
 	State       string            `json:"state"`
-	Slots       int               `json:"slots,omitempty"` // 0: all, it is exclusive
-	Units       []string          `json:"units,omitempty"` // the slots it got, if they have names
-	TTL         *Duration         `json:"ttl"`             // null: none of its own
-	Expires     *Time             `json:"expires"`         // null: it ends only by release or break
-	RemainingMS *int64            `json:"remaining_ms"`    // count it from before the request was sent
+	Slots       int               `json:"slots,omitempty"`     // 0: all, it is exclusive
+	Units       []string          `json:"units,omitempty"`     // the slots it got, if they have names
+	TTL         *Duration         `json:"ttl"`                 // null: none of its own
+	HoldLimit   Duration          `json:"hold_limit,omitzero"` // the longest that it may be held in all
+	Expires     *Time             `json:"expires"`             // null: it ends only by release or break
+	RemainingMS *int64            `json:"remaining_ms"`        // count it from before the request was sent
 	Acquired    *Time             `json:"acquired"`
 	AvailableAt *Time             `json:"available_at"` // when the resource can be granted again after an unclean end
 	Session     string            `json:"session,omitempty"`
@@ -245,6 +246,7 @@ type Unit struct {
 	Name   string `json:"name"`
 	Lease  string `json:"lease,omitempty"`  // the id of the lease that has it
 	Holder string `json:"holder,omitempty"` // who has it, or had it last
+	Rests  bool   `json:"rests,omitempty"`  // nobody can have it yet, after an unclean end
 }
 
 // A Waiter stands in a queue.
@@ -306,6 +308,46 @@ type Event struct {
 	Version   uint64 `json:"version,omitempty"`  // of the record that was put
 	Value     []byte `json:"value,omitempty"`    // of the record that was put, where values were asked for
 	Previous  []byte `json:"previous,omitempty"` // the value before, where that was asked for and there was one
+}
+
+// A Deed is one thing that was done, or refused, with who did it. Index and N are its
+// place in the log; what was refused for lack of right has none.
+type Deed struct {
+	Index     uint64 `json:"index,omitempty"`
+	N         uint32 `json:"n,omitempty"`
+	At        Time   `json:"at"`
+	Namespace string `json:"namespace"`
+	Verb      string `json:"verb"`
+	Outcome   string `json:"outcome"`           // "ok", "queued", or the code of the refusal
+	Actor     string `json:"actor,omitempty"`   // as far as it was proven; else as it calls itself; "time" if nobody did it
+	Address   string `json:"address,omitempty"` // of the other end of the connection
+	Door      string `json:"door,omitempty"`
+	Resource  string `json:"resource,omitempty"` // or the path of a record
+	ID        string `json:"id,omitempty"`
+	Holder    string `json:"holder,omitempty"`
+	Token     uint64 `json:"token,omitempty"`
+	Session   string `json:"session,omitempty"`
+	How       string `json:"how,omitempty"` // with what ended
+	By        string `json:"by,omitempty"`  // the operator, as it calls itself
+	Reason    string `json:"reason,omitempty"`
+}
+
+// A Hold is one holder's time with a resource, once it is over.
+type Hold struct {
+	Index     uint64 `json:"index,omitempty"`
+	N         uint32 `json:"n,omitempty"`
+	Namespace string `json:"namespace"`
+	Resource  string `json:"resource"`
+	ID        string `json:"id"`
+	Holder    string `json:"holder"`
+	Token     uint64 `json:"token"`
+	Session   string `json:"session,omitempty"`
+	Since     Time   `json:"since"`
+	Until     Time   `json:"until"`
+	WaitedMS  int64  `json:"waited_ms"` // in the queue, before
+	How       string `json:"how"`
+	By        string `json:"by,omitempty"`
+	Reason    string `json:"reason,omitempty"` // why it was broken
 }
 
 // A List is one page; Next is where to go on, empty at the end.

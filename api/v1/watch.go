@@ -24,7 +24,14 @@ type WatchQuery struct {
 	Since    string      // a position; empty: from now on
 	Values   bool        // with the values of records that were put
 	Previous bool        // with the values before
+	Session  string      // the beginning of a session's id: only what happens to such, and to what is bound to them
 	Started  func(Hello) // called each time that the watch is connected; may be nil
+
+	Passed func(position string) // called with each place that the watch has come to; may be nil
+
+	// Once ends the watch, with an error, when its connection is lost: for those who
+	// go on at another server, since what they passed last.
+	Once bool
 }
 
 // Watch shows what happens, each event once and in order. When the connection is
@@ -42,7 +49,7 @@ func (c *Caller) Watch(ctx context.Context, q WatchQuery) iter.Seq2[Event, error
 			case ctx.Err() != nil:
 				yield(Event{}, &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: "the watch was ended"}, ctx.Err()})
 				return
-			case !w.begun || !passing(err):
+			case !w.begun || w.query.Once || !passing(err):
 				yield(Event{}, err)
 				return
 			}
@@ -93,6 +100,7 @@ func (w *watch) connect(ctx context.Context) error {
 	query := url.Values{}
 	setText(query, "resource", w.query.Resource)
 	setText(query, "prefix", w.query.Prefix)
+	setText(query, "session", w.query.Session)
 	if w.query.Values {
 		query.Set("values", "true")
 	}
@@ -128,6 +136,7 @@ func (w *watch) connect(ctx context.Context) error {
 func (w *watch) take(m message) error {
 	if m.id != "" {
 		w.at = m.id
+		defer w.passed()
 	}
 	switch m.event {
 	case "":
@@ -155,6 +164,13 @@ func (w *watch) take(m message) error {
 		return &failure{&leasehold.Error{Code: leasehold.Lost, Message: g.Error()}, g}
 	}
 	return nil
+}
+
+// passed tells where the watch is, after the reader had what stands there.
+func (w *watch) passed() {
+	if w.query.Passed != nil {
+		w.query.Passed(w.at)
+	}
 }
 
 // A message is one block of a stream of server-sent events.

@@ -143,7 +143,7 @@ that what the lease protects can turn away a holder that is late.
 		&cobra.Group{ID: "other", Title: "Other:"},
 	)
 	group(root, "hold", a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
-	group(root, "look", a.listCommand(), a.describeCommand(), a.watchCommand(), a.historyCommand(), a.alarmsCommand(), a.adviseCommand())
+	group(root, "look", a.listCommand(), a.describeCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand(), a.alarmsCommand(), a.adviseCommand())
 	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
 	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand())
 	group(root, "server", a.serveCommand(), a.configCommand(), a.checkCommand(), a.benchCommand())
@@ -165,7 +165,7 @@ func group(root *cobra.Command, id string, commands ...*cobra.Command) {
 // say talks to the person, never to a program: it is left out with --quiet and
 // beside JSON, and may change at any time.
 func (a *app) say(format string, args ...any) {
-	if a.quiet || a.output == formatJSON {
+	if a.quiet || a.output == formatJSON || a.output == formatLines {
 		return
 	}
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {

@@ -124,7 +124,7 @@ func takesSlots(l v1.Lease) string {
 func describeUnits(s *sheet, r v1.Resource) {
 	var free []string
 	for _, u := range r.Units {
-		if u.Lease == "" {
+		if u.Lease == "" && !u.Rests {
 			free = append(free, printable(u.Name))
 		}
 	}

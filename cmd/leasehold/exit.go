@@ -157,7 +157,7 @@ func (a *app) report(err error) {
 	switch {
 	case errors.As(err, &stopped):
 		return
-	case a.output == formatJSON:
+	case a.output == formatJSON || a.output == formatLines:
 		a.reportJSON(err)
 		return
 	}

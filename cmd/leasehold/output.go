@@ -18,6 +18,7 @@ const (
 	formatJSON  = "json"
 	formatName  = "name"
 	formatYAML  = "yaml"
+	formatLines = "ndjson"
 )
 
 // outputFlag gives a command the flag -o; table is the default of all.

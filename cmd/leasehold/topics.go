@@ -116,6 +116,8 @@ standard error, and --quiet leaves all of them out but the errors.
   -o json    what the API says: one object for one thing, a list (which may be []) for
              several, and one object a line for watch. Standard error is then empty, or
              has one object for each error, with "code", "exit" and "detail"
+  -o ndjson  one object a line, as they come: for audit and holds, of which there may be
+             more than fits in one list
   -o name    nothing but the name: of the lease (its id) for acquire, renew, release
              and change, of the resource for list, describe and break, of the event
              (its position, which watch --since takes) for watch and history, of the

@@ -21,6 +21,9 @@ var pure = []string{
 	"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "io", "iter", "maps", "math", "slices", "sort", "strings", "time", "unicode/utf8",
 }
 
+// grpc is what a guard before a gRPC service needs, and only that: see TestFenceIsLight.
+var grpc = []string{"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/metadata", "google.golang.org/grpc/status"}
+
 // A rule says what a package, and all below it, may import. Tests are free.
 type rule struct {
 	of    string
@@ -33,12 +36,16 @@ var rules = []rule{
 	{of: "", only: []string{}, std: []string{"time"}},
 	{of: "internal/core", only: []string{"", "github.com/tidwall/btree"}, std: pure},
 	{of: "internal/wire", only: []string{"", "internal/core"}, std: pure},
+	{of: "internal/audit", only: []string{"", "internal/core"}},
 	{of: "internal/engine", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/door", never: []string{"internal/engine/", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/telemetry", never: []string{"internal/door", "internal/engine", "internal/node", "cmd"}},
 	{of: "internal/config", never: []string{"internal/door", "internal/engine", "internal/core", "internal/node", "cmd"}},
 	{of: "internal/load", only: []string{"", "api/v1"}}, // it must see what any client sees
 	{of: "api/v1", only: []string{""}},
+	{of: "client", only: []string{"", "api/v1", "golang.org/x/sys/unix"}}, // users get nothing else with it
+	{of: "fence", only: append([]string{"", "fence"}, grpc...)},
+	{of: "leasetest", never: []string{"internal/engine/cluster", "internal/node", "internal/config", "cmd"}},
 }
 
 // A file is one Go source file of ours.
@@ -145,6 +152,13 @@ func TestRulesCanBeBroken(t *testing.T) {
 		{"api/v1", module + "/internal/core", false},
 		{"internal/load", module + "/api/v1", true},
 		{"internal/load", module + "/internal/engine", false},
+		{"client", module + "/api/v1", true},
+		{"client", module + "/internal/core", false},
+		{"client", "github.com/prometheus/client_golang/prometheus", false},
+		{"fence/fencegrpc", "google.golang.org/grpc", true},
+		{"fence", module + "/client", false},
+		{"leasetest", module + "/internal/engine/memory", true},
+		{"leasetest", module + "/internal/engine/cluster", false},
 	} {
 		allowed := true
 		for _, r := range rules {
@@ -152,6 +166,20 @@ func TestRulesCanBeBroken(t *testing.T) {
 		}
 		if allowed != c.want {
 			t.Errorf("%s imports %s: allowed is %v", c.dir, c.imported, allowed)
+		}
+	}
+}
+
+// What a user of fence gets is the dictionary; gRPC comes only with fence/fencegrpc.
+func TestFenceIsLight(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() || f.dir != "fence" {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if slices.Contains(grpc, imported) {
+				t.Errorf("%s/%s imports %s, which belongs in fence/fencegrpc", f.dir, f.name, imported)
+			}
 		}
 	}
 }

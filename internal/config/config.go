@@ -31,6 +31,7 @@ type Server struct {
 	MinFree       uint64 // bytes
 	SegmentSize   int64  // bytes
 	SnapshotEvery int64  // bytes
+	JournalSize   int64  // bytes; 0: no journal
 	PprofListen   string // empty: off
 	LogLevel      slog.Level
 	LogFormat     string // "text" or "json"

@@ -17,7 +17,7 @@ func TestDefaultsServe(t *testing.T) {
 	}
 	want := Server{
 		Listen: "127.0.0.1:4653", Data: "leasehold-data", DrainTimeout: 10 * time.Second,
-		MinFree: 256 << 20, SegmentSize: 64 << 20, SnapshotEvery: 64 << 20, LogLevel: slog.LevelInfo, LogFormat: "text",
+		MinFree: 256 << 20, SegmentSize: 64 << 20, SnapshotEvery: 64 << 20, JournalSize: 256 << 20, LogLevel: slog.LevelInfo, LogFormat: "text",
 	}
 	if c.Server != want {
 		t.Errorf("without any source a server has %+v, want %+v", c.Server, want)
@@ -82,6 +82,7 @@ func TestMistakesInFile(t *testing.T) {
 		{"broken", "data: a\n\tlisten: b", "FILE:2: not YAML: "},
 		{"public profiles", "pprof-listen: 0.0.0.0:6060", "use a loopback address"},
 		{"public server", "listen: 0.0.0.0:4653", "or give --insecure"},
+		{"a journal without room", "journal-size: 1023KiB", "a journal needs at least 1MiB; 0 turns it off"},
 		{"not a size", "min-free: lots", "write it as 512KiB, 64MiB or 2GiB"},
 		{"a small log", "segment-size: 10", "1048576 bytes to 1048576GiB are allowed"},
 		{"a huge log", "segment-size: 9999999GiB", "are allowed"},

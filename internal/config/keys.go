@@ -61,6 +61,8 @@ func Keys() []Key {
 			Help: "size of one file of the log", set: setSegmentSize},
 		{Name: "snapshot-every", Scope: OfServer, Default: "64MiB",
 			Help: "bytes of log between two snapshots; fewer make a restart faster", set: setSnapshotEvery},
+		{Name: "journal-size", Scope: OfServer, Default: "256MiB",
+			Help: "room for the journal of what was done and who held what, the newest of it; 0: none", set: setJournalSize},
 		{Name: "pprof-listen", Scope: OfServer,
 			Help: "loopback address for profiles (/debug/pprof); empty: none", set: setPprof},
 		{Name: "log-level", Scope: OfServer, Default: "info", Values: []string{"debug", "info", "warn", "error"},
@@ -141,6 +143,14 @@ func setSegmentSize(c *Config, value string) (err error) {
 
 func setSnapshotEvery(c *Config, value string) (err error) {
 	c.Server.SnapshotEvery, err = size(value, 1<<20)
+	return err
+}
+
+func setJournalSize(c *Config, value string) (err error) {
+	c.Server.JournalSize, err = size(value, 0)
+	if err == nil && c.Server.JournalSize != 0 && c.Server.JournalSize < 1<<20 {
+		return errors.New("a journal needs at least 1MiB; 0 turns it off")
+	}
 	return err
 }
 

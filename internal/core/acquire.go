@@ -280,6 +280,11 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	if granted.TTL != 0 {
 		granted.Expires = s.now.add(granted.TTL)
 	}
+	if claim.Wait != nil {
+		t := granted.terms()
+		t.Waited = time.Duration(s.now - claim.Since)
+		granted.setTerms(t)
+	}
 	s.warn(sp, &taken, &granted)
 	s.occupy(sp, &taken, &granted)
 	s.setResource(sp, &taken)

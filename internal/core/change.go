@@ -25,7 +25,12 @@ func (s *State) change(c *Change) Answer {
 	}
 
 	changed := *claim
+	var over *leasehold.Hold
 	if newHolder {
+		over = s.hold(claim, s.now)
+		t := claim.terms()
+		t.Waited, t.ChangedWall = 0, s.wall
+		changed.setTerms(t)
 		// The old holder's token must not open what the new holder's does.
 		sp.token++
 		changed.Holder, changed.Token = c.Holder, sp.token
@@ -39,7 +44,7 @@ func (s *State) change(c *Change) Answer {
 	changed.Revision = s.revise(sp)
 	s.put(sp, &changed)
 	event := s.event(sp, &changed, leasehold.Changed)
-	event.Until = s.moment(s.deadlineOf(sp, &changed))
+	event.Hold, event.Until = over, s.moment(s.deadlineOf(sp, &changed))
 	s.emit(sp, event)
 	return s.leaseAnswer(sp, &changed)
 }

@@ -55,8 +55,10 @@ type Terms struct {
 	BreakAt     Time
 	BreakBy     string
 	BreakReason string
-	Units       []string // that a lease got
-	After       *Ending  // of which the holder is warned
+	Units       []string      // that a lease got
+	After       *Ending       // of which the holder is warned
+	Waited      time.Duration // in the queue, before the grant
+	ChangedWall int64         // when its holder got it from another
 }
 
 // waiterTTL is how long a waiter without a session stays in the queue after the
@@ -75,7 +77,7 @@ func (c *Claim) terms() Terms {
 func (c *Claim) setTerms(t Terms) {
 	c.Terms = &t
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
-		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil {
+		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil && t.Waited == 0 && t.ChangedWall == 0 {
 		c.Terms = nil
 	}
 }
@@ -213,6 +215,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	free.setMore(more)
 	event := s.event(sp, c, leasehold.Ended)
 	event.How, event.By, event.Reason = how, last.By, last.Reason
+	event.Hold = s.hold(c, at)
 	s.emit(sp, event)
 	s.alarmEnd(sp, c, how, learned)
 	s.setResource(sp, &free)
@@ -274,4 +277,14 @@ func (s *State) ending(sp *space, c *Claim, how leasehold.How, at Time) (*Ending
 		return e, nil
 	}
 	return e, rest
+}
+
+// hold is what the holder of a lease has had of it when it ends at some moment.
+func (s *State) hold(c *Claim, at Time) *leasehold.Hold {
+	t := c.terms()
+	since := c.SinceWall
+	if t.ChangedWall != 0 {
+		since = t.ChangedWall
+	}
+	return &leasehold.Hold{ID: c.ID, Holder: c.Holder, Token: c.Token, Since: calendar(since), Until: s.moment(at), Waited: t.Waited}
 }

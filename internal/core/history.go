@@ -57,9 +57,13 @@ func (s *State) dropEvent() {
 
 // weight estimates the memory of an event.
 func weight(e *leasehold.Event) int {
-	const fixed = 240
-	return fixed + len(e.Resource) + len(e.ID) + len(e.Holder) + len(e.Session) + len(e.By) + len(e.Reason) +
+	const fixed, hold = 248, 104
+	size := fixed + len(e.Resource) + len(e.ID) + len(e.Holder) + len(e.Session) + len(e.By) + len(e.Reason) +
 		recordWeight(e.Record) + recordWeight(e.Previous)
+	if e.Hold != nil {
+		size += hold // its texts are the event's, but for the few that changed hands
+	}
+	return size
 }
 
 // recordWeight estimates what an event adds by keeping a record, which may not be

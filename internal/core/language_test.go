@@ -822,6 +822,8 @@ func tellUnit(u leasehold.Unit) string {
 	switch {
 	case u.Lease != "":
 		return fmt.Sprintf("%s has %s%s", u.Holder, u.Name, as(u.Lease, u.Holder))
+	case u.Rests:
+		return fmt.Sprintf("%s rests, %s had it last", u.Name, u.Holder)
 	case u.Holder != "":
 		return fmt.Sprintf("%s is free, %s had it last", u.Name, u.Holder)
 	}

@@ -1432,7 +1432,7 @@ func (m *model) status(sp *modelSpace, path string) string {
 	}
 	next, unacknowledged := m.sayRests(rests, holding, capacity)
 	return fmt.Sprintf("%s/%s %v %d of %d by %d [%s] units%s rests %v%s queue%s%s usual %s",
-		sp.name, path, state, used, capacity, holding, held, m.showUnits(r), next, unacknowledged, queue, ended, r.usual())
+		sp.name, path, state, used, capacity, holding, held, m.showUnits(r, rests), next, unacknowledged, queue, ended, r.usual())
 }
 
 // sayRests is when something is free again, if nothing is; and what nobody has
@@ -1453,7 +1453,7 @@ func (m *model) sayRests(rests []modelRest, holding, capacity int) (time.Duratio
 	return m.left(next), unacknowledged
 }
 
-func (m *model) showUnits(r *modelResource) (text string) {
+func (m *model) showUnits(r *modelResource, rests []modelRest) (text string) {
 	names := slices.Clone(m.definition(r.sp, r.path).Units)
 	for _, c := range m.holders(r.sp, r.path) {
 		for _, name := range c.units {
@@ -1473,7 +1473,11 @@ func (m *model) showUnits(r *modelResource) (text string) {
 		if c := m.unitOf(r, name); c != nil {
 			lease = c.id
 		}
-		text += fmt.Sprintf(" %s:%s:%s", name, lease, holder)
+		rest := false
+		for _, r := range rests {
+			rest = rest || lease == "" && slices.Contains(r.units, name)
+		}
+		text += fmt.Sprintf(" %s:%s:%s:%v", name, lease, holder, rest)
 	}
 	return text
 }

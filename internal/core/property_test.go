@@ -241,7 +241,7 @@ func statusText(s leasehold.Status, state *core.State) string {
 	}
 	units, unacknowledged := "", ""
 	for _, u := range slices.SortedFunc(slices.Values(s.Units), func(a, b leasehold.Unit) int { return strings.Compare(a.Name, b.Name) }) {
-		units += fmt.Sprintf(" %s:%s:%s", u.Name, u.Lease, u.Holder)
+		units += fmt.Sprintf(" %s:%s:%s:%v", u.Name, u.Lease, u.Holder, u.Rests)
 	}
 	if s.Unacknowledged != nil {
 		unacknowledged = " unacknowledged " + s.Unacknowledged.ID

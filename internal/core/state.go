@@ -152,6 +152,16 @@ func newBound() *btree.BTreeG[binding] {
 type Result struct {
 	Answers []Answer           // one for each command
 	Events  []*leasehold.Event // of all of them, in order
+	Ends    []int              // for each command: where in Events its own end
+}
+
+// Of returns the events of one command.
+func (r *Result) Of(i int) []*leasehold.Event {
+	from := 0
+	if i > 0 {
+		from = r.Ends[i-1]
+	}
+	return r.Events[from:r.Ends[i]]
 }
 
 // Apply moves time to stamp and carries out the commands in order. wall is the
@@ -162,7 +172,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 		return Result{}, fmt.Errorf("stamp %d is below the state's time %d: the log is out of order", stamp, s.now)
 	}
 	s.now, s.wall, s.events = stamp, wall, nil
-	answers := make([]Answer, len(commands))
+	answers, ends := make([]Answer, len(commands)), make([]int, len(commands))
 	for i, c := range commands {
 		s.sequence++
 		answer, err := s.apply(c)
@@ -170,10 +180,10 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 			return Result{}, err
 		}
 		s.tellAlarms()
-		answers[i] = answer
+		answers[i], ends[i] = answer, len(s.events)
 	}
 	s.forget(2*len(commands) + 2*len(s.events) + 16)
-	return Result{answers, s.events}, nil
+	return Result{answers, s.events, ends}, nil
 }
 
 func (s *State) apply(c Command) (Answer, error) {

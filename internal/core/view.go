@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
 	t := c.terms()
 	l := leasehold.Lease{
 		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: t.Labels, Reason: t.Reason,
-		Session: c.Session, State: c.state(), Token: c.Token, Floor: sp.floor(c), Slots: int(c.Slots), Units: t.Units, TTL: c.TTL,
+		Session: c.Session, State: c.state(), Token: c.Token, Floor: sp.floor(c), Slots: int(c.Slots), Units: t.Units, TTL: c.TTL, HoldLimit: t.HoldLimit,
 		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(),
 	}
 	if at := s.deadlineOf(sp, c); at != 0 {
@@ -332,7 +333,9 @@ func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Sta
 	v.showRests(&status, rests)
 	status.Last = last.shown()
 	for _, unit := range named(more.shares().Units, d.Units) {
-		status.Units = append(status.Units, leasehold.Unit{Name: unit.Name, Lease: unit.lease, Holder: unit.Holder})
+		shown := leasehold.Unit{Name: unit.Name, Lease: unit.lease, Holder: unit.Holder}
+		shown.Rests = unit.lease == "" && slices.ContainsFunc(rests, func(r Rest) bool { return slices.Contains(r.Units, unit.Name) })
+		status.Units = append(status.Units, shown)
 	}
 	status.Usual = more.Usual.shown()
 	if waiters > 0 && r.Waiting > 0 {

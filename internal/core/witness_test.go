@@ -252,7 +252,7 @@ func (w *witness) sessionEnded(e *leasehold.Event) error {
 
 // begins notes a claim that was not there before.
 func (w *witness) begins(c core.Command, e *leasehold.Event) error {
-	a := acquireIn(c, e.ID)
+	a := acquireIn(c, e)
 	if a == nil || a.Namespace != e.Namespace {
 		return fmt.Errorf("nobody asked for it")
 	}
@@ -280,8 +280,8 @@ func (w *witness) begins(c core.Command, e *leasehold.Event) error {
 	return nil
 }
 
-// acquireIn finds what asked for an id: the command, or an operation of it.
-func acquireIn(c core.Command, id string) *core.Acquire {
+// acquireIn finds what asked for what happened: the command, or an operation of it.
+func acquireIn(c core.Command, e *leasehold.Event) *core.Acquire {
 	var list []*core.Acquire
 	switch c := c.(type) {
 	case *core.Acquire:
@@ -294,7 +294,7 @@ func acquireIn(c core.Command, id string) *core.Acquire {
 		}
 	}
 	for _, a := range list {
-		if slices.ContainsFunc(itemsOf(a), func(i core.Item) bool { return i.ID == id }) {
+		if slices.ContainsFunc(itemsOf(a), func(i core.Item) bool { return i.ID == e.ID && i.Resource == e.Resource }) {
 			return a
 		}
 	}

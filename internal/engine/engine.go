@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -16,7 +17,8 @@ type Engine interface {
 	// Do returns the answer to a command once it can not be lost any more. An
 	// error is always a *leasehold.Error: the command's own refusal, Unavailable if
 	// nothing happened, or Undecided if nobody can tell, which is also what a
-	// caller gets whose context ended in the meantime.
+	// caller gets whose context ended in the meantime. Where the command comes from is
+	// in the context too: see WithOrigin.
 	Do(ctx context.Context, command core.Command) (core.Answer, error)
 
 	// Read calls fn with a state that has every command whose answer anybody had
@@ -27,6 +29,10 @@ type Engine interface {
 
 	// Feed tells what happens, on this node, in the order of the log.
 	Feed() *Feed
+
+	// Journal has what was done, by whom, and who held what: everything whose answer
+	// anybody had. Nil: this engine keeps none.
+	Journal() *audit.Journal
 }
 
 // Unavailable is the error of an engine that did nothing.

@@ -30,7 +30,7 @@ func startServer(tb testing.TB) string {
 	tb.Helper()
 	settings := config.Server{
 		Listen: "127.0.0.1:0", Data: filepath.Join(tb.TempDir(), "data"), DrainTimeout: 10 * time.Second,
-		SegmentSize: 64 << 20, SnapshotEvery: 64 << 20, LogFormat: "text", LogLevel: slog.LevelError,
+		SegmentSize: 64 << 20, SnapshotEvery: 64 << 20, JournalSize: 256 << 20, LogFormat: "text", LogLevel: slog.LevelError,
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended, address := make(chan error, 1), make(chan string, 1)

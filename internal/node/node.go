@@ -43,6 +43,7 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	e, err := cluster.Start(ctx, cluster.Config{
 		Dir: c.Data, Log: log, Metrics: metrics.Registerer(),
 		SnapshotEvery: c.SnapshotEvery, SegmentBytes: c.SegmentSize, MinFree: c.MinFree,
+		JournalBytes: c.JournalSize,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())

@@ -24,6 +24,7 @@ type Metrics struct {
 	Unsent  prometheus.Gauge   // bytes that are being written to them
 	Cut     prometheus.Counter // watches that were too slow
 	Waiting prometheus.Gauge   // requests that wait for a resource
+	Exports prometheus.Gauge   // exports of the journal that are under way
 }
 
 // NewMetrics returns metrics that count nothing yet.
@@ -44,10 +45,11 @@ func NewMetrics() *Metrics {
 		Watches: prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_watches", Help: "Watches that are open."}),
 		Unsent:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_watch_unsent_bytes", Help: "Bytes of events on their way to readers that have not taken them yet."}),
 		Cut:     prometheus.NewCounter(prometheus.CounterOpts{Name: "leasehold_watches_cut_total", Help: "Watches that were cut off because the reader was too slow."}),
+		Exports: prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_exports", Help: "Exports of the journal that are under way."}),
 		Waiting: prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_waiting_requests", Help: "Requests held open until a resource is free."}),
 	}
 	m.registry.MustRegister(
-		m.requests, m.seconds, m.waits, m.Watches, m.Unsent, m.Cut, m.Waiting,
+		m.requests, m.seconds, m.waits, m.Watches, m.Unsent, m.Cut, m.Waiting, m.Exports,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m

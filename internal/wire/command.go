@@ -3,11 +3,13 @@ package wire
 import (
 	"fmt"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
 // The kinds of commands. A number is given once and for ever.
 const (
+	kindOrigin       = 0 // no command: whose the next one is
 	kindOpenSession  = 1
 	kindRenewSession = 2
 	kindCloseSession = 3
@@ -29,6 +31,7 @@ const (
 )
 
 var commandNames = [...]string{
+	kindOrigin:      "origin",
 	kindOpenSession: "open session", kindRenewSession: "renew session", kindCloseSession: "close session",
 	kindAcquire: "acquire", kindRenew: "renew", kindRelease: "release", kindChange: "change", kindBreak: "break",
 	kindTick: "tick", kindLead: "lead",
@@ -75,23 +78,28 @@ func DecodeCommand(b []byte) (core.Command, error) {
 	return command, nil
 }
 
+// AppendOrigin appends where the command that is appended next came from. Nothing is
+// written of an origin that says nothing.
+func AppendOrigin(b []byte, o leasehold.Origin) []byte {
+	if o == (leasehold.Origin{}) {
+		return b
+	}
+	c := codec{writing: true, b: b}
+	body := c.open(kindOrigin)
+	c.origin(&o)
+	c.shut(body)
+	return c.b
+}
+
 // nextCommand reads one command; others may follow it.
 func (c *codec) nextCommand() (core.Command, error) {
-	var kind uint64
-	c.unsigned("kind", &kind)
-	size := c.length("length")
+	kind, body, err := c.nextFrame()
 	switch {
-	case c.fault != nil:
-		return nil, c.refused("command")
-	case kind == 0:
-		return nil, malformed("command is malformed before byte %d: none has the kind 0", c.at)
-	case kind >= uint64(len(commandNames)):
-		return nil, unknown("command is of kind %d, and kinds up to %d are known here", kind, len(commandNames)-1)
-	case size > maxCommand:
-		return nil, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", commandNames[kind], size, maxCommand)
+	case err != nil:
+		return nil, err
+	case kind == kindOrigin:
+		return nil, malformed("command is malformed before byte %d: an origin stands where a command should", c.at)
 	}
-	body := codec{b: c.b[c.at : c.at+size], base: c.base + int64(c.at)}
-	c.at += size
 	command := newCommand(kind)
 	body.command(command)
 	body.end()
@@ -99,6 +107,49 @@ func (c *codec) nextCommand() (core.Command, error) {
 		return nil, body.refused(commandNames[kind])
 	}
 	return command, nil
+}
+
+// nextOrigin reads the origin of the next command, if it has one.
+func (c *codec) nextOrigin() (o leasehold.Origin, err error) {
+	if c.left() == 0 || c.b[c.at] != kindOrigin {
+		return o, nil
+	}
+	_, body, err := c.nextFrame()
+	if err != nil {
+		return o, err
+	}
+	body.origin(&o)
+	body.end()
+	if body.fault == nil && o == (leasehold.Origin{}) {
+		body.fail("door", "it says nothing, and then it is left out")
+	}
+	if body.fault != nil {
+		return o, body.refused(commandNames[kindOrigin])
+	}
+	return o, nil
+}
+
+// nextFrame reads the head of a command or origin, and returns its body.
+func (c *codec) nextFrame() (kind uint64, body codec, err error) {
+	c.unsigned("kind", &kind)
+	size := c.length("length")
+	switch {
+	case c.fault != nil:
+		return 0, body, c.refused("command")
+	case kind >= uint64(len(commandNames)):
+		return 0, body, unknown("command is of kind %d, and kinds up to %d are known here", kind, len(commandNames)-1)
+	case size > maxCommand:
+		return 0, body, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", commandNames[kind], size, maxCommand)
+	}
+	body = codec{b: c.b[c.at : c.at+size], base: c.base + int64(c.at)}
+	c.at += size
+	return kind, body, nil
+}
+
+func (c *codec) origin(o *leasehold.Origin) {
+	c.text("actor", &o.Actor)
+	c.text("address", &o.Address)
+	c.text("door", &o.Door)
 }
 
 func kindOf(command core.Command) uint64 {

@@ -49,9 +49,11 @@
 //	length     unsigned; bytes of the body, at most 1 MiB
 //	body       by kind
 //
-// and nothing more. An entry has at most 4 MiB.
+// and nothing more. An entry has at most 4 MiB. A command may have an origin, which
+// stands before it, in a frame of the same shape, and is not counted.
 //
 //	kind  command        body
+//	   0  origin         text actor, text address, text door; not all of them empty
 //	   1  open session   text namespace, text id, duration ttl, labels, request
 //	   2  renew session  text namespace, text id
 //	   3  close session  text namespace, text id, request
@@ -118,7 +120,8 @@
 //	   9  event          unsigned revision, unsigned n, kind, how or 0, moment at,
 //	                     moment until, text resource, text id, text holder,
 //	                     unsigned token, text session, text by, text reason;
-//	                     if the kind is put or deleted: record? now, record? before
+//	                     if the kind is put or deleted: record? now, record? before;
+//	                     if it is ended or changed: hold?
 //	  10  record         text path, text value, unsigned create, unsigned mod,
 //	                     unsigned version, text session, unsigned token
 //	  11  outcome        as 8, and then record?, txn?; one of them is there
@@ -127,11 +130,15 @@
 //	result               record?, signed deleted
 //	ending               text id, text holder, unsigned token, how, text by,
 //	                     text reason, wall
-//	terms                duration grace, duration hold limit, time wait until,
-//	                     time break at, text break by, text break reason
+//	hold                 if the kind is changed: text id, text holder, unsigned token;
+//	                     then moment since, moment until, duration waited
+//	terms                text reason, labels, text party, duration grace, duration hold
+//	                     limit, time break at, text break by, text break reason,
+//	                     text… units, ending? after, duration waited, wall changed or 0
 //	lease                text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, state, unsigned token,
-//	                     unsigned floor, duration ttl, duration remaining,
+//	                     unsigned floor, signed slots, names units, duration ttl,
+//	                     duration hold limit, duration remaining,
 //	                     moment acquired, moment expires, moment available at,
 //	                     unsigned revision
 //	session              text namespace, text id, duration ttl, labels,

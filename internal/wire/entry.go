@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -28,6 +29,7 @@ type Entry struct {
 	Stamp    core.Time // cluster time
 	Wall     int64     // the leader's calendar in Unix nanoseconds, for people to read
 	Commands []core.Command
+	Origins  []leasehold.Origin // of each command; nil if none has one
 }
 
 // A Header is an Entry without its commands.
@@ -44,8 +46,11 @@ func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 	count := uint64(len(e.Commands))
 	c.header(&Header{e.Term, e.Stamp, e.Wall}, &count)
 	b = c.b
-	for _, command := range e.Commands {
+	for i, command := range e.Commands {
 		var err error
+		if e.Origins != nil {
+			b = AppendOrigin(b, e.Origins[i])
+		}
 		if b, err = AppendCommand(b, command); err != nil {
 			return nil, err
 		}
@@ -54,7 +59,7 @@ func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 }
 
 // AppendEncoded appends the entry of commands that AppendCommand encoded, one by
-// one, when they arrived. They are copied as they are.
+// one and behind their origins, when they arrived. They are copied as they are.
 func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
 	size := maxHeader
 	for _, command := range commands {
@@ -105,16 +110,28 @@ func (c *codec) commands(e *Entry, count int) error {
 		e.Commands = make([]core.Command, count)
 	}
 	for i := range e.Commands {
-		command, err := c.nextCommand()
+		origin, err := c.nextOrigin()
+		if err == nil {
+			e.Commands[i], err = c.nextCommand()
+		}
 		if err != nil {
 			return fmt.Errorf("log entry, command %d of %d: %w", i+1, count, err)
 		}
-		e.Commands[i] = command
+		if origin != (leasehold.Origin{}) {
+			e.setOrigin(i, origin)
+		}
 	}
 	if c.left() > 0 {
 		return malformed("log entry is malformed: %d bytes follow its last command", c.left())
 	}
 	return nil
+}
+
+func (e *Entry) setOrigin(i int, o leasehold.Origin) {
+	if e.Origins == nil {
+		e.Origins = make([]leasehold.Origin, len(e.Commands))
+	}
+	e.Origins[i] = o
 }
 
 // maxHeader is the most that a header takes.

@@ -72,8 +72,8 @@ func TestCommandsEncodedBeforeMakeTheSameEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	var encoded [][]byte
-	for _, c := range e.Commands {
-		b, err := AppendCommand(nil, c)
+	for i, c := range e.Commands {
+		b, err := AppendCommand(AppendOrigin(nil, e.Origins[i]), c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,10 @@ func TestRefusedEntries(t *testing.T) {
 		{"a number of 65 bits", "\x01\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", ErrMalformed, "more than 64 bits"},
 		{"more commands than bytes", "\x01\x01\x01\x02\x02\x05\x09\x00", ErrMalformed, "commands: it is longer than what is left"},
 		{"more commands than allowed", "\x01\x01\x01\x02\x02\x81\x40" + strings.Repeat("\x09\x00", 8193), ErrMalformed, "commands"},
-		{"kind 0", "\x01\x01\x01\x02\x02\x01\x00\x00", ErrMalformed, "command 1 of 1: command is malformed before byte 8: none has the kind 0"},
+		{"an origin that is cut off", "\x01\x01\x01\x02\x02\x01\x00\x00", ErrMalformed, "command 1 of 1: origin is malformed at byte 8, actor: it is cut off"},
+		{"an origin that says nothing", "\x01\x01\x01\x02\x02\x01\x00\x03\x00\x00\x00\x09\x00", ErrMalformed, "door: it says nothing, and then it is left out"},
+		{"an origin of nothing", "\x01\x01\x01\x02\x02\x01\x00\x04\x01a\x00\x00", ErrMalformed, "command 1 of 1: command is malformed"},
+		{"two origins", "\x01\x01\x01\x02\x02\x01\x00\x04\x01a\x00\x00\x00\x04\x01a\x00\x00\x09\x00", ErrMalformed, "an origin stands where a command should"},
 		{"a newer kind", "\x01\x01\x01\x02\x02\x02\x09\x00\x2a\x00", ErrUnknown, "command 2 of 2: command is of kind 42, and kinds up to 18 are known here"},
 		{"a body beyond the end", "\x01\x01\x01\x02\x02\x01\x05\x09\x00", ErrMalformed, "length: it is longer than what is left"},
 		{"a tick with a body", "\x01\x01\x01\x02\x02\x01\x09\x01\x00", ErrMalformed, "tick is malformed at byte 8, end: 1 bytes follow"},

@@ -73,6 +73,10 @@ func TestGoldenEntries(t *testing.T) {
 	for name, e := range map[string]*Entry{
 		"entry":       {Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindLead], goldenCommands[kindRenew], goldenCommands[kindTick]}},
 		"entry-empty": {Term: 300, Stamp: 1, Wall: -1},
+		"entry-origin": {
+			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindRelease], goldenCommands[kindRenew]},
+			Origins: []leasehold.Origin{{Actor: "ops@example.com", Address: "10.0.0.7:51234", Door: "native"}, {}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			written, err := AppendEntry(nil, e)
@@ -199,7 +203,13 @@ func commandPieces(t *testing.T, b []byte) (pieces []piece) {
 	t.Helper()
 	for len(b) > 0 {
 		pieces = append(pieces, framePieces(t, &b, commandNames[:], func(kind uint64, body []byte) []piece {
-			return fields(t, body, func(c *codec) { c.command(newCommand(kind)) })
+			return fields(t, body, func(c *codec) {
+				if kind == kindOrigin {
+					c.origin(new(leasehold.Origin))
+					return
+				}
+				c.command(newCommand(kind))
+			})
 		})...)
 	}
 	return pieces
@@ -337,7 +347,7 @@ var (
 	}
 	goldenLease = &leasehold.Lease{
 		Namespace: "default", Resource: "r", ID: "id1", Holder: "ann", Labels: goldenLabels, Reason: "because", Session: "s1",
-		State: leasehold.Breaking, Token: 5, Floor: 4, Slots: 2, Units: []string{"gpu0", "gpu1"}, TTL: 10e9, Remaining: 9e9,
+		State: leasehold.Breaking, Token: 5, Floor: 4, Slots: 2, Units: []string{"gpu0", "gpu1"}, TTL: 10e9, HoldLimit: 3600e9, Remaining: 9e9,
 		Acquired: goldenMoment, Expires: goldenPast, Revision: 6,
 		After: &leasehold.Ending{ID: "id0", Holder: "zoe", Token: 3, How: leasehold.ByTTL, By: "ops", Reason: "stuck", At: goldenMoment},
 	}
@@ -417,7 +427,7 @@ var goldenRecords = func() map[string]core.Piece {
 			ID: "id2", Resource: "r", Holder: "bob", Session: "s1", Since: 3600e9, SinceWall: goldenWall, Revision: 7, Slots: 2,
 			Terms: &core.Terms{
 				Reason: "because", Labels: goldenLabels, Party: "p1", Grace: 5e9, HoldLimit: 3600e9, Expected: 1800e9, BreakAt: 3601e9, BreakBy: "ops", BreakReason: "stuck",
-				Units: []string{"gpu0", "gpu1"}, After: goldenEnding,
+				Units: []string{"gpu0", "gpu1"}, After: goldenEnding, Waited: 2e9, ChangedWall: goldenWall,
 			},
 		}},
 		"claim-waits": {Space: "default", Value: &core.Claim{
@@ -429,6 +439,7 @@ var goldenRecords = func() map[string]core.Piece {
 		"event": {Space: "default", Value: &leasehold.Event{
 			Namespace: "default", Revision: 6, N: 1, Kind: leasehold.Ended, How: leasehold.ByBreak, At: goldenMoment, Until: goldenPast, Resource: "r",
 			ID: "id1", Holder: "ann", Token: 5, Session: "s1", By: "ops", Reason: "stuck",
+			Hold: &leasehold.Hold{ID: "id1", Holder: "ann", Token: 5, Since: goldenPast, Until: goldenMoment, Waited: 300},
 		}},
 	}
 	changed := &leasehold.Record{Path: "config/a", Value: "\x00one\xff", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}
@@ -444,6 +455,10 @@ var goldenRecords = func() map[string]core.Piece {
 	list["event-alarmed"] = core.Piece{Space: "default", Value: &leasehold.Event{
 		Namespace: "default", Revision: 7, N: 1, Kind: leasehold.Alarmed, Alarm: leasehold.LateRenewal, At: goldenMoment, Resource: "r",
 		ID: "id1", Holder: "ann", Token: 5, Session: "s1", Reason: "late",
+	}}
+	list["event-changed"] = core.Piece{Space: "default", Value: &leasehold.Event{
+		Namespace: "default", Revision: 6, Kind: leasehold.Changed, At: goldenMoment, Resource: "r", ID: "id2", Holder: "bob", Token: 6,
+		Hold: &leasehold.Hold{ID: "id1", Holder: "ann", Token: 5, Since: goldenPast, Until: goldenMoment},
 	}}
 	for name, a := range goldenAnswers {
 		list["outcome-"+name] = core.Piece{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}

@@ -126,11 +126,23 @@ func (d dice) command() core.Command {
 	return c
 }
 
+func (d dice) origin() (o leasehold.Origin) {
+	if d.IntN(2) == 0 {
+		d.fill(reflect.ValueOf(&o).Elem())
+	}
+	return o
+}
+
 func (d dice) entry(commands int) *Entry {
 	e := &Entry{}
 	e.Term, e.Stamp, e.Wall = d.bits(), core.Time(d.bits()), int64(d.bits())
 	for range commands {
 		e.Commands = append(e.Commands, d.command())
+	}
+	for i := range e.Commands {
+		if o := d.origin(); o != (leasehold.Origin{}) {
+			e.setOrigin(i, o)
+		}
 	}
 	return e
 }

@@ -301,6 +301,8 @@ func (c *codec) terms(v *core.Terms) {
 	if present(c, "after", &v.After) {
 		c.ending(v.After)
 	}
+	c.duration("waited", &v.Waited)
+	c.signed("changed wall", &v.ChangedWall)
 }
 
 func (c *codec) endedClaim(v *core.EndedClaim) {
@@ -342,7 +344,7 @@ func (c *codec) outcome(v *core.Outcome) {
 }
 
 // minLease is the least that a lease takes.
-const minLease = 19
+const minLease = 20
 
 func (c *codec) lease(v *leasehold.Lease) {
 	c.text("namespace", &v.Namespace)
@@ -358,6 +360,7 @@ func (c *codec) lease(v *leasehold.Lease) {
 	c.number("slots", &v.Slots)
 	c.names("units", &v.Units)
 	c.duration("ttl", &v.TTL)
+	c.duration("hold limit", &v.HoldLimit)
 	c.duration("remaining", &v.Remaining)
 	c.moment("acquired", &v.Acquired)
 	c.moment("expires", &v.Expires)
@@ -453,6 +456,31 @@ func (c *codec) event(v *leasehold.Event) {
 	} else if v.Record != nil || v.Previous != nil {
 		c.fail("record", "the event is about none")
 	}
+	if v.Kind == leasehold.Ended || v.Kind == leasehold.Changed {
+		if present(c, "hold", &v.Hold) {
+			c.hold(v)
+		}
+	} else if v.Hold != nil {
+		c.fail("hold", "the event ends none")
+	}
+}
+
+// hold goes over the hold that an event ended. Whose it was stands in the event already,
+// unless the holder has changed.
+func (c *codec) hold(e *leasehold.Event) {
+	v := e.Hold
+	if e.Kind == leasehold.Changed {
+		c.text("hold id", &v.ID)
+		c.text("hold holder", &v.Holder)
+		c.token("hold token", &v.Token)
+	} else if !c.writing {
+		v.ID, v.Holder, v.Token = e.ID, e.Holder, e.Token
+	} else if v.ID != e.ID || v.Holder != e.Holder || v.Token != e.Token {
+		c.fail("hold", "it is not the one that ended")
+	}
+	c.moment("hold since", &v.Since)
+	c.moment("hold until", &v.Until)
+	c.duration("hold waited", &v.Waited)
 }
 
 // namedValue is a record of the dictionary.

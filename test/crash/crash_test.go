@@ -194,6 +194,7 @@ func TestKilledServersLoseNothing(t *testing.T) {
 		w.check(t, s.caller)
 		w.collect(t, tokens)
 	}
+	checkJournal(t, s.caller, tokens)
 	if err := s.end(syscall.SIGTERM); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
@@ -248,5 +249,38 @@ func (w *worker) collect(t *testing.T, tokens map[uint64]string) {
 		if f.asked {
 			delete(w.facts, id)
 		}
+	}
+}
+
+// checkJournal wants each grant that was answered in the audit once, and each end of a
+// lease in the timeline once, whatever was killed in between.
+func checkJournal(t *testing.T, c *v1.Caller, tokens map[uint64]string) {
+	t.Helper()
+	granted, held := map[uint64]string{}, map[uint64]bool{}
+	for d, err := range c.Audit(t.Context(), v1.JournalQuery{Verb: "acquire", Limit: v1.MaxLimit}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Outcome != "ok" || granted[d.Token] != "" || d.Door != "native" || d.Address == "" {
+			t.Errorf("the audit has %+v, and token %d for %q", d, d.Token, granted[d.Token])
+		}
+		granted[d.Token] = d.ID
+	}
+	for token, id := range tokens {
+		if granted[token] != id {
+			t.Errorf("the grant of token %d to %s is %q in the audit", token, id, granted[token])
+		}
+	}
+	for h, err := range c.Holds(t.Context(), v1.JournalQuery{Limit: v1.MaxLimit}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held[h.Token] || granted[h.Token] != h.ID {
+			t.Errorf("the timeline has %+v", h)
+		}
+		held[h.Token] = true
+	}
+	if len(held) < len(tokens)/2 {
+		t.Errorf("%d grants were answered, and only %d holds are over", len(tokens), len(held))
 	}
 }

@@ -24,7 +24,7 @@ func (c *call) acquire() error {
 	if command.Wait > 0 || command.Request != (core.Request{}) {
 		return c.acquireWaiting(command)
 	}
-	answer, err := engine.Acquire(c.r.Context(), c.door.engine, command, !c.made)
+	answer, err := engine.Acquire(c.signed(), c.door.engine, command, !c.made)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (c *call) granted(command *core.Acquire, answer core.Answer, g grant) error
 		g.also = answer.Also
 		return c.sendLease(answer.Lease, g)
 	}
-	engine.Withdraw(c.r.Context(), c.door.engine, command)
+	engine.Withdraw(c.signed(), c.door.engine, command)
 	return engine.Undecided("the caller left before " + command.Resource + " was granted")
 }
 
@@ -52,7 +52,7 @@ func (c *call) acquireWaiting(command *core.Acquire) error {
 	}
 	defer leave()
 	c.stay()
-	ctx, cancel := c.door.untilStopping(c.r.Context())
+	ctx, cancel := c.door.untilStopping(c.signed())
 	defer cancel()
 
 	began := time.Now()

@@ -19,7 +19,7 @@ func (c *call) renew() error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.door.engine.Do(c.r.Context(), command)
+	answer, err := c.do(command)
 	if err == nil && answer.Waiter != nil {
 		err = c.stillWaits(answer.Waiter)
 	}
@@ -87,7 +87,7 @@ func (c *call) move() error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.door.engine.Do(c.r.Context(), command)
+	answer, err := c.do(command)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (c *call) closeSession() error {
 
 // doLease carries out a command that is answered with a lease.
 func (c *call) doLease(command core.Command) error {
-	answer, err := c.door.engine.Do(c.r.Context(), command)
+	answer, err := c.do(command)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (c *call) doLease(command core.Command) error {
 }
 
 func (c *call) doSession(command core.Command, warning string) error {
-	answer, err := c.door.engine.Do(c.r.Context(), command)
+	answer, err := c.do(command)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (c *call) doSession(command core.Command, warning string) error {
 // doNothingMore carries out a command after which there is nothing to show. The
 // answer is an object all the same: callers parse it as they do any other.
 func (c *call) doNothingMore(command core.Command) error {
-	if _, err := c.door.engine.Do(c.r.Context(), command); err != nil {
+	if _, err := c.do(command); err != nil {
 		return err
 	}
 	write(c.w, jsonType, http.StatusOK, nothing)

@@ -31,7 +31,7 @@ func (c *call) define() error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.door.engine.Do(c.r.Context(), command)
+	answer, err := c.do(command)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/telemetry"
@@ -38,6 +40,7 @@ type Door struct {
 	config  Config
 	metrics *telemetry.Metrics
 	mux     *http.ServeMux
+	verbs   []string // that a deed can have
 	origins *http.CrossOriginProtection
 
 	streams  atomic.Int64
@@ -105,7 +108,9 @@ var routes = []route{
 	{method: "GET", path: "/v1/advice/{path...}", verb: "advice", serve: (*call).advice},
 	{method: "GET", path: "/v1/alarms", verb: "alarms", serve: (*call).alarms, params: []string{"prefix", "kind", "after", "limit"}},
 	{method: "GET", path: "/v1/history", verb: "history", serve: (*call).history, params: []string{"resource", "before", "limit"}},
-	{method: "GET", path: "/v1/watch", verb: "watch", serve: (*call).watch, params: []string{"prefix", "resource", "since", "values", "previous"}, endless: true},
+	{method: "GET", path: "/v1/audit", verb: "audit", serve: (*call).audit, params: append([]string{"actor", "verb"}, journalParams...)},
+	{method: "GET", path: "/v1/holds", verb: "holds", serve: (*call).holds, params: journalParams},
+	{method: "GET", path: "/v1/watch", verb: "watch", serve: (*call).watch, params: []string{"prefix", "resource", "session", "since", "values", "previous"}, endless: true},
 	{method: "GET", path: "/v1/records", verb: "records", serve: (*call).records, params: []string{"prefix", "from", "to", "after", "limit", "keys", "count", "revision"}},
 	{method: "DELETE", path: "/v1/records", verb: "delete-records", serve: (*call).deleteRecords, params: []string{"prefix", "from", "to"}},
 	{method: "GET", path: "/v1/records/{path...}", verb: "record", serve: (*call).record, params: []string{"revision"}},
@@ -113,6 +118,8 @@ var routes = []route{
 	{method: "DELETE", path: "/v1/records/{path...}", verb: "delete-record", serve: (*call).deleteRecord},
 	{method: "POST", path: "/v1/txn", verb: "txn", serve: (*call).txn},
 }
+
+var journalParams = []string{"resource", "prefix", "holder", "from", "until", "oldest", "after", "limit"}
 
 // mount puts everything in the mux. Each path also has an entry for the methods
 // that it does not have, so that those too are answered with a problem.
@@ -123,7 +130,9 @@ func (d *Door) mount() {
 		d.mux.HandleFunc(method+" "+path, h)
 		methods[path] = append(methods[path], method)
 	}
+	d.verbs = []string{audit.Expire, audit.Grant}
 	for _, r := range routes {
+		d.verbs = append(d.verbs, r.verb)
 		handle(r.method, r.path, d.handler(r, requests.Verb(r.verb)))
 	}
 	handle("GET", "/v1/openapi.yaml", d.openapi)
@@ -175,13 +184,19 @@ func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
 		if err == nil {
 			err = route.serve(c)
 		}
-		if err != nil {
+		if errors.Is(err, leasehold.ErrDenied) {
+			c.noteDenied(&route, err)
+		}
+		if err != nil && err != errCut {
 			problem(w, err)
 		}
 		verb.Done(r.Context(), telemetry.Outcome{
 			Namespace: c.namespace, Err: err, Took: time.Since(began),
 			Waited: c.waited, Endless: route.endless, Expected: r.Context().Err() != nil || d.stopping.Err() != nil,
 		})
+		if err == errCut {
+			panic(http.ErrAbortHandler) // which net/http knows, and cuts the connection for
+		}
 	}
 }
 

@@ -162,6 +162,7 @@ func (p *paper) lease(l *leasehold.Lease, g grant) {
 	p.count("slots", l.Slots)
 	p.names("units", l.Units)
 	p.span("ttl", l.TTL)
+	p.someSpan("hold_limit", l.HoldLimit)
 	p.moment("expires", l.Expires)
 	if l.Expires.IsZero() {
 		p.null("remaining_ms")
@@ -250,6 +251,7 @@ func (p *paper) units(units []leasehold.Unit) {
 		p.text("name", unit.Name)
 		p.some("lease", unit.Lease)
 		p.some("holder", unit.Holder)
+		p.yes("rests", unit.Rests)
 		p.close()
 	}
 	*p = append(*p, ']')

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -249,6 +250,7 @@ type stub struct {
 func (s *stub) Do(context.Context, core.Command) (core.Answer, error) { return core.Answer{}, s.err }
 func (s *stub) Read(context.Context, func(core.View)) error           { return s.err }
 func (s *stub) Feed() *engine.Feed                                    { return s.feed }
+func (s *stub) Journal() *audit.Journal                               { return nil }
 
 // lines is a log that can be read while it is written.
 type lines struct {

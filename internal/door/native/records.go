@@ -3,7 +3,6 @@ package native
 import (
 	"bytes"
 	"errors"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -28,7 +27,7 @@ func (c *call) record() error {
 	}
 	record := page.Records[0]
 	c.tag(record)
-	if wantsBytes(c.r.Header["Accept"]) {
+	if accepts(c.r.Header["Accept"], bytesType[0]) {
 		write(c.w, bytesType, http.StatusOK, []byte(record.Value))
 		return nil
 	}
@@ -59,15 +58,6 @@ func (c *call) find(q core.RecordQuery) (page core.RecordPage, err error) {
 // tag sends the revision that changed a record last, as HTTP calls it.
 func (c *call) tag(r *leasehold.Record) {
 	c.w.Header()["Etag"] = []string{strconv.Quote(strconv.FormatUint(uint64(r.Mod), 10))}
-}
-
-// wantsBytes tells whether the caller asks for the value as it is, and for nothing else.
-func wantsBytes(accept []string) bool {
-	if len(accept) != 1 {
-		return false
-	}
-	kind, _, err := mime.ParseMediaType(accept[0])
-	return err == nil && kind == bytesType[0]
 }
 
 // revision reads the revision at which to read; 0 for the newest.
@@ -138,7 +128,7 @@ func (c *call) putRecord() error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.door.engine.Do(c.r.Context(), command)
+	answer, err := c.do(command)
 	if err != nil {
 		return c.unexpected(err)
 	}
@@ -174,7 +164,7 @@ func (c *call) deleteRecords() error {
 }
 
 func (c *call) doDelete(command *core.DeleteRecord) error {
-	answer, err := c.door.engine.Do(c.r.Context(), command)
+	answer, err := c.do(command)
 	if err != nil {
 		return c.unexpected(err)
 	}

@@ -81,7 +81,7 @@ func TestAcquire(t *testing.T) {
 		{"its own id", `{"resource":"e","holder":"h","id":"mine/1"}`, `"id":"mine/1"`, "warning"},
 		{"names of all kinds", `{"resource":"日本/a b/…","holder":"h/../x"}`, `"resource":"日本/a b/…"`, "warning"},
 		{"wait for what is free", `{"resource":"f","holder":"h","wait":"5s"}`, `"resource":"f"`, "waited_ms"},
-		{"a field twice", `{"resource":"zz","resource":"g","holder":"h"}`, `"resource":"g"`, "zz"},
+		{"a field twice", `{"resource":"zz","resource":"g","holder":"h"}`, `"resource":"g"`, `"zz"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ask(t, door, "POST", "/v1/acquire", test.body).expect(200, test.wants).without(test.lacks)

@@ -19,7 +19,7 @@ func (c *call) txn() error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.door.engine.Do(c.r.Context(), command)
+	answer, err := c.do(command)
 	if err != nil {
 		return err
 	}

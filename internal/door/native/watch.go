@@ -39,6 +39,7 @@ type stream struct {
 	conn     *conn  // nil: the writer is not one of ours
 	resource string // shown alone, if not empty
 	prefix   string // else those that begin with it
+	session  string // the beginning of a session's id; only what belongs to such
 	values   values
 	at       v1.Position // the last event that was looked at
 	told     v1.Position // the last position that the reader knows of
@@ -90,12 +91,14 @@ func (c *call) watch() error {
 
 // read reads the query, and whether it says where to begin.
 func (s *stream) read() (asked bool, err error) {
-	var bad [5]error
+	var bad [6]error
 	s.prefix, bad[0] = s.call.prefix()
 	s.resource, bad[1] = s.wanted()
 	s.at, asked, bad[2] = s.since()
 	s.values.now, bad[3] = s.flag("values")
 	s.values.before, bad[4] = s.flag("previous")
+	s.session = s.query.Get("session")
+	bad[5] = checkText("session", s.session)
 	return asked, firstError(bad[:]...)
 }
 
@@ -183,10 +186,10 @@ func (s *stream) collect() (grew <-chan struct{}, goesOn bool) {
 // wants tells whether an event is for this reader. What happens to sessions has no
 // resource, and is for those who see all.
 func (s *stream) wants(e *leasehold.Event) bool {
-	if s.resource != "" {
-		return e.Resource == s.resource
+	if s.resource != "" && e.Resource != s.resource {
+		return false
 	}
-	return strings.HasPrefix(e.Resource, s.prefix)
+	return strings.HasPrefix(e.Resource, s.prefix) && strings.HasPrefix(e.Session, s.session)
 }
 
 func (s *stream) event(e *leasehold.Event) {

@@ -224,6 +224,70 @@ func TestWatchFilters(t *testing.T) {
 	})
 }
 
+// A client whose sessions begin alike hears of them, and of what they hold, and of
+// nothing else.
+func TestWatchSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		mine := h.watch("session=me.")
+		defer mine.close()
+		mine.hello()
+		for _, id := range []string{"me.1", "you.1", "me.2"} {
+			if _, err := h.caller.OpenSession(t.Context(), v1.SessionRequest{ID: id, TTL: ttl(time.Hour)}); err != nil {
+				t.Fatal(err)
+			}
+			h.acquire(v1.AcquireRequest{Resource: "of " + id, Holder: "h", Session: id})
+		}
+		h.hold("of nobody", "1")
+		if _, err := h.caller.Ask(t.Context(), v1.AskRequest{Resource: "of me.1", Message: "please"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"session opened me.1", "acquired me.1", "session opened me.2", "acquired me.2", "asked me.1"} {
+			if e := mine.event(); e.Kind+" "+e.Session != want {
+				t.Errorf("%q comes instead of %q", e.Kind+" "+e.Session, want)
+			}
+		}
+	})
+}
+
+// A watch that is asked to ends with its connection, and another one goes on where
+// it was.
+func TestWatchOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		cut := &cutting{Transport: h.client.Transport.(*http.Transport).Clone()}
+		defer cut.CloseIdleConnections()
+		caller, _ := v1.NewCaller(v1.CallerConfig{Server: "http://pipe", Client: &http.Client{Transport: cut}})
+		query := v1.WatchQuery{Once: true, Started: func(v1.Hello) { h.hold("jobs/1", "1") }}
+		query.Passed = func(at string) { query.Since = at }
+		seen := ""
+		for e, err := range caller.Watch(t.Context(), query) {
+			if err != nil {
+				if !errors.Is(err, leasehold.ErrUnavailable) {
+					t.Errorf("the watch ended with %v", err)
+				}
+				break
+			}
+			seen += e.ID + " "
+			cut.cut()
+		}
+		h.hold("jobs/2", "2")
+		query.Started = nil
+		for e, err := range caller.Watch(t.Context(), query) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen += e.ID
+			break
+		}
+		if seen != "1 2" {
+			t.Errorf("seen: %s", seen)
+		}
+	})
+}
+
 // A silent watch says that it is there, and a quiet prefix learns of its place.
 func TestWatchKeepsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -382,7 +446,7 @@ func TestWatchRefuses(t *testing.T) {
 		"values=maybe":        "values \"maybe\" is neither true nor false",
 		"previous=2":          "previous \"2\" is neither true nor false",
 		"since=x":             "is not a position",
-		"after=1":             "the query has \"after\", which is unknown here; known are: namespace, prefix, resource, since, values, previous",
+		"after=1":             "the query has \"after\", which is unknown here; known are: namespace, prefix, resource, session, since, values, previous",
 	} {
 		got := ask(t, door, "GET", "/v1/watch?"+query, "").expect(400)
 		if p := read[v1.Problem](got); !strings.Contains(p.Detail, want) {

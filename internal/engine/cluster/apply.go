@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/wire"
@@ -84,6 +85,10 @@ func (n *Node) applyCommands(e *raftpb.Entry) error {
 	}
 	n.statistics.Entries++
 	n.statistics.Commands += uint64(len(entry.Commands))
+	// The journal first: whoever learns of this in any way finds it there.
+	n.Journal.Append(audit.Entry{
+		Index: e.GetIndex(), Wall: entry.Wall, Size: len(e.GetData()), Commands: entry.Commands, Origins: entry.Origins, Result: result,
+	})
 	n.Feed.Publish(n.State.View(0), result.Events)
 	n.answer(b, result.Answers)
 	if i := slices.IndexFunc(entry.Commands, isLead); i >= 0 {

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
 )
 
 // BenchmarkDo measures synced commands per second at several numbers of callers.
@@ -27,11 +30,12 @@ func BenchmarkDo(b *testing.B) {
 		b.Run(fmt.Sprintf("cycle/callers=%d", callers), func(b *testing.B) {
 			e := benchEngine(b)
 			var n atomic.Int64
+			origin := engine.WithOrigin(context.Background(), leasehold.Origin{Address: "127.0.0.1:50000", Door: "native"})
 			spread(b, callers, func(i int) error {
 				id := fmt.Sprint("id-", n.Add(1))
-				_, err := e.Do(context.Background(), &core.Acquire{Namespace: "default", Resource: fmt.Sprint("r", i), ID: id, Holder: "h", TTL: time.Minute})
+				_, err := e.Do(origin, &core.Acquire{Namespace: "default", Resource: fmt.Sprint("r", i), ID: id, Holder: "h", TTL: time.Minute})
 				if err == nil {
-					_, err = e.Do(context.Background(), &core.Release{Namespace: "default", ID: id})
+					_, err = e.Do(origin, &core.Release{Namespace: "default", ID: id})
 				}
 				return err
 			})
@@ -49,7 +53,7 @@ func BenchmarkRead(b *testing.B) {
 
 func benchEngine(b *testing.B) *Engine {
 	b.Helper()
-	e, err := Start(context.Background(), Config{Dir: b.TempDir(), SegmentBytes: DefaultSegmentBytes})
+	e, err := Start(context.Background(), Config{Dir: b.TempDir(), SegmentBytes: DefaultSegmentBytes, JournalBytes: audit.DefaultBytes})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,11 +19,13 @@ import (
 //	lock     held by the server that uses it, with its process id
 //	wal/     the log, as etcd's wal keeps it
 //	snap/    states, each with its place in the log; the newest two are kept
+//	journal/ what was done and who held what, as internal/audit keeps it
 const (
 	formatFile = "format"
 	lockFile   = "lock"
 	walDir     = "wal"
 	snapDir    = "snap"
+	journalDir = "journal"
 
 	formatVersion = 1
 )
@@ -74,6 +76,8 @@ func (d *dataDir) close() {
 
 func (d *dataDir) wal() string  { return filepath.Join(d.path, walDir) }
 func (d *dataDir) snap() string { return filepath.Join(d.path, snapDir) }
+
+func (d *dataDir) journal() string { return filepath.Join(d.path, journalDir) }
 
 func takeLock(name, dir string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)

@@ -9,6 +9,8 @@ import (
 
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/internal/audit"
 )
 
 // How long a write may be in flight: a leader that is slower than the first gives
@@ -22,11 +24,12 @@ const (
 
 // disk is the Disk of a real node.
 type disk struct {
-	dir    *dataDir
-	log    *wal.WAL
-	events chan<- Event
-	slog   *slog.Logger
-	watch  *metrics
+	dir     *dataDir
+	log     *wal.WAL
+	journal *audit.Journal
+	events  chan<- Event
+	slog    *slog.Logger
+	watch   *metrics
 
 	writes chan Write
 	saves  chan Snapshot
@@ -97,9 +100,7 @@ func (d *disk) saveLoop() {
 	for {
 		select {
 		case s := <-d.saves:
-			start := time.Now()
-			size, err := writeState(d.dir.snap(), s, d.done)
-			d.watch.snapshot(time.Since(start), size)
+			size, err := d.save(s)
 			d.send(Saved{size, err})
 		case <-d.done:
 			return
@@ -107,15 +108,28 @@ func (d *disk) saveLoop() {
 	}
 }
 
+// save makes a snapshot durable. What it replaces in the log can not be given to the
+// journal again, so that has to be durable before.
+func (d *disk) save(s Snapshot) (int64, error) {
+	start := time.Now()
+	if err := d.journal.Flush(); err != nil {
+		return 0, err
+	}
+	size, err := writeState(d.dir.snap(), s, d.done)
+	d.watch.snapshot(time.Since(start), size)
+	return size, err
+}
+
 // watchLoop looks after the write in flight and the room that is left.
 func (d *disk) watchLoop() {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
-	var seen sighting
+	var seen, journal sighting
 	for {
 		select {
 		case <-ticker.C:
 			seen = d.checkWrite(seen)
+			journal = d.checkJournal(journal)
 			d.checkRoom()
 		case <-d.done:
 			return
@@ -131,19 +145,36 @@ type sighting struct {
 	looks int
 }
 
-// checkWrite looks at the write in flight once more.
-func (d *disk) checkWrite(seen sighting) sighting {
-	now := d.inFlight.Load()
-	if now == 0 || now != seen.write {
-		return sighting{write: now}
+// again looks once more: is it still the same write?
+func (s sighting) again(write uint64) sighting {
+	if write == 0 || write != s.write {
+		return sighting{write: write}
 	}
-	seen.looks++
+	return sighting{write, s.looks + 1}
+}
+
+// checkWrite looks at the write in flight.
+func (d *disk) checkWrite(seen sighting) sighting {
+	seen = seen.again(d.inFlight.Load())
+	if seen.looks == 0 {
+		return seen
+	}
 	switch took := time.Duration(seen.looks) * watchEvery; {
 	case took >= stalledWrite:
 		d.send(Written{fmt.Errorf("a write has not returned for %v", took)})
 	case took == slowWrite:
 		d.slog.Warn("a log write is slow", "for", took)
 		d.send(Stalled{})
+	}
+	return seen
+}
+
+// checkJournal looks at what the journal is writing. The node would wait for it with
+// its next entry, and for ever.
+func (d *disk) checkJournal(seen sighting) sighting {
+	seen = seen.again(d.journal.Operation())
+	if took := time.Duration(seen.looks) * watchEvery; took >= stalledWrite {
+		d.journal.Fail(fmt.Errorf("a write has not returned for %v", took))
 	}
 	return seen
 }

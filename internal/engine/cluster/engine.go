@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/wire"
@@ -32,6 +33,8 @@ type Config struct {
 	// MinFree is how many bytes of room there must be on the disk for new leases.
 	// Renewals and releases need none.
 	MinFree uint64
+	// JournalBytes is how large the journal may be; 0: none is kept.
+	JournalBytes int64
 	// Metrics takes the engine's figures, if it is not nil.
 	Metrics prometheus.Registerer
 }
@@ -53,10 +56,11 @@ const closeWithin = 5 * time.Second
 
 // Engine is a running node. It is an engine.Engine.
 type Engine struct {
-	node *Node
-	disk *disk
-	feed *engine.Feed
-	log  *slog.Logger
+	node    *Node
+	disk    *disk
+	feed    *engine.Feed
+	journal *audit.Journal
+	log     *slog.Logger
 
 	events  chan Event
 	ready   chan struct{} // closed when the node serves for the first time
@@ -94,6 +98,9 @@ func Start(ctx context.Context, c Config) (*Engine, error) {
 		return nil, err
 	}
 	e, err := newEngine(c, dir, found)
+	if err == nil {
+		err = e.openJournal(c, found)
+	}
 	if err != nil {
 		_ = found.log.Close()
 		dir.close()
@@ -153,6 +160,27 @@ func newEngine(c Config, dir *dataDir, found *recovered) (*Engine, error) {
 	return e, nil
 }
 
+// openJournal opens the journal, if there is to be one.
+func (e *Engine) openJournal(c Config, found *recovered) error {
+	if c.JournalBytes == 0 {
+		return nil
+	}
+	end, err := found.storage.LastIndex()
+	if err != nil {
+		return err
+	}
+	journal, err := audit.Start(audit.Config{
+		Dir: e.disk.dir.journal(), Bytes: c.JournalBytes, Now: c.Clock.Wall, Log: c.Log, End: end,
+		Failed: func(err error) { e.disk.send(JournalFailed{err}) },
+	})
+	if err != nil {
+		return err
+	}
+	e.journal, e.disk.journal, e.node.Journal = journal, journal, journal
+	e.disk.watch.journal(c.Metrics, journal)
+	return nil
+}
+
 // nobody is the transport of a cluster of one.
 type nobody struct{}
 
@@ -176,6 +204,9 @@ func (e *Engine) Failure() error { return e.failure }
 // Feed tells what happens.
 func (e *Engine) Feed() *engine.Feed { return e.feed }
 
+// Journal has what was done, and who held what; nil if that is not kept.
+func (e *Engine) Journal() *audit.Journal { return e.journal }
+
 // Do orders a command and returns its answer once it is durable.
 func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, error) {
 	if err := command.Validate(); err != nil {
@@ -184,9 +215,9 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err := e.room(command); err != nil {
 		return core.Answer{}, err
 	}
-	bytes, err := wire.AppendCommand(nil, command)
+	bytes, err := encode(ctx, command)
 	if err != nil {
-		return core.Answer{}, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+		return core.Answer{}, err
 	}
 	type result struct {
 		answer core.Answer
@@ -206,6 +237,22 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	case <-ctx.Done():
 		return core.Answer{}, engine.Undecided("the request ended before its answer was known: ask again with the same id")
 	}
+}
+
+// encode writes a command as it will stand in the log, behind its origin.
+func encode(ctx context.Context, command core.Command) (bytes []byte, err error) {
+	if engine.HasOrigin(command) {
+		origin, err := engine.OriginOf(ctx)
+		if err != nil {
+			return nil, err
+		}
+		bytes = wire.AppendOrigin(nil, origin)
+	}
+	bytes, err = wire.AppendCommand(bytes, command)
+	if err != nil {
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+	}
+	return bytes, nil
 }
 
 // room refuses what would add to a disk that is nearly full. Whatever shortens or
@@ -399,12 +446,14 @@ func (e *Engine) close() error {
 		return fmt.Errorf("the disk did not finish within %v", closeWithin)
 	}
 	if e.failure != nil {
-		// The disk is not to be trusted, and its goroutine may hang for ever.
+		// The disk is not to be trusted, and its goroutine may hang for ever. The log has
+		// what the journal lacks.
+		e.journal.Fail(e.failure)
 		e.disk.dir.close()
 		return nil
 	}
 	e.workers.Wait()
-	err := e.disk.log.Close()
+	err := errors.Join(e.journal.Close(), e.disk.log.Close())
 	e.disk.dir.close()
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine/enginetest"
 )
@@ -67,7 +68,7 @@ func closed(t *testing.T, e *Engine) {
 
 func TestContract(t *testing.T) {
 	enginetest.Run(t, func(t *testing.T) enginetest.Engine {
-		e := startAt(t, t.TempDir(), Config{})
+		e := startAt(t, t.TempDir(), Config{JournalBytes: audit.MinBytes})
 		t.Cleanup(func() {
 			if err := e.node.State.Check(); err != nil {
 				t.Errorf("state: %v", err)

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold/leasehold/internal/audit"
 )
 
 // metrics are the figures of a running node.
@@ -42,6 +44,25 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		r.MustRegister(m.writeSeconds, m.entriesWritten, m.snapshotSeconds, m.snapshotBytes, m.commands, m.ticks, m.applied, m.serving)
 	}
 	return m
+}
+
+// journal has the figures of a journal read at each scrape.
+func (m *metrics) journal(r prometheus.Registerer, j *audit.Journal) {
+	if r == nil {
+		return
+	}
+	gauge := func(name, help string, value func(audit.Statistics) float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leasehold_journal_" + name, Help: help}, func() float64 { return value(j.Statistics()) }))
+	}
+	counter := func(name, help string, value func(audit.Statistics) uint64) {
+		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "leasehold_journal_" + name + "_total", Help: help}, func() float64 { return float64(value(j.Statistics())) }))
+	}
+	gauge("bytes", "Size of the journal on disk.", func(s audit.Statistics) float64 { return float64(s.Bytes) })
+	gauge("lag_entries", "Entries of the log that the journal has not written yet.", func(s audit.Statistics) float64 { return float64(s.Queued) })
+	counter("lines", "Lines written to the journal.", func(s audit.Statistics) uint64 { return s.Lines })
+	counter("dropped_segments", "Segments removed to keep the journal within its bound.", func(s audit.Statistics) uint64 { return s.Dropped })
+	counter("damaged_segments", "Segments that could not be read to their end.", func(s audit.Statistics) uint64 { return s.Damaged })
+	counter("failures", "1 if the journal could not be written, which stops the server.", func(s audit.Statistics) uint64 { return s.Failures })
 }
 
 func (m *metrics) write(took time.Duration, w Write) {

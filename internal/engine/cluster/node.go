@@ -20,6 +20,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 )
@@ -35,7 +36,8 @@ const (
 type Disk interface {
 	// Write makes all of w durable, in order; then the node gets Written.
 	Write(w Write)
-	// Save makes a frozen state durable, in the background; then the node gets Saved.
+	// Save makes a frozen state durable, in the background, and before it the journal of
+	// all that is in it; then the node gets Saved.
 	Save(s Snapshot)
 }
 
@@ -95,6 +97,8 @@ type (
 		Bytes int64
 		Err   error
 	}
+	// JournalFailed says that what is applied can not be written to the journal.
+	JournalFailed struct{ Err error }
 	// Stop says that the node is about to be closed: it takes nothing more.
 	Stop struct{}
 )
@@ -109,6 +113,8 @@ func (Stalled) event()  {}
 func (Saved) event()    {}
 func (Stop) event()     {}
 
+func (JournalFailed) event() {}
+
 // NodeConfig is what a node is made from. Storage and State are what recovery
 // found, Applied is how far in the log State has come.
 type NodeConfig struct {
@@ -121,6 +127,7 @@ type NodeConfig struct {
 	Disk      Disk
 	Transport Transport
 	Feed      *engine.Feed
+	Journal   *audit.Journal // nil: none is kept
 	Log       *slog.Logger
 
 	// SnapshotEvery is how many bytes of log there are between two snapshots.
@@ -233,6 +240,8 @@ func (n *Node) Step(e Event) {
 		n.giveUpLead()
 	case Saved:
 		n.saved(e)
+	case JournalFailed:
+		n.fail(e.Err)
 	case Stop:
 		n.stop()
 	}

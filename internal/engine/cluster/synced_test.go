@@ -19,6 +19,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -29,11 +30,17 @@ import (
 type syncedFS struct {
 	backing string
 	ignore  func(path string, dir bool) bool // syncs that are left out
-	trouble atomic.Pointer[func() error]     // what a sync of the log meets
+	trouble atomic.Pointer[trouble]          // what a sync meets
 
 	mu      sync.Mutex // guards what follows
 	content map[uint64][]byte
 	names   map[uint64]map[string]uint64
+}
+
+// A trouble is what the syncs of files of a kind meet.
+type trouble struct {
+	suffix string
+	sync   func() error
 }
 
 type syncedNode struct {
@@ -106,8 +113,8 @@ func (f *syncedFS) syncFile(path string) error {
 	if f.ignore != nil && f.ignore(path, false) {
 		return nil
 	}
-	if trouble := f.trouble.Load(); trouble != nil && strings.HasSuffix(path, ".wal") {
-		if err := (*trouble)(); err != nil {
+	if trouble := f.trouble.Load(); trouble != nil && strings.HasSuffix(path, trouble.suffix) {
+		if err := trouble.sync(); err != nil {
 			return err
 		}
 	}
@@ -282,14 +289,14 @@ func TestEachSyncIsNeeded(t *testing.T) {
 
 // troubled runs a server whose disk gets into trouble after one lease, and checks
 // that nothing is acknowledged from then on and that the lease is not lost.
-func troubled(t *testing.T, trouble func() error, over func()) {
+func troubled(t *testing.T, sync func() error, over func()) {
 	mount, fsys := mountSynced(t, nil)
 	e, err := Start(t.Context(), Config{Dir: filepath.Join(mount, "data"), SegmentBytes: testSegment})
 	if err != nil {
 		t.Fatal(err)
 	}
 	acquire(t, e, "before")
-	fsys.trouble.Store(&trouble)
+	fsys.trouble.Store(&trouble{".wal", sync})
 	if _, err := e.Do(t.Context(), lease("during", time.Hour)); !errors.Is(err, leasehold.ErrUndecided) {
 		t.Errorf("in flight: %v", err)
 	}
@@ -320,4 +327,124 @@ func TestASyncThatFailsStopsTheServer(t *testing.T) {
 func TestASyncThatHangsStopsTheServer(t *testing.T) {
 	hang := make(chan struct{})
 	troubled(t, func() error { <-hang; return nil }, func() { close(hang) })
+}
+
+// linesLost is as losses, for the journal: after each answer it starts a server on what
+// a power failure would leave, and returns the first line that this one's journal lacks
+// or has twice.
+func linesLost(t *testing.T, ignore func(path string, dir bool) bool) (lost error) {
+	mount, fsys := mountSynced(t, ignore)
+	c := Config{SegmentBytes: testSegment, SnapshotEvery: 50 << 10, JournalBytes: audit.MinBytes}
+	c.Dir = filepath.Join(mount, "data")
+	e, err := Start(t.Context(), c)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := e.node.Statistics().Snapshots; lost == nil && n < 4 {
+			t.Errorf("only %d snapshots were taken", n)
+		}
+	}()
+	reason := strings.Repeat("r", 1000)
+	for i := range 300 {
+		id := fmt.Sprint("id", i)
+		mustDo(t, e, &core.Acquire{Namespace: "default", Resource: id, ID: id, Holder: "h", TTL: time.Hour, Reason: reason})
+		mustDo(t, e, &core.Release{Namespace: "default", ID: id})
+		if i%20 > 0 && i > 12 {
+			continue
+		}
+		image := t.TempDir()
+		fsys.image(t, image)
+		c.Dir = filepath.Join(image, "data")
+		if err := hasLines(t, c, i+1); err != nil {
+			return fmt.Errorf("after %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// hasLines tells whether a server finds a line for each of so many leases and releases.
+func hasLines(t *testing.T, c Config, leases int) (err error) {
+	e, err := Start(t.Context(), c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	for verb, kind := range map[string]audit.Kind{"acquire": audit.Deed, "release": audit.Deed, "": audit.Hold} {
+		page, err := e.Journal().Find(t.Context(), audit.Query{Kind: kind, Namespace: "default", Verb: verb, Oldest: true, Limit: 1000})
+		if err != nil {
+			return err
+		}
+		for i, l := range page.Lines {
+			if want := fmt.Sprint("id", i); l.ID != want {
+				return fmt.Errorf("where %s %s should be there is %s", verb, want, l.ID)
+			}
+		}
+		if len(page.Lines) != leases {
+			return fmt.Errorf("%d of %d lines of %q are there", len(page.Lines), leases, verb)
+		}
+	}
+	return nil
+}
+
+func TestNoLineIsLostWithTheUnsyncedBytes(t *testing.T) {
+	if err := linesLost(t, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheSyncOfTheJournalIsNeeded(t *testing.T) {
+	err := linesLost(t, func(path string, dir bool) bool { return !dir && strings.Contains(path, "/"+journalDir+"/") })
+	if err == nil {
+		t.Error("nothing was lost without it")
+	}
+	t.Log(err)
+}
+
+// journalTroubled runs a server whose journal gets into trouble, and checks that it
+// stops, says so, and has lost nothing.
+func journalTroubled(t *testing.T, sync func() error, over func()) {
+	mount, fsys := mountSynced(t, nil)
+	c := Config{Dir: filepath.Join(mount, "data"), SegmentBytes: testSegment, JournalBytes: audit.MinBytes}
+	e, err := Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fsys.trouble.Store(&trouble{".journal", sync})
+	mustDo(t, e, &core.Acquire{Namespace: "default", Resource: "id0", ID: "id0", Holder: "h", TTL: time.Hour})
+	mustDo(t, e, &core.Release{Namespace: "default", ID: "id0"})
+	<-e.Failed()
+	if err := e.Failure(); !strings.Contains(err.Error(), "the journal can not be written") {
+		t.Error(err)
+	}
+	if _, err := e.Do(t.Context(), lease("after", time.Hour)); !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Errorf("afterwards: %v", err)
+	}
+	image := t.TempDir()
+	fsys.image(t, image)
+	over()
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	fsys.trouble.Store(nil)
+	e.workers.Wait()                           // the log's disk is well
+	if err := e.disk.log.Close(); err != nil { // what the end of the process does
+		t.Log(err)
+	}
+	c.Dir = filepath.Join(image, "data")
+	if err := hasLines(t, c, 1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAJournalThatFailsStopsTheServer(t *testing.T) {
+	journalTroubled(t, func() error { return syscall.EIO }, func() {})
+}
+
+func TestAJournalThatHangsStopsTheServer(t *testing.T) {
+	hang := make(chan struct{})
+	journalTroubled(t, func() error { <-hang; return nil }, func() { close(hang) })
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 )
@@ -59,6 +61,7 @@ var tests = map[string]func(*testing.T, driver){
 	"a retried acquire gets the same lease, not more time":  retries,
 	"one of many who ask at once gets it":                   races,
 	"history tells everything in order":                     tells,
+	"the journal has what was answered, and who asked":      keepsJournal,
 	"a closed engine says so":                               closes,
 }
 
@@ -417,5 +420,48 @@ func closes(t *testing.T, d driver) {
 	}
 	if _, _, ok := d.Feed().History("default"); ok {
 		t.Fatal("the feed is open")
+	}
+}
+
+func keepsJournal(t *testing.T, d driver) {
+	ann := engine.WithOrigin(t.Context(), leasehold.Origin{Actor: "ann@example.com", Address: "10.0.0.1:1", Door: "native"})
+	for _, c := range []core.Command{ask("r", "ann"), &core.Renew{Namespace: "default", ID: "ann@r"}, waiting(ask("r", "bob"), time.Hour)} {
+		if _, err := d.Do(ann, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.refused(ask("r", "cyd"), leasehold.ErrHeld)
+	time.Sleep(11 * time.Second) // ann's time is up, and bob gets it
+	synctest.Wait()
+
+	d.journalHas(audit.Query{Kind: audit.Deed},
+		"acquire ok ann@example.com 10.0.0.1:1 native ann", "acquire queued ann@example.com 10.0.0.1:1 native bob", "acquire held cyd   cyd",
+		"expire ok time   ann", "grant ok time   bob")
+	d.journalHas(audit.Query{Kind: audit.Hold, Holder: "ann"}, "10s expired ann")
+
+	long := engine.WithOrigin(t.Context(), leasehold.Origin{Actor: strings.Repeat("a", leasehold.MaxName+1)})
+	if _, err := d.Do(long, ask("other", "ann")); !errors.Is(err, leasehold.ErrInvalid) || d.holder("other") != "" {
+		t.Errorf("of an actor with a name that is too long: %v", err)
+	}
+}
+
+// journalHas checks what is found, oldest first.
+func (d driver) journalHas(q audit.Query, want ...string) {
+	d.t.Helper()
+	q.Namespace, q.Limit, q.Oldest = "default", 100, true
+	page, err := d.Journal().Find(d.t.Context(), q)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var got []string
+	for _, l := range page.Lines {
+		if l.Kind == audit.Hold {
+			got = append(got, fmt.Sprintf("%v %v %s", l.Until.Sub(l.Since), l.How, l.Holder))
+			continue
+		}
+		got = append(got, strings.Join([]string{l.Verb, l.Outcome, l.Actor, l.Address, l.Door, l.Holder}, " "))
+	}
+	if !slices.Equal(got, want) {
+		d.t.Errorf("the journal has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -7,27 +7,34 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
 // Engine applies each command at once, under one lock.
 type Engine struct {
-	clock engine.Clock
-	feed  *engine.Feed
+	clock   engine.Clock
+	feed    *engine.Feed
+	journal *audit.Journal
 
-	mu     sync.Mutex // guards what follows
-	state  *core.State
-	ticker *time.Timer
-	closed bool
+	mu      sync.Mutex // guards what follows
+	state   *core.State
+	applied uint64
+	ticker  *time.Timer
+	closed  bool
 }
 
 var _ engine.Engine = (*Engine)(nil)
 
 // Start returns an engine that counts time by clock; call Close when done.
 func Start(clock engine.Clock) *Engine {
-	return &Engine{clock: clock, feed: engine.NewFeed(), state: core.New()}
+	return &Engine{clock: clock, feed: engine.NewFeed(), journal: audit.InMemory(maxJournal, clock.Wall), state: core.New()}
 }
+
+// maxJournal bounds the journal, in bytes.
+const maxJournal = 4 << 20
 
 // Close ends it. Whoever waits is told.
 func (e *Engine) Close() error {
@@ -38,15 +45,22 @@ func (e *Engine) Close() error {
 		e.ticker.Stop()
 	}
 	e.feed.Close()
-	return nil
+	return e.journal.Close()
 }
 
 // Feed tells what happens.
 func (e *Engine) Feed() *engine.Feed { return e.feed }
 
+// Journal has what was done, and who held what.
+func (e *Engine) Journal() *audit.Journal { return e.journal }
+
 // Do applies one command.
 func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, error) {
 	if err := command.Validate(); err != nil {
+		return core.Answer{}, err
+	}
+	origin, err := engine.OriginOf(ctx)
+	if err != nil {
 		return core.Answer{}, err
 	}
 	e.mu.Lock()
@@ -54,7 +68,7 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if e.closed {
 		return core.Answer{}, engine.Unavailable("the server is stopping: try another one, or this one in a moment")
 	}
-	answer, err := e.apply(command)
+	answer, err := e.apply(command, origin)
 	if err != nil {
 		return core.Answer{}, engine.Unavailable(err.Error())
 	}
@@ -81,12 +95,15 @@ func (e *Engine) Check() error {
 
 func (e *Engine) now() core.Time { return core.Time(e.clock.Monotonic()) }
 
-func (e *Engine) apply(command core.Command) (core.Answer, error) {
-	stamp := max(e.now(), e.state.Now())
-	result, err := e.state.Apply(stamp, e.clock.Wall().UnixNano(), []core.Command{command})
+func (e *Engine) apply(command core.Command, origin leasehold.Origin) (core.Answer, error) {
+	stamp, wall := max(e.now(), e.state.Now()), e.clock.Wall().UnixNano()
+	commands := []core.Command{command}
+	result, err := e.state.Apply(stamp, wall, commands)
 	if err != nil {
 		return core.Answer{}, err
 	}
+	e.applied++
+	e.journal.Append(audit.Entry{Index: e.applied, Wall: wall, Commands: commands, Origins: []leasehold.Origin{origin}, Result: result})
 	e.feed.Publish(e.state.View(0), result.Events)
 	e.pace()
 	return result.Answers[0], nil
@@ -113,5 +130,5 @@ func (e *Engine) tick() {
 		return
 	}
 	// A tick can only fail if the clock went back, and then the next one will do.
-	_, _ = e.apply(&core.Tick{})
+	_, _ = e.apply(&core.Tick{}, leasehold.Origin{})
 }

@@ -1,0 +1,121 @@
+package v1
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// LinesType is what an export has: one JSON object on each line.
+const LinesType = "application/x-ndjson"
+
+// A JournalQuery says which deeds or holds to show.
+type JournalQuery struct {
+	Resource string    // this one
+	Prefix   string    // or those whose path begins so
+	Holder   string    // that held, or asked to
+	Actor    string    // of deeds alone
+	Verb     string    // of deeds alone
+	From     time.Time // zero: from the first that is known
+	Until    time.Time // and before this; zero: up to now
+	Oldest   bool      // the oldest first; else the newest
+	After    string    // Next of the page before
+	Limit    int       // of one page, or of an export; 0: what the server likes, or all
+}
+
+func (q JournalQuery) values() url.Values {
+	query := url.Values{}
+	setText(query, "resource", q.Resource)
+	setText(query, "prefix", q.Prefix)
+	setText(query, "holder", q.Holder)
+	setText(query, "actor", q.Actor)
+	setText(query, "verb", q.Verb)
+	setText(query, "after", q.After)
+	setNumber(query, "limit", q.Limit)
+	for name, t := range map[string]time.Time{"from": q.From, "until": q.Until} {
+		if !t.IsZero() {
+			query.Set(name, t.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	if q.Oldest {
+		query.Set("oldest", "true")
+	}
+	return query
+}
+
+// AuditPage shows one page of what was done, and by whom.
+func (c *Caller) AuditPage(ctx context.Context, q JournalQuery) (List[Deed], error) {
+	return send[List[Deed]](ctx, c, request{method: "GET", path: "/v1/audit", query: q.values()})
+}
+
+// Audit goes through all pages. It ends after the first error.
+func (c *Caller) Audit(ctx context.Context, q JournalQuery) iter.Seq2[Deed, error] {
+	return pages(ctx, q, c.AuditPage)
+}
+
+// HoldPage shows one page of the holds that are over.
+func (c *Caller) HoldPage(ctx context.Context, q JournalQuery) (List[Hold], error) {
+	return send[List[Hold]](ctx, c, request{method: "GET", path: "/v1/holds", query: q.values()})
+}
+
+// Holds goes through all pages. It ends after the first error.
+func (c *Caller) Holds(ctx context.Context, q JournalQuery) iter.Seq2[Hold, error] {
+	return pages(ctx, q, c.HoldPage)
+}
+
+func pages[T any](ctx context.Context, q JournalQuery, page func(context.Context, JournalQuery) (List[T], error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for {
+			list, err := page(ctx, q)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range list.Items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if q.After = list.Next; q.After == "" {
+				return
+			}
+		}
+	}
+}
+
+// ExportAudit returns what was done as lines of JSON, each a Deed. Reading them ends with
+// io.EOF only if there are no more: an answer that was cut short ends with another error.
+func (c *Caller) ExportAudit(ctx context.Context, q JournalQuery) (io.ReadCloser, error) {
+	return c.export(ctx, "/v1/audit", q)
+}
+
+// ExportHolds is as ExportAudit, and each line is a Hold.
+func (c *Caller) ExportHolds(ctx context.Context, q JournalQuery) (io.ReadCloser, error) {
+	return c.export(ctx, "/v1/holds", q)
+}
+
+func (c *Caller) export(ctx context.Context, path string, q JournalQuery) (io.ReadCloser, error) {
+	response, err := c.open(ctx, request{method: "GET", path: path, query: q.values(), header: http.Header{"Accept": {LinesType}}})
+	if err != nil {
+		return nil, err
+	}
+	return &lines{response.Body, c}, nil
+}
+
+// lines is an export on its way, whose errors are in our own words.
+type lines struct {
+	io.ReadCloser
+	caller *Caller
+}
+
+func (l *lines) Read(b []byte) (int, error) {
+	n, err := l.ReadCloser.Read(b)
+	if err != nil && err != io.EOF {
+		err = l.caller.unanswered(http.MethodGet, err)
+	}
+	return n, err
+}

@@ -1,0 +1,403 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// Do acquires a resource, calls fn, and releases the resource when fn has returned, in
+// that order: a lease that is given back while its work goes on protects nothing.
+//
+// fn's context ends with ctx and with the hold, whichever is first; context.Cause says
+// which. If the hold was lost before fn returned, Do returns how, even if fn returned
+// nil: some of its work was not protected.
+func (c *Client) Do(ctx context.Context, resource string, fn func(ctx context.Context, h *Hold) error, options ...Option) error {
+	h, err := c.Acquire(ctx, resource, options...)
+	if err != nil {
+		return err
+	}
+	defer h.giveBack()
+	err = fn(h.contextUnder(ctx), h)
+	if lost := h.Err(); lost != nil && !errors.Is(err, ErrLost) {
+		return errors.Join(err, lost)
+	}
+	return err
+}
+
+// Acquire asks for a resource and waits until it gets it, or ctx or Wait end. What
+// happens to ctx afterwards does not matter to the hold, whose Context has its values
+// alone.
+func (c *Client) Acquire(ctx context.Context, resource string, options ...Option) (*Hold, error) {
+	return one(c.acquire(ctx, c.options([]Item{{Resource: resource}}, asLongAsContext, options)))
+}
+
+// TryAcquire asks for a resource and does not wait for it: if somebody else holds it,
+// the error is an ErrHeld that says who.
+func (c *Client) TryAcquire(ctx context.Context, resource string, options ...Option) (*Hold, error) {
+	o := c.options([]Item{{Resource: resource}}, 0, options)
+	o.wait = 0
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return one(c.acquire(ctx, o))
+}
+
+// An Item is one of several resources that are acquired at once.
+type Item struct {
+	Resource string
+	Shared   bool // one slot, of however many there are
+	Slots    int  // so many slots; 0: all of them, exclusively
+	Capacity int  // with Slots: how many there are, if no definition says
+}
+
+// All names resources that are to be held exclusively.
+func All(resources ...string) []Item {
+	items := make([]Item, len(resources))
+	for i, r := range resources {
+		items[i].Resource = r
+	}
+	return items
+}
+
+// AcquireAll acquires several resources at the same moment, all of them or none, and
+// returns a hold for each, in their order. There is no order in which programs would have
+// to ask: two that want the same do not wait for each other. Once granted, the holds are
+// independent.
+func (c *Client) AcquireAll(ctx context.Context, items []Item, options ...Option) ([]*Hold, error) {
+	if len(items) == 0 {
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: "nothing is asked for: name one resource or more"}
+	}
+	return c.acquire(ctx, c.options(items, asLongAsContext, options))
+}
+
+// one is the hold of an acquire of one resource.
+func one(holds []*Hold, err error) (*Hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return holds[0], nil
+}
+
+func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
+	began := c.clock.Now()
+	for {
+		s, err := c.join(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		h, err := s.acquire(ctx, o, began)
+		s.leave()
+		if err == nil {
+			return h, nil
+		}
+		if s.alone {
+			c.background(func(ctx context.Context) { _ = s.close(ctx) })
+		}
+		switch {
+		case !errors.Is(err, errAgain):
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("%s was not acquired: %w", o.items[0].Resource, context.Cause(ctx))
+		case o.session != nil && !o.session.alive():
+			return nil, o.session.lostError(leasehold.SessionClosed)
+		}
+	}
+}
+
+// errAgain is the error of an acquire that came to nothing for a reason which another
+// id, or another session, does not have.
+var errAgain = errors.New("it has to be asked for anew")
+
+// A claim is one acquire on its way: of one resource, or of several at once.
+type claim struct {
+	options
+	session *Session
+	holds   []*Hold // the first is that of the request itself, the others those of its Also
+	request v1.AcquireRequest
+	began   time.Duration // of the call
+	sent    time.Duration // the first message
+	waited  bool
+	heard   bool // events came in already when it began
+}
+
+// acquire asks for what the options name under new ids.
+func (s *Session) acquire(ctx context.Context, o options, began time.Duration) ([]*Hold, error) {
+	a := &claim{options: o, session: s, began: began, sent: s.clock(), heard: s.client.hearing.Load()}
+	first := o.items[0]
+	party := ""
+	for _, item := range o.items {
+		id := newID()
+		if party == "" {
+			party = partyOf(ctx, id)
+		}
+		h := &Hold{session: s, resource: item.Resource, holder: o.holder, id: id, party: party, values: context.WithoutCancel(ctx)}
+		a.holds = append(a.holds, h)
+		if !s.add(h, id) {
+			return nil, errAgain
+		}
+	}
+	a.request = v1.AcquireRequest{
+		Resource: first.Resource, Shared: first.Shared, Slots: first.Slots, Capacity: first.Capacity,
+		Holder: o.holder, ID: a.holds[0].id, Session: s.id, Party: party, Reason: o.reason, Labels: o.labels,
+		Grace: v1.Duration(o.grace), HoldLimit: v1.Duration(o.holdLimit), Priority: o.priority, Wait: v1.Duration(a.left()),
+	}
+	for i, item := range o.items[1:] {
+		a.request.Also = append(a.request.Also, v1.AcquireItem{
+			Resource: item.Resource, ID: a.holds[i+1].id, Shared: item.Shared, Slots: item.Slots, Capacity: item.Capacity,
+		})
+	}
+	lease, err := a.ask(ctx)
+	if err == nil {
+		err = a.granted(ctx, lease)
+	}
+	if err == nil || errors.Is(err, ErrExpired) {
+		if !s.alive() {
+			err = errAgain // we slept for so long that it was over when we heard of it
+		}
+	}
+	if err != nil {
+		a.giveUp(err)
+		return nil, err
+	}
+	return a.holds, nil
+}
+
+// giveUp sees to it that nothing stays of what was asked for.
+func (a *claim) giveUp(err error) {
+	for _, h := range a.holds {
+		h.lose(&LostError{How: leasehold.Withdrawn})
+	}
+	if isNo(err) {
+		return
+	}
+	// It may be granted, now or later, and the session would keep it alive.
+	for _, h := range a.holds {
+		a.session.owe(h.ID())
+	}
+	a.session.client.background(a.session.takeBack)
+}
+
+// left is how long the server may let it wait.
+func (a *claim) left() time.Duration {
+	if a.wait == asLongAsContext {
+		return leasehold.MaxWait
+	}
+	return min(max(0, a.began+a.wait-a.session.clock()), leasehold.MaxWait)
+}
+
+// isNo tells whether a server decided that there is no lease and no wait.
+func isNo(err error) bool {
+	var e *leasehold.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case leasehold.Held, leasehold.Lost, leasehold.NotFound, leasehold.Invalid, leasehold.Denied, leasehold.Limited, leasehold.Refused:
+		return true
+	}
+	return false
+}
+
+// ask sends the request until there is an answer. The id is the same each time, so a
+// grant whose answer was lost is found and not granted twice.
+func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(a.session.done, cancel) // nothing can come of it then
+	defer stop()
+	if a.progress != nil && a.wait != 0 {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			a.tell(ctx)
+		}()
+		defer func() { cancel(); <-done }()
+	}
+	for n := 1; ; n++ {
+		lease, err := a.askOnce(ctx)
+		switch {
+		case err == nil:
+			return lease, nil
+		case a.session.done.Err() != nil:
+			return lease, errAgain
+		case ctx.Err() != nil:
+			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
+		case errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound):
+			return lease, a.gone(ctx, err)
+		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
+			return lease, errAgain // it waited as long as a server lets one wait
+		case !passing(err):
+			return lease, err
+		case a.wait != 0 && a.left() == 0:
+			return lease, err
+		}
+		if a.wait != 0 && errors.Is(err, context.DeadlineExceeded) {
+			continue // it stands in the queue, and only the request was cut short
+		}
+		if n%len(a.session.client.servers.all) == 0 && !sleep(ctx, pause(n)) {
+			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
+		}
+	}
+}
+
+// chunk is how long one request waits. A server that vanishes without a word would
+// otherwise keep us waiting for ever; the place in the queue is kept between two
+// requests.
+const chunk = 30 * time.Second
+
+// askOnce sends the request once.
+func (a *claim) askOnce(ctx context.Context) (lease v1.Lease, err error) {
+	send := func(ctx context.Context, w wire) (err error) {
+		lease, err = w.Acquire(ctx, a.request)
+		return err
+	}
+	servers := a.session.client.servers
+	if a.request.Wait == 0 {
+		err = servers.once(ctx, 5*time.Second, send)
+		return lease, err
+	}
+	w, n := servers.now()
+	limit := chunk
+	if left := a.left(); left <= chunk {
+		limit = left + 5*time.Second // the server shall have the last word
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err = send(within, w)
+	// What got no answer may have waited.
+	a.waited = a.waited || err != nil || lease.WaitedMS > 0
+	if passing(err) && within.Err() == nil {
+		servers.leave(n) // else it is our own limit that ended it
+	}
+	return lease, err
+}
+
+// gone is the error of an acquire whose id ended before it was ours. What time took
+// while no answer came can be asked for again; what an operator took can not.
+func (a *claim) gone(ctx context.Context, err error) error {
+	if !a.session.alive() {
+		return errAgain
+	}
+	end := a.session.client.ending(ctx, a.request.Resource, a.request.ID)
+	if end != nil && howOf(end.How) == leasehold.ByBreak {
+		return &LostError{How: leasehold.ByBreak, Resource: a.request.Resource, By: end.By, Reason: end.Reason}
+	}
+	if end == nil && errors.Is(err, leasehold.ErrNotFound) {
+		// The server knows neither the lease nor, then, the session.
+		a.session.endAs(&LostError{How: leasehold.SessionClosed, Reason: err.Error()})
+	}
+	return errAgain
+}
+
+// granted makes holds of an answer. Their clock is the session's: an answer that was
+// waited for says nothing of when it was sent.
+func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
+	s := a.session
+	if s.alone && a.waited {
+		// Renewals of a wait were ours to decide; what follows is the program's.
+		if err := s.renewUntil(ctx); err != nil {
+			return err
+		}
+	}
+	leases := map[string]v1.Lease{answer.ID: answer}
+	for _, lease := range answer.Also {
+		leases[lease.ID] = lease
+	}
+	for _, h := range a.holds {
+		lease, ok := leases[h.ID()]
+		if !ok {
+			return &leasehold.Error{Code: leasehold.Undecided, Message: h.resource + " is not in the answer of the server"}
+		}
+		if err := a.grantOne(ctx, h, lease); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grantOne makes a hold of one lease. If that may be held for so long only, which also
+// the server's definitions can say, the hold has a deadline of its own.
+func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
+	h.slots, h.units, h.after = lease.Slots, lease.Units, endingOf(lease.After)
+	h.floor = leasehold.Token(lease.Floor)
+	h.token.Store(lease.Token)
+	if !a.heard && a.session.client.hearing.Load() {
+		// What happened to it before we heard of anything was not told to us.
+		a.session.client.background(func(ctx context.Context) { _ = h.look(ctx) })
+	}
+	switch {
+	case lease.HoldLimit > 0 && a.waited:
+		// When it was granted only the server knows.
+		h.own(true)
+		return h.look(ctx)
+	case lease.HoldLimit > 0:
+		h.limit(deadlineAfter(a.sent, time.Duration(lease.HoldLimit)))
+	}
+	return h.Err()
+}
+
+func endingOf(e *v1.Ending) *leasehold.Ending {
+	if e == nil {
+		return nil
+	}
+	return &leasehold.Ending{
+		ID: e.ID, Holder: e.Holder, Token: leasehold.Token(e.Token), How: howOf(e.How), By: e.By, Reason: e.Reason, At: e.At.Time,
+	}
+}
+
+// tell says how the wait stands, until ctx ends.
+func (a *claim) tell(ctx context.Context) {
+	said := Waiting{}
+	question := a.request
+	question.Wait = 0
+	for every := 250 * time.Millisecond; sleep(ctx, every); every = min(2*every, 5*time.Second) {
+		var held *leasehold.Error
+		err := a.session.client.servers.once(ctx, 5*time.Second, func(ctx context.Context, w wire) error {
+			_, err := w.Acquire(ctx, question)
+			return err
+		})
+		if !errors.As(err, &held) || held.Code != leasehold.Held || ctx.Err() != nil {
+			continue
+		}
+		now := waitingOf(a.request.Resource, held)
+		if now != said {
+			said = now
+			now.Waited = a.session.clock() - a.began
+			a.progress(now)
+		}
+	}
+}
+
+func waitingOf(resource string, e *leasehold.Error) Waiting {
+	w := Waiting{Resource: resource, Position: e.Position, Queue: e.Waiting}
+	if l := e.Lease; l != nil {
+		w.Holder, w.Reason, w.Since = l.Holder, l.Reason, l.Acquired
+		w.Expires = l.Expires
+	}
+	return w
+}
+
+// ending looks up how a lease, or the wait for it, ended; nil if nobody knows.
+func (c *Client) ending(ctx context.Context, resource, id string) *v1.Event {
+	for _, e := range slices.Backward(c.history(ctx, resource)) {
+		if e.ID == id && (e.Kind == leasehold.Ended.String() || e.Kind == leasehold.Left.String()) {
+			return &e
+		}
+	}
+	return nil
+}
+
+// history is what is known of a resource, newest last.
+func (c *Client) history(ctx context.Context, resource string) []v1.Event {
+	var page v1.EventPage
+	_ = c.servers.once(ctx, 5*time.Second, func(ctx context.Context, w wire) (err error) {
+		page, err = w.History(ctx, v1.HistoryQuery{Resource: resource, Limit: v1.MaxLimit})
+		return err
+	})
+	return page.Items
+}

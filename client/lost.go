@@ -1,0 +1,95 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Why a hold was lost. Each is a cause of its context, wrapped in a *LostError, and
+// each of them is an ErrLost.
+var (
+	// ErrLost is what all ways to lose a hold have in common.
+	ErrLost error = leasehold.ErrLost
+
+	// ErrExpired: the lease was not renewed in time, or was held as long as it may be.
+	ErrExpired = errors.New("the lease expired")
+
+	// ErrBroken: an operator ended it. The LostError says who and why.
+	ErrBroken = errors.New("the lease was broken")
+
+	// ErrReleased: it was given back.
+	ErrReleased = errors.New("the lease was released")
+
+	// ErrSessionClosed: the session that it was bound to was closed, by this client or
+	// on the server.
+	ErrSessionClosed = errors.New("the session of the lease was closed")
+
+	// ErrChanged: somebody handed it to another holder.
+	ErrChanged = errors.New("the lease was handed to another holder")
+)
+
+// ErrHeld is the error of an acquire that did not get the resource. With errors.As a
+// *leasehold.Error tells who holds it, since when, until when and why.
+var ErrHeld error = leasehold.ErrHeld
+
+// A LostError says how a hold ended.
+type LostError struct {
+	How      leasehold.How
+	Resource string
+	Token    leasehold.Token
+	By       string // who broke it, or has it now
+	Reason   string // why it was broken
+}
+
+func (e *LostError) Error() string {
+	s := fmt.Sprintf("%s: %v", e.Resource, e.sentinel())
+	if e.Token != 0 {
+		s += fmt.Sprintf(" (token %d)", e.Token)
+	}
+	if e.By != "" {
+		s += " by " + e.By
+	}
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	return s
+}
+
+// Is makes a LostError match ErrLost and the sentinel of its kind.
+func (e *LostError) Is(target error) bool { return target == ErrLost || target == e.sentinel() }
+
+func (e *LostError) sentinel() error {
+	switch e.How {
+	case leasehold.ByBreak:
+		return ErrBroken
+	case leasehold.Released, leasehold.Withdrawn:
+		return ErrReleased
+	case leasehold.SessionClosed:
+		return ErrSessionClosed
+	case leasehold.IDChanged:
+		return ErrChanged
+	}
+	return ErrExpired
+}
+
+// howOf reads how something ended from its name in an event.
+func howOf(name string) leasehold.How {
+	for h := leasehold.Released; h <= leasehold.WaitOver; h++ {
+		if h.String() == name {
+			return h
+		}
+	}
+	return 0
+}
+
+func isGone(err error) bool {
+	return errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound)
+}
+
+// passing tells whether an error may be another one at the next try, or at the next
+// server.
+func passing(err error) bool {
+	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrUndecided)
+}

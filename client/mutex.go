@@ -1,0 +1,89 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// A Mutex is a resource in the shape of a sync.Locker, for code that expects one. It
+// excludes other goroutines of this program and other programs alike.
+//
+// A Locker can not say that it was lost. Where that matters, and it mostly does, use Do
+// or Acquire; at least, stop when Context ends and show Hold().Token() to what you
+// protect. Unlock panics if the lease was lost, as what came before it was not protected.
+type Mutex struct {
+	client   *Client
+	resource string
+	options  []Option
+
+	mu   sync.Mutex // guards what follows
+	hold *Hold
+}
+
+var _ sync.Locker = (*Mutex)(nil)
+
+// Mutex returns a mutex on a resource. It asks nobody yet.
+func (c *Client) Mutex(resource string, options ...Option) *Mutex {
+	return &Mutex{client: c, resource: resource, options: options}
+}
+
+// Lock acquires the resource, however long that takes. It panics if that is not
+// possible: the name is wrong, say, or the client was closed.
+func (m *Mutex) Lock() {
+	h, err := m.client.Acquire(context.Background(), m.resource, m.options...)
+	if err != nil {
+		panic("leasehold: " + err.Error())
+	}
+	m.set(h)
+}
+
+// TryLock acquires the resource if nobody holds it, and tells whether it did.
+func (m *Mutex) TryLock() bool {
+	h, err := m.client.TryAcquire(context.Background(), m.resource, m.options...)
+	if err != nil {
+		return false
+	}
+	m.set(h)
+	return true
+}
+
+// Unlock releases the resource. It panics if it is not held, and if it was lost before:
+// see Mutex.
+func (m *Mutex) Unlock() {
+	unlock(m.set(nil), m.resource)
+}
+
+func unlock(h *Hold, resource string) {
+	if h == nil {
+		panic("leasehold: " + resource + " is not held by this mutex")
+	}
+	err := h.Release(context.Background())
+	if errors.Is(err, ErrLost) {
+		panic("leasehold: " + err.Error())
+	}
+}
+
+// Hold is the hold of the one who locked the mutex; nil if nobody did.
+func (m *Mutex) Hold() *Hold {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.hold
+}
+
+// Context ends when the hold does. It has ended if nobody has locked the mutex.
+func (m *Mutex) Context() context.Context {
+	if h := m.Hold(); h != nil {
+		return h.Context()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func (m *Mutex) set(h *Hold) (before *Hold) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, m.hold = m.hold, h
+	return before
+}

@@ -1,0 +1,166 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// An Option is something that one call says about the hold it asks for.
+type Option func(*options)
+
+// options is all that can be said of a hold.
+type options struct {
+	items     []Item
+	holder    string
+	reason    string
+	labels    map[string]string
+	ttl       time.Duration
+	wait      time.Duration // 0: do not wait; asLongAsContext
+	grace     time.Duration
+	holdLimit time.Duration
+	priority  int
+	renewal   Renewal
+	progress  func(Waiting)
+	session   *Session
+}
+
+// asLongAsContext is the wait of an acquire that named none.
+const asLongAsContext = time.Duration(-1)
+
+// TTL says how long the lease lasts unless it is renewed. It is how long others wait
+// for a holder that died, and how long a holder survives without its server. Below
+// 5 s an ordinary pause can cost the lease. The default is Config.TTL.
+func TTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
+
+// Wait limits how long to stand in the queue; without it, ctx alone does.
+func Wait(d time.Duration) Option { return func(o *options) { o.wait = max(0, d) } }
+
+// Reason says why the resource is needed, to whoever finds it held.
+func Reason(s string) Option { return func(o *options) { o.reason = s } }
+
+// Label says more about the holder, such as a build number. It may be given again.
+func Label(key, value string) Option {
+	return func(o *options) {
+		if o.labels == nil {
+			o.labels = map[string]string{}
+		}
+		o.labels[key] = value
+	}
+}
+
+// Holder is who holds, as others will see it, instead of Config.Holder.
+func Holder(s string) Option { return func(o *options) { o.holder = s } }
+
+// HoldLimit is the longest that the lease may be held, however often it is renewed.
+func HoldLimit(d time.Duration) Option { return func(o *options) { o.holdLimit = d } }
+
+// Grace lets the resource rest for a while if the lease ends without a release.
+func Grace(d time.Duration) Option { return func(o *options) { o.grace = d } }
+
+// Priority moves the wait before those of smaller priority: -1000 to 1000, 0 unless
+// said.
+func Priority(n int) Option { return func(o *options) { o.priority = n } }
+
+// Shared acquires one slot of a resource, of however many there are: beside others who
+// share it, and never beside one who holds it exclusively.
+func Shared() Option {
+	return func(o *options) {
+		for i := range o.items {
+			o.items[i].Shared = true
+		}
+	}
+}
+
+// Slots acquires so many slots of a resource that has of of them: a semaphore. If of is 0
+// a definition, or whoever shares it already, says how many there are.
+func Slots(n, of int) Option {
+	return func(o *options) {
+		for i := range o.items {
+			o.items[i].Slots, o.items[i].Capacity = n, of
+		}
+	}
+}
+
+// Progress is told how a wait stands: when it begins, and whenever that changed. fn is
+// called from one goroutine at a time, and not any more when the acquire returns.
+func Progress(fn func(Waiting)) Option { return func(o *options) { o.progress = fn } }
+
+// In binds the lease to a session, and to its end. TTL and Renew are the session's
+// then.
+func In(s *Session) Option { return func(o *options) { o.session = s } }
+
+// Renew chooses when the lease is renewed; the default is RenewAt(1.0/3).
+func Renew(r Renewal) Option { return func(o *options) { o.renewal = r } }
+
+// A Waiting is how a wait stands.
+type Waiting struct {
+	Resource string
+	Position int // 1 is next; 0: not known yet
+	Queue    int // how many wait
+	Holder   string
+	Reason   string // why the holder needs it
+	Since    time.Time
+	Expires  time.Time // of the lease in the way, if nobody renews it; zero: it has no end
+	Waited   time.Duration
+}
+
+// A Renewal says when a lease is renewed.
+type Renewal struct {
+	way      way
+	fraction float64
+}
+
+type way uint8
+
+const (
+	inTime way = iota // by itself
+	onActivity
+	byHand
+	neverRenew
+)
+
+// RenewAt renews by itself when a fraction of the TTL has passed, give or take a
+// tenth of that, so that many clients do not all come at once.
+func RenewAt(fraction float64) Renewal { return Renewal{fraction: min(max(fraction, 0.01), 0.75)} }
+
+// RenewContinuously renews again and again, so that nearly the whole TTL remains at
+// any moment: for those who must survive the longest gap without a server, at the
+// price of a message every twentieth of the TTL.
+func RenewContinuously() Renewal { return RenewAt(0.05) }
+
+// RenewOnActivity renews only while Hold.Touch is called: work that hangs loses its
+// lease although its process lives.
+func RenewOnActivity() Renewal { return Renewal{way: onActivity, fraction: 1.0 / 3} }
+
+// RenewByHand renews only when Hold.Renew is called.
+func RenewByHand() Renewal { return Renewal{way: byHand, fraction: 1.0 / 3} }
+
+// RenewNever lets the lease end with its TTL: a reservation. It also outlives the
+// client, whose Close does not end it.
+func RenewNever() Renewal { return Renewal{way: neverRenew, fraction: 1.0 / 3} }
+
+// private tells whether a hold can share its session with others.
+func (r Renewal) private() bool { return r.way != inTime }
+
+func (c *Client) options(items []Item, wait time.Duration, given []Option) options {
+	o := options{items: slices.Clone(items), holder: c.config.Holder, ttl: c.config.TTL, wait: wait, renewal: RenewAt(1.0 / 3)}
+	for _, option := range given {
+		option(&o)
+	}
+	return o
+}
+
+// partyOf names who waits, where waits could close a circle: all that is acquired
+// under the context of a hold belongs to the party of that hold; else id begins one.
+func partyOf(ctx context.Context, id string) string {
+	if h, ok := ctx.Value(holdKey{}).(*Hold); ok {
+		return h.party
+	}
+	return id
+}
+
+// ttlOf is a TTL that a server would accept, for arithmetic before it refuses.
+func ttlOf(d time.Duration) time.Duration { return max(d, leasehold.MinTTL) }

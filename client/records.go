@@ -1,0 +1,74 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// Get reads the value of a record. If there is none, the error is a
+// leasehold.ErrNotFound.
+func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
+	r, err := c.record(ctx, path)
+	return r.Value, err
+}
+
+func (c *Client) record(ctx context.Context, path string) (r v1.Record, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = c.servers.try(ctx, patience/3, func(ctx context.Context, w wire) (err error) {
+		r, err = w.Record(ctx, path, 0)
+		return err
+	})
+	return r, err
+}
+
+// Put writes a record that ends with the session: the presence of a service, say.
+func (s *Session) Put(ctx context.Context, path string, value []byte) error {
+	if !s.alive() {
+		return s.lostError(leasehold.SessionClosed)
+	}
+	return s.client.put(ctx, v1.PutRequest{Path: path, Value: value, Session: s.id})
+}
+
+// Put writes a record under the fence of the hold: the server turns it away, in the same
+// step, if the lease is not ours any more. The error is then an ErrLost.
+func (h *Hold) Put(ctx context.Context, path string, value []byte) error {
+	return h.put(ctx, v1.PutRequest{Path: path, Value: value})
+}
+
+func (h *Hold) put(ctx context.Context, r v1.PutRequest) error {
+	if err := h.Err(); err != nil {
+		return err
+	}
+	r.Fence = v1.Fence{Lease: h.ID(), Token: h.token.Load()}
+	err := h.session.client.put(ctx, r)
+	if lost := h.Err(); lost != nil && errors.Is(err, ErrLost) {
+		return lost
+	}
+	return err
+}
+
+// put may be sent twice: the second time it writes the same value, under the same
+// fence.
+func (c *Client) put(ctx context.Context, r v1.PutRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return c.servers.try(ctx, patience/3, func(ctx context.Context, w wire) error {
+		_, err := w.PutRecord(ctx, r)
+		return err
+	})
+}
+
+// Ask sends whoever holds a resource a message, which arrives in its Hold.Messages.
+func (c *Client) Ask(ctx context.Context, resource, message string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	key := newID() // a message that is sent twice is heard once
+	return c.servers.try(ctx, patience/3, func(ctx context.Context, w wire) error {
+		_, err := w.Ask(ctx, v1.AskRequest{Resource: resource, Message: message, By: c.config.Holder}, v1.WithKey(key))
+		return err
+	})
+}

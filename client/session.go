@@ -1,0 +1,402 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// A Session is a promise of liveness: what is bound to it lasts while it is renewed,
+// which the client does by one message for all, and ends with it, all at once.
+//
+// Most programs need no Session of their own: holds of the same TTL share one that the
+// client opens for them.
+type Session struct {
+	client  *Client
+	id      string
+	ttl     time.Duration
+	renewal Renewal
+	alarm   alarm
+	alone   bool // it carries one hold, whose renewals are not like others'
+	own     bool // a program opened it, and closes it
+
+	// deadline is the moment, on the client's clock, from which on we do not believe in
+	// it any more. It is never later than the server's.
+	deadline atomic.Int64
+
+	mu       sync.Mutex // guards what follows
+	holds    map[string]*Hold
+	users    int // acquires under way
+	undo     map[string]int
+	ended    *LostError
+	renewing bool
+	renewAt  time.Duration
+	touched  bool
+	idle     time.Duration // since when nobody uses it
+
+	done   context.Context // ends with the session
+	finish context.CancelCauseFunc
+	ready  chan struct{} // closed when it was opened, or could not be
+	failed error
+}
+
+// maxHolds is how many holds share a session; the rest of what it may have is for
+// waits that are being taken back.
+const maxHolds = leasehold.MaxClaimsPerSession - 384
+
+// margin is what a holder gives up of what the server grants, so that clocks may
+// differ by 0.5 % on either side.
+const margin = 100
+
+// deadlineAfter is when to stop believing in what a server answered to a message
+// that was sent at a moment. It counts from before the message was sent: the server's
+// count began later.
+func deadlineAfter(sent, remaining time.Duration) time.Duration {
+	return sent + remaining - remaining/margin
+}
+
+// open sends the opening until it is answered.
+func (s *Session) open(ctx context.Context, labels map[string]string) error {
+	c := s.client
+	var (
+		sent   time.Duration
+		answer v1.Session
+	)
+	err := c.servers.try(ctx, s.attempt(), func(ctx context.Context, w wire) (err error) {
+		sent = c.clock.Now()
+		answer, err = w.OpenSession(ctx, v1.SessionRequest{ID: s.id, TTL: v1.TTL{Duration: v1.Duration(s.ttl)}, Labels: labels})
+		return err
+	})
+	if err == nil && !s.believe(sent, milliseconds(answer.RemainingMS)) {
+		err = s.lostError(leasehold.SessionExpired)
+	}
+	if err != nil {
+		return fmt.Errorf("open a session: %w", err)
+	}
+	c.keeper.set(&s.alarm, s.clock())
+	return nil
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func (s *Session) clock() time.Duration { return s.client.clock.Now() }
+
+// attempt is how long one message about the session may take: a server that is gone
+// must leave time to ask another one.
+func (s *Session) attempt() time.Duration {
+	return min(max(ttlOf(s.ttl)/5, 20*time.Millisecond), 10*time.Second)
+}
+
+// believe takes what a server answered, and tells whether the session goes on. An
+// answer that came after the deadline is too late, whatever it says: somebody may have
+// seen already that the hold was lost.
+func (s *Session) believe(sent, remaining time.Duration) bool {
+	s.mu.Lock()
+	now, until := s.clock(), deadlineAfter(sent, remaining)
+	switch old := time.Duration(s.deadline.Load()); {
+	case s.ended != nil:
+		s.mu.Unlock()
+		return false
+	case old != 0 && now >= old, now >= until:
+		s.mu.Unlock()
+		s.end(leasehold.SessionExpired, "")
+		return false
+	case until > old:
+		s.deadline.Store(int64(until))
+	}
+	if at := sent + s.pace(); at > s.renewAt {
+		s.renewAt = at
+	}
+	s.mu.Unlock()
+	return true
+}
+
+// pace is how long to wait between two renewals.
+func (s *Session) pace() time.Duration {
+	d := float64(ttlOf(s.ttl)) * s.renewal.fraction
+	return time.Duration(d * (0.9 + 0.2*rand.Float64()))
+}
+
+// alive tells whether the session may be believed in, by the clock. It ends it if
+// not, so that nothing can bring it back.
+func (s *Session) alive() bool {
+	if s.clock() < time.Duration(s.deadline.Load()) {
+		return true
+	}
+	s.mu.Lock()
+	// An answer may have come between the two lines above.
+	over := s.ended != nil || s.clock() >= time.Duration(s.deadline.Load())
+	s.mu.Unlock()
+	if over {
+		s.end(leasehold.SessionExpired, "")
+	}
+	return !over
+}
+
+// ring does what is due: the end, or a renewal.
+func (s *Session) ring(now time.Duration) time.Duration {
+	if !s.alive() {
+		return never
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	deadline := time.Duration(s.deadline.Load())
+	if s.renewing {
+		return deadline
+	}
+	if now < s.renewAt {
+		return min(deadline, s.renewAt)
+	}
+	if s.unused(now) {
+		s.renewing = true
+		s.client.spawn(func() { _ = s.close(s.client.context) })
+		return deadline
+	}
+	if !s.wanted() {
+		return deadline
+	}
+	s.renewing = true
+	s.client.spawn(func() { s.renew(s.client.context) })
+	return deadline
+}
+
+// wanted tells whether the session is to be renewed now. While something waits for
+// its turn it always is.
+func (s *Session) wanted() bool {
+	switch {
+	case s.users > 0 || s.renewal.way == inTime:
+		return true
+	case s.renewal.way == onActivity && s.touched:
+		s.touched = false
+		return true
+	}
+	return false
+}
+
+// unused tells whether nobody has needed the session for a while.
+func (s *Session) unused(now time.Duration) bool {
+	if s.own || s.users > 0 || len(s.holds) > 0 {
+		s.idle = now
+		return false
+	}
+	return now-s.idle >= s.ttl
+}
+
+// renew sends a renewal until it is answered or the session is over.
+func (s *Session) renew(ctx context.Context) {
+	defer func() {
+		s.mu.Lock()
+		s.renewing = false
+		s.mu.Unlock()
+		s.client.keeper.set(&s.alarm, s.clock())
+	}()
+	for n := 1; s.alive(); n++ {
+		err := s.renewOnce(ctx)
+		if err == nil {
+			s.takeBack(ctx)
+			return
+		}
+		if ctx.Err() != nil || isGone(err) {
+			return
+		}
+		s.client.log.Warn("the session could not be renewed", "session", s.id, "left", time.Duration(s.deadline.Load())-s.clock(), "err", err)
+		if !sleep(ctx, min(pause(n), ttlOf(s.ttl)/20)) {
+			return
+		}
+	}
+}
+
+// renewUntil renews the session for a caller who waits for it.
+func (s *Session) renewUntil(ctx context.Context) error {
+	for n := 1; ; n++ {
+		err := s.renewOnce(ctx)
+		if !passing(err) || !s.alive() || ctx.Err() != nil || !sleep(ctx, pause(n)) {
+			return err
+		}
+	}
+}
+
+// renewOnce sends one renewal and takes its answer.
+func (s *Session) renewOnce(ctx context.Context) error {
+	var (
+		sent   time.Duration
+		answer v1.Session
+	)
+	err := s.client.servers.once(ctx, s.attempt(), func(ctx context.Context, w wire) (err error) {
+		sent = s.clock()
+		answer, err = w.RenewSession(ctx, s.id)
+		return err
+	})
+	switch {
+	case isGone(err):
+		// The server's end is after ours. If it says that the session ended, and ours has
+		// not, somebody closed it; or the server lost its memory.
+		s.endAs(&LostError{How: leasehold.SessionClosed, Reason: err.Error()})
+	case err == nil && !s.believe(sent, milliseconds(answer.RemainingMS)):
+		return s.lostError(leasehold.SessionExpired)
+	}
+	return err
+}
+
+// lostError is how the session ended, if it did.
+func (s *Session) lostError(otherwise leasehold.How) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		return s.ended
+	}
+	return &LostError{How: otherwise, Resource: "session " + s.id}
+}
+
+func (s *Session) end(how leasehold.How, reason string) {
+	s.endAs(&LostError{How: how, Reason: reason})
+}
+
+// endAs ends the session, and all holds with it, for this client. What the server has
+// of it is not renewed any more.
+func (s *Session) endAs(why *LostError) {
+	s.mu.Lock()
+	if s.ended != nil {
+		s.mu.Unlock()
+		return
+	}
+	why.Resource = "session " + s.id
+	s.ended = why
+	s.deadline.Store(-1)
+	holds := s.holds
+	s.holds, s.undo = nil, nil
+	s.mu.Unlock()
+	if why.How == leasehold.SessionExpired {
+		s.client.expired.Add(1)
+	}
+	s.client.keeper.remove(&s.alarm)
+	s.client.forget(s)
+	for _, h := range holds {
+		h.lose(&LostError{How: why.How, By: why.By, Reason: why.Reason})
+	}
+	s.finish(why)
+}
+
+// enter counts an acquire that is under way, unless the session can take no more.
+func (s *Session) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil || s.failed != nil || !s.own && len(s.holds)+s.users >= maxHolds {
+		return false
+	}
+	s.users++
+	return true
+}
+
+func (s *Session) leave() {
+	s.mu.Lock()
+	s.users--
+	s.idle = s.clock()
+	s.mu.Unlock()
+}
+
+// add makes the session's events known to a hold. It is false if the session is over.
+func (s *Session) add(h *Hold, id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		return false
+	}
+	s.holds[id] = h
+	return true
+}
+
+func (s *Session) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.holds, id)
+	if len(s.holds) == 0 {
+		s.idle = s.clock()
+	}
+}
+
+func (s *Session) hold(id string) *Hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holds[id]
+}
+
+// owe notes an id that must not stay on the server, where the session would keep it
+// alive: what was asked for and is not wanted any more, or a release that found no
+// server.
+func (s *Session) owe(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil {
+		s.undo[id] = 0
+	}
+}
+
+// strays is how often an id is taken back that the server does not know: a message
+// that was given up may still be on its way, and arrive after the one that took it
+// back.
+const strays = 3
+
+// takeBack releases what is owed. What does not succeed is tried again with the next
+// renewal.
+func (s *Session) takeBack(ctx context.Context) {
+	s.mu.Lock()
+	ids := make([]string, 0, len(s.undo))
+	for id := range s.undo {
+		ids = append(ids, id)
+	}
+	s.mu.Unlock()
+	for _, id := range ids {
+		err := s.client.servers.once(ctx, s.attempt(), func(ctx context.Context, w wire) error {
+			return w.Release(ctx, v1.ReleaseRequest{ID: id})
+		})
+		s.mu.Lock()
+		_, owed := s.undo[id]
+		switch {
+		case !owed:
+		case err == nil || errors.Is(err, leasehold.ErrLost):
+			delete(s.undo, id)
+		case errors.Is(err, leasehold.ErrNotFound):
+			if s.undo[id]++; s.undo[id] >= strays {
+				delete(s.undo, id)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// close ends the session on the server too.
+func (s *Session) close(ctx context.Context) error {
+	open := s.deadline.Load() != 0
+	s.end(leasehold.SessionClosed, "")
+	if !open {
+		return nil
+	}
+	err := s.client.servers.try(ctx, s.attempt(), func(ctx context.Context, w wire) error { return w.CloseSession(ctx, s.id) })
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// ID is the session's name on the server.
+func (s *Session) ID() string { return s.id }
+
+// Context ends when the session does; its cause says how. It carries the values of
+// none.
+func (s *Session) Context() context.Context { return s.done }
+
+// Valid tells whether the session, and what is bound to it, may still be believed
+// in. It reads the clock.
+func (s *Session) Valid() bool { return s.alive() }
+
+// Close ends the session and releases, in one step, all that is bound to it. Call it
+// when the work has ended.
+func (s *Session) Close(ctx context.Context) error { return s.close(ctx) }

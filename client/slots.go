@@ -1,0 +1,116 @@
+package client
+
+import (
+	"context"
+	"sync"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// A Semaphore is a resource with so many slots.
+type Semaphore struct {
+	client   *Client
+	resource string
+	of       int
+	options  []Option
+}
+
+// Semaphore returns a semaphore on a resource that has so many slots; 0: as many as are
+// defined, or as others who share it say. All who share it must say the same.
+func (c *Client) Semaphore(resource string, slots int, options ...Option) *Semaphore {
+	return &Semaphore{c, resource, slots, options}
+}
+
+// Acquire waits for so many slots. Others who wait for fewer do not overtake it.
+func (s *Semaphore) Acquire(ctx context.Context, n int, options ...Option) (*Hold, error) {
+	return s.client.Acquire(ctx, s.resource, s.with(n, options)...)
+}
+
+// TryAcquire takes so many slots if they are free.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int, options ...Option) (*Hold, error) {
+	return s.client.TryAcquire(ctx, s.resource, s.with(n, options)...)
+}
+
+func (s *Semaphore) with(n int, more []Option) []Option {
+	all := append([]Option{Slots(n, s.of)}, s.options...)
+	return append(all, more...)
+}
+
+// A Pool is a resource whose slots have names: devices, ports, accounts. Hold.Units says
+// which were granted; those that a holder had last, if they are free.
+type Pool struct{ Semaphore }
+
+// Pool returns a pool whose units were defined, by Define or by an operator.
+func (c *Client) Pool(resource string, options ...Option) *Pool {
+	return &Pool{Semaphore{c, resource, 0, options}}
+}
+
+// Define names the units of the pool. With fewer than before nobody loses what it has.
+func (p *Pool) Define(ctx context.Context, units ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return p.client.servers.try(ctx, patience/3, func(ctx context.Context, w wire) error {
+		_, err := w.Define(ctx, p.resource, v1.DefinitionRequest{Units: units, By: p.client.config.Holder})
+		return err
+	})
+}
+
+// An RWMutex is a resource in the shape of a sync.RWMutex: many read, or one writes. What
+// is said of Mutex holds here too.
+type RWMutex struct {
+	Mutex
+
+	readersMu sync.Mutex // guards what follows
+	readers   []*Hold
+}
+
+// RWMutex returns a reader/writer mutex on a resource. It asks nobody yet.
+func (c *Client) RWMutex(resource string, options ...Option) *RWMutex {
+	return &RWMutex{Mutex: Mutex{client: c, resource: resource, options: options}}
+}
+
+// RLock acquires the resource beside other readers.
+func (m *RWMutex) RLock() {
+	h, err := m.client.Acquire(context.Background(), m.resource, m.reading()...)
+	if err != nil {
+		panic("leasehold: " + err.Error())
+	}
+	m.read(h)
+}
+
+// TryRLock acquires the resource beside other readers, if nobody writes or waits to.
+func (m *RWMutex) TryRLock() bool {
+	h, err := m.client.TryAcquire(context.Background(), m.resource, m.reading()...)
+	if err != nil {
+		return false
+	}
+	m.read(h)
+	return true
+}
+
+// RUnlock releases one reader's hold. It panics if there is none, or if it was lost.
+func (m *RWMutex) RUnlock() {
+	m.readersMu.Lock()
+	var h *Hold
+	if last := len(m.readers) - 1; last >= 0 {
+		h, m.readers = m.readers[last], m.readers[:last]
+	}
+	m.readersMu.Unlock()
+	unlock(h, m.resource)
+}
+
+// RLocker returns a sync.Locker that reads.
+func (m *RWMutex) RLocker() sync.Locker { return (*rlocker)(m) }
+
+type rlocker RWMutex
+
+func (r *rlocker) Lock()   { (*RWMutex)(r).RLock() }
+func (r *rlocker) Unlock() { (*RWMutex)(r).RUnlock() }
+
+func (m *RWMutex) reading() []Option { return append([]Option{Shared()}, m.options...) }
+
+func (m *RWMutex) read(h *Hold) {
+	m.readersMu.Lock()
+	defer m.readersMu.Unlock()
+	m.readers = append(m.readers, h)
+}

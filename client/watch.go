@@ -1,0 +1,166 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// watch hears of what happens to the client's sessions and to what they hold: one
+// stream for all of them. What it may have missed is looked up.
+func (c *Client) watch(ctx context.Context) {
+	at, tries := "", 0
+	for ctx.Err() == nil {
+		w, n := c.servers.now()
+		query := v1.WatchQuery{
+			Session: c.name, Since: at, Once: true,
+			Passed: func(position string) { at = position },
+			Started: func(v1.Hello) {
+				tries = 0
+				if at == "" {
+					c.hearing.Store(true)
+					// What was granted before this moment may have ended before it, too.
+					c.spawn(func() { c.lookAtAll(ctx) })
+				}
+			},
+		}
+		err := c.hear(w.Watch(ctx, query))
+		var gone *v1.Gone
+		if errors.As(err, &gone) {
+			at = ""
+			c.hearing.Store(false)
+		}
+		if passing(err) {
+			c.servers.leave(n)
+		}
+		tries++
+		sleep(ctx, pause(tries))
+	}
+}
+
+// hear takes events until the stream ends.
+func (c *Client) hear(events func(yield func(v1.Event, error) bool)) (failure error) {
+	events(func(e v1.Event, err error) bool {
+		if err != nil {
+			failure = err
+			return false
+		}
+		c.take(e)
+		return true
+	})
+	return failure
+}
+
+// lookAtAll looks at every hold, some at a time.
+func (c *Client) lookAtAll(ctx context.Context) {
+	var holds []*Hold
+	c.mu.Lock()
+	for _, s := range c.sessions {
+		s.mu.Lock()
+		for _, h := range s.holds {
+			if h.token.Load() != 0 {
+				holds = append(holds, h)
+			}
+		}
+		s.mu.Unlock()
+	}
+	c.mu.Unlock()
+	work := make(chan *Hold)
+	var wg sync.WaitGroup
+	for range min(8, len(holds)) {
+		wg.Go(func() {
+			for h := range work {
+				_ = h.look(ctx)
+			}
+		})
+	}
+	for _, h := range holds {
+		work <- h
+	}
+	close(work)
+	wg.Wait()
+}
+
+// take does what an event asks for.
+func (c *Client) take(e v1.Event) {
+	c.mu.Lock()
+	s := c.sessions[e.Session]
+	c.mu.Unlock()
+	if s == nil {
+		return
+	}
+	if e.Kind == leasehold.SessionEnded.String() {
+		s.endAs(&LostError{How: howOf(e.How), By: e.By, Reason: e.Reason})
+		return
+	}
+	h := s.hold(e.ID)
+	if h == nil {
+		s.renamed(e)
+		return
+	}
+	switch e.Kind {
+	case leasehold.Asked.String():
+		h.deliver(Message{By: e.By, Text: e.Reason})
+	case leasehold.BreakSet.String():
+		h.deliver(Message{By: e.By, Text: e.Reason, Break: true, Until: until(e)})
+		c.spawn(func() { _ = h.look(c.context) })
+	case leasehold.Ended.String():
+		h.lose(&LostError{How: howOf(e.How), By: e.By, Reason: e.Reason})
+	case leasehold.Changed.String():
+		h.taken(e)
+	}
+}
+
+func until(e v1.Event) time.Time {
+	if e.Until == nil {
+		return time.Time{}
+	}
+	return e.Until.Time
+}
+
+// taken notices that somebody else gave the lease to another holder.
+func (h *Hold) taken(e v1.Event) {
+	h.mu.Lock()
+	ours := h.more != nil && h.more.changing || e.Token <= h.token.Load()
+	h.mu.Unlock()
+	if !ours {
+		h.lose(&LostError{How: leasehold.IDChanged, By: e.Holder})
+	}
+}
+
+// renamed follows a lease to the id that somebody else gave it.
+func (s *Session) renamed(e v1.Event) {
+	if e.Kind != leasehold.Changed.String() {
+		return
+	}
+	s.mu.Lock()
+	var found *Hold
+	for _, h := range s.holds {
+		if h.resource == e.Resource && h.token.Load() != 0 && h.token.Load() <= e.Token {
+			found = h
+		}
+	}
+	if found != nil {
+		s.holds[e.ID] = found
+	}
+	s.mu.Unlock()
+	if found == nil {
+		return
+	}
+	if e.Token != found.token.Load() {
+		found.taken(e)
+		s.remove(e.ID)
+		return
+	}
+	found.mu.Lock()
+	old := found.id
+	found.id = e.ID
+	found.mu.Unlock()
+	if old != e.ID {
+		s.remove(old)
+	}
+}

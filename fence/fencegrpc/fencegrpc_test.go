@@ -1,0 +1,79 @@
+package fencegrpc_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/fence/fencegrpc"
+)
+
+// The health service stands for any: one call with an answer, one stream.
+func TestInterceptors(t *testing.T) {
+	resource := func(_ context.Context, method string, _ any) string {
+		if strings.HasSuffix(method, "/List") {
+			return ""
+		}
+		return "disk"
+	}
+	guard := fence.NewMemory()
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer(grpc.UnaryInterceptor(fencegrpc.Unary(guard, resource)), grpc.StreamInterceptor(fencegrpc.Stream(guard, resource)))
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	go func() { _ = server.Serve(listener) }()
+	defer server.Stop()
+	conn, err := grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	c := healthpb.NewHealthClient(conn)
+	check := func(token leasehold.Token) error {
+		ctx := t.Context()
+		if token != 0 {
+			ctx = fencegrpc.With(ctx, fence.Pass{Token: token})
+		}
+		_, err := c.Check(ctx, &healthpb.HealthCheckRequest{})
+		return err
+	}
+	for _, step := range []struct {
+		token leasehold.Token
+		code  codes.Code
+		says  string
+	}{
+		{0, codes.FailedPrecondition, "no token"},
+		{5, codes.OK, ""},
+		{7, codes.OK, ""},
+		{6, codes.FailedPrecondition, "token 6 is late: token 7 was seen"},
+	} {
+		if err := check(step.token); status.Code(err) != step.code || err != nil && !strings.Contains(err.Error(), step.says) {
+			t.Errorf("token %d: %v", step.token, err)
+		}
+	}
+	// A stream of an older holder ends when a newer one comes.
+	stream, err := c.Watch(fencegrpc.With(t.Context(), fence.Pass{Token: 8}), &healthpb.HealthCheckRequest{})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := check(9); err != nil {
+		t.Errorf("the newer holder: %v", err)
+	}
+	if _, err := stream.Recv(); err == nil {
+		t.Error("the older holder's stream goes on")
+	}
+}

@@ -1,0 +1,109 @@
+package fence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/leasehold/leasehold"
+)
+
+// The headers in which a holder shows its pass. Without FloorHeader the floor is the
+// token.
+const (
+	TokenHeader = "Leasehold-Token"
+	FloorHeader = "Leasehold-Floor"
+)
+
+// Set puts a pass on a request.
+func (p Pass) Set(h http.Header) {
+	h.Set(TokenHeader, strconv.FormatUint(uint64(p.Token), 10))
+	if p.Floor != 0 && p.Floor != p.Token {
+		h.Set(FloorHeader, strconv.FormatUint(uint64(p.Floor), 10))
+	}
+}
+
+// PassOf reads the pass of a request.
+func PassOf(h http.Header) (Pass, error) {
+	token, err := number(h, TokenHeader)
+	if err != nil {
+		return Pass{}, err
+	}
+	floor, err := number(h, FloorHeader)
+	return Pass{token, floor}, err
+}
+
+func number(h http.Header, name string) (leasehold.Token, error) {
+	values := h.Values(name)
+	if len(values) == 0 {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(values[0], 10, 64)
+	if err != nil || len(values) > 1 || leasehold.Token(n) > leasehold.MaxToken {
+		return 0, fmt.Errorf("%s is not a token: send one whole number below 2^53", name)
+	}
+	return leasehold.Token(n), nil
+}
+
+// Handler lets requests through to next that show a good pass for what they are about.
+// resource tells what that is; requests for which it is empty are not guarded, such as
+// those that only read. Who is late gets 412 and both tokens; who shows none, 428.
+//
+// The guard counts a request as inside until next has returned, so next should stop when
+// the request's context ends.
+func Handler(guard Guard, resource func(*http.Request) string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := resource(r)
+		if name == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		pass, err := PassOf(r.Header)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, problem{Code: leasehold.Invalid.String(), Detail: err.Error()})
+			return
+		}
+		inside := false
+		err = guard.Do(r.Context(), name, pass, func(ctx context.Context) error {
+			inside = true
+			next.ServeHTTP(w, r.WithContext(ctx))
+			return nil
+		})
+		var late *LateError
+		switch {
+		case inside || err == nil: // next has answered
+		case errors.As(err, &late):
+			status := http.StatusPreconditionFailed
+			if late.Token == 0 {
+				status = http.StatusPreconditionRequired
+			}
+			refuse(w, status, problem{Code: leasehold.Lost.String(), Detail: late.Error(), Resource: late.Resource, Token: late.Token, Floor: late.Floor})
+		default:
+			refuse(w, http.StatusServiceUnavailable, problem{Code: leasehold.Unavailable.String(), Detail: "the guard could not be asked: try again"})
+		}
+	})
+}
+
+// A problem is a refusal, as application/problem+json.
+type problem struct {
+	Type     string          `json:"type"`
+	Title    string          `json:"title"`
+	Status   int             `json:"status"`
+	Code     string          `json:"code"`
+	Detail   string          `json:"detail"`
+	Resource string          `json:"resource,omitempty"`
+	Token    leasehold.Token `json:"token,omitempty"`
+	Floor    leasehold.Token `json:"floor,omitempty"`
+}
+
+func refuse(w http.ResponseWriter, status int, p problem) {
+	p.Type, p.Title, p.Status = "urn:leasehold:problem:"+p.Code, http.StatusText(status), status
+	body, _ := json.Marshal(p)
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+}

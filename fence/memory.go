@@ -1,0 +1,95 @@
+package fence
+
+import (
+	"context"
+	"sync"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Memory is a guard that remembers for as long as the process lives, some hundred bytes
+// for each resource that it saw. What must be guarded across a restart needs SQL, or
+// another store that keeps the floor beside the data.
+type Memory struct {
+	mu    sync.Mutex // guards what follows
+	gates map[string]*gate
+}
+
+// A gate is the guard of one resource.
+type gate struct {
+	floor  leasehold.Token
+	inside map[*visit]bool
+}
+
+// A visit is one fn that runs.
+type visit struct {
+	token  leasehold.Token
+	cancel context.CancelCauseFunc
+	left   chan struct{}
+}
+
+// NewMemory returns a guard that has seen nothing.
+func NewMemory() *Memory { return &Memory{gates: map[string]*gate{}} }
+
+var _ Guard = (*Memory)(nil)
+
+// Do calls fn if the pass is good. When a newer holder comes, the contexts of older ones
+// that are still inside end, and the newer one waits until they have left.
+func (m *Memory) Do(ctx context.Context, resource string, pass Pass, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	v := &visit{token: pass.Token, cancel: cancel, left: make(chan struct{})}
+	older, err := m.enter(resource, pass, v)
+	if err != nil {
+		return err
+	}
+	defer m.leave(resource, v)
+	for _, o := range older {
+		select {
+		case <-o.left:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return fn(ctx)
+}
+
+// enter lets a visit in, or says that it is late. It returns those inside who are.
+func (m *Memory) enter(resource string, pass Pass, v *visit) (older []*visit, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := m.gates[resource]
+	if g == nil {
+		g = &gate{inside: map[*visit]bool{}}
+		m.gates[resource] = g
+	}
+	if pass.Token == 0 || pass.Token < g.floor {
+		return nil, &LateError{resource, pass.Token, g.floor}
+	}
+	g.floor = max(g.floor, pass.floor())
+	for o := range g.inside {
+		if o.token < g.floor {
+			o.cancel(&LateError{resource, o.token, g.floor})
+			older = append(older, o)
+		}
+	}
+	g.inside[v] = true
+	return older, nil
+}
+
+func (m *Memory) leave(resource string, v *visit) {
+	m.mu.Lock()
+	delete(m.gates[resource].inside, v)
+	m.mu.Unlock()
+	close(v.left)
+}
+
+// Floor is the largest floor that the guard has seen of a resource.
+func (m *Memory) Floor(resource string) leasehold.Token {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if g := m.gates[resource]; g != nil {
+		return g.floor
+	}
+	return 0
+}

@@ -1,0 +1,125 @@
+package fence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/leasehold/leasehold"
+)
+
+// A Dialect is a database that SQL can talk to.
+type Dialect uint8
+
+// The dialects.
+const (
+	PostgreSQL Dialect = iota + 1
+	MariaDB            // and MySQL
+	SQLite
+)
+
+// SQL keeps floors in a table, beside the data that they guard. The check and the write
+// are one transaction, and the row of the resource is locked until it ends: a newer
+// holder waits for it, an older one is refused.
+//
+// Nothing is assumed of the isolation level. With one that is stricter than read
+// committed the database may refuse a transaction that met another; try it again then,
+// as with any other.
+type SQL struct {
+	db    *sql.DB
+	raise string // makes the row, or raises its floor if the token is not late
+	look  string // reads the floor, and keeps the row locked
+	make  string
+}
+
+// DefaultTable is where floors are kept.
+const DefaultTable = "leasehold_fence"
+
+var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+
+// NewSQL returns a guard that keeps floors in a table of a database; DefaultTable if the
+// name is empty. CreateTable makes it.
+func NewSQL(db *sql.DB, dialect Dialect, table string) (*SQL, error) {
+	if table == "" {
+		table = DefaultTable
+	}
+	if !tableName.MatchString(table) {
+		return nil, fmt.Errorf("fence: %q is not the name of a table: use letters, digits and _", table)
+	}
+	s := &SQL{db: db}
+	switch dialect {
+	case PostgreSQL:
+		s.make = `CREATE TABLE IF NOT EXISTS ` + table + ` (resource text PRIMARY KEY, floor bigint NOT NULL)`
+		s.raise = `INSERT INTO ` + table + ` AS t (resource, floor) VALUES ($1, $2)
+			ON CONFLICT (resource) DO UPDATE SET floor = GREATEST(t.floor, excluded.floor) WHERE t.floor <= $3`
+		s.look = `SELECT floor FROM ` + table + ` WHERE resource = $1 FOR UPDATE`
+	case MariaDB:
+		s.make = `CREATE TABLE IF NOT EXISTS ` + table + ` (resource varbinary(1024) PRIMARY KEY, floor bigint NOT NULL) ENGINE=InnoDB`
+		s.raise = `INSERT INTO ` + table + ` (resource, floor) VALUES (?, ?)
+			ON DUPLICATE KEY UPDATE floor = IF(floor <= ?, GREATEST(floor, VALUES(floor)), floor)`
+		s.look = `SELECT floor FROM ` + table + ` WHERE resource = ? FOR UPDATE`
+	case SQLite:
+		s.make = `CREATE TABLE IF NOT EXISTS ` + table + ` (resource text PRIMARY KEY, floor integer NOT NULL)`
+		s.raise = `INSERT INTO ` + table + ` (resource, floor) VALUES (?, ?)
+			ON CONFLICT (resource) DO UPDATE SET floor = max(floor, excluded.floor) WHERE floor <= ?`
+		s.look = `SELECT floor FROM ` + table + ` WHERE resource = ?`
+	default:
+		return nil, errors.New("fence: the dialect is unknown: PostgreSQL, MariaDB and SQLite are known")
+	}
+	return s, nil
+}
+
+var _ Guard = (*SQL)(nil)
+
+// CreateTable makes the table, if it is not there.
+func (s *SQL) CreateTable(ctx context.Context) error {
+	_, err := s.db.ExecContext(ctx, s.make)
+	return err
+}
+
+// Admit checks a pass within a transaction of the caller's, before its write. The error
+// is a *LateError for who is late; roll back then. The transaction must be committed for
+// the write and the floor to count.
+func (s *SQL) Admit(ctx context.Context, tx *sql.Tx, resource string, pass Pass) error {
+	if pass.Token != 0 {
+		if _, err := tx.ExecContext(ctx, s.raise, resource, int64(pass.floor()), int64(pass.Token)); err != nil {
+			return fmt.Errorf("fence: %w", err)
+		}
+	}
+	var floor int64
+	err := tx.QueryRowContext(ctx, s.look, resource).Scan(&floor)
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // no token, and none was seen
+	case err != nil:
+		return fmt.Errorf("fence: %w", err)
+	}
+	if pass.Token == 0 || pass.Token < leasehold.Token(floor) {
+		return &LateError{resource, pass.Token, leasehold.Token(floor)}
+	}
+	return nil
+}
+
+// Tx calls fn in a transaction of its own if the pass is good, and commits it if fn
+// returns nil.
+func (s *SQL) Tx(ctx context.Context, resource string, pass Pass, fn func(tx *sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("fence: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	if err := s.Admit(ctx, tx, resource, pass); err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// Do calls fn while the row of the resource is locked, for what is written elsewhere.
+// The floor counts only if fn returns nil.
+func (s *SQL) Do(ctx context.Context, resource string, pass Pass, fn func(ctx context.Context) error) error {
+	return s.Tx(ctx, resource, pass, func(*sql.Tx) error { return fn(ctx) })
+}

@@ -1,0 +1,424 @@
+// Package audit keeps a journal: what was done, by whom, from where and with what
+// outcome; what was refused for lack of right; and who held what from when until when.
+//
+// The journal is a projection of the log. Every command is in the log with its origin,
+// and what it came to follows from it; so the journal may lag behind, and what a crash
+// takes from its end is written again when the log is replayed. All that it takes is
+// that the journal is durable up to an index before the log may be cut there: see Flush.
+//
+// It is bounded: a set of files of which the oldest is removed first.
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Config is what a journal is made from.
+type Config struct {
+	Dir   string           // where it is kept; empty: in memory alone
+	Bytes int64            // how large all of it may be; at least MinBytes
+	Now   func() time.Time // the calendar; nil: the system's
+	Log   *slog.Logger     // nil: silent
+
+	// End is the last index of the log. What the journal has beyond it is of another
+	// log, such as one that was replaced by a backup.
+	End uint64
+
+	// Failed is called once, from any goroutine, when the journal can not be written.
+	// It takes nothing more then.
+	Failed func(error)
+}
+
+const (
+	// MinBytes is the smallest journal there can be.
+	MinBytes = 1 << 20
+	// DefaultBytes is about three million lines.
+	DefaultBytes = 256 << 20
+
+	maxSegment = 4 << 20
+	// maxQueued is how many bytes of log may wait to be written down; then whoever
+	// brings more waits too. Nothing is dropped.
+	maxQueued = 16 << 20
+	// maxSpare is how many items an empty queue keeps room for.
+	maxSpare = 4096
+	// deniedBytes is what a refusal counts for in the queue, about.
+	deniedBytes = 1 << 10
+	// syncEvery is how long a line may stay unsynced, while no snapshot asks for it.
+	syncEvery = time.Second
+)
+
+// A Journal takes entries and gives lines. Its methods may be called from any
+// goroutine, but Append from one only. A nil Journal is one that keeps nothing.
+type Journal struct {
+	config       Config
+	segmentBytes int64
+	searches     chan struct{}
+	operation    atomic.Uint64 // numbers what the disk is doing; even: nothing
+
+	mu       sync.Mutex // guards what follows
+	changed  *sync.Cond // whenever any of it changes
+	queue    []item
+	spare    []item // the room of an earlier queue, for the next one
+	queued   int64  // bytes
+	appended uint64 // items so far
+	written  uint64 // of them
+	synced   uint64 // of them
+	wanted   uint64 // as many should be synced at once
+	due      bool   // the rest should be, too
+	closing  bool
+	failure  error
+	segments []segment // oldest first; the last one is being written
+	spoilt   map[uint64]bool
+	stats    Statistics
+
+	// What only the writer touches.
+	ended  chan struct{}
+	file   *os.File
+	filter filter // of the newest segment, which is looked into without asking it
+	last   mark   // newest place in the log that is in the journal
+	dirty  bool   // something was written since the last sync
+	buffer []byte // for lines on their way
+	timer  *time.Timer
+}
+
+// An item is an entry, or a line that does not come from the log.
+type item struct {
+	entry Entry
+	line  *Line
+}
+
+// A mark is a place in the log.
+type mark struct {
+	index uint64
+	n     uint32
+}
+
+// Statistics are the figures of a journal.
+type Statistics struct {
+	Lines    uint64 // written since the start
+	Bytes    int64  // that it has now, indexes included
+	Queued   int    // entries that are not written yet
+	Dropped  uint64 // segments that were removed to make room, since the start
+	Damaged  uint64 // segments that could not be read to their end
+	Failures uint64 // 1 if it could not be written
+}
+
+// Start opens a journal, or makes one, and begins to write. Call Close when done.
+func Start(c Config) (*Journal, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Bytes < MinBytes {
+		return nil, fmt.Errorf("a journal of %d bytes is too small: it has at least %d", c.Bytes, MinBytes)
+	}
+	j := &Journal{
+		config: c, segmentBytes: min(maxSegment, c.Bytes/8), searches: make(chan struct{}, maxSearches),
+		ended: make(chan struct{}), spoilt: map[uint64]bool{},
+	}
+	j.changed = sync.NewCond(&j.mu)
+	if err := j.open(); err != nil {
+		return nil, err
+	}
+	go j.run()
+	return j, nil
+}
+
+// InMemory starts a journal that forgets everything when it ends. It can not fail.
+func InMemory(bytes int64, now func() time.Time) *Journal {
+	j, err := Start(Config{Bytes: max(bytes, MinBytes), Now: now})
+	if err != nil {
+		panic(err) // without a disk there is nothing that could be wrong
+	}
+	return j
+}
+
+// Append hands over an entry that was applied; each once, in the order of the log. It
+// waits while too much is queued. What the journal has already is not written twice.
+func (j *Journal) Append(e Entry) {
+	if j == nil || e.Silent() {
+		return
+	}
+	j.push(item{entry: e}, int64(e.Size))
+}
+
+// A Refusal is a request that was refused for lack of right.
+type Refusal struct {
+	leasehold.Origin
+	Namespace string
+	Verb      string
+	Resource  string
+	ID        string
+	Reason    string // why it was refused
+}
+
+// Denied notes a refusal for lack of right. Such a request never comes to the log, so
+// it is kept on this server alone, and a crash may take the last second of them.
+func (j *Journal) Denied(r Refusal) {
+	if j == nil {
+		return
+	}
+	j.push(item{line: &Line{
+		Kind: Deed, At: j.config.Now().UTC(), Namespace: r.Namespace, Resource: r.Resource, ID: r.ID, Reason: r.Reason,
+		Verb: r.Verb, Outcome: leasehold.Denied.String(), Actor: r.Actor, Address: r.Address, Door: r.Door,
+	}}, deniedBytes)
+}
+
+func (j *Journal) push(i item, size int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.queued > maxQueued && j.failure == nil && !j.closing {
+		j.changed.Wait()
+	}
+	if j.failure != nil || j.closing {
+		return
+	}
+	i.entry.Size = int(size)
+	j.queue = append(j.queue, i)
+	j.queued += size
+	j.appended++
+	j.changed.Broadcast()
+}
+
+// Flush returns when everything that was appended before is durable. It must be called
+// before the log is cut: what is in neither is lost.
+func (j *Journal) Flush() error {
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	target := j.appended
+	j.wanted = max(j.wanted, target)
+	j.changed.Broadcast()
+	for j.synced < target && j.failure == nil {
+		j.changed.Wait()
+	}
+	return j.failure
+}
+
+// settled waits until everything that was appended before can be read, and returns the
+// segments as they are then.
+func (j *Journal) settled() ([]segment, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for target := j.appended; j.written < target && j.failure == nil; {
+		j.changed.Wait()
+	}
+	if j.failure != nil {
+		return nil, &leasehold.Error{Code: leasehold.Unavailable, Message: "the journal can not be written, and the server is stopping: try another one"}
+	}
+	return slices.Clone(j.segments), nil
+}
+
+// Close writes what is queued and ends the journal. After a failure it waits for nothing.
+func (j *Journal) Close() error {
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	j.closing = true
+	j.changed.Broadcast()
+	failed := j.failure != nil
+	j.mu.Unlock()
+	if !failed {
+		<-j.ended
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.failure
+}
+
+// Statistics returns the figures as they are.
+func (j *Journal) Statistics() Statistics {
+	if j == nil {
+		return Statistics{}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.stats
+	s.Bytes, s.Queued = j.total(), int(j.appended-j.written)
+	return s
+}
+
+// total is how many bytes the journal has. The caller has the lock.
+func (j *Journal) total() (bytes int64) {
+	for i := range j.segments {
+		bytes += j.segments[i].size + j.indexBytes()
+	}
+	return bytes
+}
+
+func (j *Journal) indexBytes() int64 { return int64(indexHead + 4 + filterBytes(j.segmentBytes)) }
+
+// Operation numbers what the disk is doing for the journal at this moment; 0: nothing.
+// Whoever sees the same number for long knows that the disk hangs, and may call Fail.
+func (j *Journal) Operation() uint64 {
+	if j == nil {
+		return 0
+	}
+	if n := j.operation.Load(); n%2 == 1 {
+		return n
+	}
+	return 0
+}
+
+// Fail ends the journal for good, and lets go of whoever waits for it.
+func (j *Journal) Fail(err error) {
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	if j.failure != nil {
+		j.mu.Unlock()
+		return
+	}
+	j.failure = fmt.Errorf("the journal can not be written: %w", err)
+	j.stats.Failures++
+	j.changed.Broadcast()
+	failure := j.failure
+	j.mu.Unlock()
+	if j.config.Failed != nil {
+		j.config.Failed(failure)
+	}
+}
+
+// open reads what is there, and leaves the newest segment ready for more.
+func (j *Journal) open() error {
+	if j.config.Dir == "" {
+		return j.begin(1)
+	}
+	if err := os.MkdirAll(j.config.Dir, 0o700); err != nil {
+		return fmt.Errorf("the journal %s can not be made: %w", j.config.Dir, err)
+	}
+	numbers, err := segmentNumbers(j.config.Dir)
+	if err != nil {
+		return fmt.Errorf("the journal %s can not be read: %w", j.config.Dir, err)
+	}
+	for i, number := range numbers {
+		s, err := j.openSegment(number, i == len(numbers)-1)
+		if err != nil {
+			return fmt.Errorf("the journal can not be opened: %w", err)
+		}
+		j.segments = append(j.segments, *s)
+		if s.index > j.last.index || s.index == j.last.index && s.n > j.last.n {
+			j.last = mark{s.index, s.n}
+		}
+	}
+	if j.last.index > j.config.End {
+		j.config.Log.Warn("the journal is ahead of the log, which may have been replaced: it goes on from here", "journal", j.last.index, "log", j.config.End)
+		j.last = mark{}
+	}
+	if len(numbers) == 0 {
+		return errors.Join(syncDir(filepath.Dir(j.config.Dir)), j.begin(1))
+	}
+	j.drop()
+	return nil
+}
+
+// openSegment learns what is in a segment: from its index, or by reading it.
+func (j *Journal) openSegment(number uint64, newest bool) (*segment, error) {
+	name := segmentName(j.config.Dir, number)
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !newest {
+		if s, _, err := readIndex(j.config.Dir, number, info.Size()); err == nil {
+			return s, nil
+		}
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	s, f := &segment{number: number, size: info.Size()}, make(filter, filterBytes(j.segmentBytes))
+	good := int64(eachLine(b, func(_ int, text string) bool {
+		var l Line
+		if decodeLine(text, &l) == nil {
+			s.add(&l)
+			f.addLine(&l)
+		}
+		return true
+	}))
+	if newest {
+		j.filter = f
+		return s, j.reopen(s, good)
+	}
+	if good < s.size {
+		j.damaged(number, good, s.size)
+	}
+	return s, writeIndex(j.config.Dir, s, f)
+}
+
+// reopen goes on with the newest segment behind its last whole line. What a crash tore
+// there is in the log, and will be written again.
+func (j *Journal) reopen(s *segment, good int64) (err error) {
+	j.file, err = os.OpenFile(segmentName(j.config.Dir, s.number), os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if good < s.size {
+		j.config.Log.Warn("the journal's end was torn and is cut", "segment", s.number, "bytes", s.size-good)
+		if err := j.file.Truncate(good); err != nil {
+			return err
+		}
+	}
+	if s.size = good; good == 0 {
+		_, err = j.file.WriteString(segmentMagic)
+		s.size = int64(len(segmentMagic))
+	}
+	return errors.Join(err, j.file.Sync())
+}
+
+// damaged notes, once, that a segment can not be read to its end.
+func (j *Journal) damaged(number uint64, good, size int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.spoilt[number] {
+		return
+	}
+	j.spoilt[number] = true
+	j.stats.Damaged++
+	j.config.Log.Error("a segment of the journal is damaged: the rest of it is passed over", "segment", segmentName(j.config.Dir, number), "at", good, "lost_bytes", size-good)
+}
+
+// read returns the bytes of a segment as they were when it was asked for.
+func (j *Journal) read(s *segment) ([]byte, error) {
+	if j.config.Dir == "" {
+		return s.memory[:s.size], nil
+	}
+	f, err := os.Open(segmentName(j.config.Dir, s.number))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b := make([]byte, s.size)
+	n, err := f.ReadAt(b, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil // what is missing is found by who looks for lines
+	}
+	return b[:n], err
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

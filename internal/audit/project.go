@@ -1,0 +1,348 @@
+package audit
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// An Entry is an entry of the log that was applied, with what it came to.
+type Entry struct {
+	Index    uint64
+	Wall     int64 // Unix nanoseconds
+	Size     int   // bytes, about
+	Commands []core.Command
+	Origins  []leasehold.Origin // of each command; nil if none has one
+	Result   core.Result
+}
+
+// Silent tells whether the journal has nothing to say of an entry, as of renewals and
+// of most ticks.
+func (e *Entry) Silent() bool {
+	for _, event := range e.Result.Events {
+		if event.Alarm == 0 {
+			return false
+		}
+	}
+	for i := range e.Result.Answers {
+		if e.Result.Answers[i].Err != nil && refusalsCount(e.Commands[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// refusalsCount tells the commands whose refusal is kept. Renewals are signs of life,
+// not deeds: that one came too late shows in the end of its lease.
+func refusalsCount(c core.Command) bool {
+	switch c.(type) {
+	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
+		return false
+	}
+	return true
+}
+
+// A projector turns entries into lines.
+type projector struct {
+	seed maphash.Seed
+	// asked is whom a holder was told about when it last asked for a resource in vain.
+	asked map[uint64]leasehold.Token
+	deeds deeds // of the entry at hand
+}
+
+// maxAsked bounds what is remembered of those who asked in vain.
+const maxAsked = 1 << 16
+
+func newProjector() *projector {
+	return &projector{seed: maphash.MakeSeed(), asked: map[uint64]leasehold.Token{}}
+}
+
+// lines gives the lines of an entry to emit, in order; each is good until the next. Their
+// numbers depend on the entry alone: what is left out because it was said before has one
+// too.
+func (p *projector) lines(e *Entry, emit func(*Line)) {
+	d := &p.deeds
+	*d = deeds{entry: e, at: time.Unix(0, e.Wall).UTC(), emit: emit, ids: d.ids}
+	for i, c := range e.Commands {
+		d.begin(i, c)
+		for _, event := range e.Result.Of(i) {
+			d.event(event)
+		}
+		refusal := e.Result.Answers[i].Err
+		if refusal == nil || !refusalsCount(c) {
+			continue
+		}
+		if p.saidBefore(c, refusal) {
+			d.n++
+			continue
+		}
+		d.line = d.asked
+		d.line.Outcome = refusal.Code.String()
+		d.line.Actor, d.line.Address, d.line.Door = d.asker.Actor, d.asker.Address, d.asker.Door
+		d.write(Deed)
+	}
+}
+
+// saidBefore tells whether an acquire found in its way what it had found there before.
+// Whoever polls for a resource would otherwise fill the journal with its polling, and
+// push out of it what others did.
+func (p *projector) saidBefore(c core.Command, refusal *leasehold.Error) bool {
+	a, ok := c.(*core.Acquire)
+	if !ok || refusal.Code != leasehold.Held {
+		return false
+	}
+	var h maphash.Hash
+	h.SetSeed(p.seed)
+	for _, text := range []string{a.Namespace, a.Resource, a.Holder} {
+		_, _ = h.WriteString(text)
+		_ = h.WriteByte(0)
+	}
+	key, token := h.Sum64(), leasehold.Token(0)
+	if refusal.Lease != nil {
+		token = refusal.Lease.Token
+	}
+	if before, ok := p.asked[key]; ok && before == token {
+		return true
+	}
+	if len(p.asked) >= maxAsked {
+		clear(p.asked)
+	}
+	p.asked[key] = token
+	return false
+}
+
+// deeds tells the deeds of one entry, command by command.
+type deeds struct {
+	entry *Entry
+	at    time.Time
+	n     uint32
+	emit  func(*Line)
+	line  Line // the one at hand
+
+	asked Line     // what the command asks for
+	ids   []string // of the leases that it names
+	own   bool     // somebody asked: it is no tick
+	asker cause
+	// leaver is whose request the command takes out of the queue, and with it all that
+	// was asked for at the same time.
+	leaver string
+	// last is what set off the end that was told last, and so the grant that follows it.
+	last cause
+}
+
+// A cause is who did something, or time.
+type cause struct {
+	leasehold.Origin
+	time bool
+}
+
+var byTime = cause{leasehold.Origin{Actor: Time}, true}
+
+// begin turns to the next command.
+func (d *deeds) begin(i int, c core.Command) {
+	d.asked, d.asker, d.last = describe(c), cause{}, byTime
+	if d.entry.Origins != nil {
+		d.asker.Origin = d.entry.Origins[i]
+	}
+	if d.asker.Actor == "" {
+		d.asker.Actor = d.asked.Actor
+	}
+	_, tick := c.(*core.Tick)
+	d.own, d.ids, d.leaver = !tick, named(d.ids[:0], c), ""
+	for _, e := range d.entry.Result.Of(i) {
+		if e.Kind == leasehold.Left && d.names(e.ID) {
+			d.leaver = e.Holder
+		}
+	}
+}
+
+// named lists the leases that a command names.
+func named(ids []string, c core.Command) []string {
+	switch c := c.(type) {
+	case *core.Acquire:
+		ids = append(ids, c.ID)
+		for i := range c.Also {
+			ids = append(ids, c.Also[i].ID)
+		}
+	case *core.Release:
+		ids = append(ids, c.ID)
+	case *core.Txn:
+		for _, ops := range [][]core.Op{c.Then, c.Else} {
+			for i := range ops {
+				if ids = append(ids, ops[i].ID); ops[i].Acquire != nil {
+					ids = named(ids, ops[i].Acquire)
+				}
+			}
+		}
+	}
+	return ids
+}
+
+func (d *deeds) names(id string) bool { return slices.Contains(d.ids, id) }
+
+// write gives the line at hand away.
+func (d *deeds) write(kind Kind) {
+	d.line.Kind, d.line.Index, d.line.N, d.line.At = kind, d.entry.Index, d.n, d.at
+	d.n++
+	d.emit(&d.line)
+}
+
+// event tells one event of the command, and the hold that is over with it. An alarm is
+// nobody's deed: what it is about is told already.
+func (d *deeds) event(e *leasehold.Event) {
+	if e.Alarm != 0 {
+		return
+	}
+	by := d.cause(e)
+	d.line = Line{
+		Namespace: e.Namespace, Resource: e.Resource, ID: e.ID, Holder: e.Holder, Token: e.Token, Session: e.Session,
+		How: e.How, By: e.By, Reason: e.Reason,
+		Verb: d.verb(e, by.time), Outcome: OK, Actor: by.Actor, Address: by.Address, Door: by.Door,
+	}
+	if e.Kind == leasehold.Queued {
+		d.line.Outcome = Queued
+	}
+	if d.line.Verb == "acquire" && d.line.Actor == "" {
+		d.line.Actor = e.Holder // a transaction calls itself nothing, but what it acquires for does
+	}
+	if !by.time || e.Kind == leasehold.Ended {
+		d.last = by
+	}
+	d.write(Deed)
+	if e.Hold != nil {
+		d.hold(e)
+	}
+}
+
+func (d *deeds) hold(e *leasehold.Event) {
+	how := e.How
+	if e.Kind == leasehold.Changed {
+		how = leasehold.IDChanged
+	}
+	d.line = Line{
+		Namespace: e.Namespace, Resource: e.Resource, ID: e.Hold.ID, Holder: e.Hold.Holder, Token: e.Hold.Token, Session: e.Session,
+		How: how, By: e.By, Reason: e.Reason, Since: e.Hold.Since, Until: e.Hold.Until, Waited: e.Hold.Waited,
+	}
+	d.write(Hold)
+}
+
+// cause tells by whom an event came about: by the one who sent the command, or by time,
+// which a command meets when it touches something that was over before.
+func (d *deeds) cause(e *leasehold.Event) cause {
+	if !d.own {
+		return byTime
+	}
+	switch e.Kind {
+	case leasehold.Acquired:
+		if !d.names(e.ID) {
+			return d.last
+		}
+	case leasehold.Ended, leasehold.Left, leasehold.SessionEnded, leasehold.RecordDeleted:
+		switch e.How {
+		case leasehold.ByTTL, leasehold.ByHoldLimit, leasehold.SessionExpired, leasehold.WaitOver:
+			return byTime
+		case leasehold.Withdrawn:
+			if !d.names(e.ID) && e.Holder != d.leaver {
+				return byTime // a waiter that gave no sign of life
+			}
+		case leasehold.ByBreak:
+			if d.asked.Verb != "break" {
+				return byTime // the moment came that an operator had set
+			}
+		}
+	}
+	return d.asker
+}
+
+// verb names an event as its request is called, if there was one.
+func (d *deeds) verb(e *leasehold.Event, timely bool) string {
+	switch e.Kind {
+	case leasehold.Queued:
+		return "acquire"
+	case leasehold.Acquired:
+		if !d.own || !d.names(e.ID) {
+			return Grant
+		}
+		return "acquire"
+	case leasehold.Changed:
+		return "change"
+	case leasehold.BreakSet:
+		return "break"
+	case leasehold.Ended, leasehold.Left:
+		switch {
+		case e.How == leasehold.ByBreak:
+			return "break"
+		case timely:
+			return Expire
+		}
+		return "release"
+	case leasehold.SessionOpened:
+		return "open-session"
+	case leasehold.SessionEnded:
+		if timely {
+			return Expire
+		}
+		return "close-session"
+	case leasehold.RecordPut:
+		return "put-record"
+	case leasehold.RecordDeleted:
+		if timely {
+			return Expire
+		}
+		return "delete-record"
+	case leasehold.Asked:
+		return "ask"
+	case leasehold.Moved:
+		return "move"
+	case leasehold.Defined:
+		return "define"
+	case leasehold.Undefined:
+		return "undefine"
+	case leasehold.Acknowledged:
+		return "acknowledge"
+	}
+	return d.asked.Verb
+}
+
+// describe says what a command asks for, as far as it says so itself, and who asks, as
+// it calls itself. One that only names a lease or a session says nothing of the latter.
+func describe(c core.Command) Line {
+	switch c := c.(type) {
+	case *core.Acquire:
+		return Line{Verb: "acquire", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Session: c.Session, Reason: c.Reason, Actor: c.Holder}
+	case *core.Release:
+		return Line{Verb: "release", Namespace: c.Namespace, ID: c.ID}
+	case *core.Change:
+		return Line{Verb: "change", Namespace: c.Namespace, ID: c.ID, Holder: c.Holder}
+	case *core.Break:
+		return Line{Verb: "break", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Token: c.Token, Reason: c.Reason, By: c.By, Actor: c.By}
+	case *core.Ask:
+		return Line{Verb: "ask", Namespace: c.Namespace, Resource: c.Resource, Reason: c.Message, By: c.By, Actor: c.By}
+	case *core.Move:
+		return Line{Verb: "move", Namespace: c.Namespace, ID: c.ID, Reason: c.Reason, By: c.By, Actor: c.By}
+	case *core.OpenSession:
+		return Line{Verb: "open-session", Namespace: c.Namespace, Session: c.ID}
+	case *core.CloseSession:
+		return Line{Verb: "close-session", Namespace: c.Namespace, Session: c.ID}
+	case *core.PutRecord:
+		return Line{Verb: "put-record", Namespace: c.Namespace, Resource: c.Path, Session: c.Session, ID: c.Fence.Lease, Token: c.Fence.Token}
+	case *core.DeleteRecord:
+		return Line{Verb: "delete-record", Namespace: c.Namespace, Resource: c.Path, ID: c.Fence.Lease, Token: c.Fence.Token}
+	case *core.Define:
+		return Line{Verb: "define", Namespace: c.Namespace, Resource: c.Definition.Path, Reason: c.Reason, By: c.By, Actor: c.By}
+	case *core.Undefine:
+		return Line{Verb: "undefine", Namespace: c.Namespace, Resource: c.Path, Reason: c.Reason, By: c.By, Actor: c.By}
+	case *core.Acknowledge:
+		return Line{Verb: "acknowledge", Namespace: c.Namespace, Resource: c.Resource, Token: c.Token, Reason: c.Reason, By: c.By, Actor: c.By}
+	case *core.Txn:
+		return Line{Verb: "txn", Namespace: c.Namespace}
+	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
+		return Line{} // what they set off is told by its events
+	}
+	return Line{Verb: strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", c), "*core."))}
+}

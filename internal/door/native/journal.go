@@ -1,0 +1,268 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/audit"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// doorName is how the journal calls this door.
+const doorName = "native"
+
+// origin is where the request comes from. The address is that of the connection: what a
+// header says of another one, anybody can write.
+func (c *call) origin() leasehold.Origin {
+	return leasehold.Origin{Address: c.r.RemoteAddr, Door: doorName}
+}
+
+// signed is the request's context, with where the request comes from.
+func (c *call) signed() context.Context { return engine.WithOrigin(c.r.Context(), c.origin()) }
+
+// do carries out a command, and says where it comes from if anybody will ask.
+func (c *call) do(command core.Command) (core.Answer, error) {
+	ctx := c.r.Context()
+	if engine.HasOrigin(command) {
+		ctx = c.signed()
+	}
+	return c.door.engine.Do(ctx, command)
+}
+
+// noteDenied puts a refusal for lack of right in the journal.
+func (c *call) noteDenied(r *route, err error) {
+	if c.namespace == "" && c.readQuery(r.params) != nil {
+		c.namespace = leasehold.DefaultNamespace // it was refused before anybody read what it says
+	}
+	c.door.engine.Journal().Denied(audit.Refusal{
+		Origin: c.origin(), Namespace: c.namespace, Verb: r.verb,
+		Resource: c.r.PathValue("path"), ID: c.r.PathValue("id"), Reason: err.Error(),
+	})
+}
+
+func (c *call) audit() error {
+	q := audit.Query{Kind: audit.Deed, Actor: c.query.Get("actor"), Verb: c.query.Get("verb")}
+	if err := firstError(checkText("actor", q.Actor), c.door.checkVerb(q.Verb)); err != nil {
+		return err
+	}
+	return c.journal(q, (*paper).deed)
+}
+
+func (c *call) holds() error {
+	return c.journal(audit.Query{Kind: audit.Hold}, (*paper).hold)
+}
+
+// checkVerb lets the verbs of requests pass, and those of what nobody asked for.
+func (d *Door) checkVerb(verb string) error {
+	if verb == "" || slices.Contains(d.verbs, verb) {
+		return nil
+	}
+	return invalid("verb %s is unknown; known are: %s", brief(verb), strings.Join(d.verbs, ", "))
+}
+
+// journal answers with a page of lines, or with all of them.
+func (c *call) journal(q audit.Query, line func(*paper, *audit.Line)) error {
+	if err := c.readJournalQuery(&q); err != nil {
+		return err
+	}
+	j := c.door.engine.Journal()
+	if j == nil {
+		return &leasehold.Error{Code: leasehold.NotFound, Message: "this server keeps no journal: its setting journal-size is 0"}
+	}
+	if accepts(c.r.Header["Accept"], linesType[0]) {
+		return c.export(j, q, line)
+	}
+	page, err := j.Find(c.r.Context(), q)
+	if err != nil {
+		return err
+	}
+	c.send(func(p *paper) {
+		p.open()
+		p.key("items")
+		*p = append(*p, '[')
+		for i := range page.Lines {
+			p.comma()
+			line(p, &page.Lines[i])
+		}
+		*p = append(*p, ']')
+		p.some("next", page.Next.String())
+		p.close()
+	})
+	return nil
+}
+
+// readJournalQuery reads what both lists can be asked by.
+func (c *call) readJournalQuery(q *audit.Query) error {
+	q.Namespace, q.Resource, q.Holder = c.namespace, c.query.Get("resource"), c.query.Get("holder")
+	var badPrefix, badFrom, badUntil, badOldest, badAfter, badLimit error
+	q.Prefix, badPrefix = c.prefix()
+	q.From, badFrom = c.moment("from")
+	q.Until, badUntil = c.moment("until")
+	q.Oldest, badOldest = c.flag("oldest")
+	q.After, badAfter = c.place()
+	q.Limit, badLimit = c.number("limit", v1.DefaultLimit, v1.MaxLimit)
+	if err := firstError(checkText("holder", q.Holder), badPrefix, badFrom, badUntil, badOldest, badAfter, badLimit); err != nil {
+		return err
+	}
+	if !c.query.Has("resource") {
+		return nil
+	}
+	if q.Prefix != "" {
+		return invalid("resource and prefix name two things: give one")
+	}
+	return checkPath("resource", q.Resource)
+}
+
+// moment reads a calendar time; the zero one if there is none.
+func (c *call) moment(name string) (time.Time, error) {
+	s := c.query.Get(name)
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil || t.Year() < 1970 || t.Year() > 2200 {
+		return time.Time{}, invalid("%s %s is not a time: write it as 2026-03-01T04:30:00Z", name, brief(s))
+	}
+	return t, nil
+}
+
+// place reads where in the journal to go on.
+func (c *call) place() (audit.Place, error) {
+	s := c.query.Get("after")
+	if s == "" {
+		return audit.Place{}, nil
+	}
+	p, err := audit.ParsePlace(s)
+	if err != nil {
+		return p, invalid("after %s is not what \"next\" of a page said: leave it out to begin again", brief(s))
+	}
+	return p, nil
+}
+
+// accepts tells whether the caller asks for one type, and for nothing else.
+func accepts(accept []string, want string) bool {
+	if len(accept) != 1 {
+		return false
+	}
+	kind, _, err := mime.ParseMediaType(accept[0])
+	return err == nil && kind == want
+}
+
+var linesType = []string{"application/x-ndjson"}
+
+// errCut is the error of an answer that can not go on. It is never told: the connection
+// is cut, so that nobody takes what there is of it for all.
+var errCut = errors.New("the answer could not be finished")
+
+// export writes all lines, one JSON object on each. With a limit it writes so many.
+func (c *call) export(j *audit.Journal, q audit.Query, line func(*paper, *audit.Line)) error {
+	leave, err := c.door.enter(c.door.metrics.Exports)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	left := -1
+	if c.query.Has("limit") {
+		left = q.Limit
+	} else {
+		q.Limit = v1.MaxLimit
+	}
+	ctx, cancel := c.door.untilStopping(c.r.Context())
+	defer cancel()
+	page, err := j.Find(ctx, q)
+	if err != nil {
+		return err
+	}
+	c.stay()
+	h := c.w.Header()
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = linesType, noStore, noSniff
+	for {
+		if !c.writeLines(page.Lines, line) {
+			return errCut
+		}
+		if left -= len(page.Lines); page.Next == (audit.Place{}) || left == 0 {
+			return nil
+		}
+		if left > 0 {
+			q.Limit = left
+		}
+		q.After = page.Next
+		if page, err = j.Find(ctx, q); err != nil || c.door.stopping.Err() != nil {
+			return errCut
+		}
+	}
+}
+
+func (c *call) writeLines(lines []audit.Line, line func(*paper, *audit.Line)) bool {
+	p := make(paper, 0, 256*len(lines)+1)
+	for i := range lines {
+		line(&p, &lines[i])
+		p = append(p, '\n')
+	}
+	c.writeWithin(streamTime)
+	_, err := c.w.Write(p)
+	if err == nil {
+		err = http.NewResponseController(c.w).Flush()
+	}
+	return err == nil
+}
+
+func (p *paper) deed(l *audit.Line) {
+	p.openLine(l)
+	p.moment("at", l.At)
+	p.text("namespace", l.Namespace)
+	p.text("verb", l.Verb)
+	p.text("outcome", l.Outcome)
+	p.some("actor", l.Actor)
+	p.some("address", l.Address)
+	p.some("door", l.Door)
+	p.some("resource", l.Resource)
+	p.some("id", l.ID)
+	p.some("holder", l.Holder)
+	if l.Token != 0 {
+		p.number("token", uint64(l.Token))
+	}
+	p.some("session", l.Session)
+	if l.How != 0 {
+		p.text("how", l.How.String())
+	}
+	p.some("by", l.By)
+	p.some("reason", l.Reason)
+	p.close()
+}
+
+func (p *paper) hold(l *audit.Line) {
+	p.openLine(l)
+	p.text("namespace", l.Namespace)
+	p.text("resource", l.Resource)
+	p.text("id", l.ID)
+	p.text("holder", l.Holder)
+	p.number("token", uint64(l.Token))
+	p.some("session", l.Session)
+	p.moment("since", l.Since)
+	p.moment("until", l.Until)
+	p.millis("waited_ms", l.Waited)
+	p.text("how", l.How.String())
+	p.some("by", l.By)
+	p.some("reason", l.Reason)
+	p.close()
+}
+
+// openLine begins a line with its place in the log, if it has one.
+func (p *paper) openLine(l *audit.Line) {
+	p.open()
+	if l.Index != 0 {
+		p.number("index", l.Index)
+	}
+	if l.N != 0 {
+		p.number("n", uint64(l.N))
+	}
+}

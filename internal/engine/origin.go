@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+type originKey struct{}
+
+// WithOrigin says where the commands come from that are done with a context. It is
+// part of the context, and not of Do, because it also belongs to what a request does
+// after its caller has left: the release of a lease that nobody waits for any more.
+func WithOrigin(ctx context.Context, o leasehold.Origin) context.Context {
+	return context.WithValue(ctx, originKey{}, &o)
+}
+
+// HasOrigin tells the commands whose origin is kept. Renewals are by far the most, and
+// nobody asks later who sent them.
+func HasOrigin(c core.Command) bool {
+	switch c.(type) {
+	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
+		return false
+	}
+	return true
+}
+
+// OriginOf returns where a command comes from, and what is wrong with that. It is not
+// cut to size: an audit that names half of somebody names somebody else.
+func OriginOf(ctx context.Context) (leasehold.Origin, error) {
+	o, ok := ctx.Value(originKey{}).(*leasehold.Origin)
+	if !ok {
+		return leasehold.Origin{}, nil
+	}
+	for _, field := range []struct {
+		name, value string
+		most        int
+	}{{"actor", o.Actor, leasehold.MaxName}, {"address", o.Address, leasehold.MaxAddress}, {"door", o.Door, leasehold.MaxDoor}} {
+		if len(field.value) > field.most {
+			return leasehold.Origin{}, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(
+				"the %s of the request has %d bytes: at most %d are allowed", field.name, len(field.value), field.most)}
+		}
+	}
+	return *o, nil
+}

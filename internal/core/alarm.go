@@ -30,6 +30,8 @@ type Alarm struct {
 	Count     int
 	Text      string
 	Limit     int // of a queue: the length that is not too long yet
+
+	filed string // its key, once it stands
 }
 
 // How many alarms stand at most. Beyond it the oldest of the namespace makes room.
@@ -87,7 +89,8 @@ func about(c *Claim, kind leasehold.AlarmKind) *Alarm {
 func (s *State) raise(sp *space, a *Alarm, format string, args ...any) {
 	a.Text = fmt.Sprintf(format, args...)
 	a.SinceWall, a.Last, a.LastWall, a.Count = s.wall, s.now, s.wall, 1
-	before, known := sp.alarms.Get(a.key())
+	a.filed = a.key()
+	before, known := sp.alarms.Get(a.filed)
 	again := known && before.stands(s.now)
 	if again {
 		a.SinceWall, a.Count = before.SinceWall, before.Count+1
@@ -143,17 +146,17 @@ func (s *State) roomForAlarm(sp *space) bool {
 }
 
 func (s *State) fileAlarm(sp *space, a *Alarm) {
-	sp.alarms.Set(a.key(), a)
+	sp.alarms.Set(a.filed, a)
 	sp.alarmOrder.Set(a.Order, a)
 	s.alarms.stand[a.Kind]++
 	s.alarms.all++
 	if a.Kind.Past() {
-		s.alarms.past.Set(a.Order, alarmRef{sp.name, a.key(), a.Last})
+		s.alarms.past.Set(a.Order, alarmRef{sp.name, a.filed, a.Last})
 	}
 }
 
 func (s *State) dropAlarm(sp *space, a *Alarm) {
-	sp.alarms.Delete(a.key())
+	sp.alarms.Delete(a.filed)
 	sp.alarmOrder.Delete(a.Order)
 	s.alarms.stand[a.Kind]--
 	s.alarms.all--
@@ -215,6 +218,7 @@ func (s *State) renamed(sp *space, from, to *Claim) {
 	if a := s.standing(sp, about(from, leasehold.HeldLong)); a != nil {
 		other := *a
 		other.ID, other.Holder, other.Token = to.ID, to.Holder, to.Token
+		other.filed = other.key()
 		s.dropAlarm(sp, a)
 		s.fileAlarm(sp, &other)
 	}

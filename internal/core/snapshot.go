@@ -214,7 +214,8 @@ func (s *State) restoreResource(sp *space, r *Resource) error {
 }
 
 func (s *State) restoreAlarm(sp *space, a *Alarm) error {
-	_, twice := sp.alarms.Get(a.key())
+	a.filed = a.key()
+	_, twice := sp.alarms.Get(a.filed)
 	_, order := sp.alarmOrder.Get(a.Order)
 	if twice || order || a.Order > s.alarms.order {
 		return fmt.Errorf("snapshot has the alarm %v on %q twice, or out of order", a.Kind, a.Resource)

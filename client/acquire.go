@@ -226,10 +226,8 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 		switch {
 		case err == nil:
 			return lease, nil
-		case a.session.done.Err() != nil:
-			return lease, errAgain
 		case ctx.Err() != nil:
-			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
+			return lease, a.stopped(ctx, err)
 		case errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound):
 			return lease, a.gone(ctx, err)
 		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
@@ -243,9 +241,18 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 			continue // it stands in the queue, and only the request was cut short
 		}
 		if n%len(a.session.client.servers.all) == 0 && !sleep(ctx, pause(n)) {
-			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
+			return lease, a.stopped(ctx, err)
 		}
 	}
+}
+
+// stopped is the error of an acquire whose context ended: with the session, or because
+// its caller wished so.
+func (a *claim) stopped(ctx context.Context, err error) error {
+	if a.session.done.Err() != nil {
+		return errAgain
+	}
+	return fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
 }
 
 // chunk is how long one request waits. A server that vanishes without a word would

@@ -208,7 +208,7 @@ func (c *Client) OpenSession(ctx context.Context, given ...Option) (*Session, er
 		switch {
 		case err == nil:
 			return s, nil
-		case !errors.Is(err, ErrExpired) || ctx.Err() != nil:
+		case !errors.Is(err, ErrLost) || ctx.Err() != nil:
 			return nil, err
 		}
 	}
@@ -233,10 +233,10 @@ func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 			switch {
 			case err == nil:
 				return s, nil
-			case !errors.Is(err, ErrExpired) || ctx.Err() != nil:
+			case !errors.Is(err, ErrLost) || ctx.Err() != nil:
 				return nil, err
 			}
-			continue // we slept for so long that it was over when we heard of it
+			continue // it took so long that it was over when we heard of it
 		}
 		select {
 		case <-s.ready:

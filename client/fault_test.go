@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -425,6 +426,32 @@ type slowClock struct {
 }
 
 func (c *slowClock) Now() time.Duration { return c.Clock.Now() / 1000 * time.Duration(c.rate) }
+
+// Replies are lost for longer than the TTL, so that the session is over before anything is
+// held: it is asked for anew, and the caller does not notice.
+func TestAnAcquireOutlivesItsSession(t *testing.T) {
+	for _, verbs := range [][]string{{"open"}, {"acquire", "renew"}} {
+		t.Run(strings.Join(verbs, " and "), func(t *testing.T) {
+			for seed := range 50 {
+				bubble(t, func(t *testing.T, s *leasetest.Server) {
+					road, way := on(s)
+					c := s.Dial(t, way)
+					until := time.Now().Add(5*time.Second + time.Duration(seed)*7*time.Millisecond)
+					road.set(nil, func(verb string) error {
+						if slices.Contains(verbs, verb) && time.Now().Before(until) {
+							return errCut
+						}
+						return nil
+					})
+					h := acquire(t, c, "r", client.TTL(time.Second))
+					if !h.Valid() || time.Now().Before(until) {
+						t.Errorf("valid is %v", h.Valid())
+					}
+				})
+			}
+		})
+	}
+}
 
 // A grant whose reply was lost is followed by a refusal: the lease must not stay, where
 // the session would keep it alive for nobody.

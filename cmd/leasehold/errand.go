@@ -153,8 +153,8 @@ func (e *errand) progress() func(client.Waiting) {
 			return
 		}
 		said = line
-		if d := usual(context.Background(), e.conn, w.Resource); d >= time.Second {
-			line += "; it is held for " + short(d) + " as a rule"
+		if w.Forecast > 0 {
+			line += ", usually in about " + short(w.Forecast)
 		}
 		e.app.say("%s", line)
 	}

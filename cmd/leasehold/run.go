@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -219,21 +218,4 @@ func (a *app) become(argv []string) error {
 		err = syscall.Exec(path, argv, a.environ)
 	}
 	return noCommand(fmt.Errorf("%s: %w", argv[0], err))
-}
-
-// usual is how long a resource is held as a rule: the middle one of the last holds; 0 if
-// there are too few to tell, or no journal.
-func usual(ctx context.Context, c *conn, name string) time.Duration {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	page, err := c.HoldPage(ctx, v1.JournalQuery{Resource: name, Limit: 21})
-	if err != nil || len(page.Items) < 3 {
-		return 0
-	}
-	var all []time.Duration
-	for _, h := range page.Items {
-		all = append(all, h.Until.Sub(h.Since.Time))
-	}
-	slices.Sort(all)
-	return all[len(all)/2]
 }

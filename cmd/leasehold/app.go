@@ -34,9 +34,10 @@ type app struct {
 	serve serverFunc
 	check checkFunc
 
-	args   []string // as they were given
-	output string   // of the flag -o
-	quiet  bool
+	args    []string    // as they were given
+	ignored []os.Signal // when it was started
+	output  string      // of the flag -o
+	quiet   bool
 }
 
 func newApp() *app {
@@ -54,9 +55,9 @@ func (a *app) run(args []string) (code int) {
 			code = exitBug
 		}
 	}()
+	a.args, a.ignored = args, ignored()
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	a.args = args
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -76,15 +77,12 @@ func untilSignal(parent context.Context) (context.Context, func()) {
 }
 
 // untilSignalIf is the same for other signals, and for those moments in which they are
-// meant for us. What this program was started to ignore, such as ctrl-C in the background
-// of a script, it goes on to ignore.
+// meant for us.
 func untilSignalIf(parent context.Context, meant func() bool, wanted ...os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	for _, s := range wanted {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
+		signal.Notify(signals, s) // one by one: none would mean all
 	}
 	go func() {
 		for {
@@ -104,6 +102,17 @@ func untilSignalIf(parent context.Context, meant func() bool, wanted ...os.Signa
 		signal.Stop(signals)
 		cancel(nil)
 	}
+}
+
+// ignored is what whoever started the program told it to ignore: SIGHUP under nohup, ctrl-C
+// in the background of a script.
+func ignored() (list []os.Signal) {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 func isTerminal(stream any) bool {

@@ -107,9 +107,7 @@ type errand struct {
 // beginErrand connects to the server. The context that it returns ends at a signal that
 // asks to stop, as long as there is no command to pass it on to.
 func (a *app) beginErrand(ctx context.Context, c *conn, f errandFlags) (*errand, context.Context, error) {
-	if f.keep {
-		signal.Ignore(syscall.SIGHUP) // which the command inherits
-	}
+	ends := a.leaveIgnored(f.keep)
 	// Unlike other commands this one is there for as long as it holds something.
 	holder := cmp.Or(c.client.Holder, fmt.Sprintf("%s:%d", person(), os.Getpid()))
 	e := &errand{errandFlags: f, app: a, conn: c, holder: holder}
@@ -122,8 +120,26 @@ func (a *app) beginErrand(ctx context.Context, c *conn, f errandFlags) (*errand,
 	e.client = dialed
 	// Whoever stops to read what we say does not end the command by it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, e.stop = untilSignalIf(ctx, func() bool { return !e.running.Load() }, syscall.SIGHUP, syscall.SIGQUIT)
+	ctx, e.stop = untilSignalIf(ctx, func() bool { return !e.running.Load() }, ends...)
 	return e, ctx, nil
+}
+
+// leaveIgnored goes on to ignore what we were started to ignore, which the command inherits,
+// and returns what ends a wait besides those signals that end everything.
+func (a *app) leaveIgnored(keep bool) (ends []os.Signal) {
+	silent := a.ignored
+	if keep {
+		silent = append(silent, syscall.SIGHUP)
+	}
+	for _, s := range silent {
+		signal.Ignore(s)
+	}
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGQUIT} {
+		if !slices.Contains(silent, s) {
+			ends = append(ends, s)
+		}
+	}
+	return ends
 }
 
 func (e *errand) options() []client.Option {

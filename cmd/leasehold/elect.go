@@ -104,6 +104,8 @@ func (a *app) electErrand(ctx context.Context, c *conn, f electFlags) error {
 // lead campaigns and runs the command until that ends by itself. What is lost while it
 // leads is campaigned for again, here or by the client.
 func (f *electFlags) lead(ctx context.Context, e *errand) (end child.End, err error) {
+	ctx, resign := context.WithCancel(ctx)
+	defer resign()
 	ended, resigned := make(chan struct{}), make(chan error, 1)
 	go func() {
 		resigned <- e.client.Elect(ctx, f.name, []byte(cmp.Or(f.value, e.holder)), func(_ context.Context, h *client.Hold) error {
@@ -114,6 +116,7 @@ func (f *electFlags) lead(ctx context.Context, e *errand) (end child.End, err er
 				e.app.report(err)
 			case err == nil:
 				end = how
+				resign() // even if the lead is lost in this moment
 				close(ended)
 			}
 			return err
@@ -121,16 +124,25 @@ func (f *electFlags) lead(ctx context.Context, e *errand) (end child.End, err er
 	}()
 	select {
 	case err = <-resigned:
-		return end, err
 	case <-ended:
+		e.sayGoodbye(resigned, f.name)
 	}
 	select {
-	case err = <-resigned:
+	case <-ended:
+		return end, nil
+	default:
+		return end, err
+	}
+}
+
+// sayGoodbye waits until a server knows that nobody leads any more, but not for long.
+func (e *errand) sayGoodbye(resigned <-chan error, name string) {
+	select {
+	case <-resigned:
 	case <-time.After(farewell):
-		e.app.say("warning: no server could be told that %s is free: it will be when its TTL is over", f.name)
+		e.app.say("warning: no server could be told that %s is free: it will be when its TTL is over", name)
 		e.silent = true
 	}
-	return end, err
 }
 
 // isStopped tells whether the command was stopped because the lead was lost.

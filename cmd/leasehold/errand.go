@@ -100,8 +100,8 @@ type errand struct {
 	silent  bool // no server answers: there is nobody to say goodbye to
 	running atomic.Bool
 
-	trouble trouble                        // what went wrong last
-	broken  atomic.Pointer[client.Message] // a break that was announced
+	trouble trouble                // what went wrong last
+	broken  atomic.Pointer[string] // a break that was announced
 }
 
 // beginErrand connects to the server. The context that it returns ends at a signal that
@@ -184,6 +184,7 @@ func (e *errand) run(holds []*client.Hold) (child.End, error) {
 	e.running.Store(true)
 	defer e.running.Store(false)
 	e.broken.Store(nil)
+	e.trouble.last.Store(nil)
 	grip := gripOn(holds)
 	defer grip.let()
 	for _, h := range holds {
@@ -246,7 +247,7 @@ func (e *errand) whyLost(g *grip) string {
 	case errors.Is(lost, client.ErrBroken):
 		return lost.Error()
 	case broken != nil:
-		return fmt.Sprintf("%s: the lease was broken by %s: %s", g.holds[0].Resource(), cmp.Or(broken.By, "somebody"), broken.Text)
+		return *broken
 	case lost != nil && trouble != "":
 		return lost.Error() + ": " + trouble
 	case lost != nil:
@@ -268,7 +269,8 @@ func (e *errand) listen(done <-chan struct{}, h *client.Hold) {
 				e.app.say("%s asks for %s: %s", m.By, h.Resource(), m.Text)
 				continue
 			}
-			e.broken.Store(&m)
+			broken := fmt.Sprintf("%s: the lease was broken by %s: %s", h.Resource(), m.By, m.Text)
+			e.broken.Store(&broken)
 			e.app.say("%s breaks the lease on %s in %s: %s", m.By, h.Resource(), short(time.Until(m.Until)), m.Text)
 		}
 	}

@@ -123,6 +123,7 @@ type claim struct {
 	sent    time.Duration // the first message
 	waited  bool
 	heard   bool // events came in already when it began
+	doubt   bool // a message got no answer, so a refusal of another one is not the last word
 }
 
 // acquire asks for what the options name under new ids.
@@ -172,7 +173,7 @@ func (a *claim) giveUp(err error) {
 	for _, h := range a.holds {
 		h.lose(&LostError{How: leasehold.Withdrawn})
 	}
-	if isNo(err) {
+	if isNo(err) && !a.doubt {
 		return
 	}
 	// It may be granted, now or later, and the session would keep it alive.
@@ -211,6 +212,7 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 	stop := context.AfterFunc(a.session.done, cancel) // nothing can come of it then
 	defer stop()
 	if a.progress != nil && a.wait != 0 {
+		a.doubt = true // its questions may be granted
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -220,13 +222,12 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 	}
 	for n := 1; ; n++ {
 		lease, err := a.askOnce(ctx)
+		a.doubt = a.doubt || passing(err)
 		switch {
 		case err == nil:
 			return lease, nil
-		case a.session.done.Err() != nil:
-			return lease, errAgain
 		case ctx.Err() != nil:
-			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
+			return lease, a.stopped(ctx, err)
 		case errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound):
 			return lease, a.gone(ctx, err)
 		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
@@ -240,9 +241,18 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 			continue // it stands in the queue, and only the request was cut short
 		}
 		if n%len(a.session.client.servers.all) == 0 && !sleep(ctx, pause(n)) {
-			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
+			return lease, a.stopped(ctx, err)
 		}
 	}
+}
+
+// stopped is the error of an acquire whose context ended: with the session, or because
+// its caller wished so.
+func (a *claim) stopped(ctx context.Context, err error) error {
+	if a.session.done.Err() != nil {
+		return errAgain
+	}
+	return fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
 }
 
 // chunk is how long one request waits. A server that vanishes without a word would

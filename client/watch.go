@@ -23,6 +23,7 @@ func (c *Client) watch(ctx context.Context) {
 				tries = 0
 				if at == "" {
 					c.hearing.Store(true)
+					c.once.Do(func() { close(c.begun) })
 					// What was granted before this moment may have ended before it, too.
 					c.spawn(func() { c.lookAtAll(ctx) })
 				}

@@ -156,7 +156,7 @@ that what the lease protects can turn away a holder that is late.
 	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
 	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand())
 	group(root, "server", a.serveCommand(), a.configCommand(), a.checkCommand(), a.benchCommand())
-	group(root, "other", a.versionCommand(), a.completionCommand())
+	group(root, "other", a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	root.AddCommand(exitCodesTopic(), configurationTopic(), outputTopic())
 	root.SetHelpCommand(a.helpCommand())
 	root.SetHelpCommandGroupID("other")

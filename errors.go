@@ -1,5 +1,7 @@
 package leasehold
 
+import "time"
+
 // Code is the closed set of ways in which a request is not granted. Each door
 // has one switch over all of them.
 type Code uint8
@@ -49,6 +51,7 @@ type Error struct {
 	Lease    *Lease
 	Waiting  int
 	Position int
+	Forecast time.Duration // in how long a turn usually comes; 0: nobody can tell
 
 	// With Refused, if to wait would never have ended: who waits for what, from the
 	// one who asked around to somebody who waits for it.

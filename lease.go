@@ -125,7 +125,8 @@ type Waiter struct {
 	Priority  int // larger ones go first; equal ones in the order in which they came
 	Position  int // 1 is next; of several resources at once, the one where it is furthest back
 	Since     time.Time
-	Until     time.Time // when it stops waiting
+	Until     time.Time     // when it stops waiting
+	Forecast  time.Duration // in how long its turn usually comes; 0: nobody can tell
 }
 
 // An Ending is what a resource remembers of its last lease.
@@ -157,6 +158,42 @@ type Status struct {
 	// Unacknowledged is an unclean end after which nothing is granted until somebody
 	// acknowledges it; nil if there is none.
 	Unacknowledged *Ending
+
+	Usual *Usual // nil: nothing is learned yet
+}
+
+// A Usual is what the last leases on a resource, and the last waits for it, were like.
+// Half of them took at most P50, nineteen of twenty at most P95. Of either the last 64
+// are remembered, and times to within a sixteenth.
+type Usual struct {
+	Holds   int // leases that ended
+	HoldP50 time.Duration
+	HoldP95 time.Duration
+	Unclean int // of them, those that ended uncleanly
+
+	Waits   int // waiters that got their turn; whoever need not wait is none
+	WaitP50 time.Duration
+	WaitP95 time.Duration
+	Queue   int // how many usually wait when one of them gets its turn, itself included
+}
+
+// An Advice is the TTL that suits a resource, by what was learned of it.
+type Advice struct {
+	Namespace string
+	Resource  string
+	TTL       time.Duration
+	Learned   bool // false: too little is known, and TTL is merely the default
+
+	Least    time.Duration // below it a pause as was seen already costs the lease
+	Cheapest time.Duration // where renewals and time without a holder cost the least together
+	Most     time.Duration // above it whoever waits for a holder that is gone waits too long
+
+	Renewals int           // in one TTL
+	Interval time.Duration // from one to the next
+	TakeOver time.Duration // how long after a holder went away its lease ends, on average; TTL at worst
+	Grace    time.Duration // that the resource rests after that
+	Usual    *Usual        // nil: nothing is learned yet
+	Reasons  []string      // why it is so, a sentence each
 }
 
 // A Unit is a slot that has a name.
@@ -164,6 +201,7 @@ type Unit struct {
 	Name   string
 	Lease  string // the id of the lease that has it; empty: none
 	Holder string // who has it, or had it last
+	Rests  bool   // nobody can have it yet, after an unclean end
 }
 
 // Unclean is what follows the unclean end of a lease.
@@ -258,6 +296,8 @@ const (
 	Defined       // a definition was set for Resource, which may be a prefix
 	Undefined     // it was taken away
 	Acknowledged  // somebody acknowledged the unclean end of the lease of ID
+	Alarmed       // an alarm began to stand; Alarm says which
+	AlarmCleared  // it does not stand any more
 )
 
 var kindNames = [...]string{
@@ -265,6 +305,7 @@ var kindNames = [...]string{
 	Left: "left", SessionOpened: "session opened", SessionEnded: "session ended",
 	RecordPut: "put", RecordDeleted: "deleted", Asked: "asked", Moved: "moved",
 	Defined: "defined", Undefined: "undefined", Acknowledged: "acknowledged",
+	Alarmed: "alarmed", AlarmCleared: "alarm cleared",
 }
 
 func (k Kind) String() string { return name(kindNames[:], int(k)) }
@@ -286,11 +327,67 @@ type Event struct {
 	Session   string
 	By        string
 	Reason    string
+	Alarm     AlarmKind // with Alarmed and AlarmCleared
 
 	Hold *Hold // what is over: with Ended, and with Changed if the holder is another
 
 	Record   *Record // with RecordPut: as it is now
 	Previous *Record // with RecordPut and RecordDeleted: as it was; nil if it is new
+}
+
+// AlarmKind says what an alarm is about.
+type AlarmKind uint8
+
+// The kinds of alarms. The first two stand until what they tell of is over; the others
+// tell of something past, and stand for AlarmMemory. Wire formats number them: add at
+// the end only.
+const (
+	HeldLong    AlarmKind = iota + 1 // a lease is held for longer than was expected, or is usual
+	LongQueue                        // more wait than usual
+	UncleanEnd                       // a lease ended without its holder giving it back
+	Flapping                         // holders of a resource went away again and again
+	LateRenewal                      // a renewal came with at most a tenth of the TTL left
+)
+
+// AlarmKinds lists every kind.
+var AlarmKinds = []AlarmKind{HeldLong, LongQueue, UncleanEnd, Flapping, LateRenewal}
+
+var alarmNames = [...]string{
+	HeldLong: "held-long", LongQueue: "long-queue", UncleanEnd: "unclean-end", Flapping: "flapping", LateRenewal: "late-renewal",
+}
+
+func (k AlarmKind) String() string { return name(alarmNames[:], int(k)) }
+
+// AlarmKindOf reads a kind back from its name; zero if there is none of that name.
+func AlarmKindOf(s string) AlarmKind {
+	for _, k := range AlarmKinds {
+		if k.String() == s {
+			return k
+		}
+	}
+	return 0
+}
+
+// Past tells whether alarms of a kind tell of something that is over.
+func (k AlarmKind) Past() bool { return k != HeldLong && k != LongQueue }
+
+// AlarmMemory is how long an alarm about something past stands after it happened last.
+const AlarmMemory = time.Hour
+
+// An Alarm is something that somebody should look at. There is one for each thing, also
+// if it happens again while the alarm stands.
+type Alarm struct {
+	Namespace string
+	Kind      AlarmKind
+	Resource  string
+	ID        string // of the lease
+	Holder    string
+	Token     Token
+	Session   string
+	Since     time.Time // when it began to stand
+	Last      time.Time // when it happened last
+	Count     int       // how often since then
+	Text      string    // what happened, in a sentence
 }
 
 // A Hold is one holder's time with a resource, once it is over.

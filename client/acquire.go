@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -121,11 +122,13 @@ type claim struct {
 	began   time.Duration // of the call
 	sent    time.Duration // the first message
 	waited  bool
+	heard   bool // events came in already when it began
+	doubt   bool // a message got no answer, so a refusal of another one is not the last word
 }
 
 // acquire asks for what the options name under new ids.
 func (s *Session) acquire(ctx context.Context, o options, began time.Duration) ([]*Hold, error) {
-	a := &claim{options: o, session: s, began: began, sent: s.clock()}
+	a := &claim{options: o, session: s, began: began, sent: s.clock(), heard: s.client.hearing.Load()}
 	first := o.items[0]
 	party := ""
 	for _, item := range o.items {
@@ -168,12 +171,14 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 // giveUp sees to it that nothing stays of what was asked for.
 func (a *claim) giveUp(err error) {
 	for _, h := range a.holds {
-		id := h.ID()
 		h.lose(&LostError{How: leasehold.Withdrawn})
-		if !isNo(err) {
-			// It may be granted, now or later, and the session would keep it alive.
-			a.session.owe(id)
-		}
+	}
+	if isNo(err) && !a.doubt {
+		return
+	}
+	// It may be granted, now or later, and the session would keep it alive.
+	for _, h := range a.holds {
+		a.session.owe(h.ID())
 	}
 	a.session.client.background(a.session.takeBack)
 }
@@ -207,6 +212,7 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 	stop := context.AfterFunc(a.session.done, cancel) // nothing can come of it then
 	defer stop()
 	if a.progress != nil && a.wait != 0 {
+		a.doubt = true // its questions may be granted
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -216,13 +222,12 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 	}
 	for n := 1; ; n++ {
 		lease, err := a.askOnce(ctx)
+		a.doubt = a.doubt || passing(err)
 		switch {
 		case err == nil:
 			return lease, nil
-		case a.session.done.Err() != nil:
-			return lease, errAgain
 		case ctx.Err() != nil:
-			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
+			return lease, a.stopped(ctx, err)
 		case errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound):
 			return lease, a.gone(ctx, err)
 		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
@@ -236,9 +241,18 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 			continue // it stands in the queue, and only the request was cut short
 		}
 		if n%len(a.session.client.servers.all) == 0 && !sleep(ctx, pause(n)) {
-			return lease, fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
+			return lease, a.stopped(ctx, err)
 		}
 	}
+}
+
+// stopped is the error of an acquire whose context ended: with the session, or because
+// its caller wished so.
+func (a *claim) stopped(ctx context.Context, err error) error {
+	if a.session.done.Err() != nil {
+		return errAgain
+	}
+	return fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
 }
 
 // chunk is how long one request waits. A server that vanishes without a word would
@@ -319,20 +333,31 @@ func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
 // grantOne makes a hold of one lease. If that may be held for so long only, which also
 // the server's definitions can say, the hold has a deadline of its own.
 func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
-	h.slots, h.units = lease.Slots, lease.Units
+	h.slots, h.units, h.after = lease.Slots, lease.Units, endingOf(lease.After)
 	h.floor = leasehold.Token(lease.Floor)
 	h.token.Store(lease.Token)
-	if lease.HoldLimit > 0 {
-		// It was granted after it was first asked for.
+	if !a.heard && a.session.client.hearing.Load() {
+		// What happened to it before we heard of anything was not told to us.
+		a.session.client.background(func(ctx context.Context) { _ = h.look(ctx) })
+	}
+	switch {
+	case lease.HoldLimit > 0 && a.waited:
+		// When it was granted only the server knows.
+		h.own(true)
+		return h.look(ctx)
+	case lease.HoldLimit > 0:
 		h.limit(deadlineAfter(a.sent, time.Duration(lease.HoldLimit)))
-		if a.waited {
-			h.own(true)
-			if err := h.look(ctx); err != nil {
-				return err
-			}
-		}
 	}
 	return h.Err()
+}
+
+func endingOf(e *v1.Ending) *leasehold.Ending {
+	if e == nil {
+		return nil
+	}
+	return &leasehold.Ending{
+		ID: e.ID, Holder: e.Holder, Token: leasehold.Token(e.Token), How: howOf(e.How), By: e.By, Reason: e.Reason, At: e.At.Time,
+	}
 }
 
 // tell says how the wait stands, until ctx ends.
@@ -367,20 +392,22 @@ func waitingOf(resource string, e *leasehold.Error) Waiting {
 	return w
 }
 
-// ending looks up how a lease ended; nil if nobody knows.
-func (c *Client) ending(ctx context.Context, resource, id string) (end *v1.Event) {
+// ending looks up how a lease, or the wait for it, ended; nil if nobody knows.
+func (c *Client) ending(ctx context.Context, resource, id string) *v1.Event {
+	for _, e := range slices.Backward(c.history(ctx, resource)) {
+		if e.ID == id && (e.Kind == leasehold.Ended.String() || e.Kind == leasehold.Left.String()) {
+			return &e
+		}
+	}
+	return nil
+}
+
+// history is what is known of a resource, newest last.
+func (c *Client) history(ctx context.Context, resource string) []v1.Event {
 	var page v1.EventPage
-	err := c.servers.once(ctx, 5*time.Second, func(ctx context.Context, w wire) (err error) {
+	_ = c.servers.once(ctx, 5*time.Second, func(ctx context.Context, w wire) (err error) {
 		page, err = w.History(ctx, v1.HistoryQuery{Resource: resource, Limit: v1.MaxLimit})
 		return err
 	})
-	if err != nil {
-		return nil
-	}
-	for i, e := range page.Items {
-		if e.ID == id && (e.Kind == leasehold.Ended.String() || e.Kind == leasehold.Left.String()) {
-			end = &page.Items[i]
-		}
-	}
-	return end
+	return page.Items
 }

@@ -123,6 +123,23 @@ func TestDoReleasesAfterTheWork(t *testing.T) {
 	})
 }
 
+// Who defers a release with the context that just ended has it released all the same.
+func TestAReleaseWithAContextThatEnded(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		c := s.Dial(t)
+		h := acquire(t, c, "r")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := h.Release(ctx); err == nil || h.Valid() {
+			t.Errorf("released: %v, valid: %v", err, h.Valid())
+		}
+		time.Sleep(time.Second)
+		if _, err := c.TryAcquire(t.Context(), "r"); err != nil {
+			t.Errorf("it is still held: %v", err)
+		}
+	})
+}
+
 func TestDoTellsOfALoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
 		err := s.Dial(t).Do(t.Context(), "r", func(ctx context.Context, h *client.Hold) error {

@@ -63,6 +63,9 @@ type Client struct {
 	name    string // what the ids of its sessions begin with
 
 	expired atomic.Int64    // sessions that did, since the last stall
+	hearing atomic.Bool     // the watch has begun, and misses nothing
+	begun   chan struct{}   // closed when the watch has begun for the first time, or should have
+	once    sync.Once       // closes it
 	context context.Context // ends with Close
 	stop    context.CancelFunc
 	work    sync.WaitGroup
@@ -101,7 +104,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 func newClient(config Config, servers *servers) *Client {
 	c := &Client{
 		config: config, servers: servers, clock: config.Clock, log: config.Log, name: newID()[:16] + ".",
-		sessions: map[string]*Session{}, shared: map[terms][]*Session{}, ttls: map[time.Duration]int{},
+		sessions: map[string]*Session{}, shared: map[terms][]*Session{}, ttls: map[time.Duration]int{}, begun: make(chan struct{}),
 	}
 	c.context, c.stop = context.WithCancel(context.Background())
 	c.keeper = newKeeper(c)
@@ -207,7 +210,7 @@ func (c *Client) OpenSession(ctx context.Context, given ...Option) (*Session, er
 		switch {
 		case err == nil:
 			return s, nil
-		case !errors.Is(err, ErrExpired) || ctx.Err() != nil:
+		case !errors.Is(err, ErrLost) || ctx.Err() != nil:
 			return nil, err
 		}
 	}
@@ -232,10 +235,10 @@ func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 			switch {
 			case err == nil:
 				return s, nil
-			case !errors.Is(err, ErrExpired) || ctx.Err() != nil:
+			case !errors.Is(err, ErrLost) || ctx.Err() != nil:
 				return nil, err
 			}
-			continue // we slept for so long that it was over when we heard of it
+			continue // it took so long that it was over when we heard of it
 		}
 		select {
 		case <-s.ready:
@@ -303,6 +306,9 @@ func (c *Client) newSession(o options, own bool) (*Session, error) {
 // openSession opens a session for all who wait for it.
 func (c *Client) openSession(ctx context.Context, s *Session, labels map[string]string) error {
 	err := s.open(ctx, labels)
+	if err == nil {
+		c.awaitHearing(ctx, s)
+	}
 	if err != nil {
 		s.mu.Lock()
 		s.failed = err
@@ -312,6 +318,19 @@ func (c *Client) openSession(ctx context.Context, s *Session, labels map[string]
 	}
 	close(s.ready)
 	return err
+}
+
+// awaitHearing lets the watch begin before anything is held, so that no message is missed,
+// but does not insist on it.
+func (c *Client) awaitHearing(ctx context.Context, s *Session) {
+	within := time.NewTimer(min(s.attempt(), time.Second))
+	defer within.Stop()
+	select {
+	case <-c.begun:
+	case <-ctx.Done():
+	case <-within.C:
+		c.once.Do(func() { close(c.begun) }) // nobody else need wait for it
+	}
 }
 
 // forget drops a session that ended.

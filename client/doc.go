@@ -56,6 +56,15 @@
 //	h, err := c.Acquire(ctx, "accounts/7")
 //	other, err := c.Acquire(h.Context(), "accounts/9")
 //
+// # Other shapes
+//
+// [Shared] and [Slots] acquire a part of a resource; [Client.Semaphore], [Client.Pool] (slots
+// with names), [Client.Mutex] and [Client.RWMutex] give that the shape that code expects.
+// [Client.AcquireAll] acquires several resources at the same moment. [Client.Elect] lets one of
+// many lead and tells all who does. [Client.OpenSession] binds leases and records together that
+// are to end together. [Client.Cache] reads records from memory, and is never stale. All of them
+// are thin over Acquire and Hold, and what is said here of a Hold holds for them.
+//
 // # How it is renewed
 //
 // Holds of the same TTL share a session, which one message renews for all of them when a

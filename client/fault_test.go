@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -334,7 +335,8 @@ func TestAServerIsGoneForHalfATTL(t *testing.T) {
 }
 
 // The server is gone for two TTLs, in a thousand ways. The hold is lost before the
-// server could grant again, on one clock, and its context has ended by then.
+// server could grant again, also if its clock is slow by up to 0.9 %, and its context has
+// ended by then.
 func TestAServerIsGoneForTwoTTLs(t *testing.T) {
 	schedules := 1000
 	if testing.Short() {
@@ -367,7 +369,8 @@ func isLostInTime(t *testing.T, s *leasetest.Server, random *rand.Rand) bool {
 	}
 	ttl := time.Duration(1+chance(30)) * time.Second
 	road, way := on(s)
-	c := s.Dial(t, way)
+	slow := &slowClock{s.Config().Clock, 1000 - chance(10)}
+	c := s.Dial(t, way, func(c *client.Config) { c.Clock = slow })
 	delay := func(string) { time.Sleep(time.Duration(chance(int64(ttl / 8)))) }
 	road.set(delay, func(verb string) error {
 		delay(verb)
@@ -414,6 +417,82 @@ func isLostInTime(t *testing.T, s *leasetest.Server, random *rand.Rand) bool {
 	s.Connect()
 	<-granted
 	return valid
+}
+
+// slowClock is a holder's clock that runs too slowly, by so many thousandths.
+type slowClock struct {
+	client.Clock
+	rate int64
+}
+
+func (c *slowClock) Now() time.Duration { return c.Clock.Now() / 1000 * time.Duration(c.rate) }
+
+// Replies are lost for longer than the TTL, so that the session is over before anything is
+// held: it is asked for anew, and the caller does not notice.
+func TestAnAcquireOutlivesItsSession(t *testing.T) {
+	for _, verbs := range [][]string{{"open"}, {"acquire", "renew"}} {
+		t.Run(strings.Join(verbs, " and "), func(t *testing.T) {
+			for seed := range 50 {
+				bubble(t, func(t *testing.T, s *leasetest.Server) {
+					road, way := on(s)
+					c := s.Dial(t, way)
+					until := time.Now().Add(5*time.Second + time.Duration(seed)*7*time.Millisecond)
+					road.set(nil, func(verb string) error {
+						if slices.Contains(verbs, verb) && time.Now().Before(until) {
+							return errCut
+						}
+						return nil
+					})
+					h := acquire(t, c, "r", client.TTL(time.Second))
+					if !h.Valid() || time.Now().Before(until) {
+						t.Errorf("valid is %v", h.Valid())
+					}
+				})
+			}
+		})
+	}
+}
+
+// A grant whose reply was lost is followed by a refusal: the lease must not stay, where
+// the session would keep it alive for nobody.
+func TestARefusalAfterALostReply(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		road, _ := on(s)
+		c := s.Dial(t, func(config *client.Config) { config.HTTP = &http.Client{Transport: &grudging{road: road}} })
+		acquire(t, s.Dial(t), "other") // so that nothing depends on tokens
+		if _, err := c.Acquire(t.Context(), "r"); !errors.Is(err, leasehold.ErrLimited) {
+			t.Fatalf("the error is %v", err)
+		}
+		time.Sleep(time.Second)
+		if r, err := s.Inside().Resource(t.Context(), "r", 0); err != nil || len(r.Holders) != 0 {
+			t.Errorf("it is held by %+v, %v", r.Holders, err)
+		}
+	})
+}
+
+// grudging loses the first reply to an acquire, and refuses the second one itself.
+type grudging struct {
+	*road
+	n int
+}
+
+func (g *grudging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if verbOf(r) != "acquire" {
+		return g.road.RoundTrip(r)
+	}
+	g.n++
+	if g.n == 1 {
+		response, err := g.road.RoundTrip(r)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		return nil, errCut
+	}
+	body := `{"code":"limited","status":429,"detail":"too many wait here"}`
+	return &http.Response{
+		StatusCode: http.StatusTooManyRequests, Header: http.Header{"Content-Type": {"application/problem+json"}},
+		Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}, nil
 }
 
 // Two servers: when one does not answer, the other is asked.

@@ -29,6 +29,7 @@ type Hold struct {
 	floor    leasehold.Token
 	slots    int
 	units    []string
+	after    *leasehold.Ending
 	token    atomic.Uint64
 	limited  atomic.Int64 // a deadline of its own; 0: only the session's
 	lost     atomic.Pointer[LostError]
@@ -94,6 +95,11 @@ func (h *Hold) Slots() int { return h.slots }
 
 // Units are the names of the slots that are held, if they have names.
 func (h *Hold) Units() []string { return slices.Clone(h.units) }
+
+// After is the unclean end of the lease before this one, if the resource's definition says
+// that the next holder is to be warned of it; else nil. What that holder did may be half
+// done.
+func (h *Hold) After() *leasehold.Ending { return h.after }
 
 // Valid tells whether the resource is surely still ours. It reads the clock.
 func (h *Hold) Valid() bool { return h.check() == nil }
@@ -281,6 +287,7 @@ func (s *Session) release(ctx context.Context, id string, lost *LostError) error
 		return nil
 	}
 	s.owe(id)
+	s.client.background(s.takeBack) // often it is only ctx that has ended
 	return err
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -82,34 +83,58 @@ func (h *Hold) lookOnce(ctx context.Context) error {
 	var (
 		sent  time.Duration
 		lease v1.Lease
+		id    string
 	)
 	err := s.client.servers.try(ctx, s.attempt(), func(ctx context.Context, w wire) (err error) {
 		if err := h.Err(); err != nil {
 			return err
 		}
-		sent = s.clock()
-		lease, err = w.Renew(ctx, v1.RenewRequest{ID: h.ID()})
+		sent, id = s.clock(), h.ID()
+		lease, err = w.Renew(ctx, v1.RenewRequest{ID: id})
 		return err
 	})
 	switch {
 	case h.Err() != nil:
 		return h.Err()
 	case isGone(err):
-		h.lose(h.howGone(ctx))
-		return h.Err()
+		return h.gone(ctx, id)
 	case err != nil:
 		return err
 	}
 	return h.seen(sent, lease)
 }
 
-// howGone finds out why a server does not know the lease any more.
-func (h *Hold) howGone(ctx context.Context) *LostError {
-	end := h.session.client.ending(ctx, h.resource, h.ID())
-	if end == nil {
-		return &LostError{How: leasehold.SessionClosed, Reason: "the server does not know the lease"}
+// gone is what to think when a server does not know an id of the lease any more. It may
+// go on under another one.
+func (h *Hold) gone(ctx context.Context, id string) error {
+	h.mu.Lock()
+	renamed := h.id != id || h.moreLocked().changing
+	h.mu.Unlock()
+	if renamed {
+		return h.Err()
 	}
-	return &LostError{How: howOf(end.How), By: end.By, Reason: end.Reason}
+	why := h.howGone(ctx)
+	if why != nil {
+		h.lose(why)
+	}
+	return h.Err()
+}
+
+// howGone finds out why a server does not know the lease any more; nil if it only has
+// another id.
+func (h *Hold) howGone(ctx context.Context) *LostError {
+	id := h.ID()
+	events := h.session.client.history(ctx, h.resource)
+	for _, e := range slices.Backward(events) {
+		switch {
+		case e.ID == id && e.Kind == leasehold.Ended.String():
+			return &LostError{How: howOf(e.How), By: e.By, Reason: e.Reason}
+		case e.Kind == leasehold.Changed.String() && e.Token == h.token.Load():
+			h.session.renamed(e)
+			return nil
+		}
+	}
+	return &LostError{How: leasehold.SessionClosed, Reason: "the server does not know the lease"}
 }
 
 // seen takes what a server showed of the lease.
@@ -147,6 +172,11 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 	h.changing(true)
 	defer h.changing(false)
 	id := h.ID()
+	defer func() {
+		if h.ID() != to.ID || h.Err() != nil {
+			h.session.remove(to.ID)
+		}
+	}()
 	if to.ID != "" && !h.session.add(h, to.ID) { // so that what happens to it is heard
 		return h.Err()
 	}
@@ -162,8 +192,11 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 		h.changed(lease)
 		return h.Err()
 	case isGone(err):
-		h.lose(h.howGone(ctx))
-		return h.Err()
+		if why := h.howGone(ctx); why != nil {
+			h.lose(why)
+			return h.Err()
+		}
+		return err // somebody else gave it another id meanwhile
 	case passing(err):
 		// Nobody can tell under which id or token it goes on: it is not to be relied on.
 		h.lose(&LostError{How: leasehold.IDChanged, Reason: err.Error()})
@@ -171,8 +204,6 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 		if to.ID != "" {
 			h.session.owe(to.ID)
 		}
-	case to.ID != "":
-		h.session.remove(to.ID)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
@@ -35,10 +36,15 @@ func (g *generous) Acquire(_ context.Context, r v1.AcquireRequest, _ ...v1.Optio
 	return v1.Lease{Resource: r.Resource, ID: r.ID, Token: token, Floor: token}, nil
 }
 
+func (g *generous) Renew(context.Context, v1.RenewRequest) (v1.Lease, error) {
+	return v1.Lease{}, leasehold.ErrDenied // it keeps no books
+}
+
 func (g *generous) Release(context.Context, v1.ReleaseRequest, ...v1.Option) error { return nil }
 
-func (g *generous) Watch(ctx context.Context, _ v1.WatchQuery) iter.Seq2[v1.Event, error] {
+func (g *generous) Watch(ctx context.Context, q v1.WatchQuery) iter.Seq2[v1.Event, error] {
 	return func(yield func(v1.Event, error) bool) {
+		q.Started(v1.Hello{})
 		<-ctx.Done()
 		yield(v1.Event{}, ctx.Err())
 	}

@@ -235,7 +235,7 @@ func (s *Session) renewOnce(ctx context.Context) error {
 		return err
 	})
 	switch {
-	case isGone(err):
+	case isGone(err) && s.alive():
 		// The server's end is after ours. If it says that the session ended, and ours has
 		// not, somebody closed it; or the server lost its memory.
 		s.endAs(&LostError{How: leasehold.SessionClosed, Reason: err.Error()})

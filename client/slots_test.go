@@ -118,7 +118,7 @@ func TestACircleIsRefused(t *testing.T) {
 }
 
 func TestADefinitionLimitsTheHold(t *testing.T) {
-	for _, wait := range []time.Duration{0, 7 * time.Minute} {
+	for _, wait := range []time.Duration{0, 7 * time.Minute, 2 * time.Hour} {
 		t.Run(fmt.Sprint("after ", wait), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *leasetest.Server) {
 				if _, err := s.Inside().Define(t.Context(), "r", v1.DefinitionRequest{HoldLimit: v1.Duration(10 * time.Minute)}); err != nil {
@@ -138,6 +138,24 @@ func TestADefinitionLimitsTheHold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who comes after an unclean end is warned of it, where that is defined.
+func TestAHolderIsWarned(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		if _, err := s.Inside().Define(t.Context(), "r", v1.DefinitionRequest{Unclean: "warn"}); err != nil {
+			t.Fatal(err)
+		}
+		c := s.Dial(t)
+		first := acquire(t, c, "r", client.Renew(client.RenewNever()), client.Holder("ann"))
+		if first.After() != nil {
+			t.Errorf("warned of %+v", first.After())
+		}
+		time.Sleep(time.Minute)
+		if h := acquire(t, c, "r"); h.After() == nil || h.After().Holder != "ann" || h.After().How.Clean() {
+			t.Errorf("warned of %+v", h.After())
+		}
+	})
 }
 
 func TestRWMutex(t *testing.T) {

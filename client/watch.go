@@ -22,6 +22,8 @@ func (c *Client) watch(ctx context.Context) {
 			Started: func(v1.Hello) {
 				tries = 0
 				if at == "" {
+					c.hearing.Store(true)
+					c.once.Do(func() { close(c.begun) })
 					// What was granted before this moment may have ended before it, too.
 					c.spawn(func() { c.lookAtAll(ctx) })
 				}
@@ -31,6 +33,7 @@ func (c *Client) watch(ctx context.Context) {
 		var gone *v1.Gone
 		if errors.As(err, &gone) {
 			at = ""
+			c.hearing.Store(false)
 		}
 		if passing(err) {
 			c.servers.leave(n)

@@ -259,6 +259,50 @@ func (c *Caller) Resources(ctx context.Context, q ResourceQuery) iter.Seq2[Resou
 	}
 }
 
+// Advice suggests a TTL for a resource.
+func (c *Caller) Advice(ctx context.Context, path string) (Advice, error) {
+	return send[Advice](ctx, c, request{method: "GET", path: "/v1/advice/" + escapePath(path)})
+}
+
+// An AlarmQuery says which alarms to show.
+type AlarmQuery struct {
+	Prefix string // of the resource
+	Kind   string // empty: any
+	After  string // Next of the page before
+	Limit  int    // of one page; 0: what the server likes
+}
+
+// AlarmPage shows one page of the alarms that stand, those that happened last first.
+func (c *Caller) AlarmPage(ctx context.Context, q AlarmQuery) (List[Alarm], error) {
+	query := url.Values{}
+	setText(query, "prefix", q.Prefix)
+	setText(query, "kind", q.Kind)
+	setText(query, "after", q.After)
+	setNumber(query, "limit", q.Limit)
+	return send[List[Alarm]](ctx, c, request{method: "GET", path: "/v1/alarms", query: query})
+}
+
+// Alarms goes through all pages. It ends after the first error.
+func (c *Caller) Alarms(ctx context.Context, q AlarmQuery) iter.Seq2[Alarm, error] {
+	return func(yield func(Alarm, error) bool) {
+		for {
+			page, err := c.AlarmPage(ctx, q)
+			if err != nil {
+				yield(Alarm{}, err)
+				return
+			}
+			for _, a := range page.Items {
+				if !yield(a, nil) {
+					return
+				}
+			}
+			if q.After = page.Next; q.After == "" {
+				return
+			}
+		}
+	}
+}
+
 // A HistoryQuery says which events to show.
 type HistoryQuery struct {
 	Resource string // empty: everything that happened in the namespace
@@ -504,7 +548,7 @@ func (c *Caller) strange(method string, status int) error {
 
 // err is the error that a problem tells of.
 func (p *Problem) err(code leasehold.Code, namespace string) *leasehold.Error {
-	e := &leasehold.Error{Code: code, Message: p.Detail, Position: p.Position}
+	e := &leasehold.Error{Code: code, Message: p.Detail, Position: p.Position, Forecast: time.Duration(p.Forecast)}
 	for _, w := range p.Cycle {
 		e.Cycle = append(e.Cycle, leasehold.Wait{Holder: w.Holder, Resource: w.Resource})
 	}

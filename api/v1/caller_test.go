@@ -96,8 +96,24 @@ func TestCallerLeases(t *testing.T) {
 			t.Errorf("the resource is %+v", r)
 		}
 		page := must[v1.EventPage](t)(c.History(ctx, v1.HistoryQuery{Resource: "a b/ü", Limit: 2}))
-		if len(page.Items) != 2 || page.Items[1].Kind != "ended" || page.Next == "" {
+		if len(page.Items) != 2 || page.Items[0].Kind != "ended" || page.Items[1].Alarm != "unclean-end" || page.Next == "" {
 			t.Errorf("the history is %+v", page)
+		}
+		var alarms []string
+		for a, err := range c.Alarms(ctx, v1.AlarmQuery{Prefix: "a b", Kind: "unclean-end", Limit: 1}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			alarms = append(alarms, a.Holder)
+		}
+		if !slices.Equal(alarms, []string{"bob"}) {
+			t.Errorf("the alarms are %q", alarms)
+		}
+		if _, err := c.AlarmPage(ctx, v1.AlarmQuery{Kind: "fire"}); !errors.Is(err, leasehold.ErrInvalid) {
+			t.Errorf("alarms of no kind: %v", err)
+		}
+		if a := must[v1.Advice](t)(c.Advice(ctx, "a b/ü")); a.Learned || time.Duration(a.TTL) != 30*time.Second || a.Resource != "a b/ü" {
+			t.Errorf("the advice is %+v", a)
 		}
 		if v := must[v1.Version](t)(c.Version(ctx)); v.Version != "1" {
 			t.Errorf("the version is %+v", v)

@@ -37,6 +37,7 @@ func TestOpenAPIHasEveryField(t *testing.T) {
 		v1.Lease{}, v1.Resource{}, v1.Waiter{}, v1.Ending{}, v1.Session{}, v1.Event{}, v1.EventPage{}, v1.Hello{}, v1.Gone{}, v1.Cut{},
 		v1.Version{}, v1.Nothing{}, v1.Problem{}, v1.Deed{}, v1.Hold{},
 		v1.Record{}, v1.RecordPage{}, v1.Deleted{}, v1.TxnRequest{}, v1.Compare{}, v1.Op{}, v1.Txn{}, v1.TxnResult{},
+		v1.Usual{}, v1.Advice{}, v1.Alarm{},
 	} {
 		kind := reflect.TypeOf(value)
 		t.Run(kind.Name(), func(t *testing.T) {
@@ -79,7 +80,10 @@ func same(t *testing.T, what string, ours, theirs []string) {
 // The closed sets of words are the same in the document and in the dictionary.
 func TestOpenAPIHasEveryWord(t *testing.T) {
 	schemas := load(t).Components.Schemas
-	var codes, states, hows, kinds []string
+	var codes, states, hows, kinds, alarms []string
+	for _, k := range leasehold.AlarmKinds {
+		alarms = append(alarms, k.String())
+	}
 	for _, c := range leasehold.Codes {
 		codes = append(codes, c.String())
 	}
@@ -94,6 +98,7 @@ func TestOpenAPIHasEveryWord(t *testing.T) {
 	}
 	same(t, "codes", codes, enum(schemas["Problem"].Value.Properties["code"].Value))
 	same(t, "states", states, enum(schemas["State"].Value))
+	same(t, "kinds of alarms", alarms, enum(schemas["AlarmKind"].Value))
 	same(t, "ways to end", hows, enum(schemas["How"].Value))
 	same(t, "kinds of events", kinds, enum(schemas["Event"].Value.Properties["kind"].Value))
 }

@@ -39,7 +39,7 @@ type AcquireRequest struct {
 	Capacity  int               `json:"capacity,omitempty"` // with slots: how many there are, if no definition says
 	Also      []AcquireItem     `json:"also,omitempty"`     // further resources, granted at the same moment
 	Party     string            `json:"party,omitempty"`    // who stands still while this waits; empty: the session, or the holder
-	TTL       TTL               `json:"ttl,omitzero"`       // absent: 30s, or none with a session; null: none
+	TTL       TTL               `json:"ttl,omitzero"`       // absent: 30s, or none with a session; null: none; "auto": as was learned
 	Session   string            `json:"session,omitempty"`  // instead of a ttl
 	Wait      Duration          `json:"wait,omitzero"`
 	Grace     Duration          `json:"grace,omitzero"`
@@ -189,6 +189,56 @@ type Resource struct {
 
 	// Unacknowledged is an unclean end that somebody has to acknowledge first.
 	Unacknowledged *Ending `json:"unacknowledged,omitempty"`
+
+	Usual *Usual `json:"usual,omitempty"` // what was learned of it, if that is enough
+}
+
+// A Usual is what the last leases on a resource, and the last waits for it, were like.
+type Usual struct {
+	Holds   int      `json:"holds"` // leases that ended; at most the last 64
+	HoldP50 Duration `json:"hold_p50,omitzero"`
+	HoldP95 Duration `json:"hold_p95,omitzero"`
+	Unclean int      `json:"unclean"` // of them, those that ended uncleanly
+	Waits   int      `json:"waits"`   // waiters that got their turn; at most the last 64
+	WaitP50 Duration `json:"wait_p50,omitzero"`
+	WaitP95 Duration `json:"wait_p95,omitzero"`
+	Queue   int      `json:"queue,omitempty"` // how many usually wait
+}
+
+// An Advice is the TTL that suits a resource, by what was learned of it.
+type Advice struct {
+	Namespace string   `json:"namespace"`
+	Resource  string   `json:"resource"`
+	TTL       Duration `json:"ttl"`
+	Learned   bool     `json:"learned"` // false: too little is known, and ttl is the default
+
+	// With learned: the least that pauses allow, the cheapest, and the most that those
+	// who wait for a holder that is gone should bear.
+	Least    Duration `json:"least,omitzero"`
+	Cheapest Duration `json:"cheapest,omitzero"`
+	Most     Duration `json:"most,omitzero"`
+
+	Renewals int      `json:"renewals"`  // in one TTL
+	Interval Duration `json:"interval"`  // from one to the next
+	TakeOver Duration `json:"take_over"` // from when a holder goes away to the end of its lease, on average
+	Grace    Duration `json:"grace,omitzero"`
+	Usual    *Usual   `json:"usual,omitempty"`
+	Reasons  []string `json:"reasons"` // why it is so, a sentence each
+}
+
+// An Alarm is something that somebody should look at.
+type Alarm struct {
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"`
+	Resource  string `json:"resource,omitempty"`
+	ID        string `json:"id,omitempty"` // of the lease
+	Holder    string `json:"holder,omitempty"`
+	Token     uint64 `json:"token,omitempty"`
+	Session   string `json:"session,omitempty"`
+	Since     Time   `json:"since"` // when it began to stand
+	Last      Time   `json:"last"`  // when it happened last
+	Count     int    `json:"count"` // how often since then
+	Text      string `json:"text"`  // what happened, in a sentence
 }
 
 // A Unit is a slot with a name.
@@ -196,6 +246,7 @@ type Unit struct {
 	Name   string `json:"name"`
 	Lease  string `json:"lease,omitempty"`  // the id of the lease that has it
 	Holder string `json:"holder,omitempty"` // who has it, or had it last
+	Rests  bool   `json:"rests,omitempty"`  // nobody can have it yet, after an unclean end
 }
 
 // A Waiter stands in a queue.
@@ -210,6 +261,7 @@ type Waiter struct {
 	Reason   string            `json:"reason,omitempty"`
 	Since    Time              `json:"since"`
 	Until    *Time             `json:"until"`
+	Forecast Duration          `json:"forecast,omitzero"` // in how long its turn usually comes
 }
 
 // An Ending is how the last lease of a resource ended.
@@ -252,6 +304,7 @@ type Event struct {
 	Session   string `json:"session,omitempty"`
 	By        string `json:"by,omitempty"`
 	Reason    string `json:"reason,omitempty"`
+	Alarm     string `json:"alarm,omitempty"`    // the kind of an alarm that was raised or cleared
 	Version   uint64 `json:"version,omitempty"`  // of the record that was put
 	Value     []byte `json:"value,omitempty"`    // of the record that was put, where values were asked for
 	Previous  []byte `json:"previous,omitempty"` // the value before, where that was asked for and there was one
@@ -368,6 +421,9 @@ type Problem struct {
 	Waiting     *int   `json:"waiting,omitempty"`
 	Position    int    `json:"position,omitempty"`
 
+	// Forecast is in how long a turn usually comes, where that was learned.
+	Forecast Duration `json:"forecast,omitzero"`
+
 	// With code "refused", if to wait would never have ended: who waits for what.
 	Cycle []Wait `json:"cycle,omitempty"`
 }
@@ -385,11 +441,12 @@ type Time struct{ time.Time }
 // A Duration is written as people write it: "30s", "1h30m", "2d".
 type Duration time.Duration
 
-// A TTL is a Duration above zero, or explicitly none (null). The zero TTL stands
-// for one that was not given.
+// A TTL is a Duration above zero, or explicitly none (null), or what was learned of the
+// resource suggests ("auto"). The zero TTL stands for one that was not given.
 type TTL struct {
 	Duration Duration
 	None     bool
+	Auto     bool
 }
 
 // A Position is a place in the events of a namespace. "42.1" is event 1 of

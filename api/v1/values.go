@@ -2,7 +2,6 @@ package v1
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -64,6 +63,9 @@ func (d Duration) String() string {
 
 // MarshalJSON writes null for none.
 func (t TTL) MarshalJSON() ([]byte, error) {
+	if t.Auto {
+		return []byte(`"auto"`), nil
+	}
 	if t.None {
 		return []byte("null"), nil
 	}
@@ -77,7 +79,8 @@ func (t *TTL) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	if s, ok := text(b); ok && s == "auto" {
-		return errors.New(`"auto" is not known to this server: write a duration such as "30s", or null for none`)
+		*t = TTL{Auto: true}
+		return nil
 	}
 	var d Duration
 	if err := d.UnmarshalJSON(b); err != nil {

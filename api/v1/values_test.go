@@ -52,7 +52,7 @@ func TestTTL(t *testing.T) {
 		TTL v1.TTL `json:"ttl,omitzero"`
 	}
 	for text, want := range map[string]v1.TTL{
-		`{}`: {}, `{"ttl":null}`: {None: true}, `{"ttl":"30s"}`: {Duration: v1.Duration(30 * time.Second)}, `{"ttl":"1d"}`: {Duration: v1.Duration(24 * time.Hour)},
+		`{}`: {}, `{"ttl":null}`: {None: true}, `{"ttl":"auto"}`: {Auto: true}, `{"ttl":"30s"}`: {Duration: v1.Duration(30 * time.Second)}, `{"ttl":"1d"}`: {Duration: v1.Duration(24 * time.Hour)},
 	} {
 		var got request
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got.TTL != want {
@@ -64,7 +64,7 @@ func TestTTL(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`{"ttl":30}`: "with a unit", `{"ttl":"0s"}`: "above zero", `{"ttl":"-1s"}`: "above zero", `{"ttl":"auto"}`: "not known", `{"ttl":"x"}`: "write it as",
+		`{"ttl":30}`: "with a unit", `{"ttl":"0s"}`: "above zero", `{"ttl":"-1s"}`: "above zero", `{"ttl":"x"}`: "write it as",
 		`{"ttl":[]}`: "with a unit", `{"ttl":true}`: "with a unit",
 	} {
 		var got request

@@ -152,7 +152,7 @@ that what the lease protects can turn away a holder that is late.
 		&cobra.Group{ID: "other", Title: "Other:"},
 	)
 	group(root, "hold", a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
-	group(root, "look", a.listCommand(), a.describeCommand(), a.queueCommand(), a.topCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand())
+	group(root, "look", a.listCommand(), a.describeCommand(), a.queueCommand(), a.topCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand(), a.alarmsCommand(), a.adviseCommand())
 	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
 	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand())
 	group(root, "server", a.serveCommand(), a.configCommand(), a.checkCommand(), a.benchCommand())

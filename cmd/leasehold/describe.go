@@ -17,7 +17,8 @@ func (a *app) describeCommand() *cobra.Command {
 		Short: "Show everything about one resource: holder, queue, last end",
 		Long: `Describe shows everything there is to see of one resource: who holds it, why, since
 when and for how much longer; the token that is shown to what it protects; who
-waits, in order; and how its last lease ended.
+waits, in order, and when their turn usually comes; for how long it is usually held
+and waited for; and how its last lease ended.
 
 Of a resource that nobody has used there is only to say that it is available: any
 name can be acquired.`,
@@ -86,6 +87,7 @@ func (a *app) describe(r v1.Resource) string {
 		s.line("Available", "%s, after a rest", a.until(r.AvailableAt.Time))
 	}
 	a.describeQueue(s, r)
+	describeUsual(s, r.Usual)
 	if r.Last != nil {
 		a.describeEnd(s, *r.Last)
 	}
@@ -122,7 +124,7 @@ func takesSlots(l v1.Lease) string {
 func describeUnits(s *sheet, r v1.Resource) {
 	var free []string
 	for _, u := range r.Units {
-		if u.Lease == "" {
+		if u.Lease == "" && !u.Rests {
 			free = append(free, printable(u.Name))
 		}
 	}
@@ -180,6 +182,9 @@ func (a *app) waits(w v1.Waiter) string {
 	if w.Priority != 0 {
 		text = fmt.Sprintf("priority %d, %s", w.Priority, text)
 	}
+	if w.Forecast != 0 {
+		text += fmt.Sprintf(", usually its turn in about %s", w.Forecast)
+	}
 	if w.Until != nil {
 		text += ", gives up " + a.until(w.Until.Time)
 	}
@@ -187,6 +192,19 @@ func (a *app) waits(w v1.Waiter) string {
 		text += " (" + printable(w.Reason) + ")"
 	}
 	return text
+}
+
+// describeUsual says what was learned of the last leases and waits.
+func describeUsual(s *sheet, u *v1.Usual) {
+	if u == nil {
+		return
+	}
+	if u.Holds > 0 {
+		s.line("Usual hold", "%s, seldom more than %s; %d of the last %d ended uncleanly", u.HoldP50, u.HoldP95, u.Unclean, u.Holds)
+	}
+	if u.Waits > 0 {
+		s.line("Usual wait", "%s, seldom more than %s, with %d waiting", u.WaitP50, u.WaitP95, u.Queue)
+	}
 }
 
 func (a *app) describeEnd(s *sheet, e v1.Ending) {

@@ -13,6 +13,9 @@ import (
 func (a *app) detail(e v1.Event) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if e.Alarm != "" {
+		add("%s", e.Alarm)
+	}
 	if e.How != "" {
 		add("%s", e.How)
 	}

@@ -15,6 +15,7 @@ import (
 
 // The exit codes. Scripts depend on them: add, never change.
 const (
+	exitAlarm       = 1
 	exitUsage       = 64
 	exitNotFound    = 66
 	exitUnavailable = 69
@@ -32,6 +33,7 @@ const (
 func exitMeanings() []struct{ code, meaning string } {
 	return []struct{ code, meaning string }{
 		{"0", "it was done"},
+		{"1", "an alarm stands (alarms --check)"},
 		{"64", "the command or the request is wrong, or what is there contradicts it"},
 		{"66", "there is no such thing"},
 		{"69", "no server could be asked, or it could do nothing now: try again"},
@@ -62,6 +64,7 @@ func exitCode(err error) int {
 		failure *leasehold.Error
 		lost    *outputError
 		unfit   unfitError
+		alarms  alarmed
 	)
 	switch {
 	case err == nil:
@@ -70,6 +73,8 @@ func exitCode(err error) int {
 		return exitSignal + int(stopped)
 	case errors.As(err, &lost):
 		return exitUndecided
+	case errors.As(err, &alarms):
+		return exitAlarm
 	case errors.As(err, &failure):
 		return exitOf(failure.Code)
 	case errors.As(err, &unfit):

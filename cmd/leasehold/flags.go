@@ -38,12 +38,14 @@ func (s *span) Set(text string) error {
 // A ttl is a flag that takes a duration, or none.
 type ttl struct{ v1.TTL }
 
-func (t *ttl) Type() string { return "duration|none" }
+func (t *ttl) Type() string { return "duration|none|auto" }
 
 func (t *ttl) String() string {
 	switch {
 	case t.None:
 		return "none"
+	case t.Auto:
+		return "auto"
 	case t.Duration == 0:
 		return ""
 	}
@@ -51,13 +53,17 @@ func (t *ttl) String() string {
 }
 
 func (t *ttl) Set(text string) error {
-	if text == "none" {
+	switch text {
+	case "none":
 		t.TTL = v1.TTL{None: true}
+		return nil
+	case "auto":
+		t.TTL = v1.TTL{Auto: true}
 		return nil
 	}
 	d, err := v1.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return errors.New("write a duration such as 500ms, 30s, 5m, 2h or 1d, or none")
+		return errors.New("write a duration such as 500ms, 30s, 5m, 2h or 1d, or none, or auto")
 	}
 	t.TTL = v1.TTL{Duration: v1.Duration(d)}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +16,9 @@ func (a *app) queueCommand() *cobra.Command {
 		Use:   "queue NAME",
 		Short: "Show who waits for a resource, in order",
 		Long: `Queue shows who waits for a resource, the next one first: with what priority, for how
-many of its slots, since when, until when, and why. Larger priorities stand in
-front; among equals whoever came first.
+many of its slots, since when, until when, and why; and in how long its turn usually
+comes, once enough leases have ended there to tell. Larger priorities stand in front;
+among equals whoever came first.
 
 With -o name it prints ids: each is that of the lease which the waiter will get, and
 what "leasehold move" takes.`,
@@ -81,7 +83,7 @@ func whoIsInTheWay(r v1.Resource) string {
 }
 
 func (a *app) printWaiters(queue []v1.Waiter) error {
-	columns := []column{{name: "POSITION"}, {name: "HOLDER", flexible: true}, {name: "PRIORITY"}, {name: "SLOTS"}, {name: "SINCE"}, {name: "GIVES UP"}}
+	columns := []column{{name: "POSITION"}, {name: "HOLDER", flexible: true}, {name: "PRIORITY"}, {name: "SLOTS"}, {name: "SINCE"}, {name: "TURN"}, {name: "GIVES UP"}}
 	if a.output == formatWide {
 		columns = append(columns, column{name: "ID"}, column{name: "SESSION"}, column{name: "LABELS", flexible: true})
 	}
@@ -94,14 +96,17 @@ func (a *app) printWaiters(queue []v1.Waiter) error {
 }
 
 func (a *app) waiterRow(w v1.Waiter) []string {
-	slots, givesUp := "all", "never"
+	slots, turn, givesUp := "all", "", "never"
 	if w.Slots > 0 {
 		slots = strconv.Itoa(w.Slots)
+	}
+	if w.Forecast != 0 {
+		turn = "in about " + short(time.Duration(w.Forecast))
 	}
 	if w.Until != nil {
 		givesUp = a.until(w.Until.Time)
 	}
-	row := []string{strconv.Itoa(w.Position), w.Holder, strconv.Itoa(w.Priority), slots, a.when(&w.Since), givesUp}
+	row := []string{strconv.Itoa(w.Position), w.Holder, strconv.Itoa(w.Priority), slots, a.when(&w.Since), turn, givesUp}
 	if a.output == formatWide {
 		row = append(row, w.ID, w.Session, strings.TrimSpace(labelList(w.Labels)))
 	}

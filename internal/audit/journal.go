@@ -52,6 +52,8 @@ const (
 	maxQueued = 16 << 20
 	// maxSpare is how many items an empty queue keeps room for.
 	maxSpare = 4096
+	// deniedBytes is what a refusal counts for in the queue, about.
+	deniedBytes = 1 << 10
 	// syncEvery is how long a line may stay unsynced, while no snapshot asks for it.
 	syncEvery = time.Second
 )
@@ -172,7 +174,7 @@ func (j *Journal) Denied(r Refusal) {
 	j.push(item{line: &Line{
 		Kind: Deed, At: j.config.Now().UTC(), Namespace: r.Namespace, Resource: r.Resource, ID: r.ID, Reason: r.Reason,
 		Verb: r.Verb, Outcome: leasehold.Denied.String(), Actor: r.Actor, Address: r.Address, Door: r.Door,
-	}}, 0)
+	}}, deniedBytes)
 }
 
 func (j *Journal) push(i item, size int64) {

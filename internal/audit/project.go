@@ -24,8 +24,10 @@ type Entry struct {
 // Silent tells whether the journal has nothing to say of an entry, as of renewals and
 // of most ticks.
 func (e *Entry) Silent() bool {
-	if len(e.Result.Events) > 0 {
-		return false
+	for _, event := range e.Result.Events {
+		if event.Alarm == 0 {
+			return false
+		}
 	}
 	for i := range e.Result.Answers {
 		if e.Result.Answers[i].Err != nil && refusalsCount(e.Commands[i]) {
@@ -190,8 +192,12 @@ func (d *deeds) write(kind Kind) {
 	d.emit(&d.line)
 }
 
-// event tells one event of the command, and the hold that is over with it.
+// event tells one event of the command, and the hold that is over with it. An alarm is
+// nobody's deed: what it is about is told already.
 func (d *deeds) event(e *leasehold.Event) {
+	if e.Alarm != 0 {
+		return
+	}
 	by := d.cause(e)
 	d.line = Line{
 		Namespace: e.Namespace, Resource: e.Resource, ID: e.ID, Holder: e.Holder, Token: e.Token, Session: e.Session,

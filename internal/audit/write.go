@@ -20,6 +20,7 @@ func (j *Journal) run() {
 		}
 		j.operation.Add(1)
 		if err != nil {
+			j.end()
 			j.Fail(err)
 			return
 		}
@@ -243,6 +244,6 @@ func (j *Journal) sync() error {
 // end lets go of the file.
 func (j *Journal) end() {
 	if j.file != nil {
-		_ = j.file.Close() // all of it is synced
+		_ = j.file.Close() // all of it is synced, or else in the log
 	}
 }

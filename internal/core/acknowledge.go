@@ -45,6 +45,7 @@ func (s *State) acknowledge(c *Acknowledge) Answer {
 			Kind: leasehold.Acknowledged, Resource: r.Path, ID: rest.After.ID, Holder: rest.After.Holder, Token: rest.After.Token, By: c.By, Reason: c.Reason,
 		})
 	}
+	s.clearAlarm(sp, &Alarm{Kind: leasehold.UncleanEnd, Resource: r.Path})
 	rested.setMore(more)
 	s.setResource(sp, &rested)
 	s.stir(sp, r.Path)

@@ -75,7 +75,7 @@ func otherID(claim *Claim) Answer {
 // claim makes of one resource that is asked for what its definition allows.
 func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Claim, *leasehold.Error) {
 	d := sp.definition(item.Resource)
-	ttl, failure := allowedTTL(c, item.Resource, d, session)
+	ttl, failure := sp.allowedTTL(c, item.Resource, d, session)
 	if failure == nil {
 		failure = s.agree(sp, item, d)
 	}
@@ -90,15 +90,18 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 		ID: item.ID, Resource: item.Resource, Holder: c.Holder, Session: c.Session, TTL: ttl, Slots: uint32(item.Slots),
 		Since: s.now, SinceWall: s.wall,
 	}
-	claim.setTerms(Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit})
+	claim.setTerms(Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit, Expected: d.Expected})
 	return claim, nil
 }
 
 // allowedTTL is the TTL that a lease gets under a definition.
-func allowedTTL(c *Acquire, path string, d leasehold.Definition, session *Session) (time.Duration, *leasehold.Error) {
+func (sp *space) allowedTTL(c *Acquire, path string, d leasehold.Definition, session *Session) (time.Duration, *leasehold.Error) {
 	ttl := c.TTL
 	if c.Pick != TTLAsSaid && d.DefaultTTL != 0 {
 		ttl = d.DefaultTTL
+	}
+	if c.Pick == TTLAuto {
+		ttl = advise(sp.usual(path), d, ttl).TTL
 	}
 	asked := ttl
 	if session != nil {
@@ -265,9 +268,13 @@ func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
 
 // grant gives the resource to a claim, which must not be in the queue any more.
 func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
+	if claim.Wait != nil {
+		s.learnWait(&taken, claim)
+	}
 	sp.token++
 	granted := *claim
 	granted.Token, granted.Wait = sp.token, nil
+	granted.Long = taken.more().Usual.long()
 	granted.Since, granted.SinceWall = s.now, s.wall
 	granted.Expires = 0
 	if granted.TTL != 0 {
@@ -323,6 +330,13 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 	if r.Waiting > 0 {
 		failure.Message += fmt.Sprintf("; %d waiting", r.Waiting)
 	}
+	ahead := r.Waiting
+	if position > 0 {
+		ahead = position - 1
+	}
+	f := s.forecast(sp, r)
+	failure.Forecast = f.after(ahead)
+	failure.Message += f.told(ahead)
 	return Answer{Err: failure}
 }
 

@@ -40,6 +40,7 @@ func (s *State) change(c *Change) Answer {
 		s.rename(sp, claim, &changed)
 	}
 	s.replace(sp, claim, &changed)
+	s.renamed(sp, claim, &changed)
 	changed.Revision = s.revise(sp)
 	s.put(sp, &changed)
 	event := s.event(sp, &changed, leasehold.Changed)

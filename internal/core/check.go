@@ -32,6 +32,7 @@ func (s *State) Check() error {
 	c.that(events == s.order.len(), "%d events are known, %d are in order", events, s.order.len())
 	c.that(records == s.records && size == s.recordBytes, "there are %d records of %d bytes, %d of %d are counted", records, size, s.records, s.recordBytes)
 	c.that(s.historyBytes <= maxHistory, "history has %d bytes", s.historyBytes)
+	c.alarms(s)
 	c.heap(s)
 	return errors.Join(c.found...)
 }
@@ -205,6 +206,10 @@ func (c *checker) resources(s *State, sp *space, waiting map[string]int) {
 		c.that(r.Waiting == waiting[path], "%s/%s counts %d waiters and has %d", sp.name, path, r.Waiting, waiting[path])
 		_, ok := sp.claims.Get(r.Claim)
 		c.that(ok || r.Claim == "", "%s/%s is held by %q, which is not there", sp.name, path, r.Claim)
+		if u := r.more().Usual; u != nil {
+			err := u.wellFormed()
+			c.that(err == nil, "%s/%s learned what can not be: %v", sp.name, path, err)
+		}
 		idle := !r.held() && r.Waiting == 0
 		at, listed := s.idle.Get(r.Idle)
 		c.that(idle == (r.Idle != 0), "%s/%s: idle is %v, its mark is %d", sp.name, path, idle, r.Idle)
@@ -227,6 +232,33 @@ func (c *checker) history(sp *space) {
 	}
 }
 
+// alarms checks that those that stand are counted, in order, and not too many.
+func (c *checker) alarms(s *State) {
+	all, past, stand := 0, 0, [16]int{}
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		c.that(sp.alarms.Len() == sp.alarmOrder.Len() && sp.alarms.Len() <= maxAlarmsOne, "%s has %d alarms, %d in order", sp.name, sp.alarms.Len(), sp.alarmOrder.Len())
+		sp.alarms.Scan(func(key string, a *Alarm) bool {
+			all++
+			stand[a.Kind]++
+			same, _ := sp.alarmOrder.Get(a.Order)
+			c.that(key == a.key() && same == a && a.Order <= s.alarms.order, "%s: alarm %q stands at %d, and is not there", sp.name, key, a.Order)
+			if a.Kind.Past() {
+				past++
+				ref, _ := s.alarms.past.Get(a.Order)
+				c.that(ref == alarmRef{sp.name, key, a.Last}, "%s: alarm %q is not forgotten when it should be", sp.name, key)
+			}
+			if a.Kind == leasehold.HeldLong {
+				claim, ok := sp.claims.Get(a.ID)
+				c.that(ok && claim.Overdue, "%s: alarm %q is about a lease that is not held for too long", sp.name, key)
+			}
+			return true
+		})
+		return true
+	})
+	c.that(all == s.alarms.all && stand == s.alarms.stand && all <= maxAlarms, "%d alarms stand, %d are counted", all, s.alarms.all)
+	c.that(past == s.alarms.past.Len(), "%d alarms are to be forgotten, %d are listed", past, s.alarms.past.Len())
+}
+
 // heap checks that nothing that ends by time would be missed.
 func (c *checker) heap(s *State) {
 	for i, slot := range s.due {
@@ -245,8 +277,7 @@ func (c *checker) heap(s *State) {
 	}
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		sp.claims.Scan(func(id string, claim *Claim) bool {
-			at, _ := claim.end()
-			see(claim.timer, at, id)
+			see(claim.timer, claim.next(), id)
 			return true
 		})
 		sp.sessions.Scan(func(id string, session *Session) bool {

@@ -23,7 +23,11 @@ type Claim struct {
 	// waiter by waiterTTL. 0: it never does.
 	Expires Time
 
-	Slots uint32 // 0: all that there are
+	Slots   uint32 // 0: all that there are
+	Gap     uint8  // of its TTL, in parts of whole: the most that passed without a renewal
+	Long    uint8  // on the scale: to hold it for longer is unusual; 0: nobody knows
+	Overdue bool   // it is held for too long, and there was an alarm
+
 	Wait  *Wait  // while it waits
 	Terms *Terms // what few claims have
 
@@ -47,6 +51,7 @@ type Terms struct {
 	Party       string
 	Grace       time.Duration
 	HoldLimit   time.Duration
+	Expected    time.Duration // to hold it for longer is worth an alarm; 0: as learned
 	BreakAt     Time
 	BreakBy     string
 	BreakReason string
@@ -71,7 +76,7 @@ func (c *Claim) terms() Terms {
 
 func (c *Claim) setTerms(t Terms) {
 	c.Terms = &t
-	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 &&
+	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
 		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil && t.Waited == 0 && t.ChangedWall == 0 {
 		c.Terms = nil
 	}
@@ -99,6 +104,31 @@ func (c *Claim) end() (Time, leasehold.How) {
 	return at, how
 }
 
+// long returns how long a lease may be held before that is worth an alarm; 0 if it may
+// for ever.
+func (c *Claim) long() time.Duration {
+	switch {
+	case c.Terms != nil && c.Terms.Expected != 0:
+		return c.Terms.Expected
+	case c.Long != 0:
+		return scale[c.Long]
+	}
+	return 0
+}
+
+// next returns when time alone does something about a claim, its session aside: ends
+// it, or raises an alarm. One timer serves both. Without such a moment it returns zero.
+func (c *Claim) next() Time {
+	at, _ := c.end()
+	if c.waiting() || c.Overdue || c.long() == 0 {
+		return at
+	}
+	if alarm := c.Since.add(c.long()); at == 0 || alarm < at {
+		return alarm
+	}
+	return at
+}
+
 // A Session is a promise of liveness.
 type Session struct {
 	ID         string
@@ -108,6 +138,7 @@ type Session struct {
 	Expires    Time
 	Claims     int
 	Sequence   uint64 // the largest request number seen
+	Gap        uint8  // as in Claim
 
 	timer *timer
 }
@@ -117,8 +148,7 @@ func (s *State) put(sp *space, c *Claim) {
 	if c.timer == nil {
 		c.timer = &timer{kind: dueClaim, space: sp, key: c.ID}
 	}
-	at, _ := c.end()
-	s.due.set(c.timer, at)
+	s.due.set(c.timer, c.next())
 	sp.claims.Set(c.ID, c)
 	if c.waiting() {
 		sp.queue.Set(c)
@@ -175,6 +205,8 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	more := r.more()
 	last, rest := s.ending(sp, c, how, at)
 	more.Last = last
+	learned := more.usual()
+	s.learnHold(sp, &more, c, how, at)
 	s.vacate(sp, &free, &more, c)
 	more.Rests = more.resting(s.now)
 	if rest != nil {
@@ -185,6 +217,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	event.How, event.By, event.Reason = how, last.By, last.Reason
 	event.Hold = s.hold(c, at)
 	s.emit(sp, event)
+	s.alarmEnd(sp, c, how, learned)
 	s.setResource(sp, &free)
 	s.stir(sp, c.Resource)
 }
@@ -216,6 +249,7 @@ func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
 			event.By, event.Reason = by, reason
 		}
 		s.emit(sp, event)
+		s.shortened(sp, c.Resource)
 	}
 	for _, c := range together {
 		s.stir(sp, c.Resource)

@@ -93,6 +93,7 @@ type TTLPick uint8
 const (
 	TTLAsSaid    TTLPick = iota // it is what was asked for
 	TTLByDefault                // the definition's; what was asked for if that has none
+	TTLAuto                     // what was learned of the resource suggests; else as by default
 )
 
 // items returns all resources that are asked for.
@@ -225,7 +226,7 @@ func (c *Acquire) Validate() error {
 	switch {
 	case err != nil:
 		return err
-	case c.Pick > TTLByDefault:
+	case c.Pick > TTLAuto:
 		return invalid("the ttl comes from nowhere that there is")
 	case c.Pick != TTLAsSaid && c.TTL == 0:
 		return invalid("a ttl that is picked needs one to fall back on")

@@ -316,6 +316,9 @@ func (p *phrase) acquire() core.Command {
 	if p.flag("ttl-by-default") {
 		c.Pick = core.TTLByDefault
 	}
+	if p.flag("ttl-auto") {
+		c.Pick = core.TTLAuto
+	}
 	if also := p.option("also", ""); also != "" {
 		for i, text := range strings.Split(also, ",") {
 			c.Also = append(c.Also, p.item(text, fmt.Sprint(c.ID, "-", i+2)))
@@ -395,7 +398,7 @@ func writeCommand(c core.Command) string {
 	case *core.Acquire:
 		return sentence("acquire", quote(c.Resource), quote(c.Holder), option("id", c.ID), option("ttl", c.TTL), option("wait", c.Wait),
 			option("grace", c.Grace), option("limit", c.HoldLimit), option("priority", c.Priority), option("session", c.Session), option("reason", c.Reason),
-			writeSlots(c.Slots, c.Capacity), writeAlso(c.Also), option("party", c.Party), flagged("ttl-by-default", c.Pick == core.TTLByDefault),
+			writeSlots(c.Slots, c.Capacity), writeAlso(c.Also), option("party", c.Party), flagged("ttl-by-default", c.Pick == core.TTLByDefault), flagged("ttl-auto", c.Pick == core.TTLAuto),
 			writeLabels(c.Labels), common(c.Namespace, c.Request))
 	case *core.Define:
 		return writeDefine(c)
@@ -705,7 +708,25 @@ func strange(is bool, format string, args ...any) string {
 
 func tellWaiter(w *leasehold.Waiter) string {
 	return fmt.Sprintf("%s waits for %s%s until %s, place %d", w.Holder, w.Resource, as(w.ID, w.Holder), tellEnd(w.Until), w.Position) +
-		tellSlots(w.Slots) + tellPriority(w.Priority) + when("session", w.Session) + when("reason", w.Reason) + tellLabels(w.Labels)
+		tellSlots(w.Slots) + tellPriority(w.Priority) + tellForecast(w.Forecast) + when("session", w.Session) + when("reason", w.Reason) + tellLabels(w.Labels)
+}
+
+func tellForecast(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return ", usually in about " + short(d)
+}
+
+func tellUsual(u *leasehold.Usual) string {
+	text := "usually"
+	if u.Holds > 0 {
+		text += fmt.Sprintf(" held for %s, at most %s (%d leases, %d ended uncleanly)", short(u.HoldP50), short(u.HoldP95), u.Holds, u.Unclean)
+	}
+	if u.Waits > 0 {
+		text += fmt.Sprintf(" waited for %s, at most %s (%d waits, %d in the queue)", short(u.WaitP50), short(u.WaitP95), u.Waits, u.Queue)
+	}
+	return text
 }
 
 func tellPriority(p int) string {
@@ -731,6 +752,12 @@ func tellEvent(e *leasehold.Event) string {
 		if e.Previous != nil {
 			text += ", was " + quote(e.Previous.Value)
 		}
+	case e.Alarm != 0:
+		text += fmt.Sprintf(" %v: %s", e.Alarm, e.Reason)
+		if e.Namespace != leasehold.DefaultNamespace {
+			text += ", in " + e.Namespace
+		}
+		return text
 	case e.Kind == leasehold.Defined || e.Kind == leasehold.Undefined:
 		text += " " + e.Resource
 	case e.Resource != "":
@@ -781,6 +808,9 @@ func tellStatus(s leasehold.Status, now time.Duration) (lines []string) {
 	for _, waiter := range s.Queue {
 		lines = append(lines, "  "+tellWaiter(&waiter))
 	}
+	if s.Usual != nil {
+		lines = append(lines, "  "+tellUsual(s.Usual))
+	}
 	if l := s.Last; l != nil {
 		lines = append(lines, fmt.Sprintf("  last held by %s%s, token %d, ended at %s (%v)", l.Holder, as(l.ID, l.Holder), l.Token, clock(l.At), l.How)+
 			when("by", l.By)+when("reason", l.Reason))
@@ -792,6 +822,8 @@ func tellUnit(u leasehold.Unit) string {
 	switch {
 	case u.Lease != "":
 		return fmt.Sprintf("%s has %s%s", u.Holder, u.Name, as(u.Lease, u.Holder))
+	case u.Rests:
+		return fmt.Sprintf("%s rests, %s had it last", u.Name, u.Holder)
 	case u.Holder != "":
 		return fmt.Sprintf("%s is free, %s had it last", u.Name, u.Holder)
 	}

@@ -192,7 +192,7 @@ func (w *writer) acquire() core.Command {
 		c.Session = w.sessionIn(lease.namespace)
 	default:
 		c.TTL = w.seconds(1, 12)
-		c.Pick = oneOf(w, core.TTLAsSaid, core.TTLAsSaid, core.TTLByDefault)
+		c.Pick = oneOf(w, core.TTLAsSaid, core.TTLAsSaid, core.TTLByDefault, core.TTLAuto)
 	}
 	if !w.chance(3) {
 		c.Wait = w.seconds(1, 20)
@@ -452,7 +452,7 @@ func (w *writer) define() core.Command {
 		d.DefaultTTL = w.seconds(2, 5)
 	}
 	if w.chance(8) {
-		d.Expected = time.Minute
+		d.Expected = w.seconds(2, 20)
 	}
 	d.Unclean = oneOf(w, leasehold.AllowNext, leasehold.AllowNext, leasehold.WarnNext, leasehold.AwaitAcknowledgement)
 	return &core.Define{Namespace: namespace, Definition: d, By: "root", Request: w.request(namespace)}

@@ -30,6 +30,9 @@ type model struct {
 	events    []string       // of the entry
 	stirred   []modelPlace   // of which something may be free
 	groups    int            // of waiters that want several resources, so far
+	alarms    []*modelAlarm  // in the order in which they happened last
+	untold    []func()       // alarms of the command
+	closing   *modelSession  // that is ending
 }
 
 type modelPlace struct {
@@ -62,6 +65,11 @@ type modelClaim struct {
 	alive    core.Time // its last sign of life
 	until    core.Time // end of its wait
 	breakAt  core.Time
+
+	came           core.Time // to wait
+	gap            float64   // the largest part of the ttl without a renewal
+	expected, long time.Duration
+	overdue        bool
 }
 
 type modelSession struct {
@@ -70,6 +78,7 @@ type modelSession struct {
 	ttl    time.Duration
 	alive  core.Time
 	number uint64 // the largest of a request
+	gap    float64
 }
 
 type modelResource struct {
@@ -80,6 +89,9 @@ type modelResource struct {
 	rests  []modelRest
 	last   *modelEnding
 	units  []modelUnit // that somebody has or had
+	holds  []modelHold
+	waits  []modelWait
+	lost   []core.Time // when holders went away
 }
 
 // A modelRest keeps slots free after an unclean end.
@@ -130,6 +142,7 @@ func (m *model) apply(stamp core.Time, commands []core.Command) (answers []strin
 	for _, c := range commands {
 		m.command++
 		answers = append(answers, m.answer(c).text)
+		m.tellAlarms()
 		m.keepPast()
 	}
 	m.forget(2*len(commands) + 2*len(m.events) + 16)
@@ -338,12 +351,15 @@ func (m *model) acquire(sp *modelSpace, c *core.Acquire) modelAnswer {
 		return m.showLeases(claims)
 	}
 	for _, claim := range claims {
-		claim.until = m.now + core.Time(c.Wait)
+		claim.until, claim.came = m.now+core.Time(c.Wait), m.now
 		if m.event(sp, "queued %s", claim.id); len(claims) > 1 {
 			claim.group = m.groups + 1
 		}
 	}
 	m.groups++
+	for _, claim := range claims {
+		m.lengthened(sp, claim.resource)
+	}
 	return m.showWaiter(claims[0])
 }
 
@@ -392,14 +408,18 @@ func (m *model) wanted(sp *modelSpace, c *core.Acquire, item core.Item) *modelCl
 		sp: sp, id: item.ID, resource: item.Resource, holder: c.Holder, session: c.Session, slots: item.Slots, party: c.Party,
 		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now, priority: c.Priority,
 	}
-	if c.Pick == core.TTLByDefault && d.DefaultTTL != 0 {
+	if c.Pick != core.TTLAsSaid && d.DefaultTTL != 0 {
 		claim.ttl = d.DefaultTTL
 	}
+	if c.Pick == core.TTLAuto {
+		claim.ttl = m.auto(m.resource(sp, item.Resource), d, claim.ttl)
+	}
+	claim.expected = d.Expected
 	lasts := claim.ttl
 	if c.Session != "" {
 		lasts = m.session(sp, c.Session).ttl
 	}
-	if tooLong := d.LargestTTL != 0 && (lasts == 0 || lasts > d.LargestTTL); tooLong && c.Pick == core.TTLByDefault {
+	if tooLong := d.LargestTTL != 0 && (lasts == 0 || lasts > d.LargestTTL); tooLong && c.Pick != core.TTLAsSaid {
 		claim.ttl = d.LargestTTL
 	} else if tooLong {
 		return nil
@@ -479,8 +499,10 @@ func (m *model) renew(sp *modelSpace, id string) modelAnswer {
 		return m.noClaim(sp, id)
 	}
 	if session := m.session(sp, claim.session); session != nil && claim.token != 0 {
+		m.renewedSession(session)
 		session.alive = m.now
 	}
+	m.renewed(claim)
 	claim.alive = m.now
 	return m.stillThere(claim)
 }
@@ -523,6 +545,9 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 	if holder != claim.holder {
 		sp.token++
 		claim.token = sp.token
+	}
+	if a := m.alarm(sp, leasehold.HeldLong, claim.id); a != nil {
+		a.thing = id
 	}
 	claim.holder, claim.id = holder, id
 	for i, unit := range m.resource(sp, claim.resource).units {
@@ -691,6 +716,7 @@ func (m *model) acknowledge(sp *modelSpace, c *core.Acknowledge) modelAnswer {
 		}
 	}
 	r.rests = slices.DeleteFunc(slices.Clone(r.rests), func(rest modelRest) bool { return rest.ending.token <= c.Token })
+	m.clear(sp, leasehold.UncleanEnd, c.Resource)
 	m.stir(sp, c.Resource)
 	return modelAnswer{text: "done"}
 }
@@ -756,6 +782,7 @@ func (m *model) renewSession(sp *modelSpace, id string) modelAnswer {
 	if session == nil {
 		return m.noSession(sp, id)
 	}
+	m.renewedSession(session)
 	session.alive = m.now
 	return m.showSession(session)
 }
@@ -782,7 +809,12 @@ func (m *model) tick() {
 		}
 		switch d.kind {
 		case 1:
-			m.settleClaim(m.claim(d.sp, d.key))
+			claim := m.claim(d.sp, d.key)
+			if _, _, over := m.over(claim); over {
+				m.settleClaim(claim)
+			} else {
+				m.overdue(claim)
+			}
 		case 2:
 			m.endSession(m.session(d.sp, d.key), leasehold.SessionExpired)
 		case 3:
@@ -806,6 +838,9 @@ func (m *model) due() (modelDue, bool) {
 	var all []modelDue
 	for _, c := range m.claims {
 		if at, _ := c.ownEnd(); at != 0 {
+			all = append(all, modelDue{at, 1, c.sp, c.id})
+		}
+		if at := c.alarmAt(); at != 0 {
 			all = append(all, modelDue{at, 1, c.sp, c.id})
 		}
 	}
@@ -926,6 +961,8 @@ func (m *model) endSession(s *modelSession, how leasehold.How) {
 		}
 	}
 	slices.Sort(ids)
+	m.closing = s
+	leases := 0
 	for _, id := range ids {
 		c := m.claim(s.sp, id)
 		if c == nil {
@@ -934,8 +971,14 @@ func (m *model) endSession(s *modelSession, how leasehold.How) {
 		if own, by := c.ownEnd(); own != 0 && own <= at {
 			m.end(c, by, own)
 		} else {
+			if c.token != 0 {
+				leases++
+			}
 			m.end(c, how, at)
 		}
+	}
+	if leases > 0 && how == leasehold.SessionExpired {
+		m.raise(s.sp, leasehold.UncleanEnd, s.id)
 	}
 	for _, r := range slices.Clone(m.records) {
 		if r.sp == s.sp && r.session == s.id {
@@ -955,8 +998,10 @@ func (m *model) end(c *modelClaim, how leasehold.How, at core.Time) {
 		r := m.resource(c.sp, c.resource)
 		if c.token == 0 {
 			m.event(c.sp, "left %s %v", c.id, how)
+			m.shortened(c.sp, c.resource)
 		} else {
 			m.event(c.sp, "ended %s token %d %v", c.id, c.token, how)
+			m.learn(c, how, at)
 			m.giveBack(r, c)
 			r.last = &ending
 			m.wake(r)
@@ -1117,6 +1162,10 @@ func (m *model) grant(c *modelClaim) {
 	c.sp.token++
 	c.granted, c.alive = m.now, m.now
 	r := m.resource(c.sp, c.resource)
+	if c.came != 0 {
+		r.waits = append(r.waits, modelWait{time.Duration(m.now - c.came), len(m.queue(c.sp, c.resource))})
+	}
+	c.long, c.gap = m.long(r), 0
 	m.wake(r)
 	m.takeUnits(r, c)
 	c.token = c.sp.token
@@ -1124,6 +1173,7 @@ func (m *model) grant(c *modelClaim) {
 		c.after = r.last.id
 	}
 	m.event(c.sp, "acquired %s token %d", c.id, c.token)
+	m.shortened(c.sp, c.resource)
 }
 
 // What there is.
@@ -1295,7 +1345,7 @@ func (m *model) show(c *modelClaim) modelAnswer {
 }
 
 func (m *model) showWaiter(c *modelClaim) modelAnswer {
-	return modelAnswer{claim: c.id, text: fmt.Sprintf("waits %s %s slots %d place %d", c.id, c.holder, c.slots, m.place(c))}
+	return modelAnswer{claim: c.id, text: fmt.Sprintf("waits %s %s slots %d place %d forecast %v", c.id, c.holder, c.slots, m.place(c), m.waiterForecast(c))}
 }
 
 // place is where a waiter stands: of several queues, where it is furthest back.
@@ -1333,11 +1383,12 @@ func (m *model) held(sp *modelSpace, path string, asks *modelClaim) modelAnswer 
 	if holder := m.holder(sp, path); holder != nil {
 		by = m.showLease(holder).text
 	}
-	place := 0
+	place, ahead := 0, len(m.queue(sp, path))
 	if asks != nil {
 		place = m.place(asks)
+		ahead = place - 1
 	}
-	return modelAnswer{text: fmt.Sprintf("held (%s) waiting %d place %d", by, len(m.queue(sp, path)), place)}
+	return modelAnswer{text: fmt.Sprintf("held (%s) waiting %d place %d forecast %v", by, len(m.queue(sp, path)), place, m.forecast(sp, path, ahead))}
 }
 
 // status is what is to be seen of a resource, collected or not.
@@ -1380,8 +1431,8 @@ func (m *model) status(sp *modelSpace, path string) string {
 		queue += " " + c.id
 	}
 	next, unacknowledged := m.sayRests(rests, holding, capacity)
-	return fmt.Sprintf("%s/%s %v %d of %d by %d [%s] units%s rests %v%s queue%s%s",
-		sp.name, path, state, used, capacity, holding, held, m.showUnits(r), next, unacknowledged, queue, ended)
+	return fmt.Sprintf("%s/%s %v %d of %d by %d [%s] units%s rests %v%s queue%s%s usual %s",
+		sp.name, path, state, used, capacity, holding, held, m.showUnits(r, rests), next, unacknowledged, queue, ended, r.usual())
 }
 
 // sayRests is when something is free again, if nothing is; and what nobody has
@@ -1402,7 +1453,7 @@ func (m *model) sayRests(rests []modelRest, holding, capacity int) (time.Duratio
 	return m.left(next), unacknowledged
 }
 
-func (m *model) showUnits(r *modelResource) (text string) {
+func (m *model) showUnits(r *modelResource, rests []modelRest) (text string) {
 	names := slices.Clone(m.definition(r.sp, r.path).Units)
 	for _, c := range m.holders(r.sp, r.path) {
 		for _, name := range c.units {
@@ -1422,7 +1473,11 @@ func (m *model) showUnits(r *modelResource) (text string) {
 		if c := m.unitOf(r, name); c != nil {
 			lease = c.id
 		}
-		text += fmt.Sprintf(" %s:%s:%s", name, lease, holder)
+		rest := false
+		for _, r := range rests {
+			rest = rest || lease == "" && slices.Contains(r.units, name)
+		}
+		text += fmt.Sprintf(" %s:%s:%s:%v", name, lease, holder, rest)
 	}
 	return text
 }

@@ -255,7 +255,7 @@ func (s *State) forgetOne() bool {
 		s.forgetIdle()
 		forgot = true
 	}
-	return forgot
+	return s.forgetAlarm() || forgot
 }
 
 // forgetIdle drops the resource that has been idle longest, unless a grace runs

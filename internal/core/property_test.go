@@ -123,6 +123,9 @@ func sameSight(state *core.State, m *model) error {
 	if err := sameRecords(view, m); err != nil {
 		return err
 	}
+	if err := sameAlarms(view, m); err != nil {
+		return err
+	}
 	at, ok := trulyDue(state)
 	d, expected := m.due()
 	if at != d.at || ok != expected {
@@ -135,7 +138,7 @@ func sameSight(state *core.State, m *model) error {
 func answerText(a core.Answer) string {
 	switch {
 	case a.Err != nil && a.Err.Code == leasehold.Held:
-		return fmt.Sprintf("held (%s) waiting %d place %d", inTheWay(a.Err.Lease), a.Err.Waiting, a.Err.Position)
+		return fmt.Sprintf("held (%s) waiting %d place %d forecast %v", inTheWay(a.Err.Lease), a.Err.Waiting, a.Err.Position, a.Err.Forecast)
 	case a.Err != nil:
 		return a.Err.Code.String() + cycleText(a.Err.Cycle)
 	case a.Lease != nil:
@@ -147,7 +150,7 @@ func answerText(a core.Answer) string {
 	case a.Definition != nil:
 		return fmt.Sprintf("definition %+v", *a.Definition)
 	case a.Waiter != nil:
-		return fmt.Sprintf("waits %s %s slots %d place %d", a.Waiter.ID, a.Waiter.Holder, a.Waiter.Slots, a.Waiter.Position)
+		return fmt.Sprintf("waits %s %s slots %d place %d forecast %v", a.Waiter.ID, a.Waiter.Holder, a.Waiter.Slots, a.Waiter.Position, a.Waiter.Forecast)
 	case a.Session != nil:
 		return fmt.Sprintf("session %s left %v has %d", a.Session.ID, a.Session.Remaining, a.Session.Claims)
 	}
@@ -210,6 +213,8 @@ func eventText(e *leasehold.Event) string {
 		return "session opened " + e.Session
 	case leasehold.RecordPut:
 		return "put " + pathValue(e.Record) + " after " + pathValue(e.Previous)
+	case leasehold.Alarmed, leasehold.AlarmCleared:
+		return fmt.Sprintf("%v %v", e.Kind, e.Alarm)
 	case leasehold.RecordDeleted:
 		return fmt.Sprintf("deleted %s %d", pathValue(e.Previous), e.How)
 	}
@@ -236,13 +241,13 @@ func statusText(s leasehold.Status, state *core.State) string {
 	}
 	units, unacknowledged := "", ""
 	for _, u := range slices.SortedFunc(slices.Values(s.Units), func(a, b leasehold.Unit) int { return strings.Compare(a.Name, b.Name) }) {
-		units += fmt.Sprintf(" %s:%s:%s", u.Name, u.Lease, u.Holder)
+		units += fmt.Sprintf(" %s:%s:%s:%v", u.Name, u.Lease, u.Holder, u.Rests)
 	}
 	if s.Unacknowledged != nil {
 		unacknowledged = " unacknowledged " + s.Unacknowledged.ID
 	}
-	return fmt.Sprintf("%s/%s %v %d of %d by %d [%s] units%s rests %v%s queue%s%s",
-		s.Namespace, s.Resource, s.State, s.Used, s.Capacity, s.Holding, held, units, rests, unacknowledged, queue, last)
+	return fmt.Sprintf("%s/%s %v %d of %d by %d [%s] units%s rests %v%s queue%s%s usual %s",
+		s.Namespace, s.Resource, s.State, s.Used, s.Capacity, s.Holding, held, units, rests, unacknowledged, queue, last, usualText(s.Usual))
 }
 
 // TestReplicasAgree feeds the same log to three replicas, one of which is put together

@@ -23,6 +23,7 @@ func (s *State) enqueue(sp *space, claims []*Claim, until Time, priority int) {
 		event := s.event(sp, c, leasehold.Queued)
 		event.Reason, event.Until = c.terms().Reason, s.moment(until)
 		s.emit(sp, event)
+		s.lengthened(sp, c.Resource)
 	}
 }
 
@@ -186,6 +187,7 @@ func (s *State) handOver(sp *space, path string) {
 			taken := *r
 			taken.Waiting--
 			s.grant(sp, taken, c)
+			s.shortened(sp, c.Resource)
 		}
 		for _, c := range together {
 			if c.Resource != path {

@@ -15,8 +15,10 @@ func (s *State) renew(c *Renew) Answer {
 		s.extend(sp, session)
 	case claim.TTL != 0:
 		longer := *claim
+		longer.Gap = max(longer.Gap, s.gap(claim.TTL, claim.Expires))
 		longer.Expires = s.now.add(claim.TTL)
 		s.put(sp, &longer)
+		s.lateLease(sp, claim, &longer)
 		claim = &longer
 	}
 	return s.leaseAnswer(sp, claim)

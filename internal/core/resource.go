@@ -23,6 +23,7 @@ type More struct {
 	Last   *Ending
 	Rests  []Rest
 	Shares *Shares // nil: nobody has, wants or remembers slots of it
+	Usual  *Usual  // nil: nothing is learned yet
 }
 
 // An Ending is what a resource remembers of its last lease.
@@ -72,7 +73,7 @@ func (r *Resource) more() More {
 
 func (r *Resource) setMore(m More) {
 	r.More = &m
-	if m.Last == nil && len(m.Rests) == 0 && m.Shares == nil {
+	if m.Last == nil && len(m.Rests) == 0 && m.Shares == nil && m.Usual == nil {
 		r.More = nil
 	}
 }

@@ -39,8 +39,10 @@ func (s *State) renewSession(c *RenewSession) Answer {
 // extend makes a live session last for its TTL from now.
 func (s *State) extend(sp *space, session *Session) *Session {
 	longer := *session
+	longer.Gap = max(longer.Gap, s.gap(session.TTL, session.Expires))
 	longer.Expires = s.now.add(session.TTL)
 	s.putSession(sp, &longer)
+	s.lateSession(sp, session, &longer)
 	return &longer
 }
 
@@ -104,6 +106,10 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now})
 	s.forgetRequests(sp, session.ID)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID})
+	outer := s.closing
+	s.closing = session
+	var first *Claim
+	leases := 0
 	for _, id := range boundIn(sp.bound, session.ID) {
 		c, ok := sp.claims.Get(id)
 		if !ok {
@@ -115,7 +121,16 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 			s.finish(sp, c, by, own)
 			continue
 		}
+		if !c.waiting() {
+			if leases++; first == nil {
+				first = c
+			}
+		}
 		s.finish(sp, c, how, at)
+	}
+	s.closing = outer
+	if how == leasehold.SessionExpired {
+		s.alarmSession(sp, session, first, leases)
 	}
 	for _, path := range boundIn(sp.boundRecords, session.ID) {
 		s.ends++

@@ -10,7 +10,7 @@ import (
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
-// *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the namespace it belongs to.
+// *Alarm, *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the namespace it belongs to.
 type Piece struct {
 	Space string
 	Value any
@@ -22,6 +22,9 @@ type Head struct {
 	Wall    int64
 	Lead    Lead
 	IdleSeq uint64
+
+	AlarmOrder uint64   // of the newest alarm
+	Raised     []uint64 // how often there was reason for an alarm, by kind from the first on, without the last zeros
 }
 
 // A SpaceHead comes before everything else of its namespace.
@@ -37,7 +40,7 @@ type SpaceHead struct {
 // node. What can be derived from the pieces is not among them.
 func (s *State) Pieces() iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
-		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq}}) &&
+		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq, s.alarms.order, s.alarms.counted()}}) &&
 			s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) && s.eventPieces(yield)
 	}
 }
@@ -63,6 +66,9 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 		}
 		if more {
 			sp.outcomes.Ascend("s", func(_ string, v *Outcome) bool { more = yield(Piece{name, v}); return more })
+		}
+		if more {
+			sp.alarmOrder.Scan(func(_ uint64, v *Alarm) bool { more = yield(Piece{name, v}); return more })
 		}
 		return more
 	})
@@ -134,7 +140,7 @@ func (s *State) restore(r Piece) error {
 	switch v := r.Value.(type) {
 	case *Head:
 		s.now, s.wall, s.lead, s.idleSeq = v.Now, v.Wall, v.Lead, v.IdleSeq
-		return nil
+		return s.alarms.restore(v)
 	case *SpaceHead:
 		sp := newSpace(r.Space)
 		sp.token, sp.revision, sp.arrivals = v.Token, v.Revision, v.Arrivals
@@ -157,7 +163,9 @@ func (s *State) restore(r Piece) error {
 		v.timer = &timer{kind: dueSession, space: sp, key: v.ID}
 		s.putSession(sp, v)
 	case *Resource:
-		s.restoreResource(sp, v)
+		return s.restoreResource(sp, v)
+	case *Alarm:
+		return s.restoreAlarm(sp, v)
 	case *Claim:
 		return s.restoreClaim(sp, v)
 	case *leasehold.Record:
@@ -188,7 +196,12 @@ func (s *State) restore(r Piece) error {
 	return nil
 }
 
-func (s *State) restoreResource(sp *space, r *Resource) {
+func (s *State) restoreResource(sp *space, r *Resource) error {
+	if u := r.more().Usual; u != nil {
+		if err := u.wellFormed(); err != nil {
+			return fmt.Errorf("snapshot has resource %q with what was never learned: %w", r.Path, err)
+		}
+	}
 	if r.Idle != 0 {
 		s.idle.Set(r.Idle, place{sp.name, r.Path})
 	}
@@ -197,6 +210,36 @@ func (s *State) restoreResource(sp *space, r *Resource) {
 		s.due.set(r.timer, at)
 	}
 	sp.resources.Set(r.Path, r)
+	return nil
+}
+
+func (s *State) restoreAlarm(sp *space, a *Alarm) error {
+	a.filed = a.key()
+	_, twice := sp.alarms.Get(a.filed)
+	_, order := sp.alarmOrder.Get(a.Order)
+	if twice || order || a.Order > s.alarms.order {
+		return fmt.Errorf("snapshot has the alarm %v on %q twice, or out of order", a.Kind, a.Resource)
+	}
+	s.fileAlarm(sp, a)
+	return nil
+}
+
+// counted is what a snapshot keeps of how often there was reason for an alarm.
+func (a *alarms) counted() []uint64 {
+	n := len(a.raised)
+	for n > 1 && a.raised[n-1] == 0 {
+		n--
+	}
+	return slices.Clone(a.raised[1:n])
+}
+
+func (a *alarms) restore(h *Head) error {
+	if len(h.Raised) >= len(a.raised) {
+		return fmt.Errorf("snapshot counts alarms of %d kinds, more than there are", len(h.Raised))
+	}
+	a.order = h.AlarmOrder
+	copy(a.raised[1:], h.Raised)
+	return nil
 }
 
 func (s *State) restoreClaim(sp *space, c *Claim) error {

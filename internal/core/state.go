@@ -41,6 +41,7 @@ type State struct {
 	historyBytes int
 
 	definitions int // how many there are in all namespaces
+	alarms      alarms
 
 	records     int // how many there are in all namespaces
 	recordBytes int // of their paths and values
@@ -49,6 +50,8 @@ type State struct {
 	sequence uint64 // of the command being applied; tells whether it has its revision yet
 	events   []*leasehold.Event
 	ends     int        // what ended so far; a tick counts by it
+	closing  *Session   // whose leases are ending right now
+	untold   []untold   // alarms that are events at the end of the command
 	stirred  []stirring // resources of which something may be free now; empty between commands
 }
 
@@ -74,6 +77,9 @@ type space struct {
 	parties   *btree.BTreeG[binding] // what each party waits for
 
 	definitions btree.Map[string, *leasehold.Definition]
+
+	alarms     btree.Map[string, *Alarm] // those that stand, by what they are about
+	alarmOrder btree.Map[uint64, *Alarm] // and by when they happened last
 
 	records      btree.Map[string, *leasehold.Record]
 	boundRecords *btree.BTreeG[binding] // those that a session would take with it
@@ -173,6 +179,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 		if err != nil {
 			return Result{}, err
 		}
+		s.tellAlarms()
 		answers[i], ends[i] = answer, len(s.events)
 	}
 	s.forget(2*len(commands) + 2*len(s.events) + 16)
@@ -266,8 +273,9 @@ func (s *State) Freeze() *State {
 		now: s.now, wall: s.wall, lead: s.lead,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		endings: *s.endings.Copy(), endingSeq: s.endingSeq, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
-		records: s.records, recordBytes: s.recordBytes, definitions: s.definitions,
+		records: s.records, recordBytes: s.recordBytes, definitions: s.definitions, alarms: s.alarms,
 	}
+	f.alarms.past = *s.alarms.past.Copy()
 	s.spaces.Scan(func(name string, sp *space) bool {
 		f.spaces.Set(name, sp.freeze())
 		return true
@@ -282,6 +290,7 @@ func (sp *space) freeze() *space {
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
 	f.records, f.boundRecords = *sp.records.Copy(), sp.boundRecords.Copy()
 	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(), *sp.definitions.Copy()
+	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	return &f
 }
 

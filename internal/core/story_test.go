@@ -249,6 +249,14 @@ func (t *teller) ask(line string) error {
 		t.records(view, p)
 	case "due":
 		t.due()
+	case "alarms":
+		t.alarms(view, p)
+	case "advice":
+		advice := view.Advice(p.namespace(), p.word("resource"))
+		t.say("ttl %s", short(advice.TTL))
+		for _, reason := range advice.Reasons {
+			t.say("  %s", reason)
+		}
 	case "count":
 		n := view.Counts()
 		text := fmt.Sprintf("%d namespaces, %d resources, %d leases, %d waiters, %d sessions", n.Namespaces, n.Resources, n.Leases, n.Waiters, n.Sessions)
@@ -292,6 +300,32 @@ func (t *teller) list(view core.View, p *phrase) {
 	}
 	if next != "" {
 		t.say("more after %s", next)
+	}
+}
+
+func (t *teller) alarms(view core.View, p *phrase) {
+	q := core.AlarmQuery{Prefix: p.option("prefix", ""), Before: p.number("before"), Most: int(p.number("most"))}
+	if kind := p.option("kind", ""); kind != "" {
+		if q.Kind = leasehold.AlarmKindOf(kind); q.Kind == 0 {
+			p.wrong("there is no alarm %q", kind)
+		}
+	}
+	if q.Most == 0 {
+		q.Most = 100
+	}
+	list, next := view.Alarms(p.namespace(), q)
+	for _, a := range list {
+		again := ""
+		if a.Count > 1 {
+			again = fmt.Sprintf(", %d times, the last at %s", a.Count, clock(a.Last))
+		}
+		t.say("%v since %s%s: %s", a.Kind, clock(a.Since), again, a.Text)
+	}
+	if len(list) == 0 {
+		t.say("none")
+	}
+	if next != 0 {
+		t.say("more before %d", next)
 	}
 }
 

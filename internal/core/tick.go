@@ -23,7 +23,9 @@ func (s *State) expire(t *timer) {
 	switch t.kind {
 	case dueClaim:
 		claim, _ := sp.claims.Get(t.key)
-		s.settleClaim(sp, claim)
+		if !s.settleClaim(sp, claim) {
+			s.overdue(sp, claim)
+		}
 	case dueSession:
 		session, _ := sp.sessions.Get(t.key)
 		s.endSession(sp, session, leasehold.SessionExpired)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -70,6 +71,7 @@ func (s *State) session(sp *space, session *Session) leasehold.Session {
 
 func (s *State) waiterAnswer(sp *space, c *Claim) Answer {
 	waiter := s.waiter(sp, c, s.position(sp, c))
+	waiter.Forecast = s.waiterForecast(sp, c)
 	return Answer{Waiter: &waiter}
 }
 
@@ -157,7 +159,11 @@ func (s *State) Now() Time { return s.now }
 func (s *State) Lead() Lead { return s.lead }
 
 // Counts is how much there is, over all namespaces.
-type Counts struct{ Namespaces, Leases, Waiters, Sessions, Resources, Records int }
+type Counts struct {
+	Namespaces, Leases, Waiters, Sessions, Resources, Records int
+
+	Alarms []AlarmCount // one for each kind
+}
 
 // Counts returns how much there is.
 func (v View) Counts() (n Counts) {
@@ -170,6 +176,7 @@ func (v View) Counts() (n Counts) {
 		n.Records += sp.records.Len()
 		return true
 	})
+	n.Alarms = v.s.countAlarms()
 	return n
 }
 
@@ -326,10 +333,13 @@ func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Sta
 	v.showRests(&status, rests)
 	status.Last = last.shown()
 	for _, unit := range named(more.shares().Units, d.Units) {
-		status.Units = append(status.Units, leasehold.Unit{Name: unit.Name, Lease: unit.lease, Holder: unit.Holder})
+		shown := leasehold.Unit{Name: unit.Name, Lease: unit.lease, Holder: unit.Holder}
+		shown.Rests = unit.lease == "" && slices.ContainsFunc(rests, func(r Rest) bool { return slices.Contains(r.Units, unit.Name) })
+		status.Units = append(status.Units, shown)
 	}
+	status.Usual = more.Usual.shown()
 	if waiters > 0 && r.Waiting > 0 {
-		status.Queue = v.queue(sp, r.Path, waiters)
+		status.Queue = v.queue(sp, r, waiters)
 	}
 	return status
 }
@@ -388,12 +398,15 @@ func (v View) showRests(status *leasehold.Status, rests []Rest) {
 	}
 }
 
-func (v View) queue(sp *space, path string, most int) (queue []leasehold.Waiter) {
-	sp.queue.Ascend(beforeAll(path), func(c *Claim) bool {
-		if c.Resource != path || len(queue) == most {
+func (v View) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter) {
+	forecast := v.s.forecast(sp, r)
+	sp.queue.Ascend(beforeAll(r.Path), func(c *Claim) bool {
+		if c.Resource != r.Path || len(queue) == most {
 			return false
 		}
-		queue = append(queue, v.s.waiter(sp, c, len(queue)+1))
+		waiter := v.s.waiter(sp, c, len(queue)+1)
+		waiter.Forecast = forecast.after(len(queue))
+		queue = append(queue, waiter)
 		return true
 	})
 	return queue
@@ -431,6 +444,22 @@ func (v View) Definitions(namespace, prefix, after string, most int) (list []lea
 		return true
 	})
 	return list, next
+}
+
+// Advice suggests a TTL for a resource.
+func (v View) Advice(namespace, path string) leasehold.Advice {
+	var u *Usual
+	var d leasehold.Definition
+	if sp := v.s.space(namespace); sp != nil {
+		u, d = sp.usual(path), sp.definition(path)
+	}
+	fallback := leasehold.DefaultTTL
+	if d.DefaultTTL != 0 {
+		fallback = d.DefaultTTL
+	}
+	a := advise(u, d, fallback)
+	a.Namespace, a.Resource = namespace, path
+	return a
 }
 
 // Namespaces returns the names of all namespaces.

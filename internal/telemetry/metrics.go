@@ -83,6 +83,8 @@ var (
 	namespacesDesc = prometheus.NewDesc("leasehold_namespaces", "Namespaces that were ever used.", nil, nil)
 	resourcesDesc  = prometheus.NewDesc("leasehold_resources", "Resources that something is remembered of.", nil, nil)
 	recordsDesc    = prometheus.NewDesc("leasehold_records", "Records that are kept.", nil, nil)
+	alarmsDesc     = prometheus.NewDesc("leasehold_alarms", "Alarms that stand.", []string{"kind"}, nil)
+	raisedDesc     = prometheus.NewDesc("leasehold_alarms_total", "How often there was reason for an alarm, since the first entry of the log.", []string{"kind"}, nil)
 )
 
 func (c *census) Describe(ch chan<- *prometheus.Desc) {
@@ -92,6 +94,8 @@ func (c *census) Describe(ch chan<- *prometheus.Desc) {
 	ch <- namespacesDesc
 	ch <- resourcesDesc
 	ch <- recordsDesc
+	ch <- alarmsDesc
+	ch <- raisedDesc
 }
 
 // Collect sends nothing when the engine can not be read: a gap in the graph is
@@ -112,4 +116,8 @@ func (c *census) Collect(ch chan<- prometheus.Metric) {
 	gauge(namespacesDesc, n.Namespaces)
 	gauge(resourcesDesc, n.Resources)
 	gauge(recordsDesc, n.Records)
+	for _, a := range n.Alarms {
+		ch <- prometheus.MustNewConstMetric(alarmsDesc, prometheus.GaugeValue, float64(a.Stand), a.Kind.String())
+		ch <- prometheus.MustNewConstMetric(raisedDesc, prometheus.CounterValue, float64(a.Raised), a.Kind.String())
+	}
 }

@@ -75,7 +75,7 @@ func TestCensus(t *testing.T) {
 		}
 	}
 	text := scrape(t, m)
-	for _, line := range []string{"leasehold_leases 2\n", "leasehold_waiters 1\n", "leasehold_sessions 0\n", "leasehold_namespaces 1\n", "leasehold_resources 2\n", "leasehold_records 0\n", "of_another 0\n"} {
+	for _, line := range []string{"leasehold_leases 2\n", "leasehold_waiters 1\n", "leasehold_sessions 0\n", "leasehold_namespaces 1\n", "leasehold_resources 2\n", "leasehold_records 0\n", "leasehold_alarms{kind=\"held-long\"} 0\n", "leasehold_alarms_total{kind=\"late-renewal\"} 0\n", "of_another 0\n"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("there is no %s", line)
 		}

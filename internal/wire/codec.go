@@ -161,6 +161,19 @@ func (c *codec) unsigned32(field string, p *uint32) {
 	*p = uint32(v)
 }
 
+func (c *codec) unsigned8(field string, p *uint8) {
+	v := uint64(*p)
+	c.unsigned(field, &v)
+	if c.writing {
+		return
+	}
+	if v > math.MaxUint8 {
+		c.fail(field, "the number has more than 8 bits")
+		return
+	}
+	*p = uint8(v)
+}
+
 // flag is one byte, 0 or 1.
 func (c *codec) flag(field string, p *bool) {
 	v := uint8(0)
@@ -181,9 +194,10 @@ var (
 	states   = choice{uint8(leasehold.Available), uint8(leasehold.Expired)}
 	hows     = choice{uint8(leasehold.Released), uint8(leasehold.WaitOver)}
 	maybeHow = choice{0, uint8(leasehold.WaitOver)}
-	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.Acknowledged)}
+	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.AlarmCleared)}
 	codes    = choice{uint8(leasehold.Held), uint8(leasehold.Refused)}
 	uncleans = choice{uint8(leasehold.AllowNext), uint8(leasehold.AwaitAcknowledgement)}
+	alarms   = choice{uint8(leasehold.HeldLong), uint8(leasehold.LateRenewal)}
 )
 
 // The enumerations of the core.
@@ -191,7 +205,7 @@ var (
 	whats     = choice{uint8(core.RecordCreate), uint8(core.LeaseFloor)}
 	relations = choice{uint8(core.Equal), uint8(core.Greater)}
 	doings    = choice{uint8(core.Put), uint8(core.ReleaseLease)}
-	picks     = choice{uint8(core.TTLAsSaid), uint8(core.TTLByDefault)}
+	picks     = choice{uint8(core.TTLAsSaid), uint8(core.TTLAuto)}
 )
 
 // oneOf is one byte of an enumeration. What would not be read is not written.

@@ -101,17 +101,17 @@
 //	   0  end            unsigned count of the records before it; four bytes, highest
 //	                     first: the CRC-32C of everything before these four
 //	   1  head           time now, wall, unsigned node, text boot, duration offset,
-//	                     unsigned idle sequence
+//	                     unsigned idle sequence, unsigned alarm order,
+//	                     unsigned… raised by kind of alarm, without the last zeros
 //	   2  namespace      unsigned token, unsigned revision, unsigned arrivals,
 //	                     unsigned lost revision, unsigned lost n
 //	   3  session        text id, duration ttl, labels, wall opened, time expires,
-//	                     unsigned sequence
-//	   4  resource       text path, text claim, signed waiting, time available at,
-//	                     unsigned idle, ending?
-//	   5  claim          text id, text resource, text holder, text reason, text session,
-//	                     labels, duration ttl, unsigned token, time since, wall since,
-//	                     unsigned revision, time expires, signed priority,
-//	                     unsigned order, terms?
+//	                     unsigned sequence, unsigned gap
+//	   4  resource       text path, text claim, signed waiting, unsigned idle, more?
+//	   5  claim          text id, text resource, text holder, text session,
+//	                     duration ttl, unsigned token, time since, wall since,
+//	                     unsigned revision, time expires, unsigned slots,
+//	                     unsigned gap, unsigned long, flag overdue, wait?, terms?
 //	   6  ended claim    text id, text resource, text holder, unsigned token, how,
 //	                     time at, text next
 //	   7  ended session  text id, how, time at
@@ -121,10 +121,14 @@
 //	                     moment until, text resource, text id, text holder,
 //	                     unsigned token, text session, text by, text reason;
 //	                     if the kind is put or deleted: record? now, record? before;
-//	                     if it is ended or changed: hold?
+//	                     if it is ended or changed: hold?;
+//	                     if it is alarmed or alarm cleared: kind of the alarm
 //	  10  record         text path, text value, unsigned create, unsigned mod,
 //	                     unsigned version, text session, unsigned token
 //	  11  outcome        as 8, and then record?, txn?; one of them is there
+//	  13  alarm          kind of the alarm, text resource, text id, text holder,
+//	                     unsigned token, text session, unsigned order, wall since,
+//	                     time last, wall last, signed count, text text, signed limit
 //
 //	txn                  flag succeeded, unsigned revision, result…
 //	result               record?, signed deleted
@@ -132,8 +136,10 @@
 //	                     text reason, wall
 //	hold                 if the kind is changed: text id, text holder, unsigned token;
 //	                     then moment since, moment until, duration waited
+//	more                 ending? last, rest…, shares?, usual?
+//	usual                text holds, text waits, time lost, time lost before
 //	terms                text reason, labels, text party, duration grace, duration hold
-//	                     limit, time break at, text break by, text break reason,
+//	                     limit, duration expected, time break at, text break by, text break reason,
 //	                     text… units, ending? after, duration waited, wall changed or 0
 //	lease                text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, state, unsigned token,
@@ -146,6 +152,7 @@
 //	                     signed claims
 //	waiter               text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, signed priority, signed position,
-//	                     moment since, moment until
-//	error                code, text message, lease?, signed waiting, signed position
+//	                     moment since, moment until, duration forecast
+//	error                code, text message, lease?, signed waiting, signed position,
+//	                     duration forecast, wait… cycle
 package wire

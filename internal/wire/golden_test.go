@@ -335,8 +335,8 @@ var (
 		"nothing": {},
 		"lease":   {Lease: goldenLease},
 		"session": {Session: &leasehold.Session{Namespace: "default", ID: "s1", TTL: 30e9, Labels: goldenLabels, Remaining: 29e9, Opened: goldenMoment, Expires: goldenMoment.Add(30e9), Claims: 3}},
-		"waiter":  {Waiter: &leasehold.Waiter{Namespace: "default", Resource: "r", ID: "id2", Holder: "bob", Labels: goldenLabels, Reason: "next", Session: "s1", Position: 2, Since: goldenMoment, Until: goldenMoment.Add(1e9)}},
-		"error":   {Err: &leasehold.Error{Code: leasehold.Held, Message: "r is held by ann", Lease: goldenLease, Waiting: 2, Position: 1}},
+		"waiter":  {Waiter: &leasehold.Waiter{Namespace: "default", Resource: "r", ID: "id2", Holder: "bob", Labels: goldenLabels, Reason: "next", Session: "s1", Position: 2, Since: goldenMoment, Until: goldenMoment.Add(1e9), Forecast: 240e9}},
+		"error":   {Err: &leasehold.Error{Code: leasehold.Held, Message: "r is held by ann", Lease: goldenLease, Waiting: 2, Position: 1, Forecast: 240e9}},
 		"record":  {Record: &leasehold.Record{Path: "config/a", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}},
 		"txn": {Txn: &core.TxnAnswer{Succeeded: true, Revision: 6, Results: []core.TxnResult{
 			{Record: &leasehold.Record{Create: 3, Mod: 6, Version: 300, Token: 5}}, {Deleted: 2}, {Lease: goldenLease, Also: []leasehold.Lease{*goldenLease}},
@@ -405,21 +405,28 @@ var goldenCommands = map[uint64]core.Command{
 
 var goldenRecords = func() map[string]core.Piece {
 	list := map[string]core.Piece{
-		"head":          {Value: &core.Head{Now: 3600e9, Wall: goldenWall, Lead: *goldenCommands[kindLead].(*core.Lead), IdleSeq: 9}},
+		"head":          {Value: &core.Head{Now: 3600e9, Wall: goldenWall, Lead: *goldenCommands[kindLead].(*core.Lead), IdleSeq: 9, AlarmOrder: 11, Raised: []uint64{1, 0, 300}}},
 		"namespace":     {Space: "default", Value: &core.SpaceHead{Token: 5, Revision: 6, Arrivals: 7, LostRevision: 8, LostN: 9}},
-		"session":       {Space: "default", Value: &core.Session{ID: "s1", TTL: 30e9, Labels: goldenLabels, OpenedWall: goldenWall, Expires: 3630e9, Sequence: 300}},
+		"session":       {Space: "default", Value: &core.Session{ID: "s1", TTL: 30e9, Labels: goldenLabels, OpenedWall: goldenWall, Expires: 3630e9, Sequence: 300, Gap: 85}},
 		"resource":      {Space: "default", Value: &core.Resource{Path: "r", Claim: "id1", Waiting: 2}},
 		"resource-idle": {Space: "default", Value: &core.Resource{Path: "r", Idle: 4, More: &core.More{Last: goldenEnding}}},
 		"resource-shared": {Space: "default", Value: &core.Resource{Path: "gpu", Waiting: 2, More: &core.More{
 			Last: goldenEnding, Rests: []core.Rest{{Slots: 2, Units: []string{"gpu0", "gpu1"}, Until: 3605e9, After: goldenEnding}, {After: goldenEnding}},
 			Shares: &core.Shares{Capacity: 8, Units: []core.Unit{{Name: "gpu0", Holder: "ann", Freed: 3600e9}, {Name: "gpu1"}}},
 		}}},
+		"resource-usual": {Space: "default", Value: &core.Resource{Path: "r", Idle: 4, More: &core.More{
+			Last: goldenEnding, Usual: &core.Usual{Holds: "\x5c\x01\x67\x55\x5d\x02\x67\x00", Waits: "\x45\x08", Lost: 3600e9, LostBefore: 3500e9},
+		}}},
+		"alarm": {Space: "default", Value: &core.Alarm{
+			Kind: leasehold.HeldLong, Resource: "r", ID: "id1", Holder: "ann", Token: 5, Session: "s1",
+			Order: 9, SinceWall: goldenWall, Last: 3600e9, LastWall: goldenWall, Count: 2, Text: "too long", Limit: 10,
+		}},
 		"definition": {Space: "default", Value: goldenDefinition},
-		"claim":      {Space: "default", Value: &core.Claim{ID: "id1", Resource: "r", Holder: "ann", TTL: 10e9, Token: 5, Since: 3600e9, SinceWall: goldenWall, Revision: 6, Expires: 3610e9}},
+		"claim":      {Space: "default", Value: &core.Claim{ID: "id1", Resource: "r", Holder: "ann", TTL: 10e9, Token: 5, Since: 3600e9, SinceWall: goldenWall, Revision: 6, Expires: 3610e9, Gap: 85, Long: 200, Overdue: true}},
 		"claim-terms": {Space: "default", Value: &core.Claim{
 			ID: "id2", Resource: "r", Holder: "bob", Session: "s1", Since: 3600e9, SinceWall: goldenWall, Revision: 7, Slots: 2,
 			Terms: &core.Terms{
-				Reason: "because", Labels: goldenLabels, Party: "p1", Grace: 5e9, HoldLimit: 3600e9, BreakAt: 3601e9, BreakBy: "ops", BreakReason: "stuck",
+				Reason: "because", Labels: goldenLabels, Party: "p1", Grace: 5e9, HoldLimit: 3600e9, Expected: 1800e9, BreakAt: 3601e9, BreakBy: "ops", BreakReason: "stuck",
 				Units: []string{"gpu0", "gpu1"}, After: goldenEnding, Waited: 2e9, ChangedWall: goldenWall,
 			},
 		}},
@@ -444,6 +451,10 @@ var goldenRecords = func() map[string]core.Piece {
 	list["event-deleted"] = core.Piece{Space: "default", Value: &leasehold.Event{
 		Namespace: "default", Revision: 7, N: 1, Kind: leasehold.RecordDeleted, How: leasehold.SessionExpired, At: goldenMoment, Resource: "config/a",
 		Session: "s1", Previous: changed,
+	}}
+	list["event-alarmed"] = core.Piece{Space: "default", Value: &leasehold.Event{
+		Namespace: "default", Revision: 7, N: 1, Kind: leasehold.Alarmed, Alarm: leasehold.LateRenewal, At: goldenMoment, Resource: "r",
+		ID: "id1", Holder: "ann", Token: 5, Session: "s1", Reason: "late",
 	}}
 	list["event-changed"] = core.Piece{Space: "default", Value: &leasehold.Event{
 		Namespace: "default", Revision: 6, Kind: leasehold.Changed, At: goldenMoment, Resource: "r", ID: "id2", Holder: "bob", Token: 6,

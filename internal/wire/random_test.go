@@ -27,6 +27,12 @@ func (d dice) fill(v reflect.Value) {
 		*p = leasehold.How(1 + d.IntN(int(leasehold.WaitOver)))
 	case *leasehold.Kind:
 		*p = leasehold.Kind(1 + d.IntN(int(kinds.last)))
+	case *leasehold.AlarmKind:
+		*p = leasehold.AlarmKinds[d.IntN(len(leasehold.AlarmKinds))]
+	case *core.Usual:
+		*p = core.Usual{Holds: string([]byte{d.step(), byte(leasehold.ByTTL), 100, 80}), Waits: string([]byte{d.step(), d.step()})}
+		d.fill(reflect.ValueOf(&p.Lost).Elem())
+		d.fill(reflect.ValueOf(&p.LostBefore).Elem())
 	case *leasehold.Code:
 		*p = leasehold.Codes[d.IntN(len(leasehold.Codes))]
 	case *core.What:
@@ -62,7 +68,7 @@ func (d dice) fillKind(v reflect.Value) {
 		v.SetBool(d.IntN(2) == 0)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(d.bits()))
-	case reflect.Uint32, reflect.Uint64:
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		v.SetUint(d.bits() >> (64 - v.Type().Bits()))
 	case reflect.String:
 		v.SetString(d.text())
@@ -86,6 +92,8 @@ func (d dice) fillKind(v reflect.Value) {
 		panic("no dice for " + v.Type().String())
 	}
 }
+
+func (d dice) step() byte { return byte(d.Uint32()) }
 
 // bits returns a number of any length, long ones no more often than short ones.
 func (d dice) bits() uint64 { return d.Uint64() >> d.IntN(64) }

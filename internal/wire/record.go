@@ -24,13 +24,14 @@ const (
 	kindRecordOutcome = 11
 
 	kindDefinition = 12
+	kindAlarm      = 13
 )
 
 var recordNames = [...]string{
 	kindEnd: "end", kindHead: "head", kindSpaceHead: "namespace", kindSession: "session", kindResource: "resource",
 	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome", kindEvent: "event",
 	kindRecord: "record", kindRecordOutcome: "record outcome",
-	kindDefinition: "definition",
+	kindDefinition: "definition", kindAlarm: "alarm",
 }
 
 func recordKind(value any) uint64 {
@@ -60,6 +61,8 @@ func recordKind(value any) uint64 {
 		return kindRecord
 	case *leasehold.Definition:
 		return kindDefinition
+	case *core.Alarm:
+		return kindAlarm
 	}
 	return kindEnd
 }
@@ -88,6 +91,8 @@ func newRecord(kind uint64) any {
 		return new(leasehold.Event)
 	case kindDefinition:
 		return new(leasehold.Definition)
+	case kindAlarm:
+		return new(core.Alarm)
 	}
 	return nil
 }
@@ -120,6 +125,8 @@ func (c *codec) record(kind uint64, value any) {
 		c.namedValue(v)
 	case *leasehold.Definition:
 		c.definition(v)
+	case *core.Alarm:
+		c.alarm(v)
 	}
 }
 
@@ -128,7 +135,12 @@ func (c *codec) head(v *core.Head) {
 	c.signed("wall", &v.Wall)
 	c.lead(&v.Lead)
 	c.unsigned("idle sequence", &v.IdleSeq)
+	c.unsigned("alarm order", &v.AlarmOrder)
+	list(c, "raised", &v.Raised, minRaised, func(n *uint64) { c.unsigned("raised", n) })
 }
+
+// minRaised is the least that a number takes.
+const minRaised = 1
 
 func (c *codec) spaceHead(v *core.SpaceHead) {
 	c.token("token", &v.Token)
@@ -145,6 +157,7 @@ func (c *codec) coreSession(v *core.Session) {
 	c.signed("opened", &v.OpenedWall)
 	c.time("expires", &v.Expires)
 	c.unsigned("sequence", &v.Sequence)
+	c.unsigned8("gap", &v.Gap)
 }
 
 func (c *codec) resource(v *core.Resource) {
@@ -173,6 +186,32 @@ func (c *codec) more(v *core.More) {
 		c.number("capacity", &v.Shares.Capacity)
 		list(c, "units", &v.Shares.Units, minUnit, c.unit)
 	}
+	if present(c, "usual", &v.Usual) {
+		c.usual(v.Usual)
+	}
+}
+
+func (c *codec) usual(v *core.Usual) {
+	c.text("holds", &v.Holds)
+	c.text("waits", &v.Waits)
+	c.time("lost", &v.Lost)
+	c.time("lost before", &v.LostBefore)
+}
+
+func (c *codec) alarm(v *core.Alarm) {
+	c.oneOf("kind", (*uint8)(&v.Kind), alarms)
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.token("token", &v.Token)
+	c.text("session", &v.Session)
+	c.unsigned("order", &v.Order)
+	c.signed("since wall", &v.SinceWall)
+	c.time("last", &v.Last)
+	c.signed("last wall", &v.LastWall)
+	c.number("count", &v.Count)
+	c.text("text", &v.Text)
+	c.number("limit", &v.Limit)
 }
 
 func (c *codec) rest(v *core.Rest) {
@@ -230,6 +269,9 @@ func (c *codec) claim(v *core.Claim) {
 	c.revision("revision", &v.Revision)
 	c.time("expires", &v.Expires)
 	c.unsigned32("slots", &v.Slots)
+	c.unsigned8("gap", &v.Gap)
+	c.unsigned8("long", &v.Long)
+	c.flag("overdue", &v.Overdue)
 	if present(c, "wait", &v.Wait) {
 		c.wait(v.Wait)
 	}
@@ -251,6 +293,7 @@ func (c *codec) terms(v *core.Terms) {
 	c.text("party", &v.Party)
 	c.duration("grace", &v.Grace)
 	c.duration("hold limit", &v.HoldLimit)
+	c.duration("expected", &v.Expected)
 	c.time("break at", &v.BreakAt)
 	c.text("break by", &v.BreakBy)
 	c.text("break reason", &v.BreakReason)
@@ -362,6 +405,7 @@ func (c *codec) waiter(v *leasehold.Waiter) {
 	c.number("position", &v.Position)
 	c.moment("since", &v.Since)
 	c.moment("until", &v.Until)
+	c.duration("forecast", &v.Forecast)
 }
 
 func (c *codec) refusal(v *leasehold.Error) {
@@ -372,6 +416,7 @@ func (c *codec) refusal(v *leasehold.Error) {
 	}
 	c.number("waiting", &v.Waiting)
 	c.number("position", &v.Position)
+	c.duration("forecast", &v.Forecast)
 	list(c, "cycle", &v.Cycle, minWait, func(w *leasehold.Wait) {
 		c.text("holder", &w.Holder)
 		c.text("resource", &w.Resource)
@@ -396,6 +441,11 @@ func (c *codec) event(v *leasehold.Event) {
 	c.text("session", &v.Session)
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
+	if v.Kind == leasehold.Alarmed || v.Kind == leasehold.AlarmCleared {
+		c.oneOf("alarm", (*uint8)(&v.Alarm), alarms)
+	} else if v.Alarm != 0 {
+		c.fail("alarm", "the event is about none")
+	}
 	if v.Kind == leasehold.RecordPut || v.Kind == leasehold.RecordDeleted {
 		if present(c, "record", &v.Record) {
 			c.namedValue(v.Record)

@@ -132,12 +132,14 @@ func everything(t testing.TB) *core.State {
 			acquire("room", "m1", "ann", slots(1, 8), ttl(10*m), of("p1")),
 			acquire("gpu/b", "g4", "bob", ttl(10*m), of("p2"), wait(5*m), also("held", "g5")),
 			acquire("gpu/a", "g6", "ann", ttl(10*m), of("p1"), wait(5*m), once(key("cycle"))),
+			&core.Define{Namespace: "default", Definition: leasehold.Definition{Path: "long", Expected: s}},
+			acquire("long", "w1", "ann", ttl(10*m)),
 			acquire("ack", "k1", "ann", ttl(10*m)),
 			&core.Break{Namespace: "default", ID: "k1", By: "ops"},
 			&core.Acknowledge{Namespace: "default", Resource: "ack", Token: 1000, By: "ops"},
 			&core.Undefine{Namespace: "default", Path: "ack", By: "ops"},
 		)},
-		{4 * s, do(&core.Tick{}, &core.Release{Namespace: "default", ID: "t1", Request: key("lost")})},
+		{4 * s, do(&core.Tick{}, &core.Renew{Namespace: "default", ID: "w1"}, &core.Release{Namespace: "default", ID: "t1", Request: key("lost")})},
 		{6 * s, do(&core.Tick{})},
 	}.run(t)
 	covers(t, state)
@@ -164,12 +166,16 @@ func covers(t testing.TB, state *core.State) {
 			seen["units"] = seen["units"] || v.Terms != nil && v.Terms.Units != nil
 			seen["after"] = seen["after"] || v.Terms != nil && v.Terms.After != nil
 			seen["slots"] = seen["slots"] || v.Slots != 0
+			seen["expected"] = seen["expected"] || v.Terms != nil && v.Terms.Expected != 0
+			seen["overdue"] = seen["overdue"] || v.Overdue
+			seen["gap"] = seen["gap"] || v.Gap != 0
 			seen["wait until"] = seen["wait until"] || v.Wait != nil && v.Wait.Until != 0
 			seen["with"] = seen["with"] || v.Wait != nil && v.Wait.With != nil
 		case *core.Resource:
 			seen["rests"] = seen["rests"] || v.More != nil && len(v.More.Rests) > 0 && v.Waiting > 0
 			seen["shares"] = seen["shares"] || v.More != nil && v.More.Shares != nil
 			seen["idle"] = seen["idle"] || v.Idle != 0
+			seen["usual"] = seen["usual"] || v.More != nil && v.More.Usual != nil
 		case *core.Outcome:
 			seen["outcome "+v.Key[:1]] = true
 			seen["answer lease"] = seen["answer lease"] || v.Answer.Lease != nil
@@ -186,7 +192,8 @@ func covers(t testing.TB, state *core.State) {
 	}
 	want := []any{"grace", "hold limit", "wait until", "break", "labels", "rests", "idle", "outcome k", "outcome s",
 		"answer lease", "answer session", "answer waiter", "answer held", "answer nothing", "answer record", "answer txn",
-		"answer several", "answer definition", "answer cycle", "party", "units", "after", "slots", "with", "shares"}
+		"answer several", "answer definition", "answer cycle", "party", "units", "after", "slots", "with", "shares",
+		"expected", "overdue", "gap", "usual"}
 	for _, name := range recordNames[1:] {
 		want = append(want, name)
 	}

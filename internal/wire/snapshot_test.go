@@ -66,6 +66,9 @@ func TestRecordComesBackAsItWas(t *testing.T) {
 			if e.Kind != leasehold.RecordPut && e.Kind != leasehold.RecordDeleted {
 				e.Record, e.Previous = nil, nil
 			}
+			if e.Kind != leasehold.Alarmed && e.Kind != leasehold.AlarmCleared {
+				e.Alarm = 0
+			}
 			switch {
 			case e.Kind != leasehold.Ended && e.Kind != leasehold.Changed:
 				e.Hold = nil
@@ -222,7 +225,7 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"a newer level", magic + "\x01\x02", ErrUnknown, "snapshot has feature level 2"},
 		{"format 0", magic + "\x00\x01", ErrMalformed, "its format is 0"},
 		{"no records", ended("", 0), ErrMalformed, "snapshot is empty"},
-		{"a newer record", ended(first+"\x2a\x00", 2), ErrUnknown, "snapshot has a record of kind 42 at byte 29, and kinds up to 12 are known here"},
+		{"a newer record", ended(first+"\x2a\x00", 2), ErrUnknown, "snapshot has a record of kind 42 at byte 31, and kinds up to 13 are known here"},
 		{"a record of more than 4 MiB", head + first + "\x05\x81\x80\x80\x02", ErrMalformed, "at most 4194304 is allowed"},
 		{"a wrong count", ended(first, 2), ErrMalformed, "it says that it has 2 records, and has 1"},
 		{"a short last record", head + first + "\x00\x03\x00\x00\x00", ErrMalformed, "its last record is too short"},
@@ -235,7 +238,7 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"a namespace that is not begun", ended(first+same, 2), ErrMalformed, "namespace: it is missing"},
 		{"another that is not begun", ended(first+space+"\x07\x06\x01a\x01s\x01\x00", 3), ErrMalformed, "namespace: it has no head"},
 		{"an id that ended in two ways", ended(first+space+same+"\x06\x09\x00\x01i\x00\x00\x00\x02\x00\x00", 4), ErrMalformed, `the end of lease "i" twice`},
-		{"a record that goes on", ended(first+"\x02\x08\x01b\x00\x00\x00\x00\x00\x00", 2), ErrMalformed, "record 2 (namespace) is malformed at byte 38, end: 1 bytes follow"},
+		{"a record that goes on", ended(first+"\x02\x08\x01b\x00\x00\x00\x00\x00\x00", 2), ErrMalformed, "record 2 (namespace) is malformed at byte 40, end: 1 bytes follow"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, _, err := ReadSnapshot(strings.NewReader(c.bytes))
@@ -316,6 +319,8 @@ func TestRecordsThatWouldNotBeReadAreNotWritten(t *testing.T) {
 		"a waiter's event with a hold":     {Space: "a", Value: &leasehold.Event{Namespace: "a", Kind: leasehold.Left, Hold: &leasehold.Hold{}}},
 		"an end with another's hold":       {Space: "a", Value: &leasehold.Event{Namespace: "a", Kind: leasehold.Ended, Hold: &leasehold.Hold{ID: "x"}}},
 		"an outcome with what was read":    {Space: "a", Value: &core.Outcome{Answer: core.Answer{Txn: &core.TxnAnswer{Results: []core.TxnResult{{Page: &core.RecordPage{}}}}}}},
+		"a lease's event with an alarm":    {Space: "a", Value: &leasehold.Event{Namespace: "a", Kind: leasehold.Left, Alarm: leasehold.HeldLong}},
+		"an alarm of no kind":              {Space: "a", Value: &core.Alarm{}},
 		"an event of no kind":              {Space: "a", Value: &leasehold.Event{Namespace: "a"}},
 		"an end that came in no way":       {Space: "a", Value: &core.EndedClaim{}},
 		"a code that is not there":         {Space: "a", Value: &core.Outcome{Answer: core.Answer{Err: &leasehold.Error{Code: 200}}}},

@@ -105,6 +105,8 @@ var routes = []route{
 	{method: "DELETE", path: "/v1/sessions/{id}", verb: "close-session", serve: (*call).closeSession},
 	{method: "GET", path: "/v1/resources", verb: "resources", serve: (*call).resources, params: []string{"prefix", "after", "limit", "all"}},
 	{method: "GET", path: "/v1/resources/{path...}", verb: "resource", serve: (*call).resource, params: []string{"queue"}},
+	{method: "GET", path: "/v1/advice/{path...}", verb: "advice", serve: (*call).advice},
+	{method: "GET", path: "/v1/alarms", verb: "alarms", serve: (*call).alarms, params: []string{"prefix", "kind", "after", "limit"}},
 	{method: "GET", path: "/v1/history", verb: "history", serve: (*call).history, params: []string{"resource", "before", "limit"}},
 	{method: "GET", path: "/v1/audit", verb: "audit", serve: (*call).audit, params: append([]string{"actor", "verb"}, journalParams...)},
 	{method: "GET", path: "/v1/holds", verb: "holds", serve: (*call).holds, params: journalParams},

@@ -235,6 +235,7 @@ func (p *paper) resource(s *leasehold.Status) {
 	p.lastEnding(s.Last)
 	p.moment("available_at", s.AvailableAt)
 	p.someEnding("unacknowledged", s.Unacknowledged)
+	p.usual(s.Usual)
 	p.close()
 }
 
@@ -250,6 +251,7 @@ func (p *paper) units(units []leasehold.Unit) {
 		p.text("name", unit.Name)
 		p.some("lease", unit.Lease)
 		p.some("holder", unit.Holder)
+		p.yes("rests", unit.Rests)
 		p.close()
 	}
 	*p = append(*p, ']')
@@ -283,6 +285,7 @@ func (p *paper) waiter(w *leasehold.Waiter) {
 	p.some("reason", w.Reason)
 	p.moment("since", w.Since)
 	p.moment("until", w.Until)
+	p.someSpan("forecast", w.Forecast)
 	p.close()
 }
 
@@ -334,6 +337,9 @@ func (p *paper) event(e *leasehold.Event, with values) {
 	p.some("session", e.Session)
 	p.some("by", e.By)
 	p.some("reason", e.Reason)
+	if e.Alarm != 0 {
+		p.text("alarm", e.Alarm.String())
+	}
 	if e.Record != nil {
 		p.number("version", e.Record.Version)
 		if with.now {

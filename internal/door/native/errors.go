@@ -87,7 +87,7 @@ func problem(w http.ResponseWriter, err error) {
 func toProblem(e *leasehold.Error, s standing) *v1.Problem {
 	p := &v1.Problem{
 		Type: "urn:leasehold:problem:" + e.Code.String(), Title: s.title, Status: s.status,
-		Code: e.Code.String(), Detail: e.Error(), Position: e.Position,
+		Code: e.Code.String(), Detail: e.Error(), Position: e.Position, Forecast: v1.Duration(e.Forecast),
 	}
 	if e.Code == leasehold.Held {
 		p.Waiting = &e.Waiting

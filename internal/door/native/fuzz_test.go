@@ -235,14 +235,14 @@ func FuzzPath(f *testing.F) {
 }
 
 func FuzzQuery(f *testing.F) {
-	for _, s := range []string{"", "prefix=a/&limit=10&all", "after=YQ", "namespace=x", "namespace=%ff", "a;b", "limit=-1", "resource=r&before=3.1", "since=1&prefix=a"} {
+	for _, s := range []string{"", "prefix=a/&limit=10&all", "after=YQ", "namespace=x", "namespace=%ff", "a;b", "limit=-1", "resource=r&before=3.1", "since=1&prefix=a", "kind=flapping&after=7", "kind=", "after=0"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, query string) {
 		e := memory.Start(engine.NewGoClock())
 		defer e.Close()
 		door := New(e, Config{Metrics: shared()})
-		for _, path := range []string{"/v1/resources", "/v1/resources/r", "/v1/history", "/v1/sessions/s", "/v1/records", "/v1/records/r"} {
+		for _, path := range []string{"/v1/resources", "/v1/resources/r", "/v1/history", "/v1/sessions/s", "/v1/records", "/v1/records/r", "/v1/alarms", "/v1/advice/r"} {
 			r := request(t, path)
 			r.URL.RawQuery = query
 			w := httptest.NewRecorder()

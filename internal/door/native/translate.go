@@ -42,6 +42,9 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 	if a.TTL == (v1.TTL{}) && a.Session == "" {
 		command.TTL, command.Pick = leasehold.DefaultTTL, core.TTLByDefault
 	}
+	if a.TTL.Auto {
+		command.TTL, command.Pick = leasehold.DefaultTTL, core.TTLAuto
+	}
 	items, err := c.toItems(a)
 	if err != nil {
 		return nil, err
@@ -162,6 +165,8 @@ func (c *call) toOpenSession(r *v1.SessionRequest) (*core.OpenSession, error) {
 	}
 	command := &core.OpenSession{Namespace: c.namespace, ID: r.ID, TTL: time.Duration(r.TTL.Duration), Labels: ls, Request: c.once}
 	switch {
+	case r.TTL.Auto:
+		return nil, invalid("a session has nothing that its ttl could be learned from: write a duration such as 30s")
 	case r.TTL.None:
 		return nil, invalid("ttl: a session always has one, write a duration such as \"30s\"")
 	case r.TTL == v1.TTL{}:

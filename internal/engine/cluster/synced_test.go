@@ -430,6 +430,7 @@ func journalTroubled(t *testing.T, sync func() error, over func()) {
 		t.Error(err)
 	}
 	fsys.trouble.Store(nil)
+	e.workers.Wait()                           // the log's disk is well
 	if err := e.disk.log.Close(); err != nil { // what the end of the process does
 		t.Log(err)
 	}

@@ -396,11 +396,11 @@ func tells(t *testing.T, d driver) {
 	for _, e := range history.All() {
 		got += fmt.Sprintf("%d.%d %v %v %s; ", e.Revision, e.N, e.Kind, e.How, e.Holder)
 	}
-	want := "1.0 acquired unknown ann; 2.0 ended released ann; 3.0 acquired unknown bob; 4.0 ended expired bob; "
+	want := "1.0 acquired unknown ann; 2.0 ended released ann; 3.0 acquired unknown bob; 4.0 ended expired bob; 4.1 alarmed unknown bob; "
 	if got != want {
 		t.Fatalf("got  %s\nwant %s", got, want)
 	}
-	if after, ok := history.After(2, 0); !ok || len(after) != 2 {
+	if after, ok := history.After(2, 0); !ok || len(after) != 3 {
 		t.Fatalf("after 2.0 there are %d, %v", len(after), ok)
 	}
 }

@@ -1,0 +1,97 @@
+package client_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/door/native"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/memory"
+)
+
+// A program that says nothing gets what the environment says, over a real network and on
+// the machine's own clock.
+func TestDialByTheEnvironment(t *testing.T) {
+	e := memory.Start(engine.NewGoClock())
+	defer e.Close()
+	server := httptest.NewServer(native.New(e, native.Config{}))
+	defer server.Close()
+	t.Setenv("LEASEHOLD_SERVER", "http://127.0.0.1:1, "+server.URL)
+	t.Setenv("LEASEHOLD_NAMESPACE", "elsewhere")
+	t.Setenv("LEASEHOLD_HOLDER", "ann")
+	c, err := client.Dial(t.Context(), client.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := c.Acquire(t.Context(), "r", client.TTL(300*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.TryAcquire(t.Context(), "r", client.TTL(300*time.Millisecond))
+	var held *leasehold.Error
+	if !errors.As(err, &held) || held.Lease.Holder != "ann" || held.Lease.Namespace != "elsewhere" {
+		t.Errorf("held by %v", err)
+	}
+	// The server goes away for good: the hold ends by the clock, in its TTL.
+	began := time.Now()
+	server.CloseClientConnections()
+	server.Close()
+	<-h.Lost()
+	if took := time.Since(began); took > 300*time.Millisecond+5*time.Second {
+		t.Errorf("it was lost after %v", took)
+	}
+	if err := h.Release(t.Context()); !errors.Is(err, client.ErrExpired) {
+		t.Errorf("the release says %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestDialSaysWhatIsWrong(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://127.0.0.1:1": "cannot reach the server",
+		"127.0.0.1:4653":     "is not an address",
+	} {
+		_, err := client.Dial(t.Context(), client.Config{Servers: []string{address}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	if _, err := client.Dial(t.Context(), client.Config{Servers: []string{other.URL}}); err == nil || !strings.Contains(err.Error(), "is not a Leasehold server") {
+		t.Errorf("another server: %v", err)
+	}
+}
+
+// Without anything the holder is the process, as people can find it.
+func TestTheHolderIsTheProcess(t *testing.T) {
+	e := memory.Start(engine.NewGoClock())
+	defer e.Close()
+	server := httptest.NewServer(native.New(e, native.Config{}))
+	defer server.Close()
+	t.Setenv("LEASEHOLD_HOLDER", "")
+	c, err := client.Dial(t.Context(), client.Config{Servers: []string{server.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Acquire(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.TryAcquire(t.Context(), "r")
+	host, _ := os.Hostname()
+	host, _, _ = strings.Cut(host, ".")
+	var held *leasehold.Error
+	if !errors.As(err, &held) || !strings.Contains(held.Lease.Holder, "@"+host+":") {
+		t.Errorf("held by %v", err)
+	}
+}

@@ -1,0 +1,363 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+)
+
+// An alarm is part of the state, so that it is an event like any other: in order, once,
+// and the same on every node. There is one for each thing, however often it happens;
+// only the first time is an event. What is kept of alarms is bounded.
+
+// An Alarm is one that stands. It is never changed in place.
+type Alarm struct {
+	Kind     leasehold.AlarmKind
+	Resource string
+	ID       string // of the lease
+	Holder   string
+	Token    leasehold.Token
+	Session  string
+
+	Order     uint64 // larger for those that happened later
+	SinceWall int64
+	Last      Time // when it happened last
+	LastWall  int64
+	Count     int
+	Text      string
+	Limit     int // of a queue: the length that is not too long yet
+
+	filed string // its key, once it stands
+}
+
+// How many alarms stand at most. Beyond it the oldest of the namespace makes room.
+const (
+	maxAlarms    = 10000 // in all namespaces
+	maxAlarmsOne = 1000  // in one
+)
+
+// What is worth an alarm, besides what is in usual.go.
+const (
+	lateGap     = whole * 9 / 10 // of a TTL: more of it should not pass without a renewal
+	flapTime    = 5 * time.Minute
+	flapTimes   = 3  // that holders went away within flapTime
+	minQueue    = 10 // waiters that are never too many
+	queueFactor = 4  // times as many as usual
+)
+
+// alarms are those of all namespaces, by kind and by age.
+type alarms struct {
+	order  uint64
+	stand  [16]int    // how many there are, by kind
+	raised [16]uint64 // how often there was reason for one, by kind
+	all    int
+	past   btree.Map[uint64, alarmRef] // those about something past, by Order
+}
+
+type alarmRef struct {
+	space, key string
+	last       Time
+}
+
+// key tells what an alarm is about. While it stands, there is no other of that key.
+func (a *Alarm) key() string {
+	kind := string(rune('a' + a.Kind))
+	switch {
+	case a.Kind == leasehold.HeldLong:
+		return kind + "lease " + a.ID
+	case a.Session != "" && a.ID == "":
+		return kind + "session " + a.Session
+	}
+	return kind + "resource " + a.Resource
+}
+
+// stands tells whether an alarm is not forgotten by a moment, collected or not.
+func (a *Alarm) stands(now Time) bool {
+	return !a.Kind.Past() || a.Last.add(leasehold.AlarmMemory) > now
+}
+
+// about begins an alarm about a lease.
+func about(c *Claim, kind leasehold.AlarmKind) *Alarm {
+	return &Alarm{Kind: kind, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Token: c.Token, Session: c.Session}
+}
+
+// raise lets an alarm stand, or stand for longer.
+func (s *State) raise(sp *space, a *Alarm, format string, args ...any) {
+	a.Text = fmt.Sprintf(format, args...)
+	a.SinceWall, a.Last, a.LastWall, a.Count = s.wall, s.now, s.wall, 1
+	a.filed = a.key()
+	before, known := sp.alarms.Get(a.filed)
+	again := known && before.stands(s.now)
+	if again {
+		a.SinceWall, a.Count = before.SinceWall, before.Count+1
+	}
+	if known {
+		s.dropAlarm(sp, before)
+	}
+	s.alarms.raised[a.Kind]++
+	if !s.roomForAlarm(sp) {
+		return
+	}
+	s.alarms.order++
+	a.Order = s.alarms.order
+	s.fileAlarm(sp, a)
+	if !again {
+		s.tellAlarm(sp, a, leasehold.Alarmed)
+	}
+}
+
+// tellAlarm makes an event of an alarm. It comes after all others of the command, which
+// say what it is about.
+func (s *State) tellAlarm(sp *space, a *Alarm, kind leasehold.Kind) {
+	s.untold = append(s.untold, untold{sp, &leasehold.Event{
+		Kind: kind, Alarm: a.Kind, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Token: a.Token, Session: a.Session, Reason: a.Text,
+	}})
+}
+
+// An untold is the event of an alarm before the end of the command.
+type untold struct {
+	space *space
+	event *leasehold.Event
+}
+
+func (s *State) tellAlarms() {
+	for _, u := range s.untold {
+		s.emit(u.space, u.event)
+	}
+	clear(s.untold)
+	s.untold = s.untold[:0]
+}
+
+// roomForAlarm makes room for one more. Where there are too many in all, and none in
+// this namespace, there is none: nobody's alarms go for those of others.
+func (s *State) roomForAlarm(sp *space) bool {
+	if sp.alarms.Len() < maxAlarmsOne && s.alarms.all < maxAlarms {
+		return true
+	}
+	_, oldest, ok := sp.alarmOrder.Min()
+	if ok {
+		s.dropAlarm(sp, oldest)
+	}
+	return ok
+}
+
+func (s *State) fileAlarm(sp *space, a *Alarm) {
+	sp.alarms.Set(a.filed, a)
+	sp.alarmOrder.Set(a.Order, a)
+	s.alarms.stand[a.Kind]++
+	s.alarms.all++
+	if a.Kind.Past() {
+		s.alarms.past.Set(a.Order, alarmRef{sp.name, a.filed, a.Last})
+	}
+}
+
+func (s *State) dropAlarm(sp *space, a *Alarm) {
+	sp.alarms.Delete(a.filed)
+	sp.alarmOrder.Delete(a.Order)
+	s.alarms.stand[a.Kind]--
+	s.alarms.all--
+	if a.Kind.Past() {
+		s.alarms.past.Delete(a.Order)
+	}
+}
+
+// forgetAlarm drops the oldest alarm about something past if it does not stand any
+// more, and tells whether it did.
+func (s *State) forgetAlarm() bool {
+	_, ref, ok := s.alarms.past.Min()
+	if !ok || ref.last.add(leasehold.AlarmMemory) > s.now {
+		return false
+	}
+	sp := s.space(ref.space)
+	a, _ := sp.alarms.Get(ref.key)
+	s.dropAlarm(sp, a)
+	return true
+}
+
+// standing returns the alarm that stands about the same thing as another; nil if none
+// does.
+func (s *State) standing(sp *space, like *Alarm) *Alarm {
+	if sp.alarms.Len() == 0 {
+		return nil
+	}
+	a, ok := sp.alarms.Get(like.key())
+	if !ok || !a.stands(s.now) {
+		return nil
+	}
+	return a
+}
+
+// clearAlarm ends an alarm, if it stands.
+func (s *State) clearAlarm(sp *space, like *Alarm) {
+	if a := s.standing(sp, like); a != nil {
+		s.dropAlarm(sp, a)
+		s.tellAlarm(sp, a, leasehold.AlarmCleared)
+	}
+}
+
+// overdue raises the alarm of a lease that is held for too long, once.
+func (s *State) overdue(sp *space, c *Claim) {
+	s.ends++
+	long := *c
+	long.Overdue = true
+	s.put(sp, &long)
+	held, limit := time.Duration(s.now-c.Since), c.long()
+	if c.terms().Expected != 0 {
+		s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s: at most %s were expected", c.Holder, c.Resource, told(held), told(limit))
+		return
+	}
+	s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s, which is unusually long here (from %s on)", c.Holder, c.Resource, told(held), told(limit))
+}
+
+// renamed keeps the alarm of a lease that goes on under another id or holder.
+func (s *State) renamed(sp *space, from, to *Claim) {
+	if a := s.standing(sp, about(from, leasehold.HeldLong)); a != nil {
+		other := *a
+		other.ID, other.Holder, other.Token = to.ID, to.Holder, to.Token
+		other.filed = other.key()
+		s.dropAlarm(sp, a)
+		s.fileAlarm(sp, &other)
+	}
+}
+
+// alarmEnd raises or clears the alarms that the end of a lease is a reason for. before is
+// what was learned before it. Whatever a session took with it is told once, for all.
+func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before Usual) {
+	if c.Overdue {
+		s.clearAlarm(sp, about(c, leasehold.HeldLong))
+	}
+	if !how.Clean() && how != leasehold.SessionExpired {
+		s.raise(sp, about(c, leasehold.UncleanEnd), "the lease of %s on %s ended uncleanly (%v)", c.Holder, c.Resource, how)
+	}
+	if wentAway(how) && before.LostBefore != 0 && before.LostBefore.add(flapTime) > s.now {
+		s.raise(sp, about(c, leasehold.Flapping), "holders of %s went away %d times within %s, the last one was %s", c.Resource, flapTimes, told(flapTime), c.Holder)
+	}
+}
+
+// alarmSession raises the alarm of a session that expired while it had leases.
+func (s *State) alarmSession(sp *space, session *Session, first *Claim, leases int) {
+	if leases == 0 {
+		return
+	}
+	more := ""
+	if leases > 1 {
+		more = fmt.Sprintf(", and %d more", leases-1)
+	}
+	a := &Alarm{Kind: leasehold.UncleanEnd, Resource: first.Resource, Holder: first.Holder, Session: session.ID}
+	s.raise(sp, a, "session %s expired, and with it the lease of %s on %s%s", session.ID, first.Holder, first.Resource, more)
+}
+
+// lateLease raises the alarm of a lease whose renewal came late, the first time.
+func (s *State) lateLease(sp *space, before, renewed *Claim) {
+	if renewed.Gap > lateGap && before.Gap <= lateGap {
+		s.raise(sp, about(renewed, leasehold.LateRenewal), "%s renewed its lease on %s with %s of %s left", renewed.Holder, renewed.Resource, told(time.Duration(before.Expires-s.now)), told(renewed.TTL))
+	}
+}
+
+// lateSession is lateLease for a session.
+func (s *State) lateSession(sp *space, before, renewed *Session) {
+	if renewed.Gap > lateGap && before.Gap <= lateGap {
+		a := &Alarm{Kind: leasehold.LateRenewal, Session: renewed.ID}
+		s.raise(sp, a, "session %s was renewed with %s of %s left", renewed.ID, told(time.Duration(before.Expires-s.now)), told(renewed.TTL))
+	}
+}
+
+// lengthened raises the alarm of a queue that became too long.
+func (s *State) lengthened(sp *space, path string) {
+	r, _ := sp.resources.Get(path)
+	a := &Alarm{Kind: leasehold.LongQueue, Resource: path}
+	if r.Waiting <= minQueue || s.standing(sp, a) != nil {
+		return
+	}
+	usual := 0
+	if u := r.more().usual(); len(u.Waits) >= minLearned*waitBytes {
+		queues := u.queues()
+		usual = waiters(queues.at(50))
+	}
+	if a.Limit = max(minQueue, queueFactor*usual); r.Waiting <= a.Limit {
+		return
+	}
+	if usual == 0 {
+		s.raise(sp, a, "%d wait for %s", r.Waiting, path)
+		return
+	}
+	s.raise(sp, a, "%d wait for %s: usual are %d", r.Waiting, path, usual)
+}
+
+// shortened clears the alarm of a queue that is half as long as would be too long.
+func (s *State) shortened(sp *space, path string) {
+	a := s.standing(sp, &Alarm{Kind: leasehold.LongQueue, Resource: path})
+	if a == nil {
+		return
+	}
+	if r, ok := sp.resources.Get(path); !ok || r.Waiting <= a.Limit/2 {
+		s.clearAlarm(sp, a)
+	}
+}
+
+// An AlarmQuery says which alarms to show.
+type AlarmQuery struct {
+	Prefix string              // of the resource
+	Kind   leasehold.AlarmKind // 0: any
+	Before uint64              // only those that happened before; 0: from the newest on
+	Most   int
+}
+
+// Alarms shows the alarms of a namespace that stand, those that happened last first.
+// next is where to go on from, 0 at the end.
+func (v View) Alarms(namespace string, q AlarmQuery) (list []leasehold.Alarm, next uint64) {
+	sp := v.s.space(namespace)
+	if sp == nil {
+		return nil, 0
+	}
+	last := uint64(0)
+	show := func(order uint64, a *Alarm) bool {
+		switch {
+		case !a.stands(v.s.now) || q.Kind != 0 && a.Kind != q.Kind || !strings.HasPrefix(a.Resource, q.Prefix):
+			return true
+		case len(list) == q.Most:
+			next = last
+			return false
+		}
+		list, last = append(list, a.shown(sp.name)), order
+		return true
+	}
+	from := q.Before - 1 // of 0: the largest there is
+	sp.alarmOrder.Descend(from, show)
+	return list, next
+}
+
+func (a *Alarm) shown(namespace string) leasehold.Alarm {
+	return leasehold.Alarm{
+		Namespace: namespace, Kind: a.Kind, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Token: a.Token, Session: a.Session,
+		Since: calendar(a.SinceWall), Last: calendar(a.LastWall), Count: a.Count, Text: a.Text,
+	}
+}
+
+// An AlarmCount is how many alarms of a kind stand, and how often there was reason for
+// one since the first command.
+type AlarmCount struct {
+	Kind   leasehold.AlarmKind
+	Stand  int
+	Raised uint64
+}
+
+func (s *State) countAlarms() (list []AlarmCount) {
+	stand := s.alarms.stand
+	s.alarms.past.Scan(func(_ uint64, ref alarmRef) bool {
+		a, _ := s.space(ref.space).alarms.Get(ref.key)
+		if a.stands(s.now) {
+			return false
+		}
+		stand[a.Kind]--
+		return true
+	})
+	for _, kind := range leasehold.AlarmKinds {
+		list = append(list, AlarmCount{kind, stand[kind], s.alarms.raised[kind]})
+	}
+	return list
+}

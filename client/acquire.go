@@ -377,7 +377,7 @@ func (a *claim) tell(ctx context.Context) {
 		now := waitingOf(a.request.Resource, held)
 		if now != said {
 			said = now
-			now.Waited = a.session.clock() - a.began
+			now.Waited, now.Forecast = a.session.clock()-a.began, held.Forecast // which change all the time
 			a.progress(now)
 		}
 	}

@@ -105,6 +105,7 @@ type Waiting struct {
 	Since    time.Time
 	Expires  time.Time // of the lease in the way, if nobody renews it; zero: it has no end
 	Waited   time.Duration
+	Forecast time.Duration // in how long a turn usually comes; 0: nobody can tell
 }
 
 // A Renewal says when a lease is renewed.

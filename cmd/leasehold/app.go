@@ -35,8 +35,10 @@ type app struct {
 	serve serverFunc
 	check checkFunc
 
-	output string // of the flag -o
-	quiet  bool
+	args    []string    // as they were given
+	ignored []os.Signal // when it was started
+	output  string      // of the flag -o
+	quiet   bool
 }
 
 func newApp() *app {
@@ -54,6 +56,7 @@ func (a *app) run(args []string) (code int) {
 			code = exitBug
 		}
 	}()
+	a.args, a.ignored = args, ignored()
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	root := a.root()
@@ -71,21 +74,46 @@ func (a *app) run(args []string) (code int) {
 // first signal that asks the program to stop. The second one is not ours any more
 // and ends it at once.
 func untilSignal(parent context.Context) (context.Context, func()) {
+	return untilSignalIf(parent, func() bool { return true }, syscall.SIGINT, syscall.SIGTERM)
+}
+
+// untilSignalIf is the same for other signals, and for those moments in which they are
+// meant for us.
+func untilSignalIf(parent context.Context, meant func() bool, wanted ...os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	for _, s := range wanted {
+		signal.Notify(signals, s) // one by one: none would mean all
+	}
 	go func() {
-		select {
-		case s := <-signals:
-			signal.Stop(signals)
-			cancel(signalError(s.(syscall.Signal)))
-		case <-ctx.Done():
+		for {
+			select {
+			case s := <-signals:
+				if !meant() {
+					continue
+				}
+				signal.Stop(signals)
+				cancel(signalError(s.(syscall.Signal)))
+			case <-ctx.Done():
+			}
+			return
 		}
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
 		cancel(nil)
 	}
+}
+
+// ignored is what whoever started the program told it to ignore: SIGHUP under nohup, ctrl-C
+// in the background of a script.
+func ignored() (list []os.Signal) {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 func isTerminal(stream any) bool {
@@ -130,7 +158,7 @@ that what the lease protects can turn away a holder that is late.
 
 ` + exitHelp(),
 		Example: `  leasehold serve                                   # a server on 127.0.0.1:4653
-  leasehold acquire prod/deploy --reason "release 311"
+  leasehold run prod/deploy -- ./deploy.sh          # waits, runs it, gives it back
   leasehold list                                    # who holds what, who waits`,
 		Args:              cobra.ArbitraryArgs,
 		RunE:              a.onlySubcommands,
@@ -151,7 +179,7 @@ that what the lease protects can turn away a holder that is late.
 		&cobra.Group{ID: "server", Title: "Run a server:"},
 		&cobra.Group{ID: "other", Title: "Other:"},
 	)
-	group(root, "hold", a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
+	group(root, "hold", a.runCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
 	group(root, "look", a.listCommand(), a.describeCommand(), a.queueCommand(), a.topCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand(), a.alarmsCommand(), a.adviseCommand())
 	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
 	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand())

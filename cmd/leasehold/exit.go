@@ -26,6 +26,8 @@ const (
 	exitHeld        = 75
 	exitLost        = 76
 	exitDenied      = 77
+	exitNoRun       = 126
+	exitNoCommand   = 127
 	exitSignal      = 128 // plus the number of the signal
 )
 
@@ -44,6 +46,8 @@ func exitMeanings() []struct{ code, meaning string } {
 		{"75", "somebody else holds it"},
 		{"76", "it was yours and is not any more"},
 		{"77", "you may not"},
+		{"126", "run, elect: the command can not be run"},
+		{"127", "run, elect: there is no such command; any other code is the command's own"},
 		{"130", "stopped by ctrl-C (143: by SIGTERM)"},
 	}
 }
@@ -64,11 +68,14 @@ func exitCode(err error) int {
 		failure *leasehold.Error
 		lost    *outputError
 		unfit   unfitError
+		coded   *codedError
 		alarms  alarmed
 	)
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &coded):
+		return coded.code
 	case errors.As(err, &stopped):
 		return exitSignal + int(stopped)
 	case errors.As(err, &lost):
@@ -79,6 +86,8 @@ func exitCode(err error) int {
 		return exitOf(failure.Code)
 	case errors.As(err, &unfit):
 		return exitUnfit
+	case errors.Is(err, leasehold.ErrLost): // as the client says it
+		return exitLost
 	}
 	return exitBug
 }
@@ -113,10 +122,33 @@ type signalError syscall.Signal
 
 func (s signalError) Error() string { return "stopped by " + syscall.Signal(s).String() }
 
+// A codedError ends the program with a code that somebody else chose: the command that it
+// ran, or whoever called it. Without an error there is nothing to report.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Unwrap() error { return e.err }
+
+func (e *codedError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("it ends with code %d", e.code)
+	}
+	return e.err.Error()
+}
+
 // interrupted replaces what went wrong because of a signal by the signal itself:
-// that a call was cut off is no news to whoever cut it off.
+// that a call was cut off is no news to whoever cut it off. A command that was run has
+// had the signal too, and decided itself how to end.
 func interrupted(ctx context.Context, err error) error {
-	var stopped signalError
+	var (
+		stopped signalError
+		coded   *codedError
+	)
+	if errors.As(err, &coded) {
+		return err
+	}
 	if errors.As(context.Cause(ctx), &stopped) {
 		return stopped
 	}
@@ -158,9 +190,12 @@ func failure(code leasehold.Code, format string, args ...any) error {
 
 // report tells the person, or the program that asked for JSON, what went wrong.
 func (a *app) report(err error) {
-	var stopped signalError
+	var (
+		stopped signalError
+		coded   *codedError
+	)
 	switch {
-	case errors.As(err, &stopped):
+	case errors.As(err, &stopped), errors.As(err, &coded) && coded.err == nil:
 		return
 	case a.output == formatJSON || a.output == formatLines:
 		a.reportJSON(err)

@@ -10,12 +10,18 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/internal/child"
 )
 
 func main() { os.Exit(run()) }
 
 // run is main for the tests as well, so that they start what users start.
 func run() int {
+	if len(os.Args) == 2 && os.Args[1] == guardName {
+		child.Guard(os.Stdin)
+		return 0
+	}
 	cobra.EnableCommandSorting = false // the verbs are shown in the order of a lease's life
 	return newApp().run(os.Args[1:])
 }

@@ -45,6 +45,7 @@ func TestStories(t *testing.T) {
 			})
 			env.Setenv("LEASEHOLD_SERVER", "http://"+s.address)
 			env.Setenv("TZ", "UTC")
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each process takes a second to end
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

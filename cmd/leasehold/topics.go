@@ -70,7 +70,10 @@ Every code has one meaning, whatever the command:
 
 A command that was given several ids goes through all of them and ends with the
 code of the first that failed. Code 74 is also that of a command which could not
-write its output: what it was asked to do may be done all the same.`)
+write its output: what it was asked to do may be done all the same.
+
+Run and elect end with the code of their command. Where that may be 75 or 76 too, choose
+another one for "held" with -E; what was lost is also said on standard error.`)
 }
 
 func configurationTopic() *cobra.Command {
@@ -89,6 +92,11 @@ an error, and so is a wrong value, even one that a stronger source overrules.
 `)
 	settingsHelp(&b, "Settings of the server (serve, config show):", config.ServerKeys())
 	settingsHelp(&b, "Settings of commands that talk to a server:", config.ClientKeys())
+	b.WriteString(`
+Variables that run and elect set for their command, and that are no settings:
+
+  LEASEHOLD_RESOURCE, _ID, _TOKEN, _UNITS, _EXPIRES, _HELD
+`)
 	b.WriteString("\nNO_COLOR, if it is not empty, turns colours off.")
 	return topic("configuration", "Every setting, its variable and its default", b.String())
 }

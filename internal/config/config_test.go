@@ -150,6 +150,19 @@ func TestKubernetesServicesAreNotOurs(t *testing.T) {
 	mustSay(t, err, "LEASEHOLD_PORT is not a variable")
 }
 
+// A command that leasehold run runs may call leasehold, or start a server.
+func TestWhatRunSetsIsNoSetting(t *testing.T) {
+	var env []string
+	for _, name := range ForCommands {
+		env = append(env, name+"=x")
+	}
+	if _, _, err := ForClient(Sources{Environ: env}); err != nil {
+		t.Error(err)
+	}
+	_, _, err := ForClient(Sources{Environ: []string{"LEASEHOLD_IDS=x"}})
+	mustSay(t, err, "LEASEHOLD_IDS is not a variable")
+}
+
 func TestWhoCanReach(t *testing.T) {
 	for address, alone := range map[string]bool{
 		"127.0.0.1:1": true, "127.1.2.3:1": true, "[::1]:1": true, "localhost:1": true, "[::ffff:127.0.0.1]:1": true,

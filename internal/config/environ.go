@@ -4,8 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
+
+// The variables that leasehold run sets for the command that it runs, beside those of
+// settings. They say what is held and are no settings.
+const (
+	EnvResource = prefix + "RESOURCE"
+	EnvID       = prefix + "ID"
+	EnvToken    = prefix + "TOKEN"
+	EnvExpires  = prefix + "EXPIRES"
+	EnvUnits    = prefix + "UNITS"
+	EnvHeld     = prefix + "HELD"
+)
+
+// ForCommands are all of them.
+var ForCommands = []string{EnvResource, EnvID, EnvToken, EnvExpires, EnvUnits, EnvHeld}
 
 // environ reads the variables that are ours. An empty one counts as not set:
 // files for containers often can't leave one out.
@@ -19,7 +34,7 @@ func environ(all []string) (layer, error) {
 		name, value, _ := strings.Cut(entry, "=")
 		key, known := names[name]
 		switch {
-		case !strings.HasPrefix(name, prefix), value == "", foreign(name, value):
+		case !strings.HasPrefix(name, prefix), value == "", foreign(name, value), slices.Contains(ForCommands, name):
 		case known:
 			l[key] = given{value, name}
 		default:

@@ -1,0 +1,403 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/child"
+	"github.com/leasehold/leasehold/internal/config"
+)
+
+// errandFlags are those that run and elect have in common.
+type errandFlags struct {
+	argv      []string
+	ttl       span
+	killAfter span
+	reason    string
+	labels    labels
+	priority  int
+	keep      bool
+}
+
+func (f *errandFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Var(&f.ttl, "ttl", "how long others wait if this machine dies, and how long the command survives without the server (default 30s)")
+	flags.Var(&f.killAfter, "kill-after", "how long the command has to end when the lease is about to (default a third of the TTL, at most 10s)")
+	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to whoever waits")
+	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
+	flags.IntVar(&f.priority, "priority", 0, "larger ones go first in the queue, from -1000 to 1000")
+	flags.BoolVar(&f.keep, "keep", false, "go on when the terminal or the SSH session ends (as nohup and setsid do)")
+	settingFlag(cmd, "holder", "")
+}
+
+func (f *errandFlags) check(cmd *cobra.Command) error {
+	if !f.ttl.given {
+		f.ttl.value = leasehold.DefaultTTL
+	}
+	switch {
+	case f.ttl.value < leasehold.MinTTL:
+		return seeHelp(cmd, usage("--ttl is %q: at least %s is allowed", f.ttl.String(), leasehold.MinTTL))
+	case !f.killAfter.given:
+		f.killAfter.value = min(f.ttl.value/3, 10*time.Second)
+	case f.killAfter.value > f.ttl.value/2:
+		// It is renewed when a third has passed, and that can take a moment.
+		return seeHelp(cmd, usage("--kill-after is %q: half of the TTL (%s) is the most, or there is no time to renew it", f.killAfter.String(), short(f.ttl.value/2)))
+	}
+	return nil
+}
+
+// nameAndCommand tells the names from the command. Without -- there is one name.
+func nameAndCommand(cmd *cobra.Command, args []string) (names, argv []string, err error) {
+	at := cmd.ArgsLenAtDash()
+	if at < 0 {
+		at = min(1, len(args))
+	}
+	switch {
+	case at == 0:
+		err = usage("%s needs a name before the command: %s", cmd.Name(), usageOf(cmd))
+	case at == len(args):
+		err = usage("%s needs a command: %s", cmd.Name(), usageOf(cmd))
+	}
+	if err != nil {
+		return nil, nil, seeHelp(cmd, err)
+	}
+	return args[:at], args[at:], nil
+}
+
+// completesErrand offers names, and then files: the rest is up to the command.
+func (a *app) completesErrand(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	dashed := slices.Contains(a.args, "--")
+	if dashed || len(args) > 0 && cmd.Name() == "elect" {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return a.completes(-1, resourceNames)(cmd, args, typed)
+}
+
+// An errand is a command that runs while something is held.
+type errand struct {
+	errandFlags
+	app     *app
+	conn    *conn
+	client  *client.Client
+	holder  string
+	stop    func()
+	silent  bool // no server answers: there is nobody to say goodbye to
+	running atomic.Bool
+
+	trouble trouble                        // what went wrong last
+	broken  atomic.Pointer[client.Message] // a break that was announced
+}
+
+// beginErrand connects to the server. The context that it returns ends at a signal that
+// asks to stop, as long as there is no command to pass it on to.
+func (a *app) beginErrand(ctx context.Context, c *conn, f errandFlags) (*errand, context.Context, error) {
+	ends := a.leaveIgnored(f.keep)
+	// Unlike other commands this one is there for as long as it holds something.
+	holder := cmp.Or(c.client.Holder, fmt.Sprintf("%s:%d", person(), os.Getpid()))
+	e := &errand{errandFlags: f, app: a, conn: c, holder: holder}
+	dialed, err := client.Dial(ctx, client.Config{
+		Servers: []string{c.client.Server}, Namespace: c.client.Namespace, Holder: holder, TTL: f.ttl.value, Log: slog.New(&e.trouble),
+	})
+	if err != nil {
+		return nil, ctx, err
+	}
+	e.client = dialed
+	// Whoever stops to read what we say does not end the command by it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, e.stop = untilSignalIf(ctx, func() bool { return !e.running.Load() }, ends...)
+	return e, ctx, nil
+}
+
+// leaveIgnored goes on to ignore what we were started to ignore, which the command inherits,
+// and returns what ends a wait besides those signals that end everything.
+func (a *app) leaveIgnored(keep bool) (ends []os.Signal) {
+	silent := a.ignored
+	if keep {
+		silent = append(silent, syscall.SIGHUP)
+	}
+	for _, s := range silent {
+		signal.Ignore(s)
+	}
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGQUIT} {
+		if !slices.Contains(silent, s) {
+			ends = append(ends, s)
+		}
+	}
+	return ends
+}
+
+func (e *errand) options() []client.Option {
+	options := []client.Option{client.Reason(e.reason), client.Priority(e.priority), client.Progress(e.progress())}
+	for key, value := range e.labels {
+		options = append(options, client.Label(key, value))
+	}
+	return options
+}
+
+// progress tells the person who is in the way, whenever that or the place in the queue
+// has changed.
+func (e *errand) progress() func(client.Waiting) {
+	said := ""
+	return func(w client.Waiting) {
+		line := fmt.Sprintf("waiting for %s: held by %s", w.Resource, because(w.Holder, w.Reason))
+		if w.Holder == "" {
+			line = "waiting for " + w.Resource
+		}
+		switch {
+		case w.Position == 1:
+			line += "; you are next"
+		case w.Position > 1:
+			line += fmt.Sprintf("; %d ahead of you", w.Position-1)
+		}
+		if line == said || e.app.quiet {
+			return
+		}
+		said = line
+		if w.Forecast > 0 {
+			line += ", usually in about " + short(w.Forecast)
+		}
+		e.app.say("%s", line)
+	}
+}
+
+// run runs the command while the holds last. The error says that it could not be run, or
+// that it was stopped.
+func (e *errand) run(holds []*client.Hold) (child.End, error) {
+	signals, stop := child.Signals()
+	defer stop()
+	e.running.Store(true)
+	defer e.running.Store(false)
+	e.broken.Store(nil)
+	grip := gripOn(holds)
+	defer grip.let()
+	for _, h := range holds {
+		go e.listen(grip.done, h)
+	}
+	killAfter := e.killAfter.value
+	if left := grip.Remaining(); left <= killAfter {
+		killAfter = left / 2 // it may be held for so long only
+	}
+	end, err := child.Run{
+		Command: child.Command{Argv: e.argv, Env: e.environ(holds), Apart: e.keep},
+		Lease:   grip, KillAfter: killAfter, Guard: guardArgs(), Signals: signals, Warn: e.warn,
+	}.Do()
+	switch {
+	case err != nil:
+		return end, noCommand(fmt.Errorf("%s: %w", e.argv[0], err))
+	case end.Stopped || grip.err() != nil:
+		return end, &codedError{exitLost, e.lost(grip, end)}
+	}
+	return end, nil
+}
+
+// guardName is the argument with which this program is nothing but the guard of another.
+const guardName = "__guard"
+
+func guardArgs() []string {
+	path, err := child.Myself()
+	if err != nil {
+		return nil
+	}
+	return []string{path, "leasehold", guardName}
+}
+
+// warn says what happens to the command, when it happens.
+func (e *errand) warn(what child.Warning) {
+	switch what {
+	case child.Told:
+		e.app.say("the lease is about to end: %s was told to stop", e.argv[0])
+	case child.Killed:
+		e.app.say("the lease is over: %s was killed", e.argv[0])
+	case child.Orphans:
+		e.app.say("%s has ended and left others running: they are told to stop (setsid lets them stay)", e.argv[0])
+	}
+}
+
+// lost says why the command was stopped.
+func (e *errand) lost(g *grip, end child.End) error {
+	why := e.whyLost(g)
+	if end.Stopped {
+		return failure(leasehold.Lost, "%s\n%s was stopped", why, e.argv[0])
+	}
+	return failure(leasehold.Lost, "%s\n%s ended by itself with code %d, but some of what it did was not protected", why, e.argv[0], end.Code)
+}
+
+// whyLost knows more than the lease does: one that is about to be broken, or that no server
+// renews, has only expired when it comes to it.
+func (e *errand) whyLost(g *grip) string {
+	lost, broken, trouble := g.err(), e.broken.Load(), e.trouble.since(e.app.now().Add(-e.ttl.value))
+	switch {
+	case errors.Is(lost, client.ErrBroken):
+		return lost.Error()
+	case broken != nil:
+		return fmt.Sprintf("%s: the lease was broken by %s: %s", g.holds[0].Resource(), cmp.Or(broken.By, "somebody"), broken.Text)
+	case lost != nil && trouble != "":
+		return lost.Error() + ": " + trouble
+	case lost != nil:
+		return lost.Error()
+	case trouble != "":
+		return g.holds[0].Resource() + ": the lease could not be renewed: " + trouble
+	}
+	return g.holds[0].Resource() + ": the lease was about to end"
+}
+
+// listen tells the person what others say to the holder.
+func (e *errand) listen(done <-chan struct{}, h *client.Hold) {
+	for {
+		select {
+		case <-done:
+			return
+		case m := <-h.Messages():
+			if !m.Break {
+				e.app.say("%s asks for %s: %s", m.By, h.Resource(), m.Text)
+				continue
+			}
+			e.broken.Store(&m)
+			e.app.say("%s breaks the lease on %s in %s: %s", m.By, h.Resource(), short(time.Until(m.Until)), m.Text)
+		}
+	}
+}
+
+// environ is what the command learns of what is held.
+func (e *errand) environ(holds []*client.Hold) []string {
+	var names, ids, tokens, units, held []string
+	for _, h := range holds {
+		names, ids, tokens = append(names, h.Resource()), append(ids, h.ID()), append(tokens, fmt.Sprint(h.Token()))
+		units = append(units, strings.Join(h.Units(), ","))
+		held = append(held, h.ID()+" "+h.Resource())
+	}
+	if around := e.app.getenv(config.EnvHeld); around != "" {
+		held = append([]string{around}, held...)
+	}
+	set := map[string]string{
+		config.EnvResource: strings.Join(names, "\n"), config.EnvID: strings.Join(ids, "\n"), config.EnvToken: strings.Join(tokens, "\n"),
+		config.EnvUnits: strings.Join(units, "\n"), config.EnvHeld: strings.Join(held, "\n"),
+		config.EnvExpires:           holds[0].Expires().UTC().Format(time.RFC3339),
+		config.EnvName("server"):    e.conn.client.Server,
+		config.EnvName("namespace"): e.conn.client.Namespace,
+	}
+	env := slices.DeleteFunc(slices.Clone(e.app.environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		_, replaced := set[name]
+		return replaced
+	})
+	for name, value := range set {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// farewell is how long a server is told that something is free. Who waits for us to end
+// should not have to wait for long because it is gone.
+const farewell = 5 * time.Second
+
+// giveBack releases what is held, once the command has ended.
+func (e *errand) giveBack(holds []*client.Hold) {
+	for _, h := range holds {
+		left := h.Remaining()
+		// What has ended by itself needs nobody to be told.
+		ctx, cancel := context.WithTimeout(context.Background(), min(farewell, max(left, time.Second/2)))
+		defer cancel()
+		if err := h.Release(ctx); err != nil && !errors.Is(err, client.ErrLost) {
+			e.app.say("warning: %s could not be released: it ends by itself within %s: %v", h.Resource(), short(left), err)
+			e.silent = true
+			break
+		}
+	}
+	e.close()
+}
+
+// close ends the session. What nobody could be told ends with its TTL.
+func (e *errand) close() {
+	if !e.silent {
+		_ = e.client.Close()
+	}
+}
+
+// A grip is all holds of an errand: it lasts as long as the first of them that ends.
+type grip struct {
+	holds []*client.Hold
+	done  <-chan struct{}
+	let   func()
+}
+
+func gripOn(holds []*client.Hold) *grip {
+	ctx, cancel := context.WithCancel(context.Background())
+	for _, h := range holds {
+		context.AfterFunc(h.Context(), cancel)
+	}
+	return &grip{holds, ctx.Done(), cancel}
+}
+
+func (g *grip) Lost() <-chan struct{} { return g.done }
+
+func (g *grip) Remaining() time.Duration {
+	left := g.holds[0].Remaining()
+	for _, h := range g.holds[1:] {
+		left = min(left, h.Remaining())
+	}
+	return left
+}
+
+// err is how the first hold was lost that was, nil if none is.
+func (g *grip) err() error {
+	for _, h := range g.holds {
+		if err := h.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trouble is a log that remembers what went wrong last.
+type trouble struct{ last atomic.Pointer[slog.Record] }
+
+func (t *trouble) Enabled(context.Context, slog.Level) bool { return true }
+func (t *trouble) WithAttrs([]slog.Attr) slog.Handler       { return t }
+func (t *trouble) WithGroup(string) slog.Handler            { return t }
+
+func (t *trouble) Handle(_ context.Context, r slog.Record) error {
+	t.last.Store(&r)
+	return nil
+}
+
+// since is the error of the last trouble, if that is no older.
+func (t *trouble) since(moment time.Time) (text string) {
+	r := t.last.Load()
+	if r == nil || r.Time.Before(moment) {
+		return ""
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "err" {
+			text = a.Value.String()
+		}
+		return true
+	})
+	return text
+}
+
+// noCommand is the error of a command that could not be started, with the code that
+// shells have for it.
+func noCommand(err error) error {
+	code, message := exitNoRun, err.Error()
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		code = exitNoCommand
+	}
+	return &codedError{code, failure(leasehold.Invalid, "the command can not be run: %s", strings.TrimPrefix(message, "exec: "))}
+}

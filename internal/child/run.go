@@ -1,0 +1,245 @@
+package child
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// A Lease is what a command must not outlive.
+type Lease interface {
+	Remaining() time.Duration // how long it is surely ours; 0: it is lost
+	Lost() <-chan struct{}    // closed when it is
+}
+
+// A Run is a command under a lease.
+type Run struct {
+	Command
+	Lease Lease
+
+	// KillAfter is how long the command has to end, from when it is told to.
+	KillAfter time.Duration
+
+	// Guard is how to start this program so that it calls Guard: the file and its arguments,
+	// from the name on. Without one, what the command started lives on if we are killed.
+	Guard []string
+
+	// Signals are passed on to the command. See Signals.
+	Signals <-chan os.Signal
+
+	// Warn is called with what a person should know. It may be nil.
+	Warn func(what Warning)
+}
+
+// A Warning is what happened to a command.
+type Warning int
+
+// The warnings.
+const (
+	Told    Warning = iota + 1 // the lease is about to end, and it was told to stop
+	Killed                     // it had not stopped when it had to
+	Orphans                    // it ended, and left others of its group running: they are told to stop
+)
+
+// An End is how a command ended.
+type End struct {
+	Code    int  // as a shell has it: 128 and more if a signal ended it
+	Stopped bool // it was told to stop, or killed, since the lease was about to end or had ended
+	Signal  syscall.Signal
+}
+
+// Do starts the command and returns when nothing of it is left.
+func (r Run) Do() (End, error) {
+	t := standardTerminal()
+	if r.Apart {
+		t = nil
+	}
+	g := startGuard(r.Guard)
+	defer g.dismiss()
+	p, err := start(r.Command, t)
+	if err != nil {
+		return End{}, err
+	}
+	g.order("group %d", p.pid)
+	w := &watch{Run: r, process: p, guard: g, lost: r.Lease.Lost()}
+	return w.untilEnd(), nil
+}
+
+// tick is how often the lease is looked at, at least: timers stop while a machine sleeps,
+// and a deadline can move nearer.
+const tick = 100 * time.Millisecond
+
+// A watch is over a command that runs.
+type watch struct {
+	Run
+	process *process
+	guard   *guard
+	lost    <-chan struct{}
+
+	told   bool // to stop
+	killAt time.Time
+	killed bool
+}
+
+// untilEnd does one thing at a time. The lease is looked at before each: after a pause all
+// of them may be due at once, and nothing is to happen before a command is killed that has
+// no right to go on.
+func (w *watch) untilEnd() End {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(w.look())
+		select {
+		case s := <-w.Signals:
+			w.look()
+			w.signal(s.(syscall.Signal))
+		case status := <-w.process.changes:
+			if !status.Stopped() {
+				return w.ended(status)
+			}
+			w.look()
+			w.stopped(status.StopSignal())
+		case <-w.lost:
+			w.lost = nil
+		case <-timer.C:
+		}
+	}
+}
+
+// look stops what may not go on, and says when to look again.
+func (w *watch) look() time.Duration {
+	left := w.Lease.Remaining()
+	w.guard.lasts(left)
+	switch {
+	case w.killed:
+	case left <= w.dying(), w.told && !time.Now().Before(w.killAt):
+		w.kill()
+	case !w.told && left <= w.KillAfter:
+		w.told, w.killAt = true, time.Now().Add(w.KillAfter)
+		w.warn(Told)
+		w.process.tell(syscall.SIGTERM)
+		w.process.tell(syscall.SIGCONT) // who is stopped does not hear
+	}
+	switch {
+	case w.killed:
+		return tick
+	case w.told:
+		return min(tick, left-w.dying(), time.Until(w.killAt))
+	}
+	return min(tick, left-w.KillAfter)
+}
+
+// dying is how long a group takes to die, at most: it is to be dead when the lease ends,
+// also on a machine that is busy.
+func (w *watch) dying() time.Duration { return min(w.KillAfter/10, 100*time.Millisecond) }
+
+func (w *watch) kill() {
+	w.killed, w.killAt = true, time.Now()
+	w.process.tell(syscall.SIGKILL)
+	w.warn(Killed)
+}
+
+func (w *watch) warn(what Warning) {
+	if w.Warn != nil {
+		w.Warn(what)
+	}
+}
+
+// signal passes a signal on. To go on after a stop is ours to do: the lease was looked at.
+func (w *watch) signal(s syscall.Signal) {
+	if s == syscall.SIGCONT {
+		w.process.handTerminal()
+	}
+	w.process.pass(s)
+}
+
+// stopped stops ourselves after the command, so that the shell which started us sees that
+// it was stopped, and can go on with both of us later.
+func (w *watch) stopped(by syscall.Signal) {
+	switch {
+	case by == syscall.SIGSTOP:
+		return // whoever did it will undo it
+	case by != syscall.SIGTSTP && w.process.hasTerminal():
+		w.process.tell(syscall.SIGCONT) // it had tried before it had the terminal
+		return
+	}
+	if w.process.hasTerminal() {
+		w.process.terminal.give(syscall.Getpgrp())
+	}
+	// We go on here for a moment, and then in signal, when SIGCONT comes.
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+}
+
+// ended waits for the rest of the group, and says how it was.
+func (w *watch) ended(status syscall.WaitStatus) End {
+	if w.process.hasTerminal() {
+		w.process.terminal.give(syscall.Getpgrp())
+		if status.Signaled() {
+			w.process.terminal.restore()
+		}
+	}
+	end := End{Code: code(status), Stopped: w.told || w.killed}
+	if status.Signaled() {
+		end.Signal = status.Signal()
+		// If it was too late already, it was the guard that did it.
+		end.Stopped = end.Stopped || end.Signal == syscall.SIGKILL && w.Lease.Remaining() <= 0
+	}
+	w.untilGone()
+	return end
+}
+
+// unkillable is how long a group may take to vanish after it was killed.
+const unkillable = 2 * time.Second
+
+// untilGone stops what the command left behind: it has no right to go on without it, since
+// the lease is given back next. What ends by itself right after the command is no news.
+func (w *watch) untilGone() {
+	if w.vanishes(time.Now().Add(tick)) {
+		return
+	}
+	if !w.told && !w.killed {
+		w.warn(Orphans)
+		w.process.tell(syscall.SIGTERM)
+		w.process.tell(syscall.SIGCONT)
+		w.killAt = time.Now().Add(w.KillAfter)
+	}
+	if w.vanishes(w.killAt) {
+		return
+	}
+	w.killed = true
+	w.process.tell(syscall.SIGKILL)
+	// If that does not help, nobody waits for them, or they are not ours to kill.
+	w.vanishes(time.Now().Add(unkillable))
+}
+
+// vanishes waits until nobody of the group is left. It is false when a moment came first,
+// or the end of the lease.
+func (w *watch) vanishes(by time.Time) bool {
+	for pause := time.Millisecond; w.process.lives(); pause = min(2*pause, tick/5) {
+		w.guard.lasts(w.Lease.Remaining())
+		if !time.Now().Before(by) || !w.killed && w.Lease.Remaining() <= w.dying() {
+			return false
+		}
+		time.Sleep(pause)
+	}
+	return true
+}
+
+// Passed are the signals that are passed on to a command.
+var Passed = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+	syscall.SIGTSTP, syscall.SIGCONT,
+}
+
+// Signals catches what is to be passed on, until stop is called. What this process was
+// started to ignore, such as SIGHUP under nohup, it and its commands go on to ignore.
+func Signals() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 64)
+	for _, s := range Passed {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+	return c, func() { signal.Stop(c) }
+}

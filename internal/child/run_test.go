@@ -1,0 +1,312 @@
+package child
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A lease is one whose end the test decides.
+type lease struct {
+	mu    sync.Mutex // guards what follows
+	until time.Time
+	gone  chan struct{}
+}
+
+func newLease(d time.Duration) *lease {
+	return &lease{until: time.Now().Add(d), gone: make(chan struct{})}
+}
+
+func (l *lease) Lost() <-chan struct{} { return l.gone }
+
+func (l *lease) Remaining() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(0, time.Until(l.until))
+}
+
+func (l *lease) lasts(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = time.Now().Add(d)
+}
+
+// lose ends it, and says so at once.
+func (l *lease) lose() {
+	l.lasts(0)
+	close(l.gone)
+}
+
+// A trial runs shell scripts in a directory of their own.
+type trial struct {
+	t       *testing.T
+	dir     string
+	lease   *lease
+	signals chan os.Signal
+	ended   chan End
+
+	mu       sync.Mutex // guards what follows
+	warnings []Warning
+}
+
+func begin(t *testing.T, script string, more func(*Run)) *trial {
+	t.Helper()
+	tr := &trial{t: t, dir: t.TempDir(), lease: newLease(time.Hour), signals: make(chan os.Signal, 8), ended: make(chan End, 1)}
+	r := Run{
+		Command: Command{Argv: []string{"sh", "-c", "cd " + tr.dir + "\n" + script}, Env: os.Environ()},
+		Lease:   tr.lease, KillAfter: time.Second, Signals: tr.signals, Warn: tr.warned,
+	}
+	if more != nil {
+		more(&r)
+	}
+	go func() {
+		end, err := r.Do()
+		if err != nil {
+			t.Error(err)
+		}
+		tr.ended <- end
+	}()
+	return tr
+}
+
+func (tr *trial) warned(w Warning) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.warnings = append(tr.warnings, w)
+}
+
+// file waits until a file has something in it.
+func (tr *trial) file(name string) string {
+	tr.t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if b, _ := os.ReadFile(filepath.Join(tr.dir, name)); strings.HasSuffix(string(b), "\n") {
+			return strings.TrimSpace(string(b))
+		}
+	}
+	tr.t.Fatalf("%s was never written", name)
+	return ""
+}
+
+func (tr *trial) wrote(name string) bool {
+	_, err := os.Stat(filepath.Join(tr.dir, name))
+	return err == nil
+}
+
+func (tr *trial) wants(want End, warnings ...Warning) {
+	tr.t.Helper()
+	select {
+	case end := <-tr.ended:
+		if end != want {
+			tr.t.Errorf("it ended as %+v, want %+v", end, want)
+		}
+	case <-time.After(10 * time.Second):
+		tr.t.Fatal("it does not end")
+	}
+	if !slices.Equal(tr.warnings, warnings) {
+		tr.t.Errorf("it warned of %v, want %v", tr.warnings, warnings)
+	}
+}
+
+// isGone tells whether a process whose number is in a file has ended, or soon has.
+func (tr *trial) isGone(name string) {
+	tr.t.Helper()
+	pid, err := strconv.Atoi(tr.file(name))
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	for end := time.Now().Add(5 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(2 * time.Millisecond) {
+		if stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Now().After(end) {
+			tr.t.Fatalf("the process of %s lives on", name)
+		}
+	}
+}
+
+func TestCodes(t *testing.T) {
+	for script, want := range map[string]End{
+		"exit 0":        {},
+		"exit 1":        {Code: 1},
+		"exit 255":      {Code: 255},
+		"kill -TERM $$": {Code: 143, Signal: syscall.SIGTERM},
+		"kill -KILL $$": {Code: 137, Signal: syscall.SIGKILL},
+	} {
+		begin(t, script, nil).wants(want)
+	}
+}
+
+func TestNoSuchCommand(t *testing.T) {
+	for _, name := range []string{"no-such-command", "/no/such/file", "run_test.go", "/"} {
+		_, err := Run{Command: Command{Argv: []string{name}}, Lease: newLease(time.Hour)}.Do()
+		if err == nil {
+			t.Errorf("%s was run", name)
+		}
+	}
+}
+
+func TestSignalsArePassedOn(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
+		tr := begin(t, `trap "exit 42" `+strconv.Itoa(int(s))+`; echo >ready; while :; do sleep 0.01; done`, nil)
+		tr.file("ready")
+		tr.signals <- s
+		tr.wants(End{Code: 42})
+	}
+}
+
+// What one program agrees upon with another kills those who know nothing of it.
+func TestUserSignalsGoToTheCommandAlone(t *testing.T) {
+	tr := begin(t, `trap "echo >heard" USR1; sleep 30 & echo $! >pid; until test -e heard; do sleep 0.01; done; kill $! && exit 3`, nil)
+	tr.file("pid")
+	// The short sleeps of the loop are in the same group.
+	tr.signals <- syscall.SIGUSR1
+	tr.wants(End{Code: 3})
+}
+
+func TestToldAndThenKilled(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, `trap "echo >told" TERM; echo >ready; while :; do sleep 0.01; done`, nil)
+	tr.file("ready")
+	tr.lease.lasts(1200 * time.Millisecond)
+	tr.file("told")
+	if left := tr.lease.Remaining(); left > time.Second {
+		t.Errorf("it was told with %v left", left)
+	}
+	tr.wants(End{Code: 137, Stopped: true, Signal: syscall.SIGKILL}, Told, Killed)
+	if late := time.Since(tr.lease.until); late > time.Second {
+		t.Errorf("it ended %v after the lease", late)
+	}
+}
+
+func TestToldInTime(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, `trap "exit 5" TERM; echo >ready; while :; do sleep 0.01; done`, func(r *Run) { r.KillAfter = 10 * time.Second })
+	tr.file("ready")
+	tr.lease.lasts(9 * time.Second)
+	tr.wants(End{Code: 5, Stopped: true}, Told)
+}
+
+// A server that comes back after the command was told to stop does not let it go on.
+func TestToldIsTold(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, `trap "echo >told" TERM; echo >ready; while :; do sleep 0.01; done`, nil)
+	tr.file("ready")
+	tr.lease.lasts(990 * time.Millisecond)
+	tr.file("told")
+	tr.lease.lasts(time.Hour)
+	tr.wants(End{Code: 137, Stopped: true, Signal: syscall.SIGKILL}, Told, Killed)
+}
+
+func TestLostIsKilledAtOnce(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, `trap "echo >told" TERM; sleep 30 & echo $! >pid; wait`, func(r *Run) { r.KillAfter = time.Minute })
+	tr.file("pid")
+	tr.lease.lose()
+	tr.wants(End{Code: 137, Stopped: true, Signal: syscall.SIGKILL}, Killed)
+	tr.isGone("pid")
+	if tr.wrote("told") {
+		t.Error("it was asked, although somebody else may be at work already")
+	}
+}
+
+// The shell ends and what it started would go on.
+func TestOrphansAreStopped(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, `sleep 30 & echo $! >pid; exit 7`, nil)
+	tr.wants(End{Code: 7}, Orphans)
+	tr.isGone("pid")
+}
+
+func TestDeafOrphansAreKilled(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, `(trap "" TERM; echo >ready; while :; do sleep 0.05; done) & echo $! >pid; until test -e ready; do sleep 0.01; done; exit 7`, nil)
+	tr.wants(End{Code: 7}, Orphans)
+	tr.isGone("pid")
+}
+
+// A stopped command is woken up to hear that it has to end.
+func TestStoppedCommandHears(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, `trap "exit 5" TERM; echo $$ >pid; kill -STOP $$; echo >on; while :; do sleep 0.01; done`, func(r *Run) { r.KillAfter = 10 * time.Second })
+	tr.file("pid")
+	tr.lease.lasts(9 * time.Second)
+	tr.wants(End{Code: 5, Stopped: true}, Told)
+}
+
+// The one who is in a session of its own is no part of the terminal's.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	tr := begin(t, `echo $$ >pid; sleep 30 & wait`, func(r *Run) { r.Apart = true })
+	pid, _ := strconv.Atoi(tr.file("pid"))
+	if sid, err := unix.Getsid(pid); err != nil || sid != pid {
+		t.Errorf("session %d of process %d, %v", sid, pid, err)
+	}
+	tr.lease.lose()
+	tr.wants(End{Code: 137, Stopped: true, Signal: syscall.SIGKILL}, Killed)
+}
+
+// The test's own binary is the guard, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "guard" {
+		Guard(os.Stdin)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func guarded(r *Run) {
+	path, err := Myself()
+	if err != nil {
+		panic(err)
+	}
+	r.Guard = []string{path, "child.test", "guard"}
+}
+
+func TestGuardIsDismissed(t *testing.T) {
+	begin(t, "exit 3", guarded).wants(End{Code: 3})
+}
+
+// Orders that end without a word are those of somebody who was killed.
+func TestGuardKills(t *testing.T) {
+	for name, orders := range map[string]string{
+		"at the end of its orders": "group %d\n",
+		"at the end of the lease":  "group %d\nuntil 1\n",
+	} {
+		sleeper := exec.Command("sleep", "60")
+		sleeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := sleeper.Start(); err != nil {
+			t.Fatal(err)
+		}
+		in, out := io.Pipe()
+		done := make(chan struct{})
+		go func() { defer close(done); follow(in) }()
+		fmt.Fprintf(out, orders, sleeper.Process.Pid)
+		if !strings.Contains(orders, "until") {
+			out.Close()
+		}
+		_ = sleeper.Wait()
+		out.Close()
+		<-done
+		if s := sleeper.ProcessState.Sys().(syscall.WaitStatus); s.Signal() != syscall.SIGKILL {
+			t.Errorf("%s: the group ended as %v", name, s)
+		}
+	}
+}
+
+// A guard that was sent home, or knows no group, kills nobody.
+func TestGuardLetsLive(t *testing.T) {
+	for _, orders := range []string{"group 1\nuntil 1\n", "until 1\n", "group x\n", "group -1\n", "done\ngroup 5\n", "nonsense\n\n", ""} {
+		follow(strings.NewReader(orders))
+	}
+}

@@ -1,0 +1,129 @@
+package child
+
+import (
+	"errors"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// A Command is what to run. It has the streams of this process.
+type Command struct {
+	Argv []string
+	Env  []string
+
+	// Apart puts it into a session of its own, which no terminal hangs up.
+	Apart bool
+}
+
+// A process is a command that was started, and the group of processes that it leads.
+type process struct {
+	pid      int // also that of the group
+	terminal *terminal
+	changes  chan syscall.WaitStatus // each stop, and the end
+}
+
+// Find says which file a command is, so that a wrong name is noticed before anybody waits
+// for a lease.
+func Find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrDot) {
+		err = nil // a program of the current directory was asked for by whoever set PATH so
+	}
+	return path, err
+}
+
+// start starts a command.
+func start(c Command, t *terminal) (*process, error) {
+	path, err := Find(c.Argv[0])
+	if err != nil {
+		return nil, err
+	}
+	adopt()
+	p := &process{terminal: t, changes: make(chan syscall.WaitStatus, 1)}
+	started := make(chan error)
+	go p.live(path, c, started)
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	p.handTerminal()
+	return p, nil
+}
+
+// live starts the process and waits for it, on one thread: the signal that follows the
+// death of a parent follows the death of the thread that was it.
+func (p *process) live(path string, c Command, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	attributes := &syscall.SysProcAttr{Setpgid: !c.Apart, Setsid: c.Apart}
+	dieWithParent(attributes)
+	pid, err := syscall.ForkExec(path, c.Argv, &syscall.ProcAttr{Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: attributes})
+	p.pid = pid
+	started <- err
+	if err != nil {
+		return
+	}
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil {
+			panic("a child of ours can not be waited for: " + err.Error())
+		}
+		p.changes <- status
+		if !status.Stopped() {
+			return
+		}
+	}
+}
+
+// tell sends the whole group a signal. That nobody is there to hear it is no error.
+func (p *process) tell(s syscall.Signal) { _ = syscall.Kill(-p.pid, s) }
+
+// pass hands a signal on. Those that programs agree upon among themselves go to the
+// command alone, since others in its group would die of them.
+func (p *process) pass(s syscall.Signal) {
+	switch s {
+	case syscall.SIGUSR1, syscall.SIGUSR2:
+		_ = syscall.Kill(p.pid, s)
+	default:
+		p.tell(s)
+	}
+}
+
+// lives tells whether anybody of the group is left, once the command itself has ended.
+func (p *process) lives() bool {
+	for {
+		pid, err := syscall.Wait4(-p.pid, nil, syscall.WNOHANG, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil || pid == 0 {
+			break
+		}
+	}
+	return !errors.Is(syscall.Kill(-p.pid, 0), syscall.ESRCH)
+}
+
+// handTerminal gives the command the terminal, if it is ours to give.
+func (p *process) handTerminal() {
+	if !p.terminal.ours() {
+		return
+	}
+	p.terminal.give(p.pid)
+	// It may have tried to read before it was allowed to, and been stopped.
+	p.tell(syscall.SIGCONT)
+}
+
+// hasTerminal tells whether the command may read from the terminal.
+func (p *process) hasTerminal() bool { return p.terminal.group() == p.pid }
+
+// code is the exit code that a shell would give for a status.
+func code(s syscall.WaitStatus) int {
+	if s.Signaled() {
+		return 128 + int(s.Signal())
+	}
+	return s.ExitStatus()
+}

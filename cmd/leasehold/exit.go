@@ -67,8 +67,8 @@ func exitCode(err error) int {
 		stopped signalError
 		failure *leasehold.Error
 		lost    *outputError
-		coded   *codedError
 		unfit   unfitError
+		coded   *codedError
 		alarms  alarmed
 	)
 	switch {
@@ -84,10 +84,10 @@ func exitCode(err error) int {
 		return exitAlarm
 	case errors.As(err, &failure):
 		return exitOf(failure.Code)
-	case errors.Is(err, leasehold.ErrLost): // as the client says it
-		return exitLost
 	case errors.As(err, &unfit):
 		return exitUnfit
+	case errors.Is(err, leasehold.ErrLost): // as the client says it
+		return exitLost
 	}
 	return exitBug
 }

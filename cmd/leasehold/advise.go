@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,8 +58,8 @@ func advise(advice v1.Advice) string {
 		s.line("Cheapest", "%s", advice.Cheapest)
 		s.line("Most", "%s", advice.Most)
 	}
-	s.line("Renewals", "%d in a TTL, every %s", advice.Renewals, advice.Interval)
-	s.line("Take-over", "after %s on average, %s at worst", advice.TakeOver, advice.TTL+advice.Grace)
+	s.line("Renewals", "%d in a TTL, every %s", advice.Renewals, short(time.Duration(advice.Interval)))
+	s.line("Take-over", "after %s on average, %s at worst", short(time.Duration(advice.TakeOver)), short(time.Duration(advice.TTL+advice.Grace)))
 	for i, reason := range advice.Reasons {
 		name := ""
 		if i == 0 {

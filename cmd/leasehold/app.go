@@ -27,9 +27,10 @@ type app struct {
 	now     func() time.Time
 
 	// terminal tells whether a person sits at the other end of a stream; width is
-	// how many columns there are, 0 if nobody can tell.
+	// how many columns there are and height how many lines, 0 if nobody can tell.
 	terminal func(stream any) bool
 	width    func() int
+	height   func() int
 
 	serve serverFunc
 	check checkFunc
@@ -43,7 +44,7 @@ type app struct {
 func newApp() *app {
 	return &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), now: time.Now,
-		terminal: isTerminal, width: terminalWidth, serve: node.Run, check: checkData, output: formatTable,
+		terminal: isTerminal, width: terminalWidth, height: terminalHeight, serve: node.Run, check: checkData, output: formatTable,
 	}
 }
 
@@ -128,6 +129,14 @@ func terminalWidth() int {
 	return width
 }
 
+func terminalHeight() int {
+	_, height, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return height
+}
+
 // getenv reads the environment that the app was given.
 func (a *app) getenv(name string) string {
 	value := ""
@@ -171,11 +180,11 @@ that what the lease protects can turn away a holder that is late.
 		&cobra.Group{ID: "other", Title: "Other:"},
 	)
 	group(root, "hold", a.runCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
-	group(root, "look", a.listCommand(), a.describeCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand(), a.alarmsCommand(), a.adviseCommand())
+	group(root, "look", a.listCommand(), a.describeCommand(), a.queueCommand(), a.topCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand(), a.alarmsCommand(), a.adviseCommand())
 	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
 	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand())
 	group(root, "server", a.serveCommand(), a.configCommand(), a.checkCommand(), a.benchCommand())
-	group(root, "other", a.versionCommand(), a.completionCommand())
+	group(root, "other", a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	root.AddCommand(exitCodesTopic(), configurationTopic(), outputTopic())
 	root.SetHelpCommand(a.helpCommand())
 	root.SetHelpCommandGroupID("other")

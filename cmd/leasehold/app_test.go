@@ -73,7 +73,7 @@ func TestEveryCodeHasAnExitCode(t *testing.T) {
 	}
 	for err, want := range map[error]int{
 		nil: 0, errors.New("what nobody foresaw"): 70, signalError(syscall.SIGINT): 130, signalError(syscall.SIGTERM): 143,
-		&outputError{io.ErrShortWrite}: 74, several{leasehold.ErrLost, leasehold.ErrHeld}.first(): 76,
+		&outputError{io.ErrShortWrite}: 74, hint(unfitError("clock"), ""): 71, several{leasehold.ErrLost, leasehold.ErrHeld}.first(): 76,
 	} {
 		if got := exitCode(err); got != want {
 			t.Errorf("%v ends with %d, want %d", err, got, want)
@@ -85,7 +85,7 @@ func TestEveryCodeHasAnExitCode(t *testing.T) {
 func (s several) first() error { return hint(s, "") }
 
 func TestEveryExitCodeIsExplained(t *testing.T) {
-	codes := []int{exitUsage, exitNotFound, exitUnavailable, exitBug, exitLimited, exitUndecided, exitHeld, exitLost, exitDenied, exitSignal + 2}
+	codes := []int{exitUsage, exitNotFound, exitUnavailable, exitBug, exitUnfit, exitLimited, exitUndecided, exitHeld, exitLost, exitDenied, exitSignal + 2}
 	help := exitHelp()
 	for _, code := range codes {
 		if !regexp.MustCompile(`(?m)^  ` + jsonNumber(code) + ` +\S`).MatchString(help) {

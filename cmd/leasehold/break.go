@@ -77,7 +77,7 @@ func (a *app) breakLease(ctx context.Context, c *conn, name string, f breakFlags
 			return err
 		}
 	}
-	lease, err := c.Break(ctx, f.request(c, resource))
+	lease, err := c.Break(ctx, f.request(c.operator(), resource))
 	if err != nil {
 		return err
 	}
@@ -86,11 +86,8 @@ func (a *app) breakLease(ctx context.Context, c *conn, name string, f breakFlags
 
 // request names the token that was shown, so that a lease which came after it is
 // safe, however long the person thought about it.
-func (f *breakFlags) request(c *conn, resource v1.Resource) v1.BreakRequest {
-	request := v1.BreakRequest{Resource: resource.Resource, By: c.client.Holder, Reason: f.reason}
-	if request.By == "" {
-		request.By = person()
-	}
+func (f *breakFlags) request(by string, resource v1.Resource) v1.BreakRequest {
+	request := v1.BreakRequest{Resource: resource.Resource, By: by, Reason: f.reason}
 	for _, h := range resource.Holders {
 		request.Token = max(request.Token, h.Token)
 	}

@@ -37,7 +37,8 @@ What has no definition has one slot, or as many as the first who shares it says.
 		Example: `  leasehold define gpu/pool --units gpu0,gpu1,gpu2,gpu3 --hold-limit 12h
   leasehold define license/ --capacity 5 --largest-ttl 10m
   leasehold define db/migrate --unclean acknowledge --expected 30m`,
-		Args: takes(1, 1),
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.asks(1, definableNames),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		definition, err := c.Define(ctx, args[0], f.request(c))
@@ -55,6 +56,7 @@ What has no definition has one slot, or as many as the first who shares it says.
 	flags.Var(&f.grace, "grace", "how long it rests after a lease that ended without a release (default 0s)")
 	flags.Var(&f.expected, "expected", "longest that a lease should be held; longer raises an alarm (default: as learned)")
 	flags.StringVar(&f.unclean, "unclean", "", "what follows an end without a release: allow, warn the next holder, or wait until somebody\ncan acknowledge it (default allow)")
+	completeFlag(cmd, "unclean", []string{"allow", "warn", "acknowledge"})
 	flags.StringVar(&f.reason, "reason", "", "why, for the history")
 	settingFlag(cmd, "holder", "")
 	a.clientFlags(cmd)
@@ -80,7 +82,8 @@ as they are.`,
 		Example: `  leasehold undefine gpu/pool
   leasehold undefine license/
   leasehold definitions --for license/editor          # what applies after that`,
-		Args: takes(1, 1),
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.asks(1, definedNames),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		if err := c.Undefine(ctx, args[0]); err != nil {
@@ -110,7 +113,8 @@ With --for it shows what applies to one resource instead, wherever that was set.
 		Example: `  leasehold definitions
   leasehold definitions gpu/ -o json
   leasehold definitions --for gpu/pool`,
-		Args: takes(0, 1),
+		Args:              takes(0, 1),
+		ValidArgsFunction: a.asks(1, definableNames),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		name := ""

@@ -20,6 +20,7 @@ const (
 	exitNotFound    = 66
 	exitUnavailable = 69
 	exitBug         = 70
+	exitUnfit       = 71
 	exitLimited     = 73
 	exitUndecided   = 74
 	exitHeld        = 75
@@ -39,6 +40,7 @@ func exitMeanings() []struct{ code, meaning string } {
 		{"66", "there is no such thing"},
 		{"69", "no server could be asked, or it could do nothing now: try again"},
 		{"70", "a bug, or data that contradict themselves"},
+		{"71", "this machine is not fit to hold leases: leasehold doctor says why"},
 		{"73", "too much, or too many"},
 		{"74", "it may have happened: look, or ask again with the same id"},
 		{"75", "somebody else holds it"},
@@ -65,6 +67,7 @@ func exitCode(err error) int {
 		stopped signalError
 		failure *leasehold.Error
 		lost    *outputError
+		unfit   unfitError
 		coded   *codedError
 		alarms  alarmed
 	)
@@ -81,6 +84,8 @@ func exitCode(err error) int {
 		return exitAlarm
 	case errors.As(err, &failure):
 		return exitOf(failure.Code)
+	case errors.As(err, &unfit):
+		return exitUnfit
 	case errors.Is(err, leasehold.ErrLost): // as the client says it
 		return exitLost
 	}
@@ -245,9 +250,15 @@ type told struct {
 
 func problem(err error) told {
 	code := "bug"
-	var failure *leasehold.Error
-	if errors.As(err, &failure) {
+	var (
+		failure *leasehold.Error
+		unfit   unfitError
+	)
+	switch {
+	case errors.As(err, &failure):
 		code = failure.Code.String()
+	case errors.As(err, &unfit):
+		code = "unfit"
 	}
 	t := told{Type: "urn:leasehold:problem:" + code, Code: code, Exit: exitCode(err), Detail: err.Error()}
 	if failure != nil && failure.Lease != nil {

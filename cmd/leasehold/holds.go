@@ -48,6 +48,7 @@ The journal that this is read from is bounded: the oldest is dropped first.`,
 		return a.printHolds(ctx, c, q, holds)
 	})
 	cmd.Flags().StringVar(&f.holder, "holder", "", "of this holder only")
+	a.completesFlag(cmd, "holder", holderNames)
 	f.add(cmd)
 	a.clientFlags(cmd)
 	a.outputFlag(cmd, formatWide, formatJSON, formatLines)

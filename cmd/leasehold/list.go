@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) listCommand() *cobra.Command {
-	var all bool
+	var all, watch bool
 	cmd := &cobra.Command{
 		Use:   "list [PREFIX]",
 		Short: "Show who holds what, and how many wait",
@@ -20,9 +20,14 @@ each, for how much longer, and how many wait for it. A name in parentheses is th
 of the last holder, whose lease expired or was broken.
 
 Resources that nobody holds or waits for, and whose last lease ended well, are
-left out unless you ask for --all.`,
+left out unless you ask for --all.
+
+With --watch the list is shown again whenever somebody gets, loses or begins to wait
+for something, until you stop it with ctrl-C. On a terminal it stays in its place and
+counts down; elsewhere each list follows the one before, and with -o json each is a
+list on a line of its own. If the server restarts, the command waits for it.`,
 		Example: `  leasehold list
-  leasehold list prod/ -o wide
+  leasehold list prod/ -o wide --watch
   leasehold list -o json | jq -r '.[] | select(.waiting > 0) | .resource'`,
 		Args:              takes(0, 1),
 		ValidArgsFunction: a.completes(1, resourceNames),
@@ -32,8 +37,12 @@ left out unless you ask for --all.`,
 		if len(args) == 1 {
 			prefix = args[0]
 		}
+		if watch {
+			return a.listWatch(ctx, c, prefix, all)
+		}
 		return a.list(ctx, c, prefix, all)
 	})
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever it changes")
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that are simply available")
 	a.clientFlags(cmd)
 	a.outputFlag(cmd, formatWide, formatJSON, formatName)

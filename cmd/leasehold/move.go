@@ -16,14 +16,15 @@ func (a *app) moveCommand() *cobra.Command {
 		Long: `Move gives a waiter another priority: it then stands behind those of the same
 priority, and before all of smaller ones. Whoever named none has priority 0.
 
-The id is that of the lease which the waiter will get; "leasehold describe NAME -o
-json" shows it. A waiter whose turn has come in the meantime can't be moved any
+The id is that of the lease which the waiter will get; "leasehold queue NAME -o wide"
+shows it. A waiter whose turn has come in the meantime can't be moved any
 more, and the command ends with code 64. To take a waiter out of the queue, break
 it by its id through the API.`,
 		Example: `  leasehold move 2m4kq1c9 --priority 10 --reason "the release is late"
   leasehold move 2m4kq1c9 --priority -10
-  leasehold describe prod/deploy -o json | jq -r '.queue[] | .id'`,
-		Args: takes(1, 1),
+  leasehold move "$(leasehold queue prod/deploy -o name | tail -1)" --priority 10`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.asks(1, waiterIDs),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		if err := needs(cmd, "priority", "say where it should stand, from -1000 to 1000"); err != nil {

@@ -24,7 +24,7 @@ const (
 // outputFlag gives a command the flag -o; table is the default of all.
 func (a *app) outputFlag(cmd *cobra.Command, formats ...string) {
 	formats = append([]string{formatTable}, formats...)
-	cmd.Flags().VarP(&choice{value: &a.output, allowed: formats}, "output", "o", "how to print: "+strings.Join(formats, ", "))
+	cmd.Flags().VarP(&choice{value: &a.output, allowed: formats, kind: "format"}, "output", "o", "how to print: "+strings.Join(formats, ", "))
 	completeFlag(cmd, "output", formats)
 }
 
@@ -32,6 +32,7 @@ func (a *app) outputFlag(cmd *cobra.Command, formats ...string) {
 type choice struct {
 	value   *string
 	allowed []string
+	kind    string // as the help calls it
 }
 
 func (c *choice) String() string {
@@ -41,7 +42,7 @@ func (c *choice) String() string {
 	return *c.value
 }
 
-func (c *choice) Type() string { return "format" }
+func (c *choice) Type() string { return c.kind }
 
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.allowed, s) {

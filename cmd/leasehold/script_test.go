@@ -69,6 +69,10 @@ func startServer() (*testServer, error) {
 
 func (s *testServer) open() error {
 	l, err := net.Listen("tcp", s.address)
+	for end := time.Now().Add(patienceOfScripts); err != nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		// Somebody's connection had the luck to begin at the port that was just left.
+		l, err = net.Listen("tcp", s.address)
+	}
 	if err != nil {
 		return err
 	}

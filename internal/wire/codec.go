@@ -239,6 +239,17 @@ func (c *codec) text(field string, p *string) {
 	*p = c.cut(c.length(field))
 }
 
+// inline are the ways to keep a value: 0, its bytes follow. Another number will stand for
+// bytes that are kept elsewhere.
+var inline = choice{0, 0}
+
+// value is the value of a record.
+func (c *codec) value(field string, p *string) {
+	where := uint8(0)
+	c.oneOf(field, &where, inline)
+	c.text(field, p)
+}
+
 // length is how many bytes follow; at most those that are there.
 func (c *codec) length(field string) int {
 	var n uint64

@@ -389,7 +389,7 @@ func (c *codec) lead(v *core.Lead) {
 func (c *codec) putRecord(v *core.PutRecord) {
 	c.text("namespace", &v.Namespace)
 	c.text("path", &v.Path)
-	c.text("value", &v.Value)
+	c.value("value", &v.Value)
 	c.text("session", &v.Session)
 	c.revision("if revision", &v.IfRevision)
 	c.flag("if absent", &v.IfAbsent)
@@ -415,7 +415,7 @@ func (c *codec) fence(v *core.Fence) {
 // The least that a comparison and an operation take.
 const (
 	minCompare = 5
-	minOp      = 11
+	minOp      = 12
 )
 
 func (c *codec) txn(v *core.Txn) {
@@ -439,7 +439,7 @@ func (c *codec) op(v *core.Op) {
 	c.text("path", &v.Path)
 	c.flag("range", &v.Range)
 	c.text("to", &v.To)
-	c.text("value", &v.Value)
+	c.value("value", &v.Value)
 	c.text("session", &v.Session)
 	c.number("most", &v.Most)
 	c.flag("keys only", &v.KeysOnly)

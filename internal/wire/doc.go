@@ -29,7 +29,9 @@
 //	text       unsigned length; so many bytes
 //	labels     unsigned count; for each a text key and a text value, keys ascending,
 //	           none empty, each once
-//	how, kind, state, code, what, relation, do
+//	value      one byte, 0; a text. Another number will stand for bytes that are kept
+//	           elsewhere
+//	how, kind, alarm kind, state, code, unclean, what, relation, do, pick
 //	           one byte; the number that the dictionary or the core gives to the value
 //	X…         unsigned count; the fields of each X
 //	X?         flag; if 1, the fields of X
@@ -57,8 +59,9 @@
 //	   1  open session   text namespace, text id, duration ttl, labels, request
 //	   2  renew session  text namespace, text id
 //	   3  close session  text namespace, text id, request
-//	   4  acquire        text namespace, text resource, text id, text holder, labels,
-//	                     text reason, duration ttl, text session, duration wait,
+//	   4  acquire        text namespace, text resource, text id, signed slots,
+//	                     signed capacity, item… also, text holder, text party, labels,
+//	                     text reason, duration ttl, pick, text session, duration wait,
 //	                     duration grace, duration hold limit, signed priority, request
 //	   5  renew          text namespace, text id
 //	   6  release        text namespace, text id, request
@@ -67,7 +70,7 @@
 //	                     duration period, flag remains, text by, text reason, request
 //	   9  tick           nothing
 //	  10  lead           unsigned node, text boot, duration offset
-//	  11  put record     text namespace, text path, text value, text session,
+//	  11  put record     text namespace, text path, value, text session,
 //	                     unsigned if revision, flag if absent, fence, request
 //	  12  delete record  text namespace, text path, flag range, text to,
 //	                     unsigned if revision, fence, request
@@ -75,11 +78,19 @@
 //	  14  ask            text namespace, text resource, text by, text message, request
 //	  15  move           text namespace, text id, signed priority, text by,
 //	                     text reason, request
+//	  16  define         text namespace, definition, text by, text reason, request
+//	  17  undefine       text namespace, text path, text by, text reason, request
+//	  18  acknowledge    text namespace, text resource, unsigned token, text by,
+//	                     text reason, request
 //
+//	item                 text resource, text id, signed slots, signed capacity
+//	definition           text path, signed capacity, text… units, duration default ttl,
+//	                     duration largest ttl, duration hold limit, duration grace,
+//	                     duration expected, unclean, unsigned revision
 //	fence                text lease, unsigned token
 //	compare              what, relation, text path, unsigned number, text text
-//	op                   do, text path, flag range, text to, text value, text session,
-//	                     signed most, flag keys only, flag count
+//	op                   do, text path, flag range, text to, value, text session,
+//	                     signed most, flag keys only, flag count, acquire?, text id
 //	request              text key, text session, unsigned sequence
 //
 // # Snapshot
@@ -91,7 +102,7 @@
 // and for each record, in the order of core.State.Pieces,
 //
 //	kind       unsigned
-//	length     unsigned; bytes of the body, at most 1 MiB
+//	length     unsigned; bytes of the body, at most 4 MiB
 //	body       by kind; in all but the head, first a text namespace, which is empty
 //	           if it is that of the record before, and only then
 //
@@ -115,44 +126,53 @@
 //	   6  ended claim    text id, text resource, text holder, unsigned token, how,
 //	                     time at, text next
 //	   7  ended session  text id, how, time at
-//	   8  outcome        text key, text subject, time at, lease?, session?, waiter?,
-//	                     error?
+//	   8  outcome        text key, text subject, time at, lease?, session?, lease… also,
+//	                     waiter?, definition?, error?
 //	   9  event          unsigned revision, unsigned n, kind, how or 0, moment at,
 //	                     moment until, text resource, text id, text holder,
 //	                     unsigned token, text session, text by, text reason;
 //	                     if the kind is put or deleted: record? now, record? before;
 //	                     if it is ended or changed: hold?;
-//	                     if it is alarmed or alarm cleared: kind of the alarm
-//	  10  record         text path, text value, unsigned create, unsigned mod,
+//	                     if it is alarmed or alarm cleared: alarm kind, before these
+//	  10  record         text path, value, unsigned create, unsigned mod,
 //	                     unsigned version, text session, unsigned token
 //	  11  outcome        as 8, and then record?, txn?; one of them is there
-//	  13  alarm          kind of the alarm, text resource, text id, text holder,
+//	  12  definition     as above
+//	  13  alarm          alarm kind, text resource, text id, text holder,
 //	                     unsigned token, text session, unsigned order, wall since,
 //	                     time last, wall last, signed count, text text, signed limit
 //
 //	txn                  flag succeeded, unsigned revision, result…
-//	result               record?, signed deleted
+//	result               record?, signed deleted, lease?, lease… also
 //	ending               text id, text holder, unsigned token, how, text by,
 //	                     text reason, wall
 //	hold                 if the kind is changed: text id, text holder, unsigned token;
 //	                     then moment since, moment until, duration waited
 //	more                 ending? last, rest…, shares?, usual?
+//	rest                 unsigned slots, text… units, time until, ending after
+//	shares               signed capacity, unit…
+//	unit                 text name, text holder, time freed
+//	wait                 time until, signed priority, unsigned order, text… with
 //	usual                text holds, text waits, time lost, time lost before
-//	terms                text reason, labels, text party, duration grace, duration hold
-//	                     limit, duration expected, time break at, text break by, text break reason,
-//	                     text… units, ending? after, duration waited, wall changed or 0
+//	terms                text reason, labels, text party, duration grace,
+//	                     duration hold limit, duration expected, time break at,
+//	                     text break by, text break reason, text… units,
+//	                     ending? after, duration waited, wall changed or 0
 //	lease                text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, state, unsigned token,
-//	                     unsigned floor, signed slots, names units, duration ttl,
+//	                     unsigned floor, signed slots, text… units, duration ttl,
 //	                     duration hold limit, duration remaining,
 //	                     moment acquired, moment expires, moment available at,
-//	                     unsigned revision
+//	                     unsigned revision, shown ending? after
+//	shown ending         as ending, with a moment instead of wall
 //	session              text namespace, text id, duration ttl, labels,
 //	                     duration remaining, moment opened, moment expires,
 //	                     signed claims
 //	waiter               text namespace, text resource, text id, text holder, labels,
-//	                     text reason, text session, signed priority, signed position,
-//	                     moment since, moment until, duration forecast
+//	                     text reason, text session, signed slots, signed priority,
+//	                     signed position, moment since, moment until,
+//	                     duration forecast
 //	error                code, text message, lease?, signed waiting, signed position,
-//	                     duration forecast, wait… cycle
+//	                     duration forecast, step… cycle
+//	step                 text holder, text resource
 package wire

@@ -486,7 +486,7 @@ func (c *codec) hold(e *leasehold.Event) {
 // namedValue is a record of the dictionary.
 func (c *codec) namedValue(v *leasehold.Record) {
 	c.text("path", &v.Path)
-	c.text("value", &v.Value)
+	c.value("value", &v.Value)
 	c.revision("create", &v.Create)
 	c.revision("mod", &v.Mod)
 	c.unsigned("version", &v.Version)

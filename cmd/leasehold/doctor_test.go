@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+func TestDoctorJudges(t *testing.T) {
+	const ms = time.Millisecond
+	reading := func(server, at, blur time.Duration) clockReading {
+		return clockReading{server: noon.Add(server), date: noon.Add(at), at: at, blur: blur}
+	}
+	zero := reading(0, 0, ms)
+	unreachable := &leasehold.Error{Code: leasehold.Unavailable, Message: "cannot reach the server"}
+	none := func(string) string { return "" }
+	env := func(name, value string) func(string) string {
+		return func(asked string) string {
+			if asked == name {
+				return value
+			}
+			return ""
+		}
+	}
+	release := v1.Version{Version: "v1.2.0", Commit: "abc", Go: "go1.26"}
+	for _, c := range []struct {
+		name   string
+		got    finding
+		result string
+		words  string // in the detail or the advice
+		code   int
+	}{
+		{"the same rate", judgeRate(zero, reading(2*time.Second, 2*time.Second, ms)), "ok", "0% off, measured to 0.1% over 2s", 0},
+		{"0.4 % is allowed", judgeRate(zero, reading(1992*ms, 2*time.Second, ms)), "ok", "0.4% off", 0},
+		{"0.55 % may be 0.45 %", judgeRate(zero, reading(1989*ms, 2*time.Second, ms)), "ok", "0.55% off", 0},
+		{"1 % fast", judgeRate(zero, reading(1980*ms, 2*time.Second, ms)), "problem", "1% off", 71},
+		{"1 % slow", judgeRate(zero, reading(2020*ms, 2*time.Second, ms)), "problem", "-1% off", 71},
+		{"a slow line", judgeRate(zero, reading(2*time.Second, 2*time.Second, 100*ms)), "warning", "leasehold doctor --for 30s", 0},
+		{"a clock that stands still", judgeRate(zero, reading(2*time.Second, 0, ms)), "problem", "did not move", 71},
+		{"dates agree", judgeDate(reading(0, 20*ms, ms)), "ok", "agree within 21ms", 0},
+		{"ahead", judgeDate(reading(0, time.Minute, ms)), "warning", "1m ahead of the server", 0},
+		{"behind", judgeDate(reading(time.Hour, 0, ms)), "warning", "1h behind the server", 0},
+		{"far away, perhaps", judgeDate(reading(0, 1500*ms, time.Second)), "ok", "agree within", 0},
+		{"kept by NTP", judgeKernel(kernelClock{known: true, ppm: -12.5}), "ok", "corrected by -12.5 ppm", 0},
+		{"not kept", judgeKernel(kernelClock{known: true, unsynchronised: true}), "warning", "chrony", 0},
+		{"a poor crystal", judgeKernel(kernelClock{known: true, ppm: 900}), "warning", "less than 500 ppm", 0},
+		{"a wrong tick", judgeKernel(kernelClock{known: true, ppm: -10_000}), "problem", "more than leases allow", 71},
+		{"it slept", judgeKernel(kernelClock{known: true, slept: 3 * time.Hour}), "ok", "slept for 3h", 0},
+		{"no adjtimex", judgeKernel(kernelClock{known: true, err: errors.New("not allowed")}), "warning", "not allowed", 0},
+		{"not Linux", judgeKernel(kernelClock{}), "ok", "does not tell", 0},
+		{"near", judgeTrips("s", []time.Duration{300 * time.Microsecond, ms, 2 * ms}, nil), "ok", "s answers in 1ms (median of 3), 2ms at most", 0},
+		{"far", judgeTrips("s", []time.Duration{time.Second}, nil), "warning", "nearer", 0},
+		{"nobody there", judgeTrips("s", nil, unreachable), "problem", "leasehold serve", 69},
+		{"not let in", judgeTrips("s", nil, leasehold.ErrDenied), "problem", "", 77},
+		{"ready", judgeHealth([]string{"serving ok", "engine ok"}, nil), "ok", "ready: serving ok, engine ok", 0},
+		{"not ready", judgeHealth(nil, unreachable), "problem", "its log says why", 69},
+		{"one version", judgeVersions(release, release), "ok", "v1.2.0", 0},
+		{"two versions", judgeVersions(release, v1.Version{Version: "v1.1.0"}), "warning", "the server v1.1.0", 0},
+		{"a long TTL", judgeTTL(30*time.Second, "of ann on a", ms), "ok", "the shortest is 30s, of ann on a", 0},
+		{"a short TTL", judgeTTL(time.Second, "of ann on a", 100*ms), "warning", "make it 2s or longer", 0},
+		{"no TTL", judgeTTL(0, "", ms), "ok", "shorter than 20ms", 0},
+		{"no proxy", judgeProxy("http://leases.example:4653", none), "ok", "none", 0},
+		{"a proxy", judgeProxy("http://leases.example:4653", env("HTTP_PROXY", "http://me:secret@proxy:3128")), "warning", "add leases.example to NO_PROXY", 0},
+		{"a proxy in small letters", judgeProxy("https://leases.example", env("https_proxy", "http://proxy:3128")), "warning", "through http://proxy:3128", 0},
+		{"a proxy for others", judgeProxy("http://127.0.0.1:4653", env("HTTP_PROXY", "http://proxy:3128")), "ok", "none", 0},
+		{"a wrong setting", judgeSettings(nil, errors.New("one\ntwo")), "problem", "one; two", 64},
+	} {
+		if c.got.Result != c.result || !strings.Contains(c.got.Detail+" "+c.got.Advice, c.words) || exitCode(c.got.err) != c.code {
+			t.Errorf("%s: got %+v (code %d)", c.name, c.got, exitCode(c.got.err))
+		}
+		if (c.got.Result == resultOK) != (c.got.Advice == "") {
+			t.Errorf("%s: advice %q for what is %s", c.name, c.got.Advice, c.got.Result)
+		}
+		if strings.Contains(c.got.Detail, "secret") {
+			t.Errorf("%s shows a password: %s", c.name, c.got.Detail)
+		}
+	}
+}
+
+// The worst finding is the diagnosis, and the first problem the exit code.
+func TestDoctorsDiagnosis(t *testing.T) {
+	d := &diagnosis{Result: resultOK}
+	d.add(fine("a", "fine"))
+	d.add(fine("b", "hm").warn("look"))
+	if d.Result != resultWarning || d.problem() != nil {
+		t.Errorf("got %+v", d)
+	}
+	d.add(fine("c", "bad").unfit("mend it"))
+	d.add(fine("d", "bad too").fail(leasehold.Unavailable, "mend it"))
+	d.add(fine("e", "hm").warn("look"))
+	if d.Result != resultProblem || exitCode(d.problem()) != exitUnfit || problem(d.problem()).Code != "unfit" {
+		t.Errorf("got %+v, %v", d, d.problem())
+	}
+}

@@ -234,9 +234,9 @@ func first(sp *space, path string) (waiter *Claim) {
 }
 
 // beforeAll stands before every waiter of a resource.
-func beforeAll(path string) *Claim {
-	return &Claim{Resource: path, Wait: &Wait{Priority: leasehold.MaxPriority}}
-}
+func beforeAll(path string) *Claim { return &Claim{Resource: path, Wait: firstPlace} }
+
+var firstPlace = &Wait{Priority: leasehold.MaxPriority}
 
 // position returns the place of a waiter, 1 for the next; where it is furthest back if
 // it stands in several queues. It counts by halving over the ranks of the tree, so a

@@ -41,7 +41,6 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	if err != nil {
 		return err
 	}
-	tuneMemory()
 	metrics := telemetry.NewMetrics()
 	e, err := cluster.Start(ctx, cluster.Config{
 		Dir: c.Data, Log: log, Metrics: metrics.Registerer(),
@@ -51,7 +50,7 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	debug.FreeOSMemory() // what it took to read the snapshot and the log
+	tuneMemory()
 	metrics.CountBy(e.Read)
 	door := native.New(e, native.Config{Version: c.Version, Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout})
 	stopPprof, err := servePprof(ctx, c.PprofListen, log)
@@ -67,11 +66,13 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 // collected. With Go's own 100 a million leases, half a gigabyte, would take 1.3.
 const garbage = 60
 
-// tuneMemory leaves alone what somebody set with GOGC.
+// tuneMemory comes after the start, which would take longer, and gives back what that
+// took. It leaves alone what somebody set with GOGC.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
+	debug.FreeOSMemory()
 }
 
 // serve runs the door until ctx ends or the engine fails. The engine ends last: the

@@ -118,7 +118,7 @@ func (a *app) acquire(ctx context.Context, c *conn, f acquireFlags) error {
 	leases := allOf(lease)
 	for _, l := range leases {
 		if l.After != nil {
-			a.say("warning: the lease of %s on %s before this one ended uncleanly (%s): look before you go on", l.After.Holder, l.Resource, l.After.How)
+			a.sayUnclean(l.After.Holder, l.Resource, l.After.How)
 		}
 	}
 	if err := a.printLeases(leases); err != nil {
@@ -126,6 +126,11 @@ func (a *app) acquire(ctx context.Context, c *conn, f acquireFlags) error {
 	}
 	a.sayWhatNext(c, leases)
 	return nil
+}
+
+// sayUnclean warns of what the holder before may have left half done.
+func (a *app) sayUnclean(holder, resource, how string) {
+	a.say("warning: the lease of %s on %s before this one ended uncleanly (%s): look before you go on", holder, resource, how)
 }
 
 // allOf is a lease and what was granted at the same moment.

@@ -120,6 +120,11 @@ func (a *app) runErrand(ctx context.Context, c *conn, f runFlags) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	for _, h := range holds {
+		if after := h.After(); after != nil {
+			a.sayUnclean(after.Holder, h.Resource(), after.How.String())
+		}
+	}
 	end, err := e.run(holds)
 	if err != nil {
 		return err

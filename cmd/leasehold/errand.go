@@ -195,7 +195,7 @@ func (e *errand) run(holds []*client.Hold) (child.End, error) {
 		killAfter = left / 2 // it may be held for so long only
 	}
 	end, err := child.Run{
-		Command: child.Command{Argv: e.argv, Env: e.environ(holds), Apart: e.keep},
+		Command: child.Command{Argv: e.argv, Env: e.environ(holds), Gate: asMyself(gateName), Apart: e.keep},
 		Lease:   grip, KillAfter: killAfter, Guard: guardArgs(), Signals: signals, Warn: e.warn,
 	}.Do()
 	switch {
@@ -210,12 +210,18 @@ func (e *errand) run(holds []*client.Hold) (child.End, error) {
 // guardName is the argument with which this program is nothing but the guard of another.
 const guardName = "__guard"
 
-func guardArgs() []string {
+// gateName is the argument with which this program waits until it may become another.
+const gateName = "__begin"
+
+func guardArgs() []string { return asMyself(guardName) }
+
+// asMyself is how to start this program with an argument; nil if nobody can tell.
+func asMyself(name string) []string {
 	path, err := child.Myself()
 	if err != nil {
 		return nil
 	}
-	return []string{path, "leasehold", guardName}
+	return []string{path, "leasehold", name}
 }
 
 // warn says what happens to the command, when it happens.

@@ -22,6 +22,9 @@ func run() int {
 		child.Guard(os.Stdin)
 		return 0
 	}
+	if len(os.Args) > 2 && os.Args[1] == gateName {
+		return child.Begin(os.Args[2:])
+	}
 	cobra.EnableCommandSorting = false // the verbs are shown in the order of a lease's life
 	return newApp().run(os.Args[1:])
 }

@@ -62,6 +62,7 @@ func (r Run) Do() (End, error) {
 		return End{}, err
 	}
 	g.order("group %d", p.pid)
+	p.begin()
 	w := &watch{Run: r, process: p, guard: g, lost: r.Lease.Lost()}
 	return w.untilEnd(), nil
 }

@@ -262,7 +262,36 @@ func TestMain(m *testing.M) {
 		Guard(os.Stdin)
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == "begin" {
+		os.Exit(Begin(os.Args[2:]))
+	}
 	os.Exit(m.Run())
+}
+
+// TestGateStaysShut: a command whose guard was never told of it does not begin.
+func TestGateStaysShut(t *testing.T) {
+	path, err := Myself()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := filepath.Join(t.TempDir(), "begun")
+	waits := exec.Command(path, "begin", "0", "/bin/sh", "sh", "-c", "echo >"+begun)
+	waits.ExtraFiles = []*os.File{theirs}
+	if err := waits.Start(); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	ours.Close() // as if whoever began it were gone
+	if err := waits.Wait(); waits.ProcessState.ExitCode() != 137 {
+		t.Errorf("it ended with %v", err)
+	}
+	if _, err := os.Stat(begun); err == nil {
+		t.Error("it began all the same")
+	}
 }
 
 func guarded(r *Run) {
@@ -271,6 +300,7 @@ func guarded(r *Run) {
 		panic(err)
 	}
 	r.Guard = []string{path, "child.test", "guard"}
+	r.Gate = []string{path, "child.test", "begin"}
 }
 
 func TestGuardIsDismissed(t *testing.T) {

@@ -2,8 +2,10 @@ package child
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"syscall"
 )
 
@@ -11,6 +13,10 @@ import (
 type Command struct {
 	Argv []string
 	Env  []string
+
+	// Gate is how to start this program so that it calls Begin: the file and its arguments,
+	// the first of which is the name. Empty: the command is started at once.
+	Gate []string
 
 	// Apart puts it into a session of its own, which no terminal hangs up.
 	Apart bool
@@ -20,6 +26,7 @@ type Command struct {
 type process struct {
 	pid      int // also that of the group
 	terminal *terminal
+	gate     *os.File                // nil: it has begun
 	changes  chan syscall.WaitStatus // each stop, and the end
 }
 
@@ -57,7 +64,7 @@ func (p *process) live(path string, c Command, started chan<- error) {
 	defer runtime.UnlockOSThread()
 	attributes := &syscall.SysProcAttr{Setpgid: !c.Apart, Setsid: c.Apart}
 	dieWithParent(attributes)
-	pid, err := syscall.ForkExec(path, c.Argv, &syscall.ProcAttr{Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: attributes})
+	pid, err := p.fork(path, c, attributes)
 	p.pid = pid
 	started <- err
 	if err != nil {
@@ -77,6 +84,22 @@ func (p *process) live(path string, c Command, started chan<- error) {
 			return
 		}
 	}
+}
+
+// fork starts the process, behind the gate if there is one.
+func (p *process) fork(path string, c Command, attributes *syscall.SysProcAttr) (int, error) {
+	how := &syscall.ProcAttr{Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: attributes}
+	if len(c.Gate) == 0 {
+		return syscall.ForkExec(path, c.Argv, how)
+	}
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer theirs.Close()
+	p.gate = ours
+	how.Files = append(how.Files, theirs.Fd())
+	return syscall.ForkExec(c.Gate[0], slices.Concat(c.Gate[1:], []string{ignoredSignals(), path}, c.Argv), how)
 }
 
 // tell sends the whole group a signal. That nobody is there to hear it is no error.

@@ -1,0 +1,65 @@
+package child
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A gate holds a command back until the guard knows its group: if we were killed before
+// that, nobody would end what the command has started. The command is begun by this very
+// program, which waits at the gate and then becomes the command.
+
+// gateFile is where the one at the gate reads.
+const gateFile = 3
+
+// ignoredSignals is the set of signals that are ignored now, as the system writes it. A Go
+// program that becomes another one does not hand it on by itself.
+func ignoredSignals() string {
+	status, err := os.Open("/proc/self/status")
+	if err != nil {
+		return "0"
+	}
+	defer status.Close()
+	for lines := bufio.NewScanner(status); lines.Scan(); {
+		if mask, ok := strings.CutPrefix(lines.Text(), "SigIgn:"); ok {
+			return strings.TrimSpace(mask)
+		}
+	}
+	return "0"
+}
+
+// Begin waits at the gate and becomes the command: the set of signals to be ignored, the
+// file, and its arguments. It returns an exit code if nothing came of it.
+func Begin(args []string) int {
+	if len(args) < 3 {
+		return 64
+	}
+	gate := os.NewFile(gateFile, "gate")
+	var open [1]byte
+	if n, _ := gate.Read(open[:]); n == 0 {
+		return 128 + int(syscall.SIGKILL) // whoever began us is gone
+	}
+	_ = gate.Close()
+	mask, _ := strconv.ParseUint(args[0], 16, 64)
+	for n := syscall.Signal(1); n <= 64; n++ {
+		if mask&(1<<(n-1)) != 0 {
+			signal.Ignore(n)
+		}
+	}
+	err := syscall.Exec(args[1], args[2:], os.Environ())
+	fmt.Fprintf(os.Stderr, "leasehold: %s can not be run: %v\n", args[2], err)
+	return 126
+}
+
+// begin lets the command begin.
+func (p *process) begin() {
+	if p.gate != nil {
+		_, _ = p.gate.Write([]byte{1})
+		_ = p.gate.Close()
+	}
+}

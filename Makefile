@@ -8,9 +8,9 @@ LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 PACKAGES ?= ./...
 FUZZTIME ?= 30s
 
-# The core has no goroutines for the race detector to watch. Without it there is time for
-# ten times as many random logs, and memory can be measured.
-CORE := '/internal/core$$'
+# The core and the simulator have no goroutines for the race detector to watch. Without it
+# there is time for ten times as many random logs and runs, and memory can be measured.
+CORE := '/internal/(core|sim)$$'
 
 .DEFAULT_GOAL := build
 
@@ -27,8 +27,8 @@ test: ## all tests; the last line says what was left out
 	@$(GO) vet $(PACKAGES)
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
-	@{ $(GO) test -race -json $$($(GO) list $(PACKAGES) | grep -v $(CORE)); \
-	  core=$$($(GO) list $(PACKAGES) | grep $(CORE)) && $(GO) test -json $$core; } 2>&1 | $(GO) run ./internal/testreport
+	@{ $(GO) test -race -json $$($(GO) list $(PACKAGES) | grep -Ev $(CORE)); \
+	  core=$$($(GO) list $(PACKAGES) | grep -E $(CORE)) && $(GO) test -json $$core; } 2>&1 | $(GO) run ./internal/testreport
 
 deps: ## what the tests can use and this machine may lack
 	@$(GO) mod download

@@ -36,6 +36,9 @@ func (n *Node) applyOne(e *raftpb.Entry) error {
 		delete(n.proposed, e.GetIndex())
 		b.done(engine.Unavailable("the leader changed before this was kept: try again"))
 	}
+	if n.Watch != nil && (e.GetType() != raftpb.EntryNormal || len(e.GetData()) == 0) {
+		n.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData()})
+	}
 	switch e.GetType() {
 	case raftpb.EntryConfChange:
 		var change raftpb.ConfChange
@@ -69,6 +72,7 @@ func (n *Node) applyCommands(e *raftpb.Entry) error {
 		return err
 	}
 	if entry.Term != e.GetTerm() {
+		n.watch(e, entry, core.Result{}, true)
 		// Stamped by a leader that was deposed before it was kept: its time is not
 		// this term's time, so nothing in it may happen.
 		if b != nil {
@@ -83,6 +87,7 @@ func (n *Node) applyCommands(e *raftpb.Entry) error {
 	if err != nil {
 		return err
 	}
+	n.watch(e, entry, result, false)
 	n.statistics.Entries++
 	n.statistics.Commands += uint64(len(entry.Commands))
 	// The journal first: whoever learns of this in any way finds it there.
@@ -99,6 +104,12 @@ func (n *Node) applyCommands(e *raftpb.Entry) error {
 		n.State.DueBy(n.State.Now())
 	}
 	return nil
+}
+
+func (n *Node) watch(e *raftpb.Entry, entry *wire.Entry, result core.Result, empty bool) {
+	if n.Watch != nil {
+		n.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData(), Entry: entry, Empty: empty, Result: result})
+	}
 }
 
 func isLead(c core.Command) bool { _, ok := c.(*core.Lead); return ok }

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -25,6 +27,8 @@ type leadership struct {
 	// own clock. That is after the entry was stamped, so counting on from there is
 	// late and never early.
 	received time.Duration
+	began    core.Time // with StampGoesBack: the time of the state at the start
+	sealed   core.Time // with StampBeforeSeal: when the batch before was sealed
 	// arrivals are those moments for the entries that are not applied yet.
 	arrivals map[uint64]time.Duration
 }
@@ -85,7 +89,13 @@ func (n *Node) takeLead() {
 // resumeTime returns the cluster time at a reading of this node's clock.
 func (n *Node) resumeTime(mono time.Duration) core.Time {
 	last := max(n.State.Now(), 1)
-	if lead := n.State.Lead(); lead.Node == n.ID && lead.Boot != "" && lead.Boot == n.Clock.Boot() {
+	switch p := n.Planted; {
+	case p.StampGoesBack:
+		last = n.lead.began
+	case p.WallTime:
+		return last + core.Time(max(0, n.Clock.Wall().UnixNano()-n.State.Wall()))
+	}
+	if lead := n.State.Lead(); lead.Node == n.ID && lead.Boot != "" && (lead.Boot == n.Clock.Boot() || n.Planted.AnyBoot) {
 		// Nobody has led since, and this machine has not started again: the clock
 		// that stamped the last entry is the one in front of us.
 		return max(last, core.Time(mono+lead.Offset))
@@ -112,7 +122,10 @@ func (n *Node) giveUpLead() {
 		return
 	}
 	best, match := uint64(0), uint64(0)
-	for id, p := range n.raft.Status().Progress {
+	progress := n.raft.Status().Progress
+	// In order: two nodes that are as far must not be chosen between by chance.
+	for _, id := range slices.Sorted(maps.Keys(progress)) {
+		p := progress[id]
 		if id != n.ID && !p.IsLearner && p.Match >= match {
 			best, match = id, p.Match
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/wire"
 )
 
 // Raft's time: a heartbeat each tick, an election after ten without one.
@@ -132,6 +133,20 @@ type NodeConfig struct {
 
 	// SnapshotEvery is how many bytes of log there are between two snapshots.
 	SnapshotEvery int64
+
+	// Watch, if not nil, sees each entry as it takes effect, before anybody is answered.
+	Watch func(Applied)
+	// Planted are mistakes that the simulator must find.
+	Planted Planted
+}
+
+// Applied is what one entry of the log came to.
+type Applied struct {
+	Index, Term uint64
+	Data        []byte
+	Entry       *wire.Entry // nil: it is raft's own
+	Empty       bool        // it was stamped for another term, and nothing in it happened
+	Result      core.Result
 }
 
 // A Node orders and applies commands. Only one goroutine may use it.
@@ -148,6 +163,7 @@ type Node struct {
 	marking   *Snapshot
 	hard      *raftpb.HardState
 	persisted uint64 // the last index that is on disk
+	owed      int    // with AnswerBeforeSync: writes that were taken for done
 
 	applied uint64
 	term    uint64 // of the entry applied last
@@ -183,7 +199,7 @@ func NewNode(c NodeConfig) (*Node, error) {
 	}
 	n := &Node{NodeConfig: c, hard: hard, members: members, applied: c.Applied, proposed: map[uint64]*batch{}}
 	n.persisted, _ = c.Storage.LastIndex()
-	n.lead.received = c.Clock.Monotonic()
+	n.lead.received, n.lead.began = c.Clock.Monotonic(), max(c.State.Now(), 1)
 	n.raft, err = raft.NewRawNode(&raft.Config{
 		ID: c.ID, Storage: c.Storage, Applied: c.Applied,
 		ElectionTick: electionTicks, HeartbeatTick: 1, PreVote: true, CheckQuorum: true,
@@ -299,9 +315,17 @@ func (n *Node) handle(r *raft.Ready) {
 	}
 	n.writing = true
 	n.Disk.Write(Write{Hard: n.hard, Entries: r.Entries})
+	if n.Planted.AnswerBeforeSync {
+		n.written(nil)
+		n.owed++
+	}
 }
 
 func (n *Node) written(err error) {
+	if n.owed > 0 && err == nil {
+		n.owed--
+		return
+	}
 	n.writing = false
 	if err != nil {
 		n.fail(fmt.Errorf("the log can not be written: %w", err))

@@ -103,7 +103,7 @@ func (n *Node) batchSize() int {
 // propose stamps a batch and gives it to raft. The clock is read here, after the
 // batch is closed: every command in it was sent before its stamp.
 func (n *Node) propose(calls []Call) {
-	n.lead.last = n.now()
+	n.lead.last = n.stamp()
 	encoded := make([][]byte, len(calls))
 	for i, c := range calls {
 		encoded[i] = c.Bytes
@@ -119,6 +119,15 @@ func (n *Node) propose(calls []Call) {
 		return
 	}
 	n.unplaced = b
+}
+
+// stamp reads the clock for a batch.
+func (n *Node) stamp() core.Time {
+	now := n.now()
+	if n.Planted.StampBeforeSeal {
+		now, n.lead.sealed = max(n.lead.last, n.lead.sealed), now
+	}
+	return now
 }
 
 // place learns the index of the batch that was just proposed, and when the entries

@@ -27,12 +27,19 @@ func (n *Node) freeze() {
 	s := Snapshot{Index: n.applied, Term: n.term, Members: n.members, State: n.State.Freeze()}
 	n.snapshot.taken, n.snapshot.since = &s, n.logBytes
 	n.Disk.Save(s)
+	if n.Planted.MarkBeforeSave {
+		n.snapshot.saved = &s
+	}
 }
 
 // saved notes that a snapshot is durable. Recovery must not know of it before.
 func (n *Node) saved(e Saved) {
 	if e.Err != nil {
 		n.fail(fmt.Errorf("a snapshot can not be written: %w", e.Err))
+		return
+	}
+	if n.Planted.MarkBeforeSave {
+		n.snapshot.taken = nil
 		return
 	}
 	n.snapshot.saved, n.snapshot.taken = n.snapshot.taken, nil

@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/cryptotest"
+	"time"
+)
+
+var seeds = flag.Int("seeds", 3, "how many seeds to run")
+
+// run runs a seed. Raft draws its election timeouts from the global random source.
+func run(t *testing.T, c Config) Report {
+	t.Helper()
+	cryptotest.SetGlobalRandom(t, c.Seed)
+	return Run(c)
+}
+
+func TestOneNode(t *testing.T) {
+	clean(t, Config{Nodes: 1, Clients: 5, Length: 6 * time.Minute, Faults: Everything}, *seeds)
+}
+
+// clean wants so many seeds to keep every promise.
+func clean(t *testing.T, c Config, seeds int) {
+	t.Helper()
+	total := map[string]int{}
+	for seed := range seeds {
+		c.Seed = uint64(seed + 1)
+		r := run(t, c)
+		for what, n := range r.Counts {
+			total[what] += n
+		}
+		for _, v := range r.Violations {
+			t.Errorf("seed %d: %s", c.Seed, v)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	line := ""
+	for _, what := range slices.Sorted(maps.Keys(total)) {
+		line += fmt.Sprintf(" %s %d;", what, total[what])
+	}
+	t.Logf("%d seeds:%s", seeds, line)
+}
+
+func TestSameSeedSameRun(t *testing.T) {
+	for _, nodes := range []int{1} {
+		var traces [2]bytes.Buffer
+		var reports [2]Report
+		for i := range traces {
+			reports[i] = run(t, Config{Seed: 7, Nodes: nodes, Clients: 5, Length: time.Minute, Faults: Everything, Trace: &traces[i]})
+		}
+		if !bytes.Equal(traces[0].Bytes(), traces[1].Bytes()) || reports[0].Fingerprint != reports[1].Fingerprint {
+			t.Errorf("%d nodes: the same seed ran differently", nodes)
+		}
+		if traces[0].Len() < 10000 {
+			t.Errorf("%d nodes: the trace has %d bytes", nodes, traces[0].Len())
+		}
+	}
+}

@@ -256,6 +256,9 @@ func (g *grip) renew() {
 
 func (g *grip) renewOnce() {
 	c, w := g.client, g.client.world
+	if w.quiet {
+		return
+	}
 	g.asked = w.now
 	reply := reaction{reply: func(a *attempt, answer core.Answer, err error) {
 		switch {
@@ -374,7 +377,7 @@ func (c *client) call(command core.Command, r reaction) {
 		to.deliver(c.name, cluster.Commands{{Bytes: bytes, Done: done}})
 	})
 	w.after(w.between(400*time.Millisecond, 2*time.Second), func() {
-		if answered || w.quiet {
+		if answered {
 			return
 		}
 		c.elsewhere(to)

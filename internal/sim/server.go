@@ -55,9 +55,15 @@ func (s *server) start() {
 	s.life++
 	s.doomed, s.paused, s.held, s.serving = false, false, nil, false
 	s.world.tell("start %d at %d", s.id, found.applied)
+	var begin []uint64
+	if !found.begun {
+		for _, other := range s.world.servers {
+			begin = append(begin, other.id)
+		}
+	}
 	c := cluster.NodeConfig{
-		ID: s.id, Storage: found.storage, State: found.state, Applied: found.applied, New: !found.begun,
-		Clock: &s.clock, Disk: s.disk, Transport: &s.world.network, Feed: engine.NewFeed(),
+		ID: s.id, Storage: found.storage, State: found.state, Applied: found.applied, Begin: begin,
+		Clock: &s.clock, Disk: s.disk, Transport: &transport{s, s.life}, Nonce: s.world.random.Uint64(), Feed: engine.NewFeed(),
 		Log: slog.New(slog.DiscardHandler), SnapshotEvery: s.world.Faults.SnapshotEvery,
 		Watch:   func(a cluster.Applied) { s.world.truth.applied(s, a) },
 		Planted: s.world.Planted,
@@ -206,6 +212,7 @@ func (s *server) recoverFully() {
 		s.kill(0, false)
 	}
 	s.resume()
+	s.start()
 }
 
 // A machine has a clock, which counts from some start of it.

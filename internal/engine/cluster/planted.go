@@ -17,4 +17,13 @@ type Planted struct {
 	AnyBoot bool
 	// WallTime asks the calendar how long nobody led.
 	WallTime bool
+
+	// The rest needs several nodes.
+
+	// AcknowledgeBeforeSync lets a follower acknowledge what its disk does not have yet.
+	AcknowledgeBeforeSync bool
+	// ReadJoinsRound lets a reader join a round that has begun.
+	ReadJoinsRound bool
+	// LostIsRefused says that nothing happened when nobody knows.
+	LostIsRefused bool
 }

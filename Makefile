@@ -7,6 +7,8 @@ COMMIT   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 PACKAGES ?= ./...
 FUZZTIME ?= 30s
+SEEDS    ?= 400
+FIRST    ?= 1000
 
 # The core and the simulator have no goroutines for the race detector to watch. Without it
 # there is time for ten times as many random logs and runs, and memory can be measured.
@@ -41,6 +43,9 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 	  done; \
 	done
 
+sim: ## SEEDS (400) seeds of the simulator, from FIRST (1000) on
+	@$(GO) test -count 1 -v -timeout 0 -run 'TestOneNode|TestThreeNodes|TestChurn' ./internal/sim -seeds $(SEEDS) -first $(FIRST)
+
 bench: ## the benchmarks of docs/performance.md
 	@$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
@@ -50,4 +55,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run test deps fuzz bench load clean
+.PHONY: help build run test deps fuzz sim bench load clean

@@ -50,6 +50,7 @@ type State struct {
 	events   []*leasehold.Event
 	ends     int        // what ended so far; a tick counts by it
 	stirred  []stirring // resources of which something may be free now; empty between commands
+	planted  Planted
 }
 
 type stirring struct {

@@ -89,8 +89,8 @@ func (w *World) killAll() {
 // downFor is how long a server is down: sometimes for so long that the others' logs
 // have moved on without it.
 func (w *World) downFor() time.Duration {
-	if w.chance(15) {
+	if w.chance(15) && w.Faults.Down >= time.Second {
 		return w.upTo(40 * time.Second)
 	}
-	return w.upTo(3 * time.Second)
+	return w.upTo(w.Faults.Down)
 }

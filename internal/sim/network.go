@@ -64,21 +64,28 @@ func (n *network) latency(from, to uint64) (time.Duration, bool) {
 	case n.slow > w.now && w.chance(30):
 		return w.upTo(6 * time.Second), true
 	}
-	return w.between(200*time.Microsecond, 8*time.Millisecond), true
+	return w.between(200*time.Microsecond, w.Faults.Latency), true
 }
 
 // carry brings something from one server to another, if it gets there.
-func (n *network) carry(from, to uint64, arrive func(*server)) (ok bool) {
+func (n *network) carry(from, to uint64, arrive func(*server)) {
+	n.carryOr(from, to, arrive, func() {})
+}
+
+// carryOr is carry for a sender that learns of the loss.
+func (n *network) carryOr(from, to uint64, arrive func(*server), lost func()) {
 	took, ok := n.latency(from, to)
 	if !ok {
-		return false
+		lost()
+		return
 	}
 	n.world.after(took, func() {
-		if n.cut[[2]uint64{from, to}] == 0 {
-			arrive(n.world.servers[to-1])
+		if n.cut[[2]uint64{from, to}] > 0 {
+			lost()
+			return
 		}
+		arrive(n.world.servers[to-1])
 	})
-	return true
 }
 
 // A transport is one server's end of the network.
@@ -97,6 +104,12 @@ func (t *transport) Send(ms []*raftpb.Message) {
 		if m.GetType() == raftpb.MsgSnap {
 			t.sendState(m)
 			continue
+		}
+		if m.GetType() == raftpb.MsgVoteResp && !m.GetReject() {
+			w.truth.voted(t.server, m.GetTerm(), m.GetTo())
+			if !w.quiet && w.chance(w.Faults.KillVoter) {
+				w.after(time.Microsecond, func() { t.server.kill(w.upTo(20*time.Millisecond), false) })
+			}
 		}
 		times := 1
 		if !w.quiet && w.random.IntN(1000) < w.Faults.RepeatPerMille {
@@ -127,7 +140,7 @@ func (t *transport) sendState(m *raftpb.Message) {
 		report(errors.New("the state file is gone"))
 		return
 	}
-	sent := t.network().carry(from.id, to, func(s *server) {
+	t.network().carryOr(from.id, to, func(s *server) {
 		if s.node == nil {
 			report(errors.New("nobody is there"))
 			return
@@ -140,10 +153,7 @@ func (t *transport) sendState(m *raftpb.Message) {
 		w.count("states sent")
 		s.deliver(t.source(), cluster.Received{Message: copied, State: state})
 		report(nil)
-	})
-	if !sent {
-		report(errors.New("it was lost"))
-	}
+	}, func() { report(errors.New("it was lost")) })
 }
 
 // receiveState keeps a state file that another server sent.
@@ -152,6 +162,7 @@ func (s *server) receiveState(index uint64, file []byte) (*core.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	state.Plant(s.world.Core)
 	s.disk.files[index] = file
 	s.world.truth.hashed(s, index, summary.Checksum)
 	return state, nil

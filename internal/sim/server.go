@@ -52,6 +52,7 @@ func (s *server) start() {
 		s.world.violated("server %d can not start: %v", s.id, err)
 		return
 	}
+	found.state.Plant(s.world.Core)
 	s.life++
 	s.doomed, s.paused, s.held, s.serving = false, false, nil, false
 	s.world.tell("start %d at %d", s.id, found.applied)
@@ -113,10 +114,10 @@ func (s *server) step(e cluster.Event) {
 		s.kill(s.world.between(100*time.Millisecond, 3*time.Second), false)
 		return
 	}
+	s.world.truth.leads(s, s.node.Statistics().Leads)
 	if now := s.node.Statistics().Serving; now != s.serving {
 		s.serving = now
 		s.world.tell("server %d serves: %v", s.id, now)
-		s.world.truth.leads(s, now)
 	}
 	s.wishWake()
 }
@@ -155,7 +156,6 @@ func (s *server) kill(down time.Duration, reboot bool) {
 	}
 	s.world.tell("kill %d", s.id)
 	s.disk.losePower()
-	s.world.truth.leads(s, false)
 	s.node, s.paused, s.held, s.serving = nil, false, nil, false
 	s.life++
 	if reboot {

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 3, "how many seeds to run")
+	seeds = flag.Int("seeds", 40, "how many seeds to run")
 	first = flag.Int("first", 1, "the first of them")
 )
 
@@ -29,6 +29,16 @@ func TestOneNode(t *testing.T) {
 
 func TestThreeNodes(t *testing.T) {
 	clean(t, Config{Nodes: 3, Clients: 5, Length: 6 * time.Minute, Faults: Everything}, *seeds)
+}
+
+func TestChurn(t *testing.T) {
+	clean(t, Config{Nodes: 3, Clients: 5, Length: 6 * time.Minute, Faults: churn}, *seeds)
+}
+
+// churn is servers that come and go, often when they have just voted, on a slow network.
+var churn = Faults{
+	Every: 2 * time.Second, Kill: 10, KillAll: 2, KillVoter: 30, Down: 500 * time.Millisecond, Latency: 300 * time.Millisecond,
+	ClockRate: 5000, SnapshotEvery: 4 << 10,
 }
 
 // clean wants so many seeds to keep every promise.

@@ -32,7 +32,8 @@ type truth struct {
 
 	// acknowledged is the last index of which a client was told.
 	acknowledged uint64
-	terms        map[uint64]uint64 // who served in a term
+	terms        map[uint64]uint64    // who led in a term
+	votes        map[[2]uint64]uint64 // of a server in a term
 	witness      *witness
 	guards       map[string]leasehold.Token
 }
@@ -43,7 +44,7 @@ type fact struct{ entry, result uint32 }
 func newTruth(w *World) *truth {
 	return &truth{
 		world: w, log: map[uint64]fact{}, states: map[uint64]uint32{}, attempts: map[string]*attempt{},
-		terms: map[uint64]uint64{}, witness: newWitness(w), guards: map[string]leasehold.Token{},
+		terms: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}, witness: newWitness(w), guards: map[string]leasehold.Token{},
 	}
 }
 
@@ -178,8 +179,27 @@ func (t *truth) heard(a *attempt, err error) {
 	}
 }
 
-// leads notes who serves.
-func (t *truth) leads(s *server, now bool) {}
+// voted notes a vote: a server has one in each term, through any restart.
+func (t *truth) voted(s *server, term, candidate uint64) {
+	vote := [2]uint64{s.id, term}
+	if other := t.votes[vote]; other != 0 && other != candidate {
+		t.world.violated("server %d votes for %d and for %d in term %d", s.id, other, candidate, term)
+	}
+	t.votes[vote] = candidate
+	t.world.count("votes")
+}
+
+// leads notes who leads in a term: in each it is one at the most.
+func (t *truth) leads(s *server, term uint64) {
+	if term == 0 || t.terms[term] == s.id {
+		return
+	}
+	if other := t.terms[term]; other != 0 {
+		t.world.violated("servers %d and %d lead in term %d", other, s.id, term)
+	}
+	t.terms[term] = s.id
+	t.world.count("leaders")
+}
 
 // believed is called when a client begins to believe in a lease, or goes on.
 func (t *truth) believed(g *grip) {

@@ -32,6 +32,7 @@ type Config struct {
 	Trace   io.Writer // nil: none is written
 
 	Planted cluster.Planted // mistakes of the server
+	Core    core.Planted    // mistakes of its state machine
 	Holder  Holder          // mistakes of a holder
 }
 
@@ -46,9 +47,16 @@ type Faults struct {
 	Isolate, OneWay, SlowNet       int
 	Transfer                       int
 	LoseReplies                    int
-	ClockRate                      int64 // parts per million by which a clock may be wrong
-	SnapshotEvery                  int64 // bytes
-	LossPerMille, RepeatPerMille   int
+
+	Down          time.Duration // that a server is down, mostly, at the longest
+	Latency       time.Duration // between servers, at the longest
+	ClockRate     int64         // parts per million by which a clock may be wrong
+	SnapshotEvery int64         // bytes
+
+	LossPerMille, RepeatPerMille int
+
+	// KillVoter kills a server, so many times in a hundred, when it has just voted.
+	KillVoter int
 }
 
 // Everything is what a cluster has to live with.
@@ -56,7 +64,7 @@ var Everything = Faults{
 	Every: 2 * time.Second,
 	Kill:  4, KillAll: 1, Reboot: 2, Pause: 4, SlowDisk: 3, StalledDisk: 1, BadDisk: 1, WallJump: 1,
 	Isolate: 3, OneWay: 3, SlowNet: 3, Transfer: 3, LoseReplies: 2,
-	ClockRate: 5000, SnapshotEvery: 4 << 10, LossPerMille: 5, RepeatPerMille: 5,
+	Down: 3 * time.Second, Latency: 8 * time.Millisecond, ClockRate: 5000, SnapshotEvery: 4 << 10, LossPerMille: 5, RepeatPerMille: 5,
 }
 
 // A Report is what a run came to.

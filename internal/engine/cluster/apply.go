@@ -19,6 +19,9 @@ func (n *Node) apply(entries []*raftpb.Entry) {
 		if e.GetIndex() <= n.applied {
 			continue
 		}
+		if n.Planted.StaleSnapshot {
+			n.stale = n.State.Freeze()
+		}
 		answers, err := n.applyOne(e)
 		if err != nil {
 			n.fail(fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err))
@@ -74,7 +77,7 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if entry.Term != e.GetTerm() {
+	if entry.Term != e.GetTerm() && !n.Planted.ForwardStamped {
 		n.watch(e, entry, core.Result{}, true)
 		// Stamped by a leader that was deposed before it was kept: its time is not
 		// this term's time, so nothing in it may happen.

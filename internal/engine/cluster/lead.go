@@ -57,6 +57,11 @@ func (n *Node) follow(s *raft.SoftState) {
 	}
 	n.lead.leader, n.lead.ready, n.lead.fixed, n.lead.serving = leader, false, false, false
 	n.lead.term = n.hard.GetTerm()
+	if n.Planted.ServeBeforeLead && leader {
+		mono := n.Clock.Monotonic()
+		n.lead.last = n.resumeTime(mono)
+		n.lead.offset, n.lead.fixed, n.lead.serving = time.Duration(n.lead.last)-mono, true, true
+	}
 	n.ticking = false
 	gone := engine.Unavailable("this server does not lead any more: try again")
 	if n.unplaced != nil {
@@ -118,6 +123,8 @@ func (n *Node) resumeTime(mono time.Duration) core.Time {
 		last = n.lead.began
 	case p.WallTime:
 		return last + core.Time(max(0, n.Clock.Wall().UnixNano()-n.State.Wall()))
+	case p.StaleLead && n.lead.offset != 0:
+		return max(last, core.Time(mono+n.lead.offset))
 	}
 	if lead := n.State.Lead(); lead.Node == n.ID && lead.Boot != "" && (lead.Boot == n.Clock.Boot() || n.Planted.AnyBoot) {
 		// Nobody has led since, and this machine has not started again: the clock

@@ -220,6 +220,7 @@ type Node struct {
 	answered   []readyRead
 	arrived    map[uint64]*arrival // snapshots of other nodes, by index
 	snapshot   snapshotting
+	stale      *core.State // with StaleSnapshot
 	logBytes   int64
 	statistics Statistics
 }
@@ -230,6 +231,7 @@ type Statistics struct {
 	Installed                           uint64 // snapshots of other nodes
 	Applied                             uint64
 	Serving                             bool
+	Leads                               uint64 // the term in which raft says that this node leads; 0: it does not
 }
 
 // NewNode returns a node that has not begun yet: its first events set it going.
@@ -239,6 +241,9 @@ func NewNode(c NodeConfig) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{NodeConfig: c, hard: hard, members: members, applied: c.Applied, proposed: map[uint64]*batch{}, arrived: map[uint64]*arrival{}}
+	if c.Planted.SameNonce {
+		c.Nonce = 0
+	}
 	n.round, n.relays = c.Nonce, newRelays(c.Nonce)
 	n.snapshot.previous = c.Applied
 	n.persisted, _ = c.Storage.LastIndex()
@@ -247,7 +252,7 @@ func NewNode(c NodeConfig) (*Node, error) {
 		ID: c.ID, Storage: c.Storage, Applied: c.Applied,
 		ElectionTick: electionTicks, HeartbeatTick: 1, PreVote: true, CheckQuorum: true,
 		// A stamp is good in one term only, so commands travel unstamped, if at all.
-		DisableProposalForwarding: true,
+		DisableProposalForwarding: !c.Planted.ForwardStamped,
 		ReadOnlyOption:            raft.ReadOnlySafe,
 		MaxSizePerMsg:             1 << 20, MaxInflightMsgs: 256, MaxCommittedSizePerReady: 16 << 20,
 		Logger: raftLogger{c.Log},
@@ -270,7 +275,10 @@ func (n *Node) Failure() error { return n.failure }
 
 // Statistics returns what the node did so far.
 func (n *Node) Statistics() Statistics {
-	n.statistics.Applied, n.statistics.Serving = n.applied, n.lead.serving
+	n.statistics.Applied, n.statistics.Serving, n.statistics.Leads = n.applied, n.lead.serving, 0
+	if n.lead.leader {
+		n.statistics.Leads = n.lead.term
+	}
 	return n.statistics
 }
 
@@ -375,11 +383,19 @@ func (n *Node) handle(r *raft.Ready) {
 		r.Messages = nil
 	}
 	n.writing = true
-	n.Disk.Write(Write{Hard: n.hard, Entries: r.Entries, Snapshot: markOf(r.Snapshot)})
+	n.Disk.Write(Write{Hard: n.vote(), Entries: r.Entries, Snapshot: markOf(r.Snapshot)})
 	if n.Planted.AnswerBeforeSync {
 		n.written(nil)
 		n.owed++
 	}
+}
+
+// vote is the hard state to write down.
+func (n *Node) vote() *raftpb.HardState {
+	if n.Planted.ForgetVote {
+		return &raftpb.HardState{Term: new(n.hard.GetTerm()), Vote: new(uint64(0)), Commit: new(n.hard.GetCommit())}
+	}
+	return n.hard
 }
 
 // durable tells whether what a Ready says is committed is on this node's disk already.

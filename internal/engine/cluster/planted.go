@@ -26,4 +26,23 @@ type Planted struct {
 	ReadJoinsRound bool
 	// LostIsRefused says that nothing happened when nobody knows.
 	LostIsRefused bool
+	// ServeBeforeLead serves as soon as raft says that this node leads.
+	ServeBeforeLead bool
+	// StaleLead goes on counting as this node did when it last led, whoever did since.
+	StaleLead bool
+	// ForwardStamped lets raft carry stamped entries to another leader, and takes them
+	// whatever term they were stamped for.
+	ForwardStamped bool
+	// ForgetVote does not write down whom a node voted for.
+	ForgetVote bool
+	// ReadByFlag reads without asking whether this node still leads.
+	ReadByFlag bool
+	// KeepsArrival counts on from what was received before a snapshot was.
+	KeepsArrival bool
+	// StaleSnapshot leaves the newest entry out of a snapshot.
+	StaleSnapshot bool
+	// RelayAnyTerm answers from whatever stands where a relayed command was put.
+	RelayAnyTerm bool
+	// SameNonce counts questions to others from the same number at each start.
+	SameNonce bool
 }

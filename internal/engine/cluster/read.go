@@ -44,6 +44,11 @@ func (n *Node) acceptReads(calls []ReadCall) {
 		n.asked = append(n.asked, calls...)
 		return
 	}
+	if n.Planted.ReadByFlag && n.lead.serving {
+		n.answered = append(n.answered, readyRead{n.applied, calls})
+		n.serveReads()
+		return
+	}
 	n.reads = append(n.reads, calls...)
 }
 

@@ -47,6 +47,8 @@ type relayed struct {
 	call  Call
 	place Placement
 	ticks int
+
+	anyTerm bool // with RelayAnyTerm
 }
 
 type recent struct {
@@ -70,7 +72,7 @@ func (n *Node) passOn(calls []Call) {
 	r := Relay{First: n.relays.next + 1}
 	for _, c := range calls {
 		n.relays.next++
-		n.relays.open[n.relays.next] = &relayed{call: c}
+		n.relays.open[n.relays.next] = &relayed{call: c, anyTerm: n.Planted.RelayAnyTerm}
 		r.Commands = append(r.Commands, c.Bytes)
 	}
 	n.Transport.Relay(leader, r)
@@ -132,6 +134,9 @@ func (n *Node) placedBy(places []Placement) {
 
 // settle answers a caller from the entry that stands where its command was put.
 func (r *relayed) settle(term uint64, answers []core.Answer) {
+	if n := len(answers); r.anyTerm && n > 0 {
+		term, r.place.At = r.place.Term, min(r.place.At, n-1)
+	}
 	if term != r.place.Term || answers == nil {
 		r.call.Done(core.Answer{}, engine.Unavailable("the leader changed before this was kept: try again"))
 		return

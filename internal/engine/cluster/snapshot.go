@@ -42,6 +42,9 @@ func (n *Node) freeze() {
 		return
 	}
 	s := Snapshot{Index: n.applied, Term: n.term, Members: n.members, State: n.State.Freeze()}
+	if n.Planted.StaleSnapshot && n.stale != nil {
+		s.State = n.stale
+	}
 	n.snapshot.taken, n.snapshot.since = &s, n.logBytes
 	n.Disk.Save(s)
 	if n.Planted.MarkBeforeSave {
@@ -140,7 +143,9 @@ func (n *Node) install(s *raftpb.Snapshot) error {
 		return err
 	}
 	n.State, n.applied, n.term, n.members, n.persisted = a.state, index, a.term, meta.GetConfState(), index
-	n.lead.received = a.at
+	if !n.Planted.KeepsArrival {
+		n.lead.received = a.at
+	}
 	n.logBytes, n.snapshot.previous, n.snapshot.saved = 0, index, nil
 	maps.DeleteFunc(n.arrived, func(i uint64, _ *arrival) bool { return i <= index })
 	maps.DeleteFunc(n.lead.arrivals, func(i uint64, _ time.Duration) bool { return i <= index })

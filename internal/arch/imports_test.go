@@ -38,6 +38,7 @@ var rules = []rule{
 	{of: "internal/door", never: []string{"internal/engine/", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/telemetry", never: []string{"internal/door", "internal/engine", "internal/node", "cmd"}},
 	{of: "internal/config", never: []string{"internal/door", "internal/engine", "internal/core", "internal/node", "cmd"}},
+	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/load", only: []string{"", "api/v1"}}, // it must see what any client sees
 	{of: "api/v1", only: []string{""}},
 }

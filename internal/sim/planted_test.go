@@ -17,6 +17,7 @@ type bug struct {
 	core   core.Planted
 	holder Holder
 	aim    func(*Faults)
+	strict Strict
 	length time.Duration // of a run; 0: two minutes
 }
 
@@ -46,6 +47,8 @@ var bugs = []bug{
 	{name: "a leader serves before its Lead is applied", nodes: 3, server: cluster.Planted{ServeBeforeLead: true},
 		aim: func(f *Faults) { f.Transfer, f.SlowDisk, f.SlowNet = 30, 10, 10 }},
 	{name: "a leader counts on as when it last led", nodes: 3, server: cluster.Planted{StaleLead: true}},
+	{name: "time is counted from the start of the term", nodes: 3, server: cluster.Planted{TimeFromTerm: true},
+		aim: func(f *Faults) { *f = failover }, strict: strict},
 	{name: "stamped entries go to another leader, and their term is not checked", nodes: 3, server: cluster.Planted{ForwardStamped: true}},
 	{name: "a vote is forgotten by a restart", nodes: 3, server: cluster.Planted{ForgetVote: true},
 		aim: func(f *Faults) { *f = churn }},
@@ -68,7 +71,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
 			length := cmp.Or(b.length, 2*time.Minute)
-			c := Config{Nodes: b.nodes, Clients: 5, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder}
+			c := Config{Nodes: b.nodes, Clients: 5, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict}
 			if b.aim != nil {
 				b.aim(&c.Faults)
 			}
@@ -90,7 +93,7 @@ func TestAimedFaultsAloneAreSurvived(t *testing.T) {
 			continue
 		}
 		t.Run(b.name, func(t *testing.T) {
-			c := Config{Nodes: b.nodes, Clients: 5, Length: time.Minute, Faults: Everything}
+			c := Config{Nodes: b.nodes, Clients: 5, Length: time.Minute, Faults: Everything, Strict: b.strict}
 			b.aim(&c.Faults)
 			clean(t, c, 3)
 		})

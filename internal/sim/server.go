@@ -118,6 +118,7 @@ func (s *server) step(e cluster.Event) {
 	if now := s.node.Statistics().Serving; now != s.serving {
 		s.serving = now
 		s.world.tell("server %d serves: %v", s.id, now)
+		s.world.truth.served()
 	}
 	s.wishWake()
 }
@@ -157,6 +158,7 @@ func (s *server) kill(down time.Duration, reboot bool) {
 	s.world.tell("kill %d", s.id)
 	s.disk.losePower()
 	s.node, s.paused, s.held, s.serving = nil, false, nil, false
+	s.world.truth.served()
 	s.life++
 	if reboot {
 		s.clock.start()

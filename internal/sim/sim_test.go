@@ -41,6 +41,30 @@ var churn = Faults{
 	ClockRate: 5000, SnapshotEvery: 4 << 10,
 }
 
+// The only trouble is that servers die: then a lease ends late by no more than nobody
+// led, and somebody leads again within three seconds.
+func TestAFailoverCostsTheGap(t *testing.T) {
+	clean(t, Config{
+		Nodes: 3, Clients: 5, Length: 6 * time.Minute, Faults: failover, Strict: strict,
+	}, *seeds/2)
+}
+
+var (
+	failover = Faults{
+		Every: 10 * time.Second, Kill: 1, Reboot: 1, Down: 900 * time.Millisecond, Latency: 8 * time.Millisecond, ClockRate: bound, SnapshotEvery: 4 << 10,
+	}
+	strict = Strict{Late: 100 * time.Millisecond, Gap: 3 * time.Second}
+)
+
+// A server of its own that starts on another boot of its machine adds up to ten seconds,
+// in which nothing may have been stamped; and never a TTL.
+func TestARestartCostsTheGapAndTenSeconds(t *testing.T) {
+	clean(t, Config{
+		Nodes: 1, Clients: 5, Length: 6 * time.Minute, Strict: Strict{Late: 10*time.Second + 100*time.Millisecond},
+		Faults: Faults{Every: 20 * time.Second, Kill: 1, Reboot: 2, Down: 900 * time.Millisecond, Latency: 8 * time.Millisecond, ClockRate: bound, SnapshotEvery: 4 << 10},
+	}, *seeds/2)
+}
+
 // clean wants so many seeds to keep every promise.
 func clean(t *testing.T, c Config, seeds int) {
 	t.Helper()

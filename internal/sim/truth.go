@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -34,9 +35,13 @@ type truth struct {
 	acknowledged uint64
 	terms        map[uint64]uint64    // who led in a term
 	votes        map[[2]uint64]uint64 // of a server in a term
+	gaps         []gap
 	witness      *witness
 	guards       map[string]leasehold.Token
 }
+
+// A gap is a time without a leader that serves.
+type gap struct{ from, to time.Duration }
 
 // A fact is an entry of the log with what it came to.
 type fact struct{ entry, result uint32 }
@@ -44,7 +49,7 @@ type fact struct{ entry, result uint32 }
 func newTruth(w *World) *truth {
 	return &truth{
 		world: w, log: map[uint64]fact{}, states: map[uint64]uint32{}, attempts: map[string]*attempt{},
-		terms: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}, witness: newWitness(w), guards: map[string]leasehold.Token{},
+		terms: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}, witness: newWitness(w), guards: map[string]leasehold.Token{}, gaps: []gap{{}},
 	}
 }
 
@@ -177,6 +182,32 @@ func (t *truth) heard(a *attempt, err error) {
 	if !errors.Is(err, leasehold.ErrUndecided) && !errors.Is(err, leasehold.ErrUnavailable) {
 		t.acknowledged = max(t.acknowledged, a.applied)
 	}
+}
+
+// served notes the times without a leader.
+func (t *truth) served() {
+	w, last := t.world, &t.gaps[len(t.gaps)-1]
+	serving := slices.ContainsFunc(w.servers, func(s *server) bool { return s.serving })
+	switch open := last.to == 0; {
+	case serving && open:
+		last.to = w.now
+		if took := last.to - last.from; w.Strict.Gap != 0 && took > w.Strict.Gap {
+			w.violated("nobody led for %v", took)
+		}
+	case !serving && !open:
+		t.gaps = append(t.gaps, gap{from: w.now})
+	}
+}
+
+// without is how long there was no leader since a moment.
+func (t *truth) without(since time.Duration) (sum time.Duration) {
+	for _, g := range t.gaps {
+		if g.to == 0 {
+			g.to = t.world.now
+		}
+		sum += max(0, g.to-max(g.from, since))
+	}
+	return sum
 }
 
 // voted notes a vote: a server has one in each term, through any restart.

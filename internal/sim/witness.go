@@ -38,6 +38,7 @@ type life struct {
 	ttl    time.Duration
 	until  core.Time     // by the log
 	safe   time.Duration // on real time: its holder may believe until then
+	since  time.Duration // on real time: it was begun or renewed before then
 	closed bool
 }
 
@@ -82,10 +83,10 @@ func (p *promise) atLeast() time.Duration {
 }
 
 // renewed counts a life on from a stamp, by a try that was sent at a moment.
-func (l *life) renewed(now core.Time, from *attempt, remaining time.Duration) {
-	l.until = now + core.Time(l.ttl)
+func (l *life) renewed(now core.Time, real time.Duration, from *attempt, remaining time.Duration) {
+	l.until, l.since = now+core.Time(l.ttl), real
 	if from != nil {
-		l.safe = max(l.safe, from.sent+real(remaining, bound))
+		l.safe = max(l.safe, from.sent+atLeast(remaining))
 	}
 }
 
@@ -139,7 +140,7 @@ func (t *witness) answered(c core.Command, from *attempt, answer core.Answer) {
 		if l := t.sessions[s.ID]; l != nil {
 			switch c.(type) {
 			case *core.RenewSession:
-				l.renewed(t.now, from, s.Remaining)
+				l.renewed(t.now, t.world.now, from, s.Remaining)
 			case *core.OpenSession:
 				l.tell(from, s.Remaining)
 			}
@@ -162,7 +163,7 @@ func (t *witness) answered(c core.Command, from *attempt, answer core.Answer) {
 		about = p.session
 	}
 	if renews(c) {
-		about.renewed(t.now, from, l.Remaining)
+		about.renewed(t.now, t.world.now, from, l.Remaining)
 	} else {
 		about.tell(from, l.Remaining)
 	}
@@ -173,7 +174,7 @@ func renews(c core.Command) bool { _, ok := c.(*core.Renew); return ok }
 // tell notes until when somebody may believe.
 func (l *life) tell(from *attempt, remaining time.Duration) {
 	if from != nil {
-		l.safe = max(l.safe, from.sent+real(remaining, bound))
+		l.safe = max(l.safe, from.sent+atLeast(remaining))
 	}
 }
 
@@ -181,7 +182,7 @@ func (t *witness) event(c core.Command, e *leasehold.Event) {
 	switch e.Kind {
 	case leasehold.SessionOpened:
 		l := &life{ttl: c.(*core.OpenSession).TTL}
-		l.until = t.now + core.Time(l.ttl)
+		l.until, l.since = t.now+core.Time(l.ttl), t.world.now
 		t.sessions[e.Session] = l
 	case leasehold.SessionEnded:
 		t.sessionEnded(e)
@@ -203,6 +204,7 @@ func (t *witness) sessionEnded(e *leasehold.Event) {
 	delete(t.sessions, e.Session)
 	if e.How == leasehold.SessionExpired {
 		t.notEarly("session "+e.Session, l)
+		t.notLate("session "+e.Session, l)
 	}
 	l.closed = true
 }
@@ -216,6 +218,21 @@ func (t *witness) notEarly(what string, l *life) {
 		t.world.violated("%s ends %v before its holder may stop to believe, on real time", what, l.safe-t.world.now)
 	}
 }
+
+// notLate checks that what ends by time did not last longer than it may.
+func (t *witness) notLate(what string, l *life) {
+	w := t.world
+	if w.Strict.Late == 0 {
+		return
+	}
+	most := l.since + real(l.ttl, -bound) + w.truth.without(l.since) + w.Strict.Late
+	if w.now > most {
+		w.violated("%s ends %v late", what, w.now-most+w.Strict.Late)
+	}
+}
+
+// atLeast is how long a server's time lasts on real time, at least.
+func atLeast(d time.Duration) time.Duration { return real(d, bound) }
 
 func (t *witness) begins(a *core.Acquire, e *leasehold.Event) *promise {
 	if t.claims[e.ID] != nil {
@@ -271,7 +288,7 @@ func (t *witness) acquired(c core.Command, e *leasehold.Event) {
 	w.truth.othersBelieve(e.Resource, e.Token)
 	t.token, p.token, at.holder = e.Token, e.Token, p
 	t.byToken[p.token] = p
-	p.own.until = t.now + core.Time(p.own.ttl)
+	p.own.until, p.own.since = t.now+core.Time(p.own.ttl), w.now
 	t.grants++
 	t.canary = t.canary || w.quiet
 }
@@ -330,6 +347,7 @@ func (t *witness) ended(e *leasehold.Event) {
 	}
 	if e.How == leasehold.ByTTL {
 		t.notEarly(e.ID, &p.own)
+		t.notLate(e.ID, &p.own)
 	}
 	at.holder = nil
 	delete(t.byToken, p.token)

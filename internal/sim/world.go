@@ -29,11 +29,19 @@ type Config struct {
 	Clients int
 	Length  time.Duration // of the troubled part; a quiet one follows
 	Faults  Faults
+	Strict  Strict
 	Trace   io.Writer // nil: none is written
 
 	Planted cluster.Planted // mistakes of the server
 	Core    core.Planted    // mistakes of its state machine
 	Holder  Holder          // mistakes of a holder
+}
+
+// Strict is what is promised only while no more is wrong than a server that is down.
+// Zero: it is not asked for.
+type Strict struct {
+	Late time.Duration // beyond the time without a leader, by which a lease may end late
+	Gap  time.Duration // how long there may be no leader
 }
 
 // Faults say how often each happens, by weight, and how often any does.

@@ -34,8 +34,9 @@ type leadership struct {
 	// own clock. That is after the entry was stamped, so counting on from there is
 	// late and never early.
 	received time.Duration
-	began    core.Time // with StampGoesBack: the time of the state at the start
-	sealed   core.Time // with StampBeforeSeal: when the batch before was sealed
+	elected  time.Duration // with TimeFromTerm: when this node was elected
+	began    core.Time     // with StampGoesBack: the time of the state at the start
+	sealed   core.Time     // with StampBeforeSeal: when the batch before was sealed
 	// arrivals are those moments for the entries that are not applied yet.
 	arrivals map[uint64]time.Duration
 }
@@ -56,7 +57,7 @@ func (n *Node) follow(s *raft.SoftState) {
 		return
 	}
 	n.lead.leader, n.lead.ready, n.lead.fixed, n.lead.serving = leader, false, false, false
-	n.lead.term = n.hard.GetTerm()
+	n.lead.term, n.lead.elected = n.hard.GetTerm(), n.Clock.Monotonic()
 	if n.Planted.ServeBeforeLead && leader {
 		mono := n.Clock.Monotonic()
 		n.lead.last = n.resumeTime(mono)
@@ -123,6 +124,8 @@ func (n *Node) resumeTime(mono time.Duration) core.Time {
 		last = n.lead.began
 	case p.WallTime:
 		return last + core.Time(max(0, n.Clock.Wall().UnixNano()-n.State.Wall()))
+	case p.TimeFromTerm:
+		return last + core.Time(max(0, mono-n.lead.elected))
 	case p.StaleLead && n.lead.offset != 0:
 		return max(last, core.Time(mono+n.lead.offset))
 	}

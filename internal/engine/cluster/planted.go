@@ -45,4 +45,7 @@ type Planted struct {
 	RelayAnyTerm bool
 	// SameNonce counts questions to others from the same number at each start.
 	SameNonce bool
+	// TimeFromTerm counts on from when this node was elected, not from when it received
+	// the last stamp.
+	TimeFromTerm bool
 }

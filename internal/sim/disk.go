@@ -33,6 +33,7 @@ type disk struct {
 	slow    time.Duration // until when each write takes long
 	stall   time.Duration // how long the next write takes
 	broken  bool          // writes fail from now on
+	idle    time.Duration // when the writes in flight are done
 }
 
 // A record is one of: a hard state, an entry, or the mark of a snapshot.
@@ -63,7 +64,9 @@ func (d *disk) Write(w cluster.Write) {
 	}
 	x := &write{records, d.server.life}
 	d.writing = append(d.writing, x)
-	took := d.takes()
+	// One after the other, should a node not wait for the first.
+	took := max(0, d.idle-d.world().now) + d.takes()
+	d.idle = d.world().now + took
 	if took >= slowWrite {
 		d.later(x, slowWrite, func() { d.server.deliver(edge, cluster.Stalled{}) })
 	}
@@ -195,7 +198,7 @@ func (d *disk) losePower() {
 		records := d.writing[0].records
 		d.keep(records[:d.world().random.IntN(len(records)+1)])
 	}
-	d.writing, d.broken, d.stall = nil, false, 0
+	d.writing, d.broken, d.stall, d.idle = nil, false, 0, 0
 }
 
 // found is what a start finds on the disk.

@@ -69,7 +69,10 @@ func (s *server) start() {
 		Watch:   func(a cluster.Applied) { s.world.truth.applied(s, a) },
 		Planted: s.world.Planted,
 	}
-	node, err := cluster.NewNode(c)
+	var node *cluster.Node
+	if !s.guarded(func() { node, err = cluster.NewNode(c) }) {
+		return
+	}
 	if err != nil {
 		s.world.violated("server %d can not start: %v", s.id, err)
 		return

@@ -317,6 +317,10 @@ func (n *Node) Step(e Event) {
 	case Transfer:
 		n.giveLead(e.To)
 	case Written:
+		if n.owed > 0 && e.Err == nil {
+			n.owed--
+			return
+		}
 		n.written(e.Err)
 	case Stalled:
 		n.giveUpLead()
@@ -332,8 +336,16 @@ func (n *Node) Step(e Event) {
 
 // receive takes a message of another node. Raft ignores what is of no use to it.
 func (n *Node) receive(e Received) {
-	if e.Message.GetType() == raftpb.MsgSnap && !n.keepArrival(e) {
-		return
+	switch e.Message.GetType() {
+	case raftpb.MsgProp:
+		// Its stamp is another node's. Commands travel without one, if at all.
+		if !n.Planted.ForwardStamped {
+			return
+		}
+	case raftpb.MsgSnap:
+		if !n.keepArrival(e) {
+			return
+		}
 	}
 	_ = n.raft.Step(e.Message)
 }
@@ -385,8 +397,8 @@ func (n *Node) handle(r *raft.Ready) {
 	n.writing = true
 	n.Disk.Write(Write{Hard: n.vote(), Entries: r.Entries, Snapshot: markOf(r.Snapshot)})
 	if n.Planted.AnswerBeforeSync {
-		n.written(nil)
 		n.owed++
+		n.written(nil)
 	}
 }
 
@@ -409,10 +421,6 @@ func (n *Node) durable(r *raft.Ready) bool {
 }
 
 func (n *Node) written(err error) {
-	if n.owed > 0 && err == nil {
-		n.owed--
-		return
-	}
 	n.writing = false
 	if err != nil {
 		n.fail(fmt.Errorf("the log can not be written: %w", err))

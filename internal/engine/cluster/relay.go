@@ -16,7 +16,7 @@ import (
 // that was answered finds what it did on the very node that it talks to.
 
 // relayTicks is how many ticks a node waits for what it passed on.
-const relayTicks = 50
+const relayTicks = 30
 
 // maxRecent bounds what is kept of entries that were applied before it was known that a
 // caller of ours is in them.

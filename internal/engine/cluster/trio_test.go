@@ -184,6 +184,23 @@ func TestARelayIsNotPassedOnAgain(t *testing.T) {
 	}
 }
 
+// An entry with a stamp must never come from another node, whatever that one believes.
+func TestAStampedEntryOfAnotherNodeIsNotTaken(t *testing.T) {
+	x := newTrio(t)
+	first := x.members[0]
+	data, err := wire.AppendEncoded(nil, wire.Header{Term: first.node.lead.term, Stamp: 1 << 60}, [][]byte{bytesOf(t, lease("r", time.Minute))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.node.Step(Received{Message: &raftpb.Message{
+		Type: raftpb.MsgProp.Enum(), From: new(uint64(2)), To: new(uint64(1)), Entries: []*raftpb.Entry{{Data: data}},
+	}})
+	x.run()
+	if first.holds("r") != 0 || first.node.Failure() != nil {
+		t.Fatalf("it happened, at %d", first.node.State.Now())
+	}
+}
+
 func TestEveryNodeReadsWhatWasAnswered(t *testing.T) {
 	x := newTrio(t)
 	x.members[0].call(lease("r", time.Minute))

@@ -212,6 +212,9 @@ func (w *World) rate() int64 {
 	return w.random.Int64N(2*w.Faults.ClockRate+1) - w.Faults.ClockRate
 }
 
+// wild tells whether clocks may be so wrong that nothing is promised that needs one.
+func (w *World) wild() bool { return w.Faults.ClockRate > bound }
+
 type moment struct {
 	at   time.Duration
 	made uint64

@@ -65,6 +65,15 @@ func TestARestartCostsTheGapAndTenSeconds(t *testing.T) {
 	}, *seeds/2)
 }
 
+// The lead changes five times a second, and time goes on: no lease gets a new TTL from a
+// new leader.
+func TestALeadThatNeverRests(t *testing.T) {
+	clean(t, Config{
+		Nodes: 3, Clients: 5, Length: 6 * time.Minute, Strict: Strict{Late: 500 * time.Millisecond},
+		Faults: Faults{Every: 200 * time.Millisecond, Transfer: 1, Latency: 8 * time.Millisecond, ClockRate: bound, SnapshotEvery: 4 << 10},
+	}, *seeds/4)
+}
+
 // With clocks that are wrong by a tenth holders believe too long. Tokens protect all the
 // same: that promise needs no clock.
 func TestClocksBeyondTheBound(t *testing.T) {

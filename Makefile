@@ -8,10 +8,12 @@ LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 PACKAGES ?= ./...
 MODULES  ?= test/fence
 FUZZTIME ?= 30s
+SEEDS    ?= 400
+FIRST    ?= 1000
 
-# The core has no goroutines for the race detector to watch. Without it there is time for
-# ten times as many random logs, and memory can be measured.
-CORE := '/internal/core$$'
+# The core and the simulator have no goroutines for the race detector to watch. Without it
+# there is time for ten times as many random logs and runs, and memory can be measured.
+CORE := '/internal/(core|sim)$$'
 
 .DEFAULT_GOAL := build
 
@@ -28,8 +30,8 @@ test: ## all tests; the last line says what was left out
 	@$(GO) vet $(PACKAGES)
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
-	@{ $(GO) test -race -json $$($(GO) list $(PACKAGES) | grep -v $(CORE)); \
-	  core=$$($(GO) list $(PACKAGES) | grep $(CORE)) && $(GO) test -json $$core; \
+	@{ $(GO) test -race -json $$($(GO) list $(PACKAGES) | grep -Ev $(CORE)); \
+	  core=$$($(GO) list $(PACKAGES) | grep -E $(CORE)) && $(GO) test -json $$core; \
 	  for module in $(MODULES); do (cd $$module && $(GO) vet ./... && $(GO) test -json ./...); done; } 2>&1 | $(GO) run ./internal/testreport
 
 deps: ## what the tests can use and this machine may lack
@@ -48,6 +50,9 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 	  done; \
 	done
 
+sim: ## SEEDS (400) seeds of the simulator, from FIRST (1000) on
+	@$(GO) test -count 1 -v -timeout 0 -run 'TestOneNode|TestThreeNodes|TestChurn' ./internal/sim -seeds $(SEEDS) -first $(FIRST)
+
 bench: ## the benchmarks of docs/performance.md
 	@$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
@@ -57,4 +62,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run test deps fuzz bench load clean
+.PHONY: help build run test deps fuzz sim bench load clean

@@ -314,7 +314,10 @@ func (h *Hold) check() *LostError {
 			return h.lost.Load()
 		}
 		h.lose(&LostError{How: leasehold.ByHoldLimit})
+		return h.lost.Load()
 	}
+	// Whoever ended the session may not have come to this hold yet.
+	h.lose(h.session.howEnded())
 	return h.lost.Load()
 }
 

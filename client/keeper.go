@@ -44,23 +44,26 @@ func newKeeper(c *Client) *keeper {
 func (k *keeper) run(ctx context.Context) {
 	timer := time.NewTimer(longestTick)
 	defer timer.Stop()
+	seen := k.clock.Now()
 	for {
 		asleep, ttl := k.ringAll(), k.shortest()
 		if ttl != 0 {
 			asleep = min(asleep, max(shortestTick, min(ttl/10, longestTick)))
 		}
 		timer.Reset(asleep)
-		before := k.clock.Now()
 		select {
 		case <-timer.C:
 		case <-k.wake:
 		case <-ctx.Done():
 			return
 		}
-		// The TTL is that from before: what was lost in the pause may be gone already.
-		if late := k.clock.Now() - before - asleep; ttl != 0 && late >= ttl/3 {
+		// The TTL is that from before: what was lost in the pause may be gone already. From
+		// one reading to the next, so that no pause falls between two of them.
+		now := k.clock.Now()
+		if late := now - seen - asleep; ttl != 0 && late >= ttl/3 {
 			k.stalled(late, ttl)
 		}
+		seen = now
 	}
 }
 

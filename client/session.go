@@ -255,6 +255,13 @@ func (s *Session) lostError(otherwise leasehold.How) error {
 	return &LostError{How: otherwise, Resource: "session " + s.id}
 }
 
+// howEnded is how a session that is over takes its holds with it.
+func (s *Session) howEnded() *LostError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &LostError{How: s.ended.How, By: s.ended.By, Reason: s.ended.Reason}
+}
+
 func (s *Session) end(how leasehold.How, reason string) {
 	s.endAs(&LostError{How: how, Reason: reason})
 }

@@ -210,6 +210,9 @@ func (s *State) turn(sp *space, together []*Claim) bool {
 
 // gone tells whether a waiter may not be granted any more at the stamp, and why.
 func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
+	if s.planted.GrantToGone {
+		return 0, false
+	}
 	_, how, over := s.over(sp, waiter)
 	if over || waiter.Session == "" {
 		return how, over

@@ -44,7 +44,7 @@ func (s *State) touch(sp *space, id string) *Claim {
 			return nil
 		}
 	}
-	if s.settleClaim(sp, claim) {
+	if !s.planted.RenewRevives && s.settleClaim(sp, claim) {
 		return nil
 	}
 	return claim

@@ -53,6 +53,7 @@ type State struct {
 	closing  *Session   // whose leases are ending right now
 	untold   []untold   // alarms that are events at the end of the command
 	stirred  []stirring // resources of which something may be free now; empty between commands
+	planted  Planted
 }
 
 type stirring struct {

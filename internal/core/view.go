@@ -155,6 +155,10 @@ func (s *State) View(passed time.Duration) View { return View{s, max(0, passed)}
 // Now returns the last stamp.
 func (s *State) Now() Time { return s.now }
 
+// Wall returns the leader's calendar at the last stamp, in Unix nanoseconds. It is for
+// people to read.
+func (s *State) Wall() int64 { return s.wall }
+
 // Lead returns the newest leader's clock.
 func (s *State) Lead() Lead { return s.lead }
 

@@ -19,70 +19,81 @@ func (n *Node) apply(entries []*raftpb.Entry) {
 		if e.GetIndex() <= n.applied {
 			continue
 		}
-		if err := n.applyOne(e); err != nil {
+		if n.Planted.StaleSnapshot {
+			n.stale = n.State.Freeze()
+		}
+		answers, err := n.applyOne(e)
+		if err != nil {
 			n.fail(fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err))
 			return
 		}
 		delete(n.lead.arrivals, e.GetIndex())
 		n.applied, n.term = e.GetIndex(), e.GetTerm()
 		n.logBytes += int64(len(e.GetData()))
+		n.settleRelays(e.GetIndex(), e.GetTerm(), answers, nil)
 	}
 	n.freeze()
 }
 
-func (n *Node) applyOne(e *raftpb.Entry) error {
+func (n *Node) applyOne(e *raftpb.Entry) ([]core.Answer, error) {
 	if b := n.proposed[e.GetIndex()]; b != nil && b.term != e.GetTerm() {
 		// Another leader's entry stands where ours was: ours is gone.
 		delete(n.proposed, e.GetIndex())
 		b.done(engine.Unavailable("the leader changed before this was kept: try again"))
 	}
+	if n.Watch != nil && (e.GetType() != raftpb.EntryNormal || len(e.GetData()) == 0) {
+		n.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData()})
+	}
 	switch e.GetType() {
 	case raftpb.EntryConfChange:
 		var change raftpb.ConfChange
 		if err := proto.Unmarshal(e.GetData(), &change); err != nil {
-			return err
+			return nil, err
 		}
 		n.members = n.raft.ApplyConfChange(&change)
-		return nil
+		return nil, nil
 	case raftpb.EntryConfChangeV2:
 		var change raftpb.ConfChangeV2
 		if err := proto.Unmarshal(e.GetData(), &change); err != nil {
-			return err
+			return nil, err
 		}
 		n.members = n.raft.ApplyConfChange(&change)
-		return nil
+		return nil, nil
 	}
 	if len(e.GetData()) == 0 {
 		if n.leads() && e.GetTerm() == n.lead.term && !n.lead.fixed {
+			n.lead.ready = true
 			n.takeLead()
 		}
-		return nil
+		return nil, nil
 	}
 	return n.applyCommands(e)
 }
 
-func (n *Node) applyCommands(e *raftpb.Entry) error {
+func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	b := n.proposed[e.GetIndex()]
 	delete(n.proposed, e.GetIndex())
 	entry, err := wire.DecodeEntry(e.GetData())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if entry.Term != e.GetTerm() {
+	if entry.Term != e.GetTerm() && !n.Planted.ForwardStamped {
+		n.watch(e, entry, core.Result{}, true)
 		// Stamped by a leader that was deposed before it was kept: its time is not
 		// this term's time, so nothing in it may happen.
 		if b != nil {
 			b.done(engine.Unavailable("the leader changed before this was kept: try again"))
 		}
-		return nil
+		return nil, nil
 	}
 	if arrived, ok := n.lead.arrivals[e.GetIndex()]; ok {
 		n.lead.received = arrived
 	}
 	result, err := n.State.Apply(entry.Stamp, entry.Wall, entry.Commands)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	n.watch(e, entry, result, false)
 	n.statistics.Entries++
 	n.statistics.Commands += uint64(len(entry.Commands))
 	// The journal first: whoever learns of this in any way finds it there.
@@ -98,7 +109,13 @@ func (n *Node) applyCommands(e *raftpb.Entry) error {
 		// What was renewed must not pile up where no pacemaker looks after it.
 		n.State.DueBy(n.State.Now())
 	}
-	return nil
+	return result.Answers, nil
+}
+
+func (n *Node) watch(e *raftpb.Entry, entry *wire.Entry, result core.Result, empty bool) {
+	if n.Watch != nil {
+		n.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData(), Entry: entry, Empty: empty, Result: result})
+	}
 }
 
 func isLead(c core.Command) bool { _, ok := c.(*core.Lead); return ok }
@@ -108,6 +125,9 @@ func (n *Node) answer(b *batch, answers []core.Answer) {
 		return
 	}
 	for i, c := range b.calls {
+		if c.from != 0 {
+			continue // its own node finds the answer in its log
+		}
 		c.Done(engine.Decided(answers[i]))
 	}
 }

@@ -70,7 +70,9 @@ func (d *disk) writeLoop() {
 
 func (d *disk) write(w Write) error {
 	if w.Snapshot != nil {
-		return d.mark(w)
+		if err := d.mark(w); err != nil || w.Hard == nil {
+			return err
+		}
 	}
 	start := time.Now()
 	err := d.log.Save(w.Hard, w.Entries)

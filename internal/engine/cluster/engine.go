@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -148,8 +149,12 @@ func newEngine(c Config, dir *dataDir, found *recovered) (*Engine, error) {
 		minFree: c.MinFree, kept: found.applied,
 	}
 	e.feed.PublishAll(found.state.View(0))
+	var begin []uint64
+	if found.fresh {
+		begin = []uint64{dir.Node}
+	}
 	node, err := NewNode(NodeConfig{
-		ID: dir.Node, Storage: found.storage, State: found.state, Applied: found.applied, New: found.fresh,
+		ID: dir.Node, Storage: found.storage, State: found.state, Applied: found.applied, Begin: begin, Nonce: rand.Uint64(),
 		Clock: c.Clock, Disk: e.disk, Transport: nobody{}, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery,
 	})
 	if err != nil {
@@ -184,7 +189,9 @@ func (e *Engine) openJournal(c Config, found *recovered) error {
 // nobody is the transport of a cluster of one.
 type nobody struct{}
 
-func (nobody) Send([]*raftpb.Message) {}
+func (nobody) Send([]*raftpb.Message)    {}
+func (nobody) Relay(uint64, Relay)       {}
+func (nobody) Place(uint64, []Placement) {}
 
 func (e *Engine) start() {
 	e.disk.checkRoom()

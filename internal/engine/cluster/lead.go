@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -14,8 +17,14 @@ import (
 type leadership struct {
 	leader  bool   // raft says so
 	term    uint64 // in which it leads
+	ready   bool   // raft's entry of the term is applied
 	fixed   bool   // the clock is fixed, Lead is on its way
 	serving bool   // Lead is applied: commands are taken
+	known   uint64 // who leads, as far as this node knows; 0: nobody
+
+	// dropped is set when raft took no proposal, as it does while it hands the lead over,
+	// until its next tick. A pacemaker that tried on without a pause would do nothing else.
+	dropped bool
 
 	// offset turns this node's monotonic clock into cluster time, once fixed.
 	offset time.Duration
@@ -25,6 +34,9 @@ type leadership struct {
 	// own clock. That is after the entry was stamped, so counting on from there is
 	// late and never early.
 	received time.Duration
+	elected  time.Duration // with TimeFromTerm: when this node was elected
+	began    core.Time     // with StampGoesBack: the time of the state at the start
+	sealed   core.Time     // with StampBeforeSeal: when the batch before was sealed
 	// arrivals are those moments for the entries that are not applied yet.
 	arrivals map[uint64]time.Duration
 }
@@ -36,12 +48,21 @@ func (n *Node) follow(s *raft.SoftState) {
 	leader := n.lead.leader
 	if s != nil {
 		leader = s.RaftState == raft.StateLeader
+		if s.Lead != n.lead.known {
+			n.lead.known = s.Lead
+			n.dropOpen()
+		}
 	}
 	if leader == n.lead.leader && (!leader || n.hard.GetTerm() == n.lead.term) {
 		return
 	}
-	n.lead.leader, n.lead.fixed, n.lead.serving = leader, false, false
-	n.lead.term = n.hard.GetTerm()
+	n.lead.leader, n.lead.ready, n.lead.fixed, n.lead.serving = leader, false, false, false
+	n.lead.term, n.lead.elected = n.hard.GetTerm(), n.Clock.Monotonic()
+	if n.Planted.ServeBeforeLead && leader {
+		mono := n.Clock.Monotonic()
+		n.lead.last = n.resumeTime(mono)
+		n.lead.offset, n.lead.fixed, n.lead.serving = time.Duration(n.lead.last)-mono, true, true
+	}
 	n.ticking = false
 	gone := engine.Unavailable("this server does not lead any more: try again")
 	if n.unplaced != nil {
@@ -79,13 +100,36 @@ func (n *Node) takeLead() {
 		n.fail(err)
 		return
 	}
-	n.propose([]Call{{Bytes: bytes, Done: func(core.Answer, error) {}}})
+	term := n.lead.term
+	n.propose([]Call{{Bytes: bytes, Done: func(_ core.Answer, err error) {
+		if err != nil && n.lead.term == term {
+			n.lead.fixed = false
+		}
+	}}})
+}
+
+// leadAgain proposes Lead once more if raft did not take it, which it does not while it
+// hands the lead over. That may come to nothing, and then this node leads on.
+func (n *Node) leadAgain() {
+	if n.leads() && n.lead.ready && !n.lead.fixed && n.unplaced == nil {
+		n.takeLead()
+	}
 }
 
 // resumeTime returns the cluster time at a reading of this node's clock.
 func (n *Node) resumeTime(mono time.Duration) core.Time {
 	last := max(n.State.Now(), 1)
-	if lead := n.State.Lead(); lead.Node == n.ID && lead.Boot != "" && lead.Boot == n.Clock.Boot() {
+	switch p := n.Planted; {
+	case p.StampGoesBack:
+		last = n.lead.began
+	case p.WallTime:
+		return last + core.Time(max(0, n.Clock.Wall().UnixNano()-n.State.Wall()))
+	case p.TimeFromTerm:
+		return last + core.Time(max(0, mono-n.lead.elected))
+	case p.StaleLead && n.lead.offset != 0:
+		return max(last, core.Time(mono+n.lead.offset))
+	}
+	if lead := n.State.Lead(); lead.Node == n.ID && lead.Boot != "" && (lead.Boot == n.Clock.Boot() || n.Planted.AnyBoot) {
 		// Nobody has led since, and this machine has not started again: the clock
 		// that stamped the last entry is the one in front of us.
 		return max(last, core.Time(mono+lead.Offset))
@@ -106,19 +150,39 @@ func (n *Node) served(lead *core.Lead, term uint64) {
 	}
 }
 
-// giveUpLead hands the lead to somebody with a better disk, if there is anybody.
+// giveUpLead hands the lead to somebody with a better disk, if there is anybody. The
+// write that is in flight keeps raft's own messages back, maybe for ever: so this one
+// is sent without raft. It is what raft would send.
 func (n *Node) giveUpLead() {
-	if !n.leads() {
+	to := n.successor()
+	if !n.leads() || to == 0 {
 		return
 	}
-	best, match := uint64(0), uint64(0)
-	for id, p := range n.raft.Status().Progress {
-		if id != n.ID && !p.IsLearner && p.Match >= match {
+	n.Log.Warn("the log write takes too long: giving the lead away", "to", to)
+	n.raft.TransferLeader(to)
+	if n.writing {
+		n.Transport.Send([]*raftpb.Message{{Type: raftpb.MsgTimeoutNow.Enum(), From: new(n.ID), To: new(to), Term: new(n.lead.term)}})
+	}
+}
+
+// giveLead hands the lead to a node; 0: to whichever is best.
+func (n *Node) giveLead(to uint64) {
+	if to == 0 {
+		to = n.successor()
+	}
+	if n.leads() && to != 0 && to != n.ID {
+		n.raft.TransferLeader(to)
+	}
+}
+
+// successor returns the node that is best to lead instead of this one; 0: there is none.
+func (n *Node) successor() (best uint64) {
+	match, progress := uint64(0), n.raft.Status().Progress
+	// In order: two nodes that are as far must not be chosen between by chance.
+	for _, id := range slices.Sorted(maps.Keys(progress)) {
+		if p := progress[id]; id != n.ID && !p.IsLearner && p.RecentActive && p.Match >= match {
 			best, match = id, p.Match
 		}
 	}
-	if best != 0 {
-		n.Log.Warn("the log write takes too long: giving the lead away", "to", best)
-		n.raft.TransferLeader(best)
-	}
+	return best
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/wire"
 )
 
 // Raft's time: a heartbeat each tick, an election after ten without one.
@@ -56,9 +57,17 @@ type Snapshot struct {
 	State       *core.State
 }
 
-// A Transport carries raft's messages to other nodes. It may lose, repeat and
-// reorder them.
-type Transport interface{ Send([]*raftpb.Message) }
+// A Transport carries messages to other nodes. It may lose and reorder all of them.
+type Transport interface {
+	// Send carries raft's messages, and may repeat them. With one of a snapshot it
+	// carries the state file of that index, which the other node makes durable, as its
+	// own ones are, before it gets the message; and this node gets SnapshotSent.
+	Send([]*raftpb.Message)
+	// Relay carries commands of this node's callers to the leader, at most once.
+	Relay(to uint64, r Relay)
+	// Place carries back where in the log they stand.
+	Place(to uint64, places []Placement)
+}
 
 // A Call is a command with whoever wants its answer.
 type Call struct {
@@ -66,6 +75,8 @@ type Call struct {
 	Done  func(core.Answer, error)
 
 	alone bool // it has an entry to itself
+
+	from, id uint64 // the node that passed it on, and its name there; 0: nobody did
 }
 
 // A ReadCall is a read with whoever wants it done.
@@ -86,8 +97,26 @@ type (
 	RaftTick struct{}
 	// Wake says that the moment of NextWake has come.
 	Wake struct{}
-	// Received is a message of another node.
-	Received struct{ Message *raftpb.Message }
+	// Received is a message of another node. State is what came with a snapshot, and is
+	// in a durable file of this node already.
+	Received struct {
+		Message *raftpb.Message
+		State   *core.State
+	}
+	// SnapshotSent says that another node has a snapshot, or that it could not be sent.
+	SnapshotSent struct {
+		To  uint64
+		Err error
+	}
+	// Relayed are commands that another node's callers gave it.
+	Relayed struct {
+		From uint64
+		Relay
+	}
+	// Placed says where in the log commands stand that this node passed on.
+	Placed []Placement
+	// Transfer gives the lead to another node; 0: to whichever is best.
+	Transfer struct{ To uint64 }
 	// Written says that the write in flight is durable, or failed.
 	Written struct{ Err error }
 	// Stalled says that the write in flight takes too long for a leader.
@@ -114,6 +143,10 @@ func (Saved) event()    {}
 func (Stop) event()     {}
 
 func (JournalFailed) event() {}
+func (SnapshotSent) event()  {}
+func (Relayed) event()       {}
+func (Placed) event()        {}
+func (Transfer) event()      {}
 
 // NodeConfig is what a node is made from. Storage and State are what recovery
 // found, Applied is how far in the log State has come.
@@ -122,7 +155,7 @@ type NodeConfig struct {
 	Storage   *raft.MemoryStorage
 	State     *core.State
 	Applied   uint64
-	New       bool // begin a cluster of which this is the only member
+	Begin     []uint64 // the members of a cluster that begins; nil: go on with what there is
 	Clock     engine.Clock
 	Disk      Disk
 	Transport Transport
@@ -132,6 +165,24 @@ type NodeConfig struct {
 
 	// SnapshotEvery is how many bytes of log there are between two snapshots.
 	SnapshotEvery int64
+
+	// Nonce is another at each start. What a node asks others is counted from it, so that
+	// an answer to what an earlier process asked is never taken for one to this.
+	Nonce uint64
+
+	// Watch, if not nil, sees each entry as it takes effect, before anybody is answered.
+	Watch func(Applied)
+	// Planted are mistakes that the simulator must find.
+	Planted Planted
+}
+
+// Applied is what one entry of the log came to.
+type Applied struct {
+	Index, Term uint64
+	Data        []byte
+	Entry       *wire.Entry // nil: it is raft's own
+	Empty       bool        // it was stamped for another term, and nothing in it happened
+	Result      core.Result
 }
 
 // A Node orders and applies commands. Only one goroutine may use it.
@@ -148,6 +199,7 @@ type Node struct {
 	marking   *Snapshot
 	hard      *raftpb.HardState
 	persisted uint64 // the last index that is on disk
+	owed      int    // with AnswerBeforeSync: writes that were taken for done
 
 	applied uint64
 	term    uint64 // of the entry applied last
@@ -159,11 +211,16 @@ type Node struct {
 	proposed map[uint64]*batch // by index, until applied
 	unplaced *batch            // proposed, its index not known yet
 
+	relays relays
+
 	reads      []ReadCall // for the next round
 	round      uint64
+	patience   patience
 	asked      []ReadCall // of the round in flight
 	answered   []readyRead
+	arrived    map[uint64]*arrival // snapshots of other nodes, by index
 	snapshot   snapshotting
+	stale      *core.State // with StaleSnapshot
 	logBytes   int64
 	statistics Statistics
 }
@@ -171,8 +228,10 @@ type Node struct {
 // Statistics count what a node did.
 type Statistics struct {
 	Entries, Commands, Ticks, Snapshots uint64
+	Installed                           uint64 // snapshots of other nodes
 	Applied                             uint64
 	Serving                             bool
+	Leads                               uint64 // the term in which raft says that this node leads; 0: it does not
 }
 
 // NewNode returns a node that has not begun yet: its first events set it going.
@@ -181,14 +240,19 @@ func NewNode(c NodeConfig) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{NodeConfig: c, hard: hard, members: members, applied: c.Applied, proposed: map[uint64]*batch{}}
+	n := &Node{NodeConfig: c, hard: hard, members: members, applied: c.Applied, proposed: map[uint64]*batch{}, arrived: map[uint64]*arrival{}}
+	if c.Planted.SameNonce {
+		c.Nonce = 0
+	}
+	n.round, n.relays = c.Nonce, newRelays(c.Nonce)
+	n.snapshot.previous = c.Applied
 	n.persisted, _ = c.Storage.LastIndex()
-	n.lead.received = c.Clock.Monotonic()
+	n.lead.received, n.lead.began = c.Clock.Monotonic(), max(c.State.Now(), 1)
 	n.raft, err = raft.NewRawNode(&raft.Config{
 		ID: c.ID, Storage: c.Storage, Applied: c.Applied,
 		ElectionTick: electionTicks, HeartbeatTick: 1, PreVote: true, CheckQuorum: true,
 		// A stamp is good in one term only, so commands travel unstamped, if at all.
-		DisableProposalForwarding: true,
+		DisableProposalForwarding: !c.Planted.ForwardStamped,
 		ReadOnlyOption:            raft.ReadOnlySafe,
 		MaxSizePerMsg:             1 << 20, MaxInflightMsgs: 256, MaxCommittedSizePerReady: 16 << 20,
 		Logger: raftLogger{c.Log},
@@ -196,8 +260,12 @@ func NewNode(c NodeConfig) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.New {
-		err = n.raft.Bootstrap([]raft.Peer{{ID: c.ID}})
+	if c.Begin != nil {
+		var peers []raft.Peer
+		for _, id := range c.Begin {
+			peers = append(peers, raft.Peer{ID: id})
+		}
+		err = n.raft.Bootstrap(peers)
 	}
 	return n, err
 }
@@ -207,13 +275,16 @@ func (n *Node) Failure() error { return n.failure }
 
 // Statistics returns what the node did so far.
 func (n *Node) Statistics() Statistics {
-	n.statistics.Applied, n.statistics.Serving = n.applied, n.lead.serving
+	n.statistics.Applied, n.statistics.Serving, n.statistics.Leads = n.applied, n.lead.serving, 0
+	if n.lead.leader {
+		n.statistics.Leads = n.lead.term
+	}
 	return n.statistics
 }
 
 // Idle tells whether nobody waits for an answer.
 func (n *Node) Idle() bool {
-	return len(n.inbox) == 0 && len(n.proposed) == 0 && n.unplaced == nil && len(n.reads) == 0 && len(n.asked) == 0 && len(n.answered) == 0
+	return len(n.inbox) == 0 && len(n.proposed) == 0 && n.unplaced == nil && n.relays.idle() && len(n.reads) == 0 && len(n.asked) == 0 && len(n.answered) == 0
 }
 
 // Step takes one event and does everything that can be done before the next.
@@ -229,12 +300,27 @@ func (n *Node) Step(e Event) {
 		n.acceptReads(e)
 	case RaftTick:
 		n.raft.Tick()
+		n.lead.dropped = false
+		n.tickRelays()
+		n.tickReads()
+		n.leadAgain()
 	case Wake:
 		n.pace()
 	case Received:
-		// Raft ignores what is of no use to it.
-		_ = n.raft.Step(e.Message)
+		n.receive(e)
+	case SnapshotSent:
+		n.snapshotSent(e)
+	case Relayed:
+		n.acceptRelay(e)
+	case Placed:
+		n.placedBy(e)
+	case Transfer:
+		n.giveLead(e.To)
 	case Written:
+		if n.owed > 0 && e.Err == nil {
+			n.owed--
+			return
+		}
 		n.written(e.Err)
 	case Stalled:
 		n.giveUpLead()
@@ -246,6 +332,22 @@ func (n *Node) Step(e Event) {
 		n.stop()
 	}
 	n.turn()
+}
+
+// receive takes a message of another node. Raft ignores what is of no use to it.
+func (n *Node) receive(e Received) {
+	switch e.Message.GetType() {
+	case raftpb.MsgProp:
+		// Its stamp is another node's. Commands travel without one, if at all.
+		if !n.Planted.ForwardStamped {
+			return
+		}
+	case raftpb.MsgSnap:
+		if !n.keepArrival(e) {
+			return
+		}
+	}
+	_ = n.raft.Step(e.Message)
 }
 
 // turn lets raft go on until it waits for the disk or has nothing to do.
@@ -267,10 +369,6 @@ func (n *Node) turn() {
 // handle carries out one Ready in the order that raft asks for: durable first,
 // then known to others.
 func (n *Node) handle(r *raft.Ready) {
-	if !raft.IsEmptySnap(r.Snapshot) {
-		n.fail(fmt.Errorf("another node sent a snapshot, which this version can not take"))
-		return
-	}
 	if r.HardState != nil {
 		n.hard = r.HardState
 	}
@@ -278,8 +376,7 @@ func (n *Node) handle(r *raft.Ready) {
 	n.follow(r.SoftState)
 	n.confirm(r.ReadStates)
 	// What is on disk already need not wait for what is not.
-	early := len(r.CommittedEntries) == 0 || r.CommittedEntries[len(r.CommittedEntries)-1].GetIndex() <= n.persisted
-	if early {
+	if n.durable(r) {
 		n.apply(r.CommittedEntries)
 		n.serveReads()
 		r.CommittedEntries = nil
@@ -287,18 +384,40 @@ func (n *Node) handle(r *raft.Ready) {
 	if n.failure != nil {
 		return
 	}
-	if len(r.Entries) == 0 && !r.MustSync {
+	if len(r.Entries) == 0 && !r.MustSync && raft.IsEmptySnap(r.Snapshot) {
 		// A commit index alone is not written: an election finds it again.
 		n.finish(r)
 		return
 	}
-	if n.leads() {
+	if n.leads() || n.Planted.AcknowledgeBeforeSync {
 		// A leader's own disk works while the others' do: they confirm on their own.
 		n.Transport.Send(r.Messages)
 		r.Messages = nil
 	}
 	n.writing = true
-	n.Disk.Write(Write{Hard: n.hard, Entries: r.Entries})
+	n.Disk.Write(Write{Hard: n.vote(), Entries: r.Entries, Snapshot: markOf(r.Snapshot)})
+	if n.Planted.AnswerBeforeSync {
+		n.owed++
+		n.written(nil)
+	}
+}
+
+// vote is the hard state to write down.
+func (n *Node) vote() *raftpb.HardState {
+	if n.Planted.ForgetVote {
+		return &raftpb.HardState{Term: new(n.hard.GetTerm()), Vote: new(uint64(0)), Commit: new(n.hard.GetCommit())}
+	}
+	return n.hard
+}
+
+// durable tells whether what a Ready says is committed is on this node's disk already.
+func (n *Node) durable(r *raft.Ready) bool {
+	if len(r.CommittedEntries) == 0 {
+		return true
+	}
+	last := r.CommittedEntries[len(r.CommittedEntries)-1].GetIndex()
+	// What is to be written may replace what was.
+	return last <= n.persisted && (len(r.Entries) == 0 || last < r.Entries[0].GetIndex())
 }
 
 func (n *Node) written(err error) {
@@ -312,6 +431,12 @@ func (n *Node) written(err error) {
 		return
 	}
 	r := n.ready
+	if !raft.IsEmptySnap(r.Snapshot) {
+		if err := n.install(r.Snapshot); err != nil {
+			n.fail(err)
+			return
+		}
+	}
 	if err := n.Storage.Append(r.Entries); err != nil {
 		n.fail(err)
 		return
@@ -351,6 +476,7 @@ func (n *Node) fail(err error) {
 	if n.unplaced != nil {
 		n.unplaced.done(undecided)
 	}
+	n.dropRelays(undecided)
 	unavailable := engine.Unavailable("the server is stopping after a failure: try another one")
 	n.refuse(Commands(n.inbox), unavailable)
 	n.refuse(Reads(n.reads), unavailable)
@@ -377,6 +503,10 @@ func (n *Node) refuse(e Event, err error) {
 
 func (n *Node) stop() {
 	n.stopped = true
+	if n.leads() && len(n.members.GetVoters()) > 1 {
+		n.giveLead(0)
+		return
+	}
 	if n.lead.serving && !n.ticking {
 		// The last stamp is as late as can be, for whoever counts on from it.
 		n.inbox = append(n.inbox, n.tick())

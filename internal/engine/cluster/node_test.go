@@ -37,6 +37,8 @@ func (s *stage) Boot() string              { return s.boot }
 func (s *stage) Write(w Write)             { s.inFlight = &w }
 func (s *stage) Save(x Snapshot)           { s.saving = &x }
 func (s *stage) Send(ms []*raftpb.Message) {}
+func (s *stage) Relay(uint64, Relay)       {}
+func (s *stage) Place(uint64, []Placement) {}
 func (s *stage) step(e Event)              { s.node.Step(e) }
 func (s *stage) passes(d time.Duration)    { s.mono += d }
 func (s *stage) state() *core.State        { return s.node.State }
@@ -76,8 +78,12 @@ func newStage(t *testing.T, boot string) *stage {
 }
 
 func (s *stage) make(state *core.State, fresh bool) {
+	var begin []uint64
+	if fresh {
+		begin = []uint64{1}
+	}
 	node, err := NewNode(NodeConfig{
-		ID: 1, Storage: s.storage, State: state, New: fresh, Clock: s, Disk: s, Transport: s,
+		ID: 1, Storage: s.storage, State: state, Begin: begin, Clock: s, Disk: s, Transport: s,
 		Feed: engine.NewFeed(), Log: slog.New(slog.DiscardHandler), SnapshotEvery: 1 << 40,
 	})
 	if err != nil {

@@ -34,7 +34,7 @@ func (n *Node) accept(calls []Call) {
 		return
 	}
 	if !n.lead.serving {
-		n.refuse(Commands(calls), engine.Unavailable("there is no leader yet: try again in a moment"))
+		n.passOn(calls)
 		return
 	}
 	n.inbox = append(n.inbox, calls...)
@@ -42,7 +42,7 @@ func (n *Node) accept(calls []Call) {
 
 // pace puts a tick behind what is queued when time alone has something to do.
 func (n *Node) pace() {
-	if n.ticking || !n.lead.serving {
+	if n.ticking || !n.lead.serving || n.lead.dropped {
 		return
 	}
 	if engine.TickDue(n.State, n.now()) {
@@ -63,7 +63,7 @@ func (n *Node) tick() Call {
 // NextWake returns how long from now the node wants to be woken, and false if it
 // does not.
 func (n *Node) NextWake() (time.Duration, bool) {
-	if n.ticking || !n.lead.serving || n.failure != nil {
+	if n.ticking || !n.lead.serving || n.lead.dropped || n.failure != nil {
 		return 0, false
 	}
 	at, ok := engine.NextLook(n.State)
@@ -103,7 +103,7 @@ func (n *Node) batchSize() int {
 // propose stamps a batch and gives it to raft. The clock is read here, after the
 // batch is closed: every command in it was sent before its stamp.
 func (n *Node) propose(calls []Call) {
-	n.lead.last = n.now()
+	n.lead.last = n.stamp()
 	encoded := make([][]byte, len(calls))
 	for i, c := range calls {
 		encoded[i] = c.Bytes
@@ -115,10 +115,20 @@ func (n *Node) propose(calls []Call) {
 	}
 	b := &batch{term: n.lead.term, calls: calls}
 	if err := n.raft.Propose(data); err != nil {
+		n.lead.dropped = true
 		b.done(engine.Unavailable("the log takes no more at the moment: try again"))
 		return
 	}
 	n.unplaced = b
+}
+
+// stamp reads the clock for a batch.
+func (n *Node) stamp() core.Time {
+	now := n.now()
+	if n.Planted.StampBeforeSeal {
+		now, n.lead.sealed = max(n.lead.last, n.lead.sealed), now
+	}
+	return now
 }
 
 // place learns the index of the batch that was just proposed, and when the entries
@@ -136,6 +146,7 @@ func (n *Node) place(entries []*raftpb.Entry) {
 		if b := n.unplaced; b != nil && e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 && e.GetTerm() == b.term {
 			n.proposed[e.GetIndex()] = b
 			n.unplaced = nil
+			n.tellPlaces(b, e.GetIndex())
 		}
 	}
 }

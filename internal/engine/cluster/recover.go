@@ -46,7 +46,7 @@ func recoverDir(d *dataDir) (*recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recovered{storage: raft.NewMemoryStorage(), state: state, applied: snapshot.GetIndex(), size: size}
+	r := &recovered{state: state, applied: snapshot.GetIndex(), size: size}
 	return r, r.readLog(d.wal(), snapshot)
 }
 
@@ -102,20 +102,28 @@ func (r *recovered) readLog(dir string, snapshot *walpb.Snapshot) (err error) {
 		_ = r.log.Close()
 		return damaged(dir, err.Error())
 	}
+	r.storage, err = Restore(snapshot, hard, entries)
+	return err
+}
+
+// Restore makes raft's storage from what a log holds: the snapshot that recovery
+// starts from, the last hard state, and the entries after the snapshot.
+func Restore(snapshot *walpb.Snapshot, hard *raftpb.HardState, entries []*raftpb.Entry) (*raft.MemoryStorage, error) {
+	storage := raft.NewMemoryStorage()
 	if snapshot.GetIndex() > 0 {
-		err = r.storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{
+		err := storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{
 			Index: new(snapshot.GetIndex()), Term: new(snapshot.GetTerm()), ConfState: snapshot.GetConfState(),
 		}})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		// What a snapshot holds was committed, whether or not that was written down.
 		hard.Commit = new(max(hard.GetCommit(), snapshot.GetIndex()))
 	}
-	if err := r.storage.Append(entries); err != nil {
-		return err
+	if err := storage.Append(entries); err != nil {
+		return nil, err
 	}
-	return r.storage.SetHardState(hard)
+	return storage, storage.SetHardState(hard)
 }
 
 // purgeLog removes the files of the log that recovery does not need, if it may

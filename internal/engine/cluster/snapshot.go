@@ -2,8 +2,16 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
 )
 
 // snapshotting is the snapshot in flight.
@@ -12,6 +20,15 @@ type snapshotting struct {
 	saved *Snapshot // durable; the log has to be told
 	since int64     // bytes of log applied when it was frozen
 	size  int64     // of the newest one, in bytes
+
+	previous uint64 // index of the newest one that the log knows
+}
+
+// An arrival is a snapshot that another node sent.
+type arrival struct {
+	term  uint64
+	state *core.State
+	at    time.Duration // by this node's clock
 }
 
 // freeze takes a snapshot when the log has grown by enough. Taking it costs
@@ -25,8 +42,14 @@ func (n *Node) freeze() {
 		return
 	}
 	s := Snapshot{Index: n.applied, Term: n.term, Members: n.members, State: n.State.Freeze()}
+	if n.Planted.StaleSnapshot && n.stale != nil {
+		s.State = n.stale
+	}
 	n.snapshot.taken, n.snapshot.since = &s, n.logBytes
 	n.Disk.Save(s)
+	if n.Planted.MarkBeforeSave {
+		n.snapshot.saved = &s
+	}
 }
 
 // saved notes that a snapshot is durable. Recovery must not know of it before.
@@ -35,7 +58,15 @@ func (n *Node) saved(e Saved) {
 		n.fail(fmt.Errorf("a snapshot can not be written: %w", e.Err))
 		return
 	}
-	n.snapshot.saved, n.snapshot.taken = n.snapshot.taken, nil
+	if n.Planted.MarkBeforeSave {
+		n.snapshot.taken = nil
+		return
+	}
+	taken := n.snapshot.taken
+	if n.snapshot.taken = nil; taken.Index <= n.snapshot.previous {
+		return // another node's snapshot has overtaken it
+	}
+	n.snapshot.saved = taken
 	n.snapshot.saved.State = nil // let the frozen tree go
 	n.snapshot.size = e.Bytes
 }
@@ -60,7 +91,92 @@ func (n *Node) marked() {
 		n.fail(err)
 		return
 	}
-	if err := n.Storage.Compact(s.Index); err != nil {
+	n.compact(s.Index)
+}
+
+// compact lets go of the log in memory that a snapshot at an index replaces. Others may
+// be behind by as much as there is between two snapshots before they need a whole one.
+func (n *Node) compact(index uint64) {
+	if len(n.members.GetVoters()) > 1 {
+		index, n.snapshot.previous = n.snapshot.previous, index
+	} else {
+		n.snapshot.previous = index
+	}
+	if first, err := n.Storage.FirstIndex(); err != nil || index < first {
+		return
+	}
+	if err := n.Storage.Compact(index); err != nil {
 		n.fail(err)
 	}
+}
+
+// keepArrival keeps what came with a snapshot until raft wants it, and tells whether
+// that is of any use.
+func (n *Node) keepArrival(e Received) bool {
+	meta := e.Message.GetSnapshot().GetMetadata()
+	if e.State == nil {
+		return false
+	}
+	maps.DeleteFunc(n.arrived, func(index uint64, _ *arrival) bool { return index <= n.applied })
+	n.arrived[meta.GetIndex()] = &arrival{meta.GetTerm(), e.State, n.Clock.Monotonic()}
+	return true
+}
+
+// markOf is what the log is told of a snapshot.
+func markOf(s *raftpb.Snapshot) *walpb.Snapshot {
+	if raft.IsEmptySnap(s) {
+		return nil
+	}
+	meta := s.GetMetadata()
+	return &walpb.Snapshot{Index: new(meta.GetIndex()), Term: new(meta.GetTerm()), ConfState: meta.GetConfState()}
+}
+
+// install goes on from another node's snapshot, of which the log knows now.
+func (n *Node) install(s *raftpb.Snapshot) error {
+	meta := s.GetMetadata()
+	index := meta.GetIndex()
+	a := n.arrived[index]
+	if a == nil || a.term != meta.GetTerm() {
+		return fmt.Errorf("the state of the snapshot at %d did not come with it", index)
+	}
+	if err := n.Storage.ApplySnapshot(s); err != nil {
+		return err
+	}
+	n.State, n.applied, n.term, n.members, n.persisted = a.state, index, a.term, meta.GetConfState(), index
+	if !n.Planted.KeepsArrival {
+		n.lead.received = a.at
+	}
+	n.logBytes, n.snapshot.previous, n.snapshot.saved = 0, index, nil
+	maps.DeleteFunc(n.arrived, func(i uint64, _ *arrival) bool { return i <= index })
+	maps.DeleteFunc(n.lead.arrivals, func(i uint64, _ time.Duration) bool { return i <= index })
+	n.overtaken(index)
+	n.Feed.PublishAll(n.State.View(0))
+	n.statistics.Installed++
+	return nil
+}
+
+// overtaken answers those whose commands are, or are not, somewhere in what a snapshot
+// replaced.
+func (n *Node) overtaken(index uint64) {
+	undecided := engine.Undecided("this server was too far behind to see what became of it: ask again with the same id")
+	for _, i := range slices.Sorted(maps.Keys(n.proposed)) {
+		if i <= index {
+			n.proposed[i].done(undecided)
+			delete(n.proposed, i)
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(n.relays.placed)) {
+		if i <= index {
+			n.settleRelays(i, 0, nil, undecided)
+		}
+	}
+}
+
+// snapshotSent tells raft whether to go on with another node.
+func (n *Node) snapshotSent(e SnapshotSent) {
+	status := raft.SnapshotFinish
+	if e.Err != nil {
+		status = raft.SnapshotFailure
+	}
+	n.raft.ReportSnapshot(e.To, status)
 }

@@ -135,7 +135,8 @@ func damaged(name, what string) error {
 }
 
 // purgeStates removes the state files that recovery will not start from, and what
-// a crash left of unfinished ones.
+// a crash left of unfinished ones. A newer one stays: another node may just have sent
+// it, and the log hears of it next.
 func purgeStates(dir string, keep ...uint64) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -144,7 +145,7 @@ func purgeStates(dir string, keep ...uint64) error {
 	var errs []error
 	for _, f := range files {
 		index, err := strconv.ParseUint(strings.TrimSuffix(f.Name(), stateSuffix), 16, 64)
-		if err == nil && !slices.Contains(keep, index) || strings.HasSuffix(f.Name(), ".tmp") {
+		if err == nil && !slices.Contains(keep, index) && index < slices.Max(keep) || strings.HasSuffix(f.Name(), ".tmp") {
 			errs = append(errs, os.Remove(filepath.Join(dir, f.Name())))
 		}
 	}

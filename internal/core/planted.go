@@ -1,0 +1,29 @@
+package core
+
+// Planted are mistakes that the simulator must find. They are off in a server, and
+// nothing but the simulator's own tests can set one.
+type Planted struct {
+	// RenewRevives renews a lease that is over and that no tick has ended yet.
+	RenewRevives bool
+	// GrantToGone grants to a waiter whatever became of its session.
+	GrantToGone bool
+	// TokenFromLive counts tokens on from the largest that is still held, not from the
+	// largest that there was, when a state is read back.
+	TokenFromLive bool
+}
+
+// Plant sets mistakes in a state that was just made or read.
+func (s *State) Plant(p Planted) {
+	s.planted = p
+	if !p.TokenFromLive {
+		return
+	}
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		sp.token = 0
+		sp.claims.Scan(func(_ string, c *Claim) bool {
+			sp.token = max(sp.token, c.Token)
+			return true
+		})
+		return true
+	})
+}

@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// How long a write may be in flight, as the real disk's watch has it.
+const (
+	slowWrite    = time.Second
+	stalledWrite = 5 * time.Second
+)
+
+// A disk keeps what was synced, and of a write in flight, when the machine loses
+// power, some beginning or nothing.
+type disk struct {
+	server *server
+
+	log   []record          // durable
+	files map[uint64][]byte // durable states, by their index
+	begun bool              // the log was made once
+
+	writing []*write      // in flight, first come first served
+	slow    time.Duration // until when each write takes long
+	stall   time.Duration // how long the next write takes
+	broken  bool          // writes fail from now on
+	idle    time.Duration // when the writes in flight are done
+}
+
+// A record is one of: a hard state, an entry, or the mark of a snapshot.
+type record struct {
+	hard  *raftpb.HardState
+	entry *raftpb.Entry
+	mark  *walpb.Snapshot
+}
+
+type write struct {
+	records []record
+	life    int
+}
+
+func (d *disk) world() *World { return d.server.world }
+
+// Write begins to make something durable.
+func (d *disk) Write(w cluster.Write) {
+	var records []record
+	if w.Snapshot != nil {
+		records = append(records, record{mark: w.Snapshot})
+	}
+	for _, e := range w.Entries {
+		records = append(records, record{entry: e})
+	}
+	if w.Hard != nil {
+		records = append(records, record{hard: w.Hard})
+	}
+	x := &write{records, d.server.life}
+	d.writing = append(d.writing, x)
+	// One after the other, should a node not wait for the first.
+	took := max(0, d.idle-d.world().now) + d.takes()
+	d.idle = d.world().now + took
+	if took >= slowWrite {
+		d.later(x, slowWrite, func() { d.server.deliver(edge, cluster.Stalled{}) })
+	}
+	if took >= stalledWrite {
+		d.later(x, stalledWrite, func() {
+			d.server.doomed = true
+			d.server.deliver(edge, cluster.Written{Err: errors.New("a write has not returned")})
+		})
+	}
+	d.later(x, took, func() { d.written(x) })
+}
+
+// later does something for a write, if its process still lives and waits for it.
+func (d *disk) later(x *write, after time.Duration, do func()) {
+	d.world().after(after, func() {
+		if d.server.life == x.life && d.server.node != nil {
+			do()
+		}
+	})
+}
+
+// takes returns how long the next write takes.
+func (d *disk) takes() time.Duration {
+	w := d.world()
+	if stall := d.stall; stall > 0 {
+		d.stall = 0
+		return stall
+	}
+	if d.slow > w.now {
+		return w.upTo(700 * time.Millisecond)
+	}
+	return w.between(100*time.Microsecond, 2*time.Millisecond)
+}
+
+func (d *disk) written(x *write) {
+	if d.server.doomed {
+		return // nobody waits for it any more
+	}
+	d.writing = d.writing[1:]
+	if d.broken {
+		d.keep(x.records[:d.world().random.IntN(len(x.records)+1)])
+		d.server.doomed = true
+		d.server.deliver(edge, cluster.Written{Err: errors.New("input/output error")})
+		return
+	}
+	d.keep(x.records)
+	d.server.deliver(edge, cluster.Written{})
+}
+
+func (d *disk) keep(records []record) {
+	d.log = append(d.log, records...)
+	for _, r := range records {
+		if r.mark != nil {
+			d.purge()
+		}
+	}
+}
+
+// purge removes what only an older start than the last two would need.
+func (d *disk) purge() {
+	var marks []uint64
+	for _, r := range d.log {
+		if r.mark != nil {
+			marks = append(marks, r.mark.GetIndex())
+		}
+	}
+	if len(marks) < 2 {
+		return
+	}
+	older := marks[len(marks)-2]
+	var kept []record
+	var hard record
+	for _, r := range d.log {
+		switch {
+		case r.hard != nil:
+			hard = r
+		case r.entry != nil && r.entry.GetIndex() > older, r.mark != nil && r.mark.GetIndex() >= older:
+			kept = append(kept, r)
+		}
+	}
+	if hard.hard != nil {
+		kept = append(kept, hard)
+	}
+	d.log = kept
+	for index := range d.files {
+		if index < older {
+			delete(d.files, index)
+		}
+	}
+}
+
+// Save begins to make a state durable. It is encoded when that is done: what is
+// applied in the meantime must not show.
+func (d *disk) Save(s cluster.Snapshot) {
+	life, w := d.server.life, d.world()
+	took := w.between(time.Millisecond, 100*time.Millisecond)
+	if d.slow > w.now {
+		took += w.upTo(5 * time.Second)
+	}
+	w.after(took, func() {
+		if d.server.life != life || d.server.node == nil {
+			return
+		}
+		if d.broken {
+			d.server.doomed = true
+			d.server.deliver(edge, cluster.Saved{Err: errors.New("input/output error")})
+			return
+		}
+		encoded := d.encode(s.Index, s.State)
+		d.files[s.Index] = encoded
+		w.count("snapshots")
+		d.server.deliver(edge, cluster.Saved{Bytes: int64(len(encoded))})
+	})
+}
+
+func (d *disk) encode(index uint64, state *core.State) []byte {
+	var b bytes.Buffer
+	summary, err := wire.WriteSnapshot(&b, state)
+	if err != nil {
+		d.world().violated("a snapshot can not be encoded: %v", err)
+	}
+	d.world().truth.hashed(d.server, index, summary.Checksum)
+	return b.Bytes()
+}
+
+// losePower forgets what was not synced; of what was in flight a beginning may stay.
+func (d *disk) losePower() {
+	if len(d.writing) > 0 {
+		records := d.writing[0].records
+		d.keep(records[:d.world().random.IntN(len(records)+1)])
+	}
+	d.writing, d.broken, d.stall, d.idle = nil, false, 0, 0
+}
+
+// found is what a start finds on the disk.
+type found struct {
+	storage *raft.MemoryStorage
+	state   *core.State
+	applied uint64
+	begun   bool
+}
+
+// read recovers what is on the disk, as the real one is recovered.
+func (d *disk) read() (found, error) {
+	start, state := &walpb.Snapshot{}, core.New()
+	for _, r := range d.log {
+		if r.mark == nil {
+			continue
+		}
+		if start = r.mark; d.files[start.GetIndex()] == nil {
+			return found{}, errors.New("a state that the log knows of is not there")
+		}
+	}
+	if start.GetIndex() > 0 {
+		read, summary, err := wire.ReadSnapshot(bytes.NewReader(d.files[start.GetIndex()]))
+		if err != nil {
+			return found{}, err
+		}
+		state = read
+		d.world().truth.hashed(d.server, start.GetIndex(), summary.Checksum)
+	}
+	hard, entries := d.after(start.GetIndex())
+	storage, err := cluster.Restore(start, hard, entries)
+	return found{storage, state, start.GetIndex(), len(d.log) > 0}, err
+}
+
+// after reads the log behind an index, as etcd's wal does: a later entry of an index
+// replaces an earlier one and all behind it.
+func (d *disk) after(index uint64) (*raftpb.HardState, []*raftpb.Entry) {
+	hard := &raftpb.HardState{}
+	var entries []*raftpb.Entry
+	for _, r := range d.log {
+		if r.hard != nil {
+			hard = &raftpb.HardState{Term: new(r.hard.GetTerm()), Vote: new(r.hard.GetVote()), Commit: new(r.hard.GetCommit())}
+		}
+		if r.entry != nil && r.entry.GetIndex() > index {
+			at := r.entry.GetIndex() - index - 1
+			entries = append(entries[:min(int(at), len(entries))], r.entry)
+		}
+	}
+	// A commit index beyond the entries was never true of this log.
+	return hard, entries
+}

@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// A network carries what is sent, or does not.
+type network struct {
+	world *World
+	deaf  time.Duration     // until when answers to clients are lost, mostly
+	slow  time.Duration     // until when some messages between servers take seconds
+	cut   map[[2]uint64]int // from one server to another nothing gets, for so many reasons
+}
+
+// loses tells whether an answer to a client is lost.
+func (n *network) loses() bool {
+	w := n.world
+	return !w.quiet && (n.deaf > w.now && w.chance(70) || w.random.IntN(200) == 0)
+}
+
+func (n *network) heal() { n.deaf, n.slow, n.cut = 0, 0, nil }
+
+// cuts stops what goes from one server to another, for a while.
+func (n *network) cuts(from, to uint64, d time.Duration) {
+	if n.cut == nil {
+		n.cut = map[[2]uint64]int{}
+	}
+	link := [2]uint64{from, to}
+	n.cut[link]++
+	n.world.after(d, func() {
+		if n.cut != nil && n.cut[link] > 0 {
+			n.cut[link]--
+		}
+	})
+}
+
+// isolate cuts a server off from all others.
+func (n *network) isolate(id uint64, d time.Duration) {
+	for _, s := range n.world.servers {
+		if s.id != id {
+			n.cuts(id, s.id, d)
+			n.cuts(s.id, id, d)
+		}
+	}
+}
+
+// latency is how long a message between servers takes, and false if it is lost.
+func (n *network) latency(from, to uint64) (time.Duration, bool) {
+	w := n.world
+	switch {
+	case n.cut[[2]uint64{from, to}] > 0, !w.quiet && w.random.IntN(1000) < w.Faults.LossPerMille:
+		return 0, false
+	case n.slow > w.now && w.chance(30):
+		return w.upTo(6 * time.Second), true
+	}
+	return w.between(200*time.Microsecond, w.Faults.Latency), true
+}
+
+// carry brings something from one server to another, if it gets there.
+func (n *network) carry(from, to uint64, arrive func(*server)) {
+	n.carryOr(from, to, arrive, func() {})
+}
+
+// carryOr is carry for a sender that learns of the loss.
+func (n *network) carryOr(from, to uint64, arrive func(*server), lost func()) {
+	took, ok := n.latency(from, to)
+	if !ok {
+		lost()
+		return
+	}
+	n.world.after(took, func() {
+		if n.cut[[2]uint64{from, to}] > 0 {
+			lost()
+			return
+		}
+		arrive(n.world.servers[to-1])
+	})
+}
+
+// A transport is one server's end of the network.
+type transport struct {
+	server *server
+	life   int
+}
+
+func (t *transport) network() *network { return &t.server.world.network }
+func (t *transport) source() string    { return fmt.Sprint("server ", t.server.id) }
+
+// Send carries raft's messages. They can be lost, late, out of order, and come twice.
+func (t *transport) Send(ms []*raftpb.Message) {
+	w := t.server.world
+	for _, m := range ms {
+		if m.GetType() == raftpb.MsgSnap {
+			t.sendState(m)
+			continue
+		}
+		if m.GetType() == raftpb.MsgVoteResp && !m.GetReject() {
+			w.truth.voted(t.server, m.GetTerm(), m.GetTo())
+			if !w.quiet && w.chance(w.Faults.KillVoter) {
+				w.after(time.Microsecond, func() { t.server.kill(w.upTo(20*time.Millisecond), false) })
+			}
+		}
+		times := 1
+		if !w.quiet && w.random.IntN(1000) < w.Faults.RepeatPerMille {
+			times = 2
+		}
+		for range times {
+			copied := proto.Clone(m).(*raftpb.Message)
+			t.network().carry(t.server.id, m.GetTo(), func(s *server) { s.deliver(t.source(), cluster.Received{Message: copied}) })
+		}
+	}
+}
+
+// sendState carries a snapshot with its state file, which the other server makes
+// durable before its node hears of it.
+func (t *transport) sendState(m *raftpb.Message) {
+	w, from, to := t.server.world, t.server, m.GetTo()
+	index := m.GetSnapshot().GetMetadata().GetIndex()
+	file := slices.Clone(from.disk.files[index])
+	copied := proto.Clone(m).(*raftpb.Message)
+	report := func(err error) {
+		w.after(w.between(time.Millisecond, 500*time.Millisecond), func() {
+			if from.life == t.life {
+				from.deliver(edge, cluster.SnapshotSent{To: to, Err: err})
+			}
+		})
+	}
+	if file == nil {
+		report(errors.New("the state file is gone"))
+		return
+	}
+	t.network().carryOr(from.id, to, func(s *server) {
+		if s.node == nil {
+			report(errors.New("nobody is there"))
+			return
+		}
+		state, err := s.receiveState(index, file)
+		if err != nil {
+			w.violated("a state file can not be read: %v", err)
+			return
+		}
+		w.count("states sent")
+		s.deliver(t.source(), cluster.Received{Message: copied, State: state})
+		report(nil)
+	}, func() { report(errors.New("it was lost")) })
+}
+
+// receiveState keeps a state file that another server sent.
+func (s *server) receiveState(index uint64, file []byte) (*core.State, error) {
+	state, summary, err := wire.ReadSnapshot(bytes.NewReader(file))
+	if err != nil {
+		return nil, err
+	}
+	state.Plant(s.world.Core)
+	s.disk.files[index] = file
+	s.world.truth.hashed(s, index, summary.Checksum)
+	return state, nil
+}
+
+// Relay carries commands to the leader, at most once.
+func (t *transport) Relay(to uint64, r cluster.Relay) {
+	from := t.server.id
+	t.server.world.count("relays")
+	t.network().carry(from, to, func(s *server) { s.deliver(t.source(), cluster.Relayed{From: from, Relay: r}) })
+}
+
+// Place carries back where they stand.
+func (t *transport) Place(to uint64, places []cluster.Placement) {
+	t.network().carry(t.server.id, to, func(s *server) { s.deliver(t.source(), cluster.Placed(places)) })
+}

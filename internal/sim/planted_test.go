@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"cmp"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/cluster"
+)
+
+// A bug is a mistake that was planted on purpose: a switch in a real code path.
+type bug struct {
+	name   string
+	nodes  int
+	server cluster.Planted
+	core   core.Planted
+	holder Holder
+	aim    func(*Faults)
+	strict Strict
+	length time.Duration // of a run; 0: two minutes
+	hunt   time.Duration // how much simulated time it may take; 0: maxHunt
+}
+
+// A simulation that finds nothing proves as much as the mistakes that it would find.
+// The general checks must find each of these.
+var bugs = []bug{
+	{name: "a write is taken for durable when it begins", nodes: 1, server: cluster.Planted{AnswerBeforeSync: true}},
+	{name: "the log learns of a snapshot before its file is durable", nodes: 1, server: cluster.Planted{MarkBeforeSave: true},
+		aim: func(f *Faults) { f.SnapshotEvery, f.SlowDisk = 1<<10, 10 }},
+	{name: "the stamp is read before the batch is sealed", nodes: 1, server: cluster.Planted{StampBeforeSeal: true}},
+	{name: "a stamp may go back", nodes: 1, server: cluster.Planted{StampGoesBack: true}},
+	{name: "a Lead of another boot is counted on from", nodes: 1, server: cluster.Planted{AnyBoot: true}},
+	{name: "the calendar says how long nobody led", nodes: 3, server: cluster.Planted{WallTime: true}},
+	{name: "a snapshot lacks the newest entry", nodes: 1, server: cluster.Planted{StaleSnapshot: true}},
+
+	{name: "a holder counts from the reply", nodes: 1, holder: Holder{CountsFromReply: true}},
+	{name: "the answer to a first try is counted from the second", nodes: 1, holder: Holder{CountsFromRetry: true}},
+	{name: "a lost connection releases an id that the client proposed", nodes: 1, holder: Holder{LateDisconnect: true}},
+	{name: "a holder trusts its clock fully", nodes: 1, holder: Holder{NoGuard: true}},
+
+	{name: "a lease that is over is renewed", nodes: 1, core: core.Planted{RenewRevives: true}},
+	{name: "a waiter is granted whose session is over", nodes: 1, core: core.Planted{GrantToGone: true}},
+	{name: "tokens are counted on from those still held", nodes: 1, core: core.Planted{TokenFromLive: true}},
+
+	{name: "a follower acknowledges what is not on its disk", nodes: 3, server: cluster.Planted{AcknowledgeBeforeSync: true},
+		aim: func(f *Faults) { f.KillAll, f.SlowDisk = 20, 20 }},
+	{name: "a leader serves before its Lead is applied", nodes: 3, server: cluster.Planted{ServeBeforeLead: true},
+		aim: func(f *Faults) { f.Transfer, f.SlowDisk, f.SlowNet = 30, 10, 10 }},
+	{name: "a leader counts on as when it last led", nodes: 3, server: cluster.Planted{StaleLead: true}},
+	{name: "time is counted from the start of the term", nodes: 3, server: cluster.Planted{TimeFromTerm: true},
+		aim: func(f *Faults) { *f = failover }, strict: strict},
+	{name: "stamped entries go to another leader, and their term is not checked", nodes: 3, server: cluster.Planted{ForwardStamped: true}},
+	{name: "a vote is forgotten by a restart", nodes: 3, server: cluster.Planted{ForgetVote: true},
+		aim: func(f *Faults) { *f = churn }},
+	{name: "a leader reads without asking", nodes: 3, server: cluster.Planted{ReadByFlag: true}},
+	{name: "a read joins a round that has begun", nodes: 3, server: cluster.Planted{ReadJoinsRound: true},
+		aim: func(f *Faults) { f.SlowNet, f.Latency = 20, 100*time.Millisecond }},
+	{name: "what may have happened is called refused", nodes: 3, server: cluster.Planted{LostIsRefused: true}},
+	{name: "time counts on from before a snapshot came", nodes: 3, server: cluster.Planted{KeepsArrival: true},
+		aim: func(f *Faults) { f.SnapshotEvery, f.Isolate, f.Transfer = 64, 30, 30 }, length: 20 * time.Second, hunt: 16 * time.Hour},
+	{name: "a relayed command is answered from another leader's entry", nodes: 3, server: cluster.Planted{RelayAnyTerm: true},
+		aim: func(f *Faults) { f.Isolate, f.OneWay, f.SlowDisk = 30, 30, 10 }},
+	{name: "questions have the same names after a restart", nodes: 3, server: cluster.Planted{SameNonce: true},
+		aim: func(f *Faults) { *f = churn; f.Every, f.KillAll, f.KillVoter = time.Second, 0, 0 }},
+}
+
+// maxHunt is within how much simulated time each must be found.
+const maxHunt = 4 * time.Hour
+
+func TestPlantedBugsAreFound(t *testing.T) {
+	for _, b := range bugs {
+		t.Run(b.name, func(t *testing.T) {
+			length := cmp.Or(b.length, 2*time.Minute)
+			c := Config{Nodes: b.nodes, Clients: 5, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict}
+			if b.aim != nil {
+				b.aim(&c.Faults)
+			}
+			for c.Seed = 1; time.Duration(c.Seed)*length <= cmp.Or(b.hunt, maxHunt); c.Seed++ {
+				if r := run(t, c); len(r.Violations) > 0 {
+					t.Logf("seed %d: %s", c.Seed, r.Violations[0])
+					return
+				}
+			}
+			t.Errorf("not found in %d seeds", c.Seed-1)
+		})
+	}
+}
+
+// What finds mistakes where there are none finds nothing.
+func TestAimedFaultsAloneAreSurvived(t *testing.T) {
+	for _, b := range bugs {
+		if b.aim == nil {
+			continue
+		}
+		t.Run(b.name, func(t *testing.T) {
+			c := Config{Nodes: b.nodes, Clients: 5, Length: time.Minute, Faults: Everything, Strict: b.strict}
+			b.aim(&c.Faults)
+			clean(t, c, 3)
+		})
+	}
+}

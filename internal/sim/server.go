@@ -1,0 +1,256 @@
+package sim
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/cluster"
+)
+
+// edge is where events come from that no other machine sent.
+const edge = "edge"
+
+// A server is a machine with a process on it, or without.
+type server struct {
+	world *World
+	id    uint64
+	clock machine
+	disk  *disk
+
+	node   *cluster.Node // nil: no process runs
+	life   int           // which process this is; what was meant for an earlier one is lost
+	doomed bool          // its disk failed: it has to stop
+	paused bool
+	held   []delivery // came while it was paused
+	wakes  int        // which of its wishes to be woken is the last one
+
+	serving bool
+}
+
+type delivery struct {
+	source string
+	event  cluster.Event
+}
+
+func newServer(w *World, id uint64) *server {
+	s := &server{world: w, id: id}
+	s.clock = machine{world: w, rate: w.rate()}
+	s.clock.start()
+	s.disk = &disk{server: s, files: map[uint64][]byte{}}
+	return s
+}
+
+// start begins a process on what the disk has.
+func (s *server) start() {
+	if s.node != nil {
+		return
+	}
+	found, err := s.disk.read()
+	if err != nil {
+		s.world.violated("server %d can not start: %v", s.id, err)
+		return
+	}
+	found.state.Plant(s.world.Core)
+	s.life++
+	s.doomed, s.paused, s.held, s.serving = false, false, nil, false
+	s.world.tell("start %d at %d", s.id, found.applied)
+	var begin []uint64
+	if !found.begun {
+		for _, other := range s.world.servers {
+			begin = append(begin, other.id)
+		}
+	}
+	c := cluster.NodeConfig{
+		ID: s.id, Storage: found.storage, State: found.state, Applied: found.applied, Begin: begin,
+		Clock: &s.clock, Disk: s.disk, Transport: &transport{s, s.life}, Nonce: s.world.random.Uint64(), Feed: engine.NewFeed(),
+		Log: slog.New(slog.DiscardHandler), SnapshotEvery: s.world.Faults.SnapshotEvery,
+		Watch:   func(a cluster.Applied) { s.world.truth.applied(s, a) },
+		Planted: s.world.Planted,
+	}
+	var node *cluster.Node
+	if !s.guarded(func() { node, err = cluster.NewNode(c) }) {
+		return
+	}
+	if err != nil {
+		s.world.violated("server %d can not start: %v", s.id, err)
+		return
+	}
+	s.node = node
+	s.tick(s.life)
+}
+
+// tick tells the node that time passes, as the real ticker does: one that was missed
+// is not made up for.
+func (s *server) tick(life int) {
+	if s.life != life || s.node == nil {
+		return
+	}
+	if !s.paused {
+		s.deliver(edge, cluster.RaftTick{})
+	}
+	s.world.after(cluster.TickEvery, func() { s.tick(life) })
+}
+
+// deliver gives the node an event, now or when it wakes from a pause.
+func (s *server) deliver(source string, e cluster.Event) {
+	switch {
+	case s.node == nil:
+	case s.paused:
+		s.held = append(s.held, delivery{source, e})
+	default:
+		s.step(e)
+	}
+}
+
+func (s *server) step(e cluster.Event) {
+	if !s.guarded(func() { s.node.Step(e) }) {
+		return
+	}
+	if err := s.node.Failure(); err != nil {
+		if !s.doomed {
+			s.world.violated("server %d stopped: %v", s.id, err)
+			return
+		}
+		s.world.count("stopped for its disk")
+		s.kill(s.world.between(100*time.Millisecond, 3*time.Second), false)
+		return
+	}
+	s.world.truth.leads(s, s.node.Statistics().Leads)
+	if now := s.node.Statistics().Serving; now != s.serving {
+		s.serving = now
+		s.world.tell("server %d serves: %v", s.id, now)
+		s.world.truth.served()
+	}
+	s.wishWake()
+}
+
+// guarded runs a step. Raft panics where it finds that its own rules were broken.
+func (s *server) guarded(step func()) (ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.world.violated("server %d panicked: %v", s.id, p)
+			ok = false
+		}
+	}()
+	step()
+	return true
+}
+
+func (s *server) wishWake() {
+	s.wakes++
+	wish, life := s.wakes, s.life
+	after, ok := s.node.NextWake()
+	if !ok {
+		return
+	}
+	s.world.after(s.clock.real(after), func() {
+		if s.life == life && s.wakes == wish {
+			s.deliver(edge, cluster.Wake{})
+		}
+	})
+}
+
+// kill ends the process, with the loss of all that was not synced, and starts another
+// after a while, maybe on a machine that was started again too.
+func (s *server) kill(down time.Duration, reboot bool) {
+	if s.node == nil {
+		return
+	}
+	s.world.tell("kill %d", s.id)
+	s.disk.losePower()
+	s.node, s.paused, s.held, s.serving = nil, false, nil, false
+	s.world.truth.served()
+	s.life++
+	if reboot {
+		s.clock.start()
+	}
+	s.world.after(down, s.start)
+}
+
+// pause stops the process for a while. What is sent to it waits, and comes all at once:
+// in the order of each connection, and in no order among them.
+func (s *server) pause(d time.Duration) {
+	if s.node == nil || s.paused {
+		return
+	}
+	s.world.tell("pause %d for %v", s.id, d)
+	s.paused = true
+	life := s.life
+	s.world.after(d, func() {
+		if s.life == life {
+			s.resume()
+		}
+	})
+}
+
+func (s *server) resume() {
+	if s.node == nil || !s.paused {
+		return
+	}
+	s.world.tell("resume %d", s.id)
+	s.paused = false
+	life := s.life
+	for len(s.held) > 0 && s.life == life && !s.world.failed() {
+		k := s.world.random.IntN(len(s.held))
+		source := s.held[k].source
+		for i, d := range s.held {
+			if d.source == source {
+				k = i
+				break
+			}
+		}
+		event := s.held[k].event
+		s.held = append(s.held[:k:k], s.held[k+1:]...)
+		s.deliver(source, event)
+	}
+	if s.node != nil && s.life == life {
+		s.wishWake()
+	}
+}
+
+// recoverFully ends everything that troubles a server.
+func (s *server) recoverFully() {
+	s.disk.slow, s.disk.stall = 0, 0
+	if s.disk.broken && s.node != nil {
+		s.kill(0, false)
+	}
+	s.resume()
+	s.start()
+}
+
+// A machine has a clock, which counts from some start of it.
+type machine struct {
+	world  *World
+	rate   int64 // parts per million by which it is fast
+	starts int
+	began  time.Duration // on real time
+	base   time.Duration
+	wall   time.Duration // by how much the calendar is wrong
+	boot   string
+}
+
+// start starts the machine, again.
+func (m *machine) start() {
+	m.starts++
+	m.began, m.base = m.world.now, m.world.between(time.Second, time.Hour)
+	m.boot = fmt.Sprint("boot ", m.starts)
+}
+
+func (m *machine) Monotonic() time.Duration { return m.base + own(m.world.now-m.began, m.rate) }
+func (m *machine) Boot() string             { return m.boot }
+func (m *machine) Wall() time.Time          { return time.Unix(1_800_000_000, 0).Add(m.world.now + m.wall) }
+
+// real turns a duration on this machine into a real one, and never into a shorter.
+func (m *machine) real(d time.Duration) time.Duration { return real(d, m.rate) + 1 }
+
+// own turns a real duration into one on a clock that is fast by rate.
+func own(d time.Duration, rate int64) time.Duration {
+	return d + time.Duration(int64(d)/1000*rate/1000)
+}
+
+// real turns a duration on a clock that is fast by rate into a real one.
+func real(d time.Duration, rate int64) time.Duration {
+	return time.Duration(float64(d) / (1 + float64(rate)/1e6))
+}

@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/cryptotest"
+	"time"
+)
+
+var (
+	seeds = flag.Int("seeds", 40, "how many seeds to run")
+	first = flag.Int("first", 1, "the first of them")
+)
+
+// run runs a seed. Raft draws its election timeouts from the global random source.
+func run(t *testing.T, c Config) Report {
+	t.Helper()
+	cryptotest.SetGlobalRandom(t, c.Seed)
+	return Run(c)
+}
+
+func TestOneNode(t *testing.T) {
+	clean(t, Config{Nodes: 1, Clients: 5, Length: 6 * time.Minute, Faults: Everything}, *seeds)
+}
+
+func TestThreeNodes(t *testing.T) {
+	clean(t, Config{Nodes: 3, Clients: 5, Length: 6 * time.Minute, Faults: Everything}, *seeds)
+}
+
+func TestChurn(t *testing.T) {
+	clean(t, Config{Nodes: 3, Clients: 5, Length: 6 * time.Minute, Faults: churn}, *seeds)
+}
+
+// churn is servers that come and go, often when they have just voted, on a slow network.
+var churn = Faults{
+	Every: 2 * time.Second, Kill: 10, KillAll: 2, KillVoter: 30, Down: 500 * time.Millisecond, Latency: 300 * time.Millisecond,
+	ClockRate: 5000, SnapshotEvery: 4 << 10,
+}
+
+// The only trouble is that servers die: then a lease ends late by no more than nobody
+// led, and somebody leads again within three seconds.
+func TestAFailoverCostsTheGap(t *testing.T) {
+	clean(t, Config{
+		Nodes: 3, Clients: 5, Length: 6 * time.Minute, Faults: failover, Strict: strict,
+	}, *seeds/2)
+}
+
+var (
+	failover = Faults{
+		Every: 10 * time.Second, Kill: 1, Reboot: 1, Down: 900 * time.Millisecond, Latency: 8 * time.Millisecond, ClockRate: bound, SnapshotEvery: 4 << 10,
+	}
+	strict = Strict{Late: 100 * time.Millisecond, Gap: 3 * time.Second}
+)
+
+// A server of its own that starts on another boot of its machine adds up to ten seconds,
+// in which nothing may have been stamped; and never a TTL.
+func TestARestartCostsTheGapAndTenSeconds(t *testing.T) {
+	clean(t, Config{
+		Nodes: 1, Clients: 5, Length: 6 * time.Minute, Strict: Strict{Late: 10*time.Second + 100*time.Millisecond},
+		Faults: Faults{Every: 20 * time.Second, Kill: 1, Reboot: 2, Down: 900 * time.Millisecond, Latency: 8 * time.Millisecond, ClockRate: bound, SnapshotEvery: 4 << 10},
+	}, *seeds/2)
+}
+
+// The lead changes five times a second, and time goes on: no lease gets a new TTL from a
+// new leader.
+func TestALeadThatNeverRests(t *testing.T) {
+	clean(t, Config{
+		Nodes: 3, Clients: 5, Length: 6 * time.Minute, Strict: Strict{Late: 500 * time.Millisecond},
+		Faults: Faults{Every: 200 * time.Millisecond, Transfer: 1, Latency: 8 * time.Millisecond, ClockRate: bound, SnapshotEvery: 4 << 10},
+	}, *seeds/4)
+}
+
+// With clocks that are wrong by a tenth holders believe too long. Tokens protect all the
+// same: that promise needs no clock.
+func TestClocksBeyondTheBound(t *testing.T) {
+	faults := Everything
+	faults.ClockRate = 100_000
+	counts := clean(t, Config{Nodes: 3, Clients: 5, Length: 6 * time.Minute, Faults: faults}, *seeds/2)
+	if counts["believed too long"] == 0 {
+		t.Error("nobody believed too long: the clocks are not wild enough to show anything")
+	}
+}
+
+// clean wants so many seeds to keep every promise.
+func clean(t *testing.T, c Config, seeds int) map[string]int {
+	t.Helper()
+	total := map[string]int{}
+	for seed := range seeds {
+		c.Seed = uint64(seed + *first)
+		r := run(t, c)
+		for what, n := range r.Counts {
+			total[what] += n
+		}
+		for _, v := range r.Violations {
+			t.Errorf("seed %d: %s", c.Seed, v)
+		}
+		if t.Failed() {
+			return total
+		}
+	}
+	line := ""
+	for _, what := range slices.Sorted(maps.Keys(total)) {
+		line += fmt.Sprintf(" %s %d;", what, total[what])
+	}
+	t.Logf("%d seeds:%s", seeds, line)
+	return total
+}
+
+func TestSameSeedSameRun(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		var traces [2]bytes.Buffer
+		var reports [2]Report
+		for i := range traces {
+			reports[i] = run(t, Config{Seed: 7, Nodes: nodes, Clients: 5, Length: time.Minute, Faults: Everything, Trace: &traces[i]})
+		}
+		if !bytes.Equal(traces[0].Bytes(), traces[1].Bytes()) || reports[0].Fingerprint != reports[1].Fingerprint {
+			t.Errorf("%d nodes: the same seed ran differently", nodes)
+		}
+		if traces[0].Len() < 10000 {
+			t.Errorf("%d nodes: the trace has %d bytes", nodes, traces[0].Len())
+		}
+	}
+}

@@ -1,0 +1,238 @@
+// Package sim runs a whole cluster in virtual time, from one seed: the very step
+// function of engine/cluster with the real core and the real raft, on machines,
+// disks, networks and clients that are made up here, and that fail in every way that
+// ours is to survive. Same seed, same run, byte for byte.
+//
+// What it checks is written from the promises alone (docs/guarantees.md) and shares no
+// code with what keeps them.
+package sim
+
+import (
+	"container/heap"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/cluster"
+)
+
+// Config is what a run is made from.
+type Config struct {
+	Seed    uint64
+	Nodes   int
+	Clients int
+	Length  time.Duration // of the troubled part; a quiet one follows
+	Faults  Faults
+	Strict  Strict
+	Trace   io.Writer // nil: none is written
+
+	Planted cluster.Planted // mistakes of the server
+	Core    core.Planted    // mistakes of its state machine
+	Holder  Holder          // mistakes of a holder
+}
+
+// Strict is what is promised only while no more is wrong than a server that is down.
+// Zero: it is not asked for.
+type Strict struct {
+	Late time.Duration // beyond the time without a leader, by which a lease may end late
+	Gap  time.Duration // how long there may be no leader
+}
+
+// Faults say how often each happens, by weight, and how often any does.
+type Faults struct {
+	Every time.Duration // on average
+
+	Kill, KillAll, Reboot          int
+	Pause                          int
+	SlowDisk, StalledDisk, BadDisk int
+	WallJump                       int
+	Isolate, OneWay, SlowNet       int
+	Transfer                       int
+	LoseReplies                    int
+
+	Down          time.Duration // that a server is down, mostly, at the longest
+	Latency       time.Duration // between servers, at the longest
+	ClockRate     int64         // parts per million by which a clock may be wrong
+	SnapshotEvery int64         // bytes
+
+	LossPerMille, RepeatPerMille int
+
+	// KillVoter kills a server, so many times in a hundred, when it has just voted.
+	KillVoter int
+}
+
+// Everything is what a cluster has to live with.
+var Everything = Faults{
+	Every: 2 * time.Second,
+	Kill:  4, KillAll: 1, Reboot: 2, Pause: 4, SlowDisk: 3, StalledDisk: 1, BadDisk: 1, WallJump: 1,
+	Isolate: 3, OneWay: 3, SlowNet: 3, Transfer: 3, LoseReplies: 2,
+	Down: 3 * time.Second, Latency: 8 * time.Millisecond, ClockRate: 5000, SnapshotEvery: 4 << 10, LossPerMille: 5, RepeatPerMille: 5,
+}
+
+// A Report is what a run came to.
+type Report struct {
+	Seed        uint64
+	Violations  []string
+	Fingerprint uint64 // of everything that happened
+	Counts      map[string]int
+}
+
+// A World is a run.
+type World struct {
+	Config
+	random *rand.Rand
+	now    time.Duration // real time
+	queue  moments
+	made   uint64
+	print  hash.Hash64
+
+	servers []*server
+	clients []*client
+	network network
+	truth   *truth
+	history *history
+	quiet   bool // the troubled part is over
+
+	violations []string
+	counts     map[string]int
+}
+
+// Run runs one seed to its end, or to the first violation.
+func Run(c Config) Report {
+	w := &World{
+		Config: c, random: rand.New(rand.NewPCG(c.Seed, 0x6c65617365)), print: fnv.New64a(), counts: map[string]int{},
+	}
+	w.truth, w.history = newTruth(w), &history{world: w}
+	w.network.world = w
+	for i := range c.Nodes {
+		w.servers = append(w.servers, newServer(w, uint64(i+1)))
+	}
+	for i := range c.Clients {
+		w.clients = append(w.clients, newClient(w, i))
+	}
+	for _, s := range w.servers {
+		w.after(w.upTo(50*time.Millisecond), s.start)
+	}
+	for _, c := range w.clients {
+		w.after(time.Second+w.upTo(time.Second), c.think)
+	}
+	w.after(3*time.Second, w.trouble)
+	w.after(2*time.Second, w.meddle)
+	w.runUntil(c.Length)
+	w.settle()
+	return w.report()
+}
+
+// settle ends the trouble and sees whether all comes to rest: everybody agrees, and
+// what nobody renews is gone.
+func (w *World) settle() {
+	if w.failed() {
+		return
+	}
+	w.quiet = true
+	w.network.heal()
+	for _, s := range w.servers {
+		s.recoverFully()
+	}
+	w.after(5*time.Second, func() {
+		canary := newClient(w, 100)
+		canary.insist(&core.Acquire{Namespace: namespace, Resource: "canary", ID: "canary", Holder: "canary", TTL: time.Second}, 20)
+	})
+	w.runUntil(w.now + 40*time.Second)
+	if !w.failed() {
+		w.truth.rest()
+		w.history.check()
+	}
+}
+
+func (w *World) report() Report {
+	fmt.Fprintf(w.print, "%d %d", w.now, w.made)
+	return Report{w.Seed, w.violations, w.print.Sum64(), w.counts}
+}
+
+func (w *World) runUntil(end time.Duration) {
+	for len(w.queue) > 0 && w.queue[0].at <= end && !w.failed() {
+		m := heap.Pop(&w.queue).(*moment)
+		w.now = m.at
+		m.do()
+	}
+	w.now = max(w.now, end)
+}
+
+func (w *World) failed() bool { return len(w.violations) > 0 }
+
+// violated notes a promise that was not kept. The run ends there.
+func (w *World) violated(format string, args ...any) {
+	line := fmt.Sprintf("at %v: ", w.now) + fmt.Sprintf(format, args...)
+	w.tell("VIOLATED %s", line)
+	w.violations = append(w.violations, line)
+}
+
+// tell writes a line of the trace. It is part of the fingerprint.
+func (w *World) tell(format string, args ...any) {
+	line := fmt.Sprintf("%d ", w.now) + fmt.Sprintf(format, args...) + "\n"
+	_, _ = io.WriteString(w.print, line)
+	if w.Trace != nil {
+		_, _ = io.WriteString(w.Trace, line)
+	}
+}
+
+func (w *World) count(what string) { w.counts[what]++ }
+
+// after has something done later.
+func (w *World) after(d time.Duration, do func()) {
+	w.made++
+	heap.Push(&w.queue, &moment{w.now + max(0, d), w.made, do})
+}
+
+// upTo returns some duration below d.
+func (w *World) upTo(d time.Duration) time.Duration {
+	return time.Duration(w.random.Int64N(int64(max(1, d))))
+}
+
+func (w *World) between(a, b time.Duration) time.Duration { return a + w.upTo(b-a) }
+
+// chance is true so many times in a hundred.
+func (w *World) chance(percent int) bool { return w.random.IntN(100) < percent }
+
+// rate is by how many parts in a million a clock is wrong.
+func (w *World) rate() int64 {
+	if w.Faults.ClockRate == 0 {
+		return 0
+	}
+	if w.chance(50) { // the worst is the most telling
+		return w.Faults.ClockRate * int64(2*w.random.IntN(2)-1)
+	}
+	return w.random.Int64N(2*w.Faults.ClockRate+1) - w.Faults.ClockRate
+}
+
+// wild tells whether clocks may be so wrong that nothing is promised that needs one.
+func (w *World) wild() bool { return w.Faults.ClockRate > bound }
+
+type moment struct {
+	at   time.Duration
+	made uint64
+	do   func()
+}
+
+type moments []*moment
+
+func (q moments) Len() int { return len(q) }
+func (q moments) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].made < q[j].made
+}
+func (q moments) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *moments) Push(x any)   { *q = append(*q, x.(*moment)) }
+func (q *moments) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

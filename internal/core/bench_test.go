@@ -164,7 +164,7 @@ func BenchmarkExpire(b *testing.B) {
 	inTowns(b, func(t *town) {
 		id := t.name("new")
 		t.do(&core.Acquire{Namespace: leasehold.DefaultNamespace, Resource: id, ID: id, Holder: "ann", TTL: leasehold.MinTTL})
-		if result := t.apply(&core.Tick{}); len(result.Events) != 2 { // the end, and the alarm of it
+		if result := t.apply(&core.Tick{}); len(result.Events) < 2 { // the end, and the alarm of it
 			panic("the tick did not end it")
 		}
 	})

@@ -25,10 +25,7 @@ If nobody holds the resource, the command ends with code 66.`,
 		ValidArgsFunction: a.completes(1, resourceNames),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
-		request := v1.AskRequest{Resource: args[0], Message: strings.Join(args[1:], " "), By: c.client.Holder}
-		if request.By == "" {
-			request.By = person()
-		}
+		request := v1.AskRequest{Resource: args[0], Message: strings.Join(args[1:], " "), By: c.operator()}
 		lease, err := c.Ask(ctx, request)
 		if err != nil {
 			return err

@@ -30,10 +30,7 @@ it by its id through the API.`,
 		if err := needs(cmd, "priority", "say where it should stand, from -1000 to 1000"); err != nil {
 			return err
 		}
-		request.ID, request.By = args[0], c.client.Holder
-		if request.By == "" {
-			request.By = person()
-		}
+		request.ID, request.By = args[0], c.operator()
 		waiter, err := c.Move(ctx, request)
 		if err != nil {
 			return err

@@ -72,7 +72,7 @@ func (c *checker) space(s *State, sp *space) {
 			c.together(sp, claim)
 			return true
 		}
-		c.lease(sp, r, claim)
+		c.lease(s, sp, r, claim)
 		shares := taken[claim.Resource]
 		shares.used, shares.holders = shares.used+int(claim.Slots), shares.holders+1
 		taken[claim.Resource] = shares
@@ -107,13 +107,13 @@ func (c *checker) together(sp *space, claim *Claim) {
 }
 
 // lease checks that a resource knows of a lease on it.
-func (c *checker) lease(sp *space, r *Resource, claim *Claim) {
+func (c *checker) lease(s *State, sp *space, r *Resource, claim *Claim) {
 	if claim.Slots == 0 {
 		c.that(r.Claim == claim.ID, "%s/%s is held, but %q is held by %q", sp.name, claim.ID, claim.Resource, r.Claim)
 	} else {
 		_, ok := sp.sharers.Get(sharer{claim.Resource, claim.Token, claim.ID})
 		c.that(ok && r.Claim == "", "%s/%s has slots of %q, which is held by %q", sp.name, claim.ID, claim.Resource, r.Claim)
-		soonest, end := r.more().shares().soonest, deadlineIn(sp, claim)
+		soonest, end := r.more().shares().soonest, s.deadlineOf(sp, claim)
 		c.that(end == 0 || soonest != 0 && soonest <= end, "%s/%s ends at %d, before %d, when somebody looks", sp.name, claim.ID, end, soonest)
 	}
 	for _, name := range claim.terms().Units {
@@ -121,9 +121,6 @@ func (c *checker) lease(sp *space, r *Resource, claim *Claim) {
 		c.that(i >= 0, "%s/%s has unit %q, which does not know", sp.name, claim.ID, name)
 	}
 }
-
-// deadlineIn is deadlineOf for those who have no state at hand.
-func deadlineIn(sp *space, claim *Claim) Time { return (*State)(nil).deadlineOf(sp, claim) }
 
 // shares checks how many slots of each resource are taken.
 func (c *checker) shares(s *State, sp *space, taken map[string]Shares) {

@@ -155,15 +155,11 @@ func (sp *space) definition(path string) leasehold.Definition {
 // Only resources with a queue are looked at.
 func (s *State) stirUnder(sp *space, path string) {
 	var waitedFor []string
-	from := ""
-	if path != "/" {
-		from = path
+	from := path
+	if path == "/" {
+		from = ""
 	}
-	for {
-		waiter := firstFrom(sp, from)
-		if waiter == nil || path != "/" && waiter.Resource != path && !strings.HasPrefix(waiter.Resource, asPrefix(path)) {
-			break
-		}
+	for waiter := firstFrom(sp, from); waiter != nil && fitsPath(path, waiter.Resource); waiter = firstFrom(sp, from) {
 		waitedFor = append(waitedFor, waiter.Resource)
 		from = waiter.Resource + "\x00"
 	}
@@ -172,20 +168,8 @@ func (s *State) stirUnder(sp *space, path string) {
 	}
 }
 
-// asPrefix is the path of a definition as the beginning of others; what does not end
-// with a slash begins none.
-func asPrefix(path string) string {
-	if strings.HasSuffix(path, "/") {
-		return path
-	}
-	return path + "\x00/"
-}
-
-// firstFrom returns the first waiter of the first resource that has one, from a path on.
-func firstFrom(sp *space, path string) (waiter *Claim) {
-	sp.queue.Ascend(beforeAll(path), func(c *Claim) bool {
-		waiter = c
-		return false
-	})
-	return waiter
+// fitsPath tells whether the definition of a path is one for a resource, be there longer
+// ones or not.
+func fitsPath(path, resource string) bool {
+	return path == "/" || path == resource || strings.HasSuffix(path, "/") && strings.HasPrefix(resource, path)
 }

@@ -226,11 +226,17 @@ func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
 }
 
 // first returns the first waiter of a resource; nil if there is none.
-func first(sp *space, path string) (waiter *Claim) {
+func first(sp *space, path string) *Claim {
+	if waiter := firstFrom(sp, path); waiter != nil && waiter.Resource == path {
+		return waiter
+	}
+	return nil
+}
+
+// firstFrom returns the first waiter of the first resource that has one, from a path on.
+func firstFrom(sp *space, path string) (waiter *Claim) {
 	sp.queue.Ascend(beforeAll(path), func(c *Claim) bool {
-		if c.Resource == path {
-			waiter = c
-		}
+		waiter = c
 		return false
 	})
 	return waiter

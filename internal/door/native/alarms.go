@@ -40,13 +40,7 @@ func (c *call) alarms() error {
 	}
 	c.send(func(p *paper) {
 		p.open()
-		p.key("items")
-		*p = append(*p, '[')
-		for i := range list {
-			p.comma()
-			p.alarm(&list[i])
-		}
-		*p = append(*p, ']')
+		array(p, "items", list, p.alarm)
 		if next != 0 {
 			p.text("next", strconv.FormatUint(next, 10))
 		}

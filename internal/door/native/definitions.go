@@ -83,13 +83,7 @@ func (c *call) definitions() error {
 	}
 	c.send(func(p *paper) {
 		p.open()
-		p.key("items")
-		*p = append(*p, '[')
-		for i := range list {
-			p.comma()
-			p.definition(c.namespace, &list[i])
-		}
-		*p = append(*p, ']')
+		array(p, "items", list, func(v *leasehold.Definition) { p.definition(c.namespace, v) })
 		p.some("next", cursor(next))
 		p.close()
 	})

@@ -123,6 +123,17 @@ func (p *paper) names(key string, list []string) {
 	*p = append(*p, ']')
 }
 
+// array writes a list.
+func array[T any](p *paper, key string, list []T, each func(*T)) {
+	p.key(key)
+	*p = append(*p, '[')
+	for i := range list {
+		p.comma()
+		each(&list[i])
+	}
+	*p = append(*p, ']')
+}
+
 // millis writes what is left in whole milliseconds, never more than there is.
 func (p *paper) millis(key string, d time.Duration) {
 	p.key(key)
@@ -189,13 +200,7 @@ func (p *paper) also(g grant) {
 	if len(g.also) == 0 {
 		return
 	}
-	p.key("also")
-	*p = append(*p, '[')
-	for i := range g.also {
-		p.comma()
-		p.lease(&g.also[i], grant{waited: g.waited})
-	}
-	*p = append(*p, ']')
+	array(p, "also", g.also, func(v *leasehold.Lease) { p.lease(v, grant{waited: g.waited}) })
 }
 
 func (p *paper) session(s *leasehold.Session, warning string) {
@@ -223,13 +228,7 @@ func (p *paper) resource(s *leasehold.Status) {
 	if s.Holding > len(s.Holders) {
 		p.count("holding", s.Holding)
 	}
-	p.key("holders")
-	*p = append(*p, '[')
-	for i := range s.Holders {
-		p.comma()
-		p.lease(&s.Holders[i], grant{})
-	}
-	*p = append(*p, ']')
+	array(p, "holders", s.Holders, func(v *leasehold.Lease) { p.lease(v, grant{}) })
 	p.number("waiting", uint64(s.Waiting))
 	p.queue(s.Queue)
 	p.lastEnding(s.Last)
@@ -243,31 +242,21 @@ func (p *paper) units(units []leasehold.Unit) {
 	if len(units) == 0 {
 		return
 	}
-	p.key("units")
-	*p = append(*p, '[')
-	for _, unit := range units {
-		p.comma()
+	array(p, "units", units, func(unit *leasehold.Unit) {
 		p.open()
 		p.text("name", unit.Name)
 		p.some("lease", unit.Lease)
 		p.some("holder", unit.Holder)
 		p.yes("rests", unit.Rests)
 		p.close()
-	}
-	*p = append(*p, ']')
+	})
 }
 
 func (p *paper) queue(waiters []leasehold.Waiter) {
 	if len(waiters) == 0 {
 		return
 	}
-	p.key("queue")
-	*p = append(*p, '[')
-	for i := range waiters {
-		p.comma()
-		p.waiter(&waiters[i])
-	}
-	*p = append(*p, ']')
+	array(p, "queue", waiters, p.waiter)
 }
 
 func (p *paper) waiter(w *leasehold.Waiter) {
@@ -385,13 +374,7 @@ func (p *paper) record(namespace string, r *leasehold.Record, value bool) {
 }
 
 func (p *paper) items(namespace string, records []*leasehold.Record, values bool) {
-	p.key("items")
-	*p = append(*p, '[')
-	for _, r := range records {
-		p.comma()
-		p.record(namespace, r, values)
-	}
-	*p = append(*p, ']')
+	array(p, "items", records, func(r **leasehold.Record) { p.record(namespace, *r, values) })
 }
 
 // quote writes a JSON string. Names that came in through another door may hold

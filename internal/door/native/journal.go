@@ -86,13 +86,7 @@ func (c *call) journal(q audit.Query, line func(*paper, *audit.Line)) error {
 	}
 	c.send(func(p *paper) {
 		p.open()
-		p.key("items")
-		*p = append(*p, '[')
-		for i := range page.Lines {
-			p.comma()
-			line(p, &page.Lines[i])
-		}
-		*p = append(*p, ']')
+		array(p, "items", page.Lines, func(v *audit.Line) { line(p, v) })
 		p.some("next", page.Next.String())
 		p.close()
 	})

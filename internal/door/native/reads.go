@@ -71,13 +71,7 @@ func (c *call) resources() error {
 	}
 	c.send(func(p *paper) {
 		p.open()
-		p.key("items")
-		*p = append(*p, '[')
-		for i := range list {
-			p.comma()
-			p.resource(&list[i])
-		}
-		*p = append(*p, ']')
+		array(p, "items", list, p.resource)
 		p.some("next", cursor(next))
 		p.close()
 	})
@@ -161,13 +155,7 @@ func comparePosition(e *leasehold.Event, p v1.Position) int {
 
 func (p *paper) events(found page) {
 	p.open()
-	p.key("items")
-	*p = append(*p, '[')
-	for _, e := range found.events {
-		p.comma()
-		p.event(e, values{})
-	}
-	*p = append(*p, ']')
+	array(p, "items", found.events, func(e **leasehold.Event) { p.event(*e, values{}) })
 	p.some("next", found.next)
 	if found.gone {
 		p.key("gone")

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// A Cluster is the servers that an engine runs on. Whatever changes them goes through the
+// log like everything else. Its methods may be called on any of the servers; an error is a
+// *leasehold.Error: NotFound for a name that is no member's, Refused for a change that would
+// leave the cluster without a majority, Unavailable and Undecided as for any command.
+type Cluster interface {
+	// Outlook tells who belongs to the cluster, and how each of them does.
+	Outlook(ctx context.Context) (Outlook, error)
+
+	// Add takes in a server by its name and the address at which the others reach it. It
+	// has no vote until it has caught up. Adding what is there already, at the same
+	// address, changes nothing.
+	Add(ctx context.Context, name, address string) (Server, error)
+
+	// Promote gives a server its vote. It is refused while that is too far behind.
+	// Leaders promote by themselves whoever has caught up.
+	Promote(ctx context.Context, name string) error
+
+	// Remove ends a membership for good. The server says so, and stops; its id is
+	// never given to another.
+	Remove(ctx context.Context, name string) error
+
+	// Transfer gives the lead to a server, or, for the empty name, to whichever is best,
+	// and returns the name of who leads then.
+	Transfer(ctx context.Context, name string) (string, error)
+
+	// Sums returns a hash of each server's state at one and the same place of the log.
+	Sums(ctx context.Context) (Sums, error)
+
+	// Backup writes the whole state, as it is at one place of the log, in a form that
+	// restore takes.
+	Backup(ctx context.Context, w io.Writer) error
+}
+
+// An Outlook is a cluster as one of its servers sees it.
+type Outlook struct {
+	Cluster string // names the cluster: no two have the same
+	Self    uint64 // who answers
+	Leader  uint64 // 0: nobody knows
+	Term    uint64
+	Servers []Server // in the order of their ids
+}
+
+// A Server is a member of the cluster.
+type Server struct {
+	ID      uint64 // never given to another
+	Name    string
+	Peer    string // where the other servers reach it
+	Client  string // where clients reach it, as it says itself; empty: it never said
+	Voter   bool
+	Version string
+
+	// What follows is only there if the server could be asked.
+	Reachable bool
+	Applied   uint64        // how far in the log it has come
+	Silent    time.Duration // how long the leader has not heard of it; negative: unknown
+	LowRoom   bool          // its disk is nearly full
+}
+
+// Sums are hashes of the state at one place of the log.
+type Sums struct {
+	Index uint64
+	Of    []Sum
+}
+
+// A Sum is the hash of one server's state.
+type Sum struct {
+	Server uint64
+	Name   string
+	Hash   string // empty: it did not answer; Err says why
+	Err    string
+}

@@ -18,6 +18,7 @@ const (
 	dueClaim    dueKind = iota + 1
 	dueSession          // a session that is not renewed
 	dueResource         // the end of a grace that somebody waits for
+	dueShelf            // the versions of a record that was deleted long ago
 )
 
 // deadlines is a 4-ary heap: shallower than a binary one, with the children of a

@@ -24,6 +24,8 @@ type model struct {
 	resources []*modelResource
 	records   []modelRecord  // sorted by path
 	past      []modelPast    // the records at each revision
+	former    []modelVersion // what records were, oldest first
+	shelves   []modelShelf   // of the records that keep that
 	endings   []modelEnding  // ids that ended
 	outcomes  []modelOutcome // requests that were answered
 	command   int            // counts the commands
@@ -820,12 +822,14 @@ func (m *model) tick() {
 		case 3:
 			m.wake(m.resource(d.sp, d.key))
 			m.stir(d.sp, d.key)
+		case 4:
+			m.unshelve(d.sp, d.key)
 		}
 	}
 }
 
-// A modelDue is when something is due: a claim by itself (1), a session (2), or a
-// resource that rests and is waited for (3).
+// A modelDue is when something is due: a claim by itself (1), a session (2), a
+// resource that rests and is waited for (3), or what is left of a deleted record (4).
 type modelDue struct {
 	at   core.Time
 	kind int
@@ -852,6 +856,11 @@ func (m *model) due() (modelDue, bool) {
 			if rest.until != 0 && len(m.queue(r.sp, r.path)) > 0 {
 				all = append(all, modelDue{rest.until, 3, r.sp, r.path})
 			}
+		}
+	}
+	for _, shelf := range m.shelves {
+		if shelf.deleted != 0 {
+			all = append(all, modelDue{shelf.deleted + core.Time(30*24*time.Hour), 4, shelf.sp, shelf.path})
 		}
 	}
 	if len(all) == 0 {

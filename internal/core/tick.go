@@ -38,5 +38,9 @@ func (s *State) expire(t *timer) {
 		over.setMore(more)
 		s.setResource(sp, &over)
 		s.stir(sp, t.key)
+	case dueShelf:
+		shelf, _ := sp.shelves.Get(t.key)
+		s.ends += 1 + shelf.count
+		s.dropShelf(sp, shelf)
 	}
 }

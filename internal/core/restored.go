@@ -108,24 +108,16 @@ func (s *State) forgetGap() {
 	if old == 0 {
 		return
 	}
-	kept := s.order
-	s.order, s.historyBytes = fifo[string]{}, 0
-	histories := map[string][]*leasehold.Event{}
-	s.spaces.Scan(func(name string, sp *space) bool {
-		histories[name] = sp.history.items
-		sp.history = fifo[*leasehold.Event]{}
+	// What is older than the restore stands before all that came after it.
+	for s.order.len() > 0 && s.space(s.order.front()).history.front().Revision <= old {
+		s.dropEvent()
+	}
+	s.spaces.Scan(func(_ string, sp *space) bool {
 		if sp.lost.revision < old {
 			sp.lost = position{old, 0}
 		}
 		return true
 	})
-	for _, name := range kept.items {
-		e := histories[name][0]
-		histories[name] = histories[name][1:]
-		if e.Revision > old {
-			s.record(s.space(name), e)
-		}
-	}
 }
 
 // longest is the longest time for which anybody may still believe in a lease, as far as

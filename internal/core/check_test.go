@@ -73,7 +73,7 @@ func TestCheckFinds(t *testing.T) {
 		{func(s *State, _ *space) { s.larges.Clear() }, "is named 1 times, 0 are counted"},
 		{func(s *State, _ *space) { s.name(&leasehold.Large{SHA256: leasehold.Digest{1}}) }, "1 large values of 7 bytes are named, 2 of 7 are counted"},
 		{func(s *State, _ *space) { s.largeSize++ }, "1 large values of 7 bytes are named, 1 of 8 are counted"},
-		{func(s *State, _ *space) { s.level = 1 }, "there are large values or versions at level 1"},
+		{func(s *State, _ *space) { s.values = false }, "there are large values or versions, and never were"},
 		{func(s *State, _ *space) { s.versions++ }, "2 versions of 1 records are kept, 3 of 1 are counted"},
 		{func(s *State, _ *space) { s.keeping++ }, "2 versions of 1 records are kept, 2 of 2 are counted"},
 		{func(_ *State, sp *space) { sp.versions.Delete(oldest(sp, "state")) }, `record "state" counts 1 versions, and has 0`},

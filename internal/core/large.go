@@ -12,16 +12,12 @@ type naming struct {
 	size  int64
 }
 
-// valuesLevel is the feature level of states that name large values or keep former
-// versions.
-const valuesLevel = 3
+// HasValues tells whether the state ever named a large value or kept a former version. It
+// does so for good, so that all replicas agree on it, however they came to be.
+func (s *State) HasValues() bool { return s.values }
 
-// Level is the feature level that the state has come to need: 1, or that of the newest
-// kind of thing that was ever in it. It never falls, so that all replicas agree on it.
-func (s *State) Level() int { return max(1, s.level) }
-
-// NeedLevel says that the state was written at a feature level.
-func (s *State) NeedLevel(level int) { s.level = max(s.level, level) }
+// HadValues says that the state did so before it was written.
+func (s *State) HadValues() { s.values = true }
 
 // NamesLarge tells whether a record, or a former version of one, has a large value.
 func (s *State) NamesLarge(d leasehold.Digest) bool {
@@ -63,7 +59,7 @@ func (s *State) name(large *leasehold.Large) {
 	if large == nil {
 		return
 	}
-	s.NeedLevel(valuesLevel)
+	s.values = true
 	n, named := s.larges.Get(string(large.SHA256[:]))
 	if !named {
 		n.size = large.Size

@@ -29,6 +29,9 @@ type State struct {
 	wall int64 // Unix nanoseconds at the last stamp, for people to read; decides nothing
 	lead Lead
 
+	restored   *Restored // nil: it was never restored from a backup
+	quarantine *timer    // its end
+
 	spaces btree.Map[string, *space]
 
 	idle    btree.Map[uint64, place] // resources that nobody has or wants, longest idle first
@@ -50,7 +53,7 @@ type State struct {
 	keeping   int                       // records that keep some, in all namespaces
 	larges    btree.Map[string, naming] // by digest, the large values that records and versions name
 	largeSize int64                     // bytes of all of them
-	level     int                       // as Level says
+	values    bool                      // as HasValues says
 
 	due      deadlines
 	sequence uint64 // of the command being applied; tells whether it has its revision yet
@@ -254,7 +257,7 @@ func (s *State) decide(c Command) (Answer, error) {
 		s.tick()
 		return Answer{}, nil
 	case *Lead:
-		s.lead = *c
+		s.leads(c)
 		return Answer{}, nil
 	}
 	return Answer{}, fmt.Errorf("command %T is unknown here", c)
@@ -277,6 +280,7 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 			"namespace %q is new, and there are %d already, which is as many as there can be", name, leasehold.MaxNamespaces)}
 	}
 	sp := newSpace(name)
+	s.rebase(sp)
 	s.spaces.Set(name, sp)
 	return sp, nil
 }
@@ -286,11 +290,11 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 // another goroutine; it can not be applied to.
 func (s *State) Freeze() *State {
 	f := &State{
-		now: s.now, wall: s.wall, lead: s.lead,
+		now: s.now, wall: s.wall, lead: s.lead, restored: s.restored,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		endings: *s.endings.Copy(), endingSeq: s.endingSeq, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
 		records: s.records, recordBytes: s.recordBytes, definitions: s.definitions, alarms: s.alarms,
-		versions: s.versions, keeping: s.keeping, larges: *s.larges.Copy(), largeSize: s.largeSize, level: s.level,
+		versions: s.versions, keeping: s.keeping, larges: *s.larges.Copy(), largeSize: s.largeSize, values: s.values,
 	}
 	f.alarms.past = *s.alarms.past.Copy()
 	s.spaces.Scan(func(name string, sp *space) bool {

@@ -38,6 +38,8 @@ func (s *State) expire(t *timer) {
 		over.setMore(more)
 		s.setResource(sp, &over)
 		s.stir(sp, t.key)
+	case dueQuarantine:
+		s.resume()
 	case dueShelf:
 		shelf, _ := sp.shelves.Get(t.key)
 		s.ends += 1 + shelf.count

@@ -159,7 +159,7 @@ func (s *State) setShelf(sp *space, shelf *Shelf) {
 	old, there := sp.shelves.Get(shelf.Path)
 	s.countKeeping(old, there, -1)
 	s.countKeeping(shelf, true, 1)
-	s.NeedLevel(valuesLevel)
+	s.values = true
 	if shelf.timer == nil {
 		shelf.timer = &timer{kind: dueShelf, space: sp, key: shelf.Path}
 	}

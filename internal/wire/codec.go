@@ -252,7 +252,7 @@ var (
 // content is the value of a record, which may be a large one.
 func (c *codec) content(field string, p *string, large **leasehold.Large) {
 	where, among := uint8(0), elsewhere
-	if c.level != 0 && c.level < valuesLevel {
+	if c.level != 0 && c.level < levelValues {
 		among = inline
 	}
 	if *large != nil {

@@ -49,9 +49,9 @@ var commandNames = [...]string{
 // commandLevel is the feature level that a kind of command came with.
 func commandLevel(kind uint64) uint64 {
 	if kind == kindPutVersion || kind == kindTxnVersions {
-		return valuesLevel
+		return levelValues
 	}
-	return 1
+	return levelFirst
 }
 
 // maxCommand bounds one command. The largest that the core accepts, a transaction, is

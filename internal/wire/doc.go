@@ -15,11 +15,12 @@
 // files in testdata/golden show each layout byte by byte, and hold it in place.
 //
 //	format 1, level 1   the first
-//	format 1, level 2   states that were restored
-//	format 1, level 3   large values, and former versions of records
+//	          level 2   states that were restored from a backup: record 14
+//	          level 3   large values, and former versions of records: commands 19 and
+//	                    20, records 15 and 16, values that are kept elsewhere
 //
-// What needs a lower level is written at that: an entry at the level of its newest
-// command, a snapshot at that of the newest thing which its state ever had.
+// What is written has the least level that it needs; a state that ever needed level 3 goes
+// on needing it.
 //
 // # Fields
 //
@@ -107,13 +108,14 @@
 //
 //	magic      the line "leasehold snapshot", with its newline
 //	format     unsigned, 1
-//	level      unsigned, 1; or that of the newest thing that the state ever had
+//	level      unsigned, 1; 2 if there is a record of kind 14; 3 if the state ever had what
+//	           came with that
 //
 // and for each record, in the order of core.State.Pieces,
 //
 //	kind       unsigned
 //	length     unsigned; bytes of the body, at most 4 MiB
-//	body       by kind; in all but the head, first a text namespace, which is empty
+//	body       by kind; in all but 1 and 14, first a text namespace, which is empty
 //	           if it is that of the record before, and only then
 //
 // and nothing after the record of kind 0.
@@ -151,6 +153,8 @@
 //	  13  alarm          alarm kind, text resource, text id, text holder,
 //	                     unsigned token, text session, unsigned order, wall since,
 //	                     time last, wall last, signed count, text text, signed limit
+//	  14  restored       unsigned base, wall of the backup, duration quarantine,
+//	                     time until, flag over, text namespace, text path
 //	  15  shelf          level 3; text path, signed keep, time deleted, wall written or 0,
 //	                     text holder
 //	  16  version        level 3; text path, value, unsigned revision, unsigned create,

@@ -8,14 +8,19 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// What this server writes, and the newest that it reads.
+// The newest that this server reads.
 const (
 	Format = 1 // how bytes are laid out
-	Level  = 3 // which kinds, fields and enumerations there are; what needs a lower one is written at that
+	Level  = 3 // which kinds, fields and enumerations there are
 )
 
-// valuesLevel is the feature level that large values and former versions came with.
-const valuesLevel = 3
+// What is written has the least level that it needs, so that an older server reads all
+// that it could understand.
+const (
+	levelFirst    = 1
+	levelRestored = 2 // states that were restored from a backup
+	levelValues   = 3 // large values, and former versions of records
+)
 
 // The largest entry that is accepted. What an engine makes of its batches is far
 // smaller.
@@ -47,7 +52,7 @@ type Header struct {
 func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 	start := len(b)
 	c := codec{writing: true, b: b}
-	count, level := uint64(len(e.Commands)), uint64(1)
+	count, level := uint64(len(e.Commands)), uint64(levelFirst)
 	for _, command := range e.Commands {
 		level = max(level, commandLevel(kindOf(command)))
 	}
@@ -68,7 +73,7 @@ func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 // AppendEncoded appends the entry of commands that AppendCommand encoded, one by
 // one and behind their origins, when they arrived. They are copied as they are.
 func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
-	size, level := maxHeader, uint64(1)
+	size, level := maxHeader, uint64(levelFirst)
 	for _, command := range commands {
 		size += len(command)
 		level = max(level, encodedLevel(command))
@@ -93,7 +98,7 @@ func encodedLevel(b []byte) uint64 {
 	if len(b) > 0 && b[0] == kindOrigin {
 		size, n := binary.Uvarint(b[1:])
 		if n <= 0 || size >= uint64(len(b)-1-n) {
-			return 1
+			return levelFirst
 		}
 		b = b[1+n+int(size):]
 	}
@@ -146,8 +151,8 @@ func (c *codec) commands(e *Entry, count int) error {
 	if c.left() > 0 {
 		return malformed("log entry is malformed: %d bytes follow its last command", c.left())
 	}
-	if c.level != max(1, c.needed) {
-		return malformed("log entry is malformed: it has feature level %d, and nothing in it needs more than %d", c.level, max(1, c.needed))
+	if c.level != max(levelFirst, c.needed) {
+		return malformed("log entry is malformed: it has feature level %d, and nothing in it needs more than %d", c.level, max(levelFirst, c.needed))
 	}
 	return nil
 }
@@ -175,7 +180,7 @@ func (c *codec) stamped(h *Header, count *uint64) {
 }
 
 // version goes over format and level, and refuses those that are newer before
-// anything is read that they may have changed.
+// anything is read that they may have changed. level is the one that is written.
 func (c *codec) version(what string, level uint64) error {
 	format := uint64(Format)
 	c.unsigned("format", &format)

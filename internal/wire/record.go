@@ -25,6 +25,7 @@ const (
 
 	kindDefinition = 12
 	kindAlarm      = 13
+	kindRestored   = 14
 
 	kindShelf   = 15
 	kindVersion = 16
@@ -34,17 +35,23 @@ var recordNames = [...]string{
 	kindEnd: "end", kindHead: "head", kindSpaceHead: "namespace", kindSession: "session", kindResource: "resource",
 	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome", kindEvent: "event",
 	kindRecord: "record", kindRecordOutcome: "record outcome",
-	kindDefinition: "definition", kindAlarm: "alarm",
+	kindDefinition: "definition", kindAlarm: "alarm", kindRestored: "restored",
 	kindShelf: "shelf", kindVersion: "version",
 }
 
 // recordLevel is the feature level that a kind of record came with.
 func recordLevel(kind uint64) uint64 {
-	if kind == kindShelf || kind == kindVersion {
-		return valuesLevel
+	switch kind {
+	case kindRestored:
+		return levelRestored
+	case kindShelf, kindVersion:
+		return levelValues
 	}
-	return 1
+	return levelFirst
 }
+
+// ofNoSpace tells the records that belong to the whole state.
+func ofNoSpace(kind uint64) bool { return kind == kindHead || kind == kindRestored }
 
 func recordKind(value any) uint64 {
 	switch v := value.(type) {
@@ -75,6 +82,8 @@ func recordKind(value any) uint64 {
 		return kindDefinition
 	case *core.Alarm:
 		return kindAlarm
+	case *core.Restored:
+		return kindRestored
 	case *core.Shelf:
 		return kindShelf
 	case *leasehold.Version:
@@ -109,6 +118,8 @@ func newRecord(kind uint64) any {
 		return new(leasehold.Definition)
 	case kindAlarm:
 		return new(core.Alarm)
+	case kindRestored:
+		return new(core.Restored)
 	case kindShelf:
 		return new(core.Shelf)
 	case kindVersion:
@@ -147,6 +158,8 @@ func (c *codec) record(kind uint64, value any) {
 		c.definition(v)
 	case *core.Alarm:
 		c.alarm(v)
+	case *core.Restored:
+		c.restored(v)
 	case *core.Shelf:
 		c.shelf(v)
 	case *leasehold.Version:
@@ -161,6 +174,16 @@ func (c *codec) head(v *core.Head) {
 	c.unsigned("idle sequence", &v.IdleSeq)
 	c.unsigned("alarm order", &v.AlarmOrder)
 	list(c, "raised", &v.Raised, minRaised, func(n *uint64) { c.unsigned("raised", n) })
+}
+
+func (c *codec) restored(v *core.Restored) {
+	c.unsigned("base", &v.Base)
+	c.signed("wall", &v.Wall)
+	c.duration("quarantine", &v.Quarantine)
+	c.time("until", &v.Until)
+	c.flag("over", &v.Over)
+	c.text("space", &v.Space)
+	c.text("path", &v.Path)
 }
 
 // minRaised is the least that a number takes.

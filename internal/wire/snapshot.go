@@ -39,13 +39,25 @@ type Summary struct {
 func WriteSnapshot(w io.Writer, s *core.State) (Summary, error) {
 	out := snapshotWriter{w: w, codec: codec{writing: true, b: make([]byte, 0, bufferSize+bufferSize/4)}}
 	out.b = append(out.b, magic...)
-	_ = out.version("snapshot", uint64(s.Level())) // only reading it can fail
+	_ = out.version("snapshot", levelOf(s)) // only reading it can fail
 	for r := range s.Pieces() {
 		if err := out.write(r); err != nil {
 			return Summary{}, err
 		}
 	}
 	return out.finish()
+}
+
+// levelOf is the least level that a state can be written in.
+func levelOf(s *core.State) uint64 {
+	_, restored := s.Restored()
+	switch {
+	case s.HasValues():
+		return levelValues
+	case restored:
+		return levelRestored
+	}
+	return levelFirst
 }
 
 type snapshotWriter struct {
@@ -79,7 +91,7 @@ func (w *snapshotWriter) write(r core.Piece) error {
 
 // place writes the namespace of a record; nothing for that of the record before.
 func (w *snapshotWriter) place(kind uint64, r core.Piece) {
-	if kind == kindHead {
+	if ofNoSpace(kind) {
 		return
 	}
 	name := r.Space
@@ -137,7 +149,9 @@ func ReadSnapshot(r io.Reader) (*core.State, Summary, error) {
 	case err != nil:
 		return nil, Summary{}, malformed("snapshot is malformed in record %d, before byte %d: %v", in.sum.Records, in.sum.Bytes, err)
 	}
-	state.NeedLevel(int(in.level))
+	if in.level >= levelValues {
+		state.HadValues()
+	}
 	again, err := WriteSnapshot(io.Discard, state)
 	if err != nil || again != in.sum {
 		return nil, Summary{}, malformed("snapshot is malformed: what was read from it would be written differently; a record stands twice, or out of its place")
@@ -211,7 +225,7 @@ func (r *snapshotReader) next() (core.Piece, error) {
 		return core.Piece{}, err
 	case f.kind == kindEnd:
 		return core.Piece{}, r.end(f)
-	case f.kind >= uint64(len(recordNames)) || recordNames[f.kind] == "":
+	case f.kind >= uint64(len(recordNames)):
 		return core.Piece{}, unknown("snapshot has a record of kind %d at byte %d, and kinds up to %d are known here", f.kind, r.sum.Bytes, len(recordNames)-1)
 	case recordLevel(f.kind) > r.level:
 		return core.Piece{}, malformed("snapshot is malformed: it has a record of kind %d at byte %d, and there is none at feature level %d", f.kind, r.sum.Bytes, r.level)
@@ -264,7 +278,7 @@ func (r *snapshotReader) frame() (frame, error) {
 
 // place reads the namespace of a record. The records of a namespace share its name.
 func (r *snapshotReader) place(c *codec, kind uint64, record *core.Piece) {
-	if kind == kindHead {
+	if ofNoSpace(kind) {
 		return
 	}
 	n := c.length("namespace")

@@ -61,7 +61,7 @@ func TestRecordComesBackAsItWas(t *testing.T) {
 		d.fill(reflect.ValueOf(want).Elem())
 		want = plain(want)
 		space := ""
-		if _, ok := want.(*core.Head); !ok {
+		if !ofNoSpace(recordKind(want)) {
 			space = "s" + d.text()
 		}
 		if e, ok := want.(*leasehold.Event); ok {
@@ -105,7 +105,7 @@ func decodeRecord(t testing.TB, b []byte) core.Piece {
 		t.Fatalf("a record of %d bytes says that it has %d", c.left(), size)
 	}
 	r := core.Piece{Value: newRecord(kind)}
-	if kind != kindHead {
+	if !ofNoSpace(kind) {
 		c.text("namespace", &r.Space)
 	}
 	if e, ok := r.Value.(*leasehold.Event); ok {
@@ -217,9 +217,13 @@ func TestRefusedSnapshots(t *testing.T) {
 	const head = magic + "\x01\x01"
 	first := string(appendRecord(t, core.Piece{Value: &core.Head{}}))
 	space := string(appendRecord(t, core.Piece{Space: "b", Value: &core.SpaceHead{}}))
+	restored := string(appendRecord(t, core.Piece{Value: &core.Restored{Base: 1 << 40}}))
 	same := "\x06\x09\x00\x01i\x00\x00\x00\x01\x00\x00" // an ended claim of the namespace before
 	ended := func(records string, n byte) string {
 		return string(reseal(append([]byte(head+records), 0, 5, n, 0, 0, 0, 0)))
+	}
+	later := func(records string, n byte) string { // at the level of restored states
+		return string(reseal(append([]byte(magic+"\x01\x02"+records), 0, 5, n, 0, 0, 0, 0)))
 	}
 	for _, c := range []struct {
 		name  string
@@ -232,6 +236,10 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"a short other file", "PK", ErrMalformed, "this is not a snapshot"},
 		{"a newer format", magic + "\x02\x01", ErrUnknown, "snapshot has format 2, and formats up to 1 are known here: this server is too old for it"},
 		{"a newer level", magic + "\x01\x04", ErrUnknown, "snapshot has feature level 4"},
+		{"a higher level than it needs", later(first, 1), ErrMalformed, "would be written differently"},
+		{"a lower level than it needs", ended(first+restored, 2), ErrMalformed, "there is none at feature level 1"},
+		{"restored twice", later(first+restored+restored, 3), ErrMalformed, "twice"},
+		{"restored in the wrong place", later(first+space+restored, 3), ErrMalformed, "would be written differently"},
 		{"format 0", magic + "\x00\x01", ErrMalformed, "its format is 0"},
 		{"no records", ended("", 0), ErrMalformed, "snapshot is empty"},
 		{"a newer record", ended(first+"\x2a\x00", 2), ErrUnknown, "snapshot has a record of kind 42 at byte 31, and kinds up to 16 are known here"},

@@ -148,6 +148,27 @@ func (d *Door) mount() {
 	d.mux.HandleFunc("/", unknownRoute)
 }
 
+// Mount lets another door answer at some paths, as http.ServeMux writes them. It is called
+// before the first request.
+func (d *Door) Mount(other http.Handler, patterns ...string) {
+	for _, pattern := range patterns {
+		d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := d.sameSite(r); err != nil {
+				problem(w, err)
+				return
+			}
+			other.ServeHTTP(w, r)
+		})
+	}
+}
+
+// Stay counts a request of another door that waits for a resource. leave is to be called
+// when it ends.
+func (d *Door) Stay() (leave func(), err error) { return d.enter(d.metrics.Waiting) }
+
+// Stopping is done when the server drains.
+func (d *Door) Stopping() context.Context { return d.stopping }
+
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The mux would send the caller to a tidied path, which is another resource.
@@ -202,13 +223,21 @@ func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
 
 // open reads what every request has: the namespace and the request's own name.
 func (c *call) open(params []string) error {
-	if err := c.door.origins.Check(c.r); err != nil {
-		return &leasehold.Error{Code: leasehold.Denied, Message: "a page of another site may not ask this: send the request from a program, or from this server's own pages"}
+	if err := c.door.sameSite(c.r); err != nil {
+		return err
 	}
 	if err := c.readQuery(params); err != nil {
 		return err
 	}
 	return c.readOnce()
+}
+
+// sameSite refuses what a page of another site makes a browser ask.
+func (d *Door) sameSite(r *http.Request) error {
+	if d.origins.Check(r) != nil {
+		return &leasehold.Error{Code: leasehold.Denied, Message: "a page of another site may not ask this: send the request from a program, or from this server's own pages"}
+	}
+	return nil
 }
 
 // enter counts a request that stays. leave is to be called when it ends.

@@ -17,6 +17,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/config"
 	"github.com/leasehold/leasehold/internal/door/native"
+	"github.com/leasehold/leasehold/internal/door/terraform"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
@@ -53,6 +54,7 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	tuneMemory()
 	metrics.CountBy(e.Read)
 	door := native.New(e, native.Config{Version: c.Version, Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout})
+	door.Mount(terraform.New(e, terraform.Config{Metrics: metrics, Log: log, Stay: door.Stay, Stopping: door.Stopping()}), terraform.Patterns...)
 	stopPprof, err := servePprof(ctx, c.PprofListen, log)
 	if err != nil {
 		return errors.Join(err, listener.Close(), e.Close())

@@ -225,8 +225,10 @@ func TestBrokenInTheMidst(t *testing.T) {
 		if !exists(filepath.Join(p.dir, "errored.tfstate")) {
 			t.Fatal("there is no errored.tfstate")
 		}
-		p.terraform("state", "push", "errored.tfstate").fails("serial")
-		p.leasehold("state", "push", w.state, "errored.tfstate").fails("serial")
+		if w.program == "terraform" { // OpenTofu counts further, and would not notice
+			p.terraform("state", "push", "errored.tfstate").fails("serial")
+			p.leasehold("state", "push", w.state, "errored.tfstate").fails("serial")
+		}
 		p.leasehold("state", "push", w.state, "errored.tfstate", "--force").succeeds()
 		if got := p.resources(); len(got) != 3 {
 			t.Errorf("after the push there are %q", got)

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -477,4 +479,53 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 			t.Errorf("%v has no status", code)
 		}
 	}
+}
+
+// alarms lists the kinds of alarms that stand about a state.
+func (b *bench) alarms(state string) (kinds []leasehold.AlarmKind) {
+	b.t.Helper()
+	err := b.engine.Read(b.t.Context(), func(v core.View) {
+		list, _ := v.Alarms("default", core.AlarmQuery{Prefix: pathOf(state), Most: 10})
+		for _, a := range list {
+			kinds = append(kinds, a.Kind)
+		}
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return kinds
+}
+
+// An orphan is noticed: by the limit that is defined for its prefix, or because it is
+// unusual.
+func TestOrphansRaiseAlarms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.do(&core.Define{Namespace: "default", Definition: leasehold.Definition{Path: "terraform/prod/", Expected: time.Hour}})
+		b.ask("LOCK", "/terraform/prod/s", info("orphan")).expect(200)
+		time.Sleep(59 * time.Minute)
+		if got := b.alarms("prod/"); len(got) != 0 {
+			t.Errorf("too early there are %v", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := b.alarms("prod/"); !slices.Equal(got, []leasehold.AlarmKind{leasehold.HeldLong}) {
+			t.Errorf("after an hour there are %v", got)
+		}
+		for i := range 8 {
+			id := fmt.Sprintf("run-%d", i)
+			b.ask("LOCK", "/terraform/test/s", info(id)).expect(200)
+			time.Sleep(5 * time.Minute)
+			b.ask("UNLOCK", "/terraform/test/s", info(id)).expect(200)
+		}
+		b.ask("LOCK", "/terraform/test/s", info("orphan-2")).expect(200)
+		time.Sleep(20 * time.Minute)
+		if got := b.alarms("test/"); !slices.Equal(got, []leasehold.AlarmKind{leasehold.HeldLong}) {
+			t.Errorf("after four times the usual there are %v", got)
+		}
+		// Who frees it by force clears the one alarm, and that it was unclean is another.
+		b.ask("UNLOCK", "/terraform/test/s", "").expect(200)
+		if got := b.alarms("test/"); !slices.Equal(got, []leasehold.AlarmKind{leasehold.UncleanEnd}) {
+			t.Errorf("after the unlock there are %v", got)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -379,4 +380,35 @@ func TestTTLIsExtendedByWrites(t *testing.T) {
 		b.ask("POST", "/terraform/s?ID=mine", state(1, "L", "")).expect(200)
 		return b.status("s").Holders[0].Expires.After(first)
 	})
+}
+
+// A state that stops on its way, or is longer or shorter than it says, changes nothing.
+func TestBodiesThatStop(t *testing.T) {
+	b := newBench(t)
+	b.ask("POST", "/terraform/s", state(1, "L", "")).expect(200)
+	address := strings.TrimPrefix(b.serve(b.door), "http://")
+	next := state(2, "L", `"`+strings.Repeat("x", 200000)+`"`)
+	for name, request := range map[string]string{
+		"a length that is not reached": fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(next)+1, next),
+		"half of it":                   fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(next), next[:len(next)/2]),
+		"a chunk without an end":       fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(next), next),
+		"half a chunk":                 fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s", len(next), next[:1000]),
+		"no chunk":                     "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"nothing":                      "Content-Length: 5\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, "POST /terraform/s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+request)
+			_ = conn.(*net.TCPConn).CloseWrite()
+			said, _ := io.ReadAll(conn)
+			if !strings.HasPrefix(string(said), "HTTP/1.1 400") {
+				t.Errorf("the answer is %.60q", said)
+			}
+		})
+	}
+	b.ask("GET", "/terraform/s", "").expect(200, `"serial": 1,`)
 }

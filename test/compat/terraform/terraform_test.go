@@ -119,7 +119,6 @@ func TestCtrlCOnce(t *testing.T) {
 
 func TestCtrlCTwice(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		onlyFull(t)
 		g := newGate(t)
 		p := w.somebody(g.configuration())
 		c := p.apply()
@@ -322,8 +321,8 @@ func TestForceUnlock(t *testing.T) {
 }
 
 func TestLargeState(t *testing.T) {
+	onlyFull(t)
 	each(t, func(t *testing.T, w *world) {
-		onlyFull(t)
 		p := w.somebody(counted(1))
 		p.apply().succeeds()
 		lineage := p.shows().Lineage

@@ -272,6 +272,13 @@ func (w *patientWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
+// unhurried lifts the server's limits from a request that may take long. The limit on
+// writing is one of them: over HTTP/2 it also counts while nothing is written.
+func (c *call) unhurried() {
+	control := http.NewResponseController(c.w)
+	_, _ = control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})
+}
+
 // late gives the answer to a request that took long the time that any answer has.
 func (c *call) late() {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(pieceTime))

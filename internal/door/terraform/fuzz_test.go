@@ -37,7 +37,8 @@ func FuzzReadHead(f *testing.F) {
 			return
 		}
 		pieces, badToo := ReadHead(iotest.OneByteReader(strings.NewReader(text)))
-		if (bad == nil) != (badToo == nil) || bad == nil && whole != pieces {
+		// Who reads no more than needed may miss what is wrong further on.
+		if bad == nil && (badToo != nil || whole.Serial != pieces.Serial || whole.Lineage != pieces.Lineage) {
 			t.Fatalf("in one piece %+v, %v; byte by byte %+v, %v", whole, bad, pieces, badToo)
 		}
 		var want struct {

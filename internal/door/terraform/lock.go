@@ -183,9 +183,7 @@ func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 		return nil, err
 	}
 	defer leave()
-	// The request has been read; what is read from now on is only whether the caller is
-	// still there.
-	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+	c.unhurried()
 	ctx, cancel := context.WithCancel(c.signed())
 	defer cancel()
 	defer context.AfterFunc(c.door.config.Stopping, cancel)()

@@ -46,7 +46,12 @@ func (d *Door) bytes(ctx context.Context, of content) (io.ReadCloser, error) {
 	if d.values == nil {
 		return nil, engine.Unavailable("this server keeps no large values: ask another one")
 	}
-	return d.values.OpenValue(ctx, *of.large)
+	r, err := d.values.OpenValue(ctx, *of.large)
+	if errors.Is(err, leasehold.ErrNotFound) {
+		// To say so would be to say that there is no state, and Terraform would begin anew.
+		return nil, engine.Unavailable("the state was replaced many times while it was read: try again")
+	}
+	return r, err
 }
 
 // headOf reads what a state says of itself.
@@ -71,7 +76,12 @@ func (c *call) read() error {
 	case info:
 		return c.info()
 	}
-	at, found, err := c.find(leasehold.Revision(version))
+	var at leasehold.Version
+	var found bool
+	err := c.patiently(func() (err error) {
+		at, found, err = c.find(leasehold.Revision(version))
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -194,6 +204,7 @@ func (c *call) receive() (sent content, head Head, err error) {
 	if c.r.ContentLength > leasehold.MaxLarge {
 		return sent, head, tooLarge()
 	}
+	c.unhurried()
 	sum, scan := md5.New(), newScanner()
 	source := &source{Reader: http.MaxBytesReader(c.w, io.NopCloser(c.patientBody()), leasehold.MaxLarge)}
 	body := io.TeeReader(source, io.MultiWriter(sum, scan))

@@ -330,7 +330,8 @@ type request struct {
 	path    string // escaped
 	query   url.Values
 	body    any
-	value   *[]byte // instead of a body: bytes as they are
+	value   *[]byte // instead of a body: bytes as they are; or
+	stream  io.Reader
 	header  http.Header
 	wait    time.Duration
 	options []Option
@@ -344,8 +345,11 @@ func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error
 
 // do sends a request and reads its answer.
 func (c *Caller) do(ctx context.Context, r request, answer any) (http.Header, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout+r.wait)
-	defer cancel()
+	if r.stream == nil { // how long a stream takes is for its reader to say
+		limited, cancel := context.WithTimeout(ctx, c.timeout+r.wait)
+		defer cancel()
+		ctx = limited
+	}
 	response, err := c.open(ctx, r)
 	if err != nil {
 		return nil, err
@@ -407,6 +411,9 @@ func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 	if r.value != nil {
 		body = bytes.NewReader(*r.value)
 	}
+	if r.stream != nil {
+		body = r.stream
+	}
 	address := c.server + r.path
 	query := url.Values{}
 	if r.query != nil {
@@ -423,7 +430,7 @@ func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 		return nil, err
 	}
 	switch {
-	case r.value != nil:
+	case r.value != nil || r.stream != nil:
 		hr.Header.Set("Content-Type", "application/octet-stream")
 	case body != nil:
 		hr.Header.Set("Content-Type", "application/json")

@@ -73,6 +73,7 @@ type Engine struct {
 
 	pending      atomic.Int64 // commands and reads that have no answer yet
 	pendingBytes atomic.Int64
+	backups      atomic.Int64 // that are being written
 
 	arrived chan struct{} // has one element while there is something to take
 	mu      sync.Mutex    // guards what follows
@@ -149,6 +150,9 @@ func newEngine(c Config, dir *dataDir, found *recovered) (*Engine, error) {
 		minFree: c.MinFree, kept: found.applied,
 	}
 	e.feed.PublishAll(found.state.View(0))
+	if r, _ := found.state.Restored(); r.Base != 0 && !r.Over {
+		c.Log.Warn("this was restored from a backup: nothing is granted until its quarantine is over", "quarantine", r.Quarantine, "backup", time.Unix(0, r.Wall).UTC())
+	}
 	var begin []Member
 	if found.fresh {
 		begin = []Member{{ID: dir.Node}}

@@ -149,12 +149,12 @@ func newEngine(c Config, dir *dataDir, found *recovered) (*Engine, error) {
 		minFree: c.MinFree, kept: found.applied,
 	}
 	e.feed.PublishAll(found.state.View(0))
-	var begin []uint64
+	var begin []Member
 	if found.fresh {
-		begin = []uint64{dir.Node}
+		begin = []Member{{ID: dir.Node}}
 	}
 	node, err := NewNode(NodeConfig{
-		ID: dir.Node, Storage: found.storage, State: found.state, Applied: found.applied, Begin: begin, Nonce: rand.Uint64(),
+		ID: dir.Node, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: begin, Nonce: rand.Uint64(),
 		Clock: c.Clock, Disk: e.disk, Transport: nobody{}, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery,
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ const quietFor = 10 * time.Second
 func (m *Mesh) Ask(ctx context.Context, to uint64, kind byte, body []byte) ([]byte, error) {
 	p, ok := m.peer(to)
 	if !ok {
-		return nil, notAsked(fmt.Errorf("no server with the id %x is known here", to))
+		return nil, notAsked(fmt.Errorf("no server with the id %d is known here", to))
 	}
 	return m.ask(ctx, to, p, kind, body)
 }

@@ -34,7 +34,7 @@ func (i Identity) String() string {
 	if i.ID == 0 {
 		return fmt.Sprintf("%q", i.Name)
 	}
-	return fmt.Sprintf("%q (id %x)", i.Name, i.ID)
+	return fmt.Sprintf("%q (id %d)", i.Name, i.ID)
 }
 
 // purposes of a connection.

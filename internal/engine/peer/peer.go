@@ -28,7 +28,7 @@ type Config struct {
 	// TLS returns the certificate of this server and the authority of all of them. It is
 	// called for each connection, so that they can be replaced while the server runs. Nil:
 	// connections are plain.
-	TLS func() (*tls.Config, error)
+	TLS func() *tls.Config
 
 	// Dial connects to an address; nil: by TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
@@ -207,7 +207,7 @@ func (m *Mesh) connect(ctx context.Context, to uint64, p Peer, purpose string) (
 		var other Identity
 		other, err = greet(conn, hello{Identity: m.Self(), Purpose: purpose, To: to}, p.Name)
 		if err == nil && to != 0 && other.ID != to {
-			err = refuse(WrongServer, "server %s answers there, and not %q (id %x)", other, p.Name, to)
+			err = refuse(WrongServer, "server %s answers there, and not %q (id %d)", other, p.Name, to)
 		}
 	}
 	if err != nil {

@@ -17,7 +17,7 @@ const chunkBytes = 256 << 10
 func (m *Mesh) Stream(ctx context.Context, to uint64, kind byte, head []byte, body io.Reader) error {
 	p, ok := m.peer(to)
 	if !ok {
-		return fmt.Errorf("no server with the id %x is known here", to)
+		return fmt.Errorf("no server with the id %d is known here", to)
 	}
 	conn, err := m.connect(ctx, to, p, forStream)
 	if err != nil {

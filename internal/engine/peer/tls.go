@@ -18,15 +18,16 @@ func (m *Mesh) secureClient(ctx context.Context, conn net.Conn) (net.Conn, error
 	if m.TLS == nil {
 		return conn, nil
 	}
-	c, err := m.TLS()
-	if err != nil {
-		return nil, err
-	}
-	c = c.Clone()
+	c := m.TLS().Clone()
 	c.MinVersion = tls.VersionTLS13
 	c.InsecureSkipVerify = true // the chain is verified here, the name after the greeting
-	roots := c.RootCAs
-	c.VerifyConnection = func(state tls.ConnectionState) error { return verifyChain(state, roots) }
+	roots, verify := c.RootCAs, c.VerifyConnection
+	c.VerifyConnection = func(state tls.ConnectionState) error {
+		if err := verifyChain(state, roots); err != nil || verify == nil {
+			return err
+		}
+		return verify(state)
+	}
 	secured := tls.Client(conn, c)
 	return secured, secured.HandshakeContext(ctx)
 }
@@ -36,11 +37,7 @@ func (m *Mesh) secureServer(ctx context.Context, conn net.Conn) (net.Conn, error
 	if m.TLS == nil {
 		return conn, nil
 	}
-	c, err := m.TLS()
-	if err != nil {
-		return nil, err
-	}
-	c = c.Clone()
+	c := m.TLS().Clone()
 	c.MinVersion = tls.VersionTLS13
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	if c.ClientCAs == nil {

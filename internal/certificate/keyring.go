@@ -69,28 +69,10 @@ func (k *Keyring) Listen() *tls.Config {
 	}}
 }
 
-// ListenPeers is for a port that only other servers come to. See PeerName for who came.
-func (k *Keyring) ListenPeers() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		return k.now().peers, nil
-	}}
-}
-
-// DialPeer is for one connection to the server of that name; an empty name is any server's.
-func (k *Keyring) DialPeer(name string) *tls.Config {
-	now := k.now()
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*now.pair}, RootCAs: now.pool, ServerName: name,
-		// An empty name must not be taken for a server that may be anybody: who it is has
-		// to be a server of this authority all the same.
-		InsecureSkipVerify: name == "", VerifyConnection: func(s tls.ConnectionState) error {
-			if name != "" {
-				return nil
-			}
-			return verify(s, now.pool, x509.ExtKeyUsageServerAuth)
-		},
-	}
-}
+// Peers is for one connection between two servers, at either end. That the other end has
+// a server's certificate of the authority is seen to; whether it is the server that it
+// says it is, is for who asked it: its name is among the certificate's DNS names.
+func (k *Keyring) Peers() *tls.Config { return k.now().peers }
 
 // Dial is for connections of a client. The authority is that of now; the client's own
 // certificate is read again when it changes.
@@ -103,26 +85,7 @@ func (k *Keyring) Dial() *tls.Config {
 	return c
 }
 
-// PeerName checks that who connected is the server of that name.
-func PeerName(s tls.ConnectionState, name string) error {
-	if len(s.PeerCertificates) == 0 {
-		return errors.New("it showed no certificate")
-	}
-	cert := s.PeerCertificates[0]
-	if !slices.Contains(cert.DNSNames, name) {
-		return fmt.Errorf("it says that it is %s, and its certificate is for %s", name, orNobody(cert))
-	}
-	return nil
-}
-
-func orNobody(cert *x509.Certificate) string {
-	if len(cert.DNSNames) == 0 {
-		return "the client " + cert.Subject.CommonName
-	}
-	return fmt.Sprint(cert.DNSNames)
-}
-
-// verify checks a certificate that Go's own check was told to leave alone.
+// verify checks what the other end showed, whichever end that is.
 func verify(s tls.ConnectionState, pool *x509.CertPool, usage x509.ExtKeyUsage) error {
 	if len(s.PeerCertificates) == 0 {
 		return errors.New("it showed no certificate")
@@ -229,8 +192,10 @@ func (l *loaded) configure() {
 	}
 	l.server.ClientAuth, l.server.ClientCAs = tls.RequireAndVerifyClientCert, l.pool
 	l.peers = &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*l.pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: l.pool,
-		// A client's certificate is of the same authority, and must not open this port.
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*l.pair}, RootCAs: l.pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: l.pool,
+		// A client's certificate is of the same authority, and must not open the port of
+		// servers.
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if err := verify(s, l.pool, x509.ExtKeyUsageServerAuth); err != nil {
 				return fmt.Errorf("it is no server's certificate: %w", err)

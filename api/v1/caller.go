@@ -335,6 +335,7 @@ type request struct {
 	wait    time.Duration
 	options []Option
 	global  bool // it is about no namespace
+	again   bool // to do it twice is to do it once
 }
 
 func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error) {

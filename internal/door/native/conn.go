@@ -61,8 +61,18 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// connOf is the connection of a request, nil if it came some other way.
+// connOf is the connection of a request, nil if it came some other way, such as in TLS.
 func connOf(ctx context.Context) *conn {
 	c, _ := ctx.Value(connKey{}).(*conn)
 	return c
+}
+
+// carrierOf is the connection that carries a request, also one in TLS, which others may
+// share. What is written to it has to be written by TLS.
+func carrierOf(ctx context.Context) *conn {
+	if secure, ok := ctx.Value(connKey{}).(interface{ NetConn() net.Conn }); ok {
+		c, _ := secure.NetConn().(*conn)
+		return c
+	}
+	return connOf(ctx)
 }

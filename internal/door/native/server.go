@@ -15,15 +15,25 @@ import (
 // maxHeader is the most bytes of a request's headers.
 const maxHeader = 16 << 10
 
+// maxShared is how many requests can be under way on one connection, where they can share
+// one: a client may watch and wait for a thousand things.
+const maxShared = 1024
+
 // Serve answers requests that come in at a listener until ctx ends, and then
 // drains: it is not ready any more, those who wait are sent elsewhere, watches end,
 // what is under way is finished. It closes the listener. The error is nil after a
 // drain in which everything was finished. A door serves once.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
-	gate := &gate{Listener: l, most: int64(d.config.MaxConnections), turningAway: make(chan struct{}, maxTurningAway)}
+	gate := &gate{Listener: l, most: int64(d.config.MaxConnections), turningAway: make(chan struct{}, maxTurningAway), secure: d.config.TLS != nil}
 	server := d.server(gate)
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(gate) }()
+	go func() {
+		if gate.secure {
+			ended <- server.ServeTLS(gate, "", "")
+			return
+		}
+		ended <- server.Serve(gate)
+	}()
 	select {
 	case err := <-ended:
 		return errors.Join(err, d.drain(server))
@@ -37,6 +47,8 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 func (d *Door) server(gate *gate) *http.Server {
 	return &http.Server{
 		Handler:           d,
+		TLSConfig:         d.config.TLS,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxShared, SendPingTimeout: idleTime / 4, WriteByteTimeout: writeTime},
 		MaxHeaderBytes:    maxHeader,
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       readTime,
@@ -72,6 +84,7 @@ type gate struct {
 	most        int64
 	open        atomic.Int64
 	turningAway chan struct{}
+	secure      bool // it speaks TLS, in which nothing can be said before a handshake
 }
 
 const (
@@ -91,6 +104,10 @@ func (g *gate) Accept() (net.Conn, error) {
 			return &conn{Conn: accepted}, nil
 		}
 		g.open.Add(-1)
+		if g.secure {
+			_ = accepted.Close() // which says nothing, but says it at once
+			continue
+		}
 		select {
 		case g.turningAway <- struct{}{}:
 			go g.turnAway(accepted)

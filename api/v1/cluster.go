@@ -101,5 +101,5 @@ func (c *Caller) Backup(ctx context.Context) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lines{response.Body, c}, nil
+	return &lines{response.Body, addressOf(response)}, nil
 }

@@ -2,7 +2,10 @@ package native
 
 import (
 	"context"
+	"io"
 	"net"
+	"sync/atomic"
+	"time"
 )
 
 // A conn can collect what is written to it and send it in one piece. net/http has a
@@ -12,6 +15,7 @@ type conn struct {
 	net.Conn
 	collecting bool
 	collected  []byte
+	strange    atomic.Bool // nobody knows yet who it is: the TLS handshake is not over
 }
 
 // Write is called by whoever answers the request, and by nobody else meanwhile.
@@ -37,6 +41,22 @@ func (c *conn) send() error {
 	}
 	recycle(sheet)
 	return err
+}
+
+// Close ends the connection. To end one at once that was refused for its certificate would
+// reset it: the caller, who has sent a request by then, would never learn why, and could
+// not tell whether anything was done.
+func (c *conn) Close() error {
+	inner, ok := c.Conn.(interface{ CloseWrite() error })
+	if !c.strange.Swap(false) || !ok || inner.CloseWrite() != nil {
+		return c.Conn.Close()
+	}
+	_ = c.SetReadDeadline(time.Now().Add(turnAwayTime))
+	go func() {
+		_, _ = io.Copy(io.Discard, c.Conn)
+		_ = c.Conn.Close()
+	}()
+	return nil
 }
 
 // CloseWrite lets net/http say that the answer ends and still read what comes.

@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -101,7 +102,9 @@ func (g *gate) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if g.open.Add(1) <= g.most {
-			return &conn{Conn: accepted}, nil
+			c := &conn{Conn: accepted}
+			c.strange.Store(g.secure)
+			return c, nil
 		}
 		g.open.Add(-1)
 		if g.secure {
@@ -117,8 +120,13 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// state counts connections that end.
-func (g *gate) state(_ net.Conn, state http.ConnState) {
+// state counts connections that end, and notes who came through a handshake.
+func (g *gate) state(c net.Conn, state http.ConnState) {
+	if secure, ok := c.(*tls.Conn); ok && state == http.StateActive {
+		if inner, ok := secure.NetConn().(*conn); ok {
+			inner.strange.Store(false)
+		}
+	}
 	if state == http.StateClosed || state == http.StateHijacked {
 		g.open.Add(-1)
 	}

@@ -106,18 +106,19 @@ type Engine struct {
 	journal *audit.Journal
 	log     *slog.Logger
 
-	events  chan Event
-	failed  chan struct{} // closed when it failed
-	stopped chan struct{} // closed when its loop ended
-	failure error         // set before failed is closed
-	closing sync.Once
-	leaving atomic.Bool // Close was called
-	view    atomic.Pointer[view]
-	self    Member    // as this server describes itself
-	stopAt  time.Time // when it waits no longer for others, once it stops
-	tick    int
-	gaveAt  time.Time // when it last looked for a leader with more room
-	workers sync.WaitGroup
+	events   chan Event
+	failed   chan struct{} // closed when it failed
+	stopped  chan struct{} // closed when its loop ended
+	failure  error         // set before failed is closed
+	expelled bool          // and not because of its disk; set before failed is closed
+	closing  sync.Once
+	leaving  atomic.Bool // Close was called
+	view     atomic.Pointer[view]
+	self     Member    // as this server describes itself
+	stopAt   time.Time // when it waits no longer for others, once it stops
+	tick     int
+	gaveAt   time.Time // when it last looked for a leader with more room
+	workers  sync.WaitGroup
 
 	pending      atomic.Int64 // commands and reads that have no answer yet
 	pendingBytes atomic.Int64
@@ -565,7 +566,7 @@ func (e *Engine) step(event Event) {
 	case inspection:
 		event(e.node)
 	case expulsion:
-		e.node.fail(event.err)
+		e.expel(event.err)
 	case Stop:
 		e.stopAt = time.Now().Add(handOverWithin)
 		e.node.Step(event)
@@ -606,7 +607,7 @@ func (e *Engine) ended() bool {
 	}
 	e.show()
 	if e.node.Left() {
-		e.node.fail(ErrRemoved)
+		e.expel(ErrRemoved)
 	}
 	if err := e.node.Failure(); err != nil {
 		e.log.Error("the server can not go on", "err", err)
@@ -616,6 +617,12 @@ func (e *Engine) ended() bool {
 	}
 	// A snapshot in flight is given up: the log has everything that is in it.
 	return e.node.stopped && !e.node.writing && (e.node.Idle() || time.Now().After(e.stopAt))
+}
+
+// expel ends the part that this server has in the cluster. Nothing is wrong with its disk.
+func (e *Engine) expel(err error) {
+	e.expelled = e.node.failure == nil
+	e.node.fail(err)
 }
 
 // show lets others know who leads.
@@ -660,7 +667,7 @@ func (e *Engine) close() error {
 		return fmt.Errorf("the disk did not finish within %v", closeWithin)
 	}
 	e.network.close()
-	if e.failure != nil {
+	if e.failure != nil && !e.expelled {
 		// The disk is not to be trusted, and its goroutine may hang for ever. The log has
 		// what the journal lacks.
 		e.journal.Fail(e.failure)

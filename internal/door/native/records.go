@@ -24,7 +24,7 @@ func (c *call) record() error {
 	}
 	c.tag(record)
 	if accepts(c.r.Header["Accept"], bytesType[0]) {
-		return c.sendValue(record)
+		return c.sendBytes(record)
 	}
 	c.send(func(p *paper) { p.record(c.namespace, record, true) })
 	return nil

@@ -146,8 +146,8 @@ func (b *pacedBody) explain(err error) error {
 	return invalid("the body can not be read: %v", err)
 }
 
-// sendValue answers with the bytes of a record and nothing else, or with a part of them.
-func (c *call) sendValue(r *leasehold.Record) error {
+// sendBytes answers with the bytes of a record and nothing else, or with a part of them.
+func (c *call) sendBytes(r *leasehold.Record) error {
 	var content io.ReadSeeker = strings.NewReader(r.Value)
 	if r.Large != nil {
 		values, ok := c.door.engine.(engine.Values)

@@ -51,7 +51,7 @@ func (e *Engine) valueLoop() {
 	for {
 		select {
 		case <-sweep.C:
-			e.values.sweep(e.named)
+			e.values.sweep(e.areNamed)
 		case <-scan.C:
 			// A state that another server sent says nothing of what it does not name any more.
 			e.values.scan()
@@ -61,9 +61,9 @@ func (e *Engine) valueLoop() {
 	}
 }
 
-// named tells which values the state names. It has everything that was answered: who names
+// areNamed tells which values the state names. It has everything that was answered: who names
 // a value that was not swept yet has its answer, or will get it from a log that is not.
-func (e *Engine) named(list []leasehold.Digest) ([]bool, error) {
+func (e *Engine) areNamed(list []leasehold.Digest) ([]bool, error) {
 	is := make([]bool, len(list))
 	ctx, stop := context.WithTimeout(context.Background(), sweepEvery)
 	defer stop()

@@ -212,7 +212,7 @@ func (s *valueStore) unkept(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return noRoom()
 	}
-	if errors.Is(err, errStopping) {
+	if errors.Is(err, errGaveUp) {
 		return engine.Unavailable("the request ended before its value was kept")
 	}
 	s.log.Error("a large value can not be kept", "err", err)

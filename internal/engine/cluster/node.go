@@ -54,6 +54,7 @@ type Write struct {
 type Snapshot struct {
 	Index, Term uint64
 	Members     *raftpb.ConfState
+	Roster      *Roster
 	State       *core.State
 }
 
@@ -74,7 +75,8 @@ type Call struct {
 	Bytes []byte // as wire.AppendCommand made them
 	Done  func(core.Answer, error)
 
-	alone bool // it has an entry to itself
+	alone bool   // it has an entry to itself
+	until uint64 // the tick at which it stops waiting for a leader; 0: it never began to
 
 	from, id uint64 // the node that passed it on, and its name there; 0: nobody did
 }
@@ -83,6 +85,8 @@ type Call struct {
 type ReadCall struct {
 	Read func(core.View)
 	Done func(error)
+
+	until uint64 // the tick at which it stops waiting
 }
 
 // An Event is something that happens to a node.
@@ -97,17 +101,20 @@ type (
 	RaftTick struct{}
 	// Wake says that the moment of NextWake has come.
 	Wake struct{}
-	// Received is a message of another node. State is what came with a snapshot, and is
-	// in a durable file of this node already.
+	// Received is a message of another node. State and Roster are what came with a
+	// snapshot, and are in a durable file of this node already.
 	Received struct {
 		Message *raftpb.Message
 		State   *core.State
+		Roster  *Roster
 	}
 	// SnapshotSent says that another node has a snapshot, or that it could not be sent.
 	SnapshotSent struct {
 		To  uint64
 		Err error
 	}
+	// Unreachable says that a message to another node was lost.
+	Unreachable struct{ ID uint64 }
 	// Relayed are commands that another node's callers gave it.
 	Relayed struct {
 		From uint64
@@ -144,6 +151,7 @@ func (Stop) event()     {}
 
 func (JournalFailed) event() {}
 func (SnapshotSent) event()  {}
+func (Unreachable) event()   {}
 func (Relayed) event()       {}
 func (Placed) event()        {}
 func (Transfer) event()      {}
@@ -155,7 +163,8 @@ type NodeConfig struct {
 	Storage   *raft.MemoryStorage
 	State     *core.State
 	Applied   uint64
-	Begin     []uint64 // the members of a cluster that begins; nil: go on with what there is
+	Roster    *Roster  // of that place too; at the least it has the cluster's name
+	Begin     []Member // of a cluster that begins, the same on all of them; nil: go on with what there is
 	Clock     engine.Clock
 	Disk      Disk
 	Transport Transport
@@ -169,6 +178,11 @@ type NodeConfig struct {
 	// Nonce is another at each start. What a node asks others is counted from it, so that
 	// an answer to what an earlier process asked is never taken for one to this.
 	Nonce uint64
+
+	// Changed, if not nil, is called from Step when the roster has changed.
+	Changed func(*Roster)
+	// Summed, if not nil, is called from Step when an entry of Sum is applied.
+	Summed func(index uint64, frozen *core.State)
 
 	// Watch, if not nil, sees each entry as it takes effect, before anybody is answered.
 	Watch func(Applied)
@@ -190,8 +204,9 @@ type Node struct {
 	NodeConfig
 	raft *raft.RawNode
 	// failure, once set, is for good: the node answers nothing more.
-	failure error
-	stopped bool
+	failure   error
+	stopped   bool
+	stoppedAt uint64 // tick
 
 	// The write in flight, and raft's Ready that it belongs to.
 	writing   bool
@@ -202,10 +217,16 @@ type Node struct {
 	owed      int    // with AnswerBeforeSync: writes that were taken for done
 
 	applied uint64
-	term    uint64 // of the entry applied last
-	members *raftpb.ConfState
+	term    uint64            // of the entry applied last
+	members *raftpb.ConfState // as raft has them
+	roster  *Roster
+	changes changes
+	left    bool              // this node was removed
+	ticks   uint64            // of raft's time
+	heard   map[uint64]uint64 // by member: the tick of its last message
 
 	lead     leadership
+	waiting  []Call // for somebody to lead
 	inbox    []Call
 	ticking  bool              // a tick stands in the inbox or in the log
 	proposed map[uint64]*batch // by index, until applied
@@ -215,7 +236,7 @@ type Node struct {
 
 	reads      []ReadCall // for the next round
 	round      uint64
-	patience   patience
+	sinceAsked int        // ticks
 	asked      []ReadCall // of the round in flight
 	answered   []readyRead
 	arrived    map[uint64]*arrival // snapshots of other nodes, by index
@@ -240,7 +261,14 @@ func NewNode(c NodeConfig) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{NodeConfig: c, hard: hard, members: members, applied: c.Applied, proposed: map[uint64]*batch{}, arrived: map[uint64]*arrival{}}
+	n := &Node{
+		NodeConfig: c, hard: hard, members: members, roster: c.Roster, applied: c.Applied,
+		heard: map[uint64]uint64{}, proposed: map[uint64]*batch{}, arrived: map[uint64]*arrival{},
+	}
+	if n.roster == nil {
+		n.roster = &Roster{}
+	}
+	n.left = slices.Contains(n.roster.Removed, c.ID)
 	if c.Planted.SameNonce {
 		c.Nonce = 0
 	}
@@ -261,13 +289,23 @@ func NewNode(c NodeConfig) (*Node, error) {
 		return nil, err
 	}
 	if c.Begin != nil {
-		var peers []raft.Peer
-		for _, id := range c.Begin {
-			peers = append(peers, raft.Peer{ID: id})
-		}
-		err = n.raft.Bootstrap(peers)
+		err = n.begin(c.Begin)
 	}
 	return n, err
+}
+
+// begin puts the first members into an empty log.
+func (n *Node) begin(members []Member) error {
+	var peers []raft.Peer
+	for _, m := range members {
+		m.Voter = true
+		context, err := Change{Add, m}.encode()
+		if err != nil {
+			return err
+		}
+		peers = append(peers, raft.Peer{ID: m.ID, Context: context})
+	}
+	return n.raft.Bootstrap(peers)
 }
 
 // Failure returns why the node stopped for good; nil while it has not.
@@ -282,9 +320,9 @@ func (n *Node) Statistics() Statistics {
 	return n.statistics
 }
 
-// Idle tells whether nobody waits for an answer.
+// Idle tells whether nobody waits for an answer, nor for a leader that stops to hand over.
 func (n *Node) Idle() bool {
-	return len(n.inbox) == 0 && len(n.proposed) == 0 && n.unplaced == nil && n.relays.idle() && len(n.reads) == 0 && len(n.asked) == 0 && len(n.answered) == 0
+	return !n.handingOver() && len(n.waiting) == 0 && len(n.inbox) == 0 && len(n.proposed) == 0 && n.unplaced == nil && n.relays.idle() && len(n.reads) == 0 && len(n.asked) == 0 && len(n.answered) == 0
 }
 
 // Step takes one event and does everything that can be done before the next.
@@ -299,23 +337,33 @@ func (n *Node) Step(e Event) {
 	case Reads:
 		n.acceptReads(e)
 	case RaftTick:
+		n.ticks++
 		n.raft.Tick()
 		n.lead.dropped = false
+		n.tickWaiting()
 		n.tickRelays()
 		n.tickReads()
 		n.leadAgain()
+		n.outlast()
+		n.promoteNext()
 	case Wake:
 		n.pace()
 	case Received:
 		n.receive(e)
 	case SnapshotSent:
 		n.snapshotSent(e)
+	case Unreachable:
+		n.raft.ReportUnreachable(e.ID)
 	case Relayed:
 		n.acceptRelay(e)
 	case Placed:
 		n.placedBy(e)
 	case Transfer:
 		n.giveLead(e.To)
+	case Reconfigure:
+		n.acceptChange(e)
+	case Expelled:
+		n.left = true
 	case Written:
 		if n.owed > 0 && e.Err == nil {
 			n.owed--
@@ -331,11 +379,19 @@ func (n *Node) Step(e Event) {
 	case Stop:
 		n.stop()
 	}
+	if n.left {
+		n.fail(ErrRemoved)
+	}
 	n.turn()
 }
 
 // receive takes a message of another node. Raft ignores what is of no use to it.
 func (n *Node) receive(e Received) {
+	from := e.Message.GetFrom()
+	if slices.Contains(n.roster.Removed, from) {
+		return // it does not know yet; its transport is told
+	}
+	n.heard[from] = n.ticks
 	switch e.Message.GetType() {
 	case raftpb.MsgProp:
 		// Its stamp is another node's. Commands travel without one, if at all.
@@ -343,7 +399,7 @@ func (n *Node) receive(e Received) {
 			return
 		}
 	case raftpb.MsgSnap:
-		if !n.keepArrival(e) {
+		if e.Message = n.keepArrival(e); e.Message == nil {
 			return
 		}
 	}
@@ -353,11 +409,16 @@ func (n *Node) receive(e Received) {
 // turn lets raft go on until it waits for the disk or has nothing to do.
 func (n *Node) turn() {
 	for n.failure == nil && !n.writing {
+		// What raft is given below it gives back at once, with a place in the log. A mark
+		// in between would let the lead be lost, and what has no place be called refused.
+		if n.mark() {
+			return
+		}
 		n.campaignAlone()
+		n.change()
 		n.seal()
 		n.ask()
-		n.mark()
-		if n.writing || !n.raft.HasReady() {
+		if !n.raft.HasReady() {
 			return
 		}
 		ready := n.raft.Ready()
@@ -469,7 +530,12 @@ func (n *Node) fail(err error) {
 	}
 	n.failure = err
 	n.lead.serving = false
-	undecided := engine.Undecided("the server failed while it worked on this: ask again with the same id")
+	n.abandon()
+}
+
+// abandon answers everybody who still waits.
+func (n *Node) abandon() {
+	undecided := engine.Undecided("the server stopped while it worked on this: ask again with the same id")
 	for _, index := range slices.Sorted(maps.Keys(n.proposed)) {
 		n.proposed[index].done(undecided)
 	}
@@ -477,14 +543,16 @@ func (n *Node) fail(err error) {
 		n.unplaced.done(undecided)
 	}
 	n.dropRelays(undecided)
-	unavailable := engine.Unavailable("the server is stopping after a failure: try another one")
+	n.dropChanges()
+	unavailable := engine.Unavailable("the server is stopping: try another one")
+	n.refuse(Commands(n.waiting), unavailable)
 	n.refuse(Commands(n.inbox), unavailable)
 	n.refuse(Reads(n.reads), unavailable)
 	n.refuse(Reads(n.asked), unavailable)
 	for _, r := range n.answered {
 		n.refuse(Reads(r.calls), unavailable)
 	}
-	n.inbox, n.reads, n.asked, n.answered, n.unplaced = nil, nil, nil, nil, nil
+	n.waiting, n.inbox, n.reads, n.asked, n.answered, n.unplaced = nil, nil, nil, nil, nil, nil
 	clear(n.proposed)
 }
 
@@ -498,11 +566,16 @@ func (n *Node) refuse(e Event, err error) {
 		for _, r := range e {
 			r.Done(err)
 		}
+	case Reconfigure:
+		e.Done(Member{}, 0, err)
 	}
 }
 
 func (n *Node) stop() {
-	n.stopped = true
+	n.stopped, n.stoppedAt = true, n.ticks
+	stopping := engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+	n.refuse(Commands(n.waiting), stopping)
+	n.waiting = nil
 	if n.leads() && len(n.members.GetVoters()) > 1 {
 		n.giveLead(0)
 		return
@@ -511,4 +584,10 @@ func (n *Node) stop() {
 		// The last stamp is as late as can be, for whoever counts on from it.
 		n.inbox = append(n.inbox, n.tick())
 	}
+}
+
+// handingOver tells whether a leader that stops has to wait until another one leads. That
+// may come to nothing, so it has an end.
+func (n *Node) handingOver() bool {
+	return n.stopped && n.leads() && n.failure == nil && n.ticks-n.stoppedAt <= electionTicks && n.successor() != 0
 }

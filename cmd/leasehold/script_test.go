@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -83,7 +84,9 @@ func (s *testServer) open() error {
 	go func() {
 		defer close(ended)
 		door := native.New(s.engine, native.Config{})
-		door.Mount(terraform.New(s.engine, terraform.Config{Stay: door.Stay, Stopping: door.Stopping()}), terraform.Patterns...)
+		door.Mount(func(e engine.Engine) http.Handler {
+			return terraform.New(e, terraform.Config{Stay: door.Stay, Stopping: door.Stopping()})
+		}, terraform.Patterns...)
 		_ = door.Serve(ctx, l)
 	}()
 	s.stop = func() {

@@ -38,10 +38,12 @@ type Config struct {
 
 // A Door answers HTTP requests by asking an engine.
 type Door struct {
-	engine  engine.Engine
+	engine  engine.Engine // set before open is
+	opened  atomic.Bool
 	config  Config
 	metrics *telemetry.Metrics
 	mux     *http.ServeMux
+	mounted []*mounted
 	verbs   []string // that a deed can have
 	origins *http.CrossOriginProtection
 
@@ -55,10 +57,22 @@ type Door struct {
 
 // New returns a door to an engine.
 func New(e engine.Engine, config Config) *Door {
-	d := &Door{engine: e, config: config, metrics: config.Metrics, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection()}
+	own := config.Metrics == nil
+	d := NewShut(config)
+	if own {
+		d.metrics.CountBy(e.Read)
+	}
+	d.Open(e)
+	return d
+}
+
+// NewShut returns a door whose engine is not there yet. It can serve: that it is alive it
+// says at once, and to all else that it is not ready, so that callers go elsewhere and
+// do not hang.
+func NewShut(config Config) *Door {
+	d := &Door{config: config, metrics: config.Metrics, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection()}
 	if d.metrics == nil {
 		d.metrics = telemetry.NewMetrics()
-		d.metrics.CountBy(e.Read)
 	}
 	if d.config.Log == nil {
 		d.config.Log = slog.New(slog.DiscardHandler)
@@ -70,6 +84,17 @@ func New(e engine.Engine, config Config) *Door {
 	d.mount()
 	return d
 }
+
+// Open lets requests in, to an engine. It is called once.
+func (d *Door) Open(e engine.Engine) {
+	d.engine = e
+	for _, m := range d.mounted {
+		m.handler = m.build(e)
+	}
+	d.opened.Store(true)
+}
+
+const startingMessage = "the server is starting: it reads its data, or waits for others of its cluster"
 
 func setDefault[T comparable](at *T, value T) {
 	var zero T
@@ -160,18 +185,34 @@ func (d *Door) mount() {
 	d.mux.HandleFunc("/", unknownRoute)
 }
 
-// Mount lets another door answer at some paths, as http.ServeMux writes them. It is called
-// before the first request.
-func (d *Door) Mount(other http.Handler, patterns ...string) {
+// Mount lets another door answer at some paths, as http.ServeMux writes them; it is made
+// when there is an engine. Until then those paths say that the server is starting, and not
+// that there is nothing: some clients would take that for an answer. It is called before
+// the first request.
+func (d *Door) Mount(build func(engine.Engine) http.Handler, patterns ...string) {
+	m := &mounted{build: build}
+	if d.opened.Load() {
+		m.handler = build(d.engine)
+	}
+	d.mounted = append(d.mounted, m)
 	for _, pattern := range patterns {
 		d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := d.sameSite(r); err != nil {
+			switch err := d.sameSite(r); {
+			case err != nil:
 				problem(w, err)
-				return
+			case !d.opened.Load():
+				problem(w, engine.Unavailable(startingMessage+": try another server, or this one in a moment"))
+			default:
+				m.handler.ServeHTTP(w, r)
 			}
-			other.ServeHTTP(w, r)
 		})
 	}
+}
+
+// A mounted door is another one that answers some paths.
+type mounted struct {
+	build   func(engine.Engine) http.Handler
+	handler http.Handler // set before the native door is opened
 }
 
 // Stay counts a request of another door that waits for a resource. leave is to be called
@@ -214,6 +255,9 @@ func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
 		began := time.Now()
 		c := &call{door: d, w: w, r: r}
 		err := c.open(&route)
+		if !d.opened.Load() {
+			err = engine.Unavailable(startingMessage + ": try another server, or this one in a moment")
+		}
 		if err == nil {
 			err = route.serve(c)
 		}

@@ -428,3 +428,24 @@ func TestRunKeepsTheLockAlive(t *testing.T) {
 		}
 	})
 }
+
+// A state that was kept in a file moves here, with its lineage and serial.
+func TestMigration(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		p := &person{w: w, dir: t.TempDir()}
+		local := "terraform {\n  backend \"local\" {}\n}\n" + counted(2)
+		if err := os.WriteFile(filepath.Join(p.dir, "main.tf"), []byte(local), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.must("init")
+		p.apply().succeeds()
+		p.configure(counted(2))
+		p.must("init", "-migrate-state", "-force-copy")
+		if s := p.isFree(); s.Lineage == "" {
+			t.Errorf("the state is %+v", s)
+		}
+		if code := p.terraform("plan", "-detailed-exitcode").code(); code != 0 {
+			t.Errorf("a plan afterwards ended with %d", code)
+		}
+	})
+}

@@ -11,6 +11,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
+var _ engine.Cluster = (*Engine)(nil)
+
 // maxBackups is how many backups are written at a time: each keeps the state of its
 // moment in memory, however slowly it is read.
 const maxBackups = 2

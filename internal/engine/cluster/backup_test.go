@@ -19,22 +19,25 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
 )
 
 const base = leasehold.Token(1 << 40)
 
 // backedUp takes a backup into a file.
-func backedUp(t *testing.T, e *Engine) string {
-	t.Helper()
+func backUp(t *testing.T, e *Engine) (string, error) {
 	name := filepath.Join(t.TempDir(), "backup")
 	f, err := os.Create(name)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	if err := e.Backup(t.Context(), f); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
+	return name, errors.Join(e.Backup(t.Context(), f), f.Close())
+}
+
+func backedUp(t *testing.T, e *Engine) string {
+	t.Helper()
+	name, err := backUp(t, e)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -403,5 +406,67 @@ func FuzzBackup(f *testing.F) {
 			t.Log(err)
 		}
 		freshID(head.Roster)
+	})
+}
+
+// TestRestoredClusterGrows takes a backup of one of three servers, loses all of them, and
+// makes a cluster of three again of it, while the quarantine lasts.
+func TestRestoredClusterGrows(t *testing.T) {
+	old := newSite(t, nil)
+	old.begin("n1", "n2", "n3")
+	for i := range 20 {
+		old.do(old.leader(), lease(fmt.Sprint("r", i), time.Hour))
+	}
+	var backup string
+	old.retry(func() (err error) {
+		backup, err = backUp(t, old.follower())
+		return err
+	})
+	former := old.follower().network.dir.Cluster
+	for _, name := range sortedKeys(old.engines) {
+		old.stop(name)
+	}
+	for name, dir := range old.dirs {
+		if report, err := Check(dir); err != nil || report.Counts.Leases > 20 {
+			t.Errorf("%s: %+v, %v", name, report, err)
+		}
+	}
+
+	s := newSite(t, nil)
+	dir, to := restoreTo(t, backup, RestoreOptions{Quarantine: time.Hour})
+	if to.Server != 4 || to.Cluster == former || to.Backup.Cluster != former || to.Backup.Leases != 20 {
+		t.Errorf("restored: %+v", to)
+	}
+	s.dirs["n1"] = dir
+	first := s.mustStart("n1", Config{})
+	s.await("its own address", func() bool { return first.network.current().Members[0].Peer != "" })
+	for _, name := range []string{"n2", "n3"} {
+		s.mustStart(name, Config{Join: []string{first.self.Peer}})
+	}
+	s.await("three votes", func() bool { return len(s.leader().network.current().Voters()) == 3 })
+	var sums engine.Sums
+	s.retry(func() (err error) {
+		sums, err = first.Sums(t.Context())
+		return err
+	})
+	if len(sums.Of) != 3 || sums.Of[0].Hash == "" || sums.Of[1].Hash != sums.Of[0].Hash || sums.Of[2].Hash != sums.Of[0].Hash {
+		t.Errorf("the servers do not know the same: %+v", sums)
+	}
+	s.stop("n1") // whoever leads next goes on with the quarantine
+	for i := range 20 {
+		if s.holds(s.leader(), fmt.Sprint("r", i)) != 1 {
+			t.Fatalf("lease %d is gone", i)
+		}
+	}
+	s.do(s.leader(), &core.Renew{Namespace: "default", ID: "id-r3"})
+	s.retry(func() error {
+		_, err := s.leader().Do(t.Context(), lease("new", time.Minute))
+		if err == nil {
+			t.Error("a lease was granted in quarantine")
+		}
+		if errors.Is(err, leasehold.ErrHeld) {
+			return nil
+		}
+		return err
 	})
 }

@@ -412,7 +412,10 @@ func FuzzBackup(f *testing.F) {
 // TestRestoredClusterGrows takes a backup of one of three servers, loses all of them, and
 // makes a cluster of three again of it, while the quarantine lasts.
 func TestRestoredClusterGrows(t *testing.T) {
-	old := newSite(t, nil)
+	inVirtualTime(t, restoredClusterGrows)
+}
+
+func restoredClusterGrows(t *testing.T, old *site) {
 	old.begin("n1", "n2", "n3")
 	for i := range 20 {
 		old.do(old.leader(), lease(fmt.Sprint("r", i), time.Hour))
@@ -432,7 +435,8 @@ func TestRestoredClusterGrows(t *testing.T) {
 		}
 	}
 
-	s := newSite(t, nil)
+	s := newSite(t, newWires())
+	defer s.close()
 	dir, to := restoreTo(t, backup, RestoreOptions{Quarantine: time.Hour})
 	if to.Server != 4 || to.Cluster == former || to.Backup.Cluster != former || to.Backup.Leases != 20 {
 		t.Errorf("restored: %+v", to)

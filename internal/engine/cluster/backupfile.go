@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,12 +22,16 @@ import (
 //
 //	leasehold backup 1                 a line that says what it is, in which format
 //	{"cluster":"…","index":812,…}      a line about it, as JSON: BackupHead
-//	the state                          as wire.WriteSnapshot makes it
+//	the state                          as wire.WriteSnapshot makes it, in chunks
 //	32 bytes                           the SHA-256 of everything before
+//
+// Chunks are pieces of up to 1 MiB, each behind its length in four bytes, highest first; a
+// length of 0 ends them.
 const (
 	backupMagic  = "leasehold backup "
 	backupFormat = 1
 	maxBackup    = 1 << 20 // bytes of its head
+	maxChunk     = 1 << 20
 )
 
 // BackupHead is what a backup says of itself.
@@ -69,13 +74,67 @@ func writeBackup(w io.Writer, s Snapshot, taken time.Time) error {
 	if _, err := fmt.Fprintf(all, "%s%d\n%s\n", backupMagic, backupFormat, head); err != nil {
 		return err
 	}
-	if _, err := wire.WriteSnapshot(all, s.State); err != nil {
+	state := &chunkWriter{all}
+	if _, err := wire.WriteSnapshot(state, s.State); err != nil {
+		return err
+	}
+	if err := state.end(); err != nil {
 		return err
 	}
 	if _, err := out.Write(sum.Sum(nil)); err != nil {
 		return err
 	}
 	return out.Flush()
+}
+
+// A chunkWriter writes something whose length nobody knows yet.
+type chunkWriter struct{ w io.Writer }
+
+func (c *chunkWriter) Write(b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		piece := b[n:min(len(b), n+maxChunk)]
+		if _, err = c.w.Write(binary.BigEndian.AppendUint32(nil, uint32(len(piece)))); err == nil {
+			var written int
+			written, err = c.w.Write(piece)
+			n += written
+		}
+	}
+	return n, err
+}
+
+func (c *chunkWriter) end() error {
+	_, err := c.w.Write(make([]byte, 4))
+	return err
+}
+
+// A chunkReader reads what a chunkWriter wrote, to its end.
+type chunkReader struct {
+	r     io.Reader
+	left  uint32 // of the piece
+	ended bool
+}
+
+func (c *chunkReader) Read(b []byte) (int, error) {
+	if c.left == 0 && !c.ended {
+		var length [4]byte
+		if _, err := io.ReadFull(c.r, length[:]); err != nil {
+			return 0, io.ErrUnexpectedEOF
+		}
+		c.left = binary.BigEndian.Uint32(length[:])
+		c.ended = c.left == 0
+		if c.left > maxChunk {
+			return 0, badBackup("a piece of it is longer than any can be")
+		}
+	}
+	if c.ended {
+		return 0, io.EOF
+	}
+	n, err := c.r.Read(b[:min(len(b), int(c.left))])
+	c.left -= uint32(n)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 // ErrBackup is for a backup that is damaged, cut off, or none at all.
@@ -173,13 +232,18 @@ func ReadBackup(r io.Reader) (BackupHead, *core.State, error) {
 	if err != nil {
 		return head, nil, err
 	}
-	state, _, err := wire.ReadSnapshot(lines)
+	state, _, err := wire.ReadSnapshot(&chunkReader{r: lines})
+	if _, more := lines.ReadByte(); err == nil && more != io.EOF {
+		err = badBackup("something follows its state")
+	}
 	if sealErr := in.end(); sealErr != nil {
 		return head, nil, sealErr
 	}
 	switch {
 	case errors.Is(err, wire.ErrMalformed):
 		return head, nil, badBackup("%v", err)
+	case errors.Is(err, ErrBackup):
+		return head, nil, err
 	case err != nil:
 		return head, nil, fmt.Errorf("the backup can not be read: %w", err)
 	}

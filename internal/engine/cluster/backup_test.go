@@ -271,7 +271,7 @@ func smallBackup(t testing.TB) []byte {
 	}
 	roster := &Roster{Cluster: "C", Next: 4, Members: []Member{{ID: 3, Name: "n3", Voter: true}}, Removed: []uint64{1, 2}}
 	var b bytes.Buffer
-	if err := writeBackup(&b, Snapshot{Index: 7, Term: 2, Roster: roster, State: s}, time.Unix(1700000000, 0)); err != nil {
+	if err := writeBackup(&b, Snapshot{Index: 7, Term: 2, Roster: roster, State: s}, time.Unix(1700000000, 0), nil); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -370,7 +370,7 @@ func TestHalfARestoreIsNoData(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &dataDir{path: dir, identity: identity{Product: "leasehold", Format: formatVersion, Node: 9, Begun: true}}
-	if err := d.fill(head, state, ""); err != nil {
+	if err := d.fill(head, state, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(dir, formatFile)); err != nil {
@@ -473,4 +473,51 @@ func restoredClusterGrows(t *testing.T, old *site) {
 		}
 		return err
 	})
+}
+
+// TestLargeValuesAreInTheBackup follows one to the restored cluster, which has nothing else.
+func TestLargeValuesAreInTheBackup(t *testing.T) {
+	e := startAt(t, t.TempDir(), Config{Clock: SystemClock()})
+	text := strings.Repeat("a large value ", 300<<10)
+	large, err := e.PutValue(t.Context(), strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := e.PutValue(t.Context(), strings.NewReader("another"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustDo(t, e, &core.PutRecord{Namespace: "default", Path: "model", Large: &large})
+	mustDo(t, e, &core.PutRecord{Namespace: "default", Path: "other", Large: &small})
+	backup := backedUp(t, e)
+	closed(t, e)
+	if _, _, err := CheckBackup(backup); err != nil {
+		t.Fatal(err)
+	}
+	dir, _ := restoreTo(t, backup, RestoreOptions{})
+	if _, err := Check(dir); err != nil {
+		t.Fatal(err)
+	}
+	e = startAt(t, dir, Config{Clock: SystemClock()})
+	defer closed(t, e)
+	r, err := e.OpenValue(t.Context(), large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if b, err := io.ReadAll(r); err != nil || string(b) != text {
+		t.Errorf("%d bytes came back, %v", len(b), err)
+	}
+
+	b, err := os.ReadFile(backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{len(b) / 4, len(b) / 2, len(b) - 40} {
+		b[n] ^= 1
+		if _, _, err := ReadBackup(bytes.NewReader(b)); err == nil {
+			t.Errorf("a backup with another byte %d of a large value was read", n)
+		}
+		b[n] ^= 1
+	}
 }

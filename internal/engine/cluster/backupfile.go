@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/wire"
 )
@@ -23,6 +24,7 @@ import (
 //	leasehold backup 1                 a line that says what it is, in which format
 //	{"cluster":"…","index":812,…}      a line about it, as JSON: BackupHead
 //	the state                          as wire.WriteSnapshot makes it, in chunks
+//	each large value that it names     in the order of their digests, in chunks
 //	32 bytes                           the SHA-256 of everything before
 //
 // Chunks are pieces of up to 1 MiB, each behind its length in four bytes, highest first; a
@@ -63,7 +65,9 @@ func headOf(s Snapshot, taken time.Time) BackupHead {
 	}
 }
 
-func writeBackup(w io.Writer, s Snapshot, taken time.Time) error {
+// writeBackup writes a backup. Large values are read from open, which may be nil if there are
+// none.
+func writeBackup(w io.Writer, s Snapshot, taken time.Time, open func(leasehold.Large) (io.ReadCloser, error)) error {
 	head, err := json.Marshal(headOf(s, taken))
 	if err != nil {
 		return err
@@ -81,10 +85,29 @@ func writeBackup(w io.Writer, s Snapshot, taken time.Time) error {
 	if err := state.end(); err != nil {
 		return err
 	}
+	if err := writeValues(all, s.State, open); err != nil {
+		return err
+	}
 	if _, err := out.Write(sum.Sum(nil)); err != nil {
 		return err
 	}
 	return out.Flush()
+}
+
+func writeValues(w io.Writer, s *core.State, open func(leasehold.Large) (io.ReadCloser, error)) (err error) {
+	s.Larges(func(large leasehold.Large) bool {
+		var value io.ReadCloser
+		if value, err = open(large); err != nil {
+			return false
+		}
+		out := &chunkWriter{w}
+		if _, err = io.Copy(out, value); err == nil {
+			err = out.end()
+		}
+		_ = value.Close() // it was only read
+		return err == nil
+	})
+	return err
 }
 
 // A chunkWriter writes something whose length nobody knows yet.
@@ -224,8 +247,18 @@ func line(r *bufio.Reader, most int) (string, error) {
 }
 
 // ReadBackup reads a whole backup. It returns a state only if that is the one that was
-// written.
+// written, and all that it names is there.
 func ReadBackup(r io.Reader) (BackupHead, *core.State, error) {
+	return readBackup(r, func(_ leasehold.Large, value io.Reader) (found leasehold.Large, err error) {
+		sum := sha256.New()
+		found.Size, err = io.Copy(sum, value)
+		sum.Sum(found.SHA256[:0])
+		return found, err
+	})
+}
+
+// readBackup gives each large value to keep, which reads it to its end and tells what it was.
+func readBackup(r io.Reader, keep func(leasehold.Large, io.Reader) (leasehold.Large, error)) (BackupHead, *core.State, error) {
 	in := newSealed(r)
 	lines := bufio.NewReader(in)
 	head, err := readBackupHead(lines)
@@ -233,8 +266,8 @@ func ReadBackup(r io.Reader) (BackupHead, *core.State, error) {
 		return head, nil, err
 	}
 	state, _, err := wire.ReadSnapshot(&chunkReader{r: lines})
-	if _, more := lines.ReadByte(); err == nil && more != io.EOF {
-		err = badBackup("something follows its state")
+	if err == nil {
+		err = readValues(lines, state, keep)
 	}
 	if sealErr := in.end(); sealErr != nil {
 		return head, nil, sealErr
@@ -248,6 +281,21 @@ func ReadBackup(r io.Reader) (BackupHead, *core.State, error) {
 		return head, nil, fmt.Errorf("the backup can not be read: %w", err)
 	}
 	return head, state, nil
+}
+
+// readValues reads what follows the state.
+func readValues(r *bufio.Reader, s *core.State, keep func(leasehold.Large, io.Reader) (leasehold.Large, error)) (err error) {
+	s.Larges(func(large leasehold.Large) bool {
+		var found leasehold.Large
+		if found, err = keep(large, &chunkReader{r: r}); err == nil && found != large {
+			err = badBackup("large value %v in it is damaged", large.SHA256)
+		}
+		return err == nil
+	})
+	if _, more := r.ReadByte(); err == nil && more != io.EOF {
+		err = badBackup("something follows its end")
+	}
+	return err
 }
 
 // CopyBackup copies a backup, and tells what is in it. An error says that the copy is

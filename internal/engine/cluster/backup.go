@@ -11,6 +11,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
+var _ engine.Cluster = (*Engine)(nil)
+
 // maxBackups is how many backups are written at a time: each keeps the state of its
 // moment in memory, however slowly it is read.
 const maxBackups = 2
@@ -27,7 +29,9 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return writeBackup(&interruptible{w, ctx, e.stopped}, s, taken)
+	return writeBackup(&interruptible{w, ctx, e.stopped}, s, taken, func(large leasehold.Large) (io.ReadCloser, error) {
+		return e.OpenValue(ctx, large)
+	})
 }
 
 // capture freezes a state that has everything that was answered before.

@@ -191,7 +191,13 @@ func (n *network) changed(r *Roster) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, m := range r.Peers() {
-		if old, ok := n.roster.peer(m.ID); !ok || old.Peer != m.Peer {
+		old, ok := n.roster.peer(m.ID)
+		switch {
+		case m.Peer == "" && old.Peer != "":
+			// A snapshot from before it said where it is, such as that of a restore. Without
+			// its address it would never hear that the snapshot has come.
+			n.learned[m.ID] = old.Peer
+		case !ok || old.Peer != m.Peer:
 			delete(n.learned, m.ID)
 		}
 	}

@@ -48,28 +48,32 @@ func Check(path string) (Report, error) {
 	summary, err := wire.WriteSnapshot(io.Discard, found.state)
 	report.Checksum = summary.Checksum
 	report.Counts = found.state.View(0).Counts()
-	return report, errors.Join(err, found.state.Check(), checkValues(dir, found.state))
+	return report, errors.Join(err, found.state.Check(), checkValues(dir, found))
 }
 
-// checkValues reads every large value that a state names.
-func checkValues(dir *dataDir, state *core.State) error {
-	if !state.HasValues() {
+// checkValues reads every large value that a state names. One of several servers may lack
+// some: it gets them from the others when it runs.
+func checkValues(dir *dataDir, found *recovered) error {
+	if !found.state.HasValues() {
 		return nil
 	}
+	several := found.roster != nil && len(found.roster.Members) > 1
 	values, err := openValues(dir.values(), func() time.Duration { return 0 }, func() bool { return false }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	var found []error
-	state.Larges(func(large leasehold.Large) bool {
-		if err := values.verify(large); errors.Is(err, leasehold.ErrNotFound) {
-			found = append(found, fmt.Errorf("large value %v is missing, and records name it", large.SHA256))
-		} else if err != nil {
-			found = append(found, err)
+	var wrong []error
+	found.state.Larges(func(large leasehold.Large) bool {
+		switch err := values.verify(large); {
+		case errors.Is(err, leasehold.ErrNotFound) && several:
+		case errors.Is(err, leasehold.ErrNotFound):
+			wrong = append(wrong, fmt.Errorf("large value %v is missing, and records name it", large.SHA256))
+		case err != nil:
+			wrong = append(wrong, err)
 		}
-		return len(found) < 100
+		return len(wrong) < 100
 	})
-	return errors.Join(found...)
+	return errors.Join(wrong...)
 }
 
 // replay applies what is in the log. In a cluster of one all of it is committed: nobody

@@ -42,28 +42,28 @@ func Check(path string) (Report, error) {
 	}
 	defer found.log.Close()
 	report := Report{Snapshot: found.applied, Index: found.applied}
-	if err := replay(found, dir.Node, &report); err != nil {
+	several, err := replay(found, dir.Node, &report)
+	if err != nil {
 		return report, err
 	}
 	summary, err := wire.WriteSnapshot(io.Discard, found.state)
 	report.Checksum = summary.Checksum
 	report.Counts = found.state.View(0).Counts()
-	return report, errors.Join(err, found.state.Check(), checkValues(dir, found))
+	return report, errors.Join(err, found.state.Check(), checkValues(dir, found.state, several))
 }
 
 // checkValues reads every large value that a state names. One of several servers may lack
 // some: it gets them from the others when it runs.
-func checkValues(dir *dataDir, found *recovered) error {
-	if !found.state.HasValues() {
+func checkValues(dir *dataDir, state *core.State, several bool) error {
+	if !state.HasValues() {
 		return nil
 	}
-	several := found.roster != nil && len(found.roster.Members) > 1
 	values, err := openValues(dir.values(), func() time.Duration { return 0 }, func() bool { return false }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	var wrong []error
-	found.state.Larges(func(large leasehold.Large) bool {
+	state.Larges(func(large leasehold.Large) bool {
 		switch err := values.verify(large); {
 		case errors.Is(err, leasehold.ErrNotFound) && several:
 		case errors.Is(err, leasehold.ErrNotFound):
@@ -78,22 +78,19 @@ func checkValues(dir *dataDir, found *recovered) error {
 
 // replay applies what is in the log. In a cluster of one all of it is committed: nobody
 // else could say otherwise. In one of several only that counts of which it is known.
-func replay(found *recovered, node uint64, report *Report) error {
+func replay(found *recovered, node uint64, report *Report) (several bool, err error) {
 	hard, members, err := found.storage.InitialState()
 	if err != nil {
-		return err
+		return false, err
 	}
-	several := len(members.GetVoters())+len(members.GetLearners()) > 1
+	several = len(members.GetVoters())+len(members.GetLearners()) > 1
 	last, err := found.storage.LastIndex()
-	if err != nil {
-		return err
-	}
-	if last == found.applied {
-		return nil
+	if err != nil || last == found.applied {
+		return several, err
 	}
 	entries, err := found.storage.Entries(found.applied+1, last+1, 1<<62)
 	if err != nil {
-		return err
+		return several, err
 	}
 	for _, e := range entries {
 		several = several || takesIn(e, node)
@@ -102,13 +99,13 @@ func replay(found *recovered, node uint64, report *Report) error {
 		}
 		if e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
 			if err := replayOne(found.state, e); err != nil {
-				return fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err)
+				return several, fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err)
 			}
 		}
 		report.Entries++
 		report.Index = e.GetIndex()
 	}
-	return nil
+	return several, nil
 }
 
 // takesIn tells whether an entry makes another server a member.

@@ -3,10 +3,17 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -96,7 +103,9 @@ type site struct {
 	dirs    map[string]string
 	logs    map[string]*lockedLog
 
-	ports int
+	ports   int
+	context context.Context                      // of starts; nil: the test's
+	secure  func(name string) func() *tls.Config // nil: traffic is plain
 
 	mu      sync.Mutex
 	engines map[string]*Engine
@@ -180,11 +189,17 @@ func (s *site) start(name string, listener net.Listener, c Config) (*Engine, err
 	s.mu.Unlock()
 	c.Name, c.peerListener, c.Insecure, c.SegmentBytes = name, listener, true, testSegment
 	c.SnapshotEvery, c.JournalBytes, c.MinFree = s.config.SnapshotEvery, s.config.JournalBytes, s.config.MinFree
-	c.PeerTLS = s.config.PeerTLS
+	if s.secure != nil && c.PeerTLS == nil {
+		c.PeerTLS = s.secure(name)
+	}
 	if s.wires != nil {
 		c.peerDial, c.Clock = s.wires.dial, newTestClock(name)
 	}
-	e, err := Start(s.t.Context(), c)
+	ctx := s.t.Context()
+	if s.context != nil {
+		ctx = s.context
+	}
+	e, err := Start(ctx, c)
 	if err == nil {
 		s.mu.Lock()
 		s.engines[name] = e
@@ -739,4 +754,173 @@ func aLeaderWithoutRoomLetsAnotherLead(t *testing.T, s *site) {
 	full.disk.minFree.Store(1 << 62)
 	s.await("another leader", func() bool { return s.leader() != full })
 	s.do(full, lease("r", time.Minute)) // it passes it on to one that has room
+}
+
+// An authority certifies servers.
+type authority struct {
+	t    *testing.T
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{t: t, cert: &x509.Certificate{
+		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}}
+	der, key := a.sign(a.cert)
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cert, a.key = cert, key
+	return a
+}
+
+func (a *authority) sign(template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	by := a.key
+	if by == nil {
+		by = key // its own
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, by)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return der, key
+}
+
+// certify returns what a server of a name is given.
+func (a *authority) certify(name string) func() *tls.Config {
+	a.t.Helper()
+	der, key := a.sign(&x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	c := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: roots}
+	return func() *tls.Config { return c }
+}
+
+func TestServersKnowEachOtherByTheirCertificates(t *testing.T) {
+	s := newSite(t, nil)
+	ours := newAuthority(t)
+	s.secure = ours.certify
+	s.begin("n1", "n2", "n3")
+	s.do(s.follower(), lease("r", time.Hour))
+	to := []string{s.members[0].Peer}
+	s.mustStart("n4", Config{Join: to})
+
+	_, err := s.start("n5", s.listen("n5"), Config{Join: to, PeerTLS: ours.certify("n4")})
+	if err == nil || !strings.Contains(err.Error(), `the certificate of server "n5" is for ["n4"]`) {
+		t.Errorf("with the certificate of another: %v", err)
+	}
+
+	var stop context.CancelFunc
+	s.context, stop = context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.start("n6", s.listen("n6"), Config{Join: to, PeerTLS: newAuthority(t).certify("n6")})
+		ended <- err
+	}()
+	s.await("words about the authority", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.logs["n6"] != nil && strings.Contains(s.logs["n6"].String(), "unknown authority")
+	})
+	stop()
+	if err := <-ended; err == nil {
+		t.Error("with the certificate of another authority it was let in")
+	}
+}
+
+// A state is larger than anything that is held of it on its way.
+func TestALargeSnapshotArrives(t *testing.T) {
+	s := newSite(t, nil)
+	s.config = Config{SnapshotEvery: 4 << 20}
+	one := s.mustStart("n1", Config{})
+	value := strings.Repeat("v", 60<<10)
+	var all sync.WaitGroup
+	for worker := range 16 {
+		all.Go(func() {
+			for i := range 32 {
+				s.do(one, &core.PutRecord{Namespace: "default", Path: fmt.Sprintf("p%d/%d", worker, i), Value: value})
+			}
+		})
+	}
+	all.Wait()
+	s.await("a snapshot", func() bool {
+		var n uint64
+		_ = one.inspect(t.Context(), func(node *Node) { n = node.statistics.Snapshots })
+		return n > 0
+	})
+	two := s.mustStart("n2", Config{Join: []string{one.self.Peer}})
+	var installed uint64
+	var size int64
+	if err := two.inspect(t.Context(), func(node *Node) { installed = node.statistics.Installed }); err != nil || installed == 0 {
+		t.Fatalf("no snapshot was installed, %v", err)
+	}
+	files, err := os.ReadDir(two.disk.dir.snap())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err == nil {
+			size = max(size, info.Size())
+		}
+		if strings.HasSuffix(f.Name(), partSuffix) {
+			t.Errorf("%s was left", f.Name())
+		}
+	}
+	t.Logf("a snapshot of %d bytes arrived", size)
+	for worker := range 16 {
+		s.retry(func() (err error) {
+			failed := two.Read(t.Context(), func(v core.View) {
+				if r, refused := v.Record("default", fmt.Sprintf("p%d/31", worker), 0); refused != nil || r.Value != value {
+					t.Errorf("record p%d/31 is not there: %v", worker, refused)
+				}
+			})
+			return failed
+		})
+	}
+}
+
+func TestADamagedSnapshotIsNotTaken(t *testing.T) {
+	dir := t.TempDir()
+	s := Snapshot{Index: 7, Term: 3, Roster: &Roster{Cluster: "c"}, State: core.New()}
+	if _, err := writeState(dir, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(stateName(dir, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := receiveState(dir, 7, 3, bytes.NewReader(whole), nil)
+	if err != nil || got.Roster.Cluster != "c" || got.State == nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i := range whole {
+		b := bytes.Clone(whole)
+		b[i] ^= 1
+		if _, err := receiveState(dir, 7, 3, bytes.NewReader(b), nil); err == nil {
+			t.Fatalf("byte %d of %d is wrong, and it is taken", i, len(b))
+		}
+		if _, err := receiveState(dir, 7, 3, bytes.NewReader(whole[:i]), nil); err == nil {
+			t.Fatalf("%d bytes of %d are there, and it is taken", i, len(b))
+		}
+	}
+	if _, err := receiveState(dir, 8, 3, bytes.NewReader(whole), nil); err == nil {
+		t.Fatal("it is taken for another")
+	}
+	if again, err := os.ReadFile(stateName(dir, 7)); err != nil || !bytes.Equal(again, whole) {
+		t.Fatalf("the one that was there is not what it was, %v", err)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 1 {
+		t.Fatalf("%d files are left", len(files))
+	}
 }

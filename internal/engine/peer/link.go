@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -192,7 +193,10 @@ func writeAll(conn net.Conn, w *bufio.Writer, frames [][]byte) error {
 	return w.Flush()
 }
 
-var errSilent = errors.New("it has been silent for too long")
+var (
+	errSilent = errors.New("it has been silent for too long")
+	errEnded  = errors.New("it ended the connection")
+)
 
 // readPongs returns when the other end is silent or gone.
 func readPongs(conn net.Conn) error {
@@ -200,7 +204,7 @@ func readPongs(conn net.Conn) error {
 		_ = conn.SetReadDeadline(time.Now().Add(silentFor))
 		kind, _, err := readFrame(conn, 0)
 		if err != nil {
-			return orSilent(err)
+			return inWords(err)
 		}
 		if kind != kindPong {
 			return errKind
@@ -208,10 +212,14 @@ func readPongs(conn net.Conn) error {
 	}
 }
 
-func orSilent(err error) error {
+// inWords says how a connection ended.
+func inWords(err error) error {
 	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
 		return errSilent
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errEnded
 	}
 	return err
 }
@@ -223,7 +231,7 @@ func (m *Mesh) readMessages(conn net.Conn, from uint64) error {
 		_ = conn.SetReadDeadline(time.Now().Add(silentFor))
 		kind, body, err := readFrame(r, MaxFrame)
 		if err != nil {
-			return orSilent(err)
+			return inWords(err)
 		}
 		switch {
 		case kind == kindPing:

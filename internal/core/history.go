@@ -81,6 +81,7 @@ func recordWeight(r *leasehold.Record) int {
 type History struct {
 	events   []*leasehold.Event
 	lost     position
+	late     bool               // with ResumeLate
 	Revision leasehold.Revision // the newest of the namespace
 }
 
@@ -98,6 +99,9 @@ func (h History) After(revision leasehold.Revision, n uint32) ([]*leasehold.Even
 		e := h.events[i]
 		return e.Revision > revision || e.Revision == revision && e.N > n
 	})
+	if h.late && i > 0 && i < len(h.events)-1 {
+		i++
+	}
 	return h.events[i:], true
 }
 

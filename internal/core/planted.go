@@ -10,6 +10,8 @@ type Planted struct {
 	// TokenFromLive counts tokens on from the largest that is still held, not from the
 	// largest that there was, when a state is read back.
 	TokenFromLive bool
+	// ResumeLate lets a watch that resumes miss the next event.
+	ResumeLate bool
 }
 
 // Plant sets mistakes in a state that was just made or read.

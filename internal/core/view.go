@@ -317,7 +317,7 @@ func (v View) History(namespace string) History {
 	if sp == nil {
 		return History{}
 	}
-	return History{events: sp.history.items, lost: sp.lost, Revision: sp.revision}
+	return History{events: sp.history.items, lost: sp.lost, late: v.s.planted.ResumeLate, Revision: sp.revision}
 }
 
 func (v View) lease(sp *space, c *Claim) leasehold.Lease {

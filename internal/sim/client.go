@@ -27,6 +27,8 @@ type Holder struct {
 	LateDisconnect bool
 	// NoGuard counts all of what is left, as if every clock were right.
 	NoGuard bool
+	// ResumesUnasked lets a watch go on at another server, by what that one happens to have.
+	ResumesUnasked bool
 }
 
 // An attempt is one command, sent once.
@@ -373,7 +375,7 @@ func (c *client) call(command core.Command, r reaction) {
 			}
 		})
 	}
-	w.after(w.delay(), func() {
+	w.after(max(0, w.lull-w.now)+w.delay(), func() {
 		to.deliver(c.name, cluster.Commands{{Bytes: bytes, Done: done}})
 	})
 	w.after(w.between(400*time.Millisecond, 2*time.Second), func() {

@@ -193,7 +193,11 @@ func (n *Node) dropOpen() {
 		err = engine.Unavailable("the leader changed: try again")
 	}
 	for _, id := range slices.Sorted(maps.Keys(n.relays.open)) {
-		n.relays.open[id].call.Done(core.Answer{}, err)
+		if r := n.relays.open[id]; n.Planted.RelayAgain && !n.stopped {
+			n.waiting = append(n.waiting, r.call)
+		} else {
+			r.call.Done(core.Answer{}, err)
+		}
 	}
 	clear(n.relays.open)
 }

@@ -21,6 +21,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
@@ -43,6 +45,7 @@ type wireEnd struct {
 	conns   chan net.Conn
 	closed  chan struct{}
 	once    sync.Once
+	open    []net.Conn
 }
 
 type wireAddress string
@@ -70,11 +73,30 @@ func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
 	case l.conns <- there:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		l.open = append(l.open, there)
 		return here, nil
 	case <-l.closed:
 		return nil, errors.New("nobody is there any more")
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// cut lets nothing through to an address any more, until join is called.
+func (w *wires) cut(address string) (join func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.listeners[address]
+	delete(w.listeners, address)
+	for _, conn := range l.open {
+		_ = conn.Close()
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.listeners[address] = l
 	}
 }
 
@@ -922,5 +944,59 @@ func TestADamagedSnapshotIsNotTaken(t *testing.T) {
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 1 {
 		t.Fatalf("%d files are left", len(files))
+	}
+}
+
+// A snapshot that can not be taken is sent again, after a pause.
+func TestASnapshotThatFailedIsSentAgain(t *testing.T) {
+	inVirtualTime(t, aSnapshotThatFailedIsSentAgain)
+}
+
+func aSnapshotThatFailedIsSentAgain(t *testing.T, s *site) {
+	s.config = Config{SnapshotEvery: 4 << 10}
+	s.begin("n1", "n2", "n3")
+	s.retry(func() error { _, err := s.engines["n1"].Transfer(t.Context(), "n1"); return err })
+	behind := s.engines["n3"]
+	join := s.wires.cut(behind.self.Peer)
+	for i := range 200 {
+		s.do(s.engines["n1"], lease(fmt.Sprint("r", i), time.Hour))
+	}
+	behind.network.receiving.Lock()
+	join()
+	s.await("a failure", func() bool { return strings.Contains(s.logs["n1"].String(), "a snapshot could not be sent") })
+	behind.network.receiving.Unlock()
+	if s.holds(behind, "r199") != 1 {
+		t.Fatal("it does not know all")
+	}
+	if !strings.Contains(s.logs["n1"].String(), "a snapshot was sent") {
+		t.Fatal("it knows all without a snapshot")
+	}
+}
+
+func TestFiguresOfTheConnections(t *testing.T) { inVirtualTime(t, figuresOfTheConnections) }
+
+func figuresOfTheConnections(t *testing.T, s *site) {
+	s.begin("n1", "n2", "n3")
+	s.stop("n3")
+	e := s.engines["n1"]
+	r := prometheus.NewRegistry()
+	e.network.watch(r)
+	s.await("a lost connection", func() bool { return !e.network.mesh.Peers()[3].Connected })
+	got := map[string]float64{}
+	s.await("the lag", func() bool {
+		families, err := r.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				got[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+		_, ok := got["leasehold_peer_lag_entries n2"]
+		return ok
+	})
+	if got["leasehold_peer_connected n2"] != 1 || got["leasehold_peer_connected n3"] != 0 {
+		t.Fatalf("%v", got)
 	}
 }

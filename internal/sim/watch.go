@@ -28,7 +28,7 @@ func (x *watcher) look() {
 	w.after(w.between(20*time.Millisecond, 300*time.Millisecond), x.look)
 	switch {
 	case x.at == nil:
-	case x.at.node == nil || x.at.life != x.life || x.at.paused && w.chance(30) || w.chance(3):
+	case x.at.node == nil || x.at.life != x.life || x.at.paused && w.chance(30) || !w.quiet && w.chance(3):
 		x.at = nil
 	case !x.at.paused:
 		x.read(x.at)

@@ -14,9 +14,10 @@ import (
 // How connections are watched. Nobody is told that a machine lost its power: each end
 // pings, and takes silence for the end.
 const (
-	dialWithin  = 2 * time.Second
+	defaultGreetWithin = 2 * time.Second // to connect, and to agree who is there
+	defaultSilentFor   = 2 * time.Second
+
 	pingEvery   = 500 * time.Millisecond
-	silentFor   = 2 * time.Second
 	firstPause  = 50 * time.Millisecond
 	longPause   = 500 * time.Millisecond
 	writeWithin = 5 * time.Second
@@ -154,7 +155,7 @@ func (l *link) carry(conn net.Conn) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	var reader sync.WaitGroup
-	reader.Go(func() { cancel(readPongs(conn)) })
+	reader.Go(func() { cancel(l.mesh.readPongs(conn)) })
 	cancel(l.write(ctx, conn))
 	reader.Wait()
 	return context.Cause(ctx)
@@ -199,9 +200,9 @@ var (
 )
 
 // readPongs returns when the other end is silent or gone.
-func readPongs(conn net.Conn) error {
+func (m *Mesh) readPongs(conn net.Conn) error {
 	for {
-		_ = conn.SetReadDeadline(time.Now().Add(silentFor))
+		_ = conn.SetReadDeadline(time.Now().Add(m.silentFor))
 		kind, _, err := readFrame(conn, 0)
 		if err != nil {
 			return inWords(err)
@@ -228,7 +229,7 @@ func inWords(err error) error {
 func (m *Mesh) readMessages(conn net.Conn, from uint64) error {
 	r := bufio.NewReaderSize(conn, 64<<10)
 	for {
-		_ = conn.SetReadDeadline(time.Now().Add(silentFor))
+		_ = conn.SetReadDeadline(time.Now().Add(m.silentFor))
 		kind, body, err := readFrame(r, MaxFrame)
 		if err != nil {
 			return inWords(err)

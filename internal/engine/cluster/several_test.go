@@ -775,6 +775,31 @@ func callersOutlastAnElection(t *testing.T, s *site) {
 	load.Wait()
 }
 
+// Who can not reach the leader that it knows has not sent it anything: its callers wait for
+// the next one.
+func TestCallersOfAServerThatLostItsLeaderWait(t *testing.T) {
+	inVirtualTime(t, callersOfAServerThatLostItsLeaderWait)
+}
+
+func callersOfAServerThatLostItsLeaderWait(t *testing.T, s *site) {
+	s.begin("n1", "n2", "n3")
+	leader, e := s.leader(), s.follower()
+	leader.network.mesh.Close() // nothing comes from it any more, and nothing gets there
+	s.await("a lost connection", func() bool { return !e.network.mesh.Peers()[leader.id].Connected })
+	if e.view.Load().leader != leader.id {
+		t.Fatal("it heard of another leader before it could be asked")
+	}
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			if _, err := e.Do(t.Context(), lease(fmt.Sprint("r", i), time.Hour)); err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestALeaderWithoutRoomLetsAnotherLead(t *testing.T) {
 	inVirtualTime(t, aLeaderWithoutRoomLetsAnotherLead)
 }

@@ -113,6 +113,8 @@ type (
 		To  uint64
 		Err error
 	}
+	// Unreachable says that a message to another node was lost.
+	Unreachable struct{ ID uint64 }
 	// Relayed are commands that another node's callers gave it.
 	Relayed struct {
 		From uint64
@@ -149,6 +151,7 @@ func (Stop) event()     {}
 
 func (JournalFailed) event() {}
 func (SnapshotSent) event()  {}
+func (Unreachable) event()   {}
 func (Relayed) event()       {}
 func (Placed) event()        {}
 func (Transfer) event()      {}
@@ -353,6 +356,8 @@ func (n *Node) Step(e Event) {
 		n.receive(e)
 	case SnapshotSent:
 		n.snapshotSent(e)
+	case Unreachable:
+		n.raft.ReportUnreachable(e.ID)
 	case Relayed:
 		n.acceptRelay(e)
 	case Placed:
@@ -529,7 +534,12 @@ func (n *Node) fail(err error) {
 	}
 	n.failure = err
 	n.lead.serving = false
-	undecided := engine.Undecided("the server failed while it worked on this: ask again with the same id")
+	n.abandon()
+}
+
+// abandon answers everybody who still waits.
+func (n *Node) abandon() {
+	undecided := engine.Undecided("the server stopped while it worked on this: ask again with the same id")
 	for _, index := range slices.Sorted(maps.Keys(n.proposed)) {
 		n.proposed[index].done(undecided)
 	}
@@ -538,7 +548,7 @@ func (n *Node) fail(err error) {
 	}
 	n.dropRelays(undecided)
 	n.dropChanges()
-	unavailable := engine.Unavailable("the server is stopping after a failure: try another one")
+	unavailable := engine.Unavailable("the server is stopping: try another one")
 	n.refuse(Commands(n.waiting), unavailable)
 	n.refuse(Commands(n.inbox), unavailable)
 	n.refuse(Reads(n.reads), unavailable)

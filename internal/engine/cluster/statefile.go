@@ -163,7 +163,11 @@ func readState(dir string, index, term uint64) (Snapshot, int64, error) {
 		return Snapshot{}, 0, err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, 256<<10)
+	return readStateFrom(bufio.NewReaderSize(f, 256<<10), name, index, term)
+}
+
+// readStateFrom reads a snapshot from a file of some name.
+func readStateFrom(r io.Reader, name string, index, term uint64) (Snapshot, int64, error) {
 	s, head, err := readHead(r)
 	if err != nil {
 		return Snapshot{}, 0, damaged(name, err.Error())

@@ -12,6 +12,10 @@ type Planted struct {
 	TokenFromLive bool
 	// ResumeLate lets a watch that resumes miss the next event.
 	ResumeLate bool
+	// RestoreKeepsTokens goes on with the tokens of a backup when it is restored.
+	RestoreKeepsTokens bool
+	// NoQuarantine grants at once what a backup does not know of.
+	NoQuarantine bool
 }
 
 // Plant sets mistakes in a state that was just made or read.

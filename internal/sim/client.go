@@ -333,7 +333,13 @@ func (c *client) insist(command core.Command, times int) {
 	if times == 0 {
 		return
 	}
-	again := func() { c.insist(command, times-1) }
+	asked := false
+	again := func() {
+		if !asked { // an answer may come after all, when it was asked for again already
+			asked = true
+			c.insist(command, times-1)
+		}
+	}
 	c.call(command, reaction{silence: again, reply: func(_ *attempt, _ core.Answer, err error) {
 		if errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrUndecided) {
 			c.world.after(c.world.upTo(500*time.Millisecond), again)

@@ -26,11 +26,13 @@ func (o *operator) work() {
 	if o.busy {
 		return
 	}
-	for _, s := range w.servers {
-		if s.barred {
-			o.remove(s)
-			return
+	// One that lost its data is replaced before anything else is done: to remove another
+	// one in the meantime could be one too many.
+	if i := slices.IndexFunc(w.servers, func(s *server) bool { return s.lost }); i >= 0 {
+		if w.servers[i].barred {
+			o.remove(w.servers[i])
 		}
+		return
 	}
 	if w.quiet {
 		return
@@ -49,7 +51,7 @@ func (o *operator) work() {
 		shrink = 2
 	}
 	wipe := 0
-	if len(voters) > 2 && len(voters) == len(roster.Members) && !slices.ContainsFunc(w.servers, func(s *server) bool { return s.lost }) {
+	if len(voters) > 2 && len(voters) == len(roster.Members) {
 		wipe = m.Wipe
 	}
 	w.pick([]fault{

@@ -47,7 +47,7 @@ var bugs = []bug{
 	{name: "a follower acknowledges what is not on its disk", nodes: 3, server: cluster.Planted{AcknowledgeBeforeSync: true},
 		aim: func(f *Faults) { f.KillAll, f.SlowDisk = 20, 20 }},
 	{name: "a leader serves before its Lead is applied", nodes: 3, server: cluster.Planted{ServeBeforeLead: true},
-		aim: func(f *Faults) { f.Transfer, f.SlowDisk, f.SlowNet = 30, 10, 10 }},
+		aim: func(f *Faults) { f.Every, f.Transfer, f.SlowDisk, f.SlowNet = 500*time.Millisecond, 60, 10, 10 }},
 	{name: "a leader counts on as when it last led", nodes: 3, server: cluster.Planted{StaleLead: true}},
 	{name: "time is counted from the start of the term", nodes: 3, server: cluster.Planted{TimeFromTerm: true},
 		aim: func(f *Faults) { *f = failover }, strict: strict},

@@ -134,6 +134,10 @@ func (s *server) step(e cluster.Event) {
 		return
 	}
 	s.world.truth.leads(s, s.node.Statistics().Leads)
+	if _, member := s.node.Roster().Member(s.id); s.node.Statistics().Serving && !member {
+		s.world.violated("server %d serves, and is no member", s.id)
+		return
+	}
 	if now := s.node.Statistics().Serving; now != s.serving {
 		s.serving = now
 		s.world.tell("server %d serves: %v", s.id, now)

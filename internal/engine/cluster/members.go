@@ -205,7 +205,8 @@ func (n *Node) considerAdd(c Change) (Change, bool, error) {
 	for _, m := range n.roster.Members {
 		switch {
 		case m.Name == c.Member.Name && m.Peer == c.Member.Peer:
-			return Change{Add, m}, false, n.roster.Admit(m.ID, c.Member.Dir)
+			c.Member.ID = m.ID // it is there already, and may know more of itself
+			return n.considerAnnounce(Change{Announce, c.Member}, m)
 		case m.Name == c.Member.Name:
 			return c, false, refusal("the cluster has a server %s already, at %s: remove that one first, or choose another name", m.Name, m.Peer)
 		case m.Peer == c.Member.Peer:

@@ -366,12 +366,23 @@ func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error
 // do sends a request and reads its answer.
 func (c *Caller) do(ctx context.Context, r request, answer any) (header http.Header, err error) {
 	err = c.somewhere(ctx, r, func(server string) error {
-		ctx, cancel := context.WithTimeout(ctx, c.timeout+r.wait)
+		ctx, cancel := context.WithTimeout(ctx, c.within(r))
 		defer cancel()
 		header, err = c.doAt(ctx, server, r, answer)
 		return err
 	})
 	return header, err
+}
+
+// enough is how long one of several servers may take for what any of them could say.
+const enough = 5 * time.Second
+
+// within is how long one server may take for a request.
+func (c *Caller) within(r request) time.Duration {
+	if len(c.servers) > 1 && r.method == http.MethodGet && r.wait == 0 {
+		return min(c.timeout, enough)
+	}
+	return c.timeout + r.wait
 }
 
 func (c *Caller) doAt(ctx context.Context, server string, r request, answer any) (http.Header, error) {

@@ -85,8 +85,8 @@ type Mesh struct {
 // maxIncoming bounds how many connections others can make.
 const maxIncoming = 1024
 
-// Start begins to take connections.
-func Start(c Config) *Mesh {
+// New makes a mesh that takes no connections yet: its handler may have to know it first.
+func New(c Config) *Mesh {
 	m := &Mesh{Config: c, self: c.Self, links: map[uint64]*link{}, incoming: map[uint64]net.Conn{}, conns: map[net.Conn]struct{}{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if m.Log == nil {
@@ -95,10 +95,14 @@ func Start(c Config) *Mesh {
 	if m.Dial == nil {
 		m.Dial = dialTCP
 	}
+	return m
+}
+
+// Start begins to take connections. Call Close when done.
+func (m *Mesh) Start() {
 	if m.Listener != nil {
 		m.workers.Go(m.acceptLoop)
 	}
-	return m
 }
 
 func dialTCP(ctx context.Context, address string) (net.Conn, error) {
@@ -317,8 +321,11 @@ func (m *Mesh) admit(conn net.Conn, h hello) *Refusal {
 	if err := certified(conn, h.Name); errors.As(err, &r) {
 		return r
 	}
-	if self := m.Self(); h.To != 0 && h.To != self.ID {
-		return refuse(WrongServer, "this is server %s", self)
+	switch self := m.Self(); {
+	case h.To != 0 && self.ID == 0:
+		return refuse(NotReady, "server %s has no cluster yet", self)
+	case h.To != 0 && h.To != self.ID:
+		return refuse(WrongServer, "server %s is there, and not the one with the id %d", self, h.To)
 	}
 	switch h.Purpose {
 	case forMessages, forAsk, forStream:

@@ -63,6 +63,9 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	defer stop()
 	served := make(chan error, 1)
 	go func() { served <- door.Serve(ctx, listener) }()
+	if c.PeerListen != "" {
+		log.Info("this server starts; clients are told so until it has found its cluster", "address", listener.Addr())
+	}
 	e, err := start(ctx, settings)
 	if err != nil || e == nil {
 		stop()

@@ -193,6 +193,8 @@ func TestTTLFreesAnOrphan(t *testing.T) {
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		c.fails()
 		w.until("the lock expires", func() bool { return p.shows().Lock == nil })
+		// However slow this machine is, the next run is not to lose its lock.
+		p.leasehold("define", "terraform/prod/", "--default-ttl", "1h", "--unclean", "acknowledge").succeeds()
 		g.open(t)
 		p.apply().fails("acknowledge")
 		p.leasehold("acknowledge", "terraform/"+w.state, "--reason", "looked at it").succeeds()
@@ -407,10 +409,10 @@ func TestRunKeepsTheLockAlive(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		g := newGate(t)
 		p := w.somebody(g.configuration())
-		under := func(args ...string) *command {
-			return p.leasehold(append([]string{"run", "--terraform", w.state, "--ttl", "3s", "--", w.program}, args...)...)
+		under := func(ttl string, args ...string) *command {
+			return p.leasehold(append([]string{"run", "--terraform", w.state, "--ttl", ttl, "--", w.program}, args...)...)
 		}
-		c := under("apply", "-auto-approve", "-no-color")
+		c := under("15s", "apply", "-auto-approve", "-no-color")
 		w.until("it is in the midst", g.began)
 		renewed := p.shows()
 		if renewed.Lock == nil {
@@ -421,7 +423,7 @@ func TestRunKeepsTheLockAlive(t *testing.T) {
 		c.fails()
 		w.until("the lock ends", func() bool { return p.shows().Lock == nil })
 		g.open(t)
-		under("apply", "-auto-approve", "-no-color").succeeds()
+		under("1h", "apply", "-auto-approve", "-no-color").succeeds()
 		p.isFree()
 		if got := p.resources(); len(got) != 2 {
 			t.Errorf("there are %q", got)

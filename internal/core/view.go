@@ -166,6 +166,10 @@ func (s *State) Lead() Lead { return s.lead }
 type Counts struct {
 	Namespaces, Leases, Waiters, Sessions, Resources, Records int
 
+	Versions   int   // former versions of records
+	Larges     int   // large values that something names
+	LargeBytes int64 // of them
+
 	Alarms []AlarmCount // one for each kind
 }
 
@@ -180,6 +184,7 @@ func (v View) Counts() (n Counts) {
 		n.Records += sp.records.Len()
 		return true
 	})
+	n.Versions, n.Larges, n.LargeBytes = v.s.versions, v.s.larges.Len(), v.s.largeSize
 	n.Alarms = v.s.countAlarms()
 	return n
 }
@@ -324,7 +329,7 @@ func (v View) History(namespace string) History {
 	if sp == nil {
 		return History{base: base}
 	}
-	return History{events: sp.history.items, lost: sp.lost, base: base, Revision: sp.revision}
+	return History{events: sp.history.items, lost: sp.lost, base: base, late: v.s.planted.ResumeLate, Revision: sp.revision}
 }
 
 func (v View) lease(sp *space, c *Claim) leasehold.Lease {

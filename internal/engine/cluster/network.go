@@ -33,6 +33,8 @@ const (
 	askChange                   // change the members
 	askTransfer                 // give the lead away
 	askSum                      // what is the hash of your state at an index?
+	askHasValue                 // do you have a large value? keep it for a while
+	askValue                    // send me a large value
 )
 
 // partSuffix is that of a snapshot's file while it arrives.
@@ -58,10 +60,13 @@ type network struct {
 
 	receiving sync.Mutex // one snapshot at a time
 
-	mu      sync.Mutex // guards what follows
-	roster  *Roster
-	learned map[uint64]string // addresses that servers told themselves, until the roster has them
-	health  map[uint64]heardHealth
+	mu     sync.Mutex // guards what follows
+	roster *Roster
+	// places is where the others are. Whoever was removed is not among them; whoever the
+	// roster does not have yet may be: a server that reads its log again, or joins, comes by
+	// all rosters that there ever were, and must not leave its leader for that.
+	places map[uint64]peer.Peer
+	health map[uint64]heardHealth
 }
 
 type heardHealth struct {
@@ -72,7 +77,7 @@ type heardHealth struct {
 // openNetwork listens for other servers; or only prepares to, if this one has no address
 // for them.
 func openNetwork(c Config, dir *dataDir) (*network, error) {
-	n := &network{dir: dir, log: c.Log, roster: &Roster{}, learned: map[uint64]string{}, health: map[uint64]heardHealth{}}
+	n := &network{dir: dir, log: c.Log, roster: &Roster{}, places: map[uint64]peer.Peer{}, health: map[uint64]heardHealth{}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := removeParts(dir.snap()); err != nil {
 		return nil, err
@@ -167,14 +172,7 @@ func (n *network) attach(e *Engine) {
 	self.Cluster, self.ID = n.dir.Cluster, e.id
 	n.mesh.SetSelf(self)
 	n.engine.Store(e)
-	if r := e.node.Roster(); len(r.Members) > 0 || !n.dir.Joined {
-		n.changed(r)
-		return
-	}
-	// A server that just joined knows the others from whoever took it in.
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.tellMesh()
+	n.changed(e.node.Roster())
 }
 
 // post gives an event to the node, unless that is gone.
@@ -188,14 +186,28 @@ func (n *network) post(e Event) {
 func (n *network) changed(r *Roster) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, m := range r.Peers() {
-		if old, ok := n.roster.peer(m.ID); !ok || old.Peer != m.Peer {
-			delete(n.learned, m.ID)
-		}
-	}
+	n.note(r)
 	n.roster = r
 	n.keepName()
 	n.tellMesh()
+}
+
+// note learns from a roster where the others are. What one of them said itself counts
+// until the roster has something new of it. The caller has n.mu.
+func (n *network) note(r *Roster) {
+	for _, m := range r.Peers() {
+		place, known := n.places[m.ID]
+		// A snapshot from before it said where it is, such as that of a restore, takes
+		// nothing away: it could never be told that the snapshot has come.
+		if old, _ := n.roster.peer(m.ID); m.Peer != "" && (!known || old.Peer != m.Peer) {
+			place.Address = m.Peer
+		}
+		place.Name = m.Name
+		n.places[m.ID] = place
+	}
+	for _, id := range r.Removed {
+		delete(n.places, id)
+	}
 }
 
 // keepName calls this server by the name that the others know it by, and that its
@@ -218,15 +230,9 @@ func (n *network) keepName() {
 
 var errNoAddress = &leasehold.Error{Code: leasehold.Invalid, Message: "this server belongs to a cluster of several, and has no address for the others: give --peer-listen"}
 
-// tellMesh says where the others are, as far as is known. The caller has n.mu.
+// tellMesh says where the others are. The caller has n.mu.
 func (n *network) tellMesh() {
-	peers := map[uint64]peer.Peer{}
-	for _, m := range n.roster.Peers() {
-		peers[m.ID] = peer.Peer{Name: m.Name, Address: m.Peer}
-	}
-	for id, address := range n.learned {
-		peers[id] = peer.Peer{Name: peers[id].Name, Address: address}
-	}
+	peers := maps.Clone(n.places)
 	delete(peers, n.mesh.Self().ID)
 	n.mesh.SetPeers(peers)
 }
@@ -236,13 +242,8 @@ func (n *network) tellMesh() {
 func (n *network) learn(from peer.Identity) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m, _ := n.roster.peer(from.ID)
-	address := m.Peer
-	if other, ok := n.learned[from.ID]; ok {
-		address = other
-	}
-	if from.Address != "" && from.Address != address {
-		n.learned[from.ID] = from.Address
+	if place := n.places[from.ID]; from.Address != "" && from.Address != place.Address {
+		n.places[from.ID] = peer.Peer{Name: from.Name, Address: from.Address}
 		n.tellMesh()
 	}
 }
@@ -250,8 +251,7 @@ func (n *network) learn(from peer.Identity) {
 func (n *network) nameOf(id uint64) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m, _ := n.roster.peer(id)
-	return m.Name
+	return n.places[id].Name
 }
 
 func (n *network) current() *Roster {
@@ -369,6 +369,13 @@ func decodeRaft(from uint64, body []byte) (*raftpb.Message, error) {
 
 // Stream takes a large file of another server.
 func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, head []byte, body io.Reader) error {
+	if kind == streamValue {
+		e := n.engine.Load()
+		if e == nil {
+			return engine.Unavailable("this server has no cluster yet: try again in a moment")
+		}
+		return e.takeValue(ctx, from, head, body)
+	}
 	if kind != streamSnapshot {
 		return fmt.Errorf("this version does not know what a file of kind %d is", kind)
 	}
@@ -390,6 +397,9 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 		return err
 	}
 	n.log.Info("a snapshot of another server arrived", "server", from.Name, "index", meta.GetIndex(), "took", time.Since(start))
+	if e := n.engine.Load(); e != nil && s.State.HasValues() {
+		e.hunt.doubt(meta.GetIndex())
+	}
 	n.post(Received{Message: m, State: s.State, Roster: s.Roster})
 	return nil
 }
@@ -454,6 +464,10 @@ func (n *network) Ask(ctx context.Context, from peer.Identity, kind byte, body [
 		return answer(body, func(to uint64) (uint64, error) { return e.transferHere(ctx, to) })
 	case askSum:
 		return answer(body, func(index uint64) (string, error) { return e.sums.at(ctx, index) })
+	case askHasValue:
+		return answer(body, func(v valueName) (bool, error) { return e.hasValue(v) })
+	case askValue:
+		return answer(body, func(v valueName) (bool, error) { return e.sendValue(ctx, from.ID, v) })
 	}
 	return nil, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("this version does not know question %d", kind)}
 }

@@ -36,6 +36,8 @@ type Server struct {
 	LogLevel      slog.Level
 	LogFormat     string // "text" or "json"
 	Insecure      bool
+
+	Azure Azure
 }
 
 // Client is what a command needs to know that talks to a server.
@@ -74,7 +76,7 @@ func ForServer(src Sources) (Config, []Setting, error) {
 		r.layers, r.problems = append(r.layers, file), append(r.problems, err)
 	}
 	r.settle(pick(OfServer))
-	r.problems = append(r.problems, c.Server.exposed())
+	r.problems = append(r.problems, c.Server.exposed(), c.Server.Azure.complete())
 	return c, r.settings, errors.Join(r.problems...)
 }
 

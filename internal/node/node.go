@@ -58,8 +58,12 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 		return errors.Join(err, listener.Close(), e.Close())
 	}
 	defer stopPprof()
+	azure, err := openAzure(ctx, c, e, metrics, log)
+	if err != nil {
+		return errors.Join(err, listener.Close(), e.Close())
+	}
 	ready(listener.Addr().String())
-	return serve(ctx, e, door, listener)
+	return serve(ctx, e, door, listener, azure)
 }
 
 // garbage is how much of it there may be, in percent of what is alive, before it is
@@ -75,9 +79,9 @@ func tuneMemory() {
 	debug.FreeOSMemory()
 }
 
-// serve runs the door until ctx ends or the engine fails. The engine ends last: the
-// door has requests to finish with it.
-func serve(ctx context.Context, e *cluster.Engine, door *native.Door, listener net.Listener) error {
+// serve runs the doors until ctx ends or the engine fails. The engine ends last:
+// the doors have requests to finish with it.
+func serve(ctx context.Context, e *cluster.Engine, door *native.Door, listener net.Listener, azure *azureServer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
@@ -87,10 +91,13 @@ func serve(ctx context.Context, e *cluster.Engine, door *native.Door, listener n
 		case <-ctx.Done():
 		}
 	}()
+	finished := azure.start(ctx, stop)
 	err := door.Serve(ctx, listener)
+	stop()
+	err = errors.Join(err, finished())
 	select {
 	case <-e.Failed():
-		// What the door could not finish is of no interest any more.
+		// What the doors could not finish is of no interest any more.
 		return errors.Join(e.Failure(), e.Close())
 	default:
 		return errors.Join(err, e.Close())

@@ -25,7 +25,7 @@ answers them; an account is what they sign in with.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: a.onlySubcommands,
 	}
-	cmd.AddCommand(a.azureAccountCommand())
+	cmd.AddCommand(a.azureAccountCommand(), a.azureContainerCommand())
 	return cmd
 }
 

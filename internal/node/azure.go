@@ -45,7 +45,7 @@ func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetr
 	if len(book.Names()) == 0 {
 		log.Warn("there is no azure account yet: make one with leasehold azure account create", "file", c.Azure.Accounts)
 	}
-	log.Info("azure clients are served", "address", listener.Addr(), "accounts", len(book.Names()))
+	log.Info("azure clients are served", "address", listener.Addr().String(), "accounts", len(book.Names()))
 	door := azure.New(e, azure.Config{Accounts: book, Domain: c.Azure.Domain, Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout})
 	return &azureServer{door, listener, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.get}}, nil
 }

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/wire"
 )
@@ -44,7 +47,28 @@ func Check(path string) (Report, error) {
 	summary, err := wire.WriteSnapshot(io.Discard, found.state)
 	report.Checksum = summary.Checksum
 	report.Counts = found.state.View(0).Counts()
-	return report, errors.Join(err, found.state.Check())
+	return report, errors.Join(err, found.state.Check(), checkValues(dir, found.state))
+}
+
+// checkValues reads every large value that a state names.
+func checkValues(dir *dataDir, state *core.State) error {
+	if !state.HasValues() {
+		return nil
+	}
+	values, err := openValues(dir.values(), func() time.Duration { return 0 }, func() bool { return false }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	var found []error
+	state.Larges(func(large leasehold.Large) bool {
+		if err := values.verify(large); errors.Is(err, leasehold.ErrNotFound) {
+			found = append(found, fmt.Errorf("large value %v is missing, and records name it", large.SHA256))
+		} else if err != nil {
+			found = append(found, err)
+		}
+		return len(found) < 100
+	})
+	return errors.Join(found...)
 }
 
 // replay applies what is in the log. In a cluster of one all of it is committed:

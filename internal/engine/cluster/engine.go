@@ -61,6 +61,7 @@ type Engine struct {
 	disk    *disk
 	feed    *engine.Feed
 	journal *audit.Journal
+	values  *valueStore
 	log     *slog.Logger
 
 	events  chan Event
@@ -148,6 +149,11 @@ func newEngine(c Config, dir *dataDir, found *recovered) (*Engine, error) {
 		writes: make(chan Write, 1), saves: make(chan Snapshot, 1), done: e.stopped,
 		minFree: c.MinFree, kept: found.applied,
 	}
+	values, err := openValues(dir.values(), c.Clock.Monotonic, e.disk.full.Load, c.Log)
+	if err != nil {
+		return nil, err
+	}
+	e.values = values
 	e.feed.PublishAll(found.state.View(0))
 	var begin []Member
 	if found.fresh {
@@ -155,7 +161,7 @@ func newEngine(c Config, dir *dataDir, found *recovered) (*Engine, error) {
 	}
 	node, err := NewNode(NodeConfig{
 		ID: dir.Node, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: begin, Nonce: rand.Uint64(),
-		Clock: c.Clock, Disk: e.disk, Transport: nobody{}, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery,
+		Clock: c.Clock, Disk: e.disk, Transport: nobody{}, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery, Watch: e.applied,
 	})
 	if err != nil {
 		return nil, err
@@ -198,6 +204,7 @@ func (e *Engine) start() {
 	e.workers.Go(e.disk.writeLoop)
 	e.workers.Go(e.disk.saveLoop)
 	e.workers.Go(e.disk.watchLoop)
+	e.workers.Go(e.valueLoop)
 	go e.loop()
 }
 
@@ -220,6 +227,9 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 		return core.Answer{}, err
 	}
 	if err := e.room(command); err != nil {
+		return core.Answer{}, err
+	}
+	if err := e.nameable(command); err != nil {
 		return core.Answer{}, err
 	}
 	bytes, err := encode(ctx, command)

@@ -140,8 +140,6 @@ func (l *lease) checkContainer(guid string, deletion bool) error {
 		return nil
 	case l.alive():
 		return errContainerMismatch
-	case guid == l.guid:
-		return errLeaseLost.saying("A lease ID was specified, but the lease for the container has expired.")
 	}
 	return errContainerNoLease
 }

@@ -42,10 +42,6 @@ func (c *call) putBlock() error {
 	if err != nil {
 		return err
 	}
-	session, err := c.blockSession()
-	if err != nil {
-		return err
-	}
 	guid, err := c.leaseHeader()
 	if err != nil {
 		return err
@@ -60,6 +56,10 @@ func (c *call) putBlock() error {
 			return false, err
 		}
 		if err := c.roomForBlock(path, len(name)); err != nil {
+			return false, err
+		}
+		session, err := c.blockSession()
+		if err != nil {
 			return false, err
 		}
 		put := body.put(path)

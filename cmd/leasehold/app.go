@@ -34,6 +34,8 @@ type app struct {
 
 	serve serverFunc
 	check checkFunc
+	// createTemp makes a file that gets its name later.
+	createTemp func(dir, pattern string) (file, error)
 
 	args    []string    // as they were given
 	ignored []os.Signal // when it was started
@@ -44,7 +46,7 @@ type app struct {
 func newApp() *app {
 	return &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), now: time.Now,
-		terminal: isTerminal, width: terminalWidth, height: terminalHeight, serve: node.Run, check: checkData, output: formatTable,
+		terminal: isTerminal, width: terminalWidth, height: terminalHeight, serve: node.Run, check: checkData, createTemp: createTemp, output: formatTable,
 	}
 }
 
@@ -176,14 +178,14 @@ that what the lease protects can turn away a holder that is late.
 		&cobra.Group{ID: "look", Title: "Look:"},
 		&cobra.Group{ID: "define", Title: "Say what holds for resources:"},
 		&cobra.Group{ID: "keep", Title: "Keep values:"},
-		&cobra.Group{ID: "server", Title: "Run a server:"},
+		&cobra.Group{ID: "server", Title: "Run servers:"},
 		&cobra.Group{ID: "other", Title: "Other:"},
 	)
 	group(root, "hold", a.runCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
 	group(root, "look", a.listCommand(), a.describeCommand(), a.queueCommand(), a.topCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand(), a.alarmsCommand(), a.adviseCommand())
 	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
-	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand())
-	group(root, "server", a.serveCommand(), a.configCommand(), a.checkCommand(), a.benchCommand(), a.azureCommand())
+	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand(), a.versionsCommand(), a.rollbackCommand())
+	group(root, "server", a.serveCommand(), a.clusterCommand(), a.certCommand(), a.configCommand(), a.checkCommand(), a.backupCommand(), a.restoreCommand(), a.benchCommand(), a.azureCommand())
 	group(root, "other", a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	root.AddCommand(exitCodesTopic(), configurationTopic(), outputTopic())
 	root.SetHelpCommand(a.helpCommand())

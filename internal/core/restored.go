@@ -40,6 +40,8 @@ type Restoration struct {
 	// Quarantine is how long nothing is granted. Negative: as long as the largest TTL of
 	// a lease, a waiter or a session in the backup.
 	Quarantine time.Duration
+	// Wall is the calendar of the backup; 0: that of the last stamp in it.
+	Wall int64
 	// Above is a token or revision that somebody saw, if that may be more than the backup
 	// knows: the same backup may have been restored before.
 	Above uint64
@@ -69,12 +71,15 @@ func (s *State) FromBackup(r Restoration) (Restored, error) {
 	if r.Quarantine < 0 {
 		r.Quarantine = s.longest()
 	}
+	if r.Wall == 0 {
+		r.Wall = s.wall
+	}
 	s.forgetGap()
 	// Time goes on where it stopped. By the clock of whoever led then, everything would
 	// have ended that was renewed since.
 	s.lead = Lead{}
 	s.clearQuarantine()
-	s.restored = &Restored{Base: base, Wall: s.wall, Quarantine: r.Quarantine}
+	s.restored = &Restored{Base: base, Wall: r.Wall, Quarantine: r.Quarantine}
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		s.rebase(sp)
 		return true
@@ -242,18 +247,6 @@ func (s *State) availableAfter() Time {
 		return 0
 	}
 	return s.restored.Until
-}
-
-// Quarantine tells for how long nothing is granted, by a clock that may be further than
-// the last stamp; false if something is. Zero: until somebody leads.
-func (v View) Quarantine() (time.Duration, bool) {
-	if !v.s.quarantined() {
-		return 0, false
-	}
-	if v.s.restored.Until == 0 {
-		return 0, true
-	}
-	return max(0, time.Duration(v.s.restored.Until-v.s.now)-v.passed), true
 }
 
 // restoreRestored takes the piece over that Pieces made.

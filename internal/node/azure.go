@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"sync"
-	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/door/azure"
 	"github.com/leasehold/leasehold/internal/door/azure/account"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -34,9 +32,9 @@ func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetr
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
-	pair := &pairFile{cert: c.Azure.Cert, key: c.Azure.Key, log: log}
-	if err := pair.load(); err != nil {
-		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("azure-cert and azure-key: %v", err)}
+	ring, err := openRing(certificate.Files{Cert: c.Azure.Cert, Key: c.Azure.Key}, "azure clients", log)
+	if err != nil {
+		return nil, err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Azure.Listen)
 	if err != nil {
@@ -47,60 +45,28 @@ func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetr
 	}
 	log.Info("azure clients are served", "address", listener.Addr().String(), "accounts", len(book.Names()))
 	door := azure.New(e, azure.Config{Accounts: book, Domain: c.Azure.Domain, Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout})
-	return &azureServer{door, listener, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.get}}, nil
+	return &azureServer{door, listener, ring.Listen()}, nil
 }
 
-// start serves until ctx ends. If it ends before that, so does everything else.
-func (s *azureServer) start(ctx context.Context, stop func()) (finished func() error) {
+// beside serves until ctx ends, beside another door, and returns what tells when both
+// have ended. When one of them does, so does the other.
+func (s *azureServer) beside(ctx context.Context, served <-chan error, stop func()) <-chan error {
 	if s == nil {
-		return func() error { return nil }
+		return served
 	}
-	done := make(chan error, 1)
+	ours, all := make(chan error, 1), make(chan error, 1)
+	go func() { ours <- s.door.Serve(ctx, s.listener, s.tls) }()
 	go func() {
-		done <- s.door.Serve(ctx, s.listener, s.tls)
-		stop()
-	}()
-	return func() error { return <-done }
-}
-
-// A pairFile is a certificate and its key, read again when the file changes.
-type pairFile struct {
-	cert, key string
-	log       *slog.Logger
-
-	mu       sync.Mutex // guards what follows
-	pair     *tls.Certificate
-	modified time.Time
-	looked   time.Time
-}
-
-func (p *pairFile) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if time.Since(p.looked) > time.Second {
-		if err := p.load(); err != nil {
-			p.log.Error("the new certificate can not be used: the old one stays", "file", p.cert, "err", err)
+		var err, other error
+		select {
+		case err = <-served:
+			stop()
+			other = <-ours
+		case other = <-ours:
+			stop()
+			err = <-served
 		}
-	}
-	if p.pair == nil {
-		return nil, errors.New("there is no certificate")
-	}
-	return p.pair, nil
-}
-
-func (p *pairFile) load() error {
-	p.looked = time.Now()
-	info, err := os.Stat(p.cert)
-	if err != nil {
-		return err
-	}
-	if info.ModTime().Equal(p.modified) {
-		return nil
-	}
-	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
-	if err != nil {
-		return err
-	}
-	p.pair, p.modified = &pair, info.ModTime()
-	return nil
+		all <- errors.Join(err, other)
+	}()
+	return all
 }

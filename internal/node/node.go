@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,9 +13,12 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/config"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
@@ -36,34 +40,101 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	if err != nil {
 		return err
 	}
+	secure, err := clientTLS(c, log)
+	if err != nil {
+		return err
+	}
 	// The address first: a second server on it should not touch the data.
 	listener, err := listen(ctx, c.Listen)
 	if err != nil {
 		return err
 	}
 	metrics := telemetry.NewMetrics()
-	e, err := cluster.Start(ctx, cluster.Config{
-		Dir: c.Data, Log: log, Metrics: metrics.Registerer(),
-		SnapshotEvery: c.SnapshotEvery, SegmentBytes: c.SegmentSize, MinFree: c.MinFree,
-		JournalBytes: c.JournalSize,
-	})
+	settings, err := engineConfig(c, listener, log, metrics)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	// The door serves before there is anything behind it: a server may wait for others of
+	// its cluster for long, and should say so.
+	door := native.NewShut(native.Config{Version: c.Version, Metrics: metrics, Log: log, TLS: secure, DrainTimeout: c.DrainTimeout})
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- door.Serve(ctx, listener) }()
+	e, err := start(ctx, settings)
+	if err != nil || e == nil {
+		stop()
+		return errors.Join(err, <-served)
+	}
 	tuneMemory()
 	metrics.CountBy(e.Read)
-	door := native.New(e, native.Config{Version: c.Version, Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout})
+	door.Open(e)
 	stopPprof, err := servePprof(ctx, c.PprofListen, log)
 	if err != nil {
-		return errors.Join(err, listener.Close(), e.Close())
+		stop()
+		return errors.Join(err, <-served, e.Close())
 	}
 	defer stopPprof()
 	azure, err := openAzure(ctx, c, e, metrics, log)
 	if err != nil {
-		return errors.Join(err, listener.Close(), e.Close())
+		stop()
+		return errors.Join(err, <-served, e.Close())
 	}
+	all := azure.beside(ctx, served, stop)
 	ready(listener.Addr().String())
-	return serve(ctx, e, door, listener, azure)
+	return await(e, all, stop)
+}
+
+// start starts the engine. There is none, and no error, if the server was told to stop
+// before it had begun.
+func start(ctx context.Context, c cluster.Config) (*cluster.Engine, error) {
+	e, err := cluster.Start(ctx, c)
+	if err != nil && ctx.Err() != nil {
+		return nil, nil
+	}
+	return e, err
+}
+
+// engineConfig is what the engine is told of the settings.
+func engineConfig(c Config, listener net.Listener, log *slog.Logger, metrics *telemetry.Metrics) (cluster.Config, error) {
+	settings := cluster.Config{
+		Dir: c.Data, Log: log, Metrics: metrics.Registerer(),
+		SnapshotEvery: c.SnapshotEvery, SegmentBytes: c.SegmentSize, MinFree: c.MinFree, JournalBytes: c.JournalSize,
+		Name: c.Name, Version: c.Version.Version, PeerListen: c.PeerListen, PeerAdvertise: c.PeerAdvertise,
+		ClientAdvertise: advertised(c, listener), Join: c.Join, Insecure: c.Insecure,
+	}
+	if _, port, _ := net.SplitHostPort(c.PeerAdvertise); port == "0" {
+		settings.PeerAdvertise = "" // whichever port it turns out to be
+	}
+	for _, m := range c.InitialCluster {
+		settings.InitialCluster = append(settings.InitialCluster, cluster.Member{Name: m.Name, Peer: m.Peer})
+	}
+	if c.PeerTLS.Cert == "" {
+		return settings, nil
+	}
+	ring, err := openRing(c.PeerTLS, "servers", log)
+	if err != nil {
+		return settings, err
+	}
+	settings.PeerTLS = ring.Peers
+	return settings, nil
+}
+
+// advertised is the URL that the others tell clients: what was said, or the address
+// that this server listens on, with the machine's name if that is all of them.
+func advertised(c Config, listener net.Listener) string {
+	if c.Advertise != "" {
+		return c.Advertise
+	}
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok || !address.IP.IsUnspecified() {
+		return c.URL(listener.Addr().String())
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return c.URL(net.JoinHostPort(host, strconv.Itoa(address.Port)))
 }
 
 // garbage is how much of it there may be, in percent of what is alive, before it is
@@ -79,30 +150,54 @@ func tuneMemory() {
 	debug.FreeOSMemory()
 }
 
-// serve runs the doors until ctx ends or the engine fails. The engine ends last:
-// the doors have requests to finish with it.
-func serve(ctx context.Context, e *cluster.Engine, door *native.Door, listener net.Listener, azure *azureServer) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		select {
-		case <-e.Failed():
-			stop()
-		case <-ctx.Done():
-		}
-	}()
-	finished := azure.start(ctx, stop)
-	err := door.Serve(ctx, listener)
-	stop()
-	err = errors.Join(err, finished())
+// await returns when the server has ended: because it was told to, or because the engine
+// failed. The engine ends last: the door has requests to finish with it, and only then
+// the lead is handed over.
+func await(e *cluster.Engine, served <-chan error, stop func()) error {
+	var err error
+	select {
+	case err = <-served:
+	case <-e.Failed():
+		stop()
+		err = <-served
+	}
 	select {
 	case <-e.Failed():
-		// What the doors could not finish is of no interest any more.
+		// What the door could not finish is of no interest any more.
 		return errors.Join(e.Failure(), e.Close())
 	default:
 		return errors.Join(err, e.Close())
 	}
 }
+
+// clientTLS is how clients are talked to; nil: in plain.
+func clientTLS(c Config, log *slog.Logger) (*tls.Config, error) {
+	if c.TLS.Cert == "" {
+		return nil, nil
+	}
+	ring, err := openRing(c.TLS, "clients", log)
+	if err != nil {
+		return nil, err
+	}
+	return ring.Listen(), nil
+}
+
+// openRing reads certificates, and says when changed ones can not be used.
+func openRing(files certificate.Files, of string, log *slog.Logger) (*certificate.Keyring, error) {
+	ring, err := certificate.Open(files, func(err error) {
+		log.Error("the new certificates can not be used: the old ones stay", "for", of, "err", err)
+	})
+	if err != nil {
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+	}
+	if left := time.Until(ring.Ends()); left < soon {
+		log.Warn("the certificate ends soon: make another one with leasehold cert", "for", of, "file", files.Cert, "left", left.Round(time.Minute))
+	}
+	return ring, nil
+}
+
+// soon is when somebody should think of the next certificate.
+const soon = 30 * 24 * time.Hour
 
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)

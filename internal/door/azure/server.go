@@ -24,9 +24,6 @@ const maxHeader = 64 << 10
 // Serve answers requests that come in at a listener, with TLS, until ctx ends, and then
 // finishes what is under way. It closes the listener. A door serves once.
 func (d *Door) Serve(ctx context.Context, l net.Listener, certificates *tls.Config) error {
-	config := certificates.Clone()
-	// HTTP/2 has no reason phrase.
-	config.NextProtos = []string{"http/1.1"}
 	server := &http.Server{
 		Handler:           d,
 		MaxHeaderBytes:    maxHeader,
@@ -39,7 +36,7 @@ func (d *Door) Serve(ctx context.Context, l net.Listener, certificates *tls.Conf
 	}
 	server.Protocols.SetHTTP1(true)
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(&gate{tls.NewListener(l, config), d}) }()
+	go func() { ended <- server.Serve(&gate{tls.NewListener(l, onlyHTTP1(certificates)), d}) }()
 	select {
 	case err := <-ended:
 		return errors.Join(err, d.drain(server))
@@ -48,6 +45,22 @@ func (d *Door) Serve(ctx context.Context, l net.Listener, certificates *tls.Conf
 	err := d.drain(server)
 	<-ended
 	return err
+}
+
+// onlyHTTP1 offers nothing newer: HTTP/2 has no reason phrase.
+func onlyHTTP1(c *tls.Config) *tls.Config {
+	own := c.Clone()
+	own.NextProtos = []string{"http/1.1"}
+	if ask := c.GetConfigForClient; ask != nil {
+		own.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			given, err := ask(hello)
+			if given == nil || err != nil {
+				return given, err
+			}
+			return onlyHTTP1(given), nil
+		}
+	}
+	return own
 }
 
 func (d *Door) drain(server *http.Server) error {

@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -40,6 +41,9 @@ func (d *Door) serving() error {
 }
 
 func (d *Door) readable(ctx context.Context) error {
+	if !d.opened.Load() {
+		return errors.New(startingMessage)
+	}
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	return d.engine.Read(ctx, func(core.View) {})
@@ -81,6 +85,10 @@ func (d *Door) openapi(w http.ResponseWriter, _ *http.Request) {
 
 // index greets who opens the address in a browser.
 func (d *Door) index(w http.ResponseWriter, r *http.Request) {
+	address := "http://" + r.Host
+	if r.TLS != nil {
+		address = "https://" + r.Host
+	}
 	text(w, http.StatusOK, fmt.Sprintf(`This is Leasehold %s. It grants leases: one holder at a time, until a moment, with a
 token that tells a late holder from the present one.
 
@@ -90,12 +98,12 @@ Hold something for half a minute:
 
 or without the command line:
 
-  curl http://%s/v1/acquire --json '{"resource": "demo/first", "holder": "me", "ttl": "30s"}'
+  curl %s/v1/acquire --json '{"resource": "demo/first", "holder": "me", "ttl": "30s"}'
 
 Look at it:
 
-  curl http://%[2]s/v1/resources/demo/first
+  curl %[2]s/v1/resources/demo/first
 
 /v1/openapi.yaml describes the API. /readyz, /livez, /metrics and /version are for operators.
-`, d.config.Version.Version, r.Host))
+`, d.config.Version.Version, address))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
@@ -41,7 +42,7 @@ func Check(path string) (Report, error) {
 	}
 	defer found.log.Close()
 	report := Report{Snapshot: found.applied, Index: found.applied}
-	if err := replay(found, &report); err != nil {
+	if err := replay(found, dir.Node, &report); err != nil {
 		return report, err
 	}
 	summary, err := wire.WriteSnapshot(io.Discard, found.state)
@@ -71,9 +72,14 @@ func checkValues(dir *dataDir, state *core.State) error {
 	return errors.Join(found...)
 }
 
-// replay applies what is in the log. In a cluster of one all of it is committed:
-// nobody else could say otherwise.
-func replay(found *recovered, report *Report) error {
+// replay applies what is in the log. In a cluster of one all of it is committed: nobody
+// else could say otherwise. In one of several only that counts of which it is known.
+func replay(found *recovered, node uint64, report *Report) error {
+	hard, members, err := found.storage.InitialState()
+	if err != nil {
+		return err
+	}
+	several := len(members.GetVoters())+len(members.GetLearners()) > 1
 	last, err := found.storage.LastIndex()
 	if err != nil {
 		return err
@@ -86,6 +92,10 @@ func replay(found *recovered, report *Report) error {
 		return err
 	}
 	for _, e := range entries {
+		several = several || takesIn(e, node)
+		if several && e.GetIndex() > hard.GetCommit() {
+			break
+		}
 		if e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
 			if err := replayOne(found.state, e); err != nil {
 				return fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err)
@@ -95,6 +105,16 @@ func replay(found *recovered, report *Report) error {
 		report.Index = e.GetIndex()
 	}
 	return nil
+}
+
+// takesIn tells whether an entry makes another server a member.
+func takesIn(e *raftpb.Entry, node uint64) bool {
+	var change raftpb.ConfChange
+	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &change) != nil {
+		return false
+	}
+	adds := change.GetType() == raftpb.ConfChangeAddNode || change.GetType() == raftpb.ConfChangeAddLearnerNode
+	return adds && change.GetNodeId() != node
 }
 
 func replayOne(state *core.State, e *raftpb.Entry) error {

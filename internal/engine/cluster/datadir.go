@@ -42,6 +42,10 @@ type identity struct {
 	Name string `json:"name"`
 	// Cluster is the cluster's.
 	Cluster string `json:"cluster"`
+	// Begin are the members that the cluster began with, if this server was among them.
+	Begin []Member `json:"begin,omitempty"`
+	// Joined is set if it was not: then an empty log is filled by the others.
+	Joined bool `json:"joined,omitempty"`
 	// Begun is set once the log was made: from then on, a missing log is a loss
 	// and not a beginning.
 	Begun bool `json:"begun"`

@@ -75,7 +75,8 @@ type Call struct {
 	Bytes []byte // as wire.AppendCommand made them
 	Done  func(core.Answer, error)
 
-	alone bool // it has an entry to itself
+	alone bool   // it has an entry to itself
+	until uint64 // the tick at which it stops waiting for a leader; 0: it never began to
 
 	from, id uint64 // the node that passed it on, and its name there; 0: nobody did
 }
@@ -84,6 +85,8 @@ type Call struct {
 type ReadCall struct {
 	Read func(core.View)
 	Done func(error)
+
+	until uint64 // the tick at which it stops waiting
 }
 
 // An Event is something that happens to a node.
@@ -110,6 +113,8 @@ type (
 		To  uint64
 		Err error
 	}
+	// Unreachable says that a message to another node was lost.
+	Unreachable struct{ ID uint64 }
 	// Relayed are commands that another node's callers gave it.
 	Relayed struct {
 		From uint64
@@ -146,6 +151,7 @@ func (Stop) event()     {}
 
 func (JournalFailed) event() {}
 func (SnapshotSent) event()  {}
+func (Unreachable) event()   {}
 func (Relayed) event()       {}
 func (Placed) event()        {}
 func (Transfer) event()      {}
@@ -178,6 +184,9 @@ type NodeConfig struct {
 	// Summed, if not nil, is called from Step when an entry of Sum is applied.
 	Summed func(index uint64, frozen *core.State)
 
+	// Complete tells whether another member has all large values that its state names; nil:
+	// they all do. Only one that has them gets a vote.
+	Complete func(id uint64) bool
 	// Watch, if not nil, sees each entry as it takes effect, before anybody is answered.
 	Watch func(Applied)
 	// Planted are mistakes that the simulator must find.
@@ -198,8 +207,9 @@ type Node struct {
 	NodeConfig
 	raft *raft.RawNode
 	// failure, once set, is for good: the node answers nothing more.
-	failure error
-	stopped bool
+	failure   error
+	stopped   bool
+	stoppedAt uint64 // tick
 
 	// The write in flight, and raft's Ready that it belongs to.
 	writing   bool
@@ -219,6 +229,7 @@ type Node struct {
 	heard   map[uint64]uint64 // by member: the tick of its last message
 
 	lead     leadership
+	waiting  []Call // for somebody to lead
 	inbox    []Call
 	ticking  bool              // a tick stands in the inbox or in the log
 	proposed map[uint64]*batch // by index, until applied
@@ -228,7 +239,7 @@ type Node struct {
 
 	reads      []ReadCall // for the next round
 	round      uint64
-	patience   patience
+	sinceAsked int        // ticks
 	asked      []ReadCall // of the round in flight
 	answered   []readyRead
 	arrived    map[uint64]*arrival // snapshots of other nodes, by index
@@ -312,9 +323,9 @@ func (n *Node) Statistics() Statistics {
 	return n.statistics
 }
 
-// Idle tells whether nobody waits for an answer.
+// Idle tells whether nobody waits for an answer, nor for a leader that stops to hand over.
 func (n *Node) Idle() bool {
-	return len(n.inbox) == 0 && len(n.proposed) == 0 && n.unplaced == nil && n.relays.idle() && len(n.reads) == 0 && len(n.asked) == 0 && len(n.answered) == 0
+	return !n.handingOver() && len(n.waiting) == 0 && len(n.inbox) == 0 && len(n.proposed) == 0 && n.unplaced == nil && n.relays.idle() && len(n.reads) == 0 && len(n.asked) == 0 && len(n.answered) == 0
 }
 
 // Step takes one event and does everything that can be done before the next.
@@ -332,6 +343,7 @@ func (n *Node) Step(e Event) {
 		n.ticks++
 		n.raft.Tick()
 		n.lead.dropped = false
+		n.tickWaiting()
 		n.tickRelays()
 		n.tickReads()
 		n.leadAgain()
@@ -343,6 +355,8 @@ func (n *Node) Step(e Event) {
 		n.receive(e)
 	case SnapshotSent:
 		n.snapshotSent(e)
+	case Unreachable:
+		n.raft.ReportUnreachable(e.ID)
 	case Relayed:
 		n.acceptRelay(e)
 	case Placed:
@@ -352,7 +366,7 @@ func (n *Node) Step(e Event) {
 	case Reconfigure:
 		n.acceptChange(e)
 	case Expelled:
-		n.expelled()
+		n.left = true
 	case Written:
 		if n.owed > 0 && e.Err == nil {
 			n.owed--
@@ -368,12 +382,19 @@ func (n *Node) Step(e Event) {
 	case Stop:
 		n.stop()
 	}
+	if n.left {
+		n.fail(ErrRemoved)
+	}
 	n.turn()
 }
 
 // receive takes a message of another node. Raft ignores what is of no use to it.
 func (n *Node) receive(e Received) {
-	n.heard[e.Message.GetFrom()] = n.ticks
+	from := e.Message.GetFrom()
+	if slices.Contains(n.roster.Removed, from) {
+		return // it does not know yet; its transport is told
+	}
+	n.heard[from] = n.ticks
 	switch e.Message.GetType() {
 	case raftpb.MsgProp:
 		// Its stamp is another node's. Commands travel without one, if at all.
@@ -381,7 +402,7 @@ func (n *Node) receive(e Received) {
 			return
 		}
 	case raftpb.MsgSnap:
-		if !n.keepArrival(e) {
+		if e.Message = n.keepArrival(e); e.Message == nil {
 			return
 		}
 	}
@@ -391,12 +412,16 @@ func (n *Node) receive(e Received) {
 // turn lets raft go on until it waits for the disk or has nothing to do.
 func (n *Node) turn() {
 	for n.failure == nil && !n.writing {
+		// What raft is given below it gives back at once, with a place in the log. A mark
+		// in between would let the lead be lost, and what has no place be called refused.
+		if n.mark() {
+			return
+		}
 		n.campaignAlone()
 		n.change()
 		n.seal()
 		n.ask()
-		n.mark()
-		if n.writing || !n.raft.HasReady() {
+		if !n.raft.HasReady() {
 			return
 		}
 		ready := n.raft.Ready()
@@ -508,7 +533,12 @@ func (n *Node) fail(err error) {
 	}
 	n.failure = err
 	n.lead.serving = false
-	undecided := engine.Undecided("the server failed while it worked on this: ask again with the same id")
+	n.abandon()
+}
+
+// abandon answers everybody who still waits.
+func (n *Node) abandon() {
+	undecided := engine.Undecided("the server stopped while it worked on this: ask again with the same id")
 	for _, index := range slices.Sorted(maps.Keys(n.proposed)) {
 		n.proposed[index].done(undecided)
 	}
@@ -517,14 +547,15 @@ func (n *Node) fail(err error) {
 	}
 	n.dropRelays(undecided)
 	n.dropChanges()
-	unavailable := engine.Unavailable("the server is stopping after a failure: try another one")
+	unavailable := engine.Unavailable("the server is stopping: try another one")
+	n.refuse(Commands(n.waiting), unavailable)
 	n.refuse(Commands(n.inbox), unavailable)
 	n.refuse(Reads(n.reads), unavailable)
 	n.refuse(Reads(n.asked), unavailable)
 	for _, r := range n.answered {
 		n.refuse(Reads(r.calls), unavailable)
 	}
-	n.inbox, n.reads, n.asked, n.answered, n.unplaced = nil, nil, nil, nil, nil
+	n.waiting, n.inbox, n.reads, n.asked, n.answered, n.unplaced = nil, nil, nil, nil, nil, nil
 	clear(n.proposed)
 }
 
@@ -544,7 +575,10 @@ func (n *Node) refuse(e Event, err error) {
 }
 
 func (n *Node) stop() {
-	n.stopped = true
+	n.stopped, n.stoppedAt = true, n.ticks
+	stopping := engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+	n.refuse(Commands(n.waiting), stopping)
+	n.waiting = nil
 	if n.leads() && len(n.members.GetVoters()) > 1 {
 		n.giveLead(0)
 		return
@@ -553,4 +587,10 @@ func (n *Node) stop() {
 		// The last stamp is as late as can be, for whoever counts on from it.
 		n.inbox = append(n.inbox, n.tick())
 	}
+}
+
+// handingOver tells whether a leader that stops has to wait until another one leads. That
+// may come to nothing, so it has an end.
+func (n *Node) handingOver() bool {
+	return n.stopped && n.leads() && n.failure == nil && n.ticks-n.stoppedAt <= electionTicks && n.successor() != 0
 }

@@ -115,6 +115,11 @@ func (r *recovered) readLog(dir string, snapshot *walpb.Snapshot) (err error) {
 		_ = r.log.Close()
 		return damaged(dir, err.Error())
 	}
+	if snapshot.GetIndex() == 0 && raft.IsEmptyHardState(hard) {
+		// The first write never got as far as the disk. Nobody was promised anything, and
+		// what there is of it will be written over.
+		r.fresh, entries = true, nil
+	}
 	r.storage, err = Restore(snapshot, hard, entries)
 	return err
 }

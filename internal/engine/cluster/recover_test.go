@@ -255,7 +255,7 @@ func TestAFullDiskTakesNothingNewAndKeepsWhatIsThere(t *testing.T) {
 	defer closed(t, e)
 	acquire(t, e, "r")
 	mustDo(t, e, &core.PutRecord{Namespace: "default", Path: "p"})
-	e.disk.minFree = 1 << 62
+	e.disk.minFree.Store(1 << 62)
 	e.disk.checkRoom()
 	for _, c := range []core.Command{
 		lease("s", time.Minute), &core.PutRecord{Namespace: "default", Path: "p"}, &core.Txn{Namespace: "default"},

@@ -143,12 +143,12 @@ type gentle struct {
 
 const gentleBytes = 2 << 20
 
-// errStopping is why a gentle writer gave up.
-var errStopping = errors.New("the server is stopping")
+// errGaveUp is why a gentle writer stopped.
+var errGaveUp = errors.New("the server is stopping")
 
 func (g *gentle) Write(b []byte) (int, error) {
 	if isClosed(g.stop) {
-		return 0, errStopping
+		return 0, errGaveUp
 	}
 	n, err := g.file.Write(b)
 	if g.unsynced += n; err == nil && g.unsynced >= gentleBytes {
@@ -166,7 +166,11 @@ func readState(dir string, index, term uint64) (Snapshot, int64, error) {
 		return Snapshot{}, 0, err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, 256<<10)
+	return readStateFrom(bufio.NewReaderSize(f, 256<<10), name, index, term)
+}
+
+// readStateFrom reads a snapshot from a file of some name.
+func readStateFrom(r io.Reader, name string, index, term uint64) (Snapshot, int64, error) {
 	s, head, err := readHead(r)
 	if err != nil {
 		return Snapshot{}, 0, damaged(name, err.Error())

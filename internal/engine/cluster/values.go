@@ -12,21 +12,39 @@ import (
 
 var _ engine.Values = (*Engine)(nil)
 
-// PutValue keeps the bytes of r in a file.
+// PutValue keeps the bytes of r in a file here, and on as many other servers as make a
+// majority.
 func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, error) {
 	if isClosed(e.stopped) {
-		return leasehold.Large{}, engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+		return leasehold.Large{}, errStopping
 	}
-	return e.values.put(ctx, r)
+	large, err := e.values.put(ctx, r)
+	if err == nil {
+		err = e.spread(ctx, large)
+	}
+	if err != nil {
+		return leasehold.Large{}, err
+	}
+	return large, nil
 }
 
-// OpenValue reads the bytes of a file.
+// OpenValue reads the bytes of a file. One that should be here and is not comes from
+// another server first.
 func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error) {
 	r, err := e.values.open(large)
+	if err != nil && len(e.others()) > 0 && e.wanted(ctx, large) && e.fetch(ctx, large) == nil {
+		r, err = e.values.open(large)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// wanted tells whether anything names a value.
+func (e *Engine) wanted(ctx context.Context, large leasehold.Large) (is bool) {
+	err := e.Read(ctx, func(v core.View) { is = v.NamesLarge(large.SHA256) })
+	return is && err == nil
 }
 
 // nameable refuses a command that names a value which is not here.
@@ -40,7 +58,10 @@ func (e *Engine) nameable(command core.Command) error {
 }
 
 // applied sees each entry as it takes effect.
-func (e *Engine) applied(a Applied) { e.values.freed(a.Result.Freed) }
+func (e *Engine) applied(a Applied) {
+	e.values.freed(a.Result.Freed)
+	e.hunt.want(a.Result.Named...)
+}
 
 // valueLoop deletes what nothing names.
 func (e *Engine) valueLoop() {
@@ -51,7 +72,7 @@ func (e *Engine) valueLoop() {
 	for {
 		select {
 		case <-sweep.C:
-			e.values.sweep(e.named)
+			e.values.sweep(e.areNamed)
 		case <-scan.C:
 			// A state that another server sent says nothing of what it does not name any more.
 			e.values.scan()
@@ -61,9 +82,9 @@ func (e *Engine) valueLoop() {
 	}
 }
 
-// named tells which values the state names. It has everything that was answered: who names
+// areNamed tells which values the state names. It has everything that was answered: who names
 // a value that was not swept yet has its answer, or will get it from a log that is not.
-func (e *Engine) named(list []leasehold.Digest) ([]bool, error) {
+func (e *Engine) areNamed(list []leasehold.Digest) ([]bool, error) {
 	is := make([]bool, len(list))
 	ctx, stop := context.WithTimeout(context.Background(), sweepEvery)
 	defer stop()

@@ -33,11 +33,13 @@ type valueStore struct {
 	now  func() time.Duration
 	full func() bool // the disk has no room for more
 	log  *slog.Logger
-	most int64 // bytes of one value
+	most int64                 // bytes of one value
+	lost func(leasehold.Large) // hears of a value that is damaged; nil: nobody does
 
 	mu       sync.Mutex // guards what follows, and is never held while the disk works
 	idle     map[leasehold.Digest]time.Duration
 	deleting map[leasehold.Digest]chan struct{} // closed when it is done
+	pinned   int                                // those who need all that is there
 	checked  map[leasehold.Digest]struct{}      // those whose bytes were read and found right
 }
 
@@ -183,10 +185,27 @@ func (s *valueStore) settle(d leasehold.Digest) {
 // names it may take.
 func (s *valueStore) nameable(large leasehold.Large) error {
 	s.settle(large.SHA256)
-	if info, err := os.Stat(s.file(large.SHA256)); err != nil || info.Size() != large.Size {
+	if !s.has(large) {
 		return engine.Unnameable(large)
 	}
 	return nil
+}
+
+func (s *valueStore) has(large leasehold.Large) bool {
+	info, err := os.Stat(s.file(large.SHA256))
+	return err == nil && info.Size() == large.Size
+}
+
+// pin lets everything stay that is there, until unpin is called.
+func (s *valueStore) pin() (unpin func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pinned++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.pinned--
+	}
 }
 
 // freed notes that nothing names some values any more.
@@ -212,7 +231,7 @@ func (s *valueStore) unkept(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return noRoom()
 	}
-	if errors.Is(err, errStopping) {
+	if errors.Is(err, errGaveUp) {
 		return engine.Unavailable("the request ended before its value was kept")
 	}
 	s.log.Error("a large value can not be kept", "err", err)
@@ -246,6 +265,9 @@ func (s *valueStore) damaged(large leasehold.Large, what string) error {
 	s.mu.Unlock()
 	if err := os.Rename(name, name+damagedEnd); err != nil {
 		s.log.Error("a damaged value could not be set aside", "err", err)
+	}
+	if s.lost != nil {
+		s.lost(large)
 	}
 	return &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf(
 		"large value %v is damaged on this server's disk (%s); it was set aside as %s%s: put it again, or restore it from a backup", large.SHA256, what, filepath.Base(name), damagedEnd)}
@@ -394,6 +416,9 @@ func (s *valueStore) scan() {
 func (s *valueStore) due() (list []leasehold.Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.pinned > 0 {
+		return nil
+	}
 	for d, since := range s.idle {
 		if s.now()-since >= valueIdle && s.deleting[d] == nil {
 			if list = append(list, d); len(list) == maxSwept {
@@ -428,7 +453,7 @@ func (s *valueStore) sweep(named func([]leasehold.Digest) ([]bool, error)) {
 func (s *valueStore) drop(d leasehold.Digest, named bool) {
 	s.mu.Lock()
 	since, idle := s.idle[d]
-	if !idle || s.now()-since < valueIdle {
+	if !idle || s.pinned > 0 || s.now()-since < valueIdle {
 		s.mu.Unlock()
 		return
 	}

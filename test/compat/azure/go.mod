@@ -1,4 +1,4 @@
-module github.com/leasehold/leasehold/test/compat
+module github.com/leasehold/leasehold/test/compat/azure
 
 go 1.26.0
 

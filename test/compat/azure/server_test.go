@@ -1,4 +1,4 @@
-package compat
+package azure
 
 import (
 	"bufio"
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	}
 	binary = filepath.Join(dir, "leasehold")
 	build := exec.Command("go", "build", "-o", binary, "./cmd/leasehold")
-	build.Dir = filepath.Join("..", "..")
+	build.Dir = filepath.Join("..", "..", "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	code := 1
 	if out, err := build.CombinedOutput(); err != nil {

@@ -1,4 +1,4 @@
-package compat
+package azure
 
 import (
 	"encoding/base64"
@@ -13,7 +13,7 @@ import (
 )
 
 // azuriteMain is where make deps puts Microsoft's emulator of Azure Blob Storage.
-var azuriteMain = filepath.Join("..", "..", "bin", "azurite", "node_modules", "azurite", "dist", "src", "blob", "main.js")
+var azuriteMain = filepath.Join("..", "..", "..", "bin", "azurite", "node_modules", "azurite", "dist", "src", "blob", "main.js")
 
 // startAzurite starts the emulator, or leaves the test out.
 func startAzurite(t *testing.T) *store {

@@ -45,27 +45,19 @@ const (
 func (s *server) newStack(t *testing.T, recipe int, key, main string) *stack {
 	t.Helper()
 	k := &stack{server: s, t: t, dir: t.TempDir(), tool: terraform(t)}
-	backend := fmt.Sprintf(`  metadata_host        = %q
-  storage_account_name = %q
-  container_name       = "tfstate"
-  key                  = %q
-`, s.azure, accountName, key)
+	// As it is printed to be pasted.
+	args := []string{"terraform", "config", "--azurerm", key, "--account", accountName, "--azure-address", s.azure, "-o", "json"}
 	k.env = append(os.Environ(), "SSL_CERT_FILE="+filepath.Join(s.dir, "ca.pem"), "TF_IN_AUTOMATION=1", "TF_INPUT=0", "CHECKPOINT_DISABLE=1", "NO_COLOR=1")
 	switch recipe {
 	case byName:
+		args = append(args, "--by-name")
 		k.env = append(k.env, "ARM_ACCESS_KEY="+s.key, "HTTPS_PROXY="+startProxy(t, func() string { return s.azure }), "NO_PROXY=")
 	case byAddress:
-		backend += `  lookup_blob_endpoint = true
-  subscription_id      = "00000000-0000-0000-0000-000000000001"
-  resource_group_name  = "rg"
-  tenant_id            = "00000000-0000-0000-0000-00000000000a"
-  client_id            = "00000000-0000-0000-0000-00000000000b"
-  use_cli              = false
-  use_azuread_auth     = true
-`
 		k.env = append(k.env, "ARM_CLIENT_SECRET="+s.key)
 	}
-	check(t, os.WriteFile(filepath.Join(k.dir, "main.tf"), []byte("terraform {\n backend \"azurerm\" {\n"+backend+" }\n}\n"+main), 0o600))
+	var setup struct{ Backend string }
+	check(t, json.Unmarshal([]byte(s.leasehold(t, args...)), &setup))
+	check(t, os.WriteFile(filepath.Join(k.dir, "main.tf"), []byte(setup.Backend+main), 0o600))
 	return k
 }
 

@@ -66,6 +66,7 @@ func expectCode(t *testing.T, err error, code bloberror.Code) {
 }
 
 func TestSDK(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	for style, url := range map[string]string{"path": s.pathStyle(), "host": s.hostStyle()} {
 		t.Run(style, func(t *testing.T) { useSDK(t, s, s.service(url), style) })

@@ -188,6 +188,7 @@ func waitFor(t *testing.T, what string, is func() bool) {
 }
 
 func TestAzurerm(t *testing.T) {
+	t.Parallel()
 	terraform(t)
 	s := startServer(t)
 	s.leasehold(t, "azure", "container", "create", accountName, "tfstate")

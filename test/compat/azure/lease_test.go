@@ -461,6 +461,7 @@ func (s *store) into(t *testing.T, l leaser, state string) {
 // TestLeasesAsInAzurite compares every action in every state with Microsoft's emulator.
 // Where that is known to differ from Azure itself, ours is as Azure's.
 func TestLeasesAsInAzurite(t *testing.T) {
+	t.Parallel()
 	emulator := startAzurite(t)
 	s := startServer(t)
 	ours := newStore(t, "leasehold", s.pathStyle(), s.key, s.client())

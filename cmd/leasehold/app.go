@@ -185,7 +185,7 @@ that what the lease protects can turn away a holder that is late.
 	group(root, "look", a.listCommand(), a.describeCommand(), a.queueCommand(), a.topCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand(), a.alarmsCommand(), a.adviseCommand())
 	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
 	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand(), a.versionsCommand(), a.rollbackCommand(), a.stateCommand(), a.terraformCommand())
-	group(root, "server", a.serveCommand(), a.clusterCommand(), a.certCommand(), a.configCommand(), a.checkCommand(), a.backupCommand(), a.restoreCommand(), a.benchCommand())
+	group(root, "server", a.serveCommand(), a.clusterCommand(), a.certCommand(), a.configCommand(), a.checkCommand(), a.backupCommand(), a.restoreCommand(), a.benchCommand(), a.azureCommand())
 	group(root, "other", a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	root.AddCommand(exitCodesTopic(), configurationTopic(), outputTopic())
 	root.SetHelpCommand(a.helpCommand())

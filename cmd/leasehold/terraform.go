@@ -34,38 +34,52 @@ queue. Leasehold state looks after the states then.`,
 type terraformConfigFlags struct {
 	http bool
 	wait span
+	azurermFlags
 }
 
 func (a *app) terraformConfigCommand() *cobra.Command {
 	var f terraformConfigFlags
 	cmd := &cobra.Command{
-		Use:   "config --http STATE",
+		Use:   "config --http|--azurerm STATE",
 		Short: "Print a backend block and environment, ready to paste",
 		Long: `Config prints what Terraform and OpenTofu need in order to keep the state STATE on this
 server: a backend block for the configuration, and the same as environment variables for
 an empty block. A name may have slashes: prod/network. With --wait, runs stand in a queue
-for the lock for up to that long, instead of failing.`,
+for the lock for up to that long, instead of failing.
+
+With --azurerm it is the azurerm backend, for a server that was told --azure-listen: see
+"leasehold azure".`,
 		Example: `  leasehold terraform config --http prod/network
-  leasehold terraform config --http prod/network --wait 10m
-  leasehold terraform config --http prod/network -o json | jq -r .environment.TF_HTTP_ADDRESS`,
+  leasehold terraform config --azurerm prod.tfstate --azure-address leases.example:8443
+  leasehold terraform config --http prod/network --wait 10m -o json | jq -r .backend`,
 		Args:              takes(1, 1),
 		ValidArgsFunction: a.completesStates,
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
-		if !f.http {
-			return seeHelp(cmd, usage("config needs the kind of backend: give --http"))
+		if f.http == f.azurerm {
+			return seeHelp(cmd, usage("config needs the kind of backend: give --http or --azurerm"))
 		}
 		if f.wait.value > leasehold.MaxWait {
 			return seeHelp(cmd, usage("--wait is %q: %s is the most", f.wait.String(), short(leasehold.MaxWait)))
 		}
-		setup := c.httpBackend(args[0], f.wait)
+		setup, text := c.httpBackend(args[0], f.wait), ""
+		if f.azurerm {
+			var err error
+			if setup, err = c.azurermBackend(args[0], &f.azurermFlags); err != nil {
+				return seeHelp(cmd, err)
+			}
+			text = c.azurermText(setup, &f.azurermFlags)
+		} else {
+			text = setup.text()
+		}
 		if a.output == formatJSON {
 			return a.printJSON(setup)
 		}
-		_, err := fmt.Fprint(a.stdout, setup.text())
+		_, err := fmt.Fprint(a.stdout, text)
 		return written(err)
 	})
 	cmd.Flags().BoolVar(&f.http, "http", false, "for the http backend")
+	f.azurermFlags.add(cmd)
 	cmd.Flags().Var(&f.wait, "wait", "let runs wait in a queue for the lock, for so long at most")
 	a.clientFlags(cmd)
 	a.outputFlag(cmd, formatJSON)

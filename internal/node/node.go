@@ -85,8 +85,14 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 		return errors.Join(err, <-served, e.Close())
 	}
 	defer stopPprof()
+	azure, err := openAzure(ctx, c, e, metrics, log)
+	if err != nil {
+		stop()
+		return errors.Join(err, <-served, e.Close())
+	}
+	all := azure.beside(ctx, served, stop)
 	ready(listener.Addr().String())
-	return await(e, served, stop)
+	return await(e, all, stop)
 }
 
 // start starts the engine. There is none, and no error, if the server was told to stop

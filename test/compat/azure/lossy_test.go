@@ -196,7 +196,7 @@ func (k *stack) failsOrNot(args ...string) string {
 // The server is killed, and comes back, at each request of a run. The run goes on.
 func TestAzurermServerKilled(t *testing.T) {
 	if !*full {
-		t.Skip("it takes some minutes: -full")
+		t.Skip("left to: make compat")
 	}
 	t.Parallel()
 	terraform(t)

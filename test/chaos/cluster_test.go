@@ -1,0 +1,239 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// groups are of clients: each reaches the servers through gates of its own, so that a
+// server can be out of reach for some and not for others.
+var groups = []string{"east", "west"}
+
+// A cluster is some servers and the ways to them.
+type cluster struct {
+	t       testing.TB
+	binary  string
+	network *network
+	report  *report
+	flags   []string // of every server
+
+	mu    sync.Mutex // guards what follows
+	slots []*slot
+	made  int // servers, which have numbers
+}
+
+// A slot is where clients find a server; which one that is can change.
+type slot struct {
+	server *server
+	gates  map[string]string // by group: the address
+}
+
+// A clusterConfig says what a cluster is like.
+type clusterConfig struct {
+	servers  int
+	apart    bool // they are not one, and only pose as it
+	flags    []string
+	notStart bool
+}
+
+// tight are sizes so small that logs are cut and snapshots taken all the time.
+var tight = []string{"--segment-size", "1MiB", "--snapshot-every", "1MiB", "--min-free", "8MiB", "--drain-timeout", "2s"}
+
+// startCluster starts servers, and returns when each of them answers.
+func startCluster(t testing.TB, r *report, config clusterConfig) *cluster {
+	t.Helper()
+	c := &cluster{t: t, binary: build(t), network: newNetwork(), report: r, flags: append(slices.Clone(tight), config.flags...)}
+	t.Cleanup(c.network.close)
+	for range config.servers {
+		c.slots = append(c.slots, &slot{server: c.newServer(), gates: map[string]string{}})
+	}
+	for i, s := range c.slots {
+		for _, group := range groups {
+			address, err := c.network.open(gate{to: c.party(i), who: always(group), target: func() string { return c.at(i).listen }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.gates[group] = "http://" + address
+		}
+	}
+	if config.servers > 1 && !config.apart {
+		c.begin()
+	}
+	r.Servers = config.servers
+	if config.notStart {
+		return c
+	}
+	for _, s := range c.servers() {
+		c.start(s)
+	}
+	c.ready()
+	return c
+}
+
+// newServer makes a server with a gate for the others.
+func (c *cluster) newServer() *server {
+	c.made++
+	return newServer(c.t, fmt.Sprint("n", c.made), c.binary)
+}
+
+// begin tells all servers of each other.
+func (c *cluster) begin() {
+	var members []string
+	for _, s := range c.servers() {
+		members = append(members, s.name+"="+c.peerGate(s))
+	}
+	for _, s := range c.servers() {
+		s.args = append(s.args, "--initial-cluster", strings.Join(members, ","))
+	}
+}
+
+// peerGate opens the gate at which other servers reach one.
+func (c *cluster) peerGate(s *server) string {
+	address, err := c.network.open(gate{to: s.name, who: c.whoComes, target: func() string { return s.peer }})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	s.args = append(s.args, "--name", s.name, "--peer-listen", s.peer, "--peer-advertise", address)
+	s.gate = address
+	return address
+}
+
+// whoComes tells which server made a connection.
+func (c *cluster) whoComes(conn net.Conn) string {
+	pids := map[int]string{}
+	for _, s := range c.servers() {
+		if pid := s.pid(); pid != 0 {
+			pids[pid] = s.name
+		}
+	}
+	return processOf(conn, pids)
+}
+
+func (c *cluster) servers() (all []*server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.slots {
+		all = append(all, s.server)
+	}
+	return all
+}
+
+// at is the server that is in a slot now.
+func (c *cluster) at(i int) *server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.slots[i].server
+}
+
+// put puts a server into a slot.
+func (c *cluster) put(i int, s *server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slots[i].server = s
+}
+
+// slotOf is where a server is.
+func (c *cluster) slotOf(s *server) int {
+	return slices.Index(c.servers(), s)
+}
+
+// addresses are where a group of clients finds the servers.
+func (c *cluster) addresses(group string) (urls []string) {
+	for _, s := range c.slots {
+		urls = append(urls, s.gates[group])
+	}
+	return urls
+}
+
+// start starts a server.
+func (c *cluster) start(s *server) {
+	args := append(slices.Clone(c.flags), s.args...)
+	if err := s.start(args); err != nil {
+		c.report.violated(stuck, "%s can not be started: %v", s.name, err)
+	}
+}
+
+// direct asks a server without a gate between.
+func (c *cluster) direct(s *server) *v1.Caller {
+	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://" + s.listen, Timeout: answerWithin})
+	if err != nil {
+		panic(err) // the address is ours
+	}
+	return caller
+}
+
+// until waits for something that must come to be, and tells whether it did.
+func (c *cluster) until(what string, is func() error) bool {
+	end := time.Now().Add(giveUp)
+	for {
+		err := is()
+		if err == nil {
+			return true
+		}
+		if time.Now().After(end) {
+			c.report.violated(stuck, "%s: %v", what, err)
+			return false
+		}
+		time.Sleep(20 * time.Millisecond) // whoever is asked answers at once
+	}
+}
+
+// ready waits until every server is, and starts those that do not run.
+func (c *cluster) ready() bool {
+	ok := true
+	for _, s := range c.servers() {
+		caller := c.direct(s)
+		ok = c.until(s.name+" gets ready", func() error {
+			if !s.runs() {
+				if s.died() {
+					c.report.violated(died, "%s: %s", s.name, s.said)
+				}
+				c.start(s)
+			}
+			_, err := caller.Ready(context.Background())
+			return err
+		}) && ok
+		caller.CloseIdle()
+	}
+	return ok
+}
+
+// heal makes everything well: network, disks, and processes.
+func (c *cluster) heal() bool {
+	c.network.heal()
+	for _, s := range c.servers() {
+		s.calm()
+		s.signal(cont)
+	}
+	return c.ready()
+}
+
+// watchDeaths notes servers that end without our doing, until ctx ends.
+func (c *cluster) watchDeaths(ctx context.Context) {
+	told := map[*process]bool{}
+	for ctx.Err() == nil {
+		for _, s := range c.servers() {
+			if p := s.current(); s.died() && !told[p] {
+				told[p] = true
+				c.report.violated(died, "%s: %s", s.name, s.said)
+			}
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// party is what the network calls a slot when clients come.
+func (c *cluster) party(i int) string { return fmt.Sprint("slot", i) }
+
+// agree wants the same state of all servers.
+func (c *cluster) agree() {}

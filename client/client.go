@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,7 +42,8 @@ type Config struct {
 	OnStall func(Stall)
 
 	Log   *slog.Logger // what went wrong and was tried again; nil: nothing is written
-	HTTP  *http.Client // nil: one of its own. It must have no Timeout: some requests wait
+	TLS   *tls.Config  // for servers with https; nil: what LEASEHOLD_CA, LEASEHOLD_CERT and LEASEHOLD_KEY name, if anything
+	HTTP  *http.Client // nil: one of its own. It must have no Timeout: some requests wait. It sees to TLS itself
 	Clock Clock        // nil: the machine's; for tests
 }
 
@@ -91,6 +93,11 @@ const patience = 15 * time.Second
 // Dial returns a client, once a server has answered. Call Close at the end.
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	config = config.complete()
+	http, err := config.secure()
+	if err != nil {
+		return nil, err
+	}
+	config.HTTP = http
 	servers, err := dialAll(config.Servers, config.Namespace, config.HTTP)
 	if err != nil {
 		return nil, err

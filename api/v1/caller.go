@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,15 +25,19 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// A Caller sends requests to a server. Each method is one request: nothing is
-// tried twice, for only the caller knows whether it still wants it.
+// A Caller sends requests to a server, or to one of several. Each method is one request:
+// nothing is tried twice at a server, for only the caller knows whether it still wants it.
+// The next server is asked when one can't be reached or can do nothing; what may have
+// happened already is only sent to another one if that can't make it happen twice, such as
+// an acquire with an id.
 //
 // An error is always a *leasehold.Error, possibly wrapped. Unavailable means that
 // nothing happened; Undecided that the request was sent and the answer never came.
 //
 // Methods may be called from any goroutine.
 type Caller struct {
-	server    string // without a slash at the end
+	servers   []string     // without slashes at their ends
+	current   atomic.Int64 // which of them is asked, counted on and on
 	namespace string
 	client    *http.Client
 	timeout   time.Duration
@@ -42,35 +47,50 @@ type Caller struct {
 // machine and the default namespace.
 type CallerConfig struct {
 	Server    string        // its URL; empty: DefaultServer
+	Servers   []string      // several, instead of Server
 	Namespace string        // empty: the server's default
-	Timeout   time.Duration // of one request, besides what it waits; 0: 30s
-	Client    *http.Client  // nil: one of its own
+	Timeout   time.Duration // of one request to one server, besides what it waits; 0: 30s
+	TLS       *tls.Config   // for servers with https; nil: what this machine trusts
+	Client    *http.Client  // nil: one of its own. It must see to TLS itself
 }
 
 // NewCaller returns a caller. It does not connect.
 func NewCaller(config CallerConfig) (*Caller, error) {
-	server := cmp.Or(config.Server, DefaultServer)
-	u, err := url.Parse(server)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %q is not an address: write it as %s", server, DefaultServer)}
+	servers := config.Servers
+	if len(servers) == 0 {
+		servers = []string{cmp.Or(config.Server, DefaultServer)}
 	}
-	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %q has more than scheme, host and path: write it as %s", u.Redacted(), DefaultServer)}
+	c := &Caller{namespace: config.Namespace, client: config.Client, timeout: cmp.Or(config.Timeout, 30*time.Second)}
+	for _, server := range servers {
+		if err := checkAddress(server); err != nil {
+			return nil, err
+		}
+		c.servers = append(c.servers, strings.TrimRight(server, "/"))
 	}
-	c := &Caller{server: strings.TrimRight(server, "/"), namespace: config.Namespace, client: config.Client, timeout: cmp.Or(config.Timeout, 30*time.Second)}
 	if c.client == nil {
-		c.client = newClient()
+		c.client = NewClient(config.TLS)
 	}
 	return c, nil
 }
 
-// newClient returns a client without a limit on the whole of a request: some
-// wait, and watches never end.
-func newClient() *http.Client {
+func checkAddress(server string) error {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %q is not an address: write it as %s", server, DefaultServer)}
+	}
+	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %q has more than scheme, host and path: write it as %s", u.Redacted(), DefaultServer)}
+	}
+	return nil
+}
+
+// NewClient returns a client without a limit on the whole of a request: some wait, and
+// watches never end. It shows and trusts what config says, where that is not nil.
+func NewClient(config *tls.Config) *http.Client {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 5 * time.Second,
+			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 5 * time.Second, TLSClientConfig: config,
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 		},
 		// To follow a redirect would be to send a command to a server that nobody named.
@@ -100,17 +120,17 @@ func WithSequence(session string, number uint64) Option {
 
 // Acquire asks for a resource and stays as long as the request says to wait.
 func (c *Caller) Acquire(ctx context.Context, r AcquireRequest, options ...Option) (Lease, error) {
-	return send[Lease](ctx, c, request{method: "POST", path: "/v1/acquire", body: r, wait: time.Duration(max(0, r.Wait)), options: options})
+	return send[Lease](ctx, c, request{method: "POST", path: "/v1/acquire", body: r, wait: time.Duration(max(0, r.Wait)), options: options, again: r.ID != ""})
 }
 
 // Renew makes a lease last for its TTL from now.
 func (c *Caller) Renew(ctx context.Context, r RenewRequest) (Lease, error) {
-	return send[Lease](ctx, c, request{method: "POST", path: "/v1/renew", body: r})
+	return send[Lease](ctx, c, request{method: "POST", path: "/v1/renew", body: r, again: true})
 }
 
 // Release gives a lease back, or leaves the queue.
 func (c *Caller) Release(ctx context.Context, r ReleaseRequest, options ...Option) error {
-	_, err := send[Nothing](ctx, c, request{method: "POST", path: "/v1/release", body: r, options: options})
+	_, err := send[Nothing](ctx, c, request{method: "POST", path: "/v1/release", body: r, options: options, again: true})
 	return err
 }
 
@@ -179,13 +199,13 @@ func definitionPath(path string) string { return "/v1/definitions/" + escape(pat
 
 // OpenSession begins a session.
 func (c *Caller) OpenSession(ctx context.Context, r SessionRequest, options ...Option) (Session, error) {
-	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions", body: r, options: options})
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions", body: r, options: options, again: r.ID != ""})
 }
 
 // RenewSession makes a session, and all that is bound to it, last for its TTL
 // from now.
 func (c *Caller) RenewSession(ctx context.Context, id string) (Session, error) {
-	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew"})
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", again: true})
 }
 
 // Session shows a session.
@@ -195,7 +215,7 @@ func (c *Caller) Session(ctx context.Context, id string) (Session, error) {
 
 // CloseSession ends a session and releases all that is bound to it.
 func (c *Caller) CloseSession(ctx context.Context, id string, options ...Option) error {
-	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: "/v1/sessions/" + escape(id), options: options})
+	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: "/v1/sessions/" + escape(id), options: options, again: true})
 	return err
 }
 
@@ -335,6 +355,7 @@ type request struct {
 	wait    time.Duration
 	options []Option
 	global  bool // it is about no namespace
+	again   bool // to do it twice is to do it once
 }
 
 func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error) {
@@ -343,10 +364,18 @@ func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error
 }
 
 // do sends a request and reads its answer.
-func (c *Caller) do(ctx context.Context, r request, answer any) (http.Header, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout+r.wait)
-	defer cancel()
-	response, err := c.open(ctx, r)
+func (c *Caller) do(ctx context.Context, r request, answer any) (header http.Header, err error) {
+	err = c.somewhere(ctx, r, func(server string) error {
+		ctx, cancel := context.WithTimeout(ctx, c.timeout+r.wait)
+		defer cancel()
+		header, err = c.doAt(ctx, server, r, answer)
+		return err
+	})
+	return header, err
+}
+
+func (c *Caller) doAt(ctx context.Context, server string, r request, answer any) (http.Header, error) {
+	response, err := c.openAt(ctx, server, r)
 	if err != nil {
 		return nil, err
 	}
@@ -356,7 +385,7 @@ func (c *Caller) do(ctx context.Context, r request, answer any) (http.Header, er
 		err = json.Unmarshal(body, answer)
 	}
 	if err != nil {
-		return nil, c.unanswered(r.method, err)
+		return nil, unanswered(server, r.method, err)
 	}
 	return response.Header, nil
 }
@@ -365,24 +394,87 @@ func (c *Caller) do(ctx context.Context, r request, answer any) (http.Header, er
 const maxAnswer = 64 << 20
 
 // open sends a request and returns the answer if it is a yes.
-func (c *Caller) open(ctx context.Context, r request) (*http.Response, error) {
+func (c *Caller) open(ctx context.Context, r request) (response *http.Response, err error) {
+	err = c.somewhere(ctx, r, func(server string) error {
+		response, err = c.openAt(ctx, server, r)
+		return err
+	})
+	return response, err
+}
+
+// server is the one that is asked now, and the number by which to leave it.
+func (c *Caller) server() (string, int64) {
+	n := c.current.Load()
+	return c.servers[int(n%int64(len(c.servers)))], n
+}
+
+// somewhere tries one server after another, each once, until one gives an answer that
+// another could not better.
+func (c *Caller) somewhere(ctx context.Context, r request, try func(server string) error) error {
+	var failures []error
+	for range c.servers {
+		server, n := c.server()
+		err := try(server)
+		if !r.elsewhere(err) {
+			return err
+		}
+		// Unless somebody else left it already.
+		c.current.CompareAndSwap(n, n+1)
+		failures = append(failures, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return allOf(failures)
+}
+
+// elsewhere tells whether another server should be asked.
+func (r *request) elsewhere(err error) bool {
+	switch {
+	case errors.Is(err, leasehold.ErrUnavailable):
+		return true
+	case errors.Is(err, leasehold.ErrUndecided):
+		return r.again || len(r.options) > 0
+	}
+	return false
+}
+
+// allOf is what several servers said. If any of them may have done it, so it is.
+func allOf(failures []error) error {
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	code, texts := leasehold.Unavailable, []string(nil)
+	for _, err := range failures {
+		if errors.Is(err, leasehold.ErrUndecided) {
+			code = leasehold.Undecided
+		}
+		texts = append(texts, err.Error())
+	}
+	message := fmt.Sprintf("%d servers were asked, in vain: %s", len(failures), strings.Join(texts, "; "))
+	return &failure{&leasehold.Error{Code: code, Message: message}, failures[len(failures)-1]}
+}
+
+// openAt asks one server.
+func (c *Caller) openAt(ctx context.Context, server string, r request) (*http.Response, error) {
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, noteSent(&sent, r))
-	hr, err := c.build(ctx, r)
+	hr, err := c.build(ctx, server, r)
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
 	response, err := c.client.Do(hr)
 	switch {
 	case err != nil && sent.Load():
-		return nil, c.unanswered(r.method, err)
+		return nil, unanswered(server, r.method, err)
 	case err != nil:
-		return nil, c.unreached(err)
+		return nil, unreached(server, err)
 	case response.StatusCode == http.StatusOK:
+		response.Request = hr
 		return response, nil
 	}
 	defer response.Body.Close()
-	return nil, c.refusal(r.method, response)
+	return nil, c.refusal(server, r.method, response)
 }
 
 // noteSent notes whether any of a request may have left. The transport may begin
@@ -395,7 +487,7 @@ func noteSent(sent *atomic.Bool, r request) *httptrace.ClientTrace {
 	return trace
 }
 
-func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
+func (c *Caller) build(ctx context.Context, server string, r request) (*http.Request, error) {
 	var body io.Reader
 	if r.body != nil {
 		b, err := encode(r.body)
@@ -407,7 +499,7 @@ func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 	if r.value != nil {
 		body = bytes.NewReader(*r.value)
 	}
-	address := c.server + r.path
+	address := server + r.path
 	query := url.Values{}
 	if r.query != nil {
 		query = r.query
@@ -492,19 +584,47 @@ type failure struct {
 func (f *failure) Error() string   { return f.err.Error() }
 func (f *failure) Unwrap() []error { return []error{f.err, f.cause} }
 
-func (c *Caller) unreached(cause error) error {
-	message := fmt.Sprintf("cannot reach the server at %s: %v: is it running? start one with `leasehold serve`, or set LEASEHOLD_SERVER", c.server, bare(cause))
+// unreached is the error of a request that nobody got.
+func unreached(server string, cause error) error {
+	if err := badPapers(server, cause); err != nil {
+		return err
+	}
+	message := fmt.Sprintf("cannot reach the server at %s: %v: is it running? start one with `leasehold serve`, or set LEASEHOLD_SERVER", server, bare(cause))
 	return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
 }
 
 // unanswered is the error of a request that was sent. What only reads did nothing,
 // whatever became of it.
-func (c *Caller) unanswered(method string, cause error) error {
-	if method == http.MethodGet {
-		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf("the server at %s gave no answer: %v: try again", c.server, bare(cause))}, cause}
+func unanswered(server, method string, cause error) error {
+	if err := badPapers(server, cause); err != nil {
+		return err
 	}
-	message := fmt.Sprintf("the server at %s gave no answer: %v: it may have done what was asked; ask again with the same id", c.server, bare(cause))
+	if method == http.MethodGet {
+		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf("the server at %s gave no answer: %v: try again", server, bare(cause))}, cause}
+	}
+	message := fmt.Sprintf("the server at %s gave no answer: %v: it may have done what was asked; ask again with the same id", server, bare(cause))
 	return &failure{&leasehold.Error{Code: leasehold.Undecided, Message: message}, cause}
+}
+
+// badPapers is the error of a connection that failed for its certificates, on which nothing
+// was asked; nil if it is another one.
+func badPapers(server string, cause error) error {
+	var theirs *tls.CertificateVerificationError
+	if errors.As(cause, &theirs) {
+		message := fmt.Sprintf("the server at %s has a certificate that is not trusted: %v: name the authority that made it with --ca or LEASEHOLD_CA", server, theirs.Err)
+		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
+	}
+	var ours *net.OpError
+	if errors.As(cause, &ours) && ours.Op == "remote error" && strings.Contains(ours.Err.Error(), "certificate") {
+		message := fmt.Sprintf("the server at %s did not accept the certificate of this client, or there was none: %v: give one that it trusts with --cert and --key", server, ours.Err)
+		return &failure{&leasehold.Error{Code: leasehold.Denied, Message: message}, cause}
+	}
+	if strings.Contains(cause.Error(), "http2: client conn could not be established") {
+		// Which is all that HTTP/2 tells of the same.
+		message := fmt.Sprintf("the server at %s ended the connection as it began: it stops, or it wants a certificate of this client: give one with --cert and --key", server)
+		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
+	}
+	return nil
 }
 
 // bare drops the words that net/http puts around an error.
@@ -517,7 +637,7 @@ func bare(err error) error {
 }
 
 // refusal reads why the answer is not a yes.
-func (c *Caller) refusal(method string, response *http.Response) error {
+func (c *Caller) refusal(server, method string, response *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	var p Problem
@@ -526,11 +646,14 @@ func (c *Caller) refusal(method string, response *http.Response) error {
 			return p.err(code, cmp.Or(c.namespace, leasehold.DefaultNamespace))
 		}
 	}
-	return c.strange(method, response.StatusCode)
+	if strings.Contains(string(body), "HTTP request to an HTTPS server") {
+		return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("the server at %s speaks TLS: write it as https://%s", server, strings.TrimPrefix(server, "http://"))}
+	}
+	return strange(server, method, response.StatusCode)
 }
 
 // strange is the error of an answer that no Leasehold server gives.
-func (c *Caller) strange(method string, status int) error {
+func strange(server, method string, status int) error {
 	code := leasehold.Refused
 	switch {
 	case status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
@@ -543,7 +666,7 @@ func (c *Caller) strange(method string, status int) error {
 		code = leasehold.Denied
 	}
 	return &leasehold.Error{Code: code, Message: fmt.Sprintf(
-		"what answers at %s is not a Leasehold server, or stands before one: it said %d %s; check the address", c.server, status, http.StatusText(status))}
+		"what answers at %s is not a Leasehold server, or stands before one: it said %d %s; check the address", server, status, http.StatusText(status))}
 }
 
 // err is the error that a problem tells of.

@@ -16,25 +16,26 @@ func (c *Caller) Ready(ctx context.Context) (checks []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	r := request{method: http.MethodGet, path: "/readyz?verbose", global: true}
-	hr, err := c.build(ctx, r)
+	server, _ := c.server()
+	hr, err := c.build(ctx, server, r)
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
 	response, err := c.client.Do(hr)
 	if err != nil {
-		return nil, c.unreached(err)
+		return nil, unreached(server, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	switch {
 	case err != nil:
-		return nil, c.unanswered(r.method, err)
+		return nil, unanswered(server, r.method, err)
 	case response.StatusCode != http.StatusOK && response.StatusCode != http.StatusServiceUnavailable:
-		return nil, c.strange(r.method, response.StatusCode)
+		return nil, strange(server, r.method, response.StatusCode)
 	}
 	checks, failed := readyLines(string(body))
 	if len(failed) > 0 || response.StatusCode != http.StatusOK {
-		return checks, &leasehold.Error{Code: leasehold.Unavailable, Message: "the server at " + c.server + " is not ready: " + strings.Join(failed, "; ")}
+		return checks, &leasehold.Error{Code: leasehold.Unavailable, Message: "the server at " + server + " is not ready: " + strings.Join(failed, "; ")}
 	}
 	return checks, nil
 }

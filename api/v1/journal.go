@@ -103,19 +103,19 @@ func (c *Caller) export(ctx context.Context, path string, q JournalQuery) (io.Re
 	if err != nil {
 		return nil, err
 	}
-	return &lines{response.Body, c}, nil
+	return &lines{response.Body, addressOf(response)}, nil
 }
 
 // lines is an export on its way, whose errors are in our own words.
 type lines struct {
 	io.ReadCloser
-	caller *Caller
+	server string
 }
 
 func (l *lines) Read(b []byte) (int, error) {
 	n, err := l.ReadCloser.Read(b)
 	if err != nil && err != io.EOF {
-		err = l.caller.unanswered(http.MethodGet, err)
+		err = unanswered(l.server, http.MethodGet, err)
 	}
 	return n, err
 }

@@ -38,6 +38,7 @@ func TestOpenAPIHasEveryField(t *testing.T) {
 		v1.Version{}, v1.Nothing{}, v1.Problem{}, v1.Deed{}, v1.Hold{},
 		v1.Record{}, v1.RecordPage{}, v1.Deleted{}, v1.TxnRequest{}, v1.Compare{}, v1.Op{}, v1.Txn{}, v1.TxnResult{},
 		v1.Usual{}, v1.Advice{}, v1.Alarm{},
+		v1.Cluster{}, v1.Server{}, v1.ServerRequest{}, v1.TransferRequest{}, v1.Lead{}, v1.Sums{}, v1.Sum{},
 	} {
 		kind := reflect.TypeOf(value)
 		t.Run(kind.Name(), func(t *testing.T) {

@@ -122,7 +122,7 @@ func (w *watch) connect(ctx context.Context) error {
 	for {
 		m, err := readMessage(lines, func() { silence.Reset(maxSilence) })
 		if err != nil {
-			return w.caller.unanswered(r.method, err)
+			return unanswered(addressOf(response), r.method, err)
 		}
 		silence.Stop() // however long the reader takes, that is not the server's silence
 		if err := w.take(m); err != nil || w.over {
@@ -130,6 +130,11 @@ func (w *watch) connect(ctx context.Context) error {
 		}
 		silence.Reset(maxSilence)
 	}
+}
+
+// addressOf is that of the server which gave an answer.
+func addressOf(response *http.Response) string {
+	return response.Request.URL.Scheme + "://" + response.Request.URL.Host
 }
 
 // take hands one message on.

@@ -14,6 +14,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/certificate"
 )
 
 // A Config is all settings, parsed. Only the part that was asked for is filled.
@@ -36,11 +38,26 @@ type Server struct {
 	LogLevel      slog.Level
 	LogFormat     string // "text" or "json"
 	Insecure      bool
+
+	Name      string
+	Advertise string            // the URL that other servers tell clients; empty: made from Listen
+	TLS       certificate.Files // of the client port; without Cert it is plain
+
+	PeerListen     string            // where other servers reach this one; empty: none do
+	PeerAdvertise  string            // where it says that they do
+	PeerTLS        certificate.Files // all of them, or none
+	InitialCluster []Member          // of a cluster that begins
+	Join           []string          // servers of a cluster to ask to be taken in
 }
+
+// A Member is one server of a cluster that begins.
+type Member struct{ Name, Peer string }
 
 // Client is what a command needs to know that talks to a server.
 type Client struct {
-	Server    string // a URL without a slash at its end
+	Server    string   // URLs without a slash at their ends, with commas between several
+	Servers   []string // the same, one by one
+	TLS       certificate.Files
 	Namespace string
 	Holder    string // empty: whoever runs the command
 }
@@ -74,7 +91,7 @@ func ForServer(src Sources) (Config, []Setting, error) {
 		r.layers, r.problems = append(r.layers, file), append(r.problems, err)
 	}
 	r.settle(pick(OfServer))
-	r.problems = append(r.problems, c.Server.exposed())
+	r.problems = append(r.problems, c.Server.checkTLS(), c.Server.exposed(), c.Server.checkPeers())
 	return c, r.settings, errors.Join(r.problems...)
 }
 
@@ -84,6 +101,7 @@ func ForClient(src Sources) (Config, []Setting, error) {
 	env, err := environ(src.Environ)
 	r := resolver{config: &c, layers: []layer{flagLayer(src.Flags), env}, problems: []error{err}}
 	r.settle(pick(OfClient))
+	r.problems = append(r.problems, c.Client.checkTLS())
 	return c, r.settings, errors.Join(r.problems...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,9 +18,9 @@ func TestDefaultsServe(t *testing.T) {
 	}
 	want := Server{
 		Listen: "127.0.0.1:4653", Data: "leasehold-data", DrainTimeout: 10 * time.Second,
-		MinFree: 256 << 20, SegmentSize: 64 << 20, SnapshotEvery: 64 << 20, JournalSize: 256 << 20, LogLevel: slog.LevelInfo, LogFormat: "text",
+		MinFree: 256 << 20, SegmentSize: 64 << 20, SnapshotEvery: 64 << 20, JournalSize: 256 << 20, LogLevel: slog.LevelInfo, LogFormat: "text", Name: "n1",
 	}
-	if c.Server != want {
+	if !reflect.DeepEqual(c.Server, want) {
 		t.Errorf("without any source a server has %+v, want %+v", c.Server, want)
 	}
 	for _, s := range settings {
@@ -168,10 +169,10 @@ func TestWhoCanReach(t *testing.T) {
 		"127.0.0.1:1": true, "127.1.2.3:1": true, "[::1]:1": true, "localhost:1": true, "[::ffff:127.0.0.1]:1": true,
 		":1": false, "0.0.0.0:1": false, "[::]:1": false, "10.0.0.1:1": false, "example.org:1": false,
 	} {
-		if err := (Server{Listen: address}).exposed(); (err == nil) != alone {
+		if err := (&Server{Listen: address}).exposed(); (err == nil) != alone {
 			t.Errorf("%s without --insecure: %v", address, err)
 		}
-		if err := (Server{Listen: address, Insecure: true}).exposed(); err != nil {
+		if err := (&Server{Listen: address, Insecure: true}).exposed(); err != nil {
 			t.Errorf("%s with --insecure: %v", address, err)
 		}
 	}
@@ -182,7 +183,7 @@ func TestClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Client{Server: "http://127.0.0.1:4653", Namespace: "team", Holder: "ann"}); c.Client != want {
+	if want := (Client{Server: "http://127.0.0.1:4653", Servers: []string{"http://127.0.0.1:4653"}, Namespace: "team", Holder: "ann"}); !reflect.DeepEqual(c.Client, want) {
 		t.Errorf("got %+v, want %+v", c.Client, want)
 	}
 }
@@ -212,7 +213,7 @@ func TestYAMLComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		after, _, err := ForServer(Sources{Flags: map[string]string{"config": write(t, string(text))}})
-		if err != nil || after.Server != before.Server {
+		if err != nil || !reflect.DeepEqual(after.Server, before.Server) {
 			t.Errorf("got %+v, %v from:\n%s", after.Server, err, text)
 		}
 	}

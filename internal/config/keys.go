@@ -50,9 +50,33 @@ const prefix = "LEASEHOLD_"
 func Keys() []Key {
 	return []Key{
 		{Name: "listen", Scope: OfServer, Default: "127.0.0.1:4653",
-			Help: "address to serve on; one that other machines can reach needs --insecure", set: setListen},
+			Help: "address to serve on; one that other machines can reach needs TLS with --tls-client-ca, or --insecure", set: setListen},
 		{Name: "data", Scope: OfServer, Default: "leasehold-data",
 			Help: "directory that keeps everything; made if it is not there", set: setData},
+		{Name: "name", Scope: OfServer, Default: "n1",
+			Help: "name of this server among those of its cluster", set: setName},
+		{Name: "peer-listen", Scope: OfServer,
+			Help: "address for the other servers of a cluster; empty: that of --initial-cluster, or none", set: setPeerListen},
+		{Name: "initial-cluster", Scope: OfServer,
+			Help: "begin a cluster of these servers: n1=HOST:PORT,n2=HOST:PORT,n3=HOST:PORT, the same on all of them; nothing once there are data", set: setInitialCluster},
+		{Name: "join", Scope: OfServer,
+			Help: "be taken into a running cluster by asking these servers, HOST:PORT[,HOST:PORT], at their peer addresses; nothing once there are data", set: setJoin},
+		{Name: "advertise", Scope: OfServer,
+			Help: "URL at which clients reach this server, as the others tell it; empty: made from --listen", set: setAdvertise},
+		{Name: "peer-advertise", Scope: OfServer,
+			Help: "HOST:PORT at which the other servers reach this one; empty: that of --initial-cluster, or --peer-listen", set: setPeerAdvertise},
+		{Name: "tls-cert", Scope: OfServer,
+			Help: "certificate of the client port, a file of PEM; it is read again when it changes", set: setFileOf(func(c *Config) *string { return &c.Server.TLS.Cert })},
+		{Name: "tls-key", Scope: OfServer,
+			Help: "key of --tls-cert", set: setFileOf(func(c *Config) *string { return &c.Server.TLS.Key })},
+		{Name: "tls-client-ca", Scope: OfServer,
+			Help: "let only clients in that have a certificate of this authority", set: setFileOf(func(c *Config) *string { return &c.Server.TLS.CA })},
+		{Name: "peer-cert", Scope: OfServer,
+			Help: "certificate for the other servers; its names must have --name", set: setFileOf(func(c *Config) *string { return &c.Server.PeerTLS.Cert })},
+		{Name: "peer-key", Scope: OfServer,
+			Help: "key of --peer-cert", set: setFileOf(func(c *Config) *string { return &c.Server.PeerTLS.Key })},
+		{Name: "peer-ca", Scope: OfServer,
+			Help: "authority that certified all servers of the cluster", set: setFileOf(func(c *Config) *string { return &c.Server.PeerTLS.CA })},
 		{Name: "drain-timeout", Scope: OfServer, Default: "10s",
 			Help: "how long a server that was told to stop finishes what is under way", set: setDrainTimeout},
 		{Name: "min-free", Scope: OfServer, Default: "256MiB",
@@ -70,11 +94,17 @@ func Keys() []Key {
 		{Name: "log-format", Scope: OfServer, Default: "text", Values: []string{"text", "json"},
 			Help: "how log lines look", set: setLogFormat},
 		{Name: "insecure", Scope: OfServer, Default: "false", Switch: true,
-			Help: "let everybody who can reach the address use the server", set: setInsecure},
+			Help: "let everybody who can reach the address use the server; and let servers on one machine talk without certificates", set: setInsecure},
 		{Name: "config", Scope: ofFile,
 			Help: "YAML file with settings of the server", set: setFile},
 		{Name: "server", Scope: OfClient, Default: v1.DefaultServer,
-			Help: "URL of the server to talk to", set: setServer},
+			Help: "URL of the server to talk to, or of several, with commas: the next one is asked when one can't be", set: setServer},
+		{Name: "ca", Scope: OfClient,
+			Help: "authority that certified the server, a file of PEM; empty: those that this machine trusts", set: setFileOf(func(c *Config) *string { return &c.Client.TLS.CA })},
+		{Name: "cert", Scope: OfClient,
+			Help: "your certificate, where the server wants one", set: setFileOf(func(c *Config) *string { return &c.Client.TLS.Cert })},
+		{Name: "key", Scope: OfClient,
+			Help: "key of --cert", set: setFileOf(func(c *Config) *string { return &c.Client.TLS.Key })},
 		{Name: "namespace", Scope: OfClient, Default: leasehold.DefaultNamespace,
 			Help: "namespace that names are looked up in", set: setNamespace},
 		{Name: "holder", Scope: OfClient,
@@ -191,21 +221,35 @@ func setFile(c *Config, value string) error {
 }
 
 func setServer(c *Config, value string) error {
-	address := value
+	for part := range strings.SplitSeq(value, ",") {
+		address, err := serverURL(strings.TrimSpace(part))
+		if err != nil {
+			return err
+		}
+		if slices.Contains(c.Client.Servers, address) {
+			return fmt.Errorf("%s stands there twice", address)
+		}
+		c.Client.Servers = append(c.Client.Servers, address)
+	}
+	c.Client.Server = strings.Join(c.Client.Servers, ",")
+	return nil
+}
+
+// serverURL completes the address of a server.
+func serverURL(address string) (string, error) {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}
 	u, err := url.Parse(address)
 	switch {
 	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("write it as http://host:port")
+		return "", errors.New("write it as http://host:port")
 	case u.RawQuery != "", u.Fragment != "":
-		return errors.New("leave out what follows the path")
+		return "", errors.New("leave out what follows the path")
 	case u.User != nil:
-		return errors.New("leave out the user and password: they would be shown in every process list")
+		return "", errors.New("leave out the user and password: they would be shown in every process list")
 	}
-	c.Client.Server = strings.TrimRight(u.String(), "/")
-	return nil
+	return strings.TrimRight(u.String(), "/"), nil
 }
 
 func setNamespace(c *Config, value string) error {
@@ -276,14 +320,4 @@ func loopback(host string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
-}
-
-// exposed refuses to let strangers in by accident.
-func (s Server) exposed() error {
-	h, err := host(s.Listen)
-	if err != nil || loopback(h) || s.Insecure {
-		return nil
-	}
-	return fmt.Errorf("listen is %q: other machines can reach that address, and anybody there could end every lease: "+
-		"listen on 127.0.0.1, or give --insecure if you trust everybody who can reach it", s.Listen)
 }

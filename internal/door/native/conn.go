@@ -2,7 +2,10 @@ package native
 
 import (
 	"context"
+	"io"
 	"net"
+	"sync/atomic"
+	"time"
 )
 
 // A conn can collect what is written to it and send it in one piece. net/http has a
@@ -12,6 +15,7 @@ type conn struct {
 	net.Conn
 	collecting bool
 	collected  []byte
+	strange    atomic.Bool // nobody knows yet who it is: the TLS handshake is not over
 }
 
 // Write is called by whoever answers the request, and by nobody else meanwhile.
@@ -39,6 +43,22 @@ func (c *conn) send() error {
 	return err
 }
 
+// Close ends the connection. To end one at once that was refused for its certificate would
+// reset it: the caller, who has sent a request by then, would never learn why, and could
+// not tell whether anything was done.
+func (c *conn) Close() error {
+	inner, ok := c.Conn.(interface{ CloseWrite() error })
+	if !c.strange.Swap(false) || !ok || inner.CloseWrite() != nil {
+		return c.Conn.Close()
+	}
+	_ = c.SetReadDeadline(time.Now().Add(turnAwayTime))
+	go func() {
+		_, _ = io.Copy(io.Discard, c.Conn)
+		_ = c.Conn.Close()
+	}()
+	return nil
+}
+
 // CloseWrite lets net/http say that the answer ends and still read what comes.
 func (c *conn) CloseWrite() error {
 	if inner, ok := c.Conn.(interface{ CloseWrite() error }); ok {
@@ -61,8 +81,18 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// connOf is the connection of a request, nil if it came some other way.
+// connOf is the connection of a request, nil if it came some other way, such as in TLS.
 func connOf(ctx context.Context) *conn {
 	c, _ := ctx.Value(connKey{}).(*conn)
 	return c
+}
+
+// carrierOf is the connection that carries a request, also one in TLS, which others may
+// share. What is written to it has to be written by TLS.
+func carrierOf(ctx context.Context) *conn {
+	if secure, ok := ctx.Value(connKey{}).(interface{ NetConn() net.Conn }); ok {
+		c, _ := secure.NetConn().(*conn)
+		return c
+	}
+	return connOf(ctx)
 }

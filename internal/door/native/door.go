@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -28,6 +29,7 @@ type Config struct {
 	Metrics *telemetry.Metrics // nil: the door keeps its own, and counts by its engine
 	Log     *slog.Logger       // nil: nothing is written
 
+	TLS            *tls.Config   // nil: plain
 	MaxConnections int           // 0: 10,000
 	MaxStreams     int           // watches and waiting acquires together; 0: 8,000
 	Linger         time.Duration // how long a draining server still takes connections
@@ -83,6 +85,7 @@ type route struct {
 	params  []string // what the query may say, besides the namespace
 	serve   func(*call) error
 	endless bool
+	global  bool // it is about no namespace
 }
 
 // routes is the whole of /v1/. openapi.yaml lists the same.
@@ -117,6 +120,13 @@ var routes = []route{
 	{method: "PUT", path: "/v1/records/{path...}", verb: "put-record", serve: (*call).putRecord, params: []string{"session"}},
 	{method: "DELETE", path: "/v1/records/{path...}", verb: "delete-record", serve: (*call).deleteRecord},
 	{method: "POST", path: "/v1/txn", verb: "txn", serve: (*call).txn},
+	{method: "GET", path: "/v1/cluster", verb: "cluster", serve: (*call).cluster, global: true},
+	{method: "POST", path: "/v1/cluster/members", verb: "add-server", serve: (*call).addServer, global: true},
+	{method: "POST", path: "/v1/cluster/members/{name}/promote", verb: "promote-server", serve: (*call).promoteServer, global: true},
+	{method: "DELETE", path: "/v1/cluster/members/{name}", verb: "remove-server", serve: (*call).removeServer, global: true},
+	{method: "POST", path: "/v1/cluster/transfer", verb: "transfer-lead", serve: (*call).transferLead, global: true},
+	{method: "GET", path: "/v1/cluster/check", verb: "check-cluster", serve: (*call).checkCluster, global: true},
+	{method: "GET", path: "/v1/cluster/backup", verb: "backup", serve: (*call).backup, global: true},
 }
 
 var journalParams = []string{"resource", "prefix", "holder", "from", "until", "oldest", "after", "limit"}
@@ -180,7 +190,7 @@ func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		c := &call{door: d, w: w, r: r}
-		err := c.open(route.params)
+		err := c.open(&route)
 		if err == nil {
 			err = route.serve(c)
 		}
@@ -201,11 +211,11 @@ func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
 }
 
 // open reads what every request has: the namespace and the request's own name.
-func (c *call) open(params []string) error {
+func (c *call) open(r *route) error {
 	if err := c.door.origins.Check(c.r); err != nil {
 		return &leasehold.Error{Code: leasehold.Denied, Message: "a page of another site may not ask this: send the request from a program, or from this server's own pages"}
 	}
-	if err := c.readQuery(params); err != nil {
+	if err := c.readQuery(r); err != nil {
 		return err
 	}
 	return c.readOnce()
@@ -239,16 +249,26 @@ const (
 	idleTime   = 2 * time.Minute
 )
 
-// stay lifts the limit on how long the request may take to be read. It has been
-// read; what is read from now on is only whether the caller is still there.
+// stay lifts the limits on how long the request may take. It has been read; what is read
+// from now on is only whether the caller is still there.
 func (c *call) stay() {
-	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+	control := http.NewResponseController(c.w)
+	_ = control.SetReadDeadline(time.Time{})
+	_ = control.SetWriteDeadline(time.Time{})
 }
 
 // writeWithin limits the next writes. A writer that has no deadlines, as in some
 // tests, does without.
 func (c *call) writeWithin(d time.Duration) {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(d))
+}
+
+// written lifts the limit on writes until there is another one. HTTP/2 ends a stream whose
+// time is up even if nothing is being written; HTTP/1 looks at it only when it writes.
+func (c *call) written() {
+	if c.r.ProtoMajor >= 2 {
+		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Time{})
+	}
 }
 
 // The values of headers that never change: a slice for each would be made anew

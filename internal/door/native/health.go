@@ -81,6 +81,10 @@ func (d *Door) openapi(w http.ResponseWriter, _ *http.Request) {
 
 // index greets who opens the address in a browser.
 func (d *Door) index(w http.ResponseWriter, r *http.Request) {
+	address := "http://" + r.Host
+	if r.TLS != nil {
+		address = "https://" + r.Host
+	}
 	text(w, http.StatusOK, fmt.Sprintf(`This is Leasehold %s. It grants leases: one holder at a time, until a moment, with a
 token that tells a late holder from the present one.
 
@@ -90,12 +94,12 @@ Hold something for half a minute:
 
 or without the command line:
 
-  curl http://%s/v1/acquire --json '{"resource": "demo/first", "holder": "me", "ttl": "30s"}'
+  curl %s/v1/acquire --json '{"resource": "demo/first", "holder": "me", "ttl": "30s"}'
 
 Look at it:
 
-  curl http://%[2]s/v1/resources/demo/first
+  curl %[2]s/v1/resources/demo/first
 
 /v1/openapi.yaml describes the API. /readyz, /livez, /metrics and /version are for operators.
-`, d.config.Version.Version, r.Host))
+`, d.config.Version.Version, address))
 }

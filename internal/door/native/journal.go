@@ -39,7 +39,7 @@ func (c *call) do(command core.Command) (core.Answer, error) {
 
 // noteDenied puts a refusal for lack of right in the journal.
 func (c *call) noteDenied(r *route, err error) {
-	if c.namespace == "" && c.readQuery(r.params) != nil {
+	if c.namespace == "" && c.readQuery(r) != nil {
 		c.namespace = leasehold.DefaultNamespace // it was refused before anybody read what it says
 	}
 	c.door.engine.Journal().Denied(audit.Refusal{
@@ -202,6 +202,7 @@ func (c *call) writeLines(lines []audit.Line, line func(*paper, *audit.Line)) bo
 		p = append(p, '\n')
 	}
 	c.writeWithin(streamTime)
+	defer c.written()
 	_, err := c.w.Write(p)
 	if err == nil {
 		err = http.NewResponseController(c.w).Flush()

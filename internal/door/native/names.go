@@ -83,7 +83,7 @@ func plain(s string) bool {
 
 // readQuery reads the query. A parameter that means nothing here is an error: a
 // misspelt namespace must not become the default one.
-func (c *call) readQuery(params []string) error {
+func (c *call) readQuery(r *route) error {
 	c.namespace = leasehold.DefaultNamespace
 	if c.r.URL.RawQuery == "" {
 		return nil
@@ -93,8 +93,8 @@ func (c *call) readQuery(params []string) error {
 		return invalid("the query can not be read: %v", err)
 	}
 	for name, values := range query {
-		if name != "namespace" && !slices.Contains(params, name) {
-			return invalid("the query has %s, which is unknown here; known are: %s", brief(name), strings.Join(append([]string{"namespace"}, params...), ", "))
+		if known := r.known(); !slices.Contains(known, name) {
+			return invalid("the query has %s, which is unknown here; known are: %s", brief(name), strings.Join(known, ", "))
 		}
 		if len(values) > 1 {
 			return invalid("%s stands %d times in the query: give it once", name, len(values))
@@ -106,6 +106,14 @@ func (c *call) readQuery(params []string) error {
 		return checkName("namespace", c.namespace)
 	}
 	return nil
+}
+
+// known is what a query may have.
+func (r *route) known() []string {
+	if r.global {
+		return r.params
+	}
+	return append([]string{"namespace"}, r.params...)
 }
 
 // number reads a whole number from 1 to most.

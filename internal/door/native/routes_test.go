@@ -21,7 +21,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	ours := map[string]parameters{}
 	for _, r := range routes {
 		_, path := described(r.method + " " + r.path)
-		ours[r.method+" "+path] = append(parameters{"namespace"}, r.params...)
+		ours[r.method+" "+path] = slices.Clone(r.known())
 	}
 	for _, path := range []string{"/", "/livez", "/readyz", "/healthz", "/metrics", "/version", "/v1/openapi.yaml"} {
 		ours["GET "+path] = nil
@@ -49,7 +49,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	door := newDoor(t, Config{})
 	for name := range theirs {
 		method, path, _ := strings.Cut(name, " ")
-		r, _ := http.NewRequest(method, strings.NewReplacer("{path}", "a/b", "{id}", "s").Replace(path), nil)
+		r, _ := http.NewRequest(method, strings.NewReplacer("{path}", "a/b", "{id}", "s", "{name}", "n1").Replace(path), nil)
 		if _, pattern := door.mux.Handler(r); pattern == "/" || !strings.HasPrefix(pattern, method) {
 			t.Errorf("%s is in openapi.yaml, but the door has only %q", name, pattern)
 		}

@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -15,15 +16,25 @@ import (
 // maxHeader is the most bytes of a request's headers.
 const maxHeader = 16 << 10
 
+// maxShared is how many requests can be under way on one connection, where they can share
+// one: a client may watch and wait for a thousand things.
+const maxShared = 1024
+
 // Serve answers requests that come in at a listener until ctx ends, and then
 // drains: it is not ready any more, those who wait are sent elsewhere, watches end,
 // what is under way is finished. It closes the listener. The error is nil after a
 // drain in which everything was finished. A door serves once.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
-	gate := &gate{Listener: l, most: int64(d.config.MaxConnections), turningAway: make(chan struct{}, maxTurningAway)}
+	gate := &gate{Listener: l, most: int64(d.config.MaxConnections), turningAway: make(chan struct{}, maxTurningAway), secure: d.config.TLS != nil}
 	server := d.server(gate)
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(gate) }()
+	go func() {
+		if gate.secure {
+			ended <- server.ServeTLS(gate, "", "")
+			return
+		}
+		ended <- server.Serve(gate)
+	}()
 	select {
 	case err := <-ended:
 		return errors.Join(err, d.drain(server))
@@ -37,6 +48,8 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 func (d *Door) server(gate *gate) *http.Server {
 	return &http.Server{
 		Handler:           d,
+		TLSConfig:         d.config.TLS,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxShared, SendPingTimeout: idleTime / 4, WriteByteTimeout: writeTime},
 		MaxHeaderBytes:    maxHeader,
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       readTime,
@@ -72,6 +85,7 @@ type gate struct {
 	most        int64
 	open        atomic.Int64
 	turningAway chan struct{}
+	secure      bool // it speaks TLS, in which nothing can be said before a handshake
 }
 
 const (
@@ -88,9 +102,15 @@ func (g *gate) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if g.open.Add(1) <= g.most {
-			return &conn{Conn: accepted}, nil
+			c := &conn{Conn: accepted}
+			c.strange.Store(g.secure)
+			return c, nil
 		}
 		g.open.Add(-1)
+		if g.secure {
+			_ = accepted.Close() // which says nothing, but says it at once
+			continue
+		}
 		select {
 		case g.turningAway <- struct{}{}:
 			go g.turnAway(accepted)
@@ -100,8 +120,13 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// state counts connections that end.
-func (g *gate) state(_ net.Conn, state http.ConnState) {
+// state counts connections that end, and notes who came through a handshake.
+func (g *gate) state(c net.Conn, state http.ConnState) {
+	if secure, ok := c.(*tls.Conn); ok && state == http.StateActive {
+		if inner, ok := secure.NetConn().(*conn); ok {
+			inner.strange.Store(false)
+		}
+	}
 	if state == http.StateClosed || state == http.StateHijacked {
 		g.open.Add(-1)
 	}

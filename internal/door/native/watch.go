@@ -116,8 +116,8 @@ func (c *call) wanted() (string, error) {
 
 func (s *stream) begin() {
 	s.stay()
-	if s.conn != nil {
-		s.conn.bound(maxFlush)
+	if carrier := carrierOf(s.r.Context()); carrier != nil {
+		carrier.bound(maxFlush)
 	}
 	h := s.w.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noStore, noSniff
@@ -288,13 +288,14 @@ func (s *stream) flush() bool {
 		return true
 	}
 	began := time.Now()
-	if began.Sub(s.limited) >= time.Second { // to set it costs as much as a look at history
+	if began.Sub(s.limited) >= time.Second || s.r.ProtoMajor >= 2 { // to set it costs as much as a look at history
 		s.limited = began
 		s.writeWithin(streamTime)
 	}
 	err := s.write()
+	s.written()
 	switch took := time.Since(began); {
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, os.ErrDeadlineExceeded), err != nil && took >= streamTime:
 		s.door.metrics.Cut.Inc()
 	case err == nil && took > slowTime:
 		s.sendAway()

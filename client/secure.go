@@ -1,0 +1,61 @@
+package client
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// secure makes the HTTP client of a configuration that has none.
+func (c Config) secure() (*http.Client, error) {
+	if c.HTTP != nil {
+		return c.HTTP, nil
+	}
+	if c.TLS != nil {
+		return v1.NewClient(c.TLS), nil
+	}
+	config, err := environTLS(os.Getenv("LEASEHOLD_CA"), os.Getenv("LEASEHOLD_CERT"), os.Getenv("LEASEHOLD_KEY"))
+	if err != nil {
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+	}
+	return v1.NewClient(config), nil
+}
+
+// environTLS is what the environment says of certificates, nil if that is nothing. A
+// certificate of our own is read with each connection: it may have been renewed.
+func environTLS(ca, cert, key string) (*tls.Config, error) {
+	if ca == "" && cert == "" && key == "" {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		text, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("LEASEHOLD_CA: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("LEASEHOLD_CA: %s has no certificate in it", ca)
+		}
+	}
+	if cert == "" && key == "" {
+		return config, nil
+	}
+	read := func() (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("LEASEHOLD_CERT and LEASEHOLD_KEY: %w", err)
+		}
+		return &pair, nil
+	}
+	if _, err := read(); err != nil {
+		return nil, err
+	}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return read() }
+	return config, nil
+}

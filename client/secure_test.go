@@ -1,0 +1,87 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/certificate"
+	"github.com/leasehold/leasehold/internal/door/native"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/memory"
+)
+
+// A program gets its certificates from the environment, too.
+func TestDialInTLS(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := certificate.Request{Name: "n1", Hosts: []string{"127.0.0.1"}, Lasts: time.Hour, Now: time.Now()}
+	pair, err := certificate.NewAuthority(request)
+	must(err)
+	must(pair.Write(file("ca.crt"), file("ca.key"), false))
+	ca, err := certificate.OpenAuthority(file("ca.crt"), file("ca.key"))
+	must(err)
+	pair, err = ca.Server(request)
+	must(err)
+	must(pair.Write(file("n1.crt"), file("n1.key"), false))
+	pair, err = ca.Client(request)
+	must(err)
+	must(pair.Write(file("ann.crt"), file("ann.key"), false))
+	ring, err := certificate.Open(certificate.Files{Cert: file("n1.crt"), Key: file("n1.key"), CA: file("ca.crt")}, nil)
+	must(err)
+
+	e := memory.Start(engine.NewGoClock())
+	defer e.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- native.New(e, native.Config{TLS: ring.Listen()}).Serve(ctx, l) }()
+	defer func() {
+		stop()
+		must(<-ended)
+	}()
+
+	server := client.Config{Servers: []string{"https://" + l.Addr().String()}}
+	dial := func(ca, cert, key string) error {
+		t.Setenv("LEASEHOLD_CA", ca)
+		t.Setenv("LEASEHOLD_CERT", cert)
+		t.Setenv("LEASEHOLD_KEY", key)
+		c, err := client.Dial(t.Context(), server)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		h, err := c.Acquire(t.Context(), "r")
+		if err != nil {
+			return err
+		}
+		return h.Release(t.Context())
+	}
+	must(dial(file("ca.crt"), file("ann.crt"), file("ann.key")))
+	for _, c := range []struct{ ca, cert, key, want string }{
+		{"", file("ann.crt"), file("ann.key"), "has a certificate that is not trusted"},
+		{file("ca.crt"), "", "", "--cert and --key"},
+		{file("ca.crt"), file("ann.crt"), "", "LEASEHOLD_CERT and LEASEHOLD_KEY"},
+		{file("ca.key"), "", "", "has no certificate in it"},
+		{file("none"), "", "", "LEASEHOLD_CA: open"},
+	} {
+		if err := dial(c.ca, c.cert, c.key); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	own, err := certificate.Open(certificate.Files{Cert: file("ann.crt"), Key: file("ann.key"), CA: file("ca.crt")}, nil)
+	must(err)
+	server.TLS = own.Dial()
+	must(dial("", "", ""))
+}

@@ -1,0 +1,241 @@
+package certificate
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Files say where certificates are. A client may have a CA alone; a server may have none.
+type Files struct {
+	Cert, Key string // what one shows to others
+	CA        string // who must have signed what others show
+}
+
+// lookEvery is how often files are looked at, at most: connections may come often.
+const lookEvery = time.Second
+
+// A Keyring has the certificates of some files, as they are now: it looks whether the
+// files changed when somebody connects. While what is in them can not be used, such as a
+// certificate whose new key is not there yet, it goes on with what it had.
+type Keyring struct {
+	files  Files
+	every  time.Duration
+	failed func(error)
+
+	mu      sync.Mutex // guards what follows
+	looked  time.Time
+	stamps  []os.FileInfo
+	last    *loaded
+	trouble string // what was told last
+}
+
+// loaded is what the files had when they were read.
+type loaded struct {
+	pair   *tls.Certificate // nil: there is none
+	pool   *x509.CertPool   // nil: there is none
+	server *tls.Config      // made from them; kept, so that sessions can be resumed
+	peers  *tls.Config
+}
+
+// Open reads the files. failed, if it is not nil, is told when changed files can not be
+// used.
+func Open(files Files, failed func(error)) (*Keyring, error) {
+	k := &Keyring{files: files, every: lookEvery, failed: failed}
+	if (files.Cert == "") != (files.Key == "") {
+		return nil, errors.New("a certificate and its key go together: name both files")
+	}
+	stamps, err := k.stat()
+	if err != nil {
+		return nil, err
+	}
+	if k.last, err = load(files); err != nil {
+		return nil, err
+	}
+	k.stamps, k.looked = stamps, time.Now()
+	return k, nil
+}
+
+// Listen is for a port that clients come to. With a CA they must show a certificate of it.
+func (k *Keyring) Listen() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return k.now().server, nil
+	}}
+}
+
+// Peers is for one connection between two servers, at either end. That the other end has
+// a server's certificate of the authority is seen to; whether it is the server that it
+// says it is, is for who asked it: its name is among the certificate's DNS names.
+func (k *Keyring) Peers() *tls.Config { return k.now().peers }
+
+// Dial is for connections of a client. The authority is that of now; the client's own
+// certificate is read again when it changes.
+func (k *Keyring) Dial() *tls.Config {
+	now := k.now()
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: now.pool}
+	if now.pair != nil {
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return k.now().pair, nil }
+	}
+	return c
+}
+
+// verify checks what the other end showed, whichever end that is.
+func verify(s tls.ConnectionState, pool *x509.CertPool, usage x509.ExtKeyUsage) error {
+	if len(s.PeerCertificates) == 0 {
+		return errors.New("it showed no certificate")
+	}
+	between := x509.NewCertPool()
+	for _, cert := range s.PeerCertificates[1:] {
+		between.AddCert(cert)
+	}
+	_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage}})
+	return err
+}
+
+// Ends is when the certificate that is shown to others ends; zero if none is.
+func (k *Keyring) Ends() time.Time {
+	if pair := k.now().pair; pair != nil {
+		return pair.Leaf.NotAfter
+	}
+	return time.Time{}
+}
+
+// now returns what the files have, if they can be used.
+func (k *Keyring) now() *loaded {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Since(k.looked) < k.every {
+		return k.last
+	}
+	k.looked = time.Now()
+	stamps, err := k.stat()
+	if err == nil && same(stamps, k.stamps) {
+		return k.last
+	}
+	var fresh *loaded
+	if err == nil {
+		fresh, err = load(k.files)
+	}
+	if err != nil {
+		k.tell(err)
+		return k.last
+	}
+	k.last, k.stamps, k.trouble = fresh, stamps, ""
+	return fresh
+}
+
+// tell says each trouble once.
+func (k *Keyring) tell(err error) {
+	if k.failed != nil && k.trouble != err.Error() {
+		k.failed(err)
+	}
+	k.trouble = err.Error()
+}
+
+// stat is taken before the files are read: what changes in between is seen next time.
+func (k *Keyring) stat() (stamps []os.FileInfo, err error) {
+	for _, name := range []string{k.files.Cert, k.files.Key, k.files.CA} {
+		if name == "" {
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, err
+		}
+		stamps = append(stamps, info)
+	}
+	return stamps, nil
+}
+
+func same(a, b []os.FileInfo) bool {
+	return slices.EqualFunc(a, b, func(x, y os.FileInfo) bool {
+		return os.SameFile(x, y) && x.Size() == y.Size() && x.ModTime().Equal(y.ModTime())
+	})
+}
+
+func load(files Files) (*loaded, error) {
+	l := &loaded{}
+	if files.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %s with key %s: %w", files.Cert, files.Key, err)
+		}
+		l.pair = &pair
+	}
+	if files.CA != "" {
+		text, err := os.ReadFile(files.CA)
+		if err != nil {
+			return nil, err
+		}
+		l.pool = x509.NewCertPool()
+		if !l.pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s has no certificate in it", files.CA)
+		}
+	}
+	l.configure()
+	return l, nil
+}
+
+func (l *loaded) configure() {
+	if l.pair == nil {
+		return
+	}
+	l.server = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*l.pair}, NextProtos: []string{"h2", "http/1.1"}}
+	if l.pool == nil {
+		return
+	}
+	l.server.ClientAuth, l.server.ClientCAs = tls.RequireAndVerifyClientCert, l.pool
+	l.peers = &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*l.pair}, RootCAs: l.pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: l.pool,
+		// A client's certificate is of the same authority, and must not open the port of
+		// servers.
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if err := verify(s, l.pool, x509.ExtKeyUsageServerAuth); err != nil {
+				return fmt.Errorf("it is no server's certificate: %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+// readCertificate reads the first certificate of a file.
+func readCertificate(name string) (*x509.Certificate, error) {
+	list, err := Read(name)
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// Read reads all certificates of a file; it has at least one.
+func Read(name string) (list []*x509.Certificate, err error) {
+	rest, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		list = append(list, cert)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s has no certificate in it", name)
+	}
+	return list, nil
+}

@@ -1,0 +1,229 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// clusterTime is how long a cluster may take for what it is asked: an election, and then
+// some. It is less than writeTime, so that the answer can still be sent.
+const clusterTime = 20 * time.Second
+
+// withCluster calls what asks or tells the cluster something, if there is one.
+func (c *call) withCluster(ask func(context.Context, engine.Cluster) error) error {
+	cluster, ok := c.door.engine.(engine.Cluster)
+	if !ok {
+		return &leasehold.Error{Code: leasehold.Refused, Message: "this server is no part of a cluster and can't be: it keeps everything in memory; start one with leasehold serve"}
+	}
+	ctx, cancel := context.WithTimeout(c.signed(), clusterTime)
+	defer cancel()
+	return ask(ctx, cluster)
+}
+
+// cluster shows the servers and how they do.
+func (c *call) cluster() error {
+	return c.withCluster(func(ctx context.Context, cluster engine.Cluster) error {
+		outlook, err := cluster.Outlook(ctx)
+		if err != nil {
+			return err
+		}
+		return c.sendValue(toCluster(outlook))
+	})
+}
+
+func toCluster(o engine.Outlook) v1.Cluster {
+	out := v1.Cluster{Cluster: o.Cluster, Term: o.Term, Servers: []v1.Server{}}
+	for _, s := range o.Servers {
+		if s.ID == o.Self {
+			out.Self = s.Name
+		}
+		if s.ID == o.Leader {
+			out.Leader = s.Name
+		}
+		out.Servers = append(out.Servers, toServer(s))
+	}
+	return out
+}
+
+func toServer(s engine.Server) v1.Server {
+	out := v1.Server{ID: s.ID, Name: s.Name, Peer: s.Peer, Client: s.Client, Voter: s.Voter, Version: s.Version, Reachable: s.Reachable}
+	if s.Reachable {
+		out.Applied, out.LowRoom = s.Applied, s.LowRoom
+	}
+	if silent := s.Silent.Milliseconds(); s.Silent >= 0 {
+		out.SilentMS = &silent
+	}
+	return out
+}
+
+func (c *call) addServer() error {
+	var body v1.ServerRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	if err := firstError(checkServer(body.Name), checkPeer(body.Peer)); err != nil {
+		return err
+	}
+	return c.withCluster(func(ctx context.Context, cluster engine.Cluster) error {
+		server, err := cluster.Add(ctx, body.Name, body.Peer)
+		if err != nil {
+			return err
+		}
+		return c.sendValue(toServer(server))
+	})
+}
+
+func (c *call) promoteServer() error {
+	return c.changeServer(engine.Cluster.Promote)
+}
+
+func (c *call) removeServer() error {
+	return c.changeServer(engine.Cluster.Remove)
+}
+
+// changeServer does something to the server that the path names.
+func (c *call) changeServer(change func(engine.Cluster, context.Context, string) error) error {
+	name := c.r.PathValue("name")
+	if err := checkServer(name); err != nil {
+		return err
+	}
+	return c.withCluster(func(ctx context.Context, cluster engine.Cluster) error {
+		if err := change(cluster, ctx, name); err != nil {
+			return err
+		}
+		return c.sendValue(v1.Nothing{})
+	})
+}
+
+func (c *call) transferLead() error {
+	var body v1.TransferRequest
+	if err := c.readOptional(&body); err != nil {
+		return err
+	}
+	if body.To != "" {
+		if err := checkServer(body.To); err != nil {
+			return err
+		}
+	}
+	return c.withCluster(func(ctx context.Context, cluster engine.Cluster) error {
+		leader, err := cluster.Transfer(ctx, body.To)
+		if err != nil {
+			return err
+		}
+		return c.sendValue(v1.Lead{Leader: leader})
+	})
+}
+
+// checkCluster compares the states of all servers.
+func (c *call) checkCluster() error {
+	return c.withCluster(func(ctx context.Context, cluster engine.Cluster) error {
+		sums, err := cluster.Sums(ctx)
+		if err != nil {
+			return err
+		}
+		return c.sendValue(toSums(sums))
+	})
+}
+
+func toSums(sums engine.Sums) v1.Sums {
+	out := v1.Sums{Index: sums.Index, Same: true, Items: []v1.Sum{}}
+	var first string
+	for _, s := range sums.Of {
+		out.Items = append(out.Items, v1.Sum{ID: s.Server, Name: s.Name, Hash: s.Hash, Error: s.Err})
+		if first == "" {
+			first = s.Hash
+		}
+		out.Same = out.Same && (s.Hash == "" || s.Hash == first)
+	}
+	return out
+}
+
+// backup sends the whole state. Once it has begun it can only be finished or cut.
+func (c *call) backup() error {
+	cluster, ok := c.door.engine.(engine.Cluster)
+	if !ok {
+		return c.withCluster(nil)
+	}
+	leave, err := c.door.enter(c.door.metrics.Exports)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, cancel := c.door.untilStopping(c.signed())
+	defer cancel()
+	c.stay()
+	w := &slowWriter{call: c}
+	if err = cluster.Backup(ctx, w); err == nil {
+		_, err = w.Write(nil) // an empty backup is an answer, too
+	}
+	switch {
+	case err != nil && w.begun:
+		return errCut
+	case err != nil:
+		c.writeWithin(writeTime)
+		return err
+	}
+	c.writeWithin(writeTime)
+	return nil
+}
+
+// A slowWriter sends a large answer, of which each part has its time.
+type slowWriter struct {
+	*call
+	begun bool
+}
+
+func (w *slowWriter) Write(b []byte) (int, error) {
+	if !w.begun {
+		h := w.w.Header()
+		h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = bytesType, noStore, noSniff
+		w.begun = true
+	}
+	w.writeWithin(writeTime)
+	defer w.written()
+	return w.w.Write(b)
+}
+
+// sendValue sends what is not asked for often enough to be written by hand.
+func (c *call) sendValue(value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	write(c.w, jsonType, http.StatusOK, append(body, '\n'))
+	return nil
+}
+
+// maxServerName is what a DNS name of a certificate can have as one label.
+const maxServerName = 63
+
+func checkServer(name string) error {
+	if err := checkName("name", name); err != nil {
+		return err
+	}
+	if len(name) > maxServerName {
+		return invalid("name has %d bytes: that of a server has at most %d", len(name), maxServerName)
+	}
+	return nil
+}
+
+// checkPeer checks an address that other servers are to call.
+func checkPeer(address string) error {
+	if err := checkName("peer", address); err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(address)
+	n, notNumber := strconv.ParseUint(port, 10, 16)
+	if err != nil || host == "" || notNumber != nil || n == 0 {
+		return invalid("peer %s is no address: write it as host:port, such as 10.0.0.4:4654", brief(address))
+	}
+	return nil
+}

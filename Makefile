@@ -15,6 +15,13 @@ FIRST    ?= 1000
 # there is time for ten times as many random logs and runs, and memory can be measured.
 CORE := '/internal/(core|sim)$$'
 
+# What starts real processes runs alone, a package after the other: on two cores they would
+# wait for each other more than for what they test.
+PROCESSES := '/(cmd/leasehold|internal/child|test/.*)$$'
+
+# The longest a package may take; what hangs is ended with the stacks of all goroutines.
+LIMIT := -timeout 25m
+
 .DEFAULT_GOAL := build
 
 help: ## this list
@@ -30,9 +37,11 @@ test: ## all tests; the last line says what was left out
 	@$(GO) vet $(PACKAGES)
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
-	@{ $(GO) test -race -json $$($(GO) list $(PACKAGES) | grep -Ev $(CORE)); \
-	  core=$$($(GO) list $(PACKAGES) | grep -E $(CORE)) && $(GO) test -json $$core; \
-	  for module in $(MODULES); do (cd $$module && $(GO) vet ./... && $(GO) test -json ./...); done; } 2>&1 | $(GO) run ./internal/testreport
+	@{ all=$$($(GO) list $(PACKAGES)); \
+	  most=$$(echo "$$all" | grep -Ev $(CORE) | grep -Ev $(PROCESSES)) && $(GO) test $(LIMIT) -race -json $$most; \
+	  core=$$(echo "$$all" | grep -E $(CORE)) && $(GO) test $(LIMIT) -json $$core; \
+	  processes=$$(echo "$$all" | grep -E $(PROCESSES)) && $(GO) test $(LIMIT) -p 1 -race -json $$processes; \
+	  for module in $(MODULES); do (cd $$module && $(GO) vet ./... && $(GO) test $(LIMIT) -json ./...); done; } 2>&1 | $(GO) run ./internal/testreport
 
 deps: ## what the tests can use and this machine may lack
 	@$(GO) mod download

@@ -1,6 +1,10 @@
 // Command testreport reads what "go test -json" prints and says it shorter: a line
 // for each package, everything of what failed, and at the end what was left out and
 // why. It ends with 1 if anything failed.
+//
+// Tests with real processes share the machine with whatever else runs there. So a test
+// that failed is run once more, alone, and both results are reported; but a data race, a
+// panic or a broken promise (VIOLATION) is never put to a second try: it was seen.
 package main
 
 import (
@@ -9,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 )
@@ -29,7 +34,18 @@ type report struct {
 	broken                  bool // a package failed outside its tests
 	output                  map[string][]string
 	leftOut                 []string
+	failures                []failure
+	again                   []string // passed at the second try
 }
+
+// A failure is a test that failed, not counting those inside others.
+type failure struct {
+	pkg, test string
+	final     bool // what it showed can't be taken back by a second try
+}
+
+// maxAgain is how many failures may be an accident.
+const maxAgain = 3
 
 func main() {
 	r := report{output: map[string][]string{}}
@@ -37,7 +53,34 @@ func main() {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(1)
 	}
+	r.tryAgain(goTest, os.Stdout)
 	os.Exit(r.end(os.Stdout))
+}
+
+// goTest runs one test alone.
+func goTest(f failure) ([]byte, error) {
+	return exec.Command("go", "test", "-race", "-count=1", "-timeout=20m", "-run", "^"+f.test+"$", f.pkg).CombinedOutput()
+}
+
+// tryAgain gives the tests that failed a second chance, if they are few.
+func (r *report) tryAgain(run func(failure) ([]byte, error), to io.Writer) {
+	if len(r.failures) > maxAgain {
+		return
+	}
+	for _, f := range r.failures {
+		if f.final {
+			continue
+		}
+		fmt.Fprintf(to, "again\t%s %s\n", f.pkg, f.test)
+		output, err := run(f)
+		if err != nil {
+			fmt.Fprintf(to, "%s\n", output)
+			continue
+		}
+		r.failed--
+		r.passed++
+		r.again = append(r.again, f.test)
+	}
 }
 
 func (r *report) read(from io.Reader, to io.Writer) error {
@@ -76,11 +119,28 @@ func (r *report) endTest(e event, key string, to io.Writer) {
 	case "pass":
 		r.passed++
 	case "fail":
-		r.failed++
-		fmt.Fprint(to, strings.Join(r.output[key], ""))
+		output := strings.Join(r.output[key], "")
+		fmt.Fprint(to, output)
+		r.endFailure(e, output)
 	case "skip":
 		r.skipped++
 		r.leftOut = append(r.leftOut, reason(r.output[key], e.Test))
+	}
+}
+
+// endFailure counts a test that failed once, whatever failed inside it.
+func (r *report) endFailure(e event, output string) {
+	name, _, inner := strings.Cut(e.Test, "/")
+	i := slices.IndexFunc(r.failures, func(f failure) bool { return f.pkg == e.Package && f.test == name })
+	if i < 0 {
+		i = len(r.failures)
+		r.failures = append(r.failures, failure{pkg: e.Package, test: name})
+	}
+	for _, sign := range []string{"DATA RACE", "VIOLATION", "panic: ", "race detected"} {
+		r.failures[i].final = r.failures[i].final || strings.Contains(output, sign)
+	}
+	if !inner {
+		r.failed++
 	}
 }
 
@@ -89,8 +149,10 @@ func (r *report) endPackage(e event, to io.Writer) {
 		return // it has no tests
 	}
 	if e.Action == "fail" {
-		r.broken = true
-		fmt.Fprint(to, strings.Join(r.output[e.Package+" "], ""))
+		output := strings.Join(r.output[e.Package+" "], "")
+		fmt.Fprint(to, output)
+		ofTests := slices.ContainsFunc(r.failures, func(f failure) bool { return f.pkg == e.Package })
+		r.broken = r.broken || !ofTests || strings.Contains(output, "DATA RACE") || strings.Contains(output, "panic: ")
 		return
 	}
 	fmt.Fprintf(to, "ok  \t%s\t%.1fs\n", e.Package, e.Elapsed)
@@ -112,6 +174,9 @@ func (r *report) end(to io.Writer) int {
 	left := strings.Join(slices.Compact(r.leftOut), "; ")
 	if left == "" {
 		left = "nothing"
+	}
+	if len(r.again) > 0 {
+		fmt.Fprintf(to, "failed once, and passed alone: %s\n", strings.Join(r.again, ", "))
 	}
 	fmt.Fprintf(to, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 	fmt.Fprintf(to, "left out: %s\n", left)

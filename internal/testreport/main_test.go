@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,42 @@ func TestReport(t *testing.T) {
 			}
 			if code := r.end(&out); code != c.code || out.String() != c.says {
 				t.Errorf("code %d, want %d; it says:\n%s\nwant:\n%s", code, c.code, out.String(), c.says)
+			}
+		})
+	}
+}
+
+func TestSecondTry(t *testing.T) {
+	const failing = `{"Action":"output","Package":"p","Test":"TestA/inner","Output":"too slow\n"}
+{"Action":"fail","Package":"p","Test":"TestA/inner"}
+{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"p"}
+`
+	violation := strings.ReplaceAll(failing, "too slow", "VIOLATION: two holders")
+	many := strings.Join([]string{failing, strings.ReplaceAll(failing, "TestA", "TestB"), strings.ReplaceAll(failing, "TestA", "TestC"), strings.ReplaceAll(failing, "TestA", "TestD")}, "")
+	for _, c := range []struct {
+		name, events string
+		err          error
+		tries, code  int
+		says         string
+	}{
+		{"an accident", failing, nil, 1, 0, "failed once, and passed alone: TestA\n1 passed, 0 failed"},
+		{"it fails again", failing, errors.New("exit 1"), 1, 1, "0 passed, 1 failed"},
+		{"a broken promise", violation, nil, 0, 1, "0 passed, 1 failed"},
+		{"too many for an accident", many, nil, 0, 1, "0 passed, 4 failed"},
+		{"outside of tests", `{"Action":"fail","Package":"p"}`, nil, 0, 1, "0 passed, 0 failed"},
+		{"a panic", strings.ReplaceAll(failing, "too slow", "panic: nil map"), nil, 0, 1, "0 passed, 1 failed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := report{output: map[string][]string{}}
+			var out strings.Builder
+			if err := r.read(strings.NewReader(c.events), &out); err != nil {
+				t.Fatal(err)
+			}
+			tries := 0
+			r.tryAgain(func(failure) ([]byte, error) { tries++; return nil, c.err }, &out)
+			if code := r.end(&out); code != c.code || tries != c.tries || !strings.Contains(out.String(), c.says) {
+				t.Errorf("code %d after %d tries, want %d after %d; it says:\n%s", code, tries, c.code, c.tries, out.String())
 			}
 		})
 	}

@@ -138,7 +138,7 @@ func chosen(t *testing.T, r *report) (faults []fault) {
 	}
 	named := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
 	for _, f := range allFaults {
-		if f.disk && disk != nil || len(named) > 0 && !slices.Contains(named, f.name) {
+		if f.disk && disk != nil || f.many && *size == 1 || len(named) > 0 && !slices.Contains(named, f.name) {
 			continue
 		}
 		faults = append(faults, f)

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
@@ -57,13 +59,9 @@ func startCluster(t testing.TB, r *report, config clusterConfig) *cluster {
 	for range config.servers {
 		c.slots = append(c.slots, &slot{server: c.newServer(), gates: map[string]string{}})
 	}
-	for i, s := range c.slots {
+	for i := range c.slots {
 		for _, group := range groups {
-			address, err := c.network.open(gate{to: c.party(i), who: always(group), target: func() string { return c.at(i).listen }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.gates[group] = "http://" + address
+			c.openGate(i, group)
 		}
 	}
 	if config.servers > 1 && !config.apart {
@@ -78,6 +76,15 @@ func startCluster(t testing.TB, r *report, config clusterConfig) *cluster {
 	}
 	c.ready()
 	return c
+}
+
+// openGate opens the gate of a slot for a group of clients.
+func (c *cluster) openGate(i int, group string) {
+	address, err := c.network.open(gate{to: c.party(i), who: always(group), target: func() string { return c.at(i).listen }})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.slots[i].gates[group] = "http://" + address
 }
 
 // newServer makes a server with a gate for the others.
@@ -235,5 +242,157 @@ func (c *cluster) watchDeaths(ctx context.Context) {
 // party is what the network calls a slot when clients come.
 func (c *cluster) party(i int) string { return fmt.Sprint("slot", i) }
 
+// leader asks around who leads; nil: nobody knows.
+func (c *cluster) leader() *server {
+	votes := map[string]int{}
+	for _, s := range c.servers() {
+		if !s.runs() {
+			continue
+		}
+		caller := c.direct(s)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		if known, err := caller.Cluster(ctx); err == nil {
+			votes[known.Leader]++
+		}
+		cancel()
+		caller.CloseIdle()
+	}
+	all := c.servers()
+	for _, s := range all {
+		if votes[s.name] > len(all)/2 {
+			return s
+		}
+	}
+	return nil
+}
+
+// someLeader waits until somebody leads.
+func (c *cluster) someLeader() *server {
+	var s *server
+	c.until("somebody leads", func() error {
+		if s = c.leader(); s == nil {
+			return errors.New("nobody does")
+		}
+		return nil
+	})
+	return s
+}
+
+// follower is a server that does not lead.
+func (c *cluster) follower() *server {
+	leader := c.someLeader()
+	all := c.servers()
+	return all[slices.IndexFunc(all, func(s *server) bool { return s != leader })]
+}
+
+// ask has any server that can do something for the cluster.
+func (c *cluster) ask(what string, do func(context.Context, *v1.Caller) error) bool {
+	all, n := c.servers(), 0
+	return c.until(what, func() error {
+		caller := c.direct(all[n%len(all)])
+		defer caller.CloseIdle()
+		n++
+		return do(context.Background(), caller)
+	})
+}
+
 // agree wants the same state of all servers.
-func (c *cluster) agree() {}
+func (c *cluster) agree() {
+	if len(c.servers()) == 1 {
+		return
+	}
+	c.ask("all servers say what they have", func(ctx context.Context, caller *v1.Caller) error {
+		sums, err := caller.CheckCluster(ctx)
+		if err != nil {
+			return err
+		}
+		for _, s := range sums.Items {
+			if s.Hash == "" {
+				return fmt.Errorf("%s does not: %s", s.Name, s.Error)
+			}
+		}
+		if len(sums.Items) != len(c.servers()) {
+			return fmt.Errorf("there are %d", len(sums.Items))
+		}
+		if !sums.Same {
+			c.report.violated(disagree, "at %d: %v", sums.Index, sums.Items)
+		}
+		c.report.count("times all servers had the same state", 1)
+		return nil
+	})
+}
+
+// replace removes the server in a slot for good, and has a new one take its place.
+func (c *cluster) replace(i int) {
+	old := c.at(i)
+	old.doom()
+	c.ask(old.name+" is removed", func(ctx context.Context, caller *v1.Caller) error {
+		err := caller.RemoveServer(ctx, old.name)
+		if errors.Is(err, leasehold.ErrNotFound) {
+			return nil // an earlier try did it
+		}
+		return err
+	})
+	old.kill()
+	c.join(i)
+	if err := old.dispose(); err != nil {
+		c.report.violated(stuck, "%s: %v", old.name, err)
+	}
+}
+
+// join has a new server join, in a slot.
+func (c *cluster) join(i int) {
+	s := c.joiner(c.at(i))
+	c.put(i, s)
+	c.start(s)
+}
+
+// grow has one more server join.
+func (c *cluster) grow() {
+	s := c.joiner(nil)
+	c.mu.Lock()
+	i := len(c.slots)
+	c.slots = append(c.slots, &slot{server: s, gates: map[string]string{}})
+	c.mu.Unlock()
+	for _, group := range groups {
+		c.openGate(i, group)
+	}
+	c.start(s)
+}
+
+// joiner makes a server that joins all but one.
+func (c *cluster) joiner(but *server) *server {
+	var others []string
+	for _, s := range c.servers() {
+		if s != but {
+			others = append(others, s.gate)
+		}
+	}
+	s := c.newServer()
+	c.peerGate(s)
+	s.args = append(s.args, "--join", strings.Join(others, ","))
+	return s
+}
+
+// allVote waits until every server is a member with a vote.
+func (c *cluster) allVote() bool {
+	return c.ask("every server has a vote", func(ctx context.Context, caller *v1.Caller) error {
+		known, err := caller.Cluster(ctx)
+		if err != nil {
+			return err
+		}
+		votes := map[string]bool{}
+		for _, s := range known.Servers {
+			votes[s.Name] = s.Voter
+		}
+		for _, s := range c.servers() {
+			if !votes[s.name] {
+				return fmt.Errorf("%s has none: %+v", s.name, known.Servers)
+			}
+		}
+		if len(known.Servers) != len(c.servers()) {
+			return fmt.Errorf("there are others: %+v", known.Servers)
+		}
+		return nil
+	})
+}

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"syscall"
 	"time"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 // A fault is something that happens to servers.
@@ -14,6 +16,7 @@ type fault struct {
 	name   string
 	weight int
 	disk   bool // it needs a disk that fails
+	many   bool // it needs several servers
 	do     func(*trouble)
 }
 
@@ -26,8 +29,16 @@ type trouble struct {
 
 var allFaults = []fault{
 	{name: "kill-one", weight: 3, do: (*trouble).killOne},
+	{name: "kill-leader", weight: 3, many: true, do: (*trouble).killLeader},
 	{name: "kill-all", weight: 1, do: (*trouble).killAll},
 	{name: "pause-one", weight: 3, do: (*trouble).pauseOne},
+	{name: "pause-leader", weight: 2, many: true, do: (*trouble).pauseLeader},
+	{name: "partition-one", weight: 2, many: true, do: (*trouble).partitionOne},
+	{name: "partition-leader", weight: 2, many: true, do: (*trouble).partitionLeader},
+	{name: "partition-one-way", weight: 2, many: true, do: (*trouble).partitionOneWay},
+	{name: "slow-links", weight: 2, many: true, do: (*trouble).slowLinks},
+	{name: "transfer", weight: 2, many: true, do: (*trouble).transfer},
+	{name: "replace", weight: 2, many: true, do: (*trouble).replaceOne},
 	{name: "cut-clients", weight: 1, do: (*trouble).cutClients},
 	{name: "hold-clients", weight: 1, do: (*trouble).holdClients},
 	{name: "fail-sync", weight: 2, disk: true, do: (*trouble).failSync},
@@ -71,8 +82,28 @@ func (t *trouble) anyone() *server {
 	return all[t.random.IntN(len(all))]
 }
 
-func (t *trouble) killOne() {
-	s, down := t.anyone(), t.between(0, 4*time.Second)
+// whoLeads is the leader, or anyone if nobody knows.
+func (t *trouble) whoLeads() *server {
+	if s := t.leader(); s != nil {
+		return s
+	}
+	return t.anyone()
+}
+
+// maybeLeader is the leader more often than not.
+func (t *trouble) maybeLeader() *server {
+	if t.random.IntN(2) == 0 {
+		return t.whoLeads()
+	}
+	return t.anyone()
+}
+
+func (t *trouble) killOne() { t.killIt(t.anyone()) }
+
+func (t *trouble) killLeader() { t.killIt(t.whoLeads()) }
+
+func (t *trouble) killIt(s *server) {
+	down := t.between(0, 4*time.Second)
 	lose := t.random.IntN(2) == 0
 	t.tell("kill %s for %v, unsynced bytes lost: %v", s.name, down, lose)
 	s.kill()
@@ -106,8 +137,12 @@ func (t *trouble) killAll() {
 	}
 }
 
-func (t *trouble) pauseOne() {
-	s, stopped := t.anyone(), t.between(100*time.Millisecond, 9*time.Second)
+func (t *trouble) pauseOne() { t.pauseIt(t.anyone()) }
+
+func (t *trouble) pauseLeader() { t.pauseIt(t.whoLeads()) }
+
+func (t *trouble) pauseIt(s *server) {
+	stopped := t.between(100*time.Millisecond, 9*time.Second)
 	t.tell("stop %s for %v", s.name, stopped)
 	s.signal(syscall.SIGSTOP)
 	t.lasts(stopped)
@@ -139,7 +174,7 @@ func (t *trouble) holdClients() {
 }
 
 func (t *trouble) failSync() {
-	s := t.anyone()
+	s := t.maybeLeader()
 	t.tell("syncs of %s fail", s.name)
 	s.failSyncs()
 	t.lasts(t.between(time.Second, 4*time.Second))
@@ -147,7 +182,7 @@ func (t *trouble) failSync() {
 }
 
 func (t *trouble) hangSync() {
-	s, length := t.anyone(), t.between(500*time.Millisecond, 9*time.Second)
+	s, length := t.maybeLeader(), t.between(500*time.Millisecond, 9*time.Second)
 	t.tell("syncs of %s hang for %v", s.name, length)
 	s.hangSyncs()
 	t.lasts(length)
@@ -162,7 +197,7 @@ func (t *trouble) ends(s *server) {
 }
 
 func (t *trouble) slowSync() {
-	s, length, each := t.anyone(), t.between(2*time.Second, 8*time.Second), t.between(5*time.Millisecond, 300*time.Millisecond)
+	s, length, each := t.maybeLeader(), t.between(2*time.Second, 8*time.Second), t.between(5*time.Millisecond, 300*time.Millisecond)
 	t.tell("syncs of %s take %v for %v", s.name, each, length)
 	s.doom()
 	s.disk.OnSync(func(string, bool) error {
@@ -174,7 +209,7 @@ func (t *trouble) slowSync() {
 }
 
 func (t *trouble) fullDisk() {
-	s, length, room := t.anyone(), t.between(2*time.Second, 8*time.Second), int64(t.random.IntN(6<<20))
+	s, length, room := t.maybeLeader(), t.between(2*time.Second, 8*time.Second), int64(t.random.IntN(6<<20))
 	t.tell("the disk of %s has room for %d bytes for %v", s.name, room, length)
 	s.doom()
 	s.disk.SetRoom(room)
@@ -200,4 +235,82 @@ func (t *trouble) restart() {
 		})
 		caller.CloseIdle()
 	}
+}
+
+func (t *trouble) partitionOne() { t.partition(t.anyone()) }
+
+func (t *trouble) partitionLeader() { t.partition(t.whoLeads()) }
+
+// partition cuts a server off from the others, but not from clients: connections are
+// reset, or nothing comes through them any more.
+func (t *trouble) partition(s *server) {
+	c, length := t.apart(), t.between(time.Second, 10*time.Second)
+	t.tell("cut %s off for %v: %+v", s.name, length, c)
+	t.during(length, func(p pair) bool { return p.from == s.name || p.to == s.name }, c)
+}
+
+// apart is a way of not being connected.
+func (t *trouble) apart() condition {
+	if t.random.IntN(2) == 0 {
+		return condition{cut: true}
+	}
+	return condition{held: true}
+}
+
+// partitionOneWay keeps what a server says from the others, or what they say from it.
+func (t *trouble) partitionOneWay() {
+	s, length, deaf := t.maybeLeader(), t.between(time.Second, 10*time.Second), t.random.IntN(2) == 0
+	t.tell("for %v %s is cut off in one direction; it hears nothing: %v, else it is not heard", length, s.name, deaf)
+	t.during(length, func(p pair) bool { return deaf && p.to == s.name || !deaf && p.from == s.name }, condition{held: true})
+}
+
+func (t *trouble) slowLinks() {
+	c, length := condition{delay: t.between(10*time.Millisecond, 400*time.Millisecond)}, t.between(2*time.Second, 10*time.Second)
+	t.tell("between all servers it takes %v, for %v", c.delay, length)
+	t.during(length, func(pair) bool { return true }, c)
+}
+
+// during puts some of the ways between servers into a condition for a while.
+func (t *trouble) during(length time.Duration, which func(pair) bool, c condition) {
+	var pairs []pair
+	for _, from := range t.servers() {
+		for _, to := range t.servers() {
+			if p := (pair{from.name, to.name}); from != to && which(p) {
+				pairs = append(pairs, p)
+			}
+		}
+	}
+	for _, p := range pairs {
+		t.network.set(p, c)
+	}
+	t.lasts(length)
+	for _, p := range pairs {
+		t.network.set(p, condition{})
+	}
+}
+
+// transfer moves the lead every 200 ms.
+func (t *trouble) transfer() {
+	length := t.between(3*time.Second, 8*time.Second)
+	t.tell("transfer the lead every 200 ms for %v", length)
+	ctx, cancel := context.WithTimeout(t.ctx, length)
+	defer cancel()
+	for ctx.Err() == nil {
+		caller := t.direct(t.anyone())
+		asking, cancel := context.WithTimeout(ctx, time.Second)
+		if _, err := caller.TransferLead(asking, v1.TransferRequest{To: t.anyone().name}); err == nil {
+			t.report.count("leads transferred", 1)
+		}
+		cancel()
+		caller.CloseIdle()
+		pause(ctx, 200*time.Millisecond)
+	}
+}
+
+// replaceOne removes a server for good and takes in a new one.
+func (t *trouble) replaceOne() {
+	s := t.maybeLeader()
+	t.tell("replace %s", s.name)
+	t.replace(t.slotOf(s))
+	t.allVote()
 }

@@ -283,9 +283,16 @@ func (s *server) calm() {
 	release()
 }
 
-// wipe takes away all that the server knew. It must not run.
-func (s *server) wipe() error {
-	return os.RemoveAll(s.data())
+// dispose takes away the disk of a server that is not needed any more.
+func (s *server) dispose() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.disk == nil {
+		return nil
+	}
+	err := s.disk.Unmount()
+	s.disk = nil
+	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
 // code is the exit code of a process that ended.

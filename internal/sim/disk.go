@@ -25,9 +25,9 @@ const (
 type disk struct {
 	server *server
 
-	log   []record          // durable
-	files map[uint64][]byte // durable states, by their index
-	begun bool              // the log was made once
+	log   []record        // durable
+	files map[uint64]file // durable states, by their index
+	begun bool            // the log was made once
 
 	writing []*write      // in flight, first come first served
 	slow    time.Duration // until when each write takes long
@@ -41,6 +41,12 @@ type record struct {
 	hard  *raftpb.HardState
 	entry *raftpb.Entry
 	mark  *walpb.Snapshot
+}
+
+// A file is a state, with the roster in its head.
+type file struct {
+	state  []byte
+	roster *cluster.Roster
 }
 
 type write struct {
@@ -176,7 +182,7 @@ func (d *disk) Save(s cluster.Snapshot) {
 			return
 		}
 		encoded := d.encode(s.Index, s.State)
-		d.files[s.Index] = encoded
+		d.files[s.Index] = file{encoded, s.Roster}
 		w.count("snapshots")
 		d.server.deliver(edge, cluster.Saved{Bytes: int64(len(encoded))})
 	})
@@ -205,32 +211,33 @@ func (d *disk) losePower() {
 type found struct {
 	storage *raft.MemoryStorage
 	state   *core.State
+	roster  *cluster.Roster
 	applied uint64
 	begun   bool
 }
 
 // read recovers what is on the disk, as the real one is recovered.
 func (d *disk) read() (found, error) {
-	start, state := &walpb.Snapshot{}, core.New()
+	start, state, roster := &walpb.Snapshot{}, core.New(), &cluster.Roster{Cluster: "simulated"}
 	for _, r := range d.log {
 		if r.mark == nil {
 			continue
 		}
-		if start = r.mark; d.files[start.GetIndex()] == nil {
+		if start = r.mark; d.files[start.GetIndex()].state == nil {
 			return found{}, errors.New("a state that the log knows of is not there")
 		}
 	}
 	if start.GetIndex() > 0 {
-		read, summary, err := wire.ReadSnapshot(bytes.NewReader(d.files[start.GetIndex()]))
+		read, summary, err := wire.ReadSnapshot(bytes.NewReader(d.files[start.GetIndex()].state))
 		if err != nil {
 			return found{}, err
 		}
-		state = read
+		state, roster = read, d.files[start.GetIndex()].roster
 		d.world().truth.hashed(d.server, start.GetIndex(), summary.Checksum)
 	}
 	hard, entries := d.after(start.GetIndex())
 	storage, err := cluster.Restore(start, hard, entries)
-	return found{storage, state, start.GetIndex(), len(d.log) > 0}, err
+	return found{storage, state, roster, start.GetIndex(), len(d.log) > 0}, err
 }
 
 // after reads the log behind an index, as etcd's wal does: a later entry of an index

@@ -127,7 +127,8 @@ func (t *transport) Send(ms []*raftpb.Message) {
 func (t *transport) sendState(m *raftpb.Message) {
 	w, from, to := t.server.world, t.server, m.GetTo()
 	index := m.GetSnapshot().GetMetadata().GetIndex()
-	file := slices.Clone(from.disk.files[index])
+	file := from.disk.files[index]
+	file.state = slices.Clone(file.state)
 	copied := proto.Clone(m).(*raftpb.Message)
 	report := func(err error) {
 		w.after(w.between(time.Millisecond, 500*time.Millisecond), func() {
@@ -136,7 +137,7 @@ func (t *transport) sendState(m *raftpb.Message) {
 			}
 		})
 	}
-	if file == nil {
+	if file.state == nil {
 		report(errors.New("the state file is gone"))
 		return
 	}
@@ -151,14 +152,14 @@ func (t *transport) sendState(m *raftpb.Message) {
 			return
 		}
 		w.count("states sent")
-		s.deliver(t.source(), cluster.Received{Message: copied, State: state})
+		s.deliver(t.source(), cluster.Received{Message: copied, State: state, Roster: file.roster})
 		report(nil)
 	}, func() { report(errors.New("it was lost")) })
 }
 
 // receiveState keeps a state file that another server sent.
-func (s *server) receiveState(index uint64, file []byte) (*core.State, error) {
-	state, summary, err := wire.ReadSnapshot(bytes.NewReader(file))
+func (s *server) receiveState(index uint64, file file) (*core.State, error) {
+	state, summary, err := wire.ReadSnapshot(bytes.NewReader(file.state))
 	if err != nil {
 		return nil, err
 	}

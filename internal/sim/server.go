@@ -38,7 +38,7 @@ func newServer(w *World, id uint64) *server {
 	s := &server{world: w, id: id}
 	s.clock = machine{world: w, rate: w.rate()}
 	s.clock.start()
-	s.disk = &disk{server: s, files: map[uint64][]byte{}}
+	s.disk = &disk{server: s, files: map[uint64]file{}}
 	return s
 }
 
@@ -56,14 +56,14 @@ func (s *server) start() {
 	s.life++
 	s.doomed, s.paused, s.held, s.serving = false, false, nil, false
 	s.world.tell("start %d at %d", s.id, found.applied)
-	var begin []uint64
+	var begin []cluster.Member
 	if !found.begun {
 		for _, other := range s.world.servers {
-			begin = append(begin, other.id)
+			begin = append(begin, cluster.Member{ID: other.id})
 		}
 	}
 	c := cluster.NodeConfig{
-		ID: s.id, Storage: found.storage, State: found.state, Applied: found.applied, Begin: begin,
+		ID: s.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: begin,
 		Clock: &s.clock, Disk: s.disk, Transport: &transport{s, s.life}, Nonce: s.world.random.Uint64(), Feed: engine.NewFeed(),
 		Log: slog.New(slog.DiscardHandler), SnapshotEvery: s.world.Faults.SnapshotEvery,
 		Watch:   func(a cluster.Applied) { s.world.truth.applied(s, a) },

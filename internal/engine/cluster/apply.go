@@ -1,11 +1,11 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
@@ -46,19 +46,9 @@ func (n *Node) applyOne(e *raftpb.Entry) ([]core.Answer, error) {
 	}
 	switch e.GetType() {
 	case raftpb.EntryConfChange:
-		var change raftpb.ConfChange
-		if err := proto.Unmarshal(e.GetData(), &change); err != nil {
-			return nil, err
-		}
-		n.members = n.raft.ApplyConfChange(&change)
-		return nil, nil
+		return nil, n.applyChange(e)
 	case raftpb.EntryConfChangeV2:
-		var change raftpb.ConfChangeV2
-		if err := proto.Unmarshal(e.GetData(), &change); err != nil {
-			return nil, err
-		}
-		n.members = n.raft.ApplyConfChange(&change)
-		return nil, nil
+		return nil, errors.New("a change of the members has a form that this version does not know")
 	}
 	if len(e.GetData()) == 0 {
 		if n.leads() && e.GetTerm() == n.lead.term && !n.lead.fixed {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ const (
 	snapDir    = "snap"
 	journalDir = "journal"
 
-	formatVersion = 1
+	formatVersion = 2
 )
 
 // identity is what the format file says.
@@ -35,6 +36,14 @@ type identity struct {
 	Product string `json:"product"`
 	Format  int    `json:"format"`
 	Node    uint64 `json:"node"`
+	// Name is the directory's own: a server that comes with another has lost its data.
+	Name string `json:"name"`
+	// Cluster is the cluster's.
+	Cluster string `json:"cluster"`
+	// Begin are the members that the cluster began with, if this server was among them.
+	Begin []Member `json:"begin,omitempty"`
+	// Joined is set if it was not: then an empty log is filled by the others.
+	Joined bool `json:"joined,omitempty"`
 	// Begun is set once the log was made: from then on, a missing log is a loss
 	// and not a beginning.
 	Begun bool `json:"begun"`
@@ -63,7 +72,10 @@ func openDir(path string, make bool) (*dataDir, error) {
 		return nil, err
 	}
 	d := &dataDir{path: path, lock: lock}
-	if err := d.identify(); err != nil {
+	if err = d.identify(); err == nil && make {
+		err = d.name()
+	}
+	if err != nil {
 		d.close()
 		return nil, err
 	}
@@ -132,7 +144,17 @@ func (d *dataDir) begin() error {
 			return fmt.Errorf("directory %s has files that are not Leasehold's (%s): choose an empty or new one", d.path, f.Name())
 		}
 	}
-	d.identity = identity{Product: "leasehold", Format: formatVersion, Node: 1}
+	d.identity = identity{Product: "leasehold", Format: formatVersion, Node: 1, Name: rand.Text(), Cluster: rand.Text()}
+	return d.writeIdentity()
+}
+
+// name gives names to a directory of a version that had none. Versions before do not
+// understand what this one writes, and are to say so.
+func (d *dataDir) name() error {
+	if d.Format == formatVersion {
+		return nil
+	}
+	d.Format, d.Name, d.Cluster = formatVersion, rand.Text(), rand.Text()
 	return d.writeIdentity()
 }
 

@@ -37,7 +37,7 @@ type disk struct {
 	// inFlight numbers the write in flight; 0: none is.
 	inFlight atomic.Uint64
 
-	minFree uint64
+	minFree atomic.Uint64
 	full    atomic.Bool // there is less room than minFree
 
 	kept uint64 // index of the snapshot before the newest, which is kept too
@@ -187,7 +187,7 @@ func (d *disk) checkRoom() {
 		return
 	}
 	free := uint64(s.Bavail) * uint64(s.Bsize) // their types differ between systems
-	if full := free < d.minFree; d.full.Swap(full) != full {
-		d.slog.Warn("room on the data disk", "low", full, "free_bytes", free, "needed_bytes", d.minFree)
+	if full := free < d.minFree.Load(); d.full.Swap(full) != full {
+		d.slog.Warn("room on the data disk", "low", full, "free_bytes", free, "needed_bytes", d.minFree.Load())
 	}
 }

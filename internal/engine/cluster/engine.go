@@ -2,17 +2,18 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/etcd/server/v3/storage/wal"
-	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
@@ -38,12 +39,38 @@ type Config struct {
 	JournalBytes int64
 	// Metrics takes the engine's figures, if it is not nil.
 	Metrics prometheus.Registerer
+
+	// Name is that of the server among those of its cluster.
+	Name string
+	// Version is of the program, for the others to know.
+	Version string
+	// PeerListen is the address for other servers; empty: none can come.
+	PeerListen string
+	// PeerAdvertise is what they are told to use; empty: what PeerListen turned out to be.
+	PeerAdvertise string
+	// ClientAdvertise is what they tell clients.
+	ClientAdvertise string
+	// InitialCluster has the names and addresses of all servers of a cluster that begins,
+	// this one among them, and the same on all of them.
+	InitialCluster []Member
+	// Join has addresses of servers of a cluster that runs, to ask to be taken in.
+	Join []string
+	// PeerTLS returns the certificate of this server and the authority of all of them: it is
+	// called for each connection. Nil: traffic between servers is plain, which needs
+	// Insecure, and stays on this machine.
+	PeerTLS  func() *tls.Config
+	Insecure bool
+
+	// For tests: another network than the machine's.
+	peerListener net.Listener
+	peerDial     func(ctx context.Context, address string) (net.Conn, error)
 }
 
 // Defaults for what Config leaves at zero.
 const (
 	DefaultSnapshotEvery = 64 << 20
 	DefaultSegmentBytes  = 64 << 20
+	DefaultName          = "n1"
 )
 
 // What may wait for the log: so many commands and reads, and so many bytes of commands.
@@ -52,23 +79,47 @@ const (
 	maxPendingBytes = 64 << 20
 )
 
-// closeWithin is how long Close waits for what is in flight.
-const closeWithin = 5 * time.Second
+const (
+	// closeWithin is how long Close waits for what is in flight.
+	closeWithin = 5 * time.Second
+	// handOverWithin is how long a server that stops waits for another one to take the lead,
+	// and for a majority to say what became of its callers' commands.
+	handOverWithin = 2 * time.Second
+	// leaderWithin is how long commands and reads wait for somebody who leads: so an election
+	// is a pause for callers, and not an error.
+	leaderWithin = 3 * time.Second
+	// roomEvery is how often a leader without room looks for one that has some.
+	roomEvery = 3 * time.Second
+)
+
+var (
+	errStopping = engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+	errNoLeader = engine.Unavailable("there is no leader yet: try again in a moment")
+)
 
 // Engine is a running node. It is an engine.Engine.
 type Engine struct {
+	id      uint64
 	node    *Node
 	disk    *disk
+	network *network
+	carrier *transport
+	sums    sums
 	feed    *engine.Feed
 	journal *audit.Journal
 	log     *slog.Logger
 
 	events  chan Event
-	ready   chan struct{} // closed when the node serves for the first time
 	failed  chan struct{} // closed when it failed
 	stopped chan struct{} // closed when its loop ended
 	failure error         // set before failed is closed
 	closing sync.Once
+	leaving atomic.Bool // Close was called
+	view    atomic.Pointer[view]
+	self    Member    // as this server describes itself
+	stopAt  time.Time // when it waits no longer for others, once it stops
+	tick    int
+	gaveAt  time.Time // when it last looked for a leader with more room
 	workers sync.WaitGroup
 
 	pending      atomic.Int64 // commands and reads that have no answer yet
@@ -82,8 +133,16 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// Start recovers a data directory, or makes a new one, and returns when the node
-// serves. Call Close when done.
+// A view is what others than the node's own goroutine may know of it.
+type view struct {
+	leader  uint64 // 0: nobody is known to lead
+	serving bool
+	changed chan struct{} // closed when there is another view
+}
+
+// Start recovers a data directory, or makes a new one, finds the cluster that it belongs to,
+// and returns when it can be read and written there: for as long as no majority of the
+// servers is there, it waits. Call Close when done.
 func Start(ctx context.Context, c Config) (*Engine, error) {
 	c = c.withDefaults()
 	if wal.SegmentSizeBytes != c.SegmentBytes {
@@ -93,30 +152,87 @@ func Start(ctx context.Context, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := recoverDir(dir)
+	n, err := openNetwork(c, dir)
 	if err != nil {
 		dir.close()
 		return nil, err
 	}
-	e, err := newEngine(c, dir, found)
+	e, err := open(ctx, c, n)
+	if err != nil {
+		n.close()
+		dir.close()
+		return nil, err
+	}
+	e.start()
+	n.watch(c.Metrics)
+	if err := e.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	n.workers.Go(e.announce)
+	return e, nil
+}
+
+// open finds the cluster of a server, and what it knew of that.
+func open(ctx context.Context, c Config, n *network) (*Engine, error) {
+	if err := n.find(ctx, c); err != nil {
+		return nil, err
+	}
+	found, err := recoverDir(n.dir)
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEngine(c, n, found)
 	if err == nil {
 		err = e.openJournal(c, found)
 	}
 	if err != nil {
 		_ = found.log.Close()
-		dir.close()
 		return nil, err
 	}
-	e.start()
-	select {
-	case <-e.ready:
-		return e, nil
-	case <-e.failed:
-		err = e.failure
-	case <-ctx.Done():
-		err = ctx.Err()
+	return e, nil
+}
+
+// awaitReady returns when a read succeeds: then there is a leader, and this server has
+// come as far as that.
+func (e *Engine) awaitReady(ctx context.Context) error {
+	for {
+		err := e.Read(ctx, func(core.View) {})
+		switch {
+		case err == nil:
+			return nil
+		case isClosed(e.failed):
+			return e.failure
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case isClosed(e.stopped):
+			return err
+		}
+		e.log.Info("waiting for a majority of the servers", "not_connected", e.network.missing())
 	}
-	return nil, errors.Join(err, e.Close())
+}
+
+// announce tells the cluster what is new about this server.
+func (e *Engine) announce() {
+	for {
+		roster, err := e.freshRoster(e.network.ctx)
+		if err == nil {
+			m := e.self
+			if len(roster.Members) > 1 {
+				m.Name = "" // the others know its certificate by it
+			}
+			if known, ok := roster.Member(e.id); !ok || known.announced(m) == known {
+				return
+			}
+			if _, err = e.change(e.network.ctx, Change{Announce, m}); err == nil {
+				return
+			}
+		}
+		if e.network.ctx.Err() != nil {
+			return
+		}
+		e.log.Warn("the addresses of this server could not be announced yet", "err", err)
+		e.network.rest(time.Second)
+	}
 }
 
 func (c Config) withDefaults() Config {
@@ -132,30 +248,35 @@ func (c Config) withDefaults() Config {
 	if c.SegmentBytes == 0 {
 		c.SegmentBytes = DefaultSegmentBytes
 	}
+	if c.Name == "" {
+		c.Name = DefaultName
+	}
 	return c
 }
 
-func newEngine(c Config, dir *dataDir, found *recovered) (*Engine, error) {
+func newEngine(c Config, network *network, found *recovered) (*Engine, error) {
+	dir := network.dir
 	e := &Engine{
-		feed: engine.NewFeed(), log: c.Log,
+		id: dir.Node, feed: engine.NewFeed(), log: c.Log, network: network, carrier: &transport{network: network},
 		// Room for what the disk's goroutines send while the node is busy.
 		events: make(chan Event, 16),
-		ready:  make(chan struct{}), failed: make(chan struct{}), stopped: make(chan struct{}),
-		arrived: make(chan struct{}, 1),
+		failed: make(chan struct{}), stopped: make(chan struct{}), arrived: make(chan struct{}, 1),
+		sums: sums{hashes: map[uint64]string{}, changed: make(chan struct{})},
 	}
+	e.self = c.member(network)
+	e.self.ID = e.id
+	e.view.Store(&view{changed: make(chan struct{})})
 	e.disk = &disk{
 		dir: dir, log: found.log, events: e.events, slog: c.Log, watch: newMetrics(c.Metrics),
 		writes: make(chan Write, 1), saves: make(chan Snapshot, 1), done: e.stopped,
-		minFree: c.MinFree, kept: found.applied,
+		kept: found.applied,
 	}
+	e.disk.minFree.Store(c.MinFree)
 	e.feed.PublishAll(found.state.View(0))
-	var begin []uint64
-	if found.fresh {
-		begin = []uint64{dir.Node}
-	}
 	node, err := NewNode(NodeConfig{
-		ID: dir.Node, Storage: found.storage, State: found.state, Applied: found.applied, Begin: begin, Nonce: rand.Uint64(),
-		Clock: c.Clock, Disk: e.disk, Transport: nobody{}, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery,
+		ID: e.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: e.beginWith(found), Nonce: rand.Uint64(),
+		Clock: c.Clock, Disk: e.disk, Transport: e.carrier, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery,
+		Changed: network.changed, Summed: e.summed,
 	})
 	if err != nil {
 		return nil, err
@@ -163,6 +284,18 @@ func newEngine(c Config, dir *dataDir, found *recovered) (*Engine, error) {
 	node.snapshot.size = found.size
 	e.node = node
 	return e, nil
+}
+
+// beginWith returns the members of a cluster that begins; nil: it goes on.
+func (e *Engine) beginWith(found *recovered) []Member {
+	dir := e.network.dir
+	switch {
+	case !found.fresh || dir.Joined:
+		return nil
+	case dir.Begin != nil:
+		return dir.Begin
+	}
+	return []Member{e.self}
 }
 
 // openJournal opens the journal, if there is to be one.
@@ -186,18 +319,12 @@ func (e *Engine) openJournal(c Config, found *recovered) error {
 	return nil
 }
 
-// nobody is the transport of a cluster of one.
-type nobody struct{}
-
-func (nobody) Send([]*raftpb.Message)    {}
-func (nobody) Relay(uint64, Relay)       {}
-func (nobody) Place(uint64, []Placement) {}
-
 func (e *Engine) start() {
 	e.disk.checkRoom()
 	e.workers.Go(e.disk.writeLoop)
 	e.workers.Go(e.disk.saveLoop)
 	e.workers.Go(e.disk.watchLoop)
+	e.network.attach(e)
 	go e.loop()
 }
 
@@ -226,6 +353,15 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err != nil {
 		return core.Answer{}, err
 	}
+	var answer core.Answer
+	err = e.withLeader(ctx, func() error {
+		answer, err = e.doOnce(ctx, bytes, keepsOrEnds(command))
+		return err
+	})
+	return answer, err
+}
+
+func (e *Engine) doOnce(ctx context.Context, bytes []byte, keeps bool) (core.Answer, error) {
 	type result struct {
 		answer core.Answer
 		err    error
@@ -235,7 +371,7 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 		e.leave(len(bytes))
 		done <- result{a, err}
 	}}
-	if err := e.enqueue(len(bytes), keepsOrEnds(command), func() { e.calls = append(e.calls, call) }); err != nil {
+	if err := e.enqueue(len(bytes), keeps, func() { e.calls = append(e.calls, call) }); err != nil {
 		return core.Answer{}, err
 	}
 	select {
@@ -244,6 +380,41 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	case <-ctx.Done():
 		return core.Answer{}, engine.Undecided("the request ended before its answer was known: ask again with the same id")
 	}
+}
+
+// withLeader tries something again for as long as nothing happened because nobody led.
+// What may have happened is never tried again here: only the caller knows whether that is
+// the same to it.
+func (e *Engine) withLeader(ctx context.Context, try func() error) error {
+	err := try()
+	if !errors.Is(err, leasehold.ErrUnavailable) {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, leaderWithin)
+	defer cancel()
+	for errors.Is(err, leasehold.ErrUnavailable) && e.waitForLead(waiting) {
+		err = try()
+	}
+	return err
+}
+
+// waitForLead waits until it looks as if somebody led, or a moment; false: it is of no use
+// to wait on.
+func (e *Engine) waitForLead(ctx context.Context) bool {
+	if e.leaving.Load() || isClosed(e.failed) {
+		return false
+	}
+	timer := time.NewTimer(TickEvery)
+	defer timer.Stop()
+	select {
+	case <-e.view.Load().changed:
+	case <-timer.C:
+	case <-e.stopped:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }
 
 // encode writes a command as it will stand in the log, behind its origin.
@@ -265,7 +436,7 @@ func encode(ctx context.Context, command core.Command) (bytes []byte, err error)
 // room refuses what would add to a disk that is nearly full. Whatever shortens or
 // keeps what is there goes on.
 func (e *Engine) room(command core.Command) error {
-	if !e.disk.full.Load() {
+	if !e.leaderIsFull() {
 		return nil
 	}
 	switch command.(type) {
@@ -273,6 +444,15 @@ func (e *Engine) room(command core.Command) error {
 		return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: nothing new is granted or written until there is room; renewals, releases and deletions go on"}
 	}
 	return nil
+}
+
+// leaderIsFull tells whether the one who leads has hardly any room. A follower without room
+// takes part for as long as it can: who comes to it is not to blame.
+func (e *Engine) leaderIsFull() bool {
+	if leader := e.view.Load().leader; leader != e.id && leader != 0 {
+		return e.network.isFull(leader)
+	}
+	return e.disk.full.Load()
 }
 
 // keepsOrEnds tells the commands by which holders keep what they have, or give it back.
@@ -286,6 +466,10 @@ func keepsOrEnds(command core.Command) bool {
 
 // Read calls fn with a state that has everything that was answered before.
 func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
+	return e.withLeader(ctx, func() error { return e.readOnce(ctx, fn) })
+}
+
+func (e *Engine) readOnce(ctx context.Context, fn func(core.View)) error {
 	var once sync.Mutex // guards abandoned and the call of fn
 	abandoned := false
 	done := make(chan error, 1)
@@ -347,7 +531,7 @@ func (e *Engine) enqueue(bytes int, keeps bool, add func()) error {
 	defer e.mu.Unlock()
 	if isClosed(e.stopped) {
 		e.leave(bytes)
-		return engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+		return errStopping
 	}
 	add()
 	select {
@@ -394,10 +578,10 @@ func (e *Engine) loop() {
 		case <-e.arrived:
 			e.stepCalls()
 		case event := <-e.events:
-			e.node.Step(event)
+			e.step(event)
 		case <-raftTicks.C:
 			e.node.Step(RaftTick{})
-			e.disk.watch.node(e.node.Statistics())
+			e.lookAround()
 		case <-wake.C:
 			// While a great many leases end, tick after tick, the callers who are there
 			// stand before the next tick.
@@ -407,10 +591,54 @@ func (e *Engine) loop() {
 	}
 }
 
+// step gives an event to the node, or does what it says.
+func (e *Engine) step(event Event) {
+	switch event := event.(type) {
+	case inspection:
+		event(e.node)
+	case expulsion:
+		e.node.fail(event.err)
+	case Stop:
+		e.stopAt = time.Now().Add(handOverWithin)
+		e.node.Step(event)
+	default:
+		e.node.Step(event)
+	}
+}
+
+// lookAround does what has to be done every now and then.
+func (e *Engine) lookAround() {
+	e.disk.watch.node(e.node.Statistics())
+	if e.tick++; e.tick%10 != 0 {
+		return
+	}
+	e.network.tellHealth(health{applied: e.node.applied, lowRoom: e.disk.full.Load()})
+	if e.node.lead.serving && e.disk.full.Load() && time.Since(e.gaveAt) > roomEvery {
+		e.gaveAt = time.Now()
+		e.leaveToRoomier()
+	}
+}
+
+// leaveToRoomier gives the lead to a server that has room on its disk, if there is one.
+func (e *Engine) leaveToRoomier() {
+	healths := e.network.healths()
+	for _, id := range e.node.roster.Voters() {
+		if h, ok := healths[id]; ok && id != e.id && !h.lowRoom && e.node.reachable(id) {
+			e.log.Warn("the data disk is nearly full: giving the lead to a server that has room", "to", e.network.nameOf(id))
+			e.node.Step(Transfer{id})
+			return
+		}
+	}
+}
+
 // ended tells the world how the node is, and whether the loop is over.
 func (e *Engine) ended() bool {
-	if e.node.lead.serving && !isClosed(e.ready) {
-		close(e.ready)
+	for _, event := range e.carrier.take() {
+		e.node.Step(event)
+	}
+	e.show()
+	if e.node.Left() {
+		e.node.fail(ErrRemoved)
 	}
 	if err := e.node.Failure(); err != nil {
 		e.log.Error("the server can not go on", "err", err)
@@ -419,7 +647,22 @@ func (e *Engine) ended() bool {
 		return true
 	}
 	// A snapshot in flight is given up: the log has everything that is in it.
-	return e.node.stopped && e.node.Idle() && !e.node.writing
+	return e.node.stopped && !e.node.writing && (e.node.Idle() && !e.handsOver() || time.Now().After(e.stopAt))
+}
+
+// show lets others know who leads.
+func (e *Engine) show() {
+	old, lead := e.view.Load(), &e.node.lead
+	if old.leader == lead.known && old.serving == lead.serving {
+		return
+	}
+	e.view.Store(&view{leader: lead.known, serving: lead.serving, changed: make(chan struct{})})
+	close(old.changed)
+}
+
+// handsOver tells whether a server that stops still waits for another one to lead.
+func (e *Engine) handsOver() bool {
+	return e.node.leads() && e.node.successor() != 0
 }
 
 // finish answers whoever is still there.
@@ -428,9 +671,9 @@ func (e *Engine) finish() {
 	close(e.stopped)
 	e.mu.Unlock()
 	calls, reads := e.take()
-	gone := engine.Unavailable("the server is stopping: try another one, or this one in a moment")
-	e.node.refuse(Commands(calls), gone)
-	e.node.refuse(Reads(reads), gone)
+	e.node.refuse(Commands(calls), errStopping)
+	e.node.refuse(Reads(reads), errStopping)
+	e.node.abandon()
 	e.feed.Close()
 }
 
@@ -443,6 +686,7 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) close() error {
+	e.leaving.Store(true)
 	select {
 	case e.events <- Stop{}:
 	case <-e.stopped:
@@ -452,6 +696,7 @@ func (e *Engine) close() error {
 	case <-time.After(closeWithin):
 		return fmt.Errorf("the disk did not finish within %v", closeWithin)
 	}
+	e.network.close()
 	if e.failure != nil {
 		// The disk is not to be trusted, and its goroutine may hang for ever. The log has
 		// what the journal lacks.

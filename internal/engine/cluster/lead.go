@@ -72,6 +72,7 @@ func (n *Node) follow(s *raft.SoftState) {
 	n.refuse(Commands(n.inbox), gone)
 	n.inbox = nil
 	n.dropReads()
+	n.dropChanges()
 }
 
 // campaignAlone lets the only member of a cluster lead without waiting for others

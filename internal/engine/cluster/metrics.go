@@ -84,3 +84,47 @@ func (m *metrics) node(s Statistics) {
 		m.serving.Set(1)
 	}
 }
+
+// peerMetrics are the figures of the connections to other servers, read at each scrape.
+type peerMetrics struct{ *network }
+
+var (
+	peerConnected = prometheus.NewDesc("leasehold_peer_connected", "1 if messages get through to another server.", []string{"server"}, nil)
+	peerDropped   = prometheus.NewDesc("leasehold_peer_dropped_total", "Messages to another server that were lost before they were sent.", []string{"server"}, nil)
+	peerLag       = prometheus.NewDesc("leasehold_peer_lag_entries", "Entries of the log that another server is behind this one.", []string{"server"}, nil)
+)
+
+// Describe says which figures there are.
+func (p peerMetrics) Describe(c chan<- *prometheus.Desc) {
+	c <- peerConnected
+	c <- peerDropped
+	c <- peerLag
+}
+
+// Collect returns the figures.
+func (p peerMetrics) Collect(c chan<- prometheus.Metric) {
+	healths := p.healths()
+	applied := p.applied.Load()
+	for id, s := range p.mesh.Peers() {
+		name := p.nameOf(id)
+		if name == "" {
+			continue // it is not known yet
+		}
+		connected := 0.0
+		if s.Connected {
+			connected = 1
+		}
+		c <- prometheus.MustNewConstMetric(peerConnected, prometheus.GaugeValue, connected, name)
+		c <- prometheus.MustNewConstMetric(peerDropped, prometheus.CounterValue, float64(s.Dropped), name)
+		if h, ok := healths[id]; ok {
+			c <- prometheus.MustNewConstMetric(peerLag, prometheus.GaugeValue, max(0, float64(applied)-float64(h.applied)), name)
+		}
+	}
+}
+
+// watch has the figures of the connections read at each scrape.
+func (n *network) watch(r prometheus.Registerer) {
+	if r != nil {
+		r.MustRegister(peerMetrics{n})
+	}
+}

@@ -54,6 +54,7 @@ type Write struct {
 type Snapshot struct {
 	Index, Term uint64
 	Members     *raftpb.ConfState
+	Roster      *Roster
 	State       *core.State
 }
 
@@ -97,17 +98,20 @@ type (
 	RaftTick struct{}
 	// Wake says that the moment of NextWake has come.
 	Wake struct{}
-	// Received is a message of another node. State is what came with a snapshot, and is
-	// in a durable file of this node already.
+	// Received is a message of another node. State and Roster are what came with a
+	// snapshot, and are in a durable file of this node already.
 	Received struct {
 		Message *raftpb.Message
 		State   *core.State
+		Roster  *Roster
 	}
 	// SnapshotSent says that another node has a snapshot, or that it could not be sent.
 	SnapshotSent struct {
 		To  uint64
 		Err error
 	}
+	// Unreachable says that a message to another node was lost.
+	Unreachable struct{ ID uint64 }
 	// Relayed are commands that another node's callers gave it.
 	Relayed struct {
 		From uint64
@@ -144,6 +148,7 @@ func (Stop) event()     {}
 
 func (JournalFailed) event() {}
 func (SnapshotSent) event()  {}
+func (Unreachable) event()   {}
 func (Relayed) event()       {}
 func (Placed) event()        {}
 func (Transfer) event()      {}
@@ -155,7 +160,8 @@ type NodeConfig struct {
 	Storage   *raft.MemoryStorage
 	State     *core.State
 	Applied   uint64
-	Begin     []uint64 // the members of a cluster that begins; nil: go on with what there is
+	Roster    *Roster  // of that place too; at the least it has the cluster's name
+	Begin     []Member // of a cluster that begins, the same on all of them; nil: go on with what there is
 	Clock     engine.Clock
 	Disk      Disk
 	Transport Transport
@@ -169,6 +175,11 @@ type NodeConfig struct {
 	// Nonce is another at each start. What a node asks others is counted from it, so that
 	// an answer to what an earlier process asked is never taken for one to this.
 	Nonce uint64
+
+	// Changed, if not nil, is called from Step when the roster has changed.
+	Changed func(*Roster)
+	// Summed, if not nil, is called from Step when an entry of Sum is applied.
+	Summed func(index uint64, frozen *core.State)
 
 	// Watch, if not nil, sees each entry as it takes effect, before anybody is answered.
 	Watch func(Applied)
@@ -202,8 +213,13 @@ type Node struct {
 	owed      int    // with AnswerBeforeSync: writes that were taken for done
 
 	applied uint64
-	term    uint64 // of the entry applied last
-	members *raftpb.ConfState
+	term    uint64            // of the entry applied last
+	members *raftpb.ConfState // as raft has them
+	roster  *Roster
+	changes changes
+	left    bool              // this node was removed
+	ticks   uint64            // of raft's time
+	heard   map[uint64]uint64 // by member: the tick of its last message
 
 	lead     leadership
 	inbox    []Call
@@ -240,7 +256,14 @@ func NewNode(c NodeConfig) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{NodeConfig: c, hard: hard, members: members, applied: c.Applied, proposed: map[uint64]*batch{}, arrived: map[uint64]*arrival{}}
+	n := &Node{
+		NodeConfig: c, hard: hard, members: members, roster: c.Roster, applied: c.Applied,
+		heard: map[uint64]uint64{}, proposed: map[uint64]*batch{}, arrived: map[uint64]*arrival{},
+	}
+	if n.roster == nil {
+		n.roster = &Roster{}
+	}
+	n.left = slices.Contains(n.roster.Removed, c.ID)
 	if c.Planted.SameNonce {
 		c.Nonce = 0
 	}
@@ -261,13 +284,23 @@ func NewNode(c NodeConfig) (*Node, error) {
 		return nil, err
 	}
 	if c.Begin != nil {
-		var peers []raft.Peer
-		for _, id := range c.Begin {
-			peers = append(peers, raft.Peer{ID: id})
-		}
-		err = n.raft.Bootstrap(peers)
+		err = n.begin(c.Begin)
 	}
 	return n, err
+}
+
+// begin puts the first members into an empty log.
+func (n *Node) begin(members []Member) error {
+	var peers []raft.Peer
+	for _, m := range members {
+		m.Voter = true
+		context, err := Change{Add, m}.encode()
+		if err != nil {
+			return err
+		}
+		peers = append(peers, raft.Peer{ID: m.ID, Context: context})
+	}
+	return n.raft.Bootstrap(peers)
 }
 
 // Failure returns why the node stopped for good; nil while it has not.
@@ -299,23 +332,32 @@ func (n *Node) Step(e Event) {
 	case Reads:
 		n.acceptReads(e)
 	case RaftTick:
+		n.ticks++
 		n.raft.Tick()
 		n.lead.dropped = false
 		n.tickRelays()
 		n.tickReads()
 		n.leadAgain()
+		n.outlast()
+		n.promoteNext()
 	case Wake:
 		n.pace()
 	case Received:
 		n.receive(e)
 	case SnapshotSent:
 		n.snapshotSent(e)
+	case Unreachable:
+		n.raft.ReportUnreachable(e.ID)
 	case Relayed:
 		n.acceptRelay(e)
 	case Placed:
 		n.placedBy(e)
 	case Transfer:
 		n.giveLead(e.To)
+	case Reconfigure:
+		n.acceptChange(e)
+	case Expelled:
+		n.expelled()
 	case Written:
 		if n.owed > 0 && e.Err == nil {
 			n.owed--
@@ -336,6 +378,7 @@ func (n *Node) Step(e Event) {
 
 // receive takes a message of another node. Raft ignores what is of no use to it.
 func (n *Node) receive(e Received) {
+	n.heard[e.Message.GetFrom()] = n.ticks
 	switch e.Message.GetType() {
 	case raftpb.MsgProp:
 		// Its stamp is another node's. Commands travel without one, if at all.
@@ -354,6 +397,7 @@ func (n *Node) receive(e Received) {
 func (n *Node) turn() {
 	for n.failure == nil && !n.writing {
 		n.campaignAlone()
+		n.change()
 		n.seal()
 		n.ask()
 		n.mark()
@@ -469,7 +513,12 @@ func (n *Node) fail(err error) {
 	}
 	n.failure = err
 	n.lead.serving = false
-	undecided := engine.Undecided("the server failed while it worked on this: ask again with the same id")
+	n.abandon()
+}
+
+// abandon answers everybody who still waits.
+func (n *Node) abandon() {
+	undecided := engine.Undecided("the server stopped while it worked on this: ask again with the same id")
 	for _, index := range slices.Sorted(maps.Keys(n.proposed)) {
 		n.proposed[index].done(undecided)
 	}
@@ -477,7 +526,8 @@ func (n *Node) fail(err error) {
 		n.unplaced.done(undecided)
 	}
 	n.dropRelays(undecided)
-	unavailable := engine.Unavailable("the server is stopping after a failure: try another one")
+	n.dropChanges()
+	unavailable := engine.Unavailable("the server is stopping: try another one")
 	n.refuse(Commands(n.inbox), unavailable)
 	n.refuse(Reads(n.reads), unavailable)
 	n.refuse(Reads(n.asked), unavailable)
@@ -498,6 +548,8 @@ func (n *Node) refuse(e Event, err error) {
 		for _, r := range e {
 			r.Done(err)
 		}
+	case Reconfigure:
+		e.Done(Member{}, 0, err)
 	}
 }
 

@@ -78,9 +78,9 @@ func newStage(t *testing.T, boot string) *stage {
 }
 
 func (s *stage) make(state *core.State, fresh bool) {
-	var begin []uint64
+	var begin []Member
 	if fresh {
-		begin = []uint64{1}
+		begin = []Member{{ID: 1}}
 	}
 	node, err := NewNode(NodeConfig{
 		ID: 1, Storage: s.storage, State: state, Begin: begin, Clock: s, Disk: s, Transport: s,

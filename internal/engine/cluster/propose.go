@@ -134,6 +134,7 @@ func (n *Node) stamp() core.Time {
 // place learns the index of the batch that was just proposed, and when the entries
 // of other leaders arrived.
 func (n *Node) place(entries []*raftpb.Entry) {
+	n.placeChange(entries)
 	if len(entries) == 0 {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,7 @@ type recovered struct {
 	log     *wal.WAL
 	storage *raft.MemoryStorage
 	state   *core.State
+	roster  *Roster
 	applied uint64
 	fresh   bool  // there was nothing yet
 	size    int64 // of the snapshot that it started from
@@ -42,12 +44,24 @@ func recoverDir(d *dataDir) (*recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	snapshot, state, size, err := newestState(d.snap(), scan.snapshots)
+	mark, snapshot, size, err := newestState(d.snap(), scan.snapshots)
 	if err != nil {
 		return nil, err
 	}
-	r := &recovered{state: state, applied: snapshot.GetIndex(), size: size}
-	return r, r.readLog(d.wal(), snapshot)
+	r := &recovered{state: snapshot.State, roster: d.roster(snapshot), applied: mark.GetIndex(), size: size}
+	return r, r.readLog(d.wal(), mark)
+}
+
+// roster returns who belonged to the cluster at a snapshot. One of a server that knew
+// nothing of others has nobody else in it.
+func (d *dataDir) roster(s Snapshot) *Roster {
+	switch {
+	case s.Roster != nil:
+		return s.Roster
+	case s.Index == 0:
+		return &Roster{Cluster: d.Cluster}
+	}
+	return &Roster{Cluster: d.Cluster, Next: d.Node + 1, Members: []Member{{ID: d.Node, Voter: true}}}
 }
 
 // beginLog makes the first log. What an earlier try left is of no value: nobody was
@@ -63,27 +77,26 @@ func beginLog(d *dataDir) (*recovered, error) {
 	if err := d.setBegun(); err != nil {
 		return nil, err
 	}
-	return &recovered{log: log, storage: raft.NewMemoryStorage(), state: core.New(), fresh: true}, nil
+	return &recovered{log: log, storage: raft.NewMemoryStorage(), state: core.New(), roster: &Roster{Cluster: d.Cluster}, fresh: true}, nil
 }
 
 // newestState reads the newest snapshot that the log knows. A damaged one is
 // refused; one that somebody took away is passed over, as long as an older one is
 // there for the log to go on from.
-func newestState(dir string, snapshots []*walpb.Snapshot) (*walpb.Snapshot, *core.State, int64, error) {
-	for i := len(snapshots) - 1; i >= 0; i-- {
-		s := snapshots[i]
-		if s.GetIndex() == 0 {
-			return s, core.New(), 0, nil
+func newestState(dir string, marks []*walpb.Snapshot) (*walpb.Snapshot, Snapshot, int64, error) {
+	for _, mark := range slices.Backward(marks) {
+		if mark.GetIndex() == 0 {
+			return mark, Snapshot{State: core.New()}, 0, nil
 		}
-		state, size, err := readState(dir, s.GetIndex(), s.GetTerm())
+		s, size, err := readState(dir, mark.GetIndex(), mark.GetTerm())
 		if err == nil {
-			return s, state, size, nil
+			return mark, s, size, nil
 		}
 		if !errors.Is(err, os.ErrNotExist) {
-			return nil, nil, 0, err
+			return nil, Snapshot{}, 0, err
 		}
 	}
-	return nil, nil, 0, fmt.Errorf("%s has none of the snapshots that the log continues. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", dir)
+	return nil, Snapshot{}, 0, fmt.Errorf("%s has none of the snapshots that the log continues. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", dir)
 }
 
 // readLog reads the entries after a snapshot and leaves the log ready for more.
@@ -101,6 +114,11 @@ func (r *recovered) readLog(dir string, snapshot *walpb.Snapshot) (err error) {
 	if err != nil {
 		_ = r.log.Close()
 		return damaged(dir, err.Error())
+	}
+	if snapshot.GetIndex() == 0 && raft.IsEmptyHardState(hard) {
+		// The first write never got as far as the disk. Nobody was promised anything, and
+		// what there is of it will be written over.
+		r.fresh, entries = true, nil
 	}
 	r.storage, err = Restore(snapshot, hard, entries)
 	return err

@@ -220,7 +220,7 @@ func TestWhatIsNotOursIsNotTouched(t *testing.T) {
 		"files that are not Leasehold's": func(dir string) { write(t, filepath.Join(dir, "notes.txt"), []byte("mine")) },
 		"not Leasehold's":                func(dir string) { write(t, filepath.Join(dir, formatFile), []byte("mine")) },
 		"newer version": func(dir string) {
-			write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":2,"node":1}`))
+			write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":3,"node":1}`))
 		},
 		"damaged": func(dir string) {
 			write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":0}`))
@@ -255,7 +255,7 @@ func TestAFullDiskTakesNothingNewAndKeepsWhatIsThere(t *testing.T) {
 	defer closed(t, e)
 	acquire(t, e, "r")
 	mustDo(t, e, &core.PutRecord{Namespace: "default", Path: "p"})
-	e.disk.minFree = 1 << 62
+	e.disk.minFree.Store(1 << 62)
 	e.disk.checkRoom()
 	for _, c := range []core.Command{
 		lease("s", time.Minute), &core.PutRecord{Namespace: "default", Path: "p"}, &core.Txn{Namespace: "default"},

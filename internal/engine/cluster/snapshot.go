@@ -26,9 +26,10 @@ type snapshotting struct {
 
 // An arrival is a snapshot that another node sent.
 type arrival struct {
-	term  uint64
-	state *core.State
-	at    time.Duration // by this node's clock
+	term   uint64
+	state  *core.State
+	roster *Roster
+	at     time.Duration // by this node's clock
 }
 
 // freeze takes a snapshot when the log has grown by enough. Taking it costs
@@ -41,7 +42,7 @@ func (n *Node) freeze() {
 	if n.logBytes < max(n.SnapshotEvery, n.snapshot.size/2) {
 		return
 	}
-	s := Snapshot{Index: n.applied, Term: n.term, Members: n.members, State: n.State.Freeze()}
+	s := Snapshot{Index: n.applied, Term: n.term, Members: n.members, Roster: n.roster, State: n.State.Freeze()}
 	if n.Planted.StaleSnapshot && n.stale != nil {
 		s.State = n.stale
 	}
@@ -118,7 +119,7 @@ func (n *Node) keepArrival(e Received) bool {
 		return false
 	}
 	maps.DeleteFunc(n.arrived, func(index uint64, _ *arrival) bool { return index <= n.applied })
-	n.arrived[meta.GetIndex()] = &arrival{meta.GetTerm(), e.State, n.Clock.Monotonic()}
+	n.arrived[meta.GetIndex()] = &arrival{meta.GetTerm(), e.State, e.Roster, n.Clock.Monotonic()}
 	return true
 }
 
@@ -152,6 +153,9 @@ func (n *Node) install(s *raftpb.Snapshot) error {
 	n.overtaken(index)
 	n.Feed.PublishAll(n.State.View(0))
 	n.statistics.Installed++
+	if a.roster != nil {
+		n.adopt(a.roster)
+	}
 	return nil
 }
 

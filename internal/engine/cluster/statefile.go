@@ -3,6 +3,7 @@ package cluster
 import (
 	"bufio"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -15,17 +16,19 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 
-	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// A state file is a snapshot: a head that says its place in the log, then the
-// state as wire.WriteSnapshot makes it. Its name is the one under which etcd's own
-// transport puts a snapshot that another node sent.
+// A state file is a snapshot: a head, then the state as wire.WriteSnapshot makes it. The
+// head has the magic, the snapshot's index and term, the length of the roster, the roster,
+// and a checksum of all that. Files of servers that knew nothing of others have no
+// roster, nor its length.
 const (
-	stateSuffix = ".snap.db"
-	stateMagic  = "LHSTATE1"
-	stateHead   = len(stateMagic) + 8 + 8 + 4
+	stateSuffix   = ".snap.db"
+	stateMagic    = "LHSTATE2"
+	stateMagicOne = "LHSTATE1"
+	stateFixed    = len(stateMagic) + 8 + 8
+	maxRoster     = 1 << 20
 )
 
 func stateName(dir string, index uint64) string {
@@ -59,10 +62,10 @@ func writeState(dir string, s Snapshot, stop <-chan struct{}) (int64, error) {
 
 func writeStateTo(file io.Writer, s Snapshot) (int64, error) {
 	w := bufio.NewWriterSize(file, 256<<10)
-	head := append([]byte(stateMagic), make([]byte, 16)...)
-	binary.BigEndian.PutUint64(head[8:], s.Index)
-	binary.BigEndian.PutUint64(head[16:], s.Term)
-	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
+	head, err := stateHead(s)
+	if err != nil {
+		return 0, err
+	}
 	if _, err := w.Write(head); err != nil {
 		return 0, err
 	}
@@ -70,7 +73,62 @@ func writeStateTo(file io.Writer, s Snapshot) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return int64(stateHead) + summary.Bytes, w.Flush()
+	return int64(len(head)) + summary.Bytes, w.Flush()
+}
+
+func stateHead(s Snapshot) ([]byte, error) {
+	roster, err := json.Marshal(s.Roster)
+	if err != nil {
+		return nil, err
+	}
+	head := binary.BigEndian.AppendUint64([]byte(stateMagic), s.Index)
+	head = binary.BigEndian.AppendUint64(head, s.Term)
+	head = binary.BigEndian.AppendUint32(head, uint32(len(roster)))
+	head = append(head, roster...)
+	return binary.BigEndian.AppendUint32(head, crc32.Checksum(head, castagnoli)), nil
+}
+
+// readHead reads the head of a state file: the snapshot without its state, and how many
+// bytes it took. The error says what is wrong with it.
+func readHead(r io.Reader) (s Snapshot, size int, err error) {
+	var head []byte
+	read := func(n uint32) bool {
+		more := make([]byte, n)
+		_, failed := io.ReadFull(r, more)
+		head = append(head, more...)
+		return failed == nil
+	}
+	if !read(uint32(stateFixed)) {
+		return s, 0, errors.New("its head is cut off")
+	}
+	magic := string(head[:len(stateMagic)])
+	switch {
+	case magic == stateMagicOne:
+	case magic != stateMagic:
+		return s, 0, errors.New("it is not a snapshot")
+	case !read(4):
+		return s, 0, errors.New("its head is cut off")
+	default:
+		length := binary.BigEndian.Uint32(head[stateFixed:])
+		if length > maxRoster {
+			return s, 0, errors.New("the checksum of its head is wrong")
+		}
+		if !read(length) {
+			return s, 0, errors.New("its head is cut off")
+		}
+	}
+	body := head
+	if !read(4) {
+		return s, 0, errors.New("its head is cut off")
+	}
+	if binary.BigEndian.Uint32(head[len(body):]) != crc32.Checksum(body, castagnoli) {
+		return s, 0, errors.New("the checksum of its head is wrong")
+	}
+	s.Index, s.Term = binary.BigEndian.Uint64(head[8:]), binary.BigEndian.Uint64(head[16:])
+	if magic == stateMagic {
+		err = json.Unmarshal(body[stateFixed+4:], &s.Roster)
+	}
+	return s, len(head), err
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -98,35 +156,34 @@ func (g *gentle) Write(b []byte) (int, error) {
 }
 
 // readState reads the snapshot at an index. The checksum is right if it succeeds.
-func readState(dir string, index, term uint64) (*core.State, int64, error) {
+func readState(dir string, index, term uint64) (Snapshot, int64, error) {
 	name := stateName(dir, index)
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, 0, err
+		return Snapshot{}, 0, err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, 256<<10)
-	head := make([]byte, stateHead)
-	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, 0, damaged(name, "its head is cut off")
+	return readStateFrom(bufio.NewReaderSize(f, 256<<10), name, index, term)
+}
+
+// readStateFrom reads a snapshot from a file of some name.
+func readStateFrom(r io.Reader, name string, index, term uint64) (Snapshot, int64, error) {
+	s, head, err := readHead(r)
+	if err != nil {
+		return Snapshot{}, 0, damaged(name, err.Error())
 	}
-	body := head[:stateHead-4]
-	switch {
-	case string(head[:len(stateMagic)]) != stateMagic:
-		return nil, 0, damaged(name, "it is not a snapshot")
-	case binary.BigEndian.Uint32(head[stateHead-4:]) != crc32.Checksum(body, castagnoli):
-		return nil, 0, damaged(name, "the checksum of its head is wrong")
-	case binary.BigEndian.Uint64(head[8:]) != index || binary.BigEndian.Uint64(head[16:]) != term:
-		return nil, 0, damaged(name, "it belongs to another place in the log")
+	if s.Index != index || s.Term != term {
+		return Snapshot{}, 0, damaged(name, "it belongs to another place in the log")
 	}
 	state, summary, err := wire.ReadSnapshot(r)
 	switch {
 	case errors.Is(err, wire.ErrMalformed):
-		return nil, 0, damaged(name, err.Error())
+		return Snapshot{}, 0, damaged(name, err.Error())
 	case err != nil: // a newer version's, or the disk does not give it out
-		return nil, 0, fmt.Errorf("%s can not be read: %w", name, err)
+		return Snapshot{}, 0, fmt.Errorf("%s can not be read: %w", name, err)
 	}
-	return state, int64(stateHead) + summary.Bytes, nil
+	s.State = state
+	return s, int64(head) + summary.Bytes, nil
 }
 
 // damaged is the error for a file that must not be trusted.

@@ -85,7 +85,7 @@ func newTrio(t *testing.T) *trio {
 	for id := uint64(1); id <= 3; id++ {
 		m := &member{trio: x, id: id, states: map[uint64][]byte{}}
 		node, err := NewNode(NodeConfig{
-			ID: id, Storage: raft.NewMemoryStorage(), State: core.New(), Begin: []uint64{1, 2, 3}, Nonce: id * 1000,
+			ID: id, Storage: raft.NewMemoryStorage(), State: core.New(), Begin: []Member{{ID: 1}, {ID: 2}, {ID: 3}}, Nonce: id * 1000,
 			Clock: m, Disk: m, Transport: m, Feed: engine.NewFeed(), Log: slog.New(slog.DiscardHandler), SnapshotEvery: 1 << 40,
 		})
 		if err != nil {

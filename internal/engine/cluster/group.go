@@ -1,0 +1,412 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// How long servers are given for what they are asked.
+const (
+	statusWithin   = time.Second
+	changeWithin   = 15 * time.Second
+	transferWithin = 5 * time.Second
+	sumWithin      = time.Minute
+
+	// healthFor is how long it counts what a server said of itself.
+	healthFor = 5 * time.Second
+)
+
+// status is what a server says of itself.
+type status struct {
+	Applied uint64 `json:"applied"`
+	Term    uint64 `json:"term"`
+	Leader  uint64 `json:"leader"`
+	LowRoom bool   `json:"low_room"`
+	Version string `json:"version"`
+	// Silent is how long a leader has not heard of others, in nanoseconds.
+	Silent map[uint64]int64 `json:"silent,omitempty"`
+}
+
+type changeAnswer struct {
+	Member Member `json:"member"`
+	Index  uint64 `json:"index"`
+}
+
+// An inspection looks at the node from the node's own goroutine.
+type inspection func(*Node)
+
+// An expulsion ends the node for a reason that came from outside.
+type expulsion struct{ err error }
+
+func (inspection) event() {}
+func (expulsion) event()  {}
+
+// inspect calls fn in the node's goroutine.
+func (e *Engine) inspect(ctx context.Context, fn func(*Node)) error {
+	done := make(chan struct{})
+	look := inspection(func(n *Node) {
+		defer close(done)
+		fn(n)
+	})
+	select {
+	case e.events <- look:
+	case <-e.stopped:
+		return errStopping
+	case <-ctx.Done():
+		return engine.Unavailable("the request ended before it was answered")
+	}
+	select {
+	case <-done:
+		return nil
+	case <-e.stopped:
+		return errStopping
+	}
+}
+
+// status says how this server does.
+func (e *Engine) status(ctx context.Context) (s status, err error) {
+	err = e.inspect(ctx, func(n *Node) {
+		s = status{Applied: n.applied, Term: n.hard.GetTerm(), Leader: n.lead.known, LowRoom: e.disk.full.Load()}
+		if !n.leads() {
+			return
+		}
+		s.Silent = map[uint64]int64{}
+		for _, m := range n.roster.Members {
+			s.Silent[m.ID] = int64(n.Standing(m.ID).Silent)
+		}
+		s.Silent[n.ID] = 0
+	})
+	return s, err
+}
+
+// Outlook tells who belongs to the cluster, and how each of them does.
+func (e *Engine) Outlook(ctx context.Context) (engine.Outlook, error) {
+	roster := e.network.current()
+	all := e.askAll(ctx, roster)
+	own, err := e.status(ctx)
+	if err != nil {
+		return engine.Outlook{}, err
+	}
+	all[e.id] = own
+	o := engine.Outlook{Cluster: e.network.dir.Cluster, Self: e.id, Leader: own.Leader, Term: own.Term}
+	for _, m := range roster.Members {
+		s := serverOf(m)
+		if told, ok := all[m.ID]; ok {
+			s.Reachable, s.Applied, s.LowRoom = true, told.Applied, told.LowRoom
+		}
+		if silent, ok := all[own.Leader].Silent[m.ID]; ok {
+			s.Silent = time.Duration(silent)
+		}
+		o.Servers = append(o.Servers, s)
+	}
+	return o, nil
+}
+
+func serverOf(m Member) engine.Server {
+	return engine.Server{ID: m.ID, Name: m.Name, Peer: m.Peer, Client: m.Client, Voter: m.Voter, Version: m.Version, Silent: -1}
+}
+
+// askAll asks all others how they do, and returns what came in time.
+func (e *Engine) askAll(ctx context.Context, roster *Roster) map[uint64]status {
+	ctx, cancel := context.WithTimeout(ctx, statusWithin)
+	defer cancel()
+	var mu sync.Mutex
+	all := map[uint64]status{}
+	var asked sync.WaitGroup
+	for _, m := range roster.Members {
+		if m.ID == e.id {
+			continue
+		}
+		asked.Go(func() {
+			s, err := askServer[struct{}, status](ctx, e.network, m.ID, askStatus, struct{}{})
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				all[m.ID] = s
+			}
+		})
+	}
+	asked.Wait()
+	return all
+}
+
+// Add takes in a server by its name and the address at which the others reach it.
+func (e *Engine) Add(ctx context.Context, name, address string) (engine.Server, error) {
+	if name == "" || address == "" {
+		return engine.Server{}, &leasehold.Error{Code: leasehold.Invalid, Message: "a server has a name, and an address at which the others reach it"}
+	}
+	roster, err := e.freshRoster(ctx)
+	if err != nil {
+		return engine.Server{}, err
+	}
+	if m, ok := roster.Named(name); ok && m.Peer == address {
+		return serverOf(m), nil
+	}
+	a, err := e.change(ctx, Change{Add, Member{Name: name, Peer: address}})
+	return serverOf(a.Member), err
+}
+
+// Promote gives a server its vote.
+func (e *Engine) Promote(ctx context.Context, name string) error {
+	return e.changeNamed(ctx, Promote, name)
+}
+
+// Remove ends a membership for good.
+func (e *Engine) Remove(ctx context.Context, name string) error {
+	return e.changeNamed(ctx, Remove, name)
+}
+
+func (e *Engine) changeNamed(ctx context.Context, kind ChangeKind, name string) error {
+	m, err := e.named(ctx, name)
+	if err == nil {
+		_, err = e.change(ctx, Change{kind, Member{ID: m.ID}})
+	}
+	return err
+}
+
+// freshRoster returns who belongs to the cluster by everything that anybody was told.
+func (e *Engine) freshRoster(ctx context.Context) (r *Roster, err error) {
+	err = e.Read(ctx, func(core.View) { r = e.node.Roster() }) // in the node's own goroutine
+	return r, err
+}
+
+func (e *Engine) named(ctx context.Context, name string) (Member, error) {
+	roster, err := e.freshRoster(ctx)
+	if err != nil {
+		return Member{}, err
+	}
+	m, ok := roster.Named(name)
+	if !ok {
+		return Member{}, &leasehold.Error{Code: leasehold.NotFound, Message: fmt.Sprintf("the cluster has no server %q", name)}
+	}
+	return m, nil
+}
+
+// change has whoever leads change the members. A change that may have happened can be
+// asked for again: it names a server by its id, or by name and data directory.
+func (e *Engine) change(ctx context.Context, c Change) (changeAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, changeWithin)
+	defer cancel()
+	for {
+		a, err := e.changeOnce(ctx, c)
+		if !errors.Is(err, leasehold.ErrUnavailable) && !errors.Is(err, leasehold.ErrUndecided) {
+			return a, err
+		}
+		if !e.waitForLead(ctx) {
+			return a, err
+		}
+	}
+}
+
+func (e *Engine) changeOnce(ctx context.Context, c Change) (changeAnswer, error) {
+	switch leader := e.view.Load().leader; leader {
+	case 0:
+		return changeAnswer{}, errNoLeader
+	case e.id:
+		return e.changeHere(ctx, c)
+	default:
+		return askServer[Change, changeAnswer](ctx, e.network, leader, askChange, c)
+	}
+}
+
+// changeHere changes the members, if this server leads.
+func (e *Engine) changeHere(ctx context.Context, c Change) (changeAnswer, error) {
+	type result struct {
+		changeAnswer
+		err error
+	}
+	done := make(chan result, 1)
+	event := Reconfigure{c, func(m Member, index uint64, err error) { done <- result{changeAnswer{m, index}, err} }}
+	select {
+	case e.events <- event:
+	case <-e.stopped:
+		return changeAnswer{}, errStopping
+	case <-ctx.Done():
+		return changeAnswer{}, engine.Unavailable("the request ended before the members were changed")
+	}
+	select {
+	case r := <-done:
+		return r.changeAnswer, r.err
+	case <-ctx.Done():
+	case <-e.stopped:
+	}
+	return changeAnswer{}, engine.Undecided("the request ended before it was known whether the members changed: look at them")
+}
+
+// Transfer gives the lead to a server, or to whichever is best.
+func (e *Engine) Transfer(ctx context.Context, name string) (string, error) {
+	to := uint64(0)
+	if name != "" {
+		m, err := e.named(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		if !m.Voter {
+			return "", refusal("server %s has no vote yet, and can not lead", name)
+		}
+		to = m.ID
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeWithin)
+	defer cancel()
+	for {
+		leader, err := e.transferOnce(ctx, to)
+		if err == nil {
+			return e.network.nameOf(leader), nil
+		}
+		if !errors.Is(err, leasehold.ErrUnavailable) && !errors.Is(err, leasehold.ErrUndecided) || !e.waitForLead(ctx) {
+			return "", err
+		}
+	}
+}
+
+func (e *Engine) transferOnce(ctx context.Context, to uint64) (uint64, error) {
+	switch leader := e.view.Load().leader; {
+	case leader == 0:
+		return 0, errNoLeader
+	case leader == to:
+		return to, nil
+	case leader == e.id:
+		return e.transferHere(ctx, to)
+	default:
+		return askServer[uint64, uint64](ctx, e.network, leader, askTransfer, to)
+	}
+}
+
+// transferHere gives the lead away, if this server has it, and returns who leads then.
+func (e *Engine) transferHere(ctx context.Context, to uint64) (uint64, error) {
+	var err error
+	if failed := e.inspect(ctx, func(n *Node) {
+		best := to
+		if best == 0 {
+			best = n.successor()
+		}
+		switch {
+		case !n.lead.serving:
+			err = errNoLeader
+		case best == 0:
+			err = refusal("there is nobody else who could lead at the moment")
+		case best != n.ID && !n.reachable(best):
+			err = refusal("server %d has been silent for too long to lead", best)
+		default:
+			n.Step(Transfer{best})
+		}
+	}); failed != nil {
+		return 0, failed
+	}
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, transferWithin)
+	defer cancel()
+	for {
+		v := e.view.Load()
+		if v.leader != 0 && v.leader != e.id || to == e.id {
+			return v.leader, nil
+		}
+		select {
+		case <-v.changed:
+		case <-ctx.Done():
+			return 0, engine.Unavailable("the lead could not be given away in time: try again")
+		case <-e.stopped:
+			return 0, errStopping
+		}
+	}
+}
+
+// sums are hashes of this server's state at some places of the log.
+type sums struct {
+	mu      sync.Mutex
+	hashes  map[uint64]string
+	changed chan struct{} // closed when there is another one
+}
+
+// maxSums is how many of them are kept.
+const maxSums = 16
+
+func (s *sums) add(index uint64, hash string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hashes[index] = hash
+	if len(s.hashes) > maxSums {
+		delete(s.hashes, slices.Min(slices.Collect(maps.Keys(s.hashes))))
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// at waits for the hash at an index.
+func (s *sums) at(ctx context.Context, index uint64) (string, error) {
+	for {
+		s.mu.Lock()
+		hash, changed := s.hashes[index], s.changed
+		s.mu.Unlock()
+		if hash != "" {
+			return hash, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return "", engine.Unavailable("the state was not summed up in time")
+		}
+	}
+}
+
+// summed hashes a frozen state in the background.
+func (e *Engine) summed(index uint64, frozen *core.State) {
+	e.network.workers.Go(func() {
+		hash := sha256.New()
+		if _, err := wire.WriteSnapshot(hash, frozen); err != nil {
+			e.log.Error("the state can not be summed up", "err", err)
+			return
+		}
+		e.sums.add(index, hex.EncodeToString(hash.Sum(nil)))
+	})
+}
+
+// Sums returns a hash of each server's state at one and the same place of the log.
+func (e *Engine) Sums(ctx context.Context) (engine.Sums, error) {
+	a, err := e.change(ctx, Change{Kind: Sum})
+	if err != nil {
+		return engine.Sums{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sumWithin)
+	defer cancel()
+	var mu sync.Mutex
+	all := engine.Sums{Index: a.Index}
+	var asked sync.WaitGroup
+	for _, m := range e.network.current().Members {
+		asked.Go(func() {
+			sum := engine.Sum{Server: m.ID, Name: m.Name}
+			hash, err := e.sumOf(ctx, m.ID, a.Index)
+			if sum.Hash = hash; err != nil {
+				sum.Err = err.Error()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all.Of = append(all.Of, sum)
+		})
+	}
+	asked.Wait()
+	slices.SortFunc(all.Of, func(a, b engine.Sum) int { return cmp.Compare(a.Server, b.Server) })
+	return all, nil
+}
+
+func (e *Engine) sumOf(ctx context.Context, id, index uint64) (string, error) {
+	if id == e.id {
+		return e.sums.at(ctx, index)
+	}
+	return askServer[uint64, string](ctx, e.network, id, askSum, index)
+}

@@ -1,0 +1,378 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// Members come and go through the log, one change after the other. Raft counts votes by a
+// change as soon as a node knows that it is committed, but it does not write that
+// knowledge down: a node that starts again would count as before, and maybe wait for ever
+// for one that was removed and turned off. So a change of votes is followed by an entry
+// that settles it. It is proposed when the change is applied, and whoever has it on disk
+// has with it, in raft's hard state, that the change was committed. When it is committed
+// itself, a majority of the new voters can not forget; only then the change is answered,
+// and only then one that was removed may stop.
+
+// promoteLag is by how many entries a member may be behind that gets its vote.
+const promoteLag = 128
+
+// maxChanges is how many changes may wait for the one in flight.
+const maxChanges = 64
+
+// ErrRemoved is why a node stopped that does not belong to the cluster any more.
+var ErrRemoved = refusal("this server was removed from the cluster: it takes no part any more. To take part again, it has to join as a new one, with an empty data directory")
+
+type (
+	// Reconfigure changes the members. Only a leader that serves takes it. Done is called
+	// when the change is applied and can not be forgotten, with the member as it is then
+	// and the change's place in the log; 0: nothing had to be changed.
+	Reconfigure struct {
+		Change Change
+		Done   func(m Member, index uint64, err error)
+	}
+	// Expelled says that another member knows for good that this node was removed.
+	Expelled struct{}
+)
+
+func (Reconfigure) event() {}
+func (Expelled) event()    {}
+
+// changes are those that this node was asked for, as the leader.
+type changes struct {
+	queue    []Reconfigure
+	current  *Reconfigure // proposed, and not answered yet
+	index    uint64       // where it stands, once it is applied
+	unplaced bool         // something was proposed, and has no place in the log yet
+	placed   uint64       // where that stands, until it is applied; 0: nothing is in flight
+}
+
+// Roster returns who belongs to the cluster, as far as this node has come in the log.
+func (n *Node) Roster() *Roster { return n.roster }
+
+// Left tells whether this node was removed for good. It says so and stops.
+func (n *Node) Left() bool { return n.left }
+
+// A Standing is how another member does, as the leader sees it.
+type Standing struct {
+	Match  uint64        // how far its log is known to be the leader's; 0: unknown
+	Silent time.Duration // how long nothing was heard of it; negative: never was
+}
+
+// Standing returns how another member does.
+func (n *Node) Standing(id uint64) Standing {
+	s := Standing{Silent: -1}
+	if p, ok := n.raft.Status().Progress[id]; ok && n.leads() {
+		s.Match = p.Match
+	}
+	if at, ok := n.heard[id]; ok {
+		s.Silent = time.Duration(n.ticks-at) * TickEvery
+	}
+	return s
+}
+
+// Admit says whether a server that sends something is who it says it is.
+func (n *Node) Admit(id uint64, dir string) error { return n.roster.Admit(id, dir) }
+
+// reachable tells whether a member was heard of lately.
+func (n *Node) reachable(id uint64) bool {
+	at, ok := n.heard[id]
+	return id == n.ID || ok && n.ticks-at <= electionTicks
+}
+
+func (n *Node) acceptChange(e Reconfigure) {
+	switch {
+	case n.stopped || !n.lead.serving:
+		e.Done(Member{}, 0, engine.Unavailable("this server does not lead: ask the one that does"))
+	case len(n.changes.queue) >= maxChanges:
+		e.Done(Member{}, 0, &leasehold.Error{Code: leasehold.Limited, Message: "too many changes of the members wait already: try again in a moment"})
+	default:
+		n.changes.queue = append(n.changes.queue, e)
+	}
+}
+
+// change proposes the next change, when there is none in flight. What an earlier leader
+// left open is settled first.
+func (n *Node) change() {
+	if !n.lead.serving || n.lead.dropped || n.changes.unplaced || n.changes.placed != 0 {
+		return
+	}
+	if n.roster.Open != 0 {
+		n.proposeChange(Change{Kind: settle, Member: Member{ID: n.ID}})
+		return
+	}
+	for len(n.changes.queue) > 0 {
+		next := n.changes.queue[0]
+		change, needed, err := n.consider(next.Change)
+		if needed && err == nil {
+			if n.proposeChange(change) {
+				n.changes.queue = n.changes.queue[1:]
+				n.changes.current = &next
+			}
+			return
+		}
+		n.changes.queue = n.changes.queue[1:]
+		next.Done(change.Member, 0, err)
+	}
+}
+
+// proposeChange gives a change to raft, which takes none while it hands the lead over.
+func (n *Node) proposeChange(c Change) bool {
+	context, err := c.encode()
+	if err != nil {
+		n.fail(err)
+		return false
+	}
+	err = n.raft.ProposeConfChange(&raftpb.ConfChange{Type: c.raftType().Enum(), NodeId: new(c.Member.ID), Context: context})
+	if err != nil {
+		n.lead.dropped = true
+		return false
+	}
+	n.changes.unplaced = true
+	return true
+}
+
+// placeChange learns where the change stands that was just proposed.
+func (n *Node) placeChange(entries []*raftpb.Entry) {
+	if !n.changes.unplaced {
+		return
+	}
+	n.changes.unplaced = false
+	for _, e := range entries {
+		if e.GetType() == raftpb.EntryConfChange && e.GetTerm() == n.lead.term {
+			n.changes.placed = e.GetIndex()
+		}
+	}
+	if n.changes.placed == 0 && n.changes.current != nil {
+		// Raft put an empty entry in its place, since one that it knows of is not applied.
+		n.changes.queue = append([]Reconfigure{*n.changes.current}, n.changes.queue...)
+		n.changes.current = nil
+	}
+}
+
+// consider says what a change is to the roster as it is: the change to propose, or that
+// nothing has to be changed, or why it is refused.
+func (n *Node) consider(c Change) (_ Change, needed bool, err error) {
+	m, known := n.roster.Member(c.Member.ID)
+	switch c.Kind {
+	case Add:
+		return n.considerAdd(c)
+	case Sum:
+		return Change{Sum, Member{ID: n.ID}}, true, nil
+	case Announce, Promote, Remove:
+	default:
+		return c, false, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("there is no such change as %v", c.Kind)}
+	}
+	switch {
+	case !known && slices.Contains(n.roster.Removed, c.Member.ID) && c.Kind == Remove:
+		return c, false, nil // asked again
+	case !known && slices.Contains(n.roster.Removed, c.Member.ID):
+		return c, false, ErrRemoved
+	case !known:
+		return c, false, &leasehold.Error{Code: leasehold.NotFound, Message: fmt.Sprintf("the cluster has no server %d", c.Member.ID)}
+	}
+	switch c.Kind {
+	case Announce:
+		return n.considerAnnounce(c, m)
+	case Promote:
+		if m.Voter {
+			return Change{Promote, m}, false, nil
+		}
+		return Change{Promote, m}, true, n.mayPromote(m)
+	}
+	return Change{Remove, m}, true, n.mayRemove(m)
+}
+
+func (n *Node) considerAdd(c Change) (Change, bool, error) {
+	c.Member.Voter = false
+	for _, m := range n.roster.Members {
+		switch {
+		case m.Name == c.Member.Name && m.Peer == c.Member.Peer:
+			return Change{Add, m}, false, n.roster.Admit(m.ID, c.Member.Dir)
+		case m.Name == c.Member.Name:
+			return c, false, refusal("the cluster has a server %s already, at %s: remove that one first, or choose another name", m.Name, m.Peer)
+		case m.Peer == c.Member.Peer:
+			return c, false, refusal("the server %s is at %s already: remove that one first, or choose another address", m.Name, m.Peer)
+		}
+	}
+	switch {
+	case len(n.roster.Members) >= maxMembers:
+		return c, false, refusal("the cluster has %d servers already, which is as many as there may be", maxMembers)
+	case c.Member.ID == 0:
+		c.Member.ID = max(1, n.roster.Next)
+	case c.Member.ID < n.roster.Next:
+		return c, false, refusal("the id %d was given before, and no id is given twice", c.Member.ID)
+	}
+	return c, true, nil
+}
+
+func (n *Node) considerAnnounce(c Change, m Member) (Change, bool, error) {
+	c.Member.Voter = m.Voter
+	next := m.announced(c.Member)
+	if c.Member.Dir != "" {
+		if err := n.roster.Admit(m.ID, c.Member.Dir); err != nil {
+			return c, false, err
+		}
+	}
+	for _, o := range n.roster.Members {
+		if o.ID != m.ID && (o.Name == next.Name && next.Name != "" || o.Peer == next.Peer && next.Peer != "") {
+			return c, false, refusal("the cluster has a server %s at %s already: choose another name and address", o.Name, o.Peer)
+		}
+	}
+	return Change{Announce, next}, next != m, nil
+}
+
+// mayPromote says why a member can not have its vote yet.
+func (n *Node) mayPromote(m Member) error {
+	if !n.caughtUp(m.ID) {
+		return refusal("server %s is too far behind to have a vote, or is not heard of: it gets one when it has caught up", m.Name)
+	}
+	return nil
+}
+
+// caughtUp tells whether a member has nearly all of the log, and is there. A vote of one
+// that is behind would count, and could not be used to go on.
+func (n *Node) caughtUp(id uint64) bool {
+	status := n.raft.Status()
+	p, ok := status.Progress[id]
+	return ok && p.State == tracker.StateReplicate && p.Match+promoteLag >= status.HardState.GetCommit() && n.reachable(id)
+}
+
+// mayRemove says why a member can not go.
+func (n *Node) mayRemove(m Member) error {
+	if !m.Voter {
+		return nil
+	}
+	rest, there := 0, 0
+	for _, id := range n.roster.Voters() {
+		if id != m.ID {
+			rest++
+			if n.reachable(id) {
+				there++
+			}
+		}
+	}
+	switch {
+	case rest == 0:
+		return refusal("server %s is the only one with a vote: without it there is no cluster", m.Name)
+	case there <= rest/2:
+		return refusal("without server %s, only %d of %d servers with a vote could be reached, and that is no majority: bring others back first, or add one", m.Name, there, rest)
+	case m.ID == n.ID:
+		// It could be the only one to know of its removal, and is about to stop.
+		n.giveLead(0)
+		return engine.Unavailable("the server gives the lead away before it goes: ask the next leader")
+	}
+	return nil
+}
+
+// applyChange lets a change of the members take effect.
+func (n *Node) applyChange(e *raftpb.Entry) error {
+	var cc raftpb.ConfChange
+	if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
+		return err
+	}
+	c, err := decodeChange(&cc)
+	if err != nil {
+		return err
+	}
+	ours := n.changes.placed == e.GetIndex()
+	if ours {
+		n.changes.placed = 0
+	}
+	next, err := n.roster.with(c, e.GetIndex())
+	if err != nil {
+		n.Log.Warn("a change of the members does not fit, and nothing is done", "change", c.Kind, "server", c.Member.ID)
+		n.changed(ours, err)
+		return nil
+	}
+	n.members = n.raft.ApplyConfChange(&cc)
+	if c.Kind != Sum && c.Kind != settle {
+		n.Log.Info("the members change", "change", c.Kind, "server", c.Member.ID, "name", c.Member.Name)
+	}
+	n.adopt(next)
+	if c.Kind == Sum && n.Summed != nil {
+		n.Summed(e.GetIndex(), n.State.Freeze())
+	}
+	if ours && c.Kind != settle {
+		n.changes.index = e.GetIndex()
+	}
+	n.changed(ours && next.Open == 0, nil)
+	return nil
+}
+
+// adopt goes on with another roster.
+func (n *Node) adopt(r *Roster) {
+	if r == n.roster {
+		return
+	}
+	n.roster = r
+	if slices.Contains(r.Removed, n.ID) {
+		n.left = true
+	}
+	if n.Changed != nil {
+		n.Changed(r)
+	}
+	n.outlast()
+}
+
+// changed answers the change in flight, if it is over.
+func (n *Node) changed(over bool, err error) {
+	current := n.changes.current
+	if !over || current == nil {
+		return
+	}
+	m := current.Change.Member
+	if i := slices.IndexFunc(n.roster.Members, func(o Member) bool { return o.ID == m.ID || m.ID == 0 && o.Name == m.Name }); i >= 0 {
+		m = n.roster.Members[i]
+	}
+	index := n.changes.index
+	n.changes.current, n.changes.index = nil, 0
+	current.Done(m, index, err)
+}
+
+// dropChanges answers those who wait for a change of a leader that does not lead any more.
+func (n *Node) dropChanges() {
+	c := n.changes
+	n.changes = changes{}
+	if c.current != nil {
+		c.current.Done(c.current.Change.Member, 0, engine.Undecided("the leader changed: look whether the members did"))
+	}
+	for _, r := range c.queue {
+		r.Done(r.Change.Member, 0, engine.Unavailable("the leader changed: try again"))
+	}
+}
+
+// promoteNext gives a vote to a member that has caught up, if nothing else is in flight.
+func (n *Node) promoteNext() {
+	if !n.lead.serving || n.stopped || n.changes.current != nil || len(n.changes.queue) > 0 || n.roster.Open != 0 {
+		return
+	}
+	for _, m := range n.roster.Members {
+		if !m.Voter && n.caughtUp(m.ID) {
+			n.acceptChange(Reconfigure{Change{Promote, m}, func(Member, uint64, error) {}})
+			return
+		}
+	}
+}
+
+// outlast keeps a leader going that finds its own removal in the log, as another began
+// it, until somebody else leads: the others may not know yet that it counts.
+func (n *Node) outlast() {
+	if _, member := n.roster.Member(n.ID); n.leads() && !member {
+		n.lead.serving = false
+		n.giveLead(0)
+	}
+}
+
+// expelled ends the part that this node has in the cluster.
+func (n *Node) expelled() {
+	n.left = true
+}

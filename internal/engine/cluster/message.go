@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// What servers send each other. The numbers and forms are between servers of
+// versions that run side by side while a cluster is upgraded: add at the end only.
+const (
+	messageRaft   byte = iota + 1 // one of raft's, as protobuf
+	messageRelay                  // commands of callers, for the leader
+	messagePlaces                 // where in the log they stand
+	messageHealth                 // how the sender does
+)
+
+// The large files that they send each other.
+const streamSnapshot byte = 1
+
+// maxRelayBytes is how much of a relay is in one message.
+const maxRelayBytes = 1 << 20
+
+var errMessage = errors.New("the message is damaged")
+
+// appendRelay writes a relay.
+func appendRelay(b []byte, r Relay) []byte {
+	b = binary.AppendUvarint(b, r.First)
+	b = binary.AppendUvarint(b, uint64(len(r.Commands)))
+	for _, c := range r.Commands {
+		b = binary.AppendUvarint(b, uint64(len(c)))
+		b = append(b, c...)
+	}
+	return b
+}
+
+func decodeRelay(b []byte) (Relay, error) {
+	d := decoder{rest: b}
+	r := Relay{First: d.uvarint()}
+	for range d.count() {
+		r.Commands = append(r.Commands, d.bytes())
+	}
+	return r, d.end()
+}
+
+// appendPlaces writes placements.
+func appendPlaces(b []byte, places []Placement) []byte {
+	b = binary.AppendUvarint(b, uint64(len(places)))
+	for _, p := range places {
+		b = binary.AppendUvarint(b, p.ID)
+		b = binary.AppendUvarint(b, p.Index)
+		b = binary.AppendUvarint(b, p.Term)
+		b = binary.AppendUvarint(b, uint64(p.At))
+	}
+	return b
+}
+
+func decodePlaces(b []byte) ([]Placement, error) {
+	d := decoder{rest: b}
+	var places []Placement
+	for range d.count() {
+		p := Placement{ID: d.uvarint(), Index: d.uvarint(), Term: d.uvarint()}
+		at := d.uvarint()
+		if at > math.MaxInt32 {
+			return nil, errMessage
+		}
+		p.At = int(at)
+		places = append(places, p)
+	}
+	return places, d.end()
+}
+
+// health is how a server does, as it says itself every second.
+type health struct {
+	applied uint64
+	lowRoom bool
+}
+
+func appendHealth(b []byte, h health) []byte {
+	b = binary.AppendUvarint(b, h.applied)
+	flags := uint64(0)
+	if h.lowRoom {
+		flags = 1
+	}
+	return binary.AppendUvarint(b, flags)
+}
+
+// decodeHealth ignores what a newer version has to say.
+func decodeHealth(b []byte) (health, error) {
+	d := decoder{rest: b}
+	h := health{applied: d.uvarint(), lowRoom: d.uvarint()&1 != 0}
+	return h, d.err
+}
+
+// A decoder reads a message. After the first error it reads nothing more.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.rest, d.err = nil, errMessage
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+// count reads how many things follow. Each takes a byte at least.
+func (d *decoder) count() uint64 {
+	n := d.uvarint()
+	if n > uint64(len(d.rest)) {
+		d.rest, d.err = nil, errMessage
+		return 0
+	}
+	return n
+}
+
+func (d *decoder) bytes() []byte {
+	n := d.count()
+	b := d.rest[:n:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) end() error {
+	if d.err == nil && len(d.rest) > 0 {
+		return errMessage
+	}
+	return d.err
+}

@@ -1,0 +1,543 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/peer"
+)
+
+// What servers ask each other.
+const (
+	askBegin    byte = iota + 1 // who are you, and did you begin already?
+	askJoin                     // take me in
+	askStatus                   // how do you do?
+	askChange                   // change the members
+	askTransfer                 // give the lead away
+	askSum                      // what is the hash of your state at an index?
+)
+
+// partSuffix is that of a snapshot's file while it arrives.
+const partSuffix = ".part"
+
+// A network is a server's end of the mesh. It is there before the server knows its
+// cluster, to find it.
+type network struct {
+	mesh *peer.Mesh
+	dir  *dataDir
+	log  *slog.Logger
+
+	ctx     context.Context // ends when the server stops
+	cancel  context.CancelFunc
+	workers sync.WaitGroup
+
+	// engine is nil until the server knows its cluster.
+	engine atomic.Pointer[Engine]
+	// opening is what others may learn before that.
+	opening opening
+
+	applied atomic.Uint64 // how far this server has come
+
+	receiving sync.Mutex // one snapshot at a time
+
+	mu      sync.Mutex // guards what follows
+	roster  *Roster
+	learned map[uint64]string // addresses that servers told themselves, until the roster has them
+	health  map[uint64]heardHealth
+}
+
+type heardHealth struct {
+	health
+	at time.Time
+}
+
+// openNetwork listens for other servers; or only prepares to, if this one has no address
+// for them.
+func openNetwork(c Config, dir *dataDir) (*network, error) {
+	n := &network{dir: dir, log: c.Log, roster: &Roster{}, learned: map[uint64]string{}, health: map[uint64]heardHealth{}}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	if err := removeParts(dir.snap()); err != nil {
+		return nil, err
+	}
+	listener, err := c.listenPeers()
+	if err != nil {
+		return nil, err
+	}
+	n.mesh = peer.Start(peer.Config{
+		Listener: listener, Handler: n, Log: c.Log, TLS: c.PeerTLS, Dial: c.dialPeer(),
+		Self: peer.Identity{Name: c.Name, Dir: dir.Name, Address: c.peerAddress(listener)},
+	})
+	return n, nil
+}
+
+// listenPeers takes the address for other servers; nil: there is none.
+func (c Config) listenPeers() (net.Listener, error) {
+	if c.peerListener != nil {
+		return c.peerListener, nil
+	}
+	if c.PeerListen == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", c.PeerListen)
+	if err != nil {
+		return nil, fmt.Errorf("%w: choose another address with --peer-listen", err)
+	}
+	if c.PeerTLS == nil && !c.mayBePlain(listener.Addr()) {
+		_ = listener.Close()
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(
+			"traffic between servers on %s needs certificates: give them, or, on one machine alone, use a loopback address and --insecure", listener.Addr())}
+	}
+	return listener, nil
+}
+
+// mayBePlain tells whether traffic with an address needs no certificates.
+func (c Config) mayBePlain(address net.Addr) bool {
+	tcp, ok := address.(*net.TCPAddr)
+	return c.Insecure && ok && tcp.IP.IsLoopback()
+}
+
+// dialPeer is how to connect to another server: plainly only within this machine.
+func (c Config) dialPeer() func(context.Context, string) (net.Conn, error) {
+	if c.peerDial != nil || c.PeerTLS != nil {
+		return c.peerDial
+	}
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err == nil && !c.mayBePlain(conn.RemoteAddr()) {
+			_ = conn.Close()
+			return nil, errors.New("it is not on this machine, and there are no certificates")
+		}
+		return conn, err
+	}
+}
+
+// peerAddress is where others are told to find this server.
+func (c Config) peerAddress(listener net.Listener) string {
+	switch {
+	case c.PeerAdvertise != "":
+		return c.PeerAdvertise
+	case listener != nil:
+		return listener.Addr().String()
+	}
+	return ""
+}
+
+// removeParts removes what a crash left of snapshots that arrived.
+func removeParts(dir string) error {
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), partSuffix) {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, f.Name())))
+		}
+	}
+	return err
+}
+
+func (n *network) close() {
+	n.cancel()
+	n.mesh.Close()
+	n.workers.Wait()
+}
+
+// attach lets the others talk to a node that is about to run.
+func (n *network) attach(e *Engine) {
+	self := n.mesh.Self()
+	self.Cluster, self.ID = n.dir.Cluster, e.id
+	n.mesh.SetSelf(self)
+	n.engine.Store(e)
+	if r := e.node.Roster(); len(r.Members) > 0 || !n.dir.Joined {
+		n.changed(r)
+		return
+	}
+	// A server that just joined knows the others from whoever took it in.
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tellMesh()
+}
+
+// post gives an event to the node, unless that is gone.
+func (n *network) post(e Event) {
+	if engine := n.engine.Load(); engine != nil {
+		engine.disk.send(e)
+	}
+}
+
+// changed hears of another roster.
+func (n *network) changed(r *Roster) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range r.Peers() {
+		if old, ok := n.roster.peer(m.ID); !ok || old.Peer != m.Peer {
+			delete(n.learned, m.ID)
+		}
+	}
+	n.roster = r
+	n.keepName()
+	n.tellMesh()
+}
+
+// keepName calls this server by the name that the others know it by, and that its
+// certificate has to have for them.
+func (n *network) keepName() {
+	self := n.mesh.Self()
+	m, _ := n.roster.Member(self.ID)
+	if len(n.roster.Members) < 2 || m.Name == "" {
+		return
+	}
+	if m.Name != self.Name {
+		n.log.Warn("the cluster knows this server by another name, which stays", "name", m.Name, "given", self.Name)
+		self.Name = m.Name
+		n.mesh.SetSelf(self)
+	}
+	if self.Address == "" {
+		n.workers.Go(func() { n.post(expulsion{errNoAddress}) })
+	}
+}
+
+var errNoAddress = &leasehold.Error{Code: leasehold.Invalid, Message: "this server belongs to a cluster of several, and has no address for the others: give --peer-listen"}
+
+// tellMesh says where the others are, as far as is known. The caller has n.mu.
+func (n *network) tellMesh() {
+	peers := map[uint64]peer.Peer{}
+	for _, m := range n.roster.Peers() {
+		peers[m.ID] = peer.Peer{Name: m.Name, Address: m.Peer}
+	}
+	for id, address := range n.learned {
+		peers[id] = peer.Peer{Name: peers[id].Name, Address: address}
+	}
+	delete(peers, n.mesh.Self().ID)
+	n.mesh.SetPeers(peers)
+}
+
+// learn hears from a server itself where it is: it may have moved, or come before the
+// entry of the log by which this one would know it.
+func (n *network) learn(from peer.Identity) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m, _ := n.roster.peer(from.ID)
+	address := m.Peer
+	if other, ok := n.learned[from.ID]; ok {
+		address = other
+	}
+	if from.Address != "" && from.Address != address {
+		n.learned[from.ID] = from.Address
+		n.tellMesh()
+	}
+}
+
+func (n *network) nameOf(id uint64) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m, _ := n.roster.peer(id)
+	return m.Name
+}
+
+func (n *network) current() *Roster {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.roster
+}
+
+// peer returns one of those who have to be reached.
+func (r *Roster) peer(id uint64) (Member, bool) {
+	for _, m := range r.Peers() {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// Admit tells whether a server may talk to this one.
+func (n *network) Admit(from peer.Identity, question bool) *peer.Refusal {
+	self, roster := n.mesh.Self(), n.current()
+	switch {
+	case from.ID == 0 && question:
+		return nil // it has no cluster yet, and may ask for one
+	case self.Cluster == "" && question && from.Cluster != "":
+		return nil // it has one, and may look whether we are to be of it
+	case self.Cluster == "":
+		return &peer.Refusal{Reason: peer.NotReady, Message: fmt.Sprintf("server %q has no cluster yet", self.Name)}
+	case from.Cluster != self.Cluster:
+		return &peer.Refusal{Reason: peer.OtherCluster, Message: fmt.Sprintf("server %q belongs to the cluster %s, and not to %s", self.Name, self.Cluster, from.Cluster)}
+	case from.ID == self.ID:
+		return &peer.Refusal{Reason: peer.Replaced, Message: fmt.Sprintf("server %q has the id %d itself", self.Name, self.ID)}
+	}
+	if refused := admitMember(roster, from); refused != nil {
+		return refused
+	}
+	if !question {
+		n.learn(from)
+	}
+	return nil
+}
+
+// admitMember tells whether a roster speaks against a server.
+func admitMember(roster *Roster, from peer.Identity) *peer.Refusal {
+	if err := roster.Admit(from.ID, from.Dir); err != nil {
+		reason := peer.Replaced
+		if _, member := roster.peer(from.ID); !member {
+			reason = peer.Removed
+		}
+		return &peer.Refusal{Reason: reason, Message: err.Error()}
+	}
+	if m, ok := roster.peer(from.ID); ok && m.Name != "" && m.Name != from.Name {
+		return &peer.Refusal{Reason: peer.WrongName, Message: fmt.Sprintf("server %d is called %q, and not %q", m.ID, m.Name, from.Name)}
+	}
+	return nil
+}
+
+// Refused hears that another server does not want this one. Some reasons are for good.
+func (n *network) Refused(r *peer.Refusal) {
+	if self := n.mesh.Self(); !r.Final() || self.Cluster == "" || r.By.Cluster != self.Cluster {
+		return
+	}
+	n.post(expulsion{&leasehold.Error{Code: leasehold.Refused, Message: r.Message}})
+}
+
+// Reached tells that messages get through to a server.
+func (n *network) Reached(uint64) {}
+
+// Lost tells that messages do not get through to a server.
+func (n *network) Lost(id uint64) { n.post(Unreachable{id}) }
+
+// Message takes a message of another server.
+func (n *network) Message(from uint64, kind byte, body []byte) {
+	event, err := n.decode(from, kind, body)
+	if err != nil {
+		n.log.Warn("a message of another server can not be read", "server", n.nameOf(from), "kind", kind, "err", err)
+		return
+	}
+	if event != nil {
+		n.post(event)
+	}
+}
+
+func (n *network) decode(from uint64, kind byte, body []byte) (Event, error) {
+	switch kind {
+	case messageRaft:
+		m, err := decodeRaft(from, body)
+		return Received{Message: m}, err
+	case messageRelay:
+		r, err := decodeRelay(body)
+		return Relayed{from, r}, err
+	case messagePlaces:
+		places, err := decodePlaces(body)
+		return Placed(places), err
+	case messageHealth:
+		h, err := decodeHealth(body)
+		n.heardHealth(from, h)
+		return nil, err
+	}
+	return nil, nil // a newer version's: it does not count on being understood
+}
+
+// decodeRaft reads a message of raft. Nobody can send one in the name of another, and a
+// snapshot comes with its file.
+func decodeRaft(from uint64, body []byte) (*raftpb.Message, error) {
+	m := &raftpb.Message{}
+	if err := proto.Unmarshal(body, m); err != nil {
+		return nil, err
+	}
+	if m.GetFrom() != from || m.GetType() == raftpb.MsgSnap {
+		return nil, errMessage
+	}
+	return m, nil
+}
+
+// Stream takes a large file of another server.
+func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, head []byte, body io.Reader) error {
+	if kind != streamSnapshot {
+		return fmt.Errorf("this version does not know what a file of kind %d is", kind)
+	}
+	m := &raftpb.Message{}
+	if err := proto.Unmarshal(head, m); err != nil {
+		return err
+	}
+	if m.GetFrom() != from.ID || m.GetType() != raftpb.MsgSnap {
+		return errMessage
+	}
+	if !n.receiving.TryLock() {
+		return errors.New("another snapshot is just arriving")
+	}
+	defer n.receiving.Unlock()
+	start := time.Now()
+	meta := m.GetSnapshot().GetMetadata()
+	s, err := receiveState(n.dir.snap(), meta.GetIndex(), meta.GetTerm(), body, ctx.Done())
+	if err != nil {
+		return err
+	}
+	n.log.Info("a snapshot of another server arrived", "server", from.Name, "index", meta.GetIndex(), "took", time.Since(start))
+	n.post(Received{Message: m, State: s.State, Roster: s.Roster})
+	return nil
+}
+
+// receiveState makes the state file that another server sends durable, as this one's own
+// are, and reads it. A damaged one never gets the name of a whole one.
+func receiveState(dir string, index, term uint64, body io.Reader, stop <-chan struct{}) (Snapshot, error) {
+	f, err := os.CreateTemp(dir, "state-*"+partSuffix)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer os.Remove(f.Name())
+	_, err = io.Copy(&gentle{file: f, stop: stop}, body)
+	if err == nil {
+		err = f.Sync()
+	}
+	var s Snapshot
+	if err == nil {
+		s, err = rereadState(f, index, term)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), stateName(dir, index))
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	return s, err
+}
+
+func rereadState(f *os.File, index, term uint64) (Snapshot, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return Snapshot{}, err
+	}
+	s, _, err := readStateFrom(bufio.NewReaderSize(f, 256<<10), f.Name(), index, term)
+	return s, err
+}
+
+// Ask answers a question of another server.
+func (n *network) Ask(ctx context.Context, from peer.Identity, kind byte, body []byte) ([]byte, error) {
+	if kind == askBegin {
+		return answer(body, func(q beginQuestion) (beginAnswer, error) { return n.opening.answer(q) })
+	}
+	e := n.engine.Load()
+	if e == nil {
+		return nil, engine.Unavailable("this server has no cluster yet: try again in a moment")
+	}
+	switch {
+	case kind == askJoin:
+		return answer(body, func(m Member) (joinAnswer, error) { return e.takeIn(ctx, from, m) })
+	case from.ID == 0 || from.Cluster != n.dir.Cluster:
+		return nil, &leasehold.Error{Code: leasehold.Denied, Message: "only members of the cluster may ask this"}
+	}
+	switch kind {
+	case askStatus:
+		return answer(body, func(struct{}) (status, error) { return e.status(ctx) })
+	case askChange:
+		return answer(body, func(c Change) (changeAnswer, error) { return e.changeHere(ctx, c) })
+	case askTransfer:
+		return answer(body, func(to uint64) (uint64, error) { return e.transferHere(ctx, to) })
+	case askSum:
+		return answer(body, func(index uint64) (string, error) { return e.sums.at(ctx, index) })
+	}
+	return nil, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("this version does not know question %d", kind)}
+}
+
+// answer reads a question, and writes the answer to it.
+func answer[Q, A any](body []byte, fn func(Q) (A, error)) ([]byte, error) {
+	var q Q
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: "the question is damaged"}
+	}
+	a, err := fn(q)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(a)
+}
+
+// question writes a question, asks it, and reads the answer.
+func question[Q, A any](q Q, ask func(body []byte) ([]byte, error)) (a A, err error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return a, err
+	}
+	body, err = ask(body)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(body, &a); err != nil {
+		return a, engine.Undecided("the answer is damaged")
+	}
+	return a, nil
+}
+
+// askServer asks a member.
+func askServer[Q, A any](ctx context.Context, n *network, to uint64, kind byte, q Q) (A, error) {
+	return question[Q, A](q, func(body []byte) ([]byte, error) { return n.mesh.Ask(ctx, to, kind, body) })
+}
+
+// askAddress asks whoever is at an address.
+func askAddress[Q, A any](ctx context.Context, n *network, address string, kind byte, q Q) (A, error) {
+	return question[Q, A](q, func(body []byte) ([]byte, error) { return n.mesh.AskAt(ctx, address, kind, body) })
+}
+
+func (n *network) heardHealth(from uint64, h health) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.health[from] = heardHealth{h, time.Now()}
+}
+
+// healths returns how the others do, as they said lately.
+func (n *network) healths() map[uint64]health {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.health, func(_ uint64, h heardHealth) bool { return time.Since(h.at) > healthFor })
+	all := map[uint64]health{}
+	for id, h := range n.health {
+		all[id] = h.health
+	}
+	return all
+}
+
+// isFull tells whether a server said lately that it has hardly any room.
+func (n *network) isFull(id uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h := n.health[id]
+	return h.lowRoom && time.Since(h.at) <= healthFor
+}
+
+// missing returns the names of those to whom there is no connection.
+func (n *network) missing() (names []string) {
+	peers := n.mesh.Peers()
+	for _, m := range n.current().Members {
+		if m.ID != n.mesh.Self().ID && !peers[m.ID].Connected {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// tellHealth says to all others how this server does.
+func (n *network) tellHealth(h health) {
+	n.applied.Store(h.applied)
+	body := appendHealth(nil, h)
+	for id := range n.mesh.Peers() {
+		n.mesh.Send(id, messageHealth, body)
+	}
+}

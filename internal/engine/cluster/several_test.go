@@ -1,0 +1,682 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/enginetest"
+)
+
+// patienceFor is how long a test waits for what must come.
+const patienceFor = 60 * time.Second
+
+// A wires is a network in memory: it works in virtual time too.
+type wires struct {
+	mu        sync.Mutex
+	listeners map[string]*wireEnd
+}
+
+type wireEnd struct {
+	wires   *wires
+	address string
+	conns   chan net.Conn
+	closed  chan struct{}
+	once    sync.Once
+}
+
+type wireAddress string
+
+func (a wireAddress) Network() string { return "wire" }
+func (a wireAddress) String() string  { return string(a) }
+
+func newWires() *wires { return &wires{listeners: map[string]*wireEnd{}} }
+
+func (w *wires) listen(address string) net.Listener {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := &wireEnd{wires: w, address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
+	w.listeners[address] = l
+	return l
+}
+
+func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
+	w.mu.Lock()
+	l := w.listeners[address]
+	w.mu.Unlock()
+	if l == nil {
+		return nil, errors.New("nobody is there")
+	}
+	here, there := net.Pipe()
+	select {
+	case l.conns <- there:
+		return here, nil
+	case <-l.closed:
+		return nil, errors.New("nobody is there any more")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *wireEnd) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *wireEnd) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *wireEnd) Addr() net.Addr { return wireAddress(l.address) }
+
+// A site is a cluster of real engines.
+type site struct {
+	t       *testing.T
+	wires   *wires // nil: real sockets
+	config  Config // of all of them
+	members []Member
+	dirs    map[string]string
+	logs    map[string]*lockedLog
+
+	mu      sync.Mutex
+	engines map[string]*Engine
+}
+
+type lockedLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newSite(t *testing.T, w *wires) *site {
+	s := &site{t: t, wires: w, dirs: map[string]string{}, logs: map[string]*lockedLog{}, engines: map[string]*Engine{}}
+	t.Cleanup(s.close)
+	return s
+}
+
+// begin starts servers that begin together.
+func (s *site) begin(names ...string) {
+	s.t.Helper()
+	listeners := map[string]net.Listener{}
+	for _, name := range names {
+		listeners[name] = s.listen(name)
+		s.members = append(s.members, Member{Name: name, Peer: listeners[name].Addr().String()})
+	}
+	var all sync.WaitGroup
+	for _, name := range names {
+		all.Go(func() {
+			if _, err := s.start(name, listeners[name], Config{InitialCluster: s.members}); err != nil {
+				s.t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	if s.t.Failed() {
+		s.tellLogs()
+		s.t.FailNow()
+	}
+}
+
+func (s *site) tellLogs() {
+	for name, log := range s.logs {
+		s.t.Logf("%s:\n%s", name, log)
+	}
+}
+
+func (s *site) listen(name string) net.Listener {
+	s.t.Helper()
+	if s.wires != nil {
+		return s.wires.listen(name + ":1")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return l
+}
+
+// start starts a server, with the data that it had under its name.
+func (s *site) start(name string, listener net.Listener, c Config) (*Engine, error) {
+	s.mu.Lock()
+	if s.dirs[name] == "" {
+		s.dirs[name] = s.t.TempDir()
+	}
+	if s.logs[name] == nil {
+		s.logs[name] = &lockedLog{}
+	}
+	c.Dir, c.Log = s.dirs[name], slog.New(slog.NewTextHandler(s.logs[name], nil))
+	s.mu.Unlock()
+	c.Name, c.peerListener, c.Insecure, c.SegmentBytes = name, listener, true, testSegment
+	c.SnapshotEvery, c.JournalBytes, c.MinFree = s.config.SnapshotEvery, s.config.JournalBytes, s.config.MinFree
+	c.PeerTLS = s.config.PeerTLS
+	if s.wires != nil {
+		c.peerDial, c.Clock = s.wires.dial, newTestClock(name)
+	}
+	e, err := Start(s.t.Context(), c)
+	if err == nil {
+		s.mu.Lock()
+		s.engines[name] = e
+		s.mu.Unlock()
+	}
+	return e, err
+}
+
+func (s *site) mustStart(name string, c Config) *Engine {
+	s.t.Helper()
+	e, err := s.start(name, s.listen(name), c)
+	if err != nil {
+		s.tellLogs()
+		s.t.Fatalf("%s: %v", name, err)
+	}
+	return e
+}
+
+// stop stops a server.
+func (s *site) stop(name string) {
+	s.t.Helper()
+	s.mu.Lock()
+	e := s.engines[name]
+	delete(s.engines, name)
+	s.mu.Unlock()
+	if err := e.Close(); err != nil {
+		s.t.Errorf("%s: close: %v", name, err)
+	}
+	if err := e.node.State.Check(); err != nil {
+		s.t.Errorf("%s: state: %v", name, err)
+	}
+}
+
+func (s *site) close() {
+	for name := range s.engines {
+		s.stop(name)
+	}
+	if s.t.Failed() {
+		s.tellLogs()
+	}
+}
+
+// leader returns the server that leads.
+func (s *site) leader() *Engine {
+	s.t.Helper()
+	var leader *Engine
+	s.await("a leader", func() bool {
+		for _, e := range s.engines {
+			if e.view.Load().serving {
+				leader = e
+				return true
+			}
+		}
+		return false
+	})
+	return leader
+}
+
+// follower returns one that does not lead.
+func (s *site) follower() *Engine {
+	s.t.Helper()
+	leader := s.leader()
+	for _, name := range sortedKeys(s.engines) {
+		if s.engines[name] != leader {
+			return s.engines[name]
+		}
+	}
+	s.t.Fatal("there is no follower")
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	names := []string{}
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *site) await(what string, ok func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(patienceFor); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.tellLogs()
+			s.t.Fatalf("%s did not come within %v", what, patienceFor)
+		}
+	}
+}
+
+// holds tells how many hold a resource, as a server has it.
+func holds(t *testing.T, e *Engine, path string) (n int) {
+	t.Helper()
+	if err := e.Read(t.Context(), func(v core.View) { n = len(v.Status("default", path, 0).Holders) }); err != nil {
+		t.Fatalf("read: %v", err)
+	}
+	return n
+}
+
+func (s *site) outlook(e *Engine) engine.Outlook {
+	s.t.Helper()
+	o, err := e.Outlook(s.t.Context())
+	if err != nil {
+		s.t.Fatalf("outlook: %v", err)
+	}
+	return o
+}
+
+// A face is one server of several, which all end with it.
+type face struct {
+	*Engine
+	site *site
+}
+
+func (f face) Close() error { f.site.close(); return nil }
+
+// contractOf runs the contract on one of three servers.
+func contractOf(t *testing.T, choose func(*site) *Engine) {
+	enginetest.Run(t, func(t *testing.T) enginetest.Engine {
+		s := newSite(t, newWires())
+		s.config = Config{JournalBytes: audit.MinBytes}
+		s.begin("n1", "n2", "n3")
+		return face{choose(s), s}
+	})
+}
+
+func TestContractThroughTheLeaderOfThree(t *testing.T) { contractOf(t, (*site).leader) }
+func TestContractThroughAFollowerOfThree(t *testing.T) { contractOf(t, (*site).follower) }
+
+func TestThreeServersAreOne(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	for _, name := range sortedKeys(s.engines) {
+		mustDo(t, s.engines[name], lease("of-"+name, time.Minute))
+		for _, other := range s.engines {
+			if holds(t, other, "of-"+name) != 1 {
+				t.Errorf("what %s was granted is not known to all", name)
+			}
+		}
+	}
+	o := s.outlook(s.follower())
+	if len(o.Servers) != 3 || o.Leader != s.leader().id || o.Cluster == "" || o.Term == 0 {
+		t.Fatalf("outlook %+v", o)
+	}
+	for i, server := range o.Servers {
+		if server.ID != uint64(i+1) || server.Name != fmt.Sprint("n", i+1) || !server.Voter || !server.Reachable || server.Silent < 0 || server.Applied == 0 {
+			t.Errorf("server %+v", server)
+		}
+	}
+}
+
+func TestTheLeadIsHandedOverBeforeAServerStops(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	mustDo(t, s.leader(), lease("r", time.Minute))
+	old := s.leader()
+	s.stop(old.self.Name)
+	if old.node.lead.leader {
+		t.Fatal("it stopped while it led")
+	}
+	if holds(t, s.leader(), "r") != 1 {
+		t.Fatal("the lease is gone")
+	}
+	mustDo(t, s.follower(), lease("r2", time.Minute))
+}
+
+// An address may be another after a restart: the others hear of it.
+func TestAServerComesBackAtAnotherAddress(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	for _, name := range []string{"n2", "n3", "n1"} {
+		mustDo(t, s.leader(), lease("before-"+name, time.Minute))
+		s.stop(name)
+		mustDo(t, s.leader(), lease("without-"+name, time.Minute))
+		e := s.mustStart(name, Config{InitialCluster: s.members, ClientAdvertise: "http://" + name})
+		if holds(t, e, "before-"+name) != 1 || holds(t, e, "without-"+name) != 1 {
+			t.Fatalf("%s does not know all", name)
+		}
+		s.await("the new address", func() bool {
+			m, _ := s.leader().network.current().Named(name)
+			return m.Peer == e.self.Peer && m.Client == "http://"+name
+		})
+	}
+	if !strings.Contains(s.logs["n1"].String(), "--initial-cluster and --join are not looked at") {
+		t.Error("nothing was said of the flag")
+	}
+}
+
+func TestAServerThatLostItsDataIsRefusedInItsPlace(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	for _, name := range []string{"n1", "n3"} {
+		s.stop(name)
+		kept := s.dirs[name]
+		s.dirs[name] = t.TempDir()
+		listener := s.listen(name)
+		members := slices.Clone(s.members)
+		for i, m := range members {
+			if m.Name == name {
+				members[i].Peer = listener.Addr().String()
+			}
+		}
+		_, err := s.start(name, listener, Config{InitialCluster: members})
+		if !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "another data directory") {
+			t.Fatalf("%s without its data: %v", name, err)
+		}
+		s.dirs[name] = kept
+		s.mustStart(name, Config{})
+	}
+}
+
+// Who copies the identity of a server, and not its log, is no better.
+func TestAnotherDirectoryIsRefusedByTheMesh(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	s.stop("n3")
+	dir, err := openDir(s.dirs["n3"], true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir.Name = "another"
+	if err := dir.writeIdentity(); err != nil {
+		t.Fatal(err)
+	}
+	dir.close()
+	e, err := s.start("n3", s.listen("n3"), Config{})
+	if err == nil {
+		select {
+		case <-e.Failed():
+			err = e.Failure()
+		case <-time.After(patienceFor):
+		}
+	}
+	if !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "without its data") {
+		t.Fatalf("it goes on: %v", err)
+	}
+}
+
+func TestServersThatWereToldDifferentListsDoNotBegin(t *testing.T) {
+	s := newSite(t, nil)
+	l1, l2 := s.listen("n1"), s.listen("n2")
+	one := []Member{{Name: "n1", Peer: l1.Addr().String()}, {Name: "n2", Peer: l2.Addr().String()}}
+	two := append(slices.Clone(one), Member{Name: "n3", Peer: "127.0.0.1:1"})
+	errs := make(chan error, 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, c := range []struct {
+		name     string
+		listener net.Listener
+		list     []Member
+	}{{"n1", l1, one}, {"n2", l2, two}} {
+		go func() {
+			_, err := Start(ctx, Config{Dir: t.TempDir(), Name: c.name, peerListener: c.listener, Insecure: true, InitialCluster: c.list, SegmentBytes: testSegment})
+			errs <- err
+		}()
+	}
+	if err := <-errs; !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "the same list") {
+		t.Error(err)
+	}
+	cancel() // the other may have missed it, and waits for a server that is gone
+	if err := <-errs; err == nil {
+		t.Error("the other began alone")
+	}
+}
+
+func TestOneGrowsToThreeAndKeepsItsLeases(t *testing.T) {
+	s := newSite(t, nil)
+	one := startAt(t, t.TempDir(), Config{Clock: SystemClock()}) // without an address for others
+	for i := range 100 {
+		mustDo(t, one, lease(fmt.Sprint("r", i), time.Hour))
+	}
+	s.dirs["n1"] = one.disk.dir.path
+	closed(t, one)
+
+	first := s.mustStart("n1", Config{})
+	s.await("its own address", func() bool { return first.network.current().Members[0].Peer != "" })
+	for _, name := range []string{"n2", "n3"} {
+		s.mustStart(name, Config{Join: []string{"127.0.0.1:1", first.self.Peer}})
+	}
+	s.await("three votes", func() bool { return len(s.leader().network.current().Voters()) == 3 })
+	s.stop("n1")
+	for i := range 100 {
+		if holds(t, s.leader(), fmt.Sprint("r", i)) != 1 {
+			t.Fatalf("lease %d is gone", i)
+		}
+	}
+	mustDo(t, s.follower(), lease("new", time.Minute))
+}
+
+func TestAServerJoinsUnderLoadByASnapshot(t *testing.T) {
+	s := newSite(t, nil)
+	s.config = Config{SnapshotEvery: 64 << 10}
+	s.begin("n1", "n2", "n3")
+	ctx, stop := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	granted := make([]int, 8)
+	for worker := range granted {
+		load.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				c := lease(fmt.Sprintf("w%d/%d", worker, i), time.Hour)
+				if _, err := s.engines["n2"].Do(t.Context(), c); err != nil {
+					t.Errorf("worker %d: %v", worker, err)
+					return
+				}
+				granted[worker]++
+			}
+		})
+	}
+	s.await("snapshots", func() bool {
+		var n uint64
+		_ = s.leader().inspect(t.Context(), func(n0 *Node) { n = n0.statistics.Snapshots })
+		return n > 2
+	})
+	n4 := s.mustStart("n4", Config{Join: []string{s.members[1].Peer}})
+	s.await("its vote", func() bool { m, _ := n4.network.current().Named("n4"); return m.Voter })
+	stop()
+	load.Wait()
+	var installed uint64
+	if err := n4.inspect(t.Context(), func(n *Node) { installed = n.statistics.Installed }); err != nil || installed == 0 {
+		t.Errorf("no snapshot was installed, %v", err)
+	}
+	total := 0
+	for worker, n := range granted {
+		total += n
+		if n > 0 && holds(t, n4, fmt.Sprintf("w%d/%d", worker, n-1)) != 1 {
+			t.Errorf("the last lease of worker %d is gone", worker)
+		}
+	}
+	t.Logf("%d leases were granted meanwhile", total)
+	sums, err := n4.Sums(t.Context())
+	if err != nil || len(sums.Of) != 4 {
+		t.Fatalf("%+v, %v", sums, err)
+	}
+	for _, sum := range sums.Of {
+		if sum.Hash == "" || sum.Hash != sums.Of[0].Hash {
+			t.Errorf("sums differ: %+v", sums)
+		}
+	}
+}
+
+func TestARemovedServerSaysSoAndStops(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	if err := s.engines["n1"].Remove(t.Context(), "nobody"); !errors.Is(err, leasehold.ErrNotFound) {
+		t.Fatal(err)
+	}
+	gone := s.engines["n3"]
+	if err := s.engines["n1"].Remove(t.Context(), "n3"); err != nil {
+		t.Fatal(err)
+	}
+	s.mustFail(gone, "removed")
+	if o := s.outlook(s.engines["n1"]); len(o.Servers) != 2 {
+		t.Fatalf("outlook %+v", o)
+	}
+	mustDo(t, s.engines["n2"], lease("r", time.Minute))
+}
+
+// mustFail waits for a server to fail with a word.
+func (s *site) mustFail(e *Engine, word string) {
+	s.t.Helper()
+	select {
+	case <-e.Failed():
+	case <-time.After(patienceFor):
+		s.tellLogs()
+		s.t.Fatal("it goes on")
+	}
+	if err := e.Failure(); !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), word) {
+		s.t.Fatalf("it failed with %v", err)
+	}
+}
+
+func TestTheLeaderCanBeRemoved(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	leader := s.leader()
+	if err := leader.Remove(t.Context(), leader.self.Name); err != nil {
+		t.Fatal(err)
+	}
+	s.mustFail(leader, "removed")
+	delete(s.engines, leader.self.Name)
+	if err := leader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustDo(t, s.leader(), lease("r", time.Minute))
+}
+
+func TestAServerThatWasRemovedWhileAwayIsTold(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	s.stop("n3")
+	if err := s.leader().Remove(t.Context(), "n3"); err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.start("n3", s.listen("n3"), Config{})
+	if err == nil {
+		s.mustFail(e, "removed")
+	} else if !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "removed") {
+		t.Fatal(err)
+	}
+	// Its name is free for another one, which has another id.
+	s.dirs["n3"] = t.TempDir()
+	again := s.mustStart("n3", Config{Join: []string{s.leader().self.Peer}})
+	if again.id != 4 {
+		t.Fatalf("it has the id %d", again.id)
+	}
+}
+
+func TestAPlaceCanBePreparedForAServer(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	listener := s.listen("n4")
+	address := listener.Addr().String()
+	server, err := s.follower().Add(t.Context(), "n4", address)
+	if err != nil || server.ID != 4 || server.Voter {
+		t.Fatalf("%+v, %v", server, err)
+	}
+	if again, err := s.leader().Add(t.Context(), "n4", address); err != nil || again.ID != 4 {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	if err := s.leader().Promote(t.Context(), "n4"); !errors.Is(err, leasehold.ErrRefused) {
+		t.Fatalf("it got a vote without being there: %v", err)
+	}
+	e, err := s.start("n4", listener, Config{Join: []string{s.members[0].Peer}})
+	if err != nil || e.id != 4 {
+		t.Fatalf("%v", err)
+	}
+	s.await("its vote", func() bool { m, _ := s.leader().network.current().Named("n4"); return m.Voter && m.Dir != "" })
+	if _, err := s.start("n5", s.listen("n5"), Config{Join: []string{s.members[0].Peer}, PeerAdvertise: address}); !errors.Is(err, leasehold.ErrRefused) {
+		t.Fatalf("another server took its address: %v", err)
+	}
+}
+
+func TestTheLeadCanBeGivenAway(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	for _, to := range []string{"n1", "n2", "n3", "n3"} {
+		name, err := s.engines["n2"].Transfer(t.Context(), to)
+		if err != nil || name != to {
+			t.Fatalf("%q leads and not %s: %v", name, to, err)
+		}
+		s.await("its lead", func() bool { return s.engines[to].view.Load().serving })
+	}
+	name, err := s.engines["n1"].Transfer(t.Context(), "")
+	if err != nil || name == "n3" || name == "" {
+		t.Fatalf("%q leads: %v", name, err)
+	}
+	if _, err := s.engines["n1"].Transfer(t.Context(), "nobody"); !errors.Is(err, leasehold.ErrNotFound) {
+		t.Fatal(err)
+	}
+}
+
+func TestPlainTrafficStaysOnTheMachine(t *testing.T) {
+	_, err := Start(t.Context(), Config{Dir: t.TempDir(), PeerListen: "127.0.0.1:0", SegmentBytes: testSegment})
+	if !errors.Is(err, leasehold.ErrInvalid) {
+		t.Errorf("plain without being told so: %v", err)
+	}
+	_, err = Start(t.Context(), Config{Dir: t.TempDir(), PeerListen: "0.0.0.0:0", Insecure: true, SegmentBytes: testSegment})
+	if !errors.Is(err, leasehold.ErrInvalid) {
+		t.Errorf("plain on all addresses: %v", err)
+	}
+}
+
+// An election is a pause for callers, and not an error.
+func TestCallersOutlastAnElection(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	e := s.follower()
+	ctx, stop := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	for worker := range 4 {
+		load.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				_, err := e.Do(t.Context(), lease(fmt.Sprintf("w%d/%d", worker, i), time.Hour))
+				if errors.Is(err, leasehold.ErrUndecided) {
+					continue // it was on its way to the old leader
+				}
+				if err != nil {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+	for range 3 {
+		if _, err := s.leader().Transfer(t.Context(), ""); err != nil {
+			t.Errorf("transfer: %v", err)
+		}
+	}
+	stop()
+	load.Wait()
+}
+
+func TestALeaderWithoutRoomLetsAnotherLead(t *testing.T) {
+	s := newSite(t, nil)
+	s.begin("n1", "n2", "n3")
+	full := s.leader()
+	full.disk.minFree.Store(1 << 62)
+	s.await("another leader", func() bool { return s.leader() != full })
+	mustDo(t, full, lease("r", time.Minute)) // it passes it on to one that has room
+}

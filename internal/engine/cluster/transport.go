@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// snapshotPause is how long a server waits before it sends a snapshot again that did not
+// arrive. Raft would ask for it at once, and again, and again.
+const snapshotPause = time.Second
+
+// transport is the Transport of a real node, on the mesh. The node's own goroutine calls
+// it, so nothing here may wait.
+type transport struct {
+	*network
+	// later are events that the node gets when its step is over.
+	later []Event
+}
+
+// Send carries raft's messages.
+func (t *transport) Send(messages []*raftpb.Message) {
+	lost := map[uint64]bool{}
+	for _, m := range messages {
+		to := m.GetTo()
+		if m.GetType() == raftpb.MsgSnap {
+			t.sendSnapshot(m)
+			continue
+		}
+		body, err := proto.Marshal(m)
+		if err != nil {
+			t.log.Error("a message could not be written", "err", err)
+			continue
+		}
+		if !t.mesh.Send(to, messageRaft, body) && !lost[to] {
+			lost[to] = true
+			t.later = append(t.later, Unreachable{to})
+		}
+	}
+}
+
+// Relay carries commands to the leader. What certainly was not sent is placed nowhere:
+// nothing happened.
+func (t *transport) Relay(to uint64, r Relay) {
+	for _, part := range splitRelay(r) {
+		if t.mesh.Send(to, messageRelay, appendRelay(nil, part)) {
+			continue
+		}
+		nowhere := make(Placed, len(part.Commands))
+		for i := range nowhere {
+			nowhere[i].ID = part.First + uint64(i)
+		}
+		t.later = append(t.later, nowhere)
+	}
+}
+
+// splitRelay cuts a relay into messages that are not too long.
+func splitRelay(r Relay) (parts []Relay) {
+	start, size := 0, 0
+	for i, c := range r.Commands {
+		if size += len(c); size > maxRelayBytes && i > start {
+			parts = append(parts, Relay{r.First + uint64(start), r.Commands[start:i]})
+			start, size = i, len(c)
+		}
+	}
+	return append(parts, Relay{r.First + uint64(start), r.Commands[start:]})
+}
+
+// Place carries back where commands stand. Whoever does not hear of it finds out by itself
+// that it waited for too long.
+func (t *transport) Place(to uint64, places []Placement) {
+	t.mesh.Send(to, messagePlaces, appendPlaces(nil, places))
+}
+
+// take returns the events that came up in the node's last step.
+func (t *transport) take() []Event {
+	later := t.later
+	t.later = nil
+	return later
+}
+
+// sendSnapshot sends a state file in the background, and tells the node how that went.
+func (t *transport) sendSnapshot(m *raftpb.Message) {
+	t.workers.Go(func() {
+		start := time.Now()
+		meta := m.GetSnapshot().GetMetadata()
+		err := t.streamSnapshot(m)
+		if err != nil {
+			t.log.Warn("a snapshot could not be sent to another server", "server", t.nameOf(m.GetTo()), "index", meta.GetIndex(), "err", err)
+			t.rest(snapshotPause)
+		} else {
+			t.log.Info("a snapshot was sent to another server", "server", t.nameOf(m.GetTo()), "index", meta.GetIndex(), "took", time.Since(start))
+		}
+		t.post(SnapshotSent{To: m.GetTo(), Err: err})
+	})
+}
+
+func (t *transport) streamSnapshot(m *raftpb.Message) error {
+	head, err := proto.Marshal(m)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(stateName(t.dir.snap(), m.GetSnapshot().GetMetadata().GetIndex()))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return t.mesh.Stream(t.ctx, m.GetTo(), streamSnapshot, head, f)
+}
+
+// rest waits, unless the server stops.
+func (n *network) rest(d time.Duration) { pause(n.ctx, d) }
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

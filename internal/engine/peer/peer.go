@@ -1,0 +1,360 @@
+// Package peer is the mesh between the servers of a cluster: what one of them sends to
+// another, and how each knows whom it talks to.
+//
+// There is a connection from each server to each other one for messages, which may get
+// lost and are never sent twice; and one of its own for each question and each large
+// file, so that none of them delays a heartbeat.
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+// Config is what a mesh is made from.
+type Config struct {
+	Listener net.Listener // where others call; nil: nobody does
+	Self     Identity
+	Handler  Handler
+	Log      *slog.Logger
+
+	// TLS returns the certificate of this server and the authority of all of them. It is
+	// called for each connection, so that they can be replaced while the server runs. Nil:
+	// connections are plain.
+	TLS func() *tls.Config
+
+	// Dial connects to an address; nil: by TCP.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+}
+
+// A Handler takes what others send. Its methods are called from several goroutines.
+type Handler interface {
+	// Admit tells whether a server may talk to this one; purpose tells questions from
+	// the rest. A refusal should be a *Refusal.
+	Admit(from Identity, question bool) *Refusal
+
+	// Message takes a message. The next one of that server waits until it returns.
+	Message(from uint64, kind byte, body []byte)
+
+	// Ask answers a question. What is not a *leasehold.Error is told as Unavailable.
+	Ask(ctx context.Context, from Identity, kind byte, body []byte) ([]byte, error)
+
+	// Stream takes a large file, and returns when it has it for good.
+	Stream(ctx context.Context, from Identity, kind byte, head []byte, body io.Reader) error
+
+	// Refused hears that another server does not want this one.
+	Refused(r *Refusal)
+
+	// Reached and Lost tell that messages get through to a server, or no longer do.
+	Reached(id uint64)
+	Lost(id uint64)
+}
+
+// A Peer is where another server is.
+type Peer struct{ Name, Address string }
+
+// Status is how the connection to a server does.
+type Status struct {
+	Connected bool
+	Dropped   uint64 // messages that could not be sent
+	Error     string // why it is not connected
+}
+
+// A Mesh is one server's end of all connections between servers.
+type Mesh struct {
+	Config
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	workers sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows
+	self     Identity
+	links    map[uint64]*link
+	incoming map[uint64]net.Conn   // for messages, by who sends them
+	conns    map[net.Conn]struct{} // all that others made
+	closed   bool
+}
+
+// maxIncoming bounds how many connections others can make.
+const maxIncoming = 1024
+
+// Start begins to take connections.
+func Start(c Config) *Mesh {
+	m := &Mesh{Config: c, self: c.Self, links: map[uint64]*link{}, incoming: map[uint64]net.Conn{}, conns: map[net.Conn]struct{}{}}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	if m.Log == nil {
+		m.Log = slog.New(slog.DiscardHandler)
+	}
+	if m.Dial == nil {
+		m.Dial = dialTCP
+	}
+	if m.Listener != nil {
+		m.workers.Go(m.acceptLoop)
+	}
+	return m
+}
+
+func dialTCP(ctx context.Context, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialWithin, KeepAlive: time.Second}
+	return d.DialContext(ctx, "tcp", address)
+}
+
+// Close ends all connections, and returns when nothing of the mesh runs any more.
+func (m *Mesh) Close() {
+	m.mu.Lock()
+	m.closed = true
+	m.cancel()
+	for conn := range m.conns {
+		_ = conn.Close()
+	}
+	m.mu.Unlock()
+	if m.Listener != nil {
+		_ = m.Listener.Close()
+	}
+	m.workers.Wait()
+}
+
+// SetSelf says who this server is from now on.
+func (m *Mesh) SetSelf(self Identity) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.self = self
+}
+
+// Self returns who this server is.
+func (m *Mesh) Self() Identity {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.self
+}
+
+// SetPeers says where the other servers are. Connections to and from whoever is not among
+// them end.
+func (m *Mesh) SetPeers(peers map[uint64]Peer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return
+	}
+	for id, l := range m.links {
+		if peers[id] == l.Peer {
+			continue
+		}
+		l.end()
+		delete(m.links, id)
+	}
+	for id, conn := range m.incoming {
+		if _, ok := peers[id]; !ok {
+			_ = conn.Close()
+		}
+	}
+	for id, p := range peers {
+		if m.links[id] == nil && p.Address != "" {
+			m.links[id] = m.newLink(id, p)
+		}
+	}
+}
+
+// Send gives a message to a server, and tells whether it is on its way, where it may
+// still get lost. It never waits.
+func (m *Mesh) Send(to uint64, kind byte, body []byte) bool {
+	m.mu.Lock()
+	l := m.links[to]
+	m.mu.Unlock()
+	return l != nil && l.send(kind, body)
+}
+
+// Peers returns how the connections to the others do.
+func (m *Mesh) Peers() map[uint64]Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[uint64]Status, len(m.links))
+	for id, l := range m.links {
+		all[id] = l.status()
+	}
+	return all
+}
+
+func (m *Mesh) peer(id uint64) (Peer, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.links[id]
+	if l == nil {
+		return Peer{}, false
+	}
+	return l.Peer, true
+}
+
+// connect makes a connection to a server that knows who we are and what it is for.
+func (m *Mesh) connect(ctx context.Context, to uint64, p Peer, purpose string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	raw, err := m.Dial(ctx, p.Address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer stop()
+	conn, err := m.secureClient(ctx, raw)
+	if err == nil {
+		var other Identity
+		other, err = greet(conn, hello{Identity: m.Self(), Purpose: purpose, To: to}, p.Name)
+		if err == nil && to != 0 && other.ID != to {
+			err = refuse(WrongServer, "server %s answers there, and not %q (id %d)", other, p.Name, to)
+		}
+	}
+	if err != nil {
+		_ = raw.Close()
+		m.heard(err)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// heard passes on what another server refused us for.
+func (m *Mesh) heard(err error) {
+	var r *Refusal
+	if errors.As(err, &r) && r.By != (Identity{}) {
+		m.Handler.Refused(r)
+	}
+}
+
+// acceptLoop takes the connections of others.
+func (m *Mesh) acceptLoop() {
+	for pause := time.Duration(0); ; {
+		conn, err := m.Listener.Accept()
+		if m.ctx.Err() != nil {
+			if err == nil {
+				_ = conn.Close()
+			}
+			return
+		}
+		if err != nil {
+			// Most likely too many files are open: that passes.
+			pause = min(max(2*pause, 10*time.Millisecond), time.Second)
+			m.Log.Warn("a connection of another server could not be taken", "err", err)
+			m.rest(pause)
+			continue
+		}
+		pause = 0
+		if m.keep(conn) {
+			m.workers.Go(func() { m.serve(conn) })
+		}
+	}
+}
+
+// rest waits, unless the mesh is closed.
+func (m *Mesh) rest(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-m.ctx.Done():
+	}
+}
+
+func (m *Mesh) keep(conn net.Conn) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed || len(m.conns) >= maxIncoming {
+		_ = conn.Close()
+		return false
+	}
+	m.conns[conn] = struct{}{}
+	return true
+}
+
+// serve takes what comes by one connection.
+func (m *Mesh) serve(raw net.Conn) {
+	defer func() {
+		_ = raw.Close()
+		m.mu.Lock()
+		delete(m.conns, raw)
+		m.mu.Unlock()
+	}()
+	_ = raw.SetDeadline(time.Now().Add(helloWithin))
+	conn, err := m.secureServer(m.ctx, raw)
+	if err != nil {
+		m.Log.Warn("another server could not be let in", "from", raw.RemoteAddr(), "err", err)
+		return
+	}
+	h, err := readHello(conn)
+	if err != nil {
+		// Whoever only looks whether the port is open says nothing at all.
+		if !errors.Is(err, io.EOF) {
+			m.Log.Warn("another server could not be understood", "from", raw.RemoteAddr(), "err", err)
+		}
+		return
+	}
+	refused := m.admit(conn, h)
+	if err := answerHello(conn, m.Self(), refused); err != nil {
+		return
+	}
+	if refused != nil {
+		m.Log.Debug("another server was refused", "server", h.Name, "from", raw.RemoteAddr(), "reason", refused.Message)
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	switch h.Purpose {
+	case forMessages:
+		m.takeMessages(conn, raw, h.Identity)
+	case forAsk:
+		m.answer(conn, h.Identity)
+	case forStream:
+		m.takeStream(conn, h.Identity)
+	}
+}
+
+func (m *Mesh) admit(conn net.Conn, h hello) *Refusal {
+	var r *Refusal
+	if err := certified(conn, h.Name); errors.As(err, &r) {
+		return r
+	}
+	if self := m.Self(); h.To != 0 && h.To != self.ID {
+		return refuse(WrongServer, "this is server %s", self)
+	}
+	switch h.Purpose {
+	case forMessages, forAsk, forStream:
+		return m.Handler.Admit(h.Identity, h.Purpose == forAsk)
+	}
+	return refuse(NotReady, "what a connection for %q is, this version does not know", h.Purpose)
+}
+
+// takeMessages passes on what another server sends. A newer connection of it takes the
+// place of an older one, which may be dead without anybody having said so.
+func (m *Mesh) takeMessages(conn, raw net.Conn, from Identity) {
+	m.mu.Lock()
+	if old := m.incoming[from.ID]; old != nil {
+		_ = old.Close()
+	}
+	m.incoming[from.ID] = raw
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		if m.incoming[from.ID] == raw {
+			delete(m.incoming, from.ID)
+		}
+		m.mu.Unlock()
+	}()
+	if err := m.readMessages(conn, from.ID); err != nil && m.ctx.Err() == nil {
+		m.Log.Debug("the connection of another server ended", "server", from.Name, "err", err)
+	}
+}
+
+var errKind = errors.New("a frame came that does not belong there")
+
+// unavailable is the error for what did not reach another server.
+func unavailable(p Peer, err error) error {
+	name := p.Name
+	if name == "" {
+		name = p.Address
+	}
+	return fmt.Errorf("server %s can not be asked: %w", name, err)
+}

@@ -28,6 +28,7 @@ type cluster struct {
 	network *network
 	report  *report
 	flags   []string // of every server
+	named   bool     // for a test about one thing, which ends at the first thing that does not happen
 
 	mu    sync.Mutex // guards what follows
 	slots []*slot
@@ -189,6 +190,9 @@ func (c *cluster) until(what string, is func() error) bool {
 		}
 		if time.Now().After(end) {
 			c.report.violated(stuck, "%s: %v", what, err)
+			if c.named {
+				c.t.FailNow()
+			}
 			return false
 		}
 		time.Sleep(20 * time.Millisecond) // whoever is asked answers at once

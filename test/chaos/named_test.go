@@ -25,6 +25,7 @@ func startNamed(t *testing.T, config clusterConfig) *cluster {
 	t.Helper()
 	r := newReport(t.Logf)
 	c := startCluster(t, r, config)
+	c.named = true
 	t.Cleanup(func() {
 		for _, v := range r.Violations {
 			t.Errorf("%s: %s", v.Kind, v.Text)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -71,7 +70,7 @@ func (a *app) alarms(ctx context.Context, c *conn, q v1.AlarmQuery, check bool) 
 		return err
 	}
 	if check && len(list) > 0 {
-		return alarmed(len(list))
+		return alarmed(plural(len(list), "alarm stands", "alarms stand") + ": look at them, and clear what causes them")
 	}
 	return nil
 }
@@ -106,9 +105,7 @@ func (a *app) printAlarms(c *conn, list []v1.Alarm) error {
 	return a.printTable(columns, rows)
 }
 
-// alarmed is the answer of --check if so many alarms stand.
-type alarmed int
+// alarmed is the answer to who asked, for monitoring, whether anything is wrong.
+type alarmed string
 
-func (n alarmed) Error() string {
-	return fmt.Sprintf("%s: look at them, and clear what causes them", plural(int(n), "alarm stands", "alarms stand"))
-}
+func (e alarmed) Error() string { return string(e) }

@@ -176,14 +176,14 @@ that what the lease protects can turn away a holder that is late.
 		&cobra.Group{ID: "look", Title: "Look:"},
 		&cobra.Group{ID: "define", Title: "Say what holds for resources:"},
 		&cobra.Group{ID: "keep", Title: "Keep values:"},
-		&cobra.Group{ID: "server", Title: "Run a server:"},
+		&cobra.Group{ID: "server", Title: "Run servers:"},
 		&cobra.Group{ID: "other", Title: "Other:"},
 	)
 	group(root, "hold", a.runCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
 	group(root, "look", a.listCommand(), a.describeCommand(), a.queueCommand(), a.topCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand(), a.alarmsCommand(), a.adviseCommand())
 	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
 	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand())
-	group(root, "server", a.serveCommand(), a.configCommand(), a.checkCommand(), a.benchCommand())
+	group(root, "server", a.serveCommand(), a.clusterCommand(), a.certCommand(), a.configCommand(), a.checkCommand(), a.benchCommand())
 	group(root, "other", a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	root.AddCommand(exitCodesTopic(), configurationTopic(), outputTopic())
 	root.SetHelpCommand(a.helpCommand())

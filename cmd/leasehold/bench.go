@@ -89,7 +89,7 @@ The code is 0 if there were no errors, otherwise that of the first.`,
 	flags.Var(&f.duration, "duration", "how long to measure each operation")
 	flags.Var(&f.warmUp, "warm-up", "how long to run each before that")
 	flags.StringVarP(&f.namespace, "namespace", "N", benchNamespace, "namespace to load; only this flag changes it")
-	settingFlag(cmd, "server", "")
+	serverFlags(cmd)
 	a.outputFlag(cmd, formatJSON)
 	return cmd
 }
@@ -130,7 +130,7 @@ func (a *app) warnOfLoad(runner *load.Runner, config load.Config, operations int
 		clients = thousands(config.Clients) + " clients"
 	}
 	lasts := short(time.Duration(operations) * (config.WarmUp + config.Duration))
-	a.say("warning: %s will load %s for %s: whoever else uses it will notice, and may lose old history", clients, config.Server, lasts)
+	a.say("warning: %s will load %s for %s: whoever else uses it will notice, and may lose old history", clients, strings.Join(config.Servers, ", "), lasts)
 	a.say("resources are %s… in namespace %s; ctrl-C ends it early\n", runner.Prefix(), config.Namespace)
 }
 
@@ -147,7 +147,7 @@ func benchOperations(word string, clients int) []string {
 
 func (a *app) benchConfig(c *conn, f benchFlags) load.Config {
 	config := load.Config{
-		Server: c.client.Server, Namespace: f.namespace, Holder: holder(), Clients: f.clients, Leases: f.leases,
+		Servers: c.client.Servers, TLS: c.tls, Namespace: f.namespace, Holder: holder(), Clients: f.clients, Leases: f.leases,
 		WarmUp: f.warmUp.value, Duration: f.duration.value, Timeout: patience,
 		Watchers: f.watchers, EventRate: f.rate,
 	}
@@ -281,7 +281,7 @@ type benchResult struct {
 
 func benchReport(runner *load.Runner, config load.Config, results []load.Result, stopped bool) benchRun {
 	report := benchRun{
-		Server: config.Server, Namespace: config.Namespace, Prefix: runner.Prefix(), Clients: config.Clients, Stopped: stopped, Results: []benchResult{},
+		Server: strings.Join(config.Servers, ","), Namespace: config.Namespace, Prefix: runner.Prefix(), Clients: config.Clients, Stopped: stopped, Results: []benchResult{},
 	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	for _, r := range results {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/config"
 )
 
@@ -25,6 +27,7 @@ const patience = 15 * time.Second
 type conn struct {
 	*v1.Caller
 	client config.Client
+	tls    *tls.Config // nil: what this machine trusts
 	cmd    *cobra.Command
 }
 
@@ -44,18 +47,42 @@ func (a *app) connect(cmd *cobra.Command) (*conn, error) {
 	if err != nil {
 		return nil, hint(usage("%v", err), "all settings: leasehold help configuration")
 	}
-	caller, err := v1.NewCaller(v1.CallerConfig{Server: settings.Client.Server, Namespace: settings.Client.Namespace, Timeout: patience})
-	if err != nil {
-		return nil, err
+	return newConn(settings.Client, cmd)
+}
+
+func newConn(client config.Client, cmd *cobra.Command) (*conn, error) {
+	c := &conn{client: client, cmd: cmd}
+	if client.TLS != (certificate.Files{}) {
+		ring, err := certificate.Open(client.TLS, nil)
+		if err != nil {
+			return nil, usage("%v", err)
+		}
+		c.tls = ring.Dial()
 	}
-	return &conn{caller, settings.Client, cmd}, nil
+	caller, err := v1.NewCaller(v1.CallerConfig{Servers: client.Servers, Namespace: client.Namespace, Timeout: patience, TLS: c.tls})
+	c.Caller = caller
+	return c, err
 }
 
 // clientFlags are those of every command that talks to a server.
 func (a *app) clientFlags(cmd *cobra.Command) {
-	settingFlag(cmd, "server", "")
+	serverFlags(cmd)
 	settingFlag(cmd, "namespace", "N")
 }
+
+// serverFlags are those by which a server is found and trusted.
+func serverFlags(cmd *cobra.Command) {
+	for _, name := range serverSettings {
+		settingFlag(cmd, name, "")
+	}
+	for _, name := range serverSettings[1:] {
+		if err := cmd.MarkFlagFilename(name); err != nil {
+			panic(err) // the flag was just made
+		}
+	}
+}
+
+var serverSettings = []string{"server", "ca", "cert", "key"}
 
 // settingFlag makes a flag from the table of settings.
 func settingFlag(cmd *cobra.Command, name, letter string) {
@@ -117,8 +144,8 @@ func (c *conn) again(words ...string) string {
 	for _, word := range words {
 		line += " " + quote(word)
 	}
-	for _, name := range []string{"namespace", "server"} {
-		if f := c.cmd.Flags().Lookup(name); f.Changed {
+	for _, name := range append([]string{"namespace"}, serverSettings...) {
+		if f := c.cmd.Flags().Lookup(name); f != nil && f.Changed {
 			line += " --" + name + " " + quote(f.Value.String())
 		}
 	}

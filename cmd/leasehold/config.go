@@ -49,7 +49,7 @@ printed as a file that would set them again.`,
 		return a.printSettings(append(settings, more...), origin)
 	}
 	cmd.Flags().BoolVar(&origin, "origin", false, "also show where each value comes from")
-	serverFlags(cmd)
+	serveFlags(cmd)
 	for _, key := range config.ClientKeys() {
 		settingFlag(cmd, key.Name, "")
 	}

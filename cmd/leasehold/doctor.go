@@ -115,7 +115,7 @@ func (a *app) doctor(ctx context.Context, cmd *cobra.Command, length time.Durati
 		if err != nil {
 			return err
 		}
-		d.add(judgeProxy(settings.Client.Server, a.getenv))
+		d.add(judgeProxy(settings.Client.Servers[0], a.getenv))
 		a.say("asking %s; this takes %s", settings.Client.Server, short(length))
 		d.askServer(ctx, c, length)
 	}
@@ -175,6 +175,9 @@ func judgeSettings(settings []config.Setting, err error) finding {
 	}
 	var parts []string
 	for _, s := range toShown(settings) {
+		if s.Value == "" {
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%s %s (%s)", s.Key, s.Value, s.Origin))
 	}
 	return fine("settings", "%s", strings.Join(parts, ", "))

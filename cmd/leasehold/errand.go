@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/child"
 	"github.com/leasehold/leasehold/internal/config"
@@ -112,7 +113,7 @@ func (a *app) beginErrand(ctx context.Context, c *conn, f errandFlags) (*errand,
 	holder := cmp.Or(c.client.Holder, fmt.Sprintf("%s:%d", person(), os.Getpid()))
 	e := &errand{errandFlags: f, app: a, conn: c, holder: holder}
 	dialed, err := client.Dial(ctx, client.Config{
-		Servers: []string{c.client.Server}, Namespace: c.client.Namespace, Holder: holder, TTL: f.ttl.value, Log: slog.New(&e.trouble),
+		Servers: c.client.Servers, HTTP: v1.NewClient(c.tls), Namespace: c.client.Namespace, Holder: holder, TTL: f.ttl.value, Log: slog.New(&e.trouble),
 	})
 	if err != nil {
 		return nil, ctx, err
@@ -299,6 +300,11 @@ func (e *errand) environ(holds []*client.Hold) []string {
 		config.EnvExpires:           holds[0].Expires().UTC().Format(time.RFC3339),
 		config.EnvName("server"):    e.conn.client.Server,
 		config.EnvName("namespace"): e.conn.client.Namespace,
+	}
+	for name, file := range map[string]string{"ca": e.conn.client.TLS.CA, "cert": e.conn.client.TLS.Cert, "key": e.conn.client.TLS.Key} {
+		if file != "" {
+			set[config.EnvName(name)] = file
+		}
 	}
 	env := slices.DeleteFunc(slices.Clone(e.app.environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -35,7 +35,7 @@ const (
 func exitMeanings() []struct{ code, meaning string } {
 	return []struct{ code, meaning string }{
 		{"0", "it was done"},
-		{"1", "an alarm stands (alarms --check)"},
+		{"1", "something should be looked at (alarms --check, cluster status --check, cert show)"},
 		{"64", "the command or the request is wrong, or what is there contradicts it"},
 		{"66", "there is no such thing"},
 		{"69", "no server could be asked, or it could do nothing now: try again"},
@@ -253,8 +253,11 @@ func problem(err error) told {
 	var (
 		failure *leasehold.Error
 		unfit   unfitError
+		alarms  alarmed
 	)
 	switch {
+	case errors.As(err, &alarms):
+		code = "alarm"
 	case errors.As(err, &failure):
 		code = failure.Code.String()
 	case errors.As(err, &unfit):

@@ -146,7 +146,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 func within(ts *testscript.TestScript, stdout, stderr io.Writer, args []string) int {
 	a := newApp()
 	a.stdin, a.stdout, a.stderr, a.environ = strings.NewReader(""), stdout, stderr, nil
-	for _, name := range []string{"LEASEHOLD_SERVER", "LEASEHOLD_NAMESPACE", "LEASEHOLD_HOLDER", "LEASEHOLD_DATA", "LEASEHOLD_LISTN"} {
+	for _, name := range []string{"LEASEHOLD_SERVER", "LEASEHOLD_NAMESPACE", "LEASEHOLD_HOLDER", "LEASEHOLD_DATA", "LEASEHOLD_LISTN", "LEASEHOLD_CA", "LEASEHOLD_CERT", "LEASEHOLD_KEY"} {
 		a.environ = append(a.environ, name+"="+ts.Getenv(name))
 	}
 	return a.run(args)
@@ -197,7 +197,7 @@ func session(ts *testscript.TestScript, neg bool, args []string) {
 
 // use FILE: from now on, commands talk to the server whose greeting is in the file.
 func use(ts *testscript.TestScript, neg bool, args []string) {
-	greeting := regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
+	greeting := regexp.MustCompile(`https?://127\.0\.0\.1:\d+`)
 	poll(ts, func() (string, bool) {
 		text, _ := os.ReadFile(ts.MkAbs(args[0]))
 		url := greeting.Find(text)

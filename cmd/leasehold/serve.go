@@ -29,26 +29,32 @@ func (a *app) serveCommand() *cobra.Command {
 answer is given only when it can't be lost: a server that is killed, or loses
 power, comes back with every lease that it had granted.
 
-SIGTERM or ctrl-C lets it finish what is under way; whoever waits is told to ask
-again, and no lease ends because of a restart. A second one ends it at once, which
-costs nothing but those answers.
+Several servers are one if each is told of all: --initial-cluster begins a cluster, the
+same on each of its servers, and --join adds a server to one that runs. Once there are
+data, they say who belongs to it, and both flags mean nothing any more. Servers know
+each other by certificates (leasehold cert); without them they must be on one machine,
+and need --insecure.
 
-There is no TLS and no authentication yet. A server that other machines can reach
-therefore needs --insecure, by which you say that you trust all of them.
+SIGTERM or ctrl-C lets it finish what is under way; whoever waits is told to ask
+again, a leader hands over first, and no lease ends because of a restart. A second one
+ends it at once, which costs nothing but those answers.
+
+A server that other machines can reach needs --tls-client-ca, by which it knows its
+clients, or --insecure, by which you say that you trust whoever can reach it.
 
 Each flag can also be set by its variable or in a YAML file: see "leasehold help
 configuration", and "leasehold config show --origin" for what is in effect.`,
 		Example: `  leasehold serve
-  leasehold serve --data /var/lib/leasehold --log-format json
-  leasehold serve --config /etc/leasehold.yaml --listen 0.0.0.0:4653 --insecure`,
+  leasehold serve --config /etc/leasehold.yaml --listen 0.0.0.0:4653 --insecure
+  leasehold serve --config n4.yaml --name n4 --peer-listen 10.0.0.4:4654 --join 10.0.0.1:4654`,
 		Args: takes(0, 0),
 		RunE: a.runServe,
 	}
-	serverFlags(cmd)
+	serveFlags(cmd)
 	return cmd
 }
 
-func serverFlags(cmd *cobra.Command) {
+func serveFlags(cmd *cobra.Command) {
 	for _, key := range config.ServerKeys() {
 		settingFlag(cmd, key.Name, "")
 	}
@@ -66,7 +72,7 @@ func (a *app) runServe(cmd *cobra.Command, _ []string) error {
 		a.say("stopping: finishing what is under way; once more ends it at once")
 	})()
 	err = a.serve(ctx, node.Config{Server: settings.Server, Version: buildVersion(), Log: a.stderr}, func(address string) {
-		a.greet("http://"+address, settings.Server)
+		a.greet(settings.Server.URL(address), settings.Server)
 	})
 	var known *leasehold.Error
 	if err == nil || errors.As(err, &known) {
@@ -90,7 +96,18 @@ func (a *app) greet(url string, settings config.Server) {
 	if settings.Insecure {
 		a.say("warning: everybody who can reach it may use it (--insecure)")
 	}
-	a.say("try: %s acquire my/first --ttl 1m%s", program(), serverFlag(url))
+	a.say("try: %s acquire my/first --ttl 1m%s%s", program(), serverFlag(url), trustFlags(settings))
+}
+
+// trustFlags is what a client must add to be let in, and to know whom it talks to.
+func trustFlags(settings config.Server) string {
+	switch {
+	case settings.TLS.Cert == "":
+		return ""
+	case settings.TLS.CA == "":
+		return " --ca FILE"
+	}
+	return " --ca FILE --cert FILE --key FILE"
 }
 
 // program is how to call this program from the shell that called it: by its path, if

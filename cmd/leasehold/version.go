@@ -26,7 +26,7 @@ A client and a server understand each other as long as both speak /v1.`,
 		Args: takes(0, 0),
 	}
 	cmd.RunE = a.showVersions
-	settingFlag(cmd, "server", "")
+	serverFlags(cmd)
 	a.outputFlag(cmd, formatJSON)
 	return cmd
 }

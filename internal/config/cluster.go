@@ -113,6 +113,14 @@ func wildcard(host string) bool {
 	return host == "" || err == nil && ip.IsUnspecified()
 }
 
+// URL is how clients write the address that a server listens on.
+func (s *Server) URL(address string) string {
+	if s.TLS.Cert != "" {
+		return "https://" + address
+	}
+	return "http://" + address
+}
+
 // checkTLS says what is wrong with the certificates of the client port.
 func (s *Server) checkTLS() error {
 	switch {

@@ -180,7 +180,11 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 // blocked returns the first resource that can not be granted now; nil if all can.
 func (s *State) blocked(sp *space, c *Acquire, items []Item) *Resource {
 	for _, item := range items {
-		if r, ok := sp.resources.Get(item.Resource); ok && !s.open(sp, r, item, c.Priority) {
+		r, ok := sp.resources.Get(item.Resource)
+		if !ok && s.quarantined() {
+			return &Resource{Path: item.Resource}
+		}
+		if ok && !s.open(sp, r, item, c.Priority) {
 			return r
 		}
 	}
@@ -258,6 +262,9 @@ func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
 // open tells whether a settled resource can be granted to somebody who does not wait
 // yet. Those who wait go first, unless they have a lower priority.
 func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
+	if s.quarantined() {
+		return false
+	}
 	if r.Waiting > 0 {
 		if waiter := first(sp, r.Path); waiter.Wait.Priority >= priority {
 			return false
@@ -324,8 +331,13 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 	case rest != nil:
 		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %s", r.Path, rest.After.Holder, left(rest.Until-s.now))
 		failure.Lease = s.lastLease(sp, r, rest)
+	case s.quarantined():
+		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, s.whyQuarantined())
 	default:
 		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
+	}
+	if at := s.availableAfter(); at != 0 && (r.held() || rest != nil) {
+		failure.Message += fmt.Sprintf("; after a restore, nothing is granted for another %s", left(at-s.now))
 	}
 	if r.Waiting > 0 {
 		failure.Message += fmt.Sprintf("; %d waiting", r.Waiting)

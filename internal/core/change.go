@@ -20,6 +20,9 @@ func (s *State) change(c *Change) Answer {
 	if !newHolder && !newID {
 		return s.leaseAnswer(sp, claim) // an earlier try did it
 	}
+	if newHolder && s.quarantined() {
+		return refuse(leasehold.Refused, "lease %q can not be given to %s yet: %s", c.ID, c.Holder, s.whyQuarantined())
+	}
 	if newID && s.used(sp, c.NewID) {
 		return refuse(leasehold.Refused, "lease id %q is used already: choose another", c.NewID)
 	}

@@ -33,6 +33,7 @@ func (s *State) Check() error {
 	c.that(records == s.records && size == s.recordBytes, "there are %d records of %d bytes, %d of %d are counted", records, size, s.records, s.recordBytes)
 	c.that(s.historyBytes <= maxHistory, "history has %d bytes", s.historyBytes)
 	c.alarms(s)
+	c.restored(s)
 	c.heap(s)
 	return errors.Join(c.found...)
 }
@@ -160,7 +161,7 @@ func (c *checker) free(s *State, sp *space, r *Resource) bool {
 	}
 	for _, id := range with {
 		w, ok := sp.claims.Get(id)
-		if !ok || first(sp, w.Resource) != w {
+		if !ok || first(sp, w.Resource) != w || s.unresumed(sp, w.Resource) {
 			return false
 		}
 		at, ok := sp.resources.Get(w.Resource)
@@ -256,6 +257,27 @@ func (c *checker) alarms(s *State) {
 	c.that(past == s.alarms.past.Len(), "%d alarms are to be forgotten, %d are listed", past, s.alarms.past.Len())
 }
 
+// restored checks that a state that was restored from a backup says nothing again that
+// others may have been told.
+func (c *checker) restored(s *State) {
+	r := s.restored
+	if r == nil {
+		return
+	}
+	c.that(!r.Over || r.Until != 0 && r.Until <= s.now, "the quarantine is over at %d, and ends at %d", s.now, r.Until)
+	c.that(r.Space == "" || r.Until != 0 && r.Until <= s.now, "the queues after the quarantine have come to %s/%s before its end", r.Space, r.Path)
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		c.that(uint64(sp.token) >= r.Base && uint64(sp.revision) >= r.Base, "%s has token %d and revision %d, below %d from which it went on after a restore",
+			sp.name, sp.token, sp.revision, r.Base)
+		sp.claims.Scan(func(id string, claim *Claim) bool {
+			c.that(uint64(claim.Token) < r.Base || r.Until != 0 && claim.Since >= r.Until || claim.terms().ChangedWall != 0,
+				"%s/%s was granted at %d, before the quarantine's end at %d", sp.name, id, claim.Since, r.Until)
+			return true
+		})
+		return true
+	})
+}
+
 // heap checks that nothing that ends by time would be missed.
 func (c *checker) heap(s *State) {
 	for i, slot := range s.due {
@@ -289,5 +311,8 @@ func (c *checker) heap(s *State) {
 		})
 		return true
 	})
+	if r := s.restored; r != nil && !r.Over {
+		see(s.quarantine, r.Until, "the quarantine")
+	}
 	c.that(timed == len(s.due), "%d things end by time, %d deadlines exist", timed, len(s.due))
 }

@@ -15,9 +15,10 @@ type timer struct {
 type dueKind uint8
 
 const (
-	dueClaim    dueKind = iota + 1
-	dueSession          // a session that is not renewed
-	dueResource         // the end of a grace that somebody waits for
+	dueClaim      dueKind = iota + 1
+	dueSession            // a session that is not renewed
+	dueResource           // the end of a grace that somebody waits for
+	dueQuarantine         // the end of a quarantine, and the queues that wait for it
 )
 
 // deadlines is a 4-ary heap: shallower than a binary one, with the children of a

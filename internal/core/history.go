@@ -81,6 +81,7 @@ func recordWeight(r *leasehold.Record) int {
 type History struct {
 	events   []*leasehold.Event
 	lost     position
+	base     leasehold.Revision // that the namespace went on from after a restore; 0: it was never restored
 	Revision leasehold.Revision // the newest of the namespace
 }
 
@@ -94,11 +95,33 @@ func (h History) After(revision leasehold.Revision, n uint32) ([]*leasehold.Even
 	if revision < h.lost.revision || revision == h.lost.revision && n < h.lost.n {
 		return nil, false
 	}
-	i := sort.Search(len(h.events), func(i int) bool {
+	i := h.search(revision, n)
+	if h.Skipped(revision) {
+		return nil, false // what followed it there, nobody here knows
+	}
+	return h.events[i:], true
+}
+
+// search finds the first event after a position.
+func (h History) search(revision leasehold.Revision, n uint32) int {
+	return sort.Search(len(h.events), func(i int) bool {
 		e := h.events[i]
 		return e.Revision > revision || e.Revision == revision && e.N > n
 	})
-	return h.events[i:], true
+}
+
+// backup is the newest revision that the backup had.
+func (h History) backup() leasehold.Revision {
+	if i := h.search(h.base, AllOf); i > 0 {
+		return h.events[i-1].Revision
+	}
+	return h.lost.revision
+}
+
+// Skipped tells whether a revision lies between a backup and what came after its
+// restore: it may have been anywhere else, and never was here.
+func (h History) Skipped(revision leasehold.Revision) bool {
+	return revision < h.base && revision > h.backup()
 }
 
 // All returns every event that is still known.

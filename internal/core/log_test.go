@@ -15,6 +15,7 @@ import (
 type entry struct {
 	stamp    time.Duration
 	commands []core.Command
+	restore  *core.Restoration // what is there is restored as from a backup, before the commands
 }
 
 // A journal is a log. It prints as a story, to be pasted into testdata.
@@ -23,6 +24,9 @@ type journal []entry
 func (j journal) String() string {
 	var text strings.Builder
 	for _, e := range j {
+		if e.restore != nil {
+			fmt.Fprintln(&text, writeRestore(e.restore))
+		}
 		word := short(e.stamp)
 		if len(e.commands) == 0 {
 			fmt.Fprintln(&text, word, "nothing")
@@ -57,6 +61,10 @@ func writeJournal(commands int, pick func(n int) int) (j journal) {
 		e := entry{stamp: w.step()}
 		for range w.batch() {
 			e.commands = append(e.commands, w.command())
+		}
+		if w.pick(150) == 1 {
+			e.restore = &core.Restoration{Quarantine: oneOf(w, -1, 0, 3*time.Second, 10*time.Second)}
+			e.commands = append([]core.Command{&core.Lead{Node: 7, Boot: "again"}}, e.commands...)
 		}
 		commands -= max(1, len(e.commands))
 		j = append(j, e)

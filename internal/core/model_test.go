@@ -33,6 +33,11 @@ type model struct {
 	alarms    []*modelAlarm  // in the order in which they happened last
 	untold    []func()       // alarms of the command
 	closing   *modelSession  // that is ending
+
+	base       uint64 // of tokens and revisions after a restore; 0: there was none
+	quarantine time.Duration
+	resumes    core.Time // when the quarantine ends; 0: nobody has led yet
+	resumed    bool      // and everybody had their turn
 }
 
 type modelPlace struct {
@@ -175,6 +180,11 @@ func (m *model) answer(c core.Command) modelAnswer {
 	switch c := c.(type) {
 	case *core.Tick:
 		m.tick()
+		return modelAnswer{text: "done"}
+	case *core.Lead:
+		if m.base != 0 && !m.resumed && m.resumes == 0 {
+			m.resumes = m.now + core.Time(m.quarantine)
+		}
 		return modelAnswer{text: "done"}
 	case *core.Acquire:
 		if c.TTL != 0 && c.Session != "" {
@@ -437,6 +447,9 @@ func (m *model) wanted(sp *modelSpace, c *core.Acquire, item core.Item) *modelCl
 
 // canHave tells whether somebody who does not wait yet can have a resource at once.
 func (m *model) canHave(sp *modelSpace, item core.Item, priority int) bool {
+	if m.quarantined() {
+		return false
+	}
 	if queue := m.queue(sp, item.Resource); len(queue) > 0 && queue[0].priority >= priority {
 		return false
 	}
@@ -533,6 +546,9 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 	holder, id := cmp.Or(c.Holder, claim.holder), cmp.Or(c.NewID, claim.id)
 	if holder == claim.holder && id == claim.id {
 		return m.showLease(claim)
+	}
+	if holder != claim.holder && m.quarantined() {
+		return modelAnswer{text: "refused"}
 	}
 	if id != claim.id && (m.claim(sp, id) != nil || m.ended(sp, id, false) != nil) {
 		return modelAnswer{text: "refused"}
@@ -820,12 +836,14 @@ func (m *model) tick() {
 		case 3:
 			m.wake(m.resource(d.sp, d.key))
 			m.stir(d.sp, d.key)
+		case 4:
+			m.resume()
 		}
 	}
 }
 
 // A modelDue is when something is due: a claim by itself (1), a session (2), or a
-// resource that rests and is waited for (3).
+// resource that rests and is waited for (3), or the end of the quarantine (4).
 type modelDue struct {
 	at   core.Time
 	kind int
@@ -853,6 +871,9 @@ func (m *model) due() (modelDue, bool) {
 				all = append(all, modelDue{rest.until, 3, r.sp, r.path})
 			}
 		}
+	}
+	if m.base != 0 && m.resumes != 0 && !m.resumed {
+		all = append(all, modelDue{m.resumes, 4, &modelSpace{}, ""})
 	}
 	if len(all) == 0 {
 		return modelDue{}, false
@@ -1129,7 +1150,7 @@ func (m *model) stir(sp *modelSpace, path string) {
 // handOver gives what is free of a resource to the first waiters that are still there.
 // Whoever can not have all that it wants keeps those behind it waiting.
 func (m *model) handOver(sp *modelSpace, path string) {
-	for {
+	for !m.quarantined() {
 		queue := m.queue(sp, path)
 		exclusive := slices.ContainsFunc(m.holders(sp, path), func(c *modelClaim) bool { return c.slots == 0 })
 		if _, all := m.resting(sp, path); len(queue) == 0 || exclusive || all {
@@ -1189,7 +1210,7 @@ func (m *model) space(name string) *modelSpace {
 
 func (m *model) begin(name string) *modelSpace {
 	if m.space(name) == nil {
-		m.spaces = append(m.spaces, &modelSpace{name: name})
+		m.spaces = append(m.spaces, &modelSpace{name: name, token: leasehold.Token(m.base), revision: int(m.base)})
 	}
 	return m.space(name)
 }
@@ -1431,6 +1452,9 @@ func (m *model) status(sp *modelSpace, path string) string {
 		queue += " " + c.id
 	}
 	next, unacknowledged := m.sayRests(rests, holding, capacity)
+	if holding == 0 && m.quarantined() && m.resumes != 0 {
+		next = max(next, m.left(m.resumes))
+	}
 	return fmt.Sprintf("%s/%s %v %d of %d by %d [%s] units%s rests %v%s queue%s%s usual %s",
 		sp.name, path, state, used, capacity, holding, held, m.showUnits(r, rests), next, unacknowledged, queue, ended, r.usual())
 }

@@ -33,6 +33,12 @@ func (m *model) keepPast() {
 	}
 }
 
+// unbegin forgets a namespace that a refusal must not begin.
+func (m *model) unbegin(sp *modelSpace) {
+	m.spaces = slices.DeleteFunc(m.spaces, func(other *modelSpace) bool { return other == sp })
+	m.resources = slices.DeleteFunc(m.resources, func(r *modelResource) bool { return r.sp == sp })
+}
+
 func (m *model) put(sp *modelSpace, c *core.PutRecord) modelAnswer {
 	old := m.liveRecord(sp, c.Path)
 	token, no := m.fence(sp, old, c.Fence)
@@ -95,6 +101,7 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		}
 	}
 	var claims []*modelClaim
+	known := sp != nil
 	for _, o := range list {
 		if o.Do == core.Put || o.Do == core.AcquireLease {
 			sp = m.begin(c.Namespace)
@@ -102,6 +109,9 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		if o.Do == core.AcquireLease {
 			var refusal modelAnswer
 			if claims, _, refusal = m.mayAcquire(sp, o.Acquire); refusal.text != "" {
+				if !known {
+					m.unbegin(sp)
+				}
 				return refusal
 			}
 		}

@@ -311,6 +311,9 @@ func (m *model) forecast(sp *modelSpace, path string, ahead int) time.Duration {
 	} else if resting {
 		first = time.Duration(until - m.now)
 	}
+	if m.quarantined() && m.resumes != 0 {
+		first = max(first, time.Duration(m.resumes-m.now))
+	}
 	d := min(first+time.Duration(ahead)*each, 365*24*time.Hour)
 	if d <= 0 {
 		return 0

@@ -10,6 +10,10 @@ type Planted struct {
 	// TokenFromLive counts tokens on from the largest that is still held, not from the
 	// largest that there was, when a state is read back.
 	TokenFromLive bool
+	// RestoreKeepsTokens goes on with the tokens of a backup when it is restored.
+	RestoreKeepsTokens bool
+	// NoQuarantine grants at once what a backup does not know of.
+	NoQuarantine bool
 }
 
 // Plant sets mistakes in a state that was just made or read.

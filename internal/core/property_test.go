@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -72,6 +73,9 @@ type replica struct {
 // a failure that is made short is found after any entry.
 func (r *replica) apply(e entry) (core.Result, error) {
 	r.applied++
+	if err := r.restore(e); err != nil {
+		return core.Result{}, err
+	}
 	result, err := r.Apply(stampOf(e.stamp), wallOf(e.stamp), e.commands)
 	if err == nil && (r.applied < 20 || r.applied%8 == 0) {
 		err = r.Check()
@@ -94,6 +98,9 @@ func againstModel(j journal) error {
 		result, err := state.apply(e)
 		if err != nil {
 			return err
+		}
+		if e.restore != nil {
+			m.restore(e.restore)
 		}
 		answers := m.apply(stampOf(e.stamp), e.commands)
 		for i, a := range result.Answers {
@@ -316,8 +323,11 @@ func sight(s *core.State) (text string) {
 func TestCalendarDecidesNothing(t *testing.T) {
 	forEachSeed(t, func(seed uint64, j journal) error {
 		chance := rand.New(rand.NewPCG(seed, 3))
-		one, two := core.New(), core.New()
+		one, two := &replica{State: core.New()}, &replica{State: core.New()}
 		for _, e := range j {
+			if err := errors.Join(one.restore(e), two.restore(e)); err != nil {
+				return err
+			}
 			a, err := one.Apply(stampOf(e.stamp), wallOf(e.stamp), e.commands)
 			if err != nil {
 				return err

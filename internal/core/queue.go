@@ -162,9 +162,9 @@ func (s *State) stir(sp *space, path string) {
 // alive. A first one that needs more than is free, or needs another resource too that
 // it can not have yet, keeps those behind it waiting: else it might wait for ever. The
 // ones before it that are not alive leave the queue here; the rest of what their
-// sessions had ends when those are settled.
+// sessions had ends when those are settled. In a quarantine nobody gets anything.
 func (s *State) handOver(sp *space, path string) {
-	for {
+	for !s.quarantined() {
 		r, ok := sp.resources.Get(path)
 		if !ok || r.Claim != "" || r.Waiting == 0 {
 			return

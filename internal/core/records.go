@@ -106,6 +106,9 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 	if past == nil {
 		past = history.Past(q)
 	}
+	if history.Skipped(q.Revision) {
+		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone: it is from after the backup that this cluster was restored from", q.Revision).Err
+	}
 	since, known := history.After(past.newest.revision, past.newest.n)
 	if !known || !past.known {
 		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read", q.Revision, sp.lost.revision).Err

@@ -10,7 +10,8 @@ import (
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
-// *Alarm, *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the namespace it belongs to.
+// *Alarm, *Restored, *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the namespace it belongs to;
+// empty for those of the whole state.
 type Piece struct {
 	Space string
 	Value any
@@ -41,8 +42,14 @@ type SpaceHead struct {
 func (s *State) Pieces() iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq, s.alarms.order, s.alarms.counted()}}) &&
-			s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) && s.eventPieces(yield)
+			s.restoredPiece(yield) && s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) && s.eventPieces(yield)
 	}
+}
+
+// restoredPiece comes second, if it comes at all: a state that was never restored is
+// written as if there were no such thing.
+func (s *State) restoredPiece(yield func(Piece) bool) bool {
+	return s.restored == nil || yield(Piece{Value: s.restored})
 }
 
 func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
@@ -141,6 +148,8 @@ func (s *State) restore(r Piece) error {
 	case *Head:
 		s.now, s.wall, s.lead, s.idleSeq = v.Now, v.Wall, v.Lead, v.IdleSeq
 		return s.alarms.restore(v)
+	case *Restored:
+		return s.restoreRestored(v)
 	case *SpaceHead:
 		sp := newSpace(r.Space)
 		sp.token, sp.revision, sp.arrivals = v.Token, v.Revision, v.Arrivals

@@ -29,6 +29,9 @@ type State struct {
 	wall int64 // Unix nanoseconds at the last stamp, for people to read; decides nothing
 	lead Lead
 
+	restored   *Restored // nil: it was never restored from a backup
+	quarantine *timer    // its end
+
 	spaces btree.Map[string, *space]
 
 	idle    btree.Map[uint64, place] // resources that nobody has or wants, longest idle first
@@ -239,7 +242,7 @@ func (s *State) decide(c Command) (Answer, error) {
 		s.tick()
 		return Answer{}, nil
 	case *Lead:
-		s.lead = *c
+		s.leads(c)
 		return Answer{}, nil
 	}
 	return Answer{}, fmt.Errorf("command %T is unknown here", c)
@@ -262,6 +265,7 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 			"namespace %q is new, and there are %d already, which is as many as there can be", name, leasehold.MaxNamespaces)}
 	}
 	sp := newSpace(name)
+	s.rebase(sp)
 	s.spaces.Set(name, sp)
 	return sp, nil
 }
@@ -271,7 +275,7 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 // another goroutine; it can not be applied to.
 func (s *State) Freeze() *State {
 	f := &State{
-		now: s.now, wall: s.wall, lead: s.lead,
+		now: s.now, wall: s.wall, lead: s.lead, restored: s.restored,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		endings: *s.endings.Copy(), endingSeq: s.endingSeq, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
 		records: s.records, recordBytes: s.recordBytes, definitions: s.definitions, alarms: s.alarms,

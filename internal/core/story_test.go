@@ -86,6 +86,8 @@ type teller struct {
 	reload bool // after every step
 	out    []string
 
+	backup *core.State // nil: none was taken
+
 	stamp    string // of the entry that is being read
 	commands []core.Command
 }
@@ -121,7 +123,7 @@ func (t *teller) line(line string) error {
 	case line == "" || strings.HasPrefix(line, "#"):
 		return nil
 	case line == "---":
-		t.state, t.now = core.New(), 0
+		t.state, t.now, t.backup = core.New(), 0, nil
 		return nil
 	case first[0] >= '0' && first[0] <= '9':
 		t.stamp = first
@@ -219,6 +221,10 @@ func (t *teller) ask(line string) error {
 	switch p.verb {
 	case "reload":
 		t.reloadState()
+	case "backup":
+		t.backup = t.state.Freeze()
+	case "restore":
+		t.restore(p)
 	case "show":
 		for _, line := range tellStatus(view.Status(p.namespace(), p.word("resource"), 100), now) {
 			t.say("%s", line)

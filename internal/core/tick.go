@@ -38,5 +38,7 @@ func (s *State) expire(t *timer) {
 		over.setMore(more)
 		s.setResource(sp, &over)
 		s.stir(sp, t.key)
+	case dueQuarantine:
+		s.resume()
 	}
 }

@@ -282,6 +282,9 @@ func (s *State) forecast(sp *space, r *Resource) (f forecast) {
 	case rest != nil:
 		f.first = time.Duration(rest.Until - s.now)
 	}
+	if at := s.availableAfter(); at != 0 {
+		f.first = max(f.first, time.Duration(at-s.now))
+	}
 	return f
 }
 

@@ -240,6 +240,9 @@ func (v View) Held(namespace string, paths ...string) *leasehold.Error {
 	if queued != nil {
 		return v.s.held(sp, queued, 0).Err
 	}
+	if v.s.quarantined() {
+		return &leasehold.Error{Code: leasehold.Held, Message: paths[0] + " is free, but " + v.s.whyQuarantined()}
+	}
 	return &leasehold.Error{Code: leasehold.Held, Message: paths[0] + " was held for as long as this request waited; it is free now"}
 }
 
@@ -269,7 +272,9 @@ func (v View) Status(namespace, path string, waiters int) leasehold.Status {
 			return v.status(sp, &Resource{Path: path}, 0, 0)
 		}
 	}
-	return leasehold.Status{Namespace: namespace, Resource: path, State: leasehold.Available, Capacity: 1}
+	return leasehold.Status{
+		Namespace: namespace, Resource: path, State: leasehold.Available, Capacity: 1, AvailableAt: v.s.moment(v.s.availableAfter()),
+	}
 }
 
 // How many of those who share a resource are shown, of one and of each in a list.
@@ -311,13 +316,15 @@ func (v View) List(namespace, prefix, after string, most int, all bool) (list []
 // maxLook is how many resources a page may pass over without showing them.
 const maxLook = 1000
 
-// History returns the events of a namespace.
+// History returns the events of a namespace. That of the empty name, which no namespace
+// has, is that of one in which nothing happened yet.
 func (v View) History(namespace string) History {
+	base := leasehold.Revision(v.s.base())
 	sp := v.s.space(namespace)
 	if sp == nil {
-		return History{}
+		return History{base: base}
 	}
-	return History{events: sp.history.items, lost: sp.lost, Revision: sp.revision}
+	return History{events: sp.history.items, lost: sp.lost, base: base, Revision: sp.revision}
 }
 
 func (v View) lease(sp *space, c *Claim) leasehold.Lease {
@@ -397,9 +404,13 @@ func (v View) showRests(status *leasehold.Status, rests []Rest) {
 			next = rest.Until
 		}
 	}
-	if all || status.Holding == 0 && resting >= status.Capacity {
-		status.AvailableAt = v.s.moment(next)
+	if !all && (status.Holding > 0 || resting < status.Capacity) {
+		next = 0
 	}
+	if status.Holding == 0 {
+		next = max(next, v.s.availableAfter())
+	}
+	status.AvailableAt = v.s.moment(next)
 }
 
 func (v View) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter) {

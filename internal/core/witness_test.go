@@ -21,6 +21,11 @@ type witness struct {
 	sessions map[named]core.Time        // that are open, and when they end at the earliest
 	defined  map[named]leasehold.Definition
 	now      core.Time
+
+	base       leasehold.Token // nothing is granted at or below it
+	quarantine time.Duration
+	resumes    core.Time // nothing is granted before
+	waits      bool      // until there was a tick after that, those who wait may not have been noticed
 }
 
 type witnessed struct {
@@ -67,8 +72,11 @@ func TestPromises(t *testing.T) {
 	forEachSeed(t, func(_ uint64, j journal) error {
 		state, w := &replica{State: core.New()}, newWitness()
 		for _, e := range j {
+			if err := w.restores(state, e); err != nil {
+				return err
+			}
 			for _, c := range e.commands {
-				result, err := state.apply(entry{e.stamp, []core.Command{c}})
+				result, err := state.apply(entry{stamp: e.stamp, commands: []core.Command{c}})
 				if err != nil {
 					return err
 				}
@@ -103,6 +111,7 @@ func (w *witness) place(p named) *witnessed {
 
 func (w *witness) see(stamp core.Time, c core.Command, result core.Result) error {
 	w.now = stamp
+	w.quarantined(c)
 	mustLive := w.renews(c)
 	for _, e := range result.Events {
 		if err := w.event(c, e); err != nil {
@@ -347,8 +356,10 @@ func (w *witness) acquired(c core.Command, e *leasehold.Event) error {
 		return fmt.Errorf("it is held by %v, or rests: %v", p.holders, p.rests)
 	case waited && p.queue[0] != e.ID, !waited && !w.mayPass(place, claim):
 		return fmt.Errorf("it was the turn of %s", p.queue[0])
-	case e.Token <= w.tokens[e.Namespace]:
-		return fmt.Errorf("token %d was there before", w.tokens[e.Namespace])
+	case e.Token <= max(w.base, w.tokens[e.Namespace]):
+		return fmt.Errorf("token %d was there before", max(w.base, w.tokens[e.Namespace]))
+	case w.now < w.resumes:
+		return fmt.Errorf("nothing should be granted before %v", time.Duration(w.resumes-start))
 	}
 	if waited {
 		p.queue = p.queue[1:]
@@ -490,6 +501,9 @@ func (w *witness) lookAt(name named, p *witnessed, status leasehold.Status) erro
 // turn tells whether a waiter should have been granted: wherever it and those with it
 // wait, they are the first, and there is room.
 func (w *witness) turn(namespace, id string) bool {
+	if w.waits {
+		return false
+	}
 	asked := w.claims[named{namespace, id}].asked
 	for _, item := range itemsOf(asked) {
 		place := named{namespace, item.Resource}

@@ -13,6 +13,7 @@ import (
 type Feed struct {
 	mu     sync.Mutex // guards what follows
 	spaces map[string]*channel
+	none   core.History  // of a namespace in which nothing happened yet
 	born   chan struct{} // closed when a namespace appears
 	claims map[claim]*sign
 	closed bool
@@ -67,6 +68,7 @@ func (f *Feed) Publish(view core.View, events []*leasehold.Event) {
 func (f *Feed) PublishAll(view core.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.none = view.History("")
 	for _, namespace := range view.Namespaces() {
 		f.replace(namespace, view.History(namespace))
 	}
@@ -105,7 +107,7 @@ func (f *Feed) History(namespace string) (core.History, <-chan struct{}, bool) {
 	c := f.spaces[namespace]
 	if c == nil {
 		// Nothing is kept for a name that only a watcher has used.
-		return core.History{}, f.born, true
+		return f.none, f.born, true
 	}
 	return c.history, c.grew, true
 }

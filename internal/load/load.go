@@ -12,10 +12,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +48,8 @@ const ttl = 30 * time.Second
 
 // A Config says where the load goes and how much of it there is.
 type Config struct {
-	Server    string
+	Servers   []string    // the clients are spread over them
+	TLS       *tls.Config // for servers with https; nil: what this machine trusts
 	Namespace string
 	Holder    string        // who holds the leases; the number of the client is added
 	Clients   int           // each with one connection
@@ -149,8 +152,8 @@ func New(config Config) (*Runner, error) {
 	config.Timeout = cmp.Or(config.Timeout, 15*time.Second)
 	config.Every = cmp.Or(config.Every, time.Second)
 	r := &Runner{config: config, prefix: "bench/" + strings.ToLower(rand.Text()[:8]) + "/"}
-	for range config.Clients {
-		c, err := v1.NewCaller(v1.CallerConfig{Server: config.Server, Namespace: config.Namespace, Timeout: config.Timeout, Client: oneConnection()})
+	for i := range config.Clients {
+		c, err := v1.NewCaller(v1.CallerConfig{Servers: config.serversFor(i), Namespace: config.Namespace, Timeout: config.Timeout, Client: oneConnection(config.TLS)})
 		if err != nil {
 			return nil, err
 		}
@@ -159,13 +162,22 @@ func New(config Config) (*Runner, error) {
 	return r, nil
 }
 
+// serversFor is all servers, in the order in which a client asks them.
+func (c Config) serversFor(client int) []string {
+	if len(c.Servers) == 0 {
+		return nil
+	}
+	first := client % len(c.Servers)
+	return slices.Concat(c.Servers[first:], c.Servers[:first])
+}
+
 // oneConnection is a client that opens one and keeps it.
-func oneConnection() *http.Client {
+func oneConnection(config *tls.Config) *http.Client {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 5 * time.Second,
-			MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DisableCompression: true,
+			TLSClientConfig: config, MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DisableCompression: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

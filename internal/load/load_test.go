@@ -130,7 +130,7 @@ func TestEachOperationIsMeasuredAndLeavesNothing(t *testing.T) {
 		{Handover, 2, 0, 1}, {Handover, 7, 2, 2}, {Handover, 8, 100, 4},
 	} {
 		server := startServer(t, nil)
-		got, r := runUntil(t, Config{Server: server, Clients: c.clients, Leases: c.leases}, c.operation, hundred)
+		got, r := runUntil(t, Config{Servers: []string{server}, Clients: c.clients, Leases: c.leases}, c.operation, hundred)
 		if got.Errors != 0 || got.First != nil || got.Left != 0 {
 			t.Errorf("%+v: %d errors, the first: %v; %d left", c, got.Errors, got.First, got.Left)
 		}
@@ -150,7 +150,7 @@ func TestEachOperationIsMeasuredAndLeavesNothing(t *testing.T) {
 // A run that is over by time, and one runner for all operations.
 func TestTheTimeIsOver(t *testing.T) {
 	server := startServer(t, nil)
-	r, err := New(Config{Server: server, Namespace: "bench", Holder: "tester", Clients: 4, WarmUp: time.Millisecond, Duration: 20 * time.Millisecond})
+	r, err := New(Config{Servers: []string{server}, Namespace: "bench", Holder: "tester", Clients: 4, WarmUp: time.Millisecond, Duration: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,11 +170,11 @@ func TestTheTimeIsOver(t *testing.T) {
 // counts: there is nothing to show, and nothing stays.
 func TestEndedBeforeItBegan(t *testing.T) {
 	server := startServer(t, nil)
-	got, _ := runUntil(t, Config{Server: server, Clients: 2, Leases: 100000}, Renew, func(p Progress) bool { return p.Phase == Acquiring && p.Done > 10 })
+	got, _ := runUntil(t, Config{Servers: []string{server}, Clients: 2, Leases: 100000}, Renew, func(p Progress) bool { return p.Phase == Acquiring && p.Done > 10 })
 	if got.Count != 0 || got.Measured != 0 || got.Errors != 0 || got.Left != 0 {
 		t.Errorf("%+v", got)
 	}
-	got, _ = runUntil(t, Config{Server: server, Clients: 2, WarmUp: time.Hour}, Handover, func(p Progress) bool { return p.Phase == WarmingUp })
+	got, _ = runUntil(t, Config{Servers: []string{server}, Clients: 2, WarmUp: time.Hour}, Handover, func(p Progress) bool { return p.Phase == WarmingUp })
 	if got.Count != 0 || got.Measured != 0 || got.Errors != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -193,7 +193,7 @@ func TestErrorsAreCounted(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
 		})
-		got, _ := runUntil(t, Config{Server: server, Clients: 4, Leases: 4}, operation, hundred)
+		got, _ := runUntil(t, Config{Servers: []string{server}, Clients: 4, Leases: 4}, operation, hundred)
 		if got.Errors != 1 || !errors.Is(got.First, leasehold.ErrUnavailable) || got.Count < 100 {
 			t.Errorf("%s: %d errors, the first: %v; count %d", operation, got.Errors, got.First, got.Count)
 		}
@@ -211,7 +211,7 @@ func TestALostLeaseIsOneError(t *testing.T) {
 	}
 	defer c.CloseIdle()
 	broken := false
-	got, _ := runUntil(t, Config{Server: server, Clients: 1, Leases: 1}, Renew, func(p Progress) bool {
+	got, _ := runUntil(t, Config{Servers: []string{server}, Clients: 1, Leases: 1}, Renew, func(p Progress) bool {
 		if p.Count > 0 && !broken {
 			broken = true
 			for r, err := range c.Resources(t.Context(), v1.ResourceQuery{}) {
@@ -241,7 +241,7 @@ func TestNoServer(t *testing.T) {
 	server := "http://" + listener.Addr().String()
 	listener.Close()
 	for _, operation := range Operations {
-		got, r := runUntil(t, Config{Server: server, Clients: 2}, operation, func(p Progress) bool { return p.Errors > 0 })
+		got, r := runUntil(t, Config{Servers: []string{server}, Clients: 2}, operation, func(p Progress) bool { return p.Errors > 0 })
 		if got.Count != 0 || got.Errors == 0 || got.Left != 0 || !errors.Is(got.First, leasehold.ErrUnavailable) {
 			t.Errorf("%s: %+v", operation, got)
 		}
@@ -288,7 +288,7 @@ func TestWatchersGetAll(t *testing.T) {
 // Somebody loses patience: what was sent by then has arrived, and nothing is lost.
 func TestWatchersEndedEarly(t *testing.T) {
 	server := startServer(t, nil)
-	got, _ := runUntil(t, Config{Server: server, Clients: 2, Watchers: 3, EventRate: 1000}, Watch, hundred)
+	got, _ := runUntil(t, Config{Servers: []string{server}, Clients: 2, Watchers: 3, EventRate: 1000}, Watch, hundred)
 	if got.Count < 100 || got.Errors != 0 || got.Lost != 0 {
 		t.Errorf("the result is %+v", got)
 	}
@@ -318,7 +318,7 @@ func TestWatchersMissNothing(t *testing.T) {
 			_, _ = io.WriteString(w, answer)
 			return true
 		})
-		r, err := New(Config{Server: server, Namespace: "bench", Holder: "tester", Clients: 1, Watchers: 1, EventRate: 1000, Duration: 5 * time.Millisecond})
+		r, err := New(Config{Servers: []string{server}, Namespace: "bench", Holder: "tester", Clients: 1, Watchers: 1, EventRate: 1000, Duration: 5 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -157,16 +157,18 @@ func (a *audience) open(ctx, reading context.Context) bool {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
 	client := &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, DisableCompression: true, ReadBufferSize: bufferSize,
+		TLSClientConfig: a.config.TLS,
 	}}
 	query := url.Values{"namespace": {a.config.Namespace}, "resource": {a.resource}}
-	address := strings.TrimRight(a.config.Server, "/") + "/v1/watch?" + query.Encode()
+	path := "/v1/watch?" + query.Encode()
 	var next atomic.Int64
 	var failed atomic.Bool
 	var all sync.WaitGroup
 	for range min(atOnce, a.config.Watchers) {
 		all.Go(func() {
-			for next.Add(1) <= int64(a.config.Watchers) && ctx.Err() == nil && !failed.Load() {
-				if err := a.connect(reading, client, address); err != nil {
+			for n := next.Add(1); n <= int64(a.config.Watchers) && ctx.Err() == nil && !failed.Load(); n = next.Add(1) {
+				server := a.config.serversFor(int(n))[0]
+				if err := a.connect(reading, client, strings.TrimRight(server, "/")+path); err != nil {
 					failed.Store(true)
 					a.fail(err)
 				}

@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,9 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/config"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
@@ -37,6 +40,10 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 		return err
 	}
 	// The address first: a second server on it should not touch the data.
+	secure, err := clientTLS(c, log)
+	if err != nil {
+		return err
+	}
 	listener, err := listen(ctx, c.Listen)
 	if err != nil {
 		return err
@@ -52,7 +59,7 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	}
 	tuneMemory()
 	metrics.CountBy(e.Read)
-	door := native.New(e, native.Config{Version: c.Version, Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout})
+	door := native.New(e, native.Config{Version: c.Version, Metrics: metrics, Log: log, TLS: secure, DrainTimeout: c.DrainTimeout})
 	stopPprof, err := servePprof(ctx, c.PprofListen, log)
 	if err != nil {
 		return errors.Join(err, listener.Close(), e.Close())
@@ -96,6 +103,35 @@ func serve(ctx context.Context, e *cluster.Engine, door *native.Door, listener n
 		return errors.Join(err, e.Close())
 	}
 }
+
+// clientTLS is how clients are talked to; nil: in plain.
+func clientTLS(c Config, log *slog.Logger) (*tls.Config, error) {
+	if c.TLS.Cert == "" {
+		return nil, nil
+	}
+	ring, err := openRing(c.TLS, "clients", log)
+	if err != nil {
+		return nil, err
+	}
+	return ring.Listen(), nil
+}
+
+// openRing reads certificates, and says when changed ones can not be used.
+func openRing(files certificate.Files, of string, log *slog.Logger) (*certificate.Keyring, error) {
+	ring, err := certificate.Open(files, func(err error) {
+		log.Error("the new certificates can not be used: the old ones stay", "for", of, "err", err)
+	})
+	if err != nil {
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+	}
+	if left := time.Until(ring.Ends()); left < soon {
+		log.Warn("the certificate ends soon: make another one with leasehold cert", "for", of, "file", files.Cert, "left", left.Round(time.Minute))
+	}
+	return ring, nil
+}
+
+// soon is when somebody should think of the next certificate.
+const soon = 30 * 24 * time.Hour
 
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)

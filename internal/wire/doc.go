@@ -15,6 +15,9 @@
 // files in testdata/golden show each layout byte by byte, and hold it in place.
 //
 //	format 1, level 1   the first
+//	          level 2   states that were restored from a backup: record 14
+//
+// What is written has the least level that it needs.
 //
 // # Fields
 //
@@ -97,13 +100,13 @@
 //
 //	magic      the line "leasehold snapshot", with its newline
 //	format     unsigned, 1
-//	level      unsigned, 1
+//	level      unsigned, 1; 2 if there is a record of kind 14
 //
 // and for each record, in the order of core.State.Pieces,
 //
 //	kind       unsigned
 //	length     unsigned; bytes of the body, at most 4 MiB
-//	body       by kind; in all but the head, first a text namespace, which is empty
+//	body       by kind; in all but 1 and 14, first a text namespace, which is empty
 //	           if it is that of the record before, and only then
 //
 // and nothing after the record of kind 0.
@@ -141,6 +144,8 @@
 //	  13  alarm          alarm kind, text resource, text id, text holder,
 //	                     unsigned token, text session, unsigned order, wall since,
 //	                     time last, wall last, signed count, text text, signed limit
+//	  14  restored       unsigned base, wall of the backup, duration quarantine,
+//	                     time until, flag over, text namespace, text path
 //
 //	txn                  flag succeeded, unsigned revision, result…
 //	result               record?, signed deleted, lease?, lease… also

@@ -7,11 +7,21 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// What this server writes, and the newest that it reads.
+// The newest that this server reads.
 const (
 	Format = 1 // how bytes are laid out
-	Level  = 1 // which kinds, fields and enumerations there are
+	Level  = 2 // which kinds, fields and enumerations there are
 )
+
+// What is written has the least level that it needs, so that an older server reads all
+// that it could understand.
+const (
+	levelFirst    = 1
+	levelRestored = 2 // states that were restored from a backup
+)
+
+// entryLevel is that of every log entry so far.
+const entryLevel = levelFirst
 
 // The largest entry that is accepted. What an engine makes of its batches is far
 // smaller.
@@ -86,7 +96,7 @@ func DecodeEntry(b []byte) (*Entry, error) {
 		return nil, malformed("log entry is malformed: it has %d bytes, and at most %d are allowed", len(b), maxEntry)
 	}
 	c := codec{b: b}
-	if err := c.version("log entry"); err != nil {
+	if err := c.version("log entry", entryLevel); err != nil {
 		return nil, err
 	}
 	var h Header
@@ -138,7 +148,7 @@ func (e *Entry) setOrigin(i int, o leasehold.Origin) {
 const maxHeader = 1 + 1 + 10 + 10 + 10 + 2
 
 func (c *codec) header(h *Header, count *uint64) {
-	_ = c.version("log entry") // only reading it can fail
+	_ = c.version("log entry", entryLevel) // only reading it can fail
 	c.stamped(h, count)
 }
 
@@ -150,9 +160,10 @@ func (c *codec) stamped(h *Header, count *uint64) {
 }
 
 // version goes over format and level, and refuses those that are newer before
-// anything is read that they may have changed.
-func (c *codec) version(what string) error {
-	format, level := uint64(Format), uint64(Level)
+// anything is read that they may have changed. newest is the level that is written, and
+// the newest that is read.
+func (c *codec) version(what string, newest uint64) error {
+	format, level := uint64(Format), newest
 	c.unsigned("format", &format)
 	if c.fault == nil && format > Format {
 		return unknown("%s has format %d, and formats up to %d are known here", what, format, Format)
@@ -163,8 +174,8 @@ func (c *codec) version(what string) error {
 		return c.refused(what)
 	case format == 0 || level == 0:
 		return malformed("%s is malformed: its format is %d and its feature level %d, and both begin at 1", what, format, level)
-	case level > Level:
-		return unknown("%s has feature level %d, and levels up to %d are known here", what, level, Level)
+	case level > newest:
+		return unknown("%s has feature level %d, and levels up to %d are known here", what, level, newest)
 	}
 	return nil
 }

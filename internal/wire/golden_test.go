@@ -134,6 +134,48 @@ func TestGoldenSnapshot(t *testing.T) {
 	}
 }
 
+// A state that was restored is the first that needs level 2.
+func TestGoldenRestoredSnapshot(t *testing.T) {
+	state := restoredWorld(t)
+	b := golden(t, "snapshot-restored", "A snapshot of a state that was restored from a backup, in its quarantine.", snapshotPieces(t, write(t, state)))
+	again := read(t, b)
+	if err := again.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(write(t, again), b) || !reflect.DeepEqual(records(state), records(again)) {
+		t.Error("it is not written again as it was read")
+	}
+}
+
+// restoredWorld is a small state that was restored, and then led.
+func restoredWorld(t *testing.T) *core.State {
+	t.Helper()
+	s := read(t, small(t))
+	if _, err := s.FromBackup(core.Restoration{Quarantine: 30e9}); err != nil {
+		t.Fatal(err)
+	}
+	commands := []core.Command{
+		&core.Lead{Node: 4, Boot: "boot"},
+		&core.Acquire{Namespace: "after", Resource: "r", ID: "waits", Holder: "ann", TTL: 5e9, Wait: 60e9},
+	}
+	if _, err := s.Apply(s.Now()+1, goldenWall, commands); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestEveryBitOfARestoredSnapshotIsGuarded is as for others.
+func TestEveryBitOfARestoredSnapshotIsGuarded(t *testing.T) {
+	b := write(t, restoredWorld(t))
+	for i := range len(b) * 8 {
+		b[i/8] ^= 1 << (i % 8)
+		if s, _, err := ReadSnapshot(bytes.NewReader(b)); s != nil || err == nil {
+			t.Fatalf("bit %d: %v", i, err)
+		}
+		b[i/8] ^= 1 << (i % 8)
+	}
+}
+
 func records(s *core.State) (list []core.Piece) {
 	for r := range s.Pieces() {
 		list = append(list, core.Piece{Space: r.Space, Value: plain(r.Value)})
@@ -244,7 +286,7 @@ func readRecord(c *codec, kind uint64) {
 			c.fail("checksum", cutOff)
 		}
 		return
-	case kindHead:
+	case kindHead, kindRestored:
 	default:
 		c.text("namespace", &space)
 	}
@@ -460,6 +502,10 @@ var goldenRecords = func() map[string]core.Piece {
 		Namespace: "default", Revision: 6, Kind: leasehold.Changed, At: goldenMoment, Resource: "r", ID: "id2", Holder: "bob", Token: 6,
 		Hold: &leasehold.Hold{ID: "id1", Holder: "ann", Token: 5, Since: goldenPast, Until: goldenMoment},
 	}}
+	list["restored"] = core.Piece{Value: &core.Restored{
+		Base: 3 << 40, Wall: goldenWall, Quarantine: 30e9, Until: 3630e9, Space: "default", Path: "config/a",
+	}}
+	list["restored-over"] = core.Piece{Value: &core.Restored{Base: 1 << 40, Wall: goldenWall, Until: 3630e9, Over: true}}
 	for name, a := range goldenAnswers {
 		list["outcome-"+name] = core.Piece{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}
 	}

@@ -25,14 +25,18 @@ const (
 
 	kindDefinition = 12
 	kindAlarm      = 13
+	kindRestored   = 14
 )
 
 var recordNames = [...]string{
 	kindEnd: "end", kindHead: "head", kindSpaceHead: "namespace", kindSession: "session", kindResource: "resource",
 	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome", kindEvent: "event",
 	kindRecord: "record", kindRecordOutcome: "record outcome",
-	kindDefinition: "definition", kindAlarm: "alarm",
+	kindDefinition: "definition", kindAlarm: "alarm", kindRestored: "restored",
 }
+
+// ofNoSpace tells the records that belong to the whole state.
+func ofNoSpace(kind uint64) bool { return kind == kindHead || kind == kindRestored }
 
 func recordKind(value any) uint64 {
 	switch v := value.(type) {
@@ -63,6 +67,8 @@ func recordKind(value any) uint64 {
 		return kindDefinition
 	case *core.Alarm:
 		return kindAlarm
+	case *core.Restored:
+		return kindRestored
 	}
 	return kindEnd
 }
@@ -93,6 +99,8 @@ func newRecord(kind uint64) any {
 		return new(leasehold.Definition)
 	case kindAlarm:
 		return new(core.Alarm)
+	case kindRestored:
+		return new(core.Restored)
 	}
 	return nil
 }
@@ -127,6 +135,8 @@ func (c *codec) record(kind uint64, value any) {
 		c.definition(v)
 	case *core.Alarm:
 		c.alarm(v)
+	case *core.Restored:
+		c.restored(v)
 	}
 }
 
@@ -137,6 +147,16 @@ func (c *codec) head(v *core.Head) {
 	c.unsigned("idle sequence", &v.IdleSeq)
 	c.unsigned("alarm order", &v.AlarmOrder)
 	list(c, "raised", &v.Raised, minRaised, func(n *uint64) { c.unsigned("raised", n) })
+}
+
+func (c *codec) restored(v *core.Restored) {
+	c.unsigned("base", &v.Base)
+	c.signed("wall", &v.Wall)
+	c.duration("quarantine", &v.Quarantine)
+	c.time("until", &v.Until)
+	c.flag("over", &v.Over)
+	c.text("space", &v.Space)
+	c.text("path", &v.Path)
 }
 
 // minRaised is the least that a number takes.

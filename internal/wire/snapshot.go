@@ -39,13 +39,21 @@ type Summary struct {
 func WriteSnapshot(w io.Writer, s *core.State) (Summary, error) {
 	out := snapshotWriter{w: w, codec: codec{writing: true, b: make([]byte, 0, bufferSize+bufferSize/4)}}
 	out.b = append(out.b, magic...)
-	_ = out.version("snapshot") // only reading it can fail
+	_ = out.version("snapshot", levelOf(s)) // only reading it can fail
 	for r := range s.Pieces() {
 		if err := out.write(r); err != nil {
 			return Summary{}, err
 		}
 	}
 	return out.finish()
+}
+
+// levelOf is the least level that a state can be written in.
+func levelOf(s *core.State) uint64 {
+	if _, restored := s.Restored(); restored {
+		return levelRestored
+	}
+	return levelFirst
 }
 
 type snapshotWriter struct {
@@ -79,7 +87,7 @@ func (w *snapshotWriter) write(r core.Piece) error {
 
 // place writes the namespace of a record; nothing for that of the record before.
 func (w *snapshotWriter) place(kind uint64, r core.Piece) {
-	if kind == kindHead {
+	if ofNoSpace(kind) {
 		return
 	}
 	name := r.Space
@@ -190,7 +198,7 @@ func (r *snapshotReader) begin() error {
 		return r.unreadable(err)
 	}
 	c := codec{b: start, at: len(magic)}
-	if failure := c.version("snapshot"); failure != nil {
+	if failure := c.version("snapshot", Level); failure != nil {
 		if c.short(err) {
 			return r.unreadable(err)
 		}
@@ -259,7 +267,7 @@ func (r *snapshotReader) frame() (frame, error) {
 
 // place reads the namespace of a record. The records of a namespace share its name.
 func (r *snapshotReader) place(c *codec, kind uint64, record *core.Piece) {
-	if kind == kindHead {
+	if ofNoSpace(kind) {
 		return
 	}
 	n := c.length("namespace")

@@ -58,7 +58,7 @@ func TestRecordComesBackAsItWas(t *testing.T) {
 		d.fill(reflect.ValueOf(want).Elem())
 		want = plain(want)
 		space := ""
-		if _, ok := want.(*core.Head); !ok {
+		if !ofNoSpace(recordKind(want)) {
 			space = "s" + d.text()
 		}
 		if e, ok := want.(*leasehold.Event); ok {
@@ -102,7 +102,7 @@ func decodeRecord(t testing.TB, b []byte) core.Piece {
 		t.Fatalf("a record of %d bytes says that it has %d", c.left(), size)
 	}
 	r := core.Piece{Value: newRecord(kind)}
-	if kind != kindHead {
+	if !ofNoSpace(kind) {
 		c.text("namespace", &r.Space)
 	}
 	if e, ok := r.Value.(*leasehold.Event); ok {
@@ -208,6 +208,7 @@ func TestRefusedSnapshots(t *testing.T) {
 	const head = magic + "\x01\x01"
 	first := string(appendRecord(t, core.Piece{Value: &core.Head{}}))
 	space := string(appendRecord(t, core.Piece{Space: "b", Value: &core.SpaceHead{}}))
+	restored := string(appendRecord(t, core.Piece{Value: &core.Restored{Base: 1 << 40}}))
 	same := "\x06\x09\x00\x01i\x00\x00\x00\x01\x00\x00" // an ended claim of the namespace before
 	ended := func(records string, n byte) string {
 		return string(reseal(append([]byte(head+records), 0, 5, n, 0, 0, 0, 0)))
@@ -222,10 +223,14 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"another file", "PK\x03\x04 and so on, for long enough", ErrMalformed, "this is not a snapshot"},
 		{"a short other file", "PK", ErrMalformed, "this is not a snapshot"},
 		{"a newer format", magic + "\x02\x01", ErrUnknown, "snapshot has format 2, and formats up to 1 are known here: this server is too old for it"},
-		{"a newer level", magic + "\x01\x02", ErrUnknown, "snapshot has feature level 2"},
+		{"a newer level", magic + "\x01\x03", ErrUnknown, "snapshot has feature level 3"},
+		{"a higher level than it needs", string(reseal(append([]byte(magic+"\x01\x02"+first), 0, 5, 1, 0, 0, 0, 0))), ErrMalformed, "would be written differently"},
+		{"a lower level than it needs", ended(first+restored, 2), ErrMalformed, "would be written differently"},
+		{"restored twice", ended(first+restored+restored, 3), ErrMalformed, "twice"},
+		{"restored in the wrong place", ended(first+space+restored, 3), ErrMalformed, "would be written differently"},
 		{"format 0", magic + "\x00\x01", ErrMalformed, "its format is 0"},
 		{"no records", ended("", 0), ErrMalformed, "snapshot is empty"},
-		{"a newer record", ended(first+"\x2a\x00", 2), ErrUnknown, "snapshot has a record of kind 42 at byte 31, and kinds up to 13 are known here"},
+		{"a newer record", ended(first+"\x2a\x00", 2), ErrUnknown, "snapshot has a record of kind 42 at byte 31, and kinds up to 14 are known here"},
 		{"a record of more than 4 MiB", head + first + "\x05\x81\x80\x80\x02", ErrMalformed, "at most 4194304 is allowed"},
 		{"a wrong count", ended(first, 2), ErrMalformed, "it says that it has 2 records, and has 1"},
 		{"a short last record", head + first + "\x00\x03\x00\x00\x00", ErrMalformed, "its last record is too short"},

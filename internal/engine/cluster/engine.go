@@ -124,6 +124,7 @@ type Engine struct {
 
 	pending      atomic.Int64 // commands and reads that have no answer yet
 	pendingBytes atomic.Int64
+	backups      atomic.Int64 // that are being written
 
 	arrived chan struct{} // has one element while there is something to take
 	mu      sync.Mutex    // guards what follows
@@ -273,6 +274,9 @@ func newEngine(c Config, network *network, found *recovered) (*Engine, error) {
 	}
 	e.disk.minFree.Store(c.MinFree)
 	e.feed.PublishAll(found.state.View(0))
+	if r, _ := found.state.Restored(); r.Base != 0 && !r.Over {
+		c.Log.Warn("this was restored from a backup: nothing is granted until its quarantine is over", "quarantine", r.Quarantine, "backup", time.Unix(0, r.Wall).UTC())
+	}
 	node, err := NewNode(NodeConfig{
 		ID: e.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: e.beginWith(found), Nonce: rand.Uint64(),
 		Clock: c.Clock, Disk: e.disk, Transport: e.carrier, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery,

@@ -1,0 +1,515 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+func (a *app) clusterCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "Look at the servers of a cluster, take some in, let some go",
+		Long: `Cluster is about the servers that are one: who belongs to them, who leads, who is
+behind or away, and what to do about it. Three servers go on while one is away, five
+while two are; a server that was added has no vote until it has caught up.
+
+Any of the servers can be asked. Each change goes through the log like everything
+else: when a command says that it is done, it is.`,
+		Example: `  leasehold cluster status
+  leasehold cluster remove n2
+  leasehold cluster transfer n3`,
+		Args: cobra.ArbitraryArgs,
+		RunE: a.onlySubcommands,
+	}
+	cmd.AddCommand(a.clusterStatusCommand(), a.clusterAddCommand(), a.clusterPromoteCommand(), a.clusterRemoveCommand(), a.clusterTransferCommand())
+	return cmd
+}
+
+func (a *app) clusterStatusCommand() *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the servers, how they do, and what to do about it",
+		Long: `Status shows the servers of the cluster and how each of them does:
+
+  ROLE   the leader; a voter, whose vote counts; or a learner, which is catching up
+  STATE  up; away, with for how long the leader has not heard of it; low room, if its
+         disk is nearly full
+  LAG    by how many entries of the log it is behind the leader
+
+Lines that begin with -> say what is wrong, and what to do about it.
+
+The code is 0 while the cluster works, though some server may be away, and 69 if it
+does not, since nobody leads. With --check it is 1 if anything is wrong at all, for
+monitoring.`,
+		Example: `  leasehold cluster status
+  leasehold cluster status --check -q > /dev/null || page-somebody
+  leasehold cluster status -o json | jq -r '.servers[] | select(.reachable | not).name'`,
+		Args: takes(0, 0),
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, _ []string) error {
+		cluster, err := c.Cluster(ctx)
+		if err != nil {
+			return err
+		}
+		return a.showCluster(c, cluster, check)
+	})
+	cmd.Flags().BoolVar(&check, "check", false, "end with code 1 if anything is wrong")
+	serverFlags(cmd)
+	a.outputFlag(cmd, formatWide, formatJSON, formatName)
+	return cmd
+}
+
+func (a *app) showCluster(c *conn, cluster v1.Cluster, check bool) error {
+	found := judgeCluster(cluster)
+	if err := a.printCluster(c, cluster, found); err != nil {
+		return err
+	}
+	switch {
+	case cluster.Leader == "":
+		return failure(leasehold.Unavailable, "nobody leads: %s", found.state)
+	case check && len(found.wrong) > 0:
+		return alarmed(plural(len(found.wrong), "thing is wrong", "things are wrong") + " with the cluster: see above")
+	}
+	return nil
+}
+
+func (a *app) printCluster(c *conn, cluster v1.Cluster, found condition) error {
+	switch a.output {
+	case formatJSON:
+		return a.printJSON(cluster)
+	case formatName:
+		for _, s := range cluster.Servers {
+			if err := a.printLine(s.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	s := &sheet{}
+	s.line("Cluster", "%s, term %d", printable(cluster.Cluster), cluster.Term)
+	s.line("Leader", "%s", cmp.Or(printable(cluster.Leader), "nobody"))
+	s.line("State", "%s", found.state)
+	if _, err := fmt.Fprintf(a.stdout, "%s\n", s); err != nil {
+		return written(err)
+	}
+	if err := a.printServers(cluster); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for i, line := range append(found.wrong, found.notes...) {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "-> %s\n", printable(line(c)))
+	}
+	_, err := fmt.Fprint(a.stdout, b.String())
+	return written(err)
+}
+
+func (a *app) printServers(cluster v1.Cluster) error {
+	columns := []column{{name: "NAME"}, {name: "ROLE"}, {name: "STATE", paint: paintHealth}, {name: "LAG", right: true}, {name: "CLIENTS AT", flexible: true}}
+	if a.output == formatWide {
+		columns = append(columns, column{name: "SERVERS AT"}, column{name: "ID", right: true}, column{name: "APPLIED", right: true}, column{name: "VERSION"})
+	}
+	var rows [][]string
+	for _, s := range cluster.Servers {
+		row := []string{s.Name, role(cluster, s), health(s), lagCell(cluster, s), s.Client}
+		if a.output == formatWide {
+			row = append(row, s.Peer, strconv.FormatUint(s.ID, 10), numberOrNone(s.Applied), s.Version)
+		}
+		rows = append(rows, row)
+	}
+	return a.printTable(columns, rows)
+}
+
+func numberOrNone(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+func role(c v1.Cluster, s v1.Server) string {
+	switch {
+	case s.Name == c.Leader:
+		return "leader"
+	case s.Voter:
+		return "voter"
+	}
+	return "learner"
+}
+
+func health(s v1.Server) string {
+	switch {
+	case !s.Reachable && s.SilentMS != nil && *s.SilentMS > 0:
+		return "away " + short(silence(s))
+	case !s.Reachable:
+		return "away"
+	case s.LowRoom:
+		return "low room"
+	}
+	return "up"
+}
+
+func silence(s v1.Server) time.Duration {
+	if s.SilentMS == nil {
+		return 0
+	}
+	return time.Duration(*s.SilentMS) * time.Millisecond
+}
+
+func paintHealth(text string) string {
+	code := "32"
+	switch {
+	case strings.HasPrefix(text, "away"):
+		code = "31"
+	case text != "up":
+		code = "33"
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// lag is by how many entries a server is behind who leads, if both are known.
+func lag(c v1.Cluster, s v1.Server) (entries uint64, known bool) {
+	for _, leader := range c.Servers {
+		if leader.Name == c.Leader && leader.Reachable && s.Reachable {
+			return max(leader.Applied, s.Applied) - s.Applied, true
+		}
+	}
+	return 0, false
+}
+
+func lagCell(c v1.Cluster, s v1.Server) string {
+	entries, known := lag(c, s)
+	if !known {
+		return ""
+	}
+	return strconv.FormatUint(entries, 10)
+}
+
+// A condition is how a cluster does: in a few words, what is wrong with it, and what is
+// merely worth knowing. A line is written for whoever asked: it has commands in it.
+type condition struct {
+	state string
+	wrong []func(*conn) string
+	notes []func(*conn) string
+}
+
+func (f *condition) bad(format string, args ...any) {
+	f.wrong = append(f.wrong, func(*conn) string { return fmt.Sprintf(format, args...) })
+}
+
+func (f *condition) note(format string, args ...any) {
+	f.notes = append(f.notes, func(*conn) string { return fmt.Sprintf(format, args...) })
+}
+
+// farBehind is a lag that does not come from what is under way.
+const farBehind = 5000
+
+// judgeCluster says how a cluster does, and what to do.
+func judgeCluster(c v1.Cluster) condition {
+	var f condition
+	voters, up := 0, 0
+	var away []string
+	for _, s := range c.Servers {
+		if !s.Voter {
+			continue
+		}
+		voters++
+		if s.Reachable {
+			up++
+		} else {
+			away = append(away, s.Name)
+		}
+	}
+	needed := voters/2 + 1
+	f.state = fmt.Sprintf("%d of %s up", up, plural(voters, "voter is", "voters are"))
+	switch {
+	case up < needed:
+		f.state += fmt.Sprintf(", and %d are needed: nothing can be granted or renewed", needed)
+		f.bad("start %s again: their data have everything; see their logs if they do not come up. If too many are lost for good, "+
+			"make a new cluster from a backup", strings.Join(away, ", "))
+	case c.Leader == "":
+		f.state += ", and they choose a leader: look again in a moment"
+		f.bad("if nobody leads for long, the servers can't reach each other at their peer addresses: see their logs")
+	case voters == 1:
+		f.state += ": it is alone"
+	case up == needed:
+		f.state += "; none may fail now"
+	default:
+		f.state += fmt.Sprintf("; %d may fail", up-needed)
+	}
+	for _, s := range c.Servers {
+		f.judgeServer(c, s, up >= needed)
+	}
+	f.judgeAll(c, voters)
+	return f
+}
+
+func (f *condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
+	behind, _ := lag(c, s)
+	switch {
+	case !s.Reachable && s.Voter && works:
+		f.wrong = append(f.wrong, func(c *conn) string {
+			return fmt.Sprintf("%s is away: start it again. If it is lost for good: %s, then start another one with --join", s.Name, c.again("cluster", "remove", s.Name))
+		})
+	case !s.Reachable && !s.Voter:
+		f.wrong = append(f.wrong, func(c *conn) string {
+			return fmt.Sprintf("%s was added and is not there: start it with --join, or take it out again: %s", s.Name, c.again("cluster", "remove", s.Name))
+		})
+	case s.Reachable && !s.Voter && behind <= farBehind:
+		f.note("%s is catching up, and gets its vote by itself", s.Name)
+	case s.Reachable && behind > farBehind:
+		f.bad("%s is behind by %d entries: if that does not shrink, its disk or its network is too slow", s.Name, behind)
+	}
+	if s.Reachable && s.LowRoom {
+		f.bad("the disk of %s is nearly full: make room, or give it a larger one", s.Name)
+	}
+}
+
+func (f *condition) judgeAll(c v1.Cluster, voters int) {
+	switch {
+	case voters == 2:
+		f.note("with 2 voters nothing works when either fails: add a third server")
+	case voters > 2 && voters%2 == 0:
+		f.note("%d voters survive no more failures than %d: add a server, or remove one", voters, voters-1)
+	}
+	versions := map[string]bool{}
+	for _, s := range c.Servers {
+		if s.Version != "" {
+			versions[s.Version] = true
+		}
+	}
+	if len(versions) > 1 {
+		f.note("the servers have %d versions: fine for the time of an upgrade", len(versions))
+	}
+}
+
+func (a *app) clusterAddCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add NAME HOST:PORT",
+		Short: "Take a server into the cluster, before it is started",
+		Long: `Add takes a server into the cluster by its name and the address at which the other
+servers will reach it. It has no vote until it runs and has caught up, and so can do
+no harm; the leader then gives it its vote by itself.
+
+A server that is started with --join asks for this itself. Adding it first is for
+those who want to decide it here. To add what is there already changes nothing.`,
+		Example: `  leasehold cluster add n4 10.0.0.4:4654
+  leasehold cluster add n4 10.0.0.4:4654 -o json | jq .id
+  leasehold cluster add n4 10.0.0.4:4654 && leasehold cluster status`,
+		Args: takes(2, 2),
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		server, err := c.AddServer(ctx, v1.ServerRequest{Name: args[0], Peer: args[1]})
+		if err != nil {
+			return c.explainCluster(err)
+		}
+		switch a.output {
+		case formatJSON:
+			return a.printJSON(server)
+		case formatName:
+			return a.printLine(server.Name)
+		}
+		if server.Voter {
+			a.say("%s is a member already, with a vote", server.Name)
+			return nil
+		}
+		a.say("added: %s has no vote until it has caught up", server.Name)
+		a.say("start it: leasehold serve --name %s --peer-listen %s --join %s", quote(server.Name), quote(server.Peer), c.somePeers(ctx, server.Name))
+		return nil
+	})
+	serverFlags(cmd)
+	a.outputFlag(cmd, formatJSON, formatName)
+	return cmd
+}
+
+// somePeers are addresses that a new server can ask to be taken in.
+func (c *conn) somePeers(ctx context.Context, but string) string {
+	var peers []string
+	if cluster, err := c.Cluster(ctx); err == nil {
+		for _, s := range cluster.Servers {
+			if s.Name != but && s.Voter {
+				peers = append(peers, s.Peer)
+			}
+		}
+	}
+	if len(peers) == 0 {
+		return "HOST:PORT"
+	}
+	return strings.Join(peers, ",")
+}
+
+func (a *app) clusterPromoteCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "promote NAME",
+		Short: "Give a server its vote",
+		Long: `Promote gives a learner its vote. It is refused while that is too far behind: a vote of
+one who knows nothing would only delay the others.
+
+The leader does so by itself for whoever has caught up, within a second or two; this
+is for those who do not want to wait, or want to know what is in the way.`,
+		Example: `  leasehold cluster promote n4
+  leasehold cluster promote n4 -q || leasehold cluster status
+  leasehold cluster promote n4 --server http://10.0.0.1:4653`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.asks(1, serverNames),
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		if err := c.PromoteServer(ctx, args[0]); err != nil {
+			return c.explainCluster(err)
+		}
+		a.say("promoted: %s has a vote", args[0])
+		return nil
+	})
+	serverFlags(cmd)
+	return cmd
+}
+
+func (a *app) clusterRemoveCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "remove NAME",
+		Short: "End the membership of a server for good",
+		Long: `Remove ends the membership of a server. If it runs, it says so and stops; if it was
+away, it hears so when it comes back. Its data can't be used in this cluster any
+more, its id is never given to another; its name may be.
+
+What the cluster keeps is not touched, and no lease ends. A removal that would leave
+the cluster without a majority is refused. To replace a server, remove it, then start
+another one with --join.
+
+On a terminal it shows what it would do and asks; elsewhere give --yes.`,
+		Example: `  leasehold cluster remove n2
+  leasehold cluster remove n2 --yes
+  leasehold cluster remove n2 --yes && leasehold cluster status`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.asks(1, serverNames),
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		if !yes {
+			if err := a.confirmRemoval(ctx, c, args[0]); err != nil {
+				return err
+			}
+		}
+		if err := c.RemoveServer(ctx, args[0]); err != nil {
+			return c.explainCluster(err)
+		}
+		a.say("removed: %s belongs to the cluster no more", args[0])
+		return nil
+	})
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	serverFlags(cmd)
+	return cmd
+}
+
+func (a *app) confirmRemoval(ctx context.Context, c *conn, name string) error {
+	cluster, err := c.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range cluster.Servers {
+		if s.Name != name {
+			continue
+		}
+		what := fmt.Sprintf("%s (%s, %s) at %s", s.Name, role(cluster, s), health(s), s.Peer)
+		if !a.terminal(a.stdin) {
+			return hint(usage("remove ends a membership for good, and there is no terminal to ask on: give --yes if you are sure"), "it would remove %s", what)
+		}
+		fmt.Fprintf(a.stderr, "This will remove %s for good.\n%s\n", printable(what), afterwards(cluster, s))
+		answer, err := a.ask(ctx, "Remove it? [y/N] ")
+		if err != nil {
+			return err
+		}
+		if answer != "y" && answer != "yes" {
+			return usage("the answer was not y: nothing was done")
+		}
+		return nil
+	}
+	return c.explainCluster(failure(leasehold.NotFound, "there is no server called %s", name))
+}
+
+// afterwards says what a cluster is without a server.
+func afterwards(c v1.Cluster, gone v1.Server) string {
+	voters, up := 0, 0
+	for _, s := range c.Servers {
+		if s.Voter && s.ID != gone.ID {
+			voters++
+			if s.Reachable {
+				up++
+			}
+		}
+	}
+	return fmt.Sprintf("Then %d of %s up, and %d are needed.", up, plural(voters, "voter is", "voters are"), voters/2+1)
+}
+
+func (a *app) clusterTransferCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "transfer [NAME]",
+		Short: "Give the lead to another server",
+		Long: `Transfer gives the lead to a server, or without a name to whichever is best. Nothing
+is lost: requests that come meanwhile wait for some milliseconds, and no lease ends.
+
+A server that is told to stop does so by itself. This is for moving the lead away from
+a machine that is slow, or about to be worked on.`,
+		Example: `  leasehold cluster transfer
+  leasehold cluster transfer n3
+  leasehold cluster transfer n3 -o name`,
+		Args:              takes(0, 1),
+		ValidArgsFunction: a.asks(1, serverNames),
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		lead, err := c.TransferLead(ctx, v1.TransferRequest{To: strings.Join(args, "")})
+		if err != nil {
+			return c.explainCluster(err)
+		}
+		switch a.output {
+		case formatJSON:
+			return a.printJSON(lead)
+		case formatName:
+			return a.printLine(lead.Leader)
+		}
+		a.say("%s leads", lead.Leader)
+		return nil
+	})
+	serverFlags(cmd)
+	a.outputFlag(cmd, formatJSON, formatName)
+	return cmd
+}
+
+// explainCluster adds where to look.
+func (c *conn) explainCluster(err error) error {
+	var e *leasehold.Error
+	if errors.As(err, &e) {
+		switch e.Code {
+		case leasehold.NotFound:
+			return hint(err, "see who belongs to it: %s", c.again("cluster", "status"))
+		case leasehold.Refused, leasehold.Undecided, leasehold.Unavailable:
+			return hint(err, "see how they do: %s", c.again("cluster", "status"))
+		}
+	}
+	return err
+}
+
+// serverNames are those of the cluster's servers.
+func serverNames(ctx context.Context, c *conn, _ string) (list []cobra.Completion) {
+	cluster, err := c.Cluster(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, s := range cluster.Servers {
+		list = append(list, cobra.CompletionWithDesc(s.Name, printable(role(cluster, s)+", "+health(s))))
+	}
+	return list
+}

@@ -1,0 +1,276 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Restored is what a state remembers of the backup that it goes on from. The cluster
+// that the backup was taken of may have gone on after it: nobody here knows what it
+// granted and told since, so nothing of that may be said a second time, and nobody may
+// be granted what somebody may still have.
+type Restored struct {
+	// Base lies above all tokens and revisions that the other cluster gave. Every
+	// namespace goes on from it, also one that the backup does not have: it may have
+	// begun after the backup.
+	Base uint64
+
+	Wall int64 // the calendar of the backup, for people to read
+
+	// Quarantine is how long nothing is granted, counted from the first Lead on. Until
+	// is when it ends; 0: nobody has led yet.
+	Quarantine time.Duration
+	Until      Time
+
+	// Over says that all who waited in the quarantine had their turn. Before that, and
+	// once it has ended, ticks go through the queues; Space and Path are how far they
+	// came.
+	Over        bool
+	Space, Path string
+}
+
+// restoredStep is how far apart the tokens of a backup are from those after it: more
+// than a cluster grants in its life.
+const restoredStep = 1 << 40
+
+// A Restoration is how a state goes on from a backup.
+type Restoration struct {
+	// Quarantine is how long nothing is granted. Negative: as long as the largest TTL of
+	// a lease, a waiter or a session in the backup.
+	Quarantine time.Duration
+	// Wall is the calendar of the backup; 0: that of the last stamp in it.
+	Wall int64
+	// Above is a token or revision that somebody saw, if that may be more than the backup
+	// knows: the same backup may have been restored before.
+	Above uint64
+}
+
+// Restored returns what the state remembers of its backup; false if it was never
+// restored.
+func (s *State) Restored() (Restored, bool) {
+	if s.restored == nil {
+		return Restored{}, false
+	}
+	return *s.restored, true
+}
+
+// FromBackup makes of a state that was just read from a backup the one with which
+// another cluster begins. Everybody keeps what they had, until it ends.
+func (s *State) FromBackup(r Restoration) (Restored, error) {
+	known := max(r.Above, s.base())
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		known = max(known, uint64(sp.token), uint64(sp.revision))
+		return true
+	})
+	base := (known/restoredStep + 1) * restoredStep
+	if base > uint64(leasehold.MaxToken)-restoredStep {
+		return Restored{}, fmt.Errorf("tokens after a restore would lie above %d, and there would be none left", base)
+	}
+	if r.Quarantine < 0 {
+		r.Quarantine = s.longest()
+	}
+	if r.Wall == 0 {
+		r.Wall = s.wall
+	}
+	s.forgetGap()
+	// Time goes on where it stopped. By the clock of whoever led then, everything would
+	// have ended that was renewed since.
+	s.lead = Lead{}
+	s.clearQuarantine()
+	s.restored = &Restored{Base: base, Wall: r.Wall, Quarantine: r.Quarantine}
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		s.rebase(sp)
+		return true
+	})
+	return *s.restored, nil
+}
+
+// base is what every namespace counts from; 0 in a state that was never restored.
+func (s *State) base() uint64 {
+	if s.restored == nil {
+		return 0
+	}
+	return s.restored.Base
+}
+
+// rebase makes a namespace go on from the base.
+func (s *State) rebase(sp *space) {
+	if s.restored == nil {
+		return
+	}
+	sp.revision = leasehold.Revision(s.restored.Base)
+	if !s.planted.RestoreKeepsTokens {
+		sp.token = leasehold.Token(s.restored.Base)
+	}
+}
+
+// forgetGap lets go of the events from before an earlier restore. Only one gap in the
+// revisions is remembered, and After must never pass over another in silence.
+func (s *State) forgetGap() {
+	old := leasehold.Revision(s.base())
+	if old == 0 {
+		return
+	}
+	// What is older than the restore stands before all that came after it.
+	for s.order.len() > 0 && s.space(s.order.front()).history.front().Revision <= old {
+		s.dropEvent()
+	}
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		if sp.lost.revision < old {
+			sp.lost = position{old, 0}
+		}
+		return true
+	})
+}
+
+// longest is the longest time for which anybody may still believe in a lease, as far as
+// a backup can tell. If it was taken in a quarantine, what that was for is not over yet.
+func (s *State) longest() (d time.Duration) {
+	if s.quarantined() {
+		d = s.restored.Quarantine
+	}
+	if at := s.availableAfter(); at != 0 {
+		d = time.Duration(at - s.now)
+	}
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		sp.claims.Scan(func(_ string, c *Claim) bool {
+			d = max(d, c.TTL)
+			return true
+		})
+		sp.sessions.Scan(func(_ string, session *Session) bool {
+			d = max(d, session.TTL)
+			return true
+		})
+		return true
+	})
+	return d
+}
+
+// leads notes who leads. The quarantine is counted from the first who does: before,
+// nobody could have been told what is held.
+func (s *State) leads(c *Lead) {
+	s.lead = *c
+	if s.restored == nil || s.restored.Over || s.restored.Until != 0 {
+		return
+	}
+	begun := *s.restored
+	begun.Until = s.now.add(begun.Quarantine)
+	s.setRestored(&begun)
+}
+
+// quarantined tells whether nothing is granted yet.
+func (s *State) quarantined() bool {
+	r := s.restored
+	return r != nil && !r.Over && (r.Until == 0 || s.now < r.Until) && !s.planted.NoQuarantine
+}
+
+// setRestored stores how far the quarantine has come, and keeps account of its end.
+func (s *State) setRestored(r *Restored) {
+	s.restored = r
+	if s.quarantine == nil {
+		s.quarantine = &timer{kind: dueQuarantine, space: &space{}}
+	}
+	at := r.Until
+	if r.Over {
+		at = 0
+	}
+	s.due.set(s.quarantine, at)
+}
+
+func (s *State) clearQuarantine() {
+	if s.quarantine != nil {
+		s.due.set(s.quarantine, 0)
+	}
+}
+
+// resume lets the next queue have what is free after the quarantine. There may be very
+// many, and a tick does so much only.
+func (s *State) resume() {
+	s.ends++
+	next := *s.restored
+	sp, path := s.nextQueue(next.Space, next.Path)
+	if sp == nil {
+		next.Over, next.Space, next.Path = true, "", ""
+		s.setRestored(&next)
+		return
+	}
+	next.Space, next.Path = sp.name, path
+	s.setRestored(&next)
+	s.stir(sp, path)
+}
+
+// nextQueue finds the first resource that somebody waits for, after another one.
+func (s *State) nextQueue(name, path string) (found *space, next string) {
+	s.spaces.Ascend(name, func(at string, sp *space) bool {
+		from := ""
+		if at == name && path != "" {
+			from = path + "\x00"
+		}
+		if waiter := firstFrom(sp, from); waiter != nil {
+			found, next = sp, waiter.Resource
+		}
+		return found == nil
+	})
+	return found, next
+}
+
+// unresumed tells whether a queue has still to wait for the end of the quarantine, or
+// for the tick that notices it.
+func (s *State) unresumed(sp *space, path string) bool {
+	r := s.restored
+	switch {
+	case s.quarantined():
+		return true
+	case r == nil || r.Over:
+		return false
+	}
+	return sp.name > r.Space || sp.name == r.Space && path > r.Path
+}
+
+// whyQuarantined says for how long nothing is granted.
+func (s *State) whyQuarantined() string {
+	r := s.restored
+	until := "until somebody leads"
+	if r.Until != 0 {
+		until = "for another " + left(r.Until-s.now)
+	}
+	return fmt.Sprintf("nothing is granted %s: this cluster was restored from a backup of %s, and leases that were granted after that may still be alive",
+		until, calendar(r.Wall).Format("2006-01-02 15:04:05 MST"))
+}
+
+// availableAfter is when something may be granted that is free, as far as a quarantine
+// has to do with it; 0: now, or nobody knows.
+func (s *State) availableAfter() Time {
+	if !s.quarantined() {
+		return 0
+	}
+	return s.restored.Until
+}
+
+// Quarantine tells for how long nothing is granted, by a clock that may be further than
+// the last stamp; false if something is. Zero: until somebody leads.
+func (v View) Quarantine() (time.Duration, bool) {
+	if !v.s.quarantined() {
+		return 0, false
+	}
+	if v.s.restored.Until == 0 {
+		return 0, true
+	}
+	return max(0, time.Duration(v.s.restored.Until-v.s.now)-v.passed), true
+}
+
+// restoreRestored takes the piece over that Pieces made.
+func (s *State) restoreRestored(r *Restored) error {
+	switch {
+	case s.restored != nil:
+		return fmt.Errorf("snapshot says twice that it was restored")
+	case r.Base == 0 || r.Base%restoredStep != 0 || r.Base > uint64(leasehold.MaxToken)-restoredStep:
+		return fmt.Errorf("snapshot was restored with tokens above %d, which can not be", r.Base)
+	case r.Quarantine < 0 || r.Until < 0 || r.Over && (r.Space != "" || r.Path != ""):
+		return fmt.Errorf("snapshot was restored with a quarantine that can not be")
+	}
+	s.setRestored(r)
+	return nil
+}

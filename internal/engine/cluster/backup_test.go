@@ -1,0 +1,407 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+const base = leasehold.Token(1 << 40)
+
+// backedUp takes a backup into a file.
+func backedUp(t *testing.T, e *Engine) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "backup")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Backup(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func restoreTo(t *testing.T, backup string, o RestoreOptions) (string, RestoredTo) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "deep", "data")
+	to, err := RestoreTo(dir, backup, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, to
+}
+
+// furnish puts one of each in a cluster.
+func furnish(t *testing.T, e *Engine) {
+	mustDo(t, e, &core.OpenSession{Namespace: "default", ID: "s", TTL: 20 * time.Second})
+	mustDo(t, e, &core.Acquire{Namespace: "default", Resource: "a", ID: "a1", Holder: "ann", Session: "s"})
+	mustDo(t, e, &core.Acquire{Namespace: "default", Resource: "b", ID: "b1", Holder: "ann", TTL: 30 * time.Second})
+	mustDo(t, e, &core.Acquire{Namespace: "default", Resource: "b", ID: "b2", Holder: "bob", Session: "s", Wait: time.Hour})
+	mustDo(t, e, &core.PutRecord{Namespace: "default", Path: "motd", Value: "hello"})
+}
+
+func find(t *testing.T, e *Engine, id string) core.Answer {
+	t.Helper()
+	var a core.Answer
+	if err := e.Read(t.Context(), func(v core.View) { a = v.Claim("default", id) }); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestRestore follows a cluster from its backup to another cluster, through its
+// quarantine and a restart in the midst of it.
+func TestRestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := startAt(t, t.TempDir(), Config{})
+		furnish(t, e)
+		backup := backedUp(t, e)
+		mustDo(t, e, &core.Release{Namespace: "default", ID: "b1"}) // bob has it, and then eve
+		mustDo(t, e, &core.Release{Namespace: "default", ID: "b2"})
+		after := mustDo(t, e, &core.Acquire{Namespace: "default", Resource: "b", ID: "b3", Holder: "eve", TTL: 25 * time.Second}).Lease
+		closed(t, e)
+		time.Sleep(time.Hour)
+
+		dir, to := restoreTo(t, backup, RestoreOptions{Quarantine: -1})
+		if to.State.Quarantine != 30*time.Second || to.Backup.Leases != 2 || to.Backup.Waiters != 1 || to.Backup.Records != 1 || to.Server < 2 || to.Cluster == to.Backup.Cluster {
+			t.Errorf("restored: %+v", to)
+		}
+		if _, err := Check(dir); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour) // nothing ends while nobody serves
+
+		e = startAt(t, dir, Config{Clock: newTestClock("boot"), JournalBytes: audit.MinBytes})
+		if got := e.node.Roster(); got.Cluster != to.Cluster || len(got.Members) != 1 || got.Members[0].ID != to.Server || e.node.ID != to.Server {
+			t.Errorf("the cluster is %+v", got)
+		}
+		for _, id := range []string{"a1", "b1"} {
+			if l := find(t, e, id).Lease; l == nil || l.Token > 2 || l.Remaining < 15*time.Second {
+				t.Errorf("%s is not held as it was: %+v", id, l)
+			}
+		}
+		if w := find(t, e, "b2").Waiter; w == nil || w.Position != 1 {
+			t.Errorf("the waiter lost its place: %+v", w)
+		}
+		_, err := e.Do(t.Context(), &core.Acquire{Namespace: "default", Resource: "free", ID: "f1", Holder: "eve", TTL: time.Minute})
+		if !errors.Is(err, leasehold.ErrHeld) || !strings.Contains(err.Error(), "restored from a backup") {
+			t.Errorf("in quarantine: %v", err)
+		}
+		mustDo(t, e, &core.RenewSession{Namespace: "default", ID: "s"})
+		mustDo(t, e, &core.Release{Namespace: "default", ID: "b1"})
+		time.Sleep(10 * time.Second)
+		closed(t, e)
+
+		// A restart ends no quarantine, and begins none.
+		clock := newTestClock("another boot")
+		e = startAt(t, dir, Config{Clock: clock})
+		mustDo(t, e, &core.RenewSession{Namespace: "default", ID: "s"})
+		if w := find(t, e, "b2").Waiter; w == nil {
+			t.Error("the waiter was granted in quarantine")
+		}
+		time.Sleep(19 * time.Second)
+		mustDo(t, e, &core.RenewSession{Namespace: "default", ID: "s"})
+		if w := find(t, e, "b2").Waiter; w == nil {
+			t.Error("the waiter was granted in quarantine")
+		}
+		time.Sleep(2 * time.Second)
+		l := find(t, e, "b2").Lease
+		if l == nil || l.Token <= base || l.Token <= after.Token {
+			t.Errorf("after the quarantine the waiter has %+v", l)
+		}
+		other := mustDo(t, e, &core.Acquire{Namespace: "unheard", Resource: "free", ID: "f1", Holder: "eve", TTL: time.Minute}).Lease
+		if other.Token <= base {
+			t.Errorf("a namespace that is not in the backup grants token %d", other.Token)
+		}
+		closed(t, e)
+		if _, err := Check(dir); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWatchersAfterRestore goes through the feed, as the doors do.
+func TestWatchersAfterRestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := startAt(t, t.TempDir(), Config{})
+		furnish(t, e)
+		backup := backedUp(t, e)
+		history, _, _ := e.Feed().History("default")
+		at := history.Revision
+		closed(t, e)
+		dir, _ := restoreTo(t, backup, RestoreOptions{})
+		e = startAt(t, dir, Config{})
+		defer closed(t, e)
+		for _, c := range []struct {
+			namespace string
+			revision  leasehold.Revision
+			known     bool
+		}{
+			{"default", at, true}, {"default", at + 1, false}, {"default", leasehold.Revision(base) - 1, false}, {"default", leasehold.Revision(base), true},
+			{"unheard", 3, false}, {"unheard", 0, true},
+		} {
+			history, _, _ := e.Feed().History(c.namespace)
+			if _, known := history.After(c.revision, core.AllOf); known != c.known {
+				t.Errorf("a watcher of %s at %d is told that all is known: %v", c.namespace, c.revision, known)
+			}
+		}
+	})
+}
+
+// TestBackupUnderLoad takes backups while commands come: each has all that was answered
+// before it was asked for, and contradicts itself nowhere.
+func TestBackupUnderLoad(t *testing.T) {
+	e := startAt(t, t.TempDir(), Config{Clock: SystemClock(), SnapshotEvery: 50 << 10})
+	defer closed(t, e)
+	var enough atomic.Bool
+	var answered atomic.Int64
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer enough.Store(true)
+	for c := range 4 {
+		callers.Go(func() {
+			for i := 0; !enough.Load(); i++ {
+				id := fmt.Sprint(c, "-", i)
+				mustDo(t, e, &core.Acquire{Namespace: "default", Resource: id, ID: id, Holder: "ann", TTL: time.Hour})
+				if i%2 == 0 {
+					mustDo(t, e, &core.Release{Namespace: "default", ID: id})
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	for range 8 {
+		known := answered.Load()
+		var file bytes.Buffer
+		if err := e.Backup(t.Context(), &file); err != nil {
+			t.Fatal(err)
+		}
+		head, state, err := ReadBackup(&file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := state.Check(); err != nil {
+			t.Fatal(err)
+		}
+		n := state.View(0).Counts()
+		if n.Leases != head.Leases || n.Resources != head.Resources || int64(n.Resources) < known {
+			t.Fatalf("%d were answered before; the backup says %d resources and has %+v", known, head.Resources, n)
+		}
+	}
+}
+
+// A stuck reader takes nothing, until it is let go.
+type stuck struct {
+	begun chan struct{} // closed at the first write
+	let   chan struct{}
+	once  sync.Once
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	s.once.Do(func() { close(s.begun) })
+	<-s.let
+	return len(b), nil
+}
+
+func TestSlowReaderHoldsNobodyUp(t *testing.T) {
+	e := startAt(t, t.TempDir(), Config{Clock: SystemClock()})
+	defer closed(t, e)
+	furnish(t, e)
+	let := make(chan struct{})
+	var readers sync.WaitGroup
+	for range maxBackups {
+		s := &stuck{begun: make(chan struct{}), let: let}
+		readers.Go(func() {
+			if err := e.Backup(t.Context(), s); err != nil {
+				t.Error(err)
+			}
+		})
+		<-s.begun
+	}
+	for i := range 100 {
+		mustDo(t, e, lease(fmt.Sprint("r", i), time.Minute))
+	}
+	if err := e.Backup(t.Context(), io.Discard); !errors.Is(err, leasehold.ErrLimited) {
+		t.Errorf("one more backup: %v", err)
+	}
+	close(let)
+	readers.Wait()
+	if err := e.Backup(t.Context(), io.Discard); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := e.Backup(gone, io.Discard); err == nil {
+		t.Error("a backup for nobody was taken")
+	}
+}
+
+// smallBackup is the bytes of a backup with one of each.
+func smallBackup(t testing.TB) []byte {
+	t.Helper()
+	s := core.New()
+	_, err := s.Apply(1, 1, []core.Command{
+		&core.Lead{Node: 1}, &core.Acquire{Namespace: "default", Resource: "a", ID: "a1", Holder: "ann", TTL: time.Minute},
+		&core.PutRecord{Namespace: "default", Path: "motd", Value: "hello"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roster := &Roster{Cluster: "C", Next: 4, Members: []Member{{ID: 3, Name: "n3", Voter: true}}, Removed: []uint64{1, 2}}
+	var b bytes.Buffer
+	if err := writeBackup(&b, Snapshot{Index: 7, Term: 2, Roster: roster, State: s}, time.Unix(1700000000, 0)); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestDamagedBackupsAreRefused(t *testing.T) {
+	whole := smallBackup(t)
+	refused := func(what string, b []byte) {
+		t.Helper()
+		if _, state, err := ReadBackup(bytes.NewReader(b)); state != nil || err == nil {
+			t.Fatalf("%s was read: %v", what, err)
+		}
+		if _, _, err := CopyBackup(io.Discard, bytes.NewReader(b)); err == nil {
+			t.Fatalf("%s was copied as if it were good", what)
+		}
+	}
+	if _, _, err := ReadBackup(bytes.NewReader(whole)); err != nil {
+		t.Fatal(err)
+	}
+	for n := range whole {
+		refused(fmt.Sprintf("a backup cut off after %d bytes", n), whole[:n])
+	}
+	for i := range whole {
+		changed := slices.Clone(whole)
+		changed[i] ^= 1 << (i % 8)
+		refused(fmt.Sprintf("a backup with another byte %d", i), changed)
+	}
+	refused("a backup that goes on", append(slices.Clone(whole), 0))
+	refused("two backups", append(slices.Clone(whole), whole...))
+}
+
+func TestWhatIsWrongWithABackup(t *testing.T) {
+	whole := smallBackup(t)
+	for says, b := range map[string][]byte{
+		"does not begin like one":  []byte("PK\x03\x04, and so on, for much longer than the seal of a backup is"),
+		"knows formats up to 1":    append([]byte("leasehold backup 2\n{}\n"), make([]byte, 40)...),
+		"damaged or cut off":       whole[:len(whole)-5],
+		"where in the log":         append([]byte("leasehold backup 1\n{}\n"), make([]byte, 40)...),
+		"of itself can not":        append([]byte("leasehold backup 1\n{\"index\":-1}\n"), make([]byte, 40)...),
+		"of itself is cut off":     append([]byte("leasehold backup 1\n{\"index\":7"), make([]byte, 40)...),
+		"it does not begin":        append([]byte("leasehold backup 01\n{}\n"), make([]byte, 40)...),
+		"checksum is wrong: take ": append(slices.Clone(whole), whole...),
+	} {
+		name := filepath.Join(t.TempDir(), "backup")
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "data")
+		if _, err := RestoreTo(dir, name, RestoreOptions{}); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q: %v", says, err)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%q: there is a directory now", says)
+		}
+	}
+	if _, err := RestoreTo(t.TempDir(), filepath.Join(t.TempDir(), "none"), RestoreOptions{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no backup at all: %v", err)
+	}
+}
+
+func TestRestoreRefusesAUsedDirectory(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "backup")
+	if err := os.WriteFile(name, smallBackup(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	used := t.TempDir()
+	if err := os.WriteFile(filepath.Join(used, "letter"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RestoreTo(used, name, RestoreOptions{}); !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "letter") {
+		t.Errorf("a directory with a letter: %v", err)
+	}
+	if files, _ := os.ReadDir(used); len(files) != 1 {
+		t.Errorf("it has %d files now", len(files))
+	}
+	empty := t.TempDir()
+	to, err := RestoreTo(empty, name, RestoreOptions{Name: "n1", Above: 3 << 40})
+	if err != nil || to.Server != 4 || to.State.Base != 4<<40 {
+		t.Errorf("an empty directory: %+v, %v", to, err)
+	}
+	if _, err := RestoreTo(empty, name, RestoreOptions{}); !errors.Is(err, leasehold.ErrRefused) {
+		t.Errorf("twice into one directory: %v", err)
+	}
+	again, err := RestoreTo(t.TempDir(), name, RestoreOptions{})
+	if err != nil || again.Cluster == to.Cluster {
+		t.Errorf("two restores of one backup: %+v and %+v, %v", to, again, err)
+	}
+}
+
+// What a crash leaves before the directory says that it is one, no server takes for its
+// data, nor a second restore for an empty directory.
+func TestHalfARestoreIsNoData(t *testing.T) {
+	dir := t.TempDir()
+	head, state, err := ReadBackup(bytes.NewReader(smallBackup(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dataDir{path: dir, identity: identity{Product: "leasehold", Format: formatVersion, Node: 9, Begun: true}}
+	if err := d.fill(head, state, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, formatFile)); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := Start(t.Context(), Config{Dir: dir, SegmentBytes: testSegment}); err == nil {
+		t.Error("a server took it", e.Close())
+	}
+	if err := mustBeEmpty(dir); !errors.Is(err, leasehold.ErrRefused) {
+		t.Errorf("it is said to be empty: %v", err)
+	}
+}
+
+func FuzzBackup(f *testing.F) {
+	whole := smallBackup(f)
+	f.Add(whole)
+	f.Add(whole[:60])
+	f.Add([]byte("leasehold backup 1\n{\"cluster\":\"C\",\"index\":1,\"term\":1,\"roster\":{}}\n"))
+	f.Add([]byte("leasehold backup 2\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		head, state, err := ReadBackup(bytes.NewReader(b))
+		copied, n, copyErr := CopyBackup(io.Discard, bytes.NewReader(b))
+		if err != nil {
+			if state != nil {
+				t.Error("a refused backup has a state")
+			}
+			return
+		}
+		if copyErr != nil || n != int64(len(b)) || copied.Index != head.Index {
+			t.Errorf("what can be read can not be copied: %v", copyErr)
+		}
+		if _, err := state.FromBackup(core.Restoration{Quarantine: -1}); err != nil {
+			t.Log(err)
+		}
+		freshID(head.Roster)
+	})
+}

@@ -1,0 +1,239 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// A backup is one file:
+//
+//	leasehold backup 1                 a line that says what it is, in which format
+//	{"cluster":"…","index":812,…}      a line about it, as JSON: BackupHead
+//	the state                          as wire.WriteSnapshot makes it
+//	32 bytes                           the SHA-256 of everything before
+const (
+	backupMagic  = "leasehold backup "
+	backupFormat = 1
+	maxBackup    = 1 << 20 // bytes of its head
+)
+
+// BackupHead is what a backup says of itself.
+type BackupHead struct {
+	Cluster string    `json:"cluster"` // whose it is
+	Index   uint64    `json:"index"`   // its place in the log
+	Term    uint64    `json:"term"`
+	Time    time.Time `json:"time"`   // by the calendar of the server that took it
+	Roster  *Roster   `json:"roster"` // who belonged to the cluster
+
+	// How much there is.
+	Namespaces int `json:"namespaces"`
+	Resources  int `json:"resources"`
+	Leases     int `json:"leases"`
+	Waiters    int `json:"waiters"`
+	Sessions   int `json:"sessions"`
+	Records    int `json:"records"`
+}
+
+func headOf(s Snapshot, taken time.Time) BackupHead {
+	roster := s.Roster
+	if roster == nil {
+		roster = &Roster{}
+	}
+	n := s.State.View(0).Counts()
+	return BackupHead{
+		Cluster: roster.Cluster, Index: s.Index, Term: s.Term, Time: taken.UTC().Truncate(time.Millisecond), Roster: roster,
+		Namespaces: n.Namespaces, Resources: n.Resources, Leases: n.Leases, Waiters: n.Waiters, Sessions: n.Sessions, Records: n.Records,
+	}
+}
+
+func writeBackup(w io.Writer, s Snapshot, taken time.Time) error {
+	head, err := json.Marshal(headOf(s, taken))
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	out := bufio.NewWriterSize(w, 256<<10)
+	all := io.MultiWriter(out, sum)
+	if _, err := fmt.Fprintf(all, "%s%d\n%s\n", backupMagic, backupFormat, head); err != nil {
+		return err
+	}
+	if _, err := wire.WriteSnapshot(all, s.State); err != nil {
+		return err
+	}
+	if _, err := out.Write(sum.Sum(nil)); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// ErrBackup is for a backup that is damaged, cut off, or none at all.
+var ErrBackup = errors.New("this backup can not be used")
+
+func badBackup(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrBackup, fmt.Sprintf(format, args...))
+}
+
+// sealed reads all but the seal that ends a backup, and sums it up.
+type sealed struct {
+	in  *bufio.Reader
+	sum interface {
+		io.Writer
+		Sum([]byte) []byte
+	}
+}
+
+func newSealed(r io.Reader) *sealed {
+	return &sealed{bufio.NewReaderSize(r, 256<<10), sha256.New()}
+}
+
+func (s *sealed) Read(p []byte) (int, error) {
+	ahead, err := s.in.Peek(sha256.Size + 1)
+	if len(ahead) <= sha256.Size {
+		return 0, err
+	}
+	n, err := s.in.Read(p[:min(len(p), s.in.Buffered()-sha256.Size)])
+	_, _ = s.sum.Write(p[:n]) // a hash takes everything
+	return n, err
+}
+
+// end goes to the end and compares the seal.
+func (s *sealed) end() error {
+	if _, err := io.Copy(io.Discard, s); err != nil {
+		return fmt.Errorf("the backup can not be read: %w", err)
+	}
+	seal, err := io.ReadAll(s.in)
+	if err != nil {
+		return fmt.Errorf("the backup can not be read: %w", err)
+	}
+	if !bytes.Equal(seal, s.sum.Sum(nil)) {
+		return badBackup("it is damaged or cut off, since its checksum is wrong: take another one")
+	}
+	return nil
+}
+
+// readBackupHead reads the two lines that a backup begins with.
+func readBackupHead(r *bufio.Reader) (h BackupHead, err error) {
+	first, err := line(r, len(backupMagic)+20)
+	format, isBackup := strings.CutPrefix(first, backupMagic)
+	if err != nil || !isBackup {
+		return h, badBackup("it does not begin like one")
+	}
+	if n, err := strconv.Atoi(format); err != nil || n < 1 || strconv.Itoa(n) != format {
+		return h, badBackup("it does not begin like one")
+	} else if n > backupFormat {
+		return h, fmt.Errorf("the backup has format %d, and this version knows formats up to %d: use the newer version that wrote it", n, backupFormat)
+	}
+	about, err := line(r, maxBackup)
+	if err != nil {
+		return h, badBackup("what it says of itself is cut off")
+	}
+	if err := json.Unmarshal([]byte(about), &h); err != nil {
+		return h, badBackup("what it says of itself can not be read: %v", err)
+	}
+	if h.Roster == nil || h.Index == 0 || h.Term == 0 {
+		return h, badBackup("it does not say where in the log it stands, or of whom it is")
+	}
+	return h, nil
+}
+
+// line reads a line of at most so many bytes, without its end.
+func line(r *bufio.Reader, most int) (string, error) {
+	var b []byte
+	for len(b) <= most {
+		c, err := r.ReadByte()
+		if err != nil {
+			return "", err
+		}
+		if c == '\n' {
+			return string(b), nil
+		}
+		b = append(b, c)
+	}
+	return "", errors.New("the line is too long")
+}
+
+// ReadBackup reads a whole backup. It returns a state only if that is the one that was
+// written.
+func ReadBackup(r io.Reader) (BackupHead, *core.State, error) {
+	in := newSealed(r)
+	lines := bufio.NewReader(in)
+	head, err := readBackupHead(lines)
+	if err != nil {
+		return head, nil, err
+	}
+	state, _, err := wire.ReadSnapshot(lines)
+	if sealErr := in.end(); sealErr != nil {
+		return head, nil, sealErr
+	}
+	switch {
+	case errors.Is(err, wire.ErrMalformed):
+		return head, nil, badBackup("%v", err)
+	case err != nil:
+		return head, nil, fmt.Errorf("the backup can not be read: %w", err)
+	}
+	return head, state, nil
+}
+
+// CopyBackup copies a backup, and tells what is in it. An error says that the copy is
+// worth nothing. It needs little memory, however large the backup is.
+func CopyBackup(w io.Writer, r io.Reader) (BackupHead, int64, error) {
+	out := &counter{w: w}
+	in := newSealed(io.TeeReader(r, out))
+	head, err := readBackupHead(bufio.NewReader(in))
+	if err == nil {
+		err = in.end()
+	}
+	if out.err != nil {
+		err = out.err
+	}
+	return head, out.n, err
+}
+
+type counter struct {
+	w   io.Writer
+	n   int64
+	err error
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n, c.err = c.n+int64(n), err
+	return n, err
+}
+
+// OpenBackup reads the backup in a file.
+func OpenBackup(name string) (BackupHead, *core.State, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return BackupHead{}, nil, err
+	}
+	defer f.Close()
+	head, state, err := ReadBackup(f)
+	if err != nil {
+		return head, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return head, state, nil
+}
+
+// CheckBackup reads the backup in a file, and returns what contradicts itself in it.
+func CheckBackup(name string) (BackupHead, Report, error) {
+	head, state, err := OpenBackup(name)
+	if err != nil {
+		return head, Report{}, err
+	}
+	summary, err := wire.WriteSnapshot(io.Discard, state)
+	report := Report{Counts: state.View(0).Counts(), Index: head.Index, Snapshot: head.Index, Checksum: summary.Checksum}
+	return head, report, errors.Join(err, state.Check())
+}

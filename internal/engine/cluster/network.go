@@ -81,10 +81,11 @@ func openNetwork(c Config, dir *dataDir) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.mesh = peer.Start(peer.Config{
+	n.mesh = peer.New(peer.Config{
 		Listener: listener, Handler: n, Log: c.Log, TLS: c.PeerTLS, Dial: c.dialPeer(),
 		Self: peer.Identity{Name: c.Name, Dir: dir.Name, Address: c.peerAddress(listener)},
 	})
+	n.mesh.Start()
 	return n, nil
 }
 

@@ -476,12 +476,12 @@ func TestAServerJoinsUnderLoadByASnapshot(t *testing.T) {
 	s.begin("n1", "n2", "n3")
 	ctx, stop := context.WithCancel(t.Context())
 	var load sync.WaitGroup
-	granted := make([]int, 8)
+	granted, through := make([]int, 8), s.engines["n2"]
 	for worker := range granted {
 		load.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				c := lease(fmt.Sprintf("w%d/%d", worker, i), time.Hour)
-				if _, err := s.engines["n2"].Do(t.Context(), c); err != nil {
+				if _, err := through.Do(t.Context(), c); err != nil {
 					t.Errorf("worker %d: %v", worker, err)
 					return
 				}

@@ -85,8 +85,8 @@ type Mesh struct {
 // maxIncoming bounds how many connections others can make.
 const maxIncoming = 1024
 
-// Start begins to take connections.
-func Start(c Config) *Mesh {
+// New makes a mesh that takes no connections yet: its handler may have to know it first.
+func New(c Config) *Mesh {
 	m := &Mesh{Config: c, self: c.Self, links: map[uint64]*link{}, incoming: map[uint64]net.Conn{}, conns: map[net.Conn]struct{}{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if m.Log == nil {
@@ -95,10 +95,14 @@ func Start(c Config) *Mesh {
 	if m.Dial == nil {
 		m.Dial = dialTCP
 	}
+	return m
+}
+
+// Start begins to take connections. Call Close when done.
+func (m *Mesh) Start() {
 	if m.Listener != nil {
 		m.workers.Go(m.acceptLoop)
 	}
-	return m
 }
 
 func dialTCP(ctx context.Context, address string) (net.Conn, error) {

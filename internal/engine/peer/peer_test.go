@@ -113,10 +113,11 @@ func startEnd(t *testing.T, id uint64, secure func() *tls.Config) *end {
 		t: t, logged: &lockedBuffer{}, messages: make(chan string, 10000), reached: make(chan uint64, 100),
 		lost: make(chan uint64, 100), refusals: make(chan *Refusal, 100),
 	}
-	e.Mesh = Start(Config{
+	e.Mesh = New(Config{
 		Listener: listener, Handler: e, TLS: secure, Log: slog.New(slog.NewTextHandler(e.logged, nil)),
 		Self: Identity{Cluster: "c", ID: id, Name: fmt.Sprint("n", id), Dir: fmt.Sprint("d", id), Address: listener.Addr().String()},
 	})
+	e.Start()
 	t.Cleanup(e.Close)
 	return e
 }
@@ -176,7 +177,8 @@ func TestAServerThatComesBackIsReachedAgain(t *testing.T) {
 	if err != nil {
 		t.Skipf("the port was taken by somebody else in the meantime: %v", err)
 	}
-	again := Start(Config{Listener: listener, Handler: b, Self: b.Self()})
+	again := New(Config{Listener: listener, Handler: b, Self: b.Self()})
+	again.Start()
 	defer again.Close()
 	next(t, "connection", a.reached)
 	if !a.Send(2, 7, []byte("again")) {

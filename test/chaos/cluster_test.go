@@ -27,8 +27,7 @@ type cluster struct {
 	binary  string
 	network *network
 	report  *report
-	flags   []string // of every server
-	named   bool     // for a test about one thing, which ends at the first thing that does not happen
+	named   bool // for a test about one thing, which ends at the first thing that does not happen
 
 	mu    sync.Mutex // guards what follows
 	slots []*slot
@@ -43,10 +42,9 @@ type slot struct {
 
 // A clusterConfig says what a cluster is like.
 type clusterConfig struct {
-	servers  int
-	apart    bool // they are not one, and only pose as it
-	flags    []string
-	notStart bool
+	servers int
+	apart   bool // they are not one, and only pose as it
+	named   bool
 }
 
 // tight are sizes so small that logs are cut and snapshots taken all the time.
@@ -55,7 +53,7 @@ var tight = []string{"--segment-size", "1MiB", "--snapshot-every", "1MiB", "--mi
 // startCluster starts servers, and returns when each of them answers.
 func startCluster(t testing.TB, r *report, config clusterConfig) *cluster {
 	t.Helper()
-	c := &cluster{t: t, binary: build(t), network: newNetwork(), report: r, flags: append(slices.Clone(tight), config.flags...)}
+	c := &cluster{t: t, binary: build(t), network: newNetwork(), report: r, named: config.named}
 	t.Cleanup(c.network.close)
 	for range config.servers {
 		c.slots = append(c.slots, &slot{server: c.newServer(), gates: map[string]string{}})
@@ -69,9 +67,6 @@ func startCluster(t testing.TB, r *report, config clusterConfig) *cluster {
 		c.begin()
 	}
 	r.Servers = config.servers
-	if config.notStart {
-		return c
-	}
 	for _, s := range c.servers() {
 		c.start(s)
 	}
@@ -165,7 +160,7 @@ func (c *cluster) addresses(group string) (urls []string) {
 
 // start starts a server.
 func (c *cluster) start(s *server) {
-	args := append(slices.Clone(c.flags), s.args...)
+	args := append(slices.Clone(tight), s.args...)
 	if err := s.start(args); err != nil {
 		c.report.violated(stuck, "%s can not be started: %v", s.name, err)
 	}
@@ -203,18 +198,25 @@ func (c *cluster) until(what string, is func() error) bool {
 func (c *cluster) ready() bool {
 	ok := true
 	for _, s := range c.servers() {
-		caller := c.direct(s)
+		caller, deaths := c.direct(s), 0
 		ok = c.until(s.name+" gets ready", func() error {
-			if !s.runs() {
+			if !s.runs() && deaths < 3 {
 				if s.died() {
+					deaths++
 					c.report.violated(died, "%s: %s", s.name, s.said)
 				}
 				c.start(s)
 			}
+			if deaths == 3 {
+				return nil // that has been told
+			}
 			_, err := caller.Ready(context.Background())
 			return err
-		}) && ok
+		}) && deaths == 0 && ok
 		caller.CloseIdle()
+	}
+	if !ok && c.named {
+		c.t.FailNow()
 	}
 	return ok
 }
@@ -280,6 +282,16 @@ func (c *cluster) someLeader() *server {
 		return nil
 	})
 	return s
+}
+
+// leadMoves waits until another one leads.
+func (c *cluster) leadMoves(from *server) {
+	c.until("another one leads", func() error {
+		if s := c.leader(); s == nil || s == from {
+			return errors.New("none does")
+		}
+		return nil
+	})
 }
 
 // follower is a server that does not lead.

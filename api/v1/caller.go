@@ -449,9 +449,10 @@ func allOf(failures []error) error {
 		if errors.Is(err, leasehold.ErrUndecided) {
 			code = leasehold.Undecided
 		}
-		texts = append(texts, err.Error())
+		text, _, _ := strings.Cut(err.Error(), askWhether)
+		texts = append(texts, text)
 	}
-	message := fmt.Sprintf("%d servers were asked, in vain: %s", len(failures), strings.Join(texts, "; "))
+	message := fmt.Sprintf("%d servers were asked, in vain:\n  %s", len(failures), strings.Join(texts, "\n  "))
 	return &failure{&leasehold.Error{Code: code, Message: message}, failures[len(failures)-1]}
 }
 
@@ -584,12 +585,15 @@ type failure struct {
 func (f *failure) Error() string   { return f.err.Error() }
 func (f *failure) Unwrap() []error { return []error{f.err, f.cause} }
 
+// askWhether begins the part of a message that is said once, however many servers there are.
+const askWhether = ": is it running?"
+
 // unreached is the error of a request that nobody got.
 func unreached(server string, cause error) error {
 	if err := badPapers(server, cause); err != nil {
 		return err
 	}
-	message := fmt.Sprintf("cannot reach the server at %s: %v: is it running? start one with `leasehold serve`, or set LEASEHOLD_SERVER", server, bare(cause))
+	message := fmt.Sprintf("cannot reach the server at %s: %v%s start one with `leasehold serve`, or set LEASEHOLD_SERVER", server, bare(cause), askWhether)
 	return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
 }
 

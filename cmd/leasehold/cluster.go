@@ -238,8 +238,7 @@ func judgeCluster(c v1.Cluster) condition {
 	switch {
 	case up < needed:
 		f.state += fmt.Sprintf(", and %d are needed: nothing can be granted or renewed", needed)
-		f.bad("start %s again: their data have everything; see their logs if they do not come up. If too many are lost for good, "+
-			"make a new cluster from a backup", strings.Join(away, ", "))
+		f.bad("start %s again: while the data are there, nothing is lost. If too many are lost for good, make a new cluster from a backup", strings.Join(away, ", "))
 	case c.Leader == "":
 		f.state += ", and they choose a leader: look again in a moment"
 		f.bad("if nobody leads for long, the servers can't reach each other at their peer addresses: see their logs")
@@ -327,7 +326,7 @@ those who want to decide it here. To add what is there already changes nothing.`
 			return nil
 		}
 		a.say("added: %s has no vote until it has caught up", server.Name)
-		a.say("start it: leasehold serve --name %s --peer-listen %s --join %s", quote(server.Name), quote(server.Peer), c.somePeers(ctx, server.Name))
+		a.say("start it, with certificates or --insecure as the others: leasehold serve --name %s --peer-listen %s --join %s", quote(server.Name), quote(server.Peer), c.somePeers(ctx, server.Name))
 		return nil
 	})
 	serverFlags(cmd)

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -39,34 +40,95 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	if err != nil {
 		return err
 	}
-	// The address first: a second server on it should not touch the data.
 	secure, err := clientTLS(c, log)
 	if err != nil {
 		return err
 	}
+	// The address first: a second server on it should not touch the data.
 	listener, err := listen(ctx, c.Listen)
 	if err != nil {
 		return err
 	}
 	metrics := telemetry.NewMetrics()
-	e, err := cluster.Start(ctx, cluster.Config{
-		Dir: c.Data, Log: log, Metrics: metrics.Registerer(),
-		SnapshotEvery: c.SnapshotEvery, SegmentBytes: c.SegmentSize, MinFree: c.MinFree,
-		JournalBytes: c.JournalSize,
-	})
+	settings, err := engineConfig(c, listener, log, metrics)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	// The door serves before there is anything behind it: a server may wait for others of
+	// its cluster for long, and should say so.
+	door := native.NewShut(native.Config{Version: c.Version, Metrics: metrics, Log: log, TLS: secure, DrainTimeout: c.DrainTimeout})
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- door.Serve(ctx, listener) }()
+	e, err := start(ctx, settings)
+	if err != nil || e == nil {
+		stop()
+		return errors.Join(err, <-served)
+	}
 	tuneMemory()
 	metrics.CountBy(e.Read)
-	door := native.New(e, native.Config{Version: c.Version, Metrics: metrics, Log: log, TLS: secure, DrainTimeout: c.DrainTimeout})
+	door.Open(e)
 	stopPprof, err := servePprof(ctx, c.PprofListen, log)
 	if err != nil {
-		return errors.Join(err, listener.Close(), e.Close())
+		stop()
+		return errors.Join(err, <-served, e.Close())
 	}
 	defer stopPprof()
 	ready(listener.Addr().String())
-	return serve(ctx, e, door, listener)
+	return await(e, served, stop)
+}
+
+// start starts the engine. There is none, and no error, if the server was told to stop
+// before it had begun.
+func start(ctx context.Context, c cluster.Config) (*cluster.Engine, error) {
+	e, err := cluster.Start(ctx, c)
+	if err != nil && ctx.Err() != nil {
+		return nil, nil
+	}
+	return e, err
+}
+
+// engineConfig is what the engine is told of the settings.
+func engineConfig(c Config, listener net.Listener, log *slog.Logger, metrics *telemetry.Metrics) (cluster.Config, error) {
+	settings := cluster.Config{
+		Dir: c.Data, Log: log, Metrics: metrics.Registerer(),
+		SnapshotEvery: c.SnapshotEvery, SegmentBytes: c.SegmentSize, MinFree: c.MinFree, JournalBytes: c.JournalSize,
+		Name: c.Name, Version: c.Version.Version, PeerListen: c.PeerListen, PeerAdvertise: c.PeerAdvertise,
+		ClientAdvertise: advertised(c, listener), Join: c.Join, Insecure: c.Insecure,
+	}
+	if _, port, _ := net.SplitHostPort(c.PeerAdvertise); port == "0" {
+		settings.PeerAdvertise = "" // whichever port it turns out to be
+	}
+	for _, m := range c.InitialCluster {
+		settings.InitialCluster = append(settings.InitialCluster, cluster.Member{Name: m.Name, Peer: m.Peer})
+	}
+	if c.PeerTLS.Cert == "" {
+		return settings, nil
+	}
+	ring, err := openRing(c.PeerTLS, "servers", log)
+	if err != nil {
+		return settings, err
+	}
+	settings.PeerTLS = ring.Peers
+	return settings, nil
+}
+
+// advertised is the URL that the others tell clients: what was said, or the address
+// that this server listens on, with the machine's name if that is all of them.
+func advertised(c Config, listener net.Listener) string {
+	if c.Advertise != "" {
+		return c.Advertise
+	}
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok || !address.IP.IsUnspecified() {
+		return c.URL(listener.Addr().String())
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return c.URL(net.JoinHostPort(host, strconv.Itoa(address.Port)))
 }
 
 // garbage is how much of it there may be, in percent of what is alive, before it is
@@ -82,19 +144,17 @@ func tuneMemory() {
 	debug.FreeOSMemory()
 }
 
-// serve runs the door until ctx ends or the engine fails. The engine ends last: the
-// door has requests to finish with it.
-func serve(ctx context.Context, e *cluster.Engine, door *native.Door, listener net.Listener) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		select {
-		case <-e.Failed():
-			stop()
-		case <-ctx.Done():
-		}
-	}()
-	err := door.Serve(ctx, listener)
+// await returns when the server has ended: because it was told to, or because the engine
+// failed. The engine ends last: the door has requests to finish with it, and only then
+// the lead is handed over.
+func await(e *cluster.Engine, served <-chan error, stop func()) error {
+	var err error
+	select {
+	case err = <-served:
+	case <-e.Failed():
+		stop()
+		err = <-served
+	}
 	select {
 	case <-e.Failed():
 		// What the door could not finish is of no interest any more.

@@ -38,7 +38,8 @@ type Config struct {
 
 // A Door answers HTTP requests by asking an engine.
 type Door struct {
-	engine  engine.Engine
+	engine  engine.Engine // set before open is
+	opened  atomic.Bool
 	config  Config
 	metrics *telemetry.Metrics
 	mux     *http.ServeMux
@@ -54,10 +55,22 @@ type Door struct {
 
 // New returns a door to an engine.
 func New(e engine.Engine, config Config) *Door {
-	d := &Door{engine: e, config: config, metrics: config.Metrics, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection()}
+	own := config.Metrics == nil
+	d := NewShut(config)
+	if own {
+		d.metrics.CountBy(e.Read)
+	}
+	d.Open(e)
+	return d
+}
+
+// NewShut returns a door whose engine is not there yet. It can serve: that it is alive it
+// says at once, and to all else that it is not ready, so that callers go elsewhere and
+// do not hang.
+func NewShut(config Config) *Door {
+	d := &Door{config: config, metrics: config.Metrics, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection()}
 	if d.metrics == nil {
 		d.metrics = telemetry.NewMetrics()
-		d.metrics.CountBy(e.Read)
 	}
 	if d.config.Log == nil {
 		d.config.Log = slog.New(slog.DiscardHandler)
@@ -69,6 +82,14 @@ func New(e engine.Engine, config Config) *Door {
 	d.mount()
 	return d
 }
+
+// Open lets requests in, to an engine. It is called once.
+func (d *Door) Open(e engine.Engine) {
+	d.engine = e
+	d.opened.Store(true)
+}
+
+const startingMessage = "the server is starting: it reads its data, or waits for others of its cluster"
 
 func setDefault[T comparable](at *T, value T) {
 	var zero T
@@ -191,6 +212,9 @@ func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
 		began := time.Now()
 		c := &call{door: d, w: w, r: r}
 		err := c.open(&route)
+		if !d.opened.Load() {
+			err = engine.Unavailable(startingMessage + ": try another server, or this one in a moment")
+		}
 		if err == nil {
 			err = route.serve(c)
 		}

@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -40,6 +41,9 @@ func (d *Door) serving() error {
 }
 
 func (d *Door) readable(ctx context.Context) error {
+	if !d.opened.Load() {
+		return errors.New(startingMessage)
+	}
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	return d.engine.Read(ctx, func(core.View) {})

@@ -18,6 +18,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
 // slow is an engine that takes its time.
@@ -275,4 +276,24 @@ func TestServeWithoutListener(t *testing.T) {
 	if err := newDoor(t, Config{}).Serve(t.Context(), pipe); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the server ended with %v", err)
 	}
+}
+
+// A door without an engine says so at once, and lets in whoever comes afterwards.
+func TestShutDoor(t *testing.T) {
+	door := NewShut(Config{})
+	ask(t, door, "GET", "/livez", "").expect(200)
+	ask(t, door, "GET", "/version", "").expect(200)
+	ask(t, door, "GET", "/metrics", "").expect(200)
+	ask(t, door, "GET", "/readyz", "").expect(503, "[-]engine failed: the server is starting")
+	for _, path := range []string{"/v1/resources", "/v1/audit", "/v1/watch", "/v1/cluster", "/v1/cluster/backup"} {
+		a := ask(t, door, "GET", path, "").expect(503, "the server is starting", `"code":"unavailable"`)
+		if a.header.Get("Retry-After") == "" {
+			t.Errorf("%s: nobody says when to try again", path)
+		}
+	}
+	e := memory.Start(engine.NewGoClock())
+	defer e.Close()
+	door.Open(e)
+	ask(t, door, "GET", "/readyz", "").expect(200)
+	ask(t, door, "GET", "/v1/resources", "").expect(200)
 }

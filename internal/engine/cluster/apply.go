@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -22,6 +23,9 @@ func (n *Node) apply(entries []*raftpb.Entry) {
 		if n.Planted.StaleSnapshot {
 			n.stale = n.State.Freeze()
 		}
+		if e.GetTerm() > n.term {
+			n.superseded(e.GetTerm())
+		}
 		answers, err := n.applyOne(e)
 		if err != nil {
 			n.fail(fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err))
@@ -35,12 +39,31 @@ func (n *Node) apply(entries []*raftpb.Entry) {
 	n.freeze()
 }
 
-func (n *Node) applyOne(e *raftpb.Entry) ([]core.Answer, error) {
-	if b := n.proposed[e.GetIndex()]; b != nil && b.term != e.GetTerm() {
-		// Another leader's entry stands where ours was: ours is gone.
-		delete(n.proposed, e.GetIndex())
-		b.done(engine.Unavailable("the leader changed before this was kept: try again"))
+// superseded answers those whose commands will never be in the log: behind an entry of a
+// term there is none of an earlier one.
+func (n *Node) superseded(term uint64) {
+	gone := engine.Unavailable("the leader changed before this was kept: try again")
+	for _, index := range slices.Sorted(maps.Keys(n.proposed)) {
+		if b := n.proposed[index]; b.term < term {
+			delete(n.proposed, index)
+			b.done(gone)
+		}
 	}
+	for _, index := range slices.Sorted(maps.Keys(n.relays.placed)) {
+		n.relays.placed[index] = slices.DeleteFunc(n.relays.placed[index], func(r *relayed) bool {
+			over := r.place.Term < term && !r.anyTerm
+			if over {
+				r.call.Done(core.Answer{}, gone)
+			}
+			return over
+		})
+		if len(n.relays.placed[index]) == 0 {
+			delete(n.relays.placed, index)
+		}
+	}
+}
+
+func (n *Node) applyOne(e *raftpb.Entry) ([]core.Answer, error) {
 	if n.Watch != nil && (e.GetType() != raftpb.EntryNormal || len(e.GetData()) == 0) {
 		n.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData()})
 	}

@@ -85,9 +85,6 @@ const (
 	// handOverWithin is how long a server that stops waits for another one to take the lead,
 	// and for a majority to say what became of its callers' commands.
 	handOverWithin = 2 * time.Second
-	// leaderWithin is how long commands and reads wait for somebody who leads: so an election
-	// is a pause for callers, and not an error.
-	leaderWithin = 3 * time.Second
 	// roomEvery is how often a leader without room looks for one that has some.
 	roomEvery = 3 * time.Second
 )
@@ -109,18 +106,19 @@ type Engine struct {
 	journal *audit.Journal
 	log     *slog.Logger
 
-	events  chan Event
-	failed  chan struct{} // closed when it failed
-	stopped chan struct{} // closed when its loop ended
-	failure error         // set before failed is closed
-	closing sync.Once
-	leaving atomic.Bool // Close was called
-	view    atomic.Pointer[view]
-	self    Member    // as this server describes itself
-	stopAt  time.Time // when it waits no longer for others, once it stops
-	tick    int
-	gaveAt  time.Time // when it last looked for a leader with more room
-	workers sync.WaitGroup
+	events   chan Event
+	failed   chan struct{} // closed when it failed
+	stopped  chan struct{} // closed when its loop ended
+	failure  error         // set before failed is closed
+	expelled bool          // and not because of its disk; set before failed is closed
+	closing  sync.Once
+	leaving  atomic.Bool // Close was called
+	view     atomic.Pointer[view]
+	self     Member    // as this server describes itself
+	stopAt   time.Time // when it waits no longer for others, once it stops
+	tick     int
+	gaveAt   time.Time // when it last looked for a leader with more room
+	workers  sync.WaitGroup
 
 	pending      atomic.Int64 // commands and reads that have no answer yet
 	pendingBytes atomic.Int64
@@ -357,15 +355,6 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err != nil {
 		return core.Answer{}, err
 	}
-	var answer core.Answer
-	err = e.withLeader(ctx, func() error {
-		answer, err = e.doOnce(ctx, bytes, keepsOrEnds(command))
-		return err
-	})
-	return answer, err
-}
-
-func (e *Engine) doOnce(ctx context.Context, bytes []byte, keeps bool) (core.Answer, error) {
 	type result struct {
 		answer core.Answer
 		err    error
@@ -375,7 +364,7 @@ func (e *Engine) doOnce(ctx context.Context, bytes []byte, keeps bool) (core.Ans
 		e.leave(len(bytes))
 		done <- result{a, err}
 	}}
-	if err := e.enqueue(len(bytes), keeps, func() { e.calls = append(e.calls, call) }); err != nil {
+	if err := e.enqueue(len(bytes), keepsOrEnds(command), func() { e.calls = append(e.calls, call) }); err != nil {
 		return core.Answer{}, err
 	}
 	select {
@@ -384,22 +373,6 @@ func (e *Engine) doOnce(ctx context.Context, bytes []byte, keeps bool) (core.Ans
 	case <-ctx.Done():
 		return core.Answer{}, engine.Undecided("the request ended before its answer was known: ask again with the same id")
 	}
-}
-
-// withLeader tries something again for as long as nothing happened because nobody led.
-// What may have happened is never tried again here: only the caller knows whether that is
-// the same to it.
-func (e *Engine) withLeader(ctx context.Context, try func() error) error {
-	err := try()
-	if !errors.Is(err, leasehold.ErrUnavailable) {
-		return err
-	}
-	waiting, cancel := context.WithTimeout(ctx, leaderWithin)
-	defer cancel()
-	for errors.Is(err, leasehold.ErrUnavailable) && e.waitForLead(waiting) {
-		err = try()
-	}
-	return err
 }
 
 // waitForLead waits until it looks as if somebody led, or a moment; false: it is of no use
@@ -470,10 +443,6 @@ func keepsOrEnds(command core.Command) bool {
 
 // Read calls fn with a state that has everything that was answered before.
 func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
-	return e.withLeader(ctx, func() error { return e.readOnce(ctx, fn) })
-}
-
-func (e *Engine) readOnce(ctx context.Context, fn func(core.View)) error {
 	var once sync.Mutex // guards abandoned and the call of fn
 	abandoned := false
 	done := make(chan error, 1)
@@ -601,7 +570,7 @@ func (e *Engine) step(event Event) {
 	case inspection:
 		event(e.node)
 	case expulsion:
-		e.node.fail(event.err)
+		e.expel(event.err)
 	case Stop:
 		e.stopAt = time.Now().Add(handOverWithin)
 		e.node.Step(event)
@@ -642,7 +611,7 @@ func (e *Engine) ended() bool {
 	}
 	e.show()
 	if e.node.Left() {
-		e.node.fail(ErrRemoved)
+		e.expel(ErrRemoved)
 	}
 	if err := e.node.Failure(); err != nil {
 		e.log.Error("the server can not go on", "err", err)
@@ -651,7 +620,13 @@ func (e *Engine) ended() bool {
 		return true
 	}
 	// A snapshot in flight is given up: the log has everything that is in it.
-	return e.node.stopped && !e.node.writing && (e.node.Idle() && !e.handsOver() || time.Now().After(e.stopAt))
+	return e.node.stopped && !e.node.writing && (e.node.Idle() || time.Now().After(e.stopAt))
+}
+
+// expel ends the part that this server has in the cluster. Nothing is wrong with its disk.
+func (e *Engine) expel(err error) {
+	e.expelled = e.node.failure == nil
+	e.node.fail(err)
 }
 
 // show lets others know who leads.
@@ -662,11 +637,6 @@ func (e *Engine) show() {
 	}
 	e.view.Store(&view{leader: lead.known, serving: lead.serving, changed: make(chan struct{})})
 	close(old.changed)
-}
-
-// handsOver tells whether a server that stops still waits for another one to lead.
-func (e *Engine) handsOver() bool {
-	return e.node.leads() && e.node.successor() != 0
 }
 
 // finish answers whoever is still there.
@@ -701,7 +671,7 @@ func (e *Engine) close() error {
 		return fmt.Errorf("the disk did not finish within %v", closeWithin)
 	}
 	e.network.close()
-	if e.failure != nil {
+	if e.failure != nil && !e.expelled {
 		// The disk is not to be trusted, and its goroutine may hang for ever. The log has
 		// what the journal lacks.
 		e.journal.Fail(e.failure)

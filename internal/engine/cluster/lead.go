@@ -51,6 +51,8 @@ func (n *Node) follow(s *raft.SoftState) {
 		if s.Lead != n.lead.known {
 			n.lead.known = s.Lead
 			n.dropOpen()
+			n.askAgain()
+			defer n.handOn()
 		}
 	}
 	if leader == n.lead.leader && (!leader || n.hard.GetTerm() == n.lead.term) {
@@ -64,15 +66,13 @@ func (n *Node) follow(s *raft.SoftState) {
 		n.lead.offset, n.lead.fixed, n.lead.serving = time.Duration(n.lead.last)-mono, true, true
 	}
 	n.ticking = false
-	gone := engine.Unavailable("this server does not lead any more: try again")
 	if n.unplaced != nil {
-		n.unplaced.done(gone) // it never got as far as the log
+		// It is stamped for a term that was over already when raft got it.
+		n.unplaced.done(engine.Unavailable("this server does not lead any more: try again"))
 		n.unplaced = nil
 	}
-	n.refuse(Commands(n.inbox), gone)
-	n.inbox = nil
-	n.dropReads()
 	n.dropChanges()
+	n.waitAgain()
 }
 
 // campaignAlone lets the only member of a cluster lead without waiting for others
@@ -102,7 +102,7 @@ func (n *Node) takeLead() {
 		return
 	}
 	term := n.lead.term
-	n.propose([]Call{{Bytes: bytes, Done: func(_ core.Answer, err error) {
+	n.lead.fixed = n.propose([]Call{{Bytes: bytes, Done: func(_ core.Answer, err error) {
 		if err != nil && n.lead.term == term {
 			n.lead.fixed = false
 		}
@@ -148,6 +148,7 @@ func (n *Node) served(lead *core.Lead, term uint64) {
 	if n.lead.fixed && lead.Node == n.ID && term == n.lead.term {
 		n.lead.serving = true
 		n.Log.Info("this server leads", "term", term)
+		n.handOn()
 	}
 }
 
@@ -181,7 +182,7 @@ func (n *Node) successor() (best uint64) {
 	match, progress := uint64(0), n.raft.Status().Progress
 	// In order: two nodes that are as far must not be chosen between by chance.
 	for _, id := range slices.Sorted(maps.Keys(progress)) {
-		if p := progress[id]; id != n.ID && !p.IsLearner && p.RecentActive && p.Match >= match {
+		if p := progress[id]; id != n.ID && !p.IsLearner && n.reachable(id) && p.Match >= match {
 			best, match = id, p.Match
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
@@ -102,8 +103,11 @@ func (n *Node) acceptChange(e Reconfigure) {
 // change proposes the next change, when there is none in flight. What an earlier leader
 // left open is settled first.
 func (n *Node) change() {
-	if !n.lead.serving || n.lead.dropped || n.changes.unplaced || n.changes.placed != 0 {
+	if !n.lead.serving || n.lead.dropped || n.changes.placed != 0 {
 		return
+	}
+	if s := n.raft.BasicStatus(); s.RaftState != raft.StateLeader || s.HardState.GetTerm() != n.lead.term {
+		return // the lead was lost, which is about to be known
 	}
 	if n.roster.Open != 0 {
 		n.proposeChange(Change{Kind: settle, Member: Member{ID: n.ID}})
@@ -370,9 +374,4 @@ func (n *Node) outlast() {
 		n.lead.serving = false
 		n.giveLead(0)
 	}
-}
-
-// expelled ends the part that this node has in the cluster.
-func (n *Node) expelled() {
-	n.left = true
 }

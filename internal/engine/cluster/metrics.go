@@ -104,12 +104,13 @@ func (p peerMetrics) Describe(c chan<- *prometheus.Desc) {
 // Collect returns the figures.
 func (p peerMetrics) Collect(c chan<- prometheus.Metric) {
 	healths := p.healths()
-	applied := p.applied.Load()
+	applied, seen := p.applied.Load(), map[string]bool{"": true}
 	for id, s := range p.mesh.Peers() {
 		name := p.nameOf(id)
-		if name == "" {
-			continue // it is not known yet
+		if seen[name] {
+			continue // it is not known yet, or takes the name of one that is just leaving
 		}
+		seen[name] = true
 		connected := 0.0
 		if s.Connected {
 			connected = 1

@@ -75,7 +75,8 @@ type Call struct {
 	Bytes []byte // as wire.AppendCommand made them
 	Done  func(core.Answer, error)
 
-	alone bool // it has an entry to itself
+	alone bool   // it has an entry to itself
+	until uint64 // the tick at which it stops waiting for a leader; 0: it never began to
 
 	from, id uint64 // the node that passed it on, and its name there; 0: nobody did
 }
@@ -84,6 +85,8 @@ type Call struct {
 type ReadCall struct {
 	Read func(core.View)
 	Done func(error)
+
+	until uint64 // the tick at which it stops waiting
 }
 
 // An Event is something that happens to a node.
@@ -201,8 +204,9 @@ type Node struct {
 	NodeConfig
 	raft *raft.RawNode
 	// failure, once set, is for good: the node answers nothing more.
-	failure error
-	stopped bool
+	failure   error
+	stopped   bool
+	stoppedAt uint64 // tick
 
 	// The write in flight, and raft's Ready that it belongs to.
 	writing   bool
@@ -222,6 +226,7 @@ type Node struct {
 	heard   map[uint64]uint64 // by member: the tick of its last message
 
 	lead     leadership
+	waiting  []Call // for somebody to lead
 	inbox    []Call
 	ticking  bool              // a tick stands in the inbox or in the log
 	proposed map[uint64]*batch // by index, until applied
@@ -231,7 +236,7 @@ type Node struct {
 
 	reads      []ReadCall // for the next round
 	round      uint64
-	patience   patience
+	sinceAsked int        // ticks
 	asked      []ReadCall // of the round in flight
 	answered   []readyRead
 	arrived    map[uint64]*arrival // snapshots of other nodes, by index
@@ -315,9 +320,9 @@ func (n *Node) Statistics() Statistics {
 	return n.statistics
 }
 
-// Idle tells whether nobody waits for an answer.
+// Idle tells whether nobody waits for an answer, nor for a leader that stops to hand over.
 func (n *Node) Idle() bool {
-	return len(n.inbox) == 0 && len(n.proposed) == 0 && n.unplaced == nil && n.relays.idle() && len(n.reads) == 0 && len(n.asked) == 0 && len(n.answered) == 0
+	return !n.handingOver() && len(n.waiting) == 0 && len(n.inbox) == 0 && len(n.proposed) == 0 && n.unplaced == nil && n.relays.idle() && len(n.reads) == 0 && len(n.asked) == 0 && len(n.answered) == 0
 }
 
 // Step takes one event and does everything that can be done before the next.
@@ -335,6 +340,7 @@ func (n *Node) Step(e Event) {
 		n.ticks++
 		n.raft.Tick()
 		n.lead.dropped = false
+		n.tickWaiting()
 		n.tickRelays()
 		n.tickReads()
 		n.leadAgain()
@@ -357,7 +363,7 @@ func (n *Node) Step(e Event) {
 	case Reconfigure:
 		n.acceptChange(e)
 	case Expelled:
-		n.expelled()
+		n.left = true
 	case Written:
 		if n.owed > 0 && e.Err == nil {
 			n.owed--
@@ -373,12 +379,19 @@ func (n *Node) Step(e Event) {
 	case Stop:
 		n.stop()
 	}
+	if n.left {
+		n.fail(ErrRemoved)
+	}
 	n.turn()
 }
 
 // receive takes a message of another node. Raft ignores what is of no use to it.
 func (n *Node) receive(e Received) {
-	n.heard[e.Message.GetFrom()] = n.ticks
+	from := e.Message.GetFrom()
+	if slices.Contains(n.roster.Removed, from) {
+		return // it does not know yet; its transport is told
+	}
+	n.heard[from] = n.ticks
 	switch e.Message.GetType() {
 	case raftpb.MsgProp:
 		// Its stamp is another node's. Commands travel without one, if at all.
@@ -386,7 +399,7 @@ func (n *Node) receive(e Received) {
 			return
 		}
 	case raftpb.MsgSnap:
-		if !n.keepArrival(e) {
+		if e.Message = n.keepArrival(e); e.Message == nil {
 			return
 		}
 	}
@@ -396,12 +409,16 @@ func (n *Node) receive(e Received) {
 // turn lets raft go on until it waits for the disk or has nothing to do.
 func (n *Node) turn() {
 	for n.failure == nil && !n.writing {
+		// What raft is given below it gives back at once, with a place in the log. A mark
+		// in between would let the lead be lost, and what has no place be called refused.
+		if n.mark() {
+			return
+		}
 		n.campaignAlone()
 		n.change()
 		n.seal()
 		n.ask()
-		n.mark()
-		if n.writing || !n.raft.HasReady() {
+		if !n.raft.HasReady() {
 			return
 		}
 		ready := n.raft.Ready()
@@ -528,13 +545,14 @@ func (n *Node) abandon() {
 	n.dropRelays(undecided)
 	n.dropChanges()
 	unavailable := engine.Unavailable("the server is stopping: try another one")
+	n.refuse(Commands(n.waiting), unavailable)
 	n.refuse(Commands(n.inbox), unavailable)
 	n.refuse(Reads(n.reads), unavailable)
 	n.refuse(Reads(n.asked), unavailable)
 	for _, r := range n.answered {
 		n.refuse(Reads(r.calls), unavailable)
 	}
-	n.inbox, n.reads, n.asked, n.answered, n.unplaced = nil, nil, nil, nil, nil
+	n.waiting, n.inbox, n.reads, n.asked, n.answered, n.unplaced = nil, nil, nil, nil, nil, nil
 	clear(n.proposed)
 }
 
@@ -554,7 +572,10 @@ func (n *Node) refuse(e Event, err error) {
 }
 
 func (n *Node) stop() {
-	n.stopped = true
+	n.stopped, n.stoppedAt = true, n.ticks
+	stopping := engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+	n.refuse(Commands(n.waiting), stopping)
+	n.waiting = nil
 	if n.leads() && len(n.members.GetVoters()) > 1 {
 		n.giveLead(0)
 		return
@@ -563,4 +584,10 @@ func (n *Node) stop() {
 		// The last stamp is as late as can be, for whoever counts on from it.
 		n.inbox = append(n.inbox, n.tick())
 	}
+}
+
+// handingOver tells whether a leader that stops has to wait until another one leads. That
+// may come to nothing, so it has an end.
+func (n *Node) handingOver() bool {
+	return n.stopped && n.leads() && n.failure == nil && n.ticks-n.stoppedAt <= electionTicks && n.successor() != 0
 }

@@ -157,11 +157,19 @@ func lease(path string, ttl time.Duration) *core.Acquire {
 func TestNothingIsServedBeforeLeadIsApplied(t *testing.T) {
 	s := newStage(t, "boot")
 	s.step(RaftTick{})
-	for writes := 0; s.inFlight != nil; writes++ {
-		if o := s.call(lease("r", time.Minute)); !o.told || !errors.Is(o.err, leasehold.ErrUnavailable) {
-			t.Fatalf("before write %d was done: %+v", writes, o)
+	var early []*outcome
+	for writes := 0; s.inFlight != nil && !s.serving(); writes++ {
+		early = append(early, s.call(lease(fmt.Sprint("r", writes), time.Minute)))
+		if n := len(s.node.inbox); n > 0 {
+			t.Fatalf("before write %d was done: %d commands are taken", writes, n)
 		}
 		s.sync()
+	}
+	s.syncs()
+	for i, o := range early {
+		if !o.told || o.err != nil {
+			t.Errorf("call %d, which waited: %+v", i, o)
+		}
 	}
 	if !s.serving() || s.lead().Node != 1 || s.lead().Boot != "boot" {
 		t.Fatalf("serving %v, lead %+v", s.serving(), s.lead())

@@ -28,18 +28,6 @@ func (b *batch) done(err error) {
 	}
 }
 
-func (n *Node) accept(calls []Call) {
-	if n.stopped {
-		n.refuse(Commands(calls), engine.Unavailable("the server is stopping: try another one, or this one in a moment"))
-		return
-	}
-	if !n.lead.serving {
-		n.passOn(calls)
-		return
-	}
-	n.inbox = append(n.inbox, calls...)
-}
-
 // pace puts a tick behind what is queued when time alone has something to do.
 func (n *Node) pace() {
 	if n.ticking || !n.lead.serving || n.lead.dropped {
@@ -73,16 +61,17 @@ func (n *Node) NextWake() (time.Duration, bool) {
 // seal closes a batch and proposes it. It runs only when no write is in flight, so
 // the batch is whatever came in the meantime: the busier, the larger.
 func (n *Node) seal() {
-	if !n.lead.serving || len(n.inbox) == 0 || n.unplaced != nil {
+	if !n.lead.serving || len(n.inbox) == 0 || n.unplaced != nil || n.lead.dropped {
 		return
 	}
 	count := n.batchSize()
-	calls := n.inbox[:count:count]
+	if !n.propose(n.inbox[:count:count]) {
+		return
+	}
 	n.inbox = n.inbox[count:]
 	if len(n.inbox) == 0 {
 		n.inbox = nil
 	}
-	n.propose(calls)
 }
 
 // batchSize returns how many calls of the inbox make the next entry.
@@ -100,9 +89,9 @@ func (n *Node) batchSize() int {
 	return len(n.inbox)
 }
 
-// propose stamps a batch and gives it to raft. The clock is read here, after the
-// batch is closed: every command in it was sent before its stamp.
-func (n *Node) propose(calls []Call) {
+// propose stamps a batch and gives it to raft, and tells whether that took it. The clock is
+// read here, after the batch is closed: every command in it was sent before its stamp.
+func (n *Node) propose(calls []Call) bool {
 	n.lead.last = n.stamp()
 	encoded := make([][]byte, len(calls))
 	for i, c := range calls {
@@ -111,15 +100,14 @@ func (n *Node) propose(calls []Call) {
 	data, err := wire.AppendEncoded(nil, wire.Header{Term: n.lead.term, Stamp: n.lead.last, Wall: n.Clock.Wall().UnixNano()}, encoded)
 	if err != nil {
 		n.fail(err)
-		return
+		return false
 	}
-	b := &batch{term: n.lead.term, calls: calls}
 	if err := n.raft.Propose(data); err != nil {
 		n.lead.dropped = true
-		b.done(engine.Unavailable("the log takes no more at the moment: try again"))
-		return
+		return false
 	}
-	n.unplaced = b
+	n.unplaced = &batch{term: n.lead.term, calls: calls}
+	return true
 }
 
 // stamp reads the clock for a batch.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -20,15 +21,9 @@ type readyRead struct {
 	calls []ReadCall
 }
 
-// A round that does not end is asked again, under another id, so many ticks later and
-// so many times: on its way to the leader and back it can be lost.
-const (
-	roundTicks = 5
-	maxRounds  = 6
-)
-
-// patience counts how long readers have waited.
-type patience struct{ ticks, rounds int }
+// A round that does not end is asked again, under another id, so many ticks later: on its
+// way to the leader and back it can be lost.
+const roundTicks = 5
 
 // mayRead tells whether there is somebody to ask.
 func (n *Node) mayRead() bool {
@@ -36,9 +31,12 @@ func (n *Node) mayRead() bool {
 }
 
 func (n *Node) acceptReads(calls []ReadCall) {
-	if n.stopped || !n.mayRead() {
-		n.refuse(Reads(calls), engine.Unavailable("there is no leader yet: try again in a moment"))
+	if n.stopped {
+		n.refuse(Reads(calls), engine.Unavailable("the server is stopping: try another one, or this one in a moment"))
 		return
+	}
+	for i := range calls {
+		calls[i].until = n.ticks + leaderTicks
 	}
 	if n.Planted.ReadJoinsRound && len(n.asked) > 0 {
 		n.asked = append(n.asked, calls...)
@@ -58,26 +56,32 @@ func (n *Node) ask() {
 		return
 	}
 	n.round++
-	n.patience.ticks = 0
+	n.sinceAsked = 0
 	n.asked, n.reads = n.reads, nil
 	n.raft.ReadIndex(binary.BigEndian.AppendUint64(nil, n.round))
 }
 
-// tickReads asks again, or gives up.
+// tickReads asks again, and gives up those who have waited long enough.
 func (n *Node) tickReads() {
-	if len(n.asked) == 0 && (len(n.reads) == 0 || n.mayRead()) {
-		n.patience = patience{}
-		return
+	over := func(c ReadCall) bool {
+		if c.until > n.ticks {
+			return false
+		}
+		c.Done(engine.Unavailable("nobody leads, or it can not be reached: try again in a moment"))
+		return true
 	}
-	if n.patience.ticks++; n.patience.ticks < roundTicks {
-		return
+	n.reads, n.asked = slices.DeleteFunc(n.reads, over), slices.DeleteFunc(n.asked, over)
+	for i := range n.answered {
+		n.answered[i].calls = slices.DeleteFunc(n.answered[i].calls, over)
 	}
-	n.patience.ticks = 0
-	if n.patience.rounds++; n.patience.rounds >= maxRounds {
-		n.patience = patience{}
-		n.dropReads()
-		return
+	n.answered = slices.DeleteFunc(n.answered, func(r readyRead) bool { return len(r.calls) == 0 })
+	if n.sinceAsked++; n.sinceAsked >= roundTicks {
+		n.askAgain()
 	}
+}
+
+// askAgain puts those whose round may be lost into the next one.
+func (n *Node) askAgain() {
 	n.reads, n.asked = append(n.asked, n.reads...), nil
 }
 
@@ -88,7 +92,7 @@ func (n *Node) confirm(states []raft.ReadState) {
 			continue
 		}
 		n.answered = append(n.answered, readyRead{s.Index, n.asked})
-		n.asked, n.patience = nil, patience{}
+		n.asked = nil
 	}
 }
 
@@ -110,12 +114,4 @@ func (n *Node) sinceStamp() time.Duration {
 		return time.Duration(n.now() - n.State.Now())
 	}
 	return n.Clock.Monotonic() - n.lead.received
-}
-
-// dropReads tells readers that their round was lost with the lead.
-func (n *Node) dropReads() {
-	lost := engine.Unavailable("the leader changed: try again")
-	n.refuse(Reads(n.reads), lost)
-	n.refuse(Reads(n.asked), lost)
-	n.reads, n.asked = nil, nil
 }

@@ -63,12 +63,7 @@ func newRelays(nonce uint64) relays {
 func (r *relays) idle() bool { return len(r.open) == 0 && len(r.placed) == 0 }
 
 // passOn gives commands to whoever leads.
-func (n *Node) passOn(calls []Call) {
-	leader := n.lead.known
-	if leader == 0 || leader == n.ID {
-		n.refuse(Commands(calls), engine.Unavailable("there is no leader yet: try again in a moment"))
-		return
-	}
+func (n *Node) passOn(leader uint64, calls []Call) {
 	r := Relay{First: n.relays.next + 1}
 	for _, c := range calls {
 		n.relays.next++
@@ -121,7 +116,10 @@ func (n *Node) placedBy(places []Placement) {
 		r.place = p
 		switch known, ok := n.relays.recent[p.Index]; {
 		case p.Index == 0:
-			r.call.Done(core.Answer{}, engine.Unavailable("the leader changed: try again"))
+			// It has not happened, and nobody else has it: it may be passed on again.
+			n.waiting = append(n.waiting, r.call)
+		case p.Index > n.applied && p.Term < n.term && !r.anyTerm:
+			r.call.Done(core.Answer{}, engine.Unavailable("the leader changed before this was kept: try again"))
 		case p.Index > n.applied:
 			n.relays.placed[p.Index] = append(n.relays.placed[p.Index], r)
 		case ok:

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -72,14 +73,15 @@ func (n *Node) saved(e Saved) {
 	n.snapshot.size = e.Bytes
 }
 
-// mark tells the log that recovery may start from the saved snapshot.
-func (n *Node) mark() {
+// mark tells the log that recovery may start from the saved snapshot, if there is one.
+func (n *Node) mark() bool {
 	s := n.snapshot.saved
 	if s == nil {
-		return
+		return false
 	}
 	n.marking, n.writing = s, true
 	n.Disk.Write(Write{Snapshot: &walpb.Snapshot{Index: &s.Index, Term: &s.Term, ConfState: s.Members}})
+	return true
 }
 
 // marked lets go of the log that the snapshot replaces.
@@ -111,16 +113,37 @@ func (n *Node) compact(index uint64) {
 	}
 }
 
-// keepArrival keeps what came with a snapshot until raft wants it, and tells whether
-// that is of any use.
-func (n *Node) keepArrival(e Received) bool {
+// keepArrival keeps what came with a snapshot until raft wants it, and returns the message
+// to give to raft; nil: it is of no use.
+func (n *Node) keepArrival(e Received) *raftpb.Message {
 	meta := e.Message.GetSnapshot().GetMetadata()
 	if e.State == nil {
-		return false
+		return nil
+	}
+	message := e.Message
+	if !isIn(meta.GetConfState(), n.ID) {
+		if e.Roster == nil || n.ID < e.Roster.Next {
+			return nil // it was removed
+		}
+		message = withLearner(message, n.ID)
 	}
 	maps.DeleteFunc(n.arrived, func(index uint64, _ *arrival) bool { return index <= n.applied })
 	n.arrived[meta.GetIndex()] = &arrival{meta.GetTerm(), e.State, e.Roster, n.Clock.Monotonic()}
-	return true
+	return message
+}
+
+func isIn(c *raftpb.ConfState, id uint64) bool {
+	return slices.Contains(c.GetVoters(), id) || slices.Contains(c.GetLearners(), id)
+}
+
+// withLearner returns a message with a snapshot that has one more member. A node may get
+// one that is older than its own add, and raft takes none without it; the add follows in
+// the log.
+func withLearner(m *raftpb.Message, id uint64) *raftpb.Message {
+	m = proto.Clone(m).(*raftpb.Message)
+	conf := m.GetSnapshot().GetMetadata().GetConfState()
+	conf.Learners = append(conf.Learners, id)
+	return m
 }
 
 // markOf is what the log is told of a snapshot.
@@ -151,6 +174,7 @@ func (n *Node) install(s *raftpb.Snapshot) error {
 	maps.DeleteFunc(n.arrived, func(i uint64, _ *arrival) bool { return i <= index })
 	maps.DeleteFunc(n.lead.arrivals, func(i uint64, _ time.Duration) bool { return i <= index })
 	n.overtaken(index)
+	n.superseded(a.term)
 	n.Feed.PublishAll(n.State.View(0))
 	n.statistics.Installed++
 	if a.roster != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -121,11 +122,20 @@ func (l *link) run() {
 		l.setUp(false, err)
 		if said != err.Error() {
 			said = err.Error() // once is enough
-			l.mesh.Log.Warn("another server can not be reached", "server", l.Name, "address", l.Address, "err", err)
+			l.mesh.Log.Log(l.ctx, levelOf(err), "another server can not be reached", "server", l.Name, "address", l.Address, "err", err)
 		}
 		l.rest(pause)
 		pause = min(2*pause, longPause)
 	}
+}
+
+// levelOf is how loud to be about an error. A server that is not ready will be.
+func levelOf(err error) slog.Level {
+	var r *Refusal
+	if errors.As(err, &r) && r.Reason == NotReady {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 func (l *link) rest(d time.Duration) {

@@ -321,8 +321,11 @@ func (m *Mesh) admit(conn net.Conn, h hello) *Refusal {
 	if err := certified(conn, h.Name); errors.As(err, &r) {
 		return r
 	}
-	if self := m.Self(); h.To != 0 && h.To != self.ID {
-		return refuse(WrongServer, "this is server %s", self)
+	switch self := m.Self(); {
+	case h.To != 0 && self.ID == 0:
+		return refuse(NotReady, "server %s has no cluster yet", self)
+	case h.To != 0 && h.To != self.ID:
+		return refuse(WrongServer, "server %s is there, and not the one with the id %d", self, h.To)
 	}
 	switch h.Purpose {
 	case forMessages, forAsk, forStream:

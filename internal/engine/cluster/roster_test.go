@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+func TestTheRosterIsInTheStateFile(t *testing.T) {
+	dir := t.TempDir()
+	roster := &Roster{
+		Cluster: "c", Next: 5, Members: []Member{{1, "n1", "p1", "c1", "v1", "d1", true}, {4, "n4", "p4", "", "", "", false}},
+		Removed: []uint64{3}, Open: 9, Leaves: &Member{ID: 2, Dir: "d2"},
+	}
+	if _, err := writeState(dir, Snapshot{Index: 10, Term: 2, Roster: roster, State: core.New()}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := readState(dir, 10, 2)
+	if err != nil || !reflect.DeepEqual(s.Roster, roster) {
+		t.Fatalf("%+v, %v", s.Roster, err)
+	}
+	file, err := os.ReadFile(stateName(dir, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range 60 {
+		file[at] ^= 4
+		write(t, stateName(dir, 10), file)
+		if _, _, err := readState(dir, 10, 2); err == nil {
+			t.Errorf("with byte %d flipped it is read", at)
+		}
+		file[at] ^= 4
+	}
+}
+
+// A server that knew nothing of others goes on with its data, as the only member.
+func TestADirectoryOfAnEarlierVersionOpens(t *testing.T) {
+	dir := t.TempDir()
+	e := startAt(t, dir, Config{Clock: SystemClock(), SnapshotEvery: 1})
+	for i := range 20 {
+		acquire(t, e, fmt.Sprint("r", i))
+	}
+	closed(t, e)
+	states, err := filepath.Glob(filepath.Join(dir, snapDir, "*"+stateSuffix))
+	if err != nil || len(states) == 0 {
+		t.Fatalf("it has no state: %v", err)
+	}
+	for _, name := range states {
+		write(t, name, firstFormat(t, name))
+	}
+	write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":1,"node":1,"begun":true}`))
+	if _, err := Check(dir); err != nil {
+		t.Fatal(err)
+	}
+	e = startAt(t, dir, Config{Clock: SystemClock()})
+	acquire(t, e, "new")
+	closed(t, e)
+	r := e.node.Roster()
+	if len(r.Members) != 1 || r.Members[0].ID != 1 || !r.Members[0].Voter || r.Next != 2 || r.Cluster == "" {
+		t.Errorf("the roster is %+v", r)
+	}
+	format, err := os.ReadFile(filepath.Join(dir, formatFile))
+	if err != nil || !strings.Contains(string(format), `"format":2`) || strings.Contains(string(format), `"name":""`) {
+		t.Errorf("%s, %v", format, err)
+	}
+}
+
+// firstFormat returns a state file as the first version wrote it.
+func firstFormat(t *testing.T, name string) []byte {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s, size, err := readHead(bufio.NewReader(f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := binary.BigEndian.AppendUint64([]byte(stateMagicOne), s.Index)
+	head = binary.BigEndian.AppendUint64(head, s.Term)
+	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
+	all, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(head, all[size:]...)
+}

@@ -493,6 +493,7 @@ func TestOneBecomesThree(t *testing.T) {
 	if lost+lost2+doubly+doubly2 != 0 {
 		t.Error("leases were lost, or are held twice")
 	}
+	c.heal()
 }
 
 // A server that was removed says so and ends: at once, and also if it was away when it

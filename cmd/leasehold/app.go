@@ -34,6 +34,8 @@ type app struct {
 
 	serve serverFunc
 	check checkFunc
+	// createTemp makes a file that gets its name later.
+	createTemp func(dir, pattern string) (file, error)
 
 	args    []string    // as they were given
 	ignored []os.Signal // when it was started
@@ -44,7 +46,7 @@ type app struct {
 func newApp() *app {
 	return &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), now: time.Now,
-		terminal: isTerminal, width: terminalWidth, height: terminalHeight, serve: node.Run, check: checkData, output: formatTable,
+		terminal: isTerminal, width: terminalWidth, height: terminalHeight, serve: node.Run, check: checkData, createTemp: createTemp, output: formatTable,
 	}
 }
 
@@ -183,7 +185,7 @@ that what the lease protects can turn away a holder that is late.
 	group(root, "look", a.listCommand(), a.describeCommand(), a.queueCommand(), a.topCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand(), a.alarmsCommand(), a.adviseCommand())
 	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
 	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand())
-	group(root, "server", a.serveCommand(), a.clusterCommand(), a.certCommand(), a.configCommand(), a.checkCommand(), a.benchCommand())
+	group(root, "server", a.serveCommand(), a.clusterCommand(), a.certCommand(), a.configCommand(), a.checkCommand(), a.backupCommand(), a.restoreCommand(), a.benchCommand())
 	group(root, "other", a.doctorCommand(), a.versionCommand(), a.completionCommand())
 	root.AddCommand(exitCodesTopic(), configurationTopic(), outputTopic())
 	root.SetHelpCommand(a.helpCommand())

@@ -249,7 +249,7 @@ func TestNoServer(t *testing.T) {
 			t.Errorf("it was reached: %v", err)
 		}
 	}
-	if _, err := New(Config{Server: "nowhere", Clients: 1}); !errors.Is(err, leasehold.ErrInvalid) {
+	if _, err := New(Config{Servers: []string{"nowhere"}, Clients: 1}); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("an address that is none: %v", err)
 	}
 }
@@ -259,7 +259,7 @@ func TestWatchersGetAll(t *testing.T) {
 	server := startServer(t, nil)
 	told := make(chan Progress, 1000)
 	r, err := New(Config{
-		Server: server + "/", Namespace: "bench", Holder: "tester", Clients: 4, Watchers: 70, EventRate: 1000,
+		Servers: []string{server + "/"}, Namespace: "bench", Holder: "tester", Clients: 4, Watchers: 70, EventRate: 1000,
 		WarmUp: 10 * time.Millisecond, Duration: 200 * time.Millisecond,
 		Every: time.Millisecond, Progress: func(p Progress) {
 			select {

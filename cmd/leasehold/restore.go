@@ -1,0 +1,114 @@
+package main
+
+import (
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/engine/cluster"
+)
+
+// maxQuarantine is as long as the longest TTL: nobody believes in a lease for longer.
+const maxQuarantine = leasehold.MaxTTL
+
+func (a *app) restoreCommand() *cobra.Command {
+	var (
+		quarantine span
+		options    cluster.RestoreOptions
+	)
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a new cluster from a backup",
+		Long: `Restore makes the data directory of a new cluster from a backup: a cluster of one
+server, which others can join. The directory must be empty or new. Turn the servers
+of the former cluster off first, and never start them on their old data beside it:
+two clusters that grant the same things are worth nothing.
+
+What was held is held by the same lease, with all of its time; holders renew and
+release it as always. But the former cluster went on after the backup was taken, and
+nobody knows what it granted then. Therefore
+
+  nothing is granted in a quarantine, counted from when the new server begins to lead,
+  so that leases that nobody knows of can end. It lasts as long as the largest TTL in
+  the backup, or as --quarantine says; those who wait stay in the queue;
+
+  tokens and revisions go on far above all that the backup knows, so that stores which
+  check tokens refuse the holders of the former cluster, and watchers are told that
+  there is a gap.
+
+Has a backup of the same cluster been restored before, give --above the largest token
+that anybody may have seen since, or restore a backup from after that.`,
+		Example: `  leasehold restore leasehold.backup --data /var/lib/leasehold
+  leasehold restore leasehold.backup --data data --quarantine 30s
+  leasehold restore leasehold.backup --data data && leasehold serve --data data`,
+		Args: takes(1, 1),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := needs(cmd, "data", "name an empty or new directory"); err != nil {
+			return err
+		}
+		options.Quarantine = -1
+		if quarantine.given {
+			options.Quarantine = quarantine.value
+		}
+		if quarantine.value > maxQuarantine {
+			return usage("--quarantine is %s: nobody believes in a lease for more than %s", short(quarantine.value), short(maxQuarantine))
+		}
+		dir := cmd.Flags().Lookup("data").Value.String()
+		to, err := cluster.RestoreTo(dir, args[0], options)
+		if err != nil {
+			return explainCheck(err)
+		}
+		return a.printRestored(dir, to, quarantine.given)
+	}
+	cmd.Flags().String("data", "", "directory to make, empty or new (needed)")
+	cmd.Flags().Var(&quarantine, "quarantine", "how long nothing is granted (default the largest TTL in the backup)")
+	cmd.Flags().Uint64Var(&options.Above, "above", 0, "a token that somebody saw, if the backup may know of less")
+	if err := cmd.MarkFlagDirname("data"); err != nil {
+		panic(err) // the flag was just made
+	}
+	a.outputFlag(cmd, formatJSON)
+	return cmd
+}
+
+// restored is what a restore came to, as JSON.
+type restored struct {
+	Data       string             `json:"data"`
+	Cluster    string             `json:"cluster"`
+	Server     uint64             `json:"server"`
+	TokensFrom uint64             `json:"tokens_above"`
+	Quarantine string             `json:"quarantine"`
+	Backup     cluster.BackupHead `json:"backup"`
+}
+
+func (a *app) printRestored(dir string, to cluster.RestoredTo, chosen bool) error {
+	quarantine := to.State.Quarantine
+	if a.output == formatJSON {
+		return a.printJSON(restored{dir, to.Cluster, to.Server, to.State.Base, quarantine.String(), to.Backup})
+	}
+	s := &sheet{}
+	s.line("Data", "%s, of the new cluster %s", printable(dir), to.Cluster)
+	s.backup(a, to.Backup)
+	s.line("Tokens", "above %d", to.State.Base)
+	why := "the largest TTL in the backup"
+	if chosen {
+		why = "as you say"
+	}
+	s.line("Quarantine", "%s, %s", short(quarantine), why)
+	if _, err := io.WriteString(a.stdout, s.String()); err != nil {
+		return written(err)
+	}
+	a.say("start it: leasehold serve --data %s", quote(dir))
+	if quarantine > 0 {
+		a.say("it grants nothing for %s then, since leases from after the backup may be alive; renewals and releases go on", short(quarantine))
+	}
+	if quarantine > time.Hour {
+		a.say("that is long: if you know that no holder is left from before, remove %s and restore again with --quarantine 30s", quote(dir))
+	}
+	a.say("to make it a cluster of three again, give it --name and --peer-listen, and start two more with empty directories and --join its peer address:")
+	a.say("  leasehold serve --data %s --name n1 --peer-listen 10.0.0.1:4654", quote(dir))
+	a.say("  leasehold serve --data data --name n2 --peer-listen 10.0.0.2:4654 --join 10.0.0.1:4654")
+	return nil
+}

@@ -98,8 +98,8 @@ func TestChaos(t *testing.T) {
 	random := rand.New(rand.NewPCG(r.Seed, 0))
 	r.tell("seed %d", r.Seed)
 	end := time.Now().Add(time.Duration(*minutes * float64(time.Minute)))
-	for time.Now().Before(end) && !t.Failed() {
-		c.round(random, faults, min(round, time.Until(end)))
+	for r.Rounds == 0 || time.Until(end) > round/3 && !t.Failed() {
+		c.round(random, faults, min(round, max(round/3, time.Until(end))))
 		if len(r.kinds()) > 0 {
 			t.Errorf("there are violations: run it again with -seed %d", r.Seed)
 		}

@@ -162,9 +162,9 @@ func (g *grip) hold(ctx context.Context) {
 	if g.session != "" {
 		g.bindRecord()
 	}
-	for range g.random.IntN(8) {
+	for range g.random.IntN(5) {
 		g.load.guard(g.resource, g.token, g.believes)
-		pause(ctx, g.ttl/4)
+		pause(ctx, g.between(g.ttl/20, g.ttl/4))
 		if ctx.Err() != nil || !g.believes() {
 			break
 		}

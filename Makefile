@@ -10,6 +10,9 @@ MODULES  ?= test/fence
 FUZZTIME ?= 30s
 SEEDS    ?= 400
 FIRST    ?= 1000
+MINUTES  ?= 3
+SEED     ?= 0
+FAULTS   ?=
 
 # The core and the simulator have no goroutines for the race detector to watch. Without it
 # there is time for ten times as many random logs and runs, and memory can be measured.
@@ -62,6 +65,10 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 sim: ## SEEDS (400) seeds of the simulator, from FIRST (1000) on
 	@$(GO) test -count 1 -v -timeout 0 -run 'TestOneNode|TestThreeNodes|TestChurn' ./internal/sim -seeds $(SEEDS) -first $(FIRST)
 
+chaos: ## MINUTES (3) of trouble for three servers; SEED and FAULTS choose which, the report is in bin/chaos
+	@mkdir -p bin/chaos
+	@$(GO) test -count 1 -v -timeout 0 -run '^TestChaos$$' ./test/chaos -minutes $(MINUTES) -seed $(SEED) -faults '$(FAULTS)' -report $(CURDIR)/bin/chaos
+
 bench: ## the benchmarks of docs/performance.md
 	@$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
@@ -71,4 +78,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run test deps fuzz sim bench load clean
+.PHONY: help build run test deps fuzz sim chaos bench load clean

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -51,6 +52,10 @@ func Mount(backing, at string) (*FS, error) {
 	root := &node{fs.LoopbackNode{RootData: data}, f}
 	data.RootNode = root
 	second := time.Second
+	// A child that had the device open would keep itself, and whoever else waits for an
+	// answer, waiting for ever when this process ends.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	var err error
 	f.server, err = fs.Mount(at, root, &fs.Options{
 		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "faultfs", Name: "faultfs"}, EntryTimeout: &second, AttrTimeout: &second,
@@ -58,7 +63,22 @@ func Mount(backing, at string) (*FS, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a disk that fails needs a fuse mount: %w", err)
 	}
-	return f, nil
+	return f, keepFromChildren()
+}
+
+// keepFromChildren closes the device in whatever this process starts, which go-fuse
+// leaves open.
+func keepFromChildren() error {
+	open, err := os.ReadDir("/proc/self/fd")
+	for _, e := range open {
+		if target, _ := os.Readlink("/proc/self/fd/" + e.Name()); target != "/dev/fuse" {
+			continue
+		}
+		if fd, err := strconv.Atoi(e.Name()); err == nil {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return err
 }
 
 // Unmount takes the file system away. Nobody may use it any more.

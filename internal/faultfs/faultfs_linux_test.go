@@ -3,6 +3,7 @@ package faultfs
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -150,6 +151,15 @@ func TestASyncMeetsWhatItIsTold(t *testing.T) {
 	f.OnSync(nil)
 	must(t, a.Sync())
 	wants(t, f, "a=one")
+}
+
+// Whatever is started must not keep the disk alive when the one who made it is gone.
+func TestChildrenDoNotHaveTheDevice(t *testing.T) {
+	mount(t, t.TempDir())
+	out, err := exec.Command("ls", "-l", "/proc/self/fd").CombinedOutput()
+	if err != nil || strings.Contains(string(out), "fuse") {
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 func TestADiskIsFull(t *testing.T) {

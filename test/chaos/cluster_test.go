@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ type cluster struct {
 	network *network
 	report  *report
 	named   bool // for a test about one thing, which ends at the first thing that does not happen
+
+	stalls atomic.Int64 // pauses of this process that its holders noticed
 
 	mu    sync.Mutex // guards what follows
 	slots []*slot

@@ -82,6 +82,7 @@ func (c *cluster) grants(t *testing.T, id string) v1.Lease {
 func (c *cluster) manyHolds(t *testing.T, many int, config client.Config) []*client.Hold {
 	t.Helper()
 	const clients, batch = 10, 50
+	config.OnStall = func(client.Stall) { c.stalls.Add(1) }
 	holds := make([][]*client.Hold, clients)
 	var wg sync.WaitGroup
 	for i := range clients {
@@ -147,10 +148,10 @@ func (c *cluster) compare(t *testing.T, holds []*client.Hold) (lost, doubly int)
 // that died just before.
 func TestALeaderDiesWithTenThousandLeases(t *testing.T) {
 	const many, lasts = 10_000, 10 * time.Second
+	tooSlow := true
 	for range 3 {
 		c := startNamed(t, clusterConfig{servers: 3})
-		var stalled sync.Map
-		holds := c.manyHolds(t, many, client.Config{TTL: lasts, OnStall: func(s client.Stall) { stalled.Store(s, true) }})
+		holds := c.manyHolds(t, many, client.Config{TTL: lasts})
 		dead, late := c.dieHolding(t, lasts)
 		leader := c.someLeader()
 		killed := time.Now()
@@ -162,17 +163,19 @@ func TestALeaderDiesWithTenThousandLeases(t *testing.T) {
 		lost, doubly := c.compare(t, holds)
 		t.Logf("%d leases, leader killed: first new grant after %v; a dead holder's lease ended %v after its TTL; lost %d, doubly held %d",
 			many, gap.Round(time.Millisecond), (<-late - dead).Round(time.Millisecond), lost, doubly)
-		slow := gap > lasts/2
-		stalled.Range(func(any, any) bool { slow = true; return false })
-		if doubly == 0 && lost > 0 && slow {
-			continue // holders on a machine that stands still for seconds may lose their leases
+		if doubly != 0 {
+			t.Fatalf("%d leases are held twice", doubly)
 		}
-		if lost != 0 || doubly != 0 {
-			t.Errorf("%d leases were lost and %d are held twice", lost, doubly)
+		if lost == 0 {
+			return
 		}
-		return
+		// Holders on a machine that stands still for seconds may lose their leases: once more.
+		tooSlow = tooSlow && (gap > lasts/2 || c.stalls.Load() > 0)
 	}
-	t.Skip("left out: a leader's death with 10,000 leases needs a machine that does not stand still for seconds")
+	if tooSlow {
+		t.Skip("left out: a leader's death with 10,000 leases needs a machine that does not stand still for seconds")
+	}
+	t.Error("leases were lost each time")
 }
 
 // dieHolding renews a lease for the last time. It returns how long after that the lease
@@ -202,7 +205,7 @@ func (c *cluster) dieHolding(t *testing.T, lasts time.Duration) (time.Duration, 
 // or a place in a queue.
 func TestARollingRestartLosesNoLease(t *testing.T) {
 	c := startNamed(t, clusterConfig{servers: 3})
-	holds := c.manyHolds(t, 500, client.Config{TTL: 30 * time.Second})
+	holds := c.manyHolds(t, 500, client.Config{TTL: time.Minute})
 	caller := c.several(t)
 	cycles, failures := 0, 0
 	ctx, stop := context.WithCancel(t.Context())
@@ -380,7 +383,7 @@ func TestAWaitSurvivesItsLeader(t *testing.T) {
 	granted := make(chan int, waiters)
 	var wg sync.WaitGroup
 	for i := range waiters {
-		d := c.dial(t, client.Config{Holder: fmt.Sprint("waiter", i), TTL: 30 * time.Second})
+		d := c.dial(t, client.Config{Holder: fmt.Sprint("waiter", i), TTL: time.Minute})
 		wg.Go(func() {
 			h, err := d.Acquire(t.Context(), "wanted")
 			if err != nil {
@@ -472,7 +475,7 @@ func TestAWatchGoesOnAtAnotherServer(t *testing.T) {
 // A server alone becomes three, and every lease stays.
 func TestOneBecomesThree(t *testing.T) {
 	c := startNamed(t, clusterConfig{servers: 1})
-	holds := c.manyHolds(t, 200, client.Config{TTL: 30 * time.Second})
+	holds := c.manyHolds(t, 200, client.Config{TTL: time.Minute})
 	first := c.at(0)
 	first.doom()
 	first.signal(syscall.SIGTERM)

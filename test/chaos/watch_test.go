@@ -68,16 +68,16 @@ func (w *watcher) lost(err error) {
 	}
 }
 
-// has tells whether an event was seen.
-func (w *watcher) has(text string) bool {
+// cameTo returns an error until an event was seen.
+func (w *watcher) cameTo(text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := len(w.events) - 1; i >= 0; i-- {
 		if strings.Contains(w.events[i], text) {
-			return true
+			return nil
 		}
 	}
-	return false
+	return fmt.Errorf("it has seen %d events and is at %s", len(w.events), w.at)
 }
 
 // watchesAgree waits until every watcher has come to the end, and compares them.
@@ -91,12 +91,7 @@ func (l *load) watchesAgree(p *party) {
 		return err
 	})
 	for _, w := range l.watched {
-		l.insist(w.name+" comes to the end", func() error {
-			if !w.has(" put " + marker + " ") {
-				return fmt.Errorf("it has seen %d events and is at %s", len(w.events), w.at)
-			}
-			return nil
-		})
+		l.insist(w.name+" comes to the end", func() error { return w.cameTo(" put " + marker + " ") })
 	}
 	l.unwatch()
 	l.watches.Wait()

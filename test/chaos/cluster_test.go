@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/client"
 )
 
 // groups are of clients: each reaches the servers through gates of its own, so that a
@@ -30,7 +31,8 @@ type cluster struct {
 	report  *report
 	named   bool // for a test about one thing, which ends at the first thing that does not happen
 
-	stalls atomic.Int64 // pauses of this process that its holders noticed
+	clients []*client.Client // of named tests
+	stalls  atomic.Int64     // pauses of this process that its holders noticed
 
 	mu    sync.Mutex // guards what follows
 	slots []*slot

@@ -49,8 +49,18 @@ func (c *cluster) dial(t *testing.T, config client.Config) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = d.Close() })
+	t.Cleanup(func() { _ = d.Close() }) // which does nothing the second time
+	c.clients = append(c.clients, d)
 	return d
+}
+
+// closeClients ends all clients while there are servers to tell.
+func (c *cluster) closeClients() {
+	var wg sync.WaitGroup
+	for _, d := range c.clients {
+		wg.Go(func() { _ = d.Close() })
+	}
+	wg.Wait()
 }
 
 // several asks all servers, one after the other, until one answers.
@@ -487,6 +497,7 @@ func TestOneBecomesThree(t *testing.T) {
 		c.grow()
 	}
 	c.allVote()
+	c.ready()
 	c.agree()
 	lost, doubly := c.compare(t, holds)
 	first.kill()
@@ -497,6 +508,7 @@ func TestOneBecomesThree(t *testing.T) {
 		t.Error("leases were lost, or are held twice")
 	}
 	c.heal()
+	c.closeClients()
 }
 
 // A server that was removed says so and ends: at once, and also if it was away when it

@@ -269,6 +269,7 @@ type Session struct {
 type Record struct {
 	Path    string
 	Value   string   // any bytes
+	Large   *Large   // instead of Value: where the bytes of a large value are
 	Create  Revision // that made it
 	Mod     Revision // that changed it last
 	Version uint64   // 1 when it was made, one more with each change

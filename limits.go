@@ -42,6 +42,17 @@ const (
 	MaxTxn         = 768 << 10 // bytes of all names and values in it
 )
 
+// Limits of large values and of former versions.
+const (
+	MaxLarge    = 256 << 20           // bytes of one large value
+	MaxKeep     = 1000                // former versions that one record keeps
+	MaxVersions = 1000000             // former versions of all records, and records that keep some
+	KeepDeleted = 30 * 24 * time.Hour // how long the versions of a deleted record are kept
+
+	// KeepNone is what to ask for so that a record keeps no former versions any more.
+	KeepNone = -1
+)
+
 // DefaultTTL is the TTL of a lease whose request named none; ShortTTL is where
 // a warning is due: below it an ordinary pause can cost the lease.
 const (

@@ -3,15 +3,20 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 // Get reads the value of a record. If there is none, the error is a
-// leasehold.ErrNotFound.
+// leasehold.ErrNotFound; if it is a large one, an ErrRefused: v1.Caller reads that as it
+// comes.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	r, err := c.record(ctx, path)
+	if err == nil && r.Large != nil {
+		return nil, &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("%s has a large value of %d bytes: read it with v1.Caller.OpenRecord", path, r.Large.Size)}
+	}
 	return r.Value, err
 }
 

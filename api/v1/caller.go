@@ -350,7 +350,8 @@ type request struct {
 	path    string // escaped
 	query   url.Values
 	body    any
-	value   *[]byte // instead of a body: bytes as they are
+	value   *[]byte // instead of a body: bytes as they are; or
+	stream  io.Reader
 	header  http.Header
 	wait    time.Duration
 	options []Option
@@ -366,8 +367,12 @@ func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error
 // do sends a request and reads its answer.
 func (c *Caller) do(ctx context.Context, r request, answer any) (header http.Header, err error) {
 	err = c.somewhere(ctx, r, func(server string) error {
-		ctx, cancel := context.WithTimeout(ctx, c.timeout+r.wait)
-		defer cancel()
+		ctx := ctx
+		if r.stream == nil { // how long a stream takes is for its reader to say
+			limited, cancel := context.WithTimeout(ctx, c.timeout+r.wait)
+			defer cancel()
+			ctx = limited
+		}
 		header, err = c.doAt(ctx, server, r, answer)
 		return err
 	})
@@ -431,6 +436,8 @@ func (c *Caller) somewhere(ctx context.Context, r request, try func(server strin
 // elsewhere tells whether another server should be asked.
 func (r *request) elsewhere(err error) bool {
 	switch {
+	case r.stream != nil:
+		return false // some of it may have been read
 	case errors.Is(err, leasehold.ErrUnavailable):
 		return true
 	case errors.Is(err, leasehold.ErrUndecided):
@@ -500,6 +507,9 @@ func (c *Caller) build(ctx context.Context, server string, r request) (*http.Req
 	if r.value != nil {
 		body = bytes.NewReader(*r.value)
 	}
+	if r.stream != nil {
+		body = r.stream
+	}
 	address := server + r.path
 	query := url.Values{}
 	if r.query != nil {
@@ -516,7 +526,7 @@ func (c *Caller) build(ctx context.Context, server string, r request) (*http.Req
 		return nil, err
 	}
 	switch {
-	case r.value != nil:
+	case r.value != nil || r.stream != nil:
 		hr.Header.Set("Content-Type", "application/octet-stream")
 	case body != nil:
 		hr.Header.Set("Content-Type", "application/json")

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -24,11 +25,40 @@ type Record struct {
 	Namespace string `json:"namespace"`
 	Path      string `json:"path"`
 	Value     []byte `json:"value,omitempty"` // in base64; absent where only keys were asked for, and in answers to a put
+	Large     *Large `json:"large,omitempty"` // instead of the value, if that is a large one: read it with OpenRecord
 	Create    uint64 `json:"create_revision"`
 	Mod       uint64 `json:"mod_revision"`
 	Version   uint64 `json:"version"`           // 1 when it was made, one more with each change
 	Session   string `json:"session,omitempty"` // the session it ends with
 	Token     uint64 `json:"token,omitempty"`   // the largest that it was written under
+}
+
+// A Large names a value that is too long for JSON.
+type Large struct {
+	SHA256 string `json:"sha256"` // of its bytes, in hexadecimal digits
+	Size   int64  `json:"size"`
+}
+
+// A RecordVersion is what a record is or was, without the value.
+type RecordVersion struct {
+	Revision uint64 `json:"revision"` // that wrote it; names the version
+	Create   uint64 `json:"create_revision"`
+	Version  uint64 `json:"version"`           // 1 when the record was made, one more with each change
+	Size     int64  `json:"size"`              // of the value, in bytes
+	SHA256   string `json:"sha256,omitempty"`  // of a large value, in hexadecimal digits
+	Written  *Time  `json:"written,omitempty"` // absent if the record kept no versions then
+	Holder   string `json:"holder,omitempty"`  // who wrote it, if that was done under a lease
+	Session  string `json:"session,omitempty"`
+	Token    uint64 `json:"token,omitempty"`
+	Current  bool   `json:"current,omitempty"` // it is what the record is now
+	Deleted  bool   `json:"deleted,omitempty"` // it was not replaced: the record was deleted
+}
+
+// A VersionPage is one page of the versions of a record, the newest first.
+type VersionPage struct {
+	Items []RecordVersion `json:"items"`
+	Next  string          `json:"next,omitempty"`
+	Keep  int             `json:"keep,omitempty"` // how many former versions the record keeps
 }
 
 // A RecordPage is one page of records, as they were at a revision. To read on at the
@@ -113,9 +143,12 @@ type Fence struct {
 type PutRequest struct {
 	Path       string
 	Value      []byte
-	Session    string // it ends with this session
-	IfRevision uint64 // only if that changed it last
-	IfAbsent   bool   // only if there is none
+	Body       io.Reader // instead of Value: it is sent as it is read, up to 256 MiB
+	Version    uint64    // instead of Value: the version to go back to
+	Keep       int       // how many former versions it keeps from now on; 0: as before, -1: none
+	Session    string    // it ends with this session
+	IfRevision uint64    // only if that changed it last
+	IfAbsent   bool      // only if there is none
 	Fence      Fence
 }
 
@@ -164,9 +197,54 @@ func (c *Caller) PutRecord(ctx context.Context, r PutRequest, options ...Option)
 		header.Set("If-None-Match", "*")
 	}
 	r.Fence.set(header)
-	return send[Record](ctx, c, request{
-		method: "PUT", path: "/v1/records/" + escapePath(r.Path), query: query, header: header, value: &r.Value, options: options,
+	if r.Version != 0 {
+		query.Set("version", strconv.FormatUint(r.Version, 10))
+	}
+	switch {
+	case r.Keep < 0:
+		query.Set("keep", "none")
+	case r.Keep > 0:
+		query.Set("keep", strconv.Itoa(r.Keep))
+	}
+	put := request{method: "PUT", path: "/v1/records/" + escapePath(r.Path), query: query, header: header, value: &r.Value, options: options}
+	if put.stream = r.Body; r.Body != nil {
+		put.value = nil
+	}
+	return send[Record](ctx, c, put)
+}
+
+// OpenRecord reads the value of a record, however large, as it comes. version names a
+// former one; 0 is as it is. Close it when done.
+func (c *Caller) OpenRecord(ctx context.Context, path string, version uint64) (io.ReadCloser, error) {
+	query := url.Values{}
+	if version != 0 {
+		query.Set("version", strconv.FormatUint(version, 10))
+	}
+	response, err := c.open(ctx, request{
+		method: "GET", path: "/v1/records/" + escapePath(path), query: query, header: http.Header{"Accept": {"application/octet-stream"}},
 	})
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
+// RecordAt shows one version of a record; 0 is as it is.
+func (c *Caller) RecordAt(ctx context.Context, path string, version uint64) (Record, error) {
+	query := url.Values{}
+	if version != 0 {
+		query.Set("version", strconv.FormatUint(version, 10))
+	}
+	return send[Record](ctx, c, request{method: "GET", path: "/v1/records/" + escapePath(path), query: query})
+}
+
+// Versions lists one page of what a record is and was, the newest first. after is Next of
+// the page before; limit 0 is what the server likes.
+func (c *Caller) Versions(ctx context.Context, path, after string, limit int) (VersionPage, error) {
+	query := url.Values{}
+	setText(query, "after", after)
+	setNumber(query, "limit", limit)
+	return send[VersionPage](ctx, c, request{method: "GET", path: "/v1/versions/" + escapePath(path), query: query})
 }
 
 // DeleteRecord deletes one record, or those of a prefix or range.

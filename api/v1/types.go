@@ -308,6 +308,9 @@ type Event struct {
 	Version   uint64 `json:"version,omitempty"`  // of the record that was put
 	Value     []byte `json:"value,omitempty"`    // of the record that was put, where values were asked for
 	Previous  []byte `json:"previous,omitempty"` // the value before, where that was asked for and there was one
+
+	Large         *Large `json:"large,omitempty"`          // instead of value, if that is a large one
+	PreviousLarge *Large `json:"previous_large,omitempty"` // instead of previous
 }
 
 // A Deed is one thing that was done, or refused, with who did it. Index and N are its

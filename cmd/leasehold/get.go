@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 func (a *app) getCommand() *cobra.Command {
-	var revision uint64
+	var revision, version uint64
 	cmd := &cobra.Command{
 		Use:   "get PATH",
 		Short: "Print the value of a record",
@@ -18,8 +21,10 @@ func (a *app) getCommand() *cobra.Command {
 terminal, characters that could move the cursor are shown as escapes.
 
 With --revision it prints what the value was then, as long as the server's history
-reaches back so far. With -o json the value is in base64, beside the revisions that
-made and changed the record, its version, and the session it ends with.`,
+reaches back so far; with --version it prints a former version that the record keeps.
+With -o json the value is in base64, beside the revisions that made and changed the
+record, its version, and the session it ends with; of a value of more than 64 KiB there
+are its digest and its size.`,
 		Example: `  leasehold get config/limits
   leasehold get config/limits --revision 181 > limits.before
   leasehold get config/limits -o json | jq .mod_revision`,
@@ -27,7 +32,10 @@ made and changed the record, its version, and the session it ends with.`,
 		ValidArgsFunction: a.completesRecords,
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
-		record, err := c.Record(ctx, args[0], revision)
+		if revision != 0 && version != 0 {
+			return seeHelp(cmd, usage("--revision and --version name two values: give one"))
+		}
+		record, err := c.recordAt(ctx, args[0], revision, version)
 		if err != nil {
 			return c.explainRecord(err)
 		}
@@ -37,12 +45,40 @@ made and changed the record, its version, and the session it ends with.`,
 		case formatName:
 			return a.printLine(record.Path)
 		}
+		if record.Large != nil {
+			return a.copyValue(ctx, c, record)
+		}
 		return a.printValue(record.Value)
 	})
 	cmd.Flags().Uint64Var(&revision, "revision", 0, "as it was at this revision (default: as it is)")
+	cmd.Flags().Uint64Var(&version, "version", 0, "the former version that this revision wrote")
 	a.clientFlags(cmd)
 	a.outputFlag(cmd, formatJSON, formatName)
 	return cmd
+}
+
+func (c *conn) recordAt(ctx context.Context, path string, revision, version uint64) (v1.Record, error) {
+	if version != 0 {
+		return c.RecordAt(ctx, path, version)
+	}
+	return c.Record(ctx, path, revision)
+}
+
+// copyValue prints a large value as it comes.
+func (a *app) copyValue(ctx context.Context, c *conn, r v1.Record) error {
+	if a.terminal(a.stdout) {
+		return usage("%s has %d bytes, which is much for a terminal: send them to a file", quote(r.Path), r.Large.Size)
+	}
+	value, err := c.OpenRecord(ctx, r.Path, r.Mod)
+	if err != nil {
+		return c.explainRecord(err)
+	}
+	defer value.Close()
+	n, err := io.Copy(a.stdout, value)
+	if err != nil {
+		return &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf("the value broke off after %d of %d bytes: %v", n, r.Large.Size, err)}
+	}
+	return nil
 }
 
 func (a *app) printValue(value []byte) error {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,11 +18,16 @@ import (
 
 func (a *app) putCommand() *cobra.Command {
 	var request v1.PutRequest
+	keep := ""
 	cmd := &cobra.Command{
 		Use:   "put PATH [VALUE|-|@FILE]",
 		Short: "Make a record, or change its value",
 		Long: `Put writes a value under a path: the word after the path, what a file holds (@FILE),
-or what comes from standard input (- or nothing). A value has up to 64 KiB of any bytes.
+or what comes from standard input (- or nothing). A value has up to 256 MiB of any bytes.
+
+With --keep the record keeps so many of its former versions from now on: see what there
+is with ` + "`leasehold versions`" + `, and go back with ` + "`leasehold rollback`" + `. Without it, it keeps as
+many as before; a new record keeps none, and --keep none lets them all go.
 
 With --create there must be none yet; with --if-revision that revision must have
 changed it last. Both end with code 64 if something else is there.
@@ -30,7 +37,7 @@ in the same moment; --token must then be its token. With --token alone the recor
 judges: it turns away a token smaller than one it was written under before. Who is
 late gets code 76, and nothing is written.`,
 		Example: `  leasehold put config/limits max=10 --create
-  leasehold put state/nightly @state.json --lease "$id" --token "$token"
+  leasehold put state/nightly @state.json --keep 20 --lease "$id" --token "$token"
   date | leasehold put workers/7/seen --session "$session"`,
 		Args:              takes(1, 2),
 		ValidArgsFunction: a.completesRecords,
@@ -45,11 +52,15 @@ late gets code 76, and nothing is written.`,
 		} else if a.terminal(a.stdin) {
 			return seeHelp(cmd, usage("put needs a value: give it after the path, or send it to standard input"))
 		}
-		value, err := a.readValue(source)
+		done, err := a.readValue(source, &request)
 		if err != nil {
 			return err
 		}
-		request.Path, request.Value = args[0], value
+		defer done()
+		request.Path = args[0]
+		if request.Keep, err = toKeep(keep); err != nil {
+			return err
+		}
 		record, err := c.PutRecord(ctx, request)
 		if err != nil {
 			return c.explainRecord(err)
@@ -60,6 +71,7 @@ late gets code 76, and nothing is written.`,
 	flags.Uint64Var(&request.IfRevision, "if-revision", 0, "only if this revision changed it last")
 	flags.BoolVar(&request.IfAbsent, "create", false, "only if there is none")
 	flags.StringVar(&request.Session, "session", "", "the record ends with this session")
+	flags.StringVar(&keep, "keep", "", "how many former versions it keeps, or none (default: as before)")
 	fenceFlags(cmd, &request.Fence)
 	a.clientFlags(cmd)
 	a.outputFlag(cmd, formatJSON, formatName)
@@ -71,28 +83,44 @@ func fenceFlags(cmd *cobra.Command, fence *v1.Fence) {
 	cmd.Flags().Uint64Var(&fence.Token, "token", 0, "the token of that lease; alone, the record judges it")
 }
 
-// readValue reads up to as many bytes as a value can have, and one more for the
-// server to refuse.
-func (a *app) readValue(source string) ([]byte, error) {
-	in := a.stdin
+// toKeep reads how many former versions a record is to keep.
+func toKeep(s string) (int, error) {
+	switch s {
+	case "":
+		return 0, nil
+	case "none":
+		return leasehold.KeepNone, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > leasehold.MaxKeep {
+		return 0, usage("--keep is %s: use 1 to %d, or none", quote(s), leasehold.MaxKeep)
+	}
+	return n, nil
+}
+
+// readValue reads a short value, and gets a long one ready to be sent as it is read. done
+// is to be called after that.
+func (a *app) readValue(source string, into *v1.PutRequest) (done func(), err error) {
+	in, done := a.stdin, func() {}
 	if name, isFile := strings.CutPrefix(source, "@"); isFile {
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, usage("the value can not be read: %v", err)
 		}
-		defer file.Close()
-		in = file
+		in, done = file, func() { file.Close() }
 	} else if source != "-" {
-		return []byte(source), nil
+		into.Value = []byte(source)
+		return done, nil
 	}
-	value, err := io.ReadAll(io.LimitReader(in, leasehold.MaxValue+1))
-	switch {
-	case err != nil:
+	first, err := io.ReadAll(io.LimitReader(in, leasehold.MaxValue+1))
+	if err != nil {
+		done()
 		return nil, usage("the value can not be read: %v", err)
-	case len(value) > leasehold.MaxValue:
-		return nil, usage("the value has more than %d bytes, which is the most there can be", leasehold.MaxValue)
 	}
-	return value, nil
+	if into.Value = first; len(first) > leasehold.MaxValue {
+		into.Value, into.Body = nil, io.MultiReader(bytes.NewReader(first), in)
+	}
+	return done, nil
 }
 
 func (a *app) printPut(r v1.Record) error {

@@ -71,7 +71,7 @@ func (a *app) printRecords(c *conn, prefix string, found []v1.Record) error {
 	}
 	var rows [][]string
 	for _, r := range found {
-		row := []string{r.Path, strconv.Itoa(len(r.Value)), strconv.FormatUint(r.Version, 10), strconv.FormatUint(r.Mod, 10)}
+		row := []string{r.Path, strconv.FormatInt(sizeOf(r), 10), strconv.FormatUint(r.Version, 10), strconv.FormatUint(r.Mod, 10)}
 		if a.output == formatWide {
 			token := ""
 			if r.Token != 0 {
@@ -82,4 +82,11 @@ func (a *app) printRecords(c *conn, prefix string, found []v1.Record) error {
 		rows = append(rows, row)
 	}
 	return a.printTable(columns, rows)
+}
+
+func sizeOf(r v1.Record) int64 {
+	if r.Large != nil {
+		return r.Large.Size
+	}
+	return int64(len(r.Value))
 }

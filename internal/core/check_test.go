@@ -24,6 +24,10 @@ func busy(t *testing.T) (*State, *space) {
 		&Release{Namespace: "default", ID: "a4"},
 		&PutRecord{Namespace: "default", Path: "config", Value: "one"},
 		&PutRecord{Namespace: "default", Path: "alive", Value: "yes", Session: "s1"},
+		&PutRecord{Namespace: "default", Path: "state", Large: &leasehold.Large{Size: 7}, Keep: 3},
+		&PutRecord{Namespace: "default", Path: "state", Value: "two"},
+		&PutRecord{Namespace: "default", Path: "gone", Value: "one", Keep: 3},
+		&DeleteRecord{Namespace: "default", Path: "gone"},
 	} {
 		if a := apply(t, s, 0, c); a.Err != nil {
 			t.Fatal(a.Err)
@@ -56,10 +60,34 @@ func TestCheckFinds(t *testing.T) {
 		change(&damaged)
 		sp.records.Set(path, &damaged)
 	}
+	shelf := func(sp *space, path string, change func(shelf *Shelf)) {
+		found, _ := sp.shelves.Get(path)
+		damaged := *found
+		change(&damaged)
+		sp.shelves.Set(path, &damaged)
+	}
 	for _, test := range []struct {
 		damage func(s *State, sp *space)
 		says   string
 	}{
+		{func(s *State, _ *space) { s.larges.Clear() }, "is named 1 times, 0 are counted"},
+		{func(s *State, _ *space) { s.name(&leasehold.Large{SHA256: leasehold.Digest{1}}) }, "1 large values of 7 bytes are named, 2 of 7 are counted"},
+		{func(s *State, _ *space) { s.largeSize++ }, "1 large values of 7 bytes are named, 1 of 8 are counted"},
+		{func(s *State, _ *space) { s.values = false }, "there are large values or versions, and never were"},
+		{func(s *State, _ *space) { s.versions++ }, "2 versions of 1 records are kept, 3 of 1 are counted"},
+		{func(s *State, _ *space) { s.keeping++ }, "2 versions of 1 records are kept, 2 of 2 are counted"},
+		{func(_ *State, sp *space) { sp.versions.Delete(oldest(sp, "state")) }, `record "state" counts 1 versions, and has 0`},
+		{func(_ *State, sp *space) { sp.shelves.Delete("state") }, `record "state" has 1 versions, and keeps none`},
+		{func(_ *State, sp *space) { shelf(sp, "state", func(s *Shelf) { s.Keep = 0 }) }, `record "state" keeps 0 versions, and has 1`},
+		{func(_ *State, sp *space) { shelf(sp, "state", func(s *Shelf) { s.Path = "other" }) }, `the shelf of "other" is filed under "state"`},
+		{func(_ *State, sp *space) { shelf(sp, "state", func(s *Shelf) { s.Deleted = 1 }) }, `record "state" is there: true, and was deleted at 1`},
+		{func(_ *State, sp *space) { shelf(sp, "gone", func(s *Shelf) { s.Deleted = 0 }) }, "gone has no end and stands in time"},
+		{func(_ *State, sp *space) { oldest(sp, "state").Current = true }, `of "state" is former and current`},
+		{func(_ *State, sp *space) { oldest(sp, "state").Revision = 1000 }, `and has a former version of 1000`},
+		{func(_ *State, sp *space) { oldest(sp, "gone").Create = 0 }, `a version of "gone" was made at 0`},
+		{func(_ *State, sp *space) {
+			record(sp, "state", func(r *leasehold.Record) { r.Large = &leasehold.Large{Size: 7} })
+		}, `record "state" has a value and a large value`},
 		{func(_ *State, sp *space) { sp.resources.Delete("scanner") }, `its resource "scanner" is unknown`},
 		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.ID = "other" }) }, `other is filed under "a2"`},
 		{func(_ *State, sp *space) { sp.ended.Set("a2", &EndedClaim{ID: "a2"}) }, "a2 has ended and is alive"},
@@ -90,7 +118,7 @@ func TestCheckFinds(t *testing.T) {
 		{func(_ *State, sp *space) { record(sp, "config", func(r *leasehold.Record) { r.Session = "s9" }) }, `record "config" is bound to session "s9"`},
 		{func(_ *State, sp *space) { sp.boundRecords.Delete(binding{"s1", "alive"}) }, `record "alive" would not end with its session`},
 		{func(_ *State, sp *space) { sp.boundRecords.Set(binding{"s1", "config"}) }, "1 records have sessions, 2 bindings exist"},
-		{func(s *State, _ *space) { s.records++ }, "there are 2 records of"},
+		{func(s *State, _ *space) { s.records++ }, "there are 3 records of"},
 		{func(_ *State, sp *space) { sp.queue.Delete(first(sp, "printer")) }, "b1 waits, but stands in no queue"},
 		{func(_ *State, sp *space) { resource(sp, "scanner", func(r *Resource) { r.Claim = "a1" }) }, `a2 is held, but "scanner" is held by "a1"`},
 		{func(_ *State, sp *space) { resource(sp, "scanner", func(r *Resource) { r.Claim = "gone" }) }, `held by "gone", which is not there`},
@@ -111,7 +139,7 @@ func TestCheckFinds(t *testing.T) {
 		{func(s *State, _ *space) { s.due[0].at += Time(24 * time.Hour) }, "comes before its parent"},
 		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.Expires++ }) }, "a2 ends at"},
 		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.Expires = 0 }) }, "a2 has no end and stands in time"},
-		{func(s *State, sp *space) { s.due.set(&timer{kind: dueSession, space: sp, key: "nobody"}, s.now) }, "5 things end by time, 6 deadlines exist"},
+		{func(s *State, sp *space) { s.due.set(&timer{kind: dueSession, space: sp, key: "nobody"}, s.now) }, "6 things end by time, 7 deadlines exist"},
 	} {
 		s, sp := busy(t)
 		test.damage(s, sp)

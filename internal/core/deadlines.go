@@ -19,6 +19,7 @@ const (
 	dueSession            // a session that is not renewed
 	dueResource           // the end of a grace that somebody waits for
 	dueQuarantine         // the end of a quarantine, and the queues that wait for it
+	dueShelf              // the versions of a record that was deleted long ago
 )
 
 // deadlines is a 4-ary heap: shallower than a binary one, with the children of a

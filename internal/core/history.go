@@ -73,7 +73,7 @@ func recordWeight(r *leasehold.Record) int {
 	if r == nil {
 		return 0
 	}
-	return fixed + len(r.Value) + len(r.Session)
+	return fixed + valueBytes(r.Value, r.Large) + len(r.Session)
 }
 
 // A History is the events of one namespace that are still known, oldest first.

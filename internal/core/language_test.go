@@ -194,6 +194,7 @@ func (p *phrase) command() core.Command {
 	case "put":
 		return &core.PutRecord{
 			Path: p.word("path"), Value: p.word("value"), Namespace: p.namespace(), Session: p.option("session", ""),
+			Large: p.large(), From: leasehold.Revision(p.number("from")), Keep: p.keep(),
 			IfRevision: leasehold.Revision(p.number("if")), IfAbsent: p.flag("new"), Fence: p.fence(), Request: p.request(),
 		}
 	case "delete":
@@ -228,6 +229,45 @@ func (p *phrase) command() core.Command {
 	}
 	p.wrong("there is no command %q", p.verb)
 	return nil
+}
+
+// large reads "plan/30": the large value that is called plan, of 30 bytes.
+func (p *phrase) large() *leasehold.Large {
+	text := p.option("large", "")
+	if text == "" {
+		return nil
+	}
+	name, size, _ := strings.Cut(text, "/")
+	n, err := strconv.ParseInt(size, 10, 64)
+	if err != nil {
+		p.wrong("large=%s is not of the form name/size", text)
+	}
+	large := &leasehold.Large{Size: n}
+	copy(large.SHA256[:], name)
+	return large
+}
+
+func writeLarge(large *leasehold.Large) string {
+	if large == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s/%d", strings.TrimRight(string(large.SHA256[:]), "\x00"), large.Size)
+}
+
+// tellValue is a value, or the name of a large one.
+func tellValue(value string, large *leasehold.Large) string {
+	if large != nil {
+		return "large:" + writeLarge(large) + value
+	}
+	return quote(value)
+}
+
+func (p *phrase) keep() int {
+	n, err := strconv.Atoi(p.option("keep", "0"))
+	if err != nil {
+		p.wrong("keep= takes a number: %v", err)
+	}
+	return n
 }
 
 func (p *phrase) fence() core.Fence {
@@ -300,6 +340,7 @@ func (p *phrase) op(namespace string) (o core.Op) {
 	if o.Do == core.Put {
 		o.Value = p.word("value")
 	}
+	o.Large, o.From, o.Keep = p.large(), leasehold.Revision(p.number("from")), p.keep()
 	o.To, o.Session, o.Most = p.option("to", ""), p.option("session", ""), int(p.number("most"))
 	o.KeysOnly, o.Count = p.flag("keys"), p.flag("count")
 	return o
@@ -422,6 +463,7 @@ func writeCommand(c core.Command) string {
 		return sentence("close", quote(c.ID), common(c.Namespace, c.Request))
 	case *core.PutRecord:
 		return sentence("put", quote(c.Path), quote(c.Value), flagged("new", c.IfAbsent), option("if", c.IfRevision), option("session", c.Session),
+			option("large", writeLarge(c.Large)), option("from", c.From), option("keep", c.Keep),
 			writeFence(c.Fence), common(c.Namespace, c.Request))
 	case *core.DeleteRecord:
 		verb := "delete"
@@ -515,6 +557,7 @@ func writeOp(o core.Op) string {
 		value = quote(o.Value)
 	}
 	return sentence(verb, quote(o.Path), value, flagged("keys", o.KeysOnly), flagged("count", o.Count),
+		option("large", writeLarge(o.Large)), option("from", o.From), option("keep", o.Keep),
 		option("to", o.To), option("session", o.Session), option("most", o.Most))
 }
 
@@ -602,7 +645,27 @@ func tellRecord(r *leasehold.Record) string {
 	if r.Token != 0 {
 		text += fmt.Sprintf(", token %d", r.Token)
 	}
-	return text + when("session", r.Session)
+	return text + when("large", writeLarge(r.Large)) + when("session", r.Session)
+}
+
+// tellVersion leaves out what is as always.
+func tellVersion(v leasehold.Version) string {
+	text := fmt.Sprintf("%d: %s, version %d", v.Revision, tellValue(v.Value, v.Large), v.Version)
+	if !v.Written.IsZero() {
+		text += ", written at " + clock(v.Written)
+	}
+	text += when("by", v.Holder)
+	if v.Token != 0 {
+		text += fmt.Sprintf(", token %d", v.Token)
+	}
+	text += when("session", v.Session)
+	if v.Current {
+		text += ", current"
+	}
+	if v.Deleted {
+		text += ", deleted"
+	}
+	return text
 }
 
 func tellTxn(t *core.TxnAnswer, now time.Duration) string {
@@ -629,7 +692,7 @@ func tellTxn(t *core.TxnAnswer, now time.Duration) string {
 func tellPage(p core.RecordPage) string {
 	text := "found"
 	for _, r := range p.Records {
-		text += fmt.Sprintf(" %s %s (%d)", r.Path, quote(r.Value), r.Mod)
+		text += fmt.Sprintf(" %s %s (%d)", r.Path, tellValue(r.Value, r.Large), r.Mod)
 	}
 	if len(p.Records) == 0 {
 		text = "found nothing"
@@ -747,10 +810,10 @@ func tellEvent(e *leasehold.Event) string {
 	case e.Record != nil || e.Previous != nil:
 		text += " " + e.Resource
 		if e.Record != nil {
-			text += " " + quote(e.Record.Value) + fmt.Sprintf(", version %d", e.Record.Version)
+			text += " " + tellValue(e.Record.Value, e.Record.Large) + fmt.Sprintf(", version %d", e.Record.Version)
 		}
 		if e.Previous != nil {
-			text += ", was " + quote(e.Previous.Value)
+			text += ", was " + tellValue(e.Previous.Value, e.Previous.Large)
 		}
 	case e.Alarm != 0:
 		text += fmt.Sprintf(" %v: %s", e.Alarm, e.Reason)

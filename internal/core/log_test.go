@@ -90,6 +90,9 @@ func (w *writer) step() time.Duration {
 	if w.chance(200) {
 		w.now += 11 * time.Minute
 	}
+	if w.chance(800) {
+		w.now += leasehold.KeepDeleted
+	}
 	w.now += oneOf(w, 0, 0, 0, 0, 0, 500*time.Millisecond, 500*time.Millisecond, time.Second, time.Second, 2*time.Second)
 	if w.chance(25) {
 		w.now += w.seconds(3, 12)
@@ -283,7 +286,23 @@ func (w *writer) put() core.Command {
 	case 3:
 		c.IfRevision = leasehold.Revision(1 + w.pick(1+w.made))
 	}
+	w.version(&c.Value, &c.Large, &c.From, &c.Keep)
 	return c
+}
+
+// version makes what is put a large value now and then, or a former one, and says how
+// many former ones are kept.
+func (w *writer) version(value *string, large **leasehold.Large, from *leasehold.Revision, keep *int) {
+	switch w.pick(6) {
+	case 0, 1:
+		name := w.pick(3)
+		*value, *large = "", &leasehold.Large{SHA256: leasehold.Digest{byte('x' + name)}, Size: int64(100 + name)}
+	case 2:
+		*value, *from = "", leasehold.Revision(1+w.pick(1+w.made))
+	}
+	if w.chance(2) {
+		*keep = oneOf(w, 1, 2, 3, 3, leasehold.KeepNone)
+	}
 }
 
 func (w *writer) delete() core.Command {
@@ -349,6 +368,7 @@ func (w *writer) op(namespace string) core.Op {
 		if w.chance(3) {
 			o.Session = w.sessionIn(namespace)
 		}
+		w.version(&o.Value, &o.Large, &o.From, &o.Keep)
 		return o
 	}
 	if o.Range = w.chance(2); o.Range && w.chance(2) {

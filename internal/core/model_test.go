@@ -24,6 +24,8 @@ type model struct {
 	resources []*modelResource
 	records   []modelRecord  // sorted by path
 	past      []modelPast    // the records at each revision
+	former    []modelVersion // what records were, oldest first
+	shelves   []modelShelf   // of the records that keep that
 	endings   []modelEnding  // ids that ended
 	outcomes  []modelOutcome // requests that were answered
 	command   int            // counts the commands
@@ -838,12 +840,15 @@ func (m *model) tick() {
 			m.stir(d.sp, d.key)
 		case 4:
 			m.resume()
+		case 5:
+			m.unshelve(d.sp, d.key)
 		}
 	}
 }
 
-// A modelDue is when something is due: a claim by itself (1), a session (2), or a
-// resource that rests and is waited for (3), or the end of the quarantine (4).
+// A modelDue is when something is due: a claim by itself (1), a session (2), a
+// resource that rests and is waited for (3), the end of the quarantine (4), or what is left
+// of a deleted record (5).
 type modelDue struct {
 	at   core.Time
 	kind int
@@ -870,6 +875,11 @@ func (m *model) due() (modelDue, bool) {
 			if rest.until != 0 && len(m.queue(r.sp, r.path)) > 0 {
 				all = append(all, modelDue{rest.until, 3, r.sp, r.path})
 			}
+		}
+	}
+	for _, shelf := range m.shelves {
+		if shelf.deleted != 0 {
+			all = append(all, modelDue{shelf.deleted + core.Time(30*24*time.Hour), 5, shelf.sp, shelf.path})
 		}
 	}
 	if m.base != 0 && m.resumes != 0 && !m.resumed {

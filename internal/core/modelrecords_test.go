@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
@@ -14,9 +15,27 @@ import (
 
 type modelRecord struct {
 	sp                   *modelSpace
-	path, value, session string
+	path, value, session string // the value is that, or the name of a large one
 	create, mod, version int
 	token                leasehold.Token
+}
+
+// A modelVersion is what a record was.
+type modelVersion struct {
+	modelRecord
+	written core.Time // 0: nobody knows
+	holder  string
+	deleted bool
+}
+
+// A modelShelf says that a record keeps what it was.
+type modelShelf struct {
+	sp      *modelSpace
+	path    string
+	keep    int
+	deleted core.Time
+	written core.Time
+	holder  string
 }
 
 type modelPast struct {
@@ -47,10 +66,35 @@ func (m *model) put(sp *modelSpace, c *core.PutRecord) modelAnswer {
 		return modelAnswer{text: no}
 	case c.IfAbsent && old != nil, c.IfRevision != 0 && (old == nil || old.mod != int(c.IfRevision)):
 		return modelAnswer{text: "refused"}
+	}
+	value, found := m.valueOf(sp, c.Path, tellValue(c.Value, c.Large), c.From)
+	switch {
+	case !found:
+		return modelAnswer{text: "not-found"}
 	case c.Session != "" && m.live(sp, c.Session) == nil:
 		return m.noSession(sp, c.Session)
 	}
-	return modelAnswer{text: m.write(m.begin(c.Namespace), c.Path, c.Value, c.Session, token).text(true)}
+	holder := ""
+	if c.Fence.Lease != "" {
+		holder = m.claim(sp, c.Fence.Lease).holder
+	}
+	return modelAnswer{text: m.write(m.begin(c.Namespace), modelWrite{c.Path, value, c.Session, c.Keep, holder}, token).text(true)}
+}
+
+// valueOf is what a write puts: what it says, or what the record was at a revision.
+func (m *model) valueOf(sp *modelSpace, path, value string, from leasehold.Revision) (string, bool) {
+	if from == 0 {
+		return value, true
+	}
+	if r := m.record(sp, path); r != nil && r.mod == int(from) {
+		return r.value, true
+	}
+	for _, v := range m.former {
+		if v.sp == sp && v.path == path && v.mod == int(from) {
+			return v.value, true
+		}
+	}
+	return "", false
 }
 
 func (m *model) delete(sp *modelSpace, c *core.DeleteRecord) modelAnswer {
@@ -77,6 +121,11 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 			m.liveRecord(sp, i.Path)
 		}
 	}
+	for _, i := range c.If {
+		if r := m.record(sp, i.Path); i.What == core.RecordValue && r != nil && strings.HasPrefix(r.value, "large:") {
+			return modelAnswer{text: "refused"}
+		}
+	}
 	branch, list := "then", c.Then
 	for _, i := range c.If {
 		if !m.holds(sp, i) {
@@ -87,6 +136,9 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		switch o.Do {
 		case core.Put:
 			m.liveRecord(sp, o.Path)
+			if _, found := m.valueOf(sp, o.Path, "", o.From); !found {
+				return modelAnswer{text: "not-found"}
+			}
 		case core.Delete:
 			m.settleRecords(sp, o.Path, m.endOf(o.Path, o.To, o.Range))
 		case core.ReleaseLease:
@@ -121,7 +173,8 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		to := m.endOf(o.Path, o.To, o.Range)
 		switch o.Do {
 		case core.Put:
-			text += ", " + m.write(sp, o.Path, o.Value, o.Session, 0).text(false)
+			value, _ := m.valueOf(sp, o.Path, tellValue(o.Value, o.Large), o.From)
+			text += ", " + m.write(sp, modelWrite{o.Path, value, o.Session, o.Keep, ""}, 0).text(false)
 		case core.Delete:
 			text += fmt.Sprintf(", %d deleted", m.deleteAll(sp, o.Path, to))
 		case core.Get:
@@ -182,8 +235,8 @@ func (m *model) get(sp *modelSpace, o core.Op, to string) string {
 			text += " more"
 			break
 		}
-		if o.KeysOnly {
-			r.value = ""
+		if o.KeysOnly && !strings.HasPrefix(r.value, "large:") {
+			r.value = `""`
 		}
 		text += " " + r.path + "=" + r.value
 	}
@@ -237,7 +290,7 @@ func (m *model) holds(sp *modelSpace, c core.Compare) bool {
 			r = &modelRecord{}
 		}
 		number = map[core.What]int{core.RecordCreate: r.create, core.RecordMod: r.mod, core.RecordVersion: r.version}[c.What]
-		text = map[core.What]string{core.RecordValue: r.value, core.RecordSession: r.session}[c.What]
+		text = map[core.What]string{core.RecordValue: strings.Trim(r.value, `"`), core.RecordSession: r.session}[c.What]
 	}
 	order := number - int(c.Number)
 	if c.What == core.RecordValue || c.What == core.RecordSession || c.What == core.LeaseID {
@@ -320,10 +373,18 @@ func (m *model) settleRecords(sp *modelSpace, from, to string) {
 	}
 }
 
-func (m *model) write(sp *modelSpace, path, value, session string, token leasehold.Token) modelRecord {
-	r := modelRecord{sp: sp, path: path, value: value, session: session, version: 1, token: token}
+type modelWrite struct {
+	path, value, session string
+	keep                 int
+	holder               string
+}
+
+func (m *model) write(sp *modelSpace, w modelWrite, token leasehold.Token) modelRecord {
+	path, value := w.path, w.value
+	r := modelRecord{sp: sp, path: path, value: value, session: w.session, version: 1, token: token}
 	was := " after nothing"
 	old := m.record(sp, path)
+	m.keep(sp, old, w)
 	if old != nil {
 		r.version, r.token = old.version+1, max(old.token, token)
 		was = " after " + old.path + "=" + old.value
@@ -339,6 +400,59 @@ func (m *model) write(sp *modelSpace, path, value, session string, token leaseho
 	return r
 }
 
+func (m *model) shelf(sp *modelSpace, path string) *modelShelf {
+	for i := range m.shelves {
+		if m.shelves[i].sp == sp && m.shelves[i].path == path {
+			return &m.shelves[i]
+		}
+	}
+	return nil
+}
+
+// keep keeps what a record was before a write, if it should.
+func (m *model) keep(sp *modelSpace, old *modelRecord, w modelWrite) {
+	shelf := m.shelf(sp, w.path)
+	if w.keep < 0 || w.keep == 0 && shelf == nil {
+		m.unshelve(sp, w.path)
+		return
+	}
+	if old != nil {
+		v := modelVersion{modelRecord: *old}
+		if shelf != nil {
+			v.written, v.holder = shelf.written, shelf.holder
+		}
+		m.former = append(m.former, v)
+	}
+	if shelf == nil {
+		m.shelves = append(m.shelves, modelShelf{sp: sp, path: w.path})
+		shelf = m.shelf(sp, w.path)
+	}
+	if w.keep > 0 {
+		shelf.keep = w.keep
+	}
+	shelf.deleted, shelf.written, shelf.holder = 0, m.now, w.holder
+	m.trim(*shelf)
+}
+
+// trim forgets the oldest of what is kept beyond what should be.
+func (m *model) trim(shelf modelShelf) {
+	own := m.versions(shelf.sp, shelf.path)
+	for _, v := range own[:max(0, len(own)-shelf.keep)] {
+		m.former = slices.DeleteFunc(m.former, func(o modelVersion) bool { return o == v })
+	}
+}
+
+// versions are the former ones of a record, oldest first.
+func (m *model) versions(sp *modelSpace, path string) []modelVersion {
+	return slices.DeleteFunc(slices.Clone(m.former), func(v modelVersion) bool { return v.sp != sp || v.path != path })
+}
+
+// unshelve forgets all that a record was.
+func (m *model) unshelve(sp *modelSpace, path string) {
+	m.former = slices.DeleteFunc(m.former, func(v modelVersion) bool { return v.sp == sp && v.path == path })
+	m.shelves = slices.DeleteFunc(m.shelves, func(s modelShelf) bool { return s.sp == sp && s.path == path })
+}
+
 func (m *model) deleteAll(sp *modelSpace, from, to string) (deleted int) {
 	m.settleRecords(sp, from, to)
 	for _, r := range m.between(sp, from, to) {
@@ -350,6 +464,11 @@ func (m *model) deleteAll(sp *modelSpace, from, to string) (deleted int) {
 
 func (m *model) drop(r modelRecord, how leasehold.How) {
 	m.records = slices.DeleteFunc(m.records, func(o modelRecord) bool { return o == r })
+	if shelf := m.shelf(r.sp, r.path); shelf != nil {
+		m.former = append(m.former, modelVersion{r, shelf.written, shelf.holder, true})
+		shelf.deleted, shelf.written, shelf.holder = m.now, 0, ""
+		m.trim(*shelf)
+	}
 	m.event(r.sp, "deleted %s=%s %d", r.path, r.value, how)
 }
 
@@ -378,7 +497,7 @@ func pathValue(r *leasehold.Record) string {
 	if r == nil {
 		return "nothing"
 	}
-	return r.Path + "=" + r.Value
+	return r.Path + "=" + tellValue(r.Value, r.Large)
 }
 
 func txnText(t *core.TxnAnswer) string {
@@ -427,7 +546,7 @@ func sameRecords(view core.View, m *model) error {
 		}
 		var got, expected []string
 		for _, r := range page.Records {
-			got = append(got, recordText(r)+"="+r.Value)
+			got = append(got, recordText(r)+"="+tellValue(r.Value, r.Large))
 		}
 		for _, r := range want {
 			expected = append(expected, r.text(true)+"="+r.value)
@@ -442,6 +561,9 @@ func sameRecords(view core.View, m *model) error {
 			return err
 		}
 	}
+	if err := sameVersions(view, m); err != nil {
+		return err
+	}
 	for i := 1; i <= len(m.past); i *= 3 {
 		past := m.past[len(m.past)-i]
 		if err := compare(past.sp, past.revision, past.records); err != nil {
@@ -449,4 +571,73 @@ func sameRecords(view core.View, m *model) error {
 		}
 	}
 	return nil
+}
+
+// sameVersions compares what is kept of each record, and which large values are named.
+func sameVersions(view core.View, m *model) error {
+	names := map[string]bool{}
+	for _, v := range m.former {
+		names[v.value] = true
+	}
+	for _, r := range m.records {
+		names[r.value] = true
+	}
+	for _, name := range []string{"x", "y", "z"} {
+		value := fmt.Sprintf("large:%s/%d", name, 100+int(name[0]-'x'))
+		if named := view.NamesLarge(leasehold.Digest{name[0]}); named != names[value] {
+			return fmt.Errorf("%s is named: %v, expected %v", value, named, names[value])
+		}
+	}
+	for _, sp := range m.spaces {
+		for _, path := range []string{"a", "a/1", "a/2", "b", "c", "printer"} {
+			var got []string
+			list, _ := view.Versions(sp.name, path, 0, 0)
+			for _, v := range list {
+				got = append(got, tellVersion(v))
+			}
+			if want := m.tellVersions(sp, path); !slices.Equal(got, want) {
+				return fmt.Errorf("%s of %s\n  is kept: %s\n expected: %s", path, sp.name, strings.Join(got, "; "), strings.Join(want, "; "))
+			}
+		}
+	}
+	return nil
+}
+
+func (m *model) tellVersions(sp *modelSpace, path string) (texts []string) {
+	shelf := m.shelf(sp, path)
+	list := m.versions(sp, path)
+	current := ""
+	if r := m.record(sp, path); r != nil {
+		v := modelVersion{modelRecord: *r}
+		if shelf != nil {
+			v.written, v.holder = shelf.written, shelf.holder
+		}
+		current = ", current"
+		if session := m.session(sp, r.session); session != nil && session.end() <= m.now {
+			current, v.deleted = "", true
+		}
+		if current != "" || shelf != nil {
+			list = append(list, v)
+		}
+	}
+	slices.Reverse(list)
+	for i, v := range list {
+		text := fmt.Sprintf("%d: %s, version %d", v.mod, v.value, v.version)
+		if v.written != 0 {
+			text += ", written at " + short(time.Duration(v.written-start))
+		}
+		text += when("by", v.holder)
+		if v.token != 0 {
+			text += fmt.Sprintf(", token %d", v.token)
+		}
+		text += when("session", v.session)
+		if i == 0 {
+			text += current
+		}
+		if v.deleted {
+			text += ", deleted"
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }

@@ -8,6 +8,9 @@ type PutRecord struct {
 	Namespace  string
 	Path       string
 	Value      string
+	Large      *leasehold.Large   // instead of Value: where the bytes are
+	From       leasehold.Revision // instead of Value: the version to go back to
+	Keep       int                // how many former versions it keeps from now on; 0: as before, KeepNone: none
 	Session    string             // it ends with this session; empty: with none
 	IfRevision leasehold.Revision // only if that changed it last; 0: whatever did
 	IfAbsent   bool               // only if there is none
@@ -34,7 +37,8 @@ func (c *PutRecord) Validate() error {
 	if c.IfAbsent && c.IfRevision != 0 {
 		return invalid("put takes a revision that must be there, or that none may be there, not both")
 	}
-	return firstError(name("namespace", c.Namespace), name("path", c.Path), value(c.Value), text("session", c.Session), c.Fence.validate(), c.Request.validate())
+	return firstError(name("namespace", c.Namespace), name("path", c.Path), content(c.Value, c.Large, c.From), keep(c.Keep),
+		text("session", c.Session), c.Fence.validate(), c.Request.validate())
 }
 
 func (f Fence) validate() error {
@@ -51,6 +55,24 @@ func value(v string) error {
 	return nil
 }
 
+// content says what is wrong with what is to be put.
+func content(v string, large *leasehold.Large, from leasehold.Revision) error {
+	switch {
+	case large != nil && v != "", from != 0 && (v != "" || large != nil):
+		return invalid("put takes a value, a large value or the revision of a former one, and one of them only")
+	case large != nil && (large.Size < 0 || large.Size > leasehold.MaxLarge):
+		return invalid("a large value has %d bytes: at most %d are allowed", large.Size, leasehold.MaxLarge)
+	}
+	return value(v)
+}
+
+func keep(n int) error {
+	if n < leasehold.KeepNone || n > leasehold.MaxKeep {
+		return invalid("a record can not keep %d former versions: 1 to %d are allowed, and %d for none", n, leasehold.MaxKeep, leasehold.KeepNone)
+	}
+	return nil
+}
+
 func (s *State) putRecord(c *PutRecord) Answer {
 	sp := s.space(c.Namespace)
 	old := s.liveRecord(sp, c.Path)
@@ -61,7 +83,11 @@ func (s *State) putRecord(c *PutRecord) Answer {
 	if refused := unlessAsExpected(old, c.Path, c.IfRevision, c.IfAbsent); refused != nil {
 		return Answer{Err: refused}
 	}
-	if refused := s.roomFor(sp, []write{{c.Path, c.Value, c.Session}}); refused != nil {
+	w := write{path: c.Path, value: c.Value, large: c.Large, session: c.Session, keep: c.Keep, holder: s.writer(sp, c.Fence)}
+	if refused := s.rollBack(sp, &w, c.From); refused != nil {
+		return Answer{Err: refused}
+	}
+	if refused := s.roomFor(sp, []write{w}); refused != nil {
 		return Answer{Err: refused}
 	}
 	// Only now, since a refusal must not begin a namespace.
@@ -69,5 +95,5 @@ func (s *State) putRecord(c *PutRecord) Answer {
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	return Answer{Record: withoutValue(s.setRecord(sp, write{c.Path, c.Value, c.Session}, token))}
+	return Answer{Record: withoutValue(s.setRecord(sp, w, token))}
 }

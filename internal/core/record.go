@@ -7,7 +7,14 @@ import (
 )
 
 // A write is what a record is to become.
-type write struct{ path, value, session string }
+type write struct {
+	path, value, session string
+	large                *leasehold.Large
+	keep                 int    // as in PutRecord
+	holder               string // who writes, if that is known
+}
+
+func (w *write) bytes() int { return len(w.path) + valueBytes(w.value, w.large) }
 
 // liveRecord returns a record after its session has ended if that is over at the
 // stamp; nil if there is none.
@@ -26,10 +33,16 @@ func (s *State) liveRecord(sp *space, path string) *leasehold.Record {
 // has none.
 func (s *State) setRecord(sp *space, w write, token leasehold.Token) *leasehold.Record {
 	old, _ := sp.records.Get(w.path)
-	r := &leasehold.Record{Path: w.path, Value: w.value, Session: w.session, Mod: s.revise(sp), Version: 1, Token: token}
+	r := &leasehold.Record{Path: w.path, Value: w.value, Large: w.large, Session: w.session, Mod: s.revise(sp), Version: 1, Token: token}
 	r.Create = r.Mod
+	// What is named anew comes before what is given up: a value that is in both is never
+	// without a name.
+	s.name(r.Large)
 	if old != nil {
 		r.Create, r.Version, r.Token = old.Create, old.Version+1, max(old.Token, token)
+	}
+	s.shelve(sp, old, w)
+	if old != nil {
 		s.uncount(sp, old)
 	}
 	sp.records.Set(r.Path, r)
@@ -46,6 +59,7 @@ func (s *State) setRecord(sp *space, w write, token leasehold.Token) *leasehold.
 // dropRecord deletes a record. how is zero unless the end of its session does it.
 func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
 	sp.records.Delete(r.Path)
+	s.shelveLast(sp, r)
 	s.uncount(sp, r)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.RecordDeleted, How: how, Resource: r.Path, Session: r.Session, Previous: r})
 }
@@ -54,16 +68,28 @@ func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
 func (s *State) uncount(sp *space, r *leasehold.Record) {
 	s.records--
 	s.recordBytes -= recordBytes(r)
+	s.unname(r.Large)
 	if r.Session != "" {
 		sp.boundRecords.Delete(binding{r.Session, r.Path})
 		countBound(sp, r.Session, -1)
 	}
 }
 
-func recordBytes(r *leasehold.Record) int { return len(r.Path) + len(r.Value) }
+func recordBytes(r *leasehold.Record) int { return len(r.Path) + valueBytes(r.Value, r.Large) }
+
+// largeBytes is what the name of a large value weighs.
+const largeBytes = 40
+
+func valueBytes(value string, large *leasehold.Large) int {
+	if large != nil {
+		return largeBytes
+	}
+	return len(value)
+}
 
 // withoutValue is a record as answers show it whose receiver has the value: they are
-// remembered for ten minutes, and a hundred thousand values would be too much.
+// remembered for ten minutes, and a hundred thousand values would be too much. The name
+// of a large value stays.
 func withoutValue(r *leasehold.Record) *leasehold.Record {
 	shown := *r
 	shown.Value = ""
@@ -73,8 +99,9 @@ func withoutValue(r *leasehold.Record) *leasehold.Record {
 // roomFor tells why writes, to different paths, can not all be made: because of their
 // sessions, or because there would be too much.
 func (s *State) roomFor(sp *space, writes []write) *leasehold.Error {
-	records, size, bound := s.records, s.recordBytes, 0
-	for _, w := range writes {
+	records, size, bound, kept := s.records, s.recordBytes, 0, s.kept()
+	for i := range writes {
+		w := &writes[i]
 		old := &leasehold.Record{}
 		records++
 		if sp != nil {
@@ -83,7 +110,9 @@ func (s *State) roomFor(sp *space, writes []write) *leasehold.Error {
 				records--
 			}
 		}
-		size += len(w.path) + len(w.value) - recordBytes(old)
+		more, bytes := s.shelving(sp, old, w)
+		kept += more
+		size += w.bytes() - recordBytes(old) + bytes
 		if w.session == "" {
 			continue
 		}
@@ -103,6 +132,8 @@ func (s *State) roomFor(sp *space, writes []write) *leasehold.Error {
 		return refuse(leasehold.Limited, "there are %d records already, which is as many as there can be: delete some", s.records).Err
 	case size > leasehold.MaxRecordBytes && size > s.recordBytes:
 		return refuse(leasehold.Limited, "records have %d bytes already, and can have %d: delete some", s.recordBytes, leasehold.MaxRecordBytes).Err
+	case kept > leasehold.MaxVersions && kept > s.kept():
+		return refuse(leasehold.Limited, "there are %d former versions of records already, which is as many as there can be: let records keep fewer", s.versions).Err
 	}
 	return nil
 }

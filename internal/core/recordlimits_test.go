@@ -39,6 +39,13 @@ func TestValidateRecords(t *testing.T) {
 		{put(func(c *core.PutRecord) { c.Fence.Lease = text(1025) }), "lease id has 1025 bytes"},
 		{put(func(c *core.PutRecord) { c.Fence.Token = leasehold.MaxToken + 1 }), "no token is above"},
 		{put(func(c *core.PutRecord) { c.Request.Sequence = 1 }), "name the session"},
+		{put(func(c *core.PutRecord) { c.Large = &leasehold.Large{Size: leasehold.MaxLarge} }), ""},
+		{put(func(c *core.PutRecord) { c.Large = &leasehold.Large{Size: leasehold.MaxLarge + 1} }), "at most 268435456 are allowed"},
+		{put(func(c *core.PutRecord) { c.Large, c.Value = &leasehold.Large{}, "v" }), "one of them only"},
+		{put(func(c *core.PutRecord) { c.Large, c.From = &leasehold.Large{}, 1 }), "one of them only"},
+		{put(func(c *core.PutRecord) { c.Keep = leasehold.MaxKeep }), ""},
+		{put(func(c *core.PutRecord) { c.Keep = leasehold.MaxKeep + 1 }), "1 to 1000 are allowed"},
+		{then(core.Op{Do: core.ReleaseLease, ID: "l", Large: &leasehold.Large{}}), "nothing else"},
 		{&core.DeleteRecord{Namespace: ns}, "path is missing"},
 		{&core.DeleteRecord{Namespace: ns, Range: true}, ""},
 		{&core.DeleteRecord{Namespace: ns, Path: "a", To: "b"}, "say that it is one"},
@@ -213,5 +220,57 @@ func TestPrefixEnd(t *testing.T) {
 		if got := core.PrefixEnd(prefix); got != want {
 			t.Errorf("all that begins with %q ends before %q, not %q", prefix, got, want)
 		}
+	}
+}
+
+// TestVersionsAreBounded fills the shelves, and deletes and makes anew when they are full.
+func TestVersionsAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a million versions")
+	}
+	state := core.New()
+	do := func(commands ...core.Command) []core.Answer {
+		t.Helper()
+		result, err := state.Apply(start, 0, commands)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Answers
+	}
+	const records = leasehold.MaxVersions / (leasehold.MaxKeep + 1)
+	for i := range records {
+		var batch []core.Command
+		for range leasehold.MaxKeep + 1 {
+			batch = append(batch, &core.PutRecord{Namespace: ns, Path: fmt.Sprint("p", i), Keep: leasehold.MaxKeep})
+		}
+		do(batch...)
+	}
+	var refused *leasehold.Error
+	for i := range leasehold.MaxKeep + 2 {
+		if a := do(&core.PutRecord{Namespace: ns, Path: "last", Keep: leasehold.MaxKeep}); a[0].Err != nil {
+			refused = a[0].Err
+			t.Logf("refused after %d more", i)
+			break
+		}
+	}
+	if refused == nil || refused.Code != leasehold.Limited || !strings.Contains(refused.Message, "let records keep fewer") {
+		t.Fatalf("one more than there can be: %v", refused)
+	}
+	// A full shelf takes one more, since the oldest falls; deleting needs no room; and
+	// what keeps less makes room.
+	for _, c := range []core.Command{
+		&core.PutRecord{Namespace: ns, Path: "p0", Value: "x"},
+		&core.DeleteRecord{Namespace: ns, Path: "p0"},
+		&core.PutRecord{Namespace: ns, Path: "p0", Value: "y"},
+		&core.PutRecord{Namespace: ns, Path: "p1", Keep: leasehold.KeepNone},
+		&core.PutRecord{Namespace: ns, Path: "last"},
+		&core.PutRecord{Namespace: ns, Path: "new", Keep: 1},
+	} {
+		if a := do(c); a[0].Err != nil {
+			t.Fatalf("%s: %v", writeCommand(c), a[0].Err)
+		}
+	}
+	if err := state.Check(); err != nil {
+		t.Fatal(err)
 	}
 }

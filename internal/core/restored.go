@@ -249,18 +249,6 @@ func (s *State) availableAfter() Time {
 	return s.restored.Until
 }
 
-// Quarantine tells for how long nothing is granted, by a clock that may be further than
-// the last stamp; false if something is. Zero: until somebody leads.
-func (v View) Quarantine() (time.Duration, bool) {
-	if !v.s.quarantined() {
-		return 0, false
-	}
-	if v.s.restored.Until == 0 {
-		return 0, true
-	}
-	return max(0, time.Duration(v.s.restored.Until-v.s.now)-v.passed), true
-}
-
 // restoreRestored takes the piece over that Pieces made.
 func (s *State) restoreRestored(r *Restored) error {
 	switch {

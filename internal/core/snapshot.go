@@ -10,8 +10,8 @@ import (
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
-// *Alarm, *Restored, *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the namespace it belongs to;
-// empty for those of the whole state.
+// *Alarm, *Restored, *Shelf, *leasehold.Version, *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
+// namespace it belongs to; empty for those of the whole state.
 type Piece struct {
 	Space string
 	Value any
@@ -70,6 +70,12 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 		}
 		if more {
 			sp.records.Scan(func(_ string, v *leasehold.Record) bool { more = yield(Piece{name, v}); return more })
+		}
+		if more {
+			sp.shelves.Scan(func(_ string, v *Shelf) bool { more = yield(Piece{name, v}); return more })
+		}
+		if more {
+			sp.versions.Scan(func(v *leasehold.Version) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
 			sp.outcomes.Ascend("s", func(_ string, v *Outcome) bool { more = yield(Piece{name, v}); return more })
@@ -179,6 +185,10 @@ func (s *State) restore(r Piece) error {
 		return s.restoreClaim(sp, v)
 	case *leasehold.Record:
 		return s.restoreRecord(sp, v)
+	case *Shelf:
+		return s.restoreShelf(sp, v)
+	case *leasehold.Version:
+		return s.restoreVersion(sp, v)
 	case *EndedClaim:
 		if _, twice := sp.ended.Get(v.ID); twice {
 			return fmt.Errorf("snapshot has the end of lease %q twice", v.ID)
@@ -306,6 +316,7 @@ func (s *State) restoreRecord(sp *space, r *leasehold.Record) error {
 	}
 	s.records++
 	s.recordBytes += recordBytes(r)
+	s.name(r.Large)
 	if r.Session != "" {
 		session, ok := sp.sessions.Get(r.Session)
 		if !ok {

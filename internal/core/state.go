@@ -47,11 +47,19 @@ type State struct {
 	alarms      alarms
 
 	records     int // how many there are in all namespaces
-	recordBytes int // of their paths and values
+	recordBytes int // of their paths and values, and of those of former versions
+
+	versions  int                       // former versions in all namespaces
+	keeping   int                       // records that keep some, in all namespaces
+	larges    btree.Map[string, naming] // by digest, the large values that records and versions name
+	largeSize int64                     // bytes of all of them
+	values    bool                      // as HasValues says
 
 	due      deadlines
 	sequence uint64 // of the command being applied; tells whether it has its revision yet
 	events   []*leasehold.Event
+	named    []leasehold.Large
+	freed    []leasehold.Large
 	ends     int        // what ended so far; a tick counts by it
 	closing  *Session   // whose leases are ending right now
 	untold   []untold   // alarms that are events at the end of the command
@@ -88,6 +96,9 @@ type space struct {
 	records      btree.Map[string, *leasehold.Record]
 	boundRecords *btree.BTreeG[binding] // those that a session would take with it
 
+	shelves  btree.Map[string, *Shelf]         // of the records that keep former versions
+	versions *btree.BTreeG[*leasehold.Version] // by path, then revision
+
 	ended         btree.Map[string, *EndedClaim]
 	endedSessions btree.Map[string, *EndedSession]
 	outcomes      btree.Map[string, *Outcome]
@@ -116,7 +127,7 @@ func New() *State { return &State{} }
 func newSpace(name string) *space {
 	return &space{
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
-		bound: newBound(), boundRecords: newBound(),
+		bound: newBound(), boundRecords: newBound(), versions: newVersions(),
 	}
 }
 
@@ -157,6 +168,10 @@ type Result struct {
 	Answers []Answer           // one for each command
 	Events  []*leasehold.Event // of all of them, in order
 	Ends    []int              // for each command: where in Events its own end
+
+	// The large values that nothing named before, and that something named: each in the
+	// order in which it came to be so. One may be in both lists, and more than once.
+	Named, Freed []leasehold.Large
 }
 
 // Of returns the events of one command.
@@ -175,7 +190,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 	if stamp < s.now || stamp <= 0 {
 		return Result{}, fmt.Errorf("stamp %d is below the state's time %d: the log is out of order", stamp, s.now)
 	}
-	s.now, s.wall, s.events = stamp, wall, nil
+	s.now, s.wall, s.events, s.named, s.freed = stamp, wall, nil, nil, nil
 	answers, ends := make([]Answer, len(commands)), make([]int, len(commands))
 	for i, c := range commands {
 		s.sequence++
@@ -187,7 +202,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 		answers[i], ends[i] = answer, len(s.events)
 	}
 	s.forget(2*len(commands) + 2*len(s.events) + 16)
-	return Result{answers, s.events, ends}, nil
+	return Result{answers, s.events, ends, s.named, s.freed}, nil
 }
 
 func (s *State) apply(c Command) (Answer, error) {
@@ -279,6 +294,7 @@ func (s *State) Freeze() *State {
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		endings: *s.endings.Copy(), endingSeq: s.endingSeq, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
 		records: s.records, recordBytes: s.recordBytes, definitions: s.definitions, alarms: s.alarms,
+		versions: s.versions, keeping: s.keeping, larges: *s.larges.Copy(), largeSize: s.largeSize, values: s.values,
 	}
 	f.alarms.past = *s.alarms.past.Copy()
 	s.spaces.Scan(func(name string, sp *space) bool {
@@ -294,6 +310,7 @@ func (sp *space) freeze() *space {
 	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
 	f.records, f.boundRecords = *sp.records.Copy(), sp.boundRecords.Copy()
+	f.shelves, f.versions = *sp.shelves.Copy(), sp.versions.Copy()
 	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(), *sp.definitions.Copy()
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	return &f

@@ -176,6 +176,12 @@ func (t *teller) tell(commands []core.Command, result core.Result) {
 	for _, e := range result.Events {
 		t.say("%s", tellEvent(e))
 	}
+	for _, large := range result.Named {
+		t.say("large value %s is named", writeLarge(&large))
+	}
+	for _, large := range result.Freed {
+		t.say("large value %s is not named any more", writeLarge(&large))
+	}
 	answers := 0
 	for i, answer := range result.Answers {
 		if _, tick := commands[i].(*core.Tick); tick && reflect.DeepEqual(answer, core.Answer{}) {
@@ -250,7 +256,18 @@ func (t *teller) ask(line string) error {
 			t.say("%s", tellError(failure))
 			break
 		}
-		t.say("%s: %s", quote(record.Value), tellRecord(record))
+		t.say("%s: %s", tellValue(record.Value, record.Large), tellRecord(record))
+	case "versions":
+		t.versions(view, p)
+	case "version":
+		v, failure := view.Version(p.namespace(), p.word("path"), leasehold.Revision(p.number("revision")))
+		if failure != nil {
+			t.say("%s", tellError(failure))
+			break
+		}
+		t.say("%s", tellVersion(v))
+	case "larges":
+		t.larges()
 	case "records":
 		t.records(view, p)
 	case "due":
@@ -268,6 +285,9 @@ func (t *teller) ask(line string) error {
 		text := fmt.Sprintf("%d namespaces, %d resources, %d leases, %d waiters, %d sessions", n.Namespaces, n.Resources, n.Leases, n.Waiters, n.Sessions)
 		if n.Records > 0 {
 			text += fmt.Sprintf(", %d records", n.Records)
+		}
+		if n.Versions > 0 || n.Larges > 0 {
+			text += fmt.Sprintf(", %d versions, %d large values of %d bytes", n.Versions, n.Larges, n.LargeBytes)
 		}
 		t.say("%s", text)
 	case "leader":
@@ -293,6 +313,32 @@ func (t *teller) records(view core.View, p *phrase) {
 		return
 	}
 	t.say("%s", tellPage(page))
+}
+
+func (t *teller) versions(view core.View, p *phrase) {
+	namespace, path := p.namespace(), p.word("path")
+	list, next := view.Versions(namespace, path, leasehold.Revision(p.number("before")), int(p.number("most")))
+	for _, v := range list {
+		t.say("%s", tellVersion(v))
+	}
+	if len(list) == 0 {
+		t.say("none")
+	}
+	if next != 0 {
+		t.say("more before %d", next)
+	}
+	if keeps := view.Keeps(namespace, path); keeps != 0 {
+		t.say("keeps %d", keeps)
+	}
+}
+
+func (t *teller) larges() {
+	text := ""
+	t.state.Larges(func(l leasehold.Large) bool {
+		text += " " + writeLarge(&l) + strange(!t.state.NamesLarge(l.SHA256), "nothing names it")
+		return true
+	})
+	t.say("named:%s", text)
 }
 
 func (t *teller) list(view core.View, p *phrase) {

@@ -40,5 +40,9 @@ func (s *State) expire(t *timer) {
 		s.stir(sp, t.key)
 	case dueQuarantine:
 		s.resume()
+	case dueShelf:
+		shelf, _ := sp.shelves.Get(t.key)
+		s.ends += 1 + shelf.count
+		s.dropShelf(sp, shelf)
 	}
 }

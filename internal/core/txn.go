@@ -59,13 +59,16 @@ const (
 type Op struct {
 	Do       Do
 	Path     string
-	Range    bool   // to delete or get: all from Path on, below To
-	To       string // with Range; empty: to the end
-	Value    string // to put
-	Session  string // to put
-	Most     int    // to get: as in RecordQuery
-	KeysOnly bool   // to get
-	Count    bool   // to get
+	Range    bool               // to delete or get: all from Path on, below To
+	To       string             // with Range; empty: to the end
+	Value    string             // to put
+	Session  string             // to put
+	Large    *leasehold.Large   // to put: as in PutRecord
+	From     leasehold.Revision // to put: as in PutRecord
+	Keep     int                // to put: as in PutRecord
+	Most     int                // to get: as in RecordQuery
+	KeysOnly bool               // to get
+	Count    bool               // to get
 
 	Acquire *Acquire // to acquire: at once or not at all, in the namespace of the transaction
 	ID      string   // to release: of the lease
@@ -166,7 +169,7 @@ func (c *Compare) textual() bool {
 
 // size is how many bytes of names and values an operation has.
 func (o *Op) size() int {
-	n := len(o.Path) + len(o.To) + len(o.Value) + len(o.Session) + len(o.ID)
+	n := len(o.Path) + len(o.To) + valueBytes(o.Value, o.Large) + len(o.Session) + len(o.ID)
 	if a := o.Acquire; a != nil {
 		n += len(a.Holder) + len(a.Reason) + len(a.Session) + len(a.Party)
 		for _, item := range a.items() {
@@ -243,8 +246,8 @@ func (o *Op) validateRecord(r Request) error {
 	switch {
 	case o.Do == Put && o.Range:
 		return invalid("one path is put, not a range")
-	case o.Do != Put && (o.Value != "" || o.Session != ""):
-		return invalid("only to put takes a value or a session")
+	case o.Do != Put && (o.Value != "" || o.Session != "" || o.Large != nil || o.From != 0 || o.Keep != 0):
+		return invalid("only to put takes a value, a session or how many versions are kept")
 	case o.Do != Get && (o.Most != 0 || o.KeysOnly || o.Count):
 		return invalid("only to get takes a limit, keys alone or a count")
 	case o.Do == Get && r != (Request{}):
@@ -253,7 +256,7 @@ func (o *Op) validateRecord(r Request) error {
 	case o.Most < 0 || o.Most > leasehold.MaxPage:
 		return invalid("limit %d is out of range: 0 to %d are allowed", o.Most, leasehold.MaxPage)
 	}
-	return firstError(span(o.Path, o.To, o.Range), value(o.Value), text("session", o.Session))
+	return firstError(span(o.Path, o.To, o.Range), content(o.Value, o.Large, o.From), keep(o.Keep), text("session", o.Session))
 }
 
 // once refuses operations that write one record twice: at one revision a record
@@ -283,6 +286,11 @@ func (s *State) txn(c *Txn) Answer {
 	for i := range c.If {
 		s.settleFor(sp, &c.If[i])
 	}
+	for i := range c.If {
+		if refused := incomparable(sp, &c.If[i]); refused != nil {
+			return Answer{Err: refused}
+		}
+	}
 	answer := &TxnAnswer{Succeeded: true}
 	for i := range c.If {
 		answer.Succeeded = answer.Succeeded && s.holds(sp, &c.If[i])
@@ -299,7 +307,7 @@ func (s *State) txn(c *Txn) Answer {
 		return Answer{Err: refused}
 	}
 	for i := range list {
-		answer.Results = append(answer.Results, s.operate(sp, &list[i], todo))
+		answer.Results = append(answer.Results, s.operate(sp, &list[i], &todo))
 	}
 	if sp != nil {
 		answer.Revision = sp.revision
@@ -318,10 +326,21 @@ func (s *State) settleFor(sp *space, c *Compare) {
 	}
 }
 
+// incomparable refuses to compare the bytes of a large value, which are not here.
+func incomparable(sp *space, c *Compare) *leasehold.Error {
+	if sp == nil || c.What != RecordValue {
+		return nil
+	}
+	if r, ok := sp.records.Get(c.Path); ok && r.Large != nil {
+		return refuse(leasehold.Refused, "%s has a large value, and those can not be compared: compare its revision, which is %d", c.Path, r.Mod).Err
+	}
+	return nil
+}
+
 // A plan is what operations will do.
 type plan struct {
-	writes []write
-	items  []Item // to acquire
+	writes []write // of the puts, in their order
+	items  []Item  // to acquire
 	claims []*Claim
 }
 
@@ -334,7 +353,11 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 		switch o := &list[i]; o.Do {
 		case Put:
 			s.liveRecord(sp, o.Path)
-			todo.writes = append(todo.writes, write{o.Path, o.Value, o.Session})
+			w := write{path: o.Path, value: o.Value, large: o.Large, session: o.Session, keep: o.Keep}
+			if refused := s.rollBack(sp, &w, o.From); refused != nil {
+				return todo, refused
+			}
+			todo.writes = append(todo.writes, w)
 		case Delete:
 			doomed, refused := s.doomed(sp, o.Path, o.To, o.Range)
 			if refused != nil {
@@ -376,7 +399,7 @@ func (s *State) releasable(sp *space, id string) *leasehold.Error {
 	return s.noClaim(sp, id).Err
 }
 
-func (s *State) operate(sp *space, o *Op, todo plan) (result TxnResult) {
+func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 	switch {
 	case o.Do == AcquireLease:
 		answer := s.admit(sp, o.Acquire, todo.items, todo.claims)
@@ -393,7 +416,8 @@ func (s *State) operate(sp *space, o *Op, todo plan) (result TxnResult) {
 		page := s.page(sp, q)
 		result.Page = &page
 	case o.Do == Put:
-		r := s.setRecord(sp, write{o.Path, o.Value, o.Session}, 0)
+		r := s.setRecord(sp, todo.writes[0], 0)
+		todo.writes = todo.writes[1:]
 		result.Record = &leasehold.Record{Create: r.Create, Mod: r.Mod, Version: r.Version, Token: r.Token}
 	default:
 		doomed, _ := s.doomed(sp, o.Path, o.To, o.Range) // as many as were allowed, or fewer

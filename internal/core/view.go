@@ -166,6 +166,10 @@ func (s *State) Lead() Lead { return s.lead }
 type Counts struct {
 	Namespaces, Leases, Waiters, Sessions, Resources, Records int
 
+	Versions   int   // former versions of records
+	Larges     int   // large values that something names
+	LargeBytes int64 // of them
+
 	Alarms []AlarmCount // one for each kind
 }
 
@@ -180,6 +184,7 @@ func (v View) Counts() (n Counts) {
 		n.Records += sp.records.Len()
 		return true
 	})
+	n.Versions, n.Larges, n.LargeBytes = v.s.versions, v.s.larges.Len(), v.s.largeSize
 	n.Alarms = v.s.countAlarms()
 	return n
 }

@@ -53,6 +53,9 @@ type codec struct {
 	base    int64  // where b begins in the whole, for messages
 	fault   *fault
 
+	level  uint64 // at which what is read was written; 0: at any that is known
+	needed uint64 // the level that the kinds which were read came with
+
 	// What the strings of a short body are cut from: one copy instead of many.
 	shared   string
 	sharedAt int
@@ -239,11 +242,54 @@ func (c *codec) text(field string, p *string) {
 	*p = c.cut(c.length(field))
 }
 
-// inline are the ways to keep a value: 0, its bytes follow. Another number will stand for
-// bytes that are kept elsewhere.
-var inline = choice{0, 0}
+// The ways to keep a value: 0, its bytes follow; 1, they are kept elsewhere, and their
+// name follows.
+var (
+	inline    = choice{0, 0}
+	elsewhere = choice{0, 1}
+)
 
-// value is the value of a record.
+// content is the value of a record, which may be a large one.
+func (c *codec) content(field string, p *string, large **leasehold.Large) {
+	where, among := uint8(0), elsewhere
+	if c.level != 0 && c.level < levelValues {
+		among = inline
+	}
+	if *large != nil {
+		where = 1
+	}
+	c.oneOf(field, &where, among)
+	switch {
+	case c.fault != nil:
+	case where == 0:
+		c.text(field, p)
+	case c.writing && *p != "":
+		c.fail(field, "there are two of them")
+	default:
+		c.large(field, large)
+	}
+}
+
+func (c *codec) large(field string, p **leasehold.Large) {
+	if !c.writing {
+		*p = new(leasehold.Large)
+		if c.left() < len((*p).SHA256) {
+			c.fail(field, cutOff)
+			return
+		}
+		c.at += copy((*p).SHA256[:], c.b[c.at:])
+	} else {
+		c.b = append(c.b, (*p).SHA256[:]...)
+	}
+	size := uint64((*p).Size)
+	if c.unsigned("size", &size); size > math.MaxInt64 {
+		c.fail("size", "the number has more than 63 bits")
+	} else if !c.writing {
+		(*p).Size = int64(size)
+	}
+}
+
+// value is a value of the time before there were large ones.
 func (c *codec) value(field string, p *string) {
 	where := uint8(0)
 	c.oneOf(field, &where, inline)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
@@ -28,6 +29,11 @@ const (
 	kindDefine       = 16
 	kindUndefine     = 17
 	kindAcknowledge  = 18
+
+	// A put record, or a txn, with a large value, a version to go back to, or a number of
+	// versions to keep. Others are as they were before there were any.
+	kindPutVersion  = 19
+	kindTxnVersions = 20
 )
 
 var commandNames = [...]string{
@@ -37,6 +43,15 @@ var commandNames = [...]string{
 	kindTick: "tick", kindLead: "lead",
 	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn", kindAsk: "ask", kindMove: "move",
 	kindDefine: "define", kindUndefine: "undefine", kindAcknowledge: "acknowledge",
+	kindPutVersion: "put version", kindTxnVersions: "txn versions",
+}
+
+// commandLevel is the feature level that a kind of command came with.
+func commandLevel(kind uint64) uint64 {
+	if kind == kindPutVersion || kind == kindTxnVersions {
+		return levelValues
+	}
+	return levelFirst
 }
 
 // maxCommand bounds one command. The largest that the core accepts, a transaction, is
@@ -53,7 +68,7 @@ func AppendCommand(b []byte, command core.Command) ([]byte, error) {
 	}
 	c := codec{writing: true, b: b}
 	body := c.open(kind)
-	c.command(command)
+	c.command(kind, command)
 	if c.fault != nil {
 		return nil, fmt.Errorf("%s can not be written: %s: %s", commandNames[kind], c.fault.field, c.fault.reason)
 	}
@@ -101,8 +116,11 @@ func (c *codec) nextCommand() (core.Command, error) {
 		return nil, malformed("command is malformed before byte %d: an origin stands where a command should", c.at)
 	}
 	command := newCommand(kind)
-	body.command(command)
+	body.command(kind, command)
 	body.end()
+	if body.fault == nil && kindOf(command) != kind {
+		body.fail("keep", "nothing in it is of this kind")
+	}
 	if body.fault != nil {
 		return nil, body.refused(commandNames[kind])
 	}
@@ -140,7 +158,10 @@ func (c *codec) nextFrame() (kind uint64, body codec, err error) {
 		return 0, body, unknown("command is of kind %d, and kinds up to %d are known here", kind, len(commandNames)-1)
 	case size > maxCommand:
 		return 0, body, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", commandNames[kind], size, maxCommand)
+	case c.level != 0 && commandLevel(kind) > c.level:
+		return 0, body, malformed("%s is malformed: there is none at feature level %d", commandNames[kind], c.level)
 	}
+	c.needed = max(c.needed, commandLevel(kind))
 	body = codec{b: c.b[c.at : c.at+size], base: c.base + int64(c.at)}
 	c.at += size
 	return kind, body, nil
@@ -153,7 +174,7 @@ func (c *codec) origin(o *leasehold.Origin) {
 }
 
 func kindOf(command core.Command) uint64 {
-	switch command.(type) {
+	switch v := command.(type) {
 	case *core.OpenSession:
 		return kindOpenSession
 	case *core.RenewSession:
@@ -175,10 +196,16 @@ func kindOf(command core.Command) uint64 {
 	case *core.Lead:
 		return kindLead
 	case *core.PutRecord:
+		if v.Large != nil || v.From != 0 || v.Keep != 0 {
+			return kindPutVersion
+		}
 		return kindPutRecord
 	case *core.DeleteRecord:
 		return kindDeleteRecord
 	case *core.Txn:
+		if slices.ContainsFunc(v.Then, hasVersion) || slices.ContainsFunc(v.Else, hasVersion) {
+			return kindTxnVersions
+		}
 		return kindTxn
 	case *core.Ask:
 		return kindAsk
@@ -193,6 +220,8 @@ func kindOf(command core.Command) uint64 {
 	}
 	return 0
 }
+
+func hasVersion(o core.Op) bool { return o.Large != nil || o.From != 0 || o.Keep != 0 }
 
 func newCommand(kind uint64) core.Command {
 	switch kind {
@@ -216,11 +245,11 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Tick)
 	case kindLead:
 		return new(core.Lead)
-	case kindPutRecord:
+	case kindPutRecord, kindPutVersion:
 		return new(core.PutRecord)
 	case kindDeleteRecord:
 		return new(core.DeleteRecord)
-	case kindTxn:
+	case kindTxn, kindTxnVersions:
 		return new(core.Txn)
 	case kindAsk:
 		return new(core.Ask)
@@ -237,7 +266,7 @@ func newCommand(kind uint64) core.Command {
 }
 
 // command goes over the body of a command.
-func (c *codec) command(command core.Command) {
+func (c *codec) command(kind uint64, command core.Command) {
 	switch v := command.(type) {
 	case *core.OpenSession:
 		c.openSession(v)
@@ -265,11 +294,11 @@ func (c *codec) command(command core.Command) {
 	case *core.Lead:
 		c.lead(v)
 	case *core.PutRecord:
-		c.putRecord(v)
+		c.putRecord(kind, v)
 	case *core.DeleteRecord:
 		c.deleteRecord(v)
 	case *core.Txn:
-		c.txn(v)
+		c.txn(kind, v)
 	case *core.Ask:
 		c.ask(v)
 	case *core.Move:
@@ -386,10 +415,14 @@ func (c *codec) lead(v *core.Lead) {
 	c.duration("offset", &v.Offset)
 }
 
-func (c *codec) putRecord(v *core.PutRecord) {
+func (c *codec) putRecord(kind uint64, v *core.PutRecord) {
 	c.text("namespace", &v.Namespace)
 	c.text("path", &v.Path)
-	c.value("value", &v.Value)
+	if kind == kindPutVersion {
+		c.contents("value", contents{&v.Value, &v.Large, &v.From, &v.Keep})
+	} else {
+		c.value("value", &v.Value)
+	}
 	c.text("session", &v.Session)
 	c.revision("if revision", &v.IfRevision)
 	c.flag("if absent", &v.IfAbsent)
@@ -418,11 +451,12 @@ const (
 	minOp      = 12
 )
 
-func (c *codec) txn(v *core.Txn) {
+func (c *codec) txn(kind uint64, v *core.Txn) {
+	op := func(o *core.Op) { c.op(kind, o) }
 	c.text("namespace", &v.Namespace)
 	list(c, "if", &v.If, minCompare, c.compare)
-	list(c, "then", &v.Then, minOp, c.op)
-	list(c, "else", &v.Else, minOp, c.op)
+	list(c, "then", &v.Then, minOp, op)
+	list(c, "else", &v.Else, minOp, op)
 	c.request(&v.Request)
 }
 
@@ -434,12 +468,16 @@ func (c *codec) compare(v *core.Compare) {
 	c.text("text", &v.Text)
 }
 
-func (c *codec) op(v *core.Op) {
+func (c *codec) op(kind uint64, v *core.Op) {
 	c.oneOf("do", (*uint8)(&v.Do), doings)
 	c.text("path", &v.Path)
 	c.flag("range", &v.Range)
 	c.text("to", &v.To)
-	c.value("value", &v.Value)
+	if kind == kindTxnVersions {
+		c.contents("value", contents{&v.Value, &v.Large, &v.From, &v.Keep})
+	} else {
+		c.value("value", &v.Value)
+	}
 	c.text("session", &v.Session)
 	c.number("most", &v.Most)
 	c.flag("keys only", &v.KeysOnly)
@@ -448,6 +486,20 @@ func (c *codec) op(v *core.Op) {
 		c.acquire(v.Acquire)
 	}
 	c.text("id", &v.ID)
+}
+
+// contents is what is put, and how much of what was there is kept.
+type contents struct {
+	value *string
+	large **leasehold.Large
+	from  *leasehold.Revision
+	keep  *int
+}
+
+func (c *codec) contents(field string, v contents) {
+	c.content(field, v.value, v.large)
+	c.revision("from", v.from)
+	c.number("keep", v.keep)
 }
 
 func (c *codec) request(v *core.Request) {

@@ -16,8 +16,11 @@
 //
 //	format 1, level 1   the first
 //	          level 2   states that were restored from a backup: record 14
+//	          level 3   large values, and former versions of records: commands 19 and
+//	                    20, records 15 and 16, values that are kept elsewhere
 //
-// What is written has the least level that it needs.
+// What is written has the least level that it needs; a state that ever needed level 3 goes
+// on needing it.
 //
 // # Fields
 //
@@ -32,8 +35,10 @@
 //	text       unsigned length; so many bytes
 //	labels     unsigned count; for each a text key and a text value, keys ascending,
 //	           none empty, each once
-//	value      one byte, 0; a text. Another number will stand for bytes that are kept
-//	           elsewhere
+//	value      one byte, 0; a text. From level 3 on, in snapshots and where it is said,
+//	           also one byte, 1; a large
+//	large      32 bytes, the SHA-256 of bytes that are kept elsewhere; unsigned, how many
+//	           they are
 //	how, kind, alarm kind, state, code, unclean, what, relation, do, pick
 //	           one byte; the number that the dictionary or the core gives to the value
 //	X…         unsigned count; the fields of each X
@@ -42,7 +47,7 @@
 // # Log entry
 //
 //	format     unsigned, 1
-//	level      unsigned, 1
+//	level      unsigned, 1; 3 if it has a command of level 3, and only then
 //	term       unsigned
 //	stamp      time
 //	wall       wall
@@ -85,6 +90,9 @@
 //	  17  undefine       text namespace, text path, text by, text reason, request
 //	  18  acknowledge    text namespace, text resource, unsigned token, text by,
 //	                     text reason, request
+//	  19  put version    level 3; as 11, with a value or a large, and after it
+//	                     unsigned from, signed keep; one of them is not as in 11
+//	  20  txn versions   level 3; as 13, with this in its ops; one of them is not as in 13
 //
 //	item                 text resource, text id, signed slots, signed capacity
 //	definition           text path, signed capacity, text… units, duration default ttl,
@@ -100,7 +108,8 @@
 //
 //	magic      the line "leasehold snapshot", with its newline
 //	format     unsigned, 1
-//	level      unsigned, 1; 2 if there is a record of kind 14
+//	level      unsigned, 1; 2 if there is a record of kind 14; 3 if the state ever had what
+//	           came with that
 //
 // and for each record, in the order of core.State.Pieces,
 //
@@ -146,6 +155,11 @@
 //	                     time last, wall last, signed count, text text, signed limit
 //	  14  restored       unsigned base, wall of the backup, duration quarantine,
 //	                     time until, flag over, text namespace, text path
+//	  15  shelf          level 3; text path, signed keep, time deleted, wall written or 0,
+//	                     text holder
+//	  16  version        level 3; text path, value, unsigned revision, unsigned create,
+//	                     unsigned version, moment written, text holder, text session,
+//	                     unsigned token, flag deleted
 //
 //	txn                  flag succeeded, unsigned revision, result…
 //	result               record?, signed deleted, lease?, lease… also

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/leasehold/leasehold"
@@ -10,7 +11,7 @@ import (
 // The newest that this server reads.
 const (
 	Format = 1 // how bytes are laid out
-	Level  = 2 // which kinds, fields and enumerations there are
+	Level  = 3 // which kinds, fields and enumerations there are
 )
 
 // What is written has the least level that it needs, so that an older server reads all
@@ -18,10 +19,8 @@ const (
 const (
 	levelFirst    = 1
 	levelRestored = 2 // states that were restored from a backup
+	levelValues   = 3 // large values, and former versions of records
 )
-
-// entryLevel is that of every log entry so far.
-const entryLevel = levelFirst
 
 // The largest entry that is accepted. What an engine makes of its batches is far
 // smaller.
@@ -53,8 +52,11 @@ type Header struct {
 func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 	start := len(b)
 	c := codec{writing: true, b: b}
-	count := uint64(len(e.Commands))
-	c.header(&Header{e.Term, e.Stamp, e.Wall}, &count)
+	count, level := uint64(len(e.Commands)), uint64(levelFirst)
+	for _, command := range e.Commands {
+		level = max(level, commandLevel(kindOf(command)))
+	}
+	c.header(level, &Header{e.Term, e.Stamp, e.Wall}, &count)
 	b = c.b
 	for i, command := range e.Commands {
 		var err error
@@ -71,9 +73,10 @@ func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 // AppendEncoded appends the entry of commands that AppendCommand encoded, one by
 // one and behind their origins, when they arrived. They are copied as they are.
 func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
-	size := maxHeader
+	size, level := maxHeader, uint64(levelFirst)
 	for _, command := range commands {
 		size += len(command)
+		level = max(level, encodedLevel(command))
 	}
 	if b == nil {
 		b = make([]byte, 0, size)
@@ -81,12 +84,26 @@ func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
 	start := len(b)
 	c := codec{writing: true, b: b}
 	count := uint64(len(commands))
-	c.header(&h, &count)
+	c.header(level, &h, &count)
 	b = c.b
 	for _, command := range commands {
 		b = append(b, command...)
 	}
 	return sealed(b, len(commands), start)
+}
+
+// encodedLevel is the feature level of a command that AppendCommand encoded, behind its
+// origin or without.
+func encodedLevel(b []byte) uint64 {
+	if len(b) > 0 && b[0] == kindOrigin {
+		size, n := binary.Uvarint(b[1:])
+		if n <= 0 || size >= uint64(len(b)-1-n) {
+			return levelFirst
+		}
+		b = b[1+n+int(size):]
+	}
+	kind, _ := binary.Uvarint(b)
+	return commandLevel(kind)
 }
 
 // DecodeEntry reads an entry. It shares no memory with b, and what it allocates is
@@ -96,7 +113,7 @@ func DecodeEntry(b []byte) (*Entry, error) {
 		return nil, malformed("log entry is malformed: it has %d bytes, and at most %d are allowed", len(b), maxEntry)
 	}
 	c := codec{b: b}
-	if err := c.version("log entry", entryLevel); err != nil {
+	if err := c.version("log entry", 0); err != nil {
 		return nil, err
 	}
 	var h Header
@@ -134,6 +151,9 @@ func (c *codec) commands(e *Entry, count int) error {
 	if c.left() > 0 {
 		return malformed("log entry is malformed: %d bytes follow its last command", c.left())
 	}
+	if c.level != max(levelFirst, c.needed) {
+		return malformed("log entry is malformed: it has feature level %d, and nothing in it needs more than %d", c.level, max(levelFirst, c.needed))
+	}
 	return nil
 }
 
@@ -147,8 +167,8 @@ func (e *Entry) setOrigin(i int, o leasehold.Origin) {
 // maxHeader is the most that a header takes.
 const maxHeader = 1 + 1 + 10 + 10 + 10 + 2
 
-func (c *codec) header(h *Header, count *uint64) {
-	_ = c.version("log entry", entryLevel) // only reading it can fail
+func (c *codec) header(level uint64, h *Header, count *uint64) {
+	_ = c.version("log entry", level) // only reading it can fail
 	c.stamped(h, count)
 }
 
@@ -160,10 +180,9 @@ func (c *codec) stamped(h *Header, count *uint64) {
 }
 
 // version goes over format and level, and refuses those that are newer before
-// anything is read that they may have changed. newest is the level that is written, and
-// the newest that is read.
-func (c *codec) version(what string, newest uint64) error {
-	format, level := uint64(Format), newest
+// anything is read that they may have changed. level is the one that is written.
+func (c *codec) version(what string, level uint64) error {
+	format := uint64(Format)
 	c.unsigned("format", &format)
 	if c.fault == nil && format > Format {
 		return unknown("%s has format %d, and formats up to %d are known here", what, format, Format)
@@ -174,9 +193,10 @@ func (c *codec) version(what string, newest uint64) error {
 		return c.refused(what)
 	case format == 0 || level == 0:
 		return malformed("%s is malformed: its format is %d and its feature level %d, and both begin at 1", what, format, level)
-	case level > newest:
-		return unknown("%s has feature level %d, and levels up to %d are known here", what, level, newest)
+	case level > Level:
+		return unknown("%s has feature level %d, and levels up to %d are known here", what, level, Level)
 	}
+	c.level = level
 	return nil
 }
 

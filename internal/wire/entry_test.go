@@ -140,7 +140,7 @@ func TestRefusedEntries(t *testing.T) {
 		{"an origin that says nothing", "\x01\x01\x01\x02\x02\x01\x00\x03\x00\x00\x00\x09\x00", ErrMalformed, "door: it says nothing, and then it is left out"},
 		{"an origin of nothing", "\x01\x01\x01\x02\x02\x01\x00\x04\x01a\x00\x00", ErrMalformed, "command 1 of 1: command is malformed"},
 		{"two origins", "\x01\x01\x01\x02\x02\x01\x00\x04\x01a\x00\x00\x00\x04\x01a\x00\x00\x09\x00", ErrMalformed, "an origin stands where a command should"},
-		{"a newer kind", "\x01\x01\x01\x02\x02\x02\x09\x00\x2a\x00", ErrUnknown, "command 2 of 2: command is of kind 42, and kinds up to 18 are known here"},
+		{"a newer kind", "\x01\x01\x01\x02\x02\x02\x09\x00\x2a\x00", ErrUnknown, "command 2 of 2: command is of kind 42, and kinds up to 20 are known here"},
 		{"a body beyond the end", "\x01\x01\x01\x02\x02\x01\x05\x09\x00", ErrMalformed, "length: it is longer than what is left"},
 		{"a tick with a body", "\x01\x01\x01\x02\x02\x01\x09\x01\x00", ErrMalformed, "tick is malformed at byte 8, end: 1 bytes follow"},
 		{"bytes behind the last command", "\x01\x01\x01\x02\x02\x01\x09\x00\x00", ErrMalformed, "1 bytes follow its last command"},
@@ -150,6 +150,9 @@ func TestRefusedEntries(t *testing.T) {
 		{"labels out of order", "\x01\x01\x01\x02\x02\x01\x01\x0e\x00\x00\x00\x02\x01b\x01v\x01a\x01v\x00\x00\x00", ErrMalformed, "label key: it is empty, or stands twice, or out of order"},
 		{"a label twice", "\x01\x01\x01\x02\x02\x01\x01\x0e\x00\x00\x00\x02\x01a\x01v\x01a\x01v\x00\x00\x00", ErrMalformed, "label key"},
 		{"too many labels", "\x01\x01\x01\x02\x02\x01\x01\x09\x00\x00\x00\x02\x01a\x00\x00\x00", ErrMalformed, "label key"},
+		{"a level that nothing needs", "\x01\x03\x01\x02\x02\x01\x09\x00", ErrMalformed, "it has feature level 3, and nothing in it needs more than 1"},
+		{"a command before its level", "\x01\x01\x01\x02\x02\x01\x13\x00", ErrMalformed, "put version is malformed: there is none at feature level 1"},
+		{"a put that keeps nothing", "\x01\x03\x01\x02\x02\x01\x13\x0e" + strings.Repeat("\x00", 14), ErrMalformed, "keep: nothing in it is of this kind"},
 		{"too many bytes", strings.Repeat("\x01", maxEntry+1), ErrMalformed, "at most 4194304 are allowed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

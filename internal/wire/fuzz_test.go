@@ -14,7 +14,7 @@ func FuzzEntry(f *testing.F) {
 		f.Add(b)
 	}
 	for _, b := range goldens(f, "command-") {
-		f.Add(append([]byte{Format, Level, 1, 2, 2, 1}, b...))
+		f.Add(append([]byte{Format, byte(encodedLevel(b)), 1, 2, 2, 1}, b...))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := DecodeEntry(b)
@@ -35,6 +35,9 @@ func FuzzEntry(f *testing.F) {
 // they are, with it, and as the records between a head and an end that fit them.
 func FuzzSnapshot(f *testing.F) {
 	whole := write(f, little(f))
+	f.Add(whole)
+	f.Add(whole[len(magic)+2 : len(whole)-7])
+	whole = write(f, versions(f))
 	f.Add(whole)
 	f.Add(whole[len(magic)+2 : len(whole)-7])
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"flag"
@@ -73,6 +74,10 @@ func TestGoldenEntries(t *testing.T) {
 	for name, e := range map[string]*Entry{
 		"entry":       {Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindLead], goldenCommands[kindRenew], goldenCommands[kindTick]}},
 		"entry-empty": {Term: 300, Stamp: 1, Wall: -1},
+		"entry-versions": {
+			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindTick], goldenCommands[kindPutVersion]},
+			Origins: []leasehold.Origin{{}, {Actor: "ops@example.com"}},
+		},
 		"entry-origin": {
 			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindRelease], goldenCommands[kindRenew]},
 			Origins: []leasehold.Origin{{Actor: "ops@example.com", Address: "10.0.0.7:51234", Door: "native"}, {}},
@@ -105,8 +110,10 @@ func TestGoldenRecords(t *testing.T) {
 			}
 		})
 	}
-	if len(seen) != len(recordNames)-1 {
-		t.Errorf("there are %d kinds of records, and %d have a golden file", len(recordNames)-1, len(seen))
+	for kind, name := range recordNames {
+		if name != "" && kind != kindEnd && !seen[uint64(kind)] {
+			t.Errorf("records of kind %d (%s) have no golden file", kind, name)
+		}
 	}
 }
 
@@ -131,6 +138,22 @@ func TestGoldenSnapshot(t *testing.T) {
 	}
 	if len(want) != len(got) {
 		t.Errorf("there are %d records, and %d were read", len(want), len(got))
+	}
+}
+
+// The same of a state that names large values and keeps former versions.
+func TestGoldenSnapshotOfVersions(t *testing.T) {
+	state := versions(t)
+	b := golden(t, "snapshot-versions", "A snapshot of a state with large values and former versions.", snapshotPieces(t, write(t, state)))
+	restored := read(t, b)
+	if err := restored.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(write(t, restored), b) {
+		t.Error("it is not written again as it was read")
+	}
+	if !reflect.DeepEqual(records(state), records(restored)) {
+		t.Error("it is not read as it was written")
 	}
 }
 
@@ -250,7 +273,7 @@ func commandPieces(t *testing.T, b []byte) (pieces []piece) {
 					c.origin(new(leasehold.Origin))
 					return
 				}
-				c.command(newCommand(kind))
+				c.command(kind, newCommand(kind))
 			})
 		})...)
 	}
@@ -262,8 +285,8 @@ func entryPieces(t *testing.T, b []byte) []piece {
 	c := codec{b: b}
 	var h Header
 	var count uint64
-	c.header(&h, &count)
-	pieces := fields(t, b[:c.at], func(c *codec) { c.header(&h, &count) })
+	c.header(0, &h, &count)
+	pieces := fields(t, b[:c.at], func(c *codec) { c.header(0, &h, &count) })
 	return append(pieces, commandPieces(t, b[c.at:])...)
 }
 
@@ -380,6 +403,7 @@ var (
 		"waiter":  {Waiter: &leasehold.Waiter{Namespace: "default", Resource: "r", ID: "id2", Holder: "bob", Labels: goldenLabels, Reason: "next", Session: "s1", Position: 2, Since: goldenMoment, Until: goldenMoment.Add(1e9), Forecast: 240e9}},
 		"error":   {Err: &leasehold.Error{Code: leasehold.Held, Message: "r is held by ann", Lease: goldenLease, Waiting: 2, Position: 1, Forecast: 240e9}},
 		"record":  {Record: &leasehold.Record{Path: "config/a", Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}},
+		"large":   {Record: &leasehold.Record{Path: "config/a", Large: goldenLarge, Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}},
 		"txn": {Txn: &core.TxnAnswer{Succeeded: true, Revision: 6, Results: []core.TxnResult{
 			{Record: &leasehold.Record{Create: 3, Mod: 6, Version: 300, Token: 5}}, {Deleted: 2}, {Lease: goldenLease, Also: []leasehold.Lease{*goldenLease}},
 		}}},
@@ -394,6 +418,8 @@ var (
 		After: &leasehold.Ending{ID: "id0", Holder: "zoe", Token: 3, How: leasehold.ByTTL, By: "ops", Reason: "stuck", At: goldenMoment},
 	}
 )
+
+var goldenLarge = &leasehold.Large{SHA256: sha256.Sum256([]byte("a large value")), Size: 30 << 20}
 
 var goldenEnding = &core.Ending{ID: "id1", Holder: "ann", Token: 5, How: leasehold.ByBreak, By: "ops", Reason: "stuck", Wall: goldenWall}
 
@@ -426,6 +452,16 @@ var goldenCommands = map[uint64]core.Command{
 	kindPutRecord: &core.PutRecord{
 		Namespace: "default", Path: "config/a", Value: "\x00one\xff", Session: "s1", IfRevision: 300, IfAbsent: true,
 		Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenKey,
+	},
+	kindPutVersion: &core.PutRecord{
+		Namespace: "default", Path: "config/a", Large: goldenLarge, Keep: 300, Session: "s1", IfRevision: 300, IfAbsent: true,
+		Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenKey,
+	},
+	kindTxnVersions: &core.Txn{
+		Namespace: "default",
+		Then:      []core.Op{{Do: core.Put, Path: "config/a", Large: goldenLarge, Session: "s1"}, {Do: core.Put, Path: "config/b", Value: "two", Keep: leasehold.KeepNone}},
+		Else:      []core.Op{{Do: core.Put, Path: "config/a", From: 300}, {Do: core.Get, Path: "config/b"}},
+		Request:   goldenKey,
 	},
 	kindDeleteRecord: &core.DeleteRecord{
 		Namespace: "default", Path: "config/", Range: true, To: "config0", IfRevision: 6, Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenNumber,
@@ -502,6 +538,17 @@ var goldenRecords = func() map[string]core.Piece {
 		Namespace: "default", Revision: 6, Kind: leasehold.Changed, At: goldenMoment, Resource: "r", ID: "id2", Holder: "bob", Token: 6,
 		Hold: &leasehold.Hold{ID: "id1", Holder: "ann", Token: 5, Since: goldenPast, Until: goldenMoment},
 	}}
+	list["record-large"] = core.Piece{Space: "default", Value: &leasehold.Record{Path: "config/a", Large: goldenLarge, Create: 3, Mod: 6, Version: 300, Session: "s1", Token: 5}}
+	list["event-put-large"] = core.Piece{Space: "default", Value: &leasehold.Event{
+		Namespace: "default", Revision: 6, Kind: leasehold.RecordPut, At: goldenMoment, Resource: "config/a", Token: 5, Session: "s1",
+		Record: &leasehold.Record{Path: "config/a", Large: goldenLarge, Create: 3, Mod: 6, Version: 300, Token: 5}, Previous: changed,
+	}}
+	list["shelf"] = core.Piece{Space: "default", Value: &core.Shelf{Path: "config/a", Keep: 300, Written: goldenWall, Holder: "ann"}}
+	list["shelf-deleted"] = core.Piece{Space: "default", Value: &core.Shelf{Path: "config/a", Keep: 20, Deleted: 3600e9}}
+	list["version"] = core.Piece{Space: "default", Value: &leasehold.Version{
+		Path: "config/a", Value: "\x00one\xff", Revision: 6, Create: 3, Version: 300, Written: goldenMoment, Holder: "ann", Session: "s1", Token: 5, Deleted: true,
+	}}
+	list["version-large"] = core.Piece{Space: "default", Value: &leasehold.Version{Path: "config/a", Large: goldenLarge, Revision: 6, Create: 3, Version: 300}}
 	list["restored"] = core.Piece{Value: &core.Restored{
 		Base: 3 << 40, Wall: goldenWall, Quarantine: 30e9, Until: 3630e9, Space: "default", Path: "config/a",
 	}}

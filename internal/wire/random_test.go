@@ -51,6 +51,28 @@ func (d dice) fill(v reflect.Value) {
 	case *core.Do:
 		*p = core.Do(1 + d.IntN(int(doings.last)))
 	case **core.RecordPage: // never in a log or a snapshot
+	case *leasehold.Large:
+		p.Size = int64(d.bits() >> 1)
+		for i := range p.SHA256 {
+			p.SHA256[i] = d.step()
+		}
+	case *core.PutRecord:
+		if d.fillKind(v); p.Large != nil {
+			p.Value = ""
+		}
+	case *core.Op:
+		if d.fillKind(v); p.Large != nil {
+			p.Value = ""
+		}
+	case *leasehold.Record:
+		if d.fillKind(v); p.Large != nil {
+			p.Value = ""
+		}
+	case *leasehold.Version:
+		if d.fillKind(v); p.Large != nil {
+			p.Value = ""
+		}
+		p.Current = false
 	case *leasehold.Labels:
 		*p = d.labels()
 	case *time.Time:
@@ -212,13 +234,18 @@ func (w *world) event() core.Command {
 	case 14:
 		return &core.Ask{Namespace: ns, Resource: w.name("r", 9), By: "ops", Message: "please", Request: w.request()}
 	case 11:
-		return &core.PutRecord{Namespace: ns, Path: w.name("p", 9), Value: w.text(), Session: w.name("s", 6), Request: w.request()}
+		put := &core.PutRecord{Namespace: ns, Path: w.name("p", 9), Value: w.text(), Session: w.name("s", 6), Request: w.request()}
+		if w.IntN(2) == 0 {
+			put.Value, put.Large, put.Session = "", &leasehold.Large{SHA256: leasehold.Digest{byte(w.IntN(5))}, Size: 1}, ""
+		}
+		put.Keep = w.IntN(5) - 1
+		return put
 	case 12:
 		return &core.DeleteRecord{Namespace: ns, Path: w.name("p", 9), Range: w.IntN(2) == 0, Request: w.request()}
 	case 13:
 		return &core.Txn{
 			Namespace: ns, If: []core.Compare{{What: core.RecordVersion, Is: core.Less, Path: w.name("p", 9), Number: w.Uint64N(4)}},
-			Then: []core.Op{{Do: core.Put, Path: w.name("p", 9), Value: w.text()}}, Else: []core.Op{{Do: core.Delete, Path: w.name("p", 9)}},
+			Then: []core.Op{{Do: core.Put, Path: w.name("p", 9), Value: w.text(), Keep: w.IntN(3)}}, Else: []core.Op{{Do: core.Delete, Path: w.name("p", 9)}},
 			Request: w.request(),
 		}
 	case 0:

@@ -26,6 +26,9 @@ const (
 	kindDefinition = 12
 	kindAlarm      = 13
 	kindRestored   = 14
+
+	kindShelf   = 15
+	kindVersion = 16
 )
 
 var recordNames = [...]string{
@@ -33,6 +36,18 @@ var recordNames = [...]string{
 	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome", kindEvent: "event",
 	kindRecord: "record", kindRecordOutcome: "record outcome",
 	kindDefinition: "definition", kindAlarm: "alarm", kindRestored: "restored",
+	kindShelf: "shelf", kindVersion: "version",
+}
+
+// recordLevel is the feature level that a kind of record came with.
+func recordLevel(kind uint64) uint64 {
+	switch kind {
+	case kindRestored:
+		return levelRestored
+	case kindShelf, kindVersion:
+		return levelValues
+	}
+	return levelFirst
 }
 
 // ofNoSpace tells the records that belong to the whole state.
@@ -69,6 +84,10 @@ func recordKind(value any) uint64 {
 		return kindAlarm
 	case *core.Restored:
 		return kindRestored
+	case *core.Shelf:
+		return kindShelf
+	case *leasehold.Version:
+		return kindVersion
 	}
 	return kindEnd
 }
@@ -101,6 +120,10 @@ func newRecord(kind uint64) any {
 		return new(core.Alarm)
 	case kindRestored:
 		return new(core.Restored)
+	case kindShelf:
+		return new(core.Shelf)
+	case kindVersion:
+		return new(leasehold.Version)
 	}
 	return nil
 }
@@ -137,6 +160,10 @@ func (c *codec) record(kind uint64, value any) {
 		c.alarm(v)
 	case *core.Restored:
 		c.restored(v)
+	case *core.Shelf:
+		c.shelf(v)
+	case *leasehold.Version:
+		c.former(v)
 	}
 }
 
@@ -506,12 +533,37 @@ func (c *codec) hold(e *leasehold.Event) {
 // namedValue is a record of the dictionary.
 func (c *codec) namedValue(v *leasehold.Record) {
 	c.text("path", &v.Path)
-	c.value("value", &v.Value)
+	c.content("value", &v.Value, &v.Large)
 	c.revision("create", &v.Create)
 	c.revision("mod", &v.Mod)
 	c.unsigned("version", &v.Version)
 	c.text("session", &v.Session)
 	c.token("token", &v.Token)
+}
+
+func (c *codec) shelf(v *core.Shelf) {
+	c.text("path", &v.Path)
+	c.number("keep", &v.Keep)
+	c.time("deleted", &v.Deleted)
+	c.signed("written", &v.Written)
+	c.text("holder", &v.Holder)
+}
+
+// former is a version that a record had once. It is not the current one.
+func (c *codec) former(v *leasehold.Version) {
+	c.text("path", &v.Path)
+	c.content("value", &v.Value, &v.Large)
+	c.revision("revision", &v.Revision)
+	c.revision("create", &v.Create)
+	c.unsigned("version", &v.Version)
+	c.moment("written", &v.Written)
+	c.text("holder", &v.Holder)
+	c.text("session", &v.Session)
+	c.token("token", &v.Token)
+	c.flag("deleted", &v.Deleted)
+	if v.Current {
+		c.fail("current", "it is a former one")
+	}
 }
 
 // recordOutcome goes over what an outcome about records has besides.

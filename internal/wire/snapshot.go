@@ -50,7 +50,11 @@ func WriteSnapshot(w io.Writer, s *core.State) (Summary, error) {
 
 // levelOf is the least level that a state can be written in.
 func levelOf(s *core.State) uint64 {
-	if _, restored := s.Restored(); restored {
+	_, restored := s.Restored()
+	switch {
+	case s.HasValues():
+		return levelValues
+	case restored:
 		return levelRestored
 	}
 	return levelFirst
@@ -145,6 +149,9 @@ func ReadSnapshot(r io.Reader) (*core.State, Summary, error) {
 	case err != nil:
 		return nil, Summary{}, malformed("snapshot is malformed in record %d, before byte %d: %v", in.sum.Records, in.sum.Bytes, err)
 	}
+	if in.level >= levelValues {
+		state.HadValues()
+	}
 	again, err := WriteSnapshot(io.Discard, state)
 	if err != nil || again != in.sum {
 		return nil, Summary{}, malformed("snapshot is malformed: what was read from it would be written differently; a record stands twice, or out of its place")
@@ -157,6 +164,7 @@ type snapshotReader struct {
 	buf    []byte // what was read of in; buf[from:to] is still to be taken
 	from   int
 	to     int
+	level  uint64 // at which it was written
 	sum    Summary
 	err    error
 	space  string            // of the record before
@@ -198,12 +206,13 @@ func (r *snapshotReader) begin() error {
 		return r.unreadable(err)
 	}
 	c := codec{b: start, at: len(magic)}
-	if failure := c.version("snapshot", Level); failure != nil {
+	if failure := c.version("snapshot", 0); failure != nil {
 		if c.short(err) {
 			return r.unreadable(err)
 		}
 		return failure
 	}
+	r.level = c.level
 	r.take(start[:c.at])
 	return nil
 }
@@ -218,8 +227,10 @@ func (r *snapshotReader) next() (core.Piece, error) {
 		return core.Piece{}, r.end(f)
 	case f.kind >= uint64(len(recordNames)):
 		return core.Piece{}, unknown("snapshot has a record of kind %d at byte %d, and kinds up to %d are known here", f.kind, r.sum.Bytes, len(recordNames)-1)
+	case recordLevel(f.kind) > r.level:
+		return core.Piece{}, malformed("snapshot is malformed: it has a record of kind %d at byte %d, and there is none at feature level %d", f.kind, r.sum.Bytes, r.level)
 	}
-	c := codec{b: f.bytes[f.body:], base: r.sum.Bytes + int64(f.body)}
+	c := codec{b: f.bytes[f.body:], base: r.sum.Bytes + int64(f.body), level: r.level}
 	record := core.Piece{Value: newRecord(f.kind)}
 	r.place(&c, f.kind, &record)
 	c.record(f.kind, record.Value)

@@ -22,9 +22,11 @@ import (
 // comes to an end.
 const (
 	records       = 4
+	larges        = 2
 	resources     = 4
 	elections     = 3
 	recordWorkers = 4
+	largeWorkers  = 2
 	leaseWorkers  = 5
 	holders       = 6
 	watchers      = 3
@@ -92,6 +94,7 @@ func startLoad(c *cluster, r *report, config loadConfig) *load {
 		l.watches.Go(func() { w.run(watching) })
 	}
 	spawn(recordWorkers, "record", (*party).useRecord)
+	spawn(largeWorkers, "large", (*party).useLarge)
 	spawn(leaseWorkers, "lease", (*party).useLease)
 	for i := range holders {
 		n++
@@ -304,6 +307,11 @@ func (l *load) settle() {
 	for n := range records {
 		for i := range finals.callers {
 			l.readFinally(finals, i, fmt.Sprint("record/", n))
+		}
+	}
+	for n := range larges {
+		for i := range finals.callers {
+			l.readLargeFinally(finals, i, fmt.Sprint("large/", n))
 		}
 	}
 	l.everythingEnds(finals)

@@ -29,6 +29,7 @@ const (
 	outlived        kind = "something outlived its session"
 	disagree        kind = "servers disagree"
 	died            kind = "a server ended without a reason"
+	damaged         kind = "a value is damaged"
 	stuck           kind = "it does not go on after the trouble"
 	strange         kind = "an answer that nobody can expect"
 )

@@ -46,11 +46,12 @@ type Door struct {
 	verbs   []string // that a deed can have
 	origins *http.CrossOriginProtection
 
-	streams  atomic.Int64
-	watching atomic.Int64
-	press    press
-	stopping context.Context // done when the server drains
-	stop     context.CancelFunc
+	streams   atomic.Int64
+	watching  atomic.Int64
+	transfers atomic.Int64
+	press     press
+	stopping  context.Context // done when the server drains
+	stop      context.CancelFunc
 }
 
 // New returns a door to an engine.
@@ -137,9 +138,10 @@ var routes = []route{
 	{method: "GET", path: "/v1/watch", verb: "watch", serve: (*call).watch, params: []string{"prefix", "resource", "session", "since", "values", "previous"}, endless: true},
 	{method: "GET", path: "/v1/records", verb: "records", serve: (*call).records, params: []string{"prefix", "from", "to", "after", "limit", "keys", "count", "revision"}},
 	{method: "DELETE", path: "/v1/records", verb: "delete-records", serve: (*call).deleteRecords, params: []string{"prefix", "from", "to"}},
-	{method: "GET", path: "/v1/records/{path...}", verb: "record", serve: (*call).record, params: []string{"revision"}},
-	{method: "PUT", path: "/v1/records/{path...}", verb: "put-record", serve: (*call).putRecord, params: []string{"session"}},
+	{method: "GET", path: "/v1/records/{path...}", verb: "record", serve: (*call).record, params: []string{"revision", "version"}},
+	{method: "PUT", path: "/v1/records/{path...}", verb: "put-record", serve: (*call).putRecord, params: []string{"session", "keep", "version"}},
 	{method: "DELETE", path: "/v1/records/{path...}", verb: "delete-record", serve: (*call).deleteRecord},
+	{method: "GET", path: "/v1/versions/{path...}", verb: "versions", serve: (*call).versions, params: []string{"after", "limit"}},
 	{method: "POST", path: "/v1/txn", verb: "txn", serve: (*call).txn},
 	{method: "GET", path: "/v1/cluster", verb: "cluster", serve: (*call).cluster, global: true},
 	{method: "POST", path: "/v1/cluster/members", verb: "add-server", serve: (*call).addServer, global: true},

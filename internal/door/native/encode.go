@@ -332,12 +332,49 @@ func (p *paper) event(e *leasehold.Event, with values) {
 	if e.Record != nil {
 		p.number("version", e.Record.Version)
 		if with.now {
-			p.bytes("value", e.Record.Value)
+			p.content("value", "large", e.Record.Value, e.Record.Large)
 		}
 	}
 	if e.Previous != nil && with.before {
-		p.bytes("previous", e.Previous.Value)
+		p.content("previous", "previous_large", e.Previous.Value, e.Previous.Large)
 	}
+	p.close()
+}
+
+// content writes a value, or the name of a large one.
+func (p *paper) content(key, largeKey, value string, large *leasehold.Large) {
+	if large == nil {
+		p.bytes(key, value)
+		return
+	}
+	p.key(largeKey)
+	p.open()
+	p.text("sha256", large.SHA256.String())
+	p.number("size", uint64(large.Size))
+	p.close()
+}
+
+func (p *paper) version(v *leasehold.Version) {
+	p.open()
+	p.number("revision", uint64(v.Revision))
+	p.number("create_revision", uint64(v.Create))
+	p.number("version", v.Version)
+	if v.Large != nil {
+		p.number("size", uint64(v.Large.Size))
+		p.text("sha256", v.Large.SHA256.String())
+	} else {
+		p.number("size", uint64(len(v.Value)))
+	}
+	if !v.Written.IsZero() {
+		p.moment("written", v.Written)
+	}
+	p.some("holder", v.Holder)
+	p.some("session", v.Session)
+	if v.Token != 0 {
+		p.number("token", uint64(v.Token))
+	}
+	p.yes("current", v.Current)
+	p.yes("deleted", v.Deleted)
 	p.close()
 }
 
@@ -360,8 +397,8 @@ func (p *paper) record(namespace string, r *leasehold.Record, value bool) {
 	p.open()
 	p.text("namespace", namespace)
 	p.text("path", r.Path)
-	if value {
-		p.bytes("value", r.Value)
+	if value || r.Large != nil {
+		p.content("value", "large", r.Value, r.Large)
 	}
 	p.number("create_revision", uint64(r.Create))
 	p.number("mod_revision", uint64(r.Mod))

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 	"strconv"
@@ -15,24 +14,39 @@ import (
 func (c *call) record() error {
 	path := c.r.PathValue("path")
 	revision, badRevision := c.revision()
-	if err := firstError(checkPath("path", path), badRevision); err != nil {
+	version, badVersion := c.version()
+	if err := firstError(checkPath("path", path), badRevision, badVersion); err != nil {
 		return err
 	}
-	page, err := c.find(core.RecordQuery{From: path, To: path + "\x00", Most: 1, Revision: revision})
+	record, err := c.recordAt(path, revision, version)
 	if err != nil {
 		return err
 	}
-	if len(page.Records) == 0 {
-		return &leasehold.Error{Code: leasehold.NotFound, Message: path + " is not there"}
-	}
-	record := page.Records[0]
 	c.tag(record)
 	if accepts(c.r.Header["Accept"], bytesType[0]) {
-		write(c.w, bytesType, http.StatusOK, []byte(record.Value))
-		return nil
+		return c.sendBytes(record)
 	}
 	c.send(func(p *paper) { p.record(c.namespace, record, true) })
 	return nil
+}
+
+// recordAt finds a record as it is, as it was when the namespace was at a revision, or as
+// the version that a revision wrote.
+func (c *call) recordAt(path string, revision, version leasehold.Revision) (*leasehold.Record, error) {
+	switch {
+	case revision != 0 && version != 0:
+		return nil, invalid("revision and version name two values: give one")
+	case version != 0:
+		return c.versionOf(path, version)
+	}
+	page, err := c.find(core.RecordQuery{From: path, To: path + "\x00", Most: 1, Revision: revision})
+	if err != nil {
+		return nil, err
+	}
+	if len(page.Records) == 0 {
+		return nil, &leasehold.Error{Code: leasehold.NotFound, Message: path + " is not there"}
+	}
+	return page.Records[0], nil
 }
 
 // find reads records. What an older revision needs of history is worked out between
@@ -61,14 +75,17 @@ func (c *call) tag(r *leasehold.Record) {
 }
 
 // revision reads the revision at which to read; 0 for the newest.
-func (c *call) revision() (leasehold.Revision, error) {
-	s := c.query.Get("revision")
+func (c *call) revision() (leasehold.Revision, error) { return c.revisionOf("revision") }
+
+// revisionOf reads a parameter that is a revision; 0 if it is not there.
+func (c *call) revisionOf(name string) (leasehold.Revision, error) {
+	s := c.query.Get(name)
 	if s == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || n == 0 {
-		return 0, invalid("revision %s is not a number, 1 or more", brief(s))
+		return 0, invalid("%s %s is not a number, 1 or more", name, brief(s))
 	}
 	return leasehold.Revision(n), nil
 }
@@ -184,20 +201,20 @@ func (c *call) toPutRecord() (*core.PutRecord, error) {
 	expected, badMatch := c.ifMatch()
 	absent, badNone := c.ifNoneMatch()
 	fence, badFence := c.fence()
+	keep, badKeep := c.keep()
+	from, badVersion := c.version()
 	command := &core.PutRecord{
 		Namespace: c.namespace, Path: c.r.PathValue("path"), Session: c.query.Get("session"), IfRevision: expected, IfAbsent: absent,
-		Fence: fence, Request: c.once,
+		Keep: keep, From: from, Fence: fence, Request: c.once,
 	}
-	err := firstError(checkPath("path", command.Path), checkText("session", command.Session), badMatch, badNone, badFence, command.Validate())
+	err := firstError(checkPath("path", command.Path), checkText("session", command.Session), badMatch, badNone, badFence, badKeep, badVersion, command.Validate())
 	if err != nil || c.r.ContentLength == 0 {
 		return command, err
 	}
-	var buffer bytes.Buffer
-	if err := c.receive(&buffer, leasehold.MaxValue); err != nil {
+	if err := c.readValue(command); err != nil {
 		return nil, err
 	}
-	command.Value = buffer.String()
-	return command, nil
+	return command, command.Validate()
 }
 
 // unexpected gives a condition that did not hold the status that HTTP has for it.

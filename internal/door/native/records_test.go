@@ -45,7 +45,8 @@ func TestRecords(t *testing.T) {
 	ask(t, door, "PUT", at, "").expect(200)
 	ask(t, door, "GET", at, "").expect(200, `"value":""`)
 	ask(t, door, "PUT", at, strings.Repeat("x", leasehold.MaxValue)).expect(200)
-	ask(t, door, "PUT", at, strings.Repeat("x", leasehold.MaxValue+1)).expect(413, "more than 65536 bytes")
+	ask(t, door, "PUT", at, strings.Repeat("x", leasehold.MaxValue+1)).expect(200, `"large":{"sha256":`, `"size":65537}`)
+	ask(t, door, "PUT", at, "small again").expect(200).without("large")
 
 	for _, headers := range [][]string{
 		{"If-Match", "*"}, {"If-Match", `"0"`}, {"If-Match", `"1", "2"`}, {"If-Match", "1", "If-Match", "2"}, {"If-Match", ""},
@@ -57,8 +58,8 @@ func TestRecords(t *testing.T) {
 	ask(t, door, "GET", at+"?revision=0", "").expect(400)
 	ask(t, door, "DELETE", at, "", "If-None-Match", "*").expect(400, "means nothing here")
 	ask(t, door, "PUT", "/v1/records/", "x").expect(400, "path is missing")
-	ask(t, door, "PUT", at, "x", v1.KeyHeader, "k").expect(200, `"version":3`)
-	ask(t, door, "PUT", at, "x", v1.KeyHeader, "k").expect(200, `"version":3`)
+	ask(t, door, "PUT", at, "x", v1.KeyHeader, "k").expect(200, `"version":5`)
+	ask(t, door, "PUT", at, "x", v1.KeyHeader, "k").expect(200, `"version":5`)
 }
 
 func TestRecordFences(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
+var _ engine.Cluster = (*Engine)(nil)
+
 // maxBackups is how many backups are written at a time: each keeps the state of its
 // moment in memory, however slowly it is read.
 const maxBackups = 2
@@ -23,11 +25,15 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 	if e.backups.Add(1) > maxBackups {
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf("%d backups of this server are being taken already: try again when one is done", maxBackups)}
 	}
+	// What the state names at that moment stays until it is written, whatever happens to it.
+	defer e.values.pin()()
 	s, taken, err := e.capture(ctx)
 	if err != nil {
 		return err
 	}
-	return writeBackup(&interruptible{w, ctx, e.stopped}, s, taken)
+	return writeBackup(&interruptible{w, ctx, e.stopped}, s, taken, func(large leasehold.Large) (io.ReadCloser, error) {
+		return e.OpenValue(ctx, large)
+	})
 }
 
 // capture freezes a state that has everything that was answered before.

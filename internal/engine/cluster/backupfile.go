@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/wire"
 )
@@ -21,12 +23,17 @@ import (
 //
 //	leasehold backup 1                 a line that says what it is, in which format
 //	{"cluster":"…","index":812,…}      a line about it, as JSON: BackupHead
-//	the state                          as wire.WriteSnapshot makes it
+//	the state                          as wire.WriteSnapshot makes it, in chunks
+//	each large value that it names     in the order of their digests, in chunks
 //	32 bytes                           the SHA-256 of everything before
+//
+// Chunks are pieces of up to 1 MiB, each behind its length in four bytes, highest first; a
+// length of 0 ends them.
 const (
 	backupMagic  = "leasehold backup "
 	backupFormat = 1
 	maxBackup    = 1 << 20 // bytes of its head
+	maxChunk     = 1 << 20
 )
 
 // BackupHead is what a backup says of itself.
@@ -58,7 +65,9 @@ func headOf(s Snapshot, taken time.Time) BackupHead {
 	}
 }
 
-func writeBackup(w io.Writer, s Snapshot, taken time.Time) error {
+// writeBackup writes a backup. Large values are read from open, which may be nil if there are
+// none.
+func writeBackup(w io.Writer, s Snapshot, taken time.Time, open func(leasehold.Large) (io.ReadCloser, error)) error {
 	head, err := json.Marshal(headOf(s, taken))
 	if err != nil {
 		return err
@@ -69,13 +78,86 @@ func writeBackup(w io.Writer, s Snapshot, taken time.Time) error {
 	if _, err := fmt.Fprintf(all, "%s%d\n%s\n", backupMagic, backupFormat, head); err != nil {
 		return err
 	}
-	if _, err := wire.WriteSnapshot(all, s.State); err != nil {
+	state := &chunkWriter{all}
+	if _, err := wire.WriteSnapshot(state, s.State); err != nil {
+		return err
+	}
+	if err := state.end(); err != nil {
+		return err
+	}
+	if err := writeValues(all, s.State, open); err != nil {
 		return err
 	}
 	if _, err := out.Write(sum.Sum(nil)); err != nil {
 		return err
 	}
 	return out.Flush()
+}
+
+func writeValues(w io.Writer, s *core.State, open func(leasehold.Large) (io.ReadCloser, error)) (err error) {
+	s.Larges(func(large leasehold.Large) bool {
+		var value io.ReadCloser
+		if value, err = open(large); err != nil {
+			return false
+		}
+		out := &chunkWriter{w}
+		if _, err = io.Copy(out, value); err == nil {
+			err = out.end()
+		}
+		_ = value.Close() // it was only read
+		return err == nil
+	})
+	return err
+}
+
+// A chunkWriter writes something whose length nobody knows yet.
+type chunkWriter struct{ w io.Writer }
+
+func (c *chunkWriter) Write(b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		piece := b[n:min(len(b), n+maxChunk)]
+		if _, err = c.w.Write(binary.BigEndian.AppendUint32(nil, uint32(len(piece)))); err == nil {
+			var written int
+			written, err = c.w.Write(piece)
+			n += written
+		}
+	}
+	return n, err
+}
+
+func (c *chunkWriter) end() error {
+	_, err := c.w.Write(make([]byte, 4))
+	return err
+}
+
+// A chunkReader reads what a chunkWriter wrote, to its end.
+type chunkReader struct {
+	r     io.Reader
+	left  uint32 // of the piece
+	ended bool
+}
+
+func (c *chunkReader) Read(b []byte) (int, error) {
+	if c.left == 0 && !c.ended {
+		var length [4]byte
+		if _, err := io.ReadFull(c.r, length[:]); err != nil {
+			return 0, io.ErrUnexpectedEOF
+		}
+		c.left = binary.BigEndian.Uint32(length[:])
+		c.ended = c.left == 0
+		if c.left > maxChunk {
+			return 0, badBackup("a piece of it is longer than any can be")
+		}
+	}
+	if c.ended {
+		return 0, io.EOF
+	}
+	n, err := c.r.Read(b[:min(len(b), int(c.left))])
+	c.left -= uint32(n)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 // ErrBackup is for a backup that is damaged, cut off, or none at all.
@@ -165,25 +247,55 @@ func line(r *bufio.Reader, most int) (string, error) {
 }
 
 // ReadBackup reads a whole backup. It returns a state only if that is the one that was
-// written.
+// written, and all that it names is there.
 func ReadBackup(r io.Reader) (BackupHead, *core.State, error) {
+	return readBackup(r, func(_ leasehold.Large, value io.Reader) (found leasehold.Large, err error) {
+		sum := sha256.New()
+		found.Size, err = io.Copy(sum, value)
+		sum.Sum(found.SHA256[:0])
+		return found, err
+	})
+}
+
+// readBackup gives each large value to keep, which reads it to its end and tells what it was.
+func readBackup(r io.Reader, keep func(leasehold.Large, io.Reader) (leasehold.Large, error)) (BackupHead, *core.State, error) {
 	in := newSealed(r)
 	lines := bufio.NewReader(in)
 	head, err := readBackupHead(lines)
 	if err != nil {
 		return head, nil, err
 	}
-	state, _, err := wire.ReadSnapshot(lines)
+	state, _, err := wire.ReadSnapshot(&chunkReader{r: lines})
+	if err == nil {
+		err = readValues(lines, state, keep)
+	}
 	if sealErr := in.end(); sealErr != nil {
 		return head, nil, sealErr
 	}
 	switch {
 	case errors.Is(err, wire.ErrMalformed):
 		return head, nil, badBackup("%v", err)
+	case errors.Is(err, ErrBackup):
+		return head, nil, err
 	case err != nil:
 		return head, nil, fmt.Errorf("the backup can not be read: %w", err)
 	}
 	return head, state, nil
+}
+
+// readValues reads what follows the state.
+func readValues(r *bufio.Reader, s *core.State, keep func(leasehold.Large, io.Reader) (leasehold.Large, error)) (err error) {
+	s.Larges(func(large leasehold.Large) bool {
+		var found leasehold.Large
+		if found, err = keep(large, &chunkReader{r: r}); err == nil && found != large {
+			err = badBackup("large value %v in it is damaged", large.SHA256)
+		}
+		return err == nil
+	})
+	if _, more := r.ReadByte(); err == nil && more != io.EOF {
+		err = badBackup("something follows its end")
+	}
+	return err
 }
 
 // CopyBackup copies a backup, and tells what is in it. An error says that the copy is

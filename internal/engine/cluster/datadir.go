@@ -20,12 +20,14 @@ import (
 //	lock     held by the server that uses it, with its process id
 //	wal/     the log, as etcd's wal keeps it
 //	snap/    states, each with its place in the log; the newest two are kept
+//	values/  large values, each under the digest of its bytes
 //	journal/ what was done and who held what, as internal/audit keeps it
 const (
 	formatFile = "format"
 	lockFile   = "lock"
 	walDir     = "wal"
 	snapDir    = "snap"
+	valuesDir  = "values"
 	journalDir = "journal"
 
 	formatVersion = 2
@@ -88,6 +90,8 @@ func (d *dataDir) close() {
 
 func (d *dataDir) wal() string  { return filepath.Join(d.path, walDir) }
 func (d *dataDir) snap() string { return filepath.Join(d.path, snapDir) }
+
+func (d *dataDir) values() string { return filepath.Join(d.path, valuesDir) }
 
 func (d *dataDir) journal() string { return filepath.Join(d.path, journalDir) }
 

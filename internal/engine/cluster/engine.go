@@ -104,6 +104,8 @@ type Engine struct {
 	sums    sums
 	feed    *engine.Feed
 	journal *audit.Journal
+	values  *valueStore
+	hunt    *hunt
 	log     *slog.Logger
 
 	events   chan Event
@@ -271,6 +273,12 @@ func newEngine(c Config, network *network, found *recovered) (*Engine, error) {
 		kept: found.applied,
 	}
 	e.disk.minFree.Store(c.MinFree)
+	values, err := openValues(dir.values(), c.Clock.Monotonic, e.disk.full.Load, c.Log)
+	if err != nil {
+		return nil, err
+	}
+	e.values, e.hunt = values, newHunt()
+	e.values.lost = func(large leasehold.Large) { e.hunt.want(large) }
 	e.feed.PublishAll(found.state.View(0))
 	if r, _ := found.state.Restored(); r.Base != 0 && !r.Over {
 		c.Log.Warn("this was restored from a backup: nothing is granted until its quarantine is over", "quarantine", r.Quarantine, "backup", time.Unix(0, r.Wall).UTC())
@@ -278,7 +286,7 @@ func newEngine(c Config, network *network, found *recovered) (*Engine, error) {
 	node, err := NewNode(NodeConfig{
 		ID: e.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: e.beginWith(found), Nonce: rand.Uint64(),
 		Clock: c.Clock, Disk: e.disk, Transport: e.carrier, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery,
-		Changed: network.changed, Summed: e.summed,
+		Changed: network.changed, Summed: e.summed, Watch: e.applied, Complete: network.complete,
 	})
 	if err != nil {
 		return nil, err
@@ -326,6 +334,9 @@ func (e *Engine) start() {
 	e.workers.Go(e.disk.writeLoop)
 	e.workers.Go(e.disk.saveLoop)
 	e.workers.Go(e.disk.watchLoop)
+	e.workers.Go(e.valueLoop)
+	e.workers.Go(e.huntLoop)
+	e.hunt.rouse()
 	e.network.attach(e)
 	go e.loop()
 }
@@ -349,6 +360,9 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 		return core.Answer{}, err
 	}
 	if err := e.room(command); err != nil {
+		return core.Answer{}, err
+	}
+	if err := e.nameable(command); err != nil {
 		return core.Answer{}, err
 	}
 	bytes, err := encode(ctx, command)
@@ -585,7 +599,7 @@ func (e *Engine) lookAround() {
 	if e.tick++; e.tick%10 != 0 {
 		return
 	}
-	e.network.tellHealth(health{applied: e.node.applied, lowRoom: e.disk.full.Load()})
+	e.network.tellHealth(health{applied: e.node.applied, lowRoom: e.disk.full.Load(), lacks: e.hunt.lacks()})
 	if e.node.lead.serving && e.disk.full.Load() && time.Since(e.gaveAt) > roomEvery {
 		e.gaveAt = time.Now()
 		e.leaveToRoomier()

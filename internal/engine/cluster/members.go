@@ -247,7 +247,8 @@ func (n *Node) mayPromote(m Member) error {
 func (n *Node) caughtUp(id uint64) bool {
 	status := n.raft.Status()
 	p, ok := status.Progress[id]
-	return ok && p.State == tracker.StateReplicate && p.Match+promoteLag >= status.HardState.GetCommit() && n.reachable(id)
+	return ok && p.State == tracker.StateReplicate && p.Match+promoteLag >= status.HardState.GetCommit() && n.reachable(id) &&
+		(n.Complete == nil || !n.State.HasValues() || n.Complete(id))
 }
 
 // mayRemove says why a member can not go.

@@ -16,7 +16,10 @@ const (
 )
 
 // The large files that they send each other.
-const streamSnapshot byte = 1
+const (
+	streamSnapshot byte = iota + 1
+	streamValue
+)
 
 // maxRelayBytes is how much of a relay is in one message.
 const maxRelayBytes = 1 << 20
@@ -74,6 +77,7 @@ func decodePlaces(b []byte) ([]Placement, error) {
 type health struct {
 	applied uint64
 	lowRoom bool
+	lacks   bool // it may not have all large values that its state names
 }
 
 func appendHealth(b []byte, h health) []byte {
@@ -82,13 +86,18 @@ func appendHealth(b []byte, h health) []byte {
 	if h.lowRoom {
 		flags = 1
 	}
+	if h.lacks {
+		flags |= 2
+	}
 	return binary.AppendUvarint(b, flags)
 }
 
 // decodeHealth ignores what a newer version has to say.
 func decodeHealth(b []byte) (health, error) {
 	d := decoder{rest: b}
-	h := health{applied: d.uvarint(), lowRoom: d.uvarint()&1 != 0}
+	h := health{applied: d.uvarint()}
+	flags := d.uvarint()
+	h.lowRoom, h.lacks = flags&1 != 0, flags&2 != 0
 	return h, d.err
 }
 

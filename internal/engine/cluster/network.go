@@ -33,6 +33,8 @@ const (
 	askChange                   // change the members
 	askTransfer                 // give the lead away
 	askSum                      // what is the hash of your state at an index?
+	askHasValue                 // do you have a large value? keep it for a while
+	askValue                    // send me a large value
 )
 
 // partSuffix is that of a snapshot's file while it arrives.
@@ -189,7 +191,13 @@ func (n *network) changed(r *Roster) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, m := range r.Peers() {
-		if old, ok := n.roster.peer(m.ID); !ok || old.Peer != m.Peer {
+		old, ok := n.roster.peer(m.ID)
+		switch {
+		case m.Peer == "" && old.Peer != "":
+			// A snapshot from before it said where it is, such as that of a restore. Without
+			// its address it would never hear that the snapshot has come.
+			n.learned[m.ID] = old.Peer
+		case !ok || old.Peer != m.Peer:
 			delete(n.learned, m.ID)
 		}
 	}
@@ -369,6 +377,13 @@ func decodeRaft(from uint64, body []byte) (*raftpb.Message, error) {
 
 // Stream takes a large file of another server.
 func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, head []byte, body io.Reader) error {
+	if kind == streamValue {
+		e := n.engine.Load()
+		if e == nil {
+			return engine.Unavailable("this server has no cluster yet: try again in a moment")
+		}
+		return e.takeValue(ctx, from, head, body)
+	}
 	if kind != streamSnapshot {
 		return fmt.Errorf("this version does not know what a file of kind %d is", kind)
 	}
@@ -390,6 +405,9 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 		return err
 	}
 	n.log.Info("a snapshot of another server arrived", "server", from.Name, "index", meta.GetIndex(), "took", time.Since(start))
+	if e := n.engine.Load(); e != nil && s.State.HasValues() {
+		e.hunt.doubt(meta.GetIndex())
+	}
 	n.post(Received{Message: m, State: s.State, Roster: s.Roster})
 	return nil
 }
@@ -454,6 +472,10 @@ func (n *network) Ask(ctx context.Context, from peer.Identity, kind byte, body [
 		return answer(body, func(to uint64) (uint64, error) { return e.transferHere(ctx, to) })
 	case askSum:
 		return answer(body, func(index uint64) (string, error) { return e.sums.at(ctx, index) })
+	case askHasValue:
+		return answer(body, func(v valueName) (bool, error) { return e.hasValue(v) })
+	case askValue:
+		return answer(body, func(v valueName) (bool, error) { return e.sendValue(ctx, from.ID, v) })
 	}
 	return nil, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("this version does not know question %d", kind)}
 }

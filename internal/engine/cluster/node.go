@@ -184,6 +184,9 @@ type NodeConfig struct {
 	// Summed, if not nil, is called from Step when an entry of Sum is applied.
 	Summed func(index uint64, frozen *core.State)
 
+	// Complete tells whether another member has all large values that its state names; nil:
+	// they all do. Only one that has them gets a vote.
+	Complete func(id uint64) bool
 	// Watch, if not nil, sees each entry as it takes effect, before anybody is answered.
 	Watch func(Applied)
 	// Planted are mistakes that the simulator must find.

@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -63,7 +66,7 @@ func RestoreTo(dir, backup string, o RestoreOptions) (RestoredTo, error) {
 	d := &dataDir{path: dir, identity: identity{
 		Product: "leasehold", Format: formatVersion, Node: freshID(head.Roster), Name: rand.Text(), Cluster: rand.Text(), Begun: true,
 	}}
-	if err := d.fill(head, state, o.Name); err != nil {
+	if err := d.fill(head, state, o.Name, backup); err != nil {
 		d.empty()
 		return RestoredTo{}, fmt.Errorf("data directory %s can not be made: %w", dir, err)
 	}
@@ -103,7 +106,7 @@ func emptyDir(dir string) (*os.File, error) {
 
 // empty takes back what fill made. What is left is for the next try to refuse.
 func (d *dataDir) empty() {
-	for _, path := range []string{d.wal(), d.snap(), filepath.Join(d.path, formatFile), filepath.Join(d.path, formatFile+".tmp")} {
+	for _, path := range []string{d.wal(), d.snap(), d.values(), filepath.Join(d.path, formatFile), filepath.Join(d.path, formatFile+".tmp")} {
 		_ = os.RemoveAll(path)
 	}
 }
@@ -122,7 +125,12 @@ func freshID(r *Roster) uint64 {
 
 // fill writes all that a server starts from. What says that the directory is one comes
 // last: what a crash leaves before that, no server takes for its data.
-func (d *dataDir) fill(head BackupHead, state *core.State, name string) error {
+func (d *dataDir) fill(head BackupHead, state *core.State, name, backup string) error {
+	if state.HasValues() {
+		if err := d.fillValues(backup); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(d.snap(), 0o700); err != nil {
 		return err
 	}
@@ -138,6 +146,23 @@ func (d *dataDir) fill(head BackupHead, state *core.State, name string) error {
 		return err
 	}
 	return syncDir(filepath.Dir(d.path)) // which may have it for the first time
+}
+
+// fillValues takes the large values out of a backup that was read before, and was whole.
+func (d *dataDir) fillValues(backup string) error {
+	f, err := os.Open(backup)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	values, err := openValues(d.values(), func() time.Duration { return 0 }, func() bool { return false }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	_, _, err = readBackup(f, func(_ leasehold.Large, value io.Reader) (leasehold.Large, error) {
+		return values.put(context.Background(), value)
+	})
+	return errors.Join(err, syncDir(d.values()))
 }
 
 // beginAt makes a log that goes on from a snapshot.

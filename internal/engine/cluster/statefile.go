@@ -143,9 +143,12 @@ type gentle struct {
 
 const gentleBytes = 2 << 20
 
+// errGaveUp is why a gentle writer stopped.
+var errGaveUp = errors.New("the server is stopping")
+
 func (g *gentle) Write(b []byte) (int, error) {
 	if isClosed(g.stop) {
-		return 0, errors.New("the server is stopping")
+		return 0, errGaveUp
 	}
 	n, err := g.file.Write(b)
 	if g.unsynced += n; err == nil && g.unsynced >= gentleBytes {

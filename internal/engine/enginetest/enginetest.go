@@ -62,6 +62,9 @@ var tests = map[string]func(*testing.T, driver){
 	"one of many who ask at once gets it":                   races,
 	"history tells everything in order":                     tells,
 	"the journal has what was answered, and who asked":      keepsJournal,
+	"a large value is kept while something names it":        keepsValues,
+	"a value that is not there can not be named":            refusesValues,
+	"a value that breaks off leaves nothing behind":         cutsOffValues,
 	"a closed engine says so":                               closes,
 }
 

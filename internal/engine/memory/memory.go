@@ -24,13 +24,17 @@ type Engine struct {
 	applied uint64
 	ticker  *time.Timer
 	closed  bool
+	values  map[leasehold.Digest]value
 }
 
 var _ engine.Engine = (*Engine)(nil)
 
 // Start returns an engine that counts time by clock; call Close when done.
 func Start(clock engine.Clock) *Engine {
-	return &Engine{clock: clock, feed: engine.NewFeed(), journal: audit.InMemory(maxJournal, clock.Wall), state: core.New()}
+	return &Engine{
+		clock: clock, feed: engine.NewFeed(), journal: audit.InMemory(maxJournal, clock.Wall), state: core.New(),
+		values: map[leasehold.Digest]value{},
+	}
 }
 
 // maxJournal bounds the journal, in bytes.
@@ -66,7 +70,10 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return core.Answer{}, engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+		return core.Answer{}, stopping()
+	}
+	if err := e.nameable(command); err != nil {
+		return core.Answer{}, err
 	}
 	answer, err := e.apply(command, origin)
 	if err != nil {
@@ -75,12 +82,16 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	return engine.Decided(answer)
 }
 
+func stopping() error {
+	return engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+}
+
 // Read calls fn with the state as it is.
 func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return engine.Unavailable("the server is stopping: try another one, or this one in a moment")
+		return stopping()
 	}
 	fn(e.state.View(time.Duration(e.now() - e.state.Now())))
 	return nil
@@ -103,6 +114,9 @@ func (e *Engine) apply(command core.Command, origin leasehold.Origin) (core.Answ
 		return core.Answer{}, err
 	}
 	e.applied++
+	for _, large := range result.Freed {
+		e.see(large)
+	}
 	e.journal.Append(audit.Entry{Index: e.applied, Wall: wall, Commands: commands, Origins: []leasehold.Origin{origin}, Result: result})
 	e.feed.Publish(e.state.View(0), result.Events)
 	e.pace()

@@ -1,0 +1,302 @@
+package native
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// Large values pass through the door a part at a time, in either direction: at least
+// pacedBytes within readTime or writeTime, so that a slow caller may take long, and one
+// that stands still may not.
+const (
+	pacedBytes   = 1 << 20
+	maxTransfers = 256 // large values that pass at a time: each has buffers of its own
+)
+
+// transfer counts a large value that begins to pass.
+func (d *Door) transfer() (leave func(), err error) {
+	if d.transfers.Add(1) > maxTransfers {
+		d.transfers.Add(-1)
+		return nil, &leasehold.Error{Code: leasehold.Limited, Message: "as many large values are being read and written as can be: try again in a moment"}
+	}
+	return func() { d.transfers.Add(-1) }, nil
+}
+
+// readValue reads the body of a put: into the command if it is short, beside the log if
+// it is long.
+func (c *call) readValue(command *core.PutRecord) error {
+	if c.r.ContentLength > leasehold.MaxLarge {
+		return tooLarge(leasehold.MaxLarge)
+	}
+	want, err := c.contentDigest()
+	if err != nil {
+		return err
+	}
+	body := c.pacedBody()
+	var first bytes.Buffer
+	_, err = first.ReadFrom(io.LimitReader(body, leasehold.MaxValue+1))
+	switch {
+	case err != nil:
+		return body.explain(err)
+	case first.Len() > leasehold.MaxValue:
+		return c.readLarge(command, io.MultiReader(&first, body), body, want)
+	case want != nil && sha256.Sum256(first.Bytes()) != *want:
+		return wrongDigest()
+	}
+	command.Value = first.String()
+	return nil
+}
+
+func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *pacedBody, want *leasehold.Digest) error {
+	values, ok := c.door.engine.(engine.Values)
+	if !ok {
+		return tooLarge(leasehold.MaxValue)
+	}
+	leave, err := c.door.transfer()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	large, err := values.PutValue(c.r.Context(), all)
+	switch {
+	case body.err != nil:
+		return body.explain(body.err)
+	case err != nil && body.read > leasehold.MaxLarge:
+		return tooLarge(leasehold.MaxLarge)
+	case err != nil:
+		return err
+	case want != nil && large.SHA256 != *want:
+		return wrongDigest() // nothing names what was put, and so it goes
+	}
+	// The answer has its time from now on, however long the body took.
+	c.writeWithin(writeTime)
+	command.Large = &large
+	return nil
+}
+
+func tooLarge(most int) error {
+	return fault(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, which is the most there can be", most)
+}
+
+func wrongDigest() error {
+	return invalid("the body is not what the header Content-Digest says: it was changed on its way")
+}
+
+// contentDigest reads the SHA-256 that the caller expects of the body, as RFC 9530 writes
+// it; nil if it says none. Other algorithms are not looked at.
+func (c *call) contentDigest() (*leasehold.Digest, error) {
+	for _, header := range c.r.Header["Content-Digest"] {
+		for _, part := range strings.Split(header, ",") {
+			text, ok := strings.CutPrefix(strings.TrimSpace(part), "sha-256=:")
+			if !ok {
+				continue
+			}
+			b, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(text, ":"))
+			if err != nil || len(b) != sha256.Size || !strings.HasSuffix(text, ":") {
+				return nil, invalid("header Content-Digest is %s: write sha-256=:…: with the digest in base64", brief(header))
+			}
+			return (*leasehold.Digest)(b), nil
+		}
+	}
+	return nil, nil
+}
+
+// pacedBody is a body that has to go on coming.
+type pacedBody struct {
+	io.Reader
+	control *http.ResponseController
+	read    int64
+	due     int64 // how much is read when the next part begins
+	err     error // that ended it; nil at its end
+}
+
+func (c *call) pacedBody() *pacedBody {
+	return &pacedBody{Reader: c.r.Body, control: http.NewResponseController(c.w)}
+}
+
+func (b *pacedBody) Read(p []byte) (int, error) {
+	if b.read >= b.due {
+		b.due = b.read + pacedBytes
+		_ = b.control.SetReadDeadline(time.Now().Add(readTime))
+	}
+	n, err := b.Reader.Read(p)
+	if b.read += int64(n); err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+func (b *pacedBody) explain(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fault(http.StatusRequestTimeout, "the body did not arrive: at least %d bytes have to come within %v", pacedBytes, readTime)
+	}
+	return invalid("the body can not be read: %v", err)
+}
+
+// sendBytes answers with the bytes of a record and nothing else, or with a part of them.
+func (c *call) sendBytes(r *leasehold.Record) error {
+	var content io.ReadSeeker = strings.NewReader(r.Value)
+	if r.Large != nil {
+		values, ok := c.door.engine.(engine.Values)
+		if !ok {
+			return engine.NoValue(*r.Large)
+		}
+		leave, err := c.door.transfer()
+		if err != nil {
+			return err
+		}
+		defer leave()
+		file, err := values.OpenValue(c.r.Context(), *r.Large)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		content = file
+		c.w.Header().Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(r.Large.SHA256[:])+":")
+	}
+	h := c.w.Header()
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = bytesType, noStore, noSniff
+	out, in := &pacedWriter{ResponseWriter: c.w, control: http.NewResponseController(c.w)}, &noted{ReadSeeker: content}
+	http.ServeContent(out, c.r, "", time.Time{}, in)
+	switch {
+	case out.refused == http.StatusRequestedRangeNotSatisfiable:
+		return fault(out.refused, "the header Range asks for what is not there: the value has %d bytes", sizeOf(r))
+	case out.refused != 0:
+		return &httpFault{&leasehold.Error{Code: leasehold.Refused, Message: "the record is at another revision than the header If-Match says: read it again"}, out.refused}
+	case in.err != nil:
+		return errCut
+	}
+	return nil
+}
+
+func sizeOf(r *leasehold.Record) int64 {
+	if r.Large != nil {
+		return r.Large.Size
+	}
+	return int64(len(r.Value))
+}
+
+// noted remembers why it could not be read. What is short of it must not pass for whole.
+type noted struct {
+	io.ReadSeeker
+	err error
+}
+
+func (n *noted) Read(p []byte) (int, error) {
+	read, err := n.ReadSeeker.Read(p)
+	if err != nil && err != io.EOF {
+		n.err = err
+	}
+	return read, err
+}
+
+// pacedWriter is an answer that has to go on being taken. What net/http would refuse in
+// its own words is left to the caller.
+type pacedWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	left    int // until the next part begins
+	refused int
+}
+
+func (w *pacedWriter) WriteHeader(status int) {
+	if status >= http.StatusBadRequest {
+		w.refused = status
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *pacedWriter) Write(p []byte) (int, error) {
+	if w.refused != 0 {
+		return len(p), nil
+	}
+	if w.left <= 0 {
+		w.left = pacedBytes
+		_ = w.control.SetWriteDeadline(time.Now().Add(writeTime))
+	}
+	w.left -= len(p)
+	return w.ResponseWriter.Write(p)
+}
+
+// version reads which version of a record is wanted; 0 for none in particular.
+func (c *call) version() (leasehold.Revision, error) { return c.revisionOf("version") }
+
+// versionOf finds one version of a record.
+func (c *call) versionOf(path string, revision leasehold.Revision) (*leasehold.Record, error) {
+	var v leasehold.Version
+	var failure *leasehold.Error
+	if err := c.look(func(view core.View) { v, failure = view.Version(c.namespace, path, revision) }); err != nil {
+		return nil, err
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	return &leasehold.Record{
+		Path: v.Path, Value: v.Value, Large: v.Large, Create: v.Create, Mod: v.Revision, Version: v.Version, Session: v.Session, Token: v.Token,
+	}, nil
+}
+
+// versions lists what a record is and was, the newest first.
+func (c *call) versions() error {
+	path := c.r.PathValue("path")
+	limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
+	before, badAfter := c.revisionOf("after")
+	if err := firstError(checkPath("path", path), badLimit, badAfter); err != nil {
+		return err
+	}
+	var list []leasehold.Version
+	var next leasehold.Revision
+	var keeps int
+	err := c.look(func(v core.View) {
+		list, next = v.Versions(c.namespace, path, before, limit)
+		keeps = v.Keeps(c.namespace, path)
+	})
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 && before == 0 {
+		return &leasehold.Error{Code: leasehold.NotFound, Message: path + " is not there, and nothing is kept of it"}
+	}
+	c.send(func(p *paper) {
+		p.open()
+		array(p, "items", list, p.version)
+		if next != 0 {
+			p.text("next", strconv.FormatUint(uint64(next), 10))
+		}
+		if keeps != 0 {
+			p.number("keep", uint64(keeps))
+		}
+		p.close()
+	})
+	return nil
+}
+
+// keep reads how many former versions a record is to keep: a number, or none.
+func (c *call) keep() (int, error) {
+	switch s := c.query.Get("keep"); s {
+	case "":
+		return 0, nil
+	case "none":
+		return leasehold.KeepNone, nil
+	default:
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > leasehold.MaxKeep {
+			return 0, invalid("keep is %s: write how many former versions are kept, 1 to %d, or none", brief(s), leasehold.MaxKeep)
+		}
+		return n, nil
+	}
+}

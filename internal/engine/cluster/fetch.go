@@ -1,0 +1,380 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/peer"
+)
+
+// Several servers keep the same large values. Whoever takes one from a caller gives it to
+// others until a majority has it, and only then it can be named. A server that finds a
+// value named which it lacks, because it was away, or is new, or its file was damaged, asks
+// the others for it.
+
+// How long others are given. A large value takes its time; what counts is whether it moves,
+// and the mesh looks after that.
+const (
+	giveWithin  = 30 * time.Minute
+	fetchPause  = time.Second
+	lookThrough = time.Minute // how often a server looks whether it has all that it should
+)
+
+// valueName is how servers name a value to each other.
+type valueName struct {
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+}
+
+func nameOf(large leasehold.Large) valueName { return valueName{large.SHA256.String(), large.Size} }
+
+func (v valueName) large() (leasehold.Large, error) {
+	d, ok := leasehold.ParseDigest(v.SHA256)
+	if !ok {
+		return leasehold.Large{}, &leasehold.Error{Code: leasehold.Invalid, Message: "that is not the name of a value"}
+	}
+	return leasehold.Large{SHA256: d, Size: v.Size}, nil
+}
+
+// A hunt knows which values a server may lack.
+type hunt struct {
+	wake chan struct{} // has one element while there is something to look for
+
+	mu      sync.Mutex // guards what follows
+	wanted  map[leasehold.Digest]leasehold.Large
+	unsure  bool   // the whole state has to be looked through
+	since   uint64 // how far it has to have come for that
+	flights map[leasehold.Digest]*flight
+}
+
+// A flight is a value on its way here.
+type flight struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+func newHunt() *hunt {
+	return &hunt{wake: make(chan struct{}, 1), wanted: map[leasehold.Digest]leasehold.Large{}, unsure: true, flights: map[leasehold.Digest]*flight{}}
+}
+
+// want notes values that are named now.
+func (h *hunt) want(list ...leasehold.Large) {
+	if len(list) == 0 {
+		return
+	}
+	h.mu.Lock()
+	for _, large := range list {
+		h.wanted[large.SHA256] = large
+	}
+	h.mu.Unlock()
+	h.rouse()
+}
+
+// doubt notes that the state will be another, once it has come to an index.
+func (h *hunt) doubt(since uint64) {
+	h.mu.Lock()
+	h.unsure, h.since = true, max(h.since, since)
+	h.mu.Unlock()
+	h.rouse()
+}
+
+func (h *hunt) rouse() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lacks tells whether something may be missing here.
+func (h *hunt) lacks() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unsure || len(h.wanted) > 0
+}
+
+func (h *hunt) list() (all []leasehold.Large, unsure bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, large := range h.wanted {
+		all = append(all, large)
+	}
+	return all, h.unsure
+}
+
+func (h *hunt) found(d leasehold.Digest) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.wanted, d)
+}
+
+// huntLoop looks for what this server lacks.
+func (e *Engine) huntLoop() {
+	ctx := e.network.ctx
+	again := time.NewTicker(lookThrough)
+	defer again.Stop()
+	for {
+		select {
+		case <-e.hunt.wake:
+		case <-again.C:
+			if len(e.others()) > 0 {
+				e.hunt.doubt(0)
+			}
+		case <-e.stopped:
+			return
+		}
+		for !e.huntOnce(ctx) {
+			pause(ctx, fetchPause)
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// huntOnce looks for all that is wanted, and tells whether it is done.
+func (e *Engine) huntOnce(ctx context.Context) bool {
+	list, unsure := e.hunt.list()
+	if unsure {
+		if !e.lookThrough(ctx) {
+			return false
+		}
+		list, _ = e.hunt.list()
+	}
+	done := true
+	for _, large := range list {
+		if e.values.has(large) || !e.namesHere(ctx, large.SHA256) {
+			e.hunt.found(large.SHA256)
+			continue
+		}
+		if err := e.fetch(ctx, large); err != nil {
+			if len(e.others()) == 0 {
+				// Nobody has it. A caller who wants it is told so, and so is who checks the data.
+				e.log.Error("a large value is missing that records name", "value", large.SHA256.String())
+				e.hunt.found(large.SHA256)
+				continue
+			}
+			e.log.Warn("a large value is missing here, and nobody could send it yet", "value", large.SHA256.String(), "err", err)
+			done = false
+			continue
+		}
+		e.hunt.found(large.SHA256)
+	}
+	return done
+}
+
+// lookThrough finds what of the whole state is missing, and tells whether the state has
+// come as far as it should.
+func (e *Engine) lookThrough(ctx context.Context) bool {
+	var frozen *core.State
+	var applied uint64
+	if err := e.inspect(ctx, func(n *Node) { frozen, applied = n.State.Freeze(), n.applied }); err != nil {
+		return isClosed(e.stopped)
+	}
+	var missing []leasehold.Large
+	frozen.Larges(func(large leasehold.Large) bool {
+		if !e.values.has(large) {
+			missing = append(missing, large)
+		}
+		return ctx.Err() == nil
+	})
+	e.hunt.mu.Lock()
+	defer e.hunt.mu.Unlock()
+	for _, large := range missing {
+		e.hunt.wanted[large.SHA256] = large
+	}
+	if applied < e.hunt.since {
+		return false
+	}
+	e.hunt.unsure = false
+	return true
+}
+
+// namesHere tells whether this server's state names a value, however far it has come.
+func (e *Engine) namesHere(ctx context.Context, d leasehold.Digest) (is bool) {
+	err := e.inspect(ctx, func(n *Node) { is = n.State.NamesLarge(d) })
+	return is || err != nil
+}
+
+// others are the ids of the other members.
+func (e *Engine) others() (ids []uint64) {
+	for _, m := range e.network.current().Members {
+		if m.ID != e.id {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+// fetch gets a value from another server. Who wants the same waits for the same.
+func (e *Engine) fetch(ctx context.Context, large leasehold.Large) error {
+	e.hunt.mu.Lock()
+	f := e.hunt.flights[large.SHA256]
+	first := f == nil
+	if first {
+		f = &flight{done: make(chan struct{})}
+		e.hunt.flights[large.SHA256] = f
+	}
+	e.hunt.mu.Unlock()
+	if first {
+		f.err = e.fetchFrom(ctx, large)
+		e.hunt.mu.Lock()
+		delete(e.hunt.flights, large.SHA256)
+		e.hunt.mu.Unlock()
+		close(f.done)
+		return f.err
+	}
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return engine.Unavailable("the request ended before the value was here")
+	}
+}
+
+func (e *Engine) fetchFrom(ctx context.Context, large leasehold.Large) error {
+	err := engine.NoValue(large)
+	for _, id := range e.others() {
+		has, failure := askServer[valueName, bool](ctx, e.network, id, askValue, nameOf(large))
+		switch {
+		case failure != nil:
+			err = failure
+		case has && e.values.has(large):
+			e.log.Info("a large value that was missing here was sent", "value", large.SHA256.String(), "by", e.network.nameOf(id))
+			return nil
+		}
+	}
+	return err
+}
+
+// sendValue sends a value to a server that asked for it, and tells whether it is here.
+func (e *Engine) sendValue(ctx context.Context, to uint64, v valueName) (bool, error) {
+	large, err := v.large()
+	if err != nil {
+		return false, err
+	}
+	err = e.streamValue(ctx, to, large)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// streamValue sends the file of a value. The other server sees by the digest whether it is
+// right.
+func (e *Engine) streamValue(ctx context.Context, to uint64, large leasehold.Large) error {
+	head, err := json.Marshal(nameOf(large))
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(e.values.file(large.SHA256))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return e.network.mesh.Stream(ctx, to, streamValue, head, f)
+}
+
+// takeValue keeps a value that another server sends.
+func (e *Engine) takeValue(ctx context.Context, from peer.Identity, head []byte, body io.Reader) error {
+	var v valueName
+	if err := json.Unmarshal(head, &v); err != nil {
+		return errMessage
+	}
+	want, err := v.large()
+	if err != nil {
+		return err
+	}
+	got, err := e.values.put(ctx, body)
+	if err == nil && got != want {
+		err = fmt.Errorf("server %s sent %d bytes as large value %s, which they are not", from.Name, got.Size, v.SHA256)
+		e.log.Error("a large value came damaged", "err", err)
+	}
+	return err
+}
+
+// hasValue tells another server whether a value is here, and lets it stay for a while.
+func (e *Engine) hasValue(v valueName) (bool, error) {
+	large, err := v.large()
+	if err != nil {
+		return false, err
+	}
+	return e.values.nameable(large) == nil, nil
+}
+
+// spread gives a value to others until a majority of those who vote has it. The others may
+// get it later: this goes on, and whoever misses it asks for it.
+func (e *Engine) spread(ctx context.Context, large leasehold.Large) error {
+	voters := e.network.current().Voters()
+	need := len(voters)/2 + 1
+	if i := slices.Index(voters, e.id); i >= 0 {
+		voters = slices.Delete(slices.Clone(voters), i, i+1)
+		need--
+	}
+	if need <= 0 || len(voters) == 0 {
+		return nil
+	}
+	results := make(chan error, len(voters))
+	for _, id := range voters {
+		if !e.spawn(func() { results <- e.give(id, large) }) {
+			return errStopping
+		}
+	}
+	failed := 0
+	for need > 0 {
+		select {
+		case err := <-results:
+			if err == nil {
+				need--
+			} else if failed++; failed > len(voters)-need {
+				e.log.Warn("a large value could not be kept by a majority", "err", err)
+				return engine.Unavailable("the value could not be kept by a majority of the servers: try again in a moment")
+			}
+		case <-ctx.Done():
+			return engine.Unavailable("the request ended before its value was kept by a majority")
+		case <-e.stopped:
+			return errStopping
+		}
+	}
+	return nil
+}
+
+// give makes sure that another server has a value.
+func (e *Engine) give(to uint64, large leasehold.Large) error {
+	ctx, cancel := context.WithTimeout(e.network.ctx, giveWithin)
+	defer cancel()
+	has, err := askServer[valueName, bool](ctx, e.network, to, askHasValue, nameOf(large))
+	if err != nil || has {
+		return err
+	}
+	return e.streamValue(ctx, to, large)
+}
+
+// spawn does something in the background, unless the server stops.
+func (e *Engine) spawn(fn func()) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if isClosed(e.stopped) {
+		return false
+	}
+	e.network.workers.Go(fn)
+	return true
+}
+
+// complete tells whether another server said lately that it has all values that its state
+// names, and has come nearly as far as this one.
+func (n *network) complete(id uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h, ok := n.health[id]
+	return ok && time.Since(h.at) <= healthFor && !h.lacks && h.applied+promoteLag >= n.applied.Load()
+}

@@ -1,0 +1,137 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// putLarge puts a value and names it, however often the lead changes.
+func (s *site) putLarge(e *Engine, path string, b []byte) *leasehold.Large {
+	s.t.Helper()
+	var large leasehold.Large
+	s.retry(func() (err error) {
+		large, err = e.PutValue(s.t.Context(), bytes.NewReader(b))
+		return err
+	})
+	s.do(e, &core.PutRecord{Namespace: "default", Path: path, Large: &large, Keep: 20})
+	return &large
+}
+
+// allHave waits until every server that runs has a value, with the right bytes.
+func (s *site) allHave(large *leasehold.Large) {
+	s.t.Helper()
+	for _, name := range sortedKeys(s.engines) {
+		e := s.engines[name]
+		s.await(name+" having a value", func() bool { return e.values.has(*large) })
+		if err := e.values.verify(*large); err != nil {
+			s.t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func aState(n int) []byte { return bytes.Repeat(fmt.Appendf(nil, "state %d ", n), 50000) }
+
+func TestServersShareLargeValues(t *testing.T) { inVirtualTime(t, serversShareLargeValues) }
+
+func serversShareLargeValues(t *testing.T, s *site) {
+	s.begin("a", "b", "c")
+	s.allHave(s.putLarge(s.leader(), "state/a", aState(1)))
+	s.allHave(s.putLarge(s.follower(), "state/a", aState(2)))
+
+	// One that was away gets what it missed, from whoever has it.
+	away := s.follower()
+	name := ""
+	for n, e := range s.engines {
+		if e == away {
+			name = n
+		}
+	}
+	s.stop(name)
+	missed := s.putLarge(s.leader(), "state/b", aState(3))
+	e := s.mustStart(name, Config{})
+	s.allHave(missed)
+	if got, err := readValue(t, e, missed); err != nil || !bytes.Equal(got, aState(3)) {
+		t.Errorf("it reads %d bytes: %v", len(got), err)
+	}
+
+	// A damaged file is not given out, and is replaced by another server's.
+	if err := flipBit(e.values.file(missed.SHA256)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readValue(t, e, missed); err == nil && !bytes.Equal(got, aState(3)) {
+		t.Error("it gave out damaged bytes")
+	}
+	s.allHave(missed)
+
+	// One that is gone is fetched while somebody wants to read it.
+	if err := os.Remove(e.values.file(missed.SHA256)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readValue(t, e, missed); err != nil || !bytes.Equal(got, aState(3)) {
+		t.Errorf("it reads %d bytes: %v", len(got), err)
+	}
+}
+
+func TestALargeValueNeedsAMajority(t *testing.T) { inVirtualTime(t, aLargeValueNeedsAMajority) }
+
+func aLargeValueNeedsAMajority(t *testing.T, s *site) {
+	s.begin("a", "b", "c")
+	s.leader()
+	s.stop("b")
+	s.putLarge(s.leader(), "state/a", aState(1))
+	s.stop("c")
+	if _, err := s.engines["a"].PutValue(t.Context(), bytes.NewReader(aState(2))); !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Errorf("one of three: %v", err)
+	}
+	s.mustStart("b", Config{})
+	s.putLarge(s.leader(), "state/a", aState(2))
+}
+
+func TestANewServerGetsItsVoteWithAllLargeValues(t *testing.T) {
+	inVirtualTime(t, aNewServerGetsItsVoteWithAllLargeValues)
+}
+
+func aNewServerGetsItsVoteWithAllLargeValues(t *testing.T, s *site) {
+	s.config.SnapshotEvery = 4 << 10
+	s.begin("a")
+	first := s.leader()
+	var all []*leasehold.Large
+	for i := range 30 {
+		all = append(all, s.putLarge(first, fmt.Sprint("state/", i%3), aState(i)))
+	}
+	for i := range 100 { // so that there is a snapshot, and the log begins after it
+		s.do(first, &core.PutRecord{Namespace: "default", Path: fmt.Sprint("small/", i), Value: string(make([]byte, 200))})
+	}
+	joined := s.mustStart("b", Config{Join: []string{s.members[0].Peer}})
+	s.await("a vote", func() bool {
+		m, ok := first.network.current().Named("b")
+		return ok && m.Voter
+	})
+	for i, large := range all {
+		if err := joined.values.verify(*large); err != nil {
+			t.Errorf("value %d: %v", i, err)
+		}
+	}
+	var installed uint64
+	if err := joined.inspect(t.Context(), func(n *Node) { installed = n.statistics.Installed }); err != nil || installed == 0 {
+		t.Errorf("no snapshot was installed: %v", err)
+	}
+	if joined.hunt.lacks() {
+		t.Error("it has a vote, and does not know whether it has everything")
+	}
+	// What nothing names goes on all of them.
+	s.do(first, &core.PutRecord{Namespace: "default", Path: "state/0", Value: "x", Keep: leasehold.KeepNone})
+	time.Sleep(valueIdle + 2*sweepEvery)
+	for _, e := range s.engines {
+		if e.values.has(*all[0]) || !e.values.has(*all[1]) {
+			t.Errorf("server %d has %v and %v", e.id, e.values.has(*all[0]), e.values.has(*all[1]))
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+var _ engine.Values = (*Engine)(nil)
+
+// PutValue keeps the bytes of r in a file here, and on as many other servers as make a
+// majority.
+func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, error) {
+	if isClosed(e.stopped) {
+		return leasehold.Large{}, errStopping
+	}
+	large, err := e.values.put(ctx, r)
+	if err == nil {
+		err = e.spread(ctx, large)
+	}
+	if err != nil {
+		return leasehold.Large{}, err
+	}
+	return large, nil
+}
+
+// OpenValue reads the bytes of a file. One that should be here and is not comes from
+// another server first.
+func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error) {
+	r, err := e.values.open(large)
+	if err != nil && len(e.others()) > 0 && e.wanted(ctx, large) && e.fetch(ctx, large) == nil {
+		r, err = e.values.open(large)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// wanted tells whether anything names a value.
+func (e *Engine) wanted(ctx context.Context, large leasehold.Large) (is bool) {
+	err := e.Read(ctx, func(v core.View) { is = v.NamesLarge(large.SHA256) })
+	return is && err == nil
+}
+
+// nameable refuses a command that names a value which is not here.
+func (e *Engine) nameable(command core.Command) error {
+	for _, large := range core.LargeOf(command) {
+		if err := e.values.nameable(large); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applied sees each entry as it takes effect.
+func (e *Engine) applied(a Applied) {
+	e.values.freed(a.Result.Freed)
+	e.hunt.want(a.Result.Named...)
+}
+
+// valueLoop deletes what nothing names.
+func (e *Engine) valueLoop() {
+	e.values.scan()
+	sweep, scan := time.NewTicker(sweepEvery), time.NewTicker(scanEvery)
+	defer sweep.Stop()
+	defer scan.Stop()
+	for {
+		select {
+		case <-sweep.C:
+			e.values.sweep(e.areNamed)
+		case <-scan.C:
+			// A state that another server sent says nothing of what it does not name any more.
+			e.values.scan()
+		case <-e.stopped:
+			return
+		}
+	}
+}
+
+// areNamed tells which values the state names. It has everything that was answered: who names
+// a value that was not swept yet has its answer, or will get it from a log that is not.
+func (e *Engine) areNamed(list []leasehold.Digest) ([]bool, error) {
+	is := make([]bool, len(list))
+	ctx, stop := context.WithTimeout(context.Background(), sweepEvery)
+	defer stop()
+	err := e.Read(ctx, func(v core.View) {
+		for i, d := range list {
+			is[i] = v.NamesLarge(d)
+		}
+	})
+	return is, err
+}

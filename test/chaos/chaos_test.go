@@ -86,6 +86,7 @@ const round = 45 * time.Second
 // everything goes on.
 func TestChaos(t *testing.T) {
 	r := newReport(t.Logf)
+	r.dir = reportDir(t)
 	if r.Seed = *seed; r.Seed == 0 {
 		r.Seed = rand.Uint64()
 	}

@@ -59,6 +59,7 @@ type leaseCall struct {
 	seen     string // the id of the lease that was there; empty: none
 	other    uint64 // its token
 
+	began            time.Duration // an acquire: when the id was first asked for, which may be what was granted
 	called, returned time.Duration
 }
 
@@ -153,6 +154,7 @@ func judge(r *report, what string, model porcupine.Model, operations []porcupine
 	r.judged(len(operations), result == porcupine.Unknown)
 	if result == porcupine.Illegal {
 		r.violated(notLinearizable, "%s: no order explains its %d calls", what, len(operations))
+		r.keep(what, model, operations)
 	}
 }
 
@@ -264,9 +266,12 @@ var recordModel = porcupine.Model{
 // settleLeases closes calls that got no answer, as settleRecords does. A renewal only
 // makes a lease last, so it may as well not have happened.
 func settleLeases(calls []*leaseCall) (settled []*leaseCall) {
-	seenBy, next := map[string]time.Duration{}, map[string]time.Duration{}
+	seenBy, next, began := map[string]time.Duration{}, map[string]time.Duration{}, map[string]time.Duration{}
 	var grants []*leaseCall
 	for _, c := range calls {
+		if at, known := began[c.id]; c.verb == acquire && (!known || c.called < at) {
+			began[c.id] = c.called
+		}
 		id := c.seen
 		if c.verb == renew && c.outcome == yes {
 			id = c.id
@@ -287,11 +292,14 @@ func settleLeases(calls []*leaseCall) (settled []*leaseCall) {
 		}
 	}
 	for _, c := range calls {
+		closed := *c
+		if closed.began = c.called; c.verb == acquire {
+			closed.began = began[c.id]
+		}
 		if c.outcome != nothing {
-			settled = append(settled, c)
+			settled = append(settled, &closed)
 			continue
 		}
-		closed := *c
 		at, happened := seenBy[c.id]
 		switch {
 		case c.verb == acquire && happened:
@@ -336,7 +344,7 @@ var leaseModel = porcupine.Model{
 func (s place) step(c *leaseCall) (bool, any) {
 	free := place{newest: s.newest}
 	over := s.holder == "" || s.least <= c.returned+clockSlack // it may have ended by time
-	granted := place{c.id, c.token, c.called + c.ttl - clockSlack, max(s.newest, c.token)}
+	granted := place{c.id, c.token, c.began + c.ttl - clockSlack, max(s.newest, c.token)}
 	switch {
 	case c.outcome == held || c.outcome == saw:
 		return s.sees(c, over)

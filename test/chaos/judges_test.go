@@ -77,6 +77,7 @@ func TestJudgesOfLeases(t *testing.T) {
 		{"a release without an answer", []*leaseCall{got("a", 1, 1*second, 2*second), other(release, "a", nothing, 3*second, never), got("b", 2, 4*second, 5*second)}, ""},
 		{"an acquire without an answer", []*leaseCall{other(acquire, "a", nothing, 1*second, never), sees("a", 1, 2*second, 3*second)}, ""},
 		{"an end after the last renewal", []*leaseCall{got("a", 1, 1*second, 2*second), other(renew, "a", yes, 8*second, 9*second), sees("", 0, 18*second, 19*second)}, ""},
+		{"a first try that was granted without an answer", []*leaseCall{other(acquire, "a", nothing, 1*second, never), got("a", 1, 5*second, 6*second), sees("", 0, 12*second, 13*second)}, ""},
 		{"two holders", []*leaseCall{got("a", 1, 1*second, 2*second), got("b", 2, 3*second, 4*second)}, notLinearizable},
 		{"an end before its time", []*leaseCall{got("a", 1, 1*second, 2*second), other(renew, "a", yes, 8*second, 9*second), sees("", 0, 12*second, 13*second)}, notLinearizable},
 		{"a lease that is lost too soon", []*leaseCall{got("a", 1, 1*second, 2*second), other(renew, "a", lost, 3*second, 4*second)}, notLinearizable},

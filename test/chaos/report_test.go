@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 )
 
 // A kind is a way in which a promise is broken.
@@ -55,6 +57,7 @@ type report struct {
 	log     func(format string, args ...any)
 	fault   string    // that goes on, or was the last
 	written time.Time // when the last write was acknowledged
+	dir     string    // for histories that nothing explains; empty: they are not kept
 
 	Seed       uint64                    `json:"seed"`
 	Servers    int                       `json:"servers"`
@@ -85,6 +88,26 @@ func (r *report) violated(k kind, format string, args ...any) {
 	r.mu.Unlock()
 	if first {
 		r.tell("VIOLATION: %s: %s", k, v.Text)
+	}
+}
+
+// keep writes down a history that nothing explains: as lines, and for a browser.
+func (r *report) keep(what string, model porcupine.Model, operations []porcupine.Operation) {
+	if r.dir == "" {
+		return
+	}
+	name := filepath.Join(r.dir, strings.NewReplacer("/", "-", " ", "-").Replace(what)+fmt.Sprint("-round", r.Rounds))
+	var lines strings.Builder
+	for _, o := range operations {
+		fmt.Fprintln(&lines, model.DescribeOperation(o.Input, o.Output))
+	}
+	_, info := porcupine.CheckOperationsVerbose(model, operations, patience)
+	err := os.WriteFile(name+".txt", []byte(lines.String()), 0o600)
+	if err == nil {
+		err = porcupine.VisualizePath(model, info, name+".html")
+	}
+	if err != nil {
+		r.tell("%s can not be kept: %v", what, err)
 	}
 }
 

@@ -58,12 +58,19 @@ func TestStories(t *testing.T) {
 // its script. Its door can be closed and opened while its engine goes on.
 type testServer struct {
 	engine  *memory.Engine
+	front   engine.Engine // what the door sees of it
 	address string
 	stop    func()
 }
 
 func startServer() (*testServer, error) {
+	return startBehind(func(e *memory.Engine) engine.Engine { return e })
+}
+
+// startBehind starts a server whose engine has something in front of it.
+func startBehind(front func(*memory.Engine) engine.Engine) (*testServer, error) {
 	s := &testServer{engine: memory.Start(engine.NewGoClock()), address: "127.0.0.1:0"}
+	s.front = front(s.engine)
 	return s, s.open()
 }
 
@@ -81,7 +88,7 @@ func (s *testServer) open() error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = native.New(s.engine, native.Config{}).Serve(ctx, l)
+		_ = native.New(s.front, native.Config{}).Serve(ctx, l)
 	}()
 	s.stop = func() {
 		cancel()

@@ -72,7 +72,7 @@ func (g *grip) openSession() bool {
 // acquire asks, under the same id each time, and tells whether it was granted.
 func (g *grip) acquire(ctx context.Context) bool {
 	for range 4 {
-		request := v1.AcquireRequest{Resource: g.resource, Holder: g.name, ID: g.id, Session: g.session, Wait: v1.Duration(g.wait)}
+		request := v1.AcquireRequest{Resource: g.resource, Holder: g.id, ID: g.id, Session: g.session, Wait: v1.Duration(g.wait)}
 		if g.session == "" {
 			request.TTL = v1.TTL{Duration: v1.Duration(g.ttl)}
 		}

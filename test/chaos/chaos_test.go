@@ -155,6 +155,7 @@ func chosen(t *testing.T, r *report) (faults []fault) {
 // checker that is blind to that would call anything well.
 func TestServersThatAreNotOneAreNoticed(t *testing.T) {
 	r := newReport(func(string, ...any) {})
+	r.patience = 2 * time.Second
 	c := startCluster(t, r, clusterConfig{servers: 2, apart: true})
 	wanted := []kind{twoHolders, tokenBack, lostWrite, staleRead, watchGap, notLinearizable, refusedHolder}
 	for n := 1; n <= 10; n++ {
@@ -166,7 +167,7 @@ func TestServersThatAreNotOneAreNoticed(t *testing.T) {
 		l.settle()
 		found := r.kinds()
 		if !slices.ContainsFunc(wanted, func(k kind) bool { return found[k] == 0 }) {
-			t.Logf("found: %v", found)
+			t.Logf("found in round %d: %v", n, found)
 			return
 		}
 	}

@@ -146,11 +146,8 @@ func operationsOf[T any](calls []T, span func(T) (time.Duration, time.Duration))
 	return operations
 }
 
-// patience bounds the time that a judge takes for one history, which may be exponential.
-const patience = 20 * time.Second
-
 func judge(r *report, what string, model porcupine.Model, operations []porcupine.Operation) {
-	result := porcupine.CheckOperationsTimeout(model, operations, patience)
+	result := porcupine.CheckOperationsTimeout(model, operations, r.patience)
 	r.judged(len(operations), result == porcupine.Unknown)
 	if result == porcupine.Illegal {
 		r.violated(notLinearizable, "%s: no order explains its %d calls", what, len(operations))

@@ -57,7 +57,10 @@ type report struct {
 	log     func(format string, args ...any)
 	fault   string    // that goes on, or was the last
 	written time.Time // when the last write was acknowledged
-	dir     string    // for histories that nothing explains; empty: they are not kept
+	// patience bounds the time that a judge takes for one history, which may be exponential.
+	patience time.Duration
+
+	dir string // for histories that nothing explains; empty: they are not kept
 
 	Seed       uint64                    `json:"seed"`
 	Servers    int                       `json:"servers"`
@@ -75,7 +78,7 @@ type report struct {
 
 func newReport(log func(string, ...any)) *report {
 	return &report{
-		started: time.Now(), written: time.Now(), log: log,
+		started: time.Now(), written: time.Now(), log: log, patience: 20 * time.Second,
 		Faults: map[string]*faultCount{}, Calls: map[string]map[string]int{}, Counts: map[string]int{}, Violations: []violation{},
 	}
 }
@@ -101,7 +104,7 @@ func (r *report) keep(what string, model porcupine.Model, operations []porcupine
 	for _, o := range operations {
 		fmt.Fprintln(&lines, model.DescribeOperation(o.Input, o.Output))
 	}
-	_, info := porcupine.CheckOperationsVerbose(model, operations, patience)
+	_, info := porcupine.CheckOperationsVerbose(model, operations, r.patience)
 	err := os.WriteFile(name+".txt", []byte(lines.String()), 0o600)
 	if err == nil {
 		err = porcupine.VisualizePath(model, info, name+".html")

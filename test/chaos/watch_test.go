@@ -63,9 +63,13 @@ func (w *watcher) lost(err error) {
 	defer w.mu.Unlock()
 	w.moved++
 	var gone *v1.Gone
-	if errors.As(err, &gone) {
-		w.gone, w.at = true, gone.Oldest.String()
+	if !errors.As(err, &gone) {
+		return
 	}
+	if gone.Revision < gone.Since.Revision {
+		w.load.report.violated(watchGap, "%s has seen %v, and a server has come to %d only", w.name, gone.Since, gone.Revision)
+	}
+	w.gone, w.at = true, gone.Oldest.String()
 }
 
 // cameTo returns an error until an event was seen.

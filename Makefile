@@ -10,6 +10,9 @@ MODULES  ?= test/fence test/compat/azure
 FUZZTIME ?= 30s
 SEEDS    ?= 400
 FIRST    ?= 1000
+MINUTES  ?= 3
+SEED     ?= 0
+FAULTS   ?=
 
 # The core and the simulator have no goroutines for the race detector to watch. Without it
 # there is time for ten times as many random logs and runs, and memory can be measured.
@@ -71,6 +74,10 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 sim: ## SEEDS (400) seeds of the simulator, from FIRST (1000) on
 	@$(GO) test -count 1 -v -timeout 0 -run 'TestOneNode|TestThreeNodes|TestMembers|TestFiveNodes|TestChurn' ./internal/sim -seeds $(SEEDS) -first $(FIRST)
 
+chaos: ## MINUTES (3) of trouble for three servers; SEED and FAULTS choose which, the report is in bin/chaos
+	@mkdir -p bin/chaos
+	@$(GO) test -count 1 -v -timeout 0 -run '^TestChaos$$' ./test/chaos -minutes $(MINUTES) -seed $(SEED) -faults '$(FAULTS)' -report $(CURDIR)/bin/chaos
+
 bench: ## the benchmarks of docs/performance.md
 	@$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
@@ -80,4 +87,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run test deps compat fuzz sim bench load clean
+.PHONY: help build run test deps compat fuzz sim chaos bench load clean

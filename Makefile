@@ -60,7 +60,7 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 	done
 
 sim: ## SEEDS (400) seeds of the simulator, from FIRST (1000) on
-	@$(GO) test -count 1 -v -timeout 0 -run 'TestOneNode|TestThreeNodes|TestChurn' ./internal/sim -seeds $(SEEDS) -first $(FIRST)
+	@$(GO) test -count 1 -v -timeout 0 -run 'TestOneNode|TestThreeNodes|TestMembers|TestFiveNodes|TestChurn' ./internal/sim -seeds $(SEEDS) -first $(FIRST)
 
 bench: ## the benchmarks of docs/performance.md
 	@$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)

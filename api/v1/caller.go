@@ -369,7 +369,7 @@ func (c *Caller) do(ctx context.Context, r request, answer any) (header http.Hea
 	err = c.somewhere(ctx, r, func(server string) error {
 		ctx := ctx
 		if r.stream == nil { // how long a stream takes is for its reader to say
-			limited, cancel := context.WithTimeout(ctx, c.timeout+r.wait)
+			limited, cancel := context.WithTimeout(ctx, c.within(r))
 			defer cancel()
 			ctx = limited
 		}
@@ -377,6 +377,17 @@ func (c *Caller) do(ctx context.Context, r request, answer any) (header http.Hea
 		return err
 	})
 	return header, err
+}
+
+// enough is how long one of several servers may take for what any of them could say.
+const enough = 5 * time.Second
+
+// within is how long one server may take for a request.
+func (c *Caller) within(r request) time.Duration {
+	if len(c.servers) > 1 && r.method == http.MethodGet && r.wait == 0 {
+		return min(c.timeout, enough)
+	}
+	return c.timeout + r.wait
 }
 
 func (c *Caller) doAt(ctx context.Context, server string, r request, answer any) (http.Header, error) {

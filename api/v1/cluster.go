@@ -3,6 +3,7 @@ package v1
 import (
 	"context"
 	"io"
+	"time"
 )
 
 // A Cluster is the servers that are one, as one of them sees it.
@@ -91,7 +92,7 @@ func (c *Caller) TransferLead(ctx context.Context, r TransferRequest) (Lead, err
 
 // CheckCluster compares the states of all servers.
 func (c *Caller) CheckCluster(ctx context.Context) (Sums, error) {
-	return send[Sums](ctx, c, request{method: "GET", path: "/v1/cluster/check", global: true})
+	return send[Sums](ctx, c, request{method: "GET", path: "/v1/cluster/check", global: true, wait: time.Minute})
 }
 
 // Backup returns the whole state, in the form that restore takes. Reading it ends with

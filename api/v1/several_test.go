@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
@@ -138,4 +140,27 @@ func TestCallerStaysWhereItIsAnswered(t *testing.T) {
 	if _, err := v1.NewCaller(v1.CallerConfig{Servers: []string{first.URL, "ftp://x"}}); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A server that takes a question and says nothing does not keep others from being asked.
+func TestSilentServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := func(r *http.Request) (*http.Response, error) {
+			if r.URL.Host == "one" {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("{}")), Header: http.Header{}}, nil
+		}
+		c := newCaller(t, v1.CallerConfig{Servers: []string{"http://one", "http://two"}, Client: &http.Client{Transport: roundTrip(silent)}})
+		began := time.Now()
+		if _, err := c.Version(t.Context()); err != nil || time.Since(began) != 5*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		alone := newCaller(t, v1.CallerConfig{Server: "http://one", Client: &http.Client{Transport: roundTrip(silent)}})
+		began = time.Now()
+		if _, err := alone.Version(t.Context()); !errors.Is(err, leasehold.ErrUnavailable) || time.Since(began) != 30*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
 }

@@ -33,6 +33,11 @@ func newTrial(t *testing.T, atTerminal bool, env ...string) *trial {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newTrialAt(t, s, atTerminal, env...)
+}
+
+func newTrialAt(t *testing.T, s *testServer, atTerminal bool, env ...string) *trial {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := s.close(); err != nil {
 			t.Error(err)

@@ -50,8 +50,7 @@ that did not answer is a code 69. The checksum names the state: two servers that
 told the same have the same.`,
 		Example: `  leasehold check --data leasehold-data
   leasehold check --backup leasehold.backup
-  leasehold check --server https://10.0.0.1:4653
-  leasehold check --data /var/lib/leasehold -o json | jq .leases`,
+  leasehold check --server https://10.0.0.1:4653`,
 		Args: takes(0, 0),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

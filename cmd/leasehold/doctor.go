@@ -22,10 +22,11 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Look whether this machine and the server are fit, and say what to do",
 		Long: `Doctor looks at what leases depend on: whether the server answers, how fast, and
-whether it is ready; whether both speak the same version; whether this machine's
-clock runs at the right rate, by the server's clock and by what the kernel says of
-it; whether TTLs are long enough for the way to the server; whether a proxy stands
-in between; and where the settings come from. It changes nothing.
+whether it is ready; whether all servers of its cluster do well; whether both speak
+the same version; whether this machine's clock runs at the right rate, by the
+server's clock and by what the kernel says of it; whether TTLs are long enough for
+the way to the server; whether a proxy stands in between; and where the settings
+come from. It changes nothing.
 
 Each finding is ok, a warning or a problem, with what to do about it. A holder knows
 when its lease ends by the rate of its clock: more than 0.5 % off is a problem. The
@@ -153,6 +154,8 @@ func (d *diagnosis) askServer(ctx context.Context, c *conn, length time.Duration
 		return
 	}
 	d.add(judgeHealth(c.Ready(ctx)))
+	d.lookAtServers(ctx, c)
+	d.lookAtCluster(ctx, c)
 	d.add(judgeVersions(buildVersion(), theirs))
 	d.add(c.judgeTTLs(ctx, trips))
 	before, err := c.readServerClock(ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -54,7 +55,11 @@ func (a *app) runTerraform(ctx context.Context, c *conn, f runFlags) error {
 		return context.Cause(ctx)
 	}
 	g := newLockGrip(session, e.killAfter.value)
-	end, err := e.runLocked(g, f)
+	end := child.End{}
+	env, err := e.terraformEnviron(session, f)
+	if err == nil {
+		end, err = e.runLocked(g, f, env)
+	}
 	e.freeLock(session, f, end)
 	e.close()
 	if err != nil {
@@ -64,14 +69,14 @@ func (a *app) runTerraform(ctx context.Context, c *conn, f runFlags) error {
 }
 
 // runLocked runs the command while the session lasts and nobody breaks the lock.
-func (e *errand) runLocked(g *lockGrip, f runFlags) (child.End, error) {
+func (e *errand) runLocked(g *lockGrip, f runFlags, env []string) (child.End, error) {
 	signals, stop := child.Signals()
 	defer stop()
 	e.running.Store(true)
 	defer e.running.Store(false)
 	defer e.hearBreaks(g, f.terraform)()
 	end, err := child.Run{
-		Command: child.Command{Argv: e.argv, Env: e.terraformEnviron(g.session, f), Gate: asMyself(gateName), Apart: e.keep},
+		Command: child.Command{Argv: e.argv, Env: env, Gate: asMyself(gateName), Apart: e.keep},
 		Lease:   g, KillAfter: e.killAfter.value, Guard: guardArgs(), Signals: signals, Warn: e.warn,
 	}.Do()
 	switch {
@@ -191,7 +196,7 @@ func (g *lockGrip) Remaining() time.Duration {
 const retries = 6
 
 // terraformEnviron is the environment of Terraform. Nothing else tells it of us.
-func (e *errand) terraformEnviron(s *client.Session, f runFlags) []string {
+func (e *errand) terraformEnviron(s *client.Session, f runFlags) ([]string, error) {
 	lock := url.Values{"session": {s.ID()}}
 	switch {
 	case f.wait.given:
@@ -210,6 +215,13 @@ func (e *errand) terraformEnviron(s *client.Session, f runFlags) []string {
 		config.EnvName("server"):            e.conn.client.Server,
 		config.EnvName("namespace"):         e.conn.client.Namespace,
 	}
+	for name, file := range e.conn.terraformFiles() {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, usage("%v", err)
+		}
+		set[name] = string(text)
+	}
 	env := slices.DeleteFunc(slices.Clone(e.app.environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		_, replaced := set[name]
@@ -218,7 +230,7 @@ func (e *errand) terraformEnviron(s *client.Session, f runFlags) []string {
 	for name, value := range set {
 		env = append(env, name+"="+value)
 	}
-	return env
+	return env, nil
 }
 
 // freeLock ends a lock that the command left behind, as one that was killed does. That is

@@ -60,12 +60,19 @@ func TestStories(t *testing.T) {
 // its script. Its door can be closed and opened while its engine goes on.
 type testServer struct {
 	engine  *memory.Engine
+	front   engine.Engine // what the door sees of it
 	address string
 	stop    func()
 }
 
 func startServer() (*testServer, error) {
+	return startBehind(func(e *memory.Engine) engine.Engine { return e })
+}
+
+// startBehind starts a server whose engine has something in front of it.
+func startBehind(front func(*memory.Engine) engine.Engine) (*testServer, error) {
 	s := &testServer{engine: memory.Start(engine.NewGoClock()), address: "127.0.0.1:0"}
+	s.front = front(s.engine)
 	return s, s.open()
 }
 
@@ -83,7 +90,7 @@ func (s *testServer) open() error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		door := native.New(s.engine, native.Config{})
+		door := native.New(s.front, native.Config{})
 		door.Mount(func(e engine.Engine) http.Handler {
 			return terraform.New(e, terraform.Config{Stay: door.Stay, Stopping: door.Stopping()})
 		}, terraform.Patterns...)

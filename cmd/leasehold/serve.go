@@ -93,7 +93,7 @@ func (a *app) greet(url string, settings config.Server) {
 		return
 	}
 	a.say("leasehold serves on %s, data in %s", url, data)
-	if settings.Insecure {
+	if settings.Insecure && settings.TLS.CA == "" {
 		a.say("warning: everybody who can reach it may use it (--insecure)")
 	}
 	a.say("try: %s acquire my/first --ttl 1m%s%s", program(), serverFlag(url), trustFlags(settings))

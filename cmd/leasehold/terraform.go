@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -88,6 +90,7 @@ With --azurerm it is the azurerm backend, for a server that was told --azure-lis
 type backendSetup struct {
 	Backend     string            `json:"backend"` // a block of a configuration
 	Environment map[string]string `json:"environment"`
+	Files       map[string]string `json:"files,omitempty"` // variables whose value is what a file holds
 	order       []string
 }
 
@@ -99,7 +102,7 @@ func (c *conn) httpBackend(state string, wait span) backendSetup {
 		lock = c.stateAddress(state, url.Values{"wait": {wait.value.String()}})
 	}
 	set := [][2]string{{"address", address}, {"lock_address", lock}, {"unlock_address", address}}
-	s := backendSetup{Environment: map[string]string{}}
+	s := backendSetup{Environment: map[string]string{}, Files: c.terraformFiles()}
 	block := "terraform {\n  backend \"http\" {\n"
 	for _, pair := range set {
 		block += fmt.Sprintf("    %-14s = %q\n", pair[0], pair[1])
@@ -109,6 +112,19 @@ func (c *conn) httpBackend(state string, wait span) backendSetup {
 	}
 	s.Backend = block + "  }\n}\n"
 	return s
+}
+
+// terraformFiles are the variables by which Terraform takes certificates: by their content.
+func (c *conn) terraformFiles() map[string]string {
+	files := map[string]string{}
+	for attribute, file := range map[string]string{
+		"client_ca_certificate_pem": c.client.TLS.CA, "client_certificate_pem": c.client.TLS.Cert, "client_private_key_pem": c.client.TLS.Key,
+	} {
+		if file != "" {
+			files[terraformVariable(attribute)] = file
+		}
+	}
+	return files
 }
 
 // stateAddress is where a state is.
@@ -131,6 +147,9 @@ func (s backendSetup) text() string {
 	text := "# In the configuration:\n" + s.Backend + "\n# Or with an empty block, backend \"http\" {}, in the environment:\n"
 	for _, name := range s.order {
 		text += "export " + name + "=" + quote(s.Environment[name]) + "\n"
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		text += "export " + name + `="$(cat ` + quote(s.Files[name]) + ")\"\n"
 	}
 	return text + "\n# Then: terraform init\n"
 }

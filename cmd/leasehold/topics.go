@@ -131,7 +131,8 @@ standard error, and --quiet leaves all of them out but the errors.
              and change, of the waiter (its id) for queue, of the resource for list,
              describe and break, of the event (its position, which watch --since takes)
              for watch and history, of the record (its path) for get and records; for put
-             the revision, for delete the number of records
+             the revision, for delete the number of records; of the server for cluster,
+             of the file for cert
 
 Tables may change from one release to the next; json and name will not. On a
 terminal long cells are cut to its width, elsewhere nothing is.`)

@@ -82,6 +82,7 @@ type History struct {
 	events   []*leasehold.Event
 	lost     position
 	base     leasehold.Revision // that the namespace went on from after a restore; 0: it was never restored
+	late     bool               // with ResumeLate
 	Revision leasehold.Revision // the newest of the namespace
 }
 
@@ -98,6 +99,9 @@ func (h History) After(revision leasehold.Revision, n uint32) ([]*leasehold.Even
 	i := h.search(revision, n)
 	if h.Skipped(revision) {
 		return nil, false // what followed it there, nobody here knows
+	}
+	if h.late && i > 0 && i < len(h.events)-1 {
+		i++
 	}
 	return h.events[i:], true
 }

@@ -10,6 +10,8 @@ type Planted struct {
 	// TokenFromLive counts tokens on from the largest that is still held, not from the
 	// largest that there was, when a state is read back.
 	TokenFromLive bool
+	// ResumeLate lets a watch that resumes miss the next event.
+	ResumeLate bool
 	// RestoreKeepsTokens goes on with the tokens of a backup when it is restored.
 	RestoreKeepsTokens bool
 	// NoQuarantine grants at once what a backup does not know of.

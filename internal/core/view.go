@@ -329,7 +329,7 @@ func (v View) History(namespace string) History {
 	if sp == nil {
 		return History{base: base}
 	}
-	return History{events: sp.history.items, lost: sp.lost, base: base, Revision: sp.revision}
+	return History{events: sp.history.items, lost: sp.lost, base: base, late: v.s.planted.ResumeLate, Revision: sp.revision}
 }
 
 func (v View) lease(sp *space, c *Claim) leasehold.Lease {

@@ -32,7 +32,7 @@ func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetr
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
-	ring, err := openRing(certificate.Files{Cert: c.Azure.Cert, Key: c.Azure.Key}, "azure clients", log)
+	ring, err := openRing(certificate.Files{Cert: c.Azure.Cert, Key: c.Azure.Key}, "azure clients", log, metrics)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func TestAlertsAndDashboardAskForWhatThereIs(t *testing.T) {
 
 func scrape(t *testing.T) string {
 	t.Helper()
-	server := startServer(t)
+	server := startServer(t, alone(t))
 	defer http.DefaultClient.CloseIdleConnections()
 	response, err := http.Get(server + "/metrics")
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/certificate"
@@ -42,7 +44,8 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	if err != nil {
 		return err
 	}
-	secure, err := clientTLS(c, log)
+	metrics := telemetry.NewMetrics()
+	secure, err := clientTLS(c, log, metrics)
 	if err != nil {
 		return err
 	}
@@ -51,7 +54,6 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	if err != nil {
 		return err
 	}
-	metrics := telemetry.NewMetrics()
 	settings, err := engineConfig(c, listener, log, metrics)
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -66,6 +68,9 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	defer stop()
 	served := make(chan error, 1)
 	go func() { served <- door.Serve(ctx, listener) }()
+	if c.PeerListen != "" {
+		log.Info("this server starts; clients are told so until it has found its cluster", "address", listener.Addr())
+	}
 	e, err := start(ctx, settings)
 	if err != nil || e == nil {
 		stop()
@@ -117,7 +122,7 @@ func engineConfig(c Config, listener net.Listener, log *slog.Logger, metrics *te
 	if c.PeerTLS.Cert == "" {
 		return settings, nil
 	}
-	ring, err := openRing(c.PeerTLS, "servers", log)
+	ring, err := openRing(c.PeerTLS, "servers", log, metrics)
 	if err != nil {
 		return settings, err
 	}
@@ -176,11 +181,11 @@ func await(e *cluster.Engine, served <-chan error, stop func()) error {
 }
 
 // clientTLS is how clients are talked to; nil: in plain.
-func clientTLS(c Config, log *slog.Logger) (*tls.Config, error) {
+func clientTLS(c Config, log *slog.Logger, metrics *telemetry.Metrics) (*tls.Config, error) {
 	if c.TLS.Cert == "" {
 		return nil, nil
 	}
-	ring, err := openRing(c.TLS, "clients", log)
+	ring, err := openRing(c.TLS, "clients", log, metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -188,13 +193,16 @@ func clientTLS(c Config, log *slog.Logger) (*tls.Config, error) {
 }
 
 // openRing reads certificates, and says when changed ones can not be used.
-func openRing(files certificate.Files, of string, log *slog.Logger) (*certificate.Keyring, error) {
+func openRing(files certificate.Files, of string, log *slog.Logger, metrics *telemetry.Metrics) (*certificate.Keyring, error) {
 	ring, err := certificate.Open(files, func(err error) {
 		log.Error("the new certificates can not be used: the old ones stay", "for", of, "err", err)
 	})
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
+	metrics.Registerer().MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "leasehold_certificate_ends_seconds", Help: "When the certificate ends, in seconds since 1970.", ConstLabels: prometheus.Labels{"for": of},
+	}, func() float64 { return float64(ring.Ends().Unix()) }))
 	if left := time.Until(ring.Ends()); left < soon {
 		log.Warn("the certificate ends soon: make another one with leasehold cert", "for", of, "file", files.Cert, "left", left.Round(time.Minute))
 	}

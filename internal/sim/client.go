@@ -27,6 +27,8 @@ type Holder struct {
 	LateDisconnect bool
 	// NoGuard counts all of what is left, as if every clock were right.
 	NoGuard bool
+	// ResumesUnasked lets a watch go on at another server, by what that one happens to have.
+	ResumesUnasked bool
 }
 
 // An attempt is one command, sent once.
@@ -331,7 +333,13 @@ func (c *client) insist(command core.Command, times int) {
 	if times == 0 {
 		return
 	}
-	again := func() { c.insist(command, times-1) }
+	asked := false
+	again := func() {
+		if !asked { // an answer may come after all, when it was asked for again already
+			asked = true
+			c.insist(command, times-1)
+		}
+	}
 	c.call(command, reaction{silence: again, reply: func(_ *attempt, _ core.Answer, err error) {
 		if errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrUndecided) {
 			c.world.after(c.world.upTo(500*time.Millisecond), again)
@@ -373,7 +381,7 @@ func (c *client) call(command core.Command, r reaction) {
 			}
 		})
 	}
-	w.after(w.delay(), func() {
+	w.after(max(0, w.lull-w.now)+w.delay(), func() {
 		to.deliver(c.name, cluster.Commands{{Bytes: bytes, Done: done}})
 	})
 	w.after(w.between(400*time.Millisecond, 2*time.Second), func() {

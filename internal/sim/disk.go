@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
@@ -24,6 +25,7 @@ const (
 // power, some beginning or nothing.
 type disk struct {
 	server *server
+	dir    string // its name
 
 	log   []record        // durable
 	files map[uint64]file // durable states, by their index
@@ -52,6 +54,10 @@ type file struct {
 type write struct {
 	records []record
 	life    int
+}
+
+func newDisk(s *server) *disk {
+	return &disk{server: s, dir: fmt.Sprintf("%x", s.world.random.Uint64()), files: map[uint64]file{}}
 }
 
 func (d *disk) world() *World { return d.server.world }
@@ -182,9 +188,14 @@ func (d *disk) Save(s cluster.Snapshot) {
 			return
 		}
 		encoded := d.encode(s.Index, s.State)
+		w.truth.rostered(d.server, s.Index, s.Roster)
 		d.files[s.Index] = file{encoded, s.Roster}
 		w.count("snapshots")
-		d.server.deliver(edge, cluster.Saved{Bytes: int64(len(encoded))})
+		size := int64(len(encoded))
+		if w.Faults.Eager {
+			size = 1
+		}
+		d.server.deliver(edge, cluster.Saved{Bytes: size})
 	})
 }
 
@@ -196,6 +207,32 @@ func (d *disk) encode(index uint64, state *core.State) []byte {
 	}
 	d.world().truth.hashed(d.server, index, summary.Checksum)
 	return b.Bytes()
+}
+
+// knows returns how far in the log it is written down that it is committed.
+func (d *disk) knows() (index uint64) {
+	for _, r := range d.log {
+		if r.hard != nil {
+			index = max(index, r.hard.GetCommit())
+		}
+		if r.mark != nil {
+			index = max(index, r.mark.GetIndex())
+		}
+	}
+	return index
+}
+
+// last returns the index of the last entry that is durable.
+func (d *disk) last() (index uint64) {
+	for _, r := range d.log {
+		if r.entry != nil {
+			index = r.entry.GetIndex()
+		}
+		if r.mark != nil {
+			index = max(index, r.mark.GetIndex())
+		}
+	}
+	return index
 }
 
 // losePower forgets what was not synced; of what was in flight a beginning may stay.
@@ -234,6 +271,7 @@ func (d *disk) read() (found, error) {
 		}
 		state, roster = read, d.files[start.GetIndex()].roster
 		d.world().truth.hashed(d.server, start.GetIndex(), summary.Checksum)
+		d.world().truth.rostered(d.server, start.GetIndex(), roster)
 	}
 	hard, entries := d.after(start.GetIndex())
 	storage, err := cluster.Restore(start, hard, entries)

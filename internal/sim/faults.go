@@ -31,8 +31,22 @@ func (w *World) trouble() {
 		{f.OneWay, "one-way cut", func() { w.network.cuts(w.otherThan(s).id, s.id, w.upTo(8*time.Second)) }},
 		{f.SlowNet, "slow network", func() { w.network.slow = w.now + w.upTo(5*time.Second) }},
 		{f.Transfer, "transfer", func() { s.deliver(edge, cluster.Transfer{To: w.otherThan(s).id}) }},
+		{f.LateLead, "late lead", w.lateLead},
 		{f.LoseReplies, "lost replies", func() { w.network.deaf = w.now + w.upTo(3*time.Second) }},
 	})
+}
+
+// lateLead cuts a server off for so long that it needs a snapshot, and gives it the lead
+// when it has that, and while nobody does anything.
+func (w *World) lateLead() {
+	leader := w.leader(nil)
+	if leader == nil {
+		return
+	}
+	s, away := w.otherThan(leader), w.between(2*time.Second, 5*time.Second)
+	w.network.isolate(s.id, away)
+	w.after(away-700*time.Millisecond, func() { w.lull = w.now + 2*time.Second })
+	w.after(away+w.upTo(500*time.Millisecond), func() { w.leader(leader).deliver(edge, cluster.Transfer{To: s.id}) })
 }
 
 type fault struct {

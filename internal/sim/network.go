@@ -68,23 +68,57 @@ func (n *network) latency(from, to uint64) (time.Duration, bool) {
 }
 
 // carry brings something from one server to another, if it gets there.
-func (n *network) carry(from, to uint64, arrive func(*server)) {
+func (n *network) carry(from *server, to uint64, arrive func(*server)) {
 	n.carryOr(from, to, arrive, func() {})
 }
 
-// carryOr is carry for a sender that learns of the loss.
-func (n *network) carryOr(from, to uint64, arrive func(*server), lost func()) {
-	took, ok := n.latency(from, to)
-	if !ok {
+// carryOr is carry for a sender that learns of the loss. A server takes nothing from one
+// that is not who it says it is, nor gives it anything, and tells it so.
+func (n *network) carryOr(from *server, to uint64, arrive func(*server), lost func()) {
+	took, ok := n.latency(from.id, to)
+	s := n.world.byID[to]
+	if !ok || s == nil {
 		lost()
 		return
 	}
+	life, dir, disk := from.life, from.disk.dir, s.disk
 	n.world.after(took, func() {
-		if n.cut[[2]uint64{from, to}] > 0 {
+		// No connection outlasts the machine that it leads to.
+		if s.gone || s.disk != disk || n.cut[[2]uint64{from.id, to}] > 0 {
 			lost()
 			return
 		}
-		arrive(n.world.servers[to-1])
+		if s.node != nil && s.node.Admit(from.id, dir) != nil {
+			lost()
+			n.turnAway(s, from, life)
+			return
+		}
+		if from.node != nil && from.life == life && from.node.Admit(s.id, s.disk.dir) != nil {
+			lost()
+			n.turnAway(from, s, s.life)
+			return
+		}
+		arrive(s)
+	})
+}
+
+// turnAway tells a server why it is not let in.
+func (n *network) turnAway(by, from *server, life int) {
+	removed := slices.Contains(by.node.Roster().Removed, from.id)
+	took, ok := n.latency(by.id, from.id)
+	if !ok {
+		return
+	}
+	n.world.after(took, func() {
+		switch {
+		case from.life != life || from.node == nil:
+		case removed:
+			from.deliver(edge, cluster.Expelled{})
+		default:
+			n.world.tell("server %d is told that it lost its data", from.id)
+			from.barred = true
+			from.end()
+		}
 	})
 }
 
@@ -117,7 +151,7 @@ func (t *transport) Send(ms []*raftpb.Message) {
 		}
 		for range times {
 			copied := proto.Clone(m).(*raftpb.Message)
-			t.network().carry(t.server.id, m.GetTo(), func(s *server) { s.deliver(t.source(), cluster.Received{Message: copied}) })
+			t.network().carry(t.server, m.GetTo(), func(s *server) { s.deliver(t.source(), cluster.Received{Message: copied}) })
 		}
 	}
 }
@@ -141,7 +175,7 @@ func (t *transport) sendState(m *raftpb.Message) {
 		report(errors.New("the state file is gone"))
 		return
 	}
-	t.network().carryOr(from.id, to, func(s *server) {
+	t.network().carryOr(from, to, func(s *server) {
 		if s.node == nil {
 			report(errors.New("nobody is there"))
 			return
@@ -166,6 +200,7 @@ func (s *server) receiveState(index uint64, file file) (*core.State, error) {
 	state.Plant(s.world.Core)
 	s.disk.files[index] = file
 	s.world.truth.hashed(s, index, summary.Checksum)
+	s.world.truth.rostered(s, index, file.roster)
 	return state, nil
 }
 
@@ -173,10 +208,10 @@ func (s *server) receiveState(index uint64, file file) (*core.State, error) {
 func (t *transport) Relay(to uint64, r cluster.Relay) {
 	from := t.server.id
 	t.server.world.count("relays")
-	t.network().carry(from, to, func(s *server) { s.deliver(t.source(), cluster.Relayed{From: from, Relay: r}) })
+	t.network().carry(t.server, to, func(s *server) { s.deliver(t.source(), cluster.Relayed{From: from, Relay: r}) })
 }
 
 // Place carries back where they stand.
 func (t *transport) Place(to uint64, places []cluster.Placement) {
-	t.network().carry(t.server.id, to, func(s *server) { s.deliver(t.source(), cluster.Placed(places)) })
+	t.network().carry(t.server, to, func(s *server) { s.deliver(t.source(), cluster.Placed(places)) })
 }

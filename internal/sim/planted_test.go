@@ -18,8 +18,9 @@ type bug struct {
 	holder Holder
 	aim    func(*Faults)
 	strict Strict
+	watch  int           // how many watch
+	crowd  int           // how many more clients there are
 	length time.Duration // of a run; 0: two minutes
-	hunt   time.Duration // how much simulated time it may take; 0: maxHunt
 }
 
 // A simulation that finds nothing proves as much as the mistakes that it would find.
@@ -46,7 +47,7 @@ var bugs = []bug{
 	{name: "a follower acknowledges what is not on its disk", nodes: 3, server: cluster.Planted{AcknowledgeBeforeSync: true},
 		aim: func(f *Faults) { f.KillAll, f.SlowDisk = 20, 20 }},
 	{name: "a leader serves before its Lead is applied", nodes: 3, server: cluster.Planted{ServeBeforeLead: true},
-		aim: func(f *Faults) { f.Transfer, f.SlowDisk, f.SlowNet = 30, 10, 10 }},
+		aim: func(f *Faults) { f.Every, f.Transfer, f.SlowDisk, f.SlowNet = 500*time.Millisecond, 60, 10, 10 }},
 	{name: "a leader counts on as when it last led", nodes: 3, server: cluster.Planted{StaleLead: true}},
 	{name: "time is counted from the start of the term", nodes: 3, server: cluster.Planted{TimeFromTerm: true},
 		aim: func(f *Faults) { *f = failover }, strict: strict},
@@ -55,14 +56,39 @@ var bugs = []bug{
 		aim: func(f *Faults) { *f = churn }},
 	{name: "a leader reads without asking", nodes: 3, server: cluster.Planted{ReadByFlag: true}},
 	{name: "a read joins a round that has begun", nodes: 3, server: cluster.Planted{ReadJoinsRound: true},
-		aim: func(f *Faults) { f.SlowNet, f.Latency = 20, 100*time.Millisecond }},
+		aim: func(f *Faults) { f.SlowNet, f.Latency, f.LossPerMille = 20, 200*time.Millisecond, 200 }, crowd: 10},
 	{name: "what may have happened is called refused", nodes: 3, server: cluster.Planted{LostIsRefused: true}},
 	{name: "time counts on from before a snapshot came", nodes: 3, server: cluster.Planted{KeepsArrival: true},
-		aim: func(f *Faults) { f.SnapshotEvery, f.Isolate, f.Transfer = 64, 30, 30 }, length: 20 * time.Second, hunt: 16 * time.Hour},
+		aim: func(f *Faults) { *f = lateLead }},
 	{name: "a relayed command is answered from another leader's entry", nodes: 3, server: cluster.Planted{RelayAnyTerm: true},
-		aim: func(f *Faults) { f.Isolate, f.OneWay, f.SlowDisk = 30, 30, 10 }},
+		aim: func(f *Faults) { f.Isolate, f.Kill, f.LossPerMille = 40, 20, 200 }, crowd: 10},
 	{name: "questions have the same names after a restart", nodes: 3, server: cluster.Planted{SameNonce: true},
 		aim: func(f *Faults) { *f = churn; f.Every, f.KillAll, f.KillVoter = time.Second, 0, 0 }},
+	{name: "a command is answered before it is committed", nodes: 3, server: cluster.Planted{AnswerBeforeCommit: true}},
+	{name: "a server passes on again what a lost leader may have got", nodes: 3, server: cluster.Planted{RelayAgain: true}},
+	{name: "what the next leader never got is never answered", nodes: 3, server: cluster.Planted{NeverAnswers: true}},
+
+	{name: "a watch resumes one event late", nodes: 3, core: core.Planted{ResumeLate: true}, watch: 2},
+	{name: "a watch resumes by what another server happens to have", nodes: 3, holder: Holder{ResumesUnasked: true}, watch: 2},
+
+	{name: "a change of the members is answered before it is settled", nodes: 3, server: cluster.Planted{AnswerUnsettled: true}, aim: comeAndGo},
+	{name: "a removed server goes before that is settled", nodes: 3, server: cluster.Planted{LeaveUnsettled: true}, aim: comeAndGo},
+	{name: "an id is given twice", nodes: 3, server: cluster.Planted{ReuseID: true}, aim: comeAndGo},
+	{name: "a server is let in that lost its data", nodes: 3, server: cluster.Planted{AdmitAnyDir: true}, aim: func(f *Faults) { comeAndGo(f); f.Members.Wipe = 10 }},
+	{name: "a server without a vote is counted", nodes: 3, server: cluster.Planted{LearnerVotes: true}, aim: comeAndGo},
+	{name: "the vote of a removed server is counted", nodes: 3, server: cluster.Planted{RemovedVotes: true}, aim: comeAndGo},
+	{name: "a snapshot has the members of long ago", nodes: 3, server: cluster.Planted{StaleRoster: true}, aim: comeAndGo},
+	{name: "a server gets its vote before it has caught up", nodes: 3, server: cluster.Planted{PromoteEarly: true}, aim: comeAndGo},
+	{name: "a removed leader goes on", nodes: 3, server: cluster.Planted{KeepsLead: true}, aim: comeAndGo},
+	{name: "a joiner takes no snapshot older than its add", nodes: 3, server: cluster.Planted{OnlyOwnSnapshots: true}, aim: comeAndGo},
+}
+
+// lateLead is servers that were away, need a snapshot, and lead as soon as they have it.
+var lateLead = Faults{Every: 4 * time.Second, LateLead: 1, Latency: 8 * time.Millisecond, ClockRate: bound, SnapshotEvery: 64, Eager: true}
+
+// comeAndGo lets the members change all the time.
+func comeAndGo(f *Faults) {
+	f.Members = Members{Every: 4 * time.Second, Least: 1, Most: 5, Wipe: 1, KillAnswerer: 50, StartLate: 5 * time.Second}
 }
 
 // maxHunt is within how much simulated time each must be found.
@@ -72,17 +98,18 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
 			length := cmp.Or(b.length, 2*time.Minute)
-			c := Config{Nodes: b.nodes, Clients: 5, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict}
 			if b.aim != nil {
 				b.aim(&c.Faults)
 			}
-			for c.Seed = 1; time.Duration(c.Seed)*length <= cmp.Or(b.hunt, maxHunt); c.Seed++ {
+			for tried := 1; time.Duration(tried)*length <= maxHunt; tried++ {
+				c.Seed = uint64(*first + tried - 1)
 				if r := run(t, c); len(r.Violations) > 0 {
 					t.Logf("seed %d: %s", c.Seed, r.Violations[0])
 					return
 				}
 			}
-			t.Errorf("not found in %d seeds", c.Seed-1)
+			t.Errorf("not found in %v", maxHunt)
 		})
 	}
 }
@@ -94,7 +121,7 @@ func TestAimedFaultsAloneAreSurvived(t *testing.T) {
 			continue
 		}
 		t.Run(b.name, func(t *testing.T) {
-			c := Config{Nodes: b.nodes, Clients: 5, Length: time.Minute, Faults: Everything, Strict: b.strict}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: time.Minute, Faults: Everything, Strict: b.strict}
 			b.aim(&c.Faults)
 			clean(t, c, 3)
 		})

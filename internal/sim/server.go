@@ -20,13 +20,19 @@ type server struct {
 	disk  *disk
 
 	node   *cluster.Node // nil: no process runs
-	life   int           // which process this is; what was meant for an earlier one is lost
-	doomed bool          // its disk failed: it has to stop
+	feed   *engine.Feed
+	life   int  // which process this is; what was meant for an earlier one is lost
+	doomed bool // its disk failed: it has to stop
 	paused bool
 	held   []delivery // came while it was paused
 	wakes  int        // which of its wishes to be woken is the last one
 
 	serving bool
+	ticks   int
+	founder bool // it was there from the beginning, and has what it had then
+	lost    bool // it lost its data
+	barred  bool // it was told so, and stopped
+	gone    bool // it is not there any more
 }
 
 type delivery struct {
@@ -35,16 +41,20 @@ type delivery struct {
 }
 
 func newServer(w *World, id uint64) *server {
-	s := &server{world: w, id: id}
+	s := &server{world: w, id: id, founder: id != 0}
 	s.clock = machine{world: w, rate: w.rate()}
 	s.clock.start()
-	s.disk = &disk{server: s, files: map[uint64]file{}}
+	s.disk = newDisk(s)
 	return s
+}
+
+func (s *server) member() cluster.Member {
+	return cluster.Member{ID: s.id, Name: fmt.Sprint("n", s.id), Peer: fmt.Sprint("p", s.id), Dir: s.disk.dir}
 }
 
 // start begins a process on what the disk has.
 func (s *server) start() {
-	if s.node != nil {
+	if s.node != nil || s.gone || s.barred {
 		return
 	}
 	found, err := s.disk.read()
@@ -57,14 +67,14 @@ func (s *server) start() {
 	s.doomed, s.paused, s.held, s.serving = false, false, nil, false
 	s.world.tell("start %d at %d", s.id, found.applied)
 	var begin []cluster.Member
-	if !found.begun {
-		for _, other := range s.world.servers {
-			begin = append(begin, cluster.Member{ID: other.id})
-		}
+	if !found.begun && s.founder {
+		begin = s.world.founders
 	}
+	s.feed = engine.NewFeed()
+	s.feed.PublishAll(found.state.View(0))
 	c := cluster.NodeConfig{
 		ID: s.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: begin,
-		Clock: &s.clock, Disk: s.disk, Transport: &transport{s, s.life}, Nonce: s.world.random.Uint64(), Feed: engine.NewFeed(),
+		Clock: &s.clock, Disk: s.disk, Transport: &transport{s, s.life}, Nonce: s.world.random.Uint64(), Feed: s.feed,
 		Log: slog.New(slog.DiscardHandler), SnapshotEvery: s.world.Faults.SnapshotEvery,
 		Watch:   func(a cluster.Applied) { s.world.truth.applied(s, a) },
 		Planted: s.world.Planted,
@@ -89,6 +99,7 @@ func (s *server) tick(life int) {
 	}
 	if !s.paused {
 		s.deliver(edge, cluster.RaftTick{})
+		s.hello()
 	}
 	s.world.after(cluster.TickEvery, func() { s.tick(life) })
 }
@@ -108,6 +119,11 @@ func (s *server) step(e cluster.Event) {
 	if !s.guarded(func() { s.node.Step(e) }) {
 		return
 	}
+	if s.node.Left() {
+		s.world.truth.left(s)
+		s.retire()
+		return
+	}
 	if err := s.node.Failure(); err != nil {
 		if !s.doomed {
 			s.world.violated("server %d stopped: %v", s.id, err)
@@ -118,6 +134,10 @@ func (s *server) step(e cluster.Event) {
 		return
 	}
 	s.world.truth.leads(s, s.node.Statistics().Leads)
+	if _, member := s.node.Roster().Member(s.id); s.node.Statistics().Serving && !member {
+		s.world.violated("server %d serves, and is no member", s.id)
+		return
+	}
 	if now := s.node.Statistics().Serving; now != s.serving {
 		s.serving = now
 		s.world.tell("server %d serves: %v", s.id, now)
@@ -160,13 +180,18 @@ func (s *server) kill(down time.Duration, reboot bool) {
 	}
 	s.world.tell("kill %d", s.id)
 	s.disk.losePower()
-	s.node, s.paused, s.held, s.serving = nil, false, nil, false
-	s.world.truth.served()
-	s.life++
+	s.end()
 	if reboot {
 		s.clock.start()
 	}
 	s.world.after(down, s.start)
+}
+
+// end ends the process.
+func (s *server) end() {
+	s.node, s.paused, s.held, s.serving = nil, false, nil, false
+	s.world.truth.served()
+	s.life++
 }
 
 // pause stops the process for a while. What is sent to it waits, and comes all at once:
@@ -207,6 +232,16 @@ func (s *server) resume() {
 	}
 	if s.node != nil && s.life == life {
 		s.wishWake()
+	}
+}
+
+// hello is how servers keep in touch, once a second, whether they have to say anything or not.
+func (s *server) hello() {
+	if s.ticks++; s.ticks%10 != 0 || s.node == nil {
+		return
+	}
+	if other := s.world.otherThan(s); other != s {
+		s.world.network.carry(s, other.id, func(*server) {})
 	}
 }
 

@@ -28,11 +28,26 @@ func TestOneNode(t *testing.T) {
 }
 
 func TestThreeNodes(t *testing.T) {
-	clean(t, Config{Nodes: 3, Clients: 5, Length: 6 * time.Minute, Faults: Everything}, *seeds)
+	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: Everything}, *seeds)
 }
 
+// Servers come and go, from one to five of them, while everything else goes wrong.
+func TestMembers(t *testing.T) {
+	clean(t, Config{Nodes: 3, Clients: 4, Watchers: 2, Length: 6 * time.Minute, Faults: coming}, *seeds)
+}
+
+func TestFiveNodes(t *testing.T) {
+	clean(t, Config{Nodes: 5, Clients: 4, Watchers: 2, Length: 6 * time.Minute, Faults: coming}, *seeds/4)
+}
+
+var coming = func() Faults {
+	f := Everything
+	f.Members = Members{Every: 8 * time.Second, Least: 1, Most: 5, Wipe: 1, KillAnswerer: 20}
+	return f
+}()
+
 func TestChurn(t *testing.T) {
-	clean(t, Config{Nodes: 3, Clients: 5, Length: 6 * time.Minute, Faults: churn}, *seeds)
+	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: churn}, *seeds)
 }
 
 // churn is servers that come and go, often when they have just voted, on a slow network.

@@ -38,6 +38,8 @@ type truth struct {
 	gaps         []gap
 	witness      *witness
 	guards       map[string]leasehold.Token
+	events       []*leasehold.Event // all that ever happened
+	members      members
 }
 
 // A gap is a time without a leader that serves.
@@ -49,7 +51,7 @@ type fact struct{ entry, result uint32 }
 func newTruth(w *World) *truth {
 	return &truth{
 		world: w, log: map[uint64]fact{}, states: map[uint64]uint32{}, attempts: map[string]*attempt{},
-		terms: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}, witness: newWitness(w), guards: map[string]leasehold.Token{}, gaps: []gap{{}},
+		terms: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}, witness: newWitness(w), guards: map[string]leasehold.Token{}, gaps: []gap{{}}, members: newMembers(),
 	}
 }
 
@@ -81,6 +83,9 @@ func (t *truth) applied(s *server, a cluster.Applied) {
 		t.end, t.log[a.Index] = a.Index, f
 		t.happened(s, a)
 	}
+	if a.Roster != nil {
+		t.counted(s, a)
+	}
 	if a.Index%checkEvery == 0 {
 		t.inspect(s, a.Index)
 	}
@@ -89,6 +94,9 @@ func (t *truth) applied(s *server, a cluster.Applied) {
 // digest sums up what an entry came to.
 func digest(a cluster.Applied) uint32 {
 	sum := crc32.NewIEEE()
+	if a.Roster != nil {
+		fmt.Fprint(sum, describe(a.Roster))
+	}
 	for _, e := range a.Result.Events {
 		fmt.Fprint(sum, e.Revision, e.N, e.Kind, e.How, e.Resource, e.ID, e.Token, e.Until.UnixNano())
 	}
@@ -138,6 +146,9 @@ func (t *truth) hashed(s *server, index uint64, sum uint32) {
 // happened is called once for each entry.
 func (t *truth) happened(s *server, a cluster.Applied) {
 	w := t.world
+	if a.Roster != nil {
+		t.changed(a)
+	}
 	if a.Entry == nil || a.Empty {
 		w.tell("entry %d of term %d by %d: nothing", a.Index, a.Term, s.id)
 		return
@@ -157,11 +168,15 @@ func (t *truth) happened(s *server, a cluster.Applied) {
 			if from.refused {
 				w.violated("%s happened at %d, although its sender was told that it did not", from.id, a.Index)
 			}
+			if from.applied != 0 {
+				w.violated("%s was sent once, and happened at %d and at %d", from.id, from.applied, a.Index)
+			}
 			from.applied, from.appliedAt = a.Index, w.now
 		}
 		t.witness.see(a.Entry.Stamp, c, from, a.Result.Answers[i], a.Result.Of(i))
 	}
 	t.witness.look(a.Entry.Commands)
+	t.events = append(t.events, a.Result.Events...)
 }
 
 // told is called when a server answers.
@@ -298,12 +313,18 @@ func (t *truth) rest() {
 	w := t.world
 	w.tell("rest: %d entries", t.end)
 	for _, s := range w.servers {
+		if s.barred {
+			continue
+		}
 		switch {
 		case s.node == nil:
 			w.violated("server %d does not run", s.id)
 			return
 		case s.node.Statistics().Applied != t.end:
 			w.violated("server %d has come to %d of %d", s.id, s.node.Statistics().Applied, t.end)
+			return
+		case !s.node.Idle():
+			w.violated("somebody still waits for an answer of server %d", s.id)
 			return
 		}
 		if err := s.node.State.Check(); err != nil {
@@ -316,5 +337,6 @@ func (t *truth) rest() {
 		w.violated("entry %d was acknowledged and is not there", t.acknowledged)
 	}
 	t.witness.rest()
+	t.membersRest()
 	w.counts["grants"] += t.witness.grants
 }

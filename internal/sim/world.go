@@ -24,13 +24,14 @@ import (
 
 // Config is what a run is made from.
 type Config struct {
-	Seed    uint64
-	Nodes   int
-	Clients int
-	Length  time.Duration // of the troubled part; a quiet one follows
-	Faults  Faults
-	Strict  Strict
-	Trace   io.Writer // nil: none is written
+	Seed     uint64
+	Nodes    int
+	Clients  int
+	Watchers int
+	Length   time.Duration // of the troubled part; a quiet one follows
+	Faults   Faults
+	Strict   Strict
+	Trace    io.Writer // nil: none is written
 
 	Planted cluster.Planted // mistakes of the server
 	Core    core.Planted    // mistakes of its state machine
@@ -55,16 +56,32 @@ type Faults struct {
 	Isolate, OneWay, SlowNet       int
 	Transfer                       int
 	LoseReplies                    int
+	LateLead                       int // who was away and needs a snapshot gets the lead at once
 
 	Down          time.Duration // that a server is down, mostly, at the longest
 	Latency       time.Duration // between servers, at the longest
 	ClockRate     int64         // parts per million by which a clock may be wrong
 	SnapshotEvery int64         // bytes
+	Eager         bool          // snapshots are taken that often however large a state is
 
 	LossPerMille, RepeatPerMille int
 
 	// KillVoter kills a server, so many times in a hundred, when it has just voted.
 	KillVoter int
+
+	Members Members
+}
+
+// Members say how the members change.
+type Members struct {
+	Every       time.Duration // on average; 0: they do not
+	Least, Most int           // how many there are
+	Wipe        int           // how often, by weight, a server loses its data instead
+	// KillAnswerer kills a leader, so many times in a hundred, when it has just answered
+	// that a change is done.
+	KillAnswerer int
+	// StartLate is how long it takes at the most until a server starts that was added.
+	StartLate time.Duration
 }
 
 // Everything is what a cluster has to live with.
@@ -92,12 +109,17 @@ type World struct {
 	made   uint64
 	print  hash.Hash64
 
-	servers []*server
-	clients []*client
-	network network
-	truth   *truth
-	history *history
-	quiet   bool // the troubled part is over
+	servers  []*server // the machines that there are
+	byID     map[uint64]*server
+	clients  []*client
+	watchers []*watcher
+	operator *operator
+	founders []cluster.Member
+	network  network
+	truth    *truth
+	history  *history
+	quiet    bool          // the troubled part is over
+	lull     time.Duration // until then clients send nothing
 
 	violations []string
 	counts     map[string]int
@@ -106,12 +128,20 @@ type World struct {
 // Run runs one seed to its end, or to the first violation.
 func Run(c Config) Report {
 	w := &World{
-		Config: c, random: rand.New(rand.NewPCG(c.Seed, 0x6c65617365)), print: fnv.New64a(), counts: map[string]int{},
+		Config: c, random: rand.New(rand.NewPCG(c.Seed, 0x6c65617365)), print: fnv.New64a(), counts: map[string]int{}, byID: map[uint64]*server{},
 	}
 	w.truth, w.history = newTruth(w), &history{world: w}
 	w.network.world = w
 	for i := range c.Nodes {
-		w.servers = append(w.servers, newServer(w, uint64(i+1)))
+		s := newServer(w, uint64(i+1))
+		w.servers, w.byID[s.id] = append(w.servers, s), s
+	}
+	for _, s := range w.servers {
+		w.founders = append(w.founders, s.member())
+	}
+	w.operator = &operator{world: w}
+	for i := range c.Watchers {
+		w.watchers = append(w.watchers, &watcher{world: w, name: fmt.Sprint("w", i)})
 	}
 	for i := range c.Clients {
 		w.clients = append(w.clients, newClient(w, i))
@@ -124,6 +154,12 @@ func Run(c Config) Report {
 	}
 	w.after(3*time.Second, w.trouble)
 	w.after(2*time.Second, w.meddle)
+	for _, x := range w.watchers {
+		w.after(time.Second+w.upTo(time.Second), x.look)
+	}
+	if c.Faults.Members.Every > 0 {
+		w.after(5*time.Second, w.operator.work)
+	}
 	w.runUntil(c.Length)
 	w.settle()
 	return w.report()
@@ -148,6 +184,9 @@ func (w *World) settle() {
 	if !w.failed() {
 		w.truth.rest()
 		w.history.check()
+		for _, x := range w.watchers {
+			x.rest()
+		}
 	}
 }
 

@@ -13,17 +13,26 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// clusterTime is how long a cluster may take for what it is asked: an election, and then
-// some. It is less than writeTime, so that the answer can still be sent.
-const clusterTime = 20 * time.Second
+// How long a cluster may take for what it is asked: an election, and then some; and for a
+// hash of everything that it has.
+const (
+	clusterTime = 20 * time.Second
+	sumTime     = time.Minute
+)
 
 // withCluster calls what asks or tells the cluster something, if there is one.
 func (c *call) withCluster(ask func(context.Context, engine.Cluster) error) error {
+	return c.withClusterFor(clusterTime, ask)
+}
+
+func (c *call) withClusterFor(within time.Duration, ask func(context.Context, engine.Cluster) error) error {
 	cluster, ok := c.door.engine.(engine.Cluster)
 	if !ok {
 		return &leasehold.Error{Code: leasehold.Refused, Message: "this server is no part of a cluster and can't be: it keeps everything in memory; start one with leasehold serve"}
 	}
-	ctx, cancel := context.WithTimeout(c.signed(), clusterTime)
+	c.stay()
+	defer c.writeWithin(writeTime) // for what is said of an error
+	ctx, cancel := context.WithTimeout(c.signed(), within)
 	defer cancel()
 	return ask(ctx, cluster)
 }
@@ -124,7 +133,7 @@ func (c *call) transferLead() error {
 
 // checkCluster compares the states of all servers.
 func (c *call) checkCluster() error {
-	return c.withCluster(func(ctx context.Context, cluster engine.Cluster) error {
+	return c.withClusterFor(sumTime, func(ctx context.Context, cluster engine.Cluster) error {
 		sums, err := cluster.Sums(ctx)
 		if err != nil {
 			return err
@@ -198,6 +207,7 @@ func (c *call) sendValue(value any) error {
 	if err != nil {
 		return err
 	}
+	c.writeWithin(writeTime)
 	write(c.w, jsonType, http.StatusOK, append(body, '\n'))
 	return nil
 }

@@ -15,7 +15,8 @@ type conn struct {
 	net.Conn
 	collecting bool
 	collected  []byte
-	strange    atomic.Bool // nobody knows yet who it is: the TLS handshake is not over
+	strange    atomic.Bool   // nobody knows yet who it is: the TLS handshake is not over
+	away       chan struct{} // has room while one more may be turned away slowly
 }
 
 // Write is called by whoever answers the request, and by nobody else meanwhile.
@@ -51,12 +52,21 @@ func (c *conn) Close() error {
 	if !c.strange.Swap(false) || !ok || inner.CloseWrite() != nil {
 		return c.Conn.Close()
 	}
-	_ = c.SetReadDeadline(time.Now().Add(turnAwayTime))
-	go func() {
-		_, _ = io.Copy(io.Discard, c.Conn)
-		_ = c.Conn.Close()
-	}()
-	return nil
+	select {
+	case c.away <- struct{}{}:
+		go c.leave()
+		return nil
+	default:
+		return c.Conn.Close()
+	}
+}
+
+// leave reads what still comes, for a moment, and ends the connection.
+func (c *conn) leave() {
+	defer func() { <-c.away }()
+	defer c.Conn.Close()
+	_ = c.Conn.SetReadDeadline(time.Now().Add(turnAwayTime))
+	_, _ = io.Copy(io.Discard, c.Conn)
 }
 
 // CloseWrite lets net/http say that the answer ends and still read what comes.

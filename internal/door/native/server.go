@@ -102,7 +102,7 @@ func (g *gate) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if g.open.Add(1) <= g.most {
-			c := &conn{Conn: accepted}
+			c := &conn{Conn: accepted, away: g.turningAway}
 			c.strange.Store(g.secure)
 			return c, nil
 		}

@@ -53,7 +53,7 @@ func (c *client) send(ctx context.Context, method, target, body string) (status 
 			}
 			failed = fmt.Errorf("status %d, %v", response.StatusCode, bad)
 		}
-		if ctx.Err() != nil || try == 5 {
+		if ctx.Err() != nil || try == 100 {
 			return 0, "", failed
 		}
 	}

@@ -23,7 +23,7 @@ func (n *Node) apply(entries []*raftpb.Entry) {
 		if n.Planted.StaleSnapshot {
 			n.stale = n.State.Freeze()
 		}
-		if e.GetTerm() > n.term {
+		if e.GetTerm() > n.term && !n.Planted.NeverAnswers {
 			n.superseded(e.GetTerm())
 		}
 		answers, err := n.applyOne(e)
@@ -64,7 +64,7 @@ func (n *Node) superseded(term uint64) {
 }
 
 func (n *Node) applyOne(e *raftpb.Entry) ([]core.Answer, error) {
-	if n.Watch != nil && (e.GetType() != raftpb.EntryNormal || len(e.GetData()) == 0) {
+	if n.Watch != nil && e.GetType() == raftpb.EntryNormal && len(e.GetData()) == 0 {
 		n.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData()})
 	}
 	switch e.GetType() {

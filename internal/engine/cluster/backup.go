@@ -25,6 +25,8 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 	if e.backups.Add(1) > maxBackups {
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf("%d backups of this server are being taken already: try again when one is done", maxBackups)}
 	}
+	// What the state names at that moment stays until it is written, whatever happens to it.
+	defer e.values.pin()()
 	s, taken, err := e.capture(ctx)
 	if err != nil {
 		return err

@@ -272,7 +272,7 @@ func (n *network) joined(a joinAnswer) error {
 	n.log.Info("this server joined a cluster", "cluster", a.Cluster, "id", a.Member.ID)
 	n.dir.Node, n.dir.Cluster, n.dir.Joined = a.Member.ID, a.Cluster, true
 	n.mu.Lock()
-	n.roster = a.Roster // where the others are, until the log says so
+	n.note(a.Roster) // until the log says where the others are
 	n.mu.Unlock()
 	return n.dir.writeIdentity()
 }
@@ -306,7 +306,7 @@ func forGood(err error) bool {
 
 // askUntil asks again and again until nobody is missing, and says now and then who is.
 func (n *network) askUntil(ctx context.Context, waiting string, ask func(context.Context) ([]string, error)) error {
-	said := time.Now()
+	said := time.Now().Add(time.Second - sayEvery) // the first time soon
 	for {
 		missing, err := ask(ctx)
 		if err != nil || len(missing) == 0 {

@@ -42,17 +42,19 @@ func Check(path string) (Report, error) {
 	}
 	defer found.log.Close()
 	report := Report{Snapshot: found.applied, Index: found.applied}
-	if err := replay(found, dir.Node, &report); err != nil {
+	several, err := replay(found, dir.Node, &report)
+	if err != nil {
 		return report, err
 	}
 	summary, err := wire.WriteSnapshot(io.Discard, found.state)
 	report.Checksum = summary.Checksum
 	report.Counts = found.state.View(0).Counts()
-	return report, errors.Join(err, found.state.Check(), checkValues(dir, found.state))
+	return report, errors.Join(err, found.state.Check(), checkValues(dir, found.state, several))
 }
 
-// checkValues reads every large value that a state names.
-func checkValues(dir *dataDir, state *core.State) error {
+// checkValues reads every large value that a state names. One of several servers may lack
+// some: it gets them from the others when it runs.
+func checkValues(dir *dataDir, state *core.State, several bool) error {
 	if !state.HasValues() {
 		return nil
 	}
@@ -60,36 +62,35 @@ func checkValues(dir *dataDir, state *core.State) error {
 	if err != nil {
 		return err
 	}
-	var found []error
+	var wrong []error
 	state.Larges(func(large leasehold.Large) bool {
-		if err := values.verify(large); errors.Is(err, leasehold.ErrNotFound) {
-			found = append(found, fmt.Errorf("large value %v is missing, and records name it", large.SHA256))
-		} else if err != nil {
-			found = append(found, err)
+		switch err := values.verify(large); {
+		case errors.Is(err, leasehold.ErrNotFound) && several:
+		case errors.Is(err, leasehold.ErrNotFound):
+			wrong = append(wrong, fmt.Errorf("large value %v is missing, and records name it", large.SHA256))
+		case err != nil:
+			wrong = append(wrong, err)
 		}
-		return len(found) < 100
+		return len(wrong) < 100
 	})
-	return errors.Join(found...)
+	return errors.Join(wrong...)
 }
 
 // replay applies what is in the log. In a cluster of one all of it is committed: nobody
 // else could say otherwise. In one of several only that counts of which it is known.
-func replay(found *recovered, node uint64, report *Report) error {
+func replay(found *recovered, node uint64, report *Report) (several bool, err error) {
 	hard, members, err := found.storage.InitialState()
 	if err != nil {
-		return err
+		return false, err
 	}
-	several := len(members.GetVoters())+len(members.GetLearners()) > 1
+	several = len(members.GetVoters())+len(members.GetLearners()) > 1
 	last, err := found.storage.LastIndex()
-	if err != nil {
-		return err
-	}
-	if last == found.applied {
-		return nil
+	if err != nil || last == found.applied {
+		return several, err
 	}
 	entries, err := found.storage.Entries(found.applied+1, last+1, 1<<62)
 	if err != nil {
-		return err
+		return several, err
 	}
 	for _, e := range entries {
 		several = several || takesIn(e, node)
@@ -98,13 +99,13 @@ func replay(found *recovered, node uint64, report *Report) error {
 		}
 		if e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
 			if err := replayOne(found.state, e); err != nil {
-				return fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err)
+				return several, fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err)
 			}
 		}
 		report.Entries++
 		report.Index = e.GetIndex()
 	}
-	return nil
+	return several, nil
 }
 
 // takesIn tells whether an entry makes another server a member.

@@ -292,7 +292,7 @@ func newEngine(c Config, network *network, found *recovered) (*Engine, error) {
 		return nil, err
 	}
 	node.snapshot.size = found.size
-	e.node = node
+	e.node, e.carrier.node = node, node
 	return e, nil
 }
 

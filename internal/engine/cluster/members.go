@@ -81,7 +81,12 @@ func (n *Node) Standing(id uint64) Standing {
 }
 
 // Admit says whether a server that sends something is who it says it is.
-func (n *Node) Admit(id uint64, dir string) error { return n.roster.Admit(id, dir) }
+func (n *Node) Admit(id uint64, dir string) error {
+	if m, ok := n.roster.Member(id); ok && n.Planted.AdmitAnyDir {
+		dir = m.Dir
+	}
+	return n.roster.Admit(id, dir)
+}
 
 // reachable tells whether a member was heard of lately.
 func (n *Node) reachable(id uint64) bool {
@@ -200,7 +205,8 @@ func (n *Node) considerAdd(c Change) (Change, bool, error) {
 	for _, m := range n.roster.Members {
 		switch {
 		case m.Name == c.Member.Name && m.Peer == c.Member.Peer:
-			return Change{Add, m}, false, n.roster.Admit(m.ID, c.Member.Dir)
+			c.Member.ID = m.ID // it is there already, and may know more of itself
+			return n.considerAnnounce(Change{Announce, c.Member}, m)
 		case m.Name == c.Member.Name:
 			return c, false, refusal("the cluster has a server %s already, at %s: remove that one first, or choose another name", m.Name, m.Peer)
 		case m.Peer == c.Member.Peer:
@@ -245,6 +251,9 @@ func (n *Node) mayPromote(m Member) error {
 // caughtUp tells whether a member has nearly all of the log, and is there. A vote of one
 // that is behind would count, and could not be used to go on.
 func (n *Node) caughtUp(id uint64) bool {
+	if n.Planted.PromoteEarly {
+		return true
+	}
 	status := n.raft.Status()
 	p, ok := status.Progress[id]
 	return ok && p.State == tracker.StateReplicate && p.Match+promoteLag >= status.HardState.GetCommit() && n.reachable(id) &&
@@ -270,7 +279,7 @@ func (n *Node) mayRemove(m Member) error {
 		return refusal("server %s is the only one with a vote: without it there is no cluster", m.Name)
 	case there <= rest/2:
 		return refusal("without server %s, only %d of %d servers with a vote could be reached, and that is no majority: bring others back first, or add one", m.Name, there, rest)
-	case m.ID == n.ID:
+	case m.ID == n.ID && !n.Planted.KeepsLead:
 		// It could be the only one to know of its removal, and is about to stop.
 		n.giveLead(0)
 		return engine.Unavailable("the server gives the lead away before it goes: ask the next leader")
@@ -295,10 +304,21 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 	next, err := n.roster.with(c, e.GetIndex())
 	if err != nil {
 		n.Log.Warn("a change of the members does not fit, and nothing is done", "change", c.Kind, "server", c.Member.ID)
+		if n.Watch != nil {
+			n.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData(), Roster: n.roster, Votes: n.members})
+		}
 		n.changed(ours, err)
 		return nil
 	}
-	n.members = n.raft.ApplyConfChange(&cc)
+	if n.Planted.LearnerVotes && c.Kind == Add {
+		cc.Type = raftpb.ConfChangeAddNode.Enum()
+	}
+	if n.Planted.ReuseID && c.Kind == Remove {
+		next.Next = min(next.Next, c.Member.ID)
+	}
+	if !n.Planted.RemovedVotes || c.Kind != Remove {
+		n.members = n.raft.ApplyConfChange(&cc)
+	}
 	if c.Kind != Sum && c.Kind != settle {
 		n.Log.Info("the members change", "change", c.Kind, "server", c.Member.ID, "name", c.Member.Name)
 	}
@@ -309,7 +329,10 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 	if ours && c.Kind != settle {
 		n.changes.index = e.GetIndex()
 	}
-	n.changed(ours && next.Open == 0, nil)
+	if n.Watch != nil {
+		n.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData(), Roster: next, Votes: n.members})
+	}
+	n.changed(ours && (next.Open == 0 || n.Planted.AnswerUnsettled), nil)
 	return nil
 }
 
@@ -319,7 +342,7 @@ func (n *Node) adopt(r *Roster) {
 		return
 	}
 	n.roster = r
-	if slices.Contains(r.Removed, n.ID) {
+	if slices.Contains(r.Removed, n.ID) || n.Planted.LeaveUnsettled && r.Leaves != nil && r.Leaves.ID == n.ID {
 		n.left = true
 	}
 	if n.Changed != nil {
@@ -371,7 +394,7 @@ func (n *Node) promoteNext() {
 // outlast keeps a leader going that finds its own removal in the log, as another began
 // it, until somebody else leads: the others may not know yet that it counts.
 func (n *Node) outlast() {
-	if _, member := n.roster.Member(n.ID); n.leads() && !member {
+	if _, member := n.roster.Member(n.ID); n.leads() && !member && !n.Planted.KeepsLead {
 		n.lead.serving = false
 		n.giveLead(0)
 	}

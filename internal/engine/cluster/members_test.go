@@ -331,6 +331,45 @@ func TestAServerThatLostItsDataIsNotLetIn(t *testing.T) {
 	}
 }
 
+// An operator adds a server by its address; when it comes, it says the rest.
+func TestAddingAgainSaysWhatIsNew(t *testing.T) {
+	x := newTrio(t)
+	x.place()
+	first := x.change(Add, Member{Name: "n4", Peer: "p4"})
+	again := x.change(Add, joiner(4))
+	if again.member.ID != first.member.ID || again.member.Dir != "d4" {
+		t.Errorf("%+v, then %+v", first.member, again.member)
+	}
+	if v := x.change(Add, Member{Name: "n4", Peer: "p4"}); v.index != 0 || v.member.Dir != "d4" {
+		t.Errorf("the operator again: %+v", v)
+	}
+	v := x.leader().change(Add, Member{Name: "n4", Peer: "p4", Dir: "another"})
+	x.ticks(1)
+	if !errors.Is(v.err, leasehold.ErrRefused) {
+		t.Errorf("with another directory: %+v", v)
+	}
+}
+
+func TestManyCommandsArePassedOnInPieces(t *testing.T) {
+	x := newTrio(t)
+	second := x.members[1]
+	var calls Commands
+	done := 0
+	for i := range maxBatchCommands + 10 {
+		calls = append(calls, Call{Bytes: bytesOf(t, lease(fmt.Sprint("r", i), time.Hour)), Done: func(_ core.Answer, err error) {
+			if err == nil {
+				done++
+			}
+		}})
+	}
+	second.node.Step(calls)
+	x.run()
+	x.ticks(3)
+	if done != len(calls) {
+		t.Fatalf("%d of %d are done", done, len(calls))
+	}
+}
+
 func TestAnnouncementsReachEverybody(t *testing.T) {
 	x := newTrio(t)
 	x.change(Announce, Member{ID: 2, Client: "http://two", Version: "v9"})

@@ -60,10 +60,13 @@ type network struct {
 
 	receiving sync.Mutex // one snapshot at a time
 
-	mu      sync.Mutex // guards what follows
-	roster  *Roster
-	learned map[uint64]string // addresses that servers told themselves, until the roster has them
-	health  map[uint64]heardHealth
+	mu     sync.Mutex // guards what follows
+	roster *Roster
+	// places is where the others are. Whoever was removed is not among them; whoever the
+	// roster does not have yet may be: a server that reads its log again, or joins, comes by
+	// all rosters that there ever were, and must not leave its leader for that.
+	places map[uint64]peer.Peer
+	health map[uint64]heardHealth
 }
 
 type heardHealth struct {
@@ -74,7 +77,7 @@ type heardHealth struct {
 // openNetwork listens for other servers; or only prepares to, if this one has no address
 // for them.
 func openNetwork(c Config, dir *dataDir) (*network, error) {
-	n := &network{dir: dir, log: c.Log, roster: &Roster{}, learned: map[uint64]string{}, health: map[uint64]heardHealth{}}
+	n := &network{dir: dir, log: c.Log, roster: &Roster{}, places: map[uint64]peer.Peer{}, health: map[uint64]heardHealth{}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := removeParts(dir.snap()); err != nil {
 		return nil, err
@@ -169,14 +172,7 @@ func (n *network) attach(e *Engine) {
 	self.Cluster, self.ID = n.dir.Cluster, e.id
 	n.mesh.SetSelf(self)
 	n.engine.Store(e)
-	if r := e.node.Roster(); len(r.Members) > 0 || !n.dir.Joined {
-		n.changed(r)
-		return
-	}
-	// A server that just joined knows the others from whoever took it in.
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.tellMesh()
+	n.changed(e.node.Roster())
 }
 
 // post gives an event to the node, unless that is gone.
@@ -190,20 +186,28 @@ func (n *network) post(e Event) {
 func (n *network) changed(r *Roster) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, m := range r.Peers() {
-		old, ok := n.roster.peer(m.ID)
-		switch {
-		case m.Peer == "" && old.Peer != "":
-			// A snapshot from before it said where it is, such as that of a restore. Without
-			// its address it would never hear that the snapshot has come.
-			n.learned[m.ID] = old.Peer
-		case !ok || old.Peer != m.Peer:
-			delete(n.learned, m.ID)
-		}
-	}
+	n.note(r)
 	n.roster = r
 	n.keepName()
 	n.tellMesh()
+}
+
+// note learns from a roster where the others are. What one of them said itself counts
+// until the roster has something new of it. The caller has n.mu.
+func (n *network) note(r *Roster) {
+	for _, m := range r.Peers() {
+		place, known := n.places[m.ID]
+		// A snapshot from before it said where it is, such as that of a restore, takes
+		// nothing away: it could never be told that the snapshot has come.
+		if old, _ := n.roster.peer(m.ID); m.Peer != "" && (!known || old.Peer != m.Peer) {
+			place.Address = m.Peer
+		}
+		place.Name = m.Name
+		n.places[m.ID] = place
+	}
+	for _, id := range r.Removed {
+		delete(n.places, id)
+	}
 }
 
 // keepName calls this server by the name that the others know it by, and that its
@@ -226,15 +230,9 @@ func (n *network) keepName() {
 
 var errNoAddress = &leasehold.Error{Code: leasehold.Invalid, Message: "this server belongs to a cluster of several, and has no address for the others: give --peer-listen"}
 
-// tellMesh says where the others are, as far as is known. The caller has n.mu.
+// tellMesh says where the others are. The caller has n.mu.
 func (n *network) tellMesh() {
-	peers := map[uint64]peer.Peer{}
-	for _, m := range n.roster.Peers() {
-		peers[m.ID] = peer.Peer{Name: m.Name, Address: m.Peer}
-	}
-	for id, address := range n.learned {
-		peers[id] = peer.Peer{Name: peers[id].Name, Address: address}
-	}
+	peers := maps.Clone(n.places)
 	delete(peers, n.mesh.Self().ID)
 	n.mesh.SetPeers(peers)
 }
@@ -244,13 +242,8 @@ func (n *network) tellMesh() {
 func (n *network) learn(from peer.Identity) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m, _ := n.roster.peer(from.ID)
-	address := m.Peer
-	if other, ok := n.learned[from.ID]; ok {
-		address = other
-	}
-	if from.Address != "" && from.Address != address {
-		n.learned[from.ID] = from.Address
+	if place := n.places[from.ID]; from.Address != "" && from.Address != place.Address {
+		n.places[from.ID] = peer.Peer{Name: from.Name, Address: from.Address}
 		n.tellMesh()
 	}
 }
@@ -258,8 +251,7 @@ func (n *network) learn(from peer.Identity) {
 func (n *network) nameOf(id uint64) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m, _ := n.roster.peer(id)
-	return m.Name
+	return n.places[id].Name
 }
 
 func (n *network) current() *Roster {

@@ -200,6 +200,10 @@ type Applied struct {
 	Entry       *wire.Entry // nil: it is raft's own
 	Empty       bool        // it was stamped for another term, and nothing in it happened
 	Result      core.Result
+
+	// After a change of the members: who they are, and whose votes raft counts.
+	Roster *Roster
+	Votes  *raftpb.ConfState
 }
 
 // A Node orders and applies commands. Only one goroutine may use it.

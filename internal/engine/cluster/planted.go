@@ -48,4 +48,34 @@ type Planted struct {
 	// TimeFromTerm counts on from when this node was elected, not from when it received
 	// the last stamp.
 	TimeFromTerm bool
+
+	// AnswerBeforeCommit answers what a command would come to, before it is kept.
+	AnswerBeforeCommit bool
+	// RelayAgain passes on once more what a lost leader may have got.
+	RelayAgain bool
+	// NeverAnswers forgets those whose commands the next leader never got.
+	NeverAnswers bool
+
+	// The rest needs members that come and go.
+
+	// AnswerUnsettled answers a change of the members that can still be forgotten.
+	AnswerUnsettled bool
+	// LeaveUnsettled lets a server go whose removal can still be forgotten.
+	LeaveUnsettled bool
+	// ReuseID gives the id of a removed server to the next one.
+	ReuseID bool
+	// AdmitAnyDir lets a server in that comes back without its data.
+	AdmitAnyDir bool
+	// LearnerVotes counts the votes of servers that have none yet.
+	LearnerVotes bool
+	// RemovedVotes counts the votes of servers that were removed.
+	RemovedVotes bool
+	// StaleRoster saves a state with the members that there were at the start.
+	StaleRoster bool
+	// PromoteEarly gives servers a vote that have nothing of the log yet.
+	PromoteEarly bool
+	// KeepsLead lets a leader go on that was removed.
+	KeepsLead bool
+	// OnlyOwnSnapshots takes no snapshot that is older than this node's membership.
+	OnlyOwnSnapshots bool
 }

@@ -62,15 +62,19 @@ func newRelays(nonce uint64) relays {
 
 func (r *relays) idle() bool { return len(r.open) == 0 && len(r.placed) == 0 }
 
-// passOn gives commands to whoever leads.
+// passOn gives commands to whoever leads, in pieces of the size of an entry.
 func (n *Node) passOn(leader uint64, calls []Call) {
-	r := Relay{First: n.relays.next + 1}
-	for _, c := range calls {
-		n.relays.next++
-		n.relays.open[n.relays.next] = &relayed{call: c, anyTerm: n.Planted.RelayAnyTerm}
-		r.Commands = append(r.Commands, c.Bytes)
+	for len(calls) > 0 {
+		r, size := Relay{First: n.relays.next + 1}, 0
+		for len(calls) > 0 && len(r.Commands) < maxBatchCommands && (size == 0 || size+len(calls[0].Bytes) <= maxBatchBytes) {
+			n.relays.next++
+			n.relays.open[n.relays.next] = &relayed{call: calls[0], anyTerm: n.Planted.RelayAnyTerm}
+			r.Commands = append(r.Commands, calls[0].Bytes)
+			size += len(calls[0].Bytes)
+			calls = calls[1:]
+		}
+		n.Transport.Relay(leader, r)
 	}
-	n.Transport.Relay(leader, r)
 }
 
 // acceptRelay takes commands of another node's callers. They go no further: a command
@@ -193,7 +197,11 @@ func (n *Node) dropOpen() {
 		err = engine.Unavailable("the leader changed: try again")
 	}
 	for _, id := range slices.Sorted(maps.Keys(n.relays.open)) {
-		n.relays.open[id].call.Done(core.Answer{}, err)
+		if r := n.relays.open[id]; n.Planted.RelayAgain && !n.stopped {
+			n.waiting = append(n.waiting, r.call)
+		} else {
+			r.call.Done(core.Answer{}, err)
+		}
 	}
 	clear(n.relays.open)
 }

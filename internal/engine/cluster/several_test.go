@@ -3,16 +3,25 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
@@ -36,6 +45,7 @@ type wireEnd struct {
 	conns   chan net.Conn
 	closed  chan struct{}
 	once    sync.Once
+	open    []net.Conn
 }
 
 type wireAddress string
@@ -63,11 +73,30 @@ func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
 	case l.conns <- there:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		l.open = append(l.open, there)
 		return here, nil
 	case <-l.closed:
 		return nil, errors.New("nobody is there any more")
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// cut lets nothing through to an address any more, until join is called.
+func (w *wires) cut(address string) (join func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.listeners[address]
+	delete(w.listeners, address)
+	for _, conn := range l.open {
+		_ = conn.Close()
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.listeners[address] = l
 	}
 }
 
@@ -96,7 +125,9 @@ type site struct {
 	dirs    map[string]string
 	logs    map[string]*lockedLog
 
-	ports int
+	ports   int
+	context context.Context                      // of starts; nil: the test's
+	secure  func(name string) func() *tls.Config // nil: traffic is plain
 
 	mu      sync.Mutex
 	engines map[string]*Engine
@@ -180,11 +211,17 @@ func (s *site) start(name string, listener net.Listener, c Config) (*Engine, err
 	s.mu.Unlock()
 	c.Name, c.peerListener, c.Insecure, c.SegmentBytes = name, listener, true, testSegment
 	c.SnapshotEvery, c.JournalBytes, c.MinFree = s.config.SnapshotEvery, s.config.JournalBytes, s.config.MinFree
-	c.PeerTLS = s.config.PeerTLS
+	if s.secure != nil && c.PeerTLS == nil {
+		c.PeerTLS = s.secure(name)
+	}
 	if s.wires != nil {
 		c.peerDial, c.Clock = s.wires.dial, newTestClock(name)
 	}
-	e, err := Start(s.t.Context(), c)
+	ctx := s.t.Context()
+	if s.context != nil {
+		ctx = s.context
+	}
+	e, err := Start(ctx, c)
 	if err == nil {
 		s.mu.Lock()
 		s.engines[name] = e
@@ -358,12 +395,18 @@ func TestThreeServersAreOne(t *testing.T) {
 			}
 		}
 	}
-	o := s.outlook(s.follower())
-	if len(o.Servers) != 3 || o.Leader != s.leader().id || o.Cluster == "" || o.Term == 0 {
+	var o engine.Outlook
+	s.await("an outlook on all of them", func() bool {
+		o = s.outlook(s.follower())
+		return o.Leader != 0 && !slices.ContainsFunc(o.Servers, func(server engine.Server) bool {
+			return !server.Reachable || server.Silent < 0 || server.Applied == 0
+		})
+	})
+	if len(o.Servers) != 3 || o.Cluster == "" || o.Term == 0 {
 		t.Fatalf("outlook %+v", o)
 	}
 	for i, server := range o.Servers {
-		if server.ID != uint64(i+1) || server.Name != fmt.Sprint("n", i+1) || !server.Voter || !server.Reachable || server.Silent < 0 || server.Applied == 0 {
+		if server.ID != uint64(i+1) || server.Name != fmt.Sprint("n", i+1) || !server.Voter {
 			t.Errorf("server %+v", server)
 		}
 	}
@@ -539,11 +582,13 @@ func TestAServerJoinsUnderLoadByASnapshot(t *testing.T) {
 			}
 		})
 	}
-	s.await("snapshots", func() bool {
-		var n uint64
-		_ = s.leader().inspect(t.Context(), func(n0 *Node) { n = n0.statistics.Snapshots })
-		return n > 2
-	})
+	for _, e := range s.engines { // whichever will lead then
+		s.await("snapshots", func() bool {
+			var snapshots uint64
+			_ = e.inspect(t.Context(), func(n *Node) { snapshots = n.statistics.Snapshots })
+			return snapshots > 2
+		})
+	}
 	n4 := s.mustStart("n4", Config{Join: []string{s.members[1].Peer}})
 	s.await("its vote", func() bool { m, _ := n4.network.current().Named("n4"); return m.Voter })
 	stop()
@@ -560,12 +605,13 @@ func TestAServerJoinsUnderLoadByASnapshot(t *testing.T) {
 		}
 	}
 	t.Logf("%d leases were granted meanwhile", total)
-	sums, err := n4.Sums(t.Context())
-	if err != nil || len(sums.Of) != 4 {
-		t.Fatalf("%+v, %v", sums, err)
-	}
+	var sums engine.Sums
+	s.await("four sums", func() bool {
+		s.retry(func() (err error) { sums, err = n4.Sums(t.Context()); return err })
+		return len(sums.Of) == 4 && !slices.ContainsFunc(sums.Of, func(sum engine.Sum) bool { return sum.Hash == "" })
+	})
 	for _, sum := range sums.Of {
-		if sum.Hash == "" || sum.Hash != sums.Of[0].Hash {
+		if sum.Hash != sums.Of[0].Hash {
 			t.Errorf("sums differ: %+v", sums)
 		}
 	}
@@ -729,6 +775,31 @@ func callersOutlastAnElection(t *testing.T, s *site) {
 	load.Wait()
 }
 
+// Who can not reach the leader that it knows has not sent it anything: its callers wait for
+// the next one.
+func TestCallersOfAServerThatLostItsLeaderWait(t *testing.T) {
+	inVirtualTime(t, callersOfAServerThatLostItsLeaderWait)
+}
+
+func callersOfAServerThatLostItsLeaderWait(t *testing.T, s *site) {
+	s.begin("n1", "n2", "n3")
+	leader, e := s.leader(), s.follower()
+	leader.network.mesh.Close() // nothing comes from it any more, and nothing gets there
+	s.await("a lost connection", func() bool { return !e.network.mesh.Peers()[leader.id].Connected })
+	if e.view.Load().leader != leader.id {
+		t.Fatal("it heard of another leader before it could be asked")
+	}
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			if _, err := e.Do(t.Context(), lease(fmt.Sprint("r", i), time.Hour)); err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestALeaderWithoutRoomLetsAnotherLead(t *testing.T) {
 	inVirtualTime(t, aLeaderWithoutRoomLetsAnotherLead)
 }
@@ -739,4 +810,227 @@ func aLeaderWithoutRoomLetsAnotherLead(t *testing.T, s *site) {
 	full.disk.minFree.Store(1 << 62)
 	s.await("another leader", func() bool { return s.leader() != full })
 	s.do(full, lease("r", time.Minute)) // it passes it on to one that has room
+}
+
+// An authority certifies servers.
+type authority struct {
+	t    *testing.T
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{t: t, cert: &x509.Certificate{
+		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}}
+	der, key := a.sign(a.cert)
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cert, a.key = cert, key
+	return a
+}
+
+func (a *authority) sign(template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	by := a.key
+	if by == nil {
+		by = key // its own
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, by)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return der, key
+}
+
+// certify returns what a server of a name is given.
+func (a *authority) certify(name string) func() *tls.Config {
+	a.t.Helper()
+	der, key := a.sign(&x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	c := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: roots}
+	return func() *tls.Config { return c }
+}
+
+func TestServersKnowEachOtherByTheirCertificates(t *testing.T) {
+	s := newSite(t, nil)
+	ours := newAuthority(t)
+	s.secure = ours.certify
+	s.begin("n1", "n2", "n3")
+	s.do(s.follower(), lease("r", time.Hour))
+	to := []string{s.members[0].Peer}
+	s.mustStart("n4", Config{Join: to})
+
+	_, err := s.start("n5", s.listen("n5"), Config{Join: to, PeerTLS: ours.certify("n4")})
+	if err == nil || !strings.Contains(err.Error(), `the certificate of server "n5" is for ["n4"]`) {
+		t.Errorf("with the certificate of another: %v", err)
+	}
+
+	var stop context.CancelFunc
+	s.context, stop = context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.start("n6", s.listen("n6"), Config{Join: to, PeerTLS: newAuthority(t).certify("n6")})
+		ended <- err
+	}()
+	s.await("words about the authority", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.logs["n6"] != nil && strings.Contains(s.logs["n6"].String(), "unknown authority")
+	})
+	stop()
+	if err := <-ended; err == nil {
+		t.Error("with the certificate of another authority it was let in")
+	}
+}
+
+// A state is larger than anything that is held of it on its way.
+func TestALargeSnapshotArrives(t *testing.T) {
+	s := newSite(t, nil)
+	s.config = Config{SnapshotEvery: 4 << 20}
+	one := s.mustStart("n1", Config{})
+	value := strings.Repeat("v", 60<<10)
+	var all sync.WaitGroup
+	for worker := range 16 {
+		all.Go(func() {
+			for i := range 32 {
+				s.do(one, &core.PutRecord{Namespace: "default", Path: fmt.Sprintf("p%d/%d", worker, i), Value: value})
+			}
+		})
+	}
+	all.Wait()
+	s.await("a snapshot", func() bool {
+		var n uint64
+		_ = one.inspect(t.Context(), func(node *Node) { n = node.statistics.Snapshots })
+		return n > 0
+	})
+	two := s.mustStart("n2", Config{Join: []string{one.self.Peer}})
+	var installed uint64
+	var size int64
+	if err := two.inspect(t.Context(), func(node *Node) { installed = node.statistics.Installed }); err != nil || installed == 0 {
+		t.Fatalf("no snapshot was installed, %v", err)
+	}
+	files, err := os.ReadDir(two.disk.dir.snap())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err == nil {
+			size = max(size, info.Size())
+		}
+		if strings.HasSuffix(f.Name(), partSuffix) {
+			t.Errorf("%s was left", f.Name())
+		}
+	}
+	t.Logf("a snapshot of %d bytes arrived", size)
+	for worker := range 16 {
+		s.retry(func() (err error) {
+			failed := two.Read(t.Context(), func(v core.View) {
+				if r, refused := v.Record("default", fmt.Sprintf("p%d/31", worker), 0); refused != nil || r.Value != value {
+					t.Errorf("record p%d/31 is not there: %v", worker, refused)
+				}
+			})
+			return failed
+		})
+	}
+}
+
+func TestADamagedSnapshotIsNotTaken(t *testing.T) {
+	dir := t.TempDir()
+	s := Snapshot{Index: 7, Term: 3, Roster: &Roster{Cluster: "c"}, State: core.New()}
+	if _, err := writeState(dir, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(stateName(dir, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := receiveState(dir, 7, 3, bytes.NewReader(whole), nil)
+	if err != nil || got.Roster.Cluster != "c" || got.State == nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i := range whole {
+		b := bytes.Clone(whole)
+		b[i] ^= 1
+		if _, err := receiveState(dir, 7, 3, bytes.NewReader(b), nil); err == nil {
+			t.Fatalf("byte %d of %d is wrong, and it is taken", i, len(b))
+		}
+		if _, err := receiveState(dir, 7, 3, bytes.NewReader(whole[:i]), nil); err == nil {
+			t.Fatalf("%d bytes of %d are there, and it is taken", i, len(b))
+		}
+	}
+	if _, err := receiveState(dir, 8, 3, bytes.NewReader(whole), nil); err == nil {
+		t.Fatal("it is taken for another")
+	}
+	if again, err := os.ReadFile(stateName(dir, 7)); err != nil || !bytes.Equal(again, whole) {
+		t.Fatalf("the one that was there is not what it was, %v", err)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 1 {
+		t.Fatalf("%d files are left", len(files))
+	}
+}
+
+// A snapshot that can not be taken is sent again, after a pause.
+func TestASnapshotThatFailedIsSentAgain(t *testing.T) {
+	inVirtualTime(t, aSnapshotThatFailedIsSentAgain)
+}
+
+func aSnapshotThatFailedIsSentAgain(t *testing.T, s *site) {
+	s.config = Config{SnapshotEvery: 4 << 10}
+	s.begin("n1", "n2", "n3")
+	s.retry(func() error { _, err := s.engines["n1"].Transfer(t.Context(), "n1"); return err })
+	behind := s.engines["n3"]
+	join := s.wires.cut(behind.self.Peer)
+	for i := range 200 {
+		s.do(s.engines["n1"], lease(fmt.Sprint("r", i), time.Hour))
+	}
+	behind.network.receiving.Lock()
+	join()
+	s.await("a failure", func() bool { return strings.Contains(s.logs["n1"].String(), "a snapshot could not be sent") })
+	behind.network.receiving.Unlock()
+	if s.holds(behind, "r199") != 1 {
+		t.Fatal("it does not know all")
+	}
+	if !strings.Contains(s.logs["n1"].String(), "a snapshot was sent") {
+		t.Fatal("it knows all without a snapshot")
+	}
+}
+
+func TestFiguresOfTheConnections(t *testing.T) { inVirtualTime(t, figuresOfTheConnections) }
+
+func figuresOfTheConnections(t *testing.T, s *site) {
+	s.begin("n1", "n2", "n3")
+	s.stop("n3")
+	e := s.engines["n1"]
+	r := prometheus.NewRegistry()
+	e.network.watch(r)
+	s.await("a lost connection", func() bool { return !e.network.mesh.Peers()[3].Connected })
+	got := map[string]float64{}
+	s.await("the lag", func() bool {
+		families, err := r.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				got[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+		_, ok := got["leasehold_peer_lag_entries n2"]
+		return ok
+	})
+	if got["leasehold_peer_connected n2"] != 1 || got["leasehold_peer_connected n3"] != 0 {
+		t.Fatalf("%v", got)
+	}
 }

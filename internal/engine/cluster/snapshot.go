@@ -47,6 +47,9 @@ func (n *Node) freeze() {
 	if n.Planted.StaleSnapshot && n.stale != nil {
 		s.State = n.stale
 	}
+	if n.Planted.StaleRoster {
+		s.Roster = n.NodeConfig.Roster
+	}
 	n.snapshot.taken, n.snapshot.since = &s, n.logBytes
 	n.Disk.Save(s)
 	if n.Planted.MarkBeforeSave {
@@ -122,7 +125,7 @@ func (n *Node) keepArrival(e Received) *raftpb.Message {
 	}
 	message := e.Message
 	if !isIn(meta.GetConfState(), n.ID) {
-		if e.Roster == nil || n.ID < e.Roster.Next {
+		if e.Roster == nil || n.ID < e.Roster.Next || n.Planted.OnlyOwnSnapshots {
 			return nil // it was removed
 		}
 		message = withLearner(message, n.ID)

@@ -17,6 +17,7 @@ const snapshotPause = time.Second
 // it, so nothing here may wait.
 type transport struct {
 	*network
+	node *Node
 	// later are events that the node gets when its step is over.
 	later []Event
 }
@@ -42,18 +43,19 @@ func (t *transport) Send(messages []*raftpb.Message) {
 	}
 }
 
-// Relay carries commands to the leader. What certainly was not sent is placed nowhere:
+// Relay carries commands to the leader. What certainly was not sent is placed nowhere, and
+// at once: if the node heard of a new leader first, it could not tell any more that
 // nothing happened.
 func (t *transport) Relay(to uint64, r Relay) {
 	for _, part := range splitRelay(r) {
 		if t.mesh.Send(to, messageRelay, appendRelay(nil, part)) {
 			continue
 		}
-		nowhere := make(Placed, len(part.Commands))
+		nowhere := make([]Placement, len(part.Commands))
 		for i := range nowhere {
 			nowhere[i].ID = part.First + uint64(i)
 		}
-		t.later = append(t.later, nowhere)
+		t.node.placedBy(nowhere)
 	}
 }
 

@@ -225,6 +225,25 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(b []byte) (int, error) { return f(b) }
 
+// While a backup is written, everything stays.
+func TestWhatIsPinnedStays(t *testing.T) {
+	s, now := newStore(t)
+	large, err := s.put(t.Context(), strings.NewReader("state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing := func(list []leasehold.Digest) ([]bool, error) { return make([]bool, len(list)), nil }
+	unpin := s.pin()
+	*now = time.Hour
+	if s.sweep(nothing); !s.has(large) {
+		t.Fatal("it was swept although somebody needs it")
+	}
+	unpin()
+	if s.sweep(nothing); s.has(large) {
+		t.Fatal("it was not swept although nobody needs it")
+	}
+}
+
 // Putting, naming and sweeping at once: what could be named is there.
 func TestSweepingTakesNothingThatIsWanted(t *testing.T) {
 	s, _ := newStore(t)

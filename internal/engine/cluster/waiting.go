@@ -42,15 +42,13 @@ func (n *Node) handOn() {
 	calls, leader := n.waiting, n.lead.known
 	switch {
 	case len(calls) == 0:
-		return
 	case n.lead.serving:
+		n.waiting = nil
 		n.inbox = append(n.inbox, calls...)
 	case leader != 0 && leader != n.ID:
+		n.waiting = nil // a transport may say at once that it could not send them
 		n.passOn(leader, calls)
-	default:
-		return
 	}
-	n.waiting = nil
 }
 
 // waitAgain lets what was not proposed wait for the next leader. What another node passed

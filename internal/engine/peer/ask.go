@@ -121,7 +121,7 @@ func readAnswer(conn net.Conn) ([]byte, error) {
 		_ = conn.SetReadDeadline(time.Now().Add(quietFor))
 		kind, body, err := readFrame(conn, MaxFrame)
 		if err != nil {
-			return nil, orSilent(unexpected(err))
+			return nil, inWords(err)
 		}
 		switch kind {
 		case kindPing:

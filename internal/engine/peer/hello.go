@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"time"
 )
 
 // magic is what each connection begins with, so that nobody takes another protocol for
@@ -17,9 +16,6 @@ const magic = "LHPEER1\n"
 
 // maxHello bounds what a stranger may make us read.
 const maxHello = 16 << 10
-
-// helloWithin is how long the two ends may take to agree who they are.
-const helloWithin = 5 * time.Second
 
 // An Identity says who a server is.
 type Identity struct {
@@ -85,7 +81,6 @@ func refuse(reason Reason, format string, arguments ...any) *Refusal {
 // greet says who we are and hears who is at the other end. The error is a *Refusal if
 // that does not want us.
 func greet(conn net.Conn, h hello, name string) (Identity, error) {
-	_ = conn.SetDeadline(time.Now().Add(helloWithin))
 	body, err := json.Marshal(h)
 	if err != nil {
 		return Identity{}, err
@@ -107,7 +102,6 @@ func greet(conn net.Conn, h hello, name string) (Identity, error) {
 	if err := certified(conn, other.Name); err != nil {
 		return Identity{}, err
 	}
-	_ = conn.SetDeadline(time.Time{})
 	return other, nil
 }
 

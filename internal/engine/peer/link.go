@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -13,9 +14,10 @@ import (
 // How connections are watched. Nobody is told that a machine lost its power: each end
 // pings, and takes silence for the end.
 const (
-	dialWithin  = 2 * time.Second
+	defaultGreetWithin = 2 * time.Second // to connect, and to agree who is there
+	defaultSilentFor   = 2 * time.Second
+
 	pingEvery   = 500 * time.Millisecond
-	silentFor   = 2 * time.Second
 	firstPause  = 50 * time.Millisecond
 	longPause   = 500 * time.Millisecond
 	writeWithin = 5 * time.Second
@@ -153,7 +155,7 @@ func (l *link) carry(conn net.Conn) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	var reader sync.WaitGroup
-	reader.Go(func() { cancel(readPongs(conn)) })
+	reader.Go(func() { cancel(l.mesh.readPongs(conn)) })
 	cancel(l.write(ctx, conn))
 	reader.Wait()
 	return context.Cause(ctx)
@@ -192,15 +194,18 @@ func writeAll(conn net.Conn, w *bufio.Writer, frames [][]byte) error {
 	return w.Flush()
 }
 
-var errSilent = errors.New("it has been silent for too long")
+var (
+	errSilent = errors.New("it has been silent for too long")
+	errEnded  = errors.New("it ended the connection")
+)
 
 // readPongs returns when the other end is silent or gone.
-func readPongs(conn net.Conn) error {
+func (m *Mesh) readPongs(conn net.Conn) error {
 	for {
-		_ = conn.SetReadDeadline(time.Now().Add(silentFor))
+		_ = conn.SetReadDeadline(time.Now().Add(m.silentFor))
 		kind, _, err := readFrame(conn, 0)
 		if err != nil {
-			return orSilent(err)
+			return inWords(err)
 		}
 		if kind != kindPong {
 			return errKind
@@ -208,10 +213,14 @@ func readPongs(conn net.Conn) error {
 	}
 }
 
-func orSilent(err error) error {
+// inWords says how a connection ended.
+func inWords(err error) error {
 	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
 		return errSilent
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errEnded
 	}
 	return err
 }
@@ -220,10 +229,10 @@ func orSilent(err error) error {
 func (m *Mesh) readMessages(conn net.Conn, from uint64) error {
 	r := bufio.NewReaderSize(conn, 64<<10)
 	for {
-		_ = conn.SetReadDeadline(time.Now().Add(silentFor))
+		_ = conn.SetReadDeadline(time.Now().Add(m.silentFor))
 		kind, body, err := readFrame(r, MaxFrame)
 		if err != nil {
-			return orSilent(err)
+			return inWords(err)
 		}
 		switch {
 		case kind == kindPing:

@@ -114,7 +114,7 @@ func startEnd(t *testing.T, id uint64, secure func() *tls.Config) *end {
 		lost: make(chan uint64, 100), refusals: make(chan *Refusal, 100),
 	}
 	e.Mesh = New(Config{
-		Listener: listener, Handler: e, TLS: secure, Log: slog.New(slog.NewTextHandler(e.logged, nil)),
+		Listener: listener, Handler: e, TLS: secure, greetWithin: patience, silentFor: patience, Log: slog.New(slog.NewTextHandler(e.logged, nil)),
 		Self: Identity{Cluster: "c", ID: id, Name: fmt.Sprint("n", id), Dir: fmt.Sprint("d", id), Address: listener.Addr().String()},
 	})
 	e.Start()
@@ -228,12 +228,11 @@ func TestADeadConnectionIsNoticed(t *testing.T) {
 		}
 	}()
 	a := startEnd(t, 1, nil)
+	a.silentFor = defaultSilentFor
 	a.SetPeers(map[uint64]Peer{2: {"n2", silent.Addr().String()}})
 	next(t, "connection", a.reached)
 	next(t, "loss", a.lost)
-	if s := a.Peers()[2]; s.Error != errSilent.Error() && !s.Connected {
-		t.Fatalf("status %+v", s)
-	}
+	await(t, "a log line", func() bool { return strings.Contains(a.logged.String(), errSilent.Error()) })
 }
 
 func TestQuestionsAreAnswered(t *testing.T) {

@@ -193,6 +193,8 @@ func TestTTLFreesAnOrphan(t *testing.T) {
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		c.fails()
 		w.until("the lock expires", func() bool { return p.shows().Lock == nil })
+		// However slow this machine is, the next run is not to lose its lock.
+		p.leasehold("define", "terraform/prod/", "--default-ttl", "1h", "--unclean", "acknowledge").succeeds()
 		g.open(t)
 		p.apply().fails("acknowledge")
 		p.leasehold("acknowledge", "terraform/"+w.state, "--reason", "looked at it").succeeds()
@@ -407,10 +409,10 @@ func TestRunKeepsTheLockAlive(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		g := newGate(t)
 		p := w.somebody(g.configuration())
-		under := func(args ...string) *command {
-			return p.leasehold(append([]string{"run", "--terraform", w.state, "--ttl", "3s", "--", w.program}, args...)...)
+		under := func(ttl string, args ...string) *command {
+			return p.leasehold(append([]string{"run", "--terraform", w.state, "--ttl", ttl, "--", w.program}, args...)...)
 		}
-		c := under("apply", "-auto-approve", "-no-color")
+		c := under("15s", "apply", "-auto-approve", "-no-color")
 		w.until("it is in the midst", g.began)
 		renewed := p.shows()
 		if renewed.Lock == nil {
@@ -421,10 +423,31 @@ func TestRunKeepsTheLockAlive(t *testing.T) {
 		c.fails()
 		w.until("the lock ends", func() bool { return p.shows().Lock == nil })
 		g.open(t)
-		under("apply", "-auto-approve", "-no-color").succeeds()
+		under("1h", "apply", "-auto-approve", "-no-color").succeeds()
 		p.isFree()
 		if got := p.resources(); len(got) != 2 {
 			t.Errorf("there are %q", got)
+		}
+	})
+}
+
+// A state that was kept in a file moves here, with its lineage and serial.
+func TestMigration(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		p := &person{w: w, dir: t.TempDir()}
+		local := "terraform {\n  backend \"local\" {}\n}\n" + counted(2)
+		if err := os.WriteFile(filepath.Join(p.dir, "main.tf"), []byte(local), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.must("init")
+		p.apply().succeeds()
+		p.configure(counted(2))
+		p.must("init", "-migrate-state", "-force-copy")
+		if s := p.isFree(); s.Lineage == "" {
+			t.Errorf("the state is %+v", s)
+		}
+		if code := p.terraform("plan", "-detailed-exitcode").code(); code != 0 {
+			t.Errorf("a plan afterwards ended with %d", code)
 		}
 	})
 }

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/memory"
+)
+
+// A village is a cluster of which nothing but its answers exists.
+type village struct {
+	*memory.Engine
+	outlook engine.Outlook
+	err     error
+	asked   []string
+}
+
+func (v *village) note(format string, args ...any) error {
+	v.asked = append(v.asked, fmt.Sprintf(format, args...))
+	return v.err
+}
+
+func (v *village) Outlook(context.Context) (engine.Outlook, error) { return v.outlook, nil }
+func (v *village) Add(_ context.Context, name, address string) (engine.Server, error) {
+	for _, s := range v.outlook.Servers {
+		if s.Name == name {
+			return s, v.note("add %s", name)
+		}
+	}
+	return engine.Server{ID: 9, Name: name, Peer: address, Silent: -1}, v.note("add %s %s", name, address)
+}
+func (v *village) Promote(_ context.Context, name string) error { return v.note("promote %s", name) }
+func (v *village) Remove(_ context.Context, name string) error  { return v.note("remove %s", name) }
+func (v *village) Transfer(_ context.Context, name string) (string, error) {
+	return "n2", v.note("transfer %q", name)
+}
+func (v *village) Sums(context.Context) (engine.Sums, error)   { return engine.Sums{}, v.note("sums") }
+func (v *village) Backup(_ context.Context, _ io.Writer) error { return v.note("backup") }
+
+// newVillage has three servers of which all is well, and a program to ask them with.
+func newVillage(t *testing.T, atTerminal bool) (*village, *trial) {
+	t.Helper()
+	v := &village{}
+	for i := uint64(1); i <= 3; i++ {
+		v.outlook.Servers = append(v.outlook.Servers, engine.Server{
+			ID: i, Name: fmt.Sprint("n", i), Peer: fmt.Sprintf("10.0.0.%d:4654", i), Client: fmt.Sprintf("http://10.0.0.%d:4653", i),
+			Voter: true, Version: "1", Reachable: true, Applied: 100,
+		})
+	}
+	v.outlook.Cluster, v.outlook.Leader, v.outlook.Self, v.outlook.Term = "c", 1, 2, 4
+	s, err := startBehind(func(e *memory.Engine) engine.Engine {
+		v.Engine = e
+		return v
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := newTrialAt(t, s, atTerminal)
+	tr.width = func() int { return 200 }
+	return v, tr
+}
+
+func TestClusterStatus(t *testing.T) {
+	v, tr := newVillage(t, false)
+	tr.does(t, 0, "cluster", "status")
+	want := `Cluster:    c, term 4
+Leader:     n1
+State:      3 of 3 voters are up; 1 may fail
+
+NAME  ROLE    STATE  LAG  CLIENTS AT
+n1    leader  up       0  http://10.0.0.1:4653
+n2    voter   up       0  http://10.0.0.2:4653
+n3    voter   up       0  http://10.0.0.3:4653
+`
+	if tr.out.String() != want {
+		t.Errorf("it shows\n%s", tr.out.String())
+	}
+	tr.does(t, 0, "cluster", "status", "--check", "-o", "wide")
+	if !strings.Contains(tr.out.String(), "10.0.0.2:4654   2      100  1\n") {
+		t.Errorf("it shows\n%s", tr.out.String())
+	}
+	tr.does(t, 0, "cluster", "status", "-o", "name")
+	if tr.out.String() != "n1\nn2\nn3\n" {
+		t.Errorf("the names are %q", tr.out.String())
+	}
+
+	v.outlook.Servers[1].Reachable, v.outlook.Servers[1].Silent = false, 90*time.Second
+	tr.does(t, 0, "cluster", "status")
+	for _, text := range []string{"2 of 3 voters are up; none may fail now", "away 1m30s", "\n-> n2 is away: start it again. If it is lost for good: leasehold cluster remove n2, then start another one with --join\n"} {
+		if !strings.Contains(tr.out.String(), text) {
+			t.Errorf("it does not show %q:\n%s", text, tr.out.String())
+		}
+	}
+	tr.does(t, exitAlarm, "cluster", "status", "--check", "-o", "json")
+	var got v1.Cluster
+	if err := json.Unmarshal(tr.out.Bytes(), &got); err != nil || len(got.Servers) != 3 || !strings.Contains(tr.err.String(), `"code":"alarm"`) {
+		t.Errorf("it prints %s and %s", tr.out.String(), tr.err.String())
+	}
+
+	v.outlook.Servers[2].Reachable, v.outlook.Leader = false, 0
+	tr.does(t, exitUnavailable, "cluster", "status")
+	if !strings.Contains(tr.out.String(), "1 of 3 voters are up, and 2 are needed") || !strings.Contains(tr.out.String(), "-> start n2, n3 again") || strings.Contains(tr.out.String(), "remove") {
+		t.Errorf("it shows\n%s", tr.out.String())
+	}
+	v.err = engine.Unavailable("no")
+	tr.does(t, exitUnavailable, "cluster", "transfer")
+}
+
+// Each thing that can be wrong is said, with what to do.
+func TestJudgeCluster(t *testing.T) {
+	_, tr := newVillage(t, false)
+	cmd := tr.clusterStatusCommand()
+	c := &conn{cmd: cmd}
+	server := func(name string, change func(*v1.Server)) v1.Server {
+		s := v1.Server{Name: name, Voter: true, Reachable: true, Applied: 10000, Version: "1"}
+		if change != nil {
+			change(&s)
+		}
+		return s
+	}
+	for _, test := range []struct {
+		name        string
+		leader      string
+		servers     []v1.Server
+		state       string
+		wrong, note string
+	}{
+		{"alone", "n1", []v1.Server{server("n1", nil)}, "1 of 1 voter is up: it is alone", "", ""},
+		{"two", "n1", []v1.Server{server("n1", nil), server("n2", nil)}, "2 of 2 voters are up; none may fail now", "", "with 2 voters nothing works when either fails"},
+		{"four", "n1", []v1.Server{server("n1", nil), server("n2", nil), server("n3", nil), server("n4", nil)}, "4 of 4 voters are up; 1 may fail", "", "4 voters survive no more failures than 3"},
+		{"election", "", []v1.Server{server("n1", nil), server("n2", nil), server("n3", nil)}, "they choose a leader", "if nobody leads for long", ""},
+		{"learner", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Applied = false, 9000 })}, "1 of 1", "", "n2 is catching up"},
+		{"slow learner", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Applied = false, 10 })}, "1 of 1", "n2 is behind by 9990 entries", ""},
+		{"learner that is not there", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Reachable = false, false })}, "1 of 1", "n2 was added and is not there", ""},
+		{"slow voter", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Applied = 10 })}, "2 of 2", "n2 is behind by 9990 entries", "with 2 voters"},
+		{"ahead by a moment", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Applied = 10001 }), server("n3", nil)}, "3 of 3", "", ""},
+		{"low room", "n1", []v1.Server{server("n1", func(s *v1.Server) { s.LowRoom = true })}, "1 of 1", "the disk of n1 is nearly full", ""},
+		{"versions", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Version = "2" }), server("n3", nil)}, "3 of 3", "", "2 versions"},
+	} {
+		found := judgeCluster(v1.Cluster{Leader: test.leader, Servers: test.servers})
+		if !strings.Contains(found.state, test.state) {
+			t.Errorf("%s: the state is %q", test.name, found.state)
+		}
+		for kind, lines := range map[string][]func(*conn) string{test.wrong: found.wrong, test.note: found.notes} {
+			if (kind == "") != (len(lines) == 0) || kind != "" && (len(lines) != 1 || !strings.Contains(lines[0](c), kind)) {
+				var texts []string
+				for _, line := range lines {
+					texts = append(texts, line(c))
+				}
+				t.Errorf("%s: found %q, want %q", test.name, texts, kind)
+			}
+		}
+	}
+}
+
+func TestClusterCommands(t *testing.T) {
+	v, tr := newVillage(t, false)
+	tr.does(t, 0, "cluster", "add", "n4", "10.0.0.4:4654")
+	if !strings.Contains(tr.err.String(), "leasehold serve --name n4 --peer-listen 10.0.0.4:4654 --join 10.0.0.1:4654,10.0.0.2:4654,10.0.0.3:4654") {
+		t.Errorf("it says\n%s", tr.err.String())
+	}
+	tr.does(t, 0, "cluster", "add", "n3", "10.0.0.3:4654")
+	if !strings.Contains(tr.err.String(), "n3 is a member already, with a vote") {
+		t.Errorf("it says\n%s", tr.err.String())
+	}
+	tr.does(t, 0, "cluster", "add", "n4", "10.0.0.4:4654", "-o", "name")
+	tr.does(t, 0, "cluster", "promote", "n4")
+	tr.does(t, 0, "cluster", "transfer")
+	tr.does(t, 0, "cluster", "transfer", "n2", "-o", "name")
+	if tr.out.String() != "n2\n" {
+		t.Errorf("it prints %q", tr.out.String())
+	}
+	tr.does(t, exitUsage, "cluster", "remove", "n3")
+	if !strings.Contains(tr.err.String(), "give --yes if you are sure") || !strings.Contains(tr.err.String(), "it would remove n3 (voter, up) at 10.0.0.3:4654") {
+		t.Errorf("it says\n%s", tr.err.String())
+	}
+	tr.does(t, exitNotFound, "cluster", "remove", "n9")
+	tr.does(t, 0, "cluster", "remove", "n3", "--yes")
+	want := []string{"add n4 10.0.0.4:4654", "add n3", "add n4 10.0.0.4:4654", "promote n4", `transfer ""`, `transfer "n2"`, "remove n3"}
+	if !slices.Equal(v.asked, want) {
+		t.Errorf("it asked for %q, want %q", v.asked, want)
+	}
+
+	for code, exit := range map[leasehold.Code]int{leasehold.NotFound: 66, leasehold.Refused: 64, leasehold.Unavailable: 69, leasehold.Undecided: 74} {
+		v.err = &leasehold.Error{Code: code, Message: "because"}
+		for _, args := range []string{"cluster add n4 x:1", "cluster promote n4", "cluster remove n3 --yes", "cluster transfer n3"} {
+			tr.does(t, exit, strings.Fields(args)...)
+			if !strings.Contains(tr.err.String(), "leasehold cluster status") {
+				t.Errorf("%s says\n%s", args, tr.err.String())
+			}
+		}
+	}
+	for _, args := range []string{"cluster add n4", "cluster add n4 10.0.0.4", "cluster promote", "cluster remove", "cluster transfer a b", "cluster stats", "cluster status x"} {
+		tr.does(t, exitUsage, strings.Fields(args)...)
+	}
+}
+
+func TestRemoveAsksOnATerminal(t *testing.T) {
+	v, tr := newVillage(t, true)
+	for answer, code := range map[string]int{"": exitUsage, "n\n": exitUsage, "Y es\n": exitUsage} {
+		tr.stdin = strings.NewReader(answer)
+		tr.does(t, code, "cluster", "remove", "n3")
+		if !strings.Contains(tr.err.String(), "This will remove n3 (voter, up) at 10.0.0.3:4654 for good.\nThen 2 of 2 voters are up, and 2 are needed.") {
+			t.Errorf("the answer %q was told:\n%s", answer, tr.err.String())
+		}
+	}
+	if len(v.asked) != 0 {
+		t.Errorf("it asked for %q", v.asked)
+	}
+	tr.stdin = strings.NewReader("y\n")
+	tr.does(t, 0, "cluster", "remove", "n3")
+}
+
+// A server that is no cluster says so in words.
+func TestNoClusterHere(t *testing.T) {
+	tr := newTrial(t, false)
+	tr.does(t, exitUsage, "cluster", "status")
+	if !strings.Contains(tr.err.String(), "this server is no part of a cluster") {
+		t.Errorf("it says\n%s", tr.err.String())
+	}
+}
+
+func TestClusterCompletes(t *testing.T) {
+	_, tr := newVillage(t, false)
+	tr.does(t, 0, "__complete", "cluster", "remove", "n")
+	if !strings.Contains(tr.out.String(), "n1\tleader, up\nn2\tvoter, up\n") {
+		t.Errorf("it offers\n%s", tr.out.String())
+	}
+}
+
+// Commands go on to the next server.
+func TestCommandsAskTheNextServer(t *testing.T) {
+	tr := newTrial(t, false)
+	both := "http://127.0.0.1:1," + tr.getenv("LEASEHOLD_SERVER")
+	tr.does(t, 0, "acquire", "a", "--id", "a", "--ttl", "1h", "--server", both)
+	tr.does(t, 0, "run", "b", "--server", both, "--", "true")
+	tr.does(t, exitUnavailable, "list", "--server", "http://127.0.0.1:1,http://127.0.0.1:2")
+	if !strings.Contains(tr.err.String(), "2 servers were asked, in vain:\nleasehold:   cannot reach the server at http://127.0.0.1:1") {
+		t.Errorf("it says\n%s", tr.err.String())
+	}
+}
+
+// The doctor sees what a command that goes on to the next server hides.
+func TestDoctorLooksAtTheCluster(t *testing.T) {
+	v, tr := newVillage(t, false)
+	look := func(code int, want string, args ...string) {
+		t.Helper()
+		tr.does(t, code, append([]string{"doctor", "--for", "1ms"}, args...)...)
+		if !strings.Contains(tr.out.String(), want) {
+			t.Errorf("it does not find %q:\n%s", want, tr.out.String())
+		}
+	}
+	look(0, "3 of 3 voters are up; 1 may fail; only one of them is named here")
+	look(0, "LEASEHOLD_SERVER=http://10.0.0.1:4653,http://10.0.0.2:4653,http://10.0.0.3:4653")
+	both := tr.getenv("LEASEHOLD_SERVER") + ",http://127.0.0.1:1"
+	look(0, "servers     1 of 2 answer: not http://127.0.0.1:1", "--server", both)
+	v.outlook.Servers[1].Reachable = false
+	look(0, "-> n2 is away")
+	v.outlook.Leader = 0
+	look(exitUnavailable, "they choose a leader")
+	if strings.Contains(tr.out.String(), "ok       cluster") {
+		t.Errorf("it finds\n%s", tr.out.String())
+	}
+}

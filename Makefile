@@ -6,7 +6,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 COMMIT   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 PACKAGES ?= ./...
-MODULES  ?= test/fence
+MODULES  ?= test/fence test/compat/azure
 FUZZTIME ?= 30s
 SEEDS    ?= 400
 FIRST    ?= 1000
@@ -54,6 +54,15 @@ deps: ## what the tests can use and this machine may lack
 	    echo "the databases could not be installed: what needs them is left out"; \
 	fi
 
+	@if command -v npm >/dev/null && [ ! -d bin/azurite/node_modules/azurite ]; then \
+	  mkdir -p bin/azurite && npm install --prefix bin/azurite --no-save --no-audit --no-fund --loglevel error azurite@3.37.0 >/dev/null 2>&1 || \
+	    echo "azurite could not be installed: the comparison with it is left out"; \
+	fi
+
+compat: build ## Terraform, OpenTofu and Azure's SDK against real servers: all of it
+	@$(GO) test -count 1 -v -timeout 60m ./test/compat/terraform -full
+	@cd test/compat/azure && $(GO) test -count 1 -v -timeout 60m ./... -full
+
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@for package in $$($(GO) list ./...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
@@ -78,4 +87,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run test deps fuzz sim chaos bench load clean
+.PHONY: help build run test deps compat fuzz sim chaos bench load clean

@@ -86,7 +86,8 @@ one more version. A record that was deleted is made again.
 With --if-revision it happens only if nobody has written in the meantime. --lease and
 --token fence it, as they do for ` + "`leasehold put`" + `.`,
 		Example: `  leasehold versions state/network
-  leasehold rollback state/network --to 181 --if-revision 190`,
+  leasehold rollback state/network --to 181 --if-revision 190
+  leasehold rollback state/network --to 181 -o json`,
 		Args:              takes(1, 1),
 		ValidArgsFunction: a.completesRecords,
 	}

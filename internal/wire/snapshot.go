@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -226,7 +227,8 @@ func (r *snapshotReader) next() (core.Piece, error) {
 	case f.kind == kindEnd:
 		return core.Piece{}, r.end(f)
 	case f.kind >= uint64(len(recordNames)):
-		return core.Piece{}, unknown("snapshot has a record of kind %d at byte %d, and kinds up to %d are known here", f.kind, r.sum.Bytes, len(recordNames)-1)
+		newer := unknown("snapshot has a record of kind %d at byte %d, and kinds up to %d are known here", f.kind, r.sum.Bytes, len(recordNames)-1)
+		return core.Piece{}, cmp.Or(r.whole(f), newer)
 	case recordLevel(f.kind) > r.level:
 		return core.Piece{}, malformed("snapshot is malformed: it has a record of kind %d at byte %d, and there is none at feature level %d", f.kind, r.sum.Bytes, r.level)
 	}
@@ -241,6 +243,22 @@ func (r *snapshotReader) next() (core.Piece, error) {
 	r.take(f.bytes)
 	r.sum.Records++
 	return record, nil
+}
+
+// whole goes on to the end, to see whether a record that nobody knows was written so: a bit
+// of it may be wrong, and then a newer server would not read it either.
+func (r *snapshotReader) whole(f frame) (err error) {
+	for f.kind != kindEnd {
+		r.take(f.bytes)
+		r.sum.Records++
+		if f, err = r.frame(); err != nil {
+			return err
+		}
+	}
+	if err := r.end(f); err != io.EOF {
+		return err
+	}
+	return nil
 }
 
 // A frame is one record as it was read. It is good until the next one is.

@@ -268,6 +268,23 @@ func TestRefusedSnapshots(t *testing.T) {
 	}
 }
 
+// A bit that makes of a record one of a kind that nobody knows is damage, and no reason to
+// look for a newer server.
+func TestADamagedKindIsDamage(t *testing.T) {
+	b := small(t)
+	first := len(magic) + 2
+	_, size := number(t, b[first+1:])
+	length, _ := number(t, b[first+1:])
+	second := first + 1 + size + int(length)
+	for _, at := range []int{first, second} {
+		b[at] ^= 0x40
+		if _, _, err := ReadSnapshot(bytes.NewReader(b)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("the kind at byte %d: %v", at, err)
+		}
+		b[at] ^= 0x40
+	}
+}
+
 func TestWrongChecksumIsNamed(t *testing.T) {
 	b := small(t)
 	b[len(b)-1]++

@@ -29,6 +29,8 @@ const (
 	healthFor = 5 * time.Second
 )
 
+var _ engine.Cluster = (*Engine)(nil)
+
 // status is what a server says of itself.
 type status struct {
 	Applied uint64 `json:"applied"`

@@ -53,7 +53,6 @@ deps: ## what the tests can use and this machine may lack
 	  apt-get install -y -q --no-install-recommends postgresql mariadb-server-core mariadb-client-core >/dev/null 2>&1 || \
 	    echo "the databases could not be installed: what needs them is left out"; \
 	fi
-
 	@if command -v npm >/dev/null && [ ! -d bin/azurite/node_modules/azurite ]; then \
 	  mkdir -p bin/azurite && npm install --prefix bin/azurite --no-save --no-audit --no-fund --loglevel error azurite@3.37.0 >/dev/null 2>&1 || \
 	    echo "azurite could not be installed: the comparison with it is left out"; \

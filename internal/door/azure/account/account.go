@@ -7,6 +7,7 @@
 package account
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hmac"
@@ -64,15 +65,9 @@ type Book struct {
 
 	mu       sync.Mutex // guards what follows
 	accounts map[string]Account
-	stamp    stamp
+	text     []byte // of the file, when it was read last; its time may not tell two changes apart
 	looked   time.Time
 	failure  error
-}
-
-// A stamp tells whether a file is another one than before.
-type stamp struct {
-	modified time.Time
-	size     int64
 }
 
 // Open opens the accounts of a file, which need not be there yet, with the secret of
@@ -160,24 +155,25 @@ func (b *Book) fresh() map[string]Account {
 	return b.accounts
 }
 
-// load reads the file if it is another one than before. What can't be read changes
-// nothing: a file that is half copied must not lock everybody out.
+// load reads the file, and takes what is in it if it is other than before. What can't be
+// read changes nothing: a file that is half copied must not lock everybody out.
 func (b *Book) load() {
 	b.looked = time.Now()
-	info, err := os.Stat(b.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		b.accounts, b.stamp, b.failure = nil, stamp{}, nil
+	text, err := os.ReadFile(b.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		b.accounts, b.text, b.failure = nil, nil, nil
 		return
-	}
-	if err == nil && (stamp{info.ModTime(), info.Size()}) == b.stamp {
+	case err == nil && b.text != nil && bytes.Equal(text, b.text):
+		b.failure = nil
 		return
 	}
 	var accounts map[string]Account
 	if err == nil {
-		accounts, err = b.readFile()
+		accounts, err = b.parse(text)
 	}
 	if b.failure = err; err == nil {
-		b.accounts, b.stamp = accounts, stamp{info.ModTime(), info.Size()}
+		b.accounts, b.text = accounts, text
 	}
 }
 
@@ -227,16 +223,12 @@ type entryForm struct {
 	Rotated [KeyCount]time.Time `json:"rotated"`
 }
 
-func (b *Book) readFile() (map[string]Account, error) {
-	text, err := os.ReadFile(b.path)
-	if err != nil {
-		return nil, err
-	}
+func (b *Book) parse(text []byte) (accounts map[string]Account, err error) {
 	var form fileForm
 	if len(text) > maxFile || json.Unmarshal(text, &form) != nil || form.Version != 1 {
 		return nil, fmt.Errorf("%s is no file of azure accounts", b.path)
 	}
-	accounts := map[string]Account{}
+	accounts = map[string]Account{}
 	for _, e := range form.Accounts {
 		a := Account{Name: e.Name, Created: e.Created, Rotated: e.Rotated}
 		for i := range e.Keys {
@@ -352,7 +344,7 @@ func (b *Book) change(name string, how func(Account, bool) (Account, error)) (Ac
 	if err := b.writeFile(accounts); err != nil {
 		return Account{}, err
 	}
-	b.accounts, b.stamp = accounts, stamp{}
+	b.accounts, b.text = accounts, nil
 	return changed, nil
 }
 

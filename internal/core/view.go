@@ -494,3 +494,23 @@ func (v View) Ended(namespace, id string) leasehold.How {
 	}
 	return 0
 }
+
+// EndedAs is Ended for whatever a lease was called last: an id that was changed goes on as
+// the next one. last is that name.
+func (v View) EndedAs(namespace, id string) (last string, how leasehold.How) {
+	sp := v.s.space(namespace)
+	if sp == nil {
+		return id, 0
+	}
+	for {
+		ended, ok := sp.ended.Get(id)
+		if !ok {
+			return id, 0
+		}
+		// An id is used once, so that this comes to an end.
+		if ended.How != leasehold.IDChanged || ended.Next == "" {
+			return id, ended.How
+		}
+		id = ended.Next
+	}
+}

@@ -417,6 +417,14 @@ func TestDialects(t *testing.T) {
 	}
 }
 
+// A path of a dialect that ends before the name of the state means no state at all.
+func TestDialectsNeedAName(t *testing.T) {
+	b := newBench(t)
+	for _, path := range []string{"/api/v4/projects/p/terraform/state/", "/api/packages/ann/terraform/state/"} {
+		b.ask("LOCK", path, info("mine")).expect(400, "names no state")
+	}
+}
+
 func TestModes(t *testing.T) {
 	b := newBench(t)
 	b.do(&core.Define{Namespace: "default", Definition: leasehold.Definition{Path: "terraform/ttl/", DefaultTTL: time.Hour, Unclean: leasehold.AwaitAcknowledgement}})

@@ -66,13 +66,14 @@ func (c *call) seeIn(v core.View, id string) (s sight) {
 	for n := 1; n <= maxTries; n++ {
 		try := leaseID(id, n)
 		how := v.Ended(c.namespace, try)
-		s.released = s.released || how == leasehold.Released
+		last, end := v.EndedAs(c.namespace, try)
+		s.released = s.released || end == leasehold.Released && !strings.Contains(last, withdrawn)
 		if claim := v.Claim(c.namespace, try).Err; s.unused == "" && how == 0 && claim != nil && claim.Code == leasehold.NotFound {
 			s.unused = try
 		}
 	}
 	if s.unused == "" {
-		s.unused = id + string(idMark) + strings.ToLower(rand.Text()[:10])
+		s.unused = ownLeaseID(id)
 	}
 	if last := s.status.Last; last != nil && lockIn(last.ID) == id && !strings.Contains(last.ID, withdrawn) {
 		s.released = s.released || last.How == leasehold.Released
@@ -86,6 +87,9 @@ func leaseID(id string, n int) string {
 	}
 	return fmt.Sprintf("%s%c%d", id, idMark, n)
 }
+
+// ownLeaseID makes a lease id for an ID that no other request can come to.
+func ownLeaseID(id string) string { return id + string(idMark) + strings.ToLower(rand.Text()[:10]) }
 
 // lockIn is the ID of a lock in the id of its lease.
 func lockIn(lease string) string {
@@ -145,7 +149,7 @@ func (c *call) acquire(info *LockInfo, verbatim []byte) (*leasehold.Lease, error
 			return nil, err
 		}
 		if s.mine {
-			lease, err := c.takeOver(s.holder.ID, s.unused)
+			lease, err := c.takeOver(c.signed(), s.holder.ID, s.unused)
 			if !errors.Is(err, errLookAgain) {
 				return lease, err
 			}
@@ -195,19 +199,34 @@ func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 	case err == nil && !try.queued:
 		return answer.Lease, nil
 	case c.r.Context().Err() != nil:
-		c.withdraw(command)
-		return nil, engine.Undecided("the caller left while it waited for " + c.state)
+		c.withdraw(command.ID)
+		return nil, c.left()
 	case ctx.Err() != nil:
 		return nil, engine.Unavailable("the server is stopping, and this request keeps its place for a while: send it again")
 	case err != nil:
 		return nil, c.unlessGone(err, command.ID)
 	}
-	// Somebody else may have waited for the same lock, and be about to take it back.
-	s, err := c.see(id)
-	if err != nil {
-		return nil, err
+	return c.receiveLock(command.ID, id)
+}
+
+func (c *call) left() error {
+	return engine.Undecided("the caller left while it waited for " + c.state)
+}
+
+// receiveLock takes a lock that was waited for: somebody else may have waited for the same
+// one, and be about to take it back. It does so whether or not the caller is still there. One
+// that left at this very moment would else leave behind a lock that nobody has.
+func (c *call) receiveLock(granted, id string) (*leasehold.Lease, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.signed()), farewell)
+	defer cancel()
+	own := ownLeaseID(id)
+	lease, err := c.takeOver(ctx, granted, own)
+	if c.r.Context().Err() == nil {
+		return lease, err
 	}
-	return c.takeOver(command.ID, s.unused)
+	c.withdraw(granted)
+	c.withdraw(own)
+	return nil, c.left()
 }
 
 // An attempt notices, on the way to the engine, whether an acquire stood in the queue.
@@ -248,8 +267,8 @@ func (c *call) unlessGone(err error, lease string) error {
 // request that it left behind is going to withdraw what it waited for. By its old id it
 // can not take away what the new request has got: either it comes first, and the new
 // one finds nothing to take over; or it comes too late, and finds nothing itself.
-func (c *call) takeOver(from, to string) (*leasehold.Lease, error) {
-	answer, err := c.do(&core.Change{Namespace: c.namespace, ID: from, NewID: to})
+func (c *call) takeOver(ctx context.Context, from, to string) (*leasehold.Lease, error) {
+	answer, err := c.door.engine.Do(ctx, &core.Change{Namespace: c.namespace, ID: from, NewID: to})
 	if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrRefused) {
 		return nil, errLookAgain
 	}
@@ -257,7 +276,7 @@ func (c *call) takeOver(from, to string) (*leasehold.Lease, error) {
 		return nil, err
 	}
 	if answer.Lease.TTL != 0 {
-		answer, err = c.do(&core.Renew{Namespace: c.namespace, ID: to})
+		answer, err = c.door.engine.Do(ctx, &core.Renew{Namespace: c.namespace, ID: to})
 	}
 	return answer.Lease, err
 }
@@ -268,21 +287,21 @@ const farewell = 5 * time.Second
 // withdraw takes back what a caller waited for that is gone. If it was granted by then, it
 // gets another id first: its own would say afterwards that the client gave the lock back,
 // and a client that asks again would be turned away for it.
-func (c *call) withdraw(command *core.Acquire) {
+func (c *call) withdraw(id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.signed()), farewell)
 	defer cancel()
-	gone := command.ID + withdrawn + strings.ToLower(rand.Text()[:10])
+	gone := id + withdrawn + strings.ToLower(rand.Text()[:10])
 	// If this fails, the waiter leaves for want of a sign of life.
 	for range maxLooks {
 		leave := &core.Txn{
 			Namespace: c.namespace,
-			If:        []core.Compare{{What: core.LeaseID, Is: core.NotEqual, Path: c.path, Text: command.ID}},
-			Then:      []core.Op{{Do: core.ReleaseLease, ID: command.ID}},
+			If:        []core.Compare{{What: core.LeaseID, Is: core.NotEqual, Path: c.path, Text: id}},
+			Then:      []core.Op{{Do: core.ReleaseLease, ID: id}},
 		}
 		if answer, err := c.insist(ctx, leave); err != nil || answer.Txn.Succeeded {
 			return
 		}
-		if _, err := c.insist(ctx, &core.Change{Namespace: c.namespace, ID: command.ID, NewID: gone}); err == nil {
+		if _, err := c.insist(ctx, &core.Change{Namespace: c.namespace, ID: id, NewID: gone}); err == nil {
 			_, _ = c.insist(ctx, &core.Release{Namespace: c.namespace, ID: gone})
 			return
 		}

@@ -40,8 +40,10 @@ func placeOf(escaped string, query url.Values) (at place, err error) {
 	switch {
 	case len(segments) >= 7 && segments[0] == "api" && segments[1] == "v4":
 		segments = append([]string{segments[3]}, segments[6:]...)
-	case len(segments) >= 6 && segments[0] == "api":
+	case len(segments) >= 6 && segments[0] == "api" && segments[1] == "packages":
 		segments = append([]string{segments[2]}, segments[5:]...)
+	case segments[0] == "api":
+		return at, nil // and no name of a state
 	default:
 		segments = segments[1:]
 	}

@@ -17,7 +17,8 @@ func (c *call) unlock() error {
 	}
 	free := func() error { return c.free(id) }
 	if id == "" {
-		free = c.force
+		var seen leasehold.Token
+		free = func() error { return c.force(&seen) }
 	}
 	if err := c.patiently(free); err != nil {
 		return err
@@ -92,14 +93,17 @@ func (c *call) held(s sight, message string) error {
 }
 
 // force frees whatever lock is there: it is an operator who says so. It names the token
-// that was seen, so that a second try can not hit the next holder.
-func (c *call) force() error {
+// that was seen first, so that a second try can not hit the next holder.
+func (c *call) force(seen *leasehold.Token) error {
 	s, err := c.see("")
 	if err != nil || s.holder == nil {
 		return err // nothing is locked, which is what was asked for
 	}
+	if *seen == 0 {
+		*seen = s.holder.Token
+	}
 	_, err = c.do(&core.Break{
-		Namespace: c.namespace, Resource: c.path, Token: s.holder.Token, By: "force-unlock",
+		Namespace: c.namespace, Resource: c.path, Token: *seen, By: "force-unlock",
 		Reason: "terraform force-unlock from " + c.r.RemoteAddr,
 	})
 	if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound) {

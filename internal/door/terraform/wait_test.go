@@ -422,3 +422,94 @@ func TestBodiesThatStop(t *testing.T) {
 	}
 	b.ask("GET", "/terraform/s", "").expect(200, `"serial": 1,`)
 }
+
+// A meddler does something before or after the first command that it looks for.
+type meddler struct {
+	engine.Engine
+	engine.Values
+	meddle func(ctx context.Context, command core.Command) (answer core.Answer, did bool, err error)
+}
+
+func (m *meddler) Do(ctx context.Context, command core.Command) (core.Answer, error) {
+	if answer, did, err := m.meddle(ctx, command); did {
+		return answer, err
+	}
+	return m.Engine.Do(ctx, command)
+}
+
+// A force-unlock of which nobody can tell what became of it is tried again. It must not
+// hit the one who has got the lock since.
+func TestForceUnlockTriedTwiceHitsOnce(t *testing.T) {
+	b := newBench(t)
+	b.ask("LOCK", "/terraform/s", info("mine")).expect(200)
+	said := make(chan answer)
+	go func() { said <- b.ask("LOCK", "/terraform/s?wait=10m", info("other")) }()
+	until(t, "it waits", func() bool { return b.status("s").Waiting == 1 })
+	var once sync.Once
+	shaky := &meddler{Engine: b.engine, Values: b.engine}
+	shaky.meddle = func(ctx context.Context, command core.Command) (answer core.Answer, did bool, err error) {
+		if _, ok := command.(*core.Break); ok {
+			once.Do(func() {
+				_, _ = b.engine.Do(ctx, command)
+				answer, did, err = core.Answer{}, true, engine.Undecided("the leader is gone")
+			})
+		}
+		return answer, did, err
+	}
+	w := httptest.NewRecorder()
+	New(shaky, Config{}).ServeHTTP(w, httptest.NewRequest("UNLOCK", "/terraform/s", nil))
+	if w.Code != 200 {
+		t.Errorf("the unlock got %d %s", w.Code, w.Body)
+	}
+	(<-said).expect(200)
+	if s := b.status("s"); len(s.Holders) != 1 || lockOf(&s.Holders[0]) != "other" {
+		t.Errorf("who waited has lost the lock again: %+v", s)
+	}
+}
+
+// Whoever leaves at the very moment of the grant leaves no lock behind.
+func TestWhoLeavesAsItIsGrantedHasNothing(t *testing.T) {
+	b := newBench(t)
+	b.ask("LOCK", "/terraform/s", info("mine")).expect(200)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	late := &meddler{Engine: b.engine, Values: b.engine}
+	late.meddle = func(ctx context.Context, command core.Command) (core.Answer, bool, error) {
+		if _, ok := command.(*core.Change); ok {
+			leave()
+		}
+		return core.Answer{}, false, nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r := httptest.NewRequest("LOCK", "/terraform/s?wait=10m", strings.NewReader(info("other")))
+		New(late, Config{}).ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+	}()
+	until(t, "it waits", func() bool { return b.status("s").Waiting == 1 })
+	b.ask("UNLOCK", "/terraform/s", info("mine")).expect(200)
+	<-done
+	if s := b.status("s"); len(s.Holders) != 0 || s.Waiting != 0 {
+		t.Errorf("an orphan: %+v", s)
+	}
+	b.ask("LOCK", "/terraform/s", info("other")).expect(200) // it may come back
+	b.ask("UNLOCK", "/terraform/s", info("other")).expect(200)
+}
+
+// A lock that was waited for, and given back, stays so for who asks again, whatever came
+// after it.
+func TestUnlockTwiceAfterAWait(t *testing.T) {
+	b := newBench(t)
+	b.ask("LOCK", "/terraform/s", info("mine")).expect(200)
+	said := make(chan answer)
+	go func() { said <- b.ask("LOCK", "/terraform/s?wait=10m", info("other")) }()
+	until(t, "it waits", func() bool { return b.status("s").Waiting == 1 })
+	b.ask("UNLOCK", "/terraform/s", info("mine")).expect(200)
+	(<-said).expect(200)
+	b.ask("UNLOCK", "/terraform/s", info("other")).expect(200)
+	b.ask("LOCK", "/terraform/s", info("third")).expect(200)
+	b.ask("UNLOCK", "/terraform/s", info("other")).expect(200)
+	b.ask("UNLOCK", "/terraform/s", info("third")).expect(200)
+	b.ask("UNLOCK", "/terraform/s", info("other")).expect(200)
+	b.ask("LOCK", "/terraform/s", info("other")).expect(409)
+}

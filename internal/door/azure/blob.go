@@ -40,21 +40,21 @@ func (c *call) write(w blobWrite) error {
 	if err != nil {
 		return err
 	}
-	made := ""
+	made := map[string]bool{} // tags of all tries: an earlier one may come through late
 	return c.decide(func(tried bool) (bool, error) {
 		container, was, err := c.lookBoth()
 		if err != nil {
 			return false, err
 		}
-		if tried && was.found && was.ETag == made {
+		if tried && was.found && made[was.ETag] {
 			return true, c.wrote(w, &was.properties)
 		}
-		if err := mayWrite(&was, guid, &conditions, w.exists); err != nil {
+		if err := firstError(c.mayReplace(&was), mayWrite(&was, guid, &conditions, w.exists)); err != nil {
 			return false, err
 		}
 		p := was.properties
 		p.touch()
-		made = p.ETag
+		made[p.ETag] = true
 		if !was.lease.alive() {
 			p.Settled = max(p.Settled, was.lease.token)
 		}
@@ -99,6 +99,23 @@ func mayWrite(was *item, guid string, conditions *conditions, exists bool) error
 	return conditions.check(was, exists)
 }
 
+// mayReplace refuses to write over a blob to who was only let in to make one.
+func (c *call) mayReplace(was *item) error {
+	if was.found && c.limited() && !permitted(c.query.Get("sp"), "w") {
+		return errPermission
+	}
+	return nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // early looks whether a write would be refused, before its body is read.
 func (c *call) early(exists bool) error {
 	guid, err := c.leaseHeader()
@@ -113,7 +130,7 @@ func (c *call) early(exists bool) error {
 	if err != nil {
 		return err
 	}
-	return mayWrite(&was, guid, &conditions, exists)
+	return firstError(c.mayReplace(&was), mayWrite(&was, guid, &conditions, exists))
 }
 
 func (c *call) wrote(w blobWrite, p *properties) error {
@@ -193,9 +210,9 @@ func (c *call) getBlob() error {
 		return err
 	}
 	h := c.w.Header()
-	body := content{size: i.Size}
-	if record != nil {
-		body = contentOf(record)
+	body, err := bytesOf(&i, record)
+	if err != nil && c.r.Method != http.MethodHead {
+		return err
 	}
 	asked := c.r.Header.Get("X-Ms-Range")
 	if asked == "" {
@@ -246,6 +263,18 @@ func (c *call) readBlob() (i item, record *leasehold.Record, err error) {
 		err = conditions.check(&i, true)
 	}
 	return i, record, err
+}
+
+// bytesOf is the content of a blob. Its record can only be missing if it was deleted by
+// another door.
+func bytesOf(i *item, record *leasehold.Record) (content, error) {
+	switch {
+	case record != nil:
+		return contentOf(record), nil
+	case i.Size != 0:
+		return content{size: i.Size}, errBytesGone
+	}
+	return content{}, nil
 }
 
 func (c *call) headOf(i *item) error {
@@ -478,12 +507,15 @@ func (c *call) snapshotBlob() error {
 			p.Metadata = metadata
 			p.touch()
 		}
-		body := content{}
-		if record != nil {
-			body = contentOf(record)
+		body, err := bytesOf(&i, record)
+		if err != nil {
+			return false, err
 		}
+		// The blob itself is written as it is, so that who deletes it because it has no
+		// snapshots looks again.
 		_, done, err := c.do([]core.Compare{unchanged(c.at.propertiesPath(), i.mod), unchanged(taken.propertiesPath(), 0)},
-			core.Op{Do: core.Put, Path: taken.propertiesPath(), Value: p.encode()}, body.put(taken.bytesPath()))
+			core.Op{Do: core.Put, Path: taken.propertiesPath(), Value: p.encode()}, body.put(taken.bytesPath()),
+			core.Op{Do: core.Put, Path: c.at.propertiesPath(), Value: i.encode()})
 		if err != nil || !done {
 			return false, err
 		}
@@ -532,9 +564,9 @@ func (c *call) copyBlob() error {
 			p.Size = from.Size
 			p.Copy = &copied{ID: newGUID(), Source: c.r.Header.Get("X-Ms-Copy-Source"), At: p.Modified}
 			p.Copy.Source, _, _ = strings.Cut(p.Copy.Source, "?") // what follows may be a signature
-			body := content{}
-			if record != nil {
-				body = contentOf(record)
+			body, err := bytesOf(&from, record)
+			if err != nil {
+				return nil, nil, err
 			}
 			return c.replaceBytes(&body), []core.Compare{unchanged(source.propertiesPath(), from.mod)}, nil
 		},

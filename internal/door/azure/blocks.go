@@ -113,13 +113,16 @@ type listed struct {
 	id   string
 }
 
+// maxBlockLine is the most bytes between the tags of one line.
+const maxBlockLine = 1024
+
 // maxBlockList is the most bytes of a block list: each of its lines has at most 140.
 const maxBlockList = 140*maxBlocks + 1024
 
 // parseBlockList reads a block list. The order is that of the blob.
 func parseBlockList(b []byte) (list []listed, err error) {
 	d := xml.NewDecoder(bytes.NewReader(b))
-	depth, kind := 0, ""
+	depth, kind, complete := 0, "", false
 	for {
 		token, err := d.Token()
 		if err == io.EOF {
@@ -143,11 +146,17 @@ func parseBlockList(b []byte) (list []listed, err error) {
 			}
 		case xml.EndElement:
 			depth--
+			complete = depth == 0
 		case xml.CharData:
 			if depth == 2 {
-				list[len(list)-1].id += string(token)
+				if list[len(list)-1].id += string(token); len(list[len(list)-1].id) > maxBlockLine {
+					return nil, errInvalidBlockID
+				}
 			}
 		}
+	}
+	if !complete {
+		return nil, errInvalidXML // also where there is nothing at all
 	}
 	for i := range list {
 		list[i].id = strings.TrimSpace(list[i].id)
@@ -241,7 +250,9 @@ func (c *call) assemble(was *item, list []listed) (body content, blocks []block,
 		sources = append(sources, s)
 		blocks = append(blocks, block{l.id, s.length})
 	}
-	body, err = c.keep(&joined{call: c, old: bytes, sources: sources})
+	from := &joined{call: c, old: bytes, sources: sources}
+	defer from.Close()
+	body, err = c.keep(from)
 	if err == nil && body.size != total {
 		err = errInvalidBlockList // a block was replaced meanwhile by another of its name
 	}
@@ -362,6 +373,13 @@ func (j *joined) Read(b []byte) (int, error) {
 		if n > 0 || err != nil {
 			return n, err
 		}
+	}
+}
+
+// Close closes what is open, if not all was read.
+func (j *joined) Close() {
+	if j.open != nil {
+		_ = j.open.Close()
 	}
 }
 

@@ -57,6 +57,10 @@ func (c *call) openContent(b content, from, length int64) (io.ReadCloser, error)
 		return nil, err
 	}
 	r, err := v.OpenValue(c.ctx, *b.large)
+	if errors.Is(err, leasehold.ErrNotFound) {
+		// To say so would be to say that there is no blob, and Terraform would begin anew.
+		return nil, engine.Unavailable("the bytes of the blob can not be had now: they were replaced while it was read, or are damaged")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +85,7 @@ func (c *call) readContent() (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	b, err := c.keep(&bodyReader{call: c})
+	b, err := c.keep(c.body(wholeTime))
 	switch {
 	case err != nil:
 		return b, err
@@ -161,14 +165,26 @@ func (r *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A bodyReader reads the body of a request as long as something of it comes.
-type bodyReader struct{ *call }
+// A bodyReader reads the body of a request as long as something of it comes, up to a
+// moment.
+type bodyReader struct {
+	*call
+	until time.Time
+}
+
+func (c *call) body(within time.Duration) *bodyReader { return &bodyReader{c, time.Now().Add(within)} }
 
 func (r *bodyReader) Read(b []byte) (int, error) {
-	_ = http.NewResponseController(r.w).SetReadDeadline(time.Now().Add(pieceTime))
+	control := http.NewResponseController(r.w)
+	end := time.Now().Add(pieceTime)
+	if r.until.Before(end) {
+		end = r.until
+	}
+	_ = control.SetReadDeadline(end)
 	n, err := r.r.Body.Read(b)
-	if err != nil {
-		_ = http.NewResponseController(r.w).SetReadDeadline(time.Time{})
+	if err == io.EOF {
+		// Else the deadline stays: net/http will want to read the rest of it.
+		_ = control.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
@@ -182,7 +198,7 @@ func (c *call) drainBody() {
 		c.w.Header().Set("Connection", "close")
 		return
 	}
-	_, _ = io.CopyN(io.Discard, &bodyReader{c}, mostDrained)
+	_, _ = io.CopyN(io.Discard, c.body(pieceTime), mostDrained)
 }
 
 // smallBody reads a body that is a document.
@@ -190,7 +206,7 @@ func (c *call) smallBody(most int64) ([]byte, error) {
 	if c.r.ContentLength > most {
 		return nil, errBodyTooLarge
 	}
-	b, err := io.ReadAll(io.LimitReader(&bodyReader{c}, most+1))
+	b, err := io.ReadAll(io.LimitReader(c.body(wholeTime), most+1))
 	switch {
 	case err != nil:
 		return nil, bodyFault(err)

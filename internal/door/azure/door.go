@@ -140,6 +140,7 @@ type call struct {
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	c := &call{door: d, w: w, r: r, id: newGUID()}
+	defer c.hurry()()
 	c.usualHeaders()
 	err := c.serve()
 	name := "other"
@@ -196,7 +197,9 @@ func (c *call) open() error {
 		uri = u.RequestURI() // the whole URL, as a proxy is sent it
 	}
 	path, query, _ := strings.Cut(uri, "?")
-	c.path = path
+	if c.path = path; !strings.HasPrefix(path, "/") {
+		return errInvalidURI // "*", say
+	}
 	if c.query, err = url.ParseQuery(query); err != nil {
 		return errInvalidURI
 	}
@@ -333,7 +336,7 @@ func (c *call) answerXML(body string) error {
 	c.w.Header().Set("Content-Type", "application/xml")
 	c.w.WriteHeader(http.StatusOK)
 	if c.r.Method != http.MethodHead {
-		_, _ = io.WriteString(c.w, body)
+		_, _ = io.WriteString(&patient{c}, body)
 	}
 	return nil
 }

@@ -101,6 +101,7 @@ var (
 	errProtocol           = newFault(403, "AuthorizationProtocolMismatch", "This request is not authorized to perform this operation using this protocol.")
 	errSourceIP           = newFault(403, "AuthorizationSourceIPMismatch", "This request is not authorized to perform this operation using this source IP.")
 	errAuthorization      = newFault(403, "AuthorizationFailure", "This request is not authorized to perform this operation.")
+	errBytesGone          = newFault(409, "OperationNotAllowed", "The bytes of the blob are gone: they were deleted by other means than this protocol. Write the blob again.")
 	errServerBusy         = &fault{status: 503, code: "ServerBusy", message: "The server is currently unable to receive requests. Please retry your request.", later: true}
 	errInternal           = newFault(500, "InternalError", "The server encountered an internal error. Please retry the request.")
 	errLeasePresent       = newFault(409, "LeaseAlreadyPresent", "There is already a lease present.")

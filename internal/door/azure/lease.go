@@ -250,6 +250,8 @@ type leaseTarget struct {
 	q    leaseRequest
 	item // as it was read last
 	made string
+
+	settled leasehold.Token // what an earlier try of a release may have noted
 }
 
 // leaseThing reads, decides by the state of the lease, and does what is decided, until
@@ -293,7 +295,7 @@ func (t *leaseTarget) done(status int, guid string) (bool, error) {
 func (t *leaseTarget) acquire(tried bool) (bool, error) {
 	l := &t.lease
 	switch {
-	case tried && l.id == t.made:
+	case tried && l.alive() && l.id == t.made:
 		return t.done(http.StatusCreated, l.guid)
 	case !l.alive():
 		return t.grant(http.StatusCreated, t.q.proposed, t.q.seconds)
@@ -449,7 +451,7 @@ func (t *leaseTarget) change(tried bool) (bool, error) {
 
 func (t *leaseTarget) release(tried bool) (bool, error) {
 	l := &t.lease
-	if tried && t.made != "" && l.id != t.made {
+	if tried && (t.made != "" && l.id != t.made || t.settled != 0 && t.Settled >= t.settled) {
 		return t.done(http.StatusOK, "") // an earlier try did it
 	}
 	if l.guid != t.q.id {
@@ -457,6 +459,7 @@ func (t *leaseTarget) release(tried bool) (bool, error) {
 	}
 	t.made = l.id
 	if !l.alive() {
+		t.settled = l.token
 		return t.settle(func(p *properties) { p.Settled = l.token })
 	}
 	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), l.asSeen(t.resource)}, core.Op{Do: core.ReleaseLease, ID: l.id})

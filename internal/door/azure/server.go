@@ -19,6 +19,20 @@ const (
 	pieceTime  = 30 * time.Second // for the next piece of a body, in either direction
 )
 
+// wholeTime is how long all of a body may take, however steadily it drips.
+const wholeTime = time.Hour
+
+// hurry gives a body that nobody reads, and the end of an answer that nobody takes, some
+// time: net/http waits for either, and of its own without end.
+func (c *call) hurry() (atEnd func()) {
+	control := http.NewResponseController(c.w) // in tests there may be nothing to control
+	_ = control.SetWriteDeadline(time.Time{})
+	if c.r.ContentLength != 0 {
+		_ = control.SetReadDeadline(time.Now().Add(pieceTime))
+	}
+	return func() { _ = control.SetWriteDeadline(time.Now().Add(pieceTime)) }
+}
+
 const maxHeader = 64 << 10
 
 // Serve answers requests that come in at a listener, with TLS, until ctx ends, and then

@@ -23,18 +23,26 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// serve runs the door on a real port, until the test ends, and returns its address.
-func (b *bench) serve() string {
-	b.Helper()
+// testCertificates are those of a server that nobody has to trust.
+func testCertificates(t testing.TB) *tls.Config {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
+	// Without tickets, the server writes nothing that the client did not ask for.
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, SessionTicketsDisabled: true}
+}
+
+// serve runs the door on a real port, until the test ends, and returns its address.
+func (b *bench) serve() string {
+	b.Helper()
+	certificates := testCertificates(b)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
@@ -42,7 +50,7 @@ func (b *bench) serve() string {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- b.door.Serve(ctx, l, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+		done <- b.door.Serve(ctx, l, certificates)
 	}()
 	b.Cleanup(func() {
 		cancel()

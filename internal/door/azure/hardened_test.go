@@ -1,0 +1,245 @@
+package azure
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/memory"
+)
+
+// A request target that is no path is refused, and does not end the connection.
+func TestTargetsThatAreNoPaths(t *testing.T) {
+	b := newBench(t)
+	for _, uri := range []string{"*", "example.org:443", ""} {
+		r := httptest.NewRequest("GET", "https://127.0.0.1/", nil)
+		r.RequestURI = uri
+		b.send(r).expect(400, "InvalidUri")
+	}
+}
+
+// A keeper counts the values that are open, and can lose them all.
+type keeper struct {
+	*memory.Engine
+	open atomic.Int64
+	lost bool
+	meet func(core.Command) // hears of each command before it is done
+}
+
+func (k *keeper) Do(ctx context.Context, c core.Command) (core.Answer, error) {
+	if k.meet != nil {
+		k.meet(c)
+	}
+	return k.Engine.Do(ctx, c)
+}
+
+func (k *keeper) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error) {
+	if k.lost {
+		return nil, engine.NoValue(large)
+	}
+	r, err := k.Engine.OpenValue(ctx, large)
+	if err == nil {
+		k.open.Add(1)
+		r = &counted{r, k}
+	}
+	return r, err
+}
+
+type counted struct {
+	io.ReadSeekCloser
+	k *keeper
+}
+
+func (c *counted) Close() error {
+	c.k.open.Add(-1)
+	return c.ReadSeekCloser.Close()
+}
+
+// 404 means to Terraform that there is no state, and it would begin anew.
+func TestBytesThatCanNotBeHadAreNotMissing(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	b.blob("box/x", strings.Repeat("x", leasehold.MaxValue+1))
+	b.blob("box/y", "small")
+	b.door.engine = &keeper{Engine: b.engine, lost: true}
+	b.ask("GET", "/box/x", "").expect(503, "ServerBusy")
+	b.door.engine = b.engine
+	if _, err := b.engine.Do(t.Context(), &core.DeleteRecord{Namespace: "default", Path: rootBytes + testAccount + "/box/y"}); err != nil {
+		t.Fatal(err)
+	}
+	b.ask("GET", "/box/y", "").expect(409, "OperationNotAllowed")
+	b.ask("PUT", "/box/y?comp=snapshot", "").expect(409, "OperationNotAllowed")
+	b.ask("PUT", "/box/z", "", "x-ms-copy-source", "https://127.0.0.1/"+testAccount+"/box/y").expect(409, "OperationNotAllowed")
+	b.ask("HEAD", "/box/y", "").expect(200)
+	b.blob("box/y", "again")
+	b.ask("GET", "/box/y", "").expect(200)
+}
+
+// A block list that is refused in its midst leaves nothing open.
+func TestBlockListLeavesNothingOpen(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	k := &keeper{Engine: b.engine}
+	b.door.engine = k
+	b.ask("PUT", "/box/x?comp=block&blockid=QQ==", strings.Repeat("x", 3*leasehold.MaxValue)).expect(201)
+	for range cap(b.door.uploads) {
+		b.door.uploads <- struct{}{}
+	}
+	b.ask("PUT", "/box/x?comp=blocklist", "<BlockList><Latest>QQ==</Latest></BlockList>").expect(503, "ServerBusy")
+	if n := k.open.Load(); n != 0 {
+		t.Errorf("%d values are open", n)
+	}
+}
+
+// What says nothing is no block list: it would make the blob empty.
+func TestEmptyBlockListBody(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	b.blob("box/x", "1")
+	for _, bad := range []string{"", " ", "<?xml version=\"1.0\"?>", "<BlockList>"} {
+		b.ask("PUT", "/box/x?comp=blocklist", bad).expect(400, "InvalidXmlDocument")
+	}
+	b.ask("PUT", "/box/x?comp=blocklist", "<BlockList><Latest>"+strings.Repeat("QQ==<!---->", 10000)+"</Latest></BlockList>").expect(400, "InvalidBlockId")
+	b.ask("PUT", "/box/x?comp=blocklist", "<BlockList/>").expect(201)
+}
+
+// Who may only create may not write over what is there.
+func TestSASToCreateDoesNotReplace(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	b.blob("box/old", "1")
+	put := func(blob, permissions string) reply {
+		q := url.Values{"sv": {"2021-12-02"}, "sr": {"b"}, "sp": {permissions}, "se": {time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}}
+		at := target{account: testAccount, container: "box", blob: blob}
+		return b.send(bare("PUT", "/leasehold/box/"+blob+"?"+b.signedURL(at, q), "", "x-ms-blob-type", "BlockBlob"))
+	}
+	put("old", "c").expect(403, "AuthorizationPermissionMismatch")
+	put("new", "c").expect(201)
+	put("new", "c").expect(403, "AuthorizationPermissionMismatch")
+	put("new", "cw").expect(201)
+}
+
+// A snapshot that is taken while its blob is being deleted is not deleted unasked.
+func TestSnapshotWhileDeleting(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	b.blob("box/x", "1")
+	k := &keeper{Engine: b.engine}
+	var once sync.Once
+	k.meet = func(core.Command) {
+		once.Do(func() {
+			k.meet = nil
+			b.ask("PUT", "/box/x?comp=snapshot", "").expect(201)
+		})
+	}
+	b.door.engine = k
+	b.ask("DELETE", "/box/x", "").expect(409, "SnapshotsPresent")
+	b.ask("GET", "/box/x", "").expect(200)
+}
+
+// A lease that expired is released once, also if nobody can tell whether the first try did it.
+func TestReleaseOfAnExpiredLeaseIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.container("box")
+		b.blob("box/x", "1")
+		b.lease("/box/x", "acquire", "x-ms-lease-duration", "15", "x-ms-proposed-lease-id", idA).expect(201)
+		time.Sleep(16 * time.Second)
+		n := 0
+		b.door.engine = &forgetful{Engine: b.engine, next: func() (bool, bool) { n++; return true, n > 1 }}
+		b.lease("/box/x", "release", "x-ms-lease-id", idA).expect(200)
+		b.lease("/box/x", "release", "x-ms-lease-id", idA).expect(409, "LeaseIdMismatchWithLeaseOperation")
+	})
+}
+
+// A hall is a listener whose connections are pipes, which live in virtual time.
+type hall struct {
+	come chan net.Conn
+	shut chan struct{}
+	once sync.Once
+}
+
+func (h *hall) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.come:
+		return c, nil
+	case <-h.shut:
+		return nil, net.ErrClosed
+	}
+}
+
+func (h *hall) Close() error {
+	h.once.Do(func() { close(h.shut) })
+	return nil
+}
+
+func (h *hall) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+// Whoever sends nothing more, sends too slowly, or takes nothing of the answer, is let go.
+func TestStalledClientsAreLetGo(t *testing.T) {
+	for name, stall := range map[string]func(t *testing.T, b *bench, c net.Conn){
+		"a refused body does not come": func(t *testing.T, b *bench, c net.Conn) {
+			go io.Copy(io.Discard, c)
+			_, _ = io.WriteString(c, "PUT /leasehold/box/x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
+		},
+		"a refused body drips": func(t *testing.T, b *bench, c net.Conn) {
+			go io.Copy(io.Discard, c)
+			_, _ = io.WriteString(c, "PUT /leasehold/box/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+			for err := error(nil); err == nil; time.Sleep(20 * time.Second) {
+				_, err = io.WriteString(c, "x")
+			}
+		},
+		"a body that nobody reads does not come": func(t *testing.T, b *bench, c net.Conn) {
+			go io.Copy(io.Discard, c)
+			r := httptest.NewRequest("PUT", "https://127.0.0.1/leasehold/box?restype=container", nil)
+			r.ContentLength = 10
+			b.sign(r)
+			_, _ = io.WriteString(c, "PUT "+r.RequestURI+" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n")
+			_ = r.Header.Write(c)
+			_, _ = io.WriteString(c, "\r\n")
+		},
+		"an answer is not taken": func(t *testing.T, b *bench, c net.Conn) {
+			_, _ = io.WriteString(c, "GET /leasehold/box/x HTTP/1.1\r\nHost: x\r\n\r\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			certificates := testCertificates(t)
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				h := &hall{come: make(chan net.Conn), shut: make(chan struct{})}
+				ctx, stop := context.WithCancel(context.Background())
+				done := make(chan error, 1)
+				go func() { done <- b.door.Serve(ctx, h, certificates) }()
+				ours, theirs := net.Pipe()
+				h.come <- theirs
+				c := tls.Client(ours, &tls.Config{InsecureSkipVerify: true})
+				if err := c.Handshake(); err != nil {
+					t.Fatal(err)
+				}
+				stall(t, b, c)
+				time.Sleep(10 * time.Minute)
+				if n := b.door.open.Load(); n != 0 {
+					t.Errorf("%d connections are still open", n)
+				}
+				_ = ours.Close()
+				stop()
+				if err := <-done; err != nil && err != http.ErrServerClosed {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -36,7 +37,8 @@ func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadS
 	if err == nil {
 		return r, nil
 	}
-	if len(e.others()) == 0 {
+	alone := len(e.others()) == 0
+	if alone && !errors.Is(err, leasehold.ErrNotFound) {
 		return nil, err
 	}
 	named, failure := e.names(ctx, large)
@@ -45,6 +47,8 @@ func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadS
 		return nil, failure
 	case !named:
 		return nil, err
+	case alone:
+		return nil, engine.Unavailable("the value is missing on this server's disk: put it again, or restore it from a backup")
 	case e.fetch(ctx, large) != nil:
 		return nil, engine.Unavailable("the value is not on this server, and none that has it can be reached: try again, or another server")
 	}

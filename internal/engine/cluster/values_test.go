@@ -320,6 +320,27 @@ func TestCheckReadsLargeValues(t *testing.T) {
 	})
 }
 
+// A value that is named is not gone for callers, to whom that would mean that nobody ever
+// wrote it, although its file is: not on a server that is alone, either.
+func TestANamedValueWithoutAFileIsNotGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := startAt(t, t.TempDir(), Config{})
+		defer closed(t, e)
+		large := putValue(t, e, []byte("state"))
+		mustDo(t, e, &core.PutRecord{Namespace: "default", Path: "a", Large: large})
+		if err := os.Remove(e.values.file(large.SHA256)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.OpenValue(t.Context(), *large); !errors.Is(err, leasehold.ErrUnavailable) {
+			t.Errorf("a value that is named and missing is read: %v", err)
+		}
+		mustDo(t, e, &core.DeleteRecord{Namespace: "default", Path: "a"})
+		if _, err := e.OpenValue(t.Context(), *large); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("a value that nothing names is read: %v", err)
+		}
+	})
+}
+
 // TestLargeValuesCostNoMemory prints what a thousand states of a megabyte cost.
 func TestLargeValuesCostNoMemory(t *testing.T) {
 	if testing.Short() {

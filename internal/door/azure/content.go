@@ -189,16 +189,22 @@ func (r *bodyReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// mostDrained is how much of a refused body is read, so that the caller gets to see why
-// it was refused instead of a connection that breaks.
+// mostDrained is how much of a refused body is read from who did not prove who it is.
 const mostDrained = 64 << 20
 
+// drainBody reads a refused body, so that the caller gets to see why it was refused
+// instead of a connection that breaks: after that, azurerm does not try again. Whoever
+// was let in has as long as for a body that is taken.
 func (c *call) drainBody() {
-	if c.r.ContentLength > mostDrained {
+	most, within := int64(mostDrained), pieceTime
+	if c.who != "" {
+		most, within = leasehold.MaxLarge, wholeTime
+	}
+	if c.r.ContentLength > most {
 		c.w.Header().Set("Connection", "close")
 		return
 	}
-	_, _ = io.CopyN(io.Discard, c.body(pieceTime), mostDrained)
+	_, _ = io.CopyN(io.Discard, c.body(within), most)
 }
 
 // smallBody reads a body that is a document.

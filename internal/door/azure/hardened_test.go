@@ -1,8 +1,10 @@
 package azure
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -188,6 +190,67 @@ func (h *hall) Close() error {
 
 func (h *hall) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
+// inVirtualTime runs a test with one connection to a door.
+func inVirtualTime(t *testing.T, run func(t *testing.T, b *bench, c net.Conn)) {
+	certificates := testCertificates(t)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		h := &hall{come: make(chan net.Conn), shut: make(chan struct{})}
+		ctx, stop := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- b.door.Serve(ctx, h, certificates) }()
+		ours, theirs := net.Pipe()
+		h.come <- theirs
+		c := tls.Client(ours, &tls.Config{InsecureSkipVerify: true})
+		if err := c.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		run(t, b, c)
+		_ = ours.Close()
+		stop()
+		if err := <-done; err != nil && err != http.ErrServerClosed {
+			t.Error(err)
+		}
+	})
+}
+
+// Whoever proved who it is gets to see why a body was refused, however slowly it came, and
+// not a connection that breaks.
+func TestSlowBodyIsToldWhyItIsRefused(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, b *bench, c net.Conn) {
+		b.container("box")
+		b.blob("box/x", "1")
+		b.lease("/box/x", "acquire", "x-ms-lease-duration", "-1").expect(201)
+		const pieces, piece = 20, 10000
+		r := httptest.NewRequest("PUT", "https://127.0.0.1/leasehold/box/x", nil)
+		r.Header.Set("X-Ms-Blob-Type", "BlockBlob")
+		r.ContentLength = pieces * piece
+		b.sign(r)
+		told := make(chan string, 1)
+		go func() {
+			answer, err := http.ReadResponse(bufio.NewReader(c), r)
+			if err != nil {
+				told <- err.Error()
+				return
+			}
+			told <- answer.Status
+			_, _ = io.Copy(io.Discard, answer.Body)
+		}()
+		fmt.Fprintf(c, "PUT %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n", r.RequestURI, r.ContentLength)
+		_ = r.Header.Write(c)
+		_, err := io.WriteString(c, "\r\n")
+		for range pieces {
+			if err == nil {
+				time.Sleep(10 * time.Second)
+				_, err = io.WriteString(c, strings.Repeat("x", piece))
+			}
+		}
+		if got := <-told; err != nil || !strings.HasPrefix(got, "412 ") {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
 // Whoever sends nothing more, sends too slowly, or takes nothing of the answer, is let go.
 func TestStalledClientsAreLetGo(t *testing.T) {
 	for name, stall := range map[string]func(t *testing.T, b *bench, c net.Conn){
@@ -216,28 +279,11 @@ func TestStalledClientsAreLetGo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			certificates := testCertificates(t)
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				h := &hall{come: make(chan net.Conn), shut: make(chan struct{})}
-				ctx, stop := context.WithCancel(context.Background())
-				done := make(chan error, 1)
-				go func() { done <- b.door.Serve(ctx, h, certificates) }()
-				ours, theirs := net.Pipe()
-				h.come <- theirs
-				c := tls.Client(ours, &tls.Config{InsecureSkipVerify: true})
-				if err := c.Handshake(); err != nil {
-					t.Fatal(err)
-				}
+			inVirtualTime(t, func(t *testing.T, b *bench, c net.Conn) {
 				stall(t, b, c)
 				time.Sleep(10 * time.Minute)
 				if n := b.door.open.Load(); n != 0 {
 					t.Errorf("%d connections are still open", n)
-				}
-				_ = ours.Close()
-				stop()
-				if err := <-done; err != nil && err != http.ErrServerClosed {
-					t.Error(err)
 				}
 			})
 		})

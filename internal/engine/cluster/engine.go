@@ -362,7 +362,7 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err := e.room(command); err != nil {
 		return core.Answer{}, err
 	}
-	if err := e.nameable(command); err != nil {
+	if err := e.nameable(ctx, command); err != nil {
 		return core.Answer{}, err
 	}
 	bytes, err := encode(ctx, command)

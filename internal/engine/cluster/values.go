@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -29,28 +30,47 @@ func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, er
 }
 
 // OpenValue reads the bytes of a file. One that should be here and is not comes from
-// another server first.
+// another server first. Only what nothing names is called gone: whoever hears that a state
+// is gone may begin a new one.
 func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error) {
 	r, err := e.values.open(large)
-	if err != nil && len(e.others()) > 0 && e.wanted(ctx, large) && e.fetch(ctx, large) == nil {
-		r, err = e.values.open(large)
+	if err == nil {
+		return r, nil
 	}
-	if err != nil {
+	named, failed := e.wanted(ctx, large)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case !named:
+		return nil, err
+	}
+	if failed := e.fetch(ctx, large); failed != nil {
+		return nil, engine.Unavailable(fmt.Sprintf("large value %v is missing or damaged on this server, and no other could send it: try again in a moment", large.SHA256))
+	}
+	if r, err = e.values.open(large); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
 // wanted tells whether anything names a value.
-func (e *Engine) wanted(ctx context.Context, large leasehold.Large) (is bool) {
-	err := e.Read(ctx, func(v core.View) { is = v.NamesLarge(large.SHA256) })
-	return is && err == nil
+func (e *Engine) wanted(ctx context.Context, large leasehold.Large) (is bool, err error) {
+	err = e.Read(ctx, func(v core.View) { is = v.NamesLarge(large.SHA256) })
+	return is, err
 }
 
-// nameable refuses a command that names a value which is not here.
-func (e *Engine) nameable(command core.Command) error {
+// nameable refuses a command that names a value which is not here. What is here may have
+// come no further, or was put so long ago that the others are about to forget it: then a
+// majority gets it before it is named.
+func (e *Engine) nameable(ctx context.Context, command core.Command) error {
 	for _, large := range core.LargeOf(command) {
 		if err := e.values.nameable(large); err != nil {
+			return err
+		}
+		if e.values.isShared(large.SHA256, e.network.current()) {
+			continue
+		}
+		if err := e.spread(ctx, large); err != nil {
 			return err
 		}
 	}

@@ -639,7 +639,7 @@ func (e *Engine) ended() bool {
 
 // expel ends the part that this server has in the cluster. Nothing is wrong with its disk.
 func (e *Engine) expel(err error) {
-	e.expelled = e.node.failure == nil
+	e.expelled = e.expelled || e.node.failure == nil || e.node.failure == ErrRemoved
 	e.node.fail(err)
 }
 

@@ -202,14 +202,22 @@ func (e *Engine) named(ctx context.Context, name string) (Member, error) {
 func (e *Engine) change(ctx context.Context, c Change) (changeAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeWithin)
 	defer cancel()
+	var undecided error // what became of an earlier try
 	for {
 		a, err := e.changeOnce(ctx, c)
-		if !errors.Is(err, leasehold.ErrUnavailable) && !errors.Is(err, leasehold.ErrUndecided) {
+		switch {
+		case errors.Is(err, leasehold.ErrUndecided):
+			undecided = err
+		case !errors.Is(err, leasehold.ErrUnavailable):
 			return a, err
 		}
-		if !e.waitForLead(ctx) {
-			return a, err
+		if e.waitForLead(ctx) {
+			continue
 		}
+		if undecided != nil {
+			err = undecided // that this try came to nothing says nothing of that one
+		}
+		return a, err
 	}
 }
 

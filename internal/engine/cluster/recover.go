@@ -48,20 +48,33 @@ func recoverDir(d *dataDir) (*recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recovered{state: snapshot.State, roster: d.roster(snapshot), applied: mark.GetIndex(), size: size}
+	r := &recovered{state: snapshot.State, roster: d.roster(snapshot, mark), applied: mark.GetIndex(), size: size}
 	return r, r.readLog(d.wal(), mark)
 }
 
 // roster returns who belonged to the cluster at a snapshot. One of a server that knew
-// nothing of others has nobody else in it.
-func (d *dataDir) roster(s Snapshot) *Roster {
+// nothing of others has nobody else in it; but another one may have got it from there.
+func (d *dataDir) roster(s Snapshot, mark *walpb.Snapshot) *Roster {
+	voters := mark.GetConfState().GetVoters()
 	switch {
 	case s.Roster != nil:
 		return s.Roster
 	case s.Index == 0:
 		return &Roster{Cluster: d.Cluster}
+	case len(voters) > 0:
+		return rosterBefore(d.Cluster, voters)
 	}
-	return &Roster{Cluster: d.Cluster, Next: d.Node + 1, Members: []Member{{ID: d.Node, Voter: true}}}
+	return rosterBefore(d.Cluster, []uint64{d.Node})
+}
+
+// rosterBefore is the roster of a snapshot from before there were rosters. All servers must
+// make the same of it, since they go on from there with the same changes.
+func rosterBefore(cluster string, voters []uint64) *Roster {
+	r := &Roster{Cluster: cluster}
+	for _, id := range voters {
+		r.Members, r.Next = append(r.Members, Member{ID: id, Voter: true}), max(r.Next, id+1)
+	}
+	return r
 }
 
 // beginLog makes the first log. What an earlier try left is of no value: nobody was

@@ -675,27 +675,43 @@ func (e *Engine) Close() error {
 
 func (e *Engine) close() error {
 	e.leaving.Store(true)
+	late := time.After(closeWithin)
 	select {
 	case e.events <- Stop{}:
 	case <-e.stopped:
+	case <-late:
 	}
 	select {
 	case <-e.stopped:
-	case <-time.After(closeWithin):
+	case <-late:
 		return fmt.Errorf("the disk did not finish within %v", closeWithin)
 	}
-	e.network.close()
 	if e.failure != nil && !e.expelled {
-		// The disk is not to be trusted, and its goroutine may hang for ever. The log has
-		// what the journal lacks.
+		// The disk is not to be trusted, and whoever works on it may hang for ever: others
+		// who are just sending a file are such. The log has what the journal lacks.
+		inTime(closeWithin, e.network.close)
 		e.journal.Fail(e.failure)
 		e.disk.dir.close()
 		return nil
 	}
+	e.network.close()
 	e.workers.Wait()
 	err := errors.Join(e.journal.Close(), e.disk.log.Close())
 	e.disk.dir.close()
 	return err
+}
+
+// inTime does something, and waits for it only for so long.
+func inTime(d time.Duration, do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+	case <-time.After(d):
+	}
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -40,8 +40,8 @@ type Config struct {
 
 // A Handler takes what others send. Its methods are called from several goroutines.
 type Handler interface {
-	// Admit tells whether a server may talk to this one; purpose tells questions from
-	// the rest. A refusal should be a *Refusal.
+	// Admit tells whether a server may talk to this one, and this one to it; question tells
+	// questions from the rest.
 	Admit(from Identity, question bool) *Refusal
 
 	// Message takes a message. The next one of that server waits until it returns.
@@ -217,6 +217,13 @@ func (m *Mesh) connect(ctx context.Context, to uint64, p Peer, purpose string) (
 		other, err = greet(conn, hello{Identity: m.Self(), Purpose: purpose, To: to}, p.Name)
 		if err == nil && to != 0 && other.ID != to {
 			err = refuse(WrongServer, "server %s answers there, and not %q (id %d)", other, p.Name, to)
+		}
+		if err == nil && to != 0 {
+			// One that must not talk to us must not hear of us either: it may have lost what
+			// it is taken to know.
+			if refused := m.Handler.Admit(other, true); refused != nil {
+				err = refused
+			}
 		}
 	}
 	if err != nil {

@@ -534,3 +534,20 @@ func FuzzHello(f *testing.F) {
 		}
 	})
 }
+
+// A server that came back without its data may still be waiting to be called.
+func TestAServerThatIsNotAdmittedIsNotTalkedTo(t *testing.T) {
+	a, b := startEnd(t, 1, nil), startEnd(t, 2, nil)
+	a.admit = func(other Identity, question bool) *Refusal {
+		return refuse(Replaced, "server %s has lost its data", other)
+	}
+	b.ask = func(context.Context, []byte) ([]byte, error) { return nil, nil }
+	a.know(b)
+	var r *Refusal
+	if _, err := a.Mesh.Ask(t.Context(), 2, 9, nil); !errors.As(err, &r) || r.Reason != Replaced || !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	if next(t, "loss", a.lost); len(a.refusals) > 0 {
+		t.Error("it takes the refusal for one of its own")
+	}
+}

@@ -208,7 +208,7 @@ func (c *call) patiently(try func() error) error {
 	var since time.Time
 	for {
 		err := try()
-		if !errors.Is(err, leasehold.ErrUnavailable) && !errors.Is(err, leasehold.ErrUndecided) {
+		if !unsure(err) {
 			return err
 		}
 		if since.IsZero() {
@@ -218,6 +218,10 @@ func (c *call) patiently(try func() error) error {
 			return err
 		}
 	}
+}
+
+func unsure(err error) bool {
+	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrUndecided)
 }
 
 // rest waits, and tells whether there is still somebody to wait for.

@@ -74,7 +74,7 @@ func (c *call) seeIn(v core.View, id string) (s sight) {
 	if s.unused == "" {
 		s.unused = id + string(idMark) + strings.ToLower(rand.Text()[:10])
 	}
-	if last := s.status.Last; last != nil && lockIn(last.ID) == id {
+	if last := s.status.Last; last != nil && lockIn(last.ID) == id && !strings.Contains(last.ID, withdrawn) {
 		s.released = s.released || last.How == leasehold.Released
 	}
 	return s
@@ -271,14 +271,40 @@ const farewell = 5 * time.Second
 func (c *call) withdraw(command *core.Acquire) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.signed()), farewell)
 	defer cancel()
-	id := command.ID
-	gone := id + string(idMark) + strings.ToLower(rand.Text()[:10])
-	if _, err := c.door.engine.Do(ctx, &core.Change{Namespace: c.namespace, ID: id, NewID: gone}); err == nil {
-		id = gone
+	gone := command.ID + withdrawn + strings.ToLower(rand.Text()[:10])
+	// If this fails, the waiter leaves for want of a sign of life.
+	for range maxLooks {
+		leave := &core.Txn{
+			Namespace: c.namespace,
+			If:        []core.Compare{{What: core.LeaseID, Is: core.NotEqual, Path: c.path, Text: command.ID}},
+			Then:      []core.Op{{Do: core.ReleaseLease, ID: command.ID}},
+		}
+		if answer, err := c.insist(ctx, leave); err != nil || answer.Txn.Succeeded {
+			return
+		}
+		if _, err := c.insist(ctx, &core.Change{Namespace: c.namespace, ID: command.ID, NewID: gone}); err == nil {
+			_, _ = c.insist(ctx, &core.Release{Namespace: c.namespace, ID: gone})
+			return
+		}
 	}
-	// If this fails too, the waiter leaves for want of a sign of life.
-	_, _ = c.door.engine.Do(ctx, &core.Release{Namespace: c.namespace, ID: id})
 }
+
+// insist carries out a command that may be done twice, until somebody decides.
+func (c *call) insist(ctx context.Context, command core.Command) (core.Answer, error) {
+	for {
+		answer, err := c.door.engine.Do(ctx, command)
+		if !unsure(err) || ctx.Err() != nil {
+			return answer, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// withdrawn is in the ids of leases that were granted to somebody who was gone.
+const withdrawn = string(idMark) + "withdrawn" + string(idMark)
 
 func (c *call) showLock() error {
 	s, err := c.see("")

@@ -317,12 +317,19 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// Many clients at once add one to a number in the state, each under the lock, while every
-// third message is lost one way or the other: no addition is lost.
+// Many clients at once add one to a number in the state, each under the lock, by two
+// servers, while every third message is lost one way or the other, clients hang up and ask
+// again, and the servers often can not tell what became of a command: no addition is lost.
 func TestManyClientsLoseMessages(t *testing.T) {
 	b := newBench(t)
 	b.ask("POST", "/terraform/s", state(0, "L", "0")).expect(200)
-	url := b.serve(&lossy{door: b.door, loses: func(n int64) (bool, bool) { return n%7 == 0, n%5 == 0 }})
+	servers := []http.Handler{
+		New(&shaky{Engine: b.engine, Values: b.engine, every: 11, first: true}, Config{}),
+		New(&shaky{Engine: b.engine, Values: b.engine, every: 13}, Config{}),
+	}
+	var turn atomic.Int64
+	either := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { servers[turn.Add(1)%2].ServeHTTP(w, r) })
+	url := b.serve(&lossy{door: either, loses: func(n int64) (bool, bool) { return n%7 == 0, n%5 == 0 }})
 	const clients, runs = 6, 5
 	var inside atomic.Int64
 	var wg sync.WaitGroup
@@ -346,6 +353,9 @@ func TestManyClientsLoseMessages(t *testing.T) {
 
 // addOne is one run.
 func addOne(ctx context.Context, c *client, id string, inside *atomic.Int64) error {
+	impatient, hangUp := context.WithTimeout(ctx, 20*time.Millisecond)
+	_, _, _ = c.send(impatient, "LOCK", "/terraform/s?wait=5m", info(id))
+	hangUp()
 	if status, text, err := c.send(ctx, "LOCK", "/terraform/s?wait=5m", info(id)); status != 200 {
 		return fmt.Errorf("%s: lock: %d %s %w", id, status, text, err)
 	}

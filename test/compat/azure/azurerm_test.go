@@ -29,7 +29,7 @@ func terraform(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("terraform")
 	if err != nil {
-		t.Skip("terraform is not installed here")
+		t.Skip("left out: terraform is not installed here")
 	}
 	return path
 }

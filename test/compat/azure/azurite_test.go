@@ -24,10 +24,10 @@ func startAzurite(t *testing.T) *store {
 	}
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("node is not installed here, which azurite needs")
+		t.Skip("left out: node is not installed here, which azurite needs")
 	}
 	if _, err := os.Stat(main); err != nil {
-		t.Skip("azurite is not installed here: make deps")
+		t.Skip("left out: azurite is not installed here: make deps")
 	}
 	key := base64.StdEncoding.EncodeToString(make([]byte, 64))
 	cmd := exec.Command(node, main, "--blobPort", "0", "--blobHost", "127.0.0.1", "--inMemoryPersistence", "--skipApiVersionCheck")
@@ -55,9 +55,9 @@ func startAzurite(t *testing.T) *store {
 		select {
 		case <-said.seen:
 		case <-exited:
-			t.Skip("azurite does not run here: " + strings.Join(said.all(), "\n"))
+			t.Skip("left out: azurite does not run here: " + strings.Join(said.all(), "\n"))
 		case <-deadline:
-			t.Skip("azurite did not start in time")
+			t.Skip("left out: azurite did not start in time")
 		}
 	}
 }

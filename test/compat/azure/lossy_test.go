@@ -210,7 +210,7 @@ func (k *stack) unlockIf(said, before string) {
 // The server is killed, and comes back, at each request of a run. The run goes on.
 func TestAzurermServerKilled(t *testing.T) {
 	if !*full {
-		t.Skip("it takes some minutes: -full")
+		t.Skip("left to: make compat")
 	}
 	t.Parallel()
 	terraform(t)

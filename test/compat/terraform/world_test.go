@@ -78,7 +78,7 @@ func each(t *testing.T, test func(t *testing.T, w *world)) {
 func onlyFull(t *testing.T) {
 	t.Helper()
 	if !*full {
-		t.Skip("left out: it takes long, and is a part of make compat")
+		t.Skip("left to: make compat")
 	}
 }
 

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -30,22 +29,21 @@ func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, er
 }
 
 // OpenValue reads the bytes of a file. One that should be here and is not comes from
-// another server first. Only what nothing names is called gone: whoever hears that a state
-// is gone may begin a new one.
+// another server first. NotFound is for what nothing names: what is named and can not be
+// had now is there all the same.
 func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error) {
 	r, err := e.values.open(large)
 	if err == nil {
 		return r, nil
 	}
-	named, failed := e.wanted(ctx, large)
+	named, failure := e.names(ctx, large)
 	switch {
-	case failed != nil:
-		return nil, failed
+	case failure != nil:
+		return nil, failure
 	case !named:
 		return nil, err
-	}
-	if failed := e.fetch(ctx, large); failed != nil {
-		return nil, engine.Unavailable(fmt.Sprintf("large value %v is missing or damaged on this server, and no other could send it: try again in a moment", large.SHA256))
+	case e.fetch(ctx, large) != nil:
+		return nil, engine.Unavailable("the value is missing or damaged on this server, and no other could send it: try again, or another server")
 	}
 	if r, err = e.values.open(large); err != nil {
 		return nil, err
@@ -53,8 +51,8 @@ func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadS
 	return r, nil
 }
 
-// wanted tells whether anything names a value.
-func (e *Engine) wanted(ctx context.Context, large leasehold.Large) (is bool, err error) {
+// names tells whether anything names a value.
+func (e *Engine) names(ctx context.Context, large leasehold.Large) (is bool, err error) {
 	err = e.Read(ctx, func(v core.View) { is = v.NamesLarge(large.SHA256) })
 	return is, err
 }

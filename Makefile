@@ -6,10 +6,13 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 COMMIT   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 PACKAGES ?= ./...
-MODULES  ?= test/fence
+MODULES  ?= test/fence test/compat/azure
 FUZZTIME ?= 30s
 SEEDS    ?= 400
 FIRST    ?= 1000
+MINUTES  ?= 3
+SEED     ?= 0
+FAULTS   ?=
 
 # The core and the simulator have no goroutines for the race detector to watch. Without it
 # there is time for ten times as many random logs and runs, and memory can be measured.
@@ -50,6 +53,14 @@ deps: ## what the tests can use and this machine may lack
 	  apt-get install -y -q --no-install-recommends postgresql mariadb-server-core mariadb-client-core >/dev/null 2>&1 || \
 	    echo "the databases could not be installed: what needs them is left out"; \
 	fi
+	@if command -v npm >/dev/null && [ ! -d bin/azurite/node_modules/azurite ]; then \
+	  mkdir -p bin/azurite && npm install --prefix bin/azurite --no-save --no-audit --no-fund --loglevel error azurite@3.37.0 >/dev/null 2>&1 || \
+	    echo "azurite could not be installed: the comparison with it is left out"; \
+	fi
+
+compat: build ## Terraform, OpenTofu and Azure's SDK against real servers: all of it
+	@$(GO) test -count 1 -v -timeout 60m ./test/compat/terraform -full
+	@cd test/compat/azure && $(GO) test -count 1 -v -timeout 60m ./... -full
 
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@for package in $$($(GO) list ./...); do \
@@ -62,6 +73,10 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 sim: ## SEEDS (400) seeds of the simulator, from FIRST (1000) on
 	@$(GO) test -count 1 -v -timeout 0 -run 'TestOneNode|TestThreeNodes|TestMembers|TestFiveNodes|TestChurn' ./internal/sim -seeds $(SEEDS) -first $(FIRST)
 
+chaos: ## MINUTES (3) of trouble for three servers; SEED and FAULTS choose which, the report is in bin/chaos
+	@mkdir -p bin/chaos
+	@$(GO) test -count 1 -v -timeout 0 -run '^TestChaos$$' ./test/chaos -minutes $(MINUTES) -seed $(SEED) -faults '$(FAULTS)' -report $(CURDIR)/bin/chaos
+
 bench: ## the benchmarks of docs/performance.md
 	@$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
@@ -71,4 +86,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run test deps fuzz sim bench load clean
+.PHONY: help build run test deps compat fuzz sim chaos bench load clean

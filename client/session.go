@@ -404,6 +404,14 @@ func (s *Session) Context() context.Context { return s.done }
 // in. It reads the clock.
 func (s *Session) Valid() bool { return s.alive() }
 
+// Remaining is how long the session is valid if it is not renewed; 0 if it is over.
+func (s *Session) Remaining() time.Duration {
+	if !s.alive() {
+		return 0
+	}
+	return max(0, time.Duration(s.deadline.Load())-s.clock())
+}
+
 // Close ends the session and releases, in one step, all that is bound to it. Call it
 // when the work has ended.
 func (s *Session) Close(ctx context.Context) error { return s.close(ctx) }

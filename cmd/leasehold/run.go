@@ -25,6 +25,7 @@ type runFlags struct {
 	heldCode        int
 	shared          bool
 	slots, capacity int
+	terraform       string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -51,6 +52,9 @@ left out. The environment of the command says what is held: LEASEHOLD_RESOURCE, 
 _TOKEN, _UNITS, _EXPIRES and _SERVER; with several names there is a line for each.
 In it, another run of the same resource just runs its command.
 
+With --terraform STATE the command is terraform or tofu, and the lease is the lock that
+it takes itself: see docs/doors/terraform.md.
+
 Codes besides those of the command: 75 it is held (see -E), 76 the lease was lost, 126 the
 command can not be run, 127 there is no such command; others as always.`,
 		Example: `  leasehold run prod/deploy --reason "release 311" -- ./deploy.sh
@@ -65,6 +69,9 @@ command can not be run, 127 there is no such command; others as always.`,
 		if err := f.check(cmd); err != nil {
 			return err
 		}
+		if f.terraform != "" {
+			return a.runTerraform(ctx, c, f)
+		}
 		return a.runErrand(ctx, c, f)
 	})
 	flags := cmd.Flags()
@@ -74,12 +81,16 @@ command can not be run, 127 there is no such command; others as always.`,
 	flags.BoolVarP(&f.shared, "shared", "s", false, "take one slot of many, beside others who share it")
 	flags.IntVar(&f.slots, "slots", 0, "how many slots to take (default: all, which is exclusive)")
 	flags.IntVar(&f.capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
+	flags.StringVar(&f.terraform, "terraform", "", "hold nothing, but keep the lock on this state alive that the command takes")
 	f.add(cmd)
 	a.clientFlags(cmd)
 	return cmd
 }
 
 func (f *runFlags) split(cmd *cobra.Command, args []string) (err error) {
+	if f.terraform != "" {
+		return f.splitTerraform(cmd, args)
+	}
 	f.names, f.argv, err = nameAndCommand(cmd, args)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -19,12 +20,13 @@ import (
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/door/native"
+	"github.com/leasehold/leasehold/internal/door/terraform"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"leasehold": func() { os.Exit(run()) }})
+	testscript.Main(m, map[string]func(){"leasehold": func() { os.Exit(run()) }, "liketerraform": likeTerraform})
 }
 
 // TestStories runs each script in testdata against a server of its own.
@@ -88,7 +90,11 @@ func (s *testServer) open() error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = native.New(s.front, native.Config{}).Serve(ctx, l)
+		door := native.New(s.front, native.Config{})
+		door.Mount(func(e engine.Engine) http.Handler {
+			return terraform.New(e, terraform.Config{Stay: door.Stay, Stopping: door.Stopping()})
+		}, terraform.Patterns...)
+		_ = door.Serve(ctx, l)
 	}()
 	s.stop = func() {
 		cancel()

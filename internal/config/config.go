@@ -48,6 +48,8 @@ type Server struct {
 	PeerTLS        certificate.Files // all of them, or none
 	InitialCluster []Member          // of a cluster that begins
 	Join           []string          // servers of a cluster to ask to be taken in
+
+	Azure Azure
 }
 
 // A Member is one server of a cluster that begins.
@@ -91,7 +93,7 @@ func ForServer(src Sources) (Config, []Setting, error) {
 		r.layers, r.problems = append(r.layers, file), append(r.problems, err)
 	}
 	r.settle(pick(OfServer))
-	r.problems = append(r.problems, c.Server.checkTLS(), c.Server.exposed(), c.Server.checkPeers())
+	r.problems = append(r.problems, c.Server.checkTLS(), c.Server.exposed(), c.Server.checkPeers(), c.Server.Azure.complete())
 	return c, r.settings, errors.Join(r.problems...)
 }
 

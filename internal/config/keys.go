@@ -48,7 +48,7 @@ const prefix = "LEASEHOLD_"
 
 // Keys is the table, in the order in which people are shown it.
 func Keys() []Key {
-	return []Key{
+	return append([]Key{
 		{Name: "listen", Scope: OfServer, Default: "127.0.0.1:4653",
 			Help: "address to serve on; one that other machines can reach needs TLS with --tls-client-ca, or --insecure", set: setListen},
 		{Name: "data", Scope: OfServer, Default: "leasehold-data",
@@ -109,7 +109,7 @@ func Keys() []Key {
 			Help: "namespace that names are looked up in", set: setNamespace},
 		{Name: "holder", Scope: OfClient,
 			Help: "who you are, as others will see it; empty: user@host:pid", set: setHolder},
-	}
+	}, azureKeys()...)
 }
 
 // pick returns the keys of some scopes.

@@ -19,19 +19,24 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/config"
 )
 
 // The benchmarks here go the whole way: HTTP over loopback, JSON, the log synced to
 // disk, and back. Clients and server share the machine's cores.
 
-// startServer runs a server until the benchmark ends and returns its URL.
-func startServer(tb testing.TB) string {
-	tb.Helper()
-	settings := config.Server{
+// alone are the settings of one server.
+func alone(tb testing.TB) config.Server {
+	return config.Server{
 		Listen: "127.0.0.1:0", Data: filepath.Join(tb.TempDir(), "data"), DrainTimeout: 10 * time.Second,
 		SegmentSize: 64 << 20, SnapshotEvery: 64 << 20, JournalSize: 256 << 20, LogFormat: "text", LogLevel: slog.LevelError,
 	}
+}
+
+// startServer runs a server until the benchmark ends and returns its URL.
+func startServer(tb testing.TB, settings config.Server) string {
+	tb.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended, address := make(chan error, 1), make(chan string, 1)
 	go func() {
@@ -118,7 +123,7 @@ func many(b *testing.B, clients int, do func(client int, p *poster, n int64) err
 func BenchmarkHTTP(b *testing.B) {
 	for _, clients := range []int{1, 64} {
 		b.Run(fmt.Sprintf("cycle/clients=%d", clients), func(b *testing.B) {
-			url := startServer(b)
+			url := startServer(b, alone(b))
 			many(b, clients, func(i int, p *poster, n int64) error {
 				err := p.post(url+"/v1/acquire", `{"resource":"bench/r%d","holder":"worker-%d","id":"id-%d","ttl":"30s"}`, i, i, n)
 				if err != nil {
@@ -128,7 +133,7 @@ func BenchmarkHTTP(b *testing.B) {
 			})
 		})
 		b.Run(fmt.Sprintf("renew/clients=%d", clients), func(b *testing.B) {
-			url := startServer(b)
+			url := startServer(b, alone(b))
 			p := newPoster()
 			for i := range clients {
 				if err := p.post(url+"/v1/acquire", `{"resource":"bench/r%d","holder":"worker-%d","id":"id-%d","ttl":"1h"}`, i, i, i); err != nil {
@@ -137,6 +142,82 @@ func BenchmarkHTTP(b *testing.B) {
 			}
 			many(b, clients, func(i int, p *poster, _ int64) error {
 				return p.post(url+"/v1/renew", `{"id":"id-%d"}`, i)
+			})
+		})
+	}
+}
+
+// startThree runs a cluster until the benchmark ends and returns the URLs of its servers,
+// the leader's first.
+func startThree(b *testing.B) []string {
+	b.Helper()
+	var members []config.Member
+	for i := range 3 {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		members = append(members, config.Member{Name: fmt.Sprintf("n%d", i+1), Peer: listener.Addr().String()})
+		_ = listener.Close()
+	}
+	urls := make([]string, len(members))
+	var wg sync.WaitGroup
+	for i, m := range members {
+		settings := alone(b)
+		settings.Name, settings.PeerListen, settings.PeerAdvertise, settings.InitialCluster, settings.Insecure = m.Name, m.Peer, m.Peer, members, true
+		wg.Go(func() { urls[i] = startServer(b, settings) })
+	}
+	wg.Wait()
+	caller, err := v1.NewCaller(v1.CallerConfig{Servers: urls})
+	if err != nil {
+		b.Fatal(err)
+	}
+	// The address is known before the server takes part: the first answer says that it does.
+	for {
+		outlook, err := caller.Cluster(b.Context())
+		for i, m := range outlook.Servers {
+			if err == nil && m.Name == outlook.Leader {
+				urls[0], urls[i] = urls[i], urls[0]
+				return urls
+			}
+		}
+		if b.Context().Err() != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// BenchmarkThreeHTTP is BenchmarkHTTP on three servers, which share the machine's cores with
+// the clients: asked at the leader, at another server, and at all of them.
+func BenchmarkThreeHTTP(b *testing.B) {
+	const clients = 64
+	for _, at := range []struct {
+		name  string
+		count int
+		first int
+	}{{"leader", 1, 0}, {"follower", 1, 1}, {"all", 3, 0}} {
+		b.Run("cycle/"+at.name, func(b *testing.B) {
+			urls := startThree(b)
+			many(b, clients, func(i int, p *poster, n int64) error {
+				url := urls[at.first+i%at.count]
+				err := p.post(url+"/v1/acquire", `{"resource":"bench/r%d","holder":"worker-%d","id":"id-%d","ttl":"30s"}`, i, i, n)
+				if err != nil {
+					return err
+				}
+				return p.post(url+"/v1/release", `{"id":"id-%d"}`, n)
+			})
+		})
+		b.Run("renew/"+at.name, func(b *testing.B) {
+			urls := startThree(b)
+			p := newPoster()
+			for i := range clients {
+				if err := p.post(urls[0]+"/v1/acquire", `{"resource":"bench/r%d","holder":"worker-%d","id":"id-%d","ttl":"1h"}`, i, i, i); err != nil {
+					b.Fatal(err)
+				}
+			}
+			many(b, clients, func(i int, p *poster, _ int64) error {
+				return p.post(urls[at.first+i%at.count]+"/v1/renew", `{"id":"id-%d"}`, i)
 			})
 		})
 	}
@@ -152,7 +233,7 @@ func BenchmarkOneClient(b *testing.B) {
 		loop := median(b, write)
 		noop := plainPost(b, func() error { return nil })
 		synced := plainPost(b, write)
-		url := startServer(b)
+		url := startServer(b, alone(b))
 		p := newPoster()
 		if err := p.post(url+"/v1/acquire", `{"resource":"r","holder":"h","id":"id","ttl":"1h"}`); err != nil {
 			b.Fatal(err)

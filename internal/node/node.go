@@ -23,6 +23,8 @@ import (
 	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/config"
 	"github.com/leasehold/leasehold/internal/door/native"
+	"github.com/leasehold/leasehold/internal/door/terraform"
+	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
@@ -59,6 +61,9 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	// The door serves before there is anything behind it: a server may wait for others of
 	// its cluster for long, and should say so.
 	door := native.NewShut(native.Config{Version: c.Version, Metrics: metrics, Log: log, TLS: secure, DrainTimeout: c.DrainTimeout})
+	door.Mount(func(e engine.Engine) http.Handler {
+		return terraform.New(e, terraform.Config{Metrics: metrics, Log: log, Stay: door.Stay, Stopping: door.Stopping()})
+	}, terraform.Patterns...)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served := make(chan error, 1)
@@ -80,8 +85,14 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 		return errors.Join(err, <-served, e.Close())
 	}
 	defer stopPprof()
+	azure, err := openAzure(ctx, c, e, metrics, log)
+	if err != nil {
+		stop()
+		return errors.Join(err, <-served, e.Close())
+	}
+	all := azure.beside(ctx, served, stop)
 	ready(listener.Addr().String())
-	return await(e, served, stop)
+	return await(e, all, stop)
 }
 
 // start starts the engine. There is none, and no error, if the server was told to stop

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -34,9 +35,12 @@ type report struct {
 	broken                  bool // a package failed outside its tests
 	output                  map[string][]string
 	leftOut                 []string
+	leftTo                  map[string]int // tests of a target of its own, by that
 	failures                []failure
 	again                   []string // passed at the second try
 }
+
+func newReport() *report { return &report{output: map[string][]string{}, leftTo: map[string]int{}} }
 
 // A failure is a test that failed, not counting those inside others.
 type failure struct {
@@ -48,7 +52,7 @@ type failure struct {
 const maxAgain = 3
 
 func main() {
-	r := report{output: map[string][]string{}}
+	r := newReport()
 	if err := r.read(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(1)
@@ -124,7 +128,7 @@ func (r *report) endTest(e event, key string, to io.Writer) {
 		r.endFailure(e, output)
 	case "skip":
 		r.skipped++
-		r.leftOut = append(r.leftOut, reason(r.output[key], e.Test))
+		r.skip(e, r.output[key])
 	}
 }
 
@@ -158,6 +162,17 @@ func (r *report) endPackage(e event, to io.Writer) {
 	fmt.Fprintf(to, "ok  \t%s\t%.1fs\n", e.Package, e.Elapsed)
 }
 
+// skip notes why a test did not run: something is missing here, or it is one of those that
+// take long and have a target of their own.
+func (r *report) skip(e event, output []string) {
+	if _, target, ok := strings.Cut(strings.Join(output, ""), "left to: "); ok {
+		target, _, _ = strings.Cut(target, "\n")
+		r.leftTo[target]++
+		return
+	}
+	r.leftOut = append(r.leftOut, reason(output, e.Test))
+}
+
 // reason finds why a test was left out in what it printed.
 func reason(output []string, test string) string {
 	for _, line := range output {
@@ -174,6 +189,9 @@ func (r *report) end(to io.Writer) int {
 	left := strings.Join(slices.Compact(r.leftOut), "; ")
 	if left == "" {
 		left = "nothing"
+	}
+	for _, target := range slices.Sorted(maps.Keys(r.leftTo)) {
+		fmt.Fprintf(to, "left to %s: %d tests that take long\n", target, r.leftTo[target])
 	}
 	if len(r.again) > 0 {
 		fmt.Fprintf(to, "failed once, and passed alone: %s\n", strings.Join(r.again, ", "))

@@ -21,6 +21,9 @@ func TestReport(t *testing.T) {
 		code               int
 	}{
 		{"what passed is a line", passing, "ok  \tp\t1.2s\n1 passed, 0 failed, 2 skipped\nleft out: TestC (it does not say why); needs a browser\n", 0},
+		{"what takes long has a target", `{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: left to: make compat\n"}
+{"Action":"skip","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p","Test":"TestB"}`, "left to make compat: 1 tests that take long\n1 passed, 0 failed, 1 skipped\nleft out: nothing\n", 0},
 		{"nothing left out is said too", `{"Action":"pass","Package":"p","Test":"TestA"}`, "1 passed, 0 failed, 0 skipped\nleft out: nothing\n", 0},
 		{"a failure shows its output", `{"Action":"output","Package":"p","Test":"TestA","Output":"it broke\n"}
 {"Action":"fail","Package":"p","Test":"TestA"}`, "it broke\n0 passed, 1 failed, 0 skipped\nleft out: nothing\n", 1},
@@ -29,7 +32,7 @@ func TestReport(t *testing.T) {
 		{"what is no event is passed on", "panic: somewhere", "panic: somewhere\n0 passed, 0 failed, 0 skipped\nleft out: nothing\n", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := report{output: map[string][]string{}}
+			r := newReport()
 			var out strings.Builder
 			if err := r.read(strings.NewReader(c.events), &out); err != nil {
 				t.Fatal(err)
@@ -63,7 +66,7 @@ func TestSecondTry(t *testing.T) {
 		{"a panic", strings.ReplaceAll(failing, "too slow", "panic: nil map"), nil, 0, 1, "0 passed, 1 failed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := report{output: map[string][]string{}}
+			r := newReport()
 			var out strings.Builder
 			if err := r.read(strings.NewReader(c.events), &out); err != nil {
 				t.Fatal(err)

@@ -43,6 +43,7 @@ type Door struct {
 	config  Config
 	metrics *telemetry.Metrics
 	mux     *http.ServeMux
+	mounted []*mounted
 	verbs   []string // that a deed can have
 	origins *http.CrossOriginProtection
 
@@ -87,6 +88,9 @@ func NewShut(config Config) *Door {
 // Open lets requests in, to an engine. It is called once.
 func (d *Door) Open(e engine.Engine) {
 	d.engine = e
+	for _, m := range d.mounted {
+		m.handler = m.build(e)
+	}
 	d.opened.Store(true)
 }
 
@@ -181,6 +185,43 @@ func (d *Door) mount() {
 	d.mux.HandleFunc("/", unknownRoute)
 }
 
+// Mount lets another door answer at some paths, as http.ServeMux writes them; it is made
+// when there is an engine. Until then those paths say that the server is starting, and not
+// that there is nothing: some clients would take that for an answer. It is called before
+// the first request.
+func (d *Door) Mount(build func(engine.Engine) http.Handler, patterns ...string) {
+	m := &mounted{build: build}
+	if d.opened.Load() {
+		m.handler = build(d.engine)
+	}
+	d.mounted = append(d.mounted, m)
+	for _, pattern := range patterns {
+		d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			switch err := d.sameSite(r); {
+			case err != nil:
+				problem(w, err)
+			case !d.opened.Load():
+				problem(w, engine.Unavailable(startingMessage+": try another server, or this one in a moment"))
+			default:
+				m.handler.ServeHTTP(w, r)
+			}
+		})
+	}
+}
+
+// A mounted door is another one that answers some paths.
+type mounted struct {
+	build   func(engine.Engine) http.Handler
+	handler http.Handler // set before the native door is opened
+}
+
+// Stay counts a request of another door that waits for a resource. leave is to be called
+// when it ends.
+func (d *Door) Stay() (leave func(), err error) { return d.enter(d.metrics.Waiting) }
+
+// Stopping is done when the server drains.
+func (d *Door) Stopping() context.Context { return d.stopping }
+
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The mux would send the caller to a tidied path, which is another resource.
@@ -238,13 +279,21 @@ func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
 
 // open reads what every request has: the namespace and the request's own name.
 func (c *call) open(r *route) error {
-	if err := c.door.origins.Check(c.r); err != nil {
-		return &leasehold.Error{Code: leasehold.Denied, Message: "a page of another site may not ask this: send the request from a program, or from this server's own pages"}
+	if err := c.door.sameSite(c.r); err != nil {
+		return err
 	}
 	if err := c.readQuery(r); err != nil {
 		return err
 	}
 	return c.readOnce()
+}
+
+// sameSite refuses what a page of another site makes a browser ask.
+func (d *Door) sameSite(r *http.Request) error {
+	if d.origins.Check(r) != nil {
+		return &leasehold.Error{Code: leasehold.Denied, Message: "a page of another site may not ask this: send the request from a program, or from this server's own pages"}
+	}
+	return nil
 }
 
 // enter counts a request that stays. leave is to be called when it ends.

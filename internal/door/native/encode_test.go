@@ -104,6 +104,12 @@ func BenchmarkEncodeLease(b *testing.B) {
 	})
 	b.Run("by encoding/json", func(b *testing.B) {
 		b.ReportAllocs()
+		moment := func(t time.Time) *v1.Time {
+			if t.IsZero() {
+				return nil
+			}
+			return &v1.Time{Time: t}
+		}
 		for b.Loop() {
 			remaining := lease.Remaining.Milliseconds()
 			ttl := v1.Duration(lease.TTL)

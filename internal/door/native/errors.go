@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
@@ -80,36 +79,8 @@ func problem(w http.ResponseWriter, err error) {
 	if s.later {
 		w.Header()["Retry-After"] = retryAfter
 	}
-	body, _ := json.Marshal(toProblem(e, s))
+	body, _ := json.Marshal(v1.NewProblem(e, s.status, s.title))
 	write(w, problemType, s.status, append(body, '\n'))
-}
-
-func toProblem(e *leasehold.Error, s standing) *v1.Problem {
-	p := &v1.Problem{
-		Type: "urn:leasehold:problem:" + e.Code.String(), Title: s.title, Status: s.status,
-		Code: e.Code.String(), Detail: e.Error(), Position: e.Position, Forecast: v1.Duration(e.Forecast),
-	}
-	if e.Code == leasehold.Held {
-		p.Waiting = &e.Waiting
-	}
-	for _, w := range e.Cycle {
-		p.Cycle = append(p.Cycle, v1.Wait{Holder: w.Holder, Resource: w.Resource})
-	}
-	if l := e.Lease; l != nil {
-		p.Resource, p.ID, p.State, p.Holder, p.Reason, p.Token = l.Resource, l.ID, l.State.String(), l.Holder, l.Reason, uint64(l.Token)
-		p.Since, p.Expires, p.AvailableAt = moment(l.Acquired), moment(l.Expires), moment(l.AvailableAt)
-		if remaining := l.Remaining.Milliseconds(); p.Expires != nil {
-			p.RemainingMS = &remaining
-		}
-	}
-	return p
-}
-
-func moment(t time.Time) *v1.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &v1.Time{Time: t}
 }
 
 func unknownRoute(w http.ResponseWriter, r *http.Request) {

@@ -22,12 +22,32 @@ func (c *call) record() error {
 	if err != nil {
 		return err
 	}
-	c.tag(record)
 	if accepts(c.r.Header["Accept"], bytesType[0]) {
-		return c.sendBytes(record)
+		return c.recordBytes(record, revision != 0 || version != 0)
 	}
+	c.tag(record)
 	c.send(func(p *paper) { p.record(c.namespace, record, true) })
 	return nil
+}
+
+// recordBytes answers with the bytes of a record. A large value may be replaced, and then
+// forgotten, before it is opened: who wants the record as it is gets the next one.
+func (c *call) recordBytes(record *leasehold.Record, former bool) error {
+	for {
+		c.tag(record)
+		err := c.sendBytes(record)
+		if former || record.Large == nil || !errors.Is(err, leasehold.ErrNotFound) {
+			return err
+		}
+		newer, gone := c.recordAt(record.Path, 0, 0)
+		if gone != nil {
+			return gone
+		}
+		if newer.Mod == record.Mod {
+			return err
+		}
+		record = newer
+	}
 }
 
 // recordAt finds a record as it is, as it was when the namespace was at a revision, or as

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -296,4 +297,34 @@ func TestShutDoor(t *testing.T) {
 	door.Open(e)
 	ask(t, door, "GET", "/readyz", "").expect(200)
 	ask(t, door, "GET", "/v1/resources", "").expect(200)
+}
+
+// The paths of another door never say that there is nothing, only because it is not there
+// yet; and no page of another site can ask it.
+func TestMountedDoor(t *testing.T) {
+	door := NewShut(Config{})
+	door.Mount(func(engine.Engine) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { text(w, http.StatusOK, "other "+r.Method) })
+	}, "/other/")
+	send := func(method string, headers ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "/other/x", nil)
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		door.ServeHTTP(w, r)
+		return w
+	}
+	if w := send("GET"); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("before there is an engine it says %d, %v", w.Code, w.Header())
+	}
+	e := memory.Start(engine.NewGoClock())
+	defer e.Close()
+	door.Open(e)
+	if w := send("LOCK"); w.Code != 200 || w.Body.String() != "other LOCK" {
+		t.Errorf("afterwards it says %d, %s", w.Code, w.Body)
+	}
+	if w := send("POST", "Sec-Fetch-Site", "cross-site"); w.Code != 403 {
+		t.Errorf("a page of another site is answered with %d", w.Code)
+	}
 }

@@ -287,6 +287,44 @@ func TestADamagedValueIsCutOff(t *testing.T) {
 	}
 }
 
+// A replaced is an engine on which somebody replaces a value just before it is opened.
+type replaced struct {
+	*memory.Engine
+	replace func()
+}
+
+func (r *replaced) OpenValue(ctx context.Context, l leasehold.Large) (io.ReadSeekCloser, error) {
+	if replace := r.replace; replace != nil {
+		r.replace = nil
+		replace()
+		return nil, engine.NoValue(l)
+	}
+	return r.Engine.OpenValue(ctx, l)
+}
+
+func TestAValueIsReplacedBeforeItIsOpened(t *testing.T) {
+	e := &replaced{Engine: memory.Start(engine.NewGoClock())}
+	defer e.Close()
+	door := New(e, Config{})
+	const at, raw = "/v1/records/state/a", "application/octet-stream"
+	ask(t, door, "PUT", at, large).expect(200)
+	next := large + "next"
+	e.replace = func() { ask(t, door, "PUT", at, next).expect(200) }
+	if a := ask(t, door, "GET", at, "", "Accept", raw).expect(200); a.body != next || a.header.Get("ETag") != `"2"` {
+		t.Errorf("%d bytes are read, with %v", len(a.body), a.header)
+	}
+	e.replace = func() { ask(t, door, "PUT", at, "small").expect(200) }
+	if a := ask(t, door, "GET", at, "", "Accept", raw).expect(200); a.body != "small" {
+		t.Errorf("%d bytes are read", len(a.body))
+	}
+	ask(t, door, "PUT", at, large).expect(200)
+	e.replace = func() { ask(t, door, "DELETE", at, "").expect(200) }
+	ask(t, door, "GET", at, "", "Accept", raw).expect(404, "state/a is not there")
+	ask(t, door, "PUT", at, large).expect(200)
+	e.replace = func() {} // nobody replaced it, and it is not there
+	ask(t, door, "GET", at, "", "Accept", raw).expect(404, "is not kept any more")
+}
+
 // More large values than can pass at a time are refused, and others go on.
 func TestTransfersAreBounded(t *testing.T) {
 	door := newDoor(t, Config{})

@@ -79,6 +79,29 @@ func serversShareLargeValues(t *testing.T, s *site) {
 	}
 }
 
+func TestAValueThatIsOutOfReachIsNotGone(t *testing.T) {
+	inVirtualTime(t, aValueThatIsOutOfReachIsNotGone)
+}
+
+func aValueThatIsOutOfReachIsNotGone(t *testing.T, s *site) {
+	s.begin("a", "b", "c")
+	large := s.putLarge(s.leader(), "state/a", aState(1))
+	s.allHave(large)
+	for _, e := range s.engines {
+		if err := os.Remove(e.values.file(large.SHA256)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := readValue(t, s.follower(), large); !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Errorf("a value that is named, and that nobody gives, is read: %v", err)
+	}
+	never := *large
+	never.SHA256[0]++
+	if _, err := readValue(t, s.follower(), &never); !errors.Is(err, leasehold.ErrNotFound) {
+		t.Errorf("a value that nothing names is read: %v", err)
+	}
+}
+
 func TestALargeValueNeedsAMajority(t *testing.T) { inVirtualTime(t, aLargeValueNeedsAMajority) }
 
 func aLargeValueNeedsAMajority(t *testing.T, s *site) {

@@ -3,212 +3,63 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/hanwen/go-fuse/v2/fs"
-	"github.com/hanwen/go-fuse/v2/fuse"
-
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/faultfs"
 )
 
-// A syncedFS is a file system that knows what would be left of it if the power
-// failed now: of each file what it held at its last fsync, of each directory the
-// names at its last fsync. As ext4 and xfs do, it keeps the name of a file that was
-// synced itself. Whatever was written otherwise is gone.
-type syncedFS struct {
-	backing string
-	ignore  func(path string, dir bool) bool // syncs that are left out
-	trouble atomic.Pointer[trouble]          // what a sync meets
-
-	mu      sync.Mutex // guards what follows
-	content map[uint64][]byte
-	names   map[uint64]map[string]uint64
-}
-
-// A trouble is what the syncs of files of a kind meet.
-type trouble struct {
-	suffix string
-	sync   func() error
-}
-
-type syncedNode struct {
-	fs.LoopbackNode
-	fsys *syncedFS
-}
-
-type syncedDir struct {
-	fs.FileHandle
-	fs.FileReaddirenter
-	fs.FileReleasedirer
-	node *syncedNode
-}
-
-// mountSynced mounts a new one; it leaves the test out where that is not possible.
-func mountSynced(t *testing.T, ignore func(path string, dir bool) bool) (string, *syncedFS) {
+// mountSynced mounts a disk that can fail, and leaves out some syncs; it leaves the test
+// out where there can be none.
+func mountSynced(t *testing.T, ignore func(path string, dir bool) bool) (string, *faultfs.FS) {
 	t.Helper()
-	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
-		t.Skip("left out: loss of unsynced bytes needs /dev/fuse and root")
+	if err := faultfs.Available(); err != nil {
+		t.Skipf("left out: %v", err)
 	}
-	f := &syncedFS{backing: t.TempDir(), ignore: ignore, content: map[uint64][]byte{}, names: map[uint64]map[string]uint64{}}
-	data := &fs.LoopbackRoot{Path: f.backing}
-	data.NewNode = func(r *fs.LoopbackRoot, _ *fs.Inode, _ string, _ *syscall.Stat_t) fs.InodeEmbedder {
-		return &syncedNode{fs.LoopbackNode{RootData: r}, f}
-	}
-	root := &syncedNode{fs.LoopbackNode{RootData: data}, f}
-	data.RootNode = root
 	mount := t.TempDir()
-	second := time.Second
-	server, err := fs.Mount(mount, root, &fs.Options{
-		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "synced", Name: "synced"}, EntryTimeout: &second, AttrTimeout: &second,
-	})
+	f, err := faultfs.Mount(t.TempDir(), mount)
 	if err != nil {
-		t.Skipf("left out: loss of unsynced bytes needs a fuse mount: %v", err)
+		t.Skipf("left out: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := server.Unmount(); err != nil {
+		if err := f.Unmount(); err != nil {
 			t.Errorf("unmount: %v", err)
 		}
+	})
+	f.OnSync(func(path string, dir bool) error {
+		if ignore != nil && ignore(path, dir) {
+			return faultfs.ErrIgnored
+		}
+		return nil
 	})
 	return mount, f
 }
 
-func (n *syncedNode) path() string { return n.Path(n.Root()) }
-
-func (n *syncedNode) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
-	return fs.ToErrno(n.fsys.syncFile(n.path()))
-}
-
-func (n *syncedNode) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
-	handle, f, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
-	if errno != 0 {
-		return nil, 0, errno
-	}
-	return &syncedDir{handle, handle.(fs.FileReaddirenter), handle.(fs.FileReleasedirer), n}, f, 0
-}
-
-func (d *syncedDir) Fsyncdir(context.Context, uint32) syscall.Errno {
-	return fs.ToErrno(d.node.fsys.syncDir(d.node.path()))
-}
-
-func (f *syncedFS) inode(path string) (uint64, error) {
-	var st syscall.Stat_t
-	err := syscall.Stat(filepath.Join(f.backing, path), &st)
-	return st.Ino, err
-}
-
-// syncFile makes what a file holds durable, and its name.
-func (f *syncedFS) syncFile(path string) error {
-	if f.ignore != nil && f.ignore(path, false) {
-		return nil
-	}
-	if trouble := f.trouble.Load(); trouble != nil && strings.HasSuffix(path, trouble.suffix) {
-		if err := trouble.sync(); err != nil {
-			return err
+// meets has the syncs of files of a kind meet trouble.
+func meets(f *faultfs.FS, suffix string, sync func() error) {
+	f.OnSync(func(path string, dir bool) error {
+		if dir || !strings.HasSuffix(path, suffix) {
+			return nil
 		}
-	}
-	bytes, err := os.ReadFile(filepath.Join(f.backing, path))
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	ino, err := f.inode(path)
-	if err != nil {
-		return err
-	}
-	f.content[ino] = bytes
-	return f.link(path, ino)
-}
-
-// link makes the name of a file durable, and those of the directories above it.
-func (f *syncedFS) link(path string, ino uint64) error {
-	for path != "." && path != "" {
-		dir := filepath.Dir(path)
-		parent, err := f.inode(dir)
-		if err != nil {
-			return err
-		}
-		if f.names[parent] == nil {
-			f.names[parent] = map[string]uint64{}
-		}
-		f.names[parent][filepath.Base(path)] = ino
-		path, ino = dir, parent
-	}
-	return nil
-}
-
-// syncDir makes the names in a directory durable as they are.
-func (f *syncedFS) syncDir(path string) error {
-	if f.ignore != nil && f.ignore(path, true) {
-		return nil
-	}
-	entries, err := os.ReadDir(filepath.Join(f.backing, path))
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	ino, err := f.inode(path)
-	if err != nil {
-		return err
-	}
-	f.names[ino] = map[string]uint64{}
-	for _, e := range entries {
-		child, err := f.inode(filepath.Join(path, e.Name()))
-		if err != nil {
-			continue // removed meanwhile
-		}
-		f.names[ino][e.Name()] = child
-		if e.IsDir() && f.names[child] == nil {
-			f.names[child] = map[string]uint64{}
-		}
-	}
-	return f.link(path, ino)
+		return sync()
+	})
 }
 
 // image writes what a power failure would leave to a directory.
-func (f *syncedFS) image(t *testing.T, to string) {
+func image(t *testing.T, f *faultfs.FS, to string) {
 	t.Helper()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	root, err := f.inode("")
-	if err == nil {
-		err = f.copy(root, to)
-	}
-	if err != nil {
+	if err := f.Image(to); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func (f *syncedFS) copy(dir uint64, to string) error {
-	if err := os.MkdirAll(to, 0o700); err != nil {
-		return err
-	}
-	for name, ino := range f.names[dir] {
-		path := filepath.Join(to, name)
-		var err error
-		if f.names[ino] != nil {
-			err = f.copy(ino, path)
-		} else {
-			err = os.WriteFile(path, f.content[ino], 0o600)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // losses runs a server, and after each answer looks at what a power failure would
@@ -240,16 +91,16 @@ func losses(t *testing.T, ignore func(path string, dir bool) bool) (lost error) 
 		if i%8 > 1 && i > 16 {
 			continue // looking takes longer than doing
 		}
-		image := filepath.Join(t.TempDir(), "image")
-		fsys.image(t, image)
-		report, err := Check(filepath.Join(image, "data"))
+		left := filepath.Join(t.TempDir(), "image")
+		image(t, fsys, left)
+		report, err := Check(filepath.Join(left, "data"))
 		if err != nil {
 			return fmt.Errorf("after %d: %w", i, err)
 		}
 		if report.Counts.Leases != held {
 			return fmt.Errorf("after %d: %d leases were answered, %d are there", i, held, report.Counts.Leases)
 		}
-		if err := os.RemoveAll(image); err != nil {
+		if err := os.RemoveAll(left); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -296,7 +147,7 @@ func troubled(t *testing.T, sync func() error, over func()) {
 		t.Fatal(err)
 	}
 	acquire(t, e, "before")
-	fsys.trouble.Store(&trouble{".wal", sync})
+	meets(fsys, ".wal", sync)
 	if _, err := e.Do(t.Context(), lease("during", time.Hour)); !errors.Is(err, leasehold.ErrUndecided) {
 		t.Errorf("in flight: %v", err)
 	}
@@ -304,17 +155,17 @@ func troubled(t *testing.T, sync func() error, over func()) {
 	if _, err := e.Do(t.Context(), lease("after", time.Hour)); !errors.Is(err, leasehold.ErrUnavailable) {
 		t.Errorf("afterwards: %v", err)
 	}
-	image := filepath.Join(t.TempDir(), "image")
-	fsys.image(t, image)
+	left := filepath.Join(t.TempDir(), "image")
+	image(t, fsys, left)
 	over()
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
-	fsys.trouble.Store(nil)
+	fsys.OnSync(nil)
 	if err := e.disk.log.Close(); err != nil { // what the end of the process does
 		t.Log(err)
 	}
-	report, err := Check(filepath.Join(image, "data"))
+	report, err := Check(filepath.Join(left, "data"))
 	if err != nil || report.Counts.Leases < 1 {
 		t.Errorf("%d leases are left, %v", report.Counts.Leases, err)
 	}
@@ -356,9 +207,9 @@ func linesLost(t *testing.T, ignore func(path string, dir bool) bool) (lost erro
 		if i%20 > 0 && i > 12 {
 			continue
 		}
-		image := t.TempDir()
-		fsys.image(t, image)
-		c.Dir = filepath.Join(image, "data")
+		left := t.TempDir()
+		image(t, fsys, left)
+		c.Dir = filepath.Join(left, "data")
 		if err := hasLines(t, c, i+1); err != nil {
 			return fmt.Errorf("after %d: %w", i, err)
 		}
@@ -413,7 +264,7 @@ func journalTroubled(t *testing.T, sync func() error, over func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fsys.trouble.Store(&trouble{".journal", sync})
+	meets(fsys, ".journal", sync)
 	mustDo(t, e, &core.Acquire{Namespace: "default", Resource: "id0", ID: "id0", Holder: "h", TTL: time.Hour})
 	mustDo(t, e, &core.Release{Namespace: "default", ID: "id0"})
 	<-e.Failed()
@@ -423,18 +274,18 @@ func journalTroubled(t *testing.T, sync func() error, over func()) {
 	if _, err := e.Do(t.Context(), lease("after", time.Hour)); !errors.Is(err, leasehold.ErrUnavailable) {
 		t.Errorf("afterwards: %v", err)
 	}
-	image := t.TempDir()
-	fsys.image(t, image)
+	left := t.TempDir()
+	image(t, fsys, left)
 	over()
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
-	fsys.trouble.Store(nil)
+	fsys.OnSync(nil)
 	e.workers.Wait()                           // the log's disk is well
 	if err := e.disk.log.Close(); err != nil { // what the end of the process does
 		t.Log(err)
 	}
-	c.Dir = filepath.Join(image, "data")
+	c.Dir = filepath.Join(left, "data")
 	if err := hasLines(t, c, 1); err != nil {
 		t.Error(err)
 	}

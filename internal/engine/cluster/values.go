@@ -29,22 +29,35 @@ func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, er
 }
 
 // OpenValue reads the bytes of a file. One that should be here and is not comes from
-// another server first.
+// another server first. NotFound is for what nothing names: what is named and can not be
+// had now is there all the same.
 func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error) {
 	r, err := e.values.open(large)
-	if err != nil && len(e.others()) > 0 && e.wanted(ctx, large) && e.fetch(ctx, large) == nil {
-		r, err = e.values.open(large)
+	if err == nil {
+		return r, nil
 	}
-	if err != nil {
+	if len(e.others()) == 0 {
+		return nil, err
+	}
+	named, failure := e.names(ctx, large)
+	switch {
+	case failure != nil:
+		return nil, failure
+	case !named:
+		return nil, err
+	case e.fetch(ctx, large) != nil:
+		return nil, engine.Unavailable("the value is not on this server, and none that has it can be reached: try again, or another server")
+	}
+	if r, err = e.values.open(large); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// wanted tells whether anything names a value.
-func (e *Engine) wanted(ctx context.Context, large leasehold.Large) (is bool) {
-	err := e.Read(ctx, func(v core.View) { is = v.NamesLarge(large.SHA256) })
-	return is && err == nil
+// names tells whether anything names a value.
+func (e *Engine) names(ctx context.Context, large leasehold.Large) (is bool, err error) {
+	err = e.Read(ctx, func(v core.View) { is = v.NamesLarge(large.SHA256) })
+	return is, err
 }
 
 // nameable refuses a command that names a value which is not here.

@@ -1,0 +1,33 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
+
+// A DoorRequest is a request to another door of the same server, in that door's own words.
+type DoorRequest struct {
+	Method string
+	Path   string // escaped
+	Query  url.Values
+	Header http.Header
+	Body   []byte // nil: none
+}
+
+// Door sends a request to another door, and returns the answer if it is a 200. The body of
+// the answer is the caller's to close. Unlike other methods it knows no limit of time but
+// that of the context: what it asks for may be large.
+func (c *Caller) Door(ctx context.Context, r DoorRequest) (*http.Response, error) {
+	send := request{method: r.Method, path: r.Path, query: r.Query, header: http.Header{"Accept": {"application/json, application/problem+json"}}}
+	if r.Body != nil {
+		send.value = &r.Body
+	}
+	for name, values := range r.Header {
+		send.header[name] = values
+	}
+	return c.open(ctx, send)
+}
+
+// EscapePath writes a path so that it can stand in a URL.
+func EscapePath(path string) string { return escapePath(path) }

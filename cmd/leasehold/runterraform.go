@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/child"
+	"github.com/leasehold/leasehold/internal/config"
+)
+
+// splitTerraform takes everything for the command: what is held is the lock.
+func (f *runFlags) splitTerraform(cmd *cobra.Command, args []string) error {
+	f.argv = args
+	switch {
+	case cmd.ArgsLenAtDash() > 0:
+		return seeHelp(cmd, usage("run --terraform holds the lock of the state and nothing else: leave %q out", args[0]))
+	case len(args) == 0:
+		return seeHelp(cmd, usage("run needs a command: leasehold run --terraform STATE -- terraform apply"))
+	}
+	return nil
+}
+
+// runTerraform runs a Terraform whose lock lives as long as this process does.
+//
+// Terraform does not renew a lock. So the lock is bound to a session that we renew for
+// it, and about which Terraform knows nothing but the address that it locks at.
+func (a *app) runTerraform(ctx context.Context, c *conn, f runFlags) error {
+	if _, err := child.Find(f.argv[0]); err != nil {
+		return noCommand(err)
+	}
+	e, ctx, err := a.beginErrand(ctx, c, f.errandFlags)
+	if err != nil {
+		return err
+	}
+	defer e.stop()
+	session, err := e.client.OpenSession(ctx, client.Label("terraform", f.terraform))
+	if err != nil {
+		e.close()
+		return err
+	}
+	if ctx.Err() != nil {
+		e.close()
+		return context.Cause(ctx)
+	}
+	g := newLockGrip(session, e.killAfter.value)
+	end := child.End{}
+	env, err := e.terraformEnviron(session, f)
+	if err == nil {
+		end, err = e.runLocked(g, f, env)
+	}
+	e.freeLock(session, f, end)
+	e.close()
+	if err != nil {
+		return err
+	}
+	return &codedError{code: end.Code}
+}
+
+// runLocked runs the command while the session lasts and nobody breaks the lock.
+func (e *errand) runLocked(g *lockGrip, f runFlags, env []string) (child.End, error) {
+	signals, stop := child.Signals()
+	defer stop()
+	e.running.Store(true)
+	defer e.running.Store(false)
+	defer e.hearBreaks(g, f.terraform)()
+	end, err := child.Run{
+		Command: child.Command{Argv: e.argv, Env: env, Gate: asMyself(gateName), Apart: e.keep},
+		Lease:   g, KillAfter: e.killAfter.value, Guard: guardArgs(), Signals: signals, Warn: e.warn,
+	}.Do()
+	switch {
+	case err != nil:
+		return end, noCommand(fmt.Errorf("%s: %w", e.argv[0], err))
+	case end.Stopped || g.why() != "":
+		return end, &codedError{exitLost, e.lostLock(g, end)}
+	}
+	return end, nil
+}
+
+func (e *errand) lostLock(g *lockGrip, end child.End) error {
+	why := g.why()
+	if why == "" {
+		if why = "the session of the lock could not be renewed"; e.trouble.since(e.app.now().Add(-e.ttl.value)) != "" {
+			why += ": " + e.trouble.since(e.app.now().Add(-e.ttl.value))
+		}
+	}
+	if end.Stopped {
+		return failure(leasehold.Lost, "%s\n%s was stopped; if it left an errored.tfstate, see docs/doors/terraform.md", why, e.argv[0])
+	}
+	return failure(leasehold.Lost, "%s\n%s ended by itself with code %d; what it wrote after that was refused", why, e.argv[0], end.Code)
+}
+
+// hearBreaks tells the grip when somebody breaks the lock, until stop is called. It returns
+// when it hears, or knows that it can not.
+func (e *errand) hearBreaks(g *lockGrip, state string) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	hears, ended := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	query := v1.WatchQuery{Resource: "terraform/" + state, Started: func(v1.Hello) { once.Do(func() { close(hears) }) }}
+	go func() {
+		defer close(ended)
+		for event, err := range e.conn.Watch(ctx, query) {
+			if err != nil {
+				return // what the holder of a broken lock writes is refused all the same
+			}
+			g.hear(event)
+		}
+	}()
+	select {
+	case <-hears:
+	case <-ended:
+	case <-time.After(farewell):
+	}
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// hear takes an event of the lock.
+func (g *lockGrip) hear(event v1.Event) {
+	switch {
+	case event.Session != g.session.ID():
+	case event.Kind == leasehold.BreakSet.String() && event.Until != nil:
+		g.broken(event.Until.Time, event.By, event.Reason)
+	case event.Kind == leasehold.Ended.String() && event.How == leasehold.ByBreak.String():
+		g.broken(time.Now(), event.By, event.Reason)
+	}
+}
+
+// A lockGrip lasts as long as the session does that a lock is bound to, or until somebody
+// breaks the lock. Then it lasts for as long as Terraform needs in order to stop: what it
+// writes is refused by then, but what it was about to make should be in its
+// errored.tfstate.
+type lockGrip struct {
+	session *client.Session
+	spare   time.Duration
+
+	mu    sync.Mutex // guards what follows
+	until time.Time  // zero: nobody broke it
+	said  string
+}
+
+func newLockGrip(s *client.Session, spare time.Duration) *lockGrip {
+	return &lockGrip{session: s, spare: spare}
+}
+
+func (g *lockGrip) broken(at time.Time, by, reason string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if least := time.Now().Add(g.spare); at.Before(least) {
+		at = least
+	}
+	if g.until.IsZero() || at.Before(g.until) {
+		g.until = at
+	}
+	g.said = fmt.Sprintf("the lock was broken by %s: %s", by, reason)
+}
+
+func (g *lockGrip) why() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.said == "" && g.session.Context().Err() != nil {
+		return fmt.Sprintf("the session of the lock is over: %v", context.Cause(g.session.Context()))
+	}
+	return g.said
+}
+
+// Lost is closed when the session is over.
+func (g *lockGrip) Lost() <-chan struct{} { return g.session.Context().Done() }
+
+// Remaining is how long the command may go on.
+func (g *lockGrip) Remaining() time.Duration {
+	left := g.session.Remaining()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.until.IsZero() {
+		return left
+	}
+	return max(0, min(left, time.Until(g.until)))
+}
+
+// retries is how often Terraform sends a request again that got no answer: with its pauses
+// it sits out a minute.
+const retries = 6
+
+// terraformEnviron is the environment of Terraform. Nothing else tells it of us.
+func (e *errand) terraformEnviron(s *client.Session, f runFlags) ([]string, error) {
+	lock := url.Values{"session": {s.ID()}}
+	switch {
+	case f.wait.given:
+		lock.Set("wait", f.wait.value.String())
+	case !f.noWait:
+		lock.Set("wait", leasehold.MaxWait.String())
+	}
+	set := map[string]string{
+		terraformVariable("address"):        e.conn.stateAddress(f.terraform, url.Values{}),
+		terraformVariable("lock_address"):   e.conn.stateAddress(f.terraform, lock),
+		terraformVariable("unlock_address"): e.conn.stateAddress(f.terraform, url.Values{}),
+		terraformVariable("update_method"):  "POST",
+		terraformVariable("lock_method"):    "LOCK",
+		terraformVariable("unlock_method"):  "UNLOCK",
+		terraformVariable("retry_max"):      fmt.Sprint(retries),
+		config.EnvName("server"):            e.conn.client.Server,
+		config.EnvName("namespace"):         e.conn.client.Namespace,
+	}
+	for name, file := range e.conn.terraformFiles() {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, usage("%v", err)
+		}
+		set[name] = string(text)
+	}
+	env := slices.DeleteFunc(slices.Clone(e.app.environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		_, replaced := set[name]
+		return replaced
+	})
+	for name, value := range set {
+		env = append(env, name+"="+value)
+	}
+	return env, nil
+}
+
+// freeLock ends a lock that the command left behind, as one that was killed does. That is
+// no clean end, though the session is about to have one: whoever comes next should know.
+func (e *errand) freeLock(s *client.Session, f runFlags, end child.End) {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	resource, err := e.conn.Resource(ctx, "terraform/"+f.terraform, 1)
+	if err != nil || len(resource.Holders) == 0 || resource.Holders[0].Session != s.ID() {
+		e.silent = e.silent || errors.Is(err, leasehold.ErrUnavailable)
+		return
+	}
+	period := v1.Duration(0)
+	_, err = e.conn.Break(ctx, v1.BreakRequest{
+		Resource: resource.Resource, Token: resource.Holders[0].Token, Period: &period, By: "leasehold run",
+		Reason: fmt.Sprintf("%s ended with code %d and left its lock", e.argv[0], end.Code),
+	})
+	if err == nil {
+		e.app.say("%s ended with code %d and left its lock on %s: the lock was broken", e.argv[0], end.Code, f.terraform)
+	}
+}

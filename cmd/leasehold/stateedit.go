@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/door/terraform"
+)
+
+func (a *app) statePullCommand() *cobra.Command {
+	version := ""
+	cmd := &cobra.Command{
+		Use:   "pull STATE",
+		Short: "Print a state, or one of its versions",
+		Long: `Pull writes a state to standard output, byte for byte as it was written. With --version it
+is what the state was then: a serial, or @ and a revision, as leasehold state versions
+shows them. States hold secrets: mind where you write them to.`,
+		Example: `  leasehold state pull prod/network > network.tfstate
+  leasehold state pull prod/network | jq -r '.resources[].type'
+  leasehold state pull prod/network --version 41 > before.tfstate`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completesStates,
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		revision := uint64(0)
+		if version != "" {
+			versions, err := c.states().Versions(ctx, args[0])
+			if err != nil {
+				return c.stateless(err)
+			}
+			found, err := findVersion(versions, version)
+			if err != nil {
+				return hint(err, "see which there are: %s", c.again("state", "versions", args[0]))
+			}
+			revision = found.Revision
+		}
+		body, err := c.states().Read(ctx, args[0], revision)
+		if err != nil {
+			return c.stateless(err)
+		}
+		_, err = a.stdout.Write(body)
+		return written(err)
+	})
+	cmd.Flags().StringVar(&version, "version", "", "a serial, or @ and a revision (default: what it is now)")
+	a.clientFlags(cmd)
+	return cmd
+}
+
+// editFlags are those of commands that write a state.
+type editFlags struct {
+	reason string
+	wait   span
+	force  bool
+}
+
+func (f *editFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for whoever finds the lock and for the history")
+	cmd.Flags().VarP(&f.wait, "wait", "w", "how long to wait for the lock (default: not at all)")
+}
+
+func (a *app) statePushCommand() *cobra.Command {
+	var f editFlags
+	cmd := &cobra.Command{
+		Use:   "push STATE [FILE|-]",
+		Short: "Write a state from a file, under its lock",
+		Long: `Push locks a state, writes what the file or standard input holds, and unlocks it. It is
+refused if the lineage is another, or the serial is not above the one that is there: then
+somebody else has written since. With --force neither is looked at; what was there stays
+among the versions.
+
+It is the way to bring back an errored.tfstate, which Terraform leaves behind when its
+lock was lost and its write refused: see docs/doors/terraform.md.`,
+		Example: `  leasehold state push prod/network errored.tfstate --reason "run 881 lost its lock"
+  leasehold state pull prod/network | jq '.serial += 1' | leasehold state push prod/network -
+  leasehold state push prod/network old.tfstate --force --reason "begin again"`,
+		Args: takes(1, 2),
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		if len(args) == 1 && a.terminal(a.stdin) {
+			return seeHelp(cmd, usage("push needs a state: name a file, or send it to standard input"))
+		}
+		body, err := a.readState(append(args, "-")[1])
+		if err != nil {
+			return err
+		}
+		head, err := terraform.ReadHead(bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		err = c.edit(ctx, args[0], "push", f, func(id string) error { return c.push(ctx, args[0], id, body, head, f.force) })
+		if err != nil {
+			return err
+		}
+		a.say("pushed %s, serial %d", args[0], head.Serial)
+		return nil
+	})
+	cmd.Flags().BoolVar(&f.force, "force", false, "whatever serial and lineage are there")
+	f.add(cmd)
+	a.clientFlags(cmd)
+	return cmd
+}
+
+// push writes a state under the lock. The server lets a holder write one serial twice; what
+// comes from a file has to be newer than what is there, or somebody else's work is lost.
+func (c *conn) push(ctx context.Context, state, id string, body []byte, head terraform.Head, force bool) error {
+	there, err := c.states().Info(ctx, state)
+	if err != nil {
+		return err
+	}
+	if !force && there.Revision != 0 && there.Problem == "" && there.Lineage == head.Lineage && there.Serial == head.Serial {
+		now, err := c.states().Read(ctx, state, 0)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(now, body) {
+			return failure(leasehold.Refused, "%s has the serial %d already, with other content: somebody else wrote since; compare both, or force it if you are sure", state, head.Serial)
+		}
+	}
+	return c.states().Write(ctx, state, id, body, force)
+}
+
+func (a *app) readState(source string) ([]byte, error) {
+	in := a.stdin
+	if source != "-" {
+		file, err := os.Open(source)
+		if err != nil {
+			return nil, usage("the state can not be read: %v", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	body, err := io.ReadAll(io.LimitReader(in, leasehold.MaxLarge+1))
+	if err != nil {
+		return nil, usage("the state can not be read: %v", err)
+	}
+	return body, nil
+}
+
+// edit does something to a state under its lock.
+func (c *conn) edit(ctx context.Context, state, operation string, f editFlags, do func(id string) error) error {
+	info := terraform.LockInfo{
+		ID: rand.Text(), Operation: operation, Info: f.reason, Who: c.operator(), Version: "leasehold",
+		Created: time.Now().UTC().Format(time.RFC3339Nano),
+	}
+	if err := c.states().Lock(ctx, state, info, f.wait.value); err != nil {
+		return hint(err, "see who has it: %s", c.again("state", "show", state))
+	}
+	err := do(info.ID)
+	// A signal must not leave the lock behind.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if failed := c.states().Unlock(ctx, state, info); err == nil && failed != nil {
+		return fmt.Errorf("the state was written, but its lock could not be given back, and ends by itself: %w", failed)
+	}
+	return err
+}
+
+func (a *app) stateRollbackCommand() *cobra.Command {
+	var f editFlags
+	cmd := &cobra.Command{
+		Use:   "rollback STATE VERSION",
+		Short: "Make a state again what it was",
+		Long: `Rollback writes a former version of a state as a new one, under the lock. VERSION is a
+serial, or @ and a revision, as leasehold state versions shows them. A state that was
+deleted comes back.
+
+The new version has the content of the former one and a serial above all others: plans
+that were made from what is there now are then refused as stale, as they have to be. An
+encrypted state keeps its own serial, since nobody but OpenTofu can change it.
+
+Only the state goes back, not what it describes: look at terraform plan afterwards.`,
+		Example: `  leasehold state rollback prod/network 41 --reason "run 881 imported the wrong account"
+  leasehold state rollback prod/network @1881
+  leasehold state diff prod/network                         # what it did`,
+		Args:              takes(2, 2),
+		ValidArgsFunction: a.completesStates,
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		var serial uint64
+		err := c.edit(ctx, args[0], "rollback", f, func(id string) (err error) {
+			serial, err = c.rollBack(ctx, args[0], args[1], id)
+			return err
+		})
+		if err != nil {
+			return c.stateless(err)
+		}
+		a.say("rolled back %s: it is what it was with %s, and has serial %d now", args[0], args[1], serial)
+		return nil
+	})
+	f.add(cmd)
+	a.clientFlags(cmd)
+	return cmd
+}
+
+// rollBack writes a former version anew, and returns the serial that it has now. It has the
+// lock: nobody else writes meanwhile.
+func (c *conn) rollBack(ctx context.Context, state, word, id string) (uint64, error) {
+	versions, err := c.states().Versions(ctx, state)
+	if err != nil {
+		return 0, err
+	}
+	old, err := findVersion(versions, word)
+	if err != nil {
+		return 0, hint(err, "see which there are: %s", c.again("state", "versions", state))
+	}
+	body, err := c.states().Read(ctx, state, old.Revision)
+	if err != nil {
+		return 0, err
+	}
+	head, err := terraform.ReadHead(bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	serial := head.Serial
+	if !head.Encrypted {
+		for _, v := range versions {
+			serial = max(serial, v.Serial)
+		}
+		serial++
+		if body, err = terraform.WithSerial(body, serial); err != nil {
+			return 0, err
+		}
+	}
+	return serial, c.states().Write(ctx, state, id, body, true)
+}
+
+func (a *app) stateUnlockCommand() *cobra.Command {
+	var f breakFlags
+	cmd := &cobra.Command{
+		Use:   "unlock STATE",
+		Short: "End somebody else's lock on a state, with a reason",
+		Long: `Unlock ends the lock that is on a state, whoever has it, without knowing its ID. It first
+shows who has it, since when and for what, and asks on a terminal; elsewhere it does
+nothing without --yes. Who did it, and why, is in leasehold audit.
+
+What the former holder still writes is refused: Terraform then keeps its state in
+errored.tfstate. If the lock is gone or somebody else's by the time you say yes,
+nothing happens. It is leasehold break terraform/STATE --now.`,
+		Example: `  leasehold state unlock prod/network --reason "the runner was killed"
+  leasehold state unlock prod/network --yes --reason "host is gone"
+  leasehold audit terraform/prod/network --verb break`,
+		Args:              takes(1, 1),
+		ValidArgsFunction: a.completesStates,
+	}
+	f.now = true
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		if err := f.check(cmd); err != nil {
+			return err
+		}
+		return a.breakLease(ctx, c, "terraform/"+args[0], f)
+	})
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for the holder and for the history (needed)")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	a.clientFlags(cmd)
+	a.outputFlag(cmd, formatWide, formatJSON, formatName)
+	return cmd
+}

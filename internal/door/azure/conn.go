@@ -1,0 +1,69 @@
+package azure
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// A conn puts a reason phrase of ours in the first line of an answer. HTTP allows any
+// phrase, Azure says there what went wrong, and clients show it to people, often as all
+// that they show; but net/http has one phrase for each status and no way to set another.
+type conn struct {
+	net.Conn
+	status int
+	phrase string // for the next answer; empty: as net/http writes it
+}
+
+// Write is called by whoever answers a request, and by nobody else meanwhile. What
+// begins an answer begins a write, since net/http flushes at the end of each.
+func (c *conn) Write(b []byte) (int, error) {
+	if c.phrase == "" {
+		return c.Conn.Write(b)
+	}
+	line, rest, found := bytes.Cut(b, []byte("\r\n"))
+	start := "HTTP/1.1 " + strconv.Itoa(c.status)
+	if !found || !bytes.HasPrefix(line, []byte(start)) {
+		return c.Conn.Write(b) // "100 Continue", say
+	}
+	changed := append([]byte(start+" "+c.phrase+"\r\n"), rest...)
+	c.phrase = ""
+	if n, err := c.Conn.Write(changed); err != nil {
+		return min(n, len(b)), err
+	}
+	return len(b), nil
+}
+
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// reason sets the phrase of the answer that is about to be written.
+func (c *call) reason(status int, message string) {
+	if wire, ok := c.r.Context().Value(connKey{}).(*conn); ok {
+		wire.status, wire.phrase = status, phraseOf(message)
+	}
+}
+
+// phraseOf makes one line of a message, in characters that HTTP has.
+func phraseOf(message string) string {
+	const most = 256
+	return cut(strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return ' '
+		}
+		return r
+	}, message)), most)
+}
+
+// CloseWrite lets net/http say that the answer ends and still read what comes.
+func (c *conn) CloseWrite() error {
+	if inner, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return inner.CloseWrite()
+	}
+	return nil
+}

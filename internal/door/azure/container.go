@@ -1,0 +1,274 @@
+package azure
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door/azure/account"
+)
+
+func (c *call) createContainer() error {
+	metadata, err := c.readMetadata()
+	if err != nil {
+		return err
+	}
+	made := ""
+	return c.decide(func(tried bool) (bool, error) {
+		var was item
+		if err := c.read(func(v core.View) { was = c.lookContainer(v) }); err != nil {
+			return false, err
+		}
+		switch {
+		case tried && was.found && was.ETag == made:
+			was.tags(c.w.Header())
+			return true, c.answer(http.StatusCreated)
+		case was.found:
+			return false, errContainerExists
+		case was.Deleting:
+			// Whoever deleted it did not get to the end, or is not there yet.
+			if err := c.purge(was.mod); err != nil {
+				return false, errContainerDeleting
+			}
+			return false, nil
+		}
+		p := properties{Metadata: metadata}
+		p.touch()
+		p.Created, p.Settled = p.Modified, was.lease.token
+		made = p.ETag
+		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), 0)}, core.Op{Do: core.Put, Path: c.at.containerPath(), Value: p.encode()})
+		if err != nil || !done {
+			return false, err
+		}
+		p.tags(c.w.Header())
+		return true, c.answer(http.StatusCreated)
+	})
+}
+
+// readContainer reads a container, if the request may.
+func (c *call) readContainer() (i item, err error) {
+	guid, err := c.leaseHeader()
+	if err != nil {
+		return i, err
+	}
+	if err := c.read(func(v core.View) { i = c.lookContainer(v) }); err != nil {
+		return i, err
+	}
+	if !i.found {
+		return i, errContainerNotFound
+	}
+	return i, i.lease.checkContainer(guid, false)
+}
+
+func (c *call) getContainer() error {
+	i, err := c.readContainer()
+	if err != nil {
+		return err
+	}
+	h := c.w.Header()
+	i.tags(h)
+	i.lease.head(h)
+	writeMetadata(h, i.Metadata)
+	h["x-ms-has-immutability-policy"], h["x-ms-has-legal-hold"] = []string{"false"}, []string{"false"}
+	return c.answer(http.StatusOK)
+}
+
+// getContainerACL tells that nobody is let in without a key or a signature.
+func (c *call) getContainerACL() error {
+	i, err := c.readContainer()
+	if err != nil {
+		return err
+	}
+	i.tags(c.w.Header())
+	return c.answerXML(xmlHead + "<SignedIdentifiers />")
+}
+
+func (c *call) setContainerMetadata() error {
+	metadata, err := c.readMetadata()
+	if err != nil {
+		return err
+	}
+	guid, err := c.leaseHeader()
+	if err != nil {
+		return err
+	}
+	conditions, err := c.readConditions("")
+	if err != nil {
+		return err
+	}
+	return c.decide(func(bool) (bool, error) {
+		var was item
+		if err := c.read(func(v core.View) { was = c.lookContainer(v) }); err != nil {
+			return false, err
+		}
+		if !was.found {
+			return false, errContainerNotFound
+		}
+		if err := was.lease.checkContainer(guid, false); err != nil {
+			return false, err
+		}
+		if err := conditions.check(&was, true); err != nil {
+			return false, err
+		}
+		// The end of a container's lease is told until it is leased again: a write does
+		// not settle it.
+		p := was.properties
+		p.Metadata = metadata
+		p.touch()
+		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), was.mod), was.lease.asSeen(c.at.resource())},
+			core.Op{Do: core.Put, Path: c.at.containerPath(), Value: p.encode()})
+		if err != nil || !done {
+			return false, err
+		}
+		p.tags(c.w.Header())
+		return true, c.answer(http.StatusOK)
+	})
+}
+
+// deleteContainer marks a container as gone, in one command, and then clears it away.
+func (c *call) deleteContainer() error {
+	guid, err := c.leaseHeader()
+	if err != nil {
+		return err
+	}
+	conditions, err := c.readConditions("")
+	if err != nil {
+		return err
+	}
+	return c.decide(func(tried bool) (bool, error) {
+		var was item
+		if err := c.read(func(v core.View) { was = c.lookContainer(v) }); err != nil {
+			return false, err
+		}
+		switch {
+		case !was.found && tried:
+			return true, c.answer(http.StatusAccepted)
+		case !was.found:
+			return false, errContainerNotFound
+		}
+		if err := was.lease.checkContainer(guid, true); err != nil {
+			return false, err
+		}
+		if err := conditions.check(&was, true); err != nil {
+			return false, err
+		}
+		p := was.properties
+		p.Deleting = true
+		ops := []core.Op{{Do: core.Put, Path: c.at.containerPath(), Value: p.encode()}}
+		if was.lease.alive() {
+			ops = append(ops, core.Op{Do: core.ReleaseLease, ID: was.lease.id})
+		}
+		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), was.mod), was.lease.asSeen(c.at.resource())}, ops...)
+		if err != nil || !done {
+			return false, err
+		}
+		// It is gone for everybody; what is left in it, if this fails, goes when the
+		// name is used again.
+		var marked item
+		if err := c.read(func(v core.View) { marked = c.lookContainer(v) }); err == nil && marked.Deleting {
+			_ = c.purge(marked.mod)
+		}
+		return true, c.answer(http.StatusAccepted)
+	})
+}
+
+// purge clears away a container that was marked, and all that is in it. Nobody else
+// writes there: each write compares that the container is as it was. A caller that goes
+// away does not stop it.
+func (c *call) purge(mod leasehold.Revision) error {
+	ours := *c
+	ours.ctx = context.WithoutCancel(c.ctx)
+	still := unchanged(c.at.containerPath(), mod)
+	if err := ours.endLeases(still); err != nil {
+		return err
+	}
+	for _, root := range []string{rootBlobs, rootBytes, rootBlocks, rootLists, rootSnapshots, rootPast} {
+		if err := ours.purgeAll(c.at.within(root), still); err != nil {
+			return err
+		}
+	}
+	_, _, err := ours.do([]core.Compare{still}, core.Op{Do: core.Delete, Path: c.at.containerPath()})
+	return err
+}
+
+// endLeases ends the leases on all blobs of a container, which deleting it ignores.
+func (c *call) endLeases(still core.Compare) error {
+	prefix := c.at.within(rootBlobs)
+	var names []string
+	err := c.eachRecord(prefix, func(r *leasehold.Record) { names = append(names, strings.TrimPrefix(r.Path, prefix)) })
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		at := c.at
+		at.blob = name
+		for range attempts {
+			var l lease
+			if err := c.read(func(v core.View) { l = c.lookLease(v, at.resource(), &properties{}) }); err != nil {
+				return err
+			}
+			if !l.alive() {
+				break
+			}
+			_, done, err := c.do([]core.Compare{still, l.asSeen(at.resource())}, core.Op{Do: core.ReleaseLease, ID: l.id})
+			if err != nil && !ended(err) {
+				return err
+			}
+			if done {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// purgeAll deletes all records under a prefix, as many at a time as one command may.
+func (c *call) purgeAll(prefix string, still core.Compare) error {
+	for {
+		var page core.RecordPage
+		err := c.read(func(v core.View) {
+			page, _ = v.Records(c.door.config.Namespace, core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), KeysOnly: true})
+		})
+		if err != nil || len(page.Records) == 0 {
+			return err
+		}
+		last := page.Records[len(page.Records)-1].Path
+		_, done, err := c.do([]core.Compare{still}, core.Op{Do: core.Delete, Path: prefix, Range: true, To: last + "\x00"})
+		if err != nil || !done {
+			return err // not done: somebody else finished it
+		}
+	}
+}
+
+// getAccount tells what kind of account this is.
+func (c *call) getAccount() error {
+	h := c.w.Header()
+	h["x-ms-sku-name"], h["x-ms-account-kind"], h["x-ms-is-hns-enabled"] = []string{"Standard_LRS"}, []string{"StorageV2"}, []string{"false"}
+	return c.answer(http.StatusOK)
+}
+
+// getService tells that none of the things that could be configured is on.
+func (c *call) getService() error {
+	const off = "<Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>"
+	return c.answerXML(xmlHead + "<StorageServiceProperties><Logging><Version>1.0</Version><Delete>false</Delete><Read>false</Read><Write>false</Write>" +
+		"<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging><HourMetrics>" + off + "</HourMetrics><MinuteMetrics>" + off + "</MinuteMetrics>" +
+		"<Cors /><DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy><StaticWebsite><Enabled>false</Enabled></StaticWebsite></StorageServiceProperties>")
+}
+
+// NewContainer is the record of a container that somebody makes without a client of
+// Azure: where it belongs, and its value.
+func NewContainer(name, container string, now time.Time) (path, value string, err error) {
+	switch {
+	case !account.ValidName(name):
+		return "", "", fmt.Errorf("%q can not be the name of an account", name)
+	case !validContainer(container):
+		return "", "", fmt.Errorf("%q can not be the name of a container: 3 to 63 lower-case letters, digits and single dashes are allowed", container)
+	}
+	p := properties{Created: now.UnixNano()}
+	p.touch()
+	return target{account: name, container: container}.containerPath(), p.encode(), nil
+}

@@ -1,0 +1,377 @@
+package azure
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door/azure/account"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/telemetry"
+)
+
+// Config is what a Door can be told.
+type Config struct {
+	Accounts  *account.Book
+	Namespace string             // where everything is kept; empty: the default one
+	Domain    string             // what host-style names end with, as azurerm is told; empty: leasehold.test
+	Metrics   *telemetry.Metrics // nil: nothing is counted
+	Log       *slog.Logger       // nil: nothing is written
+
+	MaxConnections int           // 0: 4,000
+	MaxUploads     int           // large bodies that come in at the same time; 0: 64
+	DrainTimeout   time.Duration // how long a server that stops finishes what is under way; 0: 10s
+}
+
+// A Door answers the requests of Azure's clients by asking an engine.
+type Door struct {
+	engine   engine.Engine
+	config   Config
+	verbs    map[string]*telemetry.Verb
+	uploads  chan struct{}
+	open     atomic.Int64 // connections
+	stopping atomic.Bool
+}
+
+// New returns a door to an engine.
+func New(e engine.Engine, config Config) *Door {
+	d := &Door{engine: e, config: config}
+	setDefault(&d.config.Namespace, leasehold.DefaultNamespace)
+	setDefault(&d.config.Domain, "leasehold.test")
+	setDefault(&d.config.MaxConnections, 4000)
+	setDefault(&d.config.MaxUploads, 64)
+	setDefault(&d.config.DrainTimeout, 10*time.Second)
+	if d.config.Log == nil {
+		d.config.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.config.Metrics == nil {
+		d.config.Metrics = telemetry.NewMetrics()
+	}
+	requests := d.config.Metrics.Requests("azure", d.config.Log)
+	d.verbs = map[string]*telemetry.Verb{}
+	for _, o := range operations {
+		d.verbs[o.name] = requests.Verb("azure-" + o.name)
+	}
+	d.verbs["other"] = requests.Verb("azure-other")
+	d.uploads = make(chan struct{}, d.config.MaxUploads)
+	return d
+}
+
+func setDefault[T comparable](at *T, value T) {
+	var zero T
+	if *at == zero {
+		*at = value
+	}
+}
+
+// What a request is about.
+const (
+	ofAccount = iota
+	ofContainer
+	ofBlob
+)
+
+// An operation is one thing that can be asked. kind, method, restype and comp find it.
+type operation struct {
+	name    string
+	kind    int
+	method  string // HEAD goes with GET
+	restype string
+	comp    string
+	needs   string // permissions of a SAS, one of which it must have
+	serve   func(*call) error
+}
+
+// operations is the whole door, except for what a client asks in order to find it.
+var operations = []operation{
+	{"list-containers", ofAccount, "GET", "", "list", "l", (*call).listContainers},
+	{"get-account", ofAccount, "GET", "account", "properties", "rwdlacup", (*call).getAccount},
+	{"get-service", ofAccount, "GET", "service", "properties", "r", (*call).getService},
+
+	{"create-container", ofContainer, "PUT", "container", "", "cw", (*call).createContainer},
+	{"get-container", ofContainer, "GET", "container", "", "rl", (*call).getContainer},
+	{"delete-container", ofContainer, "DELETE", "container", "", "d", (*call).deleteContainer},
+	{"get-container", ofContainer, "GET", "container", "metadata", "rl", (*call).getContainer},
+	{"set-container-metadata", ofContainer, "PUT", "container", "metadata", "w", (*call).setContainerMetadata},
+	{"get-container-acl", ofContainer, "GET", "container", "acl", "-", (*call).getContainerACL},
+	{"list-blobs", ofContainer, "GET", "container", "list", "l", (*call).listBlobs},
+	{"lease-container", ofContainer, "PUT", "container", "lease", "wd", (*call).leaseContainer},
+
+	{"get-blob", ofBlob, "GET", "", "", "r", (*call).getBlob},
+	{"put-blob", ofBlob, "PUT", "", "", "wc", (*call).putBlob},
+	{"delete-blob", ofBlob, "DELETE", "", "", "d", (*call).deleteBlob},
+	{"get-blob-metadata", ofBlob, "GET", "", "metadata", "r", (*call).getBlobMetadata},
+	{"set-blob-metadata", ofBlob, "PUT", "", "metadata", "w", (*call).setBlobMetadata},
+	{"set-blob-properties", ofBlob, "PUT", "", "properties", "w", (*call).setBlobProperties},
+	{"snapshot-blob", ofBlob, "PUT", "", "snapshot", "wc", (*call).snapshotBlob},
+	{"put-block", ofBlob, "PUT", "", "block", "wc", (*call).putBlock},
+	{"put-block-list", ofBlob, "PUT", "", "blocklist", "wc", (*call).putBlockList},
+	{"get-block-list", ofBlob, "GET", "", "blocklist", "r", (*call).getBlockList},
+	{"lease-blob", ofBlob, "PUT", "", "lease", "wd", (*call).leaseBlob},
+	{"abort-copy", ofBlob, "PUT", "", "copy", "w", (*call).abortCopy},
+}
+
+// A call is one request on its way through the door.
+type call struct {
+	door  *Door
+	w     http.ResponseWriter
+	r     *http.Request
+	ctx   context.Context
+	id    string // of the request, which answers carry
+	query url.Values
+	path  string // as it was sent, still escaped
+	host  bool   // the account stands in the host
+	at    target
+	op    *operation
+	who   string // proven to be
+}
+
+// ServeHTTP answers one request.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	c := &call{door: d, w: w, r: r, id: newGUID()}
+	c.usualHeaders()
+	err := c.serve()
+	name := "other"
+	if c.op != nil {
+		name = c.op.name
+	}
+	outcome := telemetry.Outcome{Namespace: d.config.Namespace, Took: time.Since(began), Expected: r.Context().Err() != nil || d.stopping.Load()}
+	if err != nil {
+		f := faultOf(err)
+		if !errors.Is(err, errCut) {
+			c.fail(f)
+		}
+		outcome.Err = &leasehold.Error{Code: codeOf(f), Message: f.Error()}
+	}
+	d.verbs[name].Done(r.Context(), outcome)
+	if errors.Is(err, errCut) {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// errCut is for an answer that can't be finished: its beginning is sent already.
+var errCut = errors.New("the answer could not be finished")
+
+func (c *call) serve() error {
+	if err := c.open(); err != nil {
+		return err
+	}
+	if found, err := c.discover(); found || err != nil {
+		return err
+	}
+	if err := c.find(); err != nil {
+		return err
+	}
+	if err := c.authorize(); err != nil {
+		return err
+	}
+	if err := c.refuseUnsupported(); err != nil {
+		return err
+	}
+	return c.op.serve(c)
+}
+
+var versionForm = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+
+// open reads what every request has.
+func (c *call) open() error {
+	address, _, err := net.SplitHostPort(c.r.RemoteAddr)
+	if err != nil {
+		address = c.r.RemoteAddr
+	}
+	c.ctx = engine.WithOrigin(c.r.Context(), leasehold.Origin{Address: cut(address, leasehold.MaxAddress), Door: "azure"})
+	uri := c.r.RequestURI
+	if u, err := url.Parse(uri); err == nil && u.Host != "" {
+		uri = u.RequestURI() // the whole URL, as a proxy is sent it
+	}
+	path, query, _ := strings.Cut(uri, "?")
+	c.path = path
+	if c.query, err = url.ParseQuery(query); err != nil {
+		return errInvalidURI
+	}
+	if v := c.r.Header.Get("X-Ms-Version"); v != "" && !versionForm.MatchString(v) {
+		return badHeader("x-ms-version", v)
+	}
+	return nil
+}
+
+func cut(s string, most int) string {
+	if len(s) > most {
+		return s[:most]
+	}
+	return s
+}
+
+var hostForm = regexp.MustCompile(`^([a-z0-9]{3,24})\.blob\.`)
+
+// find tells what is asked of what.
+func (c *call) find() error {
+	path, err := url.PathUnescape(c.path)
+	if err != nil || !strings.HasPrefix(path, "/") {
+		return errInvalidURI
+	}
+	path = path[1:]
+	if m := hostForm.FindStringSubmatch(strings.ToLower(c.r.Host)); m != nil {
+		c.host, c.at.account = true, m[1]
+	} else {
+		c.at.account, path, _ = strings.Cut(path, "/")
+	}
+	c.at.container, c.at.blob, _ = strings.Cut(path, "/")
+	c.at.snapshot = c.query.Get("snapshot")
+	kind := ofAccount
+	switch {
+	case !account.ValidName(c.at.account):
+		return errInvalidURI
+	case c.at.blob == "" && c.at.container != "" && c.query.Get("restype") != "container" && c.query.Get("comp") != "list":
+		// A blob of the root container has no container in its name.
+		c.at.container, c.at.blob = "$root", c.at.container
+		kind = ofBlob
+	case c.at.blob != "":
+		kind = ofBlob
+	case c.at.container != "":
+		kind = ofContainer
+	}
+	if kind != ofAccount && !validContainer(c.at.container) || kind == ofBlob && !validBlob(c.at) {
+		return errInvalidName
+	}
+	if c.at.snapshot != "" && !validSnapshot(c.at.snapshot) {
+		return badQuery("snapshot", c.at.snapshot)
+	}
+	return c.findOperation(kind)
+}
+
+func (c *call) findOperation(kind int) error {
+	method := c.r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	restype, comp := c.query.Get("restype"), c.query.Get("comp")
+	known := false
+	for i := range operations {
+		o := &operations[i]
+		if o.kind != kind || o.restype != restype || o.comp != comp {
+			continue
+		}
+		if known = true; o.method == method {
+			c.op = o
+			return nil
+		}
+	}
+	switch {
+	case known || method != http.MethodGet && method != http.MethodPut && method != http.MethodDelete:
+		return errUnsupportedVerb
+	case comp != "":
+		return errUnsupportedQuery.with("QueryParameterName", "comp").with("QueryParameterValue", comp)
+	}
+	return errInvalidURI
+}
+
+// unsupported are headers that ask for something which nobody here would do. To leave it
+// out silently would be worse.
+var unsupported = []string{
+	"X-Ms-If-Tags", "X-Ms-Source-If-Tags", "X-Ms-Tags", "X-Ms-Encryption-Key", "X-Ms-Encryption-Scope",
+	"X-Ms-Immutability-Policy-Until-Date", "X-Ms-Legal-Hold", "X-Ms-Content-Crc64", "X-Ms-Structured-Body",
+	"X-Ms-Blob-Public-Access", "X-Ms-Default-Encryption-Scope",
+}
+
+func (c *call) refuseUnsupported() error {
+	for _, name := range unsupported {
+		if value := c.r.Header.Get(name); value != "" {
+			return errUnsupportedHeader.with("HeaderName", strings.ToLower(name)).with("HeaderValue", value)
+		}
+	}
+	if tier := c.r.Header.Get("X-Ms-Access-Tier"); tier != "" && !strings.EqualFold(tier, "Hot") {
+		return errUnsupportedHeader.with("HeaderName", "x-ms-access-tier").with("HeaderValue", tier)
+	}
+	if version := c.query.Get("versionid"); version != "" {
+		return errUnsupportedQuery.with("QueryParameterName", "versionid").with("QueryParameterValue", version)
+	}
+	return nil
+}
+
+// newestVersion is the version of the protocol that answers say if the request said none.
+const newestVersion = "2023-11-03"
+
+// usualHeaders are on every answer.
+func (c *call) usualHeaders() {
+	h := c.w.Header()
+	h.Set("Server", "Leasehold-Blob/1.0")
+	h["x-ms-request-id"] = []string{c.id}
+	version := c.r.Header.Get("X-Ms-Version")
+	if !versionForm.MatchString(version) {
+		version = newestVersion
+	}
+	h["x-ms-version"] = []string{version}
+	if id := c.r.Header.Get("X-Ms-Client-Request-Id"); id != "" && len(id) <= 1024 {
+		h["x-ms-client-request-id"] = []string{id}
+	}
+}
+
+// base is this server's address, as the client wrote it.
+func (c *call) base() string { return "https://" + c.r.Host }
+
+// answer ends a request that has no body to send.
+func (c *call) answer(status int) error {
+	c.w.Header().Set("Content-Length", "0")
+	c.w.WriteHeader(status)
+	return nil
+}
+
+// answerXML ends a request with a document.
+func (c *call) answerXML(body string) error {
+	c.w.Header().Set("Content-Type", "application/xml")
+	c.w.WriteHeader(http.StatusOK)
+	if c.r.Method != http.MethodHead {
+		_, _ = io.WriteString(c.w, body)
+	}
+	return nil
+}
+
+// read looks at the state.
+func (c *call) read(fn func(core.View)) error { return c.door.engine.Read(c.ctx, fn) }
+
+// attempts is how often a request that was overtaken looks again before it is told that
+// the server is busy.
+const attempts = 64
+
+// decide runs one step again and again until it decides: it reads, and then does a
+// command which compares that what it read is still so.
+//
+// tried says that an earlier command of this request may have happened although nobody
+// could tell; a step then looks whether what it wants is there already.
+func (c *call) decide(step func(tried bool) (done bool, err error)) error {
+	tried, undecided := false, 0
+	for range attempts {
+		done, err := step(tried)
+		switch {
+		case errors.Is(err, leasehold.ErrUndecided) && c.ctx.Err() == nil && undecided < 3:
+			tried, undecided = true, undecided+1
+			continue
+		case err != nil:
+			return err
+		case done:
+			return nil
+		}
+	}
+	return errServerBusy
+}
+
+// do does a transaction, and tells whether what it compares was so.
+func (c *call) do(compares []core.Compare, ops ...core.Op) (*core.TxnAnswer, bool, error) {
+	answer, err := c.door.engine.Do(c.ctx, &core.Txn{Namespace: c.door.config.Namespace, If: compares, Then: ops})
+	if err != nil {
+		return nil, false, err
+	}
+	return answer.Txn, answer.Txn.Succeeded, nil
+}

@@ -1,0 +1,532 @@
+package azure
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// A lease is the lease on a blob or a container as Azure sees it. What it was goes on
+// to be told after its end, until something is written or leased again.
+type lease struct {
+	state     leasehold.State
+	guid      string // empty if it is available
+	id        string // the core's, while it is alive; empty: nobody holds it
+	seconds   int    // how long it lasts; infinite
+	renewable bool   // after its end: its duration is known
+	token     leasehold.Token
+	remaining time.Duration
+	since     time.Time
+	holder    string
+	labels    leasehold.Labels
+	ending    *leasehold.Ending // after its end
+	waiting   int
+}
+
+// lookLease reads the lease on a resource. p tells which ended lease counts no more.
+func (c *call) lookLease(v core.View, resource string, p *properties) lease {
+	status := v.Status(c.door.config.Namespace, resource, 0)
+	if len(status.Holders) > 0 {
+		return liveLease(status)
+	}
+	last := status.Last
+	if status.State == leasehold.Available || last == nil || last.Token <= p.Settled {
+		return lease{state: leasehold.Available, waiting: status.Waiting}
+	}
+	l := lease{state: status.State, token: last.Token, ending: last, holder: last.Holder, waiting: status.Waiting}
+	if p.Broken == last.Token {
+		l.state = leasehold.Broken
+	}
+	l.guid, l.seconds, l.renewable = parseLeaseID(last.ID)
+	return l
+}
+
+// liveLease shows the first who holds a resource; others can only share it if they came
+// in by another door, and then all of them are in the way.
+func liveLease(status leasehold.Status) lease {
+	first := status.Holders[0]
+	l := lease{state: leasehold.Leased, id: first.ID, token: first.Token, remaining: first.Remaining, since: first.Acquired,
+		holder: first.Holder, labels: first.Labels, waiting: status.Waiting, renewable: true}
+	if first.State == leasehold.Breaking {
+		l.state = leasehold.Breaking
+	}
+	guid, seconds, ours := parseLeaseID(first.ID)
+	l.guid, l.seconds = guid, seconds
+	if !ours {
+		l.seconds = infinite
+		if first.TTL != 0 {
+			l.seconds = int(first.TTL.Seconds())
+		}
+	}
+	return l
+}
+
+// alive tells whether the lease locks what it is on.
+func (l *lease) alive() bool { return l.id != "" }
+
+// asSeen compares that the lease is still the one that was read.
+func (l *lease) asSeen(resource string) core.Compare { return leaseAsSeen(resource, l.id) }
+
+// head writes the state of a lease.
+func (l *lease) head(h http.Header) {
+	h["x-ms-lease-status"] = []string{l.status()}
+	h["x-ms-lease-state"] = []string{l.state.String()}
+	if l.state == leasehold.Leased {
+		h["x-ms-lease-duration"] = []string{l.kind()}
+	}
+}
+
+func (l *lease) status() string {
+	if l.alive() {
+		return "locked"
+	}
+	return "unlocked"
+}
+
+func (l *lease) kind() string {
+	if l.seconds == infinite {
+		return "infinite"
+	}
+	return "fixed"
+}
+
+// checkUse tells why a request with a lease id, or without one, may not use a blob.
+// A read without an id is always allowed.
+func (l *lease) checkUse(guid string, write bool) error {
+	switch {
+	case l.alive() && guid == "" && write:
+		return errLeaseIDMissing
+	case guid == "":
+		return nil
+	case l.alive() && guid == l.guid:
+		return nil
+	case l.alive():
+		return errBlobMismatch
+	case l.guid == "":
+		return errBlobNoLease
+	case guid == l.guid:
+		return l.lost()
+	}
+	return errBlobNoLease
+}
+
+// lost says how the caller's lease ended, and who saw to it.
+func (l *lease) lost() *fault {
+	e := l.ending
+	if e == nil || e.How != leasehold.ByBreak || e.By == "" {
+		return errLeaseLost
+	}
+	message := fmt.Sprintf("A lease ID was specified, but the lease was broken by %s at %s", e.By, e.At.UTC().Format("15:04:05Z"))
+	if e.Reason != "" {
+		message += ": " + e.Reason
+	}
+	return errLeaseLost.saying("%s.", strings.TrimSuffix(message, "."))
+}
+
+// checkContainer tells why a request with a lease id may not use a container. Only its
+// deletion needs an id.
+func (l *lease) checkContainer(guid string, deletion bool) error {
+	switch {
+	case l.alive() && guid == "" && deletion:
+		return errLeaseIDMissing.saying("There is currently a lease on the container and no lease ID was specified in the request.")
+	case guid == "" || l.alive() && guid == l.guid:
+		return nil
+	case l.alive():
+		return errContainerMismatch
+	}
+	return errContainerNoLease
+}
+
+// leaseHeader reads the id of the lease under which a request is made; empty if it has none.
+func (c *call) leaseHeader() (string, error) { return c.guidHeader("X-Ms-Lease-Id") }
+
+func (c *call) guidHeader(name string) (string, error) {
+	value := c.r.Header.Get(name)
+	if value == "" {
+		return "", nil
+	}
+	guid, ok := parseGUID(value)
+	if !ok {
+		return "", badHeader(strings.ToLower(name), value)
+	}
+	return guid, nil
+}
+
+// A leaseRequest is what is asked of a lease.
+type leaseRequest struct {
+	action   string
+	id       string
+	proposed string
+	seconds  int
+	period   int // noPeriod: what remains
+}
+
+const noPeriod = -1
+
+// readLease reads and checks all of it, before anybody looks at the lease: what is wrong
+// with a request does not depend on who holds what.
+func (c *call) readLease() (q leaseRequest, err error) {
+	q = leaseRequest{action: strings.ToLower(c.r.Header.Get("X-Ms-Lease-Action")), period: noPeriod}
+	if q.id, err = c.leaseHeader(); err != nil {
+		return q, err
+	}
+	if q.proposed, err = c.guidHeader("X-Ms-Proposed-Lease-Id"); err != nil {
+		return q, err
+	}
+	switch q.action {
+	case "":
+		return q, missingHeader("x-ms-lease-action")
+	case "acquire":
+		q.seconds, err = c.leaseNumber("X-Ms-Lease-Duration", 15, true)
+		return q, err
+	case "break":
+		if c.r.Header.Get("X-Ms-Lease-Break-Period") != "" {
+			q.period, err = c.leaseNumber("X-Ms-Lease-Break-Period", 0, false)
+		}
+		return q, err
+	case "renew", "release":
+	case "change":
+		if q.proposed == "" {
+			return q, missingHeader("x-ms-proposed-lease-id")
+		}
+	default:
+		return q, badHeader("x-ms-lease-action", q.action)
+	}
+	if q.id == "" {
+		return q, missingHeader("x-ms-lease-id")
+	}
+	return q, nil
+}
+
+// leaseNumber reads a number of seconds, up to 60.
+func (c *call) leaseNumber(name string, least int, endless bool) (int, error) {
+	value := c.r.Header.Get(name)
+	if value == "" {
+		return 0, missingHeader(strings.ToLower(name))
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || (n < least || n > 60) && !(endless && n == infinite) {
+		return 0, badHeader(strings.ToLower(name), value)
+	}
+	return n, nil
+}
+
+func (c *call) leaseBlob() error {
+	if c.at.snapshot != "" {
+		return errInvalidQuery.saying("A snapshot can not be leased.").with("QueryParameterName", "snapshot").with("QueryParameterValue", c.at.snapshot)
+	}
+	return c.leaseThing(&leaseTarget{
+		resource: c.at.resource(), path: c.at.propertiesPath(), missing: errBlobNotFound,
+		look: func(v core.View) item {
+			if !c.lookContainer(v).found {
+				return item{}
+			}
+			return c.lookBlob(v, c.at)
+		},
+	})
+}
+
+func (c *call) leaseContainer() error {
+	return c.leaseThing(&leaseTarget{
+		resource: c.at.resource(), path: c.at.containerPath(), missing: errContainerNotFound, look: c.lookContainer,
+	})
+}
+
+// A leaseTarget is what a lease operation is about.
+type leaseTarget struct {
+	resource string
+	path     string // of the properties
+	missing  *fault
+	look     func(core.View) item
+
+	*call
+	q    leaseRequest
+	item // as it was read last
+	made string
+}
+
+// leaseThing reads, decides by the state of the lease, and does what is decided, until
+// nothing came between.
+func (c *call) leaseThing(t *leaseTarget) (err error) {
+	t.call = c
+	if t.q, err = c.readLease(); err != nil {
+		return err
+	}
+	conditions, err := c.readConditions("")
+	if err != nil {
+		return err
+	}
+	act := map[string]func(bool) (bool, error){
+		"acquire": t.acquire, "renew": t.renew, "change": t.change, "release": t.release, "break": t.breakLease,
+	}[t.q.action]
+	return c.decide(func(tried bool) (bool, error) {
+		if err := c.read(func(v core.View) { t.item = t.look(v) }); err != nil {
+			return false, err
+		}
+		if !t.found {
+			return false, t.missing
+		}
+		if err := conditions.check(&t.item, true); err != nil {
+			return false, err
+		}
+		return act(tried)
+	})
+}
+
+// done answers a lease operation.
+func (t *leaseTarget) done(status int, guid string) (bool, error) {
+	h := t.w.Header()
+	t.tags(h)
+	if guid != "" {
+		h["x-ms-lease-id"] = []string{guid}
+	}
+	return true, t.answer(status)
+}
+
+func (t *leaseTarget) acquire(tried bool) (bool, error) {
+	l := &t.lease
+	switch {
+	case tried && l.id == t.made:
+		return t.done(http.StatusCreated, l.guid)
+	case !l.alive():
+		return t.grant(http.StatusCreated, t.q.proposed, t.q.seconds)
+	case l.guid != t.q.proposed:
+		return false, t.present()
+	case l.state == leasehold.Breaking:
+		return false, errLeaseBreaking
+	case l.seconds == t.q.seconds:
+		return t.extend(http.StatusCreated)
+	}
+	return t.regrant()
+}
+
+// present tells who is in the way.
+func (t *leaseTarget) present() *fault {
+	l := &t.lease
+	message := fmt.Sprintf("There is already a lease present: held by %s since %s", l.holder, l.since.UTC().Format(time.RFC3339))
+	if l.seconds != infinite {
+		message += fmt.Sprintf(", for another %v unless it is renewed", l.remaining.Round(time.Second))
+	}
+	return errLeasePresent.saying("%s.", message)
+}
+
+// grant gives a lease to who asks, if nobody has one and nothing was written since it
+// was read.
+func (t *leaseTarget) grant(status int, guid string, seconds int) (bool, error) {
+	if guid == "" {
+		guid = newGUID()
+	}
+	a := t.claim(guid, seconds)
+	t.made = a.ID
+	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), t.lease.asSeen(t.resource)}, core.Op{Do: core.AcquireLease, Acquire: a})
+	if err != nil || !done {
+		return false, err
+	}
+	return t.done(status, guid)
+}
+
+func (t *leaseTarget) claim(guid string, seconds int) *core.Acquire {
+	labels := leasehold.Labels{{Key: "azure/lease-id", Value: guid}}
+	if agent := t.r.UserAgent(); agent != "" {
+		labels = append(labels, leasehold.Label{Key: "user-agent", Value: brief(cut(agent, 512))})
+	}
+	return &core.Acquire{
+		Namespace: t.door.config.Namespace, Resource: t.resource, ID: leaseID(guid, seconds), Holder: t.who, TTL: ttlOf(seconds), Labels: labels,
+	}
+}
+
+// extend renews a lease that is alive.
+func (t *leaseTarget) extend(status int) (bool, error) {
+	answer, err := t.door.engine.Do(t.ctx, &core.Renew{Namespace: t.door.config.Namespace, ID: t.lease.id})
+	switch {
+	case ended(err):
+		return false, nil // since it was read: look again
+	case err != nil:
+		return false, err
+	case answer.Lease.State == leasehold.Breaking:
+		return false, nil
+	}
+	return t.done(status, t.lease.guid)
+}
+
+// ended tells an error that says that a lease is over.
+func ended(err error) bool {
+	return errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound)
+}
+
+// regrant gives the holder a lease of another duration. It stands in the queue before
+// everybody else and then gives back what it has, so that the core hands over in one
+// command and nobody gets in between.
+func (t *leaseTarget) regrant() (bool, error) {
+	next := t.claim(t.lease.guid, t.q.seconds)
+	next.Wait, next.Priority = 10*time.Second, leasehold.MaxPriority
+	next.Party = next.ID // or it would wait for itself
+	t.made = next.ID
+	answer, err := t.door.engine.Do(t.ctx, next)
+	if err != nil {
+		return false, err
+	}
+	if answer.Waiter != nil {
+		done, err := t.handOver(next, answer.Waiter)
+		if errors.Is(err, leasehold.ErrUndecided) {
+			return false, err // it may be what is held by now; else it leaves the queue by itself
+		}
+		if !done {
+			_, _ = t.door.engine.Do(t.ctx, &core.Release{Namespace: next.Namespace, ID: next.ID})
+			return false, err
+		}
+	}
+	return t.done(http.StatusCreated, t.lease.guid)
+}
+
+func (t *leaseTarget) handOver(next *core.Acquire, w *leasehold.Waiter) (bool, error) {
+	if w.Position != 1 {
+		return false, errServerBusy
+	}
+	// A break that came in since then must be kept.
+	var now lease
+	if err := t.read(func(v core.View) { now = t.look(v).lease }); err != nil {
+		return false, err
+	}
+	if now.id == next.ID {
+		return true, nil
+	}
+	if now.id != t.lease.id || now.state != leasehold.Leased {
+		return false, nil
+	}
+	_, done, err := t.do([]core.Compare{leaseAsSeen(t.resource, t.lease.id)}, core.Op{Do: core.ReleaseLease, ID: t.lease.id})
+	return done, err
+}
+
+func (t *leaseTarget) renew(tried bool) (bool, error) {
+	l := &t.lease
+	switch {
+	case tried && l.alive() && l.id == t.made:
+		return t.done(http.StatusOK, l.guid)
+	case l.guid != t.q.id:
+		return false, errLeaseMismatch
+	case l.state == leasehold.Breaking || l.state == leasehold.Broken:
+		return false, errLeaseBroken
+	case l.alive():
+		return t.extend(http.StatusOK)
+	case !l.renewable:
+		return false, errLeaseMismatch
+	}
+	// What has ended is never revived: this is a new grant, with a larger token.
+	return t.grant(http.StatusOK, l.guid, l.seconds)
+}
+
+func (t *leaseTarget) change(tried bool) (bool, error) {
+	l := &t.lease
+	switch {
+	case !l.alive():
+		return false, errLeaseNone
+	case l.state == leasehold.Breaking && l.guid == t.q.id:
+		return false, errLeaseBreakingStays
+	case l.state == leasehold.Breaking:
+		return false, errLeaseMismatch
+	case l.guid == t.q.proposed:
+		return t.done(http.StatusOK, l.guid) // an earlier try did it, or there is nothing to do
+	case l.guid != t.q.id:
+		return false, errLeaseMismatch
+	}
+	_, err := t.door.engine.Do(t.ctx, &core.Change{Namespace: t.door.config.Namespace, ID: l.id, NewID: leaseID(t.q.proposed, l.seconds)})
+	switch {
+	case ended(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return t.done(http.StatusOK, t.q.proposed)
+}
+
+func (t *leaseTarget) release(tried bool) (bool, error) {
+	l := &t.lease
+	if tried && t.made != "" && l.id != t.made {
+		return t.done(http.StatusOK, "") // an earlier try did it
+	}
+	if l.guid != t.q.id {
+		return false, errLeaseMismatch
+	}
+	t.made = l.id
+	if !l.alive() {
+		return t.settle(func(p *properties) { p.Settled = l.token })
+	}
+	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), l.asSeen(t.resource)}, core.Op{Do: core.ReleaseLease, ID: l.id})
+	if err != nil || !done {
+		return false, err
+	}
+	return t.done(http.StatusOK, "")
+}
+
+// settle notes something about a lease that is over.
+func (t *leaseTarget) settle(note func(*properties)) (bool, error) {
+	p := t.properties
+	note(&p)
+	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), t.lease.asSeen(t.resource)}, core.Op{Do: core.Put, Path: t.path, Value: p.encode()})
+	if err != nil || !done {
+		return false, err
+	}
+	if t.q.action == "break" {
+		return t.broken(0)
+	}
+	return t.done(http.StatusOK, "")
+}
+
+func (t *leaseTarget) breakLease(bool) (bool, error) {
+	l := &t.lease
+	switch {
+	case l.state == leasehold.Available:
+		return false, errLeaseNone
+	case l.state == leasehold.Broken:
+		return t.broken(0)
+	case !l.alive():
+		return t.settle(func(p *properties) { p.Broken = l.token })
+	}
+	// What is left is only used if it is less than the period. A period that ends
+	// after the lease would let it expire, and not break.
+	period := time.Duration(t.q.period) * time.Second
+	remains := t.q.period == noPeriod || l.seconds != infinite && period >= l.remaining
+	left, err := t.breakIn(period, remains)
+	switch {
+	case err == nil && t.q.period != noPeriod && left > period: // it was renewed meanwhile
+		left, err = t.breakIn(period, false)
+	case err == nil && !remains && left < period && left > 0: // it had less left than was read
+		left, err = t.breakIn(0, true)
+	}
+	switch {
+	case ended(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return t.broken(left)
+}
+
+// breakIn breaks the lease and returns how long it still lasts.
+func (t *leaseTarget) breakIn(period time.Duration, remains bool) (time.Duration, error) {
+	c := &core.Break{Namespace: t.door.config.Namespace, ID: t.lease.id, Period: period, By: t.who, Remains: remains}
+	if remains {
+		c.Period = 0
+	}
+	answer, err := t.door.engine.Do(t.ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	if answer.Lease.State == leasehold.Broken {
+		return 0, nil
+	}
+	return answer.Lease.Remaining, nil
+}
+
+func (t *leaseTarget) broken(left time.Duration) (bool, error) {
+	t.w.Header()["x-ms-lease-time"] = []string{strconv.Itoa(int(math.Ceil(left.Seconds())))}
+	return t.done(http.StatusAccepted, "")
+}

@@ -1,0 +1,147 @@
+package azure
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// A forgetful engine does what it is told, or does not, and then can't tell which. At
+// each command it asks what to do.
+type forgetful struct {
+	engine.Engine
+	mu   sync.Mutex
+	next func() (do, tell bool)
+}
+
+func (e *forgetful) Do(ctx context.Context, c core.Command) (core.Answer, error) {
+	e.mu.Lock()
+	do, tell := e.next()
+	e.mu.Unlock()
+	if !do {
+		return core.Answer{}, engine.Undecided("nobody knows")
+	}
+	answer, err := e.Engine.Do(ctx, c)
+	if !tell {
+		return core.Answer{}, engine.Undecided("nobody knows")
+	}
+	return answer, err
+}
+
+// Nobody can tell whether a command happened, once, at each of the commands of a whole
+// life. Whatever it was, the caller gets the answer that it would have had.
+func TestAnswersThatWereLost(t *testing.T) {
+	const target = "/box/state"
+	life := []struct {
+		method, target string
+		status         int
+		headers        []string
+	}{
+		{"PUT", "/box?restype=container", 201, nil},
+		{"PUT", target, 201, []string{"x-ms-blob-type", "BlockBlob"}},
+		{"PUT", target + "?comp=lease", 201, []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", idA}},
+		{"PUT", target + "?comp=metadata", 200, []string{"x-ms-lease-id", idA, "x-ms-meta-terraformlockid", "e30="}},
+		{"PUT", target, 201, []string{"x-ms-blob-type", "BlockBlob", "x-ms-lease-id", idA}},
+		{"PUT", target + "?comp=snapshot", 201, []string{"x-ms-lease-id", idA}},
+		{"PUT", target + "?comp=block&blockid=QQ==", 201, []string{"x-ms-lease-id", idA}},
+		{"PUT", target + "?comp=lease", 200, []string{"x-ms-lease-action", "renew", "x-ms-lease-id", idA}},
+		{"PUT", target + "?comp=lease", 200, []string{"x-ms-lease-action", "change", "x-ms-lease-id", idA, "x-ms-proposed-lease-id", idB}},
+		{"PUT", target + "?comp=metadata", 200, []string{"x-ms-lease-id", idB}},
+		{"PUT", target + "?comp=lease", 200, []string{"x-ms-lease-action", "release", "x-ms-lease-id", idB}},
+		{"PUT", target + "?comp=lease", 201, []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "15", "x-ms-proposed-lease-id", idC}},
+		{"PUT", target + "?comp=lease", 202, []string{"x-ms-lease-action", "break", "x-ms-lease-break-period", "0"}},
+		{"DELETE", target, 202, []string{"x-ms-delete-snapshots", "include"}},
+		{"DELETE", "/box?restype=container", 202, nil},
+	}
+	for _, happens := range []bool{false, true} {
+		// As many commands as there are: the run in which nothing was lost is the last.
+		for lost, more := 0, true; more; lost++ {
+			more = false
+			b := newBench(t)
+			n := 0
+			b.door.engine = &forgetful{Engine: b.engine, next: func() (bool, bool) {
+				defer func() { n++ }()
+				if n == lost {
+					more = true
+					return happens, false
+				}
+				return true, true
+			}}
+			for _, step := range life {
+				got := b.ask(step.method, step.target, "", step.headers...)
+				if got.status != step.status {
+					t.Fatalf("the answer to command %d was lost (it happened: %v): %s %v: %d %s", lost, happens, got.what, step.headers, got.status, got.code)
+				}
+			}
+			if lost > 100 {
+				t.Fatal("there is no end")
+			}
+		}
+	}
+}
+
+// Many want a lease, and write under it, while leases are broken. No write is ever made
+// by who does not hold the lease, and none is lost.
+func TestManyWriters(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	b.blob("box/state", "0")
+	b.door.engine = &forgetful{Engine: b.engine, next: func() (bool, bool) { return rand.IntN(50) != 0, rand.IntN(50) != 0 }}
+	const writers, rounds = 8, 40
+	written := make([]int, writers)
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			id := fmt.Sprintf("%08d-0000-4000-8000-000000000000", w)
+			for range rounds {
+				got := b.ask("PUT", "/box/state?comp=lease", "", "x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", id)
+				if got.status != 201 {
+					continue
+				}
+				was := b.ask("GET", "/box/state", "", "x-ms-lease-id", id)
+				if was.status == 200 && b.ask("PUT", "/box/state", was.body+" "+fmt.Sprint(w), "x-ms-blob-type", "BlockBlob", "x-ms-lease-id", id).status == 201 {
+					written[w]++
+				}
+				if rand.IntN(4) == 0 {
+					b.ask("PUT", "/box/state?comp=lease", "", "x-ms-lease-action", "break", "x-ms-lease-break-period", "0")
+				} else {
+					b.ask("PUT", "/box/state?comp=lease", "", "x-ms-lease-action", "release", "x-ms-lease-id", id)
+				}
+			}
+		})
+	}
+	all.Wait()
+	total := 0
+	for _, n := range written {
+		total += n
+	}
+	b.door.engine = b.engine
+	words := strings.Fields(b.ask("GET", "/box/state", "").expect(200).body)
+	if len(words)-1 < total {
+		t.Errorf("%d writes were answered, and %d are there", total, len(words)-1)
+	}
+	t.Logf("%d writes were answered, %d are there", total, len(words)-1)
+}
+
+// Whatever the engine says, the door has an answer of Azure's.
+func TestEveryCodeHasAFault(t *testing.T) {
+	for _, code := range leasehold.Codes {
+		f := faultOf(&leasehold.Error{Code: code, Message: "x"})
+		if f.code == "InternalError" || f.status < 400 {
+			t.Errorf("%v is %d %s", code, f.status, f.code)
+		}
+		if f.later != (code == leasehold.Unavailable || code == leasehold.Undecided || code == leasehold.Limited) {
+			t.Errorf("%v: to be tried again: %v", code, f.later)
+		}
+	}
+	if f := faultOf(fmt.Errorf("odd")); f.status != 500 {
+		t.Errorf("what nobody foresaw is %d", f.status)
+	}
+}

@@ -1,0 +1,122 @@
+package terraform
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// A Client asks this door of a server what the command line wants to know. It speaks the
+// same protocol as Terraform does. Its errors are those of a v1.Caller.
+type Client struct{ Caller *v1.Caller }
+
+// Address is where a state is, below the address of the server.
+func Address(state string) string { return "/terraform/" + v1.EscapePath(state) }
+
+// List returns all states whose names begin with a prefix.
+func (c Client) List(ctx context.Context, prefix string) ([]State, error) {
+	states := []State{}
+	for after := ""; ; {
+		query := url.Values{"limit": {strconv.Itoa(maxLimit)}}
+		if prefix != "" {
+			query.Set("prefix", prefix)
+		}
+		if after != "" {
+			query.Set("after", after)
+		}
+		var page Page[State]
+		if err := c.get(ctx, "/terraform/", query, &page); err != nil {
+			return nil, err
+		}
+		states = append(states, page.Items...)
+		if after = page.Next; after == "" {
+			return states, nil
+		}
+	}
+}
+
+// Info returns what is known of one state.
+func (c Client) Info(ctx context.Context, state string) (s State, err error) {
+	return s, c.get(ctx, Address(state), url.Values{"info": {"true"}}, &s)
+}
+
+// Versions returns what a state was, the newest first.
+func (c Client) Versions(ctx context.Context, state string) ([]Version, error) {
+	var page Page[Version]
+	err := c.get(ctx, Address(state), url.Values{"versions": {"true"}}, &page)
+	return page.Items, err
+}
+
+// Read returns the bytes of a state, or of one of its versions; 0 for what it is now.
+func (c Client) Read(ctx context.Context, state string, revision uint64) ([]byte, error) {
+	query := url.Values{}
+	if revision != 0 {
+		query.Set("version", strconv.FormatUint(revision, 10))
+	}
+	return c.send(ctx, v1.DoorRequest{Method: http.MethodGet, Path: Address(state), Query: query})
+}
+
+// Lock locks a state for a while, which each write extends: a command that is killed leaves
+// no orphan.
+func (c Client) Lock(ctx context.Context, state string, info LockInfo, wait time.Duration) error {
+	query := url.Values{"ttl": {ttl.String()}}
+	if wait > 0 {
+		query.Set("wait", wait.String())
+	}
+	_, err := c.send(ctx, v1.DoorRequest{Method: "LOCK", Path: Address(state), Query: query, Body: info.encode()})
+	return err
+}
+
+// ttl is how long a lock of the command line lasts after its last sign of life.
+const ttl = 2 * time.Minute
+
+// Write writes a state under a lock.
+func (c Client) Write(ctx context.Context, state, id string, body []byte, force bool) error {
+	query := url.Values{"ID": {id}}
+	if force {
+		query.Set("force", "true")
+	}
+	_, err := c.send(ctx, v1.DoorRequest{Method: http.MethodPost, Path: Address(state), Query: query, Body: body, Header: http.Header{"Content-Type": {"application/json"}}})
+	return err
+}
+
+// Unlock gives a lock back.
+func (c Client) Unlock(ctx context.Context, state string, info LockInfo) error {
+	_, err := c.send(ctx, v1.DoorRequest{Method: "UNLOCK", Path: Address(state), Body: info.encode()})
+	return err
+}
+
+func (l LockInfo) encode() []byte {
+	text, _ := json.Marshal(l) // strings alone
+	return text
+}
+
+func (c Client) get(ctx context.Context, path string, query url.Values, into any) error {
+	body, err := c.send(ctx, v1.DoorRequest{Method: http.MethodGet, Path: path, Query: query})
+	if err == nil && json.Unmarshal(body, into) != nil {
+		err = &leasehold.Error{Code: leasehold.Unavailable, Message: "the answer can not be read: is it a Leasehold server?"}
+	}
+	return err
+}
+
+func (c Client) send(ctx context.Context, r v1.DoorRequest) ([]byte, error) {
+	response, err := c.Caller.Door(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var body bytes.Buffer
+	if _, err := io.Copy(&body, response.Body); err != nil {
+		return nil, &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf("the answer broke off: %v", err)}
+	}
+	return body.Bytes(), nil
+}

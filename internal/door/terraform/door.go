@@ -1,0 +1,296 @@
+package terraform
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/telemetry"
+)
+
+// doorName is how the journal and the metrics call this door.
+const doorName = "terraform"
+
+// DefaultKeep is how many former versions of a state are kept.
+const DefaultKeep = 20
+
+// Config is what a Door can be told. The zero value is good for tests.
+type Config struct {
+	Metrics *telemetry.Metrics // nil: the door keeps its own
+	Log     *slog.Logger       // nil: nothing is written
+	Keep    int                // former versions of a state; 0: DefaultKeep
+
+	// Stay counts a request that waits, and refuses it if too many do. Nil: all may.
+	Stay func() (leave func(), err error)
+
+	// Stopping is done when the server drains. Nil: never.
+	Stopping context.Context
+}
+
+// Patterns are the paths that belong to a Door, as http.ServeMux writes them.
+var Patterns = []string{
+	"/terraform", "/terraform/",
+	"/api/v4/projects/{project}/terraform/state/{name...}", // GitLab
+	"/api/packages/{owner}/terraform/state/{name...}",      // Gitea
+}
+
+// A Door answers the http backend of Terraform by asking an engine.
+type Door struct {
+	engine engine.Engine
+	values engine.Values
+	config Config
+	verbs  map[string]*telemetry.Verb
+}
+
+// New returns a door to an engine, which has to keep large values.
+func New(e engine.Engine, config Config) *Door {
+	d := &Door{engine: e, config: config, verbs: map[string]*telemetry.Verb{}}
+	d.values, _ = e.(engine.Values)
+	if d.config.Metrics == nil {
+		d.config.Metrics = telemetry.NewMetrics()
+	}
+	if d.config.Log == nil {
+		d.config.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.config.Keep == 0 {
+		d.config.Keep = DefaultKeep
+	}
+	if d.config.Stay == nil {
+		d.config.Stay = func() (func(), error) { return func() {}, nil }
+	}
+	if d.config.Stopping == nil {
+		d.config.Stopping = context.Background()
+	}
+	requests := d.config.Metrics.Requests(doorName, d.config.Log)
+	for _, deed := range deeds {
+		d.verbs[deed.verb] = requests.Verb(deed.verb)
+	}
+	return d
+}
+
+// A deed is one thing that can be asked.
+type deed struct {
+	verb  string
+	serve func(*call) error
+}
+
+var (
+	list       = deed{"list-states", (*call).list}
+	readState  = deed{"read-state", (*call).read}
+	writeState = deed{"write-state", (*call).write}
+	dropState  = deed{"delete-state", (*call).drop}
+	lock       = deed{"lock-state", (*call).lock}
+	unlock     = deed{"unlock-state", (*call).unlock}
+	showLock   = deed{"show-lock", (*call).showLock}
+	unknown    = deed{"unknown", nil}
+
+	deeds = []deed{list, readState, writeState, dropState, lock, unlock, showLock, unknown}
+)
+
+// deedOf finds what is asked. The verb decides, and a path that ends with /lock makes of
+// the verbs of HTTP those of a lock, as GitLab and Gitea have it.
+func deedOf(method string, at place) deed {
+	switch {
+	case method == "LOCK", at.lock && (method == http.MethodPost || method == http.MethodPut):
+		return lock
+	case method == "UNLOCK", at.lock && method == http.MethodDelete:
+		return unlock
+	case method != http.MethodGet && method != http.MethodHead && method != http.MethodPost && method != http.MethodPut && method != http.MethodDelete:
+		return unknown
+	case at.lock:
+		return showLock
+	case method == http.MethodPost, method == http.MethodPut:
+		return writeState
+	case method == http.MethodDelete:
+		return dropState
+	case at.state == "":
+		return list
+	}
+	return readState
+}
+
+// A call is one request on its way through the door.
+type call struct {
+	door      *Door
+	w         http.ResponseWriter
+	r         *http.Request
+	query     url.Values
+	namespace string
+	state     string
+	path      string // of the resource, and of the record
+	version   string // of the client, as it says itself
+	waited    bool
+}
+
+// ServeHTTP answers one request.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	c := &call{door: d, w: w, r: r, namespace: leasehold.DefaultNamespace}
+	at, err := c.open()
+	what := deedOf(r.Method, at)
+	switch {
+	case err != nil:
+	case what.serve == nil:
+		w.Header().Set("Allow", "GET, HEAD, POST, PUT, DELETE, LOCK, UNLOCK")
+		err = fault(http.StatusMethodNotAllowed, "%s means nothing here: use GET, POST, DELETE, LOCK or UNLOCK", brief(r.Method))
+	case c.state == "" && what.verb != list.verb:
+		err = invalid("the path names no state: write /terraform/STATE")
+	default:
+		err = what.serve(c)
+	}
+	if errors.Is(err, leasehold.ErrDenied) {
+		c.noteDenied(what.verb, err)
+	}
+	if err != nil {
+		c.refuse(err)
+	}
+	d.verbs[what.verb].Done(r.Context(), telemetry.Outcome{
+		Namespace: c.namespace, Err: err, Took: time.Since(began),
+		Waited: c.waited, Expected: r.Context().Err() != nil || d.config.Stopping.Err() != nil,
+	})
+}
+
+// open reads what every request has.
+func (c *call) open() (at place, err error) {
+	if c.query, err = readQuery(c.r.URL.RawQuery); err != nil {
+		return at, err
+	}
+	if c.query.Has("namespace") {
+		c.namespace = c.query.Get("namespace")
+	}
+	if at, err = placeOf(c.r.URL.EscapedPath(), c.query); err != nil {
+		return at, err
+	}
+	c.state, c.path = at.state, pathOf(at.state)
+	return at, checkText("namespace", c.namespace, leasehold.MaxName)
+}
+
+// origin is where the request comes from. The address is that of the connection: what a
+// header says of another one, anybody can write.
+func (c *call) origin() leasehold.Origin {
+	return leasehold.Origin{Address: c.r.RemoteAddr, Door: doorName}
+}
+
+// signed is the request's context, with where the request comes from.
+func (c *call) signed() context.Context { return engine.WithOrigin(c.r.Context(), c.origin()) }
+
+// do carries out a command.
+func (c *call) do(command core.Command) (core.Answer, error) {
+	return c.door.engine.Do(c.signed(), command)
+}
+
+// look reads the state of the engine.
+func (c *call) look(fn func(core.View)) error { return c.door.engine.Read(c.r.Context(), fn) }
+
+func (c *call) noteDenied(verb string, err error) {
+	c.door.engine.Journal().Denied(audit.Refusal{
+		Origin: c.origin(), Namespace: c.namespace, Verb: verb, Resource: c.path, Reason: err.Error(),
+	})
+}
+
+// Clients try again three times and then give up, so an election or a restart has to be
+// over by then: the door waits it out with them.
+const (
+	patience = 2 * time.Second
+	pause    = 50 * time.Millisecond
+)
+
+// patiently tries again what nobody could decide. Only what may be done twice is tried so.
+func (c *call) patiently(try func() error) error {
+	var since time.Time
+	for {
+		err := try()
+		if !unsure(err) {
+			return err
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if time.Since(since) >= patience || !c.rest(pause) {
+			return err
+		}
+	}
+}
+
+func unsure(err error) bool {
+	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrUndecided)
+}
+
+// rest waits, and tells whether there is still somebody to wait for.
+func (c *call) rest(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c.r.Context().Done():
+	case <-c.door.config.Stopping.Done():
+	}
+	return false
+}
+
+// Times of one request on its connection. The server's own limits are for small requests;
+// here each piece of a state has its time, and the whole of it too.
+const (
+	pieceTime = 20 * time.Second
+	wholeTime = 10 * time.Minute
+)
+
+// A patientBody gives each piece of a body some time to come.
+type patientBody struct {
+	io.Reader
+	control *http.ResponseController
+	until   time.Time
+}
+
+func (c *call) patientBody() io.Reader {
+	return &patientBody{c.r.Body, http.NewResponseController(c.w), time.Now().Add(wholeTime)}
+}
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	_ = b.control.SetReadDeadline(earlier(time.Now().Add(pieceTime), b.until)) // some writers in tests have none
+	return b.Reader.Read(p)
+}
+
+// A patientWriter gives each piece of an answer some time to leave.
+type patientWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	until   time.Time
+}
+
+func (c *call) patientWriter() io.Writer {
+	return &patientWriter{c.w, http.NewResponseController(c.w), time.Now().Add(wholeTime)}
+}
+
+func (w *patientWriter) Write(p []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(earlier(time.Now().Add(pieceTime), w.until))
+	return w.ResponseWriter.Write(p)
+}
+
+// unhurried lifts the server's limits from a request that may take long. The limit on
+// writing is one of them: over HTTP/2 it also counts while nothing is written.
+func (c *call) unhurried() {
+	control := http.NewResponseController(c.w)
+	_, _ = control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})
+}
+
+// late gives the answer to a request that took long the time that any answer has.
+func (c *call) late() {
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(pieceTime))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,412 @@
+package terraform
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+)
+
+// A Head is what a state says of itself.
+type Head struct {
+	Version   int64 // of the format; 0: it does not say
+	Serial    uint64
+	Lineage   string
+	Terraform string // the version of the program that wrote it
+	Encrypted bool   // by OpenTofu: only the serial and the lineage can be read
+}
+
+// ReadHead reads the head of a state, and no more of it than it needs to.
+func ReadHead(r io.Reader) (Head, error) {
+	s := newScanner()
+	buffer := make([]byte, 4<<10)
+	for {
+		n, err := r.Read(buffer)
+		if failed := s.write(buffer[:n]); failed != nil {
+			return Head{}, failed
+		}
+		if s.enough() {
+			return s.head()
+		}
+		if err == io.EOF {
+			if err := s.end(); err != nil {
+				return Head{}, err
+			}
+			return s.head()
+		}
+		if err != nil {
+			return Head{}, err
+		}
+	}
+}
+
+// WithSerial returns a state with another serial, and otherwise the same bytes.
+func WithSerial(state []byte, serial uint64) ([]byte, error) {
+	s := newScanner()
+	if err := firstError(s.write(state), s.end()); err != nil {
+		return nil, err
+	}
+	if _, err := s.head(); err != nil {
+		return nil, err
+	}
+	changed := strconv.AppendUint(slices.Clone(state[:s.serialFrom]), serial, 10)
+	return append(changed, state[s.serialTo:]...), nil
+}
+
+// A scanner checks that what is written to it is one JSON object, and notes the fields of
+// its head. It keeps nothing else: a state may have 256 MiB, and a single string of
+// it may be all of that.
+type scanner struct {
+	at     int64 // bytes seen
+	expect expect
+	nest   []byte // '{' and '[' that are open
+	in     inside
+
+	word   []byte // of a number or a literal, and how much of it
+	text   []byte // of a string that matters: a key of the outermost object, or a field's value
+	keep   bool   // the string matters
+	cut    bool   // it is longer than what could matter
+	key    string // of the outermost object
+	isKey  bool
+	hex    int // digits of \uXXXX still to come
+	values map[string]string
+	found  int  // bits of the fields
+	sealed bool // encrypted_data is among the keys
+	failed error
+
+	serialFrom, serialTo int64 // where the serial stands
+}
+
+// What may come next, outside of strings and words.
+type expect uint8
+
+const (
+	expectValue      expect = iota
+	expectValueOrEnd        // after [
+	expectKey
+	expectKeyOrEnd // after {
+	expectColon
+	expectCommaOrEnd
+	expectNothing // after the object
+)
+
+// What the scanner is in the midst of.
+type inside uint8
+
+const (
+	insideNothing inside = iota
+	insideString
+	insideEscape
+	insideHex
+	insideWord
+)
+
+// The fields of a head.
+var fields = []string{"serial", "lineage", "version", "terraform_version"}
+
+const (
+	someFields = 1<<2 - 1 // that every state has
+	allFields  = 1<<4 - 1
+
+	maxNest = 10000 // as encoding/json has it
+	maxText = 1024  // of a key or field that matters
+)
+
+func newScanner() *scanner { return &scanner{values: map[string]string{}} }
+
+// Write takes the next part. The error says what is wrong, and is the same ever after.
+func (s *scanner) Write(p []byte) (int, error) { return len(p), s.write(p) }
+
+func (s *scanner) write(p []byte) error {
+	for i := 0; i < len(p) && s.failed == nil; i++ {
+		if s.in == insideString && !s.keep {
+			i = s.skip(p, i)
+			if i == len(p) {
+				break
+			}
+		}
+		s.failed = s.next(p[i])
+		s.at++
+	}
+	return s.failed
+}
+
+// skip goes to where a string that does not matter may end.
+func (s *scanner) skip(p []byte, i int) int {
+	for i < len(p) && p[i] != '"' && p[i] != '\\' && p[i] >= ' ' {
+		i++
+		s.at++
+	}
+	return i
+}
+
+func (s *scanner) next(c byte) error {
+	switch s.in {
+	case insideString:
+		return s.inString(c)
+	case insideEscape:
+		return s.inEscape(c)
+	case insideHex:
+		return s.inHex(c)
+	case insideWord:
+		if wordly(c) {
+			if len(s.word) >= maxText {
+				return s.bad("a number that is too long")
+			}
+			s.word = append(s.word, c)
+			return nil
+		}
+		if err := s.endWord(); err != nil {
+			return err
+		}
+	}
+	return s.between(c)
+}
+
+// between takes a byte that belongs to no string and no word.
+func (s *scanner) between(c byte) error {
+	switch c {
+	case ' ', '\t', '\r', '\n':
+		return nil
+	}
+	if len(s.nest) == 0 && s.expect == expectValue && c != '{' {
+		return s.bad("no object")
+	}
+	switch s.expect {
+	case expectNothing:
+		return s.bad("something after the end")
+	case expectKey, expectKeyOrEnd:
+		if c == '}' && s.expect == expectKeyOrEnd {
+			return s.close(c)
+		}
+		if c != '"' {
+			return s.bad("no key where one has to be")
+		}
+		s.begin(true)
+		return nil
+	case expectColon:
+		if c != ':' {
+			return s.bad("no colon after a key")
+		}
+		s.expect = expectValue
+		return nil
+	case expectCommaOrEnd:
+		if c != ',' {
+			return s.close(c)
+		}
+		if s.expect = expectValue; s.nest[len(s.nest)-1] == '{' {
+			s.expect = expectKey
+		}
+		return nil
+	}
+	return s.value(c)
+}
+
+// value takes the first byte of a value.
+func (s *scanner) value(c byte) error {
+	switch {
+	case c == ']' && s.expect == expectValueOrEnd:
+		return s.close(c)
+	case c == '"':
+		s.begin(false)
+	case c == '{' || c == '[':
+		if len(s.nest) == maxNest {
+			return s.bad("too much inside of each other")
+		}
+		s.nest = append(s.nest, c)
+		if s.expect = expectKeyOrEnd; c == '[' {
+			s.expect = expectValueOrEnd
+		}
+	case wordly(c):
+		s.in, s.word = insideWord, append(s.word[:0], c)
+	default:
+		return s.bad(fmt.Sprintf("%q where a value has to be", c))
+	}
+	return nil
+}
+
+func (s *scanner) close(c byte) error {
+	open := byte('{')
+	if c == ']' {
+		open = '['
+	}
+	if c != ']' && c != '}' || len(s.nest) == 0 || s.nest[len(s.nest)-1] != open {
+		return s.bad(fmt.Sprintf("%q where a comma or an end has to be", c))
+	}
+	s.nest = s.nest[:len(s.nest)-1]
+	s.expect = expectCommaOrEnd
+	if len(s.nest) == 0 {
+		s.expect = expectNothing
+	}
+	return nil
+}
+
+// begin enters a string.
+func (s *scanner) begin(isKey bool) {
+	s.in, s.isKey, s.cut, s.text = insideString, isKey, false, s.text[:0]
+	s.keep = len(s.nest) == 1 && (isKey || field(s.key) >= 0)
+}
+
+func (s *scanner) inString(c byte) error {
+	switch {
+	case c == '"':
+		s.in = insideNothing
+		return s.endString()
+	case c == '\\':
+		s.in = insideEscape
+	case c < ' ':
+		return s.bad("a control character in a string")
+	}
+	s.take(c)
+	return nil
+}
+
+func (s *scanner) inEscape(c byte) error {
+	switch c {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		s.in = insideString
+	case 'u':
+		s.in, s.hex = insideHex, 4
+	default:
+		return s.bad("an escape that there is not")
+	}
+	s.take(c)
+	return nil
+}
+
+func (s *scanner) inHex(c byte) error {
+	if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
+		return s.bad("an escape that there is not")
+	}
+	if s.hex--; s.hex == 0 {
+		s.in = insideString
+	}
+	s.take(c)
+	return nil
+}
+
+// take keeps a byte of a string that matters.
+func (s *scanner) take(c byte) {
+	if !s.keep || s.cut {
+		return
+	}
+	if len(s.text) == maxText {
+		s.cut = true
+		return
+	}
+	s.text = append(s.text, c)
+}
+
+func (s *scanner) endString() error {
+	if s.isKey {
+		s.expect = expectColon
+		if len(s.nest) == 1 {
+			s.key = s.plain()
+			s.sealed = s.sealed || s.key == "encrypted_data"
+		}
+		return nil
+	}
+	if s.expect = expectCommaOrEnd; !s.keep {
+		return nil
+	}
+	if s.cut {
+		return s.bad("a " + s.key + " that is too long")
+	}
+	return s.note(`"` + string(s.text) + `"`)
+}
+
+// plain is a key without its escapes; empty if it is too long to be one that matters.
+func (s *scanner) plain() (key string) {
+	if s.cut || json.Unmarshal([]byte(`"`+string(s.text)+`"`), &key) != nil {
+		return ""
+	}
+	return key
+}
+
+// endWord takes a number, true, false or null.
+func (s *scanner) endWord() error {
+	s.in, s.expect = insideNothing, expectCommaOrEnd
+	if !json.Valid(s.word) {
+		return s.bad(fmt.Sprintf("%q where a value has to be", s.word))
+	}
+	if len(s.nest) == 1 && field(s.key) >= 0 {
+		if s.key == "serial" {
+			s.serialFrom, s.serialTo = s.at-int64(len(s.word)), s.at
+		}
+		return s.note(string(s.word))
+	}
+	return nil
+}
+
+// note keeps a field of the head. If it stands twice, nobody can tell which of them
+// counts.
+func (s *scanner) note(value string) error {
+	bit := 1 << field(s.key)
+	if s.found&bit != 0 {
+		return s.bad("the field " + s.key + " twice")
+	}
+	s.found |= bit
+	s.values[s.key] = value
+	return nil
+}
+
+// enough tells whether all is known that a head can have.
+func (s *scanner) enough() bool {
+	return s.found == allFields || s.sealed && s.found&someFields == someFields
+}
+
+// end is called when nothing more comes.
+func (s *scanner) end() error {
+	switch {
+	case s.failed != nil:
+		return s.failed
+	case s.expect != expectNothing:
+		return s.bad("an end too early")
+	}
+	return nil
+}
+
+// head reads the fields.
+func (s *scanner) head() (h Head, err error) {
+	_, hasVersion := s.values["version"]
+	serial, err := strconv.ParseUint(s.values["serial"], 10, 63)
+	if err != nil {
+		return h, wrongState("it has no serial that is a number, 0 or more")
+	}
+	h.Serial = serial
+	if json.Unmarshal([]byte(s.values["lineage"]), &h.Lineage) != nil || h.Lineage == "" {
+		return h, wrongState("it has no lineage that is a text")
+	}
+	if h.Encrypted = s.sealed; hasVersion || !h.Encrypted {
+		if h.Version, err = strconv.ParseInt(s.values["version"], 10, 32); err != nil || h.Version < 1 {
+			return h, wrongState("it has no version that is a number")
+		}
+	}
+	if text, ok := s.values["terraform_version"]; ok {
+		_ = json.Unmarshal([]byte(text), &h.Terraform) // it is for people to read
+	}
+	return h, nil
+}
+
+func (s *scanner) bad(what string) error {
+	return wrongState(fmt.Sprintf("it is not valid JSON: there is %s at byte %d", what, s.at))
+}
+
+func wrongState(why string) error {
+	return invalid("this is not a state of Terraform or OpenTofu: %s", why)
+}
+
+// field is which of the fields of a head a key names; -1 if none.
+func field(key string) int {
+	for i, name := range fields {
+		if name == key {
+			return i
+		}
+	}
+	return -1
+}
+
+func wordly(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '+' || c == '.'
+}

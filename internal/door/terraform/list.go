@@ -1,0 +1,177 @@
+package terraform
+
+import (
+	"encoding/base64"
+	"net/http"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// A State is what lists show of one.
+type State struct {
+	Name     string     `json:"name"`
+	Serial   uint64     `json:"serial"`
+	Lineage  string     `json:"lineage"`
+	Writer   string     `json:"terraform_version,omitempty"`
+	Size     int64      `json:"size"`
+	Revision uint64     `json:"revision"`
+	Written  *time.Time `json:"written,omitempty"`
+	Versions int        `json:"versions"`        // that are kept, this one included
+	Problem  string     `json:"error,omitempty"` // why nothing is known of it
+	Lock     *Told      `json:"lock,omitempty"`
+}
+
+// A Version is one of the contents that a state had.
+type Version struct {
+	Revision uint64     `json:"revision"`
+	Serial   uint64     `json:"serial"`
+	Lineage  string     `json:"lineage"`
+	Writer   string     `json:"terraform_version,omitempty"`
+	Size     int64      `json:"size"`
+	Written  *time.Time `json:"written,omitempty"`
+	Holder   string     `json:"holder,omitempty"`
+	Current  bool       `json:"current"`
+	Deleted  bool       `json:"deleted,omitempty"` // it was the last one before the state was deleted
+	Problem  string     `json:"error,omitempty"`
+}
+
+// A Page is one page of a list.
+type Page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty"`
+}
+
+const (
+	defaultLimit = 100
+	maxLimit     = 500
+)
+
+// list answers with the states whose names begin with a prefix.
+func (c *call) list() error {
+	limit, err := c.number("limit", defaultLimit, maxLimit)
+	if err != nil {
+		return err
+	}
+	after, err := base64.RawURLEncoding.DecodeString(c.query.Get("after"))
+	if err != nil || len(after) > leasehold.MaxName {
+		return invalid("after is not what \"next\" of a page said: leave it out to begin again")
+	}
+	from := pathOf(c.query.Get("prefix"))
+	q := core.RecordQuery{From: from, To: core.PrefixEnd(from), Most: int(limit)}
+	if len(after) > 0 {
+		q.From = max(from, string(after)+"\x00")
+	}
+	page, states, err := c.listed(q)
+	if err != nil {
+		return err
+	}
+	for i := range states {
+		c.describe(&states[i], content{page.Records[i].Value, page.Records[i].Large})
+	}
+	answer := Page[State]{Items: states}
+	if page.More {
+		answer.Next = base64.RawURLEncoding.EncodeToString([]byte(page.Records[len(states)-1].Path))
+	}
+	c.send(http.StatusOK, "application/json", answer)
+	return nil
+}
+
+// listed reads a page, and what the engine knows of each state in it.
+func (c *call) listed(q core.RecordQuery) (page core.RecordPage, states []State, err error) {
+	var failure *leasehold.Error
+	states = []State{}
+	err = c.look(func(v core.View) {
+		if page, failure = v.Records(c.namespace, q); failure != nil {
+			return
+		}
+		for _, r := range page.Records {
+			states = append(states, c.stateIn(v, r.Path))
+		}
+	})
+	if err == nil && failure != nil {
+		err = failure
+	}
+	return page, states, err
+}
+
+// stateIn is what the engine knows of a state; its own bytes know the rest.
+func (c *call) stateIn(v core.View, path string) State {
+	s := State{Name: path[len(prefix):]}
+	list, _ := v.Versions(c.namespace, path, 0, leasehold.MaxPage)
+	if s.Versions = len(list); s.Versions > 0 {
+		s.Revision, s.Written = uint64(list[0].Revision), moment(list[0].Written)
+		s.Size = content{list[0].Value, list[0].Large}.size()
+	}
+	if status := v.Status(c.namespace, path, 0); len(status.Holders) > 0 {
+		s.Lock = &Told{Waiting: status.Waiting}
+		s.Lock.fill(&status.Holders[0])
+	}
+	return s
+}
+
+func (c *call) describe(s *State, of content) {
+	head, err := c.headOf(of)
+	if err != nil {
+		s.Problem = err.Error()
+		return
+	}
+	s.Serial, s.Lineage, s.Writer = head.Serial, head.Lineage, head.Terraform
+}
+
+// info answers with what is known of one state.
+func (c *call) info() error {
+	var s State
+	var record *leasehold.Record
+	err := c.look(func(v core.View) {
+		s = c.stateIn(v, c.path)
+		record, _ = v.Record(c.namespace, c.path, 0)
+	})
+	switch {
+	case err != nil:
+		return err
+	case record == nil && s.Lock == nil:
+		return c.noState()
+	case record != nil:
+		c.describe(&s, content{record.Value, record.Large})
+	}
+	c.send(http.StatusOK, "application/json", s)
+	return nil
+}
+
+func (c *call) noState() error {
+	return &leasehold.Error{Code: leasehold.NotFound, Message: "there is no state " + c.state}
+}
+
+// versions answers with what a state was, the newest first.
+func (c *call) versions() error {
+	var found []leasehold.Version
+	err := c.look(func(v core.View) { found, _ = v.Versions(c.namespace, c.path, 0, leasehold.MaxPage) })
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return c.noState()
+	}
+	answer := Page[Version]{Items: make([]Version, len(found))}
+	for i := range found {
+		answer.Items[i] = c.versionOf(&found[i])
+	}
+	c.send(http.StatusOK, "application/json", answer)
+	return nil
+}
+
+func (c *call) versionOf(v *leasehold.Version) Version {
+	of := content{v.Value, v.Large}
+	shown := Version{
+		Revision: uint64(v.Revision), Size: of.size(), Written: moment(v.Written), Holder: v.Holder, Current: v.Current, Deleted: v.Deleted,
+	}
+	head, err := c.headOf(of)
+	if err != nil {
+		shown.Problem = err.Error()
+		return shown
+	}
+	shown.Serial, shown.Lineage, shown.Writer = head.Serial, head.Lineage, head.Terraform
+	return shown
+}

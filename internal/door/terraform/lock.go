@@ -1,0 +1,322 @@
+package terraform
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// A lock is a lease whose id is the lock's ID; and it may come to have others, written
+// with a mark behind the ID: see takeOver. What names a lock is therefore the label, and
+// what names a lease is its id.
+const (
+	idMark   = '~'
+	maxTries = 8 // of ids with a number; then chance makes them
+)
+
+// A sight is what there is of one lock when somebody looks.
+type sight struct {
+	status     leasehold.Status
+	definition leasehold.Definition
+	holder     *leasehold.Lease // nil: nobody
+	mine       bool             // the holder's lock has the ID
+	waiter     string           // the lease id under which the ID waits; empty: it does not
+	unused     string           // a lease id for the ID that nothing has, or had lately
+	released   bool             // a lease of the ID has ended lately: its client gave it back
+}
+
+// maxQueue is how far into a queue a request looks for itself.
+const maxQueue = 1000
+
+// see looks at the lock of the state. The ID may be empty.
+func (c *call) see(id string) (s sight, err error) {
+	err = c.look(func(v core.View) { s = c.seeIn(v, id) })
+	return s, err
+}
+
+func (c *call) seeIn(v core.View, id string) (s sight) {
+	waiters := maxQueue
+	if id == "" {
+		waiters = 0
+	}
+	s.status = v.Status(c.namespace, c.path, waiters)
+	s.definition, _ = v.Definition(c.namespace, c.path)
+	if len(s.status.Holders) > 0 {
+		s.holder = &s.status.Holders[0]
+		s.mine = id != "" && lockOf(s.holder) == id
+	}
+	if id == "" {
+		return s
+	}
+	for i := range s.status.Queue {
+		if w := &s.status.Queue[i]; label(w.Labels, labelID) == id {
+			s.waiter = w.ID
+		}
+	}
+	for n := 1; n <= maxTries; n++ {
+		try := leaseID(id, n)
+		how := v.Ended(c.namespace, try)
+		s.released = s.released || how == leasehold.Released
+		if claim := v.Claim(c.namespace, try).Err; s.unused == "" && how == 0 && claim != nil && claim.Code == leasehold.NotFound {
+			s.unused = try
+		}
+	}
+	if s.unused == "" {
+		s.unused = id + string(idMark) + strings.ToLower(rand.Text()[:10])
+	}
+	if last := s.status.Last; last != nil && lockIn(last.ID) == id && !strings.Contains(last.ID, withdrawn) {
+		s.released = s.released || last.How == leasehold.Released
+	}
+	return s
+}
+
+func leaseID(id string, n int) string {
+	if n == 1 {
+		return id
+	}
+	return fmt.Sprintf("%s%c%d", id, idMark, n)
+}
+
+// lockIn is the ID of a lock in the id of its lease.
+func lockIn(lease string) string {
+	id, _, _ := strings.Cut(lease, string(idMark))
+	return id
+}
+
+func (c *call) lock() error {
+	info, verbatim, err := c.readLockInfo()
+	if err != nil {
+		return err
+	}
+	c.version = info.Version
+	var lease *leasehold.Lease
+	err = c.patiently(func() (err error) {
+		lease, err = c.acquire(&info, verbatim)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	told := &Told{}
+	told.fill(lease)
+	c.send(http.StatusOK, "application/json", told)
+	return nil
+}
+
+// readLockInfo reads a body that has to be there.
+func (c *call) readLockInfo() (info LockInfo, verbatim []byte, err error) {
+	verbatim, err = c.small()
+	if err != nil {
+		return info, nil, err
+	}
+	info, err = ParseLockInfo(verbatim)
+	return info, verbatim, err
+}
+
+// small reads the body of a request that is about a lock.
+func (c *call) small() ([]byte, error) {
+	var body bytes.Buffer
+	_, err := io.Copy(&body, io.LimitReader(c.r.Body, maxLockInfo+1))
+	if err != nil {
+		return nil, invalid("the body can not be read: %v", err)
+	}
+	return body.Bytes(), checkMD5(c.r.Header, body.Bytes())
+}
+
+// maxLooks is how often a request looks again because something else was there by the
+// time it wanted to act.
+const maxLooks = 10
+
+// acquire takes the lock, or finds that it has it.
+func (c *call) acquire(info *LockInfo, verbatim []byte) (*leasehold.Lease, error) {
+	for range maxLooks {
+		s, err := c.see(info.ID)
+		if err != nil {
+			return nil, err
+		}
+		if s.mine {
+			lease, err := c.takeOver(s.holder.ID, s.unused)
+			if !errors.Is(err, errLookAgain) {
+				return lease, err
+			}
+			continue
+		}
+		if s.released {
+			return nil, &leasehold.Error{Code: leasehold.Lost, Message: fmt.Sprintf("lock %s was given back: this is a late copy of the request for it; lock again with another ID", info.ID)}
+		}
+		command, err := c.toAcquire(info, verbatim, s.definition)
+		if err != nil {
+			return nil, err
+		}
+		if command.ID = s.unused; s.waiter != "" {
+			command.ID = s.waiter
+		}
+		lease, err := c.ask(command, info.ID)
+		if !errors.Is(err, errLookAgain) {
+			return lease, err
+		}
+	}
+	return nil, engine.Unavailable("the lock of " + c.state + " changes too often: try again")
+}
+
+// errLookAgain says that something else was there by the time a request wanted to act.
+var errLookAgain = errors.New("look again")
+
+// ask asks for the lease, and stays if it is to wait.
+func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
+	if command.Wait == 0 {
+		answer, err := c.do(command)
+		return answer.Lease, c.unlessGone(err, command.ID)
+	}
+	leave, err := c.door.config.Stay()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	c.unhurried()
+	ctx, cancel := context.WithCancel(c.signed())
+	defer cancel()
+	defer context.AfterFunc(c.door.config.Stopping, cancel)()
+
+	try := &attempt{Engine: c.door.engine}
+	answer, err := engine.Acquire(ctx, try, command, true)
+	c.waited = c.waited || try.queued
+	switch {
+	case err == nil && !try.queued:
+		return answer.Lease, nil
+	case c.r.Context().Err() != nil:
+		c.withdraw(command)
+		return nil, engine.Undecided("the caller left while it waited for " + c.state)
+	case ctx.Err() != nil:
+		return nil, engine.Unavailable("the server is stopping, and this request keeps its place for a while: send it again")
+	case err != nil:
+		return nil, c.unlessGone(err, command.ID)
+	}
+	// Somebody else may have waited for the same lock, and be about to take it back.
+	s, err := c.see(id)
+	if err != nil {
+		return nil, err
+	}
+	return c.takeOver(command.ID, s.unused)
+}
+
+// An attempt notices, on the way to the engine, whether an acquire stood in the queue.
+type attempt struct {
+	engine.Engine
+	queued bool
+}
+
+func (a *attempt) Do(ctx context.Context, command core.Command) (core.Answer, error) {
+	answer, err := a.Engine.Do(ctx, command)
+	if _, ok := command.(*core.Acquire); ok {
+		a.queued = answer.Waiter != nil
+	}
+	return answer, err
+}
+
+// unlessGone makes of the end of an id that was only waited under, or left for another, a
+// reason to look again.
+func (c *call) unlessGone(err error, lease string) error {
+	if !errors.Is(err, leasehold.ErrLost) {
+		return err
+	}
+	var how leasehold.How
+	if failed := c.look(func(v core.View) { how = v.Ended(c.namespace, lease) }); failed != nil {
+		return failed
+	}
+	switch how {
+	case leasehold.Withdrawn, leasehold.IDChanged:
+		return errLookAgain
+	}
+	return err
+}
+
+// takeOver gives a lease that is ours, or became so while we waited, an id that nobody
+// else knows.
+//
+// A client whose connection broke asks again on another one, maybe of another server. The
+// request that it left behind is going to withdraw what it waited for. By its old id it
+// can not take away what the new request has got: either it comes first, and the new
+// one finds nothing to take over; or it comes too late, and finds nothing itself.
+func (c *call) takeOver(from, to string) (*leasehold.Lease, error) {
+	answer, err := c.do(&core.Change{Namespace: c.namespace, ID: from, NewID: to})
+	if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrRefused) {
+		return nil, errLookAgain
+	}
+	if err != nil {
+		return nil, err
+	}
+	if answer.Lease.TTL != 0 {
+		answer, err = c.do(&core.Renew{Namespace: c.namespace, ID: to})
+	}
+	return answer.Lease, err
+}
+
+// farewell is how long a request that nobody waits for is taken back.
+const farewell = 5 * time.Second
+
+// withdraw takes back what a caller waited for that is gone. If it was granted by then, it
+// gets another id first: its own would say afterwards that the client gave the lock back,
+// and a client that asks again would be turned away for it.
+func (c *call) withdraw(command *core.Acquire) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.signed()), farewell)
+	defer cancel()
+	gone := command.ID + withdrawn + strings.ToLower(rand.Text()[:10])
+	// If this fails, the waiter leaves for want of a sign of life.
+	for range maxLooks {
+		leave := &core.Txn{
+			Namespace: c.namespace,
+			If:        []core.Compare{{What: core.LeaseID, Is: core.NotEqual, Path: c.path, Text: command.ID}},
+			Then:      []core.Op{{Do: core.ReleaseLease, ID: command.ID}},
+		}
+		if answer, err := c.insist(ctx, leave); err != nil || answer.Txn.Succeeded {
+			return
+		}
+		if _, err := c.insist(ctx, &core.Change{Namespace: c.namespace, ID: command.ID, NewID: gone}); err == nil {
+			_, _ = c.insist(ctx, &core.Release{Namespace: c.namespace, ID: gone})
+			return
+		}
+	}
+}
+
+// insist carries out a command that may be done twice, until somebody decides.
+func (c *call) insist(ctx context.Context, command core.Command) (core.Answer, error) {
+	for {
+		answer, err := c.door.engine.Do(ctx, command)
+		if !unsure(err) || ctx.Err() != nil {
+			return answer, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// withdrawn is in the ids of leases that were granted to somebody who was gone.
+const withdrawn = string(idMark) + "withdrawn" + string(idMark)
+
+func (c *call) showLock() error {
+	s, err := c.see("")
+	if err != nil {
+		return err
+	}
+	if s.holder == nil {
+		return &leasehold.Error{Code: leasehold.NotFound, Message: c.state + " is not locked"}
+	}
+	told := &Told{Waiting: s.status.Waiting}
+	told.fill(s.holder)
+	c.w.Header().Set(lockHeader, told.Lock)
+	c.send(http.StatusOK, "application/json", told)
+	return nil
+}

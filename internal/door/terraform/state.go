@@ -1,0 +1,457 @@
+package terraform
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// A content is the bytes of a state: here, or beside the log.
+type content struct {
+	value string
+	large *leasehold.Large
+}
+
+func (c content) same(other content) bool {
+	if c.large == nil || other.large == nil {
+		return c.large == nil && other.large == nil && c.value == other.value
+	}
+	return *c.large == *other.large
+}
+
+func (c content) size() int64 {
+	if c.large != nil {
+		return c.large.Size
+	}
+	return int64(len(c.value))
+}
+
+// bytes opens a content.
+func (d *Door) bytes(ctx context.Context, of content) (io.ReadCloser, error) {
+	if of.large == nil {
+		return io.NopCloser(strings.NewReader(of.value)), nil
+	}
+	if d.values == nil {
+		return nil, engine.Unavailable("this server keeps no large values: ask another one")
+	}
+	r, err := d.values.OpenValue(ctx, *of.large)
+	if errors.Is(err, leasehold.ErrNotFound) {
+		// To say so would be to say that there is no state, and Terraform would begin anew.
+		return nil, engine.Unavailable("the state was replaced many times while it was read: try again")
+	}
+	return r, err
+}
+
+// headOf reads what a state says of itself.
+func (c *call) headOf(of content) (Head, error) {
+	r, err := c.door.bytes(c.r.Context(), of)
+	if err != nil {
+		return Head{}, err
+	}
+	defer r.Close()
+	return ReadHead(r)
+}
+
+func (c *call) read() error {
+	versions, badVersions := c.flag("versions")
+	info, badInfo := c.flag("info")
+	version, badVersion := c.number("version", 0, 1<<63-1)
+	switch err := firstError(badVersions, badInfo, badVersion); {
+	case err != nil:
+		return err
+	case versions:
+		return c.versions()
+	case info:
+		return c.info()
+	}
+	var at leasehold.Version
+	var found bool
+	err := c.patiently(func() (err error) {
+		at, found, err = c.find(leasehold.Revision(version))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !found && c.readsProblems() {
+		return c.noState()
+	}
+	if !found {
+		// 404 says the same to Terraform, but also what a wrong address would.
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return c.sendState(at)
+}
+
+// find looks up the state as it is, or one of its versions.
+func (c *call) find(version leasehold.Revision) (at leasehold.Version, found bool, err error) {
+	var failure *leasehold.Error
+	err = c.look(func(v core.View) {
+		if version == 0 {
+			list, _ := v.Versions(c.namespace, c.path, 0, 1)
+			if found = len(list) > 0 && list[0].Current; found {
+				at = list[0]
+			}
+			return
+		}
+		at, failure = v.Version(c.namespace, c.path, version)
+		found = true
+	})
+	if err == nil && failure != nil {
+		err = failure
+	}
+	return at, found, err
+}
+
+func (c *call) sendState(at leasehold.Version) error {
+	of := content{at.Value, at.Large}
+	r, err := c.door.bytes(c.r.Context(), of)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	h := c.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.FormatInt(of.size(), 10))
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Etag", strconv.Quote(strconv.FormatUint(uint64(at.Revision), 10)))
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
+	// What goes wrong now can not be said any more: the answer ends too early, and its
+	// length tells.
+	_, _ = io.Copy(c.patientWriter(), r)
+	return nil
+}
+
+func (c *call) write() error {
+	force, err := c.forced()
+	id, badID := c.givenID()
+	if err := firstError(err, badID); err != nil {
+		return err
+	}
+	if err := c.renew(id); err != nil {
+		return err
+	}
+	sent, head, err := c.receive()
+	if err != nil {
+		return err
+	}
+	defer c.late()
+	err = c.patiently(func() error { return c.store(sent, head, id, force) })
+	if err != nil {
+		return err
+	}
+	c.send(http.StatusOK, "application/json", struct{}{})
+	return nil
+}
+
+// forced tells whether the caller knows that its state does not follow on the one that is
+// there.
+func (c *call) forced() (bool, error) {
+	if c.r.Header.Get(forceHeader) == "true" {
+		return true, nil
+	}
+	return c.flag("force")
+}
+
+const forceHeader = "Leasehold-Force"
+
+// givenID is the lock under which a request is made; empty if it says none.
+func (c *call) givenID() (string, error) {
+	if c.query.Get("ID") == "" {
+		return "", nil
+	}
+	return lockID(c.query.Get("ID"))
+}
+
+// renew makes the lock of a request last for another TTL, if it has one. If it is not
+// there, the write will say so.
+func (c *call) renew(id string) error {
+	if id == "" {
+		return nil
+	}
+	return c.patiently(func() error {
+		s, err := c.see(id)
+		if err != nil || !s.mine || s.holder.TTL == 0 {
+			return err
+		}
+		_, err = c.do(&core.Renew{Namespace: c.namespace, ID: s.holder.ID})
+		if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+}
+
+// receive reads a state. What does not fit in the log goes to where large values are, and
+// is never whole in memory. Nothing names it until it is stored.
+func (c *call) receive() (sent content, head Head, err error) {
+	if c.r.ContentLength > leasehold.MaxLarge {
+		return sent, head, tooLarge()
+	}
+	c.unhurried()
+	sum, scan := md5.New(), newScanner()
+	source := &source{Reader: http.MaxBytesReader(c.w, io.NopCloser(c.patientBody()), leasehold.MaxLarge)}
+	body := io.TeeReader(source, io.MultiWriter(sum, scan))
+	var first bytes.Buffer
+	_, err = io.CopyN(&first, body, leasehold.MaxValue+1)
+	switch {
+	case err == nil:
+		sent.large, err = c.putLarge(io.MultiReader(&first, body))
+	case errors.Is(err, io.EOF):
+		sent.value, err = first.String(), nil
+	}
+	switch {
+	case scan.failed != nil:
+		return sent, head, scan.failed
+	case source.failed != nil:
+		return sent, head, unreadable(source.failed)
+	case err != nil:
+		return sent, head, err
+	}
+	if err := firstError(scan.end(), matchMD5(c.r.Header, sum.Sum(nil))); err != nil {
+		return sent, head, err
+	}
+	head, err = scan.head()
+	return sent, head, err
+}
+
+// A source remembers why it could not be read to its end.
+type source struct {
+	io.Reader
+	failed error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		s.failed = err
+	}
+	return n, err
+}
+
+func (c *call) putLarge(r io.Reader) (*leasehold.Large, error) {
+	if c.door.values == nil {
+		return nil, fault(http.StatusRequestEntityTooLarge, "the state has more than %d bytes, and this server keeps no large values", leasehold.MaxValue)
+	}
+	large, err := c.door.values.PutValue(c.r.Context(), r)
+	return &large, err
+}
+
+// unreadable says why a body did not come to its end.
+func unreadable(err error) error {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return tooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fault(http.StatusRequestTimeout, "the state did not arrive in time: nothing was written")
+	}
+	return invalid("the body can not be read, and nothing was written: %v", err)
+}
+
+func tooLarge() error {
+	return fault(http.StatusRequestEntityTooLarge, "the state has more than %d bytes, which is the most there can be", leasehold.MaxLarge)
+}
+
+func checkMD5(h http.Header, body []byte) error {
+	sum := md5.Sum(body)
+	return matchMD5(h, sum[:])
+}
+
+// matchMD5 refuses what is not as its sender meant it.
+func matchMD5(h http.Header, sum []byte) error {
+	said := h.Get("Content-Md5")
+	if said == "" {
+		return nil
+	}
+	want, err := base64.StdEncoding.DecodeString(said)
+	switch {
+	case err != nil || len(want) != md5.Size:
+		return invalid("header Content-MD5 is %s: write 16 bytes in base64", brief(said))
+	case !bytes.Equal(want, sum):
+		return invalid("the body is not what header Content-MD5 says: it was damaged on its way, and nothing was done; send it again")
+	}
+	return nil
+}
+
+// A present is what a write finds.
+type present struct {
+	sight
+	record *leasehold.Record // nil: there is no state
+	head   Head              // of it
+	same   bool              // it is what is being written
+}
+
+// find looks at the state and its lock at the same moment.
+func (c *call) present(id string, sent *content) (p present, err error) {
+	err = c.look(func(v core.View) {
+		p.sight = c.seeIn(v, id)
+		p.record, _ = v.Record(c.namespace, c.path, 0)
+	})
+	if err != nil || p.record == nil {
+		return p, err
+	}
+	there := content{p.record.Value, p.record.Large}
+	if sent != nil {
+		p.same = there.same(*sent)
+	}
+	p.head, err = c.headOf(there)
+	if errors.Is(err, leasehold.ErrInvalid) {
+		return p, &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(
+			"the record %s is no state (%v): somebody wrote it by another door; roll it back or delete it", c.path, err)}
+	}
+	return p, err
+}
+
+// store makes of what was sent the state, if it may be.
+func (c *call) store(sent content, head Head, id string, force bool) error {
+	for range maxLooks {
+		p, err := c.present(id, &sent)
+		if err != nil && !(force && errors.Is(err, leasehold.ErrRefused)) {
+			return err
+		}
+		done, err := c.judge(p, head, id, force)
+		if done || err != nil {
+			return err
+		}
+		changed, err := c.put(p, sent)
+		if !changed {
+			return err
+		}
+	}
+	return engine.Unavailable(c.state + " changes too often: try again")
+}
+
+// judge tells whether a write is done already, or why it may not be.
+func (c *call) judge(p present, head Head, id string, force bool) (done bool, err error) {
+	switch {
+	case p.same && (p.mine || p.wroteIt(id) || p.holder == nil && id == ""):
+		return true, nil // by an earlier try, whose answer was lost
+	case p.holder != nil && !p.mine:
+		return false, c.held(p.sight, c.notUnder(id)+", and it is locked by "+p.holder.Holder)
+	case p.holder == nil && id != "":
+		return false, &leasehold.Error{Code: leasehold.Lost, Message: c.notUnder(id) + ": that lock has ended; keep errored.tfstate, and push it once you have looked at both"}
+	case p.record == nil || force:
+		return false, nil
+	case p.head.Lineage != head.Lineage:
+		return false, refused("%s has the lineage %s, and what was sent has %s: they are states of different things; force it if you are sure", c.state, brief(p.head.Lineage), brief(head.Lineage))
+	case head.Serial < p.head.Serial:
+		return false, refused("%s has the serial %d, and what was sent has %d: it is older; force it if you are sure", c.state, p.head.Serial, head.Serial)
+	case head.Serial == p.head.Serial && !p.mine:
+		return false, refused("%s has the serial %d already, with other content: somebody else wrote at the same time; use locks, or force it if you are sure", c.state, p.head.Serial)
+	}
+	return false, nil
+}
+
+// wroteIt tells whether what is there was written under the lock of an ID that has ended
+// since.
+func (p *present) wroteIt(id string) bool {
+	last := p.status.Last
+	return last != nil && id != "" && lockIn(last.ID) == id && p.record.Token == last.Token
+}
+
+func (c *call) notUnder(id string) string {
+	if id == "" {
+		return c.state + " was not written: the request names no lock"
+	}
+	return fmt.Sprintf("%s was not written: lock %s is not the one that is held", c.state, id)
+}
+
+func refused(format string, args ...any) error {
+	return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(format, args...)}
+}
+
+// put writes, if all is still as it was seen. changed says that it is not.
+func (c *call) put(p present, sent content) (changed bool, err error) {
+	if p.holder != nil {
+		command := &core.PutRecord{
+			Namespace: c.namespace, Path: c.path, Value: sent.value, Large: sent.large, Keep: c.door.config.Keep,
+			Fence: core.Fence{Lease: p.holder.ID, Token: p.holder.Token},
+		}
+		if command.IfAbsent = p.record == nil; !command.IfAbsent {
+			command.IfRevision = p.record.Mod
+		}
+		_, err = c.do(command)
+		// Lost: the lease ended, or has another id.
+		return errors.Is(err, leasehold.ErrRefused) || errors.Is(err, leasehold.ErrLost), err
+	}
+	return c.unlocked(p, core.Op{Do: core.Put, Path: c.path, Value: sent.value, Large: sent.large, Keep: c.door.config.Keep})
+}
+
+// unlocked does something to a state that nobody has locked, if that is still so and the
+// state is as it was seen.
+func (c *call) unlocked(p present, op core.Op) (changed bool, err error) {
+	var mod leasehold.Revision
+	if p.record != nil {
+		mod = p.record.Mod
+	}
+	answer, err := c.do(&core.Txn{
+		Namespace: c.namespace,
+		If: []core.Compare{
+			{What: core.LeaseToken, Is: core.Equal, Path: c.path},
+			{What: core.RecordMod, Is: core.Equal, Path: c.path, Number: uint64(mod)},
+		},
+		Then: []core.Op{op},
+	})
+	if err != nil {
+		return false, err
+	}
+	return !answer.Txn.Succeeded, nil
+}
+
+// drop deletes a state. Its versions stay for a while, and can be rolled back to.
+func (c *call) drop() error {
+	id, err := c.givenID()
+	if err != nil {
+		return err
+	}
+	if err := c.patiently(func() error { return c.dropOnce(id) }); err != nil {
+		return err
+	}
+	c.send(http.StatusOK, "application/json", struct{}{})
+	return nil
+}
+
+func (c *call) dropOnce(id string) error {
+	for range maxLooks {
+		p, err := c.present(id, nil)
+		if err != nil && !errors.Is(err, leasehold.ErrRefused) {
+			return err
+		}
+		if p.record == nil {
+			return nil
+		}
+		if _, err := c.judge(p, Head{}, id, true); err != nil {
+			return err
+		}
+		changed := false
+		if p.holder == nil {
+			changed, err = c.unlocked(p, core.Op{Do: core.Delete, Path: c.path})
+		} else {
+			_, err = c.do(&core.DeleteRecord{
+				Namespace: c.namespace, Path: c.path, IfRevision: p.record.Mod, Fence: core.Fence{Lease: p.holder.ID, Token: p.holder.Token},
+			})
+			changed = errors.Is(err, leasehold.ErrRefused) || errors.Is(err, leasehold.ErrLost)
+		}
+		if !changed {
+			return err
+		}
+	}
+	return engine.Unavailable(c.state + " changes too often: try again")
+}

@@ -1,0 +1,109 @@
+package terraform
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+func (c *call) unlock() error {
+	id, err := c.unlockID()
+	if err != nil {
+		return err
+	}
+	free := func() error { return c.free(id) }
+	if id == "" {
+		free = c.force
+	}
+	if err := c.patiently(free); err != nil {
+		return err
+	}
+	c.send(http.StatusOK, "application/json", struct{}{}) // exactly 200: Terraform takes no other
+	return nil
+}
+
+// unlockID reads which lock is to be freed: from the body as Terraform has it, or from the
+// query as GitLab does. Neither is what terraform force-unlock sends, whatever was typed.
+func (c *call) unlockID() (string, error) {
+	body, err := c.small()
+	if err != nil {
+		return "", err
+	}
+	id := ""
+	if c.query.Has("ID") {
+		if id, err = lockID(c.query.Get("ID")); err != nil {
+			return "", err
+		}
+	}
+	if len(body) == 0 {
+		return id, nil
+	}
+	info, err := ParseLockInfo(body)
+	if err != nil {
+		return "", err
+	}
+	c.version = info.Version
+	if id != "" && id != info.ID {
+		return "", invalid("the query names the lock %s and the body %s: which is meant?", id, info.ID)
+	}
+	return info.ID, nil
+}
+
+// free gives back the lock of an ID, and no other.
+func (c *call) free(id string) error {
+	for range maxLooks {
+		s, err := c.see(id)
+		if err != nil {
+			return err
+		}
+		lease := s.waiter
+		if s.mine {
+			lease = s.holder.ID
+		}
+		if lease == "" {
+			return c.notFreed(id, s)
+		}
+		_, err = c.do(&core.Release{Namespace: c.namespace, ID: lease})
+		if !errors.Is(err, leasehold.ErrLost) && !errors.Is(err, leasehold.ErrNotFound) {
+			return err
+		}
+	}
+	return engine.Unavailable("the lock of " + c.state + " changes too often: try again")
+}
+
+// notFreed answers who gives back what it does not have. An earlier try may have done it.
+func (c *call) notFreed(id string, s sight) error {
+	switch {
+	case s.released:
+		return nil
+	case s.holder != nil:
+		return c.held(s, fmt.Sprintf("%s is locked with another ID than %s: nothing was freed", c.state, id))
+	}
+	return &leasehold.Error{Code: leasehold.Lost, Message: fmt.Sprintf("%s is not locked with %s: that lock never was, expired, was broken, or ended long ago", c.state, id)}
+}
+
+// held is the error of who finds a lock in the way, as it was seen.
+func (c *call) held(s sight, message string) error {
+	return &leasehold.Error{Code: leasehold.Held, Message: message, Lease: s.holder, Waiting: s.status.Waiting}
+}
+
+// force frees whatever lock is there: it is an operator who says so. It names the token
+// that was seen, so that a second try can not hit the next holder.
+func (c *call) force() error {
+	s, err := c.see("")
+	if err != nil || s.holder == nil {
+		return err // nothing is locked, which is what was asked for
+	}
+	_, err = c.do(&core.Break{
+		Namespace: c.namespace, Resource: c.path, Token: s.holder.Token, By: "force-unlock",
+		Reason: "terraform force-unlock from " + c.r.RemoteAddr,
+	})
+	if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound) {
+		return nil // the lock that was there is gone
+	}
+	return err
+}

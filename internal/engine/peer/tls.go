@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 )
 
 // CertificateDomain may stand behind a server's name in its certificate: server n1 is
@@ -56,7 +57,7 @@ func (m *Mesh) secureServer(ctx context.Context, conn net.Conn) (net.Conn, error
 // up when it hears it.
 func plainSpoken(err error) error {
 	var header tls.RecordHeaderError
-	if errors.As(err, &header) || errors.Is(err, io.EOF) {
+	if errors.As(err, &header) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		return fmt.Errorf("%w: has it no certificates for servers? Give them to all (--peer-cert, --peer-key, --peer-ca), or to none", err)
 	}
 	return err

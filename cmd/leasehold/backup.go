@@ -97,7 +97,7 @@ func (a *app) backupToFile(name string, r io.Reader) (kept, error) {
 		return kept{}, usage("%s is no file: name one, or use - for standard output", name)
 	}
 	if dir := filepath.Dir(name); !isDir(dir) {
-		return kept{}, failure(leasehold.NotFound, "there is no directory %s to put the backup in: make it first", dir)
+		return kept{}, usage("there is no directory %s to put the backup in: make it first", dir)
 	}
 	k := kept{File: name}
 	err := putInPlace(name, a.createTemp, func(w io.Writer) (err error) {

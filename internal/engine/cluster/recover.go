@@ -38,7 +38,7 @@ func recoverDir(d *dataDir) (*recovered, error) {
 		return beginLog(d)
 	}
 	if _, err := os.Stat(d.wal()); err != nil {
-		return nil, fmt.Errorf("the log %s is missing. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", d.wal())
+		return nil, fmt.Errorf("the log %s is missing. %s", d.wal(), whatNow)
 	}
 	scan, err := scanLog(d.wal())
 	if err != nil {
@@ -109,7 +109,7 @@ func newestState(dir string, marks []*walpb.Snapshot) (*walpb.Snapshot, Snapshot
 			return nil, Snapshot{}, 0, err
 		}
 	}
-	return nil, Snapshot{}, 0, fmt.Errorf("%s has none of the snapshots that the log continues. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", dir)
+	return nil, Snapshot{}, 0, fmt.Errorf("%s has none of the snapshots that the log continues. %s", dir, whatNow)
 }
 
 // readLog reads the entries after a snapshot and leaves the log ready for more.

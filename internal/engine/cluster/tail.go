@@ -47,7 +47,7 @@ func scanLog(dir string) (logScan, error) {
 		return logScan{}, err
 	}
 	if len(names) == 0 {
-		return logScan{}, fmt.Errorf("%s has no log files although the log was begun. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", dir)
+		return logScan{}, fmt.Errorf("%s has no log files although the log was begun. %s", dir, whatNow)
 	}
 	var scan logScan
 	if first, ok := firstIndex(names[0]); ok && first > 0 {

@@ -15,6 +15,8 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -383,6 +385,15 @@ func TestAnotherProtocolIsRefused(t *testing.T) {
 	await(t, "a log line", func() bool { return strings.Contains(a.logged.String(), "another protocol") })
 }
 
+// Who is told the address for clients hears what is the matter.
+func TestSomethingElseListensThere(t *testing.T) {
+	a := startEnd(t, 1, nil)
+	there := httptest.NewServer(http.NotFoundHandler())
+	defer there.Close()
+	a.SetPeers(map[uint64]Peer{2: {"n2", there.Listener.Addr().String()}})
+	await(t, "a log line", func() bool { return strings.Contains(a.logged.String(), "is that the address for clients") })
+}
+
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -506,6 +517,24 @@ func TestPlainAndSecureDoNotMix(t *testing.T) {
 	}
 	if _, err := b.Mesh.Ask(t.Context(), 1, 9, nil); err == nil {
 		t.Fatal("secure talked to plain")
+	}
+	await(t, "a line of the plain one", func() bool {
+		return strings.Contains(a.logged.String(), "it has certificates for servers, and this one has none")
+	})
+	await(t, "a line of the secure one", func() bool { return strings.Contains(b.logged.String(), "has it no certificates for servers?") })
+}
+
+// Whoever tries again for ever is not in the log for ever.
+func TestTheSameIsSaidOnce(t *testing.T) {
+	a := startEnd(t, 1, nil)
+	for i := range 5 {
+		from := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1000 + i}
+		a.complain("it did not come in", from, fmt.Errorf("it has expired: current time %d is after 3", i))
+		a.complain("it did not come in", from, &net.OpError{Op: "read", Net: "tcp", Source: from, Err: io.ErrUnexpectedEOF})
+	}
+	a.complain("it did not come in", &net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 1}, io.ErrUnexpectedEOF)
+	if n := strings.Count(a.logged.String(), "it did not come in"); n != 3 {
+		t.Fatalf("%d lines:\n%s", n, a.logged.String())
 	}
 }
 

@@ -40,13 +40,13 @@ func (c *call) write(w blobWrite) error {
 	if err != nil {
 		return err
 	}
-	made := map[string]bool{} // tags of all tries: an earlier one may come through late
+	made := newETag() // one for all tries, so that what an earlier one wrote is known
 	return c.decide(func(tried bool) (bool, error) {
 		container, was, err := c.lookBoth()
 		if err != nil {
 			return false, err
 		}
-		if tried && was.found && made[was.ETag] {
+		if tried && was.found && was.ETag == made {
 			return true, c.wrote(w, &was.properties)
 		}
 		if err := firstError(c.mayReplace(&was), mayWrite(&was, guid, &conditions, w.exists)); err != nil {
@@ -54,7 +54,7 @@ func (c *call) write(w blobWrite) error {
 		}
 		p := was.properties
 		p.touch()
-		made[p.ETag] = true
+		p.ETag = made
 		if !was.lease.alive() {
 			p.Settled = max(p.Settled, was.lease.token)
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -434,7 +435,7 @@ func (c *Caller) server() (string, int64) {
 // somewhere tries one server after another, each once, until one gives an answer that
 // another could not better.
 func (c *Caller) somewhere(ctx context.Context, r request, try func(server string) error) error {
-	var failures []error
+	var failures []answered
 	for range c.servers {
 		server, n := c.server()
 		err := try(server)
@@ -443,7 +444,7 @@ func (c *Caller) somewhere(ctx context.Context, r request, try func(server strin
 		}
 		// Unless somebody else left it already.
 		c.current.CompareAndSwap(n, n+1)
-		failures = append(failures, err)
+		failures = append(failures, answered{server, err})
 		if ctx.Err() != nil {
 			break
 		}
@@ -464,21 +465,30 @@ func (r *request) elsewhere(err error) bool {
 	return false
 }
 
+// answered is what became of a request at one server of several.
+type answered struct {
+	server string
+	err    error
+}
+
 // allOf is what several servers said. If any of them may have done it, so it is.
-func allOf(failures []error) error {
+func allOf(failures []answered) error {
 	if len(failures) == 1 {
-		return failures[0]
+		return failures[0].err
 	}
 	code, texts := leasehold.Unavailable, []string(nil)
-	for _, err := range failures {
-		if errors.Is(err, leasehold.ErrUndecided) {
+	for _, f := range failures {
+		if errors.Is(f.err, leasehold.ErrUndecided) {
 			code = leasehold.Undecided
 		}
-		text, _, _ := strings.Cut(err.Error(), askWhether)
+		text, _, _ := strings.Cut(f.err.Error(), askWhether)
+		if !strings.Contains(text, f.server) {
+			text = f.server + " says: " + text // what a server says itself does not tell which one it is
+		}
 		texts = append(texts, text)
 	}
 	message := fmt.Sprintf("%d servers were asked, in vain:\n  %s", len(failures), strings.Join(texts, "\n  "))
-	return &failure{&leasehold.Error{Code: code, Message: message}, failures[len(failures)-1]}
+	return &failure{&leasehold.Error{Code: code, Message: message}, failures[len(failures)-1].err}
 }
 
 // openAt asks one server.
@@ -643,7 +653,7 @@ func unanswered(server, method string, cause error) error {
 func badPapers(server string, cause error) error {
 	var theirs *tls.CertificateVerificationError
 	if errors.As(cause, &theirs) {
-		message := fmt.Sprintf("the server at %s has a certificate that is not trusted: %v: name the authority that made it with --ca or LEASEHOLD_CA", server, theirs.Err)
+		message := fmt.Sprintf("the server at %s has a certificate that is not trusted: %v: %s", server, theirs.Err, trustAdvice(theirs.Err))
 		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
 	}
 	var ours *net.OpError
@@ -657,6 +667,19 @@ func badPapers(server string, cause error) error {
 		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
 	}
 	return nil
+}
+
+// trustAdvice says what to do about a server's certificate.
+func trustAdvice(err error) string {
+	var invalid x509.CertificateInvalidError
+	var host x509.HostnameError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "renew it where the server runs (leasehold cert server), or set this machine's clock right"
+	case errors.As(err, &host):
+		return "ask it by a name that the certificate has, or make one that has this name (leasehold cert server)"
+	}
+	return "name the authority that made it with --ca or LEASEHOLD_CA"
 }
 
 // bare drops the words that net/http puts around an error.

@@ -137,6 +137,10 @@ func TestCallerStaysWhereItIsAnswered(t *testing.T) {
 	if _, err := c.Version(t.Context()); err == nil || !strings.Contains(err.Error(), "2 servers were asked, in vain:\n  cannot reach") {
 		t.Errorf("got %v", err)
 	}
+	c = newCaller(t, v1.CallerConfig{Servers: []string{first.URL, gone(t)}})
+	if _, err := c.Version(t.Context()); err == nil || !strings.Contains(err.Error(), first.URL+" says: ") {
+		t.Errorf("got %v", err)
+	}
 	if _, err := v1.NewCaller(v1.CallerConfig{Servers: []string{first.URL, "ftp://x"}}); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}

@@ -96,6 +96,9 @@ func (a *app) backupToFile(name string, r io.Reader) (kept, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return kept{}, usage("%s is no file: name one, or use - for standard output", name)
 	}
+	if dir := filepath.Dir(name); !isDir(dir) {
+		return kept{}, usage("there is no directory %s to put the backup in: make it first", dir)
+	}
 	k := kept{File: name}
 	err := putInPlace(name, a.createTemp, func(w io.Writer) (err error) {
 		out := &meter{w: w, tell: a.progress()}
@@ -107,6 +110,11 @@ func (a *app) backupToFile(name string, r io.Reader) (kept, error) {
 		return nil
 	})
 	return k, err
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // putInPlace writes a file that has its name only once it is whole and durable.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -202,7 +203,11 @@ func (a *app) keep(f certFlags, name string, pair certificate.Pair) error {
 	case formatName:
 		return a.printLine(m.Cert)
 	}
-	a.say("made %s and %s, good until %s", m.Cert, m.Key, m.Ends.Format(time.DateOnly))
+	hosts := ""
+	if named := hostsOf(list[0]); len(named) > 0 {
+		hosts = " for " + strings.Join(named, ", ") // a host that a renewal forgot is missed here
+	}
+	a.say("made %s and %s%s, good until %s", m.Cert, m.Key, hosts, a.day(m.Ends.Time))
 	return nil
 }
 
@@ -255,14 +260,28 @@ type shownCert struct {
 
 func (a *app) toShownCert(file string, cert *x509.Certificate) shownCert {
 	s := shownCert{
-		File: file, Name: cert.Subject.CommonName, For: purpose(cert), By: cert.Issuer.CommonName, Hosts: cert.DNSNames,
+		File: file, Name: cert.Subject.CommonName, For: purpose(cert), By: cert.Issuer.CommonName, Hosts: hostsOf(cert),
 		Begins: v1.Time{Time: cert.NotBefore}, Ends: v1.Time{Time: cert.NotAfter},
 		Good: !a.now().Before(cert.NotBefore) && !a.now().After(cert.NotAfter),
 	}
-	for _, ip := range cert.IPAddresses {
-		s.Hosts = append(s.Hosts, ip.String())
-	}
 	return s
+}
+
+// hostsOf are the names and addresses that a certificate is for.
+func hostsOf(cert *x509.Certificate) []string {
+	hosts := slices.Clone(cert.DNSNames)
+	for _, ip := range cert.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	return hosts
+}
+
+// day is a date, with the time of day if that is near.
+func (a *app) day(t time.Time) string {
+	if t.Sub(a.now()).Abs() < 48*time.Hour {
+		return absolute(t)
+	}
+	return t.Format(time.DateOnly)
 }
 
 func purpose(cert *x509.Certificate) string {
@@ -317,7 +336,11 @@ func (a *app) ends(s shownCert) string {
 	case !s.Good:
 		return fmt.Sprintf("begins %s", s.Begins.Format(time.DateOnly))
 	default:
-		return fmt.Sprintf("%s, in %dd", s.Ends.Format(time.DateOnly), int(left/(24*time.Hour)))
+		days := int(left / (24 * time.Hour))
+		if days == 0 {
+			return fmt.Sprintf("%s, in %s", a.day(s.Ends.Time), short(left))
+		}
+		return fmt.Sprintf("%s, in %dd", a.day(s.Ends.Time), days)
 	}
 }
 

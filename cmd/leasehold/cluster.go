@@ -259,6 +259,8 @@ func judgeCluster(c v1.Cluster) condition {
 func (f *condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
 	behind, _ := lag(c, s)
 	switch {
+	case !s.Reachable && s.Name == c.Leader && works:
+		f.bad("%s, which led, is away: the others choose another leader in a second or two; look again, and start it", s.Name)
 	case !s.Reachable && s.Voter && works:
 		f.wrong = append(f.wrong, func(c *conn) string {
 			return fmt.Sprintf("%s is away: start it again. If it is lost for good: %s, then start another one with --join", s.Name, c.again("cluster", "remove", s.Name))
@@ -325,7 +327,7 @@ those who want to decide it here. To add what is there already changes nothing.`
 			a.say("%s is a member already, with a vote", server.Name)
 			return nil
 		}
-		a.say("added: %s has no vote until it has caught up", server.Name)
+		a.say("added: %s is a learner, and has no vote until it has caught up", server.Name)
 		a.say("start it, with certificates or --insecure as the others: leasehold serve --name %s --peer-listen %s --join %s", quote(server.Name), quote(server.Peer), c.somePeers(ctx, server.Name))
 		return nil
 	})

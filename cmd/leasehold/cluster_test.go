@@ -143,6 +143,7 @@ func TestJudgeCluster(t *testing.T) {
 		{"learner that is not there", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Reachable = false, false })}, "1 of 1", "n2 was added and is not there", ""},
 		{"slow voter", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Applied = 10 })}, "2 of 2", "n2 is behind by 9990 entries", "with 2 voters"},
 		{"ahead by a moment", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Applied = 10001 }), server("n3", nil)}, "3 of 3", "", ""},
+		{"leader that just failed", "n1", []v1.Server{server("n1", func(s *v1.Server) { s.Reachable = false }), server("n2", nil), server("n3", nil)}, "2 of 3", "n1, which led, is away: the others choose", ""},
 		{"low room", "n1", []v1.Server{server("n1", func(s *v1.Server) { s.LowRoom = true })}, "1 of 1", "the disk of n1 is nearly full", ""},
 		{"versions", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Version = "2" }), server("n3", nil)}, "3 of 3", "", "2 versions"},
 	} {
@@ -262,7 +263,12 @@ func TestDoctorLooksAtTheCluster(t *testing.T) {
 	look(0, "3 of 3 voters are up; 1 may fail; only one of them is named here")
 	look(0, "LEASEHOLD_SERVER=http://10.0.0.1:4653,http://10.0.0.2:4653,http://10.0.0.3:4653")
 	both := tr.getenv("LEASEHOLD_SERVER") + ",http://127.0.0.1:1"
-	look(0, "servers     1 of 2 answer: not http://127.0.0.1:1", "--server", both)
+	look(0, "servers     1 of 2 answer: not http://127.0.0.1:1 (dial tcp 127.0.0.1:1: ", "--server", both)
+	d := &diagnosis{Findings: []finding{fine("ttl", "%s", "2 servers were asked, in vain:\n  one\n  two")}}
+	tr.out.Reset()
+	if err := tr.printDiagnosis(d); err != nil || !strings.Contains(tr.out.String(), "asked, in vain: one; two\n") {
+		t.Errorf("it prints %v\n%s", err, tr.out.String())
+	}
 	v.outlook.Servers[1].Reachable = false
 	look(0, "-> n2 is away")
 	v.outlook.Leader = 0

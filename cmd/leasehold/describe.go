@@ -84,7 +84,11 @@ func (a *app) describe(r v1.Resource) string {
 		s.line("Rests", "until somebody acknowledges the end of %s's lease (token %d)", printable(r.Unacknowledged.Holder), r.Unacknowledged.Token)
 	}
 	if r.AvailableAt != nil {
-		s.line("Available", "%s, after a rest", a.until(r.AvailableAt.Time))
+		why := "after a rest"
+		if r.Last == nil {
+			why = "after the quarantine of a restore" // nothing rests that was never held
+		}
+		s.line("Available", "%s, %s", a.until(r.AvailableAt.Time), why)
 	}
 	a.describeQueue(s, r)
 	describeUsual(s, r.Usual)

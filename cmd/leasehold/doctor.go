@@ -319,13 +319,18 @@ func (a *app) printDiagnosis(d *diagnosis) error {
 		if a.colour() {
 			result = paintResult(f.Result, result)
 		}
-		fmt.Fprintf(&b, "%s  %s  %s\n", result, pad(f.Check, len("clock rate")), printable(f.Detail))
+		fmt.Fprintf(&b, "%s  %s  %s\n", result, pad(f.Check, len("clock rate")), oneLine(f.Detail))
 		if f.Advice != "" {
-			fmt.Fprintf(&b, "%s  %s\n", pad("", len(resultWarning)+2+len("clock rate")), "-> "+printable(f.Advice))
+			fmt.Fprintf(&b, "%s  %s\n", pad("", len(resultWarning)+2+len("clock rate")), "-> "+oneLine(f.Advice))
 		}
 	}
 	_, err := fmt.Fprint(a.stdout, b.String())
 	return written(err)
+}
+
+// oneLine is a text of several lines, such as what each of several servers said, as one.
+func oneLine(text string) string {
+	return printable(strings.ReplaceAll(strings.ReplaceAll(text, ":\n  ", ": "), "\n  ", "; "))
 }
 
 func paintResult(result, text string) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/leasehold/leasehold"
@@ -15,7 +16,7 @@ func (d *diagnosis) lookAtServers(ctx context.Context, c *conn) {
 	if len(c.client.Servers) < 2 {
 		return
 	}
-	var away []string
+	var away []answer
 	for _, server := range c.client.Servers {
 		one := config.Client{Server: server, Servers: []string{server}, TLS: c.client.TLS, Namespace: c.client.Namespace}
 		alone, err := newConn(one, c.cmd)
@@ -24,18 +25,31 @@ func (d *diagnosis) lookAtServers(ctx context.Context, c *conn) {
 			alone.CloseIdle()
 		}
 		if err != nil {
-			away = append(away, server)
+			away = append(away, answer{server, err})
 		}
 	}
 	d.add(judgeServers(c.client.Servers, away))
 }
 
-func judgeServers(all, away []string) finding {
+// An answer is why a server that was named does not do.
+type answer struct {
+	server string
+	err    error
+}
+
+func judgeServers(all []string, away []answer) finding {
 	f := fine("servers", "%d of %d answer", len(all)-len(away), len(all)).with("named", float64(len(all))).with("away", float64(len(away)))
 	if len(away) == 0 {
 		return f
 	}
-	f.Detail += ": not " + strings.Join(away, ", ")
+	f.Detail += ": not"
+	for i, a := range away {
+		// Most errors name the server, and end with what to do, which stands below.
+		why := strings.TrimPrefix(a.err.Error(), "cannot reach the server at "+a.server+": ")
+		why = strings.TrimPrefix(why, "the server at "+a.server+" ")
+		why, _, _ = strings.Cut(why, ": is it running?")
+		f.Detail += fmt.Sprintf("%s %s (%s)", strings.Repeat(",", min(i, 1)), a.server, why)
+	}
 	return f.warn("commands go on to the next one; start those again, or take them out of --server and LEASEHOLD_SERVER")
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,9 +50,25 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		return seeHelp(cmd, usage("--%s needs a value: %s", missing.GetFlag().Name, missing.GetFlag().Usage))
 	case errors.As(err, &invalid):
-		return seeHelp(cmd, usage("--%s is %q: %v", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap()))
+		return seeHelp(cmd, usage("--%s is %q: %s", invalid.GetFlag().Name, invalid.GetValue(), whyInvalid(invalid.Unwrap())))
 	}
 	return seeHelp(cmd, usage("%v", err))
+}
+
+// whyInvalid is what is wrong with a value, in other words than those of strconv.
+func whyInvalid(err error) string {
+	var number *strconv.NumError
+	switch {
+	case !errors.As(err, &number):
+		return err.Error()
+	case errors.Is(err, strconv.ErrRange):
+		return "the number is too large"
+	case number.Func == "ParseBool":
+		return "write true or false"
+	case number.Func == "ParseUint":
+		return "write a whole number that is not less than 0"
+	}
+	return "write a number"
 }
 
 func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {

@@ -140,13 +140,13 @@ func (k *Keyring) tell(err error) {
 
 // stat is taken before the files are read: what changes in between is seen next time.
 func (k *Keyring) stat() (stamps []os.FileInfo, err error) {
-	for _, name := range []string{k.files.Cert, k.files.Key, k.files.CA} {
-		if name == "" {
+	for _, f := range []struct{ what, name string }{{"certificate", k.files.Cert}, {"key", k.files.Key}, {"authority", k.files.CA}} {
+		if f.name == "" {
 			continue
 		}
-		info, err := os.Stat(name)
+		info, err := os.Stat(f.name)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s %s can not be read: %w", f.what, f.name, errors.Unwrap(err))
 		}
 		stamps = append(stamps, info)
 	}

@@ -155,7 +155,11 @@ func (s *Server) checkPeers() error {
 	if errors.Join(problems...) != nil || s.PeerListen == "" {
 		return errors.Join(problems...)
 	}
-	if h, _, _ := net.SplitHostPort(s.PeerAdvertise); wildcard(h) {
+	h, _, err := net.SplitHostPort(s.PeerAdvertise)
+	if err != nil {
+		return nil // which was said where it was set
+	}
+	if wildcard(h) {
 		problems = append(problems, fmt.Errorf("peer-listen is %q, which is every address of this machine: tell the others which one to use with --peer-advertise HOST:PORT", s.PeerListen))
 	}
 	return errors.Join(append(problems, s.plainPeers())...)

@@ -92,6 +92,9 @@ func TestMistakesAboutClusters(t *testing.T) {
 			t.Errorf("%s: %v\nwant %s", c.flags, err, c.want)
 		}
 	}
+	if _, _, err := ForServer(Sources{Flags: flags("--peer-listen x")}); strings.Contains(err.Error(), "\n") {
+		t.Errorf("one mistake is told as several: %v", err)
+	}
 	if _, _, err := ForServer(Sources{Flags: flags("--listen 0.0.0.0:1 --tls-cert c --tls-key k --tls-client-ca a")}); err != nil {
 		t.Error(err)
 	}

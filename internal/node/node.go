@@ -203,7 +203,10 @@ func openRing(files certificate.Files, of string, log *slog.Logger, metrics *tel
 	metrics.Registerer().MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "leasehold_certificate_ends_seconds", Help: "When the certificate ends, in seconds since 1970.", ConstLabels: prometheus.Labels{"for": of},
 	}, func() float64 { return float64(ring.Ends().Unix()) }))
-	if left := time.Until(ring.Ends()); left < soon {
+	switch left := time.Until(ring.Ends()); {
+	case left <= 0:
+		log.Error("the certificate has ended, and nobody trusts it: make another one with leasehold cert", "for", of, "file", files.Cert, "ended", ring.Ends().UTC())
+	case left < soon:
 		log.Warn("the certificate ends soon: make another one with leasehold cert", "for", of, "file", files.Cert, "left", left.Round(time.Minute))
 	}
 	return ring, nil

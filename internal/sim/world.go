@@ -173,7 +173,7 @@ func (w *World) settle() {
 	}
 	w.quiet = true
 	w.network.heal()
-	for _, s := range w.servers {
+	for _, s := range slices.Clone(w.servers) { // one of them may hear at once that it is to go
 		s.recoverFully()
 	}
 	w.after(5*time.Second, func() {

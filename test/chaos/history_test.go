@@ -293,11 +293,17 @@ func settleLeases(calls []*leaseCall) (settled []*leaseCall) {
 		if closed.began = c.called; c.verb == acquire {
 			closed.began = began[c.id]
 		}
+		at, happened := seenBy[c.id]
 		if c.outcome != nothing {
 			settled = append(settled, &closed)
+			if c.verb == acquire && c.outcome == lost && happened {
+				// It waited, was granted, and lost that with its session before it was told.
+				granted := closed
+				granted.outcome, granted.returned = nothing, max(at, c.called)
+				settled = append(settled, &granted)
+			}
 			continue
 		}
-		at, happened := seenBy[c.id]
 		switch {
 		case c.verb == acquire && happened:
 			closed.returned = max(at, c.called)

@@ -40,7 +40,7 @@ func (c *call) write(w blobWrite) error {
 	if err != nil {
 		return err
 	}
-	made := ""
+	made := newETag() // one for all tries, so that what an earlier one wrote is known
 	return c.decide(func(tried bool) (bool, error) {
 		container, was, err := c.lookBoth()
 		if err != nil {
@@ -54,7 +54,7 @@ func (c *call) write(w blobWrite) error {
 		}
 		p := was.properties
 		p.touch()
-		made = p.ETag
+		p.ETag = made
 		if !was.lease.alive() {
 			p.Settled = max(p.Settled, was.lease.token)
 		}

@@ -17,7 +17,7 @@ func (c *call) createContainer() error {
 	if err != nil {
 		return err
 	}
-	made := ""
+	made := newETag()
 	return c.decide(func(tried bool) (bool, error) {
 		var was item
 		if err := c.read(func(v core.View) { was = c.lookContainer(v) }); err != nil {
@@ -38,8 +38,7 @@ func (c *call) createContainer() error {
 		}
 		p := properties{Metadata: metadata}
 		p.touch()
-		p.Created, p.Settled = p.Modified, was.lease.token
-		made = p.ETag
+		p.ETag, p.Created, p.Settled = made, p.Modified, was.lease.token
 		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), 0)}, core.Op{Do: core.Put, Path: c.at.containerPath(), Value: p.encode()})
 		if err != nil || !done {
 			return false, err

@@ -38,7 +38,7 @@ func (c *call) cure(i *item) {
 	if id, valid := parseGUID(info.ID); !ok || !valid || id != i.lease.guid {
 		info = lockInfo{
 			ID: i.lease.guid, Operation: "unknown", Who: i.lease.holder, Created: i.lease.since.UTC(), Path: c.at.container + "/" + c.at.blob,
-			Info: "the holder noted nothing: its lease was granted, and it was not heard of since",
+			Info: "the holder noted nothing of itself beside its lease",
 		}
 	} else if c.r.Header.Get("X-Ms-Lease-Id") != "" {
 		return // it is the holder's own, and it gets back what it wrote

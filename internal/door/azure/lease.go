@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
 )
 
 // A lease is the lease on a blob or a container as Azure sees it. What it was goes on
@@ -165,7 +166,8 @@ type leaseRequest struct {
 	id       string
 	proposed string
 	seconds  int
-	period   int // noPeriod: what remains
+	period   int  // noPeriod: what remains
+	ours     bool // the caller proposed no id
 }
 
 const noPeriod = -1
@@ -184,6 +186,10 @@ func (c *call) readLease() (q leaseRequest, err error) {
 	case "":
 		return q, missingHeader("x-ms-lease-action")
 	case "acquire":
+		if q.proposed == "" {
+			// One for all tries, so that what an earlier one got is known.
+			q.proposed, q.ours = newGUID(), true
+		}
 		q.seconds, err = c.leaseNumber("X-Ms-Lease-Duration", 15, true)
 		return q, err
 	case "break":
@@ -266,7 +272,7 @@ func (c *call) leaseThing(t *leaseTarget) (err error) {
 	act := map[string]func(bool) (bool, error){
 		"acquire": t.acquire, "renew": t.renew, "change": t.change, "release": t.release, "break": t.breakLease,
 	}[t.q.action]
-	return c.decide(func(tried bool) (bool, error) {
+	err = c.decide(func(tried bool) (bool, error) {
 		if err := c.read(func(v core.View) { t.item = t.look(v) }); err != nil {
 			return false, err
 		}
@@ -278,6 +284,11 @@ func (c *call) leaseThing(t *leaseTarget) (err error) {
 		}
 		return act(tried)
 	})
+	if errors.Is(err, leasehold.ErrUndecided) && t.q.ours && t.made != "" {
+		// Nobody knows its id, so nobody could release it.
+		engine.Withdraw(c.ctx, c.door.engine, &core.Acquire{Namespace: c.door.config.Namespace, ID: t.made})
+	}
+	return err
 }
 
 // done answers a lease operation.
@@ -320,9 +331,6 @@ func (t *leaseTarget) present() *fault {
 // grant gives a lease to who asks, if nobody has one and nothing was written since it
 // was read.
 func (t *leaseTarget) grant(status int, guid string, seconds int) (bool, error) {
-	if guid == "" {
-		guid = newGUID()
-	}
 	a := t.claim(guid, seconds)
 	t.made = a.ID
 	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), t.lease.asSeen(t.resource)}, core.Op{Do: core.AcquireLease, Acquire: a})

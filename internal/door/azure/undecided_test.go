@@ -87,6 +87,27 @@ func TestAnswersThatWereLost(t *testing.T) {
 	}
 }
 
+// Who proposed no id, and got no answer, can't release what it may have: nobody must be
+// left to hold it.
+func TestNobodyHoldsWhatWasNeverAnswered(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	b.blob("box/state", "")
+	never := true
+	b.door.engine = &forgetful{Engine: b.engine, next: func() (bool, bool) { return true, !never }}
+	b.lease("/box/state", "acquire", "x-ms-lease-duration", "-1").expect(201) // found by looking
+	b.lease("/box/state", "break", "x-ms-lease-break-period", "0")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the caller went away
+	r := bare("PUT", "/leasehold/box/state?comp=lease", "", "x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1")
+	b.sign(r)
+	b.send(r.WithContext(ctx)).expect(503, "ServerBusy")
+	never = false
+	if state := b.stateOf("/box/state"); state == "leased" {
+		t.Errorf("it is %s, by nobody", state)
+	}
+}
+
 // Many want a lease, and write under it, while leases are broken. No write is ever made
 // by who does not hold the lease, and none is lost.
 func TestManyWriters(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
@@ -78,7 +79,7 @@ func (c *call) addServer() error {
 	if err := c.read(&body); err != nil {
 		return err
 	}
-	if err := firstError(checkServer(body.Name), checkPeer(body.Peer)); err != nil {
+	if err := firstError(checkServer(body.Name), checkNewServer(body.Name), checkPeer(body.Peer)); err != nil {
 		return err
 	}
 	return c.withCluster(func(ctx context.Context, cluster engine.Cluster) error {
@@ -221,6 +222,14 @@ func checkServer(name string) error {
 	}
 	if len(name) > maxServerName {
 		return invalid("name has %d bytes: that of a server has at most %d", len(name), maxServerName)
+	}
+	return nil
+}
+
+// checkNewServer checks that a server can be started, and certified, under a name.
+func checkNewServer(name string) error {
+	if err := certificate.CheckName(name); err != nil {
+		return invalid("name %v", err)
 	}
 	return nil
 }

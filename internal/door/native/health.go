@@ -46,7 +46,11 @@ func (d *Door) readable(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	return d.engine.Read(ctx, func(core.View) {})
+	err := d.engine.Read(ctx, func(core.View) {})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("nothing could be read within %s: nobody leads, or the leader can not be reached", readyTime)
+	}
+	return err
 }
 
 // report writes checks the way that Kubernetes does, where people have learnt to

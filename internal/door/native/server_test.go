@@ -262,7 +262,7 @@ func TestReadyInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		door := New(&slow{}, Config{})
 		began := time.Now()
-		ask(t, door, "GET", "/readyz", "").expect(503, "[-]engine failed: the read took too long")
+		ask(t, door, "GET", "/readyz", "").expect(503, "[-]engine failed: nothing could be read within 1s: nobody leads, or the leader can not be reached")
 		ask(t, door, "GET", "/metrics", "").expect(200).without("leasehold_leases")
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("it took %v", took)

@@ -306,14 +306,14 @@ func TestDamagedBackupsAreRefused(t *testing.T) {
 func TestWhatIsWrongWithABackup(t *testing.T) {
 	whole := smallBackup(t)
 	for says, b := range map[string][]byte{
-		"does not begin like one":  []byte("PK\x03\x04, and so on, for much longer than the seal of a backup is"),
-		"knows formats up to 1":    append([]byte("leasehold backup 2\n{}\n"), make([]byte, 40)...),
-		"damaged or cut off":       whole[:len(whole)-5],
-		"where in the log":         append([]byte("leasehold backup 1\n{}\n"), make([]byte, 40)...),
-		"of itself can not":        append([]byte("leasehold backup 1\n{\"index\":-1}\n"), make([]byte, 40)...),
-		"of itself is cut off":     append([]byte("leasehold backup 1\n{\"index\":7"), make([]byte, 40)...),
-		"it does not begin":        append([]byte("leasehold backup 01\n{}\n"), make([]byte, 40)...),
-		"checksum is wrong: take ": append(slices.Clone(whole), whole...),
+		"does not begin like one":              []byte("PK\x03\x04, and so on, for much longer than the seal of a backup is"),
+		"knows formats up to 1":                append([]byte("leasehold backup 2\n{}\n"), make([]byte, 40)...),
+		"damaged or cut off":                   whole[:len(whole)-5],
+		"where in the log":                     append([]byte("leasehold backup 1\n{}\n"), make([]byte, 40)...),
+		"is damaged in what it says of itself": append([]byte("leasehold backup 1\n{\"index\":-1}\n"), make([]byte, 40)...),
+		"is cut off in what it says":           append([]byte("leasehold backup 1\n{\"index\":7"), make([]byte, 40)...),
+		"it does not begin":                    append([]byte("leasehold backup 01\n{}\n"), make([]byte, 40)...),
+		"checksum is wrong: use ":              append(slices.Clone(whole), whole...),
 	} {
 		name := filepath.Join(t.TempDir(), "backup")
 		if err := os.WriteFile(name, b, 0o600); err != nil {

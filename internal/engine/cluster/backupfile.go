@@ -200,7 +200,7 @@ func (s *sealed) end() error {
 		return fmt.Errorf("the backup can not be read: %w", err)
 	}
 	if !bytes.Equal(seal, s.sum.Sum(nil)) {
-		return badBackup("it is damaged or cut off, since its checksum is wrong: take another one")
+		return badBackup("it is damaged or cut off, since its checksum is wrong: use another one")
 	}
 	return nil
 }
@@ -219,10 +219,10 @@ func readBackupHead(r *bufio.Reader) (h BackupHead, err error) {
 	}
 	about, err := line(r, maxBackup)
 	if err != nil {
-		return h, badBackup("what it says of itself is cut off")
+		return h, badBackup("it is cut off in what it says of itself: use another one")
 	}
 	if err := json.Unmarshal([]byte(about), &h); err != nil {
-		return h, badBackup("what it says of itself can not be read: %v", err)
+		return h, badBackup("it is damaged in what it says of itself (%v): use another one", err)
 	}
 	if h.Roster == nil || h.Index == 0 || h.Term == 0 {
 		return h, badBackup("it does not say where in the log it stands, or of whom it is")

@@ -221,7 +221,7 @@ func ownPlace(a beginAnswer, self Member) error {
 				self.Name, self.Name, self.Name)
 		}
 	}
-	return refusal("server %s belongs to a cluster already that began without server %s: use --join in place of --initial-cluster", a.Member.Name, self.Name)
+	return refusal("server %s belongs to a cluster already, and knows nothing of server %s as one that began it: use --join in place of --initial-cluster", a.Member.Name, self.Name)
 }
 
 // fix makes the list of members by which all begin.

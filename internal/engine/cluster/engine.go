@@ -362,7 +362,7 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err := e.room(command); err != nil {
 		return core.Answer{}, err
 	}
-	if err := e.nameable(command); err != nil {
+	if err := e.nameable(ctx, command); err != nil {
 		return core.Answer{}, err
 	}
 	bytes, err := encode(ctx, command)
@@ -639,7 +639,7 @@ func (e *Engine) ended() bool {
 
 // expel ends the part that this server has in the cluster. Nothing is wrong with its disk.
 func (e *Engine) expel(err error) {
-	e.expelled = e.node.failure == nil
+	e.expelled = e.expelled || e.node.failure == nil || e.node.failure == ErrRemoved
 	e.node.fail(err)
 }
 
@@ -675,27 +675,43 @@ func (e *Engine) Close() error {
 
 func (e *Engine) close() error {
 	e.leaving.Store(true)
+	late := time.After(closeWithin)
 	select {
 	case e.events <- Stop{}:
 	case <-e.stopped:
+	case <-late:
 	}
 	select {
 	case <-e.stopped:
-	case <-time.After(closeWithin):
+	case <-late:
 		return fmt.Errorf("the disk did not finish within %v", closeWithin)
 	}
-	e.network.close()
 	if e.failure != nil && !e.expelled {
-		// The disk is not to be trusted, and its goroutine may hang for ever. The log has
-		// what the journal lacks.
+		// The disk is not to be trusted, and whoever works on it may hang for ever: others
+		// who are just sending a file are such. The log has what the journal lacks.
+		inTime(closeWithin, e.network.close)
 		e.journal.Fail(e.failure)
 		e.disk.dir.close()
 		return nil
 	}
+	e.network.close()
 	e.workers.Wait()
 	err := errors.Join(e.journal.Close(), e.disk.log.Close())
 	e.disk.dir.close()
 	return err
+}
+
+// inTime does something, and waits for it only for so long.
+func inTime(d time.Duration, do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+	case <-time.After(d):
+	}
 }
 
 func isClosed(c <-chan struct{}) bool {

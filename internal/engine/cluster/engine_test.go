@@ -154,3 +154,30 @@ func TestReadersDoNotKeepLeasesFromEnding(t *testing.T) {
 		t.Fatal("a lease of 100 ms is held after 20 s")
 	}
 }
+
+func TestAFailedServerDoesNotWaitForItsDiskToClose(t *testing.T) {
+	inVirtualTime(t, aFailedServerDoesNotWaitForItsDiskToClose)
+}
+
+// A file of another server hangs on the disk that failed.
+func aFailedServerDoesNotWaitForItsDiskToClose(t *testing.T, s *site) {
+	s.begin("a")
+	e, hangs := s.leader(), make(chan struct{})
+	e.network.workers.Go(func() { <-hangs })
+	e.disk.send(JournalFailed{errors.New("it hangs")})
+	<-e.Failed()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.stop("a")
+	}()
+	select {
+	case <-done:
+	case <-time.After(patienceFor):
+		t.Error("it waits on")
+	}
+	close(hangs)
+	<-done
+	e.workers.Wait()
+	_ = e.disk.log.Close() // which has a goroutine of its own
+}

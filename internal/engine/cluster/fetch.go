@@ -314,14 +314,12 @@ func (e *Engine) hasValue(v valueName) (bool, error) {
 // spread gives a value to others until a majority of those who vote has it. The others may
 // get it later: this goes on, and whoever misses it asks for it.
 func (e *Engine) spread(ctx context.Context, large leasehold.Large) error {
-	voters := e.network.current().Voters()
+	roster := e.network.current()
+	voters := roster.Voters()
 	need := len(voters)/2 + 1
 	if i := slices.Index(voters, e.id); i >= 0 {
 		voters = slices.Delete(slices.Clone(voters), i, i+1)
 		need--
-	}
-	if need <= 0 || len(voters) == 0 {
-		return nil
 	}
 	results := make(chan error, len(voters))
 	for _, id := range voters {
@@ -329,15 +327,25 @@ func (e *Engine) spread(ctx context.Context, large leasehold.Large) error {
 			return errStopping
 		}
 	}
-	failed := 0
-	for need > 0 {
+	if err := e.enough(ctx, results, need, len(voters)); err != nil {
+		return err
+	}
+	e.values.shared(large.SHA256, roster)
+	return nil
+}
+
+// enough waits until so many of those who were given a value have it.
+func (e *Engine) enough(ctx context.Context, results <-chan error, need, left int) error {
+	for ; need > 0; left-- {
+		if need > left {
+			return engine.Unavailable("the value could not be kept by a majority of the servers: try again in a moment")
+		}
 		select {
 		case err := <-results:
 			if err == nil {
 				need--
-			} else if failed++; failed > len(voters)-need {
-				e.log.Warn("a large value could not be kept by a majority", "err", err)
-				return engine.Unavailable("the value could not be kept by a majority of the servers: try again in a moment")
+			} else {
+				e.log.Warn("a large value could not be given to another server", "err", err)
 			}
 		case <-ctx.Done():
 			return engine.Unavailable("the request ended before its value was kept by a majority")

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -156,5 +157,95 @@ func aNewServerGetsItsVoteWithAllLargeValues(t *testing.T, s *site) {
 		if e.values.has(*all[0]) || !e.values.has(*all[1]) {
 			t.Errorf("server %d has %v and %v", e.id, e.values.has(*all[0]), e.values.has(*all[1]))
 		}
+	}
+}
+
+func TestAPutThatCanNotComeToAMajorityEnds(t *testing.T) {
+	inVirtualTime(t, aPutThatCanNotComeToAMajorityEnds)
+}
+
+// Of five servers, one takes the value and three do not: the fourth answer is the last one.
+func aPutThatCanNotComeToAMajorityEnds(t *testing.T, s *site) {
+	s.begin("a")
+	results := make(chan error, 4)
+	for _, err := range []error{nil, errMessage, errMessage, errMessage} {
+		results <- err
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := s.leader().enough(ctx, results, 2, 4)
+	if !errors.Is(err, leasehold.ErrUnavailable) || ctx.Err() != nil {
+		t.Errorf("it waits on: %v", err)
+	}
+}
+
+func TestOnlyWhatAMajorityHasCanBeNamed(t *testing.T) {
+	inVirtualTime(t, onlyWhatAMajorityHasCanBeNamed)
+}
+
+func onlyWhatAMajorityHasCanBeNamed(t *testing.T, s *site) {
+	s.begin("a", "b", "c")
+	leader := s.leader()
+	// Its bytes came to one server, and no further.
+	large, err := leader.values.put(t.Context(), bytes.NewReader(aState(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.do(leader, &core.PutRecord{Namespace: "default", Path: "state/a", Large: &large})
+	have := 0
+	for _, e := range s.engines {
+		if e.values.has(large) {
+			have++
+		}
+	}
+	if have < 2 {
+		t.Errorf("%d of 3 servers have what was named", have)
+	}
+	// The others forget what nobody names in time; here it stays for who comes late.
+	late := s.putOnly(leader, aState(2))
+	time.Sleep(valueIdle - 2*sweepEvery)
+	if err := leader.nameable(t.Context(), &core.PutRecord{Namespace: "default", Path: "state/b", Large: &late}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * sweepEvery)
+	have = 0
+	for _, e := range s.engines {
+		if e.values.has(late) {
+			have++
+		}
+	}
+	if have < 2 {
+		t.Errorf("%d of 3 servers have what is about to be named", have)
+	}
+}
+
+// putOnly puts a value that nothing names yet.
+func (s *site) putOnly(e *Engine, b []byte) (large leasehold.Large) {
+	s.t.Helper()
+	s.retry(func() (err error) {
+		large, err = e.PutValue(s.t.Context(), bytes.NewReader(b))
+		return err
+	})
+	return large
+}
+
+func TestAValueThatIsNamedIsNotCalledGone(t *testing.T) {
+	inVirtualTime(t, aValueThatIsNamedIsNotCalledGone)
+}
+
+func aValueThatIsNamedIsNotCalledGone(t *testing.T, s *site) {
+	s.begin("a", "b", "c")
+	large := s.putLarge(s.leader(), "state/a", aState(1))
+	s.allHave(large)
+	for _, e := range s.engines {
+		if err := os.Remove(e.values.file(large.SHA256)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := readValue(t, s.follower(), large); !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Errorf("all copies of it are lost: %v", err)
+	}
+	if err := s.follower().values.nameable(*large); !errors.Is(err, leasehold.ErrInvalid) {
+		t.Errorf("it is named again: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -202,14 +203,22 @@ func (e *Engine) named(ctx context.Context, name string) (Member, error) {
 func (e *Engine) change(ctx context.Context, c Change) (changeAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeWithin)
 	defer cancel()
+	var undecided error // what became of an earlier try
 	for {
 		a, err := e.changeOnce(ctx, c)
-		if !errors.Is(err, leasehold.ErrUnavailable) && !errors.Is(err, leasehold.ErrUndecided) {
+		switch {
+		case errors.Is(err, leasehold.ErrUndecided):
+			undecided = err
+		case !errors.Is(err, leasehold.ErrUnavailable):
 			return a, err
 		}
-		if !e.waitForLead(ctx) {
-			return a, err
+		if e.waitForLead(ctx) {
+			continue
 		}
+		if undecided != nil {
+			err = undecided // that this try came to nothing says nothing of that one
+		}
+		return a, err
 	}
 }
 
@@ -333,9 +342,12 @@ type sums struct {
 	mu      sync.Mutex
 	hashes  map[uint64]string
 	changed chan struct{} // closed when there is another one
+
+	working sync.Mutex   // one at a time: each takes all that a core can do
+	pending atomic.Int64 // how many are to be made
 }
 
-// maxSums is how many of them are kept.
+// maxSums is how many of them are kept, and how many may wait to be made.
 const maxSums = 16
 
 func (s *sums) add(index uint64, hash string) {
@@ -366,9 +378,21 @@ func (s *sums) at(ctx context.Context, index uint64) (string, error) {
 	}
 }
 
-// summed hashes a frozen state in the background.
+// summed hashes a frozen state in the background. Whoever asks for more of them than can be
+// made goes without: each keeps the state of its moment in memory.
 func (e *Engine) summed(index uint64, frozen *core.State) {
+	if e.sums.pending.Add(1) > maxSums {
+		e.sums.pending.Add(-1)
+		e.log.Warn("the state is not summed up: too many ask for it", "index", index)
+		return
+	}
 	e.network.workers.Go(func() {
+		defer e.sums.pending.Add(-1)
+		e.sums.working.Lock()
+		defer e.sums.working.Unlock()
+		if isClosed(e.stopped) {
+			return
+		}
 		hash := sha256.New()
 		if _, err := wire.WriteSnapshot(hash, frozen); err != nil {
 			e.log.Error("the state can not be summed up", "err", err)

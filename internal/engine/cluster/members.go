@@ -52,6 +52,7 @@ type changes struct {
 	queue    []Reconfigure
 	current  *Reconfigure // proposed, and not answered yet
 	index    uint64       // where it stands, once it is applied
+	since    uint64       // the tick at which the removal that is next was looked at first; 0: it was not
 	unplaced bool         // something was proposed, and has no place in the log yet
 	placed   uint64       // where that stands, until it is applied; 0: nothing is in flight
 }
@@ -89,9 +90,17 @@ func (n *Node) Admit(id uint64, dir string) error {
 }
 
 // reachable tells whether a member was heard of lately.
-func (n *Node) reachable(id uint64) bool {
+func (n *Node) reachable(id uint64) bool { return n.heardWithin(id, electionTicks) }
+
+func (n *Node) heardWithin(id, ticks uint64) bool {
 	at, ok := n.heard[id]
-	return id == n.ID || ok && n.ticks-at <= electionTicks
+	return id == n.ID || ok && n.ticks-at <= ticks
+}
+
+// heardSince tells whether a member has sent something after the removal that is next was
+// asked for. What was on its way by then takes less than a tick.
+func (n *Node) heardSince(id uint64) bool {
+	return id == n.ID || n.changes.since != 0 && n.heard[id] > n.changes.since+1
 }
 
 func (n *Node) acceptChange(e Reconfigure) {
@@ -120,15 +129,18 @@ func (n *Node) change() {
 	}
 	for len(n.changes.queue) > 0 {
 		next := n.changes.queue[0]
+		if next.Change.Kind == Remove && !n.lookedAround(next.Change.Member.ID) {
+			return
+		}
 		change, needed, err := n.consider(next.Change)
 		if needed && err == nil {
 			if n.proposeChange(change) {
 				n.changes.queue = n.changes.queue[1:]
-				n.changes.current = &next
+				n.changes.current, n.changes.since = &next, 0
 			}
 			return
 		}
-		n.changes.queue = n.changes.queue[1:]
+		n.changes.queue, n.changes.since = n.changes.queue[1:], 0
 		next.Done(change.Member, 0, err)
 	}
 }
@@ -260,20 +272,41 @@ func (n *Node) caughtUp(id uint64) bool {
 		(n.Complete == nil || !n.State.HasValues() || n.Complete(id))
 }
 
+// lookedAround tells whether it is known who would be left without a member. The others
+// have to be there now: one that was lost a moment ago with all its data would, with one
+// less to count, leave no majority for good. So they are waited for, but not for ever.
+func (n *Node) lookedAround(without uint64) bool {
+	if m, _ := n.roster.Member(without); !m.Voter {
+		return true
+	}
+	if n.changes.since == 0 {
+		n.changes.since = n.ticks
+	}
+	there, rest := n.remaining(without, n.heardSince)
+	maybe, _ := n.remaining(without, n.reachable)
+	return there > rest/2 || maybe <= rest/2 || n.ticks-n.changes.since > electionTicks
+}
+
+// remaining counts those with a vote without a member, and how many of them are there.
+func (n *Node) remaining(without uint64, there func(id uint64) bool) (are, rest int) {
+	for _, id := range n.roster.Voters() {
+		if id == without {
+			continue
+		}
+		rest++
+		if there(id) {
+			are++
+		}
+	}
+	return are, rest
+}
+
 // mayRemove says why a member can not go.
 func (n *Node) mayRemove(m Member) error {
 	if !m.Voter {
 		return nil
 	}
-	rest, there := 0, 0
-	for _, id := range n.roster.Voters() {
-		if id != m.ID {
-			rest++
-			if n.reachable(id) {
-				there++
-			}
-		}
-	}
+	there, rest := n.remaining(m.ID, n.heardSince)
 	switch {
 	case rest == 0:
 		return refusal("server %s is the only one with a vote: without it there is no cluster", m.Name)
@@ -384,7 +417,8 @@ func (n *Node) promoteNext() {
 		return
 	}
 	for _, m := range n.roster.Members {
-		if !m.Voter && n.caughtUp(m.ID) {
+		// One that was lost a moment ago must not get a vote that is then missed.
+		if !m.Voter && n.heardWithin(m.ID, 1) && n.caughtUp(m.ID) {
 			n.acceptChange(Reconfigure{Change{Promote, m}, func(Member, uint64, error) {}})
 			return
 		}

@@ -523,3 +523,23 @@ func TestALeaderThatStopsIsNotIdleBeforeAnotherLeads(t *testing.T) {
 		t.Fatal("it does not end")
 	}
 }
+
+// With one of three gone a moment ago, and maybe for good, nobody can be removed: a
+// majority of those two would be missing for ever.
+func TestNobodyIsRemovedOnTheStrengthOfOneThatWasJustLost(t *testing.T) {
+	x := newTrio(t)
+	x.ticks(3)
+	x.members[2].off()
+	v := x.leader().change(Remove, Member{ID: 2})
+	x.ticks(electionTicks + 5)
+	if !v.told || !errors.Is(v.err, leasehold.ErrRefused) || x.leader().voters() != "[1 2 3]" {
+		t.Fatalf("it was told %+v, and the voters are %v", v, x.members[0].voters())
+	}
+	if o := x.leader().call(lease("r", time.Minute)); true {
+		x.ticks(2)
+		if !o.told || o.err != nil {
+			t.Errorf("the other two do not go on: %+v", o)
+		}
+	}
+	x.change(Remove, Member{ID: 3}) // that one can go
+}

@@ -38,7 +38,7 @@ func recoverDir(d *dataDir) (*recovered, error) {
 		return beginLog(d)
 	}
 	if _, err := os.Stat(d.wal()); err != nil {
-		return nil, fmt.Errorf("the log %s is missing. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", d.wal())
+		return nil, fmt.Errorf("the log %s is missing. %s", d.wal(), whatNow)
 	}
 	scan, err := scanLog(d.wal())
 	if err != nil {
@@ -48,20 +48,33 @@ func recoverDir(d *dataDir) (*recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recovered{state: snapshot.State, roster: d.roster(snapshot), applied: mark.GetIndex(), size: size}
+	r := &recovered{state: snapshot.State, roster: d.roster(snapshot, mark), applied: mark.GetIndex(), size: size}
 	return r, r.readLog(d.wal(), mark)
 }
 
 // roster returns who belonged to the cluster at a snapshot. One of a server that knew
-// nothing of others has nobody else in it.
-func (d *dataDir) roster(s Snapshot) *Roster {
+// nothing of others has nobody else in it; but another one may have got it from there.
+func (d *dataDir) roster(s Snapshot, mark *walpb.Snapshot) *Roster {
+	voters := mark.GetConfState().GetVoters()
 	switch {
 	case s.Roster != nil:
 		return s.Roster
 	case s.Index == 0:
 		return &Roster{Cluster: d.Cluster}
+	case len(voters) > 0:
+		return rosterBefore(d.Cluster, voters)
 	}
-	return &Roster{Cluster: d.Cluster, Next: d.Node + 1, Members: []Member{{ID: d.Node, Voter: true}}}
+	return rosterBefore(d.Cluster, []uint64{d.Node})
+}
+
+// rosterBefore is the roster of a snapshot from before there were rosters. All servers must
+// make the same of it, since they go on from there with the same changes.
+func rosterBefore(cluster string, voters []uint64) *Roster {
+	r := &Roster{Cluster: cluster}
+	for _, id := range voters {
+		r.Members, r.Next = append(r.Members, Member{ID: id, Voter: true}), max(r.Next, id+1)
+	}
+	return r
 }
 
 // beginLog makes the first log. What an earlier try left is of no value: nobody was
@@ -96,7 +109,7 @@ func newestState(dir string, marks []*walpb.Snapshot) (*walpb.Snapshot, Snapshot
 			return nil, Snapshot{}, 0, err
 		}
 	}
-	return nil, Snapshot{}, 0, fmt.Errorf("%s has none of the snapshots that the log continues. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", dir)
+	return nil, Snapshot{}, 0, fmt.Errorf("%s has none of the snapshots that the log continues. %s", dir, whatNow)
 }
 
 // readLog reads the entries after a snapshot and leaves the log ready for more.

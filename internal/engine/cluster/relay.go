@@ -18,9 +18,12 @@ import (
 // relayTicks is how many ticks a node waits for what it passed on.
 const relayTicks = 30
 
-// maxRecent bounds what is kept of entries that were applied before it was known that a
-// caller of ours is in them.
-const maxRecent = 1024
+// What is kept of entries that were applied before it was known that a caller of ours is in
+// them: so many of them, and so many answers.
+const (
+	maxRecent        = 1024
+	maxRecentAnswers = 1 << 15
+)
 
 // A Relay is commands that a node passes on.
 type Relay struct {
@@ -41,6 +44,7 @@ type relays struct {
 	open   map[uint64]*relayed   // by id: nobody knows yet where they stand
 	placed map[uint64][]*relayed // by index, until it is applied
 	recent map[uint64]recent     // applied while something was open
+	kept   int                   // how many answers that are
 }
 
 type relayed struct {
@@ -157,11 +161,13 @@ func (n *Node) settleRelays(index, term uint64, answers []core.Answer, err error
 		}
 	}
 	delete(n.relays.placed, index)
-	if len(n.relays.open) == 0 || len(n.relays.recent) >= maxRecent {
+	if len(n.relays.open) == 0 || len(n.relays.recent) >= maxRecent || n.relays.kept >= maxRecentAnswers {
 		clear(n.relays.recent)
+		n.relays.kept = 0
 	}
 	if len(n.relays.open) > 0 && err == nil {
 		n.relays.recent[index] = recent{term, answers}
+		n.relays.kept += len(answers)
 	}
 }
 

@@ -123,7 +123,7 @@ func (r *Roster) Admit(id uint64, dir string) error {
 	}
 	for _, m := range r.Peers() {
 		if m.ID == id && m.Dir != "" && m.Dir != dir {
-			return refusal("server %d (%s) has come back without its data, and with it the votes that it gave: remove it from the cluster, and let it join as a new one", id, m.Name)
+			return refusal("server %d (%s) has come back without its data, and with it the votes that it gave: remove it from the cluster (leasehold cluster remove %s), and let it join as a new one", id, m.Name, m.Name)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/internal/core"
 )
@@ -93,4 +94,41 @@ func firstFormat(t *testing.T, name string) []byte {
 		t.Fatal(err)
 	}
 	return append(head, all[size:]...)
+}
+
+func TestADirectoryOfAnEarlierVersionGrows(t *testing.T) {
+	inVirtualTime(t, aDirectoryOfAnEarlierVersionGrows)
+}
+
+// Its last snapshot does not say who the members are, and that is what the next server
+// gets; both must make the same of it.
+func aDirectoryOfAnEarlierVersionGrows(t *testing.T, s *site) {
+	s.config.SnapshotEvery = 1
+	s.begin("a")
+	for i := range 20 {
+		s.do(s.leader(), lease(fmt.Sprint("r", i), time.Hour))
+	}
+	s.stop("a")
+	states, err := filepath.Glob(filepath.Join(s.dirs["a"], snapDir, "*"+stateSuffix))
+	if err != nil || len(states) == 0 {
+		t.Fatalf("it has no state: %v", err)
+	}
+	for _, name := range states {
+		write(t, name, firstFormat(t, name))
+	}
+	write(t, filepath.Join(s.dirs["a"], formatFile), []byte(`{"product":"leasehold","format":1,"node":1,"begun":true}`))
+	s.config.SnapshotEvery = 0
+	first := s.mustStart("a", Config{})
+	joined := s.mustStart("b", Config{Join: []string{first.network.mesh.Self().Address}})
+	same := func() bool {
+		x, y := first.network.current(), joined.network.current()
+		return len(x.Voters()) == 2 && fmt.Sprintf("%+v", *x) == fmt.Sprintf("%+v", *y)
+	}
+	s.await("the same roster on both", same)
+	s.stop("b")
+	joined = s.mustStart("b", Config{})
+	s.await("the same roster on both after a restart", same)
+	if s.holds(joined, "r7") != 1 {
+		t.Error("it does not have what there was")
+	}
 }

@@ -790,9 +790,13 @@ func callersOfAServerThatLostItsLeaderWait(t *testing.T, s *site) {
 		t.Fatal("it heard of another leader before it could be asked")
 	}
 	var all sync.WaitGroup
+	began := time.Now()
 	for i := range 100 {
 		all.Go(func() {
-			if _, err := e.Do(t.Context(), lease(fmt.Sprint("r", i), time.Hour)); err != nil {
+			_, err := e.Do(t.Context(), lease(fmt.Sprint("r", i), time.Hour))
+			// The other two may stand against each other, and again, for longer than callers wait.
+			waited := time.Since(began) >= (leaderTicks-1)*TickEvery
+			if err != nil && !(waited && errors.Is(err, leasehold.ErrUnavailable)) {
 				t.Errorf("%d: %v", i, err)
 			}
 		})

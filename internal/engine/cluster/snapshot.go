@@ -124,8 +124,12 @@ func (n *Node) keepArrival(e Received) *raftpb.Message {
 		return nil
 	}
 	message := e.Message
+	if e.Roster == nil {
+		// Of a server that knew nothing of others when it was taken.
+		e.Roster = rosterBefore(n.roster.Cluster, meta.GetConfState().GetVoters())
+	}
 	if !isIn(meta.GetConfState(), n.ID) {
-		if e.Roster == nil || n.ID < e.Roster.Next || n.Planted.OnlyOwnSnapshots {
+		if n.ID < e.Roster.Next || n.Planted.OnlyOwnSnapshots {
 			return nil // it was removed
 		}
 		message = withLearner(message, n.ID)

@@ -189,9 +189,14 @@ func readStateFrom(r io.Reader, name string, index, term uint64) (Snapshot, int6
 	return s, int64(head) + summary.Bytes, nil
 }
 
+// whatNow ends each message about data that can not be used. To put an older copy of a data
+// directory back is no way out: tokens would be granted again.
+const whatNow = "Nothing was changed. If there are other servers, remove this one from the cluster (leasehold cluster remove) and let it join as a new one, with an empty directory; " +
+	"else make a new directory from a backup (leasehold restore), or, to begin anew without any lease, move this one away"
+
 // damaged is the error for a file that must not be trusted.
 func damaged(name, what string) error {
-	return fmt.Errorf("%s is damaged: %s. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", name, what)
+	return fmt.Errorf("%s is damaged: %s. %s", name, what, whatNow)
 }
 
 // purgeStates removes the state files that recovery will not start from, and what

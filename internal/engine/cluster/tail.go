@@ -32,7 +32,12 @@ type logScan struct {
 	metadata  []byte
 	lastIndex uint64
 	lastTerm  uint64
+	terms     []termRun // of the entries that stand, as far as they are known
+	newer     uint64    // the term that the next state must have come to
 }
+
+// A termRun is where in the log a term begins.
+type termRun struct{ first, term uint64 }
 
 // scanLog reads the whole log. It repairs a torn end and refuses anything else that
 // is wrong, with a sentence that names the file.
@@ -42,7 +47,7 @@ func scanLog(dir string) (logScan, error) {
 		return logScan{}, err
 	}
 	if len(names) == 0 {
-		return logScan{}, fmt.Errorf("%s has no log files although the log was begun. Nothing was changed. Restore the data directory from a backup, or, to begin anew without any lease, move it away", dir)
+		return logScan{}, fmt.Errorf("%s has no log files although the log was begun. %s", dir, whatNow)
 	}
 	var scan logScan
 	if first, ok := firstIndex(names[0]); ok && first > 0 {
@@ -141,14 +146,14 @@ func (s *logScan) record(d wal.Decoder, r *walpb.Record, firstFile bool, place i
 			return err
 		}
 		s.snapshots = append(s.snapshots, snapshot)
-		s.lastIndex = max(s.lastIndex, snapshot.GetIndex())
+		s.leap(snapshot)
 		return nil
 	case wal.StateType:
 		var state raftpb.HardState
 		if err := strict(r.GetData(), &state); err != nil {
 			return err
 		}
-		if state.Term == nil || state.Commit == nil || state.GetCommit() > s.lastIndex {
+		if state.Term == nil || state.Commit == nil || state.GetCommit() > s.lastIndex || state.GetTerm() < s.newer {
 			return errors.New("it has a state that does not belong there")
 		}
 		return nil
@@ -156,23 +161,72 @@ func (s *logScan) record(d wal.Decoder, r *walpb.Record, firstFile bool, place i
 	return fmt.Errorf("a record has the unknown type %d", r.GetType())
 }
 
-// entry checks that an entry continues the log. Only a newer leader may write where
-// something stood already.
+// entry checks that an entry continues the log, or replaces a part of it. What replaces an
+// entry may be of an earlier term: it was there first, on a server that has the lead again.
+// But only a leader of a later term replaces anything, so that the state must have come to
+// one; it stands behind the entries that were written with it.
 func (s *logScan) entry(data []byte) error {
 	var e raftpb.Entry
 	if err := strict(data, &e); err != nil {
 		return err
 	}
+	index, term := e.GetIndex(), e.GetTerm()
+	last, lastTerm := s.lastIndex, s.lastTerm
 	switch {
 	case e.Index == nil || e.Term == nil:
 		return errors.New("an entry has no place in the log")
-	case e.GetIndex() > s.lastIndex+1:
-		return fmt.Errorf("entry %d follows entry %d", e.GetIndex(), s.lastIndex)
-	case e.GetIndex() <= s.lastIndex && e.GetTerm() <= s.lastTerm, e.GetTerm() < s.lastTerm:
-		return fmt.Errorf("entry %d of term %d follows entry %d of term %d", e.GetIndex(), e.GetTerm(), s.lastIndex, s.lastTerm)
+	case index > last+1:
+		return fmt.Errorf("entry %d follows entry %d", index, last)
+	case index <= last:
+		replaced := s.termAt(index)
+		s.newer = max(s.newer, lastTerm+1)
+		s.cut(index)
+		if replaced == term {
+			return fmt.Errorf("entry %d of term %d follows entry %d of term %d", index, term, last, lastTerm)
+		}
 	}
-	s.lastIndex, s.lastTerm = e.GetIndex(), e.GetTerm()
+	if term < s.lastTerm {
+		return fmt.Errorf("entry %d of term %d follows entry %d of term %d", index, term, last, lastTerm)
+	}
+	if term > s.lastTerm {
+		s.terms = append(s.terms, termRun{index, term})
+	}
+	s.lastIndex, s.lastTerm = index, term
 	return nil
+}
+
+// leap goes on from a snapshot. What the log has behind it stays, unless it belongs to a
+// log that another server's snapshot replaced.
+func (s *logScan) leap(snapshot *walpb.Snapshot) {
+	index, term := snapshot.GetIndex(), snapshot.GetTerm()
+	if stands := s.termAt(index); index <= s.lastIndex && (stands == term || stands == 0) {
+		return
+	}
+	s.lastIndex, s.lastTerm, s.terms = index, term, []termRun{{index, term}}
+}
+
+// termAt returns the term of an entry; 0: it is not known, or there is none.
+func (s *logScan) termAt(index uint64) uint64 {
+	if index > s.lastIndex {
+		return 0
+	}
+	for _, run := range slices.Backward(s.terms) {
+		if run.first <= index {
+			return run.term
+		}
+	}
+	return 0
+}
+
+// cut takes away what stands from an index on.
+func (s *logScan) cut(index uint64) {
+	for n := len(s.terms); n > 0 && s.terms[n-1].first >= index; n-- {
+		s.terms = s.terms[:n-1]
+	}
+	s.lastIndex, s.lastTerm = index-1, 0
+	if n := len(s.terms); n > 0 {
+		s.lastTerm = s.terms[n-1].term
+	}
 }
 
 // strict reads a message that has nothing in it that it should not have.

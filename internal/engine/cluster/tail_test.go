@@ -12,7 +12,9 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
 )
 
 // A tail is the only file of a log, with where its writes end and which entry was
@@ -193,4 +195,65 @@ func TestAMissingFileInTheMiddleOfALogIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, dir, walDir)
+}
+
+// What a leader wrote and nobody else had gives way to what stood elsewhere at the same
+// place, even though that is of an earlier term. Such a log is whole.
+func TestALogThatWentBackToAnEarlierTermIsWhole(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "wal")
+	log, err := wal.Create(zap.NewNop(), dir, []byte("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []struct {
+		term    uint64
+		entries [][2]uint64 // index and term
+	}{
+		{2, [][2]uint64{{1, 1}, {2, 2}, {3, 2}}},
+		{4, [][2]uint64{{4, 4}, {5, 4}}},         // it led, and was alone
+		{5, [][2]uint64{{4, 3}, {5, 3}, {6, 5}}}, // the next leader had these already
+		{6, [][2]uint64{{7, 6}}},
+	} {
+		var entries []*raftpb.Entry
+		for _, e := range w.entries {
+			entries = append(entries, &raftpb.Entry{Index: new(e[0]), Term: new(e[1]), Type: raftpb.EntryNormal.Enum()})
+		}
+		if err := log.Save(&raftpb.HardState{Term: new(w.term), Vote: new(uint64(1)), Commit: new(uint64(3))}, entries); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	scan, err := scanLog(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if scan.lastIndex != 7 || scan.lastTerm != 6 {
+		t.Errorf("it ends with entry %d of term %d", scan.lastIndex, scan.lastTerm)
+	}
+}
+
+// An entry that comes again, or replaces another without a newer leader, is damage.
+func TestALogDoesNotRepeatItself(t *testing.T) {
+	for name, entries := range map[string][][2]uint64{
+		"the same entry again":        {{1, 1}, {2, 2}, {2, 2}},
+		"a term that goes back":       {{1, 1}, {2, 2}, {3, 1}},
+		"replaced without a new term": {{1, 1}, {2, 1}, {3, 3}, {3, 2}},
+	} {
+		var s logScan
+		var err error
+		for _, e := range entries {
+			if err == nil {
+				err = s.entry(must(proto.Marshal(&raftpb.Entry{Index: new(e[0]), Term: new(e[1])})))
+			}
+		}
+		if err == nil {
+			state := must(proto.Marshal(&raftpb.HardState{Term: new(uint64(3)), Commit: new(uint64(1))}))
+			err = s.record(nil, &walpb.Record{Type: new(int64(wal.StateType)), Data: state}, true, 9)
+		}
+		if err == nil {
+			t.Errorf("%s is taken for whole", name)
+		}
+	}
 }

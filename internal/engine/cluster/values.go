@@ -36,9 +36,6 @@ func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadS
 	if err == nil {
 		return r, nil
 	}
-	if len(e.others()) == 0 {
-		return nil, err
-	}
 	named, failure := e.names(ctx, large)
 	switch {
 	case failure != nil:
@@ -46,7 +43,7 @@ func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadS
 	case !named:
 		return nil, err
 	case e.fetch(ctx, large) != nil:
-		return nil, engine.Unavailable("the value is not on this server, and none that has it can be reached: try again, or another server")
+		return nil, engine.Unavailable("the value is missing or damaged on this server, and no other could send it: try again, or another server")
 	}
 	if r, err = e.values.open(large); err != nil {
 		return nil, err
@@ -60,10 +57,18 @@ func (e *Engine) names(ctx context.Context, large leasehold.Large) (is bool, err
 	return is, err
 }
 
-// nameable refuses a command that names a value which is not here.
-func (e *Engine) nameable(command core.Command) error {
+// nameable refuses a command that names a value which is not here. What is here may have
+// come no further, or was put so long ago that the others are about to forget it: then a
+// majority gets it before it is named.
+func (e *Engine) nameable(ctx context.Context, command core.Command) error {
 	for _, large := range core.LargeOf(command) {
 		if err := e.values.nameable(large); err != nil {
+			return err
+		}
+		if e.values.isShared(large.SHA256, e.network.current()) {
+			continue
+		}
+		if err := e.spread(ctx, large); err != nil {
 			return err
 		}
 	}

@@ -41,6 +41,13 @@ type valueStore struct {
 	deleting map[leasehold.Digest]chan struct{} // closed when it is done
 	pinned   int                                // those who need all that is there
 	checked  map[leasehold.Digest]struct{}      // those whose bytes were read and found right
+	spread   map[leasehold.Digest]sharing       // those that a majority has
+}
+
+// A sharing is when a majority was known to have a value, and of whom.
+type sharing struct {
+	at     time.Duration
+	roster *Roster
 }
 
 // How values are looked after. What nothing has named for valueIdle goes; it is longer than
@@ -62,7 +69,7 @@ func openValues(dir string, now func() time.Duration, full func() bool, log *slo
 	}
 	s := &valueStore{
 		dir: dir, now: now, full: full, log: log, most: leasehold.MaxLarge,
-		idle: map[leasehold.Digest]time.Duration{}, deleting: map[leasehold.Digest]chan struct{}{}, checked: map[leasehold.Digest]struct{}{},
+		idle: map[leasehold.Digest]time.Duration{}, deleting: map[leasehold.Digest]chan struct{}{}, checked: map[leasehold.Digest]struct{}{}, spread: map[leasehold.Digest]sharing{},
 	}
 	unfinished, err := filepath.Glob(filepath.Join(dir, "put-*.tmp"))
 	for _, name := range unfinished {
@@ -194,6 +201,21 @@ func (s *valueStore) nameable(large leasehold.Large) error {
 func (s *valueStore) has(large leasehold.Large) bool {
 	info, err := os.Stat(s.file(large.SHA256))
 	return err == nil && info.Size() == large.Size
+}
+
+// shared notes that a majority of a roster has a value.
+func (s *valueStore) shared(d leasehold.Digest, roster *Roster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spread[d] = sharing{s.now(), roster}
+}
+
+// isShared tells whether a majority has a value, and keeps it for a while yet.
+func (s *valueStore) isShared(d leasehold.Digest, roster *Roster) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.spread[d]
+	return ok && known.roster == roster && s.now()-known.at < engine.ValueIdle
 }
 
 // pin lets everything stay that is there, until unpin is called.
@@ -458,6 +480,7 @@ func (s *valueStore) drop(d leasehold.Digest, named bool) {
 		return
 	}
 	delete(s.idle, d)
+	delete(s.spread, d)
 	if named {
 		s.mu.Unlock()
 		return

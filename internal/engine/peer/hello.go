@@ -90,7 +90,7 @@ func greet(conn net.Conn, h hello, name string) (Identity, error) {
 	}
 	kind, body, err := readFrame(conn, maxHello)
 	if err != nil {
-		return Identity{}, fmt.Errorf("it did not answer to our greeting: %w", unexpected(err))
+		return Identity{}, fmt.Errorf("it did not answer to our greeting: %w%s", unexpected(err), greetAdvice(conn, err))
 	}
 	other, err := readWelcome(kind, body)
 	if err != nil {
@@ -103,6 +103,18 @@ func greet(conn net.Conn, h hello, name string) (Identity, error) {
 		return Identity{}, err
 	}
 	return other, nil
+}
+
+// greetAdvice says what may be the matter where somebody listens and does not answer.
+func greetAdvice(conn net.Conn, err error) string {
+	_, secured := conn.(*tls.Conn)
+	switch {
+	case errors.Is(err, errDamaged):
+		return ": is that the address for clients, and not the one for servers (--peer-listen)?"
+	case errors.Is(unexpected(err), io.ErrUnexpectedEOF) && !secured:
+		return ": has it certificates for servers, and this one none (--peer-cert, --peer-key, --peer-ca)?"
+	}
+	return ""
 }
 
 // readWelcome reads the answer to a greeting.
@@ -123,11 +135,17 @@ func readWelcome(kind byte, body []byte) (other Identity, err error) {
 	return Identity{}, errDamaged
 }
 
+// tlsHandshake is what a connection with TLS begins with.
+const tlsHandshake = 0x16
+
 // readHello reads a greeting.
 func readHello(r io.Reader) (hello, error) {
 	b := make([]byte, len(magic))
 	if _, err := io.ReadFull(r, b); err != nil {
 		return hello{}, err
+	}
+	if b[0] == tlsHandshake {
+		return hello{}, errors.New("it has certificates for servers, and this one has none: give them to all (--peer-cert, --peer-key, --peer-ca), or to none")
 	}
 	if string(b) != magic {
 		return hello{}, errors.New("it speaks another protocol, or another version of ours")

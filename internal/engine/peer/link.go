@@ -122,8 +122,8 @@ func (l *link) run() {
 			return
 		}
 		l.setUp(false, err)
-		if said != err.Error() {
-			said = err.Error() // once is enough
+		if said != lasting(err) {
+			said = lasting(err) // once is enough
 			l.mesh.Log.Log(l.ctx, levelOf(err), "another server can not be reached", "server", l.Name, "address", l.Address, "err", err)
 		}
 		l.rest(pause)

@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -40,8 +41,8 @@ type Config struct {
 
 // A Handler takes what others send. Its methods are called from several goroutines.
 type Handler interface {
-	// Admit tells whether a server may talk to this one; purpose tells questions from
-	// the rest. A refusal should be a *Refusal.
+	// Admit tells whether a server may talk to this one, and this one to it; question tells
+	// questions from the rest.
 	Admit(from Identity, question bool) *Refusal
 
 	// Message takes a message. The next one of that server waits until it returns.
@@ -83,6 +84,7 @@ type Mesh struct {
 	links    map[uint64]*link
 	incoming map[uint64]net.Conn   // for messages, by who sends them
 	conns    map[net.Conn]struct{} // all that others made
+	said     map[string]time.Time  // when what was last said of whom: see complain
 	closed   bool
 }
 
@@ -91,7 +93,7 @@ const maxIncoming = 1024
 
 // New makes a mesh that takes no connections yet: its handler may have to know it first.
 func New(c Config) *Mesh {
-	m := &Mesh{Config: c, self: c.Self, links: map[uint64]*link{}, incoming: map[uint64]net.Conn{}, conns: map[net.Conn]struct{}{}}
+	m := &Mesh{Config: c, self: c.Self, links: map[uint64]*link{}, incoming: map[uint64]net.Conn{}, conns: map[net.Conn]struct{}{}, said: map[string]time.Time{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if m.Log == nil {
 		m.Log = slog.New(slog.DiscardHandler)
@@ -218,6 +220,13 @@ func (m *Mesh) connect(ctx context.Context, to uint64, p Peer, purpose string) (
 		if err == nil && to != 0 && other.ID != to {
 			err = refuse(WrongServer, "server %s answers there, and not %q (id %d)", other, p.Name, to)
 		}
+		if err == nil && to != 0 {
+			// One that must not talk to us must not hear of us either: it may have lost what
+			// it is taken to know.
+			if refused := m.Handler.Admit(other, true); refused != nil {
+				err = refused
+			}
+		}
 	}
 	if err != nil {
 		_ = raw.Close()
@@ -294,14 +303,16 @@ func (m *Mesh) serve(raw net.Conn) {
 	_ = raw.SetDeadline(time.Now().Add(2 * m.greetWithin))
 	conn, err := m.secureServer(m.ctx, raw)
 	if err != nil {
-		m.Log.Warn("another server could not be let in", "from", raw.RemoteAddr(), "err", err)
+		// Whoever only looks whether the port is open says nothing at all.
+		if !errors.Is(err, io.EOF) {
+			m.complain("another server could not be let in", raw.RemoteAddr(), err)
+		}
 		return
 	}
 	h, err := readHello(conn)
 	if err != nil {
-		// Whoever only looks whether the port is open says nothing at all.
 		if !errors.Is(err, io.EOF) {
-			m.Log.Warn("another server could not be understood", "from", raw.RemoteAddr(), "err", err)
+			m.complain("another server could not be understood", raw.RemoteAddr(), err)
 		}
 		return
 	}
@@ -322,6 +333,42 @@ func (m *Mesh) serve(raw net.Conn) {
 	case forStream:
 		m.takeStream(conn, h.Identity)
 	}
+}
+
+const (
+	complainEvery = time.Minute
+	maxComplaints = 1000 // strangers can make up as many as they like
+)
+
+// complain logs why another server did not come in. It tries again twice a second for as
+// long as that lasts: the same is said of one machine once a minute.
+func (m *Mesh) complain(what string, from net.Addr, err error) {
+	host, _, _ := net.SplitHostPort(from.String())
+	key, now := host+" "+lasting(err), time.Now()
+	m.mu.Lock()
+	last, known := m.said[key]
+	fresh := !known || now.Sub(last) >= complainEvery
+	if fresh {
+		if len(m.said) >= maxComplaints {
+			clear(m.said)
+		}
+		m.said[key] = now
+	}
+	m.mu.Unlock()
+	if fresh {
+		m.Log.Warn(what, "from", from, "err", err)
+	}
+}
+
+// lasting is an error without what differs from one try to the next: the port, and the
+// moment at which a certificate was looked at.
+func lasting(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		err = op.Err
+	}
+	text, _, _ := strings.Cut(err.Error(), ": current time ")
+	return text
 }
 
 func (m *Mesh) admit(conn net.Conn, h hello) *Refusal {

@@ -15,6 +15,8 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -383,6 +385,15 @@ func TestAnotherProtocolIsRefused(t *testing.T) {
 	await(t, "a log line", func() bool { return strings.Contains(a.logged.String(), "another protocol") })
 }
 
+// Who is told the address for clients hears what is the matter.
+func TestSomethingElseListensThere(t *testing.T) {
+	a := startEnd(t, 1, nil)
+	there := httptest.NewServer(http.NotFoundHandler())
+	defer there.Close()
+	a.SetPeers(map[uint64]Peer{2: {"n2", there.Listener.Addr().String()}})
+	await(t, "a log line", func() bool { return strings.Contains(a.logged.String(), "is that the address for clients") })
+}
+
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -507,6 +518,24 @@ func TestPlainAndSecureDoNotMix(t *testing.T) {
 	if _, err := b.Mesh.Ask(t.Context(), 1, 9, nil); err == nil {
 		t.Fatal("secure talked to plain")
 	}
+	await(t, "a line of the plain one", func() bool {
+		return strings.Contains(a.logged.String(), "it has certificates for servers, and this one has none")
+	})
+	await(t, "a line of the secure one", func() bool { return strings.Contains(b.logged.String(), "has it no certificates for servers?") })
+}
+
+// Whoever tries again for ever is not in the log for ever.
+func TestTheSameIsSaidOnce(t *testing.T) {
+	a := startEnd(t, 1, nil)
+	for i := range 5 {
+		from := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1000 + i}
+		a.complain("it did not come in", from, fmt.Errorf("it has expired: current time %d is after 3", i))
+		a.complain("it did not come in", from, &net.OpError{Op: "read", Net: "tcp", Source: from, Err: io.ErrUnexpectedEOF})
+	}
+	a.complain("it did not come in", &net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 1}, io.ErrUnexpectedEOF)
+	if n := strings.Count(a.logged.String(), "it did not come in"); n != 3 {
+		t.Fatalf("%d lines:\n%s", n, a.logged.String())
+	}
 }
 
 func FuzzFrame(f *testing.F) {
@@ -533,4 +562,21 @@ func FuzzHello(f *testing.F) {
 			_ = decodeError(b)
 		}
 	})
+}
+
+// A server that came back without its data may still be waiting to be called.
+func TestAServerThatIsNotAdmittedIsNotTalkedTo(t *testing.T) {
+	a, b := startEnd(t, 1, nil), startEnd(t, 2, nil)
+	a.admit = func(other Identity, question bool) *Refusal {
+		return refuse(Replaced, "server %s has lost its data", other)
+	}
+	b.ask = func(context.Context, []byte) ([]byte, error) { return nil, nil }
+	a.know(b)
+	var r *Refusal
+	if _, err := a.Mesh.Ask(t.Context(), 2, 9, nil); !errors.As(err, &r) || r.Reason != Replaced || !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	if next(t, "loss", a.lost); len(a.refusals) > 0 {
+		t.Error("it takes the refusal for one of its own")
+	}
 }

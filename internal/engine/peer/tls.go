@@ -5,7 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"syscall"
 )
 
 // CertificateDomain may stand behind a server's name in its certificate: server n1 is
@@ -29,7 +32,7 @@ func (m *Mesh) secureClient(ctx context.Context, conn net.Conn) (net.Conn, error
 		return verify(state)
 	}
 	secured := tls.Client(conn, c)
-	return secured, secured.HandshakeContext(ctx)
+	return secured, plainSpoken(secured.HandshakeContext(ctx))
 }
 
 // secureServer makes a connection secure that another server made.
@@ -47,7 +50,17 @@ func (m *Mesh) secureServer(ctx context.Context, conn net.Conn) (net.Conn, error
 		return nil, errNoAuthority // the system's authorities certify anybody
 	}
 	secured := tls.Server(conn, c)
-	return secured, secured.HandshakeContext(ctx)
+	return secured, plainSpoken(secured.HandshakeContext(ctx))
+}
+
+// plainSpoken adds what is likely the matter if the other end does not speak TLS, or hangs
+// up when it hears it.
+func plainSpoken(err error) error {
+	var header tls.RecordHeaderError
+	if errors.As(err, &header) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("%w: has it no certificates for servers? Give them to all (--peer-cert, --peer-key, --peer-ca), or to none", err)
+	}
+	return err
 }
 
 var errNoAuthority = errors.New("there is no authority for the certificates of servers")

@@ -221,7 +221,7 @@ func contend(t *testing.T, k *stack) {
 	if !strings.Contains(out, "OperationTypeApply") || !strings.Contains(flat(out), "held for") {
 		t.Errorf("it does not say who holds the state, or for how long:\n%s", out)
 	}
-	waiting := other.command(other.apply("waited", "-lock-timeout=120s")...)
+	waiting := other.command(other.apply("waited", "-lock-timeout=20m")...)
 	said := &lines{seen: make(chan struct{}, 1)}
 	waiting.Stdout, waiting.Stderr = said, said
 	check(t, waiting.Start())

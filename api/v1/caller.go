@@ -419,6 +419,13 @@ func (c *Caller) open(ctx context.Context, r request) (response *http.Response, 
 	return response, err
 }
 
+// Asked is the server that requests go to now: the first, or the next one that could be
+// asked when others could not.
+func (c *Caller) Asked() string {
+	server, _ := c.server()
+	return server
+}
+
 // server is the one that is asked now, and the number by which to leave it.
 func (c *Caller) server() (string, int64) {
 	n := c.current.Load()

@@ -106,5 +106,5 @@ func deedDetail(d v1.Deed) string {
 	if d.Session != "" {
 		add("session %s", d.Session)
 	}
-	return because(strings.Join(parts, ", "), d.Reason)
+	return strings.TrimPrefix(because(strings.Join(parts, ", "), d.Reason), " ")
 }

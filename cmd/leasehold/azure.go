@@ -101,7 +101,8 @@ one, shared access signatures and tokens included, is refused from then on.`,
 		if err != nil {
 			return usage("%v", err)
 		}
-		a.say("key %d of %s is new: copy the file to every other server, and tell its clients", which, made.Name)
+		accounts, _ := book.Files()
+		a.say("key %d of %s is new: tell its clients; in a cluster, copy %s to every other server", which, made.Name, quote(accounts))
 		return a.printAccount(made)
 	})
 	cmd.Flags().IntVar(&which, "key", 1, "which of the two: 1 or 2")
@@ -152,27 +153,34 @@ func (a *app) createAccount(book *account.Book, args []string) error {
 	if err != nil {
 		return usage("%v", err)
 	}
-	a.say("created %s: in a cluster, copy both files to every other server", made.Name)
+	accounts, secret := book.Files()
+	a.say("created %s; in a cluster, copy %s and %s to every other server", made.Name, quote(accounts), quote(secret))
 	return a.printAccount(made)
 }
 
 func (a *app) showAccount(book *account.Book, args []string) error {
 	found, ok := book.Get(args[0])
 	if !ok {
-		return failure(leasehold.NotFound, "there is no account %s", args[0])
+		return noAccount(book, args[0])
 	}
 	return a.printAccount(found)
 }
 
 func (a *app) removeAccount(book *account.Book, args []string) error {
 	if _, ok := book.Get(args[0]); !ok {
-		return failure(leasehold.NotFound, "there is no account %s", args[0])
+		return noAccount(book, args[0])
 	}
 	if err := book.Remove(args[0]); err != nil {
 		return usage("%v", err)
 	}
 	a.say("removed %s: nobody can sign in with it any more; its containers stay", args[0])
 	return nil
+}
+
+// noAccount says where was looked: the file depends on the folder that one is in.
+func noAccount(book *account.Book, name string) error {
+	accounts, _ := book.Files()
+	return hint(failure(leasehold.NotFound, "there is no account %s in %s", name, accounts), "see which there are: leasehold azure account list; another file: --azure-accounts")
 }
 
 // An accountShown is what is printed of an account as JSON.

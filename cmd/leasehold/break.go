@@ -72,6 +72,11 @@ func (a *app) breakLease(ctx context.Context, c *conn, name string, f breakFlags
 	if len(resource.Holders) == 0 {
 		return hint(failure(leasehold.NotFound, "%s is %s: there is nothing to break", name, resource.State), "see who had it: %s", c.again("describe", name))
 	}
+	return a.breakShown(ctx, c, resource, f)
+}
+
+// breakShown ends the lease that a resource was shown with.
+func (a *app) breakShown(ctx context.Context, c *conn, resource v1.Resource, f breakFlags) error {
 	if !f.yes {
 		if err := a.confirmBreak(ctx, resource, f); err != nil {
 			return err
@@ -100,7 +105,7 @@ func (f *breakFlags) request(by string, resource v1.Resource) v1.BreakRequest {
 
 func (a *app) confirmBreak(ctx context.Context, resource v1.Resource, f breakFlags) error {
 	if !a.terminal(a.stdin) {
-		return hint(usage("break ends the lease of somebody else, and there is no terminal to ask on: give --yes if you are sure"),
+		return hint(usage("this ends the lease of somebody else, and there is no terminal to ask on: give --yes if you are sure"),
 			"it would end the lease of %s on %s, with token %d", resource.Holders[0].Holder, resource.Resource, resource.Holders[0].Token)
 	}
 	// These lines are the question itself, and not talk that --quiet could leave out.

@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/child"
 	"github.com/leasehold/leasehold/internal/config"
+	"github.com/leasehold/leasehold/internal/door/terraform"
 )
 
 // splitTerraform takes everything for the command: what is held is the lock.
@@ -29,7 +30,7 @@ func (f *runFlags) splitTerraform(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return seeHelp(cmd, usage("run needs a command: leasehold run --terraform STATE -- terraform apply"))
 	}
-	return nil
+	return terraform.CheckState(f.terraform)
 }
 
 // runTerraform runs a Terraform whose lock lives as long as this process does.
@@ -197,6 +198,12 @@ const retries = 6
 
 // terraformEnviron is the environment of Terraform. Nothing else tells it of us.
 func (e *errand) terraformEnviron(s *client.Session, f runFlags) ([]string, error) {
+	if len(e.conn.client.Servers) > 1 {
+		// Terraform asks one server alone: let it be one that answers.
+		if _, err := e.conn.Resource(s.Context(), "terraform/"+f.terraform, 0); err != nil {
+			return nil, err
+		}
+	}
 	lock := url.Values{"session": {s.ID()}}
 	switch {
 	case f.wait.given:

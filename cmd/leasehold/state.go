@@ -39,12 +39,15 @@ terraform/S: leasehold describe, history, audit and break work on it too.`,
 func (c *conn) states() terraform.Client { return terraform.Client{Caller: c.Caller} }
 
 // stateless adds what to try next about a state that is not there.
-func (c *conn) stateless(err error) error {
+func (c *conn) stateless(state string, err error) error {
 	var better *hinted
-	if errors.Is(err, leasehold.ErrNotFound) && !errors.As(err, &better) {
-		return hint(err, "see which there are: %s", c.again("state", "list"))
+	if !errors.Is(err, leasehold.ErrNotFound) || errors.As(err, &better) {
+		return err
 	}
-	return err
+	if name, ok := strings.CutPrefix(state, "terraform/"); ok {
+		return hint(err, "states are named without terraform/: do you mean %s?", name)
+	}
+	return hint(err, "see which there are: %s", c.again("state", "list"))
 }
 
 func (a *app) stateListCommand() *cobra.Command {
@@ -105,7 +108,7 @@ func (a *app) printStates(states []terraform.State) error {
 	}
 	var rows [][]string
 	for _, s := range states {
-		row := []string{s.Name, strconv.FormatUint(s.Serial, 10), size(s.Size), a.whenAt(s.Written), strconv.Itoa(s.Versions), lockedBy(s.Lock)}
+		row := []string{s.Name, strconv.FormatUint(s.Serial, 10), size(s.Size), a.whenAt(s.Written), strconv.Itoa(s.Versions), a.lockedOrRests(s)}
 		if s.Problem != "" {
 			row[1] = "?"
 		}
@@ -122,6 +125,17 @@ func lockedBy(lock *terraform.Told) string {
 		return ""
 	}
 	return because(lock.Who, strings.ToLower(strings.TrimPrefix(lock.Operation, "OperationType")))
+}
+
+// lockedOrRests says who has the lock, or why nobody can.
+func (a *app) lockedOrRests(s terraform.State) string {
+	switch {
+	case s.Unacknowledged != "":
+		return "nobody, until acknowledged"
+	case s.Lock == nil && s.AvailableAt != nil:
+		return "nobody, free " + a.until(*s.AvailableAt)
+	}
+	return lockedBy(s.Lock)
 }
 
 // whenAt shows a moment that may be unknown.
@@ -161,7 +175,7 @@ Leasehold state pull prints the state itself.`,
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		s, err := c.states().Info(ctx, args[0])
 		if err != nil {
-			return c.stateless(err)
+			return c.stateless(args[0], err)
 		}
 		switch a.output {
 		case formatJSON:
@@ -173,7 +187,7 @@ Leasehold state pull prints the state itself.`,
 		if s.Revision != 0 && s.Problem == "" {
 			body, err := c.states().Read(ctx, args[0], 0)
 			if err != nil {
-				return c.stateless(err)
+				return c.stateless(args[0], err)
 			}
 			inside, _ = readContents(body) // of an encrypted state there is nothing to tell
 		}
@@ -196,6 +210,7 @@ func (a *app) describeState(s terraform.State, inside contents) string {
 		out.line("Terraform", "%s", printable(s.Writer))
 		out.line("Size", "%s", size(s.Size))
 		out.line("Written", "%s", a.whenAt(s.Written))
+		out.line("By", "%s", printable(s.Holder))
 		out.line("Versions", "%d", s.Versions)
 		out.line("Problem", "%s", printable(s.Problem))
 	}
@@ -219,6 +234,12 @@ func (a *app) describeState(s terraform.State, inside contents) string {
 		out.line("Waiting", "%d", l.Waiting)
 	} else {
 		out.line("Locked by", "nobody")
+		if s.Unacknowledged != "" {
+			out.line("Rests", "until the end of the lock of %s is acknowledged: leasehold acknowledge terraform/%s", printable(s.Unacknowledged), printable(s.Name))
+		}
+		if s.AvailableAt != nil {
+			out.line("Available", "%s, after a rest", a.until(*s.AvailableAt))
+		}
 	}
 	return out.String()
 }
@@ -241,7 +262,7 @@ The versions of a state that was deleted are kept for 30 days, and can be rolled
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		versions, err := c.states().Versions(ctx, args[0])
 		if err != nil {
-			return c.stateless(err)
+			return c.stateless(args[0], err)
 		}
 		switch a.output {
 		case formatJSON:

@@ -20,6 +20,7 @@ import (
 type contents struct {
 	instances map[string]map[string]json.RawMessage // by address
 	outputs   map[string]json.RawMessage
+	types     map[string]int // how many instances of each type of resource
 }
 
 // readContents reads the fourth format, which all versions since 0.12 write.
@@ -42,7 +43,7 @@ func readContents(body []byte) (c contents, err error) {
 	if state.Version != 4 {
 		return c, failure(leasehold.Refused, "the state is encrypted, or has a format that is not known here (%d): only whole states can be compared", state.Version)
 	}
-	c = contents{map[string]map[string]json.RawMessage{}, state.Outputs}
+	c = contents{map[string]map[string]json.RawMessage{}, state.Outputs, map[string]int{}}
 	for _, r := range state.Resources {
 		for _, i := range r.Instances {
 			address := r.Type + "." + r.Name
@@ -59,6 +60,7 @@ func readContents(body []byte) (c contents, err error) {
 				address += " (deposed " + i.Deposed + ")"
 			}
 			c.instances[address] = i.Attributes
+			c.types[r.Type]++
 		}
 	}
 	return c, nil
@@ -66,16 +68,7 @@ func readContents(body []byte) (c contents, err error) {
 
 // kinds counts the things in a state by their type.
 func (c contents) kinds() (lines []string) {
-	counts := map[string]int{}
-	for address := range c.instances {
-		words := strings.Split(address, ".")
-		for i, w := range words {
-			if strings.Contains(w, "_") || i == len(words)-2 {
-				counts[w]++
-				break
-			}
-		}
-	}
+	counts := c.types
 	names := slices.SortedFunc(maps.Keys(counts), func(x, y string) int { return cmp.Or(counts[y]-counts[x], strings.Compare(x, y)) })
 	for _, name := range names {
 		lines = append(lines, fmt.Sprintf("%d %s", counts[name], name))
@@ -172,7 +165,7 @@ since states hold secrets: leasehold state pull prints them.`,
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		from, to, err := c.twoVersions(ctx, args)
 		if err != nil {
-			return c.stateless(err)
+			return c.stateless(args[0], err)
 		}
 		before, err := c.contentsOf(ctx, args[0], from)
 		if err != nil {
@@ -198,14 +191,17 @@ func (c *conn) twoVersions(ctx context.Context, args []string) (from, to terrafo
 	to = versions[0]
 	switch {
 	case len(args) == 1 && len(versions) == 1:
-		return from, to, failure(leasehold.NotFound, "%s has no version but the present one", args[0])
+		return from, to, hint(failure(leasehold.NotFound, "%s has no version but the present one", args[0]), "see it: %s", c.again("state", "show", args[0]))
 	case len(args) == 1:
 		return versions[1], to, nil
 	}
 	if from, err = findVersion(versions, args[1]); err == nil && len(args) == 3 {
 		to, err = findVersion(versions, args[2])
 	}
-	return from, to, err
+	if err != nil {
+		return from, to, hint(err, "see which there are: %s", c.again("state", "versions", args[0]))
+	}
+	return from, to, nil
 }
 
 func (c *conn) contentsOf(ctx context.Context, state string, v terraform.Version) (contents, error) {
@@ -243,7 +239,11 @@ func (a *app) printDiff(state string, from, to terraform.Version, changes []stat
 		}
 	}
 	if a.output == formatTable {
-		a.say("from serial %d to %d: %d added, %d removed, %d changed", from.Serial, to.Serial, counts["added"], counts["removed"], counts["changed"])
+		note := ""
+		if to.Deleted {
+			note = " (the last before the state was deleted)"
+		}
+		a.say("from serial %d to %d%s: %d added, %d removed, %d changed", from.Serial, to.Serial, note, counts["added"], counts["removed"], counts["changed"])
 	}
 	return nil
 }

@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/door/terraform"
 )
 
@@ -32,19 +35,15 @@ shows them. States hold secrets: mind where you write them to.`,
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		revision := uint64(0)
 		if version != "" {
-			versions, err := c.states().Versions(ctx, args[0])
+			found, err := c.versionCalled(ctx, args[0], version)
 			if err != nil {
-				return c.stateless(err)
-			}
-			found, err := findVersion(versions, version)
-			if err != nil {
-				return hint(err, "see which there are: %s", c.again("state", "versions", args[0]))
+				return c.stateless(args[0], err)
 			}
 			revision = found.Revision
 		}
 		body, err := c.states().Read(ctx, args[0], revision)
 		if err != nil {
-			return c.stateless(err)
+			return c.stateless(args[0], err)
 		}
 		_, err = a.stdout.Write(body)
 		return written(err)
@@ -96,6 +95,10 @@ lock was lost and its write refused: see docs/doors/terraform.md.`,
 			return err
 		}
 		err = c.edit(ctx, args[0], "push", f, func(id string) error { return c.push(ctx, args[0], id, body, head, f.force) })
+		var better *hinted
+		if errors.Is(err, leasehold.ErrRefused) && !errors.As(err, &better) {
+			return hint(err, "see who wrote: %s; to write it all the same, give --force", c.again("state", "versions", args[0]))
+		}
 		if err != nil {
 			return err
 		}
@@ -184,20 +187,41 @@ Only the state goes back, not what it describes: look at terraform plan afterwar
 		ValidArgsFunction: a.completesStates,
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
+		// Looked at before the lock is taken: a wrong name should disturb nobody.
+		if _, err := c.versionCalled(ctx, args[0], args[1]); err != nil {
+			return c.stateless(args[0], err)
+		}
 		var serial uint64
 		err := c.edit(ctx, args[0], "rollback", f, func(id string) (err error) {
 			serial, err = c.rollBack(ctx, args[0], args[1], id)
 			return err
 		})
 		if err != nil {
-			return c.stateless(err)
+			return c.stateless(args[0], err)
 		}
-		a.say("rolled back %s: it is what it was with %s, and has serial %d now", args[0], args[1], serial)
+		at := "serial " + args[1]
+		if revision, ok := strings.CutPrefix(args[1], "@"); ok {
+			at = "revision " + revision
+		}
+		a.say("rolled back %s: it is what it was at %s, and has serial %d now", args[0], at, serial)
 		return nil
 	})
 	f.add(cmd)
 	a.clientFlags(cmd)
 	return cmd
+}
+
+// versionCalled finds a version of a state by what it is called.
+func (c *conn) versionCalled(ctx context.Context, state, word string) (terraform.Version, error) {
+	versions, err := c.states().Versions(ctx, state)
+	if err != nil {
+		return terraform.Version{}, err
+	}
+	found, err := findVersion(versions, word)
+	if err != nil {
+		err = hint(err, "see which there are: %s", c.again("state", "versions", state))
+	}
+	return found, err
 }
 
 // rollBack writes a former version anew, and returns the serial that it has now. It has the
@@ -255,11 +279,30 @@ nothing happens. It is leasehold break terraform/STATE --now.`,
 		if err := f.check(cmd); err != nil {
 			return err
 		}
-		return a.breakLease(ctx, c, "terraform/"+args[0], f)
+		resource, err := c.Resource(ctx, "terraform/"+args[0], 1)
+		switch {
+		case err != nil:
+			return err
+		case len(resource.Holders) == 0:
+			return c.notLocked(args[0], resource)
+		}
+		return a.breakShown(ctx, c, resource, f)
 	})
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for the holder and for the history (needed)")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	a.clientFlags(cmd)
 	a.outputFlag(cmd, formatWide, formatJSON, formatName)
 	return cmd
+}
+
+// notLocked says that there is nothing to unlock, and what else may be meant.
+func (c *conn) notLocked(state string, r v1.Resource) error {
+	err := failure(leasehold.NotFound, "%s is not locked", state)
+	switch {
+	case r.Unacknowledged != nil:
+		return hint(err, "it rests until somebody says that the end of %s's lock was looked at: %s", printable(r.Unacknowledged.Holder), c.again("acknowledge", r.Resource))
+	case r.Last == nil:
+		return c.stateless(state, err)
+	}
+	return hint(err, "see who had it: %s", c.again("describe", r.Resource))
 }

@@ -56,11 +56,8 @@ With --azurerm it is the azurerm backend, for a server that was told --azure-lis
 		ValidArgsFunction: a.completesStates,
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
-		if f.http == f.azurerm {
-			return seeHelp(cmd, usage("config needs the kind of backend: give --http or --azurerm"))
-		}
-		if f.wait.value > leasehold.MaxWait {
-			return seeHelp(cmd, usage("--wait is %q: %s is the most", f.wait.String(), short(leasehold.MaxWait)))
+		if err := f.check(cmd, args[0]); err != nil {
+			return seeHelp(cmd, err)
 		}
 		setup, text := c.httpBackend(args[0], f.wait), ""
 		if f.azurerm {
@@ -86,12 +83,35 @@ With --azurerm it is the azurerm backend, for a server that was told --azure-lis
 	return cmd
 }
 
+// check refuses what would print a block that can not work, or not the one that was meant.
+func (f *terraformConfigFlags) check(cmd *cobra.Command, state string) error {
+	switch {
+	case f.http && f.azurerm:
+		return usage("config takes --http or --azurerm, not both")
+	case !f.http && !f.azurerm:
+		return usage("config needs the kind of backend: give --http or --azurerm")
+	case f.azurerm && f.wait.given:
+		return usage("--wait is for --http: with azurerm, give terraform a -lock-timeout")
+	case f.azurerm:
+		return nil
+	case f.wait.value > leasehold.MaxWait:
+		return usage("--wait is %q: %s is the most", f.wait.String(), short(leasehold.MaxWait))
+	}
+	for _, name := range []string{"by-name", "account", "container", "azure-address"} {
+		if cmd.Flags().Changed(name) {
+			return usage("--%s is for --azurerm", name)
+		}
+	}
+	return terraform.CheckState(state)
+}
+
 // A backendSetup is how Terraform is told where its state is.
 type backendSetup struct {
 	Backend     string            `json:"backend"` // a block of a configuration
 	Environment map[string]string `json:"environment"`
 	Files       map[string]string `json:"files,omitempty"` // variables whose value is what a file holds
 	order       []string
+	note        string // for who pastes it
 }
 
 // httpBackend sets up the http backend. The address is the same for all: the verb decides.
@@ -111,6 +131,9 @@ func (c *conn) httpBackend(state string, wait span) backendSetup {
 		s.order = append(s.order, name)
 	}
 	s.Backend = block + "  }\n}\n"
+	if len(c.client.Servers) > 1 {
+		s.note = "# Terraform takes one address, and this is the first server alone: better give a name or a\n# proxy that leads to all of them.\n"
+	}
 	return s
 }
 
@@ -132,8 +155,7 @@ func (c *conn) stateAddress(state string, query url.Values) string {
 	if c.client.Namespace != leasehold.DefaultNamespace {
 		query.Set("namespace", c.client.Namespace)
 	}
-	server, _, _ := strings.Cut(c.client.Server, ",")
-	address := server + terraform.Address(state)
+	address := c.Asked() + terraform.Address(state)
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
@@ -144,7 +166,7 @@ func (c *conn) stateAddress(state string, query url.Values) string {
 func terraformVariable(attribute string) string { return "TF_HTTP_" + strings.ToUpper(attribute) }
 
 func (s backendSetup) text() string {
-	text := "# In the configuration:\n" + s.Backend + "\n# Or with an empty block, backend \"http\" {}, in the environment:\n"
+	text := s.note + "# In the configuration:\n" + s.Backend + "\n# Or with an empty block, backend \"http\" {}, in the environment:\n"
 	for _, name := range s.order {
 		text += "export " + name + "=" + quote(s.Environment[name]) + "\n"
 	}

@@ -65,5 +65,5 @@ func (l *lease) told(resource string) string {
 	if l.waiting > 0 {
 		text += fmt.Sprintf(", %d waiting", l.waiting)
 	}
-	return text + "; an operator can end it with: leasehold break " + resource
+	return text + "; an operator can end it with: leasehold break " + resource + " --reason WHY"
 }

@@ -46,11 +46,17 @@ func (c Client) List(ctx context.Context, prefix string) ([]State, error) {
 
 // Info returns what is known of one state.
 func (c Client) Info(ctx context.Context, state string) (s State, err error) {
+	if err := CheckState(state); err != nil {
+		return s, err
+	}
 	return s, c.get(ctx, Address(state), url.Values{"info": {"true"}}, &s)
 }
 
 // Versions returns what a state was, the newest first.
 func (c Client) Versions(ctx context.Context, state string) ([]Version, error) {
+	if err := CheckState(state); err != nil {
+		return nil, err
+	}
 	var page Page[Version]
 	err := c.get(ctx, Address(state), url.Values{"versions": {"true"}}, &page)
 	return page.Items, err
@@ -58,6 +64,9 @@ func (c Client) Versions(ctx context.Context, state string) ([]Version, error) {
 
 // Read returns the bytes of a state, or of one of its versions; 0 for what it is now.
 func (c Client) Read(ctx context.Context, state string, revision uint64) ([]byte, error) {
+	if err := CheckState(state); err != nil {
+		return nil, err
+	}
 	query := url.Values{}
 	if revision != 0 {
 		query.Set("version", strconv.FormatUint(revision, 10))
@@ -68,6 +77,9 @@ func (c Client) Read(ctx context.Context, state string, revision uint64) ([]byte
 // Lock locks a state for a while, which each write extends: a command that is killed leaves
 // no orphan.
 func (c Client) Lock(ctx context.Context, state string, info LockInfo, wait time.Duration) error {
+	if err := CheckState(state); err != nil {
+		return err
+	}
 	query := url.Values{"ttl": {ttl.String()}}
 	if wait > 0 {
 		query.Set("wait", wait.String())

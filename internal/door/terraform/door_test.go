@@ -452,6 +452,8 @@ func TestModes(t *testing.T) {
 	// An unclean end that has to be acknowledged.
 	b.ask("UNLOCK", "/terraform/ttl/s", "").expect(200)
 	b.ask("LOCK", "/terraform/ttl/s", info("next")).expect(423, "acknowledge", `"ID":"id-ttl/s (`)
+	b.ask("POST", "/terraform/ttl/s", state(1, "L", "")).expect(200)
+	b.ask("GET", "/terraform/ttl/s?info", "").expect(200, `"unacknowledged":"ann@ci-42 (broken)"`)
 	b.do(&core.Acknowledge{Namespace: "default", Resource: "terraform/ttl/s", Token: b.status("ttl/s").Last.Token, By: "oscar"})
 	b.ask("LOCK", "/terraform/ttl/s", info("next")).expect(200)
 }

@@ -2,6 +2,7 @@ package terraform
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -18,9 +19,13 @@ type State struct {
 	Size     int64      `json:"size"`
 	Revision uint64     `json:"revision"`
 	Written  *time.Time `json:"written,omitempty"`
-	Versions int        `json:"versions"`        // that are kept, this one included
-	Problem  string     `json:"error,omitempty"` // why nothing is known of it
+	Holder   string     `json:"holder,omitempty"` // who wrote it
+	Versions int        `json:"versions"`         // that are kept, this one included
+	Problem  string     `json:"error,omitempty"`  // why nothing is known of it
 	Lock     *Told      `json:"lock,omitempty"`
+	// Why nobody gets the lock though nobody has it.
+	Unacknowledged string     `json:"unacknowledged,omitempty"` // the unclean end of whose lock
+	AvailableAt    *time.Time `json:"available_at,omitempty"`
 }
 
 // A Version is one of the contents that a state had.
@@ -100,14 +105,20 @@ func (c *call) listed(q core.RecordQuery) (page core.RecordPage, states []State,
 func (c *call) stateIn(v core.View, path string) State {
 	s := State{Name: path[len(prefix):]}
 	list, _ := v.Versions(c.namespace, path, 0, leasehold.MaxPage)
-	if s.Versions = len(list); s.Versions > 0 {
-		s.Revision, s.Written = uint64(list[0].Revision), moment(list[0].Written)
+	if s.Versions = len(list); s.Versions > 0 && list[0].Current {
+		s.Revision, s.Written, s.Holder = uint64(list[0].Revision), moment(list[0].Written), list[0].Holder
 		s.Size = content{list[0].Value, list[0].Large}.size()
 	}
-	if status := v.Status(c.namespace, path, 0); len(status.Holders) > 0 {
+	status := v.Status(c.namespace, path, 0)
+	if len(status.Holders) > 0 {
 		s.Lock = &Told{Waiting: status.Waiting}
 		s.Lock.fill(&status.Holders[0])
+		return s
 	}
+	if end := status.Unacknowledged; end != nil {
+		s.Unacknowledged = fmt.Sprintf("%s (%v)", end.Holder, end.How)
+	}
+	s.AvailableAt = moment(status.AvailableAt)
 	return s
 }
 

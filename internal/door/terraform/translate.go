@@ -52,7 +52,7 @@ func placeOf(escaped string, query url.Values) (at place, err error) {
 			return at, invalid("the state is named by the path and by the query: use /terraform/STATE, or /terraform/state?state=STATE")
 		}
 		name := strings.Trim(query.Get("state"), "/")
-		return place{name, segments[0] == "lock"}, checkState(name)
+		return place{name, segments[0] == "lock"}, CheckState(name)
 	}
 	if last := len(segments) - 1; last >= 1 && segments[last] == "lock" {
 		at.lock, segments = true, segments[:last]
@@ -60,7 +60,7 @@ func placeOf(escaped string, query url.Values) (at place, err error) {
 	if at.state = strings.Join(segments, "/"); at.state == "" {
 		return at, nil
 	}
-	return at, checkState(at.state)
+	return at, CheckState(at.state)
 }
 
 // unescape splits a path, which the server has found to be tidy.
@@ -75,8 +75,9 @@ func unescape(escaped string) (segments []string, err error) {
 	return segments, nil
 }
 
-// checkState says what is wrong with the name of a state.
-func checkState(name string) error {
+// CheckState says what is wrong with the name of a state, before anybody is given an
+// address that means something else.
+func CheckState(name string) error {
 	if err := checkText("the name of the state", name, leasehold.MaxName-len(prefix)); err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ type Account struct {
 // may be called from any goroutine.
 type Book struct {
 	path     string
+	hidden   string // where the secret is
 	secret   []byte
 	tokenKey []byte
 
@@ -77,7 +78,7 @@ func Open(path, secretPath string) (*Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Book{path: path, secret: secret, tokenKey: derive(secret, "leasehold azure tokens")}
+	b := &Book{path: path, hidden: secretPath, secret: secret, tokenKey: derive(secret, "leasehold azure tokens")}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.load(); b.failure != nil {
@@ -85,6 +86,9 @@ func Open(path, secretPath string) (*Book, error) {
 	}
 	return b, nil
 }
+
+// Files are the two that every server needs: the accounts and the secret.
+func (b *Book) Files() (accounts, secret string) { return b.path, b.hidden }
 
 func derive(secret []byte, use string) []byte {
 	m := hmac.New(sha256.New, secret)

@@ -81,10 +81,11 @@ func (n *network) carryOr(from *server, to uint64, arrive func(*server), lost fu
 		lost()
 		return
 	}
-	life, dir, disk := from.life, from.disk.dir, s.disk
+	life, dir, disk, theirs := from.life, from.disk.dir, s.disk, s.life
 	n.world.after(took, func() {
-		// No connection outlasts the machine that it leads to.
-		if s.gone || s.disk != disk || n.cut[[2]uint64{from.id, to}] > 0 {
+		// No connection outlasts the machine that it leads to; and one that is made to the
+		// next process there, who is who is asked again, by a sender that still lives.
+		if s.gone || s.disk != disk || s.life != theirs && from.life != life || n.cut[[2]uint64{from.id, to}] > 0 {
 			lost()
 			return
 		}

@@ -265,10 +265,12 @@ var recordModel = porcupine.Model{
 func settleLeases(calls []*leaseCall) (settled []*leaseCall) {
 	seenBy, next, began := map[string]time.Duration{}, map[string]time.Duration{}, map[string]time.Duration{}
 	var grants []*leaseCall
+	open := map[string]bool{} // ids of which a try got no answer
 	for _, c := range calls {
 		if at, known := began[c.id]; c.verb == acquire && (!known || c.called < at) {
 			began[c.id] = c.called
 		}
+		open[c.id] = open[c.id] || c.verb == acquire && c.outcome == nothing
 		id := c.seen
 		if c.verb == renew && c.outcome == yes {
 			id = c.id
@@ -294,19 +296,20 @@ func settleLeases(calls []*leaseCall) (settled []*leaseCall) {
 			closed.began = began[c.id]
 		}
 		at, happened := seenBy[c.id]
+		happened = happened && at >= c.called // else an earlier try is what was seen
 		if c.outcome != nothing {
 			settled = append(settled, &closed)
-			if c.verb == acquire && c.outcome == lost && happened {
+			if c.verb == acquire && c.outcome == lost && happened && !open[c.id] {
 				// It waited, was granted, and lost that with its session before it was told.
 				granted := closed
-				granted.outcome, granted.returned = nothing, max(at, c.called)
+				granted.outcome, granted.returned = nothing, at
 				settled = append(settled, &granted)
 			}
 			continue
 		}
 		switch {
 		case c.verb == acquire && happened:
-			closed.returned = max(at, c.called)
+			closed.returned = at
 		case c.verb == release:
 			// By the next grant the lease had ended, in this way or another.
 			if at, known := next[c.id]; known {

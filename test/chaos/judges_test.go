@@ -60,6 +60,9 @@ func TestJudgesOfLeases(t *testing.T) {
 	got := func(id string, token uint64, from, to time.Duration) *leaseCall {
 		return &leaseCall{resource: "r", verb: acquire, id: id, ttl: 10 * second, outcome: yes, token: token, called: from, returned: to}
 	}
+	session := func(id string, token uint64, from, to time.Duration) *leaseCall {
+		return &leaseCall{resource: "r", verb: acquire, id: id, outcome: yes, token: token, called: from, returned: to}
+	}
 	other := func(v verb, id string, o outcome, from, to time.Duration) *leaseCall {
 		return &leaseCall{resource: "r", verb: v, id: id, ttl: 10 * second, outcome: o, called: from, returned: to}
 	}
@@ -79,6 +82,8 @@ func TestJudgesOfLeases(t *testing.T) {
 		{"an end after the last renewal", []*leaseCall{got("a", 1, 1*second, 2*second), other(renew, "a", yes, 8*second, 9*second), sees("", 0, 18*second, 19*second)}, ""},
 		{"a first try that was granted without an answer", []*leaseCall{other(acquire, "a", nothing, 1*second, never), got("a", 1, 5*second, 6*second), sees("", 0, 12*second, 13*second)}, ""},
 		{"a wait that was granted and lost before it was told", []*leaseCall{other(acquire, "a", lost, 1*second, 20*second), sees("a", 1, 5*second, 6*second), got("b", 2, 21*second, 22*second)}, ""},
+		{"a try after what the first one got is over", []*leaseCall{other(acquire, "a", nothing, 1*second, never), sees("a", 1, 2*second, 3*second), session("b", 2, 12*second, 13*second), other(acquire, "a", lost, 14*second, 15*second), sees("b", 2, 16*second, 17*second)}, ""},
+		{"the same without an answer", []*leaseCall{other(acquire, "a", nothing, 1*second, never), sees("a", 1, 2*second, 3*second), session("b", 2, 12*second, 13*second), other(acquire, "a", nothing, 14*second, never), sees("b", 2, 16*second, 17*second)}, ""},
 		{"a wait that was granted while another held", []*leaseCall{got("b", 1, 1*second, 2*second), other(acquire, "a", lost, 1*second, 6*second), sees("a", 2, 3*second, 4*second)}, notLinearizable},
 		{"two holders", []*leaseCall{got("a", 1, 1*second, 2*second), got("b", 2, 3*second, 4*second)}, notLinearizable},
 		{"an end before its time", []*leaseCall{got("a", 1, 1*second, 2*second), other(renew, "a", yes, 8*second, 9*second), sees("", 0, 12*second, 13*second)}, notLinearizable},

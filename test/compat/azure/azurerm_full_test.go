@@ -14,7 +14,7 @@ import (
 // the midst, large states, the wrong state.
 func TestAzurermWhole(t *testing.T) {
 	if !*full {
-		t.Skip("it takes some minutes: -full")
+		t.Skip("left to: make compat")
 	}
 	terraform(t)
 	s := startServer(t)

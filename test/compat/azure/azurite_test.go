@@ -29,6 +29,8 @@ func startAzurite(t *testing.T) *store {
 	if _, err := os.Stat(main); err != nil {
 		t.Skip("left out: azurite is not installed here: make deps")
 	}
+	main, err = filepath.Abs(main) // it starts in a directory of its own
+	check(t, err)
 	key := base64.StdEncoding.EncodeToString(make([]byte, 64))
 	cmd := exec.Command(node, main, "--blobPort", "0", "--blobHost", "127.0.0.1", "--inMemoryPersistence", "--skipApiVersionCheck")
 	cmd.Dir = t.TempDir()

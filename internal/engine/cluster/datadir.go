@@ -184,6 +184,12 @@ func writeFile(name string, b []byte) error {
 		return err
 	}
 	_, err = f.Write(b)
+	return putInPlace(f, name, err)
+}
+
+// putInPlace gives a file its name once all of it is durable, and makes that durable too. What
+// was not written without an error never gets there.
+func putInPlace(f *os.File, name string, err error) error {
 	if err == nil {
 		err = f.Sync()
 	}
@@ -191,7 +197,7 @@ func writeFile(name string, b []byte) error {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Rename(tmp, name)
+		err = os.Rename(f.Name(), name)
 	}
 	if err == nil {
 		err = syncDir(filepath.Dir(name))

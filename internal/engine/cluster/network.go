@@ -413,23 +413,11 @@ func receiveState(dir string, index, term uint64, body io.Reader, stop <-chan st
 	}
 	defer os.Remove(f.Name())
 	_, err = io.Copy(&gentle{file: f, stop: stop}, body)
-	if err == nil {
-		err = f.Sync()
-	}
 	var s Snapshot
 	if err == nil {
 		s, err = rereadState(f, index, term)
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), stateName(dir, index))
-	}
-	if err == nil {
-		err = syncDir(dir)
-	}
-	return s, err
+	return s, putInPlace(f, stateName(dir, index), err)
 }
 
 func rereadState(f *os.File, index, term uint64) (Snapshot, error) {

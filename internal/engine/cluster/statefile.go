@@ -45,19 +45,7 @@ func writeState(dir string, s Snapshot, stop <-chan struct{}) (int64, error) {
 	}
 	defer os.Remove(f.Name())
 	size, err := writeStateTo(&gentle{file: f, stop: stop}, s)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err == nil {
-		err = syncDir(dir)
-	}
-	return size, err
+	return size, putInPlace(f, name, err)
 }
 
 func writeStateTo(file io.Writer, s Snapshot) (int64, error) {

@@ -110,6 +110,34 @@ func TestJudgesOfBeliefs(t *testing.T) {
 	}
 }
 
+// A silence is the time in which clients wrote and none was answered. What passes while
+// the judges work, between two rounds, is none.
+func TestTheSilenceOfAFault(t *testing.T) {
+	r := newReport(func(string, ...any) {})
+	now := r.started
+	r.now = func() time.Time { return now }
+	after := func(d time.Duration, do func()) {
+		now = now.Add(d)
+		do()
+	}
+	r.writing()
+	after(0, func() { r.begin("kill") })
+	after(2*second, r.acknowledged)
+	after(3*second, r.wrote) // nothing was acknowledged any more: that counts
+	after(44*second, r.writing)
+	after(1*second, r.acknowledged)
+	after(0, func() { r.begin("pause") })
+	after(1*second, r.acknowledged)
+	after(0, r.wrote)
+	after(9*second, r.acknowledged) // of a worker that was slow to end
+	if got := r.Faults["kill"].Silence; got != 3 {
+		t.Errorf("the longest silence of the kill was %v s, and should be 3", got)
+	}
+	if got := r.Faults["pause"].Silence; got != 1 {
+		t.Errorf("the longest silence of the pause was %v s, and should be 1", got)
+	}
+}
+
 // echo answers whatever it is told, and returns where it is.
 func echo(t *testing.T) string {
 	t.Helper()

@@ -74,6 +74,7 @@ func startLoad(c *cluster, r *report, config loadConfig) *load {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
+	r.writing()
 	watching, unwatch := context.WithCancel(context.Background())
 	l.unwatch = unwatch
 	n := 0
@@ -303,6 +304,7 @@ func (l *load) guard(resource string, token uint64, believes func() bool) {
 func (l *load) settle() {
 	l.stop()
 	l.workers.Wait()
+	l.report.wrote()
 	finals := l.party("final", 0, 0)
 	for n := range records {
 		for i := range finals.callers {

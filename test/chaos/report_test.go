@@ -55,8 +55,9 @@ type report struct {
 	mu      sync.Mutex // guards what follows
 	started time.Time
 	log     func(format string, args ...any)
+	now     func() time.Time
 	fault   string    // that goes on, or was the last
-	written time.Time // when the last write was acknowledged
+	written time.Time // when the last write was acknowledged; zero: nobody writes
 	// patience bounds the time that a judge takes for one history, which may be exponential.
 	patience time.Duration
 
@@ -78,7 +79,7 @@ type report struct {
 
 func newReport(log func(string, ...any)) *report {
 	return &report{
-		started: time.Now(), written: time.Now(), log: log, patience: 20 * time.Second,
+		started: time.Now(), now: time.Now, log: log, patience: 20 * time.Second,
 		Faults: map[string]*faultCount{}, Calls: map[string]map[string]int{}, Counts: map[string]int{}, Violations: []violation{},
 	}
 }
@@ -144,12 +145,31 @@ func (r *report) called(verb, outcome string) {
 	r.Calls[verb][outcome]++
 }
 
+// writing says that clients write from now on. Before, there was no silence, however long
+// a judge took.
+func (r *report) writing() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.written, r.fault = r.now(), ""
+}
+
+// wrote says that they stopped. A silence that nothing ended counts as well.
+func (r *report) wrote() {
+	r.acknowledged()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.written = time.Time{}
+}
+
 // acknowledged notes that a write was: the silence before it is over.
 func (r *report) acknowledged() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	silence := time.Since(r.written).Seconds()
-	r.written = time.Now()
+	if r.written.IsZero() {
+		return
+	}
+	silence := r.now().Sub(r.written).Seconds()
+	r.written = r.now()
 	if f := r.Faults[r.fault]; f != nil {
 		f.Silence = max(f.Silence, silence)
 	}

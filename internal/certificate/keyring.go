@@ -106,6 +106,12 @@ func (k *Keyring) Ends() time.Time {
 	return time.Time{}
 }
 
+// Covers reports whether the certificate that is shown to others has a host name.
+func (k *Keyring) Covers(host string) bool {
+	pair := k.now().pair
+	return pair != nil && pair.Leaf.VerifyHostname(host) == nil
+}
+
 // now returns what the files have, if they can be used.
 func (k *Keyring) now() *loaded {
 	k.mu.Lock()

@@ -35,6 +35,7 @@ type Server struct {
 	SnapshotEvery int64  // bytes
 	JournalSize   int64  // bytes; 0: no journal
 	PprofListen   string // empty: off
+	HostNames     []string
 	LogLevel      slog.Level
 	LogFormat     string // "text" or "json"
 	Insecure      bool

@@ -90,6 +90,9 @@ func TestMistakesInFile(t *testing.T) {
 		{"a huge log", "segment-size: 9999999GiB", "are allowed"},
 		{"not a duration", "drain-timeout: 10", "is not a duration: write it as"},
 		{"a short drain", "drain-timeout: -1s", "it can't be less than 0s"},
+		{"an address as a name", "host-names: a.example,http://b.example", `"http://b.example" is not a host name`},
+		{"a port with a name", "host-names: a.example:80", "without ports"},
+		{"every name", "host-names: '*'", "is not a host name"},
 		{"odd key", "[a]: b", "a key is a plain word"},
 	}
 	for _, c := range cases {

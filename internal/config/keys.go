@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,6 +64,8 @@ func Keys() []Key {
 			Help: "be taken into a running cluster by asking these servers, HOST:PORT[,HOST:PORT], at their peer addresses; nothing once there are data", set: setJoin},
 		{Name: "advertise", Scope: OfServer,
 			Help: "URL at which clients reach this server, as the others tell it; empty: made from --listen", set: setAdvertise},
+		{Name: "host-names", Scope: OfServer,
+			Help: "further host names that clients call this server by, NAME[,NAME], such as that of a balancer; *.DOMAIN for all of a domain", set: setHostNames},
 		{Name: "peer-advertise", Scope: OfServer,
 			Help: "HOST:PORT at which the other servers reach this one; empty: that of --initial-cluster, or --peer-listen", set: setPeerAdvertise},
 		{Name: "tls-cert", Scope: OfServer,
@@ -148,6 +151,18 @@ func setData(c *Config, value string) error {
 	c.Server.Data = value
 	if value == "" {
 		return errors.New("name a directory")
+	}
+	return nil
+}
+
+var hostName = regexp.MustCompile(`^(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
+
+func setHostNames(c *Config, value string) error {
+	for name := range parts(value) {
+		if name = strings.ToLower(name); !hostName.MatchString(name) || len(name) > 253 {
+			return fmt.Errorf("%q is not a host name: write names such as leases.example.com or *.example.com, with commas and without ports", name)
+		}
+		c.Server.HostNames = append(c.Server.HostNames, name)
 	}
 	return nil
 }

@@ -44,7 +44,9 @@ func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetr
 		log.Warn("there is no azure account yet: make one with leasehold azure account create", "file", c.Azure.Accounts)
 	}
 	log.Info("azure clients are served", "address", listener.Addr().String(), "accounts", len(book.Names()))
-	door := azure.New(e, azure.Config{Accounts: book, Domain: c.Azure.Domain, Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout})
+	door := azure.New(e, azure.Config{
+		Accounts: book, Domain: c.Azure.Domain, Hosts: azureHosts(c, ring), Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout,
+	})
 	return &azureServer{door, listener, ring.Listen()}, nil
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door/terraform"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/port"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -45,7 +46,7 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 		return err
 	}
 	metrics := telemetry.NewMetrics()
-	secure, err := clientTLS(c, log, metrics)
+	ring, err := clientRing(c, log, metrics)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,10 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	}
 	// The door serves before there is anything behind it: a server may wait for others of
 	// its cluster for long, and should say so.
-	door := native.NewShut(native.Config{Version: c.Version, Metrics: metrics, Log: log, TLS: secure, DrainTimeout: c.DrainTimeout})
+	door := native.NewShut(native.Config{
+		Version: c.Version, Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout,
+		TLS: listenTLS(ring), Hosts: clientHosts(c, listener, ring),
+	})
 	door.Mount(func(e engine.Engine) http.Handler {
 		return terraform.New(e, terraform.Config{Metrics: metrics, Log: log, Stay: door.Stay, Stopping: door.Stopping()})
 	}, terraform.Patterns...)
@@ -79,7 +83,7 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	tuneMemory()
 	metrics.CountBy(e.Read)
 	door.Open(e)
-	stopPprof, err := servePprof(ctx, c.PprofListen, log)
+	stopPprof, err := servePprof(ctx, c, log)
 	if err != nil {
 		stop()
 		return errors.Join(err, <-served, e.Close())
@@ -180,16 +184,20 @@ func await(e *cluster.Engine, served <-chan error, stop func()) error {
 	}
 }
 
-// clientTLS is how clients are talked to; nil: in plain.
-func clientTLS(c Config, log *slog.Logger, metrics *telemetry.Metrics) (*tls.Config, error) {
+// clientRing has the certificates of the client port; nil: it is plain.
+func clientRing(c Config, log *slog.Logger, metrics *telemetry.Metrics) (*certificate.Keyring, error) {
 	if c.TLS.Cert == "" {
 		return nil, nil
 	}
-	ring, err := openRing(c.TLS, "clients", log, metrics)
-	if err != nil {
-		return nil, err
+	return openRing(c.TLS, "clients", log, metrics)
+}
+
+// listenTLS is how clients are talked to; nil: in plain.
+func listenTLS(ring *certificate.Keyring) *tls.Config {
+	if ring == nil {
+		return nil
 	}
-	return ring.Listen(), nil
+	return ring.Listen()
 }
 
 // openRing reads certificates, and says when changed ones can not be used.
@@ -224,15 +232,16 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 }
 
 // servePprof serves profiles, if an address is given, and returns how to end that.
-func servePprof(ctx context.Context, address string, log *slog.Logger) (func(), error) {
-	if address == "" {
+func servePprof(ctx context.Context, c Config, log *slog.Logger) (func(), error) {
+	if c.PprofListen == "" {
 		return func() {}, nil
 	}
-	listener, err := listen(ctx, address)
+	listener, err := listen(ctx, c.PprofListen)
 	if err != nil {
 		return nil, err
 	}
-	server := &http.Server{Handler: telemetry.PprofHandler(), ReadHeaderTimeout: 5 * time.Second}
+	handler := port.NewHosts(nil, c.HostNames...).Guard(telemetry.PprofHandler())
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	log.Info("profiles are served", "address", listener.Addr())
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

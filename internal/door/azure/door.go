@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door/azure/account"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/port"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -28,6 +29,7 @@ type Config struct {
 	Metrics   *telemetry.Metrics // nil: nothing is counted
 	Log       *slog.Logger       // nil: nothing is written
 
+	Hosts          *port.Hosts   // names that it answers to; nil: all of them
 	MaxConnections int           // 0: 4,000
 	MaxUploads     int           // large bodies that come in at the same time; 0: 64
 	DrainTimeout   time.Duration // how long a server that stops finishes what is under way; 0: 10s
@@ -192,6 +194,9 @@ func (c *call) open() error {
 		address = c.r.RemoteAddr
 	}
 	c.ctx = engine.WithOrigin(c.r.Context(), leasehold.Origin{Address: cut(address, leasehold.MaxAddress), Door: "azure"})
+	if hosts := c.door.config.Hosts; !hosts.Allows(c.r.Host) {
+		return errMisdirected.saying("%s", hosts.Refusal(c.r.Host))
+	}
 	uri := c.r.RequestURI
 	if u, err := url.Parse(uri); err == nil && u.Host != "" {
 		uri = u.RequestURI() // the whole URL, as a proxy is sent it

@@ -63,6 +63,7 @@ var (
 	errSnapshotsPresent   = newFault(409, "SnapshotsPresent", "This operation is not permitted while the blob has snapshots.")
 	errInvalidName        = newFault(400, "InvalidResourceName", "The specified resource name contains invalid characters.")
 	errInvalidURI         = newFault(400, "InvalidUri", "The requested URI does not represent any resource on the server.")
+	errMisdirected        = newFault(421, "InvalidUri", "The server does not answer to the host name of the request.")
 	errCondition          = newFault(412, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met.")
 	errSourceCondition    = newFault(412, "SourceConditionNotMet", "The source condition specified using HTTP conditional header(s) is not met.")
 	errNotModified        = newFault(304, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met.")
@@ -175,7 +176,7 @@ func codeOf(f *fault) leasehold.Code {
 	switch {
 	case errors.As(f.cause, &e):
 		return e.Code
-	case f.status == 401 || f.status == 403:
+	case f.status == 401 || f.status == 403 || f.status == 421:
 		return leasehold.Denied
 	case f.status == 404:
 		return leasehold.NotFound

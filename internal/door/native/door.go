@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/port"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -30,6 +31,7 @@ type Config struct {
 	Log     *slog.Logger       // nil: nothing is written
 
 	TLS            *tls.Config   // nil: plain
+	Hosts          *port.Hosts   // names that it answers to; nil: all of them
 	MaxConnections int           // 0: 10,000
 	MaxStreams     int           // watches and waiting acquires together; 0: 8,000
 	Linger         time.Duration // how long a draining server still takes connections
@@ -224,6 +226,12 @@ func (d *Door) Stopping() context.Context { return d.stopping }
 
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !d.config.Hosts.Allows(r.Host) {
+		problem(w, &httpFault{
+			&leasehold.Error{Code: leasehold.Denied, Message: d.config.Hosts.Refusal(r.Host)}, http.StatusMisdirectedRequest,
+		})
+		return
+	}
 	// The mux would send the caller to a tidied path, which is another resource.
 	if p := r.URL.EscapedPath(); !tidy(p) {
 		problem(w, invalid("path %s has an empty, \".\" or \"..\" segment: write such characters as %%2F and %%2E where they belong to a name", brief(p)))

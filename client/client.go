@@ -43,8 +43,12 @@ type Config struct {
 
 	Log   *slog.Logger // what went wrong and was tried again; nil: nothing is written
 	TLS   *tls.Config  // for servers with https; nil: what LEASEHOLD_CA, LEASEHOLD_CERT and LEASEHOLD_KEY name, if anything
-	HTTP  *http.Client // nil: one of its own. It must have no Timeout: some requests wait. It sees to TLS itself
 	Clock Clock        // nil: the machine's; for tests
+
+	// HTTP is nil for a client of its own. It must have no Timeout: some requests wait. It
+	// sees to TLS itself. If its Transport is an *http.Transport, connections are made as
+	// that one makes them, but are not shared with it.
+	HTTP *http.Client
 }
 
 // A Stall is a pause in which nothing of this process ran.
@@ -98,7 +102,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		return nil, err
 	}
 	config.HTTP = http
-	servers, err := dialAll(config.Servers, config.Namespace, config.HTTP)
+	servers, err := dialAll(config)
 	if err != nil {
 		return nil, err
 	}
@@ -280,6 +284,7 @@ func (c *Client) pick(o options) (s *Session, ours bool, err error) {
 
 // newSession makes a session that one caller has entered. It is not open yet.
 func (c *Client) newSession(o options, own bool) (*Session, error) {
+	c.servers.suit(ttlOf(o.ttl))
 	s := &Session{
 		client: c, ttl: o.ttl, renewal: o.renewal, own: own, alone: !own && o.renewal.private(),
 		holds: map[string]*Hold{}, undo: map[string]int{}, ready: make(chan struct{}), idle: c.clock.Now(),

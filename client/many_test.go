@@ -52,6 +52,9 @@ func (g *generous) Watch(ctx context.Context, q v1.WatchQuery) iter.Seq2[v1.Even
 
 func (g *generous) CloseIdle() {}
 
+// only is a single server, over a line that nothing goes through.
+func only(w wire) *servers { return &servers{all: []wire{w}, lines: []*line{newLine(nil, 0)}} }
+
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -64,7 +67,7 @@ func allocated() uint64 {
 func TestTenThousandHolds(t *testing.T) {
 	const n = 10000
 	g := &generous{}
-	c := newClient(Config{}.complete(), &servers{all: []wire{g}})
+	c := newClient(Config{}.complete(), only(g))
 	defer func() { _ = c.Close() }()
 	goroutines := runtime.NumGoroutine()
 	before := allocated()
@@ -102,7 +105,7 @@ func TestTenThousandHolds(t *testing.T) {
 
 // What a session can not take goes to another one of the same TTL.
 func TestASecondSessionTakesTheRest(t *testing.T) {
-	c := newClient(Config{}.complete(), &servers{all: []wire{&generous{}}})
+	c := newClient(Config{}.complete(), only(&generous{}))
 	defer func() { _ = c.Close() }()
 	for i := range maxHolds + 1 {
 		if _, err := c.Acquire(t.Context(), fmt.Sprint(i)); err != nil {

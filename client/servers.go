@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -41,21 +42,35 @@ var _ wire = (*v1.Caller)(nil)
 // long as it answers.
 type servers struct {
 	all     []wire
+	lines   []*line // one for each wire
 	current atomic.Int64
 }
 
-// dialAll makes a wire for each address. It does not connect.
-func dialAll(addresses []string, namespace string, client *http.Client) (*servers, error) {
+// dialAll makes a wire for each server. It does not connect.
+func dialAll(config Config) (*servers, error) {
 	s := &servers{}
-	for _, address := range addresses {
-		caller, err := v1.NewCaller(v1.CallerConfig{Server: address, Namespace: namespace, Client: client, Timeout: patience})
+	for _, address := range config.Servers {
+		client := *config.HTTP
+		l := newLine(cmp.Or(client.Transport, http.DefaultTransport), config.TTL)
+		client.Transport = l
+		caller, err := v1.NewCaller(v1.CallerConfig{Server: address, Namespace: config.Namespace, Client: &client, Timeout: patience})
 		if err != nil {
 			return nil, err
 		}
-		s.all = append(s.all, caller)
+		s.all, s.lines = append(s.all, caller), append(s.lines, l)
 	}
 	return s, nil
 }
+
+// suit makes connections be checked often enough for what lasts for a TTL.
+func (s *servers) suit(ttl time.Duration) {
+	for _, l := range s.lines {
+		l.suit(ttl)
+	}
+}
+
+// line is the way to the server with a number.
+func (s *servers) line(n int64) *line { return s.lines[int(n%int64(len(s.lines)))] }
 
 // reach asks each server once whether it is there, until one is.
 func (s *servers) reach(ctx context.Context) error {
@@ -96,14 +111,19 @@ func (s *servers) try(ctx context.Context, within time.Duration, send func(conte
 	}
 }
 
-// once is a single attempt. If it got no answer, the next goes to another server.
+// once is a single attempt. If it got no answer, the next goes to another server, and to
+// this one over a new connection.
 func (s *servers) once(ctx context.Context, within time.Duration, send func(context.Context, wire) error) error {
 	w, n := s.now()
-	ctx, cancel := context.WithTimeout(ctx, within)
+	dialled := s.line(n).dialled()
+	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	err := send(ctx, w)
+	err := send(limited, w)
 	if passing(err) {
 		s.leave(n)
+		if limited.Err() != nil && ctx.Err() == nil {
+			s.line(n).redial(dialled)
+		}
 	}
 	return err
 }

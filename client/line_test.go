@@ -1,0 +1,250 @@
+package client_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/certificate"
+	"github.com/leasehold/leasehold/internal/door/native"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/memory"
+	"github.com/leasehold/leasehold/leasetest"
+)
+
+// A holes dials connections that can be made to lead nowhere: what is written to them
+// vanishes, and nothing comes back, as if a router between had forgotten them.
+type holes struct {
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu    sync.Mutex // guards what follows
+	conns []*hole
+}
+
+type hole struct {
+	net.Conn
+	dug    atomic.Bool
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (h *holes) dialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := h.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	conn := &hole{Conn: c, closed: make(chan struct{})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.conns = append(h.conns, conn)
+	return conn, nil
+}
+
+// dig makes all connections that there are lead nowhere. New ones are fine.
+func (h *holes) dig() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.conns {
+		c.dug.Store(true)
+	}
+	return len(h.conns)
+}
+
+// left is how many of the first n connections are still open.
+func (h *holes) left(n int) (open int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.conns[:n] {
+		select {
+		case <-c.closed:
+		default:
+			open++
+		}
+	}
+	return open
+}
+
+func (h *hole) Read(p []byte) (int, error) {
+	for {
+		n, err := h.Conn.Read(p)
+		switch {
+		case !h.dug.Load() || errors.Is(err, os.ErrDeadlineExceeded):
+			return n, err
+		case err != nil:
+			<-h.closed // nobody tells of the other end
+			return 0, net.ErrClosed
+		}
+	}
+}
+
+func (h *hole) Write(p []byte) (int, error) {
+	if h.dug.Load() {
+		return len(p), nil
+	}
+	return h.Conn.Write(p)
+}
+
+func (h *hole) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return h.Conn.Close()
+}
+
+// wires is a listener in memory.
+type wires chan net.Conn
+
+func (w wires) Accept() (net.Conn, error) {
+	c, ok := <-w
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (w wires) Close() error   { return nil }
+func (w wires) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (w wires) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	w <- theirs
+	return ours, nil
+}
+
+// certificates makes those of a server, and what trusts them.
+func certificates(t *testing.T) (server, trusting *tls.Config) {
+	t.Helper()
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := certificate.Request{Name: "n1", Hosts: []string{"n1"}, Lasts: 24 * time.Hour, Now: time.Now()}
+	pair, err := certificate.NewAuthority(request)
+	must(err)
+	must(pair.Write(file("ca.crt"), file("ca.key"), false))
+	ca, err := certificate.OpenAuthority(file("ca.crt"), file("ca.key"))
+	must(err)
+	pair, err = ca.Server(request)
+	must(err)
+	must(pair.Write(file("n1.crt"), file("n1.key"), false))
+	ring, err := certificate.Open(certificate.Files{Cert: file("n1.crt"), Key: file("n1.key")}, nil)
+	must(err)
+	text, err := os.ReadFile(file("ca.crt"))
+	must(err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	return ring.Listen(), &tls.Config{RootCAs: roots}
+}
+
+// secureServer serves HTTP/2 over TLS, and returns what a client needs to be told.
+func secureServer(t *testing.T) (*holes, client.Config) {
+	t.Helper()
+	server, trusting := certificates(t)
+	e := memory.Start(engine.NewGoClock())
+	l := make(wires)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	door := native.New(e, native.Config{TLS: server, DrainTimeout: time.Second})
+	go func() { ended <- door.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		close(l)
+		<-ended
+		_ = e.Close()
+	})
+	h := &holes{dial: l.dial}
+	return h, client.Config{
+		Servers: []string{"https://n1"}, Namespace: "default", Holder: "test", Clock: bubbleClock{time.Now()},
+		HTTP: &http.Client{Transport: &http.Transport{DialContext: h.dialContext, TLSClientConfig: trusting, ForceAttemptHTTP2: true}},
+	}
+}
+
+// bubbleClock is the time of the bubble.
+type bubbleClock struct{ start time.Time }
+
+func (c bubbleClock) Now() time.Duration { return time.Since(c.start) + time.Second }
+
+// All connections lead nowhere, and no error tells of it. Over new ones the server could be
+// reached all the time, so nothing is lost.
+func TestAConnectionLeadsNowhere(t *testing.T) {
+	lives := func(t *testing.T, c *client.Client, h *holes) {
+		t.Helper()
+		// Many at once, so that there are many connections where each carries one message.
+		holds := make([]*client.Hold, 20)
+		var wg sync.WaitGroup
+		for i := range holds {
+			wg.Go(func() { holds[i] = acquire(t, c, string(rune('a'+i)), client.TTL(10*time.Second)) })
+		}
+		wg.Wait()
+		for range 20 {
+			time.Sleep(17 * time.Second)
+			h.dig()
+			time.Sleep(11 * time.Second)
+			for _, hold := range holds {
+				if err := hold.Err(); err != nil {
+					t.Fatalf("lost: %v", err)
+				}
+			}
+		}
+	}
+	t.Run("plain", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *leasetest.Server) {
+			transport := s.HTTP().Transport.(*http.Transport)
+			h := &holes{dial: transport.DialContext}
+			transport.DialContext = h.dialContext
+			lives(t, s.Dial(t, func(c *client.Config) { c.HTTP = &http.Client{Transport: transport} }), h)
+		})
+	})
+	for _, pings := range []bool{true, false} {
+		t.Run(fmt.Sprint("secure, pings ", pings), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, config := secureServer(t)
+				if !pings {
+					config.HTTP.Transport.(*http.Transport).HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Hour}
+				}
+				c, err := client.Dial(t.Context(), config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				lives(t, c, h)
+			})
+		})
+	}
+}
+
+// A dead connection of HTTP/2 is noticed well before a message over it would have to give
+// up, also by what sends nothing and only waits.
+func TestADeadConnectionIsPinged(t *testing.T) {
+	for _, ttl := range []time.Duration{3 * time.Second, 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			h, config := secureServer(t)
+			c, err := client.Dial(t.Context(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			acquire(t, c, "r", client.TTL(ttl))
+			synctest.Wait()
+			n := h.dig()
+			time.Sleep(ttl / 6)
+			if left := h.left(n); left != 0 {
+				t.Errorf("TTL %v: %d of %d dead connections are still believed in", ttl, left, n)
+			}
+		})
+	}
+}

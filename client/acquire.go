@@ -177,10 +177,11 @@ func (a *claim) giveUp(err error) {
 		return
 	}
 	// It may be granted, now or later, and the session would keep it alive.
-	for _, h := range a.holds {
-		a.session.owe(h.ID())
+	ids := make([]string, len(a.holds))
+	for i, h := range a.holds {
+		ids[i] = h.ID()
 	}
-	a.session.client.background(a.session.takeBack)
+	a.session.owe(ids...)
 }
 
 // left is how long the server may let it wait.

@@ -287,7 +287,7 @@ func (c *Client) newSession(o options, own bool) (*Session, error) {
 	c.servers.suit(ttlOf(o.ttl))
 	s := &Session{
 		client: c, ttl: o.ttl, renewal: o.renewal, own: own, alone: !own && o.renewal.private(),
-		holds: map[string]*Hold{}, undo: map[string]int{}, ready: make(chan struct{}), idle: c.clock.Now(),
+		holds: map[string]*Hold{}, ready: make(chan struct{}), idle: c.clock.Now(),
 	}
 	if !own {
 		s.users = 1

@@ -28,6 +28,7 @@ type road struct {
 	mu     sync.Mutex // guards what follows
 	before func(verb string)
 	after  func(verb string) error // an error loses the reply
+	level  string                  // what replies say of the server's level, if not what it says itself
 	seen   []string
 }
 
@@ -56,13 +57,16 @@ func verbOf(r *http.Request) string {
 func (r *road) RoundTrip(request *http.Request) (*http.Response, error) {
 	verb := verbOf(request)
 	r.mu.Lock()
-	before, after := r.before, r.after
+	before, after, level := r.before, r.after, r.level
 	r.seen = append(r.seen, verb)
 	r.mu.Unlock()
 	if before != nil {
 		before(verb)
 	}
 	response, err := r.RoundTripper.RoundTrip(request)
+	if err == nil && level != "" {
+		response.Header.Set(v1.LevelHeader, level)
+	}
 	if err != nil || after == nil {
 		return response, err
 	}

@@ -286,8 +286,7 @@ func (s *Session) release(ctx context.Context, id string, lost *LostError) error
 		}
 		return nil
 	}
-	s.owe(id)
-	s.client.background(s.takeBack) // often it is only ctx that has ended
+	s.owe(id) // often it is only ctx that has ended
 	return err
 }
 

@@ -52,6 +52,8 @@ func (g *generous) Watch(ctx context.Context, q v1.WatchQuery) iter.Seq2[v1.Even
 
 func (g *generous) CloseIdle() {}
 
+func (g *generous) Level() int { return 0 }
+
 // only is a single server, over a line that nothing goes through.
 func only(w wire) *servers { return &servers{all: []wire{w}, lines: []*line{newLine(nil, 0)}} }
 

@@ -33,6 +33,7 @@ type wire interface {
 	PutRecord(context.Context, v1.PutRequest, ...v1.Option) (v1.Record, error)
 	DeleteRecord(context.Context, v1.DeleteRequest, ...v1.Option) (v1.Deleted, error)
 	Watch(context.Context, v1.WatchQuery) iter.Seq2[v1.Event, error]
+	Level() int
 	CloseIdle()
 }
 
@@ -92,6 +93,12 @@ func (s *servers) reach(ctx context.Context) error {
 func (s *servers) now() (wire, int64) {
 	n := s.current.Load()
 	return s.all[int(n%int64(len(s.all)))], n
+}
+
+// level is what the server that is asked now said last of the features it has.
+func (s *servers) level() int {
+	w, _ := s.now()
+	return w.Level()
 }
 
 // leave goes on to the next server, unless somebody else did already.

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -34,7 +33,7 @@ type Session struct {
 	mu       sync.Mutex // guards what follows
 	holds    map[string]*Hold
 	users    int // acquires under way
-	undo     map[string]int
+	owed     owed
 	ended    *LostError
 	renewing bool
 	renewAt  time.Duration
@@ -200,7 +199,7 @@ func (s *Session) renew(ctx context.Context) {
 	for n := 1; s.alive(); n++ {
 		err := s.renewOnce(ctx)
 		if err == nil {
-			s.takeBack(ctx)
+			s.repay()
 			return
 		}
 		if ctx.Err() != nil || isGone(err) {
@@ -278,7 +277,7 @@ func (s *Session) endAs(why *LostError) {
 	s.ended = why
 	s.deadline.Store(-1)
 	holds := s.holds
-	s.holds, s.undo = nil, nil
+	s.holds, s.owed = nil, owed{}
 	s.mu.Unlock()
 	if why.How == leasehold.SessionExpired {
 		s.client.expired.Add(1)
@@ -333,50 +332,6 @@ func (s *Session) hold(id string) *Hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holds[id]
-}
-
-// owe notes an id that must not stay on the server, where the session would keep it
-// alive: what was asked for and is not wanted any more, or a release that found no
-// server.
-func (s *Session) owe(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended == nil {
-		s.undo[id] = 0
-	}
-}
-
-// strays is how often an id is taken back that the server does not know: a message
-// that was given up may still be on its way, and arrive after the one that took it
-// back.
-const strays = 3
-
-// takeBack releases what is owed. What does not succeed is tried again with the next
-// renewal.
-func (s *Session) takeBack(ctx context.Context) {
-	s.mu.Lock()
-	ids := make([]string, 0, len(s.undo))
-	for id := range s.undo {
-		ids = append(ids, id)
-	}
-	s.mu.Unlock()
-	for _, id := range ids {
-		err := s.client.servers.once(ctx, s.attempt(), func(ctx context.Context, w wire) error {
-			return w.Release(ctx, v1.ReleaseRequest{ID: id})
-		})
-		s.mu.Lock()
-		_, owed := s.undo[id]
-		switch {
-		case !owed:
-		case err == nil || errors.Is(err, leasehold.ErrLost):
-			delete(s.undo, id)
-		case errors.Is(err, leasehold.ErrNotFound):
-			if s.undo[id]++; s.undo[id] >= strays {
-				delete(s.undo, id)
-			}
-		}
-		s.mu.Unlock()
-	}
 }
 
 // close ends the session on the server too.

@@ -42,6 +42,7 @@ type Caller struct {
 	namespace string
 	client    *http.Client
 	timeout   time.Duration
+	level     atomic.Int64 // as the last answer had it
 }
 
 // CallerConfig is what a Caller can be told. The zero value is the server on this
@@ -96,6 +97,16 @@ func NewClient(config *tls.Config) *http.Client {
 		},
 		// To follow a redirect would be to send a command to a server that nobody named.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Level is the feature level that the last answer named; 0 if none did.
+func (c *Caller) Level() int { return int(c.level.Load()) }
+
+// noteLevel notes the level that an answer names.
+func (c *Caller) noteLevel(response *http.Response) {
+	if level, err := strconv.Atoi(response.Header.Get(LevelHeader)); err == nil {
+		c.level.Store(int64(level))
 	}
 }
 
@@ -500,6 +511,9 @@ func (c *Caller) openAt(ctx context.Context, server string, r request) (*http.Re
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
 	response, err := c.client.Do(hr)
+	if err == nil {
+		c.noteLevel(response)
+	}
 	switch {
 	case err != nil && sent.Load():
 		return nil, unanswered(server, r.method, err)

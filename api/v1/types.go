@@ -17,13 +17,21 @@ const (
 	// RevisionHeader comes with what was read: the newest revision of the namespace
 	// at that moment. A watch since it misses nothing.
 	RevisionHeader = "Leasehold-Revision"
+
+	// LevelHeader comes with every answer: the feature level that all servers of the
+	// cluster work at. Fields of a later level must not be sent to it.
+	LevelHeader = "Leasehold-Level"
 )
+
+// LevelMany is the first level whose servers know ReleaseRequest.IDs and Withdraw.
+const LevelMany = 4
 
 // Sizes of requests and of pages.
 const (
 	MaxBody      = 128 << 10 // bytes of a request's body
 	DefaultLimit = 100       // items of a page
 	MaxLimit     = 1000
+	MaxReleases  = 1024 // ids of one release
 )
 
 // DefaultServer is where a server listens unless told otherwise.
@@ -63,9 +71,12 @@ type RenewRequest struct {
 	ID string `json:"id"`
 }
 
-// A ReleaseRequest gives a lease back, or leaves the queue.
+// A ReleaseRequest gives a lease back, or leaves the queue. It names one id, or several:
+// those are independent of each other, and the answer is an error if one of them fails.
 type ReleaseRequest struct {
-	ID string `json:"id"`
+	ID       string   `json:"id,omitempty"`
+	IDs      []string `json:"ids,omitempty"`      // instead of id, up to MaxReleases; from level 4 on
+	Withdraw bool     `json:"withdraw,omitempty"` // an acquire under an unknown id may still come, and is to be refused then; from level 4 on
 }
 
 // A ChangeRequest hands a lease to another holder or id without a gap.

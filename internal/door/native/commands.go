@@ -47,11 +47,45 @@ func (c *call) release() error {
 	if err := c.read(&body); err != nil {
 		return err
 	}
-	command, err := c.toRelease(&body)
+	commands, err := c.toReleases(&body)
 	if err != nil {
 		return err
 	}
-	return c.doNothingMore(command)
+	if len(commands) == 1 && body.ID != "" {
+		return c.doNothingMore(commands[0])
+	}
+	return c.releaseMany(commands)
+}
+
+// atOnce is how many commands of one request are under way together: enough to share
+// writes to the log, too few to crowd out others.
+const atOnce = 64
+
+// releaseMany carries out releases that are independent of each other. What has ended
+// already is what was asked for. The first error, in their order, speaks for all.
+func (c *call) releaseMany(commands []*core.Release) error {
+	failures := make([]error, len(commands))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(atOnce, len(commands)) {
+		wg.Go(func() {
+			for i := range next {
+				if _, err := c.do(commands[i]); !errors.Is(err, leasehold.ErrLost) {
+					failures[i] = err
+				}
+			}
+		})
+	}
+	for i := range commands {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	if err := firstError(failures...); err != nil {
+		return err
+	}
+	write(c.w, jsonType, http.StatusOK, nothing)
+	return nil
 }
 
 func (c *call) change() error {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -130,6 +131,31 @@ func TestRenewReleaseChangeBreak(t *testing.T) {
 	post("/v1/break", `{"id":"c","period":"0s"}`).expect(200, `"state":"broken"`)
 	post("/v1/break", `{"resource":"nothing","token":1}`).expect(404)
 	ask(t, door, "GET", "/v1/resources/r", "").expect(200, `"state":"broken"`, `"how":"broken"`, `"by":"op"`)
+}
+
+// Several releases in one request are done each for itself.
+func TestReleaseOfMany(t *testing.T) {
+	door := newDoor(t, Config{})
+	var ids []string
+	for i := range 200 {
+		id := fmt.Sprint("r", i)
+		ids = append(ids, strconv.Quote(id))
+		body := fmt.Sprintf(`{"resource":%q,"holder":"ann","id":%q}`, id, id)
+		ask(t, door, "POST", "/v1/acquire", body).expect(200)
+	}
+	list := strings.Join(ids, ",")
+	ask(t, door, "POST", "/v1/release", `{"ids":["r0","nobody","r1"]}`).expect(404, "nobody")
+	ask(t, door, "POST", "/v1/break", `{"id":"r2","period":"0s"}`).expect(200)
+	for range 2 {
+		ask(t, door, "POST", "/v1/release", `{"ids":[`+list+`]}`).expect(200, "{}")
+	}
+	for i := range ids {
+		ask(t, door, "GET", fmt.Sprint("/v1/resources/r", i), "").expect(200, `"holders":[]`)
+	}
+	ask(t, door, "POST", "/v1/release", `{"id":"a","ids":["b"]}`).expect(400, "leave one of them out")
+	ask(t, door, "POST", "/v1/release", `{"ids":["b"]}`, v1.KeyHeader, "k").expect(400, "needs no Idempotency-Key")
+	ask(t, door, "POST", "/v1/release", `{"ids":[`+strings.Repeat(`"x",`, 1024)+`"x"]}`).expect(400, "at most 1024")
+	ask(t, door, "POST", "/v1/release", `{"ids":[]}`).expect(400)
 }
 
 func TestSessions(t *testing.T) {

@@ -93,9 +93,27 @@ func (c *call) toRenew(r *v1.RenewRequest) (*core.Renew, error) {
 	return command, firstError(checkName("id", r.ID), command.Validate())
 }
 
-func (c *call) toRelease(r *v1.ReleaseRequest) (*core.Release, error) {
-	command := &core.Release{Namespace: c.namespace, ID: r.ID, Request: c.once}
-	return command, firstError(checkName("id", r.ID), command.Validate())
+// toReleases reads what is to be released: one lease, or several.
+func (c *call) toReleases(r *v1.ReleaseRequest) ([]*core.Release, error) {
+	ids := r.IDs
+	switch {
+	case r.ID != "" && len(ids) > 0:
+		return nil, invalid("id and ids are both given: leave one of them out")
+	case len(ids) > v1.MaxReleases:
+		return nil, invalid("ids has %d of them: at most %d are allowed, send the rest in another request", len(ids), v1.MaxReleases)
+	case len(ids) > 0 && c.once != (core.Request{}):
+		return nil, invalid("a release of several ids needs no %s: send it again as it is", v1.KeyHeader)
+	case len(ids) == 0:
+		ids = []string{r.ID}
+	}
+	commands := make([]*core.Release, len(ids))
+	for i, id := range ids {
+		commands[i] = &core.Release{Namespace: c.namespace, ID: id, Request: c.once}
+		if err := firstError(checkName("id", id), commands[i].Validate()); err != nil {
+			return nil, err
+		}
+	}
+	return commands, nil
 }
 
 func (c *call) toChange(r *v1.ChangeRequest) (*core.Change, error) {

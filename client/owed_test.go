@@ -1,0 +1,121 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/leasetest"
+)
+
+// cancelled lets many waits for "busy" begin, and cancels them all at once.
+func cancelled(t *testing.T, c *client.Client, waits int, cut func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range waits {
+		wg.Go(func() { _, _ = c.Acquire(ctx, "busy", client.TTL(30*time.Second)) })
+	}
+	time.Sleep(5 * time.Second)
+	cut()
+	cancel()
+	wg.Wait()
+}
+
+func slowly(verb string, d time.Duration) func(string) {
+	return func(seen string) {
+		if seen == verb {
+			time.Sleep(d)
+		}
+	}
+}
+
+// Many waits are cancelled at once: each is taken back once, in few messages where the
+// server takes many, and what else the session holds is renewed meanwhile.
+func TestCancelledWaitsAreTakenBackOnce(t *testing.T) {
+	const waits = 1000
+	for level, most := range map[string]int{"3": waits, "4": 5} {
+		t.Run("level "+level, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *leasetest.Server) {
+				road, through := on(s)
+				road.level = level
+				acquire(t, s.Dial(t), "busy")
+				c := s.Dial(t, through)
+				h := acquire(t, c, "mine", client.TTL(30*time.Second))
+				road.set(slowly("release", 50*time.Millisecond), nil)
+				cancelled(t, c, waits, func() {})
+				time.Sleep(2 * time.Minute)
+				if err := h.Err(); err != nil {
+					t.Errorf("a hold that has nothing to do with it was lost: %v", err)
+				}
+				if n := road.count("release"); n > most {
+					t.Errorf("%d waits were taken back by %d messages", waits, n)
+				}
+				if r, err := s.Inside().Resource(t.Context(), "busy", 0); err != nil || r.Waiting != 0 {
+					t.Errorf("%d still wait, %v", r.Waiting, err)
+				}
+			})
+		})
+	}
+}
+
+// Waits are cancelled while no server can be reached. When it is back, far away, the
+// renewal does not stand behind them.
+func TestOwedReleasesDoNotDelayARenewal(t *testing.T) {
+	for _, level := range []string{"3", "4"} {
+		t.Run("level "+level, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *leasetest.Server) {
+				road, through := on(s)
+				road.level = level
+				acquire(t, s.Dial(t), "busy")
+				c := s.Dial(t, through)
+				h := acquire(t, c, "mine", client.TTL(30*time.Second))
+				cancelled(t, c, 500, func() { s.Disconnect(); time.Sleep(time.Second) })
+				time.Sleep(2 * time.Second)
+				road.set(slowly("release", 60*time.Millisecond), nil)
+				s.Connect()
+				for i := range 60 {
+					time.Sleep(2 * time.Second)
+					if left := h.Remaining(); left < 15*time.Second {
+						t.Fatalf("%d s after the server was back: %v left, %v; %d renewals, %d releases",
+							2*i, left, h.Err(), road.count("renew"), road.count("release"))
+					}
+				}
+				if r, err := s.Inside().Resource(t.Context(), "busy", 0); err != nil || r.Waiting != 0 {
+					t.Errorf("%d still wait, %v", r.Waiting, err)
+				}
+			})
+		})
+	}
+}
+
+// Ids that a program chose may be long: a message for many stays within what a server reads.
+func TestLongIDsAreTakenBack(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		road, through := on(s)
+		road.level = "4"
+		c := s.Dial(t, through)
+		acquire(t, c, "other")
+		holds := make([]*client.Hold, 200)
+		for i := range holds {
+			holds[i] = acquire(t, c, fmt.Sprint("r", i))
+			if err := holds[i].Change(t.Context(), client.Change{ID: fmt.Sprintf("%01000d", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, h := range holds {
+			_ = h.Release(ended)
+		}
+		time.Sleep(time.Minute)
+		for i := range holds {
+			if r, err := s.Inside().Resource(t.Context(), fmt.Sprint("r", i), 0); err != nil || len(r.Holders) != 0 {
+				t.Fatalf("r%d: %+v, %v", i, r.Holders, err)
+			}
+		}
+	})
+}

@@ -90,10 +90,18 @@ func (c *checker) space(s *State, sp *space) {
 	})
 	c.that(bound == sp.bound.Len(), "%s: %d claims have sessions, %d bindings exist", sp.name, bound, sp.bound.Len())
 	c.records(sp, claims)
+	lapses := 0
 	sp.sessions.Scan(func(id string, session *Session) bool {
 		c.that(session.Claims == claims[id], "%s: session %s counts %d claims and has %d", sp.name, id, session.Claims, claims[id])
+		c.that(int(session.records) == len(boundIn(sp.boundRecords, id)), "%s: session %s counts %d records", sp.name, id, session.records)
+		if l := session.lapse(); l.at != 0 {
+			lapses++
+			_, ok := sp.lapses.Get(l)
+			c.that(ok, "%s: session %s has records and ends at %d, which is not noted", sp.name, id, l.at)
+		}
 		return true
 	})
+	c.that(lapses == sp.lapses.Len(), "%s: %d sessions have records, %d are noted", sp.name, lapses, sp.lapses.Len())
 	c.resources(s, sp, waiting)
 	c.shares(s, sp, taken)
 	c.history(sp)

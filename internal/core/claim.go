@@ -140,7 +140,8 @@ type Session struct {
 	Sequence   uint64 // the largest request number seen
 	Gap        uint8  // as in Claim
 
-	timer *timer
+	records uint16 // that are bound to it, which are among Claims
+	timer   *timer
 }
 
 // put stores a claim: in the queue too while it waits, and in time.
@@ -190,6 +191,42 @@ func countBound(sp *space, id string, more int) {
 		counted.Claims += more
 		sp.sessions.Set(id, &counted)
 	}
+}
+
+// countRecord keeps account of the records that are bound to a session, which may be
+// ending.
+func countRecord(sp *space, id string, more int) {
+	session, ok := sp.sessions.Get(id)
+	if !ok {
+		return
+	}
+	counted := *session
+	counted.Claims += more
+	counted.records = uint16(int(counted.records) + more)
+	sp.sessions.Set(id, &counted)
+	sp.moveLapse(session, &counted)
+}
+
+// moveLapse keeps account of when a session ends that has records. Either of the two,
+// what it was and what it is, may be nil.
+func (sp *space) moveLapse(before, after *Session) {
+	was, is := before.lapse(), after.lapse()
+	if was == is {
+		return
+	}
+	if was.at != 0 {
+		sp.lapses.Delete(was)
+	}
+	if is.at != 0 {
+		sp.lapses.Set(is)
+	}
+}
+
+func (session *Session) lapse() lapse {
+	if session == nil || session.records == 0 {
+		return lapse{}
+	}
+	return lapse{session.Expires, session.ID}
 }
 
 // finish ends a claim and lets those have the resource who can now. at is the moment

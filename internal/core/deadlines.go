@@ -159,6 +159,37 @@ func (s *State) Due() (Time, bool) {
 	return s.due[0].at, true
 }
 
+// maxLate is how many deadlines are looked at to find whether one has passed.
+const maxLate = 256
+
+// calm reports whether nothing is over at the stamp, or due in another way, that was not
+// collected. It may say no although that is so: it looks at so many deadlines only, and
+// changes none. A frozen state has none to look at.
+func (s *State) calm() bool {
+	if s.frozen {
+		return false
+	}
+	left := maxLate
+	return s.due.noneDue(0, s.now, &left)
+}
+
+// noneDue reports whether none of the timers from a slot downwards is due by a moment.
+// What is behind a slot is due no earlier than the slot says.
+func (h deadlines) noneDue(i int, now Time, left *int) bool {
+	if i >= len(h) || h[i].at > now {
+		return true
+	}
+	if *left--; *left < 0 || h[i].timer.at <= now {
+		return false
+	}
+	for child := 4*i + 1; child <= 4*i+4; child++ {
+		if !h.noneDue(child, now, left) {
+			return false
+		}
+	}
+	return true
+}
+
 // DueBy tells whether time alone would change something at a moment. It looks at so
 // many things only; if there are more, it says no, and Due still lies before the
 // moment: ask again. What it does is no part of the state.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/btree"
+
 	"github.com/leasehold/leasehold"
 )
 
@@ -67,13 +69,15 @@ func units(names []string) error {
 		return invalid("there are %d units: at most %d are allowed", len(names), leasehold.MaxUnits)
 	}
 	size := 0
-	for i, n := range names {
+	var seen btree.Set[string]
+	for _, n := range names {
 		if err := name("unit", n); err != nil {
 			return err
 		}
-		if slices.Contains(names[:i], n) {
+		if seen.Contains(n) {
 			return invalid("unit %q stands twice", n)
 		}
+		seen.Insert(n)
 		size += len(n)
 	}
 	if size > leasehold.MaxUnitNames {
@@ -131,24 +135,43 @@ func sameDefinition(a, b *leasehold.Definition) bool {
 // definition returns what applies to a resource: nothing in particular if there is
 // no definition that fits it.
 func (sp *space) definition(path string) leasehold.Definition {
-	if sp.definitions.Len() == 0 {
-		return leasehold.Definition{}
-	}
-	if d, ok := sp.definitions.Get(path); ok {
-		return *d
-	}
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i] != '/' {
-			continue
-		}
-		if d, ok := sp.definitions.Get(path[:i+1]); ok {
-			return *d
-		}
-	}
-	if d, ok := sp.definitions.Get("/"); ok {
+	if d, _ := sp.findDefinition(path); d != nil {
 		return *d
 	}
 	return leasehold.Definition{}
+}
+
+// findDefinition returns the definition of a path itself, else that of its longest
+// prefix, else nil; and how many definitions it looked at. It does not try prefix after
+// prefix: a path may have hundreds. Whatever is a prefix of the path is also one of the
+// last definition that does not come after the path, so that what the two have in
+// common is the longest that needs to be looked for next.
+func (sp *space) findDefinition(path string) (found *leasehold.Definition, looked int) {
+	for from := path; from != "" && sp.definitions.Len() > 0; {
+		var last *leasehold.Definition
+		sp.definitions.Descend(from, func(_ string, d *leasehold.Definition) bool {
+			last = d
+			return false
+		})
+		looked++
+		if last == nil || last.Path == path || strings.HasSuffix(last.Path, "/") && strings.HasPrefix(path, last.Path) {
+			found = last
+			break
+		}
+		from = path[:1+strings.LastIndexByte(path[:common(last.Path, path)], '/')]
+	}
+	if found == nil {
+		found, _ = sp.definitions.Get("/")
+	}
+	return found, looked
+}
+
+// common returns how many bytes two texts have in common from their beginning on.
+func common(a, b string) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // stirUnder lets those have what a change of definition made free who wait for it.

@@ -83,9 +83,10 @@ func (s *State) settle(sp *space, path string) *Resource {
 
 // settleSharers ends the leases on slots of a resource that are over at the stamp,
 // and tells whether there were any. It looks at all of them, but not before the first
-// of them may be over; what is renewed is looked at once in a TTL.
+// of them may be over, nor while nothing at all is; what is renewed is looked at once in
+// a TTL.
 func (s *State) settleSharers(sp *space, r *Resource) bool {
-	if r.sharers() == 0 || r.More.Shares.soonest == 0 || r.More.Shares.soonest > s.now {
+	if r.sharers() == 0 || r.More.Shares.soonest == 0 || r.More.Shares.soonest > s.now || s.calm() {
 		return false
 	}
 	var over []*Claim

@@ -50,7 +50,7 @@ func (s *State) setRecord(sp *space, w write, token leasehold.Token) *leasehold.
 	s.recordBytes += recordBytes(r)
 	if r.Session != "" {
 		sp.boundRecords.Set(binding{r.Session, r.Path})
-		countBound(sp, r.Session, 1)
+		countRecord(sp, r.Session, 1)
 	}
 	s.emit(sp, &leasehold.Event{Kind: leasehold.RecordPut, Resource: r.Path, Token: token, Session: r.Session, Record: r, Previous: old})
 	return r
@@ -71,7 +71,7 @@ func (s *State) uncount(sp *space, r *leasehold.Record) {
 	s.unname(r.Large)
 	if r.Session != "" {
 		sp.boundRecords.Delete(binding{r.Session, r.Path})
-		countBound(sp, r.Session, -1)
+		countRecord(sp, r.Session, -1)
 	}
 }
 

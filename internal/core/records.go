@@ -100,7 +100,11 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 	case sp == nil:
 		return RecordPage{}, nil
 	case q.Revision == 0:
-		return v.s.page(sp, q), nil
+		page, inTime := v.s.page(sp, q, v.work)
+		if !inTime {
+			return RecordPage{}, crowded()
+		}
+		return page, nil
 	}
 	history, past := v.History(namespace), q.Past
 	if past == nil {
@@ -125,22 +129,34 @@ func ascend(sp *space, from, to string, see func(*leasehold.Record) bool) {
 }
 
 // page shows records as they are. One whose session is over at the stamp is not
-// there any more, collected or not.
-func (s *State) page(sp *space, q RecordQuery) RecordPage {
+// there any more, collected or not. It reports whether it had done by the end of its
+// work: of many sessions that end at once, each record has to be passed over.
+func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
 	p := newPager(q)
+	inTime := true
 	ascend(sp, q.From, q.To, func(r *leasehold.Record) bool {
 		if r.Session != "" {
 			if session, ok := sp.sessions.Get(r.Session); ok && session.Expires <= s.now {
-				return true
+				inTime = w.take(lookCost)
+				return inTime
 			}
 		}
 		return p.add(r)
 	})
-	if q.Count {
-		p.page.Count = counted(sp, q) - s.overIn(sp, q)
+	if q.Count && inTime {
+		over := 0
+		over, inTime = s.overIn(sp, q, w)
+		p.page.Count = counted(sp, q) - over
 	}
+	w.take(len(p.page.Records) / perUnit)
 	p.page.Revision = sp.revision
-	return p.page
+	return p.page, inTime
+}
+
+// crowded refuses to read records while too many of them are being collected.
+func crowded() *leasehold.Error {
+	return refuse(leasehold.Limited, "too many sessions with records have just ended, and their records are being deleted: "+
+		"more than %d would have to be passed over; read again in a moment", maxReadWork).Err
 }
 
 // counted returns how many records are in a range, collected or not. It counts by
@@ -160,26 +176,25 @@ func counted(sp *space, q RecordQuery) int {
 }
 
 // overIn counts the records of a range whose sessions are over, though nobody has
-// collected them yet. It looks at each session that has records.
-func (s *State) overIn(sp *space, q RecordQuery) (over int) {
-	for from := (binding{}); ; {
-		found := binding{}
-		sp.boundRecords.Ascend(from, func(b binding) bool {
-			found = b
+// collected them yet. It looks at these alone, and reports whether it looked at all.
+func (s *State) overIn(sp *space, q RecordQuery, w *work) (over int, all bool) {
+	all = true
+	sp.lapses.Ascend(lapse{}, func(l lapse) bool {
+		if l.at > s.now {
 			return false
-		})
-		if found.session == "" {
-			return over
 		}
-		if session, ok := sp.sessions.Get(found.session); ok && session.Expires <= s.now {
-			for _, path := range boundIn(sp.boundRecords, found.session) {
-				if path >= q.From && (q.To == "" || path < q.To) {
-					over++
-				}
+		all = w.take(lookCost)
+		sp.boundRecords.Ascend(binding{l.session, q.From}, func(b binding) bool {
+			if b.session != l.session || q.To != "" && b.id >= q.To || !all {
+				return false
 			}
-		}
-		from = binding{session: found.session + "\x00"}
-	}
+			over++
+			all = w.take(lookCost)
+			return all
+		})
+		return all
+	})
+	return over, all
 }
 
 // pageAt shows records as they were.

@@ -3,6 +3,8 @@ package core
 import (
 	"slices"
 
+	"github.com/tidwall/btree"
+
 	"github.com/leasehold/leasehold"
 )
 
@@ -331,30 +333,49 @@ func (s *State) vacate(sp *space, r *Resource, more *More, c *Claim) {
 }
 
 // named brings units in line with the names that a definition has by now: what is
-// remembered of a name stays, and a name that is gone stays while a lease has it.
+// remembered of a name stays, and a name that is gone stays while a lease has it. It
+// returns a list of its own.
 func named(units []Unit, names []string) []Unit {
+	if slices.EqualFunc(units, names, func(u Unit, name string) bool { return u.Name == name }) {
+		return slices.Clone(units)
+	}
+	var others btree.Map[string, Unit] // that are not in the list yet
+	for _, unit := range units {
+		others.Set(unit.Name, unit)
+	}
 	list := make([]Unit, 0, len(names))
 	for _, name := range names {
-		unit := Unit{Name: name}
-		if i := slices.IndexFunc(units, func(u Unit) bool { return u.Name == name }); i >= 0 {
-			unit = units[i]
+		unit, known := others.Delete(name)
+		if !known {
+			unit = Unit{Name: name}
 		}
 		list = append(list, unit)
 	}
 	for _, unit := range units {
-		if unit.lease != "" && !slices.Contains(names, unit.Name) {
+		if _, left := others.Get(unit.Name); left && unit.lease != "" {
 			list = append(list, unit)
 		}
 	}
 	return list
 }
 
+// restingUnits returns the names of the units that rest.
+func restingUnits(rests []Rest) (names btree.Set[string]) {
+	for _, rest := range rests {
+		for _, name := range rest.Units {
+			names.Insert(name)
+		}
+	}
+	return names
+}
+
 // assign gives a lease its units: those that its holder had last, since that is where
 // its data may still be; then those that nobody had, then the longest free ones.
 func (s *State) assign(shares *Shares, rests []Rest, c *Claim) {
 	var free []int
+	resting := restingUnits(rests)
 	for i, unit := range shares.Units {
-		if unit.lease == "" && !slices.ContainsFunc(rests, func(r Rest) bool { return slices.Contains(r.Units, unit.Name) }) {
+		if unit.lease == "" && !resting.Contains(unit.Name) {
 			free = append(free, i)
 		}
 	}

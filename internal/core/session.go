@@ -42,6 +42,7 @@ func (s *State) extend(sp *space, session *Session) *Session {
 	longer.Gap = max(longer.Gap, s.gap(session.TTL, session.Expires))
 	longer.Expires = s.now.add(session.TTL)
 	s.putSession(sp, &longer)
+	sp.moveLapse(session, &longer)
 	s.lateSession(sp, session, &longer)
 	return &longer
 }
@@ -102,6 +103,7 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	}
 	s.ends++
 	sp.sessions.Delete(session.ID)
+	sp.moveLapse(session, nil)
 	s.due.set(session.timer, 0)
 	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now})
 	s.forgetRequests(sp, session.ID)

@@ -174,7 +174,7 @@ func (s *State) restore(r Piece) error {
 		}
 		s.setDefinition(sp, v)
 	case *Session:
-		v.Claims = 0
+		v.Claims, v.records = 0, 0
 		v.timer = &timer{kind: dueSession, space: sp, key: v.ID}
 		s.putSession(sp, v)
 	case *Resource:
@@ -323,6 +323,9 @@ func (s *State) restoreRecord(sp *space, r *leasehold.Record) error {
 			return fmt.Errorf("snapshot has record %q of session %q, which is not there", r.Path, r.Session)
 		}
 		session.Claims++ // nobody else has seen it yet
+		if session.records++; session.records == 1 {
+			sp.moveLapse(nil, session)
+		}
 		sp.boundRecords.Set(binding{r.Session, r.Path})
 	}
 	return nil

@@ -65,6 +65,7 @@ type State struct {
 	untold   []untold   // alarms that are events at the end of the command
 	stirred  []stirring // resources of which something may be free now; empty between commands
 	planted  Planted
+	frozen   bool // it is a copy that Freeze made
 }
 
 type stirring struct {
@@ -95,6 +96,7 @@ type space struct {
 
 	records      btree.Map[string, *leasehold.Record]
 	boundRecords *btree.BTreeG[binding] // those that a session would take with it
+	lapses       *btree.BTreeG[lapse]   // the sessions that have records, by when they end
 
 	shelves  btree.Map[string, *Shelf]         // of the records that keep former versions
 	versions *btree.BTreeG[*leasehold.Version] // by path, then revision
@@ -121,13 +123,19 @@ type place struct{ namespace, path string }
 // A binding says that a claim, or the record of a path, ends with a session.
 type binding struct{ session, id string }
 
+// A lapse is when a session ends unless it is renewed.
+type lapse struct {
+	at      Time
+	session string
+}
+
 // New returns the state before the first command.
 func New() *State { return &State{} }
 
 func newSpace(name string) *space {
 	return &space{
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
-		bound: newBound(), boundRecords: newBound(), versions: newVersions(),
+		bound: newBound(), boundRecords: newBound(), lapses: newLapses(), versions: newVersions(),
 	}
 }
 
@@ -160,6 +168,15 @@ func newBound() *btree.BTreeG[binding] {
 			return a.session < b.session
 		}
 		return a.id < b.id
+	}, noLocks)
+}
+
+func newLapses() *btree.BTreeG[lapse] {
+	return btree.NewBTreeGOptions(func(a, b lapse) bool {
+		if a.at != b.at {
+			return a.at < b.at
+		}
+		return a.session < b.session
 	}, noLocks)
 }
 
@@ -290,7 +307,8 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 // another goroutine; it can not be applied to.
 func (s *State) Freeze() *State {
 	f := &State{
-		now: s.now, wall: s.wall, lead: s.lead, restored: s.restored,
+		frozen: true,
+		now:    s.now, wall: s.wall, lead: s.lead, restored: s.restored,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		endings: *s.endings.Copy(), endingSeq: s.endingSeq, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
 		records: s.records, recordBytes: s.recordBytes, definitions: s.definitions, alarms: s.alarms,
@@ -309,7 +327,7 @@ func (sp *space) freeze() *space {
 	f.resources, f.claims, f.sessions = *sp.resources.Copy(), *sp.claims.Copy(), *sp.sessions.Copy()
 	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
-	f.records, f.boundRecords = *sp.records.Copy(), sp.boundRecords.Copy()
+	f.records, f.boundRecords, f.lapses = *sp.records.Copy(), sp.boundRecords.Copy(), sp.lapses.Copy()
 	f.shelves, f.versions = *sp.shelves.Copy(), sp.versions.Copy()
 	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(), *sp.definitions.Copy()
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()

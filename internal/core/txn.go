@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"math"
 
 	"github.com/leasehold/leasehold"
 )
@@ -413,7 +414,7 @@ func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 		if !o.Range {
 			q.To = o.Path + "\x00"
 		}
-		page := s.page(sp, q)
+		page, _ := s.page(sp, q, &work{most: math.MaxInt})
 		result.Page = &page
 	case o.Do == Put:
 		r := s.setRecord(sp, todo.writes[0], 0)

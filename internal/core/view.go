@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -146,11 +145,15 @@ func stateAfter(last *Ending) leasehold.State {
 type View struct {
 	s      *State
 	passed time.Duration // since the last stamp
+	calm   bool          // nothing is over that was not collected
+	work   *work
 }
 
 // View returns what can be read of the state while nothing is applied to it.
 // passed is the time since the last stamp, for what is left of each lease.
-func (s *State) View(passed time.Duration) View { return View{s, max(0, passed)} }
+func (s *State) View(passed time.Duration) View {
+	return View{s, max(0, passed), s.calm(), &work{most: maxReadWork}}
+}
 
 // Now returns the last stamp.
 func (s *State) Now() Time { return s.now }
@@ -305,7 +308,7 @@ func (v View) List(namespace, prefix, after string, most int, all bool) (list []
 		if !strings.HasPrefix(path, prefix) {
 			return false
 		}
-		if len(list) == most || seen == most+maxLook {
+		if len(list) == most || seen == most+maxLook || seen > 0 && !v.fits(r) {
 			next = last
 			return false
 		}
@@ -339,6 +342,7 @@ func (v View) lease(sp *space, c *Claim) leasehold.Lease {
 }
 
 func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Status {
+	v.work.take(statusCost)
 	more := r.more()
 	d := sp.definition(r.Path)
 	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, Capacity: max(1, sp.capacity(r, d)), Waiting: r.Waiting}
@@ -348,11 +352,13 @@ func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Sta
 	}
 	v.showRests(&status, rests)
 	status.Last = last.shown()
+	resting := restingUnits(rests)
 	for _, unit := range named(more.shares().Units, d.Units) {
 		shown := leasehold.Unit{Name: unit.Name, Lease: unit.lease, Holder: unit.Holder}
-		shown.Rests = unit.lease == "" && slices.ContainsFunc(rests, func(r Rest) bool { return slices.Contains(r.Units, unit.Name) })
+		shown.Rests = unit.lease == "" && resting.Contains(unit.Name)
 		status.Units = append(status.Units, shown)
 	}
+	v.work.take(len(status.Units) / perUnit)
 	status.Usual = more.Usual.shown()
 	if waiters > 0 && r.Waiting > 0 {
 		status.Queue = v.queue(sp, r, waiters)
@@ -362,39 +368,62 @@ func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Sta
 
 // showHolders counts and shows those who have a resource, and returns what is
 // remembered of those who had it: a lease may be over at the stamp although nobody has
-// collected it yet.
+// collected it yet. While very many end at once, there may be more of these than a read
+// can look at: those that it does not come to are counted as if they were alive.
 func (v View) showHolders(sp *space, r *Resource, status *leasehold.Status, most int) (last *Ending, rests []Rest) {
 	last, rests = r.more().Last, r.more().resting(v.s.now)
-	soonest := r.more().shares().soonest
-	collected := r.Claim == "" && (soonest == 0 || soonest > v.s.now)
-	if collected {
-		status.Holding, status.Used = r.sharers(), r.more().shares().used
-		if junior := sp.junior(r); junior != nil {
-			status.State = junior.state()
-		}
+	status.Holding, status.Used = r.sharers(), r.more().shares().used
+	if r.Claim != "" {
+		status.Holding, status.Used = 1, status.Capacity
 	}
+	if junior := sp.junior(r); junior != nil {
+		status.State = junior.state()
+	}
+	collected := v.collected(r)
+	newest, looked := status.State, 0
 	sp.holders(r, func(c *Claim) bool {
+		if looked++; !v.work.take(lookCost) && looked > most {
+			newest = status.State
+			return false
+		}
 		if at, how, over := v.s.over(sp, c); over {
+			status.Holding--
+			status.Used -= int(c.Slots)
 			ending, rest := v.s.ending(sp, c, how, at)
 			if last = ending; rest != nil {
 				rests = append(rests, *rest)
 			}
 			return true
 		}
-		if !collected {
-			status.Holding++
-			status.Used += int(c.Slots)
-			status.State = c.state() // the newest comes last
-		}
+		newest = c.state()
 		if len(status.Holders) < most {
+			v.work.take(leaseCost)
 			status.Holders = append(status.Holders, v.lease(sp, c))
 		}
 		return !collected || len(status.Holders) < most
 	})
-	if r.Claim != "" && status.Holding > 0 {
-		status.Used = status.Capacity
+	switch {
+	case r.Claim != "" && status.Holding == 0:
+		status.Used = 0
+	case !collected:
+		status.State = newest
 	}
 	return last, rests
+}
+
+// collected reports whether no lease on a resource can be over at the stamp.
+func (v View) collected(r *Resource) bool {
+	soonest := r.more().shares().soonest
+	return v.calm || r.Claim == "" && (soonest == 0 || soonest > v.s.now)
+}
+
+// fits reports whether a resource can be shown with the work that is left.
+func (v View) fits(r *Resource) bool {
+	looks := statusCost
+	if !v.collected(r) {
+		looks += lookCost * r.sharers()
+	}
+	return v.work.done+looks <= v.work.most
 }
 
 // showRests says when something is free again, unless something is.
@@ -429,6 +458,7 @@ func (v View) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter)
 		queue = append(queue, waiter)
 		return true
 	})
+	v.work.take(leaseCost * len(queue))
 	return queue
 }
 
@@ -502,7 +532,7 @@ func (v View) EndedAs(namespace, id string) (last string, how leasehold.How) {
 	if sp == nil {
 		return id, 0
 	}
-	for {
+	for range maxReadWork {
 		ended, ok := sp.ended.Get(id)
 		if !ok {
 			return id, 0
@@ -511,6 +541,8 @@ func (v View) EndedAs(namespace, id string) (last string, how leasehold.How) {
 		if ended.How != leasehold.IDChanged || ended.Next == "" {
 			return id, ended.How
 		}
+		v.work.take(lookCost)
 		id = ended.Next
 	}
+	return id, leasehold.IDChanged
 }

@@ -25,8 +25,9 @@ the actor is empty and the address is all there is. What nobody did has the acto
 "time": a lease that expired, a break whose moment came.
 
 Renewals are not in it, and polling for a resource is there once for each lease in the
-way. What was refused for lack of right is only on the server that refused it. The
-journal is bounded: the oldest is dropped first. To keep more, export it:
+way. What was refused for lack of right, or by the Terraform or Azure door, is only on
+the server that refused it. The journal is bounded: the oldest is dropped first, and
+refusals have a quarter of it to themselves. To keep more, export it:
 
   leasehold audit -o ndjson --since 1d >> audit.ndjson`,
 		Example: `  leasehold audit prod/deploy --verb break

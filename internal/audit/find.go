@@ -29,29 +29,51 @@ type Query struct {
 	Limit     int
 }
 
-// A Place is where a line stands. It stays good until the line is dropped.
+// A Place is how far the pages so far have come. It stays good until the next line is
+// dropped.
 type Place struct {
-	Segment uint64
-	Offset  int64
+	deeds, refusals spot // zero: at the beginning
 }
 
+// A spot is where a line stands: its segment, and where in it.
+type spot struct {
+	segment uint64
+	offset  int64
+}
+
+func (s spot) String() string { return fmt.Sprintf("%d.%d", s.segment, s.offset) }
+
 func (p Place) String() string {
-	if p == (Place{}) {
+	switch {
+	case p == (Place{}):
 		return ""
+	case p.refusals == (spot{}):
+		return p.deeds.String()
 	}
-	return fmt.Sprintf("%d.%d", p.Segment, p.Offset)
+	return p.deeds.String() + "-" + p.refusals.String()
 }
 
 // ParsePlace reads what String wrote.
-func ParsePlace(s string) (Place, error) {
-	number, offset, ok := strings.Cut(s, ".")
-	n, bad := strconv.ParseUint(number, 10, 64)
-	at, worse := strconv.ParseInt(offset, 10, 64)
-	p := Place{n, at}
-	if !ok || bad != nil || worse != nil || at < 0 || n == 0 || p.String() != s {
+func ParsePlace(s string) (p Place, err error) {
+	deeds, refusals, both := strings.Cut(s, "-")
+	p.deeds, err = parseSpot(deeds)
+	if err == nil && both {
+		p.refusals, err = parseSpot(refusals)
+	}
+	if err != nil || p.String() != s {
 		return Place{}, errors.New("not a place in the journal")
 	}
 	return p, nil
+}
+
+func parseSpot(s string) (spot, error) {
+	number, offset, _ := strings.Cut(s, ".")
+	n, bad := strconv.ParseUint(number, 10, 64)
+	at, worse := strconv.ParseInt(offset, 10, 64)
+	if at < 0 || n == 0 && at != 0 {
+		worse = strconv.ErrRange
+	}
+	return spot{n, at}, errors.Join(bad, worse)
 }
 
 // A Page is some lines, and where to go on; the zero Place if there are no more.
@@ -75,26 +97,102 @@ func (j *Journal) Find(ctx context.Context, q Query) (Page, error) {
 	case <-ctx.Done():
 		return Page{}, &leasehold.Error{Code: leasehold.Unavailable, Message: "the request ended before the journal could be read"}
 	}
-	segments, err := j.settled()
+	deeds, err := j.look(ctx, q, q.After.deeds)
+	if err != nil || q.Kind == Hold {
+		return Page{deeds.lines, Place{deeds: deeds.next}}, err
+	}
+	refusals, err := j.refusals.look(ctx, q, q.After.refusals)
 	if err != nil {
 		return Page{}, err
 	}
-	if q.Oldest && q.After != (Place{}) && q.After.Segment < segments[0].number {
-		return Page{}, &leasehold.Error{Code: leasehold.Lost, Message: "the journal has dropped what comes next, to make room for newer lines: begin again, with a smaller range"}
+	return merge(deeds, refusals, q), nil
+}
+
+// look finds up to a page of lines of this journal, without its refusals.
+func (j *Journal) look(ctx context.Context, q Query, after spot) (found, error) {
+	segments, err := j.settled()
+	if err != nil {
+		return found{}, err
 	}
-	search := search{Query: q, journal: j, left: maxLook}
-	return search.run(ctx, segments)
+	if q.Oldest && after != (spot{}) && after.segment < segments[0].number {
+		return found{}, &leasehold.Error{Code: leasehold.Lost, Message: "the journal has dropped what comes next, to make room for newer lines: begin again, with a smaller range"}
+	}
+	search := search{Query: q, journal: j, after: after, left: maxLook}
+	f, err := search.run(ctx, segments)
+	if f.end = f.next; f.end == (spot{}) {
+		f.end = spot{segments[0].number, 0}
+		if last := segments[len(segments)-1]; q.Oldest {
+			f.end = spot{last.number, last.size - 1}
+		}
+	}
+	return f, err
+}
+
+// found is lines of one journal, and where they stand.
+type found struct {
+	lines []Line
+	spots []spot
+	next  spot // where to go on; zero: there are no more
+	end   spot // behind the lines
+}
+
+// merge makes one page of deeds and refusals. Where one of the two was not looked through to
+// its end, what comes behind that is for the next page.
+func merge(deeds, refusals found, q Query) (page Page) {
+	d, r := 0, 0
+	for len(page.Lines) < q.Limit {
+		moreDeeds, moreRefusals := d < len(deeds.lines), r < len(refusals.lines)
+		switch {
+		case moreDeeds && (moreRefusals && first(&deeds.lines[d], &refusals.lines[r], q.Oldest) ||
+			!moreRefusals && refusals.next == spot{}):
+			page.Lines = append(page.Lines, deeds.lines[d])
+			d++
+			continue
+		case moreRefusals && (moreDeeds || deeds.next == spot{}):
+			page.Lines = append(page.Lines, refusals.lines[r])
+			r++
+			continue
+		}
+		break
+	}
+	page.Next = Place{deeds.reached(d, q.After.deeds), refusals.reached(r, q.After.refusals)}
+	if page.Next == (Place{deeds.end, refusals.end}) && deeds.next == (spot{}) && refusals.next == (spot{}) {
+		page.Next = Place{}
+	}
+	return page
+}
+
+// reached is where one stands after the first n lines. after is where one stood before.
+func (f *found) reached(n int, after spot) spot {
+	switch {
+	case n == len(f.lines):
+		return f.end
+	case n == 0:
+		return after
+	}
+	return f.spots[n-1]
+}
+
+// first reports whether a deed comes before a refusal in the order that was asked for. The log
+// orders what came from it, the calendar the rest.
+func first(deed, refusal *Line, oldest bool) bool {
+	before := !deed.At.After(refusal.At)
+	if refusal.Index != 0 {
+		before = deed.Index < refusal.Index || deed.Index == refusal.Index && deed.N < refusal.N
+	}
+	return before == oldest
 }
 
 // A search is a query under way.
 type search struct {
 	Query
 	journal *Journal
+	after   spot
 	left    int64 // bytes that it may still read
-	found   Page
+	found   found
 }
 
-func (s *search) run(ctx context.Context, segments []segment) (Page, error) {
+func (s *search) run(ctx context.Context, segments []segment) (found, error) {
 	for i := range segments {
 		at := i
 		if !s.Oldest {
@@ -105,43 +203,43 @@ func (s *search) run(ctx context.Context, segments []segment) (Page, error) {
 			continue
 		}
 		if ctx.Err() != nil {
-			return Page{}, &leasehold.Error{Code: leasehold.Unavailable, Message: "the request ended before the journal was read"}
+			return found{}, &leasehold.Error{Code: leasehold.Unavailable, Message: "the request ended before the journal was read"}
 		}
 		full, err := s.look(segment)
 		if err != nil {
-			return Page{}, err
+			return found{}, err
 		}
 		if full {
 			return s.found, nil
 		}
 		if s.left <= 0 && i < len(segments)-1 {
-			s.found.Next = s.edge(segment.number)
+			s.found.next = s.edge(segment.number)
 			return s.found, nil
 		}
 	}
-	s.found.Next = Place{}
+	s.found.next = spot{}
 	return s.found, nil
 }
 
 // passed tells whether the pages before have shown all of a segment.
 func (s *search) passed(number uint64) bool {
 	switch {
-	case s.After == (Place{}):
+	case s.after == (spot{}):
 		return false
-	case number == s.After.Segment:
-		return s.After == s.edge(number)
+	case number == s.after.segment:
+		return s.after == s.edge(number)
 	case s.Oldest:
-		return number < s.After.Segment
+		return number < s.after.segment
 	}
-	return number > s.After.Segment
+	return number > s.after.segment
 }
 
 // edge is the place behind all lines of a segment, in the order of the search.
-func (s *search) edge(number uint64) Place {
+func (s *search) edge(number uint64) spot {
 	if s.Oldest {
-		return Place{number, math.MaxInt64}
+		return spot{number, math.MaxInt64}
 	}
-	return Place{number, 0}
+	return spot{number, 0}
 }
 
 // look finds the lines of one segment, and tells whether the page is full.
@@ -161,11 +259,11 @@ func (s *search) look(g *segment) (full bool, err error) {
 		s.journal.config.Log.Error("the journal can not be read", "err", err)
 		return false, &leasehold.Error{Code: leasehold.Unavailable, Message: "the journal can not be read; the server's log says why"}
 	}
-	hits := hits{most: s.Limit - len(s.found.Lines) + 1, first: s.Oldest}
+	hits := hits{most: s.Limit - len(s.found.lines) + 1, first: s.Oldest}
 	good := eachLine(b, func(at int, text string) bool {
 		var l Line
-		if place := (Place{g.number, int64(at)}); s.ahead(place) && decodeLine(text, &l) == nil && s.matches(&l) {
-			return hits.add(place, &l)
+		if at := (spot{g.number, int64(at)}); s.ahead(at) && decodeLine(text, &l) == nil && s.matches(&l) {
+			return hits.add(at, &l)
 		}
 		return true
 	})
@@ -180,30 +278,30 @@ func (s *search) look(g *segment) (full bool, err error) {
 type hits struct {
 	most   int
 	first  bool
-	places []Place
+	spots  []spot
 	lines  []Line
 	enough bool // no more were looked for
 }
 
-func (h *hits) add(p Place, l *Line) (more bool) {
+func (h *hits) add(p spot, l *Line) (more bool) {
 	if !h.first && len(h.lines) >= 2*h.most {
-		h.places = append(h.places[:0], h.places[len(h.places)-h.most:]...)
+		h.spots = append(h.spots[:0], h.spots[len(h.spots)-h.most:]...)
 		h.lines = append(h.lines[:0], h.lines[len(h.lines)-h.most:]...)
 	}
-	h.places, h.lines = append(h.places, p), append(h.lines, *l)
+	h.spots, h.lines = append(h.spots, p), append(h.lines, *l)
 	h.enough = h.first && len(h.lines) == h.most
 	return !h.enough
 }
 
 // ahead tells whether the pages before have not shown a place.
-func (s *search) ahead(p Place) bool {
-	if p.Segment != s.After.Segment {
+func (s *search) ahead(p spot) bool {
+	if p.segment != s.after.segment {
 		return true
 	}
 	if s.Oldest {
-		return p.Offset > s.After.Offset
+		return p.offset > s.after.offset
 	}
-	return p.Offset < s.After.Offset
+	return p.offset < s.after.offset
 }
 
 // take puts lines on the page in the order asked for. The page is full when one is left
@@ -214,11 +312,12 @@ func (s *search) take(h *hits) (full bool) {
 		if !s.Oldest {
 			at = len(h.lines) - 1 - i
 		}
-		if len(s.found.Lines) == s.Limit {
+		if len(s.found.lines) == s.Limit {
 			return true
 		}
-		s.found.Lines = append(s.found.Lines, h.lines[at])
-		s.found.Next = h.places[at]
+		s.found.lines = append(s.found.lines, h.lines[at])
+		s.found.spots = append(s.found.spots, h.spots[at])
+		s.found.next = h.spots[at]
 	}
 	return false
 }

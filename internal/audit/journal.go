@@ -1,12 +1,13 @@
 // Package audit keeps a journal: what was done, by whom, from where and with what
-// outcome; what was refused for lack of right; and who held what from when until when.
+// outcome; what was refused, and why; and who held what from when until when.
 //
 // The journal is a projection of the log. Every command is in the log with its origin,
 // and what it came to follows from it; so the journal may lag behind, and what a crash
 // takes from its end is written again when the log is replayed. All that it takes is
 // that the journal is durable up to an index before the log may be cut there: see Flush.
 //
-// It is bounded: a set of files of which the oldest is removed first.
+// It is bounded: a set of files of which the oldest is removed first. What was refused has
+// files and a bound of its own, so that a flood of refusals pushes out nothing but refusals.
 package audit
 
 import (
@@ -50,6 +51,8 @@ const (
 	// maxQueued is how many bytes of log may wait to be written down; then whoever
 	// brings more waits too. Nothing is dropped.
 	maxQueued = 16 << 20
+	// refusedShare is the part of the journal's bytes that is for refusals: 1 in so many.
+	refusedShare = 4
 	// maxSpare is how many items an empty queue keeps room for.
 	maxSpare = 4096
 	// deniedBytes is what a refusal counts for in the queue, about.
@@ -61,10 +64,15 @@ const (
 // A Journal takes entries and gives lines. Its methods may be called from any
 // goroutine, but Append from one only. A nil Journal is one that keeps nothing.
 type Journal struct {
-	config       Config
+	config Config
+	// refusals keeps what was refused, as a journal in a directory of its own. That one has
+	// none itself, and keeps nothing else.
+	refusals     *Journal
+	refusalsOnly bool
 	segmentBytes int64
 	searches     chan struct{}
 	operation    atomic.Uint64 // numbers what the disk is doing; even: nothing
+	since        atomic.Int64  // when it began, to tell which of two has taken longer
 
 	mu       sync.Mutex // guards what follows
 	changed  *sync.Cond // whenever any of it changes
@@ -82,6 +90,8 @@ type Journal struct {
 	spoilt   map[uint64]bool
 	stats    Statistics
 
+	fresh bool // there was none when it was opened
+
 	// What only the writer touches.
 	ended  chan struct{}
 	file   *os.File
@@ -94,8 +104,9 @@ type Journal struct {
 
 // An item is an entry, or a line that does not come from the log.
 type item struct {
-	entry Entry
-	line  *Line
+	entry    Entry
+	line     *Line
+	inTheWay leasehold.Token // as a Refusal's
 }
 
 // A mark is a place in the log.
@@ -125,16 +136,38 @@ func Start(c Config) (*Journal, error) {
 	if c.Bytes < MinBytes {
 		return nil, fmt.Errorf("a journal of %d bytes is too small: it has at least %d", c.Bytes, MinBytes)
 	}
+	if failed := c.Failed; failed != nil {
+		var once sync.Once // either of the two may fail, or both
+		c.Failed = func(err error) { once.Do(func() { failed(err) }) }
+	}
+	ofRefusals := c
+	ofRefusals.Bytes = c.Bytes / refusedShare
+	if c.Bytes -= ofRefusals.Bytes; c.Dir != "" {
+		ofRefusals.Dir = filepath.Join(c.Dir, refusedDir)
+	}
+	j, refusals := newJournal(c), newJournal(ofRefusals)
+	j.refusals, refusals.refusalsOnly = refusals, true
+	if err := errors.Join(j.open(), refusals.open()); err != nil {
+		return nil, err
+	}
+	if refusals.fresh {
+		refusals.last = j.last // an earlier version wrote refusals among the deeds
+	}
+	go j.run()
+	go refusals.run()
+	return j, nil
+}
+
+// refusedDir is where refusals are, in the directory of the journal.
+const refusedDir = "refused"
+
+func newJournal(c Config) *Journal {
 	j := &Journal{
 		config: c, segmentBytes: min(maxSegment, c.Bytes/8), searches: make(chan struct{}, maxSearches),
 		ended: make(chan struct{}), spoilt: map[uint64]bool{},
 	}
 	j.changed = sync.NewCond(&j.mu)
-	if err := j.open(); err != nil {
-		return nil, err
-	}
-	go j.run()
-	return j, nil
+	return j
 }
 
 // InMemory starts a journal that forgets everything when it ends. It can not fail.
@@ -149,38 +182,55 @@ func InMemory(bytes int64, now func() time.Time) *Journal {
 // Append hands over an entry that was applied; each once, in the order of the log. It
 // waits while too much is queued. What the journal has already is not written twice.
 func (j *Journal) Append(e Entry) {
-	if j == nil || e.Silent() {
+	if j == nil {
 		return
 	}
-	j.push(item{entry: e}, int64(e.Size))
+	if e.changes() {
+		j.push(item{entry: e}, int64(e.Size), maxQueued)
+	}
+	if e.refuses() {
+		j.refusals.push(item{entry: e}, int64(e.Size), maxQueued)
+	}
 }
 
-// A Refusal is a request that was refused for lack of right.
+// A Refusal is a request that a door refused by itself, so that it never came to the log.
 type Refusal struct {
 	leasehold.Origin
 	Namespace string
 	Verb      string
 	Resource  string
 	ID        string
+	Holder    string
+	Outcome   string // the code; empty: denied
 	Reason    string // why it was refused
+
+	// InTheWay is the token of the lease for which it was refused, if such requests are
+	// repeated until one succeeds: they are kept once for each lease in the way.
+	InTheWay leasehold.Token
 }
 
-// Denied notes a refusal for lack of right. Such a request never comes to the log, so
-// it is kept on this server alone, and a crash may take the last second of them.
-func (j *Journal) Denied(r Refusal) {
+// Refused notes a refusal that is not in the log. It is kept on this server alone, and a
+// crash may take the last second of them.
+func (j *Journal) Refused(r Refusal) {
 	if j == nil {
 		return
 	}
-	j.push(item{line: &Line{
-		Kind: Deed, At: j.config.Now().UTC(), Namespace: r.Namespace, Resource: r.Resource, ID: r.ID, Reason: r.Reason,
-		Verb: r.Verb, Outcome: leasehold.Denied.String(), Actor: r.Actor, Address: r.Address, Door: r.Door,
-	}}, deniedBytes)
+	if r.Outcome == "" {
+		r.Outcome = leasehold.Denied.String()
+	}
+	line := &Line{
+		Kind: Deed, At: j.config.Now().UTC(), Namespace: r.Namespace, Resource: r.Resource, ID: r.ID, Holder: r.Holder,
+		Verb: r.Verb, Outcome: r.Outcome, Reason: brief(r.Reason), Actor: r.Actor, Address: r.Address, Door: r.Door,
+	}
+	// Half of the queue is for what comes from the log, which nobody else should wait for.
+	j.refusals.push(item{line: line, inTheWay: r.InTheWay}, deniedBytes, maxQueued/2)
 }
 
-func (j *Journal) push(i item, size int64) {
+// push queues an item. It waits while more bytes than most are queued.
+func (j *Journal) push(i item, size, most int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for j.queued > maxQueued && j.failure == nil && !j.closing {
+	for j.queued > most && j.failure == nil && !j.closing {
 		j.changed.Wait()
 	}
 	if j.failure != nil || j.closing {
@@ -199,6 +249,20 @@ func (j *Journal) Flush() error {
 	if j == nil {
 		return nil
 	}
+	j.want() // both at the same time
+	j.refusals.want()
+	return errors.Join(j.flush(), j.refusals.flush())
+}
+
+// want has all that was appended synced soon.
+func (j *Journal) want() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.wanted = max(j.wanted, j.appended)
+	j.changed.Broadcast()
+}
+
+func (j *Journal) flush() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	target := j.appended
@@ -229,6 +293,10 @@ func (j *Journal) Close() error {
 	if j == nil {
 		return nil
 	}
+	return errors.Join(j.refusals.Close(), j.close())
+}
+
+func (j *Journal) close() error {
 	j.mu.Lock()
 	j.closing = true
 	j.changed.Broadcast()
@@ -247,10 +315,13 @@ func (j *Journal) Statistics() Statistics {
 	if j == nil {
 		return Statistics{}
 	}
+	of := j.refusals.Statistics()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.stats
-	s.Bytes, s.Queued = j.total(), int(j.appended-j.written)
+	s.Bytes, s.Queued = j.total()+of.Bytes, int(j.appended-j.written)+of.Queued
+	s.Lines, s.Dropped, s.Damaged = s.Lines+of.Lines, s.Dropped+of.Dropped, s.Damaged+of.Damaged
+	s.Failures = max(s.Failures, of.Failures)
 	return s
 }
 
@@ -270,8 +341,15 @@ func (j *Journal) Operation() uint64 {
 	if j == nil {
 		return 0
 	}
-	if n := j.operation.Load(); n%2 == 1 {
-		return n
+	own, since := j.operation.Load(), j.since.Load()
+	if refused := j.refusals; refused != nil {
+		other := refused.operation.Load()
+		if other%2 == 1 && (own%2 == 0 || refused.since.Load() < since) {
+			return other | 1<<63
+		}
+	}
+	if own%2 == 1 {
+		return own
 	}
 	return 0
 }
@@ -294,6 +372,7 @@ func (j *Journal) Fail(err error) {
 	if j.config.Failed != nil {
 		j.config.Failed(failure)
 	}
+	j.refusals.Fail(err)
 }
 
 // open reads what is there, and leaves the newest segment ready for more.
@@ -322,7 +401,7 @@ func (j *Journal) open() error {
 		j.config.Log.Warn("the journal is ahead of the log, which may have been replaced: it goes on from here", "journal", j.last.index, "log", j.config.End)
 		j.last = mark{}
 	}
-	if len(numbers) == 0 {
+	if j.fresh = len(numbers) == 0; j.fresh {
 		return errors.Join(syncDir(filepath.Dir(j.config.Dir)), j.begin(1))
 	}
 	j.drop()

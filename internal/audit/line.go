@@ -29,6 +29,9 @@ const (
 	Expire = "expire" // time ended something
 )
 
+// Login is the verb of who asks a door to be let in.
+const Login = "login"
+
 // Time is the actor of what nobody did.
 const Time = "time"
 

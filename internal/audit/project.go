@@ -21,20 +21,19 @@ type Entry struct {
 	Result   core.Result
 }
 
-// Silent tells whether the journal has nothing to say of an entry, as of renewals and
-// of most ticks.
-func (e *Entry) Silent() bool {
-	for _, event := range e.Result.Events {
-		if event.Alarm == 0 {
-			return false
-		}
-	}
+// changes reports whether there is a deed in an entry. In renewals and most ticks there is none.
+func (e *Entry) changes() bool {
+	return slices.ContainsFunc(e.Result.Events, func(event *leasehold.Event) bool { return event.Alarm == 0 })
+}
+
+// refuses reports whether there is a refusal in an entry that is kept.
+func (e *Entry) refuses() bool {
 	for i := range e.Result.Answers {
 		if e.Result.Answers[i].Err != nil && refusalsCount(e.Commands[i]) {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // refusalsCount tells the commands whose refusal is kept. Renewals are signs of life,
@@ -47,9 +46,10 @@ func refusalsCount(c core.Command) bool {
 	return true
 }
 
-// A projector turns entries into lines.
+// A projector turns entries into lines: those of deeds and holds, or those of refusals.
 type projector struct {
-	seed maphash.Seed
+	refusals bool
+	seed     maphash.Seed
 	// asked is whom a holder was told about when it last asked for a resource in vain.
 	asked map[uint64]leasehold.Token
 	deeds deeds // of the entry at hand
@@ -67,7 +67,11 @@ func newProjector() *projector {
 // too.
 func (p *projector) lines(e *Entry, emit func(*Line)) {
 	d := &p.deeds
-	*d = deeds{entry: e, at: time.Unix(0, e.Wall).UTC(), emit: emit, ids: d.ids}
+	deed := emit
+	if p.refusals {
+		deed = func(*Line) {}
+	}
+	*d = deeds{entry: e, at: time.Unix(0, e.Wall).UTC(), emit: deed, ids: d.ids}
 	for i, c := range e.Commands {
 		d.begin(i, c)
 		for _, event := range e.Result.Of(i) {
@@ -77,15 +81,34 @@ func (p *projector) lines(e *Entry, emit func(*Line)) {
 		if refusal == nil || !refusalsCount(c) {
 			continue
 		}
-		if p.saidBefore(c, refusal) {
+		if !p.refusals || p.saidBefore(c, refusal) {
 			d.n++
 			continue
 		}
 		d.line = d.asked
-		d.line.Outcome = refusal.Code.String()
+		d.line.Outcome, d.line.Reason = refusal.Code.String(), why(refusal, d.asked.Reason)
 		d.line.Actor, d.line.Address, d.line.Door = d.asker.Actor, d.asker.Address, d.asker.Door
+		d.emit = emit
 		d.write(Deed)
+		d.emit = deed
 	}
+}
+
+// why says for what reason a request was refused, and which one it had given itself.
+func why(refusal *leasehold.Error, given string) string {
+	if given == "" {
+		return brief(refusal.Message)
+	}
+	return brief(refusal.Message) + " (its own reason: " + given + ")"
+}
+
+// brief bounds a text that a line keeps.
+func brief(text string) string {
+	const most = 1 << 10
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // saidBefore tells whether an acquire found in its way what it had found there before.
@@ -96,16 +119,28 @@ func (p *projector) saidBefore(c core.Command, refusal *leasehold.Error) bool {
 	if !ok || refusal.Code != leasehold.Held {
 		return false
 	}
-	var h maphash.Hash
-	h.SetSeed(p.seed)
-	for _, text := range []string{a.Namespace, a.Resource, a.Holder} {
-		_, _ = h.WriteString(text)
-		_ = h.WriteByte(0)
-	}
-	key, token := h.Sum64(), leasehold.Token(0)
+	token := leasehold.Token(0)
 	if refusal.Lease != nil {
 		token = refusal.Lease.Token
 	}
+	return p.askedBefore(token, a.Namespace, a.Resource, a.Holder)
+}
+
+// refusedBefore reports the same of a refusal by a door.
+func (p *projector) refusedBefore(l *Line, inTheWay leasehold.Token) bool {
+	return p.askedBefore(inTheWay, l.Namespace, l.Resource, l.Holder, l.Actor, l.Verb)
+}
+
+// askedBefore reports whether the same was asked in vain because of the same lease, and
+// remembers it.
+func (p *projector) askedBefore(token leasehold.Token, asked ...string) bool {
+	var h maphash.Hash
+	h.SetSeed(p.seed)
+	for _, text := range asked {
+		_, _ = h.WriteString(text)
+		_ = h.WriteByte(0)
+	}
+	key := h.Sum64()
 	if before, ok := p.asked[key]; ok && before == token {
 		return true
 	}

@@ -89,13 +89,13 @@ func TestDeedsAndHolds(t *testing.T) {
 
 	const want = `
 1.0 acquire r: ok; ann from 10.0.0.1:1 by native; token 1 of ann
-2.0 acquire r: held; bob from 10.0.0.2:2 by native of bob
+2.0 acquire r: held; bob from 10.0.0.2:2 by native of bob (r is held by ann for another 9s)
 2.2 acquire r: queued; cyd from 10.0.0.2:2 by native of cyd
 3.0 release r: ok;  from 10.0.0.1:1 by native; token 1 of ann; released
 3.1 hold r by ann, token 1, 0s to 2s, waited 0s: released
 3.2 grant r: ok;  from 10.0.0.1:1 by native; token 2 of cyd
 4.0 break r: ok; ops@example.com from 10.0.0.3:3 by native; token 2 of cyd; named by me (stuck)
-5.0 acquire r: held; bob from 10.0.0.2:2 by native of bob
+5.0 acquire r: held; bob from 10.0.0.2:2 by native of bob (r is held by cyd for another 1s)
 6.0 break r: ok; time; token 2 of cyd; broken; named by me (stuck)
 6.1 hold r by cyd, token 2, 2s to 5s, waited 1s: broken; named by me (stuck)
 7.0 acquire r: ok; bob from 10.0.0.2:2 by native; token 3 of bob
@@ -104,7 +104,7 @@ func TestDeedsAndHolds(t *testing.T) {
 8.2 acquire r: ok; ann from 10.0.0.1:1 by native; token 4 of ann
 9.0 change r: ok; ops@example.com from 10.0.0.3:3 by native; token 5 of dan
 9.1 hold r by ann, token 4, 20s to 21s, waited 0s: changed
-9.2 break r: lost; ops@example.com from 10.0.0.3:3 by native; token 99; named by me
+9.2 break r: lost; ops@example.com from 10.0.0.3:3 by native; token 99; named by me (r is not held with token 99 any more: dan holds it with token 5; look again before you break that)
 10.0 break r: ok; ops@example.com from 10.0.0.3:3 by native; token 5 of dan; broken; named by me (now)
 10.1 hold r by dan, token 5, 21s to 22s, waited 0s: broken; named by me (now)
 11.0 open-session s1: ok;  from 10.0.0.1:1 by native
@@ -127,8 +127,8 @@ func TestDeedsAndHolds(t *testing.T) {
 16.1 put-record p: ok;  from 10.0.0.1:1 by native
 17.0 delete-record p: ok;  from 10.0.0.1:1 by native
 17.1 delete-record q: ok;  from 10.0.0.1:1 by native
-17.2 put-record p: refused;  from 10.0.0.1:1 by native
-18.0 acquire cnone: not-found; bob from 10.0.0.2:2 by native of bob
+17.2 put-record p: refused;  from 10.0.0.1:1 by native (p is not there, and was expected at revision 1: read it again)
+18.0 acquire cnone: not-found; bob from 10.0.0.2:2 by native of bob (session "none" is unknown: open it first)
 `
 	if got := "\n" + tell(projected(w.log)); got != want {
 		t.Errorf("got%s", got)
@@ -180,7 +180,7 @@ func TestDeedsOnSlots(t *testing.T) {
 5.2 acquire c: queued; eve from 10.0.0.1:1 by native of eve
 6.0 acknowledge c: ok; ops from 10.0.0.1:1 by native; token 5 of dan; named by ops (looked)
 6.1 grant c: ok; ops from 10.0.0.1:1 by native; token 6 of eve
-6.2 undefine none: not-found; ops from 10.0.0.1:1 by native; named by ops
+6.2 undefine none: not-found; ops from 10.0.0.1:1 by native; named by ops (none has no definition of its own)
 `
 	if got := "\n" + tell(projected(w.log)); got != want {
 		t.Errorf("got%s", got)
@@ -193,6 +193,7 @@ func TestPollingIsToldOnce(t *testing.T) {
 	w := newWorld(t)
 	w.entry(leasehold.Origin{}, &core.Acquire{Namespace: space, Resource: "r", ID: "a", Holder: "ann", TTL: time.Hour})
 	p := newProjector()
+	p.refusals = true
 	poll := func(holder string) (told int) {
 		e := w.entry(leasehold.Origin{}, &core.Acquire{Namespace: space, Resource: "r", ID: "b-" + holder, Holder: holder, TTL: time.Minute})
 		p.lines(&e, func(*Line) { told++ })
@@ -212,10 +213,10 @@ func TestPollingIsToldOnce(t *testing.T) {
 func TestRenewalsAreSilent(t *testing.T) {
 	w := newWorld(t)
 	e := w.entry(leasehold.Origin{}, &core.Renew{Namespace: space, ID: "none"}, &core.RenewSession{Namespace: space, ID: "none"}, &core.Tick{}, &core.Lead{Node: 1})
-	if !e.Silent() {
+	if e.changes() || e.refuses() {
 		t.Error("renewals, a tick and a lead are not silent")
 	}
-	if e := w.entry(leasehold.Origin{}, &core.Release{Namespace: space, ID: "none"}); e.Silent() {
+	if e := w.entry(leasehold.Origin{}, &core.Release{Namespace: space, ID: "none"}); !e.refuses() {
 		t.Error("a refusal is")
 	}
 }

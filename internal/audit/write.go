@@ -11,8 +11,10 @@ import (
 func (j *Journal) run() {
 	defer close(j.ended)
 	p := newProjector()
+	p.refusals = j.refusalsOnly
 	for {
 		items, sync, more := j.next()
+		j.since.Store(time.Now().UnixNano())
 		j.operation.Add(1)
 		err := j.write(p, items)
 		if err == nil && sync {
@@ -72,7 +74,9 @@ func (j *Journal) write(p *projector, items []item) error {
 	}
 	for i := range items {
 		if line := items[i].line; line != nil {
-			b.add(line)
+			if token := items[i].inTheWay; token == 0 || !p.refusedBefore(line, token) {
+				b.add(line)
+			}
 			continue
 		}
 		p.lines(&items[i].entry, logged)

@@ -81,7 +81,7 @@ const week = 7 * 24 * time.Hour
 
 func (c *call) blockSession() (string, error) {
 	id := fmt.Sprintf("%s%d", c.at.part(rootBlocks), time.Now().Unix()/int64(week.Seconds()))
-	_, err := c.door.engine.Do(c.ctx, &core.OpenSession{Namespace: c.door.config.Namespace, ID: id, TTL: 2 * week})
+	_, err := c.engine.Do(c.ctx, &core.OpenSession{Namespace: c.door.config.Namespace, ID: id, TTL: 2 * week})
 	return id, err
 }
 

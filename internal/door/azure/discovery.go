@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/door/azure/account"
 )
 
@@ -112,6 +114,7 @@ func (c *call) login() error {
 	id := form.Get("client_id")
 	name, key := c.door.accountOf(id, form.Get("client_secret"))
 	if name == "" {
+		c.refused(audit.Login, leasehold.Denied, "the client secret is not a key of an account here")
 		return c.answerJSON(http.StatusUnauthorized, object{"error": "invalid_client",
 			"error_description": "the client secret is not a key of an account here: leasehold azure account list", "error_codes": []int{7000215}})
 	}
@@ -147,6 +150,9 @@ func (c *call) manage(m []string) error {
 	name := m[3]
 	scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	claims, ok := c.door.openToken(token, time.Now())
+	if denied := !strings.EqualFold(scheme, "Bearer") || !ok || claims.Account != name; denied {
+		c.refused(audit.Login, leasehold.Denied, "the token is not one of this server's, has expired, or is of another account than "+brief(name))
+	}
 	switch {
 	case !strings.EqualFold(scheme, "Bearer") || !ok:
 		c.w.Header().Set("WWW-Authenticate", `Bearer authorization_uri="`+c.base()+`/login/common", error="invalid_token"`)

@@ -125,23 +125,26 @@ var operations = []operation{
 
 // A call is one request on its way through the door.
 type call struct {
-	door  *Door
-	w     http.ResponseWriter
-	r     *http.Request
-	ctx   context.Context
-	id    string // of the request, which answers carry
-	query url.Values
-	path  string // as it was sent, still escaped
-	host  bool   // the account stands in the host
-	at    target
-	op    *operation
-	who   string // proven to be
+	door   *Door
+	engine *engine.Witness
+	w      http.ResponseWriter
+	r      *http.Request
+	ctx    context.Context
+	id     string // of the request, which answers carry
+	query  url.Values
+	path   string // as it was sent, still escaped
+	host   bool   // the account stands in the host
+	at     target
+	op     *operation
+	who    string // proven to be
+
+	inTheWay leasehold.Token // of the lease for which an acquire was refused
 }
 
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	c := &call{door: d, w: w, r: r, id: newGUID()}
+	c := &call{door: d, engine: &engine.Witness{Engine: d.engine}, w: w, r: r, id: newGUID()}
 	defer c.hurry()()
 	c.usualHeaders()
 	err := c.serve()
@@ -152,6 +155,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	outcome := telemetry.Outcome{Namespace: d.config.Namespace, Took: time.Since(began), Expected: r.Context().Err() != nil || d.stopping.Load()}
 	if err != nil {
 		f := faultOf(err)
+		c.note(err, f)
 		if !errors.Is(err, errCut) {
 			c.fail(f)
 		}
@@ -377,7 +381,7 @@ func (c *call) decide(step func(tried bool) (done bool, err error)) error {
 
 // do does a transaction, and tells whether what it compares was so.
 func (c *call) do(compares []core.Compare, ops ...core.Op) (*core.TxnAnswer, bool, error) {
-	answer, err := c.door.engine.Do(c.ctx, &core.Txn{Namespace: c.door.config.Namespace, If: compares, Then: ops})
+	answer, err := c.engine.Do(c.ctx, &core.Txn{Namespace: c.door.config.Namespace, If: compares, Then: ops})
 	if err != nil {
 		return nil, false, err
 	}

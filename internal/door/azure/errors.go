@@ -178,7 +178,7 @@ func codeOf(f *fault) leasehold.Code {
 		return e.Code
 	case f.status == 401 || f.status == 403 || f.status == 421:
 		return leasehold.Denied
-	case f.status == 404:
+	case f.status == 404 || f.code == errLeaseNone.code:
 		return leasehold.NotFound
 	case f.status == 409 && strings.HasPrefix(f.code, "Lease"):
 		return leasehold.Held

@@ -288,7 +288,7 @@ func (c *call) leaseThing(t *leaseTarget) (err error) {
 	})
 	if errors.Is(err, leasehold.ErrUndecided) && t.q.ours && t.made != "" {
 		// Nobody knows its id, so nobody could release it.
-		engine.Withdraw(c.ctx, c.door.engine, &core.Acquire{Namespace: c.door.config.Namespace, ID: t.made})
+		engine.Withdraw(c.ctx, c.engine, &core.Acquire{Namespace: c.door.config.Namespace, ID: t.made})
 	}
 	return err
 }
@@ -323,6 +323,7 @@ func (t *leaseTarget) acquire(tried bool) (bool, error) {
 // present tells who is in the way.
 func (t *leaseTarget) present() *fault {
 	l := &t.lease
+	t.inTheWay = l.token
 	message := fmt.Sprintf("There is already a lease present: held by %s since %s", l.holder, l.since.UTC().Format(time.RFC3339))
 	if l.seconds != infinite {
 		message += fmt.Sprintf(", for another %v unless it is renewed", l.remaining.Round(time.Second))
@@ -354,7 +355,7 @@ func (t *leaseTarget) claim(guid string, seconds int) *core.Acquire {
 
 // extend renews a lease that is alive.
 func (t *leaseTarget) extend(status int) (bool, error) {
-	answer, err := t.door.engine.Do(t.ctx, &core.Renew{Namespace: t.door.config.Namespace, ID: t.lease.id})
+	answer, err := t.engine.Do(t.ctx, &core.Renew{Namespace: t.door.config.Namespace, ID: t.lease.id})
 	switch {
 	case ended(err):
 		return false, nil // since it was read: look again
@@ -379,7 +380,7 @@ func (t *leaseTarget) regrant() (bool, error) {
 	next.Wait, next.Priority = 10*time.Second, leasehold.MaxPriority
 	next.Party = next.ID // or it would wait for itself
 	t.made = next.ID
-	answer, err := t.door.engine.Do(t.ctx, next)
+	answer, err := t.engine.Do(t.ctx, next)
 	if err != nil {
 		return false, err
 	}
@@ -389,7 +390,7 @@ func (t *leaseTarget) regrant() (bool, error) {
 			return false, err // it may be what is held by now; else it leaves the queue by itself
 		}
 		if !done {
-			_, _ = t.door.engine.Do(t.ctx, &core.Release{Namespace: next.Namespace, ID: next.ID})
+			_, _ = t.engine.Do(t.ctx, &core.Release{Namespace: next.Namespace, ID: next.ID})
 			return false, err
 		}
 	}
@@ -447,7 +448,7 @@ func (t *leaseTarget) change(tried bool) (bool, error) {
 	case l.guid != t.q.id:
 		return false, errLeaseMismatch
 	}
-	_, err := t.door.engine.Do(t.ctx, &core.Change{Namespace: t.door.config.Namespace, ID: l.id, NewID: leaseID(t.q.proposed, l.seconds)})
+	_, err := t.engine.Do(t.ctx, &core.Change{Namespace: t.door.config.Namespace, ID: l.id, NewID: leaseID(t.q.proposed, l.seconds)})
 	switch {
 	case ended(err):
 		return false, nil
@@ -527,7 +528,7 @@ func (t *leaseTarget) breakIn(period time.Duration, remains bool) (time.Duration
 	if remains {
 		c.Period = 0
 	}
-	answer, err := t.door.engine.Do(t.ctx, c)
+	answer, err := t.engine.Do(t.ctx, c)
 	if err != nil {
 		return 0, err
 	}

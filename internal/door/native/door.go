@@ -169,7 +169,7 @@ func (d *Door) mount() {
 		d.mux.HandleFunc(method+" "+path, h)
 		methods[path] = append(methods[path], method)
 	}
-	d.verbs = []string{audit.Expire, audit.Grant}
+	d.verbs = []string{audit.Expire, audit.Grant, audit.Login}
 	for _, r := range routes {
 		d.verbs = append(d.verbs, r.verb)
 		handle(r.method, r.path, d.handler(r, requests.Verb(r.verb)))

@@ -42,7 +42,7 @@ func (c *call) noteDenied(r *route, err error) {
 	if c.namespace == "" && c.readQuery(r) != nil {
 		c.namespace = leasehold.DefaultNamespace // it was refused before anybody read what it says
 	}
-	c.door.engine.Journal().Denied(audit.Refusal{
+	c.door.engine.Journal().Refused(audit.Refusal{
 		Origin: c.origin(), Namespace: c.namespace, Verb: r.verb,
 		Resource: c.r.PathValue("path"), ID: c.r.PathValue("id"), Reason: err.Error(),
 	})

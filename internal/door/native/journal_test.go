@@ -44,9 +44,9 @@ func TestAudit(t *testing.T) {
 		told = append(told, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s %d %s %s", d.Verb, d.Outcome, d.Resource, d.Actor, d.Holder, d.Token, d.How, d.Reason)))
 	}
 	want := `put-record ok config/x   0
-release lost    0
+release lost    0  lease "a" on r has ended (broken): acquire again under another id
 break ok r ops ann 1 broken stuck
-acquire held r bob bob 0
+acquire held r bob bob 0  r is held by ann (repair) for another 30s
 acquire ok r ann ann 1  repair`
 	if text := strings.Join(told, "\n"); text != want {
 		t.Errorf("the audit has\n%s\nwant\n%s", text, want)
@@ -239,7 +239,7 @@ func TestJournalQueryIsChecked(t *testing.T) {
 			ask(t, door, "GET", path+"?"+query, "").expect(400, `"code":"invalid"`, detail)
 		}
 	}
-	ask(t, door, "GET", "/v1/audit?verb=steal", "").expect(400, `verb \"steal\" is unknown; known are: expire, grant, acquire`)
+	ask(t, door, "GET", "/v1/audit?verb=steal", "").expect(400, `verb \"steal\" is unknown; known are: expire, grant, login, acquire`)
 	ask(t, door, "GET", "/v1/audit?actor=%ff", "").expect(400, "not valid UTF-8")
 	ask(t, door, "GET", "/v1/holds?verb=break", "").expect(400, "unknown here")
 	ask(t, door, "GET", "/v1/audit?after=99.0", "").expect(200, `"items":[]`)

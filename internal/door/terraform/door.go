@@ -78,19 +78,21 @@ func New(e engine.Engine, config Config) *Door {
 
 // A deed is one thing that can be asked.
 type deed struct {
-	verb  string
-	serve func(*call) error
+	verb   string
+	noted  string // as the journal calls it: in the words of all doors
+	writes bool
+	serve  func(*call) error
 }
 
 var (
-	list       = deed{"list-states", (*call).list}
-	readState  = deed{"read-state", (*call).read}
-	writeState = deed{"write-state", (*call).write}
-	dropState  = deed{"delete-state", (*call).drop}
-	lock       = deed{"lock-state", (*call).lock}
-	unlock     = deed{"unlock-state", (*call).unlock}
-	showLock   = deed{"show-lock", (*call).showLock}
-	unknown    = deed{"unknown", nil}
+	list       = deed{"list-states", "records", false, (*call).list}
+	readState  = deed{"read-state", "record", false, (*call).read}
+	writeState = deed{"write-state", "put-record", true, (*call).write}
+	dropState  = deed{"delete-state", "delete-record", true, (*call).drop}
+	lock       = deed{"lock-state", "acquire", true, (*call).lock}
+	unlock     = deed{"unlock-state", "release", true, (*call).unlock}
+	showLock   = deed{"show-lock", "resource", false, (*call).showLock}
+	unknown    = deed{"unknown", "record", false, nil}
 
 	deeds = []deed{list, readState, writeState, dropState, lock, unlock, showLock, unknown}
 )
@@ -120,12 +122,14 @@ func deedOf(method string, at place) deed {
 // A call is one request on its way through the door.
 type call struct {
 	door      *Door
+	engine    *engine.Witness
 	w         http.ResponseWriter
 	r         *http.Request
 	query     url.Values
 	namespace string
 	state     string
 	path      string // of the resource, and of the record
+	id        string // of the lock under which it is made, as far as that was read
 	version   string // of the client, as it says itself
 	waited    bool
 }
@@ -133,7 +137,7 @@ type call struct {
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	c := &call{door: d, w: w, r: r, namespace: leasehold.DefaultNamespace}
+	c := &call{door: d, engine: &engine.Witness{Engine: d.engine}, w: w, r: r, namespace: leasehold.DefaultNamespace}
 	at, err := c.open()
 	what := deedOf(r.Method, at)
 	switch {
@@ -146,8 +150,8 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		err = what.serve(c)
 	}
-	if errors.Is(err, leasehold.ErrDenied) {
-		c.noteDenied(what.verb, err)
+	if c.engine.Unnoted(err) && (what.writes || errors.Is(err, leasehold.ErrDenied)) {
+		c.note(what, err)
 	}
 	if err != nil {
 		c.refuse(err)
@@ -184,15 +188,22 @@ func (c *call) signed() context.Context { return engine.WithOrigin(c.r.Context()
 
 // do carries out a command.
 func (c *call) do(command core.Command) (core.Answer, error) {
-	return c.door.engine.Do(c.signed(), command)
+	return c.engine.Do(c.signed(), command)
 }
 
 // look reads the state of the engine.
 func (c *call) look(fn func(core.View)) error { return c.door.engine.Read(c.r.Context(), fn) }
 
-func (c *call) noteDenied(verb string, err error) {
-	c.door.engine.Journal().Denied(audit.Refusal{
-		Origin: c.origin(), Namespace: c.namespace, Verb: verb, Resource: c.path, Reason: err.Error(),
+// note puts in the journal what the door refused by itself.
+func (c *call) note(what deed, err error) {
+	var e *leasehold.Error
+	errors.As(err, &e)
+	verb := what.noted
+	if what.verb == unlock.verb && c.id == "" {
+		verb = "break" // by force-unlock
+	}
+	c.engine.Journal().Refused(audit.Refusal{
+		Origin: c.origin(), Namespace: c.namespace, Verb: verb, Resource: c.path, ID: c.id, Outcome: e.Code.String(), Reason: err.Error(),
 	})
 }
 

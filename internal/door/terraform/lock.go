@@ -102,7 +102,7 @@ func (c *call) lock() error {
 	if err != nil {
 		return err
 	}
-	c.version = info.Version
+	c.version, c.id = info.Version, info.ID
 	var lease *leasehold.Lease
 	err = c.patiently(func() (err error) {
 		lease, err = c.acquire(&info, verbatim)
@@ -192,7 +192,7 @@ func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 	defer cancel()
 	defer context.AfterFunc(c.door.config.Stopping, cancel)()
 
-	try := &attempt{Engine: c.door.engine}
+	try := &attempt{Engine: c.engine}
 	answer, err := engine.Acquire(ctx, try, command, true)
 	c.waited = c.waited || try.queued
 	switch {
@@ -268,7 +268,7 @@ func (c *call) unlessGone(err error, lease string) error {
 // can not take away what the new request has got: either it comes first, and the new
 // one finds nothing to take over; or it comes too late, and finds nothing itself.
 func (c *call) takeOver(ctx context.Context, from, to string) (*leasehold.Lease, error) {
-	answer, err := c.door.engine.Do(ctx, &core.Change{Namespace: c.namespace, ID: from, NewID: to})
+	answer, err := c.engine.Do(ctx, &core.Change{Namespace: c.namespace, ID: from, NewID: to})
 	if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrRefused) {
 		return nil, errLookAgain
 	}
@@ -276,7 +276,7 @@ func (c *call) takeOver(ctx context.Context, from, to string) (*leasehold.Lease,
 		return nil, err
 	}
 	if answer.Lease.TTL != 0 {
-		answer, err = c.door.engine.Do(ctx, &core.Renew{Namespace: c.namespace, ID: to})
+		answer, err = c.engine.Do(ctx, &core.Renew{Namespace: c.namespace, ID: to})
 	}
 	return answer.Lease, err
 }
@@ -311,7 +311,7 @@ func (c *call) withdraw(id string) {
 // insist carries out a command that may be done twice, until somebody decides.
 func (c *call) insist(ctx context.Context, command core.Command) (core.Answer, error) {
 	for {
-		answer, err := c.door.engine.Do(ctx, command)
+		answer, err := c.engine.Do(ctx, command)
 		if !unsure(err) || ctx.Err() != nil {
 			return answer, err
 		}

@@ -172,11 +172,12 @@ func (c *call) forced() (bool, error) {
 const forceHeader = "Leasehold-Force"
 
 // givenID is the lock under which a request is made; empty if it says none.
-func (c *call) givenID() (string, error) {
-	if c.query.Get("ID") == "" {
-		return "", nil
+func (c *call) givenID() (id string, err error) {
+	if c.query.Get("ID") != "" {
+		id, err = lockID(c.query.Get("ID"))
 	}
-	return lockID(c.query.Get("ID"))
+	c.id = id
+	return id, err
 }
 
 // renew makes the lock of a request last for another TTL, if it has one. If it is not

@@ -15,6 +15,7 @@ func (c *call) unlock() error {
 	if err != nil {
 		return err
 	}
+	c.id = id
 	free := func() error { return c.free(id) }
 	if id == "" {
 		var seen leasehold.Token

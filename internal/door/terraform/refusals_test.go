@@ -1,0 +1,77 @@
+package terraform
+
+import (
+	"testing"
+
+	"github.com/leasehold/leasehold/internal/audit"
+)
+
+// refusals are the lines of the journal that tell of one, oldest first.
+func (b *bench) refusals() (lines []string) {
+	b.t.Helper()
+	page, err := b.engine.Journal().Find(b.t.Context(), audit.Query{Kind: audit.Deed, Namespace: "default", Oldest: true, Limit: 1000})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, l := range page.Lines {
+		if l.Outcome == audit.OK || l.Outcome == audit.Queued {
+			continue
+		}
+		if l.Reason == "" || l.Door != doorName || l.Address == "" {
+			b.t.Errorf("a refusal without a reason, a door or an address: %+v", l)
+		}
+		lines = append(lines, l.Verb+" "+l.Resource+" "+l.ID+" "+l.Outcome)
+	}
+	return lines
+}
+
+func TestRefusalsAreInTheJournal(t *testing.T) {
+	b := newBench(t)
+	path := pathOf("s")
+	expect := func(want ...string) {
+		t.Helper()
+		got := b.refusals()
+		if len(got) != len(want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("refusal %d is %q, want %q", i, got[i], want[i])
+			}
+		}
+	}
+	b.ask("LOCK", "/terraform/s", info("one")).expect(200)
+	b.ask("POST", "/terraform/s?ID=one", state(1, "l", "")).expect(200)
+	b.ask("GET", "/terraform/s", "").expect(200)
+	expect()
+
+	want := []string{}
+	refused := func(line string) {
+		t.Helper()
+		want = append(want, line)
+		expect(want...)
+	}
+	b.ask("LOCK", "/terraform/s", info("two")).expect(423)
+	refused("acquire " + path + " two held")
+	b.ask("POST", "/terraform/s?ID=two", state(2, "l", "")).expect(423)
+	refused("put-record " + path + " two held")
+	b.ask("POST", "/terraform/s", state(2, "l", "")).expect(423)
+	refused("put-record " + path + "  held")
+	b.ask("POST", "/terraform/s?ID=one", state(1, "other", "")).expect(409)
+	refused("put-record " + path + " one refused")
+	b.ask("DELETE", "/terraform/s?ID=two", "").expect(423)
+	refused("delete-record " + path + " two held")
+	b.ask("UNLOCK", "/terraform/s", info("two")).expect(423)
+	refused("release " + path + " two held")
+	b.ask("UNLOCK", "/terraform/s", "").expect(200) // by force
+	// A writer that is late.
+	b.ask("POST", "/terraform/s?ID=one", state(3, "l", "")).expect(409)
+	refused("put-record " + path + " one lost")
+	b.ask("UNLOCK", "/terraform/s", info("one")).expect(409)
+	refused("release " + path + " one lost")
+
+	// What is wrong in itself is not kept, and neither are reads.
+	b.ask("POST", "/terraform/s", "nonsense").expect(400)
+	b.ask("GET", "/terraform/s/lock", "").expect(404)
+	expect(want...)
+}

@@ -8,10 +8,14 @@ import (
 
 // A Cluster is the servers that are one, as one of them sees it.
 type Cluster struct {
-	Cluster string   `json:"cluster"`          // names it: no two have the same
-	Self    string   `json:"self"`             // the name of who answers
-	Leader  string   `json:"leader,omitempty"` // empty: nobody knows
-	Term    uint64   `json:"term"`
+	Cluster string `json:"cluster"`          // names it: no two have the same
+	Self    string `json:"self"`             // the name of who answers
+	Leader  string `json:"leader,omitempty"` // empty: nobody knows
+	Term    uint64 `json:"term"`
+	// Confirmed tells whether a majority confirmed just now that somebody leads: commands are
+	// decided, whatever this server knows of single ones.
+	Confirmed bool `json:"confirmed"`
+
 	Servers []Server `json:"servers"` // in the order of their ids
 }
 
@@ -24,8 +28,11 @@ type Server struct {
 	Voter   bool   `json:"voter"`            // its vote counts; else it is still catching up
 	Version string `json:"version,omitempty"`
 
-	Reachable bool   `json:"reachable"`           // it could be asked for what follows
-	Applied   uint64 `json:"applied,omitempty"`   // how far in the log it has come
+	Reachable bool   `json:"reachable"`           // it answered, or was heard of within the last seconds
+	Answered  bool   `json:"answered"`            // it answered the server that was asked, just now
+	HeardBy   string `json:"heard_by,omitempty"`  // who heard of it last, of all who answered
+	HeardMS   *int64 `json:"heard_ms,omitempty"`  // how long ago that was
+	Applied   uint64 `json:"applied,omitempty"`   // how far in the log it has come, as it said last
 	SilentMS  *int64 `json:"silent_ms,omitempty"` // how long the leader has not heard of it, if anybody knows
 	LowRoom   bool   `json:"low_room,omitempty"`  // its disk is nearly full
 }

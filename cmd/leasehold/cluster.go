@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,24 +37,26 @@ else: when a command says that it is done, it is.`,
 }
 
 func (a *app) clusterStatusCommand() *cobra.Command {
-	var check bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the servers, how they do, and what to do about it",
 		Long: `Status shows the servers of the cluster and how each of them does:
 
   ROLE   the leader; a voter, whose vote counts; or a learner, which is catching up
-  STATE  up; away, with for how long the leader has not heard of it; low room, if its
-         disk is nearly full
+  STATE  up; no answer, if it did not answer the server that was asked, and others have
+         heard of it in the last seconds; away, with how long nobody has; low room, if
+         its disk is nearly full
   LAG    by how many entries of the log it is behind the leader
 
-Lines that begin with -> say what is wrong, and what to do about it.
+It is what the server knows that was asked: -o wide and -o json say who heard of each
+server last, and how long ago. Lines that begin with -> say what is wrong, and what to
+do about it.
 
-The code is 0 while the cluster works, though some server may be away, and 69 if it
-does not, since nobody leads. With --check it is 1 if anything is wrong at all, for
-monitoring.`,
+The code is 0 while all is well; 1 if the cluster works and something is wrong, such as
+a server that is away; and 69 if nothing can be decided, since nobody leads or no
+majority can be reached from the server that was asked.`,
 		Example: `  leasehold cluster status
-  leasehold cluster status --check -q > /dev/null || page-somebody
+  leasehold cluster status -q > /dev/null || page-somebody
   leasehold cluster status -o json | jq -r '.servers[] | select(.reachable | not).name'`,
 		Args: takes(0, 0),
 	}
@@ -62,23 +65,24 @@ monitoring.`,
 		if err != nil {
 			return err
 		}
-		return a.showCluster(c, cluster, check)
+		return a.showCluster(c, cluster)
 	})
-	cmd.Flags().BoolVar(&check, "check", false, "end with code 1 if anything is wrong")
+	cmd.Flags().Bool("check", true, "end with code 1 if anything is wrong, as it always does")
+	_ = cmd.Flags().MarkHidden("check") // scripts have it
 	serverFlags(cmd)
 	a.outputFlag(cmd, formatWide, formatJSON, formatName)
 	return cmd
 }
 
-func (a *app) showCluster(c *conn, cluster v1.Cluster, check bool) error {
+func (a *app) showCluster(c *conn, cluster v1.Cluster) error {
 	found := judgeCluster(cluster)
 	if err := a.printCluster(c, cluster, found); err != nil {
 		return err
 	}
 	switch {
-	case cluster.Leader == "":
-		return failure(leasehold.Unavailable, "nobody leads: %s", found.state)
-	case check && len(found.wrong) > 0:
+	case found.stuck:
+		return failure(leasehold.Unavailable, "%s", found.state)
+	case len(found.wrong) > 0:
 		return alarmed(plural(len(found.wrong), "thing is wrong", "things are wrong") + " with the cluster: see above")
 	}
 	return nil
@@ -120,13 +124,13 @@ func (a *app) printCluster(c *conn, cluster v1.Cluster, found condition) error {
 func (a *app) printServers(cluster v1.Cluster) error {
 	columns := []column{{name: "NAME"}, {name: "ROLE"}, {name: "STATE", paint: paintHealth}, {name: "LAG", right: true}, {name: "CLIENTS AT", flexible: true}}
 	if a.output == formatWide {
-		columns = append(columns, column{name: "SERVERS AT"}, column{name: "ID", right: true}, column{name: "APPLIED", right: true}, column{name: "VERSION"})
+		columns = append(columns, column{name: "HEARD"}, column{name: "SERVERS AT"}, column{name: "ID", right: true}, column{name: "APPLIED", right: true}, column{name: "VERSION"})
 	}
 	var rows [][]string
 	for _, s := range cluster.Servers {
 		row := []string{s.Name, role(cluster, s), health(s), lagCell(cluster, s), s.Client}
 		if a.output == formatWide {
-			row = append(row, s.Peer, strconv.FormatUint(s.ID, 10), numberOrNone(s.Applied), s.Version)
+			row = append(row, heard(s), s.Peer, strconv.FormatUint(s.ID, 10), numberOrNone(s.Applied), s.Version)
 		}
 		rows = append(rows, row)
 	}
@@ -152,21 +156,36 @@ func role(c v1.Cluster, s v1.Server) string {
 
 func health(s v1.Server) string {
 	switch {
-	case !s.Reachable && s.SilentMS != nil && *s.SilentMS > 0:
+	case !s.Reachable && silence(s) > 0:
 		return "away " + short(silence(s))
 	case !s.Reachable:
 		return "away"
+	case !s.Answered:
+		return "no answer"
 	case s.LowRoom:
 		return "low room"
 	}
 	return "up"
 }
 
+// silence is for how long nobody has heard of a server; 0: it is not known.
 func silence(s v1.Server) time.Duration {
-	if s.SilentMS == nil {
+	ms := s.HeardMS
+	if ms == nil {
+		ms = s.SilentMS
+	}
+	if ms == nil {
 		return 0
 	}
-	return time.Duration(*s.SilentMS) * time.Millisecond
+	return time.Duration(*ms) * time.Millisecond
+}
+
+// heard says who heard of a server last, and when.
+func heard(s v1.Server) string {
+	if s.HeardBy == "" || s.HeardMS == nil {
+		return ""
+	}
+	return short(silence(s)) + " ago by " + s.HeardBy
 }
 
 func paintHealth(text string) string {
@@ -202,6 +221,7 @@ func lagCell(c v1.Cluster, s v1.Server) string {
 // merely worth knowing. A line is written for whoever asked: it has commands in it.
 type condition struct {
 	state string
+	stuck bool // nothing can be decided, as far as the server knows that was asked
 	wrong []func(*conn) string
 	notes []func(*conn) string
 }
@@ -235,11 +255,15 @@ func judgeCluster(c v1.Cluster) condition {
 	}
 	needed := voters/2 + 1
 	f.state = fmt.Sprintf("%d of %s up", up, plural(voters, "voter is", "voters are"))
+	f.stuck = !c.Confirmed && (up < needed || c.Leader == "")
 	switch {
+	case up < needed && c.Confirmed:
+		f.state = fmt.Sprintf("the cluster works, and a majority confirms who leads, but %s hears of only %d of %d voters", c.Self, up, voters)
+		f.bad("look at the network between %s and %s", c.Self, strings.Join(away, ", "))
 	case up < needed:
-		f.state += fmt.Sprintf(", and %d are needed: nothing can be granted or renewed", needed)
-		f.bad("start %s again: while the data are there, nothing is lost. If too many are lost for good, make a new cluster from a backup", strings.Join(away, ", "))
-	case c.Leader == "":
+		f.state += fmt.Sprintf(" as %s sees it, and %d are needed: nothing can be granted or renewed there", c.Self, needed)
+		f.judgeMinority(c, away)
+	case c.Leader == "" && !c.Confirmed:
 		f.state += ", and they choose a leader: look again in a moment"
 		f.bad("if nobody leads for long, the servers can't reach each other at their peer addresses: see their logs")
 	case voters == 1:
@@ -250,20 +274,51 @@ func judgeCluster(c v1.Cluster) condition {
 		f.state += fmt.Sprintf("; %d may fail", up-needed)
 	}
 	for _, s := range c.Servers {
-		f.judgeServer(c, s, up >= needed)
+		f.judgeServer(c, s, up >= needed || c.Confirmed)
 	}
 	f.judgeAll(c, voters)
 	return f
 }
 
+// Cluster returns the cluster as the server sees it that is asked. Before there was
+// Answered, all who are reachable had answered; the one that is asked always does.
+func (c *conn) Cluster(ctx context.Context) (v1.Cluster, error) {
+	cluster, err := c.Caller.Cluster(ctx)
+	if !slices.ContainsFunc(cluster.Servers, func(s v1.Server) bool { return s.Answered }) {
+		for i := range cluster.Servers {
+			cluster.Servers[i].Answered = cluster.Servers[i].Reachable
+		}
+	}
+	return cluster, err
+}
+
+// judgeMinority says what to do where a server reaches no majority. The others may go on
+// without it, so nothing is advised that would harm a cluster which works.
+func (f *condition) judgeMinority(c v1.Cluster, away []string) {
+	var urls []string
+	for _, s := range c.Servers {
+		if !s.Reachable && s.Client != "" {
+			urls = append(urls, s.Client)
+		}
+	}
+	ask := "ask one of them"
+	if len(urls) > 0 {
+		ask += ": leasehold cluster status --server " + quote(strings.Join(urls, ","))
+	}
+	f.bad("the others may go on without %s: %s", c.Self, ask)
+	f.bad("if %s do not run, start them again: while their data are there, nothing is lost", strings.Join(away, ", "))
+}
+
 func (f *condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
 	behind, _ := lag(c, s)
 	switch {
+	case s.Reachable && !s.Answered:
+		f.note("%s did not answer %s in time, but %s: it is just gone, or the network between them is slow", s.Name, c.Self, wasHeard(s))
 	case !s.Reachable && s.Name == c.Leader && works:
 		f.bad("%s, which led, is away: the others choose another leader in a second or two; look again, and start it", s.Name)
 	case !s.Reachable && s.Voter && works:
 		f.wrong = append(f.wrong, func(c *conn) string {
-			return fmt.Sprintf("%s is away: start it again. If it is lost for good: %s, then start another one with --join", s.Name, c.again("cluster", "remove", s.Name))
+			return fmt.Sprintf("%s is away%s: start it again. If it is lost for good: %s, then start another one with --join", s.Name, lastHeard(s), c.again("cluster", "remove", s.Name))
 		})
 	case !s.Reachable && !s.Voter:
 		f.wrong = append(f.wrong, func(c *conn) string {
@@ -277,6 +332,17 @@ func (f *condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
 	if s.Reachable && s.LowRoom {
 		f.bad("the disk of %s is nearly full: make room, or give it a larger one", s.Name)
 	}
+}
+
+func wasHeard(s v1.Server) string {
+	return fmt.Sprintf("%s heard of it %s ago", s.HeardBy, short(silence(s)))
+}
+
+func lastHeard(s v1.Server) string {
+	if s.HeardBy == "" || s.HeardMS == nil {
+		return ""
+	}
+	return ", last heard of by " + s.HeardBy + " " + short(silence(s)) + " ago"
 }
 
 func (f *condition) judgeAll(c v1.Cluster, voters int) {

@@ -75,7 +75,7 @@ func judgeAsDoctor(c *conn, cluster v1.Cluster) finding {
 		advice = append(advice, line(c))
 	}
 	switch {
-	case cluster.Leader == "":
+	case found.stuck:
 		return f.fail(leasehold.Unavailable, strings.Join(advice, "; "))
 	case len(advice) > 0:
 		return f.warn(strings.Join(advice, "; "))

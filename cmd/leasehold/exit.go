@@ -35,7 +35,7 @@ const (
 func exitMeanings() []struct{ code, meaning string } {
 	return []struct{ code, meaning string }{
 		{"0", "it was done"},
-		{"1", "something should be looked at (alarms --check, cluster status --check, cert show)"},
+		{"1", "something should be looked at (alarms --check, cluster status, cert show)"},
 		{"64", "the command or the request is wrong, or what is there contradicts it"},
 		{"66", "there is no such thing"},
 		{"69", "no server could be asked, or it could do nothing now: try again"},

@@ -45,7 +45,10 @@ type Outlook struct {
 	Self    uint64 // who answers
 	Leader  uint64 // 0: nobody knows
 	Term    uint64
-	Servers []Server // in the order of their ids
+	// Confirmed tells whether a majority confirmed that somebody leads, while this was
+	// asked: commands are decided then, whatever is known of single servers.
+	Confirmed bool
+	Servers   []Server // in the order of their ids
 }
 
 // A Server is a member of the cluster.
@@ -57,9 +60,15 @@ type Server struct {
 	Voter   bool
 	Version string
 
-	// What follows is only there if the server could be asked.
+	// Answered tells whether it answered when it was asked, just now. One that did not may
+	// be up: Heard is how long ago the server HeardBy got something of it, the last one of
+	// those that are known; negative: none is.
+	Answered bool
+	HeardBy  uint64
+	Heard    time.Duration
+	// Reachable tells whether it answered, or was heard of within the last seconds.
 	Reachable bool
-	Applied   uint64        // how far in the log it has come
+	Applied   uint64        // how far in the log it has come, as it said last; 0: it did not
 	Silent    time.Duration // how long the leader has not heard of it; negative: unknown
 	LowRoom   bool          // its disk is nearly full
 }

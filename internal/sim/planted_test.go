@@ -57,6 +57,7 @@ var bugs = []bug{
 	{name: "a leader reads without asking", nodes: 3, server: cluster.Planted{ReadByFlag: true}},
 	{name: "a read joins a round that has begun", nodes: 3, server: cluster.Planted{ReadJoinsRound: true},
 		aim: func(f *Faults) { f.SlowNet, f.Latency, f.LossPerMille = 20, 200*time.Millisecond, 200 }, crowd: 10},
+	{name: "a late answer to an older round is thrown away", nodes: 3, server: cluster.Planted{NewestRoundOnly: true}, aim: farApart},
 	{name: "what may have happened is called refused", nodes: 3, server: cluster.Planted{LostIsRefused: true}},
 	{name: "time counts on from before a snapshot came", nodes: 3, server: cluster.Planted{KeepsArrival: true},
 		aim: func(f *Faults) { *f = lateLead }},
@@ -85,6 +86,9 @@ var bugs = []bug{
 
 // lateLead is servers that were away, need a snapshot, and lead as soon as they have it.
 var lateLead = Faults{Every: 4 * time.Second, LateLead: 1, Latency: 8 * time.Millisecond, ClockRate: bound, SnapshotEvery: 64, Eager: true}
+
+// farApart lets messages take as long as the election timeout allows.
+func farApart(f *Faults) { f.Latency = 450 * time.Millisecond }
 
 // comeAndGo lets the members change all the time.
 func comeAndGo(f *Faults) {

@@ -46,6 +46,13 @@ var coming = func() Faults {
 	return f
 }()
 
+// Servers are as far from each other as the election timeout allows.
+func TestFarApart(t *testing.T) {
+	faults := Everything
+	farApart(&faults)
+	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: faults}, *seeds/2)
+}
+
 func TestChurn(t *testing.T) {
 	clean(t, Config{Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: churn}, *seeds)
 }

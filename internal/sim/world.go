@@ -180,6 +180,10 @@ func (w *World) settle() {
 		canary := newClient(w, 100)
 		canary.insist(&core.Acquire{Namespace: namespace, Resource: "canary", ID: "canary", Holder: "canary", TTL: time.Second}, 20)
 	})
+	// By then somebody leads and everybody has caught up, so that no read may fail.
+	for at := 15 * time.Second; at < 25*time.Second; at += 500 * time.Millisecond {
+		w.after(at, w.canaryReads)
+	}
 	w.runUntil(w.now + 40*time.Second)
 	if !w.failed() {
 		w.truth.rest()
@@ -187,6 +191,24 @@ func (w *World) settle() {
 		for _, x := range w.watchers {
 			x.rest()
 		}
+	}
+}
+
+// canaryReads reads at each server. Nothing is wrong any more and somebody leads, so each of
+// them must succeed, however long messages take.
+func (w *World) canaryReads() {
+	for _, s := range w.servers {
+		if s.node == nil || s.barred {
+			continue
+		}
+		s.deliver("canary", cluster.Reads{{
+			Read: func(core.View) { w.count("canary reads") },
+			Done: func(err error) {
+				if err != nil {
+					w.violated("server %d can not be read, and nothing is wrong: %v", s.id, err)
+				}
+			},
+		}})
 	}
 }
 

@@ -50,7 +50,11 @@ func (c *call) cluster() error {
 }
 
 func toCluster(o engine.Outlook) v1.Cluster {
-	out := v1.Cluster{Cluster: o.Cluster, Term: o.Term, Servers: []v1.Server{}}
+	out := v1.Cluster{Cluster: o.Cluster, Term: o.Term, Confirmed: o.Confirmed, Servers: []v1.Server{}}
+	names := map[uint64]string{}
+	for _, s := range o.Servers {
+		names[s.ID] = s.Name
+	}
 	for _, s := range o.Servers {
 		if s.ID == o.Self {
 			out.Self = s.Name
@@ -58,15 +62,20 @@ func toCluster(o engine.Outlook) v1.Cluster {
 		if s.ID == o.Leader {
 			out.Leader = s.Name
 		}
-		out.Servers = append(out.Servers, toServer(s))
+		server := toServer(s)
+		server.HeardBy = names[s.HeardBy]
+		out.Servers = append(out.Servers, server)
 	}
 	return out
 }
 
 func toServer(s engine.Server) v1.Server {
-	out := v1.Server{ID: s.ID, Name: s.Name, Peer: s.Peer, Client: s.Client, Voter: s.Voter, Version: s.Version, Reachable: s.Reachable}
+	out := v1.Server{ID: s.ID, Name: s.Name, Peer: s.Peer, Client: s.Client, Voter: s.Voter, Version: s.Version, Reachable: s.Reachable, Answered: s.Answered}
 	if s.Reachable {
 		out.Applied, out.LowRoom = s.Applied, s.LowRoom
+	}
+	if heard := s.Heard.Milliseconds(); s.Heard >= 0 && s.HeardBy != 0 {
+		out.HeardMS = &heard
 	}
 	if silent := s.Silent.Milliseconds(); s.Silent >= 0 {
 		out.SilentMS = &silent

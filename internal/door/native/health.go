@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// readyTime is how long an engine may take to be read and still count as ready.
-const readyTime = time.Second
+// readyTime is how long an engine may take to be read and still count as ready. From a
+// follower it takes two round trips between servers, which may take a second each.
+const readyTime = 5 * time.Second
 
 // A check is one thing that has to be true of a server.
 type check struct {
@@ -48,7 +49,7 @@ func (d *Door) readable(ctx context.Context) error {
 	defer cancel()
 	err := d.engine.Read(ctx, func(core.View) {})
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("nothing could be read within %s: nobody leads, or the leader can not be reached", readyTime)
+		return fmt.Errorf("nothing could be read within %s: %w", readyTime, err)
 	}
 	return err
 }

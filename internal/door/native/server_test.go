@@ -256,15 +256,15 @@ func TestDrainGivesUp(t *testing.T) {
 	})
 }
 
-// An engine that hangs makes a server unready within a second, and does not make
+// An engine that hangs makes a server unready within five seconds, and does not make
 // the question hang.
 func TestReadyInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		door := New(&slow{}, Config{})
 		began := time.Now()
-		ask(t, door, "GET", "/readyz", "").expect(503, "[-]engine failed: nothing could be read within 1s: nobody leads, or the leader can not be reached")
+		ask(t, door, "GET", "/readyz", "").expect(503, "[-]engine failed: nothing could be read within 5s: ")
 		ask(t, door, "GET", "/metrics", "").expect(200).without("leasehold_leases")
-		if took := time.Since(began); took != 2*time.Second {
+		if took := time.Since(began); took != 6*time.Second {
 			t.Errorf("it took %v", took)
 		}
 	})

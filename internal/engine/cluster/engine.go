@@ -84,7 +84,7 @@ const (
 	closeWithin = 5 * time.Second
 	// handOverWithin is how long a server that stops waits for another one to take the lead,
 	// and for a majority to say what became of its callers' commands.
-	handOverWithin = 2 * time.Second
+	handOverWithin = 3 * time.Second
 	// roomEvery is how often a leader without room looks for one that has some.
 	roomEvery = 3 * time.Second
 )
@@ -484,7 +484,19 @@ func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
 		once.Lock()
 		defer once.Unlock()
 		abandoned = true
-		return engine.Unavailable("the request ended before it could be read")
+		return engine.Unavailable("the request ended before it could be read: " + e.whoLeads())
+	}
+}
+
+// whoLeads says who leads as far as this server knows.
+func (e *Engine) whoLeads() string {
+	switch leader := e.view.Load().leader; leader {
+	case 0:
+		return "no leader is known"
+	case e.id:
+		return "this server leads, but a majority of the servers did not answer in time"
+	default:
+		return fmt.Sprintf("server %s leads, but did not answer in time", e.network.nameOf(leader))
 	}
 }
 

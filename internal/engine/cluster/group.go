@@ -21,13 +21,16 @@ import (
 
 // How long servers are given for what they are asked.
 const (
-	statusWithin   = time.Second
+	statusWithin   = 3 * time.Second
 	changeWithin   = 15 * time.Second
 	transferWithin = 5 * time.Second
 	sumWithin      = time.Minute
 
 	// healthFor is how long it counts what a server said of itself.
 	healthFor = 5 * time.Second
+	// heardFor is how long a server counts as up that does not answer. Each says every
+	// second how it does.
+	heardFor = 3 * time.Second
 )
 
 var _ engine.Cluster = (*Engine)(nil)
@@ -41,6 +44,8 @@ type status struct {
 	Version string `json:"version"`
 	// Silent is how long a leader has not heard of others, in nanoseconds.
 	Silent map[uint64]int64 `json:"silent,omitempty"`
+	// Heard is how long ago this server heard of others, in nanoseconds.
+	Heard map[uint64]int64 `json:"heard,omitempty"`
 }
 
 type changeAnswer struct {
@@ -83,6 +88,13 @@ func (e *Engine) inspect(ctx context.Context, fn func(*Node)) error {
 func (e *Engine) status(ctx context.Context) (s status, err error) {
 	err = e.inspect(ctx, func(n *Node) {
 		s = status{Applied: n.applied, Term: n.hard.GetTerm(), Leader: n.lead.known, LowRoom: e.disk.full.Load()}
+		s.Heard = e.network.heardAgo()
+		for _, m := range n.roster.Members {
+			silent := int64(n.Standing(m.ID).Silent)
+			if ago, ok := s.Heard[m.ID]; silent >= 0 && (!ok || silent < ago) {
+				s.Heard[m.ID] = silent
+			}
+		}
 		if !n.leads() {
 			return
 		}
@@ -98,28 +110,58 @@ func (e *Engine) status(ctx context.Context) (s status, err error) {
 // Outlook tells who belongs to the cluster, and how each of them does.
 func (e *Engine) Outlook(ctx context.Context) (engine.Outlook, error) {
 	roster := e.network.current()
+	o := engine.Outlook{Cluster: e.network.dir.Cluster, Self: e.id}
+	var read sync.WaitGroup
+	read.Go(func() { o.Confirmed = e.confirmed(ctx) })
 	all := e.askAll(ctx, roster)
+	read.Wait()
 	own, err := e.status(ctx)
 	if err != nil {
 		return engine.Outlook{}, err
 	}
 	all[e.id] = own
-	o := engine.Outlook{Cluster: e.network.dir.Cluster, Self: e.id, Leader: own.Leader, Term: own.Term}
+	o.Leader, o.Term = own.Leader, own.Term
+	said := e.network.healths()
 	for _, m := range roster.Members {
-		s := serverOf(m)
-		if told, ok := all[m.ID]; ok {
-			s.Reachable, s.Applied, s.LowRoom = true, told.Applied, told.LowRoom
-		}
-		if silent, ok := all[own.Leader].Silent[m.ID]; ok {
-			s.Silent = time.Duration(silent)
-		}
-		o.Servers = append(o.Servers, s)
+		o.Servers = append(o.Servers, standing(m, all, said, own.Leader))
 	}
 	return o, nil
 }
 
+// confirmed tells whether a majority confirms that somebody leads.
+func (e *Engine) confirmed(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, statusWithin)
+	defer cancel()
+	return e.Read(ctx, func(core.View) {}) == nil
+}
+
+// standing puts together what is known of a member: by itself, if it answered, and by what
+// all who did have heard of it.
+func standing(m Member, all map[uint64]status, said map[uint64]health, leader uint64) engine.Server {
+	s := serverOf(m)
+	told, ok := all[m.ID]
+	if ok {
+		s.Answered, s.Applied, s.LowRoom = true, told.Applied, told.LowRoom
+	} else if h, ok := said[m.ID]; ok {
+		s.Applied, s.LowRoom = h.applied, h.lowRoom
+	}
+	for _, by := range slices.Sorted(maps.Keys(all)) {
+		ago, ok := all[by].Heard[m.ID]
+		if by != m.ID && ok && (s.Heard < 0 || time.Duration(ago) < s.Heard) {
+			s.HeardBy, s.Heard = by, time.Duration(ago)
+		}
+	}
+	s.Reachable = s.Answered || s.Heard >= 0 && s.Heard <= heardFor
+	if silent, ok := all[leader].Silent[m.ID]; ok {
+		s.Silent = time.Duration(silent)
+	}
+	return s
+}
+
 func serverOf(m Member) engine.Server {
-	return engine.Server{ID: m.ID, Name: m.Name, Peer: m.Peer, Client: m.Client, Voter: m.Voter, Version: m.Version, Silent: -1}
+	return engine.Server{
+		ID: m.ID, Name: m.Name, Peer: m.Peer, Client: m.Client, Voter: m.Voter, Version: m.Version, Silent: -1, Heard: -1,
+	}
 }
 
 // askAll asks all others how they do, and returns what came in time.

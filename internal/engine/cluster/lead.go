@@ -26,6 +26,9 @@ type leadership struct {
 	// until its next tick. A pacemaker that tried on without a pause would do nothing else.
 	dropped bool
 
+	// givingTo is who is to lead instead of this node, since a tick; 0: nobody is.
+	givingTo, givingSince uint64
+
 	// offset turns this node's monotonic clock into cluster time, once fixed.
 	offset time.Duration
 	// last is the newest stamp that this node gave away.
@@ -58,7 +61,7 @@ func (n *Node) follow(s *raft.SoftState) {
 	if leader == n.lead.leader && (!leader || n.hard.GetTerm() == n.lead.term) {
 		return
 	}
-	n.lead.leader, n.lead.ready, n.lead.fixed, n.lead.serving = leader, false, false, false
+	n.lead.leader, n.lead.ready, n.lead.fixed, n.lead.serving, n.lead.givingTo = leader, false, false, false, 0
 	n.lead.term, n.lead.elected = n.hard.GetTerm(), n.Clock.Monotonic()
 	if n.Planted.ServeBeforeLead && leader {
 		mono := n.Clock.Monotonic()
@@ -172,9 +175,32 @@ func (n *Node) giveLead(to uint64) {
 	if to == 0 {
 		to = n.successor()
 	}
-	if n.leads() && to != 0 && to != n.ID {
-		n.raft.TransferLeader(to)
+	if !n.leads() || to == 0 || to == n.ID {
+		return
 	}
+	if n.lead.givingTo != to {
+		n.lead.givingTo, n.lead.givingSince = to, n.ticks
+	}
+	n.raft.TransferLeader(to)
+}
+
+// giveTicks is within how many ticks a hand-over is to be over: what is on its way arrives
+// and is confirmed, then the other node is told, and then it is voted for.
+const giveTicks = 2 * electionTicks
+
+// giveOn goes on with a hand-over that raft gave up after an election timeout. On a slow
+// network the other node is about to ask for votes then, and would get none if this one
+// proposed something newer first.
+func (n *Node) giveOn() {
+	to, since := n.lead.givingTo, n.lead.givingSince
+	if to == 0 || n.raft.BasicStatus().LeadTransferee != 0 {
+		return
+	}
+	if n.ticks-since < giveTicks && n.heard[to] > since {
+		n.raft.TransferLeader(to)
+		return
+	}
+	n.lead.givingTo = 0
 }
 
 // successor returns the node that is best to lead instead of this one; 0: there is none.

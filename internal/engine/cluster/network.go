@@ -509,10 +509,22 @@ func (n *network) heardHealth(from uint64, h health) {
 func (n *network) healths() map[uint64]health {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	maps.DeleteFunc(n.health, func(_ uint64, h heardHealth) bool { return time.Since(h.at) > healthFor })
 	all := map[uint64]health{}
 	for id, h := range n.health {
-		all[id] = h.health
+		if time.Since(h.at) <= healthFor {
+			all[id] = h.health
+		}
+	}
+	return all
+}
+
+// heardAgo is how long ago others said how they do, in nanoseconds.
+func (n *network) heardAgo() map[uint64]int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := map[uint64]int64{}
+	for id, h := range n.health {
+		all[id] = int64(time.Since(h.at))
 	}
 	return all
 }

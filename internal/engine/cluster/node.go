@@ -86,7 +86,7 @@ type ReadCall struct {
 	Read func(core.View)
 	Done func(error)
 
-	until uint64 // the tick at which it stops waiting
+	since uint64 // the tick at which it came
 }
 
 // An Event is something that happens to a node.
@@ -241,10 +241,11 @@ type Node struct {
 
 	relays relays
 
-	reads      []ReadCall // for the next round
-	round      uint64
-	sinceAsked int        // ticks
-	asked      []ReadCall // of the round in flight
+	reads      []ReadCall  // for the next round
+	round      uint64      // the newest that was asked
+	firstRound uint64      // the one before the first of this process
+	sinceAsked int         // ticks
+	rounds     []readRound // that have no answer yet, oldest first
 	answered   []readyRead
 	arrived    map[uint64]*arrival // snapshots of other nodes, by index
 	snapshot   snapshotting
@@ -279,7 +280,7 @@ func NewNode(c NodeConfig) (*Node, error) {
 	if c.Planted.SameNonce {
 		c.Nonce = 0
 	}
-	n.round, n.relays = c.Nonce, newRelays(c.Nonce)
+	n.round, n.firstRound, n.relays = c.Nonce, c.Nonce, newRelays(c.Nonce)
 	n.snapshot.previous = c.Applied
 	n.persisted, _ = c.Storage.LastIndex()
 	n.lead.received, n.lead.began = c.Clock.Monotonic(), max(c.State.Now(), 1)
@@ -329,7 +330,7 @@ func (n *Node) Statistics() Statistics {
 
 // Idle tells whether nobody waits for an answer, nor for a leader that stops to hand over.
 func (n *Node) Idle() bool {
-	return !n.handingOver() && len(n.waiting) == 0 && len(n.inbox) == 0 && len(n.proposed) == 0 && n.unplaced == nil && n.relays.idle() && len(n.reads) == 0 && len(n.asked) == 0 && len(n.answered) == 0
+	return !n.handingOver() && len(n.waiting) == 0 && len(n.inbox) == 0 && len(n.proposed) == 0 && n.unplaced == nil && n.relays.idle() && len(n.reads) == 0 && len(n.rounds) == 0 && len(n.answered) == 0
 }
 
 // Step takes one event and does everything that can be done before the next.
@@ -347,6 +348,7 @@ func (n *Node) Step(e Event) {
 		n.ticks++
 		n.raft.Tick()
 		n.lead.dropped = false
+		n.giveOn()
 		n.tickWaiting()
 		n.tickRelays()
 		n.tickReads()
@@ -555,11 +557,13 @@ func (n *Node) abandon() {
 	n.refuse(Commands(n.waiting), unavailable)
 	n.refuse(Commands(n.inbox), unavailable)
 	n.refuse(Reads(n.reads), unavailable)
-	n.refuse(Reads(n.asked), unavailable)
+	for _, r := range n.rounds {
+		n.refuse(Reads(r.calls), unavailable)
+	}
 	for _, r := range n.answered {
 		n.refuse(Reads(r.calls), unavailable)
 	}
-	n.waiting, n.inbox, n.reads, n.asked, n.answered, n.unplaced = nil, nil, nil, nil, nil, nil
+	n.waiting, n.inbox, n.reads, n.rounds, n.answered, n.unplaced = nil, nil, nil, nil, nil, nil
 	clear(n.proposed)
 }
 
@@ -596,5 +600,5 @@ func (n *Node) stop() {
 // handingOver tells whether a leader that stops has to wait until another one leads. That
 // may come to nothing, so it has an end.
 func (n *Node) handingOver() bool {
-	return n.stopped && n.leads() && n.failure == nil && n.ticks-n.stoppedAt <= electionTicks && n.successor() != 0
+	return n.stopped && n.leads() && n.failure == nil && n.ticks-n.stoppedAt <= giveTicks && n.successor() != 0
 }

@@ -24,6 +24,8 @@ type Planted struct {
 	AcknowledgeBeforeSync bool
 	// ReadJoinsRound lets a reader join a round that has begun.
 	ReadJoinsRound bool
+	// NewestRoundOnly takes no answer to a round after which another one was asked.
+	NewestRoundOnly bool
 	// LostIsRefused says that nothing happened when nobody knows.
 	LostIsRefused bool
 	// ServeBeforeLead serves as soon as raft says that this node leads.

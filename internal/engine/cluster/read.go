@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +16,16 @@ import (
 // round has an id of its own, so that an answer to an older question is never taken
 // for an answer to this one; and a reader joins only a round that has not begun,
 // since one that has may have been asked before the reader came.
+//
+// An answer to a round serves the earlier ones too: it was asked after all of their
+// readers came. So earlier rounds stay open for as long as their readers wait, and to
+// ask again costs nobody the answer that is on its way, however long that takes.
+
+// A readRound is readers whose question is on its way.
+type readRound struct {
+	id    uint64
+	calls []ReadCall
+}
 
 // A readyRead may be done when the state has come to an index.
 type readyRead struct {
@@ -21,9 +33,14 @@ type readyRead struct {
 	calls []ReadCall
 }
 
-// A round that does not end is asked again, under another id, so many ticks later: on its
-// way to the leader and back it can be lost.
-const roundTicks = 5
+const (
+	// roundTicks is after how many ticks the same is asked again, under another id: on its
+	// way to the leader and back a question can be lost.
+	roundTicks = 5
+	// readTicks is how many ticks a reader waits for a leader that is known. A question
+	// crosses the network four times from a follower, and may wait for a disk at each end.
+	readTicks = 100
+)
 
 // mayRead tells whether there is somebody to ask.
 func (n *Node) mayRead() bool {
@@ -36,10 +53,10 @@ func (n *Node) acceptReads(calls []ReadCall) {
 		return
 	}
 	for i := range calls {
-		calls[i].until = n.ticks + leaderTicks
+		calls[i].since = n.ticks
 	}
-	if n.Planted.ReadJoinsRound && len(n.asked) > 0 {
-		n.asked = append(n.asked, calls...)
+	if last := len(n.rounds) - 1; n.Planted.ReadJoinsRound && last >= 0 {
+		n.rounds[last].calls = append(n.rounds[last].calls, calls...)
 		return
 	}
 	if n.Planted.ReadByFlag && n.lead.serving {
@@ -50,49 +67,87 @@ func (n *Node) acceptReads(calls []ReadCall) {
 	n.reads = append(n.reads, calls...)
 }
 
-// ask begins a round for the readers that came since the last one.
+// ask begins a round for the readers that came since the last one, or asks again for those
+// who may wait for an answer that was lost.
 func (n *Node) ask() {
-	if len(n.reads) == 0 || len(n.asked) > 0 || !n.mayRead() {
+	open := len(n.rounds) > 0
+	switch {
+	case !n.mayRead(), len(n.reads) == 0 && !open:
+		return
+	case len(n.reads) > 0 && open && n.sinceAsked == 0:
+		return // while answers are on their way, one round a tick is enough
+	case len(n.reads) == 0 && n.sinceAsked < roundTicks:
 		return
 	}
 	n.round++
 	n.sinceAsked = 0
-	n.asked, n.reads = n.reads, nil
+	if len(n.reads) > 0 {
+		n.rounds = append(n.rounds, readRound{n.round, n.reads})
+		n.reads = nil
+	}
 	n.raft.ReadIndex(binary.BigEndian.AppendUint64(nil, n.round))
 }
 
-// tickReads asks again, and gives up those who have waited long enough.
+// tickReads gives up those who have waited long enough.
 func (n *Node) tickReads() {
+	n.sinceAsked++
+	limit := uint64(leaderTicks)
+	if n.mayRead() {
+		limit = readTicks
+	}
 	over := func(c ReadCall) bool {
-		if c.until > n.ticks {
+		if n.ticks-c.since < limit {
 			return false
 		}
-		c.Done(engine.Unavailable("nobody leads, or it can not be reached: try again in a moment"))
+		c.Done(engine.Unavailable(n.unanswered() + ": try again in a moment"))
 		return true
 	}
-	n.reads, n.asked = slices.DeleteFunc(n.reads, over), slices.DeleteFunc(n.asked, over)
+	n.reads = slices.DeleteFunc(n.reads, over)
+	for i := range n.rounds {
+		n.rounds[i].calls = slices.DeleteFunc(n.rounds[i].calls, over)
+	}
+	n.rounds = slices.DeleteFunc(n.rounds, func(r readRound) bool { return len(r.calls) == 0 })
 	for i := range n.answered {
 		n.answered[i].calls = slices.DeleteFunc(n.answered[i].calls, over)
 	}
 	n.answered = slices.DeleteFunc(n.answered, func(r readyRead) bool { return len(r.calls) == 0 })
-	if n.sinceAsked++; n.sinceAsked >= roundTicks {
-		n.askAgain()
+}
+
+// unanswered says why callers wait in vain, by what this node knows.
+func (n *Node) unanswered() string {
+	switch leader := n.lead.known; leader {
+	case 0:
+		return "no leader is known"
+	case n.ID:
+		return "this server leads, but a majority of the servers did not answer in time"
+	default:
+		m, _ := n.roster.Member(leader)
+		return fmt.Sprintf("server %s leads, but did not answer in time", cmp.Or(m.Name, fmt.Sprint(leader)))
 	}
 }
 
-// askAgain puts those whose round may be lost into the next one.
-func (n *Node) askAgain() {
-	n.reads, n.asked = append(n.asked, n.reads...), nil
-}
+// askAgain asks at the next opportunity: whoever was asked does not lead any more.
+func (n *Node) askAgain() { n.sinceAsked = roundTicks }
 
 // confirm takes raft's answers to rounds.
 func (n *Node) confirm(states []raft.ReadState) {
 	for _, s := range states {
-		if len(s.RequestCtx) != 8 || binary.BigEndian.Uint64(s.RequestCtx) != n.round || len(n.asked) == 0 {
+		if len(s.RequestCtx) != 8 {
 			continue
 		}
-		n.answered = append(n.answered, readyRead{s.Index, n.asked})
-		n.asked = nil
+		id := binary.BigEndian.Uint64(s.RequestCtx)
+		// Another process of this node, from before a restart, may have asked it.
+		if asked := id - n.firstRound; asked == 0 || asked > n.round-n.firstRound || n.Planted.NewestRoundOnly && id != n.round {
+			continue
+		}
+		var calls []ReadCall
+		for len(n.rounds) > 0 && n.rounds[0].id-n.firstRound <= id-n.firstRound {
+			calls = append(calls, n.rounds[0].calls...)
+			n.rounds = n.rounds[1:]
+		}
+		if len(calls) > 0 {
+			n.answered = append(n.answered, readyRead{s.Index, calls})
+		}
 	}
 }
 

@@ -126,8 +126,9 @@ type site struct {
 	logs    map[string]*lockedLog
 
 	ports   int
-	context context.Context                      // of starts; nil: the test's
-	secure  func(name string) func() *tls.Config // nil: traffic is plain
+	dial    func(context.Context, string) (net.Conn, error) // nil: by the wires
+	context context.Context                                 // of starts; nil: the test's
+	secure  func(name string) func() *tls.Config            // nil: traffic is plain
 
 	mu      sync.Mutex
 	engines map[string]*Engine
@@ -216,6 +217,9 @@ func (s *site) start(name string, listener net.Listener, c Config) (*Engine, err
 	}
 	if s.wires != nil {
 		c.peerDial, c.Clock = s.wires.dial, newTestClock(name)
+		if s.dial != nil {
+			c.peerDial = s.dial
+		}
 	}
 	ctx := s.t.Context()
 	if s.context != nil {

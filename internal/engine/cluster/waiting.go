@@ -72,7 +72,7 @@ func (n *Node) tickWaiting() {
 		if c.until > n.ticks {
 			return false
 		}
-		c.Done(core.Answer{}, engine.Unavailable("nobody leads, or it can not be reached: try again in a moment"))
+		c.Done(core.Answer{}, engine.Unavailable(n.unanswered()+": try again in a moment"))
 		return true
 	})
 	n.handOn()

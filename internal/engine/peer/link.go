@@ -14,7 +14,7 @@ import (
 // How connections are watched. Nobody is told that a machine lost its power: each end
 // pings, and takes silence for the end.
 const (
-	defaultGreetWithin = 2 * time.Second // to connect, and to agree who is there
+	defaultGreetWithin = 4 * time.Second // to connect, and to agree who is there: four round trips
 	defaultSilentFor   = 2 * time.Second
 
 	pingEvery   = 500 * time.Millisecond

@@ -553,6 +553,6 @@ func (n *network) tellHealth(h health) {
 	n.applied.Store(h.applied)
 	body := appendHealth(nil, h)
 	for id := range n.mesh.Peers() {
-		n.mesh.Send(id, messageHealth, body)
+		n.mesh.SendUrgent(id, messageHealth, body)
 	}
 }

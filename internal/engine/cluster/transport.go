@@ -36,11 +36,26 @@ func (t *transport) Send(messages []*raftpb.Message) {
 			t.log.Error("a message could not be written", "err", err)
 			continue
 		}
-		if !t.mesh.Send(to, messageRaft, body) && !lost[to] {
+		send := t.mesh.Send
+		if urgent(m) {
+			send = t.mesh.SendUrgent
+		}
+		if !send(to, messageRaft, body) && !lost[to] {
 			lost[to] = true
 			t.later = append(t.later, Unreachable{to})
 		}
 	}
+}
+
+// urgent tells whether a message keeps the lead where it is, or says where it is: it must not
+// wait for entries that are on their way. Raft's own rules allow it to overtake them.
+func urgent(m *raftpb.Message) bool {
+	switch m.GetType() {
+	case raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp, raftpb.MsgReadIndex, raftpb.MsgReadIndexResp, raftpb.MsgTimeoutNow,
+		raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp:
+		return true
+	}
+	return false
 }
 
 // Relay carries commands to the leader. What certainly was not sent is placed nowhere, and

@@ -36,6 +36,7 @@ func (i Identity) String() string {
 // purposes of a connection.
 const (
 	forMessages = "messages"
+	forUrgent   = "urgent" // messages that must not stand behind others; unknown to older versions
 	forAsk      = "ask"
 	forStream   = "stream"
 )

@@ -21,15 +21,21 @@ const (
 	firstPause  = 50 * time.Millisecond
 	longPause   = 500 * time.Millisecond
 	writeWithin = 5 * time.Second
+	urgentPause = 10 * time.Second
 )
 
 // What may wait for a server that is slow: so many messages, and so many bytes.
 const (
 	maxQueued      = 4096
 	maxQueuedBytes = 32 << 20
+
+	maxUrgent = 64 << 10  // bytes of an urgent message
+	burst     = 256 << 10 // bytes that are sent before it is looked for what is urgent
 )
 
-// A link carries messages to one server.
+// A link carries messages to one server. What is urgent has a connection of its own, so that
+// it never stands behind megabytes that are on their way; where the other server does not know
+// of such a one, or there is none at the moment, it goes before all that still waits here.
 type link struct {
 	Peer
 	mesh *Mesh
@@ -37,9 +43,17 @@ type link struct {
 	ctx  context.Context
 	end  context.CancelFunc
 
+	main, urgent lane
+}
+
+// A lane is one of the connections of a link, with what waits for it.
+type lane struct {
+	purpose string
 	arrived chan struct{} // has one element while there is something to take
-	mu      sync.Mutex    // guards what follows
+
+	mu      sync.Mutex // guards what follows
 	up      bool
+	first   [][]byte // goes before the queue
 	queue   [][]byte
 	bytes   int
 	dropped uint64
@@ -47,29 +61,54 @@ type link struct {
 }
 
 func (m *Mesh) newLink(id uint64, p Peer) *link {
-	l := &link{Peer: p, mesh: m, id: id, arrived: make(chan struct{}, 1)}
+	l := &link{Peer: p, mesh: m, id: id}
+	l.main = lane{purpose: forMessages, arrived: make(chan struct{}, 1)}
+	l.urgent = lane{purpose: forUrgent, arrived: make(chan struct{}, 1)}
 	l.ctx, l.end = context.WithCancel(m.ctx)
 	m.workers.Go(l.run)
+	m.workers.Go(l.runUrgent)
 	return l
 }
 
 func (l *link) status() Status {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return Status{Connected: l.up, Dropped: l.dropped, Error: l.err}
+	l.main.mu.Lock()
+	defer l.main.mu.Unlock()
+	return Status{Connected: l.main.up, Dropped: l.main.dropped, Error: l.main.err}
 }
 
 // send queues a message. What finds no connection is lost at once: it would be old when
 // there is one.
-func (l *link) send(kind byte, body []byte) bool {
+func (l *link) send(kind byte, body []byte) bool { return l.main.send(kind, body, false) }
+
+// hurry queues a message that must not stand behind others.
+func (l *link) hurry(kind byte, body []byte) bool {
+	return l.urgent.isUp() && l.urgent.send(kind, body, true) || l.main.send(kind, body, true)
+}
+
+func (l *lane) isUp() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.up || len(l.queue) >= maxQueued || l.bytes+len(body) > maxQueuedBytes || len(body) > MaxFrame {
+	return l.up
+}
+
+func (l *lane) send(kind byte, body []byte, first bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	full := len(l.queue) >= maxQueued || l.bytes+len(body) > maxQueuedBytes
+	if first {
+		full = len(l.first) >= maxQueued || len(body) > maxUrgent
+	}
+	if !l.up || full || len(body) > MaxFrame {
 		l.dropped++
 		return false
 	}
-	l.queue = append(l.queue, appendFrame(make([]byte, 0, frameHead+1+len(body)), kind, body))
-	l.bytes += len(body)
+	frame := appendFrame(make([]byte, 0, frameHead+1+len(body)), kind, body)
+	if first {
+		l.first = append(l.first, frame)
+	} else {
+		l.queue = append(l.queue, frame)
+		l.bytes += len(body)
+	}
 	select {
 	case l.arrived <- struct{}{}:
 	default:
@@ -77,32 +116,44 @@ func (l *link) send(kind byte, body []byte) bool {
 	return true
 }
 
-// take returns what is to be sent.
-func (l *link) take() [][]byte {
+// take returns what is to be sent next: all that is urgent, and then as much of the rest
+// as may be sent before it is looked for what is urgent again.
+func (l *lane) take() [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	queue := l.queue
-	l.queue, l.bytes = nil, 0
-	return queue
+	frames := l.first
+	l.first = nil
+	taken, size := 0, 0
+	for taken < len(l.queue) && (taken == 0 || size+len(l.queue[taken]) <= burst) {
+		size += len(l.queue[taken])
+		taken++
+	}
+	frames = append(frames, l.queue[:taken]...)
+	clear(l.queue[:taken])
+	if l.queue = l.queue[taken:]; len(l.queue) == 0 {
+		l.queue, l.bytes = nil, 0
+		return frames
+	}
+	l.bytes -= size - taken*(frameHead+1)
+	select {
+	case l.arrived <- struct{}{}:
+	default:
+	}
+	return frames
 }
 
 // setUp notes whether messages get through. Those that wait for a connection which is
 // gone are lost with it: nobody knows which of those before them came through, and what
 // is sent again might come twice.
-func (l *link) setUp(up bool, err error) {
+func (l *lane) setUp(up bool, err error) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.up = up
-	l.dropped += uint64(len(l.queue))
-	l.queue, l.bytes = nil, 0
+	l.dropped += uint64(len(l.queue) + len(l.first))
+	l.first, l.queue, l.bytes = nil, nil, 0
 	l.err = ""
 	if err != nil {
 		l.err = err.Error()
-	}
-	l.mu.Unlock()
-	if up {
-		l.mesh.Handler.Reached(l.id)
-	} else {
-		l.mesh.Handler.Lost(l.id)
 	}
 }
 
@@ -113,15 +164,17 @@ func (l *link) run() {
 		conn, err := l.mesh.connect(l.ctx, l.id, l.Peer, forMessages)
 		if err == nil {
 			l.mesh.Log.Info("another server is connected", "server", l.Name, "address", l.Address)
-			l.setUp(true, nil)
+			l.main.setUp(true, nil)
+			l.mesh.Handler.Reached(l.id)
 			pause, said = firstPause, ""
-			err = l.carry(conn)
+			err = l.carry(conn, &l.main)
 			_ = conn.Close()
 		}
 		if l.ctx.Err() != nil {
 			return
 		}
-		l.setUp(false, err)
+		l.main.setUp(false, err)
+		l.mesh.Handler.Lost(l.id)
 		if said != lasting(err) {
 			said = lasting(err) // once is enough
 			l.mesh.Log.Log(l.ctx, levelOf(err), "another server can not be reached", "server", l.Name, "address", l.Address, "err", err)
@@ -131,10 +184,31 @@ func (l *link) run() {
 	}
 }
 
+// runUrgent keeps the connection up for what is urgent. All goes on without it.
+func (l *link) runUrgent() {
+	for l.ctx.Err() == nil {
+		conn, err := l.mesh.connect(l.ctx, l.id, l.Peer, forUrgent)
+		pause := longPause
+		if err == nil {
+			l.urgent.setUp(true, nil)
+			err = l.carry(conn, &l.urgent)
+			_ = conn.Close()
+		} else if isRefusal(err, NotReady) && l.main.isUp() {
+			pause = urgentPause // it is of a version that has none
+		}
+		l.urgent.setUp(false, err)
+		l.rest(pause)
+	}
+}
+
+func isRefusal(err error, reason Reason) bool {
+	var r *Refusal
+	return errors.As(err, &r) && r.Reason == reason
+}
+
 // levelOf is how loud to be about an error. A server that is not ready will be.
 func levelOf(err error) slog.Level {
-	var r *Refusal
-	if errors.As(err, &r) && r.Reason == NotReady {
+	if isRefusal(err, NotReady) {
 		return slog.LevelDebug
 	}
 	return slog.LevelWarn
@@ -150,19 +224,19 @@ func (l *link) rest(d time.Duration) {
 }
 
 // carry sends messages until the connection breaks, and returns why.
-func (l *link) carry(conn net.Conn) error {
+func (l *link) carry(conn net.Conn, from *lane) error {
 	ctx, cancel := context.WithCancelCause(l.ctx)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	var reader sync.WaitGroup
 	reader.Go(func() { cancel(l.mesh.readPongs(conn)) })
-	cancel(l.write(ctx, conn))
+	cancel(from.write(ctx, conn))
 	reader.Wait()
 	return context.Cause(ctx)
 }
 
 // write sends what is queued, and a ping now and then.
-func (l *link) write(ctx context.Context, conn net.Conn) error {
+func (l *lane) write(ctx context.Context, conn net.Conn) error {
 	ping := appendFrame(nil, kindPing, nil)
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
@@ -227,17 +301,15 @@ func inWords(err error) error {
 
 // readMessages passes messages on until the connection ends.
 func (m *Mesh) readMessages(conn net.Conn, from uint64) error {
-	r := bufio.NewReaderSize(conn, 64<<10)
+	r := bufio.NewReaderSize(&listener{Conn: conn, silentFor: m.silentFor, heard: time.Now()}, 64<<10)
 	for {
-		_ = conn.SetReadDeadline(time.Now().Add(m.silentFor))
 		kind, body, err := readFrame(r, MaxFrame)
 		if err != nil {
 			return inWords(err)
 		}
 		switch {
 		case kind == kindPing:
-			_ = conn.SetWriteDeadline(time.Now().Add(writeWithin))
-			if err := writeFrame(conn, kindPong, nil); err != nil {
+			if err := pong(conn); err != nil {
 				return err
 			}
 		case kind < kindHello:
@@ -246,4 +318,27 @@ func (m *Mesh) readMessages(conn net.Conn, from uint64) error {
 			return errKind
 		}
 	}
+}
+
+func pong(conn net.Conn) error {
+	_ = conn.SetWriteDeadline(time.Now().Add(writeWithin))
+	return writeFrame(conn, kindPong, nil)
+}
+
+// A listener reads from a connection for as long as anything comes, and says now and then
+// that it does: the other end's pings may stand behind megabytes.
+type listener struct {
+	net.Conn
+	silentFor time.Duration
+	heard     time.Time // when it last said so
+}
+
+func (l *listener) Read(b []byte) (int, error) {
+	_ = l.SetReadDeadline(time.Now().Add(l.silentFor))
+	n, err := l.Conn.Read(b)
+	if now := time.Now(); err == nil && now.Sub(l.heard) >= pingEvery {
+		l.heard = now
+		err = pong(l.Conn)
+	}
+	return n, err
 }

@@ -1,9 +1,9 @@
 // Package peer is the mesh between the servers of a cluster: what one of them sends to
 // another, and how each knows whom it talks to.
 //
-// There is a connection from each server to each other one for messages, which may get
-// lost and are never sent twice; and one of its own for each question and each large
-// file, so that none of them delays a heartbeat.
+// There are two connections from each server to each other one for messages, which may get
+// lost and are never sent twice, one of them for what is urgent; and one of its own for each
+// question and each large file, so that none of them delays a heartbeat.
 package peer
 
 import (
@@ -45,7 +45,8 @@ type Handler interface {
 	// questions from the rest.
 	Admit(from Identity, question bool) *Refusal
 
-	// Message takes a message. The next one of that server waits until it returns.
+	// Message takes a message. The next one of that server waits until it returns, unless
+	// one of them is urgent and the other is not.
 	Message(from uint64, kind byte, body []byte)
 
 	// Ask answers a question. What is not a *leasehold.Error is told as Unavailable.
@@ -82,10 +83,16 @@ type Mesh struct {
 	mu       sync.Mutex // guards what follows
 	self     Identity
 	links    map[uint64]*link
-	incoming map[uint64]net.Conn   // for messages, by who sends them
+	incoming map[sender]net.Conn   // for messages, by who sends them
 	conns    map[net.Conn]struct{} // all that others made
 	said     map[string]time.Time  // when what was last said of whom: see complain
 	closed   bool
+}
+
+// A sender is a server that sends messages, and by which of its connections.
+type sender struct {
+	id      uint64
+	purpose string
 }
 
 // maxIncoming bounds how many connections others can make.
@@ -93,7 +100,7 @@ const maxIncoming = 1024
 
 // New makes a mesh that takes no connections yet: its handler may have to know it first.
 func New(c Config) *Mesh {
-	m := &Mesh{Config: c, self: c.Self, links: map[uint64]*link{}, incoming: map[uint64]net.Conn{}, conns: map[net.Conn]struct{}{}, said: map[string]time.Time{}}
+	m := &Mesh{Config: c, self: c.Self, links: map[uint64]*link{}, incoming: map[sender]net.Conn{}, conns: map[net.Conn]struct{}{}, said: map[string]time.Time{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if m.Log == nil {
 		m.Log = slog.New(slog.DiscardHandler)
@@ -161,8 +168,8 @@ func (m *Mesh) SetPeers(peers map[uint64]Peer) {
 		l.end()
 		delete(m.links, id)
 	}
-	for id, conn := range m.incoming {
-		if _, ok := peers[id]; !ok {
+	for from, conn := range m.incoming {
+		if _, ok := peers[from.id]; !ok {
 			_ = conn.Close()
 		}
 	}
@@ -180,6 +187,15 @@ func (m *Mesh) Send(to uint64, kind byte, body []byte) bool {
 	l := m.links[to]
 	m.mu.Unlock()
 	return l != nil && l.send(kind, body)
+}
+
+// SendUrgent is Send for a small message that must not stand behind others. It may overtake
+// those that were sent before it.
+func (m *Mesh) SendUrgent(to uint64, kind byte, body []byte) bool {
+	m.mu.Lock()
+	l := m.links[to]
+	m.mu.Unlock()
+	return l != nil && l.hurry(kind, body)
 }
 
 // Peers returns how the connections to the others do.
@@ -326,8 +342,8 @@ func (m *Mesh) serve(raw net.Conn) {
 	}
 	_ = conn.SetDeadline(time.Time{})
 	switch h.Purpose {
-	case forMessages:
-		m.takeMessages(conn, raw, h.Identity)
+	case forMessages, forUrgent:
+		m.takeMessages(conn, raw, h)
 	case forAsk:
 		m.answer(conn, h.Identity)
 	case forStream:
@@ -383,7 +399,7 @@ func (m *Mesh) admit(conn net.Conn, h hello) *Refusal {
 		return refuse(WrongServer, "server %s is there, and not the one with the id %d", self, h.To)
 	}
 	switch h.Purpose {
-	case forMessages, forAsk, forStream:
+	case forMessages, forUrgent, forAsk, forStream:
 		return m.Handler.Admit(h.Identity, h.Purpose == forAsk)
 	}
 	return refuse(NotReady, "what a connection for %q is, this version does not know", h.Purpose)
@@ -391,22 +407,23 @@ func (m *Mesh) admit(conn net.Conn, h hello) *Refusal {
 
 // takeMessages passes on what another server sends. A newer connection of it takes the
 // place of an older one, which may be dead without anybody having said so.
-func (m *Mesh) takeMessages(conn, raw net.Conn, from Identity) {
+func (m *Mesh) takeMessages(conn, raw net.Conn, h hello) {
+	from := sender{h.ID, h.Purpose}
 	m.mu.Lock()
-	if old := m.incoming[from.ID]; old != nil {
+	if old := m.incoming[from]; old != nil {
 		_ = old.Close()
 	}
-	m.incoming[from.ID] = raw
+	m.incoming[from] = raw
 	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()
-		if m.incoming[from.ID] == raw {
-			delete(m.incoming, from.ID)
+		if m.incoming[from] == raw {
+			delete(m.incoming, from)
 		}
 		m.mu.Unlock()
 	}()
-	if err := m.readMessages(conn, from.ID); err != nil && m.ctx.Err() == nil {
-		m.Log.Debug("the connection of another server ended", "server", from.Name, "err", err)
+	if err := m.readMessages(conn, h.ID); err != nil && m.ctx.Err() == nil {
+		m.Log.Debug("the connection of another server ended", "server", h.Name, "err", err)
 	}
 }
 

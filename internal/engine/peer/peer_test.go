@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -42,6 +43,8 @@ type end struct {
 	admit func(Identity, bool) *Refusal
 	ask   func(context.Context, []byte) ([]byte, error)
 	took  func(io.Reader) error
+
+	message func(kind byte, body []byte) // nil: it goes to messages
 }
 
 type lockedBuffer struct {
@@ -71,6 +74,10 @@ func (e *end) Admit(from Identity, question bool) *Refusal {
 }
 
 func (e *end) Message(from uint64, kind byte, body []byte) {
+	if e.message != nil {
+		e.message(kind, body)
+		return
+	}
 	e.messages <- fmt.Sprintf("%d %d %s", from, kind, body)
 }
 
@@ -579,4 +586,137 @@ func TestAServerThatIsNotAdmittedIsNotTalkedTo(t *testing.T) {
 	if next(t, "loss", a.lost); len(a.refusals) > 0 {
 		t.Error("it takes the refusal for one of its own")
 	}
+}
+
+// What is urgent comes through while megabytes wait for a server that takes none of them.
+func TestWhatIsUrgentDoesNotWait(t *testing.T) {
+	a, b := startEnd(t, 1, nil), startEnd(t, 2, nil)
+	stuck, urgent := make(chan struct{}), make(chan string, 1)
+	b.message = func(kind byte, body []byte) {
+		if kind == 7 {
+			<-stuck
+			return
+		}
+		urgent <- string(body)
+	}
+	t.Cleanup(func() { close(stuck) })
+	a.know(b)
+	next(t, "connection", a.reached)
+	await(t, "a connection for what is urgent", func() bool { return a.links[2].urgent.isUp() })
+	for a.Send(2, 7, make([]byte, 1<<20)) {
+	}
+	if !a.SendUrgent(2, 8, []byte("heartbeat")) {
+		t.Fatal("it was not sent")
+	}
+	if got := next(t, "urgent message", urgent); got != "heartbeat" {
+		t.Errorf("%q came", got)
+	}
+}
+
+// A server of a version without such a connection gets it before all that waits.
+func TestWhatIsUrgentGoesFirstToAnOlderServer(t *testing.T) {
+	older, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer older.Close()
+	came := make(chan string, 1)
+	go serveAsOlder(older, came)
+	a := startEnd(t, 1, nil)
+	a.SetPeers(map[uint64]Peer{2: {"n2", older.Addr().String()}})
+	next(t, "connection", a.reached)
+	if !a.SendUrgent(2, 8, []byte("heartbeat")) {
+		t.Fatal("it was not sent")
+	}
+	if got := next(t, "message", came); got != "heartbeat" {
+		t.Errorf("%q came", got)
+	}
+	l := &lane{up: true, arrived: make(chan struct{}, 1)}
+	for range 4 {
+		l.send(7, make([]byte, burst/2), false)
+	}
+	l.send(8, nil, true)
+	var kinds []byte
+	for len(l.arrived) > 0 {
+		<-l.arrived
+		for _, frame := range l.take() {
+			kinds = append(kinds, frame[frameHead])
+		}
+		if len(kinds) == 2 {
+			l.send(8, nil, true)
+		}
+	}
+	if want := []byte{8, 7, 8, 7, 7, 7}; !bytes.Equal(kinds, want) {
+		t.Errorf("the order is %v, want %v", kinds, want)
+	}
+	if l.bytes != 0 {
+		t.Errorf("%d bytes are said to wait", l.bytes)
+	}
+}
+
+// serveAsOlder is a server that knows one connection for messages alone.
+func serveAsOlder(listener net.Listener, came chan<- string) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		h, err := readHello(conn)
+		if err != nil {
+			return
+		}
+		if h.Purpose != forMessages {
+			_ = answerHello(conn, Identity{Cluster: "c", ID: 2, Name: "n2"}, refuse(NotReady, "unknown purpose"))
+			continue
+		}
+		_ = answerHello(conn, Identity{Cluster: "c", ID: 2, Name: "n2"}, nil)
+		go func() {
+			for {
+				kind, body, err := readFrame(conn, MaxFrame)
+				if err != nil {
+					return
+				}
+				if kind == 8 {
+					came <- string(body)
+				}
+			}
+		}()
+	}
+}
+
+// A message that takes longer than the other end is patient is none that does not come.
+func TestASlowMessageIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		m := New(Config{})
+		got := make(chan string, 1)
+		m.Handler = &end{message: func(_ byte, body []byte) { got <- fmt.Sprint(len(body)) }}
+		var done sync.WaitGroup
+		pongs := 0
+		done.Go(func() { _ = m.readMessages(there, 1) })
+		done.Go(func() {
+			for {
+				if kind, _, err := readFrame(here, 0); err != nil || kind != kindPong {
+					return
+				}
+				pongs++
+			}
+		})
+		frame := appendFrame(nil, 7, make([]byte, 100))
+		for i := range frame { // a byte in 100 ms: eleven seconds for all of them
+			time.Sleep(100 * time.Millisecond)
+			if _, err := here.Write(frame[i : i+1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if body := <-got; body != "100" {
+			t.Errorf("a message of %s bytes came", body)
+		}
+		_ = here.Close()
+		done.Wait()
+		if pongs < 10 {
+			t.Errorf("the sender heard %d times that it is listened to", pongs)
+		}
+	})
 }

@@ -134,7 +134,7 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 	for _, item := range o.items {
 		id := newID()
 		if party == "" {
-			party = partyOf(ctx, id)
+			party = o.partyOf(ctx, id)
 		}
 		h := &Hold{session: s, resource: item.Resource, holder: o.holder, id: id, party: party, values: context.WithoutCancel(ctx)}
 		a.holds = append(a.holds, h)

@@ -72,6 +72,11 @@ func (h *Hold) ID() string {
 	return h.id
 }
 
+// Party names those who stand still together: a wait of any of them closes a circle with
+// what others of them hold. What is acquired under Context belongs to it by itself; another
+// process joins it with the option Party.
+func (h *Hold) Party() string { return h.party }
+
 // Token is the number to show to what the lease protects. It is larger than that of
 // every holder before. Once the hold is lost it is 0, which every guard refuses.
 func (h *Hold) Token() leasehold.Token {

@@ -22,6 +22,7 @@ type options struct {
 	grace     time.Duration
 	holdLimit time.Duration
 	priority  int
+	party     string
 	renewal   Renewal
 	progress  func(Waiting)
 	session   *Session
@@ -63,6 +64,10 @@ func Grace(d time.Duration) Option { return func(o *options) { o.grace = d } }
 // Priority moves the wait before those of smaller priority: -1000 to 1000, 0 unless
 // said.
 func Priority(n int) Option { return func(o *options) { o.priority = n } }
+
+// Party says who stands still while this waits, where the context can not say it: whoever
+// holds something in another process, and waits for this one. See Hold.Party.
+func Party(name string) Option { return func(o *options) { o.party = name } }
 
 // Shared acquires one slot of a resource, of however many there are: beside others who
 // share it, and never beside one who holds it exclusively.
@@ -154,9 +159,13 @@ func (c *Client) options(items []Item, wait time.Duration, given []Option) optio
 	return o
 }
 
-// partyOf names who waits, where waits could close a circle: all that is acquired
-// under the context of a hold belongs to the party of that hold; else id begins one.
-func partyOf(ctx context.Context, id string) string {
+// partyOf names who waits, where waits could close a circle: the party that was given; else
+// all that is acquired under the context of a hold belongs to the party of that hold; else
+// id begins one.
+func (o *options) partyOf(ctx context.Context, id string) string {
+	if o.party != "" {
+		return o.party
+	}
 	if h, ok := ctx.Value(holdKey{}).(*Hold); ok {
 		return h.party
 	}

@@ -100,6 +100,7 @@ type errand struct {
 	stop    func()
 	silent  bool // no server answers: there is nobody to say goodbye to
 	running atomic.Bool
+	party   string // that of the runs around this one
 
 	trouble trouble                // what went wrong last
 	broken  atomic.Pointer[string] // a break that was announced
@@ -117,6 +118,9 @@ func (a *app) beginErrand(ctx context.Context, c *conn, f errandFlags) (*errand,
 	})
 	if err != nil {
 		return nil, ctx, err
+	}
+	if err := e.joinAround(ctx); err != nil {
+		return nil, ctx, errors.Join(err, dialed.Close())
 	}
 	e.client = dialed
 	// Whoever stops to read what we say does not end the command by it.
@@ -144,7 +148,7 @@ func (a *app) leaveIgnored(keep bool) (ends []os.Signal) {
 }
 
 func (e *errand) options() []client.Option {
-	options := []client.Option{client.Reason(e.reason), client.Priority(e.priority), client.Progress(e.progress())}
+	options := []client.Option{client.Reason(e.reason), client.Priority(e.priority), client.Progress(e.progress()), client.Party(e.party)}
 	for key, value := range e.labels {
 		options = append(options, client.Label(key, value))
 	}
@@ -291,8 +295,11 @@ func (e *errand) environ(holds []*client.Hold) []string {
 		units = append(units, strings.Join(h.Units(), ","))
 		held = append(held, h.ID()+" "+h.Resource())
 	}
-	if around := e.app.getenv(config.EnvHeld); around != "" {
+	switch around := e.app.getenv(config.EnvHeld); {
+	case around != "" && e.party != "":
 		held = append([]string{around}, held...)
+	case around != "":
+		held = append(held, around) // behind what begins a party: see joinAround
 	}
 	set := map[string]string{
 		config.EnvResource: strings.Join(names, "\n"), config.EnvID: strings.Join(ids, "\n"), config.EnvToken: strings.Join(tokens, "\n"),

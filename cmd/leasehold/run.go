@@ -194,6 +194,25 @@ func (f *runFlags) notHeldYet(ctx context.Context, a *app, c *conn) (names []str
 	return names, nil
 }
 
+// joinAround makes this run one party with the runs around it, which stand still while it
+// waits: else a circle of such runs would never be found. The first lease of those has the
+// party's name. If all of them have ended, nobody stands still.
+func (e *errand) joinAround(ctx context.Context) error {
+	lines := e.app.getenv(config.EnvHeld)
+	for line := range strings.Lines(lines) {
+		id, _, _ := strings.Cut(line, " ")
+		_, err := e.conn.Renew(ctx, v1.RenewRequest{ID: id}) // its session's renewals count, not this one
+		switch {
+		case err == nil:
+			e.party, _, _ = strings.Cut(lines, " ")
+			return nil
+		case !isNone(err):
+			return err
+		}
+	}
+	return nil
+}
+
 // isHeld tells whether a lease is alive and enough for what is asked for.
 func (f *runFlags) isHeld(ctx context.Context, c *conn, name, id string) (bool, error) {
 	lease, err := c.Renew(ctx, v1.RenewRequest{ID: id}) // its session's renewals count, not this one

@@ -479,3 +479,25 @@ func TestElectLeadsAgain(t *testing.T) {
 	p.ends(8)
 	p.says(`^leasehold: sh was stopped$`)
 }
+
+// Two runs each hold what a run inside the other one waits for. The second wait is refused,
+// and both come to an end.
+func TestNestedRunsDoNotWaitForEachOther(t *testing.T) {
+	s := newStage(t)
+	inside := func(mine, theirs string) *player {
+		script := "echo >" + mine + "; until test -e " + theirs + "; do sleep 0.01; done; leasehold run " + theirs + " -- true"
+		return s.plays("run", mine, "--", "sh", "-c", script)
+	}
+	p, q := inside("a", "b"), inside("b", "a")
+	impatient := time.AfterFunc(patienceOfScripts, func() { _ = errors.Join(p.Process.Kill(), q.Process.Kill()) })
+	defer impatient.Stop()
+	for _, one := range []*player{p, q} {
+		_ = one.Wait()
+		if code := one.ProcessState.ExitCode(); code != 0 && code != exitUsage {
+			t.Errorf("it ended with code %d:\n%s", code, one.err.String())
+		}
+	}
+	if said := p.err.String() + q.err.String(); !strings.Contains(said, "waits for") {
+		t.Errorf("nobody said who waits for whom:\n%s", said)
+	}
+}

@@ -16,6 +16,9 @@ type Cluster struct {
 	// decided, whatever this server knows of single ones.
 	Confirmed bool `json:"confirmed"`
 
+	Level uint64 `json:"level"`                // of the rules by which it decides
+	Next  uint64 `json:"next_level,omitempty"` // the level that all servers know, if that is a newer one
+
 	Servers []Server `json:"servers"` // in the order of their ids
 }
 
@@ -27,6 +30,9 @@ type Server struct {
 	Client  string `json:"client,omitempty"` // the URL at which clients do, as it says itself
 	Voter   bool   `json:"voter"`            // its vote counts; else it is still catching up
 	Version string `json:"version,omitempty"`
+
+	OldestLevel uint64 `json:"oldest_level,omitempty"` // the levels that its program knows
+	NewestLevel uint64 `json:"newest_level,omitempty"`
 
 	Reachable bool   `json:"reachable"`           // it answered, or was heard of within the last seconds
 	Answered  bool   `json:"answered"`            // it answered the server that was asked, just now
@@ -95,6 +101,16 @@ func (c *Caller) RemoveServer(ctx context.Context, name string) error {
 // TransferLead gives the lead to a server, and tells who leads then.
 func (c *Caller) TransferLead(ctx context.Context, r TransferRequest) (Lead, error) {
 	return send[Lead](ctx, c, request{method: "POST", path: "/v1/cluster/transfer", body: r, global: true})
+}
+
+// A Level says by which rules a cluster decides.
+type Level struct {
+	Level uint64 `json:"level"`
+}
+
+// UpgradeCluster raises the level of the cluster to the newest that all servers know.
+func (c *Caller) UpgradeCluster(ctx context.Context) (Level, error) {
+	return send[Level](ctx, c, request{method: "POST", path: "/v1/cluster/upgrade", global: true, again: true})
 }
 
 // CheckCluster compares the states of all servers.

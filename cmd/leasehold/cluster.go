@@ -32,7 +32,8 @@ else: when a command says that it is done, it is.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: a.onlySubcommands,
 	}
-	cmd.AddCommand(a.clusterStatusCommand(), a.clusterAddCommand(), a.clusterPromoteCommand(), a.clusterRemoveCommand(), a.clusterTransferCommand())
+	cmd.AddCommand(a.clusterStatusCommand(), a.clusterAddCommand(), a.clusterPromoteCommand(), a.clusterRemoveCommand(), a.clusterTransferCommand(),
+		a.clusterUpgradeCommand())
 	return cmd
 }
 
@@ -104,6 +105,7 @@ func (a *app) printCluster(c *conn, cluster v1.Cluster, found condition) error {
 	s.line("Cluster", "%s, term %d", printable(cluster.Cluster), cluster.Term)
 	s.line("Leader", "%s", cmp.Or(printable(cluster.Leader), "nobody"))
 	s.line("State", "%s", found.state)
+	s.line("Level", "%d", cluster.Level)
 	if _, err := fmt.Fprintf(a.stdout, "%s\n", s); err != nil {
 		return written(err)
 	}
@@ -124,17 +126,25 @@ func (a *app) printCluster(c *conn, cluster v1.Cluster, found condition) error {
 func (a *app) printServers(cluster v1.Cluster) error {
 	columns := []column{{name: "NAME"}, {name: "ROLE"}, {name: "STATE", paint: paintHealth}, {name: "LAG", right: true}, {name: "CLIENTS AT", flexible: true}}
 	if a.output == formatWide {
-		columns = append(columns, column{name: "HEARD"}, column{name: "SERVERS AT"}, column{name: "ID", right: true}, column{name: "APPLIED", right: true}, column{name: "VERSION"})
+		columns = append(columns, column{name: "HEARD"}, column{name: "SERVERS AT"}, column{name: "ID", right: true}, column{name: "APPLIED", right: true}, column{name: "VERSION"}, column{name: "LEVELS"})
 	}
 	var rows [][]string
 	for _, s := range cluster.Servers {
 		row := []string{s.Name, role(cluster, s), health(s), lagCell(cluster, s), s.Client}
 		if a.output == formatWide {
-			row = append(row, heard(s), s.Peer, strconv.FormatUint(s.ID, 10), numberOrNone(s.Applied), s.Version)
+			row = append(row, heard(s), s.Peer, strconv.FormatUint(s.ID, 10), numberOrNone(s.Applied), s.Version, levelRange(s))
 		}
 		rows = append(rows, row)
 	}
 	return a.printTable(columns, rows)
+}
+
+// levelRange is the levels that a server's program knows.
+func levelRange(s v1.Server) string {
+	if s.NewestLevel == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d-%d", s.OldestLevel, s.NewestLevel)
 }
 
 func numberOrNone(n uint64) string {
@@ -242,6 +252,9 @@ func judgeCluster(c v1.Cluster) condition {
 	var f condition
 	voters, up := 0, 0
 	var away []string
+	if c.Next != 0 {
+		f.note("all servers know level %d: when none has to go back to an older version, run leasehold cluster upgrade", c.Next)
+	}
 	for _, s := range c.Servers {
 		if !s.Voter {
 			continue
@@ -441,6 +454,38 @@ is for those who do not want to wait, or want to know what is in the way.`,
 		return nil
 	})
 	serverFlags(cmd)
+	return cmd
+}
+
+func (a *app) clusterUpgradeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Raise the level of the cluster, once all servers run a newer version",
+		Long: `Upgrade raises the level of the cluster: the rules by which all servers decide, and with
+them what a newer version brought. Until then, servers of two versions work side by
+side, and each can go back to the older one.
+
+It is refused while some server does not know the level that others know. A level is
+never lowered: afterwards, versions that do not know it refuse the data, and are
+refused by the other servers. A new cluster begins at the newest level.`,
+		Example: `  leasehold cluster status -o wide      # which levels each server knows
+  leasehold cluster upgrade
+  leasehold cluster upgrade -o json`,
+		Args: takes(0, 0),
+	}
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, _ []string) error {
+		level, err := c.UpgradeCluster(ctx)
+		if err != nil {
+			return c.explainCluster(err)
+		}
+		if a.output == formatJSON {
+			return a.printJSON(level)
+		}
+		a.say("the cluster is at level %d", level.Level)
+		return nil
+	})
+	serverFlags(cmd)
+	a.outputFlag(cmd, formatJSON)
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
@@ -40,6 +41,7 @@ func (v *village) Add(_ context.Context, name, address string) (engine.Server, e
 }
 func (v *village) Promote(_ context.Context, name string) error { return v.note("promote %s", name) }
 func (v *village) Remove(_ context.Context, name string) error  { return v.note("remove %s", name) }
+func (v *village) Upgrade(context.Context) (core.Level, error)  { return 5, v.note("upgrade") }
 func (v *village) Transfer(_ context.Context, name string) (string, error) {
 	return "n2", v.note("transfer %q", name)
 }
@@ -53,10 +55,10 @@ func newVillage(t *testing.T, atTerminal bool) (*village, *trial) {
 	for i := uint64(1); i <= 3; i++ {
 		v.outlook.Servers = append(v.outlook.Servers, engine.Server{
 			ID: i, Name: fmt.Sprint("n", i), Peer: fmt.Sprintf("10.0.0.%d:4654", i), Client: fmt.Sprintf("http://10.0.0.%d:4653", i),
-			Voter: true, Version: "1", Reachable: true, Applied: 100,
+			Voter: true, Version: "1", Reachable: true, Applied: 100, Oldest: 3, Newest: core.NewestLevel,
 		})
 	}
-	v.outlook.Cluster, v.outlook.Leader, v.outlook.Self, v.outlook.Term = "c", 1, 2, 4
+	v.outlook.Cluster, v.outlook.Leader, v.outlook.Self, v.outlook.Term, v.outlook.Level = "c", 1, 2, 4, core.NewestLevel
 	s, err := startBehind(func(e *memory.Engine) engine.Engine {
 		v.Engine = e
 		return v
@@ -75,6 +77,7 @@ func TestClusterStatus(t *testing.T) {
 	want := `Cluster:    c, term 4
 Leader:     n1
 State:      3 of 3 voters are up; 1 may fail
+Level:      ` + fmt.Sprint(core.NewestLevel) + `
 
 NAME  ROLE    STATE  LAG  CLIENTS AT
 n1    leader  up       0  http://10.0.0.1:4653
@@ -85,7 +88,7 @@ n3    voter   up       0  http://10.0.0.3:4653
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
 	tr.does(t, 0, "cluster", "status", "--check", "-o", "wide")
-	if !strings.Contains(tr.out.String(), "10.0.0.2:4654   2      100  1\n") {
+	if !strings.Contains(tr.out.String(), fmt.Sprintf("10.0.0.2:4654   2      100  1        3-%d\n", core.NewestLevel)) {
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
 	tr.does(t, 0, "cluster", "status", "-o", "name")

@@ -26,6 +26,8 @@ type Head struct {
 
 	AlarmOrder uint64   // of the newest alarm
 	Raised     []uint64 // how often there was reason for an alarm, by kind from the first on, without the last zeros
+
+	Level Level // at which the whole snapshot is
 }
 
 // A SpaceHead comes before everything else of its namespace.
@@ -41,7 +43,7 @@ type SpaceHead struct {
 // node. What can be derived from the pieces is not among them.
 func (s *State) Pieces() iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
-		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq, s.alarms.order, s.alarms.counted()}}) &&
+		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq, s.alarms.order, s.alarms.counted(), s.level}}) &&
 			s.restoredPiece(yield) && s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) && s.eventPieces(yield)
 	}
 }
@@ -152,7 +154,7 @@ func Restore(pieces iter.Seq2[Piece, error]) (*State, error) {
 func (s *State) restore(r Piece) error {
 	switch v := r.Value.(type) {
 	case *Head:
-		s.now, s.wall, s.lead, s.idleSeq = v.Now, v.Wall, v.Lead, v.IdleSeq
+		s.now, s.wall, s.lead, s.idleSeq, s.level = v.Now, v.Wall, v.Lead, v.IdleSeq, v.Level
 		return s.alarms.restore(v)
 	case *Restored:
 		return s.restoreRestored(v)

@@ -29,6 +29,8 @@ type State struct {
 	wall int64 // Unix nanoseconds at the last stamp, for people to read; decides nothing
 	lead Lead
 
+	level Level // by whose rules it decides
+
 	restored   *Restored // nil: it was never restored from a backup
 	quarantine *timer    // its end
 
@@ -129,8 +131,8 @@ type lapse struct {
 	session string
 }
 
-// New returns the state before the first command.
-func New() *State { return &State{} }
+// New returns the state before the first command of a log. The log raises its level.
+func New() *State { return NewAt(OldestLevel) }
 
 func newSpace(name string) *space {
 	return &space{
@@ -223,7 +225,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 }
 
 func (s *State) apply(c Command) (Answer, error) {
-	if err := c.Validate(); err != nil {
+	if err := validate(c, s.level); err != nil {
 		return refusal(err), nil
 	}
 	if answer, again := s.replay(c); again {
@@ -308,7 +310,7 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 func (s *State) Freeze() *State {
 	f := &State{
 		frozen: true,
-		now:    s.now, wall: s.wall, lead: s.lead, restored: s.restored,
+		now:    s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		endings: *s.endings.Copy(), endingSeq: s.endingSeq, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
 		records: s.records, recordBytes: s.recordBytes, definitions: s.definitions, alarms: s.alarms,

@@ -155,6 +155,9 @@ func (s *State) View(passed time.Duration) View {
 	return View{s, max(0, passed), s.calm(), &work{most: maxReadWork}}
 }
 
+// Level returns the level that the state is at.
+func (v View) Level() Level { return v.s.level }
+
 // Now returns the last stamp.
 func (s *State) Now() Time { return s.now }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/core"
 )
 
 // A Cluster is the servers that an engine runs on. Whatever changes them goes through the
@@ -31,6 +33,11 @@ type Cluster interface {
 	// and returns the name of who leads then.
 	Transfer(ctx context.Context, name string) (string, error)
 
+	// Upgrade raises the level of the cluster to the newest that all servers know, and returns
+	// it. It is refused while some do not know a level that others do. Levels are never
+	// lowered: versions that do not know the new one can take part no more.
+	Upgrade(ctx context.Context) (core.Level, error)
+
 	// Sums returns a hash of each server's state at one and the same place of the log.
 	Sums(ctx context.Context) (Sums, error)
 
@@ -48,7 +55,17 @@ type Outlook struct {
 	// Confirmed tells whether a majority confirmed that somebody leads, while this was
 	// asked: commands are decided then, whatever is known of single servers.
 	Confirmed bool
-	Servers   []Server // in the order of their ids
+	Level     core.Level // of the rules by which its state decides
+	Servers   []Server   // in the order of their ids
+}
+
+// Next returns the newest level that all servers know.
+func (o Outlook) Next() core.Level {
+	next := core.NewestLevel
+	for _, s := range o.Servers {
+		next = min(next, s.Newest)
+	}
+	return max(next, o.Level)
 }
 
 // A Server is a member of the cluster.
@@ -59,6 +76,8 @@ type Server struct {
 	Client  string // where clients reach it, as it says itself; empty: it never said
 	Voter   bool
 	Version string
+
+	Oldest, Newest core.Level // the levels that its program knows; 0: it has not said yet
 
 	// Answered tells whether it answered when it was asked, just now. One that did not may
 	// be up: Heard is how long ago the server HeardBy got something of it, the last one of

@@ -27,6 +27,10 @@ type Engine interface {
 	// itself.
 	Read(ctx context.Context, fn func(core.View)) error
 
+	// Level returns the level of the rules by which this node's state decides. What needs a
+	// higher one, Do refuses.
+	Level() core.Level
+
 	// Feed tells what happens, on this node, in the order of the log.
 	Feed() *Feed
 

@@ -10,8 +10,8 @@ import (
 
 // The newest that this server reads.
 const (
-	Format = 1 // how bytes are laid out
-	Level  = 3 // which kinds, fields and enumerations there are
+	Format = 1                        // how bytes are laid out
+	Level  = uint64(core.NewestLevel) // which kinds, fields and enumerations there are
 )
 
 // What is written has the least level that it needs, so that an older server reads all
@@ -90,6 +90,37 @@ func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
 		b = append(b, command...)
 	}
 	return sealed(b, len(commands), start)
+}
+
+// Check reports what is wrong with a command that another server encoded, behind its origin
+// or without: nothing may go into the log that this server, or one at that level, would not
+// read.
+func Check(b []byte, at core.Level) error {
+	c := codec{b: b}
+	_, err := c.nextOrigin()
+	if err == nil {
+		_, err = c.nextCommand()
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.left() > 0:
+		return malformed("command is malformed: %d bytes follow it", c.left())
+	}
+	return atLevel(c.needed, at)
+}
+
+// AtLevel reports whether a command can be written at a level; if not, the error says so.
+func AtLevel(command core.Command, at core.Level) error {
+	return atLevel(commandLevel(kindOf(command)), at)
+}
+
+func atLevel(needed uint64, at core.Level) error {
+	if needed > uint64(at) {
+		return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(
+			"this needs feature level %d, and the cluster is at %d: upgrade all servers, then run leasehold cluster upgrade", needed, at)}
+	}
+	return nil
 }
 
 // encodedLevel is the feature level of a command that AppendCommand encoded, behind its

@@ -69,7 +69,7 @@ func around(records []byte) []byte {
 		}
 		rest = rest[n+m+int(size):]
 	}
-	b := append([]byte(magic), Format, Level)
+	b := append([]byte(magic), Format, byte(Level))
 	b = append(b, records...)
 	last := binary.AppendUvarint(nil, count)
 	b = append(b, kindEnd, byte(len(last)+checksumSize))

@@ -49,10 +49,13 @@ func WriteSnapshot(w io.Writer, s *core.State) (Summary, error) {
 	return out.finish()
 }
 
-// levelOf is the least level that a state can be written in.
+// levelOf is the level that a state is written in: its own; or, as long as there was nothing
+// to raise, the least that it needs.
 func levelOf(s *core.State) uint64 {
 	_, restored := s.Restored()
 	switch {
+	case s.Level() > core.Level3:
+		return uint64(s.Level())
 	case s.HasValues():
 		return levelValues
 	case restored:
@@ -237,6 +240,9 @@ func (r *snapshotReader) next() (core.Piece, error) {
 	r.place(&c, f.kind, &record)
 	c.record(f.kind, record.Value)
 	c.end()
+	if head, ok := record.Value.(*core.Head); ok {
+		head.Level = max(core.Level(r.level), core.Level3)
+	}
 	if c.fault != nil {
 		return core.Piece{}, c.refused(fmt.Sprintf("snapshot, record %d (%s)", r.sum.Records+1, recordNames[f.kind]))
 	}

@@ -50,7 +50,10 @@ func (c *call) cluster() error {
 }
 
 func toCluster(o engine.Outlook) v1.Cluster {
-	out := v1.Cluster{Cluster: o.Cluster, Term: o.Term, Confirmed: o.Confirmed, Servers: []v1.Server{}}
+	out := v1.Cluster{Cluster: o.Cluster, Term: o.Term, Confirmed: o.Confirmed, Level: uint64(o.Level), Servers: []v1.Server{}}
+	if next := o.Next(); next > o.Level {
+		out.Next = uint64(next)
+	}
 	names := map[uint64]string{}
 	for _, s := range o.Servers {
 		names[s.ID] = s.Name
@@ -70,7 +73,8 @@ func toCluster(o engine.Outlook) v1.Cluster {
 }
 
 func toServer(s engine.Server) v1.Server {
-	out := v1.Server{ID: s.ID, Name: s.Name, Peer: s.Peer, Client: s.Client, Voter: s.Voter, Version: s.Version, Reachable: s.Reachable, Answered: s.Answered}
+	out := v1.Server{ID: s.ID, Name: s.Name, Peer: s.Peer, Client: s.Client, Voter: s.Voter, Version: s.Version, Reachable: s.Reachable, Answered: s.Answered,
+		OldestLevel: uint64(s.Oldest), NewestLevel: uint64(s.Newest)}
 	if s.Reachable {
 		out.Applied, out.LowRoom = s.Applied, s.LowRoom
 	}
@@ -138,6 +142,16 @@ func (c *call) transferLead() error {
 			return err
 		}
 		return c.sendValue(v1.Lead{Leader: leader})
+	})
+}
+
+func (c *call) upgradeCluster() error {
+	return c.withCluster(func(ctx context.Context, cluster engine.Cluster) error {
+		level, err := cluster.Upgrade(ctx)
+		if err != nil {
+			return err
+		}
+		return c.sendValue(v1.Level{Level: uint64(level)})
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
@@ -29,7 +30,7 @@ type village struct {
 
 func newVillage(t *testing.T) *village {
 	v := &village{Engine: memory.Start(engine.NewGoClock()), outlook: engine.Outlook{
-		Cluster: "c", Self: 2, Leader: 1, Term: 4,
+		Cluster: "c", Self: 2, Leader: 1, Term: 4, Level: 3,
 		Servers: []engine.Server{
 			{ID: 1, Name: "n1", Peer: "10.0.0.1:1", Client: "https://n1", Voter: true, Version: "v", Reachable: true, Applied: 90},
 			{ID: 2, Name: "n2", Peer: "10.0.0.2:1", Voter: true, Reachable: true, Applied: 80, Silent: 60 * time.Millisecond, LowRoom: true},
@@ -54,6 +55,7 @@ func (v *village) Add(_ context.Context, name, address string) (engine.Server, e
 }
 func (v *village) Promote(_ context.Context, name string) error { return v.note("promote %s", name) }
 func (v *village) Remove(_ context.Context, name string) error  { return v.note("remove %s", name) }
+func (v *village) Upgrade(context.Context) (core.Level, error)  { return 5, v.note("upgrade") }
 func (v *village) Transfer(_ context.Context, name string) (string, error) {
 	return "n2", v.note("transfer %q", name)
 }
@@ -89,7 +91,8 @@ func TestClusterChanges(t *testing.T) {
 	ask(t, door, "DELETE", "/v1/cluster/members/n5", "").expect(200, "{}")
 	ask(t, door, "POST", "/v1/cluster/transfer", `{"to":"n2"}`).expect(200, `{"leader":"n2"}`)
 	ask(t, door, "POST", "/v1/cluster/transfer", "").expect(200, `{"leader":"n2"}`)
-	want := []string{"add n5 10.0.0.5:4654", "promote n5", "remove n5", `transfer "n2"`, `transfer ""`}
+	ask(t, door, "POST", "/v1/cluster/upgrade", "").expect(200, `{"level":5}`)
+	want := []string{"add n5 10.0.0.5:4654", "promote n5", "remove n5", `transfer "n2"`, `transfer ""`, "upgrade"}
 	if !slices.Equal(v.asked, want) {
 		t.Errorf("asked %q, want %q", v.asked, want)
 	}

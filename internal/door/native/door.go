@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -151,6 +152,7 @@ var routes = []route{
 	{method: "POST", path: "/v1/txn", verb: "txn", serve: (*call).txn},
 	{method: "GET", path: "/v1/cluster", verb: "cluster", serve: (*call).cluster, global: true},
 	{method: "POST", path: "/v1/cluster/members", verb: "add-server", serve: (*call).addServer, global: true},
+	{method: "POST", path: "/v1/cluster/upgrade", verb: "upgrade-cluster", serve: (*call).upgradeCluster, global: true},
 	{method: "POST", path: "/v1/cluster/members/{name}/promote", verb: "promote-server", serve: (*call).promoteServer, global: true},
 	{method: "DELETE", path: "/v1/cluster/members/{name}", verb: "remove-server", serve: (*call).removeServer, global: true},
 	{method: "POST", path: "/v1/cluster/transfer", verb: "transfer-lead", serve: (*call).transferLead, global: true},
@@ -263,7 +265,10 @@ func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
 		began := time.Now()
 		c := &call{door: d, w: w, r: r}
 		err := c.open(&route)
-		if !d.opened.Load() {
+		if d.opened.Load() {
+			// Clients send what a level brought only to servers that are at it.
+			w.Header().Set(v1.LevelHeader, strconv.FormatUint(uint64(d.engine.Level()), 10))
+		} else {
 			err = engine.Unavailable(startingMessage + ": try another server, or this one in a moment")
 		}
 		if err == nil {

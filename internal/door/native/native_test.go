@@ -249,6 +249,7 @@ type stub struct {
 
 func (s *stub) Do(context.Context, core.Command) (core.Answer, error) { return core.Answer{}, s.err }
 func (s *stub) Read(context.Context, func(core.View)) error           { return s.err }
+func (s *stub) Level() core.Level                                     { return core.NewestLevel }
 func (s *stub) Feed() *engine.Feed                                    { return s.feed }
 func (s *stub) Journal() *audit.Journal                               { return nil }
 

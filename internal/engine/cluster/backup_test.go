@@ -369,7 +369,7 @@ func TestHalfARestoreIsNoData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &dataDir{path: dir, identity: identity{Product: "leasehold", Format: formatVersion, Node: 9, Begun: true}}
+	d := &dataDir{path: dir, identity: identity{Product: "leasehold", Format: newestFormat, Node: 9, Begun: true}}
 	if err := d.fill(head, state, "", ""); err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (n *network) find(ctx context.Context, c Config) (err error) {
 
 // member is this server as it describes itself.
 func (c Config) member(n *network) Member {
-	return Member{Name: c.Name, Peer: n.mesh.Self().Address, Client: c.ClientAdvertise, Version: c.Version, Dir: n.dir.Name}
+	return Member{Name: c.Name, Peer: n.mesh.Self().Address, Client: c.ClientAdvertise, Version: c.Version, Dir: n.dir.Name, Levels: KnownLevels}
 }
 
 // listed writes a list of servers, as all of them must have it.
@@ -283,11 +283,11 @@ func (e *Engine) takeIn(ctx context.Context, from peer.Identity, m Member) (join
 		return joinAnswer{}, &leasehold.Error{Code: leasehold.Invalid, Message: "a server that wants to join has to say its name, its address and its data directory"}
 	}
 	m.ID, m.Voter = 0, false
-	a, err := e.change(ctx, Change{Add, m})
+	a, err := e.change(ctx, Change{Kind: Add, Member: m})
 	if err == nil && a.Member.Dir == "" {
 		// Its place was prepared for it: from now on nobody else can take it.
 		m.ID = a.Member.ID
-		a, err = e.change(ctx, Change{Announce, m})
+		a, err = e.change(ctx, Change{Kind: Announce, Member: m})
 	}
 	if err != nil {
 		return joinAnswer{}, err

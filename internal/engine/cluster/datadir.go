@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
 )
 
 // A data directory:
@@ -30,8 +32,17 @@ const (
 	valuesDir  = "values"
 	journalDir = "journal"
 
-	formatVersion = 2
+	// namedFormat is the first whose directories have names.
+	namedFormat = 2
 )
+
+// formatAt is the format of a directory whose state is at a level. Versions that do not know
+// the level refuse the directory by it, instead of a log that they cannot read. So it is
+// written after the level was raised, and never because a newer version starts.
+func formatAt(level core.Level) int { return int(level-core.Level3) + namedFormat }
+
+// newestFormat is the newest that is known here.
+var newestFormat = formatAt(core.NewestLevel)
 
 // identity is what the format file says.
 type identity struct {
@@ -55,6 +66,7 @@ type identity struct {
 type dataDir struct {
 	path string
 	lock *os.File
+	mu   sync.Mutex // while the format is written by a server that runs
 	identity
 }
 
@@ -128,8 +140,8 @@ func (d *dataDir) identify() error {
 	if err := json.Unmarshal(b, &d.identity); err != nil || d.Product != "leasehold" {
 		return fmt.Errorf("%s is damaged or not Leasehold's: restore the directory from a backup, or choose another one", name)
 	}
-	if d.Format > formatVersion {
-		return fmt.Errorf("%s has format %d, and this version knows formats up to %d: use the newer version that wrote it", d.path, d.Format, formatVersion)
+	if d.Format > newestFormat {
+		return fmt.Errorf("%s has format %d, and this version knows formats up to %d: use the newer version that wrote it", d.path, d.Format, newestFormat)
 	}
 	if d.Format < 1 || d.Node == 0 {
 		return fmt.Errorf("%s is damaged: restore the directory from a backup", name)
@@ -148,17 +160,28 @@ func (d *dataDir) begin() error {
 			return fmt.Errorf("directory %s has files that are not Leasehold's (%s): choose an empty or new one", d.path, f.Name())
 		}
 	}
-	d.identity = identity{Product: "leasehold", Format: formatVersion, Node: 1, Name: rand.Text(), Cluster: rand.Text()}
+	d.identity = identity{Product: "leasehold", Format: namedFormat, Node: 1, Name: rand.Text(), Cluster: rand.Text()}
 	return d.writeIdentity()
 }
 
 // name gives names to a directory of a version that had none. Versions before do not
 // understand what this one writes, and are to say so.
 func (d *dataDir) name() error {
-	if d.Format == formatVersion {
+	if d.Format >= namedFormat {
 		return nil
 	}
-	d.Format, d.Name, d.Cluster = formatVersion, rand.Text(), rand.Text()
+	d.Format, d.Name, d.Cluster = namedFormat, rand.Text(), rand.Text()
+	return d.writeIdentity()
+}
+
+// setLevel writes down that the state was raised to a level.
+func (d *dataDir) setLevel(level core.Level) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Format >= formatAt(level) {
+		return nil
+	}
+	d.Format = formatAt(level)
 	return d.writeIdentity()
 }
 

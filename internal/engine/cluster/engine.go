@@ -122,7 +122,8 @@ type Engine struct {
 	gaveAt   time.Time // when it last looked for a leader with more room
 	workers  sync.WaitGroup
 
-	pending      atomic.Int64 // commands and reads that have no answer yet
+	level        atomic.Uint64 // of the state
+	pending      atomic.Int64  // commands and reads that have no answer yet
 	pendingBytes atomic.Int64
 	backups      atomic.Int64 // that are being written
 
@@ -224,7 +225,7 @@ func (e *Engine) announce() {
 			if known, ok := roster.Member(e.id); !ok || known.announced(m) == known {
 				return
 			}
-			if _, err = e.change(e.network.ctx, Change{Announce, m}); err == nil {
+			if _, err = e.change(e.network.ctx, Change{Kind: Announce, Member: m}); err == nil {
 				return
 			}
 		}
@@ -286,11 +287,12 @@ func newEngine(c Config, network *network, found *recovered) (*Engine, error) {
 	node, err := NewNode(NodeConfig{
 		ID: e.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: e.beginWith(found), Nonce: rand.Uint64(),
 		Clock: c.Clock, Disk: e.disk, Transport: e.carrier, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery,
-		Changed: network.changed, Summed: e.summed, Watch: e.applied, Complete: network.complete,
+		Changed: network.changed, Leveled: e.leveled, Summed: e.summed, Watch: e.applied, Complete: network.complete,
 	})
 	if err != nil {
 		return nil, err
 	}
+	e.leveled(found.state.Level())
 	node.snapshot.size = found.size
 	e.node, e.carrier.node = node, node
 	return e, nil
@@ -354,9 +356,26 @@ func (e *Engine) Feed() *engine.Feed { return e.feed }
 // Journal has what was done, and who held what; nil if that is not kept.
 func (e *Engine) Journal() *audit.Journal { return e.journal }
 
+// Level returns the level that this server's state is at.
+func (e *Engine) Level() core.Level { return core.Level(e.level.Load()) }
+
+// leveled hears of another level of the state. The directory says so too, for older versions to
+// know; if it cannot be written now, the next start does.
+func (e *Engine) leveled(level core.Level) {
+	e.level.Store(uint64(level))
+	e.network.workers.Go(func() {
+		if err := e.network.dir.setLevel(level); err != nil {
+			e.log.Warn("the format of the data directory could not be written", "err", err)
+		}
+	})
+}
+
 // Do orders a command and returns its answer once it is durable.
 func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, error) {
 	if err := command.Validate(); err != nil {
+		return core.Answer{}, err
+	}
+	if err := wire.AtLevel(command, e.Level()); err != nil {
 		return core.Answer{}, err
 	}
 	if err := e.room(command); err != nil {

@@ -120,7 +120,7 @@ func (e *Engine) Outlook(ctx context.Context) (engine.Outlook, error) {
 		return engine.Outlook{}, err
 	}
 	all[e.id] = own
-	o.Leader, o.Term = own.Leader, own.Term
+	o.Leader, o.Term, o.Level = own.Leader, own.Term, e.Level()
 	said := e.network.healths()
 	for _, m := range roster.Members {
 		o.Servers = append(o.Servers, standing(m, all, said, own.Leader))
@@ -161,6 +161,7 @@ func standing(m Member, all map[uint64]status, said map[uint64]health, leader ui
 func serverOf(m Member) engine.Server {
 	return engine.Server{
 		ID: m.ID, Name: m.Name, Peer: m.Peer, Client: m.Client, Voter: m.Voter, Version: m.Version, Silent: -1, Heard: -1,
+		Oldest: m.Levels.Oldest, Newest: m.Levels.Newest,
 	}
 }
 
@@ -200,7 +201,7 @@ func (e *Engine) Add(ctx context.Context, name, address string) (engine.Server, 
 	if m, ok := roster.Named(name); ok && m.Peer == address {
 		return serverOf(m), nil
 	}
-	a, err := e.change(ctx, Change{Add, Member{Name: name, Peer: address}})
+	a, err := e.change(ctx, Change{Kind: Add, Member: Member{Name: name, Peer: address}})
 	return serverOf(a.Member), err
 }
 
@@ -217,9 +218,28 @@ func (e *Engine) Remove(ctx context.Context, name string) error {
 func (e *Engine) changeNamed(ctx context.Context, kind ChangeKind, name string) error {
 	m, err := e.named(ctx, name)
 	if err == nil {
-		_, err = e.change(ctx, Change{kind, Member{ID: m.ID}})
+		_, err = e.change(ctx, Change{Kind: kind, Member: Member{ID: m.ID}})
 	}
 	return err
+}
+
+// Upgrade raises the level to the newest that all servers know. Some that know more than
+// others are a rolling upgrade that is not over: it says so, rather than nothing.
+func (e *Engine) Upgrade(ctx context.Context) (core.Level, error) {
+	roster, err := e.freshRoster(ctx)
+	if err != nil {
+		return 0, err
+	}
+	newest := roster.active()
+	for _, m := range roster.Members {
+		newest = max(newest, m.Levels.Newest)
+	}
+	if _, err = e.change(ctx, Change{Kind: Raise, Level: newest}); err != nil {
+		return 0, err
+	}
+	// This server may not have come to it yet, and whoever asked goes on here.
+	err = e.Read(ctx, func(core.View) {})
+	return e.Level(), err
 }
 
 // freshRoster returns who belongs to the cluster by everything that anybody was told.

@@ -127,6 +127,9 @@ func (n *Node) change() {
 		n.proposeChange(Change{Kind: settle, Member: Member{ID: n.ID}})
 		return
 	}
+	if n.decideLevel() {
+		return
+	}
 	for len(n.changes.queue) > 0 {
 		next := n.changes.queue[0]
 		if next.Change.Kind == Remove && !n.lookedAround(next.Change.Member.ID) {
@@ -187,7 +190,9 @@ func (n *Node) consider(c Change) (_ Change, needed bool, err error) {
 	case Add:
 		return n.considerAdd(c)
 	case Sum:
-		return Change{Sum, Member{ID: n.ID}}, true, nil
+		return Change{Kind: Sum, Member: Member{ID: n.ID}}, true, nil
+	case Raise:
+		return n.considerRaise(c)
 	case Announce, Promote, Remove:
 	default:
 		return c, false, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("there is no such change as %v", c.Kind)}
@@ -205,11 +210,11 @@ func (n *Node) consider(c Change) (_ Change, needed bool, err error) {
 		return n.considerAnnounce(c, m)
 	case Promote:
 		if m.Voter {
-			return Change{Promote, m}, false, nil
+			return Change{Kind: Promote, Member: m}, false, nil
 		}
-		return Change{Promote, m}, true, n.mayPromote(m)
+		return Change{Kind: Promote, Member: m}, true, n.mayPromote(m)
 	}
-	return Change{Remove, m}, true, n.mayRemove(m)
+	return Change{Kind: Remove, Member: m}, true, n.mayRemove(m)
 }
 
 func (n *Node) considerAdd(c Change) (Change, bool, error) {
@@ -218,12 +223,15 @@ func (n *Node) considerAdd(c Change) (Change, bool, error) {
 		switch {
 		case m.Name == c.Member.Name && m.Peer == c.Member.Peer:
 			c.Member.ID = m.ID // it is there already, and may know more of itself
-			return n.considerAnnounce(Change{Announce, c.Member}, m)
+			return n.considerAnnounce(Change{Kind: Announce, Member: c.Member}, m)
 		case m.Name == c.Member.Name:
 			return c, false, refusal("the cluster has a server %s already, at %s: remove that one first, or choose another name", m.Name, m.Peer)
 		case m.Peer == c.Member.Peer:
 			return c, false, refusal("the server %s is at %s already: remove that one first, or choose another address", m.Name, m.Peer)
 		}
+	}
+	if !n.roster.fits(c.Member) {
+		return c, false, n.misfit(c.Member)
 	}
 	switch {
 	case len(n.roster.Members) >= maxMembers:
@@ -244,12 +252,20 @@ func (n *Node) considerAnnounce(c Change, m Member) (Change, bool, error) {
 			return c, false, err
 		}
 	}
+	if !n.roster.fits(next) {
+		return c, false, n.misfit(next)
+	}
 	for _, o := range n.roster.Members {
 		if o.ID != m.ID && (o.Name == next.Name && next.Name != "" || o.Peer == next.Peer && next.Peer != "") {
 			return c, false, refusal("the cluster has a server %s at %s already: choose another name and address", o.Name, o.Peer)
 		}
 	}
-	return Change{Announce, next}, next != m, nil
+	return Change{Kind: Announce, Member: next}, next != m, nil
+}
+
+// misfit is the refusal of a server that does not know the cluster's level.
+func (n *Node) misfit(m Member) error {
+	return refusal("server %s knows %v, and the cluster is at level %d: start it with another version", m.Name, m.Levels, n.roster.active())
 }
 
 // mayPromote says why a member can not have its vote yet.
@@ -352,7 +368,12 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 	if !n.Planted.RemovedVotes || c.Kind != Remove {
 		n.members = n.raft.ApplyConfChange(&cc)
 	}
-	if c.Kind != Sum && c.Kind != settle {
+	if c.Kind == Raise {
+		if err := n.raise(c.Level); err != nil {
+			return err
+		}
+	}
+	if c.Kind != Sum && c.Kind != settle && c.Kind != Raise {
 		n.Log.Info("the members change", "change", c.Kind, "server", c.Member.ID, "name", c.Member.Name)
 	}
 	n.adopt(next)
@@ -419,7 +440,7 @@ func (n *Node) promoteNext() {
 	for _, m := range n.roster.Members {
 		// One that was lost a moment ago must not get a vote that is then missed.
 		if !m.Voter && n.heardWithin(m.ID, 1) && n.caughtUp(m.ID) {
-			n.acceptChange(Reconfigure{Change{Promote, m}, func(Member, uint64, error) {}})
+			n.acceptChange(Reconfigure{Change{Kind: Promote, Member: m}, func(Member, uint64, error) {}})
 			return
 		}
 	}

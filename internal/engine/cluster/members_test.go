@@ -23,8 +23,12 @@ type verdict struct {
 }
 
 func (m *member) change(kind ChangeKind, about Member) *verdict {
+	return m.changeTo(Change{Kind: kind, Member: about})
+}
+
+func (m *member) changeTo(c Change) *verdict {
 	v := &verdict{}
-	m.node.Step(Reconfigure{Change{kind, about}, func(x Member, index uint64, err error) {
+	m.node.Step(Reconfigure{c, func(x Member, index uint64, err error) {
 		if v.told {
 			m.t.Error("told twice")
 		}

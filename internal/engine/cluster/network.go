@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/peer"
 )
@@ -88,7 +89,10 @@ func openNetwork(c Config, dir *dataDir) (*network, error) {
 	}
 	n.mesh = peer.New(peer.Config{
 		Listener: listener, Handler: n, Log: c.Log, TLS: c.PeerTLS, Dial: c.dialPeer(),
-		Self: peer.Identity{Name: c.Name, Dir: dir.Name, Address: c.peerAddress(listener)},
+		Self: peer.Identity{
+			Name: c.Name, Dir: dir.Name, Address: c.peerAddress(listener),
+			OldestLevel: uint64(KnownLevels.Oldest), NewestLevel: uint64(KnownLevels.Newest),
+		},
 	})
 	n.mesh.Start()
 	return n, nil
@@ -288,10 +292,23 @@ func (n *network) Admit(from peer.Identity, question bool) *peer.Refusal {
 	if refused := admitMember(roster, from); refused != nil {
 		return refused
 	}
+	if known := levelsOf(from); !known.has(roster.active()) {
+		return &peer.Refusal{Reason: peer.WrongLevel, Message: fmt.Sprintf(
+			"server %q knows %v, and the cluster is at level %d: start it with another version", from.Name, known, roster.active())}
+	}
 	if !question {
 		n.learn(from)
 	}
 	return nil
+}
+
+// levelsOf returns the levels that a server says it knows. Versions that say nothing know the
+// first alone.
+func levelsOf(from peer.Identity) Levels {
+	if from.NewestLevel == 0 {
+		return Levels{core.OldestLevel, core.Level3}
+	}
+	return Levels{core.Level(from.OldestLevel), core.Level(from.NewestLevel)}
 }
 
 // admitMember tells whether a roster speaks against a server.

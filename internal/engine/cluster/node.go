@@ -179,6 +179,11 @@ type NodeConfig struct {
 	// an answer to what an earlier process asked is never taken for one to this.
 	Nonce uint64
 
+	// Levels are those that this node's program knows; zero: KnownLevels.
+	Levels Levels
+	// Leveled, if not nil, is called from Step when the state is at another level.
+	Leveled func(core.Level)
+
 	// Changed, if not nil, is called from Step when the roster has changed.
 	Changed func(*Roster)
 	// Summed, if not nil, is called from Step when an entry of Sum is applied.
@@ -307,7 +312,7 @@ func (n *Node) begin(members []Member) error {
 	var peers []raft.Peer
 	for _, m := range members {
 		m.Voter = true
-		context, err := Change{Add, m}.encode()
+		context, err := Change{Kind: Add, Member: m}.encode()
 		if err != nil {
 			return err
 		}

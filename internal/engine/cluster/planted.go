@@ -53,6 +53,8 @@ type Planted struct {
 
 	// AnswerBeforeCommit answers what a command would come to, before it is kept.
 	AnswerBeforeCommit bool
+	// TakeUnknown takes commands of other nodes without looking at them.
+	TakeUnknown bool
 	// RelayAgain passes on once more what a lost leader may have got.
 	RelayAgain bool
 	// NeverAnswers forgets those whose commands the next leader never got.

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/wire"
 )
 
 // A node that does not lead passes its callers' commands on to the one that does, once
@@ -35,8 +36,14 @@ type Relay struct {
 type Placement struct {
 	ID          uint64
 	Index, Term uint64 // 0: nowhere, nothing happened
-	At          int    // which of the entry's commands it is
+	At          int    // which of the entry's commands it is; at no index: refused, if not 0
 }
+
+// refusedPlace is where a command stands that the leader cannot write: nowhere, and not to be
+// passed on again.
+func refusedPlace(id uint64) Placement { return Placement{ID: id, At: 1} }
+
+func (p Placement) refused() bool { return p.Index == 0 && p.At != 0 }
 
 // relays are the commands that a node passed on.
 type relays struct {
@@ -82,16 +89,23 @@ func (n *Node) passOn(leader uint64, calls []Call) {
 }
 
 // acceptRelay takes commands of another node's callers. They go no further: a command
-// that wandered from node to node could be anywhere.
+// that wandered from node to node could be anywhere. What this node could not read, or what
+// is above the cluster's level, must not get into the log: it would stop every node that
+// applies it, for good.
 func (n *Node) acceptRelay(e Relayed) {
-	calls := make([]Call, len(e.Commands))
+	calls := make([]Call, 0, len(e.Commands))
 	for i, bytes := range e.Commands {
 		id := e.First + uint64(i)
-		calls[i] = Call{Bytes: bytes, from: e.From, id: id, Done: func(_ core.Answer, err error) {
+		if err := wire.Check(bytes, n.State.Level()); err != nil && !n.Planted.TakeUnknown {
+			n.Log.Warn("a command of another server is refused", "server", e.From, "err", err)
+			n.Transport.Place(e.From, []Placement{refusedPlace(id)})
+			continue
+		}
+		calls = append(calls, Call{Bytes: bytes, from: e.From, id: id, Done: func(_ core.Answer, err error) {
 			if errors.Is(err, leasehold.ErrUnavailable) {
 				n.Transport.Place(e.From, []Placement{{ID: id}})
 			}
-		}}
+		}})
 	}
 	if n.stopped || !n.lead.serving {
 		n.refuse(Commands(calls), engine.Unavailable("this server does not lead"))
@@ -123,6 +137,8 @@ func (n *Node) placedBy(places []Placement) {
 		delete(n.relays.open, p.ID)
 		r.place = p
 		switch known, ok := n.relays.recent[p.Index]; {
+		case p.refused():
+			r.call.Done(core.Answer{}, refusal("the leader does not know this kind of request: its version is older than this server's. Upgrade it, or ask for something else"))
 		case p.Index == 0:
 			// It has not happened, and nobody else has it: it may be passed on again.
 			n.waiting = append(n.waiting, r.call)

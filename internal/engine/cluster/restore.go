@@ -64,7 +64,7 @@ func RestoreTo(dir, backup string, o RestoreOptions) (RestoredTo, error) {
 	}
 	defer lock.Close()
 	d := &dataDir{path: dir, identity: identity{
-		Product: "leasehold", Format: formatVersion, Node: freshID(head.Roster), Name: rand.Text(), Cluster: rand.Text(), Begun: true,
+		Product: "leasehold", Format: formatAt(state.Level()), Node: freshID(head.Roster), Name: rand.Text(), Cluster: rand.Text(), Begun: true,
 	}}
 	if err := d.fill(head, state, o.Name, backup); err != nil {
 		d.empty()
@@ -134,7 +134,7 @@ func (d *dataDir) fill(head BackupHead, state *core.State, name, backup string) 
 	if err := os.MkdirAll(d.snap(), 0o700); err != nil {
 		return err
 	}
-	roster := &Roster{Cluster: d.Cluster, Next: d.Node + 1, Members: []Member{{ID: d.Node, Name: name, Dir: d.Name, Voter: true}}}
+	roster := &Roster{Cluster: d.Cluster, Next: d.Node + 1, Members: []Member{{ID: d.Node, Name: name, Dir: d.Name, Voter: true}}, Level: state.Level()}
 	s := Snapshot{Index: head.Index, Term: head.Term, Members: &raftpb.ConfState{Voters: []uint64{d.Node}}, Roster: roster, State: state}
 	if _, err := writeState(d.snap(), s, nil); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
 )
 
 // A Member is a server that belongs to the cluster.
@@ -20,8 +21,11 @@ type Member struct {
 	Client  string `json:"client,omitempty"`  // where clients reach it
 	Version string `json:"version,omitempty"` // of the program that it runs
 	// Dir names its data directory: one that comes with another has forgotten its votes.
-	Dir   string `json:"dir,omitempty"`
-	Voter bool   `json:"voter,omitempty"`
+	Dir    string `json:"dir,omitempty"`
+	Voter  bool   `json:"voter,omitempty"`
+	Levels Levels `json:"levels,omitzero"` // that its program knows; zero: it has not said yet
+
+	unknown string // what a newer version says of it, as JSON; kept for when this one is upgraded
 }
 
 // A Roster is who belongs to the cluster, as of one place in the log. It is never changed:
@@ -33,6 +37,9 @@ type Roster struct {
 	Removed []uint64 `json:"removed"`          // who was a member, and never will be again
 	Open    uint64   `json:"open,omitempty"`   // where a change of voters stands that is not settled
 	Leaves  *Member  `json:"leaves,omitempty"` // whom that change removes
+	// Level is the one that the state was last raised to; 0: the cluster has just begun, or
+	// comes from a version that knew no levels, and has decided on none yet.
+	Level core.Level `json:"level,omitempty"`
 }
 
 // ChangeKind is what a change does.
@@ -46,12 +53,14 @@ const (
 	Remove                         // ends a membership for good
 	Sum                            // changes nothing: a place in the log at which all sum up their state
 	settle                         // says that a change of voters can not be forgotten any more
+	Raise                          // raises the level of the state
 )
 
 // A Change is of the roster. It stands in the log.
 type Change struct {
 	Kind   ChangeKind `json:"kind"`
 	Member Member     `json:"member"`
+	Level  core.Level `json:"level,omitempty"` // of a raise; asked for as 0: the newest that all members know
 }
 
 func (k ChangeKind) String() string {
@@ -68,6 +77,8 @@ func (k ChangeKind) String() string {
 		return "sum"
 	case settle:
 		return "settle"
+	case Raise:
+		return "raise"
 	}
 	return fmt.Sprintf("change %d", uint8(k))
 }
@@ -141,7 +152,7 @@ func (c Change) encode() ([]byte, error) { return json.Marshal(c) }
 func decodeChange(cc *raftpb.ConfChange) (Change, error) {
 	if len(cc.GetContext()) == 0 && cc.GetType() == raftpb.ConfChangeAddNode {
 		// The first entry of a server that was made before there were several.
-		return Change{Add, Member{ID: cc.GetNodeId(), Voter: true}}, nil
+		return Change{Kind: Add, Member: Member{ID: cc.GetNodeId(), Voter: true}}, nil
 	}
 	var c Change
 	d := json.NewDecoder(bytes.NewReader(cc.GetContext()))
@@ -149,7 +160,7 @@ func decodeChange(cc *raftpb.ConfChange) (Change, error) {
 	if err := d.Decode(&c); err != nil {
 		return Change{}, fmt.Errorf("a change of the members is not readable: %w", err)
 	}
-	if c.Kind < Add || c.Kind > settle {
+	if c.Kind < Add || c.Kind > Raise {
 		return Change{}, fmt.Errorf("a change of the members is of the unknown kind %d: use the newer version that wrote it", c.Kind)
 	}
 	if cc.GetType() != c.raftType() {
@@ -185,10 +196,13 @@ func (r *Roster) with(c Change, index uint64) (*Roster, error) {
 		if c.Member.ID < max(1, r.Next) {
 			return nil, errMisfit // ids are not given twice
 		}
+		if !r.fits(c.Member) {
+			return nil, errMisfit
+		}
 		next.Members = append(next.Members, c.Member)
 		next.Next = c.Member.ID + 1
 	case Announce:
-		if at < 0 {
+		if at < 0 || !r.fits(c.Member) {
 			return nil, errMisfit
 		}
 		next.Members[at] = next.Members[at].announced(c.Member)
@@ -212,6 +226,11 @@ func (r *Roster) with(c Change, index uint64) (*Roster, error) {
 			next.Removed = append(slices.Clone(r.Removed), r.Leaves.ID)
 		}
 		next.Open, next.Leaves = 0, nil
+	case Raise:
+		if c.Level < max(r.Level, core.OldestLevel) || len(r.without(c.Level)) > 0 {
+			return nil, errMisfit
+		}
+		next.Level = c.Level
 	case Sum:
 		return r, nil
 	}
@@ -227,6 +246,12 @@ func (m Member) announced(by Member) Member {
 		if field.new != "" {
 			*field.old = field.new
 		}
+	}
+	if by.Levels != (Levels{}) {
+		m.Levels = by.Levels
+	}
+	if by.unknown != "" {
+		m.unknown = by.unknown
 	}
 	return m
 }

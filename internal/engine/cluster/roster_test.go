@@ -18,7 +18,9 @@ import (
 func TestTheRosterIsInTheStateFile(t *testing.T) {
 	dir := t.TempDir()
 	roster := &Roster{
-		Cluster: "c", Next: 5, Members: []Member{{1, "n1", "p1", "c1", "v1", "d1", true}, {4, "n4", "p4", "", "", "", false}},
+		Cluster: "c", Next: 5, Level: 3, Members: []Member{
+			{1, "n1", "p1", "c1", "v1", "d1", true, Levels{3, 9}, `{"zone":"a"}`}, {ID: 4, Name: "n4", Peer: "p4"},
+		},
 		Removed: []uint64{3}, Open: 9, Leaves: &Member{ID: 2, Dir: "d2"},
 	}
 	if _, err := writeState(dir, Snapshot{Index: 10, Term: 2, Roster: roster, State: core.New()}, nil); err != nil {

@@ -174,6 +174,7 @@ func (n *Node) install(s *raftpb.Snapshot) error {
 		return err
 	}
 	n.State, n.applied, n.term, n.members, n.persisted = a.state, index, a.term, meta.GetConfState(), index
+	n.tellLevel()
 	if !n.Planted.KeepsArrival {
 		n.lead.received = a.at
 	}

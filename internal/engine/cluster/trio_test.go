@@ -111,7 +111,7 @@ func newGroup(t *testing.T, count int) *trio {
 	x := &trio{t: t, mono: time.Hour}
 	var begin []Member
 	for id := uint64(1); id <= uint64(count); id++ {
-		begin = append(begin, Member{ID: id, Name: fmt.Sprint("n", id), Peer: fmt.Sprint("p", id), Dir: fmt.Sprint("d", id)})
+		begin = append(begin, Member{ID: id, Name: fmt.Sprint("n", id), Peer: fmt.Sprint("p", id), Dir: fmt.Sprint("d", id), Levels: KnownLevels})
 	}
 	for range count {
 		x.place().start(begin)

@@ -30,9 +30,12 @@ type Engine struct {
 var _ engine.Engine = (*Engine)(nil)
 
 // Start returns an engine that counts time by clock; call Close when done.
-func Start(clock engine.Clock) *Engine {
+func Start(clock engine.Clock) *Engine { return StartAt(core.NewestLevel, clock) }
+
+// StartAt returns an engine that decides by the rules of a level.
+func StartAt(level core.Level, clock engine.Clock) *Engine {
 	return &Engine{
-		clock: clock, feed: engine.NewFeed(), journal: audit.InMemory(maxJournal, clock.Wall), state: core.New(),
+		clock: clock, feed: engine.NewFeed(), journal: audit.InMemory(maxJournal, clock.Wall), state: core.NewAt(level),
 		values: map[leasehold.Digest]value{},
 	}
 }
@@ -51,6 +54,9 @@ func (e *Engine) Close() error {
 	e.feed.Close()
 	return e.journal.Close()
 }
+
+// Level returns the level of the rules by which it decides.
+func (e *Engine) Level() core.Level { return e.state.Level() }
 
 // Feed tells what happens.
 func (e *Engine) Feed() *engine.Feed { return e.feed }

@@ -24,6 +24,10 @@ type Identity struct {
 	Name    string `json:"name"`
 	Dir     string `json:"dir,omitempty"`     // names its data directory
 	Address string `json:"address,omitempty"` // where others reach it
+
+	// The levels that its program knows; 0: it is of a version that had none.
+	OldestLevel uint64 `json:"oldest_level,omitempty"`
+	NewestLevel uint64 `json:"newest_level,omitempty"`
 }
 
 func (i Identity) String() string {
@@ -60,6 +64,7 @@ const (
 	WrongServer  Reason = "wrong-server"  // somebody else is at this address
 	WrongName    Reason = "wrong-name"    // its certificate is not for its name
 	NotReady     Reason = "not-ready"     // try again in a moment
+	WrongLevel   Reason = "wrong-level"   // it does not know the rules by which the cluster decides
 )
 
 // A Refusal is why one server does not talk to another.

@@ -244,6 +244,9 @@ func (e *errand) warn(what child.Warning) {
 // lost says why the command was stopped.
 func (e *errand) lost(g *grip, end child.End) error {
 	why := e.whyLost(g)
+	if end.Never {
+		return failure(leasehold.Lost, "%s\n%s was not started", why, e.argv[0])
+	}
 	if end.Stopped {
 		return failure(leasehold.Lost, "%s\n%s was stopped", why, e.argv[0])
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // A gate holds a command back until the guard knows its group: if we were killed before
@@ -40,11 +41,14 @@ func Begin(args []string) int {
 		return 64
 	}
 	gate := os.NewFile(gateFile, "gate")
-	var open [1]byte
-	if n, _ := gate.Read(open[:]); n == 0 {
-		return 128 + int(syscall.SIGKILL) // whoever began us is gone
+	var until time.Duration
+	if n, _ := fmt.Fscanln(gate, (*int64)(&until)); n == 0 {
+		return exitKilled // whoever began us is gone
 	}
 	_ = gate.Close()
+	if until != 0 && now() >= until {
+		return exitKilled // it was opened too late: the lease is over
+	}
 	mask, _ := strconv.ParseUint(args[0], 16, 64)
 	for n := syscall.Signal(1); n <= 64; n++ {
 		if mask&(1<<(n-1)) != 0 {
@@ -56,10 +60,22 @@ func Begin(args []string) int {
 	return 126
 }
 
-// begin lets the command begin.
-func (p *process) begin() {
+// exitKilled is the code of what was killed, or never began.
+const exitKilled = 128 + int(syscall.SIGKILL)
+
+// begin lets the command begin, if that happens before a moment of the clock that it
+// shares with us; 0: at any time.
+func (p *process) begin(until time.Duration) {
 	if p.gate != nil {
-		_, _ = p.gate.Write([]byte{1})
+		_, _ = fmt.Fprintf(p.gate, "%d\n", until)
 		_ = p.gate.Close()
 	}
+}
+
+// turnAway ends a command that has not begun.
+func (p *process) turnAway() {
+	if p.gate != nil {
+		_ = p.gate.Close()
+	}
+	p.tell(syscall.SIGKILL)
 }

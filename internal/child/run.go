@@ -46,11 +46,16 @@ const (
 type End struct {
 	Code    int  // as a shell has it: 128 and more if a signal ended it
 	Stopped bool // it was told to stop, or killed, since the lease was about to end or had ended
+	Never   bool // it was stopped before it began
 	Signal  syscall.Signal
 }
 
-// Do starts the command and returns when nothing of it is left.
+// Do starts the command and returns when nothing of it is left. If the lease is lost
+// before the command begins, it never does.
 func (r Run) Do() (End, error) {
+	if r.Lease.Remaining() <= r.dying() {
+		return End{Code: exitKilled, Stopped: true, Never: true}, nil
+	}
 	t := standardTerminal()
 	if r.Apart {
 		t = nil
@@ -62,9 +67,11 @@ func (r Run) Do() (End, error) {
 		return End{}, err
 	}
 	g.order("group %d", p.pid)
-	p.begin()
 	w := &watch{Run: r, process: p, guard: g, lost: r.Lease.Lost()}
-	return w.untilEnd(), nil
+	never := !w.open()
+	end := w.untilEnd()
+	end.Never = never
+	return end, nil
 }
 
 // tick is how often the lease is looked at, at least: timers stop while a machine sleeps,
@@ -81,6 +88,24 @@ type watch struct {
 	told   bool // to stop
 	killAt time.Time
 	killed bool
+}
+
+// open opens the gate, and tells whether the lease still allowed that. The guard learns the
+// deadline first: if we are stopped right after, nobody else could tell it.
+func (w *watch) open() bool {
+	left := w.Lease.Remaining()
+	if left <= w.dying() && w.process.gate != nil {
+		w.killed = true
+		w.process.turnAway()
+		return false
+	}
+	w.guard.lasts(left)
+	until := now()
+	if until != 0 {
+		until += left
+	}
+	w.process.begin(until)
+	return true
 }
 
 // untilEnd does one thing at a time. The lease is looked at before each: after a pause all
@@ -133,7 +158,7 @@ func (w *watch) look() time.Duration {
 
 // dying is how long a group takes to die, at most: it is to be dead when the lease ends,
 // also on a machine that is busy.
-func (w *watch) dying() time.Duration { return min(w.KillAfter/10, 100*time.Millisecond) }
+func (r *Run) dying() time.Duration { return min(r.KillAfter/10, 100*time.Millisecond) }
 
 func (w *watch) kill() {
 	w.killed, w.killAt = true, time.Now()

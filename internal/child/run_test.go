@@ -340,3 +340,105 @@ func TestGuardLetsLive(t *testing.T) {
 		follow(strings.NewReader(orders))
 	}
 }
+
+// A fading lease is lost at the second look.
+type fading struct {
+	looks int
+	gone  chan struct{}
+}
+
+func (f *fading) Lost() <-chan struct{} { return f.gone }
+
+func (f *fading) Remaining() time.Duration {
+	if f.looks++; f.looks > 1 {
+		return 0
+	}
+	return time.Hour
+}
+
+// A lease that was lost before its command began begins nothing, whenever that was.
+func TestALostLeaseBeginsNothing(t *testing.T) {
+	for name, change := range map[string]func(*Run){
+		"without a gate":   func(r *Run) { r.Lease.(*lease).lose() },
+		"before it starts": func(r *Run) { guarded(r); r.Lease.(*lease).lose() },
+		"at the gate":      func(r *Run) { guarded(r); r.Lease = &fading{gone: make(chan struct{})} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := begin(t, "echo >begun", change)
+			if end := <-tr.ended; !end.Stopped || !end.Never {
+				t.Errorf("it ended as %+v", end)
+			}
+			if tr.wrote("begun") {
+				t.Error("it began")
+			}
+		})
+	}
+}
+
+// A stuck lease answers nobody any more once the command has begun: as if this process had
+// been stopped at that moment.
+type stuck struct {
+	*lease
+	begun string
+	freed chan struct{}
+}
+
+func (s *stuck) Remaining() time.Duration {
+	// A command whose gate is open writes the file soon; one at the gate never does.
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(s.begun); err == nil {
+			<-s.freed
+		}
+	}
+	return s.lease.Remaining()
+}
+
+// The guard knows the deadline before the command begins: nobody has to tell it afterwards.
+func TestGuardKnowsTheDeadlineAtTheGate(t *testing.T) {
+	t.Parallel()
+	freed := make(chan struct{})
+	tr := begin(t, "echo $$ >pid; while :; do sleep 0.05; done", func(r *Run) {
+		guarded(r)
+		r.Lease.(*lease).lasts(3 * time.Second)
+		dir := strings.TrimPrefix(strings.SplitN(r.Argv[2], "\n", 2)[0], "cd ")
+		r.Lease = &stuck{r.Lease.(*lease), filepath.Join(dir, "pid"), freed}
+	})
+	tr.isGone("pid")
+	if tr.lease.Remaining() > 0 {
+		t.Error("it was killed before its time")
+	}
+	close(freed)
+	tr.wants(End{Code: 137, Stopped: true, Signal: syscall.SIGKILL}, Killed)
+}
+
+// What stands at the gate when its time is over does not begin, whoever opens it.
+func TestGateOpensTooLate(t *testing.T) {
+	if now() == 0 {
+		t.Skip("two processes have no clock in common here")
+	}
+	path, err := Myself()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, until := range []time.Duration{now() - 1, now() + time.Hour} {
+		theirs, ours, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := exec.Command(path, "begin", "0", "/bin/sh", "sh", "-c", "exit 5")
+		waits.ExtraFiles = []*os.File{theirs}
+		if err := waits.Start(); err != nil {
+			t.Fatal(err)
+		}
+		theirs.Close()
+		(&process{gate: ours}).begin(until)
+		_ = waits.Wait()
+		want := 5
+		if until < now() {
+			want = 137
+		}
+		if code := waits.ProcessState.ExitCode(); code != want {
+			t.Errorf("it ended with %d, want %d", code, want)
+		}
+	}
+}

@@ -57,7 +57,7 @@ func townOf(leases int) *town {
 // newTown has leases with a TTL of their own, and one in ten with a session. Ids are
 // random, as those of clients are: neighbours in a tree are far apart in memory.
 func newTown(leases int) *town {
-	t := &town{state: core.New(), chance: rand.New(rand.NewPCG(1, 1)), step: tenth}
+	t := &town{state: core.NewAt(core.NewestLevel), chance: rand.New(rand.NewPCG(1, 1)), step: tenth}
 	for i := range leases {
 		c := &core.Acquire{
 			Namespace: leasehold.DefaultNamespace, Resource: fmt.Sprintf("reports/%08d", i), ID: t.randomID(),

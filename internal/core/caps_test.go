@@ -29,7 +29,7 @@ func acquireNow(id string, request Request) *Acquire {
 // before its ten minutes are over, and no other.
 func TestEndedIDsAreBounded(t *testing.T) {
 	t.Parallel()
-	s := New()
+	s := NewAt(NewestLevel)
 	for i := range 3 {
 		id := fmt.Sprint("a", i)
 		apply(t, s, 0, acquireNow(id, Request{}))
@@ -72,7 +72,7 @@ func TestEndedIDsAreBounded(t *testing.T) {
 
 // TestOutcomesAreBounded answers one more request than are remembered.
 func TestOutcomesAreBounded(t *testing.T) {
-	s := New()
+	s := NewAt(NewestLevel)
 	apply(t, s, 0, acquireNow("a", Request{}))
 	for i := range 3 {
 		apply(t, s, 0, acquireNow("b", Request{Key: fmt.Sprint("k", i)}))
@@ -101,7 +101,7 @@ func TestOutcomesAreBounded(t *testing.T) {
 // idleTown has as many resources that nobody has or wants as are remembered. The first
 // of them rests for an hour after the unclean end of its lease.
 func idleTown(t *testing.T) *State {
-	s := New()
+	s := NewAt(NewestLevel)
 	apply(t, s, 0, &Acquire{Namespace: "default", Resource: "rests", ID: "rests", Holder: "ann", TTL: time.Hour, Grace: time.Hour})
 	apply(t, s, 0, &Break{Namespace: "default", ID: "rests"})
 	for i := range maxIdle - 1 {
@@ -143,7 +143,7 @@ func TestIdleResourcesAreBounded(t *testing.T) {
 func TestManyGraces(t *testing.T) {
 	t.Parallel()
 	const graces = maxIdle + 2*maxTick
-	s := New()
+	s := NewAt(NewestLevel)
 	apply(t, s, 0, acquireNow("a", Request{}))
 	sp := s.space("default")
 	for i := range graces {
@@ -166,7 +166,7 @@ func TestManyGraces(t *testing.T) {
 func TestSequenceWindow(t *testing.T) {
 	t.Parallel()
 	for _, step := range []uint64{1, 2, 700, sequenceSpan, 5000, 1 << 62} {
-		s := New()
+		s := NewAt(NewestLevel)
 		apply(t, s, 0, &OpenSession{Namespace: "default", ID: "s", TTL: time.Hour})
 		sp := s.space("default")
 		number := uint64(1)
@@ -197,7 +197,7 @@ func TestSequenceWindow(t *testing.T) {
 // other stay, or it would answer the requests of a session that is opened under its name
 // later.
 func TestSessionsOfAnyName(t *testing.T) {
-	s := New()
+	s := NewAt(NewestLevel)
 	names := []string{"s", "s\x00\x00\x00\x00\x00\x00\x00\x00\x01", "s\x00", "\x00s"}
 	for _, name := range names {
 		apply(t, s, 0, &OpenSession{Namespace: "default", ID: name, TTL: time.Hour})
@@ -217,7 +217,7 @@ func TestSessionsOfAnyName(t *testing.T) {
 // TestForgettingIsSpread lets much become old at once: no entry forgets all of it, and
 // all of it is forgotten after a few.
 func TestForgettingIsSpread(t *testing.T) {
-	s := New()
+	s := NewAt(NewestLevel)
 	for i := range 1000 {
 		id := fmt.Sprint("a", i)
 		apply(t, s, 0, acquireNow(id, Request{Key: id}))
@@ -245,7 +245,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		}
 	}
 	t.Run("number", func(t *testing.T) {
-		s := New()
+		s := NewAt(NewestLevel)
 		apply(t, s, 0, put("a", "1"))
 		s.records = leasehold.MaxRecords
 		limited(t, apply(t, s, 0, put("b", "1")))
@@ -259,7 +259,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		}
 	})
 	t.Run("bytes", func(t *testing.T) {
-		s := New()
+		s := NewAt(NewestLevel)
 		apply(t, s, 0, put("a", "12345"))
 		s.recordBytes = leasehold.MaxRecordBytes
 		limited(t, apply(t, s, 0, put("b", "")))

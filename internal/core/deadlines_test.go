@@ -96,7 +96,7 @@ func drain(t *testing.T, heap *deadlines, timers []*timer) {
 // question puts right only so many of them, and says no until it is sure.
 func TestRenewalsAreNotPaidForAtOnce(t *testing.T) {
 	sp := newSpace("a")
-	s := New()
+	s := NewAt(NewestLevel)
 	timers := make([]*timer, 5*maxRight)
 	for i := range timers {
 		timers[i] = &timer{kind: dueClaim, space: sp, key: fmt.Sprint(i)}

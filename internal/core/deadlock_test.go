@@ -113,7 +113,7 @@ type grip struct {
 }
 
 func newCrossing(t *testing.T, seed uint64) *crossing {
-	w := &crossing{desk: &desk{TB: t, state: core.New()}, seed: seed, pick: seeded(seed)}
+	w := &crossing{desk: &desk{TB: t, state: core.NewAt(core.NewestLevel)}, seed: seed, pick: seeded(seed)}
 	for range 2 + w.pick(4) {
 		w.capacities = append(w.capacities, 1+w.pick(3))
 	}

@@ -11,7 +11,7 @@ import (
 // A hold says whose it was, from when until when, and how long its holder had waited;
 // and each command's events can be told from those of the others in its entry.
 func TestHoldsAreToldWhenTheyEnd(t *testing.T) {
-	state := core.New()
+	state := core.NewAt(core.NewestLevel)
 	const wall = int64(1e18)
 	apply := func(at time.Duration, commands ...core.Command) core.Result {
 		t.Helper()

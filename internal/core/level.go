@@ -15,11 +15,16 @@ type Level uint64
 const (
 	// Level3 is that of v0.1.0. Whatever was written before decides by it too.
 	Level3 Level = 3
+	// Level4 is that of the release after it.
+	Level4 Level = 4
 
 	// NewestLevel is the newest whose rules are known here, and OldestLevel the oldest.
-	NewestLevel = Level3
+	NewestLevel = Level4
 	OldestLevel = Level3
 )
+
+// atLeast reports whether the rules of a level apply.
+func (s *State) atLeast(level Level) bool { return s.level >= level }
 
 // Level returns the level that the state is at.
 func (s *State) Level() Level { return s.level }

@@ -40,4 +40,10 @@ func TestALevelIsOnlyRaised(t *testing.T) {
 	if s.Level() != core.OldestLevel {
 		t.Errorf("it is at %d", s.Level())
 	}
+	if err := s.Raise(core.NewestLevel); err != nil || s.Level() != core.NewestLevel {
+		t.Errorf("it is at %d: %v", s.Level(), err)
+	}
+	if again := reloaded(t, s); again.Level() != core.NewestLevel {
+		t.Errorf("read back it is at %d", again.Level())
+	}
 }

@@ -18,7 +18,7 @@ type desk struct {
 }
 
 func newDesk(t testing.TB) *desk {
-	d := &desk{TB: t, state: core.New()}
+	d := &desk{TB: t, state: core.NewAt(core.NewestLevel)}
 	t.Cleanup(func() { mustBeSound(t, d.state) })
 	return d
 }

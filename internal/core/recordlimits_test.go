@@ -228,7 +228,7 @@ func TestVersionsAreBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a million versions")
 	}
-	state := core.New()
+	state := core.NewAt(core.NewestLevel)
 	do := func(commands ...core.Command) []core.Answer {
 		t.Helper()
 		result, err := state.Apply(start, 0, commands)

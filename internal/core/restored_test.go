@@ -195,7 +195,7 @@ func twoLives(j journal, planted core.Planted) error {
 		j[i].restore = nil
 	}
 	third := len(j) / 3
-	first := &replica{State: core.New()}
+	first := &replica{State: core.NewAt(core.NewestLevel)}
 	saw, nothing := newGuard(), newGuard()
 	for _, e := range j[:third] {
 		result, err := first.apply(e)
@@ -275,7 +275,7 @@ func TestReuseAfterRestoreIsFound(t *testing.T) {
 
 // TestGrantInQuarantineIsFound plants another one, for the invariants.
 func TestGrantInQuarantineIsFound(t *testing.T) {
-	state, err := restoredFrom(core.New(), core.Planted{NoQuarantine: true}, core.Restoration{Quarantine: time.Minute})
+	state, err := restoredFrom(core.NewAt(core.NewestLevel), core.Planted{NoQuarantine: true}, core.Restoration{Quarantine: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestGrantInQuarantineIsFound(t *testing.T) {
 // snapshot between two of them changes nothing, and everybody has their turn.
 func TestQuarantineEndsInPieces(t *testing.T) {
 	const waiters = 3000
-	one, err := restoredFrom(core.New(), core.Planted{}, core.Restoration{Quarantine: 5 * time.Second})
+	one, err := restoredFrom(core.NewAt(core.NewestLevel), core.Planted{}, core.Restoration{Quarantine: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func mustApply(t *testing.T, s *core.State, at time.Duration, commands ...core.C
 // TestTokensRunOut: there is room for thousands of restores, and then an error, not a
 // token that no reader of JSON can tell from the next.
 func TestTokensRunOut(t *testing.T) {
-	s := core.New()
+	s := core.NewAt(core.NewestLevel)
 	if _, err := s.FromBackup(core.Restoration{Above: uint64(leasehold.MaxToken) - 1<<41}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // goes on, as a snapshot does; the race detector watches.
 func TestFrozenIsReadElsewhere(t *testing.T) {
 	j := writeJournal(1500, seeded(1))
-	state := &replica{State: core.New()}
+	state := &replica{State: core.NewAt(core.NewestLevel)}
 	var readers sync.WaitGroup
 	for i, e := range j {
 		if _, err := state.apply(e); err != nil {
@@ -119,7 +119,7 @@ func TestRestoreRefuses(t *testing.T) {
 
 // TestRecordsCanBeLeft stops reading the records after each of them.
 func TestRecordsCanBeLeft(t *testing.T) {
-	state := &replica{State: core.New()}
+	state := &replica{State: core.NewAt(core.NewestLevel)}
 	for _, e := range writeJournal(300, seeded(7)) {
 		if _, err := state.apply(e); err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestUnknownCommandStopsTheLog(t *testing.T) {
 // TestTimeBeginsAfterZero holds that no entry is stamped with "no moment".
 func TestTimeBeginsAfterZero(t *testing.T) {
 	for _, stamp := range []core.Time{0, -1} {
-		if _, err := core.New().Apply(stamp, 0, nil); err == nil {
+		if _, err := core.NewAt(core.NewestLevel).Apply(stamp, 0, nil); err == nil {
 			t.Errorf("an entry is stamped %d", stamp)
 		}
 	}

@@ -93,7 +93,7 @@ type teller struct {
 }
 
 func tellStory(t *testing.T, story string, reload bool) string {
-	teller := &teller{t: t, state: core.New(), reload: reload}
+	teller := &teller{t: t, state: core.NewAt(core.NewestLevel), reload: reload}
 	for i, line := range strings.Split(strings.TrimSuffix(story, "\n"), "\n") {
 		if strings.HasPrefix(line, " ") {
 			continue
@@ -123,7 +123,7 @@ func (t *teller) line(line string) error {
 	case line == "" || strings.HasPrefix(line, "#"):
 		return nil
 	case line == "---":
-		t.state, t.now, t.backup = core.New(), 0, nil
+		t.state, t.now, t.backup = core.NewAt(core.NewestLevel), 0, nil
 		return nil
 	case first[0] >= '0' && first[0] <= '9':
 		t.stamp = first

@@ -95,7 +95,7 @@ func TestClaimStaysSmall(t *testing.T) {
 
 // TestUsualIsBounded: however much happens, what is remembered stays as large.
 func TestUsualIsBounded(t *testing.T) {
-	s := New()
+	s := NewAt(NewestLevel)
 	for i := range 3 * maxLearned {
 		id := fmt.Sprint(i)
 		apply(t, s, time.Duration(2*i)*time.Second, acquireNow(id, Request{}))
@@ -121,7 +121,7 @@ func lose(t *testing.T, s *State, namespace, resource string, at time.Duration) 
 // TestAlarmsOfANamespaceAreBounded: beyond a thousand the oldest makes room.
 func TestAlarmsOfANamespaceAreBounded(t *testing.T) {
 	t.Parallel()
-	s := New()
+	s := NewAt(NewestLevel)
 	for i := range maxAlarmsOne + 5 {
 		lose(t, s, "default", fmt.Sprintf("r%05d", i), 2*time.Duration(i)*time.Second)
 	}
@@ -141,7 +141,7 @@ func TestAlarmsOfANamespaceAreBounded(t *testing.T) {
 // gets room of its own and of nobody else, until some are forgotten.
 func TestAlarmsOfAllAreBounded(t *testing.T) {
 	t.Parallel()
-	s := New()
+	s := NewAt(NewestLevel)
 	for i := range maxAlarms {
 		lose(t, s, fmt.Sprint("n", i/maxAlarmsOne), fmt.Sprintf("r%05d", i), time.Duration(i)*leasehold.MinTTL)
 	}

@@ -18,6 +18,7 @@
 //	          level 2   states that were restored from a backup: record 14
 //	          level 3   large values, and former versions of records: commands 19 and
 //	                    20, records 15 and 16, values that are kept elsewhere
+//	          level 4   a state that says its level: the rules by which it decides
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.

@@ -238,7 +238,7 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"another file", "PK\x03\x04 and so on, for long enough", ErrMalformed, "this is not a snapshot"},
 		{"a short other file", "PK", ErrMalformed, "this is not a snapshot"},
 		{"a newer format", magic + "\x02\x01", ErrUnknown, "snapshot has format 2, and formats up to 1 are known here: this server is too old for it"},
-		{"a newer level", magic + "\x01\x04", ErrUnknown, "snapshot has feature level 4"},
+		{"a newer level", magic + "\x01\x07", ErrUnknown, "snapshot has feature level 7"},
 		{"a higher level than it needs", later(first, 1), ErrMalformed, "would be written differently"},
 		{"a lower level than it needs", ended(first+restored, 2), ErrMalformed, "there is none at feature level 1"},
 		{"restored twice", later(first+restored+restored, 3), ErrMalformed, "twice"},

@@ -132,3 +132,133 @@ func TestAServerOfAnotherLevelIsNotAdmitted(t *testing.T) {
 		}
 	}
 }
+
+// newMixedTrio returns three nodes of which the last is of the version before.
+func newMixedTrio(t *testing.T) *trio {
+	t.Helper()
+	return newGroupOf(t, KnownLevels, KnownLevels, Levels{core.Level3, core.NewestLevel - 1})
+}
+
+// levels wants every node to be at a level.
+func (x *trio) levels(want core.Level) {
+	x.t.Helper()
+	for _, m := range x.members {
+		if m.node == nil {
+			continue
+		}
+		if got := m.node.State.Level(); got != want || m.node.Failure() != nil {
+			x.t.Errorf("node %d is at level %d, want %d; %v", m.id, got, want, m.node.Failure())
+		}
+	}
+}
+
+// A server of the older version holds the level back until it is upgraded, and then an operator
+// raises it.
+func TestALevelIsRaisedOnceAllKnowIt(t *testing.T) {
+	x := newMixedTrio(t)
+	older := core.NewestLevel - 1
+	x.levels(older)
+	v := x.leader().changeTo(Change{Kind: Raise, Level: core.NewestLevel})
+	x.ticks(3)
+	if !v.told || !errors.Is(v.err, leasehold.ErrRefused) || !strings.Contains(v.err.Error(), "n3 knows level 3") {
+		t.Fatalf("%+v", v)
+	}
+	// It is upgraded: until somebody asks for it, the level stays, so that all can go back.
+	x.members[2].known = KnownLevels
+	x.members[2].start(nil)
+	x.change(Announce, Member{ID: 3, Levels: KnownLevels})
+	x.ticks(20)
+	x.levels(older)
+	x.raise(core.NewestLevel)
+	x.levels(core.NewestLevel)
+	if v := x.leader().changeTo(Change{Kind: Raise}); !v.told || v.err != nil || v.index != 0 {
+		t.Errorf("asked again: %+v", v)
+	}
+	if v := x.leader().changeTo(Change{Kind: Raise, Level: older}); !v.told || !errors.Is(v.err, leasehold.ErrRefused) {
+		t.Errorf("asked to go back: %+v", v)
+	}
+	// One that starts again, or is far behind, is at the level too.
+	for _, m := range x.members {
+		m.start(nil)
+	}
+	x.ticks(30)
+	x.levels(core.NewestLevel)
+}
+
+// raise asks the leader for a level, and wants it.
+func (x *trio) raise(to core.Level) {
+	x.t.Helper()
+	v := x.leader().changeTo(Change{Kind: Raise, Level: to})
+	x.ticks(3)
+	if !v.told || v.err != nil {
+		x.t.Fatalf("%+v", v)
+	}
+}
+
+// A raise that stands behind the add of a server which does not know the level does nothing,
+// whoever wrote it: in the log, the roster decides and not the leader.
+func TestARaiseBehindAnOlderMemberDoesNothing(t *testing.T) {
+	x := newMixedTrio(t)
+	node := x.leader().node
+	if !node.proposeChange(Change{Kind: Raise, Member: Member{ID: node.ID}, Level: core.NewestLevel}) {
+		t.Fatal("raft did not take it")
+	}
+	node.turn()
+	x.ticks(5)
+	x.levels(core.NewestLevel - 1)
+}
+
+// And a server that does not know the level gets no place behind the raise.
+func TestAnOlderServerBehindTheRaiseIsNotAdded(t *testing.T) {
+	x := newTrio(t)
+	x.levels(core.NewestLevel)
+	node := x.leader().node
+	older := Levels{core.Level3, core.NewestLevel - 1}
+	for _, c := range []Change{
+		{Kind: Add, Member: Member{ID: 4, Name: "n4", Peer: "p4", Levels: older}},
+		{Kind: Announce, Member: Member{ID: 3, Levels: older}},
+	} {
+		if v := x.leader().changeTo(c); !v.told || !errors.Is(v.err, leasehold.ErrRefused) {
+			t.Errorf("%v: %+v", c.Kind, v)
+		}
+		if !node.proposeChange(c) {
+			t.Fatal("raft did not take it")
+		}
+		node.turn()
+		x.ticks(5)
+	}
+	for _, m := range x.members {
+		if len(m.node.Roster().Members) != 3 || len(m.node.Roster().without(core.NewestLevel)) != 0 {
+			t.Errorf("node %d has %+v", m.id, m.node.Roster().Members)
+		}
+	}
+}
+
+// A program that went back to the older version in the very moment of the raise stops, and
+// says what to do.
+func TestAnOlderProgramStopsAtARaise(t *testing.T) {
+	x := newTrio(t)
+	x.members[2].known = Levels{core.Level3, core.NewestLevel - 1}
+	x.members[2].start(nil)
+	x.ticks(30)
+	err := x.members[2].node.Failure()
+	if err == nil || !strings.Contains(err.Error(), "use the newer version") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The directory's format follows the level, after the raise.
+func TestTheFormatOfADirectoryFollowsTheLevel(t *testing.T) {
+	dir := t.TempDir()
+	e := startAt(t, dir, Config{Clock: SystemClock()})
+	acquire(t, e, "r")
+	closed(t, e)
+	d, err := openDir(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	if d.Format != formatAt(core.NewestLevel) || formatAt(core.Level3) != 2 {
+		t.Errorf("it has format %d", d.Format)
+	}
+}

@@ -40,6 +40,7 @@ type member struct {
 	states  map[uint64]Snapshot
 	files   map[uint64][]byte
 	sums    map[uint64]uint32
+	known   Levels // by its program; zero: KnownLevels
 }
 
 func (m *member) Monotonic() time.Duration { return m.mono }
@@ -108,13 +109,21 @@ func newTrio(t *testing.T) *trio { return newGroup(t, 3) }
 
 // newGroup returns so many nodes of which the first leads.
 func newGroup(t *testing.T, count int) *trio {
+	return newGroupOf(t, slices.Repeat([]Levels{KnownLevels}, count)...)
+}
+
+// newGroupOf returns a node for each program that knows some levels.
+func newGroupOf(t *testing.T, programs ...Levels) *trio {
 	x := &trio{t: t, mono: time.Hour}
 	var begin []Member
-	for id := uint64(1); id <= uint64(count); id++ {
-		begin = append(begin, Member{ID: id, Name: fmt.Sprint("n", id), Peer: fmt.Sprint("p", id), Dir: fmt.Sprint("d", id), Levels: KnownLevels})
+	for i, known := range programs {
+		id := uint64(i + 1)
+		begin = append(begin, Member{ID: id, Name: fmt.Sprint("n", id), Peer: fmt.Sprint("p", id), Dir: fmt.Sprint("d", id), Levels: known})
 	}
-	for range count {
-		x.place().start(begin)
+	for _, known := range programs {
+		m := x.place()
+		m.known = known
+		m.start(begin)
 	}
 	for _, m := range x.members {
 		m.node.Step(Stop{}) // sets it going without a tick, which would be an event of time
@@ -173,7 +182,7 @@ func (m *member) start(begin []Member) {
 		m.t.Fatal(err)
 	}
 	c := NodeConfig{
-		ID: m.id, Storage: storage, State: core.New(), Roster: &Roster{Cluster: "c"}, Applied: mark.GetIndex(), Begin: begin, Nonce: m.id*1000 + uint64(len(m.written))<<20,
+		ID: m.id, Storage: storage, State: core.New(), Roster: &Roster{Cluster: "c"}, Applied: mark.GetIndex(), Begin: begin, Levels: m.known, Nonce: m.id*1000 + uint64(len(m.written))<<20,
 		Clock: m, Disk: m, Transport: m, Feed: engine.NewFeed(), Log: slog.New(slog.DiscardHandler), SnapshotEvery: 1 << 40,
 		Summed: func(index uint64, s *core.State) { m.sums[index] = hash(m.t, s) },
 	}

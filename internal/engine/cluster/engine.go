@@ -446,14 +446,20 @@ func encode(ctx context.Context, command core.Command) (bytes []byte, err error)
 // room refuses what would add to a disk that is nearly full. Whatever shortens or
 // keeps what is there goes on.
 func (e *Engine) room(command core.Command) error {
-	if !e.leaderIsFull() {
+	if !NeedsRoom(command) || !e.leaderIsFull() {
 		return nil
 	}
+	return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: nothing new is granted or written until there is room; renewals, releases and deletions go on"}
+}
+
+// NeedsRoom reports whether a command adds to what is on the disk of each server for longer
+// than a snapshot takes to clear.
+func NeedsRoom(command core.Command) bool {
 	switch command.(type) {
 	case *core.Acquire, *core.OpenSession, *core.PutRecord, *core.Txn:
-		return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: nothing new is granted or written until there is room; renewals, releases and deletions go on"}
+		return true
 	}
-	return nil
+	return false
 }
 
 // leaderIsFull tells whether the one who leads has hardly any room. A follower without room

@@ -412,6 +412,12 @@ func (n *Node) receive(e Received) {
 		if !n.Planted.ForwardStamped {
 			return
 		}
+	case raftpb.MsgReadIndex:
+		// A leader that is the only one with a vote is asked no more by raft than what it knows
+		// to be committed. After a restart that is less than what was answered before.
+		if !n.lead.serving && !n.Planted.TellUnserved {
+			return // who asks does so again
+		}
 	case raftpb.MsgSnap:
 		if e.Message = n.keepArrival(e); e.Message == nil {
 			return
@@ -447,6 +453,7 @@ func (n *Node) handle(r *raft.Ready) {
 	if r.HardState != nil {
 		n.hard = r.HardState
 	}
+	early := n.mayBeBehind() // before what is committed makes them fewer
 	n.place(r.Entries)
 	n.follow(r.SoftState)
 	n.confirm(r.ReadStates)
@@ -464,7 +471,7 @@ func (n *Node) handle(r *raft.Ready) {
 		n.finish(r)
 		return
 	}
-	if n.leads() || n.Planted.AcknowledgeBeforeSync {
+	if n.leads() && early || n.Planted.AcknowledgeBeforeSync {
 		// A leader's own disk works while the others' do: they confirm on their own.
 		n.Transport.Send(r.Messages)
 		r.Messages = nil
@@ -476,6 +483,12 @@ func (n *Node) handle(r *raft.Ready) {
 		n.written(nil)
 	}
 }
+
+// mayBeBehind reports whether a leader may have less on its disk than the others. One of two
+// may not: if the other is being removed, and knows it, nobody could be elected any more. The
+// one that stays needs the other's vote until it learns that it does not, and gets it only
+// with a log that is as long.
+func (n *Node) mayBeBehind() bool { return len(n.members.GetVoters()) > 2 || n.Planted.BehindOfTwo }
 
 // vote is the hard state to write down.
 func (n *Node) vote() *raftpb.HardState {

@@ -39,6 +39,8 @@ type Planted struct {
 	ForgetVote bool
 	// ReadByFlag reads without asking whether this node still leads.
 	ReadByFlag bool
+	// TellUnserved tells others how far the log is committed before this node serves.
+	TellUnserved bool
 	// KeepsArrival counts on from what was received before a snapshot was.
 	KeepsArrival bool
 	// StaleSnapshot leaves the newest entry out of a snapshot.
@@ -80,6 +82,8 @@ type Planted struct {
 	PromoteEarly bool
 	// KeepsLead lets a leader go on that was removed.
 	KeepsLead bool
+	// BehindOfTwo lets one of two send what is not on its own disk.
+	BehindOfTwo bool
 	// OnlyOwnSnapshots takes no snapshot that is older than this node's membership.
 	OnlyOwnSnapshots bool
 }

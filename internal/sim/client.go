@@ -11,10 +11,12 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
+// spaces are the namespaces. Most is done in the first.
+var spaces = []string{"default", "other"}
+
 const (
-	namespace = "default"
 	resources = 3
-	registers = 2
+	pools     = 2
 )
 
 // Holder are mistakes on the side of the holder, or of the door in front of it.
@@ -27,19 +29,25 @@ type Holder struct {
 	LateDisconnect bool
 	// NoGuard counts all of what is left, as if every clock were right.
 	NoGuard bool
+	// StoppedClock counts by a clock that stops while the machine sleeps.
+	StoppedClock bool
 	// ResumesUnasked lets a watch go on at another server, by what that one happens to have.
 	ResumesUnasked bool
 }
 
 // An attempt is one command, sent once.
 type attempt struct {
+	epoch     int
 	id        string
 	client    *client
 	sent      time.Duration // real time, before it was sent
+	slept     time.Duration // how long the client's machine had slept by then
 	command   core.Command
 	applied   uint64 // its place in the log
 	appliedAt time.Duration
+	swapped   bool // it was a transaction whose comparisons held
 	refused   bool // somebody was told that it did not happen
+	turned    bool // the edge of a server refused it, and its node never saw it
 }
 
 // A client wants leases, believes in those that it has, and uses them.
@@ -50,33 +58,71 @@ type client struct {
 	at    *server // whom it talks to, until that does not answer
 	made  int
 	busy  time.Duration // with a register, until then at the longest
+	saw   [registers]string
+
+	asleep time.Duration // until then its machine sleeps
+	slept  time.Duration // how long it has slept so far
 
 	session    string
 	sessionTTL time.Duration
-	grip       *grip // nil: it holds nothing and wants nothing
+	sequence   uint64 // of its last request in the session
+	grip       *grip  // nil: it holds nothing and wants nothing
 }
 
 // A grip is what a client holds, or tries to.
 type grip struct {
 	client   *client
-	resource string
+	at       spot
 	id       string
 	ttl      time.Duration
 	session  string
 	wait     time.Duration
 	grace    time.Duration
 	priority int
+	slots    int  // 0: all
+	inTxn    bool // it is asked for in a transaction
+	request  core.Request
 
-	asked  time.Duration // real time at which the last try was sent
-	gaveUp time.Duration // when it stops trying
-	token  leasehold.Token
-	held   bool          // it was granted, and not given back
-	until  time.Duration // real time at which the client's own clock says that it is over
-	exempt bool          // an operator meddled: nobody promises that it ends before it is told
+	asked   time.Duration // real time at which the last try was sent
+	gaveUp  time.Duration // when it stops trying
+	token   leasehold.Token
+	floor   leasehold.Token
+	units   []string
+	held    bool          // it was granted, and not given back
+	limited bool          // it may not be held for ever, whatever its session says
+	until   time.Duration // real time at which the client's own clock says that it is over
+	exempt  bool          // an operator meddled: nobody promises that it ends before it is told
+	former  bool          // it is from before a restore: nothing but its token protects
 }
 
 func newClient(w *World, n int) *client {
 	return &client{world: w, name: fmt.Sprint("c", n), rate: w.rate(), at: w.servers[w.random.IntN(len(w.servers))]}
+}
+
+// later has the client do something, when its machine does not sleep.
+func (c *client) later(d time.Duration, do func()) {
+	w := c.world
+	w.after(d, func() {
+		if left := c.asleep - w.now; left > 0 {
+			c.later(left, do)
+			return
+		}
+		do()
+	})
+}
+
+// sleep suspends the client's machine. What is sent to it waits.
+func (c *client) sleep(d time.Duration) {
+	w := c.world
+	if c.asleep > w.now {
+		return
+	}
+	w.tell("%s sleeps for %v", c.name, d)
+	c.asleep = w.now + d
+	c.slept += d
+	if w.Holder.StoppedClock && c.grip != nil && c.grip.believes() {
+		c.grip.until += d
+	}
 }
 
 // think decides what to do next.
@@ -85,10 +131,12 @@ func (c *client) think() {
 	if w.quiet {
 		return
 	}
-	w.after(w.between(50*time.Millisecond, 400*time.Millisecond), c.think)
+	c.later(w.between(50*time.Millisecond, 400*time.Millisecond), c.think)
 	switch n := w.random.IntN(10); {
 	case n < 2:
 		c.useRegister()
+	case n == 2 && w.chance(20):
+		c.putLarge()
 	case c.grip == nil && n < 8:
 		c.seek()
 	case c.grip != nil && c.grip.believes() && n < 4:
@@ -101,12 +149,36 @@ func (c *client) newID() string {
 	return fmt.Sprint(c.name, "-", c.made)
 }
 
+// newRequest names a request, or not: then it may happen twice if it is sent twice.
+func (c *client) newRequest(session string) core.Request {
+	w := c.world
+	switch {
+	case !w.chance(30):
+		return core.Request{}
+	case session != "":
+		c.sequence++
+		return core.Request{Session: session, Sequence: c.sequence}
+	}
+	return core.Request{Key: "key of " + c.newID()}
+}
+
+// space picks a namespace.
+func (w *World) space() string {
+	if w.chance(80) {
+		return spaces[0]
+	}
+	return spaces[1]
+}
+
 // seek begins to want a resource.
 func (c *client) seek() {
 	w := c.world
 	g := &grip{
-		client: c, resource: fmt.Sprint("r", w.random.IntN(resources)), id: c.newID(),
+		client: c, at: spot{w.space(), fmt.Sprint("r", w.random.IntN(resources))}, id: c.newID(),
 		ttl: w.between(time.Second, 5*time.Second), gaveUp: w.now + 20*time.Second,
+	}
+	if w.chance(15) {
+		g.at.name, g.slots = fmt.Sprint("pool/", w.random.IntN(pools)), w.random.IntN(3)
 	}
 	if w.chance(60) {
 		g.wait = w.between(time.Second, 10*time.Second)
@@ -117,14 +189,17 @@ func (c *client) seek() {
 	if w.chance(20) {
 		g.priority = 1
 	}
+	g.inTxn = g.wait == 0 && w.chance(30)
 	c.grip = g
 	if !w.chance(40) {
+		g.request = c.newRequest("")
 		g.ask()
 		return
 	}
-	c.session, c.sessionTTL = c.newID(), g.ttl
+	c.session, c.sessionTTL, c.sequence = c.newID(), g.ttl, 0
 	g.session, g.ttl = c.session, 0
-	c.call(&core.OpenSession{Namespace: namespace, ID: c.session, TTL: c.sessionTTL}, reaction{
+	g.request = c.newRequest(g.session)
+	c.call(&core.OpenSession{Namespace: g.at.space, ID: c.session, TTL: c.sessionTTL}, reaction{
 		reply: func(_ *attempt, _ core.Answer, err error) {
 			if err == nil {
 				g.ask()
@@ -156,41 +231,66 @@ func (g *grip) ask() {
 		return
 	}
 	g.asked = w.now
-	c.call(&core.Acquire{
-		Namespace: namespace, Resource: g.resource, ID: g.id, Holder: c.name, TTL: g.ttl, Session: g.session,
-		Wait: g.wait, Grace: g.grace, Priority: g.priority,
-	}, reaction{reply: g.answered, silence: func() {
+	c.call(g.acquire(), reaction{reply: g.answered, silence: func() {
 		if w.Holder.LateDisconnect {
-			w.after(w.upTo(3*time.Second), func() { c.call(&core.Release{Namespace: namespace, ID: g.id}, reaction{}) })
+			w.after(w.upTo(3*time.Second), func() { c.call(&core.Release{Namespace: g.at.space, ID: g.id}, reaction{}) })
 		}
 		g.ask()
 	}})
 }
 
+// acquire is what it asks for: alone, or in a transaction that writes down who did.
+func (g *grip) acquire() core.Command {
+	a := &core.Acquire{
+		Namespace: g.at.space, Resource: g.at.name, ID: g.id, Holder: g.client.name, TTL: g.ttl, Session: g.session,
+		Wait: g.wait, Grace: g.grace, Priority: g.priority, Slots: g.slots, Request: g.request,
+	}
+	if !g.inTxn {
+		return a
+	}
+	a.Request = core.Request{}
+	return &core.Txn{Namespace: g.at.space, Request: g.request, Then: []core.Op{
+		{Do: core.AcquireLease, Acquire: a}, {Do: core.Put, Path: "holder of " + g.at.name, Value: g.id},
+	}}
+}
+
+// lease finds the lease in an answer; nil: there is none.
+func lease(answer core.Answer) *leasehold.Lease {
+	if answer.Lease != nil || answer.Txn == nil || len(answer.Txn.Results) == 0 {
+		return answer.Lease
+	}
+	return answer.Txn.Results[0].Lease
+}
+
 func (g *grip) answered(a *attempt, answer core.Answer, err error) {
-	w := g.client.world
+	w, l := g.client.world, lease(answer)
 	switch {
 	case !g.mine():
 	case errors.Is(err, leasehold.ErrUnavailable):
-		w.after(w.upTo(300*time.Millisecond), g.ask)
+		g.client.later(w.upTo(300*time.Millisecond), g.ask)
+	case errors.Is(err, leasehold.ErrLimited):
+		g.client.later(w.between(time.Second, 3*time.Second), g.ask)
 	case errors.Is(err, leasehold.ErrUndecided):
 		g.ask()
 	case err != nil:
 		g.drop()
-	case answer.Lease != nil:
+	case l != nil:
 		first := !g.held
-		g.held, g.token = true, answer.Lease.Token
-		g.learn(a, answer.Lease.Remaining)
+		g.held, g.token, g.floor, g.units, g.limited = true, l.Token, l.Floor, l.Units, l.HoldLimit != 0
+		g.learn(a, l.Remaining)
 		if first {
-			w.tell("%s holds %s by %s with %d until %d", g.client.name, g.resource, g.id, g.token, g.until)
+			w.tell("%s holds %s by %s with %d until %d", g.client.name, g.at.name, g.id, g.token, g.until)
 			w.count("holds")
-			w.after(g.period(), g.renew)
+			if g.slots > 0 {
+				w.count("holds of slots")
+			}
+			g.client.later(g.period(), g.renew)
 		}
 	case answer.Waiter != nil:
 		w.count("waits")
-		w.after(w.between(100*time.Millisecond, time.Second), g.ask)
+		g.client.later(w.between(100*time.Millisecond, time.Second), g.ask)
 		if g.session != "" {
-			g.client.call(&core.RenewSession{Namespace: namespace, ID: g.session}, reaction{})
+			g.client.call(&core.RenewSession{Namespace: g.at.space, ID: g.session}, reaction{})
 		}
 	}
 }
@@ -204,6 +304,8 @@ func (g *grip) learn(a *attempt, remaining time.Duration) {
 		from = w.now
 	case w.Holder.CountsFromRetry:
 		from = max(from, g.asked)
+	case w.Holder.StoppedClock:
+		from += g.client.slept - a.slept
 	}
 	left := remaining - remaining/100
 	if w.Holder.NoGuard {
@@ -252,7 +354,7 @@ func (g *grip) renew() {
 		g.handTo(w.clients[w.random.IntN(len(w.clients))].name)
 		return
 	}
-	w.after(g.period(), g.renew)
+	g.client.later(g.period(), g.renew)
 	g.renewOnce()
 }
 
@@ -266,11 +368,12 @@ func (g *grip) renewOnce() {
 		switch {
 		case !g.mine():
 		case answer.Lease != nil:
+			g.floor = max(g.floor, answer.Lease.Floor)
 			g.learn(a, answer.Lease.Remaining)
 		case answer.Session != nil:
 			g.learn(a, answer.Session.Remaining)
 		case errors.Is(err, leasehold.ErrUnavailable), errors.Is(err, leasehold.ErrUndecided):
-			w.after(w.upTo(300*time.Millisecond), func() {
+			c.later(w.upTo(300*time.Millisecond), func() {
 				if g.mine() && g.believes() {
 					g.renewOnce()
 				}
@@ -283,29 +386,35 @@ func (g *grip) renewOnce() {
 			g.renewOnce()
 		}
 	}}
-	if g.session != "" && !g.exempt && w.chance(50) {
-		c.call(&core.RenewSession{Namespace: namespace, ID: g.session}, reply)
+	if g.session != "" && !g.exempt && !g.limited && w.chance(50) {
+		c.call(&core.RenewSession{Namespace: g.at.space, ID: g.session}, reply)
 		return
 	}
-	c.call(&core.Renew{Namespace: namespace, ID: g.id}, reply)
+	c.call(&core.Renew{Namespace: g.at.space, ID: g.id}, reply)
 }
 
 // giveBack stops believing, and only then tells the server.
 func (g *grip) giveBack() {
+	c, w := g.client, g.client.world
 	g.held = false
 	g.drop()
-	if g.session != "" && g.client.world.chance(50) {
-		g.client.insist(&core.CloseSession{Namespace: namespace, ID: g.session}, 5)
-		return
+	switch n := w.random.IntN(10); {
+	case g.session != "" && n < 5:
+		c.insist(&core.CloseSession{Namespace: g.at.space, ID: g.session}, 5)
+	case n < 7:
+		c.insist(&core.Txn{Namespace: g.at.space, Request: c.newRequest(""), Then: []core.Op{
+			{Do: core.ReleaseLease, ID: g.id}, {Do: core.Delete, Path: "holder of " + g.at.name},
+		}}, 5)
+	default:
+		c.insist(&core.Release{Namespace: g.at.space, ID: g.id, Request: c.newRequest("")}, 5)
 	}
-	g.client.insist(&core.Release{Namespace: namespace, ID: g.id}, 5)
 }
 
 // rename goes on under another id, with the same token.
 func (g *grip) rename() {
 	c, to := g.client, g.client.newID()
 	from := g.id
-	c.call(&core.Change{Namespace: namespace, ID: from, NewID: to}, reaction{reply: func(a *attempt, answer core.Answer, err error) {
+	c.call(&core.Change{Namespace: g.at.space, ID: from, NewID: to}, reaction{reply: func(a *attempt, answer core.Answer, err error) {
 		if g.mine() && err == nil && answer.Lease != nil {
 			g.id = to
 			g.learn(a, answer.Lease.Remaining)
@@ -318,14 +427,23 @@ func (g *grip) rename() {
 func (g *grip) handTo(other string) {
 	g.held = false
 	g.drop()
-	g.client.insist(&core.Change{Namespace: namespace, ID: g.id, Holder: other}, 3)
+	g.client.insist(&core.Change{Namespace: g.at.space, ID: g.id, Holder: other, Request: g.client.newRequest("")}, 3)
 }
 
 // use writes to something that is guarded: it refuses tokens below the largest that it
-// saw. While a holder believes, it must not be refused.
+// saw. While a holder believes, it must not be refused. Or it writes to a record, in a
+// transaction that asks for its lease.
 func (g *grip) use() {
 	w := g.client.world
-	w.after(w.delay(), func() { w.truth.guard(g) })
+	if g.slots > 0 || !w.chance(20) {
+		w.after(w.delay(), func() { w.truth.guard(g) })
+		return
+	}
+	g.client.insist(&core.Txn{
+		Namespace: g.at.space, Request: g.client.newRequest(""),
+		If:   []core.Compare{{What: core.LeaseToken, Is: core.Equal, Path: g.at.name, Number: uint64(g.token)}},
+		Then: []core.Op{{Do: core.Put, Path: "work on " + g.at.name, Value: g.client.newID()}},
+	}, 2)
 }
 
 // insist sends a command until there is an answer, or so many times.
@@ -342,7 +460,7 @@ func (c *client) insist(command core.Command, times int) {
 	}
 	c.call(command, reaction{silence: again, reply: func(_ *attempt, _ core.Answer, err error) {
 		if errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrUndecided) {
-			c.world.after(c.world.upTo(500*time.Millisecond), again)
+			c.later(c.world.upTo(500*time.Millisecond), again)
 		}
 	}})
 }
@@ -369,10 +487,13 @@ func (c *client) call(command core.Command, r reaction) {
 		if w.network.loses() {
 			return
 		}
-		w.after(w.delay(), func() {
+		c.later(w.delay(), func() {
 			answered = true
 			w.tell("%s is told of %s: %v", c.name, a.id, err)
 			w.truth.heard(a, err)
+			if a.epoch != w.epoch && c.grip != nil {
+				c.grip.former = true // it hears of a cluster that is lost
+			}
 			if errors.Is(err, leasehold.ErrUnavailable) {
 				c.elsewhere(to)
 			}
@@ -382,9 +503,12 @@ func (c *client) call(command core.Command, r reaction) {
 		})
 	}
 	w.after(max(0, w.lull-w.now)+w.delay(), func() {
+		if to.turnsAway(a, done) {
+			return
+		}
 		to.deliver(c.name, cluster.Commands{{Bytes: bytes, Done: done}})
 	})
-	w.after(w.between(400*time.Millisecond, 2*time.Second), func() {
+	c.later(w.between(400*time.Millisecond, 2*time.Second), func() {
 		if answered {
 			return
 		}
@@ -422,7 +546,7 @@ func (w *World) meddle() {
 	}
 	g.exempt = true
 	operator := newClient(w, 99)
-	c := &core.Break{Namespace: namespace, ID: g.id, By: "operator"}
+	c := &core.Break{Namespace: g.at.space, ID: g.id, By: "operator"}
 	switch w.random.IntN(3) {
 	case 0:
 		c.Remains = true

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
 	"github.com/leasehold/leasehold/internal/wire"
@@ -30,6 +31,8 @@ type disk struct {
 	log   []record        // durable
 	files map[uint64]file // durable states, by their index
 	begun bool            // the log was made once
+
+	values map[leasehold.Digest]bool // large ones, durable
 
 	writing []*write      // in flight, first come first served
 	slow    time.Duration // until when each write takes long
@@ -57,7 +60,7 @@ type write struct {
 }
 
 func newDisk(s *server) *disk {
-	return &disk{server: s, dir: fmt.Sprintf("%x", s.world.random.Uint64()), files: map[uint64]file{}}
+	return &disk{server: s, dir: fmt.Sprintf("%x", s.world.random.Uint64()), files: map[uint64]file{}, values: map[leasehold.Digest]bool{}}
 }
 
 func (d *disk) world() *World { return d.server.world }

@@ -14,23 +14,43 @@ import (
 
 // A history is what clients did with a few registers, for Porcupine to judge.
 type history struct {
-	world *World
-	ops   []*operation
+	world  *World
+	ops    []*operation
+	begins [registers]string // what was there before
 }
 
 type operation struct {
+	epoch    int
 	client   int
 	register int
 	write    string // empty: a read
+	swap     bool   // it writes only if expect is there; empty: only if nothing is
+	expect   string
+	swapped  bool
 	read     string
 	called   time.Duration
 	returned time.Duration // 0: nobody knows
-	attempt  *attempt      // of a write
+	attempts []*attempt    // of a write: it may have been sent twice
 	void     bool          // it did not happen
 }
 
 // maxOperations bounds a history: judging it takes exponential time at the worst.
 const maxOperations = 1000
+
+// registers are the records that are judged, each in a namespace of its own.
+const registers = 2
+
+func registerAt(n int) spot { return spot{spaces[n%len(spaces)], fmt.Sprint("register", n)} }
+
+// applied returns the try of a write that happened; nil: none did, as the log knows.
+func (op *operation) applied() *attempt {
+	for _, a := range op.attempts {
+		if a.applied != 0 {
+			return a
+		}
+	}
+	return nil
+}
 
 // useRegister writes to a register, or reads one.
 func (c *client) useRegister() {
@@ -41,24 +61,62 @@ func (c *client) useRegister() {
 	}
 	c.busy = w.now + 12*time.Second
 	c.made++
-	op := &operation{client: c.made*100 + c.number(), register: w.random.IntN(registers), called: w.now}
+	op := &operation{epoch: w.epoch, client: c.made*100 + c.number(), register: w.random.IntN(registers), called: w.now}
 	w.history.ops = append(w.history.ops, op)
-	path := fmt.Sprint("register", op.register)
 	if w.chance(50) {
-		c.readRegister(op, path)
+		c.readRegister(op)
 		return
 	}
 	op.write = fmt.Sprint(c.name, ".", c.made)
-	c.call(&core.PutRecord{Namespace: namespace, Path: path, Value: op.write}, reaction{reply: func(_ *attempt, _ core.Answer, err error) {
+	command := c.put(op)
+	c.write(op, command)
+	if _, named := request(command); named && w.chance(50) {
+		// It is sent again although an answer may come: it must happen once.
+		w.after(w.upTo(3*time.Second), func() { c.write(op, command) })
+	}
+}
+
+// put is the command of a write.
+func (c *client) put(op *operation) core.Command {
+	at := registerAt(op.register)
+	if !c.world.chance(30) {
+		return &core.PutRecord{Namespace: at.space, Path: at.name, Value: op.write, Request: c.newRequest("")}
+	}
+	op.swap, op.expect = true, c.saw[op.register]
+	compare := core.Compare{What: core.RecordValue, Is: core.Equal, Path: at.name, Text: op.expect}
+	if op.expect == "" {
+		compare = core.Compare{What: core.RecordVersion, Is: core.Equal, Path: at.name}
+	}
+	return &core.Txn{
+		Namespace: at.space, Request: c.newRequest(""),
+		If: []core.Compare{compare}, Then: []core.Op{{Do: core.Put, Path: at.name, Value: op.write}},
+	}
+}
+
+// write sends a write, once.
+func (c *client) write(op *operation, command core.Command) {
+	w := c.world
+	if w.quiet || op.epoch != w.epoch {
+		return
+	}
+	c.call(command, reaction{reply: func(a *attempt, answer core.Answer, err error) {
 		c.busy = 0
-		op.void = errors.Is(err, leasehold.ErrUnavailable)
-		if err == nil {
-			op.returned = w.now
-		} else if !errors.Is(err, leasehold.ErrUndecided) && !op.void {
+		if op.returned != 0 {
+			return
+		}
+		switch {
+		case err == nil:
+			op.returned, op.swapped = w.now, answer.Txn != nil && answer.Txn.Succeeded
+			w.count("registers written")
+			if op.swapped {
+				w.count("registers swapped")
+			}
+		case errors.Is(err, leasehold.ErrUndecided), errors.Is(err, leasehold.ErrUnavailable), a.turned:
+		default:
 			w.violated("a register can not be written: %v", err)
 		}
 	}})
-	op.attempt = w.truth.last
+	op.attempts = append(op.attempts, w.truth.last)
 }
 
 func (c *client) number() int {
@@ -71,14 +129,14 @@ func (c *client) number() int {
 }
 
 // readRegister reads what is there. A read must see whatever anybody was told before.
-func (c *client) readRegister(op *operation, path string) {
-	w, to := c.world, c.at
+func (c *client) readRegister(op *operation) {
+	w, to, at := c.world, c.at, registerAt(op.register)
 	op.void = true
 	known := w.truth.acknowledged
 	var value string
 	call := cluster.ReadCall{
 		Read: func(v core.View) {
-			if r, failure := v.Record(namespace, path, 0); failure == nil {
+			if r, failure := v.Record(at.space, at.name, 0); failure == nil {
 				value = r.Value
 			}
 			if applied := to.node.Statistics().Applied; applied < known {
@@ -91,7 +149,10 @@ func (c *client) readRegister(op *operation, path string) {
 				c.elsewhere(to)
 				return
 			}
-			w.after(w.delay(), func() { c.busy, op.read, op.void, op.returned = 0, value, false, w.now })
+			w.after(w.delay(), func() {
+				c.busy, op.read, op.void, op.returned = 0, value, false, w.now
+				c.saw[op.register] = value
+			})
 		},
 	}
 	w.after(w.delay(), func() { to.deliver(c.name, cluster.Reads{call}) })
@@ -101,36 +162,44 @@ func (c *client) readRegister(op *operation, path string) {
 func (h *history) check() {
 	var ops []porcupine.Operation
 	for _, op := range h.ops {
-		if op.void || op.write != "" && op.returned == 0 && op.attempt.applied == 0 {
+		done := op.applied()
+		if op.void || op.write != "" && done == nil {
 			continue // it did not happen, as the log knows
 		}
 		returned := op.returned
 		if returned == 0 {
 			// Nobody was told, but it has happened: for ever open it would cost a
 			// judge exponential time.
-			returned = op.attempt.appliedAt
+			returned, op.swapped = done.appliedAt, done.swapped
 		}
 		ops = append(ops, porcupine.Operation{ClientId: op.client, Input: op, Output: op, Call: int64(op.called), Return: int64(returned)})
 	}
 	h.world.counts["register operations"] += len(ops)
-	if !porcupine.CheckOperations(register, ops) {
-		h.world.violated("the history of the registers is not linearizable")
+	for n := range h.begins {
+		model, mine := register, []porcupine.Operation{}
+		model.Init = func() any { return h.begins[n] }
+		for _, o := range ops {
+			if o.Input.(*operation).register == n {
+				mine = append(mine, o)
+			}
+		}
+		if !porcupine.CheckOperations(model, mine) {
+			h.world.violated("the history of register %d is not linearizable", n)
+		}
 	}
 }
 
 var register = porcupine.Model{
-	Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
-		parts := make([][]porcupine.Operation, registers)
-		for _, o := range all {
-			n := o.Input.(*operation).register
-			parts[n] = append(parts[n], o)
-		}
-		return parts
-	},
-	Init: func() any { return "" },
 	Step: func(state, input, output any) (bool, any) {
 		op := input.(*operation)
-		if op.write != "" {
+		switch {
+		case op.swap:
+			there := op.expect == state.(string)
+			if there {
+				state = op.write
+			}
+			return there == op.swapped, state
+		case op.write != "":
 			return true, op.write
 		}
 		return op.read == state.(string), state

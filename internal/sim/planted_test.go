@@ -18,9 +18,11 @@ type bug struct {
 	holder Holder
 	aim    func(*Faults)
 	strict Strict
-	watch  int           // how many watch
-	crowd  int           // how many more clients there are
-	length time.Duration // of a run; 0: two minutes
+	watch  int // how many watch
+	crowd  int // how many more clients there are
+
+	disasters Disasters
+	length    time.Duration // of a run; 0: two minutes
 }
 
 // A simulation that finds nothing proves as much as the mistakes that it would find.
@@ -58,6 +60,8 @@ var bugs = []bug{
 	{name: "a read joins a round that has begun", nodes: 3, server: cluster.Planted{ReadJoinsRound: true},
 		aim: func(f *Faults) { f.SlowNet, f.Latency, f.LossPerMille = 20, 200*time.Millisecond, 200 }, crowd: 10},
 	{name: "a late answer to an older round is thrown away", nodes: 3, server: cluster.Planted{NewestRoundOnly: true}, aim: farApart},
+	{name: "a leader that does not serve yet tells others how far the log is", nodes: 3, server: cluster.Planted{TellUnserved: true},
+		aim: oneOrTwo, crowd: 10},
 	{name: "what may have happened is called refused", nodes: 3, server: cluster.Planted{LostIsRefused: true}},
 	{name: "time counts on from before a snapshot came", nodes: 3, server: cluster.Planted{KeepsArrival: true},
 		aim: func(f *Faults) { *f = lateLead }},
@@ -68,6 +72,12 @@ var bugs = []bug{
 	{name: "a command is answered before it is committed", nodes: 3, server: cluster.Planted{AnswerBeforeCommit: true}},
 	{name: "a server passes on again what a lost leader may have got", nodes: 3, server: cluster.Planted{RelayAgain: true}},
 	{name: "what the next leader never got is never answered", nodes: 3, server: cluster.Planted{NeverAnswers: true}},
+
+	{name: "a restore goes on with the tokens of its backup", nodes: 3, core: core.Planted{RestoreKeepsTokens: true}, disasters: disasters,
+		aim: func(f *Faults) { *f = restores }},
+	{name: "a restored cluster grants at once", nodes: 3, core: core.Planted{NoQuarantine: true}, disasters: disasters,
+		aim: func(f *Faults) { *f = restores }},
+	{name: "a holder's clock stops while its machine sleeps", nodes: 1, holder: Holder{StoppedClock: true}},
 
 	{name: "a watch resumes one event late", nodes: 3, core: core.Planted{ResumeLate: true}, watch: 2},
 	{name: "a watch resumes by what another server happens to have", nodes: 3, holder: Holder{ResumesUnasked: true}, watch: 2},
@@ -81,6 +91,7 @@ var bugs = []bug{
 	{name: "a snapshot has the members of long ago", nodes: 3, server: cluster.Planted{StaleRoster: true}, aim: comeAndGo},
 	{name: "a server gets its vote before it has caught up", nodes: 3, server: cluster.Planted{PromoteEarly: true}, aim: comeAndGo},
 	{name: "a removed leader goes on", nodes: 3, server: cluster.Planted{KeepsLead: true}, aim: comeAndGo},
+	{name: "one of two servers sends what is not on its own disk", nodes: 3, server: cluster.Planted{BehindOfTwo: true}, aim: oneOrTwo, crowd: 10},
 	{name: "a joiner takes no snapshot older than its add", nodes: 3, server: cluster.Planted{OnlyOwnSnapshots: true}, aim: comeAndGo},
 }
 
@@ -89,6 +100,12 @@ var lateLead = Faults{Every: 4 * time.Second, LateLead: 1, Latency: 8 * time.Mil
 
 // farApart lets messages take as long as the election timeout allows.
 func farApart(f *Faults) { f.Latency = 450 * time.Millisecond }
+
+// oneOrTwo is a server that often dies, and another one that comes and goes.
+func oneOrTwo(f *Faults) {
+	*f = Faults{Every: time.Second, Kill: 1, SlowDisk: 1, Down: 100 * time.Millisecond, Latency: 8 * time.Millisecond, SnapshotEvery: 4 << 10}
+	f.Members = Members{Every: time.Second, Least: 1, Most: 2, StartLate: 100 * time.Millisecond}
+}
 
 // comeAndGo lets the members change all the time.
 func comeAndGo(f *Faults) {
@@ -102,7 +119,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
 			length := cmp.Or(b.length, 2*time.Minute)
-			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict, Disasters: b.disasters}
 			if b.aim != nil {
 				b.aim(&c.Faults)
 			}
@@ -125,7 +142,7 @@ func TestAimedFaultsAloneAreSurvived(t *testing.T) {
 			continue
 		}
 		t.Run(b.name, func(t *testing.T) {
-			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: time.Minute, Faults: Everything, Strict: b.strict}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: time.Minute, Faults: Everything, Strict: b.strict, Disasters: b.disasters}
 			b.aim(&c.Faults)
 			clean(t, c, 3)
 		})

@@ -24,8 +24,9 @@ type server struct {
 	life   int  // which process this is; what was meant for an earlier one is lost
 	doomed bool // its disk failed: it has to stop
 	paused bool
-	held   []delivery // came while it was paused
-	wakes  int        // which of its wishes to be woken is the last one
+	held   []delivery    // came while it was paused
+	low    time.Duration // until then there is little room on its disk
+	wakes  int           // which of its wishes to be woken is the last one
 
 	serving bool
 	ticks   int
@@ -76,8 +77,8 @@ func (s *server) start() {
 		ID: s.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: begin,
 		Clock: &s.clock, Disk: s.disk, Transport: &transport{s, s.life}, Nonce: s.world.random.Uint64(), Feed: s.feed,
 		Log: slog.New(slog.DiscardHandler), SnapshotEvery: s.world.Faults.SnapshotEvery,
-		Watch:   func(a cluster.Applied) { s.world.truth.applied(s, a) },
-		Planted: s.world.Planted,
+		Watch:    func(a cluster.Applied) { s.world.truth.applied(s, a) },
+		Complete: s.world.complete, Planted: s.world.Planted,
 	}
 	var node *cluster.Node
 	if !s.guarded(func() { node, err = cluster.NewNode(c) }) {
@@ -189,6 +190,7 @@ func (s *server) kill(down time.Duration, reboot bool) {
 
 // end ends the process.
 func (s *server) end() {
+	s.clock.wake()
 	s.node, s.paused, s.held, s.serving = nil, false, nil, false
 	s.world.truth.served()
 	s.life++
@@ -210,11 +212,21 @@ func (s *server) pause(d time.Duration) {
 	})
 }
 
+// sleep suspends the machine for a while: its clock stops too.
+func (s *server) sleep(d time.Duration) {
+	if s.node == nil || s.paused {
+		return
+	}
+	s.pause(d)
+	s.clock.sleep()
+}
+
 func (s *server) resume() {
 	if s.node == nil || !s.paused {
 		return
 	}
 	s.world.tell("resume %d", s.id)
+	s.clock.wake()
 	s.paused = false
 	life := s.life
 	for len(s.held) > 0 && s.life == life && !s.world.failed() {
@@ -240,6 +252,7 @@ func (s *server) hello() {
 	if s.ticks++; s.ticks%10 != 0 || s.node == nil {
 		return
 	}
+	s.hunt()
 	if other := s.world.otherThan(s); other != s {
 		s.world.network.carry(s, other.id, func(*server) {})
 	}
@@ -247,7 +260,7 @@ func (s *server) hello() {
 
 // recoverFully ends everything that troubles a server.
 func (s *server) recoverFully() {
-	s.disk.slow, s.disk.stall = 0, 0
+	s.disk.slow, s.disk.stall, s.low = 0, 0, 0
 	if s.disk.broken && s.node != nil {
 		s.kill(0, false)
 	}
@@ -264,6 +277,10 @@ type machine struct {
 	base   time.Duration
 	wall   time.Duration // by how much the calendar is wrong
 	boot   string
+
+	asleep bool
+	since  time.Duration // it sleeps, on real time
+	slept  time.Duration // since it was started
 }
 
 // start starts the machine, again.
@@ -271,11 +288,29 @@ func (m *machine) start() {
 	m.starts++
 	m.began, m.base = m.world.now, m.world.between(time.Second, time.Hour)
 	m.boot = fmt.Sprint("boot ", m.starts)
+	m.asleep, m.slept = false, 0
 }
 
-func (m *machine) Monotonic() time.Duration { return m.base + own(m.world.now-m.began, m.rate) }
-func (m *machine) Boot() string             { return m.boot }
-func (m *machine) Wall() time.Time          { return time.Unix(1_800_000_000, 0).Add(m.world.now + m.wall) }
+// sleep stops the clock, and wake lets it go on.
+func (m *machine) sleep() { m.asleep, m.since = true, m.world.now }
+
+func (m *machine) wake() {
+	if m.asleep {
+		m.asleep = false
+		m.slept += m.world.now - m.since
+	}
+}
+
+// Monotonic leaves out the time in which the machine slept, as CLOCK_MONOTONIC does.
+func (m *machine) Monotonic() time.Duration {
+	now := m.world.now
+	if m.asleep {
+		now = m.since
+	}
+	return m.base + own(now-m.began-m.slept, m.rate)
+}
+func (m *machine) Boot() string    { return m.boot }
+func (m *machine) Wall() time.Time { return time.Unix(1_800_000_000, 0).Add(m.world.now + m.wall) }
 
 // real turns a duration on this machine into a real one, and never into a shorter.
 func (m *machine) real(d time.Duration) time.Duration { return real(d, m.rate) + 1 }

@@ -37,9 +37,12 @@ type truth struct {
 	votes        map[[2]uint64]uint64 // of a server in a term
 	gaps         []gap
 	witness      *witness
-	guards       map[string]leasehold.Token
-	events       []*leasehold.Event // all that ever happened
+	guards       map[spot]leasehold.Token
+	events       map[string][]*leasehold.Event // all that ever happened, by namespace
 	members      members
+
+	// ever is the largest token that was granted, by any cluster that was restored too.
+	ever map[string]leasehold.Token
 }
 
 // A gap is a time without a leader that serves.
@@ -51,14 +54,15 @@ type fact struct{ entry, result uint32 }
 func newTruth(w *World) *truth {
 	return &truth{
 		world: w, log: map[uint64]fact{}, states: map[uint64]uint32{}, attempts: map[string]*attempt{},
-		terms: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}, witness: newWitness(w), guards: map[string]leasehold.Token{}, gaps: []gap{{}}, members: newMembers(),
+		terms: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}, witness: newWitness(w), guards: map[spot]leasehold.Token{}, gaps: []gap{{}}, members: newMembers(),
+		events: map[string][]*leasehold.Event{}, ever: map[string]leasehold.Token{},
 	}
 }
 
 // attempted notes a command before it is sent.
 func (t *truth) attempted(c *client, command core.Command) *attempt {
 	t.made++
-	a := &attempt{id: fmt.Sprint("a", t.made), client: c, sent: t.world.now, command: command}
+	a := &attempt{epoch: t.world.epoch, id: fmt.Sprint("a", t.made), client: c, sent: t.world.now, slept: c.slept, command: command}
 	t.attempts[a.id], t.last = a, a
 	return a
 }
@@ -172,11 +176,15 @@ func (t *truth) happened(s *server, a cluster.Applied) {
 				w.violated("%s was sent once, and happened at %d and at %d", from.id, from.applied, a.Index)
 			}
 			from.applied, from.appliedAt = a.Index, w.now
+			from.swapped = a.Result.Answers[i].Txn != nil && a.Result.Answers[i].Txn.Succeeded
 		}
 		t.witness.see(a.Entry.Stamp, c, from, a.Result.Answers[i], a.Result.Of(i))
 	}
+	t.witness.values(a.Result)
 	t.witness.look(a.Entry.Commands)
-	t.events = append(t.events, a.Result.Events...)
+	for _, e := range a.Result.Events {
+		t.events[e.Namespace] = append(t.events[e.Namespace], e)
+	}
 }
 
 // told is called when a server answers.
@@ -187,6 +195,7 @@ func (t *truth) told(a *attempt, err error) {
 		if a.refused = true; a.applied != 0 {
 			t.world.violated("%s happened at %d, and its sender is told that it did not", a.id, a.applied)
 		}
+	case a.applied == 0 && a.turned:
 	case a.applied == 0:
 		t.world.violated("%s is answered, and nobody applied it", a.id)
 	}
@@ -194,7 +203,7 @@ func (t *truth) told(a *attempt, err error) {
 
 // heard is called when a client gets an answer.
 func (t *truth) heard(a *attempt, err error) {
-	if !errors.Is(err, leasehold.ErrUndecided) && !errors.Is(err, leasehold.ErrUnavailable) {
+	if !errors.Is(err, leasehold.ErrUndecided) && !errors.Is(err, leasehold.ErrUnavailable) && a.epoch == t.world.epoch {
 		t.acknowledged = max(t.acknowledged, a.applied)
 	}
 }
@@ -250,40 +259,46 @@ func (t *truth) leads(s *server, term uint64) {
 // believed is called when a client begins to believe in a lease, or goes on.
 func (t *truth) believed(g *grip) {
 	w := t.world
-	if g.exempt || w.wild() {
+	if g.exempt || g.former || w.wild() {
 		return
 	}
-	if c := t.witness.byToken[g.token]; c == nil {
-		w.violated("%s believes in %s with token %d, which is over", g.client.name, g.resource, g.token)
+	if c := t.witness.byToken[grant{g.at.space, g.token}]; c == nil {
+		w.violated("%s believes in %s with token %d, which is over", g.client.name, g.at.name, g.token)
 	} else if end := c.atLeast(); end != 0 && g.until > end {
-		w.violated("%s believes in %s for %v longer than the server may let it last", g.client.name, g.resource, g.until-end)
+		w.violated("%s believes in %s for %v longer than the server may let it last", g.client.name, g.at.name, g.until-end)
 	}
 	for _, c := range w.clients {
-		if o := c.grip; o != nil && o != g && o.resource == g.resource && o.believes() && !o.exempt {
-			w.violated("%s believes in %s with token %d while %s does with %d", g.client.name, g.resource, g.token, c.name, o.token)
+		if o := c.grip; o != nil && o != g && o.at == g.at && o.believes() && !o.exempt && !o.former && g.excludes(o) {
+			w.violated("%s believes in %s with token %d while %s does with %d", g.client.name, g.at.name, g.token, c.name, o.token)
 		}
 	}
+}
+
+// excludes tells whether two can not hold the same at the same time.
+func (g *grip) excludes(o *grip) bool {
+	return g.slots == 0 || o.slots == 0 || slices.ContainsFunc(g.units, func(u string) bool { return slices.Contains(o.units, u) })
 }
 
 // nobodyBelieves is called when a lease is over.
-func (t *truth) nobodyBelieves(resource string, token leasehold.Token, what string) {
+func (t *truth) nobodyBelieves(at spot, token leasehold.Token, what string) {
 	for _, c := range t.world.clients {
-		if g := c.grip; g != nil && g.resource == resource && g.token == token && g.believes() && !g.exempt && !t.world.wild() {
-			t.world.violated("%s: %s still believes in %s with token %d for %v", what, c.name, resource, token, g.until-t.world.now)
+		if g := c.grip; g != nil && g.at == at && g.token == token && g.believes() && !g.exempt && !g.former && !t.world.wild() {
+			t.world.violated("%s: %s still believes in %s with token %d for %v", what, c.name, at.name, token, g.until-t.world.now)
 		}
 	}
 }
 
-// othersBelieve is called when a lease is granted.
-func (t *truth) othersBelieve(resource string, token leasehold.Token) {
+// othersBelieve is called when a lease is granted. Who shares a place may believe in it
+// beside others: when each of those ends is looked at by itself.
+func (t *truth) othersBelieve(at spot, token leasehold.Token, slots int) {
 	for _, c := range t.world.clients {
 		g := c.grip
 		switch {
-		case g == nil || g.resource != resource || g.token == token || !g.believes() || g.exempt:
+		case g == nil || g.at != at || g.token == token || !g.believes() || g.exempt || g.slots != 0 && slots != 0:
 		case t.world.wild():
 			t.world.count("believed too long")
 		default:
-			t.world.violated("%s is granted with token %d while %s believes in it with %d for %v", resource, token, c.name, g.token, g.until-t.world.now)
+			t.world.violated("%s is granted with token %d while %s believes in it with %d for %v", at.name, token, c.name, g.token, g.until-t.world.now)
 		}
 	}
 }
@@ -294,18 +309,18 @@ func (t *truth) guard(g *grip) {
 		return
 	}
 	t.world.count("guarded writes")
-	if g.token < t.guards[g.resource] {
+	if g.token < t.guards[g.at] {
 		t.world.count("guarded writes refused")
 		switch {
-		case !g.believes() || g.exempt:
+		case !g.believes() || g.exempt || g.former:
 		case t.world.wild():
 			t.world.count("late holders refused")
 		default:
-			t.world.violated("%s is refused with token %d while it believes in %s", g.client.name, g.token, g.resource)
+			t.world.violated("%s is refused with token %d while it believes in %s", g.client.name, g.token, g.at.name)
 		}
 		return
 	}
-	t.guards[g.resource] = g.token
+	t.guards[g.at] = max(t.guards[g.at], g.floor)
 }
 
 // rest is called when nothing has troubled anybody for a while.
@@ -332,6 +347,8 @@ func (t *truth) rest() {
 		}
 		summary, _ := wire.WriteSnapshot(io.Discard, s.node.State.Freeze())
 		t.hashed(s, t.end, summary.Checksum)
+		t.witness.recorded(s)
+		t.valuesRest(s)
 	}
 	if t.acknowledged > t.end {
 		w.violated("entry %d was acknowledged and is not there", t.acknowledged)

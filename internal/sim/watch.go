@@ -13,6 +13,7 @@ import (
 type watcher struct {
 	world *World
 	name  string
+	space string  // the namespace that it watches
 	at    *server // nil: it is not connected
 	life  int     // of the process that it talks to
 	tries int
@@ -20,6 +21,7 @@ type watcher struct {
 	revision leasehold.Revision
 	n        uint32
 	seen     int
+	lost     position // where it was before a restore; zero: nowhere
 }
 
 // look reads what is new, and now and then goes elsewhere.
@@ -58,13 +60,13 @@ func (x *watcher) connect(to *server) {
 		x.at, x.life = to, life
 	}
 	if w.Holder.ResumesUnasked {
-		history, _, _ := to.feed.History(namespace)
+		history, _, _ := to.feed.History(x.space)
 		begin(history.Revision)
 		return
 	}
 	var now leasehold.Revision
 	to.deliver(x.name, cluster.Reads{{
-		Read: func(v core.View) { now = v.History(namespace).Revision },
+		Read: func(v core.View) { now = v.History(x.space).Revision },
 		Done: func(err error) {
 			if err == nil && to.life == life {
 				begin(now)
@@ -76,9 +78,16 @@ func (x *watcher) connect(to *server) {
 // read takes what a server has behind the place that the watcher has come to.
 func (x *watcher) read(s *server) {
 	w := x.world
-	history, _, ok := s.feed.History(namespace)
+	history, _, ok := s.feed.History(x.space)
 	if !ok {
 		return
+	}
+	if x.lost != (position{}) {
+		if _, ok := history.After(x.lost.revision, x.lost.n); ok {
+			w.violated("%s goes on at server %d behind %d.%d, which was lost in a restore", x.name, s.id, x.lost.revision, x.lost.n)
+		}
+		x.lost = position{}
+		w.count("watches that learned of a restore")
 	}
 	events, ok := history.After(x.revision, x.n)
 	if !ok {
@@ -86,11 +95,11 @@ func (x *watcher) read(s *server) {
 		return
 	}
 	for _, e := range events {
-		if x.seen >= len(w.truth.events) {
+		if x.seen >= len(w.truth.events[x.space]) {
 			w.violated("%s sees %d.%d at server %d, and nothing like it happened", x.name, e.Revision, e.N, s.id)
 			return
 		}
-		if want := w.truth.events[x.seen]; !same(e, want) {
+		if want := w.truth.events[x.space][x.seen]; !same(e, want) {
 			w.violated("%s sees %d.%d %v of %s at server %d, and what came next was %d.%d %v of %s", x.name, e.Revision, e.N, e.Kind, e.ID, s.id, want.Revision, want.N, want.Kind, want.ID)
 			return
 		}
@@ -110,16 +119,16 @@ func (x *watcher) rest() {
 	if x.at != nil && x.at.node != nil && x.at.life == x.life {
 		x.read(x.at)
 	}
-	if x.seen != len(w.truth.events) {
-		w.violated("%s has seen %d of %d events", x.name, x.seen, len(w.truth.events))
+	if x.seen != len(w.truth.events[x.space]) {
+		w.violated("%s has seen %d of %d events", x.name, x.seen, len(w.truth.events[x.space]))
 	}
 	for _, s := range w.servers {
 		if s.barred || s.node == nil {
 			continue
 		}
-		history, _, _ := s.feed.History(namespace)
-		if len(history.All()) != len(w.truth.events) {
-			w.violated("server %d shows %d of %d events", s.id, len(history.All()), len(w.truth.events))
+		history, _, _ := s.feed.History(x.space)
+		if len(history.All()) != len(w.truth.events[x.space]) {
+			w.violated("server %d shows %d of %d events", s.id, len(history.All()), len(w.truth.events[x.space]))
 		}
 	}
 }

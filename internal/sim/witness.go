@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -13,24 +16,45 @@ import (
 type witness struct {
 	world    *World
 	now      core.Time
-	claims   map[string]*promise
-	byToken  map[leasehold.Token]*promise // those that are held
-	sessions map[string]*life
-	places   map[string]*place
-	token    leasehold.Token // the largest
+	claims   map[spot]*promise
+	byToken  map[grant]*promise // those that are held
+	sessions map[spot]*life
+	places   map[spot]*place
+	defined  map[spot]leasehold.Definition
+	tokens   map[string]leasehold.Token // the largest of each namespace
 	grants   int
 	canary   bool // a lease was granted in the quiet at the end
+
+	writings  writings
+	once      map[spot]*outcome // by namespace and name of the request
+	revisions map[string]leasehold.Revision
+
+	restored restored
+}
+
+// A spot is something with a name in a namespace.
+type spot struct{ space, name string }
+
+// A grant is a token in its namespace.
+type grant struct {
+	space string
+	token leasehold.Token
 }
 
 // A promise is what is known of a lease, or of somebody who waits for one.
 type promise struct {
-	id, resource string
-	session      *life
-	priority     int
-	grace        time.Duration
-	token        leasehold.Token // 0: it waits
-	own          life
-	breaks       core.Time // 0: no break was set
+	id       string
+	at       spot
+	session  *life
+	slots    int // 0: all
+	units    []string
+	priority int
+	grace    time.Duration
+	limit    time.Duration   // 0: none
+	token    leasehold.Token // 0: it waits
+	own      life
+	breaks   core.Time // 0: no break was set
+	hard     core.Time // however often it is renewed; 0: no such moment
 }
 
 // A life ends by time, unless it is renewed.
@@ -43,23 +67,36 @@ type life struct {
 }
 
 type place struct {
-	holder *promise
-	queue  []*promise
-	rests  core.Time // until then, at the latest
-	rested core.Time // until then, at the earliest
+	holders []*promise
+	queue   []*promise
+	rests   []rest
+	agreed  int // how many slots there are, by the first who shared it
 }
+
+// A rest keeps slots free after an unclean end.
+type rest struct {
+	id    string
+	slots int       // 0: all
+	until core.Time // at the earliest
+	over  core.Time // at the latest
+}
+
+// forever is the end of what does not end by time.
+const forever = core.Time(1 << 62)
 
 func newWitness(w *World) *witness {
 	return &witness{
-		world: w, claims: map[string]*promise{}, byToken: map[leasehold.Token]*promise{}, sessions: map[string]*life{}, places: map[string]*place{},
+		world: w, claims: map[spot]*promise{}, byToken: map[grant]*promise{}, sessions: map[spot]*life{},
+		places: map[spot]*place{}, defined: map[spot]leasehold.Definition{}, tokens: map[string]leasehold.Token{},
+		writings: newWritings(), once: map[spot]*outcome{}, revisions: map[string]leasehold.Revision{},
 	}
 }
 
-func (t *witness) place(resource string) *place {
-	if t.places[resource] == nil {
-		t.places[resource] = &place{}
+func (t *witness) place(at spot) *place {
+	if t.places[at] == nil {
+		t.places[at] = &place{}
 	}
-	return t.places[resource]
+	return t.places[at]
 }
 
 // ends is when a lease ends by the log, if nothing is done.
@@ -70,6 +107,9 @@ func (p *promise) ends() core.Time {
 	}
 	if p.breaks != 0 {
 		at = min(at, p.breaks)
+	}
+	if p.hard != 0 {
+		at = min(at, p.hard)
 	}
 	return at
 }
@@ -85,6 +125,11 @@ func (p *promise) atLeast() time.Duration {
 // renewed counts a life on from a stamp, by a try that was sent at a moment.
 func (l *life) renewed(now core.Time, real time.Duration, from *attempt, remaining time.Duration) {
 	l.until, l.since = now+core.Time(l.ttl), real
+	l.tell(from, remaining)
+}
+
+// tell notes until when somebody may believe.
+func (l *life) tell(from *attempt, remaining time.Duration) {
 	if from != nil {
 		l.safe = max(l.safe, from.sent+atLeast(remaining))
 	}
@@ -96,13 +141,27 @@ func (t *witness) see(stamp core.Time, c core.Command, from *attempt, answer cor
 		t.world.violated("time goes back from %d to %d", t.now, stamp)
 	}
 	t.now = stamp
+	t.leads(c)
 	t.renewal(c, answer)
+	t.compared(c, answer)
+	t.refusal(c, answer, events)
+	t.again(c, answer, events)
 	for _, e := range events {
+		t.ordered(e)
 		t.event(c, e)
 	}
 	if answer.Err == nil {
 		t.answered(c, from, answer)
 	}
+}
+
+// ordered checks that revisions are counted one by one.
+func (t *witness) ordered(e *leasehold.Event) {
+	last := max(t.revisions[e.Namespace], leasehold.Revision(t.restored.base))
+	if e.Revision != last && e.Revision != last+1 {
+		t.world.violated("%v of %s has revision %d after %d", e.Kind, e.ID, e.Revision, last)
+	}
+	t.revisions[e.Namespace] = e.Revision
 }
 
 // renewal checks that a renewal in time is not ignored, and that one too late is.
@@ -111,7 +170,7 @@ func (t *witness) renewal(c core.Command, answer core.Answer) {
 	alive := false
 	switch c := c.(type) {
 	case *core.Renew:
-		p := t.claims[c.ID]
+		p := t.claims[spot{c.Namespace, c.ID}]
 		if p != nil && p.token == 0 {
 			return // it waits
 		}
@@ -119,7 +178,7 @@ func (t *witness) renewal(c core.Command, answer core.Answer) {
 			until = p.ends()
 		}
 	case *core.RenewSession:
-		s := t.sessions[c.ID]
+		s := t.sessions[spot{c.Namespace, c.ID}]
 		if alive = s != nil; alive {
 			until = s.until
 		}
@@ -134,10 +193,23 @@ func (t *witness) renewal(c core.Command, answer core.Answer) {
 	}
 }
 
+// refusal checks that nobody is told that something is held which is free.
+func (t *witness) refusal(c core.Command, answer core.Answer, events []*leasehold.Event) {
+	a, ok := c.(*core.Acquire)
+	if !ok || answer.Err == nil || answer.Err.Code != leasehold.Held || len(events) > 0 || t.known(c) != nil {
+		return
+	}
+	at := spot{a.Namespace, a.Resource}
+	known := t.claims[spot{a.Namespace, a.ID}] != nil || len(t.place(at).queue) > 0 || t.quarantined()
+	if !known && t.fits(at, a.Slots, a.Capacity, true) {
+		t.world.violated("%s is told that %s is held, and it is free: %v", a.ID, a.Resource, answer.Err)
+	}
+}
+
 // answered notes what an answer promises.
 func (t *witness) answered(c core.Command, from *attempt, answer core.Answer) {
 	if s := answer.Session; s != nil {
-		if l := t.sessions[s.ID]; l != nil {
+		if l := t.sessions[spot{s.Namespace, s.ID}]; l != nil {
 			switch c.(type) {
 			case *core.RenewSession:
 				l.renewed(t.now, t.world.now, from, s.Remaining)
@@ -146,48 +218,75 @@ func (t *witness) answered(c core.Command, from *attempt, answer core.Answer) {
 			}
 		}
 	}
-	l := answer.Lease
-	if l == nil || l.State != leasehold.Leased && l.State != leasehold.Breaking {
+	if answer.Lease != nil {
+		t.shown(c, from, answer.Lease)
+	}
+	if answer.Txn != nil {
+		for _, r := range answer.Txn.Results {
+			if r.Lease != nil {
+				t.shown(c, from, r.Lease)
+			}
+		}
+	}
+}
+
+// shown notes what the lease of an answer promises, and that this is not too much.
+func (t *witness) shown(c core.Command, from *attempt, l *leasehold.Lease) {
+	if l.State != leasehold.Leased && l.State != leasehold.Breaking {
 		return
 	}
-	p := t.claims[l.ID]
+	w, p := t.world, t.claims[spot{l.Namespace, l.ID}]
 	if p == nil || p.token != l.Token {
-		t.world.violated("%s is shown as held with token %d, and was not granted so", l.ID, l.Token)
+		w.violated("%s is shown as held with token %d, and was not granted so", l.ID, l.Token)
 		return
 	}
-	if left := time.Duration(p.ends() - t.now); c != nil && !renews(c) && l.Remaining > left {
-		t.world.violated("%s is promised %v, and has %v", l.ID, l.Remaining, left)
+	if left := time.Duration(p.ends() - t.now); !renews(c) && l.Remaining > left {
+		w.violated("%s is promised %v, and has %v", l.ID, l.Remaining, left)
 	}
+	floor := l.Token
+	for _, o := range t.place(p.at).holders {
+		floor = min(floor, o.token)
+	}
+	if l.Floor != floor || l.Slots != p.slots {
+		w.violated("%s is shown with %d slots and floor %d, and has %d and %d", l.ID, l.Slots, l.Floor, p.slots, floor)
+	}
+	t.unitsOf(p, l.Units)
 	about := &p.own
 	if p.session != nil {
 		about = p.session
 	}
 	if renews(c) {
-		about.renewed(t.now, t.world.now, from, l.Remaining)
+		about.renewed(t.now, w.now, from, l.Remaining)
 	} else {
 		about.tell(from, l.Remaining)
 	}
 }
 
-func renews(c core.Command) bool { _, ok := c.(*core.Renew); return ok }
-
-// tell notes until when somebody may believe.
-func (l *life) tell(from *attempt, remaining time.Duration) {
-	if from != nil {
-		l.safe = max(l.safe, from.sent+atLeast(remaining))
+// unitsOf checks that the units of a lease are its own.
+func (t *witness) unitsOf(p *promise, units []string) {
+	if p.units != nil && !slices.Equal(p.units, units) {
+		t.world.violated("%s has units %v of %s, and had %v", p.id, units, p.at.name, p.units)
+	}
+	p.units = slices.Clone(units)
+	for _, o := range t.place(p.at).holders {
+		if o != p && slices.ContainsFunc(o.units, func(u string) bool { return slices.Contains(units, u) }) {
+			t.world.violated("%s has units %v of %s, and %s has %v", p.id, units, p.at.name, o.id, o.units)
+		}
 	}
 }
+
+func renews(c core.Command) bool { _, ok := c.(*core.Renew); return ok }
 
 func (t *witness) event(c core.Command, e *leasehold.Event) {
 	switch e.Kind {
 	case leasehold.SessionOpened:
 		l := &life{ttl: c.(*core.OpenSession).TTL}
 		l.until, l.since = t.now+core.Time(l.ttl), t.world.now
-		t.sessions[e.Session] = l
+		t.sessions[spot{e.Namespace, e.Session}] = l
 	case leasehold.SessionEnded:
 		t.sessionEnded(e)
 	case leasehold.Queued:
-		t.queued(c.(*core.Acquire), e)
+		t.queued(c, e)
 	case leasehold.Acquired:
 		t.acquired(c, e)
 	case leasehold.Changed:
@@ -195,13 +294,27 @@ func (t *witness) event(c core.Command, e *leasehold.Event) {
 	case leasehold.BreakSet:
 		t.breakSet(c.(*core.Break), e)
 	case leasehold.Ended, leasehold.Left:
-		t.ended(e)
+		t.ended(c, e)
+	case leasehold.Defined:
+		t.defined[spot{e.Namespace, e.Resource}] = c.(*core.Define).Definition
+	case leasehold.Undefined:
+		delete(t.defined, spot{e.Namespace, e.Resource})
+	case leasehold.Acknowledged:
+		at := t.place(spot{e.Namespace, e.Resource})
+		at.rests = slices.DeleteFunc(at.rests, func(r rest) bool { return r.id == e.ID })
+	case leasehold.RecordPut, leasehold.RecordDeleted:
+		t.writings.event(t, c, e)
 	}
 }
 
 func (t *witness) sessionEnded(e *leasehold.Event) {
-	l := t.sessions[e.Session]
-	delete(t.sessions, e.Session)
+	at := spot{e.Namespace, e.Session}
+	l := t.sessions[at]
+	if l == nil {
+		t.world.violated("session %s ends, and is not there", e.Session)
+		return
+	}
+	delete(t.sessions, at)
 	if e.How == leasehold.SessionExpired {
 		t.notEarly("session "+e.Session, l)
 		t.notLate("session "+e.Session, l)
@@ -234,23 +347,92 @@ func (t *witness) notLate(what string, l *life) {
 // atLeast is how long a server's time lasts on real time, at least.
 func atLeast(d time.Duration) time.Duration { return real(d, bound) }
 
-func (t *witness) begins(a *core.Acquire, e *leasehold.Event) *promise {
-	if t.claims[e.ID] != nil {
+// definition is what was defined for a place.
+func (t *witness) definition(at spot) (longest leasehold.Definition) {
+	for d, definition := range t.defined {
+		fits := d.name == at.name || d.name == "/" || strings.HasSuffix(d.name, "/") && strings.HasPrefix(at.name, d.name)
+		if d.space == at.space && fits && len(d.name) > len(longest.Path) {
+			longest = definition
+		}
+	}
+	return longest
+}
+
+// fits tells whether so many slots of a place may be granted; or, if that is asked,
+// whether they surely may.
+func (t *witness) fits(at spot, slots, said int, surely bool) bool {
+	p, d := t.place(at), t.definition(at)
+	room := cmp.Or(len(d.Units), d.Capacity, p.agreed, said, leasehold.MaxCapacity)
+	exclusive := len(p.holders) > 0
+	for _, o := range p.holders {
+		if room -= o.slots; o.slots == 0 {
+			return false
+		}
+	}
+	for _, r := range p.rests {
+		if !surely && r.until <= t.now || r.over <= t.now {
+			continue
+		}
+		exclusive = true
+		if room -= r.slots; r.slots == 0 {
+			return false
+		}
+	}
+	if slots == 0 {
+		return !exclusive
+	}
+	return room >= slots
+}
+
+// asked finds what asked for what happened: the command, or an operation of it.
+func asked(c core.Command, e *leasehold.Event) *core.Acquire {
+	switch c := c.(type) {
+	case *core.Acquire:
+		if c.ID == e.ID && c.Resource == e.Resource && c.Namespace == e.Namespace {
+			return c
+		}
+	case *core.Txn:
+		for _, list := range [][]core.Op{c.Then, c.Else} {
+			for _, o := range list {
+				if a := o.Acquire; a != nil && a.ID == e.ID && a.Resource == e.Resource && a.Namespace == e.Namespace {
+					return a
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// begins notes a claim that was not there before; nil: nobody asked for it.
+func (t *witness) begins(c core.Command, e *leasehold.Event) *promise {
+	a, id, at := asked(c, e), spot{e.Namespace, e.ID}, spot{e.Namespace, e.Resource}
+	if a == nil {
+		t.world.violated("%s is granted %s or waits for it, and did not ask", e.ID, e.Resource)
+		return nil
+	}
+	if t.claims[id] != nil {
 		t.world.violated("%s begins twice", e.ID)
 	}
-	p := &promise{id: e.ID, resource: e.Resource, priority: a.Priority, grace: a.Grace, own: life{ttl: a.TTL}}
+	d := t.definition(at)
+	p := &promise{id: e.ID, at: at, slots: a.Slots, priority: a.Priority, grace: a.Grace, limit: d.HoldLimit, own: life{ttl: a.TTL}}
 	if a.Session != "" {
-		if p.session = t.sessions[a.Session]; p.session == nil {
+		if p.session = t.sessions[spot{a.Namespace, a.Session}]; p.session == nil {
 			t.world.violated("%s begins in session %s, which is not there", e.ID, a.Session)
 			p.session = &life{}
 		}
 	}
-	t.claims[e.ID] = p
+	if place := t.place(at); a.Slots != 0 && place.agreed == 0 {
+		place.agreed = cmp.Or(len(d.Units), d.Capacity, a.Capacity, leasehold.MaxCapacity)
+	}
+	t.claims[id] = p
 	return p
 }
 
-func (t *witness) queued(a *core.Acquire, e *leasehold.Event) {
-	p, at := t.begins(a, e), t.place(e.Resource)
+func (t *witness) queued(c core.Command, e *leasehold.Event) {
+	p, at := t.begins(c, e), t.place(spot{e.Namespace, e.Resource})
+	if p == nil {
+		return
+	}
 	i := slices.IndexFunc(at.queue, func(o *promise) bool { return o.priority < p.priority })
 	if i < 0 {
 		i = len(at.queue)
@@ -259,14 +441,11 @@ func (t *witness) queued(a *core.Acquire, e *leasehold.Event) {
 }
 
 func (t *witness) acquired(c core.Command, e *leasehold.Event) {
-	w, at, p := t.world, t.place(e.Resource), t.claims[e.ID]
+	w, at, p := t.world, t.place(spot{e.Namespace, e.Resource}), t.claims[spot{e.Namespace, e.ID}]
 	if p == nil {
-		a, ok := c.(*core.Acquire)
-		if !ok || a.ID != e.ID {
-			w.violated("%s is granted %s, and did not ask", e.ID, e.Resource)
+		if p = t.begins(c, e); p == nil {
 			return
 		}
-		p = t.begins(a, e)
 		if len(at.queue) > 0 && at.queue[0].priority >= p.priority {
 			w.violated("%s is granted %s, and it was the turn of %s", e.ID, e.Resource, at.queue[0].id)
 		}
@@ -275,46 +454,59 @@ func (t *witness) acquired(c core.Command, e *leasehold.Event) {
 	} else {
 		at.queue = at.queue[1:]
 	}
+	last := max(t.tokens[e.Namespace], t.restored.base, w.truth.ever[e.Namespace])
 	switch {
-	case at.holder != nil:
-		w.violated("%s is granted %s, which %s holds", e.ID, e.Resource, at.holder.id)
-	case t.now < at.rested:
-		w.violated("%s is granted %s, which rests", e.ID, e.Resource)
-	case e.Token <= t.token:
-		w.violated("token %d of %s comes after %d", e.Token, e.ID, t.token)
+	case !t.fits(p.at, p.slots, 0, false):
+		w.violated("%s is granted %s, which %s", e.ID, e.Resource, at.why())
+	case e.Token <= last:
+		w.violated("token %d of %s comes after %d", e.Token, e.ID, last)
 	case p.session != nil && (p.session.closed || p.session.until <= t.now):
 		w.violated("%s is granted %s, and its session is over", e.ID, e.Resource)
+	case t.quarantined():
+		w.violated("%s is granted %s in the quarantine", e.ID, e.Resource)
 	}
-	w.truth.othersBelieve(e.Resource, e.Token)
-	t.token, p.token, at.holder = e.Token, e.Token, p
-	t.byToken[p.token] = p
+	w.truth.othersBelieve(p.at, e.Token, p.slots)
+	t.tokens[e.Namespace], w.truth.ever[e.Namespace], p.token = e.Token, e.Token, e.Token
+	at.holders = append(at.holders, p)
+	t.byToken[grant{e.Namespace, p.token}] = p
 	p.own.until, p.own.since = t.now+core.Time(p.own.ttl), w.now
+	if p.limit != 0 {
+		p.hard = t.now + core.Time(p.limit)
+	}
 	t.grants++
 	t.canary = t.canary || w.quiet
 }
 
+// why says why a place can not be granted.
+func (at *place) why() string {
+	if len(at.holders) > 0 {
+		return at.holders[0].id + " holds"
+	}
+	return "rests"
+}
+
 func (t *witness) changed(c *core.Change, e *leasehold.Event) {
-	w, at, p := t.world, t.place(e.Resource), t.claims[c.ID]
-	if p == nil || at.holder != p {
+	w, at, p := t.world, t.place(spot{e.Namespace, e.Resource}), t.claims[spot{e.Namespace, c.ID}]
+	if p == nil || !slices.Contains(at.holders, p) {
 		w.violated("%s is changed, and does not hold %s", c.ID, e.Resource)
 		return
 	}
 	if e.Token != p.token {
-		if e.Token <= t.token {
-			w.violated("token %d of %s comes after %d", e.Token, e.ID, t.token)
+		if last := max(t.tokens[e.Namespace], t.restored.base, w.truth.ever[e.Namespace]); e.Token <= last {
+			w.violated("token %d of %s comes after %d", e.Token, e.ID, last)
 		}
-		w.truth.nobodyBelieves(e.Resource, p.token, "it was handed to another holder")
-		delete(t.byToken, p.token)
-		t.token, p.token = e.Token, e.Token
-		t.byToken[p.token] = p
+		w.truth.nobodyBelieves(p.at, p.token, "it was handed to another holder")
+		delete(t.byToken, grant{e.Namespace, p.token})
+		t.tokens[e.Namespace], w.truth.ever[e.Namespace], p.token = e.Token, e.Token, e.Token
+		t.byToken[grant{e.Namespace, p.token}] = p
 	}
-	delete(t.claims, c.ID)
+	delete(t.claims, spot{e.Namespace, c.ID})
 	p.id = e.ID
-	t.claims[e.ID] = p
+	t.claims[spot{e.Namespace, e.ID}] = p
 }
 
 func (t *witness) breakSet(c *core.Break, e *leasehold.Event) {
-	p := t.claims[e.ID]
+	p := t.claims[spot{e.Namespace, e.ID}]
 	if p == nil {
 		t.world.violated("%s is to be broken, and is not there", e.ID)
 		return
@@ -329,64 +521,101 @@ func (t *witness) breakSet(c *core.Break, e *leasehold.Event) {
 	p.breaks = at
 }
 
-func (t *witness) ended(e *leasehold.Event) {
-	w, p := t.world, t.claims[e.ID]
+func (t *witness) ended(c core.Command, e *leasehold.Event) {
+	w, id := t.world, spot{e.Namespace, e.ID}
+	p := t.claims[id]
 	if p == nil {
 		w.violated("%s ends, and is not there", e.ID)
 		return
 	}
-	delete(t.claims, e.ID)
-	at := t.place(e.Resource)
+	delete(t.claims, id)
+	at := t.place(p.at)
+	if len(at.holders)+len(at.queue) == 1 {
+		at.agreed = 0
+	}
 	if e.Kind == leasehold.Left {
 		at.queue = slices.DeleteFunc(at.queue, func(o *promise) bool { return o == p })
 		return
 	}
-	if at.holder != p {
+	if !slices.Contains(at.holders, p) {
 		w.violated("%s ends, and does not hold %s", e.ID, e.Resource)
 		return
 	}
-	if e.How == leasehold.ByTTL {
+	switch e.How {
+	case leasehold.ByTTL:
 		t.notEarly(e.ID, &p.own)
 		t.notLate(e.ID, &p.own)
+	case leasehold.ByHoldLimit:
+		if p.hard == 0 || t.now < p.hard {
+			w.violated("%s ends by its hold limit %v early", e.ID, time.Duration(p.hard-t.now))
+		}
+	case leasehold.ByBreak:
+		if _, now := c.(*core.Break); !now && t.now < p.breaks {
+			w.violated("%s is broken %v early", e.ID, time.Duration(p.breaks-t.now))
+		}
 	}
-	at.holder = nil
-	delete(t.byToken, p.token)
-	if !e.How.Clean() {
-		at.rests = t.now + core.Time(p.grace)
-		at.rested = min(t.now, p.ends()) + core.Time(p.grace)
+	at.holders = slices.DeleteFunc(at.holders, func(o *promise) bool { return o == p })
+	delete(t.byToken, grant{e.Namespace, p.token})
+	t.restsAfter(at, p, e)
+	w.truth.nobodyBelieves(p.at, p.token, e.How.String())
+}
+
+// restsAfter lets what a lease had rest after an unclean end.
+func (t *witness) restsAfter(at *place, p *promise, e *leasehold.Event) {
+	if e.How.Clean() {
+		return
 	}
-	w.truth.nobodyBelieves(e.Resource, p.token, e.How.String())
+	d := t.definition(p.at)
+	// At the earliest it ended when it could, and at the latest now.
+	grace := core.Time(max(p.grace, d.Grace))
+	r := rest{p.id, p.slots, min(t.now, p.ends()) + grace, t.now + grace}
+	if d.Unclean == leasehold.AwaitAcknowledgement {
+		r.until, r.over = forever, forever
+	}
+	at.rests = append(at.rests, r)
 }
 
 // look compares what there is with what was promised, after an entry.
 func (t *witness) look(commands []core.Command) {
 	w := t.world
 	_, tick := commands[len(commands)-1].(*core.Tick)
-	for _, name := range sortedKeys(t.places) {
+	for _, name := range sortedSpots(t.places) {
 		at := t.places[name]
-		if at.holder == nil && len(at.queue) > 0 && (at.rests == 0 || tick && at.rests <= t.now) {
-			w.violated("%s is free although %s waits for it", name, at.queue[0].id)
+		if tick {
+			at.rests = slices.DeleteFunc(at.rests, func(r rest) bool { return r.over <= t.now })
+		}
+		// Only a tick notices the end of a rest, if nothing else is done there.
+		unnoticed := slices.ContainsFunc(at.rests, func(r rest) bool { return r.over <= t.now })
+		if len(at.queue) > 0 && !unnoticed && t.fits(name, at.queue[0].slots, 0, true) && !t.resuming(tick) {
+			w.violated("%s is free although %s waits for it", name.name, at.queue[0].id)
 		}
 	}
-	for _, id := range sortedKeys(t.claims) {
+	for _, id := range sortedSpots(t.claims) {
 		switch p := t.claims[id]; {
 		case p.session != nil && p.session.closed:
-			w.violated("%s outlived its session", id)
+			w.violated("%s outlived its session", id.name)
 		case tick && p.token != 0 && p.ends() <= t.now:
-			w.violated("%s was over at %d, and a tick at %d let it be", id, p.ends(), t.now)
+			w.violated("%s was over at %d, and a tick at %d let it be", id.name, p.ends(), t.now)
 		}
 	}
 }
 
 // rest is called when nobody has renewed anything for a long time.
 func (t *witness) rest() {
-	for _, id := range sortedKeys(t.claims) {
-		t.world.violated("%s is there, and nobody renewed it", id)
+	for _, id := range sortedSpots(t.claims) {
+		t.world.violated("%s is there, and nobody renewed it", id.name)
 	}
-	for _, id := range sortedKeys(t.sessions) {
-		t.world.violated("session %s is there, and nobody renewed it", id)
+	for _, id := range sortedSpots(t.sessions) {
+		t.world.violated("session %s is there, and nobody renewed it", id.name)
 	}
 	if !t.canary {
 		t.world.violated("nothing was granted after the trouble was over")
 	}
+}
+
+// sortedSpots returns what a map has, in an order that is the same each time.
+func sortedSpots[V any](m map[spot]V) []spot {
+	return slices.SortedFunc(maps.Keys(m), func(a, b spot) int {
+		return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.name, b.name))
+	})
 }

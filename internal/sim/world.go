@@ -31,7 +31,9 @@ type Config struct {
 	Length   time.Duration // of the troubled part; a quiet one follows
 	Faults   Faults
 	Strict   Strict
-	Trace    io.Writer // nil: none is written
+
+	Disasters Disasters
+	Trace     io.Writer // nil: none is written
 
 	Planted cluster.Planted // mistakes of the server
 	Core    core.Planted    // mistakes of its state machine
@@ -55,6 +57,8 @@ type Faults struct {
 	WallJump                       int
 	Isolate, OneWay, SlowNet       int
 	Transfer                       int
+	Sleep                          int // of a server's machine, or of a client's
+	LowRoom                        int // on a disk
 	LoseReplies                    int
 	LateLead                       int // who was away and needs a snapshot gets the lead at once
 
@@ -88,7 +92,7 @@ type Members struct {
 var Everything = Faults{
 	Every: 2 * time.Second,
 	Kill:  4, KillAll: 1, Reboot: 2, Pause: 4, SlowDisk: 3, StalledDisk: 1, BadDisk: 1, WallJump: 1,
-	Isolate: 3, OneWay: 3, SlowNet: 3, Transfer: 3, LoseReplies: 2,
+	Isolate: 3, OneWay: 3, SlowNet: 3, Transfer: 3, LoseReplies: 2, Sleep: 2, LowRoom: 1,
 	Down: 3 * time.Second, Latency: 8 * time.Millisecond, ClockRate: 5000, SnapshotEvery: 4 << 10, LossPerMille: 5, RepeatPerMille: 5,
 }
 
@@ -120,6 +124,8 @@ type World struct {
 	history  *history
 	quiet    bool          // the troubled part is over
 	lull     time.Duration // until then clients send nothing
+	backups  []*backup
+	epoch    int // how many restores there were
 
 	violations []string
 	counts     map[string]int
@@ -141,7 +147,7 @@ func Run(c Config) Report {
 	}
 	w.operator = &operator{world: w}
 	for i := range c.Watchers {
-		w.watchers = append(w.watchers, &watcher{world: w, name: fmt.Sprint("w", i)})
+		w.watchers = append(w.watchers, &watcher{world: w, name: fmt.Sprint("w", i), space: spaces[i%len(spaces)]})
 	}
 	for i := range c.Clients {
 		w.clients = append(w.clients, newClient(w, i))
@@ -150,15 +156,20 @@ func Run(c Config) Report {
 		w.after(w.upTo(50*time.Millisecond), s.start)
 	}
 	for _, c := range w.clients {
-		w.after(time.Second+w.upTo(time.Second), c.think)
+		c.later(time.Second+w.upTo(time.Second), c.think)
 	}
 	w.after(3*time.Second, w.trouble)
 	w.after(2*time.Second, w.meddle)
+	w.after(2*time.Second, w.define)
 	for _, x := range w.watchers {
 		w.after(time.Second+w.upTo(time.Second), x.look)
 	}
 	if c.Faults.Members.Every > 0 {
 		w.after(5*time.Second, w.operator.work)
+	}
+	if c.Disasters.Every > 0 {
+		w.after(3*time.Second, w.backUp)
+		w.after(w.between(c.Disasters.Every/2, 3*c.Disasters.Every/2), w.disaster)
 	}
 	w.runUntil(c.Length)
 	w.settle()
@@ -178,7 +189,7 @@ func (w *World) settle() {
 	}
 	w.after(5*time.Second, func() {
 		canary := newClient(w, 100)
-		canary.insist(&core.Acquire{Namespace: namespace, Resource: "canary", ID: "canary", Holder: "canary", TTL: time.Second}, 20)
+		canary.insist(&core.Acquire{Namespace: spaces[0], Resource: "canary", ID: "canary", Holder: "canary", TTL: time.Second, Wait: 12 * time.Second}, 20)
 	})
 	// By then somebody leads and everybody has caught up, so that no read may fail.
 	for at := 15 * time.Second; at < 25*time.Second; at += 500 * time.Millisecond {

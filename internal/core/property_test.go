@@ -266,7 +266,7 @@ func TestReplicasAgree(t *testing.T) {
 
 func againstReplicas(t *testing.T, seed uint64, j journal) error {
 	chance := rand.New(rand.NewPCG(seed, 2))
-	one, two := &replica{State: core.NewAt(core.NewestLevel)}, &replica{State: core.New()}
+	one, two := &replica{State: core.NewAt(core.NewestLevel)}, &replica{State: core.NewAt(core.NewestLevel)}
 	var frozen []*core.State
 	var texts, sights []string
 	for _, e := range j {
@@ -323,7 +323,7 @@ func sight(s *core.State) (text string) {
 func TestCalendarDecidesNothing(t *testing.T) {
 	forEachSeed(t, func(seed uint64, j journal) error {
 		chance := rand.New(rand.NewPCG(seed, 3))
-		one, two := &replica{State: core.NewAt(core.NewestLevel)}, &replica{State: core.New()}
+		one, two := &replica{State: core.NewAt(core.NewestLevel)}, &replica{State: core.NewAt(core.NewestLevel)}
 		for _, e := range j {
 			if err := errors.Join(one.restore(e), two.restore(e)); err != nil {
 				return err

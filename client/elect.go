@@ -43,7 +43,7 @@ func (c *Client) Elect(ctx context.Context, resource string, value []byte, fn fu
 func (c *Client) lead(ctx context.Context, h *Hold, value []byte, fn func(context.Context, *Hold) error) (again bool, err error) {
 	defer h.giveBack()
 	under := h.contextUnder(ctx)
-	err = h.put(under, v1.PutRequest{Path: h.resource, Value: value, Session: h.session.id})
+	err = h.publish(under, value)
 	switch {
 	case h.Err() != nil:
 		return true, h.Err()
@@ -56,6 +56,17 @@ func (c *Client) lead(ctx context.Context, h *Hold, value []byte, fn func(contex
 	}
 	c.unpublish(h)
 	return false, err
+}
+
+// publish writes what the leader has to say. While no server can be reached nobody else can
+// lead either: it goes on trying for as long as the lead lasts.
+func (h *Hold) publish(ctx context.Context, value []byte) error {
+	for {
+		err := h.put(ctx, v1.PutRequest{Path: h.resource, Value: value, Session: h.session.id})
+		if !passing(err) || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // unpublish takes the value back before the lead is given up. Who reads in between sees

@@ -186,3 +186,31 @@ func TestAskReachesTheHolder(t *testing.T) {
 		}
 	})
 }
+
+// No server can be reached when a new leader wants to publish its value: it leads all the
+// same, or campaigns again if that takes too long. Elect does not end for it.
+func TestAnElectionSurvivesAnOutageAtItsStart(t *testing.T) {
+	for _, outage := range []time.Duration{20 * time.Second, 2 * time.Minute} {
+		t.Run(fmt.Sprint(outage), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *leasetest.Server) {
+				road, way := on(s)
+				c := s.Dial(t, way)
+				road.set(once("records/lead", func() {
+					s.Disconnect()
+					time.AfterFunc(outage, s.Connect)
+				}), nil)
+				led := 0
+				err := c.Elect(t.Context(), "lead", []byte("v"), func(ctx context.Context, h *client.Hold) error {
+					led++
+					if l, err := c.Leader(ctx, "lead"); err != nil || string(l.Value) != "v" || l.Token != h.Token() {
+						t.Errorf("%+v leads, %v", l, err)
+					}
+					return nil
+				}, client.TTL(time.Minute))
+				if err != nil || led != 1 {
+					t.Errorf("it led %d times, and ended with %v", led, err)
+				}
+			})
+		})
+	}
+}

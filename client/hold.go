@@ -251,7 +251,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	id, freed := h.id, h.freed
 	h.mu.Unlock()
 	if !freed {
-		if err := h.session.release(ctx, id, earlier); err != nil {
+		if err := h.release(ctx, id, earlier); err != nil {
 			return err
 		}
 		h.mu.Lock()
@@ -273,7 +273,8 @@ func (h *Hold) giveBack() {
 
 // release tells a server that a lease is not needed any more. A lease that was lost is
 // released too, where it may still be alive: others need not wait for its end then.
-func (s *Session) release(ctx context.Context, id string, lost *LostError) error {
+func (h *Hold) release(ctx context.Context, id string, lost *LostError) error {
+	s := h.session
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	send := func(ctx context.Context, w wire) error { return w.Release(ctx, v1.ReleaseRequest{ID: id}) }
@@ -285,6 +286,13 @@ func (s *Session) release(ctx context.Context, id string, lost *LostError) error
 		return nil
 	}
 	err := s.client.servers.try(ctx, s.attempt(), send)
+	for isGone(err) {
+		// Somebody may have given it another id, and we have not heard of that yet.
+		if id = h.movedTo(ctx, id); id == "" {
+			break
+		}
+		err = s.client.servers.try(ctx, s.attempt(), send)
+	}
 	if err == nil || isGone(err) {
 		if s.alone {
 			s.client.background(func(ctx context.Context) { _ = s.close(ctx) })

@@ -123,18 +123,41 @@ func (h *Hold) gone(ctx context.Context, id string) error {
 // howGone finds out why a server does not know the lease any more; nil if it only has
 // another id.
 func (h *Hold) howGone(ctx context.Context) *LostError {
-	id := h.ID()
-	events := h.session.client.history(ctx, h.resource)
-	for _, e := range slices.Backward(events) {
+	id, token := h.ID(), h.token.Load()
+	taken, known := "", false
+	for _, e := range slices.Backward(h.session.client.history(ctx, h.resource)) {
 		switch {
 		case e.ID == id && e.Kind == leasehold.Ended.String():
 			return &LostError{How: howOf(e.How), By: e.By, Reason: e.Reason}
-		case e.Kind == leasehold.Changed.String() && e.Token == h.token.Load():
+		case e.Kind != leasehold.Changed.String() || known:
+		case e.Token == token && e.ID == id:
+			known = true // what was before is history
+		case e.Token == token:
 			h.session.renamed(e)
 			return nil
+		case e.Token > token && e.Session == h.session.id:
+			taken = e.Holder // it may be the one: nothing else ended this id
 		}
 	}
+	if taken != "" {
+		return &LostError{How: leasehold.IDChanged, By: taken}
+	}
 	return &LostError{How: leasehold.SessionClosed, Reason: "the server does not know the lease"}
+}
+
+// movedTo returns the id under which the lease goes on that had another one; empty if it
+// does not.
+func (h *Hold) movedTo(ctx context.Context, id string) string {
+	for _, e := range slices.Backward(h.session.client.history(ctx, h.resource)) {
+		if e.Token != h.token.Load() {
+			continue
+		}
+		if e.Kind == leasehold.Changed.String() && e.ID != id {
+			return e.ID
+		}
+		return "" // the last that is known of it
+	}
+	return ""
 }
 
 // seen takes what a server showed of the lease.

@@ -133,16 +133,24 @@ func (h *Hold) taken(e v1.Event) {
 	}
 }
 
-// renamed follows a lease to the id that somebody else gave it.
+// renamed follows a lease to the id that somebody else gave it. Its token tells which it
+// is: a session can hold many slots of one resource. With another holder it has another
+// token, and only the server can tell which of the holds that was.
 func (s *Session) renamed(e v1.Event) {
 	if e.Kind != leasehold.Changed.String() {
 		return
 	}
-	s.mu.Lock()
 	var found *Hold
+	var suspects []*Hold
+	s.mu.Lock()
 	for _, h := range s.holds {
-		if h.resource == e.Resource && h.token.Load() != 0 && h.token.Load() <= e.Token {
+		token := h.token.Load()
+		switch {
+		case h.resource != e.Resource || token == 0:
+		case token == e.Token:
 			found = h
+		case token < e.Token:
+			suspects = append(suspects, h)
 		}
 	}
 	if found != nil {
@@ -150,11 +158,9 @@ func (s *Session) renamed(e v1.Event) {
 	}
 	s.mu.Unlock()
 	if found == nil {
-		return
-	}
-	if e.Token != found.token.Load() {
-		found.taken(e)
-		s.remove(e.ID)
+		for _, h := range suspects {
+			s.client.spawn(func() { _ = h.look(s.client.context) })
+		}
 		return
 	}
 	found.mu.Lock()

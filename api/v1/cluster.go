@@ -15,6 +15,9 @@ type Cluster struct {
 	// Confirmed tells whether a majority confirmed just now that somebody leads: commands are
 	// decided, whatever this server knows of single ones.
 	Confirmed bool `json:"confirmed"`
+	// Differ names the servers whose state was another than that of the majority when they
+	// were last compared; without a majority, all that were not alike.
+	Differ []string `json:"differ,omitempty"`
 
 	Level uint64 `json:"level"`                // of the rules by which it decides
 	Next  uint64 `json:"next_level,omitempty"` // the level that all servers know, if that is a newer one

@@ -359,6 +359,9 @@ func lastHeard(s v1.Server) string {
 }
 
 func (f *condition) judgeAll(c v1.Cluster, voters int) {
+	if len(c.Differ) > 0 {
+		f.bad("the states of %s differ from the others': one that the majority is against stops by itself, and has to join anew. If it lasts, see what the logs say, and docs/cluster.md", strings.Join(c.Differ, ", "))
+	}
 	switch {
 	case voters == 2:
 		f.note("with 2 voters nothing works when either fails: add a third server")

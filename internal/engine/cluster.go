@@ -56,7 +56,10 @@ type Outlook struct {
 	// asked: commands are decided then, whatever is known of single servers.
 	Confirmed bool
 	Level     core.Level // of the rules by which its state decides
-	Servers   []Server   // in the order of their ids
+	// Differ are the names of those whose state was another than that of the majority when
+	// they were last compared; without a majority, of all that were not alike.
+	Differ  []string
+	Servers []Server // in the order of their ids
 }
 
 // Next returns the newest level that all servers know.

@@ -62,6 +62,7 @@ var bugs = []bug{
 	{name: "a late answer to an older round is thrown away", nodes: 3, server: cluster.Planted{NewestRoundOnly: true}, aim: farApart},
 	{name: "a leader that does not serve yet tells others how far the log is", nodes: 3, server: cluster.Planted{TellUnserved: true},
 		aim: oneOrTwo, crowd: 10},
+	{name: "one server makes something else of the log", nodes: 3, server: cluster.Planted{AppliesDifferently: true}},
 	{name: "what may have happened is called refused", nodes: 3, server: cluster.Planted{LostIsRefused: true}},
 	{name: "time counts on from before a snapshot came", nodes: 3, server: cluster.Planted{KeepsArrival: true},
 		aim: func(f *Faults) { *f = lateLead }},

@@ -50,7 +50,7 @@ func (c *call) cluster() error {
 }
 
 func toCluster(o engine.Outlook) v1.Cluster {
-	out := v1.Cluster{Cluster: o.Cluster, Term: o.Term, Confirmed: o.Confirmed, Level: uint64(o.Level), Servers: []v1.Server{}}
+	out := v1.Cluster{Cluster: o.Cluster, Term: o.Term, Confirmed: o.Confirmed, Differ: o.Differ, Level: uint64(o.Level), Servers: []v1.Server{}}
 	if next := o.Next(); next > o.Level {
 		out.Next = uint64(next)
 	}

@@ -120,6 +120,7 @@ type Engine struct {
 	stopAt   time.Time // when it waits no longer for others, once it stops
 	tick     int
 	gaveAt   time.Time // when it last looked for a leader with more room
+	sumAt    time.Time // when it has the states compared next, as the leader
 	workers  sync.WaitGroup
 
 	level        atomic.Uint64 // of the state
@@ -152,6 +153,10 @@ func Start(ctx context.Context, c Config) (*Engine, error) {
 	}
 	dir, err := openDir(c.Dir, true)
 	if err != nil {
+		return nil, err
+	}
+	if err := dir.diverged(); err != nil {
+		dir.close()
 		return nil, err
 	}
 	n, err := openNetwork(c, dir)
@@ -636,6 +641,7 @@ func (e *Engine) lookAround() {
 	if e.tick++; e.tick%10 != 0 {
 		return
 	}
+	e.paceSums()
 	e.network.tellHealth(health{applied: e.node.applied, lowRoom: e.disk.full.Load(), lacks: e.hunt.lacks()})
 	if e.node.lead.serving && e.disk.full.Load() && time.Since(e.gaveAt) > roomEvery {
 		e.gaveAt = time.Now()

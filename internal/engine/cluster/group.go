@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -121,6 +120,9 @@ func (e *Engine) Outlook(ctx context.Context) (engine.Outlook, error) {
 	}
 	all[e.id] = own
 	o.Leader, o.Term, o.Level = own.Leader, own.Term, e.Level()
+	if odd := e.sums.odd.Load(); odd != nil {
+		o.Differ = names(*odd)
+	}
 	said := e.network.healths()
 	for _, m := range roster.Members {
 		o.Servers = append(o.Servers, standing(m, all, said, own.Leader))
@@ -407,15 +409,19 @@ type sums struct {
 
 	working sync.Mutex   // one at a time: each takes all that a core can do
 	pending atomic.Int64 // how many are to be made
+
+	took      time.Duration            // by the newest of them; guarded by mu
+	comparing sync.Mutex               // one at a time
+	odd       atomic.Pointer[[]Member] // whose states differed when they were last compared; nil: they were not
 }
 
 // maxSums is how many of them are kept, and how many may wait to be made.
 const maxSums = 16
 
-func (s *sums) add(index uint64, hash string) {
+func (s *sums) add(index uint64, hash string, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hashes[index] = hash
+	s.hashes[index], s.took = hash, took
 	if len(s.hashes) > maxSums {
 		delete(s.hashes, slices.Min(slices.Collect(maps.Keys(s.hashes))))
 	}
@@ -449,19 +455,27 @@ func (e *Engine) summed(index uint64, frozen *core.State) {
 		return
 	}
 	e.network.workers.Go(func() {
-		defer e.sums.pending.Add(-1)
-		e.sums.working.Lock()
-		defer e.sums.working.Unlock()
-		if isClosed(e.stopped) {
-			return
+		if hash := e.sumUp(index, frozen); hash != "" {
+			e.compare(index, hash)
 		}
-		hash := sha256.New()
-		if _, err := wire.WriteSnapshot(hash, frozen); err != nil {
-			e.log.Error("the state can not be summed up", "err", err)
-			return
-		}
-		e.sums.add(index, hex.EncodeToString(hash.Sum(nil)))
 	})
+}
+
+func (e *Engine) sumUp(index uint64, frozen *core.State) string {
+	defer e.sums.pending.Add(-1)
+	e.sums.working.Lock()
+	defer e.sums.working.Unlock()
+	if isClosed(e.stopped) {
+		return ""
+	}
+	began, hash := time.Now(), sha256.New()
+	if _, err := wire.WriteSnapshot(hash, frozen); err != nil {
+		e.log.Error("the state can not be summed up", "err", err)
+		return ""
+	}
+	sum := hex.EncodeToString(hash.Sum(nil))
+	e.sums.add(index, sum, time.Since(began))
+	return sum
 }
 
 // Sums returns a hash of each server's state at one and the same place of the log.
@@ -472,24 +486,7 @@ func (e *Engine) Sums(ctx context.Context) (engine.Sums, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sumWithin)
 	defer cancel()
-	var mu sync.Mutex
-	all := engine.Sums{Index: a.Index}
-	var asked sync.WaitGroup
-	for _, m := range e.network.current().Members {
-		asked.Go(func() {
-			sum := engine.Sum{Server: m.ID, Name: m.Name}
-			hash, err := e.sumOf(ctx, m.ID, a.Index)
-			if sum.Hash = hash; err != nil {
-				sum.Err = err.Error()
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all.Of = append(all.Of, sum)
-		})
-	}
-	asked.Wait()
-	slices.SortFunc(all.Of, func(a, b engine.Sum) int { return cmp.Compare(a.Server, b.Server) })
-	return all, nil
+	return engine.Sums{Index: a.Index, Of: e.askSums(ctx, e.network.current(), a.Index)}, nil
 }
 
 func (e *Engine) sumOf(ctx context.Context, id, index uint64) (string, error) {

@@ -18,6 +18,8 @@ type metrics struct {
 	ticks           prometheus.Gauge
 	applied         prometheus.Gauge
 	serving         prometheus.Gauge
+	comparisons     prometheus.Counter
+	differ          prometheus.Gauge
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -39,9 +41,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		ticks:         gauge("ticks_proposed", "Ticks proposed since the start, for time alone to change something."),
 		applied:       gauge("log_applied_index", "Place in the log that the state has come to."),
 		serving:       gauge("leader", "1 if this server leads and takes commands."),
+		comparisons: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "leasehold_state_comparisons_total", Help: "How often the states of a majority of the servers were compared.",
+		}),
+		differ: gauge("states_differ", "How many servers had another state than the majority when they were last compared."),
 	}
 	if r != nil {
-		r.MustRegister(m.writeSeconds, m.entriesWritten, m.snapshotSeconds, m.snapshotBytes, m.commands, m.ticks, m.applied, m.serving)
+		r.MustRegister(m.writeSeconds, m.entriesWritten, m.snapshotSeconds, m.snapshotBytes, m.commands, m.ticks, m.applied, m.serving, m.comparisons, m.differ)
 	}
 	return m
 }
@@ -73,6 +79,14 @@ func (m *metrics) write(took time.Duration, w Write) {
 func (m *metrics) snapshot(took time.Duration, bytes int64) {
 	m.snapshotSeconds.Observe(took.Seconds())
 	m.snapshotBytes.Set(float64(bytes))
+}
+
+// compared notes what a comparison of states came to.
+func (m *metrics) compared(c comparison) {
+	if c.known > 1 {
+		m.comparisons.Inc()
+	}
+	m.differ.Set(float64(len(c.odd)))
 }
 
 func (m *metrics) node(s Statistics) {

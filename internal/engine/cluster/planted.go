@@ -26,6 +26,8 @@ type Planted struct {
 	ReadJoinsRound bool
 	// NewestRoundOnly takes no answer to a round after which another one was asked.
 	NewestRoundOnly bool
+	// AppliesDifferently lets the nodes of even ids make something else of the same log.
+	AppliesDifferently bool
 	// LostIsRefused says that nothing happened when nobody knows.
 	LostIsRefused bool
 	// ServeBeforeLead serves as soon as raft says that this node leads.

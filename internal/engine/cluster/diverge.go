@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// Servers that apply the same log have the same state. One that does not, for a bit that
+// flipped in its memory or a mistake that shows on one machine alone, would answer as well as
+// the others do, and wrongly. So the leader puts a Sum into the log every now and then: each
+// server sums up a frozen state there, in the background, asks the others for theirs, and
+// judges itself. The majority decides; a server that differs from it stops, and its data are
+// refused from then on. Where no majority agrees, nobody can tell who is right: then it is
+// said aloud, and nobody stops.
+
+const (
+	// sumEvery is how often states are compared, unless that would take more than one part
+	// in sumShare of one processor's time.
+	sumEvery = 10 * time.Minute
+	sumShare = 100
+
+	// compareWithin is how long the others are given to have come to the same place.
+	compareWithin = 2 * time.Minute
+
+	// divergedFile says that the data must not be used any more, and why.
+	divergedFile = "diverged"
+)
+
+// paceSums has the states compared when it is time for that. It is called from the node's own
+// goroutine.
+func (e *Engine) paceSums() {
+	now := time.Now()
+	if !e.node.lead.serving || len(e.node.roster.Voters()) < 2 {
+		e.sumAt = time.Time{}
+		return
+	}
+	if e.sumAt.IsZero() {
+		e.sumAt = now.Add(e.sums.pause())
+	}
+	if now.Before(e.sumAt) {
+		return
+	}
+	e.sumAt = now.Add(e.sums.pause())
+	e.node.Step(Reconfigure{Change{Kind: Sum}, func(Member, uint64, error) {}})
+}
+
+// pause is how long to wait between two comparisons.
+func (s *sums) pause() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(sumEvery, sumShare*s.took)
+}
+
+// A comparison is what the hashes of the servers' states at one place of the log say.
+type comparison struct {
+	known    int      // voters of whom there is a hash
+	majority string   // the hash that more than half of the voters have; empty: there is none
+	odd      []Member // who differs from the majority; without one, all who are known if not all are alike
+}
+
+// compareSums judges hashes by the ids of servers.
+func compareSums(roster *Roster, hashes map[uint64]string) (c comparison) {
+	votes, voters := map[string]int{}, len(roster.Voters())
+	for _, m := range roster.Members {
+		if hash := hashes[m.ID]; hash != "" && m.Voter {
+			c.known++
+			if votes[hash]++; votes[hash] > voters/2 {
+				c.majority = hash
+			}
+		}
+	}
+	first := ""
+	for _, m := range roster.Members {
+		if first == "" {
+			first = hashes[m.ID]
+		}
+	}
+	alike := true
+	for _, m := range roster.Members {
+		hash := hashes[m.ID]
+		if hash == "" {
+			continue
+		}
+		alike = alike && hash == first
+		if hash != c.majority {
+			c.odd = append(c.odd, m)
+		}
+	}
+	if alike {
+		c.odd = nil
+	}
+	return c
+}
+
+// sameVersion tells whether all members run the same version. What two versions write of the
+// same state is meant to be the same; should it not be, no server must be lost for it.
+func (r *Roster) sameVersion() bool {
+	for _, m := range r.Members {
+		if m.Version != r.Members[0].Version {
+			return false
+		}
+	}
+	return true
+}
+
+// compare asks the others for their hashes at an index, and acts by what they say.
+func (e *Engine) compare(index uint64, own string) {
+	roster := e.network.current()
+	if len(roster.Voters()) < 2 || !e.sums.comparing.TryLock() {
+		return
+	}
+	defer e.sums.comparing.Unlock()
+	ctx, cancel := context.WithTimeout(e.network.ctx, compareWithin)
+	defer cancel()
+	hashes := map[uint64]string{e.id: own}
+	for _, s := range e.askSums(ctx, roster, index) {
+		if s.Server != e.id {
+			hashes[s.Server] = s.Hash
+		}
+	}
+	if e.network.ctx.Err() != nil {
+		return
+	}
+	c := compareSums(roster, hashes)
+	e.disk.watch.compared(c)
+	e.sums.odd.Store(&c.odd)
+	switch {
+	case len(c.odd) == 0:
+		e.log.Debug("the states of the servers are the same", "index", index, "servers", c.known)
+	case c.majority == "" || c.majority == own:
+		e.log.Error("the states of the servers differ", "index", index, "differ", names(c.odd), "majority", c.majority != "")
+	case !roster.sameVersion():
+		e.log.Error("the state of this server differs from that of the majority, which has other versions too", "index", index)
+	default:
+		e.disown(index)
+	}
+}
+
+func names(members []Member) (names []string) {
+	for _, m := range members {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// disown ends this server for good, since its state is not what the log makes of it.
+func (e *Engine) disown(index uint64) {
+	why := fmt.Sprintf("at entry %d of the log the state of this server was another than that of the majority", index)
+	if err := writeFile(filepath.Join(e.network.dir.path, divergedFile), []byte(why+"\n")); err != nil {
+		e.log.Error("it could not be noted that these data must not be used any more", "err", err)
+	}
+	e.network.post(expulsion{divergedError(why)})
+}
+
+// divergedError says what to do about a server whose data must not be used.
+func divergedError(why string) error {
+	return &leasehold.Error{Code: leasehold.Refused, Message: why +
+		": its data are not used any more. Keep them for whoever looks for the cause; remove this server from the cluster " +
+		"(leasehold cluster remove NAME), and let it join as a new one, with an empty data directory"}
+}
+
+// diverged says why a data directory must not be used; nil: nothing is known against it.
+func (d *dataDir) diverged() error {
+	b, err := os.ReadFile(filepath.Join(d.path, divergedFile))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s can not be read: %w", divergedFile, err)
+	}
+	return divergedError(strings.TrimSpace(string(b)))
+}
+
+// askSums returns the hashes of all members at an index, as far as they come in time.
+func (e *Engine) askSums(ctx context.Context, roster *Roster, index uint64) []engine.Sum {
+	all := make([]engine.Sum, len(roster.Members))
+	var asked sync.WaitGroup
+	for i, m := range roster.Members {
+		asked.Go(func() {
+			all[i] = engine.Sum{Server: m.ID, Name: m.Name}
+			hash, err := e.sumOf(ctx, m.ID, index)
+			if all[i].Hash = hash; err != nil {
+				all[i].Err = err.Error()
+			}
+		})
+	}
+	asked.Wait()
+	return all
+}

@@ -71,7 +71,7 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 	done
 
 sim: ## SEEDS (400) seeds of the simulator, from FIRST (1000) on
-	@$(GO) test -count 1 -v -timeout 0 -run 'TestOneNode|TestThreeNodes|TestMembers|TestFiveNodes|TestChurn|TestRestores' ./internal/sim -seeds $(SEEDS) -first $(FIRST)
+	@$(GO) test -count 1 -v -timeout 0 -run 'TestOneNode|TestThreeNodes|TestMembers|TestFiveNodes|TestChurn|TestRestores|TestVersions' ./internal/sim -seeds $(SEEDS) -first $(FIRST)
 
 chaos: ## MINUTES (3) of trouble for three servers; SEED and FAULTS choose which, the report is in bin/chaos
 	@mkdir -p bin/chaos

@@ -67,7 +67,7 @@ func (o *operator) add() {
 	s := newServer(w, 0)
 	o.made++
 	o.busy = true
-	about := cluster.Member{Name: fmt.Sprint("new", o.made), Peer: fmt.Sprint("peer", o.made), Dir: s.disk.dir}
+	about := cluster.Member{Name: fmt.Sprint("new", o.made), Peer: fmt.Sprint("peer", o.made), Dir: s.disk.dir, Levels: s.levels}
 	o.ask(cluster.Change{Kind: cluster.Add, Member: about}, func(m cluster.Member, err error) {
 		o.busy = false
 		if err != nil {

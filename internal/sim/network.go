@@ -198,6 +198,7 @@ func (s *server) receiveState(index uint64, file file) (*core.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.reads(state)
 	state.Plant(s.world.Core)
 	s.disk.files[index] = file
 	s.world.truth.hashed(s, index, summary.Checksum)

@@ -22,6 +22,7 @@ type bug struct {
 	crowd  int // how many more clients there are
 
 	disasters Disasters
+	versions  Versions
 	length    time.Duration // of a run; 0: two minutes
 }
 
@@ -78,6 +79,8 @@ var bugs = []bug{
 		aim: func(f *Faults) { *f = restores }},
 	{name: "a restored cluster grants at once", nodes: 3, core: core.Planted{NoQuarantine: true}, disasters: disasters,
 		aim: func(f *Faults) { *f = restores }},
+	{name: "an unknown command of another server is taken", nodes: 3, server: cluster.Planted{TakeUnknown: true}, versions: versions},
+	{name: "a level is raised that a member does not know", nodes: 3, server: cluster.Planted{RaiseUnready: true}, versions: versions},
 	{name: "a holder's clock stops while its machine sleeps", nodes: 1, holder: Holder{StoppedClock: true}},
 
 	{name: "a watch resumes one event late", nodes: 3, core: core.Planted{ResumeLate: true}, watch: 2},
@@ -120,7 +123,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
 			length := cmp.Or(b.length, 2*time.Minute)
-			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict, Disasters: b.disasters}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict, Disasters: b.disasters, Versions: b.versions}
 			if b.aim != nil {
 				b.aim(&c.Faults)
 			}
@@ -143,7 +146,7 @@ func TestAimedFaultsAloneAreSurvived(t *testing.T) {
 			continue
 		}
 		t.Run(b.name, func(t *testing.T) {
-			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: time.Minute, Faults: Everything, Strict: b.strict, Disasters: b.disasters}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: time.Minute, Faults: Everything, Strict: b.strict, Disasters: b.disasters, Versions: b.versions}
 			b.aim(&c.Faults)
 			clean(t, c, 3)
 		})

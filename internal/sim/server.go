@@ -30,10 +30,11 @@ type server struct {
 
 	serving bool
 	ticks   int
-	founder bool // it was there from the beginning, and has what it had then
-	lost    bool // it lost its data
-	barred  bool // it was told so, and stopped
-	gone    bool // it is not there any more
+	levels  cluster.Levels // that its program knows
+	founder bool           // it was there from the beginning, and has what it had then
+	lost    bool           // it lost its data
+	barred  bool           // it was told so, and stopped
+	gone    bool           // it is not there any more
 }
 
 type delivery struct {
@@ -42,7 +43,7 @@ type delivery struct {
 }
 
 func newServer(w *World, id uint64) *server {
-	s := &server{world: w, id: id, founder: id != 0}
+	s := &server{world: w, id: id, founder: id != 0, levels: w.program()}
 	s.clock = machine{world: w, rate: w.rate()}
 	s.clock.start()
 	s.disk = newDisk(s)
@@ -50,7 +51,7 @@ func newServer(w *World, id uint64) *server {
 }
 
 func (s *server) member() cluster.Member {
-	return cluster.Member{ID: s.id, Name: fmt.Sprint("n", s.id), Peer: fmt.Sprint("p", s.id), Dir: s.disk.dir}
+	return cluster.Member{ID: s.id, Name: fmt.Sprint("n", s.id), Peer: fmt.Sprint("p", s.id), Dir: s.disk.dir, Levels: s.levels}
 }
 
 // start begins a process on what the disk has.
@@ -63,6 +64,7 @@ func (s *server) start() {
 		s.world.violated("server %d can not start: %v", s.id, err)
 		return
 	}
+	s.reads(found.state)
 	found.state.Plant(s.world.Core)
 	s.life++
 	s.doomed, s.paused, s.held, s.serving = false, false, nil, false
@@ -77,8 +79,8 @@ func (s *server) start() {
 		ID: s.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: begin,
 		Clock: &s.clock, Disk: s.disk, Transport: &transport{s, s.life}, Nonce: s.world.random.Uint64(), Feed: s.feed,
 		Log: slog.New(slog.DiscardHandler), SnapshotEvery: s.world.Faults.SnapshotEvery,
-		Watch:    func(a cluster.Applied) { s.world.truth.applied(s, a) },
-		Complete: s.world.complete, Planted: s.world.Planted,
+		Watch:  func(a cluster.Applied) { s.world.truth.applied(s, a) },
+		Levels: s.levels, Complete: s.world.complete, Planted: s.world.Planted,
 	}
 	var node *cluster.Node
 	if !s.guarded(func() { node, err = cluster.NewNode(c) }) {
@@ -253,6 +255,7 @@ func (s *server) hello() {
 		return
 	}
 	s.hunt()
+	s.announce()
 	if other := s.world.otherThan(s); other != s {
 		s.world.network.carry(s, other.id, func(*server) {})
 	}

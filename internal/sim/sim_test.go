@@ -125,6 +125,22 @@ func TestRestores(t *testing.T) {
 	}
 }
 
+// Servers of the release before are started with this one, one after the other, and some go
+// back; then the level is raised, while servers of both kinds come and go.
+func TestVersions(t *testing.T) {
+	counts := clean(t, Config{
+		Nodes: 3, Clients: 5, Watchers: 2, Length: 6 * time.Minute, Faults: Everything, Versions: versions,
+	}, *seeds/4)
+	coming := clean(t, Config{
+		Nodes: 3, Clients: 4, Length: 6 * time.Minute, Faults: coming, Versions: versions,
+	}, *seeds/8)
+	if counts["levels raised"] == 0 || coming["levels raised"] == 0 || counts["raises refused"] == 0 {
+		t.Error("no level was raised, or none was refused")
+	}
+}
+
+var versions = Versions{Every: 6 * time.Second, Back: 20}
+
 var (
 	disasters = Disasters{Every: 40 * time.Second, Backup: 10 * time.Second, Quarantine: 8 * time.Second}
 	restores  = func() Faults {

@@ -90,6 +90,7 @@ func (t *truth) applied(s *server, a cluster.Applied) {
 	if a.Roster != nil {
 		t.counted(s, a)
 	}
+	t.understands(s, a)
 	if a.Index%checkEvery == 0 {
 		t.inspect(s, a.Index)
 	}

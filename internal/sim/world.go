@@ -33,6 +33,7 @@ type Config struct {
 	Strict   Strict
 
 	Disasters Disasters
+	Versions  Versions
 	Trace     io.Writer // nil: none is written
 
 	Planted cluster.Planted // mistakes of the server
@@ -125,7 +126,8 @@ type World struct {
 	quiet    bool          // the troubled part is over
 	lull     time.Duration // until then clients send nothing
 	backups  []*backup
-	epoch    int // how many restores there were
+	raising  bool // the level is being raised, or was
+	epoch    int  // how many restores there were
 
 	violations []string
 	counts     map[string]int
@@ -166,6 +168,9 @@ func Run(c Config) Report {
 	}
 	if c.Faults.Members.Every > 0 {
 		w.after(5*time.Second, w.operator.work)
+	}
+	if c.Versions.Every > 0 {
+		w.after(5*time.Second, w.upgrade)
 	}
 	if c.Disasters.Every > 0 {
 		w.after(3*time.Second, w.backUp)

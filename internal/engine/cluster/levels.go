@@ -63,7 +63,11 @@ func (n *Node) considerRaise(c Change) (Change, bool, error) {
 		c.Level = max(n.roster.commonLevel(), n.roster.active())
 	}
 	c.Member = Member{ID: n.ID}
-	switch missing := n.roster.without(c.Level); {
+	missing := n.roster.without(c.Level)
+	if n.Planted.RaiseUnready {
+		missing = nil
+	}
+	switch {
 	case c.Level > n.levels().Newest:
 		return c, false, refusal("level %d is unknown here: this server knows %v", c.Level, n.levels())
 	case c.Level < n.roster.active():

@@ -351,6 +351,10 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 		n.changes.placed = 0
 	}
 	next, err := n.roster.with(c, e.GetIndex())
+	if n.Planted.RaiseUnready && c.Kind == Raise {
+		ready := *n.roster
+		ready.Level, next, err = c.Level, &ready, nil
+	}
 	if err != nil {
 		n.Log.Warn("a change of the members does not fit, and nothing is done", "change", c.Kind, "server", c.Member.ID)
 		if n.Watch != nil {

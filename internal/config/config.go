@@ -29,6 +29,7 @@ type Config struct {
 type Server struct {
 	Listen        string
 	Data          string
+	DrainLinger   time.Duration
 	DrainTimeout  time.Duration
 	MinFree       uint64 // bytes
 	SegmentSize   int64  // bytes

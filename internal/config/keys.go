@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
@@ -80,8 +81,10 @@ func Keys() []Key {
 			Help: "key of --peer-cert", set: setFileOf(func(c *Config) *string { return &c.Server.PeerTLS.Key })},
 		{Name: "peer-ca", Scope: OfServer,
 			Help: "authority that certified all servers of the cluster", set: setFileOf(func(c *Config) *string { return &c.Server.PeerTLS.CA })},
+		{Name: "drain-linger", Scope: OfServer, Default: "1s",
+			Help: "how long a server that was told to stop still answers new requests, with 503, so that no client is cut off", set: setDrain(func(c *Config) *time.Duration { return &c.Server.DrainLinger })},
 		{Name: "drain-timeout", Scope: OfServer, Default: "10s",
-			Help: "how long a server that was told to stop finishes what is under way", set: setDrainTimeout},
+			Help: "how long a server that was told to stop finishes what is under way", set: setDrain(func(c *Config) *time.Duration { return &c.Server.DrainTimeout })},
 		{Name: "min-free", Scope: OfServer, Default: "256MiB",
 			Help: "grant nothing new while the disk has less room than this; renewals and releases go on", set: setMinFree},
 		{Name: "segment-size", Scope: OfServer, Default: "64MiB",
@@ -167,12 +170,15 @@ func setHostNames(c *Config, value string) error {
 	return nil
 }
 
-func setDrainTimeout(c *Config, value string) (err error) {
-	c.Server.DrainTimeout, err = v1.ParseDuration(value)
-	if err == nil && c.Server.DrainTimeout < 0 {
-		return errors.New("it can't be less than 0s")
+func setDrain(of func(*Config) *time.Duration) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		d, err := v1.ParseDuration(value)
+		if err == nil && d < 0 {
+			return errors.New("it can't be less than 0s")
+		}
+		*of(c) = d
+		return err
 	}
-	return err
 }
 
 func setMinFree(c *Config, value string) error {

@@ -45,7 +45,8 @@ func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetr
 	}
 	log.Info("azure clients are served", "address", listener.Addr().String(), "accounts", len(book.Names()))
 	door := azure.New(e, azure.Config{
-		Accounts: book, Domain: c.Azure.Domain, Hosts: azureHosts(c, ring), Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout,
+		Accounts: book, Domain: c.Azure.Domain, Hosts: azureHosts(c, ring), Metrics: metrics, Log: log,
+		Linger: c.DrainLinger, DrainTimeout: c.DrainTimeout,
 	})
 	return &azureServer{door, listener, ring.Listen()}, nil
 }

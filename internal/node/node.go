@@ -26,7 +26,6 @@ import (
 	"github.com/leasehold/leasehold/internal/door/terraform"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
-	"github.com/leasehold/leasehold/internal/port"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -62,7 +61,7 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	// The door serves before there is anything behind it: a server may wait for others of
 	// its cluster for long, and should say so.
 	door := native.NewShut(native.Config{
-		Version: c.Version, Metrics: metrics, Log: log, DrainTimeout: c.DrainTimeout,
+		Version: c.Version, Metrics: metrics, Log: log, Linger: c.DrainLinger, DrainTimeout: c.DrainTimeout,
 		TLS: listenTLS(ring), Hosts: clientHosts(c, listener, ring),
 	})
 	door.Mount(func(e engine.Engine) http.Handler {
@@ -83,12 +82,15 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	tuneMemory()
 	metrics.CountBy(e.Read)
 	door.Open(e)
-	stopPprof, err := servePprof(ctx, c, log)
+	profiles, err := servePprof(ctx, c, log)
 	if err != nil {
 		stop()
 		return errors.Join(err, <-served, e.Close())
 	}
-	defer stopPprof()
+	defer func() {
+		stop()
+		<-profiles
+	}()
 	azure, err := openAzure(ctx, c, e, metrics, log)
 	if err != nil {
 		stop()
@@ -229,24 +231,4 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("%w: choose another address with --listen", err)
 	}
 	return listener, nil
-}
-
-// servePprof serves profiles, if an address is given, and returns how to end that.
-func servePprof(ctx context.Context, c Config, log *slog.Logger) (func(), error) {
-	if c.PprofListen == "" {
-		return func() {}, nil
-	}
-	listener, err := listen(ctx, c.PprofListen)
-	if err != nil {
-		return nil, err
-	}
-	handler := port.NewHosts(nil, c.HostNames...).Guard(telemetry.PprofHandler())
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	log.Info("profiles are served", "address", listener.Addr())
-	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("profiles are not served any more", "err", err)
-		}
-	}()
-	return func() { _ = server.Close() }, nil
 }

@@ -32,7 +32,8 @@ type Config struct {
 	Hosts          *port.Hosts   // names that it answers to; nil: all of them
 	MaxConnections int           // 0: 4,000
 	MaxUploads     int           // large bodies that come in at the same time; 0: 64
-	DrainTimeout   time.Duration // how long a server that stops finishes what is under way; 0: 10s
+	Linger         time.Duration // how long a server that stops still takes requests, and refuses them
+	DrainTimeout   time.Duration // how long it then waits for what is under way; 0: 10s
 }
 
 // A Door answers the requests of Azure's clients by asking an engine.
@@ -171,6 +172,9 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 var errCut = errors.New("the answer could not be finished")
 
 func (c *call) serve() error {
+	if c.door.stopping.Load() {
+		return errServerBusy.saying("The server is stopping: nothing was done. Please retry your request.")
+	}
 	if err := c.open(); err != nil {
 		return err
 	}

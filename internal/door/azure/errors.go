@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/port"
 )
 
 // A fault is an error as Azure tells it.
@@ -209,6 +210,9 @@ func (c *call) fail(f *fault) {
 	h["x-ms-error-code"] = []string{f.code}
 	if f.later {
 		h.Set("Retry-After", "1")
+	}
+	if c.door.stopping.Load() {
+		port.Leave(h)
 	}
 	if f.status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", fmt.Sprintf("Bearer authorization_uri=%s/login/common/oauth2/authorize resource_id=https://storage.azure.com", c.base()))

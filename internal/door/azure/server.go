@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/port"
 )
 
 // Times of one request on its connection. A body may take as long as it likes, as long
@@ -35,8 +37,9 @@ func (c *call) hurry() (atEnd func()) {
 
 const maxHeader = 64 << 10
 
-// Serve answers requests that come in at a listener, with TLS, until ctx ends, and then
-// finishes what is under way. It closes the listener. A door serves once.
+// Serve answers requests that come in at a listener, with TLS, until ctx ends; then it
+// refuses new ones for a while and finishes what is under way. It closes the listener. A door
+// serves once.
 func (d *Door) Serve(ctx context.Context, l net.Listener, certificates *tls.Config) error {
 	server := &http.Server{
 		Handler:           d,
@@ -49,15 +52,16 @@ func (d *Door) Serve(ctx context.Context, l net.Listener, certificates *tls.Conf
 		ErrorLog:          slog.NewLogLogger(d.config.Log.Handler(), slog.LevelDebug),
 	}
 	server.Protocols.SetHTTP1(true)
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(&gate{tls.NewListener(l, onlyHTTP1(certificates)), d}) }()
-	select {
-	case err := <-ended:
-		return errors.Join(err, d.drain(server))
-	case <-ctx.Done():
+	drain := port.Drain{
+		Linger: d.config.Linger, Timeout: d.config.DrainTimeout,
+		Begin: func() { d.stopping.Store(true) }, Open: func() int { return int(d.open.Load()) },
 	}
-	err := d.drain(server)
-	<-ended
+	err := drain.Until(ctx, server, func() error {
+		return server.Serve(&gate{tls.NewListener(l, onlyHTTP1(certificates)), d})
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("some requests of Azure's clients were not finished within %v", d.config.DrainTimeout)
+	}
 	return err
 }
 
@@ -75,18 +79,6 @@ func onlyHTTP1(c *tls.Config) *tls.Config {
 		}
 	}
 	return own
-}
-
-func (d *Door) drain(server *http.Server) error {
-	d.stopping.Store(true)
-	ctx, cancel := context.WithTimeout(context.Background(), d.config.DrainTimeout)
-	defer cancel()
-	err := server.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		_ = server.Close()
-		return fmt.Errorf("some requests of Azure's clients were not finished within %v", d.config.DrainTimeout)
-	}
-	return err
 }
 
 // A gate lets in so many connections, and gives each a reason phrase. Handshakes happen

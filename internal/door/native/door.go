@@ -35,7 +35,7 @@ type Config struct {
 	Hosts          *port.Hosts   // names that it answers to; nil: all of them
 	MaxConnections int           // 0: 10,000
 	MaxStreams     int           // watches and waiting acquires together; 0: 8,000
-	Linger         time.Duration // how long a draining server still takes connections
+	Linger         time.Duration // how long a server that stops still takes requests, and refuses them
 	DrainTimeout   time.Duration // how long it then waits for what is under way; 0: 10s
 }
 
@@ -234,6 +234,11 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
+	if d.stopping.Err() != nil && !alwaysServed[r.URL.Path] {
+		port.Leave(w.Header())
+		problem(w, engine.Unavailable(stoppingMessage))
+		return
+	}
 	// The mux would send the caller to a tidied path, which is another resource.
 	if p := r.URL.EscapedPath(); !tidy(p) {
 		problem(w, invalid("path %s has an empty, \".\" or \"..\" segment: write such characters as %%2F and %%2E where they belong to a name", brief(p)))
@@ -241,6 +246,9 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d.mux.ServeHTTP(w, r)
 }
+
+// alwaysServed are the paths by which others see that the server stops.
+var alwaysServed = map[string]bool{"/livez": true, "/readyz": true, "/healthz": true, "/metrics": true, "/version": true}
 
 func tidy(p string) bool {
 	clean := path.Clean(p)

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/port"
 )
 
 // maxHeader is the most bytes of a request's headers.
@@ -22,26 +24,24 @@ const maxShared = 1024
 
 // Serve answers requests that come in at a listener until ctx ends, and then
 // drains: it is not ready any more, those who wait are sent elsewhere, watches end,
-// what is under way is finished. It closes the listener. The error is nil after a
-// drain in which everything was finished. A door serves once.
+// new requests are refused for a while, what is under way is finished. It closes the
+// listener. The error is nil after a drain in which everything was finished. A door
+// serves once.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	gate := &gate{Listener: l, most: int64(d.config.MaxConnections), turningAway: make(chan struct{}, maxTurningAway), secure: d.config.TLS != nil}
 	server := d.server(gate)
-	ended := make(chan error, 1)
-	go func() {
-		if gate.secure {
-			ended <- server.ServeTLS(gate, "", "")
-			return
-		}
-		ended <- server.Serve(gate)
-	}()
-	select {
-	case err := <-ended:
-		return errors.Join(err, d.drain(server))
-	case <-ctx.Done():
+	drain := port.Drain{
+		Linger: d.config.Linger, Timeout: d.config.DrainTimeout, Begin: d.stop, Open: func() int { return int(gate.open.Load()) },
 	}
-	err := d.drain(server)
-	<-ended
+	err := drain.Until(ctx, server, func() error {
+		if gate.secure {
+			return server.ServeTLS(gate, "", "")
+		}
+		return server.Serve(gate)
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("some requests were not finished within %v", d.config.DrainTimeout)
+	}
 	return err
 }
 
@@ -59,23 +59,6 @@ func (d *Door) server(gate *gate) *http.Server {
 		ConnContext:       withConn,
 		ErrorLog:          slog.NewLogLogger(d.config.Log.Handler(), slog.LevelWarn),
 	}
-}
-
-// drain ends a server without ending anything that a caller counts on.
-func (d *Door) drain(server *http.Server) error {
-	d.stop()
-	if d.config.Linger > 0 {
-		// Those who look at readyz need a moment to see it and to go elsewhere.
-		time.Sleep(d.config.Linger)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), d.config.DrainTimeout)
-	defer cancel()
-	err := server.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		_ = server.Close()
-		return fmt.Errorf("some requests were not finished within %v", d.config.DrainTimeout)
-	}
-	return err
 }
 
 // A gate lets in so many connections. One more gets a short answer rather than

@@ -1,0 +1,80 @@
+package port
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// A Drain is how a port stops without cutting off anybody who asked in time.
+//
+// Clients keep connections open and send the next request on one of them at any moment. To
+// close such a connection when the server is told to stop is to cut off a request that may be on
+// its way, and the client cannot know whether it was done. So the port goes on for a while and
+// answers new requests with 503 and "Connection: close"; then it finishes what is under way.
+type Drain struct {
+	Linger  time.Duration // how long new requests are still answered
+	Timeout time.Duration // how long what is under way may take after that
+
+	// Begin is called once, at the beginning: from then on the port refuses new requests.
+	Begin func()
+	// Open returns how many connections there are. When there are none, nobody is waited for.
+	Open func() int
+}
+
+// Until serves until ctx ends, and then drains. serve calls one of the server's methods that
+// return when it shuts down. The error is nil if everything was finished.
+func (d Drain) Until(ctx context.Context, server *http.Server, serve func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- serve() }()
+	select {
+	case err := <-ended:
+		d.Begin()
+		return errors.Join(err, d.shutdown(server))
+	case <-ctx.Done():
+	}
+	d.Begin()
+	d.linger()
+	err := d.shutdown(server)
+	<-ended
+	return err
+}
+
+// look is how often a port that lingers looks whether anybody is left.
+const look = 20 * time.Millisecond
+
+func (d Drain) linger() {
+	for end := time.Now().Add(d.Linger); time.Now().Before(end) && d.Open() > 0; {
+		time.Sleep(min(look, time.Until(end)))
+	}
+}
+
+func (d Drain) shutdown(server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		_ = server.Close()
+	}
+	return err
+}
+
+// RefuseWhile answers requests in plain text with 503 once stopping is done, and hands them to
+// next before that.
+func RefuseWhile(stopping context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if stopping.Err() == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		Leave(w.Header())
+		http.Error(w, "the server is stopping: try again", http.StatusServiceUnavailable)
+	})
+}
+
+// Leave tells a client to send its next request somewhere else, or later.
+func Leave(h http.Header) {
+	h["Connection"] = []string{"close"}
+	h["Retry-After"] = []string{"1"}
+}

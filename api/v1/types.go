@@ -181,6 +181,9 @@ type Lease struct {
 	After       *Ending           `json:"after,omitempty"`     // the unclean end before it, if the definition says to warn of that
 	Also        []Lease           `json:"also,omitempty"`      // what was granted at the same moment
 	Warning     string            `json:"warning,omitempty"`
+
+	// Interventions is with answers to commands, from level 4 on: that of its session.
+	Interventions *uint64 `json:"interventions,omitempty"`
 }
 
 // A Resource is everything there is to see of one resource.
@@ -297,6 +300,12 @@ type Session struct {
 	Claims      int               `json:"claims"` // leases, waiters and records bound to it
 	Labels      map[string]string `json:"labels,omitempty"`
 	Warning     string            `json:"warning,omitempty"`
+
+	// Interventions counts what others did to claims of the session: broken, ended or
+	// changed them. Intervened are the ids that the last of those claims had before, at
+	// most 256, oldest first. Servers below level 4 send neither.
+	Interventions *uint64  `json:"interventions,omitempty"`
+	Intervened    []string `json:"intervened,omitempty"`
 }
 
 // An Event is one thing that happened. In a watch its id is its Position.

@@ -76,7 +76,7 @@ func (s *State) unname(large *leasehold.Large) {
 		return
 	}
 	n, _ := s.larges.Get(string(large.SHA256[:]))
-	if n.count--; n.count > 0 {
+	if n.count--; n.count > 0 && !s.planted.FreeNamed {
 		s.larges.Set(string(large.SHA256[:]), n)
 		return
 	}

@@ -78,7 +78,7 @@ func (s *State) pushEnding(ref endingRef) {
 // replay answers a request that was answered before.
 func (s *State) replay(c Command) (Answer, bool) {
 	r := c.request()
-	if r == (Request{}) {
+	if r == (Request{}) || s.planted.DoAgain {
 		return Answer{}, false
 	}
 	sp := s.space(c.space())

@@ -12,6 +12,18 @@ type Planted struct {
 	TokenFromLive bool
 	// ResumeLate lets a watch that resumes miss the next event.
 	ResumeLate bool
+	// DoAgain does a request again that was answered before.
+	DoAgain bool
+	// Oversubscribe grants slots that rest.
+	Oversubscribe bool
+	// UnitTwice gives units that somebody has.
+	UnitTwice bool
+	// TxnAnyway does the first list of a transaction, whatever its comparisons say.
+	TxnAnyway bool
+	// FreeNamed frees a large value when the first of those who name it does not any more.
+	FreeNamed bool
+	// IgnoreHoldLimit lets a lease be held for longer than its definition allows.
+	IgnoreHoldLimit bool
 	// RestoreKeepsTokens goes on with the tokens of a backup when it is restored.
 	RestoreKeepsTokens bool
 	// NoQuarantine grants at once what a backup does not know of.

@@ -250,6 +250,9 @@ func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 		return false
 	}
 	resting, all := r.rests(s.now)
+	if s.planted.Oversubscribe {
+		resting = 0
+	}
 	switch {
 	case all:
 		return false
@@ -375,7 +378,7 @@ func (s *State) assign(shares *Shares, rests []Rest, c *Claim) {
 	var free []int
 	resting := restingUnits(rests)
 	for i, unit := range shares.Units {
-		if unit.lease == "" && !resting.Contains(unit.Name) {
+		if (unit.lease == "" || s.planted.UnitTwice) && !resting.Contains(unit.Name) {
 			free = append(free, i)
 		}
 	}

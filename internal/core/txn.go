@@ -297,7 +297,7 @@ func (s *State) txn(c *Txn) Answer {
 		answer.Succeeded = answer.Succeeded && s.holds(sp, &c.If[i])
 	}
 	list := c.Then
-	if !answer.Succeeded {
+	if !answer.Succeeded && !s.planted.TxnAnyway {
 		list = c.Else
 	}
 	todo, refused := s.allowed(sp, c.Namespace, list)

@@ -75,6 +75,13 @@ var bugs = []bug{
 	{name: "a server passes on again what a lost leader may have got", nodes: 3, server: cluster.Planted{RelayAgain: true}},
 	{name: "what the next leader never got is never answered", nodes: 3, server: cluster.Planted{NeverAnswers: true}},
 
+	{name: "a request that was answered is done again", nodes: 1, core: core.Planted{DoAgain: true}},
+	{name: "slots are granted that rest", nodes: 1, core: core.Planted{Oversubscribe: true}},
+	{name: "a unit is given twice", nodes: 1, core: core.Planted{UnitTwice: true}},
+	{name: "a transaction goes on whatever it compared", nodes: 1, core: core.Planted{TxnAnyway: true}},
+	{name: "a large value is freed that another record names", nodes: 1, core: core.Planted{FreeNamed: true}},
+	{name: "a lease is held for longer than was defined", nodes: 1, core: core.Planted{IgnoreHoldLimit: true}},
+
 	{name: "a restore goes on with the tokens of its backup", nodes: 3, core: core.Planted{RestoreKeepsTokens: true}, disasters: disasters,
 		aim: func(f *Faults) { *f = restores }},
 	{name: "a restored cluster grants at once", nodes: 3, core: core.Planted{NoQuarantine: true}, disasters: disasters,

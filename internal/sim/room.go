@@ -24,10 +24,6 @@ func (s *server) turnsAway(a *attempt, done func(core.Answer, error)) bool {
 	case leader.low <= w.now || !cluster.NeedsRoom(a.command):
 		return false
 	}
-	switch a.command.(type) {
-	case *core.Renew, *core.RenewSession, *core.Release, *core.CloseSession:
-		w.violated("%T is refused for lack of room", a.command)
-	}
 	w.count("refused for lack of room")
 	a.turned = true
 	done(core.Answer{}, &leasehold.Error{Code: leasehold.Limited, Message: "the disk is nearly full"})

@@ -190,6 +190,12 @@ func (t *truth) happened(s *server, a cluster.Applied) {
 
 // told is called when a server answers.
 func (t *truth) told(a *attempt, err error) {
+	switch a.command.(type) {
+	case *core.Renew, *core.RenewSession, *core.Release, *core.CloseSession:
+		if errors.Is(err, leasehold.ErrLimited) {
+			t.world.violated("%T is refused for lack of room: %v", a.command, err)
+		}
+	}
 	switch {
 	case errors.Is(err, leasehold.ErrUndecided):
 	case errors.Is(err, leasehold.ErrUnavailable):

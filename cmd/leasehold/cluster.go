@@ -331,7 +331,7 @@ func (f *condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
 		f.bad("%s, which led, is away: the others choose another leader in a second or two; look again, and start it", s.Name)
 	case !s.Reachable && s.Voter && works:
 		f.wrong = append(f.wrong, func(c *conn) string {
-			return fmt.Sprintf("%s is away%s: start it again. If it is lost for good: %s, then start another one with --join", s.Name, lastHeard(s), c.again("cluster", "remove", s.Name))
+			return fmt.Sprintf("%s is away%s: start it again. If it is lost for good: %s, then prepare a place for another one (leasehold cluster add) and start it with --join", s.Name, lastHeard(s), c.again("cluster", "remove", s.Name))
 		})
 	case !s.Reachable && !s.Voter:
 		f.wrong = append(f.wrong, func(c *conn) string {
@@ -382,13 +382,15 @@ func (f *condition) judgeAll(c v1.Cluster, voters int) {
 func (a *app) clusterAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME HOST:PORT",
-		Short: "Take a server into the cluster, before it is started",
-		Long: `Add takes a server into the cluster by its name and the address at which the other
-servers will reach it. It has no vote until it runs and has caught up, and so can do
-no harm; the leader then gives it its vote by itself.
+		Short: "Prepare a place in the cluster for a server",
+		Long: `Add prepares a place in the cluster for a server, by its name and the address at which
+the other servers will reach it. It has no vote until it runs and has caught up, and so
+can do no harm; the leader then gives it its vote by itself.
 
-A server that is started with --join asks for this itself. Adding it first is for
-those who want to decide it here. To add what is there already changes nothing.`,
+Only a server that has a place can join: one that is started with --join and has none
+waits for it, and says in its log what to do. The place belongs to the first server of
+its name that comes for it; with certificates, that has to have one for the name. To
+add what is there already changes nothing.`,
 		Example: `  leasehold cluster add n4 10.0.0.4:4654
   leasehold cluster add n4 10.0.0.4:4654 -o json | jq .id
   leasehold cluster add n4 10.0.0.4:4654 && leasehold cluster status`,
@@ -502,8 +504,8 @@ away, it hears so when it comes back. Its data can't be used in this cluster any
 more, its id is never given to another; its name may be.
 
 What the cluster keeps is not touched, and no lease ends. A removal that would leave
-the cluster without a majority is refused. To replace a server, remove it, then start
-another one with --join.
+the cluster without a majority is refused. To replace a server, remove it, prepare a
+place for another one with cluster add, and start that with --join.
 
 On a terminal it shows what it would do and asks; elsewhere give --yes.`,
 		Example: `  leasehold cluster remove n2

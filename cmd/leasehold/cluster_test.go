@@ -98,7 +98,7 @@ n3    voter   up       0  http://10.0.0.3:4653
 
 	v.outlook.Servers[1].Reachable, v.outlook.Servers[1].Silent = false, 90*time.Second
 	tr.does(t, exitAlarm, "cluster", "status")
-	for _, text := range []string{"2 of 3 voters are up; none may fail now", "away 1m30s", "\n-> n2 is away: start it again. If it is lost for good: leasehold cluster remove n2, then start another one with --join\n"} {
+	for _, text := range []string{"2 of 3 voters are up; none may fail now", "away 1m30s", "\n-> n2 is away: start it again. If it is lost for good: leasehold cluster remove n2, then prepare a place for another one (leasehold cluster add) and start it with --join\n"} {
 		if !strings.Contains(tr.out.String(), text) {
 			t.Errorf("it does not show %q:\n%s", text, tr.out.String())
 		}

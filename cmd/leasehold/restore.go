@@ -107,8 +107,9 @@ func (a *app) printRestored(dir string, to cluster.RestoredTo, chosen bool) erro
 	if quarantine > time.Hour {
 		a.say("that is long: if you know that no holder is left from before, remove %s and restore again with --quarantine 30s", quote(dir))
 	}
-	a.say("to make it a cluster of three again, give it --name and --peer-listen, and start two more with empty directories and --join its peer address, all with certificates (leasehold cert):")
+	a.say("to make it a cluster of three again, give it --name and --peer-listen, prepare places for two more (leasehold cluster add), and start them with empty directories and --join its peer address, all with certificates (leasehold cert):")
 	a.say("  leasehold serve --data %s --name n1 --peer-listen 10.0.0.1:4654", quote(dir))
+	a.say("  leasehold cluster add n2 10.0.0.2:4654")
 	a.say("  leasehold serve --data data --name n2 --peer-listen 10.0.0.2:4654 --join 10.0.0.1:4654")
 	return nil
 }

@@ -30,7 +30,8 @@ answer is given only when it can't be lost: a server that is killed, or loses
 power, comes back with every lease that it had granted.
 
 Several servers are one if each is told of all: --initial-cluster begins a cluster, the
-same on each of its servers, and --join adds a server to one that runs. Once there are
+same on each of its servers, and --join adds a server to one that runs, in the place
+that leasehold cluster add prepared for it. Once there are
 data, they say who belongs to it, and both flags mean nothing any more. Servers know
 each other by certificates (leasehold cert); without them they must be on one machine,
 and need --insecure.

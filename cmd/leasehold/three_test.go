@@ -102,6 +102,21 @@ func (y *yard) start(name string, args ...string) *serverProcess {
 	return p
 }
 
+// joins starts a server that is to join, and prepares the place that it asks for, as it says.
+func (y *yard) joins(name string, args ...string) {
+	y.Helper()
+	p, advice := y.start(name, args...), regexp.MustCompile(`prepare one with leasehold (cluster add \S+ [0-9.:]+)`)
+	var command []string
+	y.eventually("the wish of "+name+" for a place", func() (string, bool) {
+		text, _ := os.ReadFile(p.log)
+		if found := advice.FindSubmatch(text); found != nil {
+			command = strings.Fields(string(found[1]))
+		}
+		return string(text), command != nil
+	})
+	y.succeeds(command...)
+}
+
 // end ends a server by a signal, and returns the code it ended with.
 func (y *yard) end(name string, signal syscall.Signal) int {
 	y.Helper()
@@ -405,7 +420,7 @@ func TestFromOneToThreeInTLS(t *testing.T) {
 	y.start("n1", papers("n1", "certs")...)
 	y.use("n1")
 	peer := y.well(1).Servers[0].Peer
-	y.start("n2", append(papers("n2", "certs"), "--join", peer)...)
+	y.joins("n2", append(papers("n2", "certs"), "--join", peer)...)
 	y.well(2)
 
 	// A server of another authority is not taken in.
@@ -423,7 +438,7 @@ func TestFromOneToThreeInTLS(t *testing.T) {
 		t.Errorf("the cluster has %d servers", n)
 	}
 
-	y.start("n3", append(papers("n3", "certs"), "--join", peer)...)
+	y.joins("n3", append(papers("n3", "certs"), "--join", peer)...)
 	cluster := y.well(3)
 	if got := y.token("my/first"); got != token {
 		t.Errorf("the token is %d, and was %d", got, token)

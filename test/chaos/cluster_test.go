@@ -402,6 +402,10 @@ func (c *cluster) joiner(but *server) *server {
 	s := c.newServer()
 	c.peerGate(s)
 	s.args = append(s.args, "--join", strings.Join(others, ","))
+	c.ask(s.name+" gets a place", func(ctx context.Context, caller *v1.Caller) error {
+		_, err := caller.AddServer(ctx, v1.ServerRequest{Name: s.name, Peer: s.gate})
+		return err
+	})
 	return s
 }
 

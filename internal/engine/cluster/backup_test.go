@@ -445,7 +445,7 @@ func restoredClusterGrows(t *testing.T, old *site) {
 	first := s.mustStart("n1", Config{})
 	s.await("its own address", func() bool { return first.network.current().Members[0].Peer != "" })
 	for _, name := range []string{"n2", "n3"} {
-		s.mustStart(name, Config{Join: []string{first.self.Peer}})
+		s.join(name, first)
 	}
 	s.await("three votes", func() bool { return len(s.leader().network.current().Voters()) == 3 })
 	var sums engine.Sums

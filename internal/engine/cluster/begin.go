@@ -277,22 +277,43 @@ func (n *network) joined(a joinAnswer) error {
 	return n.dir.writeIdentity()
 }
 
-// takeIn takes a server into the cluster, with the data directory that it has.
+// takeIn gives a server the place in the cluster that was prepared for it, with the data
+// directory that it has. That it has a certificate is not enough: any server of the authority
+// has one, and an operator decides who takes part.
 func (e *Engine) takeIn(ctx context.Context, from peer.Identity, m Member) (joinAnswer, error) {
 	if m.Name != from.Name || m.Dir != from.Dir || m.Name == "" || m.Peer == "" || m.Dir == "" {
 		return joinAnswer{}, &leasehold.Error{Code: leasehold.Invalid, Message: "a server that wants to join has to say its name, its address and its data directory"}
 	}
-	m.ID, m.Voter = 0, false
-	a, err := e.change(ctx, Change{Kind: Add, Member: m})
-	if err == nil && a.Member.Dir == "" {
-		// Its place was prepared for it: from now on nobody else can take it.
-		m.ID = a.Member.ID
-		a, err = e.change(ctx, Change{Kind: Announce, Member: m})
+	place, err := e.prepared(ctx, m)
+	if err != nil {
+		return joinAnswer{}, err
 	}
+	// From now on nobody else can take it.
+	m.ID, m.Voter = place.ID, false
+	a, err := e.change(ctx, Change{Kind: Announce, Member: m})
 	if err != nil {
 		return joinAnswer{}, err
 	}
 	return joinAnswer{Cluster: e.network.dir.Cluster, Member: a.Member, Roster: e.network.current()}, nil
+}
+
+// prepared returns the place that was prepared for a server. One that has none may wait for
+// it: the error passes when an operator prepares one.
+func (e *Engine) prepared(ctx context.Context, m Member) (Member, error) {
+	roster, err := e.freshRoster(ctx)
+	if err != nil {
+		return Member{}, err
+	}
+	place, ok := roster.Named(m.Name)
+	switch {
+	case !ok:
+		return Member{}, engine.Unavailable(fmt.Sprintf(
+			"the cluster has no place for server %s at %s: prepare one with leasehold cluster add %s %s", m.Name, m.Peer, m.Name, m.Peer))
+	case place.Peer != m.Peer:
+		return Member{}, refusal("the place of server %s is at %s, and this one is at %s: start it with that address, or remove the place and add another",
+			m.Name, place.Peer, m.Peer)
+	}
+	return place, nil
 }
 
 // forGood tells errors that do not pass by themselves.

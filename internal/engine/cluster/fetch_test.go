@@ -134,7 +134,7 @@ func aNewServerGetsItsVoteWithAllLargeValues(t *testing.T, s *site) {
 	for i := range 100 { // so that there is a snapshot, and the log begins after it
 		s.do(first, &core.PutRecord{Namespace: "default", Path: fmt.Sprint("small/", i), Value: string(make([]byte, 200))})
 	}
-	joined := s.mustStart("b", Config{Join: []string{s.members[0].Peer}})
+	joined := s.join("b", first)
 	s.await("a vote", func() bool {
 		m, ok := first.network.current().Named("b")
 		return ok && m.Voter

@@ -36,6 +36,7 @@ const (
 	askSum                      // what is the hash of your state at an index?
 	askHasValue                 // do you have a large value? keep it for a while
 	askValue                    // send me a large value
+	askMember                   // does this server belong to the cluster? Unknown to v0.1.0
 )
 
 // partSuffix is that of a snapshot's file while it arrives.
@@ -57,7 +58,8 @@ type network struct {
 	// opening is what others may learn before that.
 	opening opening
 
-	applied atomic.Uint64 // how far this server has come
+	strangers strangers
+	applied   atomic.Uint64 // how far this server has come
 
 	receiving sync.Mutex // one snapshot at a time
 
@@ -292,6 +294,9 @@ func (n *network) Admit(from peer.Identity, question bool) *peer.Refusal {
 	if refused := admitMember(roster, from); refused != nil {
 		return refused
 	}
+	if !n.isMember(roster, from) {
+		return &peer.Refusal{Reason: peer.NotReady, Message: fmt.Sprintf("server %q does not know yet that server %s belongs to the cluster", self.Name, from)}
+	}
 	if known := levelsOf(from); !known.has(roster.active()) {
 		return &peer.Refusal{Reason: peer.WrongLevel, Message: fmt.Sprintf(
 			"server %q knows %v, and the cluster is at level %d: start it with another version", from.Name, known, roster.active())}
@@ -471,6 +476,8 @@ func (n *network) Ask(ctx context.Context, from peer.Identity, kind byte, body [
 		return answer(body, func(index uint64) (string, error) { return e.sums.at(ctx, index) })
 	case askHasValue:
 		return answer(body, func(v valueName) (bool, error) { return e.hasValue(v) })
+	case askMember:
+		return answer(body, func(who peer.Identity) (bool, error) { return n.current().knows(who), nil })
 	case askValue:
 		return answer(body, func(v valueName) (bool, error) { return e.sendValue(ctx, from.ID, v) })
 	}

@@ -121,7 +121,7 @@ func aDirectoryOfAnEarlierVersionGrows(t *testing.T, s *site) {
 	write(t, filepath.Join(s.dirs["a"], formatFile), []byte(`{"product":"leasehold","format":1,"node":1,"begun":true}`))
 	s.config.SnapshotEvery = 0
 	first := s.mustStart("a", Config{})
-	joined := s.mustStart("b", Config{Join: []string{first.network.mesh.Self().Address}})
+	joined := s.join("b", first)
 	same := func() bool {
 		x, y := first.network.current(), joined.network.current()
 		return len(x.Voters()) == 2 && fmt.Sprintf("%+v", *x) == fmt.Sprintf("%+v", *y)

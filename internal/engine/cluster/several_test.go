@@ -244,6 +244,22 @@ func (s *site) mustStart(name string, c Config) *Engine {
 	return e
 }
 
+// join prepares a place for a server, and has it join there. Nobody answers at the first address.
+func (s *site) join(name string, by *Engine) *Engine {
+	s.t.Helper()
+	listener := s.listen(name)
+	s.retry(func() error {
+		_, err := by.Add(s.t.Context(), name, listener.Addr().String())
+		return err
+	})
+	e, err := s.start(name, listener, Config{Join: []string{"127.0.0.1:1", by.network.mesh.Self().Address}})
+	if err != nil {
+		s.tellLogs()
+		s.t.Fatalf("%s: %v", name, err)
+	}
+	return e
+}
+
 // stop stops a server.
 func (s *site) stop(name string) {
 	s.t.Helper()
@@ -557,7 +573,7 @@ func TestOneGrowsToThreeAndKeepsItsLeases(t *testing.T) {
 	first := s.mustStart("n1", Config{})
 	s.await("its own address", func() bool { return first.network.current().Members[0].Peer != "" })
 	for _, name := range []string{"n2", "n3"} {
-		s.mustStart(name, Config{Join: []string{"127.0.0.1:1", first.self.Peer}})
+		s.join(name, first)
 	}
 	s.await("three votes", func() bool { return len(s.leader().network.current().Voters()) == 3 })
 	s.stop("n1")
@@ -593,7 +609,7 @@ func TestAServerJoinsUnderLoadByASnapshot(t *testing.T) {
 			return snapshots > 2
 		})
 	}
-	n4 := s.mustStart("n4", Config{Join: []string{s.members[1].Peer}})
+	n4 := s.join("n4", s.engines["n2"])
 	s.await("its vote", func() bool { m, _ := n4.network.current().Named("n4"); return m.Voter })
 	stop()
 	load.Wait()
@@ -685,7 +701,7 @@ func aServerThatWasRemovedWhileAwayIsTold(t *testing.T, s *site) {
 	}
 	// Its name is free for another one, which has another id.
 	s.dirs["n3"] = t.TempDir()
-	again := s.mustStart("n3", Config{Join: []string{s.leader().self.Peer}})
+	again := s.join("n3", s.leader())
 	if again.id != 4 {
 		t.Fatalf("it has the id %d", again.id)
 	}
@@ -712,7 +728,11 @@ func aPlaceCanBePreparedForAServer(t *testing.T, s *site) {
 		t.Fatalf("%v", err)
 	}
 	s.await("its vote", func() bool { m, _ := s.leader().network.current().Named("n4"); return m.Voter && m.Dir != "" })
-	if _, err := s.start("n5", s.listen("n5"), Config{Join: []string{s.members[0].Peer}, PeerAdvertise: address}); !errors.Is(err, leasehold.ErrRefused) {
+	place := s.listen("n5")
+	if _, err := s.leader().Add(t.Context(), "n5", place.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.start("n5", place, Config{Join: []string{s.members[0].Peer}, PeerAdvertise: address}); !errors.Is(err, leasehold.ErrRefused) {
 		t.Fatalf("another server took its address: %v", err)
 	}
 }
@@ -878,7 +898,7 @@ func TestServersKnowEachOtherByTheirCertificates(t *testing.T) {
 	s.begin("n1", "n2", "n3")
 	s.do(s.follower(), lease("r", time.Hour))
 	to := []string{s.members[0].Peer}
-	s.mustStart("n4", Config{Join: to})
+	s.join("n4", s.engines["n1"])
 
 	_, err := s.start("n5", s.listen("n5"), Config{Join: to, PeerTLS: ours.certify("n4")})
 	if err == nil || !strings.Contains(err.Error(), `the certificate of server "n5" is for ["n4"]`) {
@@ -923,7 +943,7 @@ func TestALargeSnapshotArrives(t *testing.T) {
 		_ = one.inspect(t.Context(), func(node *Node) { n = node.statistics.Snapshots })
 		return n > 0
 	})
-	two := s.mustStart("n2", Config{Join: []string{one.self.Peer}})
+	two := s.join("n2", one)
 	var installed uint64
 	var size int64
 	if err := two.inspect(t.Context(), func(node *Node) { installed = node.statistics.Installed }); err != nil || installed == 0 {

@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/engine/peer"
+)
+
+// A server that is behind in the log does not know the members that came since, and one of
+// them may lead. It can not take their word for it: any server with a certificate of the
+// authority could say as much. So it asks those that it knows.
+
+const (
+	vouchWithin  = 5 * time.Second
+	vouchEvery   = time.Second
+	maxStrangers = 16 // that are asked about at a time
+
+	maxComplaints = 100
+)
+
+// strangers are servers that this one does not find in its log.
+type strangers struct {
+	mu      sync.Mutex
+	asked   map[uint64]bool          // those that others are being asked about
+	vouched map[uint64]peer.Identity // those that a member knows
+	said    map[uint64]bool          // those of whom the log says that nobody knows them
+}
+
+// knows tells whether a server is a member, or about to leave.
+func (r *Roster) knows(who peer.Identity) bool {
+	m, ok := r.peer(who.ID)
+	return ok && (m.Name == "" || m.Name == who.Name) && (m.Dir == "" || m.Dir == who.Dir)
+}
+
+// isMember tells whether a server belongs to the cluster, as far as is known here. If that is
+// not known, it is found out in the background.
+func (n *network) isMember(roster *Roster, from peer.Identity) bool {
+	if _, known := roster.peer(from.ID); known {
+		return true
+	}
+	if _, ok := roster.Member(n.mesh.Self().ID); !ok {
+		return true // this one has not even come to its own place in the log: it knows nobody
+	}
+	s := &n.strangers
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v, ok := s.vouched[from.ID]; ok && v.Name == from.Name && v.Dir == from.Dir {
+		return true
+	}
+	if !s.asked[from.ID] && len(s.asked) < maxStrangers {
+		if s.asked == nil {
+			s.asked, s.vouched, s.said = map[uint64]bool{}, map[uint64]peer.Identity{}, map[uint64]bool{}
+		}
+		s.asked[from.ID] = true
+		n.workers.Go(func() { n.askAbout(roster, from) })
+	}
+	return false
+}
+
+// askAbout asks those that are known whether another server belongs to the cluster.
+func (n *network) askAbout(roster *Roster, who peer.Identity) {
+	vouched := n.vouchedFor(roster, who)
+	if !vouched {
+		n.complain(roster, who)
+		n.rest(vouchEvery)
+	}
+	n.strangers.mu.Lock()
+	defer n.strangers.mu.Unlock()
+	delete(n.strangers.asked, who.ID)
+	if vouched {
+		n.strangers.vouched[who.ID] = who
+	}
+}
+
+// complain says once of a stranger that nobody knows it.
+func (n *network) complain(roster *Roster, who peer.Identity) {
+	n.strangers.mu.Lock()
+	said := n.strangers.said[who.ID] || len(n.strangers.said) >= maxComplaints
+	if !said {
+		n.strangers.said[who.ID] = true
+	}
+	n.strangers.mu.Unlock()
+	if !said && n.ctx.Err() == nil {
+		n.log.Warn("a server wants to take part, and no member that could be asked knows it", "server", who.Name, "id", who.ID, "asked", names(roster.Members))
+	}
+}
+
+func (n *network) vouchedFor(roster *Roster, who peer.Identity) bool {
+	ctx, cancel := context.WithTimeout(n.ctx, vouchWithin)
+	defer cancel()
+	answers := make(chan bool, len(roster.Members))
+	for _, m := range roster.Members {
+		go func() { answers <- m.ID != n.mesh.Self().ID && n.vouches(ctx, m.ID, who) }()
+	}
+	return slices.ContainsFunc(roster.Members, func(Member) bool { return <-answers })
+}
+
+// vouches asks one member. One of a version that does not know the question would have let
+// the other in.
+func (n *network) vouches(ctx context.Context, member uint64, who peer.Identity) bool {
+	yes, err := askServer[peer.Identity, bool](ctx, n, member, askMember, who)
+	return yes || errors.Is(err, leasehold.ErrInvalid)
+}

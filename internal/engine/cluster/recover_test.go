@@ -220,7 +220,7 @@ func TestWhatIsNotOursIsNotTouched(t *testing.T) {
 		"files that are not Leasehold's": func(dir string) { write(t, filepath.Join(dir, "notes.txt"), []byte("mine")) },
 		"not Leasehold's":                func(dir string) { write(t, filepath.Join(dir, formatFile), []byte("mine")) },
 		"newer version": func(dir string) {
-			write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":3,"node":1}`))
+			write(t, filepath.Join(dir, formatFile), fmt.Appendf(nil, `{"product":"leasehold","format":%d,"node":1}`, newestFormat+1))
 		},
 		"damaged": func(dir string) {
 			write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":0}`))

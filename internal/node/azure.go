@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door/azure"
 	"github.com/leasehold/leasehold/internal/door/azure/account"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/port"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -24,7 +25,7 @@ type azureServer struct {
 }
 
 // openAzure opens the port, if there is to be one.
-func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetry.Metrics, log *slog.Logger) (*azureServer, error) {
+func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetry.Metrics, gates *port.Gates, log *slog.Logger) (*azureServer, error) {
 	if c.Azure.Listen == "" {
 		return nil, nil
 	}
@@ -45,7 +46,7 @@ func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetr
 	}
 	log.Info("azure clients are served", "address", listener.Addr().String(), "accounts", len(book.Names()))
 	door := azure.New(e, azure.Config{
-		Accounts: book, Domain: c.Azure.Domain, Hosts: azureHosts(c, ring), Metrics: metrics, Log: log,
+		Accounts: book, Domain: c.Azure.Domain, Hosts: azureHosts(c, ring), Gates: gates, Metrics: metrics, Log: log,
 		Linger: c.DrainLinger, DrainTimeout: c.DrainTimeout,
 	})
 	return &azureServer{door, listener, ring.Listen()}, nil

@@ -26,6 +26,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door/terraform"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/port"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -44,7 +45,8 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	if err != nil {
 		return err
 	}
-	metrics := telemetry.NewMetrics()
+	metrics, gates := telemetry.NewMetrics(), &port.Gates{}
+	metrics.Registerer().MustRegister(gates)
 	ring, err := clientRing(c, log, metrics)
 	if err != nil {
 		return err
@@ -58,11 +60,12 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	settings.Gates = gates
 	// The door serves before there is anything behind it: a server may wait for others of
 	// its cluster for long, and should say so.
 	door := native.NewShut(native.Config{
 		Version: c.Version, Metrics: metrics, Log: log, Linger: c.DrainLinger, DrainTimeout: c.DrainTimeout,
-		TLS: listenTLS(ring), Hosts: clientHosts(c, listener, ring),
+		TLS: listenTLS(ring), Mutual: c.TLS.CA != "", Hosts: clientHosts(c, listener, ring), Gates: gates,
 	})
 	door.Mount(func(e engine.Engine) http.Handler {
 		return terraform.New(e, terraform.Config{Metrics: metrics, Log: log, Stay: door.Stay, Stopping: door.Stopping()})
@@ -82,7 +85,7 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	tuneMemory()
 	metrics.CountBy(e.Read)
 	door.Open(e)
-	profiles, err := servePprof(ctx, c, log)
+	profiles, err := servePprof(ctx, c, gates, log)
 	if err != nil {
 		stop()
 		return errors.Join(err, <-served, e.Close())
@@ -91,7 +94,7 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 		stop()
 		<-profiles
 	}()
-	azure, err := openAzure(ctx, c, e, metrics, log)
+	azure, err := openAzure(ctx, c, e, metrics, gates, log)
 	if err != nil {
 		stop()
 		return errors.Join(err, <-served, e.Close())

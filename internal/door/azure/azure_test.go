@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door/azure/account"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
+	"github.com/leasehold/leasehold/internal/port"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,7 +49,7 @@ func newBench(t testing.TB) *bench {
 		}
 		_ = e.Close()
 	})
-	return &bench{t, New(e, Config{Accounts: book}), e, book}
+	return &bench{t, New(e, Config{Accounts: book, Gates: &port.Gates{}}), e, book}
 }
 
 // A reply is what a door said.

@@ -6,6 +6,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/leasehold/leasehold/internal/port"
 )
 
 // A conn puts a reason phrase of ours in the first line of an answer. HTTP allows any
@@ -39,7 +41,7 @@ func (c *conn) Write(b []byte) (int, error) {
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
+	return port.Greet(context.WithValue(ctx, connKey{}, c), c)
 }
 
 // reason sets the phrase of the answer that is about to be written.
@@ -59,6 +61,9 @@ func phraseOf(message string) string {
 		return r
 	}, message)), most)
 }
+
+// NetConn is the connection below this one.
+func (c *conn) NetConn() net.Conn { return c.Conn }
 
 // CloseWrite lets net/http say that the answer ends and still read what comes.
 func (c *conn) CloseWrite() error {

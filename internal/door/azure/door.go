@@ -30,6 +30,7 @@ type Config struct {
 	Log       *slog.Logger       // nil: nothing is written
 
 	Hosts          *port.Hosts   // names that it answers to; nil: all of them
+	Gates          *port.Gates   // where its gate is counted; nil: nowhere
 	MaxConnections int           // 0: 4,000
 	MaxUploads     int           // large bodies that come in at the same time; 0: 64
 	Linger         time.Duration // how long a server that stops still takes requests, and refuses them
@@ -42,7 +43,6 @@ type Door struct {
 	config   Config
 	verbs    map[string]*telemetry.Verb
 	uploads  chan struct{}
-	open     atomic.Int64 // connections
 	stopping atomic.Bool
 }
 

@@ -282,7 +282,7 @@ func TestStalledClientsAreLetGo(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, b *bench, c net.Conn) {
 				stall(t, b, c)
 				time.Sleep(10 * time.Minute)
-				if n := b.door.open.Load(); n != 0 {
+				if n := b.door.config.Gates.Open(); n != 0 {
 					t.Errorf("%d connections are still open", n)
 				}
 			})

@@ -42,22 +42,23 @@ const maxHeader = 64 << 10
 // serves once.
 func (d *Door) Serve(ctx context.Context, l net.Listener, certificates *tls.Config) error {
 	server := &http.Server{
-		Handler:           d,
+		Handler:           port.Greeted(d),
 		MaxHeaderBytes:    maxHeader,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		ConnContext:       withConn,
-		ConnState:         d.count,
 		Protocols:         new(http.Protocols),
 		ErrorLog:          slog.NewLogLogger(d.config.Log.Handler(), slog.LevelDebug),
 	}
 	server.Protocols.SetHTTP1(true)
+	gate := port.NewGate(l, port.Limits{Name: "azure", Most: d.config.MaxConnections, Log: d.config.Log})
+	d.config.Gates.Add(gate)
 	drain := port.Drain{
 		Linger: d.config.Linger, Timeout: d.config.DrainTimeout,
-		Begin: func() { d.stopping.Store(true) }, Open: func() int { return int(d.open.Load()) },
+		Begin: func() { d.stopping.Store(true) }, Open: gate.Open,
 	}
 	err := drain.Until(ctx, server, func() error {
-		return server.Serve(&gate{tls.NewListener(l, onlyHTTP1(certificates)), d})
+		return server.Serve(phrases{tls.NewListener(gate, onlyHTTP1(certificates))})
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("some requests of Azure's clients were not finished within %v", d.config.DrainTimeout)
@@ -81,31 +82,15 @@ func onlyHTTP1(c *tls.Config) *tls.Config {
 	return own
 }
 
-// A gate lets in so many connections, and gives each a reason phrase. Handshakes happen
-// with the first byte that is read, not here, so that a slow one keeps nobody waiting.
-type gate struct {
-	net.Listener
-	door *Door
-}
+// phrases gives each connection of a listener a reason phrase. Handshakes happen with the
+// first byte that is read, not here, so that a slow one keeps nobody waiting.
+type phrases struct{ net.Listener }
 
-// Accept returns the next connection that may come in.
-func (g *gate) Accept() (net.Conn, error) {
-	for {
-		accepted, err := g.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if g.door.open.Add(1) <= int64(g.door.config.MaxConnections) {
-			return &conn{Conn: accepted}, nil
-		}
-		g.door.open.Add(-1)
-		_ = accepted.Close()
+// Accept returns the next connection.
+func (p phrases) Accept() (net.Conn, error) {
+	accepted, err := p.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
-}
-
-// count counts connections that end.
-func (d *Door) count(_ net.Conn, state http.ConnState) {
-	if state == http.StateClosed || state == http.StateHijacked {
-		d.open.Add(-1)
-	}
+	return &conn{Conn: accepted}, nil
 }

@@ -2,10 +2,13 @@ package native
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/port"
 )
 
 // A conn can collect what is written to it and send it in one piece. net/http has a
@@ -69,6 +72,9 @@ func (c *conn) leave() {
 	_, _ = io.Copy(io.Discard, c.Conn)
 }
 
+// NetConn is the connection below this one.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite lets net/http say that the answer ends and still read what comes.
 func (c *conn) CloseWrite() error {
 	if inner, ok := c.Conn.(interface{ CloseWrite() error }); ok {
@@ -88,7 +94,7 @@ func (c *conn) bound(bytes int) {
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
+	return port.Greet(context.WithValue(ctx, connKey{}, c), c)
 }
 
 // connOf is the connection of a request, nil if it came some other way, such as in TLS.
@@ -100,7 +106,7 @@ func connOf(ctx context.Context) *conn {
 // carrierOf is the connection that carries a request, also one in TLS, which others may
 // share. What is written to it has to be written by TLS.
 func carrierOf(ctx context.Context) *conn {
-	if secure, ok := ctx.Value(connKey{}).(interface{ NetConn() net.Conn }); ok {
+	if secure, ok := ctx.Value(connKey{}).(*tls.Conn); ok {
 		c, _ := secure.NetConn().(*conn)
 		return c
 	}

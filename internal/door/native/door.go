@@ -33,6 +33,8 @@ type Config struct {
 
 	TLS            *tls.Config   // nil: plain
 	Hosts          *port.Hosts   // names that it answers to; nil: all of them
+	Mutual         bool          // clients show certificates
+	Gates          *port.Gates   // where its gate is counted; nil: nowhere
 	MaxConnections int           // 0: 10,000
 	MaxStreams     int           // watches and waiting acquires together; 0: 8,000
 	Linger         time.Duration // how long a server that stops still takes requests, and refuses them

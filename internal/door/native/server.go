@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/internal/port"
@@ -28,10 +27,10 @@ const maxShared = 1024
 // listener. The error is nil after a drain in which everything was finished. A door
 // serves once.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
-	gate := &gate{Listener: l, most: int64(d.config.MaxConnections), turningAway: make(chan struct{}, maxTurningAway), secure: d.config.TLS != nil}
+	gate := d.gate(l)
 	server := d.server(gate)
 	drain := port.Drain{
-		Linger: d.config.Linger, Timeout: d.config.DrainTimeout, Begin: d.stop, Open: func() int { return int(gate.open.Load()) },
+		Linger: d.config.Linger, Timeout: d.config.DrainTimeout, Begin: d.stop, Open: gate.Open,
 	}
 	err := drain.Until(ctx, server, func() error {
 		if gate.secure {
@@ -47,7 +46,7 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 
 func (d *Door) server(gate *gate) *http.Server {
 	return &http.Server{
-		Handler:           d,
+		Handler:           port.Greeted(d),
 		TLSConfig:         d.config.TLS,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxShared, SendPingTimeout: idleTime / 4, WriteByteTimeout: writeTime},
 		MaxHeaderBytes:    maxHeader,
@@ -61,14 +60,22 @@ func (d *Door) server(gate *gate) *http.Server {
 	}
 }
 
-// A gate lets in so many connections. One more gets a short answer rather than
-// silence: a caller that hangs can not go elsewhere.
+// A gate makes of what a port.Gate lets in connections of this door. One for which there
+// is no room gets a short answer rather than silence: a caller that hangs can not go
+// elsewhere.
 type gate struct {
-	net.Listener
-	most        int64
-	open        atomic.Int64
+	*port.Gate
 	turningAway chan struct{}
 	secure      bool // it speaks TLS, in which nothing can be said before a handshake
+}
+
+func (d *Door) gate(l net.Listener) *gate {
+	g := &gate{turningAway: make(chan struct{}, maxTurningAway), secure: d.config.TLS != nil}
+	g.Gate = port.NewGate(l, port.Limits{
+		Name: "clients", Most: d.config.MaxConnections, Mutual: d.config.Mutual, Refuse: g.refuse, Log: d.config.Log,
+	})
+	d.config.Gates.Add(g.Gate)
+	return g
 }
 
 const (
@@ -79,39 +86,35 @@ const (
 
 // Accept returns the next connection that may come in.
 func (g *gate) Accept() (net.Conn, error) {
-	for {
-		accepted, err := g.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if g.open.Add(1) <= g.most {
-			c := &conn{Conn: accepted, away: g.turningAway}
-			c.strange.Store(g.secure)
-			return c, nil
-		}
-		g.open.Add(-1)
-		if g.secure {
-			_ = accepted.Close() // which says nothing, but says it at once
-			continue
-		}
-		select {
-		case g.turningAway <- struct{}{}:
-			go g.turnAway(accepted)
-		default:
-			_ = accepted.Close()
-		}
+	accepted, err := g.Gate.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: accepted, away: g.turningAway}
+	c.strange.Store(g.secure)
+	return c, nil
+}
+
+// refuse turns a connection away.
+func (g *gate) refuse(accepted net.Conn) {
+	if g.secure {
+		_ = accepted.Close() // which says nothing, but says it at once
+		return
+	}
+	select {
+	case g.turningAway <- struct{}{}:
+		go g.turnAway(accepted)
+	default:
+		_ = accepted.Close()
 	}
 }
 
-// state counts connections that end, and notes who came through a handshake.
+// state notes who came through a handshake.
 func (g *gate) state(c net.Conn, state http.ConnState) {
 	if secure, ok := c.(*tls.Conn); ok && state == http.StateActive {
 		if inner, ok := secure.NetConn().(*conn); ok {
 			inner.strange.Store(false)
 		}
-	}
-	if state == http.StateClosed || state == http.StateHijacked {
-		g.open.Add(-1)
 	}
 }
 

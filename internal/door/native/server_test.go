@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
+	"github.com/leasehold/leasehold/internal/port"
 )
 
 // slow is an engine that takes its time.
@@ -56,6 +58,14 @@ func (h *house) raw(text string) net.Conn {
 			h.t.Fatal(err)
 		}
 	}
+	return conn
+}
+
+// greeted opens a connection on which a request was answered.
+func (h *house) greeted() net.Conn {
+	h.t.Helper()
+	conn := h.raw("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+	answers(h.t, conn)
 	return conn
 }
 
@@ -123,7 +133,7 @@ func TestTooManyConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Config{MaxConnections: 2})
 		defer h.close()
-		one, two := h.raw(""), h.raw("")
+		one, two := h.greeted(), h.greeted()
 		synctest.Wait()
 		began := time.Now()
 		three := h.raw("GET /livez HTTP/1.1\r\n")
@@ -148,7 +158,7 @@ func TestManyTooManyConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Config{MaxConnections: 1})
 		defer h.close()
-		one := h.raw("")
+		one := h.greeted()
 		synctest.Wait()
 		silent := h.raw("")
 		began := time.Now()
@@ -170,6 +180,42 @@ func TestManyTooManyConnections(t *testing.T) {
 			t.Errorf("a moment later: %v", response)
 		}
 		for _, conn := range append(deaf, one, last, next) {
+			conn.Close()
+		}
+	})
+}
+
+// Whoever connects and says nothing, or does not finish, makes room for whoever does.
+func TestSilentConnectionsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		h := build(t, Config{MaxConnections: 4, Gates: &port.Gates{}, Log: slog.New(slog.NewTextHandler(log, nil))})
+		defer h.close()
+		known := h.greeted()
+		defer known.Close()
+		var silent []net.Conn
+		for range 10 {
+			silent = append(silent, h.raw(""), h.raw("GET /livez HTTP/1.1\r\nHost: x\r\n")) // which does not end
+			synctest.Wait()
+		}
+		for range 5 {
+			conn := h.greeted()
+			conn.Close()
+			synctest.Wait()
+		}
+		if _, err := io.WriteString(known, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if response, _ := answers(t, known); response.StatusCode != 200 {
+			t.Errorf("who had greeted is told %v", response)
+		}
+		if n := h.door.config.Gates.Open(); n > 4 {
+			t.Errorf("%d connections are open", n)
+		}
+		if n := strings.Count(log.String(), "as many connections as there can be"); n != 1 {
+			t.Errorf("the log says it %d times:\n%s", n, log)
+		}
+		for _, conn := range silent {
 			conn.Close()
 		}
 	})

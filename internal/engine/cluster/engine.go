@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/port"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
@@ -60,6 +61,9 @@ type Config struct {
 	// Insecure, and stays on this machine.
 	PeerTLS  func() *tls.Config
 	Insecure bool
+
+	// Gates is where the connections of other servers are counted; nil: nowhere.
+	Gates *port.Gates
 
 	// For tests: another network than the machine's.
 	peerListener net.Listener

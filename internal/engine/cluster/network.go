@@ -90,7 +90,7 @@ func openNetwork(c Config, dir *dataDir) (*network, error) {
 		return nil, err
 	}
 	n.mesh = peer.New(peer.Config{
-		Listener: listener, Handler: n, Log: c.Log, TLS: c.PeerTLS, Dial: c.dialPeer(),
+		Listener: listener, Handler: n, Log: c.Log, TLS: c.PeerTLS, Dial: c.dialPeer(), Gates: c.Gates,
 		Self: peer.Identity{
 			Name: c.Name, Dir: dir.Name, Address: c.peerAddress(listener),
 			OldestLevel: uint64(KnownLevels.Oldest), NewestLevel: uint64(KnownLevels.Newest),

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/port"
 )
 
 // Config is what a mesh is made from.
@@ -34,6 +36,8 @@ type Config struct {
 
 	// Dial connects to an address; nil: by TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
+
+	Gates *port.Gates // where the connections of others are counted; nil: nowhere
 
 	// For tests on machines that are too busy for the real limits.
 	greetWithin, silentFor time.Duration
@@ -107,6 +111,11 @@ func New(c Config) *Mesh {
 	}
 	if m.Dial == nil {
 		m.Dial = dialTCP
+	}
+	if m.Listener != nil {
+		gate := port.NewGate(m.Listener, port.Limits{Name: "servers", Most: maxIncoming, Mutual: m.TLS != nil, Log: m.Log})
+		m.Gates.Add(gate)
+		m.Listener = gate
 	}
 	m.greetWithin, m.silentFor = cmp.Or(m.greetWithin, defaultGreetWithin), cmp.Or(m.silentFor, defaultSilentFor)
 	return m
@@ -300,7 +309,7 @@ func (m *Mesh) rest(d time.Duration) {
 func (m *Mesh) keep(conn net.Conn) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || len(m.conns) >= maxIncoming {
+	if m.closed {
 		_ = conn.Close()
 		return false
 	}
@@ -339,6 +348,9 @@ func (m *Mesh) serve(raw net.Conn) {
 	if refused != nil {
 		m.Log.Debug("another server was refused", "server", h.Name, "from", raw.RemoteAddr(), "reason", refused.Message)
 		return
+	}
+	if known := port.ConnOf(raw); known != nil {
+		known.Greeted(stateOf(conn))
 	}
 	_ = conn.SetDeadline(time.Time{})
 	switch h.Purpose {

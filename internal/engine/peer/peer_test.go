@@ -720,3 +720,26 @@ func TestASlowMessageIsNoSilence(t *testing.T) {
 		}
 	})
 }
+
+// Strangers that connect and say nothing do not keep other servers out.
+func TestSilentStrangersMakeRoom(t *testing.T) {
+	one, two := startEnd(t, 1, nil), startEnd(t, 2, nil)
+	for range maxIncoming + 20 {
+		conn, err := net.Dial("tcp", two.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	one.SetPeers(map[uint64]Peer{2: {Name: "n2", Address: two.Listener.Addr().String()}})
+	next(t, "sign of the other server", one.reached)
+	for !one.Send(2, 1, []byte("hello")) {
+		time.Sleep(time.Millisecond)
+	}
+	if got := next(t, "message", two.messages); got != "1 1 hello" {
+		t.Errorf("got %q", got)
+	}
+	if !strings.Contains(two.logged.String(), "as many connections as there can be") {
+		t.Errorf("the log says nothing of it: %s", two.logged)
+	}
+}

@@ -53,6 +53,16 @@ func (m *Mesh) secureServer(ctx context.Context, conn net.Conn) (net.Conn, error
 	return secured, plainSpoken(secured.HandshakeContext(ctx))
 }
 
+// stateOf is what the other end of a connection proved; nil: nothing.
+func stateOf(conn net.Conn) *tls.ConnectionState {
+	secured, ok := conn.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	state := secured.ConnectionState()
+	return &state
+}
+
 // plainSpoken adds what is likely the matter if the other end does not speak TLS, or hangs
 // up when it hears it.
 func plainSpoken(err error) error {

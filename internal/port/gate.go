@@ -1,0 +1,369 @@
+package port
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Limits say how many connections a port takes.
+type Limits struct {
+	Most int // in all
+
+	// Mutual says that clients show certificates. Some room is then kept for those that have.
+	Mutual bool
+
+	// Refuse is given a connection for which there is no room, and closes it. Nil: it is closed
+	// at once. It must not wait.
+	Refuse func(net.Conn)
+
+	Name string       // of the port, in logs and metrics
+	Log  *slog.Logger // nil: nothing is written
+}
+
+// share is how many connections that proved nothing one address may have, such that others are
+// never locked out by it.
+func (l *Limits) share() int {
+	if l.Most < 8 {
+		return l.Most
+	}
+	return l.Most * 3 / 4
+}
+
+// unproven is how many connections that proved nothing there may be in all.
+func (l *Limits) unproven() int {
+	if l.Mutual {
+		return max(1, l.Most-l.Most/10)
+	}
+	return l.Most
+}
+
+// A Gate is a listener that takes so many connections. Whoever connects and says nothing, or
+// too slowly, costs others nothing: when there is no room for a newcomer, the oldest connection
+// that never greeted goes, from the address that has most of them.
+type Gate struct {
+	net.Listener
+	limits Limits
+	clock  func() time.Time
+
+	mu        sync.Mutex // guards what follows
+	open      int
+	unproven  int
+	addresses map[string]*address
+	refused   uint64
+	evicted   uint64
+	told      time.Time // when the log was last told
+	untold    int       // refused or evicted since then
+}
+
+// An address is where connections come from.
+type address struct {
+	open     int
+	unproven int
+	silent   list.List // of *Conn: those that never greeted, oldest first
+}
+
+// NewGate returns a listener that keeps to limits.
+func NewGate(l net.Listener, limits Limits) *Gate {
+	if limits.Log == nil {
+		limits.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Gate{Listener: l, limits: limits, clock: time.Now, addresses: map[string]*address{}}
+}
+
+// Accept returns the next connection that may come in: a *Conn.
+func (g *Gate) Accept() (net.Conn, error) {
+	for {
+		accepted, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c, evicted := g.admit(accepted)
+		if evicted != nil {
+			_ = evicted.Conn.Close()
+		}
+		switch {
+		case c != nil:
+			return c, nil
+		case g.limits.Refuse != nil:
+			g.limits.Refuse(accepted)
+		default:
+			_ = accepted.Close()
+		}
+	}
+}
+
+// admit finds room for a connection. It returns nil if there is none, and who had to go for it.
+func (g *Gate) admit(accepted net.Conn) (c, evicted *Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	from := hostOf(accepted.RemoteAddr())
+	a := g.addresses[from]
+	if a == nil {
+		a = &address{}
+		g.addresses[from] = a
+	}
+	switch {
+	case a.unproven >= g.limits.share():
+		evicted = g.evict(a)
+	case g.open >= g.limits.Most || g.unproven >= g.limits.unproven():
+		evicted = g.evict(g.busiest())
+	default:
+		return g.enter(accepted, from, a), nil
+	}
+	if evicted == nil {
+		g.refused++
+		g.tell(from)
+		g.forget(from, a)
+		return nil, nil
+	}
+	return g.enter(accepted, from, a), evicted
+}
+
+func (g *Gate) enter(accepted net.Conn, from string, a *address) *Conn {
+	c := &Conn{Conn: accepted, gate: g, from: from}
+	g.addresses[from] = a // an eviction may have forgotten it
+	g.open++
+	a.open++
+	g.unproven++
+	a.unproven++
+	c.place = a.silent.PushBack(c)
+	return c
+}
+
+// busiest is the address with the most connections that never greeted.
+func (g *Gate) busiest() (most *address) {
+	for _, a := range g.addresses {
+		if most == nil || a.silent.Len() > most.silent.Len() {
+			most = a
+		}
+	}
+	return most
+}
+
+// evict takes the oldest connection of an address that never greeted; nil if there is none. The
+// caller closes it.
+func (g *Gate) evict(a *address) *Conn {
+	oldest := a.silent.Front()
+	if oldest == nil {
+		return nil
+	}
+	c := oldest.Value.(*Conn)
+	g.leave(c)
+	g.evicted++
+	g.tell(c.from)
+	return c
+}
+
+// leave counts a connection out, once.
+func (g *Gate) leave(c *Conn) {
+	if c.left {
+		return
+	}
+	c.left = true
+	a := g.addresses[c.from]
+	g.open--
+	a.open--
+	if !c.proven {
+		g.unproven--
+		a.unproven--
+	}
+	g.greet(c, a)
+	g.forget(c.from, a)
+}
+
+func (g *Gate) greet(c *Conn, a *address) {
+	if c.place != nil {
+		a.silent.Remove(c.place)
+		c.place = nil
+	}
+}
+
+// forget keeps addresses from piling up that nothing comes from any more.
+func (g *Gate) forget(from string, a *address) {
+	if a.open == 0 {
+		delete(g.addresses, from)
+	}
+}
+
+// tellEvery is how often the log hears of refused connections: a flood is one fact.
+const tellEvery = 10 * time.Second
+
+func (g *Gate) tell(from string) {
+	g.untold++
+	now := g.clock()
+	if now.Sub(g.told) < tellEvery {
+		return
+	}
+	g.limits.Log.Warn("there are as many connections as there can be: some were refused, or closed because they never sent a request",
+		"port", g.limits.Name, "connections", g.open, "most", g.limits.Most, "count", g.untold, "last_from", from)
+	g.told, g.untold = now, 0
+}
+
+// Open returns how many connections there are.
+func (g *Gate) Open() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
+}
+
+// Greet is for http.Server.ConnContext: it lets Greeted find the connection of a request.
+func Greet(ctx context.Context, c net.Conn) context.Context {
+	if conn := ConnOf(c); conn != nil {
+		return context.WithValue(ctx, connKey{}, conn)
+	}
+	return ctx
+}
+
+type connKey struct{}
+
+// Greeted hands requests to next. Whoever sent a whole one is not evicted any more.
+func Greeted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*Conn); ok {
+			c.Greeted(r.TLS)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A Conn is a connection that a gate let in.
+type Conn struct {
+	net.Conn
+	gate *Gate
+	from string
+
+	// The gate's lock guards what follows.
+	place  *list.Element // among those of its address that never greeted; nil: it has
+	proven bool
+	left   bool
+}
+
+// ConnOf finds the Conn that carries a connection, such as one with TLS; nil if there is none.
+func ConnOf(c net.Conn) *Conn {
+	for {
+		if conn, ok := c.(*Conn); ok {
+			return conn
+		}
+		outer, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		c = outer.NetConn()
+	}
+}
+
+// Greeted says that the other end has sent something whole, and what it proved of itself.
+func (c *Conn) Greeted(state *tls.ConnectionState) {
+	g := c.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.left {
+		return
+	}
+	a := g.addresses[c.from]
+	g.greet(c, a)
+	if !c.proven && state != nil && len(state.VerifiedChains) > 0 {
+		c.proven = true
+		g.unproven--
+		a.unproven--
+	}
+}
+
+// Close ends the connection.
+func (c *Conn) Close() error {
+	c.gate.mu.Lock()
+	c.gate.leave(c)
+	c.gate.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// CloseWrite says that nothing more will be sent.
+func (c *Conn) CloseWrite() error {
+	if inner, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return inner.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// SetWriteBuffer sets how much the system keeps of what the other end does not read.
+func (c *Conn) SetWriteBuffer(bytes int) error {
+	if inner, ok := c.Conn.(interface{ SetWriteBuffer(int) error }); ok {
+		return inner.SetWriteBuffer(bytes)
+	}
+	return errors.ErrUnsupported
+}
+
+func hostOf(a net.Addr) string {
+	if a == nil {
+		return ""
+	}
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.IP.String()
+	}
+	if host, _, err := net.SplitHostPort(a.String()); err == nil {
+		return host
+	}
+	return a.String()
+}
+
+var (
+	connections = prometheus.NewDesc("leasehold_connections", "Connections that a port has.", []string{"port"}, nil)
+	refused     = prometheus.NewDesc("leasehold_connections_refused_total", "Connections for which a port had no room.", []string{"port"}, nil)
+	evicted     = prometheus.NewDesc("leasehold_connections_evicted_total", "Connections that never sent a request, and were closed to make room for others.", []string{"port"}, nil)
+)
+
+// Gates are the gates of all ports of a server, for its metrics. Nil keeps none.
+type Gates struct {
+	mu  sync.Mutex // guards what follows
+	all []*Gate
+}
+
+// Add adds a gate.
+func (s *Gates) Add(g *Gate) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, g)
+}
+
+// Open returns how many connections all of them have.
+func (s *Gates) Open() (open int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.all {
+		open += g.Open()
+	}
+	return open
+}
+
+// Describe says which figures there are.
+func (s *Gates) Describe(c chan<- *prometheus.Desc) {
+	c <- connections
+	c <- refused
+	c <- evicted
+}
+
+// Collect reads them.
+func (s *Gates) Collect(c chan<- prometheus.Metric) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.all {
+		g.mu.Lock()
+		open, no, out := g.open, g.refused, g.evicted
+		g.mu.Unlock()
+		c <- prometheus.MustNewConstMetric(connections, prometheus.GaugeValue, float64(open), g.limits.Name)
+		c <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, float64(no), g.limits.Name)
+		c <- prometheus.MustNewConstMetric(evicted, prometheus.CounterValue, float64(out), g.limits.Name)
+	}
+}

@@ -43,7 +43,7 @@ type Server struct {
 	HeardMS   *int64 `json:"heard_ms,omitempty"`  // how long ago that was
 	Applied   uint64 `json:"applied,omitempty"`   // how far in the log it has come, as it said last
 	SilentMS  *int64 `json:"silent_ms,omitempty"` // how long the leader has not heard of it, if anybody knows
-	LowRoom   bool   `json:"low_room,omitempty"`  // its disk is nearly full
+	LowRoom   bool   `json:"low_room,omitempty"`  // its disk is nearly full; if it is not reachable, as it last said
 }
 
 // A ServerRequest names a server to take in.

@@ -167,15 +167,23 @@ func role(c v1.Cluster, s v1.Server) string {
 func health(s v1.Server) string {
 	switch {
 	case !s.Reachable && silence(s) > 0:
-		return "away " + short(silence(s))
+		return "away " + short(silence(s)) + lastWord(s)
 	case !s.Reachable:
-		return "away"
+		return "away" + lastWord(s)
 	case !s.Answered:
 		return "no answer"
 	case s.LowRoom:
 		return "low room"
 	}
 	return "up"
+}
+
+// lastWord is what a server said before it was away.
+func lastWord(s v1.Server) string {
+	if s.LowRoom {
+		return ", low room"
+	}
+	return ""
 }
 
 // silence is for how long nobody has heard of a server; 0: it is not known.
@@ -325,6 +333,8 @@ func (f *condition) judgeMinority(c v1.Cluster, away []string) {
 func (f *condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
 	behind, _ := lag(c, s)
 	switch {
+	case !s.Reachable && s.LowRoom:
+		f.bad("%s is away, and the last that it said is that its disk is nearly full: make room there, then start it", s.Name)
 	case s.Reachable && !s.Answered:
 		f.note("%s did not answer %s in time, but %s: it is just gone, or the network between them is slow", s.Name, c.Self, wasHeard(s))
 	case !s.Reachable && s.Name == c.Leader && works:

@@ -173,6 +173,8 @@ func TestJudgeCluster(t *testing.T) {
 		{"leader that just failed", "n1", []v1.Server{server("n1", func(s *v1.Server) { s.Reachable = false }), server("n2", nil), server("n3", nil)}, "2 of 3", "n1, which led, is away: the others choose", ""},
 		{"no answer", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Answered, s.HeardBy, s.HeardMS = false, "n3", new(int64(200)) }), server("n3", nil)}, "3 of 3", "", "n2 did not answer n1 in time, but n3 heard of it 200ms ago"},
 		{"low room", "n1", []v1.Server{server("n1", func(s *v1.Server) { s.LowRoom = true })}, "1 of 1", "the disk of n1 is nearly full", ""},
+		{"learner that died of it", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Reachable, s.LowRoom = false, false, true })}, "1 of 1",
+			"its disk is nearly full: make room there, then start it", ""},
 		{"versions", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Version = "2" }), server("n3", nil)}, "3 of 3", "", "2 versions"},
 	} {
 		found := judgeCluster(v1.Cluster{Self: "n1", Leader: test.leader, Servers: test.servers})

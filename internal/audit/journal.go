@@ -7,7 +7,9 @@
 // that the journal is durable up to an index before the log may be cut there: see Flush.
 //
 // It is bounded: a set of files of which the oldest is removed first. What was refused has
-// files and a bound of its own, so that a flood of refusals pushes out nothing but refusals.
+// files and a bound of its own, so that a flood of refusals pushes out nothing but refusals. On a
+// full disk that is done early; a journal for which there is no room at all loses lines, and
+// counts them, since a server that keeps leases must not end for it.
 package audit
 
 import (
@@ -35,6 +37,10 @@ type Config struct {
 	// End is the last index of the log. What the journal has beyond it is of another
 	// log, such as one that was replaced by a backup.
 	End uint64
+
+	// MakeRoom is called when the disk is full, before the oldest lines are dropped for it;
+	// nil: nobody can make room.
+	MakeRoom func()
 
 	// Failed is called once, from any goroutine, when the journal can not be written.
 	// It takes nothing more then.
@@ -98,6 +104,10 @@ type Journal struct {
 	filter filter // of the newest segment, which is looked into without asking it
 	last   mark   // newest place in the log that is in the journal
 	dirty  bool   // something was written since the last sync
+	losing bool   // the last lines found no room
+
+	unsynced uint64 // lines written since the last sync
+
 	buffer []byte // for lines on their way
 	timer  *time.Timer
 }
@@ -121,6 +131,7 @@ type Statistics struct {
 	Bytes    int64  // that it has now, indexes included
 	Queued   int    // entries that are not written yet
 	Dropped  uint64 // segments that were removed to make room, since the start
+	Lost     uint64 // lines for which there was no room on the disk, since the start
 	Damaged  uint64 // segments that could not be read to their end
 	Failures uint64 // 1 if it could not be written
 }
@@ -321,6 +332,7 @@ func (j *Journal) Statistics() Statistics {
 	s := j.stats
 	s.Bytes, s.Queued = j.total()+of.Bytes, int(j.appended-j.written)+of.Queued
 	s.Lines, s.Dropped, s.Damaged = s.Lines+of.Lines, s.Dropped+of.Dropped, s.Damaged+of.Damaged
+	s.Lost += of.Lost
 	s.Failures = max(s.Failures, of.Failures)
 	return s
 }
@@ -440,7 +452,7 @@ func (j *Journal) openSegment(number uint64, newest bool) (*segment, error) {
 	if good < s.size {
 		j.damaged(number, good, s.size)
 	}
-	return s, writeIndex(j.config.Dir, s, f)
+	return s, j.writeIndex(s, f)
 }
 
 // reopen goes on with the newest segment behind its last whole line. What a crash tore

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -125,17 +126,67 @@ func (b *batch) flush() {
 	}
 	j := b.journal
 	if j.file != nil {
-		_, b.err = j.file.Write(b.bytes)
+		b.err = j.append(b.bytes)
 	} else {
 		b.segment.memory = append(b.segment.memory, b.bytes...)
+	}
+	if isNoRoom(b.err) {
+		j.lose(b.lines, b.err)
+		b.segment, b.bytes, b.lines, b.err = j.newest(), b.bytes[:0], 0, nil
+		return
 	}
 	if b.err != nil {
 		return
 	}
-	j.dirty = true
+	j.dirty, j.losing = true, false
+	j.unsynced += b.lines
 	b.segment.size += int64(len(b.bytes))
 	j.publish(b.segment, b.lines)
 	b.bytes, b.lines = b.bytes[:0], 0
+}
+
+// append writes to the newest segment, all or nothing. For want of room it drops the oldest
+// segments, one after the other.
+func (j *Journal) append(b []byte) error {
+	return j.makingRoom(func() error {
+		n, err := j.file.Write(b)
+		if err == nil || n == 0 {
+			return err
+		}
+		// Half a line would hide all that follow it.
+		if cut := j.file.Truncate(j.newest().size); cut != nil {
+			return cut
+		}
+		return err
+	})
+}
+
+// makingRoom does something until there is room for it, or nothing left to drop.
+func (j *Journal) makingRoom(do func() error) error {
+	err := do()
+	if isNoRoom(err) && j.config.MakeRoom != nil {
+		j.config.MakeRoom()
+		err = do()
+	}
+	for isNoRoom(err) && j.dropOldest() {
+		err = do()
+	}
+	return err
+}
+
+func isNoRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// lose notes lines for which there is no room. It says so once, until there is room again.
+func (j *Journal) lose(lines uint64, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stats.Lost += lines
+	if !j.losing {
+		j.losing = true
+		j.config.Log.Error("the disk is full, and the journal loses lines until there is room", "err", err)
+	}
 }
 
 // newest returns the segment that is being written.
@@ -153,68 +204,117 @@ func (j *Journal) publish(s segment, lines uint64) {
 	j.stats.Lines += lines
 }
 
-// rotate seals the newest segment and begins the next one.
+// rotate seals the newest segment and begins the next one. Without room for that one, it goes
+// on with what it has.
 func (j *Journal) rotate() error {
 	if err := j.sync(); err != nil {
 		return err
 	}
-	s := j.newest()
-	if j.file == nil {
-		s.filter = j.filter
-		j.publish(s, 0)
-	} else if err := errors.Join(j.file.Close(), writeIndex(j.config.Dir, &s, j.filter)); err != nil {
+	s, sealed, file := j.newest(), j.filter, j.file
+	err := j.makingRoom(func() error { return j.begin(s.number + 1) })
+	switch {
+	case isNoRoom(err):
+		return nil
+	case err != nil:
 		return err
-	}
-	if err := j.begin(s.number + 1); err != nil {
-		return err
+	case file == nil:
+		j.seal(s.number, sealed)
+	default:
+		if err := errors.Join(file.Close(), j.writeIndex(&s, sealed)); err != nil {
+			return err
+		}
 	}
 	j.drop()
 	return nil
 }
 
+// seal keeps the filter of a full segment in memory.
+func (j *Journal) seal(number uint64, f filter) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range j.segments {
+		if j.segments[i].number == number {
+			j.segments[i].filter = f
+		}
+	}
+}
+
+// writeIndex puts the index of a full segment beside it, if there is room.
+func (j *Journal) writeIndex(s *segment, f filter) error {
+	err := writeIndex(j.config.Dir, s, f)
+	if isNoRoom(err) {
+		return nil // the next start makes it again
+	}
+	return err
+}
+
 // begin makes a segment. Its name is durable before anything in it counts as synced.
 func (j *Journal) begin(number uint64) error {
 	s := segment{number: number, size: int64(len(segmentMagic))}
-	j.filter = make(filter, filterBytes(j.segmentBytes))
 	if j.config.Dir == "" {
 		s.memory = []byte(segmentMagic)
 	} else {
-		f, err := os.OpenFile(segmentName(j.config.Dir, number), os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+		f, err := newSegment(j.config.Dir, number)
 		if err != nil {
 			return err
 		}
 		j.file = f
-		if _, err := f.WriteString(segmentMagic); err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), syncDir(j.config.Dir)); err != nil {
-			return err
-		}
 	}
+	j.filter = make(filter, filterBytes(j.segmentBytes))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.segments = append(j.segments, s)
 	return nil
 }
 
+// newSegment makes the file of a segment, or leaves nothing.
+func newSegment(dir string, number uint64) (*os.File, error) {
+	name := segmentName(dir, number)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = f.WriteString(segmentMagic); err == nil {
+		err = errors.Join(f.Sync(), syncDir(dir))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(name))
+	}
+	return f, nil
+}
+
 // drop removes the oldest segments until the newest has room to grow to its full size.
 func (j *Journal) drop() {
+	for j.isOver() && j.dropOldest() {
+	}
+}
+
+func (j *Journal) isOver() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for len(j.segments) > 1 && j.total()+j.segmentBytes-j.segments[len(j.segments)-1].size > j.config.Bytes {
-		oldest := j.segments[0].number
-		j.segments = slices.Delete(j.segments, 0, 1)
-		delete(j.spoilt, oldest)
-		j.stats.Dropped++
-		if j.config.Dir == "" {
-			continue
-		}
-		for _, name := range []string{segmentName(j.config.Dir, oldest), indexName(j.config.Dir, oldest)} {
-			if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
-				j.config.Log.Warn("an old segment of the journal could not be removed", "err", err)
-			}
+	return j.total()+j.segmentBytes-j.segments[len(j.segments)-1].size > j.config.Bytes
+}
+
+// dropOldest removes the oldest segment, unless that is being written.
+func (j *Journal) dropOldest() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.segments) < 2 {
+		return false
+	}
+	oldest := j.segments[0].number
+	j.segments = slices.Delete(j.segments, 0, 1)
+	delete(j.spoilt, oldest)
+	j.stats.Dropped++
+	if j.config.Dir == "" {
+		return true
+	}
+	for _, name := range []string{segmentName(j.config.Dir, oldest), indexName(j.config.Dir, oldest)} {
+		if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
+			j.config.Log.Warn("an old segment of the journal could not be removed", "err", err)
 		}
 	}
+	return true
 }
 
 // arm has what was written synced before long.
@@ -238,11 +338,19 @@ func (j *Journal) sync() error {
 	if !j.dirty {
 		return nil
 	}
-	j.dirty = false
+	unsynced := j.unsynced
+	j.dirty, j.unsynced = false, 0
 	if j.file == nil {
 		return nil
 	}
-	return j.file.Sync()
+	err := j.file.Sync()
+	if isNoRoom(err) {
+		// Some file systems find out only now. What became of the lines nobody can tell.
+		j.dropOldest()
+		j.lose(unsynced, err)
+		return nil
+	}
+	return err
 }
 
 // end lets go of the file.

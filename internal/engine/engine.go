@@ -39,6 +39,13 @@ type Engine interface {
 	Journal() *audit.Journal
 }
 
+// A Warner is an engine that knows what somebody should look at although it works: an Engine
+// may be one.
+type Warner interface {
+	// Warnings returns one sentence for each.
+	Warnings() []string
+}
+
 // Unavailable is the error of an engine that did nothing.
 func Unavailable(message string) error {
 	return &leasehold.Error{Code: leasehold.Unavailable, Message: message}

@@ -75,8 +75,9 @@ func toCluster(o engine.Outlook) v1.Cluster {
 func toServer(s engine.Server) v1.Server {
 	out := v1.Server{ID: s.ID, Name: s.Name, Peer: s.Peer, Client: s.Client, Voter: s.Voter, Version: s.Version, Reachable: s.Reachable, Answered: s.Answered,
 		OldestLevel: uint64(s.Oldest), NewestLevel: uint64(s.Newest)}
+	out.LowRoom = s.LowRoom
 	if s.Reachable {
-		out.Applied, out.LowRoom = s.Applied, s.LowRoom
+		out.Applied = s.Applied
 	}
 	if heard := s.Heard.Milliseconds(); s.Heard >= 0 && s.HeardBy != 0 {
 		out.HeardMS = &heard

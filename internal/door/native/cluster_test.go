@@ -26,7 +26,10 @@ type village struct {
 	err     error
 	backup  func(io.Writer) error
 	asked   []string
+	warns   []string
 }
+
+func (v *village) Warnings() []string { return v.warns }
 
 func newVillage(t *testing.T) *village {
 	v := &village{Engine: memory.Start(engine.NewGoClock()), outlook: engine.Outlook{
@@ -34,7 +37,7 @@ func newVillage(t *testing.T) *village {
 		Servers: []engine.Server{
 			{ID: 1, Name: "n1", Peer: "10.0.0.1:1", Client: "https://n1", Voter: true, Version: "v", Reachable: true, Applied: 90},
 			{ID: 2, Name: "n2", Peer: "10.0.0.2:1", Voter: true, Reachable: true, Applied: 80, Silent: 60 * time.Millisecond, LowRoom: true},
-			{ID: 4, Name: "n4", Peer: "10.0.0.4:1", Silent: -1, Applied: 7},
+			{ID: 4, Name: "n4", Peer: "10.0.0.4:1", Silent: -1, Applied: 7, LowRoom: true},
 		},
 	}}
 	t.Cleanup(func() { v.Close() })
@@ -65,6 +68,20 @@ func (v *village) Backup(_ context.Context, w io.Writer) error {
 		return err
 	}
 	return v.backup(w)
+}
+
+// A server that works and is low on room is ready, and says so.
+func TestReadyWithAWarning(t *testing.T) {
+	v := newVillage(t)
+	door := New(v, Config{})
+	v.warns = []string{"the data disk is low on room"}
+	if got := ask(t, door, "GET", "/readyz", "").expect(200).body; got != "ok\n[!]the data disk is low on room\n" {
+		t.Errorf("readyz says %q", got)
+	}
+	ask(t, door, "GET", "/readyz?verbose", "").expect(200, "[+]engine ok\n[!]the data disk is low on room\nreadyz check passed\n")
+	if got := ask(t, door, "GET", "/livez", "").expect(200).body; got != "ok" {
+		t.Errorf("livez says %q", got)
+	}
 }
 
 func TestClusterOutlook(t *testing.T) {

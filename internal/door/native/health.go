@@ -11,6 +11,7 @@ import (
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
 )
 
 // readyTime is how long an engine may take to be read and still count as ready. From a
@@ -26,12 +27,24 @@ type check struct {
 // livez says that the process runs. It asks nothing of the engine: a server that
 // waits for others must not be restarted for it.
 func (d *Door) livez(w http.ResponseWriter, r *http.Request) {
-	report(w, r, []check{{name: "ping"}})
+	report(w, r, []check{{name: "ping"}}, nil)
 }
 
 // readyz says that requests can be sent here.
 func (d *Door) readyz(w http.ResponseWriter, r *http.Request) {
-	report(w, r, []check{{"serving", d.serving()}, {"engine", d.readable(r.Context())}})
+	report(w, r, []check{{"serving", d.serving()}, {"engine", d.readable(r.Context())}}, d.warnings())
+}
+
+// warnings are what somebody should look at although requests can be sent here.
+func (d *Door) warnings() []string {
+	if !d.opened.Load() {
+		return nil
+	}
+	warner, ok := d.engine.(engine.Warner)
+	if !ok {
+		return nil
+	}
+	return warner.Warnings()
 }
 
 func (d *Door) serving() error {
@@ -55,8 +68,8 @@ func (d *Door) readable(ctx context.Context) error {
 }
 
 // report writes checks the way that Kubernetes does, where people have learnt to
-// read them.
-func report(w http.ResponseWriter, r *http.Request, checks []check) {
+// read them. Warnings follow whatever else it says.
+func report(w http.ResponseWriter, r *http.Request, checks []check, warnings []string) {
 	status, lines := http.StatusOK, strings.Builder{}
 	for _, c := range checks {
 		if c.err != nil {
@@ -66,12 +79,18 @@ func report(w http.ResponseWriter, r *http.Request, checks []check) {
 		}
 		fmt.Fprintf(&lines, "[+]%s ok\n", c.name)
 	}
+	warned := strings.Builder{}
+	for _, warning := range warnings {
+		fmt.Fprintf(&warned, "[!]%s\n", warning)
+	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	switch {
 	case status != http.StatusOK:
-		text(w, status, lines.String()+name+" check failed\n")
+		text(w, status, lines.String()+warned.String()+name+" check failed\n")
 	case r.URL.Query().Has("verbose"):
-		text(w, status, lines.String()+name+" check passed\n")
+		text(w, status, lines.String()+warned.String()+name+" check passed\n")
+	case warned.Len() > 0:
+		text(w, status, "ok\n"+warned.String())
 	default:
 		text(w, status, "ok")
 	}

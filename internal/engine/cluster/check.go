@@ -36,7 +36,7 @@ func Check(path string) (Report, error) {
 	if !dir.Begun {
 		return Report{}, nil // no server ever answered from it
 	}
-	found, err := recoverDir(dir)
+	found, err := recoverDir(dir, nil)
 	if err != nil {
 		return Report{}, err
 	}

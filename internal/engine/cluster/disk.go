@@ -3,12 +3,12 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/wal"
-	"golang.org/x/sys/unix"
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/leasehold/leasehold/internal/audit"
 )
@@ -24,11 +24,10 @@ const (
 
 // disk is the Disk of a real node.
 type disk struct {
-	dir     *dataDir
+	*room
 	log     *wal.WAL
 	journal *audit.Journal
 	events  chan<- Event
-	slog    *slog.Logger
 	watch   *metrics
 
 	writes chan Write
@@ -37,10 +36,7 @@ type disk struct {
 	// inFlight numbers the write in flight; 0: none is.
 	inFlight atomic.Uint64
 
-	minFree atomic.Uint64
-	full    atomic.Bool // there is less room than minFree
-
-	kept uint64 // index of the snapshot before the newest, which is kept too
+	purging sync.Mutex // old snapshots and log are removed by one at a time
 }
 
 func (d *disk) Write(w Write)   { d.writes <- w }
@@ -74,10 +70,18 @@ func (d *disk) write(w Write) error {
 			return err
 		}
 	}
+	d.spend(sizeOf(w.Entries))
 	start := time.Now()
 	err := d.log.Save(w.Hard, w.Entries)
 	d.watch.write(time.Since(start), w)
 	return err
+}
+
+func sizeOf(entries []*raftpb.Entry) (bytes int64) {
+	for _, e := range entries {
+		bytes += int64(len(e.GetData()))
+	}
+	return bytes
 }
 
 // mark makes a snapshot the start of recovery, and removes what only an older start
@@ -86,13 +90,17 @@ func (d *disk) mark(w Write) error {
 	if err := d.log.SaveSnapshot(w.Snapshot); err != nil {
 		return err
 	}
-	keep := d.kept
-	d.kept = w.Snapshot.GetIndex()
+	d.purging.Lock()
+	defer d.purging.Unlock()
+	newest := w.Snapshot.GetIndex()
+	keep := d.marked.Swap(newest)
+	d.snapshot.Store(stateSize(d.dir.snap(), newest))
+	d.added.Add(-d.frozen.Swap(0))
 	if err := d.log.ReleaseLockTo(keep); err != nil {
 		return err
 	}
 	// What can not be removed now will be next time; it does no harm but take room.
-	if err := errors.Join(purgeLog(d.dir.wal(), keep), purgeStates(d.dir.snap(), keep, d.kept)); err != nil {
+	if err := errors.Join(purgeLog(d.dir.wal(), keep), purgeStates(d.dir.snap(), keep, newest)); err != nil {
 		d.slog.Warn("old log and snapshot files could not be removed", "err", err)
 	}
 	return nil
@@ -113,16 +121,28 @@ func (d *disk) saveLoop() {
 // save makes a snapshot durable. What it replaces in the log can not be given to the
 // journal again, so that has to be durable before.
 func (d *disk) save(s Snapshot) (int64, error) {
+	d.saving.Add(1)
+	defer d.saving.Add(-1)
+	d.frozen.Store(d.added.Load())
 	start := time.Now()
 	if err := d.journal.Flush(); err != nil {
 		return 0, err
 	}
-	size, err := writeState(d.dir.snap(), s, d.done)
+	d.makeRoom()
+	size, err := writeState(d.dir.snap(), s, d.done, d.leavesRoom)
+	if isNoRoom(err) && d.dropOlder() {
+		size, err = writeState(d.dir.snap(), s, d.done, d.leavesRoom)
+	}
+	d.short.Store(isNoRoom(err))
+	if err != nil {
+		d.watch.snapshotFailures.Inc()
+		return 0, err
+	}
 	d.watch.snapshot(time.Since(start), size)
-	return size, err
+	return size, nil
 }
 
-// watchLoop looks after the write in flight and the room that is left.
+// watchLoop looks after the write in flight. It must not ask the disk anything itself.
 func (d *disk) watchLoop() {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -132,7 +152,6 @@ func (d *disk) watchLoop() {
 		case <-ticker.C:
 			seen = d.checkWrite(seen)
 			journal = d.checkJournal(journal)
-			d.checkRoom()
 		case <-d.done:
 			return
 		}
@@ -179,15 +198,4 @@ func (d *disk) checkJournal(seen sighting) sighting {
 		d.journal.Fail(fmt.Errorf("a write has not returned for %v", took))
 	}
 	return seen
-}
-
-func (d *disk) checkRoom() {
-	var s unix.Statfs_t
-	if unix.Statfs(d.dir.path, &s) != nil {
-		return
-	}
-	free := uint64(s.Bavail) * uint64(s.Bsize) // their types differ between systems
-	if full := free < d.minFree.Load(); d.full.Swap(full) != full {
-		d.slog.Warn("room on the data disk", "low", full, "free_bytes", free, "needed_bytes", d.minFree.Load())
-	}
 }

@@ -188,7 +188,7 @@ func open(ctx context.Context, c Config, n *network) (*Engine, error) {
 	if err := n.find(ctx, c); err != nil {
 		return nil, err
 	}
-	found, err := recoverDir(n.dir)
+	found, err := recoverDir(n.dir, func(newest uint64) { roomToStart(c, n.dir, newest) })
 	if err != nil {
 		return nil, err
 	}
@@ -278,11 +278,12 @@ func newEngine(c Config, network *network, found *recovered) (*Engine, error) {
 	e.self.ID = e.id
 	e.view.Store(&view{changed: make(chan struct{})})
 	e.disk = &disk{
-		dir: dir, log: found.log, events: e.events, slog: c.Log, watch: newMetrics(c.Metrics),
+		room: newRoom(c, dir), log: found.log, events: e.events, watch: newMetrics(c.Metrics),
 		writes: make(chan Write, 1), saves: make(chan Snapshot, 1), done: e.stopped,
-		kept: found.applied,
 	}
-	e.disk.minFree.Store(c.MinFree)
+	e.disk.marked.Store(found.applied)
+	e.disk.snapshot.Store(found.size)
+	e.disk.watch.room(c.Metrics, e.disk.room)
 	values, err := openValues(dir.values(), c.Clock.Monotonic, e.disk.full.Load, c.Log)
 	if err != nil {
 		return nil, err
@@ -330,7 +331,7 @@ func (e *Engine) openJournal(c Config, found *recovered) error {
 	}
 	journal, err := audit.Start(audit.Config{
 		Dir: e.disk.dir.journal(), Bytes: c.JournalBytes, Now: c.Clock.Wall, Log: c.Log, End: end,
-		Failed: func(err error) { e.disk.send(JournalFailed{err}) },
+		Failed: func(err error) { e.disk.send(JournalFailed{err}) }, MakeRoom: e.disk.yieldFiles,
 	})
 	if err != nil {
 		return err
@@ -345,6 +346,7 @@ func (e *Engine) start() {
 	e.workers.Go(e.disk.writeLoop)
 	e.workers.Go(e.disk.saveLoop)
 	e.workers.Go(e.disk.watchLoop)
+	e.workers.Go(e.disk.roomLoop)
 	e.workers.Go(e.valueLoop)
 	e.workers.Go(e.huntLoop)
 	e.hunt.rouse()
@@ -646,11 +648,15 @@ func (e *Engine) lookAround() {
 		return
 	}
 	e.paceSums()
-	e.network.tellHealth(health{applied: e.node.applied, lowRoom: e.disk.full.Load(), lacks: e.hunt.lacks()})
+	e.tellHealth(e.disk.full.Load())
 	if e.node.lead.serving && e.disk.full.Load() && time.Since(e.gaveAt) > roomEvery {
 		e.gaveAt = time.Now()
 		e.leaveToRoomier()
 	}
+}
+
+func (e *Engine) tellHealth(lowRoom bool) {
+	e.network.tellHealth(health{applied: e.node.applied, lowRoom: lowRoom, lacks: e.hunt.lacks()})
 }
 
 // leaveToRoomier gives the lead to a server that has room on its disk, if there is one.
@@ -676,7 +682,9 @@ func (e *Engine) ended() bool {
 	}
 	if err := e.node.Failure(); err != nil {
 		e.log.Error("the server can not go on", "err", err)
-		e.failure = err
+		if e.failure = err; isNoRoom(err) {
+			e.tellHealth(true) // the others remember what it died of
+		}
 		close(e.failed)
 		return true
 	}

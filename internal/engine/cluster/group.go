@@ -125,7 +125,9 @@ func (e *Engine) Outlook(ctx context.Context) (engine.Outlook, error) {
 	}
 	said := e.network.healths()
 	for _, m := range roster.Members {
-		o.Servers = append(o.Servers, standing(m, all, said, own.Leader))
+		s := standing(m, all, said, own.Leader)
+		s.LowRoom = s.LowRoom || !s.Answered && e.network.diedFull(m.ID)
+		o.Servers = append(o.Servers, s)
 	}
 	return o, nil
 }

@@ -20,11 +20,11 @@ func TestAnInstalledSnapshotIsFoundAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.close()
-	begun, err := recoverDir(dir)
+	begun, err := recoverDir(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &disk{dir: dir, log: begun.log, slog: slog.New(slog.DiscardHandler), watch: newMetrics(nil)}
+	d := &disk{room: &room{dir: dir, slog: slog.New(slog.DiscardHandler)}, log: begun.log, watch: newMetrics(nil)}
 	hard := func(term, commit uint64) *raftpb.HardState {
 		return &raftpb.HardState{Term: new(term), Vote: new(uint64(1)), Commit: new(commit)}
 	}
@@ -36,7 +36,7 @@ func TestAnInstalledSnapshotIsFoundAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	members := &raftpb.ConfState{Voters: []uint64{1, 2, 3}}
-	if _, err := writeState(dir.snap(), Snapshot{Index: 10, Term: 3, State: state.Freeze()}, nil); err != nil {
+	if _, err := writeState(dir.snap(), Snapshot{Index: 10, Term: 3, State: state.Freeze()}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range []Write{
@@ -51,7 +51,7 @@ func TestAnInstalledSnapshotIsFoundAgain(t *testing.T) {
 	if err := d.log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	found, err := recoverDir(dir)
+	found, err := recoverDir(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestAnInstalledSnapshotIsFoundAgain(t *testing.T) {
 func TestAStateThatJustCameIsNotPurged(t *testing.T) {
 	dir := t.TempDir()
 	for _, index := range []uint64{1, 5, 9, 20} {
-		if _, err := writeState(dir, Snapshot{Index: index, Term: 1, State: core.New()}, nil); err != nil {
+		if _, err := writeState(dir, Snapshot{Index: index, Term: 1, State: core.New()}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 // metrics are the figures of a running node.
 type metrics struct {
+	snapshotFailures prometheus.Counter
+
 	writeSeconds    prometheus.Histogram
 	entriesWritten  prometheus.Counter
 	snapshotSeconds prometheus.Histogram
@@ -36,6 +38,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "leasehold_snapshot_seconds", Help: "Time to write one snapshot in the background.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 10),
 		}),
+		snapshotFailures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "leasehold_snapshot_failures_total", Help: "Snapshots that could not be written, since there was no room, or the server stopped.",
+		}),
 		snapshotBytes: gauge("snapshot_bytes", "Size of the newest snapshot."),
 		commands:      gauge("commands_applied", "Commands applied since the start."),
 		ticks:         gauge("ticks_proposed", "Ticks proposed since the start, for time alone to change something."),
@@ -47,9 +52,28 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		differ: gauge("states_differ", "How many servers had another state than the majority when they were last compared."),
 	}
 	if r != nil {
-		r.MustRegister(m.writeSeconds, m.entriesWritten, m.snapshotSeconds, m.snapshotBytes, m.commands, m.ticks, m.applied, m.serving, m.comparisons, m.differ)
+		r.MustRegister(m.writeSeconds, m.entriesWritten, m.snapshotSeconds, m.snapshotBytes, m.snapshotFailures, m.commands, m.ticks, m.applied, m.serving, m.comparisons, m.differ)
 	}
 	return m
+}
+
+// room has the figures of the data disk read at each scrape.
+func (m *metrics) room(r prometheus.Registerer, room *room) {
+	if r == nil {
+		return
+	}
+	gauge := func(name, help string, value func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leasehold_disk_" + name, Help: help}, value))
+	}
+	gauge("free_bytes", "Room that is free on the data disk.", func() float64 { return float64(room.free.Load()) })
+	gauge("reserved_bytes", "Room in the reserve on the data disk.", func() float64 { return float64(room.reserved.Load()) })
+	gauge("needed_bytes", "Room that has to be free or in the reserve for anything new to be granted.", func() float64 { return float64(room.needed.Load()) })
+	gauge("low_room", "1 if the data disk is low on room, and nothing new is granted or written.", func() float64 {
+		if room.full.Load() {
+			return 1
+		}
+		return 0
+	})
 }
 
 // journal has the figures of a journal read at each scrape.
@@ -67,6 +91,7 @@ func (m *metrics) journal(r prometheus.Registerer, j *audit.Journal) {
 	gauge("lag_entries", "Entries of the log that the journal has not written yet.", func(s audit.Statistics) float64 { return float64(s.Queued) })
 	counter("lines", "Lines written to the journal.", func(s audit.Statistics) uint64 { return s.Lines })
 	counter("dropped_segments", "Segments removed to keep the journal within its bound.", func(s audit.Statistics) uint64 { return s.Dropped })
+	counter("lost_lines", "Lines that the journal lost because the disk was full.", func(s audit.Statistics) uint64 { return s.Lost })
 	counter("damaged_segments", "Segments that could not be read to their end.", func(s audit.Statistics) uint64 { return s.Damaged })
 	counter("failures", "1 if the journal could not be written, which stops the server.", func(s audit.Statistics) uint64 { return s.Failures })
 }

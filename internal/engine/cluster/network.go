@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -152,14 +151,14 @@ func (c Config) peerAddress(listener net.Listener) string {
 	return ""
 }
 
-// removeParts removes what a crash left of snapshots that arrived.
+// removeParts removes what a crash left of snapshots that were being written.
 func removeParts(dir string) error {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	for _, f := range files {
-		if strings.HasSuffix(f.Name(), partSuffix) {
+		if isUnfinished(f.Name()) {
 			err = errors.Join(err, os.Remove(filepath.Join(dir, f.Name())))
 		}
 	}
@@ -414,6 +413,9 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	defer n.receiving.Unlock()
 	start := time.Now()
 	meta := m.GetSnapshot().GetMetadata()
+	if e := n.engine.Load(); e != nil {
+		e.disk.makeRoom()
+	}
 	s, err := receiveState(n.dir.snap(), meta.GetIndex(), meta.GetTerm(), body, ctx.Done())
 	if err != nil {
 		return err
@@ -551,6 +553,13 @@ func (n *network) heardAgo() map[uint64]int64 {
 		all[id] = int64(time.Since(h.at))
 	}
 	return all
+}
+
+// diedFull reports whether the last that was heard of a server is that its disk is full.
+func (n *network) diedFull(id uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.health[id].lowRoom
 }
 
 // isFull tells whether a server said lately that it has hardly any room.

@@ -360,6 +360,7 @@ func (n *Node) Step(e Event) {
 		n.leadAgain()
 		n.outlast()
 		n.promoteNext()
+		n.freezeAgain()
 	case Wake:
 		n.pace()
 	case Received:
@@ -511,7 +512,7 @@ func (n *Node) durable(r *raft.Ready) bool {
 func (n *Node) written(err error) {
 	n.writing = false
 	if err != nil {
-		n.fail(fmt.Errorf("the log can not be written: %w", err))
+		n.fail(fmt.Errorf("the log can not be written: %w%s", err, wayOut(err)))
 		return
 	}
 	if n.marking != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"syscall"
 	"testing"
 	"time"
 
@@ -492,9 +493,41 @@ func TestAFailedSnapshotIsTheEnd(t *testing.T) {
 	s.node.SnapshotEvery = 1
 	s.call(lease("a", time.Minute))
 	s.syncs()
-	s.step(Saved{Err: errors.New("no space left on device")})
+	s.step(Saved{Err: errors.New("input/output error")})
 	if s.node.Failure() == nil {
 		t.Fatal("the node goes on")
+	}
+}
+
+// Nothing is lost if there is no room for a snapshot: the log has all of it.
+func TestASnapshotWithoutRoomIsTriedAgain(t *testing.T) {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		s := started(t)
+		s.node.SnapshotEvery = 1
+		s.call(lease("a", time.Minute))
+		s.syncs()
+		s.saving = nil
+		s.step(Saved{Err: fmt.Errorf("it can not be written: %w", full)})
+		if err := s.node.Failure(); err != nil {
+			t.Fatal(err)
+		}
+		o := s.call(lease("b", time.Minute))
+		s.syncs()
+		if o.err != nil || s.saving != nil {
+			t.Fatalf("the next command: %v; another snapshot at once: %v", o.err, s.saving != nil)
+		}
+		for range snapshotAgain {
+			s.step(RaftTick{})
+			s.syncs()
+		}
+		if s.saving == nil {
+			t.Fatal("it is not tried again while nothing comes")
+		}
+		s.step(Saved{Bytes: 1})
+		s.syncs()
+		if n := s.node.Statistics().Snapshots; n != 1 {
+			t.Fatalf("%d snapshots", n)
+		}
 	}
 }
 

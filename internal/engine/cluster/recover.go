@@ -26,11 +26,13 @@ type recovered struct {
 	roster  *Roster
 	applied uint64
 	fresh   bool  // there was nothing yet
+	torn    bool  // but a part of the first write
 	size    int64 // of the snapshot that it started from
 }
 
-// recoverDir reads a data directory: the newest snapshot, and the log after it.
-func recoverDir(d *dataDir) (*recovered, error) {
+// recoverDir reads a data directory: the newest snapshot, and the log after it. Before it opens
+// the log, it calls found, which may be nil, with the index of the snapshot, which is good.
+func recoverDir(d *dataDir, found func(newest uint64)) (*recovered, error) {
 	if err := os.MkdirAll(d.snap(), 0o700); err != nil {
 		return nil, err
 	}
@@ -48,8 +50,27 @@ func recoverDir(d *dataDir) (*recovered, error) {
 	if err != nil {
 		return nil, err
 	}
+	if found != nil {
+		found(mark.GetIndex())
+	}
 	r := &recovered{state: snapshot.State, roster: d.roster(snapshot, mark), applied: mark.GetIndex(), size: size}
-	return r, r.readLog(d.wal(), mark)
+	if err := r.readLog(d.wal(), mark); err != nil || !r.torn {
+		return r, err
+	}
+	return beginAgain(d, r.log)
+}
+
+// beginAgain makes the log of a server whose first write was torn anew: what is left of that
+// would contradict what comes next.
+func beginAgain(d *dataDir, log *wal.WAL) (*recovered, error) {
+	if err := log.Close(); err != nil {
+		return nil, err
+	}
+	d.Begun = false
+	if err := d.writeIdentity(); err != nil {
+		return nil, err
+	}
+	return beginLog(d)
 }
 
 // roster returns who belonged to the cluster at a snapshot. One of a server that knew
@@ -129,9 +150,9 @@ func (r *recovered) readLog(dir string, snapshot *walpb.Snapshot) (err error) {
 		return damaged(dir, err.Error())
 	}
 	if snapshot.GetIndex() == 0 && raft.IsEmptyHardState(hard) {
-		// The first write never got as far as the disk. Nobody was promised anything, and
-		// what there is of it will be written over.
-		r.fresh, entries = true, nil
+		// The first write never got as far as the disk, or not all of it: nobody was promised
+		// anything.
+		r.fresh, r.torn, entries = true, len(entries) > 0, nil
 	}
 	r.storage, err = Restore(snapshot, hard, entries)
 	return err

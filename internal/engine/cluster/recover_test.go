@@ -12,6 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/wire"
@@ -250,6 +254,61 @@ func TestAnInterruptedFirstStartIsBegunAgain(t *testing.T) {
 	closed(t, e)
 }
 
+// The first write is torn between its records, or between two sectors: nobody was answered, and
+// the log begins anew.
+func TestATornFirstWriteStartsClean(t *testing.T) {
+	whole := t.TempDir()
+	closed(t, startAt(t, whole, Config{Clock: SystemClock()}))
+	file := filepath.Join(walDir, "0000000000000000-0000000000000000.wal")
+	for _, at := range firstWrite(t, filepath.Join(whole, file)) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+			t.Fatal(err)
+		}
+		b := read(t, filepath.Join(dir, file))
+		clear(b[at:])
+		write(t, filepath.Join(dir, file), b)
+		for range 2 { // what the first start writes must not stand against what was left
+			e := startAt(t, dir, Config{Clock: SystemClock()})
+			mustDo(t, e, &core.Acquire{Namespace: "default", Resource: "r", ID: "id", Holder: "h", TTL: time.Hour})
+			closed(t, e)
+		}
+		if report, err := Check(dir); err != nil || report.Counts.Leases != 1 {
+			t.Fatalf("cut at byte %d: %d leases, %v", at, report.Counts.Leases, err)
+		}
+	}
+}
+
+// firstWrite returns where the first write of a log can be torn.
+func firstWrite(t *testing.T, name string) (places []int64) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	d, record := wal.NewDecoder(fileutil.NewFileReader(f)), &walpb.Record{}
+	for record.GetType() != wal.StateType {
+		before := d.LastOffset()
+		if err := d.Decode(record); err != nil {
+			t.Fatal(err)
+		}
+		switch record.GetType() {
+		case wal.CrcType:
+			d.UpdateCRC(record.GetCrc())
+		case wal.EntryType, wal.StateType:
+			places = append(places, before)
+			for sector := (before/512 + 1) * 512; sector < d.LastOffset(); sector += 512 {
+				places = append(places, sector)
+			}
+		}
+	}
+	if len(places) < 2 {
+		t.Fatalf("the first write can be torn at %v only", places)
+	}
+	return places
+}
+
 func TestAFullDiskTakesNothingNewAndKeepsWhatIsThere(t *testing.T) {
 	e := startAt(t, t.TempDir(), Config{Clock: SystemClock()})
 	defer closed(t, e)
@@ -294,7 +353,7 @@ func TestAStalledWriteIsTheEnd(t *testing.T) {
 // slept and whatever its clock says: that is no stall.
 func TestASleepThroughAWriteIsNoStall(t *testing.T) {
 	events := make(chan Event, 100)
-	d := &disk{events: events, slog: slog.New(slog.DiscardHandler)}
+	d := &disk{room: &room{slog: slog.New(slog.DiscardHandler)}, events: events}
 	var seen sighting
 	for write := uint64(1); write < 50; write++ { // each seen twice, and then it is done
 		d.inFlight.Store(write)

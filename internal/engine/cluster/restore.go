@@ -136,7 +136,7 @@ func (d *dataDir) fill(head BackupHead, state *core.State, name, backup string) 
 	}
 	roster := &Roster{Cluster: d.Cluster, Next: d.Node + 1, Members: []Member{{ID: d.Node, Name: name, Dir: d.Name, Voter: true}}, Level: state.Level()}
 	s := Snapshot{Index: head.Index, Term: head.Term, Members: &raftpb.ConfState{Voters: []uint64{d.Node}}, Roster: roster, State: state}
-	if _, err := writeState(d.snap(), s, nil); err != nil {
+	if _, err := writeState(d.snap(), s, nil, nil); err != nil {
 		return err
 	}
 	if err := d.beginAt(s); err != nil {

@@ -23,7 +23,7 @@ func TestTheRosterIsInTheStateFile(t *testing.T) {
 		},
 		Removed: []uint64{3}, Open: 9, Leaves: &Member{ID: 2, Dir: "d2"},
 	}
-	if _, err := writeState(dir, Snapshot{Index: 10, Term: 2, Roster: roster, State: core.New()}, nil); err != nil {
+	if _, err := writeState(dir, Snapshot{Index: 10, Term: 2, Roster: roster, State: core.New()}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	s, _, err := readState(dir, 10, 2)

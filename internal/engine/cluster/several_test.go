@@ -977,7 +977,7 @@ func TestALargeSnapshotArrives(t *testing.T) {
 func TestADamagedSnapshotIsNotTaken(t *testing.T) {
 	dir := t.TempDir()
 	s := Snapshot{Index: 7, Term: 3, Roster: &Roster{Cluster: "c"}, State: core.New()}
-	if _, err := writeState(dir, s, nil); err != nil {
+	if _, err := writeState(dir, s, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(stateName(dir, 7))

@@ -23,6 +23,7 @@ type snapshotting struct {
 	size  int64     // of the newest one, in bytes
 
 	previous uint64 // index of the newest one that the log knows
+	again    uint64 // tick at which to try again, after there was no room; 0: there was
 }
 
 // An arrival is a snapshot that another node sent.
@@ -33,14 +34,17 @@ type arrival struct {
 	at     time.Duration // by this node's clock
 }
 
+// snapshotAfter is how many bytes of log there are before the next snapshot. A large state
+// waits for a larger log, so that writing it costs at most as much again.
+func snapshotAfter(every, size int64) int64 { return max(every, size/2) }
+
 // freeze takes a snapshot when the log has grown by enough. Taking it costs
-// nothing: the tree is shared, and encoded in the background. A large state waits
-// for a larger log, so that writing it costs at most as much again.
+// nothing: the tree is shared, and encoded in the background.
 func (n *Node) freeze() {
-	if n.snapshot.taken != nil || n.snapshot.saved != nil || n.failure != nil {
+	if n.snapshot.taken != nil || n.snapshot.saved != nil || n.failure != nil || n.ticks < n.snapshot.again {
 		return
 	}
-	if n.logBytes < max(n.SnapshotEvery, n.snapshot.size/2) {
+	if n.logBytes < snapshotAfter(n.SnapshotEvery, n.snapshot.size) {
 		return
 	}
 	s := Snapshot{Index: n.applied, Term: n.term, Members: n.members, Roster: n.roster, State: n.State.Freeze()}
@@ -57,8 +61,23 @@ func (n *Node) freeze() {
 	}
 }
 
-// saved notes that a snapshot is durable. Recovery must not know of it before.
+// freezeAgain tries a snapshot again that found no room. It must not wait for an entry: none
+// may come before there is room.
+func (n *Node) freezeAgain() {
+	if n.snapshot.again != 0 && n.ticks >= n.snapshot.again {
+		n.freeze()
+	}
+}
+
+// saved notes that a snapshot is durable. Recovery must not know of it before. Without room
+// for it the log only gets longer: all of it is there still, and somebody may make room.
 func (n *Node) saved(e Saved) {
+	if isNoRoom(e.Err) {
+		n.Log.Warn("a snapshot found no room and will be tried again", "err", e.Err)
+		n.snapshot.taken, n.snapshot.again = nil, n.ticks+snapshotAgain
+		return
+	}
+	n.snapshot.again = 0
 	if e.Err != nil {
 		n.fail(fmt.Errorf("a snapshot can not be written: %w", e.Err))
 		return

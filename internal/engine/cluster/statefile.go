@@ -36,15 +36,15 @@ func stateName(dir string, index uint64) string {
 }
 
 // writeState makes a snapshot durable under its name. It gives up when stop is
-// closed.
-func writeState(dir string, s Snapshot, stop <-chan struct{}) (int64, error) {
+// closed, and when enough, which may be nil, returns an error.
+func writeState(dir string, s Snapshot, stop <-chan struct{}, enough func() error) (int64, error) {
 	name := stateName(dir, s.Index)
 	f, err := os.CreateTemp(dir, "state-*.tmp")
 	if err != nil {
 		return 0, err
 	}
 	defer os.Remove(f.Name())
-	size, err := writeStateTo(&gentle{file: f, stop: stop}, s)
+	size, err := writeStateTo(&gentle{file: f, stop: stop, enough: enough}, s)
 	return size, putInPlace(f, name, err)
 }
 
@@ -126,6 +126,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type gentle struct {
 	file     *os.File
 	stop     <-chan struct{}
+	enough   func() error // says whether there is room for more; nil: there is
 	unsynced int
 }
 
@@ -137,6 +138,11 @@ var errGaveUp = errors.New("the server is stopping")
 func (g *gentle) Write(b []byte) (int, error) {
 	if isClosed(g.stop) {
 		return 0, errGaveUp
+	}
+	if g.enough != nil {
+		if err := g.enough(); err != nil {
+			return 0, err
+		}
 	}
 	n, err := g.file.Write(b)
 	if g.unsynced += n; err == nil && g.unsynced >= gentleBytes {
@@ -187,9 +193,64 @@ func damaged(name, what string) error {
 	return fmt.Errorf("%s is damaged: %s. %s", name, what, whatNow)
 }
 
-// purgeStates removes the state files that recovery will not start from, and what
-// a crash left of unfinished ones. A newer one stays: another node may just have sent
-// it, and the log hears of it next.
+// checkState reads a state file to its end and compares its checksums. Unlike readState it
+// takes no memory.
+func checkState(dir string, index uint64) error {
+	name := stateName(dir, index)
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 256<<10)
+	_, head, err := readHead(r)
+	if err != nil {
+		return damaged(name, err.Error())
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	sum := crc32.New(castagnoli)
+	var end [4]byte
+	if _, err := io.CopyN(sum, r, info.Size()-int64(head+len(end))); err != nil {
+		return fmt.Errorf("%s can not be read: %w", name, err)
+	}
+	if _, err := io.ReadFull(r, end[:]); err != nil || binary.BigEndian.Uint32(end[:]) != sum.Sum32() {
+		return damaged(name, "its checksum is wrong")
+	}
+	return nil
+}
+
+// stateIndex reads the index from the name of a state file.
+func stateIndex(name string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, stateSuffix)
+	index, err := strconv.ParseUint(digits, 16, 64)
+	return index, ok && err == nil
+}
+
+// stateSize returns the size of a state file; 0: there is none.
+func stateSize(dir string, index uint64) int64 {
+	info, err := os.Stat(stateName(dir, index))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// olderStates returns the indexes of the state files before one.
+func olderStates(dir string, newest uint64) (older []uint64, err error) {
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		if index, ok := stateIndex(f.Name()); ok && index < newest {
+			older = append(older, index)
+		}
+	}
+	return older, err
+}
+
+// purgeStates removes the state files that recovery will not start from. A newer one stays:
+// another node may just have sent it, and the log hears of it next.
 func purgeStates(dir string, keep ...uint64) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -197,8 +258,8 @@ func purgeStates(dir string, keep ...uint64) error {
 	}
 	var errs []error
 	for _, f := range files {
-		index, err := strconv.ParseUint(strings.TrimSuffix(f.Name(), stateSuffix), 16, 64)
-		if err == nil && !slices.Contains(keep, index) && index < slices.Max(keep) || strings.HasSuffix(f.Name(), ".tmp") {
+		index, ok := stateIndex(f.Name())
+		if ok && !slices.Contains(keep, index) && index < slices.Max(keep) {
 			errs = append(errs, os.Remove(filepath.Join(dir, f.Name())))
 		}
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -79,6 +80,9 @@ func (e *Engine) nameable(ctx context.Context, command core.Command) error {
 func (e *Engine) applied(a Applied) {
 	e.values.freed(a.Result.Freed)
 	e.hunt.want(a.Result.Named...)
+	if a.Entry != nil && slices.ContainsFunc(a.Entry.Commands, NeedsRoom) {
+		e.disk.added.Add(int64(len(a.Data)))
+	}
 }
 
 // valueLoop deletes what nothing names.

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/engine"
 )
@@ -250,7 +248,7 @@ func noRoom() error {
 // unkept is the error of a value that the disk did not take. Nobody was told that it is
 // kept, so that the server can go on.
 func (s *valueStore) unkept(err error) error {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if isNoRoom(err) {
 		return noRoom()
 	}
 	if errors.Is(err, errGaveUp) {

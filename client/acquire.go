@@ -317,6 +317,7 @@ func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
 	}
 	leases := map[string]v1.Lease{answer.ID: answer}
 	for _, lease := range answer.Also {
+		lease.Interventions = answer.Interventions // they have a session in common
 		leases[lease.ID] = lease
 	}
 	for _, h := range a.holds {
@@ -336,12 +337,18 @@ func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
 func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
 	h.slots, h.units, h.after = lease.Slots, lease.Units, endingOf(lease.After)
 	h.floor = leasehold.Token(lease.Floor)
-	h.token.Store(lease.Token)
-	if !a.heard && a.session.client.hearing.Load() {
+	behind := h.granted(lease)
+	if lease.Interventions == nil {
+		h.lookOften()
+	}
+	if lease.Interventions == nil && !a.heard && a.session.client.hearing.Load() {
 		// What happened to it before we heard of anything was not told to us.
 		a.session.client.background(func(ctx context.Context) { _ = h.look(ctx) })
 	}
 	switch {
+	case behind:
+		h.own(lease.HoldLimit > 0)
+		return h.look(ctx)
 	case lease.HoldLimit > 0 && a.waited:
 		// When it was granted only the server knows.
 		h.own(true)

@@ -32,7 +32,11 @@ type Hold struct {
 	after    *leasehold.Ending
 	token    atomic.Uint64
 	limited  atomic.Int64 // a deadline of its own; 0: only the session's
+	fixed    atomic.Int64 // the deadline that it was left with when it could not be confirmed; 0: none
 	lost     atomic.Pointer[LostError]
+
+	counted bool   // whether the server counts; the session's lock guards it, and
+	count   uint64 // what the count was when it was confirmed
 
 	mu      sync.Mutex // guards what follows
 	id      string
@@ -50,6 +54,9 @@ type more struct {
 	limits   bool          // it has to be looked at again and again
 	lookAt   time.Duration
 	looking  bool
+
+	uncounted bool // the same, since the server does not count what others did
+
 	again    bool // somebody else wanted to look
 	changing bool
 }
@@ -277,7 +284,13 @@ func (h *Hold) release(ctx context.Context, id string, lost *LostError) error {
 	s := h.session
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	send := func(ctx context.Context, w wire) error { return w.Release(ctx, v1.ReleaseRequest{ID: id}) }
+	send := func(ctx context.Context, w wire) error {
+		r := v1.ReleaseRequest{ID: id}
+		if w.Level() >= v1.LevelMany {
+			r.Session = s.id // else it would count as what others did
+		}
+		return w.Release(ctx, r)
+	}
 	if lost != nil {
 		if lost.How.Clean() || lost.How == leasehold.ByBreak {
 			return nil // the server itself said that it ended
@@ -305,9 +318,16 @@ func (h *Hold) release(ctx context.Context, id string, lost *LostError) error {
 
 // deadline is when the hold ends, on the client's clock.
 func (h *Hold) deadline() time.Duration {
-	at := time.Duration(h.session.deadline.Load())
-	if limited := time.Duration(h.limited.Load()); limited != 0 {
-		at = min(at, limited)
+	return min(time.Duration(h.session.deadline.Load()), h.ownDeadline())
+}
+
+// ownDeadline is when the hold ends although its session goes on.
+func (h *Hold) ownDeadline() time.Duration {
+	at := never
+	for _, own := range []int64{h.limited.Load(), h.fixed.Load()} {
+		if own != 0 {
+			at = min(at, time.Duration(own))
+		}
 	}
 	return at
 }
@@ -322,15 +342,23 @@ func (h *Hold) check() *LostError {
 	}
 	if h.session.alive() {
 		// An own deadline only moves while it has not passed; see limit.
-		if limited := time.Duration(h.limited.Load()); limited == 0 || h.session.clock() < limited {
+		if h.session.clock() < h.ownDeadline() {
 			return h.lost.Load()
 		}
-		h.lose(&LostError{How: leasehold.ByHoldLimit})
+		h.lose(h.howLimited())
 		return h.lost.Load()
 	}
 	// Whoever ended the session may not have come to this hold yet.
 	h.lose(h.session.howEnded())
 	return h.lost.Load()
+}
+
+// howLimited is how a hold ends whose session goes on.
+func (h *Hold) howLimited() *LostError {
+	if limited := time.Duration(h.limited.Load()); limited != 0 && h.session.clock() >= limited {
+		return &LostError{How: leasehold.ByHoldLimit}
+	}
+	return &LostError{How: leasehold.ByTTL, Reason: "others intervened in its session, and no server confirmed it since"}
 }
 
 // lose ends the hold, once. It returns how it had been lost before, if so.

@@ -37,18 +37,22 @@ func (h *Hold) ring(now time.Duration) time.Duration {
 	if h.check() != nil {
 		return never
 	}
-	at := time.Duration(h.limited.Load())
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	m := h.more
-	if !m.limits {
-		return at
+	again := m.limits || m.uncounted
+	due := again && now >= m.lookAt
+	if due {
+		m.lookAt = now + h.session.between()
 	}
-	if now >= m.lookAt {
-		m.lookAt = now + h.session.ttl/3
-		h.session.client.spawn(func() { _ = h.look(h.session.client.context) })
+	next := m.lookAt
+	h.mu.Unlock()
+	if due {
+		h.session.doubt(h)
 	}
-	return min(at, m.lookAt)
+	if !again {
+		return h.ownDeadline()
+	}
+	return min(h.ownDeadline(), next)
 }
 
 // look asks the server how the lease itself stands: whether it is still there, still
@@ -117,6 +121,9 @@ func (h *Hold) gone(ctx context.Context, id string) error {
 	if why != nil {
 		h.lose(why)
 	}
+	h.mu.Lock()
+	h.more.again = h.more.again || why == nil && h.id != id // to be asked about under its new one
+	h.mu.Unlock()
 	return h.Err()
 }
 
@@ -168,7 +175,7 @@ func (h *Hold) seen(sent time.Duration, lease v1.Lease) error {
 	// A break is often further away than the end of the session, so it has to be looked
 	// at again as that moves.
 	m.limits = m.limits || lease.State == leasehold.Breaking.String()
-	m.lookAt = sent + h.session.ttl/3
+	m.lookAt = sent + h.session.between()
 	ends := m.limits
 	h.mu.Unlock()
 	switch {
@@ -178,6 +185,11 @@ func (h *Hold) seen(sent time.Duration, lease v1.Lease) error {
 		if !h.limit(deadlineAfter(sent, milliseconds(*lease.RemainingMS))) {
 			return h.Err()
 		}
+	}
+	if h.Err() == nil && !h.confirm(sent, lease) {
+		h.mu.Lock()
+		m.again = true
+		h.mu.Unlock()
 	}
 	return h.Err()
 }
@@ -250,6 +262,9 @@ func (h *Hold) changed(lease v1.Lease) {
 	h.id, h.holder = lease.ID, lease.Holder
 	h.mu.Unlock()
 	h.token.Store(lease.Token)
+	if lease.Interventions != nil && !h.confirm(0, lease) {
+		h.session.doubt(h)
+	}
 	if old != lease.ID {
 		h.session.remove(old)
 	}

@@ -21,19 +21,19 @@ type generous struct {
 }
 
 func (g *generous) OpenSession(_ context.Context, r v1.SessionRequest, _ ...v1.Option) (v1.Session, error) {
-	return v1.Session{ID: r.ID, RemainingMS: time.Duration(r.TTL.Duration).Milliseconds()}, nil
+	return v1.Session{ID: r.ID, RemainingMS: time.Duration(r.TTL.Duration).Milliseconds(), Interventions: new(uint64)}, nil
 }
 
 func (g *generous) RenewSession(context.Context, string) (v1.Session, error) {
 	g.renewals.Add(1)
-	return v1.Session{RemainingMS: 30000}, nil
+	return v1.Session{RemainingMS: 30000, Interventions: new(uint64)}, nil
 }
 
 func (g *generous) CloseSession(context.Context, string, ...v1.Option) error { return nil }
 
 func (g *generous) Acquire(_ context.Context, r v1.AcquireRequest, _ ...v1.Option) (v1.Lease, error) {
 	token := g.token.Add(1)
-	return v1.Lease{Resource: r.Resource, ID: r.ID, Token: token, Floor: token}, nil
+	return v1.Lease{Resource: r.Resource, ID: r.ID, Token: token, Floor: token, Interventions: new(uint64)}, nil
 }
 
 func (g *generous) Renew(context.Context, v1.RenewRequest) (v1.Lease, error) {

@@ -111,7 +111,7 @@ func (s *Session) nextOwed(many bool) map[string]int {
 // releaseMany sends one message for a batch, and notes what it came to. If a server would
 // not do it for all of them, each is asked about alone.
 func (s *Session) releaseMany(ctx context.Context, batch map[string]int) error {
-	r := v1.ReleaseRequest{Withdraw: true}
+	r := v1.ReleaseRequest{Session: s.id, Withdraw: true}
 	for id := range batch {
 		r.IDs = append(r.IDs, id)
 	}

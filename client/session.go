@@ -34,6 +34,8 @@ type Session struct {
 	holds    map[string]*Hold
 	users    int // acquires under way
 	owed     owed
+	count    uint64 // of what others did to its claims, as far as is known
+	doubts   doubts
 	ended    *LostError
 	renewing bool
 	renewAt  time.Duration
@@ -73,7 +75,7 @@ func (s *Session) open(ctx context.Context, labels map[string]string) error {
 		answer, err = w.OpenSession(ctx, v1.SessionRequest{ID: s.id, TTL: v1.TTL{Duration: v1.Duration(s.ttl)}, Labels: labels})
 		return err
 	})
-	if err == nil && !s.believe(sent, milliseconds(answer.RemainingMS)) {
+	if err == nil && !s.believe(sent, answer) {
 		err = s.lostError(leasehold.SessionExpired)
 	}
 	if err != nil {
@@ -96,10 +98,11 @@ func (s *Session) attempt() time.Duration {
 // believe takes what a server answered, and tells whether the session goes on. An
 // answer that came after the deadline is too late, whatever it says: somebody may have
 // seen already that the hold was lost.
-func (s *Session) believe(sent, remaining time.Duration) bool {
+func (s *Session) believe(sent time.Duration, answer v1.Session) bool {
 	s.mu.Lock()
-	now, until := s.clock(), deadlineAfter(sent, remaining)
-	switch old := time.Duration(s.deadline.Load()); {
+	now, until := s.clock(), deadlineAfter(sent, milliseconds(answer.RemainingMS))
+	old := time.Duration(s.deadline.Load())
+	switch {
 	case s.ended != nil:
 		s.mu.Unlock()
 		return false
@@ -107,13 +110,16 @@ func (s *Session) believe(sent, remaining time.Duration) bool {
 		s.mu.Unlock()
 		s.end(leasehold.SessionExpired, "")
 		return false
-	case until > old:
+	}
+	doubtful := s.countLocked(answer)
+	if until > old {
 		s.deadline.Store(int64(until))
 	}
 	if at := sent + s.pace(); at > s.renewAt {
 		s.renewAt = at
 	}
 	s.mu.Unlock()
+	s.left(doubtful)
 	return true
 }
 
@@ -238,7 +244,7 @@ func (s *Session) renewOnce(ctx context.Context) error {
 		// The server's end is after ours. If it says that the session ended, and ours has
 		// not, somebody closed it; or the server lost its memory.
 		s.endAs(&LostError{How: leasehold.SessionClosed, Reason: err.Error()})
-	case err == nil && !s.believe(sent, milliseconds(answer.RemainingMS)):
+	case err == nil && !s.believe(sent, answer):
 		return s.lostError(leasehold.SessionExpired)
 	}
 	return err
@@ -277,7 +283,7 @@ func (s *Session) endAs(why *LostError) {
 	s.ended = why
 	s.deadline.Store(-1)
 	holds := s.holds
-	s.holds, s.owed = nil, owed{}
+	s.holds, s.owed, s.doubts.queue = nil, owed{}, nil
 	s.mu.Unlock()
 	if why.How == leasehold.SessionExpired {
 		s.client.expired.Add(1)

@@ -56,14 +56,14 @@ func (c *Client) hear(events func(yield func(v1.Event, error) bool)) (failure er
 	return failure
 }
 
-// lookAtAll looks at every hold, some at a time.
+// lookAtAll looks at every hold whose session's renewals do not tell of it, some at a time.
 func (c *Client) lookAtAll(ctx context.Context) {
 	var holds []*Hold
 	c.mu.Lock()
 	for _, s := range c.sessions {
 		s.mu.Lock()
 		for _, h := range s.holds {
-			if h.token.Load() != 0 {
+			if h.token.Load() != 0 && !h.counted {
 				holds = append(holds, h)
 			}
 		}

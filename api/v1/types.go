@@ -76,6 +76,7 @@ type RenewRequest struct {
 type ReleaseRequest struct {
 	ID       string   `json:"id,omitempty"`
 	IDs      []string `json:"ids,omitempty"`      // instead of id, up to MaxReleases; from level 4 on
+	Session  string   `json:"session,omitempty"`  // whose they are: without it, the session counts the release as somebody else's; from level 4 on
 	Withdraw bool     `json:"withdraw,omitempty"` // an acquire under an unknown id may still come, and is to be refused then; from level 4 on
 }
 

@@ -92,7 +92,10 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	}
 	defer func() {
 		stop()
-		<-profiles
+		select {
+		case <-profiles:
+		case <-e.Failed(): // a profile may take half a minute
+		}
 	}()
 	azure, err := openAzure(ctx, c, e, metrics, gates, log)
 	if err != nil {
@@ -169,23 +172,55 @@ func tuneMemory() {
 	debug.FreeOSMemory()
 }
 
+// endWithin is how long a server whose engine failed takes for its last words. The process has
+// to end soon, whatever hangs: until it does, nobody starts the next one.
+const endWithin = 1500 * time.Millisecond
+
+// An ending is what await has to know of an engine.
+type ending interface {
+	Failed() <-chan struct{}
+	Failure() error
+	Close() error
+}
+
 // await returns when the server has ended: because it was told to, or because the engine
 // failed. The engine ends last: the door has requests to finish with it, and only then
 // the lead is handed over.
-func await(e *cluster.Engine, served <-chan error, stop func()) error {
-	var err error
+func await(e ending, served <-chan error, stop func()) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := <-served
+		closed := e.Close()
+		if isClosed(e.Failed()) {
+			err = nil // what the door could not finish is of no interest any more
+		}
+		ended <- errors.Join(err, closed)
+	}()
 	select {
-	case err = <-served:
+	case err := <-ended:
+		if isClosed(e.Failed()) {
+			err = errors.Join(e.Failure(), err)
+		}
+		return err
 	case <-e.Failed():
 		stop()
-		err = <-served
 	}
+	late := time.NewTimer(endWithin)
+	defer late.Stop()
 	select {
-	case <-e.Failed():
-		// What the door could not finish is of no interest any more.
-		return errors.Join(e.Failure(), e.Close())
+	case err := <-ended:
+		return errors.Join(e.Failure(), err)
+	case <-late.C:
+		return e.Failure()
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
 	default:
-		return errors.Join(err, e.Close())
+		return false
 	}
 }
 

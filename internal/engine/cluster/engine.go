@@ -86,6 +86,8 @@ const (
 const (
 	// closeWithin is how long Close waits for what is in flight.
 	closeWithin = 5 * time.Second
+	// failWithin is how long it waits for what may hang after a failure.
+	failWithin = time.Second
 	// handOverWithin is how long a server that stops waits for another one to take the lead,
 	// and for a majority to say what became of its callers' commands.
 	handOverWithin = 3 * time.Second
@@ -744,7 +746,7 @@ func (e *Engine) close() error {
 	if e.failure != nil && !e.expelled {
 		// The disk is not to be trusted, and whoever works on it may hang for ever: others
 		// who are just sending a file are such. The log has what the journal lacks.
-		inTime(closeWithin, e.network.close)
+		inTime(failWithin, e.network.close)
 		e.journal.Fail(e.failure)
 		e.disk.dir.close()
 		return nil

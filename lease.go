@@ -57,12 +57,13 @@ const (
 	IDChanged                     // it goes on under another id
 	Withdrawn                     // the waiter left the queue
 	WaitOver                      // the waiter had waited as long as it wished to
+	NoSlots                       // the waiter needs more slots than there are now
 )
 
 var howNames = [...]string{
 	Released: "released", ByTTL: "expired", ByHoldLimit: "hold limit", ByBreak: "broken",
 	SessionClosed: "session closed", SessionExpired: "session expired", IDChanged: "changed",
-	Withdrawn: "withdrawn", WaitOver: "wait over",
+	Withdrawn: "withdrawn", WaitOver: "wait over", NoSlots: "not enough slots any more",
 }
 
 func (h How) String() string { return name(howNames[:], int(h)) }
@@ -110,6 +111,8 @@ type Lease struct {
 	// After is the unclean end of the lease before it, if the resource's definition
 	// says that the next holder is to be warned of one.
 	After *Ending
+
+	Interventions uint64 // as in Session, of its own
 }
 
 // A Waiter stands in the queue of a resource.
@@ -262,6 +265,12 @@ type Session struct {
 	Opened    time.Time
 	Expires   time.Time
 	Claims    int // leases, waiters and records bound to it
+
+	// Interventions counts what others did to its leases: broke, ended or changed them. A
+	// holder that hears of the same number again knows that its leases are as they were.
+	Interventions uint64
+	// Intervened names the leases of the newest interventions, the newest last.
+	Intervened []string
 }
 
 // A Record is a named value. Its path is one of the namespace, and has nothing to

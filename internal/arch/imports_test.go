@@ -18,7 +18,7 @@ const module = "github.com/leasehold/leasehold"
 // pure are the standard packages that neither do I/O nor read a clock. time is
 // among them for its types; TestCoreReadsNoClock sees to the rest.
 var pure = []string{
-	"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "io", "iter", "maps", "math", "slices", "sort", "strings", "time", "unicode/utf8",
+	"bufio", "bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "slices", "sort", "strings", "time", "unicode/utf8",
 }
 
 // grpc is what a guard before a gRPC service needs, and only that: see TestFenceIsLight.

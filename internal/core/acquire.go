@@ -40,9 +40,14 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 		if session = s.liveSession(sp, c.Session); session == nil {
 			return nil, s.noSession(sp, c.Session).Err
 		}
-		if session.Claims+len(items) > leasehold.MaxClaimsPerSession {
+		for _, item := range items {
+			if failure := withdrawn(session, item); failure != nil {
+				return nil, failure
+			}
+		}
+		if session.used()+len(items) > leasehold.MaxClaimsPerSession {
 			return nil, refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked for: %d are as many as it can have",
-				c.Session, session.Claims, len(items), leasehold.MaxClaimsPerSession).Err
+				c.Session, session.used(), len(items), leasehold.MaxClaimsPerSession).Err
 		}
 	}
 	for _, item := range items {
@@ -66,6 +71,14 @@ func (s *State) unusedID(sp *space, item Item) *leasehold.Error {
 		return s.noClaim(sp, item.ID).Err
 	}
 	return nil
+}
+
+// withdrawn refuses an id that its own session took back before it was known here.
+func withdrawn(session *Session, item Item) *leasehold.Error {
+	if !session.marks.has(item.ID) {
+		return nil
+	}
+	return lostClaim(item.ID, item.Resource, leasehold.Withdrawn).Err
 }
 
 func otherID(claim *Claim) Answer {

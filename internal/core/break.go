@@ -58,6 +58,7 @@ func (s *State) setBreak(sp *space, claim *Claim, c *Break, at Time) *Claim {
 	s.put(sp, &breaking)
 	s.endsBy(sp, &breaking, at)
 	if at > s.now {
+		s.intervene(sp, &breaking)
 		event := s.event(sp, &breaking, leasehold.BreakSet)
 		event.By, event.Reason, event.Until = c.By, c.Reason, s.moment(at)
 		s.emit(sp, event)

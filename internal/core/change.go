@@ -46,6 +46,7 @@ func (s *State) change(c *Change) Answer {
 	s.renamed(sp, claim, &changed)
 	changed.Revision = s.revise(sp)
 	s.put(sp, &changed)
+	s.intervene(sp, claim)
 	event := s.event(sp, &changed, leasehold.Changed)
 	event.Hold, event.Until = over, s.moment(s.deadlineOf(sp, &changed))
 	s.emit(sp, event)

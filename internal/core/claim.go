@@ -140,6 +140,10 @@ type Session struct {
 	Sequence   uint64 // the largest request number seen
 	Gap        uint8  // as in Claim
 
+	Touched *Touched // what others did to its leases; nil: nothing
+
+	marks *marks // ids that were withdrawn before they were known; nil: none
+
 	records uint16 // that are bound to it, which are among Claims
 	timer   *timer
 }
@@ -236,6 +240,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 		s.leave(sp, c, how)
 		return
 	}
+	s.intervene(sp, c)
 	s.remove(sp, c, how)
 	r, _ := sp.resources.Get(c.Resource)
 	free := *r

@@ -114,6 +114,13 @@ type Release struct {
 	Namespace string
 	ID        string
 	Request   Request
+
+	// Session is whose lease it is, as the one who asks says. A release that does not say so
+	// counts as somebody else's, of which the session has to hear.
+	Session string
+	// Withdraw makes sure that the acquire of an id which nobody knows yet is refused when it
+	// comes: for as long as the session lasts, or, without one, as ended ids are remembered.
+	Withdraw bool
 }
 
 // Change hands a lease to another holder, or to another id, without a gap.
@@ -278,7 +285,7 @@ func (c *Renew) Validate() error {
 }
 
 func (c *Release) Validate() error {
-	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), c.Request.validate())
+	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), text("session", c.Session), c.Request.validate())
 }
 
 func (c *Change) Validate() error {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/btree"
@@ -222,7 +223,7 @@ func (t *tangle) want(p *party, c *Claim) {
 			if t.over(holder) {
 				return t.look()
 			}
-			if other := t.party(holder); other != p {
+			if other := t.party(holder); other != p && !t.abandoned(holder) {
 				w.blockers = append(w.blockers, blocker{other, holder.Slots})
 			}
 			return t.look()
@@ -252,6 +253,16 @@ func (t *tangle) want(p *party, c *Claim) {
 		}
 	}
 	p.wants = append(p.wants, w)
+}
+
+// abandoned reports whether a lease may be of an earlier life of the one who asks: it has the
+// same name and nothing but that name to be known by, asks for what it holds, and lets it end
+// by time. Whoever waits for such a lease does not wait for the one who asks.
+func (t *tangle) abandoned(c *Claim) bool {
+	if !t.s.atLeast(Level4) || c.Session != "" || c.terms().Party != "" || c.party() != t.asks.name || t.s.deadlineOf(t.sp, c) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(t.claims, func(asked *Claim) bool { return asked.Resource == c.Resource })
 }
 
 // maxAhead is how many of those before a waiter are asked for how much they need.

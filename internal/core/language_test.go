@@ -177,7 +177,9 @@ func (p *phrase) command() core.Command {
 	case "renew":
 		return &core.Renew{ID: p.word("lease id"), Namespace: p.namespace()}
 	case "release":
-		return &core.Release{ID: p.word("lease id"), Namespace: p.namespace(), Request: p.request()}
+		return &core.Release{
+			ID: p.word("lease id"), Namespace: p.namespace(), Session: p.option("session", ""), Withdraw: p.option("withdraw", "") == "yes", Request: p.request(),
+		}
 	case "change":
 		return &core.Change{
 			ID: p.word("lease id"), Namespace: p.namespace(),
@@ -450,7 +452,11 @@ func writeCommand(c core.Command) string {
 	case *core.Renew:
 		return sentence("renew", quote(c.ID), common(c.Namespace, core.Request{}))
 	case *core.Release:
-		return sentence("release", quote(c.ID), common(c.Namespace, c.Request))
+		withdraw := ""
+		if c.Withdraw {
+			withdraw = "yes"
+		}
+		return sentence("release", quote(c.ID), option("session", c.Session), option("withdraw", withdraw), common(c.Namespace, c.Request))
 	case *core.Change:
 		return sentence("change", quote(c.ID), option("holder", c.Holder), option("id", c.NewID), common(c.Namespace, c.Request))
 	case *core.Break:
@@ -800,7 +806,11 @@ func tellPriority(p int) string {
 }
 
 func tellSession(s *leasehold.Session, now time.Duration) string {
-	return fmt.Sprintf("session %s lasts until %s, has %d", s.ID, tellEnd(s.Expires), s.Claims) +
+	touched := ""
+	if s.Interventions != 0 {
+		touched = fmt.Sprintf(", others touched %d: %s", s.Interventions, strings.Join(s.Intervened, " "))
+	}
+	return fmt.Sprintf("session %s lasts until %s, has %d%s", s.ID, tellEnd(s.Expires), s.Claims, touched) +
 		tellLabels(s.Labels) + remainder(s.Expires, s.Remaining, now)
 }
 

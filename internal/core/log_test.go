@@ -144,7 +144,15 @@ func (w *writer) fresh() core.Command {
 		return &core.Renew{Namespace: lease.namespace, ID: lease.id}
 	case 9, 10:
 		lease := w.known(w.ids)
-		return &core.Release{Namespace: lease.namespace, ID: lease.id, Request: w.request(lease.namespace)}
+		release := &core.Release{Namespace: lease.namespace, ID: lease.id, Request: w.request(lease.namespace)}
+		if w.chance(2) {
+			release.Session = w.known(w.open).id
+		}
+		if release.Withdraw = w.chance(3); release.Withdraw && w.chance(3) {
+			w.made++
+			release.ID = fmt.Sprint("n", w.made+1) // of the next that is made up
+		}
+		return release
 	case 11:
 		return w.change()
 	case 12, 13:

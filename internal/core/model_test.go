@@ -38,8 +38,9 @@ type model struct {
 
 	base       uint64 // of tokens and revisions after a restore; 0: there was none
 	quarantine time.Duration
-	resumes    core.Time // when the quarantine ends; 0: nobody has led yet
-	resumed    bool      // and everybody had their turn
+	resumes    core.Time     // when the quarantine ends; 0: nobody has led yet
+	resumed    bool          // and everybody had their turn
+	asked      []*modelClaim // while it is looked whether they would wait for ever
 }
 
 type modelPlace struct {
@@ -72,6 +73,7 @@ type modelClaim struct {
 	alive    core.Time // its last sign of life
 	until    core.Time // end of its wait
 	breakAt  core.Time
+	mine     bool // its own session gives it back right now
 
 	came           core.Time // to wait
 	gap            float64   // the largest part of the ttl without a renewal
@@ -86,6 +88,9 @@ type modelSession struct {
 	alive  core.Time
 	number uint64 // the largest of a request
 	gap    float64
+
+	touched   []string // its leases that others ended or changed
+	withdrawn []string // ids that were given back before they came
 }
 
 type modelResource struct {
@@ -210,6 +215,7 @@ func (m *model) answer(c core.Command) modelAnswer {
 		}
 	}
 	r := m.request(c)
+	r.subject += modelDetails(c)
 	if again, ok := m.again(c, r); ok {
 		return again
 	}
@@ -231,7 +237,7 @@ func (m *model) request(c core.Command) modelRequest {
 	case *core.Renew:
 		return modelRequest{c.Namespace, core.Request{}, "", func(sp *modelSpace) modelAnswer { return m.renew(sp, c.ID) }}
 	case *core.Release:
-		return modelRequest{c.Namespace, c.Request, "release " + c.ID, func(sp *modelSpace) modelAnswer { return m.release(sp, c.ID) }}
+		return modelRequest{c.Namespace, c.Request, "release " + c.ID, func(sp *modelSpace) modelAnswer { return m.release(sp, c) }}
 	case *core.Change:
 		return modelRequest{c.Namespace, c.Request, "change " + c.ID, func(sp *modelSpace) modelAnswer { return m.change(sp, c) }}
 	case *core.Break:
@@ -386,6 +392,13 @@ func (m *model) mayAcquire(sp *modelSpace, c *core.Acquire) (claims []*modelClai
 			return nil, "", m.noClaim(sp, item.ID)
 		}
 	}
+	if session := m.live(sp, c.Session); session != nil {
+		for _, item := range itemsOf(c) {
+			if slices.Contains(session.withdrawn, item.ID) {
+				return nil, "", modelAnswer{text: "lost"}
+			}
+		}
+	}
 	if c.Session != "" && m.live(sp, c.Session) == nil {
 		return nil, "", m.noSession(sp, c.Session)
 	}
@@ -522,19 +535,84 @@ func (m *model) renew(sp *modelSpace, id string) modelAnswer {
 	return m.stillThere(claim)
 }
 
-func (m *model) release(sp *modelSpace, id string) modelAnswer {
-	if claim := m.touch(sp, id); claim != nil {
+func (m *model) release(sp *modelSpace, c *core.Release) modelAnswer {
+	if claim := m.touch(sp, c.ID); claim != nil {
 		how := leasehold.Released
 		if claim.token == 0 {
 			how = leasehold.Withdrawn
 		}
+		claim.mine = claim.session == c.Session
 		m.end(claim, how, m.now)
 		return modelAnswer{text: "done"}
 	}
-	if e := m.ended(sp, id, false); e != nil && (e.how == leasehold.Released || e.how == leasehold.Withdrawn) {
+	if e := m.ended(sp, c.ID, false); e != nil && (e.how == leasehold.Released || e.how == leasehold.Withdrawn) {
 		return modelAnswer{text: "done"}
+	} else if e != nil || !c.Withdraw {
+		return m.noClaim(sp, c.ID)
 	}
-	return m.noClaim(sp, id)
+	if c.Session == "" {
+		sp = m.begin(c.Namespace)
+		m.endings = append(m.endings, modelEnding{sp: sp, id: c.ID, how: leasehold.Withdrawn, at: m.now})
+	} else if session := m.live(sp, c.Session); session != nil && !slices.Contains(session.withdrawn, c.ID) {
+		session.withdrawn = append(session.withdrawn, c.ID)
+	}
+	return modelAnswer{text: "done"}
+}
+
+// intervene tells the session of a lease that others did something to it.
+func (m *model) intervene(c *modelClaim) {
+	if session := m.session(c.sp, c.session); session != nil && c.session != "" && !c.mine {
+		session.touched = append(session.touched, c.id)
+	}
+}
+
+// modelDetails is a command without what may differ when it is sent once more.
+func modelDetails(c core.Command) string {
+	switch c := c.(type) {
+	case *core.OpenSession:
+		return fmt.Sprint(c.TTL)
+	case *core.Acquire:
+		same := *c
+		same.ID, same.Wait, same.Reason, same.Labels, same.Party, same.Request = "", 0, "", nil, "", core.Request{}
+		same.Also = slices.Clone(c.Also)
+		for i := range same.Also {
+			same.Also[i].ID = ""
+		}
+		return renderAny(same)
+	case *core.Release:
+		return fmt.Sprint(c.Session, " ", c.Withdraw)
+	case *core.Change:
+		return fmt.Sprintf("%q %q", c.Holder, c.NewID)
+	case *core.Break:
+		return fmt.Sprint(c.Token, c.Period, c.Remains)
+	case *core.PutRecord:
+		same := *c
+		same.Request = core.Request{}
+		return renderAny(same)
+	case *core.DeleteRecord:
+		same := *c
+		same.Request = core.Request{}
+		return renderAny(same)
+	case *core.Move:
+		return fmt.Sprint(c.Priority)
+	case *core.Ask:
+		return c.Message
+	case *core.Define:
+		return renderAny(c.Definition)
+	case *core.Acknowledge:
+		return fmt.Sprint(c.Token)
+	case *core.Txn:
+		text := renderAny(c.If)
+		for i, o := range slices.Concat(c.Then, c.Else) {
+			if o.Acquire != nil {
+				text += modelDetails(o.Acquire)
+			}
+			o.Acquire = nil
+			text += fmt.Sprint(i < len(c.Then)) + renderAny(o)
+		}
+		return text
+	}
+	return ""
 }
 
 func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
@@ -567,6 +645,7 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 	if a := m.alarm(sp, leasehold.HeldLong, claim.id); a != nil {
 		a.thing = id
 	}
+	m.intervene(claim)
 	claim.holder, claim.id = holder, id
 	for i, unit := range m.resource(sp, claim.resource).units {
 		if slices.Contains(claim.units, unit.name) {
@@ -761,6 +840,7 @@ func (m *model) breakClaim(claim *modelClaim, c *core.Break) modelAnswer {
 	if claim.breakAt == 0 || at < claim.breakAt {
 		claim.breakAt = at
 		if at > m.now {
+			m.intervene(claim)
 			m.event(claim.sp, "breaking %s token %d", claim.id, claim.token)
 		}
 	}
@@ -1031,6 +1111,7 @@ func (m *model) end(c *modelClaim, how leasehold.How, at core.Time) {
 			m.event(c.sp, "left %s %v", c.id, how)
 			m.shortened(c.sp, c.resource)
 		} else {
+			m.intervene(c)
 			m.event(c.sp, "ended %s token %d %v", c.id, c.token, how)
 			m.learn(c, how, at)
 			m.giveBack(r, c)
@@ -1175,6 +1256,13 @@ func (m *model) handOver(sp *modelSpace, path string) {
 			continue
 		}
 		together := m.together(queue[0])
+		if slices.ContainsFunc(together, func(c *modelClaim) bool {
+			capacity := m.capacity(sp, c.resource)
+			return capacity != 0 && c.slots > capacity
+		}) {
+			m.end(queue[0], leasehold.NoSlots, m.now)
+			continue
+		}
 		for _, c := range together {
 			if m.queue(sp, c.resource)[0] != c || !m.fits(sp, c.resource, c.slots, 0) {
 				return
@@ -1355,8 +1443,15 @@ func (m *model) showLease(c *modelClaim) modelAnswer {
 		state = leasehold.Breaking
 	}
 	floor := m.holder(c.sp, c.resource).token
-	return modelAnswer{claim: c.id, text: fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v",
-		state, c.id, c.holder, c.token, floor, c.slots, c.units, c.after, m.left(m.deadline(c)))}
+	return modelAnswer{claim: c.id, text: fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v touched %d",
+		state, c.id, c.holder, c.token, floor, c.slots, c.units, c.after, m.left(m.deadline(c)), m.touchedOf(c))}
+}
+
+func (m *model) touchedOf(c *modelClaim) int {
+	if session := m.session(c.sp, c.session); session != nil && c.session != "" {
+		return len(session.touched)
+	}
+	return 0
 }
 
 // showLeases shows the first of several leases, and the others beside it.
@@ -1399,7 +1494,7 @@ func (m *model) showSession(s *modelSession) modelAnswer {
 			claims++
 		}
 	}
-	return modelAnswer{session: s.id, text: fmt.Sprintf("session %s left %v has %d", s.id, m.left(s.end()), claims)}
+	return modelAnswer{session: s.id, text: fmt.Sprintf("session %s left %v has %d touched %d %q", s.id, m.left(s.end()), claims, len(s.touched), s.touched)}
 }
 
 // held tells who is in the way, and the place of the one who asks.

@@ -17,6 +17,7 @@ func (m *model) deadlock(asked []*modelClaim) string {
 		return "" // as it is
 	}
 	before := m.claims
+	m.asked = asked
 	m.claims = append(slices.Clone(m.claims), asked...)
 	if len(asked) > 1 {
 		for _, c := range asked {
@@ -24,7 +25,7 @@ func (m *model) deadlock(asked []*modelClaim) string {
 		}
 	}
 	defer func() {
-		m.claims = before
+		m.claims, m.asked = before, nil
 		for _, c := range asked {
 			c.group = 0
 		}
@@ -132,11 +133,18 @@ func (m *model) aheadOf(c *modelClaim) (list []*modelClaim) {
 func (m *model) blockersOf(c *modelClaim, stuck []string) (list []*modelClaim) {
 	for _, holder := range m.holders(c.sp, c.resource) {
 		_, _, over := m.over(holder)
-		if party := m.partyOf(holder); !over && party != m.partyOf(c) && slices.Contains(stuck, party) {
+		if party := m.partyOf(holder); !over && party != m.partyOf(c) && slices.Contains(stuck, party) && !m.earlierLife(holder) {
 			list = append(list, holder)
 		}
 	}
 	return list
+}
+
+// earlierLife tells whether somebody who asks for a resource by a name alone has it already, by
+// that name, and will lose it some day.
+func (m *model) earlierLife(c *modelClaim) bool {
+	return strings.HasPrefix(m.partyOf(c), "holder ") && m.deadline(c) != 0 &&
+		slices.ContainsFunc(m.asked, func(asked *modelClaim) bool { return m.partyOf(asked) == m.partyOf(c) && asked.resource == c.resource })
 }
 
 // inTheWayOf lists the parties that never go on and hinder a waiter.

@@ -180,7 +180,7 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		case core.Get:
 			text += ", " + m.get(sp, o, to)
 		case core.ReleaseLease:
-			m.release(sp, o.ID)
+			m.release(sp, &core.Release{Namespace: sp.name, ID: o.ID})
 			text += ", 0 deleted"
 		case core.AcquireLease:
 			m.agree(sp, o.Acquire)

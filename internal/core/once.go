@@ -102,8 +102,8 @@ func (s *State) replay(c Command) (Answer, bool) {
 	switch {
 	case !ok:
 		return Answer{}, false
-	case o.Subject != c.subject():
-		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each", o.Subject), true
+	case o.Subject != s.subject(c):
+		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each", said(o.Subject)), true
 	}
 	return s.asOfNow(sp, c, o.Answer), true
 }
@@ -182,7 +182,7 @@ func (s *State) remember(c Command, a Answer) {
 	} else {
 		s.outcomes.push(outcomeRef{sp.name, key, s.now})
 	}
-	sp.outcomes.Set(key, &Outcome{Key: key, Subject: c.subject(), At: s.now, Answer: a})
+	sp.outcomes.Set(key, &Outcome{Key: key, Subject: s.subject(c), At: s.now, Answer: a})
 }
 
 // count notes a sequence number and forgets those that left the window.

@@ -159,7 +159,8 @@ func answerText(a core.Answer) string {
 	case a.Waiter != nil:
 		return fmt.Sprintf("waits %s %s slots %d place %d forecast %v", a.Waiter.ID, a.Waiter.Holder, a.Waiter.Slots, a.Waiter.Position, a.Waiter.Forecast)
 	case a.Session != nil:
-		return fmt.Sprintf("session %s left %v has %d", a.Session.ID, a.Session.Remaining, a.Session.Claims)
+		return fmt.Sprintf("session %s left %v has %d touched %d %q",
+			a.Session.ID, a.Session.Remaining, a.Session.Claims, a.Session.Interventions, a.Session.Intervened)
 	}
 	switch {
 	case a.Record != nil:
@@ -195,8 +196,8 @@ func leaseText(l *leasehold.Lease) string {
 	if l.After != nil {
 		after = l.After.ID
 	}
-	return fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v",
-		l.State, l.ID, l.Holder, l.Token, l.Floor, l.Slots, l.Units, after, l.Remaining)
+	return fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v touched %d",
+		l.State, l.ID, l.Holder, l.Token, l.Floor, l.Slots, l.Units, after, l.Remaining, l.Interventions)
 }
 
 func eventTexts(events []*leasehold.Event) (texts []string) {

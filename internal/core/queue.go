@@ -179,6 +179,10 @@ func (s *State) handOver(sp *space, path string) {
 			continue
 		}
 		together := s.together(sp, waiter)
+		if s.hopeless(sp, together) {
+			s.leave(sp, waiter, leasehold.NoSlots)
+			continue
+		}
 		if !s.turn(sp, together) {
 			return
 		}
@@ -196,6 +200,21 @@ func (s *State) handOver(sp *space, path string) {
 			}
 		}
 	}
+}
+
+// hopeless reports whether waiters need more slots of a resource than it has: a definition may
+// have changed since they came. To wait on would keep all others waiting too.
+func (s *State) hopeless(sp *space, together []*Claim) bool {
+	if !s.atLeast(Level4) {
+		return false
+	}
+	for _, c := range together {
+		r, _ := sp.resources.Get(c.Resource)
+		if capacity := sp.capacity(r, sp.definition(c.Resource)); capacity != 0 && int(c.Slots) > capacity {
+			return true
+		}
+	}
+	return false
 }
 
 // turn tells whether waiters stand first in their queues and there is room for each.

@@ -10,11 +10,18 @@ func (s *State) release(c *Release) Answer {
 		if claim.waiting() {
 			how = leasehold.Withdrawn
 		}
+		if c.Session == claim.Session {
+			s.own = claim
+		}
 		s.finish(sp, claim, how, s.now)
+		s.own = nil
 		return Answer{}
 	}
 	if s.wasReleased(sp, c.ID) {
 		return Answer{} // by an earlier try
+	}
+	if c.Withdraw && s.atLeast(Level4) {
+		return s.withdraw(c)
 	}
 	return s.noClaim(sp, c.ID)
 }
@@ -25,4 +32,41 @@ func (s *State) wasReleased(sp *space, id string) bool {
 	}
 	ended, ok := sp.ended.Get(id)
 	return ok && (ended.How == leasehold.Released || ended.How == leasehold.Withdrawn)
+}
+
+// withdraw takes back an id that nobody knows: the acquire of it may still be on its way, and
+// must not be granted when it comes. What ended otherwise needs no mark.
+func (s *State) withdraw(c *Release) Answer {
+	if sp := s.space(c.Namespace); sp != nil {
+		if _, ended := sp.ended.Get(c.ID); ended {
+			return s.noClaim(sp, c.ID)
+		}
+	}
+	if c.Session != "" {
+		return s.withdrawFrom(c)
+	}
+	sp, failure := s.makeSpace(c.Namespace)
+	if failure != nil {
+		return Answer{Err: failure}
+	}
+	s.tombstone(sp, &EndedClaim{ID: c.ID, How: leasehold.Withdrawn, At: s.now})
+	return Answer{}
+}
+
+// withdrawFrom leaves a mark in a session. Where there is none, none is needed: the acquire
+// would be refused with the session.
+func (s *State) withdrawFrom(c *Release) Answer {
+	sp := s.space(c.Namespace)
+	session := s.liveSession(sp, c.Session)
+	if session == nil || session.marks.has(c.ID) {
+		return Answer{}
+	}
+	if session.used() >= leasehold.MaxClaimsPerSession {
+		return refuse(leasehold.Limited, "session %q has %d leases, waiters, records and withdrawn ids, which is as many as it can have: close it, and open another",
+			c.Session, session.used())
+	}
+	marked := *session
+	marked.marks = session.marks.with(c.ID)
+	sp.sessions.Set(marked.ID, &marked)
+	return Answer{}
 }

@@ -61,5 +61,8 @@ func (s *State) noClaim(sp *space, id string) Answer {
 }
 
 func lostClaim(id, resource string, how leasehold.How) Answer {
+	if resource == "" {
+		return refuse(leasehold.Lost, "lease %q has ended (%v) before it was asked for: acquire again under another id", id, how)
+	}
 	return refuse(leasehold.Lost, "lease %q on %s has ended (%v): acquire again under another id", id, resource, how)
 }

@@ -10,7 +10,7 @@ import (
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
-// *Alarm, *Restored, *Shelf, *leasehold.Version, *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
+// *Mark, *Alarm, *Restored, *Shelf, *leasehold.Version, *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
 // namespace it belongs to; empty for those of the whole state.
 type Piece struct {
 	Space string
@@ -62,7 +62,10 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			sp.definitions.Scan(func(_ string, v *leasehold.Definition) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			sp.sessions.Scan(func(_ string, v *Session) bool { more = yield(Piece{name, v}); return more })
+			sp.sessions.Scan(func(_ string, v *Session) bool {
+				more = yield(Piece{name, v}) && sp.markPieces(v, yield)
+				return more
+			})
 		}
 		if more {
 			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
@@ -179,6 +182,8 @@ func (s *State) restore(r Piece) error {
 		v.Claims, v.records = 0, 0
 		v.timer = &timer{kind: dueSession, space: sp, key: v.ID}
 		s.putSession(sp, v)
+	case *Mark:
+		return s.restoreMark(sp, v)
 	case *Resource:
 		return s.restoreResource(sp, v)
 	case *Alarm:

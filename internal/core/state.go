@@ -64,6 +64,7 @@ type State struct {
 	freed    []leasehold.Large
 	ends     int        // what ended so far; a tick counts by it
 	closing  *Session   // whose leases are ending right now
+	own      *Claim     // that its own session is releasing right now
 	untold   []untold   // alarms that are events at the end of the command
 	stirred  []stirring // resources of which something may be free now; empty between commands
 	planted  Planted

@@ -42,6 +42,9 @@ func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
 		Session: c.Session, State: c.state(), Token: c.Token, Floor: sp.floor(c), Slots: int(c.Slots), Units: t.Units, TTL: c.TTL, HoldLimit: t.HoldLimit,
 		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(),
 	}
+	if session, ok := sp.sessions.Get(c.Session); ok {
+		l.Interventions = session.touched().Count
+	}
 	if at := s.deadlineOf(sp, c); at != 0 {
 		l.Remaining, l.Expires = time.Duration(max(0, at-s.now)), s.moment(at)
 	}
@@ -64,7 +67,7 @@ func (s *State) session(sp *space, session *Session) leasehold.Session {
 	return leasehold.Session{
 		Namespace: sp.name, ID: session.ID, TTL: session.TTL, Labels: session.Labels,
 		Remaining: time.Duration(max(0, session.Expires-s.now)), Opened: calendar(session.OpenedWall), Expires: s.moment(session.Expires),
-		Claims: session.Claims,
+		Claims: session.Claims, Interventions: session.touched().Count, Intervened: session.touched().IDs,
 	}
 }
 

@@ -100,9 +100,17 @@ func Withdraw(ctx context.Context, e Engine, c *core.Acquire) {
 	defer cancel()
 	// If this fails too, the waiter leaves for want of a sign of life, and the
 	// lease ends with its TTL.
-	_, _ = e.Do(ctx, &core.Release{Namespace: c.Namespace, ID: c.ID})
+	release := func(id string) {
+		r := &core.Release{Namespace: c.Namespace, ID: id}
+		if e.Level() >= core.Level4 {
+			// The request itself may still be on its way to the leader.
+			r.Session, r.Withdraw = c.Session, true
+		}
+		_, _ = e.Do(ctx, r)
+	}
+	release(c.ID)
 	for _, item := range c.Also {
-		_, _ = e.Do(ctx, &core.Release{Namespace: c.Namespace, ID: item.ID})
+		release(item.ID)
 	}
 }
 

@@ -195,8 +195,8 @@ type choice struct{ first, last uint8 }
 // The enumerations of the dictionary. An event that is no end has no How.
 var (
 	states   = choice{uint8(leasehold.Available), uint8(leasehold.Expired)}
-	hows     = choice{uint8(leasehold.Released), uint8(leasehold.WaitOver)}
-	maybeHow = choice{0, uint8(leasehold.WaitOver)}
+	hows     = choice{uint8(leasehold.Released), uint8(leasehold.NoSlots)}
+	maybeHow = choice{0, uint8(leasehold.NoSlots)}
 	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.AlarmCleared)}
 	codes    = choice{uint8(leasehold.Held), uint8(leasehold.Refused)}
 	uncleans = choice{uint8(leasehold.AllowNext), uint8(leasehold.AwaitAcknowledgement)}
@@ -231,6 +231,14 @@ func (c *codec) oneOf(field string, p *uint8, among choice) {
 	}
 	*p = v
 	c.at++
+}
+
+// how is a way to end. One of them came with level 4.
+func (c *codec) how(p *leasehold.How, among choice) {
+	if c.level != 0 && c.level < levelStated {
+		among.last = uint8(leasehold.WaitOver)
+	}
+	c.oneOf("how", (*uint8)(p), among)
 }
 
 // text is a length and so many bytes.

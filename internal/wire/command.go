@@ -34,6 +34,9 @@ const (
 	// versions to keep. Others are as they were before there were any.
 	kindPutVersion  = 19
 	kindTxnVersions = 20
+
+	// A release that names a session, or withdraws. Others are as they were before.
+	kindWithdraw = 22
 )
 
 var commandNames = [...]string{
@@ -44,12 +47,16 @@ var commandNames = [...]string{
 	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn", kindAsk: "ask", kindMove: "move",
 	kindDefine: "define", kindUndefine: "undefine", kindAcknowledge: "acknowledge",
 	kindPutVersion: "put version", kindTxnVersions: "txn versions",
+	kindWithdraw: "withdraw",
 }
 
 // commandLevel is the feature level that a kind of command came with.
 func commandLevel(kind uint64) uint64 {
-	if kind == kindPutVersion || kind == kindTxnVersions {
+	switch kind {
+	case kindPutVersion, kindTxnVersions:
 		return levelValues
+	case kindWithdraw:
+		return levelStated
 	}
 	return levelFirst
 }
@@ -154,7 +161,7 @@ func (c *codec) nextFrame() (kind uint64, body codec, err error) {
 	switch {
 	case c.fault != nil:
 		return 0, body, c.refused("command")
-	case kind >= uint64(len(commandNames)):
+	case kind >= uint64(len(commandNames)) || commandNames[kind] == "":
 		return 0, body, unknown("command is of kind %d, and kinds up to %d are known here", kind, len(commandNames)-1)
 	case size > maxCommand:
 		return 0, body, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", commandNames[kind], size, maxCommand)
@@ -186,6 +193,9 @@ func kindOf(command core.Command) uint64 {
 	case *core.Renew:
 		return kindRenew
 	case *core.Release:
+		if v.Session != "" || v.Withdraw {
+			return kindWithdraw
+		}
 		return kindRelease
 	case *core.Change:
 		return kindChange
@@ -235,7 +245,7 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Acquire)
 	case kindRenew:
 		return new(core.Renew)
-	case kindRelease:
+	case kindRelease, kindWithdraw:
 		return new(core.Release)
 	case kindChange:
 		return new(core.Change)
@@ -285,6 +295,10 @@ func (c *codec) command(kind uint64, command core.Command) {
 	case *core.Release:
 		c.text("namespace", &v.Namespace)
 		c.text("id", &v.ID)
+		if kind == kindWithdraw {
+			c.text("session", &v.Session)
+			c.flag("withdraw", &v.Withdraw)
+		}
 		c.request(&v.Request)
 	case *core.Change:
 		c.change(v)

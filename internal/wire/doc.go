@@ -18,7 +18,9 @@
 //	          level 2   states that were restored from a backup: record 14
 //	          level 3   large values, and former versions of records: commands 19 and
 //	                    20, records 15 and 16, values that are kept elsewhere
-//	          level 4   a state that says its level: the rules by which it decides
+//	          level 4   a state that says its level: the rules by which it decides; releases
+//	                    that withdraw: command 22; ids that were withdrawn: record 19; how a
+//	                    waiter ends that needs more slots than there are; interventions
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -94,6 +96,8 @@
 //	  19  put version    level 3; as 11, with a value or a large, and after it
 //	                     unsigned from, signed keep; one of them is not as in 11
 //	  20  txn versions   level 3; as 13, with this in its ops; one of them is not as in 13
+//	  22  withdraw       level 4; text namespace, text id, text session, flag withdraw,
+//	                     request; one of the two is not as in 6
 //
 //	item                 text resource, text id, signed slots, signed capacity
 //	definition           text path, signed capacity, text… units, duration default ttl,
@@ -130,7 +134,7 @@
 //	   2  namespace      unsigned token, unsigned revision, unsigned arrivals,
 //	                     unsigned lost revision, unsigned lost n
 //	   3  session        text id, duration ttl, labels, wall opened, time expires,
-//	                     unsigned sequence, unsigned gap
+//	                     unsigned sequence, unsigned gap; from level 4 on, touched?
 //	   4  resource       text path, text claim, signed waiting, unsigned idle, more?
 //	   5  claim          text id, text resource, text holder, text session,
 //	                     duration ttl, unsigned token, time since, wall since,
@@ -161,9 +165,11 @@
 //	  16  version        level 3; text path, value, unsigned revision, unsigned create,
 //	                     unsigned version, moment written, text holder, text session,
 //	                     unsigned token, flag deleted
+//	  19  withdrawn id   level 4; text session, text id
 //
 //	txn                  flag succeeded, unsigned revision, result…
 //	result               record?, signed deleted, lease?, lease… also
+//	touched              unsigned interventions, text… intervened
 //	ending               text id, text holder, unsigned token, how, text by,
 //	                     text reason, wall
 //	hold                 if the kind is changed: text id, text holder, unsigned token;
@@ -183,11 +189,13 @@
 //	                     unsigned floor, signed slots, text… units, duration ttl,
 //	                     duration hold limit, duration remaining,
 //	                     moment acquired, moment expires, moment available at,
-//	                     unsigned revision, shown ending? after
+//	                     unsigned revision, shown ending? after; from level 4 on,
+//	                     unsigned interventions
 //	shown ending         as ending, with a moment instead of wall
 //	session              text namespace, text id, duration ttl, labels,
 //	                     duration remaining, moment opened, moment expires,
-//	                     signed claims
+//	                     signed claims; from level 4 on, unsigned interventions,
+//	                     text… intervened
 //	waiter               text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, signed slots, signed priority,
 //	                     signed position, moment since, moment until,

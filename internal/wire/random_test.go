@@ -144,6 +144,9 @@ func (d dice) labels() leasehold.Labels {
 // command returns any command, be it one that the core accepts or not.
 func (d dice) command() core.Command {
 	c := newCommand(1 + d.Uint64N(uint64(len(commandNames)-1)))
+	for c == nil { // a number that was not given
+		c = newCommand(1 + d.Uint64N(uint64(len(commandNames)-1)))
+	}
 	d.fill(reflect.ValueOf(c).Elem())
 	return c
 }

@@ -29,6 +29,8 @@ const (
 
 	kindShelf   = 15
 	kindVersion = 16
+
+	kindMark = 19
 )
 
 var recordNames = [...]string{
@@ -37,6 +39,7 @@ var recordNames = [...]string{
 	kindRecord: "record", kindRecordOutcome: "record outcome",
 	kindDefinition: "definition", kindAlarm: "alarm", kindRestored: "restored",
 	kindShelf: "shelf", kindVersion: "version",
+	kindMark: "withdrawn id",
 }
 
 // recordLevel is the feature level that a kind of record came with.
@@ -46,6 +49,8 @@ func recordLevel(kind uint64) uint64 {
 		return levelRestored
 	case kindShelf, kindVersion:
 		return levelValues
+	case kindMark:
+		return levelStated
 	}
 	return levelFirst
 }
@@ -88,6 +93,8 @@ func recordKind(value any) uint64 {
 		return kindShelf
 	case *leasehold.Version:
 		return kindVersion
+	case *core.Mark:
+		return kindMark
 	}
 	return kindEnd
 }
@@ -124,6 +131,8 @@ func newRecord(kind uint64) any {
 		return new(core.Shelf)
 	case kindVersion:
 		return new(leasehold.Version)
+	case kindMark:
+		return new(core.Mark)
 	}
 	return nil
 }
@@ -164,6 +173,9 @@ func (c *codec) record(kind uint64, value any) {
 		c.shelf(v)
 	case *leasehold.Version:
 		c.former(v)
+	case *core.Mark:
+		c.text("session", &v.Session)
+		c.text("id", &v.ID)
 	}
 }
 
@@ -205,6 +217,12 @@ func (c *codec) coreSession(v *core.Session) {
 	c.time("expires", &v.Expires)
 	c.unsigned("sequence", &v.Sequence)
 	c.unsigned8("gap", &v.Gap)
+	if c.level >= levelStated {
+		if present(c, "touched", &v.Touched) {
+			c.unsigned("interventions", &v.Touched.Count)
+			c.names("intervened", &v.Touched.IDs)
+		}
+	}
 }
 
 func (c *codec) resource(v *core.Resource) {
@@ -298,7 +316,7 @@ func (c *codec) ending(v *core.Ending) {
 	c.text("id", &v.ID)
 	c.text("holder", &v.Holder)
 	c.token("token", &v.Token)
-	c.oneOf("how", (*uint8)(&v.How), hows)
+	c.how(&v.How, hows)
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
 	c.signed("wall", &v.Wall)
@@ -357,14 +375,14 @@ func (c *codec) endedClaim(v *core.EndedClaim) {
 	c.text("resource", &v.Resource)
 	c.text("holder", &v.Holder)
 	c.token("token", &v.Token)
-	c.oneOf("how", (*uint8)(&v.How), hows)
+	c.how(&v.How, hows)
 	c.time("at", &v.At)
 	c.text("next", &v.Next)
 }
 
 func (c *codec) endedSession(v *core.EndedSession) {
 	c.text("id", &v.ID)
-	c.oneOf("how", (*uint8)(&v.How), hows)
+	c.how(&v.How, hows)
 	c.time("at", &v.At)
 }
 
@@ -416,13 +434,16 @@ func (c *codec) lease(v *leasehold.Lease) {
 	if present(c, "after", &v.After) {
 		c.shownEnding(v.After)
 	}
+	if c.level >= levelStated {
+		c.unsigned("interventions", &v.Interventions)
+	}
 }
 
 func (c *codec) shownEnding(v *leasehold.Ending) {
 	c.text("id", &v.ID)
 	c.text("holder", &v.Holder)
 	c.token("token", &v.Token)
-	c.oneOf("how", (*uint8)(&v.How), hows)
+	c.how(&v.How, hows)
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
 	c.moment("at", &v.At)
@@ -437,6 +458,10 @@ func (c *codec) session(v *leasehold.Session) {
 	c.moment("opened", &v.Opened)
 	c.moment("expires", &v.Expires)
 	c.number("claims", &v.Claims)
+	if c.level >= levelStated {
+		c.unsigned("interventions", &v.Interventions)
+		c.names("intervened", &v.Intervened)
+	}
 }
 
 func (c *codec) waiter(v *leasehold.Waiter) {
@@ -478,7 +503,7 @@ func (c *codec) event(v *leasehold.Event) {
 	c.revision("revision", &v.Revision)
 	c.unsigned32("n", &v.N)
 	c.oneOf("kind", (*uint8)(&v.Kind), kinds)
-	c.oneOf("how", (*uint8)(&v.How), maybeHow)
+	c.how(&v.How, maybeHow)
 	c.moment("at", &v.At)
 	c.moment("until", &v.Until)
 	c.text("resource", &v.Resource)

@@ -229,7 +229,7 @@ func (r *snapshotReader) next() (core.Piece, error) {
 		return core.Piece{}, err
 	case f.kind == kindEnd:
 		return core.Piece{}, r.end(f)
-	case f.kind >= uint64(len(recordNames)):
+	case f.kind >= uint64(len(recordNames)) || recordNames[f.kind] == "":
 		newer := unknown("snapshot has a record of kind %d at byte %d, and kinds up to %d are known here", f.kind, r.sum.Bytes, len(recordNames)-1)
 		return core.Piece{}, cmp.Or(r.whole(f), newer)
 	case recordLevel(f.kind) > r.level:

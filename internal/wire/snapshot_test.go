@@ -82,8 +82,8 @@ func TestRecordComesBackAsItWas(t *testing.T) {
 		if h, ok := want.(*core.Head); ok {
 			h.Level = 0 // it stands before all records
 		}
-		b := appendRecord(t, core.Piece{Space: space, Value: want})
-		if got := decodeRecord(t, b); got.Space != space || !reflect.DeepEqual(got.Value, want) {
+		b := appendRecordAt(t, Level, core.Piece{Space: space, Value: want})
+		if got := decodeRecordAt(t, Level, b); got.Space != space || !reflect.DeepEqual(got.Value, want) {
 			t.Fatalf("seed %d: %q %+v\ncame back as\n%q %+v", seed, space, want, got.Space, got.Value)
 		}
 	}
@@ -92,7 +92,12 @@ func TestRecordComesBackAsItWas(t *testing.T) {
 // appendRecord returns one record as a snapshot would have it first in its namespace.
 func appendRecord(t testing.TB, r core.Piece) []byte {
 	t.Helper()
-	w := snapshotWriter{codec: codec{writing: true}, w: io.Discard}
+	return appendRecordAt(t, 0, r)
+}
+
+func appendRecordAt(t testing.TB, level uint64, r core.Piece) []byte {
+	t.Helper()
+	w := snapshotWriter{codec: codec{writing: true, level: level}, w: io.Discard}
 	if err := w.write(r); err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +106,14 @@ func appendRecord(t testing.TB, r core.Piece) []byte {
 
 func decodeRecord(t testing.TB, b []byte) core.Piece {
 	t.Helper()
+	return decodeRecordAt(t, 0, b)
+}
+
+func decodeRecordAt(t testing.TB, level uint64, b []byte) core.Piece {
+	t.Helper()
 	kind, n := binary.Uvarint(b)
 	size, m := binary.Uvarint(b[n:])
-	c := codec{b: b[n+m:]}
+	c := codec{b: b[n+m:], level: level}
 	if size != uint64(c.left()) {
 		t.Fatalf("a record of %d bytes says that it has %d", c.left(), size)
 	}
@@ -245,7 +255,7 @@ func TestRefusedSnapshots(t *testing.T) {
 		{"restored in the wrong place", later(first+space+restored, 3), ErrMalformed, "would be written differently"},
 		{"format 0", magic + "\x00\x01", ErrMalformed, "its format is 0"},
 		{"no records", ended("", 0), ErrMalformed, "snapshot is empty"},
-		{"a newer record", ended(first+"\x2a\x00", 2), ErrUnknown, "snapshot has a record of kind 42 at byte 31, and kinds up to 16 are known here"},
+		{"a newer record", ended(first+"\x2a\x00", 2), ErrUnknown, "snapshot has a record of kind 42 at byte 31, and kinds up to 19 are known here"},
 		{"a record of more than 4 MiB", head + first + "\x05\x81\x80\x80\x02", ErrMalformed, "at most 4194304 is allowed"},
 		{"a wrong count", ended(first, 2), ErrMalformed, "it says that it has 2 records, and has 1"},
 		{"a short last record", head + first + "\x00\x03\x00\x00\x00", ErrMalformed, "its last record is too short"},

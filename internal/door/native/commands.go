@@ -3,6 +3,7 @@ package native
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/leasehold/leasehold"
@@ -224,14 +225,29 @@ func (c *call) sendLease(l *leasehold.Lease, g grant) error {
 	if l == nil {
 		return errors.New("the engine answered without a lease")
 	}
+	g.counted = c.counts()
 	c.send(func(p *paper) { p.lease(l, g) })
 	return nil
 }
 
 func (c *call) sendSession(s *leasehold.Session, warning string) error {
-	c.send(func(p *paper) { p.session(s, warning) })
+	var seen *uint64
+	if c.counts() {
+		seen = new(uint64)
+		if text := c.query.Get("seen"); text != "" {
+			n, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				return invalid("seen is %s: give the number of interventions that you know of, as an answer said it", brief(text))
+			}
+			*seen = n
+		}
+	}
+	c.send(func(p *paper) { p.session(s, warning, seen) })
 	return nil
 }
+
+// counts reports whether the server counts what others do to the leases of a session.
+func (c *call) counts() bool { return c.door.engine.Level() >= core.Level4 }
 
 // papers are for answers on their way out.
 var papers = sync.Pool{New: func() any { p := make(paper, 0, 1<<10); return &p }}

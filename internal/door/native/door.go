@@ -134,7 +134,7 @@ var routes = []route{
 	{method: "PUT", path: "/v1/definitions/{path...}", verb: "define", serve: (*call).define},
 	{method: "DELETE", path: "/v1/definitions/{path...}", verb: "undefine", serve: (*call).undefine, params: []string{"by", "reason"}},
 	{method: "POST", path: "/v1/sessions", verb: "open-session", serve: (*call).openSession},
-	{method: "POST", path: "/v1/sessions/{id}/renew", verb: "renew-session", serve: (*call).renewSession},
+	{method: "POST", path: "/v1/sessions/{id}/renew", verb: "renew-session", serve: (*call).renewSession, params: []string{"seen"}},
 	{method: "GET", path: "/v1/sessions/{id}", verb: "session", serve: (*call).session},
 	{method: "DELETE", path: "/v1/sessions/{id}", verb: "close-session", serve: (*call).closeSession},
 	{method: "GET", path: "/v1/resources", verb: "resources", serve: (*call).resources, params: []string{"prefix", "after", "limit", "all"}},

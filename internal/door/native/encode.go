@@ -159,6 +159,7 @@ type grant struct {
 	waited  time.Duration // 0: it was granted at once
 	also    []leasehold.Lease
 	warning string
+	counted bool // interventions are known
 }
 
 func (p *paper) lease(l *leasehold.Lease, g grant) {
@@ -190,6 +191,9 @@ func (p *paper) lease(l *leasehold.Lease, g grant) {
 		p.millis("waited_ms", max(g.waited, time.Millisecond))
 	}
 	p.someEnding("after", l.After)
+	if g.counted && l.Session != "" {
+		p.number("interventions", l.Interventions)
+	}
 	p.also(g)
 	p.some("warning", g.warning)
 	p.close()
@@ -200,10 +204,12 @@ func (p *paper) also(g grant) {
 	if len(g.also) == 0 {
 		return
 	}
-	array(p, "also", g.also, func(v *leasehold.Lease) { p.lease(v, grant{waited: g.waited}) })
+	array(p, "also", g.also, func(v *leasehold.Lease) { p.lease(v, grant{waited: g.waited, counted: g.counted}) })
 }
 
-func (p *paper) session(s *leasehold.Session, warning string) {
+// session writes a session. With seen, interventions are known, and those after that number are
+// named as far as they can be.
+func (p *paper) session(s *leasehold.Session, warning string, seen *uint64) {
 	p.open()
 	p.text("namespace", s.Namespace)
 	p.text("id", s.ID)
@@ -214,7 +220,17 @@ func (p *paper) session(s *leasehold.Session, warning string) {
 	p.number("claims", uint64(s.Claims))
 	p.labels(s.Labels)
 	p.some("warning", warning)
+	if seen != nil {
+		p.number("interventions", s.Interventions)
+		p.names("intervened", newest(s, *seen))
+	}
 	p.close()
+}
+
+// newest returns the ids of the interventions after a number.
+func newest(s *leasehold.Session, seen uint64) []string {
+	unseen := s.Interventions - min(seen, s.Interventions)
+	return s.Intervened[len(s.Intervened)-int(min(unseen, uint64(len(s.Intervened)))):]
 }
 
 func (p *paper) resource(s *leasehold.Status) {

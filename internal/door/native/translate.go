@@ -108,7 +108,7 @@ func (c *call) toReleases(r *v1.ReleaseRequest) ([]*core.Release, error) {
 	}
 	commands := make([]*core.Release, len(ids))
 	for i, id := range ids {
-		commands[i] = &core.Release{Namespace: c.namespace, ID: id, Request: c.once}
+		commands[i] = &core.Release{Namespace: c.namespace, ID: id, Session: r.Session, Withdraw: r.Withdraw, Request: c.once}
 		if err := firstError(checkName("id", id), checkText("session", r.Session), commands[i].Validate()); err != nil {
 			return nil, err
 		}

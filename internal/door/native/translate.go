@@ -25,7 +25,21 @@ func sessionID(once core.Request) string {
 	if once == (core.Request{}) {
 		return newID()
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", once.Key, once.Session, once.Sequence))
+	return derivedID(fmt.Appendf(nil, "%q %q %d", once.Key, once.Session, once.Sequence))
+}
+
+// leaseID makes the id of the nth lease of a request, in the same way: a second try finds what
+// the first one got or waits for, also when its answer is not remembered any more. Whoever uses
+// a key again later is told that its lease is over, for as long as ended ids are remembered.
+func leaseID(once core.Request, n int) string {
+	if once == (core.Request{}) {
+		return newID()
+	}
+	return derivedID(fmt.Appendf(nil, "lease %d %q %q %d", n, once.Key, once.Session, once.Sequence))
+}
+
+func derivedID(from []byte) string {
+	sum := sha256.Sum256(from)
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
@@ -74,7 +88,7 @@ func (c *call) toItems(a *v1.AcquireRequest) ([]core.Item, error) {
 		}
 		items[i] = core.Item{Resource: one.Resource, ID: one.ID, Slots: one.Slots, Capacity: one.Capacity}
 		if c.made {
-			items[i].ID = newID()
+			items[i].ID = leaseID(c.once, i)
 		}
 	}
 	return items, nil

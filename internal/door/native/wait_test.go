@@ -317,3 +317,73 @@ func TestDrain(t *testing.T) {
 		}
 	})
 }
+
+// A keyed request without an id waits; its connection breaks; it is sent again. It is still one
+// request, also after its first answer is forgotten.
+func TestAKeyedWaitIsSentAgain(t *testing.T) {
+	for _, after := range []time.Duration{time.Second, 11 * time.Minute} {
+		for _, also := range [][]v1.AcquireItem{nil, {{Resource: "q"}, {Resource: "s"}}} {
+			synctest.Test(t, func(t *testing.T) {
+				h := build(t, Config{})
+				defer h.close()
+				h.acquire(v1.AcquireRequest{Resource: "r", Holder: "ann", ID: "a", TTL: v1.TTL{None: true}})
+				request := v1.AcquireRequest{Resource: "r", Holder: "bob", Wait: for_(30 * time.Minute), Also: also}
+				ctx, leave := context.WithCancel(t.Context())
+				first := h.begin(ctx, request, v1.WithKey("k"))
+				time.Sleep(after)
+				leave()
+				<-first
+				time.Sleep(2 * time.Second)
+				again := h.begin(t.Context(), request, v1.WithKey("k"))
+				if r := h.resource("r"); r.Waiting != 1 {
+					t.Errorf("after %v: %d wait for one request", after, r.Waiting)
+				}
+				if err := h.caller.Release(t.Context(), v1.ReleaseRequest{ID: "a"}); err != nil {
+					t.Fatal(err)
+				}
+				got := <-again
+				if got.err != nil || len(got.lease.Also) != len(also) {
+					t.Errorf("after %v: %+v, %v", after, got.lease, got.err)
+				}
+			})
+		}
+	}
+}
+
+// Each of several leases has an id and a token that the caller needs, also if it has to ask twice.
+func TestAKeyedRequestForSeveralIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		request := v1.AcquireRequest{Resource: "r", Holder: "bob", Also: []v1.AcquireItem{{Resource: "q"}}, TTL: v1.TTL{None: true}}
+		ask := func(key string) (v1.Lease, error) { return h.caller.Acquire(t.Context(), request, v1.WithKey(key)) }
+		one, err := ask("k")
+		if err != nil || len(one.Also) != 1 || one.ID == one.Also[0].ID {
+			t.Fatalf("%+v, %v", one, err)
+		}
+		for _, after := range []time.Duration{0, 11 * time.Minute} {
+			time.Sleep(after)
+			two, err := ask("k")
+			if err != nil || two.ID != one.ID || len(two.Also) != 1 || two.Also[0].ID != one.Also[0].ID || two.Also[0].Token != one.Also[0].Token {
+				t.Errorf("after %v: %+v, %v; first it was %+v", after, two, err, one)
+			}
+		}
+		if _, err := ask("another"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("another key is told %v", err)
+		}
+		// A key that is used again is no new request while anybody may still mean the old one.
+		for _, id := range []string{one.ID, one.Also[0].ID} {
+			if err := h.caller.Release(t.Context(), v1.ReleaseRequest{ID: id}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := ask("k"); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("a key that is used again is told %v", err)
+		}
+		time.Sleep(11 * time.Minute)
+		h.acquire(v1.AcquireRequest{Resource: "other", Holder: "ann", ID: "o"}) // time moves with the log
+		if three, err := ask("k"); err != nil || three.Token <= one.Token {
+			t.Errorf("much later: %+v, %v", three, err)
+		}
+	})
+}

@@ -246,3 +246,42 @@ func TestHostStyle(t *testing.T) {
 	b.sign(r)
 	b.send(r).expect(201)
 }
+
+// Whoever may delete a blob may break the lease that is in the way, and nothing else.
+func TestSASOfLeases(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	b.blob("box/x", "1")
+	at := target{account: testAccount, container: "box", blob: "x"}
+	lease := func(permissions string, headers ...string) reply {
+		q := url.Values{"sv": {"2021-12-02"}, "sr": {"b"}, "sp": {permissions}, "se": {time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}}
+		return b.send(bare("PUT", "/leasehold/box/x?comp=lease&"+b.signedURL(at, q), "", headers...))
+	}
+	acquire := []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", idA}
+	lease("d", acquire...).expect(403, "AuthorizationPermissionMismatch")
+	lease("w", acquire...).expect(201)
+	for _, action := range []string{"renew", "change", "release"} {
+		lease("rdl", "x-ms-lease-action", action, "x-ms-lease-id", idA, "x-ms-proposed-lease-id", idA).expect(403, "AuthorizationPermissionMismatch")
+	}
+	lease("r", "x-ms-lease-action", "break").expect(403, "AuthorizationPermissionMismatch")
+	lease("d", "x-ms-lease-action", "Break", "x-ms-lease-break-period", "0").expect(202)
+	lease("w", "x-ms-lease-action", "break").expect(202)
+}
+
+// A signature that cannot say which snapshot it is for is for none.
+func TestOldSASReadsNoSnapshots(t *testing.T) {
+	b := newBench(t)
+	b.container("box")
+	b.blob("box/x", "1")
+	snapshot := b.ask("PUT", "/box/x?comp=snapshot", "").expect(201).get("x-ms-snapshot")
+	at := target{account: testAccount, container: "box", blob: "x", snapshot: snapshot}
+	read := func(version, kind string) reply {
+		q := url.Values{"sv": {version}, "sr": {kind}, "sp": {"r"}, "se": {time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}}
+		return b.send(bare("GET", "/leasehold/box/x?snapshot="+url.QueryEscape(snapshot)+"&"+b.signedURL(at, q), ""))
+	}
+	read("2017-11-09", "b").expect(403, "AuthorizationFailure")
+	read("2017-11-09", "bs").expect(403, "AuthorizationFailure")
+	read("2018-11-09", "bs").expect(200)
+	read("2021-12-02", "bs").expect(200)
+	read("2017-11-09", "c").expect(200)
+}

@@ -108,7 +108,7 @@ var operations = []operation{
 	{"set-container-metadata", ofContainer, "PUT", "container", "metadata", "w", (*call).setContainerMetadata},
 	{"get-container-acl", ofContainer, "GET", "container", "acl", "-", (*call).getContainerACL},
 	{"list-blobs", ofContainer, "GET", "container", "list", "l", (*call).listBlobs},
-	{"lease-container", ofContainer, "PUT", "container", "lease", "wd", (*call).leaseContainer},
+	{"lease-container", ofContainer, "PUT", "container", "lease", "w", (*call).leaseContainer},
 
 	{"get-blob", ofBlob, "GET", "", "", "r", (*call).getBlob},
 	{"put-blob", ofBlob, "PUT", "", "", "wc", (*call).putBlob},
@@ -120,7 +120,7 @@ var operations = []operation{
 	{"put-block", ofBlob, "PUT", "", "block", "wc", (*call).putBlock},
 	{"put-block-list", ofBlob, "PUT", "", "blocklist", "wc", (*call).putBlockList},
 	{"get-block-list", ofBlob, "GET", "", "blocklist", "r", (*call).getBlockList},
-	{"lease-blob", ofBlob, "PUT", "", "lease", "wd", (*call).leaseBlob},
+	{"lease-blob", ofBlob, "PUT", "", "lease", "w", (*call).leaseBlob},
 	{"abort-copy", ofBlob, "PUT", "", "copy", "w", (*call).abortCopy},
 }
 

@@ -44,10 +44,23 @@ func (c *call) checkSAS(query url.Values, at target, op *operation) error {
 		return errSourceIP
 	}
 	if ofAccount {
-		return checkAccountSAS(query, op)
+		return checkAccountSAS(query, op, c.needs(op))
 	}
-	return checkServiceSAS(query, at, op)
+	return checkServiceSAS(query, at, op, c.needs(op))
 }
+
+// needs are the permissions of a SAS, one of which a request must have. Whoever may delete may
+// break a lease that is in the way, and do nothing else to it.
+func (c *call) needs(op *operation) string {
+	if op.comp == "lease" && strings.EqualFold(c.r.Header.Get("X-Ms-Lease-Action"), "break") {
+		return "wd"
+	}
+	return op.needs
+}
+
+// withSnapshots is the first version whose signatures say which snapshot they are for. One of
+// an older version is for the blob as it is.
+const withSnapshots = "2018-11-09"
 
 func sasFault(detail string) *fault {
 	return errAuthentication.with("AuthenticationErrorDetail", detail)
@@ -61,7 +74,7 @@ func serviceText(q url.Values, at target) string {
 	}
 	version := q.Get("sv")
 	fields := []string{q.Get("sp"), q.Get("st"), q.Get("se"), resource, q.Get("si"), q.Get("sip"), q.Get("spr"), version}
-	if version >= "2018-11-09" {
+	if version >= withSnapshots {
 		snapshot := ""
 		if q.Get("sr") == "bs" {
 			snapshot = at.snapshot
@@ -135,27 +148,29 @@ func addressAllowed(allowed, remote string) bool {
 	return at.Compare(from.Unmap()) >= 0 && at.Compare(to.Unmap()) <= 0
 }
 
-func checkAccountSAS(q url.Values, op *operation) error {
+func checkAccountSAS(q url.Values, op *operation, needs string) error {
 	switch {
 	case !strings.Contains(q.Get("ss"), "b"):
 		return errService
 	case !strings.Contains(q.Get("srt"), [...]string{ofAccount: "s", ofContainer: "c", ofBlob: "o"}[op.kind]):
 		return errResourceType
-	case !permitted(q.Get("sp"), op.needs):
+	case !permitted(q.Get("sp"), needs):
 		return errPermission
 	}
 	return nil
 }
 
-func checkServiceSAS(q url.Values, at target, op *operation) error {
+func checkServiceSAS(q url.Values, at target, op *operation, needs string) error {
 	switch kind := q.Get("sr"); {
 	case kind != "b" && kind != "bs" && kind != "c":
 		return sasFault("The resource sr is not b, bs or c.")
 	case op.kind == ofAccount, kind != "c" && op.kind != ofBlob, kind == "bs" && at.snapshot == "":
 		return errAuthorization
+	case kind != "c" && at.snapshot != "" && q.Get("sv") < withSnapshots:
+		return errAuthorization
 	case op.kind == ofContainer && op.name != "list-blobs":
 		return errAuthorization // what is done to a container itself needs a key
-	case !permitted(q.Get("sp"), op.needs):
+	case !permitted(q.Get("sp"), needs):
 		return errPermission
 	}
 	return nil

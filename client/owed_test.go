@@ -1,8 +1,13 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"testing"
 	"time"
@@ -118,4 +123,79 @@ func TestLongIDsAreTakenBack(t *testing.T) {
 			}
 		}
 	})
+}
+
+// late delivers the first acquire of a resource long after the client gave it up.
+type late struct {
+	*road
+	resource string
+	by       time.Duration
+	answered chan int
+	once     sync.Once
+}
+
+func (l *late) RoundTrip(r *http.Request) (*http.Response, error) {
+	if verbOf(r) != "acquire" {
+		return l.road.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	keep := false
+	if bytes.Contains(body, []byte(`"resource":"`+l.resource+`"`)) {
+		l.once.Do(func() { keep = true })
+	}
+	if !keep {
+		return l.road.RoundTrip(r)
+	}
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil && trace.WroteHeaders != nil {
+		trace.WroteHeaders()
+	}
+	later := r.Clone(context.Background())
+	later.Body = io.NopCloser(bytes.NewReader(body))
+	time.AfterFunc(l.by, func() {
+		response, err := l.road.RoundTrip(later)
+		if err != nil {
+			l.answered <- 0
+			return
+		}
+		_ = response.Body.Close()
+		l.answered <- response.StatusCode
+	})
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// An acquire that was given up arrives much later: it is refused, and leaves nothing that the
+// session would keep alive for ever.
+func TestALateAcquireIsRefused(t *testing.T) {
+	for _, by := range []time.Duration{3 * time.Second, 45 * time.Second, time.Hour} {
+		t.Run(fmt.Sprint(by), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *leasetest.Server) {
+				road, _ := on(s)
+				way := &late{road: road, resource: "r", by: by, answered: make(chan int, 1)}
+				c := s.Dial(t, func(config *client.Config) { config.HTTP = &http.Client{Transport: way} })
+				acquire(t, c, "other") // keeps the session alive
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				if _, err := c.Acquire(ctx, "r"); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("the acquire: %v", err)
+				}
+				if code := <-way.answered; code == http.StatusOK {
+					t.Errorf("the late acquire was granted")
+				}
+				if r, err := s.Inside().Resource(t.Context(), "r", 0); err != nil || len(r.Holders)+r.Waiting != 0 {
+					t.Errorf("held by %+v, %d wait, %v", r.Holders, r.Waiting, err)
+				}
+				if n := road.count("release"); n != 1 {
+					t.Errorf("it was withdrawn by %d messages", n)
+				}
+				if _, err := c.TryAcquire(t.Context(), "r"); err != nil {
+					t.Errorf("it cannot be acquired afterwards: %v", err)
+				}
+			})
+		})
+	}
 }

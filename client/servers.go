@@ -19,6 +19,7 @@ type wire interface {
 	Version(context.Context) (v1.Version, error)
 	OpenSession(context.Context, v1.SessionRequest, ...v1.Option) (v1.Session, error)
 	RenewSession(ctx context.Context, id string) (v1.Session, error)
+	RenewSessionSince(ctx context.Context, id string, interventions uint64) (v1.Session, error)
 	CloseSession(ctx context.Context, id string, options ...v1.Option) error
 	Acquire(context.Context, v1.AcquireRequest, ...v1.Option) (v1.Lease, error)
 	Renew(context.Context, v1.RenewRequest) (v1.Lease, error)

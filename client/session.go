@@ -236,7 +236,7 @@ func (s *Session) renewOnce(ctx context.Context) error {
 	)
 	err := s.client.servers.once(ctx, s.attempt(), func(ctx context.Context, w wire) (err error) {
 		sent = s.clock()
-		answer, err = w.RenewSession(ctx, s.id)
+		answer, err = s.sendRenewal(ctx, w)
 		return err
 	})
 	switch {
@@ -248,6 +248,17 @@ func (s *Session) renewOnce(ctx context.Context) error {
 		return s.lostError(leasehold.SessionExpired)
 	}
 	return err
+}
+
+// sendRenewal has the server name only what others did since the last answer.
+func (s *Session) sendRenewal(ctx context.Context, w wire) (v1.Session, error) {
+	s.mu.Lock()
+	count := s.count
+	s.mu.Unlock()
+	if count == 0 {
+		return w.RenewSession(ctx, s.id)
+	}
+	return w.RenewSessionSince(ctx, s.id, count)
 }
 
 // lostError is how the session ended, if it did.

@@ -220,6 +220,13 @@ func (c *Caller) RenewSession(ctx context.Context, id string) (Session, error) {
 	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", again: true})
 }
 
+// RenewSessionSince is RenewSession for who knows of some interventions already, so that only
+// later ones are named. Servers below level 4 refuse it.
+func (c *Caller) RenewSessionSince(ctx context.Context, id string, interventions uint64) (Session, error) {
+	query := url.Values{"seen": {strconv.FormatUint(interventions, 10)}}
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", query: query, again: true})
+}
+
 // Session shows a session.
 func (c *Caller) Session(ctx context.Context, id string) (Session, error) {
 	return send[Session](ctx, c, request{method: "GET", path: "/v1/sessions/" + escape(id)})

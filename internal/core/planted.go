@@ -24,6 +24,12 @@ type Planted struct {
 	FreeNamed bool
 	// IgnoreHoldLimit lets a lease be held for longer than its definition allows.
 	IgnoreHoldLimit bool
+	// NoCount does not count what others did to the leases of a session.
+	NoCount bool
+	// NoMark forgets that an id was withdrawn which nobody knew yet.
+	NoMark bool
+	// WaitHopeless lets a waiter stay that needs more slots than there are.
+	WaitHopeless bool
 	// RestoreKeepsTokens goes on with the tokens of a backup when it is restored.
 	RestoreKeepsTokens bool
 	// NoQuarantine grants at once what a backup does not know of.

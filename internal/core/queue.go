@@ -205,7 +205,7 @@ func (s *State) handOver(sp *space, path string) {
 // hopeless reports whether waiters need more slots of a resource than it has: a definition may
 // have changed since they came. To wait on would keep all others waiting too.
 func (s *State) hopeless(sp *space, together []*Claim) bool {
-	if !s.atLeast(Level4) {
+	if !s.atLeast(Level4) || s.planted.WaitHopeless {
 		return false
 	}
 	for _, c := range together {

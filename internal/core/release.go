@@ -20,6 +20,9 @@ func (s *State) release(c *Release) Answer {
 	if s.wasReleased(sp, c.ID) {
 		return Answer{} // by an earlier try
 	}
+	if c.Withdraw && s.planted.NoMark {
+		return Answer{}
+	}
 	if c.Withdraw && s.atLeast(Level4) {
 		return s.withdraw(c)
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -29,6 +30,10 @@ type Holder struct {
 	LateDisconnect bool
 	// NoGuard counts all of what is left, as if every clock were right.
 	NoGuard bool
+	// IgnoresCount extends a hold by a renewal of its session, whatever others did to it.
+	IgnoresCount bool
+	// EncodesAbove sends what the cluster's level does not have yet.
+	EncodesAbove bool
 	// StoppedClock counts by a clock that stops while the machine sleeps.
 	StoppedClock bool
 	// ResumesUnasked lets a watch go on at another server, by what that one happens to have.
@@ -60,6 +65,7 @@ type client struct {
 	busy  time.Duration // with a register, until then at the longest
 	saw   [registers]string
 
+	level  core.Level    // of the cluster, as the last answer said
 	asleep time.Duration // until then its machine sleeps
 	slept  time.Duration // how long it has slept so far
 
@@ -89,6 +95,7 @@ type grip struct {
 	floor   leasehold.Token
 	units   []string
 	held    bool          // it was granted, and not given back
+	count   uint64        // of what others did to the session's leases, when it was confirmed last
 	limited bool          // it may not be held for ever, whatever its session says
 	until   time.Duration // real time at which the client's own clock says that it is over
 	exempt  bool          // an operator meddled: nobody promises that it ends before it is told
@@ -177,8 +184,8 @@ func (c *client) seek() {
 		client: c, at: spot{w.space(), fmt.Sprint("r", w.random.IntN(resources))}, id: c.newID(),
 		ttl: w.between(time.Second, 5*time.Second), gaveUp: w.now + 20*time.Second,
 	}
-	if w.chance(15) {
-		g.at.name, g.slots = fmt.Sprint("pool/", w.random.IntN(pools)), w.random.IntN(3)
+	if w.chance(cmp.Or(w.Faults.Pools, 15)) {
+		g.at.name, g.slots = fmt.Sprint("pool/", w.random.IntN(pools)), w.random.IntN(4)
 	}
 	if w.chance(60) {
 		g.wait = w.between(time.Second, 10*time.Second)
@@ -227,11 +234,15 @@ func (g *grip) ask() {
 		return
 	}
 	if w.now > g.gaveUp {
-		g.giveBack()
+		g.withdraw()
 		return
 	}
 	g.asked = w.now
 	c.call(g.acquire(), reaction{reply: g.answered, silence: func() {
+		if w.chance(10) {
+			g.withdraw() // its caller does not want it any more
+			return
+		}
 		if w.Holder.LateDisconnect {
 			w.after(w.upTo(3*time.Second), func() { c.call(&core.Release{Namespace: g.at.space, ID: g.id}, reaction{}) })
 		}
@@ -276,7 +287,8 @@ func (g *grip) answered(a *attempt, answer core.Answer, err error) {
 		g.drop()
 	case l != nil:
 		first := !g.held
-		g.held, g.token, g.floor, g.units, g.limited = true, l.Token, l.Floor, l.Units, l.HoldLimit != 0
+		g.held, g.token, g.floor, g.units, g.limited = true, l.Token, l.Floor, l.Units, ends(l)
+		g.count = l.Interventions
 		g.learn(a, l.Remaining)
 		if first {
 			w.tell("%s holds %s by %s with %d until %d", g.client.name, g.at.name, g.id, g.token, g.until)
@@ -294,6 +306,9 @@ func (g *grip) answered(a *attempt, answer core.Answer, err error) {
 		}
 	}
 }
+
+// ends reports whether a lease ends although its session is renewed.
+func ends(l *leasehold.Lease) bool { return l.HoldLimit != 0 || l.State == leasehold.Breaking }
 
 // learn takes what an answer says is left. The clock started before that very try was
 // sent; and what is over by the client's own clock is over.
@@ -363,13 +378,29 @@ func (g *grip) renewOnce() {
 	if w.quiet {
 		return
 	}
+	// A server that does not count what others did says nothing of a lease with its session.
+	command := core.Command(&core.Renew{Namespace: g.at.space, ID: g.id})
+	if g.session != "" && !g.limited && c.level >= core.Level4 && w.chance(70) {
+		command = &core.RenewSession{Namespace: g.at.space, ID: g.session}
+	}
+	g.renewBy(command)
+}
+
+// renewBy renews by a command, until there is an answer or nothing left.
+func (g *grip) renewBy(command core.Command) {
+	c, w := g.client, g.client.world
 	g.asked = w.now
-	reply := reaction{reply: func(a *attempt, answer core.Answer, err error) {
+	c.call(command, reaction{reply: func(a *attempt, answer core.Answer, err error) {
 		switch {
 		case !g.mine():
 		case answer.Lease != nil:
-			g.floor = max(g.floor, answer.Lease.Floor)
+			g.floor, g.count = max(g.floor, answer.Lease.Floor), answer.Lease.Interventions
+			g.limited = g.limited || ends(answer.Lease)
 			g.learn(a, answer.Lease.Remaining)
+		case answer.Session != nil && (answer.Session.Interventions != g.count && !w.Holder.IgnoresCount || g.limited):
+			// Somebody did something, maybe to this very lease, or it ends before its session:
+			// only a command about it tells.
+			g.renewBy(&core.Renew{Namespace: g.at.space, ID: g.id})
 		case answer.Session != nil:
 			g.learn(a, answer.Session.Remaining)
 		case errors.Is(err, leasehold.ErrUnavailable), errors.Is(err, leasehold.ErrUndecided):
@@ -385,12 +416,7 @@ func (g *grip) renewOnce() {
 		if g.mine() && g.believes() {
 			g.renewOnce()
 		}
-	}}
-	if g.session != "" && !g.exempt && !g.limited && w.chance(50) {
-		c.call(&core.RenewSession{Namespace: g.at.space, ID: g.session}, reply)
-		return
-	}
-	c.call(&core.Renew{Namespace: g.at.space, ID: g.id}, reply)
+	}})
 }
 
 // giveBack stops believing, and only then tells the server.
@@ -408,6 +434,18 @@ func (g *grip) giveBack() {
 	default:
 		c.insist(&core.Release{Namespace: g.at.space, ID: g.id, Request: c.newRequest("")}, 5)
 	}
+}
+
+// withdraw takes back what may never have arrived. If it comes late, it must be refused.
+func (g *grip) withdraw() {
+	g.held = false
+	g.drop()
+	g.client.world.count("withdrawn")
+	release := &core.Release{Namespace: g.at.space, ID: g.id}
+	if g.client.level >= core.Level4 || g.client.world.Holder.EncodesAbove {
+		release.Session, release.Withdraw = g.session, true
+	}
+	g.client.insist(release, 5)
 }
 
 // rename goes on under another id, with the same token.
@@ -487,8 +525,9 @@ func (c *client) call(command core.Command, r reaction) {
 		if w.network.loses() {
 			return
 		}
+		level := to.level()
 		c.later(w.delay(), func() {
-			answered = true
+			answered, c.level = true, max(c.level, level)
 			w.tell("%s is told of %s: %v", c.name, a.id, err)
 			w.truth.heard(a, err)
 			if a.epoch != w.epoch && c.grip != nil {
@@ -544,7 +583,6 @@ func (w *World) meddle() {
 	if g == nil || !g.believes() {
 		return
 	}
-	g.exempt = true
 	operator := newClient(w, 99)
 	c := &core.Break{Namespace: g.at.space, ID: g.id, By: "operator"}
 	switch w.random.IntN(3) {
@@ -553,5 +591,7 @@ func (w *World) meddle() {
 	case 1:
 		c.Period = w.upTo(2 * time.Second)
 	}
+	// Only a break that leaves the holder less than it has is one that it cannot know of.
+	g.exempt = g.exempt || !c.Remains
 	operator.insist(c, 3)
 }

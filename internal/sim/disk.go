@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
@@ -188,6 +189,11 @@ func (d *disk) Save(s cluster.Snapshot) {
 		if d.broken {
 			d.server.doomed = true
 			d.server.deliver(edge, cluster.Saved{Err: errors.New("input/output error")})
+			return
+		}
+		if d.server.low > w.now {
+			w.count("snapshots without room")
+			d.server.deliver(edge, cluster.Saved{Err: syscall.ENOSPC})
 			return
 		}
 		encoded := d.encode(s.Index, s.State)

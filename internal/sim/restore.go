@@ -212,6 +212,10 @@ func (t *witness) clone() *witness {
 	}
 	c.defined, c.tokens = maps.Clone(t.defined), maps.Clone(t.tokens)
 	c.revisions, c.once = maps.Clone(t.revisions), maps.Clone(t.once)
+	c.withdrawn = map[spot]*life{}
+	for at, l := range t.withdrawn {
+		c.withdrawn[at] = live(l)
+	}
 	c.writings = newWritings()
 	c.writings.records, c.writings.named = maps.Clone(t.writings.records), maps.Clone(t.writings.named)
 	return &c

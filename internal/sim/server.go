@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
 )
@@ -173,6 +174,14 @@ func (s *server) wishWake() {
 			s.deliver(edge, cluster.Wake{})
 		}
 	})
+}
+
+// level is that of the cluster, as the server knows it.
+func (s *server) level() core.Level {
+	if s.node == nil {
+		return 0
+	}
+	return s.node.State.Level()
 }
 
 // kill ends the process, with the loss of all that was not synced, and starts another

@@ -28,6 +28,7 @@ type witness struct {
 	writings  writings
 	once      map[spot]*outcome // by namespace and name of the request
 	revisions map[string]leasehold.Revision
+	withdrawn map[spot]*life // ids that were taken back before they were known, by their session
 
 	restored restored
 }
@@ -89,6 +90,7 @@ func newWitness(w *World) *witness {
 		world: w, claims: map[spot]*promise{}, byToken: map[grant]*promise{}, sessions: map[spot]*life{},
 		places: map[spot]*place{}, defined: map[spot]leasehold.Definition{}, tokens: map[string]leasehold.Token{},
 		writings: newWritings(), once: map[spot]*outcome{}, revisions: map[string]leasehold.Revision{},
+		withdrawn: map[spot]*life{},
 	}
 }
 
@@ -143,6 +145,7 @@ func (t *witness) see(stamp core.Time, c core.Command, from *attempt, answer cor
 	t.now = stamp
 	t.leads(c)
 	t.renewal(c, answer)
+	t.withdraw(c, answer)
 	t.compared(c, answer)
 	t.refusal(c, answer, events)
 	t.again(c, answer, events)
@@ -190,6 +193,24 @@ func (t *witness) renewal(c core.Command, answer core.Answer) {
 		t.world.violated("%T %+v at %d, before %d, was ignored: %v", c, c, t.now, until, answer.Err)
 	case (!alive || t.now >= until) && answer.Err == nil:
 		t.world.violated("%T %+v at %d revived what was over at %d", c, c, t.now, until)
+	}
+}
+
+// withdraw notes an id that was taken back before it was known: nobody may get it any more
+// while its session lasts, or for a while if it has none.
+func (t *witness) withdraw(c core.Command, answer core.Answer) {
+	r, ok := c.(*core.Release)
+	id := spot{}
+	if ok {
+		id = spot{r.Namespace, r.ID}
+	}
+	if !ok || !r.Withdraw || answer.Err != nil || t.claims[id] != nil {
+		return
+	}
+	if r.Session == "" {
+		t.withdrawn[id] = &life{until: t.now + core.Time(10*time.Minute)}
+	} else if l := t.sessions[spot{r.Namespace, r.Session}]; l != nil {
+		t.withdrawn[id] = l
 	}
 }
 
@@ -413,6 +434,9 @@ func (t *witness) begins(c core.Command, e *leasehold.Event) *promise {
 	if t.claims[id] != nil {
 		t.world.violated("%s begins twice", e.ID)
 	}
+	if l := t.withdrawn[id]; l != nil && !l.closed && t.now < l.until {
+		t.world.violated("%s begins, and was withdrawn before", e.ID)
+	}
 	d := t.definition(at)
 	p := &promise{id: e.ID, at: at, slots: a.Slots, priority: a.Priority, grace: a.Grace, limit: d.HoldLimit, own: life{ttl: a.TTL}}
 	if a.Session != "" {
@@ -589,6 +613,7 @@ func (t *witness) look(commands []core.Command) {
 		if len(at.queue) > 0 && !unnoticed && t.fits(name, at.queue[0].slots, 0, true) && !t.resuming(tick) {
 			w.violated("%s is free although %s waits for it", name.name, at.queue[0].id)
 		}
+		t.hopeless(name, at)
 	}
 	for _, id := range sortedSpots(t.claims) {
 		switch p := t.claims[id]; {
@@ -597,6 +622,20 @@ func (t *witness) look(commands []core.Command) {
 		case tick && p.token != 0 && p.ends() <= t.now:
 			w.violated("%s was over at %d, and a tick at %d let it be", id.name, p.ends(), t.now)
 		}
+	}
+}
+
+// hopeless checks that nobody keeps others waiting by needing more than there is. While one
+// has all of it, or all of it rests, nobody could have it anyway.
+func (t *witness) hopeless(name spot, at *place) {
+	if len(at.queue) == 0 || t.world.truth.level < core.Level4 || t.quarantined() {
+		return
+	}
+	whole := slices.ContainsFunc(at.holders, func(o *promise) bool { return o.slots == 0 }) ||
+		slices.ContainsFunc(at.rests, func(r rest) bool { return r.slots == 0 })
+	d := t.definition(name)
+	if slots := cmp.Or(len(d.Units), d.Capacity); !whole && slots != 0 && at.queue[0].slots > slots {
+		t.world.violated("%s waits for %d slots of %s, which has %d", at.queue[0].id, at.queue[0].slots, name.name, slots)
 	}
 }
 

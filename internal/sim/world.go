@@ -71,6 +71,9 @@ type Faults struct {
 
 	LossPerMille, RepeatPerMille int
 
+	// Pools is how often, in a hundred, somebody wants slots; 0: not very.
+	Pools int
+
 	// KillVoter kills a server, so many times in a hundred, when it has just voted.
 	KillVoter int
 

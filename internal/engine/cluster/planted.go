@@ -84,6 +84,8 @@ type Planted struct {
 	PromoteEarly bool
 	// KeepsLead lets a leader go on that was removed.
 	KeepsLead bool
+	// NoRoomIsTheEnd stops a node whose snapshot finds no room.
+	NoRoomIsTheEnd bool
 	// RaiseUnready raises the level although a member does not know it.
 	RaiseUnready bool
 	// BehindOfTwo lets one of two send what is not on its own disk.

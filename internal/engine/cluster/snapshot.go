@@ -72,7 +72,7 @@ func (n *Node) freezeAgain() {
 // saved notes that a snapshot is durable. Recovery must not know of it before. Without room
 // for it the log only gets longer: all of it is there still, and somebody may make room.
 func (n *Node) saved(e Saved) {
-	if isNoRoom(e.Err) {
+	if isNoRoom(e.Err) && !n.Planted.NoRoomIsTheEnd {
 		n.Log.Warn("a snapshot found no room and will be tried again", "err", e.Err)
 		n.snapshot.taken, n.snapshot.again = nil, n.ticks+snapshotAgain
 		return

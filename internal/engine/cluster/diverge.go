@@ -31,6 +31,10 @@ const (
 	// compareWithin is how long the others are given to have come to the same place.
 	compareWithin = 2 * time.Minute
 
+	// disownAfter is how long a server that differs goes on, so that the others hear what it
+	// has: to them it would only be away.
+	disownAfter = time.Second
+
 	// divergedFile says that the data must not be used any more, and why.
 	divergedFile = "diverged"
 )
@@ -141,6 +145,7 @@ func (e *Engine) compare(index uint64, own string) {
 	case !roster.sameVersion():
 		e.log.Error("the state of this server differs from that of the majority, which has other versions too", "index", index)
 	default:
+		pause(ctx, disownAfter)
 		e.disown(index)
 	}
 }

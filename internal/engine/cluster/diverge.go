@@ -135,6 +135,7 @@ func (e *Engine) compare(index uint64, own string) {
 		return
 	}
 	c := compareSums(roster, hashes)
+	c.odd = append(c.odd, e.sums.stillOdd(roster, hashes)...)
 	e.disk.watch.compared(c)
 	e.sums.odd.Store(&c.odd)
 	switch {
@@ -148,6 +149,20 @@ func (e *Engine) compare(index uint64, own string) {
 		pause(ctx, disownAfter)
 		e.disown(index)
 	}
+}
+
+// stillOdd returns the members that differed before, and have said nothing since: they stopped.
+func (s *sums) stillOdd(roster *Roster, hashes map[uint64]string) (odd []Member) {
+	before := s.odd.Load()
+	if before == nil {
+		return nil
+	}
+	for _, m := range *before {
+		if _, member := roster.Member(m.ID); member && hashes[m.ID] == "" {
+			odd = append(odd, m)
+		}
+	}
+	return odd
 }
 
 func names(members []Member) (names []string) {

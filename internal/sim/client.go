@@ -573,6 +573,21 @@ func (w *World) delay() time.Duration {
 	return w.between(200*time.Microsecond, 5*time.Millisecond)
 }
 
+// seldom is a namespace in which nothing happens for so long that it may be forgotten.
+const seldom = "seldom"
+
+// visit takes a lease there, and gives it back.
+func (w *World) visit() {
+	if w.quiet {
+		return
+	}
+	w.after(w.between(w.Visits/2, 3*w.Visits/2), w.visit)
+	visitor := newClient(w, 97)
+	id := fmt.Sprint("visit ", w.now)
+	visitor.insist(&core.Acquire{Namespace: seldom, Resource: "r0", ID: id, Holder: visitor.name, TTL: 5 * time.Second}, 3)
+	w.after(2*time.Second, func() { visitor.insist(&core.Release{Namespace: seldom, ID: id}, 3) })
+}
+
 // meddle is an operator, who breaks leases.
 func (w *World) meddle() {
 	if w.quiet {

@@ -211,6 +211,7 @@ func (t *witness) clone() *witness {
 		c.places[at] = copied
 	}
 	c.defined, c.tokens = maps.Clone(t.defined), maps.Clone(t.tokens)
+	c.revised = maps.Clone(t.revised)
 	c.revisions, c.once = maps.Clone(t.revisions), maps.Clone(t.once)
 	c.withdrawn = map[spot]*life{}
 	for at, l := range t.withdrawn {

@@ -125,6 +125,12 @@ func TestRestores(t *testing.T) {
 	}
 }
 
+// A namespace in which nothing happens for long may be forgotten, and begins again: tokens
+// and revisions still only grow.
+func TestSeldomNamespaces(t *testing.T) {
+	clean(t, Config{Nodes: 1, Clients: 1, Length: time.Hour, Faults: failover, Visits: 14 * time.Minute}, *seeds/10)
+}
+
 // Servers of the release before are started with this one, one after the other, and some go
 // back; then the level is raised, while servers of both kinds come and go.
 func TestVersions(t *testing.T) {

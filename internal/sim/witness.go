@@ -28,7 +28,8 @@ type witness struct {
 	writings  writings
 	once      map[spot]*outcome // by namespace and name of the request
 	revisions map[string]leasehold.Revision
-	withdrawn map[spot]*life // ids that were taken back before they were known, by their session
+	revised   map[string]core.Time // when that was, by namespace
+	withdrawn map[spot]*life       // ids that were taken back before they were known, by their session
 
 	restored restored
 }
@@ -82,6 +83,9 @@ type rest struct {
 	over  core.Time // at the latest
 }
 
+// memory is how long things are remembered that ended.
+const memory = 10 * time.Minute
+
 // forever is the end of what does not end by time.
 const forever = core.Time(1 << 62)
 
@@ -90,7 +94,7 @@ func newWitness(w *World) *witness {
 		world: w, claims: map[spot]*promise{}, byToken: map[grant]*promise{}, sessions: map[spot]*life{},
 		places: map[spot]*place{}, defined: map[spot]leasehold.Definition{}, tokens: map[string]leasehold.Token{},
 		writings: newWritings(), once: map[spot]*outcome{}, revisions: map[string]leasehold.Revision{},
-		withdrawn: map[spot]*life{},
+		withdrawn: map[spot]*life{}, revised: map[string]core.Time{},
 	}
 }
 
@@ -161,10 +165,12 @@ func (t *witness) see(stamp core.Time, c core.Command, from *attempt, answer cor
 // ordered checks that revisions are counted one by one.
 func (t *witness) ordered(e *leasehold.Event) {
 	last := max(t.revisions[e.Namespace], leasehold.Revision(t.restored.base))
-	if e.Revision != last && e.Revision != last+1 {
+	// A namespace in which nothing happened for that long may begin anew, above all others.
+	anew := e.Revision > last && t.now-t.revised[e.Namespace] >= core.Time(memory)
+	if e.Revision != last && e.Revision != last+1 && !anew {
 		t.world.violated("%v of %s has revision %d after %d", e.Kind, e.ID, e.Revision, last)
 	}
-	t.revisions[e.Namespace] = e.Revision
+	t.revisions[e.Namespace], t.revised[e.Namespace] = e.Revision, t.now
 }
 
 // renewal checks that a renewal in time is not ignored, and that one too late is.
@@ -208,7 +214,7 @@ func (t *witness) withdraw(c core.Command, answer core.Answer) {
 		return
 	}
 	if r.Session == "" {
-		t.withdrawn[id] = &life{until: t.now + core.Time(10*time.Minute)}
+		t.withdrawn[id] = &life{until: t.now + core.Time(memory)}
 	} else if l := t.sessions[spot{r.Namespace, r.Session}]; l != nil {
 		t.withdrawn[id] = l
 	}

@@ -34,7 +34,11 @@ type Config struct {
 
 	Disasters Disasters
 	Versions  Versions
-	Trace     io.Writer // nil: none is written
+
+	// Visits is how often somebody does something in a namespace that nobody else uses, on
+	// average; 0: never.
+	Visits time.Duration
+	Trace  io.Writer // nil: none is written
 
 	Planted cluster.Planted // mistakes of the server
 	Core    core.Planted    // mistakes of its state machine
@@ -171,6 +175,9 @@ func Run(c Config) Report {
 	}
 	if c.Faults.Members.Every > 0 {
 		w.after(5*time.Second, w.operator.work)
+	}
+	if c.Visits > 0 {
+		w.after(5*time.Second, w.visit)
 	}
 	if c.Versions.Every > 0 {
 		w.after(5*time.Second, w.upgrade)

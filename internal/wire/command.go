@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -85,6 +86,37 @@ func AppendCommand(b []byte, command core.Command) ([]byte, error) {
 	c.shut(body)
 	return c.b, nil
 }
+
+// Weight estimates how much work a command is, in the units in which the core counts it, by
+// its kind and its size. It reads what AppendCommand or AppendOrigin began.
+func Weight(b []byte) int {
+	for len(b) > 0 {
+		kind, n := binary.Uvarint(b)
+		size, m := binary.Uvarint(b[max(0, n):])
+		if n <= 0 || m <= 0 || size > uint64(len(b)-n-m) {
+			break
+		}
+		switch kind {
+		case kindOrigin:
+			b = b[n+m+int(size):]
+			continue
+		case kindRenew, kindRenewSession:
+			return renewWeight
+		case kindTxn, kindTxnVersions:
+			return commandWeight + min(int(size)/bytesPerUnit, maxTxnWeight)
+		}
+		break
+	}
+	return commandWeight
+}
+
+// What commands weigh. The operations of a transaction are told by its size.
+const (
+	renewWeight   = 2
+	commandWeight = 8
+	bytesPerUnit  = 8
+	maxTxnWeight  = 1024
+)
 
 // DecodeCommand reads what AppendCommand wrote, and nothing that goes beyond it. The
 // command shares no memory with b.

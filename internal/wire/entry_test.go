@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"runtime"
@@ -291,5 +292,35 @@ func TestMomentsOutOfRangeAreNotWritten(t *testing.T) {
 	late := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	if c.moment("at", &late); c.fault == nil {
 		t.Fatal("the year 9999 was written as nanoseconds since 1970")
+	}
+}
+
+// TestWeight: what is sent all the time weighs little, and a transaction by its size; who
+// sends it does not matter.
+func TestWeight(t *testing.T) {
+	weigh := func(c core.Command, origin bool) int {
+		var b []byte
+		if origin {
+			b = AppendOrigin(b, leasehold.Origin{Door: "http", Address: "192.0.2.1"})
+		}
+		b, err := AppendCommand(b, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Weight(b)
+	}
+	txn := &core.Txn{Namespace: "n"}
+	for i := range 100 {
+		txn.Then = append(txn.Then, core.Op{Do: core.Put, Path: fmt.Sprint("a/", i)})
+	}
+	for _, origin := range []bool{false, true} {
+		renew := weigh(&core.Renew{Namespace: "n", ID: "i"}, origin)
+		acquire := weigh(&core.Acquire{Namespace: "n", Resource: "r", ID: "i", Holder: "h"}, origin)
+		if many := weigh(txn, origin); renew != renewWeight || acquire != commandWeight || many <= 100 {
+			t.Errorf("a renewal weighs %d, an acquire %d, a transaction of 100 puts %d", renew, acquire, many)
+		}
+	}
+	if Weight(nil) != commandWeight || Weight([]byte{0, 200}) != commandWeight {
+		t.Error("what cannot be read weighs something else than a command")
 	}
 }

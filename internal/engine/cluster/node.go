@@ -362,6 +362,7 @@ func (n *Node) Step(e Event) {
 		n.promoteNext()
 		n.freezeAgain()
 	case Wake:
+		n.serveReads()
 		n.pace()
 	case Received:
 		n.receive(e)

@@ -209,16 +209,43 @@ func TestCommandsAreCollectedWhileAWriteIsInFlight(t *testing.T) {
 	if !first.told || rest[0].told {
 		t.Fatal("the first write answers the first command and nothing else")
 	}
-	if n := s.commandsInFlight(); n != maxBatchCommands {
-		t.Fatalf("%d commands are in the second write, at most %d should be", n, maxBatchCommands)
+	most := maxBatchWork / wire.Weight(bytesOf(t, lease("r", time.Minute)))
+	if n := s.commandsInFlight(); n != most {
+		t.Fatalf("%d commands are in the second write, at most %d should be", n, most)
 	}
 	s.sync()
-	if n := s.commandsInFlight(); n != 5000-maxBatchCommands || !rest[maxBatchCommands-1].told {
+	if n := s.commandsInFlight(); n != most || !rest[most-1].told || rest[most].told {
 		t.Fatalf("%d commands are in the third write", n)
 	}
 	s.syncs()
 	if !rest[4999].told {
 		t.Fatal("the last command has no answer")
+	}
+}
+
+// Readers get a part of the node's time, and the others theirs, before the next part.
+func TestReadsAreServedInParts(t *testing.T) {
+	s := started(t)
+	s.call(lease("r", time.Minute))
+	s.syncs()
+	served := 0
+	var calls []ReadCall
+	for range 3 * maxReadsWork {
+		calls = append(calls, ReadCall{Read: func(v core.View) { v.Status("default", "r", 0) }, Done: func(error) { served++ }})
+	}
+	s.node.answered = []readyRead{{s.node.applied, calls}}
+	for last := 0; served < len(calls); last = served {
+		after, ok := s.node.NextWake()
+		if !ok || after != 0 {
+			t.Fatalf("%d of %d are served, and the next wake is in %v", served, len(calls), after)
+		}
+		s.step(Wake{})
+		if n := served - last; n == 0 || n > maxReadsWork/readCost {
+			t.Fatalf("%d reads were served at once", n)
+		}
+	}
+	if after, ok := s.node.NextWake(); !ok || after == 0 {
+		t.Fatalf("all are served, and the next wake is in %v", after)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 const (
 	maxBatchCommands = 4096
 	maxBatchBytes    = 1 << 20
+	maxBatchWork     = 3072 // as wire.Weight estimates it: below what the core does for one entry
 )
 
 // A batch is the commands of one entry, until their answers are known.
@@ -52,6 +53,9 @@ func (n *Node) tick() Call {
 // NextWake returns how long from now the node wants to be woken, and false if it
 // does not.
 func (n *Node) NextWake() (time.Duration, bool) {
+	if n.readable() && n.failure == nil {
+		return 0, true
+	}
 	if n.ticking || !n.lead.serving || n.lead.dropped || n.failure != nil {
 		return 0, false
 	}
@@ -77,13 +81,13 @@ func (n *Node) seal() {
 
 // batchSize returns how many calls of the inbox make the next entry.
 func (n *Node) batchSize() int {
-	size := 0
+	size, work := 0, 0
 	for i, c := range n.inbox {
-		size += len(c.Bytes)
+		size, work = size+len(c.Bytes), work+wire.Weight(c.Bytes)
 		switch {
 		case i == 0 && c.alone:
 			return 1
-		case i > 0 && (c.alone || size > maxBatchBytes), i == maxBatchCommands:
+		case i > 0 && (c.alone || size > maxBatchBytes || work > maxBatchWork), i == maxBatchCommands:
 			return i
 		}
 	}

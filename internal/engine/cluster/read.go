@@ -151,17 +151,32 @@ func (n *Node) confirm(states []raft.ReadState) {
 	}
 }
 
-// serveReads does the reads whose index the state has come to.
+// How much work is done for readers in one go, in the units of the core, and what a read
+// counts beside that. Others wait meanwhile, and those who renew must not wait long.
+const (
+	maxReadsWork = 3072
+	readCost     = 2
+)
+
+// serveReads does reads whose index the state has come to; those that are left when it has
+// done enough are served when the node is woken, which is at once.
 func (n *Node) serveReads() {
-	for len(n.answered) > 0 && n.answered[0].index <= n.applied {
-		view := n.State.View(n.sinceStamp())
-		for _, r := range n.answered[0].calls {
-			r.Read(view)
-			r.Done(nil)
+	passed := n.sinceStamp()
+	for done := 0; done < maxReadsWork && n.readable(); {
+		first := &n.answered[0]
+		call := first.calls[0]
+		if first.calls = first.calls[1:]; len(first.calls) == 0 {
+			n.answered = n.answered[1:]
 		}
-		n.answered = n.answered[1:]
+		view := n.State.View(passed)
+		call.Read(view)
+		call.Done(nil)
+		done += readCost + view.Work()
 	}
 }
+
+// readable reports whether there are reads whose index the state has come to.
+func (n *Node) readable() bool { return len(n.answered) > 0 && n.answered[0].index <= n.applied }
 
 // sinceStamp is how long ago the last stamp was, for people to read.
 func (n *Node) sinceStamp() time.Duration {

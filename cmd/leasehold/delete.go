@@ -17,7 +17,7 @@ func (a *app) deleteCommand() *cobra.Command {
 		Short: "Delete a record, or all that begin with a prefix",
 		Long: `Delete deletes the record of a path. That there was none is no failure: an earlier
 try may have done it. With --prefix it deletes all records whose path begins with
-PATH, at once or not at all, up to 16,384 of them.
+PATH, at once or not at all, up to 10,240 of them.
 
 With --if-revision that revision must have changed the record last. --lease and
 --token are those of put: who is late gets code 76, and nothing is deleted.`,

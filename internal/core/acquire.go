@@ -165,7 +165,7 @@ func (item *Item) capacity() int {
 func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answer {
 	blocked := s.blocked(sp, c, items)
 	if blocked != nil && c.Wait == 0 {
-		return s.held(sp, blocked, 0)
+		return s.blockedBy(sp, blocked)
 	}
 	if blocked != nil {
 		if failure := s.mayWait(sp, c, claims); failure != nil {
@@ -188,6 +188,14 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 		claims[i] = s.grant(sp, taken, claim)
 	}
 	return s.leasesAnswer(sp, claims)
+}
+
+// blockedBy is the answer to whoever can not have a resource at once.
+func (s *State) blockedBy(sp *space, r *Resource) Answer {
+	if s.unsettled {
+		return Answer{Err: tooManyOver(r.Path)}
+	}
+	return s.held(sp, r, 0)
 }
 
 // blocked returns the first resource that can not be granted now; nil if all can.
@@ -291,6 +299,7 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	if claim.Wait != nil {
 		s.learnWait(&taken, claim)
 	}
+	s.work.take(grantCost)
 	sp.token++
 	granted := *claim
 	granted.Token, granted.Wait = sp.token, nil

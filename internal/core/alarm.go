@@ -202,6 +202,7 @@ func (s *State) clearAlarm(sp *space, like *Alarm) {
 // overdue raises the alarm of a lease that is held for too long, once.
 func (s *State) overdue(sp *space, c *Claim) {
 	s.ends++
+	s.work.take(endCost)
 	long := *c
 	long.Overdue = true
 	s.put(sp, &long)
@@ -239,16 +240,16 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before Usual) {
 }
 
 // alarmSession raises the alarm of a session that expired while it had leases.
-func (s *State) alarmSession(sp *space, session *Session, first *Claim, leases int) {
-	if leases == 0 {
+func (s *State) alarmSession(sp *space, session string, left *Left) {
+	if left.Leases == 0 {
 		return
 	}
 	more := ""
-	if leases > 1 {
-		more = fmt.Sprintf(", and %d more", leases-1)
+	if left.Leases > 1 {
+		more = fmt.Sprintf(", and %d more", left.Leases-1)
 	}
-	a := &Alarm{Kind: leasehold.UncleanEnd, Resource: first.Resource, Holder: first.Holder, Session: session.ID}
-	s.raise(sp, a, "session %s expired, and with it the lease of %s on %s%s", session.ID, first.Holder, first.Resource, more)
+	a := &Alarm{Kind: leasehold.UncleanEnd, Resource: left.Resource, Holder: left.Holder, Session: session}
+	s.raise(sp, a, "session %s expired, and with it the lease of %s on %s%s", session, left.Holder, left.Resource, more)
 }
 
 // lateLease raises the alarm of a lease whose renewal came late, the first time.

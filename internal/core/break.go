@@ -131,11 +131,10 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 // there then. newest is whoever holds it now.
 func (s *State) heldWith(sp *space, r *Resource, token leasehold.Token) (meant []*Claim, newest *Claim) {
 	sp.holders(r, func(c *Claim) bool {
-		newest = c
 		if c.Token == token || c.Slots != 0 && c.Token < token {
 			meant = append(meant, c)
 		}
-		return len(meant) <= maxBreak
+		return len(meant) <= maxBreak && c.Token <= token // those with larger tokens come later
 	})
-	return meant, newest
+	return meant, sp.junior(r)
 }

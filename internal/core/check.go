@@ -36,6 +36,12 @@ func (s *State) Check() error {
 	size += kept.bytes
 	c.that(records == s.records && size == s.recordBytes, "there are %d records of %d bytes, %d of %d are counted", records, size, s.records, s.recordBytes)
 	c.that(s.historyBytes <= maxHistory, "history has %d bytes", s.historyBytes)
+	chores := 0
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		chores += sp.chores.Len()
+		return true
+	})
+	c.that(chores == s.chores.Len(), "%d chores were put off, %d are in order", chores, s.chores.Len())
 	c.kept(s, &kept)
 	c.alarms(s)
 	c.restored(s)
@@ -67,7 +73,7 @@ func (c *checker) space(s *State, sp *space) {
 			bound++
 			claims[claim.Session]++
 			_, alive := sp.sessions.Get(claim.Session)
-			c.that(alive, "%s/%s is bound to session %q, which is not there", sp.name, id, claim.Session)
+			c.that(alive || sp.left(claim.Session) != nil, "%s/%s is bound to session %q, which is not there", sp.name, id, claim.Session)
 			_, ok := sp.bound.Get(binding{claim.Session, id})
 			c.that(ok, "%s/%s would not end with its session", sp.name, id)
 		}
@@ -102,6 +108,7 @@ func (c *checker) space(s *State, sp *space) {
 		return true
 	})
 	c.that(lapses == sp.lapses.Len(), "%s: %d sessions have records, %d are noted", sp.name, lapses, sp.lapses.Len())
+	c.chores(s, sp)
 	c.resources(s, sp, waiting)
 	c.shares(s, sp, taken)
 	c.history(sp)
@@ -128,7 +135,8 @@ func (c *checker) lease(s *State, sp *space, r *Resource, claim *Claim) {
 		_, ok := sp.sharers.Get(sharer{claim.Resource, claim.Token, claim.ID})
 		c.that(ok && r.Claim == "", "%s/%s has slots of %q, which is held by %q", sp.name, claim.ID, claim.Resource, r.Claim)
 		soonest, end := r.more().shares().soonest, s.deadlineOf(sp, claim)
-		c.that(end == 0 || soonest != 0 && soonest <= end, "%s/%s ends at %d, before %d, when somebody looks", sp.name, claim.ID, end, soonest)
+		_, alive := sp.sessions.Get(claim.Session)
+		c.that(end == 0 || !alive && claim.Session != "" || soonest != 0 && soonest <= end, "%s/%s ends at %d, before %d, when somebody looks", sp.name, claim.ID, end, soonest)
 	}
 	for _, name := range claim.terms().Units {
 		i := slices.IndexFunc(r.more().shares().Units, func(u Unit) bool { return u.Name == name && u.lease == claim.ID })
@@ -174,7 +182,7 @@ func (c *checker) free(s *State, sp *space, r *Resource) bool {
 	}
 	for _, id := range with {
 		w, ok := sp.claims.Get(id)
-		if !ok || first(sp, w.Resource) != w || s.unresumed(sp, w.Resource) {
+		if !ok || first(sp, w.Resource) != w || s.unresumed(sp, w.Resource) || sp.handsOver(w.Resource) {
 			return false
 		}
 		at, ok := sp.resources.Get(w.Resource)
@@ -202,7 +210,7 @@ func (c *checker) records(sp *space, claims map[string]int) {
 			bound++
 			claims[r.Session]++
 			_, alive := sp.sessions.Get(r.Session)
-			c.that(alive, "%s: record %q is bound to session %q, which is not there", sp.name, path, r.Session)
+			c.that(alive || sp.left(r.Session) != nil, "%s: record %q is bound to session %q, which is not there", sp.name, path, r.Session)
 			_, ok := sp.boundRecords.Get(binding{r.Session, path})
 			c.that(ok, "%s: record %q would not end with its session", sp.name, path)
 		}

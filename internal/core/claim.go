@@ -267,6 +267,10 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 // remove takes a claim out of everything but its resource.
 func (s *State) remove(sp *space, c *Claim, how leasehold.How) {
 	s.ends++
+	s.work.take(endCost)
+	if c.waiting() {
+		s.work.take(leaveCost - endCost)
+	}
 	sp.claims.Delete(c.ID)
 	s.due.set(c.timer, 0)
 	s.unbind(sp, c)

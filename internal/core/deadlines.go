@@ -150,9 +150,12 @@ const (
 )
 
 // Due returns a moment before which time alone changes nothing, and false if it never
-// does. It may be too early, since what was renewed is not looked at until then:
+// does. What was put off is due at once. It may be too early, since what was renewed is not looked at until then:
 // DueBy tells.
 func (s *State) Due() (Time, bool) {
+	if s.chores.Len() > 0 {
+		return s.now, true
+	}
 	if len(s.due) == 0 {
 		return 0, false
 	}
@@ -200,5 +203,5 @@ func (s *State) DueBy(now Time) bool {
 		}
 		s.due.right()
 	}
-	return len(s.due) > 0 && s.due[0].at <= now && s.due[0].at == s.due[0].timer.at
+	return s.chores.Len() > 0 || len(s.due) > 0 && s.due[0].at <= now && s.due[0].at == s.due[0].timer.at
 }

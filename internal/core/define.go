@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -102,7 +103,7 @@ func (s *State) define(c *Define) Answer {
 	d.Revision = s.revise(sp)
 	s.setDefinition(sp, &d)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: d.Path, By: c.By, Reason: c.Reason})
-	s.stirUnder(sp, d.Path)
+	s.followed(sp, d.Path)
 	return Answer{Definition: &d}
 }
 
@@ -112,7 +113,7 @@ func (s *State) undefine(c *Undefine) Answer {
 		if _, known := sp.definitions.Delete(c.Path); known {
 			s.definitions--
 			s.emit(sp, &leasehold.Event{Kind: leasehold.Undefined, Resource: c.Path, By: c.By, Reason: c.Reason})
-			s.stirUnder(sp, c.Path)
+			s.followed(sp, c.Path)
 			return Answer{}
 		}
 	}
@@ -172,6 +173,16 @@ func common(a, b string) (n int) {
 		n++
 	}
 	return n
+}
+
+// followed makes queues follow a definition that changed: from level 4 on, as many of them
+// as an entry may look at, and the others later.
+func (s *State) followed(sp *space, path string) {
+	if s.atLeast(Level4) {
+		s.followDefinition(sp, path, "", math.MaxInt)
+		return
+	}
+	s.stirUnder(sp, path)
 }
 
 // stirUnder lets those have what a change of definition made free who wait for it.

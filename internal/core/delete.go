@@ -61,14 +61,27 @@ func (s *State) deleteRecord(c *DeleteRecord) Answer {
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	for _, r := range doomed {
-		s.dropRecord(sp, r, 0)
-	}
+	s.drop(sp, doomed)
 	answer := &TxnAnswer{Succeeded: true, Results: []TxnResult{{Deleted: len(doomed)}}}
 	if sp != nil {
 		answer.Revision = sp.revision
 	}
 	return Answer{Txn: answer}
+}
+
+func (s *State) maxDeleted() int {
+	if !s.atLeast(Level4) {
+		return leasehold.MaxDeleted
+	}
+	return leasehold.MaxDeletedAtOnce
+}
+
+// drop deletes records.
+func (s *State) drop(sp *space, doomed []*leasehold.Record) {
+	s.work.take(len(doomed) / deletedPerUnit)
+	for _, r := range doomed {
+		s.dropRecord(sp, r, 0)
+	}
 }
 
 // doomed returns the records that a deletion means, after those have ended whose
@@ -83,12 +96,14 @@ func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leaseh
 		}
 		return list, nil
 	}
+	most := s.maxDeleted()
 	ascend(sp, path, to, func(r *leasehold.Record) bool {
 		list = append(list, r)
-		return len(list) <= leasehold.MaxDeleted
+		return len(list) <= most
 	})
-	if len(list) > leasehold.MaxDeleted {
-		return nil, refuse(leasehold.Limited, "more than %d records are from %q on: delete them in parts", leasehold.MaxDeleted, path).Err
+	s.work.take(len(list) / perUnit)
+	if len(list) > most {
+		return nil, refuse(leasehold.Limited, "more than %d records are from %q on: delete them in parts", most, path).Err
 	}
 	alive := list[:0]
 	for _, r := range list {

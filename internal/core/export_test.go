@@ -11,5 +11,14 @@ func (s *State) DefinitionOf(namespace, path string) (leasehold.Definition, int)
 	return *d, looked
 }
 
+// SetWork gives entries another budget, from level 4 on.
+func (s *State) SetWork(n int) { s.smallWork = n }
+
+// Chores returns how many chores were put off.
+func (s *State) Chores() int { return s.chores.Len() }
+
 // Limits of work, for tests.
-const MaxReadWork = maxReadWork
+const (
+	MaxWork     = maxWork
+	MaxReadWork = maxReadWork
+)

@@ -84,43 +84,62 @@ func (s *State) settle(sp *space, path string) *Resource {
 // settleSharers ends the leases on slots of a resource that are over at the stamp,
 // and tells whether there were any. It looks at all of them, but not before the first
 // of them may be over, nor while nothing at all is; what is renewed is looked at once in
-// a TTL.
+// a TTL. That it looks is not counted, since when it does depends on what this node
+// happens to know; what it ends is. Where that is too much, unsettled says so.
 func (s *State) settleSharers(sp *space, r *Resource) bool {
-	if r.sharers() == 0 || r.More.Shares.soonest == 0 || r.More.Shares.soonest > s.now || s.calm() {
+	if r.sharers() == 0 || s.collected(sp, r) {
 		return false
 	}
 	var over []*Claim
 	var soonest Shares
+	all, most := true, s.work.left()/endCost
 	sp.holders(r, func(c *Claim) bool {
 		if _, _, ended := s.over(sp, c); ended {
+			if all = len(over) < most; !all {
+				return false
+			}
 			over = append(over, c)
 		} else {
 			soonest.hasten(s.deadlineOf(sp, c))
 		}
 		return true
 	})
-	later, more, shares := *r, *r.More, *r.More.Shares
-	shares.soonest = soonest.soonest
-	more.Shares = &shares
-	later.More = &more
-	sp.resources.Set(r.Path, &later)
+	if all {
+		later, more, shares := *r, *r.More, *r.More.Shares
+		shares.soonest = soonest.soonest
+		more.Shares = &shares
+		later.More = &more
+		sp.resources.Set(r.Path, &later)
+	}
 	for _, c := range over {
 		if _, still := sp.claims.Get(c.ID); still { // another's session may have taken it
 			s.settleClaim(sp, c)
 		}
 	}
+	s.unsettled = s.unsettled || !all
 	return len(over) > 0
+}
+
+// collected reports whether none of those who share a resource can be over at the stamp.
+func (s *State) collected(sp *space, r *Resource) bool {
+	soonest := r.more().shares().soonest
+	return (soonest == 0 || soonest > s.now || s.calm()) && !sp.leaving()
 }
 
 // settleClaim ends a claim that is over at the stamp, by whatever ended it first,
 // and tells whether it did.
 func (s *State) settleClaim(sp *space, claim *Claim) bool {
 	at, how, over := s.over(sp, claim)
+	session, alive := sp.sessions.Get(claim.Session)
 	switch {
 	case !over:
-	case how == leasehold.SessionExpired:
-		session, _ := sp.sessions.Get(claim.Session)
+	case how == leasehold.SessionExpired && alive:
 		s.endSession(sp, session, how)
+		if still, ok := sp.claims.Get(claim.ID); ok { // there is too much bound to the session
+			s.endLeft(sp, still)
+		}
+	case !alive && sp.left(claim.Session) != nil:
+		s.endLeft(sp, claim)
 	default:
 		s.finish(sp, claim, how, at)
 	}
@@ -139,6 +158,9 @@ func (s *State) over(sp *space, claim *Claim) (Time, leasehold.How, bool) {
 	session, ok := sp.sessions.Get(claim.Session)
 	if ok && session.Expires <= s.now && (!over || session.Expires < at) {
 		return session.Expires, leasehold.SessionExpired, true
+	}
+	if left := sp.left(claim.Session); !ok && left != nil && (!over || left.At < at) {
+		return left.At, left.How, true
 	}
 	return at, how, over
 }
@@ -163,7 +185,8 @@ func (s *State) stir(sp *space, path string) {
 // alive. A first one that needs more than is free, or needs another resource too that
 // it can not have yet, keeps those behind it waiting: else it might wait for ever. The
 // ones before it that are not alive leave the queue here; the rest of what their
-// sessions had ends when those are settled. In a quarantine nobody gets anything.
+// sessions had ends when those are settled. In a quarantine nobody gets anything. What is
+// too much for the entry is put off.
 func (s *State) handOver(sp *space, path string) {
 	for !s.quarantined() {
 		r, ok := sp.resources.Get(path)
@@ -174,17 +197,20 @@ func (s *State) handOver(sp *space, path string) {
 			return
 		}
 		waiter := first(sp, path)
-		if how, gone := s.gone(sp, waiter); gone {
+		how, gone := s.gone(sp, waiter)
+		together := s.together(sp, waiter)
+		if !gone && s.hopeless(sp, together) {
+			how, gone = leasehold.NoSlots, true
+		}
+		switch {
+		case !gone && !s.turn(sp, together):
+			return
+		case s.work.spent():
+			s.putOff(sp, &Chore{Kind: HandOver, Name: path})
+			return
+		case gone:
 			s.leave(sp, waiter, how)
 			continue
-		}
-		together := s.together(sp, waiter)
-		if s.hopeless(sp, together) {
-			s.leave(sp, waiter, leasehold.NoSlots)
-			continue
-		}
-		if !s.turn(sp, together) {
-			return
 		}
 		for _, c := range together {
 			s.dequeue(sp, c)
@@ -234,6 +260,9 @@ func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
 		return 0, false
 	}
 	_, how, over := s.over(sp, waiter)
+	if at, own := waiter.end(); sp.left(waiter.Session) != nil && at != 0 && at <= s.now {
+		return own, true // as before level 4: a wait that is over by now is told as that
+	}
 	if over || waiter.Session == "" {
 		return how, over
 	}

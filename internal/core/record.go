@@ -23,15 +23,30 @@ func (s *State) liveRecord(sp *space, path string) *leasehold.Record {
 		return nil
 	}
 	r, _ := sp.records.Get(path)
-	if r != nil && r.Session != "" && s.liveSession(sp, r.Session) == nil {
-		return nil
+	if r == nil || r.Session == "" || s.liveSession(sp, r.Session) != nil {
+		return r
 	}
-	return r
+	if r, still := sp.records.Get(path); still { // there is too much bound to its session
+		s.ends++
+		s.dropRecord(sp, r, sp.left(r.Session).How)
+	}
+	return nil
+}
+
+// recordOver reports whether the session of a record is over at the stamp: the record is
+// not there any more, collected or not.
+func (s *State) recordOver(sp *space, r *leasehold.Record) bool {
+	if r.Session == "" {
+		return false
+	}
+	session, ok := sp.sessions.Get(r.Session)
+	return !ok || session.Expires <= s.now
 }
 
 // setRecord makes a record, or changes it, under the token of its writer; 0 if it
 // has none.
 func (s *State) setRecord(sp *space, w write, token leasehold.Token) *leasehold.Record {
+	s.work.take(recordCost)
 	old, _ := sp.records.Get(w.path)
 	r := &leasehold.Record{Path: w.path, Value: w.value, Large: w.large, Session: w.session, Mod: s.revise(sp), Version: 1, Token: token}
 	r.Create = r.Mod

@@ -96,15 +96,16 @@ func putMany(d *desk, n int, value string) {
 // TestDeleteIsBounded deletes as many records as one command may, and not one more.
 func TestDeleteIsBounded(t *testing.T) {
 	d := newDesk(t)
-	putMany(d, leasehold.MaxDeleted+1, "")
+	const most = leasehold.MaxDeletedAtOnce
+	putMany(d, most+1, "")
 	d.refused(&core.DeleteRecord{Namespace: ns, Range: true}, leasehold.Limited, "delete them in parts")
-	half := fmt.Sprintf("r%06d", leasehold.MaxDeleted/2)
+	half := fmt.Sprintf("r%06d", most/2)
 	d.refused(&core.Txn{Namespace: ns, Then: []core.Op{{Do: core.Delete, Range: true, To: half}, {Do: core.Delete, Range: true, Path: half}}},
-		leasehold.Limited, "at most 16384 are allowed")
-	if n := d.state.View(0).Counts().Records; n != leasehold.MaxDeleted+1 {
+		leasehold.Limited, "more than 10240 records")
+	if n := d.state.View(0).Counts().Records; n != most+1 {
 		t.Fatalf("a refusal left %d records", n)
 	}
-	if answer := d.must(&core.DeleteRecord{Namespace: ns, Range: true, Path: "r000001"}); answer.Txn.Results[0].Deleted != leasehold.MaxDeleted {
+	if answer := d.must(&core.DeleteRecord{Namespace: ns, Range: true, Path: "r000001"}); answer.Txn.Results[0].Deleted != most {
 		t.Fatalf("%d were deleted", answer.Txn.Results[0].Deleted)
 	}
 }
@@ -179,9 +180,13 @@ func TestSessionHoldsSoManyRecords(t *testing.T) {
 	d.must(put("r0"))
 	d.must(&core.PutRecord{Namespace: ns, Path: "r0"})
 	d.must(put("one more"))
-	events := d.apply(&core.CloseSession{Namespace: ns, ID: "s1"}).Events
-	if len(events) != leasehold.MaxClaimsPerSession+1 || events[0].Revision != events[len(events)-1].Revision {
-		t.Errorf("the end of the session made %d events", len(events))
+	d.must(&core.CloseSession{Namespace: ns, ID: "s1"})
+	if page, failure := d.state.View(0).Records(ns, core.RecordQuery{From: "r16", Count: true}); failure == nil && page.Count != 0 {
+		t.Errorf("%d records are there after the end of their session", page.Count)
+	}
+	d.tickAll()
+	if events := d.state.View(0).History(ns).All(); events[len(events)-1].Kind != leasehold.RecordDeleted || d.state.View(0).Counts().Records != 1 {
+		t.Errorf("%d records are left", d.state.View(0).Counts().Records)
 	}
 }
 

@@ -135,11 +135,9 @@ func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
 	p := newPager(q)
 	inTime := true
 	ascend(sp, q.From, q.To, func(r *leasehold.Record) bool {
-		if r.Session != "" {
-			if session, ok := sp.sessions.Get(r.Session); ok && session.Expires <= s.now {
-				inTime = w.take(lookCost)
-				return inTime
-			}
+		if s.recordOver(sp, r) {
+			inTime = w.take(lookCost)
+			return inTime
 		}
 		return p.add(r)
 	})
@@ -179,13 +177,10 @@ func counted(sp *space, q RecordQuery) int {
 // collected them yet. It looks at these alone, and reports whether it looked at all.
 func (s *State) overIn(sp *space, q RecordQuery, w *work) (over int, all bool) {
 	all = true
-	sp.lapses.Ascend(lapse{}, func(l lapse) bool {
-		if l.at > s.now {
-			return false
-		}
+	see := func(session string) bool {
 		all = w.take(lookCost)
-		sp.boundRecords.Ascend(binding{l.session, q.From}, func(b binding) bool {
-			if b.session != l.session || q.To != "" && b.id >= q.To || !all {
+		sp.boundRecords.Ascend(binding{session, q.From}, func(b binding) bool {
+			if b.session != session || q.To != "" && b.id >= q.To || !all {
 				return false
 			}
 			over++
@@ -193,7 +188,11 @@ func (s *State) overIn(sp *space, q RecordQuery, w *work) (over int, all bool) {
 			return all
 		})
 		return all
-	})
+	}
+	sp.lapses.Ascend(lapse{}, func(l lapse) bool { return l.at <= s.now && see(l.session) })
+	if all {
+		sp.eachLeft(see)
+	}
 	return over, all
 }
 

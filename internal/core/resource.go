@@ -383,9 +383,7 @@ func (s *State) assign(shares *Shares, rests []Rest, c *Claim) {
 		}
 	}
 	if c.Slots != 0 {
-		slices.SortStableFunc(free, func(i, j int) int { return preferred(&shares.Units[i], &shares.Units[j], c.Holder) })
-		free = free[:min(len(free), int(c.Slots))]
-		slices.Sort(free)
+		free = best(free, int(c.Slots), func(i, j int) bool { return preferred(&shares.Units[i], &shares.Units[j], c.Holder) < 0 })
 	}
 	t := c.terms()
 	t.Units = nil
@@ -394,6 +392,38 @@ func (s *State) assign(shares *Shares, rests []Rest, c *Claim) {
 		t.Units = append(t.Units, shares.Units[i].Name)
 	}
 	c.setTerms(t)
+}
+
+// best returns the first n of a list, which is in order, by another order, and again in
+// the order that they had. Few are looked for one by one: mostly it is one.
+func best(list []int, n int, better func(i, j int) bool) []int {
+	if n >= len(list) {
+		return list
+	}
+	if few := 4; n > few {
+		slices.SortFunc(list, func(i, j int) int {
+			switch {
+			case better(i, j):
+				return -1
+			case better(j, i):
+				return 1
+			}
+			return i - j
+		})
+		slices.Sort(list[:n])
+		return list[:n]
+	}
+	for k := range n {
+		first := k
+		for at := k + 1; at < len(list); at++ {
+			if better(list[at], list[first]) || list[at] < list[first] && !better(list[first], list[at]) {
+				first = at
+			}
+		}
+		list[k], list[first] = list[first], list[k]
+	}
+	slices.Sort(list[:n])
+	return list[:n]
 }
 
 // preferred compares two units for a holder; below zero if a is better.

@@ -189,6 +189,7 @@ func (s *State) clearQuarantine() {
 // many, and a tick does so much only.
 func (s *State) resume() {
 	s.ends++
+	s.work.take(lookCost)
 	next := *s.restored
 	sp, path := s.nextQueue(next.Space, next.Path)
 	if sp == nil {

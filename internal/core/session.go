@@ -1,6 +1,8 @@
 package core
 
 import (
+	"math"
+
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
@@ -17,7 +19,7 @@ func (s *State) openSession(c *OpenSession) Answer {
 		}
 		return s.sessionAnswer(sp, session)
 	}
-	if _, ended := sp.endedSessions.Get(c.ID); ended {
+	if _, ended := sp.endedSessions.Get(c.ID); ended || sp.left(c.ID) != nil {
 		return s.noSession(sp, c.ID)
 	}
 	session := &Session{ID: c.ID, TTL: c.TTL, Labels: c.Labels, OpenedWall: s.wall, Expires: s.now.add(c.TTL)}
@@ -87,6 +89,9 @@ func (s *State) noSession(sp *space, id string) Answer {
 		if ended, ok := sp.endedSessions.Get(id); ok {
 			return lostSession(id, ended.How)
 		}
+		if left := sp.left(id); left != nil {
+			return lostSession(id, left.How)
+		}
 	}
 	return refuse(leasehold.NotFound, "session %q is unknown: open it first", id)
 }
@@ -95,23 +100,29 @@ func lostSession(id string, how leasehold.How) Answer {
 	return refuse(leasehold.Lost, "session %q has ended (%v): open a new one under another id", id, how)
 }
 
-// endSession ends a session and, in the same entry, all that is bound to it.
+// endSession ends a session, and with it all that is bound to it: that is over at once.
+// It is collected in the same entry; from level 4 on, as much of it as an entry may do.
 func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	at := s.now
 	if how == leasehold.SessionExpired {
 		at = session.Expires
 	}
 	s.ends++
+	s.work.take(endCost)
 	sp.sessions.Delete(session.ID)
 	sp.moveLapse(session, nil)
 	s.due.set(session.timer, 0)
 	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now})
 	s.forgetRequests(sp, session.ID)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID})
+	if s.atLeast(Level4) {
+		s.putOff(sp, &Chore{Kind: CollectSession, Name: session.ID, Left: &Left{TTL: session.TTL, Gap: session.Gap, How: how, At: at}})
+		s.collect(sp, session.ID, math.MaxInt)
+		return
+	}
 	outer := s.closing
 	s.closing = session
-	var first *Claim
-	leases := 0
+	var left Left
 	for _, id := range boundIn(sp.bound, session.ID) {
 		c, ok := sp.claims.Get(id)
 		if !ok {
@@ -124,21 +135,32 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 			continue
 		}
 		if !c.waiting() {
-			if leases++; first == nil {
-				first = c
+			if left.Leases++; left.Leases == 1 {
+				left.Resource, left.Holder = c.Resource, c.Holder
 			}
 		}
 		s.finish(sp, c, how, at)
 	}
 	s.closing = outer
 	if how == leasehold.SessionExpired {
-		s.alarmSession(sp, session, first, leases)
+		s.alarmSession(sp, session.ID, &left)
 	}
 	for _, path := range boundIn(sp.boundRecords, session.ID) {
 		s.ends++
 		record, _ := sp.records.Get(path)
 		s.dropRecord(sp, record, how)
 	}
+}
+
+// firstBound returns the first of what is bound to a session; empty if there is nothing.
+func firstBound(bound *btree.BTreeG[binding], session string) (id string) {
+	bound.Ascend(binding{session: session}, func(b binding) bool {
+		if b.session == session {
+			id = b.id
+		}
+		return false
+	})
+	return id
 }
 
 func boundIn(bound *btree.BTreeG[binding], session string) (ids []string) {

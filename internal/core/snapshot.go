@@ -9,7 +9,7 @@ import (
 )
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
-// *Session, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
+// *Session, *Chore, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
 // *Mark, *Alarm, *Restored, *Shelf, *leasehold.Version, *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
 // namespace it belongs to; empty for those of the whole state.
 type Piece struct {
@@ -66,6 +66,9 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 				more = yield(Piece{name, v}) && sp.markPieces(v, yield)
 				return more
 			})
+		}
+		if more {
+			sp.chores.Scan(func(_ string, v *Chore) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
 			sp.resources.Scan(func(_ string, v *Resource) bool { more = yield(Piece{name, v}); return more })
@@ -184,6 +187,8 @@ func (s *State) restore(r Piece) error {
 		s.putSession(sp, v)
 	case *Mark:
 		return s.restoreMark(sp, v)
+	case *Chore:
+		return s.restoreChore(sp, v)
 	case *Resource:
 		return s.restoreResource(sp, v)
 	case *Alarm:
@@ -278,10 +283,12 @@ func (s *State) restoreClaim(sp *space, c *Claim) error {
 	}
 	if c.Session != "" {
 		session, ok := sp.sessions.Get(c.Session)
-		if !ok {
+		if !ok && sp.left(c.Session) == nil {
 			return fmt.Errorf("snapshot has lease %q of session %q, which is not there", c.ID, c.Session)
 		}
-		session.Claims++ // nobody else has seen it yet
+		if ok {
+			session.Claims++ // nobody else has seen it yet
+		}
 		sp.bound.Set(binding{c.Session, c.ID})
 	}
 	if err := s.restoreShare(sp, r, c); err != nil {
@@ -326,12 +333,14 @@ func (s *State) restoreRecord(sp *space, r *leasehold.Record) error {
 	s.name(r.Large)
 	if r.Session != "" {
 		session, ok := sp.sessions.Get(r.Session)
-		if !ok {
+		if !ok && sp.left(r.Session) == nil {
 			return fmt.Errorf("snapshot has record %q of session %q, which is not there", r.Path, r.Session)
 		}
-		session.Claims++ // nobody else has seen it yet
-		if session.records++; session.records == 1 {
-			sp.moveLapse(nil, session)
+		if ok {
+			session.Claims++ // nobody else has seen it yet
+			if session.records++; session.records == 1 {
+				sp.moveLapse(nil, session)
+			}
 		}
 		sp.boundRecords.Set(binding{r.Session, r.Path})
 	}

@@ -57,6 +57,8 @@ type State struct {
 	largeSize int64                     // bytes of all of them
 	values    bool                      // as HasValues says
 
+	chores btree.Map[uint64, place] // what was put off, in turn; the path is a chore's key
+
 	due      deadlines
 	sequence uint64 // of the command being applied; tells whether it has its revision yet
 	events   []*leasehold.Event
@@ -69,6 +71,10 @@ type State struct {
 	stirred  []stirring // resources of which something may be free now; empty between commands
 	planted  Planted
 	frozen   bool // it is a copy that Freeze made
+
+	work      work // of the entry being applied
+	unsettled bool // the command looked at something of which not all that is over was collected
+	smallWork int  // in tests, the budget of an entry; 0: as it is
 }
 
 type stirring struct {
@@ -107,6 +113,8 @@ type space struct {
 	ended         btree.Map[string, *EndedClaim]
 	endedSessions btree.Map[string, *EndedSession]
 	outcomes      btree.Map[string, *Outcome]
+
+	chores btree.Map[string, *Chore] // what was put off, by what it is about
 
 	history fifo[*leasehold.Event]
 	lost    position // of the newest event that history has dropped
@@ -211,6 +219,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 		return Result{}, fmt.Errorf("stamp %d is below the state's time %d: the log is out of order", stamp, s.now)
 	}
 	s.now, s.wall, s.events, s.named, s.freed = stamp, wall, nil, nil, nil
+	s.work = s.newWork()
 	answers, ends := make([]Answer, len(commands)), make([]int, len(commands))
 	for i, c := range commands {
 		s.sequence++
@@ -229,12 +238,17 @@ func (s *State) apply(c Command) (Answer, error) {
 	if err := validate(c, s.level); err != nil {
 		return refusal(err), nil
 	}
+	if refused := s.crammed(c); refused != nil {
+		return Answer{Err: refused}, nil
+	}
+	s.work.take(beginCost)
+	s.unsettled = false
 	if answer, again := s.replay(c); again {
 		return answer, nil
 	}
 	answer, err := s.decide(c)
-	if err == nil {
-		s.remember(c, answer)
+	if err == nil && (!s.atLeast(Level4) || answer.Err == nil || answer.Err.Code != leasehold.Unavailable) {
+		s.remember(c, answer) // what did not happen may be sent again
 	}
 	return answer, err
 }
@@ -318,6 +332,7 @@ func (s *State) Freeze() *State {
 		versions: s.versions, keeping: s.keeping, larges: *s.larges.Copy(), largeSize: s.largeSize, values: s.values,
 	}
 	f.alarms.past = *s.alarms.past.Copy()
+	f.chores = *s.chores.Copy()
 	s.spaces.Scan(func(name string, sp *space) bool {
 		f.spaces.Set(name, sp.freeze())
 		return true
@@ -334,6 +349,7 @@ func (sp *space) freeze() *space {
 	f.shelves, f.versions = *sp.shelves.Copy(), sp.versions.Copy()
 	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(), *sp.definitions.Copy()
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
+	f.chores = *sp.chores.Copy()
 	return &f
 }
 

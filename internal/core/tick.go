@@ -2,12 +2,16 @@ package core
 
 import "github.com/leasehold/leasehold"
 
-// maxTick is how many claims one tick ends, so that a storm of expiries never
-// keeps a renewal waiting. Only a session that alone has more goes beyond it,
-// since it ends in one entry.
+// maxTick is how many claims one tick ends below level 4, so that a storm of expiries
+// never keeps a renewal waiting. Only a session that alone has more goes beyond it,
+// since it ends in one entry there.
 const maxTick = 1024
 
 func (s *State) tick() {
+	if s.atLeast(Level4) {
+		s.tickWithin()
+		return
+	}
 	for before := s.ends; s.ends-before < maxTick; {
 		t := s.due.due(s.now)
 		if t == nil {
@@ -17,9 +21,26 @@ func (s *State) tick() {
 	}
 }
 
+// tickWithin gets chores done, and lets time do what is due, in turn, until the budget is
+// spent or nothing is left.
+func (s *State) tickWithin() {
+	for more := true; more && !s.work.spent(); {
+		more = s.doChore()
+		for range choreStep {
+			t := s.due.due(s.now)
+			if t == nil || s.work.spent() {
+				break
+			}
+			s.expire(t)
+			more = true
+		}
+	}
+}
+
 // expire lets time do to one thing what is due.
 func (s *State) expire(t *timer) {
 	sp := t.space
+	s.work.take(lookCost)
 	switch t.kind {
 	case dueClaim:
 		claim, _ := sp.claims.Get(t.key)
@@ -43,6 +64,7 @@ func (s *State) expire(t *timer) {
 	case dueShelf:
 		shelf, _ := sp.shelves.Get(t.key)
 		s.ends += 1 + shelf.count
+		s.work.take(shelf.count)
 		s.dropShelf(sp, shelf)
 	}
 }

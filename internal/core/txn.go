@@ -115,6 +115,25 @@ func (c *Txn) subject() string {
 	return "txn"
 }
 
+// ValidateAt bounds, from level 4 on, what the gets of either list may show.
+func (c *Txn) ValidateAt(level Level) error {
+	if err := c.Validate(); err != nil || level < Level4 {
+		return err
+	}
+	for _, list := range [][]Op{c.Then, c.Else} {
+		shown := 0
+		for i := range list {
+			if o := &list[i]; o.Do == Get && o.Range {
+				shown += cmp.Or(o.Most, leasehold.MaxPage)
+			}
+		}
+		if shown > leasehold.MaxReadAtOnce {
+			return invalid("the gets of a transaction may show %d records: at most %d are allowed; give them limits", shown, leasehold.MaxReadAtOnce)
+		}
+	}
+	return nil
+}
+
 func (c *Txn) Validate() error {
 	err := firstError(name("namespace", c.Namespace), c.Request.validate(),
 		atMost("comparisons", len(c.If)), atMost("operations", len(c.Then)), atMost("operations", len(c.Else)))
@@ -287,6 +306,9 @@ func (s *State) txn(c *Txn) Answer {
 	for i := range c.If {
 		s.settleFor(sp, &c.If[i])
 	}
+	if s.unsettled {
+		return Answer{Err: tooMuchAtOnce()}
+	}
 	for i := range c.If {
 		if refused := incomparable(sp, &c.If[i]); refused != nil {
 			return Answer{Err: refused}
@@ -364,7 +386,9 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 			if refused != nil {
 				return todo, refused
 			}
-			deleted += len(doomed)
+			if deleted += len(doomed); s.atLeast(Level4) && deleted > leasehold.MaxDeletedAtOnce {
+				return todo, refuse(leasehold.Limited, "a transaction deletes more than %d records: delete them in parts", leasehold.MaxDeletedAtOnce).Err
+			}
 		case AcquireLease:
 			acquire = o.Acquire
 		case ReleaseLease:
@@ -373,8 +397,11 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 			}
 		}
 	}
-	if deleted > leasehold.MaxDeleted {
-		return todo, refuse(leasehold.Limited, "a transaction deletes %d records: at most %d are allowed", deleted, leasehold.MaxDeleted).Err
+	if deleted > s.maxDeleted() {
+		return todo, refuse(leasehold.Limited, "a transaction deletes %d records: at most %d are allowed", deleted, s.maxDeleted()).Err
+	}
+	if refused := s.tooWide(sp, list, todo.writes); refused != nil {
+		return todo, refused
 	}
 	if refused := s.roomFor(sp, todo.writes); refused != nil || acquire == nil {
 		return todo, refused
@@ -387,9 +414,39 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 		return todo, refused
 	}
 	if blocked := s.blocked(sp, acquire, todo.items); blocked != nil {
-		return todo, s.held(sp, blocked, 0).Err
+		return todo, s.blockedBy(sp, blocked).Err
 	}
 	return todo, nil
+}
+
+// tooWide refuses, from level 4 on, operations that would have to look at too much: gets
+// that pass over too many records of sessions that are over, and puts that let too many
+// former versions fall.
+func (s *State) tooWide(sp *space, list []Op, writes []write) *leasehold.Error {
+	if !s.atLeast(Level4) || sp == nil {
+		return nil
+	}
+	w := work{most: maxReadWork / 2}
+	defer func() { s.work.take(w.done) }()
+	for i := range list {
+		if o := &list[i]; o.Do == Get && (o.Range || o.Count) {
+			if _, all := s.overIn(sp, RecordQuery{From: o.Path, To: o.To}, &w); !all {
+				return crowded()
+			}
+		}
+	}
+	dropped := 0
+	for i := range writes {
+		if shelf, ok := sp.shelves.Get(writes[i].path); ok {
+			dropped += max(0, shelf.count-keeps(shelf, &writes[i]))
+		}
+	}
+	s.work.take(dropped)
+	if dropped > leasehold.MaxDroppedAtOnce {
+		return refuse(leasehold.Limited, "a transaction drops %d former versions: at most %d are allowed; change in parts how many are kept",
+			dropped, leasehold.MaxDroppedAtOnce).Err
+	}
+	return nil
 }
 
 // releasable tells why a lease can not be released. One that was released is no reason.
@@ -422,9 +479,7 @@ func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 		result.Record = &leasehold.Record{Create: r.Create, Mod: r.Mod, Version: r.Version, Token: r.Token}
 	default:
 		doomed, _ := s.doomed(sp, o.Path, o.To, o.Range) // as many as were allowed, or fewer
-		for _, r := range doomed {
-			s.dropRecord(sp, r, 0)
-		}
+		s.drop(sp, doomed)
 		result.Deleted = len(doomed)
 	}
 	return result

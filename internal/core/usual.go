@@ -159,6 +159,9 @@ func (s *State) pulse(sp *space, c *Claim) (time.Duration, uint8) {
 		return c.TTL, c.Gap
 	}
 	session, ok := sp.sessions.Get(c.Session)
+	if left := sp.left(c.Session); !ok && left != nil {
+		return left.TTL, left.Gap
+	}
 	if !ok {
 		session = s.closing
 	}

@@ -294,7 +294,7 @@ func (v View) current(sp *space, path string) *leasehold.Version {
 	shelf, _ := sp.shelves.Get(path)
 	now := formerly(shelf, r)
 	now.Current = true
-	if session, ok := sp.sessions.Get(r.Session); ok && session.Expires <= v.s.now {
+	if v.s.recordOver(sp, r) {
 		now.Current, now.Deleted = false, true
 		if shelf == nil {
 			return nil

@@ -14,8 +14,12 @@ func (s *State) deadlineOf(sp *space, c *Claim) Time {
 	if c.Session == "" {
 		return at
 	}
-	if session, ok := sp.sessions.Get(c.Session); ok && (at == 0 || session.Expires < at) {
-		at = session.Expires
+	session, ok := sp.sessions.Get(c.Session)
+	if ok && (at == 0 || session.Expires < at) {
+		return session.Expires
+	}
+	if left := sp.left(c.Session); !ok && left != nil && (at == 0 || left.At < at) {
+		return left.At
 	}
 	return at
 }
@@ -208,6 +212,8 @@ func (v View) Claim(namespace, id string) Answer {
 	switch {
 	case !ok:
 		return v.s.noClaim(sp, id)
+	case c.waiting() && sp.left(c.Session) != nil:
+		return lostClaim(id, c.Resource, sp.left(c.Session).How)
 	case c.waiting():
 		return v.s.waiterAnswer(sp, c)
 	}
@@ -314,7 +320,7 @@ func (v View) List(namespace, prefix, after string, most int, all bool) (list []
 		if !strings.HasPrefix(path, prefix) {
 			return false
 		}
-		if len(list) == most || seen == most+maxLook || seen > 0 && !v.fits(r) {
+		if len(list) == most || seen == most+maxLook || seen > 0 && !v.fits(sp, r) {
 			next = last
 			return false
 		}
@@ -385,7 +391,7 @@ func (v View) showHolders(sp *space, r *Resource, status *leasehold.Status, most
 	if junior := sp.junior(r); junior != nil {
 		status.State = junior.state()
 	}
-	collected := v.collected(r)
+	collected := v.collected(sp, r)
 	newest, looked := status.State, 0
 	sp.holders(r, func(c *Claim) bool {
 		if looked++; !v.work.take(lookCost) && looked > most {
@@ -418,15 +424,15 @@ func (v View) showHolders(sp *space, r *Resource, status *leasehold.Status, most
 }
 
 // collected reports whether no lease on a resource can be over at the stamp.
-func (v View) collected(r *Resource) bool {
+func (v View) collected(sp *space, r *Resource) bool {
 	soonest := r.more().shares().soonest
-	return v.calm || r.Claim == "" && (soonest == 0 || soonest > v.s.now)
+	return (v.calm || r.Claim == "" && (soonest == 0 || soonest > v.s.now)) && !sp.leaving()
 }
 
 // fits reports whether a resource can be shown with the work that is left.
-func (v View) fits(r *Resource) bool {
+func (v View) fits(sp *space, r *Resource) bool {
 	looks := statusCost
-	if !v.collected(r) {
+	if !v.collected(sp, r) {
 		looks += lookCost * r.sharers()
 	}
 	return v.work.done+looks <= v.work.most

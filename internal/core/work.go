@@ -1,19 +1,41 @@
 package core
 
+import (
+	"math"
+
+	"github.com/leasehold/leasehold"
+)
+
 // Nothing that is asked of a state may hold it for long, whatever is in it: everybody
 // else waits meanwhile. Work is therefore counted, in units that take about a
 // microsecond on a small machine, and never timed: all nodes must count the same.
+//
+// From level 4 on an entry of the log has a budget. What can be done later, when it is
+// spent, becomes a chore, which ticks get done; a command that would only begin then is
+// answered with Unavailable, for nothing happened and it can be sent again. Renewals and
+// releases are always carried out.
 
-// maxReadWork is how much work one read does. What would need more is cut short, or
-// refused where it can not be.
-const maxReadWork = 4096
-
-// What a read costs.
 const (
-	lookCost   = 1  // at one thing
+	// maxWork is the budget of an entry. One command may go beyond it by as much again.
+	maxWork = 4096
+	// maxReadWork is how much work one read does. What would need more is cut short, or
+	// refused where it can not be.
+	maxReadWork = 4096
+)
+
+// What things cost.
+const (
+	lookCost   = 1  // to look at one thing
+	beginCost  = 1  // a command
+	grantCost  = 4  // of a lease
+	endCost    = 4  // of a lease or a session
+	leaveCost  = 6  // of a waiter, whose queue may be long
+	recordCost = 2  // to put a record, or to delete one that was bound to a session
 	statusCost = 2  // to show a resource
 	leaseCost  = 2  // to show one that holds it, or waits for it
 	perUnit    = 16 // things that are copied in a unit of work
+
+	deletedPerUnit = 3 // records that are deleted in one
 )
 
 // A work counts what was done of at most so much.
@@ -25,6 +47,48 @@ func (w *work) take(n int) bool {
 	return w.done <= w.most
 }
 
+// left returns how much there is still to be had.
+func (w *work) left() int { return max(0, w.most-w.done) }
+
+func (w *work) spent() bool { return w.done >= w.most }
+
+// newWork is the budget of an entry.
+func (s *State) newWork() work {
+	if !s.atLeast(Level4) {
+		return work{most: math.MaxInt}
+	}
+	if s.smallWork > 0 {
+		return work{most: s.smallWork}
+	}
+	return work{most: maxWork}
+}
+
+// Work returns how much work the entry took that was applied last.
+func (s *State) Work() int { return s.work.done }
+
 // Work returns how much work was done with the view so far: an engine that serves many
 // readers lets others in between.
 func (v View) Work() int { return v.work.done }
+
+// crammed refuses a command that would only begin when the budget of its entry is spent;
+// nil if it may begin.
+func (s *State) crammed(c Command) *leasehold.Error {
+	if !s.work.spent() {
+		return nil
+	}
+	switch c.(type) {
+	case *Acquire, *Change, *Break, *Move, *Ask, *Acknowledge, *OpenSession, *PutRecord, *DeleteRecord, *Txn, *Define, *Undefine:
+		return tooMuchAtOnce()
+	}
+	return nil
+}
+
+func tooMuchAtOnce() *leasehold.Error {
+	return refuse(leasehold.Unavailable, "the server has too much to do at this moment, and did not begin with this: try again").Err
+}
+
+// tooManyOver refuses what can not be decided yet: leases that are over stand in the way,
+// more of them than can be collected at once.
+func tooManyOver(path string) *leasehold.Error {
+	return refuse(leasehold.Unavailable, "very many leases on %s have just ended and are being collected: try again in a moment", path).Err
+}

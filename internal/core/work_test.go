@@ -68,6 +68,11 @@ func TestDefinitionsAreFoundAsBefore(t *testing.T) {
 // shared is a desk with resources that many share, by way of a few sessions of 10 s.
 func shared(t *testing.T, resources, sharers int) *desk {
 	d := newDesk(t)
+	d.manySharers(resources, sharers)
+	return d
+}
+
+func (d *desk) manySharers(resources, sharers int) {
 	for s := range 40 {
 		d.must(&core.OpenSession{Namespace: ns, ID: fmt.Sprint("s", s), TTL: 10 * time.Second})
 	}
@@ -77,7 +82,6 @@ func shared(t *testing.T, resources, sharers int) *desk {
 			Session: fmt.Sprint("s", n%40), Slots: 1, Capacity: 65536,
 		})
 	}
-	return d
 }
 
 // renewAll renews the sessions of shared.

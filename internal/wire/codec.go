@@ -208,6 +208,7 @@ var (
 	whats     = choice{uint8(core.RecordCreate), uint8(core.LeaseFloor)}
 	relations = choice{uint8(core.Equal), uint8(core.Greater)}
 	doings    = choice{uint8(core.Put), uint8(core.ReleaseLease)}
+	chores    = choice{uint8(core.CollectSession), uint8(core.FollowDefinition)}
 	picks     = choice{uint8(core.TTLAsSaid), uint8(core.TTLAuto)}
 )
 

@@ -20,7 +20,8 @@
 //	                    20, records 15 and 16, values that are kept elsewhere
 //	          level 4   a state that says its level: the rules by which it decides; releases
 //	                    that withdraw: command 22; ids that were withdrawn: record 19; how a
-//	                    waiter ends that needs more slots than there are; interventions
+//	                    waiter ends that needs more slots than there are; interventions;
+//	                    work that was put off: record 20
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -166,7 +167,10 @@
 //	                     unsigned version, moment written, text holder, text session,
 //	                     unsigned token, flag deleted
 //	  19  withdrawn id   level 4; text session, text id
+//	  20  chore          level 4; chore kind, text name, unsigned order, text path, left?
 //
+//	left                 duration ttl, unsigned gap, how, time at, signed leases,
+//	                     text resource, text holder
 //	txn                  flag succeeded, unsigned revision, result…
 //	result               record?, signed deleted, lease?, lease… also
 //	touched              unsigned interventions, text… intervened

@@ -552,6 +552,11 @@ var goldenRecords = func() map[string]core.Piece {
 	list["version"] = core.Piece{Space: "default", Value: &leasehold.Version{
 		Path: "config/a", Value: "\x00one\xff", Revision: 6, Create: 3, Version: 300, Written: goldenMoment, Holder: "ann", Session: "s1", Token: 5, Deleted: true,
 	}}
+	list["chore-session"] = core.Piece{Space: "default", Value: &core.Chore{Kind: core.CollectSession, Name: "s1", Order: 300, Left: &core.Left{
+		TTL: 30e9, Gap: 7, How: leasehold.SessionExpired, At: 3600e9, Leases: 300, Resource: "r", Holder: "ann",
+	}}}
+	list["chore-queue"] = core.Piece{Space: "default", Value: &core.Chore{Kind: core.HandOver, Name: "r", Order: 1}}
+	list["chore-definition"] = core.Piece{Space: "default", Value: &core.Chore{Kind: core.FollowDefinition, Name: "gpu/", Order: 2, Path: "gpu/7"}}
 	list["version-large"] = core.Piece{Space: "default", Value: &leasehold.Version{Path: "config/a", Large: goldenLarge, Revision: 6, Create: 3, Version: 300}}
 	list["restored"] = core.Piece{Value: &core.Restored{
 		Base: 3 << 40, Wall: goldenWall, Quarantine: 30e9, Until: 3630e9, Space: "default", Path: "config/a",

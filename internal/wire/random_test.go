@@ -41,6 +41,8 @@ func (d dice) fill(v reflect.Value) {
 		*p = core.Relation(1 + d.IntN(int(relations.last)))
 	case *leasehold.Unclean:
 		*p = leasehold.Unclean(d.IntN(1 + int(uncleans.last)))
+	case *core.ChoreKind:
+		*p = core.ChoreKind(1 + d.IntN(int(chores.last)))
 	case *core.TTLPick:
 		*p = core.TTLPick(d.IntN(1 + int(picks.last)))
 	case *core.Rest:

@@ -30,7 +30,8 @@ const (
 	kindShelf   = 15
 	kindVersion = 16
 
-	kindMark = 19
+	kindMark  = 19
+	kindChore = 20
 )
 
 var recordNames = [...]string{
@@ -39,7 +40,8 @@ var recordNames = [...]string{
 	kindRecord: "record", kindRecordOutcome: "record outcome",
 	kindDefinition: "definition", kindAlarm: "alarm", kindRestored: "restored",
 	kindShelf: "shelf", kindVersion: "version",
-	kindMark: "withdrawn id",
+	kindMark:  "withdrawn id",
+	kindChore: "chore",
 }
 
 // recordLevel is the feature level that a kind of record came with.
@@ -49,7 +51,7 @@ func recordLevel(kind uint64) uint64 {
 		return levelRestored
 	case kindShelf, kindVersion:
 		return levelValues
-	case kindMark:
+	case kindMark, kindChore:
 		return levelStated
 	}
 	return levelFirst
@@ -95,6 +97,8 @@ func recordKind(value any) uint64 {
 		return kindVersion
 	case *core.Mark:
 		return kindMark
+	case *core.Chore:
+		return kindChore
 	}
 	return kindEnd
 }
@@ -133,6 +137,8 @@ func newRecord(kind uint64) any {
 		return new(leasehold.Version)
 	case kindMark:
 		return new(core.Mark)
+	case kindChore:
+		return new(core.Chore)
 	}
 	return nil
 }
@@ -176,6 +182,24 @@ func (c *codec) record(kind uint64, value any) {
 	case *core.Mark:
 		c.text("session", &v.Session)
 		c.text("id", &v.ID)
+	case *core.Chore:
+		c.chore(v)
+	}
+}
+
+func (c *codec) chore(v *core.Chore) {
+	c.oneOf("kind", (*uint8)(&v.Kind), chores)
+	c.text("name", &v.Name)
+	c.unsigned("order", &v.Order)
+	c.text("path", &v.Path)
+	if present(c, "left", &v.Left) {
+		c.duration("ttl", &v.Left.TTL)
+		c.unsigned8("gap", &v.Left.Gap)
+		c.oneOf("how", (*uint8)(&v.Left.How), hows)
+		c.time("at", &v.Left.At)
+		c.number("leases", &v.Left.Leases)
+		c.text("resource", &v.Left.Resource)
+		c.text("holder", &v.Left.Holder)
 	}
 }
 

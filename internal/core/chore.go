@@ -1,0 +1,247 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// A Chore is work that was too much for the entry that it came up in. Ticks get it done,
+// a part at a time, each chore in its turn. It is never changed in place.
+type Chore struct {
+	Kind  ChoreKind
+	Name  string // of the session, the resource or the definition
+	Order uint64 // smallest first
+	Path  string // of a definition: the queue that was looked at last
+	Left  *Left  // of a session
+}
+
+// ChoreKind is what is to be done.
+type ChoreKind uint8
+
+// The kinds. Snapshots number them: add at the end only.
+const (
+	// CollectSession ends what was bound to a session that has ended. All of that is over
+	// from the end of the session on, collected or not.
+	CollectSession ChoreKind = iota + 1
+	// HandOver lets those have a resource who wait for it.
+	HandOver
+	// FollowDefinition lets those have what a change of definition made free.
+	FollowDefinition
+)
+
+// Left is what is known of a session that has ended while something is bound to it.
+type Left struct {
+	TTL    time.Duration
+	Gap    uint8
+	How    leasehold.How
+	At     Time // when it ended
+	Leases int  // that ended with it so far
+
+	// The first of them.
+	Resource string
+	Holder   string
+}
+
+// choreStep is how many things are done of one chore before it is the turn of another.
+const choreStep = 64
+
+func choreKey(kind ChoreKind, name string) string { return string(rune('a'+kind)) + name }
+
+func (c *Chore) key() string { return choreKey(c.Kind, c.Name) }
+
+// chore returns what is still to be done about something; nil if there is nothing.
+func (sp *space) chore(kind ChoreKind, name string) *Chore {
+	if sp.chores.Len() == 0 {
+		return nil
+	}
+	c, _ := sp.chores.Get(choreKey(kind, name))
+	return c
+}
+
+// left returns what is known of a session that has ended and is not collected yet; nil
+// if there is no such session.
+func (sp *space) left(session string) *Left {
+	if c := sp.chore(CollectSession, session); c != nil {
+		return c.Left
+	}
+	return nil
+}
+
+// leaving reports whether sessions have ended that are not collected yet.
+func (sp *space) leaving() (found bool) {
+	sp.eachLeft(func(string) bool {
+		found = true
+		return false
+	})
+	return found
+}
+
+// eachLeft goes over the sessions that have ended and are not collected yet.
+func (sp *space) eachLeft(yield func(session string) bool) {
+	if sp.chores.Len() == 0 {
+		return
+	}
+	sp.chores.Ascend(choreKey(CollectSession, ""), func(_ string, c *Chore) bool {
+		return c.Kind == CollectSession && yield(c.Name)
+	})
+}
+
+// putOff leaves a chore for the ticks, behind the others. It takes the place of one about
+// the same thing.
+func (s *State) putOff(sp *space, c *Chore) *Chore {
+	if before, ok := sp.chores.Get(c.key()); ok {
+		s.chores.Delete(before.Order)
+	}
+	last, _, _ := s.chores.Max()
+	c.Order = last + 1
+	s.fileChore(sp, c)
+	return c
+}
+
+func (s *State) fileChore(sp *space, c *Chore) {
+	sp.chores.Set(c.key(), c)
+	s.chores.Set(c.Order, place{sp.name, c.key()})
+}
+
+// setChore stores what is known of a chore by now. It keeps its turn.
+func (s *State) setChore(sp *space, c *Chore) { sp.chores.Set(c.key(), c) }
+
+func (s *State) dropChore(sp *space, c *Chore) {
+	if now, ok := sp.chores.Delete(c.key()); ok {
+		s.chores.Delete(now.Order)
+	}
+}
+
+// doChore does a part of the chore whose turn it is, and reports whether there was one.
+func (s *State) doChore() bool {
+	_, at, ok := s.chores.Min()
+	if !ok {
+		return false
+	}
+	s.work.take(lookCost)
+	sp := s.space(at.namespace)
+	c, _ := sp.chores.Get(at.path)
+	again := *c
+	s.putOff(sp, &again)
+	switch c.Kind {
+	case CollectSession:
+		s.collect(sp, c.Name, choreStep)
+	case HandOver:
+		s.dropChore(sp, &again)
+		s.stir(sp, c.Name) // what is too much for this entry too is put off again
+	case FollowDefinition:
+		s.followDefinition(sp, c.Name, c.Path, choreStep)
+	}
+	return true
+}
+
+// collect ends so much of what was bound to a session that has ended; all of it if that
+// is enough, and the budget of the entry as well.
+func (s *State) collect(sp *space, session string, most int) {
+	for ; most > 0 && !s.work.spent(); most-- {
+		if id := firstBound(sp.bound, session); id != "" {
+			claim, _ := sp.claims.Get(id)
+			s.endLeft(sp, claim)
+			continue
+		}
+		chore := sp.chore(CollectSession, session)
+		if path := firstBound(sp.boundRecords, session); path != "" {
+			record, _ := sp.records.Get(path)
+			s.ends++
+			s.work.take(recordCost)
+			s.dropRecord(sp, record, chore.Left.How)
+			continue
+		}
+		s.dropChore(sp, chore)
+		if l := chore.Left; l.How == leasehold.SessionExpired {
+			s.alarmSession(sp, session, l)
+		}
+		return
+	}
+}
+
+// endLeft ends a claim whose session has ended.
+func (s *State) endLeft(sp *space, claim *Claim) {
+	chore := sp.chore(CollectSession, claim.Session)
+	if own, by := claim.end(); own != 0 && own <= chore.Left.At {
+		// It was over before its session was. To call that a clean end now would cut
+		// short the rest that follows an unclean one.
+		s.finish(sp, claim, by, own)
+		return
+	}
+	if !claim.waiting() {
+		counted, left := *chore, *chore.Left
+		if left.Leases++; left.Leases == 1 {
+			left.Resource, left.Holder = claim.Resource, claim.Holder
+		}
+		counted.Left = &left
+		s.setChore(sp, &counted)
+	}
+	s.finish(sp, claim, chore.Left.How, chore.Left.At)
+}
+
+// followDefinition lets those have what a change of definition made free who wait for it,
+// from one queue on. Only resources with a queue are looked at, and at most so many.
+func (s *State) followDefinition(sp *space, path, after string, most int) {
+	from := path
+	switch {
+	case after != "":
+		from = after + "\x00"
+	case path == "/":
+		from = ""
+	}
+	for waiter := firstFrom(sp, from); waiter != nil && fitsPath(path, waiter.Resource); waiter = firstFrom(sp, from) {
+		if most <= 0 || s.work.spent() {
+			s.putOff(sp, &Chore{Kind: FollowDefinition, Name: path, Path: after})
+			return
+		}
+		most--
+		s.work.take(lookCost)
+		after = waiter.Resource
+		from = after + "\x00"
+		s.stir(sp, after)
+	}
+	s.dropChore(sp, &Chore{Kind: FollowDefinition, Name: path})
+}
+
+// handsOver reports whether a queue has still to be looked at.
+func (sp *space) handsOver(path string) (found bool) {
+	if sp.chore(HandOver, path) != nil {
+		return true
+	}
+	sp.chores.Ascend(choreKey(FollowDefinition, ""), func(_ string, c *Chore) bool {
+		found = c.Kind == FollowDefinition && fitsPath(c.Name, path) && path > c.Path
+		return c.Kind == FollowDefinition && !found
+	})
+	return found
+}
+
+// restoreChore takes a piece over that Pieces made.
+func (s *State) restoreChore(sp *space, c *Chore) error {
+	_, twice := sp.chores.Get(c.key())
+	_, order := s.chores.Get(c.Order)
+	switch {
+	case twice || order || c.Name == "":
+		return fmt.Errorf("snapshot has the chore about %q twice, or about nothing", c.Name)
+	case c.Kind < CollectSession || c.Kind > FollowDefinition || (c.Left != nil) != (c.Kind == CollectSession):
+		return fmt.Errorf("snapshot has a chore about %q that can not be", c.Name)
+	}
+	s.fileChore(sp, c)
+	return nil
+}
+
+// chores checks that those of a namespace are in order.
+func (c *checker) chores(s *State, sp *space) {
+	sp.chores.Scan(func(key string, chore *Chore) bool {
+		at, ok := s.chores.Get(chore.Order)
+		c.that(ok && at == place{sp.name, key} && key == chore.key(), "%s: the chore about %q is not in order", sp.name, chore.Name)
+		_, alive := sp.sessions.Get(chore.Name)
+		c.that(chore.Kind != CollectSession || !alive, "%s: session %q has ended, and is there", sp.name, chore.Name)
+		c.that(strings.HasPrefix(chore.Path, strings.TrimSuffix(chore.Name, "/")) || chore.Name == "/" || chore.Path == "",
+			"%s: the chore about %q has come to %q", sp.name, chore.Name, chore.Path)
+		return true
+	})
+}

@@ -50,6 +50,7 @@ type clusterConfig struct {
 	servers int
 	apart   bool // they are not one, and only pose as it
 	named   bool
+	binary  string // what they run; empty: that of this tree
 }
 
 // tight are sizes so small that logs are cut and snapshots taken all the time.
@@ -58,7 +59,10 @@ var tight = []string{"--segment-size", "1MiB", "--snapshot-every", "1MiB", "--mi
 // startCluster starts servers, and returns when each of them answers.
 func startCluster(t testing.TB, r *report, config clusterConfig) *cluster {
 	t.Helper()
-	c := &cluster{t: t, binary: build(t), network: newNetwork(), report: r, named: config.named}
+	if config.binary == "" {
+		config.binary = build(t)
+	}
+	c := &cluster{t: t, binary: config.binary, network: newNetwork(), report: r, named: config.named}
 	t.Cleanup(c.network.close)
 	for range config.servers {
 		c.slots = append(c.slots, &slot{server: c.newServer(), gates: map[string]string{}})

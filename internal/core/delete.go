@@ -1,6 +1,10 @@
 package core
 
-import "github.com/leasehold/leasehold"
+import (
+	"slices"
+
+	"github.com/leasehold/leasehold"
+)
 
 // DeleteRecord deletes one record, or all from one path on. To delete what is not
 // there is no failure: an earlier try may have done it.
@@ -79,6 +83,7 @@ func (s *State) maxDeleted() int {
 // drop deletes records.
 func (s *State) drop(sp *space, doomed []*leasehold.Record) {
 	s.work.take(len(doomed) / deletedPerUnit)
+	s.events = slices.Grow(s.events, len(doomed))
 	for _, r := range doomed {
 		s.dropRecord(sp, r, 0)
 	}
@@ -107,7 +112,7 @@ func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leaseh
 	}
 	alive := list[:0]
 	for _, r := range list {
-		if s.liveRecord(sp, r.Path) != nil {
+		if r.Session == "" || s.liveRecord(sp, r.Path) != nil {
 			alive = append(alive, r)
 		}
 	}

@@ -336,7 +336,7 @@ func (f *condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
 	case !s.Reachable && s.LowRoom:
 		f.bad("%s is away, and the last that it said is that its disk is nearly full: make room there, then start it", s.Name)
 	case s.Reachable && !s.Answered:
-		f.note("%s did not answer %s in time, but %s: it is just gone, or the network between them is slow", s.Name, c.Self, wasHeard(s))
+		f.bad("%s did not answer %s in time, but %s: it is just gone, or the network between them is slow", s.Name, c.Self, wasHeard(s))
 	case !s.Reachable && s.Name == c.Leader && works:
 		f.bad("%s, which led, is away: the others choose another leader in a second or two; look again, and start it", s.Name)
 	case !s.Reachable && s.Voter && works:

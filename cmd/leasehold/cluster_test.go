@@ -171,7 +171,7 @@ func TestJudgeCluster(t *testing.T) {
 		{"slow voter", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Applied = 10 })}, "2 of 2", "n2 is behind by 9990 entries", "with 2 voters"},
 		{"ahead by a moment", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Applied = 10001 }), server("n3", nil)}, "3 of 3", "", ""},
 		{"leader that just failed", "n1", []v1.Server{server("n1", func(s *v1.Server) { s.Reachable = false }), server("n2", nil), server("n3", nil)}, "2 of 3", "n1, which led, is away: the others choose", ""},
-		{"no answer", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Answered, s.HeardBy, s.HeardMS = false, "n3", new(int64(200)) }), server("n3", nil)}, "3 of 3", "", "n2 did not answer n1 in time, but n3 heard of it 200ms ago"},
+		{"no answer", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Answered, s.HeardBy, s.HeardMS = false, "n3", new(int64(200)) }), server("n3", nil)}, "3 of 3", "n2 did not answer n1 in time, but n3 heard of it 200ms ago", ""},
 		{"low room", "n1", []v1.Server{server("n1", func(s *v1.Server) { s.LowRoom = true })}, "1 of 1", "the disk of n1 is nearly full", ""},
 		{"learner that died of it", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Reachable, s.LowRoom = false, false, true })}, "1 of 1",
 			"its disk is nearly full: make room there, then start it", ""},

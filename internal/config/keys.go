@@ -66,7 +66,7 @@ func Keys() []Key {
 		{Name: "advertise", Scope: OfServer,
 			Help: "URL at which clients reach this server, as the others tell it; empty: made from --listen", set: setAdvertise},
 		{Name: "host-names", Scope: OfServer,
-			Help: "further host names that clients call this server by, NAME[,NAME], such as that of a balancer; *.DOMAIN for all of a domain", set: setHostNames},
+			Help: "further host names that clients call this server by, NAME[,NAME], such as that of a balancer; *.DOMAIN for all names one level below a domain", set: setHostNames},
 		{Name: "peer-advertise", Scope: OfServer,
 			Help: "HOST:PORT at which the other servers reach this one; empty: that of --initial-cluster, or --peer-listen", set: setPeerAdvertise},
 		{Name: "tls-cert", Scope: OfServer,

@@ -217,7 +217,7 @@ func ownPlace(a beginAnswer, self Member) error {
 		case m.Dir == self.Dir:
 			return nil
 		default:
-			return refusal("the cluster has begun, and server %s with it, but with another data directory: what it voted for is lost. Remove %s from the cluster, and let it join as a new one: leasehold cluster remove %s, then --join in place of --initial-cluster",
+			return refusal("the cluster has begun, and server %s with it, but with another data directory: what it voted for is lost. Remove %s from the cluster, and let it join as a new one: leasehold cluster remove %s, leasehold cluster add, then --join in place of --initial-cluster",
 				self.Name, self.Name, self.Name)
 		}
 	}

@@ -30,7 +30,7 @@ const promoteLag = 128
 const maxChanges = 64
 
 // ErrRemoved is why a node stopped that does not belong to the cluster any more.
-var ErrRemoved = refusal("this server was removed from the cluster: it takes no part any more. To take part again, it has to join as a new one, with an empty data directory")
+var ErrRemoved = refusal("this server was removed from the cluster: it takes no part any more. To take part again, it has to join as a new one, with an empty data directory, in a place that leasehold cluster add prepared")
 
 type (
 	// Reconfigure changes the members. Only a leader that serves takes it. Done is called
@@ -232,6 +232,11 @@ func (n *Node) considerAdd(c Change) (Change, bool, error) {
 	}
 	if !n.roster.fits(c.Member) {
 		return c, false, n.misfit(c.Member)
+	}
+	if at := slices.IndexFunc(n.roster.Members, func(m Member) bool { return m.Peer == "" }); at >= 0 {
+		// It could not talk to the new one, and would have to stop.
+		return c, false, refusal("server %s has no address for other servers: start it again with --peer-listen first, then add %s",
+			n.roster.Members[at].Name, c.Member.Name)
 	}
 	switch {
 	case len(n.roster.Members) >= maxMembers:

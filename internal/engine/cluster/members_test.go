@@ -547,3 +547,18 @@ func TestNobodyIsRemovedOnTheStrengthOfOneThatWasJustLost(t *testing.T) {
 	}
 	x.change(Remove, Member{ID: 3}) // that one can go
 }
+
+// A server without an address for others could not talk to one that is added, and would have
+// to stop.
+func TestNobodyIsAddedToAServerWithoutAnAddress(t *testing.T) {
+	e := startAt(t, t.TempDir(), Config{Clock: SystemClock()})
+	defer closed(t, e)
+	_, err := e.Add(t.Context(), "n2", "127.0.0.1:4664")
+	if !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "--peer-listen") {
+		t.Errorf("it is answered with %v", err)
+	}
+	acquire(t, e, "r")
+	if len(e.network.current().Members) != 1 || isClosed(e.failed) {
+		t.Errorf("the members are %+v", e.network.current().Members)
+	}
+}

@@ -130,7 +130,7 @@ func (r *Roster) Voters() (ids []uint64) {
 // know more of the log than we do.
 func (r *Roster) Admit(id uint64, dir string) error {
 	if slices.Contains(r.Removed, id) {
-		return refusal("server %d was removed from the cluster: to take part again, it has to join as a new one, with an empty data directory", id)
+		return refusal("server %d was removed from the cluster: to take part again, it has to join as a new one, with an empty data directory, in a place that leasehold cluster add prepared", id)
 	}
 	for _, m := range r.Peers() {
 		if m.ID == id && m.Dir != "" && m.Dir != dir {

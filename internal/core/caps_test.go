@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -37,10 +36,10 @@ func TestEndedIDsAreBounded(t *testing.T) {
 	}
 	others := make([]endingRef, maxEnded-3)
 	for i := range others {
-		others[i] = endingRef{space: "default", id: "somebody else", at: s.now}
+		others[i] = endingRef{id: "somebody else", at: s.now}
 	}
 	for _, ref := range others {
-		s.pushEnding(ref)
+		s.pushEnding(s.space("default"), ref)
 	}
 	if a := apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a0"}); a.Err != nil {
 		t.Fatalf("an ended id is forgotten although all fit: %v", a.Err)
@@ -48,8 +47,8 @@ func TestEndedIDsAreBounded(t *testing.T) {
 
 	apply(t, s, time.Minute, acquireNow("b", Request{}))
 	apply(t, s, time.Minute, &Release{Namespace: "default", ID: "b"})
-	if s.endings.Len() != maxEnded {
-		t.Fatalf("%d ended ids are remembered", s.endings.Len())
+	if s.totals.endings != maxEnded {
+		t.Fatalf("%d ended ids are remembered", s.totals.endings)
 	}
 	if a := apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a0"}); a.Err == nil || a.Err.Code != leasehold.NotFound {
 		t.Fatalf("the oldest is still remembered: %v", a.Err)
@@ -65,8 +64,8 @@ func TestEndedIDsAreBounded(t *testing.T) {
 		apply(t, s, time.Minute, &Acquire{Namespace: "default", Resource: id, ID: id, Holder: "ann", Session: "s"})
 	}
 	apply(t, s, time.Minute, &CloseSession{Namespace: "default", ID: "s"})
-	if s.endings.Len() != maxEnded {
-		t.Fatalf("%d ended ids are remembered", s.endings.Len())
+	if s.totals.endings != maxEnded {
+		t.Fatalf("%d ended ids are remembered", s.totals.endings)
 	}
 }
 
@@ -77,18 +76,16 @@ func TestOutcomesAreBounded(t *testing.T) {
 	for i := range 3 {
 		apply(t, s, 0, acquireNow("b", Request{Key: fmt.Sprint("k", i)}))
 	}
-	others := make([]outcomeRef, maxOutcomes-3)
-	for i := range others {
-		others[i] = outcomeRef{space: "default", key: "ksomebody else", at: s.now}
+	for range maxOutcomes - 3 {
+		s.pushOutcome(s.space("default"), "ksomebody else", s.now)
 	}
-	s.outcomes.items = slices.Concat(s.outcomes.items, others)
 	apply(t, s, time.Minute, &Release{Namespace: "default", ID: "a"})
 
 	if a := apply(t, s, time.Minute, acquireNow("c", Request{Key: "one more"})); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	if s.outcomes.len() != maxOutcomes {
-		t.Fatalf("%d outcomes are remembered", s.outcomes.len())
+	if s.totals.outcomes != maxOutcomes {
+		t.Fatalf("%d outcomes are remembered", s.totals.outcomes)
 	}
 	if a := apply(t, s, time.Minute, acquireNow("b", Request{Key: "k1"})); a.Err == nil || a.Err.Lease.ID != "a" {
 		t.Fatalf("the second oldest outcome is forgotten: %+v", a)
@@ -230,7 +227,7 @@ func TestForgettingIsSpread(t *testing.T) {
 			t.Fatalf("one entry forgot %d of %d ended ids", forgot, before)
 		}
 	}
-	if sp.outcomes.Len() != 0 || s.outcomes.len() != 0 || s.endings.Len() != 0 {
+	if sp.outcomes.Len() != 0 || s.totals.outcomes != 0 || s.totals.endings != 0 {
 		t.Fatalf("%d outcomes are left", sp.outcomes.Len())
 	}
 }

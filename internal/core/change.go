@@ -76,7 +76,7 @@ func (s *State) used(sp *space, id string) bool {
 
 // rename moves a lease from one id to another, wherever the id stands.
 func (s *State) rename(sp *space, from, to *Claim) {
-	sp.claims.Delete(from.ID)
+	s.unput(sp, from)
 	s.due.set(from.timer, 0)
 	s.unbind(sp, from)
 	s.bind(sp, to)

@@ -35,18 +35,57 @@ func (s *State) Check() error {
 	c.that(events == s.order.len(), "%d events are known, %d are in order", events, s.order.len())
 	size += kept.bytes
 	c.that(records == s.records && size == s.recordBytes, "there are %d records of %d bytes, %d of %d are counted", records, size, s.records, s.recordBytes)
-	c.that(s.historyBytes <= maxHistory, "history has %d bytes", s.historyBytes)
 	chores := 0
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		chores += sp.chores.Len()
 		return true
 	})
 	c.that(chores == s.chores.Len(), "%d chores were put off, %d are in order", chores, s.chores.Len())
+	c.that(s.totals.historyBytes <= maxHistory, "history has %d bytes", s.totals.historyBytes)
+	c.totals(s)
 	c.kept(s, &kept)
 	c.alarms(s)
 	c.restored(s)
 	c.heap(s)
 	return errors.Join(c.found...)
+}
+
+// totals checks what is counted over all namespaces, and that the namespaces stand in the
+// orders by which they lose something.
+func (c *checker) totals(s *State) {
+	var found totals
+	var listed [orders]int
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		found.claims, found.waiters = found.claims+sp.claims.Len(), found.waiters+sp.queue.Len()
+		found.sessions += sp.sessions.Len()
+		found.endings, found.outcomes = found.endings+sp.endings.Len(), found.outcomes+sp.answered.len()
+		bytes := 0
+		for _, e := range sp.history.items {
+			bytes += weight(e)
+		}
+		c.that(bytes == sp.historyBytes, "%s: history has %d bytes, %d are counted", sp.name, bytes, sp.historyBytes)
+		found.historyBytes += bytes
+		ended := sp.ended.Len() + sp.endedSessions.Len()
+		c.that(ended == sp.endings.Len(), "%s: %d ids ended, %d are listed", sp.name, ended, sp.endings.Len())
+		first, _, _ := sp.endings.Min()
+		c.that(first == sp.firstEnding, "%s: the oldest ended id is %d, and not %d", sp.name, first, sp.firstEnding)
+		for by := range orders {
+			if sp.uses(by) > 0 {
+				listed[by]++
+			}
+			c.that(sp.uses(by) > 0 == (sp.places[by] > 0), "%s has %d in order %d, and the place %d", sp.name, sp.uses(by), by, sp.places[by])
+		}
+		return true
+	})
+	c.that(found == s.totals, "there are %+v, %+v are counted", found, s.totals)
+	for by := range orders {
+		r := s.rankings[by]
+		c.that(len(r) == listed[by], "%d namespaces stand in order %d, which has %d", listed[by], by, len(r))
+		for i, sp := range r {
+			c.that(sp.places[by] == i+1, "%s thinks it is at %d of order %d, and is at %d", sp.name, sp.places[by], by, i+1)
+			c.that(i == 0 || !by.before(sp, r[(i-1)/2]), "%s comes before %s in order %d", sp.name, r[(i-1)/2].name, by)
+		}
+	}
 }
 
 type checker struct{ found []error }

@@ -133,7 +133,7 @@ func TestCheckFinds(t *testing.T) {
 		{func(_ *State, sp *space) { sp.history.pop() }, "events are known"},
 		{func(_ *State, sp *space) { sp.history.items[2] = sp.history.items[0] }, "event 1.0 comes after 2.0"},
 		{func(_ *State, sp *space) { sp.revision = 3 }, "beyond revision 3"},
-		{func(s *State, _ *space) { s.historyBytes = maxHistory + 1 }, "history has 67108865 bytes"},
+		{func(s *State, _ *space) { s.totals.historyBytes = maxHistory + 1 }, "history has 67108865 bytes"},
 		{func(s *State, _ *space) { s.due[0], s.due[1] = s.due[1], s.due[0] }, "deadline 1 thinks it is at 2"},
 		{func(s *State, _ *space) { s.due[len(s.due)-1].at++ }, "its timer"},
 		{func(s *State, _ *space) { s.due[0].at += Time(24 * time.Hour) }, "comes before its parent"},

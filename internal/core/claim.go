@@ -154,9 +154,13 @@ func (s *State) put(sp *space, c *Claim) {
 		c.timer = &timer{kind: dueClaim, space: sp, key: c.ID}
 	}
 	s.due.set(c.timer, c.next())
-	sp.claims.Set(c.ID, c)
+	if _, known := sp.claims.Set(c.ID, c); !known {
+		s.totals.claims++
+	}
 	if c.waiting() {
-		sp.queue.Set(c)
+		if _, known := sp.queue.Set(c); !known {
+			s.totals.waiters++
+		}
 		sp.parties.Set(binding{c.party(), c.ID})
 		if c.Wait.With != nil {
 			sp.joint.Set(c)
@@ -164,9 +168,18 @@ func (s *State) put(sp *space, c *Claim) {
 	}
 }
 
+// unput takes a claim out of those that are there.
+func (s *State) unput(sp *space, c *Claim) {
+	if _, known := sp.claims.Delete(c.ID); known {
+		s.totals.claims--
+	}
+}
+
 // dequeue takes a waiter out of the queues, which must be those it was put in.
 func (s *State) dequeue(sp *space, c *Claim) {
-	sp.queue.Delete(c)
+	if _, known := sp.queue.Delete(c); known {
+		s.totals.waiters--
+	}
 	sp.parties.Delete(binding{c.party(), c.ID})
 	sp.joint.Delete(c)
 }
@@ -271,7 +284,7 @@ func (s *State) remove(sp *space, c *Claim, how leasehold.How) {
 	if c.waiting() {
 		s.work.take(leaveCost - endCost)
 	}
-	sp.claims.Delete(c.ID)
+	s.unput(sp, c)
 	s.due.set(c.timer, 0)
 	s.unbind(sp, c)
 	s.tombstone(sp, &EndedClaim{ID: c.ID, How: how, At: s.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token})

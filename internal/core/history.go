@@ -35,24 +35,37 @@ func (s *State) emit(sp *space, e *leasehold.Event) {
 	sp.n++
 	s.events = append(s.events, e)
 	s.record(sp, e)
-	for s.historyBytes > maxHistory {
-		s.dropEvent()
+	for s.totals.historyBytes > maxHistory {
+		s.dropOldest()
 	}
 }
 
 func (s *State) record(sp *space, e *leasehold.Event) {
 	sp.history.push(e)
 	s.order.push(sp.name)
-	s.historyBytes += weight(e)
+	s.weigh(sp, weight(e))
 }
 
-func (s *State) dropEvent() {
+// dropOldest drops the oldest event of all.
+func (s *State) dropOldest() {
 	sp := s.space(s.order.front())
 	s.order.pop()
+	s.dropEvent(sp)
+}
+
+// dropEvent drops the oldest event of a namespace.
+func (s *State) dropEvent(sp *space) {
 	e := sp.history.front()
 	sp.history.pop()
 	sp.lost = position{e.Revision, e.N}
-	s.historyBytes -= weight(e)
+	s.weigh(sp, -weight(e))
+}
+
+// weigh counts the bytes of an event that a namespace got, or lost.
+func (s *State) weigh(sp *space, bytes int) {
+	sp.historyBytes += bytes
+	s.totals.historyBytes += bytes
+	s.ranked(sp, mostHistory)
 }
 
 // weight estimates the memory of an event.

@@ -48,31 +48,70 @@ type Outcome struct {
 }
 
 type endingRef struct {
-	space, id string
-	session   bool
-	at        Time
+	id      string
+	session bool
+	at      Time
 }
 
 type outcomeRef struct {
-	space, key string
-	at         Time
+	order uint64 // among those of all namespaces
+	key   string
+	at    Time
 }
 
 func (s *State) tombstone(sp *space, e *EndedClaim) {
 	sp.ended.Set(e.ID, e)
-	s.pushEnding(endingRef{sp.name, e.ID, false, e.At})
+	s.pushEnding(sp, endingRef{e.ID, false, e.At})
 }
 
 func (s *State) tombstoneSession(sp *space, e *EndedSession) {
 	sp.endedSessions.Set(e.ID, e)
-	s.pushEnding(endingRef{sp.name, e.ID, true, e.At})
+	s.pushEnding(sp, endingRef{e.ID, true, e.At})
 }
 
 // pushEnding notes that an id ended last. There can be a million of them: a slice of
 // so many would have to be copied at once when it grows.
-func (s *State) pushEnding(ref endingRef) {
+func (s *State) pushEnding(sp *space, ref endingRef) {
 	s.endingSeq++
-	s.endings.Set(s.endingSeq, ref)
+	sp.endings.Set(s.endingSeq, ref)
+	s.totals.endings++
+	if sp.firstEnding == 0 {
+		sp.firstEnding = s.endingSeq
+		s.ranked(sp, oldestEnding)
+	}
+	s.ranked(sp, mostEndings)
+}
+
+// forgetEnding forgets the oldest ended id of a namespace.
+func (s *State) forgetEnding(sp *space) {
+	_, ref, _ := sp.endings.PopMin()
+	if ref.session {
+		sp.endedSessions.Delete(ref.id)
+	} else {
+		sp.ended.Delete(ref.id)
+	}
+	s.totals.endings--
+	sp.firstEnding, _, _ = sp.endings.Min()
+	s.ranked(sp, oldestEnding)
+	s.ranked(sp, mostEndings)
+}
+
+// pushOutcome notes that a request outside sessions was answered last.
+func (s *State) pushOutcome(sp *space, key string, at Time) {
+	s.answerSeq++
+	sp.answered.push(outcomeRef{s.answerSeq, key, at})
+	s.totals.outcomes++
+	s.ranked(sp, oldestOutcome)
+	s.ranked(sp, mostOutcomes)
+}
+
+// forgetOutcome forgets the oldest answer of a namespace.
+func (s *State) forgetOutcome(sp *space) {
+	sp.outcomes.Delete(sp.answered.front().key)
+	sp.answered.pop()
+	s.totals.outcomes--
+	s.ranked(sp, oldestOutcome)
+	s.ranked(sp, mostOutcomes)
 }
 
 // replay answers a request that was answered before.
@@ -180,7 +219,7 @@ func (s *State) remember(c Command, a Answer) {
 		}
 		s.count(sp, session, r.Sequence)
 	} else {
-		s.outcomes.push(outcomeRef{sp.name, key, s.now})
+		s.pushOutcome(sp, key, s.now)
 	}
 	sp.outcomes.Set(key, &Outcome{Key: key, Subject: s.subject(c), At: s.now, Answer: a})
 }
@@ -236,19 +275,12 @@ func (s *State) forget(most int) {
 
 func (s *State) forgetOne() bool {
 	forgot := false
-	if _, ref, ok := s.endings.Min(); ok && (s.endings.Len() > maxEnded || ref.at.add(memory) <= s.now) {
-		s.endings.PopMin()
-		if sp := s.space(ref.space); ref.session {
-			sp.endedSessions.Delete(ref.id)
-		} else {
-			sp.ended.Delete(ref.id)
-		}
+	if sp := s.mayForgetEnding(); sp != nil {
+		s.forgetEnding(sp)
 		forgot = true
 	}
-	if s.outcomes.len() > 0 && (s.outcomes.len() > maxOutcomes || s.outcomes.front().at.add(memory) <= s.now) {
-		ref := s.outcomes.front()
-		s.outcomes.pop()
-		s.space(ref.space).outcomes.Delete(ref.key)
+	if sp := s.mayForgetOutcome(); sp != nil {
+		s.forgetOutcome(sp)
 		forgot = true
 	}
 	if s.idle.Len() > maxIdle {
@@ -256,6 +288,31 @@ func (s *State) forgetOne() bool {
 		forgot = true
 	}
 	return s.forgetAlarm() || forgot
+}
+
+// mayForgetEnding returns the namespace whose oldest ended id may be forgotten: it is old
+// enough, or there are too many. Without one it returns nil.
+func (s *State) mayForgetEnding() *space {
+	sp := s.rankings[oldestEnding].first()
+	if sp == nil {
+		return nil
+	}
+	if ref, _ := sp.endings.Get(sp.firstEnding); ref.at.add(memory) <= s.now || s.totals.endings > maxEnded {
+		return sp
+	}
+	return nil
+}
+
+// mayForgetOutcome is mayForgetEnding for answers.
+func (s *State) mayForgetOutcome() *space {
+	sp := s.rankings[oldestOutcome].first()
+	if sp == nil {
+		return nil
+	}
+	if sp.answered.front().at.add(memory) <= s.now || s.totals.outcomes > maxOutcomes {
+		return sp
+	}
+	return nil
 }
 
 // forgetIdle drops the resource that has been idle longest, unless a grace runs

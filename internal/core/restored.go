@@ -115,7 +115,7 @@ func (s *State) forgetGap() {
 	}
 	// What is older than the restore stands before all that came after it.
 	for s.order.len() > 0 && s.space(s.order.front()).history.front().Revision <= old {
-		s.dropEvent()
+		s.dropOldest()
 	}
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		if sp.lost.revision < old {

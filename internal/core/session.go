@@ -51,7 +51,9 @@ func (s *State) extend(sp *space, session *Session) *Session {
 
 func (s *State) putSession(sp *space, session *Session) {
 	s.due.set(session.timer, session.Expires)
-	sp.sessions.Set(session.ID, session)
+	if _, known := sp.sessions.Set(session.ID, session); !known {
+		s.totals.sessions++
+	}
 }
 
 func (s *State) closeSession(c *CloseSession) Answer {
@@ -111,6 +113,7 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	s.work.take(endCost)
 	sp.sessions.Delete(session.ID)
 	sp.moveLapse(session, nil)
+	s.totals.sessions--
 	s.due.set(session.timer, 0)
 	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now})
 	s.forgetRequests(sp, session.ID)

@@ -96,30 +96,58 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 	return more
 }
 
-func (s *State) endingPieces(yield func(Piece) bool) (more bool) {
-	more = true
-	s.endings.Scan(func(_ uint64, ref endingRef) bool {
-		sp := s.space(ref.space)
-		piece := Piece{Space: ref.space}
+func (s *State) endingPieces(yield func(Piece) bool) bool {
+	var sources []func() (uint64, Piece, bool)
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		if sp.endings.Len() > 0 {
+			sources = append(sources, sp.endingPieces())
+		}
+		return true
+	})
+	return merge(sources, yield)
+}
+
+// endingPieces returns the ended ids of a namespace one by one, and the place of each among
+// those of all.
+func (sp *space) endingPieces() func() (uint64, Piece, bool) {
+	at := sp.endings.Iter()
+	return func() (uint64, Piece, bool) {
+		if !at.Next() {
+			return 0, Piece{}, false
+		}
+		ref, piece := at.Value(), Piece{Space: sp.name}
 		if ref.session {
 			piece.Value, _ = sp.endedSessions.Get(ref.id)
 		} else {
 			piece.Value, _ = sp.ended.Get(ref.id)
 		}
-		more = yield(piece)
-		return more
-	})
-	return more
+		return at.Key(), piece, true
+	}
 }
 
 func (s *State) outcomePieces(yield func(Piece) bool) bool {
-	for _, ref := range s.outcomes.items {
-		o, _ := s.space(ref.space).outcomes.Get(ref.key)
-		if !yield(Piece{ref.space, o}) {
-			return false
+	var sources []func() (uint64, Piece, bool)
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		if sp.answered.len() > 0 {
+			sources = append(sources, sp.outcomePieces())
 		}
+		return true
+	})
+	return merge(sources, yield)
+}
+
+// outcomePieces is endingPieces for the answers of requests outside sessions.
+func (sp *space) outcomePieces() func() (uint64, Piece, bool) {
+	rest := sp.answered.items
+	return func() (uint64, Piece, bool) {
+		if len(rest) == 0 {
+			return 0, Piece{}, false
+		}
+		ref := rest[0]
+		rest = rest[1:]
+		o, _ := sp.outcomes.Get(ref.key)
+		return ref.order, Piece{sp.name, o}, true
 	}
-	return true
 }
 
 func (s *State) eventPieces(yield func(Piece) bool) bool {
@@ -217,7 +245,7 @@ func (s *State) restore(r Piece) error {
 		}
 		sp.outcomes.Set(v.Key, v)
 		if v.Key[0] == 'k' {
-			s.outcomes.push(outcomeRef{sp.name, v.Key, v.At})
+			s.pushOutcome(sp, v.Key, v.At)
 		}
 	case *leasehold.Event:
 		s.record(sp, v)

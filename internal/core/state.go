@@ -39,11 +39,11 @@ type State struct {
 	idle    btree.Map[uint64, place] // resources that nobody has or wants, longest idle first
 	idleSeq uint64
 
-	endings      btree.Map[uint64, endingRef] // ended ids, oldest first
-	endingSeq    uint64
-	outcomes     fifo[outcomeRef] // answered requests outside sessions, oldest first
-	order        fifo[string]     // whose event is the oldest in all histories
-	historyBytes int
+	totals    totals
+	rankings  [orders]ranking
+	endingSeq uint64       // of the id that ended last
+	answerSeq uint64       // of the request outside sessions that was answered last
+	order     fifo[string] // whose event is the oldest in all histories
 
 	definitions int // how many there are in all namespaces
 	alarms      alarms
@@ -116,8 +116,15 @@ type space struct {
 
 	chores btree.Map[string, *Chore] // what was put off, by what it is about
 
-	history fifo[*leasehold.Event]
-	lost    position // of the newest event that history has dropped
+	endings     btree.Map[uint64, endingRef] // ended ids, oldest first
+	firstEnding uint64                       // the oldest of them; 0: there is none
+	answered    fifo[outcomeRef]             // answered requests outside sessions, oldest first
+
+	history      fifo[*leasehold.Event]
+	historyBytes int
+	lost         position // of the newest event that history has dropped
+
+	places [orders]int // in the rankings
 
 	touched uint64 // the command that made the newest revision
 	n       uint32 // its events so far
@@ -327,7 +334,7 @@ func (s *State) Freeze() *State {
 		frozen: true,
 		now:    s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
-		endings: *s.endings.Copy(), endingSeq: s.endingSeq, outcomes: s.outcomes, order: s.order, historyBytes: s.historyBytes,
+		totals: s.totals, endingSeq: s.endingSeq, answerSeq: s.answerSeq, order: s.order,
 		records: s.records, recordBytes: s.recordBytes, definitions: s.definitions, alarms: s.alarms,
 		versions: s.versions, keeping: s.keeping, larges: *s.larges.Copy(), largeSize: s.largeSize, values: s.values,
 	}
@@ -344,6 +351,7 @@ func (sp *space) freeze() *space {
 	f := *sp
 	f.resources, f.claims, f.sessions = *sp.resources.Copy(), *sp.claims.Copy(), *sp.sessions.Copy()
 	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
+	f.endings = *sp.endings.Copy()
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
 	f.records, f.boundRecords, f.lapses = *sp.records.Copy(), sp.boundRecords.Copy(), sp.lapses.Copy()
 	f.shelves, f.versions = *sp.shelves.Copy(), sp.versions.Copy()

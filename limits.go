@@ -18,13 +18,13 @@ const (
 	MaxClaimsPerSession = 16384  // leases, waiters and records bound to one session
 	MaxQueue            = 100000 // waiters on one resource
 	MaxPriority         = 1000   // of a waiter; the least is as much below zero
-	MaxNamespaces       = 4096
-	MaxCapacity         = 65536 // slots of one resource
-	MaxUnits            = 1024  // slots of one resource that have names
-	MaxUnitNames        = 32768 // bytes of all these names
-	MaxTogether         = 64    // resources acquired at once
-	MaxDefinitions      = 10000 // of all namespaces together
-	MaxBatch            = 1024  // commands in one request
+	MaxNamespaces       = 4096   // the largest cap on them, too
+	MaxCapacity         = 65536  // slots of one resource
+	MaxUnits            = 1024   // slots of one resource that have names
+	MaxUnitNames        = 32768  // bytes of all these names
+	MaxTogether         = 64     // resources acquired at once
+	MaxDefinitions      = 10000  // of all namespaces together
+	MaxBatch            = 1024   // commands in one request
 
 	MaxAddress = 256 // bytes of the address that a request came from
 	MaxDoor    = 32  // bytes of the name of a door
@@ -66,3 +66,35 @@ const (
 	DefaultTTL = 30 * time.Second
 	ShortTTL   = 5 * time.Second
 )
+
+// Caps is how much there may be in a cluster, or is, in all namespaces together.
+type Caps struct {
+	Leases     int
+	Sessions   int // that clients opened
+	Waiters    int
+	Namespaces int
+}
+
+// MaxCap is the largest cap on leases, sessions or waiters.
+const MaxCap = 100000000
+
+// DefaultCaps returns those of a cluster in which nobody set any. They are the same on every
+// server of a cluster, since the core decides by them.
+func DefaultCaps() Caps {
+	return Caps{Leases: 4000000, Sessions: 1000000, Waiters: 1000000, Namespaces: MaxNamespaces}
+}
+
+// Or returns the caps with those of another in place of those that are 0.
+func (c Caps) Or(other Caps) Caps {
+	for _, cap := range []struct {
+		mine  *int
+		other int
+	}{
+		{&c.Leases, other.Leases}, {&c.Sessions, other.Sessions}, {&c.Waiters, other.Waiters}, {&c.Namespaces, other.Namespaces},
+	} {
+		if *cap.mine == 0 {
+			*cap.mine = cap.other
+		}
+	}
+	return c
+}

@@ -167,6 +167,9 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 	if blocked != nil && c.Wait == 0 {
 		return s.blockedBy(sp, blocked)
 	}
+	if failure := s.roomForClaims(len(claims), blocked != nil); failure != nil {
+		return Answer{Err: failure}
+	}
 	if blocked != nil {
 		if failure := s.mayWait(sp, c, claims); failure != nil {
 			return Answer{Err: failure}

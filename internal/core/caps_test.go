@@ -95,6 +95,219 @@ func TestOutcomesAreBounded(t *testing.T) {
 	}
 }
 
+// crowd is a state in which three namespaces have one of something each.
+func crowd(level Level, do func(s *State, namespace, id string)) *State {
+	s := NewAt(level)
+	for _, namespace := range []string{"quiet", "b", "a"} {
+		do(s, namespace, "first")
+	}
+	return s
+}
+
+// TestLoudNamespaceForgetsItsOwnEndedIDs ends more ids than are remembered, nearly all of
+// them in one namespace. What others ended before stays known; below level 4 it is forgotten,
+// since it is older.
+func TestLoudNamespaceForgetsItsOwnEndedIDs(t *testing.T) {
+	t.Parallel()
+	end := func(s *State, namespace, id string) {
+		apply(t, s, 0, &Acquire{Namespace: namespace, Resource: id, ID: id, Holder: "ann"})
+		apply(t, s, 0, &Release{Namespace: namespace, ID: id})
+	}
+	for level, want := range map[Level]leasehold.How{Level3: 0, Level4: leasehold.Released} {
+		s := crowd(level, end)
+		for range maxEnded - 1 {
+			s.pushEnding(s.space("b"), endingRef{id: "somebody else", at: s.now})
+		}
+		end(s, "quiet", "second")
+		if s.totals.endings != maxEnded {
+			t.Fatalf("level %d: %d ended ids are remembered", level, s.totals.endings)
+		}
+		for _, namespace := range []string{"quiet", "a"} {
+			if how := s.View(0).Ended(namespace, "first"); how != want {
+				t.Errorf("level %d: the id that ended in %s is remembered as %v, not %v", level, namespace, how, want)
+			}
+		}
+		if how := s.View(0).Ended("b", "first"); how != 0 {
+			t.Errorf("level %d: the loud namespace keeps its oldest", level)
+		}
+	}
+}
+
+// TestLoudNamespaceForgetsItsOwnAnswers is the same for the answers of requests.
+func TestLoudNamespaceForgetsItsOwnAnswers(t *testing.T) {
+	ask := func(s *State, namespace, key string) {
+		apply(t, s, 0, &OpenSession{Namespace: namespace, ID: key, TTL: time.Hour, Request: Request{Key: key}})
+	}
+	for level, kept := range map[Level]bool{Level3: false, Level4: true} {
+		s := crowd(level, ask)
+		for range maxOutcomes - 1 {
+			s.pushOutcome(s.space("b"), "ksomebody else", s.now)
+		}
+		ask(s, "quiet", "second")
+		if s.totals.outcomes != maxOutcomes {
+			t.Fatalf("level %d: %d answers are remembered", level, s.totals.outcomes)
+		}
+		for _, namespace := range []string{"quiet", "a"} {
+			if _, known := s.space(namespace).outcomes.Get("kfirst"); known != kept {
+				t.Errorf("level %d: the answer in %s is remembered: %v", level, namespace, known)
+			}
+		}
+		if _, known := s.space("b").outcomes.Get("kfirst"); known {
+			t.Errorf("level %d: the loud namespace keeps its oldest", level)
+		}
+	}
+}
+
+// TestEquallyLoudNamespaces lets the first of them by name lose something.
+func TestEquallyLoudNamespaces(t *testing.T) {
+	s := NewAt(Level4)
+	for _, namespace := range []string{"c", "a", "b"} {
+		apply(t, s, 0, &OpenSession{Namespace: namespace, ID: "s", TTL: time.Hour, Request: Request{Key: "one"}})
+	}
+	for range 3 {
+		for by, want := range map[orderBy]string{mostOutcomes: "a", mostHistory: "a", oldestOutcome: "c"} {
+			if got := s.rankings[by].first().name; got != want {
+				t.Errorf("first in order %d is %s, not %s", by, got, want)
+			}
+		}
+		s = thawed(t, s)
+	}
+	s.forgetOutcome(s.space("a"))
+	if got := s.rankings[mostOutcomes].first().name; got != "b" {
+		t.Errorf("after a lost its only one, %s is first", got)
+	}
+}
+
+// thawed is a state that was taken apart and put together again.
+func thawed(t *testing.T, s *State) *State {
+	t.Helper()
+	again, err := Restore(func(yield func(Piece, error) bool) {
+		for p := range s.Freeze().Pieces() {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// TestForgettingANamespaceIsSpread forgets a namespace with many resources: no entry drops
+// all of them, and all are dropped after a few. Somebody who comes back meanwhile finds it.
+func TestForgettingANamespaceIsSpread(t *testing.T) {
+	const resources = 10*maxSweptIdle + 7
+	s := NewAt(Level4)
+	apply(t, s, 0, acquireNow("a", Request{}))
+	apply(t, s, 0, &Release{Namespace: "default", ID: "a"})
+	for i := range resources {
+		s.setResource(s.space("default"), &Resource{Path: fmt.Sprint("r", i)})
+	}
+	entries := 0
+	for left := s.idle.Len(); s.space("default") != nil; left = s.idle.Len() {
+		apply(t, s, memory, &Tick{})
+		if entries++; left-s.idle.Len() > maxSweptIdle {
+			t.Fatalf("one entry dropped %d resources", left-s.idle.Len())
+		}
+	}
+	if entries < 11 || s.idle.Len() != 0 {
+		t.Fatalf("after %d entries, %d resources are left", entries, s.idle.Len())
+	}
+	if s.totals != (totals{}) {
+		t.Fatalf("%+v are counted", s.totals)
+	}
+	if a := apply(t, s, memory, acquireNow("a", Request{})); a.Lease.Token != 2 {
+		t.Fatalf("the namespace began again with token %d", a.Lease.Token)
+	}
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestManyNamespacesAreForgotten begins as many as there can be, and forgets them a few at a
+// time; then there is room again.
+func TestManyNamespacesAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := NewAt(Level4)
+	for i := range leasehold.MaxNamespaces {
+		apply(t, s, 0, &PutRecord{Namespace: fmt.Sprint("n", i), Path: "a"})
+	}
+	more := &PutRecord{Namespace: "more", Path: "a"}
+	if a := apply(t, s, 0, more); a.Err == nil || a.Err.Code != leasehold.Limited {
+		t.Fatalf("there is room: %+v", a)
+	}
+	for i := range leasehold.MaxNamespaces {
+		if i%2 == 0 {
+			apply(t, s, 0, &DeleteRecord{Namespace: fmt.Sprint("n", i), Path: "a"})
+		}
+	}
+	for range leasehold.MaxNamespaces / maxSwept {
+		before := s.spaces.Len()
+		apply(t, s, memory, &Tick{})
+		if gone := before - s.spaces.Len(); gone > maxSwept || gone != len(s.View(0).Forgot()) {
+			t.Fatalf("one entry forgot %d namespaces, and says %d", gone, len(s.View(0).Forgot()))
+		}
+	}
+	if n := s.spaces.Len(); n != leasehold.MaxNamespaces/2 {
+		t.Fatalf("%d namespaces are left", n)
+	}
+	if a := apply(t, s, memory, more); a.Err != nil || a.Record.Create != 3 {
+		t.Fatalf("the next namespace begins with %+v", a)
+	}
+}
+
+// TestOldPositionsOfAForgottenNamespace holds what a watcher is told who followed a namespace
+// that was forgotten, while it is gone and after it began again.
+func TestOldPositionsOfAForgottenNamespace(t *testing.T) {
+	s := NewAt(Level4)
+	for _, namespace := range []string{"default", "default", "other"} {
+		apply(t, s, 0, &PutRecord{Namespace: namespace, Path: "a"})
+	}
+	for _, namespace := range []string{"default", "other"} {
+		apply(t, s, 0, &DeleteRecord{Namespace: namespace, Path: "a"})
+	}
+	told := func(when string) {
+		t.Helper()
+		for _, namespace := range []string{"default", "other"} {
+			history := s.View(0).History(namespace)
+			for revision := range leasehold.Revision(3) {
+				if _, known := history.After(revision, AllOf); known {
+					t.Errorf("%s, a watcher of %s at %d is said to know all", when, namespace, revision)
+				}
+			}
+			if _, known := history.After(3, 0); known {
+				t.Errorf("%s, a watcher of %s within 3 is said to know all", when, namespace)
+			}
+			if _, known := history.After(3, AllOf); !known {
+				t.Errorf("%s, whoever looks at %s now cannot go on from here", when, namespace)
+			}
+		}
+	}
+	apply(t, s, memory, &Tick{})
+	if s.spaces.Len() != 0 {
+		t.Fatal("nothing was forgotten")
+	}
+	told("while it is gone")
+	if _, failure := s.View(0).Records("default", RecordQuery{Revision: 2}); failure == nil || failure.Code != leasehold.Lost {
+		t.Errorf("a revision of before is read: %v", failure)
+	}
+	if page, failure := s.View(0).Records("default", RecordQuery{}); failure != nil || page.Revision != 3 {
+		t.Errorf("it is read at %d: %v", page.Revision, failure)
+	}
+	s = thawed(t, s)
+	for _, namespace := range []string{"default", "other"} {
+		apply(t, s, memory, &PutRecord{Namespace: namespace, Path: "b"})
+	}
+	told("after it began again")
+	if events, _ := s.View(0).History("other").After(3, AllOf); len(events) != 1 || events[0].Revision != 4 {
+		t.Errorf("what happened next is %v", events)
+	}
+}
+
 // idleTown has as many resources that nobody has or wants as are remembered. The first
 // of them rests for an hour after the unclean end of its lease.
 func idleTown(t *testing.T) *State {

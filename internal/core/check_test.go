@@ -130,7 +130,17 @@ func TestCheckFinds(t *testing.T) {
 		{func(_ *State, sp *space) {
 			resource(sp, "plotter", func(r *Resource) { r.setMore(More{Last: r.More.Last}) })
 		}, "plotter is free although 1 wait for it"},
-		{func(_ *State, sp *space) { sp.history.pop() }, "events are known"},
+		{func(_ *State, sp *space) { sp.history.pop() }, "bytes, 5246 are counted"},
+		{func(s *State, _ *space) { s.totals.claims++ }, "claims:5 waiters:2 sessions:1"},
+		{func(s *State, _ *space) { s.totals.waiters++ }, "claims:4 waiters:3 sessions:1"},
+		{func(s *State, _ *space) { s.totals.sessions++ }, "waiters:2 sessions:2"},
+		{func(s *State, _ *space) { s.totals.endings++ }, "endings:3"},
+		{func(s *State, _ *space) { s.totals.outcomes++ }, "outcomes:1"},
+		{func(_ *State, sp *space) { sp.firstEnding++ }, "the oldest ended id is 1, and not 2"},
+		{func(_ *State, sp *space) { sp.endings.PopMin() }, "2 ids ended, 1 are listed"},
+		{func(_ *State, sp *space) { sp.places[mostEndings] = 0 }, "in order 1, and the place 0"},
+		{func(_ *State, sp *space) { sp.places[mostHistory] = 2 }, "thinks it is at 2 of order 0"},
+		{func(s *State, _ *space) { s.rankings[oldestEnding] = nil }, "1 namespaces stand in order 3, which has 0"},
 		{func(_ *State, sp *space) { sp.history.items[2] = sp.history.items[0] }, "event 1.0 comes after 2.0"},
 		{func(_ *State, sp *space) { sp.revision = 3 }, "beyond revision 3"},
 		{func(s *State, _ *space) { s.totals.historyBytes = maxHistory + 1 }, "history has 67108865 bytes"},

@@ -67,9 +67,7 @@ func (s *State) deleteRecord(c *DeleteRecord) Answer {
 	}
 	s.drop(sp, doomed)
 	answer := &TxnAnswer{Succeeded: true, Results: []TxnResult{{Deleted: len(doomed)}}}
-	if sp != nil {
-		answer.Revision = sp.revision
-	}
+	answer.Revision = s.revisionOf(sp)
 	return Answer{Txn: answer}
 }
 

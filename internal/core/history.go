@@ -8,14 +8,15 @@ import (
 )
 
 // maxHistory bounds, in bytes, the events that are kept of all namespaces
-// together. The oldest go first, whoever they belong to.
+// together. Beyond it the namespace that has most loses its oldest; below level 4 the
+// oldest of all go, whoever they belong to.
 const maxHistory = 64 << 20
 
 // revise returns the revision that the command being applied makes in a
 // namespace.
 func (s *State) revise(sp *space) leasehold.Revision {
 	if sp.touched != s.sequence {
-		sp.touched, sp.n = s.sequence, 0
+		sp.touched, sp.n, sp.changed = s.sequence, 0, s.now
 		sp.revision++
 	}
 	return sp.revision
@@ -42,12 +43,18 @@ func (s *State) emit(sp *space, e *leasehold.Event) {
 
 func (s *State) record(sp *space, e *leasehold.Event) {
 	sp.history.push(e)
-	s.order.push(sp.name)
+	if !s.atLeast(Level4) {
+		s.order.push(sp.name)
+	}
 	s.weigh(sp, weight(e))
 }
 
-// dropOldest drops the oldest event of all.
+// dropOldest drops the oldest event of the namespace that has most; below level 4, of all.
 func (s *State) dropOldest() {
+	if s.atLeast(Level4) {
+		s.dropEvent(s.rankings[mostHistory].first())
+		return
+	}
 	sp := s.space(s.order.front())
 	s.order.pop()
 	s.dropEvent(sp)

@@ -226,6 +226,12 @@ func (p *phrase) command() core.Command {
 		}
 	case "tick":
 		return &core.Tick{}
+	case "caps":
+		caps := leasehold.Caps{
+			Leases: int(p.number("leases")), Sessions: int(p.number("sessions")),
+			Waiters: int(p.number("waiters")), Namespaces: int(p.number("namespaces")),
+		}
+		return &core.SetCaps{Caps: caps, IfUnset: p.flag("if-unset"), By: p.option("by", ""), Reason: p.option("reason", "")}
 	case "lead":
 		return &core.Lead{Node: p.number("node"), Boot: p.option("boot", ""), Offset: p.duration("offset")}
 	}
@@ -485,6 +491,9 @@ func writeCommand(c core.Command) string {
 		return sentence("ask", quote(c.Resource), option("by", c.By), option("message", c.Message), common(c.Namespace, c.Request))
 	case *core.Tick:
 		return "tick"
+	case *core.SetCaps:
+		return sentence("caps", option("leases", c.Caps.Leases), option("sessions", c.Caps.Sessions), option("waiters", c.Caps.Waiters),
+			option("namespaces", c.Caps.Namespaces), flagged("if-unset", c.IfUnset), option("by", c.By), option("reason", c.Reason))
 	case *core.Lead:
 		return sentence("lead", option("node", c.Node), option("boot", c.Boot), option("offset", c.Offset))
 	}

@@ -34,6 +34,9 @@ func (s *State) Raise(to Level) error {
 	if to <= s.level || to > NewestLevel {
 		return fmt.Errorf("the state is at level %d and cannot be raised to %d: levels up to %d are known here", s.level, to, NewestLevel)
 	}
+	if !s.atLeast(Level4) {
+		s.beginTotals()
+	}
 	s.level = to
 	s.values = true // what is written says its level from here on, and need not say less
 	return nil

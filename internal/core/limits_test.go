@@ -366,11 +366,19 @@ func manyLeases(t *testing.T, n int) *core.State {
 	return state
 }
 
-// TestHistoryIsBounded makes so many events that the oldest are dropped, whoever they
-// belong to, and that whoever wants them is told so.
+// TestHistoryIsBounded makes so many events that the oldest are dropped, and that whoever
+// wants them is told so. They are those of whoever made most; below level 4 they are the
+// oldest, whoever they belong to.
 func TestHistoryIsBounded(t *testing.T) {
+	for _, level := range []core.Level{core.Level3, core.Level4} {
+		t.Run(fmt.Sprint("level ", level), func(t *testing.T) { historyIsBounded(t, level) })
+	}
+}
+
+func historyIsBounded(t *testing.T, level core.Level) {
 	t.Parallel()
 	d := newDesk(t)
+	d.state = core.NewAt(level)
 	d.must(&core.OpenSession{Namespace: "green", ID: "s1", TTL: 30 * 24 * time.Hour})
 	long := strings.Repeat("n", 1000)
 	for i := range 10000 {
@@ -394,8 +402,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	if _, known := history.After(revision-1, core.AllOf); known {
 		t.Fatal("one that is gone is said to be known")
 	}
-	if _, known := d.state.View(0).History("green").After(0, 0); known {
-		t.Fatal("the oldest event was kept because it is the only one of its namespace")
+	if _, known := d.state.View(0).History("green").After(0, 0); known != (level >= core.Level4) {
+		t.Fatalf("the oldest event, which is the only one of its namespace, is known: %v", known)
 	}
 	again := reloaded(t, d.state).View(0).History(ns)
 	if r, m := again.Oldest(); r != revision || m != n || len(again.All()) != len(history.All()) {

@@ -16,6 +16,7 @@ type entry struct {
 	stamp    time.Duration
 	commands []core.Command
 	restore  *core.Restoration // what is there is restored as from a backup, before the commands
+	raise    bool              // the state is raised to the newest level, before the commands
 }
 
 // A journal is a log. It prints as a story, to be pasted into testdata.
@@ -26,6 +27,9 @@ func (j journal) String() string {
 	for _, e := range j {
 		if e.restore != nil {
 			fmt.Fprintln(&text, writeRestore(e.restore))
+		}
+		if e.raise {
+			fmt.Fprintln(&text, "raise")
 		}
 		word := short(e.stamp)
 		if len(e.commands) == 0 {
@@ -57,11 +61,16 @@ type named struct{ namespace, id string }
 // writeJournal makes up a log of about so many commands.
 func writeJournal(commands int, pick func(n int) int) (j journal) {
 	w := &writer{pick: pick, spent: map[named]uint64{}}
+	raises := oneOf(w, 0, 0, 0, 50, 1000000) // at which entry; most logs begin at the newest level
 	for commands > 0 {
 		e := entry{stamp: w.step()}
 		for range w.batch() {
 			e.commands = append(e.commands, w.command())
 		}
+		if w.chance(40) {
+			e.commands = append(e.commands, w.caps())
+		}
+		e.raise = raises == len(j)
 		if w.pick(150) == 1 {
 			e.restore = &core.Restoration{Quarantine: oneOf(w, -1, 0, 3*time.Second, 10*time.Second)}
 			e.commands = append([]core.Command{&core.Lead{Node: 7, Boot: "again"}}, e.commands...)
@@ -172,6 +181,15 @@ func (w *writer) fresh() core.Command {
 		return &core.CloseSession{Namespace: session.namespace, ID: session.id, Request: w.request(session.namespace)}
 	}
 	return &core.Tick{}
+}
+
+// caps are small now and then, and mostly large enough.
+func (w *writer) caps() core.Command {
+	c := &core.SetCaps{IfUnset: w.chance(4)}
+	c.Caps = leasehold.Caps{
+		Leases: oneOf(w, 0, 2, 4, 1000), Sessions: oneOf(w, 0, 1, 3, 1000), Waiters: oneOf(w, 0, 1, 3, 1000), Namespaces: oneOf(w, 0, 1, 2, 1000),
+	}
+	return c
 }
 
 // newName is a name that was not used yet, in one of two namespaces.

@@ -18,6 +18,7 @@ import (
 // if it wanted to. What it predicts is text; compare with predicted in property_test.go.
 type model struct {
 	now       core.Time
+	level     core.Level
 	spaces    []*modelSpace
 	claims    []*modelClaim // in the order in which they came, which is that of the queues
 	sessions  []*modelSession
@@ -41,6 +42,10 @@ type model struct {
 	resumes    core.Time     // when the quarantine ends; 0: nobody has led yet
 	resumed    bool          // and everybody had their turn
 	asked      []*modelClaim // while it is looked whether they would wait for ever
+
+	caps              leasehold.Caps // that were set
+	forgottenToken    leasehold.Token
+	forgottenRevision int
 }
 
 type modelPlace struct {
@@ -54,6 +59,7 @@ type modelSpace struct {
 	revision int
 	command  int // that made the revision
 	n        int // events of that command so far
+	changed  core.Time
 	defined  []leasehold.Definition
 }
 
@@ -158,6 +164,7 @@ func (m *model) apply(stamp core.Time, commands []core.Command) (answers []strin
 		m.keepPast()
 	}
 	m.forget(2*len(commands) + 2*len(m.events) + 16)
+	m.forgetSpaces()
 	return answers
 }
 
@@ -171,6 +178,10 @@ func (m *model) forget(most int) {
 		i := slices.IndexFunc(m.outcomes, func(o modelOutcome) bool { return o.request.Session == "" })
 		if i >= 0 && old(m.outcomes[i].at) {
 			m.outcomes = slices.Delete(m.outcomes, i, i+1)
+		}
+		i = slices.IndexFunc(m.alarms, func(a *modelAlarm) bool { return a.kind.Past() })
+		if i >= 0 && m.alarms[i].last+core.Time(time.Hour) <= m.now {
+			m.alarms = slices.Delete(m.alarms, i, i+1)
 		}
 	}
 }
@@ -188,6 +199,8 @@ func (m *model) answer(c core.Command) modelAnswer {
 	case *core.Tick:
 		m.tick()
 		return modelAnswer{text: "done"}
+	case *core.SetCaps:
+		return m.setCaps(c)
 	case *core.Lead:
 		if m.base != 0 && !m.resumed && m.resumes == 0 {
 			m.resumes = m.now + core.Time(m.quarantine)
@@ -347,6 +360,9 @@ func (m *model) acquire(sp *modelSpace, c *core.Acquire) modelAnswer {
 	if sp == nil && c.Session != "" {
 		return m.noSession(nil, c.Session)
 	}
+	if m.fullOfSpaces(c.Namespace) {
+		return modelAnswer{text: "limited"}
+	}
 	sp = m.begin(c.Namespace)
 	if claim := m.touch(sp, c.ID); claim != nil {
 		return m.acquireAgain(sp, c)
@@ -354,6 +370,9 @@ func (m *model) acquire(sp *modelSpace, c *core.Acquire) modelAnswer {
 	claims, blocked, refusal := m.mayAcquire(sp, c)
 	if refusal.text != "" {
 		return refusal
+	}
+	if m.full(len(claims), blocked != "") {
+		return modelAnswer{text: "limited"}
 	}
 	if blocked != "" {
 		if cycle := m.deadlock(claims); cycle != "" {
@@ -551,6 +570,9 @@ func (m *model) release(sp *modelSpace, c *core.Release) modelAnswer {
 		return m.noClaim(sp, c.ID)
 	}
 	if c.Session == "" {
+		if m.fullOfSpaces(c.Namespace) {
+			return m.noClaim(nil, c.ID)
+		}
 		sp = m.begin(c.Namespace)
 		m.endings = append(m.endings, modelEnding{sp: sp, id: c.ID, how: leasehold.Withdrawn, at: m.now})
 	} else if session := m.live(sp, c.Session); session != nil && !slices.Contains(session.withdrawn, c.ID) {
@@ -741,6 +763,9 @@ func (m *model) breakResource(sp *modelSpace, c *core.Break) modelAnswer {
 }
 
 func (m *model) define(c *core.Define) modelAnswer {
+	if m.fullOfSpaces(c.Namespace) {
+		return modelAnswer{text: "limited"}
+	}
 	sp, d := m.begin(c.Namespace), c.Definition
 	for _, old := range sp.defined {
 		same := old
@@ -859,6 +884,9 @@ func (m *model) brokenBefore(sp *modelSpace, id string) modelAnswer {
 }
 
 func (m *model) open(c *core.OpenSession) modelAnswer {
+	if m.fullOfSpaces(c.Namespace) {
+		return modelAnswer{text: "limited"}
+	}
 	sp := m.begin(c.Namespace)
 	if session := m.live(sp, c.ID); session != nil {
 		if session.ttl != c.TTL {
@@ -868,6 +896,9 @@ func (m *model) open(c *core.OpenSession) modelAnswer {
 	}
 	if m.ended(sp, c.ID, true) != nil {
 		return m.noSession(sp, c.ID)
+	}
+	if m.fullOfSessions() {
+		return modelAnswer{text: "limited"}
 	}
 	session := &modelSession{sp: sp, id: c.ID, ttl: c.TTL, alive: m.now}
 	m.sessions = append(m.sessions, session)
@@ -1308,7 +1339,9 @@ func (m *model) space(name string) *modelSpace {
 
 func (m *model) begin(name string) *modelSpace {
 	if m.space(name) == nil {
-		m.spaces = append(m.spaces, &modelSpace{name: name, token: leasehold.Token(m.base), revision: int(m.base)})
+		m.spaces = append(m.spaces, &modelSpace{
+			name: name, token: max(leasehold.Token(m.base), m.forgottenToken), revision: max(int(m.base), m.forgottenRevision),
+		})
 	}
 	return m.space(name)
 }
@@ -1413,7 +1446,7 @@ func (m *model) fits(sp *modelSpace, path string, slots, said int) bool {
 
 func (m *model) event(sp *modelSpace, format string, args ...any) {
 	if sp.command != m.command {
-		sp.command, sp.n = m.command, 0
+		sp.command, sp.n, sp.changed = m.command, 0, m.now
 		sp.revision++
 	}
 	m.events = append(m.events, fmt.Sprintf("%s %d.%d ", sp.name, sp.revision, sp.n)+fmt.Sprintf(format, args...))

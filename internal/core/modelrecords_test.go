@@ -73,6 +73,8 @@ func (m *model) put(sp *modelSpace, c *core.PutRecord) modelAnswer {
 		return modelAnswer{text: "not-found"}
 	case c.Session != "" && m.live(sp, c.Session) == nil:
 		return m.noSession(sp, c.Session)
+	case m.fullOfSpaces(c.Namespace):
+		return modelAnswer{text: "limited"}
 	}
 	holder := ""
 	if c.Fence.Lease != "" {
@@ -153,20 +155,28 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		}
 	}
 	var claims []*modelClaim
-	known := sp != nil
+	known, crowded := sp != nil, m.fullOfSpaces(c.Namespace)
 	for _, o := range list {
 		if o.Do == core.Put || o.Do == core.AcquireLease {
 			sp = m.begin(c.Namespace)
 		}
 		if o.Do == core.AcquireLease {
 			var refusal modelAnswer
-			if claims, _, refusal = m.mayAcquire(sp, o.Acquire); refusal.text != "" {
+			claims, _, refusal = m.mayAcquire(sp, o.Acquire)
+			if refusal.text == "" && m.full(len(claims), false) {
+				refusal.text = "limited"
+			}
+			if refusal.text != "" {
 				if !known {
 					m.unbegin(sp)
 				}
 				return refusal
 			}
 		}
+	}
+	if crowded && sp != nil {
+		m.unbegin(sp)
+		return modelAnswer{text: "limited"}
 	}
 	before, text := "", ""
 	for _, o := range list {
@@ -474,7 +484,7 @@ func (m *model) drop(r modelRecord, how leasehold.How) {
 
 func (m *model) revision(sp *modelSpace) int {
 	if sp == nil {
-		return 0
+		return m.forgottenRevision
 	}
 	return sp.revision
 }

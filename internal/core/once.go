@@ -12,7 +12,7 @@ import (
 
 // Once is once: ids that ended and requests that were answered are remembered for
 // longer than any client goes on retrying. The tables are bounded all the same:
-// beyond the most that they hold, the oldest is forgotten first.
+// beyond the most that they hold, the namespace that has most of it forgets its oldest.
 const (
 	memory       = 10 * time.Minute
 	maxEnded     = 1000000
@@ -297,10 +297,8 @@ func (s *State) mayForgetEnding() *space {
 	if sp == nil {
 		return nil
 	}
-	if ref, _ := sp.endings.Get(sp.firstEnding); ref.at.add(memory) <= s.now || s.totals.endings > maxEnded {
-		return sp
-	}
-	return nil
+	ref, _ := sp.endings.Get(sp.firstEnding)
+	return s.mayForget(sp, ref.at, s.totals.endings > maxEnded, mostEndings)
 }
 
 // mayForgetOutcome is mayForgetEnding for answers.
@@ -309,8 +307,18 @@ func (s *State) mayForgetOutcome() *space {
 	if sp == nil {
 		return nil
 	}
-	if sp.answered.front().at.add(memory) <= s.now || s.totals.outcomes > maxOutcomes {
-		return sp
+	return s.mayForget(sp, sp.answered.front().at, s.totals.outcomes > maxOutcomes, mostOutcomes)
+}
+
+// mayForget returns the namespace that has the oldest of something if that is old enough. If
+// there is too much, it is the one that has most; below level 4 it is the one with the
+// oldest then, too.
+func (s *State) mayForget(oldest *space, at Time, tooMuch bool, most orderBy) *space {
+	switch {
+	case at.add(memory) <= s.now, tooMuch && !s.atLeast(Level4):
+		return oldest
+	case tooMuch:
+		return s.rankings[most].first()
 	}
 	return nil
 }

@@ -90,15 +90,14 @@ func (v View) Record(namespace, path string, at leasehold.Revision) (*leasehold.
 // by event, what happened to the range since, and can be had while history has that.
 func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.Error) {
 	sp := v.s.space(namespace)
-	newest := leasehold.Revision(0)
-	if sp != nil {
-		newest = sp.revision
-	}
+	newest := v.s.revisionOf(sp)
 	switch {
 	case q.Revision > newest:
 		return RecordPage{}, refuse(leasehold.Refused, "revision %d is not there yet: %d is the newest", q.Revision, newest).Err
+	case sp == nil && q.Revision != 0 && q.Revision < newest:
+		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read", q.Revision, newest).Err
 	case sp == nil:
-		return RecordPage{}, nil
+		return RecordPage{Revision: newest}, nil
 	case q.Revision == 0:
 		page, inTime := v.s.page(sp, q, v.work)
 		if !inTime {

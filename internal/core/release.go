@@ -50,7 +50,9 @@ func (s *State) withdraw(c *Release) Answer {
 	}
 	sp, failure := s.makeSpace(c.Namespace)
 	if failure != nil {
-		return Answer{Err: failure}
+		// There are as many namespaces as there may be. A release is never refused for that,
+		// and the acquire is, for as long as it lasts.
+		return s.noClaim(nil, c.ID)
 	}
 	s.tombstone(sp, &EndedClaim{ID: c.ID, How: leasehold.Withdrawn, At: s.now})
 	return Answer{}

@@ -59,7 +59,7 @@ func (s *State) Restored() (Restored, bool) {
 // FromBackup makes of a state that was just read from a backup the one with which
 // another cluster begins. Everybody keeps what they had, until it ends.
 func (s *State) FromBackup(r Restoration) (Restored, error) {
-	known := max(r.Above, s.base())
+	known := max(r.Above, s.base(), uint64(s.forgotten.token), uint64(s.forgotten.revision))
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		known = max(known, uint64(sp.token), uint64(sp.revision))
 		return true
@@ -118,6 +118,9 @@ func (s *State) forgetGap() {
 		s.dropOldest()
 	}
 	s.spaces.Scan(func(_ string, sp *space) bool {
+		for sp.history.len() > 0 && sp.history.front().Revision <= old {
+			s.dropEvent(sp) // below level 4 there is none left
+		}
 		if sp.lost.revision < old {
 			sp.lost = position{old, 0}
 		}

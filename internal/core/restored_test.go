@@ -30,6 +30,9 @@ func (r *replica) restore(e entry) (err error) {
 	if e.restore != nil {
 		r.State, err = restoredFrom(r.State, core.Planted{}, *e.restore)
 	}
+	if err == nil && e.raise && r.Level() < core.NewestLevel {
+		err = r.Raise(core.NewestLevel)
+	}
 	return err
 }
 
@@ -196,9 +199,15 @@ func twoLives(j journal, planted core.Planted) error {
 	}
 	third := len(j) / 3
 	first := &replica{State: core.NewAt(core.NewestLevel)}
-	saw, nothing := newGuard(), newGuard()
+	saw, nothing, forgotten := newGuard(), newGuard(), map[string]bool{}
+	forget := func(s *core.State) {
+		for _, namespace := range s.View(0).Forgot() {
+			forgotten[namespace] = true
+		}
+	}
 	for _, e := range j[:third] {
 		result, err := first.apply(e)
+		forget(first.State)
 		if err == nil {
 			err = saw.see(nothing, result.Events)
 		}
@@ -207,10 +216,7 @@ func twoLives(j journal, planted core.Planted) error {
 		}
 	}
 	backup := first.Freeze()
-	atBackup := map[string]leasehold.Revision{}
-	for _, namespace := range backup.View(0).Namespaces() {
-		atBackup[namespace] = backup.View(0).History(namespace).Revision
-	}
+	atBackup := func(namespace string) leasehold.Revision { return backup.View(0).History(namespace).Revision }
 	for _, e := range j[third : 2*third] {
 		result, err := first.apply(e)
 		if err == nil {
@@ -234,24 +240,26 @@ func twoLives(j journal, planted core.Planted) error {
 		if err == nil {
 			err = granted.see(saw, result.Events)
 		}
+		forget(second)
 		if err != nil {
 			return err
 		}
 	}
-	return watchersAreTold(second, saw, atBackup)
+	return watchersAreTold(second, saw, atBackup, forgotten)
 }
 
 // watchersAreTold makes sure that who has seen more than the backup never goes on in
-// silence, and that who has not misses nothing.
-func watchersAreTold(s *core.State, saw *guard, atBackup map[string]leasehold.Revision) error {
+// silence, and that who has not misses nothing. Of a namespace that was forgotten nobody knows.
+func watchersAreTold(s *core.State, saw *guard, atBackup func(string) leasehold.Revision, forgotten map[string]bool) error {
 	for namespace, newest := range saw.events {
 		history := s.View(0).History(namespace)
-		backup := atBackup[namespace]
-		if _, known := history.After(newest, core.AllOf); known != (newest <= backup) {
+		backup := atBackup(namespace)
+		_, known := history.After(newest, core.AllOf)
+		if known && newest > backup || !known && newest <= backup && !forgotten[namespace] {
 			return fmt.Errorf("%s: a watcher at %d is said to know all: %v; the backup had %d", namespace, newest, known, backup)
 		}
 		events, known := history.After(backup, core.AllOf)
-		if backup != 0 && (!known || slices.ContainsFunc(events, func(e *leasehold.Event) bool { return e.Revision <= newest })) {
+		if backup != 0 && !forgotten[namespace] && (!known || slices.ContainsFunc(events, func(e *leasehold.Event) bool { return e.Revision <= newest })) {
 			return fmt.Errorf("%s: a watcher at %d, where the backup was, does not go on with what happens next", namespace, backup)
 		}
 	}

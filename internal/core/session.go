@@ -22,6 +22,9 @@ func (s *State) openSession(c *OpenSession) Answer {
 	if _, ended := sp.endedSessions.Get(c.ID); ended || sp.left(c.ID) != nil {
 		return s.noSession(sp, c.ID)
 	}
+	if failure := s.roomForSession(); failure != nil {
+		return Answer{Err: failure}
+	}
 	session := &Session{ID: c.ID, TTL: c.TTL, Labels: c.Labels, OpenedWall: s.wall, Expires: s.now.add(c.TTL)}
 	session.timer = &timer{kind: dueSession, space: sp, key: c.ID}
 	s.putSession(sp, session)

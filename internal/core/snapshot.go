@@ -10,7 +10,7 @@ import (
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Chore, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
-// *Mark, *Alarm, *Restored, *Shelf, *leasehold.Version, *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
+// *Mark, *Alarm, *Restored, *Totals, *Shelf, *leasehold.Version, *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
 // namespace it belongs to; empty for those of the whole state.
 type Piece struct {
 	Space string
@@ -37,6 +37,7 @@ type SpaceHead struct {
 	Arrivals     uint64
 	LostRevision leasehold.Revision
 	LostN        uint32
+	Changed      Time // from level 4 on
 }
 
 // Pieces returns the state piece by piece, in an order that is the same on every
@@ -44,7 +45,7 @@ type SpaceHead struct {
 func (s *State) Pieces() iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq, s.alarms.order, s.alarms.counted(), s.level}}) &&
-			s.restoredPiece(yield) && s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) && s.eventPieces(yield)
+			s.restoredPiece(yield) && s.totalsPiece(yield) && s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) && s.eventPieces(yield)
 	}
 }
 
@@ -57,7 +58,10 @@ func (s *State) restoredPiece(yield func(Piece) bool) bool {
 func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 	more = true
 	s.spaces.Scan(func(name string, sp *space) bool {
-		head := &SpaceHead{sp.token, sp.revision, sp.arrivals, sp.lost.revision, sp.lost.n}
+		head := &SpaceHead{sp.token, sp.revision, sp.arrivals, sp.lost.revision, sp.lost.n, 0}
+		if s.atLeast(Level4) {
+			head.Changed = sp.changed
+		}
 		if more = yield(Piece{name, head}); more {
 			sp.definitions.Scan(func(_ string, v *leasehold.Definition) bool { more = yield(Piece{name, v}); return more })
 		}
@@ -150,7 +154,19 @@ func (sp *space) outcomePieces() func() (uint64, Piece, bool) {
 	}
 }
 
-func (s *State) eventPieces(yield func(Piece) bool) bool {
+func (s *State) eventPieces(yield func(Piece) bool) (more bool) {
+	if s.atLeast(Level4) {
+		more = true
+		s.spaces.Scan(func(name string, sp *space) bool {
+			for _, e := range sp.history.items {
+				if more = yield(Piece{name, e}); !more {
+					return false
+				}
+			}
+			return true
+		})
+		return more
+	}
 	seen := map[string]int{}
 	for _, name := range s.order.items {
 		e := s.space(name).history.items[seen[name]]
@@ -192,10 +208,12 @@ func (s *State) restore(r Piece) error {
 		return s.alarms.restore(v)
 	case *Restored:
 		return s.restoreRestored(v)
+	case *Totals:
+		return s.restoreTotals(v)
 	case *SpaceHead:
 		sp := newSpace(r.Space)
 		sp.token, sp.revision, sp.arrivals = v.Token, v.Revision, v.Arrivals
-		sp.lost = position{v.LostRevision, v.LostN}
+		sp.lost, sp.changed = position{v.LostRevision, v.LostN}, v.Changed
 		s.spaces.Set(r.Space, sp)
 		return nil
 	}

@@ -39,11 +39,20 @@ type State struct {
 	idle    btree.Map[uint64, place] // resources that nobody has or wants, longest idle first
 	idleSeq uint64
 
+	caps      leasehold.Caps // those that were set
+	capsSet   bool           // a command did
 	totals    totals
 	rankings  [orders]ranking
 	endingSeq uint64       // of the id that ended last
 	answerSeq uint64       // of the request outside sessions that was answered last
-	order     fifo[string] // whose event is the oldest in all histories
+	order     fifo[string] // below level 4: whose event is the oldest in all histories
+
+	swept     string // the namespace that was looked at last, whether to forget it
+	forgotten struct {
+		token    leasehold.Token // the largest of all namespaces that were forgotten
+		revision leasehold.Revision
+	}
+	forgot []string // namespaces, by the entry that was applied last
 
 	definitions int // how many there are in all namespaces
 	alarms      alarms
@@ -126,6 +135,7 @@ type space struct {
 
 	places [orders]int // in the rankings
 
+	changed Time   // when the newest revision was made; 0: there is none
 	touched uint64 // the command that made the newest revision
 	n       uint32 // its events so far
 }
@@ -225,7 +235,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 	if stamp < s.now || stamp <= 0 {
 		return Result{}, fmt.Errorf("stamp %d is below the state's time %d: the log is out of order", stamp, s.now)
 	}
-	s.now, s.wall, s.events, s.named, s.freed = stamp, wall, nil, nil, nil
+	s.now, s.wall, s.events, s.named, s.freed, s.forgot = stamp, wall, nil, nil, nil, nil
 	s.work = s.newWork()
 	answers, ends := make([]Answer, len(commands)), make([]int, len(commands))
 	for i, c := range commands {
@@ -238,6 +248,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 		answers[i], ends[i] = answer, len(s.events)
 	}
 	s.forget(2*len(commands) + 2*len(s.events) + 16)
+	s.sweep()
 	return Result{answers, s.events, ends, s.named, s.freed}, nil
 }
 
@@ -294,6 +305,8 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.undefine(c), nil
 	case *Acknowledge:
 		return s.acknowledge(c), nil
+	case *SetCaps:
+		return s.setCaps(c), nil
 	case *Tick:
 		s.tick()
 		return Answer{}, nil
@@ -310,18 +323,24 @@ func (s *State) space(name string) *space {
 	return sp
 }
 
-// makeSpace returns a namespace and begins it if need be. Namespaces stay for
-// ever, because their token counters must.
+// makeSpace returns a namespace and begins it if need be. Below level 4 namespaces stay
+// for ever, because their token counters must.
 func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 	if sp := s.space(name); sp != nil {
 		return sp, nil
 	}
-	if s.spaces.Len() >= leasehold.MaxNamespaces {
+	if most := s.mostAllowed().Namespaces; s.atLeast(Level4) && s.spaces.Len() >= most {
+		return nil, &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
+			"namespace %q would be new, the cluster has %d, and its cap is %d: use one that is there, or raise the cap with leasehold cluster limits set",
+			name, s.spaces.Len(), most)}
+	}
+	if !s.atLeast(Level4) && s.spaces.Len() >= leasehold.MaxNamespaces {
 		return nil, &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
 			"namespace %q is new, and there are %d already, which is as many as there can be", name, leasehold.MaxNamespaces)}
 	}
 	sp := newSpace(name)
 	s.rebase(sp)
+	s.start(sp)
 	s.spaces.Set(name, sp)
 	return sp, nil
 }
@@ -334,7 +353,7 @@ func (s *State) Freeze() *State {
 		frozen: true,
 		now:    s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
-		totals: s.totals, endingSeq: s.endingSeq, answerSeq: s.answerSeq, order: s.order,
+		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals, endingSeq: s.endingSeq, answerSeq: s.answerSeq, order: s.order,
 		records: s.records, recordBytes: s.recordBytes, definitions: s.definitions, alarms: s.alarms,
 		versions: s.versions, keeping: s.keeping, larges: *s.larges.Copy(), largeSize: s.largeSize, values: s.values,
 	}
@@ -349,6 +368,7 @@ func (s *State) Freeze() *State {
 
 func (sp *space) freeze() *space {
 	f := *sp
+	f.places = [orders]int{} // it stands in no ranking
 	f.resources, f.claims, f.sessions = *sp.resources.Copy(), *sp.claims.Copy(), *sp.sessions.Copy()
 	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
 	f.endings = *sp.endings.Copy()

@@ -290,6 +290,10 @@ func (t *teller) ask(line string) error {
 			text += fmt.Sprintf(", %d versions, %d large values of %d bytes", n.Versions, n.Larges, n.LargeBytes)
 		}
 		t.say("%s", text)
+	case "caps":
+		allowed, used := view.Caps()
+		t.say("%d of %d leases, %d of %d sessions, %d of %d waiters, %d of %d namespaces", used.Leases, allowed.Leases,
+			used.Sessions, allowed.Sessions, used.Waiters, allowed.Waiters, used.Namespaces, allowed.Namespaces)
 	case "leader":
 		lead := t.state.Lead()
 		t.say("node %d, boot %s, offset %s", lead.Node, quote(lead.Boot), short(lead.Offset))

@@ -332,9 +332,7 @@ func (s *State) txn(c *Txn) Answer {
 	for i := range list {
 		answer.Results = append(answer.Results, s.operate(sp, &list[i], &todo))
 	}
-	if sp != nil {
-		answer.Revision = sp.revision
-	}
+	answer.Revision = s.revisionOf(sp)
 	return Answer{Txn: answer}
 }
 
@@ -416,7 +414,7 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 	if blocked := s.blocked(sp, acquire, todo.items); blocked != nil {
 		return todo, s.blockedBy(sp, blocked).Err
 	}
-	return todo, nil
+	return todo, s.roomForClaims(len(todo.items), false)
 }
 
 // tooWide refuses, from level 4 on, operations that would have to look at too much: gets

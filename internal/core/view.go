@@ -342,7 +342,7 @@ func (v View) History(namespace string) History {
 	base := leasehold.Revision(v.s.base())
 	sp := v.s.space(namespace)
 	if sp == nil {
-		return History{base: base}
+		return History{base: base, lost: v.s.lostBefore(), Revision: v.s.revisionOf(nil)}
 	}
 	return History{events: sp.history.items, lost: sp.lost, base: base, late: v.s.planted.ResumeLate, Revision: sp.revision}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/leasehold/leasehold"
@@ -41,7 +42,8 @@ func NewFeed() *Feed {
 // Publish makes known what was applied: the events, and with them the histories
 // of their namespaces. Only the engine calls it, between two entries.
 func (f *Feed) Publish(view core.View, events []*leasehold.Event) {
-	if len(events) == 0 {
+	forgot := view.Forgot()
+	if len(events) == 0 && len(forgot) == 0 {
 		return
 	}
 	f.mu.Lock()
@@ -61,6 +63,12 @@ func (f *Feed) Publish(view core.View, events []*leasehold.Event) {
 			}
 		}
 	}
+	if len(forgot) > 0 {
+		f.none = view.History("")
+	}
+	for _, namespace := range forgot {
+		f.remove(namespace)
+	}
 }
 
 // PublishAll makes known a state that was not built up entry by entry: the one
@@ -69,7 +77,13 @@ func (f *Feed) PublishAll(view core.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.none = view.History("")
-	for _, namespace := range view.Namespaces() {
+	there := view.Namespaces() // in order
+	for namespace := range f.spaces {
+		if _, found := slices.BinarySearch(there, namespace); !found {
+			f.remove(namespace)
+		}
+	}
+	for _, namespace := range there {
 		f.replace(namespace, view.History(namespace))
 	}
 	for key, s := range f.claims {
@@ -135,6 +149,14 @@ func (f *Feed) Await(namespace, id string) (<-chan struct{}, func()) {
 		if s.waiters--; s.waiters == 0 && f.claims[key] == s {
 			delete(f.claims, key)
 		}
+	}
+}
+
+// remove forgets a namespace, and wakes those who follow it: what they have seen is gone.
+func (f *Feed) remove(namespace string) {
+	if c := f.spaces[namespace]; c != nil && !f.closed {
+		close(c.grew)
+		delete(f.spaces, namespace)
 	}
 }
 

@@ -36,6 +36,8 @@ const (
 	kindPutVersion  = 19
 	kindTxnVersions = 20
 
+	kindSetCaps = 21
+
 	// A release that names a session, or withdraws. Others are as they were before.
 	kindWithdraw = 22
 )
@@ -48,7 +50,7 @@ var commandNames = [...]string{
 	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn", kindAsk: "ask", kindMove: "move",
 	kindDefine: "define", kindUndefine: "undefine", kindAcknowledge: "acknowledge",
 	kindPutVersion: "put version", kindTxnVersions: "txn versions",
-	kindWithdraw: "withdraw",
+	kindSetCaps: "set caps", kindWithdraw: "withdraw",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -56,7 +58,7 @@ func commandLevel(kind uint64) uint64 {
 	switch kind {
 	case kindPutVersion, kindTxnVersions:
 		return levelValues
-	case kindWithdraw:
+	case kindSetCaps, kindWithdraw:
 		return levelStated
 	}
 	return levelFirst
@@ -259,6 +261,8 @@ func kindOf(command core.Command) uint64 {
 		return kindUndefine
 	case *core.Acknowledge:
 		return kindAcknowledge
+	case *core.SetCaps:
+		return kindSetCaps
 	}
 	return 0
 }
@@ -303,6 +307,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Undefine)
 	case kindAcknowledge:
 		return new(core.Acknowledge)
+	case kindSetCaps:
+		return new(core.SetCaps)
 	}
 	return nil
 }
@@ -359,6 +365,8 @@ func (c *codec) command(kind uint64, command core.Command) {
 		c.request(&v.Request)
 	case *core.Acknowledge:
 		c.acknowledge(v)
+	case *core.SetCaps:
+		c.setCaps(v)
 	}
 }
 
@@ -416,6 +424,20 @@ func (c *codec) acknowledge(v *core.Acknowledge) {
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
 	c.request(&v.Request)
+}
+
+func (c *codec) setCaps(v *core.SetCaps) {
+	c.caps(&v.Caps)
+	c.flag("if unset", &v.IfUnset)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+}
+
+func (c *codec) caps(v *leasehold.Caps) {
+	c.number("leases", &v.Leases)
+	c.number("sessions", &v.Sessions)
+	c.number("waiters", &v.Waiters)
+	c.number("namespaces", &v.Namespaces)
 }
 
 func (c *codec) change(v *core.Change) {

@@ -21,7 +21,9 @@
 //	          level 4   a state that says its level: the rules by which it decides; releases
 //	                    that withdraw: command 22; ids that were withdrawn: record 19; how a
 //	                    waiter ends that needs more slots than there are; interventions;
-//	                    work that was put off: record 20
+//	                    work that was put off: record 20;
+//	                    caps, and namespaces that are forgotten: command 21, records 17
+//	                    and 18; events stand by namespace
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -97,9 +99,12 @@
 //	  19  put version    level 3; as 11, with a value or a large, and after it
 //	                     unsigned from, signed keep; one of them is not as in 11
 //	  20  txn versions   level 3; as 13, with this in its ops; one of them is not as in 13
+//	  21  set caps       level 4; caps, flag if unset, text by, text reason
 //	  22  withdraw       level 4; text namespace, text id, text session, flag withdraw,
 //	                     request; one of the two is not as in 6
 //
+//	caps                 signed leases, signed sessions, signed waiters,
+//	                     signed namespaces
 //	item                 text resource, text id, signed slots, signed capacity
 //	definition           text path, signed capacity, text… units, duration default ttl,
 //	                     duration largest ttl, duration hold limit, duration grace,
@@ -121,7 +126,7 @@
 //
 //	kind       unsigned
 //	length     unsigned; bytes of the body, at most 4 MiB
-//	body       by kind; in all but 1 and 14, first a text namespace, which is empty
+//	body       by kind; in all but 1, 14 and 17, first a text namespace, which is empty
 //	           if it is that of the record before, and only then
 //
 // and nothing after the record of kind 0.
@@ -166,6 +171,10 @@
 //	  16  version        level 3; text path, value, unsigned revision, unsigned create,
 //	                     unsigned version, moment written, text holder, text session,
 //	                     unsigned token, flag deleted
+//	  17  totals         level 4, always; caps, flag set, unsigned token, unsigned revision,
+//	                     text swept
+//	  18  namespace changed
+//	                     level 4; as 2, and then time changed, which is not 0
 //	  19  withdrawn id   level 4; text session, text id
 //	  20  chore          level 4; chore kind, text name, unsigned order, text path, left?
 //

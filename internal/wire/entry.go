@@ -20,7 +20,7 @@ const (
 	levelFirst    = 1
 	levelRestored = 2 // states that were restored from a backup
 	levelValues   = 3 // large values, and former versions of records
-	levelStated   = 4 // states that say their level; interventions, and withdrawn ids
+	levelStated   = 4 // states that say their level; interventions, withdrawn ids, caps
 )
 
 // The largest entry that is accepted. What an engine makes of its batches is far

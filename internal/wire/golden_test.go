@@ -311,7 +311,7 @@ func readRecord(c *codec, kind uint64) {
 			c.fail("checksum", cutOff)
 		}
 		return
-	case kindHead, kindRestored:
+	case kindHead, kindRestored, kindTotals:
 	default:
 		c.text("namespace", &space)
 	}
@@ -442,6 +442,7 @@ var goldenCommands = map[uint64]core.Command{
 	kindDefine:      &core.Define{Namespace: "default", Definition: *goldenDefinition, By: "ops", Reason: "more of them", Request: goldenKey},
 	kindUndefine:    &core.Undefine{Namespace: "default", Path: "gpu/", By: "ops", Reason: "fewer of them", Request: goldenKey},
 	kindAcknowledge: &core.Acknowledge{Namespace: "default", Resource: "gpu", Token: 300, By: "ops", Reason: "looked at", Request: goldenKey},
+	kindSetCaps:     &core.SetCaps{Caps: goldenCaps, IfUnset: true, By: "ops", Reason: "too many"},
 	kindRenew:       &core.Renew{Namespace: "default", ID: "id1"},
 	kindRelease:     &core.Release{Namespace: "default", ID: "id1", Request: goldenNumber},
 	kindWithdraw:    &core.Release{Namespace: "default", ID: "id1", Session: "s1", Withdraw: true, Request: goldenNumber},
@@ -483,6 +484,8 @@ var goldenCommands = map[uint64]core.Command{
 		Request: goldenKey,
 	},
 }
+
+var goldenCaps = leasehold.Caps{Leases: 1000000, Sessions: 1, Waiters: 0, Namespaces: 300}
 
 var goldenRecords = func() map[string]core.Piece {
 	list := map[string]core.Piece{
@@ -562,6 +565,11 @@ var goldenRecords = func() map[string]core.Piece {
 		Base: 3 << 40, Wall: goldenWall, Quarantine: 30e9, Until: 3630e9, Space: "default", Path: "config/a",
 	}}
 	list["restored-over"] = core.Piece{Value: &core.Restored{Base: 1 << 40, Wall: goldenWall, Until: 3630e9, Over: true}}
+	list["totals"] = core.Piece{Value: &core.Totals{Caps: goldenCaps, Set: true, Token: 300, Revision: 400, Swept: "default"}}
+	list["totals-unset"] = core.Piece{Value: &core.Totals{}}
+	list["namespace-changed"] = core.Piece{Space: "default", Value: &core.SpaceHead{
+		Token: 5, Revision: 6, Arrivals: 7, LostRevision: 8, LostN: core.AllOf, Changed: 3600e9,
+	}}
 	for name, a := range goldenAnswers {
 		list["outcome-"+name] = core.Piece{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}
 	}

@@ -30,6 +30,12 @@ const (
 	kindShelf   = 15
 	kindVersion = 16
 
+	kindTotals = 17
+
+	// A namespace of which it is known when it changed last. Others are as they were before
+	// that was kept.
+	kindSpaceChanged = 18
+
 	kindMark  = 19
 	kindChore = 20
 )
@@ -39,7 +45,7 @@ var recordNames = [...]string{
 	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome", kindEvent: "event",
 	kindRecord: "record", kindRecordOutcome: "record outcome",
 	kindDefinition: "definition", kindAlarm: "alarm", kindRestored: "restored",
-	kindShelf: "shelf", kindVersion: "version",
+	kindShelf: "shelf", kindVersion: "version", kindTotals: "totals", kindSpaceChanged: "namespace changed",
 	kindMark:  "withdrawn id",
 	kindChore: "chore",
 }
@@ -51,20 +57,28 @@ func recordLevel(kind uint64) uint64 {
 		return levelRestored
 	case kindShelf, kindVersion:
 		return levelValues
-	case kindMark, kindChore:
+	case kindMark, kindChore, kindTotals, kindSpaceChanged:
 		return levelStated
 	}
 	return levelFirst
 }
 
 // ofNoSpace tells the records that belong to the whole state.
-func ofNoSpace(kind uint64) bool { return kind == kindHead || kind == kindRestored }
+func ofNoSpace(kind uint64) bool {
+	return kind == kindHead || kind == kindRestored || kind == kindTotals
+}
+
+// isSpaceHead tells the records with which a namespace begins.
+func isSpaceHead(kind uint64) bool { return kind == kindSpaceHead || kind == kindSpaceChanged }
 
 func recordKind(value any) uint64 {
 	switch v := value.(type) {
 	case *core.Head:
 		return kindHead
 	case *core.SpaceHead:
+		if v.Changed != 0 {
+			return kindSpaceChanged
+		}
 		return kindSpaceHead
 	case *core.Session:
 		return kindSession
@@ -95,6 +109,8 @@ func recordKind(value any) uint64 {
 		return kindShelf
 	case *leasehold.Version:
 		return kindVersion
+	case *core.Totals:
+		return kindTotals
 	case *core.Mark:
 		return kindMark
 	case *core.Chore:
@@ -107,7 +123,7 @@ func newRecord(kind uint64) any {
 	switch kind {
 	case kindHead:
 		return new(core.Head)
-	case kindSpaceHead:
+	case kindSpaceHead, kindSpaceChanged:
 		return new(core.SpaceHead)
 	case kindSession:
 		return new(core.Session)
@@ -135,6 +151,8 @@ func newRecord(kind uint64) any {
 		return new(core.Shelf)
 	case kindVersion:
 		return new(leasehold.Version)
+	case kindTotals:
+		return new(core.Totals)
 	case kindMark:
 		return new(core.Mark)
 	case kindChore:
@@ -150,6 +168,9 @@ func (c *codec) record(kind uint64, value any) {
 		c.head(v)
 	case *core.SpaceHead:
 		c.spaceHead(v)
+		if kind == kindSpaceChanged {
+			c.changed(v)
+		}
 	case *core.Session:
 		c.coreSession(v)
 	case *core.Resource:
@@ -179,6 +200,8 @@ func (c *codec) record(kind uint64, value any) {
 		c.shelf(v)
 	case *leasehold.Version:
 		c.former(v)
+	case *core.Totals:
+		c.totals(v)
 	case *core.Mark:
 		c.text("session", &v.Session)
 		c.text("id", &v.ID)
@@ -231,6 +254,20 @@ func (c *codec) spaceHead(v *core.SpaceHead) {
 	c.unsigned("arrivals", &v.Arrivals)
 	c.revision("lost revision", &v.LostRevision)
 	c.unsigned32("lost n", &v.LostN)
+}
+
+func (c *codec) changed(v *core.SpaceHead) {
+	if c.time("changed", &v.Changed); v.Changed == 0 && c.fault == nil {
+		c.fail("changed", "it is missing, and then the record is of another kind")
+	}
+}
+
+func (c *codec) totals(v *core.Totals) {
+	c.caps(&v.Caps)
+	c.flag("set", &v.Set)
+	c.token("token", &v.Token)
+	c.revision("revision", &v.Revision)
+	c.text("swept", &v.Swept)
 }
 
 func (c *codec) coreSession(v *core.Session) {

@@ -312,7 +312,7 @@ func (r *snapshotReader) place(c *codec, kind uint64, record *core.Piece) {
 	case c.fault != nil:
 	case n > 0:
 		r.enter(c, kind, name)
-	case kind == kindSpaceHead || r.space == "":
+	case isSpaceHead(kind) || r.space == "":
 		c.fail("namespace", "it is missing")
 	}
 	record.Space = r.space
@@ -326,9 +326,9 @@ func (r *snapshotReader) enter(c *codec, kind uint64, name []byte) {
 	switch known, ok := r.spaces[string(name)]; {
 	case string(name) == r.space:
 		c.fail("namespace", "it is repeated")
-	case kind == kindSpaceHead && string(name) <= r.newest:
+	case isSpaceHead(kind) && string(name) <= r.newest:
 		c.fail("namespace", "it has two heads, or is out of order")
-	case kind == kindSpaceHead:
+	case isSpaceHead(kind):
 		r.space = string(name)
 		r.newest = r.space
 		r.spaces[r.space] = r.space

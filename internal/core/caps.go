@@ -1,0 +1,97 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Caps bound how much there is in all namespaces together. They are part of the state, and
+// a command changes them: if servers decided by their own settings, they would not agree.
+// A cap refuses what is new. It never ends anything, and no renewal, release or hand-over
+// looks at it: there may be more than a cap allows once it was lowered, or once waiters
+// became holders.
+
+// SetCaps changes caps. It is of level 4.
+type SetCaps struct {
+	Caps    leasehold.Caps // those that are 0 stay as they are
+	IfUnset bool           // only if nobody did before: the settings of whoever leads first
+	By      string
+	Reason  string
+}
+
+func (*SetCaps) space() string    { return "" }
+func (*SetCaps) request() Request { return Request{} } // it may happen twice by nature
+func (*SetCaps) subject() string  { return "" }
+
+func (c *SetCaps) Validate() error {
+	if c.Caps == (leasehold.Caps{}) {
+		return invalid("no cap is given: give leases, sessions, waiters or namespaces")
+	}
+	return firstError(
+		limit("leases", c.Caps.Leases, leasehold.MaxCap), limit("sessions", c.Caps.Sessions, leasehold.MaxCap),
+		limit("waiters", c.Caps.Waiters, leasehold.MaxCap), limit("namespaces", c.Caps.Namespaces, leasehold.MaxNamespaces),
+		text("by", c.By), text("reason", c.Reason),
+	)
+}
+
+func limit(what string, n, most int) error {
+	if n < 0 || n > most {
+		return invalid("a cap of %d %s is out of range: 1 to %d are allowed", n, what, most)
+	}
+	return nil
+}
+
+func (s *State) setCaps(c *SetCaps) Answer {
+	if !s.atLeast(Level4) {
+		return refuse(leasehold.Refused, "caps need feature level %d, and the cluster is at %d: upgrade all servers, then run leasehold cluster upgrade", Level4, s.level)
+	}
+	if c.IfUnset && s.capsSet {
+		return Answer{}
+	}
+	s.caps, s.capsSet = c.Caps.Or(s.caps), true
+	return Answer{}
+}
+
+// mostAllowed returns the caps. Below level 4 there is one on namespaces alone.
+func (s *State) mostAllowed() leasehold.Caps {
+	if !s.atLeast(Level4) {
+		return leasehold.Caps{Leases: leasehold.MaxCap, Sessions: leasehold.MaxCap, Waiters: leasehold.MaxCap, Namespaces: leasehold.MaxNamespaces}
+	}
+	return s.caps.Or(leasehold.DefaultCaps())
+}
+
+// Caps returns the caps, and how much there is of each.
+func (v View) Caps() (allowed, used leasehold.Caps) {
+	t := &v.s.totals
+	return v.s.mostAllowed(), leasehold.Caps{Leases: t.leases(), Sessions: t.sessions, Waiters: t.waiters, Namespaces: v.s.spaces.Len()}
+}
+
+// HasCaps reports whether a command has set the caps.
+func (s *State) HasCaps() bool { return s.capsSet }
+
+// roomForClaims refuses claims that would be more leases, or waiters, than there may be.
+func (s *State) roomForClaims(n int, wait bool) *leasehold.Error {
+	most := s.mostAllowed()
+	if wait {
+		return full("waiters", s.totals.waiters, n, most.Waiters, "try again later")
+	}
+	return full("leases", s.totals.leases(), n, most.Leases, "release some")
+}
+
+func (s *State) roomForSession() *leasehold.Error {
+	return full("sessions", s.totals.sessions, 1, s.mostAllowed().Sessions, "close some")
+}
+
+// full refuses n more of something if that were more than there may be.
+func full(what string, used, n, most int, do string) *leasehold.Error {
+	if used+n <= most {
+		return nil
+	}
+	more := ""
+	if n > 1 {
+		more = fmt.Sprintf(", %d more were asked for", n)
+	}
+	return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
+		"the cluster has %d %s%s, and its cap is %d: %s, or raise the cap with leasehold cluster limits set", used, what, more, most, do)}
+}

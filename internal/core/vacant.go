@@ -1,0 +1,159 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold"
+)
+
+// A namespace in which there is nothing any more, and of which nothing need be remembered,
+// is forgotten. Tokens and revisions must still only grow: a namespace that begins does so
+// above those of all that were forgotten, since it may be one of them.
+
+// beginTotals is what the raise to level 4 does: from there on, history has no order of all
+// namespaces; and when each has changed is known to those alone that saw it happen, so that
+// all begin from here.
+func (s *State) beginTotals() {
+	s.order = fifo[string]{}
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		sp.changed = s.now
+		return true
+	})
+}
+
+// Totals is what a snapshot keeps of all namespaces together, from level 4 on.
+type Totals struct {
+	Caps leasehold.Caps // those that were set; 0: as they are by default
+	Set  bool           // a command did
+
+	// The largest token and revision of all namespaces that were forgotten.
+	Token    leasehold.Token
+	Revision leasehold.Revision
+
+	Swept string // the namespace that was looked at last
+}
+
+// How much of forgetting namespaces one entry does: so many are looked at, and of those in
+// which there is nothing so many idle resources are dropped.
+const (
+	maxSwept     = 16
+	maxSweptIdle = 256
+)
+
+// vacant reports whether nothing is in a namespace but resources that nobody has or wants,
+// and nothing has happened there for as long as things are remembered: whoever follows it
+// has had the time to see the last of it.
+func (sp *space) vacant(now Time) bool {
+	return (sp.changed == 0 || sp.changed.add(memory) <= now) && sp.claims.Len() == 0 && sp.sessions.Len() == 0 && sp.records.Len() == 0 && sp.shelves.Len() == 0 &&
+		sp.definitions.Len() == 0 && sp.alarms.Len() == 0 && sp.endings.Len() == 0 && sp.outcomes.Len() == 0 &&
+		sp.chores.Len() == 0
+}
+
+// sweep looks at a few namespaces after the one that it looked at last, and forgets those
+// that are vacant.
+func (s *State) sweep() {
+	if !s.atLeast(Level4) {
+		return
+	}
+	idle := maxSweptIdle
+	for _, sp := range s.nextSpaces(min(maxSwept, s.spaces.Len())) {
+		if !sp.vacant(s.now) || s.rests(sp, &idle) {
+			s.swept = sp.name
+			continue
+		}
+		if idle == 0 {
+			return // the next entry goes on with it
+		}
+		s.swept = sp.name
+		s.forgetSpace(sp)
+	}
+}
+
+// nextSpaces returns so many namespaces, which must be there, from the one on that comes
+// after the last that was swept. After the last of all comes the first.
+func (s *State) nextSpaces(most int) []*space {
+	if most == 0 {
+		return nil
+	}
+	list := make([]*space, 0, maxSwept)
+	add := func(_ string, sp *space) bool {
+		list = append(list, sp)
+		return len(list) < most
+	}
+	s.spaces.Ascend(s.swept+"\x00", add)
+	if len(list) < most {
+		s.spaces.Scan(add)
+	}
+	return list
+}
+
+// rests reports whether a grace runs in a vacant namespace. It drops the resources on which
+// none does, until it finds one or left is used up.
+func (s *State) rests(sp *space, left *int) bool {
+	for ; *left > 0; *left-- {
+		path, r, ok := sp.resources.Min()
+		if !ok {
+			return false
+		}
+		if len(r.more().resting(s.now)) > 0 {
+			return true
+		}
+		sp.resources.Delete(path)
+		s.idle.Delete(r.Idle)
+	}
+	return false
+}
+
+func (s *State) forgetSpace(sp *space) {
+	s.forgotten.token = max(s.forgotten.token, sp.token)
+	s.forgotten.revision = max(s.forgotten.revision, sp.revision)
+	s.weigh(sp, -sp.historyBytes)
+	s.spaces.Delete(sp.name)
+	s.forgot = append(s.forgot, sp.name)
+}
+
+// Forgot returns the namespaces that the last entry forgot.
+func (v View) Forgot() []string { return v.s.forgot }
+
+// start lets a namespace begin above all that were forgotten. Whoever followed one of them
+// is not told that nothing happened since.
+func (s *State) start(sp *space) {
+	sp.token = max(sp.token, s.forgotten.token)
+	sp.revision = max(sp.revision, s.forgotten.revision)
+	sp.lost = s.lostBefore()
+}
+
+// lostBefore is the newest position that may have been one of a namespace that was forgotten.
+func (s *State) lostBefore() position {
+	if s.forgotten.revision == 0 {
+		return position{}
+	}
+	return position{s.forgotten.revision, AllOf}
+}
+
+// revisionOf returns the newest revision of a namespace: if there is none, that from which it
+// would begin.
+func (s *State) revisionOf(sp *space) leasehold.Revision {
+	if sp == nil {
+		return s.forgotten.revision
+	}
+	return sp.revision
+}
+
+// totalsPiece comes after what a state remembers of a backup.
+func (s *State) totalsPiece(yield func(Piece) bool) bool {
+	if !s.atLeast(Level4) {
+		return true
+	}
+	return yield(Piece{Value: &Totals{s.caps, s.capsSet, s.forgotten.token, s.forgotten.revision, s.swept}})
+}
+
+func (s *State) restoreTotals(t *Totals) error {
+	c := SetCaps{Caps: t.Caps}
+	if !s.atLeast(Level4) || s.spaces.Len() > 0 || t.Caps != (leasehold.Caps{}) && c.Validate() != nil || t.Set == (t.Caps == leasehold.Caps{}) {
+		return fmt.Errorf("snapshot has caps %+v that cannot be, or in the wrong place", t.Caps)
+	}
+	s.caps, s.capsSet, s.swept = t.Caps, t.Set, t.Swept
+	s.forgotten.token, s.forgotten.revision = t.Token, t.Revision
+	return nil
+}

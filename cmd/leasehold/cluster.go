@@ -33,7 +33,7 @@ else: when a command says that it is done, it is.`,
 		RunE: a.onlySubcommands,
 	}
 	cmd.AddCommand(a.clusterStatusCommand(), a.clusterAddCommand(), a.clusterPromoteCommand(), a.clusterRemoveCommand(), a.clusterTransferCommand(),
-		a.clusterUpgradeCommand())
+		a.clusterUpgradeCommand(), a.clusterLimitsCommand())
 	return cmd
 }
 

@@ -23,7 +23,8 @@ type Entry struct {
 
 // changes reports whether there is a deed in an entry. In renewals and most ticks there is none.
 func (e *Entry) changes() bool {
-	return slices.ContainsFunc(e.Result.Events, func(event *leasehold.Event) bool { return event.Alarm == 0 })
+	return slices.ContainsFunc(e.Result.Events, func(event *leasehold.Event) bool { return event.Alarm == 0 }) ||
+		slices.ContainsFunc(e.Commands, isDeed)
 }
 
 // refuses reports whether there is a refusal in an entry that is kept.
@@ -35,6 +36,10 @@ func (e *Entry) refuses() bool {
 	}
 	return false
 }
+
+// isDeed tells the commands that are deeds although they make no events, since they are about
+// no namespace.
+func isDeed(c core.Command) bool { _, ok := c.(*core.SetCaps); return ok }
 
 // refusalsCount tells the commands whose refusal is kept. Renewals are signs of life,
 // not deeds: that one came too late shows in the end of its lease.
@@ -78,6 +83,12 @@ func (p *projector) lines(e *Entry, emit func(*Line)) {
 			d.event(event)
 		}
 		refusal := e.Result.Answers[i].Err
+		if refusal == nil && isDeed(c) {
+			d.line = d.asked
+			d.line.Outcome = OK
+			d.line.Actor, d.line.Address, d.line.Door = d.asker.Actor, d.asker.Address, d.asker.Door
+			d.write(Deed)
+		}
 		if refusal == nil || !refusalsCount(c) {
 			continue
 		}
@@ -374,10 +385,33 @@ func describe(c core.Command) Line {
 		return Line{Verb: "undefine", Namespace: c.Namespace, Resource: c.Path, Reason: c.Reason, By: c.By, Actor: c.By}
 	case *core.Acknowledge:
 		return Line{Verb: "acknowledge", Namespace: c.Namespace, Resource: c.Resource, Token: c.Token, Reason: c.Reason, By: c.By, Actor: c.By}
+	case *core.SetCaps:
+		// What is about the whole cluster stands in the default namespace, where people look.
+		return Line{Verb: "set-limits", Namespace: leasehold.DefaultNamespace, Reason: capsText(c), By: c.By, Actor: c.By}
 	case *core.Txn:
 		return Line{Verb: "txn", Namespace: c.Namespace}
 	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
 		return Line{} // what they set off is told by its events
 	}
 	return Line{Verb: strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", c), "*core."))}
+}
+
+// capsText says which caps a command sets, and why.
+func capsText(c *core.SetCaps) string {
+	var parts []string
+	for _, cap := range []struct {
+		n    int
+		what string
+	}{
+		{c.Caps.Leases, "leases"}, {c.Caps.Sessions, "sessions"}, {c.Caps.Waiters, "waiters"}, {c.Caps.Namespaces, "namespaces"},
+	} {
+		if cap.n != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", cap.n, cap.what))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if c.Reason != "" {
+		text += ": " + c.Reason
+	}
+	return text
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/certificate"
 )
 
@@ -31,11 +32,12 @@ type Server struct {
 	Data          string
 	DrainLinger   time.Duration
 	DrainTimeout  time.Duration
-	MinFree       uint64 // bytes
-	SegmentSize   int64  // bytes
-	SnapshotEvery int64  // bytes
-	JournalSize   int64  // bytes; 0: no journal
-	PprofListen   string // empty: off
+	MinFree       uint64         // bytes
+	SegmentSize   int64          // bytes
+	SnapshotEvery int64          // bytes
+	JournalSize   int64          // bytes; 0: no journal
+	Caps          leasehold.Caps // of a cluster in which nobody set any
+	PprofListen   string         // empty: off
 	HostNames     []string
 	LogLevel      slog.Level
 	LogFormat     string // "text" or "json"

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold"
 )
 
 func TestDefaultsServe(t *testing.T) {
@@ -18,7 +20,7 @@ func TestDefaultsServe(t *testing.T) {
 	}
 	want := Server{
 		Listen: "127.0.0.1:4653", Data: "leasehold-data", DrainLinger: time.Second, DrainTimeout: 10 * time.Second,
-		MinFree: 256 << 20, SegmentSize: 64 << 20, SnapshotEvery: 64 << 20, JournalSize: 256 << 20, LogLevel: slog.LevelInfo, LogFormat: "text", Name: "n1",
+		MinFree: 256 << 20, SegmentSize: 64 << 20, SnapshotEvery: 64 << 20, JournalSize: 256 << 20, Caps: leasehold.DefaultCaps(), LogLevel: slog.LevelInfo, LogFormat: "text", Name: "n1",
 		Azure: Azure{Accounts: "leasehold-azure/accounts.json", Secret: "leasehold-azure/secret", Domain: "leasehold.test"},
 	}
 	if !reflect.DeepEqual(c.Server, want) {
@@ -85,6 +87,8 @@ func TestMistakesInFile(t *testing.T) {
 		{"public profiles", "pprof-listen: 0.0.0.0:6060", "use a loopback address"},
 		{"public server", "listen: 0.0.0.0:4653", "or give --insecure"},
 		{"a journal without room", "journal-size: 1023KiB", "a journal needs at least 1MiB; 0 turns it off"},
+		{"a cap", "max-leases: 0", "write a number from 1 to 100000000"},
+		{"a cap that is too large", "max-namespaces: 4097", "write a number from 1 to 4096"},
 		{"not a size", "min-free: lots", "write it as 512KiB, 64MiB or 2GiB"},
 		{"a small log", "segment-size: 10", "1048576 bytes to 1048576GiB are allowed"},
 		{"a huge log", "segment-size: 9999999GiB", "are allowed"},

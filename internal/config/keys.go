@@ -93,6 +93,14 @@ func Keys() []Key {
 			Help: "bytes of log between two snapshots; fewer make a restart faster", set: setSnapshotEvery},
 		{Name: "journal-size", Scope: OfServer, Default: "256MiB",
 			Help: "room for the journal of what was done and who held what, the newest of it; 0: none", set: setJournalSize},
+		{Name: "max-leases", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Leases),
+			Help: "leases that a new cluster may have; later: leasehold cluster limits set", set: setCap(func(c *leasehold.Caps) *int { return &c.Leases }, leasehold.MaxCap)},
+		{Name: "max-sessions", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Sessions),
+			Help: "sessions that a new cluster may have, likewise", set: setCap(func(c *leasehold.Caps) *int { return &c.Sessions }, leasehold.MaxCap)},
+		{Name: "max-waiters", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Waiters),
+			Help: "waiters that a new cluster may have, likewise", set: setCap(func(c *leasehold.Caps) *int { return &c.Waiters }, leasehold.MaxCap)},
+		{Name: "max-namespaces", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Namespaces),
+			Help: "namespaces that a new cluster may have, likewise", set: setCap(func(c *leasehold.Caps) *int { return &c.Namespaces }, leasehold.MaxNamespaces)},
 		{Name: "pprof-listen", Scope: OfServer,
 			Help: "loopback address for profiles (/debug/pprof); empty: none", set: setPprof},
 		{Name: "log-level", Scope: OfServer, Default: "info", Values: []string{"debug", "info", "warn", "error"},
@@ -203,6 +211,17 @@ func setJournalSize(c *Config, value string) (err error) {
 		return errors.New("a journal needs at least 1MiB; 0 turns it off")
 	}
 	return err
+}
+
+func setCap(field func(*leasehold.Caps) *int, most int) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > most {
+			return fmt.Errorf("write a number from 1 to %d", most)
+		}
+		*field(&c.Server.Caps) = n
+		return nil
+	}
 }
 
 func setPprof(c *Config, value string) error {

@@ -121,7 +121,7 @@ func start(ctx context.Context, c cluster.Config) (*cluster.Engine, error) {
 func engineConfig(c Config, listener net.Listener, log *slog.Logger, metrics *telemetry.Metrics) (cluster.Config, error) {
 	settings := cluster.Config{
 		Dir: c.Data, Log: log, Metrics: metrics.Registerer(),
-		SnapshotEvery: c.SnapshotEvery, SegmentBytes: c.SegmentSize, MinFree: c.MinFree, JournalBytes: c.JournalSize,
+		SnapshotEvery: c.SnapshotEvery, SegmentBytes: c.SegmentSize, MinFree: c.MinFree, JournalBytes: c.JournalSize, Caps: c.Caps,
 		Name: c.Name, Version: c.Version.Version, PeerListen: c.PeerListen, PeerAdvertise: c.PeerAdvertise,
 		ClientAdvertise: advertised(c, listener), Join: c.Join, Insecure: c.Insecure,
 	}

@@ -158,6 +158,8 @@ var routes = []route{
 	{method: "POST", path: "/v1/cluster/members/{name}/promote", verb: "promote-server", serve: (*call).promoteServer, global: true},
 	{method: "DELETE", path: "/v1/cluster/members/{name}", verb: "remove-server", serve: (*call).removeServer, global: true},
 	{method: "POST", path: "/v1/cluster/transfer", verb: "transfer-lead", serve: (*call).transferLead, global: true},
+	{method: "GET", path: "/v1/cluster/limits", verb: "limits", serve: (*call).limits, global: true},
+	{method: "POST", path: "/v1/cluster/limits", verb: "set-limits", serve: (*call).setLimits, global: true},
 	{method: "GET", path: "/v1/cluster/check", verb: "check-cluster", serve: (*call).checkCluster, global: true},
 	{method: "GET", path: "/v1/cluster/backup", verb: "backup", serve: (*call).backup, global: true},
 }

@@ -36,6 +36,8 @@ type Config struct {
 	// MinFree is how many bytes of room there must be on the disk for new leases.
 	// Renewals and releases need none.
 	MinFree uint64
+	// Caps are those of a cluster in which nobody set any. What is 0 is the core's own.
+	Caps leasehold.Caps
 	// JournalBytes is how large the journal may be; 0: none is kept.
 	JournalBytes int64
 	// Metrics takes the engine's figures, if it is not nil.
@@ -298,7 +300,7 @@ func newEngine(c Config, network *network, found *recovered) (*Engine, error) {
 	}
 	node, err := NewNode(NodeConfig{
 		ID: e.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: e.beginWith(found), Nonce: rand.Uint64(),
-		Clock: c.Clock, Disk: e.disk, Transport: e.carrier, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery,
+		Clock: c.Clock, Disk: e.disk, Transport: e.carrier, Feed: e.feed, Log: c.Log, SnapshotEvery: c.SnapshotEvery, Caps: firstCaps(c.Caps),
 		Changed: network.changed, Leveled: e.leveled, Summed: e.summed, Watch: e.applied, Complete: network.complete,
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -175,6 +176,9 @@ type NodeConfig struct {
 	// SnapshotEvery is how many bytes of log there are between two snapshots.
 	SnapshotEvery int64
 
+	// Caps are those of a cluster in which nobody set any; zero: the core's own.
+	Caps leasehold.Caps
+
 	// Nonce is another at each start. What a node asks others is counted from it, so that
 	// an answer to what an earlier process asked is never taken for one to this.
 	Nonce uint64
@@ -241,6 +245,7 @@ type Node struct {
 	waiting  []Call // for somebody to lead
 	inbox    []Call
 	ticking  bool              // a tick stands in the inbox or in the log
+	offering bool              // and so do the caps of this node's settings
 	proposed map[uint64]*batch // by index, until applied
 	unplaced *batch            // proposed, its index not known yet
 
@@ -361,6 +366,7 @@ func (n *Node) Step(e Event) {
 		n.outlast()
 		n.promoteNext()
 		n.freezeAgain()
+		n.offerCaps()
 	case Wake:
 		n.serveReads()
 		n.pace()

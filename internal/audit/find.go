@@ -114,7 +114,7 @@ func (j *Journal) look(ctx context.Context, q Query, after spot) (found, error) 
 	if err != nil {
 		return found{}, err
 	}
-	if q.Oldest && after != (spot{}) && after.segment < segments[0].number {
+	if q.Oldest && after != (spot{}) && (after.segment < segments[0].number || j.droppedAfter(q.Namespace, after)) {
 		return found{}, &leasehold.Error{Code: leasehold.Lost, Message: "the journal has dropped what comes next, to make room for newer lines: begin again, with a smaller range"}
 	}
 	search := search{Query: q, journal: j, after: after, left: maxLook}
@@ -267,7 +267,7 @@ func (s *search) look(g *segment) (full bool, err error) {
 		}
 		return true
 	})
-	if int64(good) < g.size && !hits.enough {
+	if int64(good) < g.size && !hits.enough && s.journal.isAsRead(g) {
 		s.journal.damaged(g.number, int64(good), g.size)
 	}
 	return s.take(&hits), nil

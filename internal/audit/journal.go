@@ -6,13 +6,15 @@
 // takes from its end is written again when the log is replayed. All that it takes is
 // that the journal is durable up to an index before the log may be cut there: see Flush.
 //
-// It is bounded: a set of files of which the oldest is removed first. What was refused has
+// It is bounded: when it is full, the namespace that has most of it loses its oldest lines.
+// What was refused has
 // files and a bound of its own, so that a flood of refusals pushes out nothing but refusals. On a
 // full disk that is done early; a journal for which there is no room at all loses lines, and
 // counts them, since a server that keeps leases must not end for it.
 package audit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -94,6 +96,7 @@ type Journal struct {
 	failure  error
 	segments []segment // oldest first; the last one is being written
 	spoilt   map[uint64]bool
+	dropped  map[string]spot // by namespace: the newest line that was taken out of the journal, since the start
 	stats    Statistics
 
 	fresh bool // there was none when it was opened
@@ -131,6 +134,7 @@ type Statistics struct {
 	Bytes    int64  // that it has now, indexes included
 	Queued   int    // entries that are not written yet
 	Dropped  uint64 // segments that were removed to make room, since the start
+	Thinned  uint64 // and those of which the lines of the loudest namespace were
 	Lost     uint64 // lines for which there was no room on the disk, since the start
 	Damaged  uint64 // segments that could not be read to their end
 	Failures uint64 // 1 if it could not be written
@@ -175,7 +179,7 @@ const refusedDir = "refused"
 func newJournal(c Config) *Journal {
 	j := &Journal{
 		config: c, segmentBytes: min(maxSegment, c.Bytes/8), searches: make(chan struct{}, maxSearches),
-		ended: make(chan struct{}), spoilt: map[uint64]bool{},
+		ended: make(chan struct{}), spoilt: map[uint64]bool{}, dropped: map[string]spot{},
 	}
 	j.changed = sync.NewCond(&j.mu)
 	return j
@@ -333,6 +337,7 @@ func (j *Journal) Statistics() Statistics {
 	s.Bytes, s.Queued = j.total()+of.Bytes, int(j.appended-j.written)+of.Queued
 	s.Lines, s.Dropped, s.Damaged = s.Lines+of.Lines, s.Dropped+of.Dropped, s.Damaged+of.Damaged
 	s.Lost += of.Lost
+	s.Thinned += of.Thinned
 	s.Failures = max(s.Failures, of.Failures)
 	return s
 }
@@ -340,7 +345,7 @@ func (j *Journal) Statistics() Statistics {
 // total is how many bytes the journal has. The caller has the lock.
 func (j *Journal) total() (bytes int64) {
 	for i := range j.segments {
-		bytes += j.segments[i].size + j.indexBytes()
+		bytes += j.segments[i].size + cmp.Or(j.segments[i].indexSize, j.indexBytes())
 	}
 	return bytes
 }
@@ -396,6 +401,9 @@ func (j *Journal) open() error {
 		return fmt.Errorf("the journal %s can not be made: %w", j.config.Dir, err)
 	}
 	numbers, err := segmentNumbers(j.config.Dir)
+	if err == nil {
+		err = removeUnfinished(j.config.Dir)
+	}
 	if err != nil {
 		return fmt.Errorf("the journal %s can not be read: %w", j.config.Dir, err)
 	}
@@ -436,11 +444,12 @@ func (j *Journal) openSegment(number uint64, newest bool) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, f := &segment{number: number, size: info.Size()}, make(filter, filterBytes(j.segmentBytes))
+	s, f := &segment{number: number, size: info.Size(), uses: uses{}}, make(filter, filterBytes(j.segmentBytes))
 	good := int64(eachLine(b, func(_ int, text string) bool {
 		var l Line
 		if decodeLine(text, &l) == nil {
 			s.add(&l)
+			s.use(&l, len(text))
 			f.addLine(&l)
 		}
 		return true

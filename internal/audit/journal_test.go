@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,7 +145,7 @@ func what(lines []Line, q Query) (found []Line) {
 		if l.Kind == Hold {
 			begin, end = l.Since, l.Until
 		}
-		if l.Kind == q.Kind && l.Namespace == space && (q.Resource == "" || l.Resource == q.Resource) && strings.HasPrefix(l.Resource, q.Prefix) &&
+		if l.Kind == q.Kind && l.Namespace == cmp.Or(q.Namespace, space) && (q.Resource == "" || l.Resource == q.Resource) && strings.HasPrefix(l.Resource, q.Prefix) &&
 			(q.Holder == "" || l.Holder == q.Holder) && (q.Actor == "" || l.Actor == q.Actor) && (q.Verb == "" || l.Verb == q.Verb) &&
 			(q.From.IsZero() || end.UnixNano() >= q.From.UnixNano()) && (q.Until.IsZero() || begin.UnixNano() < q.Until.UnixNano()) {
 			found = append(found, l)

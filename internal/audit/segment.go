@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,7 @@ const (
 	segmentSuffix = ".journal"
 	indexSuffix   = ".index"
 	segmentMagic  = "LHJOURN1"
-	indexMagic    = "LHJINDX1"
+	indexMagic    = "LHJINDX2"
 	lineHead      = 8 // length and CRC-32C of a line, four bytes each, lowest first
 
 	// maxLine is more than a line can have: a length beyond it is damage.
@@ -28,6 +29,13 @@ const (
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// appendFrame writes the bytes of a line behind their length and checksum.
+func appendFrame(b []byte, line string) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(line)))
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum([]byte(line), castagnoli))
+	return append(b, line...)
+}
 
 // appendFramed writes a line behind its length and checksum.
 func appendFramed(b []byte, l *Line) []byte {
@@ -40,24 +48,31 @@ func appendFramed(b []byte, l *Line) []byte {
 	return b
 }
 
-// eachLine calls fn with each line of a segment and where it begins, until fn returns
-// false. It returns how far the segment is good; what follows is torn or damaged.
+// eachLine calls fn with each line of a segment and its place, until fn returns false. Places
+// count what was taken out before them. It returns how far the segment is good; what follows
+// is torn or damaged.
 func eachLine(b []byte, fn func(at int, line string) bool) (good int) {
 	if len(b) < len(segmentMagic) || string(b[:len(segmentMagic)]) != segmentMagic {
 		return 0
 	}
 	all := string(b) // lines are parts of it
 	good = len(segmentMagic)
+	gone := 0 // bytes that were taken out
 	for len(b)-good >= lineHead {
 		size := int(binary.LittleEndian.Uint32(b[good:]))
 		from := good + lineHead
+		if size == gapMark {
+			gone += int(binary.LittleEndian.Uint32(b[good+4:])) - gapBytes
+			good = from
+			continue
+		}
 		if size > maxLine || size > len(b)-from {
 			return good
 		}
 		if crc32.Checksum(b[from:from+size], castagnoli) != binary.LittleEndian.Uint32(b[good+4:]) {
 			return good
 		}
-		if !fn(good, all[from:from+size]) {
+		if !fn(good+gone, all[from:from+size]) {
 			return good
 		}
 		good = from + size
@@ -72,6 +87,9 @@ type segment struct {
 	summary
 	filter filter // of a full segment in memory; that of a file is in its index
 	memory []byte // of a journal without a directory
+	uses   uses   // by its lines
+
+	indexSize int64 // bytes of its index, as far as it has one; 0: as those of a full segment
 }
 
 // A summary says what a segment is about.
@@ -92,6 +110,11 @@ func (s *summary) add(l *Line) {
 	if l.Index != 0 {
 		s.index, s.n = l.Index, l.N
 	}
+}
+
+// use notes how many bytes a line has.
+func (s *segment) use(l *Line, bytes int) {
+	s.uses[l.Namespace] += int64(lineHead + bytes)
 }
 
 // A filter tells of a name that it is not in a segment, or that it may be.
@@ -188,9 +211,50 @@ func writeIndex(dir string, s *segment, f filter) error {
 	for _, v := range []uint64{s.number, uint64(s.size), s.lines, uint64(s.first), uint64(s.last), s.index, uint64(s.n)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
+	b = appendUses(b, s.uses)
 	b = append(b, f...)
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	return os.WriteFile(indexName(dir, s.number), b, 0o600)
+}
+
+// appendUses writes how many there are, and of each the name and the bytes.
+func appendUses(b []byte, u uses) []byte {
+	b = binary.AppendUvarint(b, uint64(len(u)))
+	for _, namespace := range slices.Sorted(maps.Keys(u)) {
+		b = appendText(b, namespace)
+		b = binary.AppendUvarint(b, uint64(u[namespace]))
+	}
+	return b
+}
+
+// cutUses reads what appendUses wrote, and returns what follows it.
+func cutUses(b []byte) (uses, []byte, error) {
+	count, n := binary.Uvarint(b)
+	if n <= 0 || count > uint64(len(b)) {
+		return nil, nil, errIndex
+	}
+	b = b[n:]
+	u := uses{}
+	for range count {
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size > uint64(len(b)-n) {
+			return nil, nil, errIndex
+		}
+		name := string(b[n : n+int(size)])
+		b = b[n+int(size):]
+		bytes, n := binary.Uvarint(b)
+		if n <= 0 {
+			return nil, nil, errIndex
+		}
+		u[name] = int64(bytes)
+		b = b[n:]
+	}
+	return u, b, nil
+}
+
+// indexSize is how many bytes the index of a segment has.
+func indexSize(s *segment, f filter) int64 {
+	return int64(indexHead + len(appendUses(nil, s.uses)) + len(f) + 4)
 }
 
 const indexHead = len(indexMagic) + 7*8
@@ -222,5 +286,9 @@ func parseIndex(b []byte, number uint64, size int64) (*segment, filter, error) {
 		return nil, nil, errIndex // it belongs to another file
 	}
 	sum := summary{lines: v[2], first: int64(v[3]), last: int64(v[4]), index: v[5], n: uint32(v[6])}
-	return &segment{number: number, size: size, summary: sum}, filter(body[indexHead:]), nil
+	used, f, err := cutUses(body[indexHead:])
+	if err != nil || len(f) == 0 {
+		return nil, nil, errIndex
+	}
+	return &segment{number: number, size: size, summary: sum, uses: used, indexSize: int64(len(b))}, filter(f), nil
 }

@@ -99,6 +99,7 @@ type batch struct {
 	segment segment // as it will be
 	bytes   []byte
 	lines   uint64
+	uses    uses // by these lines
 	err     error
 }
 
@@ -106,7 +107,12 @@ func (b *batch) add(l *Line) {
 	if b.err != nil {
 		return
 	}
+	before := len(b.bytes)
 	b.bytes = appendFramed(b.bytes, l)
+	if b.uses == nil {
+		b.uses = uses{}
+	}
+	b.uses[l.Namespace] += int64(len(b.bytes) - before)
 	b.segment.add(l)
 	b.journal.filter.addLine(l)
 	b.lines++
@@ -132,7 +138,7 @@ func (b *batch) flush() {
 	}
 	if isNoRoom(b.err) {
 		j.lose(b.lines, b.err)
-		b.segment, b.bytes, b.lines, b.err = j.newest(), b.bytes[:0], 0, nil
+		b.segment, b.bytes, b.lines, b.uses, b.err = j.newest(), b.bytes[:0], 0, nil, nil
 		return
 	}
 	if b.err != nil {
@@ -141,8 +147,9 @@ func (b *batch) flush() {
 	j.dirty, j.losing = true, false
 	j.unsynced += b.lines
 	b.segment.size += int64(len(b.bytes))
+	b.segment.uses.add(b.uses)
 	j.publish(b.segment, b.lines)
-	b.bytes, b.lines = b.bytes[:0], 0
+	b.bytes, b.lines, b.uses = b.bytes[:0], 0, nil
 }
 
 // append writes to the newest segment, all or nothing. For want of room it drops the oldest
@@ -217,23 +224,26 @@ func (j *Journal) rotate() error {
 		return nil
 	case err != nil:
 		return err
-	case file == nil:
-		j.seal(s.number, sealed)
-	default:
+	case file != nil:
 		if err := errors.Join(file.Close(), j.writeIndex(&s, sealed)); err != nil {
 			return err
 		}
 	}
+	j.seal(&s, sealed)
 	j.drop()
 	return nil
 }
 
-// seal keeps the filter of a full segment in memory.
-func (j *Journal) seal(number uint64, f filter) {
+// seal notes of a full segment how large its index is; without a directory it keeps the filter.
+func (j *Journal) seal(s *segment, f filter) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i := range j.segments {
-		if j.segments[i].number == number {
+		if j.segments[i].number != s.number {
+			continue
+		}
+		j.segments[i].indexSize = indexSize(s, f)
+		if j.config.Dir == "" {
 			j.segments[i].filter = f
 		}
 	}
@@ -250,7 +260,7 @@ func (j *Journal) writeIndex(s *segment, f filter) error {
 
 // begin makes a segment. Its name is durable before anything in it counts as synced.
 func (j *Journal) begin(number uint64) error {
-	s := segment{number: number, size: int64(len(segmentMagic))}
+	s := segment{number: number, size: int64(len(segmentMagic)), uses: uses{}}
 	if j.config.Dir == "" {
 		s.memory = []byte(segmentMagic)
 	} else {
@@ -283,9 +293,9 @@ func newSegment(dir string, number uint64) (*os.File, error) {
 	return f, nil
 }
 
-// drop removes the oldest segments until the newest has room to grow to its full size.
+// drop makes room until the newest segment can grow to its full size.
 func (j *Journal) drop() {
-	for j.isOver() && j.dropOldest() {
+	for j.isOver() && (j.dropLoudest() || j.dropOldest()) {
 	}
 }
 
@@ -302,19 +312,24 @@ func (j *Journal) dropOldest() bool {
 	if len(j.segments) < 2 {
 		return false
 	}
-	oldest := j.segments[0].number
-	j.segments = slices.Delete(j.segments, 0, 1)
-	delete(j.spoilt, oldest)
+	j.remove(0)
+	return true
+}
+
+// remove removes a segment. The caller has the lock.
+func (j *Journal) remove(at int) {
+	number := j.segments[at].number
+	j.segments = slices.Delete(j.segments, at, at+1)
+	delete(j.spoilt, number)
 	j.stats.Dropped++
 	if j.config.Dir == "" {
-		return true
+		return
 	}
-	for _, name := range []string{segmentName(j.config.Dir, oldest), indexName(j.config.Dir, oldest)} {
+	for _, name := range []string{segmentName(j.config.Dir, number), indexName(j.config.Dir, number)} {
 		if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
 			j.config.Log.Warn("an old segment of the journal could not be removed", "err", err)
 		}
 	}
-	return true
 }
 
 // arm has what was written synced before long.

@@ -7,9 +7,8 @@
 // that the journal is durable up to an index before the log may be cut there: see Flush.
 //
 // It is bounded: when it is full, the namespace that has most of it loses its oldest lines.
-// What was refused has
-// files and a bound of its own, so that a flood of refusals pushes out nothing but refusals. On a
-// full disk that is done early; a journal for which there is no room at all loses lines, and
+// What was refused has files and a bound of its own, so that a flood of refusals pushes out
+// nothing but refusals. On a full disk that is done early; a journal for which there is no room at all loses lines, and
 // counts them, since a server that keeps leases must not end for it.
 package audit
 

@@ -193,3 +193,24 @@ func TestAGrantIsHeardOfAfterItsBreak(t *testing.T) {
 		}
 	})
 }
+
+// A break is announced that is further away than the holder's deadline, and the holder changes
+// its lease itself before the next renewal: the answer to that counts the break already.
+func TestAChangeTellsOfABreak(t *testing.T) {
+	for _, to := range []client.Change{{ID: "another"}, {Holder: "eve"}} {
+		bubble(t, func(t *testing.T, s *leasetest.Server) {
+			road, way := onDeaf(s)
+			h := acquire(t, s.Dial(t, way), "r", client.TTL(15*time.Second))
+			period := v1.Duration(20 * time.Second)
+			breaks(t, s, h.ID(), &period)
+			if err := h.Change(t.Context(), to); err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(19*time.Second, func() { road.set(nil, func(string) error { return errCut }) })
+			other := acquire(t, s.Dial(t), "r", client.TTL(time.Minute)) // waits
+			if h.Valid() || !other.Valid() {
+				t.Errorf("changed to %+v: the former holder has %v left, the next: %v", to, h.Remaining(), other.Err())
+			}
+		})
+	}
+}

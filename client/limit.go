@@ -167,8 +167,19 @@ func (h *Hold) movedTo(ctx context.Context, id string) string {
 	return ""
 }
 
-// seen takes what a server showed of the lease.
+// seen takes what a server showed of the lease in answer to a look.
 func (h *Hold) seen(sent time.Duration, lease v1.Lease) error {
+	if !h.learn(sent, lease) && h.Err() == nil {
+		h.mu.Lock()
+		h.more.again = true
+		h.mu.Unlock()
+	}
+	return h.Err()
+}
+
+// learn takes what an answer says of the lease itself. It reports whether that is enough:
+// else the hold is lost, or the server has to be asked once more.
+func (h *Hold) learn(sent time.Duration, lease v1.Lease) bool {
 	h.mu.Lock()
 	m := h.moreLocked()
 	mine := lease.Token == h.token.Load() || m.changing
@@ -183,15 +194,10 @@ func (h *Hold) seen(sent time.Duration, lease v1.Lease) error {
 		h.lose(&LostError{How: leasehold.IDChanged, By: lease.Holder})
 	case ends && lease.RemainingMS != nil:
 		if !h.limit(deadlineAfter(sent, milliseconds(*lease.RemainingMS))) {
-			return h.Err()
+			return false
 		}
 	}
-	if h.Err() == nil && !h.confirm(sent, lease) {
-		h.mu.Lock()
-		m.again = true
-		h.mu.Unlock()
-	}
-	return h.Err()
+	return h.Err() == nil && h.confirm(sent, lease)
 }
 
 // Change hands the lease to another holder, or to another id, or both, without a gap.
@@ -216,6 +222,7 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 		return h.Err()
 	}
 	var lease v1.Lease
+	sent := h.session.clock() // the first attempt: the answer may be one to any of them
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := h.session.client.servers.try(ctx, h.session.attempt(), func(ctx context.Context, w wire) (err error) {
@@ -224,7 +231,7 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 	})
 	switch {
 	case err == nil:
-		h.changed(lease)
+		h.changed(sent, lease)
 		return h.Err()
 	case isGone(err):
 		if why := h.howGone(ctx); why != nil {
@@ -255,15 +262,16 @@ func (h *Hold) changing(is bool) {
 	h.mu.Unlock()
 }
 
-// changed takes the new id, holder and token.
-func (h *Hold) changed(lease v1.Lease) {
+// changed takes the new id, holder and token. The answer counts what others did before, so it
+// has to be taken whole: a break that was announced is not told of again.
+func (h *Hold) changed(sent time.Duration, lease v1.Lease) {
 	h.mu.Lock()
 	old := h.id
 	h.id, h.holder = lease.ID, lease.Holder
 	h.mu.Unlock()
 	h.token.Store(lease.Token)
-	if lease.Interventions != nil && !h.confirm(0, lease) {
-		h.session.doubt(h)
+	if enough := h.learn(sent, lease); !enough || lease.State == leasehold.Breaking.String() {
+		h.session.doubt(h) // an older look may still be on its way
 	}
 	if old != lease.ID {
 		h.session.remove(old)

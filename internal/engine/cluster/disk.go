@@ -36,7 +36,9 @@ type disk struct {
 	// inFlight numbers the write in flight; 0: none is.
 	inFlight atomic.Uint64
 
-	purging sync.Mutex // old snapshots and log are removed by one at a time
+	purging   sync.Mutex    // old snapshots and log are removed by one at a time
+	checking  sync.Mutex    // the newest snapshot is read by one at a time
+	unchecked chan struct{} // has one element if there is a snapshot to read
 }
 
 func (d *disk) Write(w Write)   { d.writes <- w }
@@ -94,6 +96,7 @@ func (d *disk) mark(w Write) error {
 	defer d.purging.Unlock()
 	newest := w.Snapshot.GetIndex()
 	keep := d.marked.Swap(newest)
+	nudge(d.unchecked)
 	d.snapshot.Store(stateSize(d.dir.snap(), newest))
 	d.added.Add(-d.frozen.Swap(0))
 	if err := d.log.ReleaseLockTo(keep); err != nil {
@@ -130,7 +133,7 @@ func (d *disk) save(s Snapshot) (int64, error) {
 	}
 	d.makeRoom()
 	size, err := writeState(d.dir.snap(), s, d.done, d.leavesRoom)
-	if isNoRoom(err) && d.dropOlder() {
+	if isNoRoom(err) && d.dropOlderOnceChecked() {
 		size, err = writeState(d.dir.snap(), s, d.done, d.leavesRoom)
 	}
 	d.short.Store(isNoRoom(err))

@@ -284,8 +284,10 @@ func newEngine(c Config, network *network, found *recovered) (*Engine, error) {
 	e.disk = &disk{
 		room: newRoom(c, dir), log: found.log, events: e.events, watch: newMetrics(c.Metrics),
 		writes: make(chan Write, 1), saves: make(chan Snapshot, 1), done: e.stopped,
+		unchecked: make(chan struct{}, 1),
 	}
 	e.disk.marked.Store(found.applied)
+	e.disk.good.Store(found.applied) // recovery has just read it
 	e.disk.snapshot.Store(found.size)
 	e.disk.watch.room(c.Metrics, e.disk.room)
 	values, err := openValues(dir.values(), c.Clock.Monotonic, e.disk.full.Load, c.Log)
@@ -351,6 +353,7 @@ func (e *Engine) start() {
 	e.workers.Go(e.disk.saveLoop)
 	e.workers.Go(e.disk.watchLoop)
 	e.workers.Go(e.disk.roomLoop)
+	e.workers.Go(e.disk.checkLoop)
 	e.workers.Go(e.valueLoop)
 	e.workers.Go(e.huntLoop)
 	e.hunt.rouse()

@@ -66,6 +66,7 @@ type room struct {
 	added    atomic.Int64  // bytes of log since that may have added to the state
 	frozen   atomic.Int64  // of them, those that are in the snapshot in flight
 	marked   atomic.Uint64 // index of the newest one that the log knows
+	good     atomic.Uint64 // index of the newest one whose checksum was found right
 	saving   atomic.Int32  // snapshots that are being written
 	short    atomic.Bool   // the last snapshot found no room
 
@@ -90,10 +91,15 @@ func (d *disk) spend(bytes int64) {
 	case d.left.Load() < 2*uint64(d.file):
 		d.dropOlder() // or else the log would not get its next file
 	case d.isScarce():
-		select {
-		case d.rouse <- struct{}{}:
-		default:
-		}
+		nudge(d.rouse)
+	}
+}
+
+// nudge tells whoever listens at a channel with room for one that there is something to do.
+func nudge(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -310,22 +316,62 @@ func (r *room) leavesRoom() error {
 func (d *disk) makeRoom() {
 	next := uint64(d.next())
 	if d.yield(next+2*uint64(d.file)) < next+uint64(d.file) {
-		d.dropOlder()
+		d.dropOlderOnceChecked()
 	}
 }
 
-// dropOlder removes all but the newest snapshot that the log knows, if that is good, and the
-// log that only those need. It reports whether there was one.
+// checkLoop reads each snapshot once, when the log knows it. It has a goroutine to itself:
+// reading a large one takes longer than a write of the log, or a look at the room, may wait.
+func (d *disk) checkLoop() {
+	for {
+		select {
+		case <-d.unchecked:
+			if d.checkNewest(); d.isScarce() {
+				nudge(d.rouse)
+			}
+		case <-d.done:
+			return
+		}
+	}
+}
+
+// checkNewest reads the newest snapshot that the log knows, unless that was found good before.
+func (d *disk) checkNewest() {
+	d.checking.Lock()
+	defer d.checking.Unlock()
+	newest := d.marked.Load()
+	if newest == d.good.Load() {
+		return
+	}
+	err := checkState(d.dir.snap(), newest, d.done)
+	overtaken := d.marked.Load() != newest
+	switch {
+	case err == nil:
+		d.good.Store(newest)
+	case errors.Is(err, errGaveUp), overtaken && errors.Is(err, os.ErrNotExist):
+	default:
+		d.slog.Error("the newest snapshot is damaged: an older one is kept even if there is no room", "err", err)
+	}
+}
+
+// dropOlderOnceChecked is dropOlder for whoever may wait until the newest snapshot was read.
+func (d *disk) dropOlderOnceChecked() bool {
+	d.checkNewest()
+	return d.dropOlder()
+}
+
+// dropOlder removes all but the newest snapshot that the log knows, if that is known to be good,
+// and the log that only those need. It reports whether there was one. The log waits for it, so
+// it reads no snapshot.
 func (d *disk) dropOlder() bool {
 	d.purging.Lock()
 	defer d.purging.Unlock()
 	newest := d.marked.Load()
-	older, err := olderStates(d.dir.snap(), newest)
-	if err != nil || len(older) == 0 {
+	if newest != d.good.Load() {
 		return false
 	}
-	if err := checkState(d.dir.snap(), newest); err != nil {
-		d.slog.Error("the newest snapshot is damaged: an older one is kept although there is no room", "err", err)
+	older, err := olderStates(d.dir.snap(), newest)
+	if err != nil || len(older) == 0 {
 		return false
 	}
 	err = errors.Join(d.log.ReleaseLockTo(newest), purgeLog(d.dir.wal(), newest), purgeStates(d.dir.snap(), newest))

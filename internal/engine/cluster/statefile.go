@@ -132,7 +132,7 @@ type gentle struct {
 
 const gentleBytes = 2 << 20
 
-// errGaveUp is why a gentle writer stopped.
+// errGaveUp is why a gentle writer, or a check, stopped.
 var errGaveUp = errors.New("the server is stopping")
 
 func (g *gentle) Write(b []byte) (int, error) {
@@ -194,17 +194,20 @@ func damaged(name, what string) error {
 }
 
 // checkState reads a state file to its end and compares its checksums. Unlike readState it
-// takes no memory.
-func checkState(dir string, index uint64) error {
+// takes no memory. It gives up when stop is closed.
+func checkState(dir string, index uint64, stop <-chan struct{}) error {
 	name := stateName(dir, index)
 	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, 256<<10)
+	r := bufio.NewReaderSize(stoppable{f, stop}, 256<<10)
 	_, head, err := readHead(r)
-	if err != nil {
+	switch {
+	case isClosed(stop): // readHead would call that cut off
+		return errGaveUp
+	case err != nil:
 		return damaged(name, err.Error())
 	}
 	info, err := f.Stat()
@@ -216,10 +219,27 @@ func checkState(dir string, index uint64) error {
 	if _, err := io.CopyN(sum, r, info.Size()-int64(head+len(end))); err != nil {
 		return fmt.Errorf("%s can not be read: %w", name, err)
 	}
-	if _, err := io.ReadFull(r, end[:]); err != nil || binary.BigEndian.Uint32(end[:]) != sum.Sum32() {
+	_, err = io.ReadFull(r, end[:])
+	switch {
+	case errors.Is(err, errGaveUp):
+		return err
+	case err != nil, binary.BigEndian.Uint32(end[:]) != sum.Sum32():
 		return damaged(name, "its checksum is wrong")
 	}
 	return nil
+}
+
+// stoppable reads until stop is closed.
+type stoppable struct {
+	io.Reader
+	stop <-chan struct{}
+}
+
+func (s stoppable) Read(b []byte) (int, error) {
+	if isClosed(s.stop) {
+		return 0, errGaveUp
+	}
+	return s.Reader.Read(b)
 }
 
 // stateIndex reads the index from the name of a state file.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -169,6 +170,9 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 	}
 	if failure := s.roomForClaims(len(claims), blocked != nil); failure != nil {
 		return Answer{Err: failure}
+	}
+	if at := slices.IndexFunc(items, func(item Item) bool { return item.Slots != 0 }); at >= 0 && s.unsettled && blocked == nil {
+		return Answer{Err: tooManyOver(items[at].Resource)} // nobody could say what the smallest token is that counts
 	}
 	if blocked != nil {
 		if failure := s.mayWait(sp, c, claims); failure != nil {

@@ -96,6 +96,7 @@ type modelSession struct {
 	gap    float64
 
 	touched   []string // its leases that others ended or changed
+	before    uint64   // how many such there may have been before a restore
 	withdrawn []string // ids that were given back before they came
 }
 
@@ -1475,14 +1476,19 @@ func (m *model) showLease(c *modelClaim) modelAnswer {
 	if c.breakAt != 0 {
 		state = leasehold.Breaking
 	}
-	floor := m.holder(c.sp, c.resource).token
+	floor := c.token
+	for _, other := range m.holders(c.sp, c.resource) {
+		if _, _, over := m.over(other); !over {
+			floor = min(floor, other.token)
+		}
+	}
 	return modelAnswer{claim: c.id, text: fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v touched %d",
 		state, c.id, c.holder, c.token, floor, c.slots, c.units, c.after, m.left(m.deadline(c)), m.touchedOf(c))}
 }
 
-func (m *model) touchedOf(c *modelClaim) int {
+func (m *model) touchedOf(c *modelClaim) uint64 {
 	if session := m.session(c.sp, c.session); session != nil && c.session != "" {
-		return len(session.touched)
+		return session.before + uint64(len(session.touched))
 	}
 	return 0
 }
@@ -1527,7 +1533,7 @@ func (m *model) showSession(s *modelSession) modelAnswer {
 			claims++
 		}
 	}
-	return modelAnswer{session: s.id, text: fmt.Sprintf("session %s left %v has %d touched %d %q", s.id, m.left(s.end()), claims, len(s.touched), s.touched)}
+	return modelAnswer{session: s.id, text: fmt.Sprintf("session %s left %v has %d touched %d %q", s.id, m.left(s.end()), claims, s.before+uint64(len(s.touched)), s.touched)}
 }
 
 // held tells who is in the way, and the place of the one who asks.

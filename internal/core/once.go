@@ -141,7 +141,7 @@ func (s *State) replay(c Command) (Answer, bool) {
 	switch {
 	case !ok:
 		return Answer{}, false
-	case o.Subject != s.subject(c):
+	case !s.about(c, o.Subject):
 		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each", said(o.Subject)), true
 	}
 	return s.asOfNow(sp, c, o.Answer), true

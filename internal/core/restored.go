@@ -82,9 +82,28 @@ func (s *State) FromBackup(r Restoration) (Restored, error) {
 	s.restored = &Restored{Base: base, Wall: r.Wall, Quarantine: r.Quarantine}
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		s.rebase(sp)
+		s.disturb(sp, base)
 		return true
 	})
 	return *s.restored, nil
+}
+
+// disturb tells every session that all its leases are in doubt: what was granted, broken or
+// changed after the backup is not known here. The number lies above every one that was told.
+func (s *State) disturb(sp *space, base uint64) {
+	if !s.atLeast(Level4) {
+		return
+	}
+	var all []*Session
+	sp.sessions.Scan(func(_ string, session *Session) bool {
+		all = append(all, session)
+		return true
+	})
+	for _, session := range all {
+		doubtful := *session
+		doubtful.Touched = &Touched{Count: base}
+		sp.sessions.Set(session.ID, &doubtful)
+	}
 }
 
 // base is what every namespace counts from; 0 in a state that was never restored.

@@ -84,6 +84,9 @@ func (m *model) restore(r *core.Restoration) {
 	for _, sp := range m.spaces {
 		sp.token, sp.revision = leasehold.Token(m.base), int(m.base)
 	}
+	for _, s := range m.sessions {
+		s.before, s.touched = m.base, nil
+	}
 	m.past = slices.DeleteFunc(m.past, func(p modelPast) bool { return uint64(p.revision) < old })
 }
 

@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"hash/fnv"
-	"strings"
 
 	"github.com/leasehold/leasehold"
 )
@@ -20,10 +19,24 @@ func (s *State) subject(c Command) string {
 	return fmt.Sprintf("%s#%016x", c.subject(), hash.Sum64())
 }
 
-// said is a subject as people read it.
+// about reports whether a request is the one with a subject. One that was answered before the
+// level was raised is known by less.
+func (s *State) about(c Command, subject string) bool {
+	if said(subject) == subject {
+		return subject == c.subject()
+	}
+	return subject == s.subject(c)
+}
+
+// hashed is how many bytes a hash takes at the end of a subject, behind its "#".
+const hashed = 16
+
+// said is a subject as people read it, without its hash.
 func said(subject string) string {
-	text, _, _ := strings.Cut(subject, "#")
-	return text
+	if end := len(subject) - hashed - 1; end >= 0 && subject[end] == '#' {
+		return subject[:end]
+	}
+	return subject
 }
 
 // details are what a command would do, without who asks for it and why. Among them are neither
@@ -34,7 +47,7 @@ func details(c Command) []any {
 	case *OpenSession:
 		return list(c.TTL)
 	case *Acquire:
-		return list(anonymous(c.items()), c.Holder, c.TTL, c.Pick, c.Session, c.Grace, c.HoldLimit, c.Priority)
+		return append(resources(c.items()), list(c.Holder, c.TTL, c.Pick, c.Session, c.Grace, c.HoldLimit, c.Priority)...)
 	case *Release:
 		return list(c.Session, c.Withdraw)
 	case *Change:
@@ -48,33 +61,54 @@ func details(c Command) []any {
 	case *Acknowledge:
 		return list(c.Token)
 	case *Define:
-		return list(c.Definition)
+		return defined(&c.Definition)
 	case *PutRecord:
-		return list(c.Value, large(c.Large), c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent, c.Fence)
+		return append(list(c.Value, c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent, c.Fence.Lease, c.Fence.Token), kept(c.Large)...)
 	case *DeleteRecord:
-		return list(c.To, c.IfRevision, c.Fence)
+		return list(c.To, c.IfRevision, c.Fence.Lease, c.Fence.Token)
 	case *Txn:
-		return append(append(list(c.If), operations(c.Then)...), operations(c.Else)...)
+		return append(append(comparisons(c.If), operations(c.Then)...), operations(c.Else)...)
 	}
 	return nil
 }
 
-func anonymous(items []Item) []Item {
-	for i := range items {
-		items[i].ID = ""
+// Fields are written out one by one: one that is added to a type must not change what the
+// servers that do not know it yet keep.
+
+func resources(items []Item) (all []any) {
+	for _, item := range items {
+		all = append(all, list(item.Resource, item.Slots, item.Capacity)...)
 	}
-	return items
+	return append(list(len(items)), all...)
+}
+
+func defined(d *leasehold.Definition) []any {
+	return list(d.Path, d.Capacity, d.Units, d.DefaultTTL, d.LargestTTL, d.HoldLimit, d.Grace, d.Expected, d.Unclean)
+}
+
+func kept(l *leasehold.Large) []any {
+	if l == nil {
+		return nil
+	}
+	return list(l.SHA256, l.Size)
+}
+
+func comparisons(compares []Compare) []any {
+	all := list(len(compares))
+	for _, c := range compares {
+		all = append(all, list(c.What, c.Is, c.Path, c.Number, c.Text)...)
+	}
+	return all
 }
 
 func operations(ops []Op) []any {
 	all := list(len(ops))
 	for _, o := range ops {
+		all = append(all, list(o.Do, o.Path, o.Range, o.To, o.Value, o.Session, o.Most, o.KeysOnly, o.Count, o.From, o.Keep, o.ID)...)
+		all = append(all, kept(o.Large)...)
 		if o.Acquire != nil {
 			all = append(all, details(o.Acquire)...)
 		}
-		all = append(all, large(o.Large))
-		o.Acquire, o.Large = nil, nil // which would be told as addresses
-		all = append(all, quoted(o))
 	}
 	return all
 }
@@ -88,10 +122,3 @@ func list(values ...any) []any {
 }
 
 func quoted(v any) string { return fmt.Sprintf("%#v;", v) }
-
-func large(l *leasehold.Large) leasehold.Large {
-	if l == nil {
-		return leasehold.Large{}
-	}
-	return *l
-}

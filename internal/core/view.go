@@ -43,7 +43,7 @@ func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
 	t := c.terms()
 	l := leasehold.Lease{
 		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: t.Labels, Reason: t.Reason,
-		Session: c.Session, State: c.state(), Token: c.Token, Floor: sp.floor(c), Slots: int(c.Slots), Units: t.Units, TTL: c.TTL, HoldLimit: t.HoldLimit,
+		Session: c.Session, State: c.state(), Token: c.Token, Floor: s.floor(sp, c), Slots: int(c.Slots), Units: t.Units, TTL: c.TTL, HoldLimit: t.HoldLimit,
 		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(),
 	}
 	if session, ok := sp.sessions.Get(c.Session); ok {

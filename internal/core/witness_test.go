@@ -209,12 +209,16 @@ func (w *witness) promised(l *leasehold.Lease) error {
 	if p.hard != 0 && until > p.hard {
 		return fmt.Errorf("lease %s is promised %v beyond its limit or its break", l.ID, time.Duration(until-p.hard))
 	}
-	floor := l.Token
+	// Whoever was promised something that is not over counts; whoever is over may.
+	living, all := l.Token, l.Token
 	for _, id := range w.place(p.place).holders {
-		floor = min(floor, w.claims[named{l.Namespace, id}].token)
+		other := w.claims[named{l.Namespace, id}]
+		if all = min(all, other.token); other.until > w.now {
+			living = min(living, other.token)
+		}
 	}
-	if l.Floor != floor || l.Slots != p.slots {
-		return fmt.Errorf("lease %s is shown with %d slots and floor %d, not %d and %d", l.ID, l.Slots, l.Floor, p.slots, floor)
+	if l.Floor > living || l.Floor < all || l.Slots != p.slots {
+		return fmt.Errorf("lease %s is shown with %d slots and floor %d, not %d and %d to %d", l.ID, l.Slots, l.Floor, p.slots, all, living)
 	}
 	p.until = until
 	return nil

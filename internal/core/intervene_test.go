@@ -1,0 +1,74 @@
+package core_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// What is over is in nobody's way, and its token counts no more, however much of it is still
+// to be collected: a guard that heard of a smaller floor would let a late holder in.
+func TestTheFloorIsThatOfTheLiving(t *testing.T) {
+	for _, level := range []core.Level{core.Level3, core.Level4} {
+		d := &desk{TB: t, state: core.NewAt(level)}
+		d.must(&core.OpenSession{Namespace: ns, ID: "s", TTL: time.Minute})
+		for i := range 3000 {
+			d.must(&core.Acquire{Namespace: ns, Resource: "r", ID: fmt.Sprint("i", i), Holder: "ann", Session: "s", Slots: 1, Capacity: 4000})
+		}
+		d.at(2 * time.Minute)
+		for tries := 0; ; tries++ {
+			a := d.do(&core.Acquire{Namespace: ns, Resource: "r", ID: fmt.Sprint("new", tries), Holder: "bob", TTL: time.Minute, Slots: 1, Capacity: 4000})
+			if a.Err != nil && a.Err.Code == leasehold.Unavailable && tries < 100 {
+				d.must(&core.Tick{})
+				continue
+			}
+			if a.Err != nil || a.Lease.Floor != a.Lease.Token {
+				t.Errorf("level %d: %+v, %v", level, a.Lease, a.Err)
+			}
+			break
+		}
+	}
+}
+
+// A request that was answered before the level was raised is the same request after it.
+func TestAKeyIsGoodAcrossARaise(t *testing.T) {
+	d := &desk{TB: t, state: core.NewAt(core.Level3)}
+	request := &core.Acquire{Namespace: ns, Resource: "r", ID: "a", Holder: "ann", TTL: time.Minute, Request: core.Request{Key: "k"}}
+	first := d.must(request).Lease
+	if err := d.state.Raise(core.Level4); err != nil {
+		t.Fatal(err)
+	}
+	if again := d.must(request).Lease; again.Token != first.Token {
+		t.Errorf("sent again it gets token %d, and had %d", again.Token, first.Token)
+	}
+	other := *request
+	other.Resource = "q"
+	if a := d.do(&other); a.Err == nil || a.Err.Code != leasehold.Invalid {
+		t.Errorf("another request under the key: %+v", a)
+	}
+}
+
+// After a restore nobody knows what became of the leases that a session has: the number that
+// it hears is above all that it knew.
+func TestARestoreIsAnIntervention(t *testing.T) {
+	d := newDesk(t)
+	d.must(&core.OpenSession{Namespace: ns, ID: "s", TTL: time.Hour})
+	d.must(&core.Acquire{Namespace: ns, Resource: "r", ID: "a", Holder: "ann", Session: "s"})
+	d.must(&core.Break{Namespace: ns, ID: "a", Period: time.Minute})
+	before := d.must(&core.RenewSession{Namespace: ns, ID: "s"}).Session.Interventions
+	restored := reloaded(t, d.state)
+	base, err := restored.FromBackup(core.Restoration{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.state = restored
+	d.must(&core.Lead{Node: 2, Boot: "again"})
+	session := d.must(&core.RenewSession{Namespace: ns, ID: "s"}).Session
+	if before != 1 || session.Interventions < base.Base || len(session.Intervened) != 0 {
+		t.Errorf("before %d, after %+v", before, session)
+	}
+	mustBeSound(t, d.state)
+}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,6 +213,42 @@ func TestAChangeTellsOfABreak(t *testing.T) {
 			if h.Valid() || !other.Valid() {
 				t.Errorf("changed to %+v: the former holder has %v left, the next: %v", to, h.Remaining(), other.Err())
 			}
+		})
+	}
+}
+
+// A busy server would rather not answer the first looks.
+type busy struct {
+	deaf
+	looks atomic.Int32 // that are left to refuse
+}
+
+func (b *busy) RoundTrip(r *http.Request) (*http.Response, error) {
+	if verbOf(r) != "look" || b.looks.Add(-1) < 0 {
+		return b.deaf.RoundTrip(r)
+	}
+	return &http.Response{
+		StatusCode: http.StatusTooManyRequests, Header: http.Header{"Content-Type": {"application/problem+json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(`{"status":429,"code":"limited","detail":"try again in a moment"}`)),
+	}, nil
+}
+
+// A server that is too busy to answer for a lease is asked again before the hold ends.
+func TestABusyServerIsAskedAgain(t *testing.T) {
+	for _, looks := range []int32{1, 5} {
+		bubble(t, func(t *testing.T, s *leasetest.Server) {
+			r, _ := on(s)
+			b := &busy{deaf: deaf{r}}
+			b.looks.Store(looks)
+			c := s.Dial(t, func(c *client.Config) { c.HTTP = &http.Client{Transport: b} })
+			h := acquire(t, c, "r", client.TTL(15*time.Second))
+			hour := v1.Duration(time.Hour)
+			breaks(t, s, h.ID(), &hour)
+			time.Sleep(59 * time.Minute)
+			if err := h.Err(); err != nil {
+				t.Errorf("it breaks in an hour, and %d looks were refused: %v", looks, err)
+			}
+			<-h.Lost()
 		})
 	}
 }

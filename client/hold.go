@@ -56,6 +56,7 @@ type more struct {
 	looking  bool
 
 	uncounted bool // the same, since the server does not count what others did
+	refused   int  // looks in a row that a server would not answer now: to be tried again
 
 	again    bool // somebody else wanted to look
 	changing bool

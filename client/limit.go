@@ -39,7 +39,7 @@ func (h *Hold) ring(now time.Duration) time.Duration {
 	}
 	h.mu.Lock()
 	m := h.more
-	again := m.limits || m.uncounted
+	again := m.limits || m.uncounted || m.refused > 0
 	due := again && now >= m.lookAt
 	if due {
 		m.lookAt = now + h.session.between()
@@ -74,12 +74,32 @@ func (h *Hold) look(ctx context.Context) error {
 		err := h.lookOnce(ctx)
 		h.mu.Lock()
 		again := m.again && err == nil
+		later := err != nil && (m.again || h.fixed.Load() != 0)
 		m.again, m.looking = false, again
 		h.mu.Unlock()
 		if !again {
+			h.lookLater(later)
 			return err
 		}
 	}
+}
+
+// lookLater has the server asked again in a moment, or not any more. It may be busy, and
+// while nothing confirms the hold its deadline stays where it is.
+func (h *Hold) lookLater(later bool) {
+	later = later && h.check() == nil
+	h.mu.Lock()
+	m := h.moreLocked()
+	if !later {
+		m.refused = 0
+		h.mu.Unlock()
+		return
+	}
+	m.refused++
+	m.lookAt = h.session.clock() + pause(m.refused)
+	at := m.lookAt
+	h.mu.Unlock()
+	h.session.client.keeper.set(&m.alarm, at)
 }
 
 func (h *Hold) lookOnce(ctx context.Context) error {

@@ -36,6 +36,7 @@ func (s *site) allHave(large *leasehold.Large) {
 			s.t.Errorf("%s: %v", name, err)
 		}
 	}
+	synctest.Wait() // a second copy of it may be on its way, and would come back after it is removed
 }
 
 func aState(n int) []byte { return bytes.Repeat(fmt.Appendf(nil, "state %d ", n), 50000) }
@@ -238,7 +239,6 @@ func aValueThatIsNamedIsNotCalledGone(t *testing.T, s *site) {
 	s.begin("a", "b", "c")
 	large := s.putLarge(s.leader(), "state/a", aState(1))
 	s.allHave(large)
-	synctest.Wait() // a second copy of it may be on its way
 	for _, e := range s.engines {
 		if err := os.Remove(e.values.file(large.SHA256)); err != nil {
 			t.Fatal(err)

@@ -3,7 +3,11 @@ package client_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,4 +95,100 @@ func TestAReleaseFollowsARename(t *testing.T) {
 			})
 		})
 	}
+}
+
+// acquireMany acquires n resources in one session, many at a time.
+func acquireMany(
+	t *testing.T, c *client.Client, n int, name func(i int) string, options ...client.Option,
+) []*client.Hold {
+	t.Helper()
+	holds := make([]*client.Hold, n)
+	var wg sync.WaitGroup
+	for w := range 32 {
+		wg.Go(func() {
+			for i := w; i < n; i += 32 {
+				holds[i] = acquire(t, c, name(i), options...)
+			}
+		})
+	}
+	wg.Wait()
+	return holds
+}
+
+// openSession opens a session for holds of 15 s.
+func openSession(t *testing.T, c *client.Client) *client.Session {
+	t.Helper()
+	session, err := c.OpenSession(t.Context(), client.TTL(15*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+// One slot of very many is given to another holder under another id. Any could be the one,
+// and the server is asked about all of them, some at a time.
+func TestSuspectsAreAskedAboutSomeAtATime(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		const n, most = 2000, 64
+		r, through := on(s)
+		c := s.Dial(t, through)
+		holds := acquireMany(t, c, n, func(int) string { return "pool" }, client.In(openSession(t, c)), client.Slots(1, n))
+		var asked atomic.Int64
+		r.set(func(verb string) {
+			if verb != "look" {
+				return
+			}
+			if now := asked.Add(1); now > most {
+				t.Errorf("%d looks are under way at once", now)
+			}
+			time.Sleep(50 * time.Millisecond)
+			asked.Add(-1)
+		}, nil)
+		to := v1.ChangeRequest{ID: holds[0].ID(), Holder: "eve", NewID: "another"}
+		if _, err := s.Inside().Change(t.Context(), to); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		for i, h := range holds {
+			if i == 0 && !errors.Is(h.Err(), client.ErrChanged) || i > 0 && !h.Valid() {
+				t.Errorf("slot %d, of which the first is eve's: %v", i, h.Err())
+			}
+		}
+	})
+}
+
+// forgetful is a way on which the first watch says nothing until it ends with word that
+// history is gone.
+type forgetful struct {
+	*road
+	watches atomic.Int32
+	end     chan struct{}
+}
+
+func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
+	if verbOf(r) != "watch" || f.watches.Add(1) > 1 {
+		return f.road.RoundTrip(r)
+	}
+	<-f.end
+	body := "event: gone\nid: 1\ndata: {\"since\":\"9\",\"oldest\":\"1\",\"revision\":1}\n\n"
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
+}
+
+// A watch that missed something has the server asked about every hold, at once.
+func TestAWatchThatMissedSomethingLooksAtAll(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		r, _ := on(s)
+		way := &forgetful{road: r, end: make(chan struct{})}
+		h := acquire(t, s.Dial(t, func(c *client.Config) { c.HTTP = &http.Client{Transport: way} }), "r")
+		now := v1.Duration(0)
+		breaks(t, s, h.ID(), &now)
+		close(way.end)
+		time.Sleep(2 * time.Second)
+		if !errors.Is(h.Err(), client.ErrBroken) || r.count("renew") > 0 {
+			t.Errorf("it was broken, the watch missed that, and the hold says: %v; %d renewals", h.Err(), r.count("renew"))
+		}
+	})
 }

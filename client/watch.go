@@ -3,7 +3,8 @@ package client
 import (
 	"context"
 	"errors"
-	"sync"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -25,7 +26,7 @@ func (c *Client) watch(ctx context.Context) {
 					c.hearing.Store(true)
 					c.once.Do(func() { close(c.begun) })
 					// What was granted before this moment may have ended before it, too.
-					c.spawn(func() { c.lookAtAll(ctx) })
+					c.lookAtAll()
 				}
 			},
 		}
@@ -56,34 +57,22 @@ func (c *Client) hear(events func(yield func(v1.Event, error) bool)) (failure er
 	return failure
 }
 
-// lookAtAll looks at every hold whose session's renewals do not tell of it, some at a time.
-func (c *Client) lookAtAll(ctx context.Context) {
-	var holds []*Hold
+// lookAtAll has the server asked about every hold: what was missed may be the end of any.
+func (c *Client) lookAtAll() {
 	c.mu.Lock()
-	for _, s := range c.sessions {
+	open := slices.Collect(maps.Values(c.sessions))
+	c.mu.Unlock()
+	for _, s := range open {
 		s.mu.Lock()
+		var holds []*Hold
 		for _, h := range s.holds {
-			if h.token.Load() != 0 && !h.counted {
+			if h.token.Load() != 0 {
 				holds = append(holds, h)
 			}
 		}
 		s.mu.Unlock()
+		s.doubt(holds...)
 	}
-	c.mu.Unlock()
-	work := make(chan *Hold)
-	var wg sync.WaitGroup
-	for range min(8, len(holds)) {
-		wg.Go(func() {
-			for h := range work {
-				_ = h.look(ctx)
-			}
-		})
-	}
-	for _, h := range holds {
-		work <- h
-	}
-	close(work)
-	wg.Wait()
 }
 
 // take does what an event asks for.
@@ -108,7 +97,7 @@ func (c *Client) take(e v1.Event) {
 		h.deliver(Message{By: e.By, Text: e.Reason})
 	case leasehold.BreakSet.String():
 		h.deliver(Message{By: e.By, Text: e.Reason, Break: true, Until: until(e)})
-		c.spawn(func() { _ = h.look(c.context) })
+		s.doubt(h)
 	case leasehold.Ended.String():
 		h.lose(&LostError{How: howOf(e.How), By: e.By, Reason: e.Reason})
 	case leasehold.Changed.String():
@@ -158,9 +147,7 @@ func (s *Session) renamed(e v1.Event) {
 	}
 	s.mu.Unlock()
 	if found == nil {
-		for _, h := range suspects {
-			s.client.spawn(func() { _ = h.look(s.client.context) })
-		}
+		s.doubt(suspects...)
 		return
 	}
 	found.mu.Lock()

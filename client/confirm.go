@@ -19,8 +19,13 @@ import (
 // A deadline from an answer with a smaller count than the hold's is good for the hold too:
 // the lease was confirmed after that answer, and whoever broke it then gave it what remained.
 
-// maxAsked is how many questions about leases of a session are under way at once.
-const maxAsked = 8
+// maxAsked is how many questions about leases of a session are under way at once: ten
+// thousand take 8 s where each takes 50 ms.
+const maxAsked = 64
+
+// maxUncounted is how many holds a session may have for each to be asked about again and
+// again where the server does not count.
+const maxUncounted = 256
 
 // doubts are the holds of a session that the server has to be asked about. The session's
 // lock guards it.
@@ -33,10 +38,15 @@ type doubts struct {
 // countLocked takes the count of an answer about the session, before the answer moves the
 // deadline. It returns the holds that are in doubt.
 func (s *Session) countLocked(answer v1.Session) (doubtful []*Hold) {
-	if answer.Interventions == nil || *answer.Interventions <= s.count {
+	if answer.Interventions == nil {
 		return nil
 	}
-	s.count = *answer.Interventions
+	first := !s.counts // the server has begun to count: what it did not tell of before is open
+	s.counts = true
+	if *answer.Interventions <= s.count && !first {
+		return nil
+	}
+	s.count = max(s.count, *answer.Interventions)
 	names := answer.Intervened
 	hit := map[*Hold]uint64{} // the number of the last intervention
 	for i, id := range names {
@@ -47,8 +57,8 @@ func (s *Session) countLocked(answer v1.Session) (doubtful []*Hold) {
 	now, deadline := s.clock(), s.deadline.Load()
 	for _, h := range s.holds {
 		switch {
-		case h.token.Load() == 0 || !h.counted || h.count >= s.count:
-		case s.count-h.count <= uint64(len(names)) && hit[h] <= h.count:
+		case h.token.Load() == 0 || !h.counted && !first || h.counted && h.count >= s.count:
+		case h.counted && s.count-h.count <= uint64(len(names)) && hit[h] <= h.count:
 			h.count = s.count
 			h.followLocked(now)
 		default:
@@ -137,10 +147,17 @@ func (h *Hold) granted(lease v1.Lease) (behind bool) {
 }
 
 // lookOften is for a server that counts nothing: it is asked about each lease, again and
-// again, and the hold lasts as long as the last answer allows.
+// again, and the hold lasts as long as the last answer allows. In a session with many holds
+// that would be too much to ask: the others last as long as the session, and the watch tells.
 func (h *Hold) lookOften() {
 	if h.session.renewal.way == neverRenew {
 		return // nothing extends it
+	}
+	h.session.mu.Lock()
+	many := len(h.session.holds) > maxUncounted
+	h.session.mu.Unlock()
+	if many {
+		return
 	}
 	h.fixed.Store(h.session.deadline.Load())
 	h.mu.Lock()

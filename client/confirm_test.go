@@ -21,18 +21,19 @@ import (
 // not say what others did to a session, as those of older servers do not.
 type teller struct {
 	deaf
-	silent bool
+	silent atomic.Bool
 }
 
 func onTeller(s *leasetest.Server, silent bool) (*teller, func(*client.Config)) {
 	r, _ := on(s)
-	t := &teller{deaf{r}, silent}
+	t := &teller{deaf: deaf{r}}
+	t.silent.Store(silent)
 	return t, func(c *client.Config) { c.HTTP = &http.Client{Transport: t} }
 }
 
 func (t *teller) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.deaf.RoundTrip(r)
-	if err != nil || !t.silent || response.StatusCode != http.StatusOK {
+	if err != nil || !t.silent.Load() || response.StatusCode != http.StatusOK {
 		return response, err
 	}
 	defer response.Body.Close()
@@ -251,4 +252,65 @@ func TestABusyServerIsAskedAgain(t *testing.T) {
 			<-h.Lost()
 		})
 	}
+}
+
+// noneIsLost lets two minutes pass, in which all holds stay.
+func noneIsLost(t *testing.T, holds []*client.Hold) {
+	t.Helper()
+	time.Sleep(2 * time.Minute)
+	lost, why := 0, error(nil)
+	for _, h := range holds {
+		if err := h.Err(); err != nil {
+			lost, why = lost+1, err
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d of %d holds are lost: %v", lost, len(holds), why)
+	}
+}
+
+// A far server that counts nothing is not asked for more than can be answered in time.
+func TestManyHoldsAtAServerThatDoesNotCount(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		way, through := onTeller(s, true)
+		c := s.Dial(t, through)
+		holds := acquireMany(t, c, 4000, func(i int) string { return fmt.Sprint("r", i) }, client.In(openSession(t, c)))
+		way.set(func(string) { time.Sleep(50 * time.Millisecond) }, nil)
+		noneIsLost(t, holds)
+	})
+}
+
+// More ends at once than a far server can name: it is asked about all others in time.
+func TestManyHoldsAfterManyInterventions(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		way, through := onTeller(s, false)
+		c := s.Dial(t, through)
+		session := openSession(t, c)
+		holds := acquireMany(t, c, 4000, func(i int) string { return fmt.Sprint("r", i) }, client.In(session))
+		limit := client.HoldLimit(20 * time.Second)
+		acquireMany(t, c, 300, func(i int) string { return fmt.Sprint("limited", i) }, client.In(session), limit)
+		way.set(func(string) { time.Sleep(50 * time.Millisecond) }, nil)
+		noneIsLost(t, holds)
+	})
+}
+
+// A server begins to count while the session goes on: what it holds is asked about once, and
+// a break is heard of by a renewal from then on.
+func TestAServerBeginsToCount(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		way, through := onTeller(s, true)
+		c := s.Dial(t, through)
+		holds := acquireMany(t, c, 400, func(i int) string { return fmt.Sprint("r", i) }, client.In(openSession(t, c)))
+		way.silent.Store(false)
+		time.Sleep(time.Minute)
+		for _, h := range holds {
+			breaks(t, s, h.ID(), nil)
+		}
+		time.Sleep(16 * time.Second)
+		for i, h := range holds {
+			if h.Valid() {
+				t.Fatalf("hold %d was broken, and has %v left", i, h.Remaining())
+			}
+		}
+	})
 }

@@ -35,6 +35,7 @@ type Session struct {
 	users    int // acquires under way
 	owed     owed
 	count    uint64 // of what others did to its claims, as far as is known
+	counts   bool   // whether the server counts that
 	doubts   doubts
 	ended    *LostError
 	renewing bool

@@ -99,7 +99,7 @@ func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 			c.background(func(ctx context.Context) { _ = s.close(ctx) })
 		}
 		switch {
-		case !errors.Is(err, errAgain):
+		case !errors.Is(err, errAgain) && !s.filled(err):
 			return nil, err
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("%s was not acquired: %w", o.items[0].Resource, context.Cause(ctx))

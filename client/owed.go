@@ -15,14 +15,14 @@ import (
 //
 // The session's lock guards it.
 type owed struct {
-	due     map[string]int // ids, and how often a server did not know them
+	due     map[string]int // ids, and how often a server did not know them, or had no room
 	resting map[string]int // those that are asked about again after the next renewal
 	working bool
 }
 
-// strays is how often an id is taken back that the server does not know: a message
-// that was given up may still be on its way, and arrive after the one that took it
-// back.
+// strays is how often an id is taken back that the server does not know, or whose mark has no
+// room in the session: a message that was given up may still be on its way, and arrive after
+// the one that took it back.
 const strays = 3
 
 // maxBatch is how many bytes of ids go into one message, beside v1.MaxReleases: well
@@ -127,7 +127,8 @@ func (s *Session) releaseMany(ctx context.Context, batch map[string]int) error {
 		s.owedStill(batch)
 		return err
 	case len(batch) == 1:
-		s.rest(batch, errors.Is(err, leasehold.ErrNotFound))
+		// A session with no room for a mark will have none at the next renewal either.
+		s.rest(batch, errors.Is(err, leasehold.ErrNotFound) || s.hasNoRoom(err))
 		return nil
 	}
 	for id, n := range batch {
@@ -151,7 +152,7 @@ func (s *Session) owedStill(batch map[string]int) {
 }
 
 // rest puts back what a server refused, or does not know, for a while: but not for ever
-// what nobody knows.
+// what nobody knows, or has room for.
 func (s *Session) rest(batch map[string]int, unknown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -198,4 +200,76 @@ func TestALateAcquireIsRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Calls that were given up in short outages fill the session with marks. It keeps what it holds,
+// what else is asked for goes to another one, and what the server will not take is not sent for ever.
+func TestCancelledCallsDoNotFillTheClient(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		full := &fullSession{}
+		full.road, _ = on(s)
+		c := s.Dial(t, func(config *client.Config) { config.HTTP = &http.Client{Transport: full} })
+		h := acquire(t, c, "mine", client.TTL(30*time.Second))
+		s.Disconnect()
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, _ = c.TryAcquire(ctx, fmt.Sprint("r", i), client.TTL(30*time.Second))
+			})
+		}
+		wg.Wait()
+		r, err := s.Inside().Resource(t.Context(), "mine", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full.id.Store(&r.Holders[0].Session)
+		s.Connect()
+		time.Sleep(2 * time.Minute)
+		if other, err := c.TryAcquire(t.Context(), "free", client.TTL(30*time.Second)); err != nil || !other.Valid() {
+			t.Errorf("nobody holds it, and this client has one lease: %v", err)
+		}
+		if full.refused.Load() == 0 {
+			t.Error("nothing was taken back")
+		}
+		before := full.refused.Load()
+		time.Sleep(5 * time.Minute)
+		if n := full.refused.Load() - before; n > 0 {
+			t.Errorf("%d releases were sent in five idle minutes", n)
+		}
+		if !h.Valid() {
+			t.Error(h.Err())
+		}
+	})
+}
+
+// fullSession is a way to a server on which one session takes no more claims or marks.
+type fullSession struct {
+	*road
+	id      atomic.Pointer[string]
+	refused atomic.Int32 // releases
+}
+
+func (f *fullSession) RoundTrip(r *http.Request) (*http.Response, error) {
+	verb, id := verbOf(r), f.id.Load()
+	if id == nil || verb != "acquire" && verb != "release" {
+		return f.road.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if !bytes.Contains(body, []byte(*id)) {
+		return f.road.RoundTrip(r)
+	}
+	if verb == "release" {
+		f.refused.Add(1)
+	}
+	problem := fmt.Sprintf(`{"status":429,"code":"limited","detail":"session \"%s\" has 16384 leases, waiters and records"}`, *id)
+	return &http.Response{
+		StatusCode: http.StatusTooManyRequests, Header: http.Header{"Content-Type": {"application/problem+json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(problem)),
+	}, nil
 }

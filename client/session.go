@@ -2,8 +2,11 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,7 +35,8 @@ type Session struct {
 
 	mu       sync.Mutex // guards what follows
 	holds    map[string]*Hold
-	users    int // acquires under way
+	users    int  // acquires under way
+	full     bool // the server has no room in it for more
 	owed     owed
 	count    uint64 // of what others did to its claims, as far as is known
 	counts   bool   // whether the server counts that
@@ -312,11 +316,30 @@ func (s *Session) endAs(why *LostError) {
 func (s *Session) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended != nil || s.failed != nil || !s.own && len(s.holds)+s.users >= maxHolds {
+	if s.ended != nil || s.failed != nil || s.full || !s.own && len(s.holds)+s.users >= maxHolds {
 		return false
 	}
 	s.users++
 	return true
+}
+
+// filled reports whether an acquire was refused because the session, which others share, has
+// no room. It is not entered again, and ends when what it holds has ended.
+func (s *Session) filled(err error) bool {
+	if s.own || s.alone || !s.hasNoRoom(err) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.full = true
+	return true
+}
+
+// hasNoRoom reports whether a server refused something because the session has as much as it
+// can have. The error names it then: other limits, and a busy server, are no matter of it.
+func (s *Session) hasNoRoom(err error) bool {
+	var e *leasehold.Error
+	return errors.As(err, &e) && e.Code == leasehold.Limited && strings.Contains(e.Message, strconv.Quote(s.id))
 }
 
 func (s *Session) leave() {

@@ -155,7 +155,7 @@ func TestReleaseOfMany(t *testing.T) {
 	ask(t, door, "POST", "/v1/release", `{"id":"a","ids":["b"]}`).expect(400, "leave one of them out")
 	ask(t, door, "POST", "/v1/release", `{"ids":["b"]}`, v1.KeyHeader, "k").expect(400, "needs no Idempotency-Key")
 	ask(t, door, "POST", "/v1/release", `{"ids":[`+strings.Repeat(`"x",`, 1024)+`"x"]}`).expect(400, "at most 1024")
-	ask(t, door, "POST", "/v1/release", `{"ids":[]}`).expect(400)
+	ask(t, door, "POST", "/v1/release", `{"ids":[]}`).expect(400, "ids is empty")
 }
 
 func TestSessions(t *testing.T) {

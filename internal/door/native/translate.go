@@ -111,6 +111,8 @@ func (c *call) toRenew(r *v1.RenewRequest) (*core.Renew, error) {
 func (c *call) toReleases(r *v1.ReleaseRequest) ([]*core.Release, error) {
 	ids := r.IDs
 	switch {
+	case r.IDs != nil && len(ids) == 0:
+		return nil, invalid("ids is empty: name at least one lease")
 	case r.ID != "" && len(ids) > 0:
 		return nil, invalid("id and ids are both given: leave one of them out")
 	case len(ids) > v1.MaxReleases:

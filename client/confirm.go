@@ -17,7 +17,7 @@ import (
 // renewal is enough; the watch only makes it faster.
 //
 // A deadline from an answer with a smaller count than the hold's is good for the hold too:
-// the lease was confirmed after that answer, and whoever broke it then gave it what remained.
+// the lease was confirmed after that answer, and a break after that left it what remained.
 
 // maxAsked is how many questions about leases of a session are under way at once: ten
 // thousand take 8 s where each takes 50 ms.
@@ -133,7 +133,7 @@ func (s *Session) left(holds []*Hold) {
 	}
 }
 
-// granted takes the token of a grant, and the count with it. It tells whether the server has
+// granted takes the token of a grant, and the count with it. It reports whether the server has
 // to be asked for the lease before it is believed in: others did something since.
 func (h *Hold) granted(lease v1.Lease) (behind bool) {
 	s := h.session
@@ -175,7 +175,7 @@ func (s *Session) between() time.Duration {
 }
 
 // confirm takes an answer about the lease itself to a message that was sent at a moment. It
-// tells whether that is enough: else others did something since, and it is to be asked again.
+// reports whether that is enough; if not, others did something since, and the server is asked again.
 func (h *Hold) confirm(sent time.Duration, lease v1.Lease) bool {
 	s := h.session
 	h.mu.Lock()

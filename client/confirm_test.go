@@ -141,7 +141,7 @@ func TestWhatIsNotNamedIsConfirmed(t *testing.T) {
 	}
 }
 
-// A hold that was touched and can not be confirmed keeps the deadline it had, however well
+// A hold that was touched and cannot be confirmed keeps the deadline it had, however well
 // its session is renewed.
 func TestAnUnconfirmedHoldKeepsItsDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {

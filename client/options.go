@@ -65,7 +65,7 @@ func Grace(d time.Duration) Option { return func(o *options) { o.grace = d } }
 // said.
 func Priority(n int) Option { return func(o *options) { o.priority = n } }
 
-// Party says who stands still while this waits, where the context can not say it: whoever
+// Party says who stands still while this waits, where the context cannot say it: whoever
 // holds something in another process, and waits for this one. See Hold.Party.
 func Party(name string) Option { return func(o *options) { o.party = name } }
 

@@ -12,7 +12,7 @@ type Cluster struct {
 	Self    string `json:"self"`             // the name of who answers
 	Leader  string `json:"leader,omitempty"` // empty: nobody knows
 	Term    uint64 `json:"term"`
-	// Confirmed tells whether a majority confirmed just now that somebody leads: commands are
+	// Confirmed reports whether a majority has just confirmed that there is a leader: commands are
 	// decided, whatever this server knows of single ones.
 	Confirmed bool `json:"confirmed"`
 	// Differ names the servers whose state was another than that of the majority when they

@@ -52,7 +52,7 @@ type Outlook struct {
 	Self    uint64 // who answers
 	Leader  uint64 // 0: nobody knows
 	Term    uint64
-	// Confirmed tells whether a majority confirmed that somebody leads, while this was
+	// Confirmed reports whether a majority confirmed that there is a leader, while this was
 	// asked: commands are decided then, whatever is known of single servers.
 	Confirmed bool
 	Level     core.Level // of the rules by which its state decides

@@ -270,12 +270,15 @@ func (t *witness) shown(c core.Command, from *attempt, l *leasehold.Lease) {
 	if left := time.Duration(p.ends() - t.now); !renews(c) && l.Remaining > left {
 		w.violated("%s is promised %v, and has %v", l.ID, l.Remaining, left)
 	}
-	floor := l.Token
+	// A lease that is not over counts in the floor; one that is over and not collected may.
+	living, all := l.Token, l.Token
 	for _, o := range t.place(p.at).holders {
-		floor = min(floor, o.token)
+		if all = min(all, o.token); o.ends() > t.now {
+			living = min(living, o.token)
+		}
 	}
-	if l.Floor != floor || l.Slots != p.slots {
-		w.violated("%s is shown with %d slots and floor %d, and has %d and %d", l.ID, l.Slots, l.Floor, p.slots, floor)
+	if l.Floor > living || l.Floor < all || l.Slots != p.slots {
+		w.violated("%s is shown with %d slots and floor %d, and has %d and %d to %d", l.ID, l.Slots, l.Floor, p.slots, all, living)
 	}
 	t.unitsOf(p, l.Units)
 	about := &p.own

@@ -24,32 +24,6 @@ func (s *State) renew(c *Renew) Answer {
 	return s.leaseAnswer(sp, claim)
 }
 
-// touch returns the claim of an id after what is over at the stamp has ended, and
-// nil if it is gone.
-func (s *State) touch(sp *space, id string) *Claim {
-	if sp == nil {
-		return nil
-	}
-	claim, ok := sp.claims.Get(id)
-	if !ok {
-		return nil
-	}
-	if claim.waiting() {
-		// Its turn may have come: only the resource tells.
-		for _, c := range s.together(sp, claim) {
-			s.settle(sp, c.Resource)
-		}
-		claim, ok = sp.claims.Get(id)
-		if !ok {
-			return nil
-		}
-	}
-	if !s.planted.RenewRevives && s.settleClaim(sp, claim) {
-		return nil
-	}
-	return claim
-}
-
 // noClaim is the answer to whoever names a lease that is not there.
 func (s *State) noClaim(sp *space, id string) Answer {
 	if sp != nil {

@@ -7,23 +7,6 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// deadlineOf returns when a claim ends if nothing is done, its session included;
-// 0 if it never does.
-func (s *State) deadlineOf(sp *space, c *Claim) Time {
-	at, _ := c.end()
-	if c.Session == "" {
-		return at
-	}
-	session, ok := sp.sessions.Get(c.Session)
-	if ok && (at == 0 || session.Expires < at) {
-		return session.Expires
-	}
-	if left := sp.left(c.Session); !ok && left != nil && (at == 0 || left.At < at) {
-		return left.At
-	}
-	return at
-}
-
 func (s *State) leaseAnswer(sp *space, c *Claim) Answer {
 	lease := s.lease(sp, c)
 	return Answer{Lease: &lease}

@@ -1,0 +1,151 @@
+package core
+
+import "github.com/leasehold/leasehold"
+
+// A lease is over from the moment that ends it, whether or not a tick has collected it: see
+// over. Commands therefore settle first what they touch, so that nobody decides by a lease that
+// is over: settle does so for a resource, touch for the claim of an id, liveSession for a
+// session and liveRecord for a record. A tick does nothing else for what nobody touches.
+
+// deadlineOf returns when a claim ends if nothing is done, its session included;
+// 0 if it never does.
+func (s *State) deadlineOf(sp *space, c *Claim) Time {
+	at, _ := c.end()
+	if c.Session == "" {
+		return at
+	}
+	session, ok := sp.sessions.Get(c.Session)
+	if ok && (at == 0 || session.Expires < at) {
+		return session.Expires
+	}
+	if left := sp.left(c.Session); !ok && left != nil && (at == 0 || left.At < at) {
+		return left.At
+	}
+	return at
+}
+
+// over tells whether a claim is over at the stamp, collected or not; and if so,
+// when and by what it ended. A session that ends at the very moment of the claim's
+// own end is not the reason: a break that was promised is called a break.
+func (s *State) over(sp *space, claim *Claim) (Time, leasehold.How, bool) {
+	at, how := claim.end()
+	over := at != 0 && at <= s.now
+	if claim.Session == "" {
+		return at, how, over
+	}
+	session, ok := sp.sessions.Get(claim.Session)
+	if ok && session.Expires <= s.now && (!over || session.Expires < at) {
+		return session.Expires, leasehold.SessionExpired, true
+	}
+	if left := sp.left(claim.Session); !ok && left != nil && (!over || left.At < at) {
+		return left.At, left.How, true
+	}
+	return at, how, over
+}
+
+// settleClaim ends a claim that is over at the stamp, by whatever ended it first,
+// and tells whether it did.
+func (s *State) settleClaim(sp *space, claim *Claim) bool {
+	at, how, over := s.over(sp, claim)
+	session, alive := sp.sessions.Get(claim.Session)
+	switch {
+	case !over:
+	case how == leasehold.SessionExpired && alive:
+		s.endSession(sp, session, how)
+		if still, ok := sp.claims.Get(claim.ID); ok { // there is too much bound to the session
+			s.endLeft(sp, still)
+		}
+	case !alive && sp.left(claim.Session) != nil:
+		s.endLeft(sp, claim)
+	default:
+		s.finish(sp, claim, how, at)
+	}
+	return over
+}
+
+// settle ends what is over on a resource at the stamp, lets the first live waiters
+// have what is free then, and returns it; nil if nothing is known of it.
+func (s *State) settle(sp *space, path string) *Resource {
+	r, ok := sp.resources.Get(path)
+	if !ok {
+		return nil
+	}
+	if claim, ok := sp.claims.Get(r.Claim); ok {
+		s.settleClaim(sp, claim)
+	} else if !s.settleSharers(sp, r) {
+		s.stir(sp, path)
+	}
+	r, _ = sp.resources.Get(path)
+	return r
+}
+
+// settleSharers ends the leases on slots of a resource that are over at the stamp,
+// and tells whether there were any. It looks at all of them, but not before the first
+// of them may be over, nor while nothing at all is; what is renewed is looked at once in
+// a TTL. That it looks is not counted, since when it does depends on what this node
+// happens to know; what it ends is. Where that is too much, unsettled says so.
+func (s *State) settleSharers(sp *space, r *Resource) bool {
+	if r.sharers() == 0 || s.collected(sp, r) {
+		return false
+	}
+	var over []*Claim
+	var soonest Shares
+	all, most := true, s.work.left()/endCost
+	sp.holders(r, func(c *Claim) bool {
+		if _, _, ended := s.over(sp, c); ended {
+			if all = len(over) < most; !all {
+				return false
+			}
+			over = append(over, c)
+		} else {
+			soonest.hasten(s.deadlineOf(sp, c))
+		}
+		return true
+	})
+	if all {
+		later, more, shares := *r, *r.More, *r.More.Shares
+		shares.soonest = soonest.soonest
+		more.Shares = &shares
+		later.More = &more
+		sp.resources.Set(r.Path, &later)
+	}
+	for _, c := range over {
+		if _, still := sp.claims.Get(c.ID); still { // another's session may have taken it
+			s.settleClaim(sp, c)
+		}
+	}
+	s.unsettled = s.unsettled || !all
+	return len(over) > 0
+}
+
+// collected reports whether none of those who share a resource can be over at the stamp.
+func (s *State) collected(sp *space, r *Resource) bool {
+	soonest := r.more().shares().soonest
+	return (soonest == 0 || soonest > s.now || s.calm()) && !sp.leaving()
+}
+
+// touch returns the claim of an id after what is over at the stamp has ended, and
+// nil if it is gone.
+func (s *State) touch(sp *space, id string) *Claim {
+	if sp == nil {
+		return nil
+	}
+	claim, ok := sp.claims.Get(id)
+	if !ok {
+		return nil
+	}
+	if claim.waiting() {
+		// Its turn may have come: only the resource tells.
+		for _, c := range s.together(sp, claim) {
+			s.settle(sp, c.Resource)
+		}
+		claim, ok = sp.claims.Get(id)
+		if !ok {
+			return nil
+		}
+	}
+	if !s.planted.RenewRevives && s.settleClaim(sp, claim) {
+		return nil
+	}
+	return claim
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/config"
-	"github.com/leasehold/leasehold/internal/door/azure/account"
 )
 
 func (a *app) azureCommand() *cobra.Command {
@@ -52,13 +52,13 @@ the clients key 2, rotate key 1, tell them key 1, rotate key 2.`,
 }
 
 // onBook makes a command of one that works on the file of accounts.
-func (a *app) onBook(cmd *cobra.Command, run func(*account.Book, []string) error) *cobra.Command {
+func (a *app) onBook(cmd *cobra.Command, run func(*azureaccount.Book, []string) error) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		settings, _, err := config.ForServer(a.sources(cmd))
 		if err != nil {
 			return hint(usage("%v", err), "see what is set where: leasehold config show --origin")
 		}
-		book, err := account.Open(settings.Server.Azure.Accounts, settings.Server.Azure.Secret)
+		book, err := azureaccount.Open(settings.Server.Azure.Accounts, settings.Server.Azure.Secret)
 		if err != nil {
 			return usage("%v", err)
 		}
@@ -96,7 +96,7 @@ one, shared access signatures and tokens included, is refused from then on.`,
   leasehold azure account rotate prod --key 2
   leasehold azure account rotate prod --key 2 -o json | jq -r '.keys[1]'`,
 		Args: takes(1, 1),
-	}, func(book *account.Book, args []string) error {
+	}, func(book *azureaccount.Book, args []string) error {
 		made, err := book.Rotate(args[0], which, a.now())
 		if err != nil {
 			return usage("%v", err)
@@ -148,7 +148,7 @@ and an account that is created under the same name has them again, with new keys
 	}, a.removeAccount)
 }
 
-func (a *app) createAccount(book *account.Book, args []string) error {
+func (a *app) createAccount(book *azureaccount.Book, args []string) error {
 	made, err := book.Create(args[0], a.now())
 	if err != nil {
 		return usage("%v", err)
@@ -158,7 +158,7 @@ func (a *app) createAccount(book *account.Book, args []string) error {
 	return a.printAccount(made)
 }
 
-func (a *app) showAccount(book *account.Book, args []string) error {
+func (a *app) showAccount(book *azureaccount.Book, args []string) error {
 	found, ok := book.Get(args[0])
 	if !ok {
 		return noAccount(book, args[0])
@@ -166,7 +166,7 @@ func (a *app) showAccount(book *account.Book, args []string) error {
 	return a.printAccount(found)
 }
 
-func (a *app) removeAccount(book *account.Book, args []string) error {
+func (a *app) removeAccount(book *azureaccount.Book, args []string) error {
 	if _, ok := book.Get(args[0]); !ok {
 		return noAccount(book, args[0])
 	}
@@ -178,7 +178,7 @@ func (a *app) removeAccount(book *account.Book, args []string) error {
 }
 
 // noAccount says where was looked: the file depends on the folder that one is in.
-func noAccount(book *account.Book, name string) error {
+func noAccount(book *azureaccount.Book, name string) error {
 	accounts, _ := book.Files()
 	return hint(failure(leasehold.NotFound, "there is no account %s in %s", name, accounts), "see which there are: leasehold azure account list; another file: --azure-accounts")
 }
@@ -191,7 +191,7 @@ type accountShown struct {
 	Keys    []string `json:"keys,omitempty"`
 }
 
-func shownAccount(of account.Account, keys bool) accountShown {
+func shownAccount(of azureaccount.Account, keys bool) accountShown {
 	s := accountShown{Name: of.Name, Created: absolute(of.Created)}
 	for i, key := range of.Keys {
 		s.Rotated = append(s.Rotated, absolute(of.Rotated[i]))
@@ -202,7 +202,7 @@ func shownAccount(of account.Account, keys bool) accountShown {
 	return s
 }
 
-func (a *app) printAccount(of account.Account) error {
+func (a *app) printAccount(of azureaccount.Account) error {
 	shown := shownAccount(of, true)
 	if a.output == formatJSON {
 		return a.printJSON(shown)
@@ -215,7 +215,7 @@ func (a *app) printAccount(of account.Account) error {
 	return nil
 }
 
-func (a *app) listAccounts(book *account.Book, _ []string) error {
+func (a *app) listAccounts(book *azureaccount.Book, _ []string) error {
 	list, rows := []accountShown{}, [][]string{}
 	for _, name := range book.Names() {
 		found, _ := book.Get(name)
@@ -228,7 +228,7 @@ func (a *app) listAccounts(book *account.Book, _ []string) error {
 		return a.printJSON(list)
 	}
 	columns := []column{{name: "NAME"}, {name: "CREATED"}}
-	for i := range account.KeyCount {
+	for i := range azureaccount.KeyCount {
 		columns = append(columns, column{name: "KEY " + strconv.Itoa(i+1) + " SINCE"})
 	}
 	return a.printTable(columns, rows)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/door/azure"
+	"github.com/leasehold/leasehold/internal/azureaccount"
 )
 
 func (a *app) azureContainerCommand() *cobra.Command {
@@ -39,7 +39,7 @@ there already is no failure: nothing is changed then.`,
 		Args: takes(2, 2),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
-		path, value, err := azure.NewContainer(args[0], args[1], a.now())
+		path, value, err := azureaccount.NewContainer(args[0], args[1], a.now())
 		if err != nil {
 			return seeHelp(cmd, usage("%v", err))
 		}

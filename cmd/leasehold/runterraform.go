@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/child"
 	"github.com/leasehold/leasehold/internal/config"
-	"github.com/leasehold/leasehold/internal/door/terraform"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 // splitTerraform takes everything for the command: what is held is the lock.
@@ -30,7 +30,7 @@ func (f *runFlags) splitTerraform(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return seeHelp(cmd, usage("run needs a command: leasehold run --terraform STATE -- terraform apply"))
 	}
-	return terraform.CheckState(f.terraform)
+	return tfstate.CheckState(f.terraform)
 }
 
 // runTerraform runs a Terraform whose lock lives as long as this process does.

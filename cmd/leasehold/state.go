@@ -12,7 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/door/terraform"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 func (a *app) stateCommand() *cobra.Command {
@@ -36,7 +36,7 @@ terraform/S: leasehold describe, history, audit and break work on it too.`,
 }
 
 // states is the line to the server's door for Terraform.
-func (c *conn) states() terraform.Client { return terraform.Client{Caller: c.Caller} }
+func (c *conn) states() tfstate.Client { return tfstate.Client{Caller: c.Caller} }
 
 // stateless adds what to try next about a state that is not there.
 func (c *conn) stateless(state string, err error) error {
@@ -93,7 +93,7 @@ func under(prefix string) string {
 	return " under " + quote(prefix)
 }
 
-func (a *app) printStates(states []terraform.State) error {
+func (a *app) printStates(states []tfstate.State) error {
 	if a.output == formatName {
 		for _, s := range states {
 			if err := a.printLine(s.Name); err != nil {
@@ -120,7 +120,7 @@ func (a *app) printStates(states []terraform.State) error {
 	return a.printTable(columns, rows)
 }
 
-func lockedBy(lock *terraform.Told) string {
+func lockedBy(lock *tfstate.Lock) string {
 	if lock == nil {
 		return ""
 	}
@@ -128,7 +128,7 @@ func lockedBy(lock *terraform.Told) string {
 }
 
 // lockedOrRests says who has the lock, or why nobody can.
-func (a *app) lockedOrRests(s terraform.State) string {
+func (a *app) lockedOrRests(s tfstate.State) string {
 	switch {
 	case s.Unacknowledged != "":
 		return "nobody, until acknowledged"
@@ -199,7 +199,7 @@ Leasehold state pull prints the state itself.`,
 	return cmd
 }
 
-func (a *app) describeState(s terraform.State, inside contents) string {
+func (a *app) describeState(s tfstate.State, inside contents) string {
 	out := &sheet{}
 	out.line("State", "%s", printable(s.Name))
 	if s.Revision == 0 {
@@ -282,7 +282,7 @@ The versions of a state that was deleted are kept for 30 days, and can be rolled
 	return cmd
 }
 
-func (a *app) printStateVersions(versions []terraform.Version) error {
+func (a *app) printStateVersions(versions []tfstate.Version) error {
 	columns := []column{{name: "SERIAL", right: true}, {name: "SIZE", right: true}, {name: "WRITTEN"}, {name: "BY", flexible: true}, {name: "REVISION", right: true}, {name: "NOTE"}}
 	if a.output == formatWide {
 		columns = append(columns, column{name: "LINEAGE"}, column{name: "TERRAFORM"})
@@ -307,18 +307,18 @@ func (a *app) printStateVersions(versions []terraform.Version) error {
 
 // findVersion finds the version that a word names: a serial, or @ and a revision. Of
 // several with one serial it is the newest.
-func findVersion(versions []terraform.Version, word string) (terraform.Version, error) {
+func findVersion(versions []tfstate.Version, word string) (tfstate.Version, error) {
 	digits, byRevision := strings.CutPrefix(word, "@")
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil {
-		return terraform.Version{}, usage("%q is no version: write a serial, such as 41, or @ and a revision, such as @1881", word)
+		return tfstate.Version{}, usage("%q is no version: write a serial, such as 41, or @ and a revision, such as @1881", word)
 	}
 	for _, v := range versions {
 		if byRevision && v.Revision == n || !byRevision && v.Serial == n && v.Problem == "" {
 			return v, nil
 		}
 	}
-	return terraform.Version{}, failure(leasehold.NotFound, "no version %s is kept", word)
+	return tfstate.Version{}, failure(leasehold.NotFound, "no version %s is kept", word)
 }
 
 func (a *app) completesStates(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {

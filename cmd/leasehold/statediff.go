@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/door/terraform"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 // contents are the things in a state: of each the attributes, as JSON.
@@ -183,7 +183,7 @@ since states hold secrets: leasehold state pull prints them.`,
 }
 
 // twoVersions finds what is to be compared.
-func (c *conn) twoVersions(ctx context.Context, args []string) (from, to terraform.Version, err error) {
+func (c *conn) twoVersions(ctx context.Context, args []string) (from, to tfstate.Version, err error) {
 	versions, err := c.states().Versions(ctx, args[0])
 	if err != nil {
 		return from, to, err
@@ -204,7 +204,7 @@ func (c *conn) twoVersions(ctx context.Context, args []string) (from, to terrafo
 	return from, to, nil
 }
 
-func (c *conn) contentsOf(ctx context.Context, state string, v terraform.Version) (contents, error) {
+func (c *conn) contentsOf(ctx context.Context, state string, v tfstate.Version) (contents, error) {
 	body, err := c.states().Read(ctx, state, v.Revision)
 	if err != nil {
 		return contents{}, err
@@ -220,7 +220,7 @@ type stateDiff struct {
 	Changes []stateChange `json:"changes"`
 }
 
-func (a *app) printDiff(state string, from, to terraform.Version, changes []stateChange) error {
+func (a *app) printDiff(state string, from, to tfstate.Version, changes []stateChange) error {
 	if a.output == formatJSON {
 		return a.printJSON(stateDiff{state, from.Serial, to.Serial, changes})
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/door/terraform"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 func (a *app) statePullCommand() *cobra.Command {
@@ -90,7 +90,7 @@ lock was lost and its write refused: see docs/doors/terraform.md.`,
 		if err != nil {
 			return err
 		}
-		head, err := terraform.ReadHead(bytes.NewReader(body))
+		head, err := tfstate.ReadHead(bytes.NewReader(body))
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ lock was lost and its write refused: see docs/doors/terraform.md.`,
 
 // push writes a state under the lock. The server lets a holder write one serial twice; what
 // comes from a file has to be newer than what is there, or somebody else's work is lost.
-func (c *conn) push(ctx context.Context, state, id string, body []byte, head terraform.Head, force bool) error {
+func (c *conn) push(ctx context.Context, state, id string, body []byte, head tfstate.Head, force bool) error {
 	there, err := c.states().Info(ctx, state)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (a *app) readState(source string) ([]byte, error) {
 
 // edit does something to a state under its lock.
 func (c *conn) edit(ctx context.Context, state, operation string, f editFlags, do func(id string) error) error {
-	info := terraform.LockInfo{
+	info := tfstate.LockInfo{
 		ID: rand.Text(), Operation: operation, Info: f.reason, Who: c.operator(), Version: "leasehold",
 		Created: time.Now().UTC().Format(time.RFC3339Nano),
 	}
@@ -212,10 +212,10 @@ Only the state goes back, not what it describes: look at terraform plan afterwar
 }
 
 // versionCalled finds a version of a state by what it is called.
-func (c *conn) versionCalled(ctx context.Context, state, word string) (terraform.Version, error) {
+func (c *conn) versionCalled(ctx context.Context, state, word string) (tfstate.Version, error) {
 	versions, err := c.states().Versions(ctx, state)
 	if err != nil {
-		return terraform.Version{}, err
+		return tfstate.Version{}, err
 	}
 	found, err := findVersion(versions, word)
 	if err != nil {
@@ -239,7 +239,7 @@ func (c *conn) rollBack(ctx context.Context, state, word, id string) (uint64, er
 	if err != nil {
 		return 0, err
 	}
-	head, err := terraform.ReadHead(bytes.NewReader(body))
+	head, err := tfstate.ReadHead(bytes.NewReader(body))
 	if err != nil {
 		return 0, err
 	}
@@ -249,7 +249,7 @@ func (c *conn) rollBack(ctx context.Context, state, word, id string) (uint64, er
 			serial = max(serial, v.Serial)
 		}
 		serial++
-		if body, err = terraform.WithSerial(body, serial); err != nil {
+		if body, err = tfstate.WithSerial(body, serial); err != nil {
 			return 0, err
 		}
 	}

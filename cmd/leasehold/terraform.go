@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/door/terraform"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 func (a *app) terraformCommand() *cobra.Command {
@@ -102,7 +102,7 @@ func (f *terraformConfigFlags) check(cmd *cobra.Command, state string) error {
 			return usage("--%s is for --azurerm", name)
 		}
 	}
-	return terraform.CheckState(state)
+	return tfstate.CheckState(state)
 }
 
 // A backendSetup is how Terraform is told where its state is.
@@ -155,7 +155,7 @@ func (c *conn) stateAddress(state string, query url.Values) string {
 	if c.client.Namespace != leasehold.DefaultNamespace {
 		query.Set("namespace", c.client.Namespace)
 	}
-	address := c.Asked() + terraform.Address(state)
+	address := c.Asked() + tfstate.Address(state)
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}

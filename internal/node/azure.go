@@ -9,9 +9,9 @@ import (
 	"net"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/door/azure"
-	"github.com/leasehold/leasehold/internal/door/azure/account"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/port"
 	"github.com/leasehold/leasehold/internal/telemetry"
@@ -29,7 +29,7 @@ func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetr
 	if c.Azure.Listen == "" {
 		return nil, nil
 	}
-	book, err := account.Open(c.Azure.Accounts, c.Azure.Secret)
+	book, err := azureaccount.Open(c.Azure.Accounts, c.Azure.Secret)
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}

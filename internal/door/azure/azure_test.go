@@ -2,6 +2,7 @@ package azure
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/internal/door/azure/account"
+	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 	"github.com/leasehold/leasehold/internal/port"
@@ -29,13 +30,13 @@ type bench struct {
 	testing.TB
 	door   *Door
 	engine *memory.Engine
-	book   *account.Book
+	book   *azureaccount.Book
 }
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
 	dir := t.TempDir()
-	book, err := account.Open(filepath.Join(dir, "accounts"), filepath.Join(dir, "secret"))
+	book, err := azureaccount.Open(filepath.Join(dir, "accounts"), filepath.Join(dir, "secret"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,4 +350,18 @@ func TestUnsupported(t *testing.T) {
 	b.ask("PUT", "/UPPER?restype=container", "").expect(400, "InvalidResourceName")
 	b.ask("PUT", "/uns/"+strings.Repeat("n", 900), "", "x-ms-blob-type", "BlockBlob").expect(400, "InvalidResourceName")
 	b.ask("GET", "/uns/x", "", "x-ms-version", "today").expect(400, "InvalidHeaderValue")
+}
+
+// The record of a container that was made without a client of Azure is one of this door.
+func TestContainerRecordIsReadable(t *testing.T) {
+	_, value, err := azureaccount.NewContainer("prod", "tfstate", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p properties
+	strict := json.NewDecoder(strings.NewReader(value))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&p); err != nil || p.Created == 0 || p.Modified == 0 || p.ETag == "" {
+		t.Errorf("the record %s reads as %+v, %v", value, p, err)
+	}
 }

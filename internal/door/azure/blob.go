@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -40,7 +41,7 @@ func (c *call) write(w blobWrite) error {
 	if err != nil {
 		return err
 	}
-	made := newETag() // one for all tries, so that what an earlier one wrote is known
+	made := azureaccount.NewETag() // one for all tries, so that what an earlier one wrote is known
 	return c.decide(func(tried bool) (bool, error) {
 		container, was, err := c.lookBoth()
 		if err != nil {
@@ -618,7 +619,7 @@ func (c *call) copySource() (at target, err error) {
 	switch {
 	case at.account != c.at.account:
 		return at, errCopyAccount.with("HeaderName", "x-ms-copy-source")
-	case !validContainer(at.container) || !validBlob(at) || at.snapshot != "" && !validSnapshot(at.snapshot):
+	case !azureaccount.ValidContainer(at.container) || !validBlob(at) || at.snapshot != "" && !validSnapshot(at.snapshot):
 		return at, badHeader("x-ms-copy-source", value)
 	}
 	if !c.limited() {

@@ -2,14 +2,12 @@ package azure
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/door/azure/account"
 )
 
 func (c *call) createContainer() error {
@@ -17,7 +15,7 @@ func (c *call) createContainer() error {
 	if err != nil {
 		return err
 	}
-	made := newETag()
+	made := azureaccount.NewETag()
 	return c.decide(func(tried bool) (bool, error) {
 		var was item
 		if err := c.read(func(v core.View) { was = c.lookContainer(v) }); err != nil {
@@ -256,18 +254,4 @@ func (c *call) getService() error {
 	return c.answerXML(xmlHead + "<StorageServiceProperties><Logging><Version>1.0</Version><Delete>false</Delete><Read>false</Read><Write>false</Write>" +
 		"<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging><HourMetrics>" + off + "</HourMetrics><MinuteMetrics>" + off + "</MinuteMetrics>" +
 		"<Cors /><DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy><StaticWebsite><Enabled>false</Enabled></StaticWebsite></StorageServiceProperties>")
-}
-
-// NewContainer is the record of a container that somebody makes without a client of
-// Azure: where it belongs, and its value.
-func NewContainer(name, container string, now time.Time) (path, value string, err error) {
-	switch {
-	case !account.ValidName(name):
-		return "", "", fmt.Errorf("%q can not be the name of an account", name)
-	case !validContainer(container):
-		return "", "", fmt.Errorf("%q can not be the name of a container: 3 to 63 lower-case letters, digits and single dashes are allowed", container)
-	}
-	p := properties{Created: now.UnixNano()}
-	p.touch()
-	return target{account: name, container: container}.containerPath(), p.encode(), nil
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
-	"github.com/leasehold/leasehold/internal/door/azure/account"
+	"github.com/leasehold/leasehold/internal/azureaccount"
 )
 
 // What azurerm asks before it asks for a blob: where things are, a token, and what the
@@ -44,7 +44,7 @@ func (c *call) discover() (bool, error) {
 	switch {
 	case m != nil && (m[4] == "" && get || m[4] != "" && post):
 		return true, c.manage(m)
-	case account.Reserved(strings.Split(c.path, "/")[1:][0]):
+	case azureaccount.Reserved(strings.Split(c.path, "/")[1:][0]):
 		return true, c.answerJSON(http.StatusNotFound, armError("ResourceNotFound", "there is nothing at this address"))
 	}
 	return false, nil
@@ -137,7 +137,7 @@ func (d *Door) accountOf(id, secret string) (name string, key []byte) {
 	for _, one := range d.config.Accounts.Names() {
 		for _, k := range d.config.Accounts.Keys(one) {
 			same := subtle.ConstantTimeCompare(k, given) == 1
-			if same && (id == one || !account.ValidName(id)) {
+			if same && (id == one || !azureaccount.ValidName(id)) {
 				name, key = one, k
 			}
 		}

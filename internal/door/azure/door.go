@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/door/azure/account"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/port"
 	"github.com/leasehold/leasehold/internal/telemetry"
@@ -23,7 +23,7 @@ import (
 
 // Config is what a Door can be told.
 type Config struct {
-	Accounts  *account.Book
+	Accounts  *azureaccount.Book
 	Namespace string             // where everything is kept; empty: the default one
 	Domain    string             // what host-style names end with, as azurerm is told; empty: leasehold.test
 	Metrics   *telemetry.Metrics // nil: nothing is counted
@@ -247,7 +247,7 @@ func (c *call) find() error {
 	c.at.snapshot = c.query.Get("snapshot")
 	kind := ofAccount
 	switch {
-	case !account.ValidName(c.at.account):
+	case !azureaccount.ValidName(c.at.account):
 		return errInvalidURI
 	case c.at.blob == "" && c.at.container != "" && c.query.Get("restype") != "container" && c.query.Get("comp") != "list":
 		// A blob of the root container has no container in its name.
@@ -258,7 +258,7 @@ func (c *call) find() error {
 	case c.at.container != "":
 		kind = ofContainer
 	}
-	if kind != ofAccount && !validContainer(c.at.container) || kind == ofBlob && !validBlob(c.at) {
+	if kind != ofAccount && !azureaccount.ValidContainer(c.at.container) || kind == ofBlob && !validBlob(c.at) {
 		return errInvalidName
 	}
 	if c.at.snapshot != "" && !validSnapshot(c.at.snapshot) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -53,7 +54,7 @@ func (p *properties) encode() string {
 
 // touch gives the blob the tag and time of a change. Its clock never goes back.
 func (p *properties) touch() {
-	p.ETag, p.Modified = newETag(), max(time.Now().UnixNano(), p.Modified)
+	p.ETag, p.Modified = azureaccount.NewETag(), max(time.Now().UnixNano(), p.Modified)
 }
 
 // An item is something with properties and a lease, as it was read.

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -39,7 +40,7 @@ const (
 // maxLongest is the most bytes that the longest of these adds to the name of a blob.
 const maxLongest = len(rootSnapshots) + 24 + 1 + 63 + 1 + 1 + 88
 
-func (t target) containerPath() string { return rootBytes + t.account + "/" + t.container }
+func (t target) containerPath() string { return azureaccount.ContainerPath(t.account, t.container) }
 
 func (t target) of(root string) string { return root + t.account + "/" + t.container + "/" + t.blob }
 
@@ -80,16 +81,6 @@ func (t target) live() target {
 	return t
 }
 
-func validContainer(name string) bool {
-	if name == "$root" || name == "$logs" || name == "$web" {
-		return true
-	}
-	if len(name) < 3 || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' || strings.Contains(name, "--") {
-		return false
-	}
-	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
-}
-
 // validBlob refuses names that Azure refuses, and those that leave no room for what is
 // kept beside a blob: about 800 bytes are left.
 func validBlob(t target) bool {
@@ -113,9 +104,6 @@ func validSnapshot(s string) bool {
 	_, err := time.Parse("2006-01-02T15:04:05.0000000Z", s)
 	return err == nil && len(s) == len("2006-01-02T15:04:05.0000000Z")
 }
-
-// newETag makes a tag that no state of any blob ever had.
-func newETag() string { return `"0x` + strings.ToUpper(hex.EncodeToString(random(8))) + `"` }
 
 func random(n int) []byte {
 	b := make([]byte, n)

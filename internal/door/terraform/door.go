@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/telemetry"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 // doorName is how the journal and the metrics call this door.
@@ -173,7 +174,7 @@ func (c *call) open() (at place, err error) {
 	if at, err = placeOf(c.r.URL.EscapedPath(), c.query); err != nil {
 		return at, err
 	}
-	c.state, c.path = at.state, pathOf(at.state)
+	c.state, c.path = at.state, tfstate.Path(at.state)
 	return at, checkText("namespace", c.namespace, leasehold.MaxName)
 }
 

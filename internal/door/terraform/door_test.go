@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -86,7 +87,7 @@ func (b *bench) do(command core.Command) core.Answer {
 
 func (b *bench) status(state string) (s leasehold.Status) {
 	b.t.Helper()
-	if err := b.engine.Read(b.t.Context(), func(v core.View) { s = v.Status("default", pathOf(state), 100) }); err != nil {
+	if err := b.engine.Read(b.t.Context(), func(v core.View) { s = v.Status("default", tfstate.Path(state), 100) }); err != nil {
 		b.t.Fatal(err)
 	}
 	return s
@@ -162,7 +163,7 @@ func TestContentionTellsWho(t *testing.T) {
 	b := newBench(t)
 	b.ask("LOCK", "/terraform/s", info("mine")).expect(200)
 	a := b.ask("LOCK", "/terraform/s", info("other")).expect(423)
-	var told LockInfo
+	var told tfstate.LockInfo
 	if err := json.Unmarshal([]byte(a.body), &told); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +241,7 @@ func TestWritesAreRepeatable(t *testing.T) {
 	for range 3 {
 		b.ask("POST", "/terraform/s?ID=mine", state(1, "L", "")).expect(200)
 	}
-	var page Page[Version]
+	var page tfstate.Page[tfstate.Version]
 	read(b.ask("GET", "/terraform/s?versions", "").expect(200), &page)
 	if len(page.Items) != 1 || page.Items[0].Serial != 1 || page.Items[0].Holder != "ann@ci-42" || !page.Items[0].Current {
 		t.Errorf("the versions are %+v", page.Items)
@@ -360,7 +361,7 @@ func TestLargeStates(t *testing.T) {
 	}
 	b.ask("POST", "/terraform/s?ID=mine", state(2, "L", "")).expect(200)
 	b.ask("POST", "/terraform/s?ID=mine", large).expect(409)
-	var page Page[Version]
+	var page tfstate.Page[tfstate.Version]
 	read(b.ask("GET", "/terraform/s?versions", "").expect(200), &page)
 	if len(page.Items) != 2 || page.Items[1].Size != int64(len(large)) || page.Items[1].Serial != 1 {
 		t.Fatalf("the versions are %+v", page.Items)
@@ -377,7 +378,7 @@ func TestDeleteKeepsVersions(t *testing.T) {
 	b.ask("POST", "/terraform/s", state(2, "L", "")).expect(200)
 	b.ask("DELETE", "/terraform/s", "").expect(200)
 	b.ask("GET", "/terraform/s", "").expect(204)
-	var page Page[Version]
+	var page tfstate.Page[tfstate.Version]
 	read(b.ask("GET", "/terraform/s?versions", "").expect(200), &page)
 	if len(page.Items) != 2 || !page.Items[0].Deleted || page.Items[0].Serial != 2 {
 		t.Errorf("the versions are %+v", page.Items)
@@ -465,7 +466,7 @@ func TestList(t *testing.T) {
 	}
 	b.ask("POST", "/terraform/test/a", state(1, "L", "")).expect(200)
 	b.ask("LOCK", "/terraform/prod/s3", info("mine")).expect(200)
-	var page Page[State]
+	var page tfstate.Page[tfstate.State]
 	read(b.ask("GET", "/terraform/?prefix=prod/&limit=4", "").expect(200), &page)
 	if len(page.Items) != 4 || page.Items[3].Name != "prod/s3" || page.Items[3].Serial != 4 || page.Items[3].Lock == nil || page.Items[3].Lock.Who != "ann@ci-42" || page.Next == "" {
 		t.Errorf("the page is %+v", page)
@@ -474,7 +475,7 @@ func TestList(t *testing.T) {
 	if len(page.Items) != 1 || page.Items[0].Name != "prod/s4" {
 		t.Errorf("the next page is %+v", page)
 	}
-	var one State
+	var one tfstate.State
 	read(b.ask("GET", "/terraform/prod/s3?info", "").expect(200), &one)
 	if one.Serial != 4 || one.Lineage != "L" || one.Versions != 1 || one.Lock.Lock != "mine" {
 		t.Errorf("the state is %+v", one)
@@ -495,7 +496,7 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 func (b *bench) alarms(state string) (kinds []leasehold.AlarmKind) {
 	b.t.Helper()
 	err := b.engine.Read(b.t.Context(), func(v core.View) {
-		list, _ := v.Alarms("default", core.AlarmQuery{Prefix: pathOf(state), Most: 10})
+		list, _ := v.Alarms("default", core.AlarmQuery{Prefix: tfstate.Path(state), Most: 10})
 		for _, a := range list {
 			kinds = append(kinds, a.Kind)
 		}

@@ -4,58 +4,17 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
-// A State is what lists show of one.
-type State struct {
-	Name     string     `json:"name"`
-	Serial   uint64     `json:"serial"`
-	Lineage  string     `json:"lineage"`
-	Writer   string     `json:"terraform_version,omitempty"`
-	Size     int64      `json:"size"`
-	Revision uint64     `json:"revision"`
-	Written  *time.Time `json:"written,omitempty"`
-	Holder   string     `json:"holder,omitempty"` // who wrote it
-	Versions int        `json:"versions"`         // that are kept, this one included
-	Problem  string     `json:"error,omitempty"`  // why nothing is known of it
-	Lock     *Told      `json:"lock,omitempty"`
-	// Why nobody gets the lock though nobody has it.
-	Unacknowledged string     `json:"unacknowledged,omitempty"` // the unclean end of whose lock
-	AvailableAt    *time.Time `json:"available_at,omitempty"`
-}
-
-// A Version is one of the contents that a state had.
-type Version struct {
-	Revision uint64     `json:"revision"`
-	Serial   uint64     `json:"serial"`
-	Lineage  string     `json:"lineage"`
-	Writer   string     `json:"terraform_version,omitempty"`
-	Size     int64      `json:"size"`
-	Written  *time.Time `json:"written,omitempty"`
-	Holder   string     `json:"holder,omitempty"`
-	Current  bool       `json:"current"`
-	Deleted  bool       `json:"deleted,omitempty"` // it was the last one before the state was deleted
-	Problem  string     `json:"error,omitempty"`
-}
-
-// A Page is one page of a list.
-type Page[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty"`
-}
-
-const (
-	defaultLimit = 100
-	maxLimit     = 500
-)
+const defaultLimit = 100
 
 // list answers with the states whose names begin with a prefix.
 func (c *call) list() error {
-	limit, err := c.number("limit", defaultLimit, maxLimit)
+	limit, err := c.number("limit", defaultLimit, tfstate.MaxLimit)
 	if err != nil {
 		return err
 	}
@@ -63,7 +22,7 @@ func (c *call) list() error {
 	if err != nil || len(after) > leasehold.MaxName {
 		return invalid("after is not what \"next\" of a page said: leave it out to begin again")
 	}
-	from := pathOf(c.query.Get("prefix"))
+	from := tfstate.Path(c.query.Get("prefix"))
 	q := core.RecordQuery{From: from, To: core.PrefixEnd(from), Most: int(limit)}
 	if len(after) > 0 {
 		q.From = max(from, string(after)+"\x00")
@@ -75,7 +34,7 @@ func (c *call) list() error {
 	for i := range states {
 		c.describe(&states[i], content{page.Records[i].Value, page.Records[i].Large})
 	}
-	answer := Page[State]{Items: states}
+	answer := tfstate.Page[tfstate.State]{Items: states}
 	if page.More {
 		answer.Next = base64.RawURLEncoding.EncodeToString([]byte(page.Records[len(states)-1].Path))
 	}
@@ -84,9 +43,9 @@ func (c *call) list() error {
 }
 
 // listed reads a page, and what the engine knows of each state in it.
-func (c *call) listed(q core.RecordQuery) (page core.RecordPage, states []State, err error) {
+func (c *call) listed(q core.RecordQuery) (page core.RecordPage, states []tfstate.State, err error) {
 	var failure *leasehold.Error
-	states = []State{}
+	states = []tfstate.State{}
 	err = c.look(func(v core.View) {
 		if page, failure = v.Records(c.namespace, q); failure != nil {
 			return
@@ -102,8 +61,8 @@ func (c *call) listed(q core.RecordQuery) (page core.RecordPage, states []State,
 }
 
 // stateIn is what the engine knows of a state; its own bytes know the rest.
-func (c *call) stateIn(v core.View, path string) State {
-	s := State{Name: path[len(prefix):]}
+func (c *call) stateIn(v core.View, path string) tfstate.State {
+	s := tfstate.State{Name: tfstate.Name(path)}
 	list, _ := v.Versions(c.namespace, path, 0, leasehold.MaxPage)
 	if s.Versions = len(list); s.Versions > 0 && list[0].Current {
 		s.Revision, s.Written, s.Holder = uint64(list[0].Revision), moment(list[0].Written), list[0].Holder
@@ -111,8 +70,8 @@ func (c *call) stateIn(v core.View, path string) State {
 	}
 	status := v.Status(c.namespace, path, 0)
 	if len(status.Holders) > 0 {
-		s.Lock = &Told{Waiting: status.Waiting}
-		s.Lock.fill(&status.Holders[0])
+		s.Lock = &tfstate.Lock{Waiting: status.Waiting}
+		describeLock(s.Lock, &status.Holders[0])
 		return s
 	}
 	if end := status.Unacknowledged; end != nil {
@@ -122,7 +81,7 @@ func (c *call) stateIn(v core.View, path string) State {
 	return s
 }
 
-func (c *call) describe(s *State, of content) {
+func (c *call) describe(s *tfstate.State, of content) {
 	head, err := c.headOf(of)
 	if err != nil {
 		s.Problem = err.Error()
@@ -133,7 +92,7 @@ func (c *call) describe(s *State, of content) {
 
 // info answers with what is known of one state.
 func (c *call) info() error {
-	var s State
+	var s tfstate.State
 	var record *leasehold.Record
 	err := c.look(func(v core.View) {
 		s = c.stateIn(v, c.path)
@@ -165,7 +124,7 @@ func (c *call) versions() error {
 	if len(found) == 0 {
 		return c.noState()
 	}
-	answer := Page[Version]{Items: make([]Version, len(found))}
+	answer := tfstate.Page[tfstate.Version]{Items: make([]tfstate.Version, len(found))}
 	for i := range found {
 		answer.Items[i] = c.versionOf(&found[i])
 	}
@@ -173,9 +132,9 @@ func (c *call) versions() error {
 	return nil
 }
 
-func (c *call) versionOf(v *leasehold.Version) Version {
+func (c *call) versionOf(v *leasehold.Version) tfstate.Version {
 	of := content{v.Value, v.Large}
-	shown := Version{
+	shown := tfstate.Version{
 		Revision: uint64(v.Revision), Size: of.size(), Written: moment(v.Written), Holder: v.Holder, Current: v.Current, Deleted: v.Deleted,
 	}
 	head, err := c.headOf(of)

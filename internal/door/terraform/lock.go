@@ -14,15 +14,13 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 // A lock is a lease whose id is the lock's ID; and it may come to have others, written
 // with a mark behind the ID: see takeOver. What names a lock is therefore the label, and
 // what names a lease is its id.
-const (
-	idMark   = '~'
-	maxTries = 8 // of ids with a number; then chance makes them
-)
+const maxTries = 8 // of ids with a number; then chance makes them
 
 // A sight is what there is of one lock when somebody looks.
 type sight struct {
@@ -85,15 +83,17 @@ func leaseID(id string, n int) string {
 	if n == 1 {
 		return id
 	}
-	return fmt.Sprintf("%s%c%d", id, idMark, n)
+	return fmt.Sprintf("%s%c%d", id, tfstate.IDMark, n)
 }
 
 // ownLeaseID makes a lease id for an ID that no other request can come to.
-func ownLeaseID(id string) string { return id + string(idMark) + strings.ToLower(rand.Text()[:10]) }
+func ownLeaseID(id string) string {
+	return id + string(tfstate.IDMark) + strings.ToLower(rand.Text()[:10])
+}
 
 // lockIn is the ID of a lock in the id of its lease.
 func lockIn(lease string) string {
-	id, _, _ := strings.Cut(lease, string(idMark))
+	id, _, _ := strings.Cut(lease, string(tfstate.IDMark))
 	return id
 }
 
@@ -111,26 +111,26 @@ func (c *call) lock() error {
 	if err != nil {
 		return err
 	}
-	told := &Told{}
-	told.fill(lease)
+	told := &tfstate.Lock{}
+	describeLock(told, lease)
 	c.send(http.StatusOK, "application/json", told)
 	return nil
 }
 
 // readLockInfo reads a body that has to be there.
-func (c *call) readLockInfo() (info LockInfo, verbatim []byte, err error) {
+func (c *call) readLockInfo() (info tfstate.LockInfo, verbatim []byte, err error) {
 	verbatim, err = c.small()
 	if err != nil {
 		return info, nil, err
 	}
-	info, err = ParseLockInfo(verbatim)
+	info, err = tfstate.ParseLockInfo(verbatim)
 	return info, verbatim, err
 }
 
 // small reads the body of a request that is about a lock.
 func (c *call) small() ([]byte, error) {
 	var body bytes.Buffer
-	_, err := io.Copy(&body, io.LimitReader(c.r.Body, maxLockInfo+1))
+	_, err := io.Copy(&body, io.LimitReader(c.r.Body, tfstate.MaxLockInfo+1))
 	if err != nil {
 		return nil, invalid("the body can not be read: %v", err)
 	}
@@ -142,7 +142,7 @@ func (c *call) small() ([]byte, error) {
 const maxLooks = 10
 
 // acquire takes the lock, or finds that it has it.
-func (c *call) acquire(info *LockInfo, verbatim []byte) (*leasehold.Lease, error) {
+func (c *call) acquire(info *tfstate.LockInfo, verbatim []byte) (*leasehold.Lease, error) {
 	for range maxLooks {
 		s, err := c.see(info.ID)
 		if err != nil {
@@ -323,7 +323,7 @@ func (c *call) insist(ctx context.Context, command core.Command) (core.Answer, e
 }
 
 // withdrawn is in the ids of leases that were granted to somebody who was gone.
-const withdrawn = string(idMark) + "withdrawn" + string(idMark)
+const withdrawn = string(tfstate.IDMark) + "withdrawn" + string(tfstate.IDMark)
 
 func (c *call) showLock() error {
 	s, err := c.see("")
@@ -333,8 +333,8 @@ func (c *call) showLock() error {
 	if s.holder == nil {
 		return &leasehold.Error{Code: leasehold.NotFound, Message: c.state + " is not locked"}
 	}
-	told := &Told{Waiting: s.status.Waiting}
-	told.fill(s.holder)
+	told := &tfstate.Lock{Waiting: s.status.Waiting}
+	describeLock(told, s.holder)
 	c.w.Header().Set(lockHeader, told.Lock)
 	c.send(http.StatusOK, "application/json", told)
 	return nil

@@ -11,23 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold"
-)
-
-// A LockInfo is what Terraform says of a lock. Its fields, and their order, are those
-// of Terraform.
-type LockInfo struct {
-	ID        string
-	Operation string
-	Info      string
-	Who       string
-	Version   string
-	Created   string // a time, which nothing is decided by
-	Path      string
-}
-
-const (
-	maxLockInfo = 4 << 10 // bytes as it comes
-	maxLockID   = 256
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 // The labels of a lease that is a lock.
@@ -37,40 +21,8 @@ const (
 	labelVersion  = "terraform/version"
 )
 
-// ParseLockInfo reads what a client says of its lock.
-func ParseLockInfo(body []byte) (info LockInfo, err error) {
-	switch {
-	case len(body) > maxLockInfo:
-		return info, invalid("the lock info has more than %d bytes: that is the most there can be", maxLockInfo)
-	case !utf8.Valid(body):
-		return info, invalid("the lock info is not valid UTF-8")
-	}
-	if err := json.Unmarshal(body, &info); err != nil {
-		return LockInfo{}, invalid("the lock info can not be read: %v", err)
-	}
-	if info.ID, err = lockID(info.ID); err != nil {
-		return LockInfo{}, err
-	}
-	return info, nil
-}
-
-// lockID checks an ID. Behind a blank there may be what this door added to it when it told
-// somebody who has the lock: see told.
-func lockID(s string) (string, error) {
-	id, _, _ := strings.Cut(s, " ")
-	switch {
-	case id == "":
-		return "", invalid("the lock info has no ID: a lock needs one")
-	case len(id) > maxLockID:
-		return "", invalid("the ID of the lock has %d bytes: at most %d are allowed", len(id), maxLockID)
-	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == idMark }):
-		return "", invalid("the ID of the lock is %s: it can have printable ASCII characters without blanks and %q", brief(id), idMark)
-	}
-	return id, nil
-}
-
-// holder is how a lock's client calls itself, fit to be shown.
-func (l *LockInfo) holder() string {
+// holderOf is how a lock's client calls itself, fit to be shown.
+func holderOf(l *tfstate.LockInfo) string {
 	who := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return -1
@@ -83,8 +35,8 @@ func (l *LockInfo) holder() string {
 	return clip(who, leasehold.MaxName)
 }
 
-// reason says what the lock is for, in a word or two.
-func (l *LockInfo) reason() string {
+// reasonOf says what the lock is for, in a word or two.
+func reasonOf(l *tfstate.LockInfo) string {
 	reason := strings.ToLower(strings.TrimPrefix(l.Operation, "OperationType"))
 	if l.Info != "" {
 		reason = strings.TrimPrefix(reason+": "+l.Info, ": ")
@@ -104,8 +56,8 @@ func clip(s string, most int) string {
 	return s
 }
 
-// labels are those of the lease that is the lock.
-func (l *LockInfo) labels(verbatim []byte) leasehold.Labels {
+// labelsOf are those of the lease that is the lock.
+func labelsOf(l *tfstate.LockInfo, verbatim []byte) leasehold.Labels {
 	var compact bytes.Buffer
 	if json.Compact(&compact, verbatim) != nil {
 		compact.Reset()
@@ -133,8 +85,8 @@ func lockOf(l *leasehold.Lease) string {
 }
 
 // infoOf is what is known of a lock: what its client said, or what any lease tells.
-func infoOf(l *leasehold.Lease) LockInfo {
-	info := LockInfo{Operation: l.Reason, Who: l.Holder}
+func infoOf(l *leasehold.Lease) tfstate.LockInfo {
+	info := tfstate.LockInfo{Operation: l.Reason, Who: l.Holder}
 	if said := label(l.Labels, labelLockInfo); said != "" {
 		_ = json.Unmarshal([]byte(said), &info) // it was read before
 	}
@@ -146,32 +98,16 @@ func infoOf(l *leasehold.Lease) LockInfo {
 	return info
 }
 
-// Told is a LockInfo as this door tells it to others: enriched, the ID first, and behind
-// it what only the server knows.
-type Told struct {
-	LockInfo
-	Lock      string     `json:"Lock"` // the ID alone, whatever was added to it
-	State     string     `json:"State"`
-	Token     uint64     `json:"Token,omitempty"`
-	Since     *time.Time `json:"Since,omitempty"`
-	Expires   *time.Time `json:"Expires,omitempty"`
-	Session   string     `json:"Session,omitempty"`
-	Waiting   int        `json:"Waiting"`
-	Position  int        `json:"Position,omitempty"`
-	After     string     `json:"After,omitempty"` // of which unclean end the holder was warned
-	AddedInfo string     `json:"Detail,omitempty"`
-}
-
 // tell enriches the lock that is in somebody's way. version is that of the client that
 // is told: up to 1.14 it shows nothing of the answer but the ID.
-func tell(e *leasehold.Error, version string, now time.Time) *Told {
-	t := &Told{Waiting: e.Waiting, Position: e.Position, AddedInfo: e.Message}
+func tell(e *leasehold.Error, version string, now time.Time) *tfstate.Lock {
+	t := &tfstate.Lock{Waiting: e.Waiting, Position: e.Position, AddedInfo: e.Message}
 	if e.Lease == nil {
-		t.LockInfo = LockInfo{ID: "nobody (" + e.Message + ")", Created: time.Time{}.Format(time.RFC3339)}
+		t.LockInfo = tfstate.LockInfo{ID: "nobody (" + e.Message + ")", Created: time.Time{}.Format(time.RFC3339)}
 		return t
 	}
-	t.fill(e.Lease)
-	detail := t.detail(e, now)
+	describeLock(t, e.Lease)
+	detail := detailOf(e, now)
 	t.Info = strings.TrimPrefix(t.Info+"; "+detail, "; ")
 	if onlyShowsID(version) {
 		t.ID += " (" + detail + ")"
@@ -179,8 +115,8 @@ func tell(e *leasehold.Error, version string, now time.Time) *Told {
 	return t
 }
 
-// fill takes what is known of a lock.
-func (t *Told) fill(l *leasehold.Lease) {
+// describeLock takes what is known of a lock.
+func describeLock(t *tfstate.Lock, l *leasehold.Lease) {
 	t.LockInfo, t.Lock, t.State, t.Token, t.Session = infoOf(l), lockOf(l), l.State.String(), uint64(l.Token), l.Session
 	t.Since, t.Expires = moment(l.Acquired), moment(l.Expires)
 	if l.After != nil {
@@ -188,8 +124,8 @@ func (t *Told) fill(l *leasehold.Lease) {
 	}
 }
 
-// detail is what somebody wants to know who finds a lock, in one line.
-func (t *Told) detail(e *leasehold.Error, now time.Time) string {
+// detailOf is what somebody wants to know who finds a lock, in one line.
+func detailOf(e *leasehold.Error, now time.Time) string {
 	l := e.Lease
 	if l.Acquired.IsZero() { // it is over, and the state rests after it
 		return e.Message

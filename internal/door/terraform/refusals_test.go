@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/internal/audit"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 // refusals are the lines of the journal that tell of one, oldest first.
@@ -27,7 +28,7 @@ func (b *bench) refusals() (lines []string) {
 
 func TestRefusalsAreInTheJournal(t *testing.T) {
 	b := newBench(t)
-	path := pathOf("s")
+	path := tfstate.Path("s")
 	expect := func(want ...string) {
 		t.Helper()
 		got := b.refusals()

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 // A content is the bytes of a state: here, or beside the log.
@@ -55,13 +56,13 @@ func (d *Door) bytes(ctx context.Context, of content) (io.ReadCloser, error) {
 }
 
 // headOf reads what a state says of itself.
-func (c *call) headOf(of content) (Head, error) {
+func (c *call) headOf(of content) (tfstate.Head, error) {
 	r, err := c.door.bytes(c.r.Context(), of)
 	if err != nil {
-		return Head{}, err
+		return tfstate.Head{}, err
 	}
 	defer r.Close()
-	return ReadHead(r)
+	return tfstate.ReadHead(r)
 }
 
 func (c *call) read() error {
@@ -174,7 +175,7 @@ const forceHeader = "Leasehold-Force"
 // givenID is the lock under which a request is made; empty if it says none.
 func (c *call) givenID() (id string, err error) {
 	if c.query.Get("ID") != "" {
-		id, err = lockID(c.query.Get("ID"))
+		id, err = tfstate.ParseLockID(c.query.Get("ID"))
 	}
 	c.id = id
 	return id, err
@@ -201,12 +202,12 @@ func (c *call) renew(id string) error {
 
 // receive reads a state. What does not fit in the log goes to where large values are, and
 // is never whole in memory. Nothing names it until it is stored.
-func (c *call) receive() (sent content, head Head, err error) {
+func (c *call) receive() (sent content, head tfstate.Head, err error) {
 	if c.r.ContentLength > leasehold.MaxLarge {
 		return sent, head, tooLarge()
 	}
 	c.unhurried()
-	sum, scan := md5.New(), newScanner()
+	sum, scan := md5.New(), tfstate.NewScanner()
 	source := &source{Reader: http.MaxBytesReader(c.w, io.NopCloser(c.patientBody()), leasehold.MaxLarge)}
 	body := io.TeeReader(source, io.MultiWriter(sum, scan))
 	var first bytes.Buffer
@@ -218,17 +219,17 @@ func (c *call) receive() (sent content, head Head, err error) {
 		sent.value, err = first.String(), nil
 	}
 	switch {
-	case scan.failed != nil:
-		return sent, head, scan.failed
+	case scan.Err() != nil:
+		return sent, head, scan.Err()
 	case source.failed != nil:
 		return sent, head, unreadable(source.failed)
 	case err != nil:
 		return sent, head, err
 	}
-	if err := firstError(scan.end(), matchMD5(c.r.Header, sum.Sum(nil))); err != nil {
+	if err := firstError(scan.End(), matchMD5(c.r.Header, sum.Sum(nil))); err != nil {
 		return sent, head, err
 	}
-	head, err = scan.head()
+	head, err = scan.Head()
 	return sent, head, err
 }
 
@@ -295,7 +296,7 @@ func matchMD5(h http.Header, sum []byte) error {
 type present struct {
 	sight
 	record *leasehold.Record // nil: there is no state
-	head   Head              // of it
+	head   tfstate.Head      // of it
 	same   bool              // it is what is being written
 }
 
@@ -321,7 +322,7 @@ func (c *call) present(id string, sent *content) (p present, err error) {
 }
 
 // store makes of what was sent the state, if it may be.
-func (c *call) store(sent content, head Head, id string, force bool) error {
+func (c *call) store(sent content, head tfstate.Head, id string, force bool) error {
 	for range maxLooks {
 		p, err := c.present(id, &sent)
 		if err != nil && !(force && errors.Is(err, leasehold.ErrRefused)) {
@@ -340,7 +341,7 @@ func (c *call) store(sent content, head Head, id string, force bool) error {
 }
 
 // judge tells whether a write is done already, or why it may not be.
-func (c *call) judge(p present, head Head, id string, force bool) (done bool, err error) {
+func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done bool, err error) {
 	switch {
 	case p.same && (p.mine || p.wroteIt(id) || p.holder == nil && id == ""):
 		return true, nil // by an earlier try, whose answer was lost
@@ -438,7 +439,7 @@ func (c *call) dropOnce(id string) error {
 		if p.record == nil {
 			return nil
 		}
-		if _, err := c.judge(p, Head{}, id, true); err != nil {
+		if _, err := c.judge(p, tfstate.Head{}, id, true); err != nil {
 			return err
 		}
 		changed := false

@@ -12,13 +12,8 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
-
-// prefix is where all states are: the state S is the record, and its lock a lease on the
-// resource, terraform/S.
-const prefix = "terraform/"
-
-func pathOf(state string) string { return prefix + state }
 
 // A place is what a path names.
 type place struct {
@@ -52,7 +47,7 @@ func placeOf(escaped string, query url.Values) (at place, err error) {
 			return at, invalid("the state is named by the path and by the query: use /terraform/STATE, or /terraform/state?state=STATE")
 		}
 		name := strings.Trim(query.Get("state"), "/")
-		return place{name, segments[0] == "lock"}, CheckState(name)
+		return place{name, segments[0] == "lock"}, tfstate.CheckState(name)
 	}
 	if last := len(segments) - 1; last >= 1 && segments[last] == "lock" {
 		at.lock, segments = true, segments[:last]
@@ -60,7 +55,7 @@ func placeOf(escaped string, query url.Values) (at place, err error) {
 	if at.state = strings.Join(segments, "/"); at.state == "" {
 		return at, nil
 	}
-	return at, CheckState(at.state)
+	return at, tfstate.CheckState(at.state)
 }
 
 // unescape splits a path, which the server has found to be tidy.
@@ -73,24 +68,6 @@ func unescape(escaped string) (segments []string, err error) {
 		segments = append(segments, segment)
 	}
 	return segments, nil
-}
-
-// CheckState says what is wrong with the name of a state, before anybody is given an
-// address that means something else.
-func CheckState(name string) error {
-	if err := checkText("the name of the state", name, leasehold.MaxName-len(prefix)); err != nil {
-		return err
-	}
-	segments := strings.Split(name, "/")
-	for _, segment := range segments {
-		if segment == "" || segment == "." || segment == ".." {
-			return invalid("the name of the state is %s: between slashes there is at least one character, and neither . nor ..", brief(name))
-		}
-	}
-	if segments[len(segments)-1] == "lock" {
-		return invalid("the name of the state is %s: one that ends with lock means the lock of another", brief(name))
-	}
-	return nil
 }
 
 func checkText(what, s string, most int) error {
@@ -173,7 +150,7 @@ func (c *call) number(name string, otherwise, most uint64) (uint64, error) {
 // toAcquire makes of a lock the lease that it is. How long that lasts is, in this order: as
 // long as the session that the query names; the TTL that it names; what is defined for the
 // state; for ever.
-func (c *call) toAcquire(info *LockInfo, verbatim []byte, d leasehold.Definition) (*core.Acquire, error) {
+func (c *call) toAcquire(info *tfstate.LockInfo, verbatim []byte, d leasehold.Definition) (*core.Acquire, error) {
 	wait, badWait := c.duration("wait", leasehold.MaxWait)
 	ttl, badTTL := c.duration("ttl", leasehold.MaxTTL)
 	lease, badLease := c.duration("lease_ttl", leasehold.MaxTTL)
@@ -181,7 +158,7 @@ func (c *call) toAcquire(info *LockInfo, verbatim []byte, d leasehold.Definition
 		return nil, err
 	}
 	command := &core.Acquire{
-		Namespace: c.namespace, Resource: c.path, Holder: info.holder(), Reason: info.reason(), Labels: info.labels(verbatim),
+		Namespace: c.namespace, Resource: c.path, Holder: holderOf(info), Reason: reasonOf(info), Labels: labelsOf(info, verbatim),
 		Session: c.query.Get("session"), Wait: wait, TTL: max(ttl, lease),
 	}
 	if command.Session == "" && command.TTL == 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 func (c *call) unlock() error {
@@ -37,14 +38,14 @@ func (c *call) unlockID() (string, error) {
 	}
 	id := ""
 	if c.query.Has("ID") {
-		if id, err = lockID(c.query.Get("ID")); err != nil {
+		if id, err = tfstate.ParseLockID(c.query.Get("ID")); err != nil {
 			return "", err
 		}
 	}
 	if len(body) == 0 {
 		return id, nil
 	}
-	info, err := ParseLockInfo(body)
+	info, err := tfstate.ParseLockInfo(body)
 	if err != nil {
 		return "", err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 // serve puts the bench behind a real connection, so that a client can leave.
@@ -247,7 +248,7 @@ func runShakily(t *testing.T, first bool, every int64) {
 	b.ask("LOCK", "/terraform/s", info("last")).expect(200)
 	b.ask("UNLOCK", "/terraform/s", "").expect(200)
 	b.ask("DELETE", "/terraform/s", "").expect(200)
-	var page Page[Version]
+	var page tfstate.Page[tfstate.Version]
 	if read(b.ask("GET", "/terraform/s?versions", "").expect(200), &page); len(page.Items) != 10 {
 		t.Errorf("10 writes made %d versions", len(page.Items))
 	}
@@ -366,7 +367,7 @@ func addOne(ctx context.Context, c *client, id string, inside *atomic.Int64) err
 	if status != 200 {
 		return fmt.Errorf("%s: read: %d %s %w", id, status, text, err)
 	}
-	head, err := ReadHead(strings.NewReader(text))
+	head, err := tfstate.ReadHead(strings.NewReader(text))
 	if err != nil {
 		return err
 	}

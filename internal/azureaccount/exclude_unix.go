@@ -1,6 +1,6 @@
 //go:build unix
 
-package account
+package azureaccount
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package terraform
+package tfstate
 
 import (
 	"bytes"
@@ -15,18 +15,15 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A Client asks this door of a server what the command line wants to know. It speaks the
+// A Client asks the Terraform door of a server what the command line wants to know. It speaks the
 // same protocol as Terraform does. Its errors are those of a v1.Caller.
 type Client struct{ Caller *v1.Caller }
-
-// Address is where a state is, below the address of the server.
-func Address(state string) string { return "/terraform/" + v1.EscapePath(state) }
 
 // List returns all states whose names begin with a prefix.
 func (c Client) List(ctx context.Context, prefix string) ([]State, error) {
 	states := []State{}
 	for after := ""; ; {
-		query := url.Values{"limit": {strconv.Itoa(maxLimit)}}
+		query := url.Values{"limit": {strconv.Itoa(MaxLimit)}}
 		if prefix != "" {
 			query.Set("prefix", prefix)
 		}

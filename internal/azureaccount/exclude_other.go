@@ -1,6 +1,6 @@
 //go:build !unix
 
-package account
+package azureaccount
 
 // exclude can't keep two commands apart here: change accounts one after the other.
 func exclude(string) (release func(), err error) { return func() {}, nil }

@@ -1,4 +1,4 @@
-package account
+package azureaccount
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package terraform
+package tfstate
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ type Head struct {
 
 // ReadHead reads the head of a state, and no more of it than it needs to.
 func ReadHead(r io.Reader) (Head, error) {
-	s := newScanner()
+	s := NewScanner()
 	buffer := make([]byte, 4<<10)
 	for {
 		n, err := r.Read(buffer)
@@ -27,13 +27,13 @@ func ReadHead(r io.Reader) (Head, error) {
 			return Head{}, failed
 		}
 		if s.enough() {
-			return s.head()
+			return s.Head()
 		}
 		if err == io.EOF {
-			if err := s.end(); err != nil {
+			if err := s.End(); err != nil {
 				return Head{}, err
 			}
-			return s.head()
+			return s.Head()
 		}
 		if err != nil {
 			return Head{}, err
@@ -43,21 +43,22 @@ func ReadHead(r io.Reader) (Head, error) {
 
 // WithSerial returns a state with another serial, and otherwise the same bytes.
 func WithSerial(state []byte, serial uint64) ([]byte, error) {
-	s := newScanner()
-	if err := firstError(s.write(state), s.end()); err != nil {
+	s := NewScanner()
+	_ = s.write(state) // End tells too
+	if err := s.End(); err != nil {
 		return nil, err
 	}
-	if _, err := s.head(); err != nil {
+	if _, err := s.Head(); err != nil {
 		return nil, err
 	}
 	changed := strconv.AppendUint(slices.Clone(state[:s.serialFrom]), serial, 10)
 	return append(changed, state[s.serialTo:]...), nil
 }
 
-// A scanner checks that what is written to it is one JSON object, and notes the fields of
+// A Scanner checks that what is written to it is one JSON object, and notes the fields of
 // its head. It keeps nothing else: a state may have 256 MiB, and a single string of
 // it may be all of that.
-type scanner struct {
+type Scanner struct {
 	at     int64 // bytes seen
 	expect expect
 	nest   []byte // '{' and '[' that are open
@@ -113,12 +114,16 @@ const (
 	maxText = 1024  // of a key or field that matters
 )
 
-func newScanner() *scanner { return &scanner{values: map[string]string{}} }
+// NewScanner returns a Scanner of one state.
+func NewScanner() *Scanner { return &Scanner{values: map[string]string{}} }
 
 // Write takes the next part. The error says what is wrong, and is the same ever after.
-func (s *scanner) Write(p []byte) (int, error) { return len(p), s.write(p) }
+func (s *Scanner) Write(p []byte) (int, error) { return len(p), s.write(p) }
 
-func (s *scanner) write(p []byte) error {
+// Err returns what is wrong with the text so far; nil if nothing is.
+func (s *Scanner) Err() error { return s.failed }
+
+func (s *Scanner) write(p []byte) error {
 	for i := 0; i < len(p) && s.failed == nil; i++ {
 		if s.in == insideString && !s.keep {
 			i = s.skip(p, i)
@@ -133,7 +138,7 @@ func (s *scanner) write(p []byte) error {
 }
 
 // skip goes to where a string that does not matter may end.
-func (s *scanner) skip(p []byte, i int) int {
+func (s *Scanner) skip(p []byte, i int) int {
 	for i < len(p) && p[i] != '"' && p[i] != '\\' && p[i] >= ' ' {
 		i++
 		s.at++
@@ -141,7 +146,7 @@ func (s *scanner) skip(p []byte, i int) int {
 	return i
 }
 
-func (s *scanner) next(c byte) error {
+func (s *Scanner) next(c byte) error {
 	switch s.in {
 	case insideString:
 		return s.inString(c)
@@ -165,7 +170,7 @@ func (s *scanner) next(c byte) error {
 }
 
 // between takes a byte that belongs to no string and no word.
-func (s *scanner) between(c byte) error {
+func (s *Scanner) between(c byte) error {
 	switch c {
 	case ' ', '\t', '\r', '\n':
 		return nil
@@ -204,7 +209,7 @@ func (s *scanner) between(c byte) error {
 }
 
 // value takes the first byte of a value.
-func (s *scanner) value(c byte) error {
+func (s *Scanner) value(c byte) error {
 	switch {
 	case c == ']' && s.expect == expectValueOrEnd:
 		return s.close(c)
@@ -226,7 +231,7 @@ func (s *scanner) value(c byte) error {
 	return nil
 }
 
-func (s *scanner) close(c byte) error {
+func (s *Scanner) close(c byte) error {
 	open := byte('{')
 	if c == ']' {
 		open = '['
@@ -243,12 +248,12 @@ func (s *scanner) close(c byte) error {
 }
 
 // begin enters a string.
-func (s *scanner) begin(isKey bool) {
+func (s *Scanner) begin(isKey bool) {
 	s.in, s.isKey, s.cut, s.text = insideString, isKey, false, s.text[:0]
 	s.keep = len(s.nest) == 1 && (isKey || field(s.key) >= 0)
 }
 
-func (s *scanner) inString(c byte) error {
+func (s *Scanner) inString(c byte) error {
 	switch {
 	case c == '"':
 		s.in = insideNothing
@@ -262,7 +267,7 @@ func (s *scanner) inString(c byte) error {
 	return nil
 }
 
-func (s *scanner) inEscape(c byte) error {
+func (s *Scanner) inEscape(c byte) error {
 	switch c {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		s.in = insideString
@@ -275,7 +280,7 @@ func (s *scanner) inEscape(c byte) error {
 	return nil
 }
 
-func (s *scanner) inHex(c byte) error {
+func (s *Scanner) inHex(c byte) error {
 	if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
 		return s.bad("an escape that there is not")
 	}
@@ -287,7 +292,7 @@ func (s *scanner) inHex(c byte) error {
 }
 
 // take keeps a byte of a string that matters.
-func (s *scanner) take(c byte) {
+func (s *Scanner) take(c byte) {
 	if !s.keep || s.cut {
 		return
 	}
@@ -298,7 +303,7 @@ func (s *scanner) take(c byte) {
 	s.text = append(s.text, c)
 }
 
-func (s *scanner) endString() error {
+func (s *Scanner) endString() error {
 	if s.isKey {
 		s.expect = expectColon
 		if len(s.nest) == 1 {
@@ -317,7 +322,7 @@ func (s *scanner) endString() error {
 }
 
 // plain is a key without its escapes; empty if it is too long to be one that matters.
-func (s *scanner) plain() (key string) {
+func (s *Scanner) plain() (key string) {
 	if s.cut || json.Unmarshal([]byte(`"`+string(s.text)+`"`), &key) != nil {
 		return ""
 	}
@@ -325,7 +330,7 @@ func (s *scanner) plain() (key string) {
 }
 
 // endWord takes a number, true, false or null.
-func (s *scanner) endWord() error {
+func (s *Scanner) endWord() error {
 	s.in, s.expect = insideNothing, expectCommaOrEnd
 	if !json.Valid(s.word) {
 		return s.bad(fmt.Sprintf("%q where a value has to be", s.word))
@@ -341,7 +346,7 @@ func (s *scanner) endWord() error {
 
 // note keeps a field of the head. If it stands twice, nobody can tell which of them
 // counts.
-func (s *scanner) note(value string) error {
+func (s *Scanner) note(value string) error {
 	bit := 1 << field(s.key)
 	if s.found&bit != 0 {
 		return s.bad("the field " + s.key + " twice")
@@ -352,12 +357,12 @@ func (s *scanner) note(value string) error {
 }
 
 // enough tells whether all is known that a head can have.
-func (s *scanner) enough() bool {
+func (s *Scanner) enough() bool {
 	return s.found == allFields || s.sealed && s.found&someFields == someFields
 }
 
-// end is called when nothing more comes.
-func (s *scanner) end() error {
+// End checks that the state is complete: nothing more comes.
+func (s *Scanner) End() error {
 	switch {
 	case s.failed != nil:
 		return s.failed
@@ -367,8 +372,8 @@ func (s *scanner) end() error {
 	return nil
 }
 
-// head reads the fields.
-func (s *scanner) head() (h Head, err error) {
+// Head returns what the fields say.
+func (s *Scanner) Head() (h Head, err error) {
 	_, hasVersion := s.values["version"]
 	serial, err := strconv.ParseUint(s.values["serial"], 10, 63)
 	if err != nil {
@@ -389,7 +394,7 @@ func (s *scanner) head() (h Head, err error) {
 	return h, nil
 }
 
-func (s *scanner) bad(what string) error {
+func (s *Scanner) bad(what string) error {
 	return wrongState(fmt.Sprintf("it is not valid JSON: there is %s at byte %d", what, s.at))
 }
 

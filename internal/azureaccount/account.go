@@ -1,10 +1,10 @@
-// Package account keeps the accounts of the Azure door: names and, for each, two keys,
+// Package azureaccount keeps the accounts of the Azure door: names and, for each, two keys,
 // in a file of its own. Keys are not in the log: whoever reads a backup should not be
 // able to sign with them. In the file they are encrypted with a secret that is in
 // another file, so that neither of the two alone is enough.
 //
 // Every server of a cluster needs a copy of both files.
-package account
+package azureaccount
 
 import (
 	"bytes"

@@ -1,0 +1,77 @@
+package tfstate
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A LockInfo is what Terraform says of a lock. Its fields, and their order, are those
+// of Terraform.
+type LockInfo struct {
+	ID        string
+	Operation string
+	Info      string
+	Who       string
+	Version   string
+	Created   string // a time, which nothing is decided by
+	Path      string
+}
+
+// Limits of what a client says of a lock.
+const (
+	MaxLockInfo = 4 << 10 // bytes as it comes
+	maxLockID   = 256
+)
+
+// IDMark separates the ID of a lock from what the door adds to it in the id of a lease.
+const IDMark = '~'
+
+// ParseLockInfo reads what a client says of its lock.
+func ParseLockInfo(body []byte) (info LockInfo, err error) {
+	switch {
+	case len(body) > MaxLockInfo:
+		return info, invalid("the lock info has more than %d bytes: that is the most there can be", MaxLockInfo)
+	case !utf8.Valid(body):
+		return info, invalid("the lock info is not valid UTF-8")
+	}
+	if err := json.Unmarshal(body, &info); err != nil {
+		return LockInfo{}, invalid("the lock info can not be read: %v", err)
+	}
+	if info.ID, err = ParseLockID(info.ID); err != nil {
+		return LockInfo{}, err
+	}
+	return info, nil
+}
+
+// ParseLockID checks an ID. Behind a blank there may be what the door added to it when it
+// told somebody who has the lock.
+func ParseLockID(s string) (string, error) {
+	id, _, _ := strings.Cut(s, " ")
+	switch {
+	case id == "":
+		return "", invalid("the lock info has no ID: a lock needs one")
+	case len(id) > maxLockID:
+		return "", invalid("the ID of the lock has %d bytes: at most %d are allowed", len(id), maxLockID)
+	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == IDMark }):
+		return "", invalid("the ID of the lock is %s: it can have printable ASCII characters without blanks and %q", brief(id), IDMark)
+	}
+	return id, nil
+}
+
+// A Lock is a LockInfo as the door tells it to others: enriched, the ID first, and behind
+// it what only the server knows.
+type Lock struct {
+	LockInfo
+	Lock      string     `json:"Lock"` // the ID alone, whatever was added to it
+	State     string     `json:"State"`
+	Token     uint64     `json:"Token,omitempty"`
+	Since     *time.Time `json:"Since,omitempty"`
+	Expires   *time.Time `json:"Expires,omitempty"`
+	Session   string     `json:"Session,omitempty"`
+	Waiting   int        `json:"Waiting"`
+	Position  int        `json:"Position,omitempty"`
+	After     string     `json:"After,omitempty"` // of which unclean end the holder was warned
+	AddedInfo string     `json:"Detail,omitempty"`
+}

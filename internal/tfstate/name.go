@@ -1,0 +1,69 @@
+package tfstate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// prefix is where all states are: the state S is the record, and its lock a lease on the
+// resource, terraform/S.
+const prefix = "terraform/"
+
+// Path returns the path of a state's record, and of the resource that is its lock.
+func Path(state string) string { return prefix + state }
+
+// Name returns the name of the state whose record is at a path.
+func Name(path string) string { return strings.TrimPrefix(path, prefix) }
+
+// Address returns where a state is, below the address of the server.
+func Address(state string) string { return "/" + prefix + v1.EscapePath(state) }
+
+// CheckState says what is wrong with the name of a state, before anybody is given an
+// address that means something else.
+func CheckState(name string) error {
+	if err := checkText(name); err != nil {
+		return err
+	}
+	segments := strings.Split(name, "/")
+	for _, segment := range segments {
+		if segment == "" || segment == "." || segment == ".." {
+			return invalid("the name of the state is %s: between slashes there is at least one character, and neither . nor ..", brief(name))
+		}
+	}
+	if segments[len(segments)-1] == "lock" {
+		return invalid("the name of the state is %s: one that ends with lock means the lock of another", brief(name))
+	}
+	return nil
+}
+
+func checkText(name string) error {
+	const most = leasehold.MaxName - len(prefix)
+	switch {
+	case name == "":
+		return invalid("the name of the state is missing")
+	case len(name) > most:
+		return invalid("the name of the state has %d bytes: at most %d are allowed", len(name), most)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		return invalid("the name of the state is %s: it has to be UTF-8 without control characters", brief(name))
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) error {
+	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// brief keeps what somebody sent short enough, and clean enough, to tell it back.
+func brief(s string) string {
+	const most = 64
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "…"
+	}
+	return strconv.Quote(s)
+}

@@ -28,6 +28,3 @@ func (c *Caller) Door(ctx context.Context, r DoorRequest) (*http.Response, error
 	}
 	return c.open(ctx, send)
 }
-
-// EscapePath writes a path so that it can stand in a URL.
-func EscapePath(path string) string { return escapePath(path) }

@@ -9,6 +9,18 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// A Version says what the server is.
+type Version struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+}
+
+// Version tells what the server is.
+func (c *Caller) Version(ctx context.Context) (Version, error) {
+	return send[Version](ctx, c, request{method: "GET", path: "/version", global: true})
+}
+
 // Ready tells whether requests can be sent to the server, and what it looked at, a
 // line each. A server that is reached and not ready is a leasehold.ErrUnavailable
 // whose message says what is wrong with it; the lines come with it.

@@ -12,6 +12,46 @@ import (
 // LinesType is what an export has: one JSON object on each line.
 const LinesType = "application/x-ndjson"
 
+// A Deed is one thing that was done, or refused, with who did it. Index and N are its
+// place in the log; what was refused for lack of right has none.
+type Deed struct {
+	Index     uint64 `json:"index,omitempty"`
+	N         uint32 `json:"n,omitempty"`
+	At        Time   `json:"at"`
+	Namespace string `json:"namespace"`
+	Verb      string `json:"verb"`
+	Outcome   string `json:"outcome"`           // "ok", "queued", or the code of the refusal
+	Actor     string `json:"actor,omitempty"`   // as far as it was proven; else as it calls itself; "time" if nobody did it
+	Address   string `json:"address,omitempty"` // of the other end of the connection
+	Door      string `json:"door,omitempty"`
+	Resource  string `json:"resource,omitempty"` // or the path of a record
+	ID        string `json:"id,omitempty"`
+	Holder    string `json:"holder,omitempty"`
+	Token     uint64 `json:"token,omitempty"`
+	Session   string `json:"session,omitempty"`
+	How       string `json:"how,omitempty"` // with what ended
+	By        string `json:"by,omitempty"`  // the operator, as it calls itself
+	Reason    string `json:"reason,omitempty"`
+}
+
+// A Hold is one holder's time with a resource, once it is over.
+type Hold struct {
+	Index     uint64 `json:"index,omitempty"`
+	N         uint32 `json:"n,omitempty"`
+	Namespace string `json:"namespace"`
+	Resource  string `json:"resource"`
+	ID        string `json:"id"`
+	Holder    string `json:"holder"`
+	Token     uint64 `json:"token"`
+	Session   string `json:"session,omitempty"`
+	Since     Time   `json:"since"`
+	Until     Time   `json:"until"`
+	WaitedMS  int64  `json:"waited_ms"` // in the queue, before
+	How       string `json:"how"`
+	By        string `json:"by,omitempty"`
+	Reason    string `json:"reason,omitempty"` // why it was broken
+}
+
 // A JournalQuery says which deeds or holds to show.
 type JournalQuery struct {
 	Resource string    // this one
@@ -53,7 +93,10 @@ func (c *Caller) AuditPage(ctx context.Context, q JournalQuery) (List[Deed], err
 
 // Audit goes through all pages. It ends after the first error.
 func (c *Caller) Audit(ctx context.Context, q JournalQuery) iter.Seq2[Deed, error] {
-	return pages(ctx, q, c.AuditPage)
+	return pages(q.After, func(after string) (List[Deed], error) {
+		q.After = after
+		return c.AuditPage(ctx, q)
+	})
 }
 
 // HoldPage shows one page of the holds that are over.
@@ -63,28 +106,10 @@ func (c *Caller) HoldPage(ctx context.Context, q JournalQuery) (List[Hold], erro
 
 // Holds goes through all pages. It ends after the first error.
 func (c *Caller) Holds(ctx context.Context, q JournalQuery) iter.Seq2[Hold, error] {
-	return pages(ctx, q, c.HoldPage)
-}
-
-func pages[T any](ctx context.Context, q JournalQuery, page func(context.Context, JournalQuery) (List[T], error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for {
-			list, err := page(ctx, q)
-			if err != nil {
-				var none T
-				yield(none, err)
-				return
-			}
-			for _, item := range list.Items {
-				if !yield(item, nil) {
-					return
-				}
-			}
-			if q.After = list.Next; q.After == "" {
-				return
-			}
-		}
-	}
+	return pages(q.After, func(after string) (List[Hold], error) {
+		q.After = after
+		return c.HoldPage(ctx, q)
+	})
 }
 
 // ExportAudit returns what was done as lines of JSON, each a Deed. Reading them ends with

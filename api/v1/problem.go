@@ -6,6 +6,42 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// A Problem is an error, as application/problem+json.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+
+	// With code "held": the lease in the way, and the queue behind it.
+	Resource    string `json:"resource,omitempty"`
+	ID          string `json:"id,omitempty"`
+	State       string `json:"state,omitempty"`
+	Holder      string `json:"holder,omitempty"`
+	Since       *Time  `json:"since,omitempty"`
+	Expires     *Time  `json:"expires,omitempty"`
+	RemainingMS *int64 `json:"remaining_ms,omitempty"`
+	AvailableAt *Time  `json:"available_at,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	Token       uint64 `json:"token,omitempty"`
+	Waiting     *int   `json:"waiting,omitempty"`
+	Position    int    `json:"position,omitempty"`
+
+	// Forecast is in how long a turn usually comes, where that was learned.
+	Forecast Duration `json:"forecast,omitzero"`
+
+	// With code "refused", if to wait would never have ended: who waits for what.
+	Cycle []Wait `json:"cycle,omitempty"`
+}
+
+// A Wait is one step of a cycle: a holder that waits for a resource behind the holder
+// of the next step.
+type Wait struct {
+	Holder   string `json:"holder"`
+	Resource string `json:"resource"`
+}
+
 // NewProblem tells of an error as HTTP does, with a status and a title.
 func NewProblem(e *leasehold.Error, status int, title string) *Problem {
 	p := &Problem{
@@ -33,4 +69,43 @@ func momentOf(t time.Time) *Time {
 		return nil
 	}
 	return &Time{Time: t}
+}
+
+// err is the error that a problem tells of.
+func (p *Problem) err(code leasehold.Code, namespace string) *leasehold.Error {
+	e := &leasehold.Error{Code: code, Message: p.Detail, Position: p.Position, Forecast: time.Duration(p.Forecast)}
+	for _, w := range p.Cycle {
+		e.Cycle = append(e.Cycle, leasehold.Wait{Holder: w.Holder, Resource: w.Resource})
+	}
+	if p.Waiting != nil {
+		e.Waiting = *p.Waiting
+	}
+	if code != leasehold.Held || p.Holder == "" {
+		return e
+	}
+	e.Lease = &leasehold.Lease{
+		Namespace: namespace, Resource: p.Resource, ID: p.ID, Holder: p.Holder, Reason: p.Reason, State: stateOf(p.State),
+		Token: leasehold.Token(p.Token), Floor: leasehold.Token(p.Token),
+		Acquired: p.Since.value(), Expires: p.Expires.value(), AvailableAt: p.AvailableAt.value(),
+	}
+	if p.RemainingMS != nil {
+		e.Lease.Remaining = time.Duration(*p.RemainingMS) * time.Millisecond
+	}
+	return e
+}
+
+func (t *Time) value() time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+func stateOf(name string) leasehold.State {
+	for s := leasehold.Available; s <= leasehold.Expired; s++ {
+		if s.String() == name {
+			return s
+		}
+	}
+	return 0
 }

@@ -16,10 +16,6 @@ const (
 	TokenHeader = "Leasehold-Token"
 )
 
-// MaxTxnBody is how many bytes the body of a transaction may have: its values are in
-// base64.
-const MaxTxnBody = 1280 << 10
-
 // A Record is a named value.
 type Record struct {
 	Namespace string `json:"namespace"`
@@ -75,62 +71,6 @@ type RecordPage struct {
 type Deleted struct {
 	Deleted  int    `json:"deleted"`
 	Revision uint64 `json:"revision"`
-}
-
-// A TxnRequest compares, and then does one list of operations or the other, all at one
-// revision or nothing.
-type TxnRequest struct {
-	If   []Compare `json:"if,omitempty"` // all must hold
-	Then []Op      `json:"then,omitempty"`
-	Else []Op      `json:"else,omitempty"`
-}
-
-// A Compare looks at one field of a record, or of the lease on a resource. A record
-// that is not there has zero revisions and version 0; a resource that nobody holds has
-// token 0 and the id "".
-type Compare struct {
-	Record   string `json:"record,omitempty"`   // a path; or
-	Resource string `json:"resource,omitempty"` // a path
-	Field    string `json:"field"`              // create_revision, mod_revision, version, value, session; id, token, floor
-	Is       string `json:"is,omitempty"`       // "=" if nothing is said, "!=", "<", ">"
-	Number   uint64 `json:"number,omitempty"`   // for revisions, version, token and floor
-	Text     string `json:"text,omitempty"`     // for session and id
-	Value    []byte `json:"value,omitempty"`    // for value, in base64
-}
-
-// An Op is one operation of a transaction: on a path, on all that begin with a prefix,
-// or on a range. Only one path can be put.
-type Op struct {
-	Do      string `json:"do"` // put, delete, get; acquire, release
-	Path    string `json:"path,omitempty"`
-	Prefix  string `json:"prefix,omitempty"`
-	From    string `json:"from,omitempty"`
-	To      string `json:"to,omitempty"`
-	Value   []byte `json:"value,omitempty"` // to put, in base64
-	Session string `json:"session,omitempty"`
-	Limit   int    `json:"limit,omitempty"` // to get
-	Keys    bool   `json:"keys,omitempty"`  // to get: without values
-	Count   bool   `json:"count,omitempty"` // to get: how many there are in all
-
-	Acquire *AcquireRequest `json:"acquire,omitempty"` // to acquire, without a wait
-	ID      string          `json:"id,omitempty"`      // to release
-}
-
-// A Txn is what a transaction came to.
-type Txn struct {
-	Succeeded bool        `json:"succeeded"` // "then" was done; else "else" was
-	Revision  uint64      `json:"revision"`
-	Results   []TxnResult `json:"results"` // one for each operation
-}
-
-// A TxnResult is what one operation came to.
-type TxnResult struct {
-	Record  *Record  `json:"record,omitempty"`  // of a put
-	Deleted *int     `json:"deleted,omitempty"` // of a delete
-	Items   []Record `json:"items,omitempty"`   // of a get
-	More    bool     `json:"more,omitempty"`    // of a get: there are others after them
-	Count   int      `json:"count,omitempty"`   // of a get, if that was asked for
-	Lease   *Lease   `json:"lease,omitempty"`   // of an acquire
 }
 
 // A Fence lets a write through only while its writer's lease is good.
@@ -282,28 +222,12 @@ func (c *Caller) RecordPage(ctx context.Context, q RecordQuery) (RecordPage, err
 // Records goes through all pages, as they were when the first was read. It ends after
 // the first error.
 func (c *Caller) Records(ctx context.Context, q RecordQuery) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		for {
-			page, err := c.RecordPage(ctx, q)
-			if err != nil {
-				yield(Record{}, err)
-				return
-			}
-			for _, r := range page.Items {
-				if !yield(r, nil) {
-					return
-				}
-			}
-			if q.After, q.Revision = page.Next, page.Revision; q.After == "" {
-				return
-			}
-		}
-	}
-}
-
-// Txn carries out a transaction.
-func (c *Caller) Txn(ctx context.Context, r TxnRequest, options ...Option) (Txn, error) {
-	return send[Txn](ctx, c, request{method: "POST", path: "/v1/txn", body: r, options: options})
+	return pages(q.After, func(after string) (List[Record], error) {
+		q.After = after
+		page, err := c.RecordPage(ctx, q)
+		q.Revision = page.Revision
+		return List[Record]{Items: page.Items, Next: page.Next}, err
+	})
 }
 
 func setExpected(h http.Header, revision uint64) {

@@ -34,6 +34,34 @@ type WatchQuery struct {
 	Once bool
 }
 
+// A Hello begins a watch: it shows every event after Position. Time is the
+// server's calendar, for those who draw countdowns.
+type Hello struct {
+	Namespace string   `json:"namespace"`
+	Position  Position `json:"position"`
+	Time      Time     `json:"time"`
+}
+
+// A Gone ends a watch that asked for events which are not known any more. Oldest
+// is the first position from which a watch can go on, Revision the newest one:
+// read the resources again and watch since that, or go on from Oldest with a gap.
+type Gone struct {
+	Since    Position `json:"since"`
+	Oldest   Position `json:"oldest"`
+	Revision uint64   `json:"revision"`
+}
+
+// Error makes a Gone an error.
+func (g *Gone) Error() string {
+	return fmt.Sprintf("what happened after %v is not known any more: read the resources again and watch since %d, or go on from %v with a gap", g.Since, g.Revision, g.Oldest)
+}
+
+// A Cut ends a watch whose reader took too long for what it was sent. It got all
+// up to Resume, and can go on from there.
+type Cut struct {
+	Resume Position `json:"resume"`
+}
+
 // Watch shows what happens, each event once and in order. When the connection is
 // lost it comes back and goes on where it was, until ctx ends. It ends with an
 // error if it can not begin, or if the server does not know any more what comes
@@ -63,11 +91,6 @@ func (c *Caller) Watch(ctx context.Context, q WatchQuery) iter.Seq2[Event, error
 // passing tells whether an error may be another one the next time.
 func passing(err error) bool {
 	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrLimited) || errors.Is(err, leasehold.ErrUndecided)
-}
-
-// Error makes a Gone an error.
-func (g *Gone) Error() string {
-	return fmt.Sprintf("what happened after %v is not known any more: read the resources again and watch since %d, or go on from %v with a gap", g.Since, g.Revision, g.Oldest)
 }
 
 type watch struct {

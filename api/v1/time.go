@@ -11,6 +11,9 @@ import (
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
+// A Time is written as RFC 3339 with milliseconds, in UTC.
+type Time struct{ time.Time }
+
 // MarshalJSON writes RFC 3339 with milliseconds.
 func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(`"` + t.UTC().Format(timeFormat) + `"`), nil
@@ -29,6 +32,9 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	t.Time, err = time.Parse(time.RFC3339Nano, s)
 	return err
 }
+
+// A Duration is written as people write it: "30s", "1h30m", "2d".
+type Duration time.Duration
 
 // MarshalJSON writes a duration as people write it.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
@@ -59,6 +65,43 @@ func (d Duration) String() string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
+}
+
+// ParseDuration reads what time.ParseDuration does, and days: "2d", "1d12h".
+func ParseDuration(s string) (time.Duration, error) {
+	days, rest, found := strings.Cut(s, "d")
+	if !found {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return 0, badDuration(s)
+		}
+		return d, nil
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil {
+		return 0, badDuration(s)
+	}
+	d := time.Duration(n) * 24 * time.Hour
+	if rest == "" {
+		return d, nil
+	}
+	more, err := time.ParseDuration(rest)
+	if err != nil || more < 0 || more > math.MaxInt64-d {
+		return 0, badDuration(s)
+	}
+	return d + more, nil
+}
+
+func badDuration(s string) error {
+	return fmt.Errorf("%s is not a duration: write it as 500ms, 30s, 5m, 2h or 1d", brief([]byte(strconv.Quote(s))))
+}
+
+// A TTL is a Duration above zero, or explicitly none (null), or what was learned of the
+// resource suggests ("auto"). The zero TTL stands for one that was not given.
+type TTL struct {
+	Duration Duration
+	None     bool
+	Auto     bool
 }
 
 // MarshalJSON writes null for none.
@@ -92,81 +135,6 @@ func (t *TTL) UnmarshalJSON(b []byte) error {
 	*t = TTL{Duration: d}
 	return nil
 }
-
-// ParseDuration reads what time.ParseDuration does, and days: "2d", "1d12h".
-func ParseDuration(s string) (time.Duration, error) {
-	days, rest, found := strings.Cut(s, "d")
-	if !found {
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			return 0, badDuration(s)
-		}
-		return d, nil
-	}
-	n, err := strconv.ParseUint(days, 10, 16)
-	if err != nil {
-		return 0, badDuration(s)
-	}
-	d := time.Duration(n) * 24 * time.Hour
-	if rest == "" {
-		return d, nil
-	}
-	more, err := time.ParseDuration(rest)
-	if err != nil || more < 0 || more > math.MaxInt64-d {
-		return 0, badDuration(s)
-	}
-	return d + more, nil
-}
-
-func badDuration(s string) error {
-	return fmt.Errorf("%s is not a duration: write it as 500ms, 30s, 5m, 2h or 1d", brief([]byte(strconv.Quote(s))))
-}
-
-// ParsePosition reads "42" and "42.1".
-func ParsePosition(s string) (Position, error) {
-	revision, n, found := strings.Cut(s, ".")
-	p := Position{N: Whole}
-	var err error
-	if p.Revision, err = strconv.ParseUint(revision, 10, 64); err != nil {
-		return Position{}, badPosition(s)
-	}
-	if found {
-		event, err := strconv.ParseUint(n, 10, 32)
-		if err != nil {
-			return Position{}, badPosition(s)
-		}
-		p.N = uint32(event)
-	}
-	return p, nil
-}
-
-func badPosition(s string) error {
-	return fmt.Errorf("%s is not a position: write a revision such as 42, or a revision and an event such as 42.1", brief([]byte(strconv.Quote(s))))
-}
-
-// String is what ParsePosition reads.
-func (p Position) String() string { return string(p.Append(nil)) }
-
-// Append appends what String returns.
-func (p Position) Append(b []byte) []byte {
-	b = strconv.AppendUint(b, p.Revision, 10)
-	if p.N != Whole {
-		b = strconv.AppendUint(append(b, '.'), uint64(p.N), 10)
-	}
-	return b
-}
-
-// MarshalText writes a position as String does.
-func (p Position) MarshalText() ([]byte, error) { return p.Append(nil), nil }
-
-// UnmarshalText reads a position.
-func (p *Position) UnmarshalText(b []byte) (err error) {
-	*p, err = ParsePosition(string(b))
-	return err
-}
-
-// Position is where the event stands.
-func (e Event) Position() Position { return Position{e.Revision, e.N} }
 
 func text(b []byte) (string, bool) {
 	var s string

@@ -1,0 +1,48 @@
+package v1
+
+import (
+	"context"
+	"iter"
+	"net/url"
+)
+
+// An Alarm is something that somebody should look at.
+type Alarm struct {
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"`
+	Resource  string `json:"resource,omitempty"`
+	ID        string `json:"id,omitempty"` // of the lease
+	Holder    string `json:"holder,omitempty"`
+	Token     uint64 `json:"token,omitempty"`
+	Session   string `json:"session,omitempty"`
+	Since     Time   `json:"since"` // when it began to stand
+	Last      Time   `json:"last"`  // when it happened last
+	Count     int    `json:"count"` // how often since then
+	Text      string `json:"text"`  // what happened, in a sentence
+}
+
+// An AlarmQuery says which alarms to show.
+type AlarmQuery struct {
+	Prefix string // of the resource
+	Kind   string // empty: any
+	After  string // Next of the page before
+	Limit  int    // of one page; 0: what the server likes
+}
+
+// AlarmPage shows one page of the alarms that stand, those that happened last first.
+func (c *Caller) AlarmPage(ctx context.Context, q AlarmQuery) (List[Alarm], error) {
+	query := url.Values{}
+	setText(query, "prefix", q.Prefix)
+	setText(query, "kind", q.Kind)
+	setText(query, "after", q.After)
+	setNumber(query, "limit", q.Limit)
+	return send[List[Alarm]](ctx, c, request{method: "GET", path: "/v1/alarms", query: query})
+}
+
+// Alarms goes through all pages. It ends after the first error.
+func (c *Caller) Alarms(ctx context.Context, q AlarmQuery) iter.Seq2[Alarm, error] {
+	return pages(q.After, func(after string) (List[Alarm], error) {
+		q.After = after
+		return c.AlarmPage(ctx, q)
+	})
+}

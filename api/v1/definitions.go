@@ -1,0 +1,72 @@
+package v1
+
+import (
+	"context"
+	"net/url"
+)
+
+// A DefinitionRequest sets what holds for a resource, or for all under a prefix.
+type DefinitionRequest struct {
+	Capacity   int      `json:"capacity,omitempty"`
+	Units      []string `json:"units,omitempty"`
+	DefaultTTL Duration `json:"default_ttl,omitzero"`
+	LargestTTL Duration `json:"largest_ttl,omitzero"`
+	HoldLimit  Duration `json:"hold_limit,omitzero"`
+	Grace      Duration `json:"grace,omitzero"`
+	Expected   Duration `json:"expected,omitzero"`
+	Unclean    string   `json:"unclean,omitempty"` // allow, warn or acknowledge
+	By         string   `json:"by,omitempty"`
+	Reason     string   `json:"reason,omitempty"`
+}
+
+// A Definition is what was set for a resource, or for all under a prefix.
+type Definition struct {
+	Namespace  string    `json:"namespace"`
+	Path       string    `json:"path"`               // a prefix ends with a slash
+	Capacity   int       `json:"capacity,omitempty"` // 0: as the first holder says
+	Units      []string  `json:"units,omitempty"`
+	DefaultTTL *Duration `json:"default_ttl,omitempty"`
+	LargestTTL *Duration `json:"largest_ttl,omitempty"`
+	HoldLimit  *Duration `json:"hold_limit,omitempty"`
+	Grace      *Duration `json:"grace,omitempty"`
+	Expected   *Duration `json:"expected,omitempty"`
+	Unclean    string    `json:"unclean"`
+	Revision   uint64    `json:"revision"`
+}
+
+// A DefinitionQuery says which definitions to list.
+type DefinitionQuery struct {
+	Prefix string
+	After  string // Next of the page before
+	Limit  int    // of one page; 0: what the server likes
+}
+
+// Define sets what holds for a resource, or for all under a prefix, which ends with a
+// slash.
+func (c *Caller) Define(ctx context.Context, path string, r DefinitionRequest, options ...Option) (Definition, error) {
+	return send[Definition](ctx, c, request{method: "PUT", path: definitionPath(path), body: r, options: options})
+}
+
+// Undefine takes a definition away.
+func (c *Caller) Undefine(ctx context.Context, path string, options ...Option) error {
+	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: definitionPath(path), options: options})
+	return err
+}
+
+// Definition shows what applies to a resource; its path tells where that was set.
+func (c *Caller) Definition(ctx context.Context, path string) (Definition, error) {
+	return send[Definition](ctx, c, request{method: "GET", path: definitionPath(path)})
+}
+
+// Definitions lists one page of definitions.
+func (c *Caller) Definitions(ctx context.Context, q DefinitionQuery) (List[Definition], error) {
+	query := url.Values{}
+	setText(query, "prefix", q.Prefix)
+	setText(query, "after", q.After)
+	setNumber(query, "limit", q.Limit)
+	return send[List[Definition]](ctx, c, request{method: "GET", path: "/v1/definitions", query: query})
+}
+
+// definitionPath writes a path as one segment: that of a prefix ends with a slash,
+// which would not survive everywhere.
+func definitionPath(path string) string { return "/v1/definitions/" + escape(path) }

@@ -1,0 +1,44 @@
+package v1
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// escape writes a name as one segment of a path. Dots are escaped where they
+// would otherwise mean another path.
+func escape(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
+}
+
+// escapePath writes the path of a resource. Names that a path can not hold are
+// left for the server to refuse.
+func escapePath(path string) string {
+	if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") || strings.Contains(path, "//") {
+		return url.PathEscape(path)
+	}
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		segments[i] = escape(s)
+	}
+	return strings.Join(segments, "/")
+}
+
+// EscapePath writes a path so that it can stand in a URL.
+func EscapePath(path string) string { return escapePath(path) }
+
+func setText(query url.Values, name, value string) {
+	if value != "" {
+		query.Set(name, value)
+	}
+}
+
+func setNumber(query url.Values, name string, value int) {
+	if value != 0 {
+		query.Set(name, strconv.Itoa(value))
+	}
+}

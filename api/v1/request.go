@@ -1,0 +1,70 @@
+package v1
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// A request is one HTTP request to be.
+type request struct {
+	method  string
+	path    string // escaped
+	query   url.Values
+	body    any
+	value   *[]byte // instead of a body: bytes as they are; or
+	stream  io.Reader
+	header  http.Header
+	wait    time.Duration
+	options []Option
+	global  bool // it is about no namespace
+	again   bool // to do it twice is to do it once
+}
+
+func (c *Caller) build(ctx context.Context, server string, r request) (*http.Request, error) {
+	var body io.Reader
+	if r.body != nil {
+		b, err := encode(r.body)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(b)
+	}
+	if r.value != nil {
+		body = bytes.NewReader(*r.value)
+	}
+	if r.stream != nil {
+		body = r.stream
+	}
+	address := server + r.path
+	query := url.Values{}
+	if r.query != nil {
+		query = r.query
+	}
+	if c.namespace != "" && !r.global {
+		query.Set("namespace", c.namespace)
+	}
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	hr, err := http.NewRequestWithContext(ctx, r.method, address, body)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case r.value != nil || r.stream != nil:
+		hr.Header.Set("Content-Type", "application/octet-stream")
+	case body != nil:
+		hr.Header.Set("Content-Type", "application/json")
+	}
+	for name, values := range r.header {
+		hr.Header[name] = values
+	}
+	for _, option := range r.options {
+		option(hr.Header)
+	}
+	return hr, nil
+}

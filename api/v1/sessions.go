@@ -1,0 +1,62 @@
+package v1
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+)
+
+// A SessionRequest opens a session.
+type SessionRequest struct {
+	ID     string            `json:"id,omitempty"` // empty: the server makes one
+	TTL    TTL               `json:"ttl,omitzero"` // absent: 30s; a session always has one
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// A Session is a promise of liveness.
+type Session struct {
+	Namespace   string            `json:"namespace"`
+	ID          string            `json:"id"`
+	TTL         Duration          `json:"ttl"`
+	Expires     Time              `json:"expires"`
+	RemainingMS int64             `json:"remaining_ms"`
+	Opened      Time              `json:"opened"`
+	Claims      int               `json:"claims"` // leases, waiters and records bound to it
+	Labels      map[string]string `json:"labels,omitempty"`
+	Warning     string            `json:"warning,omitempty"`
+
+	// Interventions counts what others did to claims of the session: broken, ended or
+	// changed them. Intervened are the ids that the last of those claims had before, at
+	// most 256, oldest first. Servers below level 4 send neither.
+	Interventions *uint64  `json:"interventions,omitempty"`
+	Intervened    []string `json:"intervened,omitempty"`
+}
+
+// OpenSession begins a session.
+func (c *Caller) OpenSession(ctx context.Context, r SessionRequest, options ...Option) (Session, error) {
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions", body: r, options: options, again: r.ID != ""})
+}
+
+// RenewSession makes a session, and all that is bound to it, last for its TTL
+// from now.
+func (c *Caller) RenewSession(ctx context.Context, id string) (Session, error) {
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", again: true})
+}
+
+// RenewSessionSince is RenewSession for who knows of some interventions already, so that only
+// later ones are named. Servers below level 4 refuse it.
+func (c *Caller) RenewSessionSince(ctx context.Context, id string, interventions uint64) (Session, error) {
+	query := url.Values{"seen": {strconv.FormatUint(interventions, 10)}}
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", query: query, again: true})
+}
+
+// Session shows a session.
+func (c *Caller) Session(ctx context.Context, id string) (Session, error) {
+	return send[Session](ctx, c, request{method: "GET", path: "/v1/sessions/" + escape(id)})
+}
+
+// CloseSession ends a session and releases all that is bound to it.
+func (c *Caller) CloseSession(ctx context.Context, id string, options ...Option) error {
+	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: "/v1/sessions/" + escape(id), options: options, again: true})
+	return err
+}

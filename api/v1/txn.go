@@ -1,0 +1,68 @@
+package v1
+
+import "context"
+
+// MaxTxnBody is how many bytes the body of a transaction may have: its values are in
+// base64.
+const MaxTxnBody = 1280 << 10
+
+// A TxnRequest compares, and then does one list of operations or the other, all at one
+// revision or nothing.
+type TxnRequest struct {
+	If   []Compare `json:"if,omitempty"` // all must hold
+	Then []Op      `json:"then,omitempty"`
+	Else []Op      `json:"else,omitempty"`
+}
+
+// A Compare looks at one field of a record, or of the lease on a resource. A record
+// that is not there has zero revisions and version 0; a resource that nobody holds has
+// token 0 and the id "".
+type Compare struct {
+	Record   string `json:"record,omitempty"`   // a path; or
+	Resource string `json:"resource,omitempty"` // a path
+	Field    string `json:"field"`              // create_revision, mod_revision, version, value, session; id, token, floor
+	Is       string `json:"is,omitempty"`       // "=" if nothing is said, "!=", "<", ">"
+	Number   uint64 `json:"number,omitempty"`   // for revisions, version, token and floor
+	Text     string `json:"text,omitempty"`     // for session and id
+	Value    []byte `json:"value,omitempty"`    // for value, in base64
+}
+
+// An Op is one operation of a transaction: on a path, on all that begin with a prefix,
+// or on a range. Only one path can be put.
+type Op struct {
+	Do      string `json:"do"` // put, delete, get; acquire, release
+	Path    string `json:"path,omitempty"`
+	Prefix  string `json:"prefix,omitempty"`
+	From    string `json:"from,omitempty"`
+	To      string `json:"to,omitempty"`
+	Value   []byte `json:"value,omitempty"` // to put, in base64
+	Session string `json:"session,omitempty"`
+	Limit   int    `json:"limit,omitempty"` // to get
+	Keys    bool   `json:"keys,omitempty"`  // to get: without values
+	Count   bool   `json:"count,omitempty"` // to get: how many there are in all
+
+	Acquire *AcquireRequest `json:"acquire,omitempty"` // to acquire, without a wait
+	ID      string          `json:"id,omitempty"`      // to release
+}
+
+// A Txn is what a transaction came to.
+type Txn struct {
+	Succeeded bool        `json:"succeeded"` // "then" was done; else "else" was
+	Revision  uint64      `json:"revision"`
+	Results   []TxnResult `json:"results"` // one for each operation
+}
+
+// A TxnResult is what one operation came to.
+type TxnResult struct {
+	Record  *Record  `json:"record,omitempty"`  // of a put
+	Deleted *int     `json:"deleted,omitempty"` // of a delete
+	Items   []Record `json:"items,omitempty"`   // of a get
+	More    bool     `json:"more,omitempty"`    // of a get: there are others after them
+	Count   int      `json:"count,omitempty"`   // of a get, if that was asked for
+	Lease   *Lease   `json:"lease,omitempty"`   // of an acquire
+}
+
+// Txn carries out a transaction.
+func (c *Caller) Txn(ctx context.Context, r TxnRequest, options ...Option) (Txn, error) {
+	return send[Txn](ctx, c, request{method: "POST", path: "/v1/txn", body: r, options: options})
+}

@@ -1,4 +1,5 @@
-# Two commands do everything on a machine that has Go: make run, make test.
+# On a machine that has Go, make run starts a server and make test tests the tree.
+# make test-all runs the tests that need more: real processes, databases, Terraform.
 
 GO       ?= go
 BIN      := bin/leasehold
@@ -16,13 +17,17 @@ FAULTS   ?=
 
 # The core and the simulator have no goroutines for the race detector to watch. Without it
 # there is time for ten times as many random logs and runs, and memory can be measured.
-CORE := '/internal/(core|sim)$$'
+PLAIN := '/internal/(core|sim)$$'
 
-# What starts real processes runs alone, a package after the other: on two cores they would
-# wait for each other more than for what they test.
-PROCESSES := '/(cmd/leasehold|internal/child|test/.*)$$'
+# A package belongs to test-all if its tests start processes, that is, if they import os/exec
+# or are below test/. Every other package belongs to test, so none is in both or in neither.
+LIST      := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(PACKAGES)
+PROCESSES := '^[^ ]*/test/|[[ ]os/exec[] ]'
 
-# The longest a package may take; what hangs is ended with the stacks of all goroutines.
+# The package that takes longest starts first, so that nothing waits for it at the end.
+LONGEST := internal/engine/cluster
+
+# A package that hangs is ended after this time, with the stacks of all goroutines.
 LIMIT := -timeout 25m
 
 .DEFAULT_GOAL := build
@@ -36,15 +41,26 @@ build: ## the binary, in bin/
 run: build ## a durable server on 127.0.0.1:4653, its data in ./leasehold-data
 	@exec $(BIN) serve --listen 127.0.0.1:4653 --data ./leasehold-data
 
-test: ## all tests; the last line says what was left out
+test: check ## all tests that need nothing but Go: no root, no network but loopback
+	@{ race=$$($(LIST) | grep -Ev $(PROCESSES) | cut -d ' ' -f 1 | grep -Ev $(PLAIN)) && \
+	    $(GO) test $(LIMIT) -race -json $$(echo "$$race" | grep $(LONGEST)) $$(echo "$$race" | grep -v $(LONGEST)); \
+	  plain=$$($(LIST) | grep -Ev $(PROCESSES) | cut -d ' ' -f 1 | grep -E $(PLAIN)) && \
+	    $(GO) test $(LIMIT) -json $$plain; \
+	} 2>&1 | $(GO) run ./internal/testreport
+
+# Packages run one after the other: on two cores, processes of two packages would wait for
+# each other more than for what they test.
+test-all: ## the other tests: real processes, chaos, databases, Terraform, Azure's SDK
+	@for module in $(MODULES); do (cd $$module && $(GO) vet ./...) || exit 1; done
+	@{ processes=$$($(LIST) | grep -E $(PROCESSES) | cut -d ' ' -f 1) && \
+	    $(GO) test $(LIMIT) -p 1 -race -json $$processes; \
+	  for module in $(MODULES); do (cd $$module && $(GO) test $(LIMIT) -json ./...); done; \
+	} 2>&1 | $(GO) run ./internal/testreport
+
+check: ## go vet and gofmt
 	@$(GO) vet $(PACKAGES)
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
-	@{ all=$$($(GO) list $(PACKAGES)); \
-	  most=$$(echo "$$all" | grep -Ev $(CORE) | grep -Ev $(PROCESSES)) && $(GO) test $(LIMIT) -race -json $$most; \
-	  core=$$(echo "$$all" | grep -E $(CORE)) && $(GO) test $(LIMIT) -json $$core; \
-	  processes=$$(echo "$$all" | grep -E $(PROCESSES)) && $(GO) test $(LIMIT) -p 1 -race -json $$processes; \
-	  for module in $(MODULES); do (cd $$module && $(GO) vet ./... && $(GO) test $(LIMIT) -json ./...); done; } 2>&1 | $(GO) run ./internal/testreport
 
 deps: ## what the tests can use and this machine may lack
 	@$(GO) mod download
@@ -86,4 +102,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run test deps compat fuzz sim chaos bench load clean
+.PHONY: help build run test test-all check deps compat fuzz sim chaos bench load clean

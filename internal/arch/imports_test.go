@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -73,10 +74,22 @@ func (f file) imports() (paths []string) {
 
 const root = "../.."
 
-// sources parses the whole tree.
-func sources(t *testing.T) (files []file) {
+// sources returns the files of the whole tree.
+func sources(t *testing.T) []file {
 	t.Helper()
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+	files, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("only %d files were found: the walk is wrong", len(files))
+	}
+	return files
+}
+
+// parsed reads the tree once for all tests.
+var parsed = sync.OnceValues(func() (files []file, err error) {
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -87,22 +100,16 @@ func sources(t *testing.T) (files []file) {
 			return nil
 		}
 		set := token.NewFileSet()
-		parsed, err := parser.ParseFile(set, name, nil, parser.ParseComments)
+		tree, err := parser.ParseFile(set, name, nil, parser.ParseComments)
 		if err != nil {
 			return err
 		}
 		rel, err := filepath.Rel(root, name)
-		files = append(files, file{path.Dir(filepath.ToSlash(rel)), path.Base(name), set, parsed})
+		files = append(files, file{path.Dir(filepath.ToSlash(rel)), path.Base(name), set, tree})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) < 20 {
-		t.Fatalf("only %d files were found: the walk is wrong", len(files))
-	}
-	return files
-}
+	return files, err
+})
 
 func TestImportsPointInward(t *testing.T) {
 	for _, f := range sources(t) {

@@ -15,6 +15,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -61,9 +62,17 @@ func main() {
 	os.Exit(r.end(os.Stdout))
 }
 
-// goTest runs one test alone.
+// goTest runs one test alone. It runs in the directory of its package, which may belong to
+// another module than this one.
 func goTest(f failure) ([]byte, error) {
-	return exec.Command("go", "test", "-race", "-count=1", "-timeout=20m", "-run", "^"+f.test+"$", f.pkg).CombinedOutput()
+	cmd := exec.Command("go", "test", "-race", "-count=1", "-timeout=20m", "-run", "^"+f.test+"$", ".")
+	cmd.Dir = directory(f.pkg)
+	return cmd.CombinedOutput()
+}
+
+// directory returns where a package is, seen from the root of the tree.
+func directory(pkg string) string {
+	return filepath.FromSlash("." + strings.TrimPrefix(pkg, "github.com/leasehold/leasehold"))
 }
 
 // tryAgain gives the tests that failed a second chance, if they are few.

@@ -21,8 +21,8 @@ const maxBlocks = 10000
 
 // A block is a part of a blob that is there.
 type block struct {
-	ID   string `json:"id"`
-	Size int64  `json:"size"`
+	ID   string `json:"id" xml:"Name"`
+	Size int64  `json:"size" xml:"Size"`
 }
 
 // putBlock keeps a part of a blob to be.
@@ -437,32 +437,17 @@ func (c *call) getBlockList() error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	b.WriteString(xmlHead + "<BlockList>")
+	var shown blockLists
 	if kind != "uncommitted" {
-		writeBlocks(&b, "CommittedBlocks", committed)
+		shown.Committed = &blockEntry{committed}
 	}
 	if kind != "committed" {
-		writeBlocks(&b, "UncommittedBlocks", waiting)
+		shown.Uncommitted = &blockEntry{waiting}
 	}
-	b.WriteString("</BlockList>")
 	h := c.w.Header()
 	if was.found {
 		was.tags(h)
 		h["x-ms-blob-content-length"] = []string{fmt.Sprint(was.Size)}
 	}
-	return c.answerXML(b.String())
-}
-
-const xmlHead = `<?xml version="1.0" encoding="utf-8"?>`
-
-func writeBlocks(b *strings.Builder, name string, blocks []block) {
-	b.WriteString("<" + name + ">")
-	for _, block := range blocks {
-		b.WriteString("<Block>")
-		element(b, "Name", block.ID)
-		element(b, "Size", fmt.Sprint(block.Size))
-		b.WriteString("</Block>")
-	}
-	b.WriteString("</" + name + ">")
+	return c.answerXML(&shown)
 }

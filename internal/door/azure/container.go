@@ -81,7 +81,7 @@ func (c *call) getContainerACL() error {
 		return err
 	}
 	i.tags(c.w.Header())
-	return c.answerXML(xmlHead + "<SignedIdentifiers />")
+	return c.answerXML(&signedIdentifiers{})
 }
 
 func (c *call) setContainerMetadata() error {
@@ -250,8 +250,5 @@ func (c *call) getAccount() error {
 
 // getService tells that none of the things that could be configured is on.
 func (c *call) getService() error {
-	const off = "<Version>1.0</Version><Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>"
-	return c.answerXML(xmlHead + "<StorageServiceProperties><Logging><Version>1.0</Version><Delete>false</Delete><Read>false</Read><Write>false</Write>" +
-		"<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging><HourMetrics>" + off + "</HourMetrics><MinuteMetrics>" + off + "</MinuteMetrics>" +
-		"<Cors /><DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy><StaticWebsite><Enabled>false</Enabled></StaticWebsite></StorageServiceProperties>")
+	return c.answerXML(newServiceProperties())
 }

@@ -3,7 +3,6 @@ package azure
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -341,16 +340,6 @@ func (c *call) base() string { return "https://" + c.r.Host }
 func (c *call) answer(status int) error {
 	c.w.Header().Set("Content-Length", "0")
 	c.w.WriteHeader(status)
-	return nil
-}
-
-// answerXML ends a request with a document.
-func (c *call) answerXML(body string) error {
-	c.w.Header().Set("Content-Type", "application/xml")
-	c.w.WriteHeader(http.StatusOK)
-	if c.r.Method != http.MethodHead {
-		_, _ = io.WriteString(&patient{c}, body)
-	}
 	return nil
 }
 

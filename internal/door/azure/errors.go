@@ -1,7 +1,6 @@
 package azure
 
 import (
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,12 +16,10 @@ type fault struct {
 	status  int
 	code    string // x-ms-error-code
 	message string
-	detail  []detail // further elements of the body
-	later   bool     // nothing happened: Retry-After goes with it
-	cause   error    // of ours, for the log
+	detail  []element // further elements of the body
+	later   bool      // nothing happened: Retry-After goes with it
+	cause   error     // of ours, for the log
 }
-
-type detail struct{ name, value string }
 
 func (f *fault) Error() string { return f.code + ": " + f.message }
 func (f *fault) Unwrap() error { return f.cause }
@@ -34,7 +31,7 @@ func newFault(status int, code, message string) *fault {
 // with adds an element to the body.
 func (f *fault) with(name, value string) *fault {
 	told := *f
-	told.detail = append(append([]detail{}, f.detail...), detail{name, brief(value)})
+	told.detail = append(append([]element{}, f.detail...), newElement(name, brief(value)))
 	return &told
 }
 
@@ -231,22 +228,10 @@ func (c *call) fail(f *fault) {
 	_, _ = c.w.Write(body)
 }
 
+// faultBody returns the document of a fault.
 func faultBody(f *fault, id string) []byte {
-	var b strings.Builder
-	b.WriteString(`<?xml version="1.0" encoding="utf-8"?><Error>`)
-	element(&b, "Code", f.code)
-	element(&b, "Message", fmt.Sprintf("%s\nRequestId:%s\nTime:%s", f.message, id, time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z")))
-	for _, d := range f.detail {
-		element(&b, d.name, d.value)
-	}
-	b.WriteString("</Error>")
-	return []byte(b.String())
-}
-
-// element writes one XML element. Control characters, which XML can not have, are left
-// out by EscapeText.
-func element(b *strings.Builder, name, value string) {
-	b.WriteString("<" + name + ">")
-	_ = xml.EscapeText(b, []byte(value))
-	b.WriteString("</" + name + ">")
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.0000000Z")
+	message := fmt.Sprintf("%s\nRequestId:%s\nTime:%s", f.message, id, now)
+	body, _ := encodeXML(&errorDocument{Code: f.code, Message: message, Detail: f.detail}) // strings cannot fail
+	return body
 }

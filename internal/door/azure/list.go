@@ -1,11 +1,11 @@
 package azure
 
 import (
+	"bufio"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
+	"encoding/xml"
 	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,32 +59,16 @@ func (q *listing) includes(what string) bool { return slices.Contains(q.include,
 // nextMarker is how the answer says where to go on.
 func nextMarker(name string) string { return base64.RawURLEncoding.EncodeToString([]byte(name)) }
 
-// head writes what was asked, as lists repeat it.
-func (q *listing) head(c *call, container string) string {
-	var b strings.Builder
-	b.WriteString(xmlHead + `<EnumerationResults ServiceEndpoint="` + attribute(c.serviceURL()) + `"`)
-	if container != "" {
-		b.WriteString(` ContainerName="` + attribute(container) + `"`)
-	}
-	b.WriteString(">")
-	for _, f := range []struct{ name, value string }{{"Prefix", q.prefix}, {"Marker", c.query.Get("marker")}} {
-		if f.value != "" {
-			element(&b, f.name, f.value)
-		}
+// repeated returns the question, as answers repeat it.
+func (q *listing) repeated(c *call) enumeration {
+	e := enumeration{
+		ServiceEndpoint: c.serviceURL(), ContainerName: c.at.container,
+		Prefix: q.prefix, Marker: c.query.Get("marker"), Delimiter: q.delimiter,
 	}
 	if c.query.Get("maxresults") != "" {
-		element(&b, "MaxResults", fmt.Sprint(q.most))
+		e.MaxResults = q.most
 	}
-	if q.delimiter != "" {
-		element(&b, "Delimiter", q.delimiter)
-	}
-	return b.String()
-}
-
-func attribute(s string) string {
-	var b strings.Builder
-	element(&b, "x", s)
-	return strings.TrimSuffix(strings.TrimPrefix(b.String(), "<x>"), "</x>")
+	return e
 }
 
 // serviceURL is the account's address, as the client wrote it.
@@ -114,32 +98,19 @@ func (c *call) listBlobs() error {
 	}
 	w := &lister{call: c, q: q, root: c.at.within(rootBlobs)}
 	w.from = max(w.root+q.prefix, w.root+q.marker)
-	first, err := w.page()
-	if err != nil {
+	// What goes wrong with the first page can still be said.
+	if w.first, err = w.page(); err != nil {
 		return err
 	}
-	c.w.Header().Set("Content-Type", "application/xml")
-	c.w.WriteHeader(http.StatusOK)
-	if c.r.Method == http.MethodHead {
-		return nil
-	}
-	out := &patient{c}
-	_, err = io.WriteString(out, q.head(c, c.at.container)+"<Blobs>"+first)
-	for err == nil && !w.done {
-		var text string
-		if text, err = w.page(); err == nil {
-			_, err = io.WriteString(out, text)
+	return c.streamXML(func(out io.Writer) error {
+		buffered := bufio.NewWriterSize(out, 32<<10)
+		_, _ = buffered.WriteString(xmlHead)
+		answer := &blobList{enumeration: q.repeated(c), Blobs: w, NextMarker: &w.marker}
+		if xml.NewEncoder(buffered).Encode(answer) != nil || buffered.Flush() != nil {
+			return errCut
 		}
-	}
-	if err != nil {
-		return errCut
-	}
-	next := ""
-	if w.next != "" {
-		next = nextMarker(w.next)
-	}
-	_, _ = io.WriteString(out, "</Blobs><NextMarker>"+next+"</NextMarker></EnumerationResults>")
-	return nil
+		return nil
+	})
 }
 
 // A lister goes over the blobs of a container.
@@ -147,24 +118,46 @@ type lister struct {
 	*call
 	q      listing
 	root   string
+	first  []any
 	from   string // the path to go on with
 	listed int
-	next   string // the name to go on with in another answer; empty: that was all
+	marker string // where to go on in another answer; empty: that was all
 	done   bool
+}
+
+// MarshalXML writes page after page, so that no answer is whole in memory.
+func (w *lister) MarshalXML(e *xml.Encoder, start xml.StartElement) error {
+	if err := e.EncodeToken(start); err != nil {
+		return err
+	}
+	for page := w.first; ; {
+		for _, entry := range page {
+			if err := e.Encode(entry); err != nil {
+				return err
+			}
+		}
+		if w.done {
+			return e.EncodeToken(start.End())
+		}
+		var err error
+		if page, err = w.page(); err != nil {
+			return err
+		}
+	}
 }
 
 // A found blob is one as it was read, and when.
 type found struct {
-	name  string
-	value string
+	name string
+	properties
 	lease lease
 }
 
-// page lists some more.
-func (w *lister) page() (string, error) {
+// page lists some more: entries and prefixes.
+func (w *lister) page() (entries []any, err error) {
 	var list []found
 	var page core.RecordPage
-	err := w.read(func(v core.View) {
+	err = w.read(func(v core.View) {
 		page, _ = v.Records(w.door.config.Namespace, core.RecordQuery{From: w.from, To: core.PrefixEnd(w.root + w.q.prefix)})
 		for _, r := range page.Records {
 			name := strings.TrimPrefix(r.Path, w.root)
@@ -172,118 +165,62 @@ func (w *lister) page() (string, error) {
 			if json.Unmarshal([]byte(r.Value), &p) != nil {
 				continue
 			}
-			list = append(list, found{name, r.Value, w.lookLease(v, w.at.within(rootBytes)+name, &p)})
+			list = append(list, found{name, p, w.lookLease(v, w.at.within(rootBytes)+name, &p)})
 		}
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var b strings.Builder
 	for i := range list {
-		if done, err := w.add(&b, &list[i]); done || err != nil {
-			return b.String(), err
+		if entries, err = w.add(entries, &list[i]); w.done || err != nil {
+			return entries, err
 		}
 	}
 	w.done = !page.More
 	if page.More && w.from <= page.Records[len(page.Records)-1].Path {
 		w.from = page.Records[len(page.Records)-1].Path + "\x00"
 	}
-	return b.String(), nil
+	return entries, nil
 }
 
-// add lists one blob, or the group that it belongs to. It tells whether there is no room
-// for more.
-func (w *lister) add(b *strings.Builder, f *found) (bool, error) {
+// add lists one blob, or the prefix that it belongs to, if there is room.
+func (w *lister) add(entries []any, f *found) ([]any, error) {
 	if w.root+f.name < w.from {
-		return false, nil // of a group that is listed already
+		return entries, nil // its prefix is listed already
 	}
 	if w.listed >= w.q.most {
-		w.next, w.done = f.name, true
-		return true, nil
+		w.marker, w.done = nextMarker(f.name), true
+		return entries, nil
 	}
 	w.listed++
-	if rest := strings.TrimPrefix(f.name, w.q.prefix); w.q.delimiter != "" {
-		if before, _, grouped := strings.Cut(rest, w.q.delimiter); grouped {
-			group := w.q.prefix + before + w.q.delimiter
-			b.WriteString("<BlobPrefix>")
-			element(b, "Name", group)
-			b.WriteString("</BlobPrefix>")
-			w.from = core.PrefixEnd(w.root + group)
-			return false, nil
+	if after := strings.TrimPrefix(f.name, w.q.prefix); w.q.delimiter != "" {
+		if before, _, grouped := strings.Cut(after, w.q.delimiter); grouped {
+			prefix := w.q.prefix + before + w.q.delimiter
+			w.from = core.PrefixEnd(w.root + prefix)
+			return append(entries, blobPrefix{Name: prefix}), nil
 		}
 	}
 	if w.q.includes("snapshots") {
-		if err := w.addSnapshots(b, f.name); err != nil {
-			return false, err
+		var err error
+		if entries, err = w.addSnapshots(entries, f.name); err != nil {
+			return entries, err
 		}
 	}
-	var p properties
-	if err := json.Unmarshal([]byte(f.value), &p); err != nil {
-		return false, err
-	}
-	w.write(b, f.name, "", &p, &f.lease)
-	return false, nil
+	return append(entries, newBlobEntry(f.name, "", &f.properties, &f.lease, &w.q)), nil
 }
 
-func (w *lister) addSnapshots(b *strings.Builder, name string) error {
+func (w *lister) addSnapshots(entries []any, name string) ([]any, error) {
 	at := w.at
 	at.blob = name
 	prefix := at.part(rootSnapshots)
-	return w.eachRecord(prefix, func(r *leasehold.Record) {
+	err := w.eachRecord(prefix, func(r *leasehold.Record) {
 		var p properties
 		if json.Unmarshal([]byte(r.Value), &p) == nil {
 			w.listed++
-			w.write(b, name, strings.TrimPrefix(r.Path, prefix), &p, nil)
+			entries = append(entries, newBlobEntry(name, strings.TrimPrefix(r.Path, prefix), &p, nil, &w.q))
 		}
 	})
-}
-
-func (w *lister) write(b *strings.Builder, name, snapshot string, p *properties, l *lease) {
-	b.WriteString("<Blob>")
-	element(b, "Name", name)
-	if snapshot != "" {
-		element(b, "Snapshot", snapshot)
-	}
-	b.WriteString("<Properties>")
-	for _, f := range []struct{ name, value string }{
-		{"Creation-Time", timeOf(p.Created)}, {"Last-Modified", timeOf(p.Modified)}, {"Etag", strings.Trim(p.ETag, `"`)},
-		{"Content-Length", fmt.Sprint(p.Size)}, {"Content-Type", p.shownType()}, {"Content-Encoding", p.Encoding}, {"Content-Language", p.Language},
-		{"Content-MD5", p.MD5}, {"Cache-Control", p.Cache}, {"Content-Disposition", p.Disposition}, {"BlobType", "BlockBlob"},
-	} {
-		element(b, f.name, f.value)
-	}
-	if l != nil {
-		writeLease(b, l)
-	}
-	if p.Copy != nil && w.q.includes("copy") {
-		element(b, "CopyId", p.Copy.ID)
-		element(b, "CopySource", p.Copy.Source)
-		element(b, "CopyStatus", "success")
-		element(b, "CopyProgress", progress(p))
-		element(b, "CopyCompletionTime", timeOf(p.Copy.At))
-	}
-	element(b, "ServerEncrypted", "false")
-	b.WriteString("</Properties>")
-	if w.q.includes("metadata") {
-		writeMetadataXML(b, p.Metadata)
-	}
-	b.WriteString("</Blob>")
-}
-
-func writeLease(b *strings.Builder, l *lease) {
-	element(b, "LeaseStatus", l.status())
-	element(b, "LeaseState", l.state.String())
-	if l.state == leasehold.Leased {
-		element(b, "LeaseDuration", l.kind())
-	}
-}
-
-func writeMetadataXML(b *strings.Builder, m map[string]string) {
-	b.WriteString("<Metadata>")
-	for _, name := range metadataNames(m) {
-		element(b, name, m[name])
-	}
-	b.WriteString("</Metadata>")
+	return entries, err
 }
 
 // listContainers lists the containers of an account.
@@ -292,9 +229,7 @@ func (c *call) listContainers() error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	b.WriteString(q.head(c, "") + "<Containers>")
-	next := ""
+	answer := &containerList{enumeration: q.repeated(c)}
 	root := rootBytes + c.at.account + "/"
 	for from, n := max(root+q.prefix, root+q.marker), 0; from != ""; n++ {
 		name, i, after, err := c.nextContainer(from, root+q.prefix)
@@ -305,14 +240,13 @@ func (c *call) listContainers() error {
 			break
 		}
 		if n >= q.most {
-			next = nextMarker(name)
+			answer.NextMarker = nextMarker(name)
 			break
 		}
-		writeContainer(&b, name, &i, q.includes("metadata"))
+		answer.Containers.Container = append(answer.Containers.Container, newContainerEntry(name, &i, q.includes("metadata")))
 		from = after
 	}
-	b.WriteString("</Containers><NextMarker>" + next + "</NextMarker></EnumerationResults>")
-	return c.answerXML(b.String())
+	return c.answerXML(answer)
 }
 
 // nextContainer finds the next container from a path on. Between the records of
@@ -340,20 +274,4 @@ func (c *call) nextContainer(from, prefix string) (name string, i item, after st
 		}
 	})
 	return name, i, after, err
-}
-
-func writeContainer(b *strings.Builder, name string, i *item, metadata bool) {
-	b.WriteString("<Container>")
-	element(b, "Name", name)
-	b.WriteString("<Properties>")
-	element(b, "Last-Modified", timeOf(i.Modified))
-	element(b, "Etag", i.ETag)
-	writeLease(b, &i.lease)
-	element(b, "HasImmutabilityPolicy", "false")
-	element(b, "HasLegalHold", "false")
-	b.WriteString("</Properties>")
-	if metadata {
-		writeMetadataXML(b, i.Metadata)
-	}
-	b.WriteString("</Container>")
 }

@@ -113,6 +113,8 @@ type Lease struct {
 	After *Ending
 
 	Interventions uint64 // as in Session, of its own
+
+	Foreign string // the id that a foreign protocol gave it; empty: it came by none
 }
 
 // A Waiter stands in the queue of a resource.
@@ -130,6 +132,7 @@ type Waiter struct {
 	Since     time.Time
 	Until     time.Time     // when it stops waiting
 	Forecast  time.Duration // in how long its turn usually comes; 0: nobody can tell
+	Foreign   string        // as in Lease
 }
 
 // An Ending is what a resource remembers of its last lease.
@@ -141,6 +144,9 @@ type Ending struct {
 	By     string // who broke it
 	Reason string // why it was broken
 	At     time.Time
+
+	Foreign string        // as in Lease
+	TTL     time.Duration // of the lease; 0: it had none of its own
 }
 
 // A Status is everything there is to see of one resource.

@@ -28,6 +28,7 @@ const (
 
 	MaxAddress = 256 // bytes of the address that a request came from
 	MaxDoor    = 32  // bytes of the name of a door
+	MaxForeign = 256 // bytes of the id that a foreign protocol gave a lease
 )
 
 // Limits of records.

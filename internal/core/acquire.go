@@ -104,7 +104,11 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 		ID: item.ID, Resource: item.Resource, Holder: c.Holder, Session: c.Session, TTL: ttl, Slots: uint32(item.Slots),
 		Since: s.now, SinceWall: s.wall,
 	}
-	claim.setTerms(Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit, Expected: d.Expected})
+	terms := Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit, Expected: d.Expected}
+	if s.atLeast(Level4) {
+		terms.Foreign = c.Foreign
+	}
+	claim.setTerms(terms)
 	return claim, nil
 }
 

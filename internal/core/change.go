@@ -40,6 +40,11 @@ func (s *State) change(c *Change) Answer {
 	}
 	if newID {
 		changed.ID, changed.timer = c.NewID, nil
+		if s.atLeast(Level4) {
+			t := changed.terms()
+			t.Foreign = c.Foreign
+			changed.setTerms(t)
+		}
 		s.rename(sp, claim, &changed)
 	}
 	s.replace(sp, claim, &changed)

@@ -108,6 +108,8 @@ func (c *checker) space(s *State, sp *space) {
 		c.that(id == claim.ID, "%s/%s is filed under %q", sp.name, claim.ID, id)
 		_, ended := sp.ended.Get(id)
 		c.that(!ended, "%s/%s has ended and is alive", sp.name, id)
+		foreign := claim.terms().Foreign
+		c.that(foreign == "" || s.atLeast(Level4) && len(foreign) <= leasehold.MaxForeign, "%s/%s has the foreign id %q at level %d", sp.name, id, foreign, s.level)
 		if claim.Session != "" {
 			bound++
 			claims[claim.Session]++

@@ -48,6 +48,7 @@ type Wait struct {
 type Terms struct {
 	Reason      string
 	Labels      leasehold.Labels
+	Foreign     string // the id that a foreign protocol gave it; from level 4 on
 	Party       string
 	Grace       time.Duration
 	HoldLimit   time.Duration
@@ -77,7 +78,8 @@ func (c *Claim) terms() Terms {
 func (c *Claim) setTerms(t Terms) {
 	c.Terms = &t
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
-		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil && t.Waited == 0 && t.ChangedWall == 0 {
+		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil && t.Waited == 0 && t.ChangedWall == 0 &&
+		t.Foreign == "" {
 		c.Terms = nil
 	}
 }
@@ -320,6 +322,9 @@ func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
 func (s *State) ending(sp *space, c *Claim, how leasehold.How, at Time) (*Ending, *Rest) {
 	e := &Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, Wall: s.wall}
 	t := c.terms()
+	if s.atLeast(Level4) {
+		e.Foreign, e.TTL = t.Foreign, c.TTL
+	}
 	if how == leasehold.ByBreak {
 		e.By, e.Reason = t.BreakBy, t.BreakReason
 	}

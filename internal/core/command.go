@@ -76,6 +76,10 @@ type Acquire struct {
 	// Party is who is stuck if this waits, for finding cycles of parties that wait for
 	// each other. Empty: the session, or the holder if the lease has none.
 	Party string
+
+	// Foreign is the id that a foreign protocol gave the lease, as it is: several leases may
+	// have the same. It is kept from level 4 on.
+	Foreign string
 }
 
 // An Item is one resource that is asked for.
@@ -129,6 +133,7 @@ type Change struct {
 	ID        string
 	Holder    string // empty: as it is
 	NewID     string // empty: as it is
+	Foreign   string // that goes with NewID; a new id drops the former one. From level 4 on
 	Request   Request
 }
 
@@ -226,7 +231,7 @@ func (c *CloseSession) Validate() error {
 func (c *Acquire) Validate() error {
 	err := firstError(
 		name("namespace", c.Namespace), c.validateItems(), name("holder", c.Holder),
-		text("reason", c.Reason), text("session", c.Session), text("party", c.Party), labels(c.Labels),
+		text("reason", c.Reason), text("session", c.Session), text("party", c.Party), foreign(c.Foreign), labels(c.Labels),
 		within("wait", c.Wait, leasehold.MaxWait), within("grace", c.Grace, leasehold.MaxGrace),
 		within("hold limit", c.HoldLimit, leasehold.MaxHold), priority(c.Priority), c.Request.validate(),
 	)
@@ -292,7 +297,10 @@ func (c *Change) Validate() error {
 	if c.Holder == "" && c.NewID == "" {
 		return invalid("change needs a new holder, a new id, or both")
 	}
-	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), text("holder", c.Holder), text("new id", c.NewID), c.Request.validate())
+	if c.Foreign != "" && c.NewID == "" {
+		return invalid("a foreign id can only be changed together with the lease's own: give a new id")
+	}
+	return firstError(foreign(c.Foreign), name("namespace", c.Namespace), name("lease id", c.ID), text("holder", c.Holder), text("new id", c.NewID), c.Request.validate())
 }
 
 func (c *Break) Validate() error {
@@ -345,6 +353,13 @@ func name(what, s string) error {
 func text(what, s string) error {
 	if len(s) > leasehold.MaxName {
 		return invalid("%s has %d bytes: at most %d are allowed", what, len(s), leasehold.MaxName)
+	}
+	return nil
+}
+
+func foreign(id string) error {
+	if len(id) > leasehold.MaxForeign {
+		return invalid("foreign id has %d bytes: at most %d are allowed", len(id), leasehold.MaxForeign)
 	}
 	return nil
 }

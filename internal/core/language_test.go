@@ -183,7 +183,7 @@ func (p *phrase) command() core.Command {
 	case "change":
 		return &core.Change{
 			ID: p.word("lease id"), Namespace: p.namespace(),
-			Holder: p.option("holder", ""), NewID: p.option("id", ""), Request: p.request(),
+			Holder: p.option("holder", ""), NewID: p.option("id", ""), Foreign: p.option("foreign", ""), Request: p.request(),
 		}
 	case "break":
 		return p.breakLease()
@@ -361,7 +361,7 @@ func (p *phrase) acquire() core.Command {
 	c.TTL, c.Wait, c.Grace, c.HoldLimit = p.duration("ttl"), p.duration("wait"), p.duration("grace"), p.duration("limit")
 	c.Priority, c.Labels, c.Request = p.priority(), p.labels(), p.request()
 	c.Slots, c.Capacity = p.slots(p.option("slots", "0"))
-	c.Party = p.option("party", "")
+	c.Party, c.Foreign = p.option("party", ""), p.option("foreign", "")
 	if p.flag("ttl-by-default") {
 		c.Pick = core.TTLByDefault
 	}
@@ -447,7 +447,7 @@ func writeCommand(c core.Command) string {
 	case *core.Acquire:
 		return sentence("acquire", quote(c.Resource), quote(c.Holder), option("id", c.ID), option("ttl", c.TTL), option("wait", c.Wait),
 			option("grace", c.Grace), option("limit", c.HoldLimit), option("priority", c.Priority), option("session", c.Session), option("reason", c.Reason),
-			writeSlots(c.Slots, c.Capacity), writeAlso(c.Also), option("party", c.Party), flagged("ttl-by-default", c.Pick == core.TTLByDefault), flagged("ttl-auto", c.Pick == core.TTLAuto),
+			writeSlots(c.Slots, c.Capacity), writeAlso(c.Also), option("party", c.Party), option("foreign", c.Foreign), flagged("ttl-by-default", c.Pick == core.TTLByDefault), flagged("ttl-auto", c.Pick == core.TTLAuto),
 			writeLabels(c.Labels), common(c.Namespace, c.Request))
 	case *core.Define:
 		return writeDefine(c)
@@ -464,7 +464,7 @@ func writeCommand(c core.Command) string {
 		}
 		return sentence("release", quote(c.ID), option("session", c.Session), option("withdraw", withdraw), common(c.Namespace, c.Request))
 	case *core.Change:
-		return sentence("change", quote(c.ID), option("holder", c.Holder), option("id", c.NewID), common(c.Namespace, c.Request))
+		return sentence("change", quote(c.ID), option("holder", c.Holder), option("id", c.NewID), option("foreign", c.Foreign), common(c.Namespace, c.Request))
 	case *core.Break:
 		return writeBreak(c)
 	case *core.OpenSession:
@@ -747,7 +747,7 @@ func tellLease(l *leasehold.Lease, now time.Duration) string {
 	if l.State == leasehold.Breaking {
 		text += ", breaking"
 	}
-	text += when("session", l.Session) + when("reason", l.Reason) + tellLabels(l.Labels)
+	text += when("foreign id", l.Foreign) + when("session", l.Session) + when("reason", l.Reason) + tellLabels(l.Labels)
 	if !l.AvailableAt.IsZero() {
 		text += ", rests until " + clock(l.AvailableAt)
 	}
@@ -786,7 +786,7 @@ func strange(is bool, format string, args ...any) string {
 
 func tellWaiter(w *leasehold.Waiter) string {
 	return fmt.Sprintf("%s waits for %s%s until %s, place %d", w.Holder, w.Resource, as(w.ID, w.Holder), tellEnd(w.Until), w.Position) +
-		tellSlots(w.Slots) + tellPriority(w.Priority) + tellForecast(w.Forecast) + when("session", w.Session) + when("reason", w.Reason) + tellLabels(w.Labels)
+		tellSlots(w.Slots) + tellPriority(w.Priority) + tellForecast(w.Forecast) + when("foreign id", w.Foreign) + when("session", w.Session) + when("reason", w.Reason) + tellLabels(w.Labels)
 }
 
 func tellForecast(d time.Duration) string {
@@ -895,7 +895,7 @@ func tellStatus(s leasehold.Status, now time.Duration) (lines []string) {
 	}
 	if l := s.Last; l != nil {
 		lines = append(lines, fmt.Sprintf("  last held by %s%s, token %d, ended at %s (%v)", l.Holder, as(l.ID, l.Holder), l.Token, clock(l.At), l.How)+
-			when("by", l.By)+when("reason", l.Reason))
+			when("by", l.By)+when("reason", l.Reason)+when("foreign id", l.Foreign))
 	}
 	return lines
 }

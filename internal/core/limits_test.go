@@ -105,6 +105,10 @@ func TestValidate(t *testing.T) {
 		{"request session", "1024", func(n int) core.Command {
 			return acquire(func(c *core.Acquire) { c.Request = core.Request{Session: name(1024 + n), Sequence: 1} })
 		}},
+		{"foreign id", "256", func(n int) core.Command { return acquire(func(c *core.Acquire) { c.Foreign = name(256 + n) }) }},
+		{"foreign id", "256", func(n int) core.Command {
+			return &core.Change{Namespace: ns, ID: "a1", NewID: "a2", Foreign: name(256 + n)}
+		}},
 		{"labels", "4096", func(n int) core.Command { return acquire(func(c *core.Acquire) { c.Labels = labels(4096 + n) }) }},
 		{"ttl", "100ms to 720h0m0s (30 days)", func(n int) core.Command {
 			return acquire(func(c *core.Acquire) { c.TTL = 30*24*time.Hour + time.Duration(n) })

@@ -246,6 +246,9 @@ func (w *writer) acquire() core.Command {
 	if w.chance(50) {
 		c.TTL, c.Session, c.Pick = time.Second, "both", 0 // which is not allowed
 	}
+	if w.chance(4) {
+		c.Foreign = oneOf(w, "7", "8", strings.Repeat("9", leasehold.MaxForeign))
+	}
 	c.Request = w.request(lease.namespace)
 	return c
 }
@@ -262,6 +265,7 @@ func (w *writer) change() core.Command {
 			id = w.known(w.ids).id
 		}
 		c.NewID = id
+		c.Foreign = oneOf(w, "", "7", "8")
 		w.ids = latest(append(w.ids, named{lease.namespace, id}), 7)
 	}
 	return c

@@ -68,7 +68,7 @@ type modelClaim struct {
 	id, resource, holder, session string
 	ttl, grace, limit             time.Duration
 	slots                         int // 0: all
-	party                         string
+	party, foreign                string
 	group                         int // of those that are granted together; 0: alone
 	units                         []string
 	after                         string // the lease of whose end it is warned
@@ -136,6 +136,8 @@ type modelEnding struct {
 	resource string
 	token    leasehold.Token
 	next     string // the id after a change
+	foreign  string
+	ttl      time.Duration
 }
 
 type modelOutcome struct {
@@ -212,7 +214,7 @@ func (m *model) answer(c core.Command) modelAnswer {
 			return modelAnswer{text: "invalid"}
 		}
 	case *core.Change:
-		if c.Holder == "" && c.NewID == "" {
+		if c.Holder == "" && c.NewID == "" || c.Foreign != "" && c.NewID == "" {
 			return modelAnswer{text: "invalid"}
 		}
 	case *core.Define:
@@ -453,6 +455,9 @@ func (m *model) wanted(sp *modelSpace, c *core.Acquire, item core.Item) *modelCl
 		sp: sp, id: item.ID, resource: item.Resource, holder: c.Holder, session: c.Session, slots: item.Slots, party: c.Party,
 		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now, priority: c.Priority,
 	}
+	if m.level >= core.Level4 {
+		claim.foreign = c.Foreign
+	}
 	if c.Pick != core.TTLAsSaid && d.DefaultTTL != 0 {
 		claim.ttl = d.DefaultTTL
 	}
@@ -605,7 +610,7 @@ func modelDetails(c core.Command) string {
 	case *core.Release:
 		return fmt.Sprint(c.Session, " ", c.Withdraw)
 	case *core.Change:
-		return fmt.Sprintf("%q %q", c.Holder, c.NewID)
+		return fmt.Sprintf("%q %q %q", c.Holder, c.NewID, c.Foreign)
 	case *core.Break:
 		return fmt.Sprint(c.Token, c.Period, c.Remains)
 	case *core.PutRecord:
@@ -667,6 +672,9 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 	}
 	if a := m.alarm(sp, leasehold.HeldLong, claim.id); a != nil {
 		a.thing = id
+	}
+	if id != claim.id && m.level >= core.Level4 {
+		claim.foreign = c.Foreign
 	}
 	m.intervene(claim)
 	claim.holder, claim.id = holder, id
@@ -1137,6 +1145,9 @@ func (m *model) end(c *modelClaim, how leasehold.How, at core.Time) {
 	for _, c := range together {
 		m.claims = slices.DeleteFunc(m.claims, func(other *modelClaim) bool { return other == c })
 		ending := modelEnding{sp: c.sp, id: c.id, holder: c.holder, how: how, at: m.now, resource: c.resource, token: c.token}
+		if m.level >= core.Level4 {
+			ending.foreign, ending.ttl = c.foreign, c.ttl
+		}
 		m.endings = append(m.endings, ending)
 		r := m.resource(c.sp, c.resource)
 		if c.token == 0 {
@@ -1482,8 +1493,8 @@ func (m *model) showLease(c *modelClaim) modelAnswer {
 			floor = min(floor, other.token)
 		}
 	}
-	return modelAnswer{claim: c.id, text: fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v touched %d",
-		state, c.id, c.holder, c.token, floor, c.slots, c.units, c.after, m.left(m.deadline(c)), m.touchedOf(c))}
+	return modelAnswer{claim: c.id, text: fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v touched %d foreign %q",
+		state, c.id, c.holder, c.token, floor, c.slots, c.units, c.after, m.left(m.deadline(c)), m.touchedOf(c), c.foreign)}
 }
 
 func (m *model) touchedOf(c *modelClaim) uint64 {
@@ -1571,6 +1582,9 @@ func (m *model) status(sp *modelSpace, path string) string {
 	for _, c := range m.holders(sp, path) {
 		if at, how, over := m.over(c); over {
 			last = &modelEnding{id: c.id, how: how, token: c.token}
+			if m.level >= core.Level4 {
+				last.foreign, last.ttl = c.foreign, c.ttl
+			}
 			rests = append(rests, m.restAfter(c, *last, at)...)
 			continue
 		}
@@ -1582,7 +1596,7 @@ func (m *model) status(sp *modelSpace, path string) string {
 	}
 	ended := ""
 	if last != nil {
-		ended = fmt.Sprintf(" last %s token %d %v", last.id, last.token, last.how)
+		ended = fmt.Sprintf(" last %s token %d %v foreign %q ttl %v", last.id, last.token, last.how, last.foreign, last.ttl)
 		state = m.stateAfter(last.how)
 	}
 	if newest != nil {
@@ -1593,7 +1607,7 @@ func (m *model) status(sp *modelSpace, path string) string {
 	}
 	queue := ""
 	for _, c := range m.queue(sp, path) {
-		queue += " " + c.id
+		queue += fmt.Sprintf(" %s %q", c.id, c.foreign)
 	}
 	next, unacknowledged := m.sayRests(rests, holding, capacity)
 	if holding == 0 && m.quarantined() && m.resumes != 0 {

@@ -196,8 +196,8 @@ func leaseText(l *leasehold.Lease) string {
 	if l.After != nil {
 		after = l.After.ID
 	}
-	return fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v touched %d",
-		l.State, l.ID, l.Holder, l.Token, l.Floor, l.Slots, l.Units, after, l.Remaining, l.Interventions)
+	return fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v touched %d foreign %q",
+		l.State, l.ID, l.Holder, l.Token, l.Floor, l.Slots, l.Units, after, l.Remaining, l.Interventions, l.Foreign)
 }
 
 func eventTexts(events []*leasehold.Event) (texts []string) {
@@ -238,10 +238,10 @@ func statusText(s leasehold.Status, state *core.State) string {
 		held += leaseText(&l) + ";"
 	}
 	for _, w := range s.Queue {
-		queue += " " + w.ID
+		queue += fmt.Sprintf(" %s %q", w.ID, w.Foreign)
 	}
 	if s.Last != nil {
-		last = fmt.Sprintf(" last %s token %d %v", s.Last.ID, s.Last.Token, s.Last.How)
+		last = fmt.Sprintf(" last %s token %d %v foreign %q ttl %v", s.Last.ID, s.Last.Token, s.Last.How, s.Last.Foreign, s.Last.TTL)
 	}
 	rests := time.Duration(0)
 	if !s.AvailableAt.IsZero() {

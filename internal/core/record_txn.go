@@ -191,7 +191,7 @@ func (c *Compare) textual() bool {
 func (o *Op) size() int {
 	n := len(o.Path) + len(o.To) + valueBytes(o.Value, o.Large) + len(o.Session) + len(o.ID)
 	if a := o.Acquire; a != nil {
-		n += len(a.Holder) + len(a.Reason) + len(a.Session) + len(a.Party)
+		n += len(a.Holder) + len(a.Reason) + len(a.Session) + len(a.Party) + len(a.Foreign)
 		for _, item := range a.items() {
 			n += len(item.Resource) + len(item.ID)
 		}

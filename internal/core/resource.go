@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"time"
 
 	"github.com/tidwall/btree"
 
@@ -37,6 +38,10 @@ type Ending struct {
 	By     string
 	Reason string
 	Wall   int64
+
+	// From level 4 on.
+	Foreign string        // as in Terms
+	TTL     time.Duration // of the lease; 0: it had none of its own
 }
 
 // A Rest keeps slots free after an unclean end.

@@ -47,11 +47,11 @@ func details(c Command) []any {
 	case *OpenSession:
 		return list(c.TTL)
 	case *Acquire:
-		return append(resources(c.items()), list(c.Holder, c.TTL, c.Pick, c.Session, c.Grace, c.HoldLimit, c.Priority)...)
+		return append(resources(c.items()), list(c.Holder, c.TTL, c.Pick, c.Session, c.Grace, c.HoldLimit, c.Priority, c.Foreign)...)
 	case *Release:
 		return list(c.Session, c.Withdraw)
 	case *Change:
-		return list(c.Holder, c.NewID)
+		return list(c.Holder, c.NewID, c.Foreign)
 	case *Break:
 		return list(c.Token, c.Period, c.Remains)
 	case *Move:

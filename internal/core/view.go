@@ -27,7 +27,7 @@ func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
 	l := leasehold.Lease{
 		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: t.Labels, Reason: t.Reason,
 		Session: c.Session, State: c.state(), Token: c.Token, Floor: s.floor(sp, c), Slots: int(c.Slots), Units: t.Units, TTL: c.TTL, HoldLimit: t.HoldLimit,
-		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(),
+		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(), Foreign: t.Foreign,
 	}
 	if session, ok := sp.sessions.Get(c.Session); ok {
 		l.Interventions = session.touched().Count
@@ -68,7 +68,7 @@ func (s *State) waiter(sp *space, c *Claim, position int) leasehold.Waiter {
 	return leasehold.Waiter{
 		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: c.terms().Labels, Reason: c.terms().Reason,
 		Session: c.Session, Slots: int(c.Slots), Priority: c.Wait.Priority, Position: position,
-		Since: calendar(c.SinceWall), Until: s.moment(c.Wait.Until),
+		Since: calendar(c.SinceWall), Until: s.moment(c.Wait.Until), Foreign: c.terms().Foreign,
 	}
 }
 
@@ -107,7 +107,7 @@ func (s *State) lastLease(sp *space, r *Resource, rest *Rest) *leasehold.Lease {
 	after := rest.After
 	return &leasehold.Lease{
 		Namespace: sp.name, Resource: r.Path, ID: after.ID, Holder: after.Holder, State: stateAfter(after), Token: after.Token, Floor: after.Token,
-		Slots: int(rest.Slots), Units: rest.Units, Expires: calendar(after.Wall), AvailableAt: s.moment(rest.Until),
+		Slots: int(rest.Slots), Units: rest.Units, Expires: calendar(after.Wall), AvailableAt: s.moment(rest.Until), Foreign: after.Foreign,
 	}
 }
 
@@ -116,7 +116,10 @@ func (e *Ending) shown() *leasehold.Ending {
 	if e == nil {
 		return nil
 	}
-	return &leasehold.Ending{ID: e.ID, Holder: e.Holder, Token: e.Token, How: e.How, By: e.By, Reason: e.Reason, At: calendar(e.Wall)}
+	return &leasehold.Ending{
+		ID: e.ID, Holder: e.Holder, Token: e.Token, How: e.How, By: e.By, Reason: e.Reason, At: calendar(e.Wall),
+		Foreign: e.Foreign, TTL: e.TTL,
+	}
 }
 
 func stateAfter(last *Ending) leasehold.State {

@@ -40,6 +40,11 @@ const (
 
 	// A release that names a session, or withdraws. Others are as they were before.
 	kindWithdraw = 22
+
+	// An acquire, a txn or a change with a foreign id. Others are as they were before.
+	kindAcquireForeign = 23
+	kindTxnForeign     = 24
+	kindChangeForeign  = 25
 )
 
 var commandNames = [...]string{
@@ -51,6 +56,7 @@ var commandNames = [...]string{
 	kindDefine: "define", kindUndefine: "undefine", kindAcknowledge: "acknowledge",
 	kindPutVersion: "put version", kindTxnVersions: "txn versions",
 	kindSetCaps: "set caps", kindWithdraw: "withdraw",
+	kindAcquireForeign: "acquire foreign", kindTxnForeign: "txn foreign", kindChangeForeign: "change foreign",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -58,7 +64,7 @@ func commandLevel(kind uint64) uint64 {
 	switch kind {
 	case kindPutVersion, kindTxnVersions:
 		return levelValues
-	case kindSetCaps, kindWithdraw:
+	case kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign:
 		return levelStated
 	}
 	return levelFirst
@@ -104,7 +110,7 @@ func Weight(b []byte) int {
 			continue
 		case kindRenew, kindRenewSession:
 			return renewWeight
-		case kindTxn, kindTxnVersions:
+		case kindTxn, kindTxnVersions, kindTxnForeign:
 			return commandWeight + min(int(size)/bytesPerUnit, maxTxnWeight)
 		}
 		break
@@ -223,6 +229,9 @@ func kindOf(command core.Command) uint64 {
 	case *core.CloseSession:
 		return kindCloseSession
 	case *core.Acquire:
+		if v.Foreign != "" {
+			return kindAcquireForeign
+		}
 		return kindAcquire
 	case *core.Renew:
 		return kindRenew
@@ -232,6 +241,9 @@ func kindOf(command core.Command) uint64 {
 		}
 		return kindRelease
 	case *core.Change:
+		if v.Foreign != "" {
+			return kindChangeForeign
+		}
 		return kindChange
 	case *core.Break:
 		return kindBreak
@@ -247,10 +259,7 @@ func kindOf(command core.Command) uint64 {
 	case *core.DeleteRecord:
 		return kindDeleteRecord
 	case *core.Txn:
-		if slices.ContainsFunc(v.Then, hasVersion) || slices.ContainsFunc(v.Else, hasVersion) {
-			return kindTxnVersions
-		}
-		return kindTxn
+		return txnKind(v)
 	case *core.Ask:
 		return kindAsk
 	case *core.Move:
@@ -267,6 +276,21 @@ func kindOf(command core.Command) uint64 {
 	return 0
 }
 
+func txnKind(v *core.Txn) uint64 {
+	has := func(is func(core.Op) bool) bool {
+		return slices.ContainsFunc(v.Then, is) || slices.ContainsFunc(v.Else, is)
+	}
+	switch {
+	case has(isForeign):
+		return kindTxnForeign
+	case has(hasVersion):
+		return kindTxnVersions
+	}
+	return kindTxn
+}
+
+func isForeign(o core.Op) bool { return o.Acquire != nil && o.Acquire.Foreign != "" }
+
 func hasVersion(o core.Op) bool { return o.Large != nil || o.From != 0 || o.Keep != 0 }
 
 func newCommand(kind uint64) core.Command {
@@ -277,13 +301,13 @@ func newCommand(kind uint64) core.Command {
 		return new(core.RenewSession)
 	case kindCloseSession:
 		return new(core.CloseSession)
-	case kindAcquire:
+	case kindAcquire, kindAcquireForeign:
 		return new(core.Acquire)
 	case kindRenew:
 		return new(core.Renew)
 	case kindRelease, kindWithdraw:
 		return new(core.Release)
-	case kindChange:
+	case kindChange, kindChangeForeign:
 		return new(core.Change)
 	case kindBreak:
 		return new(core.Break)
@@ -295,7 +319,7 @@ func newCommand(kind uint64) core.Command {
 		return new(core.PutRecord)
 	case kindDeleteRecord:
 		return new(core.DeleteRecord)
-	case kindTxn, kindTxnVersions:
+	case kindTxn, kindTxnVersions, kindTxnForeign:
 		return new(core.Txn)
 	case kindAsk:
 		return new(core.Ask)
@@ -327,6 +351,9 @@ func (c *codec) command(kind uint64, command core.Command) {
 		c.request(&v.Request)
 	case *core.Acquire:
 		c.acquire(v)
+		if kind == kindAcquireForeign {
+			c.text("foreign", &v.Foreign)
+		}
 	case *core.Renew:
 		c.text("namespace", &v.Namespace)
 		c.text("id", &v.ID)
@@ -340,6 +367,9 @@ func (c *codec) command(kind uint64, command core.Command) {
 		c.request(&v.Request)
 	case *core.Change:
 		c.change(v)
+		if kind == kindChangeForeign {
+			c.text("foreign", &v.Foreign)
+		}
 	case *core.Break:
 		c.breakLease(v)
 	case *core.Tick:
@@ -541,7 +571,7 @@ func (c *codec) op(kind uint64, v *core.Op) {
 	c.text("path", &v.Path)
 	c.flag("range", &v.Range)
 	c.text("to", &v.To)
-	if kind == kindTxnVersions {
+	if kind == kindTxnVersions || kind == kindTxnForeign {
 		c.contents("value", contents{&v.Value, &v.Large, &v.From, &v.Keep})
 	} else {
 		c.value("value", &v.Value)
@@ -552,6 +582,9 @@ func (c *codec) op(kind uint64, v *core.Op) {
 	c.flag("count", &v.Count)
 	if present(c, "acquire", &v.Acquire) {
 		c.acquire(v.Acquire)
+		if kind == kindTxnForeign {
+			c.text("foreign", &v.Acquire.Foreign)
+		}
 	}
 	c.text("id", &v.ID)
 }

@@ -23,7 +23,8 @@
 //	                    waiter ends that needs more slots than there are; interventions;
 //	                    work that was put off: record 20;
 //	                    caps, and namespaces that are forgotten: command 21, records 17
-//	                    and 18; events stand by namespace
+//	                    and 18; events stand by namespace; ids of foreign protocols:
+//	                    commands 23 to 25
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -102,6 +103,11 @@
 //	  21  set caps       level 4; caps, flag if unset, text by, text reason
 //	  22  withdraw       level 4; text namespace, text id, text session, flag withdraw,
 //	                     request; one of the two is not as in 6
+//	  23  acquire foreign
+//	                     level 4; as 4, and then text foreign, which is not empty
+//	  24  txn foreign    level 4; as 20, with a text foreign after each acquire, and one
+//	                     of them is not empty; its values may be as in 13
+//	  25  change foreign level 4; as 7, and then text foreign, which is not empty
 //
 //	caps                 signed leases, signed sessions, signed waiters,
 //	                     signed namespaces
@@ -184,7 +190,7 @@
 //	result               record?, signed deleted, lease?, lease… also
 //	touched              unsigned interventions, text… intervened
 //	ending               text id, text holder, unsigned token, how, text by,
-//	                     text reason, wall
+//	                     text reason, wall; from level 4 on, text foreign, duration ttl
 //	hold                 if the kind is changed: text id, text holder, unsigned token;
 //	                     then moment since, moment until, duration waited
 //	more                 ending? last, rest…, shares?, usual?
@@ -196,14 +202,15 @@
 //	terms                text reason, labels, text party, duration grace,
 //	                     duration hold limit, duration expected, time break at,
 //	                     text break by, text break reason, text… units,
-//	                     ending? after, duration waited, wall changed or 0
+//	                     ending? after, duration waited, wall changed or 0;
+//	                     from level 4 on, text foreign
 //	lease                text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, state, unsigned token,
 //	                     unsigned floor, signed slots, text… units, duration ttl,
 //	                     duration hold limit, duration remaining,
 //	                     moment acquired, moment expires, moment available at,
 //	                     unsigned revision, shown ending? after; from level 4 on,
-//	                     unsigned interventions
+//	                     unsigned interventions, text foreign
 //	shown ending         as ending, with a moment instead of wall
 //	session              text namespace, text id, duration ttl, labels,
 //	                     duration remaining, moment opened, moment expires,
@@ -212,7 +219,7 @@
 //	waiter               text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, signed slots, signed priority,
 //	                     signed position, moment since, moment until,
-//	                     duration forecast
+//	                     duration forecast; from level 4 on, text foreign
 //	error                code, text message, lease?, signed waiting, signed position,
 //	                     duration forecast, step… cycle
 //	step                 text holder, text resource

@@ -461,6 +461,19 @@ var goldenCommands = map[uint64]core.Command{
 		Namespace: "default", Path: "config/a", Large: goldenLarge, Keep: 300, Session: "s1", IfRevision: 300, IfAbsent: true,
 		Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenKey,
 	},
+	kindAcquireForeign: &core.Acquire{
+		Namespace: "default", Resource: "azure/a/b", ID: "id1", Holder: "ann", TTL: 15e9, Foreign: "0f5dd1f7-9d7c-4ef1-8d2e-6d9aa7a0b3c4", Request: goldenKey,
+	},
+	kindTxnForeign: &core.Txn{
+		Namespace: "default",
+		Then: []core.Op{
+			{Do: core.AcquireLease, Acquire: &core.Acquire{Namespace: "default", Resource: "r", ID: "id1", Holder: "ann", Foreign: "7587848943104623"}},
+			{Do: core.AcquireLease, Acquire: &core.Acquire{Namespace: "default", Resource: "q", ID: "id2", Holder: "ann"}},
+			{Do: core.Put, Path: "config/b", Value: "two", Keep: leasehold.KeepNone},
+		},
+		Request: goldenKey,
+	},
+	kindChangeForeign: &core.Change{Namespace: "default", ID: "id1", NewID: "id2", Foreign: "guid-2", Request: goldenKey},
 	kindTxnVersions: &core.Txn{
 		Namespace: "default",
 		Then:      []core.Op{{Do: core.Put, Path: "config/a", Large: goldenLarge, Session: "s1"}, {Do: core.Put, Path: "config/b", Value: "two", Keep: leasehold.KeepNone}},

@@ -283,6 +283,9 @@ func (w *world) event() core.Command {
 	if w.IntN(4) == 0 {
 		a.Also = []core.Item{{Resource: w.name("r", 9), ID: w.name("id", 200), Slots: w.IntN(2)}}
 	}
+	if w.IntN(4) == 0 {
+		a.Foreign = w.name("guid", 9)
+	}
 	return a
 }
 

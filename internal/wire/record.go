@@ -381,6 +381,10 @@ func (c *codec) ending(v *core.Ending) {
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
 	c.signed("wall", &v.Wall)
+	if c.level >= levelStated {
+		c.text("foreign", &v.Foreign)
+		c.duration("ttl", &v.TTL)
+	}
 }
 
 func (c *codec) claim(v *core.Claim) {
@@ -429,6 +433,9 @@ func (c *codec) terms(v *core.Terms) {
 	}
 	c.duration("waited", &v.Waited)
 	c.signed("changed wall", &v.ChangedWall)
+	if c.level >= levelStated {
+		c.text("foreign", &v.Foreign)
+	}
 }
 
 func (c *codec) endedClaim(v *core.EndedClaim) {
@@ -497,6 +504,7 @@ func (c *codec) lease(v *leasehold.Lease) {
 	}
 	if c.level >= levelStated {
 		c.unsigned("interventions", &v.Interventions)
+		c.text("foreign", &v.Foreign)
 	}
 }
 
@@ -508,6 +516,10 @@ func (c *codec) shownEnding(v *leasehold.Ending) {
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
 	c.moment("at", &v.At)
+	if c.level >= levelStated {
+		c.text("foreign", &v.Foreign)
+		c.duration("ttl", &v.TTL)
+	}
 }
 
 func (c *codec) session(v *leasehold.Session) {
@@ -539,6 +551,9 @@ func (c *codec) waiter(v *leasehold.Waiter) {
 	c.moment("since", &v.Since)
 	c.moment("until", &v.Until)
 	c.duration("forecast", &v.Forecast)
+	if c.level >= levelStated {
+		c.text("foreign", &v.Foreign)
+	}
 }
 
 func (c *codec) refusal(v *leasehold.Error) {

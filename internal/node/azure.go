@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/door/azure"
 	"github.com/leasehold/leasehold/internal/engine"
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -25,7 +25,7 @@ type azureServer struct {
 }
 
 // openAzure opens the port, if there is to be one.
-func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetry.Metrics, gates *port.Gates, log *slog.Logger) (*azureServer, error) {
+func openAzure(ctx context.Context, c Config, e engine.Engine, metrics *telemetry.Metrics, gates *listen.Gates, log *slog.Logger) (*azureServer, error) {
 	if c.Azure.Listen == "" {
 		return nil, nil
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door/terraform"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -45,14 +45,14 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	if err != nil {
 		return err
 	}
-	metrics, gates := telemetry.NewMetrics(), &port.Gates{}
+	metrics, gates := telemetry.NewMetrics(), &listen.Gates{}
 	metrics.Registerer().MustRegister(gates)
 	ring, err := clientRing(c, log, metrics)
 	if err != nil {
 		return err
 	}
 	// The address first: a second server on it should not touch the data.
-	listener, err := listen(ctx, c.Listen)
+	listener, err := openPort(ctx, c.Listen)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func openRing(files certificate.Files, of string, log *slog.Logger, metrics *tel
 // soon is when somebody should think of the next certificate.
 const soon = 30 * 24 * time.Hour
 
-func listen(ctx context.Context, address string) (net.Listener, error) {
+func openPort(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%w: choose another address with --listen", err)

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,7 +50,7 @@ func newBench(t testing.TB) *bench {
 		}
 		_ = e.Close()
 	})
-	return &bench{t, New(e, Config{Accounts: book, Gates: &port.Gates{}}), e, book}
+	return &bench{t, New(e, Config{Accounts: book, Gates: &listen.Gates{}}), e, book}
 }
 
 // A reply is what a door said.

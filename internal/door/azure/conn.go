@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 )
 
 // A conn puts a reason phrase of ours in the first line of an answer. HTTP allows any
@@ -41,7 +41,7 @@ func (c *conn) Write(b []byte) (int, error) {
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
-	return port.Greet(context.WithValue(ctx, connKey{}, c), c)
+	return listen.Greet(context.WithValue(ctx, connKey{}, c), c)
 }
 
 // reason sets the phrase of the answer that is about to be written.

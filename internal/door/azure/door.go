@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -28,8 +28,8 @@ type Config struct {
 	Metrics   *telemetry.Metrics // nil: nothing is counted
 	Log       *slog.Logger       // nil: nothing is written
 
-	Hosts          *port.Hosts   // names that it answers to; nil: all of them
-	Gates          *port.Gates   // where its gate is counted; nil: nowhere
+	Hosts          *listen.Hosts // names that it answers to; nil: all of them
+	Gates          *listen.Gates // where its gate is counted; nil: nowhere
 	MaxConnections int           // 0: 4,000
 	MaxUploads     int           // large bodies that come in at the same time; 0: 64
 	Linger         time.Duration // how long a server that stops still takes requests, and refuses them

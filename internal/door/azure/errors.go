@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 )
 
 // A fault is an error as Azure tells it.
@@ -209,7 +209,7 @@ func (c *call) fail(f *fault) {
 		h.Set("Retry-After", "1")
 	}
 	if c.door.stopping.Load() {
-		port.Leave(h)
+		listen.Leave(h)
 	}
 	if f.status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", fmt.Sprintf("Bearer authorization_uri=%s/login/common/oauth2/authorize resource_id=https://storage.azure.com", c.base()))

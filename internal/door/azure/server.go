@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 )
 
 // Times of one request on its connection. A body may take as long as it likes, as long
@@ -42,7 +42,7 @@ const maxHeader = 64 << 10
 // serves once.
 func (d *Door) Serve(ctx context.Context, l net.Listener, certificates *tls.Config) error {
 	server := &http.Server{
-		Handler:           port.Greeted(d),
+		Handler:           listen.Greeted(d),
 		MaxHeaderBytes:    maxHeader,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
@@ -51,9 +51,9 @@ func (d *Door) Serve(ctx context.Context, l net.Listener, certificates *tls.Conf
 		ErrorLog:          slog.NewLogLogger(d.config.Log.Handler(), slog.LevelDebug),
 	}
 	server.Protocols.SetHTTP1(true)
-	gate := port.NewGate(l, port.Limits{Name: "azure", Most: d.config.MaxConnections, Log: d.config.Log})
+	gate := listen.NewGate(l, listen.Limits{Name: "azure", Most: d.config.MaxConnections, Log: d.config.Log})
 	d.config.Gates.Add(gate)
-	drain := port.Drain{
+	drain := listen.Drain{
 		Linger: d.config.Linger, Timeout: d.config.DrainTimeout,
 		Begin: func() { d.stopping.Store(true) }, Open: gate.Open,
 	}

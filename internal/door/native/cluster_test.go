@@ -159,7 +159,7 @@ func TestBackupOverHTTP(t *testing.T) {
 	v := newVillage(t)
 	door := New(v, Config{})
 	ask(t, door, "GET", "/v1/cluster/backup", "").expect(200)
-	base, stop := listen(t, door)
+	base, stop := openLoopback(t, door)
 	defer stop()
 	caller, err := v1.NewCaller(v1.CallerConfig{Server: base, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
 	if err != nil {

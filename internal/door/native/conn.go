@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 )
 
 // A conn can collect what is written to it and send it in one piece. net/http has a
@@ -94,7 +94,7 @@ func (c *conn) bound(bytes int) {
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
-	return port.Greet(context.WithValue(ctx, connKey{}, c), c)
+	return listen.Greet(context.WithValue(ctx, connKey{}, c), c)
 }
 
 // connOf is the connection of a request, nil if it came some other way, such as in TLS.

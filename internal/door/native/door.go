@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -32,9 +32,9 @@ type Config struct {
 	Log     *slog.Logger       // nil: nothing is written
 
 	TLS            *tls.Config   // nil: plain
-	Hosts          *port.Hosts   // names that it answers to; nil: all of them
+	Hosts          *listen.Hosts // names that it answers to; nil: all of them
 	Mutual         bool          // clients show certificates
-	Gates          *port.Gates   // where its gate is counted; nil: nowhere
+	Gates          *listen.Gates // where its gate is counted; nil: nowhere
 	MaxConnections int           // 0: 10,000
 	MaxStreams     int           // watches and waiting acquires together; 0: 8,000
 	Linger         time.Duration // how long a server that stops still takes requests, and refuses them
@@ -239,7 +239,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if d.stopping.Err() != nil && !alwaysServed[r.URL.Path] {
-		port.Leave(w.Header())
+		listen.Leave(w.Header())
 		problem(w, engine.Unavailable(stoppingMessage))
 		return
 	}

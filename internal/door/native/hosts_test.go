@@ -7,14 +7,14 @@ import (
 
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 )
 
 // A rebound name is the page's own origin, so that nothing but the name gives it away.
 func TestReboundNamesAreRefused(t *testing.T) {
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
-	door := New(e, Config{Hosts: port.NewHosts(nil, "leases.example")})
+	door := New(e, Config{Hosts: listen.NewHosts(nil, "leases.example")})
 	for host, want := range map[string]int{"evil.example:4653": 421, "leases.example": 200, "localhost:4653": 200} {
 		for _, r := range []struct{ method, path, body string }{
 			{"POST", "/v1/acquire", `{"resource":"r","holder":"x","id":"x","ttl":"1m"}`},

@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 )
 
 // maxHeader is the most bytes of a request's headers.
@@ -29,7 +29,7 @@ const maxShared = 1024
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	gate := d.gate(l)
 	server := d.server(gate)
-	drain := port.Drain{
+	drain := listen.Drain{
 		Linger: d.config.Linger, Timeout: d.config.DrainTimeout, Begin: d.stop, Open: gate.Open,
 	}
 	err := drain.Until(ctx, server, func() error {
@@ -46,7 +46,7 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 
 func (d *Door) server(gate *gate) *http.Server {
 	return &http.Server{
-		Handler:           port.Greeted(d),
+		Handler:           listen.Greeted(d),
 		TLSConfig:         d.config.TLS,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxShared, SendPingTimeout: idleTime / 4, WriteByteTimeout: writeTime},
 		MaxHeaderBytes:    maxHeader,
@@ -60,18 +60,18 @@ func (d *Door) server(gate *gate) *http.Server {
 	}
 }
 
-// A gate makes of what a port.Gate lets in connections of this door. One for which there
+// A gate makes of what a listen.Gate lets in connections of this door. One for which there
 // is no room gets a short answer rather than silence: a caller that hangs can not go
 // elsewhere.
 type gate struct {
-	*port.Gate
+	*listen.Gate
 	turningAway chan struct{}
 	secure      bool // it speaks TLS, in which nothing can be said before a handshake
 }
 
 func (d *Door) gate(l net.Listener) *gate {
 	g := &gate{turningAway: make(chan struct{}, maxTurningAway), secure: d.config.TLS != nil}
-	g.Gate = port.NewGate(l, port.Limits{
+	g.Gate = listen.NewGate(l, listen.Limits{
 		Name: "clients", Most: d.config.MaxConnections, Mutual: d.config.Mutual, Refuse: g.refuse, Log: d.config.Log,
 	})
 	d.config.Gates.Add(g.Gate)

@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 )
 
 // slow is an engine that takes its time.
@@ -189,7 +189,7 @@ func TestManyTooManyConnections(t *testing.T) {
 func TestSilentConnectionsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}
-		h := build(t, Config{MaxConnections: 4, Gates: &port.Gates{}, Log: slog.New(slog.NewTextHandler(log, nil))})
+		h := build(t, Config{MaxConnections: 4, Gates: &listen.Gates{}, Log: slog.New(slog.NewTextHandler(log, nil))})
 		defer h.close()
 		known := h.greeted()
 		defer known.Close()
@@ -223,7 +223,7 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 
 // Over a real network the refusal arrives although the request was sent first.
 func TestTooManyConnectionsOverTCP(t *testing.T) {
-	base, stop := listen(t, newDoor(t, Config{MaxConnections: 1}))
+	base, stop := openLoopback(t, newDoor(t, Config{MaxConnections: 1}))
 	defer stop()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
 	if err != nil {

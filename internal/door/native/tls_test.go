@@ -238,6 +238,6 @@ func TestWrongWaysIntoTLS(t *testing.T) {
 
 func listenSecure(t *testing.T, server *certificate.Keyring) (base string, stop func()) {
 	t.Helper()
-	base, stop = listen(t, newDoor(t, Config{TLS: server.Listen()}))
+	base, stop = openLoopback(t, newDoor(t, Config{TLS: server.Listen()}))
 	return strings.Replace(base, "http:", "https:", 1), stop
 }

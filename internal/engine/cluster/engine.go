@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
@@ -65,7 +65,7 @@ type Config struct {
 	Insecure bool
 
 	// Gates is where the connections of other servers are counted; nil: nowhere.
-	Gates *port.Gates
+	Gates *listen.Gates
 
 	// For tests: another network than the machine's.
 	peerListener net.Listener

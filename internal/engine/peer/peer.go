@@ -19,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/port"
+	"github.com/leasehold/leasehold/internal/listen"
 )
 
 // Config is what a mesh is made from.
@@ -37,7 +37,7 @@ type Config struct {
 	// Dial connects to an address; nil: by TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 
-	Gates *port.Gates // where the connections of others are counted; nil: nowhere
+	Gates *listen.Gates // where the connections of others are counted; nil: nowhere
 
 	// For tests on machines that are too busy for the real limits.
 	greetWithin, silentFor time.Duration
@@ -113,7 +113,7 @@ func New(c Config) *Mesh {
 		m.Dial = dialTCP
 	}
 	if m.Listener != nil {
-		gate := port.NewGate(m.Listener, port.Limits{Name: "servers", Most: maxIncoming, Mutual: m.TLS != nil, Log: m.Log})
+		gate := listen.NewGate(m.Listener, listen.Limits{Name: "servers", Most: maxIncoming, Mutual: m.TLS != nil, Log: m.Log})
 		m.Gates.Add(gate)
 		m.Listener = gate
 	}
@@ -349,7 +349,7 @@ func (m *Mesh) serve(raw net.Conn) {
 		m.Log.Debug("another server was refused", "server", h.Name, "from", raw.RemoteAddr(), "reason", refused.Message)
 		return
 	}
-	if known := port.ConnOf(raw); known != nil {
+	if known := listen.ConnOf(raw); known != nil {
 		known.Greeted(stateOf(conn))
 	}
 	_ = conn.SetDeadline(time.Time{})

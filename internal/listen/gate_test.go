@@ -1,4 +1,4 @@
-package port
+package listen
 
 import (
 	"crypto/tls"

@@ -1,6 +1,6 @@
-// Package port has what all ports of a server share: the host names that they answer to, how
+// Package listen has what all ports of a server share: the host names that they answer to, how
 // many connections they take and from whom, and how they stop.
-package port
+package listen
 
 import (
 	"fmt"

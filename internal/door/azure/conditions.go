@@ -1,9 +1,12 @@
 package azure
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/leasehold/leasehold"
 )
 
 // conditions are what must hold of a blob for a request to be done.
@@ -77,4 +80,51 @@ func matches(list, tag string) bool {
 		}
 	}
 	return false
+}
+
+// checkUse tells why a request with a lease id, or without one, may not use a blob.
+// A read without an id is always allowed.
+func (l *lease) checkUse(guid string, write bool) error {
+	switch {
+	case l.alive() && guid == "" && write:
+		return errLeaseIDMissing
+	case guid == "":
+		return nil
+	case l.alive() && guid == l.guid:
+		return nil
+	case l.alive():
+		return errBlobMismatch
+	case l.guid == "":
+		return errBlobNoLease
+	case guid == l.guid:
+		return l.lost()
+	}
+	return errBlobNoLease
+}
+
+// lost says how the caller's lease ended, and who saw to it.
+func (l *lease) lost() *fault {
+	e := l.ending
+	if e == nil || e.How != leasehold.ByBreak || e.By == "" {
+		return errLeaseLost
+	}
+	message := fmt.Sprintf("A lease ID was specified, but the lease was broken by %s at %s", e.By, e.At.UTC().Format("15:04:05Z"))
+	if e.Reason != "" {
+		message += ": " + e.Reason
+	}
+	return errLeaseLost.saying("%s.", strings.TrimSuffix(message, "."))
+}
+
+// checkContainer tells why a request with a lease id may not use a container. Only its
+// deletion needs an id.
+func (l *lease) checkContainer(guid string, deletion bool) error {
+	switch {
+	case l.alive() && guid == "" && deletion:
+		return errLeaseIDMissing.saying("There is currently a lease on the container and no lease ID was specified in the request.")
+	case guid == "" || l.alive() && guid == l.guid:
+		return nil
+	case l.alive():
+		return errContainerMismatch
+	}
+	return errContainerNoLease
 }

@@ -275,3 +275,24 @@ func (c *call) nextContainer(from, prefix string) (name string, i item, after st
 	})
 	return name, i, after, err
 }
+
+// eachRecord goes over all records under a prefix, a page at a time.
+func (c *call) eachRecord(prefix string, see func(*leasehold.Record)) error {
+	from := prefix
+	for {
+		var page core.RecordPage
+		err := c.read(func(v core.View) {
+			page, _ = v.Records(c.door.config.Namespace, core.RecordQuery{From: from, To: core.PrefixEnd(prefix)})
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range page.Records {
+			see(r)
+			from = r.Path + "\x00"
+		}
+		if !page.More {
+			return nil
+		}
+	}
+}

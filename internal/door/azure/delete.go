@@ -1,0 +1,103 @@
+package azure
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// deleteBlob deletes a blob, its snapshots, or one of these.
+func (c *call) deleteBlob() error {
+	if c.at.snapshot != "" {
+		return c.deleteSnapshot()
+	}
+	snapshots := strings.ToLower(c.r.Header.Get("X-Ms-Delete-Snapshots"))
+	if snapshots != "" && snapshots != "include" && snapshots != "only" {
+		return badHeader("x-ms-delete-snapshots", snapshots)
+	}
+	guid, err := c.leaseHeader()
+	if err != nil {
+		return err
+	}
+	conditions, err := c.readConditions("")
+	if err != nil {
+		return err
+	}
+	return c.decide(func(tried bool) (bool, error) {
+		container, was, err := c.lookBoth()
+		if err != nil {
+			return false, err
+		}
+		if tried && !was.found && snapshots != "only" {
+			return true, c.answer(http.StatusAccepted) // an earlier try did it
+		}
+		if err := mayWrite(&was, guid, &conditions, true); err != nil {
+			return false, err
+		}
+		ops, also, err := c.deletion(&was, snapshots)
+		if err != nil {
+			return false, err
+		}
+		_, done, err := c.do(append(also, c.asRead(&container, &was)...), ops...)
+		if err != nil || !done {
+			return false, err
+		}
+		c.w.Header()["x-ms-delete-type-permanent"] = []string{"true"}
+		return true, c.answer(http.StatusAccepted)
+	})
+}
+
+// deletion is what deletes a blob. One that has snapshots is only deleted with them.
+func (c *call) deletion(was *item, snapshots string) (ops []core.Op, also []core.Compare, err error) {
+	past := []core.Op{deleteAll(c.at.part(rootSnapshots)), deleteAll(c.at.part(rootPast))}
+	switch snapshots {
+	case "only":
+		return past, nil, nil
+	case "":
+		prefix := c.at.part(rootSnapshots)
+		var page core.RecordPage
+		err := c.read(func(v core.View) {
+			page, _ = v.Records(c.door.config.Namespace, core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), Most: 1, KeysOnly: true})
+		})
+		if err == nil && len(page.Records) > 0 {
+			err = errSnapshotsPresent
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return append(c.deleteWhole(c.at, was), past...), nil, nil
+}
+
+// deleteWhole deletes all that belongs to a blob but its snapshots, and ends its lease.
+func (c *call) deleteWhole(at target, was *item) (ops []core.Op) {
+	for _, path := range []string{at.propertiesPath(), at.bytesPath(), at.of(rootLists)} {
+		ops = append(ops, core.Op{Do: core.Delete, Path: path})
+	}
+	ops = append(ops, deleteAll(at.part(rootBlocks)))
+	if was.lease.alive() {
+		ops = append(ops, core.Op{Do: core.ReleaseLease, ID: was.lease.id})
+	}
+	return ops
+}
+
+func (c *call) deleteSnapshot() error {
+	return c.decide(func(tried bool) (bool, error) {
+		container, was, err := c.lookBoth()
+		switch {
+		case err != nil:
+			return false, err
+		case tried && !was.found:
+			return true, c.answer(http.StatusAccepted)
+		case !was.found:
+			return false, errBlobNotFound
+		}
+		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), container.mod)},
+			core.Op{Do: core.Delete, Path: c.at.propertiesPath()}, core.Op{Do: core.Delete, Path: c.at.bytesPath()})
+		if err != nil || !done {
+			return false, err
+		}
+		return true, c.answer(http.StatusAccepted)
+	})
+}

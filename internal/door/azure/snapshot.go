@@ -1,0 +1,50 @@
+package azure
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// snapshotBlob keeps a blob as it is. It is a read as far as leases go.
+func (c *call) snapshotBlob() error {
+	if c.at.snapshot != "" {
+		return badQuery("snapshot", c.at.snapshot)
+	}
+	metadata, err := c.readMetadata()
+	if err != nil {
+		return err
+	}
+	return c.decide(func(bool) (bool, error) {
+		i, record, err := c.readBlob()
+		if err != nil {
+			return false, err
+		}
+		taken := c.at
+		taken.snapshot = snapshotTime(time.Now().UnixNano())
+		p := i.properties
+		p.Settled, p.Broken = 0, 0
+		if len(metadata) > 0 {
+			p.Metadata = metadata
+			p.touch()
+		}
+		body, err := bytesOf(&i, record)
+		if err != nil {
+			return false, err
+		}
+		// The blob itself is written as it is, so that who deletes it because it has no
+		// snapshots looks again.
+		_, done, err := c.do([]core.Compare{unchanged(c.at.propertiesPath(), i.mod), unchanged(taken.propertiesPath(), 0)},
+			core.Op{Do: core.Put, Path: taken.propertiesPath(), Value: p.encode()}, body.put(taken.bytesPath()),
+			core.Op{Do: core.Put, Path: c.at.propertiesPath(), Value: i.encode()})
+		if err != nil || !done {
+			return false, err
+		}
+		h := c.w.Header()
+		p.tags(h)
+		h["x-ms-snapshot"] = []string{taken.snapshot}
+		h["x-ms-request-server-encrypted"] = []string{"false"}
+		return true, c.answer(http.StatusCreated)
+	})
+}

@@ -1,0 +1,155 @@
+package terraform
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/tfstate"
+)
+
+// A content is the bytes of a state: here, or beside the log.
+type content struct {
+	value string
+	large *leasehold.Large
+}
+
+func (c content) same(other content) bool {
+	if c.large == nil || other.large == nil {
+		return c.large == nil && other.large == nil && c.value == other.value
+	}
+	return *c.large == *other.large
+}
+
+func (c content) size() int64 {
+	if c.large != nil {
+		return c.large.Size
+	}
+	return int64(len(c.value))
+}
+
+// bytes opens a content.
+func (d *Door) bytes(ctx context.Context, of content) (io.ReadCloser, error) {
+	if of.large == nil {
+		return io.NopCloser(strings.NewReader(of.value)), nil
+	}
+	if d.values == nil {
+		return nil, engine.Unavailable("this server keeps no large values: ask another one")
+	}
+	r, err := d.values.OpenValue(ctx, *of.large)
+	if errors.Is(err, leasehold.ErrNotFound) {
+		// To say so would be to say that there is no state, and Terraform would begin anew.
+		return nil, engine.Unavailable("the state was replaced many times while it was read: try again")
+	}
+	return r, err
+}
+
+// headOf reads what a state says of itself.
+func (c *call) headOf(of content) (tfstate.Head, error) {
+	r, err := c.door.bytes(c.r.Context(), of)
+	if err != nil {
+		return tfstate.Head{}, err
+	}
+	defer r.Close()
+	return tfstate.ReadHead(r)
+}
+
+// receive reads a state. What does not fit in the log goes to where large values are, and
+// is never whole in memory. Nothing names it until it is stored.
+func (c *call) receive() (sent content, head tfstate.Head, err error) {
+	if c.r.ContentLength > leasehold.MaxLarge {
+		return sent, head, tooLarge()
+	}
+	c.unhurried()
+	sum, scan := md5.New(), tfstate.NewScanner()
+	source := &source{Reader: http.MaxBytesReader(c.w, io.NopCloser(c.patientBody()), leasehold.MaxLarge)}
+	body := io.TeeReader(source, io.MultiWriter(sum, scan))
+	var first bytes.Buffer
+	_, err = io.CopyN(&first, body, leasehold.MaxValue+1)
+	switch {
+	case err == nil:
+		sent.large, err = c.putLarge(io.MultiReader(&first, body))
+	case errors.Is(err, io.EOF):
+		sent.value, err = first.String(), nil
+	}
+	switch {
+	case scan.Err() != nil:
+		return sent, head, scan.Err()
+	case source.failed != nil:
+		return sent, head, unreadable(source.failed)
+	case err != nil:
+		return sent, head, err
+	}
+	if err := firstError(scan.End(), matchMD5(c.r.Header, sum.Sum(nil))); err != nil {
+		return sent, head, err
+	}
+	head, err = scan.Head()
+	return sent, head, err
+}
+
+// A source remembers why it could not be read to its end.
+type source struct {
+	io.Reader
+	failed error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		s.failed = err
+	}
+	return n, err
+}
+
+func (c *call) putLarge(r io.Reader) (*leasehold.Large, error) {
+	if c.door.values == nil {
+		return nil, fault(http.StatusRequestEntityTooLarge, "the state has more than %d bytes, and this server keeps no large values", leasehold.MaxValue)
+	}
+	large, err := c.door.values.PutValue(c.r.Context(), r)
+	return &large, err
+}
+
+// unreadable says why a body did not come to its end.
+func unreadable(err error) error {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return tooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fault(http.StatusRequestTimeout, "the state did not arrive in time: nothing was written")
+	}
+	return invalid("the body can not be read, and nothing was written: %v", err)
+}
+
+func tooLarge() error {
+	return fault(http.StatusRequestEntityTooLarge, "the state has more than %d bytes, which is the most there can be", leasehold.MaxLarge)
+}
+
+func checkMD5(h http.Header, body []byte) error {
+	sum := md5.Sum(body)
+	return matchMD5(h, sum[:])
+}
+
+// matchMD5 refuses what is not as its sender meant it.
+func matchMD5(h http.Header, sum []byte) error {
+	said := h.Get("Content-Md5")
+	if said == "" {
+		return nil
+	}
+	want, err := base64.StdEncoding.DecodeString(said)
+	switch {
+	case err != nil || len(want) != md5.Size:
+		return invalid("header Content-MD5 is %s: write 16 bytes in base64", brief(said))
+	case !bytes.Equal(want, sum):
+		return invalid("the body is not what header Content-MD5 says: it was damaged on its way, and nothing was done; send it again")
+	}
+	return nil
+}

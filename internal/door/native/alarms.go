@@ -19,7 +19,7 @@ func (c *call) advice() error {
 	if err := c.look(func(v core.View) { advice = v.Advice(c.namespace, path) }); err != nil {
 		return err
 	}
-	c.send(func(p *paper) { p.advice(&advice) })
+	c.send(func(b *jsonBuffer) { b.advice(&advice) })
 	return nil
 }
 
@@ -38,13 +38,13 @@ func (c *call) alarms() error {
 	if err := c.look(func(v core.View) { list, next = v.Alarms(c.namespace, q) }); err != nil {
 		return err
 	}
-	c.send(func(p *paper) {
-		p.open()
-		array(p, "items", list, p.alarm)
+	c.send(func(b *jsonBuffer) {
+		b.open()
+		array(b, "items", list, b.alarm)
 		if next != 0 {
-			p.text("next", strconv.FormatUint(next, 10))
+			b.text("next", strconv.FormatUint(next, 10))
 		}
-		p.close()
+		b.close()
 	})
 	return nil
 }
@@ -76,57 +76,57 @@ func (c *call) order() (uint64, error) {
 	return n, nil
 }
 
-func (p *paper) alarm(a *leasehold.Alarm) {
-	p.open()
-	p.text("namespace", a.Namespace)
-	p.text("kind", a.Kind.String())
-	p.some("resource", a.Resource)
-	p.some("id", a.ID)
-	p.some("holder", a.Holder)
+func (b *jsonBuffer) alarm(a *leasehold.Alarm) {
+	b.open()
+	b.text("namespace", a.Namespace)
+	b.text("kind", a.Kind.String())
+	b.some("resource", a.Resource)
+	b.some("id", a.ID)
+	b.some("holder", a.Holder)
 	if a.Token != 0 {
-		p.number("token", uint64(a.Token))
+		b.number("token", uint64(a.Token))
 	}
-	p.some("session", a.Session)
-	p.moment("since", a.Since)
-	p.moment("last", a.Last)
-	p.number("count", uint64(a.Count))
-	p.text("text", a.Text)
-	p.close()
+	b.some("session", a.Session)
+	b.moment("since", a.Since)
+	b.moment("last", a.Last)
+	b.number("count", uint64(a.Count))
+	b.text("text", a.Text)
+	b.close()
 }
 
 // usual writes what was learned, if that is anything.
-func (p *paper) usual(u *leasehold.Usual) {
+func (b *jsonBuffer) usual(u *leasehold.Usual) {
 	if u == nil {
 		return
 	}
-	p.key("usual")
-	p.open()
-	p.number("holds", uint64(u.Holds))
-	p.someSpan("hold_p50", u.HoldP50)
-	p.someSpan("hold_p95", u.HoldP95)
-	p.number("unclean", uint64(u.Unclean))
-	p.number("waits", uint64(u.Waits))
-	p.someSpan("wait_p50", u.WaitP50)
-	p.someSpan("wait_p95", u.WaitP95)
-	p.count("queue", u.Queue)
-	p.close()
+	b.key("usual")
+	b.open()
+	b.number("holds", uint64(u.Holds))
+	b.someSpan("hold_p50", u.HoldP50)
+	b.someSpan("hold_p95", u.HoldP95)
+	b.number("unclean", uint64(u.Unclean))
+	b.number("waits", uint64(u.Waits))
+	b.someSpan("wait_p50", u.WaitP50)
+	b.someSpan("wait_p95", u.WaitP95)
+	b.count("queue", u.Queue)
+	b.close()
 }
 
-func (p *paper) advice(a *leasehold.Advice) {
-	p.open()
-	p.text("namespace", a.Namespace)
-	p.text("resource", a.Resource)
-	p.span("ttl", a.TTL)
-	p.key("learned")
-	*p = strconv.AppendBool(*p, a.Learned)
-	p.someSpan("least", a.Least)
-	p.someSpan("cheapest", a.Cheapest)
-	p.someSpan("most", a.Most)
-	p.number("renewals", uint64(a.Renewals))
-	p.span("interval", a.Interval)
-	p.span("take_over", a.TakeOver)
-	p.someSpan("grace", a.Grace)
-	p.usual(a.Usual)
-	p.names("reasons", a.Reasons)
-	p.close()
+func (b *jsonBuffer) advice(a *leasehold.Advice) {
+	b.open()
+	b.text("namespace", a.Namespace)
+	b.text("resource", a.Resource)
+	b.span("ttl", a.TTL)
+	b.key("learned")
+	*b = strconv.AppendBool(*b, a.Learned)
+	b.someSpan("least", a.Least)
+	b.someSpan("cheapest", a.Cheapest)
+	b.someSpan("most", a.Most)
+	b.number("renewals", uint64(a.Renewals))
+	b.span("interval", a.Interval)
+	b.span("take_over", a.TakeOver)
+	b.someSpan("grace", a.Grace)
+	b.usual(a.Usual)
+	b.names("reasons", a.Reasons)
+	b.close()
 }

@@ -130,7 +130,7 @@ func (c *call) move() error {
 		// The same move was answered before, and its waiter has its lease by now.
 		return &leasehold.Error{Code: leasehold.Refused, Message: "lease " + brief(body.ID) + " is held: it waits for nothing any more"}
 	}
-	c.send(func(p *paper) { p.waiter(answer.Waiter) })
+	c.send(func(b *jsonBuffer) { b.waiter(answer.Waiter) })
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (c *call) sendLease(l *leasehold.Lease, g grant) error {
 		return errors.New("the engine answered without a lease")
 	}
 	g.counted = c.counts()
-	c.send(func(p *paper) { p.lease(l, g) })
+	c.send(func(b *jsonBuffer) { b.lease(l, g) })
 	return nil
 }
 
@@ -242,24 +242,24 @@ func (c *call) sendSession(s *leasehold.Session, warning string) error {
 			*seen = n
 		}
 	}
-	c.send(func(p *paper) { p.session(s, warning, seen) })
+	c.send(func(b *jsonBuffer) { b.session(s, warning, seen) })
 	return nil
 }
 
 // counts reports whether the server counts what others do to the leases of a session.
 func (c *call) counts() bool { return c.door.engine.Level() >= core.Level4 }
 
-// papers are for answers on their way out.
-var papers = sync.Pool{New: func() any { p := make(paper, 0, 1<<10); return &p }}
+// answerBuffers are reused for answers on their way out.
+var answerBuffers = sync.Pool{New: func() any { b := make(jsonBuffer, 0, 1<<10); return &b }}
 
 // send writes one JSON value.
-func (c *call) send(fill func(*paper)) {
-	p := papers.Get().(*paper)
-	*p = (*p)[:0]
-	fill(p)
-	*p = append(*p, '\n')
-	write(c.w, jsonType, http.StatusOK, *p)
-	if cap(*p) <= maxKept {
-		papers.Put(p)
+func (c *call) send(fill func(*jsonBuffer)) {
+	b := answerBuffers.Get().(*jsonBuffer)
+	*b = (*b)[:0]
+	fill(b)
+	*b = append(*b, '\n')
+	write(c.w, jsonType, http.StatusOK, *b)
+	if cap(*b) <= maxKept {
+		answerBuffers.Put(b)
 	}
 }

@@ -35,7 +35,7 @@ func (c *call) define() error {
 	if err != nil {
 		return err
 	}
-	c.send(func(p *paper) { p.definition(c.namespace, answer.Definition) })
+	c.send(func(b *jsonBuffer) { b.definition(c.namespace, answer.Definition) })
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (c *call) definition() error {
 	if !some {
 		return &leasehold.Error{Code: leasehold.NotFound, Message: "nothing is defined for " + path + ": it has one slot, or what its first holders say"}
 	}
-	c.send(func(p *paper) { p.definition(c.namespace, &d) })
+	c.send(func(b *jsonBuffer) { b.definition(c.namespace, &d) })
 	return nil
 }
 
@@ -81,27 +81,27 @@ func (c *call) definitions() error {
 	if err := c.look(func(v core.View) { list, next = v.Definitions(c.namespace, prefix, after, limit) }); err != nil {
 		return err
 	}
-	c.send(func(p *paper) {
-		p.open()
-		array(p, "items", list, func(v *leasehold.Definition) { p.definition(c.namespace, v) })
-		p.some("next", cursor(next))
-		p.close()
+	c.send(func(b *jsonBuffer) {
+		b.open()
+		array(b, "items", list, func(v *leasehold.Definition) { b.definition(c.namespace, v) })
+		b.some("next", cursor(next))
+		b.close()
 	})
 	return nil
 }
 
-func (p *paper) definition(namespace string, d *leasehold.Definition) {
-	p.open()
-	p.text("namespace", namespace)
-	p.text("path", d.Path)
-	p.count("capacity", d.Capacity)
-	p.names("units", d.Units)
-	p.someSpan("default_ttl", d.DefaultTTL)
-	p.someSpan("largest_ttl", d.LargestTTL)
-	p.someSpan("hold_limit", d.HoldLimit)
-	p.someSpan("grace", d.Grace)
-	p.someSpan("expected", d.Expected)
-	p.text("unclean", d.Unclean.String())
-	p.number("revision", uint64(d.Revision))
-	p.close()
+func (b *jsonBuffer) definition(namespace string, d *leasehold.Definition) {
+	b.open()
+	b.text("namespace", namespace)
+	b.text("path", d.Path)
+	b.count("capacity", d.Capacity)
+	b.names("units", d.Units)
+	b.someSpan("default_ttl", d.DefaultTTL)
+	b.someSpan("largest_ttl", d.LargestTTL)
+	b.someSpan("hold_limit", d.HoldLimit)
+	b.someSpan("grace", d.Grace)
+	b.someSpan("expected", d.Expected)
+	b.text("unclean", d.Unclean.String())
+	b.number("revision", uint64(d.Revision))
+	b.close()
 }

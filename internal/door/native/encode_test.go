@@ -26,11 +26,11 @@ func example() *leasehold.Lease {
 
 // What is written by hand is what encoding/json would make of the API's type.
 func TestLeaseIsWrittenRight(t *testing.T) {
-	var p paper
-	p.lease(example(), grant{waited: time.Microsecond, warning: "careful"})
+	var b jsonBuffer
+	b.lease(example(), grant{waited: time.Microsecond, warning: "careful"})
 	var got v1.Lease
-	if err := json.Unmarshal(p, &got); err != nil {
-		t.Fatalf("%v: %s", err, p)
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatalf("%v: %s", err, b)
 	}
 	moment := func(ms int64) *v1.Time { return &v1.Time{Time: time.UnixMilli(ms).UTC()} }
 	want := v1.Lease{
@@ -44,8 +44,8 @@ func TestLeaseIsWrittenRight(t *testing.T) {
 	}
 	byJSON, _ := json.Marshal(want)
 	theirs := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(byJSON))
-	if string(p) != theirs {
-		t.Errorf("by hand %s\nby json %s", p, theirs)
+	if string(b) != theirs {
+		t.Errorf("by hand %s\nby json %s", b, theirs)
 	}
 }
 
@@ -96,7 +96,7 @@ func BenchmarkEncodeLease(b *testing.B) {
 	lease := example()
 	b.Run("by hand", func(b *testing.B) {
 		b.ReportAllocs()
-		p := make(paper, 0, 1024)
+		p := make(jsonBuffer, 0, 1024)
 		for b.Loop() {
 			p = p[:0]
 			p.lease(lease, grant{})

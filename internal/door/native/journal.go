@@ -53,11 +53,11 @@ func (c *call) audit() error {
 	if err := firstError(checkText("actor", q.Actor), c.door.checkVerb(q.Verb)); err != nil {
 		return err
 	}
-	return c.journal(q, (*paper).deed)
+	return c.journal(q, (*jsonBuffer).deed)
 }
 
 func (c *call) holds() error {
-	return c.journal(audit.Query{Kind: audit.Hold}, (*paper).hold)
+	return c.journal(audit.Query{Kind: audit.Hold}, (*jsonBuffer).hold)
 }
 
 // checkVerb lets the verbs of requests pass, and those of what nobody asked for.
@@ -69,7 +69,7 @@ func (d *Door) checkVerb(verb string) error {
 }
 
 // journal answers with a page of lines, or with all of them.
-func (c *call) journal(q audit.Query, line func(*paper, *audit.Line)) error {
+func (c *call) journal(q audit.Query, line func(*jsonBuffer, *audit.Line)) error {
 	if err := c.readJournalQuery(&q); err != nil {
 		return err
 	}
@@ -84,11 +84,11 @@ func (c *call) journal(q audit.Query, line func(*paper, *audit.Line)) error {
 	if err != nil {
 		return err
 	}
-	c.send(func(p *paper) {
-		p.open()
-		array(p, "items", page.Lines, func(v *audit.Line) { line(p, v) })
-		p.some("next", page.Next.String())
-		p.close()
+	c.send(func(b *jsonBuffer) {
+		b.open()
+		array(b, "items", page.Lines, func(v *audit.Line) { line(b, v) })
+		b.some("next", page.Next.String())
+		b.close()
 	})
 	return nil
 }
@@ -157,7 +157,7 @@ var linesType = []string{"application/x-ndjson"}
 var errCut = errors.New("the answer could not be finished")
 
 // export writes all lines, one JSON object on each. With a limit it writes so many.
-func (c *call) export(j *audit.Journal, q audit.Query, line func(*paper, *audit.Line)) error {
+func (c *call) export(j *audit.Journal, q audit.Query, line func(*jsonBuffer, *audit.Line)) error {
 	leave, err := c.door.enter(c.door.metrics.Exports)
 	if err != nil {
 		return err
@@ -195,69 +195,69 @@ func (c *call) export(j *audit.Journal, q audit.Query, line func(*paper, *audit.
 	}
 }
 
-func (c *call) writeLines(lines []audit.Line, line func(*paper, *audit.Line)) bool {
-	p := make(paper, 0, 256*len(lines)+1)
+func (c *call) writeLines(lines []audit.Line, line func(*jsonBuffer, *audit.Line)) bool {
+	b := make(jsonBuffer, 0, 256*len(lines)+1)
 	for i := range lines {
-		line(&p, &lines[i])
-		p = append(p, '\n')
+		line(&b, &lines[i])
+		b = append(b, '\n')
 	}
 	c.writeWithin(streamTime)
 	defer c.written()
-	_, err := c.w.Write(p)
+	_, err := c.w.Write(b)
 	if err == nil {
 		err = http.NewResponseController(c.w).Flush()
 	}
 	return err == nil
 }
 
-func (p *paper) deed(l *audit.Line) {
-	p.openLine(l)
-	p.moment("at", l.At)
-	p.text("namespace", l.Namespace)
-	p.text("verb", l.Verb)
-	p.text("outcome", l.Outcome)
-	p.some("actor", l.Actor)
-	p.some("address", l.Address)
-	p.some("door", l.Door)
-	p.some("resource", l.Resource)
-	p.some("id", l.ID)
-	p.some("holder", l.Holder)
+func (b *jsonBuffer) deed(l *audit.Line) {
+	b.openLine(l)
+	b.moment("at", l.At)
+	b.text("namespace", l.Namespace)
+	b.text("verb", l.Verb)
+	b.text("outcome", l.Outcome)
+	b.some("actor", l.Actor)
+	b.some("address", l.Address)
+	b.some("door", l.Door)
+	b.some("resource", l.Resource)
+	b.some("id", l.ID)
+	b.some("holder", l.Holder)
 	if l.Token != 0 {
-		p.number("token", uint64(l.Token))
+		b.number("token", uint64(l.Token))
 	}
-	p.some("session", l.Session)
+	b.some("session", l.Session)
 	if l.How != 0 {
-		p.text("how", l.How.String())
+		b.text("how", l.How.String())
 	}
-	p.some("by", l.By)
-	p.some("reason", l.Reason)
-	p.close()
+	b.some("by", l.By)
+	b.some("reason", l.Reason)
+	b.close()
 }
 
-func (p *paper) hold(l *audit.Line) {
-	p.openLine(l)
-	p.text("namespace", l.Namespace)
-	p.text("resource", l.Resource)
-	p.text("id", l.ID)
-	p.text("holder", l.Holder)
-	p.number("token", uint64(l.Token))
-	p.some("session", l.Session)
-	p.moment("since", l.Since)
-	p.moment("until", l.Until)
-	p.millis("waited_ms", l.Waited)
-	p.text("how", l.How.String())
-	p.some("by", l.By)
-	p.some("reason", l.Reason)
-	p.close()
+func (b *jsonBuffer) hold(l *audit.Line) {
+	b.openLine(l)
+	b.text("namespace", l.Namespace)
+	b.text("resource", l.Resource)
+	b.text("id", l.ID)
+	b.text("holder", l.Holder)
+	b.number("token", uint64(l.Token))
+	b.some("session", l.Session)
+	b.moment("since", l.Since)
+	b.moment("until", l.Until)
+	b.millis("waited_ms", l.Waited)
+	b.text("how", l.How.String())
+	b.some("by", l.By)
+	b.some("reason", l.Reason)
+	b.close()
 }
 
 // openLine begins a line with its place in the log, if it has one.
-func (p *paper) openLine(l *audit.Line) {
-	p.open()
+func (b *jsonBuffer) openLine(l *audit.Line) {
+	b.open()
 	if l.Index != 0 {
-		p.number("index", l.Index)
+		b.number("index", l.Index)
 	}
 	if l.N != 0 {
-		p.number("n", uint64(l.N))
+		b.number("n", uint64(l.N))
 	}
 }

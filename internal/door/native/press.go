@@ -28,7 +28,7 @@ func (p *press) print(e *leasehold.Event) []byte {
 	if found := slot.Load(); found != nil && found.event == e {
 		return found.text
 	}
-	text := make(paper, 0, 288)
+	text := make(jsonBuffer, 0, 288)
 	text.message(e, values{})
 	if len(text)+valueBytes(e) <= maxPrinted {
 		slot.Store(&printed{e, text})
@@ -46,14 +46,14 @@ func valueBytes(e *leasehold.Event) (n int) {
 }
 
 // message writes an event as a server-sent one, whose id is its position.
-func (p *paper) message(e *leasehold.Event, with values) {
+func (p *jsonBuffer) message(e *leasehold.Event, with values) {
 	p.id(v1.Position{Revision: uint64(e.Revision), N: e.N})
 	*p = append(*p, "data: "...)
 	p.event(e, with)
 	*p = append(*p, "\n\n"...)
 }
 
-func (p *paper) id(at v1.Position) {
+func (p *jsonBuffer) id(at v1.Position) {
 	*p = at.Append(append(*p, "id: "...))
 	*p = append(*p, '\n')
 }

@@ -51,7 +51,7 @@ func (c *call) resource() error {
 	if err := c.look(func(v core.View) { status = v.Status(c.namespace, path, waiters) }); err != nil {
 		return err
 	}
-	c.send(func(p *paper) { p.resource(&status) })
+	c.send(func(b *jsonBuffer) { b.resource(&status) })
 	return nil
 }
 
@@ -69,11 +69,11 @@ func (c *call) resources() error {
 	if err != nil {
 		return err
 	}
-	c.send(func(p *paper) {
-		p.open()
-		array(p, "items", list, p.resource)
-		p.some("next", cursor(next))
-		p.close()
+	c.send(func(b *jsonBuffer) {
+		b.open()
+		array(b, "items", list, b.resource)
+		b.some("next", cursor(next))
+		b.close()
 	})
 	return nil
 }
@@ -99,7 +99,7 @@ func (c *call) history() error {
 		return err
 	}
 	page := lastEvents(history, before, resource, limit)
-	c.send(func(p *paper) { p.events(page) })
+	c.send(func(b *jsonBuffer) { b.events(page) })
 	return nil
 }
 
@@ -153,13 +153,13 @@ func comparePosition(e *leasehold.Event, p v1.Position) int {
 	return 0
 }
 
-func (p *paper) events(found page) {
-	p.open()
-	array(p, "items", found.events, func(e **leasehold.Event) { p.event(*e, values{}) })
-	p.some("next", found.next)
+func (b *jsonBuffer) events(found page) {
+	b.open()
+	array(b, "items", found.events, func(e **leasehold.Event) { b.event(*e, values{}) })
+	b.some("next", found.next)
 	if found.gone {
-		p.key("gone")
-		*p = append(*p, "true"...)
+		b.key("gone")
+		*b = append(*b, "true"...)
 	}
-	p.close()
+	b.close()
 }

@@ -26,7 +26,7 @@ func (c *call) record() error {
 		return c.recordBytes(record, revision != 0 || version != 0)
 	}
 	c.tag(record)
-	c.send(func(p *paper) { p.record(c.namespace, record, true) })
+	c.send(func(b *jsonBuffer) { b.record(c.namespace, record, true) })
 	return nil
 }
 
@@ -145,17 +145,17 @@ func (c *call) records() error {
 	if err != nil {
 		return err
 	}
-	c.send(func(p *paper) {
-		p.open()
-		p.items(c.namespace, page.Records, !keys)
+	c.send(func(b *jsonBuffer) {
+		b.open()
+		b.items(c.namespace, page.Records, !keys)
 		if page.More {
-			p.text("next", cursor(page.Records[len(page.Records)-1].Path))
+			b.text("next", cursor(page.Records[len(page.Records)-1].Path))
 		}
 		if page.Count != 0 {
-			p.number("count", uint64(page.Count))
+			b.number("count", uint64(page.Count))
 		}
-		p.number("revision", uint64(page.Revision))
-		p.close()
+		b.number("revision", uint64(page.Revision))
+		b.close()
 	})
 	return nil
 }
@@ -173,7 +173,7 @@ func (c *call) putRecord() error {
 		return errors.New("the engine answered without a record")
 	}
 	c.tag(answer.Record)
-	c.send(func(p *paper) { p.record(c.namespace, answer.Record, false) })
+	c.send(func(b *jsonBuffer) { b.record(c.namespace, answer.Record, false) })
 	return nil
 }
 
@@ -208,11 +208,11 @@ func (c *call) doDelete(command *core.DeleteRecord) error {
 	if answer.Txn == nil || len(answer.Txn.Results) != 1 {
 		return errors.New("the engine answered without a count")
 	}
-	c.send(func(p *paper) {
-		p.open()
-		p.number("deleted", uint64(answer.Txn.Results[0].Deleted))
-		p.number("revision", uint64(answer.Txn.Revision))
-		p.close()
+	c.send(func(b *jsonBuffer) {
+		b.open()
+		b.number("deleted", uint64(answer.Txn.Results[0].Deleted))
+		b.number("revision", uint64(answer.Txn.Revision))
+		b.close()
 	})
 	return nil
 }

@@ -30,7 +30,7 @@ func (c *call) txn() error {
 	if answer.Txn == nil || len(answer.Txn.Results) != len(ops) {
 		return errors.New("the engine answered without a result for each operation")
 	}
-	c.send(func(p *paper) { p.txn(c.namespace, answer.Txn, ops) })
+	c.send(func(b *jsonBuffer) { b.txn(c.namespace, answer.Txn, ops) })
 	return nil
 }
 
@@ -154,46 +154,46 @@ func toRecordOp(r *v1.Op) (core.Op, error) {
 }
 
 // txn writes what a transaction came to. What was put is known from the request.
-func (p *paper) txn(namespace string, t *core.TxnAnswer, ops []core.Op) {
-	p.open()
-	p.key("succeeded")
+func (b *jsonBuffer) txn(namespace string, t *core.TxnAnswer, ops []core.Op) {
+	b.open()
+	b.key("succeeded")
 	if t.Succeeded {
-		*p = append(*p, "true"...)
+		*b = append(*b, "true"...)
 	} else {
-		*p = append(*p, "false"...)
+		*b = append(*b, "false"...)
 	}
-	p.number("revision", uint64(t.Revision))
-	p.key("results")
-	*p = append(*p, '[')
+	b.number("revision", uint64(t.Revision))
+	b.key("results")
+	*b = append(*b, '[')
 	for i := range t.Results {
-		p.comma()
-		p.result(namespace, &t.Results[i], &ops[i])
+		b.comma()
+		b.result(namespace, &t.Results[i], &ops[i])
 	}
-	*p = append(*p, ']')
-	p.close()
+	*b = append(*b, ']')
+	b.close()
 }
 
-func (p *paper) result(namespace string, r *core.TxnResult, o *core.Op) {
-	p.open()
+func (b *jsonBuffer) result(namespace string, r *core.TxnResult, o *core.Op) {
+	b.open()
 	switch {
 	case r.Record != nil:
 		record := leasehold.Record{
 			Path: o.Path, Session: o.Session, Create: r.Record.Create, Mod: r.Record.Mod, Version: r.Record.Version, Token: r.Record.Token,
 		}
-		p.key("record")
-		p.record(namespace, &record, false)
+		b.key("record")
+		b.record(namespace, &record, false)
 	case r.Page != nil:
-		p.items(namespace, r.Page.Records, !o.KeysOnly)
-		p.yes("more", r.Page.More)
+		b.items(namespace, r.Page.Records, !o.KeysOnly)
+		b.yes("more", r.Page.More)
 		if r.Page.Count != 0 {
-			p.number("count", uint64(r.Page.Count))
+			b.number("count", uint64(r.Page.Count))
 		}
 	case r.Lease != nil:
-		p.key("lease")
-		p.lease(r.Lease, grant{also: r.Also})
+		b.key("lease")
+		b.lease(r.Lease, grant{also: r.Also})
 	case o.Do == core.ReleaseLease: // there is nothing to say
 	default:
-		p.number("deleted", uint64(r.Deleted))
+		b.number("deleted", uint64(r.Deleted))
 	}
-	p.close()
+	b.close()
 }

@@ -271,16 +271,16 @@ func (c *call) versions() error {
 	if len(list) == 0 && before == 0 {
 		return &leasehold.Error{Code: leasehold.NotFound, Message: path + " is not there, and nothing is kept of it"}
 	}
-	c.send(func(p *paper) {
-		p.open()
-		array(p, "items", list, p.version)
+	c.send(func(b *jsonBuffer) {
+		b.open()
+		array(b, "items", list, b.version)
 		if next != 0 {
-			p.text("next", strconv.FormatUint(uint64(next), 10))
+			b.text("next", strconv.FormatUint(uint64(next), 10))
 		}
 		if keeps != 0 {
-			p.number("keep", uint64(keeps))
+			b.number("keep", uint64(keeps))
 		}
-		p.close()
+		b.close()
 	})
 	return nil
 }

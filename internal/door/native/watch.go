@@ -47,7 +47,7 @@ type stream struct {
 	limited  time.Time   // when the time for a write was last set
 	alive    *time.Ticker
 	breath   *time.Timer
-	out      paper
+	out      jsonBuffer
 }
 
 // values says which values of records are shown.

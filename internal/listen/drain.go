@@ -69,7 +69,7 @@ func RefuseWhile(stopping context.Context, next http.Handler) http.Handler {
 			return
 		}
 		Leave(w.Header())
-		http.Error(w, "the server is stopping: try again", http.StatusServiceUnavailable)
+		http.Error(w, StoppingMessage, http.StatusServiceUnavailable)
 	})
 }
 

@@ -1,0 +1,132 @@
+package door
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/leasehold/leasehold/internal/audit"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/listen"
+	"github.com/leasehold/leasehold/internal/telemetry"
+)
+
+// Options are what a Backend can be told. The zero value is good for tests.
+type Options struct {
+	Version string             // of the program
+	Metrics *telemetry.Metrics // nil: the backend keeps its own
+	Log     *slog.Logger       // nil: nothing is written
+	State   *listen.State      // nil: the backend keeps its own
+	MaxStay int                // requests that wait or watch at a time, of all doors; 0: 8,000
+}
+
+// A Backend is all that a door may use. Its methods may be called from any goroutine.
+type Backend struct {
+	options Options
+	state   *listen.State
+	stays   Limit
+
+	// Set before the state opens.
+	engine  engine.Engine
+	values  engine.Values
+	cluster engine.Cluster
+	warner  engine.Warner
+}
+
+// NewBackend returns a backend with an engine.
+func NewBackend(e engine.Engine, options Options) *Backend {
+	own := options.Metrics == nil
+	b := NewStarting(options)
+	if own {
+		b.Metrics().CountBy(e.Read)
+	}
+	b.Open(e)
+	return b
+}
+
+// NewStarting returns a backend whose engine comes later, by Open. Until then the ports answer
+// "starting" for its doors.
+func NewStarting(options Options) *Backend {
+	if options.Metrics == nil {
+		options.Metrics = telemetry.NewMetrics()
+	}
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.State == nil {
+		options.State = listen.NewState()
+	}
+	SetDefault(&options.MaxStay, 8000)
+	b := &Backend{options: options, state: options.State}
+	b.stays = Limit{Most: options.MaxStay, Message: "as many requests wait or watch here as can: try again in a moment, or on another server"}
+	return b
+}
+
+// Open gives the backend its engine, and lets requests in. It is called once.
+//
+// What an engine can do beside the contract is looked up here, and nowhere else.
+func (b *Backend) Open(e engine.Engine) {
+	b.engine = e
+	b.values, _ = e.(engine.Values)
+	b.cluster, _ = e.(engine.Cluster)
+	b.warner, _ = e.(engine.Warner)
+	b.state.Open()
+}
+
+// Engine orders and keeps commands. It is nil while the server starts.
+func (b *Backend) Engine() engine.Engine { return b.engine }
+
+// Do carries out a command.
+func (b *Backend) Do(ctx context.Context, command core.Command) (core.Answer, error) {
+	return b.engine.Do(ctx, command)
+}
+
+// Read calls fn with the state, as engine.Engine does.
+func (b *Backend) Read(ctx context.Context, fn func(core.View)) error { return b.engine.Read(ctx, fn) }
+
+// Journal has what was done, by whom. It may be nil, which takes refusals and forgets them.
+func (b *Backend) Journal() *audit.Journal { return b.engine.Journal() }
+
+// Values keeps large values. Nil: this engine keeps none.
+func (b *Backend) Values() engine.Values { return b.values }
+
+// Cluster is the servers that the engine runs on. Nil: it runs on no others and never will.
+func (b *Backend) Cluster() engine.Cluster { return b.cluster }
+
+// Warnings returns one sentence for each thing that somebody should look at.
+func (b *Backend) Warnings() []string {
+	if b.Starting() || b.warner == nil {
+		return nil
+	}
+	return b.warner.Warnings()
+}
+
+// Version returns the version of the program.
+func (b *Backend) Version() string { return b.options.Version }
+
+// Log is where a door writes what operators should know.
+func (b *Backend) Log() *slog.Logger { return b.options.Log }
+
+// Metrics are the server's numbers.
+func (b *Backend) Metrics() *telemetry.Metrics { return b.options.Metrics }
+
+// Requests returns the account of a door's requests, which has one line for each verb.
+func (b *Backend) Requests(door string) *telemetry.Requests {
+	return b.options.Metrics.Requests(door, b.options.Log)
+}
+
+// State is where the server stands: starting, open or stopping.
+func (b *Backend) State() *listen.State { return b.state }
+
+// Starting reports whether there is no engine yet.
+func (b *Backend) Starting() bool { return b.state.Starting() }
+
+// Stopping is done when the server drains: what waits or watches is to end then.
+func (b *Backend) Stopping() context.Context { return b.state.Stopping() }
+
+// Expected reports whether a request may fail without anybody being told: its caller went
+// away, or the server is stopping.
+func (b *Backend) Expected(r *http.Request) bool {
+	return r.Context().Err() != nil || b.Stopping().Err() != nil
+}

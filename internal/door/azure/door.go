@@ -76,53 +76,6 @@ func setDefault[T comparable](at *T, value T) {
 	}
 }
 
-// What a request is about.
-const (
-	ofAccount = iota
-	ofContainer
-	ofBlob
-)
-
-// An operation is one thing that can be asked. kind, method, restype and comp find it.
-type operation struct {
-	name    string
-	kind    int
-	method  string // HEAD goes with GET
-	restype string
-	comp    string
-	needs   string // permissions of a SAS, one of which it must have
-	serve   func(*call) error
-}
-
-// operations is the whole door, except for what a client asks in order to find it.
-var operations = []operation{
-	{"list-containers", ofAccount, "GET", "", "list", "l", (*call).listContainers},
-	{"get-account", ofAccount, "GET", "account", "properties", "rwdlacup", (*call).getAccount},
-	{"get-service", ofAccount, "GET", "service", "properties", "r", (*call).getService},
-
-	{"create-container", ofContainer, "PUT", "container", "", "cw", (*call).createContainer},
-	{"get-container", ofContainer, "GET", "container", "", "rl", (*call).getContainer},
-	{"delete-container", ofContainer, "DELETE", "container", "", "d", (*call).deleteContainer},
-	{"get-container", ofContainer, "GET", "container", "metadata", "rl", (*call).getContainer},
-	{"set-container-metadata", ofContainer, "PUT", "container", "metadata", "w", (*call).setContainerMetadata},
-	{"get-container-acl", ofContainer, "GET", "container", "acl", "-", (*call).getContainerACL},
-	{"list-blobs", ofContainer, "GET", "container", "list", "l", (*call).listBlobs},
-	{"lease-container", ofContainer, "PUT", "container", "lease", "w", (*call).leaseContainer},
-
-	{"get-blob", ofBlob, "GET", "", "", "r", (*call).getBlob},
-	{"put-blob", ofBlob, "PUT", "", "", "wc", (*call).putBlob},
-	{"delete-blob", ofBlob, "DELETE", "", "", "d", (*call).deleteBlob},
-	{"get-blob-metadata", ofBlob, "GET", "", "metadata", "r", (*call).getBlobMetadata},
-	{"set-blob-metadata", ofBlob, "PUT", "", "metadata", "w", (*call).setBlobMetadata},
-	{"set-blob-properties", ofBlob, "PUT", "", "properties", "w", (*call).setBlobProperties},
-	{"snapshot-blob", ofBlob, "PUT", "", "snapshot", "wc", (*call).snapshotBlob},
-	{"put-block", ofBlob, "PUT", "", "block", "wc", (*call).putBlock},
-	{"put-block-list", ofBlob, "PUT", "", "blocklist", "wc", (*call).putBlockList},
-	{"get-block-list", ofBlob, "GET", "", "blocklist", "r", (*call).getBlockList},
-	{"lease-blob", ofBlob, "PUT", "", "lease", "w", (*call).leaseBlob},
-	{"abort-copy", ofBlob, "PUT", "", "copy", "w", (*call).abortCopy},
-}
-
 // A call is one request on its way through the door.
 type call struct {
 	door   *Door
@@ -264,32 +217,6 @@ func (c *call) find() error {
 		return badQuery("snapshot", c.at.snapshot)
 	}
 	return c.findOperation(kind)
-}
-
-func (c *call) findOperation(kind int) error {
-	method := c.r.Method
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	restype, comp := c.query.Get("restype"), c.query.Get("comp")
-	known := false
-	for i := range operations {
-		o := &operations[i]
-		if o.kind != kind || o.restype != restype || o.comp != comp {
-			continue
-		}
-		if known = true; o.method == method {
-			c.op = o
-			return nil
-		}
-	}
-	switch {
-	case known || method != http.MethodGet && method != http.MethodPut && method != http.MethodDelete:
-		return errUnsupportedVerb
-	case comp != "":
-		return errUnsupportedQuery.with("QueryParameterName", "comp").with("QueryParameterValue", comp)
-	}
-	return errInvalidURI
 }
 
 // unsupported are headers that ask for something which nobody here would do. To leave it

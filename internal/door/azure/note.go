@@ -51,21 +51,14 @@ func (c *call) refused(verb string, code leasehold.Code, reason string) {
 
 const renewal = "renew"
 
-// noted is what the journal calls the request: in the words of all doors.
+// noted is what the journal calls the request.
 func (c *call) noted() string {
-	switch {
-	case c.op.comp == "lease":
-		switch action := strings.ToLower(c.r.Header.Get("X-Ms-Lease-Action")); action {
-		case "acquire", renewal, "change", "release", "break":
-			return action
-		}
-		return "acquire"
-	case c.op.comp == "list":
-		return "records"
-	case c.op.method == http.MethodGet:
-		return "record"
-	case c.op.method == http.MethodDelete:
-		return "delete-record"
+	if c.op.comp != "lease" {
+		return c.op.noted
 	}
-	return "put-record"
+	switch action := strings.ToLower(c.r.Header.Get("X-Ms-Lease-Action")); action {
+	case "acquire", renewal, "change", "release", "break":
+		return action
+	}
+	return c.op.noted
 }

@@ -71,53 +71,10 @@ func New(e engine.Engine, config Config) *Door {
 		d.config.Stopping = context.Background()
 	}
 	requests := d.config.Metrics.Requests(doorName, d.config.Log)
-	for _, deed := range deeds {
-		d.verbs[deed.verb] = requests.Verb(deed.verb)
+	for _, o := range append(operations, unknown) {
+		d.verbs[o.name] = requests.Verb(o.name)
 	}
 	return d
-}
-
-// A deed is one thing that can be asked.
-type deed struct {
-	verb   string
-	noted  string // as the journal calls it: in the words of all doors
-	writes bool
-	serve  func(*call) error
-}
-
-var (
-	list       = deed{"list-states", "records", false, (*call).list}
-	readState  = deed{"read-state", "record", false, (*call).read}
-	writeState = deed{"write-state", "put-record", true, (*call).write}
-	dropState  = deed{"delete-state", "delete-record", true, (*call).drop}
-	lock       = deed{"lock-state", "acquire", true, (*call).lock}
-	unlock     = deed{"unlock-state", "release", true, (*call).unlock}
-	showLock   = deed{"show-lock", "resource", false, (*call).showLock}
-	unknown    = deed{"unknown", "record", false, nil}
-
-	deeds = []deed{list, readState, writeState, dropState, lock, unlock, showLock, unknown}
-)
-
-// deedOf finds what is asked. The verb decides, and a path that ends with /lock makes of
-// the verbs of HTTP those of a lock, as GitLab and Gitea have it.
-func deedOf(method string, at place) deed {
-	switch {
-	case method == "LOCK", at.lock && (method == http.MethodPost || method == http.MethodPut):
-		return lock
-	case method == "UNLOCK", at.lock && method == http.MethodDelete:
-		return unlock
-	case method != http.MethodGet && method != http.MethodHead && method != http.MethodPost && method != http.MethodPut && method != http.MethodDelete:
-		return unknown
-	case at.lock:
-		return showLock
-	case method == http.MethodPost, method == http.MethodPut:
-		return writeState
-	case method == http.MethodDelete:
-		return dropState
-	case at.state == "":
-		return list
-	}
-	return readState
 }
 
 // A call is one request on its way through the door.
@@ -140,24 +97,24 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	c := &call{door: d, engine: &engine.Witness{Engine: d.engine}, w: w, r: r, namespace: leasehold.DefaultNamespace}
 	at, err := c.open()
-	what := deedOf(r.Method, at)
+	o := find(r.Method, at)
 	switch {
 	case err != nil:
-	case what.serve == nil:
+	case o.serve == nil:
 		w.Header().Set("Allow", "GET, HEAD, POST, PUT, DELETE, LOCK, UNLOCK")
-		err = fault(http.StatusMethodNotAllowed, "%s means nothing here: use GET, POST, DELETE, LOCK or UNLOCK", brief(r.Method))
-	case c.state == "" && what.verb != list.verb:
+		err = fault(http.StatusMethodNotAllowed, "method %s is unknown here: use GET, POST, DELETE, LOCK or UNLOCK", brief(r.Method))
+	case c.state == "" && o.on != ofAll:
 		err = invalid("the path names no state: write /terraform/STATE")
 	default:
-		err = what.serve(c)
+		err = o.serve(c)
 	}
-	if c.engine.Unnoted(err) && (what.writes || errors.Is(err, leasehold.ErrDenied)) {
-		c.note(what, err)
+	if c.engine.Unnoted(err) && (o.writes || errors.Is(err, leasehold.ErrDenied)) {
+		c.note(&o, err)
 	}
 	if err != nil {
 		c.refuse(err)
 	}
-	d.verbs[what.verb].Done(r.Context(), telemetry.Outcome{
+	d.verbs[o.name].Done(r.Context(), telemetry.Outcome{
 		Namespace: c.namespace, Err: err, Took: time.Since(began),
 		Waited: c.waited, Expected: r.Context().Err() != nil || d.config.Stopping.Err() != nil,
 	})
@@ -196,11 +153,11 @@ func (c *call) do(command core.Command) (core.Answer, error) {
 func (c *call) look(fn func(core.View)) error { return c.door.engine.Read(c.r.Context(), fn) }
 
 // note puts in the journal what the door refused by itself.
-func (c *call) note(what deed, err error) {
+func (c *call) note(o *operation, err error) {
 	var e *leasehold.Error
 	errors.As(err, &e)
-	verb := what.noted
-	if what.verb == unlock.verb && c.id == "" {
+	verb := o.noted
+	if verb == "release" && c.id == "" {
 		verb = "break" // by force-unlock
 	}
 	c.engine.Journal().Refused(audit.Refusal{

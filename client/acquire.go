@@ -223,7 +223,7 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 	}
 	for n := 1; ; n++ {
 		lease, err := a.askOnce(ctx)
-		a.doubt = a.doubt || passing(err)
+		a.doubt = a.doubt || v1.Transient(err)
 		switch {
 		case err == nil:
 			return lease, nil
@@ -233,7 +233,7 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 			return lease, a.gone(ctx, err)
 		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
 			return lease, errAgain // it waited as long as a server lets one wait
-		case !passing(err):
+		case !v1.Transient(err):
 			return lease, err
 		case a.wait != 0 && a.left() == 0:
 			return lease, err
@@ -241,7 +241,7 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 		if a.wait != 0 && errors.Is(err, context.DeadlineExceeded) {
 			continue // it stands in the queue, and only the request was cut short
 		}
-		if n%len(a.session.client.servers.all) == 0 && !sleep(ctx, pause(n)) {
+		if !a.session.client.servers.Pause(ctx, n) {
 			return lease, a.stopped(ctx, err)
 		}
 	}
@@ -263,27 +263,27 @@ const chunk = 30 * time.Second
 
 // askOnce sends the request once.
 func (a *claim) askOnce(ctx context.Context) (lease v1.Lease, err error) {
-	send := func(ctx context.Context, w wire) (err error) {
+	send := func(ctx context.Context, w *v1.Caller) (err error) {
 		lease, err = w.Acquire(ctx, a.request)
 		return err
 	}
 	servers := a.session.client.servers
 	if a.request.Wait == 0 {
-		err = servers.once(ctx, 5*time.Second, send)
+		err = servers.Once(ctx, 5*time.Second, send)
 		return lease, err
 	}
-	w, n := servers.now()
+	chosen := servers.Choose()
 	limit := chunk
 	if left := a.left(); left <= chunk {
 		limit = left + 5*time.Second // the server shall have the last word
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err = send(within, w)
+	err = send(within, chosen.Caller)
 	// What got no answer may have waited.
 	a.waited = a.waited || err != nil || lease.WaitedMS > 0
-	if passing(err) && within.Err() == nil {
-		servers.leave(n) // else it is our own limit that ended it
+	if v1.Transient(err) && within.Err() == nil {
+		servers.Leave(chosen) // else it is our own limit that ended it
 	}
 	return lease, err
 }
@@ -368,14 +368,17 @@ func endingOf(e *v1.Ending) *leasehold.Ending {
 	}
 }
 
+// progressBackoff is how long to wait from one question about a wait to the next.
+var progressBackoff = v1.Backoff{First: 500 * time.Millisecond, Most: 5 * time.Second}
+
 // tell says how the wait stands, until ctx ends.
 func (a *claim) tell(ctx context.Context) {
 	said := Waiting{}
 	question := a.request
 	question.Wait = 0
-	for every := 250 * time.Millisecond; sleep(ctx, every); every = min(2*every, 5*time.Second) {
+	for n := 1; progressBackoff.Sleep(ctx, n); n++ {
 		var held *leasehold.Error
-		err := a.session.client.servers.once(ctx, 5*time.Second, func(ctx context.Context, w wire) error {
+		err := a.session.client.servers.Once(ctx, 5*time.Second, func(ctx context.Context, w *v1.Caller) error {
 			_, err := w.Acquire(ctx, question)
 			return err
 		})
@@ -413,7 +416,7 @@ func (c *Client) ending(ctx context.Context, resource, id string) *v1.Event {
 // history is what is known of a resource, newest last.
 func (c *Client) history(ctx context.Context, resource string) []v1.Event {
 	var page v1.EventPage
-	_ = c.servers.once(ctx, 5*time.Second, func(ctx context.Context, w wire) (err error) {
+	_ = c.servers.Once(ctx, 5*time.Second, func(ctx context.Context, w *v1.Caller) (err error) {
 		page, err = w.History(ctx, v1.HistoryQuery{Resource: resource, Limit: v1.MaxLimit})
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 // A Cache reads records and keeps their values in memory for as long as it holds a read
@@ -153,8 +154,6 @@ func (c *Cache) Put(ctx context.Context, path string, value []byte) error {
 func (c *Cache) ask(ctx context.Context, path string) {
 	for ctx.Err() == nil {
 		_ = c.client.Ask(ctx, path, "please let go: the record will be written")
-		if !sleep(ctx, 50*time.Millisecond) {
-			return
-		}
+		v1.Backoff{First: 100 * time.Millisecond, Most: 100 * time.Millisecond}.Sleep(ctx, 1)
 	}
 }

@@ -62,7 +62,7 @@ type Stall struct {
 // is enough for a program.
 type Client struct {
 	config  Config
-	servers *servers
+	servers *v1.Servers
 	clock   Clock
 	log     *slog.Logger
 	keeper  *keeper
@@ -94,6 +94,9 @@ type terms struct {
 // patience is how long a call goes on that does not wait for anything but an answer.
 const patience = 15 * time.Second
 
+// backoff is the pause between two attempts at what failed.
+var backoff v1.Backoff
+
 // Dial returns a client, once a server has answered. Call Close at the end.
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	config = config.complete()
@@ -102,17 +105,23 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		return nil, err
 	}
 	config.HTTP = http
-	servers, err := dialAll(config)
+	servers, err := v1.NewServers(v1.CallerConfig{
+		Servers: config.Servers, Namespace: config.Namespace, Client: config.HTTP, Timeout: patience, PingWithin: config.TTL,
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := servers.reach(ctx); err != nil {
+	err = servers.Each(ctx, v1.Attempts{Limit: patience, Idempotent: true}, func(ctx context.Context, server *v1.Caller) error {
+		_, err := server.Version(ctx)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return newClient(config, servers), nil
 }
 
-func newClient(config Config, servers *servers) *Client {
+func newClient(config Config, servers *v1.Servers) *Client {
 	c := &Client{
 		config: config, servers: servers, clock: config.Clock, log: config.Log, name: newID()[:16] + ".",
 		sessions: map[string]*Session{}, shared: map[terms][]*Session{}, ttls: map[time.Duration]int{}, begun: make(chan struct{}),
@@ -185,9 +194,7 @@ func (c *Client) Close() error {
 	wg.Wait()
 	c.stop()
 	c.work.Wait()
-	for _, w := range c.servers.all {
-		w.CloseIdle()
-	}
+	c.servers.CloseIdle()
 	return errors.Join(failures...)
 }
 
@@ -284,7 +291,7 @@ func (c *Client) pick(o options) (s *Session, ours bool, err error) {
 
 // newSession makes a session that one caller has entered. It is not open yet.
 func (c *Client) newSession(o options, own bool) (*Session, error) {
-	c.servers.suit(ttlOf(o.ttl))
+	c.servers.PingWithin(ttlOf(o.ttl))
 	s := &Session{
 		client: c, ttl: o.ttl, renewal: o.renewal, own: own, alone: !own && o.renewal.private(),
 		holds: map[string]*Hold{}, ready: make(chan struct{}), idle: c.clock.Now(),

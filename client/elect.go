@@ -63,7 +63,7 @@ func (c *Client) lead(ctx context.Context, h *Hold, value []byte, fn func(contex
 func (h *Hold) publish(ctx context.Context, value []byte) error {
 	for {
 		err := h.put(ctx, v1.PutRequest{Path: h.resource, Value: value, Session: h.session.id})
-		if !passing(err) || ctx.Err() != nil {
+		if !v1.Transient(err) || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func (c *Client) unpublish(h *Hold) {
 	ctx, cancel := context.WithTimeout(h.values, patience/3)
 	defer cancel()
 	fence := v1.Fence{Lease: h.ID(), Token: h.token.Load()}
-	err := c.servers.try(ctx, h.session.attempt(), func(ctx context.Context, w wire) error {
+	err := c.servers.Retry(ctx, h.session.attempt(), func(ctx context.Context, w *v1.Caller) error {
 		_, err := w.DeleteRecord(ctx, v1.DeleteRequest{Path: h.resource, Fence: fence})
 		return err
 	})
@@ -92,7 +92,7 @@ func (c *Client) Leader(ctx context.Context, resource string) (Leader, error) {
 		seen   v1.Resource
 		record v1.Record
 	)
-	err := c.servers.try(ctx, patience/3, func(ctx context.Context, w wire) (err error) {
+	err := c.servers.Retry(ctx, patience/3, func(ctx context.Context, w *v1.Caller) (err error) {
 		if seen, err = w.Resource(ctx, resource, 1); err != nil {
 			return err
 		}
@@ -138,11 +138,11 @@ func (c *Client) Observe(ctx context.Context, resource string) iter.Seq2[Leader,
 			case ctx.Err() != nil:
 				yield(Leader{}, context.Cause(ctx))
 				return
-			case !passing(err) && !errors.Is(err, leasehold.ErrLost):
+			case !v1.Transient(err) && !errors.Is(err, leasehold.ErrLost):
 				yield(Leader{}, err)
 				return
 			}
-			sleep(ctx, pause(tries))
+			backoff.Sleep(ctx, tries)
 		}
 	}
 }
@@ -158,7 +158,7 @@ type observer struct {
 
 // watch looks once the watch has begun, and again at each event: nothing is missed then.
 func (o *observer) watch(ctx context.Context) (failure error) {
-	w, n := o.client.servers.now()
+	chosen := o.client.servers.Choose()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	started := func(v1.Hello) {
@@ -166,7 +166,7 @@ func (o *observer) watch(ctx context.Context) (failure error) {
 			cancel(err)
 		}
 	}
-	for e, err := range w.Watch(ctx, v1.WatchQuery{Prefix: o.resource, Once: true, Started: started}) {
+	for e, err := range chosen.Watch(ctx, v1.WatchQuery{Prefix: o.resource, Once: true, Started: started}) {
 		if err == nil && e.Resource == o.resource {
 			err = o.look(ctx)
 		}
@@ -174,7 +174,7 @@ func (o *observer) watch(ctx context.Context) (failure error) {
 			return nil
 		}
 		if err != nil {
-			o.client.servers.leave(n)
+			o.client.servers.Leave(chosen)
 			return err
 		}
 	}

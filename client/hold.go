@@ -285,7 +285,7 @@ func (h *Hold) release(ctx context.Context, id string, lost *LostError) error {
 	s := h.session
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	send := func(ctx context.Context, w wire) error {
+	send := func(ctx context.Context, w *v1.Caller) error {
 		r := v1.ReleaseRequest{ID: id}
 		if w.Level() >= v1.LevelMany {
 			r.Session = s.id // else it would count as what others did
@@ -296,16 +296,16 @@ func (h *Hold) release(ctx context.Context, id string, lost *LostError) error {
 		if lost.How.Clean() || lost.How == leasehold.ByBreak {
 			return nil // the server itself said that it ended
 		}
-		_ = s.client.servers.once(ctx, s.attempt(), send)
+		_ = s.client.servers.Once(ctx, s.attempt(), send)
 		return nil
 	}
-	err := s.client.servers.try(ctx, s.attempt(), send)
+	err := s.client.servers.Retry(ctx, s.attempt(), send)
 	for isGone(err) {
 		// Somebody may have given it another id, and we have not heard of that yet.
 		if id = h.movedTo(ctx, id); id == "" {
 			break
 		}
-		err = s.client.servers.try(ctx, s.attempt(), send)
+		err = s.client.servers.Retry(ctx, s.attempt(), send)
 	}
 	if err == nil || isGone(err) {
 		if s.alone {

@@ -96,7 +96,7 @@ func (h *Hold) lookLater(later bool) {
 		return
 	}
 	m.refused++
-	m.lookAt = h.session.clock() + pause(m.refused)
+	m.lookAt = h.session.clock() + backoff.Pause(m.refused)
 	at := m.lookAt
 	h.mu.Unlock()
 	h.session.client.keeper.set(&m.alarm, at)
@@ -109,7 +109,7 @@ func (h *Hold) lookOnce(ctx context.Context) error {
 		lease v1.Lease
 		id    string
 	)
-	err := s.client.servers.try(ctx, s.attempt(), func(ctx context.Context, w wire) (err error) {
+	err := s.client.servers.Retry(ctx, s.attempt(), func(ctx context.Context, w *v1.Caller) (err error) {
 		if err := h.Err(); err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 	sent := h.session.clock() // the first attempt: the answer may be one to any of them
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err := h.session.client.servers.try(ctx, h.session.attempt(), func(ctx context.Context, w wire) (err error) {
+	err := h.session.client.servers.Retry(ctx, h.session.attempt(), func(ctx context.Context, w *v1.Caller) (err error) {
 		lease, err = w.Change(ctx, v1.ChangeRequest{ID: id, Holder: to.Holder, NewID: to.ID})
 		return err
 	})
@@ -259,7 +259,7 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 			return h.Err()
 		}
 		return err // somebody else gave it another id meanwhile
-	case passing(err):
+	case v1.Transient(err):
 		// Nobody can tell under which id or token it goes on: it is not to be relied on.
 		h.lose(&LostError{How: leasehold.IDChanged, Reason: err.Error()})
 		h.session.owe(id)
@@ -310,7 +310,7 @@ func (h *Hold) HandOver(ctx context.Context, holder string) error {
 	if err != nil {
 		return err
 	}
-	err = c.servers.try(ctx, h.session.attempt(), func(ctx context.Context, w wire) error {
+	err = c.servers.Retry(ctx, h.session.attempt(), func(ctx context.Context, w *v1.Caller) error {
 		moved, err := w.Move(ctx, v1.MoveRequest{ID: waiter.ID, Priority: leasehold.MaxPriority, By: h.holder, Reason: "hand-over"})
 		waiter.Position = moved.Position
 		return err
@@ -329,7 +329,7 @@ func (h *Hold) HandOver(ctx context.Context, holder string) error {
 // waiter finds who waits under a name.
 func (c *Client) waiter(ctx context.Context, resource, holder string) (v1.Waiter, error) {
 	var r v1.Resource
-	err := c.servers.try(ctx, 5*time.Second, func(ctx context.Context, w wire) (err error) {
+	err := c.servers.Retry(ctx, 5*time.Second, func(ctx context.Context, w *v1.Caller) (err error) {
 		r, err = w.Resource(ctx, resource, v1.MaxLimit)
 		return err
 	})

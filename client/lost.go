@@ -87,9 +87,3 @@ func howOf(name string) leasehold.How {
 func isGone(err error) bool {
 	return errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound)
 }
-
-// passing tells whether an error may be another one at the next try, or at the next
-// server.
-func passing(err error) bool {
-	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrUndecided)
-}

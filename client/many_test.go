@@ -1,61 +1,69 @@
 package client
 
 import (
-	"context"
+	"bytes"
+	"encoding/json"
 	"fmt"
-	"iter"
+	"io"
+	"net/http"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// generous grants everything, to everybody, at once.
-type generous struct {
-	wire
-	token    atomic.Uint64
-	renewals atomic.Int64
-}
+// generous is a server that grants everything, to everybody, at once.
+type generous struct{ token atomic.Uint64 }
 
-func (g *generous) OpenSession(_ context.Context, r v1.SessionRequest, _ ...v1.Option) (v1.Session, error) {
-	return v1.Session{ID: r.ID, RemainingMS: time.Duration(r.TTL.Duration).Milliseconds(), Interventions: new(uint64)}, nil
-}
-
-func (g *generous) RenewSession(context.Context, string) (v1.Session, error) {
-	g.renewals.Add(1)
-	return v1.Session{RemainingMS: 30000, Interventions: new(uint64)}, nil
-}
-
-func (g *generous) CloseSession(context.Context, string, ...v1.Option) error { return nil }
-
-func (g *generous) Acquire(_ context.Context, r v1.AcquireRequest, _ ...v1.Option) (v1.Lease, error) {
-	token := g.token.Add(1)
-	return v1.Lease{Resource: r.Resource, ID: r.ID, Token: token, Floor: token, Interventions: new(uint64)}, nil
-}
-
-func (g *generous) Renew(context.Context, v1.RenewRequest) (v1.Lease, error) {
-	return v1.Lease{}, leasehold.ErrDenied // it keeps no books
-}
-
-func (g *generous) Release(context.Context, v1.ReleaseRequest, ...v1.Option) error { return nil }
-
-func (g *generous) Watch(ctx context.Context, q v1.WatchQuery) iter.Seq2[v1.Event, error] {
-	return func(yield func(v1.Event, error) bool) {
-		q.Started(v1.Hello{})
-		<-ctx.Done()
-		yield(v1.Event{}, ctx.Err())
+func (g *generous) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := g.answer(r)
+	if err != nil {
+		return nil, err
 	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}, nil
 }
 
-func (g *generous) CloseIdle() {}
+func (g *generous) answer(r *http.Request) (any, error) {
+	if strings.HasSuffix(r.URL.Path, "/renew") {
+		return v1.Session{RemainingMS: 30000, Interventions: new(uint64)}, nil
+	}
+	switch r.URL.Path {
+	case "/v1/sessions":
+		var asked v1.SessionRequest
+		err := json.NewDecoder(r.Body).Decode(&asked)
+		return v1.Session{ID: asked.ID, RemainingMS: time.Duration(asked.TTL.Duration).Milliseconds(), Interventions: new(uint64)}, err
+	case "/v1/acquire":
+		var asked v1.AcquireRequest
+		err := json.NewDecoder(r.Body).Decode(&asked)
+		token := g.token.Add(1)
+		return v1.Lease{Resource: asked.Resource, ID: asked.ID, Token: token, Floor: token, Interventions: new(uint64)}, err
+	case "/v1/watch":
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return v1.Nothing{}, nil
+}
 
-func (g *generous) Level() int { return 0 }
-
-// only is a single server, over a line that nothing goes through.
-func only(w wire) *servers { return &servers{all: []wire{w}, lines: []*line{newLine(nil, 0)}} }
+// newGenerousClient returns a client of a generous server.
+func newGenerousClient(t *testing.T) *Client {
+	t.Helper()
+	servers, err := v1.NewServers(v1.CallerConfig{Client: &http.Client{Transport: &generous{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(Config{}.complete(), servers)
+	close(c.begun) // it has no watch that could begin
+	c.once.Do(func() {})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
 
 func allocated() uint64 {
 	var m runtime.MemStats
@@ -68,9 +76,7 @@ func allocated() uint64 {
 // A hold costs little, and no goroutine of its own.
 func TestTenThousandHolds(t *testing.T) {
 	const n = 10000
-	g := &generous{}
-	c := newClient(Config{}.complete(), only(g))
-	defer func() { _ = c.Close() }()
+	c := newGenerousClient(t)
 	goroutines := runtime.NumGoroutine()
 	before := allocated()
 	holds := make([]*Hold, n)
@@ -107,8 +113,7 @@ func TestTenThousandHolds(t *testing.T) {
 
 // What a session can not take goes to another one of the same TTL.
 func TestASecondSessionTakesTheRest(t *testing.T) {
-	c := newClient(Config{}.complete(), only(&generous{}))
-	defer func() { _ = c.Close() }()
+	c := newGenerousClient(t)
 	for i := range maxHolds + 1 {
 		if _, err := c.Acquire(t.Context(), fmt.Sprint(i)); err != nil {
 			t.Fatal(err)

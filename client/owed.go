@@ -75,16 +75,16 @@ func (s *Session) work() {
 // takeBack is the worker: it releases what is owed, until nothing is.
 func (s *Session) takeBack(ctx context.Context) {
 	for failures := 0; ; {
-		batch := s.nextOwed(s.client.servers.level() >= v1.LevelMany)
+		batch := s.nextOwed(s.client.servers.Level() >= v1.LevelMany)
 		if len(batch) == 0 {
 			return
 		}
 		err := s.releaseMany(ctx, batch)
-		if !passing(err) {
+		if !v1.Transient(err) {
 			failures = 0
 			continue
 		}
-		if failures++; !sleep(ctx, pause(failures)) {
+		if failures++; !backoff.Sleep(ctx, failures) {
 			return
 		}
 	}
@@ -115,15 +115,15 @@ func (s *Session) releaseMany(ctx context.Context, batch map[string]int) error {
 	for id := range batch {
 		r.IDs = append(r.IDs, id)
 	}
-	if len(batch) == 1 && s.client.servers.level() < v1.LevelMany {
+	if len(batch) == 1 && s.client.servers.Level() < v1.LevelMany {
 		r = v1.ReleaseRequest{ID: r.IDs[0]}
 	}
 	// Nothing depends on when it is done, so that a server may take its time for many.
-	err := s.client.servers.once(ctx, max(s.attempt(), time.Second), func(ctx context.Context, w wire) error { return w.Release(ctx, r) })
+	err := s.client.servers.Once(ctx, max(s.attempt(), time.Second), func(ctx context.Context, w *v1.Caller) error { return w.Release(ctx, r) })
 	switch {
 	case err == nil || len(batch) == 1 && errors.Is(err, leasehold.ErrLost):
 		return nil
-	case passing(err):
+	case v1.Transient(err):
 		s.owedStill(batch)
 		return err
 	case len(batch) == 1:

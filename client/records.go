@@ -23,7 +23,7 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 func (c *Client) record(ctx context.Context, path string) (r v1.Record, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = c.servers.try(ctx, patience/3, func(ctx context.Context, w wire) (err error) {
+	err = c.servers.Retry(ctx, patience/3, func(ctx context.Context, w *v1.Caller) (err error) {
 		r, err = w.Record(ctx, path, 0)
 		return err
 	})
@@ -61,7 +61,7 @@ func (h *Hold) put(ctx context.Context, r v1.PutRequest) error {
 func (c *Client) put(ctx context.Context, r v1.PutRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return c.servers.try(ctx, patience/3, func(ctx context.Context, w wire) error {
+	return c.servers.Retry(ctx, patience/3, func(ctx context.Context, w *v1.Caller) error {
 		_, err := w.PutRecord(ctx, r)
 		return err
 	})
@@ -72,7 +72,7 @@ func (c *Client) Ask(ctx context.Context, resource, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	key := newID() // a message that is sent twice is heard once
-	return c.servers.try(ctx, patience/3, func(ctx context.Context, w wire) error {
+	return c.servers.Retry(ctx, patience/3, func(ctx context.Context, w *v1.Caller) error {
 		_, err := w.Ask(ctx, v1.AskRequest{Resource: resource, Message: message, By: c.config.Holder}, v1.WithKey(key))
 		return err
 	})

@@ -75,7 +75,7 @@ func (s *Session) open(ctx context.Context, labels map[string]string) error {
 		sent   time.Duration
 		answer v1.Session
 	)
-	err := c.servers.try(ctx, s.attempt(), func(ctx context.Context, w wire) (err error) {
+	err := c.servers.Retry(ctx, s.attempt(), func(ctx context.Context, w *v1.Caller) (err error) {
 		sent = c.clock.Now()
 		answer, err = w.OpenSession(ctx, v1.SessionRequest{ID: s.id, TTL: v1.TTL{Duration: v1.Duration(s.ttl)}, Labels: labels})
 		return err
@@ -207,6 +207,7 @@ func (s *Session) renew(ctx context.Context) {
 		s.mu.Unlock()
 		s.client.keeper.set(&s.alarm, s.clock())
 	}()
+	retry := v1.Backoff{Most: min(ttlOf(s.ttl)/20, time.Second)}
 	for n := 1; s.alive(); n++ {
 		err := s.renewOnce(ctx)
 		if err == nil {
@@ -217,7 +218,7 @@ func (s *Session) renew(ctx context.Context) {
 			return
 		}
 		s.client.log.Warn("the session could not be renewed", "session", s.id, "left", time.Duration(s.deadline.Load())-s.clock(), "err", err)
-		if !sleep(ctx, min(pause(n), ttlOf(s.ttl)/20)) {
+		if !retry.Sleep(ctx, n) {
 			return
 		}
 	}
@@ -227,7 +228,7 @@ func (s *Session) renew(ctx context.Context) {
 func (s *Session) renewUntil(ctx context.Context) error {
 	for n := 1; ; n++ {
 		err := s.renewOnce(ctx)
-		if !passing(err) || !s.alive() || ctx.Err() != nil || !sleep(ctx, pause(n)) {
+		if !v1.Transient(err) || !s.alive() || ctx.Err() != nil || !backoff.Sleep(ctx, n) {
 			return err
 		}
 	}
@@ -239,7 +240,7 @@ func (s *Session) renewOnce(ctx context.Context) error {
 		sent   time.Duration
 		answer v1.Session
 	)
-	err := s.client.servers.once(ctx, s.attempt(), func(ctx context.Context, w wire) (err error) {
+	err := s.client.servers.Once(ctx, s.attempt(), func(ctx context.Context, w *v1.Caller) (err error) {
 		sent = s.clock()
 		answer, err = s.sendRenewal(ctx, w)
 		return err
@@ -256,7 +257,7 @@ func (s *Session) renewOnce(ctx context.Context) error {
 }
 
 // sendRenewal has the server name only what others did since the last answer.
-func (s *Session) sendRenewal(ctx context.Context, w wire) (v1.Session, error) {
+func (s *Session) sendRenewal(ctx context.Context, w *v1.Caller) (v1.Session, error) {
 	s.mu.Lock()
 	count := s.count
 	s.mu.Unlock()
@@ -382,7 +383,7 @@ func (s *Session) close(ctx context.Context) error {
 	if !open {
 		return nil
 	}
-	err := s.client.servers.try(ctx, s.attempt(), func(ctx context.Context, w wire) error { return w.CloseSession(ctx, s.id) })
+	err := s.client.servers.Retry(ctx, s.attempt(), func(ctx context.Context, w *v1.Caller) error { return w.CloseSession(ctx, s.id) })
 	if isGone(err) {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (c *Client) Pool(resource string, options ...Option) *Pool {
 func (p *Pool) Define(ctx context.Context, units ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return p.client.servers.try(ctx, patience/3, func(ctx context.Context, w wire) error {
+	return p.client.servers.Retry(ctx, patience/3, func(ctx context.Context, w *v1.Caller) error {
 		_, err := w.Define(ctx, p.resource, v1.DefinitionRequest{Units: units, By: p.client.config.Holder})
 		return err
 	})

@@ -16,7 +16,7 @@ import (
 func (c *Client) watch(ctx context.Context) {
 	at, tries := "", 0
 	for ctx.Err() == nil {
-		w, n := c.servers.now()
+		chosen := c.servers.Choose()
 		query := v1.WatchQuery{
 			Session: c.name, Since: at, Once: true,
 			Passed: func(position string) { at = position },
@@ -30,17 +30,17 @@ func (c *Client) watch(ctx context.Context) {
 				}
 			},
 		}
-		err := c.hear(w.Watch(ctx, query))
+		err := c.hear(chosen.Watch(ctx, query))
 		var gone *v1.Gone
 		if errors.As(err, &gone) {
 			at = ""
 			c.hearing.Store(false)
 		}
-		if passing(err) {
-			c.servers.leave(n)
+		if v1.Transient(err) {
+			c.servers.Leave(chosen)
 		}
 		tries++
-		sleep(ctx, pause(tries))
+		backoff.Sleep(ctx, tries)
 	}
 }
 

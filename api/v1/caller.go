@@ -3,89 +3,74 @@ package v1
 import (
 	"cmp"
 	"crypto/tls"
-	"fmt"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
-	"sync/atomic"
 	"time"
-
-	"github.com/leasehold/leasehold"
 )
 
-// A Caller sends requests to a server, or to one of several. Each method is one request:
-// nothing is tried twice at a server, for only the caller knows whether it still wants it.
-// The next server is asked when one can't be reached or can do nothing; what may have
-// happened already is only sent to another one if that can't make it happen twice, such as
-// an acquire with an id.
+// A Caller sends requests to a server, or to one of several. Each method is one request,
+// which goes to each server at most once: only the program knows whether it still wants
+// it. The next server is asked when one cannot be reached or cannot do it. A request that
+// may have been carried out is sent to another one only if it is idempotent, such as an
+// acquire with an id.
 //
 // An error is always a *leasehold.Error, possibly wrapped. Unavailable means that
 // nothing happened; Undecided that the request was sent and the answer never came.
 //
 // Methods may be called from any goroutine.
 type Caller struct {
-	servers   []string     // without slashes at their ends
-	current   atomic.Int64 // which of them is asked, counted on and on
 	namespace string
-	client    *http.Client
 	timeout   time.Duration
-	level     atomic.Int64 // as the last answer had it
+	servers   *Servers  // several, with failover; or
+	endpoint  *endpoint // one, whose failover is somebody else's
 }
 
-// CallerConfig is what a Caller can be told. The zero value is the server on this
-// machine and the default namespace.
+// CallerConfig configures a Caller. The zero value is the server on this machine and the
+// default namespace.
 type CallerConfig struct {
-	Server    string        // its URL; empty: DefaultServer
-	Servers   []string      // several, instead of Server
-	Namespace string        // empty: the server's default
-	Timeout   time.Duration // of one request to one server, besides what it waits; 0: 30s
-	TLS       *tls.Config   // for servers with https; nil: what this machine trusts
-	Client    *http.Client  // nil: one of its own. It must see to TLS itself
+	Server     string        // its URL; empty: DefaultServer
+	Servers    []string      // several, instead of Server
+	Namespace  string        // empty: the server's default
+	Timeout    time.Duration // of one request to one server, besides what it waits; 0: 30s
+	PingWithin time.Duration // the TTL that a dead connection must not cost; 0: connections are not pinged
+	TLS        *tls.Config   // for servers with https; nil: what this machine trusts
+	Client     *http.Client  // nil: one of its own. It must configure TLS itself
 }
 
 // NewCaller returns a caller. It does not connect.
 func NewCaller(config CallerConfig) (*Caller, error) {
-	servers := config.Servers
-	if len(servers) == 0 {
-		servers = []string{cmp.Or(config.Server, DefaultServer)}
+	servers, err := NewServers(config)
+	if err != nil {
+		return nil, err
 	}
-	c := &Caller{namespace: config.Namespace, client: config.Client, timeout: cmp.Or(config.Timeout, 30*time.Second)}
-	for _, server := range servers {
-		if err := checkAddress(server); err != nil {
-			return nil, err
-		}
-		c.servers = append(c.servers, strings.TrimRight(server, "/"))
-	}
-	if c.client == nil {
-		c.client = NewClient(config.TLS)
-	}
+	c := newCaller(config)
+	c.servers = servers
 	return c, nil
 }
 
-func checkAddress(server string) error {
-	u, err := url.Parse(server)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %q is not an address: write it as %s", server, DefaultServer)}
-	}
-	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %q has more than scheme, host and path: write it as %s", u.Redacted(), DefaultServer)}
-	}
-	return nil
+func newCaller(config CallerConfig) *Caller {
+	return &Caller{namespace: config.Namespace, timeout: cmp.Or(config.Timeout, 30*time.Second)}
 }
 
-// Level is the feature level that the last answer named; 0 if none did.
-func (c *Caller) Level() int { return int(c.level.Load()) }
-
-// noteLevel notes the level that an answer names.
-func (c *Caller) noteLevel(response *http.Response) {
-	if level, err := strconv.Atoi(response.Header.Get(LevelHeader)); err == nil {
-		c.level.Store(int64(level))
+// one returns a caller of the server to ask now, and of no other.
+func (c *Caller) one() *Caller {
+	if c.servers != nil {
+		return c.servers.Choose().Caller
 	}
+	return c
 }
+
+// Asked returns the URL of the server that requests go to now: the first, or the next that
+// could be asked when others could not.
+func (c *Caller) Asked() string { return c.one().endpoint.address }
+
+// Level returns the feature level that the server's last answer named; 0 if none did.
+func (c *Caller) Level() int { return int(c.one().endpoint.level.Load()) }
 
 // CloseIdle closes connections that are not in use.
-func (c *Caller) CloseIdle() { c.client.CloseIdleConnections() }
-
-func (f *failure) Error() string   { return f.err.Error() }
-func (f *failure) Unwrap() []error { return []error{f.err, f.cause} }
+func (c *Caller) CloseIdle() {
+	if c.servers != nil {
+		c.servers.CloseIdle()
+		return
+	}
+	c.endpoint.connections.CloseIdleConnections()
+}

@@ -86,7 +86,7 @@ func (c *Caller) Cluster(ctx context.Context) (Cluster, error) {
 // AddServer takes a server in. It has no vote until it has caught up. Adding what is there
 // already, at the same address, changes nothing.
 func (c *Caller) AddServer(ctx context.Context, r ServerRequest) (Server, error) {
-	return send[Server](ctx, c, request{method: "POST", path: "/v1/cluster/members", body: r, global: true, again: true})
+	return send[Server](ctx, c, request{method: "POST", path: "/v1/cluster/members", body: r, global: true, idempotent: true})
 }
 
 // PromoteServer gives a server its vote.
@@ -113,7 +113,7 @@ type Level struct {
 
 // UpgradeCluster raises the level of the cluster to the newest that all servers know.
 func (c *Caller) UpgradeCluster(ctx context.Context) (Level, error) {
-	return send[Level](ctx, c, request{method: "POST", path: "/v1/cluster/upgrade", global: true, again: true})
+	return send[Level](ctx, c, request{method: "POST", path: "/v1/cluster/upgrade", global: true, idempotent: true})
 }
 
 // CheckCluster compares the states of all servers.

@@ -23,6 +23,9 @@ type failure struct {
 	cause error
 }
 
+func (f *failure) Error() string   { return f.err.Error() }
+func (f *failure) Unwrap() []error { return []error{f.err, f.cause} }
+
 // askWhether begins the part of a message that is said once, however many servers there are.
 const askWhether = ": is it running?"
 

@@ -1,82 +1,222 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/leasehold/leasehold"
 )
 
-// Asked is the server that requests go to now: the first, or the next one that could be
-// asked when others could not.
-func (c *Caller) Asked() string {
-	server, _ := c.server()
-	return server
+// Servers decides which of several servers is asked. All requests go to one of them for
+// as long as it answers; a failed attempt makes the next one the server of all requests
+// that follow. A Caller uses it, and so does package client, which has to know of each
+// attempt when it was sent.
+//
+// Methods may be called from any goroutine.
+type Servers struct {
+	all     []*Caller    // one for each server
+	current atomic.Int64 // counts failovers; the remainder is the index in all
 }
 
-// server is the one that is asked now, and the number by which to leave it.
-func (c *Caller) server() (string, int64) {
-	n := c.current.Load()
-	return c.servers[int(n%int64(len(c.servers)))], n
+// NewServers returns the servers of a configuration. It does not connect.
+func NewServers(config CallerConfig) (*Servers, error) {
+	addresses := config.Servers
+	if len(addresses) == 0 {
+		addresses = []string{cmp.Or(config.Server, DefaultServer)}
+	}
+	client := config.Client
+	if client == nil {
+		client = NewClient(config.TLS)
+	}
+	s := &Servers{}
+	for _, address := range addresses {
+		if err := checkAddress(address); err != nil {
+			return nil, err
+		}
+		c := newCaller(config)
+		c.endpoint = newEndpoint(strings.TrimRight(address, "/"), client, config.PingWithin)
+		s.all = append(s.all, c)
+	}
+	return s, nil
 }
 
-// somewhere tries one server after another, each once, until one gives an answer that
-// another could not better.
-func (c *Caller) somewhere(ctx context.Context, r request, try func(server string) error) error {
-	var failures []answered
-	for range c.servers {
-		server, n := c.server()
-		err := try(server)
-		if !r.elsewhere(err) {
+func checkAddress(server string) error {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return &leasehold.Error{Code: leasehold.Invalid,
+			Message: fmt.Sprintf("server %q is not an address: write it as %s", server, DefaultServer)}
+	}
+	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return &leasehold.Error{Code: leasehold.Invalid,
+			Message: fmt.Sprintf("server %q has more than scheme, host and path: write it as %s", u.Redacted(), DefaultServer)}
+	}
+	return nil
+}
+
+// An endpoint is one server: where it is, the connections to it, and its feature level.
+type endpoint struct {
+	address     string // without a slash at its end
+	client      http.Client
+	connections *connections
+	level       atomic.Int64 // as its last answer said
+}
+
+func newEndpoint(address string, client *http.Client, ttl time.Duration) *endpoint {
+	e := &endpoint{address: address, client: *client, connections: newConnections(client.Transport, ttl)}
+	e.client.Transport = e.connections
+	return e
+}
+
+// A Choice is the server to ask now, as a Caller that asks no other.
+type Choice struct {
+	*Caller
+	turn int64
+}
+
+// Choose returns the server to ask now. If it fails, Leave it.
+func (s *Servers) Choose() Choice {
+	turn := s.current.Load()
+	return Choice{s.all[int(turn%int64(len(s.all)))], turn}
+}
+
+// Leave makes the next server the one to ask, unless somebody left this one already:
+// a hundred requests that fail together skip one server, not a hundred.
+func (s *Servers) Leave(c Choice) { s.current.CompareAndSwap(c.turn, c.turn+1) }
+
+// Level returns the feature level that the server to ask now told last; 0 if it told none.
+func (s *Servers) Level() int { return s.Choose().Level() }
+
+// PingWithin makes connections be checked often enough for leases of a TTL: a dead one is
+// closed in time to renew over another.
+func (s *Servers) PingWithin(ttl time.Duration) {
+	for _, c := range s.all {
+		c.endpoint.connections.pingWithin(ttl)
+	}
+}
+
+// CloseIdle closes connections that are not in use.
+func (s *Servers) CloseIdle() {
+	for _, c := range s.all {
+		c.endpoint.connections.CloseIdleConnections()
+	}
+}
+
+// A Send is one attempt at one server.
+type Send func(ctx context.Context, server *Caller) error
+
+// Transient reports whether another attempt may succeed: nothing happened, or no answer
+// says whether it did.
+func Transient(err error) bool {
+	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrUndecided)
+}
+
+// Once makes a single attempt, which may take as long as limit says; 0 is no limit. After a
+// transient failure the next attempt goes to another server. If the limit was reached, the
+// connections may be dead: the next attempt at this server uses new ones.
+func (s *Servers) Once(ctx context.Context, limit time.Duration, send Send) error {
+	chosen := s.Choose()
+	connections := chosen.endpoint.connections
+	generation := connections.dialled()
+	limited, cancel := withLimit(ctx, limit)
+	defer cancel()
+	err := send(limited, chosen.Caller)
+	if !Transient(err) {
+		return err
+	}
+	s.Leave(chosen)
+	if limited.Err() != nil && ctx.Err() == nil {
+		connections.redial(generation)
+	}
+	return err
+}
+
+// withLimit returns ctx with a time limit; 0 is none, and ctx itself.
+func withLimit(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// Retry sends an idempotent request until a server answers it, with yes or no, or ctx
+// ends. It pauses after each round of all servers.
+func (s *Servers) Retry(ctx context.Context, limit time.Duration, send Send) error {
+	for n := 1; ; n++ {
+		err := s.Once(ctx, limit, send)
+		if !Transient(err) || ctx.Err() != nil || !s.Pause(ctx, n) {
 			return err
 		}
-		// Unless somebody else left it already.
-		c.current.CompareAndSwap(n, n+1)
-		failures = append(failures, answered{server, err})
+	}
+}
+
+// Pause pauses if the n-th attempt in a row was the last of a round of all servers. It
+// reports whether ctx is still alive.
+func (s *Servers) Pause(ctx context.Context, n int) bool {
+	if n%len(s.all) != 0 {
+		return ctx.Err() == nil
+	}
+	return Backoff{}.Sleep(ctx, n/len(s.all))
+}
+
+// Attempts says how a request may be sent to several servers.
+type Attempts struct {
+	Limit      time.Duration // of each attempt; 0: none
+	Idempotent bool          // sent twice, it is carried out once
+}
+
+// Each sends a request to one server after another, each once, until one gives an answer
+// that another could not improve. A request that may have been carried out goes to another
+// server only if it is idempotent.
+func (s *Servers) Each(ctx context.Context, a Attempts, send Send) error {
+	var failures []failedAt
+	for range s.all {
+		var asked *Caller
+		err := s.Once(ctx, a.Limit, func(ctx context.Context, server *Caller) error {
+			asked = server
+			return send(ctx, server)
+		})
+		if !Transient(err) || errors.Is(err, leasehold.ErrUndecided) && !a.Idempotent {
+			return err
+		}
+		failures = append(failures, failedAt{asked.endpoint.address, err})
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return allOf(failures)
+	return joinFailures(failures)
 }
 
-// elsewhere tells whether another server should be asked.
-func (r *request) elsewhere(err error) bool {
-	switch {
-	case r.stream != nil:
-		return false // some of it may have been read
-	case errors.Is(err, leasehold.ErrUnavailable):
-		return true
-	case errors.Is(err, leasehold.ErrUndecided):
-		return r.again || len(r.options) > 0
-	}
-	return false
-}
-
-// answered is what became of a request at one server of several.
-type answered struct {
+// failedAt is how a request failed at one of several servers.
+type failedAt struct {
 	server string
 	err    error
 }
 
-// allOf is what several servers said. If any of them may have done it, so it is.
-func allOf(failures []answered) error {
+// joinFailures returns one error for all servers. It is Undecided if any of them may have
+// carried out the request.
+func joinFailures(failures []failedAt) error {
 	if len(failures) == 1 {
 		return failures[0].err
 	}
-	code, texts := leasehold.Unavailable, []string(nil)
+	code, verdict, texts := leasehold.Unavailable, "could be reached", []string(nil)
 	for _, f := range failures {
 		if errors.Is(f.err, leasehold.ErrUndecided) {
 			code = leasehold.Undecided
 		}
 		text, _, _ := strings.Cut(f.err.Error(), askWhether)
 		if !strings.Contains(text, f.server) {
-			text = f.server + " says: " + text // what a server says itself does not tell which one it is
+			text = f.server + " says: " + text // a server's own message does not name it
+			verdict = "could do it"
 		}
 		texts = append(texts, text)
 	}
-	message := fmt.Sprintf("%d servers were asked, in vain:\n  %s", len(failures), strings.Join(texts, "\n  "))
+	message := fmt.Sprintf("none of %d servers %s:\n  %s", len(failures), verdict, strings.Join(texts, "\n  "))
 	return &failure{&leasehold.Error{Code: code, Message: message}, failures[len(failures)-1].err}
 }

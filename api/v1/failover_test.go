@@ -1,6 +1,7 @@
 package v1_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -134,7 +135,7 @@ func TestCallerStaysWhereItIsAnswered(t *testing.T) {
 		t.Errorf("they were asked %d and %d times", first.asked.Load(), second.asked.Load())
 	}
 	c = newCaller(t, v1.CallerConfig{Servers: []string{gone(t), gone(t)}})
-	if _, err := c.Version(t.Context()); err == nil || !strings.Contains(err.Error(), "2 servers were asked, in vain:\n  cannot reach") {
+	if _, err := c.Version(t.Context()); err == nil || !strings.Contains(err.Error(), "none of 2 servers could be reached:\n  cannot reach") {
 		t.Errorf("got %v", err)
 	}
 	c = newCaller(t, v1.CallerConfig{Servers: []string{first.URL, gone(t)}})
@@ -165,6 +166,149 @@ func TestSilentServer(t *testing.T) {
 		began = time.Now()
 		if _, err := alone.Version(t.Context()); !errors.Is(err, leasehold.ErrUnavailable) || time.Since(began) != 30*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+// newServers returns servers one, two, … that are never connected to: a test's Send answers.
+func newServers(t *testing.T, n int) *v1.Servers {
+	t.Helper()
+	config := v1.CallerConfig{Client: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		t.Error("a request was sent")
+		return nil, http.ErrNotSupported
+	})}}
+	for _, name := range []string{"one", "two", "three"}[:n] {
+		config.Servers = append(config.Servers, "http://"+name)
+	}
+	s, err := v1.NewServers(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A script is what servers answer, one attempt after the other.
+type script struct {
+	answers []error
+	asked   []string        // which server, of each attempt
+	at      []time.Duration // when
+	began   time.Time
+}
+
+func (s *script) send(_ context.Context, server *v1.Caller) error {
+	n := len(s.asked)
+	s.asked = append(s.asked, strings.TrimPrefix(server.Asked(), "http://"))
+	s.at = append(s.at, time.Since(s.began))
+	if n < len(s.answers) {
+		return s.answers[n]
+	}
+	return nil
+}
+
+// Which errors make a request go to another server, and which of them end it.
+func TestWhichServerIsAsked(t *testing.T) {
+	no, lost, held := leasehold.ErrUnavailable, leasehold.ErrUndecided, leasehold.ErrHeld
+	for _, c := range []struct {
+		name    string
+		answers []error
+		try     func(s *v1.Servers, send v1.Send) error
+		want    error
+		asked   string
+		next    string // who is asked by the next request
+	}{
+		{"once is once", []error{no}, once, no, "one", "two"},
+		{"a refusal is an answer", []error{held}, once, held, "one", "one"},
+		{"each, the third answers", []error{no, no}, each(false), nil, "one two three", "three"},
+		{"each, none answers", []error{no, no, no}, each(false), no, "one two three", "one"},
+		{"each, undecided ends it", []error{no, lost}, each(false), lost, "one two", "three"},
+		{"each, undecided and idempotent", []error{lost, no}, each(true), nil, "one two three", "three"},
+		{"each, undecided once is undecided", []error{lost, no, no}, each(true), lost, "one two three", "one"},
+		{"retry goes round", []error{no, lost, no, lost}, retry, nil, "one two three one two", "two"},
+		{"retry ends with a refusal", []error{no, held}, retry, held, "one two", "two"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				servers, script := newServers(t, 3), &script{answers: c.answers, began: time.Now()}
+				if err := c.try(servers, script.send); !errors.Is(err, c.want) || c.want == nil && err != nil {
+					t.Errorf("got %v, want %v", err, c.want)
+				}
+				if asked := strings.Join(script.asked, " "); asked != c.asked {
+					t.Errorf("asked %s, want %s", asked, c.asked)
+				}
+				if next := servers.Choose().Asked(); next != "http://"+c.next {
+					t.Errorf("the next is %s, want %s", next, c.next)
+				}
+			})
+		})
+	}
+}
+
+func once(s *v1.Servers, send v1.Send) error { return s.Once(context.Background(), time.Second, send) }
+
+func retry(s *v1.Servers, send v1.Send) error {
+	return s.Retry(context.Background(), time.Second, send)
+}
+
+func each(idempotent bool) func(*v1.Servers, v1.Send) error {
+	return func(s *v1.Servers, send v1.Send) error {
+		return s.Each(context.Background(), v1.Attempts{Limit: time.Second, Idempotent: idempotent}, send)
+	}
+}
+
+// Within a round there is no pause; after each round it is longer, up to a second.
+func TestRetryPausesAfterARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		servers, script := newServers(t, 2), &script{began: time.Now()}
+		for range 20 {
+			script.answers = append(script.answers, leasehold.ErrUnavailable)
+		}
+		if err := retry(servers, script.send); err != nil {
+			t.Fatal(err)
+		}
+		for n := 1; n < len(script.at); n++ {
+			pause := script.at[n] - script.at[n-1]
+			most := min(50*time.Millisecond<<max(n/2-1, 0), time.Second)
+			if n%2 == 1 && pause != 0 || n%2 == 0 && (pause < most/2 || pause > most) {
+				t.Errorf("pause %d is %v", n, pause)
+			}
+		}
+	})
+}
+
+// A hundred requests that fail at one server at the same time move on by one.
+func TestManyLeaveOneServerOnce(t *testing.T) {
+	servers := newServers(t, 3)
+	var choices []v1.Choice
+	for range 100 {
+		choices = append(choices, servers.Choose())
+	}
+	for _, c := range choices {
+		servers.Leave(c)
+	}
+	if next := servers.Choose().Asked(); next != "http://two" {
+		t.Errorf("the next is %s", next)
+	}
+}
+
+// An attempt ends at its limit, and a retry at the end of its context.
+func TestAttemptsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		servers := newServers(t, 2)
+		attempts := 0
+		silent := func(ctx context.Context, _ *v1.Caller) error {
+			attempts++
+			<-ctx.Done()
+			return leasehold.ErrUndecided
+		}
+		began := time.Now()
+		if err := servers.Once(t.Context(), 3*time.Second, silent); !errors.Is(err, leasehold.ErrUndecided) || time.Since(began) != 3*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began, attempts = time.Now(), 0
+		if err := servers.Retry(ctx, 3*time.Second, silent); !errors.Is(err, leasehold.ErrUndecided) || time.Since(began) != 10*time.Second || attempts != 4 {
+			t.Errorf("after %v and %d attempts: %v", time.Since(began), attempts, err)
 		}
 	})
 }

@@ -28,12 +28,13 @@ func (c *Caller) Ready(ctx context.Context) (checks []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	r := request{method: http.MethodGet, path: "/readyz?verbose", global: true}
-	server, _ := c.server()
-	hr, err := c.build(ctx, server, r)
+	one := c.one()
+	server := one.endpoint.address
+	hr, err := one.build(ctx, r)
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
-	response, err := c.client.Do(hr)
+	response, err := one.endpoint.client.Do(hr)
 	if err != nil {
 		return nil, unreached(server, err)
 	}

@@ -98,17 +98,17 @@ type Lease struct {
 
 // Acquire asks for a resource and stays as long as the request says to wait.
 func (c *Caller) Acquire(ctx context.Context, r AcquireRequest, options ...Option) (Lease, error) {
-	return send[Lease](ctx, c, request{method: "POST", path: "/v1/acquire", body: r, wait: time.Duration(max(0, r.Wait)), options: options, again: r.ID != ""})
+	return send[Lease](ctx, c, request{method: "POST", path: "/v1/acquire", body: r, wait: time.Duration(max(0, r.Wait)), options: options, idempotent: r.ID != ""})
 }
 
 // Renew makes a lease last for its TTL from now.
 func (c *Caller) Renew(ctx context.Context, r RenewRequest) (Lease, error) {
-	return send[Lease](ctx, c, request{method: "POST", path: "/v1/renew", body: r, again: true})
+	return send[Lease](ctx, c, request{method: "POST", path: "/v1/renew", body: r, idempotent: true})
 }
 
 // Release gives a lease back, or leaves the queue.
 func (c *Caller) Release(ctx context.Context, r ReleaseRequest, options ...Option) error {
-	_, err := send[Nothing](ctx, c, request{method: "POST", path: "/v1/release", body: r, options: options, again: true})
+	_, err := send[Nothing](ctx, c, request{method: "POST", path: "/v1/release", body: r, options: options, idempotent: true})
 	return err
 }
 

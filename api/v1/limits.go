@@ -36,5 +36,5 @@ func (c *Caller) Limits(ctx context.Context) (Limits, error) {
 
 // SetLimits changes how much there may be. Nothing ends by it.
 func (c *Caller) SetLimits(ctx context.Context, r LimitsRequest) (Limits, error) {
-	return send[Limits](ctx, c, request{method: "POST", path: "/v1/cluster/limits", body: r, global: true, again: true})
+	return send[Limits](ctx, c, request{method: "POST", path: "/v1/cluster/limits", body: r, global: true, idempotent: true})
 }

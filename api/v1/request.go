@@ -11,20 +11,20 @@ import (
 
 // A request is one HTTP request to be.
 type request struct {
-	method  string
-	path    string // escaped
-	query   url.Values
-	body    any
-	value   *[]byte // instead of a body: bytes as they are; or
-	stream  io.Reader
-	header  http.Header
-	wait    time.Duration
-	options []Option
-	global  bool // it is about no namespace
-	again   bool // to do it twice is to do it once
+	method     string
+	path       string // escaped
+	query      url.Values
+	body       any
+	value      *[]byte // instead of a body: bytes as they are; or
+	stream     io.Reader
+	header     http.Header
+	wait       time.Duration
+	options    []Option
+	global     bool // it is about no namespace
+	idempotent bool // sent twice, it is carried out once
 }
 
-func (c *Caller) build(ctx context.Context, server string, r request) (*http.Request, error) {
+func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 	var body io.Reader
 	if r.body != nil {
 		b, err := encode(r.body)
@@ -39,7 +39,7 @@ func (c *Caller) build(ctx context.Context, server string, r request) (*http.Req
 	if r.stream != nil {
 		body = r.stream
 	}
-	address := server + r.path
+	address := c.endpoint.address + r.path
 	query := url.Values{}
 	if r.query != nil {
 		query = r.query

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -19,32 +20,53 @@ func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error
 
 // do sends a request and reads its answer.
 func (c *Caller) do(ctx context.Context, r request, answer any) (header http.Header, err error) {
-	err = c.somewhere(ctx, r, func(server string) error {
-		ctx := ctx
-		if r.stream == nil { // how long a stream takes is for its reader to say
-			limited, cancel := context.WithTimeout(ctx, c.within(r))
-			defer cancel()
-			ctx = limited
-		}
-		header, err = c.doAt(ctx, server, r, answer)
+	err = c.anywhere(ctx, c.limit(r), r, func(ctx context.Context, server *Caller) error {
+		header, err = server.doHere(ctx, r, answer)
 		return err
 	})
 	return header, err
 }
 
-// enough is how long one of several servers may take for what any of them could say.
-const enough = 5 * time.Second
+// open sends a request and returns the answer if it is a yes. It has no time limit: the
+// answer may be a watch.
+func (c *Caller) open(ctx context.Context, r request) (response *http.Response, err error) {
+	err = c.anywhere(ctx, 0, r, func(ctx context.Context, server *Caller) error {
+		response, err = server.openHere(ctx, r)
+		return err
+	})
+	return response, err
+}
 
-// within is how long one server may take for a request.
-func (c *Caller) within(r request) time.Duration {
-	if len(c.servers) > 1 && r.method == http.MethodGet && r.wait == 0 {
-		return min(c.timeout, enough)
+// readLimit is how long one of several servers may take for what any of them could say.
+const readLimit = 5 * time.Second
+
+// limit returns how long one server may take for a request; 0: as long as it needs.
+func (c *Caller) limit(r request) time.Duration {
+	switch {
+	case r.stream != nil:
+		return 0 // whoever reads the stream says how long that takes
+	case c.servers != nil && len(c.servers.all) > 1 && r.method == http.MethodGet && r.wait == 0:
+		return min(c.timeout, readLimit)
 	}
 	return c.timeout + r.wait
 }
 
-func (c *Caller) doAt(ctx context.Context, server string, r request, answer any) (http.Header, error) {
-	response, err := c.openAt(ctx, server, r)
+// anywhere sends a request to the servers that it may go to.
+func (c *Caller) anywhere(ctx context.Context, limit time.Duration, r request, send Send) error {
+	switch {
+	case c.servers == nil:
+		ctx, cancel := withLimit(ctx, limit)
+		defer cancel()
+		return send(ctx, c)
+	case r.stream != nil:
+		return c.servers.Once(ctx, limit, send) // some of it may have been read: no other can have it
+	}
+	return c.servers.Each(ctx, Attempts{limit, r.idempotent || len(r.options) > 0}, send)
+}
+
+// doHere asks this one server and reads its answer.
+func (c *Caller) doHere(ctx context.Context, r request, answer any) (http.Header, error) {
+	response, err := c.openHere(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +76,7 @@ func (c *Caller) doAt(ctx context.Context, server string, r request, answer any)
 		err = json.Unmarshal(body, answer)
 	}
 	if err != nil {
-		return nil, unanswered(server, r.method, err)
+		return nil, unanswered(c.endpoint.address, r.method, err)
 	}
 	return response.Header, nil
 }
@@ -62,42 +84,40 @@ func (c *Caller) doAt(ctx context.Context, server string, r request, answer any)
 // maxAnswer is more than the largest page can have.
 const maxAnswer = 64 << 20
 
-// open sends a request and returns the answer if it is a yes.
-func (c *Caller) open(ctx context.Context, r request) (response *http.Response, err error) {
-	err = c.somewhere(ctx, r, func(server string) error {
-		response, err = c.openAt(ctx, server, r)
-		return err
-	})
-	return response, err
-}
-
-// openAt asks one server.
-func (c *Caller) openAt(ctx context.Context, server string, r request) (*http.Response, error) {
+// openHere asks this one server.
+func (c *Caller) openHere(ctx context.Context, r request) (*http.Response, error) {
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, noteSent(&sent, r))
-	hr, err := c.build(ctx, server, r)
+	hr, err := c.build(ctx, r)
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
-	response, err := c.client.Do(hr)
+	response, err := c.endpoint.client.Do(hr)
 	if err == nil {
-		c.noteLevel(response)
+		c.endpoint.noteLevel(response)
 	}
 	switch {
 	case err != nil && sent.Load():
-		return nil, unanswered(server, r.method, err)
+		return nil, unanswered(c.endpoint.address, r.method, err)
 	case err != nil:
-		return nil, unreached(server, err)
+		return nil, unreached(c.endpoint.address, err)
 	case response.StatusCode == http.StatusOK:
 		response.Request = hr
 		return response, nil
 	}
 	defer response.Body.Close()
-	return nil, c.refusal(server, r.method, response)
+	return nil, c.refusal(c.endpoint.address, r.method, response)
 }
 
-// noteSent notes whether any of a request may have left. The transport may begin
-// anew on another connection when nothing of it had, or when it has a name.
+// noteLevel remembers the feature level that an answer names.
+func (e *endpoint) noteLevel(response *http.Response) {
+	if level, err := strconv.Atoi(response.Header.Get(LevelHeader)); err == nil {
+		e.level.Store(int64(level))
+	}
+}
+
+// noteSent notes whether any of a request may have left this machine. The transport
+// starts again on another connection if nothing of it had, or if it has a name.
 func noteSent(sent *atomic.Bool, r request) *httptrace.ClientTrace {
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
 	if len(r.options) == 0 {

@@ -34,20 +34,20 @@ type Session struct {
 
 // OpenSession begins a session.
 func (c *Caller) OpenSession(ctx context.Context, r SessionRequest, options ...Option) (Session, error) {
-	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions", body: r, options: options, again: r.ID != ""})
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions", body: r, options: options, idempotent: r.ID != ""})
 }
 
 // RenewSession makes a session, and all that is bound to it, last for its TTL
 // from now.
 func (c *Caller) RenewSession(ctx context.Context, id string) (Session, error) {
-	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", again: true})
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", idempotent: true})
 }
 
 // RenewSessionSince is RenewSession for who knows of some interventions already, so that only
 // later ones are named. Servers below level 4 refuse it.
 func (c *Caller) RenewSessionSince(ctx context.Context, id string, interventions uint64) (Session, error) {
 	query := url.Values{"seen": {strconv.FormatUint(interventions, 10)}}
-	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", query: query, again: true})
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", query: query, idempotent: true})
 }
 
 // Session shows a session.
@@ -57,6 +57,6 @@ func (c *Caller) Session(ctx context.Context, id string) (Session, error) {
 
 // CloseSession ends a session and releases all that is bound to it.
 func (c *Caller) CloseSession(ctx context.Context, id string, options ...Option) error {
-	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: "/v1/sessions/" + escape(id), options: options, again: true})
+	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: "/v1/sessions/" + escape(id), options: options, idempotent: true})
 	return err
 }

@@ -77,37 +77,31 @@ func (c *Caller) Watch(ctx context.Context, q WatchQuery) iter.Seq2[Event, error
 			case ctx.Err() != nil:
 				yield(Event{}, &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: "the watch was ended"}, ctx.Err()})
 				return
-			case !w.begun || w.query.Once || !passing(err):
+			case !w.begun || w.query.Once || !resumable(err):
 				yield(Event{}, err)
 				return
 			}
-			if !sleep(ctx, w.patience()) {
-				continue // to say that ctx ended
-			}
+			w.failures++
+			watchBackoff.Sleep(ctx, w.failures)
 		}
 	}
 }
 
-// passing tells whether an error may be another one the next time.
-func passing(err error) bool {
-	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrLimited) || errors.Is(err, leasehold.ErrUndecided)
-}
+// resumable reports whether a watch that ended with an error may go on later.
+func resumable(err error) bool { return Transient(err) || errors.Is(err, leasehold.ErrLimited) }
 
 type watch struct {
-	caller *Caller
-	query  WatchQuery
-	at     string // the last id, which is where to go on
-	begun  bool
-	over   bool // the reader wants no more
-	tries  int
-	yield  func(Event, error) bool
+	caller   *Caller
+	query    WatchQuery
+	at       string // the last id, which is where to go on
+	begun    bool
+	over     bool // the reader wants no more
+	failures int  // in a row
+	yield    func(Event, error) bool
 }
 
-// patience is how long to wait before the next try: longer each time, up to 5 s.
-func (w *watch) patience() time.Duration {
-	w.tries++
-	return min(100*time.Millisecond<<min(w.tries-1, 6), 5*time.Second)
-}
+// watchBackoff is how long to wait before a watch that was cut off begins again.
+var watchBackoff = Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
 
 // maxSilence is three times the pause between two signs of life: after it, the
 // connection leads nowhere.
@@ -177,7 +171,7 @@ func (w *watch) take(m message) error {
 		}
 		w.over = !w.yield(e, nil)
 	case "hello":
-		w.begun, w.tries = true, 0
+		w.begun, w.failures = true, 0
 		var h Hello
 		if json.Unmarshal(m.data, &h) == nil && w.query.Started != nil {
 			w.query.Started(h)
@@ -238,17 +232,5 @@ func (m *message) field(line []byte) {
 			m.data = append(m.data, '\n')
 		}
 		m.data = append(m.data, value...)
-	}
-}
-
-// sleep waits and tells whether ctx goes on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

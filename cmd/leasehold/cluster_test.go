@@ -275,7 +275,7 @@ func TestCommandsAskTheNextServer(t *testing.T) {
 	tr.does(t, 0, "acquire", "a", "--id", "a", "--ttl", "1h", "--server", both)
 	tr.does(t, 0, "run", "b", "--server", both, "--", "true")
 	tr.does(t, exitUnavailable, "list", "--server", "http://127.0.0.1:1,http://127.0.0.1:2")
-	if !strings.Contains(tr.err.String(), "2 servers were asked, in vain:\nleasehold:   cannot reach the server at http://127.0.0.1:1") {
+	if !strings.Contains(tr.err.String(), "none of 2 servers could be reached:\nleasehold:   cannot reach the server at http://127.0.0.1:1") {
 		t.Errorf("it says\n%s", tr.err.String())
 	}
 }
@@ -294,9 +294,9 @@ func TestDoctorLooksAtTheCluster(t *testing.T) {
 	look(0, "LEASEHOLD_SERVER=http://10.0.0.1:4653,http://10.0.0.2:4653,http://10.0.0.3:4653")
 	both := tr.getenv("LEASEHOLD_SERVER") + ",http://127.0.0.1:1"
 	look(0, "servers     1 of 2 answer: not http://127.0.0.1:1 (dial tcp 127.0.0.1:1: ", "--server", both)
-	d := &diagnosis{Findings: []finding{fine("ttl", "%s", "2 servers were asked, in vain:\n  one\n  two")}}
+	d := &diagnosis{Findings: []finding{fine("ttl", "%s", "none of 2 servers could be reached:\n  one\n  two")}}
 	tr.out.Reset()
-	if err := tr.printDiagnosis(d); err != nil || !strings.Contains(tr.out.String(), "asked, in vain: one; two\n") {
+	if err := tr.printDiagnosis(d); err != nil || !strings.Contains(tr.out.String(), "could be reached: one; two\n") {
 		t.Errorf("it prints %v\n%s", err, tr.out.String())
 	}
 	v.outlook.Servers[1].Reachable = false

@@ -20,7 +20,7 @@ func (s *State) acquire(c *Acquire) Answer {
 	if claim := s.touch(sp, c.ID); claim != nil {
 		return s.acquireAgain(sp, c)
 	}
-	items := c.items()
+	items := c.Items()
 	claims, failure := s.prepare(sp, c, items)
 	if failure != nil {
 		return Answer{Err: failure}
@@ -147,7 +147,7 @@ func (s *State) agree(sp *space, item Item, d leasehold.Definition) *leasehold.E
 	case capacity == 0 && item.Capacity == 0 && item.Slots > 1:
 		return refuse(leasehold.Refused, "nobody said yet how many slots %s has: say its capacity, or define it", item.Resource).Err
 	case capacity == 0:
-		capacity = item.capacity()
+		capacity = item.KnownCapacity()
 	case item.Capacity != 0 && item.Capacity != capacity:
 		return refuse(leasehold.Refused, "%s has %d slots, not %d: those who share it must agree", item.Resource, capacity, item.Capacity).Err
 	}
@@ -155,15 +155,6 @@ func (s *State) agree(sp *space, item Item, d leasehold.Definition) *leasehold.E
 		return refuse(leasehold.Refused, "%s has %d slots: %d are more than there are", item.Resource, capacity, item.Slots).Err
 	}
 	return nil
-}
-
-// capacity is what a request says of the slots of a resource that nobody knows of: if
-// it shares without a number, as many as there can be.
-func (item *Item) capacity() int {
-	if item.Capacity == 0 {
-		return leasehold.MaxCapacity
-	}
-	return item.Capacity
 }
 
 // admit grants all claims of a request, or puts all in the queue, or refuses.
@@ -237,7 +228,7 @@ func (s *State) settleCapacity(sp *space, item Item) {
 	if shares.Capacity != 0 {
 		return
 	}
-	shares.Capacity = item.capacity()
+	shares.Capacity = item.KnownCapacity()
 	if known := sp.capacity(nil, sp.definition(item.Resource)); known != 0 {
 		shares.Capacity = known
 	}
@@ -260,7 +251,7 @@ func (s *State) mayWait(sp *space, c *Acquire, claims []*Claim) *leasehold.Error
 // acquireAgain answers an acquire whose id is in use: the same request once more
 // gets what there is by now, counted at this stamp and not renewed.
 func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
-	items := c.items()
+	items := c.Items()
 	claims := make([]*Claim, len(items))
 	for _, item := range items {
 		again := s.touch(sp, item.ID)
@@ -302,7 +293,7 @@ func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
 			return false
 		}
 	}
-	return s.fits(sp, r, uint32(item.Slots), item.capacity())
+	return s.fits(sp, r, uint32(item.Slots), item.KnownCapacity())
 }
 
 // grant gives the resource to a claim, which must not be in the queue any more.

@@ -2,25 +2,6 @@ package core
 
 import "github.com/leasehold/leasehold"
 
-// Ask sends whoever holds a resource a message, such as "please release". It changes
-// nothing but history, where the holder's watch finds it. It names the resource alone:
-// a message that reaches the next holder does no harm.
-type Ask struct {
-	Namespace string
-	Resource  string
-	By        string
-	Message   string
-	Request   Request
-}
-
-func (c *Ask) space() string    { return c.Namespace }
-func (c *Ask) request() Request { return c.Request }
-func (c *Ask) subject() string  { return "ask " + c.Resource }
-
-func (c *Ask) Validate() error {
-	return firstError(name("namespace", c.Namespace), name("resource", c.Resource), text("by", c.By), name("message", c.Message), c.Request.validate())
-}
-
 func (s *State) ask(c *Ask) Answer {
 	sp := s.space(c.Namespace)
 	if sp != nil {

@@ -1,8 +1,6 @@
 package core
 
-import (
-	"github.com/leasehold/leasehold"
-)
+import "github.com/leasehold/leasehold"
 
 func (s *State) breakLease(c *Break) Answer {
 	sp := s.space(c.Namespace)

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/record"
 )
 
 // maxHistory bounds, in bytes, the events that are kept of all namespaces
@@ -93,7 +94,7 @@ func recordWeight(r *leasehold.Record) int {
 	if r == nil {
 		return 0
 	}
-	return fixed + valueBytes(r.Value, r.Large) + len(r.Session)
+	return fixed + record.ValueBytes(r.Value, r.Large) + len(r.Session)
 }
 
 // A History is the events of one namespace that are still known, oldest first.

@@ -2,27 +2,6 @@ package core
 
 import "fmt"
 
-// A Level is a set of rules by which a state decides. Servers of several versions apply one
-// log, and must come to one state: so every rule belongs to a level, a state decides by the
-// rules of the level that it is at, and only the log raises it. A rule that changes keeps its
-// old form for all levels below the one that it changes at.
-//
-// Levels are numbered by release. What decides inside Apply includes limits and Validate: a
-// command whose limits change at a level has a method ValidateAt.
-type Level uint64
-
-// The levels.
-const (
-	// Level3 is that of v0.1.0. Whatever was written before decides by it too.
-	Level3 Level = 3
-	// Level4 is that of the release after it.
-	Level4 Level = 4
-
-	// NewestLevel is the newest whose rules are known here, and OldestLevel the oldest.
-	NewestLevel = Level4
-	OldestLevel = Level3
-)
-
 // atLeast reports whether the rules of a level apply.
 func (s *State) atLeast(level Level) bool { return s.level >= level }
 
@@ -44,11 +23,3 @@ func (s *State) Raise(to Level) error {
 
 // NewAt returns the state before the first command, at a level.
 func NewAt(level Level) *State { return &State{level: level, values: level > Level3} }
-
-// validate says what is wrong with a command by the rules of a level.
-func validate(c Command, at Level) error {
-	if c, ok := c.(interface{ ValidateAt(Level) error }); ok {
-		return c.ValidateAt(at)
-	}
-	return c.Validate()
-}

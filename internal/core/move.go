@@ -2,25 +2,6 @@ package core
 
 import "github.com/leasehold/leasehold"
 
-// Move gives a waiter another priority, in the name of an operator. It stands behind
-// those of the same priority then. (To take it out of the queue, break it.)
-type Move struct {
-	Namespace string
-	ID        string
-	Priority  int
-	By        string
-	Reason    string
-	Request   Request
-}
-
-func (c *Move) space() string    { return c.Namespace }
-func (c *Move) request() Request { return c.Request }
-func (c *Move) subject() string  { return "move " + c.ID }
-
-func (c *Move) Validate() error {
-	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), priority(c.Priority), text("by", c.By), text("reason", c.Reason), c.Request.validate())
-}
-
 func (s *State) move(c *Move) Answer {
 	sp := s.space(c.Namespace)
 	claim := s.touch(sp, c.ID)

@@ -3,11 +3,13 @@ package core
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/command"
 )
 
 // Once is once: ids that ended and requests that were answered are remembered for
@@ -116,11 +118,11 @@ func (s *State) forgetOutcome(sp *space) {
 
 // replay answers a request that was answered before.
 func (s *State) replay(c Command) (Answer, bool) {
-	r := c.request()
+	r := command.RequestOf(c)
 	if r == (Request{}) || s.planted.DoAgain {
 		return Answer{}, false
 	}
-	sp := s.space(c.space())
+	sp := s.space(command.NamespaceOf(c))
 	if r.Session != "" {
 		session := s.liveSession(sp, r.Session)
 		if session == nil {
@@ -137,12 +139,12 @@ func (s *State) replay(c Command) (Answer, bool) {
 	if sp == nil {
 		return Answer{}, false
 	}
-	o, ok := sp.outcomes.Get(r.key())
+	o, ok := sp.outcomes.Get(requestKey(r))
 	switch {
 	case !ok:
 		return Answer{}, false
-	case !s.about(c, o.Subject):
-		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each", said(o.Subject)), true
+	case !command.HasSubject(c, s.level, o.Subject):
+		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each", command.ReadableSubject(o.Subject)), true
 	}
 	return s.asOfNow(sp, c, o.Answer), true
 }
@@ -206,12 +208,12 @@ func (s *State) txnAsOfNow(sp *space, a Answer) Answer {
 
 // remember keeps the answer of a request for when it is sent again.
 func (s *State) remember(c Command, a Answer) {
-	r := c.request()
-	sp := s.space(c.space())
+	r := command.RequestOf(c)
+	sp := s.space(command.NamespaceOf(c))
 	if r == (Request{}) || sp == nil {
 		return
 	}
-	key := r.key()
+	key := requestKey(r)
 	if r.Session != "" {
 		session, ok := sp.sessions.Get(r.Session)
 		if !ok {
@@ -221,7 +223,7 @@ func (s *State) remember(c Command, a Answer) {
 	} else {
 		s.pushOutcome(sp, key, s.now)
 	}
-	sp.outcomes.Set(key, &Outcome{Key: key, Subject: s.subject(c), At: s.now, Answer: a})
+	sp.outcomes.Set(key, &Outcome{Key: key, Subject: command.Subject(c, s.level), At: s.now, Answer: a})
 }
 
 // count notes a sequence number and forgets those that left the window.
@@ -231,7 +233,7 @@ func (s *State) count(sp *space, session *Session, sequence uint64) {
 	}
 	oldest := session.Sequence - min(session.Sequence, sequenceSpan-1)
 	for n := oldest; n <= session.Sequence && sequence-n >= sequenceSpan; n++ {
-		sp.outcomes.Delete(Request{Session: session.ID, Sequence: n}.key())
+		sp.outcomes.Delete(requestKey(Request{Session: session.ID, Sequence: n}))
 	}
 	counted := *session
 	counted.Sequence = sequence
@@ -240,7 +242,7 @@ func (s *State) count(sp *space, session *Session, sequence uint64) {
 
 // forgetRequests drops the outcomes of a session that ended.
 func (s *State) forgetRequests(sp *space, session string) {
-	first := Request{Session: session}.key()
+	first := requestKey(Request{Session: session})
 	prefix := first[:len(first)-8]
 	var keys []string
 	sp.outcomes.Ascend(first, func(key string, _ *Outcome) bool {
@@ -255,10 +257,10 @@ func (s *State) forgetRequests(sp *space, session string) {
 	}
 }
 
-// key names a request in the table of outcomes. Those of one session stand
+// requestKey names a request in the table of outcomes. Those of one session stand
 // together, in the order of their numbers, and nobody else's stand among them: the
 // length comes first because an id may have any bytes.
-func (r Request) key() string {
+func requestKey(r Request) string {
 	if r.Session == "" {
 		return "k" + r.Key
 	}
@@ -336,6 +338,10 @@ func (s *State) forgetIdle() {
 	resting := *r
 	resting.Idle = 0
 	s.setResource(sp, &resting)
+}
+
+func refuse(code leasehold.Code, format string, args ...any) Answer {
+	return Answer{Err: &leasehold.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
 }
 
 func refusal(err error) Answer {

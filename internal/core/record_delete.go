@@ -6,49 +6,6 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// DeleteRecord deletes one record, or all from one path on. To delete what is not
-// there is no failure: an earlier try may have done it.
-type DeleteRecord struct {
-	Namespace  string
-	Path       string             // with Range: the first; empty: from the beginning
-	Range      bool               // all from Path on, below To
-	To         string             // with Range; empty: to the end
-	IfRevision leasehold.Revision // without Range: only if that changed it last; 0: whatever did
-	Fence      Fence              // with Range: its lease must be named
-	Request    Request
-}
-
-func (c *DeleteRecord) space() string    { return c.Namespace }
-func (c *DeleteRecord) request() Request { return c.Request }
-
-func (c *DeleteRecord) subject() string {
-	if c.Range {
-		return "delete from " + c.Path
-	}
-	return "delete " + c.Path
-}
-
-func (c *DeleteRecord) Validate() error {
-	switch {
-	case c.Range && c.IfRevision != 0:
-		return invalid("a revision is of one record: it can not be expected of a range")
-	case c.Range && c.Fence.Token != 0 && c.Fence.Lease == "":
-		return invalid("a token alone is judged by one record: name the lease to delete a range")
-	}
-	return firstError(name("namespace", c.Namespace), span(c.Path, c.To, c.Range), c.Fence.validate(), c.Request.validate())
-}
-
-// span says what is wrong with a path, or with a range of paths.
-func span(path, to string, isRange bool) error {
-	switch {
-	case !isRange && to != "":
-		return invalid("an end is of a range: say that it is one")
-	case !isRange:
-		return name("path", path)
-	}
-	return firstError(text("path", path), text("end of the range", to))
-}
-
 func (s *State) deleteRecord(c *DeleteRecord) Answer {
 	sp := s.space(c.Namespace)
 	var old *leasehold.Record

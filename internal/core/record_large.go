@@ -35,25 +35,6 @@ func (s *State) Larges(see func(leasehold.Large) bool) {
 // NamesLarge tells whether a record, or a former version of one, has a large value.
 func (v View) NamesLarge(d leasehold.Digest) bool { return v.s.NamesLarge(d) }
 
-// LargeOf returns the large values that a command would name.
-func LargeOf(c Command) (list []leasehold.Large) {
-	switch c := c.(type) {
-	case *PutRecord:
-		if c.Large != nil {
-			list = append(list, *c.Large)
-		}
-	case *Txn:
-		for _, ops := range [][]Op{c.Then, c.Else} {
-			for i := range ops {
-				if ops[i].Large != nil {
-					list = append(list, *ops[i].Large)
-				}
-			}
-		}
-	}
-	return list
-}
-
 // name counts one more who names a large value; nil is none.
 func (s *State) name(large *leasehold.Large) {
 	if large == nil {
@@ -83,4 +64,23 @@ func (s *State) unname(large *leasehold.Large) {
 	s.larges.Delete(string(large.SHA256[:]))
 	s.largeSize -= n.size
 	s.freed = append(s.freed, leasehold.Large{SHA256: large.SHA256, Size: n.size})
+}
+
+// LargeOf returns the large values that a command would name.
+func LargeOf(c Command) (list []leasehold.Large) {
+	switch c := c.(type) {
+	case *PutRecord:
+		if c.Large != nil {
+			list = append(list, *c.Large)
+		}
+	case *Txn:
+		for _, ops := range [][]Op{c.Then, c.Else} {
+			for i := range ops {
+				if ops[i].Large != nil {
+					list = append(list, *ops[i].Large)
+				}
+			}
+		}
+	}
+	return list
 }

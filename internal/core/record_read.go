@@ -3,75 +3,16 @@ package core
 import (
 	"sort"
 
-	"github.com/tidwall/btree"
-
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/record"
 )
-
-// A RecordQuery asks for the records of [From, To), in the order of their paths.
-type RecordQuery struct {
-	From     string
-	To       string             // empty: to the end
-	Most     int                // 0: as many as one answer has, MaxPage
-	KeysOnly bool               // without their values
-	Count    bool               // how many there are in all
-	Revision leasehold.Revision // as they were then; 0: as they are
-	Past     *Past              // of History.Past, for this very query; nil: it is worked out while the state is read
-}
-
-// Past is what a range of records was before the events of a history. It can be used
-// once.
-type Past struct {
-	known  bool
-	newest position                             // of the events that it takes back
-	before btree.Map[string, *leasehold.Record] // nil: it was not there
-}
 
 // Past works out how the range of a query was at its revision. It costs a walk over
 // all events since, but a history can be walked while the state goes on: whoever reads
 // an older revision keeps nobody waiting.
-func (h History) Past(q RecordQuery) *Past {
-	p := &Past{newest: position{q.Revision, AllOf}}
-	var events []*leasehold.Event
-	if events, p.known = h.After(q.Revision, AllOf); p.known {
-		p.takeBack(q, events)
-	}
-	return p
-}
-
-func (p *Past) takeBack(q RecordQuery, events []*leasehold.Event) {
-	for _, e := range events {
-		p.newest = position{e.Revision, e.N}
-		if e.Kind != leasehold.RecordPut && e.Kind != leasehold.RecordDeleted {
-			continue
-		}
-		if e.Resource < q.From || q.To != "" && e.Resource >= q.To {
-			continue
-		}
-		if _, seen := p.before.Get(e.Resource); !seen {
-			p.before.Set(e.Resource, e.Previous)
-		}
-	}
-}
-
-// A RecordPage is what a RecordQuery found. The records are those of the state: they
-// must not be changed.
-type RecordPage struct {
-	Records  []*leasehold.Record
-	More     bool               // others follow the last of them
-	Count    int                // of all, if that was asked for
-	Revision leasehold.Revision // of the namespace when they were so
-}
-
-// PrefixEnd returns the end of the range of all paths that begin with prefix; empty if
-// the range has no end.
-func PrefixEnd(prefix string) string {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] != 0xff {
-			return prefix[:i] + string([]byte{prefix[i] + 1})
-		}
-	}
-	return ""
+func (h History) Past(q RecordQuery) *record.Past {
+	since, known := h.After(q.Revision, AllOf)
+	return record.NewPast(q, since, known)
 }
 
 // Record shows one record, as it was at a revision; 0 for as it is.
@@ -112,11 +53,11 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 	if history.Skipped(q.Revision) {
 		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone: it is from after the backup that this cluster was restored from", q.Revision).Err
 	}
-	since, known := history.After(past.newest.revision, past.newest.n)
-	if !known || !past.known {
+	since, known := history.After(past.Newest())
+	if !known || !past.Known() {
 		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read", q.Revision, sp.lost.revision).Err
 	}
-	past.takeBack(q, since)
+	past.TakeBack(q, since)
 	return pageAt(sp, q, past), nil
 }
 
@@ -196,10 +137,10 @@ func (s *State) overIn(sp *space, q RecordQuery, w *work) (over int, all bool) {
 }
 
 // pageAt shows records as they were.
-func pageAt(sp *space, q RecordQuery, past *Past) RecordPage {
+func pageAt(sp *space, q RecordQuery, past *record.Past) RecordPage {
 	p := newPager(q)
 	more := true
-	old := past.before.Iter()
+	old := past.Before().Iter()
 	left := old.First()
 	// takeOld adds what was there then and comes before a path of today.
 	takeOld := func(to string, end bool) {
@@ -211,7 +152,7 @@ func pageAt(sp *space, q RecordQuery, past *Past) RecordPage {
 	}
 	ascend(sp, q.From, q.To, func(r *leasehold.Record) bool {
 		takeOld(r.Path, false)
-		if _, changed := past.before.Get(r.Path); more && !changed {
+		if _, changed := past.Before().Get(r.Path); more && !changed {
 			more = p.add(r)
 		}
 		return more
@@ -219,7 +160,7 @@ func pageAt(sp *space, q RecordQuery, past *Past) RecordPage {
 	takeOld("", true)
 	if q.Count {
 		p.page.Count = counted(sp, q)
-		past.before.Scan(func(path string, r *leasehold.Record) bool {
+		past.Before().Scan(func(path string, r *leasehold.Record) bool {
 			if _, now := sp.records.Get(path); now {
 				p.page.Count--
 			}
@@ -263,4 +204,15 @@ func (p *pager) add(r *leasehold.Record) bool {
 	p.bytes += size
 	p.page.Records = append(p.page.Records, r)
 	return true
+}
+
+// PrefixEnd returns the end of the range of all paths that begin with prefix; empty if
+// the range has no end.
+func PrefixEnd(prefix string) string {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			return prefix[:i] + string([]byte{prefix[i] + 1})
+		}
+	}
+	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/record"
 )
 
 // A Shelf is where the former versions of one record stand. It is there while the record
@@ -40,7 +41,7 @@ func newVersions() *btree.BTreeG[*leasehold.Version] {
 	}, noLocks)
 }
 
-func versionBytes(v *leasehold.Version) int { return len(v.Path) + valueBytes(v.Value, v.Large) }
+func versionBytes(v *leasehold.Version) int { return len(v.Path) + record.ValueBytes(v.Value, v.Large) }
 
 // kept is what MaxVersions bounds. A record that keeps versions counts for the one that
 // it leaves when it is deleted: there is always room for that.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/record"
 )
 
 // A write is what a record is to become.
@@ -14,7 +15,7 @@ type write struct {
 	holder               string // who writes, if that is known
 }
 
-func (w *write) bytes() int { return len(w.path) + valueBytes(w.value, w.large) }
+func (w *write) bytes() int { return len(w.path) + record.ValueBytes(w.value, w.large) }
 
 // liveRecord returns a record after its session has ended if that is over at the
 // stamp; nil if there is none.
@@ -90,17 +91,7 @@ func (s *State) uncount(sp *space, r *leasehold.Record) {
 	}
 }
 
-func recordBytes(r *leasehold.Record) int { return len(r.Path) + valueBytes(r.Value, r.Large) }
-
-// largeBytes is what the name of a large value weighs.
-const largeBytes = 40
-
-func valueBytes(value string, large *leasehold.Large) int {
-	if large != nil {
-		return largeBytes
-	}
-	return len(value)
-}
+func recordBytes(r *leasehold.Record) int { return len(r.Path) + record.ValueBytes(r.Value, r.Large) }
 
 // withoutValue is a record as answers show it whose receiver has the value: they are
 // remembered for ten minutes, and a hundred thousand values would be too much. The name

@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/command"
 )
 
 // Time is cluster time: nanoseconds that the cluster has counted. It never goes
@@ -253,7 +254,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 }
 
 func (s *State) apply(c Command) (Answer, error) {
-	if err := validate(c, s.level); err != nil {
+	if err := command.ValidateAt(c, s.level); err != nil {
 		return refusal(err), nil
 	}
 	if refused := s.crammed(c); refused != nil {

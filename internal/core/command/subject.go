@@ -1,4 +1,4 @@
-package core
+package command
 
 import (
 	"fmt"
@@ -7,11 +7,11 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// subject says what a request is about: a key that is sent again with another request is
+// Subject identifies what a request is about: a key that is sent again with another request is
 // refused, instead of being answered as if it were the first. From level 4 on it covers
 // everything that changes what is done.
-func (s *State) subject(c Command) string {
-	if !s.atLeast(Level4) {
+func Subject(c Command, level Level) string {
+	if level < Level4 {
 		return c.subject()
 	}
 	hash := fnv.New64a()
@@ -19,35 +19,36 @@ func (s *State) subject(c Command) string {
 	return fmt.Sprintf("%s#%016x", c.subject(), hash.Sum64())
 }
 
-// about reports whether a request is the one with a subject. One that was answered before the
-// level was raised is known by less.
-func (s *State) about(c Command, subject string) bool {
-	if said(subject) == subject {
+// HasSubject reports whether a request is the one with a subject. One that was answered before
+// the level was raised has a subject without details.
+func HasSubject(c Command, level Level, subject string) bool {
+	if ReadableSubject(subject) == subject {
 		return subject == c.subject()
 	}
-	return subject == s.subject(c)
+	return subject == Subject(c, level)
 }
 
 // hashed is how many bytes a hash takes at the end of a subject, behind its "#".
 const hashed = 16
 
-// said is a subject as people read it, without its hash.
-func said(subject string) string {
+// ReadableSubject returns a subject as people read it, without its hash.
+func ReadableSubject(subject string) string {
 	if end := len(subject) - hashed - 1; end >= 0 && subject[end] == '#' {
 		return subject[:end]
 	}
 	return subject
 }
 
-// details are what a command would do, without who asks for it and why. Among them are neither
-// how long an acquire waits, since whoever sends it again has less time left, nor its ids, which
-// a door may have made.
+// details returns what a command would do, without who asks for it and why. It leaves out how long
+// an acquire waits, since a client that sends it again has less time left, and its ids, which a door
+// may have made.
 func details(c Command) []any {
 	switch c := c.(type) {
 	case *OpenSession:
 		return list(c.TTL)
 	case *Acquire:
-		return append(resources(c.items()), list(c.Holder, c.TTL, c.Pick, c.Session, c.Grace, c.HoldLimit, c.Priority, c.Foreign)...)
+		return append(resources(c.Items()),
+			list(c.Holder, c.TTL, c.Pick, c.Session, c.Grace, c.HoldLimit, c.Priority, c.Foreign)...)
 	case *Release:
 		return list(c.Session, c.Withdraw)
 	case *Change:
@@ -63,7 +64,8 @@ func details(c Command) []any {
 	case *Define:
 		return defined(&c.Definition)
 	case *PutRecord:
-		return append(list(c.Value, c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent, c.Fence.Lease, c.Fence.Token), kept(c.Large)...)
+		return append(list(c.Value, c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent,
+			c.Fence.Lease, c.Fence.Token), kept(c.Large)...)
 	case *DeleteRecord:
 		return list(c.To, c.IfRevision, c.Fence.Lease, c.Fence.Token)
 	case *Txn:
@@ -104,7 +106,8 @@ func comparisons(compares []Compare) []any {
 func operations(ops []Op) []any {
 	all := list(len(ops))
 	for _, o := range ops {
-		all = append(all, list(o.Do, o.Path, o.Range, o.To, o.Value, o.Session, o.Most, o.KeysOnly, o.Count, o.From, o.Keep, o.ID)...)
+		all = append(all, list(o.Do, o.Path, o.Range, o.To, o.Value, o.Session, o.Most, o.KeysOnly, o.Count,
+			o.From, o.Keep, o.ID)...)
 		all = append(all, kept(o.Large)...)
 		if o.Acquire != nil {
 			all = append(all, details(o.Acquire)...)
@@ -113,7 +116,7 @@ func operations(ops []Op) []any {
 	return all
 }
 
-// list tells values apart, whatever stands in their texts.
+// list quotes values, so that no text can pass for two of them.
 func list(values ...any) []any {
 	for i, v := range values {
 		values[i] = quoted(v)

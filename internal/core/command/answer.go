@@ -1,0 +1,34 @@
+package command
+
+import (
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/record"
+)
+
+// A TxnAnswer is what a transaction came to.
+type TxnAnswer struct {
+	Succeeded bool               // Then was done; else Else was
+	Revision  leasehold.Revision // of the namespace afterwards
+	Results   []TxnResult        // one for each operation
+}
+
+// A TxnResult is what one operation came to.
+type TxnResult struct {
+	Record  *leasehold.Record // of a put: its revisions, version and token, and not what the caller said
+	Deleted int
+	Page    *record.Page      // of a get
+	Lease   *leasehold.Lease  // of an acquire
+	Also    []leasehold.Lease // of an acquire of several resources
+}
+
+// An Answer is what one command came to: Err, or one of the others.
+type Answer struct {
+	Lease      *leasehold.Lease
+	Session    *leasehold.Session
+	Also       []leasehold.Lease     // of an Acquire of several resources: the leases after the first
+	Waiter     *leasehold.Waiter     // an Acquire that was put in the queue
+	Definition *leasehold.Definition // a Define
+	Record     *leasehold.Record     // a PutRecord; without the value, which the caller has
+	Txn        *TxnAnswer            // a Txn, or a DeleteRecord with its one result
+	Err        *leasehold.Error
+}

@@ -1,0 +1,64 @@
+package command
+
+import "github.com/leasehold/leasehold"
+
+// Ask sends whoever holds a resource a message, such as "please release". It changes
+// nothing but history, where the holder's watch finds it. It names the resource alone:
+// a message that reaches the next holder does no harm.
+type Ask struct {
+	Namespace string
+	Resource  string
+	By        string
+	Message   string
+	Request   Request
+}
+
+func (c *Ask) space() string    { return c.Namespace }
+func (c *Ask) request() Request { return c.Request }
+func (c *Ask) subject() string  { return "ask " + c.Resource }
+
+func (c *Ask) Validate() error {
+	return firstError(name("namespace", c.Namespace), name("resource", c.Resource), text("by", c.By), name("message", c.Message), c.Request.validate())
+}
+
+// Move gives a waiter another priority, in the name of an operator. It stands behind
+// those of the same priority then. (To take it out of the queue, break it.)
+type Move struct {
+	Namespace string
+	ID        string
+	Priority  int
+	By        string
+	Reason    string
+	Request   Request
+}
+
+func (c *Move) space() string    { return c.Namespace }
+func (c *Move) request() Request { return c.Request }
+func (c *Move) subject() string  { return "move " + c.ID }
+
+func (c *Move) Validate() error {
+	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), priority(c.Priority), text("by", c.By), text("reason", c.Reason), c.Request.validate())
+}
+
+// Acknowledge says that the unclean ends of leases on a resource have been looked at:
+// it need not rest any longer. It names the newest token that the caller saw, so that a
+// retry can never acknowledge an end that nobody has looked at.
+type Acknowledge struct {
+	Namespace string
+	Resource  string
+	Token     leasehold.Token
+	By        string
+	Reason    string
+	Request   Request
+}
+
+func (c *Acknowledge) space() string    { return c.Namespace }
+func (c *Acknowledge) request() Request { return c.Request }
+func (c *Acknowledge) subject() string  { return "acknowledge " + c.Resource }
+
+func (c *Acknowledge) Validate() error {
+	if c.Token == 0 {
+		return invalid("acknowledge names the token of the lease that ended")
+	}
+	return firstError(name("namespace", c.Namespace), name("resource", c.Resource), text("by", c.By), text("reason", c.Reason), c.Request.validate())
+}

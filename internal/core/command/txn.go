@@ -1,0 +1,286 @@
+package command
+
+import (
+	"cmp"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/record"
+)
+
+// Txn compares, and then does one list of operations or the other: all of it at one
+// revision, or nothing.
+type Txn struct {
+	Namespace string
+	If        []Compare // all must hold; none: they do
+	Then      []Op
+	Else      []Op
+	Request   Request
+}
+
+// A Compare looks at one thing as it is before the transaction.
+type Compare struct {
+	What   What
+	Is     Relation
+	Path   string // of the record, or the resource
+	Number uint64 // for revisions, versions and tokens
+	Text   string // for values, sessions and lease ids
+}
+
+// What a Compare looks at.
+type What uint8
+
+// A record that is not there has zero for its revisions and its version, and its value
+// and session are like nothing: no comparison of them holds. A resource that nobody
+// holds has zero for its token and floor, and no lease. The log numbers them: add at
+// the end only.
+const (
+	RecordCreate  What = iota + 1 // the revision that made it
+	RecordMod                     // the revision that changed it last
+	RecordVersion                 // 0: it is not there
+	RecordValue
+	RecordSession // empty: it is bound to none
+	LeaseID       // of the lease that is alive on the resource
+	LeaseToken    // its token
+	LeaseFloor    // the smallest token that is alive on the resource
+)
+
+// A Relation is how a Compare compares.
+type Relation uint8
+
+// The relations. The log numbers them: add at the end only.
+const (
+	Equal Relation = iota + 1
+	NotEqual
+	Less
+	Greater
+)
+
+// An Op is one operation of a transaction. Operations happen in order: a get sees the
+// puts before it.
+type Op struct {
+	Do       Do
+	Path     string
+	Range    bool               // to delete or get: all from Path on, below To
+	To       string             // with Range; empty: to the end
+	Value    string             // to put
+	Session  string             // to put
+	Large    *leasehold.Large   // to put: as in PutRecord
+	From     leasehold.Revision // to put: as in PutRecord
+	Keep     int                // to put: as in PutRecord
+	Most     int                // to get: as in RecordQuery
+	KeysOnly bool               // to get
+	Count    bool               // to get
+
+	Acquire *Acquire // to acquire: at once or not at all, in the namespace of the transaction
+	ID      string   // to release: of the lease
+}
+
+// Do is what an Op does.
+type Do uint8
+
+// What an Op can do. The log numbers them: add at the end only.
+const (
+	Put Do = iota + 1
+	Delete
+	Get
+	AcquireLease
+	ReleaseLease
+)
+
+func (c *Txn) space() string    { return c.Namespace }
+func (c *Txn) request() Request { return c.Request }
+
+func (c *Txn) subject() string {
+	for _, list := range [][]Op{c.Then, c.Else} {
+		if len(list) > 0 {
+			return "txn " + list[0].Path
+		}
+	}
+	return "txn"
+}
+
+// ValidateAt bounds, from level 4 on, what the gets of either list may show.
+func (c *Txn) ValidateAt(level Level) error {
+	if err := c.Validate(); err != nil || level < Level4 {
+		return err
+	}
+	for _, list := range [][]Op{c.Then, c.Else} {
+		shown := 0
+		for i := range list {
+			if o := &list[i]; o.Do == Get && o.Range {
+				shown += cmp.Or(o.Most, leasehold.MaxPage)
+			}
+		}
+		if shown > leasehold.MaxReadAtOnce {
+			return invalid("the gets of a transaction may show %d records: at most %d are allowed; give them limits", shown, leasehold.MaxReadAtOnce)
+		}
+	}
+	return nil
+}
+
+func (c *Txn) Validate() error {
+	err := firstError(name("namespace", c.Namespace), c.Request.validate(),
+		atMost("comparisons", len(c.If)), atMost("operations", len(c.Then)), atMost("operations", len(c.Else)))
+	if err != nil {
+		return err
+	}
+	size := 0
+	for i := range c.If {
+		size += len(c.If[i].Path) + len(c.If[i].Text)
+		if err := c.If[i].validate(); err != nil {
+			return err
+		}
+	}
+	for _, list := range [][]Op{c.Then, c.Else} {
+		for i := range list {
+			size += list[i].size()
+			if err := list[i].validate(c); err != nil {
+				return err
+			}
+		}
+		if err := firstError(once(list), leasesFirst(list)); err != nil {
+			return err
+		}
+	}
+	if size > leasehold.MaxTxn {
+		return invalid("a transaction with %d bytes of names and values is too large: at most %d are allowed", size, leasehold.MaxTxn)
+	}
+	return nil
+}
+
+func atMost(what string, n int) error {
+	if n > leasehold.MaxOps {
+		return invalid("a transaction has %d %s: at most %d are allowed", n, what, leasehold.MaxOps)
+	}
+	return nil
+}
+
+func (c *Compare) validate() error {
+	switch {
+	case c.What < RecordCreate || c.What > LeaseFloor:
+		return invalid("a comparison looks at nothing that there is")
+	case c.Is < Equal || c.Is > Greater:
+		return invalid("a comparison has no relation that there is")
+	case c.textual() && c.Number != 0, !c.textual() && c.Text != "":
+		return invalid("a comparison has a number or a text, by what it looks at")
+	}
+	return firstError(name("path", c.Path), value(c.Text))
+}
+
+func (c *Compare) textual() bool {
+	return c.What == RecordValue || c.What == RecordSession || c.What == LeaseID
+}
+
+// size is how many bytes of names and values an operation has.
+func (o *Op) size() int {
+	n := len(o.Path) + len(o.To) + record.ValueBytes(o.Value, o.Large) + len(o.Session) + len(o.ID)
+	if a := o.Acquire; a != nil {
+		n += len(a.Holder) + len(a.Reason) + len(a.Session) + len(a.Party) + len(a.Foreign)
+		for _, item := range a.Items() {
+			n += len(item.Resource) + len(item.ID)
+		}
+		for _, l := range a.Labels {
+			n += len(l.Key) + len(l.Value)
+		}
+	}
+	return n
+}
+
+func (o *Op) validate(c *Txn) error {
+	switch o.Do {
+	case Put, Delete, Get:
+		if o.Acquire != nil || o.ID != "" {
+			return invalid("only to acquire or to release is about a lease")
+		}
+		return o.validateRecord(c.Request)
+	case AcquireLease:
+		return o.validateAcquire(c)
+	case ReleaseLease:
+		if o.about() != (Op{Do: ReleaseLease, ID: o.ID}) {
+			return invalid("to release takes the id of a lease and nothing else")
+		}
+		return name("lease id", o.ID)
+	}
+	return invalid("an operation does nothing that there is")
+}
+
+// about is an operation without the acquire, to be compared with.
+func (o Op) about() Op {
+	o.Acquire = nil
+	return o
+}
+
+func (o *Op) validateAcquire(c *Txn) error {
+	a := o.Acquire
+	switch {
+	case a == nil || o.about() != (Op{Do: AcquireLease}):
+		return invalid("to acquire takes what is acquired and nothing else")
+	case a.Namespace != c.Namespace:
+		return invalid("a transaction acquires in its own namespace")
+	case a.Wait != 0:
+		return invalid("a transaction does not wait: leave the wait out")
+	case a.Request != (Request{}):
+		return invalid("the request key is that of the transaction")
+	}
+	return a.Validate()
+}
+
+// leasesFirst refuses lists of which it could not be told before the first change
+// whether all of it can be done: one acquire at most, and it before any release.
+func leasesFirst(list []Op) error {
+	acquired, released := false, false
+	for i := range list {
+		switch list[i].Do {
+		case AcquireLease:
+			if acquired {
+				return invalid("a transaction acquires twice: ask for several resources in one acquire")
+			}
+			if released {
+				return invalid("a transaction releases before it acquires: put the acquire first")
+			}
+			acquired = true
+		case ReleaseLease:
+			released = true
+		}
+	}
+	return nil
+}
+
+func (o *Op) validateRecord(r Request) error {
+	switch {
+	case o.Do == Put && o.Range:
+		return invalid("one path is put, not a range")
+	case o.Do != Put && (o.Value != "" || o.Session != "" || o.Large != nil || o.From != 0 || o.Keep != 0):
+		return invalid("only to put takes a value, a session or how many versions are kept")
+	case o.Do != Get && (o.Most != 0 || o.KeysOnly || o.Count):
+		return invalid("only to get takes a limit, keys alone or a count")
+	case o.Do == Get && r != (Request{}):
+		// Answers to named requests are remembered, and would keep what was read.
+		return invalid("a transaction with a request key gets nothing: read at the revision that it answers")
+	case o.Most < 0 || o.Most > leasehold.MaxPage:
+		return invalid("limit %d is out of range: 0 to %d are allowed", o.Most, leasehold.MaxPage)
+	}
+	return firstError(span(o.Path, o.To, o.Range), content(o.Value, o.Large, o.From), keep(o.Keep), text("session", o.Session))
+}
+
+// once refuses operations that write one record twice: at one revision a record
+// changes once.
+func once(list []Op) error {
+	for i := range list {
+		for j := range list {
+			a, b := &list[i], &list[j]
+			if i == j || a.Do != Put || b.Do == Get || !b.covers(a.Path) {
+				continue
+			}
+			return invalid("a transaction writes %s twice: at one revision a record changes once", a.Path)
+		}
+	}
+	return nil
+}
+
+func (o *Op) covers(path string) bool {
+	if !o.Range {
+		return o.Path == path
+	}
+	return path >= o.Path && (o.To == "" || path < o.To)
+}

@@ -1,0 +1,84 @@
+package core
+
+import (
+	"github.com/leasehold/leasehold/internal/core/command"
+	"github.com/leasehold/leasehold/internal/core/record"
+)
+
+// Those who use the core make commands and read answers in its name. What these are is in
+// package command, and what a read of records is in package record.
+
+// The commands, and what comes with them.
+type (
+	Command      = command.Command
+	Request      = command.Request
+	OpenSession  = command.OpenSession
+	RenewSession = command.RenewSession
+	CloseSession = command.CloseSession
+	Acquire      = command.Acquire
+	Item         = command.Item
+	TTLPick      = command.TTLPick
+	Renew        = command.Renew
+	Release      = command.Release
+	Change       = command.Change
+	Break        = command.Break
+	Ask          = command.Ask
+	Move         = command.Move
+	Acknowledge  = command.Acknowledge
+	Define       = command.Define
+	Undefine     = command.Undefine
+	SetCaps      = command.SetCaps
+	PutRecord    = command.PutRecord
+	DeleteRecord = command.DeleteRecord
+	Fence        = command.Fence
+	Txn          = command.Txn
+	Compare      = command.Compare
+	What         = command.What
+	Relation     = command.Relation
+	Op           = command.Op
+	Do           = command.Do
+	Tick         = command.Tick
+	Lead         = command.Lead
+	Level        = command.Level
+)
+
+// What commands and reads are answered with.
+type (
+	Answer      = command.Answer
+	TxnAnswer   = command.TxnAnswer
+	TxnResult   = command.TxnResult
+	RecordQuery = record.Query
+	RecordPage  = record.Page
+)
+
+// What they are numbered with.
+const (
+	TTLAsSaid    = command.TTLAsSaid
+	TTLByDefault = command.TTLByDefault
+	TTLAuto      = command.TTLAuto
+
+	RecordCreate  = command.RecordCreate
+	RecordMod     = command.RecordMod
+	RecordVersion = command.RecordVersion
+	RecordValue   = command.RecordValue
+	RecordSession = command.RecordSession
+	LeaseID       = command.LeaseID
+	LeaseToken    = command.LeaseToken
+	LeaseFloor    = command.LeaseFloor
+
+	Equal    = command.Equal
+	NotEqual = command.NotEqual
+	Less     = command.Less
+	Greater  = command.Greater
+
+	Put          = command.Put
+	Delete       = command.Delete
+	Get          = command.Get
+	AcquireLease = command.AcquireLease
+	ReleaseLease = command.ReleaseLease
+
+	Level3      = command.Level3
+	Level4      = command.Level4
+	NewestLevel = command.NewestLevel
+	OldestLevel = command.OldestLevel
+)

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 // buffers are for bodies on their way in. What is read from one is copied out of
@@ -81,9 +82,9 @@ func (c *call) receive(buffer *bytes.Buffer, most int) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &large):
-		return fault(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, which is the most there can be", most)
+		return door.Invalidly(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, which is the most there can be", most)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fault(http.StatusRequestTimeout, "the body did not arrive within %v", readTime)
+		return door.Invalidly(http.StatusRequestTimeout, "the body did not arrive within %v", readTime)
 	}
 	return invalid("the body can not be read: %v", err)
 }
@@ -99,7 +100,7 @@ func checkType(values []string) error {
 	if len(values) == 1 && err == nil && (kind == "application/json" || kind == "application/x-www-form-urlencoded") {
 		return nil
 	}
-	return fault(http.StatusUnsupportedMediaType, "the body is %s: send JSON, with the header Content-Type: application/json", brief(strings.Join(values, ", ")))
+	return door.Invalidly(http.StatusUnsupportedMediaType, "the body is %s: send JSON, with the header Content-Type: application/json", brief(strings.Join(values, ", ")))
 }
 
 // parse reads JSON strictly: what it does not understand it does not skip.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/listen"
 	"github.com/leasehold/leasehold/internal/telemetry"
@@ -233,8 +233,9 @@ func (d *Door) Stopping() context.Context { return d.stopping }
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !d.config.Hosts.Allows(r.Host) {
-		problem(w, &httpFault{
-			&leasehold.Error{Code: leasehold.Denied, Message: d.config.Hosts.Refusal(r.Host)}, http.StatusMisdirectedRequest,
+		problem(w, &door.Fault{
+			Err:    &leasehold.Error{Code: leasehold.Denied, Message: d.config.Hosts.Refusal(r.Host)},
+			Status: http.StatusMisdirectedRequest,
 		})
 		return
 	}
@@ -265,7 +266,7 @@ type call struct {
 	w         http.ResponseWriter
 	r         *http.Request
 	namespace string
-	query     url.Values
+	query     door.Query
 	once      core.Request // the name by which the request can be sent again
 	made      bool         // the id is the server's: the caller does not know it yet
 	waited    bool

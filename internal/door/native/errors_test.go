@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
@@ -41,18 +42,18 @@ var requests = []struct{ method, target, body string }{
 func TestEveryCode(t *testing.T) {
 	seen := map[int]leasehold.Code{}
 	for _, code := range leasehold.Codes {
-		s := standingOf(code)
-		if s.status < 400 || s.title == "" {
+		s := door.StandingOf(code)
+		if s.Status < 400 || s.Title == "" {
 			t.Errorf("%v has no status or title: %+v", code, s)
 		}
-		if other, taken := seen[s.status]; taken {
+		if other, taken := seen[s.Status]; taken {
 			t.Errorf("%v and %v have the same status", code, other)
 		}
-		seen[s.status] = code
+		seen[s.Status] = code
 		for _, r := range requests {
 			err := fmt.Errorf("on the way: %w", &leasehold.Error{Code: code, Message: "so it is"})
 			a := askPlain(t, New(&stub{err: err, feed: engine.NewFeed()}, Config{}), r.method, r.target, r.body)
-			a.expect(s.status, `"code":"`+code.String()+`"`, `"detail":"so it is"`, fmt.Sprintf(`"status":%d`, s.status))
+			a.expect(s.Status, `"code":"`+code.String()+`"`, `"detail":"so it is"`, fmt.Sprintf(`"status":%d`, s.Status))
 			if later := a.header.Get("Retry-After") != ""; later != (code == leasehold.Limited || code == leasehold.Unavailable) {
 				t.Errorf("%v: Retry-After is there: %v", code, later)
 			}

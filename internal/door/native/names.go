@@ -2,103 +2,38 @@ package native
 
 import (
 	"encoding/base64"
-	"fmt"
-	"net/url"
-	"slices"
 	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
-func invalid(format string, args ...any) error {
-	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(format, args...)}
-}
+// Short names for what nearly every file here needs.
 
-// brief keeps what a caller sent short enough, and clean enough, to tell it back.
-func brief(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "…"
-	}
-	return strconv.Quote(s)
-}
+func invalid(format string, args ...any) error { return door.Invalid(format, args...) }
+func brief(s string) string                    { return door.Brief(s) }
+func firstError(errs ...error) error           { return door.First(errs...) }
 
 // checkPath says what is wrong with the path of a resource.
 func checkPath(field, s string) error {
-	if err := checkName(field, s); err != nil {
-		return err
-	}
-	for segment := range strings.SplitSeq(s, "/") {
-		if segment == "" || segment == "." || segment == ".." {
-			return invalid("%s %s has the segment %q: between slashes there is at least one character, and neither . nor ..", field, brief(s), segment)
-		}
-	}
-	return nil
+	return door.First(checkName(field, s), door.CheckSegments(field, s))
 }
 
 // checkName says what is wrong with a name that has to be there.
-func checkName(field, s string) error {
-	if s == "" {
-		return invalid("%s is missing: give it 1 to %d bytes", field, leasehold.MaxName)
-	}
-	return checkText(field, s)
-}
+func checkName(field, s string) error { return door.CheckName(field, s, leasehold.MaxName) }
 
 // checkText says what is wrong with a text that may be empty.
-func checkText(field, s string) error {
-	if len(s) > leasehold.MaxName {
-		return invalid("%s has %d bytes: at most %d are allowed", field, len(s), leasehold.MaxName)
-	}
-	return checkCharacters(field, s)
-}
-
-func checkCharacters(field, s string) error {
-	if plain(s) {
-		return nil
-	}
-	if !utf8.ValidString(s) {
-		return invalid("%s %s is not valid UTF-8", field, brief(s))
-	}
-	if i := strings.IndexFunc(s, unicode.IsControl); i >= 0 {
-		r, _ := utf8.DecodeRuneInString(s[i:])
-		return invalid("%s %s has the control character %U at byte %d: none are allowed", field, brief(s), r, i)
-	}
-	return nil
-}
-
-// plain tells whether a text is printable ASCII, as nearly all are.
-func plain(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
+func checkText(field, s string) error { return door.CheckText(field, s, leasehold.MaxName) }
 
 // readQuery reads the query. A parameter that means nothing here is an error: a
 // misspelt namespace must not become the default one.
 func (c *call) readQuery(r *route) error {
 	c.namespace = leasehold.DefaultNamespace
-	if c.r.URL.RawQuery == "" {
-		return nil
-	}
-	query, err := url.ParseQuery(c.r.URL.RawQuery)
+	query, err := door.ReadQuery(c.r.URL.RawQuery, r.known()...)
 	if err != nil {
-		return invalid("the query can not be read: %v", err)
-	}
-	for name, values := range query {
-		if known := r.known(); !slices.Contains(known, name) {
-			return invalid("the query has %s, which is unknown here; known are: %s", brief(name), strings.Join(known, ", "))
-		}
-		if len(values) > 1 {
-			return invalid("%s stands %d times in the query: give it once", name, len(values))
-		}
+		return err
 	}
 	c.query = query
 	if query.Has("namespace") {
@@ -118,31 +53,12 @@ func (r *route) known() []string {
 
 // number reads a whole number from 1 to most.
 func (c *call) number(name string, otherwise, most int) (int, error) {
-	s := c.query.Get(name)
-	if s == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > most {
-		return 0, invalid("%s %s is not a number from 1 to %d", name, brief(s), most)
-	}
-	return n, nil
+	n, err := c.query.Number(name, uint64(otherwise), uint64(most))
+	return int(n), err
 }
 
 // flag reads yes or no. A parameter without a value is a yes.
-func (c *call) flag(name string) (bool, error) {
-	if !c.query.Has(name) {
-		return false, nil
-	}
-	switch s := c.query.Get(name); s {
-	case "", "true", "1":
-		return true, nil
-	case "false", "0":
-		return false, nil
-	default:
-		return false, invalid("%s %s is neither true nor false", name, brief(s))
-	}
-}
+func (c *call) flag(name string) (bool, error) { return c.query.Flag(name) }
 
 // prefix reads the beginning of paths, which need not be a path.
 func (c *call) prefix() (string, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 func (c *call) record() error {
@@ -240,7 +241,7 @@ func (c *call) toPutRecord() (*core.PutRecord, error) {
 // unexpected gives a condition that did not hold the status that HTTP has for it.
 func (c *call) unexpected(err error) error {
 	if errors.Is(err, leasehold.ErrRefused) && (len(c.r.Header["If-Match"]) > 0 || len(c.r.Header["If-None-Match"]) > 0) {
-		return &httpFault{err, http.StatusPreconditionFailed}
+		return &door.Fault{Err: err, Status: http.StatusPreconditionFailed}
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 // newID makes the id of a lease or a session for a caller that proposed none: 26
@@ -229,7 +230,7 @@ func labels(m map[string]string) (leasehold.Labels, error) {
 	}
 	ls := make(leasehold.Labels, 0, len(m))
 	for k, v := range m {
-		if err := firstError(checkName("the key of a label", k), checkCharacters("label "+brief(k), v)); err != nil {
+		if err := firstError(checkName("the key of a label", k), door.CheckText("label "+brief(k), v, len(v))); err != nil {
 			return nil, err
 		}
 		ls = append(ls, leasehold.Label{Key: k, Value: v})
@@ -244,13 +245,4 @@ func warn(ttl time.Duration) string {
 		return ""
 	}
 	return fmt.Sprintf("ttl %v is short: an ordinary pause of the holder or of the network can cost the lease; %v or more is safer", ttl, leasehold.ShortTTL)
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

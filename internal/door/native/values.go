@@ -15,15 +15,17 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// Large values pass through the door a part at a time, in either direction: at least
-// pacedBytes within readTime or writeTime, so that a slow caller may take long, and one
-// that stands still may not.
-const (
-	pacedBytes   = 1 << 20
-	maxTransfers = 256 // large values that pass at a time: each has buffers of its own
+// maxTransfers is how many large values may pass at a time: each has buffers of its own.
+const maxTransfers = 256
+
+// Large values pass through the door a part at a time, in either direction.
+var (
+	readPace  = door.Pace{Bytes: 1 << 20, Time: readTime}
+	writePace = door.Pace{Bytes: 1 << 20, Time: writeTime}
 )
 
 // transfer counts a large value that begins to pass.
@@ -45,12 +47,12 @@ func (c *call) readValue(command *core.PutRecord) error {
 	if err != nil {
 		return err
 	}
-	body := c.pacedBody()
+	body := readPace.Body(c.w, c.r)
 	var first bytes.Buffer
 	_, err = first.ReadFrom(io.LimitReader(body, leasehold.MaxValue+1))
 	switch {
 	case err != nil:
-		return body.explain(err)
+		return unreadable(err)
 	case first.Len() > leasehold.MaxValue:
 		return c.readLarge(command, io.MultiReader(&first, body), body, want)
 	case want != nil && sha256.Sum256(first.Bytes()) != *want:
@@ -60,7 +62,7 @@ func (c *call) readValue(command *core.PutRecord) error {
 	return nil
 }
 
-func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *pacedBody, want *leasehold.Digest) error {
+func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *door.Body, want *leasehold.Digest) error {
 	values, ok := c.door.engine.(engine.Values)
 	if !ok {
 		return tooLarge(leasehold.MaxValue)
@@ -72,9 +74,9 @@ func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *pacedBody
 	defer leave()
 	large, err := values.PutValue(c.r.Context(), all)
 	switch {
-	case body.err != nil:
-		return body.explain(body.err)
-	case err != nil && body.read > leasehold.MaxLarge:
+	case body.Err != nil:
+		return unreadable(body.Err)
+	case err != nil && body.Size > leasehold.MaxLarge:
 		return tooLarge(leasehold.MaxLarge)
 	case err != nil:
 		return err
@@ -88,7 +90,7 @@ func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *pacedBody
 }
 
 func tooLarge(most int) error {
-	return fault(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, which is the most there can be", most)
+	return door.Invalidly(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, which is the most there can be", most)
 }
 
 func wrongDigest() error {
@@ -114,34 +116,10 @@ func (c *call) contentDigest() (*leasehold.Digest, error) {
 	return nil, nil
 }
 
-// pacedBody is a body that has to go on coming.
-type pacedBody struct {
-	io.Reader
-	control *http.ResponseController
-	read    int64
-	due     int64 // how much is read when the next part begins
-	err     error // that ended it; nil at its end
-}
-
-func (c *call) pacedBody() *pacedBody {
-	return &pacedBody{Reader: c.r.Body, control: http.NewResponseController(c.w)}
-}
-
-func (b *pacedBody) Read(p []byte) (int, error) {
-	if b.read >= b.due {
-		b.due = b.read + pacedBytes
-		_ = b.control.SetReadDeadline(time.Now().Add(readTime))
-	}
-	n, err := b.Reader.Read(p)
-	if b.read += int64(n); err != nil && err != io.EOF {
-		b.err = err
-	}
-	return n, err
-}
-
-func (b *pacedBody) explain(err error) error {
+// unreadable says why a body could not be read to its end.
+func unreadable(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fault(http.StatusRequestTimeout, "the body did not arrive: at least %d bytes have to come within %v", pacedBytes, readTime)
+		return door.Invalidly(http.StatusRequestTimeout, "the body did not arrive: at least %d bytes have to come within %v", readPace.Bytes, readPace.Time)
 	}
 	return invalid("the body can not be read: %v", err)
 }
@@ -169,13 +147,13 @@ func (c *call) sendBytes(r *leasehold.Record) error {
 	}
 	h := c.w.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = bytesType, noStore, noSniff
-	out, in := &pacedWriter{ResponseWriter: c.w, control: http.NewResponseController(c.w)}, &noted{ReadSeeker: content}
+	out, in := &refusedWriter{Writer: writePace.Writer(c.w)}, &noted{ReadSeeker: content}
 	http.ServeContent(out, c.r, "", time.Time{}, in)
 	switch {
-	case out.refused == http.StatusRequestedRangeNotSatisfiable:
-		return fault(out.refused, "the header Range asks for what is not there: the value has %d bytes", sizeOf(r))
-	case out.refused != 0:
-		return &httpFault{&leasehold.Error{Code: leasehold.Refused, Message: "the record is at another revision than the header If-Match says: read it again"}, out.refused}
+	case out.status == http.StatusRequestedRangeNotSatisfiable:
+		return door.Invalidly(out.status, "the header Range asks for what is not there: the value has %d bytes", sizeOf(r))
+	case out.status != 0:
+		return &door.Fault{Err: &leasehold.Error{Code: leasehold.Refused, Message: "the record is at another revision than the header If-Match says: read it again"}, Status: out.status}
 	case in.err != nil:
 		return errCut
 	}
@@ -203,33 +181,27 @@ func (n *noted) Read(p []byte) (int, error) {
 	return read, err
 }
 
-// pacedWriter is an answer that has to go on being taken. What net/http would refuse in
-// its own words is left to the caller.
-type pacedWriter struct {
-	http.ResponseWriter
-	control *http.ResponseController
-	left    int // until the next part begins
-	refused int
+// refusedWriter leaves to the door what net/http would refuse in its own words.
+type refusedWriter struct {
+	*door.Writer
+	status int // of the refusal; 0: there is none
 }
 
-func (w *pacedWriter) WriteHeader(status int) {
+// WriteHeader writes the status of what is not refused.
+func (w *refusedWriter) WriteHeader(status int) {
 	if status >= http.StatusBadRequest {
-		w.refused = status
+		w.status = status
 		return
 	}
-	w.ResponseWriter.WriteHeader(status)
+	w.Writer.WriteHeader(status)
 }
 
-func (w *pacedWriter) Write(p []byte) (int, error) {
-	if w.refused != 0 {
+// Write writes the next piece, and leaves out the text of a refusal.
+func (w *refusedWriter) Write(p []byte) (int, error) {
+	if w.status != 0 {
 		return len(p), nil
 	}
-	if w.left <= 0 {
-		w.left = pacedBytes
-		_ = w.control.SetWriteDeadline(time.Now().Add(writeTime))
-	}
-	w.left -= len(p)
-	return w.ResponseWriter.Write(p)
+	return w.Writer.Write(p)
 }
 
 // version reads which version of a record is wanted; 0 for none in particular.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
@@ -68,10 +69,10 @@ func (c *call) receive() (sent content, head tfstate.Head, err error) {
 	if c.r.ContentLength > leasehold.MaxLarge {
 		return sent, head, tooLarge()
 	}
-	c.unhurried()
+	door.Unhurried(c.w)
 	sum, scan := md5.New(), tfstate.NewScanner()
-	source := &source{Reader: http.MaxBytesReader(c.w, io.NopCloser(c.patientBody()), leasehold.MaxLarge)}
-	body := io.TeeReader(source, io.MultiWriter(sum, scan))
+	paced := pace.Body(c.w, c.r)
+	body := io.TeeReader(http.MaxBytesReader(c.w, io.NopCloser(paced), leasehold.MaxLarge), io.MultiWriter(sum, scan))
 	var first bytes.Buffer
 	_, err = io.CopyN(&first, body, leasehold.MaxValue+1)
 	switch {
@@ -83,35 +84,23 @@ func (c *call) receive() (sent content, head tfstate.Head, err error) {
 	switch {
 	case scan.Err() != nil:
 		return sent, head, scan.Err()
-	case source.failed != nil:
-		return sent, head, unreadable(source.failed)
+	case paced.Err != nil:
+		return sent, head, unreadable(paced.Err)
+	case err != nil && paced.Size > leasehold.MaxLarge:
+		return sent, head, tooLarge()
 	case err != nil:
 		return sent, head, err
 	}
-	if err := firstError(scan.End(), matchMD5(c.r.Header, sum.Sum(nil))); err != nil {
+	if err := door.First(scan.End(), matchMD5(c.r.Header, sum.Sum(nil))); err != nil {
 		return sent, head, err
 	}
 	head, err = scan.Head()
 	return sent, head, err
 }
 
-// A source remembers why it could not be read to its end.
-type source struct {
-	io.Reader
-	failed error
-}
-
-func (s *source) Read(p []byte) (int, error) {
-	n, err := s.Reader.Read(p)
-	if err != nil && err != io.EOF {
-		s.failed = err
-	}
-	return n, err
-}
-
 func (c *call) putLarge(r io.Reader) (*leasehold.Large, error) {
 	if c.door.values == nil {
-		return nil, fault(http.StatusRequestEntityTooLarge, "the state has more than %d bytes, and this server keeps no large values", leasehold.MaxValue)
+		return nil, door.Invalidly(http.StatusRequestEntityTooLarge, "the state has more than %d bytes, and this server keeps no large values", leasehold.MaxValue)
 	}
 	large, err := c.door.values.PutValue(c.r.Context(), r)
 	return &large, err
@@ -119,18 +108,14 @@ func (c *call) putLarge(r io.Reader) (*leasehold.Large, error) {
 
 // unreadable says why a body did not come to its end.
 func unreadable(err error) error {
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return tooLarge()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fault(http.StatusRequestTimeout, "the state did not arrive in time: nothing was written")
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return door.Invalidly(http.StatusRequestTimeout, "the state did not arrive in time: nothing was written")
 	}
-	return invalid("the body can not be read, and nothing was written: %v", err)
+	return door.Invalid("the body cannot be read, and nothing was written: %v", err)
 }
 
 func tooLarge() error {
-	return fault(http.StatusRequestEntityTooLarge, "the state has more than %d bytes, which is the most there can be", leasehold.MaxLarge)
+	return door.Invalidly(http.StatusRequestEntityTooLarge, "the state has more than %d bytes, which is the most there can be", leasehold.MaxLarge)
 }
 
 func checkMD5(h http.Header, body []byte) error {
@@ -147,9 +132,9 @@ func matchMD5(h http.Header, sum []byte) error {
 	want, err := base64.StdEncoding.DecodeString(said)
 	switch {
 	case err != nil || len(want) != md5.Size:
-		return invalid("header Content-MD5 is %s: write 16 bytes in base64", brief(said))
+		return door.Invalid("header Content-MD5 is %s: write 16 bytes in base64", door.Brief(said))
 	case !bytes.Equal(want, sum):
-		return invalid("the body is not what header Content-MD5 says: it was damaged on its way, and nothing was done; send it again")
+		return door.Invalid("the body is not what header Content-MD5 says: it was damaged on its way, and nothing was done; send it again")
 	}
 	return nil
 }

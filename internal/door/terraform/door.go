@@ -3,15 +3,14 @@ package terraform
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/telemetry"
 	"github.com/leasehold/leasehold/internal/tfstate"
@@ -83,7 +82,7 @@ type call struct {
 	engine    *engine.Witness
 	w         http.ResponseWriter
 	r         *http.Request
-	query     url.Values
+	query     door.Query
 	namespace string
 	state     string
 	path      string // of the resource, and of the record
@@ -102,9 +101,9 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 	case o.serve == nil:
 		w.Header().Set("Allow", "GET, HEAD, POST, PUT, DELETE, LOCK, UNLOCK")
-		err = fault(http.StatusMethodNotAllowed, "method %s is unknown here: use GET, POST, DELETE, LOCK or UNLOCK", brief(r.Method))
+		err = door.Invalidly(http.StatusMethodNotAllowed, "method %s is unknown here: use GET, POST, DELETE, LOCK or UNLOCK", door.Brief(r.Method))
 	case c.state == "" && o.on != ofAll:
-		err = invalid("the path names no state: write /terraform/STATE")
+		err = door.Invalid("the path names no state: write /terraform/STATE")
 	default:
 		err = o.serve(c)
 	}
@@ -122,7 +121,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // open reads what every request has.
 func (c *call) open() (at place, err error) {
-	if c.query, err = readQuery(c.r.URL.RawQuery); err != nil {
+	if c.query, err = door.ReadQuery(c.r.URL.RawQuery, params...); err != nil {
 		return at, err
 	}
 	if c.query.Has("namespace") {
@@ -132,7 +131,7 @@ func (c *call) open() (at place, err error) {
 		return at, err
 	}
 	c.state, c.path = at.state, tfstate.Path(at.state)
-	return at, checkText("namespace", c.namespace, leasehold.MaxName)
+	return at, door.CheckName("namespace", c.namespace, leasehold.MaxName)
 }
 
 // origin is where the request comes from. The address is that of the connection: what a
@@ -177,7 +176,7 @@ func (c *call) patiently(try func() error) error {
 	var since time.Time
 	for {
 		err := try()
-		if !unsure(err) {
+		if !door.Unsure(err) {
 			return err
 		}
 		if since.IsZero() {
@@ -187,10 +186,6 @@ func (c *call) patiently(try func() error) error {
 			return err
 		}
 	}
-}
-
-func unsure(err error) bool {
-	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrUndecided)
 }
 
 // rest waits, and tells whether there is still somebody to wait for.
@@ -206,60 +201,9 @@ func (c *call) rest(d time.Duration) bool {
 	return false
 }
 
-// Times of one request on its connection. The server's own limits are for small requests;
-// here each piece of a state has its time, and the whole of it too.
-const (
-	pieceTime = 20 * time.Second
-	wholeTime = 10 * time.Minute
-)
+// pieceTime is what a piece of a body, or of an answer, has. The port's own limits are for
+// small requests.
+const pieceTime = 20 * time.Second
 
-// A patientBody gives each piece of a body some time to come.
-type patientBody struct {
-	io.Reader
-	control *http.ResponseController
-	until   time.Time
-}
-
-func (c *call) patientBody() io.Reader {
-	return &patientBody{c.r.Body, http.NewResponseController(c.w), time.Now().Add(wholeTime)}
-}
-
-func (b *patientBody) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(earlier(time.Now().Add(pieceTime), b.until)) // some writers in tests have none
-	return b.Reader.Read(p)
-}
-
-// A patientWriter gives each piece of an answer some time to leave.
-type patientWriter struct {
-	http.ResponseWriter
-	control *http.ResponseController
-	until   time.Time
-}
-
-func (c *call) patientWriter() io.Writer {
-	return &patientWriter{c.w, http.NewResponseController(c.w), time.Now().Add(wholeTime)}
-}
-
-func (w *patientWriter) Write(p []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(earlier(time.Now().Add(pieceTime), w.until))
-	return w.ResponseWriter.Write(p)
-}
-
-// unhurried lifts the server's limits from a request that may take long. The limit on
-// writing is one of them: over HTTP/2 it also counts while nothing is written.
-func (c *call) unhurried() {
-	control := http.NewResponseController(c.w)
-	_, _ = control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})
-}
-
-// late gives the answer to a request that took long the time that any answer has.
-func (c *call) late() {
-	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(pieceTime))
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+// pace is how fast a state has to pass, in either direction.
+var pace = door.Pace{Time: pieceTime, Whole: 10 * time.Minute}

@@ -486,7 +486,7 @@ func TestList(t *testing.T) {
 
 func TestEveryCodeHasAStatus(t *testing.T) {
 	for _, code := range leasehold.Codes {
-		if s := standingOf(code); s.status == 0 || s.title == "" {
+		if s := standingOf(code); s.Status == 0 || s.Title == "" {
 			t.Errorf("%v has no status", code)
 		}
 	}

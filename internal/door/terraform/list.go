@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
@@ -14,13 +15,13 @@ const defaultLimit = 100
 
 // list answers with the states whose names begin with a prefix.
 func (c *call) list() error {
-	limit, err := c.number("limit", defaultLimit, tfstate.MaxLimit)
+	limit, err := c.query.Number("limit", defaultLimit, tfstate.MaxLimit)
 	if err != nil {
 		return err
 	}
 	after, err := base64.RawURLEncoding.DecodeString(c.query.Get("after"))
 	if err != nil || len(after) > leasehold.MaxName {
-		return invalid("after is not what \"next\" of a page said: leave it out to begin again")
+		return door.Invalid("after is not what \"next\" of a page said: leave it out to begin again")
 	}
 	from := tfstate.Path(c.query.Get("prefix"))
 	q := core.RecordQuery{From: from, To: core.PrefixEnd(from), Most: int(limit)}

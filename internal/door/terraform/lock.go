@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
@@ -132,7 +133,7 @@ func (c *call) small() ([]byte, error) {
 	var body bytes.Buffer
 	_, err := io.Copy(&body, io.LimitReader(c.r.Body, tfstate.MaxLockInfo+1))
 	if err != nil {
-		return nil, invalid("the body can not be read: %v", err)
+		return nil, door.Invalid("the body can not be read: %v", err)
 	}
 	return body.Bytes(), checkMD5(c.r.Header, body.Bytes())
 }
@@ -187,7 +188,7 @@ func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 		return nil, err
 	}
 	defer leave()
-	c.unhurried()
+	door.Unhurried(c.w)
 	ctx, cancel := context.WithCancel(c.signed())
 	defer cancel()
 	defer context.AfterFunc(c.door.config.Stopping, cancel)()
@@ -312,7 +313,7 @@ func (c *call) withdraw(id string) {
 func (c *call) insist(ctx context.Context, command core.Command) (core.Answer, error) {
 	for {
 		answer, err := c.engine.Do(ctx, command)
-		if !unsure(err) || ctx.Err() != nil {
+		if !door.Unsure(err) || ctx.Err() != nil {
 			return answer, err
 		}
 		select {

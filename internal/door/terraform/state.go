@@ -9,15 +9,16 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
 func (c *call) read() error {
-	versions, badVersions := c.flag("versions")
-	info, badInfo := c.flag("info")
-	version, badVersion := c.number("version", 0, 1<<63-1)
-	switch err := firstError(badVersions, badInfo, badVersion); {
+	versions, badVersions := c.query.Flag("versions")
+	info, badInfo := c.query.Flag("info")
+	version, badVersion := c.query.Number("version", 0, 1<<63-1)
+	switch err := door.First(badVersions, badInfo, badVersion); {
 	case err != nil:
 		return err
 	case versions:
@@ -83,14 +84,14 @@ func (c *call) sendState(at leasehold.Version) error {
 	}
 	// What goes wrong now can not be said any more: the answer ends too early, and its
 	// length tells.
-	_, _ = io.Copy(c.patientWriter(), r)
+	_, _ = io.Copy(pace.Writer(c.w), r)
 	return nil
 }
 
 func (c *call) write() error {
 	force, err := c.forced()
 	id, badID := c.givenID()
-	if err := firstError(err, badID); err != nil {
+	if err := door.First(err, badID); err != nil {
 		return err
 	}
 	if err := c.renew(id); err != nil {
@@ -100,7 +101,7 @@ func (c *call) write() error {
 	if err != nil {
 		return err
 	}
-	defer c.late()
+	defer door.WriteWithin(c.w, pieceTime)
 	err = c.patiently(func() error { return c.store(sent, head, id, force) })
 	if err != nil {
 		return err
@@ -115,7 +116,7 @@ func (c *call) forced() (bool, error) {
 	if c.r.Header.Get(forceHeader) == "true" {
 		return true, nil
 	}
-	return c.flag("force")
+	return c.query.Flag("force")
 }
 
 const forceHeader = "Leasehold-Force"
@@ -208,7 +209,7 @@ func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done 
 	case p.record == nil || force:
 		return false, nil
 	case p.head.Lineage != head.Lineage:
-		return false, refused("%s has the lineage %s, and what was sent has %s: they are states of different things; force it if you are sure", c.state, brief(p.head.Lineage), brief(head.Lineage))
+		return false, refused("%s has the lineage %s, and what was sent has %s: they are states of different things; force it if you are sure", c.state, door.Brief(p.head.Lineage), door.Brief(head.Lineage))
 	case head.Serial < p.head.Serial:
 		return false, refused("%s has the serial %d, and what was sent has %d: it is older; force it if you are sure", c.state, p.head.Serial, head.Serial)
 	case head.Serial == p.head.Serial && !p.mine:

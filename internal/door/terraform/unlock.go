@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
@@ -51,7 +52,7 @@ func (c *call) unlockID() (string, error) {
 	}
 	c.version = info.Version
 	if id != "" && id != info.ID {
-		return "", invalid("the query names the lock %s and the body %s: which is meant?", id, info.ID)
+		return "", door.Invalid("the query names the lock %s and the body %s: which is meant?", id, info.ID)
 	}
 	return info.ID, nil
 }

@@ -15,9 +15,9 @@ MINUTES  ?= 3
 SEED     ?= 0
 FAULTS   ?=
 
-# The core and the simulator have no goroutines for the race detector to watch. Without it
-# there is time for ten times as many random logs and runs, and memory can be measured.
-PLAIN := '/internal/(core|sim)$$'
+# These packages start no goroutines that the race detector could watch. Without it there is
+# time for ten times as many random logs and runs, and memory can be measured.
+PLAIN := '/internal/(core|wire|sim)$$'
 
 # A package belongs to test-all if its tests start processes, that is, if they import os/exec
 # or are below test/. Every other package belongs to test, so none is in both or in neither.

@@ -172,6 +172,7 @@ func same(t testing.TB, what string, got, want []Line) {
 // Whatever is asked for is what is found, in memory and on disk, in either order, in
 // pages of any size.
 func TestWhatIsFound(t *testing.T) {
+	t.Parallel()
 	for name, dir := range map[string]string{"memory": "", "disk": filepath.Join(t.TempDir(), "journal")} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -223,6 +224,7 @@ func TestWhatIsFound(t *testing.T) {
 
 // A search for one name passes over the segments that do not have it.
 func TestASearchReadsWhatItMust(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	j := start(t, Config{Dir: t.TempDir()})
 	defer closed(t, j)
@@ -286,6 +288,7 @@ func TestASearchIsBounded(t *testing.T) {
 }
 
 func TestTheJournalIsBounded(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t)
 	j := start(t, Config{Dir: dir, Bytes: MinBytes})
@@ -336,6 +339,7 @@ func onDisk(t *testing.T, dir string) (bytes int64) {
 
 // A journal that is cut anywhere, and given the log again, has each line once.
 func TestWhatACrashTookIsWrittenAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := filepath.Join(t.TempDir(), "journal")
 	j := start(t, Config{Dir: first})
@@ -370,6 +374,7 @@ func TestWhatACrashTookIsWrittenAgain(t *testing.T) {
 }
 
 func TestAReopenedJournalGoesOn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t)
 	for round := range 6 {
@@ -591,6 +596,7 @@ func refuse(j *Journal, i int) {
 
 // Whoever is refused again and again must not make the journal forget what others did.
 func TestRefusalsPushOutNoDeeds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	dir := t.TempDir()
 	j := start(t, Config{Dir: dir, Bytes: MinBytes})

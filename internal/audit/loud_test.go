@@ -26,6 +26,7 @@ func (w *world) cycleIn(namespace string, i int) Entry {
 // do little: theirs are all there, those of the flood are its newest, and it stays bounded;
 // also after another start.
 func TestALoudNamespacePushesOutItsOwnLines(t *testing.T) {
+	t.Parallel()
 	for _, dir := range []string{"", t.TempDir()} {
 		w := newWorld(t)
 		j := start(t, Config{Dir: dir, Bytes: MinBytes})

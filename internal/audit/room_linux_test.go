@@ -25,6 +25,7 @@ func smallDisk(t *testing.T, size int) string {
 
 // A disk that is smaller than the journal may be takes the oldest lines, and no other.
 func TestAFullDiskTakesTheOldestLines(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(smallDisk(t, 2<<20), "journal")
 	var asked atomic.Int64
 	c := Config{Dir: dir, Bytes: 8 * MinBytes, MakeRoom: func() { asked.Add(1) }}

@@ -4,12 +4,10 @@ package chaos
 
 import (
 	"bytes"
-	"encoding/hex"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -271,11 +269,7 @@ func always(party string) func(net.Conn) string { return func(net.Conn) string {
 // processOf finds which of some processes made a connection. All servers reach another
 // one at the same address, so this is how we know who comes.
 func processOf(c net.Conn, pids map[int]string) string {
-	local, ok := c.RemoteAddr().(*net.TCPAddr)
-	if !ok {
-		return ""
-	}
-	inode := socketOf(local)
+	inode := peerSocket(c)
 	if inode == "" {
 		return ""
 	}
@@ -294,21 +288,34 @@ func processOf(c net.Conn, pids map[int]string) string {
 	return ""
 }
 
-// socketOf is the inode of the socket that has an address of this machine.
-func socketOf(local *net.TCPAddr) string {
-	table, err := os.ReadFile("/proc/net/tcp")
-	if err != nil {
+// peerSocket returns the inode of the socket at the other end of a connection. Both addresses
+// have to match: a port can also belong to connections with others, or to one that just ended.
+func peerSocket(c net.Conn) string {
+	remote, ok := c.RemoteAddr().(*net.TCPAddr)
+	local, ok2 := c.LocalAddr().(*net.TCPAddr)
+	if !ok || !ok2 {
 		return ""
 	}
-	ip := local.IP.To4()
-	want := strings.ToUpper(hex.EncodeToString([]byte{ip[3], ip[2], ip[1], ip[0]})) + ":" + fmt.Sprintf("%04X", local.Port)
-	for line := range bytes.Lines(table) {
-		fields := strings.Fields(string(line))
-		if len(fields) > 9 && fields[1] == want {
-			if _, err := strconv.ParseUint(fields[9], 10, 64); err == nil {
+	from, to := tableAddress(remote), tableAddress(local)
+	// The kernel hands the table out in pieces. What changes between two of them can hide an
+	// entry that is there, so one that is not found is looked for again.
+	for range 5 {
+		table, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			return ""
+		}
+		for line := range bytes.Lines(table) {
+			fields := strings.Fields(string(line))
+			if len(fields) > 9 && fields[1] == from && fields[2] == to {
 				return fields[9]
 			}
 		}
 	}
 	return ""
+}
+
+// tableAddress returns an address as /proc/net/tcp writes it.
+func tableAddress(a *net.TCPAddr) string {
+	ip := a.IP.To4()
+	return fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], a.Port)
 }

@@ -248,48 +248,68 @@ func TestWhatIsPinnedStays(t *testing.T) {
 func TestSweepingTakesNothingThatIsWanted(t *testing.T) {
 	s, _ := newStore(t)
 	var mu sync.Mutex // guards now and names
-	now, names := time.Duration(0), map[leasehold.Digest]bool{}
+	now, names := time.Duration(0), map[leasehold.Digest]int{}
 	s.now = func() time.Duration { mu.Lock(); defer mu.Unlock(); return now }
+	// Time stands still while a value is put and named, and while a sweep looks at what is named:
+	// neither ever takes as long as valueIdle, but a busy machine could stop a goroutine for that
+	// many of this test's steps.
+	var instant sync.RWMutex
+	name := func(b []byte) (leasehold.Large, error) {
+		instant.RLock()
+		defer instant.RUnlock()
+		large, err := s.put(t.Context(), bytes.NewReader(b))
+		if err != nil {
+			return large, err
+		}
+		mu.Lock()
+		names[large.SHA256]++
+		mu.Unlock()
+		return large, s.nameable(large)
+	}
+	pass := func() {
+		instant.Lock()
+		defer instant.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
+		now += valueIdle / 8
+	}
 	var workers sync.WaitGroup
 	for w := range 4 {
 		workers.Go(func() {
 			for i := range 200 {
-				b := fmt.Appendf(nil, "value %d", (i+w)%5)
-				large, err := s.put(t.Context(), bytes.NewReader(b))
+				large, err := name(fmt.Appendf(nil, "value %d", (i+w)%5))
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				mu.Lock()
-				names[large.SHA256] = true
-				mu.Unlock()
-				if err := s.nameable(large); err != nil {
-					t.Error(err)
-				}
+				pass()
 				if err := s.verify(large); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
-				now += valueIdle / 8
-				delete(names, large.SHA256)
+				names[large.SHA256]--
 				mu.Unlock()
 				s.freed([]leasehold.Large{large})
 			}
 		})
 	}
-	done := make(chan struct{})
-	swept := make(chan struct{})
+	sweep := func() {
+		instant.RLock()
+		defer instant.RUnlock()
+		s.sweep(func(list []leasehold.Digest) (is []bool, _ error) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, d := range list {
+				is = append(is, names[d] > 0)
+			}
+			return is, nil
+		})
+	}
+	done, swept := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(swept)
 		for !isClosed(done) {
-			s.sweep(func(list []leasehold.Digest) (is []bool, _ error) {
-				mu.Lock()
-				defer mu.Unlock()
-				for _, d := range list {
-					is = append(is, names[d])
-				}
-				return is, nil
-			})
+			sweep()
 		}
 	}()
 	workers.Wait()

@@ -62,11 +62,3 @@ func (a *app) acknowledge(ctx context.Context, c *conn, name, reason string) err
 	a.say("acknowledged: the end of %s's lease on %s (token %d, %s)", end.Holder, name, end.Token, end.How)
 	return nil
 }
-
-// operator is who acts on what is not its own.
-func (c *conn) operator() string {
-	if c.client.Holder != "" {
-		return c.client.Holder
-	}
-	return person()
-}

@@ -104,8 +104,3 @@ func (a *app) printAlarms(c *conn, list []v1.Alarm) error {
 	}
 	return a.printTable(columns, rows)
 }
-
-// alarmed is the answer to who asked, for monitoring, whether anything is wrong.
-type alarmed string
-
-func (e alarmed) Error() string { return string(e) }

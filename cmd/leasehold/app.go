@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/leasehold/leasehold/internal/node"
+	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 // An app is the program with everything that it touches, so that a test can put
@@ -32,11 +32,7 @@ type app struct {
 	width    func() int
 	height   func() int
 
-	serve serverFunc
-	check checkFunc
-	// createTemp makes a file that gets its name later.
-	createTemp func(dir, pattern string) (file, error)
-
+	version v1.Version  // of this program
 	args    []string    // as they were given
 	ignored []os.Signal // when it was started
 	output  string      // of the flag -o
@@ -46,12 +42,13 @@ type app struct {
 func newApp() *app {
 	return &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), now: time.Now,
-		terminal: isTerminal, width: terminalWidth, height: terminalHeight, serve: node.Run, check: checkData, createTemp: createTemp, output: formatTable,
+		terminal: isTerminal, width: terminalWidth, height: terminalHeight, output: formatTable,
 	}
 }
 
-// run does what the arguments say and returns the exit code.
-func (a *app) run(args []string) (code int) {
+// run does what the arguments say, with the commands of a root that is made when the
+// arguments are known, and returns the exit code.
+func (a *app) run(args []string, makeRoot func() *cobra.Command) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(a.stderr, "leasehold: this is a bug: %v\nPlease report it with the command that you gave and these lines:\n\n%s", p, debug.Stack())
@@ -61,7 +58,7 @@ func (a *app) run(args []string) (code int) {
 	a.args, a.ignored = args, ignored()
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	root := a.root()
+	root := makeRoot()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -150,57 +147,6 @@ func (a *app) getenv(name string) string {
 	return value
 }
 
-func (a *app) root() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "leasehold",
-		Short: "Time-bound, exclusive, fenced ownership of named resources",
-		Long: `Leasehold grants leases: the right of one holder to a named resource until a
-moment. Each grant carries a token that is larger than every one before it, so
-that what the lease protects can turn away a holder that is late.
-
-` + exitHelp(),
-		Example: `  leasehold serve                                   # a server on 127.0.0.1:4653
-  leasehold run prod/deploy -- ./deploy.sh          # waits, runs it, gives it back
-  leasehold list                                    # who holds what, who waits`,
-		Args:              cobra.ArbitraryArgs,
-		RunE:              a.onlySubcommands,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-	}
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(flagError)
-	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "only data and errors: no confirmations, hints or warnings")
-	root.AddGroup(
-		&cobra.Group{ID: "hold", Title: "Hold something:"},
-		&cobra.Group{ID: "look", Title: "Look:"},
-		&cobra.Group{ID: "define", Title: "Say what holds for resources:"},
-		&cobra.Group{ID: "keep", Title: "Keep values:"},
-		&cobra.Group{ID: "server", Title: "Run servers:"},
-		&cobra.Group{ID: "other", Title: "Other:"},
-	)
-	group(root, "hold", a.runCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
-	group(root, "look", a.listCommand(), a.describeCommand(), a.queueCommand(), a.topCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand(), a.alarmsCommand(), a.adviseCommand())
-	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
-	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand(), a.versionsCommand(), a.rollbackCommand(), a.stateCommand(), a.terraformCommand())
-	group(root, "server", a.serveCommand(), a.clusterCommand(), a.certCommand(), a.configCommand(), a.checkCommand(), a.backupCommand(), a.restoreCommand(), a.benchCommand(), a.azureCommand())
-	group(root, "other", a.doctorCommand(), a.versionCommand(), a.completionCommand())
-	root.AddCommand(exitCodesTopic(), configurationTopic(), outputTopic())
-	root.SetHelpCommand(a.helpCommand())
-	root.SetHelpCommandGroupID("other")
-	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
-	return root
-}
-
-func group(root *cobra.Command, id string, commands ...*cobra.Command) {
-	for _, command := range commands {
-		command.GroupID = id
-	}
-	root.AddCommand(commands...)
-}
-
 // say talks to the person, never to a program: it is left out with --quiet and
 // beside JSON, and may change at any time.
 func (a *app) say(format string, args ...any) {
@@ -209,5 +155,14 @@ func (a *app) say(format string, args ...any) {
 	}
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
 		fmt.Fprintln(a.stderr, printable(line))
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }

@@ -3,27 +3,20 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/node"
 )
 
 // A trial is an app whose streams a test can read, and whose terminal it makes up.
 type trial struct {
-	*app
+	*program
 	out, err bytes.Buffer
 }
 
@@ -43,7 +36,7 @@ func newTrialAt(t *testing.T, s *testServer, atTerminal bool, env ...string) *tr
 			t.Error(err)
 		}
 	})
-	tr := &trial{app: newApp()}
+	tr := &trial{program: newProgram()}
 	tr.stdout, tr.stderr, tr.stdin = &tr.out, &tr.err, strings.NewReader("")
 	tr.environ = append(env, "LEASEHOLD_SERVER=http://"+s.address)
 	tr.terminal = func(any) bool { return atTerminal }
@@ -62,48 +55,6 @@ func (tr *trial) does(t *testing.T, code int, args ...string) {
 	}
 }
 
-func TestEveryCodeHasAnExitCode(t *testing.T) {
-	want := map[leasehold.Code]int{
-		leasehold.Held: 75, leasehold.Lost: 76, leasehold.NotFound: 66, leasehold.Invalid: 64, leasehold.Denied: 77,
-		leasehold.Limited: 73, leasehold.Unavailable: 69, leasehold.Undecided: 74, leasehold.Refused: 64,
-	}
-	for _, code := range leasehold.Codes {
-		err := hint(&leasehold.Error{Code: code}, "try again")
-		if got := exitCode(err); got != want[code] || got == 0 {
-			t.Errorf("%v ends with %d, want %d", code, got, want[code])
-		}
-		if p := problem(err); p.Code != code.String() || p.Exit != want[code] {
-			t.Errorf("%v is told as %+v", code, p)
-		}
-	}
-	for err, want := range map[error]int{
-		nil: 0, errors.New("what nobody foresaw"): 70, signalError(syscall.SIGINT): 130, signalError(syscall.SIGTERM): 143,
-		&outputError{io.ErrShortWrite}: 74, hint(unfitError("clock"), ""): 71, several{leasehold.ErrLost, leasehold.ErrHeld}.first(): 76,
-	} {
-		if got := exitCode(err); got != want {
-			t.Errorf("%v ends with %d, want %d", err, got, want)
-		}
-	}
-}
-
-// first makes a several, which is no key of a map, into something that is.
-func (s several) first() error { return hint(s, "") }
-
-func TestEveryExitCodeIsExplained(t *testing.T) {
-	codes := []int{exitUsage, exitNotFound, exitUnavailable, exitBug, exitUnfit, exitLimited, exitUndecided, exitHeld, exitLost, exitDenied, exitSignal + 2}
-	help := exitHelp()
-	for _, code := range codes {
-		if !regexp.MustCompile(`(?m)^  ` + jsonNumber(code) + ` +\S`).MatchString(help) {
-			t.Errorf("the help does not say what %d means:\n%s", code, help)
-		}
-	}
-}
-
-func jsonNumber(n int) string {
-	b, _ := json.Marshal(n)
-	return string(b)
-}
-
 func commands(c *cobra.Command) (all []*cobra.Command) {
 	for _, sub := range c.Commands() {
 		all = append(append(all, sub), commands(sub)...)
@@ -112,7 +63,7 @@ func commands(c *cobra.Command) (all []*cobra.Command) {
 }
 
 func TestEveryCommandExplainsItself(t *testing.T) {
-	root := newApp().root()
+	root := newProgram().root()
 	for _, c := range commands(root) {
 		if c.IsAdditionalHelpTopicCommand() {
 			continue
@@ -135,7 +86,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 // Every command line in an example, a topic or a text names commands and flags
 // that there are.
 func TestExamplesAreTrue(t *testing.T) {
-	root := newApp().root()
+	root := newProgram().root()
 	line := regexp.MustCompile(`(?m)(?:^|[ (])leasehold ((?:[a-z]+ )?.*?)(?:[|;"&)>]|#|$)`)
 	flag := regexp.MustCompile(`(?:^| )--?([a-z][a-z-]*)`)
 	seen := 0
@@ -216,7 +167,7 @@ func TestBreakHitsOnlyWhatWasShown(t *testing.T) {
 	tr := newTrial(t, true)
 	tr.does(t, 0, "acquire", "a", "--id", "a-1", "--holder", "ann")
 	tr.stdin = readerFunc(func(b []byte) (int, error) {
-		other := &trial{app: newApp()}
+		other := &trial{program: newProgram()}
 		other.stdout, other.stderr, other.environ = &other.out, &other.err, tr.environ
 		other.does(t, 0, "release", "a-1")
 		other.does(t, 0, "acquire", "a", "--id", "a-2", "--holder", "bob")
@@ -277,18 +228,6 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// A holder can call itself what it likes. It must not be able to write on the
-// terminal of whoever lists the leases.
-func TestNamesCanNotMoveTheCursor(t *testing.T) {
-	for given, want := range map[string]string{
-		"plain": "plain", "dé vil": "dé vil", "a\x1b[2Jb": `a\u001b[2Jb`, "a\nb": `a\u000ab`, "a\u202eb": `a\u202eb`, "a\xffb": "a�b", "日本": "日本",
-	} {
-		if got := printable(given); got != want {
-			t.Errorf("%q is shown as %q, want %q", given, got, want)
-		}
-	}
-}
-
 func TestABugIsReported(t *testing.T) {
 	tr := newTrial(t, false)
 	tr.serve = func(context.Context, node.Config, func(string)) error { panic("off by one") }
@@ -315,56 +254,4 @@ func TestServeIsGivenWhatWasSettled(t *testing.T) {
 			t.Errorf("the greeting lacks %q:\n%s", want, tr.err.String())
 		}
 	}
-}
-
-// The first signal ends the context with the signal as its cause.
-func TestSignal(t *testing.T) {
-	ctx, stop := untilSignal(context.Background())
-	defer stop()
-	if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	<-ctx.Done()
-	err := interrupted(ctx, leasehold.ErrUndecided)
-	if exitCode(err) != 143 {
-		t.Errorf("after SIGTERM the error is %v", err)
-	}
-}
-
-func TestShort(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 0: "0s", 40 * time.Millisecond: "0s", 250 * time.Millisecond: "300ms", 1240 * time.Millisecond: "1.2s",
-		9960 * time.Millisecond: "10s", 22400 * time.Millisecond: "22s", 59900 * time.Millisecond: "1m", 90 * time.Second: "1m30s",
-		time.Hour - time.Millisecond: "1h", 2*time.Hour + 5*time.Minute: "2h5m", 24*time.Hour - time.Second: "1d", 76 * time.Hour: "3d4h",
-	} {
-		if got := short(d); got != want {
-			t.Errorf("%v is %q, want %q", d, got, want)
-		}
-	}
-}
-
-func TestQuoteIsReadAsOneWord(t *testing.T) {
-	for _, word := range []string{"prod/deploy", "", "two words", "it's", `a"b$c`, "*", "ü", "user@host:1", "-", "a;b"} {
-		out, err := exec.Command("sh", "-c", "printf %s "+quote(word)).Output()
-		if err != nil || string(out) != word {
-			t.Errorf("sh reads %s as %q, %v; want %q", quote(word), out, err, word)
-		}
-	}
-	if quote("prod/deploy") != "prod/deploy" {
-		t.Error("a plain name is quoted for nothing")
-	}
-}
-
-func TestFitTakesFromTheWidest(t *testing.T) {
-	columns := []column{{name: "A"}, {name: "B", flexible: true}, {name: "C", flexible: true}}
-	widths := []int{30, 40, 20}
-	fit(columns, widths, 80)
-	if !slices.Equal(widths, []int{30, 26, 20}) {
-		t.Errorf("got %v", widths)
-	}
-	fit(columns, widths, 10)
-	if !slices.Equal(widths, []int{30, 12, 12}) {
-		t.Errorf("got %v, want no column cut below %d", widths, leastCut)
-	}
-	fit(columns, widths, 0)
 }

@@ -52,7 +52,7 @@ the clients key 2, rotate key 1, tell them key 1, rotate key 2.`,
 }
 
 // onBook makes a command of one that works on the file of accounts.
-func (a *app) onBook(cmd *cobra.Command, run func(*azureaccount.Book, []string) error) *cobra.Command {
+func (a *app) onBook(cmd *cobra.Command, run func(*app, *azureaccount.Book, []string) error) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		settings, _, err := config.ForServer(a.sources(cmd))
 		if err != nil {
@@ -62,7 +62,7 @@ func (a *app) onBook(cmd *cobra.Command, run func(*azureaccount.Book, []string) 
 		if err != nil {
 			return usage("%v", err)
 		}
-		return run(book, args)
+		return run(a, book, args)
 	}
 	for _, name := range []string{"azure-accounts", "azure-secret-file", "config"} {
 		settingFlag(cmd, name, "")
@@ -82,7 +82,7 @@ alone.`,
   leasehold azure account create prod --config /etc/leasehold.yaml
   leasehold azure account create prod -o json | jq -r '.keys[0]'`,
 		Args: takes(1, 1),
-	}, a.createAccount)
+	}, (*app).createAccount)
 }
 
 func (a *app) rotateAccountCommand() *cobra.Command {
@@ -96,7 +96,7 @@ one, shared access signatures and tokens included, is refused from then on.`,
   leasehold azure account rotate prod --key 2
   leasehold azure account rotate prod --key 2 -o json | jq -r '.keys[1]'`,
 		Args: takes(1, 1),
-	}, func(book *azureaccount.Book, args []string) error {
+	}, func(a *app, book *azureaccount.Book, args []string) error {
 		made, err := book.Rotate(args[0], which, a.now())
 		if err != nil {
 			return usage("%v", err)
@@ -119,7 +119,7 @@ its keys. The keys themselves are shown by "leasehold azure account show".`,
   leasehold azure account list --config /etc/leasehold.yaml
   leasehold azure account list -o json | jq -r '.[].name'`,
 		Args: takes(0, 0),
-	}, a.listAccounts)
+	}, (*app).listAccounts)
 }
 
 func (a *app) showAccountCommand() *cobra.Command {
@@ -132,7 +132,7 @@ good as the other. Whoever can run this can do everything that the account can.`
   leasehold azure account show prod -o json
   export ARM_ACCESS_KEY=$(leasehold azure account show prod -o json | jq -r '.keys[0]')`,
 		Args: takes(1, 1),
-	}, a.showAccount)
+	}, (*app).showAccount)
 }
 
 func (a *app) removeAccountCommand() *cobra.Command {
@@ -145,7 +145,7 @@ and an account that is created under the same name has them again, with new keys
   leasehold azure account remove prod --quiet
   leasehold azure account remove prod --config /etc/leasehold.yaml`,
 		Args: takes(1, 1),
-	}, a.removeAccount)
+	}, (*app).removeAccount)
 }
 
 func (a *app) createAccount(book *azureaccount.Book, args []string) error {

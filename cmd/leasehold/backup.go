@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/cluster"
 )
 
-func (a *app) backupCommand() *cobra.Command {
+func (a *app) backupCommand(o outside) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE|-",
 		Short: "Keep a copy of everything in a file",
@@ -43,7 +43,7 @@ whether it is sound.`,
 		if args[0] == "-" {
 			return a.backupToStdout(r)
 		}
-		kept, err := a.backupToFile(args[0], r)
+		kept, err := a.backupToFile(args[0], r, o.createTemp)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func brokenBackup(err, local error) error {
 	var known *leasehold.Error
 	switch {
 	case local != nil:
-		return &outputError{local}
+		return written(local)
 	case errors.As(err, &known):
 		return err
 	}
@@ -92,7 +92,7 @@ type file interface {
 
 func createTemp(dir, pattern string) (file, error) { return os.CreateTemp(dir, pattern) }
 
-func (a *app) backupToFile(name string, r io.Reader) (kept, error) {
+func (a *app) backupToFile(name string, r io.Reader, create func(dir, pattern string) (file, error)) (kept, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return kept{}, usage("%s is no file: name one, or use - for standard output", name)
 	}
@@ -100,7 +100,7 @@ func (a *app) backupToFile(name string, r io.Reader) (kept, error) {
 		return kept{}, usage("there is no directory %s to put the backup in: make it first", dir)
 	}
 	k := kept{File: name}
-	err := putInPlace(name, a.createTemp, func(w io.Writer) (err error) {
+	err := putInPlace(name, create, func(w io.Writer) (err error) {
 		out := &meter{w: w, tell: a.progress()}
 		k.BackupHead, k.Bytes, err = cluster.CopyBackup(out, r)
 		out.done()
@@ -122,19 +122,19 @@ func putInPlace(name string, create func(dir, pattern string) (file, error), fil
 	dir := filepath.Dir(name)
 	f, err := create(dir, filepath.Base(name)+".*.tmp")
 	if err != nil {
-		return &outputError{err}
+		return written(err)
 	}
 	err = fill(f)
 	local := func(do func() error) {
 		if err == nil {
 			if failed := do(); failed != nil {
-				err = &outputError{failed}
+				err = written(failed)
 			}
 		}
 	}
 	local(f.Sync)
 	if failed := f.Close(); err == nil && failed != nil {
-		err = &outputError{failed}
+		err = written(failed)
 	}
 	local(func() error { return os.Rename(f.Name(), name) })
 	if err != nil {
@@ -203,18 +203,6 @@ func (a *app) progress() func(int64, bool) {
 			fmt.Fprintf(a.stderr, "\r\x1b[K%s …", bytesText(n))
 		}
 	}
-}
-
-func bytesText(n int64) string {
-	switch {
-	case n < 1<<10:
-		return plural(int(n), "byte", "bytes")
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	case n < 1<<30:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
 func (a *app) printBackup(k kept) error {

@@ -85,7 +85,7 @@ func TestFileIsPutInPlace(t *testing.T) {
 func TestHalfABackupIsNotKept(t *testing.T) {
 	a := newApp()
 	path := filepath.Join(t.TempDir(), "backup")
-	_, err := a.backupToFile(path, strings.NewReader("leasehold backup 1\n{\"cluster\":\"C\",\"index\":1,\"term\":1,\"roster\":{}}\nand then nothing"))
+	_, err := a.backupToFile(path, strings.NewReader("leasehold backup 1\n{\"cluster\":\"C\",\"index\":1,\"term\":1,\"roster\":{}}\nand then nothing"), createTemp)
 	if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), "was not kept") {
 		t.Error(err)
 	}

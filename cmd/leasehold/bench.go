@@ -30,7 +30,7 @@ type benchFlags struct {
 }
 
 func (a *app) benchCommand() *cobra.Command {
-	f := benchFlags{warmUp: span{time.Second, true}, duration: span{10 * time.Second, true}}
+	f := benchFlags{warmUp: spanOf(time.Second), duration: spanOf(10 * time.Second)}
 	words := append(slices.Clone(load.Operations), load.Watch, everyOperation)
 	cmd := &cobra.Command{
 		Use:   "bench [OPERATION]",

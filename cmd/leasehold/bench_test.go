@@ -36,16 +36,17 @@ func TestProgressIsForPeople(t *testing.T) {
 	}{
 		{true, false, formatTable, true}, {false, false, formatTable, false}, {true, true, formatTable, false}, {true, false, formatJSON, false},
 	} {
-		tr := newTrial(t, c.terminal)
-		tr.quiet, tr.output = c.quiet, c.output
-		config := tr.benchConfig(&conn{}, benchFlags{duration: span{time.Second, true}})
+		var shown strings.Builder
+		a := newApp()
+		a.stderr, a.terminal, a.quiet, a.output = &shown, func(any) bool { return c.terminal }, c.quiet, c.output
+		config := a.benchConfig(&conn{}, benchFlags{duration: spanOf(time.Second)})
 		if got := config.Progress != nil; got != c.want {
 			t.Errorf("%+v: progress is shown: %v", c, got)
 			continue
 		}
 		if c.want {
 			config.Progress(load.Progress{Operation: load.Cycle, Phase: load.WarmingUp})
-			if got := tr.err.String(); !strings.HasPrefix(got, "\r ") || !strings.HasSuffix(got, " \rcycle     warming up") {
+			if got := shown.String(); !strings.HasPrefix(got, "\r ") || !strings.HasSuffix(got, " \rcycle     warming up") {
 				t.Errorf("%q", got)
 			}
 		}

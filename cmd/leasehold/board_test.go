@@ -99,7 +99,7 @@ func (s *sitting) types(text string) {
 func (s *sitting) pass(d time.Duration) any { return s.update(tickMsg{s.now.Add(d)}) }
 
 func (s *sitting) see(resources ...v1.Resource) any {
-	return s.update(newsMsg{news{sight: &sight{s.now, resources}}})
+	return s.update(newsMsg{news{sight: &sight{asked: s.now, resources: resources}}})
 }
 
 func (s *sitting) lose(message string) {
@@ -361,7 +361,7 @@ func BenchmarkTopWithThousands(b *testing.B) {
 	for i := range 10_000 {
 		many = append(many, leased(fmt.Sprintf("r/%05d", i), "ann", time.Minute, time.Hour, "why not"))
 	}
-	board.update(newsMsg{news{sight: &sight{noon, many}}})
+	board.update(newsMsg{news{sight: &sight{asked: noon, resources: many}}})
 	for b.Loop() {
 		board.lines()
 	}

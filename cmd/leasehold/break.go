@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"strings"
@@ -157,23 +156,6 @@ func (f *breakFlags) ends(lease v1.Lease) string {
 		return "now, since it has no end of its own"
 	}
 	return "after what it has left; no renewal counts any more"
-}
-
-// ask reads one line from the person, who may also press ctrl-C.
-func (a *app) ask(ctx context.Context, question string) (string, error) {
-	fmt.Fprint(a.stderr, question)
-	lines := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(a.stdin).ReadString('\n')
-		lines <- strings.TrimSpace(line)
-	}()
-	select {
-	case line := <-lines:
-		return line, nil
-	case <-ctx.Done():
-		fmt.Fprintln(a.stderr)
-		return "", context.Cause(ctx)
-	}
 }
 
 func (a *app) printBroken(lease v1.Lease) error {

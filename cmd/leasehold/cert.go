@@ -46,7 +46,7 @@ type certFlags struct {
 }
 
 func (f *certFlags) on(cmd *cobra.Command, lasts time.Duration) {
-	f.lasts = span{lasts, true}
+	f.lasts = spanOf(lasts)
 	cmd.Flags().StringVar(&f.dir, "dir", "certs", "directory of the certificates; made if it is not there")
 	cmd.Flags().Var(&f.lasts, "lasts", "how long it is good for")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace files that are there")

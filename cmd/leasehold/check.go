@@ -30,7 +30,7 @@ type checked struct {
 	Checksum   string `json:"checksum"` // equal for equal states
 }
 
-func (a *app) checkCommand() *cobra.Command {
+func (a *app) checkCommand(o outside) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check the data of a stopped server, a backup, or a running cluster",
@@ -63,7 +63,7 @@ told the same have the same.`,
 		case what == "backup":
 			return a.checkBackup(cmd.Flags().Lookup("backup").Value.String())
 		}
-		found, err := a.check(cmd.Flags().Lookup("data").Value.String())
+		found, err := o.check(cmd.Flags().Lookup("data").Value.String())
 		if err != nil {
 			return explainCheck(err)
 		}
@@ -153,7 +153,7 @@ func (a *app) printSums(sums v1.Sums) error {
 // some differ is worse than that some did not answer.
 func judgeSums(sums v1.Sums) error {
 	if !sums.Same {
-		return &codedError{exitBug, hint(fmt.Errorf("the servers do not know the same at %d of the log", sums.Index),
+		return &codedError{code: exitBug, err: hint(fmt.Errorf("the servers do not know the same at %d of the log", sums.Index),
 			"take a backup, and see docs/backup.md: one of them has to be removed and to join anew")}
 	}
 	var silent several

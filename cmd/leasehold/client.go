@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
@@ -84,46 +84,6 @@ func serverFlags(cmd *cobra.Command) {
 
 var serverSettings = []string{"server", "ca", "cert", "key"}
 
-// settingFlag makes a flag from the table of settings.
-func settingFlag(cmd *cobra.Command, name, letter string) {
-	key, ok := config.Lookup(name)
-	if !ok {
-		panic("there is no setting " + name)
-	}
-	help := key.Help
-	if len(key.Values) > 0 {
-		help += ": " + orList(key.Values)
-	}
-	help += " [$" + key.Env() + "]"
-	if key.Switch {
-		cmd.Flags().BoolP(name, letter, key.Default == "true", help)
-	} else {
-		cmd.Flags().StringP(name, letter, key.Default, help)
-	}
-	if len(key.Values) > 0 {
-		completeFlag(cmd, name, key.Values)
-	}
-}
-
-func completeFlag(cmd *cobra.Command, name string, values []string) {
-	err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
-		panic(err) // the flag was just made
-	}
-}
-
-// sources is where the settings of a command come from: the flags that were given
-// and the environment.
-func (a *app) sources(cmd *cobra.Command) config.Sources {
-	given := map[string]string{}
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if _, ok := config.Lookup(f.Name); ok {
-			given[f.Name] = f.Value.String()
-		}
-	})
-	return config.Sources{Flags: given, Environ: a.environ}
-}
-
 // everything is all resources whose name begins with a prefix; never nil, which
 // would be no list in JSON.
 func (c *conn) everything(ctx context.Context, prefix string, all bool) ([]v1.Resource, error) {
@@ -193,4 +153,24 @@ func person() string {
 		host, _, _ = strings.Cut(h, ".")
 	}
 	return name + "@" + host
+}
+
+// operator is who acts on what is not its own.
+func (c *conn) operator() string {
+	if c.client.Holder != "" {
+		return c.client.Holder
+	}
+	return person()
+}
+
+// Cluster returns the cluster as the server sees it that is asked. Before there was
+// Answered, all who are reachable had answered; the one that is asked always does.
+func (c *conn) Cluster(ctx context.Context) (v1.Cluster, error) {
+	cluster, err := c.Caller.Cluster(ctx)
+	if !slices.ContainsFunc(cluster.Servers, func(s v1.Server) bool { return s.Answered }) {
+		for i := range cluster.Servers {
+			cluster.Servers[i].Answered = cluster.Servers[i].Reachable
+		}
+	}
+	return cluster, err
 }

@@ -65,13 +65,6 @@ func firstProblem(server, client error) error {
 	return client
 }
 
-// A shown setting is what config show prints as JSON.
-type shown struct {
-	Key    string `json:"key"`
-	Value  string `json:"value"`
-	Origin string `json:"origin"`
-}
-
 func (a *app) printSettings(settings []config.Setting, origin bool) error {
 	switch a.output {
 	case formatYAML:
@@ -93,15 +86,4 @@ func (a *app) printSettings(settings []config.Setting, origin bool) error {
 		rows = append(rows, []string{s.Key, s.Value, s.Origin}[:len(columns)])
 	}
 	return a.printTable(columns, rows)
-}
-
-func toShown(settings []config.Setting) (list []shown) {
-	for _, s := range settings {
-		value := s.Value
-		if s.Key.Name == "holder" && value == "" {
-			value = holder()
-		}
-		list = append(list, shown{s.Key.Name, value, s.Origin})
-	}
-	return list
 }

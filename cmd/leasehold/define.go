@@ -173,7 +173,7 @@ func (a *app) printDefinitions(list []v1.Definition) error {
 	columns := []column{{name: "NAME"}, {name: "SLOTS", flexible: true}, {name: "TTL"}, {name: "LARGEST TTL"}, {name: "HOLD LIMIT"}, {name: "GRACE"}, {name: "EXPECTED"}, {name: "UNCLEAN"}}
 	rows := make([][]string, 0, len(list))
 	for _, d := range list {
-		rows = append(rows, []string{d.Path, slotsOf(d), spanOf(d.DefaultTTL), spanOf(d.LargestTTL), spanOf(d.HoldLimit), spanOf(d.Grace), spanOf(d.Expected), d.Unclean})
+		rows = append(rows, []string{d.Path, slotsOf(d), durationOrNone(d.DefaultTTL), durationOrNone(d.LargestTTL), durationOrNone(d.HoldLimit), durationOrNone(d.Grace), durationOrNone(d.Expected), d.Unclean})
 	}
 	return a.printTable(columns, rows)
 }
@@ -188,7 +188,7 @@ func slotsOf(d v1.Definition) string {
 	return ""
 }
 
-func spanOf(d *v1.Duration) string {
+func durationOrNone(d *v1.Duration) string {
 	if d == nil {
 		return ""
 	}

@@ -25,7 +25,7 @@ With --if-revision that revision must have changed the record last. --lease and
   leasehold delete config/limits --if-revision 181
   leasehold delete workers/ --prefix`,
 		Args:              takes(1, 1),
-		ValidArgsFunction: a.completesRecords,
+		ValidArgsFunction: a.completesRecords(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		if prefix && request.IfRevision != 0 {

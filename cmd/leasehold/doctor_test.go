@@ -6,14 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 func TestDoctorJudges(t *testing.T) {
 	const ms = time.Millisecond
+	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	reading := func(server, at, blur time.Duration) clockReading {
-		return clockReading{server: noon.Add(server), date: noon.Add(at), at: at, blur: blur}
+		return clockReading{server: begin.Add(server), date: begin.Add(at), at: at, blur: blur}
 	}
 	zero := reading(0, 0, ms)
 	unreachable := &leasehold.Error{Code: leasehold.Unavailable, Message: "cannot reach the server"}
@@ -94,5 +97,54 @@ func TestDoctorsDiagnosis(t *testing.T) {
 	d.add(fine("e", "hm").warn("look"))
 	if d.Result != resultProblem || exitCode(d.problem()) != exitUnfit || problem(d.problem()).Code != "unfit" {
 		t.Errorf("got %+v, %v", d, d.problem())
+	}
+}
+
+// Each thing that can be wrong is said, with what to do.
+func TestJudgeCluster(t *testing.T) {
+	c := &conn{cmd: &cobra.Command{}}
+	server := func(name string, change func(*v1.Server)) v1.Server {
+		s := v1.Server{Name: name, Voter: true, Reachable: true, Answered: true, Applied: 10000, Version: "1"}
+		if change != nil {
+			change(&s)
+		}
+		return s
+	}
+	for _, test := range []struct {
+		name        string
+		leader      string
+		servers     []v1.Server
+		state       string
+		wrong, note string
+	}{
+		{"alone", "n1", []v1.Server{server("n1", nil)}, "1 of 1 voter is up: it is alone", "", ""},
+		{"two", "n1", []v1.Server{server("n1", nil), server("n2", nil)}, "2 of 2 voters are up; none may fail now", "", "with 2 voters nothing works when either fails"},
+		{"four", "n1", []v1.Server{server("n1", nil), server("n2", nil), server("n3", nil), server("n4", nil)}, "4 of 4 voters are up; 1 may fail", "", "4 voters survive no more failures than 3"},
+		{"election", "", []v1.Server{server("n1", nil), server("n2", nil), server("n3", nil)}, "they choose a leader", "if nobody leads for long", ""},
+		{"learner", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Applied = false, 9000 })}, "1 of 1", "", "n2 is catching up"},
+		{"slow learner", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Applied = false, 10 })}, "1 of 1", "n2 is behind by 9990 entries", ""},
+		{"learner that is not there", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Reachable = false, false })}, "1 of 1", "n2 was added and is not there", ""},
+		{"slow voter", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Applied = 10 })}, "2 of 2", "n2 is behind by 9990 entries", "with 2 voters"},
+		{"ahead by a moment", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Applied = 10001 }), server("n3", nil)}, "3 of 3", "", ""},
+		{"leader that just failed", "n1", []v1.Server{server("n1", func(s *v1.Server) { s.Reachable = false }), server("n2", nil), server("n3", nil)}, "2 of 3", "n1, which led, is away: the others choose", ""},
+		{"no answer", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Answered, s.HeardBy, s.HeardMS = false, "n3", new(int64(200)) }), server("n3", nil)}, "3 of 3", "n2 did not answer n1 in time, but n3 heard of it 200ms ago", ""},
+		{"low room", "n1", []v1.Server{server("n1", func(s *v1.Server) { s.LowRoom = true })}, "1 of 1", "the disk of n1 is nearly full", ""},
+		{"learner that died of it", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Reachable, s.LowRoom = false, false, true })}, "1 of 1",
+			"its disk is nearly full: make room there, then start it", ""},
+		{"versions", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Version = "2" }), server("n3", nil)}, "3 of 3", "", "2 versions"},
+	} {
+		found := judgeCluster(v1.Cluster{Self: "n1", Leader: test.leader, Servers: test.servers})
+		if !strings.Contains(found.state, test.state) {
+			t.Errorf("%s: the state is %q", test.name, found.state)
+		}
+		for kind, lines := range map[string][]func(*conn) string{test.wrong: found.wrong, test.note: found.notes} {
+			if (kind == "") != (len(lines) == 0) || kind != "" && (len(lines) != 1 || !strings.Contains(lines[0](c), kind)) {
+				var texts []string
+				for _, line := range lines {
+					texts = append(texts, line(c))
+				}
+				t.Errorf("%s: found %q, want %q", test.name, texts, kind)
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
@@ -94,4 +95,168 @@ func clientURLs(cluster v1.Cluster) (urls []string) {
 		}
 	}
 	return urls
+}
+
+// A condition is how a cluster does: in a few words, what is wrong with it, and what is
+// merely worth knowing. A line is written for whoever asked: it has commands in it.
+type condition struct {
+	state string
+	stuck bool // nothing can be decided, as far as the server knows that was asked
+	wrong []func(*conn) string
+	notes []func(*conn) string
+}
+
+func (f *condition) bad(format string, args ...any) {
+	f.wrong = append(f.wrong, func(*conn) string { return fmt.Sprintf(format, args...) })
+}
+
+func (f *condition) note(format string, args ...any) {
+	f.notes = append(f.notes, func(*conn) string { return fmt.Sprintf(format, args...) })
+}
+
+// farBehind is a lag that does not come from what is under way.
+const farBehind = 5000
+
+// judgeCluster says how a cluster does, and what to do.
+func judgeCluster(c v1.Cluster) condition {
+	var f condition
+	voters, up := 0, 0
+	var away []string
+	if c.Next != 0 {
+		f.note("all servers know level %d: when none has to go back to an older version, run leasehold cluster upgrade", c.Next)
+	}
+	for _, s := range c.Servers {
+		if !s.Voter {
+			continue
+		}
+		voters++
+		if s.Reachable {
+			up++
+		} else {
+			away = append(away, s.Name)
+		}
+	}
+	needed := voters/2 + 1
+	f.state = fmt.Sprintf("%d of %s up", up, plural(voters, "voter is", "voters are"))
+	f.stuck = !c.Confirmed && (up < needed || c.Leader == "")
+	switch {
+	case up < needed && c.Confirmed:
+		f.state = fmt.Sprintf("the cluster works, and a majority confirms who leads, but %s hears of only %d of %d voters", c.Self, up, voters)
+		f.bad("look at the network between %s and %s", c.Self, strings.Join(away, ", "))
+	case up < needed:
+		f.state += fmt.Sprintf(" as %s sees it, and %d are needed: nothing can be granted or renewed there", c.Self, needed)
+		f.judgeMinority(c, away)
+	case c.Leader == "" && !c.Confirmed:
+		f.state += ", and they choose a leader: look again in a moment"
+		f.bad("if nobody leads for long, the servers can't reach each other at their peer addresses: see their logs")
+	case voters == 1:
+		f.state += ": it is alone"
+	case up == needed:
+		f.state += "; none may fail now"
+	default:
+		f.state += fmt.Sprintf("; %d may fail", up-needed)
+	}
+	for _, s := range c.Servers {
+		f.judgeServer(c, s, up >= needed || c.Confirmed)
+	}
+	f.judgeAll(c, voters)
+	return f
+}
+
+// judgeMinority says what to do where a server reaches no majority. The others may go on
+// without it, so nothing is advised that would harm a cluster which works.
+func (f *condition) judgeMinority(c v1.Cluster, away []string) {
+	var urls []string
+	for _, s := range c.Servers {
+		if !s.Reachable && s.Client != "" {
+			urls = append(urls, s.Client)
+		}
+	}
+	ask := "ask one of them"
+	if len(urls) > 0 {
+		ask += ": leasehold cluster status --server " + quote(strings.Join(urls, ","))
+	}
+	f.bad("the others may go on without %s: %s", c.Self, ask)
+	f.bad("if %s do not run, start them again: while their data are there, nothing is lost", strings.Join(away, ", "))
+}
+
+func (f *condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
+	behind, _ := lag(c, s)
+	switch {
+	case !s.Reachable && s.LowRoom:
+		f.bad("%s is away, and the last that it said is that its disk is nearly full: make room there, then start it", s.Name)
+	case s.Reachable && !s.Answered:
+		f.bad("%s did not answer %s in time, but %s: it is just gone, or the network between them is slow", s.Name, c.Self, wasHeard(s))
+	case !s.Reachable && s.Name == c.Leader && works:
+		f.bad("%s, which led, is away: the others choose another leader in a second or two; look again, and start it", s.Name)
+	case !s.Reachable && s.Voter && works:
+		f.wrong = append(f.wrong, func(c *conn) string {
+			return fmt.Sprintf("%s is away%s: start it again. If it is lost for good: %s, then prepare a place for another one (leasehold cluster add) and start it with --join", s.Name, lastHeard(s), c.again("cluster", "remove", s.Name))
+		})
+	case !s.Reachable && !s.Voter:
+		f.wrong = append(f.wrong, func(c *conn) string {
+			return fmt.Sprintf("%s was added and is not there: start it with --join, or take it out again: %s", s.Name, c.again("cluster", "remove", s.Name))
+		})
+	case s.Reachable && !s.Voter && behind <= farBehind:
+		f.note("%s is catching up, and gets its vote by itself", s.Name)
+	case s.Reachable && behind > farBehind:
+		f.bad("%s is behind by %d entries: if that does not shrink, its disk or its network is too slow", s.Name, behind)
+	}
+	if s.Reachable && s.LowRoom {
+		f.bad("the disk of %s is nearly full: make room, or give it a larger one", s.Name)
+	}
+}
+
+func wasHeard(s v1.Server) string {
+	return fmt.Sprintf("%s heard of it %s ago", s.HeardBy, short(silence(s)))
+}
+
+func lastHeard(s v1.Server) string {
+	if s.HeardBy == "" || s.HeardMS == nil {
+		return ""
+	}
+	return ", last heard of by " + s.HeardBy + " " + short(silence(s)) + " ago"
+}
+
+func (f *condition) judgeAll(c v1.Cluster, voters int) {
+	if len(c.Differ) > 0 {
+		f.bad("the states of %s differ from the others': one that the majority is against stops by itself, and has to join anew. If it lasts, see what the logs say, and docs/cluster.md", strings.Join(c.Differ, ", "))
+	}
+	switch {
+	case voters == 2:
+		f.note("with 2 voters nothing works when either fails: add a third server")
+	case voters > 2 && voters%2 == 0:
+		f.note("%d voters survive no more failures than %d: add a server, or remove one", voters, voters-1)
+	}
+	versions := map[string]bool{}
+	for _, s := range c.Servers {
+		if s.Version != "" {
+			versions[s.Version] = true
+		}
+	}
+	if len(versions) > 1 {
+		f.note("the servers have %d versions: fine for the time of an upgrade", len(versions))
+	}
+}
+
+// lag is by how many entries a server is behind who leads, if both are known.
+func lag(c v1.Cluster, s v1.Server) (entries uint64, known bool) {
+	for _, leader := range c.Servers {
+		if leader.Name == c.Leader && leader.Reachable && s.Reachable {
+			return max(leader.Applied, s.Applied) - s.Applied, true
+		}
+	}
+	return 0, false
+}
+
+// silence is for how long nobody has heard of a server; 0: it is not known.
+func silence(s v1.Server) time.Duration {
+	ms := s.HeardMS
+	if ms == nil {
+		ms = s.SilentMS
+	}
+	if ms == nil {
+		return 0
+	}
+	return time.Duration(*ms) * time.Millisecond
 }

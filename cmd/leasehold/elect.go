@@ -43,7 +43,7 @@ Signals, terminal, environment and codes are those of run: see leasehold help ru
   leasehold elect db/primary --value "$(hostname):5432" -- ./serve-as-primary
   leasehold elect scheduler --restart --ttl 15s -- ./scheduler`,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.split(cmd, args) },
-		ValidArgsFunction: a.completesErrand,
+		ValidArgsFunction: a.completesErrand(),
 	}
 	cmd.Flags().SetInterspersed(slices.Contains(a.args, "--"))
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, _ []string) error {

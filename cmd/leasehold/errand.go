@@ -82,12 +82,14 @@ func nameAndCommand(cmd *cobra.Command, args []string) (names, argv []string, er
 }
 
 // completesErrand offers names, and then files: the rest is up to the command.
-func (a *app) completesErrand(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	dashed := slices.Contains(a.args, "--")
-	if dashed || len(args) > 0 && cmd.Name() == "elect" {
-		return nil, cobra.ShellCompDirectiveDefault
+func (a *app) completesErrand() cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		dashed := slices.Contains(a.args, "--")
+		if dashed || len(args) > 0 && cmd.Name() == "elect" {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return a.completes(-1, resourceNames)(cmd, args, typed)
 	}
-	return a.completes(-1, resourceNames)(cmd, args, typed)
 }
 
 // An errand is a command that runs while something is held.
@@ -207,7 +209,7 @@ func (e *errand) run(holds []*client.Hold) (child.End, error) {
 	case err != nil:
 		return end, noCommand(fmt.Errorf("%s: %w", e.argv[0], err))
 	case end.Stopped || grip.err() != nil:
-		return end, &codedError{exitLost, e.lost(grip, end)}
+		return end, &codedError{code: exitLost, err: e.lost(grip, end)}
 	}
 	return end, nil
 }
@@ -354,68 +356,6 @@ func (e *errand) close() {
 	}
 }
 
-// A grip is all holds of an errand: it lasts as long as the first of them that ends.
-type grip struct {
-	holds []*client.Hold
-	done  <-chan struct{}
-	let   func()
-}
-
-func gripOn(holds []*client.Hold) *grip {
-	ctx, cancel := context.WithCancel(context.Background())
-	for _, h := range holds {
-		context.AfterFunc(h.Context(), cancel)
-	}
-	return &grip{holds, ctx.Done(), cancel}
-}
-
-func (g *grip) Lost() <-chan struct{} { return g.done }
-
-func (g *grip) Remaining() time.Duration {
-	left := g.holds[0].Remaining()
-	for _, h := range g.holds[1:] {
-		left = min(left, h.Remaining())
-	}
-	return left
-}
-
-// err is how the first hold was lost that was, nil if none is.
-func (g *grip) err() error {
-	for _, h := range g.holds {
-		if err := h.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// trouble is a log that remembers what went wrong last.
-type trouble struct{ last atomic.Pointer[slog.Record] }
-
-func (t *trouble) Enabled(context.Context, slog.Level) bool { return true }
-func (t *trouble) WithAttrs([]slog.Attr) slog.Handler       { return t }
-func (t *trouble) WithGroup(string) slog.Handler            { return t }
-
-func (t *trouble) Handle(_ context.Context, r slog.Record) error {
-	t.last.Store(&r)
-	return nil
-}
-
-// since is the error of the last trouble, if that is no older.
-func (t *trouble) since(moment time.Time) (text string) {
-	r := t.last.Load()
-	if r == nil || r.Time.Before(moment) {
-		return ""
-	}
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "err" {
-			text = a.Value.String()
-		}
-		return true
-	})
-	return text
-}
-
 // noCommand is the error of a command that could not be started, with the code that
 // shells have for it.
 func noCommand(err error) error {
@@ -423,5 +363,5 @@ func noCommand(err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		code = exitNoCommand
 	}
-	return &codedError{code, failure(leasehold.Invalid, "the command can not be run: %s", strings.TrimPrefix(message, "exec: "))}
+	return &codedError{code: code, err: failure(leasehold.Invalid, "the command can not be run: %s", strings.TrimPrefix(message, "exec: "))}
 }

@@ -279,3 +279,13 @@ func moment(t time.Time) *v1.Time {
 	}
 	return &v1.Time{Time: t}
 }
+
+// An unfitError says why this machine should hold no leases.
+type unfitError string
+
+func (e unfitError) Error() string { return string(e) }
+
+// alarmed is the answer to who asked, for monitoring, whether anything is wrong.
+type alarmed string
+
+func (e alarmed) Error() string { return string(e) }

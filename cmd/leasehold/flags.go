@@ -14,6 +14,9 @@ type span struct {
 	given bool
 }
 
+// spanOf is a flag with a default.
+func spanOf(d time.Duration) span { return span{d, true} }
+
 func (s *span) Type() string { return "duration" }
 
 func (s *span) String() string {

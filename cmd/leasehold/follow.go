@@ -113,7 +113,7 @@ func (f *follower) list(ctx context.Context) {
 			pause(ctx, time.Second)
 			f.again()
 		default:
-			f.tell(ctx, news{sight: &sight{began, resources}})
+			f.tell(ctx, news{sight: &sight{asked: began, resources: resources}})
 			pause(ctx, max(leastPause, pauseFactor*f.now().Sub(began)))
 		}
 	}
@@ -153,11 +153,6 @@ func hopeless(err error) bool {
 	return false
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
+// renewalsEvery is how often a live view is read anew when nothing happens: a
+// renewal is no event, and what remains would otherwise run out on the screen.
+const renewalsEvery = 10 * time.Second

@@ -29,7 +29,7 @@ are its digest and its size.`,
   leasehold get config/limits --revision 181 > limits.before
   leasehold get config/limits -o json | jq .mod_revision`,
 		Args:              takes(1, 1),
-		ValidArgsFunction: a.completesRecords,
+		ValidArgsFunction: a.completesRecords(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		if revision != 0 && version != 0 {
@@ -95,19 +95,21 @@ func (a *app) printValue(value []byte) error {
 }
 
 // completesRecords offers the paths of records.
-func (a *app) completesRecords(cmd *cobra.Command, args []string, typed string) (list []cobra.Completion, _ cobra.ShellCompDirective) {
-	c, err := a.connect(cmd)
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+func (a *app) completesRecords() cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) (list []cobra.Completion, _ cobra.ShellCompDirective) {
+		c, err := a.connect(cmd)
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+		defer cancel()
+		page, err := c.RecordPage(ctx, v1.RecordQuery{Prefix: typed, Keys: true, Limit: v1.MaxLimit})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, r := range page.Items {
+			list = append(list, r.Path)
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
-	defer cancel()
-	page, err := c.RecordPage(ctx, v1.RecordQuery{Prefix: typed, Keys: true, Limit: v1.MaxLimit})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	for _, r := range page.Items {
-		list = append(list, r.Path)
-	}
-	return list, cobra.ShellCompDirectiveNoFileComp
 }

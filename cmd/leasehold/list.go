@@ -126,11 +126,3 @@ func (a *app) resourceRows(r v1.Resource) (rows [][]string) {
 	}
 	return rows
 }
-
-// formerHolder is who lost the resource; after a release nobody needs to know.
-func formerHolder(r v1.Resource) string {
-	if r.Last == nil || r.State == "available" {
-		return ""
-	}
-	return "(" + r.Last.Holder + ")"
-}

@@ -11,10 +11,6 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// renewalsEvery is how often a live view is read anew when nothing happens: a
-// renewal is no event, and what remains would otherwise run out on the screen.
-const renewalsEvery = 10 * time.Second
-
 // listWatch shows the list again each time that it changes: on a terminal in place
 // of the one before, elsewhere below it.
 func (a *app) listWatch(ctx context.Context, c *conn, prefix string, all bool) error {
@@ -158,32 +154,12 @@ func (w *listWatch) redraw() error {
 // tableOf is the table as lines.
 func (a *app) tableOf(resources []v1.Resource) ([]string, error) {
 	var b bytes.Buffer
-	painter := *a
+	copied := *a
+	painter := &copied
 	painter.stdout = &b
 	painter.terminal = func(stream any) bool { return stream == any(&b) || a.terminal(stream) }
 	if err := painter.printResources(resources); err != nil {
 		return nil, err
 	}
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n"), nil
-}
-
-// aged counts down what remains, never below nothing.
-func aged(resources []v1.Resource, by time.Duration) []v1.Resource {
-	older := make([]v1.Resource, len(resources))
-	for i, r := range resources {
-		older[i] = agedOne(r, by)
-	}
-	return older
-}
-
-func agedOne(r v1.Resource, by time.Duration) v1.Resource {
-	holders := append([]v1.Lease{}, r.Holders...)
-	for n, l := range holders {
-		if l.RemainingMS != nil {
-			remaining := max(0, *l.RemainingMS-by.Milliseconds())
-			holders[n].RemainingMS = &remaining
-		}
-	}
-	r.Holders = holders
-	return r
 }

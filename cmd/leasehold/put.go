@@ -40,7 +40,7 @@ late gets code 76, and nothing is written.`,
   leasehold put state/nightly @state.json --keep 20 --lease "$id" --token "$token"
   date | leasehold put workers/7/seen --session "$session"`,
 		Args:              takes(1, 2),
-		ValidArgsFunction: a.completesRecords,
+		ValidArgsFunction: a.completesRecords(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		if request.IfAbsent && request.IfRevision != 0 {

@@ -25,7 +25,7 @@ reaches back so far.`,
   leasehold records config/ -o wide
   leasehold records workers/ -o json | jq -r '.[] | select(.session) | .path'`,
 		Args:              takes(0, 1),
-		ValidArgsFunction: a.completesRecords,
+		ValidArgsFunction: a.completesRecords(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		query := v1.RecordQuery{Revision: revision, Limit: v1.MaxLimit, Keys: a.output == formatName}

@@ -25,7 +25,7 @@ yours until now, although you may have thought so.`,
 		Args:              takes(1, -1),
 		ValidArgsFunction: a.completes(-1, leaseIDs),
 	}
-	cmd.RunE = a.talks(a.release)
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, ids []string) error { return a.release(ctx, c, ids) })
 	a.clientFlags(cmd)
 	a.outputFlag(cmd, formatJSON, formatName)
 	return cmd
@@ -40,7 +40,7 @@ func (a *app) release(ctx context.Context, c *conn, ids []string) error {
 	release := func(id string) (released, error) {
 		return released{id}, c.explainLost(c.Release(ctx, v1.ReleaseRequest{ID: id}))
 	}
-	return each(ids, release, a.printReleased)
+	return each(ids, release, func(done []released) error { return a.printReleased(done) })
 }
 
 func (a *app) printReleased(done []released) error {

@@ -28,7 +28,7 @@ Renew at a third of the TTL, so that two renewals may fail before the lease is l
 		Args:              takes(1, -1),
 		ValidArgsFunction: a.completes(-1, leaseIDs),
 	}
-	cmd.RunE = a.talks(a.renew)
+	cmd.RunE = a.talks(func(ctx context.Context, c *conn, ids []string) error { return a.renew(ctx, c, ids) })
 	a.clientFlags(cmd)
 	a.outputFlag(cmd, formatWide, formatJSON, formatName)
 	return cmd

@@ -61,7 +61,7 @@ command can not be run, 127 there is no such command; others as always.`,
   leasehold run -n reports/nightly -E 0 -- ./report --all     # from cron: skip it if it still runs
   leasehold run gpu --slots 2 -w 1h -- sh -c 'train --devices "$LEASEHOLD_UNITS"'`,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.split(cmd, args) },
-		ValidArgsFunction: a.completesErrand,
+		ValidArgsFunction: a.completesErrand(),
 	}
 	// Without -- everything behind the name belongs to the command, its flags too.
 	cmd.Flags().SetInterspersed(slices.Contains(a.args, "--"))
@@ -215,24 +215,24 @@ func (e *errand) joinAround(ctx context.Context) error {
 
 // isHeld tells whether a lease is alive and enough for what is asked for.
 func (f *runFlags) isHeld(ctx context.Context, c *conn, name, id string) (bool, error) {
-	lease, err := c.Renew(ctx, v1.RenewRequest{ID: id}) // its session's renewals count, not this one
+	held, err := c.Renew(ctx, v1.RenewRequest{ID: id}) // its session's renewals count, not this one
 	switch {
 	case isNone(err):
 		return false, nil
 	case err != nil:
 		return false, err
-	case lease.Resource != name:
+	case held.Resource != name:
 		return false, nil
 	}
 	wanted := f.slots
 	if f.shared {
 		wanted = 1
 	}
-	if lease.Slots == 0 || wanted > 0 && wanted <= lease.Slots {
+	if held.Slots == 0 || wanted > 0 && wanted <= held.Slots {
 		return true, nil
 	}
 	return false, failure(leasehold.Refused, "%s is held by the run around this one with %s only: ask for no more inside, or for more outside",
-		name, plural(lease.Slots, "slot", "slots"))
+		name, plural(held.Slots, "slot", "slots"))
 }
 
 // heldAround reads what runs around this one hold: the id of the lease of each resource.

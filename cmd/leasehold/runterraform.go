@@ -84,7 +84,7 @@ func (e *errand) runLocked(g *lockGrip, f runFlags, env []string) (child.End, er
 	case err != nil:
 		return end, noCommand(fmt.Errorf("%s: %w", e.argv[0], err))
 	case end.Stopped || g.why() != "":
-		return end, &codedError{exitLost, e.lostLock(g, end)}
+		return end, &codedError{code: exitLost, err: e.lostLock(g, end)}
 	}
 	return end, nil
 }

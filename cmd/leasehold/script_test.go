@@ -157,7 +157,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // within runs the program in this process, with the environment of the script.
 func within(ts *testscript.TestScript, stdout, stderr io.Writer, args []string) int {
-	a := newApp()
+	a := newProgram()
 	a.stdin, a.stdout, a.stderr, a.environ = strings.NewReader(""), stdout, stderr, nil
 	for _, name := range []string{"LEASEHOLD_SERVER", "LEASEHOLD_NAMESPACE", "LEASEHOLD_HOLDER", "LEASEHOLD_DATA", "LEASEHOLD_LISTN", "LEASEHOLD_CA", "LEASEHOLD_CERT", "LEASEHOLD_KEY"} {
 		a.environ = append(a.environ, name+"="+ts.Getenv(name))

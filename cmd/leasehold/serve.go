@@ -21,7 +21,21 @@ import (
 // under way. It calls ready once, with the address that it listens on.
 type serverFunc func(ctx context.Context, c node.Config, ready func(address string)) error
 
-func (a *app) serveCommand() *cobra.Command {
+// An outside is what the commands of this package start and touch. A test puts something
+// else in its place.
+type outside struct {
+	serve serverFunc
+	check checkFunc
+	// createTemp makes a file that gets its name later.
+	createTemp func(dir, pattern string) (file, error)
+}
+
+// realOutside is what users get.
+func realOutside() outside {
+	return outside{serve: node.Run, check: checkData, createTemp: createTemp}
+}
+
+func (a *app) serveCommand(o outside) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a server",
@@ -49,7 +63,7 @@ configuration", and "leasehold config show --origin" for what is in effect.`,
   leasehold serve --config /etc/leasehold.yaml --listen 0.0.0.0:4653 --insecure
   leasehold serve --config n4.yaml --name n4 --peer-listen 10.0.0.4:4654 --join 10.0.0.1:4654`,
 		Args: takes(0, 0),
-		RunE: a.runServe,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd, o.serve) },
 	}
 	serveFlags(cmd)
 	return cmd
@@ -61,7 +75,7 @@ func serveFlags(cmd *cobra.Command) {
 	}
 }
 
-func (a *app) runServe(cmd *cobra.Command, _ []string) error {
+func (a *app) runServe(cmd *cobra.Command, serve serverFunc) error {
 	settings, _, err := config.ForServer(a.sources(cmd))
 	if err != nil {
 		return hint(usage("%v", err), "see what is set where: leasehold config show --origin")
@@ -72,7 +86,7 @@ func (a *app) runServe(cmd *cobra.Command, _ []string) error {
 	defer context.AfterFunc(ctx, func() {
 		a.say("stopping: finishing what is under way; once more ends it at once")
 	})()
-	err = a.serve(ctx, node.Config{Server: settings.Server, Version: buildVersion(), Log: a.stderr}, func(address string) {
+	err = serve(ctx, node.Config{Server: settings.Server, Version: a.version, Log: a.stderr}, func(address string) {
 		a.greet(settings.Server.URL(address), settings.Server)
 	})
 	var known *leasehold.Error
@@ -97,7 +111,7 @@ func (a *app) greet(url string, settings config.Server) {
 	if settings.Insecure && settings.TLS.CA == "" {
 		a.say("warning: everybody who can reach it may use it (--insecure)")
 	}
-	a.say("try: %s acquire my/first --ttl 1m%s%s", program(), serverFlag(url), trustFlags(settings))
+	a.say("try: %s acquire my/first --ttl 1m%s%s", calledAs(), serverFlag(url), trustFlags(settings))
 }
 
 // trustFlags is what a client must add to be let in, and to know whom it talks to.
@@ -111,9 +125,9 @@ func trustFlags(settings config.Server) string {
 	return " --ca FILE --cert FILE --key FILE"
 }
 
-// program is how to call this program from the shell that called it: by its path, if
+// calledAs is how to call this program from the shell that called it: by its path, if
 // the shell would not find it by its name.
-func program() string {
+func calledAs() string {
 	const name = "leasehold"
 	if _, err := exec.LookPath(name); err == nil || !strings.ContainsRune(os.Args[0], filepath.Separator) {
 		return name

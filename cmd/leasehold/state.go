@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
@@ -61,7 +59,7 @@ and who has locked it.`,
   leasehold state list prod/ -o wide
   leasehold state list -o json | jq -r '.[] | select(.lock) | .name'`,
 		Args:              takes(0, 1),
-		ValidArgsFunction: a.completesStates,
+		ValidArgsFunction: a.completesStates(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		prefix := ""
@@ -138,25 +136,6 @@ func (a *app) lockedOrRests(s tfstate.State) string {
 	return lockedBy(s.Lock)
 }
 
-// whenAt shows a moment that may be unknown.
-func (a *app) whenAt(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return a.when(&v1.Time{Time: *t})
-}
-
-// size writes a number of bytes as people say it.
-func size(n int64) string {
-	switch {
-	case n < 1<<10:
-		return fmt.Sprintf("%d B", n)
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-}
-
 func (a *app) stateShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show STATE",
@@ -170,7 +149,7 @@ Leasehold state pull prints the state itself.`,
   leasehold state show prod/network -o json | jq .serial
   leasehold state show prod/network -o wide                 # dates instead of "3m ago"`,
 		Args:              takes(1, 1),
-		ValidArgsFunction: a.completesStates,
+		ValidArgsFunction: a.completesStates(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		s, err := c.states().Info(ctx, args[0])
@@ -257,7 +236,7 @@ The versions of a state that was deleted are kept for 30 days, and can be rolled
   leasehold state versions prod/network -o json | jq '.[].serial'
   leasehold state pull prod/network --version 41 | jq .resources`,
 		Args:              takes(1, 1),
-		ValidArgsFunction: a.completesStates,
+		ValidArgsFunction: a.completesStates(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		versions, err := c.states().Versions(ctx, args[0])
@@ -321,20 +300,22 @@ func findVersion(versions []tfstate.Version, word string) (tfstate.Version, erro
 	return tfstate.Version{}, failure(leasehold.NotFound, "no version %s is kept", word)
 }
 
-func (a *app) completesStates(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+func (a *app) completesStates() cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		c, err := a.connect(cmd)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		states, _ := c.states().List(ctx, typed)
+		var names []cobra.Completion
+		for _, s := range states {
+			names = append(names, s.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-	defer cancel()
-	c, err := a.connect(cmd)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	states, _ := c.states().List(ctx, typed)
-	var names []cobra.Completion
-	for _, s := range states {
-		names = append(names, s.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

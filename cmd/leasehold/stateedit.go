@@ -30,7 +30,7 @@ shows them. States hold secrets: mind where you write them to.`,
   leasehold state pull prod/network | jq -r '.resources[].type'
   leasehold state pull prod/network --version 41 > before.tfstate`,
 		Args:              takes(1, 1),
-		ValidArgsFunction: a.completesStates,
+		ValidArgsFunction: a.completesStates(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		revision := uint64(0)
@@ -184,7 +184,7 @@ Only the state goes back, not what it describes: look at terraform plan afterwar
   leasehold state rollback prod/network @1881
   leasehold state diff prod/network                         # what it did`,
 		Args:              takes(2, 2),
-		ValidArgsFunction: a.completesStates,
+		ValidArgsFunction: a.completesStates(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		// Looked at before the lock is taken: a wrong name should disturb nobody.
@@ -272,7 +272,7 @@ nothing happens. It is leasehold break terraform/STATE --now.`,
   leasehold state unlock prod/network --yes --reason "host is gone"
   leasehold audit terraform/prod/network --verb break`,
 		Args:              takes(1, 1),
-		ValidArgsFunction: a.completesStates,
+		ValidArgsFunction: a.completesStates(),
 	}
 	f.now = true
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {

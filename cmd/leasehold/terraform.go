@@ -53,7 +53,7 @@ With --azurerm it is the azurerm backend, for a server that was told --azure-lis
   leasehold terraform config --azurerm prod.tfstate --azure-address leases.example:8443
   leasehold terraform config --http prod/network --wait 10m -o json | jq -r .backend`,
 		Args:              takes(1, 1),
-		ValidArgsFunction: a.completesStates,
+		ValidArgsFunction: a.completesStates(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		if err := f.check(cmd, args[0]); err != nil {

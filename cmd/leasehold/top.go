@@ -2,19 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strings"
-	"time"
 
-	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
-
-	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 func (a *app) topCommand() *cobra.Command {
 	var all bool
-	sorted := orderNames[byName]
+	sorted := orderNames()[0]
 	cmd := &cobra.Command{
 		Use:   "top [PREFIX]",
 		Short: "Watch leases and queues live, and break them",
@@ -35,128 +30,11 @@ It needs a terminal. Where there is none, "leasehold list --watch" shows the sam
 		ValidArgsFunction: a.completes(1, resourceNames),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
-		b := &board{prefix: strings.Join(args, ""), all: all}
-		for o := range orders {
-			if orderNames[o] == sorted {
-				b.order = o
-			}
-		}
-		return a.top(ctx, c, b)
+		return a.top(ctx, c, topOptions{prefix: strings.Join(args, ""), all: all, order: sorted})
 	})
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that are simply available")
-	cmd.Flags().Var(&choice{value: &sorted, allowed: orderNames[:], kind: "order"}, "sort", "what to begin with: "+strings.Join(orderNames[:], ", "))
-	completeFlag(cmd, "sort", orderNames[:])
+	cmd.Flags().Var(&choice{value: &sorted, allowed: orderNames(), kind: "order"}, "sort", "what to begin with: "+strings.Join(orderNames(), ", "))
+	completeFlag(cmd, "sort", orderNames())
 	a.clientFlags(cmd)
 	return cmd
-}
-
-// top connects a board with a terminal and a server.
-func (a *app) top(ctx context.Context, c *conn, b *board) error {
-	if !a.terminal(a.stdin) || !a.terminal(a.stdout) {
-		return hint(usage("top draws on a terminal, and there is none here: use list --watch"), "such as: %s", c.again(b.withoutTerminal()...))
-	}
-	b.app, b.server, b.namespace, b.now = a, c.client.Server, c.client.Namespace, a.now()
-	b.width, b.height = 80, 24 // until the terminal says what it has
-
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	follow := a.newFollower(c, b.prefix, b.all)
-	follow.every = renewalsEvery
-	screen := &screen{board: b, conn: c, follow: follow, ctx: ctx}
-	program := tea.NewProgram(screen, tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout), tea.WithEnvironment(a.environ), tea.WithoutSignalHandler())
-	told := follow.start(ctx)
-	go func() {
-		for n := range told {
-			program.Send(newsMsg{n})
-		}
-	}()
-	_, err := program.Run()
-	if b.done != nil {
-		return b.done()
-	}
-	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// withoutTerminal is the command that shows the same where there is none.
-func (b *board) withoutTerminal() []string {
-	words := []string{"list", "--watch"}
-	if b.prefix != "" {
-		words = append(words, b.prefix)
-	}
-	if b.all {
-		words = append(words, "--all")
-	}
-	return words
-}
-
-// A screen hands to a board what the terminal and the server say, and does what the
-// board wants.
-type screen struct {
-	*board
-	conn   *conn
-	follow *follower
-	ctx    context.Context
-}
-
-// Init begins to tick.
-func (s *screen) Init() tea.Cmd { return s.tick() }
-
-func (s *screen) tick() tea.Cmd {
-	return tea.Tick(s.pace(), func(time.Time) tea.Msg { return tickMsg{s.app.now()} })
-}
-
-// Update translates one message.
-func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	var told any = msg
-	switch m := msg.(type) {
-	case tea.WindowSizeMsg:
-		if m.Width == 0 || m.Height == 0 {
-			return s, nil // a terminal that does not know
-		}
-		told = sizeMsg{m.Width, m.Height}
-	case tea.KeyPressMsg:
-		told = keyMsg{m.String(), m.Text}
-	case tea.PasteMsg:
-		told = keyMsg{"", strings.Join(strings.Fields(m.Content), " ")}
-	}
-	todo := s.does(s.update(told))
-	if s.done != nil {
-		return s, tea.Quit
-	}
-	if _, ok := told.(tickMsg); ok {
-		return s, tea.Batch(todo, s.tick())
-	}
-	return s, todo
-}
-
-// View draws.
-func (s *screen) View() tea.View {
-	v := tea.NewView(strings.Join(s.lines(), "\n"))
-	v.AltScreen = true
-	v.WindowTitle = "leasehold top"
-	return v
-}
-
-// does makes a command of what the board wants.
-func (s *screen) does(want any) tea.Cmd {
-	switch w := want.(type) {
-	case wantList:
-		s.follow.again()
-	case wantLook:
-		return func() tea.Msg {
-			asked := s.app.now()
-			resource, err := s.conn.Resource(s.ctx, w.name, v1.MaxLimit)
-			return lookedMsg{w.name, w.toBreak, resource, asked, err}
-		}
-	case wantBreak:
-		return func() tea.Msg {
-			w.request.By = s.conn.operator()
-			lease, err := s.conn.Break(s.ctx, w.request)
-			return brokeMsg{lease, err}
-		}
-	}
-	return nil
 }

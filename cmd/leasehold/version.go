@@ -1,10 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +22,7 @@ A client and a server understand each other as long as both speak /v1.`,
   leasehold version -o json | jq -r .client.version`,
 		Args: takes(0, 0),
 	}
-	cmd.RunE = a.showVersions
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.showVersions(cmd) }
 	serverFlags(cmd)
 	a.outputFlag(cmd, formatJSON)
 	return cmd
@@ -37,8 +34,8 @@ type versions struct {
 	Server *v1.Version `json:"server,omitempty"`
 }
 
-func (a *app) showVersions(cmd *cobra.Command, _ []string) error {
-	found := versions{Client: buildVersion()}
+func (a *app) showVersions(cmd *cobra.Command) error {
+	found := versions{Client: a.version}
 	var unreachable error
 	if cmd.Flags().Changed("server") {
 		// Our own version is worth knowing just when the server can't be asked.
@@ -71,27 +68,4 @@ func (a *app) printVersions(found versions) error {
 		_, err = fmt.Fprintf(a.stdout, "server    %s\n", printable(versionLine(*found.Server)))
 	}
 	return written(err)
-}
-
-func versionLine(v v1.Version) string {
-	return fmt.Sprintf("%s (commit %s, %s)", v.Version, v.Commit, v.Go)
-}
-
-// The linker sets these, as the Makefile tells it to.
-var version, commit string
-
-// buildVersion is what the linker was told, or else what the Go toolchain noted: that
-// is all there is after "go install".
-func buildVersion() v1.Version {
-	v := v1.Version{Version: version, Commit: commit, Go: runtime.Version()}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v.Version = cmp.Or(v.Version, info.Main.Version)
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v.Commit = cmp.Or(v.Commit, s.Value[:min(12, len(s.Value))])
-			}
-		}
-	}
-	v.Version, v.Commit = cmp.Or(v.Version, "(devel)"), cmp.Or(v.Commit, "unknown")
-	return v
 }

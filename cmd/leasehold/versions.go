@@ -23,7 +23,7 @@ version: for ` + "`leasehold get --version`" + `, and for ` + "`leasehold rollba
   leasehold get state/network --version 181 > network.before
   leasehold versions state/network -o json | jq -r '.[] | select(.holder == "ci") | .revision'`,
 		Args:              takes(1, 1),
-		ValidArgsFunction: a.completesRecords,
+		ValidArgsFunction: a.completesRecords(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		found, after := []v1.RecordVersion{}, ""
@@ -89,7 +89,7 @@ With --if-revision it happens only if nobody has written in the meantime. --leas
   leasehold rollback state/network --to 181 --if-revision 190
   leasehold rollback state/network --to 181 -o json`,
 		Args:              takes(1, 1),
-		ValidArgsFunction: a.completesRecords,
+		ValidArgsFunction: a.completesRecords(),
 	}
 	cmd.RunE = a.talks(func(ctx context.Context, c *conn, args []string) error {
 		if request.Version == 0 {

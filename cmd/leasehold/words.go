@@ -119,3 +119,38 @@ func quote(word string) string {
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
+
+// size writes a number of bytes as people say it.
+func size(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
+func bytesText(n int64) string {
+	switch {
+	case n < 1<<10:
+		return plural(int(n), "byte", "bytes")
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}
+
+// whenAt shows a moment that may be unknown.
+func (a *app) whenAt(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return a.when(&v1.Time{Time: *t})
+}
+
+func versionLine(v v1.Version) string {
+	return fmt.Sprintf("%s (commit %s, %s)", v.Version, v.Commit, v.Go)
+}

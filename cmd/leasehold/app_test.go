@@ -5,12 +5,14 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/node"
 )
 
@@ -37,10 +39,10 @@ func newTrialAt(t *testing.T, s *testServer, atTerminal bool, env ...string) *tr
 		}
 	})
 	tr := &trial{program: newProgram()}
-	tr.stdout, tr.stderr, tr.stdin = &tr.out, &tr.err, strings.NewReader("")
-	tr.environ = append(env, "LEASEHOLD_SERVER=http://"+s.address)
-	tr.terminal = func(any) bool { return atTerminal }
-	tr.width = func() int { return 60 }
+	tr.Stdout, tr.Stderr, tr.Stdin = &tr.out, &tr.err, strings.NewReader("")
+	tr.Environ = append(env, "LEASEHOLD_SERVER=http://"+s.address)
+	tr.Terminal = func(any) bool { return atTerminal }
+	tr.Width = func() int { return 60 }
 	return tr
 }
 
@@ -49,8 +51,8 @@ func (tr *trial) does(t *testing.T, code int, args ...string) {
 	t.Helper()
 	tr.out.Reset()
 	tr.err.Reset()
-	tr.output, tr.quiet = formatTable, false
-	if got := tr.run(args); got != code {
+	tr.Output, tr.Quiet = cli.FormatTable, false
+	if got := tr.execute(args); got != code {
 		t.Fatalf("leasehold %s ended with code %d, want %d\n%s", strings.Join(args, " "), got, code, tr.err.String())
 	}
 }
@@ -128,7 +130,7 @@ func TestReadme(t *testing.T) {
 		}
 		code := 0
 		if strings.Contains(line[2], "refused") {
-			code = exitHeld
+			code = cli.ExitHeld
 		}
 		tr.does(t, code, args...)
 	}
@@ -141,14 +143,14 @@ func TestBreakAsksOnATerminal(t *testing.T) {
 	tr := newTrial(t, true)
 	tr.does(t, 0, "acquire", "a", "--id", "a-1", "--holder", "ann", "--reason", "release 310", "--ttl", "1h")
 	for answer, code := range map[string]int{"": 64, "no\n": 64, "y\n": 64, "YES\n": 64, "yes, but\n": 64} {
-		tr.stdin = strings.NewReader(answer)
+		tr.Stdin = strings.NewReader(answer)
 		tr.does(t, code, "break", "a", "--reason", "stuck", "--now")
 		if !strings.Contains(tr.err.String(), "ann (release 310)") || !strings.Contains(tr.err.String(), "nothing was done") {
 			t.Errorf("the answer %q was told:\n%s", answer, tr.err.String())
 		}
 	}
 	tr.does(t, 0, "renew", "a-1")
-	tr.stdin = strings.NewReader("yes\n")
+	tr.Stdin = strings.NewReader("yes\n")
 	tr.does(t, 0, "break", "a", "--reason", "stuck", "--now")
 	tr.does(t, 76, "renew", "a-1")
 }
@@ -156,7 +158,7 @@ func TestBreakAsksOnATerminal(t *testing.T) {
 func TestBreakDoesNotAskElsewhere(t *testing.T) {
 	tr := newTrial(t, false)
 	tr.does(t, 0, "acquire", "a", "--id", "a-1", "--holder", "ann")
-	tr.stdin = strings.NewReader("yes\n")
+	tr.Stdin = strings.NewReader("yes\n")
 	tr.does(t, 64, "break", "a", "--reason", "stuck", "--now")
 	tr.does(t, 0, "renew", "a-1")
 }
@@ -166,9 +168,9 @@ func TestBreakDoesNotAskElsewhere(t *testing.T) {
 func TestBreakHitsOnlyWhatWasShown(t *testing.T) {
 	tr := newTrial(t, true)
 	tr.does(t, 0, "acquire", "a", "--id", "a-1", "--holder", "ann")
-	tr.stdin = readerFunc(func(b []byte) (int, error) {
+	tr.Stdin = readerFunc(func(b []byte) (int, error) {
 		other := &trial{program: newProgram()}
-		other.stdout, other.stderr, other.environ = &other.out, &other.err, tr.environ
+		other.Stdout, other.Stderr, other.Environ = &other.out, &other.err, tr.Environ
 		other.does(t, 0, "release", "a-1")
 		other.does(t, 0, "acquire", "a", "--id", "a-2", "--holder", "bob")
 		return copy(b, "yes\n"), io.EOF
@@ -221,7 +223,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	if !strings.Contains(tr.out.String(), "long-…") && !strings.Contains(tr.out.String(), "…") {
 		t.Errorf("nothing shows that the holder was cut:\n%s", tr.out.String())
 	}
-	tr.terminal = func(any) bool { return false }
+	tr.Terminal = func(any) bool { return false }
 	tr.does(t, 0, "list")
 	if !strings.Contains(tr.out.String(), long) {
 		t.Errorf("the holder was cut although nobody looks:\n%s", tr.out.String())
@@ -230,7 +232,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 
 func TestABugIsReported(t *testing.T) {
 	tr := newTrial(t, false)
-	tr.serve = func(context.Context, node.Config, func(string)) error { panic("off by one") }
+	tr.Serve = func(context.Context, node.Config, func(string)) error { panic("off by one") }
 	tr.does(t, 70, "serve")
 	if !strings.Contains(tr.err.String(), "leasehold: this is a bug: off by one") || !strings.Contains(tr.err.String(), "app_test.go") {
 		t.Errorf("the report does not help:\n%s", tr.err.String())
@@ -240,7 +242,7 @@ func TestABugIsReported(t *testing.T) {
 func TestServeIsGivenWhatWasSettled(t *testing.T) {
 	tr := newTrial(t, false, "LEASEHOLD_LOG_LEVEL=debug")
 	var got node.Config
-	tr.serve = func(_ context.Context, c node.Config, ready func(string)) error {
+	tr.Serve = func(_ context.Context, c node.Config, ready func(string)) error {
 		got = c
 		ready("0.0.0.0:99")
 		return nil
@@ -253,5 +255,17 @@ func TestServeIsGivenWhatWasSettled(t *testing.T) {
 		if !strings.Contains(tr.err.String(), want) {
 			t.Errorf("the greeting lacks %q:\n%s", want, tr.err.String())
 		}
+	}
+}
+
+func TestQuoteIsReadAsOneWord(t *testing.T) {
+	for _, word := range []string{"prod/deploy", "", "two words", "it's", `a"b$c`, "*", "ü", "user@host:1", "-", "a;b"} {
+		out, err := exec.Command("sh", "-c", "printf %s "+cli.Quote(word)).Output()
+		if err != nil || string(out) != word {
+			t.Errorf("sh reads %s as %q, %v; want %q", cli.Quote(word), out, err, word)
+		}
+	}
+	if cli.Quote("prod/deploy") != "prod/deploy" {
+		t.Error("a plain name is quoted for nothing")
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -67,7 +69,7 @@ func newVillage(t *testing.T, atTerminal bool) (*village, *trial) {
 		t.Fatal(err)
 	}
 	tr := newTrialAt(t, s, atTerminal)
-	tr.width = func() int { return 200 }
+	tr.Width = func() int { return 200 }
 	return v, tr
 }
 
@@ -97,29 +99,29 @@ n3    voter   up       0  http://10.0.0.3:4653
 	}
 
 	v.outlook.Servers[1].Reachable, v.outlook.Servers[1].Silent = false, 90*time.Second
-	tr.does(t, exitAlarm, "cluster", "status")
+	tr.does(t, cli.ExitAlarm, "cluster", "status")
 	for _, text := range []string{"2 of 3 voters are up; none may fail now", "away 1m30s", "\n-> n2 is away: start it again. If it is lost for good: leasehold cluster remove n2, then prepare a place for another one (leasehold cluster add) and start it with --join\n"} {
 		if !strings.Contains(tr.out.String(), text) {
 			t.Errorf("it does not show %q:\n%s", text, tr.out.String())
 		}
 	}
 	v.outlook.Servers[1].HeardBy, v.outlook.Servers[1].Heard = 3, 80*time.Second
-	tr.does(t, exitAlarm, "cluster", "status")
+	tr.does(t, cli.ExitAlarm, "cluster", "status")
 	if !strings.Contains(tr.out.String(), "\n-> n2 is away, last heard of by n3 1m20s ago: start it again.") {
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
-	tr.does(t, exitAlarm, "cluster", "status", "-o", "wide")
+	tr.does(t, cli.ExitAlarm, "cluster", "status", "-o", "wide")
 	if !strings.Contains(tr.out.String(), "1m20s ago by n3") {
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
-	tr.does(t, exitAlarm, "cluster", "status", "--check", "-o", "json")
+	tr.does(t, cli.ExitAlarm, "cluster", "status", "--check", "-o", "json")
 	var got v1.Cluster
 	if err := json.Unmarshal(tr.out.Bytes(), &got); err != nil || len(got.Servers) != 3 || !strings.Contains(tr.err.String(), `"code":"alarm"`) {
 		t.Errorf("it prints %s and %s", tr.out.String(), tr.err.String())
 	}
 
 	v.outlook.Servers[2].Reachable, v.outlook.Leader = false, 0
-	tr.does(t, exitUnavailable, "cluster", "status")
+	tr.does(t, cli.ExitUnavailable, "cluster", "status")
 	if !strings.Contains(tr.out.String(), "1 of 3 voters are up as n2 sees it, and 2 are needed") || strings.Contains(tr.out.String(), "remove") {
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
@@ -134,12 +136,12 @@ n3    voter   up       0  http://10.0.0.3:4653
 
 	// Whatever a server knows of the others: while a majority confirms who leads, it works.
 	v.outlook.Leader, v.outlook.Confirmed = 3, true
-	tr.does(t, exitAlarm, "cluster", "status")
+	tr.does(t, cli.ExitAlarm, "cluster", "status")
 	if !strings.Contains(tr.out.String(), "the cluster works") || strings.Contains(tr.out.String(), "start them again") || strings.Contains(tr.out.String(), "backup") {
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
 	v.err = engine.Unavailable("no")
-	tr.does(t, exitUnavailable, "cluster", "transfer")
+	tr.does(t, cli.ExitUnavailable, "cluster", "transfer")
 }
 
 func TestClusterCommands(t *testing.T) {
@@ -159,11 +161,11 @@ func TestClusterCommands(t *testing.T) {
 	if tr.out.String() != "n2\n" {
 		t.Errorf("it prints %q", tr.out.String())
 	}
-	tr.does(t, exitUsage, "cluster", "remove", "n3")
+	tr.does(t, cli.ExitUsage, "cluster", "remove", "n3")
 	if !strings.Contains(tr.err.String(), "give --yes if you are sure") || !strings.Contains(tr.err.String(), "it would remove n3 (voter, up) at 10.0.0.3:4654") {
 		t.Errorf("it says\n%s", tr.err.String())
 	}
-	tr.does(t, exitNotFound, "cluster", "remove", "n9")
+	tr.does(t, cli.ExitNotFound, "cluster", "remove", "n9")
 	tr.does(t, 0, "cluster", "remove", "n3", "--yes")
 	want := []string{"add n4 10.0.0.4:4654", "add n3", "add n4 10.0.0.4:4654", "promote n4", `transfer ""`, `transfer "n2"`, "remove n3"}
 	if !slices.Equal(v.asked, want) {
@@ -180,14 +182,14 @@ func TestClusterCommands(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"cluster add n4", "cluster add n4 10.0.0.4", "cluster promote", "cluster remove", "cluster transfer a b", "cluster stats", "cluster status x"} {
-		tr.does(t, exitUsage, strings.Fields(args)...)
+		tr.does(t, cli.ExitUsage, strings.Fields(args)...)
 	}
 }
 
 func TestRemoveAsksOnATerminal(t *testing.T) {
 	v, tr := newVillage(t, true)
-	for answer, code := range map[string]int{"": exitUsage, "n\n": exitUsage, "Y es\n": exitUsage} {
-		tr.stdin = strings.NewReader(answer)
+	for answer, code := range map[string]int{"": cli.ExitUsage, "n\n": cli.ExitUsage, "Y es\n": cli.ExitUsage} {
+		tr.Stdin = strings.NewReader(answer)
 		tr.does(t, code, "cluster", "remove", "n3")
 		if !strings.Contains(tr.err.String(), "This will remove n3 (voter, up) at 10.0.0.3:4654 for good.\nThen 2 of 2 voters are up, and 2 are needed.") {
 			t.Errorf("the answer %q was told:\n%s", answer, tr.err.String())
@@ -196,14 +198,14 @@ func TestRemoveAsksOnATerminal(t *testing.T) {
 	if len(v.asked) != 0 {
 		t.Errorf("it asked for %q", v.asked)
 	}
-	tr.stdin = strings.NewReader("y\n")
+	tr.Stdin = strings.NewReader("y\n")
 	tr.does(t, 0, "cluster", "remove", "n3")
 }
 
 // A server that is no cluster says so in words.
 func TestNoClusterHere(t *testing.T) {
 	tr := newTrial(t, false)
-	tr.does(t, exitUsage, "cluster", "status")
+	tr.does(t, cli.ExitUsage, "cluster", "status")
 	if !strings.Contains(tr.err.String(), "this server is no part of a cluster") {
 		t.Errorf("it says\n%s", tr.err.String())
 	}
@@ -220,10 +222,10 @@ func TestClusterCompletes(t *testing.T) {
 // Commands go on to the next server.
 func TestCommandsAskTheNextServer(t *testing.T) {
 	tr := newTrial(t, false)
-	both := "http://127.0.0.1:1," + tr.getenv("LEASEHOLD_SERVER")
+	both := "http://127.0.0.1:1," + tr.Getenv("LEASEHOLD_SERVER")
 	tr.does(t, 0, "acquire", "a", "--id", "a", "--ttl", "1h", "--server", both)
 	tr.does(t, 0, "run", "b", "--server", both, "--", "true")
-	tr.does(t, exitUnavailable, "list", "--server", "http://127.0.0.1:1,http://127.0.0.1:2")
+	tr.does(t, cli.ExitUnavailable, "list", "--server", "http://127.0.0.1:1,http://127.0.0.1:2")
 	if !strings.Contains(tr.err.String(), "none of 2 servers could be reached:\nleasehold:   cannot reach the server at http://127.0.0.1:1") {
 		t.Errorf("it says\n%s", tr.err.String())
 	}
@@ -241,12 +243,12 @@ func TestDoctorLooksAtTheCluster(t *testing.T) {
 	}
 	look(0, "3 of 3 voters are up; 1 may fail; only one of them is named here")
 	look(0, "LEASEHOLD_SERVER=http://10.0.0.1:4653,http://10.0.0.2:4653,http://10.0.0.3:4653")
-	both := tr.getenv("LEASEHOLD_SERVER") + ",http://127.0.0.1:1"
+	both := tr.Getenv("LEASEHOLD_SERVER") + ",http://127.0.0.1:1"
 	look(0, "servers     1 of 2 answer: not http://127.0.0.1:1 (dial tcp 127.0.0.1:1: ", "--server", both)
 	v.outlook.Servers[1].Reachable = false
 	look(0, "-> n2 is away")
 	v.outlook.Leader = 0
-	look(exitUnavailable, "they choose a leader")
+	look(cli.ExitUnavailable, "they choose a leader")
 	if strings.Contains(tr.out.String(), "ok       cluster") {
 		t.Errorf("it finds\n%s", tr.out.String())
 	}

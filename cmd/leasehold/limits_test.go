@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/leasehold/leasehold/internal/cli"
 )
 
 func TestClusterLimits(t *testing.T) {
@@ -27,6 +29,6 @@ namespaces     1     4096  -
 	if !strings.Contains(tr.out.String(), "set-limits") {
 		t.Errorf("the audit has\n%s", tr.out.String())
 	}
-	tr.does(t, exitUsage, "cluster", "limits", "set")
-	tr.does(t, exitUsage, "cluster", "limits", "set", "--leases", "many")
+	tr.does(t, cli.ExitUsage, "cluster", "limits", "set")
+	tr.does(t, cli.ExitUsage, "cluster", "limits", "set", "--leases", "many")
 }

@@ -12,39 +12,51 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/internal/child"
+	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/cli/azure"
+	"github.com/leasehold/leasehold/internal/cli/cert"
+	"github.com/leasehold/leasehold/internal/cli/cluster"
+	"github.com/leasehold/leasehold/internal/cli/journal"
+	"github.com/leasehold/leasehold/internal/cli/lease"
+	"github.com/leasehold/leasehold/internal/cli/record"
+	"github.com/leasehold/leasehold/internal/cli/resource"
+	"github.com/leasehold/leasehold/internal/cli/run"
+	"github.com/leasehold/leasehold/internal/cli/server"
+	"github.com/leasehold/leasehold/internal/cli/state"
+	"github.com/leasehold/leasehold/internal/cli/terraform"
 )
 
-func main() { os.Exit(run()) }
+func main() { os.Exit(execute()) }
 
-// run is main for the tests as well, so that they start what users start.
-func run() int {
-	if len(os.Args) == 2 && os.Args[1] == guardName {
+// execute is main for the tests as well, so that they start what users start.
+func execute() int {
+	if len(os.Args) == 2 && os.Args[1] == run.GuardName {
 		child.Guard(os.Stdin)
 		return 0
 	}
-	if len(os.Args) > 2 && os.Args[1] == gateName {
+	if len(os.Args) > 2 && os.Args[1] == run.GateName {
 		return child.Begin(os.Args[2:])
 	}
 	cobra.EnableCommandSorting = false // the verbs are shown in the order of a lease's life
-	return newProgram().run(os.Args[1:])
+	return newProgram().execute(os.Args[1:])
 }
 
 // A program is the command line with what it starts.
 type program struct {
-	*app
-	outside
+	*cli.App
+	server.Outside
 }
 
 func newProgram() *program {
-	p := &program{newApp(), realOutside()}
-	p.version = buildVersion()
+	p := &program{cli.New(), server.RealOutside()}
+	p.Version = buildVersion()
 	return p
 }
 
-func (p *program) run(args []string) int { return p.app.run(args, p.root) }
+func (p *program) execute(args []string) int { return p.App.Run(args, p.root) }
 
 func (p *program) root() *cobra.Command {
-	a := p.app
+	a := p.App
 	root := &cobra.Command{
 		Use:   "leasehold",
 		Short: "Time-bound, exclusive, fenced ownership of named resources",
@@ -52,21 +64,21 @@ func (p *program) root() *cobra.Command {
 moment. Each grant carries a token that is larger than every one before it, so
 that what the lease protects can turn away a holder that is late.
 
-` + exitHelp(),
+` + cli.ExitHelp(),
 		Example: `  leasehold serve                                   # a server on 127.0.0.1:4653
   leasehold run prod/deploy -- ./deploy.sh          # waits, runs it, gives it back
   leasehold list                                    # who holds what, who waits`,
 		Args:              cobra.ArbitraryArgs,
-		RunE:              a.onlySubcommands,
+		RunE:              a.Group,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(flagError)
-	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "only data and errors: no confirmations, hints or warnings")
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetFlagErrorFunc(cli.FlagError)
+	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "only data and errors: no confirmations, hints or warnings")
 	root.AddGroup(
 		&cobra.Group{ID: "hold", Title: "Hold something:"},
 		&cobra.Group{ID: "look", Title: "Look:"},
@@ -75,16 +87,16 @@ that what the lease protects can turn away a holder that is late.
 		&cobra.Group{ID: "server", Title: "Run servers:"},
 		&cobra.Group{ID: "other", Title: "Other:"},
 	)
-	group(root, "hold", a.runCommand(), a.electCommand(), a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.changeCommand(), a.breakCommand(), a.askCommand(), a.moveCommand(), a.acknowledgeCommand())
-	group(root, "look", a.listCommand(), a.describeCommand(), a.queueCommand(), a.topCommand(), a.watchCommand(), a.historyCommand(), a.auditCommand(), a.holdsCommand(), a.alarmsCommand(), a.adviseCommand())
-	group(root, "define", a.defineCommand(), a.undefineCommand(), a.definitionsCommand())
-	group(root, "keep", a.getCommand(), a.putCommand(), a.deleteCommand(), a.recordsCommand(), a.versionsCommand(), a.rollbackCommand(), a.stateCommand(), a.terraformCommand())
-	group(root, "server", a.serveCommand(p.outside), a.clusterCommand(), a.certCommand(), a.configCommand(), a.checkCommand(p.outside), a.backupCommand(p.outside), a.restoreCommand(), a.benchCommand(), a.azureCommand())
-	group(root, "other", a.doctorCommand(), a.versionCommand(), a.completionCommand())
-	root.AddCommand(exitCodesTopic(), configurationTopic(), outputTopic())
-	root.SetHelpCommand(a.helpCommand())
+	group(root, "hold", run.Run(a), run.Elect(a), lease.Acquire(a), lease.Renew(a), lease.Release(a), lease.Change(a), lease.Break(a), lease.Ask(a), lease.Move(a), lease.Acknowledge(a))
+	group(root, "look", resource.List(a), resource.Describe(a), resource.Queue(a), resource.Top(a), resource.Watch(a), resource.History(a), journal.Audit(a), journal.Holds(a), server.Alarms(a), lease.Advise(a))
+	group(root, "define", resource.Define(a), resource.Undefine(a), resource.Definitions(a))
+	group(root, "keep", record.Get(a), record.Put(a), record.Delete(a), record.List(a), record.Versions(a), record.Rollback(a), state.Command(a), terraform.Command(a))
+	group(root, "server", server.Serve(a, p.Outside), cluster.Command(a), cert.Command(a), server.Config(a), server.Check(a, p.Outside), server.Backup(a, p.Outside), server.Restore(a), server.Bench(a), azure.Command(a))
+	group(root, "other", server.Doctor(a), server.Version(a), a.Completion())
+	root.AddCommand(cli.ExitCodesTopic(), cli.ConfigurationTopic(), cli.OutputTopic())
+	root.SetHelpCommand(a.Help())
 	root.SetHelpCommandGroupID("other")
-	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
+	root.SetUsageTemplate(cli.UsageTemplate(root.UsageTemplate()))
 	return root
 }
 

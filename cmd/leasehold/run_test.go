@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/cli"
+
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
@@ -493,7 +495,7 @@ func TestNestedRunsDoNotWaitForEachOther(t *testing.T) {
 	defer impatient.Stop()
 	for _, one := range []*player{p, q} {
 		_ = one.Wait()
-		if code := one.ProcessState.ExitCode(); code != 0 && code != exitUsage {
+		if code := one.ProcessState.ExitCode(); code != 0 && code != cli.ExitUsage {
 			t.Errorf("it ended with code %d:\n%s", code, one.err.String())
 		}
 	}

@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"leasehold": func() { os.Exit(run()) }, "liketerraform": likeTerraform})
+	testscript.Main(m, map[string]func(){"leasehold": func() { os.Exit(execute()) }, "liketerraform": likeTerraform})
 }
 
 // TestStories runs each script in testdata against a server of its own.
@@ -158,11 +158,11 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 // within runs the program in this process, with the environment of the script.
 func within(ts *testscript.TestScript, stdout, stderr io.Writer, args []string) int {
 	a := newProgram()
-	a.stdin, a.stdout, a.stderr, a.environ = strings.NewReader(""), stdout, stderr, nil
+	a.Stdin, a.Stdout, a.Stderr, a.Environ = strings.NewReader(""), stdout, stderr, nil
 	for _, name := range []string{"LEASEHOLD_SERVER", "LEASEHOLD_NAMESPACE", "LEASEHOLD_HOLDER", "LEASEHOLD_DATA", "LEASEHOLD_LISTN", "LEASEHOLD_CA", "LEASEHOLD_CERT", "LEASEHOLD_KEY"} {
-		a.environ = append(a.environ, name+"="+ts.Getenv(name))
+		a.Environ = append(a.Environ, name+"="+ts.Getenv(name))
 	}
-	return a.run(args)
+	return a.execute(args)
 }
 
 // patienceOfScripts is how long a script waits for what should happen soon.
@@ -262,7 +262,7 @@ func walk(value any, path string) (string, error) {
 	return string(b), err
 }
 
-// jsonlines FILE: each line is a JSON object.
+// jsonLines FILE: each line is a JSON object.
 func jsonLines(ts *testscript.TestScript, neg bool, args []string) {
 	for line := range strings.Lines(ts.ReadFile(args[0])) {
 		var object map[string]any

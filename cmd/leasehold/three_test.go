@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/cli"
+
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
@@ -329,7 +331,7 @@ func TestThreeOnOneMachine(t *testing.T) {
 	y.succeeds("acquire", "my/second", "--id", "second", "--ttl", "1h")
 	y.eventually("an alarm while "+victim+" is away", func() (string, bool) {
 		out, _, code := y.does("cluster", "status", "--check")
-		return out, code == exitAlarm && strings.Contains(out, "-> "+victim+" is away")
+		return out, code == cli.ExitAlarm && strings.Contains(out, "-> "+victim+" is away")
 	})
 	y.start(victim, y.servers[victim].args...)
 	y.well(3)
@@ -353,7 +355,7 @@ func TestThreeOnOneMachine(t *testing.T) {
 		t.Errorf("%s leads, and not %s", got, next)
 	}
 	y.succeeds("cluster", "remove", next, "--yes")
-	if code := y.awaitEnd(next); code != exitUsage {
+	if code := y.awaitEnd(next); code != cli.ExitUsage {
 		t.Errorf("%s was removed and ended with code %d", next, code)
 	}
 	text, _ := os.ReadFile(y.servers[next].log)

@@ -108,7 +108,7 @@ func (p *pty) ends(code int) {
 // leaves the terminal as it was.
 func TestTopOnATerminal(t *testing.T) {
 	tr := newTrial(t, false)
-	server := "LEASEHOLD_SERVER=" + tr.getenv("LEASEHOLD_SERVER")
+	server := "LEASEHOLD_SERVER=" + tr.Getenv("LEASEHOLD_SERVER")
 	p := openPTY(t, []string{server, "TERM=xterm-256color", "NO_COLOR=1"}, "top")
 	p.until("nothing is held here")
 	tr.does(t, 0, "acquire", "prod/deploy", "--id", "d-1", "--holder", "ann", "--ttl", "1h", "--reason", "release 310")
@@ -147,7 +147,7 @@ func TestTopOnATerminal(t *testing.T) {
 func TestListWatchOnATerminal(t *testing.T) {
 	tr := newTrial(t, false)
 	tr.does(t, 0, "acquire", "prod/deploy", "--id", "d-1", "--holder", "ann", "--ttl", "1h")
-	p := openPTY(t, []string{"LEASEHOLD_SERVER=" + tr.getenv("LEASEHOLD_SERVER"), "TERM=xterm"}, "list", "--watch")
+	p := openPTY(t, []string{"LEASEHOLD_SERVER=" + tr.Getenv("LEASEHOLD_SERVER"), "TERM=xterm"}, "list", "--watch")
 	p.until("59m5")
 	for i := range 30 {
 		tr.does(t, 0, "acquire", fmt.Sprintf("r/%d", i), "--holder", "ann", "--ttl", "1h")

@@ -1,0 +1,62 @@
+package azure
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/cli/record"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/azureaccount"
+)
+
+func container(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "container",
+		Short: "Create a container without a client of Azure",
+		Long: `Container is for who has no client of Azure at hand: the azurerm backend, for one,
+wants its container to be there and does not make it.`,
+		Example: `  leasehold azure container create prod tfstate
+  leasehold azure container create prod tfstate --server http://127.0.0.1:4653
+  leasehold azure container create prod tfstate --quiet`,
+		Args: cobra.ArbitraryArgs,
+		RunE: a.Group,
+	}
+	cmd.AddCommand(createContainerCommand(a))
+	return cmd
+}
+
+func createContainerCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create ACCOUNT CONTAINER",
+		Short: "Create a container",
+		Long: `Create makes a container of an account, by asking a server on its own port. That it is
+there already is no failure: nothing is changed then.`,
+		Example: `  leasehold azure container create prod tfstate
+  leasehold azure container create prod tfstate --server http://127.0.0.1:4653
+  leasehold azure container create prod tfstate --quiet`,
+		Args: cli.Takes(2, 2),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
+		path, value, err := azureaccount.NewContainer(args[0], args[1], a.Now())
+		if err != nil {
+			return cli.SeeHelp(cmd, cli.Usage("%v", err))
+		}
+		_, err = c.PutRecord(ctx, v1.PutRequest{Path: path, Value: []byte(value), IfAbsent: true})
+		switch {
+		case errors.Is(err, leasehold.ErrRefused):
+			a.Say("container %s of %s is there already", args[1], args[0])
+			return nil
+		case err != nil:
+			return record.ExplainRecord(c, err)
+		}
+		a.Say("created container %s of %s", args[1], args[0])
+		return nil
+	})
+	a.ClientFlags(cmd)
+	return cmd
+}

@@ -1,0 +1,2 @@
+// Package azure has the commands for the accounts and containers of the Azure door.
+package azure

@@ -1,0 +1,2 @@
+// Package cert has the commands that make and show certificates.
+package cert

@@ -1,0 +1,2 @@
+// Package cluster has the commands that show and change the servers of a cluster.
+package cluster

@@ -1,0 +1,193 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/doctor"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+func status(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the servers, how they do, and what to do about it",
+		Long: `Status shows the servers of the cluster and how each of them does:
+
+  ROLE   the leader; a voter, whose vote counts; or a learner, which is catching up
+  STATE  up; no answer, if it did not answer the server that was asked, and others have
+         heard of it in the last seconds; away, with how long nobody has; low room, if
+         its disk is nearly full
+  LAG    by how many entries of the log it is behind the leader
+
+It is what the server knows that was asked: -o wide and -o json say who heard of each
+server last, and how long ago. Lines that begin with -> say what is wrong, and what to
+do about it.
+
+The code is 0 while all is well; 1 if the cluster works and something is wrong, such as
+a server that is away; and 69 if nothing can be decided, since nobody leads or no
+majority can be reached from the server that was asked.`,
+		Example: `  leasehold cluster status
+  leasehold cluster status -q > /dev/null || page-somebody
+  leasehold cluster status -o json | jq -r '.servers[] | select(.reachable | not).name'`,
+		Args: cli.Takes(0, 0),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error {
+		cluster, err := c.Cluster(ctx)
+		if err != nil {
+			return err
+		}
+		return show(a, c, cluster)
+	})
+	cmd.Flags().Bool("check", true, "end with code 1 if anything is wrong, as it always does")
+	_ = cmd.Flags().MarkHidden("check") // scripts have it
+	cli.ServerFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
+	return cmd
+}
+
+func show(a *cli.App, c *cli.Conn, cluster v1.Cluster) error {
+	found := doctor.JudgeCluster(cluster)
+	if err := printCluster(a, c, cluster, found); err != nil {
+		return err
+	}
+	switch {
+	case found.Stuck:
+		return cli.Failure(leasehold.Unavailable, "%s", found.State)
+	case len(found.Wrong) > 0:
+		return cli.Alarmed(cli.Plural(len(found.Wrong), "thing is wrong", "things are wrong") + " with the cluster: see above")
+	}
+	return nil
+}
+
+func printCluster(a *cli.App, c *cli.Conn, cluster v1.Cluster, found doctor.Condition) error {
+	switch a.Output {
+	case cli.FormatJSON:
+		return a.PrintJSON(cluster)
+	case cli.FormatName:
+		for _, s := range cluster.Servers {
+			if err := a.PrintLine(s.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	s := &cli.Details{}
+	s.Line("Cluster", "%s, term %d", cli.Printable(cluster.Cluster), cluster.Term)
+	s.Line("Leader", "%s", cmp.Or(cli.Printable(cluster.Leader), "nobody"))
+	s.Line("State", "%s", found.State)
+	s.Line("Level", "%d", cluster.Level)
+	if _, err := fmt.Fprintf(a.Stdout, "%s\n", s); err != nil {
+		return cli.Written(err)
+	}
+	if err := printServers(a, cluster); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for i, line := range append(found.Wrong, found.Notes...) {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "-> %s\n", cli.Printable(line(c)))
+	}
+	_, err := fmt.Fprint(a.Stdout, b.String())
+	return cli.Written(err)
+}
+
+func printServers(a *cli.App, cluster v1.Cluster) error {
+	columns := []cli.Column{{Name: "NAME"}, {Name: "ROLE"}, {Name: "STATE", Paint: paintHealth}, {Name: "LAG", Right: true}, {Name: "CLIENTS AT", Flexible: true}}
+	if a.Output == cli.FormatWide {
+		columns = append(columns, cli.Column{Name: "HEARD"}, cli.Column{Name: "SERVERS AT"}, cli.Column{Name: "ID", Right: true}, cli.Column{Name: "APPLIED", Right: true}, cli.Column{Name: "VERSION"}, cli.Column{Name: "LEVELS"})
+	}
+	var rows [][]string
+	for _, s := range cluster.Servers {
+		row := []string{s.Name, role(cluster, s), health(s), lagCell(cluster, s), s.Client}
+		if a.Output == cli.FormatWide {
+			row = append(row, heard(s), s.Peer, strconv.FormatUint(s.ID, 10), numberOrNone(s.Applied), s.Version, levelRange(s))
+		}
+		rows = append(rows, row)
+	}
+	return a.PrintTable(columns, rows)
+}
+
+// levelRange is the levels that a server's program knows.
+func levelRange(s v1.Server) string {
+	if s.NewestLevel == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d-%d", s.OldestLevel, s.NewestLevel)
+}
+
+func numberOrNone(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+func role(c v1.Cluster, s v1.Server) string {
+	switch {
+	case s.Name == c.Leader:
+		return "leader"
+	case s.Voter:
+		return "voter"
+	}
+	return "learner"
+}
+
+func health(s v1.Server) string {
+	switch {
+	case !s.Reachable && doctor.Silence(s) > 0:
+		return "away " + cli.Short(doctor.Silence(s)) + lastWord(s)
+	case !s.Reachable:
+		return "away" + lastWord(s)
+	case !s.Answered:
+		return "no answer"
+	case s.LowRoom:
+		return "low room"
+	}
+	return "up"
+}
+
+// lastWord is what a server said before it was away.
+func lastWord(s v1.Server) string {
+	if s.LowRoom {
+		return ", low room"
+	}
+	return ""
+}
+
+// heard says who heard of a server last, and when.
+func heard(s v1.Server) string {
+	if s.HeardBy == "" || s.HeardMS == nil {
+		return ""
+	}
+	return cli.Short(doctor.Silence(s)) + " ago by " + s.HeardBy
+}
+
+func paintHealth(text string) string {
+	code := "32"
+	switch {
+	case strings.HasPrefix(text, "away"):
+		code = "31"
+	case text != "up":
+		code = "33"
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func lagCell(c v1.Cluster, s v1.Server) string {
+	entries, known := doctor.Lag(c, s)
+	if !known {
+		return ""
+	}
+	return strconv.FormatUint(entries, 10)
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/certificate"
+	"github.com/leasehold/leasehold/internal/config"
+)
+
+// Patience is how long a command waits for an answer, besides what it asked to
+// wait for.
+const Patience = 15 * time.Second
+
+// A Conn is one command's line to the server.
+type Conn struct {
+	*v1.Caller
+	Client config.Client
+	TLS    *tls.Config // nil: what this machine trusts
+	Cmd    *cobra.Command
+}
+
+// Talk makes the body of a command that asks a server something.
+func (a *App) Talk(body func(ctx context.Context, c *Conn, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := a.Connect(cmd)
+		if err != nil {
+			return err
+		}
+		return c.Explain(body(cmd.Context(), c, args))
+	}
+}
+
+func (a *App) Connect(cmd *cobra.Command) (*Conn, error) {
+	settings, _, err := config.ForClient(a.Sources(cmd))
+	if err != nil {
+		return nil, Hint(Usage("%v", err), "all settings: leasehold help configuration")
+	}
+	return NewConn(settings.Client, cmd)
+}
+
+// NewConn returns a line to the servers that the settings name.
+func NewConn(client config.Client, cmd *cobra.Command) (*Conn, error) {
+	c := &Conn{Client: client, Cmd: cmd}
+	if client.TLS != (certificate.Files{}) {
+		ring, err := certificate.Open(client.TLS, nil)
+		if err != nil {
+			return nil, Usage("%v", err)
+		}
+		c.TLS = ring.Dial()
+	}
+	caller, err := v1.NewCaller(v1.CallerConfig{Servers: client.Servers, Namespace: client.Namespace, Timeout: Patience, TLS: c.TLS})
+	c.Caller = caller
+	return c, err
+}
+
+// ClientFlags are those of every command that talks to a server.
+func (a *App) ClientFlags(cmd *cobra.Command) {
+	ServerFlags(cmd)
+	SettingFlag(cmd, "namespace", "N")
+}
+
+// ServerFlags are those by which a server is found and trusted.
+func ServerFlags(cmd *cobra.Command) {
+	for _, name := range serverSettings {
+		SettingFlag(cmd, name, "")
+	}
+	for _, name := range serverSettings[1:] {
+		if err := cmd.MarkFlagFilename(name); err != nil {
+			panic(err) // the flag was just made
+		}
+	}
+}
+
+var serverSettings = []string{"server", "ca", "cert", "key"}
+
+// Everything is all resources whose name begins with a prefix; never nil, which
+// would be no list in JSON.
+func (c *Conn) Everything(ctx context.Context, prefix string, all bool) ([]v1.Resource, error) {
+	found := []v1.Resource{}
+	for r, err := range c.Resources(ctx, v1.ResourceQuery{Prefix: prefix, All: all, Limit: v1.MaxLimit}) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, r)
+	}
+	return found, nil
+}
+
+// Again writes a command for the same server and namespace as this one, to be
+// copied. What comes from the environment will be there again.
+func (c *Conn) Again(words ...string) string {
+	line := "leasehold"
+	for _, word := range words {
+		line += " " + Quote(word)
+	}
+	for _, name := range append([]string{"namespace"}, serverSettings...) {
+		if f := c.Cmd.Flags().Lookup(name); f != nil && f.Changed {
+			line += " --" + name + " " + Quote(f.Value.String())
+		}
+	}
+	return line
+}
+
+// Explain adds what to try next, unless the command knew better.
+func (c *Conn) Explain(err error) error {
+	var (
+		failure *leasehold.Error
+		better  *Hinted
+	)
+	if errors.As(err, &better) || !errors.As(err, &failure) {
+		return err
+	}
+	switch failure.Code {
+	case leasehold.NotFound:
+		return Hint(err, "see what there is: %s", c.Again("list"))
+	case leasehold.Undecided:
+		return Hint(err, "see what became of it: %s", c.Again("list", "-o", "wide"))
+	}
+	return err
+}
+
+// Holder is who runs the command, as others will see it. The number is that of the
+// process that called it, a shell or a script: this one will be gone before
+// anybody could look it up.
+func Holder() string {
+	pid := os.Getppid()
+	if pid <= 1 {
+		pid = os.Getpid()
+	}
+	return fmt.Sprintf("%s:%d", Person(), pid)
+}
+
+// Person is user@host.
+func Person() string {
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	} else if env := os.Getenv("USER"); env != "" {
+		name = env
+	}
+	if h, err := os.Hostname(); err == nil {
+		host, _, _ = strings.Cut(h, ".")
+	}
+	return name + "@" + host
+}
+
+// Operator is who acts on what is not its own.
+func (c *Conn) Operator() string {
+	if c.Client.Holder != "" {
+		return c.Client.Holder
+	}
+	return Person()
+}
+
+// Cluster returns the cluster as the server sees it that is asked. Before there was
+// Answered, all who are reachable had answered; the one that is asked always does.
+func (c *Conn) Cluster(ctx context.Context) (v1.Cluster, error) {
+	cluster, err := c.Caller.Cluster(ctx)
+	if !slices.ContainsFunc(cluster.Servers, func(s v1.Server) bool { return s.Answered }) {
+		for i := range cluster.Servers {
+			cluster.Servers[i].Answered = cluster.Servers[i].Reachable
+		}
+	}
+	return cluster, err
+}

@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// The exit codes. Scripts depend on them: add, never change.
+const (
+	ExitAlarm       = 1
+	ExitUsage       = 64
+	ExitNotFound    = 66
+	ExitUnavailable = 69
+	ExitBug         = 70
+	ExitUnfit       = 71
+	exitLimited     = 73
+	exitUndecided   = 74
+	ExitHeld        = 75
+	ExitLost        = 76
+	exitDenied      = 77
+	ExitNoRun       = 126
+	ExitNoCommand   = 127
+	exitSignal      = 128 // plus the number of the signal
+)
+
+// exitMeanings is the table that people are shown.
+func exitMeanings() []struct{ code, meaning string } {
+	return []struct{ code, meaning string }{
+		{"0", "it was done"},
+		{"1", "something should be looked at (alarms --check, cluster status, cert show)"},
+		{"64", "the command or the request is wrong, or what is there contradicts it"},
+		{"66", "there is no such thing"},
+		{"69", "no server could be asked, or it could do nothing now: try again"},
+		{"70", "a bug, or data that contradict themselves"},
+		{"71", "this machine is not fit to hold leases: leasehold doctor says why"},
+		{"73", "too much, or too many"},
+		{"74", "it may have happened: look, or ask again with the same id"},
+		{"75", "somebody else holds it"},
+		{"76", "it was yours and is not any more"},
+		{"77", "you may not"},
+		{"126", "run, elect: the command can not be run"},
+		{"127", "run, elect: there is no such command; any other code is the command's own"},
+		{"130", "stopped by ctrl-C (143: by SIGTERM)"},
+	}
+}
+
+// ExitHelp returns the exit codes and what they mean.
+func ExitHelp() string {
+	var b strings.Builder
+	b.WriteString("Exit codes:")
+	for _, e := range exitMeanings() {
+		fmt.Fprintf(&b, "\n  %-4s %s", e.code, e.meaning)
+	}
+	return b.String()
+}
+
+// ExitCode turns an error into the code that a script sees.
+func ExitCode(err error) int {
+	var (
+		stopped SignalError
+		failure *leasehold.Error
+		lost    *outputError
+		unfit   UnfitError
+		coded   *CodedError
+		alarms  Alarmed
+	)
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &coded):
+		return coded.Code
+	case errors.As(err, &stopped):
+		return exitSignal + int(stopped)
+	case errors.As(err, &lost):
+		return exitUndecided
+	case errors.As(err, &alarms):
+		return ExitAlarm
+	case errors.As(err, &failure):
+		return exitOf(failure.Code)
+	case errors.As(err, &unfit):
+		return ExitUnfit
+	case errors.Is(err, leasehold.ErrLost): // as the client says it
+		return ExitLost
+	}
+	return ExitBug
+}
+
+// exitOf is the one switch over the codes. A refused request shares its exit code
+// with an invalid one: asking again changes nothing, somebody has to ask for
+// something else.
+func exitOf(code leasehold.Code) int {
+	switch code {
+	case leasehold.Held:
+		return ExitHeld
+	case leasehold.Lost:
+		return ExitLost
+	case leasehold.NotFound:
+		return ExitNotFound
+	case leasehold.Invalid, leasehold.Refused:
+		return ExitUsage
+	case leasehold.Denied:
+		return exitDenied
+	case leasehold.Limited:
+		return exitLimited
+	case leasehold.Unavailable:
+		return ExitUnavailable
+	case leasehold.Undecided:
+		return exitUndecided
+	}
+	return ExitBug
+}
+
+// A SignalError is the end of a command that somebody stopped.
+type SignalError syscall.Signal
+
+func (s SignalError) Error() string { return "stopped by " + syscall.Signal(s).String() }
+
+// A CodedError ends the program with a code that somebody else chose: the command that it
+// ran, or whoever called it. Without an error there is nothing to report.
+type CodedError struct {
+	Code int
+	Err  error
+}
+
+func (e *CodedError) Unwrap() error { return e.Err }
+
+func (e *CodedError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("it ends with code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+// interrupted replaces what went wrong because of a signal by the signal itself:
+// that a call was cut off is no news to whoever cut it off. A command that was run has
+// had the signal too, and decided itself how to end.
+func interrupted(ctx context.Context, err error) error {
+	var (
+		stopped SignalError
+		coded   *CodedError
+	)
+	if errors.As(err, &coded) {
+		return err
+	}
+	if errors.As(context.Cause(ctx), &stopped) {
+		return stopped
+	}
+	return err
+}
+
+// An outputError means that the work was done and nobody could be told.
+type outputError struct{ Err error }
+
+func (e *outputError) Error() string { return "the output could not be written: " + e.Err.Error() }
+func (e *outputError) Unwrap() error { return e.Err }
+
+// A Hinted error ends with what to try next.
+type Hinted struct {
+	Err  error
+	hint string
+}
+
+func (e *Hinted) Error() string { return e.Err.Error() }
+func (e *Hinted) Unwrap() error { return e.Err }
+
+// Hint adds to an error what to try next.
+func Hint(err error, format string, args ...any) error {
+	return &Hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// Several is what went wrong for some of the things that a command was given; the
+// first gives the exit code.
+type Several []error
+
+func (s Several) Error() string   { return errors.Join(s...).Error() }
+func (s Several) Unwrap() []error { return s }
+
+// Usage is the error of a command that was not given as it must be.
+func Usage(format string, args ...any) error { return Failure(leasehold.Invalid, format, args...) }
+
+// Failure returns an error with a code.
+func Failure(code leasehold.Code, format string, args ...any) error {
+	return &leasehold.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Report tells the person, or the program that asked for JSON, what went wrong.
+func (a *App) Report(err error) {
+	var (
+		stopped SignalError
+		coded   *CodedError
+	)
+	switch {
+	case errors.As(err, &stopped), errors.As(err, &coded) && coded.Err == nil:
+		return
+	case a.Output == FormatJSON || a.Output == FormatLines:
+		a.reportJSON(err)
+		return
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(a.Stderr, "leasehold: %s\n", Printable(line))
+	}
+	var next *Hinted
+	if errors.As(err, &next) {
+		a.Say("%s", next.hint)
+	}
+}
+
+func (a *App) reportJSON(err error) {
+	encoder := json.NewEncoder(a.Stderr)
+	encoder.SetEscapeHTML(false)
+	for _, e := range apart(err) {
+		// Whoever closed standard error does not want to know.
+		_ = encoder.Encode(Problem(e))
+	}
+}
+
+// apart returns the errors of a command that did several things.
+func apart(err error) []error {
+	var list Several
+	if errors.As(err, &list) {
+		return list
+	}
+	return []error{err}
+}
+
+// A told error is what a program reads: a problem as the API writes it, with the
+// exit code in the place of the status, which there is none of here.
+type told struct {
+	Type   string `json:"type"`
+	Code   string `json:"code"`
+	Exit   int    `json:"exit"`
+	Detail string `json:"detail"`
+
+	// If somebody is in the way.
+	Resource    string   `json:"resource,omitempty"`
+	Holder      string   `json:"holder,omitempty"`
+	Since       *v1.Time `json:"since,omitempty"`
+	Expires     *v1.Time `json:"expires,omitempty"`
+	AvailableAt *v1.Time `json:"available_at,omitempty"`
+	Reason      string   `json:"reason,omitempty"`
+	Token       uint64   `json:"token,omitempty"`
+	Waiting     *int     `json:"waiting,omitempty"`
+	Position    int      `json:"position,omitempty"`
+}
+
+// Problem returns an error as a program reads it.
+func Problem(err error) told {
+	code := "bug"
+	var (
+		failure *leasehold.Error
+		unfit   UnfitError
+		alarms  Alarmed
+	)
+	switch {
+	case errors.As(err, &alarms):
+		code = "alarm"
+	case errors.As(err, &failure):
+		code = failure.Code.String()
+	case errors.As(err, &unfit):
+		code = "unfit"
+	}
+	t := told{Type: "urn:leasehold:problem:" + code, Code: code, Exit: ExitCode(err), Detail: err.Error()}
+	if failure != nil && failure.Lease != nil {
+		l := failure.Lease
+		t.Resource, t.Holder, t.Reason, t.Token = l.Resource, l.Holder, l.Reason, uint64(l.Token)
+		t.Since, t.Expires, t.AvailableAt = moment(l.Acquired), moment(l.Expires), moment(l.AvailableAt)
+		t.Waiting, t.Position = &failure.Waiting, failure.Position
+	}
+	return t
+}
+
+func moment(t time.Time) *v1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &v1.Time{Time: t}
+}
+
+// An UnfitError says why this machine should hold no leases.
+type UnfitError string
+
+func (e UnfitError) Error() string { return string(e) }
+
+// Alarmed is the answer to who asked, for monitoring, whether anything is wrong.
+type Alarmed string
+
+func (e Alarmed) Error() string { return string(e) }

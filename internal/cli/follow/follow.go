@@ -1,0 +1,161 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// A Snapshot is how things stood at a moment.
+type Snapshot struct {
+	Asked     time.Time // before the request was sent: what remains is counted from here
+	Resources []v1.Resource
+}
+
+// Update is one of: how things stand, what happened, or that nobody can be asked.
+type Update struct {
+	Snapshot *Snapshot
+	Event    *v1.Event
+	Lost     error
+}
+
+// A Follower keeps a list of resources up to date. It reads the list again when a
+// watch says that something happened: one list and one watch, however many there
+// are. What comes out is always what the server said, never what was made up from
+// events, which do not tell everything.
+type Follower struct {
+	conn   *cli.Conn
+	prefix string
+	all    bool
+	now    func() time.Time
+	Every  time.Duration // also reads so often, for renewals, which are no events; 0: never
+	stale  chan struct{}
+	out    chan Update
+}
+
+const (
+	// leastPause is between two readings of the list, however much happens. It grows
+	// with how long a reading takes, so that a large list does not become a load.
+	leastPause  = 200 * time.Millisecond
+	pauseFactor = 10
+
+	// longestTry is between two tries to reach a server that is gone.
+	longestTry = 5 * time.Second
+)
+
+// New returns a Follower of the resources whose names begin with a prefix.
+func New(a *cli.App, c *cli.Conn, prefix string, all bool) *Follower {
+	return &Follower{conn: c, prefix: prefix, all: all, now: a.Now, stale: make(chan struct{}, 1), out: make(chan Update)}
+}
+
+// Start follows until ctx ends; then the channel is closed.
+func (f *Follower) Start(ctx context.Context) <-chan Update {
+	var both sync.WaitGroup
+	both.Go(func() { f.watch(ctx) })
+	both.Go(func() { f.list(ctx) })
+	go func() {
+		both.Wait()
+		close(f.out)
+	}()
+	return f.out
+}
+
+// Again has the list read once more, soon.
+func (f *Follower) Again() {
+	select {
+	case f.stale <- struct{}{}:
+	default: // it will be anyway
+	}
+}
+
+func (f *Follower) tell(ctx context.Context, n Update) {
+	select {
+	case f.out <- n:
+	case <-ctx.Done():
+	}
+}
+
+// watch listens, and comes back when the connection is lost. What happened in
+// between is in the list, which is read after the hello of each connection.
+func (f *Follower) watch(ctx context.Context) {
+	tries := 0
+	query := v1.WatchQuery{Prefix: f.prefix, Once: true, Started: func(v1.Hello) {
+		tries = 0
+		f.Again()
+	}}
+	for ctx.Err() == nil {
+		for event, err := range f.conn.Watch(ctx, query) {
+			if err != nil {
+				f.tellLost(ctx, err)
+				break
+			}
+			f.tell(ctx, Update{Event: &event})
+			f.Again()
+		}
+		tries++
+		cli.Pause(ctx, min(100*time.Millisecond<<min(tries-1, 6), longestTry))
+	}
+}
+
+// list reads whenever it is told to.
+func (f *Follower) list(ctx context.Context) {
+	for f.wait(ctx) {
+		began := f.now()
+		resources, err := f.conn.Everything(ctx, f.prefix, f.all)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			f.tellLost(ctx, err)
+			cli.Pause(ctx, time.Second)
+			f.Again()
+		default:
+			f.tell(ctx, Update{Snapshot: &Snapshot{Asked: began, Resources: resources}})
+			cli.Pause(ctx, max(leastPause, pauseFactor*f.now().Sub(began)))
+		}
+	}
+}
+
+func (f *Follower) wait(ctx context.Context) bool {
+	var due <-chan time.Time
+	if f.Every > 0 {
+		due = time.After(f.Every)
+	}
+	select {
+	case <-f.stale:
+	case <-due:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// tellLost tells of an error, unless it is that we have stopped to listen.
+func (f *Follower) tellLost(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		f.tell(ctx, Update{Lost: err})
+	}
+}
+
+// Permanent tells errors that no waiting cures.
+func Permanent(err error) bool {
+	var e *leasehold.Error
+	if !errors.As(err, &e) {
+		return true
+	}
+	switch e.Code {
+	case leasehold.Invalid, leasehold.Denied, leasehold.Refused, leasehold.NotFound:
+		return true
+	}
+	return false
+}
+
+// RenewalsEvery is how often a live view is read anew when nothing happens: a
+// renewal is no event, and what remains would otherwise run out on the screen.
+const RenewalsEvery = 10 * time.Second

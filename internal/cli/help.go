@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/internal/config"
+)
+
+// Help is cobra's, except that a word which it does not know is an error.
+func (a *App) Help() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about a command or a topic",
+		Long: `Help shows what a command does, its flags and examples.
+
+Besides the commands there are topics: exit-codes, configuration and output.`,
+		Example: `  leasehold help acquire
+  leasehold help exit-codes
+  leasehold help configuration`,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				for _, sub := range cmd.Root().Commands() {
+					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(cmd.Root(), strings.Join(args, " "))
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+// UsageTemplate is cobra's, except that it says how to read a topic, and that the
+// lines about flags are no wider than others.
+func UsageTemplate(cobras string) string {
+	return strings.NewReplacer(
+		".LocalFlags.FlagUsages", "(.LocalFlags.FlagUsagesWrapped 100)",
+		"Additional help topics:", "Topics (leasehold help TOPIC):",
+		"{{rpad .CommandPath .CommandPathPadding}}", "{{rpad .Name .NamePadding}}",
+	).Replace(cobras)
+}
+
+func topic(name, short, long string) *cobra.Command {
+	c := &cobra.Command{Use: name, Short: short, Long: long}
+	// A topic is read, not run: cobra would add how to run it.
+	c.SetHelpTemplate("{{.Long}}\n")
+	return c
+}
+
+// ExitCodesTopic explains the exit codes.
+func ExitCodesTopic() *cobra.Command {
+	return topic("exit-codes", "What the exit codes mean", ExitHelp()+`
+
+Every code has one meaning, whatever the command:
+
+  leasehold acquire prod/deploy -o name --wait 10s
+  case $? in
+  0)  ./deploy.sh ;;
+  75) echo "somebody else deploys" ;;
+  69) echo "no server: try again later" ;;
+  esac
+
+A command that was given several ids goes through all of them and ends with the
+code of the first that failed. Code 74 is also that of a command which could not
+write its output: what it was asked to do may be done all the same.
+
+Run and elect end with the code of their command. Where that may be 75 or 76 too, choose
+another one for "held" with -E; what was lost is also said on standard error.`)
+}
+
+// ConfigurationTopic lists all settings.
+func ConfigurationTopic() *cobra.Command {
+	var b strings.Builder
+	b.WriteString(`Every setting has one name. It is a flag, and a variable in capitals behind
+LEASEHOLD_; those of the server are also keys of the YAML file that --config names.
+The flag is strongest, then the variable, then the file, then the default:
+
+  leasehold serve --log-level debug
+  LEASEHOLD_LOG_LEVEL=debug leasehold serve
+  echo 'log-level: debug' > leasehold.yaml; leasehold serve --config leasehold.yaml
+
+A variable that is empty counts as not set. A variable or key that nobody knows is
+an error, and so is a wrong value, even one that a stronger source overrules.
+"leasehold config show --origin" shows what is used and where it comes from.
+`)
+	settingsHelp(&b, "Settings of the server (serve, config show):", config.ServerKeys())
+	settingsHelp(&b, "Settings of commands that talk to a server:", config.ClientKeys())
+	b.WriteString(`
+Variables that run and elect set for their command, and that are no settings:
+
+  LEASEHOLD_RESOURCE, _ID, _TOKEN, _UNITS, _EXPIRES, _HELD
+`)
+	b.WriteString("\nNO_COLOR, if it is not empty, turns colours off.")
+	return topic("configuration", "Every setting, its variable and its default", b.String())
+}
+
+func settingsHelp(b *strings.Builder, title string, keys []config.Key) {
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, k := range keys {
+		fmt.Fprintf(b, "\n  --%s, %s", k.Name, k.Env())
+		if k.Default != "" {
+			fmt.Fprintf(b, " (default %s)", k.Default)
+		}
+		fmt.Fprintf(b, "\n      %s\n", k.Help)
+		if len(k.Values) > 0 {
+			fmt.Fprintf(b, "      one of: %s\n", strings.Join(k.Values, ", "))
+		}
+	}
+}
+
+// OutputTopic explains the formats of -o.
+func OutputTopic() *cobra.Command {
+	return topic("output", "What -o table, wide, json and name print", `Data goes to standard output; confirmations, hints, warnings and errors go to
+standard error, and --quiet leaves all of them out but the errors.
+
+  -o table   columns for people; times are relative
+  -o wide    more columns, and times as dates
+  -o json    what the API says: one object for one thing, a list (which may be []) for
+             several, one object a line for watch and one list a line for list --watch.
+             Standard error is then empty, or has one object for each error, with "code",
+             "exit" and "detail"
+  -o ndjson  one object a line, as they come: for audit and holds, of which there may be
+             more than fits in one list
+  -o name    nothing but the name: of the lease (its id) for acquire, renew, release
+             and change, of the waiter (its id) for queue, of the resource for list,
+             describe and break, of the event (its position, which watch --since takes)
+             for watch and history, of the record (its path) for get and records; for put
+             the revision, for delete the number of records; of the server for cluster,
+             of the file for cert
+
+Tables may change from one release to the next; json and name will not. On a
+terminal long cells are cut to its width, elsewhere nothing is.`)
+}

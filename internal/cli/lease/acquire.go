@@ -1,0 +1,271 @@
+package lease
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+type acquireFlags struct {
+	TTL             cli.TTL
+	wait, grace     cli.Span
+	holdLimit       cli.Span
+	priority        int
+	id, session     string
+	reason          string
+	labels          cli.Labels
+	shared          bool
+	slots, capacity int
+	resources       []string
+	owner           string
+}
+
+// Acquire returns the command acquire.
+func Acquire(a *cli.App) *cobra.Command {
+	f := acquireFlags{labels: cli.Labels{}}
+	cmd := &cobra.Command{
+		Use:   "acquire NAME [NAME]…",
+		Short: "Ask for a resource, or several at once, and wait if you like",
+		Long: `Acquire asks for a resource. If nobody holds it, the lease is yours until its TTL
+is over, and for as long as you renew it before that. If somebody does, the
+command ends with code 75 and says who, why and for how much longer; with --wait
+it stands in the queue for up to that long.
+
+The answer carries a token, a number that grows with every grant. Show it to what
+you protect, and let that refuse any token below the largest it has seen: then a
+holder that was asleep when its lease ended can do no harm.
+
+A lease goes on after this command has ended. To be safe when an answer is lost,
+propose an id of your own with --id and ask again with the same one: it is granted
+once. With --session the lease has no TTL of its own and ends with the session;
+with --ttl none it ends only when it is released or broken, and with --ttl auto the
+server picks the TTL that the resource's last leases suggest (leasehold help advise).
+
+Several names are granted at the same moment, or none is, so that nobody holds one
+and waits for the other. A wait that would never end, because those in the way wait
+for you, is refused at once and the cycle is named.
+
+A lease is exclusive unless it takes only some of the resource's slots: --slots 2
+--capacity 8 takes two of eight, --shared one of many. Those who share a resource
+must agree on its capacity, or it is defined (leasehold help define).`,
+		Example: `  leasehold acquire prod/deploy --ttl 10m --wait 1h --reason "release 311" --label run=881
+  leasehold acquire gpu/pool --slots 2 --capacity 8 --wait 1h
+  id=$(leasehold acquire db/migrate -o name) && ./migrate && leasehold release "$id"`,
+		Args:              cli.Takes(1, -1),
+		ValidArgsFunction: a.Completes(-1, cli.ResourceNames),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
+		f.resources, f.owner = args, c.Client.Holder
+		return acquire(ctx, a, c, f)
+	})
+	flags := cmd.Flags()
+	flags.Var(&f.TTL, "ttl", "how long the lease lasts unless it is renewed, none, or auto: as the resource's last leases suggest (default 30s, or none with --session)")
+	flags.Var(&f.wait, "wait", "how long to stand in the queue if it is held (default: not at all)")
+	flags.StringVar(&f.id, "id", "", "id of the lease, used once; asking again with the same is safe; several leases get -1, -2… behind it (default: the server makes one)")
+	flags.BoolVar(&f.shared, "shared", false, "take one slot of many, beside others who share it")
+	flags.IntVar(&f.slots, "slots", 0, "how many slots to take (default: all, which is exclusive)")
+	flags.IntVar(&f.capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
+	flags.StringVar(&f.session, "session", "", "session that the lease is bound to, instead of a TTL")
+	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to whoever is refused")
+	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
+	flags.Var(&f.grace, "grace", "how long the resource rests if the lease ends without a release (default 0s)")
+	flags.Var(&f.holdLimit, "hold-limit", "how long it may be held in all, however often it is renewed (default: no limit)")
+	flags.IntVar(&f.priority, "priority", 0, "with --wait: larger ones go first, from -1000 to 1000")
+	cli.SettingFlag(cmd, "holder", "")
+	a.ClientFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
+	return cmd
+}
+
+func (f *acquireFlags) request() v1.AcquireRequest {
+	r := v1.AcquireRequest{
+		Resource: f.resources[0], Holder: f.owner, ID: f.leaseID(0), Shared: f.shared, Slots: f.slots, Capacity: f.capacity, TTL: f.TTL.TTL, Session: f.session, Reason: f.reason, Labels: f.labels,
+		Wait: v1.Duration(f.wait.Value), Grace: v1.Duration(f.grace.Value), HoldLimit: v1.Duration(f.holdLimit.Value),
+		Priority: f.priority,
+	}
+	for i, name := range f.resources[1:] {
+		r.Also = append(r.Also, v1.AcquireItem{Resource: name, ID: f.leaseID(i + 1), Shared: f.shared, Slots: f.slots, Capacity: f.capacity})
+	}
+	if r.Holder == "" {
+		r.Holder = cli.Holder()
+	}
+	return r
+}
+
+// leaseID is the id of one of the leases, made of the one that was given.
+func (f *acquireFlags) leaseID(i int) string {
+	if f.id == "" || len(f.resources) == 1 {
+		return f.id
+	}
+	return fmt.Sprintf("%s-%d", f.id, i+1)
+}
+
+func acquire(ctx context.Context, a *cli.App, c *cli.Conn, f acquireFlags) error {
+	request := f.request()
+	lease, err := acquireOrWithdraw(ctx, a, c, request)
+	if err != nil {
+		return explainAcquire(c, err, request)
+	}
+	if lease.Warning != "" {
+		a.Say("warning: %s", lease.Warning)
+	}
+	leases := allOf(lease)
+	for _, l := range leases {
+		if l.After != nil {
+			SayUnclean(a, l.After.Holder, l.Resource, l.After.How)
+		}
+	}
+	if err := a.PrintLeases(leases); err != nil {
+		return err
+	}
+	sayWhatNext(a, c, leases)
+	return nil
+}
+
+// SayUnclean warns of what the holder before may have left half done.
+func SayUnclean(a *cli.App, holder, resource, how string) {
+	a.Say("warning: the lease of %s on %s before this one ended uncleanly (%s): look before you go on", holder, resource, how)
+}
+
+// allOf is a lease and what was granted at the same moment.
+func allOf(lease v1.Lease) []v1.Lease {
+	list := append([]v1.Lease{lease}, lease.Also...)
+	list[0].Also = nil
+	return list
+}
+
+// acquireOrWithdraw leaves the queue, or gives back what it just got, if the person
+// loses patience.
+func acquireOrWithdraw(ctx context.Context, a *cli.App, c *cli.Conn, request v1.AcquireRequest) (v1.Lease, error) {
+	waiting, answered := context.WithCancel(ctx)
+	told := tellWhoIsInTheWay(waiting, a, c, request)
+	lease, err := acquireFresh(ctx, c, request)
+	answered()
+	<-told
+	if err == nil || ctx.Err() == nil {
+		return lease, err
+	}
+	if request.Wait == 0 {
+		// It may be the second try of what was granted long ago: not ours to undo.
+		a.Say("stopped: see whether it was granted with: %s", c.Again("describe", request.Resource))
+		return lease, err
+	}
+	// The server takes back what it named itself as soon as we are gone. What has a
+	// name that we know would stay.
+	if ids := namesOf(request, lease); ids[0] != "" {
+		for _, id := range ids {
+			undo := c.Release(context.WithoutCancel(ctx), v1.ReleaseRequest{ID: id})
+			if undo != nil && !IsNone(undo) {
+				a.Say("the request for %s could not be withdrawn: %v\nmake sure of it with: %s", request.Resource, undo, c.Again(append([]string{"release"}, ids...)...))
+				return lease, err
+			}
+		}
+	}
+	a.Say("stopped: the request for %s was withdrawn", request.Resource)
+	return lease, err
+}
+
+// namesOf is the ids of all that was asked for, as far as they are known.
+func namesOf(request v1.AcquireRequest, lease v1.Lease) []string {
+	ids := []string{cmp.Or(request.ID, lease.ID)}
+	for i, item := range request.Also {
+		if i < len(lease.Also) {
+			item.ID = lease.Also[i].ID
+		}
+		ids = append(ids, item.ID)
+	}
+	return ids
+}
+
+// acquireFresh renews a grant that was waited for, once: its time began to run
+// before we heard of it.
+func acquireFresh(ctx context.Context, c *cli.Conn, request v1.AcquireRequest) (v1.Lease, error) {
+	granted, err := c.Acquire(ctx, request)
+	if err != nil || granted.WaitedMS == 0 || granted.Session != "" {
+		return granted, err
+	}
+	leases := allOf(granted)
+	for i, l := range leases {
+		fresh, err := c.Renew(ctx, v1.RenewRequest{ID: l.ID})
+		if err != nil {
+			return granted, err
+		}
+		fresh.WaitedMS, fresh.Warning = l.WaitedMS, l.Warning
+		leases[i] = fresh
+	}
+	lease := leases[0]
+	lease.Also = leases[1:]
+	return lease, nil
+}
+
+// IsNone tells whether there was nothing to take back.
+func IsNone(err error) bool {
+	return errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrLost)
+}
+
+// tellWhoIsInTheWay says why it takes so long, if it does. The channel is closed
+// when nothing more will be said.
+func tellWhoIsInTheWay(ctx context.Context, a *cli.App, c *cli.Conn, request v1.AcquireRequest) <-chan struct{} {
+	done := make(chan struct{})
+	if request.Wait == 0 || a.Quiet {
+		close(done)
+		return done
+	}
+	go func() {
+		defer close(done)
+		select {
+		case <-ctx.Done():
+		case <-time.After(300 * time.Millisecond):
+			if r, err := c.Resource(ctx, request.Resource, 1); err == nil && len(r.Holders) > 0 {
+				h := r.Holders[0]
+				a.Say("waiting up to %s: %s is held by %s; %s left, %d waiting", request.Wait, r.Resource, cli.Because(h.Holder, h.Reason), cli.Left(h), r.Waiting)
+			}
+		}
+	}()
+	return done
+}
+
+func explainAcquire(c *cli.Conn, err error, request v1.AcquireRequest) error {
+	switch {
+	case errors.Is(err, leasehold.ErrHeld) && request.Wait == 0:
+		return cli.Hint(err, "stand in the queue: %s\nsee who waits: %s", c.Again("acquire", request.Resource, "--wait", "1m"), c.Again("describe", request.Resource))
+	case errors.Is(err, leasehold.ErrHeld):
+		return cli.Hint(err, "see who waits: %s", c.Again("describe", request.Resource))
+	case errors.Is(err, leasehold.ErrUndecided) && request.ID != "":
+		return cli.Hint(err, "find out by giving the same command again: the id %s is granted once", request.ID)
+	case errors.Is(err, leasehold.ErrUndecided):
+		return cli.Hint(err, "see what became of it: %s", c.Again("describe", request.Resource))
+	}
+	return err
+}
+
+func sayWhatNext(a *cli.App, c *cli.Conn, leases []v1.Lease) {
+	lease, it := leases[0], "it"
+	var ids []string
+	for _, l := range leases {
+		ids = append(ids, l.ID)
+	}
+	if len(leases) > 1 {
+		it = "them"
+	}
+	switch {
+	case a.Output == cli.FormatName:
+		return // a script that reads the id knows what to do with it
+	case lease.Session != "" && len(leases) > 1:
+		a.Say("they last as long as session %s", lease.Session)
+	case lease.Session != "":
+		a.Say("it lasts as long as session %s", lease.Session)
+	case lease.RemainingMS != nil:
+		a.Say("renew %s within %s: %s", it, cli.Left(lease), c.Again(append([]string{"renew"}, ids...)...))
+	}
+	a.Say("give %s back: %s", it, c.Again(append([]string{"release"}, ids...)...))
+}

@@ -1,0 +1,46 @@
+package lease
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/internal/cli"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// Ask returns the command ask.
+func Ask(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ask NAME MESSAGE",
+		Short: "Send whoever holds a resource a message",
+		Long: `Ask sends whoever holds a resource a message, such as "please release". Whoever
+watches the resource sees it, the holder's own program among them, and it stays in
+the history. It changes nothing else: to end a lease there is "leasehold break".
+
+If nobody holds the resource, the command ends with code 66.`,
+		Example: `  leasehold ask prod/deploy "please, I need five minutes"
+  leasehold ask gpu/3 "are you still training?" --holder ann
+  leasehold watch prod/deploy            # where the holder sees it`,
+		Args:              cli.Takes(2, -1),
+		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
+		request := v1.AskRequest{Resource: args[0], Message: strings.Join(args[1:], " "), By: c.Operator()}
+		lease, err := c.Ask(ctx, request)
+		if err != nil {
+			return err
+		}
+		if err := a.PrintByResource(lease); err != nil {
+			return err
+		}
+		a.Say("asked: %s, who holds %s", lease.Holder, lease.Resource)
+		return nil
+	})
+	a.ClientFlags(cmd)
+	cli.SettingFlag(cmd, "holder", "")
+	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
+	return cmd
+}

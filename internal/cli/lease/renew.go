@@ -1,0 +1,54 @@
+package lease
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// Renew returns the command renew.
+func Renew(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "renew ID...",
+		Short: "Make a lease last for its TTL from now",
+		Long: `Renew makes a lease last for its whole TTL again, counted from now. It changes
+nothing else: the token stays the same.
+
+A lease that has ended is never revived: the command then ends with code 76, and
+whatever the lease protected may belong to somebody else already. Renewing a lease
+that is being broken, or that has reached its hold limit, does not move its end.
+
+Renew at a third of the TTL, so that two renewals may fail before the lease is lost.`,
+		Example: `  leasehold renew 4k2vqf7m
+  leasehold renew "$id" --quiet -o name || exit            # inside a loop
+  while sleep 10; do leasehold renew "$id" -q || kill $$; done &`,
+		Args:              cli.Takes(1, -1),
+		ValidArgsFunction: a.Completes(-1, cli.LeaseIDs),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, ids []string) error { return renew(ctx, a, c, ids) })
+	a.ClientFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
+	return cmd
+}
+
+func renew(ctx context.Context, a *cli.App, c *cli.Conn, ids []string) error {
+	renew := func(id string) (v1.Lease, error) {
+		lease, err := c.Renew(ctx, v1.RenewRequest{ID: id})
+		return lease, explainLost(c, err)
+	}
+	return cli.Each(ids, renew, a.PrintLeases)
+}
+
+// explainLost is for commands that were given the id of a lease.
+func explainLost(c *cli.Conn, err error) error {
+	if errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrLost) {
+		return cli.Hint(err, "see who holds what now: %s", c.Again("list", "-o", "wide"))
+	}
+	return err
+}

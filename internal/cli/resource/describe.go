@@ -1,0 +1,49 @@
+package resource
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/internal/cli"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// Describe returns the command describe.
+func Describe(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "describe NAME",
+		Short: "Show everything about one resource: holder, queue, last end",
+		Long: `Describe shows everything there is to see of one resource: who holds it, why, since
+when and for how much longer; the token that is shown to what it protects; who
+waits, in order, and when their turn usually comes; for how long it is usually held
+and waited for; and how its last lease ended.
+
+Of a resource that nobody has used there is only to say that it is available: any
+name can be acquired.`,
+		Example: `  leasehold describe prod/deploy
+  leasehold describe prod/deploy -o wide                    # dates instead of "3m ago"
+  leasehold describe prod/deploy -o json | jq '.queue[].holder'`,
+		Args:              cli.Takes(1, 1),
+		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
+		resource, err := c.Resource(ctx, args[0], v1.MaxLimit)
+		if err != nil {
+			return err
+		}
+		switch a.Output {
+		case cli.FormatJSON:
+			return a.PrintJSON(resource)
+		case cli.FormatName:
+			return a.PrintLine(resource.Resource)
+		}
+		_, err = fmt.Fprint(a.Stdout, a.Describe(resource))
+		return cli.Written(err)
+	})
+	a.ClientFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
+	return cmd
+}

@@ -1,0 +1,117 @@
+package resource
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/internal/cli"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// Queue returns the command queue.
+func Queue(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "queue NAME",
+		Short: "Show who waits for a resource, in order",
+		Long: `Queue shows who waits for a resource, the next one first: with what priority, for how
+many of its slots, since when, until when, and why; and in how long its turn usually
+comes, once enough leases have ended there to tell. Larger priorities stand in front;
+among equals whoever came first.
+
+With -o name it prints ids: each is that of the lease which the waiter will get, and
+what "leasehold move" takes.`,
+		Example: `  leasehold queue prod/deploy
+  leasehold queue prod/deploy -o wide                       # with ids, sessions, labels and dates
+  leasehold queue prod/deploy -o name | head -1             # the id of whoever is next`,
+		Args:              cli.Takes(1, 1),
+		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
+		resource, err := c.Resource(ctx, args[0], v1.MaxLimit)
+		if err != nil {
+			return err
+		}
+		return printQueue(a, resource)
+	})
+	a.ClientFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
+	return cmd
+}
+
+func printQueue(a *cli.App, r v1.Resource) error {
+	switch a.Output {
+	case cli.FormatJSON:
+		return a.PrintJSON(append([]v1.Waiter{}, r.Queue...)) // never null
+	case cli.FormatName:
+		for _, w := range r.Queue {
+			if err := a.PrintLine(w.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	a.Say("%s", whoIsInTheWay(r))
+	if len(r.Queue) == 0 {
+		a.Say("nobody waits for it")
+		return nil
+	}
+	if err := printWaiters(a, r.Queue); err != nil {
+		return err
+	}
+	if more := r.Waiting - len(r.Queue); more > 0 {
+		a.Say("and %d more", more)
+	}
+	return nil
+}
+
+// whoIsInTheWay says what those in the queue wait for.
+func whoIsInTheWay(r v1.Resource) string {
+	if len(r.Holders) == 0 {
+		return r.Resource + " is " + r.State
+	}
+	first := r.Holders[0]
+	text := r.Resource + " is held by " + cli.Because(first.Holder, first.Reason)
+	if more := max(r.Holding, len(r.Holders)) - 1; more > 0 {
+		return text + " and " + cli.Plural(more, "other", "others")
+	}
+	if first.RemainingMS == nil {
+		return text + ", without an end of its own"
+	}
+	return text + "; " + cli.Left(first) + " left"
+}
+
+func printWaiters(a *cli.App, queue []v1.Waiter) error {
+	columns := []cli.Column{{Name: "POSITION"}, {Name: "HOLDER", Flexible: true}, {Name: "PRIORITY"}, {Name: "SLOTS"}, {Name: "SINCE"}, {Name: "TURN"}, {Name: "GIVES UP"}}
+	if a.Output == cli.FormatWide {
+		columns = append(columns, cli.Column{Name: "ID"}, cli.Column{Name: "SESSION"}, cli.Column{Name: "LABELS", Flexible: true})
+	}
+	columns = append(columns, cli.Column{Name: "REASON", Flexible: true})
+	var rows [][]string
+	for _, w := range queue {
+		rows = append(rows, waiterRow(a, w))
+	}
+	return a.PrintTable(columns, rows)
+}
+
+func waiterRow(a *cli.App, w v1.Waiter) []string {
+	slots, turn, givesUp := "all", "", "never"
+	if w.Slots > 0 {
+		slots = strconv.Itoa(w.Slots)
+	}
+	if w.Forecast != 0 {
+		turn = "in about " + cli.Short(time.Duration(w.Forecast))
+	}
+	if w.Until != nil {
+		givesUp = a.Until(w.Until.Time)
+	}
+	row := []string{strconv.Itoa(w.Position), w.Holder, strconv.Itoa(w.Priority), slots, a.When(&w.Since), turn, givesUp}
+	if a.Output == cli.FormatWide {
+		row = append(row, w.ID, w.Session, strings.TrimSpace(cli.LabelList(w.Labels)))
+	}
+	return append(row, w.Reason)
+}

@@ -1,0 +1,369 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/child"
+	"github.com/leasehold/leasehold/internal/config"
+)
+
+// errandFlags are those that run and elect have in common.
+type errandFlags struct {
+	argv      []string
+	TTL       cli.Span
+	killAfter cli.Span
+	reason    string
+	labels    cli.Labels
+	priority  int
+	keep      bool
+}
+
+func (f *errandFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Var(&f.TTL, "ttl", "how long others wait if this machine dies, and how long the command survives without the server (default 30s)")
+	flags.Var(&f.killAfter, "kill-after", "how long the command has to end when the lease is about to (default a third of the TTL, at most 10s)")
+	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to whoever waits")
+	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
+	flags.IntVar(&f.priority, "priority", 0, "larger ones go first in the queue, from -1000 to 1000")
+	flags.BoolVar(&f.keep, "keep", false, "go on when the terminal or the SSH session ends (as nohup and setsid do)")
+	cli.SettingFlag(cmd, "holder", "")
+}
+
+func (f *errandFlags) check(cmd *cobra.Command) error {
+	if !f.TTL.Given {
+		f.TTL.Value = leasehold.DefaultTTL
+	}
+	switch {
+	case f.TTL.Value < leasehold.MinTTL:
+		return cli.SeeHelp(cmd, cli.Usage("--ttl is %q: at least %s is allowed", f.TTL.String(), leasehold.MinTTL))
+	case !f.killAfter.Given:
+		f.killAfter.Value = min(f.TTL.Value/3, 10*time.Second)
+	case f.killAfter.Value > f.TTL.Value/2:
+		// It is renewed when a third has passed, and that can take a moment.
+		return cli.SeeHelp(cmd, cli.Usage("--kill-after is %q: half of the TTL (%s) is the most, or there is no time to renew it", f.killAfter.String(), cli.Short(f.TTL.Value/2)))
+	}
+	return nil
+}
+
+// nameAndCommand tells the names from the command. Without -- there is one name.
+func nameAndCommand(cmd *cobra.Command, args []string) (names, argv []string, err error) {
+	at := cmd.ArgsLenAtDash()
+	if at < 0 {
+		at = min(1, len(args))
+	}
+	switch {
+	case at == 0:
+		err = cli.Usage("%s needs a name before the command: %s", cmd.Name(), cli.UsageOf(cmd))
+	case at == len(args):
+		err = cli.Usage("%s needs a command: %s", cmd.Name(), cli.UsageOf(cmd))
+	}
+	if err != nil {
+		return nil, nil, cli.SeeHelp(cmd, err)
+	}
+	return args[:at], args[at:], nil
+}
+
+// completes offers names, and then files: the rest is up to the command.
+func completes(a *cli.App) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		dashed := slices.Contains(a.Args, "--")
+		if dashed || len(args) > 0 && cmd.Name() == "elect" {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return a.Completes(-1, cli.ResourceNames)(cmd, args, typed)
+	}
+}
+
+// An errand is a command that runs while something is held.
+type errand struct {
+	errandFlags
+	app     *cli.App
+	conn    *cli.Conn
+	client  *client.Client
+	holder  string
+	stop    func()
+	silent  bool // no server answers: there is nobody to say goodbye to
+	running atomic.Bool
+	party   string // that of the runs around this one
+
+	trouble trouble                // what went wrong last
+	broken  atomic.Pointer[string] // a break that was announced
+}
+
+// beginErrand connects to the server. The context that it returns ends at a signal that
+// asks to stop, as long as there is no command to pass it on to.
+func beginErrand(ctx context.Context, a *cli.App, c *cli.Conn, f errandFlags) (*errand, context.Context, error) {
+	ends := leaveIgnored(a, f.keep)
+	// Unlike other commands this one is there for as long as it holds something.
+	holder := cmp.Or(c.Client.Holder, fmt.Sprintf("%s:%d", cli.Person(), os.Getpid()))
+	e := &errand{errandFlags: f, app: a, conn: c, holder: holder}
+	dialed, err := client.Dial(ctx, client.Config{
+		Servers: c.Client.Servers, HTTP: v1.NewClient(c.TLS), Namespace: c.Client.Namespace, Holder: holder, TTL: f.TTL.Value, Log: slog.New(&e.trouble),
+	})
+	if err != nil {
+		return nil, ctx, err
+	}
+	if err := e.joinAround(ctx); err != nil {
+		return nil, ctx, errors.Join(err, dialed.Close())
+	}
+	e.client = dialed
+	// Whoever stops to read what we say does not end the command by it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, e.stop = cli.UntilSignalIf(ctx, func() bool { return !e.running.Load() }, ends...)
+	return e, ctx, nil
+}
+
+// leaveIgnored goes on to ignore what we were started to ignore, which the command inherits,
+// and returns what ends a wait besides those signals that end everything.
+func leaveIgnored(a *cli.App, keep bool) (ends []os.Signal) {
+	silent := a.Ignored
+	if keep {
+		silent = append(silent, syscall.SIGHUP)
+	}
+	for _, s := range silent {
+		signal.Ignore(s)
+	}
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGQUIT} {
+		if !slices.Contains(silent, s) {
+			ends = append(ends, s)
+		}
+	}
+	return ends
+}
+
+func (e *errand) options() []client.Option {
+	options := []client.Option{client.Reason(e.reason), client.Priority(e.priority), client.Progress(e.progress()), client.Party(e.party)}
+	for key, value := range e.labels {
+		options = append(options, client.Label(key, value))
+	}
+	return options
+}
+
+// progress tells the person who is in the way, whenever that or the place in the queue
+// has changed.
+func (e *errand) progress() func(client.Waiting) {
+	said := ""
+	return func(w client.Waiting) {
+		line := fmt.Sprintf("waiting for %s: held by %s", w.Resource, cli.Because(w.Holder, w.Reason))
+		if w.Holder == "" {
+			line = "waiting for " + w.Resource
+		}
+		switch {
+		case w.Position == 1:
+			line += "; you are next"
+		case w.Position > 1:
+			line += fmt.Sprintf("; %d ahead of you", w.Position-1)
+		}
+		if line == said || e.app.Quiet {
+			return
+		}
+		said = line
+		if w.Forecast > 0 {
+			line += ", usually in about " + cli.Short(w.Forecast)
+		}
+		e.app.Say("%s", line)
+	}
+}
+
+// run runs the command while the holds last. The error says that it could not be run, or
+// that it was stopped.
+func (e *errand) run(holds []*client.Hold) (child.End, error) {
+	signals, stop := child.Signals()
+	defer stop()
+	e.running.Store(true)
+	defer e.running.Store(false)
+	e.broken.Store(nil)
+	e.trouble.last.Store(nil)
+	grip := gripOn(holds)
+	defer grip.let()
+	for _, h := range holds {
+		go e.listen(grip.done, h)
+	}
+	killAfter := e.killAfter.Value
+	if left := grip.Remaining(); left <= killAfter {
+		killAfter = left / 2 // it may be held for so long only
+	}
+	end, err := child.Run{
+		Command: child.Command{Argv: e.argv, Env: e.environ(holds), Gate: asMyself(GateName), Apart: e.keep},
+		Lease:   grip, KillAfter: killAfter, Guard: guardArgs(), Signals: signals, Warn: e.warn,
+	}.Do()
+	switch {
+	case err != nil:
+		return end, noCommand(fmt.Errorf("%s: %w", e.argv[0], err))
+	case end.Stopped || grip.err() != nil:
+		return end, &cli.CodedError{Code: cli.ExitLost, Err: e.lost(grip, end)}
+	}
+	return end, nil
+}
+
+// GuardName is the argument with which this program is nothing but the guard of another.
+const GuardName = "__guard"
+
+// GateName is the argument with which this program waits until it may become another.
+const GateName = "__begin"
+
+func guardArgs() []string { return asMyself(GuardName) }
+
+// asMyself is how to start this program with an argument; nil if nobody can tell.
+func asMyself(name string) []string {
+	path, err := child.Myself()
+	if err != nil {
+		return nil
+	}
+	return []string{path, "leasehold", name}
+}
+
+// warn says what happens to the command, when it happens.
+func (e *errand) warn(what child.Warning) {
+	switch what {
+	case child.Told:
+		e.app.Say("the lease is about to end: %s was told to stop", e.argv[0])
+	case child.Killed:
+		e.app.Say("the lease is over: %s was killed", e.argv[0])
+	case child.Orphans:
+		e.app.Say("%s has ended and left others running: they are told to stop (setsid lets them stay)", e.argv[0])
+	}
+}
+
+// lost says why the command was stopped.
+func (e *errand) lost(g *grip, end child.End) error {
+	why := e.whyLost(g)
+	if end.Never {
+		return cli.Failure(leasehold.Lost, "%s\n%s was not started", why, e.argv[0])
+	}
+	if end.Stopped {
+		return cli.Failure(leasehold.Lost, "%s\n%s was stopped", why, e.argv[0])
+	}
+	return cli.Failure(leasehold.Lost, "%s\n%s ended by itself with code %d, but some of what it did was not protected", why, e.argv[0], end.Code)
+}
+
+// whyLost knows more than the lease does: one that is about to be broken, or that no server
+// renews, has only expired when it comes to it.
+func (e *errand) whyLost(g *grip) string {
+	lost, broken, trouble := g.err(), e.broken.Load(), e.trouble.since(e.app.Now().Add(-e.TTL.Value))
+	switch {
+	case errors.Is(lost, client.ErrBroken):
+		return lost.Error()
+	case broken != nil:
+		return *broken
+	case lost != nil && trouble != "":
+		return lost.Error() + ": " + trouble
+	case lost != nil:
+		return lost.Error()
+	case trouble != "":
+		return g.holds[0].Resource() + ": the lease could not be renewed: " + trouble
+	}
+	return g.holds[0].Resource() + ": the lease was about to end"
+}
+
+// listen tells the person what others say to the holder.
+func (e *errand) listen(done <-chan struct{}, h *client.Hold) {
+	for {
+		select {
+		case <-done:
+			return
+		case m := <-h.Messages():
+			if !m.Break {
+				e.app.Say("%s asks for %s: %s", m.By, h.Resource(), m.Text)
+				continue
+			}
+			broken := fmt.Sprintf("%s: the lease was broken by %s: %s", h.Resource(), m.By, m.Text)
+			e.broken.Store(&broken)
+			e.app.Say("%s breaks the lease on %s in %s: %s", m.By, h.Resource(), cli.Short(time.Until(m.Until)), m.Text)
+		}
+	}
+}
+
+// environ is what the command learns of what is held.
+func (e *errand) environ(holds []*client.Hold) []string {
+	var names, ids, tokens, units, held []string
+	for _, h := range holds {
+		names, ids, tokens = append(names, h.Resource()), append(ids, h.ID()), append(tokens, fmt.Sprint(h.Token()))
+		units = append(units, strings.Join(h.Units(), ","))
+		held = append(held, h.ID()+" "+h.Resource())
+	}
+	switch around := e.app.Getenv(config.EnvHeld); {
+	case around != "" && e.party != "":
+		held = append([]string{around}, held...)
+	case around != "":
+		held = append(held, around) // behind what begins a party: see joinAround
+	}
+	set := map[string]string{
+		config.EnvResource: strings.Join(names, "\n"), config.EnvID: strings.Join(ids, "\n"), config.EnvToken: strings.Join(tokens, "\n"),
+		config.EnvUnits: strings.Join(units, "\n"), config.EnvHeld: strings.Join(held, "\n"),
+		config.EnvExpires:           holds[0].Expires().UTC().Format(time.RFC3339),
+		config.EnvName("server"):    e.conn.Client.Server,
+		config.EnvName("namespace"): e.conn.Client.Namespace,
+	}
+	for name, file := range map[string]string{"ca": e.conn.Client.TLS.CA, "cert": e.conn.Client.TLS.Cert, "key": e.conn.Client.TLS.Key} {
+		if file != "" {
+			set[config.EnvName(name)] = file
+		}
+	}
+	env := slices.DeleteFunc(slices.Clone(e.app.Environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		_, replaced := set[name]
+		return replaced
+	})
+	for name, value := range set {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// farewell is how long a server is told that something is free. Who waits for us to end
+// should not have to wait for long because it is gone.
+const farewell = 5 * time.Second
+
+// giveBack releases what is held, once the command has ended.
+func (e *errand) giveBack(holds []*client.Hold) {
+	for _, h := range holds {
+		left := h.Remaining()
+		// What has ended by itself needs nobody to be told.
+		ctx, cancel := context.WithTimeout(context.Background(), min(farewell, max(left, time.Second/2)))
+		defer cancel()
+		if err := h.Release(ctx); err != nil && !errors.Is(err, client.ErrLost) {
+			e.app.Say("warning: %s could not be released: it ends by itself within %s: %v", h.Resource(), cli.Short(left), err)
+			e.silent = true
+			break
+		}
+	}
+	e.close()
+}
+
+// close ends the session. What nobody could be told ends with its TTL.
+func (e *errand) close() {
+	if !e.silent {
+		_ = e.client.Close()
+	}
+}
+
+// noCommand is the error of a command that could not be started, with the code that
+// shells have for it.
+func noCommand(err error) error {
+	code, message := cli.ExitNoRun, err.Error()
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		code = cli.ExitNoCommand
+	}
+	return &cli.CodedError{Code: code, Err: cli.Failure(leasehold.Invalid, "the command can not be run: %s", strings.TrimPrefix(message, "exec: "))}
+}

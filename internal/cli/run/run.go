@@ -1,0 +1,260 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/cli/lease"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/child"
+	"github.com/leasehold/leasehold/internal/config"
+)
+
+type runFlags struct {
+	errandFlags
+	names           []string
+	noWait          bool
+	wait            cli.Span
+	heldCode        int
+	shared          bool
+	slots, capacity int
+	terraform       string
+}
+
+// Run returns the command run.
+func Run(a *cli.App) *cobra.Command {
+	f := runFlags{errandFlags: errandFlags{labels: cli.Labels{}}}
+	cmd := &cobra.Command{
+		Use:   "run NAME [NAME]… -- COMMAND [ARG]…",
+		Short: "Run a command while you hold a resource, or several at once",
+		Long: `Run waits for the resource, runs the command while it holds it, and gives it back when
+the command has ended. It ends with the code of the command, or 128 and the number of
+the signal that ended it. The command has your terminal, standard input and output.
+
+The lease is renewed for as long as the command runs. If that can not be done, because
+the server is gone, the machine was asleep or an operator broke the lease, the command
+gets SIGTERM --kill-after before the lease ends and SIGKILL when it ends: before anybody
+else can have the resource. Run then ends with code 76 and says why.
+
+The command is a process group of its own, which gets those signals as a whole. INT, TERM,
+HUP, QUIT, WINCH and TSTP are passed on to the group, USR1 and USR2 to the command.
+What it leaves running in its group when it ends is stopped too. If run itself is
+killed, so is the group.
+
+Everything behind -- is the command's; with one name and no flags behind it the -- can be
+left out. The environment of the command says what is held: LEASEHOLD_RESOURCE, _ID,
+_TOKEN, _UNITS, _EXPIRES and _SERVER; with several names there is a line for each.
+In it, another run of the same resource just runs its command.
+
+With --terraform STATE the command is terraform or tofu, and the lease is the lock that
+it takes itself: see docs/doors/terraform.md.
+
+Codes besides those of the command: 75 it is held (see -E), 76 the lease was lost, 126 the
+command can not be run, 127 there is no such command; others as always.`,
+		Example: `  leasehold run prod/deploy --reason "release 311" -- ./deploy.sh
+  leasehold run -n reports/nightly -E 0 -- ./report --all     # from cron: skip it if it still runs
+  leasehold run gpu --slots 2 -w 1h -- sh -c 'train --devices "$LEASEHOLD_UNITS"'`,
+		Args:              func(cmd *cobra.Command, args []string) error { return f.split(cmd, args) },
+		ValidArgsFunction: completes(a),
+	}
+	// Without -- everything behind the name belongs to the command, its flags too.
+	cmd.Flags().SetInterspersed(slices.Contains(a.Args, "--"))
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error {
+		if err := f.check(cmd); err != nil {
+			return err
+		}
+		if f.terraform != "" {
+			return runTerraform(ctx, a, c, f)
+		}
+		return runErrand(ctx, a, c, f)
+	})
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "if it is held, end at once with code 75")
+	flags.VarP(&f.wait, "wait", "w", "how long to stand in the queue at most (default: as long as it takes)")
+	flags.IntVarP(&f.heldCode, "held-code", "E", cli.ExitHeld, "exit code to use if it is held")
+	flags.BoolVarP(&f.shared, "shared", "s", false, "take one slot of many, beside others who share it")
+	flags.IntVar(&f.slots, "slots", 0, "how many slots to take (default: all, which is exclusive)")
+	flags.IntVar(&f.capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
+	flags.StringVar(&f.terraform, "terraform", "", "hold nothing, but keep the lock on this state alive that the command takes")
+	f.add(cmd)
+	a.ClientFlags(cmd)
+	return cmd
+}
+
+func (f *runFlags) split(cmd *cobra.Command, args []string) (err error) {
+	if f.terraform != "" {
+		return f.splitTerraform(cmd, args)
+	}
+	f.names, f.argv, err = nameAndCommand(cmd, args)
+	return err
+}
+
+func (f *runFlags) check(cmd *cobra.Command) error {
+	switch {
+	case f.noWait && f.wait.Given:
+		return cli.SeeHelp(cmd, cli.Usage("-n does not wait and -w says how long to: give one of them"))
+	case f.heldCode < 0 || f.heldCode > 255:
+		return cli.SeeHelp(cmd, cli.Usage("--held-code is %d: use 0 to 255", f.heldCode))
+	}
+	return f.errandFlags.check(cmd)
+}
+
+// runErrand is the whole of run.
+func runErrand(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) error {
+	if _, err := child.Find(f.argv[0]); err != nil {
+		return noCommand(err)
+	}
+	names, err := f.notHeldYet(ctx, a, c)
+	switch {
+	case err != nil:
+		return err
+	case len(names) == 0:
+		return become(a, f.argv)
+	}
+	e, ctx, err := beginErrand(ctx, a, c, f.errandFlags)
+	if err != nil {
+		return err
+	}
+	defer e.stop()
+	holds, err := e.client.AcquireAll(ctx, f.items(names), f.options(e)...)
+	if err != nil {
+		e.close()
+		return f.explain(a, c, names, err)
+	}
+	defer e.giveBack(holds)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	for _, h := range holds {
+		if after := h.After(); after != nil {
+			lease.SayUnclean(a, after.Holder, h.Resource(), after.How.String())
+		}
+	}
+	end, err := e.run(holds)
+	if err != nil {
+		return err
+	}
+	return &cli.CodedError{Code: end.Code}
+}
+
+func (f *runFlags) items(names []string) []client.Item {
+	items := client.All(names...)
+	for i := range items {
+		items[i].Shared, items[i].Slots, items[i].Capacity = f.shared, f.slots, f.capacity
+	}
+	return items
+}
+
+func (f *runFlags) options(e *errand) []client.Option {
+	options := e.options()
+	switch {
+	case f.noWait:
+		options = append(options, client.Wait(0))
+	case f.wait.Given:
+		options = append(options, client.Wait(f.wait.Value))
+	}
+	return options
+}
+
+// explain says what to do about an acquire that came to nothing.
+func (f *runFlags) explain(a *cli.App, c *cli.Conn, names []string, err error) error {
+	if !errors.Is(err, leasehold.ErrHeld) {
+		return err
+	}
+	if f.heldCode != cli.ExitHeld {
+		// Whoever chose the code expects it: this is no failure to report.
+		a.Say("%v", err)
+		return &cli.CodedError{Code: f.heldCode}
+	}
+	return cli.Hint(err, "see who waits: %s", c.Again("describe", names[0]))
+}
+
+// notHeldYet leaves out what a run around this one holds already: to wait for it would
+// never end. What the environment says is confirmed by the server, since it may be old.
+func (f *runFlags) notHeldYet(ctx context.Context, a *cli.App, c *cli.Conn) (names []string, err error) {
+	held := heldAround(a.Getenv(config.EnvHeld))
+	for _, name := range f.names {
+		id, ok := held[name]
+		if ok {
+			ok, err = f.isHeld(ctx, c, name, id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// joinAround makes this run one party with the runs around it, which stand still while it
+// waits: else a circle of such runs would never be found. The first lease of those has the
+// party's name. If all of them have ended, nobody stands still.
+func (e *errand) joinAround(ctx context.Context) error {
+	lines := e.app.Getenv(config.EnvHeld)
+	for line := range strings.Lines(lines) {
+		id, _, _ := strings.Cut(line, " ")
+		_, err := e.conn.Renew(ctx, v1.RenewRequest{ID: id}) // its session's renewals count, not this one
+		switch {
+		case err == nil:
+			e.party, _, _ = strings.Cut(lines, " ")
+			return nil
+		case !lease.IsNone(err):
+			return err
+		}
+	}
+	return nil
+}
+
+// isHeld tells whether a lease is alive and enough for what is asked for.
+func (f *runFlags) isHeld(ctx context.Context, c *cli.Conn, name, id string) (bool, error) {
+	held, err := c.Renew(ctx, v1.RenewRequest{ID: id}) // its session's renewals count, not this one
+	switch {
+	case lease.IsNone(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	case held.Resource != name:
+		return false, nil
+	}
+	wanted := f.slots
+	if f.shared {
+		wanted = 1
+	}
+	if held.Slots == 0 || wanted > 0 && wanted <= held.Slots {
+		return true, nil
+	}
+	return false, cli.Failure(leasehold.Refused, "%s is held by the run around this one with %s only: ask for no more inside, or for more outside",
+		name, cli.Plural(held.Slots, "slot", "slots"))
+}
+
+// heldAround reads what runs around this one hold: the id of the lease of each resource.
+func heldAround(lines string) map[string]string {
+	held := map[string]string{}
+	for line := range strings.Lines(lines) {
+		if id, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok {
+			held[name] = id
+		}
+	}
+	return held
+}
+
+// become runs a command in the place of this one, which has nothing to add.
+func become(a *cli.App, argv []string) error {
+	path, err := child.Find(argv[0])
+	if err == nil {
+		err = syscall.Exec(path, argv, a.Environ)
+	}
+	return noCommand(fmt.Errorf("%s: %w", argv[0], err))
+}

@@ -1,0 +1,264 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/cli/terraform"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/child"
+	"github.com/leasehold/leasehold/internal/config"
+	"github.com/leasehold/leasehold/internal/tfstate"
+)
+
+// splitTerraform takes everything for the command: what is held is the lock.
+func (f *runFlags) splitTerraform(cmd *cobra.Command, args []string) error {
+	f.argv = args
+	switch {
+	case cmd.ArgsLenAtDash() > 0:
+		return cli.SeeHelp(cmd, cli.Usage("run --terraform holds the lock of the state and nothing else: leave %q out", args[0]))
+	case len(args) == 0:
+		return cli.SeeHelp(cmd, cli.Usage("run needs a command: leasehold run --terraform STATE -- terraform apply"))
+	}
+	return tfstate.CheckState(f.terraform)
+}
+
+// runTerraform runs a Terraform whose lock lives as long as this process does.
+//
+// Terraform does not renew a lock. So the lock is bound to a session that we renew for
+// it, and about which Terraform knows nothing but the address that it locks at.
+func runTerraform(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) error {
+	if _, err := child.Find(f.argv[0]); err != nil {
+		return noCommand(err)
+	}
+	e, ctx, err := beginErrand(ctx, a, c, f.errandFlags)
+	if err != nil {
+		return err
+	}
+	defer e.stop()
+	session, err := e.client.OpenSession(ctx, client.Label("terraform", f.terraform))
+	if err != nil {
+		e.close()
+		return err
+	}
+	if ctx.Err() != nil {
+		e.close()
+		return context.Cause(ctx)
+	}
+	g := newLockGrip(session, e.killAfter.Value)
+	end := child.End{}
+	env, err := e.terraformEnviron(session, f)
+	if err == nil {
+		end, err = e.runLocked(g, f, env)
+	}
+	e.freeLock(session, f, end)
+	e.close()
+	if err != nil {
+		return err
+	}
+	return &cli.CodedError{Code: end.Code}
+}
+
+// runLocked runs the command while the session lasts and nobody breaks the lock.
+func (e *errand) runLocked(g *lockGrip, f runFlags, env []string) (child.End, error) {
+	signals, stop := child.Signals()
+	defer stop()
+	e.running.Store(true)
+	defer e.running.Store(false)
+	defer e.hearBreaks(g, f.terraform)()
+	end, err := child.Run{
+		Command: child.Command{Argv: e.argv, Env: env, Gate: asMyself(GateName), Apart: e.keep},
+		Lease:   g, KillAfter: e.killAfter.Value, Guard: guardArgs(), Signals: signals, Warn: e.warn,
+	}.Do()
+	switch {
+	case err != nil:
+		return end, noCommand(fmt.Errorf("%s: %w", e.argv[0], err))
+	case end.Stopped || g.why() != "":
+		return end, &cli.CodedError{Code: cli.ExitLost, Err: e.lostLock(g, end)}
+	}
+	return end, nil
+}
+
+func (e *errand) lostLock(g *lockGrip, end child.End) error {
+	why := g.why()
+	if why == "" {
+		if why = "the session of the lock could not be renewed"; e.trouble.since(e.app.Now().Add(-e.TTL.Value)) != "" {
+			why += ": " + e.trouble.since(e.app.Now().Add(-e.TTL.Value))
+		}
+	}
+	if end.Stopped {
+		return cli.Failure(leasehold.Lost, "%s\n%s was stopped; if it left an errored.tfstate, see docs/doors/terraform.md", why, e.argv[0])
+	}
+	return cli.Failure(leasehold.Lost, "%s\n%s ended by itself with code %d; what it wrote after that was refused", why, e.argv[0], end.Code)
+}
+
+// hearBreaks tells the grip when somebody breaks the lock, until stop is called. It returns
+// when it hears, or knows that it can not.
+func (e *errand) hearBreaks(g *lockGrip, state string) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	hears, ended := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	query := v1.WatchQuery{Resource: "terraform/" + state, Started: func(v1.Hello) { once.Do(func() { close(hears) }) }}
+	go func() {
+		defer close(ended)
+		for event, err := range e.conn.Watch(ctx, query) {
+			if err != nil {
+				return // what the holder of a broken lock writes is refused all the same
+			}
+			g.hear(event)
+		}
+	}()
+	select {
+	case <-hears:
+	case <-ended:
+	case <-time.After(farewell):
+	}
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// hear takes an event of the lock.
+func (g *lockGrip) hear(event v1.Event) {
+	switch {
+	case event.Session != g.session.ID():
+	case event.Kind == leasehold.BreakSet.String() && event.Until != nil:
+		g.broken(event.Until.Time, event.By, event.Reason)
+	case event.Kind == leasehold.Ended.String() && event.How == leasehold.ByBreak.String():
+		g.broken(time.Now(), event.By, event.Reason)
+	}
+}
+
+// A lockGrip lasts as long as the session does that a lock is bound to, or until somebody
+// breaks the lock. Then it lasts for as long as Terraform needs in order to stop: what it
+// writes is refused by then, but what it was about to make should be in its
+// errored.tfstate.
+type lockGrip struct {
+	session *client.Session
+	spare   time.Duration
+
+	mu    sync.Mutex // guards what follows
+	until time.Time  // zero: nobody broke it
+	said  string
+}
+
+func newLockGrip(s *client.Session, spare time.Duration) *lockGrip {
+	return &lockGrip{session: s, spare: spare}
+}
+
+func (g *lockGrip) broken(at time.Time, by, reason string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if least := time.Now().Add(g.spare); at.Before(least) {
+		at = least
+	}
+	if g.until.IsZero() || at.Before(g.until) {
+		g.until = at
+	}
+	g.said = fmt.Sprintf("the lock was broken by %s: %s", by, reason)
+}
+
+func (g *lockGrip) why() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.said == "" && g.session.Context().Err() != nil {
+		return fmt.Sprintf("the session of the lock is over: %v", context.Cause(g.session.Context()))
+	}
+	return g.said
+}
+
+// Lost is closed when the session is over.
+func (g *lockGrip) Lost() <-chan struct{} { return g.session.Context().Done() }
+
+// Remaining is how long the command may go on.
+func (g *lockGrip) Remaining() time.Duration {
+	left := g.session.Remaining()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.until.IsZero() {
+		return left
+	}
+	return max(0, min(left, time.Until(g.until)))
+}
+
+// retries is how often Terraform sends a request again that got no answer: with its pauses
+// it sits out a minute.
+const retries = 6
+
+// terraformEnviron is the environment of Terraform. Nothing else tells it of us.
+func (e *errand) terraformEnviron(s *client.Session, f runFlags) ([]string, error) {
+	if len(e.conn.Client.Servers) > 1 {
+		// Terraform asks one server alone: let it be one that answers.
+		if _, err := e.conn.Resource(s.Context(), "terraform/"+f.terraform, 0); err != nil {
+			return nil, err
+		}
+	}
+	lock := url.Values{"session": {s.ID()}}
+	switch {
+	case f.wait.Given:
+		lock.Set("wait", f.wait.Value.String())
+	case !f.noWait:
+		lock.Set("wait", leasehold.MaxWait.String())
+	}
+	set := map[string]string{
+		terraform.Variable("address"):        terraform.Address(e.conn, f.terraform, url.Values{}),
+		terraform.Variable("lock_address"):   terraform.Address(e.conn, f.terraform, lock),
+		terraform.Variable("unlock_address"): terraform.Address(e.conn, f.terraform, url.Values{}),
+		terraform.Variable("update_method"):  "POST",
+		terraform.Variable("lock_method"):    "LOCK",
+		terraform.Variable("unlock_method"):  "UNLOCK",
+		terraform.Variable("retry_max"):      fmt.Sprint(retries),
+		config.EnvName("server"):             e.conn.Client.Server,
+		config.EnvName("namespace"):          e.conn.Client.Namespace,
+	}
+	for name, file := range terraform.Files(e.conn) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, cli.Usage("%v", err)
+		}
+		set[name] = string(text)
+	}
+	env := slices.DeleteFunc(slices.Clone(e.app.Environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		_, replaced := set[name]
+		return replaced
+	})
+	for name, value := range set {
+		env = append(env, name+"="+value)
+	}
+	return env, nil
+}
+
+// freeLock ends a lock that the command left behind, as one that was killed does. That is
+// no clean end, though the session is about to have one: whoever comes next should know.
+func (e *errand) freeLock(s *client.Session, f runFlags, end child.End) {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	resource, err := e.conn.Resource(ctx, "terraform/"+f.terraform, 1)
+	if err != nil || len(resource.Holders) == 0 || resource.Holders[0].Session != s.ID() {
+		e.silent = e.silent || errors.Is(err, leasehold.ErrUnavailable)
+		return
+	}
+	period := v1.Duration(0)
+	_, err = e.conn.Break(ctx, v1.BreakRequest{
+		Resource: resource.Resource, Token: resource.Holders[0].Token, Period: &period, By: "leasehold run",
+		Reason: fmt.Sprintf("%s ended with code %d and left its lock", e.argv[0], end.Code),
+	})
+	if err == nil {
+		e.app.Say("%s ended with code %d and left its lock on %s: the lock was broken", e.argv[0], end.Code, f.terraform)
+	}
+}

@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// Alarms returns the command alarms.
+func Alarms(a *cli.App) *cobra.Command {
+	var kind string
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "alarms [PREFIX]",
+		Short: "Show what somebody should look at",
+		Long: `Alarms shows what somebody should look at, the newest first:
+
+  held-long     a lease is held for longer than was expected (leasehold help
+                define), or than is usual on its resource
+  long-queue    more wait for a resource than usual
+  unclean-end   a lease ended without its holder giving it back
+  flapping      holders of a resource went away three times within five minutes
+  late-renewal  a renewal came with less than a tenth of the TTL left
+
+The first two stand until the lease ends or the queue is short again, the others for
+an hour after it happened last. There is one alarm for each thing; COUNT says how
+often it happened.
+
+With --check the command ends with code 1 if any alarm stands, for monitoring.`,
+		Example: `  leasehold alarms
+  leasehold alarms prod/ --kind held-long
+  leasehold alarms --check -q || page-somebody`,
+		Args:              cli.Takes(0, 1),
+		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
+		q := v1.AlarmQuery{Kind: kind, Limit: v1.MaxLimit}
+		if len(args) == 1 {
+			q.Prefix = args[0]
+		}
+		return alarms(ctx, a, c, q, check)
+	})
+	cmd.Flags().StringVar(&kind, "kind", "", "only alarms of this kind")
+	cmd.Flags().BoolVar(&check, "check", false, "end with code 1 if any alarm stands")
+	cli.CompleteFlag(cmd, "kind", alarmKinds())
+	a.ClientFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
+	return cmd
+}
+
+func alarmKinds() (names []string) {
+	for _, kind := range leasehold.AlarmKinds {
+		names = append(names, kind.String())
+	}
+	return names
+}
+
+func alarms(ctx context.Context, a *cli.App, c *cli.Conn, q v1.AlarmQuery, check bool) error {
+	list := []v1.Alarm{}
+	for alarm, err := range c.Alarms(ctx, q) {
+		if err != nil {
+			return err
+		}
+		list = append(list, alarm)
+	}
+	if err := printAlarms(a, c, list); err != nil {
+		return err
+	}
+	if check && len(list) > 0 {
+		return cli.Alarmed(cli.Plural(len(list), "alarm stands", "alarms stand") + ": look at them, and clear what causes them")
+	}
+	return nil
+}
+
+func printAlarms(a *cli.App, c *cli.Conn, list []v1.Alarm) error {
+	switch {
+	case a.Output == cli.FormatJSON:
+		return a.PrintJSON(list)
+	case a.Output == cli.FormatName:
+		for _, alarm := range list {
+			if err := a.PrintLine(alarm.Resource); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(list) == 0:
+		a.Say("no alarm stands in namespace %s", c.Client.Namespace)
+		return nil
+	}
+	columns := []cli.Column{{Name: "KIND"}, {Name: "RESOURCE"}, {Name: "SINCE"}, {Name: "COUNT", Right: true}, {Name: "WHAT", Flexible: true}}
+	if a.Output == cli.FormatWide {
+		columns = append(columns, cli.Column{Name: "LAST"}, cli.Column{Name: "HOLDER"}, cli.Column{Name: "ID"}, cli.Column{Name: "SESSION"})
+	}
+	var rows [][]string
+	for _, alarm := range list {
+		row := []string{alarm.Kind, alarm.Resource, a.When(&alarm.Since), strconv.Itoa(alarm.Count), alarm.Text}
+		if a.Output == cli.FormatWide {
+			row = append(row, a.When(&alarm.Last), alarm.Holder, alarm.ID, alarm.Session)
+		}
+		rows = append(rows, row)
+	}
+	return a.PrintTable(columns, rows)
+}

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/engine/cluster"
+)
+
+// maxQuarantine is as long as the longest TTL: nobody believes in a lease for longer.
+const maxQuarantine = leasehold.MaxTTL
+
+// Restore returns the command restore.
+func Restore(a *cli.App) *cobra.Command {
+	var (
+		quarantine cli.Span
+		options    cluster.RestoreOptions
+	)
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a new cluster from a backup",
+		Long: `Restore makes the data directory of a new cluster from a backup: a cluster of one
+server, which others can join. The directory must be empty or new. Turn the servers
+of the former cluster off first, and never start them on their old data beside it:
+two clusters that grant the same things are worth nothing.
+
+What was held is held by the same lease, with all of its time; holders renew and
+release it as always. But the former cluster went on after the backup was taken, and
+nobody knows what it granted then. Therefore
+
+  nothing is granted in a quarantine, counted from when the new server begins to lead,
+  so that leases that nobody knows of can end. It lasts as long as the largest TTL in
+  the backup, or as --quarantine says; those who wait stay in the queue;
+
+  tokens and revisions go on far above all that the backup knows, so that stores which
+  check tokens refuse the holders of the former cluster, and watchers are told that
+  there is a gap.
+
+Has a backup of the same cluster been restored before, give --above the largest token
+that anybody may have seen since, or restore a backup from after that.`,
+		Example: `  leasehold restore leasehold.backup --data /var/lib/leasehold
+  leasehold restore leasehold.backup --data data --quarantine 30s
+  leasehold restore leasehold.backup --data data && leasehold serve --data data`,
+		Args: cli.Takes(1, 1),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := cli.Needs(cmd, "data", "name an empty or new directory"); err != nil {
+			return err
+		}
+		options.Quarantine = -1
+		if quarantine.Given {
+			options.Quarantine = quarantine.Value
+		}
+		if quarantine.Value > maxQuarantine {
+			return cli.Usage("--quarantine is %s: nobody believes in a lease for more than %s", cli.Short(quarantine.Value), cli.Short(maxQuarantine))
+		}
+		dir := cmd.Flags().Lookup("data").Value.String()
+		to, err := cluster.RestoreTo(dir, args[0], options)
+		if err != nil {
+			return explainCheck(err)
+		}
+		return printRestored(a, dir, to, quarantine.Given)
+	}
+	cmd.Flags().String("data", "", "directory to make, empty or new (needed)")
+	cmd.Flags().Var(&quarantine, "quarantine", "how long nothing is granted (default the largest TTL in the backup)")
+	cmd.Flags().Uint64Var(&options.Above, "above", 0, "a token that somebody saw, if the backup may know of less")
+	if err := cmd.MarkFlagDirname("data"); err != nil {
+		panic(err) // the flag was just made
+	}
+	a.OutputFlag(cmd, cli.FormatJSON)
+	return cmd
+}
+
+// restored is what a restore came to, as JSON.
+type restored struct {
+	Data       string             `json:"data"`
+	Cluster    string             `json:"cluster"`
+	Server     uint64             `json:"server"`
+	TokensFrom uint64             `json:"tokens_above"`
+	Quarantine string             `json:"quarantine"`
+	Backup     cluster.BackupHead `json:"backup"`
+}
+
+func printRestored(a *cli.App, dir string, to cluster.RestoredTo, chosen bool) error {
+	quarantine := to.State.Quarantine
+	if a.Output == cli.FormatJSON {
+		return a.PrintJSON(restored{dir, to.Cluster, to.Server, to.State.Base, quarantine.String(), to.Backup})
+	}
+	s := &cli.Details{}
+	s.Line("Data", "%s, of the new cluster %s", cli.Printable(dir), to.Cluster)
+	backup(s, a, to.Backup)
+	s.Line("Tokens", "above %d", to.State.Base)
+	why := "the largest TTL in the backup"
+	if chosen {
+		why = "as you say"
+	}
+	s.Line("Quarantine", "%s, %s", cli.Short(quarantine), why)
+	if _, err := io.WriteString(a.Stdout, s.String()); err != nil {
+		return cli.Written(err)
+	}
+	a.Say("start it: leasehold serve --data %s", cli.Quote(dir))
+	if quarantine > 0 {
+		a.Say("it grants nothing for %s then, since leases from after the backup may be alive; renewals and releases go on", cli.Short(quarantine))
+	}
+	if quarantine > time.Hour {
+		a.Say("that is long: if you know that no holder is left from before, remove %s and restore again with --quarantine 30s", cli.Quote(dir))
+	}
+	a.Say("to make it a cluster of three again, give it --name and --peer-listen, prepare places for two more (leasehold cluster add), and start them with empty directories and --join its peer address, all with certificates (leasehold cert):")
+	a.Say("  leasehold serve --data %s --name n1 --peer-listen 10.0.0.1:4654", cli.Quote(dir))
+	a.Say("  leasehold cluster add n2 10.0.0.2:4654")
+	a.Say("  leasehold serve --data data --name n2 --peer-listen 10.0.0.2:4654 --join 10.0.0.1:4654")
+	return nil
+}

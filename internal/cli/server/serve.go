@@ -1,0 +1,149 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/config"
+	"github.com/leasehold/leasehold/internal/node"
+)
+
+// A serverFunc runs a server until its context ends, and has then finished what was
+// under way. It calls ready once, with the address that it listens on.
+type serverFunc func(ctx context.Context, c node.Config, ready func(address string)) error
+
+// An Outside is what the commands of this package start and touch. A test puts something
+// else in its place.
+type Outside struct {
+	Serve serverFunc
+	check checkFunc
+	// createTemp makes a file that gets its name later.
+	createTemp func(dir, pattern string) (file, error)
+}
+
+// RealOutside is what users get.
+func RealOutside() Outside {
+	return Outside{Serve: node.Run, check: checkData, createTemp: createTemp}
+}
+
+// Serve returns the command serve.
+func Serve(a *cli.App, o Outside) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a server",
+		Long: `Serve runs a server on one address and keeps what it was told in one directory. An
+answer is given only when it can't be lost: a server that is killed, or loses
+power, comes back with every lease that it had granted.
+
+Several servers are one if each is told of all: --initial-cluster begins a cluster, the
+same on each of its servers, and --join adds a server to one that runs, in the place
+that leasehold cluster add prepared for it. Once there are
+data, they say who belongs to it, and both flags mean nothing any more. Servers know
+each other by certificates (leasehold cert); without them they must be on one machine,
+and need --insecure.
+
+SIGTERM or ctrl-C lets it finish what is under way; whoever waits is told to ask
+again, a leader hands over first, and no lease ends because of a restart. A second one
+ends it at once, which costs nothing but those answers.
+
+A server that other machines can reach needs --tls-client-ca, by which it knows its
+clients, or --insecure, by which you say that you trust whoever can reach it.
+
+Each flag can also be set by its variable or in a YAML file: see "leasehold help
+configuration", and "leasehold config show --origin" for what is in effect.`,
+		Example: `  leasehold serve
+  leasehold serve --config /etc/leasehold.yaml --listen 0.0.0.0:4653 --insecure
+  leasehold serve --config n4.yaml --name n4 --peer-listen 10.0.0.4:4654 --join 10.0.0.1:4654`,
+		Args: cli.Takes(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(a, cmd, o.Serve) },
+	}
+	serveFlags(cmd)
+	return cmd
+}
+
+func serveFlags(cmd *cobra.Command) {
+	for _, key := range config.ServerKeys() {
+		cli.SettingFlag(cmd, key.Name, "")
+	}
+}
+
+func runServe(a *cli.App, cmd *cobra.Command, serve serverFunc) error {
+	settings, _, err := config.ForServer(a.Sources(cmd))
+	if err != nil {
+		return cli.Hint(cli.Usage("%v", err), "see what is set where: leasehold config show --origin")
+	}
+	// Whoever reads JSON from standard error should find nothing else there.
+	a.Quiet = a.Quiet || settings.Server.LogFormat == cli.FormatJSON
+	ctx := cmd.Context()
+	defer context.AfterFunc(ctx, func() {
+		a.Say("stopping: finishing what is under way; once more ends it at once")
+	})()
+	err = serve(ctx, node.Config{Server: settings.Server, Version: a.Version, Log: a.Stderr}, func(address string) {
+		greet(a, settings.Server.URL(address), settings.Server)
+	})
+	var known *leasehold.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return cli.Failure(leasehold.Unavailable, "the server stopped: %v", err)
+}
+
+// greet tells where the server is and what to do first. Where log lines are JSON, it
+// is one of them.
+func greet(a *cli.App, url string, settings config.Server) {
+	data, err := filepath.Abs(settings.Data)
+	if err != nil {
+		data = settings.Data
+	}
+	if settings.LogFormat == cli.FormatJSON {
+		slog.New(slog.NewJSONHandler(a.Stderr, nil)).Info("leasehold serves", "url", url, "data", data, "insecure", settings.Insecure)
+		return
+	}
+	a.Say("leasehold serves on %s, data in %s", url, data)
+	if settings.Insecure && settings.TLS.CA == "" {
+		a.Say("warning: everybody who can reach it may use it (--insecure)")
+	}
+	a.Say("try: %s acquire my/first --ttl 1m%s%s", calledAs(), serverFlag(url), trustFlags(settings))
+}
+
+// trustFlags is what a client must add to be let in, and to know whom it talks to.
+func trustFlags(settings config.Server) string {
+	switch {
+	case settings.TLS.Cert == "":
+		return ""
+	case settings.TLS.CA == "":
+		return " --ca FILE"
+	}
+	return " --ca FILE --cert FILE --key FILE"
+}
+
+// calledAs is how to call this program from the shell that called it: by its path, if
+// the shell would not find it by its name.
+func calledAs() string {
+	const name = "leasehold"
+	if _, err := exec.LookPath(name); err == nil || !strings.ContainsRune(os.Args[0], filepath.Separator) {
+		return name
+	}
+	return os.Args[0]
+}
+
+// serverFlag is what a client must add to find the server, which is often nothing.
+func serverFlag(url string) string {
+	key, _ := config.Lookup("server")
+	if url == key.Default {
+		return ""
+	}
+	// A wildcard is no address to call.
+	url = strings.NewReplacer("//0.0.0.0:", "//127.0.0.1:", "//[::]:", "//127.0.0.1:").Replace(url)
+	return fmt.Sprintf(" --server %s", url)
+}

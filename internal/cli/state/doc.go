@@ -1,0 +1,2 @@
+// Package state has the commands for Terraform states.
+package state

@@ -1,0 +1,311 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/cli/lease"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/tfstate"
+)
+
+func pull(a *cli.App) *cobra.Command {
+	version := ""
+	cmd := &cobra.Command{
+		Use:   "pull STATE",
+		Short: "Print a state, or one of its versions",
+		Long: `Pull writes a state to standard output, byte for byte as it was written. With --version it
+is what the state was then: a serial, or @ and a revision, as leasehold state versions
+shows them. States hold secrets: mind where you write them to.`,
+		Example: `  leasehold state pull prod/network > network.tfstate
+  leasehold state pull prod/network | jq -r '.resources[].type'
+  leasehold state pull prod/network --version 41 > before.tfstate`,
+		Args:              cli.Takes(1, 1),
+		ValidArgsFunction: Completes(a),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
+		revision := uint64(0)
+		if version != "" {
+			found, err := versionCalled(ctx, c, args[0], version)
+			if err != nil {
+				return stateless(c, args[0], err)
+			}
+			revision = found.Revision
+		}
+		body, err := states(c).Read(ctx, args[0], revision)
+		if err != nil {
+			return stateless(c, args[0], err)
+		}
+		_, err = a.Stdout.Write(body)
+		return cli.Written(err)
+	})
+	cmd.Flags().StringVar(&version, "version", "", "a serial, or @ and a revision (default: what it is now)")
+	a.ClientFlags(cmd)
+	return cmd
+}
+
+// editFlags are those of commands that write a state.
+type editFlags struct {
+	reason string
+	wait   cli.Span
+	force  bool
+}
+
+func (f *editFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for whoever finds the lock and for the history")
+	cmd.Flags().VarP(&f.wait, "wait", "w", "how long to wait for the lock (default: not at all)")
+}
+
+func push(a *cli.App) *cobra.Command {
+	var f editFlags
+	cmd := &cobra.Command{
+		Use:   "push STATE [FILE|-]",
+		Short: "Write a state from a file, under its lock",
+		Long: `Push locks a state, writes what the file or standard input holds, and unlocks it. It is
+refused if the lineage is another, or the serial is not above the one that is there: then
+somebody else has written since. With --force neither is looked at; what was there stays
+among the versions.
+
+It is the way to bring back an errored.tfstate, which Terraform leaves behind when its
+lock was lost and its write refused: see docs/doors/terraform.md.`,
+		Example: `  leasehold state push prod/network errored.tfstate --reason "run 881 lost its lock"
+  leasehold state pull prod/network | jq '.serial += 1' | leasehold state push prod/network -
+  leasehold state push prod/network old.tfstate --force --reason "begin again"`,
+		Args: cli.Takes(1, 2),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
+		if len(args) == 1 && a.Terminal(a.Stdin) {
+			return cli.SeeHelp(cmd, cli.Usage("push needs a state: name a file, or send it to standard input"))
+		}
+		body, err := readState(a, append(args, "-")[1])
+		if err != nil {
+			return err
+		}
+		head, err := tfstate.ReadHead(bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		err = edit(ctx, c, args[0], "push", f, func(id string) error { return write(ctx, c, args[0], id, body, head, f.force) })
+		var better *cli.Hinted
+		if errors.Is(err, leasehold.ErrRefused) && !errors.As(err, &better) {
+			return cli.Hint(err, "see who wrote: %s; to write it all the same, give --force", c.Again("state", "versions", args[0]))
+		}
+		if err != nil {
+			return err
+		}
+		a.Say("pushed %s, serial %d", args[0], head.Serial)
+		return nil
+	})
+	cmd.Flags().BoolVar(&f.force, "force", false, "whatever serial and lineage are there")
+	f.add(cmd)
+	a.ClientFlags(cmd)
+	return cmd
+}
+
+// write writes a state under the lock. The server lets a holder write one serial twice; what
+// comes from a file has to be newer than what is there, or somebody else's work is lost.
+func write(ctx context.Context, c *cli.Conn, state, id string, body []byte, head tfstate.Head, force bool) error {
+	there, err := states(c).Info(ctx, state)
+	if err != nil {
+		return err
+	}
+	if !force && there.Revision != 0 && there.Problem == "" && there.Lineage == head.Lineage && there.Serial == head.Serial {
+		now, err := states(c).Read(ctx, state, 0)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(now, body) {
+			return cli.Failure(leasehold.Refused, "%s has the serial %d already, with other content: somebody else wrote since; compare both, or force it if you are sure", state, head.Serial)
+		}
+	}
+	return states(c).Write(ctx, state, id, body, force)
+}
+
+func readState(a *cli.App, source string) ([]byte, error) {
+	in := a.Stdin
+	if source != "-" {
+		file, err := os.Open(source)
+		if err != nil {
+			return nil, cli.Usage("the state can not be read: %v", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	body, err := io.ReadAll(io.LimitReader(in, leasehold.MaxLarge+1))
+	if err != nil {
+		return nil, cli.Usage("the state can not be read: %v", err)
+	}
+	return body, nil
+}
+
+// edit does something to a state under its lock.
+func edit(ctx context.Context, c *cli.Conn, state, operation string, f editFlags, do func(id string) error) error {
+	info := tfstate.LockInfo{
+		ID: rand.Text(), Operation: operation, Info: f.reason, Who: c.Operator(), Version: "leasehold",
+		Created: time.Now().UTC().Format(time.RFC3339Nano),
+	}
+	if err := states(c).Lock(ctx, state, info, f.wait.Value); err != nil {
+		return cli.Hint(err, "see who has it: %s", c.Again("state", "show", state))
+	}
+	err := do(info.ID)
+	// A signal must not leave the lock behind.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cli.Patience)
+	defer cancel()
+	if failed := states(c).Unlock(ctx, state, info); err == nil && failed != nil {
+		return fmt.Errorf("the state was written, but its lock could not be given back, and ends by itself: %w", failed)
+	}
+	return err
+}
+
+func rollback(a *cli.App) *cobra.Command {
+	var f editFlags
+	cmd := &cobra.Command{
+		Use:   "rollback STATE VERSION",
+		Short: "Make a state again what it was",
+		Long: `Rollback writes a former version of a state as a new one, under the lock. VERSION is a
+serial, or @ and a revision, as leasehold state versions shows them. A state that was
+deleted comes back.
+
+The new version has the content of the former one and a serial above all others: plans
+that were made from what is there now are then refused as stale, as they have to be. An
+encrypted state keeps its own serial, since nobody but OpenTofu can change it.
+
+Only the state goes back, not what it describes: look at terraform plan afterwards.`,
+		Example: `  leasehold state rollback prod/network 41 --reason "run 881 imported the wrong account"
+  leasehold state rollback prod/network @1881
+  leasehold state diff prod/network                         # what it did`,
+		Args:              cli.Takes(2, 2),
+		ValidArgsFunction: Completes(a),
+	}
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
+		// Looked at before the lock is taken: a wrong name should disturb nobody.
+		if _, err := versionCalled(ctx, c, args[0], args[1]); err != nil {
+			return stateless(c, args[0], err)
+		}
+		var serial uint64
+		err := edit(ctx, c, args[0], "rollback", f, func(id string) (err error) {
+			serial, err = rollBack(ctx, c, args[0], args[1], id)
+			return err
+		})
+		if err != nil {
+			return stateless(c, args[0], err)
+		}
+		at := "serial " + args[1]
+		if revision, ok := strings.CutPrefix(args[1], "@"); ok {
+			at = "revision " + revision
+		}
+		a.Say("rolled back %s: it is what it was at %s, and has serial %d now", args[0], at, serial)
+		return nil
+	})
+	f.add(cmd)
+	a.ClientFlags(cmd)
+	return cmd
+}
+
+// versionCalled finds a version of a state by what it is called.
+func versionCalled(ctx context.Context, c *cli.Conn, state, word string) (tfstate.Version, error) {
+	versions, err := states(c).Versions(ctx, state)
+	if err != nil {
+		return tfstate.Version{}, err
+	}
+	found, err := findVersion(versions, word)
+	if err != nil {
+		err = cli.Hint(err, "see which there are: %s", c.Again("state", "versions", state))
+	}
+	return found, err
+}
+
+// rollBack writes a former version anew, and returns the serial that it has now. It has the
+// lock: nobody else writes meanwhile.
+func rollBack(ctx context.Context, c *cli.Conn, state, word, id string) (uint64, error) {
+	versions, err := states(c).Versions(ctx, state)
+	if err != nil {
+		return 0, err
+	}
+	old, err := findVersion(versions, word)
+	if err != nil {
+		return 0, cli.Hint(err, "see which there are: %s", c.Again("state", "versions", state))
+	}
+	body, err := states(c).Read(ctx, state, old.Revision)
+	if err != nil {
+		return 0, err
+	}
+	head, err := tfstate.ReadHead(bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	serial := head.Serial
+	if !head.Encrypted {
+		for _, v := range versions {
+			serial = max(serial, v.Serial)
+		}
+		serial++
+		if body, err = tfstate.WithSerial(body, serial); err != nil {
+			return 0, err
+		}
+	}
+	return serial, states(c).Write(ctx, state, id, body, true)
+}
+
+func unlock(a *cli.App) *cobra.Command {
+	var f lease.BreakFlags
+	cmd := &cobra.Command{
+		Use:   "unlock STATE",
+		Short: "End somebody else's lock on a state, with a reason",
+		Long: `Unlock ends the lock that is on a state, whoever has it, without knowing its ID. It first
+shows who has it, since when and for what, and asks on a terminal; elsewhere it does
+nothing without --yes. Who did it, and why, is in leasehold audit.
+
+What the former holder still writes is refused: Terraform then keeps its state in
+errored.tfstate. If the lock is gone or somebody else's by the time you say yes,
+nothing happens. It is leasehold break terraform/STATE --now.`,
+		Example: `  leasehold state unlock prod/network --reason "the runner was killed"
+  leasehold state unlock prod/network --yes --reason "host is gone"
+  leasehold audit terraform/prod/network --verb break`,
+		Args:              cli.Takes(1, 1),
+		ValidArgsFunction: Completes(a),
+	}
+	f.Now = true
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
+		if err := f.Check(cmd); err != nil {
+			return err
+		}
+		resource, err := c.Resource(ctx, "terraform/"+args[0], 1)
+		switch {
+		case err != nil:
+			return err
+		case len(resource.Holders) == 0:
+			return notLocked(c, args[0], resource)
+		}
+		return lease.BreakShown(ctx, a, c, resource, f)
+	})
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "why, for the holder and for the history (needed)")
+	cmd.Flags().BoolVar(&f.Yes, "yes", false, "do not ask")
+	a.ClientFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
+	return cmd
+}
+
+// notLocked says that there is nothing to unlock, and what else may be meant.
+func notLocked(c *cli.Conn, state string, r v1.Resource) error {
+	err := cli.Failure(leasehold.NotFound, "%s is not locked", state)
+	switch {
+	case r.Unacknowledged != nil:
+		return cli.Hint(err, "it rests until somebody says that the end of %s's lock was looked at: %s", cli.Printable(r.Unacknowledged.Holder), c.Again("acknowledge", r.Resource))
+	case r.Last == nil:
+		return stateless(c, state, err)
+	}
+	return cli.Hint(err, "see who had it: %s", c.Again("describe", r.Resource))
+}

@@ -1,0 +1,79 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+)
+
+// The results of one look, best first.
+const (
+	ResultOK      = "ok"
+	ResultWarning = "warning"
+	ResultProblem = "problem"
+)
+
+// A finding is what one look found.
+type finding struct {
+	Check  string `json:"check"`
+	Result string `json:"result"`
+	Detail string `json:"detail"`
+	Advice string `json:"advice,omitempty"`
+
+	// Values is what was measured, for programs; each name says in what unit.
+	Values map[string]float64 `json:"values,omitempty"`
+
+	err error // of a problem: what to end with
+}
+
+func fine(check, format string, args ...any) finding {
+	return finding{Check: check, Result: ResultOK, Detail: fmt.Sprintf(format, args...)}
+}
+
+// with adds what was measured.
+func (f finding) with(name string, value float64) finding {
+	values := map[string]float64{name: value}
+	maps.Copy(values, f.Values)
+	f.Values = values
+	return f
+}
+
+func (f finding) warn(advice string) finding {
+	f.Result, f.Advice = ResultWarning, advice
+	return f
+}
+
+func (f finding) fail(code leasehold.Code, advice string) finding {
+	f.Result, f.Advice, f.err = ResultProblem, advice, cli.Failure(code, "%s: %s", f.Check, f.Detail)
+	return f
+}
+
+func (f finding) unfit(advice string) finding {
+	f.Result, f.Advice, f.err = ResultProblem, advice, cli.UnfitError(f.Check+": "+f.Detail)
+	return f
+}
+
+// A Diagnosis is all findings, and the worst result among them.
+type Diagnosis struct {
+	Result   string    `json:"result"`
+	Findings []finding `json:"findings"`
+}
+
+func (d *Diagnosis) Add(f finding) {
+	d.Findings = append(d.Findings, f)
+	if f.Result == ResultProblem || f.Result == ResultWarning && d.Result == ResultOK {
+		d.Result = f.Result
+	}
+}
+
+// Problem is the first of them: the others often follow from it.
+func (d *Diagnosis) Problem() error {
+	for _, f := range d.Findings {
+		if f.err != nil {
+			return cli.Hint(f.err, "%s", f.Advice)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/cli"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/config"
+)
+
+// roundTrips measures the way to the server and back, on a connection that is open.
+func roundTrips(ctx context.Context, c *cli.Conn) (trips []time.Duration, theirs v1.Version, err error) {
+	if theirs, err = c.Version(ctx); err != nil {
+		return nil, theirs, err
+	}
+	for range tripCount {
+		began := time.Now()
+		if _, err = c.Version(ctx); err != nil {
+			return nil, theirs, err
+		}
+		trips = append(trips, time.Since(began))
+	}
+	slices.Sort(trips)
+	return trips, theirs, nil
+}
+
+// tripCount is how many times the server is asked for its version.
+const tripCount = 20
+
+// slowTrip is what a person begins to notice, and a wait in a queue too.
+const slowTrip = 250 * time.Millisecond
+
+// AskServer looks at what only a server can tell.
+func (d *Diagnosis) AskServer(ctx context.Context, c *cli.Conn, length time.Duration, ours v1.Version) {
+	trips, theirs, err := roundTrips(ctx, c)
+	d.Add(judgeTrips(c.Client.Server, trips, err))
+	if err != nil {
+		return
+	}
+	d.Add(judgeHealth(c.Ready(ctx)))
+	d.lookAtServers(ctx, c)
+	d.lookAtCluster(ctx, c)
+	d.Add(judgeVersions(ours, theirs))
+	d.Add(judgeTTLs(ctx, c, trips))
+	before, err := readServerClock(ctx, c)
+	if err == nil {
+		d.Add(judgeDate(before))
+		cli.Pause(ctx, length)
+		var after clockReading
+		if after, err = readServerClock(ctx, c); err == nil {
+			d.Add(judgeRate(before, after))
+		}
+	}
+	if err != nil {
+		d.Add(fine("clock rate", "the server's clock could not be read: %v", err).warn("see whether the server goes on to answer: leasehold doctor"))
+	}
+}
+
+// JudgeSettings says where the settings come from, or what is wrong with them.
+func JudgeSettings(settings []config.Setting, err error) finding {
+	if err != nil {
+		return fine("settings", "%s", strings.ReplaceAll(err.Error(), "\n", "; ")).fail(leasehold.Invalid, "all settings: leasehold help configuration")
+	}
+	var parts []string
+	for _, s := range cli.Shown(settings) {
+		if s.Value == "" {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", s.Key, s.Value, s.Origin))
+	}
+	return fine("settings", "%s", strings.Join(parts, ", "))
+}
+
+func judgeTrips(server string, trips []time.Duration, err error) finding {
+	if err != nil {
+		return fine("server", "%v", err).fail(codeOf(err), "start one with leasehold serve, or name another with --server or LEASEHOLD_SERVER; then see whether a firewall stands in between")
+	}
+	median, longest := trips[len(trips)/2], trips[len(trips)-1]
+	f := fine("server", "%s answers in %s (median of %d), %s at most", server, exact(median), len(trips), exact(longest))
+	f = f.with("median_ms", milliseconds(median)).with("longest_ms", milliseconds(longest))
+	if median > slowTrip {
+		return f.warn("use a server that is nearer, or TTLs of a minute and more")
+	}
+	return f
+}
+
+func codeOf(err error) leasehold.Code {
+	var e *leasehold.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return leasehold.Unavailable
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// exact writes a duration that may be far below a second.
+func exact(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+func judgeHealth(checks []string, err error) finding {
+	if err != nil {
+		return fine("health", "%v", err).fail(codeOf(err), "a server that begins or stops is not ready for a while; if it stays so, its log says why")
+	}
+	return fine("health", "ready: %s", strings.Join(checks, ", "))
+}
+
+func judgeVersions(ours, theirs v1.Version) finding {
+	f := fine("version", "this program and the server are %s (commit %s)", ours.Version, ours.Commit)
+	if ours.Version == theirs.Version && ours.Commit == theirs.Commit {
+		return f
+	}
+	f.Detail = fmt.Sprintf("this program is %s, the server %s", cli.VersionLine(ours), cli.VersionLine(theirs))
+	return f.warn("both speak /v1 and understand each other; for the same words and flags on both sides install the same version")
+}
+
+// A renewal is tried at a third of the TTL; what is left then should suffice for
+// several tries that are slow.
+const leastTripsInTTL = 20
+
+// judgeTTLs compares the shortest TTL that is in use, or that is the default
+// somewhere, with the slowest of the round trips.
+func judgeTTLs(ctx context.Context, c *cli.Conn, trips []time.Duration) finding {
+	shortest, whose, err := shortestTTL(ctx, c)
+	if err != nil {
+		return fine("ttl", "the leases could not be read: %v", err).warn("see who may read them: leasehold list")
+	}
+	return judgeTTL(shortest, whose, trips[len(trips)-1])
+}
+
+func judgeTTL(shortest time.Duration, whose string, trip time.Duration) finding {
+	if whose == "" {
+		return fine("ttl", "no lease has one now; shorter than %s would be too short from here", exact(leastTripsInTTL*trip))
+	}
+	f := fine("ttl", "the shortest is %s, %s; the slowest answer took %s", cli.Short(shortest), cli.Printable(whose), exact(trip)).with("shortest_ms", milliseconds(shortest))
+	if shortest < leastTripsInTTL*trip {
+		return f.warn("one slow answer more and the lease is lost: make it " + exact(leastTripsInTTL*trip) + " or longer")
+	}
+	return f
+}
+
+// shortestTTL looks at one page of leases and one of definitions: it is a sample.
+func shortestTTL(ctx context.Context, c *cli.Conn) (shortest time.Duration, whose string, err error) {
+	note := func(ttl *v1.Duration, of string) {
+		if ttl != nil && (whose == "" || time.Duration(*ttl) < shortest) {
+			shortest, whose = time.Duration(*ttl), of
+		}
+	}
+	page, err := c.ResourcePage(ctx, v1.ResourceQuery{Limit: v1.MaxLimit})
+	if err != nil {
+		return 0, "", err
+	}
+	for _, r := range page.Items {
+		for _, l := range r.Holders {
+			note(l.TTL, "of "+l.Holder+" on "+r.Resource)
+		}
+	}
+	definitions, err := c.Definitions(ctx, v1.DefinitionQuery{Limit: v1.MaxLimit})
+	if err != nil {
+		return 0, "", err
+	}
+	for _, d := range definitions.Items {
+		note(d.DefaultTTL, "the default of "+d.Path)
+	}
+	return shortest, whose, nil
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 // A blobWrite is a change of a blob: what is common to all of them is in do, and what it
@@ -26,11 +27,7 @@ func (c *call) write(w blobWrite) error {
 	if c.at.snapshot != "" {
 		return errInvalidQuery.saying("A snapshot can not be changed.").with("QueryParameterName", "snapshot").with("QueryParameterValue", c.at.snapshot)
 	}
-	guid, err := c.leaseHeader()
-	if err != nil {
-		return err
-	}
-	conditions, err := c.readConditions("")
+	guard, err := c.readGuard()
 	if err != nil {
 		return err
 	}
@@ -43,7 +40,7 @@ func (c *call) write(w blobWrite) error {
 		if tried && was.found && was.ETag == made {
 			return true, c.wrote(w, &was.properties)
 		}
-		if err := firstError(c.mayReplace(&was), mayWrite(&was, guid, &conditions, w.exists)); err != nil {
+		if err := door.First(c.mayReplace(&was), mayWrite(&was, &guard, w.exists)); err != nil {
 			return false, err
 		}
 		p := was.properties
@@ -81,16 +78,16 @@ func (c *call) asRead(container, blob *item) []core.Compare {
 
 // mayWrite tells why a blob may not be written. A blob that is new may be written under
 // any lease id, as in Azure, unless somebody holds its name.
-func mayWrite(was *item, guid string, conditions *conditions, exists bool) error {
+func mayWrite(was *item, g *guard, exists bool) error {
 	if !was.found && exists {
 		return errBlobNotFound
 	}
 	if was.found || was.lease.alive() {
-		if err := was.lease.checkUse(guid, true); err != nil {
+		if err := was.lease.checkUse(g.guid, true); err != nil {
 			return err
 		}
 	}
-	return conditions.check(was, exists)
+	return g.check(was, exists)
 }
 
 // mayReplace refuses to write over a blob to who was only let in to make one.
@@ -101,22 +98,9 @@ func (c *call) mayReplace(was *item) error {
 	return nil
 }
 
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // early looks whether a write would be refused, before its body is read.
 func (c *call) early(exists bool) error {
-	guid, err := c.leaseHeader()
-	if err != nil {
-		return err
-	}
-	conditions, err := c.readConditions("")
+	guard, err := c.readGuard()
 	if err != nil {
 		return err
 	}
@@ -124,7 +108,7 @@ func (c *call) early(exists bool) error {
 	if err != nil {
 		return err
 	}
-	return firstError(c.mayReplace(&was), mayWrite(&was, guid, &conditions, exists))
+	return door.First(c.mayReplace(&was), mayWrite(&was, &guard, exists))
 }
 
 func (c *call) wrote(w blobWrite, p *properties) error {

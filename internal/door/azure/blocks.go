@@ -46,7 +46,7 @@ func (c *call) putBlock() error {
 		if err != nil {
 			return false, err
 		}
-		if err := mayWrite(&was, guid, &conditions{}, false); err != nil {
+		if err := mayWrite(&was, &guard{guid: guid}, false); err != nil {
 			return false, err
 		}
 		if err := c.roomForBlock(path, len(name)); err != nil {

@@ -17,6 +17,21 @@ type conditions struct {
 	asRead           bool // fails as a read does, with 304
 }
 
+// A guard is what a request says must hold: the lease that it is made under, and conditions.
+type guard struct {
+	guid string // of the lease; empty: none
+	conditions
+}
+
+// readGuard reads the guard of a request.
+func (c *call) readGuard() (g guard, err error) {
+	if g.guid, err = c.leaseHeader(); err != nil {
+		return g, err
+	}
+	g.conditions, err = c.readConditions("")
+	return g, err
+}
+
 // readConditions reads the conditional headers; with a prefix those of a copy's source.
 func (c *call) readConditions(prefix string) (q conditions, err error) {
 	q.failed = errCondition

@@ -2,12 +2,14 @@ package azure
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 func (c *call) createContainer() error {
@@ -61,6 +63,17 @@ func (c *call) readContainer() (i item, err error) {
 	return i, i.lease.checkContainer(guid, false)
 }
 
+// guardedContainer reads a container that is about to be changed, or deleted.
+func (c *call) guardedContainer(g *guard, deletion bool) (was item, err error) {
+	if err := c.read(func(v core.View) { was = c.lookContainer(v) }); err != nil {
+		return was, err
+	}
+	if !was.found {
+		return was, errContainerNotFound
+	}
+	return was, door.First(was.lease.checkContainer(g.guid, deletion), g.check(&was, true))
+}
+
 func (c *call) getContainer() error {
 	i, err := c.readContainer()
 	if err != nil {
@@ -89,26 +102,13 @@ func (c *call) setContainerMetadata() error {
 	if err != nil {
 		return err
 	}
-	guid, err := c.leaseHeader()
-	if err != nil {
-		return err
-	}
-	conditions, err := c.readConditions("")
+	guard, err := c.readGuard()
 	if err != nil {
 		return err
 	}
 	return c.decide(func(bool) (bool, error) {
-		var was item
-		if err := c.read(func(v core.View) { was = c.lookContainer(v) }); err != nil {
-			return false, err
-		}
-		if !was.found {
-			return false, errContainerNotFound
-		}
-		if err := was.lease.checkContainer(guid, false); err != nil {
-			return false, err
-		}
-		if err := conditions.check(&was, true); err != nil {
+		was, err := c.guardedContainer(&guard, false)
+		if err != nil {
 			return false, err
 		}
 		// The end of a container's lease is told until it is leased again: a write does
@@ -128,29 +128,16 @@ func (c *call) setContainerMetadata() error {
 
 // deleteContainer marks a container as gone, in one command, and then clears it away.
 func (c *call) deleteContainer() error {
-	guid, err := c.leaseHeader()
-	if err != nil {
-		return err
-	}
-	conditions, err := c.readConditions("")
+	guard, err := c.readGuard()
 	if err != nil {
 		return err
 	}
 	return c.decide(func(tried bool) (bool, error) {
-		var was item
-		if err := c.read(func(v core.View) { was = c.lookContainer(v) }); err != nil {
-			return false, err
-		}
+		was, err := c.guardedContainer(&guard, true)
 		switch {
-		case !was.found && tried:
-			return true, c.answer(http.StatusAccepted)
-		case !was.found:
-			return false, errContainerNotFound
-		}
-		if err := was.lease.checkContainer(guid, true); err != nil {
-			return false, err
-		}
-		if err := conditions.check(&was, true); err != nil {
+		case tried && errors.Is(err, errContainerNotFound):
+			return true, c.answer(http.StatusAccepted) // an earlier try did it
+		case err != nil:
 			return false, err
 		}
 		p := was.properties
@@ -203,24 +190,29 @@ func (c *call) endLeases(still core.Compare) error {
 	for _, name := range names {
 		at := c.at
 		at.blob = name
-		for range attempts {
-			var l lease
-			if err := c.read(func(v core.View) { l = c.lookLease(v, at.resource(), &properties{}) }); err != nil {
-				return err
-			}
-			if !l.alive() {
-				break
-			}
-			_, done, err := c.do([]core.Compare{still, l.asSeen(at.resource())}, core.Op{Do: core.ReleaseLease, ID: l.id})
-			if err != nil && !ended(err) {
-				return err
-			}
-			if done {
-				break
-			}
+		// Busy: somebody else clears the same container away.
+		err := c.decide(func(bool) (bool, error) { return c.endLease(at, still) })
+		if err != nil && !errors.Is(err, errServerBusy) {
+			return err
 		}
 	}
 	return nil
+}
+
+// endLease ends the lease on a blob, if there is one.
+func (c *call) endLease(at target, still core.Compare) (done bool, err error) {
+	var l lease
+	if err := c.read(func(v core.View) { l = c.lookLease(v, at.resource(), &properties{}) }); err != nil {
+		return false, err
+	}
+	if !l.alive() {
+		return true, nil
+	}
+	_, done, err = c.do([]core.Compare{still, l.asSeen(at.resource())}, core.Op{Do: core.ReleaseLease, ID: l.id})
+	if ended(err) {
+		return false, nil
+	}
+	return done, err
 }
 
 // purgeAll deletes all records under a prefix, as many at a time as one command may.

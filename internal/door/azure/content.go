@@ -9,11 +9,10 @@ import (
 	"errors"
 	"hash"
 	"io"
-	"net/http"
-	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
@@ -85,7 +84,7 @@ func (c *call) readContent() (content, error) {
 	if err != nil {
 		return content{}, err
 	}
-	b, err := c.keep(c.body(wholeTime))
+	b, err := c.keep(pace.Body(c.w, c.r))
 	switch {
 	case err != nil:
 		return b, err
@@ -165,30 +164,6 @@ func (r *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A bodyReader reads the body of a request as long as something of it comes, up to a
-// moment.
-type bodyReader struct {
-	*call
-	until time.Time
-}
-
-func (c *call) body(within time.Duration) *bodyReader { return &bodyReader{c, time.Now().Add(within)} }
-
-func (r *bodyReader) Read(b []byte) (int, error) {
-	control := http.NewResponseController(r.w)
-	end := time.Now().Add(pieceTime)
-	if r.until.Before(end) {
-		end = r.until
-	}
-	_ = control.SetReadDeadline(end)
-	n, err := r.r.Body.Read(b)
-	if err == io.EOF {
-		// Else the deadline stays: net/http will want to read the rest of it.
-		_ = control.SetReadDeadline(time.Time{})
-	}
-	return n, err
-}
-
 // mostDrained is how much of a refused body is read from who did not prove who it is.
 const mostDrained = 64 << 20
 
@@ -196,15 +171,15 @@ const mostDrained = 64 << 20
 // instead of a connection that breaks: after that, azurerm does not try again. Whoever
 // was let in has as long as for a body that is taken.
 func (c *call) drainBody() {
-	most, within := int64(mostDrained), pieceTime
+	most, drained := int64(mostDrained), door.Pace{Time: pieceTime, Whole: pieceTime}
 	if c.who != "" {
-		most, within = leasehold.MaxLarge, wholeTime
+		most, drained = leasehold.MaxLarge, pace
 	}
 	if c.r.ContentLength > most {
 		c.w.Header().Set("Connection", "close")
 		return
 	}
-	_, _ = io.CopyN(io.Discard, c.body(within), most)
+	_, _ = io.CopyN(io.Discard, drained.Body(c.w, c.r), most)
 }
 
 // smallBody reads a body that is a document.
@@ -212,7 +187,7 @@ func (c *call) smallBody(most int64) ([]byte, error) {
 	if c.r.ContentLength > most {
 		return nil, errBodyTooLarge
 	}
-	b, err := io.ReadAll(io.LimitReader(c.body(wholeTime), most+1))
+	b, err := io.ReadAll(io.LimitReader(pace.Body(c.w, c.r), most+1))
 	switch {
 	case err != nil:
 		return nil, bodyFault(err)

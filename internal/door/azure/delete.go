@@ -16,11 +16,7 @@ func (c *call) deleteBlob() error {
 	if snapshots != "" && snapshots != "include" && snapshots != "only" {
 		return badHeader("x-ms-delete-snapshots", snapshots)
 	}
-	guid, err := c.leaseHeader()
-	if err != nil {
-		return err
-	}
-	conditions, err := c.readConditions("")
+	guard, err := c.readGuard()
 	if err != nil {
 		return err
 	}
@@ -32,7 +28,7 @@ func (c *call) deleteBlob() error {
 		if tried && !was.found && snapshots != "only" {
 			return true, c.answer(http.StatusAccepted) // an earlier try did it
 		}
-		if err := mayWrite(&was, guid, &conditions, true); err != nil {
+		if err := mayWrite(&was, &guard, true); err != nil {
 			return false, err
 		}
 		ops, also, err := c.deletion(&was, snapshots)

@@ -40,7 +40,7 @@ func (c *call) streamXML(write func(io.Writer) error) error {
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
-	return write(&patient{c})
+	return write(pace.Writer(c.w))
 }
 
 // An element is one whose name is not known before: a detail of an error, or metadata.

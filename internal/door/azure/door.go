@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/listen"
 	"github.com/leasehold/leasehold/internal/telemetry"
@@ -48,11 +49,11 @@ type Door struct {
 // New returns a door to an engine.
 func New(e engine.Engine, config Config) *Door {
 	d := &Door{engine: e, config: config}
-	setDefault(&d.config.Namespace, leasehold.DefaultNamespace)
-	setDefault(&d.config.Domain, "leasehold.test")
-	setDefault(&d.config.MaxConnections, 4000)
-	setDefault(&d.config.MaxUploads, 64)
-	setDefault(&d.config.DrainTimeout, 10*time.Second)
+	door.SetDefault(&d.config.Namespace, leasehold.DefaultNamespace)
+	door.SetDefault(&d.config.Domain, "leasehold.test")
+	door.SetDefault(&d.config.MaxConnections, 4000)
+	door.SetDefault(&d.config.MaxUploads, 64)
+	door.SetDefault(&d.config.DrainTimeout, 10*time.Second)
 	if d.config.Log == nil {
 		d.config.Log = slog.New(slog.DiscardHandler)
 	}
@@ -67,13 +68,6 @@ func New(e engine.Engine, config Config) *Door {
 	d.verbs["other"] = requests.Verb("azure-other")
 	d.uploads = make(chan struct{}, d.config.MaxUploads)
 	return d
-}
-
-func setDefault[T comparable](at *T, value T) {
-	var zero T
-	if *at == zero {
-		*at = value
-	}
 }
 
 // A call is one request on its way through the door.
@@ -109,19 +103,16 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		f := faultOf(err)
 		c.note(err, f)
-		if !errors.Is(err, errCut) {
+		if !errors.Is(err, door.ErrCut) {
 			c.fail(f)
 		}
 		outcome.Err = &leasehold.Error{Code: codeOf(f), Message: f.Error()}
 	}
 	d.verbs[name].Done(r.Context(), outcome)
-	if errors.Is(err, errCut) {
+	if errors.Is(err, door.ErrCut) {
 		panic(http.ErrAbortHandler)
 	}
 }
-
-// errCut is for an answer that can't be finished: its beginning is sent already.
-var errCut = errors.New("the answer could not be finished")
 
 func (c *call) serve() error {
 	if c.door.stopping.Load() {
@@ -273,31 +264,8 @@ func (c *call) answer(status int) error {
 // read looks at the state.
 func (c *call) read(fn func(core.View)) error { return c.door.engine.Read(c.ctx, fn) }
 
-// attempts is how often a request that was overtaken looks again before it is told that
-// the server is busy.
-const attempts = 64
-
-// decide runs one step again and again until it decides: it reads, and then does a
-// command which compares that what it read is still so.
-//
-// tried says that an earlier command of this request may have happened although nobody
-// could tell; a step then looks whether what it wants is there already.
-func (c *call) decide(step func(tried bool) (done bool, err error)) error {
-	tried, undecided := false, 0
-	for range attempts {
-		done, err := step(tried)
-		switch {
-		case errors.Is(err, leasehold.ErrUndecided) && c.ctx.Err() == nil && undecided < 3:
-			tried, undecided = true, undecided+1
-			continue
-		case err != nil:
-			return err
-		case done:
-			return nil
-		}
-	}
-	return errServerBusy
-}
+// decide runs a step until it decides.
+func (c *call) decide(step door.Step) error { return door.Decide(c.ctx, errServerBusy, step) }
 
 // do does a transaction, and tells whether what it compares was so.
 func (c *call) do(compares []core.Compare, ops ...core.Op) (*core.TxnAnswer, bool, error) {

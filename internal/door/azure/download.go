@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 // getBlob answers GET and HEAD.
@@ -45,11 +45,7 @@ func (c *call) getBlob() error {
 
 // readBlob reads a blob and its bytes, if the request may.
 func (c *call) readBlob() (i item, record *leasehold.Record, err error) {
-	guid, err := c.leaseHeader()
-	if err != nil {
-		return i, nil, err
-	}
-	conditions, err := c.readConditions("")
+	guard, err := c.readGuard()
 	if err != nil {
 		return i, nil, err
 	}
@@ -67,10 +63,10 @@ func (c *call) readBlob() (i item, record *leasehold.Record, err error) {
 		return i, nil, errBlobNotFound
 	}
 	if c.at.snapshot == "" {
-		err = i.lease.checkUse(guid, false)
+		err = i.lease.checkUse(guard.guid, false)
 	}
 	if err == nil {
-		err = conditions.check(&i, true)
+		err = guard.check(&i, true)
 	}
 	return i, record, err
 }
@@ -130,8 +126,8 @@ func (c *call) sendPart(i *item, body content, part span) error {
 		return c.sendSummed(r, status)
 	}
 	c.w.WriteHeader(status)
-	if n, err := io.Copy(&patient{c}, r); err != nil || n != part.length {
-		return errCut // its length is announced already
+	if n, err := io.Copy(pace.Writer(c.w), r); err != nil || n != part.length {
+		return door.ErrCut // its length is announced already
 	}
 	return nil
 }
@@ -145,16 +141,6 @@ func (c *call) sendSummed(r io.Reader, status int) error {
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(b)
 	return nil
-}
-
-// A patient writer waits for as long as something of the answer is taken.
-type patient struct{ *call }
-
-func (p *patient) Write(b []byte) (int, error) {
-	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(pieceTime))
-	n, err := p.w.Write(b)
-	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Time{})
-	return n, err
 }
 
 func (c *call) getBlobMetadata() error {

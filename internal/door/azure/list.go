@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 // maxListed is the most that one answer lists, as in Azure. What asks for no number gets
@@ -107,7 +108,7 @@ func (c *call) listBlobs() error {
 		_, _ = buffered.WriteString(xmlHead)
 		answer := &blobList{enumeration: q.repeated(c), Blobs: w, NextMarker: &w.marker}
 		if xml.NewEncoder(buffered).Encode(answer) != nil || buffered.Flush() != nil {
-			return errCut
+			return door.ErrCut
 		}
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/listen"
 )
 
@@ -21,8 +22,8 @@ const (
 	pieceTime  = 30 * time.Second // for the next piece of a body, in either direction
 )
 
-// wholeTime is how long all of a body may take, however steadily it drips.
-const wholeTime = time.Hour
+// pace is how fast a body has to pass, in either direction, however steadily it drips.
+var pace = door.Pace{Time: pieceTime, Whole: time.Hour}
 
 // hurry gives a body that nobody reads, and the end of an answer that nobody takes, some
 // time: net/http waits for either, and of its own without end.

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
@@ -54,6 +55,11 @@ func Unavailable(message string) error {
 // Undecided is the error of an engine that can not tell whether it did something.
 func Undecided(message string) error {
 	return &leasehold.Error{Code: leasehold.Undecided, Message: message}
+}
+
+// Refused is the error of an engine that does not do what an operator or a server asks for.
+func Refused(format string, args ...any) error {
+	return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(format, args...)}
 }
 
 // Decided turns an answer into what Do returns.

@@ -26,6 +26,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door/terraform"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/listen"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
@@ -129,7 +130,7 @@ func engineConfig(c Config, listener net.Listener, log *slog.Logger, metrics *te
 		settings.PeerAdvertise = "" // whichever port it turns out to be
 	}
 	for _, m := range c.InitialCluster {
-		settings.InitialCluster = append(settings.InitialCluster, cluster.Member{Name: m.Name, Peer: m.Peer})
+		settings.InitialCluster = append(settings.InitialCluster, replica.Member{Name: m.Name, Peer: m.Peer})
 	}
 	if c.PeerTLS.Cert == "" {
 		return settings, nil

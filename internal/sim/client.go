@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
@@ -545,7 +545,7 @@ func (c *client) call(command core.Command, r reaction) {
 		if to.turnsAway(a, done) {
 			return
 		}
-		to.deliver(c.name, cluster.Commands{{Bytes: bytes, Done: done}})
+		to.deliver(c.name, replica.Commands{{Bytes: bytes, Done: done}})
 	})
 	c.later(w.between(400*time.Millisecond, 2*time.Second), func() {
 		if answered {

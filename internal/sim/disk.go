@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
@@ -13,14 +12,8 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/wire"
-)
-
-// How long a write may be in flight, as the real disk's watch has it.
-const (
-	slowWrite    = time.Second
-	stalledWrite = 5 * time.Second
 )
 
 // A disk keeps what was synced, and of a write in flight, when the machine loses
@@ -52,7 +45,7 @@ type record struct {
 // A file is a state, with the roster in its head.
 type file struct {
 	state  []byte
-	roster *cluster.Roster
+	roster *replica.Roster
 }
 
 type write struct {
@@ -67,7 +60,7 @@ func newDisk(s *server) *disk {
 func (d *disk) world() *World { return d.server.world }
 
 // Write begins to make something durable.
-func (d *disk) Write(w cluster.Write) {
+func (d *disk) Write(w replica.Write) {
 	var records []record
 	if w.Snapshot != nil {
 		records = append(records, record{mark: w.Snapshot})
@@ -83,13 +76,13 @@ func (d *disk) Write(w cluster.Write) {
 	// One after the other, should a node not wait for the first.
 	took := max(0, d.idle-d.world().now) + d.takes()
 	d.idle = d.world().now + took
-	if took >= slowWrite {
-		d.later(x, slowWrite, func() { d.server.deliver(edge, cluster.Stalled{}) })
+	if took >= replica.SlowWrite {
+		d.later(x, replica.SlowWrite, func() { d.server.deliver(edge, replica.Stalled{}) })
 	}
-	if took >= stalledWrite {
-		d.later(x, stalledWrite, func() {
+	if took >= replica.StalledWrite {
+		d.later(x, replica.StalledWrite, func() {
 			d.server.doomed = true
-			d.server.deliver(edge, cluster.Written{Err: errors.New("a write has not returned")})
+			d.server.deliver(edge, replica.Written{Err: errors.New("a write has not returned")})
 		})
 	}
 	d.later(x, took, func() { d.written(x) })
@@ -125,11 +118,11 @@ func (d *disk) written(x *write) {
 	if d.broken {
 		d.keep(x.records[:d.world().random.IntN(len(x.records)+1)])
 		d.server.doomed = true
-		d.server.deliver(edge, cluster.Written{Err: errors.New("input/output error")})
+		d.server.deliver(edge, replica.Written{Err: errors.New("input/output error")})
 		return
 	}
 	d.keep(x.records)
-	d.server.deliver(edge, cluster.Written{})
+	d.server.deliver(edge, replica.Written{})
 }
 
 func (d *disk) keep(records []record) {
@@ -176,7 +169,7 @@ func (d *disk) purge() {
 
 // Save begins to make a state durable. It is encoded when that is done: what is
 // applied in the meantime must not show.
-func (d *disk) Save(s cluster.Snapshot) {
+func (d *disk) Save(s replica.Snapshot) {
 	life, w := d.server.life, d.world()
 	took := w.between(time.Millisecond, 100*time.Millisecond)
 	if d.slow > w.now {
@@ -188,12 +181,12 @@ func (d *disk) Save(s cluster.Snapshot) {
 		}
 		if d.broken {
 			d.server.doomed = true
-			d.server.deliver(edge, cluster.Saved{Err: errors.New("input/output error")})
+			d.server.deliver(edge, replica.Saved{Err: errors.New("input/output error")})
 			return
 		}
 		if d.server.low > w.now {
 			w.count("snapshots without room")
-			d.server.deliver(edge, cluster.Saved{Err: syscall.ENOSPC})
+			d.server.deliver(edge, replica.Saved{Err: replica.ErrNoRoom})
 			return
 		}
 		encoded := d.encode(s.Index, s.State)
@@ -204,7 +197,7 @@ func (d *disk) Save(s cluster.Snapshot) {
 		if w.Faults.Eager {
 			size = 1
 		}
-		d.server.deliver(edge, cluster.Saved{Bytes: size})
+		d.server.deliver(edge, replica.Saved{Bytes: size})
 	})
 }
 
@@ -257,14 +250,14 @@ func (d *disk) losePower() {
 type found struct {
 	storage *raft.MemoryStorage
 	state   *core.State
-	roster  *cluster.Roster
+	roster  *replica.Roster
 	applied uint64
 	begun   bool
 }
 
 // read recovers what is on the disk, as the real one is recovered.
 func (d *disk) read() (found, error) {
-	start, state, roster := &walpb.Snapshot{}, core.New(), &cluster.Roster{Cluster: "simulated"}
+	start, state, roster := &walpb.Snapshot{}, core.New(), &replica.Roster{Cluster: "simulated"}
 	for _, r := range d.log {
 		if r.mark == nil {
 			continue
@@ -283,7 +276,7 @@ func (d *disk) read() (found, error) {
 		d.world().truth.rostered(d.server, start.GetIndex(), roster)
 	}
 	hard, entries := d.after(start.GetIndex())
-	storage, err := cluster.Restore(start, hard, entries)
+	storage, err := replica.NewStorage(start, hard, entries)
 	return found{storage, state, roster, start.GetIndex(), len(d.log) > 0}, err
 }
 

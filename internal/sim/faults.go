@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // trouble lets one fault happen, and then the next.
@@ -30,7 +30,7 @@ func (w *World) trouble() {
 		{f.OneWay, "one-way cut", func() { w.network.cuts(s.id, w.otherThan(s).id, w.upTo(8*time.Second)) }},
 		{f.OneWay, "one-way cut", func() { w.network.cuts(w.otherThan(s).id, s.id, w.upTo(8*time.Second)) }},
 		{f.SlowNet, "slow network", func() { w.network.slow = w.now + w.upTo(5*time.Second) }},
-		{f.Transfer, "transfer", func() { s.deliver(edge, cluster.Transfer{To: w.otherThan(s).id}) }},
+		{f.Transfer, "transfer", func() { s.deliver(edge, replica.Transfer{To: w.otherThan(s).id}) }},
 		{f.LateLead, "late lead", w.lateLead},
 		{f.Sleep, "a server sleeps", func() { s.sleep(w.upTo(9 * time.Second)) }},
 		{f.Sleep, "a client sleeps", func() { w.clients[w.random.IntN(len(w.clients))].sleep(w.upTo(9 * time.Second)) }},
@@ -49,7 +49,7 @@ func (w *World) lateLead() {
 	s, away := w.otherThan(leader), w.between(2*time.Second, 5*time.Second)
 	w.network.isolate(s.id, away)
 	w.after(away-700*time.Millisecond, func() { w.lull = w.now + 2*time.Second })
-	w.after(away+w.upTo(500*time.Millisecond), func() { w.leader(leader).deliver(edge, cluster.Transfer{To: s.id}) })
+	w.after(away+w.upTo(500*time.Millisecond), func() { w.leader(leader).deliver(edge, replica.Transfer{To: s.id}) })
 }
 
 type fault struct {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // A history is what clients did with a few registers, for Porcupine to judge.
@@ -134,7 +134,7 @@ func (c *client) readRegister(op *operation) {
 	op.void = true
 	known := w.truth.acknowledged
 	var value string
-	call := cluster.ReadCall{
+	call := replica.ReadCall{
 		Read: func(v core.View) {
 			if r, failure := v.Record(at.space, at.name, 0); failure == nil {
 				value = r.Value
@@ -155,7 +155,7 @@ func (c *client) readRegister(op *operation) {
 			})
 		},
 	}
-	w.after(w.delay(), func() { to.deliver(c.name, cluster.Reads{call}) })
+	w.after(w.delay(), func() { to.deliver(c.name, replica.Reads{call}) })
 }
 
 // check asks Porcupine whether the registers behaved like registers.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // An operator adds servers, removes them and replaces them, one after the other, and asks
@@ -67,8 +67,8 @@ func (o *operator) add() {
 	s := newServer(w, 0)
 	o.made++
 	o.busy = true
-	about := cluster.Member{Name: fmt.Sprint("new", o.made), Peer: fmt.Sprint("peer", o.made), Dir: s.disk.dir, Levels: s.levels}
-	o.ask(cluster.Change{Kind: cluster.Add, Member: about}, func(m cluster.Member, err error) {
+	about := replica.Member{Name: fmt.Sprint("new", o.made), Peer: fmt.Sprint("peer", o.made), Dir: s.disk.dir, Levels: s.levels}
+	o.ask(replica.Change{Kind: replica.Add, Member: about}, func(m replica.Member, err error) {
 		o.busy = false
 		if err != nil {
 			w.violated("a server can not be added: %v", err)
@@ -87,7 +87,7 @@ func (o *operator) add() {
 func (o *operator) remove(s *server) {
 	w := o.world
 	o.busy = true
-	o.ask(cluster.Change{Kind: cluster.Remove, Member: cluster.Member{ID: s.id}}, func(_ cluster.Member, err error) {
+	o.ask(replica.Change{Kind: replica.Remove, Member: replica.Member{ID: s.id}}, func(_ replica.Member, err error) {
 		o.busy = false
 		if err != nil {
 			w.count("removals refused")
@@ -101,7 +101,7 @@ func (o *operator) remove(s *server) {
 }
 
 // ask asks whoever leads for a change, again and again until there is an answer that is one.
-func (o *operator) ask(c cluster.Change, done func(cluster.Member, error)) {
+func (o *operator) ask(c replica.Change, done func(replica.Member, error)) {
 	w := o.world
 	over, told := false, false
 	again := func() {
@@ -112,7 +112,7 @@ func (o *operator) ask(c cluster.Change, done func(cluster.Member, error)) {
 	}
 	leader := w.leader(w.servers[w.random.IntN(len(w.servers))])
 	w.tell("operator to %d: %v %d %s", leader.id, c.Kind, c.Member.ID, c.Member.Name)
-	reply := func(m cluster.Member, index uint64, err error) {
+	reply := func(m replica.Member, index uint64, err error) {
 		if told {
 			w.violated("a change is answered twice")
 		}
@@ -136,7 +136,7 @@ func (o *operator) ask(c cluster.Change, done func(cluster.Member, error)) {
 			done(m, err)
 		})
 	}
-	w.after(w.delay(), func() { leader.deliver("operator", cluster.Reconfigure{Change: c, Done: reply}) })
+	w.after(w.delay(), func() { leader.deliver("operator", replica.Reconfigure{Change: c, Done: reply}) })
 	w.after(4*time.Second, again)
 }
 
@@ -160,7 +160,7 @@ func (s *server) wipe(down time.Duration) {
 
 // members are what is known of who belonged to the cluster, at each place in the log.
 type members struct {
-	newest  *cluster.Roster
+	newest  *replica.Roster
 	indexes []uint64 // of changes
 	rosters []string
 	ids     map[uint64]bool // that were given
@@ -168,7 +168,7 @@ type members struct {
 
 func newMembers() members { return members{ids: map[uint64]bool{}} }
 
-func describe(r *cluster.Roster) string {
+func describe(r *replica.Roster) string {
 	b, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
@@ -177,7 +177,7 @@ func describe(r *cluster.Roster) string {
 }
 
 // changed notes a change of the members, once.
-func (t *truth) changed(a cluster.Applied) {
+func (t *truth) changed(a replica.Applied) {
 	w, m := t.world, &t.members
 	before := m.newest
 	m.newest = a.Roster
@@ -216,7 +216,7 @@ func (t *truth) promoted(id, index uint64) {
 }
 
 // counted checks that a server counts the votes of those who have one.
-func (t *truth) counted(s *server, a cluster.Applied) {
+func (t *truth) counted(s *server, a replica.Applied) {
 	var learners []uint64
 	for _, m := range a.Roster.Members {
 		if !m.Voter {
@@ -231,7 +231,7 @@ func (t *truth) counted(s *server, a cluster.Applied) {
 }
 
 // rostered checks that who belongs to the cluster by a snapshot is who did at that place.
-func (t *truth) rostered(s *server, index uint64, r *cluster.Roster) {
+func (t *truth) rostered(s *server, index uint64, r *replica.Roster) {
 	m := &t.members
 	at, found := slices.BinarySearch(m.indexes, index)
 	if found {
@@ -252,9 +252,9 @@ func (t *truth) given(id uint64) {
 
 // settled is called when a change is answered: then a majority of those who have a vote
 // must not be able to forget it, even if all of them die now.
-func (t *truth) settled(c cluster.Change, index uint64) {
+func (t *truth) settled(c replica.Change, index uint64) {
 	voters, know := t.members.newest.Voters(), 0
-	if c.Kind != cluster.Promote && c.Kind != cluster.Remove {
+	if c.Kind != replica.Promote && c.Kind != replica.Remove {
 		return
 	}
 	for _, id := range voters {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
@@ -114,7 +114,7 @@ func (n *network) turnAway(by, from *server, life int) {
 		switch {
 		case from.life != life || from.node == nil:
 		case removed:
-			from.deliver(edge, cluster.Expelled{})
+			from.deliver(edge, replica.Expelled{})
 		default:
 			n.world.tell("server %d is told that it lost its data", from.id)
 			from.barred = true
@@ -152,7 +152,7 @@ func (t *transport) Send(ms []*raftpb.Message) {
 		}
 		for range times {
 			copied := proto.Clone(m).(*raftpb.Message)
-			t.network().carry(t.server, m.GetTo(), func(s *server) { s.deliver(t.source(), cluster.Received{Message: copied}) })
+			t.network().carry(t.server, m.GetTo(), func(s *server) { s.deliver(t.source(), replica.Received{Message: copied}) })
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (t *transport) sendState(m *raftpb.Message) {
 	report := func(err error) {
 		w.after(w.between(time.Millisecond, 500*time.Millisecond), func() {
 			if from.life == t.life {
-				from.deliver(edge, cluster.SnapshotSent{To: to, Err: err})
+				from.deliver(edge, replica.SnapshotSent{To: to, Err: err})
 			}
 		})
 	}
@@ -187,7 +187,7 @@ func (t *transport) sendState(m *raftpb.Message) {
 			return
 		}
 		w.count("states sent")
-		s.deliver(t.source(), cluster.Received{Message: copied, State: state, Roster: file.roster})
+		s.deliver(t.source(), replica.Received{Message: copied, State: state, Roster: file.roster})
 		report(nil)
 	}, func() { report(errors.New("it was lost")) })
 }
@@ -207,13 +207,14 @@ func (s *server) receiveState(index uint64, file file) (*core.State, error) {
 }
 
 // Relay carries commands to the leader, at most once.
-func (t *transport) Relay(to uint64, r cluster.Relay) {
+func (t *transport) Relay(to uint64, r replica.Relay) (unsent []uint64) {
 	from := t.server.id
 	t.server.world.count("relays")
-	t.network().carry(t.server, to, func(s *server) { s.deliver(t.source(), cluster.Relayed{From: from, Relay: r}) })
+	t.network().carry(t.server, to, func(s *server) { s.deliver(t.source(), replica.Relayed{From: from, Relay: r}) })
+	return nil // whether it arrives, nobody can tell
 }
 
 // Place carries back where they stand.
-func (t *transport) Place(to uint64, places []cluster.Placement) {
-	t.network().carry(t.server, to, func(s *server) { s.deliver(t.source(), cluster.Placed(places)) })
+func (t *transport) Place(to uint64, places []replica.Placement) {
+	t.network().carry(t.server, to, func(s *server) { s.deliver(t.source(), replica.Placed(places)) })
 }

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // A bug is a mistake that was planted on purpose: a switch in a real code path.
 type bug struct {
 	name   string
 	nodes  int
-	server cluster.Planted
+	server replica.Mistake
 	core   core.Planted
 	holder Holder
 	aim    func(*Faults)
@@ -29,14 +29,14 @@ type bug struct {
 // A simulation that finds nothing proves as much as the mistakes that it would find.
 // The general checks must find each of these.
 var bugs = []bug{
-	{name: "a write is taken for durable when it begins", nodes: 1, server: cluster.Planted{AnswerBeforeSync: true}},
-	{name: "the log learns of a snapshot before its file is durable", nodes: 1, server: cluster.Planted{MarkBeforeSave: true},
+	{name: "a write is taken for durable when it begins", nodes: 1, server: replica.AnswerBeforeSync},
+	{name: "the log learns of a snapshot before its file is durable", nodes: 1, server: replica.MarkBeforeSave,
 		aim: func(f *Faults) { f.SnapshotEvery, f.SlowDisk = 1<<10, 10 }},
-	{name: "the stamp is read before the batch is sealed", nodes: 1, server: cluster.Planted{StampBeforeSeal: true}},
-	{name: "a stamp may go back", nodes: 1, server: cluster.Planted{StampGoesBack: true}},
-	{name: "a Lead of another boot is counted on from", nodes: 1, server: cluster.Planted{AnyBoot: true}},
-	{name: "the calendar says how long nobody led", nodes: 3, server: cluster.Planted{WallTime: true}},
-	{name: "a snapshot lacks the newest entry", nodes: 1, server: cluster.Planted{StaleSnapshot: true}},
+	{name: "the stamp is read before the batch is sealed", nodes: 1, server: replica.StampBeforeSeal},
+	{name: "a stamp may go back", nodes: 1, server: replica.StampGoesBack},
+	{name: "a Lead of another boot is counted on from", nodes: 1, server: replica.AnyBoot},
+	{name: "the calendar says how long nobody led", nodes: 3, server: replica.WallTime},
+	{name: "a snapshot lacks the newest entry", nodes: 1, server: replica.StaleSnapshot},
 
 	{name: "a holder counts from the reply", nodes: 1, holder: Holder{CountsFromReply: true}},
 	{name: "the answer to a first try is counted from the second", nodes: 1, holder: Holder{CountsFromRetry: true}},
@@ -47,33 +47,33 @@ var bugs = []bug{
 	{name: "a waiter is granted whose session is over", nodes: 1, core: core.Planted{GrantToGone: true}},
 	{name: "tokens are counted on from those still held", nodes: 1, core: core.Planted{TokenFromLive: true}},
 
-	{name: "a follower acknowledges what is not on its disk", nodes: 3, server: cluster.Planted{AcknowledgeBeforeSync: true},
+	{name: "a follower acknowledges what is not on its disk", nodes: 3, server: replica.AcknowledgeBeforeSync,
 		aim: func(f *Faults) { f.KillAll, f.SlowDisk = 20, 20 }},
-	{name: "a leader serves before its Lead is applied", nodes: 3, server: cluster.Planted{ServeBeforeLead: true},
+	{name: "a leader serves before its Lead is applied", nodes: 3, server: replica.ServeBeforeLead,
 		aim: func(f *Faults) { f.Every, f.Transfer, f.SlowDisk, f.SlowNet = 500*time.Millisecond, 60, 10, 10 }},
-	{name: "a leader counts on as when it last led", nodes: 3, server: cluster.Planted{StaleLead: true}},
-	{name: "time is counted from the start of the term", nodes: 3, server: cluster.Planted{TimeFromTerm: true},
+	{name: "a leader counts on as when it last led", nodes: 3, server: replica.StaleLead},
+	{name: "time is counted from the start of the term", nodes: 3, server: replica.TimeFromTerm,
 		aim: func(f *Faults) { *f = failover }, strict: strict},
-	{name: "stamped entries go to another leader, and their term is not checked", nodes: 3, server: cluster.Planted{ForwardStamped: true}},
-	{name: "a vote is forgotten by a restart", nodes: 3, server: cluster.Planted{ForgetVote: true},
+	{name: "stamped entries go to another leader, and their term is not checked", nodes: 3, server: replica.ForwardStamped},
+	{name: "a vote is forgotten by a restart", nodes: 3, server: replica.ForgetVote,
 		aim: func(f *Faults) { *f = churn }},
-	{name: "a leader reads without asking", nodes: 3, server: cluster.Planted{ReadByFlag: true}},
-	{name: "a read joins a round that has begun", nodes: 3, server: cluster.Planted{ReadJoinsRound: true},
+	{name: "a leader reads without asking", nodes: 3, server: replica.ReadByFlag},
+	{name: "a read joins a round that has begun", nodes: 3, server: replica.ReadJoinsRound,
 		aim: func(f *Faults) { f.SlowNet, f.Latency, f.LossPerMille = 20, 200*time.Millisecond, 200 }, crowd: 10},
-	{name: "a late answer to an older round is thrown away", nodes: 3, server: cluster.Planted{NewestRoundOnly: true}, aim: farApart},
-	{name: "a leader that does not serve yet tells others how far the log is", nodes: 3, server: cluster.Planted{TellUnserved: true},
+	{name: "a late answer to an older round is thrown away", nodes: 3, server: replica.NewestRoundOnly, aim: farApart},
+	{name: "a leader that does not serve yet tells others how far the log is", nodes: 3, server: replica.TellUnserved,
 		aim: oneOrTwo, crowd: 10},
-	{name: "one server makes something else of the log", nodes: 3, server: cluster.Planted{AppliesDifferently: true}},
-	{name: "what may have happened is called refused", nodes: 3, server: cluster.Planted{LostIsRefused: true}},
-	{name: "time counts on from before a snapshot came", nodes: 3, server: cluster.Planted{KeepsArrival: true},
+	{name: "one server makes something else of the log", nodes: 3, server: replica.AppliesDifferently},
+	{name: "what may have happened is called refused", nodes: 3, server: replica.LostIsRefused},
+	{name: "time counts on from before a snapshot came", nodes: 3, server: replica.KeepsArrival,
 		aim: func(f *Faults) { *f = lateLead }},
-	{name: "a relayed command is answered from another leader's entry", nodes: 3, server: cluster.Planted{RelayAnyTerm: true},
+	{name: "a relayed command is answered from another leader's entry", nodes: 3, server: replica.RelayAnyTerm,
 		aim: func(f *Faults) { f.Isolate, f.Kill, f.LossPerMille = 40, 20, 200 }, crowd: 10},
-	{name: "questions have the same names after a restart", nodes: 3, server: cluster.Planted{SameNonce: true},
+	{name: "questions have the same names after a restart", nodes: 3, server: replica.SameNonce,
 		aim: func(f *Faults) { *f = churn; f.Every, f.KillAll, f.KillVoter = time.Second, 0, 0 }},
-	{name: "a command is answered before it is committed", nodes: 3, server: cluster.Planted{AnswerBeforeCommit: true}},
-	{name: "a server passes on again what a lost leader may have got", nodes: 3, server: cluster.Planted{RelayAgain: true}},
-	{name: "what the next leader never got is never answered", nodes: 3, server: cluster.Planted{NeverAnswers: true}},
+	{name: "a command is answered before it is committed", nodes: 3, server: replica.AnswerBeforeCommit},
+	{name: "a server passes on again what a lost leader may have got", nodes: 3, server: replica.RelayAgain},
+	{name: "what the next leader never got is never answered", nodes: 3, server: replica.NeverAnswers},
 
 	{name: "a request that was answered is done again", nodes: 1, core: core.Planted{DoAgain: true}},
 	{name: "slots are granted that rest", nodes: 1, core: core.Planted{Oversubscribe: true}},
@@ -86,10 +86,10 @@ var bugs = []bug{
 		aim: func(f *Faults) { *f = restores }},
 	{name: "a restored cluster grants at once", nodes: 3, core: core.Planted{NoQuarantine: true}, disasters: disasters,
 		aim: func(f *Faults) { *f = restores }},
-	{name: "an unknown command of another server is taken", nodes: 3, server: cluster.Planted{TakeUnknown: true}, versions: versions},
+	{name: "an unknown command of another server is taken", nodes: 3, server: replica.TakeUnknown, versions: versions},
 	{name: "a command is encoded above the cluster's level", nodes: 3, holder: Holder{EncodesAbove: true}, versions: versions},
-	{name: "a snapshot that finds no room ends the server", nodes: 1, server: cluster.Planted{NoRoomIsTheEnd: true}},
-	{name: "a level is raised that a member does not know", nodes: 3, server: cluster.Planted{RaiseUnready: true}, versions: versions},
+	{name: "a snapshot that finds no room ends the server", nodes: 1, server: replica.NoRoomIsTheEnd},
+	{name: "a level is raised that a member does not know", nodes: 3, server: replica.RaiseUnready, versions: versions},
 	{name: "what others did to a session's leases is not counted", nodes: 1, core: core.Planted{NoCount: true}},
 	{name: "a withdrawn id leaves no mark", nodes: 1, core: core.Planted{NoMark: true},
 		aim: func(f *Faults) { f.LoseReplies = 20 }},
@@ -101,17 +101,17 @@ var bugs = []bug{
 	{name: "a watch resumes one event late", nodes: 3, core: core.Planted{ResumeLate: true}, watch: 2},
 	{name: "a watch resumes by what another server happens to have", nodes: 3, holder: Holder{ResumesUnasked: true}, watch: 2},
 
-	{name: "a change of the members is answered before it is settled", nodes: 3, server: cluster.Planted{AnswerUnsettled: true}, aim: comeAndGo},
-	{name: "a removed server goes before that is settled", nodes: 3, server: cluster.Planted{LeaveUnsettled: true}, aim: comeAndGo},
-	{name: "an id is given twice", nodes: 3, server: cluster.Planted{ReuseID: true}, aim: comeAndGo},
-	{name: "a server is let in that lost its data", nodes: 3, server: cluster.Planted{AdmitAnyDir: true}, aim: func(f *Faults) { comeAndGo(f); f.Members.Wipe = 10 }},
-	{name: "a server without a vote is counted", nodes: 3, server: cluster.Planted{LearnerVotes: true}, aim: comeAndGo},
-	{name: "the vote of a removed server is counted", nodes: 3, server: cluster.Planted{RemovedVotes: true}, aim: comeAndGo},
-	{name: "a snapshot has the members of long ago", nodes: 3, server: cluster.Planted{StaleRoster: true}, aim: comeAndGo},
-	{name: "a server gets its vote before it has caught up", nodes: 3, server: cluster.Planted{PromoteEarly: true}, aim: comeAndGo},
-	{name: "a removed leader goes on", nodes: 3, server: cluster.Planted{KeepsLead: true}, aim: comeAndGo},
-	{name: "one of two servers sends what is not on its own disk", nodes: 3, server: cluster.Planted{BehindOfTwo: true}, aim: oneOrTwo, crowd: 10},
-	{name: "a joiner takes no snapshot older than its add", nodes: 3, server: cluster.Planted{OnlyOwnSnapshots: true}, aim: comeAndGo},
+	{name: "a change of the members is answered before it is settled", nodes: 3, server: replica.AnswerUnsettled, aim: comeAndGo},
+	{name: "a removed server goes before that is settled", nodes: 3, server: replica.LeaveUnsettled, aim: comeAndGo},
+	{name: "an id is given twice", nodes: 3, server: replica.ReuseID, aim: comeAndGo},
+	{name: "a server is let in that lost its data", nodes: 3, server: replica.AdmitAnyDir, aim: func(f *Faults) { comeAndGo(f); f.Members.Wipe = 10 }},
+	{name: "a server without a vote is counted", nodes: 3, server: replica.LearnerVotes, aim: comeAndGo},
+	{name: "the vote of a removed server is counted", nodes: 3, server: replica.RemovedVotes, aim: comeAndGo},
+	{name: "a snapshot has the members of long ago", nodes: 3, server: replica.StaleRoster, aim: comeAndGo},
+	{name: "a server gets its vote before it has caught up", nodes: 3, server: replica.PromoteEarly, aim: comeAndGo},
+	{name: "a removed leader goes on", nodes: 3, server: replica.KeepsLead, aim: comeAndGo},
+	{name: "one of two servers sends what is not on its own disk", nodes: 3, server: replica.BehindOfTwo, aim: oneOrTwo, crowd: 10},
+	{name: "a joiner takes no snapshot older than its add", nodes: 3, server: replica.OnlyOwnSnapshots, aim: comeAndGo},
 }
 
 // lateLead is servers that were away, need a snapshot, and lead as soon as they have it.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
@@ -26,7 +26,7 @@ type Disasters struct {
 type backup struct {
 	index, term uint64
 	state       []byte
-	roster      *cluster.Roster
+	roster      *replica.Roster
 	witness     *witness
 	events      map[string][]*leasehold.Event
 }
@@ -45,7 +45,7 @@ func (w *World) backUp() {
 		if b.term == 0 {
 			continue
 		}
-		b.state = s.disk.encode(b.index, s.node.State.Freeze())
+		b.state = s.disk.encode(b.index, s.node.State().Freeze())
 		b.witness, b.events = w.truth.witness.clone(), maps.Clone(w.truth.events)
 		w.backups = append(w.backups, b)
 		w.backups = w.backups[max(0, len(w.backups)-2):]
@@ -132,7 +132,7 @@ func (w *World) load(s *server, b *backup) bool {
 		w.violated("a backup can not be restored: %v", err)
 		return false
 	}
-	roster := &cluster.Roster{Cluster: "restored", Next: s.id + 1, Members: []cluster.Member{s.member()}}
+	roster := &replica.Roster{Cluster: "restored", Next: s.id + 1, Members: []replica.Member{s.member()}}
 	roster.Members[0].Voter = true
 	w.truth = w.truth.after(b, roster)
 	w.truth.witness.restore(above, w.Disasters.Quarantine)
@@ -152,7 +152,7 @@ func (w *World) load(s *server, b *backup) bool {
 
 // after is what is true of a cluster that begins with a backup. What the other one came to
 // since then is forgotten, but for what clients still have of it.
-func (t *truth) after(b *backup, roster *cluster.Roster) *truth {
+func (t *truth) after(b *backup, roster *replica.Roster) *truth {
 	next := newTruth(t.world)
 	next.attempts, next.made, next.guards, next.ever, next.gaps = t.attempts, t.made, t.guards, t.ever, t.gaps
 	next.end, next.witness = b.index, b.witness.clone()

@@ -3,7 +3,8 @@ package sim
 import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
 // turnsAway refuses a command as the edge of a real server does, before its node sees it, and
@@ -21,14 +22,14 @@ func (s *server) turnsAway(a *attempt, done func(core.Answer, error)) bool {
 		a.turned = true
 		done(core.Answer{}, &leasehold.Error{Code: leasehold.Invalid, Message: "the large value is not here"})
 		return true
-	case leader.low <= w.now || !cluster.NeedsRoom(a.command):
+	case leader.low <= w.now || !storage.NeedsRoom(a.command):
 		return false
 	}
 	w.count("refused for lack of room")
 	a.turned = true
 	done(core.Answer{}, &leasehold.Error{Code: leasehold.Limited, Message: "the disk is nearly full"})
 	if leader.node != nil && w.chance(20) {
-		leader.deliver(edge, cluster.Transfer{To: w.roomiest(leader).id})
+		leader.deliver(edge, replica.Transfer{To: w.roomiest(leader).id})
 	}
 	return true
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // edge is where events come from that no other machine sent.
@@ -20,7 +20,7 @@ type server struct {
 	clock machine
 	disk  *disk
 
-	node   *cluster.Node // nil: no process runs
+	node   *replica.Node // nil: no process runs
 	feed   *engine.Feed
 	life   int  // which process this is; what was meant for an earlier one is lost
 	doomed bool // its disk failed: it has to stop
@@ -31,7 +31,7 @@ type server struct {
 
 	serving bool
 	ticks   int
-	levels  cluster.Levels // that its program knows
+	levels  replica.Levels // that its program knows
 	founder bool           // it was there from the beginning, and has what it had then
 	lost    bool           // it lost its data
 	barred  bool           // it was told so, and stopped
@@ -40,7 +40,7 @@ type server struct {
 
 type delivery struct {
 	source string
-	event  cluster.Event
+	event  replica.Event
 }
 
 func newServer(w *World, id uint64) *server {
@@ -51,8 +51,8 @@ func newServer(w *World, id uint64) *server {
 	return s
 }
 
-func (s *server) member() cluster.Member {
-	return cluster.Member{ID: s.id, Name: fmt.Sprint("n", s.id), Peer: fmt.Sprint("p", s.id), Dir: s.disk.dir, Levels: s.levels}
+func (s *server) member() replica.Member {
+	return replica.Member{ID: s.id, Name: fmt.Sprint("n", s.id), Peer: fmt.Sprint("p", s.id), Dir: s.disk.dir, Levels: s.levels}
 }
 
 // start begins a process on what the disk has.
@@ -70,21 +70,21 @@ func (s *server) start() {
 	s.life++
 	s.doomed, s.paused, s.held, s.serving = false, false, nil, false
 	s.world.tell("start %d at %d", s.id, found.applied)
-	var begin []cluster.Member
+	var begin []replica.Member
 	if !found.begun && s.founder {
 		begin = s.world.founders
 	}
 	s.feed = engine.NewFeed()
 	s.feed.PublishAll(found.state.View(0))
-	c := cluster.NodeConfig{
+	c := replica.Config{
 		ID: s.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: begin,
 		Clock: &s.clock, Disk: s.disk, Transport: &transport{s, s.life}, Nonce: s.world.random.Uint64(), Feed: s.feed,
 		Log: slog.New(slog.DiscardHandler), SnapshotEvery: s.world.Faults.SnapshotEvery,
-		Watch:  func(a cluster.Applied) { s.world.truth.applied(s, a) },
+		Watch:  func(a replica.Applied) { s.world.truth.applied(s, a) },
 		Levels: s.levels, Complete: s.world.complete, Planted: s.world.Planted,
 	}
-	var node *cluster.Node
-	if !s.guarded(func() { node, err = cluster.NewNode(c) }) {
+	var node *replica.Node
+	if !s.guarded(func() { node, err = replica.New(c) }) {
 		return
 	}
 	if err != nil {
@@ -102,14 +102,14 @@ func (s *server) tick(life int) {
 		return
 	}
 	if !s.paused {
-		s.deliver(edge, cluster.RaftTick{})
+		s.deliver(edge, replica.RaftTick{})
 		s.hello()
 	}
-	s.world.after(cluster.TickEvery, func() { s.tick(life) })
+	s.world.after(replica.TickEvery, func() { s.tick(life) })
 }
 
 // deliver gives the node an event, now or when it wakes from a pause.
-func (s *server) deliver(source string, e cluster.Event) {
+func (s *server) deliver(source string, e replica.Event) {
 	switch {
 	case s.node == nil:
 	case s.paused:
@@ -119,7 +119,7 @@ func (s *server) deliver(source string, e cluster.Event) {
 	}
 }
 
-func (s *server) step(e cluster.Event) {
+func (s *server) step(e replica.Event) {
 	if !s.guarded(func() { s.node.Step(e) }) {
 		return
 	}
@@ -171,7 +171,7 @@ func (s *server) wishWake() {
 	}
 	s.world.after(s.clock.real(after), func() {
 		if s.life == life && s.wakes == wish {
-			s.deliver(edge, cluster.Wake{})
+			s.deliver(edge, replica.Wake{})
 		}
 	})
 }
@@ -181,7 +181,7 @@ func (s *server) level() core.Level {
 	if s.node == nil {
 		return 0
 	}
-	return s.node.State.Level()
+	return s.node.State().Level()
 }
 
 // kill ends the process, with the loss of all that was not synced, and starts another

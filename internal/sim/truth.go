@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
@@ -70,7 +70,7 @@ func (t *truth) attempted(c *client, command core.Command) *attempt {
 
 // applied is called when a server applies an entry: the first time, again after a
 // restart, or on another server.
-func (t *truth) applied(s *server, a cluster.Applied) {
+func (t *truth) applied(s *server, a replica.Applied) {
 	f := fact{crc32.ChecksumIEEE(fmt.Append(nil, a.Term, a.Data)), digest(a)}
 	before, known := t.log[a.Index]
 	switch {
@@ -98,7 +98,7 @@ func (t *truth) applied(s *server, a cluster.Applied) {
 }
 
 // digest sums up what an entry came to.
-func digest(a cluster.Applied) uint32 {
+func digest(a replica.Applied) uint32 {
 	sum := crc32.NewIEEE()
 	if a.Roster != nil {
 		fmt.Fprint(sum, describe(a.Roster))
@@ -129,10 +129,10 @@ func (t *truth) inspect(s *server, index uint64) {
 		if s.life != life || s.node != node || node.Statistics().Applied != index {
 			return
 		}
-		if err := node.State.Check(); err != nil {
+		if err := node.State().Check(); err != nil {
 			w.violated("the state of server %d at %d contradicts itself: %v", s.id, index, err)
 		}
-		summary, err := wire.WriteSnapshot(io.Discard, node.State.Freeze())
+		summary, err := wire.WriteSnapshot(io.Discard, node.State().Freeze())
 		if err != nil {
 			w.violated("the state of server %d can not be encoded: %v", s.id, err)
 		}
@@ -150,7 +150,7 @@ func (t *truth) hashed(s *server, index uint64, sum uint32) {
 }
 
 // happened is called once for each entry.
-func (t *truth) happened(s *server, a cluster.Applied) {
+func (t *truth) happened(s *server, a replica.Applied) {
 	w := t.world
 	if a.Roster != nil {
 		t.changed(a)
@@ -351,10 +351,10 @@ func (t *truth) rest() {
 			w.violated("somebody still waits for an answer of server %d", s.id)
 			return
 		}
-		if err := s.node.State.Check(); err != nil {
+		if err := s.node.State().Check(); err != nil {
 			w.violated("the state of server %d contradicts itself: %v", s.id, err)
 		}
-		summary, _ := wire.WriteSnapshot(io.Discard, s.node.State.Freeze())
+		summary, _ := wire.WriteSnapshot(io.Discard, s.node.State().Freeze())
 		t.hashed(s, t.end, summary.Checksum)
 		t.witness.recorded(s)
 		t.valuesRest(s)

@@ -70,7 +70,7 @@ func (s *server) lacks() (list []leasehold.Digest) {
 	if s.node == nil {
 		return nil
 	}
-	s.node.State.Larges(func(l leasehold.Large) bool {
+	s.node.State().Larges(func(l leasehold.Large) bool {
 		if !s.disk.values[l.SHA256] {
 			list = append(list, l.SHA256)
 		}

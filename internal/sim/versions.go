@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // Versions say how servers of the release before become those of this one.
@@ -17,14 +17,14 @@ type Versions struct {
 }
 
 // before is what the release before knows.
-var before = cluster.Levels{Oldest: core.Level3, Newest: core.Level3}
+var before = replica.Levels{Oldest: core.Level3, Newest: core.Level3}
 
 // program is what a new server knows.
-func (w *World) program() cluster.Levels {
+func (w *World) program() replica.Levels {
 	if w.Versions.Every > 0 && !w.raising {
 		return before
 	}
-	return cluster.KnownLevels
+	return replica.KnownLevels
 }
 
 // upgrade starts one server with another version, or raises the level when all can follow;
@@ -51,7 +51,7 @@ func (w *World) upgrade() {
 	case !all && w.chance(20):
 		w.raiseInVain()
 	default:
-		s.becomes(cluster.KnownLevels)
+		s.becomes(replica.KnownLevels)
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *server) knows(level core.Level) bool {
 }
 
 // becomes starts a server with another version of the program.
-func (s *server) becomes(levels cluster.Levels) {
+func (s *server) becomes(levels replica.Levels) {
 	if s.levels == levels || s.node == nil || s.lost || s.barred {
 		return
 	}
@@ -82,8 +82,8 @@ func (s *server) announce() {
 	}
 	m.Levels = s.levels
 	w.network.carry(s, leader.id, func(to *server) {
-		to.deliver(fmt.Sprint("server ", m.ID), cluster.Reconfigure{
-			Change: cluster.Change{Kind: cluster.Announce, Member: m}, Done: func(cluster.Member, uint64, error) {},
+		to.deliver(fmt.Sprint("server ", m.ID), replica.Reconfigure{
+			Change: replica.Change{Kind: replica.Announce, Member: m}, Done: func(replica.Member, uint64, error) {},
 		})
 	})
 }
@@ -91,7 +91,7 @@ func (s *server) announce() {
 // raise raises the level. From then on no server may go back.
 func (w *World) raise() {
 	w.raising, w.operator.busy = true, true
-	w.operator.ask(cluster.Change{Kind: cluster.Raise}, func(_ cluster.Member, err error) {
+	w.operator.ask(replica.Change{Kind: replica.Raise}, func(_ replica.Member, err error) {
 		w.operator.busy = false
 		if err != nil {
 			w.violated("the level cannot be raised: %v", err)
@@ -104,7 +104,7 @@ func (w *World) raise() {
 // it may be the last who did not, so that it may succeed after all.
 func (w *World) raiseInVain() {
 	w.operator.busy = true
-	w.operator.ask(cluster.Change{Kind: cluster.Raise, Level: core.NewestLevel}, func(_ cluster.Member, err error) {
+	w.operator.ask(replica.Change{Kind: replica.Raise, Level: core.NewestLevel}, func(_ replica.Member, err error) {
 		w.operator.busy = false
 		if w.raising = err == nil; !w.raising {
 			w.count("raises refused")
@@ -117,21 +117,21 @@ func (w *World) stranger() {
 	s, from := w.leader(w.servers[0]), w.servers[w.random.IntN(len(w.servers))]
 	unknown := [][]byte{{120, 0}, {4, 3, 255, 255, 255}, {}}
 	w.count("unknown commands passed on")
-	s.deliver("a stranger", cluster.Relayed{From: from.id, Relay: cluster.Relay{
+	s.deliver("a stranger", replica.Relayed{From: from.id, Relay: replica.Relay{
 		First: 1, Commands: [][]byte{unknown[w.random.IntN(len(unknown))]},
 	}})
 }
 
 // understands checks that a server gets nothing that its version cannot read, and that
 // nobody writes above the level that the cluster is at.
-func (t *truth) understands(s *server, a cluster.Applied) {
+func (t *truth) understands(s *server, a replica.Applied) {
 	if a.Entry == nil || s.node == nil {
 		return
 	}
 	_, n := binary.Uvarint(a.Data) // the format
 	written, _ := binary.Uvarint(a.Data[n:])
 	level := core.Level(written)
-	switch active := s.node.State.Level(); {
+	switch active := s.node.State().Level(); {
 	case level > s.levels.Newest:
 		t.world.violated("server %d knows %v, and has to read entry %d of level %d", s.id, s.levels, a.Index, level)
 	case level > active:

@@ -5,7 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // A watcher reads what happens, from one server and then from another, and goes on behind
@@ -65,7 +65,7 @@ func (x *watcher) connect(to *server) {
 		return
 	}
 	var now leasehold.Revision
-	to.deliver(x.name, cluster.Reads{{
+	to.deliver(x.name, replica.Reads{{
 		Read: func(v core.View) { now = v.History(x.space).Revision },
 		Done: func(err error) {
 			if err == nil && to.life == life {

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // Config is what a run is made from.
@@ -40,7 +40,7 @@ type Config struct {
 	Visits time.Duration
 	Trace  io.Writer // nil: none is written
 
-	Planted cluster.Planted // mistakes of the server
+	Planted replica.Mistake // of the server; 0: none
 	Core    core.Planted    // mistakes of its state machine
 	Holder  Holder          // mistakes of a holder
 }
@@ -126,7 +126,7 @@ type World struct {
 	clients  []*client
 	watchers []*watcher
 	operator *operator
-	founders []cluster.Member
+	founders []replica.Member
 	network  network
 	truth    *truth
 	history  *history
@@ -227,7 +227,7 @@ func (w *World) canaryReads() {
 		if s.node == nil || s.barred {
 			continue
 		}
-		s.deliver("canary", cluster.Reads{{
+		s.deliver("canary", replica.Reads{{
 			Read: func(core.View) { w.count("canary reads") },
 			Done: func(err error) {
 				if err != nil {

@@ -263,9 +263,9 @@ func (x *writings) digests() []leasehold.Digest {
 // recorded compares the records of a state with what was put.
 func (t *witness) recorded(s *server) {
 	w := t.world
-	view, want := s.node.State.View(0), t.writings.digests()
+	view, want := s.node.State().View(0), t.writings.digests()
 	var got []leasehold.Digest
-	s.node.State.Larges(func(l leasehold.Large) bool {
+	s.node.State().Larges(func(l leasehold.Large) bool {
 		got = append(got, l.SHA256)
 		return true
 	})

@@ -13,7 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/cli"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
 // Backup returns the command backup.
@@ -60,12 +60,12 @@ whether it is sound.`,
 type kept struct {
 	File  string `json:"file,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"`
-	cluster.BackupHead
+	storage.BackupHead
 }
 
 func backupToStdout(a *cli.App, r io.Reader) error {
 	out := &meter{w: a.Stdout}
-	head, size, err := cluster.CopyBackup(out, r)
+	head, size, err := storage.CopyBackup(out, r)
 	if err != nil {
 		return brokenBackup(err, out.err)
 	}
@@ -104,7 +104,7 @@ func backupToFile(a *cli.App, name string, r io.Reader, create func(dir, pattern
 	k := kept{File: name}
 	err := putInPlace(name, create, func(w io.Writer) (err error) {
 		out := &meter{w: w, tell: backupProgress(a)}
-		k.BackupHead, k.Bytes, err = cluster.CopyBackup(out, r)
+		k.BackupHead, k.Bytes, err = storage.CopyBackup(out, r)
 		out.done()
 		if err != nil {
 			return brokenBackup(err, out.err)
@@ -222,7 +222,7 @@ func printBackup(a *cli.App, k kept) error {
 }
 
 // backup says what is in a backup.
-func backup(s *cli.Details, a *cli.App, h cluster.BackupHead) {
+func backup(s *cli.Details, a *cli.App, h storage.BackupHead) {
 	s.Line("Cluster", "%s, of %s", cli.Printable(h.Cluster), cli.Plural(len(h.Roster.Members), "server", "servers"))
 	s.Line("Taken", "%s (%s), at %d of its log", cli.Absolute(h.Time), a.Ago(h.Time), h.Index)
 	s.Line("Leases", "%d", h.Leases)

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/internal/cli"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
 // A checkFunc looks through the data of a stopped server.
@@ -101,7 +101,7 @@ func whatToCheck(cmd *cobra.Command) (string, error) {
 }
 
 func checkBackup(a *cli.App, name string) error {
-	head, report, err := cluster.CheckBackup(name)
+	head, report, err := storage.CheckBackup(name)
 	if err != nil {
 		return explainCheck(err)
 	}
@@ -208,7 +208,7 @@ func printChecked(a *cli.App, found checked) error {
 
 // checkData looks through the data of this version's engine.
 func checkData(dir string) (checked, error) {
-	report, err := cluster.Check(dir)
+	report, err := storage.Check(dir)
 	if err != nil {
 		return checked{}, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/cli"
-	"github.com/leasehold/leasehold/internal/engine/cluster"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
 // maxQuarantine is as long as the longest TTL: nobody believes in a lease for longer.
@@ -18,7 +18,7 @@ const maxQuarantine = leasehold.MaxTTL
 func Restore(a *cli.App) *cobra.Command {
 	var (
 		quarantine cli.Span
-		options    cluster.RestoreOptions
+		options    storage.RestoreOptions
 	)
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
@@ -59,7 +59,7 @@ that anybody may have seen since, or restore a backup from after that.`,
 			return cli.Usage("--quarantine is %s: nobody believes in a lease for more than %s", cli.Short(quarantine.Value), cli.Short(maxQuarantine))
 		}
 		dir := cmd.Flags().Lookup("data").Value.String()
-		to, err := cluster.RestoreTo(dir, args[0], options)
+		to, err := storage.RestoreTo(dir, args[0], options)
 		if err != nil {
 			return explainCheck(err)
 		}
@@ -82,10 +82,10 @@ type restored struct {
 	Server     uint64             `json:"server"`
 	TokensFrom uint64             `json:"tokens_above"`
 	Quarantine string             `json:"quarantine"`
-	Backup     cluster.BackupHead `json:"backup"`
+	Backup     storage.BackupHead `json:"backup"`
 }
 
-func printRestored(a *cli.App, dir string, to cluster.RestoredTo, chosen bool) error {
+func printRestored(a *cli.App, dir string, to storage.RestoredTo, chosen bool) error {
 	quarantine := to.State.Quarantine
 	if a.Output == cli.FormatJSON {
 		return a.PrintJSON(restored{dir, to.Cluster, to.Server, to.State.Base, quarantine.String(), to.Backup})

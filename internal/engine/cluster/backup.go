@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
 var _ engine.Cluster = (*Engine)(nil)
@@ -26,33 +29,24 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf("%d backups of this server are being taken already: try again when one is done", maxBackups)}
 	}
 	// What the state names at that moment stays until it is written, whatever happens to it.
-	defer e.values.pin()()
+	defer e.values.Pin()()
 	s, taken, err := e.capture(ctx)
 	if err != nil {
 		return err
 	}
-	return writeBackup(&interruptible{w, ctx, e.stopped}, s, taken, func(large leasehold.Large) (io.ReadCloser, error) {
+	return storage.WriteBackup(&interruptible{w, ctx, e.stopped}, s, taken, func(large leasehold.Large) (io.ReadCloser, error) {
 		return e.OpenValue(ctx, large)
 	})
 }
 
 // capture freezes a state that has everything that was answered before.
-func (e *Engine) capture(ctx context.Context) (s Snapshot, taken time.Time, err error) {
+func (e *Engine) capture(ctx context.Context) (s replica.Snapshot, taken time.Time, err error) {
+	if err = e.Read(ctx, func(core.View) {}); err != nil {
+		return s, taken, err
+	}
 	var failed error
-	err = e.Read(ctx, func(core.View) { s, failed = e.node.capture() })
-	if err == nil {
-		err = failed
-	}
-	return s, e.node.Clock.Wall(), err
-}
-
-// capture freezes the state with its place in the log.
-func (n *Node) capture() (Snapshot, error) {
-	term, err := n.Storage.Term(n.applied)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	return Snapshot{Index: n.applied, Term: term, Members: n.members, Roster: n.roster, State: n.State.Freeze()}, nil
+	err = e.inspect(ctx, func(n *replica.Node) { s, failed = n.Capture() })
+	return s, e.clock.Wall(), errors.Join(err, failed)
 }
 
 // interruptible stops writing when nobody wants it any more.

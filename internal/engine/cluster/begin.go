@@ -15,6 +15,8 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/peer"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
 // How a server finds its cluster. What is in its data directory goes before anything that
@@ -42,34 +44,34 @@ type beginQuestion struct {
 
 // beginAnswer says who a server is, and, if it has begun, with whom.
 type beginAnswer struct {
-	Member  Member   `json:"member"`
-	Cluster string   `json:"cluster,omitempty"`
-	Begin   []Member `json:"begin,omitempty"`
+	Member  replica.Member   `json:"member"`
+	Cluster string           `json:"cluster,omitempty"`
+	Begin   []replica.Member `json:"begin,omitempty"`
 }
 
 // joinAnswer is for a server that is taken in.
 type joinAnswer struct {
-	Cluster string  `json:"cluster"`
-	Member  Member  `json:"member"`
-	Roster  *Roster `json:"roster"`
+	Cluster string          `json:"cluster"`
+	Member  replica.Member  `json:"member"`
+	Roster  *replica.Roster `json:"roster"`
 }
 
 // opening is what a server tells others who begin.
 type opening struct {
 	mu      sync.Mutex
-	self    Member
+	self    replica.Member
 	list    string // empty: it does not begin with others
 	cluster string // empty: it has none yet
-	begin   []Member
+	begin   []replica.Member
 }
 
-func (o *opening) set(self Member, list string) {
+func (o *opening) set(self replica.Member, list string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.self, o.list = self, list
 }
 
-func (o *opening) settled(d *dataDir) {
+func (o *opening) settled(d *storage.Dir) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.cluster, o.begin = d.Cluster, d.Begin
@@ -83,22 +85,19 @@ func (o *opening) answer(q beginQuestion) (beginAnswer, error) {
 	case o.cluster == "" && o.list == "":
 		return beginAnswer{}, engine.Unavailable("this server has no cluster yet, and was not told to begin one")
 	case o.cluster == "" && o.list != q.List:
-		return beginAnswer{}, refusal("server %s was told to begin with %s, and server %s with %s: give --initial-cluster the same list on all of them", o.self.Name, o.list, q.Name, q.List)
+		return beginAnswer{}, engine.Refused("server %s was told to begin with %s, and server %s with %s: give --initial-cluster the same list on all of them", o.self.Name, o.list, q.Name, q.List)
 	}
 	return beginAnswer{Member: o.self, Cluster: o.cluster, Begin: o.begin}, nil
 }
-
-// decided tells whether a data directory belongs to a cluster already.
-func (d *dataDir) decided() bool { return d.Begun || d.Joined || d.Begin != nil }
 
 // find finds the cluster of a server.
 func (n *network) find(ctx context.Context, c Config) (err error) {
 	self := c.member(n)
 	n.opening.set(self, "")
 	switch {
-	case n.dir.decided():
+	case n.dir.Decided():
 		if len(c.InitialCluster) > 0 || len(c.Join) > 0 {
-			n.log.Info("this server has data already, and goes on with them: --initial-cluster and --join are not looked at", "data", n.dir.path)
+			n.log.Info("this server has data already, and goes on with them: --initial-cluster and --join are not looked at", "data", n.dir.Path)
 		}
 	case len(c.Join) > 0:
 		err = n.join(ctx, c.Join, self)
@@ -106,8 +105,8 @@ func (n *network) find(ctx context.Context, c Config) (err error) {
 		err = n.beginTogether(ctx, c.InitialCluster, self)
 	default:
 		self.ID = n.dir.Node
-		n.dir.Begin = []Member{self}
-		err = n.dir.writeIdentity()
+		n.dir.Begin = []replica.Member{self}
+		err = n.dir.Save()
 	}
 	if err == nil {
 		n.opening.settled(n.dir)
@@ -116,12 +115,12 @@ func (n *network) find(ctx context.Context, c Config) (err error) {
 }
 
 // member is this server as it describes itself.
-func (c Config) member(n *network) Member {
-	return Member{Name: c.Name, Peer: n.mesh.Self().Address, Client: c.ClientAdvertise, Version: c.Version, Dir: n.dir.Name, Levels: KnownLevels}
+func (c Config) member(n *network) replica.Member {
+	return replica.Member{Name: c.Name, Peer: n.mesh.Self().Address, Client: c.ClientAdvertise, Version: c.Version, Dir: n.dir.Name, Levels: replica.KnownLevels}
 }
 
 // listed writes a list of servers, as all of them must have it.
-func listed(members []Member) string {
+func listed(members []replica.Member) string {
 	parts := make([]string, len(members))
 	for i, m := range members {
 		parts[i] = m.Name + "=" + m.Peer
@@ -130,16 +129,16 @@ func listed(members []Member) string {
 }
 
 // beginTogether begins a cluster with others.
-func (n *network) beginTogether(ctx context.Context, members []Member, self Member) error {
-	members = slices.SortedFunc(slices.Values(members), func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
-	at := slices.IndexFunc(members, func(m Member) bool { return m.Name == self.Name })
+func (n *network) beginTogether(ctx context.Context, members []replica.Member, self replica.Member) error {
+	members = slices.SortedFunc(slices.Values(members), func(a, b replica.Member) int { return strings.Compare(a.Name, b.Name) })
+	at := slices.IndexFunc(members, func(m replica.Member) bool { return m.Name == self.Name })
 	if at < 0 {
 		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %s is not among those to begin with, %s: give --name one of them, or add it to --initial-cluster", self.Name, listed(members))}
 	}
 	list := listed(members)
 	n.opening.set(self, list)
 	self.Peer = members[at].Peer
-	var begun []Member
+	var begun []replica.Member
 	cluster := ""
 	err := n.askUntil(ctx, "waiting for the other servers to begin the cluster", func(ctx context.Context) ([]string, error) {
 		answers, missing, err := n.askOthers(ctx, members, at, list)
@@ -165,13 +164,13 @@ func (n *network) beginTogether(ctx context.Context, members []Member, self Memb
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(begun, func(m Member) bool { return m.Name == self.Name })
+	i := slices.IndexFunc(begun, func(m replica.Member) bool { return m.Name == self.Name })
 	n.dir.Node, n.dir.Cluster, n.dir.Begin = begun[i].ID, cluster, begun
-	return n.dir.writeIdentity()
+	return n.dir.Save()
 }
 
 // askOthers asks all others once, and returns their answers by name, and who gave none.
-func (n *network) askOthers(ctx context.Context, members []Member, self int, list string) (map[string]beginAnswer, []string, error) {
+func (n *network) askOthers(ctx context.Context, members []replica.Member, self int, list string) (map[string]beginAnswer, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	type told struct {
@@ -187,7 +186,7 @@ func (n *network) askOthers(ctx context.Context, members []Member, self int, lis
 		go func() {
 			a, err := askAddress[beginQuestion, beginAnswer](ctx, n, m.Peer, askBegin, beginQuestion{members[self].Name, list})
 			if err == nil && a.Member.Name != m.Name {
-				err = refusal("server %s answers at %s, which is to be %s's: mend --initial-cluster", a.Member.Name, m.Peer, m.Name)
+				err = engine.Refused("server %s answers at %s, which is to be %s's: mend --initial-cluster", a.Member.Name, m.Peer, m.Name)
 			}
 			answers <- told{m.Name, a, err}
 		}()
@@ -210,23 +209,23 @@ func (n *network) askOthers(ctx context.Context, members []Member, self int, lis
 }
 
 // ownPlace checks that this server has a place in a cluster that has begun already.
-func ownPlace(a beginAnswer, self Member) error {
+func ownPlace(a beginAnswer, self replica.Member) error {
 	for _, m := range a.Begin {
 		switch {
 		case m.Name != self.Name:
 		case m.Dir == self.Dir:
 			return nil
 		default:
-			return refusal("the cluster has begun, and server %s with it, but with another data directory: what it voted for is lost. Remove %s from the cluster, and let it join as a new one: leasehold cluster remove %s, leasehold cluster add, then --join in place of --initial-cluster",
+			return engine.Refused("the cluster has begun, and server %s with it, but with another data directory: what it voted for is lost. Remove %s from the cluster, and let it join as a new one: leasehold cluster remove %s, leasehold cluster add, then --join in place of --initial-cluster",
 				self.Name, self.Name, self.Name)
 		}
 	}
-	return refusal("server %s belongs to a cluster already, and knows nothing of server %s as one that began it: use --join in place of --initial-cluster", a.Member.Name, self.Name)
+	return engine.Refused("server %s belongs to a cluster already, and knows nothing of server %s as one that began it: use --join in place of --initial-cluster", a.Member.Name, self.Name)
 }
 
 // fix makes the list of members by which all begin.
-func fix(members []Member, answers map[string]beginAnswer, self Member) []Member {
-	fixed := make([]Member, len(members))
+func fix(members []replica.Member, answers map[string]beginAnswer, self replica.Member) []replica.Member {
+	fixed := make([]replica.Member, len(members))
 	for i, m := range members {
 		fixed[i] = self
 		if a, ok := answers[m.Name]; ok {
@@ -239,7 +238,7 @@ func fix(members []Member, answers map[string]beginAnswer, self Member) []Member
 
 // clusterName names a cluster by the servers that it begins with. Their directories have
 // random names, so no other has the same.
-func clusterName(members []Member) string {
+func clusterName(members []replica.Member) string {
 	b, err := json.Marshal(members)
 	if err != nil {
 		panic(err) // it has strings and numbers
@@ -249,13 +248,13 @@ func clusterName(members []Member) string {
 }
 
 // join asks to be taken into a cluster.
-func (n *network) join(ctx context.Context, addresses []string, self Member) error {
+func (n *network) join(ctx context.Context, addresses []string, self replica.Member) error {
 	if self.Peer == "" {
 		return &leasehold.Error{Code: leasehold.Invalid, Message: "to join a cluster, a server needs an address for the others: give --peer-listen"}
 	}
 	return n.askUntil(ctx, "waiting to be taken into the cluster", func(ctx context.Context) (missing []string, err error) {
 		for _, address := range addresses {
-			a, err := askAddress[Member, joinAnswer](ctx, n, address, askJoin, self)
+			a, err := askAddress[replica.Member, joinAnswer](ctx, n, address, askJoin, self)
 			switch {
 			case err == nil:
 				return nil, n.joined(a)
@@ -274,13 +273,13 @@ func (n *network) joined(a joinAnswer) error {
 	n.mu.Lock()
 	n.note(a.Roster) // until the log says where the others are
 	n.mu.Unlock()
-	return n.dir.writeIdentity()
+	return n.dir.Save()
 }
 
 // takeIn gives a server the place in the cluster that was prepared for it, with the data
 // directory that it has. That it has a certificate is not enough: any server of the authority
 // has one, and an operator decides who takes part.
-func (e *Engine) takeIn(ctx context.Context, from peer.Identity, m Member) (joinAnswer, error) {
+func (e *Engine) takeIn(ctx context.Context, from peer.Identity, m replica.Member) (joinAnswer, error) {
 	if m.Name != from.Name || m.Dir != from.Dir || m.Name == "" || m.Peer == "" || m.Dir == "" {
 		return joinAnswer{}, &leasehold.Error{Code: leasehold.Invalid, Message: "a server that wants to join has to say its name, its address and its data directory"}
 	}
@@ -290,7 +289,7 @@ func (e *Engine) takeIn(ctx context.Context, from peer.Identity, m Member) (join
 	}
 	// From now on nobody else can take it.
 	m.ID, m.Voter = place.ID, false
-	a, err := e.change(ctx, Change{Kind: Announce, Member: m})
+	a, err := e.change(ctx, replica.Change{Kind: replica.Announce, Member: m})
 	if err != nil {
 		return joinAnswer{}, err
 	}
@@ -299,18 +298,18 @@ func (e *Engine) takeIn(ctx context.Context, from peer.Identity, m Member) (join
 
 // prepared returns the place that was prepared for a server. One that has none may wait for
 // it: the error passes when an operator prepares one.
-func (e *Engine) prepared(ctx context.Context, m Member) (Member, error) {
+func (e *Engine) prepared(ctx context.Context, m replica.Member) (replica.Member, error) {
 	roster, err := e.freshRoster(ctx)
 	if err != nil {
-		return Member{}, err
+		return replica.Member{}, err
 	}
 	place, ok := roster.Named(m.Name)
 	switch {
 	case !ok:
-		return Member{}, engine.Unavailable(fmt.Sprintf(
+		return replica.Member{}, engine.Unavailable(fmt.Sprintf(
 			"the cluster has no place for server %s at %s: prepare one with leasehold cluster add %s %s", m.Name, m.Peer, m.Name, m.Peer))
 	case place.Peer != m.Peer:
-		return Member{}, refusal("the place of server %s is at %s, and this one is at %s: start it with that address, or remove the place and add another",
+		return replica.Member{}, engine.Refused("the place of server %s is at %s, and this one is at %s: start it with that address, or remove the place and add another",
 			m.Name, place.Peer, m.Peer)
 	}
 	return place, nil

@@ -100,8 +100,8 @@ func BenchmarkSnapshotDelay(b *testing.B) {
 func snapshotNow(b *testing.B, e *Engine) (before uint64) {
 	b.Helper()
 	err := e.Read(context.Background(), func(core.View) { // in the node's own goroutine
-		before = e.node.statistics.Snapshots
-		e.node.logBytes = 1 << 50
+		before = e.node.Statistics().Snapshots
+		e.node.SnapshotNext()
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -111,7 +111,7 @@ func snapshotNow(b *testing.B, e *Engine) (before uint64) {
 
 func snapshots(b *testing.B, e *Engine) (n uint64) {
 	b.Helper()
-	if err := e.Read(context.Background(), func(core.View) { n = e.node.statistics.Snapshots }); err != nil {
+	if err := e.Read(context.Background(), func(core.View) { n = e.node.Statistics().Snapshots }); err != nil {
 		b.Fatal(err)
 	}
 	return n

@@ -2,16 +2,12 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // Servers that apply the same log have the same state. One that does not, for a bit that
@@ -34,16 +30,13 @@ const (
 	// disownAfter is how long a server that differs goes on, so that the others hear what it
 	// has: to them it would only be away.
 	disownAfter = time.Second
-
-	// divergedFile says that the data must not be used any more, and why.
-	divergedFile = "diverged"
 )
 
 // paceSums has the states compared when it is time for that. It is called from the node's own
 // goroutine.
 func (e *Engine) paceSums() {
 	now := time.Now()
-	if !e.node.lead.serving || len(e.node.roster.Voters()) < 2 {
+	if !e.node.Serving() || len(e.node.Roster().Voters()) < 2 {
 		e.sumAt = time.Time{}
 		return
 	}
@@ -54,7 +47,7 @@ func (e *Engine) paceSums() {
 		return
 	}
 	e.sumAt = now.Add(e.sums.pause())
-	e.node.Step(Reconfigure{Change{Kind: Sum}, func(Member, uint64, error) {}})
+	e.node.Step(replica.Reconfigure{Change: replica.Change{Kind: replica.Sum}, Done: func(replica.Member, uint64, error) {}})
 }
 
 // pause is how long to wait between two comparisons.
@@ -66,13 +59,13 @@ func (s *sums) pause() time.Duration {
 
 // A comparison is what the hashes of the servers' states at one place of the log say.
 type comparison struct {
-	known    int      // voters of whom there is a hash
-	majority string   // the hash that more than half of the voters have; empty: there is none
-	odd      []Member // who differs from the majority; without one, all who are known if not all are alike
+	known    int              // voters of whom there is a hash
+	majority string           // the hash that more than half of the voters have; empty: there is none
+	odd      []replica.Member // who differs from the majority; without one, all who are known if not all are alike
 }
 
 // compareSums judges hashes by the ids of servers.
-func compareSums(roster *Roster, hashes map[uint64]string) (c comparison) {
+func compareSums(roster *replica.Roster, hashes map[uint64]string) (c comparison) {
 	votes, voters := map[string]int{}, len(roster.Voters())
 	for _, m := range roster.Members {
 		if hash := hashes[m.ID]; hash != "" && m.Voter {
@@ -107,7 +100,7 @@ func compareSums(roster *Roster, hashes map[uint64]string) (c comparison) {
 
 // sameVersion tells whether all members run the same version. What two versions write of the
 // same state is meant to be the same; should it not be, no server must be lost for it.
-func (r *Roster) sameVersion() bool {
+func sameVersion(r *replica.Roster) bool {
 	for _, m := range r.Members {
 		if m.Version != r.Members[0].Version {
 			return false
@@ -136,14 +129,14 @@ func (e *Engine) compare(index uint64, own string) {
 	}
 	c := compareSums(roster, hashes)
 	c.odd = append(c.odd, e.sums.stillOdd(roster, hashes)...)
-	e.disk.watch.compared(c)
+	e.watch.compared(c)
 	e.sums.odd.Store(&c.odd)
 	switch {
 	case len(c.odd) == 0:
 		e.log.Debug("the states of the servers are the same", "index", index, "servers", c.known)
 	case c.majority == "" || c.majority == own:
 		e.log.Error("the states of the servers differ", "index", index, "differ", names(c.odd), "majority", c.majority != "")
-	case !roster.sameVersion():
+	case !sameVersion(roster):
 		e.log.Error("the state of this server differs from that of the majority, which has other versions too", "index", index)
 	default:
 		pause(ctx, disownAfter)
@@ -152,7 +145,7 @@ func (e *Engine) compare(index uint64, own string) {
 }
 
 // stillOdd returns the members that differed before, and have said nothing since: they stopped.
-func (s *sums) stillOdd(roster *Roster, hashes map[uint64]string) (odd []Member) {
+func (s *sums) stillOdd(roster *replica.Roster, hashes map[uint64]string) (odd []replica.Member) {
 	before := s.odd.Load()
 	if before == nil {
 		return nil
@@ -165,7 +158,7 @@ func (s *sums) stillOdd(roster *Roster, hashes map[uint64]string) (odd []Member)
 	return odd
 }
 
-func names(members []Member) (names []string) {
+func names(members []replica.Member) (names []string) {
 	for _, m := range members {
 		names = append(names, m.Name)
 	}
@@ -175,33 +168,15 @@ func names(members []Member) (names []string) {
 // disown ends this server for good, since its state is not what the log makes of it.
 func (e *Engine) disown(index uint64) {
 	why := fmt.Sprintf("at entry %d of the log the state of this server was another than that of the majority", index)
-	if err := writeFile(filepath.Join(e.network.dir.path, divergedFile), []byte(why+"\n")); err != nil {
+	refused, err := e.network.dir.Disown(why)
+	if err != nil {
 		e.log.Error("it could not be noted that these data must not be used any more", "err", err)
 	}
-	e.network.post(expulsion{divergedError(why)})
-}
-
-// divergedError says what to do about a server whose data must not be used.
-func divergedError(why string) error {
-	return &leasehold.Error{Code: leasehold.Refused, Message: why +
-		": its data are not used any more. Keep them for whoever looks for the cause; remove this server from the cluster " +
-		"(leasehold cluster remove NAME), and let it join as a new one, with an empty data directory"}
-}
-
-// diverged says why a data directory must not be used; nil: nothing is known against it.
-func (d *dataDir) diverged() error {
-	b, err := os.ReadFile(filepath.Join(d.path, divergedFile))
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("%s can not be read: %w", divergedFile, err)
-	}
-	return divergedError(strings.TrimSpace(string(b)))
+	e.network.post(replica.Expelled{Err: refused})
 }
 
 // askSums returns the hashes of all members at an index, as far as they come in time.
-func (e *Engine) askSums(ctx context.Context, roster *Roster, index uint64) []engine.Sum {
+func (e *Engine) askSums(ctx context.Context, roster *replica.Roster, index uint64) []engine.Sum {
 	all := make([]engine.Sum, len(roster.Members))
 	var asked sync.WaitGroup
 	for i, m := range roster.Members {

@@ -12,14 +12,15 @@ import (
 
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
 func TestCompareSums(t *testing.T) {
-	voters := func(n int) *Roster {
-		r := &Roster{}
+	voters := func(n int) *replica.Roster {
+		r := &replica.Roster{}
 		for id := range uint64(n) {
-			r.Members = append(r.Members, Member{ID: id + 1, Name: string('a' + rune(id)), Voter: true})
+			r.Members = append(r.Members, replica.Member{ID: id + 1, Name: string('a' + rune(id)), Voter: true})
 		}
 		return r
 	}
@@ -27,7 +28,7 @@ func TestCompareSums(t *testing.T) {
 	learner.Members[3].Voter = false
 	for _, c := range []struct {
 		name     string
-		roster   *Roster
+		roster   *replica.Roster
 		hashes   map[uint64]string
 		majority string
 		odd      string
@@ -56,7 +57,7 @@ func (s *site) spoil() *Engine {
 	s.t.Helper()
 	for _, e := range s.engines {
 		if e.id%2 == 0 {
-			if err := e.inspect(s.t.Context(), func(n *Node) { n.Planted.AppliesDifferently = true }); err != nil {
+			if err := e.inspect(s.t.Context(), func(n *replica.Node) { n.Plant(replica.AppliesDifferently) }); err != nil {
 				s.t.Fatal(err)
 			}
 			return e
@@ -104,7 +105,7 @@ func aServerThatDiffersStopsAndIsRefused(t *testing.T, s *site) {
 	if _, err := s.start(name, s.listen(name), Config{}); err == nil || !strings.Contains(err.Error(), "its data are not used any more") {
 		t.Errorf("it starts again: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(s.dirs[name], divergedFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(s.dirs[name], "diverged")); err != nil {
 		t.Error(err)
 	}
 }

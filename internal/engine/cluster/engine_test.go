@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine/enginetest"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // Small segments, so that tests meet their ends too; set once for all, since etcd
@@ -61,7 +62,7 @@ func closed(t *testing.T, e *Engine) {
 	if err := e.Close(); err != nil {
 		t.Fatalf("close: %v", err)
 	}
-	if err := e.node.State.Check(); err != nil {
+	if err := e.node.State().Check(); err != nil {
 		t.Errorf("state: %v", err)
 	}
 }
@@ -70,7 +71,7 @@ func TestContract(t *testing.T) {
 	enginetest.Run(t, func(t *testing.T) enginetest.Engine {
 		e := startAt(t, t.TempDir(), Config{JournalBytes: audit.MinBytes})
 		t.Cleanup(func() {
-			if err := e.node.State.Check(); err != nil {
+			if err := e.node.State().Check(); err != nil {
 				t.Errorf("state: %v", err)
 			}
 		})
@@ -137,7 +138,7 @@ func TestReadersDoNotKeepLeasesFromEnding(t *testing.T) {
 		if enough.Load() {
 			return
 		}
-		call := ReadCall{Read: again, Done: func(error) { e.leave(0) }}
+		call := replica.ReadCall{Read: again, Done: func(error) { e.leave(0) }}
 		if err := e.enqueue(0, false, func() { e.reads = append(e.reads, call) }); err != nil {
 			t.Error(err)
 		}
@@ -164,7 +165,7 @@ func aFailedServerDoesNotWaitForItsDiskToClose(t *testing.T, s *site) {
 	s.begin("a")
 	e, hangs := s.leader(), make(chan struct{})
 	e.network.workers.Go(func() { <-hangs })
-	e.disk.send(JournalFailed{errors.New("it hangs")})
+	e.disk.Send(replica.JournalFailed{Err: errors.New("it hangs")})
 	<-e.Failed()
 	done := make(chan struct{})
 	go func() {
@@ -179,5 +180,18 @@ func aFailedServerDoesNotWaitForItsDiskToClose(t *testing.T, s *site) {
 	close(hangs)
 	<-done
 	e.workers.Wait()
-	_ = e.disk.log.Close() // which has a goroutine of its own
+	_ = e.disk.CloseLog() // which has a goroutine of its own
+}
+
+// Where things are in a data directory.
+const (
+	formatFile = "format"
+	walDir     = "wal"
+	snapDir    = "snap"
+	valuesDir  = "values"
+)
+
+// lease asks for a resource under an id made of its path.
+func lease(path string, ttl time.Duration) *core.Acquire {
+	return &core.Acquire{Namespace: "default", Resource: path, ID: "id-" + path, Holder: "ann", TTL: ttl}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/peer"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // Several servers keep the same large values. Whoever takes one from a caller gives it to
@@ -152,7 +153,7 @@ func (e *Engine) huntOnce(ctx context.Context) bool {
 	}
 	done := true
 	for _, large := range list {
-		if e.values.has(large) || !e.namesHere(ctx, large.SHA256) {
+		if e.values.Has(large) || !e.namesHere(ctx, large.SHA256) {
 			e.hunt.found(large.SHA256)
 			continue
 		}
@@ -177,12 +178,12 @@ func (e *Engine) huntOnce(ctx context.Context) bool {
 func (e *Engine) lookThrough(ctx context.Context) bool {
 	var frozen *core.State
 	var applied uint64
-	if err := e.inspect(ctx, func(n *Node) { frozen, applied = n.State.Freeze(), n.applied }); err != nil {
+	if err := e.inspect(ctx, func(n *replica.Node) { frozen, applied = n.State().Freeze(), n.Applied() }); err != nil {
 		return isClosed(e.stopped)
 	}
 	var missing []leasehold.Large
 	frozen.Larges(func(large leasehold.Large) bool {
-		if !e.values.has(large) {
+		if !e.values.Has(large) {
 			missing = append(missing, large)
 		}
 		return ctx.Err() == nil
@@ -201,7 +202,7 @@ func (e *Engine) lookThrough(ctx context.Context) bool {
 
 // namesHere tells whether this server's state names a value, however far it has come.
 func (e *Engine) namesHere(ctx context.Context, d leasehold.Digest) (is bool) {
-	err := e.inspect(ctx, func(n *Node) { is = n.State.NamesLarge(d) })
+	err := e.inspect(ctx, func(n *replica.Node) { is = n.State().NamesLarge(d) })
 	return is || err != nil
 }
 
@@ -248,7 +249,7 @@ func (e *Engine) fetchFrom(ctx context.Context, large leasehold.Large) error {
 		switch {
 		case failure != nil:
 			err = failure
-		case has && e.values.has(large):
+		case has && e.values.Has(large):
 			e.log.Info("a large value that was missing here was sent", "value", large.SHA256.String(), "by", e.network.nameOf(id))
 			return nil
 		}
@@ -276,7 +277,7 @@ func (e *Engine) streamValue(ctx context.Context, to uint64, large leasehold.Lar
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(e.values.file(large.SHA256))
+	f, err := os.Open(e.values.File(large.SHA256))
 	if err != nil {
 		return err
 	}
@@ -294,7 +295,7 @@ func (e *Engine) takeValue(ctx context.Context, from peer.Identity, head []byte,
 	if err != nil {
 		return err
 	}
-	got, err := e.values.put(ctx, body)
+	got, err := e.values.Put(ctx, body)
 	if err == nil && got != want {
 		err = fmt.Errorf("server %s sent %d bytes as large value %s, which they are not", from.Name, got.Size, v.SHA256)
 		e.log.Error("a large value came damaged", "err", err)
@@ -308,7 +309,7 @@ func (e *Engine) hasValue(v valueName) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return e.values.nameable(large) == nil, nil
+	return e.values.Nameable(large) == nil, nil
 }
 
 // spread gives a value to others until a majority of those who vote has it. The others may
@@ -330,7 +331,7 @@ func (e *Engine) spread(ctx context.Context, large leasehold.Large) error {
 	if err := e.enough(ctx, results, need, len(voters)); err != nil {
 		return err
 	}
-	e.values.shared(large.SHA256, roster)
+	e.values.Shared(large.SHA256, roster)
 	return nil
 }
 
@@ -384,5 +385,5 @@ func (n *network) complete(id uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h, ok := n.health[id]
-	return ok && time.Since(h.at) <= healthFor && !h.lacks && h.applied+promoteLag >= n.applied.Load()
+	return ok && time.Since(h.at) <= healthFor && !h.lacks && h.applied+replica.PromoteLag >= n.applied.Load()
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
 // putLarge puts a value and names it, however often the lead changes.
@@ -31,8 +33,8 @@ func (s *site) allHave(large *leasehold.Large) {
 	s.t.Helper()
 	for _, name := range sortedKeys(s.engines) {
 		e := s.engines[name]
-		s.await(name+" having a value", func() bool { return e.values.has(*large) })
-		if err := e.values.verify(*large); err != nil {
+		s.await(name+" having a value", func() bool { return e.values.Has(*large) })
+		if err := e.values.Verify(*large); err != nil {
 			s.t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -65,7 +67,7 @@ func serversShareLargeValues(t *testing.T, s *site) {
 	}
 
 	// A damaged file is not given out, and is replaced by another server's.
-	if err := flipBit(e.values.file(missed.SHA256)); err != nil {
+	if err := flipBit(e.values.File(missed.SHA256)); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := readValue(t, e, missed); err == nil && !bytes.Equal(got, aState(3)) {
@@ -74,7 +76,7 @@ func serversShareLargeValues(t *testing.T, s *site) {
 	s.allHave(missed)
 
 	// One that is gone is fetched while somebody wants to read it.
-	if err := os.Remove(e.values.file(missed.SHA256)); err != nil {
+	if err := os.Remove(e.values.File(missed.SHA256)); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := readValue(t, e, missed); err != nil || !bytes.Equal(got, aState(3)) {
@@ -91,7 +93,7 @@ func aValueThatIsOutOfReachIsNotGone(t *testing.T, s *site) {
 	large := s.putLarge(s.leader(), "state/a", aState(1))
 	s.allHave(large)
 	for _, e := range s.engines {
-		if err := os.Remove(e.values.file(large.SHA256)); err != nil {
+		if err := os.Remove(e.values.File(large.SHA256)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,12 +143,12 @@ func aNewServerGetsItsVoteWithAllLargeValues(t *testing.T, s *site) {
 		return ok && m.Voter
 	})
 	for i, large := range all {
-		if err := joined.values.verify(*large); err != nil {
+		if err := joined.values.Verify(*large); err != nil {
 			t.Errorf("value %d: %v", i, err)
 		}
 	}
 	var installed uint64
-	if err := joined.inspect(t.Context(), func(n *Node) { installed = n.statistics.Installed }); err != nil || installed == 0 {
+	if err := joined.inspect(t.Context(), func(n *replica.Node) { installed = n.Statistics().Installed }); err != nil || installed == 0 {
 		t.Errorf("no snapshot was installed: %v", err)
 	}
 	if joined.hunt.lacks() {
@@ -154,10 +156,10 @@ func aNewServerGetsItsVoteWithAllLargeValues(t *testing.T, s *site) {
 	}
 	// What nothing names goes on all of them.
 	s.do(first, &core.PutRecord{Namespace: "default", Path: "state/0", Value: "x", Keep: leasehold.KeepNone})
-	time.Sleep(valueIdle + 2*sweepEvery)
+	time.Sleep(storage.ValueIdle + 2*storage.SweepEvery)
 	for _, e := range s.engines {
-		if e.values.has(*all[0]) || !e.values.has(*all[1]) {
-			t.Errorf("server %d has %v and %v", e.id, e.values.has(*all[0]), e.values.has(*all[1]))
+		if e.values.Has(*all[0]) || !e.values.Has(*all[1]) {
+			t.Errorf("server %d has %v and %v", e.id, e.values.Has(*all[0]), e.values.Has(*all[1]))
 		}
 	}
 }
@@ -189,14 +191,14 @@ func onlyWhatAMajorityHasCanBeNamed(t *testing.T, s *site) {
 	s.begin("a", "b", "c")
 	leader := s.leader()
 	// Its bytes came to one server, and no further.
-	large, err := leader.values.put(t.Context(), bytes.NewReader(aState(1)))
+	large, err := leader.values.Put(t.Context(), bytes.NewReader(aState(1)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.do(leader, &core.PutRecord{Namespace: "default", Path: "state/a", Large: &large})
 	have := 0
 	for _, e := range s.engines {
-		if e.values.has(large) {
+		if e.values.Has(large) {
 			have++
 		}
 	}
@@ -205,14 +207,14 @@ func onlyWhatAMajorityHasCanBeNamed(t *testing.T, s *site) {
 	}
 	// The others forget what nobody names in time; here it stays for who comes late.
 	late := s.putOnly(leader, aState(2))
-	time.Sleep(valueIdle - 2*sweepEvery)
+	time.Sleep(storage.ValueIdle - 2*storage.SweepEvery)
 	if err := leader.nameable(t.Context(), &core.PutRecord{Namespace: "default", Path: "state/b", Large: &late}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(4 * sweepEvery)
+	time.Sleep(4 * storage.SweepEvery)
 	have = 0
 	for _, e := range s.engines {
-		if e.values.has(late) {
+		if e.values.Has(late) {
 			have++
 		}
 	}
@@ -240,14 +242,14 @@ func aValueThatIsNamedIsNotCalledGone(t *testing.T, s *site) {
 	large := s.putLarge(s.leader(), "state/a", aState(1))
 	s.allHave(large)
 	for _, e := range s.engines {
-		if err := os.Remove(e.values.file(large.SHA256)); err != nil {
+		if err := os.Remove(e.values.File(large.SHA256)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := readValue(t, s.follower(), large); !errors.Is(err, leasehold.ErrUnavailable) {
 		t.Errorf("all copies of it are lost: %v", err)
 	}
-	if err := s.follower().values.nameable(*large); !errors.Is(err, leasehold.ErrInvalid) {
+	if err := s.follower().values.Nameable(*large); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("it is named again: %v", err)
 	}
 }

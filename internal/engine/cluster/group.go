@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
@@ -48,28 +49,19 @@ type status struct {
 }
 
 type changeAnswer struct {
-	Member Member `json:"member"`
-	Index  uint64 `json:"index"`
+	Member replica.Member `json:"member"`
+	Index  uint64         `json:"index"`
 }
 
-// An inspection looks at the node from the node's own goroutine.
-type inspection func(*Node)
-
-// An expulsion ends the node for a reason that came from outside.
-type expulsion struct{ err error }
-
-func (inspection) event() {}
-func (expulsion) event()  {}
-
-// inspect calls fn in the node's goroutine.
-func (e *Engine) inspect(ctx context.Context, fn func(*Node)) error {
+// inspect calls fn in the node's goroutine, between two steps.
+func (e *Engine) inspect(ctx context.Context, fn func(*replica.Node)) error {
 	done := make(chan struct{})
-	look := inspection(func(n *Node) {
+	look := func(n *replica.Node) {
 		defer close(done)
 		fn(n)
-	})
+	}
 	select {
-	case e.events <- look:
+	case e.looks <- look:
 	case <-e.stopped:
 		return errStopping
 	case <-ctx.Done():
@@ -85,23 +77,23 @@ func (e *Engine) inspect(ctx context.Context, fn func(*Node)) error {
 
 // status says how this server does.
 func (e *Engine) status(ctx context.Context) (s status, err error) {
-	err = e.inspect(ctx, func(n *Node) {
-		s = status{Applied: n.applied, Term: n.hard.GetTerm(), Leader: n.lead.known, LowRoom: e.disk.full.Load()}
+	err = e.inspect(ctx, func(n *replica.Node) {
+		s = status{Applied: n.Applied(), Term: n.Term(), Leader: n.Leader(), LowRoom: e.disk.Full()}
 		s.Heard = e.network.heardAgo()
-		for _, m := range n.roster.Members {
+		for _, m := range n.Roster().Members {
 			silent := int64(n.Standing(m.ID).Silent)
 			if ago, ok := s.Heard[m.ID]; silent >= 0 && (!ok || silent < ago) {
 				s.Heard[m.ID] = silent
 			}
 		}
-		if !n.leads() {
+		if !n.Leads() {
 			return
 		}
 		s.Silent = map[uint64]int64{}
-		for _, m := range n.roster.Members {
+		for _, m := range n.Roster().Members {
 			s.Silent[m.ID] = int64(n.Standing(m.ID).Silent)
 		}
-		s.Silent[n.ID] = 0
+		s.Silent[e.id] = 0
 	})
 	return s, err
 }
@@ -141,7 +133,7 @@ func (e *Engine) confirmed(ctx context.Context) bool {
 
 // standing puts together what is known of a member: by itself, if it answered, and by what
 // all who did have heard of it.
-func standing(m Member, all map[uint64]status, said map[uint64]health, leader uint64) engine.Server {
+func standing(m replica.Member, all map[uint64]status, said map[uint64]health, leader uint64) engine.Server {
 	s := serverOf(m)
 	told, ok := all[m.ID]
 	if ok {
@@ -162,7 +154,7 @@ func standing(m Member, all map[uint64]status, said map[uint64]health, leader ui
 	return s
 }
 
-func serverOf(m Member) engine.Server {
+func serverOf(m replica.Member) engine.Server {
 	return engine.Server{
 		ID: m.ID, Name: m.Name, Peer: m.Peer, Client: m.Client, Voter: m.Voter, Version: m.Version, Silent: -1, Heard: -1,
 		Oldest: m.Levels.Oldest, Newest: m.Levels.Newest,
@@ -170,7 +162,7 @@ func serverOf(m Member) engine.Server {
 }
 
 // askAll asks all others how they do, and returns what came in time.
-func (e *Engine) askAll(ctx context.Context, roster *Roster) map[uint64]status {
+func (e *Engine) askAll(ctx context.Context, roster *replica.Roster) map[uint64]status {
 	ctx, cancel := context.WithTimeout(ctx, statusWithin)
 	defer cancel()
 	var mu sync.Mutex
@@ -205,24 +197,24 @@ func (e *Engine) Add(ctx context.Context, name, address string) (engine.Server, 
 	if m, ok := roster.Named(name); ok && m.Peer == address {
 		return serverOf(m), nil
 	}
-	a, err := e.change(ctx, Change{Kind: Add, Member: Member{Name: name, Peer: address}})
+	a, err := e.change(ctx, replica.Change{Kind: replica.Add, Member: replica.Member{Name: name, Peer: address}})
 	return serverOf(a.Member), err
 }
 
 // Promote gives a server its vote.
 func (e *Engine) Promote(ctx context.Context, name string) error {
-	return e.changeNamed(ctx, Promote, name)
+	return e.changeNamed(ctx, replica.Promote, name)
 }
 
 // Remove ends a membership for good.
 func (e *Engine) Remove(ctx context.Context, name string) error {
-	return e.changeNamed(ctx, Remove, name)
+	return e.changeNamed(ctx, replica.Remove, name)
 }
 
-func (e *Engine) changeNamed(ctx context.Context, kind ChangeKind, name string) error {
+func (e *Engine) changeNamed(ctx context.Context, kind replica.ChangeKind, name string) error {
 	m, err := e.named(ctx, name)
 	if err == nil {
-		_, err = e.change(ctx, Change{Kind: kind, Member: Member{ID: m.ID}})
+		_, err = e.change(ctx, replica.Change{Kind: kind, Member: replica.Member{ID: m.ID}})
 	}
 	return err
 }
@@ -234,11 +226,11 @@ func (e *Engine) Upgrade(ctx context.Context) (core.Level, error) {
 	if err != nil {
 		return 0, err
 	}
-	newest := roster.active()
+	newest := roster.Active()
 	for _, m := range roster.Members {
 		newest = max(newest, m.Levels.Newest)
 	}
-	if _, err = e.change(ctx, Change{Kind: Raise, Level: newest}); err != nil {
+	if _, err = e.change(ctx, replica.Change{Kind: replica.Raise, Level: newest}); err != nil {
 		return 0, err
 	}
 	// This server may not have come to it yet, and whoever asked goes on here.
@@ -247,26 +239,28 @@ func (e *Engine) Upgrade(ctx context.Context) (core.Level, error) {
 }
 
 // freshRoster returns who belongs to the cluster by everything that anybody was told.
-func (e *Engine) freshRoster(ctx context.Context) (r *Roster, err error) {
-	err = e.Read(ctx, func(core.View) { r = e.node.Roster() }) // in the node's own goroutine
-	return r, err
+func (e *Engine) freshRoster(ctx context.Context) (*replica.Roster, error) {
+	if err := e.Read(ctx, func(core.View) {}); err != nil {
+		return nil, err
+	}
+	return e.network.current(), nil // which hears of each change as it is applied
 }
 
-func (e *Engine) named(ctx context.Context, name string) (Member, error) {
+func (e *Engine) named(ctx context.Context, name string) (replica.Member, error) {
 	roster, err := e.freshRoster(ctx)
 	if err != nil {
-		return Member{}, err
+		return replica.Member{}, err
 	}
 	m, ok := roster.Named(name)
 	if !ok {
-		return Member{}, &leasehold.Error{Code: leasehold.NotFound, Message: fmt.Sprintf("the cluster has no server %q", name)}
+		return replica.Member{}, &leasehold.Error{Code: leasehold.NotFound, Message: fmt.Sprintf("the cluster has no server %q", name)}
 	}
 	return m, nil
 }
 
 // change has whoever leads change the members. A change that may have happened can be
 // asked for again: it names a server by its id, or by name and data directory.
-func (e *Engine) change(ctx context.Context, c Change) (changeAnswer, error) {
+func (e *Engine) change(ctx context.Context, c replica.Change) (changeAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeWithin)
 	defer cancel()
 	var undecided error // what became of an earlier try
@@ -288,25 +282,25 @@ func (e *Engine) change(ctx context.Context, c Change) (changeAnswer, error) {
 	}
 }
 
-func (e *Engine) changeOnce(ctx context.Context, c Change) (changeAnswer, error) {
+func (e *Engine) changeOnce(ctx context.Context, c replica.Change) (changeAnswer, error) {
 	switch leader := e.view.Load().leader; leader {
 	case 0:
 		return changeAnswer{}, errNoLeader
 	case e.id:
 		return e.changeHere(ctx, c)
 	default:
-		return askServer[Change, changeAnswer](ctx, e.network, leader, askChange, c)
+		return askServer[replica.Change, changeAnswer](ctx, e.network, leader, askChange, c)
 	}
 }
 
 // changeHere changes the members, if this server leads.
-func (e *Engine) changeHere(ctx context.Context, c Change) (changeAnswer, error) {
+func (e *Engine) changeHere(ctx context.Context, c replica.Change) (changeAnswer, error) {
 	type result struct {
 		changeAnswer
 		err error
 	}
 	done := make(chan result, 1)
-	event := Reconfigure{c, func(m Member, index uint64, err error) { done <- result{changeAnswer{m, index}, err} }}
+	event := replica.Reconfigure{Change: c, Done: func(m replica.Member, index uint64, err error) { done <- result{changeAnswer{m, index}, err} }}
 	select {
 	case e.events <- event:
 	case <-e.stopped:
@@ -332,7 +326,7 @@ func (e *Engine) Transfer(ctx context.Context, name string) (string, error) {
 			return "", err
 		}
 		if !m.Voter {
-			return "", refusal("server %s has no vote yet, and can not lead", name)
+			return "", engine.Refused("server %s has no vote yet, and can not lead", name)
 		}
 		to = m.ID
 	}
@@ -365,20 +359,20 @@ func (e *Engine) transferOnce(ctx context.Context, to uint64) (uint64, error) {
 // transferHere gives the lead away, if this server has it, and returns who leads then.
 func (e *Engine) transferHere(ctx context.Context, to uint64) (uint64, error) {
 	var err error
-	if failed := e.inspect(ctx, func(n *Node) {
+	if failed := e.inspect(ctx, func(n *replica.Node) {
 		best := to
 		if best == 0 {
-			best = n.successor()
+			best = n.Successor()
 		}
 		switch {
-		case !n.lead.serving:
+		case !n.Serving():
 			err = errNoLeader
 		case best == 0:
-			err = refusal("there is nobody else who could lead at the moment")
-		case best != n.ID && !n.reachable(best):
-			err = refusal("server %d has been silent for too long to lead", best)
+			err = engine.Refused("there is nobody else who could lead at the moment")
+		case best != e.id && !n.Reachable(best):
+			err = engine.Refused("server %d has been silent for too long to lead", best)
 		default:
-			n.Step(Transfer{best})
+			n.Step(replica.Transfer{To: best})
 		}
 	}); failed != nil {
 		return 0, failed
@@ -412,9 +406,9 @@ type sums struct {
 	working sync.Mutex   // one at a time: each takes all that a core can do
 	pending atomic.Int64 // how many are to be made
 
-	took      time.Duration            // by the newest of them; guarded by mu
-	comparing sync.Mutex               // one at a time
-	odd       atomic.Pointer[[]Member] // whose states differed when they were last compared; nil: they were not
+	took      time.Duration                    // by the newest of them; guarded by mu
+	comparing sync.Mutex                       // one at a time
+	odd       atomic.Pointer[[]replica.Member] // whose states differed when they were last compared; nil: they were not
 }
 
 // maxSums is how many of them are kept, and how many may wait to be made.
@@ -482,7 +476,7 @@ func (e *Engine) sumUp(index uint64, frozen *core.State) string {
 
 // Sums returns a hash of each server's state at one and the same place of the log.
 func (e *Engine) Sums(ctx context.Context) (engine.Sums, error) {
-	a, err := e.change(ctx, Change{Kind: Sum})
+	a, err := e.change(ctx, replica.Change{Kind: replica.Sum})
 	if err != nil {
 		return engine.Sums{}, err
 	}

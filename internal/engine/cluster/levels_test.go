@@ -1,125 +1,21 @@
 package cluster
 
 import (
-	"encoding/json"
 	"errors"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine/peer"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
-
-// A cluster that begins decides on a level before its first command.
-func TestABeginningClusterIsAtTheNewestLevelOfAll(t *testing.T) {
-	x := newTrio(t)
-	for _, m := range x.members {
-		if m.node.roster.Level != core.NewestLevel || m.node.State.Level() != core.NewestLevel {
-			t.Errorf("node %d is at %d, and its state at %d", m.id, m.node.roster.Level, m.node.State.Level())
-		}
-	}
-}
-
-// A command that the leader cannot read would stop every node that applies it, for good.
-func TestACommandThatTheLeaderDoesNotKnowIsRefused(t *testing.T) {
-	for what, bytes := range map[string][]byte{
-		"an unknown kind":   {120, 0},
-		"garbage":           {4, 3, 255, 255, 255},
-		"nothing":           {},
-		"two commands":      append(bytesOf(t, &core.Renew{Namespace: "default", ID: "a"}), bytesOf(t, &core.Renew{Namespace: "default", ID: "a"})...),
-		"an origin alone":   {0, 3, 1, 'a', 0},
-		"an unknown origin": {0, 3, 1, 'a', 0, 120, 0},
-	} {
-		x := newTrio(t)
-		follower := x.members[1]
-		told := errors.New("nobody was told")
-		follower.node.Step(Commands{{Bytes: bytes, Done: func(_ core.Answer, err error) { told = err }}})
-		good := follower.call(lease("r", time.Minute))
-		x.ticks(5)
-		if !errors.Is(told, leasehold.ErrRefused) {
-			t.Errorf("%s: %v", what, told)
-		}
-		if !good.told || good.err != nil {
-			t.Errorf("%s: what comes after it: %+v", what, good)
-		}
-		for _, m := range x.members {
-			if err := m.node.Failure(); err != nil {
-				t.Errorf("%s: node %d: %v", what, m.id, err)
-			}
-		}
-	}
-}
-
-// What a newer server says of itself is kept, and comes through the log and a state file.
-func TestWhatANewerServerSaysOfItselfIsKept(t *testing.T) {
-	x := newTrio(t)
-	context := []byte(`{"kind":2,"member":{"id":2,"version":"v9","levels":{"oldest":3,"newest":9},"zone":"a","load":{"b":1}}}`)
-	err := x.members[0].node.raft.ProposeConfChange(&raftpb.ConfChange{
-		Type: raftpb.ConfChangeUpdateNode.Enum(), NodeId: new(uint64(2)), Context: context,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.members[0].node.turn()
-	x.ticks(3)
-	for _, m := range x.members {
-		if m.node.Failure() != nil {
-			t.Fatal(m.node.Failure())
-		}
-		two, _ := m.node.Roster().Member(2)
-		if two.Version != "v9" || two.Levels != (Levels{3, 9}) || two.unknown != `{"load":{"b":1},"zone":"a"}` {
-			t.Errorf("%+v", two)
-		}
-		b, err := json.Marshal(two)
-		var again Member
-		if err == nil {
-			err = json.Unmarshal(b, &again)
-		}
-		if err != nil || again != two {
-			t.Errorf("%s: %+v, %v", b, again, err)
-		}
-	}
-}
-
-func TestMemberFieldsAreAllKnown(t *testing.T) {
-	var tags []string
-	for field := range reflect.TypeFor[Member]().Fields() {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
-			tags = append(tags, name)
-		}
-	}
-	if !slices.Equal(tags, memberFields) {
-		t.Errorf("Member has the fields %q, and memberFields says %q", tags, memberFields)
-	}
-}
-
-// A level that some member does not know is not for the cluster.
-func TestALevelThatNotAllKnowIsRefused(t *testing.T) {
-	x := newTrio(t)
-	level := core.NewestLevel + 1
-	v := x.leader().changeTo(Change{Kind: Raise, Level: level})
-	x.ticks(3)
-	if !v.told || !errors.Is(v.err, leasehold.ErrRefused) {
-		t.Errorf("%+v", v)
-	}
-	// One that is newer than all that there is finds no place.
-	v = x.leader().change(Add, Member{Name: "n4", Peer: "p4", Levels: Levels{level, level}})
-	x.ticks(3)
-	if !v.told || !errors.Is(v.err, leasehold.ErrRefused) {
-		t.Errorf("%+v", v)
-	}
-}
 
 func TestAServerOfAnotherLevelIsNotAdmitted(t *testing.T) {
 	n := &network{
 		mesh: peer.New(peer.Config{Self: peer.Identity{Cluster: "c", ID: 1, Name: "n1"}}), places: map[uint64]peer.Peer{},
-		roster: &Roster{Cluster: "c", Level: 5, Members: []Member{{ID: 1, Name: "n1"}, {ID: 2, Name: "n2"}}},
+		roster: &replica.Roster{Cluster: "c", Level: 5, Members: []replica.Member{{ID: 1, Name: "n1"}, {ID: 2, Name: "n2"}}},
 	}
 	for _, test := range []struct {
 		oldest, newest uint64
@@ -133,132 +29,32 @@ func TestAServerOfAnotherLevelIsNotAdmitted(t *testing.T) {
 	}
 }
 
-// newMixedTrio returns three nodes of which the last is of the version before.
-func newMixedTrio(t *testing.T) *trio {
-	t.Helper()
-	return newGroupOf(t, KnownLevels, KnownLevels, Levels{core.Level3, core.NewestLevel - 1})
-}
-
-// levels wants every node to be at a level.
-func (x *trio) levels(want core.Level) {
-	x.t.Helper()
-	for _, m := range x.members {
-		if m.node == nil {
-			continue
-		}
-		if got := m.node.State.Level(); got != want || m.node.Failure() != nil {
-			x.t.Errorf("node %d is at level %d, want %d; %v", m.id, got, want, m.node.Failure())
-		}
-	}
-}
-
-// A server of the older version holds the level back until it is upgraded, and then an operator
-// raises it.
-func TestALevelIsRaisedOnceAllKnowIt(t *testing.T) {
-	x := newMixedTrio(t)
-	older := core.NewestLevel - 1
-	x.levels(older)
-	v := x.leader().changeTo(Change{Kind: Raise, Level: core.NewestLevel})
-	x.ticks(3)
-	if !v.told || !errors.Is(v.err, leasehold.ErrRefused) || !strings.Contains(v.err.Error(), "n3 knows level 3") {
-		t.Fatalf("%+v", v)
-	}
-	// It is upgraded: until somebody asks for it, the level stays, so that all can go back.
-	x.members[2].known = KnownLevels
-	x.members[2].start(nil)
-	x.change(Announce, Member{ID: 3, Levels: KnownLevels})
-	x.ticks(20)
-	x.levels(older)
-	x.raise(core.NewestLevel)
-	x.levels(core.NewestLevel)
-	if v := x.leader().changeTo(Change{Kind: Raise}); !v.told || v.err != nil || v.index != 0 {
-		t.Errorf("asked again: %+v", v)
-	}
-	if v := x.leader().changeTo(Change{Kind: Raise, Level: older}); !v.told || !errors.Is(v.err, leasehold.ErrRefused) {
-		t.Errorf("asked to go back: %+v", v)
-	}
-	// One that starts again, or is far behind, is at the level too.
-	for _, m := range x.members {
-		m.start(nil)
-	}
-	x.ticks(100) // an election may have to be repeated
-	x.levels(core.NewestLevel)
-}
-
-// raise asks the leader for a level, and wants it.
-func (x *trio) raise(to core.Level) {
-	x.t.Helper()
-	v := x.leader().changeTo(Change{Kind: Raise, Level: to})
-	x.ticks(3)
-	if !v.told || v.err != nil {
-		x.t.Fatalf("%+v", v)
-	}
-}
-
-// A raise that stands behind the add of a server which does not know the level does nothing,
-// whoever wrote it: in the log, the roster decides and not the leader.
-func TestARaiseBehindAnOlderMemberDoesNothing(t *testing.T) {
-	x := newMixedTrio(t)
-	node := x.leader().node
-	if !node.proposeChange(Change{Kind: Raise, Member: Member{ID: node.ID}, Level: core.NewestLevel}) {
-		t.Fatal("raft did not take it")
-	}
-	node.turn()
-	x.ticks(5)
-	x.levels(core.NewestLevel - 1)
-}
-
-// And a server that does not know the level gets no place behind the raise.
-func TestAnOlderServerBehindTheRaiseIsNotAdded(t *testing.T) {
-	x := newTrio(t)
-	x.levels(core.NewestLevel)
-	node := x.leader().node
-	older := Levels{core.Level3, core.NewestLevel - 1}
-	for _, c := range []Change{
-		{Kind: Add, Member: Member{ID: 4, Name: "n4", Peer: "p4", Levels: older}},
-		{Kind: Announce, Member: Member{ID: 3, Levels: older}},
-	} {
-		if v := x.leader().changeTo(c); !v.told || !errors.Is(v.err, leasehold.ErrRefused) {
-			t.Errorf("%v: %+v", c.Kind, v)
-		}
-		if !node.proposeChange(c) {
-			t.Fatal("raft did not take it")
-		}
-		node.turn()
-		x.ticks(5)
-	}
-	for _, m := range x.members {
-		if len(m.node.Roster().Members) != 3 || len(m.node.Roster().without(core.NewestLevel)) != 0 {
-			t.Errorf("node %d has %+v", m.id, m.node.Roster().Members)
-		}
-	}
-}
-
-// A program that went back to the older version in the very moment of the raise stops, and
-// says what to do.
-func TestAnOlderProgramStopsAtARaise(t *testing.T) {
-	x := newTrio(t)
-	x.members[2].known = Levels{core.Level3, core.NewestLevel - 1}
-	x.members[2].start(nil)
-	x.ticks(100)
-	err := x.members[2].node.Failure()
-	if err == nil || !strings.Contains(err.Error(), "use the newer version") {
-		t.Errorf("%v", err)
-	}
-}
-
-// The directory's format follows the level, after the raise.
 func TestTheFormatOfADirectoryFollowsTheLevel(t *testing.T) {
 	dir := t.TempDir()
 	e := startAt(t, dir, Config{Clock: SystemClock()})
 	acquire(t, e, "r")
 	closed(t, e)
-	d, err := openDir(dir, false)
+	d, err := storage.OpenDir(dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.close()
-	if d.Format != formatAt(core.NewestLevel) || formatAt(core.Level3) != 2 {
+	defer d.Close()
+	if d.Format != storage.FormatAt(core.NewestLevel) || storage.FormatAt(core.Level3) != 2 {
 		t.Errorf("it has format %d", d.Format)
+	}
+}
+
+// A server without an address for others could not talk to one that is added, and would have
+// to stop.
+func TestNobodyIsAddedToAServerWithoutAnAddress(t *testing.T) {
+	e := startAt(t, t.TempDir(), Config{Clock: SystemClock()})
+	defer closed(t, e)
+	_, err := e.Add(t.Context(), "n2", "127.0.0.1:4664")
+	if !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "--peer-listen") {
+		t.Errorf("it is answered with %v", err)
+	}
+	acquire(t, e, "r")
+	if len(e.network.current().Members) != 1 || isClosed(e.failed) {
+		t.Errorf("the members are %+v", e.network.current().Members)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // What servers send each other. The numbers and forms are between servers of
@@ -27,7 +29,7 @@ const maxRelayBytes = 1 << 20
 var errMessage = errors.New("the message is damaged")
 
 // appendRelay writes a relay.
-func appendRelay(b []byte, r Relay) []byte {
+func appendRelay(b []byte, r replica.Relay) []byte {
 	b = binary.AppendUvarint(b, r.First)
 	b = binary.AppendUvarint(b, uint64(len(r.Commands)))
 	for _, c := range r.Commands {
@@ -37,9 +39,9 @@ func appendRelay(b []byte, r Relay) []byte {
 	return b
 }
 
-func decodeRelay(b []byte) (Relay, error) {
+func decodeRelay(b []byte) (replica.Relay, error) {
 	d := decoder{rest: b}
-	r := Relay{First: d.uvarint()}
+	r := replica.Relay{First: d.uvarint()}
 	for range d.count() {
 		r.Commands = append(r.Commands, d.bytes())
 	}
@@ -47,7 +49,7 @@ func decodeRelay(b []byte) (Relay, error) {
 }
 
 // appendPlaces writes placements.
-func appendPlaces(b []byte, places []Placement) []byte {
+func appendPlaces(b []byte, places []replica.Placement) []byte {
 	b = binary.AppendUvarint(b, uint64(len(places)))
 	for _, p := range places {
 		b = binary.AppendUvarint(b, p.ID)
@@ -58,11 +60,11 @@ func appendPlaces(b []byte, places []Placement) []byte {
 	return b
 }
 
-func decodePlaces(b []byte) ([]Placement, error) {
+func decodePlaces(b []byte) ([]replica.Placement, error) {
 	d := decoder{rest: b}
-	var places []Placement
+	var places []replica.Placement
 	for range d.count() {
-		p := Placement{ID: d.uvarint(), Index: d.uvarint(), Term: d.uvarint()}
+		p := replica.Placement{ID: d.uvarint(), Index: d.uvarint(), Term: d.uvarint()}
 		at := d.uvarint()
 		if at > math.MaxInt32 {
 			return nil, errMessage

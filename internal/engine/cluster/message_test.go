@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"reflect"
 	"testing"
+
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
-	r := Relay{First: 1 << 60, Commands: [][]byte{[]byte("one"), {}, []byte("three")}}
+	r := replica.Relay{First: 1 << 60, Commands: [][]byte{[]byte("one"), {}, []byte("three")}}
 	if got, err := decodeRelay(appendRelay(nil, r)); err != nil || !reflect.DeepEqual(got, r) {
 		t.Errorf("relay %+v, %v", got, err)
 	}
-	places := []Placement{{ID: 1 << 63, Index: 2, Term: 3, At: 4}, {ID: 5}}
+	places := []replica.Placement{{ID: 1 << 63, Index: 2, Term: 3, At: 4}, {ID: 5}}
 	if got, err := decodePlaces(appendPlaces(nil, places)); err != nil || !reflect.DeepEqual(got, places) {
 		t.Errorf("places %+v, %v", got, err)
 	}
@@ -24,8 +26,8 @@ func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 // What comes from the network is read without trust: no panic, and what is read is what
 // was written.
 func FuzzMessages(f *testing.F) {
-	f.Add(appendRelay(nil, Relay{First: 9, Commands: [][]byte{[]byte("one"), nil}}))
-	f.Add(appendPlaces(nil, []Placement{{1, 2, 3, 4}, {5, 6, 7, 8}}))
+	f.Add(appendRelay(nil, replica.Relay{First: 9, Commands: [][]byte{[]byte("one"), nil}}))
+	f.Add(appendPlaces(nil, []replica.Placement{{ID: 1, Index: 2, Term: 3, At: 4}, {ID: 5, Index: 6, Term: 7, At: 8}}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if r, err := decodeRelay(b); err == nil {

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +20,8 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/peer"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
 // What servers ask each other.
@@ -38,14 +37,11 @@ const (
 	askMember                   // does this server belong to the cluster? Unknown to v0.1.0
 )
 
-// partSuffix is that of a snapshot's file while it arrives.
-const partSuffix = ".part"
-
 // A network is a server's end of the mesh. It is there before the server knows its
 // cluster, to find it.
 type network struct {
 	mesh *peer.Mesh
-	dir  *dataDir
+	dir  *storage.Dir
 	log  *slog.Logger
 
 	ctx     context.Context // ends when the server stops
@@ -63,7 +59,7 @@ type network struct {
 	receiving sync.Mutex // one snapshot at a time
 
 	mu     sync.Mutex // guards what follows
-	roster *Roster
+	roster *replica.Roster
 	// places is where the others are. Whoever was removed is not among them; whoever the
 	// roster does not have yet may be: a server that reads its log again, or joins, comes by
 	// all rosters that there ever were, and must not leave its leader for that.
@@ -78,10 +74,10 @@ type heardHealth struct {
 
 // openNetwork listens for other servers; or only prepares to, if this one has no address
 // for them.
-func openNetwork(c Config, dir *dataDir) (*network, error) {
-	n := &network{dir: dir, log: c.Log, roster: &Roster{}, places: map[uint64]peer.Peer{}, health: map[uint64]heardHealth{}}
+func openNetwork(c Config, dir *storage.Dir) (*network, error) {
+	n := &network{dir: dir, log: c.Log, roster: &replica.Roster{}, places: map[uint64]peer.Peer{}, health: map[uint64]heardHealth{}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	if err := removeParts(dir.snap()); err != nil {
+	if err := dir.RemoveParts(); err != nil {
 		return nil, err
 	}
 	listener, err := c.listenPeers()
@@ -92,7 +88,7 @@ func openNetwork(c Config, dir *dataDir) (*network, error) {
 		Listener: listener, Handler: n, Log: c.Log, TLS: c.PeerTLS, Dial: c.dialPeer(), Gates: c.Gates,
 		Self: peer.Identity{
 			Name: c.Name, Dir: dir.Name, Address: c.peerAddress(listener),
-			OldestLevel: uint64(KnownLevels.Oldest), NewestLevel: uint64(KnownLevels.Newest),
+			OldestLevel: uint64(replica.KnownLevels.Oldest), NewestLevel: uint64(replica.KnownLevels.Newest),
 		},
 	})
 	n.mesh.Start()
@@ -151,20 +147,6 @@ func (c Config) peerAddress(listener net.Listener) string {
 	return ""
 }
 
-// removeParts removes what a crash left of snapshots that were being written.
-func removeParts(dir string) error {
-	files, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	for _, f := range files {
-		if isUnfinished(f.Name()) {
-			err = errors.Join(err, os.Remove(filepath.Join(dir, f.Name())))
-		}
-	}
-	return err
-}
-
 func (n *network) close() {
 	n.cancel()
 	n.mesh.Close()
@@ -181,14 +163,14 @@ func (n *network) attach(e *Engine) {
 }
 
 // post gives an event to the node, unless that is gone.
-func (n *network) post(e Event) {
+func (n *network) post(e replica.Event) {
 	if engine := n.engine.Load(); engine != nil {
-		engine.disk.send(e)
+		engine.disk.Send(e)
 	}
 }
 
 // changed hears of another roster.
-func (n *network) changed(r *Roster) {
+func (n *network) changed(r *replica.Roster) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.note(r)
@@ -199,12 +181,12 @@ func (n *network) changed(r *Roster) {
 
 // note learns from a roster where the others are. What one of them said itself counts
 // until the roster has something new of it. The caller has n.mu.
-func (n *network) note(r *Roster) {
+func (n *network) note(r *replica.Roster) {
 	for _, m := range r.Peers() {
 		place, known := n.places[m.ID]
 		// A snapshot from before it said where it is, such as that of a restore, takes
 		// nothing away: it could never be told that the snapshot has come.
-		if old, _ := n.roster.peer(m.ID); m.Peer != "" && (!known || old.Peer != m.Peer) {
+		if old, _ := n.roster.Peer(m.ID); m.Peer != "" && (!known || old.Peer != m.Peer) {
 			place.Address = m.Peer
 		}
 		place.Name = m.Name
@@ -229,7 +211,7 @@ func (n *network) keepName() {
 		n.mesh.SetSelf(self)
 	}
 	if self.Address == "" {
-		n.workers.Go(func() { n.post(expulsion{errNoAddress}) })
+		n.workers.Go(func() { n.post(replica.Expelled{Err: errNoAddress}) })
 	}
 }
 
@@ -259,20 +241,10 @@ func (n *network) nameOf(id uint64) string {
 	return n.places[id].Name
 }
 
-func (n *network) current() *Roster {
+func (n *network) current() *replica.Roster {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.roster
-}
-
-// peer returns one of those who have to be reached.
-func (r *Roster) peer(id uint64) (Member, bool) {
-	for _, m := range r.Peers() {
-		if m.ID == id {
-			return m, true
-		}
-	}
-	return Member{}, false
 }
 
 // Admit tells whether a server may talk to this one.
@@ -296,9 +268,9 @@ func (n *network) Admit(from peer.Identity, question bool) *peer.Refusal {
 	if !n.isMember(roster, from) {
 		return &peer.Refusal{Reason: peer.NotReady, Message: fmt.Sprintf("server %q does not know yet that server %s belongs to the cluster", self.Name, from)}
 	}
-	if known := levelsOf(from); !known.has(roster.active()) {
+	if known := levelsOf(from); !known.Has(roster.Active()) {
 		return &peer.Refusal{Reason: peer.WrongLevel, Message: fmt.Sprintf(
-			"server %q knows %v, and the cluster is at level %d: start it with another version", from.Name, known, roster.active())}
+			"server %q knows %v, and the cluster is at level %d: start it with another version", from.Name, known, roster.Active())}
 	}
 	if !question {
 		n.learn(from)
@@ -308,23 +280,23 @@ func (n *network) Admit(from peer.Identity, question bool) *peer.Refusal {
 
 // levelsOf returns the levels that a server says it knows. Versions that say nothing know the
 // first alone.
-func levelsOf(from peer.Identity) Levels {
+func levelsOf(from peer.Identity) replica.Levels {
 	if from.NewestLevel == 0 {
-		return Levels{core.OldestLevel, core.Level3}
+		return replica.Levels{Oldest: core.OldestLevel, Newest: core.Level3}
 	}
-	return Levels{core.Level(from.OldestLevel), core.Level(from.NewestLevel)}
+	return replica.Levels{Oldest: core.Level(from.OldestLevel), Newest: core.Level(from.NewestLevel)}
 }
 
 // admitMember tells whether a roster speaks against a server.
-func admitMember(roster *Roster, from peer.Identity) *peer.Refusal {
+func admitMember(roster *replica.Roster, from peer.Identity) *peer.Refusal {
 	if err := roster.Admit(from.ID, from.Dir); err != nil {
 		reason := peer.Replaced
-		if _, member := roster.peer(from.ID); !member {
+		if _, member := roster.Peer(from.ID); !member {
 			reason = peer.Removed
 		}
 		return &peer.Refusal{Reason: reason, Message: err.Error()}
 	}
-	if m, ok := roster.peer(from.ID); ok && m.Name != "" && m.Name != from.Name {
+	if m, ok := roster.Peer(from.ID); ok && m.Name != "" && m.Name != from.Name {
 		return &peer.Refusal{Reason: peer.WrongName, Message: fmt.Sprintf("server %d is called %q, and not %q", m.ID, m.Name, from.Name)}
 	}
 	return nil
@@ -335,14 +307,14 @@ func (n *network) Refused(r *peer.Refusal) {
 	if self := n.mesh.Self(); !r.Final() || self.Cluster == "" || r.By.Cluster != self.Cluster {
 		return
 	}
-	n.post(expulsion{&leasehold.Error{Code: leasehold.Refused, Message: r.Message}})
+	n.post(replica.Expelled{Err: &leasehold.Error{Code: leasehold.Refused, Message: r.Message}})
 }
 
 // Reached tells that messages get through to a server.
 func (n *network) Reached(uint64) {}
 
 // Lost tells that messages do not get through to a server.
-func (n *network) Lost(id uint64) { n.post(Unreachable{id}) }
+func (n *network) Lost(id uint64) { n.post(replica.Unreachable{ID: id}) }
 
 // Message takes a message of another server.
 func (n *network) Message(from uint64, kind byte, body []byte) {
@@ -356,17 +328,17 @@ func (n *network) Message(from uint64, kind byte, body []byte) {
 	}
 }
 
-func (n *network) decode(from uint64, kind byte, body []byte) (Event, error) {
+func (n *network) decode(from uint64, kind byte, body []byte) (replica.Event, error) {
 	switch kind {
 	case messageRaft:
 		m, err := decodeRaft(from, body)
-		return Received{Message: m}, err
+		return replica.Received{Message: m}, err
 	case messageRelay:
 		r, err := decodeRelay(body)
-		return Relayed{from, r}, err
+		return replica.Relayed{From: from, Relay: r}, err
 	case messagePlaces:
 		places, err := decodePlaces(body)
-		return Placed(places), err
+		return replica.Placed(places), err
 	case messageHealth:
 		h, err := decodeHealth(body)
 		n.heardHealth(from, h)
@@ -414,9 +386,9 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	start := time.Now()
 	meta := m.GetSnapshot().GetMetadata()
 	if e := n.engine.Load(); e != nil {
-		e.disk.makeRoom()
+		e.disk.MakeRoom()
 	}
-	s, err := receiveState(n.dir.snap(), meta.GetIndex(), meta.GetTerm(), body, ctx.Done())
+	s, err := n.dir.ReceiveState(meta.GetIndex(), meta.GetTerm(), body, ctx.Done())
 	if err != nil {
 		return err
 	}
@@ -424,32 +396,8 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	if e := n.engine.Load(); e != nil && s.State.HasValues() {
 		e.hunt.doubt(meta.GetIndex())
 	}
-	n.post(Received{Message: m, State: s.State, Roster: s.Roster})
+	n.post(replica.Received{Message: m, State: s.State, Roster: s.Roster})
 	return nil
-}
-
-// receiveState makes the state file that another server sends durable, as this one's own
-// are, and reads it. A damaged one never gets the name of a whole one.
-func receiveState(dir string, index, term uint64, body io.Reader, stop <-chan struct{}) (Snapshot, error) {
-	f, err := os.CreateTemp(dir, "state-*"+partSuffix)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	defer os.Remove(f.Name())
-	_, err = io.Copy(&gentle{file: f, stop: stop}, body)
-	var s Snapshot
-	if err == nil {
-		s, err = rereadState(f, index, term)
-	}
-	return s, putInPlace(f, stateName(dir, index), err)
-}
-
-func rereadState(f *os.File, index, term uint64) (Snapshot, error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return Snapshot{}, err
-	}
-	s, _, err := readStateFrom(bufio.NewReaderSize(f, 256<<10), f.Name(), index, term)
-	return s, err
 }
 
 // Ask answers a question of another server.
@@ -463,7 +411,7 @@ func (n *network) Ask(ctx context.Context, from peer.Identity, kind byte, body [
 	}
 	switch {
 	case kind == askJoin:
-		return answer(body, func(m Member) (joinAnswer, error) { return e.takeIn(ctx, from, m) })
+		return answer(body, func(m replica.Member) (joinAnswer, error) { return e.takeIn(ctx, from, m) })
 	case from.ID == 0 || from.Cluster != n.dir.Cluster:
 		return nil, &leasehold.Error{Code: leasehold.Denied, Message: "only members of the cluster may ask this"}
 	}
@@ -471,7 +419,7 @@ func (n *network) Ask(ctx context.Context, from peer.Identity, kind byte, body [
 	case askStatus:
 		return answer(body, func(struct{}) (status, error) { return e.status(ctx) })
 	case askChange:
-		return answer(body, func(c Change) (changeAnswer, error) { return e.changeHere(ctx, c) })
+		return answer(body, func(c replica.Change) (changeAnswer, error) { return e.changeHere(ctx, c) })
 	case askTransfer:
 		return answer(body, func(to uint64) (uint64, error) { return e.transferHere(ctx, to) })
 	case askSum:
@@ -479,7 +427,7 @@ func (n *network) Ask(ctx context.Context, from peer.Identity, kind byte, body [
 	case askHasValue:
 		return answer(body, func(v valueName) (bool, error) { return e.hasValue(v) })
 	case askMember:
-		return answer(body, func(who peer.Identity) (bool, error) { return n.current().knows(who), nil })
+		return answer(body, func(who peer.Identity) (bool, error) { return knows(n.current(), who), nil })
 	case askValue:
 		return answer(body, func(v valueName) (bool, error) { return e.sendValue(ctx, from.ID, v) })
 	}

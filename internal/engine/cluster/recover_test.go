@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +17,8 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
@@ -86,9 +87,9 @@ func TestSnapshotsAndLogTogetherAreTheState(t *testing.T) {
 				}
 			}
 			closed(t, e)
-			before := hash(t, e.node.State)
+			before := hash(t, e.node.State())
 			snapshots += e.node.Statistics().Snapshots
-			report, err := Check(dir)
+			report, err := storage.Check(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,11 +112,11 @@ func TestSnapshotsAndLogTogetherAreTheState(t *testing.T) {
 
 func TestADamagedSnapshotIsRefused(t *testing.T) {
 	dir := filled(t, 20<<10, 300)
-	scan, err := scanLog(filepath.Join(dir, walDir))
-	if err != nil || len(scan.snapshots) < 2 {
-		t.Fatalf("%d snapshots, %v", len(scan.snapshots), err)
+	report, err := storage.Check(dir)
+	if states, _ := filepath.Glob(filepath.Join(dir, snapDir, "*")); err != nil || len(states) < 2 {
+		t.Fatalf("%d snapshots, %v", len(states), err)
 	}
-	newest := stateName(filepath.Join(dir, snapDir), scan.snapshots[len(scan.snapshots)-1].GetIndex())
+	newest := filepath.Join(dir, snapDir, fmt.Sprintf("%016x.snap.db", report.Snapshot))
 	good := read(t, newest)
 	for _, at := range []int{0, 9, 20, 27, 30, len(good) / 2, len(good) - 1} {
 		bad := append([]byte(nil), good...)
@@ -132,8 +133,7 @@ func TestADamagedSnapshotIsRefused(t *testing.T) {
 	if err := os.Remove(newest); err != nil {
 		t.Fatal(err)
 	}
-	report, err := Check(dir)
-	if err != nil {
+	if report, err = storage.Check(dir); err != nil {
 		t.Fatal(err)
 	}
 	if report.Counts.Leases != 300 {
@@ -214,7 +214,7 @@ func TestTwoServersDoNotShareADirectory(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 		t.Fatalf("the second one: %v", err)
 	}
-	if _, err := Check(dir); err == nil {
+	if _, err := storage.Check(dir); err == nil {
 		t.Fatal("check looks at the data of a running server")
 	}
 }
@@ -224,7 +224,7 @@ func TestWhatIsNotOursIsNotTouched(t *testing.T) {
 		"files that are not Leasehold's": func(dir string) { write(t, filepath.Join(dir, "notes.txt"), []byte("mine")) },
 		"not Leasehold's":                func(dir string) { write(t, filepath.Join(dir, formatFile), []byte("mine")) },
 		"newer version": func(dir string) {
-			write(t, filepath.Join(dir, formatFile), fmt.Appendf(nil, `{"product":"leasehold","format":%d,"node":1}`, newestFormat+1))
+			write(t, filepath.Join(dir, formatFile), fmt.Appendf(nil, `{"product":"leasehold","format":%d,"node":1}`, storage.FormatAt(core.NewestLevel)+1))
 		},
 		"damaged": func(dir string) {
 			write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":0}`))
@@ -273,7 +273,7 @@ func TestATornFirstWriteStartsClean(t *testing.T) {
 			mustDo(t, e, &core.Acquire{Namespace: "default", Resource: "r", ID: "id", Holder: "h", TTL: time.Hour})
 			closed(t, e)
 		}
-		if report, err := Check(dir); err != nil || report.Counts.Leases != 1 {
+		if report, err := storage.Check(dir); err != nil || report.Counts.Leases != 1 {
 			t.Fatalf("cut at byte %d: %d leases, %v", at, report.Counts.Leases, err)
 		}
 	}
@@ -314,8 +314,7 @@ func TestAFullDiskTakesNothingNewAndKeepsWhatIsThere(t *testing.T) {
 	defer closed(t, e)
 	acquire(t, e, "r")
 	mustDo(t, e, &core.PutRecord{Namespace: "default", Path: "p"})
-	e.disk.minFree.Store(1 << 62)
-	e.disk.checkRoom()
+	e.disk.SetMinFree(1 << 62)
 	for _, c := range []core.Command{
 		lease("s", time.Minute), &core.PutRecord{Namespace: "default", Path: "p"}, &core.Txn{Namespace: "default"},
 	} {
@@ -331,11 +330,8 @@ func TestAFullDiskTakesNothingNewAndKeepsWhatIsThere(t *testing.T) {
 func TestAStalledWriteIsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := startAt(t, t.TempDir(), Config{})
-		e.disk.inFlight.Store(1 << 62) // and it does not end
-		time.Sleep(stalledWrite - time.Second)
 		acquire(t, e, "r")
-		e.disk.inFlight.Store(1 << 63)
-		time.Sleep(stalledWrite + time.Second)
+		e.disk.Send(replica.Written{Err: errors.New("a write has not returned")}) // as the disk's watch says
 		<-e.Failed()
 		if _, err := e.Do(t.Context(), lease("s", time.Minute)); !errors.Is(err, leasehold.ErrUnavailable) {
 			t.Fatalf("after the stall: %v", err)
@@ -343,38 +339,8 @@ func TestAStalledWriteIsTheEnd(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.disk.log.Close(); err != nil {
+		if err := e.disk.CloseLog(); err != nil {
 			t.Fatal(err)
 		}
 	})
-}
-
-// A process that slept through a write has seen it once or twice, however long it
-// slept and whatever its clock says: that is no stall.
-func TestASleepThroughAWriteIsNoStall(t *testing.T) {
-	events := make(chan Event, 100)
-	d := &disk{room: &room{slog: slog.New(slog.DiscardHandler)}, events: events}
-	var seen sighting
-	for write := uint64(1); write < 50; write++ { // each seen twice, and then it is done
-		d.inFlight.Store(write)
-		seen = d.checkWrite(seen)
-		seen = d.checkWrite(seen)
-		d.inFlight.Store(0)
-	}
-	if len(events) != 0 {
-		t.Fatalf("%T", <-events)
-	}
-	d.inFlight.Store(99)
-	for len(events) < 2 {
-		seen = d.checkWrite(seen)
-	}
-	if _, slow := (<-events).(Stalled); !slow {
-		t.Error("a slow write was not told of")
-	}
-	if w, ok := (<-events).(Written); !ok || w.Err == nil {
-		t.Error("a stalled write was not ended")
-	}
-	if took := time.Duration(seen.looks) * watchEvery; took != stalledWrite {
-		t.Errorf("it took %v", took)
-	}
 }

@@ -1,48 +1,18 @@
 package cluster
 
 import (
-	"bufio"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
-
-func TestTheRosterIsInTheStateFile(t *testing.T) {
-	dir := t.TempDir()
-	roster := &Roster{
-		Cluster: "c", Next: 5, Level: 3, Members: []Member{
-			{1, "n1", "p1", "c1", "v1", "d1", true, Levels{3, 9}, `{"zone":"a"}`}, {ID: 4, Name: "n4", Peer: "p4"},
-		},
-		Removed: []uint64{3}, Open: 9, Leaves: &Member{ID: 2, Dir: "d2"},
-	}
-	if _, err := writeState(dir, Snapshot{Index: 10, Term: 2, Roster: roster, State: core.New()}, nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	s, _, err := readState(dir, 10, 2)
-	if err != nil || !reflect.DeepEqual(s.Roster, roster) {
-		t.Fatalf("%+v, %v", s.Roster, err)
-	}
-	file, err := os.ReadFile(stateName(dir, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for at := range 60 {
-		file[at] ^= 4
-		write(t, stateName(dir, 10), file)
-		if _, _, err := readState(dir, 10, 2); err == nil {
-			t.Errorf("with byte %d flipped it is read", at)
-		}
-		file[at] ^= 4
-	}
-}
 
 // A server that knew nothing of others goes on with its data, as the only member.
 func TestADirectoryOfAnEarlierVersionOpens(t *testing.T) {
@@ -52,7 +22,7 @@ func TestADirectoryOfAnEarlierVersionOpens(t *testing.T) {
 		acquire(t, e, fmt.Sprint("r", i))
 	}
 	closed(t, e)
-	states, err := filepath.Glob(filepath.Join(dir, snapDir, "*"+stateSuffix))
+	states, err := filepath.Glob(filepath.Join(dir, snapDir, "*.snap.db"))
 	if err != nil || len(states) == 0 {
 		t.Fatalf("it has no state: %v", err)
 	}
@@ -60,7 +30,7 @@ func TestADirectoryOfAnEarlierVersionOpens(t *testing.T) {
 		write(t, name, firstFormat(t, name))
 	}
 	write(t, filepath.Join(dir, formatFile), []byte(`{"product":"leasehold","format":1,"node":1,"begun":true}`))
-	if _, err := Check(dir); err != nil {
+	if _, err := storage.Check(dir); err != nil {
 		t.Fatal(err)
 	}
 	e = startAt(t, dir, Config{Clock: SystemClock()})
@@ -72,31 +42,21 @@ func TestADirectoryOfAnEarlierVersionOpens(t *testing.T) {
 	}
 	format, err := os.ReadFile(filepath.Join(dir, formatFile))
 	// Its state began at the newest level, which its format follows.
-	if err != nil || !strings.Contains(string(format), fmt.Sprintf(`"format":%d,`, newestFormat)) || strings.Contains(string(format), `"name":""`) {
+	if err != nil || !strings.Contains(string(format), fmt.Sprintf(`"format":%d,`, storage.FormatAt(core.NewestLevel))) || strings.Contains(string(format), `"name":""`) {
 		t.Errorf("%s, %v", format, err)
 	}
 }
 
-// firstFormat returns a state file as the first version wrote it.
+// firstFormat returns a state file as the first version wrote it: without a roster, nor its
+// length, in the head.
 func firstFormat(t *testing.T, name string) []byte {
 	t.Helper()
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	s, size, err := readHead(bufio.NewReader(f))
-	if err != nil {
-		t.Fatal(err)
-	}
-	head := binary.BigEndian.AppendUint64([]byte(stateMagicOne), s.Index)
-	head = binary.BigEndian.AppendUint64(head, s.Term)
-	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
-	all, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(head, all[size:]...)
+	const fixed = 8 + 8 + 8 // magic, index and term
+	all := read(t, name)
+	state := fixed + 4 + int(binary.BigEndian.Uint32(all[fixed:])) + 4
+	head := append([]byte("LHSTATE1"), all[8:fixed]...)
+	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(head, crc32.MakeTable(crc32.Castagnoli)))
+	return append(head, all[state:]...)
 }
 
 func TestADirectoryOfAnEarlierVersionGrows(t *testing.T) {
@@ -112,7 +72,7 @@ func aDirectoryOfAnEarlierVersionGrows(t *testing.T, s *site) {
 		s.do(s.leader(), lease(fmt.Sprint("r", i), time.Hour))
 	}
 	s.stop("a")
-	states, err := filepath.Glob(filepath.Join(s.dirs["a"], snapDir, "*"+stateSuffix))
+	states, err := filepath.Glob(filepath.Join(s.dirs["a"], snapDir, "*.snap.db"))
 	if err != nil || len(states) == 0 {
 		t.Fatalf("it has no state: %v", err)
 	}

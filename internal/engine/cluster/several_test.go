@@ -28,6 +28,8 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/enginetest"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
 // patienceFor is how long a test waits for what must come.
@@ -121,7 +123,7 @@ type site struct {
 	t       *testing.T
 	wires   *wires // nil: real sockets
 	config  Config // of all of them
-	members []Member
+	members []replica.Member
 	dirs    map[string]string
 	logs    map[string]*lockedLog
 
@@ -163,7 +165,7 @@ func (s *site) begin(names ...string) {
 	listeners := map[string]net.Listener{}
 	for _, name := range names {
 		listeners[name] = s.listen(name)
-		s.members = append(s.members, Member{Name: name, Peer: listeners[name].Addr().String()})
+		s.members = append(s.members, replica.Member{Name: name, Peer: listeners[name].Addr().String()})
 	}
 	var all sync.WaitGroup
 	for _, name := range names {
@@ -270,7 +272,7 @@ func (s *site) stop(name string) {
 	if err := e.Close(); err != nil {
 		s.t.Errorf("%s: close: %v", name, err)
 	}
-	if err := e.node.State.Check(); err != nil {
+	if err := e.node.State().Check(); err != nil {
 		s.t.Errorf("%s: state: %v", name, err)
 	}
 }
@@ -441,7 +443,7 @@ func theLeadIsHandedOverBeforeAServerStops(t *testing.T, s *site) {
 	s.do(s.leader(), lease("r", time.Minute))
 	old := s.leader()
 	s.stop(old.self.Name)
-	if old.node.lead.leader {
+	if old.node.Leads() {
 		t.Fatal("it stopped while it led")
 	}
 	if s.holds(s.leader(), "r") != 1 {
@@ -509,15 +511,15 @@ func TestAnotherDirectoryIsRefusedByTheMesh(t *testing.T) {
 func anotherDirectoryIsRefusedByTheMesh(t *testing.T, s *site) {
 	s.begin("n1", "n2", "n3")
 	s.stop("n3")
-	dir, err := openDir(s.dirs["n3"], true)
+	dir, err := storage.OpenDir(s.dirs["n3"], true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir.Name = "another"
-	if err := dir.writeIdentity(); err != nil {
+	if err := dir.Save(); err != nil {
 		t.Fatal(err)
 	}
-	dir.close()
+	dir.Close()
 	e, err := s.start("n3", s.listen("n3"), Config{})
 	if err == nil {
 		select {
@@ -537,15 +539,15 @@ func TestServersThatWereToldDifferentListsDoNotBegin(t *testing.T) {
 
 func serversThatWereToldDifferentListsDoNotBegin(t *testing.T, s *site) {
 	l1, l2 := s.listen("n1"), s.listen("n2")
-	one := []Member{{Name: "n1", Peer: l1.Addr().String()}, {Name: "n2", Peer: l2.Addr().String()}}
-	two := append(slices.Clone(one), Member{Name: "n3", Peer: "127.0.0.1:1"})
+	one := []replica.Member{{Name: "n1", Peer: l1.Addr().String()}, {Name: "n2", Peer: l2.Addr().String()}}
+	two := append(slices.Clone(one), replica.Member{Name: "n3", Peer: "127.0.0.1:1"})
 	errs := make(chan error, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for _, c := range []struct {
 		name     string
 		listener net.Listener
-		list     []Member
+		list     []replica.Member
 	}{{"n1", l1, one}, {"n2", l2, two}} {
 		go func() {
 			_, err := Start(ctx, Config{Dir: t.TempDir(), Name: c.name, peerListener: c.listener, peerDial: s.wires.dial, InitialCluster: c.list, SegmentBytes: testSegment})
@@ -567,7 +569,7 @@ func TestOneGrowsToThreeAndKeepsItsLeases(t *testing.T) {
 	for i := range 100 {
 		mustDo(t, one, lease(fmt.Sprint("r", i), time.Hour))
 	}
-	s.dirs["n1"] = one.disk.dir.path
+	s.dirs["n1"] = one.network.dir.Path
 	closed(t, one)
 
 	first := s.mustStart("n1", Config{})
@@ -605,7 +607,7 @@ func TestAServerJoinsUnderLoadByASnapshot(t *testing.T) {
 	for _, e := range s.engines { // whichever will lead then
 		s.await("snapshots", func() bool {
 			var snapshots uint64
-			_ = e.inspect(t.Context(), func(n *Node) { snapshots = n.statistics.Snapshots })
+			_ = e.inspect(t.Context(), func(n *replica.Node) { snapshots = n.Statistics().Snapshots })
 			return snapshots > 2
 		})
 	}
@@ -614,7 +616,7 @@ func TestAServerJoinsUnderLoadByASnapshot(t *testing.T) {
 	stop()
 	load.Wait()
 	var installed uint64
-	if err := n4.inspect(t.Context(), func(n *Node) { installed = n.statistics.Installed }); err != nil || installed == 0 {
+	if err := n4.inspect(t.Context(), func(n *replica.Node) { installed = n.Statistics().Installed }); err != nil || installed == 0 {
 		t.Errorf("no snapshot was installed, %v", err)
 	}
 	total := 0
@@ -819,7 +821,7 @@ func callersOfAServerThatLostItsLeaderWait(t *testing.T, s *site) {
 		all.Go(func() {
 			_, err := e.Do(t.Context(), lease(fmt.Sprint("r", i), time.Hour))
 			// The other two may stand against each other, and again, for longer than callers wait.
-			waited := time.Since(began) >= (leaderTicks-1)*TickEvery
+			waited := time.Since(began) >= (replica.LeaderTicks-1)*replica.TickEvery
 			if err != nil && !(waited && errors.Is(err, leasehold.ErrUnavailable)) {
 				t.Errorf("%d: %v", i, err)
 			}
@@ -835,7 +837,7 @@ func TestALeaderWithoutRoomLetsAnotherLead(t *testing.T) {
 func aLeaderWithoutRoomLetsAnotherLead(t *testing.T, s *site) {
 	s.begin("n1", "n2", "n3")
 	full := s.leader()
-	full.disk.minFree.Store(1 << 62)
+	full.disk.SetMinFree(1 << 62)
 	s.await("another leader", func() bool { return s.leader() != full })
 	s.do(full, lease("r", time.Minute)) // it passes it on to one that has room
 }
@@ -940,16 +942,16 @@ func TestALargeSnapshotArrives(t *testing.T) {
 	all.Wait()
 	s.await("a snapshot", func() bool {
 		var n uint64
-		_ = one.inspect(t.Context(), func(node *Node) { n = node.statistics.Snapshots })
+		_ = one.inspect(t.Context(), func(node *replica.Node) { n = node.Statistics().Snapshots })
 		return n > 0
 	})
 	two := s.join("n2", one)
 	var installed uint64
 	var size int64
-	if err := two.inspect(t.Context(), func(node *Node) { installed = node.statistics.Installed }); err != nil || installed == 0 {
+	if err := two.inspect(t.Context(), func(node *replica.Node) { installed = node.Statistics().Installed }); err != nil || installed == 0 {
 		t.Fatalf("no snapshot was installed, %v", err)
 	}
-	files, err := os.ReadDir(two.disk.dir.snap())
+	files, err := os.ReadDir(two.network.dir.Snapshots())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -957,7 +959,7 @@ func TestALargeSnapshotArrives(t *testing.T) {
 		if info, err := f.Info(); err == nil {
 			size = max(size, info.Size())
 		}
-		if strings.HasSuffix(f.Name(), partSuffix) {
+		if strings.HasSuffix(f.Name(), ".part") {
 			t.Errorf("%s was left", f.Name())
 		}
 	}
@@ -974,42 +976,6 @@ func TestALargeSnapshotArrives(t *testing.T) {
 	}
 }
 
-func TestADamagedSnapshotIsNotTaken(t *testing.T) {
-	dir := t.TempDir()
-	s := Snapshot{Index: 7, Term: 3, Roster: &Roster{Cluster: "c"}, State: core.New()}
-	if _, err := writeState(dir, s, nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(stateName(dir, 7))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := receiveState(dir, 7, 3, bytes.NewReader(whole), nil)
-	if err != nil || got.Roster.Cluster != "c" || got.State == nil {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	for i := range whole {
-		b := bytes.Clone(whole)
-		b[i] ^= 1
-		if _, err := receiveState(dir, 7, 3, bytes.NewReader(b), nil); err == nil {
-			t.Fatalf("byte %d of %d is wrong, and it is taken", i, len(b))
-		}
-		if _, err := receiveState(dir, 7, 3, bytes.NewReader(whole[:i]), nil); err == nil {
-			t.Fatalf("%d bytes of %d are there, and it is taken", i, len(b))
-		}
-	}
-	if _, err := receiveState(dir, 8, 3, bytes.NewReader(whole), nil); err == nil {
-		t.Fatal("it is taken for another")
-	}
-	if again, err := os.ReadFile(stateName(dir, 7)); err != nil || !bytes.Equal(again, whole) {
-		t.Fatalf("the one that was there is not what it was, %v", err)
-	}
-	if files, _ := os.ReadDir(dir); len(files) != 1 {
-		t.Fatalf("%d files are left", len(files))
-	}
-}
-
-// A snapshot that can not be taken is sent again, after a pause.
 func TestASnapshotThatFailedIsSentAgain(t *testing.T) {
 	inVirtualTime(t, aSnapshotThatFailedIsSentAgain)
 }

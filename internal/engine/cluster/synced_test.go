@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 	"github.com/leasehold/leasehold/internal/faultfs"
 )
 
@@ -93,7 +94,7 @@ func losses(t *testing.T, ignore func(path string, dir bool) bool) (lost error) 
 		}
 		left := filepath.Join(t.TempDir(), "image")
 		image(t, fsys, left)
-		report, err := Check(filepath.Join(left, "data"))
+		report, err := storage.Check(filepath.Join(left, "data"))
 		if err != nil {
 			return fmt.Errorf("after %d: %w", i, err)
 		}
@@ -162,10 +163,10 @@ func troubled(t *testing.T, sync func() error, over func()) {
 		t.Error(err)
 	}
 	fsys.OnSync(nil)
-	if err := e.disk.log.Close(); err != nil { // what the end of the process does
+	if err := e.disk.CloseLog(); err != nil { // what the end of the process does
 		t.Log(err)
 	}
-	report, err := Check(filepath.Join(left, "data"))
+	report, err := storage.Check(filepath.Join(left, "data"))
 	if err != nil || report.Counts.Leases < 1 {
 		t.Errorf("%d leases are left, %v", report.Counts.Leases, err)
 	}
@@ -248,7 +249,7 @@ func TestNoLineIsLostWithTheUnsyncedBytes(t *testing.T) {
 }
 
 func TestTheSyncOfTheJournalIsNeeded(t *testing.T) {
-	err := linesLost(t, func(path string, dir bool) bool { return !dir && strings.Contains(path, "/"+journalDir+"/") })
+	err := linesLost(t, func(path string, dir bool) bool { return !dir && strings.Contains(path, "/journal/") })
 	if err == nil {
 		t.Error("nothing was lost without it")
 	}
@@ -281,8 +282,8 @@ func journalTroubled(t *testing.T, sync func() error, over func()) {
 		t.Error(err)
 	}
 	fsys.OnSync(nil)
-	e.workers.Wait()                           // the log's disk is well
-	if err := e.disk.log.Close(); err != nil { // what the end of the process does
+	e.workers.Wait()                          // the log's disk is well
+	if err := e.disk.CloseLog(); err != nil { // what the end of the process does
 		t.Log(err)
 	}
 	c.Dir = filepath.Join(left, "data")

@@ -2,11 +2,12 @@ package cluster
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // snapshotPause is how long a server waits before it sends a snapshot again that did not
@@ -17,9 +18,8 @@ const snapshotPause = time.Second
 // it, so nothing here may wait.
 type transport struct {
 	*network
-	node *Node
 	// later are events that the node gets when its step is over.
-	later []Event
+	later []replica.Event
 }
 
 // Send carries raft's messages.
@@ -42,7 +42,7 @@ func (t *transport) Send(messages []*raftpb.Message) {
 		}
 		if !send(to, messageRaft, body) && !lost[to] {
 			lost[to] = true
-			t.later = append(t.later, Unreachable{to})
+			t.later = append(t.later, replica.Unreachable{ID: to})
 		}
 	}
 }
@@ -58,42 +58,39 @@ func urgent(m *raftpb.Message) bool {
 	return false
 }
 
-// Relay carries commands to the leader. What certainly was not sent is placed nowhere, and
-// at once: if the node heard of a new leader first, it could not tell any more that
-// nothing happened.
-func (t *transport) Relay(to uint64, r Relay) {
+// Relay carries commands to the leader, and returns those that certainly were not sent.
+func (t *transport) Relay(to uint64, r replica.Relay) (unsent []uint64) {
 	for _, part := range splitRelay(r) {
 		if t.mesh.Send(to, messageRelay, appendRelay(nil, part)) {
 			continue
 		}
-		nowhere := make([]Placement, len(part.Commands))
-		for i := range nowhere {
-			nowhere[i].ID = part.First + uint64(i)
+		for i := range part.Commands {
+			unsent = append(unsent, part.First+uint64(i))
 		}
-		t.node.placedBy(nowhere)
 	}
+	return unsent
 }
 
 // splitRelay cuts a relay into messages that are not too long.
-func splitRelay(r Relay) (parts []Relay) {
+func splitRelay(r replica.Relay) (parts []replica.Relay) {
 	start, size := 0, 0
 	for i, c := range r.Commands {
 		if size += len(c); size > maxRelayBytes && i > start {
-			parts = append(parts, Relay{r.First + uint64(start), r.Commands[start:i]})
+			parts = append(parts, replica.Relay{First: r.First + uint64(start), Commands: r.Commands[start:i]})
 			start, size = i, len(c)
 		}
 	}
-	return append(parts, Relay{r.First + uint64(start), r.Commands[start:]})
+	return append(parts, replica.Relay{First: r.First + uint64(start), Commands: r.Commands[start:]})
 }
 
 // Place carries back where commands stand. Whoever does not hear of it finds out by itself
 // that it waited for too long.
-func (t *transport) Place(to uint64, places []Placement) {
+func (t *transport) Place(to uint64, places []replica.Placement) {
 	t.mesh.Send(to, messagePlaces, appendPlaces(nil, places))
 }
 
 // take returns the events that came up in the node's last step.
-func (t *transport) take() []Event {
+func (t *transport) take() []replica.Event {
 	later := t.later
 	t.later = nil
 	return later
@@ -111,7 +108,7 @@ func (t *transport) sendSnapshot(m *raftpb.Message) {
 		} else {
 			t.log.Info("a snapshot was sent to another server", "server", t.nameOf(m.GetTo()), "index", meta.GetIndex(), "took", time.Since(start))
 		}
-		t.post(SnapshotSent{To: m.GetTo(), Err: err})
+		t.post(replica.SnapshotSent{To: m.GetTo(), Err: err})
 	})
 }
 
@@ -120,7 +117,7 @@ func (t *transport) streamSnapshot(m *raftpb.Message) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(stateName(t.dir.snap(), m.GetSnapshot().GetMetadata().GetIndex()))
+	f, err := t.dir.OpenState(m.GetSnapshot().GetMetadata().GetIndex())
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
 var _ engine.Values = (*Engine)(nil)
@@ -19,7 +21,7 @@ func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, er
 	if isClosed(e.stopped) {
 		return leasehold.Large{}, errStopping
 	}
-	large, err := e.values.put(ctx, r)
+	large, err := e.values.Put(ctx, r)
 	if err == nil {
 		err = e.spread(ctx, large)
 	}
@@ -33,7 +35,7 @@ func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, er
 // another server first. NotFound is for what nothing names: what is named and can not be
 // had now is there all the same.
 func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error) {
-	r, err := e.values.open(large)
+	r, err := e.values.Open(large)
 	if err == nil {
 		return r, nil
 	}
@@ -46,7 +48,7 @@ func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadS
 	case e.fetch(ctx, large) != nil:
 		return nil, engine.Unavailable("the value is missing or damaged on this server, and no other could send it: try again, or another server")
 	}
-	if r, err = e.values.open(large); err != nil {
+	if r, err = e.values.Open(large); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -63,10 +65,10 @@ func (e *Engine) names(ctx context.Context, large leasehold.Large) (is bool, err
 // majority gets it before it is named.
 func (e *Engine) nameable(ctx context.Context, command core.Command) error {
 	for _, large := range core.LargeOf(command) {
-		if err := e.values.nameable(large); err != nil {
+		if err := e.values.Nameable(large); err != nil {
 			return err
 		}
-		if e.values.isShared(large.SHA256, e.network.current()) {
+		if e.values.IsShared(large.SHA256, e.network.current()) {
 			continue
 		}
 		if err := e.spread(ctx, large); err != nil {
@@ -77,39 +79,24 @@ func (e *Engine) nameable(ctx context.Context, command core.Command) error {
 }
 
 // applied sees each entry as it takes effect.
-func (e *Engine) applied(a Applied) {
-	e.values.freed(a.Result.Freed)
-	e.hunt.want(a.Result.Named...)
-	if a.Entry != nil && slices.ContainsFunc(a.Entry.Commands, NeedsRoom) {
-		e.disk.added.Add(int64(len(a.Data)))
+func (e *Engine) applied(a replica.Applied) {
+	if a.Entry != nil && !a.Empty {
+		// The journal first: whoever learns of this in any way finds it there.
+		e.journal.Append(audit.Entry{
+			Index: a.Index, Wall: a.Entry.Wall, Size: len(a.Data), Commands: a.Entry.Commands, Origins: a.Entry.Origins, Result: a.Result,
+		})
 	}
-}
-
-// valueLoop deletes what nothing names.
-func (e *Engine) valueLoop() {
-	e.values.scan()
-	sweep, scan := time.NewTicker(sweepEvery), time.NewTicker(scanEvery)
-	defer sweep.Stop()
-	defer scan.Stop()
-	for {
-		select {
-		case <-sweep.C:
-			e.values.sweep(e.areNamed)
-		case <-scan.C:
-			// A state that another server sent says nothing of what it does not name any more.
-			e.values.scan()
-		case <-e.stopped:
-			return
-		}
+	e.values.Freed(a.Result.Freed)
+	e.hunt.want(a.Result.Named...)
+	if a.Entry != nil && slices.ContainsFunc(a.Entry.Commands, storage.NeedsRoom) {
+		e.disk.Applied(len(a.Data))
 	}
 }
 
 // areNamed tells which values the state names. It has everything that was answered: who names
 // a value that was not swept yet has its answer, or will get it from a log that is not.
-func (e *Engine) areNamed(list []leasehold.Digest) ([]bool, error) {
+func (e *Engine) areNamed(ctx context.Context, list []leasehold.Digest) ([]bool, error) {
 	is := make([]bool, len(list))
-	ctx, stop := context.WithTimeout(context.Background(), sweepEvery)
-	defer stop()
 	err := e.Read(ctx, func(v core.View) {
 		for i, d := range list {
 			is[i] = v.NamesLarge(d)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/engine/peer"
+	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
 // A server that is behind in the log does not know the members that came since, and one of
@@ -32,15 +33,15 @@ type strangers struct {
 }
 
 // knows tells whether a server is a member, or about to leave.
-func (r *Roster) knows(who peer.Identity) bool {
-	m, ok := r.peer(who.ID)
+func knows(r *replica.Roster, who peer.Identity) bool {
+	m, ok := r.Peer(who.ID)
 	return ok && (m.Name == "" || m.Name == who.Name) && (m.Dir == "" || m.Dir == who.Dir)
 }
 
 // isMember tells whether a server belongs to the cluster, as far as is known here. If that is
 // not known, it is found out in the background.
-func (n *network) isMember(roster *Roster, from peer.Identity) bool {
-	if _, known := roster.peer(from.ID); known {
+func (n *network) isMember(roster *replica.Roster, from peer.Identity) bool {
+	if _, known := roster.Peer(from.ID); known {
 		return true
 	}
 	if _, ok := roster.Member(n.mesh.Self().ID); !ok {
@@ -63,7 +64,7 @@ func (n *network) isMember(roster *Roster, from peer.Identity) bool {
 }
 
 // askAbout asks those that are known whether another server belongs to the cluster.
-func (n *network) askAbout(roster *Roster, who peer.Identity) {
+func (n *network) askAbout(roster *replica.Roster, who peer.Identity) {
 	vouched := n.vouchedFor(roster, who)
 	if !vouched {
 		n.complain(roster, who)
@@ -78,7 +79,7 @@ func (n *network) askAbout(roster *Roster, who peer.Identity) {
 }
 
 // complain says once of a stranger that nobody knows it.
-func (n *network) complain(roster *Roster, who peer.Identity) {
+func (n *network) complain(roster *replica.Roster, who peer.Identity) {
 	n.strangers.mu.Lock()
 	said := n.strangers.said[who.ID] || len(n.strangers.said) >= maxComplaints
 	if !said {
@@ -90,14 +91,14 @@ func (n *network) complain(roster *Roster, who peer.Identity) {
 	}
 }
 
-func (n *network) vouchedFor(roster *Roster, who peer.Identity) bool {
+func (n *network) vouchedFor(roster *replica.Roster, who peer.Identity) bool {
 	ctx, cancel := context.WithTimeout(n.ctx, vouchWithin)
 	defer cancel()
 	answers := make(chan bool, len(roster.Members))
 	for _, m := range roster.Members {
 		go func() { answers <- m.ID != n.mesh.Self().ID && n.vouches(ctx, m.ID, who) }()
 	}
-	return slices.ContainsFunc(roster.Members, func(Member) bool { return <-answers })
+	return slices.ContainsFunc(roster.Members, func(replica.Member) bool { return <-answers })
 }
 
 // vouches asks one member. One of a version that does not know the question would have let

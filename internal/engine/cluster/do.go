@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/engine/storage"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// Do orders a command and returns its answer once it is durable.
+func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, error) {
+	if err := command.Validate(); err != nil {
+		return core.Answer{}, err
+	}
+	if err := wire.AtLevel(command, e.Level()); err != nil {
+		return core.Answer{}, err
+	}
+	if err := e.room(command); err != nil {
+		return core.Answer{}, err
+	}
+	if err := e.nameable(ctx, command); err != nil {
+		return core.Answer{}, err
+	}
+	bytes, err := encode(ctx, command)
+	if err != nil {
+		return core.Answer{}, err
+	}
+	type result struct {
+		answer core.Answer
+		err    error
+	}
+	done := make(chan result, 1)
+	call := replica.Call{Bytes: bytes, Done: func(a core.Answer, err error) {
+		e.leave(len(bytes))
+		done <- result{a, err}
+	}}
+	if err := e.enqueue(len(bytes), keepsOrEnds(command), func() { e.calls = append(e.calls, call) }); err != nil {
+		return core.Answer{}, err
+	}
+	select {
+	case r := <-done:
+		return r.answer, r.err
+	case <-ctx.Done():
+		return core.Answer{}, engine.Undecided("the request ended before its answer was known: ask again with the same id")
+	}
+}
+
+// encode writes a command as it will stand in the log, behind its origin.
+func encode(ctx context.Context, command core.Command) (bytes []byte, err error) {
+	if engine.HasOrigin(command) {
+		origin, err := engine.OriginOf(ctx)
+		if err != nil {
+			return nil, err
+		}
+		bytes = wire.AppendOrigin(nil, origin)
+	}
+	bytes, err = wire.AppendCommand(bytes, command)
+	if err != nil {
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+	}
+	return bytes, nil
+}
+
+// room refuses what would add to a disk that is nearly full. Whatever shortens or
+// keeps what is there goes on.
+func (e *Engine) room(command core.Command) error {
+	if !storage.NeedsRoom(command) || !e.leaderIsFull() {
+		return nil
+	}
+	return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: nothing new is granted or written until there is room; renewals, releases and deletions go on"}
+}
+
+// leaderIsFull tells whether the one who leads has hardly any room. A follower without room
+// takes part for as long as it can: who comes to it is not to blame.
+func (e *Engine) leaderIsFull() bool {
+	if leader := e.view.Load().leader; leader != e.id && leader != 0 {
+		return e.network.isFull(leader)
+	}
+	return e.disk.Full()
+}
+
+// keepsOrEnds tells the commands by which holders keep what they have, or give it back.
+func keepsOrEnds(command core.Command) bool {
+	switch command.(type) {
+	case *core.Renew, *core.RenewSession, *core.Release, *core.CloseSession:
+		return true
+	}
+	return false
+}
+
+// Read calls fn with a state that has everything that was answered before.
+func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
+	var once sync.Mutex // guards abandoned and the call of fn
+	abandoned := false
+	done := make(chan error, 1)
+	call := replica.ReadCall{
+		Read: func(v core.View) {
+			once.Lock()
+			defer once.Unlock()
+			if !abandoned {
+				fn(v)
+			}
+		},
+		Done: func(err error) {
+			e.leave(0)
+			done <- err
+		},
+	}
+	if err := e.enqueue(0, false, func() { e.reads = append(e.reads, call) }); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		// fn works on the caller's variables: it must not run once we are gone.
+		once.Lock()
+		defer once.Unlock()
+		abandoned = true
+		return engine.Unavailable("the request ended before it could be read: " + e.whoLeads())
+	}
+}
+
+// whoLeads says who leads as far as this server knows.
+func (e *Engine) whoLeads() string {
+	switch leader := e.view.Load().leader; leader {
+	case 0:
+		return "no leader is known"
+	case e.id:
+		return "this server leads, but a majority of the servers did not answer in time"
+	default:
+		return fmt.Sprintf("server %s leads, but did not answer in time", e.network.nameOf(leader))
+	}
+}
+
+// enter counts a request of so many bytes in, if there is room for it. What keeps or
+// ends a lease has as much room again: a flood of others must cost nobody a lease.
+func (e *Engine) enter(bytes int, keeps bool) error {
+	room := int64(1)
+	if keeps {
+		room = 2
+	}
+	waiting, size := e.pending.Add(1), e.pendingBytes.Add(int64(bytes))
+	if waiting > room*maxPending || size > room*maxPendingBytes {
+		e.leave(bytes)
+		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
+			"%d requests, or %d MiB of them, wait for the log already: try again in a moment", maxPending, maxPendingBytes>>20)}
+	}
+	return nil
+}
+
+func (e *Engine) leave(bytes int) {
+	e.pending.Add(-1)
+	e.pendingBytes.Add(-int64(bytes))
+}
+
+// enqueue adds something to what the loop takes next.
+func (e *Engine) enqueue(bytes int, keeps bool, add func()) error {
+	if err := e.enter(bytes, keeps); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if isClosed(e.stopped) {
+		e.leave(bytes)
+		return errStopping
+	}
+	add()
+	select {
+	case e.arrived <- struct{}{}:
+	default:
+	}
+	return nil
+}

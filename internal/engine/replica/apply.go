@@ -1,0 +1,145 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// apply lets committed entries take effect, in order.
+func (n *Node) apply(entries []*raftpb.Entry) {
+	for _, e := range entries {
+		if e.GetIndex() <= n.applied {
+			continue
+		}
+		if n.plants(StaleSnapshot) {
+			n.mistaken.stale = n.state.Freeze()
+		}
+		if e.GetTerm() > n.term && !n.plants(NeverAnswers) {
+			n.superseded(e.GetTerm())
+		}
+		answers, err := n.applyOne(e)
+		if err != nil {
+			n.fail(fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err))
+			return
+		}
+		delete(n.lead.arrivals, e.GetIndex())
+		n.applied, n.term = e.GetIndex(), e.GetTerm()
+		n.logBytes += int64(len(e.GetData()))
+		n.settleRelays(e.GetIndex(), e.GetTerm(), answers, nil)
+	}
+	n.freeze()
+}
+
+// superseded answers those whose commands will never be in the log: behind an entry of a
+// term there is none of an earlier one.
+func (n *Node) superseded(term uint64) {
+	gone := engine.Unavailable("the leader changed before this was kept: try again")
+	for _, index := range slices.Sorted(maps.Keys(n.proposed)) {
+		if b := n.proposed[index]; b.term < term {
+			delete(n.proposed, index)
+			b.done(gone)
+		}
+	}
+	for _, index := range slices.Sorted(maps.Keys(n.relays.placed)) {
+		n.relays.placed[index] = slices.DeleteFunc(n.relays.placed[index], func(r *relayed) bool {
+			over := r.place.Term < term && !r.anyTerm
+			if over {
+				r.call.Done(core.Answer{}, gone)
+			}
+			return over
+		})
+		if len(n.relays.placed[index]) == 0 {
+			delete(n.relays.placed, index)
+		}
+	}
+}
+
+func (n *Node) applyOne(e *raftpb.Entry) ([]core.Answer, error) {
+	if n.config.Watch != nil && e.GetType() == raftpb.EntryNormal && len(e.GetData()) == 0 {
+		n.config.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData()})
+	}
+	switch e.GetType() {
+	case raftpb.EntryConfChange:
+		return nil, n.applyChange(e)
+	case raftpb.EntryConfChangeV2:
+		return nil, errors.New("a change of the members has a form that this version does not know")
+	}
+	if len(e.GetData()) == 0 {
+		if n.Leads() && e.GetTerm() == n.lead.term && !n.lead.fixed {
+			n.lead.ready = true
+			n.takeLead()
+		}
+		return nil, nil
+	}
+	return n.applyCommands(e)
+}
+
+func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
+	b := n.proposed[e.GetIndex()]
+	delete(n.proposed, e.GetIndex())
+	entry, err := wire.DecodeEntry(e.GetData())
+	if err != nil {
+		return nil, err
+	}
+	if entry.Term != e.GetTerm() && !n.plants(ForwardStamped) {
+		n.watch(e, entry, core.Result{}, true)
+		// Stamped by a leader that was deposed before it was kept: its time is not
+		// this term's time, so nothing in it may happen.
+		if b != nil {
+			b.done(engine.Unavailable("the leader changed before this was kept: try again"))
+		}
+		return nil, nil
+	}
+	if arrived, ok := n.lead.arrivals[e.GetIndex()]; ok {
+		n.lead.received = arrived
+	}
+	if n.plants(AppliesDifferently) && n.id%2 == 0 {
+		entry.Wall++
+	}
+	result, err := n.state.Apply(entry.Stamp, entry.Wall, entry.Commands)
+	if err != nil {
+		return nil, err
+	}
+	n.statistics.Entries++
+	n.statistics.Commands += uint64(len(entry.Commands))
+	// Before anybody else learns of it: the journal hears of it here.
+	n.watch(e, entry, result, false)
+	n.feed.Publish(n.state.View(0), result.Events)
+	n.answer(b, result.Answers)
+	if i := slices.IndexFunc(entry.Commands, isLead); i >= 0 {
+		n.served(entry.Commands[i].(*core.Lead), e.GetTerm())
+	}
+	if !n.lead.serving {
+		// What was renewed must not pile up where no pacemaker looks after it.
+		n.state.DueBy(n.state.Now())
+	}
+	return result.Answers, nil
+}
+
+func (n *Node) watch(e *raftpb.Entry, entry *wire.Entry, result core.Result, empty bool) {
+	if n.config.Watch != nil {
+		n.config.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData(), Entry: entry, Empty: empty, Result: result})
+	}
+}
+
+func isLead(c core.Command) bool { _, ok := c.(*core.Lead); return ok }
+
+func (n *Node) answer(b *batch, answers []core.Answer) {
+	if b == nil {
+		return
+	}
+	for i, c := range b.calls {
+		if c.from != 0 {
+			continue // its own node finds the answer in its log
+		}
+		c.Done(engine.Decided(answers[i]))
+	}
+}

@@ -1,0 +1,155 @@
+package replica
+
+import (
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/wire"
+)
+
+// An entry carries what arrived while the entry before it was written, up to this.
+const (
+	maxBatchCommands = 4096
+	maxBatchBytes    = 1 << 20
+	maxBatchWork     = 3072 // as wire.Weight estimates it: below what the core does for one entry
+)
+
+// A batch is the commands of one entry, until their answers are known.
+type batch struct {
+	term  uint64
+	calls []Call
+}
+
+func (b *batch) done(err error) {
+	for _, c := range b.calls {
+		c.Done(core.Answer{}, err)
+	}
+}
+
+// pace puts a tick behind what is queued when time alone has something to do.
+func (n *Node) pace() {
+	if n.ticking || !n.lead.serving || n.lead.dropped {
+		return
+	}
+	if engine.TickDue(n.state, n.now()) {
+		n.ticking = true
+		n.inbox = append(n.inbox, n.tick())
+	}
+}
+
+var tickBytes = must(wire.AppendCommand(nil, &core.Tick{}))
+
+// tick is a call that nobody waits for. It is alone in its entry: thousands of
+// leases may end by it, and those who renew must not wait for them.
+func (n *Node) tick() Call {
+	n.statistics.Ticks++
+	return Call{Bytes: tickBytes, Done: func(core.Answer, error) { n.ticking = false }, alone: true}
+}
+
+// NextWake returns how long from now the node wants to be woken, and false if it
+// does not.
+func (n *Node) NextWake() (time.Duration, bool) {
+	if n.readable() && n.failure == nil {
+		return 0, true
+	}
+	if n.ticking || !n.lead.serving || n.lead.dropped || n.failure != nil {
+		return 0, false
+	}
+	at, ok := engine.NextLook(n.state)
+	return time.Duration(max(0, at-n.now())), ok
+}
+
+// seal closes a batch and proposes it. It runs only when no write is in flight, so
+// the batch is whatever came in the meantime: the busier, the larger.
+func (n *Node) seal() {
+	if !n.lead.serving || len(n.inbox) == 0 || n.unplaced != nil || n.lead.dropped {
+		return
+	}
+	count := n.batchSize()
+	if !n.propose(n.inbox[:count:count]) {
+		return
+	}
+	n.inbox = n.inbox[count:]
+	if len(n.inbox) == 0 {
+		n.inbox = nil
+	}
+}
+
+// batchSize returns how many calls of the inbox make the next entry.
+func (n *Node) batchSize() int {
+	size, work := 0, 0
+	for i, c := range n.inbox {
+		size, work = size+len(c.Bytes), work+wire.Weight(c.Bytes)
+		switch {
+		case i == 0 && c.alone:
+			return 1
+		case i > 0 && (c.alone || size > maxBatchBytes || work > maxBatchWork), i == maxBatchCommands:
+			return i
+		}
+	}
+	return len(n.inbox)
+}
+
+// propose stamps a batch and gives it to raft, and tells whether that took it. The clock is
+// read here, after the batch is closed: every command in it was sent before its stamp.
+func (n *Node) propose(calls []Call) bool {
+	n.lead.last = n.stamp()
+	encoded := make([][]byte, len(calls))
+	for i, c := range calls {
+		encoded[i] = c.Bytes
+	}
+	data, err := wire.AppendEncoded(nil, wire.Header{Term: n.lead.term, Stamp: n.lead.last, Wall: n.clock.Wall().UnixNano()}, encoded)
+	if err != nil {
+		n.fail(err)
+		return false
+	}
+	if err := n.raft.Propose(data); err != nil {
+		n.lead.dropped = true
+		return false
+	}
+	if n.plants(AnswerBeforeCommit) {
+		calls = n.foretell(data, calls)
+	}
+	n.unplaced = &batch{term: n.lead.term, calls: calls}
+	return true
+}
+
+// stamp reads the clock for a batch.
+func (n *Node) stamp() core.Time {
+	now := n.now()
+	if n.plants(StampBeforeSeal) {
+		now, n.mistaken.sealed = max(n.lead.last, n.mistaken.sealed), now
+	}
+	return now
+}
+
+// place learns the index of the batch that was just proposed, and when the entries
+// of other leaders arrived.
+func (n *Node) place(entries []*raftpb.Entry) {
+	n.placeChange(entries)
+	if len(entries) == 0 {
+		return
+	}
+	if n.lead.arrivals == nil {
+		n.lead.arrivals = map[uint64]time.Duration{}
+	}
+	mono := n.clock.Monotonic()
+	for _, e := range entries {
+		n.lead.arrivals[e.GetIndex()] = mono
+		if b := n.unplaced; b != nil && e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 && e.GetTerm() == b.term {
+			n.proposed[e.GetIndex()] = b
+			n.unplaced = nil
+			n.tellPlaces(b, e.GetIndex())
+		}
+	}
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

@@ -1,0 +1,138 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// turn lets raft go on until it waits for the disk or has nothing to do.
+func (n *Node) turn() {
+	for n.failure == nil && !n.writing {
+		// What raft is given below it gives back at once, with a place in the log. A mark
+		// in between would let the lead be lost, and what has no place be called refused.
+		if n.mark() {
+			return
+		}
+		n.campaignAlone()
+		n.change()
+		n.seal()
+		n.ask()
+		if !n.raft.HasReady() {
+			return
+		}
+		ready := n.raft.Ready()
+		n.ready = &ready
+		n.handle(&ready)
+	}
+}
+
+// handle carries out one Ready in the order that raft asks for: durable first,
+// then known to others.
+func (n *Node) handle(r *raft.Ready) {
+	if r.HardState != nil {
+		n.hard = r.HardState
+	}
+	early := n.mayBeBehind() // before what is committed makes them fewer
+	n.place(r.Entries)
+	n.follow(r.SoftState)
+	n.confirm(r.ReadStates)
+	// What is on disk already need not wait for what is not.
+	if n.durable(r) {
+		n.apply(r.CommittedEntries)
+		n.serveReads()
+		r.CommittedEntries = nil
+	}
+	if n.failure != nil {
+		return
+	}
+	if len(r.Entries) == 0 && !r.MustSync && raft.IsEmptySnap(r.Snapshot) {
+		// A commit index alone is not written: an election finds it again.
+		n.finish(r)
+		return
+	}
+	if n.Leads() && early || n.plants(AcknowledgeBeforeSync) {
+		// A leader's own disk works while the others' do: they confirm on their own.
+		n.transport.Send(r.Messages)
+		r.Messages = nil
+	}
+	n.writing = true
+	n.disk.Write(Write{Hard: n.vote(), Entries: r.Entries, Snapshot: markOf(r.Snapshot)})
+	n.answerEarly()
+}
+
+// mayBeBehind reports whether a leader may have less on its disk than the others. One of two
+// may not: if the other is being removed, and knows it, nobody could be elected any more. The
+// one that stays needs the other's vote until it learns that it does not, and gets it only
+// with a log that is as long.
+func (n *Node) mayBeBehind() bool { return len(n.members.GetVoters()) > 2 || n.plants(BehindOfTwo) }
+
+// vote is the hard state to write down.
+func (n *Node) vote() *raftpb.HardState {
+	if n.plants(ForgetVote) {
+		return withoutVote(n.hard)
+	}
+	return n.hard
+}
+
+// durable tells whether what a Ready says is committed is on this node's disk already.
+func (n *Node) durable(r *raft.Ready) bool {
+	if len(r.CommittedEntries) == 0 {
+		return true
+	}
+	last := r.CommittedEntries[len(r.CommittedEntries)-1].GetIndex()
+	// What is to be written may replace what was.
+	return last <= n.persisted && (len(r.Entries) == 0 || last < r.Entries[0].GetIndex())
+}
+
+func (n *Node) written(err error) {
+	n.writing = false
+	if err != nil {
+		n.fail(fmt.Errorf("the log can not be written: %w%s", err, wayOut(err)))
+		return
+	}
+	if n.marking != nil {
+		n.marked()
+		return
+	}
+	r := n.ready
+	if !raft.IsEmptySnap(r.Snapshot) {
+		if err := n.install(r.Snapshot); err != nil {
+			n.fail(err)
+			return
+		}
+	}
+	if err := n.storage.Append(r.Entries); err != nil {
+		n.fail(err)
+		return
+	}
+	if len(r.Entries) > 0 {
+		n.persisted = r.Entries[len(r.Entries)-1].GetIndex()
+	}
+	n.finish(r)
+}
+
+// finish ends a Ready whose writes are durable.
+func (n *Node) finish(r *raft.Ready) {
+	if err := n.storage.SetHardState(n.hard); err != nil {
+		n.fail(err)
+		return
+	}
+	n.transport.Send(r.Messages)
+	n.apply(r.CommittedEntries)
+	if n.failure == nil {
+		n.raft.Advance(*r)
+		n.ready = nil
+		n.serveReads()
+	}
+}
+
+// wayOut ends the message about a log that cannot be written.
+func wayOut(err error) string {
+	if errors.Is(err, ErrNoRoom) {
+		return ": make room on the disk and start the server again; nothing that was answered is lost"
+	}
+	return ""
+}

@@ -1,0 +1,244 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// snapshotAgain is after how many ticks a snapshot that found no room is tried again.
+const snapshotAgain = 10
+
+// snapshotting is the snapshot in flight.
+type snapshotting struct {
+	taken *Snapshot // being saved
+	saved *Snapshot // durable; the log has to be told
+	since int64     // bytes of log applied when it was frozen
+	size  int64     // of the newest one, in bytes
+
+	previous uint64 // index of the newest one that the log knows
+	again    uint64 // tick at which to try again, after there was no room; 0: there was
+}
+
+// An arrival is a snapshot that another node sent.
+type arrival struct {
+	term   uint64
+	state  *core.State
+	roster *Roster
+	at     time.Duration // by this node's clock
+}
+
+// SnapshotAfter is how many bytes of log there are before the next snapshot. A large state
+// waits for a larger log, so that writing it costs at most as much again.
+func SnapshotAfter(every, size int64) int64 { return max(every, size/2) }
+
+// freeze takes a snapshot when the log has grown by enough. Taking it costs
+// nothing: the tree is shared, and encoded in the background.
+func (n *Node) freeze() {
+	if n.snapshot.taken != nil || n.snapshot.saved != nil || n.failure != nil || n.ticks < n.snapshot.again {
+		return
+	}
+	if n.logBytes < SnapshotAfter(n.config.SnapshotEvery, n.snapshot.size) {
+		return
+	}
+	s := Snapshot{Index: n.applied, Term: n.term, Members: n.members, Roster: n.roster, State: n.state.Freeze()}
+	if n.plants(StaleSnapshot) && n.mistaken.stale != nil {
+		s.State = n.mistaken.stale
+	}
+	if n.plants(StaleRoster) {
+		s.Roster = n.config.Roster
+	}
+	n.snapshot.taken, n.snapshot.since = &s, n.logBytes
+	n.disk.Save(s)
+	if n.plants(MarkBeforeSave) {
+		n.snapshot.saved = &s
+	}
+}
+
+// SnapshotNext lets the next entry be followed by a snapshot, however short the log is.
+func (n *Node) SnapshotNext() { n.logBytes = 1 << 50 }
+
+// freezeAgain tries a snapshot again that found no room. It must not wait for an entry: none
+// may come before there is room.
+func (n *Node) freezeAgain() {
+	if n.snapshot.again != 0 && n.ticks >= n.snapshot.again {
+		n.freeze()
+	}
+}
+
+// saved notes that a snapshot is durable. Recovery must not know of it before. Without room
+// for it the log only gets longer: all of it is there still, and somebody may make room.
+func (n *Node) saved(e Saved) {
+	if errors.Is(e.Err, ErrNoRoom) && !n.plants(NoRoomIsTheEnd) {
+		n.log.Warn("a snapshot found no room and will be tried again", "err", e.Err)
+		n.snapshot.taken, n.snapshot.again = nil, n.ticks+snapshotAgain
+		return
+	}
+	n.snapshot.again = 0
+	if e.Err != nil {
+		n.fail(fmt.Errorf("a snapshot can not be written: %w", e.Err))
+		return
+	}
+	if n.plants(MarkBeforeSave) {
+		n.snapshot.taken = nil
+		return
+	}
+	taken := n.snapshot.taken
+	if n.snapshot.taken = nil; taken.Index <= n.snapshot.previous {
+		return // another node's snapshot has overtaken it
+	}
+	n.snapshot.saved = taken
+	n.snapshot.saved.State = nil // let the frozen tree go
+	n.snapshot.size = e.Bytes
+}
+
+// mark tells the log that recovery may start from the saved snapshot, if there is one.
+func (n *Node) mark() bool {
+	s := n.snapshot.saved
+	if s == nil {
+		return false
+	}
+	n.marking, n.writing = s, true
+	n.disk.Write(Write{Snapshot: &walpb.Snapshot{Index: &s.Index, Term: &s.Term, ConfState: s.Members}})
+	return true
+}
+
+// marked lets go of the log that the snapshot replaces.
+func (n *Node) marked() {
+	s := n.marking
+	n.marking, n.snapshot.saved = nil, nil
+	n.logBytes -= n.snapshot.since
+	n.statistics.Snapshots++
+	if _, err := n.storage.CreateSnapshot(s.Index, s.Members, nil); err != nil {
+		n.fail(err)
+		return
+	}
+	n.compact(s.Index)
+}
+
+// compact lets go of the log in memory that a snapshot at an index replaces. Others may
+// be behind by as much as there is between two snapshots before they need a whole one.
+func (n *Node) compact(index uint64) {
+	if len(n.members.GetVoters()) > 1 {
+		index, n.snapshot.previous = n.snapshot.previous, index
+	} else {
+		n.snapshot.previous = index
+	}
+	if first, err := n.storage.FirstIndex(); err != nil || index < first {
+		return
+	}
+	if err := n.storage.Compact(index); err != nil {
+		n.fail(err)
+	}
+}
+
+// keepArrival keeps what came with a snapshot until raft wants it, and returns the message
+// to give to raft; nil: it is of no use.
+func (n *Node) keepArrival(e Received) *raftpb.Message {
+	meta := e.Message.GetSnapshot().GetMetadata()
+	if e.State == nil {
+		return nil
+	}
+	message := e.Message
+	if e.Roster == nil {
+		// Of a server that knew nothing of others when it was taken.
+		e.Roster = RosterBefore(n.roster.Cluster, meta.GetConfState().GetVoters())
+	}
+	if !isIn(meta.GetConfState(), n.id) {
+		if n.id < e.Roster.Next || n.plants(OnlyOwnSnapshots) {
+			return nil // it was removed
+		}
+		message = withLearner(message, n.id)
+	}
+	maps.DeleteFunc(n.arrived, func(index uint64, _ *arrival) bool { return index <= n.applied })
+	n.arrived[meta.GetIndex()] = &arrival{meta.GetTerm(), e.State, e.Roster, n.clock.Monotonic()}
+	return message
+}
+
+func isIn(c *raftpb.ConfState, id uint64) bool {
+	return slices.Contains(c.GetVoters(), id) || slices.Contains(c.GetLearners(), id)
+}
+
+// withLearner returns a message with a snapshot that has one more member. A node may get
+// one that is older than its own add, and raft takes none without it; the add follows in
+// the log.
+func withLearner(m *raftpb.Message, id uint64) *raftpb.Message {
+	m = proto.Clone(m).(*raftpb.Message)
+	conf := m.GetSnapshot().GetMetadata().GetConfState()
+	conf.Learners = append(conf.Learners, id)
+	return m
+}
+
+// markOf is what the log is told of a snapshot.
+func markOf(s *raftpb.Snapshot) *walpb.Snapshot {
+	if raft.IsEmptySnap(s) {
+		return nil
+	}
+	meta := s.GetMetadata()
+	return &walpb.Snapshot{Index: new(meta.GetIndex()), Term: new(meta.GetTerm()), ConfState: meta.GetConfState()}
+}
+
+// install goes on from another node's snapshot, of which the log knows now.
+func (n *Node) install(s *raftpb.Snapshot) error {
+	meta := s.GetMetadata()
+	index := meta.GetIndex()
+	a := n.arrived[index]
+	if a == nil || a.term != meta.GetTerm() {
+		return fmt.Errorf("the state of the snapshot at %d did not come with it", index)
+	}
+	if err := n.storage.ApplySnapshot(s); err != nil {
+		return err
+	}
+	n.state, n.applied, n.term, n.members, n.persisted = a.state, index, a.term, meta.GetConfState(), index
+	n.tellLevel()
+	if !n.plants(KeepsArrival) {
+		n.lead.received = a.at
+	}
+	n.logBytes, n.snapshot.previous, n.snapshot.saved = 0, index, nil
+	maps.DeleteFunc(n.arrived, func(i uint64, _ *arrival) bool { return i <= index })
+	maps.DeleteFunc(n.lead.arrivals, func(i uint64, _ time.Duration) bool { return i <= index })
+	n.overtaken(index)
+	n.superseded(a.term)
+	n.feed.PublishAll(n.state.View(0))
+	n.statistics.Installed++
+	if a.roster != nil {
+		n.adopt(a.roster)
+	}
+	return nil
+}
+
+// overtaken answers those whose commands are, or are not, somewhere in what a snapshot
+// replaced.
+func (n *Node) overtaken(index uint64) {
+	undecided := engine.Undecided("this server was too far behind to see what became of it: ask again with the same id")
+	for _, i := range slices.Sorted(maps.Keys(n.proposed)) {
+		if i <= index {
+			n.proposed[i].done(undecided)
+			delete(n.proposed, i)
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(n.relays.placed)) {
+		if i <= index {
+			n.settleRelays(i, 0, nil, undecided)
+		}
+	}
+}
+
+// snapshotSent tells raft whether to go on with another node.
+func (n *Node) snapshotSent(e SnapshotSent) {
+	status := raft.SnapshotFinish
+	if e.Err != nil {
+		status = raft.SnapshotFailure
+	}
+	n.raft.ReportSnapshot(e.To, status)
+}

@@ -1,0 +1,79 @@
+package replica
+
+import (
+	"slices"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// Commands that nobody got yet wait for a leader, so that an election is a pause to their
+// callers and not an error. What a leader may have got does not wait: nobody but its
+// caller may decide to send it again.
+
+// LeaderTicks is how many ticks callers wait for somebody to lead.
+const LeaderTicks = 30
+
+func (n *Node) accept(calls []Call) {
+	if n.stopped {
+		n.refuse(Commands(calls), engine.Unavailable("the server is stopping: try another one, or this one in a moment"))
+		return
+	}
+	if n.lead.serving {
+		n.inbox = append(n.inbox, calls...)
+		return
+	}
+	n.wait(calls)
+	n.handOn()
+}
+
+// wait keeps calls until there is a leader.
+func (n *Node) wait(calls []Call) {
+	for _, c := range calls {
+		if c.until == 0 {
+			c.until = n.ticks + LeaderTicks
+		}
+		n.waiting = append(n.waiting, c)
+	}
+}
+
+// handOn gives what waits to whoever leads.
+func (n *Node) handOn() {
+	calls, leader := n.waiting, n.lead.known
+	switch {
+	case len(calls) == 0:
+	case n.lead.serving:
+		n.waiting = nil
+		n.inbox = append(n.inbox, calls...)
+	case leader != 0 && leader != n.id:
+		n.waiting = nil // a transport may say at once that it could not send them
+		n.passOn(leader, calls)
+	}
+}
+
+// waitAgain lets what was not proposed wait for the next leader. What another node passed
+// on goes back to it.
+func (n *Node) waitAgain() {
+	calls := n.inbox
+	n.inbox = nil
+	for _, c := range calls {
+		if c.from == 0 && !c.alone && !n.stopped {
+			n.wait([]Call{c})
+		} else {
+			c.Done(core.Answer{}, engine.Unavailable("this server does not lead any more: try again"))
+		}
+	}
+	n.askAgain()
+}
+
+// tickWaiting passes on what was given back, and gives up what has waited too long.
+func (n *Node) tickWaiting() {
+	n.waiting = slices.DeleteFunc(n.waiting, func(c Call) bool {
+		if c.until > n.ticks {
+			return false
+		}
+		c.Done(core.Answer{}, engine.Unavailable(n.unanswered()+": try again in a moment"))
+		return true
+	})
+	n.handOn()
+}

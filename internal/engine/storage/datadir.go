@@ -1,0 +1,274 @@
+// Package storage keeps a server's data: the log, snapshots, large values and the room for them,
+// in one directory; and backups of all that in one file.
+//
+// A Disk is the Disk of a replica.Node: it makes durable what the node gives it, and says so.
+// Whatever is damaged is refused, with a sentence that names the file and what to do.
+package storage
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+)
+
+// A data directory:
+//
+//	format   what this is, in which format, and whose; readable by people
+//	lock     held by the server that uses it, with its process id
+//	wal/     the log, as etcd's wal keeps it
+//	snap/    states, each with its place in the log; the newest two are kept
+//	values/  large values, each under the digest of its bytes
+//	journal/ what was done and who held what, as internal/audit keeps it
+const (
+	formatFile = "format"
+	lockFile   = "lock"
+	walDir     = "wal"
+	snapDir    = "snap"
+	valuesDir  = "values"
+	journalDir = "journal"
+	// divergedFile says that the data must not be used any more, and why.
+	divergedFile = "diverged"
+
+	// namedFormat is the first whose directories have names.
+	namedFormat = 2
+)
+
+// FormatAt is the format of a directory whose state is at a level. Versions that do not know
+// the level refuse the directory by it, instead of a log that they cannot read. So it is
+// written after the level was raised, and never because a newer version starts.
+func FormatAt(level core.Level) int { return int(level-core.Level3) + namedFormat }
+
+// newestFormat is the newest that is known here.
+var newestFormat = FormatAt(core.NewestLevel)
+
+// identity is what the format file says.
+type identity struct {
+	Product string `json:"product"`
+	Format  int    `json:"format"`
+	Node    uint64 `json:"node"`
+	// Name is the directory's own: a server that comes with another has lost its data.
+	Name string `json:"name"`
+	// Cluster is the cluster's.
+	Cluster string `json:"cluster"`
+	// Begin are the members that the cluster began with, if this server was among them.
+	Begin []replica.Member `json:"begin,omitempty"`
+	// Joined is set if it was not: then an empty log is filled by the others.
+	Joined bool `json:"joined,omitempty"`
+	// Begun is set once the log was made: from then on, a missing log is a loss
+	// and not a beginning.
+	Begun bool `json:"begun"`
+}
+
+// A Dir is a directory that this process has for itself.
+type Dir struct {
+	Path string
+	lock *os.File
+	mu   sync.Mutex // while the format is written by a server that runs
+	identity
+}
+
+// OpenDir takes a data directory, and makes it if there is nothing there yet and
+// make says so.
+func OpenDir(path string, make bool) (*Dir, error) {
+	if make {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, fmt.Errorf("data directory %s can not be made: %w", path, err)
+		}
+	} else if _, err := os.Stat(filepath.Join(path, formatFile)); err != nil {
+		// Not even a lock is left in a directory that is not ours.
+		return nil, &leasehold.Error{Code: leasehold.NotFound, Message: fmt.Sprintf("%s is not a data directory: it has no file %q that can be read", path, formatFile)}
+	}
+	lock, err := takeLock(filepath.Join(path, lockFile), path)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dir{Path: path, lock: lock}
+	if err = d.identify(); err == nil && make {
+		err = d.name()
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Dir) Close() {
+	_ = d.lock.Close() // lets the lock go
+}
+
+func (d *Dir) wal() string       { return filepath.Join(d.Path, walDir) }
+func (d *Dir) Snapshots() string { return filepath.Join(d.Path, snapDir) }
+
+func (d *Dir) Values() string { return filepath.Join(d.Path, valuesDir) }
+
+func (d *Dir) Journal() string { return filepath.Join(d.Path, journalDir) }
+
+func takeLock(name, dir string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s can not be used: %w", dir, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		owner, _ := os.ReadFile(name)
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf(
+				"data directory %s is in use by another server (process %s): stop that one, or choose another directory", dir, strings.TrimSpace(string(owner)))}
+		}
+		return nil, fmt.Errorf("data directory %s can not be locked: %w", dir, err)
+	}
+	// The process id is a courtesy to whoever meets the lock.
+	_ = f.Truncate(0)
+	_, _ = f.WriteAt([]byte(fmt.Sprintf("%d\n", os.Getpid())), 0)
+	return f, nil
+}
+
+// identify reads the format file, or writes the first one.
+func (d *Dir) identify() error {
+	name := filepath.Join(d.Path, formatFile)
+	b, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return d.begin()
+	}
+	if err != nil {
+		return fmt.Errorf("%s can not be read: %w", name, err)
+	}
+	if err := json.Unmarshal(b, &d.identity); err != nil || d.Product != "leasehold" {
+		return fmt.Errorf("%s is damaged or not Leasehold's: restore the directory from a backup, or choose another one", name)
+	}
+	if d.Format > newestFormat {
+		return fmt.Errorf("%s has format %d, and this version knows formats up to %d: use the newer version that wrote it", d.Path, d.Format, newestFormat)
+	}
+	if d.Format < 1 || d.Node == 0 {
+		return fmt.Errorf("%s is damaged: restore the directory from a backup", name)
+	}
+	return nil
+}
+
+// begin makes an empty directory ours.
+func (d *Dir) begin() error {
+	files, err := os.ReadDir(d.Path)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.Name() != lockFile && !strings.HasSuffix(f.Name(), ".tmp") {
+			return fmt.Errorf("directory %s has files that are not Leasehold's (%s): choose an empty or new one", d.Path, f.Name())
+		}
+	}
+	d.identity = identity{Product: "leasehold", Format: namedFormat, Node: 1, Name: rand.Text(), Cluster: rand.Text()}
+	return d.Save()
+}
+
+// name gives names to a directory of a version that had none. Versions before do not
+// understand what this one writes, and are to say so.
+func (d *Dir) name() error {
+	if d.Format >= namedFormat {
+		return nil
+	}
+	d.Format, d.Name, d.Cluster = namedFormat, rand.Text(), rand.Text()
+	return d.Save()
+}
+
+// setLevel writes down that the state was raised to a level.
+func (d *Dir) SetLevel(level core.Level) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Format >= FormatAt(level) {
+		return nil
+	}
+	d.Format = FormatAt(level)
+	return d.Save()
+}
+
+// setBegun notes that the log exists.
+func (d *Dir) setBegun() error {
+	d.Begun = true
+	return d.Save()
+}
+
+func (d *Dir) Save() error {
+	b, err := json.Marshal(d.identity)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(d.Path, formatFile), append(b, '\n'))
+}
+
+// Decided reports whether the directory belongs to a cluster already.
+func (d *Dir) Decided() bool { return d.Begun || d.Joined || d.Begin != nil }
+
+// Disown notes that these data must not be used any more, and returns what to do about it.
+func (d *Dir) Disown(why string) (whatNow, err error) {
+	return divergedError(why), writeFile(filepath.Join(d.Path, divergedFile), []byte(why+"\n"))
+}
+
+// divergedError says what to do about a server whose data must not be used.
+func divergedError(why string) error {
+	return &leasehold.Error{Code: leasehold.Refused, Message: why +
+		": its data are not used any more. Keep them for whoever looks for the cause; remove this server from the cluster " +
+		"(leasehold cluster remove NAME), and let it join as a new one, with an empty data directory"}
+}
+
+// Diverged says why a data directory must not be used; nil: nothing is known against it.
+func (d *Dir) Diverged() error {
+	b, err := os.ReadFile(filepath.Join(d.Path, divergedFile))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s can not be read: %w", divergedFile, err)
+	}
+	return divergedError(strings.TrimSpace(string(b)))
+}
+
+// writeFile puts a whole file in place, or leaves what was there.
+func writeFile(name string, b []byte) error {
+	tmp := name + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return putInPlace(f, name, err)
+}
+
+// putInPlace gives a file its name once all of it is durable, and makes that durable too. What
+// was not written without an error never gets there.
+func putInPlace(f *os.File, name string, err error) error {
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(name))
+	}
+	return err
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,257 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"github.com/prometheus/client_golang/prometheus"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/leasehold/leasehold/internal/audit"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+)
+
+// watchEvery is how often the disk looks at the write in flight, and at the room.
+const watchEvery = 250 * time.Millisecond
+
+// A Disk is the Disk of a real node: the log, the snapshots and the room for both.
+type Disk struct {
+	*room
+	log     *wal.WAL
+	journal *audit.Journal // nil: none is kept
+	events  chan<- replica.Event
+	watch   *metrics
+
+	metrics prometheus.Registerer // nil: nobody wants them
+
+	writes chan replica.Write
+	saves  chan replica.Snapshot
+	done   <-chan struct{} // closed when the node is
+	// inFlight numbers the write in flight; 0: none is.
+	inFlight atomic.Uint64
+
+	purging   sync.Mutex    // old snapshots and log are removed by one at a time
+	checking  sync.Mutex    // the newest snapshot is read by one at a time
+	unchecked chan struct{} // has one element if there is a snapshot to read
+}
+
+// Config says how data are kept.
+type Config struct {
+	SegmentBytes  int64  // of one file of the log
+	SnapshotEvery int64  // bytes of log between two snapshots
+	MinFree       uint64 // bytes of room that there must be for new leases
+	Log           *slog.Logger
+	Metrics       prometheus.Registerer // takes the disk's figures, if it is not nil
+
+	Events chan<- replica.Event // where the node takes them from
+	Done   <-chan struct{}      // closed when the node is
+}
+
+// NewDisk returns the disk of a node that goes on from what was found.
+func NewDisk(c Config, dir *Dir, found *Recovered) *Disk {
+	d := &Disk{
+		room: newRoom(c, dir), log: found.Log, events: c.Events, watch: newMetrics(c.Metrics),
+		writes: make(chan replica.Write, 1), saves: make(chan replica.Snapshot, 1), done: c.Done, metrics: c.Metrics,
+		unchecked: make(chan struct{}, 1),
+	}
+	d.marked.Store(found.Applied)
+	d.good.Store(found.Applied) // recovery has just read it
+	d.snapshot.Store(found.Size)
+	d.watch.room(c.Metrics, d.room)
+	return d
+}
+
+// StartJournal opens the journal, which writes in the background. What it lacks of the log
+// up to end it is given again.
+func (d *Disk) StartJournal(bytes int64, wall func() time.Time, end uint64) (*audit.Journal, error) {
+	journal, err := audit.Start(audit.Config{
+		Dir: d.dir.Journal(), Bytes: bytes, Now: wall, Log: d.slog, End: end,
+		Failed: func(err error) { d.Send(replica.JournalFailed{Err: err}) }, MakeRoom: d.yieldFiles,
+	})
+	if err == nil {
+		d.journal = journal
+		watchJournal(d.metrics, journal)
+	}
+	return journal, err
+}
+
+// Start leaves goroutines behind, which end when the node does.
+func (d *Disk) Start(workers *sync.WaitGroup) {
+	d.checkRoom()
+	for _, loop := range []func(){d.writeLoop, d.saveLoop, d.watchLoop, d.roomLoop, d.checkLoop} {
+		workers.Go(loop)
+	}
+}
+
+// CloseLog ends the log. No write may be in flight.
+func (d *Disk) CloseLog() error { return d.log.Close() }
+
+// Write begins to make something durable.
+func (d *Disk) Write(w replica.Write) { d.writes <- w }
+
+// Save begins to make a snapshot durable.
+func (d *Disk) Save(s replica.Snapshot) { d.saves <- s }
+
+// Send gives an event to the node, unless that is gone.
+func (d *Disk) Send(e replica.Event) {
+	select {
+	case d.events <- e:
+	case <-d.done:
+	}
+}
+
+func (d *Disk) writeLoop() {
+	for number := uint64(1); ; number++ {
+		select {
+		case w := <-d.writes:
+			d.inFlight.Store(number)
+			err := d.write(w)
+			d.inFlight.Store(0)
+			d.Send(replica.Written{Err: noRoom(err)})
+		case <-d.done:
+			return
+		}
+	}
+}
+
+func (d *Disk) write(w replica.Write) error {
+	if w.Snapshot != nil {
+		if err := d.mark(w); err != nil || w.Hard == nil {
+			return err
+		}
+	}
+	d.spend(sizeOf(w.Entries))
+	start := time.Now()
+	err := d.log.Save(w.Hard, w.Entries)
+	d.watch.write(time.Since(start), w)
+	return err
+}
+
+func sizeOf(entries []*raftpb.Entry) (bytes int64) {
+	for _, e := range entries {
+		bytes += int64(len(e.GetData()))
+	}
+	return bytes
+}
+
+// mark makes a snapshot the start of recovery, and removes what only an older start
+// would need.
+func (d *Disk) mark(w replica.Write) error {
+	if err := d.log.SaveSnapshot(w.Snapshot); err != nil {
+		return err
+	}
+	d.purging.Lock()
+	defer d.purging.Unlock()
+	newest := w.Snapshot.GetIndex()
+	keep := d.marked.Swap(newest)
+	nudge(d.unchecked)
+	d.snapshot.Store(stateSize(d.dir.Snapshots(), newest))
+	d.added.Add(-d.frozen.Swap(0))
+	if err := d.log.ReleaseLockTo(keep); err != nil {
+		return err
+	}
+	// What can not be removed now will be next time; it does no harm but take room.
+	if err := errors.Join(purgeLog(d.dir.wal(), keep), purgeStates(d.dir.Snapshots(), keep, newest)); err != nil {
+		d.slog.Warn("old log and snapshot files could not be removed", "err", err)
+	}
+	return nil
+}
+
+func (d *Disk) saveLoop() {
+	for {
+		select {
+		case s := <-d.saves:
+			size, err := d.save(s)
+			d.Send(replica.Saved{Bytes: size, Err: noRoom(err)})
+		case <-d.done:
+			return
+		}
+	}
+}
+
+// save makes a snapshot durable. What it replaces in the log can not be given to the
+// journal again, so that has to be durable before.
+func (d *Disk) save(s replica.Snapshot) (int64, error) {
+	d.saving.Add(1)
+	defer d.saving.Add(-1)
+	d.frozen.Store(d.added.Load())
+	start := time.Now()
+	if err := d.journal.Flush(); err != nil {
+		return 0, err
+	}
+	d.MakeRoom()
+	size, err := writeState(d.dir.Snapshots(), s, d.done, d.leavesRoom)
+	if isNoRoom(err) && d.dropOlderOnceChecked() {
+		size, err = writeState(d.dir.Snapshots(), s, d.done, d.leavesRoom)
+	}
+	d.short.Store(isNoRoom(err))
+	if err != nil {
+		d.watch.snapshotFailures.Inc()
+		return 0, err
+	}
+	d.watch.snapshot(time.Since(start), size)
+	return size, nil
+}
+
+// watchLoop looks after the write in flight. It must not ask the disk anything itself.
+func (d *Disk) watchLoop() {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	var seen, journal sighting
+	for {
+		select {
+		case <-ticker.C:
+			seen = d.checkWrite(seen)
+			journal = d.checkJournal(journal)
+		case <-d.done:
+			return
+		}
+	}
+}
+
+// A sighting is which write was in flight, and at how many looks in a row. Looks are
+// counted and not time: a clock that jumps, or a process that slept, adds one look at
+// the most and not the minutes that it missed.
+type sighting struct {
+	write uint64
+	looks int
+}
+
+// again looks once more: is it still the same write?
+func (s sighting) again(write uint64) sighting {
+	if write == 0 || write != s.write {
+		return sighting{write: write}
+	}
+	return sighting{write, s.looks + 1}
+}
+
+// checkWrite looks at the write in flight.
+func (d *Disk) checkWrite(seen sighting) sighting {
+	seen = seen.again(d.inFlight.Load())
+	if seen.looks == 0 {
+		return seen
+	}
+	switch took := time.Duration(seen.looks) * watchEvery; {
+	case took >= replica.StalledWrite:
+		d.Send(replica.Written{Err: fmt.Errorf("a write has not returned for %v", took)})
+	case took == replica.SlowWrite:
+		d.slog.Warn("a log write is slow", "for", took)
+		d.Send(replica.Stalled{})
+	}
+	return seen
+}
+
+// checkJournal looks at what the journal is writing. The node would wait for it with
+// its next entry, and for ever.
+func (d *Disk) checkJournal(seen sighting) sighting {
+	seen = seen.again(d.journal.Operation())
+	if took := time.Duration(seen.looks) * watchEvery; took >= replica.StalledWrite {
+		d.journal.Fail(fmt.Errorf("a write has not returned for %v", took))
+	}
+	return seen
+}

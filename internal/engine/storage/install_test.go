@@ -1,0 +1,81 @@
+package storage
+
+import (
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+)
+
+// A snapshot of another node leaves a gap in the log, and maybe entries behind it that
+// never were committed. A start has to find its way.
+func TestAnInstalledSnapshotIsFoundAgain(t *testing.T) {
+	dir, err := OpenDir(t.TempDir(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	begun, err := recoverDir(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Disk{room: &room{dir: dir, slog: slog.New(slog.DiscardHandler)}, log: begun.Log, watch: newMetrics(nil)}
+	hard := func(term, commit uint64) *raftpb.HardState {
+		return &raftpb.HardState{Term: new(term), Vote: new(uint64(1)), Commit: new(commit)}
+	}
+	entry := func(term, index uint64) *raftpb.Entry {
+		return &raftpb.Entry{Term: new(term), Index: new(index), Type: raftpb.EntryNormal.Enum()}
+	}
+	state := core.New()
+	if _, err := state.Apply(7, 0, []core.Command{lease("r", time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	members := &raftpb.ConfState{Voters: []uint64{1, 2, 3}}
+	if _, err := writeState(dir.Snapshots(), replica.Snapshot{Index: 10, Term: 3, State: state.Freeze()}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []replica.Write{
+		{Hard: hard(2, 1), Entries: []*raftpb.Entry{entry(1, 1), entry(2, 2), entry(2, 3)}},
+		{Hard: hard(3, 10), Snapshot: &walpb.Snapshot{Index: new(uint64(10)), Term: new(uint64(3)), ConfState: members}},
+		{Hard: hard(3, 10), Entries: []*raftpb.Entry{entry(3, 11), entry(3, 12)}},
+	} {
+		if err := d.write(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	found, err := recoverDir(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer found.Log.Close()
+	last, _ := found.Storage.LastIndex()
+	if h, m, _ := found.Storage.InitialState(); found.Applied != 10 || last != 12 || h.GetTerm() != 3 || len(m.GetVoters()) != 3 || found.State.Now() != 7 {
+		t.Fatalf("applied %d, last %d, hard %v, members %v, now %d", found.Applied, last, h, m, found.State.Now())
+	}
+}
+
+// A file that another node sent must not be purged before the log has heard of it.
+func TestAStateThatJustCameIsNotPurged(t *testing.T) {
+	dir := t.TempDir()
+	for _, index := range []uint64{1, 5, 9, 20} {
+		if _, err := writeState(dir, replica.Snapshot{Index: index, Term: 1, State: core.New()}, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := purgeStates(dir, 5, 9); err != nil {
+		t.Fatal(err)
+	}
+	files, _ := os.ReadDir(dir)
+	if len(files) != 3 {
+		t.Fatalf("%d files are left, want those of 5, 9 and 20", len(files))
+	}
+}

@@ -1,0 +1,188 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3"
+	"go.uber.org/zap"
+
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+)
+
+// Recovered is what a data directory holds.
+type Recovered struct {
+	Log     *wal.WAL
+	Storage *raft.MemoryStorage
+	State   *core.State
+	Roster  *replica.Roster
+	Applied uint64
+	Fresh   bool  // there was nothing yet
+	torn    bool  // but a part of the first write
+	Size    int64 // of the snapshot that it started from
+}
+
+// Recover reads a data directory: the newest snapshot, and the log after it. It makes room for
+// the log if there is hardly any.
+func Recover(c Config, d *Dir) (*Recovered, error) {
+	if wal.SegmentSizeBytes != c.SegmentBytes {
+		wal.SegmentSizeBytes = c.SegmentBytes // etcd keeps it in a variable of the package
+	}
+	return recoverDir(d, func(newest uint64) { roomToStart(c, d, newest) })
+}
+
+// recoverDir reads a data directory: the newest snapshot, and the log after it. Before it opens
+// the log, it calls found, which may be nil, with the index of the snapshot, which is good.
+func recoverDir(d *Dir, found func(newest uint64)) (*Recovered, error) {
+	if err := os.MkdirAll(d.Snapshots(), 0o700); err != nil {
+		return nil, err
+	}
+	if !d.Begun {
+		return beginLog(d)
+	}
+	if _, err := os.Stat(d.wal()); err != nil {
+		return nil, fmt.Errorf("the log %s is missing. %s", d.wal(), whatNow)
+	}
+	scan, err := scanLog(d.wal())
+	if err != nil {
+		return nil, err
+	}
+	mark, snapshot, size, err := newestState(d.Snapshots(), scan.snapshots)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil {
+		found(mark.GetIndex())
+	}
+	r := &Recovered{State: snapshot.State, Roster: d.roster(snapshot, mark), Applied: mark.GetIndex(), Size: size}
+	if err := r.readLog(d.wal(), mark); err != nil || !r.torn {
+		return r, err
+	}
+	return beginAgain(d, r.Log)
+}
+
+// beginAgain makes the log of a server whose first write was torn anew: what is left of that
+// would contradict what comes next.
+func beginAgain(d *Dir, log *wal.WAL) (*Recovered, error) {
+	if err := log.Close(); err != nil {
+		return nil, err
+	}
+	d.Begun = false
+	if err := d.Save(); err != nil {
+		return nil, err
+	}
+	return beginLog(d)
+}
+
+// roster returns who belonged to the cluster at a snapshot. One of a server that knew
+// nothing of others has nobody else in it; but another one may have got it from there.
+func (d *Dir) roster(s replica.Snapshot, mark *walpb.Snapshot) *replica.Roster {
+	voters := mark.GetConfState().GetVoters()
+	switch {
+	case s.Roster != nil:
+		return s.Roster
+	case s.Index == 0:
+		return &replica.Roster{Cluster: d.Cluster}
+	case len(voters) > 0:
+		return replica.RosterBefore(d.Cluster, voters)
+	}
+	return replica.RosterBefore(d.Cluster, []uint64{d.Node})
+}
+
+// beginLog makes the first log. What an earlier try left is of no value: nobody was
+// ever answered from it.
+func beginLog(d *Dir) (*Recovered, error) {
+	if err := os.RemoveAll(d.wal()); err != nil {
+		return nil, err
+	}
+	log, err := wal.Create(zap.NewNop(), d.wal(), []byte(strconv.FormatUint(d.Node, 10)))
+	if err != nil {
+		return nil, fmt.Errorf("the log %s can not be made: %w", d.wal(), err)
+	}
+	if err := d.setBegun(); err != nil {
+		return nil, err
+	}
+	return &Recovered{Log: log, Storage: raft.NewMemoryStorage(), State: core.New(), Roster: &replica.Roster{Cluster: d.Cluster}, Fresh: true}, nil
+}
+
+// newestState reads the newest snapshot that the log knows. A damaged one is
+// refused; one that somebody took away is passed over, as long as an older one is
+// there for the log to go on from.
+func newestState(dir string, marks []*walpb.Snapshot) (*walpb.Snapshot, replica.Snapshot, int64, error) {
+	for _, mark := range slices.Backward(marks) {
+		if mark.GetIndex() == 0 {
+			return mark, replica.Snapshot{State: core.New()}, 0, nil
+		}
+		s, size, err := readState(dir, mark.GetIndex(), mark.GetTerm())
+		if err == nil {
+			return mark, s, size, nil
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return nil, replica.Snapshot{}, 0, err
+		}
+	}
+	return nil, replica.Snapshot{}, 0, fmt.Errorf("%s has none of the snapshots that the log continues. %s", dir, whatNow)
+}
+
+// readLog reads the entries after a snapshot and leaves the log ready for more.
+func (r *Recovered) readLog(dir string, snapshot *walpb.Snapshot) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged(dir, fmt.Sprint(p))
+		}
+	}()
+	r.Log, err = wal.Open(zap.NewNop(), dir, snapshot)
+	if err != nil {
+		return damaged(dir, err.Error())
+	}
+	_, hard, entries, err := r.Log.ReadAll()
+	if err != nil {
+		_ = r.Log.Close()
+		return damaged(dir, err.Error())
+	}
+	if snapshot.GetIndex() == 0 && raft.IsEmptyHardState(hard) {
+		// The first write never got as far as the disk, or not all of it: nobody was promised
+		// anything.
+		r.Fresh, r.torn, entries = true, len(entries) > 0, nil
+	}
+	r.Storage, err = replica.NewStorage(snapshot, hard, entries)
+	return err
+}
+
+// purgeLog removes the files of the log that recovery does not need, if it may
+// start from an index.
+func purgeLog(dir string, index uint64) error {
+	names, err := logNames(dir)
+	if err != nil {
+		return err
+	}
+	needed := 0
+	for i, name := range names {
+		if first, ok := firstIndex(name); ok && first <= index {
+			needed = i
+		}
+	}
+	var errs []error
+	for _, name := range names[:needed] {
+		errs = append(errs, os.Remove(filepath.Join(dir, name)))
+	}
+	if needed > 0 {
+		errs = append(errs, syncDir(dir))
+	}
+	return errors.Join(errs...)
+}
+
+// firstIndex reads the index of the first entry from the name of a log file.
+func firstIndex(name string) (uint64, bool) {
+	_, index, ok := strings.Cut(strings.TrimSuffix(name, ".wal"), "-")
+	n, err := strconv.ParseUint(index, 16, 64)
+	return n, ok && err == nil
+}

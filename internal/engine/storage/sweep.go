@@ -1,0 +1,132 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// How often values that nothing names are looked for: in memory, and on disk. A state that
+// another server sent says nothing of what it no longer names.
+const (
+	SweepEvery = time.Minute
+	scanEvery  = 6 * time.Hour
+	maxSwept   = 1000 // in one look at the state
+)
+
+// Tend deletes what nothing names, until done is closed. The function says which values the
+// state names; it must have everything that was answered.
+func (s *Values) Tend(done <-chan struct{}, named func(context.Context, []leasehold.Digest) ([]bool, error)) {
+	s.scan()
+	sweep, scan := time.NewTicker(SweepEvery), time.NewTicker(scanEvery)
+	defer sweep.Stop()
+	defer scan.Stop()
+	inTime := func(list []leasehold.Digest) ([]bool, error) {
+		ctx, stop := context.WithTimeout(context.Background(), SweepEvery)
+		defer stop()
+		return named(ctx, list)
+	}
+	for {
+		select {
+		case <-sweep.C:
+			s.sweep(inTime)
+		case <-scan.C:
+			s.scan()
+		case <-done:
+			return
+		}
+	}
+}
+
+// scan finds what is there, to be swept if nothing names it.
+func (s *Values) scan() {
+	folders, err := os.ReadDir(s.dir)
+	for _, folder := range folders {
+		if !folder.IsDir() {
+			continue
+		}
+		files, failure := os.ReadDir(filepath.Join(s.dir, folder.Name()))
+		err = errors.Join(err, failure)
+		s.mu.Lock()
+		for _, f := range files {
+			d, ok := leasehold.ParseDigest(f.Name())
+			if _, known := s.idle[d]; ok && !known {
+				s.idle[d] = s.now()
+			}
+		}
+		s.mu.Unlock()
+	}
+	if err != nil {
+		s.log.Warn("large values can not be listed", "err", err)
+	}
+}
+
+// due are values that nobody has put or freed for a while.
+func (s *Values) due() (list []leasehold.Digest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pinned > 0 {
+		return nil
+	}
+	for d, since := range s.idle {
+		if s.now()-since >= ValueIdle && s.deleting[d] == nil {
+			if list = append(list, d); len(list) == maxSwept {
+				break
+			}
+		}
+	}
+	return list
+}
+
+// sweep deletes what is due and not named.
+func (s *Values) sweep(named func([]leasehold.Digest) ([]bool, error)) {
+	for {
+		due := s.due()
+		if len(due) == 0 {
+			return
+		}
+		is, err := named(due)
+		if err != nil {
+			return // nobody can tell: the next time will do
+		}
+		for i, d := range due {
+			s.drop(d, is[i])
+		}
+		if len(due) < maxSwept {
+			return
+		}
+	}
+}
+
+// drop deletes a value, unless it is named, or somebody put it in the meantime.
+func (s *Values) drop(d leasehold.Digest, named bool) {
+	s.mu.Lock()
+	since, idle := s.idle[d]
+	if !idle || s.pinned > 0 || s.now()-since < ValueIdle {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.idle, d)
+	delete(s.spread, d)
+	if named {
+		s.mu.Unlock()
+		return
+	}
+	gone := make(chan struct{})
+	s.deleting[d] = gone
+	delete(s.checked, d)
+	s.mu.Unlock()
+
+	if err := os.Remove(s.File(d)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Warn("a large value that nothing names could not be deleted", "err", err)
+	}
+	s.mu.Lock()
+	delete(s.deleting, d)
+	s.mu.Unlock()
+	close(gone)
+}

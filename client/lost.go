@@ -74,16 +74,6 @@ func (e *LostError) sentinel() error {
 	return ErrExpired
 }
 
-// howOf reads how something ended from its name in an event.
-func howOf(name string) leasehold.How {
-	for h := leasehold.Released; h <= leasehold.WaitOver; h++ {
-		if h.String() == name {
-			return h
-		}
-	}
-	return 0
-}
-
 func isGone(err error) bool {
 	return errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound)
 }

@@ -87,3 +87,64 @@ func (m *Mutex) set(h *Hold) (before *Hold) {
 	before, m.hold = m.hold, h
 	return before
 }
+
+// An RWMutex is a resource in the shape of a sync.RWMutex: many read, or one writes. What
+// is said of Mutex holds here too.
+type RWMutex struct {
+	Mutex
+
+	readersMu sync.Mutex // guards what follows
+	readers   []*Hold
+}
+
+// RWMutex returns a reader/writer mutex on a resource. It asks nobody yet.
+func (c *Client) RWMutex(resource string, options ...Option) *RWMutex {
+	return &RWMutex{Mutex: Mutex{client: c, resource: resource, options: options}}
+}
+
+// RLock acquires the resource beside other readers.
+func (m *RWMutex) RLock() {
+	h, err := m.client.Acquire(context.Background(), m.resource, m.reading()...)
+	if err != nil {
+		panic("leasehold: " + err.Error())
+	}
+	m.read(h)
+}
+
+// TryRLock acquires the resource beside other readers, if nobody writes or waits to.
+func (m *RWMutex) TryRLock() bool {
+	h, err := m.client.TryAcquire(context.Background(), m.resource, m.reading()...)
+	if err != nil {
+		return false
+	}
+	m.read(h)
+	return true
+}
+
+// RUnlock releases one reader's hold. It panics if there is none, or if it was lost.
+func (m *RWMutex) RUnlock() {
+	m.readersMu.Lock()
+	var h *Hold
+	if last := len(m.readers) - 1; last >= 0 {
+		h, m.readers = m.readers[last], m.readers[:last]
+	}
+	m.readersMu.Unlock()
+	unlock(h, m.resource)
+}
+
+// RLocker returns a sync.Locker that reads.
+func (m *RWMutex) RLocker() sync.Locker { return (*rlocker)(m) }
+
+type rlocker RWMutex
+
+func (r *rlocker) Lock() { (*RWMutex)(r).RLock() }
+
+func (r *rlocker) Unlock() { (*RWMutex)(r).RUnlock() }
+
+func (m *RWMutex) reading() []Option { return append([]Option{Shared()}, m.options...) }
+
+func (m *RWMutex) read(h *Hold) {
+	m.readersMu.Lock()
+	defer m.readersMu.Unlock()
+	m.readers = append(m.readers, h)
+}

@@ -89,67 +89,12 @@ func Slots(n, of int) Option {
 	}
 }
 
-// Progress is told how a wait stands: when it begins, and whenever that changed. fn is
-// called from one goroutine at a time, and not any more when the acquire returns.
-func Progress(fn func(Waiting)) Option { return func(o *options) { o.progress = fn } }
-
 // In binds the lease to a session, and to its end. TTL and Renew are the session's
 // then.
 func In(s *Session) Option { return func(o *options) { o.session = s } }
 
 // Renew chooses when the lease is renewed; the default is RenewAt(1.0/3).
 func Renew(r Renewal) Option { return func(o *options) { o.renewal = r } }
-
-// A Waiting is how a wait stands.
-type Waiting struct {
-	Resource string
-	Position int // 1 is next; 0: not known yet
-	Queue    int // how many wait
-	Holder   string
-	Reason   string // why the holder needs it
-	Since    time.Time
-	Expires  time.Time // of the lease in the way, if nobody renews it; zero: it has no end
-	Waited   time.Duration
-	Forecast time.Duration // in how long a turn usually comes; 0: nobody can tell
-}
-
-// A Renewal says when a lease is renewed.
-type Renewal struct {
-	way      way
-	fraction float64
-}
-
-type way uint8
-
-const (
-	inTime way = iota // by itself
-	onActivity
-	byHand
-	neverRenew
-)
-
-// RenewAt renews by itself when a fraction of the TTL has passed, give or take a
-// tenth of that, so that many clients do not all come at once.
-func RenewAt(fraction float64) Renewal { return Renewal{fraction: min(max(fraction, 0.01), 0.75)} }
-
-// RenewContinuously renews again and again, so that nearly the whole TTL remains at
-// any moment: for those who must survive the longest gap without a server, at the
-// price of a message every twentieth of the TTL.
-func RenewContinuously() Renewal { return RenewAt(0.05) }
-
-// RenewOnActivity renews only while Hold.Touch is called: work that hangs loses its
-// lease although its process lives.
-func RenewOnActivity() Renewal { return Renewal{way: onActivity, fraction: 1.0 / 3} }
-
-// RenewByHand renews only when Hold.Renew is called.
-func RenewByHand() Renewal { return Renewal{way: byHand, fraction: 1.0 / 3} }
-
-// RenewNever lets the lease end with its TTL: a reservation. It also outlives the
-// client, whose Close does not end it.
-func RenewNever() Renewal { return Renewal{way: neverRenew, fraction: 1.0 / 3} }
-
-// private tells whether a hold can share its session with others.
-func (r Renewal) private() bool { return r.way != inTime }
 
 func (c *Client) options(items []Item, wait time.Duration, given []Option) options {
 	o := options{items: slices.Clone(items), holder: c.config.Holder, ttl: c.config.TTL, wait: wait, renewal: RenewAt(1.0 / 3)}

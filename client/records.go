@@ -66,14 +66,3 @@ func (c *Client) put(ctx context.Context, r v1.PutRequest) error {
 		return err
 	})
 }
-
-// Ask sends whoever holds a resource a message, which arrives in its Hold.Messages.
-func (c *Client) Ask(ctx context.Context, resource, message string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	key := newID() // a message that is sent twice is heard once
-	return c.servers.Retry(ctx, patience/3, func(ctx context.Context, w *v1.Caller) error {
-		_, err := w.Ask(ctx, v1.AskRequest{Resource: resource, Message: message, By: c.config.Holder}, v1.WithKey(key))
-		return err
-	})
-}

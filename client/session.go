@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,17 +56,6 @@ type Session struct {
 // waits that are being taken back.
 const maxHolds = leasehold.MaxClaimsPerSession - 384
 
-// margin is what a holder gives up of what the server grants, so that clocks may
-// differ by 0.5 % on either side.
-const margin = 100
-
-// deadlineAfter is when to stop believing in what a server answered to a message
-// that was sent at a moment. It counts from before the message was sent: the server's
-// count began later.
-func deadlineAfter(sent, remaining time.Duration) time.Duration {
-	return sent + remaining - remaining/margin
-}
-
 // open sends the opening until it is answered.
 func (s *Session) open(ctx context.Context, labels map[string]string) error {
 	c := s.client
@@ -90,182 +78,7 @@ func (s *Session) open(ctx context.Context, labels map[string]string) error {
 	return nil
 }
 
-func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-
 func (s *Session) clock() time.Duration { return s.client.clock.Now() }
-
-// attempt is how long one message about the session may take: a server that is gone
-// must leave time to ask another one.
-func (s *Session) attempt() time.Duration {
-	return min(max(ttlOf(s.ttl)/5, 20*time.Millisecond), 10*time.Second)
-}
-
-// believe takes what a server answered, and tells whether the session goes on. An
-// answer that came after the deadline is too late, whatever it says: somebody may have
-// seen already that the hold was lost.
-func (s *Session) believe(sent time.Duration, answer v1.Session) bool {
-	s.mu.Lock()
-	now, until := s.clock(), deadlineAfter(sent, milliseconds(answer.RemainingMS))
-	old := time.Duration(s.deadline.Load())
-	switch {
-	case s.ended != nil:
-		s.mu.Unlock()
-		return false
-	case old != 0 && now >= old, now >= until:
-		s.mu.Unlock()
-		s.end(leasehold.SessionExpired, "")
-		return false
-	}
-	doubtful := s.countLocked(answer)
-	if until > old {
-		s.deadline.Store(int64(until))
-	}
-	if at := sent + s.pace(); at > s.renewAt {
-		s.renewAt = at
-	}
-	s.mu.Unlock()
-	s.left(doubtful)
-	return true
-}
-
-// pace is how long to wait between two renewals.
-func (s *Session) pace() time.Duration {
-	d := float64(ttlOf(s.ttl)) * s.renewal.fraction
-	return time.Duration(d * (0.9 + 0.2*rand.Float64()))
-}
-
-// alive tells whether the session may be believed in, by the clock. It ends it if
-// not, so that nothing can bring it back.
-func (s *Session) alive() bool {
-	if s.clock() < time.Duration(s.deadline.Load()) {
-		return true
-	}
-	s.mu.Lock()
-	// An answer may have come between the two lines above.
-	over := s.ended != nil || s.clock() >= time.Duration(s.deadline.Load())
-	s.mu.Unlock()
-	if over {
-		s.end(leasehold.SessionExpired, "")
-	}
-	return !over
-}
-
-// ring does what is due: the end, or a renewal.
-func (s *Session) ring(now time.Duration) time.Duration {
-	if !s.alive() {
-		return never
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	deadline := time.Duration(s.deadline.Load())
-	if s.renewing {
-		return deadline
-	}
-	if now < s.renewAt {
-		return min(deadline, s.renewAt)
-	}
-	if s.unused(now) {
-		s.renewing = true
-		s.client.spawn(func() { _ = s.close(s.client.context) })
-		return deadline
-	}
-	if !s.wanted() {
-		return deadline
-	}
-	s.renewing = true
-	s.client.spawn(func() { s.renew(s.client.context) })
-	return deadline
-}
-
-// wanted tells whether the session is to be renewed now. While something waits for
-// its turn it always is.
-func (s *Session) wanted() bool {
-	switch {
-	case s.users > 0 || s.renewal.way == inTime:
-		return true
-	case s.renewal.way == onActivity && s.touched:
-		s.touched = false
-		return true
-	}
-	return false
-}
-
-// unused tells whether nobody has needed the session for a while.
-func (s *Session) unused(now time.Duration) bool {
-	if s.own || s.users > 0 || len(s.holds) > 0 {
-		s.idle = now
-		return false
-	}
-	return now-s.idle >= s.ttl
-}
-
-// renew sends a renewal until it is answered or the session is over.
-func (s *Session) renew(ctx context.Context) {
-	defer func() {
-		s.mu.Lock()
-		s.renewing = false
-		s.mu.Unlock()
-		s.client.keeper.set(&s.alarm, s.clock())
-	}()
-	retry := v1.Backoff{Most: min(ttlOf(s.ttl)/20, time.Second)}
-	for n := 1; s.alive(); n++ {
-		err := s.renewOnce(ctx)
-		if err == nil {
-			s.repay()
-			return
-		}
-		if ctx.Err() != nil || isGone(err) {
-			return
-		}
-		s.client.log.Warn("the session could not be renewed", "session", s.id, "left", time.Duration(s.deadline.Load())-s.clock(), "err", err)
-		if !retry.Sleep(ctx, n) {
-			return
-		}
-	}
-}
-
-// renewUntil renews the session for a caller who waits for it.
-func (s *Session) renewUntil(ctx context.Context) error {
-	for n := 1; ; n++ {
-		err := s.renewOnce(ctx)
-		if !v1.Transient(err) || !s.alive() || ctx.Err() != nil || !backoff.Sleep(ctx, n) {
-			return err
-		}
-	}
-}
-
-// renewOnce sends one renewal and takes its answer.
-func (s *Session) renewOnce(ctx context.Context) error {
-	var (
-		sent   time.Duration
-		answer v1.Session
-	)
-	err := s.client.servers.Once(ctx, s.attempt(), func(ctx context.Context, w *v1.Caller) (err error) {
-		sent = s.clock()
-		answer, err = s.sendRenewal(ctx, w)
-		return err
-	})
-	switch {
-	case isGone(err) && s.alive():
-		// The server's end is after ours. If it says that the session ended, and ours has
-		// not, somebody closed it; or the server lost its memory.
-		s.endAs(&LostError{How: leasehold.SessionClosed, Reason: err.Error()})
-	case err == nil && !s.believe(sent, answer):
-		return s.lostError(leasehold.SessionExpired)
-	}
-	return err
-}
-
-// sendRenewal has the server name only what others did since the last answer.
-func (s *Session) sendRenewal(ctx context.Context, w *v1.Caller) (v1.Session, error) {
-	s.mu.Lock()
-	count := s.count
-	s.mu.Unlock()
-	if count == 0 {
-		return w.RenewSession(ctx, s.id)
-	}
-	return w.RenewSessionSince(ctx, s.id, count)
-}
 
 // lostError is how the session ended, if it did.
 func (s *Session) lostError(otherwise leasehold.How) error {

@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -55,24 +53,6 @@ func (c *Client) hear(events func(yield func(v1.Event, error) bool)) (failure er
 		return true
 	})
 	return failure
-}
-
-// lookAtAll has the server asked about every hold: what was missed may be the end of any.
-func (c *Client) lookAtAll() {
-	c.mu.Lock()
-	open := slices.Collect(maps.Values(c.sessions))
-	c.mu.Unlock()
-	for _, s := range open {
-		s.mu.Lock()
-		var holds []*Hold
-		for _, h := range s.holds {
-			if h.token.Load() != 0 {
-				holds = append(holds, h)
-			}
-		}
-		s.mu.Unlock()
-		s.doubt(holds...)
-	}
 }
 
 // take does what an event asks for.

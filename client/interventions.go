@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -19,21 +18,9 @@ import (
 // A deadline from an answer with a smaller count than the hold's is good for the hold too:
 // the lease was confirmed after that answer, and a break after that left it what remained.
 
-// maxAsked is how many questions about leases of a session are under way at once: ten
-// thousand take 8 s where each takes 50 ms.
-const maxAsked = 64
-
 // maxUncounted is how many holds a session may have for each to be asked about again and
 // again where the server does not count.
 const maxUncounted = 256
-
-// doubts are the holds of a session that the server has to be asked about. The session's
-// lock guards it.
-type doubts struct {
-	queue   []*Hold
-	queued  map[*Hold]bool
-	workers int
-}
 
 // countLocked takes the count of an answer about the session, before the answer moves the
 // deadline. It returns the holds that are in doubt.
@@ -75,48 +62,6 @@ func (h *Hold) followLocked(now time.Duration) {
 	if fixed := time.Duration(h.fixed.Load()); fixed != 0 && now < fixed {
 		h.fixed.Store(0)
 	}
-}
-
-// doubt has the server asked about holds.
-func (s *Session) doubt(holds ...*Hold) {
-	s.mu.Lock()
-	d := &s.doubts
-	for _, h := range holds {
-		if s.ended == nil && !d.queued[h] {
-			if d.queued == nil {
-				d.queued = map[*Hold]bool{}
-			}
-			d.queued[h] = true
-			d.queue = append(d.queue, h)
-		}
-	}
-	more := min(maxAsked-d.workers, len(d.queue))
-	d.workers += more
-	s.mu.Unlock()
-	for range more {
-		s.client.background(s.settle)
-	}
-}
-
-// settle asks about one hold after another.
-func (s *Session) settle(ctx context.Context) {
-	for h := s.nextDoubt(); h != nil; h = s.nextDoubt() {
-		_ = h.look(ctx)
-	}
-}
-
-func (s *Session) nextDoubt() *Hold {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d := &s.doubts
-	if len(d.queue) == 0 {
-		d.workers--
-		return nil
-	}
-	h := d.queue[0]
-	d.queue = d.queue[1:]
-	delete(d.queued, h)
-	return h
 }
 
 // left gives holds alarms for the deadlines that they were left with, and has the server

@@ -1,0 +1,266 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// A claim is one acquire on its way: of one resource, or of several at once.
+type claim struct {
+	options
+	session *Session
+	holds   []*Hold // the first is that of the request itself, the others those of its Also
+	request v1.AcquireRequest
+	began   time.Duration // of the call
+	sent    time.Duration // the first message
+	waited  bool
+	heard   bool // events came in already when it began
+	doubt   bool // a message got no answer, so a refusal of another one is not the last word
+}
+
+// acquire asks for what the options name under new ids.
+func (s *Session) acquire(ctx context.Context, o options, began time.Duration) ([]*Hold, error) {
+	a := &claim{options: o, session: s, began: began, sent: s.clock(), heard: s.client.hearing.Load()}
+	first := o.items[0]
+	party := ""
+	for _, item := range o.items {
+		id := newID()
+		if party == "" {
+			party = o.partyOf(ctx, id)
+		}
+		h := &Hold{session: s, resource: item.Resource, holder: o.holder, id: id, party: party, values: context.WithoutCancel(ctx)}
+		a.holds = append(a.holds, h)
+		if !s.add(h, id) {
+			return nil, errAgain
+		}
+	}
+	a.request = v1.AcquireRequest{
+		Resource: first.Resource, Shared: first.Shared, Slots: first.Slots, Capacity: first.Capacity,
+		Holder: o.holder, ID: a.holds[0].id, Session: s.id, Party: party, Reason: o.reason, Labels: o.labels,
+		Grace: v1.Duration(o.grace), HoldLimit: v1.Duration(o.holdLimit), Priority: o.priority, Wait: v1.Duration(a.left()),
+	}
+	for i, item := range o.items[1:] {
+		a.request.Also = append(a.request.Also, v1.AcquireItem{
+			Resource: item.Resource, ID: a.holds[i+1].id, Shared: item.Shared, Slots: item.Slots, Capacity: item.Capacity,
+		})
+	}
+	lease, err := a.ask(ctx)
+	if err == nil {
+		err = a.granted(ctx, lease)
+	}
+	if err == nil || errors.Is(err, ErrExpired) {
+		if !s.alive() {
+			err = errAgain // we slept for so long that it was over when we heard of it
+		}
+	}
+	if err != nil {
+		a.giveUp(err)
+		return nil, err
+	}
+	return a.holds, nil
+}
+
+// giveUp sees to it that nothing stays of what was asked for.
+func (a *claim) giveUp(err error) {
+	for _, h := range a.holds {
+		h.lose(&LostError{How: leasehold.Withdrawn})
+	}
+	if isNo(err) && !a.doubt {
+		return
+	}
+	// It may be granted, now or later, and the session would keep it alive.
+	ids := make([]string, len(a.holds))
+	for i, h := range a.holds {
+		ids[i] = h.ID()
+	}
+	a.session.owe(ids...)
+}
+
+// left is how long the server may let it wait.
+func (a *claim) left() time.Duration {
+	if a.wait == asLongAsContext {
+		return leasehold.MaxWait
+	}
+	return min(max(0, a.began+a.wait-a.session.clock()), leasehold.MaxWait)
+}
+
+// isNo tells whether a server decided that there is no lease and no wait.
+func isNo(err error) bool {
+	var e *leasehold.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case leasehold.Held, leasehold.Lost, leasehold.NotFound, leasehold.Invalid, leasehold.Denied, leasehold.Limited, leasehold.Refused:
+		return true
+	}
+	return false
+}
+
+// ask sends the request until there is an answer. The id is the same each time, so a
+// grant whose answer was lost is found and not granted twice.
+func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(a.session.done, cancel) // nothing can come of it then
+	defer stop()
+	if a.progress != nil && a.wait != 0 {
+		a.doubt = true // its questions may be granted
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			a.tell(ctx)
+		}()
+		defer func() { cancel(); <-done }()
+	}
+	for n := 1; ; n++ {
+		lease, err := a.askOnce(ctx)
+		a.doubt = a.doubt || v1.Transient(err)
+		switch {
+		case err == nil:
+			return lease, nil
+		case ctx.Err() != nil:
+			return lease, a.stopped(ctx, err)
+		case errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound):
+			return lease, a.gone(ctx, err)
+		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
+			return lease, errAgain // it waited as long as a server lets one wait
+		case !v1.Transient(err):
+			return lease, err
+		case a.wait != 0 && a.left() == 0:
+			return lease, err
+		}
+		if a.wait != 0 && errors.Is(err, context.DeadlineExceeded) {
+			continue // it stands in the queue, and only the request was cut short
+		}
+		if !a.session.client.servers.Pause(ctx, n) {
+			return lease, a.stopped(ctx, err)
+		}
+	}
+}
+
+// stopped is the error of an acquire whose context ended: with the session, or because
+// its caller wished so.
+func (a *claim) stopped(ctx context.Context, err error) error {
+	if a.session.done.Err() != nil {
+		return errAgain
+	}
+	return fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
+}
+
+// chunk is how long one request waits. A server that vanishes without a word would
+// otherwise keep us waiting for ever; the place in the queue is kept between two
+// requests.
+const chunk = 30 * time.Second
+
+// askOnce sends the request once.
+func (a *claim) askOnce(ctx context.Context) (lease v1.Lease, err error) {
+	send := func(ctx context.Context, w *v1.Caller) (err error) {
+		lease, err = w.Acquire(ctx, a.request)
+		return err
+	}
+	servers := a.session.client.servers
+	if a.request.Wait == 0 {
+		err = servers.Once(ctx, 5*time.Second, send)
+		return lease, err
+	}
+	chosen := servers.Choose()
+	limit := chunk
+	if left := a.left(); left <= chunk {
+		limit = left + 5*time.Second // the server shall have the last word
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err = send(within, chosen.Caller)
+	// What got no answer may have waited.
+	a.waited = a.waited || err != nil || lease.WaitedMS > 0
+	if v1.Transient(err) && within.Err() == nil {
+		servers.Leave(chosen) // else it is our own limit that ended it
+	}
+	return lease, err
+}
+
+// gone is the error of an acquire whose id ended before it was ours. What time took
+// while no answer came can be asked for again; what an operator took can not.
+func (a *claim) gone(ctx context.Context, err error) error {
+	if !a.session.alive() {
+		return errAgain
+	}
+	end := a.session.client.ending(ctx, a.request.Resource, a.request.ID)
+	if end != nil && howOf(end.How) == leasehold.ByBreak {
+		return &LostError{How: leasehold.ByBreak, Resource: a.request.Resource, By: end.By, Reason: end.Reason}
+	}
+	if end == nil && errors.Is(err, leasehold.ErrNotFound) {
+		// The server knows neither the lease nor, then, the session.
+		a.session.endAs(&LostError{How: leasehold.SessionClosed, Reason: err.Error()})
+	}
+	return errAgain
+}
+
+// granted makes holds of an answer. Their clock is the session's: an answer that was
+// waited for says nothing of when it was sent.
+func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
+	s := a.session
+	if s.alone && a.waited {
+		// Renewals of a wait were ours to decide; what follows is the program's.
+		if err := s.renewUntil(ctx); err != nil {
+			return err
+		}
+	}
+	leases := map[string]v1.Lease{answer.ID: answer}
+	for _, lease := range answer.Also {
+		lease.Interventions = answer.Interventions // they have a session in common
+		leases[lease.ID] = lease
+	}
+	for _, h := range a.holds {
+		lease, ok := leases[h.ID()]
+		if !ok {
+			return &leasehold.Error{Code: leasehold.Undecided, Message: h.resource + " is not in the answer of the server"}
+		}
+		if err := a.grantOne(ctx, h, lease); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grantOne makes a hold of one lease. If that may be held for so long only, which also
+// the server's definitions can say, the hold has a deadline of its own.
+func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
+	h.slots, h.units, h.after = lease.Slots, lease.Units, endingOf(lease.After)
+	h.floor = leasehold.Token(lease.Floor)
+	behind := h.granted(lease)
+	if lease.Interventions == nil {
+		h.lookOften()
+	}
+	if lease.Interventions == nil && !a.heard && a.session.client.hearing.Load() {
+		// What happened to it before we heard of anything was not told to us.
+		a.session.client.background(func(ctx context.Context) { _ = h.look(ctx) })
+	}
+	switch {
+	case behind:
+		h.own(lease.HoldLimit > 0)
+		return h.look(ctx)
+	case lease.HoldLimit > 0 && a.waited:
+		// When it was granted only the server knows.
+		h.own(true)
+		return h.look(ctx)
+	case lease.HoldLimit > 0:
+		h.limit(deadlineAfter(a.sent, time.Duration(lease.HoldLimit)))
+	}
+	return h.Err()
+}
+
+func endingOf(e *v1.Ending) *leasehold.Ending {
+	if e == nil {
+		return nil
+	}
+	return &leasehold.Ending{
+		ID: e.ID, Holder: e.Holder, Token: leasehold.Token(e.Token), How: howOf(e.How), By: e.By, Reason: e.Reason, At: e.At.Time,
+	}
+}

@@ -1,0 +1,175 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold"
+)
+
+// terms is what holds must have in common to share a session.
+type terms struct {
+	ttl      time.Duration
+	fraction float64
+}
+
+// OpenSession opens a session of the program's own. Bind leases to it with In, and
+// records with Session.Put; end it with Session.Close. It is renewed by the client.
+func (c *Client) OpenSession(ctx context.Context, given ...Option) (*Session, error) {
+	o := c.options(nil, 0, given)
+	if o.renewal.private() {
+		o.renewal = RenewAt(o.renewal.fraction)
+	}
+	for {
+		s, err := c.newSession(o, true)
+		if err == nil {
+			err = c.openSession(ctx, s, o.labels)
+		}
+		switch {
+		case err == nil:
+			return s, nil
+		case !errors.Is(err, ErrLost) || ctx.Err() != nil:
+			return nil, err
+		}
+	}
+}
+
+// join returns a session that a hold with these options can be bound to, and has
+// entered it.
+func (c *Client) join(ctx context.Context, o options) (*Session, error) {
+	if o.session != nil {
+		if !o.session.enter() {
+			return nil, o.session.lostError(leasehold.SessionClosed)
+		}
+		return o.session, nil
+	}
+	for {
+		s, ours, err := c.pick(o)
+		if err != nil {
+			return nil, err
+		}
+		if ours {
+			err := c.openSession(ctx, s, nil)
+			switch {
+			case err == nil:
+				return s, nil
+			case !errors.Is(err, ErrLost) || ctx.Err() != nil:
+				return nil, err
+			}
+			continue // it took so long that it was over when we heard of it
+		}
+		select {
+		case <-s.ready:
+		case <-ctx.Done():
+			s.leave()
+			return nil, context.Cause(ctx)
+		}
+		if s.failed == nil {
+			return s, nil
+		}
+		s.leave()
+	}
+}
+
+// pick finds a session that is open, or being opened, or makes one that the caller
+// has to open. It has entered it.
+func (c *Client) pick(o options) (s *Session, ours bool, err error) {
+	key := terms{o.ttl, o.renewal.fraction}
+	if !o.renewal.private() {
+		c.mu.Lock()
+		candidates := c.shared[key]
+		c.mu.Unlock()
+		for _, s := range candidates {
+			if s.enter() {
+				return s, false, nil
+			}
+		}
+	}
+	s, err = c.newSession(o, false)
+	return s, true, err
+}
+
+// newSession makes a session that one caller has entered. It is not open yet.
+func (c *Client) newSession(o options, own bool) (*Session, error) {
+	c.servers.PingWithin(ttlOf(o.ttl))
+	s := &Session{
+		client: c, ttl: o.ttl, renewal: o.renewal, own: own, alone: !own && o.renewal.private(),
+		holds: map[string]*Hold{}, ready: make(chan struct{}), idle: c.clock.Now(),
+	}
+	if !own {
+		s.users = 1
+	}
+	s.alarm.ring = s.ring
+	s.done, s.finish = context.WithCancelCause(context.Background())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errClosed
+	}
+	c.opened++
+	s.id = fmt.Sprint(c.name, c.opened)
+	c.sessions[s.id] = s
+	c.ttls[s.ttl]++
+	if !own && !s.alone {
+		// The list is read without the lock: it is never changed, but replaced.
+		key := terms{o.ttl, o.renewal.fraction}
+		c.shared[key] = append(c.shared[key][:len(c.shared[key]):len(c.shared[key])], s)
+	}
+	if !c.watching {
+		c.watching = true
+		c.spawn(func() { c.watch(c.context) })
+	}
+	return s, nil
+}
+
+// openSession opens a session for all who wait for it.
+func (c *Client) openSession(ctx context.Context, s *Session, labels map[string]string) error {
+	err := s.open(ctx, labels)
+	if err == nil {
+		c.awaitHearing(ctx, s)
+	}
+	if err != nil {
+		s.mu.Lock()
+		s.failed = err
+		s.mu.Unlock()
+		s.end(leasehold.SessionClosed, "")
+		// The server may have opened it although no answer came: nobody will renew it.
+	}
+	close(s.ready)
+	return err
+}
+
+// awaitHearing lets the watch begin before anything is held, so that no message is missed,
+// but does not insist on it.
+func (c *Client) awaitHearing(ctx context.Context, s *Session) {
+	within := time.NewTimer(min(s.attempt(), time.Second))
+	defer within.Stop()
+	select {
+	case <-c.begun:
+	case <-ctx.Done():
+	case <-within.C:
+		c.once.Do(func() { close(c.begun) }) // nobody else need wait for it
+	}
+}
+
+// forget drops a session that ended.
+func (c *Client) forget(s *Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.sessions, s.id)
+	if c.ttls[s.ttl]--; c.ttls[s.ttl] == 0 {
+		delete(c.ttls, s.ttl)
+	}
+	key := terms{s.ttl, s.renewal.fraction}
+	var rest []*Session
+	for _, other := range c.shared[key] {
+		if other != s {
+			rest = append(rest, other)
+		}
+	}
+	if c.shared[key] = rest; rest == nil {
+		delete(c.shared, key)
+	}
+}

@@ -19,7 +19,7 @@ func (c *Client) Do(ctx context.Context, resource string, fn func(ctx context.Co
 	if err != nil {
 		return err
 	}
-	defer h.giveBack()
+	defer h.releaseOrLog()
 	err = fn(h.contextUnder(ctx), h)
 	if lost := h.Err(); lost != nil && !errors.Is(err, ErrLost) {
 		return errors.Join(err, lost)
@@ -31,7 +31,7 @@ func (c *Client) Do(ctx context.Context, resource string, fn func(ctx context.Co
 // happens to ctx afterwards does not matter to the hold, whose Context has its values
 // alone.
 func (c *Client) Acquire(ctx context.Context, resource string, options ...Option) (*Hold, error) {
-	return one(c.acquire(ctx, c.options([]Item{{Resource: resource}}, asLongAsContext, options)))
+	return firstHold(c.acquire(ctx, c.options([]Item{{Resource: resource}}, asLongAsContext, options)))
 }
 
 // TryAcquire asks for a resource and does not wait for it: if somebody else holds it,
@@ -39,9 +39,9 @@ func (c *Client) Acquire(ctx context.Context, resource string, options ...Option
 func (c *Client) TryAcquire(ctx context.Context, resource string, options ...Option) (*Hold, error) {
 	o := c.options([]Item{{Resource: resource}}, 0, options)
 	o.wait = 0
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return one(c.acquire(ctx, o))
+	return firstHold(c.acquire(ctx, o))
 }
 
 // An Item is one of several resources that are acquired at once.
@@ -72,8 +72,8 @@ func (c *Client) AcquireAll(ctx context.Context, items []Item, options ...Option
 	return c.acquire(ctx, c.options(items, asLongAsContext, options))
 }
 
-// one is the hold of an acquire of one resource.
-func one(holds []*Hold, err error) (*Hold, error) {
+// firstHold is the hold of an acquire of one resource.
+func firstHold(holds []*Hold, err error) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +92,11 @@ func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 		if err == nil {
 			return h, nil
 		}
-		if s.alone {
+		if s.private {
 			c.background(func(ctx context.Context) { _ = s.close(ctx) })
 		}
 		switch {
-		case !errors.Is(err, errAgain) && !s.filled(err):
+		case !errors.Is(err, errRetry) && !s.filled(err):
 			return nil, err
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("%s was not acquired: %w", o.items[0].Resource, context.Cause(ctx))
@@ -106,6 +106,6 @@ func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 	}
 }
 
-// errAgain is the error of an acquire that came to nothing for a reason which another
+// errRetry is the error of an acquire that came to nothing for a reason which another
 // id, or another session, does not have.
-var errAgain = errors.New("it has to be asked for anew")
+var errRetry = errors.New("it has to be asked for anew")

@@ -94,7 +94,7 @@ func (c *Cache) shrinkLocked() {
 		}
 		delete(c.entries, path)
 		if e.hold != nil {
-			c.client.background(func(context.Context) { e.hold.giveBack() })
+			c.client.background(func(context.Context) { e.hold.releaseOrLog() })
 		}
 		return
 	}
@@ -121,7 +121,7 @@ func (c *Cache) fill(ctx context.Context, path string, e *entry) {
 // letGo gives a read lease back, since somebody wants to write.
 func (c *Cache) letGo(path string, e *entry) {
 	c.drop(path, e)
-	c.client.background(func(context.Context) { e.hold.giveBack() })
+	c.client.background(func(context.Context) { e.hold.releaseOrLog() })
 }
 
 func (c *Cache) drop(path string, e *entry) {
@@ -145,7 +145,7 @@ func (c *Cache) Put(ctx context.Context, path string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	defer h.giveBack()
+	defer h.releaseOrLog()
 	return h.Put(ctx, path, value)
 }
 

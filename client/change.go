@@ -32,9 +32,9 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 	}
 	var lease v1.Lease
 	sent := h.session.clock() // the first attempt: the answer may be one to any of them
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := h.session.client.servers.Retry(ctx, h.session.attempt(), func(ctx context.Context, w *v1.Caller) (err error) {
+	err := h.session.client.servers.Retry(ctx, h.session.attemptLimit(), func(ctx context.Context, w *v1.Caller) (err error) {
 		lease, err = w.Change(ctx, v1.ChangeRequest{ID: id, Holder: to.Holder, NewID: to.ID})
 		return err
 	})
@@ -43,7 +43,7 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 		h.changed(sent, lease)
 		return h.Err()
 	case isGone(err):
-		if why := h.howGone(ctx); why != nil {
+		if why := h.whyGone(ctx); why != nil {
 			h.lose(why)
 			return h.Err()
 		}
@@ -51,9 +51,9 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 	case v1.Transient(err):
 		// Nobody can tell under which id or token it goes on: it is not to be relied on.
 		h.lose(&LostError{How: leasehold.IDChanged, Reason: err.Error()})
-		h.session.owe(id)
+		h.session.releaseLater(id)
 		if to.ID != "" {
-			h.session.owe(to.ID)
+			h.session.releaseLater(to.ID)
 		}
 	}
 	return err
@@ -67,7 +67,7 @@ type Change struct {
 
 func (h *Hold) changing(is bool) {
 	h.mu.Lock()
-	h.moreLocked().changing = is
+	h.extraLocked().changing = is
 	h.mu.Unlock()
 }
 
@@ -79,8 +79,8 @@ func (h *Hold) changed(sent time.Duration, lease v1.Lease) {
 	h.id, h.holder = lease.ID, lease.Holder
 	h.mu.Unlock()
 	h.token.Store(lease.Token)
-	if enough := h.learn(sent, lease); !enough || lease.State == leasehold.Breaking.String() {
-		h.session.doubt(h) // an older look may still be on its way
+	if enough := h.applyLease(sent, lease); !enough || lease.State == leasehold.Breaking.String() {
+		h.session.queueRecheck(h) // an older look may still be on its way
 	}
 	if old != lease.ID {
 		h.session.remove(old)
@@ -99,7 +99,7 @@ func (h *Hold) HandOver(ctx context.Context, holder string) error {
 	if err != nil {
 		return err
 	}
-	err = c.servers.Retry(ctx, h.session.attempt(), func(ctx context.Context, w *v1.Caller) error {
+	err = c.servers.Retry(ctx, h.session.attemptLimit(), func(ctx context.Context, w *v1.Caller) error {
 		moved, err := w.Move(ctx, v1.MoveRequest{ID: waiter.ID, Priority: leasehold.MaxPriority, By: h.holder, Reason: "hand-over"})
 		waiter.Position = moved.Position
 		return err

@@ -13,19 +13,19 @@ import (
 // A claim is one acquire on its way: of one resource, or of several at once.
 type claim struct {
 	options
-	session *Session
-	holds   []*Hold // the first is that of the request itself, the others those of its Also
-	request v1.AcquireRequest
-	began   time.Duration // of the call
-	sent    time.Duration // the first message
-	waited  bool
-	heard   bool // events came in already when it began
-	doubt   bool // a message got no answer, so a refusal of another one is not the last word
+	session       *Session
+	holds         []*Hold // the first is that of the request itself, the others those of its Also
+	request       v1.AcquireRequest
+	began         time.Duration // of the call
+	sent          time.Duration // the first message
+	waited        bool
+	watchedBefore bool // events came in already when it began
+	maybeGranted  bool // a message got no answer, so a refusal of another one is not the last word
 }
 
 // acquire asks for what the options name under new ids.
 func (s *Session) acquire(ctx context.Context, o options, began time.Duration) ([]*Hold, error) {
-	a := &claim{options: o, session: s, began: began, sent: s.clock(), heard: s.client.hearing.Load()}
+	a := &claim{options: o, session: s, began: began, sent: s.clock(), watchedBefore: s.client.watchComplete.Load()}
 	first := o.items[0]
 	party := ""
 	for _, item := range o.items {
@@ -36,13 +36,13 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 		h := &Hold{session: s, resource: item.Resource, holder: o.holder, id: id, party: party, values: context.WithoutCancel(ctx)}
 		a.holds = append(a.holds, h)
 		if !s.add(h, id) {
-			return nil, errAgain
+			return nil, errRetry
 		}
 	}
 	a.request = v1.AcquireRequest{
 		Resource: first.Resource, Shared: first.Shared, Slots: first.Slots, Capacity: first.Capacity,
 		Holder: o.holder, ID: a.holds[0].id, Session: s.id, Party: party, Reason: o.reason, Labels: o.labels,
-		Grace: v1.Duration(o.grace), HoldLimit: v1.Duration(o.holdLimit), Priority: o.priority, Wait: v1.Duration(a.left()),
+		Grace: v1.Duration(o.grace), HoldLimit: v1.Duration(o.holdLimit), Priority: o.priority, Wait: v1.Duration(a.remainingWait()),
 	}
 	for i, item := range o.items[1:] {
 		a.request.Also = append(a.request.Also, v1.AcquireItem{
@@ -55,22 +55,22 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 	}
 	if err == nil || errors.Is(err, ErrExpired) {
 		if !s.alive() {
-			err = errAgain // we slept for so long that it was over when we heard of it
+			err = errRetry // we slept for so long that it was over when we heard of it
 		}
 	}
 	if err != nil {
-		a.giveUp(err)
+		a.withdraw(err)
 		return nil, err
 	}
 	return a.holds, nil
 }
 
-// giveUp sees to it that nothing stays of what was asked for.
-func (a *claim) giveUp(err error) {
+// withdraw sees to it that nothing stays of what was asked for.
+func (a *claim) withdraw(err error) {
 	for _, h := range a.holds {
 		h.lose(&LostError{How: leasehold.Withdrawn})
 	}
-	if isNo(err) && !a.doubt {
+	if isRefusal(err) && !a.maybeGranted {
 		return
 	}
 	// It may be granted, now or later, and the session would keep it alive.
@@ -78,19 +78,19 @@ func (a *claim) giveUp(err error) {
 	for i, h := range a.holds {
 		ids[i] = h.ID()
 	}
-	a.session.owe(ids...)
+	a.session.releaseLater(ids...)
 }
 
-// left is how long the server may let it wait.
-func (a *claim) left() time.Duration {
+// remainingWait is how long the server may let it wait.
+func (a *claim) remainingWait() time.Duration {
 	if a.wait == asLongAsContext {
 		return leasehold.MaxWait
 	}
 	return min(max(0, a.began+a.wait-a.session.clock()), leasehold.MaxWait)
 }
 
-// isNo tells whether a server decided that there is no lease and no wait.
-func isNo(err error) bool {
+// isRefusal tells whether a server decided that there is no lease and no wait.
+func isRefusal(err error) bool {
 	var e *leasehold.Error
 	if !errors.As(err, &e) {
 		return false
@@ -110,29 +110,29 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 	stop := context.AfterFunc(a.session.done, cancel) // nothing can come of it then
 	defer stop()
 	if a.progress != nil && a.wait != 0 {
-		a.doubt = true // its questions may be granted
+		a.maybeGranted = true // its questions may be granted
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			a.tell(ctx)
+			a.reportProgress(ctx)
 		}()
 		defer func() { cancel(); <-done }()
 	}
 	for n := 1; ; n++ {
 		lease, err := a.askOnce(ctx)
-		a.doubt = a.doubt || v1.Transient(err)
+		a.maybeGranted = a.maybeGranted || v1.Transient(err)
 		switch {
 		case err == nil:
 			return lease, nil
 		case ctx.Err() != nil:
 			return lease, a.stopped(ctx, err)
 		case errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound):
-			return lease, a.gone(ctx, err)
+			return lease, a.whenGone(ctx, err)
 		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
-			return lease, errAgain // it waited as long as a server lets one wait
+			return lease, errRetry // it waited as long as a server lets one wait
 		case !v1.Transient(err):
 			return lease, err
-		case a.wait != 0 && a.left() == 0:
+		case a.wait != 0 && a.remainingWait() == 0:
 			return lease, err
 		}
 		if a.wait != 0 && errors.Is(err, context.DeadlineExceeded) {
@@ -148,15 +148,15 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 // its caller wished so.
 func (a *claim) stopped(ctx context.Context, err error) error {
 	if a.session.done.Err() != nil {
-		return errAgain
+		return errRetry
 	}
 	return fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
 }
 
-// chunk is how long one request waits. A server that vanishes without a word would
+// maxWaitPerRequest is how long one request waits. A server that vanishes without a word would
 // otherwise keep us waiting for ever; the place in the queue is kept between two
 // requests.
-const chunk = 30 * time.Second
+const maxWaitPerRequest = 30 * time.Second
 
 // askOnce sends the request once.
 func (a *claim) askOnce(ctx context.Context) (lease v1.Lease, err error) {
@@ -170,8 +170,8 @@ func (a *claim) askOnce(ctx context.Context) (lease v1.Lease, err error) {
 		return lease, err
 	}
 	chosen := servers.Choose()
-	limit := chunk
-	if left := a.left(); left <= chunk {
+	limit := maxWaitPerRequest
+	if left := a.remainingWait(); left <= maxWaitPerRequest {
 		limit = left + 5*time.Second // the server shall have the last word
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
@@ -185,11 +185,11 @@ func (a *claim) askOnce(ctx context.Context) (lease v1.Lease, err error) {
 	return lease, err
 }
 
-// gone is the error of an acquire whose id ended before it was ours. What time took
+// whenGone is the error of an acquire whose id ended before it was ours. What time took
 // while no answer came can be asked for again; what an operator took can not.
-func (a *claim) gone(ctx context.Context, err error) error {
+func (a *claim) whenGone(ctx context.Context, err error) error {
 	if !a.session.alive() {
-		return errAgain
+		return errRetry
 	}
 	end := a.session.client.ending(ctx, a.request.Resource, a.request.ID)
 	if end != nil && howOf(end.How) == leasehold.ByBreak {
@@ -199,14 +199,14 @@ func (a *claim) gone(ctx context.Context, err error) error {
 		// The server knows neither the lease nor, then, the session.
 		a.session.endAs(&LostError{How: leasehold.SessionClosed, Reason: err.Error()})
 	}
-	return errAgain
+	return errRetry
 }
 
 // granted makes holds of an answer. Their clock is the session's: an answer that was
 // waited for says nothing of when it was sent.
 func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
 	s := a.session
-	if s.alone && a.waited {
+	if s.private && a.waited {
 		// Renewals of a wait were ours to decide; what follows is the program's.
 		if err := s.renewUntil(ctx); err != nil {
 			return err
@@ -236,22 +236,22 @@ func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
 	h.floor = leasehold.Token(lease.Floor)
 	behind := h.granted(lease)
 	if lease.Interventions == nil {
-		h.lookOften()
+		h.recheckRegularly()
 	}
-	if lease.Interventions == nil && !a.heard && a.session.client.hearing.Load() {
+	if lease.Interventions == nil && !a.watchedBefore && a.session.client.watchComplete.Load() {
 		// What happened to it before we heard of anything was not told to us.
-		a.session.client.background(func(ctx context.Context) { _ = h.look(ctx) })
+		a.session.client.background(func(ctx context.Context) { _ = h.recheck(ctx) })
 	}
 	switch {
 	case behind:
-		h.own(lease.HoldLimit > 0)
-		return h.look(ctx)
+		h.recheckLimit(lease.HoldLimit > 0)
+		return h.recheck(ctx)
 	case lease.HoldLimit > 0 && a.waited:
 		// When it was granted only the server knows.
-		h.own(true)
-		return h.look(ctx)
+		h.recheckLimit(true)
+		return h.recheck(ctx)
 	case lease.HoldLimit > 0:
-		h.limit(deadlineAfter(a.sent, time.Duration(lease.HoldLimit)))
+		h.setLimit(deadlineAfter(a.sent, time.Duration(lease.HoldLimit)))
 	}
 	return h.Err()
 }

@@ -19,32 +19,32 @@ import (
 // A Client holds leases. Its methods may be called from any goroutine, and one client
 // is enough for a program.
 type Client struct {
-	config  Config
-	servers *v1.Servers
-	clock   Clock
-	log     *slog.Logger
-	keeper  *keeper
-	name    string // what the ids of its sessions begin with
+	config    Config
+	servers   *v1.Servers
+	clock     Clock
+	log       *slog.Logger
+	scheduler *scheduler
+	name      string // what the ids of its sessions begin with
 
-	expired atomic.Int64    // sessions that did, since the last stall
-	hearing atomic.Bool     // the watch has begun, and misses nothing
-	begun   chan struct{}   // closed when the watch has begun for the first time, or should have
-	once    sync.Once       // closes it
-	context context.Context // ends with Close
-	stop    context.CancelFunc
-	work    sync.WaitGroup
+	expired       atomic.Int64    // sessions that did, since the last stall
+	watchComplete atomic.Bool     // the watch has begun, and misses nothing
+	watchBegun    chan struct{}   // closed when the watch has begun for the first time, or should have
+	beginOnce     sync.Once       // closes it
+	context       context.Context // ends with Close
+	stop          context.CancelFunc
+	work          sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
 	sessions map[string]*Session
-	shared   map[terms][]*Session
+	shared   map[sessionTerms][]*Session
 	ttls     map[time.Duration]int // how many sessions have it
 	opened   int
 	watching bool
 	closed   bool
 }
 
-// patience is how long a call goes on that does not wait for anything but an answer.
-const patience = 15 * time.Second
+// callTimeout is how long a call goes on that does not wait for anything but an answer.
+const callTimeout = 15 * time.Second
 
 // backoff is the pause between two attempts at what failed.
 var backoff v1.Backoff
@@ -52,18 +52,18 @@ var backoff v1.Backoff
 // Dial returns a client, once a server has answered. Call Close at the end.
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	config = config.complete()
-	http, err := config.secure()
+	http, err := config.httpClient()
 	if err != nil {
 		return nil, err
 	}
 	config.HTTP = http
 	servers, err := v1.NewServers(v1.CallerConfig{
-		Servers: config.Servers, Namespace: config.Namespace, Client: config.HTTP, Timeout: patience, PingWithin: config.TTL,
+		Servers: config.Servers, Namespace: config.Namespace, Client: config.HTTP, Timeout: callTimeout, PingWithin: config.TTL,
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = servers.Each(ctx, v1.Attempts{Limit: patience, Idempotent: true}, func(ctx context.Context, server *v1.Caller) error {
+	err = servers.Each(ctx, v1.Attempts{Limit: callTimeout, Idempotent: true}, func(ctx context.Context, server *v1.Caller) error {
 		_, err := server.Version(ctx)
 		return err
 	})
@@ -76,11 +76,11 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 func newClient(config Config, servers *v1.Servers) *Client {
 	c := &Client{
 		config: config, servers: servers, clock: config.Clock, log: config.Log, name: newID()[:16] + ".",
-		sessions: map[string]*Session{}, shared: map[terms][]*Session{}, ttls: map[time.Duration]int{}, begun: make(chan struct{}),
+		sessions: map[string]*Session{}, shared: map[sessionTerms][]*Session{}, ttls: map[time.Duration]int{}, watchBegun: make(chan struct{}),
 	}
 	c.context, c.stop = context.WithCancel(context.Background())
-	c.keeper = newKeeper(c)
-	c.spawn(func() { c.keeper.run(c.context) })
+	c.scheduler = newScheduler(c)
+	c.spawn(func() { c.scheduler.run(c.context) })
 	return c
 }
 
@@ -101,12 +101,12 @@ func (c *Client) Close() error {
 	open := slices.Collect(maps.Values(c.sessions))
 	c.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(context.Background(), patience/3)
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout/3)
 	defer cancel()
 	failures := make([]error, len(open))
 	var wg sync.WaitGroup
 	for i, s := range open {
-		if s.renewal.way == neverRenew {
+		if s.renewal.mode == renewNever {
 			s.end(leasehold.SessionClosed, "")
 			continue
 		}

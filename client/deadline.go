@@ -7,23 +7,24 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// margin is what a holder gives up of what the server grants, so that clocks may
-// differ by 0.5 % on either side.
+// margin is the part of what the server grants that a holder gives up: one in a hundred, so that
+// each clock may be wrong by 0.5 %.
 const margin = 100
 
-// deadlineAfter is when to stop believing in what a server answered to a message
-// that was sent at a moment. It counts from before the message was sent: the server's
-// count began later.
+// deadlineAfter returns when a hold ends whose server answered that remaining is left, to a
+// request that was sent at a moment. It counts from before the request was sent, because the
+// server began to count later: the client's deadline is never after the server's.
 func deadlineAfter(sent, remaining time.Duration) time.Duration {
 	return sent + remaining - remaining/margin
 }
 
+// milliseconds returns a number of milliseconds, as the API has them.
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// believe takes what a server answered, and tells whether the session goes on. An
-// answer that came after the deadline is too late, whatever it says: somebody may have
-// seen already that the hold was lost.
-func (s *Session) believe(sent time.Duration, answer v1.Session) bool {
+// extend moves the deadline by an answer to a request that was sent at a moment. It reports
+// whether the session goes on. An answer that comes after the deadline is too late, whatever it
+// says: somebody may have seen already that a hold was lost.
+func (s *Session) extend(sent time.Duration, answer v1.Session) bool {
 	s.mu.Lock()
 	now, until := s.clock(), deadlineAfter(sent, milliseconds(answer.RemainingMS))
 	old := time.Duration(s.deadline.Load())
@@ -36,26 +37,26 @@ func (s *Session) believe(sent time.Duration, answer v1.Session) bool {
 		s.end(leasehold.SessionExpired, "")
 		return false
 	}
-	doubtful := s.countLocked(answer)
+	unconfirmed := s.applyInterventionsLocked(answer)
 	if until > old {
 		s.deadline.Store(int64(until))
 	}
-	if at := sent + s.pace(); at > s.renewAt {
+	if at := sent + s.renewalInterval(); at > s.renewAt {
 		s.renewAt = at
 	}
 	s.mu.Unlock()
-	s.left(doubtful)
+	s.recheckUnconfirmed(unconfirmed)
 	return true
 }
 
-// alive tells whether the session may be believed in, by the clock. It ends it if
-// not, so that nothing can bring it back.
+// alive reports whether the session is valid, by the clock. If it is not, alive ends it, so that
+// no late answer can revive it.
 func (s *Session) alive() bool {
 	if s.clock() < time.Duration(s.deadline.Load()) {
 		return true
 	}
 	s.mu.Lock()
-	// An answer may have come between the two lines above.
+	// A renewal may have been answered since the first look at the clock.
 	over := s.ended != nil || s.clock() >= time.Duration(s.deadline.Load())
 	s.mu.Unlock()
 	if over {
@@ -64,15 +65,16 @@ func (s *Session) alive() bool {
 	return !over
 }
 
-// deadline is when the hold ends, on the client's clock.
+// deadline returns when the hold ends, on the client's clock.
 func (h *Hold) deadline() time.Duration {
 	return min(time.Duration(h.session.deadline.Load()), h.ownDeadline())
 }
 
-// ownDeadline is when the hold ends although its session goes on.
+// ownDeadline returns when the hold ends even if its session goes on; never if it has no limit
+// and is not frozen.
 func (h *Hold) ownDeadline() time.Duration {
 	at := never
-	for _, own := range []int64{h.limited.Load(), h.fixed.Load()} {
+	for _, own := range []int64{h.limitedAt.Load(), h.frozenAt.Load()} {
 		if own != 0 {
 			at = min(at, time.Duration(own))
 		}
@@ -80,7 +82,7 @@ func (h *Hold) ownDeadline() time.Duration {
 	return at
 }
 
-// check returns how the hold was lost, nil if it was not, by the clock.
+// check returns how the hold was lost, by the clock; nil if it is valid.
 func (h *Hold) check() *LostError {
 	if lost := h.lost.Load(); lost != nil {
 		return lost
@@ -89,22 +91,22 @@ func (h *Hold) check() *LostError {
 		return nil
 	}
 	if h.session.alive() {
-		// An own deadline only moves while it has not passed; see limit.
+		// It may have moved since the first look, but never after it passed; see setLimit.
 		if h.session.clock() < h.ownDeadline() {
 			return h.lost.Load()
 		}
 		h.lose(h.howLimited())
 		return h.lost.Load()
 	}
-	// Whoever ended the session may not have come to this hold yet.
+	// The session has ended, but its end has not come to this hold yet.
 	h.lose(h.session.howEnded())
 	return h.lost.Load()
 }
 
-// howLimited is how a hold ends whose session goes on.
+// howLimited returns how a hold ended whose session goes on.
 func (h *Hold) howLimited() *LostError {
-	if limited := time.Duration(h.limited.Load()); limited != 0 && h.session.clock() >= limited {
+	if limited := time.Duration(h.limitedAt.Load()); limited != 0 && h.session.clock() >= limited {
 		return &LostError{How: leasehold.ByHoldLimit}
 	}
-	return &LostError{How: leasehold.ByTTL, Reason: "others intervened in its session, and no server confirmed it since"}
+	return &LostError{How: leasehold.ByTTL, Reason: "others intervened in its session, and no server has confirmed it since"}
 }

@@ -41,7 +41,7 @@ func (c *Client) Elect(ctx context.Context, resource string, value []byte, fn fu
 
 // lead runs fn and tells whether it is to be tried again, since the lead was lost.
 func (c *Client) lead(ctx context.Context, h *Hold, value []byte, fn func(context.Context, *Hold) error) (again bool, err error) {
-	defer h.giveBack()
+	defer h.releaseOrLog()
 	under := h.contextUnder(ctx)
 	err = h.publish(under, value)
 	switch {
@@ -72,10 +72,10 @@ func (h *Hold) publish(ctx context.Context, value []byte) error {
 // unpublish takes the value back before the lead is given up. Who reads in between sees
 // a leader without a value.
 func (c *Client) unpublish(h *Hold) {
-	ctx, cancel := context.WithTimeout(h.values, patience/3)
+	ctx, cancel := context.WithTimeout(h.values, callTimeout/3)
 	defer cancel()
 	fence := v1.Fence{Lease: h.ID(), Token: h.token.Load()}
-	err := c.servers.Retry(ctx, h.session.attempt(), func(ctx context.Context, w *v1.Caller) error {
+	err := c.servers.Retry(ctx, h.session.attemptLimit(), func(ctx context.Context, w *v1.Caller) error {
 		_, err := w.DeleteRecord(ctx, v1.DeleteRequest{Path: h.resource, Fence: fence})
 		return err
 	})
@@ -86,13 +86,13 @@ func (c *Client) unpublish(h *Hold) {
 
 // Leader says who leads. If nobody does, the Leader has the token 0.
 func (c *Client) Leader(ctx context.Context, resource string) (Leader, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var (
 		seen   v1.Resource
 		record v1.Record
 	)
-	err := c.servers.Retry(ctx, patience/3, func(ctx context.Context, w *v1.Caller) (err error) {
+	err := c.servers.Retry(ctx, callTimeout/3, func(ctx context.Context, w *v1.Caller) (err error) {
 		if seen, err = w.Resource(ctx, resource, 1); err != nil {
 			return err
 		}
@@ -162,13 +162,13 @@ func (o *observer) watch(ctx context.Context) (failure error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	started := func(v1.Hello) {
-		if err := o.look(ctx); err != nil || o.over {
+		if err := o.update(ctx); err != nil || o.over {
 			cancel(err)
 		}
 	}
 	for e, err := range chosen.Watch(ctx, v1.WatchQuery{Prefix: o.resource, Once: true, Started: started}) {
 		if err == nil && e.Resource == o.resource {
-			err = o.look(ctx)
+			err = o.update(ctx)
 		}
 		if o.over {
 			return nil
@@ -181,7 +181,7 @@ func (o *observer) watch(ctx context.Context) (failure error) {
 	return nil
 }
 
-func (o *observer) look(ctx context.Context) error {
+func (o *observer) update(ctx context.Context) error {
 	l, err := o.client.Leader(ctx, o.resource)
 	if err != nil || o.begun && l.equal(o.last) {
 		return err

@@ -9,7 +9,8 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// ending looks up how a lease, or the wait for it, ended; nil if nobody knows.
+// ending returns the event that ended a lease, or the wait for it; nil if the history does not
+// have it.
 func (c *Client) ending(ctx context.Context, resource, id string) *v1.Event {
 	for _, e := range slices.Backward(c.history(ctx, resource)) {
 		if e.ID == id && (e.Kind == leasehold.Ended.String() || e.Kind == leasehold.Left.String()) {
@@ -19,7 +20,7 @@ func (c *Client) ending(ctx context.Context, resource, id string) *v1.Event {
 	return nil
 }
 
-// history is what is known of a resource, newest last.
+// history returns the newest events of a resource, newest last; none if no server answers.
 func (c *Client) history(ctx context.Context, resource string) []v1.Event {
 	var page v1.EventPage
 	_ = c.servers.Once(ctx, 5*time.Second, func(ctx context.Context, w *v1.Caller) (err error) {
@@ -29,9 +30,9 @@ func (c *Client) history(ctx context.Context, resource string) []v1.Event {
 	return page.Items
 }
 
-// howGone finds out why a server does not know the lease any more; nil if it only has
-// another id.
-func (h *Hold) howGone(ctx context.Context) *LostError {
+// whyGone returns why a server no longer knows the lease's id; nil if the lease only has another
+// id.
+func (h *Hold) whyGone(ctx context.Context) *LostError {
 	id, token := h.ID(), h.token.Load()
 	taken, known := "", false
 	for _, e := range slices.Backward(h.session.client.history(ctx, h.resource)) {
@@ -40,12 +41,12 @@ func (h *Hold) howGone(ctx context.Context) *LostError {
 			return &LostError{How: howOf(e.How), By: e.By, Reason: e.Reason}
 		case e.Kind != leasehold.Changed.String() || known:
 		case e.Token == token && e.ID == id:
-			known = true // what was before is history
+			known = true // older events do not matter
 		case e.Token == token:
-			h.session.renamed(e)
+			h.session.followRename(e)
 			return nil
 		case e.Token > token && e.Session == h.session.id:
-			taken = e.Holder // it may be the one: nothing else ended this id
+			taken = e.Holder // probably ours: nothing else explains the end of this id
 		}
 	}
 	if taken != "" {
@@ -54,9 +55,9 @@ func (h *Hold) howGone(ctx context.Context) *LostError {
 	return &LostError{How: leasehold.SessionClosed, Reason: "the server does not know the lease"}
 }
 
-// movedTo returns the id under which the lease goes on that had another one; empty if it
-// does not.
-func (h *Hold) movedTo(ctx context.Context, id string) string {
+// currentID returns the id that a lease has now if it was changed from another; empty if it was
+// not.
+func (h *Hold) currentID(ctx context.Context, id string) string {
 	for _, e := range slices.Backward(h.session.client.history(ctx, h.resource)) {
 		if e.Token != h.token.Load() {
 			continue
@@ -64,12 +65,12 @@ func (h *Hold) movedTo(ctx context.Context, id string) string {
 		if e.Kind == leasehold.Changed.String() && e.ID != id {
 			return e.ID
 		}
-		return "" // the last that is known of it
+		return "" // its newest event: the id did not change
 	}
 	return ""
 }
 
-// howOf reads how something ended from its name in an event.
+// howOf returns how something ended, from its name in an event.
 func howOf(name string) leasehold.How {
 	for h := leasehold.Released; h <= leasehold.WaitOver; h++ {
 		if h.String() == name {

@@ -19,45 +19,45 @@ import (
 // Context learn of the end a moment later. Between Valid and what is done next a process
 // can be paused for any length of time: show Token to what you protect.
 type Hold struct {
-	session  *Session
-	resource string
-	holder   string
-	party    string
-	values   context.Context // of the acquire, never ending
-	floor    leasehold.Token
-	slots    int
-	units    []string
-	after    *leasehold.Ending
-	token    atomic.Uint64
-	limited  atomic.Int64 // a deadline of its own; 0: only the session's
-	fixed    atomic.Int64 // the deadline that it was left with when it could not be confirmed; 0: none
-	lost     atomic.Pointer[LostError]
+	session   *Session
+	resource  string
+	holder    string
+	party     string
+	values    context.Context // of the acquire, never ending
+	floor     leasehold.Token
+	slots     int
+	units     []string
+	after     *leasehold.Ending
+	token     atomic.Uint64
+	limitedAt atomic.Int64 // a deadline of its own; 0: only the session's
+	frozenAt  atomic.Int64 // the deadline that it was left with when it could not be confirmed; 0: none
+	lost      atomic.Pointer[LostError]
 
-	counted bool   // whether the server counts; the session's lock guards it, and
-	count   uint64 // what the count was when it was confirmed
+	counted       bool   // whether the server counts; the session's lock guards it, and
+	interventions uint64 // what the count was when it was confirmed
 
 	mu      sync.Mutex // guards what follows
 	id      string
 	base    context.Context
 	cancels []context.CancelCauseFunc
 	freed   bool // a server said that it was released
-	more    *more
+	extra   *extra
 }
 
-// more is what few holds need.
-type more struct {
-	messages chan Message
-	heard    func(Message) // instead of messages
-	alarm    alarm         // for a deadline of its own
-	limits   bool          // it has to be looked at again and again
-	lookAt   time.Duration
-	looking  bool
+// extra is what few holds need.
+type extra struct {
+	messages   chan Message
+	onMessage  func(Message) // instead of messages
+	timer      timer         // for a deadline of its own
+	hasLimit   bool          // it has to be looked at again and again
+	recheckAt  time.Duration
+	rechecking bool
 
-	uncounted bool // the same, since the server does not count what others did
-	refused   int  // looks in a row that a server would not answer now: to be tried again
+	uncounted      bool // the same, since the server does not count what others did
+	failedRechecks int  // looks in a row that a server would not answer now: to be tried again
 
-	again    bool // somebody else wanted to look
-	changing bool
+	recheckAgain bool // somebody else wanted to look
+	changing     bool
 }
 
 // Resource is the name of what is held.
@@ -150,12 +150,12 @@ func (h *Hold) Context() context.Context {
 	return h.base
 }
 
-func (h *Hold) moreLocked() *more {
-	if h.more == nil {
-		h.more = &more{}
-		h.more.alarm.ring = h.ring
+func (h *Hold) extraLocked() *extra {
+	if h.extra == nil {
+		h.extra = &extra{}
+		h.extra.timer.fire = h.fire
 	}
-	return h.more
+	return h.extra
 }
 
 // lose ends the hold, once. It returns how it had been lost before, if so.
@@ -165,11 +165,11 @@ func (h *Hold) lose(why *LostError) (earlier *LostError) {
 		return h.lost.Load()
 	}
 	h.mu.Lock()
-	id, cancels, m := h.id, h.cancels, h.more
+	id, cancels, m := h.id, h.cancels, h.extra
 	h.cancels = nil
 	h.mu.Unlock()
 	if m != nil {
-		h.session.client.keeper.remove(&m.alarm)
+		h.session.client.scheduler.remove(&m.timer)
 	}
 	h.session.remove(id)
 	for _, cancel := range cancels {

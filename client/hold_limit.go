@@ -2,44 +2,44 @@ package client
 
 import "time"
 
-// limit gives the hold a deadline of its own, before that of its session. It is false
-// if the one that it had has passed: that can not be taken back.
-func (h *Hold) limit(at time.Duration) bool {
+// setLimit gives the hold a deadline of its own, before that of its session. It reports false if
+// the hold is already lost, which cannot be undone.
+func (h *Hold) setLimit(at time.Duration) bool {
 	if h.check() != nil {
 		return false
 	}
 	h.mu.Lock()
-	m := h.moreLocked()
+	m := h.extraLocked()
 	h.mu.Unlock()
-	h.limited.Store(int64(at))
-	h.session.client.keeper.set(&m.alarm, h.session.clock()) // it says itself when to ring
+	h.limitedAt.Store(int64(at))
+	h.session.client.scheduler.set(&m.timer, h.session.clock()) // fire returns when it is due
 	return true
 }
 
-// own makes the hold ask for its own end again and again, since the session's renewals
-// do not tell it.
-func (h *Hold) own(limits bool) {
+// recheckLimit sets whether the hold has a limit of its own, which is rechecked at intervals
+// because renewals of the session do not tell of it.
+func (h *Hold) recheckLimit(has bool) {
 	h.mu.Lock()
-	h.moreLocked().limits = limits
+	h.extraLocked().hasLimit = has
 	h.mu.Unlock()
 }
 
-// ring ends the hold at its own deadline, and looks in time whether that has moved.
-func (h *Hold) ring(now time.Duration) time.Duration {
+// fire ends the hold at its own deadline, and rechecks in time whether that has moved.
+func (h *Hold) fire(now time.Duration) time.Duration {
 	if h.check() != nil {
 		return never
 	}
 	h.mu.Lock()
-	m := h.more
-	again := m.limits || m.uncounted || m.refused > 0
-	due := again && now >= m.lookAt
+	m := h.extra
+	again := m.hasLimit || m.uncounted || m.failedRechecks > 0
+	due := again && now >= m.recheckAt
 	if due {
-		m.lookAt = now + h.session.between()
+		m.recheckAt = now + h.session.recheckInterval()
 	}
-	next := m.lookAt
+	next := m.recheckAt
 	h.mu.Unlock()
 	if due {
-		h.session.doubt(h)
+		h.session.queueRecheck(h)
 	}
 	if !again {
 		return h.ownDeadline()

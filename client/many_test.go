@@ -59,8 +59,8 @@ func newGenerousClient(t *testing.T) *Client {
 		t.Fatal(err)
 	}
 	c := newClient(Config{}.complete(), servers)
-	close(c.begun) // it has no watch that could begin
-	c.once.Do(func() {})
+	close(c.watchBegun) // it has no watch that could begin
+	c.beginOnce.Do(func() {})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -22,7 +22,7 @@ func (h *Hold) Messages() <-chan Message { return h.inbox() }
 func (h *Hold) inbox() chan Message {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m := h.moreLocked()
+	m := h.extraLocked()
 	if m.messages == nil {
 		m.messages = make(chan Message, 16)
 	}
@@ -33,8 +33,8 @@ func (h *Hold) inbox() chan Message {
 // come already.
 func (h *Hold) onMessage(heard func(Message)) {
 	h.mu.Lock()
-	m := h.moreLocked()
-	m.heard = heard
+	m := h.extraLocked()
+	m.onMessage = heard
 	waiting := len(m.messages) > 0
 	h.mu.Unlock()
 	if waiting {
@@ -45,7 +45,7 @@ func (h *Hold) onMessage(heard func(Message)) {
 // deliver puts a message in the box, and the oldest out if there is no room.
 func (h *Hold) deliver(m Message) {
 	h.mu.Lock()
-	heard := h.moreLocked().heard
+	heard := h.extraLocked().onMessage
 	h.mu.Unlock()
 	if heard != nil {
 		heard(m)
@@ -67,10 +67,10 @@ func (h *Hold) deliver(m Message) {
 
 // Ask sends whoever holds a resource a message, which arrives in its Hold.Messages.
 func (c *Client) Ask(ctx context.Context, resource, message string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	key := newID() // a message that is sent twice is heard once
-	return c.servers.Retry(ctx, patience/3, func(ctx context.Context, w *v1.Caller) error {
+	return c.servers.Retry(ctx, callTimeout/3, func(ctx context.Context, w *v1.Caller) error {
 		_, err := w.Ask(ctx, v1.AskRequest{Resource: resource, Message: message, By: c.config.Holder}, v1.WithKey(key))
 		return err
 	})

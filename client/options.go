@@ -117,5 +117,5 @@ func (o *options) partyOf(ctx context.Context, id string) string {
 	return id
 }
 
-// ttlOf is a TTL that a server would accept, for arithmetic before it refuses.
-func ttlOf(d time.Duration) time.Duration { return max(d, leasehold.MinTTL) }
+// usableTTL is a TTL that a server would accept, for arithmetic before it refuses.
+func usableTTL(d time.Duration) time.Duration { return max(d, leasehold.MinTTL) }

@@ -9,39 +9,40 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// owed is what must not stay on the server, where the session would keep it alive: what
-// was asked for and is not wanted any more, and releases that found no server. One worker
-// for each session takes it back, beside the renewals: those must never wait for it.
+// pendingReleases are the ids of a session that the server has to release although nobody waits
+// for it: acquires that were cancelled, and releases that reached no server. The session would
+// keep them alive. One worker for each session releases them beside the renewals, which must
+// never wait for it.
 //
 // The session's lock guards it.
-type owed struct {
-	due     map[string]int // ids, and how often a server did not know them, or had no room
-	resting map[string]int // those that are asked about again after the next renewal
-	working bool
+type pendingReleases struct {
+	due       map[string]int // by id: how often a server did not know it, or had no room for its mark
+	deferred  map[string]int // the same, to be tried again after the next renewal
+	releasing bool           // a worker runs
 }
 
-// strays is how often an id is taken back that the server does not know, or whose mark has no
-// room in the session: a message that was given up may still be on its way, and arrive after
-// the one that took it back.
-const strays = 3
+// maxUnknown is how often to release an id that the server does not know, or for whose mark the
+// session has no room. Once is not enough: a cancelled acquire may still be on its way and
+// arrive after its release.
+const maxUnknown = 3
 
-// maxBatch is how many bytes of ids go into one message, beside v1.MaxReleases: well
-// within what a server reads.
+// maxBatch is how many bytes of ids go into one request, beside v1.MaxReleases: well within what
+// a server reads.
 const maxBatch = v1.MaxBody / 2
 
-// owe notes ids that are to be taken back, and has that begun.
-func (s *Session) owe(ids ...string) {
+// releaseLater queues ids to be released, and starts the worker.
+func (s *Session) releaseLater(ids ...string) {
 	s.mu.Lock()
 	if s.ended == nil {
 		for _, id := range ids {
-			note(&s.owed.due, id, 0)
+			note(&s.pending.due, id, 0)
 		}
 	}
 	s.mu.Unlock()
-	s.work()
+	s.startReleasing()
 }
 
-// note enters an id in a list, which may not have been made yet.
+// note sets an id in a map, which it makes if need be.
 func note(list *map[string]int, id string, n int) {
 	if *list == nil {
 		*list = map[string]int{}
@@ -49,37 +50,37 @@ func note(list *map[string]int, id string, n int) {
 	(*list)[id] = n
 }
 
-// repay asks about stray ids once more.
-func (s *Session) repay() {
+// retryDeferred makes deferred releases due again.
+func (s *Session) retryDeferred() {
 	s.mu.Lock()
-	if len(s.owed.due) == 0 {
-		s.owed.due, s.owed.resting = s.owed.resting, nil
+	if len(s.pending.due) == 0 {
+		s.pending.due, s.pending.deferred = s.pending.deferred, nil
 	}
 	s.mu.Unlock()
-	s.work()
+	s.startReleasing()
 }
 
-// work starts the worker if there is something to do for it.
-func (s *Session) work() {
+// startReleasing starts the worker if something is due and none runs.
+func (s *Session) startReleasing() {
 	s.mu.Lock()
-	start := len(s.owed.due) > 0 && !s.owed.working
+	start := len(s.pending.due) > 0 && !s.pending.releasing
 	if start {
-		s.owed.working = true
+		s.pending.releasing = true
 	}
 	s.mu.Unlock()
 	if start {
-		s.client.background(s.takeBack)
+		s.client.background(s.releasePending)
 	}
 }
 
-// takeBack is the worker: it releases what is owed, until nothing is.
-func (s *Session) takeBack(ctx context.Context) {
+// releasePending is the worker: it releases what is due, until nothing is.
+func (s *Session) releasePending(ctx context.Context) {
 	for failures := 0; ; {
-		batch := s.nextOwed(s.client.servers.Level() >= v1.LevelMany)
+		batch := s.nextBatch(s.client.servers.Level() >= v1.LevelMany)
 		if len(batch) == 0 {
 			return
 		}
-		err := s.releaseMany(ctx, batch)
+		err := s.releaseBatch(ctx, batch)
 		if !v1.Transient(err) {
 			failures = 0
 			continue
@@ -90,27 +91,26 @@ func (s *Session) takeBack(ctx context.Context) {
 	}
 }
 
-// nextOwed takes ids out of what is owed: one, or many. The worker is done if there are
-// none.
-func (s *Session) nextOwed(many bool) map[string]int {
+// nextBatch takes due ids, one or many. If there are none, the worker is done.
+func (s *Session) nextBatch(many bool) map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	batch, size := map[string]int{}, 0
-	for id, n := range s.owed.due {
+	for id, n := range s.pending.due {
 		if len(batch) > 0 && (!many || len(batch) == v1.MaxReleases || size+len(id) > maxBatch) {
 			break
 		}
 		batch[id] = n
 		size += len(id) + len(`"",`)
-		delete(s.owed.due, id)
+		delete(s.pending.due, id)
 	}
-	s.owed.working = len(batch) > 0
+	s.pending.releasing = len(batch) > 0
 	return batch
 }
 
-// releaseMany sends one message for a batch, and notes what it came to. If a server would
-// not do it for all of them, each is asked about alone.
-func (s *Session) releaseMany(ctx context.Context, batch map[string]int) error {
+// releaseBatch sends one request for a batch, and records the outcome. If a server refuses the
+// batch, each id is released alone.
+func (s *Session) releaseBatch(ctx context.Context, batch map[string]int) error {
 	r := v1.ReleaseRequest{Session: s.id, Withdraw: true}
 	for id := range batch {
 		r.IDs = append(r.IDs, id)
@@ -118,42 +118,43 @@ func (s *Session) releaseMany(ctx context.Context, batch map[string]int) error {
 	if len(batch) == 1 && s.client.servers.Level() < v1.LevelMany {
 		r = v1.ReleaseRequest{ID: r.IDs[0]}
 	}
-	// Nothing depends on when it is done, so that a server may take its time for many.
-	err := s.client.servers.Once(ctx, max(s.attempt(), time.Second), func(ctx context.Context, w *v1.Caller) error { return w.Release(ctx, r) })
+	// Nobody waits for it, so a server may take its time for a large batch.
+	limit := max(s.attemptLimit(), time.Second)
+	err := s.client.servers.Once(ctx, limit, func(ctx context.Context, w *v1.Caller) error { return w.Release(ctx, r) })
 	switch {
 	case err == nil || len(batch) == 1 && errors.Is(err, leasehold.ErrLost):
 		return nil
 	case v1.Transient(err):
-		s.owedStill(batch)
+		s.requeue(batch)
 		return err
 	case len(batch) == 1:
 		// A session with no room for a mark will have none at the next renewal either.
-		s.rest(batch, errors.Is(err, leasehold.ErrNotFound) || s.hasNoRoom(err))
+		s.postpone(batch, errors.Is(err, leasehold.ErrNotFound) || s.hasNoRoom(err))
 		return nil
 	}
 	for id, n := range batch {
-		if failure := s.releaseMany(ctx, map[string]int{id: n}); failure != nil {
+		if failure := s.releaseBatch(ctx, map[string]int{id: n}); failure != nil {
 			err = failure
 		}
 	}
 	return err
 }
 
-// owedStill puts back what could not be asked about.
-func (s *Session) owedStill(batch map[string]int) {
+// requeue makes ids due again whose release reached no server.
+func (s *Session) requeue(batch map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended != nil {
 		return
 	}
 	for id, n := range batch {
-		note(&s.owed.due, id, n)
+		note(&s.pending.due, id, n)
 	}
 }
 
-// rest puts back what a server refused, or does not know, for a while: but not for ever
-// what nobody knows, or has room for.
-func (s *Session) rest(batch map[string]int, unknown bool) {
+// postpone defers ids whose release a server refused. Ids that stay unknown, or without room,
+// are dropped after maxUnknown times.
+func (s *Session) postpone(batch map[string]int, unknown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended != nil {
@@ -163,8 +164,8 @@ func (s *Session) rest(batch map[string]int, unknown bool) {
 		if unknown {
 			n++
 		}
-		if n < strays {
-			note(&s.owed.resting, id, n)
+		if n < maxUnknown {
+			note(&s.pending.deferred, id, n)
 		}
 	}
 }

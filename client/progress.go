@@ -29,8 +29,8 @@ type Waiting struct {
 // progressBackoff is how long to wait from one question about a wait to the next.
 var progressBackoff = v1.Backoff{First: 500 * time.Millisecond, Most: 5 * time.Second}
 
-// tell says how the wait stands, until ctx ends.
-func (a *claim) tell(ctx context.Context) {
+// reportProgress says how the wait stands, until ctx ends.
+func (a *claim) reportProgress(ctx context.Context) {
 	said := Waiting{}
 	question := a.request
 	question.Wait = 0

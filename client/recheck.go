@@ -10,20 +10,20 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// maxAsked is how many questions about leases of a session are under way at once: ten
-// thousand take 8 s where each takes 50 ms.
-const maxAsked = 64
+// maxRechecks is how many rechecks of a session run at once: ten thousand then take 8 s if each
+// takes 50 ms.
+const maxRechecks = 64
 
-// doubts are the holds of a session that the server has to be asked about. The session's
-// lock guards it.
-type doubts struct {
+// A recheckQueue has the holds of a session whose leases are to be rechecked. The session's lock
+// guards it.
+type recheckQueue struct {
 	queue   []*Hold
 	queued  map[*Hold]bool
 	workers int
 }
 
-// lookAtAll has the server asked about every hold: what was missed may be the end of any.
-func (c *Client) lookAtAll() {
+// recheckAll rechecks every hold: any of them may have ended while events were missed.
+func (c *Client) recheckAll() {
 	c.mu.Lock()
 	open := slices.Collect(maps.Values(c.sessions))
 	c.mu.Unlock()
@@ -36,107 +36,110 @@ func (c *Client) lookAtAll() {
 			}
 		}
 		s.mu.Unlock()
-		s.doubt(holds...)
+		s.queueRecheck(holds...)
 	}
 }
 
-// doubt has the server asked about holds.
-func (s *Session) doubt(holds ...*Hold) {
+// queueRecheck queues holds to be rechecked, and starts workers for them.
+func (s *Session) queueRecheck(holds ...*Hold) {
 	s.mu.Lock()
-	d := &s.doubts
+	q := &s.rechecks
 	for _, h := range holds {
-		if s.ended == nil && !d.queued[h] {
-			if d.queued == nil {
-				d.queued = map[*Hold]bool{}
+		if s.ended == nil && !q.queued[h] {
+			if q.queued == nil {
+				q.queued = map[*Hold]bool{}
 			}
-			d.queued[h] = true
-			d.queue = append(d.queue, h)
+			q.queued[h] = true
+			q.queue = append(q.queue, h)
 		}
 	}
-	more := min(maxAsked-d.workers, len(d.queue))
-	d.workers += more
+	more := min(maxRechecks-q.workers, len(q.queue))
+	q.workers += more
 	s.mu.Unlock()
 	for range more {
-		s.client.background(s.settle)
+		s.client.background(s.recheckQueued)
 	}
 }
 
-// settle asks about one hold after another.
-func (s *Session) settle(ctx context.Context) {
-	for h := s.nextDoubt(); h != nil; h = s.nextDoubt() {
-		_ = h.look(ctx)
+// recheckQueued is a worker: it rechecks holds until the queue is empty.
+func (s *Session) recheckQueued(ctx context.Context) {
+	for h := s.nextRecheck(); h != nil; h = s.nextRecheck() {
+		_ = h.recheck(ctx)
 	}
 }
 
-func (s *Session) nextDoubt() *Hold {
+// nextRecheck takes a hold from the queue. It returns nil, and counts the worker out, if there
+// is none.
+func (s *Session) nextRecheck() *Hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := &s.doubts
-	if len(d.queue) == 0 {
-		d.workers--
+	q := &s.rechecks
+	if len(q.queue) == 0 {
+		q.workers--
 		return nil
 	}
-	h := d.queue[0]
-	d.queue = d.queue[1:]
-	delete(d.queued, h)
+	h := q.queue[0]
+	q.queue = q.queue[1:]
+	delete(q.queued, h)
 	return h
 }
 
-// look asks the server how the lease itself stands: whether it is still there, still
-// ours, and when it ends by itself. It is needed where the session's renewal does not
-// tell: after a break was announced, with a limit on the hold, and when events may have
-// been missed. Only one look is under way at a time, so that answers are taken in the
-// order in which they were given.
-func (h *Hold) look(ctx context.Context) error {
+// recheck asks the server about the lease itself: whether it is still there, still ours, and
+// when it ends. It is needed where the session's renewal does not tell: after interventions,
+// after a break was announced, with a limit on the hold, and when events may have been missed.
+// Only one recheck of a hold runs at a time, so that answers are applied in the order in which
+// they were given.
+func (h *Hold) recheck(ctx context.Context) error {
 	h.mu.Lock()
-	m := h.moreLocked()
-	if m.looking {
-		m.again = true
+	m := h.extraLocked()
+	if m.rechecking {
+		m.recheckAgain = true
 		h.mu.Unlock()
 		return nil
 	}
-	m.looking = true
+	m.rechecking = true
 	h.mu.Unlock()
 	for {
-		err := h.lookOnce(ctx)
+		err := h.recheckOnce(ctx)
 		h.mu.Lock()
-		again := m.again && err == nil
-		later := err != nil && (m.again || h.fixed.Load() != 0)
-		m.again, m.looking = false, again
+		again := m.recheckAgain && err == nil
+		later := err != nil && (m.recheckAgain || h.frozenAt.Load() != 0)
+		m.recheckAgain, m.rechecking = false, again
 		h.mu.Unlock()
 		if !again {
-			h.lookLater(later)
+			h.recheckLater(later)
 			return err
 		}
 	}
 }
 
-// lookLater has the server asked again in a moment, or not any more. It may be busy, and
-// while nothing confirms the hold its deadline stays where it is.
-func (h *Hold) lookLater(later bool) {
+// recheckLater schedules another recheck after one that failed, or clears the count of failures.
+// The server may be busy; until it confirms the hold, the deadline stays frozen.
+func (h *Hold) recheckLater(later bool) {
 	later = later && h.check() == nil
 	h.mu.Lock()
-	m := h.moreLocked()
+	m := h.extraLocked()
 	if !later {
-		m.refused = 0
+		m.failedRechecks = 0
 		h.mu.Unlock()
 		return
 	}
-	m.refused++
-	m.lookAt = h.session.clock() + backoff.Pause(m.refused)
-	at := m.lookAt
+	m.failedRechecks++
+	m.recheckAt = h.session.clock() + backoff.Pause(m.failedRechecks)
+	at := m.recheckAt
 	h.mu.Unlock()
-	h.session.client.keeper.set(&m.alarm, at)
+	h.session.client.scheduler.set(&m.timer, at)
 }
 
-func (h *Hold) lookOnce(ctx context.Context) error {
+// recheckOnce renews the lease by its id, because the answer to that says most about it.
+func (h *Hold) recheckOnce(ctx context.Context) error {
 	s := h.session
 	var (
 		sent  time.Duration
 		lease v1.Lease
 		id    string
 	)
-	err := s.client.servers.Retry(ctx, s.attempt(), func(ctx context.Context, w *v1.Caller) (err error) {
+	err := s.client.servers.Retry(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) (err error) {
 		if err := h.Err(); err != nil {
 			return err
 		}
@@ -148,61 +151,61 @@ func (h *Hold) lookOnce(ctx context.Context) error {
 	case h.Err() != nil:
 		return h.Err()
 	case isGone(err):
-		return h.gone(ctx, id)
+		return h.handleGone(ctx, id)
 	case err != nil:
 		return err
 	}
-	return h.seen(sent, lease)
+	return h.takeRecheck(sent, lease)
 }
 
-// gone is what to think when a server does not know an id of the lease any more. It may
-// go on under another one.
-func (h *Hold) gone(ctx context.Context, id string) error {
+// handleGone handles that a server does not know an id of the lease. The lease may go on under
+// another id.
+func (h *Hold) handleGone(ctx context.Context, id string) error {
 	h.mu.Lock()
-	renamed := h.id != id || h.moreLocked().changing
+	renamed := h.id != id || h.extraLocked().changing
 	h.mu.Unlock()
 	if renamed {
 		return h.Err()
 	}
-	why := h.howGone(ctx)
+	why := h.whyGone(ctx)
 	if why != nil {
 		h.lose(why)
 	}
 	h.mu.Lock()
-	h.more.again = h.more.again || why == nil && h.id != id // to be asked about under its new one
+	h.extra.recheckAgain = h.extra.recheckAgain || why == nil && h.id != id // recheck it under its new id
 	h.mu.Unlock()
 	return h.Err()
 }
 
-// seen takes what a server showed of the lease in answer to a look.
-func (h *Hold) seen(sent time.Duration, lease v1.Lease) error {
-	if !h.learn(sent, lease) && h.Err() == nil {
+// takeRecheck applies the answer to a recheck, and asks for another one if that was not enough.
+func (h *Hold) takeRecheck(sent time.Duration, lease v1.Lease) error {
+	if !h.applyLease(sent, lease) && h.Err() == nil {
 		h.mu.Lock()
-		h.more.again = true
+		h.extra.recheckAgain = true
 		h.mu.Unlock()
 	}
 	return h.Err()
 }
 
-// learn takes what an answer says of the lease itself. It reports whether that is enough:
-// else the hold is lost, or the server has to be asked once more.
-func (h *Hold) learn(sent time.Duration, lease v1.Lease) bool {
+// applyLease applies what an answer says about the lease itself. It reports whether that
+// confirms the hold; if not, the hold is lost or has to be rechecked.
+func (h *Hold) applyLease(sent time.Duration, lease v1.Lease) bool {
 	h.mu.Lock()
-	m := h.moreLocked()
+	m := h.extraLocked()
 	mine := lease.Token == h.token.Load() || m.changing
-	// A break is often further away than the end of the session, so it has to be looked
-	// at again as that moves.
-	m.limits = m.limits || lease.State == leasehold.Breaking.String()
-	m.lookAt = sent + h.session.between()
-	ends := m.limits
+	// The end of a break is often after the session's deadline, so it has to be rechecked as
+	// the session is renewed.
+	m.hasLimit = m.hasLimit || lease.State == leasehold.Breaking.String()
+	m.recheckAt = sent + h.session.recheckInterval()
+	ends := m.hasLimit
 	h.mu.Unlock()
 	switch {
 	case !mine:
 		h.lose(&LostError{How: leasehold.IDChanged, By: lease.Holder})
 	case ends && lease.RemainingMS != nil:
-		if !h.limit(deadlineAfter(sent, milliseconds(*lease.RemainingMS))) {
+		if !h.setLimit(deadlineAfter(sent, milliseconds(*lease.RemainingMS))) {
 			return false
 		}
 	}
-	return h.Err() == nil && h.confirm(sent, lease)
+	return h.Err() == nil && h.unfreeze(sent, lease)
 }

@@ -21,9 +21,9 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 }
 
 func (c *Client) record(ctx context.Context, path string) (r v1.Record, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err = c.servers.Retry(ctx, patience/3, func(ctx context.Context, w *v1.Caller) (err error) {
+	err = c.servers.Retry(ctx, callTimeout/3, func(ctx context.Context, w *v1.Caller) (err error) {
 		r, err = w.Record(ctx, path, 0)
 		return err
 	})
@@ -59,9 +59,9 @@ func (h *Hold) put(ctx context.Context, r v1.PutRequest) error {
 // put may be sent twice: the second time it writes the same value, under the same
 // fence.
 func (c *Client) put(ctx context.Context, r v1.PutRequest) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return c.servers.Retry(ctx, patience/3, func(ctx context.Context, w *v1.Caller) error {
+	return c.servers.Retry(ctx, callTimeout/3, func(ctx context.Context, w *v1.Caller) error {
 		_, err := w.PutRecord(ctx, r)
 		return err
 	})

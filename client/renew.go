@@ -11,43 +11,44 @@ import (
 
 // A Renewal says when a lease is renewed.
 type Renewal struct {
-	way      way
+	mode     renewalMode
 	fraction float64
 }
 
-type way uint8
+// A renewalMode is what starts a renewal.
+type renewalMode uint8
 
 const (
-	inTime way = iota // by itself
-	onActivity
-	byHand
-	neverRenew
+	renewInTime renewalMode = iota // the clock
+	renewOnActivity
+	renewByHand
+	renewNever
 )
 
-// RenewAt renews by itself when a fraction of the TTL has passed, give or take a
-// tenth of that, so that many clients do not all come at once.
+// RenewAt renews when a fraction of the TTL has passed, give or take a tenth of that, so that
+// many clients do not renew at the same moment.
 func RenewAt(fraction float64) Renewal { return Renewal{fraction: min(max(fraction, 0.01), 0.75)} }
 
-// RenewContinuously renews again and again, so that nearly the whole TTL remains at
-// any moment: for those who must survive the longest gap without a server, at the
-// price of a message every twentieth of the TTL.
+// RenewContinuously renews all the time, so that nearly the whole TTL remains at any moment. It
+// survives the longest outage of the servers, at the price of a request every twentieth of the
+// TTL.
 func RenewContinuously() Renewal { return RenewAt(0.05) }
 
-// RenewOnActivity renews only while Hold.Touch is called: work that hangs loses its
-// lease although its process lives.
-func RenewOnActivity() Renewal { return Renewal{way: onActivity, fraction: 1.0 / 3} }
+// RenewOnActivity renews only while Hold.Touch is called: work that hangs loses its lease
+// although its process lives.
+func RenewOnActivity() Renewal { return Renewal{mode: renewOnActivity, fraction: 1.0 / 3} }
 
 // RenewByHand renews only when Hold.Renew is called.
-func RenewByHand() Renewal { return Renewal{way: byHand, fraction: 1.0 / 3} }
+func RenewByHand() Renewal { return Renewal{mode: renewByHand, fraction: 1.0 / 3} }
 
-// RenewNever lets the lease end with its TTL: a reservation. It also outlives the
-// client, whose Close does not end it.
-func RenewNever() Renewal { return Renewal{way: neverRenew, fraction: 1.0 / 3} }
+// RenewNever lets the lease end with its TTL: a reservation. It also outlives the client: Close
+// does not release it.
+func RenewNever() Renewal { return Renewal{mode: renewNever, fraction: 1.0 / 3} }
 
-// private tells whether a hold can share its session with others.
-func (r Renewal) private() bool { return r.way != inTime }
+// needsOwnSession reports whether a hold cannot share its session with others.
+func (r Renewal) needsOwnSession() bool { return r.mode != renewInTime }
 
-// Touch says that the work goes on, for RenewOnActivity.
+// Touch reports activity, for RenewOnActivity.
 func (h *Hold) Touch() {
 	s := h.session
 	s.mu.Lock()
@@ -56,12 +57,11 @@ func (h *Hold) Touch() {
 	due := s.renewAt
 	s.mu.Unlock()
 	if first {
-		s.client.keeper.set(&s.alarm, due)
+		s.client.scheduler.set(&s.timer, due)
 	}
 }
 
-// Renew renews the lease now, for RenewByHand. The error is an ErrLost if there is
-// nothing to renew any more.
+// Renew renews the lease now, for RenewByHand. The error is an ErrLost if the hold is lost.
 func (h *Hold) Renew(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err
@@ -73,20 +73,20 @@ func (h *Hold) Renew(ctx context.Context) error {
 	return err
 }
 
-// attempt is how long one message about the session may take: a server that is gone
-// must leave time to ask another one.
-func (s *Session) attempt() time.Duration {
-	return min(max(ttlOf(s.ttl)/5, 20*time.Millisecond), 10*time.Second)
+// attemptLimit returns how long one request about the session may take: a server that does not
+// answer must leave time to ask another.
+func (s *Session) attemptLimit() time.Duration {
+	return min(max(usableTTL(s.ttl)/5, 20*time.Millisecond), 10*time.Second)
 }
 
-// pace is how long to wait between two renewals.
-func (s *Session) pace() time.Duration {
-	d := float64(ttlOf(s.ttl)) * s.renewal.fraction
+// renewalInterval returns how long to wait between two renewals.
+func (s *Session) renewalInterval() time.Duration {
+	d := float64(usableTTL(s.ttl)) * s.renewal.fraction
 	return time.Duration(d * (0.9 + 0.2*rand.Float64()))
 }
 
-// ring does what is due: the end, or a renewal.
-func (s *Session) ring(now time.Duration) time.Duration {
+// fire does what is due: it ends the session, closes it if it is unused, or renews it.
+func (s *Session) fire(now time.Duration) time.Duration {
 	if !s.alive() {
 		return never
 	}
@@ -112,41 +112,41 @@ func (s *Session) ring(now time.Duration) time.Duration {
 	return deadline
 }
 
-// wanted tells whether the session is to be renewed now. While something waits for
-// its turn it always is.
+// wanted reports whether the session is to be renewed now. While an acquire waits in it, it
+// always is.
 func (s *Session) wanted() bool {
 	switch {
-	case s.users > 0 || s.renewal.way == inTime:
+	case s.acquiring > 0 || s.renewal.mode == renewInTime:
 		return true
-	case s.renewal.way == onActivity && s.touched:
+	case s.renewal.mode == renewOnActivity && s.touched:
 		s.touched = false
 		return true
 	}
 	return false
 }
 
-// unused tells whether nobody has needed the session for a while.
+// unused reports whether nothing has used the session for one TTL.
 func (s *Session) unused(now time.Duration) bool {
-	if s.own || s.users > 0 || len(s.holds) > 0 {
+	if s.own || s.acquiring > 0 || len(s.holds) > 0 {
 		s.idle = now
 		return false
 	}
 	return now-s.idle >= s.ttl
 }
 
-// renew sends a renewal until it is answered or the session is over.
+// renew sends renewals until one is answered or the session is over.
 func (s *Session) renew(ctx context.Context) {
 	defer func() {
 		s.mu.Lock()
 		s.renewing = false
 		s.mu.Unlock()
-		s.client.keeper.set(&s.alarm, s.clock())
+		s.client.scheduler.set(&s.timer, s.clock())
 	}()
-	retry := v1.Backoff{Most: min(ttlOf(s.ttl)/20, time.Second)}
+	retry := v1.Backoff{Most: min(usableTTL(s.ttl)/20, time.Second)}
 	for n := 1; s.alive(); n++ {
 		err := s.renewOnce(ctx)
 		if err == nil {
-			s.repay()
+			s.retryDeferred()
 			return
 		}
 		if ctx.Err() != nil || isGone(err) {
@@ -159,7 +159,7 @@ func (s *Session) renew(ctx context.Context) {
 	}
 }
 
-// renewUntil renews the session for a caller who waits for it.
+// renewUntil renews the session for a caller that waits for it.
 func (s *Session) renewUntil(ctx context.Context) error {
 	for n := 1; ; n++ {
 		err := s.renewOnce(ctx)
@@ -169,32 +169,32 @@ func (s *Session) renewUntil(ctx context.Context) error {
 	}
 }
 
-// renewOnce sends one renewal and takes its answer.
+// renewOnce makes one attempt at a renewal and applies its answer.
 func (s *Session) renewOnce(ctx context.Context) error {
 	var (
 		sent   time.Duration
 		answer v1.Session
 	)
-	err := s.client.servers.Once(ctx, s.attempt(), func(ctx context.Context, w *v1.Caller) (err error) {
+	err := s.client.servers.Once(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) (err error) {
 		sent = s.clock()
 		answer, err = s.sendRenewal(ctx, w)
 		return err
 	})
 	switch {
 	case isGone(err) && s.alive():
-		// The server's end is after ours. If it says that the session ended, and ours has
-		// not, somebody closed it; or the server lost its memory.
+		// The server's deadline is after ours, so the session did not expire: somebody closed
+		// it, or the server lost its state.
 		s.endAs(&LostError{How: leasehold.SessionClosed, Reason: err.Error()})
-	case err == nil && !s.believe(sent, answer):
+	case err == nil && !s.extend(sent, answer):
 		return s.lostError(leasehold.SessionExpired)
 	}
 	return err
 }
 
-// sendRenewal has the server name only what others did since the last answer.
+// sendRenewal sends the known count of interventions, so that the server names only later ones.
 func (s *Session) sendRenewal(ctx context.Context, w *v1.Caller) (v1.Session, error) {
 	s.mu.Lock()
-	count := s.count
+	count := s.interventions
 	s.mu.Unlock()
 	if count == 0 {
 		return w.RenewSession(ctx, s.id)

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// A keeper rings alarms, all of them from one goroutine. It looks at the clock at
-// least so often that a pause of the process, or of the machine, is noticed soon:
-// timers stop in suspend, and the clock does not.
-type keeper struct {
-	clock    Clock
-	shortest func() time.Duration // TTL that pauses are a danger to; 0: none
-	stalled  func(paused, ttl time.Duration)
-	wake     chan struct{}
+// A scheduler fires timers on the client's clock, all from one goroutine. It also wakes up often
+// enough to notice soon that the process or the machine was paused: Go's timers stop in suspend,
+// and the clock does not.
+type scheduler struct {
+	clock       Clock
+	shortestTTL func() time.Duration // the TTL that a pause endangers; 0: none
+	reportStall func(paused, ttl time.Duration)
+	wake        chan struct{}
 
 	mu     sync.Mutex // guards what follows
-	alarms alarms
+	timers timers
 }
 
-// An alarm rings at a moment of the clock. ring must not block; it returns when to
-// ring again, or never.
-type alarm struct {
-	ring  func(now time.Duration) time.Duration
+// A timer fires at a moment of the clock. fire must not block; it returns when to fire again, or
+// never.
+type timer struct {
+	fire  func(now time.Duration) time.Duration
 	at    time.Duration
 	index int // in the heap, from 1 on; 0: not in it
 }
@@ -36,119 +36,119 @@ const (
 	longestTick  = time.Second
 )
 
-func newKeeper(c *Client) *keeper {
-	return &keeper{clock: c.clock, shortest: c.shortest, stalled: c.stalled, wake: make(chan struct{}, 1)}
+func newScheduler(c *Client) *scheduler {
+	return &scheduler{clock: c.clock, shortestTTL: c.shortestTTL, reportStall: c.reportStall, wake: make(chan struct{}, 1)}
 }
 
-// run rings until ctx ends.
-func (k *keeper) run(ctx context.Context) {
-	timer := time.NewTimer(longestTick)
-	defer timer.Stop()
-	seen := k.clock.Now()
+// run fires timers until ctx ends.
+func (s *scheduler) run(ctx context.Context) {
+	alarm := time.NewTimer(longestTick)
+	defer alarm.Stop()
+	seen := s.clock.Now()
 	for {
-		asleep, ttl := k.ringAll(), k.shortest()
+		asleep, ttl := s.fireAll(), s.shortestTTL()
 		if ttl != 0 {
 			asleep = min(asleep, max(shortestTick, min(ttl/10, longestTick)))
 		}
-		timer.Reset(asleep)
+		alarm.Reset(asleep)
 		select {
-		case <-timer.C:
-		case <-k.wake:
+		case <-alarm.C:
+		case <-s.wake:
 		case <-ctx.Done():
 			return
 		}
-		// The TTL is that from before: what was lost in the pause may be gone already. From
-		// one reading to the next, so that no pause falls between two of them.
-		now := k.clock.Now()
+		// The TTL is the one from before the pause: what was lost in it may be gone already.
+		// Late is counted from one reading to the next, so that no pause falls between two.
+		now := s.clock.Now()
 		if late := now - seen - asleep; ttl != 0 && late >= ttl/3 {
-			k.stalled(late, ttl)
+			s.reportStall(late, ttl)
 		}
 		seen = now
 	}
 }
 
-// ringAll rings what is due and returns how long to sleep then.
-func (k *keeper) ringAll() time.Duration {
+// fireAll fires the timers that are due, and returns how long to sleep then.
+func (s *scheduler) fireAll() time.Duration {
 	for {
-		now := k.clock.Now()
-		k.mu.Lock()
-		if len(k.alarms) == 0 {
-			k.mu.Unlock()
+		now := s.clock.Now()
+		s.mu.Lock()
+		if len(s.timers) == 0 {
+			s.mu.Unlock()
 			return time.Hour
 		}
-		first := k.alarms[0]
+		first := s.timers[0]
 		if first.at > now {
-			defer k.mu.Unlock()
+			defer s.mu.Unlock()
 			return first.at - now
 		}
-		first.at = never // ring says when next; what is set meanwhile stands if it is sooner
-		heap.Fix(&k.alarms, 0)
-		k.mu.Unlock()
-		next := first.ring(now)
-		k.mu.Lock()
+		first.at = never // fire returns the next moment; if set is called meanwhile, the earlier one counts
+		heap.Fix(&s.timers, 0)
+		s.mu.Unlock()
+		next := first.fire(now)
+		s.mu.Lock()
 		switch next = min(next, first.at); {
 		case first.index == 0: // it was removed
 		case next == never:
-			heap.Remove(&k.alarms, first.index-1)
+			heap.Remove(&s.timers, first.index-1)
 		default:
 			first.at = next
-			heap.Fix(&k.alarms, first.index-1)
+			heap.Fix(&s.timers, first.index-1)
 		}
-		k.mu.Unlock()
+		s.mu.Unlock()
 	}
 }
 
-// set makes an alarm ring at a moment, or earlier if it was set so.
-func (k *keeper) set(a *alarm, at time.Duration) {
-	k.mu.Lock()
+// set makes a timer fire at a moment, or earlier if it was set so.
+func (s *scheduler) set(a *timer, at time.Duration) {
+	s.mu.Lock()
 	switch {
 	case a.index == 0:
 		a.at = at
-		heap.Push(&k.alarms, a)
+		heap.Push(&s.timers, a)
 	case at < a.at:
 		a.at = at
-		heap.Fix(&k.alarms, a.index-1)
+		heap.Fix(&s.timers, a.index-1)
 	}
-	first := k.alarms[0] == a
-	k.mu.Unlock()
+	first := s.timers[0] == a
+	s.mu.Unlock()
 	if first {
-		k.poke()
+		s.wakeUp()
 	}
 }
 
-// remove takes an alarm away.
-func (k *keeper) remove(a *alarm) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// remove stops a timer.
+func (s *scheduler) remove(a *timer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if a.index != 0 {
-		heap.Remove(&k.alarms, a.index-1)
+		heap.Remove(&s.timers, a.index-1)
 	}
 }
 
-func (k *keeper) poke() {
+func (s *scheduler) wakeUp() {
 	select {
-	case k.wake <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// alarms is a heap, the soonest first.
-type alarms []*alarm
+// timers is a heap, the soonest first.
+type timers []*timer
 
-func (h alarms) Len() int           { return len(h) }
-func (h alarms) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h alarms) Swap(i, j int) {
+func (h timers) Len() int           { return len(h) }
+func (h timers) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h timers) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i+1, j+1
 }
 
-func (h *alarms) Push(x any) {
-	a := x.(*alarm)
+func (h *timers) Push(x any) {
+	a := x.(*timer)
 	*h = append(*h, a)
 	a.index = len(*h)
 }
 
-func (h *alarms) Pop() any {
+func (h *timers) Pop() any {
 	last := len(*h) - 1
 	a := (*h)[last]
 	(*h)[last] = nil

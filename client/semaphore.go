@@ -46,9 +46,9 @@ func (c *Client) Pool(resource string, options ...Option) *Pool {
 
 // Define names the units of the pool. With fewer than before nobody loses what it has.
 func (p *Pool) Define(ctx context.Context, units ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return p.client.servers.Retry(ctx, patience/3, func(ctx context.Context, w *v1.Caller) error {
+	return p.client.servers.Retry(ctx, callTimeout/3, func(ctx context.Context, w *v1.Caller) error {
 		_, err := w.Define(ctx, p.resource, v1.DefinitionRequest{Units: units, By: p.client.config.Holder})
 		return err
 	})

@@ -24,27 +24,27 @@ type Session struct {
 	id      string
 	ttl     time.Duration
 	renewal Renewal
-	alarm   alarm
-	alone   bool // it carries one hold, whose renewals are not like others'
+	timer   timer
+	private bool // it carries one hold, whose renewals are not like others'
 	own     bool // a program opened it, and closes it
 
 	// deadline is the moment, on the client's clock, from which on we do not believe in
 	// it any more. It is never later than the server's.
 	deadline atomic.Int64
 
-	mu       sync.Mutex // guards what follows
-	holds    map[string]*Hold
-	users    int  // acquires under way
-	full     bool // the server has no room in it for more
-	owed     owed
-	count    uint64 // of what others did to its claims, as far as is known
-	counts   bool   // whether the server counts that
-	doubts   doubts
-	ended    *LostError
-	renewing bool
-	renewAt  time.Duration
-	touched  bool
-	idle     time.Duration // since when nobody uses it
+	mu                  sync.Mutex // guards what follows
+	holds               map[string]*Hold
+	acquiring           int  // acquires under way
+	full                bool // the server has no room in it for more
+	pending             pendingReleases
+	interventions       uint64 // of what others did to its claims, as far as is known
+	countsInterventions bool   // whether the server counts that
+	rechecks            recheckQueue
+	ended               *LostError
+	renewing            bool
+	renewAt             time.Duration
+	touched             bool
+	idle                time.Duration // since when nobody uses it
 
 	done   context.Context // ends with the session
 	finish context.CancelCauseFunc
@@ -63,18 +63,18 @@ func (s *Session) open(ctx context.Context, labels map[string]string) error {
 		sent   time.Duration
 		answer v1.Session
 	)
-	err := c.servers.Retry(ctx, s.attempt(), func(ctx context.Context, w *v1.Caller) (err error) {
+	err := c.servers.Retry(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) (err error) {
 		sent = c.clock.Now()
 		answer, err = w.OpenSession(ctx, v1.SessionRequest{ID: s.id, TTL: v1.TTL{Duration: v1.Duration(s.ttl)}, Labels: labels})
 		return err
 	})
-	if err == nil && !s.believe(sent, answer) {
+	if err == nil && !s.extend(sent, answer) {
 		err = s.lostError(leasehold.SessionExpired)
 	}
 	if err != nil {
 		return fmt.Errorf("open a session: %w", err)
 	}
-	c.keeper.set(&s.alarm, s.clock())
+	c.scheduler.set(&s.timer, s.clock())
 	return nil
 }
 
@@ -113,12 +113,12 @@ func (s *Session) endAs(why *LostError) {
 	s.ended = why
 	s.deadline.Store(-1)
 	holds := s.holds
-	s.holds, s.owed, s.doubts.queue = nil, owed{}, nil
+	s.holds, s.pending, s.rechecks.queue = nil, pendingReleases{}, nil
 	s.mu.Unlock()
 	if why.How == leasehold.SessionExpired {
 		s.client.expired.Add(1)
 	}
-	s.client.keeper.remove(&s.alarm)
+	s.client.scheduler.remove(&s.timer)
 	s.client.forget(s)
 	for _, h := range holds {
 		h.lose(&LostError{How: why.How, By: why.By, Reason: why.Reason})
@@ -130,17 +130,17 @@ func (s *Session) endAs(why *LostError) {
 func (s *Session) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended != nil || s.failed != nil || s.full || !s.own && len(s.holds)+s.users >= maxHolds {
+	if s.ended != nil || s.failed != nil || s.full || !s.own && len(s.holds)+s.acquiring >= maxHolds {
 		return false
 	}
-	s.users++
+	s.acquiring++
 	return true
 }
 
 // filled reports whether an acquire was refused because the session, which others share, has
 // no room. It is not entered again, and ends when what it holds has ended.
 func (s *Session) filled(err error) bool {
-	if s.own || s.alone || !s.hasNoRoom(err) {
+	if s.own || s.private || !s.hasNoRoom(err) {
 		return false
 	}
 	s.mu.Lock()
@@ -158,7 +158,7 @@ func (s *Session) hasNoRoom(err error) bool {
 
 func (s *Session) leave() {
 	s.mu.Lock()
-	s.users--
+	s.acquiring--
 	s.idle = s.clock()
 	s.mu.Unlock()
 }
@@ -196,7 +196,7 @@ func (s *Session) close(ctx context.Context) error {
 	if !open {
 		return nil
 	}
-	err := s.client.servers.Retry(ctx, s.attempt(), func(ctx context.Context, w *v1.Caller) error { return w.CloseSession(ctx, s.id) })
+	err := s.client.servers.Retry(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) error { return w.CloseSession(ctx, s.id) })
 	if isGone(err) {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// terms is what holds must have in common to share a session.
-type terms struct {
+// sessionTerms is what holds must have in common to share a session.
+type sessionTerms struct {
 	ttl      time.Duration
 	fraction float64
 }
@@ -19,7 +19,7 @@ type terms struct {
 // records with Session.Put; end it with Session.Close. It is renewed by the client.
 func (c *Client) OpenSession(ctx context.Context, given ...Option) (*Session, error) {
 	o := c.options(nil, 0, given)
-	if o.renewal.private() {
+	if o.renewal.needsOwnSession() {
 		o.renewal = RenewAt(o.renewal.fraction)
 	}
 	for {
@@ -76,8 +76,8 @@ func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 // pick finds a session that is open, or being opened, or makes one that the caller
 // has to open. It has entered it.
 func (c *Client) pick(o options) (s *Session, ours bool, err error) {
-	key := terms{o.ttl, o.renewal.fraction}
-	if !o.renewal.private() {
+	key := sessionTerms{o.ttl, o.renewal.fraction}
+	if !o.renewal.needsOwnSession() {
 		c.mu.Lock()
 		candidates := c.shared[key]
 		c.mu.Unlock()
@@ -93,15 +93,15 @@ func (c *Client) pick(o options) (s *Session, ours bool, err error) {
 
 // newSession makes a session that one caller has entered. It is not open yet.
 func (c *Client) newSession(o options, own bool) (*Session, error) {
-	c.servers.PingWithin(ttlOf(o.ttl))
+	c.servers.PingWithin(usableTTL(o.ttl))
 	s := &Session{
-		client: c, ttl: o.ttl, renewal: o.renewal, own: own, alone: !own && o.renewal.private(),
+		client: c, ttl: o.ttl, renewal: o.renewal, own: own, private: !own && o.renewal.needsOwnSession(),
 		holds: map[string]*Hold{}, ready: make(chan struct{}), idle: c.clock.Now(),
 	}
 	if !own {
-		s.users = 1
+		s.acquiring = 1
 	}
-	s.alarm.ring = s.ring
+	s.timer.fire = s.fire
 	s.done, s.finish = context.WithCancelCause(context.Background())
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,9 +112,9 @@ func (c *Client) newSession(o options, own bool) (*Session, error) {
 	s.id = fmt.Sprint(c.name, c.opened)
 	c.sessions[s.id] = s
 	c.ttls[s.ttl]++
-	if !own && !s.alone {
+	if !own && !s.private {
 		// The list is read without the lock: it is never changed, but replaced.
-		key := terms{o.ttl, o.renewal.fraction}
+		key := sessionTerms{o.ttl, o.renewal.fraction}
 		c.shared[key] = append(c.shared[key][:len(c.shared[key]):len(c.shared[key])], s)
 	}
 	if !c.watching {
@@ -128,7 +128,7 @@ func (c *Client) newSession(o options, own bool) (*Session, error) {
 func (c *Client) openSession(ctx context.Context, s *Session, labels map[string]string) error {
 	err := s.open(ctx, labels)
 	if err == nil {
-		c.awaitHearing(ctx, s)
+		c.awaitWatch(ctx, s)
 	}
 	if err != nil {
 		s.mu.Lock()
@@ -141,16 +141,16 @@ func (c *Client) openSession(ctx context.Context, s *Session, labels map[string]
 	return err
 }
 
-// awaitHearing lets the watch begin before anything is held, so that no message is missed,
+// awaitWatch lets the watch begin before anything is held, so that no message is missed,
 // but does not insist on it.
-func (c *Client) awaitHearing(ctx context.Context, s *Session) {
-	within := time.NewTimer(min(s.attempt(), time.Second))
+func (c *Client) awaitWatch(ctx context.Context, s *Session) {
+	within := time.NewTimer(min(s.attemptLimit(), time.Second))
 	defer within.Stop()
 	select {
-	case <-c.begun:
+	case <-c.watchBegun:
 	case <-ctx.Done():
 	case <-within.C:
-		c.once.Do(func() { close(c.begun) }) // nobody else need wait for it
+		c.beginOnce.Do(func() { close(c.watchBegun) }) // nobody else need wait for it
 	}
 }
 
@@ -162,7 +162,7 @@ func (c *Client) forget(s *Session) {
 	if c.ttls[s.ttl]--; c.ttls[s.ttl] == 0 {
 		delete(c.ttls, s.ttl)
 	}
-	key := terms{s.ttl, s.renewal.fraction}
+	key := sessionTerms{s.ttl, s.renewal.fraction}
 	var rest []*Session
 	for _, other := range c.shared[key] {
 		if other != s {

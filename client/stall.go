@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A Stall is a pause in which nothing of this process ran.
+// A Stall is a pause of the process that was long enough to endanger a lease.
 type Stall struct {
 	Paused time.Duration
-	TTL    time.Duration // of the session that it was a danger to
-	Lost   bool          // something expired in it, or since the last one
+	TTL    time.Duration // the shortest that was held
+	Lost   bool          // something expired during the pause, or since the last one
 }
 
-// shortest is the smallest TTL of the sessions.
-func (c *Client) shortest() (ttl time.Duration) {
+// shortestTTL returns the smallest TTL of the open sessions; 0 if there are none.
+func (c *Client) shortestTTL() (ttl time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for d := range c.ttls {
@@ -25,18 +25,18 @@ func (c *Client) shortest() (ttl time.Duration) {
 	return ttl
 }
 
-// stalled tells of a pause that was a danger to what had a TTL.
-func (c *Client) stalled(paused, ttl time.Duration) {
-	stall := Stall{Paused: paused, TTL: ttl, Lost: c.lookForLosses()}
-	c.log.Warn("nothing of this process ran for a while", "paused", paused, "ttl", ttl, "lost", stall.Lost)
+// reportStall logs a pause that endangered a lease, and calls Config.OnStall.
+func (c *Client) reportStall(paused, ttl time.Duration) {
+	stall := Stall{Paused: paused, TTL: ttl, Lost: c.expireSessions()}
+	c.log.Warn("the process was paused", "paused", paused, "ttl", ttl, "lost", stall.Lost)
 	if c.config.OnStall != nil {
 		c.spawn(func() { c.config.OnStall(stall) })
 	}
 }
 
-// lookForLosses ends what the clock has ended, and tells whether anything expired since
-// it was called last.
-func (c *Client) lookForLosses() bool {
+// expireSessions ends sessions whose deadline has passed, and reports whether any expired since
+// the last call.
+func (c *Client) expireSessions() bool {
 	c.mu.Lock()
 	open := slices.Collect(maps.Values(c.sessions))
 	c.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// secure makes the HTTP client of a configuration that has none.
-func (c Config) secure() (*http.Client, error) {
+// httpClient makes the HTTP client of a configuration that has none.
+func (c Config) httpClient() (*http.Client, error) {
 	if c.HTTP != nil {
 		return c.HTTP, nil
 	}

@@ -21,18 +21,18 @@ func (c *Client) watch(ctx context.Context) {
 			Started: func(v1.Hello) {
 				tries = 0
 				if at == "" {
-					c.hearing.Store(true)
-					c.once.Do(func() { close(c.begun) })
+					c.watchComplete.Store(true)
+					c.beginOnce.Do(func() { close(c.watchBegun) })
 					// What was granted before this moment may have ended before it, too.
-					c.lookAtAll()
+					c.recheckAll()
 				}
 			},
 		}
-		err := c.hear(chosen.Watch(ctx, query))
+		err := c.consume(chosen.Watch(ctx, query))
 		var gone *v1.Gone
 		if errors.As(err, &gone) {
 			at = ""
-			c.hearing.Store(false)
+			c.watchComplete.Store(false)
 		}
 		if v1.Transient(err) {
 			c.servers.Leave(chosen)
@@ -42,21 +42,21 @@ func (c *Client) watch(ctx context.Context) {
 	}
 }
 
-// hear takes events until the stream ends.
-func (c *Client) hear(events func(yield func(v1.Event, error) bool)) (failure error) {
+// consume takes events until the stream ends.
+func (c *Client) consume(events func(yield func(v1.Event, error) bool)) (failure error) {
 	events(func(e v1.Event, err error) bool {
 		if err != nil {
 			failure = err
 			return false
 		}
-		c.take(e)
+		c.handleEvent(e)
 		return true
 	})
 	return failure
 }
 
-// take does what an event asks for.
-func (c *Client) take(e v1.Event) {
+// handleEvent does what an event asks for.
+func (c *Client) handleEvent(e v1.Event) {
 	c.mu.Lock()
 	s := c.sessions[e.Session]
 	c.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *Client) take(e v1.Event) {
 	}
 	h := s.hold(e.ID)
 	if h == nil {
-		s.renamed(e)
+		s.followRename(e)
 		return
 	}
 	switch e.Kind {
@@ -77,11 +77,11 @@ func (c *Client) take(e v1.Event) {
 		h.deliver(Message{By: e.By, Text: e.Reason})
 	case leasehold.BreakSet.String():
 		h.deliver(Message{By: e.By, Text: e.Reason, Break: true, Until: until(e)})
-		s.doubt(h)
+		s.queueRecheck(h)
 	case leasehold.Ended.String():
 		h.lose(&LostError{How: howOf(e.How), By: e.By, Reason: e.Reason})
 	case leasehold.Changed.String():
-		h.taken(e)
+		h.handleTaken(e)
 	}
 }
 
@@ -92,20 +92,20 @@ func until(e v1.Event) time.Time {
 	return e.Until.Time
 }
 
-// taken notices that somebody else gave the lease to another holder.
-func (h *Hold) taken(e v1.Event) {
+// handleTaken notices that somebody else gave the lease to another holder.
+func (h *Hold) handleTaken(e v1.Event) {
 	h.mu.Lock()
-	ours := h.more != nil && h.more.changing || e.Token <= h.token.Load()
+	ours := h.extra != nil && h.extra.changing || e.Token <= h.token.Load()
 	h.mu.Unlock()
 	if !ours {
 		h.lose(&LostError{How: leasehold.IDChanged, By: e.Holder})
 	}
 }
 
-// renamed follows a lease to the id that somebody else gave it. Its token tells which it
+// followRename follows a lease to the id that somebody else gave it. Its token tells which it
 // is: a session can hold many slots of one resource. With another holder it has another
 // token, and only the server can tell which of the holds that was.
-func (s *Session) renamed(e v1.Event) {
+func (s *Session) followRename(e v1.Event) {
 	if e.Kind != leasehold.Changed.String() {
 		return
 	}
@@ -127,7 +127,7 @@ func (s *Session) renamed(e v1.Event) {
 	}
 	s.mu.Unlock()
 	if found == nil {
-		s.doubt(suspects...)
+		s.queueRecheck(suspects...)
 		return
 	}
 	found.mu.Lock()

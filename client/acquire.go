@@ -8,13 +8,15 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// Do acquires a resource, calls fn, and releases the resource when fn has returned, in
-// that order: a lease that is given back while its work goes on protects nothing.
+// Do acquires a resource, calls fn, and releases the resource after fn has returned. It never
+// releases while fn runs: a lease that is given back while its work goes on protects nothing.
 //
-// fn's context ends with ctx and with the hold, whichever is first; context.Cause says
-// which. If the hold was lost before fn returned, Do returns how, even if fn returned
-// nil: some of its work was not protected.
-func (c *Client) Do(ctx context.Context, resource string, fn func(ctx context.Context, h *Hold) error, options ...Option) error {
+// The context of fn ends with ctx or with the hold, whichever is first; context.Cause says
+// which. If the hold was lost before fn returned, Do returns how, even if fn returned nil: some
+// of its work was not protected.
+func (c *Client) Do(
+	ctx context.Context, resource string, fn func(ctx context.Context, h *Hold) error, options ...Option,
+) error {
 	h, err := c.Acquire(ctx, resource, options...)
 	if err != nil {
 		return err
@@ -27,15 +29,14 @@ func (c *Client) Do(ctx context.Context, resource string, fn func(ctx context.Co
 	return err
 }
 
-// Acquire asks for a resource and waits until it gets it, or ctx or Wait end. What
-// happens to ctx afterwards does not matter to the hold, whose Context has its values
-// alone.
+// Acquire acquires a resource. It waits until the resource is granted, or until ctx or Wait end.
+// Cancelling ctx later does not affect the hold, whose Context has only its values.
 func (c *Client) Acquire(ctx context.Context, resource string, options ...Option) (*Hold, error) {
 	return firstHold(c.acquire(ctx, c.options([]Item{{Resource: resource}}, asLongAsContext, options)))
 }
 
-// TryAcquire asks for a resource and does not wait for it: if somebody else holds it,
-// the error is an ErrHeld that says who.
+// TryAcquire acquires a resource if it is free. If somebody else holds it, the error is an
+// ErrHeld that says who.
 func (c *Client) TryAcquire(ctx context.Context, resource string, options ...Option) (*Hold, error) {
 	o := c.options([]Item{{Resource: resource}}, 0, options)
 	o.wait = 0
@@ -48,11 +49,11 @@ func (c *Client) TryAcquire(ctx context.Context, resource string, options ...Opt
 type Item struct {
 	Resource string
 	Shared   bool // one slot, of however many there are
-	Slots    int  // so many slots; 0: all of them, exclusively
+	Slots    int  // how many slots; 0: all of them, exclusively
 	Capacity int  // with Slots: how many there are, if no definition says
 }
 
-// All names resources that are to be held exclusively.
+// All returns items to acquire exclusively.
 func All(resources ...string) []Item {
 	items := make([]Item, len(resources))
 	for i, r := range resources {
@@ -61,18 +62,17 @@ func All(resources ...string) []Item {
 	return items
 }
 
-// AcquireAll acquires several resources at the same moment, all of them or none, and
-// returns a hold for each, in their order. There is no order in which programs would have
-// to ask: two that want the same do not wait for each other. Once granted, the holds are
-// independent.
+// AcquireAll acquires several resources at the same moment, all of them or none, and returns a
+// hold for each, in their order. Programs need not agree on an order: two that want the same
+// resources do not deadlock. Once granted, the holds are independent.
 func (c *Client) AcquireAll(ctx context.Context, items []Item, options ...Option) ([]*Hold, error) {
 	if len(items) == 0 {
-		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: "nothing is asked for: name one resource or more"}
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: "no resource to acquire: name one or more"}
 	}
 	return c.acquire(ctx, c.options(items, asLongAsContext, options))
 }
 
-// firstHold is the hold of an acquire of one resource.
+// firstHold returns the hold of an acquire of one resource.
 func firstHold(holds []*Hold, err error) (*Hold, error) {
 	if err != nil {
 		return nil, err
@@ -80,6 +80,8 @@ func firstHold(holds []*Hold, err error) (*Hold, error) {
 	return holds[0], nil
 }
 
+// acquire finds a session and acquires in it. It starts again in another session if the first
+// one ended or is full.
 func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 	began := c.clock.Now()
 	for {
@@ -106,6 +108,6 @@ func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 	}
 }
 
-// errRetry is the error of an acquire that came to nothing for a reason which another
-// id, or another session, does not have.
-var errRetry = errors.New("it has to be asked for anew")
+// errRetry is the error of an acquire that failed for a reason that another id, or another
+// session, does not have.
+var errRetry = errors.New("acquire again under another id")

@@ -11,12 +11,12 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A Cache reads records and keeps their values in memory for as long as it holds a read
-// lease on each: until somebody wants to write it. A value is never stale. Who writes asks
-// the readers to let go, and waits until they have, or for the TTL of one that is gone.
+// A Cache reads records and keeps their values in memory, and is never stale. It holds a shared
+// lease on each record it has. A writer asks the readers to give theirs back, and waits until
+// they have, or for the TTL of a reader that died.
 //
-// Each record is guarded by the resource of the same name, and must be written by Put of a
-// Cache alone, or under an exclusive lease on that resource.
+// Each record is guarded by the resource of the same name. It must be written only by Put of a
+// Cache, or under an exclusive lease on that resource.
 type Cache struct {
 	client  *Client
 	options []Option
@@ -25,26 +25,26 @@ type Cache struct {
 	entries map[string]*entry
 }
 
-// An entry is one value, good while its hold is valid.
+// An entry is one value, valid as long as its hold.
 type entry struct {
 	hold    *Hold
 	value   []byte
-	missing error // there is no such record
+	missing error // the error of a record that does not exist
 	filled  chan struct{}
 	failed  error
 }
 
-// maxEntries is how many values a cache keeps; beyond it, any one is let go.
+// maxEntries is how many values a cache keeps; beyond it, an arbitrary one is evicted.
 const maxEntries = 10000
 
-// Cache returns an empty cache. The options are those of its leases: of them TTL is how
-// long a writer waits, at most, for a reader that is gone.
+// Cache returns an empty cache. The options are those of its leases; TTL is the longest that a
+// writer waits for a reader that died.
 func (c *Client) Cache(options ...Option) *Cache {
 	return &Cache{client: c, options: options, entries: map[string]*entry{}}
 }
 
-// Get returns the value of a record, which must not be changed. If there is none, the
-// error is a leasehold.ErrNotFound.
+// Get returns the value of a record. Do not modify it. If there is no such record, the error is
+// a leasehold.ErrNotFound.
 func (c *Cache) Get(ctx context.Context, path string) ([]byte, error) {
 	for {
 		e, ours := c.entry(path)
@@ -69,7 +69,7 @@ func (c *Cache) Get(ctx context.Context, path string) ([]byte, error) {
 	}
 }
 
-// entry returns what is kept of a record, or a new entry that the caller has to fill.
+// entry returns the entry of a record, or a new one that the caller has to fill.
 func (c *Cache) entry(path string) (e *entry, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *Cache) entry(path string) (e *entry, ours bool) {
 	return e, true
 }
 
-// shrinkLocked lets go of any value that is there.
+// shrinkLocked evicts an arbitrary value.
 func (c *Cache) shrinkLocked() {
 	for path, e := range c.entries {
 		select {
@@ -100,7 +100,7 @@ func (c *Cache) shrinkLocked() {
 	}
 }
 
-// fill acquires the read lease and then reads: while it is held nobody writes.
+// fill acquires the shared lease and then reads: while it is held nobody writes.
 func (c *Cache) fill(ctx context.Context, path string, e *entry) {
 	defer close(e.filled)
 	e.hold, e.failed = c.client.Acquire(ctx, path, append([]Option{Shared(), Reason("cached")}, c.options...)...)
@@ -108,18 +108,18 @@ func (c *Cache) fill(ctx context.Context, path string, e *entry) {
 		c.drop(path, e)
 		return
 	}
-	e.hold.onMessage(func(Message) { c.letGo(path, e) })
+	e.hold.onMessage(func(Message) { c.evict(path, e) })
 	e.value, e.failed = c.client.Get(ctx, path)
 	if errors.Is(e.failed, leasehold.ErrNotFound) {
 		e.missing, e.failed = e.failed, nil
 	}
 	if e.failed != nil {
-		c.letGo(path, e)
+		c.evict(path, e)
 	}
 }
 
-// letGo gives a read lease back, since somebody wants to write.
-func (c *Cache) letGo(path string, e *entry) {
+// evict drops a value and releases its lease, because somebody wants to write.
+func (c *Cache) evict(path string, e *entry) {
 	c.drop(path, e)
 	c.client.background(func(context.Context) { e.hold.releaseOrLog() })
 }
@@ -132,8 +132,8 @@ func (c *Cache) drop(path string, e *entry) {
 	}
 }
 
-// Put writes a record when no cache has the old value any more. While it waits nobody
-// gets a new read lease.
+// Put writes a record once no cache has the old value. While it waits nobody gets a new shared
+// lease.
 func (c *Cache) Put(ctx context.Context, path string, value []byte) error {
 	value = slices.Clone(value)
 	asking, stop := context.WithCancel(ctx)
@@ -149,11 +149,11 @@ func (c *Cache) Put(ctx context.Context, path string, value []byte) error {
 	return h.Put(ctx, path, value)
 }
 
-// ask asks the readers to let go, again and again: a message reaches the first ones, and
-// there may be many.
+// ask asks the readers to give their leases back, until ctx ends: one message reaches only some
+// of them.
 func (c *Cache) ask(ctx context.Context, path string) {
 	for ctx.Err() == nil {
-		_ = c.client.Ask(ctx, path, "please let go: the record will be written")
+		_ = c.client.Ask(ctx, path, "please release: the record is about to be written")
 		v1.Backoff{First: 100 * time.Millisecond, Most: 100 * time.Millisecond}.Sleep(ctx, 1)
 	}
 }

@@ -9,15 +9,15 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// Change hands the lease to another holder, or to another id, or both, without a gap.
-// A new holder has a new token; a new id alone keeps it. The Hold goes on under what was
-// changed.
+// Change gives the lease another holder, another id, or both, without a gap. A new holder gets a
+// new token; with a new id alone the token stays. The Hold goes on with what was changed.
 func (h *Hold) Change(ctx context.Context, to Change) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
 	if to.Holder == "" && to.ID == "" {
-		return &leasehold.Error{Code: leasehold.Invalid, Message: "a change needs another holder, another id, or both"}
+		return &leasehold.Error{Code: leasehold.Invalid,
+			Message: "nothing to change: name another holder, another id, or both"}
 	}
 	h.changing(true)
 	defer h.changing(false)
@@ -27,14 +27,15 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 			h.session.remove(to.ID)
 		}
 	}()
-	if to.ID != "" && !h.session.add(h, to.ID) { // so that what happens to it is heard
+	if to.ID != "" && !h.session.add(h, to.ID) { // from now on events may name it
 		return h.Err()
 	}
 	var lease v1.Lease
-	sent := h.session.clock() // the first attempt: the answer may be one to any of them
+	sent := h.session.clock() // before the first attempt: the answer may belong to any of them
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := h.session.client.servers.Retry(ctx, h.session.attemptLimit(), func(ctx context.Context, w *v1.Caller) (err error) {
+	servers, limit := h.session.client.servers, h.session.attemptLimit()
+	err := servers.Retry(ctx, limit, func(ctx context.Context, w *v1.Caller) (err error) {
 		lease, err = w.Change(ctx, v1.ChangeRequest{ID: id, Holder: to.Holder, NewID: to.ID})
 		return err
 	})
@@ -47,9 +48,9 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 			h.lose(why)
 			return h.Err()
 		}
-		return err // somebody else gave it another id meanwhile
+		return err // somebody else changed the id meanwhile
 	case v1.Transient(err):
-		// Nobody can tell under which id or token it goes on: it is not to be relied on.
+		// The id and the token that it has now are unknown, so it cannot be relied on.
 		h.lose(&LostError{How: leasehold.IDChanged, Reason: err.Error()})
 		h.session.releaseLater(id)
 		if to.ID != "" {
@@ -59,20 +60,22 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 	return err
 }
 
-// A Change is what a lease is changed to. What is empty stays as it is.
+// A Change is what to change of a lease. Empty fields stay as they are.
 type Change struct {
 	Holder string
 	ID     string
 }
 
+// changing notes whether a change is under way: the lease may then have another id or token at
+// any moment.
 func (h *Hold) changing(is bool) {
 	h.mu.Lock()
 	h.extraLocked().changing = is
 	h.mu.Unlock()
 }
 
-// changed takes the new id, holder and token. The answer counts what others did before, so it
-// has to be taken whole: a break that was announced is not told of again.
+// changed applies the answer to a change. The answer counts all interventions before it, so all
+// of it has to be applied: a break that it shows is not announced again.
 func (h *Hold) changed(sent time.Duration, lease v1.Lease) {
 	h.mu.Lock()
 	old := h.id
@@ -80,16 +83,16 @@ func (h *Hold) changed(sent time.Duration, lease v1.Lease) {
 	h.mu.Unlock()
 	h.token.Store(lease.Token)
 	if enough := h.applyLease(sent, lease); !enough || lease.State == leasehold.Breaking.String() {
-		h.session.queueRecheck(h) // an older look may still be on its way
+		h.session.queueRecheck(h) // an older recheck may still be under way
 	}
 	if old != lease.ID {
 		h.session.remove(old)
 	}
 }
 
-// HandOver gives the resource to a holder that waits for it, before all others and
-// without a gap: it is granted in the step in which it is released. If that holder does
-// not wait, the error is a leasehold.ErrNotFound and the hold goes on.
+// HandOver gives the resource to a holder that waits for it, before all other waiters and
+// without a gap: it is granted in the step that releases it. If that holder does not wait, the
+// error is a leasehold.ErrNotFound and the hold goes on.
 func (h *Hold) HandOver(ctx context.Context, holder string) error {
 	if err := h.Err(); err != nil {
 		return err
@@ -99,23 +102,25 @@ func (h *Hold) HandOver(ctx context.Context, holder string) error {
 	if err != nil {
 		return err
 	}
+	first := v1.MoveRequest{ID: waiter.ID, Priority: leasehold.MaxPriority, By: h.holder, Reason: "hand-over"}
 	err = c.servers.Retry(ctx, h.session.attemptLimit(), func(ctx context.Context, w *v1.Caller) error {
-		moved, err := w.Move(ctx, v1.MoveRequest{ID: waiter.ID, Priority: leasehold.MaxPriority, By: h.holder, Reason: "hand-over"})
+		moved, err := w.Move(ctx, first)
 		waiter.Position = moved.Position
 		return err
 	})
 	switch {
 	case isGone(err):
-		return &leasehold.Error{Code: leasehold.NotFound, Message: holder + " does not wait for " + h.resource + " any more"}
+		return &leasehold.Error{Code: leasehold.NotFound, Message: holder + " no longer waits for " + h.resource}
 	case err != nil:
 		return err
 	case waiter.Position > 1:
-		return &leasehold.Error{Code: leasehold.Refused, Message: "others with the largest priority wait for " + h.resource + " before " + holder}
+		return &leasehold.Error{Code: leasehold.Refused,
+			Message: "others with the largest priority wait for " + h.resource + " before " + holder}
 	}
 	return h.Release(ctx)
 }
 
-// waiter finds who waits under a name.
+// waiter returns the waiter with this holder's name.
 func (c *Client) waiter(ctx context.Context, resource, holder string) (v1.Waiter, error) {
 	var r v1.Resource
 	err := c.servers.Retry(ctx, 5*time.Second, func(ctx context.Context, w *v1.Caller) (err error) {

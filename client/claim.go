@@ -10,20 +10,20 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A claim is one acquire on its way: of one resource, or of several at once.
+// A claim is one acquire under way: of one resource, or of several at once.
 type claim struct {
 	options
 	session       *Session
-	holds         []*Hold // the first is that of the request itself, the others those of its Also
+	holds         []*Hold // the first is that of the request itself, the others are those of its Also
 	request       v1.AcquireRequest
-	began         time.Duration // of the call
-	sent          time.Duration // the first message
-	waited        bool
-	watchedBefore bool // events came in already when it began
-	maybeGranted  bool // a message got no answer, so a refusal of another one is not the last word
+	began         time.Duration // when the program called
+	sent          time.Duration // when the first request was sent
+	waited        bool          // it may have been granted after a wait: when is not known
+	watchedBefore bool          // the watch was complete when it began
+	maybeGranted  bool          // an attempt got no answer and may be granted, whatever another was told
 }
 
-// acquire asks for what the options name under new ids.
+// acquire sends an acquire under new ids, and returns a hold for each item.
 func (s *Session) acquire(ctx context.Context, o options, began time.Duration) ([]*Hold, error) {
 	a := &claim{options: o, session: s, began: began, sent: s.clock(), watchedBefore: s.client.watchComplete.Load()}
 	first := o.items[0]
@@ -33,7 +33,10 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 		if party == "" {
 			party = o.partyOf(ctx, id)
 		}
-		h := &Hold{session: s, resource: item.Resource, holder: o.holder, id: id, party: party, values: context.WithoutCancel(ctx)}
+		h := &Hold{
+			session: s, resource: item.Resource, holder: o.holder, id: id, party: party,
+			values: context.WithoutCancel(ctx),
+		}
 		a.holds = append(a.holds, h)
 		if !s.add(h, id) {
 			return nil, errRetry
@@ -42,7 +45,8 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 	a.request = v1.AcquireRequest{
 		Resource: first.Resource, Shared: first.Shared, Slots: first.Slots, Capacity: first.Capacity,
 		Holder: o.holder, ID: a.holds[0].id, Session: s.id, Party: party, Reason: o.reason, Labels: o.labels,
-		Grace: v1.Duration(o.grace), HoldLimit: v1.Duration(o.holdLimit), Priority: o.priority, Wait: v1.Duration(a.remainingWait()),
+		Grace: v1.Duration(o.grace), HoldLimit: v1.Duration(o.holdLimit), Priority: o.priority,
+		Wait: v1.Duration(a.remainingWait()),
 	}
 	for i, item := range o.items[1:] {
 		a.request.Also = append(a.request.Also, v1.AcquireItem{
@@ -55,7 +59,7 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 	}
 	if err == nil || errors.Is(err, ErrExpired) {
 		if !s.alive() {
-			err = errRetry // we slept for so long that it was over when we heard of it
+			err = errRetry // the process was paused: the session was over before the answer was read
 		}
 	}
 	if err != nil {
@@ -65,7 +69,7 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 	return a.holds, nil
 }
 
-// withdraw sees to it that nothing stays of what was asked for.
+// withdraw makes sure that nothing of a failed acquire stays on the server.
 func (a *claim) withdraw(err error) {
 	for _, h := range a.holds {
 		h.lose(&LostError{How: leasehold.Withdrawn})
@@ -73,7 +77,7 @@ func (a *claim) withdraw(err error) {
 	if isRefusal(err) && !a.maybeGranted {
 		return
 	}
-	// It may be granted, now or later, and the session would keep it alive.
+	// It may be granted, now or later, and renewals of the session would keep it alive.
 	ids := make([]string, len(a.holds))
 	for i, h := range a.holds {
 		ids[i] = h.ID()
@@ -81,7 +85,7 @@ func (a *claim) withdraw(err error) {
 	a.session.releaseLater(ids...)
 }
 
-// remainingWait is how long the server may let it wait.
+// remainingWait returns how long the server may let it wait.
 func (a *claim) remainingWait() time.Duration {
 	if a.wait == asLongAsContext {
 		return leasehold.MaxWait
@@ -89,28 +93,29 @@ func (a *claim) remainingWait() time.Duration {
 	return min(max(0, a.began+a.wait-a.session.clock()), leasehold.MaxWait)
 }
 
-// isRefusal tells whether a server decided that there is no lease and no wait.
+// isRefusal reports whether a server decided that there is no lease and no wait.
 func isRefusal(err error) bool {
 	var e *leasehold.Error
 	if !errors.As(err, &e) {
 		return false
 	}
 	switch e.Code {
-	case leasehold.Held, leasehold.Lost, leasehold.NotFound, leasehold.Invalid, leasehold.Denied, leasehold.Limited, leasehold.Refused:
+	case leasehold.Held, leasehold.Lost, leasehold.NotFound, leasehold.Invalid, leasehold.Denied,
+		leasehold.Limited, leasehold.Refused:
 		return true
 	}
 	return false
 }
 
-// ask sends the request until there is an answer. The id is the same each time, so a
-// grant whose answer was lost is found and not granted twice.
+// ask sends the request until it is answered. The id is the same in each attempt, so a grant
+// whose answer was lost is found and not made twice.
 func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(a.session.done, cancel) // nothing can come of it then
+	stop := context.AfterFunc(a.session.done, cancel) // without its session it cannot be granted
 	defer stop()
 	if a.progress != nil && a.wait != 0 {
-		a.maybeGranted = true // its questions may be granted
+		a.maybeGranted = true // a progress report is an acquire too, and may be granted
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -129,14 +134,14 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 		case errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound):
 			return lease, a.whenGone(ctx, err)
 		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
-			return lease, errRetry // it waited as long as a server lets one wait
+			return lease, errRetry // it waited as long as a server allows
 		case !v1.Transient(err):
 			return lease, err
 		case a.wait != 0 && a.remainingWait() == 0:
 			return lease, err
 		}
 		if a.wait != 0 && errors.Is(err, context.DeadlineExceeded) {
-			continue // it stands in the queue, and only the request was cut short
+			continue // it keeps its place in the queue: only this request has ended
 		}
 		if !a.session.client.servers.Pause(ctx, n) {
 			return lease, a.stopped(ctx, err)
@@ -144,8 +149,8 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 	}
 }
 
-// stopped is the error of an acquire whose context ended: with the session, or because
-// its caller wished so.
+// stopped returns the error of an acquire whose context ended: with the session, or because the
+// caller cancelled it.
 func (a *claim) stopped(ctx context.Context, err error) error {
 	if a.session.done.Err() != nil {
 		return errRetry
@@ -153,12 +158,11 @@ func (a *claim) stopped(ctx context.Context, err error) error {
 	return fmt.Errorf("%s was not acquired: %w: %w", a.request.Resource, context.Cause(ctx), err)
 }
 
-// maxWaitPerRequest is how long one request waits. A server that vanishes without a word would
-// otherwise keep us waiting for ever; the place in the queue is kept between two
-// requests.
+// maxWaitPerRequest is how long one request waits. Without it, a server that vanished silently
+// would keep the caller waiting for ever. The place in the queue is kept between two requests.
 const maxWaitPerRequest = 30 * time.Second
 
-// askOnce sends the request once.
+// askOnce makes one attempt.
 func (a *claim) askOnce(ctx context.Context) (lease v1.Lease, err error) {
 	send := func(ctx context.Context, w *v1.Caller) (err error) {
 		lease, err = w.Acquire(ctx, a.request)
@@ -172,21 +176,21 @@ func (a *claim) askOnce(ctx context.Context) (lease v1.Lease, err error) {
 	chosen := servers.Choose()
 	limit := maxWaitPerRequest
 	if left := a.remainingWait(); left <= maxWaitPerRequest {
-		limit = left + 5*time.Second // the server shall have the last word
+		limit = left + 5*time.Second // the server decides when the wait is over
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err = send(within, chosen.Caller)
-	// What got no answer may have waited.
+	// An attempt without an answer may have waited.
 	a.waited = a.waited || err != nil || lease.WaitedMS > 0
 	if v1.Transient(err) && within.Err() == nil {
-		servers.Leave(chosen) // else it is our own limit that ended it
+		servers.Leave(chosen) // else the limit ended it, which says nothing about the server
 	}
 	return lease, err
 }
 
-// whenGone is the error of an acquire whose id ended before it was ours. What time took
-// while no answer came can be asked for again; what an operator took can not.
+// whenGone returns the error of an acquire whose id ended before the client held it. If it
+// expired while no answer came, it can be asked for again; if an operator broke it, it cannot.
 func (a *claim) whenGone(ctx context.Context, err error) error {
 	if !a.session.alive() {
 		return errRetry
@@ -196,25 +200,25 @@ func (a *claim) whenGone(ctx context.Context, err error) error {
 		return &LostError{How: leasehold.ByBreak, Resource: a.request.Resource, By: end.By, Reason: end.Reason}
 	}
 	if end == nil && errors.Is(err, leasehold.ErrNotFound) {
-		// The server knows neither the lease nor, then, the session.
+		// A server that does not know the wait does not know the session either.
 		a.session.endAs(&LostError{How: leasehold.SessionClosed, Reason: err.Error()})
 	}
 	return errRetry
 }
 
-// granted makes holds of an answer. Their clock is the session's: an answer that was
-// waited for says nothing of when it was sent.
+// granted makes holds from an answer. Their deadline is the session's: the answer to a request
+// that waited says nothing about when the time began to count.
 func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
 	s := a.session
 	if s.private && a.waited {
-		// Renewals of a wait were ours to decide; what follows is the program's.
+		// The client renewed while it waited; from here on the program decides.
 		if err := s.renewUntil(ctx); err != nil {
 			return err
 		}
 	}
 	leases := map[string]v1.Lease{answer.ID: answer}
 	for _, lease := range answer.Also {
-		lease.Interventions = answer.Interventions // they have a session in common
+		lease.Interventions = answer.Interventions // they share its session
 		leases[lease.ID] = lease
 	}
 	for _, h := range a.holds {
@@ -229,8 +233,8 @@ func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
 	return nil
 }
 
-// grantOne makes a hold of one lease. If that may be held for so long only, which also
-// the server's definitions can say, the hold has a deadline of its own.
+// grantOne makes a hold from one lease. If the lease has a hold limit, which may come from the
+// server's definitions, the hold has a deadline of its own.
 func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
 	h.slots, h.units, h.after = lease.Slots, lease.Units, endingOf(lease.After)
 	h.floor = leasehold.Token(lease.Floor)
@@ -239,7 +243,7 @@ func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
 		h.recheckRegularly()
 	}
 	if lease.Interventions == nil && !a.watchedBefore && a.session.client.watchComplete.Load() {
-		// What happened to it before we heard of anything was not told to us.
+		// The watch began meanwhile: it did not tell of earlier events.
 		a.session.client.background(func(ctx context.Context) { _ = h.recheck(ctx) })
 	}
 	switch {
@@ -247,7 +251,7 @@ func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
 		h.recheckLimit(lease.HoldLimit > 0)
 		return h.recheck(ctx)
 	case lease.HoldLimit > 0 && a.waited:
-		// When it was granted only the server knows.
+		// Only the server knows when it was granted, and so when it ends.
 		h.recheckLimit(true)
 		return h.recheck(ctx)
 	case lease.HoldLimit > 0:
@@ -256,11 +260,13 @@ func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
 	return h.Err()
 }
 
+// endingOf returns an ending of the API in the words of package leasehold.
 func endingOf(e *v1.Ending) *leasehold.Ending {
 	if e == nil {
 		return nil
 	}
 	return &leasehold.Ending{
-		ID: e.ID, Holder: e.Holder, Token: leasehold.Token(e.Token), How: howOf(e.How), By: e.By, Reason: e.Reason, At: e.At.Time,
+		ID: e.ID, Holder: e.Holder, Token: leasehold.Token(e.Token), How: howOf(e.How),
+		By: e.By, Reason: e.Reason, At: e.At.Time,
 	}
 }

@@ -16,20 +16,20 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A Client holds leases. Its methods may be called from any goroutine, and one client
-// is enough for a program.
+// A Client holds leases. Its methods may be called from any goroutine, and one client is enough
+// for a program.
 type Client struct {
 	config    Config
 	servers   *v1.Servers
 	clock     Clock
 	log       *slog.Logger
 	scheduler *scheduler
-	name      string // what the ids of its sessions begin with
+	name      string // the prefix of its sessions' ids
 
-	expired       atomic.Int64    // sessions that did, since the last stall
-	watchComplete atomic.Bool     // the watch has begun, and misses nothing
-	watchBegun    chan struct{}   // closed when the watch has begun for the first time, or should have
-	beginOnce     sync.Once       // closes it
+	expired       atomic.Int64    // sessions that expired since the last stall
+	watchComplete atomic.Bool     // the watch has begun, and has missed no event
+	watchBegun    chan struct{}   // closed once the watch has begun, or has taken too long
+	beginOnce     sync.Once       // closes watchBegun
 	context       context.Context // ends with Close
 	stop          context.CancelFunc
 	work          sync.WaitGroup
@@ -37,19 +37,19 @@ type Client struct {
 	mu       sync.Mutex // guards what follows
 	sessions map[string]*Session
 	shared   map[sessionTerms][]*Session
-	ttls     map[time.Duration]int // how many sessions have it
+	ttls     map[time.Duration]int // the number of sessions with this TTL
 	opened   int
 	watching bool
 	closed   bool
 }
 
-// callTimeout is how long a call goes on that does not wait for anything but an answer.
+// callTimeout limits calls that only wait for an answer.
 const callTimeout = 15 * time.Second
 
 // backoff is the pause between two attempts at what failed.
 var backoff v1.Backoff
 
-// Dial returns a client, once a server has answered. Call Close at the end.
+// Dial returns a client as soon as a server has answered. Call Close at the end.
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	config = config.complete()
 	http, err := config.httpClient()
@@ -58,12 +58,14 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 	}
 	config.HTTP = http
 	servers, err := v1.NewServers(v1.CallerConfig{
-		Servers: config.Servers, Namespace: config.Namespace, Client: config.HTTP, Timeout: callTimeout, PingWithin: config.TTL,
+		Servers: config.Servers, Namespace: config.Namespace, Client: config.HTTP, Timeout: callTimeout,
+		PingWithin: config.TTL,
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = servers.Each(ctx, v1.Attempts{Limit: callTimeout, Idempotent: true}, func(ctx context.Context, server *v1.Caller) error {
+	read := v1.Attempts{Limit: callTimeout, Idempotent: true}
+	err = servers.Each(ctx, read, func(ctx context.Context, server *v1.Caller) error {
 		_, err := server.Version(ctx)
 		return err
 	})
@@ -76,7 +78,8 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 func newClient(config Config, servers *v1.Servers) *Client {
 	c := &Client{
 		config: config, servers: servers, clock: config.Clock, log: config.Log, name: newID()[:16] + ".",
-		sessions: map[string]*Session{}, shared: map[sessionTerms][]*Session{}, ttls: map[time.Duration]int{}, watchBegun: make(chan struct{}),
+		watchBegun: make(chan struct{}),
+		sessions:   map[string]*Session{}, shared: map[sessionTerms][]*Session{}, ttls: map[time.Duration]int{},
 	}
 	c.context, c.stop = context.WithCancel(context.Background())
 	c.scheduler = newScheduler(c)
@@ -84,13 +87,13 @@ func newClient(config Config, servers *v1.Servers) *Client {
 	return c
 }
 
-// newID makes an id: 26 characters with 130 bits of chance in them.
+// newID returns a random id: 26 characters, 130 bits.
 func newID() string { return strings.ToLower(rand.Text()) }
 
-// Close ends everything that the client holds, but for what RenewNever was said of,
-// and then the client. The contexts of its holds end with ErrSessionClosed. Call it
-// when the work has ended. The error says what could not be told to a server; that
-// ends with its TTL.
+// Close releases everything that the client holds, except reservations (RenewNever), and ends
+// the client. The contexts of its holds end with ErrSessionClosed. Call it when the work has
+// ended. An error says what could not be released because no server was reached; that ends with
+// its TTL.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -119,13 +122,13 @@ func (c *Client) Close() error {
 	return errors.Join(failures...)
 }
 
-var errClosed = &leasehold.Error{Code: leasehold.Refused, Message: "the client was closed: dial another one"}
+var errClosed = &leasehold.Error{Code: leasehold.Refused, Message: "the client is closed: dial another one"}
 
-// spawn runs something that Close waits for. It is called by what Close waits for
-// itself, or with the lock while the client is open.
+// spawn runs f in a goroutine that Close waits for. Call it from such a goroutine, or with the
+// lock while the client is open: Close must not have begun to wait.
 func (c *Client) spawn(f func()) { c.work.Go(f) }
 
-// background does something for a caller who does not wait for it.
+// background runs f in a goroutine, unless the client is closed.
 func (c *Client) background(f func(ctx context.Context)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

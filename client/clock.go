@@ -2,17 +2,17 @@ package client
 
 import "time"
 
-// A Clock counts the time by which a client believes in its leases. Now only ever
-// grows, at the pace of real time, and it goes on while the machine sleeps: a
-// holder that wakes up from suspend must find that its lease has ended.
+// A Clock measures the time by which a client judges its leases. Now never goes back, runs at
+// the pace of real time, and does not stop while the machine sleeps: a holder that wakes up from
+// suspend must find that its lease has ended.
 //
-// The default is CLOCK_BOOTTIME on Linux. Where there is none it is Go's own
-// monotonic clock, which stops in suspend on some systems.
+// The default is CLOCK_BOOTTIME on Linux. Elsewhere it is Go's own monotonic clock, which stops
+// in suspend on some systems.
 type Clock interface {
 	Now() time.Duration
 }
 
-// goClock counts from when it was made.
+// goClock is Go's monotonic clock.
 type goClock struct{ start time.Time }
 
 func newGoClock() goClock { return goClock{time.Now()} }

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootClock is CLOCK_BOOTTIME: it does not stop in suspend, as Go's clock does.
+// bootClock is CLOCK_BOOTTIME, which does not stop in suspend as Go's clock does.
 type bootClock struct{}
 
 func (bootClock) Now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		panic("the machine's clock was there and is not any more: " + err.Error())
+		panic("CLOCK_BOOTTIME can no longer be read: " + err.Error())
 	}
 	return time.Duration(t.Nano())
 }
@@ -20,7 +20,7 @@ func (bootClock) Now() time.Duration {
 func systemClock() Clock {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
-		return newGoClock() // a sandbox that does not allow it
+		return newGoClock() // a sandbox may forbid it
 	}
 	return bootClock{}
 }

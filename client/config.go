@@ -15,36 +15,35 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// Config is what a client can be told. The zero value is the server, namespace and
-// holder that the environment names, or the server on this machine.
+// Config configures a client. The zero value takes server, namespace and holder from the
+// environment; without that, the server on this machine.
 type Config struct {
-	// Servers are the URLs of one server or several. While one does not answer, the
-	// next is asked. Empty: LEASEHOLD_SERVER, with commas between several; then
-	// http://127.0.0.1:4653.
+	// Servers are the URLs of one or more servers. When one does not answer, the next is asked.
+	// Empty: LEASEHOLD_SERVER, separated by commas; then http://127.0.0.1:4653.
 	Servers []string
 
 	Namespace string // empty: LEASEHOLD_NAMESPACE, then "default"
 	Holder    string // who holds, as others will see it; empty: LEASEHOLD_HOLDER, then user@host:pid
 
-	// TTL is that of holds which are not given one. 0: 30 s. It is how long others wait
-	// for a holder that died.
+	// TTL is how long leases last without a renewal, unless an acquire says otherwise. 0: 30 s.
+	// It is how long others wait for a holder that died.
 	TTL time.Duration
 
-	// OnStall is called, in a goroutine of its own, when the process was paused for a
-	// third of the TTL of something that it holds: it came close to losing it.
+	// OnStall is called, in a goroutine of its own, when the process was paused for a third of
+	// the TTL of something it holds: it came close to losing it.
 	OnStall func(Stall)
 
-	Log   *slog.Logger // what went wrong and was tried again; nil: nothing is written
-	TLS   *tls.Config  // for servers with https; nil: what LEASEHOLD_CA, LEASEHOLD_CERT and LEASEHOLD_KEY name, if anything
+	Log   *slog.Logger // for failures that are retried; nil: no log
+	TLS   *tls.Config  // for servers with https; nil: by LEASEHOLD_CA, LEASEHOLD_CERT and LEASEHOLD_KEY
 	Clock Clock        // nil: the machine's; for tests
 
-	// HTTP is nil for a client of its own. It must have no Timeout: some requests wait. It
-	// sees to TLS itself. If its Transport is an *http.Transport, connections are made as
-	// that one makes them, but are not shared with it.
+	// HTTP is used to send requests; nil: a client of its own. It must have no Timeout, because
+	// some requests wait, and must configure TLS itself. If its Transport is an *http.Transport,
+	// connections are made with its settings, but are not shared with it.
 	HTTP *http.Client
 }
 
-// complete fills in what was left open.
+// complete fills in the defaults.
 func (c Config) complete() Config {
 	if len(c.Servers) == 0 {
 		for s := range strings.SplitSeq(cmp.Or(os.Getenv("LEASEHOLD_SERVER"), v1.DefaultServer), ",") {
@@ -63,7 +62,7 @@ func (c Config) complete() Config {
 	return c
 }
 
-// thisProcess is user@host:pid.
+// thisProcess returns user@host:pid.
 func thisProcess() string {
 	name, host := cmp.Or(os.Getenv("USER"), "unknown"), "unknown"
 	if u, err := user.Current(); err == nil {

@@ -2,11 +2,11 @@ package client
 
 import "context"
 
-// holdKey is where a context has the hold that it belongs to.
+// holdKey is the key of a context's hold.
 type holdKey struct{}
 
-// A holdContext ends with a hold. Its Err reads the clock: after a pause the timer that
-// would end it has not run yet.
+// A holdContext ends with a hold. Its Err reads the clock, because after a pause no timer has
+// run yet.
 type holdContext struct {
 	context.Context
 	hold *Hold
@@ -24,8 +24,7 @@ func (c *holdContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// contextUnder returns a context that ends with the hold, and with parent if that
-// comes first.
+// contextUnder returns a context that ends with the hold or with parent, whichever is first.
 func (h *Hold) contextUnder(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if lost := h.onLoss(cancel); lost != nil {
@@ -34,7 +33,7 @@ func (h *Hold) contextUnder(parent context.Context) context.Context {
 	return &holdContext{ctx, h}
 }
 
-// onLoss calls cancel when the hold is lost, unless it is already: it then says how.
+// onLoss has cancel called when the hold is lost. If it is lost already, onLoss returns how.
 func (h *Hold) onLoss(cancel context.CancelCauseFunc) *LostError {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -45,8 +44,8 @@ func (h *Hold) onLoss(cancel context.CancelCauseFunc) *LostError {
 	return lost
 }
 
-// HoldFrom returns the hold that a context belongs to: that of Hold.Context, or of
-// the context that Do gave to its function.
+// HoldFrom returns the hold that a context belongs to: that of Hold.Context, or of the context
+// that Do passes to its function.
 func HoldFrom(ctx context.Context) (*Hold, bool) {
 	h, ok := ctx.Value(holdKey{}).(*Hold)
 	return h, ok

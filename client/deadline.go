@@ -108,5 +108,6 @@ func (h *Hold) howLimited() *LostError {
 	if limited := time.Duration(h.limitedAt.Load()); limited != 0 && h.session.clock() >= limited {
 		return &LostError{How: leasehold.ByHoldLimit}
 	}
-	return &LostError{How: leasehold.ByTTL, Reason: "others intervened in its session, and no server has confirmed it since"}
+	return &LostError{How: leasehold.ByTTL,
+		Reason: "others intervened in its session, and no server has confirmed it since"}
 }

@@ -10,22 +10,24 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A Leader is who leads an election, and what it published.
+// A Leader is the winner of an election, with the value it published.
 type Leader struct {
 	Holder string
 	Token  leasehold.Token // 0: nobody leads
-	Value  []byte          // nil: it has not published it yet
+	Value  []byte          // nil: not published yet
 	Since  time.Time
 }
 
-// Elect campaigns for a resource. When it leads it publishes value, for Leader and
-// Observe to see, and calls fn; fn's context ends when it does not lead any more, or
-// when ctx ends. If fn returns while it leads, it resigns, and Elect returns fn's error.
-// If the lead was lost, Elect waits for fn to return and campaigns again.
+// Elect campaigns for a resource. As leader it publishes value, for Leader and Observe to see,
+// and calls fn. The context of fn ends when the lead is lost or when ctx ends. If fn returns
+// while it leads, Elect resigns and returns fn's error. If the lead was lost, Elect waits for fn
+// to return and campaigns again.
 //
-// The value is a record of the same name as the resource. It is fenced by the lease, so
-// a leader of yesterday can not overwrite it, and it ends with the leader.
-func (c *Client) Elect(ctx context.Context, resource string, value []byte, fn func(ctx context.Context, h *Hold) error, options ...Option) error {
+// The value is a record with the name of the resource. It is fenced by the lease, so a former
+// leader cannot overwrite it, and it ends with the lead.
+func (c *Client) Elect(
+	ctx context.Context, resource string, value []byte, fn func(ctx context.Context, h *Hold) error, options ...Option,
+) error {
 	for {
 		h, err := c.Acquire(ctx, resource, options...)
 		if err != nil {
@@ -39,8 +41,10 @@ func (c *Client) Elect(ctx context.Context, resource string, value []byte, fn fu
 	}
 }
 
-// lead runs fn and tells whether it is to be tried again, since the lead was lost.
-func (c *Client) lead(ctx context.Context, h *Hold, value []byte, fn func(context.Context, *Hold) error) (again bool, err error) {
+// lead runs fn as leader. It reports whether to campaign again because the lead was lost.
+func (c *Client) lead(
+	ctx context.Context, h *Hold, value []byte, fn func(context.Context, *Hold) error,
+) (again bool, err error) {
 	defer h.releaseOrLog()
 	under := h.contextUnder(ctx)
 	err = h.publish(under, value)
@@ -58,8 +62,8 @@ func (c *Client) lead(ctx context.Context, h *Hold, value []byte, fn func(contex
 	return false, err
 }
 
-// publish writes what the leader has to say. While no server can be reached nobody else can
-// lead either: it goes on trying for as long as the lead lasts.
+// publish writes the leader's value. It retries for as long as the lead lasts: while no server
+// can be reached nobody else can lead either.
 func (h *Hold) publish(ctx context.Context, value []byte) error {
 	for {
 		err := h.put(ctx, v1.PutRequest{Path: h.resource, Value: value, Session: h.session.id})
@@ -69,8 +73,8 @@ func (h *Hold) publish(ctx context.Context, value []byte) error {
 	}
 }
 
-// unpublish takes the value back before the lead is given up. Who reads in between sees
-// a leader without a value.
+// unpublish deletes the value before the lead is given up. In between, others see a leader
+// without a value.
 func (c *Client) unpublish(h *Hold) {
 	ctx, cancel := context.WithTimeout(h.values, callTimeout/3)
 	defer cancel()
@@ -80,11 +84,11 @@ func (c *Client) unpublish(h *Hold) {
 		return err
 	})
 	if err != nil && !isGone(err) {
-		c.log.Warn("what was published could not be taken back", "resource", h.resource, "err", err)
+		c.log.Warn("the leader's value could not be deleted", "resource", h.resource, "err", err)
 	}
 }
 
-// Leader says who leads. If nobody does, the Leader has the token 0.
+// Leader returns who leads. If nobody does, the Leader has the token 0.
 func (c *Client) Leader(ctx context.Context, resource string) (Leader, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -113,7 +117,7 @@ func (c *Client) Leader(ctx context.Context, resource string) (Leader, error) {
 	if lease.Acquired != nil {
 		l.Since = lease.Acquired.Time
 	}
-	// The value of another leader has another token.
+	// The record may be that of a former leader, with another token.
 	if record.Token == lease.Token {
 		l.Value = append([]byte{}, record.Value...)
 	}
@@ -124,9 +128,9 @@ func (l Leader) equal(other Leader) bool {
 	return l.Token == other.Token && (l.Value == nil) == (other.Value == nil) && string(l.Value) == string(other.Value)
 }
 
-// Observe shows who leads, at first and then whenever that changes. A leader that
-// follows another quickly may be all that is seen of the two. It ends with an error when
-// ctx ends, or when it can not go on.
+// Observe yields who leads, at first and then whenever it changes. If leaders follow each other
+// quickly, only the last may be seen. It ends with an error when ctx ends or the watch cannot go
+// on.
 func (c *Client) Observe(ctx context.Context, resource string) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		o := &observer{client: c, resource: resource, yield: yield}
@@ -153,10 +157,11 @@ type observer struct {
 	yield    func(Leader, error) bool
 	last     Leader
 	begun    bool
-	over     bool // the reader wants no more
+	over     bool // the consumer has stopped
 }
 
-// watch looks once the watch has begun, and again at each event: nothing is missed then.
+// watch reads the leader once the watch has begun, and again at each event, so that no change is
+// missed.
 func (o *observer) watch(ctx context.Context) (failure error) {
 	chosen := o.client.servers.Choose()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -181,6 +186,7 @@ func (o *observer) watch(ctx context.Context) (failure error) {
 	return nil
 }
 
+// update yields the leader if it is another than before.
 func (o *observer) update(ctx context.Context) error {
 	l, err := o.client.Leader(ctx, o.resource)
 	if err != nil || o.begun && l.equal(o.last) {

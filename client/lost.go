@@ -7,31 +7,30 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// Why a hold was lost. Each is a cause of its context, wrapped in a *LostError, and
-// each of them is an ErrLost.
+// How a hold was lost. Each is the cause of its context, wrapped in a *LostError, and each
+// is an ErrLost.
 var (
-	// ErrLost is what all ways to lose a hold have in common.
+	// ErrLost matches every way to lose a hold.
 	ErrLost error = leasehold.ErrLost
 
-	// ErrExpired: the lease was not renewed in time, or was held as long as it may be.
+	// ErrExpired: the lease was not renewed in time, or reached its hold limit.
 	ErrExpired = errors.New("the lease expired")
 
-	// ErrBroken: an operator ended it. The LostError says who and why.
+	// ErrBroken: an operator broke the lease. The LostError says who and why.
 	ErrBroken = errors.New("the lease was broken")
 
-	// ErrReleased: it was given back.
+	// ErrReleased: the lease was released.
 	ErrReleased = errors.New("the lease was released")
 
-	// ErrSessionClosed: the session that it was bound to was closed, by this client or
-	// on the server.
+	// ErrSessionClosed: the session of the lease was closed, by this client or on the server.
 	ErrSessionClosed = errors.New("the session of the lease was closed")
 
-	// ErrChanged: somebody handed it to another holder.
-	ErrChanged = errors.New("the lease was handed to another holder")
+	// ErrChanged: somebody gave the lease to another holder.
+	ErrChanged = errors.New("the lease was given to another holder")
 )
 
-// ErrHeld is the error of an acquire that did not get the resource. With errors.As a
-// *leasehold.Error tells who holds it, since when, until when and why.
+// ErrHeld is the error of an acquire whose resource somebody else holds. The *leasehold.Error,
+// by errors.As, says who holds it, since when, until when and why.
 var ErrHeld error = leasehold.ErrHeld
 
 // A LostError says how a hold ended.
@@ -74,6 +73,7 @@ func (e *LostError) sentinel() error {
 	return ErrExpired
 }
 
+// isGone reports whether a server no longer knows a lease or a session.
 func isGone(err error) bool {
 	return errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound)
 }

@@ -7,7 +7,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A Message is what somebody said to the holder.
+// A Message was sent to the holder by somebody else.
 type Message struct {
 	By    string
 	Text  string
@@ -15,8 +15,8 @@ type Message struct {
 	Until time.Time
 }
 
-// Messages are what is said to the holder: by ask, and by a break that is announced.
-// The channel is never closed. What nobody reads is dropped, the oldest first.
+// Messages returns the messages to the holder: those of Ask, and announcements of a break. The
+// channel is never closed. If nobody reads them, the oldest are dropped.
 func (h *Hold) Messages() <-chan Message { return h.inbox() }
 
 func (h *Hold) inbox() chan Message {
@@ -29,8 +29,7 @@ func (h *Hold) inbox() chan Message {
 	return m.messages
 }
 
-// onMessage has messages told to a function, which must not block, those too that have
-// come already.
+// onMessage has fn called with messages, also those that have come already. fn must not block.
 func (h *Hold) onMessage(heard func(Message)) {
 	h.mu.Lock()
 	m := h.extraLocked()
@@ -42,7 +41,7 @@ func (h *Hold) onMessage(heard func(Message)) {
 	}
 }
 
-// deliver puts a message in the box, and the oldest out if there is no room.
+// deliver puts a message into the channel, and drops the oldest if there is no room.
 func (h *Hold) deliver(m Message) {
 	h.mu.Lock()
 	heard := h.extraLocked().onMessage
@@ -65,11 +64,11 @@ func (h *Hold) deliver(m Message) {
 	}
 }
 
-// Ask sends whoever holds a resource a message, which arrives in its Hold.Messages.
+// Ask sends a message to the holder of a resource, where Hold.Messages has it.
 func (c *Client) Ask(ctx context.Context, resource, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	key := newID() // a message that is sent twice is heard once
+	key := newID() // an attempt that is repeated is delivered once
 	return c.servers.Retry(ctx, callTimeout/3, func(ctx context.Context, w *v1.Caller) error {
 		_, err := w.Ask(ctx, v1.AskRequest{Resource: resource, Message: message, By: c.config.Holder}, v1.WithKey(key))
 		return err

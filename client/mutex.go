@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// A Mutex is a resource in the shape of a sync.Locker, for code that expects one. It
-// excludes other goroutines of this program and other programs alike.
+// A Mutex is a resource as a sync.Locker, for code that expects one. It excludes goroutines of
+// this program and other programs alike.
 //
-// A Locker can not say that it was lost. Where that matters, and it mostly does, use Do
-// or Acquire; at least, stop when Context ends and show Hold().Token() to what you
-// protect. Unlock panics if the lease was lost, as what came before it was not protected.
+// A Locker cannot report that its lease was lost. Where that matters, and it mostly does, use Do
+// or Acquire; at least stop when Context ends, and show Hold().Token() to what you protect.
+// Unlock panics if the lease was lost, because the work before it was not protected.
 type Mutex struct {
 	client   *Client
 	resource string
@@ -23,13 +23,13 @@ type Mutex struct {
 
 var _ sync.Locker = (*Mutex)(nil)
 
-// Mutex returns a mutex on a resource. It asks nobody yet.
+// Mutex returns a mutex on a resource. It sends no request.
 func (c *Client) Mutex(resource string, options ...Option) *Mutex {
 	return &Mutex{client: c, resource: resource, options: options}
 }
 
-// Lock acquires the resource, however long that takes. It panics if that is not
-// possible: the name is wrong, say, or the client was closed.
+// Lock acquires the resource, however long that takes. It panics if that is impossible, because
+// the name is invalid or the client closed.
 func (m *Mutex) Lock() {
 	h, err := m.client.Acquire(context.Background(), m.resource, m.options...)
 	if err != nil {
@@ -38,7 +38,7 @@ func (m *Mutex) Lock() {
 	m.set(h)
 }
 
-// TryLock acquires the resource if nobody holds it, and tells whether it did.
+// TryLock acquires the resource if it is free, and reports whether it did.
 func (m *Mutex) TryLock() bool {
 	h, err := m.client.TryAcquire(context.Background(), m.resource, m.options...)
 	if err != nil {
@@ -48,7 +48,7 @@ func (m *Mutex) TryLock() bool {
 	return true
 }
 
-// Unlock releases the resource. It panics if it is not held, and if it was lost before:
+// Unlock releases the resource. It panics if the mutex is not locked, or if the lease was lost;
 // see Mutex.
 func (m *Mutex) Unlock() {
 	unlock(m.set(nil), m.resource)
@@ -64,14 +64,14 @@ func unlock(h *Hold, resource string) {
 	}
 }
 
-// Hold is the hold of the one who locked the mutex; nil if nobody did.
+// Hold returns the hold of a locked mutex; nil if it is not locked.
 func (m *Mutex) Hold() *Hold {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.hold
 }
 
-// Context ends when the hold does. It has ended if nobody has locked the mutex.
+// Context returns a context that ends with the hold. If the mutex is not locked, it has ended.
 func (m *Mutex) Context() context.Context {
 	if h := m.Hold(); h != nil {
 		return h.Context()
@@ -88,8 +88,8 @@ func (m *Mutex) set(h *Hold) (before *Hold) {
 	return before
 }
 
-// An RWMutex is a resource in the shape of a sync.RWMutex: many read, or one writes. What
-// is said of Mutex holds here too.
+// An RWMutex is a resource as a sync.RWMutex: many readers, or one writer. The warnings of Mutex
+// apply to it too.
 type RWMutex struct {
 	Mutex
 
@@ -97,7 +97,7 @@ type RWMutex struct {
 	readers   []*Hold
 }
 
-// RWMutex returns a reader/writer mutex on a resource. It asks nobody yet.
+// RWMutex returns a reader/writer mutex on a resource. It sends no request.
 func (c *Client) RWMutex(resource string, options ...Option) *RWMutex {
 	return &RWMutex{Mutex: Mutex{client: c, resource: resource, options: options}}
 }
@@ -111,7 +111,8 @@ func (m *RWMutex) RLock() {
 	m.read(h)
 }
 
-// TryRLock acquires the resource beside other readers, if nobody writes or waits to.
+// TryRLock acquires the resource beside other readers, if nobody writes or waits to write. It
+// reports whether it did.
 func (m *RWMutex) TryRLock() bool {
 	h, err := m.client.TryAcquire(context.Background(), m.resource, m.reading()...)
 	if err != nil {
@@ -121,7 +122,7 @@ func (m *RWMutex) TryRLock() bool {
 	return true
 }
 
-// RUnlock releases one reader's hold. It panics if there is none, or if it was lost.
+// RUnlock releases one reader's hold. It panics if there is none, or if its lease was lost.
 func (m *RWMutex) RUnlock() {
 	m.readersMu.Lock()
 	var h *Hold
@@ -132,7 +133,7 @@ func (m *RWMutex) RUnlock() {
 	unlock(h, m.resource)
 }
 
-// RLocker returns a sync.Locker that reads.
+// RLocker returns a sync.Locker whose Lock and Unlock are RLock and RUnlock.
 func (m *RWMutex) RLocker() sync.Locker { return (*rlocker)(m) }
 
 type rlocker RWMutex

@@ -8,17 +8,17 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// An Option is something that one call says about the hold it asks for.
+// An Option changes one acquire, or one session.
 type Option func(*options)
 
-// options is all that can be said of a hold.
+// options are all options together.
 type options struct {
 	items     []Item
 	holder    string
 	reason    string
 	labels    map[string]string
 	ttl       time.Duration
-	wait      time.Duration // 0: do not wait; asLongAsContext
+	wait      time.Duration // 0: do not wait; or asLongAsContext
 	grace     time.Duration
 	holdLimit time.Duration
 	priority  int
@@ -28,21 +28,21 @@ type options struct {
 	session   *Session
 }
 
-// asLongAsContext is the wait of an acquire that named none.
+// asLongAsContext is the wait of an acquire without the option Wait.
 const asLongAsContext = time.Duration(-1)
 
-// TTL says how long the lease lasts unless it is renewed. It is how long others wait
-// for a holder that died, and how long a holder survives without its server. Below
-// 5 s an ordinary pause can cost the lease. The default is Config.TTL.
+// TTL sets how long the lease lasts without a renewal. It is how long others wait for a holder
+// that died, and how long a holder survives without a server. Below 5 s an ordinary pause can
+// cost the lease. The default is Config.TTL.
 func TTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
 
-// Wait limits how long to stand in the queue; without it, ctx alone does.
+// Wait limits the time in the queue; without it, only ctx does.
 func Wait(d time.Duration) Option { return func(o *options) { o.wait = max(0, d) } }
 
-// Reason says why the resource is needed, to whoever finds it held.
+// Reason tells others why the resource is held.
 func Reason(s string) Option { return func(o *options) { o.reason = s } }
 
-// Label says more about the holder, such as a build number. It may be given again.
+// Label adds a label to the holder, such as a build number. It may be given several times.
 func Label(key, value string) Option {
 	return func(o *options) {
 		if o.labels == nil {
@@ -52,25 +52,24 @@ func Label(key, value string) Option {
 	}
 }
 
-// Holder is who holds, as others will see it, instead of Config.Holder.
+// Holder sets the name of the holder, as others see it, instead of Config.Holder.
 func Holder(s string) Option { return func(o *options) { o.holder = s } }
 
-// HoldLimit is the longest that the lease may be held, however often it is renewed.
+// HoldLimit sets the total time that the lease may be held, renewals included.
 func HoldLimit(d time.Duration) Option { return func(o *options) { o.holdLimit = d } }
 
-// Grace lets the resource rest for a while if the lease ends without a release.
+// Grace sets a pause before the next grant if the lease ends without a release.
 func Grace(d time.Duration) Option { return func(o *options) { o.grace = d } }
 
-// Priority moves the wait before those of smaller priority: -1000 to 1000, 0 unless
-// said.
+// Priority orders the queue: larger goes first. It is between -1000 and 1000; the default is 0.
 func Priority(n int) Option { return func(o *options) { o.priority = n } }
 
-// Party says who stands still while this waits, where the context cannot say it: whoever
-// holds something in another process, and waits for this one. See Hold.Party.
+// Party sets the party that waits, for a process that does work for a holder in another process.
+// The server refuses a wait that would close a cycle of parties. See Hold.Party.
 func Party(name string) Option { return func(o *options) { o.party = name } }
 
-// Shared acquires one slot of a resource, of however many there are: beside others who
-// share it, and never beside one who holds it exclusively.
+// Shared acquires one slot of a resource: beside others that share it, and never beside an
+// exclusive holder.
 func Shared() Option {
 	return func(o *options) {
 		for i := range o.items {
@@ -79,8 +78,8 @@ func Shared() Option {
 	}
 }
 
-// Slots acquires so many slots of a resource that has of of them: a semaphore. If of is 0
-// a definition, or whoever shares it already, says how many there are.
+// Slots acquires n slots of a resource that has of slots in all: a semaphore. If of is 0, a
+// definition or the other holders say how many there are.
 func Slots(n, of int) Option {
 	return func(o *options) {
 		for i := range o.items {
@@ -89,24 +88,25 @@ func Slots(n, of int) Option {
 	}
 }
 
-// In binds the lease to a session, and to its end. TTL and Renew are the session's
-// then.
+// In binds the lease to a session. It ends with the session, whose TTL and Renew apply.
 func In(s *Session) Option { return func(o *options) { o.session = s } }
 
-// Renew chooses when the lease is renewed; the default is RenewAt(1.0/3).
+// Renew sets when the lease is renewed; the default is RenewAt(1.0/3).
 func Renew(r Renewal) Option { return func(o *options) { o.renewal = r } }
 
+// options returns the options of a call, with the defaults of the client.
 func (c *Client) options(items []Item, wait time.Duration, given []Option) options {
-	o := options{items: slices.Clone(items), holder: c.config.Holder, ttl: c.config.TTL, wait: wait, renewal: RenewAt(1.0 / 3)}
+	o := options{
+		items: slices.Clone(items), holder: c.config.Holder, ttl: c.config.TTL, wait: wait, renewal: RenewAt(1.0 / 3),
+	}
 	for _, option := range given {
 		option(&o)
 	}
 	return o
 }
 
-// partyOf names who waits, where waits could close a circle: the party that was given; else
-// all that is acquired under the context of a hold belongs to the party of that hold; else
-// id begins one.
+// partyOf returns the party that waits: the one that was given; else that of the hold whose
+// context this is; else a new one, named by id.
 func (o *options) partyOf(ctx context.Context, id string) string {
 	if o.party != "" {
 		return o.party
@@ -117,5 +117,6 @@ func (o *options) partyOf(ctx context.Context, id string) string {
 	return id
 }
 
-// usableTTL is a TTL that a server would accept, for arithmetic before it refuses.
+// usableTTL returns a TTL that a server would accept: intervals are computed from it before a
+// server has refused the one that was given.
 func usableTTL(d time.Duration) time.Duration { return max(d, leasehold.MinTTL) }

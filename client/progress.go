@@ -9,27 +9,27 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// Progress is told how a wait stands: when it begins, and whenever that changed. fn is
-// called from one goroutine at a time, and not any more when the acquire returns.
+// Progress calls fn with the state of a wait: when it begins, and whenever it changed. fn is
+// called from one goroutine at a time, and no longer once the acquire has returned.
 func Progress(fn func(Waiting)) Option { return func(o *options) { o.progress = fn } }
 
-// A Waiting is how a wait stands.
+// Waiting is the state of a wait.
 type Waiting struct {
 	Resource string
 	Position int // 1 is next; 0: not known yet
-	Queue    int // how many wait
+	Queue    int // the number of waiters
 	Holder   string
 	Reason   string // why the holder needs it
 	Since    time.Time
-	Expires  time.Time // of the lease in the way, if nobody renews it; zero: it has no end
+	Expires  time.Time // of the lease in the way, unless it is renewed; zero: it has no TTL
 	Waited   time.Duration
-	Forecast time.Duration // in how long a turn usually comes; 0: nobody can tell
+	Forecast time.Duration // how long until a turn usually comes; 0: not known
 }
 
-// progressBackoff is how long to wait from one question about a wait to the next.
+// progressBackoff is the pause between two progress reports.
 var progressBackoff = v1.Backoff{First: 500 * time.Millisecond, Most: 5 * time.Second}
 
-// reportProgress says how the wait stands, until ctx ends.
+// reportProgress reports the state of the wait until ctx ends.
 func (a *claim) reportProgress(ctx context.Context) {
 	said := Waiting{}
 	question := a.request
@@ -46,7 +46,7 @@ func (a *claim) reportProgress(ctx context.Context) {
 		now := waitingOf(a.request.Resource, held)
 		if now != said {
 			said = now
-			now.Waited, now.Forecast = a.session.clock()-a.began, held.Forecast // which change all the time
+			now.Waited, now.Forecast = a.session.clock()-a.began, held.Forecast // not compared: they change all the time
 			a.progress(now)
 		}
 	}

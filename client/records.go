@@ -9,13 +9,13 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// Get reads the value of a record. If there is none, the error is a
-// leasehold.ErrNotFound; if it is a large one, an ErrRefused: v1.Caller reads that as it
-// comes.
+// Get returns the value of a record. If there is no such record, the error is a
+// leasehold.ErrNotFound. A large value is a leasehold.ErrRefused: read it with v1.Caller.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	r, err := c.record(ctx, path)
 	if err == nil && r.Large != nil {
-		return nil, &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("%s has a large value of %d bytes: read it with v1.Caller.OpenRecord", path, r.Large.Size)}
+		return nil, &leasehold.Error{Code: leasehold.Refused,
+			Message: fmt.Sprintf("%s has a large value of %d bytes: read it with v1.Caller.OpenRecord", path, r.Large.Size)}
 	}
 	return r.Value, err
 }
@@ -30,7 +30,7 @@ func (c *Client) record(ctx context.Context, path string) (r v1.Record, err erro
 	return r, err
 }
 
-// Put writes a record that ends with the session: the presence of a service, say.
+// Put writes a record that ends with the session, such as the presence of a service.
 func (s *Session) Put(ctx context.Context, path string, value []byte) error {
 	if !s.alive() {
 		return s.lostError(leasehold.SessionClosed)
@@ -38,8 +38,8 @@ func (s *Session) Put(ctx context.Context, path string, value []byte) error {
 	return s.client.put(ctx, v1.PutRequest{Path: path, Value: value, Session: s.id})
 }
 
-// Put writes a record under the fence of the hold: the server turns it away, in the same
-// step, if the lease is not ours any more. The error is then an ErrLost.
+// Put writes a record under the fence of the hold: the server checks the lease in the same step.
+// If the lease is lost, the error is an ErrLost.
 func (h *Hold) Put(ctx context.Context, path string, value []byte) error {
 	return h.put(ctx, v1.PutRequest{Path: path, Value: value})
 }
@@ -56,8 +56,7 @@ func (h *Hold) put(ctx context.Context, r v1.PutRequest) error {
 	return err
 }
 
-// put may be sent twice: the second time it writes the same value, under the same
-// fence.
+// put is idempotent: repeated, it writes the same value under the same fence.
 func (c *Client) put(ctx context.Context, r v1.PutRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -152,7 +152,8 @@ func (s *Session) renew(ctx context.Context) {
 		if ctx.Err() != nil || isGone(err) {
 			return
 		}
-		s.client.log.Warn("the session could not be renewed", "session", s.id, "left", time.Duration(s.deadline.Load())-s.clock(), "err", err)
+		left := time.Duration(s.deadline.Load()) - s.clock()
+		s.client.log.Warn("the session could not be renewed", "session", s.id, "left", left, "err", err)
 		if !retry.Sleep(ctx, n) {
 			return
 		}

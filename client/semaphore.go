@@ -6,7 +6,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A Semaphore is a resource with so many slots.
+// A Semaphore is a resource with several slots.
 type Semaphore struct {
 	client   *Client
 	resource string
@@ -14,18 +14,18 @@ type Semaphore struct {
 	options  []Option
 }
 
-// Semaphore returns a semaphore on a resource that has so many slots; 0: as many as are
-// defined, or as others who share it say. All who share it must say the same.
+// Semaphore returns a semaphore on a resource with this number of slots, on which all who share
+// it must agree. 0: the number that is defined, or that the other holders gave.
 func (c *Client) Semaphore(resource string, slots int, options ...Option) *Semaphore {
 	return &Semaphore{c, resource, slots, options}
 }
 
-// Acquire waits for so many slots. Others who wait for fewer do not overtake it.
+// Acquire waits for n slots. Waiters that need fewer slots do not overtake it.
 func (s *Semaphore) Acquire(ctx context.Context, n int, options ...Option) (*Hold, error) {
 	return s.client.Acquire(ctx, s.resource, s.with(n, options)...)
 }
 
-// TryAcquire takes so many slots if they are free.
+// TryAcquire acquires n slots if they are free.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int, options ...Option) (*Hold, error) {
 	return s.client.TryAcquire(ctx, s.resource, s.with(n, options)...)
 }
@@ -35,16 +35,17 @@ func (s *Semaphore) with(n int, more []Option) []Option {
 	return append(all, more...)
 }
 
-// A Pool is a resource whose slots have names: devices, ports, accounts. Hold.Units says
-// which were granted; those that a holder had last, if they are free.
+// A Pool is a resource whose slots have names: devices, ports, accounts. Hold.Units says which
+// were granted: those that the holder had last, if they are free.
 type Pool struct{ Semaphore }
 
-// Pool returns a pool whose units were defined, by Define or by an operator.
+// Pool returns a pool whose units are defined, by Define or by an operator.
 func (c *Client) Pool(resource string, options ...Option) *Pool {
 	return &Pool{Semaphore{c, resource, 0, options}}
 }
 
-// Define names the units of the pool. With fewer than before nobody loses what it has.
+// Define names the units of the pool. Holders of units that are no longer named keep them until
+// they release them.
 func (p *Pool) Define(ctx context.Context, units ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

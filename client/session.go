@@ -14,58 +14,59 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A Session is a promise of liveness: what is bound to it lasts while it is renewed,
-// which the client does by one message for all, and ends with it, all at once.
+// A Session binds leases and records to one promise of liveness: they last while it is renewed,
+// and end with it, all at once. The client renews it by one request for all of them.
 //
-// Most programs need no Session of their own: holds of the same TTL share one that the
-// client opens for them.
+// Most programs need no Session of their own: holds of the same TTL share one that the client
+// opens.
 type Session struct {
 	client  *Client
 	id      string
 	ttl     time.Duration
 	renewal Renewal
 	timer   timer
-	private bool // it carries one hold, whose renewals are not like others'
-	own     bool // a program opened it, and closes it
+	private bool // it carries one hold, which is not renewed in time like others
+	own     bool // the program opened it, and closes it
 
-	// deadline is the moment, on the client's clock, from which on we do not believe in
-	// it any more. It is never later than the server's.
+	// deadline is when the session ends, on the client's clock: 0 until it is open, -1 once it
+	// is over. It is never later than the server's.
 	deadline atomic.Int64
 
 	mu                  sync.Mutex // guards what follows
 	holds               map[string]*Hold
-	acquiring           int  // acquires under way
-	full                bool // the server has no room in it for more
+	acquiring           int  // the number of acquires under way
+	full                bool // the server refused to put more into it
 	pending             pendingReleases
-	interventions       uint64 // of what others did to its claims, as far as is known
-	countsInterventions bool   // whether the server counts that
+	interventions       uint64 // the newest count that a server told; see interventions.go
+	countsInterventions bool   // whether the server counts them
 	rechecks            recheckQueue
 	ended               *LostError
 	renewing            bool
 	renewAt             time.Duration
 	touched             bool
-	idle                time.Duration // since when nobody uses it
+	idle                time.Duration // since when nothing uses it
 
 	done   context.Context // ends with the session
 	finish context.CancelCauseFunc
-	ready  chan struct{} // closed when it was opened, or could not be
+	ready  chan struct{} // closed when opening it succeeded or failed
 	failed error
 }
 
-// maxHolds is how many holds share a session; the rest of what it may have is for
-// waits that are being taken back.
+// maxHolds is how many holds share a session. The server allows some more, which are left for
+// marks of cancelled acquires.
 const maxHolds = leasehold.MaxClaimsPerSession - 384
 
-// open sends the opening until it is answered.
+// open opens the session on a server.
 func (s *Session) open(ctx context.Context, labels map[string]string) error {
 	c := s.client
 	var (
 		sent   time.Duration
 		answer v1.Session
 	)
+	r := v1.SessionRequest{ID: s.id, TTL: v1.TTL{Duration: v1.Duration(s.ttl)}, Labels: labels}
 	err := c.servers.Retry(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) (err error) {
 		sent = c.clock.Now()
-		answer, err = w.OpenSession(ctx, v1.SessionRequest{ID: s.id, TTL: v1.TTL{Duration: v1.Duration(s.ttl)}, Labels: labels})
+		answer, err = w.OpenSession(ctx, r)
 		return err
 	})
 	if err == nil && !s.extend(sent, answer) {
@@ -78,9 +79,10 @@ func (s *Session) open(ctx context.Context, labels map[string]string) error {
 	return nil
 }
 
+// clock reads the client's clock.
 func (s *Session) clock() time.Duration { return s.client.clock.Now() }
 
-// lostError is how the session ended, if it did.
+// lostError returns how the session ended; if it did not end yet, the given way.
 func (s *Session) lostError(otherwise leasehold.How) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +92,7 @@ func (s *Session) lostError(otherwise leasehold.How) error {
 	return &LostError{How: otherwise, Resource: "session " + s.id}
 }
 
-// howEnded is how a session that is over takes its holds with it.
+// howEnded returns how the holds of an ended session are lost.
 func (s *Session) howEnded() *LostError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +103,8 @@ func (s *Session) end(how leasehold.How, reason string) {
 	s.endAs(&LostError{How: how, Reason: reason})
 }
 
-// endAs ends the session, and all holds with it, for this client. What the server has
-// of it is not renewed any more.
+// endAs ends the session and all its holds on this client's side. The server's side is not
+// renewed from here on.
 func (s *Session) endAs(why *LostError) {
 	s.mu.Lock()
 	if s.ended != nil {
@@ -137,8 +139,8 @@ func (s *Session) enter() bool {
 	return true
 }
 
-// filled reports whether an acquire was refused because the session, which others share, has
-// no room. It is not entered again, and ends when what it holds has ended.
+// filled reports whether an acquire was refused because the shared session is full. Such a
+// session is not entered again, and is closed once it is unused.
 func (s *Session) filled(err error) bool {
 	if s.own || s.private || !s.hasNoRoom(err) {
 		return false
@@ -149,8 +151,8 @@ func (s *Session) filled(err error) bool {
 	return true
 }
 
-// hasNoRoom reports whether a server refused something because the session has as much as it
-// can have. The error names it then: other limits, and a busy server, are no matter of it.
+// hasNoRoom reports whether a server refused something because the session is full. Only then
+// does the error name it; other limits are not about the session.
 func (s *Session) hasNoRoom(err error) bool {
 	var e *leasehold.Error
 	return errors.As(err, &e) && e.Code == leasehold.Limited && strings.Contains(e.Message, strconv.Quote(s.id))
@@ -163,7 +165,7 @@ func (s *Session) leave() {
 	s.mu.Unlock()
 }
 
-// add makes the session's events known to a hold. It is false if the session is over.
+// add makes a hold receive the events of an id. It reports false if the session is over.
 func (s *Session) add(h *Hold, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,32 +191,33 @@ func (s *Session) hold(id string) *Hold {
 	return s.holds[id]
 }
 
-// close ends the session on the server too.
+// close ends the session, on the server too.
 func (s *Session) close(ctx context.Context) error {
 	open := s.deadline.Load() != 0
 	s.end(leasehold.SessionClosed, "")
 	if !open {
 		return nil
 	}
-	err := s.client.servers.Retry(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) error { return w.CloseSession(ctx, s.id) })
+	err := s.client.servers.Retry(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) error {
+		return w.CloseSession(ctx, s.id)
+	})
 	if isGone(err) {
 		return nil
 	}
 	return err
 }
 
-// ID is the session's name on the server.
+// ID returns the session's id on the server.
 func (s *Session) ID() string { return s.id }
 
-// Context ends when the session does; its cause says how. It carries the values of
-// none.
+// Context returns a context that ends with the session; its cause says how. It has no values.
 func (s *Session) Context() context.Context { return s.done }
 
-// Valid tells whether the session, and what is bound to it, may still be believed
-// in. It reads the clock.
+// Valid reports whether the session, and so what is bound to it, is still valid. It reads the
+// clock.
 func (s *Session) Valid() bool { return s.alive() }
 
-// Remaining is how long the session is valid if it is not renewed; 0 if it is over.
+// Remaining returns how long the session is valid without a renewal; 0 if it is over.
 func (s *Session) Remaining() time.Duration {
 	if !s.alive() {
 		return 0
@@ -222,6 +225,6 @@ func (s *Session) Remaining() time.Duration {
 	return max(0, time.Duration(s.deadline.Load())-s.clock())
 }
 
-// Close ends the session and releases, in one step, all that is bound to it. Call it
-// when the work has ended.
+// Close ends the session and releases everything that is bound to it, in one step. Call it when
+// the work has ended.
 func (s *Session) Close(ctx context.Context) error { return s.close(ctx) }

@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// sessionTerms is what holds must have in common to share a session.
+// sessionTerms are what holds must have in common to share a session.
 type sessionTerms struct {
 	ttl      time.Duration
 	fraction float64
 }
 
-// OpenSession opens a session of the program's own. Bind leases to it with In, and
-// records with Session.Put; end it with Session.Close. It is renewed by the client.
+// OpenSession opens a session that the program closes itself. Bind leases to it with In and
+// records with Session.Put; the client renews it until Session.Close.
 func (c *Client) OpenSession(ctx context.Context, given ...Option) (*Session, error) {
 	o := c.options(nil, 0, given)
 	if o.renewal.needsOwnSession() {
@@ -36,8 +36,8 @@ func (c *Client) OpenSession(ctx context.Context, given ...Option) (*Session, er
 	}
 }
 
-// join returns a session that a hold with these options can be bound to, and has
-// entered it.
+// join returns a session for a hold with these options, and has entered it. It opens one if need
+// be.
 func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 	if o.session != nil {
 		if !o.session.enter() {
@@ -58,7 +58,7 @@ func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 			case !errors.Is(err, ErrLost) || ctx.Err() != nil:
 				return nil, err
 			}
-			continue // it took so long that it was over when we heard of it
+			continue // it expired before the answer was read
 		}
 		select {
 		case <-s.ready:
@@ -73,8 +73,8 @@ func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 	}
 }
 
-// pick finds a session that is open, or being opened, or makes one that the caller
-// has to open. It has entered it.
+// pick finds a session that is open or being opened, or makes one that the caller has to open.
+// It has entered it.
 func (c *Client) pick(o options) (s *Session, ours bool, err error) {
 	key := sessionTerms{o.ttl, o.renewal.fraction}
 	if !o.renewal.needsOwnSession() {
@@ -113,7 +113,7 @@ func (c *Client) newSession(o options, own bool) (*Session, error) {
 	c.sessions[s.id] = s
 	c.ttls[s.ttl]++
 	if !own && !s.private {
-		// The list is read without the lock: it is never changed, but replaced.
+		// pick reads the list without the lock, so it is replaced and never changed.
 		key := sessionTerms{o.ttl, o.renewal.fraction}
 		c.shared[key] = append(c.shared[key][:len(c.shared[key]):len(c.shared[key])], s)
 	}
@@ -124,7 +124,7 @@ func (c *Client) newSession(o options, own bool) (*Session, error) {
 	return s, nil
 }
 
-// openSession opens a session for all who wait for it.
+// openSession opens a session for everyone who waits for it.
 func (c *Client) openSession(ctx context.Context, s *Session, labels map[string]string) error {
 	err := s.open(ctx, labels)
 	if err == nil {
@@ -135,14 +135,14 @@ func (c *Client) openSession(ctx context.Context, s *Session, labels map[string]
 		s.failed = err
 		s.mu.Unlock()
 		s.end(leasehold.SessionClosed, "")
-		// The server may have opened it although no answer came: nobody will renew it.
+		// If the server opened it although no answer came, it expires: nobody renews it.
 	}
 	close(s.ready)
 	return err
 }
 
-// awaitWatch lets the watch begin before anything is held, so that no message is missed,
-// but does not insist on it.
+// awaitWatch waits for the watch to begin before anything is held, so that no message is missed.
+// It does not insist: the watch may take longer than the session can spare.
 func (c *Client) awaitWatch(ctx context.Context, s *Session) {
 	within := time.NewTimer(min(s.attemptLimit(), time.Second))
 	defer within.Stop()
@@ -150,7 +150,7 @@ func (c *Client) awaitWatch(ctx context.Context, s *Session) {
 	case <-c.watchBegun:
 	case <-ctx.Done():
 	case <-within.C:
-		c.beginOnce.Do(func() { close(c.watchBegun) }) // nobody else need wait for it
+		c.beginOnce.Do(func() { close(c.watchBegun) }) // do not make others wait as well
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// httpClient makes the HTTP client of a configuration that has none.
+// httpClient returns the configured HTTP client, or one with the configured TLS.
 func (c Config) httpClient() (*http.Client, error) {
 	if c.HTTP != nil {
 		return c.HTTP, nil
@@ -26,8 +26,8 @@ func (c Config) httpClient() (*http.Client, error) {
 	return v1.NewClient(config), nil
 }
 
-// environTLS is what the environment says of certificates, nil if that is nothing. A
-// certificate of our own is read with each connection: it may have been renewed.
+// environTLS returns the TLS configuration of the environment; nil if there is none. The
+// client's own certificate is read for each connection, since it may have been renewed.
 func environTLS(ca, cert, key string) (*tls.Config, error) {
 	if ca == "" && cert == "" && key == "" {
 		return nil, nil
@@ -40,7 +40,7 @@ func environTLS(ca, cert, key string) (*tls.Config, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("LEASEHOLD_CA: %s has no certificate in it", ca)
+			return nil, fmt.Errorf("LEASEHOLD_CA: %s contains no certificate", ca)
 		}
 	}
 	if cert == "" && key == "" {

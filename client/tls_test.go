@@ -73,7 +73,7 @@ func TestDialInTLS(t *testing.T) {
 		{"", file("ann.crt"), file("ann.key"), "has a certificate that is not trusted"},
 		{file("ca.crt"), "", "", "--cert and --key"},
 		{file("ca.crt"), file("ann.crt"), "", "LEASEHOLD_CERT and LEASEHOLD_KEY"},
-		{file("ca.key"), "", "", "has no certificate in it"},
+		{file("ca.key"), "", "", "contains no certificate"},
 		{file("none"), "", "", "LEASEHOLD_CA: open"},
 	} {
 		if err := dial(c.ca, c.cert, c.key); err == nil || !strings.Contains(err.Error(), c.want) {

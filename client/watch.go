@@ -9,8 +9,8 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// watch hears of what happens to the client's sessions and to what they hold: one
-// stream for all of them. What it may have missed is looked up.
+// watch follows the events of all the client's sessions in one stream. Events that it may have
+// missed are replaced by rechecks.
 func (c *Client) watch(ctx context.Context) {
 	at, tries := "", 0
 	for ctx.Err() == nil {
@@ -23,7 +23,7 @@ func (c *Client) watch(ctx context.Context) {
 				if at == "" {
 					c.watchComplete.Store(true)
 					c.beginOnce.Do(func() { close(c.watchBegun) })
-					// What was granted before this moment may have ended before it, too.
+					// Leases that were granted earlier may have ended before the watch began.
 					c.recheckAll()
 				}
 			},
@@ -42,7 +42,7 @@ func (c *Client) watch(ctx context.Context) {
 	}
 }
 
-// consume takes events until the stream ends.
+// consume handles events until the stream ends.
 func (c *Client) consume(events func(yield func(v1.Event, error) bool)) (failure error) {
 	events(func(e v1.Event, err error) bool {
 		if err != nil {
@@ -55,7 +55,7 @@ func (c *Client) consume(events func(yield func(v1.Event, error) bool)) (failure
 	return failure
 }
 
-// handleEvent does what an event asks for.
+// handleEvent applies an event to the session or hold that it is about.
 func (c *Client) handleEvent(e v1.Event) {
 	c.mu.Lock()
 	s := c.sessions[e.Session]
@@ -92,7 +92,7 @@ func until(e v1.Event) time.Time {
 	return e.Until.Time
 }
 
-// handleTaken notices that somebody else gave the lease to another holder.
+// handleTaken ends the hold if somebody else gave its lease to another holder.
 func (h *Hold) handleTaken(e v1.Event) {
 	h.mu.Lock()
 	ours := h.extra != nil && h.extra.changing || e.Token <= h.token.Load()
@@ -102,9 +102,9 @@ func (h *Hold) handleTaken(e v1.Event) {
 	}
 }
 
-// followRename follows a lease to the id that somebody else gave it. Its token tells which it
-// is: a session can hold many slots of one resource. With another holder it has another
-// token, and only the server can tell which of the holds that was.
+// followRename follows a lease to an id that somebody else gave it. The token says which hold it
+// was, since a session can hold many slots of one resource. If the holder was changed too, the
+// token is new: then all holds that it may have been are rechecked.
 func (s *Session) followRename(e v1.Event) {
 	if e.Kind != leasehold.Changed.String() {
 		return

@@ -36,6 +36,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the binary, in bin/
+	@echo "building $(BIN)…"
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/leasehold
 
 run: build ## a durable server on 127.0.0.1:4653, its data in ./leasehold-data

@@ -186,6 +186,19 @@ func TestClusterCommands(t *testing.T) {
 	}
 }
 
+func TestUpgradeSaysWhatItDid(t *testing.T) {
+	v, tr := newVillage(t, false)
+	tr.does(t, 0, "cluster", "upgrade")
+	if want := fmt.Sprintf("raised: the cluster went from level %d to level 5\n", v.outlook.Level); tr.err.String() != want {
+		t.Errorf("it says %q, want %q", tr.err.String(), want)
+	}
+	v.outlook.Level = 5
+	tr.does(t, 0, "cluster", "upgrade")
+	if !strings.Contains(tr.err.String(), "already at level 5") {
+		t.Errorf("it says %q", tr.err.String())
+	}
+}
+
 func TestRemoveAsksOnATerminal(t *testing.T) {
 	v, tr := newVillage(t, true)
 	for answer, code := range map[string]int{"": cli.ExitUsage, "n\n": cli.ExitUsage, "Y es\n": cli.ExitUsage} {

@@ -40,7 +40,7 @@ func TestEveryCodeHasAnExitCode(t *testing.T) {
 
 func TestEveryExitCodeIsExplained(t *testing.T) {
 	codes := []int{ExitUsage, ExitNotFound, ExitUnavailable, ExitBug, ExitUnfit, exitLimited, exitUndecided, ExitHeld, ExitLost, exitDenied, exitSignal + 2}
-	help := ExitHelp()
+	help := exitHelp()
 	for _, code := range codes {
 		if !regexp.MustCompile(`(?m)^  ` + jsonNumber(code) + ` +\S`).MatchString(help) {
 			t.Errorf("the help does not say what %d means:\n%s", code, help)

@@ -52,8 +52,8 @@ func exitMeanings() []struct{ code, meaning string } {
 	}
 }
 
-// ExitHelp returns the exit codes and what they mean.
-func ExitHelp() string {
+// exitHelp returns the exit codes and what they mean.
+func exitHelp() string {
 	var b strings.Builder
 	b.WriteString("Exit codes:")
 	for _, e := range exitMeanings() {

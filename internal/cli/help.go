@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/internal/config"
 )
 
-// Help is cobra's, except that a word which it does not know is an error.
-func (a *App) Help() *cobra.Command {
+// help is cobra's, except that a word which it does not know is an error.
+func (a *App) help() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Help about a command or a topic",
@@ -39,16 +39,6 @@ Besides the commands there are topics: exit-codes, configuration and output.`,
 	}
 }
 
-// UsageTemplate is cobra's, except that it says how to read a topic, and that the
-// lines about flags are no wider than others.
-func UsageTemplate(cobras string) string {
-	return strings.NewReplacer(
-		".LocalFlags.FlagUsages", "(.LocalFlags.FlagUsagesWrapped 100)",
-		"Additional help topics:", "Topics (leasehold help TOPIC):",
-		"{{rpad .CommandPath .CommandPathPadding}}", "{{rpad .Name .NamePadding}}",
-	).Replace(cobras)
-}
-
 func topic(name, short, long string) *cobra.Command {
 	c := &cobra.Command{Use: name, Short: short, Long: long}
 	// A topic is read, not run: cobra would add how to run it.
@@ -56,9 +46,9 @@ func topic(name, short, long string) *cobra.Command {
 	return c
 }
 
-// ExitCodesTopic explains the exit codes.
-func ExitCodesTopic() *cobra.Command {
-	return topic("exit-codes", "What the exit codes mean", ExitHelp()+`
+// exitCodesTopic explains the exit codes.
+func exitCodesTopic() *cobra.Command {
+	return topic("exit-codes", "What the exit codes mean", exitHelp()+`
 
 Every code has one meaning, whatever the command:
 
@@ -77,8 +67,8 @@ Run and elect end with the code of their command. Where that may be 75 or 76 too
 another one for "held" with -E; what was lost is also said on standard error.`)
 }
 
-// ConfigurationTopic lists all settings.
-func ConfigurationTopic() *cobra.Command {
+// configurationTopic lists all settings.
+func configurationTopic() *cobra.Command {
 	var b strings.Builder
 	b.WriteString(`Every setting has one name. It is a flag, and a variable in capitals behind
 LEASEHOLD_; those of the server are also keys of the YAML file that --config names.
@@ -117,8 +107,8 @@ func settingsHelp(b *strings.Builder, title string, keys []config.Key) {
 	}
 }
 
-// OutputTopic explains the formats of -o.
-func OutputTopic() *cobra.Command {
+// outputTopic explains the formats of -o.
+func outputTopic() *cobra.Command {
 	return topic("output", "What -o table, wide, json and name print", `Data goes to standard output; confirmations, hints, warnings and errors go to
 standard error, and --quiet leaves all of them out but the errors.
 

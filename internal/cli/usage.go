@@ -38,9 +38,9 @@ func SeeHelp(cmd *cobra.Command, err error) error {
 	return Hint(err, "all about it: %s --help", cmd.CommandPath())
 }
 
-// FlagError says which flags there are when one was given that is not, and what a
+// flagError says which flags there are when one was given that is not, and what a
 // flag takes when it was given something else.
-func FlagError(cmd *cobra.Command, err error) error {
+func flagError(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
 		missing *pflag.ValueRequiredError

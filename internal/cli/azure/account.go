@@ -17,7 +17,7 @@ import (
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "azure",
-		Short: "Keep the accounts of clients of Azure Blob Storage",
+		Short: "Manage accounts for clients of Azure Blob Storage",
 		Long: `Azure is about programs that speak Azure Blob Storage: the azurerm backend of
 Terraform and OpenTofu, the Azure SDKs, az. A server that was told --azure-listen
 answers them; an account is what they sign in with.`,

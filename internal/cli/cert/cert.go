@@ -23,7 +23,7 @@ import (
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cert",
-		Short: "Make the certificates by which servers and clients know each other",
+		Short: "Make and show certificates for servers and clients",
 		Long: `Cert makes an authority, and certificates of it for servers and clients. It needs no
 server and no network: the authority is a file, and whoever has its key can make
 certificates, so keep that one off the servers.

@@ -30,14 +30,22 @@ refused by the other servers. A new cluster begins at the newest level.`,
 		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error {
+		before, err := c.Cluster(ctx)
+		if err != nil {
+			return explain(c, err)
+		}
 		level, err := c.UpgradeCluster(ctx)
 		if err != nil {
 			return explain(c, err)
 		}
-		if a.Output == cli.FormatJSON {
+		switch {
+		case a.Output == cli.FormatJSON:
 			return a.PrintJSON(level)
+		case level.Level == before.Level:
+			a.Say("nothing to do: the cluster is already at level %d, the newest that all servers know", level.Level)
+		default:
+			a.Say("raised: the cluster went from level %d to level %d", before.Level, level.Level)
 		}
-		a.Say("the cluster is at level %d", level.Level)
 		return nil
 	})
 	cli.ServerFlags(cmd)

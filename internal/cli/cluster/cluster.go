@@ -14,7 +14,7 @@ import (
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Look at the servers of a cluster, take some in, let some go",
+		Short: "Show the servers of a cluster, add and remove some",
 		Long: `Cluster is about the servers that are one: who belongs to them, who leads, who is
 behind or away, and what to do about it. Three servers go on while one is away, five
 while two are; a server that was added has no vote until it has caught up.

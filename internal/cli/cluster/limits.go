@@ -15,7 +15,7 @@ import (
 func limits(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "limits",
-		Short: "Show how much there may be in the cluster, and how much there is",
+		Short: "Show the limits of the cluster, and how much is used",
 		Long: `Limits shows how many leases, sessions, waiters and namespaces there are in the cluster,
 in all namespaces together, and how many there may be. What is new is refused beyond a
 limit; renewals, releases and hand-overs to waiters never are. There can be more than a
@@ -42,7 +42,7 @@ func setLimits(a *cli.App) *cobra.Command {
 	var r v1.LimitsRequest
 	cmd := &cobra.Command{
 		Use:   "set",
-		Short: "Change how much there may be in the cluster",
+		Short: "Change limits of the cluster",
 		Long: `Set changes limits of the cluster, and shows them. Those that are not named stay as they
 are. Nothing ends by it: where there is more than a limit allows, nothing new is let in
 until there is less.`,

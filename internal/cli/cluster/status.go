@@ -19,7 +19,7 @@ import (
 func status(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the servers, how they do, and what to do about it",
+		Short: "Show the servers, their health, and what to do",
 		Long: `Status shows the servers of the cluster and how each of them does:
 
   ROLE   the leader; a voter, whose vote counts; or a learner, which is catching up

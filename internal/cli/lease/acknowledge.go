@@ -17,7 +17,7 @@ func Acknowledge(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "acknowledge NAME",
 		Aliases: []string{"ack"},
-		Short:   "Say that an unclean end was looked at, so that others can have it",
+		Short:   "Confirm that an unclean end was checked, so that others can acquire",
 		Long: `Acknowledge ends the rest of a resource after a lease that ended uncleanly: because
 its time ran out, its session was not renewed, or somebody broke it. A resource that
 is defined with --unclean acknowledge waits for this; after a grace it is only a way

@@ -15,7 +15,7 @@ import (
 func Ask(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ask NAME MESSAGE",
-		Short: "Send whoever holds a resource a message",
+		Short: "Send a message to the holder of a resource",
 		Long: `Ask sends whoever holds a resource a message, such as "please release". Whoever
 watches the resource sees it, the holder's own program among them, and it stays in
 the history. It changes nothing else: to end a lease there is "leasehold break".

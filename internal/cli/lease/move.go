@@ -15,7 +15,7 @@ func Move(a *cli.App) *cobra.Command {
 	var request v1.MoveRequest
 	cmd := &cobra.Command{
 		Use:   "move ID",
-		Short: "Give a waiter another priority",
+		Short: "Change the priority of a waiter",
 		Long: `Move gives a waiter another priority: it then stands behind those of the same
 priority, and before all of smaller ones. Whoever named none has priority 0.
 

@@ -16,7 +16,7 @@ import (
 func Renew(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "renew ID...",
-		Short: "Make a lease last for its TTL from now",
+		Short: "Extend a lease by its TTL, from now",
 		Long: `Renew makes a lease last for its whole TTL again, counted from now. It changes
 nothing else: the token stays the same.
 

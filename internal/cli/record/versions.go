@@ -15,7 +15,7 @@ import (
 func Versions(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "versions PATH",
-		Short: "Show what a record is and was",
+		Short: "Show the versions of a record",
 		Long: `Versions lists what a record is now and the former versions that it keeps, the newest
 first: the revision that wrote each of them, its size, when it was written, and by
 whom, if that was done under a lease. What a deleted record kept is there for 30 days.
@@ -83,7 +83,7 @@ func Rollback(a *cli.App) *cobra.Command {
 	var request v1.PutRequest
 	cmd := &cobra.Command{
 		Use:   "rollback PATH --to REVISION",
-		Short: "Go back to what a record was",
+		Short: "Restore a former version of a record",
 		Long: `Rollback writes the value of a former version anew: nothing is lost by it, since that is
 one more version. A record that was deleted is made again.
 

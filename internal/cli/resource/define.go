@@ -79,7 +79,7 @@ func (f *defineFlags) request(c *cli.Conn) v1.DefinitionRequest {
 func Undefine(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undefine NAME",
-		Short: "Take a definition away",
+		Short: "Remove a definition",
 		Long: `Undefine takes away what was defined for a resource or a prefix. A shorter prefix
 that fits applies from then on, or nothing in particular. Leases that are held stay
 as they are.`,

@@ -27,7 +27,7 @@ func Elect(a *cli.App) *cobra.Command {
 	f := electFlags{errandFlags: errandFlags{labels: cli.Labels{}}}
 	cmd := &cobra.Command{
 		Use:   "elect NAME -- COMMAND [ARG]…",
-		Short: "Run a command on one machine of many: on the one that leads",
+		Short: "Run a command on one machine of many: the one that leads",
 		Long: `Elect campaigns for the resource, and runs the command while it leads. When the lead is
 lost the command is stopped as by run, SIGTERM and then SIGKILL before anybody else can
 lead, and elect campaigns again. Start it on every machine, and one of them runs the command.

@@ -18,7 +18,7 @@ func Alarms(a *cli.App) *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "alarms [PREFIX]",
-		Short: "Show what somebody should look at",
+		Short: "Show active alarms",
 		Long: `Alarms shows what somebody should look at, the newest first:
 
   held-long     a lease is held for longer than was expected (leasehold help

@@ -20,7 +20,7 @@ import (
 func Backup(a *cli.App, o Outside) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE|-",
-		Short: "Keep a copy of everything in a file",
+		Short: "Save a copy of everything to a file",
 		Long: `Backup takes a copy of everything that the servers know, as it is at one moment, and
 puts it in FILE: leases, waiters, sessions, records, definitions, the newest events.
 The servers go on meanwhile. What is not in it is the journal that audit and holds show.

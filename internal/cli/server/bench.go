@@ -36,7 +36,7 @@ func Bench(a *cli.App) *cobra.Command {
 	words := append(slices.Clone(load.Operations), load.Watch, everyOperation)
 	cmd := &cobra.Command{
 		Use:   "bench [OPERATION]",
-		Short: "Put a server under load and measure it",
+		Short: "Load a server, and measure it",
 		Long: `Bench loads a server as hard as its clients can, and says how many operations it
 did in a second and how long they took. Each client has one connection.
 

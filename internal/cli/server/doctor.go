@@ -18,7 +18,7 @@ func Doctor(a *cli.App) *cobra.Command {
 	length := cli.SpanOf(2 * time.Second)
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look whether this machine and the server are fit, and say what to do",
+		Short: "Check whether this machine and the server are fit for leases",
 		Long: `Doctor looks at what leases depend on: whether the server answers, how fast, and
 whether it is ready; whether all servers of its cluster do well; whether both speak
 the same version; whether this machine's clock runs at the right rate, by the

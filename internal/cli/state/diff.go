@@ -15,7 +15,7 @@ import (
 func diff(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff STATE [FROM] [TO]",
-		Short: "Show what became of a state between two serials",
+		Short: "Compare two versions of a state",
 		Long: `Diff compares two versions of a state: which resources and outputs are new, which are
 gone, and which attributes of others changed. Without FROM and TO it compares the version
 before with the one that is there now; with FROM alone, that one with the present.

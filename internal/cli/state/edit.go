@@ -173,7 +173,7 @@ func rollback(a *cli.App) *cobra.Command {
 	var f editFlags
 	cmd := &cobra.Command{
 		Use:   "rollback STATE VERSION",
-		Short: "Make a state again what it was",
+		Short: "Restore a former version of a state",
 		Long: `Rollback writes a former version of a state as a new one, under the lock. VERSION is a
 serial, or @ and a revision, as leasehold state versions shows them. A state that was
 deleted comes back.

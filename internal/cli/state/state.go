@@ -19,7 +19,7 @@ import (
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state COMMAND",
-		Short: "Look after Terraform states: versions, differences, locks",
+		Short: "Manage Terraform states: versions, differences, locks",
 		Long: `State looks after the states that Terraform and OpenTofu keep on the server by their http
 backend: which there are, who has locked them, what they were, and how to go back.
 
@@ -229,7 +229,7 @@ func describeState(a *cli.App, s tfstate.State, inside statediff.Contents) strin
 func versions(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "versions STATE",
-		Short: "Show what a state was: serials, when and who",
+		Short: "Show the versions of a state",
 		Long: `Versions lists the contents that a state had, the newest first: the last 20 that were
 replaced, and the one that is there now. Each has a serial, by which Terraform counts, and
 a revision, by which the server does; serials can stand twice if somebody forced one.

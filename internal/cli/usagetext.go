@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// writeUsage writes how a command is called. Cobra's own text mixes the flags by which a
+// server is found, which are the same everywhere, with those of the command.
+func writeUsage(cmd *cobra.Command) error {
+	var b strings.Builder
+	line := cmd.UseLine()
+	if cmd.HasAvailableSubCommands() && !hasOwnFlags(cmd) {
+		line = cmd.CommandPath() + " COMMAND" // it does nothing by itself
+	}
+	fmt.Fprintf(&b, "Usage:\n  %s\n", line)
+	if cmd.HasExample() {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+	}
+	usageOfCommands(&b, cmd)
+	usageOfFlags(&b, cmd)
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n\"leasehold help%s COMMAND\" explains a command.\n", strings.TrimPrefix(cmd.CommandPath(), "leasehold"))
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
+	return err
+}
+
+// usageOfCommands lists what is below a command: by groups, then topics.
+func usageOfCommands(b *strings.Builder, cmd *cobra.Command) {
+	list := func(title string, belongs func(*cobra.Command) bool) {
+		for _, sub := range cmd.Commands() {
+			if !belongs(sub) {
+				continue
+			}
+			if title != "" {
+				fmt.Fprintf(b, "\n%s\n", title)
+				title = ""
+			}
+			fmt.Fprintf(b, "  %-13s %s\n", sub.Name(), sub.Short)
+		}
+	}
+	for _, g := range cmd.Groups() {
+		list(g.Title, func(sub *cobra.Command) bool { return sub.GroupID == g.ID })
+	}
+	list("Commands:", func(sub *cobra.Command) bool { return sub.GroupID == "" && sub.IsAvailableCommand() })
+	list("Topics (leasehold help TOPIC):", (*cobra.Command).IsAdditionalHelpTopicCommand)
+}
+
+// usageOfFlags lists the flags of a command, those of the connection, and those of all.
+func usageOfFlags(b *strings.Builder, cmd *cobra.Command) {
+	titles := []string{"Flags:", "Connection:", "Everywhere:"}
+	sets := [3]pflag.FlagSet{}
+	place := func(f *pflag.Flag) {
+		switch {
+		case slices.Contains(everywhere, f.Name):
+			sets[2].AddFlag(f)
+		case slices.Contains(connectionFlags, f.Name) && cmd.Flags().Lookup("server") != nil:
+			sets[1].AddFlag(f)
+		default:
+			sets[0].AddFlag(f)
+		}
+	}
+	cmd.LocalFlags().VisitAll(place)
+	cmd.InheritedFlags().VisitAll(place)
+	for i := range sets {
+		if sets[i].HasAvailableFlags() {
+			fmt.Fprintf(b, "\n%s\n%s", titles[i], sets[i].FlagUsagesWrapped(100))
+		}
+	}
+}
+
+// hasOwnFlags reports whether a command has flags that not all have.
+func hasOwnFlags(cmd *cobra.Command) (own bool) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { own = own || !slices.Contains(everywhere, f.Name) })
+	return own
+}
+
+// Flags that are shown apart from those of a command.
+var (
+	everywhere      = []string{"help", "quiet"}
+	connectionFlags = append([]string{"namespace"}, serverSettings...)
+)

@@ -57,12 +57,13 @@ var rules = []rule{
 	{of: "internal/door", never: []string{"internal/engine/", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/telemetry", never: []string{"internal/door", "internal/engine", "internal/node", "cmd"}},
 	{of: "internal/config", never: []string{"internal/door", "internal/engine", "internal/core", "internal/node", "cmd"}},
-	{of: "internal/load", only: []string{"", "api/v1"}},                                           // it must see what any client sees
-	{of: "internal/listen", only: []string{"", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases
-	{of: "internal/certificate", only: []string{}},                                                // files and keys, no leases
-	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},          // processes and clocks, no leases
-	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                        // the format, for the door and who asks it
-	{of: "internal/azureaccount", only: []string{}},                                               // files and names, for the door and the command line
+	{of: "internal/load", only: []string{"", "api/v1"}},                                                              // it must see what any client sees
+	{of: "internal/metric", only: []string{"github.com/prometheus/client_golang/prometheus"}},                        // names, no figures
+	{of: "internal/listen", only: []string{"", "internal/metric", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases
+	{of: "internal/certificate", only: []string{}},                                                                   // files and keys, no leases
+	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},                             // processes and clocks, no leases
+	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                                           // the format, for the door and who asks it
+	{of: "internal/azureaccount", only: []string{}},                                                                  // files and names, for the door and the command line
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "api/v1", only: []string{""}},
 	{of: "client", only: []string{"", "api/v1", "golang.org/x/sys/unix"}}, // users get nothing else with it

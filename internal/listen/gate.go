@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold/leasehold/internal/metric"
 )
 
 // Limits say how many connections a port takes.
@@ -316,9 +318,9 @@ func hostOf(a net.Addr) string {
 }
 
 var (
-	connections = prometheus.NewDesc("leasehold_connections", "Connections that a port has.", []string{"port"}, nil)
-	refused     = prometheus.NewDesc("leasehold_connections_refused_total", "Connections for which a port had no room.", []string{"port"}, nil)
-	evicted     = prometheus.NewDesc("leasehold_connections_evicted_total", "Connections that never sent a request, and were closed to make room for others.", []string{"port"}, nil)
+	connections = metric.Connections.Desc()
+	refused     = metric.ConnectionsRefused.Desc()
+	evicted     = metric.ConnectionsEvicted.Desc()
 )
 
 // Gates are the gates of all ports of a server, for its metrics. Nil keeps none.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/leasehold/leasehold/internal/metric"
 )
 
 // metricName finds names of metrics in an expression, and label matchers behind them.
@@ -43,6 +45,25 @@ func TestAlertsAndDashboardAskForWhatThereIs(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A server has no metric of its own that the list of them does not know, nor with another
+// meaning.
+func TestMetricsAreThoseOfTheList(t *testing.T) {
+	help := map[string]string{}
+	for m := range metric.All() {
+		help[m.Name] = m.Help
+	}
+	found := 0
+	for _, m := range regexp.MustCompile(`(?m)^# HELP (leasehold_\w+) (.*)$`).FindAllStringSubmatch(scrape(t), -1) {
+		found++
+		if help[m[1]] != m[2] {
+			t.Errorf("a server has %s (%s); internal/metric/names.go says %q", m[1], m[2], help[m[1]])
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d metrics were found", found)
 	}
 }
 

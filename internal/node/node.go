@@ -16,8 +16,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/certificate"
@@ -28,6 +26,7 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/cluster"
 	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/listen"
+	"github.com/leasehold/leasehold/internal/metric"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -249,9 +248,7 @@ func openRing(files certificate.Files, of string, log *slog.Logger, metrics *tel
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
-	metrics.Registerer().MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "leasehold_certificate_ends_seconds", Help: "When the certificate ends, in seconds since 1970.", ConstLabels: prometheus.Labels{"for": of},
-	}, func() float64 { return float64(ring.Ends().Unix()) }))
+	metrics.Registerer().MustRegister(metric.CertificateEnds.GaugeFunc(func() float64 { return float64(ring.Ends().Unix()) }, of))
 	switch left := time.Until(ring.Ends()); {
 	case left <= 0:
 		log.Error("the certificate has ended, and nobody trusts it: make another one with leasehold cert", "for", of, "file", files.Cert, "ended", ring.Ends().UTC())

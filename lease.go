@@ -349,6 +349,8 @@ type Event struct {
 
 	Record   *Record // with RecordPut: as it is now
 	Previous *Record // with RecordPut and RecordDeleted: as it was; nil if it is new
+
+	Foreign string // as in Lease
 }
 
 // AlarmKind says what an alarm is about.

@@ -28,6 +28,8 @@ type Event struct {
 
 	Large         *Large `json:"large,omitempty"`          // instead of value, if that is a large one
 	PreviousLarge *Large `json:"previous_large,omitempty"` // instead of previous
+
+	Foreign string `json:"foreign,omitempty"` // as in Lease
 }
 
 // An EventPage is some of the events that are still known, newest last. Next leads

@@ -32,6 +32,7 @@ type Deed struct {
 	How       string `json:"how,omitempty"` // with what ended
 	By        string `json:"by,omitempty"`  // the operator, as it calls itself
 	Reason    string `json:"reason,omitempty"`
+	Foreign   string `json:"foreign,omitempty"` // as in Lease
 }
 
 // A Hold is one holder's time with a resource, once it is over.
@@ -49,7 +50,8 @@ type Hold struct {
 	WaitedMS  int64  `json:"waited_ms"` // in the queue, before
 	How       string `json:"how"`
 	By        string `json:"by,omitempty"`
-	Reason    string `json:"reason,omitempty"` // why it was broken
+	Reason    string `json:"reason,omitempty"`  // why it was broken
+	Foreign   string `json:"foreign,omitempty"` // as in Lease
 }
 
 // A JournalQuery says which deeds or holds to show.

@@ -94,6 +94,8 @@ type Lease struct {
 
 	// Interventions is with answers to commands, from level 4 on: that of its session.
 	Interventions *uint64 `json:"interventions,omitempty"`
+
+	Foreign string `json:"foreign,omitempty"` // the id that a foreign protocol gave it
 }
 
 // Acquire asks for a resource and stays as long as the request says to wait.

@@ -30,6 +30,7 @@ type Waiter struct {
 	Since    Time              `json:"since"`
 	Until    *Time             `json:"until"`
 	Forecast Duration          `json:"forecast,omitzero"` // in how long its turn usually comes
+	Foreign  string            `json:"foreign,omitempty"` // as in Lease
 }
 
 // Move gives a waiter another priority.

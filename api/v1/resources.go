@@ -45,6 +45,8 @@ type Ending struct {
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	At     Time   `json:"at"`
+
+	Foreign string `json:"foreign,omitempty"` // as in Lease
 }
 
 // An AcknowledgeRequest says that unclean ends on a resource have been looked at.

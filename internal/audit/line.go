@@ -49,6 +49,7 @@ type Line struct {
 	Namespace string
 	Resource  string // or the path of a record
 	ID        string // of the lease
+	Foreign   string // the id that a foreign protocol gave it
 	Holder    string
 	Token     leasehold.Token
 	Session   string
@@ -90,12 +91,22 @@ func appendLine(b []byte, l *Line) []byte {
 	if l.Kind == Hold {
 		b = binary.AppendVarint(b, l.Since.UnixNano())
 		b = binary.AppendVarint(b, l.Until.UnixNano())
-		return binary.AppendVarint(b, int64(l.Waited))
+		b = binary.AppendVarint(b, int64(l.Waited))
+		return appendForeign(b, l)
 	}
 	for _, text := range [...]string{l.Verb, l.Outcome, l.Actor, l.Address, l.Door} {
 		b = appendText(b, text)
 	}
-	return b
+	return appendForeign(b, l)
+}
+
+// appendForeign writes a foreign id, which few lines have: those without are as they were before
+// there were any.
+func appendForeign(b []byte, l *Line) []byte {
+	if l.Foreign == "" {
+		return b
+	}
+	return appendText(b, l.Foreign)
 }
 
 func appendText(b []byte, text string) []byte {
@@ -120,6 +131,10 @@ func decodeLine(s string, l *Line) error {
 		l.Since, l.Until, l.Waited = r.moment(), r.moment(), time.Duration(r.signed())
 	} else {
 		l.Verb, l.Outcome, l.Actor, l.Address, l.Door = r.text(), r.text(), r.text(), r.text(), r.text()
+	}
+	if r.s != "" && !r.bad {
+		l.Foreign = r.text()
+		r.bad = r.bad || l.Foreign == ""
 	}
 	if r.bad || r.s != "" {
 		return errMalformed

@@ -246,7 +246,7 @@ func (d *deeds) event(e *leasehold.Event) {
 	}
 	by := d.cause(e)
 	d.line = Line{
-		Namespace: e.Namespace, Resource: e.Resource, ID: e.ID, Holder: e.Holder, Token: e.Token, Session: e.Session,
+		Namespace: e.Namespace, Resource: e.Resource, ID: e.ID, Foreign: e.Foreign, Holder: e.Holder, Token: e.Token, Session: e.Session,
 		How: e.How, By: e.By, Reason: e.Reason,
 		Verb: d.verb(e, by.time), Outcome: OK, Actor: by.Actor, Address: by.Address, Door: by.Door,
 	}
@@ -273,6 +273,9 @@ func (d *deeds) hold(e *leasehold.Event) {
 	d.line = Line{
 		Namespace: e.Namespace, Resource: e.Resource, ID: e.Hold.ID, Holder: e.Hold.Holder, Token: e.Hold.Token, Session: e.Session,
 		How: how, By: e.By, Reason: e.Reason, Since: e.Hold.Since, Until: e.Hold.Until, Waited: e.Hold.Waited,
+	}
+	if e.Kind == leasehold.Ended {
+		d.line.Foreign = e.Foreign // of a change, it is the next holder's
 	}
 	d.write(Hold)
 }
@@ -360,11 +363,11 @@ func (d *deeds) verb(e *leasehold.Event, timely bool) string {
 func describe(c core.Command) Line {
 	switch c := c.(type) {
 	case *core.Acquire:
-		return Line{Verb: "acquire", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Session: c.Session, Reason: c.Reason, Actor: c.Holder}
+		return Line{Verb: "acquire", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Foreign: c.Foreign, Holder: c.Holder, Session: c.Session, Reason: c.Reason, Actor: c.Holder}
 	case *core.Release:
 		return Line{Verb: "release", Namespace: c.Namespace, ID: c.ID}
 	case *core.Change:
-		return Line{Verb: "change", Namespace: c.Namespace, ID: c.ID, Holder: c.Holder}
+		return Line{Verb: "change", Namespace: c.Namespace, ID: c.ID, Foreign: c.Foreign, Holder: c.Holder}
 	case *core.Break:
 		return Line{Verb: "break", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Token: c.Token, Reason: c.Reason, By: c.By, Actor: c.By}
 	case *core.Ask:

@@ -27,6 +27,7 @@ func (s *State) revise(sp *space) leasehold.Revision {
 func (s *State) event(sp *space, c *Claim, kind leasehold.Kind) *leasehold.Event {
 	return &leasehold.Event{
 		Kind: kind, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Token: c.Token, Session: c.Session,
+		Foreign: c.terms().Foreign,
 	}
 }
 
@@ -79,7 +80,7 @@ func (s *State) weigh(sp *space, bytes int) {
 // weight estimates the memory of an event.
 func weight(e *leasehold.Event) int {
 	const fixed, hold = 248, 104
-	size := fixed + len(e.Resource) + len(e.ID) + len(e.Holder) + len(e.Session) + len(e.By) + len(e.Reason) +
+	size := fixed + len(e.Resource) + len(e.ID) + len(e.Holder) + len(e.Session) + len(e.By) + len(e.Reason) + len(e.Foreign) +
 		recordWeight(e.Record) + recordWeight(e.Previous)
 	if e.Hold != nil {
 		size += hold // its texts are the event's, but for the few that changed hands

@@ -162,7 +162,8 @@
 //	                     unsigned token, text session, text by, text reason;
 //	                     if the kind is put or deleted: record? now, record? before;
 //	                     if it is ended or changed: hold?;
-//	                     if it is alarmed or alarm cleared: alarm kind, before these
+//	                     if it is alarmed or alarm cleared: alarm kind, before these;
+//	                     from level 4 on, text foreign
 //	  10  record         text path, value, unsigned create, unsigned mod,
 //	                     unsigned version, text session, unsigned token
 //	  11  outcome        as 8, and then record?, txn?; one of them is there

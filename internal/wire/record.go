@@ -611,6 +611,9 @@ func (c *codec) event(v *leasehold.Event) {
 	} else if v.Hold != nil {
 		c.fail("hold", "the event ends none")
 	}
+	if c.level >= levelStated {
+		c.text("foreign", &v.Foreign)
+	}
 }
 
 // hold goes over the hold that an event ended. Whose it was stands in the event already,

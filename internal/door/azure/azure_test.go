@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/internal/azureaccount"
+	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 	"github.com/leasehold/leasehold/internal/listen"
@@ -35,6 +36,11 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
+	return newBenchAt(t, core.NewestLevel)
+}
+
+func newBenchAt(t testing.TB, level core.Level) *bench {
+	t.Helper()
 	dir := t.TempDir()
 	book, err := azureaccount.Open(filepath.Join(dir, "accounts"), filepath.Join(dir, "secret"))
 	if err != nil {
@@ -43,7 +49,7 @@ func newBench(t testing.TB) *bench {
 	if _, err := book.Create(testAccount, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	e := memory.Start(engine.NewGoClock())
+	e := memory.StartAt(level, engine.NewGoClock())
 	t.Cleanup(func() {
 		if err := e.Check(); err != nil {
 			t.Errorf("the state contradicts itself: %v", err)

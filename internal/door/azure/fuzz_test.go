@@ -20,7 +20,7 @@ func FuzzGUID(f *testing.F) {
 		if again, ok := parseGUID(guid); !ok || again != guid || len(guid) != 36 {
 			t.Errorf("%q is %q, which is %q", s, guid, again)
 		}
-		id := leaseID(guid, 15)
+		id := encodeLeaseID(guid, 15)
 		if back, seconds, ours := parseLeaseID(id); back != guid || seconds != 15 || !ours {
 			t.Errorf("%q comes back as %q", guid, back)
 		}

@@ -44,7 +44,7 @@ func (c *call) lookLease(v core.View, resource string, p *properties) lease {
 	if p.Broken == last.Token {
 		l.state = leasehold.Broken
 	}
-	l.guid, l.seconds, l.renewable = parseLeaseID(last.ID)
+	l.guid, l.seconds, l.renewable = guidOfEnding(last)
 	return l
 }
 
@@ -57,14 +57,7 @@ func liveLease(status leasehold.Status) lease {
 	if first.State == leasehold.Breaking {
 		l.state = leasehold.Breaking
 	}
-	guid, seconds, ours := parseLeaseID(first.ID)
-	l.guid, l.seconds = guid, seconds
-	if !ours {
-		l.seconds = infinite
-		if first.TTL != 0 {
-			l.seconds = int(first.TTL.Seconds())
-		}
-	}
+	l.guid, l.seconds = guidOfLease(&first)
 	return l
 }
 
@@ -221,8 +214,9 @@ func (t *leaseTarget) claim(guid string, seconds int) *core.Acquire {
 	if agent := t.r.UserAgent(); agent != "" {
 		labels = append(labels, leasehold.Label{Key: "user-agent", Value: brief(cut(agent, 512))})
 	}
+	name := t.newIdentity(guid, seconds)
 	return &core.Acquire{
-		Namespace: t.door.config.Namespace, Resource: t.resource, ID: leaseID(guid, seconds), Holder: t.who, TTL: ttlOf(seconds), Labels: labels,
+		Namespace: t.door.config.Namespace, Resource: t.resource, ID: name.id, Foreign: name.foreign, Holder: t.who, TTL: ttlOf(seconds), Labels: labels,
 	}
 }
 
@@ -321,7 +315,8 @@ func (t *leaseTarget) change(tried bool) (bool, error) {
 	case l.guid != t.q.id:
 		return false, errLeaseMismatch
 	}
-	_, err := t.engine.Do(t.ctx, &core.Change{Namespace: t.door.config.Namespace, ID: l.id, NewID: leaseID(t.q.proposed, l.seconds)})
+	name := t.newIdentity(t.q.proposed, l.seconds)
+	_, err := t.engine.Do(t.ctx, &core.Change{Namespace: t.door.config.Namespace, ID: l.id, NewID: name.id, Foreign: name.foreign})
 	switch {
 	case ended(err):
 		return false, nil

@@ -2,11 +2,8 @@ package azure
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -179,33 +176,20 @@ func parseGUIDX(s string) (string, bool) {
 // infinite is the duration of a lease that does not end by time.
 const infinite = -1
 
-// leaseID makes the core's id of a lease. It tells the GUID and the duration, since an
-// ended lease is remembered by its id alone; and it is used once, which GUIDs are not.
-func leaseID(guid string, seconds int) string {
-	return fmt.Sprintf("azure:%s:%d:%s", guid, seconds, hex.EncodeToString(random(8)))
-}
-
-// parseLeaseID tells the GUID and the duration of a lease from the core's id. A lease
-// that came in by another door has no GUID: it is shown one that is made of its id, and
-// its duration is not known.
-func parseLeaseID(id string) (guid string, seconds int, ours bool) {
-	if parts := strings.Split(id, ":"); len(parts) == 4 && parts[0] == "azure" {
-		guid, ok := parseGUID(parts[1])
-		seconds, err := strconv.Atoi(parts[2])
-		if ok && err == nil {
-			return guid, seconds, true
-		}
-	}
-	sum := sha256.Sum256([]byte(id))
-	return guidOf(sum[:16]), 0, false
-}
-
 // ttlOf is the TTL of a lease in the core; 0 for one without end.
 func ttlOf(seconds int) time.Duration {
 	if seconds == infinite {
 		return 0
 	}
 	return time.Duration(seconds) * time.Second
+}
+
+// secondsOf is the duration of a lease with a TTL in the core.
+func secondsOf(ttl time.Duration) int {
+	if ttl == 0 {
+		return infinite
+	}
+	return int(ttl.Seconds())
 }
 
 // blockName is a block's id as a part of a path; false if it is none.

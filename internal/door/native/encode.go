@@ -37,6 +37,7 @@ func (b *jsonBuffer) lease(l *leasehold.Lease, g grant) {
 	b.text("namespace", l.Namespace)
 	b.text("resource", l.Resource)
 	b.text("id", l.ID)
+	b.some("foreign", l.Foreign)
 	b.text("holder", l.Holder)
 	b.number("token", uint64(l.Token))
 	b.number("floor", uint64(l.Floor))
@@ -154,6 +155,7 @@ func (b *jsonBuffer) waiter(w *leasehold.Waiter) {
 	}
 	b.count("slots", w.Slots)
 	b.text("id", w.ID)
+	b.some("foreign", w.Foreign)
 	b.text("holder", w.Holder)
 	b.some("session", w.Session)
 	b.labels(w.Labels)
@@ -180,6 +182,7 @@ func (b *jsonBuffer) someEnding(key string, e *leasehold.Ending) {
 	b.key(key)
 	b.open()
 	b.text("id", e.ID)
+	b.some("foreign", e.Foreign)
 	b.text("holder", e.Holder)
 	b.number("token", uint64(e.Token))
 	b.text("how", e.How.String())
@@ -205,6 +208,7 @@ func (b *jsonBuffer) event(e *leasehold.Event, with values) {
 	}
 	b.some("resource", e.Resource)
 	b.some("id", e.ID)
+	b.some("foreign", e.Foreign)
 	b.some("holder", e.Holder)
 	if e.Token != 0 {
 		b.number("token", uint64(e.Token))

@@ -221,6 +221,7 @@ func (b *jsonBuffer) deed(l *audit.Line) {
 	b.some("door", l.Door)
 	b.some("resource", l.Resource)
 	b.some("id", l.ID)
+	b.some("foreign", l.Foreign)
 	b.some("holder", l.Holder)
 	if l.Token != 0 {
 		b.number("token", uint64(l.Token))
@@ -239,6 +240,7 @@ func (b *jsonBuffer) hold(l *audit.Line) {
 	b.text("namespace", l.Namespace)
 	b.text("resource", l.Resource)
 	b.text("id", l.ID)
+	b.some("foreign", l.Foreign)
 	b.text("holder", l.Holder)
 	b.number("token", uint64(l.Token))
 	b.some("session", l.Session)

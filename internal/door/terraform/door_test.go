@@ -34,7 +34,12 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	e := memory.Start(engine.NewGoClock())
+	return newBenchAt(t, core.NewestLevel)
+}
+
+func newBenchAt(t testing.TB, level core.Level) *bench {
+	t.Helper()
+	e := memory.StartAt(level, engine.NewGoClock())
 	t.Cleanup(func() {
 		if err := e.Check(); err != nil {
 			t.Errorf("the state contradicts itself: %v", err)
@@ -121,7 +126,7 @@ func TestLockWriteUnlock(t *testing.T) {
 	b.ask("GET", "/terraform/prod/net", "").expect(204)
 	b.ask("LOCK", "/terraform/prod/net", info("id-1")).expect(200, `"ID":"id-1"`)
 	s := b.status("prod/net")
-	if len(s.Holders) != 1 || s.Holders[0].ID != "id-1" || s.Holders[0].Holder != "ann@ci-42" || s.Holders[0].Reason != "apply" || !s.Holders[0].Expires.IsZero() {
+	if len(s.Holders) != 1 || s.Holders[0].Foreign != "id-1" || s.Holders[0].Holder != "ann@ci-42" || s.Holders[0].Reason != "apply" || !s.Holders[0].Expires.IsZero() {
 		t.Errorf("the lock is %+v", s.Holders)
 	}
 	one := state(1, "L", "")

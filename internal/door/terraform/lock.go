@@ -18,11 +18,6 @@ import (
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
-// A lock is a lease whose id is the lock's ID; and it may come to have others, written
-// with a mark behind the ID: see takeOver. What names a lock is therefore the label, and
-// what names a lease is its id.
-const maxTries = 8 // of ids with a number; then chance makes them
-
 // A sight is what there is of one lock when somebody looks.
 type sight struct {
 	status     leasehold.Status
@@ -58,44 +53,33 @@ func (c *call) seeIn(v core.View, id string) (s sight) {
 		return s
 	}
 	for i := range s.status.Queue {
-		if w := &s.status.Queue[i]; label(w.Labels, labelID) == id {
+		if w := &s.status.Queue[i]; lockNamed(w.Foreign, w.Labels) == id {
 			s.waiter = w.ID
 		}
 	}
-	for n := 1; n <= maxTries; n++ {
-		try := leaseID(id, n)
-		how := v.Ended(c.namespace, try)
-		last, end := v.EndedAs(c.namespace, try)
-		s.released = s.released || end == leasehold.Released && !strings.Contains(last, withdrawn)
-		if claim := v.Claim(c.namespace, try).Err; s.unused == "" && how == 0 && claim != nil && claim.Code == leasehold.NotFound {
+	fresh, former := c.leaseIDs(id)
+	for _, try := range fresh {
+		s.released = s.released || c.gaveBack(v, try)
+		if claim := v.Claim(c.namespace, try).Err; s.unused == "" && v.Ended(c.namespace, try) == 0 && claim != nil && claim.Code == leasehold.NotFound {
 			s.unused = try
 		}
 	}
-	if s.unused == "" {
-		s.unused = ownLeaseID(id)
+	for _, try := range former {
+		s.released = s.released || c.gaveBack(v, try)
 	}
-	if last := s.status.Last; last != nil && lockIn(last.ID) == id && !strings.Contains(last.ID, withdrawn) {
+	if s.unused == "" {
+		s.unused = c.ownLeaseID(id)
+	}
+	if last := s.status.Last; lockEnded(last, id) && !strings.Contains(last.ID, withdrawn) {
 		s.released = s.released || last.How == leasehold.Released
 	}
 	return s
 }
 
-func leaseID(id string, n int) string {
-	if n == 1 {
-		return id
-	}
-	return fmt.Sprintf("%s%c%d", id, tfstate.IDMark, n)
-}
-
-// ownLeaseID makes a lease id for an ID that no other request can come to.
-func ownLeaseID(id string) string {
-	return id + string(tfstate.IDMark) + strings.ToLower(rand.Text()[:10])
-}
-
-// lockIn is the ID of a lock in the id of its lease.
-func lockIn(lease string) string {
-	id, _, _ := strings.Cut(lease, string(tfstate.IDMark))
-	return id
+// gaveBack reports whether a client has released the lease of an id lately.
+func (c *call) gaveBack(v core.View, id string) bool {
+	last, end := v.EndedAs(c.namespace, id)
+	return end == leasehold.Released && !strings.Contains(last, withdrawn)
 }
 
 func (c *call) lock() error {
@@ -163,6 +147,7 @@ func (c *call) acquire(info *tfstate.LockInfo, verbatim []byte) (*leasehold.Leas
 		if err != nil {
 			return nil, err
 		}
+		command.Foreign = c.foreignID(info.ID)
 		if command.ID = s.unused; s.waiter != "" {
 			command.ID = s.waiter
 		}
@@ -220,7 +205,7 @@ func (c *call) left() error {
 func (c *call) receiveLock(granted, id string) (*leasehold.Lease, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.signed()), farewell)
 	defer cancel()
-	own := ownLeaseID(id)
+	own := c.ownLeaseID(id)
 	lease, err := c.takeOver(ctx, granted, own)
 	if c.r.Context().Err() == nil {
 		return lease, err
@@ -269,7 +254,7 @@ func (c *call) unlessGone(err error, lease string) error {
 // can not take away what the new request has got: either it comes first, and the new
 // one finds nothing to take over; or it comes too late, and finds nothing itself.
 func (c *call) takeOver(ctx context.Context, from, to string) (*leasehold.Lease, error) {
-	answer, err := c.engine.Do(ctx, &core.Change{Namespace: c.namespace, ID: from, NewID: to})
+	answer, err := c.engine.Do(ctx, &core.Change{Namespace: c.namespace, ID: from, NewID: to, Foreign: c.foreignID(c.id)})
 	if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrRefused) {
 		return nil, errLookAgain
 	}
@@ -322,9 +307,6 @@ func (c *call) insist(ctx context.Context, command core.Command) (core.Answer, e
 		}
 	}
 }
-
-// withdrawn is in the ids of leases that were granted to somebody who was gone.
-const withdrawn = string(tfstate.IDMark) + "withdrawn" + string(tfstate.IDMark)
 
 func (c *call) showLock() error {
 	s, err := c.see("")

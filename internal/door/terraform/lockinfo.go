@@ -75,15 +75,6 @@ func label(ls leasehold.Labels, key string) string {
 	return ""
 }
 
-// lockOf is the ID of the lock that a lease is: that of its client, or the lease's own if
-// it came in by another door.
-func lockOf(l *leasehold.Lease) string {
-	if id := label(l.Labels, labelID); id != "" {
-		return id
-	}
-	return l.ID
-}
-
 // infoOf is what is known of a lock: what its client said, or what any lease tells.
 func infoOf(l *leasehold.Lease) tfstate.LockInfo {
 	info := tfstate.LockInfo{Operation: l.Reason, Who: l.Holder}

@@ -1,6 +1,7 @@
 package terraform
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/leasehold/leasehold/internal/audit"
@@ -21,7 +22,7 @@ func (b *bench) refusals() (lines []string) {
 		if l.Reason == "" || l.Door != doorName || l.Address == "" {
 			b.t.Errorf("a refusal without a reason, a door or an address: %+v", l)
 		}
-		lines = append(lines, l.Verb+" "+l.Resource+" "+l.ID+" "+l.Outcome)
+		lines = append(lines, l.Verb+" "+l.Resource+" "+cmp.Or(l.Foreign, l.ID)+" "+l.Outcome)
 	}
 	return lines
 }

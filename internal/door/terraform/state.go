@@ -221,8 +221,7 @@ func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done 
 // wroteIt tells whether what is there was written under the lock of an ID that has ended
 // since.
 func (p *present) wroteIt(id string) bool {
-	last := p.status.Last
-	return last != nil && id != "" && lockIn(last.ID) == id && p.record.Token == last.Token
+	return lockEnded(p.status.Last, id) && p.record.Token == p.status.Last.Token
 }
 
 func (c *call) notUnder(id string) string {

@@ -5,6 +5,7 @@ package memory
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -18,6 +19,7 @@ type Engine struct {
 	clock   engine.Clock
 	feed    *engine.Feed
 	journal *audit.Journal
+	level   atomic.Uint64 // of the state; read without the lock, since doors ask while they read
 
 	mu      sync.Mutex // guards what follows
 	state   *core.State
@@ -34,10 +36,12 @@ func Start(clock engine.Clock) *Engine { return StartAt(core.NewestLevel, clock)
 
 // StartAt returns an engine that decides by the rules of a level.
 func StartAt(level core.Level, clock engine.Clock) *Engine {
-	return &Engine{
+	e := &Engine{
 		clock: clock, feed: engine.NewFeed(), journal: audit.InMemory(maxJournal, clock.Wall), state: core.NewAt(level),
 		values: map[leasehold.Digest]value{},
 	}
+	e.level.Store(uint64(level))
+	return e
 }
 
 // maxJournal bounds the journal, in bytes.
@@ -56,7 +60,16 @@ func (e *Engine) Close() error {
 }
 
 // Level returns the level of the rules by which it decides.
-func (e *Engine) Level() core.Level { return e.state.Level() }
+func (e *Engine) Level() core.Level { return core.Level(e.level.Load()) }
+
+// Raise lets it decide by the rules of a newer level from now on.
+func (e *Engine) Raise(to core.Level) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := e.state.Raise(to)
+	e.level.Store(uint64(e.state.Level()))
+	return err
+}
 
 // Feed tells what happens.
 func (e *Engine) Feed() *engine.Feed { return e.feed }

@@ -1,0 +1,68 @@
+package azure
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// An identity is what names a lease: the GUID to Azure's clients, the id to the core. A core's id
+// is used once, which GUIDs are not, so a lease that changes its GUID changes its id too: a
+// transaction that compares the id then fails.
+type identity struct{ id, foreign string }
+
+// newIdentity returns the identity of a new lease. Below level 4 the core keeps nothing of an
+// ended lease but its id, which therefore has the GUID and the duration in it.
+func (c *call) newIdentity(guid string, seconds int) identity {
+	if c.engine.Level() < core.Level4 {
+		return identity{id: encodeLeaseID(guid, seconds)}
+	}
+	return identity{id: "azure:" + hex.EncodeToString(random(16)), foreign: guid}
+}
+
+// guidOfLease returns the GUID and the duration of a lease that is alive. One that came in by
+// another door is shown under a GUID made of its id.
+func guidOfLease(l *leasehold.Lease) (guid string, seconds int) {
+	guid, seconds, ours := identify(l.ID, l.Foreign, secondsOf(l.TTL))
+	if !ours {
+		seconds = secondsOf(l.TTL)
+	}
+	return guid, seconds
+}
+
+// guidOfEnding is guidOfLease after the end. It also reports whether the duration is known.
+func guidOfEnding(e *leasehold.Ending) (guid string, seconds int, known bool) {
+	return identify(e.ID, e.Foreign, secondsOf(e.TTL))
+}
+
+// identify returns what a lease of this door is called and how long it lasts, also if it was
+// made below level 4.
+func identify(id, foreign string, lasts int) (guid string, seconds int, ours bool) {
+	if guid, ok := parseGUID(foreign); ok {
+		return guid, lasts, true
+	}
+	return parseLeaseID(id)
+}
+
+// encodeLeaseID writes the id of a lease below level 4.
+func encodeLeaseID(guid string, seconds int) string {
+	return fmt.Sprintf("azure:%s:%d:%s", guid, seconds, hex.EncodeToString(random(8)))
+}
+
+// parseLeaseID reads what encodeLeaseID wrote. Any other id gets a GUID made of it.
+func parseLeaseID(id string) (guid string, seconds int, ours bool) {
+	if parts := strings.Split(id, ":"); len(parts) == 4 && parts[0] == "azure" {
+		guid, ok := parseGUID(parts[1])
+		seconds, err := strconv.Atoi(parts[2])
+		if ok && err == nil {
+			return guid, seconds, true
+		}
+	}
+	sum := sha256.Sum256([]byte(id))
+	return guidOf(sum[:16]), 0, false
+}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/faultfs"
+	"github.com/leasehold/leasehold/test/process"
 )
 
 var (
@@ -32,27 +32,24 @@ var (
 
 const cont = syscall.SIGCONT
 
-var binary = struct {
+// binary is that of this tree, built once for all tests.
+var binary struct {
 	sync.Once
 	dir, path string
-	err       error
-}{}
+}
 
-// build makes the binary once for all tests.
+// build returns the binary of this tree.
 func build(t testing.TB) string {
 	t.Helper()
 	binary.Do(func() {
-		if binary.dir, binary.err = os.MkdirTemp("", "chaos"); binary.err != nil {
-			return
+		var err error
+		if binary.dir, err = os.MkdirTemp("", "chaos"); err != nil {
+			t.Fatal(err)
 		}
-		binary.path = filepath.Join(binary.dir, "leasehold")
-		out, err := exec.Command("go", "build", "-o", binary.path, "github.com/leasehold/leasehold/cmd/leasehold").CombinedOutput()
-		if err != nil {
-			binary.err = fmt.Errorf("%w\n%s", err, out)
-		}
+		binary.path = process.BuildTree(t, binary.dir)
 	})
-	if binary.err != nil {
-		t.Fatal(binary.err)
+	if binary.path == "" {
+		t.Fatal("the binary could not be built, as another test says")
 	}
 	return binary.path
 }

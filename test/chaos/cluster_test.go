@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/test/process"
 )
 
 // groups are of clients: each reaches the servers through gates of its own, so that a
@@ -252,7 +253,7 @@ func (c *cluster) heal() bool {
 
 // watchDeaths notes servers that end without our doing, until ctx ends.
 func (c *cluster) watchDeaths(ctx context.Context) {
-	told := map[*process]bool{}
+	told := map[*process.Process]bool{}
 	for ctx.Err() == nil {
 		for _, s := range c.servers() {
 			if p := s.current(); s.died() && !told[p] {

@@ -223,7 +223,7 @@ func (t *trouble) restart() {
 	for _, s := range t.servers() {
 		s.doom()
 		s.signal(syscall.SIGTERM)
-		<-s.current().ended
+		<-s.current().Ended()
 		t.start(s)
 		caller := t.direct(s)
 		t.until(s.name+" gets ready", func() error {

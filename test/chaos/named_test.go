@@ -236,8 +236,8 @@ func TestARollingRestartLosesNoLease(t *testing.T) {
 		s.doom()
 		start := time.Now()
 		s.signal(syscall.SIGTERM)
-		<-s.current().ended
-		if code := s.current().code(); code != 0 {
+		<-s.current().Ended()
+		if code := s.current().Code(); code != 0 {
 			t.Errorf("%s ends with %d: %s", s.name, code, s.said)
 		}
 		c.start(s)
@@ -303,8 +303,8 @@ func TestAFailingSyncEndsThatServerAlone(t *testing.T) {
 	leader.failSyncs()
 	c.grants(t, "during")
 	t.Logf("syncs of the leader failed: the next grant came after %v", time.Since(start).Round(time.Millisecond))
-	<-leader.current().ended
-	if code := leader.current().code(); code <= 0 {
+	<-leader.current().Ended()
+	if code := leader.current().Code(); code <= 0 {
 		t.Errorf("it ended with %d: %s", code, leader.said)
 	}
 	for _, s := range c.servers() {
@@ -335,8 +335,8 @@ func TestAHangingSyncMovesTheLead(t *testing.T) {
 		return nil
 	})
 	leader.calm()
-	<-leader.current().ended
-	if code := leader.current().code(); code <= 0 {
+	<-leader.current().Ended()
+	if code := leader.current().Code(); code <= 0 {
 		t.Errorf("it ended with %d: %s", code, leader.said)
 	}
 	c.heal()
@@ -489,7 +489,7 @@ func TestOneBecomesThree(t *testing.T) {
 	first := c.at(0)
 	first.doom()
 	first.signal(syscall.SIGTERM)
-	<-first.current().ended
+	<-first.current().Ended()
 	c.peerGate(first)
 	c.start(first)
 	c.ready()
@@ -533,8 +533,8 @@ func TestARemovedServerSaysSoAndEnds(t *testing.T) {
 			c.start(s)
 			s.doom()
 		}
-		<-s.current().ended
-		if code := s.current().code(); code <= 0 || !strings.Contains(s.said.String(), "removed") {
+		<-s.current().Ended()
+		if code := s.current().Code(); code <= 0 || !strings.Contains(s.said.String(), "removed") {
 			t.Errorf("%s ended with %d: %s", s.name, code, s.said)
 		}
 		i := c.slotOf(s)

@@ -3,13 +3,9 @@
 package chaos
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/internal/faultfs"
+	"github.com/leasehold/leasehold/test/process"
 )
 
 // A server is one process after the other on the same data.
@@ -33,28 +30,39 @@ type server struct {
 	disk    *faultfs.FS
 	life    int // counts the disks that it had
 	release func()
-	process *process
-	doomed  bool // it was done something to that may end it
+	process *process.Process // one life; nil before the first
+	doomed  bool             // it was done something to that may end it
 	said    *tail
-}
-
-// A process is one life of a server.
-type process struct {
-	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has
-	err   error         // then
 }
 
 // A tail is the last lines of something, with a file that has all.
 type tail struct {
 	mu    sync.Mutex // guards what follows
 	lines []string
+	begun string // a line that has no end yet
 	file  *os.File
 }
 
+// Write takes what a process says.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	whole := strings.Split(t.begun+string(b), "\n")
+	t.begun = whole[len(whole)-1]
+	for _, line := range whole[:len(whole)-1] {
+		t.keep(line)
+	}
+	return len(b), nil
+}
+
+// add adds a line of our own.
 func (t *tail) add(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.keep(line)
+}
+
+func (t *tail) keep(line string) {
 	fmt.Fprintln(t.file, line)
 	if t.lines = append(t.lines, line); len(t.lines) > 20 {
 		t.lines = t.lines[1:]
@@ -67,7 +75,7 @@ func (t *tail) String() string {
 	return strings.Join(t.lines, "\n")
 }
 
-// has tells whether a line with a text is among the last.
+// has reports whether a line with a text is among the last.
 func (t *tail) has(text string) bool { return strings.Contains(t.String(), text) }
 
 // newServer prepares a server; it does not run yet.
@@ -85,7 +93,7 @@ func newServer(t testing.TB, name, binary string) *server {
 		t.Fatal(err)
 	}
 	s.said = &tail{file: file}
-	s.listen, s.peer = reserve(t), reserve(t)
+	s.listen, s.peer = process.Reserve(t), process.Reserve(t)
 	t.Cleanup(func() {
 		s.kill()
 		s.unmount(t)
@@ -95,24 +103,6 @@ func newServer(t testing.TB, name, binary string) *server {
 		s.mountDisk(t)
 	}
 	return s
-}
-
-// reserve finds an address at which nobody else will listen: on a loopback address of
-// its own, out of sixteen million.
-func reserve(t testing.TB) string {
-	t.Helper()
-	for {
-		ip := net.IPv4(127, byte(1+rand.N(254)), byte(rand.N(256)), byte(1+rand.N(254)))
-		listener, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
-		if err != nil {
-			continue
-		}
-		address := listener.Addr().String()
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return address
-	}
 }
 
 func (s *server) mount() string   { return filepath.Join(s.dir, "mount") }
@@ -144,61 +134,31 @@ func (s *server) start(more []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	args := append([]string{"serve", "--listen", s.listen, "--data", s.data(), "--insecure"}, more...)
-	cmd := exec.Command(s.binary, args...)
-	cmd.Env = []string{}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	stderr, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
+	s.said.add("--- started: " + strings.Join(args, " "))
+	p, err := process.Start(s.said, s.binary, args...)
 	if err != nil {
 		return err
 	}
-	s.said.add("--- started: " + strings.Join(args, " "))
-	p := &process{cmd: cmd, ended: make(chan struct{})}
 	s.process, s.doomed = p, false
-	go func() {
-		lines := bufio.NewScanner(stderr)
-		for lines.Scan() {
-			s.said.add(lines.Text())
-		}
-		p.err = cmd.Wait()
-		s.said.add(fmt.Sprintf("--- ended: %v", p.err))
-		close(p.ended)
-	}()
 	return nil
 }
 
 // pid is 0 if it does not run.
 func (s *server) pid() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.process == nil || !s.process.runs() {
-		return 0
+	if p := s.current(); p.Runs() {
+		return p.Pid()
 	}
-	return s.process.cmd.Process.Pid
-}
-
-func (p *process) runs() bool {
-	select {
-	case <-p.ended:
-		return false
-	default:
-		return true
-	}
+	return 0
 }
 
 // current is the process, if there was one.
-func (s *server) current() *process {
+func (s *server) current() *process.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process
 }
 
-func (s *server) runs() bool {
-	p := s.current()
-	return p != nil && p.runs()
-}
+func (s *server) runs() bool { return s.current().Runs() }
 
 // doom says that whatever ends the process now is our doing.
 func (s *server) doom() {
@@ -207,18 +167,14 @@ func (s *server) doom() {
 	s.doomed = true
 }
 
-// died tells whether the process ended without our doing.
+// died reports whether the process ended without our doing.
 func (s *server) died() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.process != nil && !s.process.runs() && !s.doomed
+	return s.process != nil && !s.process.Runs() && !s.doomed
 }
 
-func (s *server) signal(sig syscall.Signal) {
-	if p := s.current(); p != nil && p.runs() {
-		_ = p.cmd.Process.Signal(sig)
-	}
-}
+func (s *server) signal(sig syscall.Signal) { s.current().Signal(sig) }
 
 // kill ends the process at once. A sync that hangs would keep it from ending.
 func (s *server) kill() {
@@ -226,7 +182,7 @@ func (s *server) kill() {
 	s.signal(syscall.SIGKILL)
 	s.calm()
 	if p := s.current(); p != nil {
-		<-p.ended
+		<-p.Ended()
 	}
 }
 
@@ -293,13 +249,4 @@ func (s *server) dispose() error {
 	err := s.disk.Unmount()
 	s.disk = nil
 	return errors.Join(err, os.RemoveAll(s.dir))
-}
-
-// code is the exit code of a process that ended.
-func (p *process) code() int {
-	var exit *exec.ExitError
-	if errors.As(p.err, &exit) {
-		return exit.ExitCode()
-	}
-	return 0
 }

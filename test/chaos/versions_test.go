@@ -11,7 +11,7 @@ import (
 	"time"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/test/upgrade"
+	"github.com/leasehold/leasehold/test/process"
 )
 
 // Servers of the newest release are upgraded to this tree under the load of chaos, go back, are
@@ -19,7 +19,7 @@ import (
 // servers of both versions have the same state. How each server ends, and which one is stopped
 // meanwhile, is drawn.
 func TestTwoVersionsAtOnce(t *testing.T) {
-	release, tree := upgrade.BuildRelease(t, t.TempDir()), build(t)
+	release, tree := process.BuildRelease(t, t.TempDir()), build(t)
 	c := startNamed(t, clusterConfig{servers: 3, binary: release})
 	if c.report.Seed = *seed; c.report.Seed == 0 {
 		c.report.Seed = rand.Uint64()
@@ -56,7 +56,7 @@ func (t *trouble) swap(s *server, binary string) {
 	t.tell("%s gets another version, after %v", s.name, how)
 	s.doom()
 	s.signal(how)
-	<-s.current().ended
+	<-s.current().Ended()
 	s.mu.Lock()
 	s.binary = binary
 	s.mu.Unlock()

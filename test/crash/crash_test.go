@@ -1,17 +1,17 @@
+//go:build linux
+
 // Package crash runs real servers and kills them.
 package crash
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/test/process"
 )
 
 const (
@@ -27,57 +28,36 @@ const (
 	ttl     = time.Hour
 )
 
-// build makes the binary once for all tests of the package.
-func build(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "leasehold")
-	out, err := exec.Command("go", "build", "-o", binary, "github.com/leasehold/leasehold/cmd/leasehold").CombinedOutput()
-	if err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return binary
-}
-
-// A server is one process.
+// A server is one process and a way to ask it.
 type server struct {
-	process *exec.Cmd
-	caller  *v1.Caller
+	*process.Process
+	caller *v1.Caller
 }
 
-// serve starts a server and returns when it says where it is.
+// serve starts a server and returns when it answers.
 func serve(t *testing.T, binary, data string) *server {
 	t.Helper()
-	process := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--segment-size", "1MiB", "--snapshot-every", "1MiB", "--min-free", "0")
-	process.Env = []string{}
-	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	stderr, err := process.StderrPipe()
-	if err == nil {
-		err = process.Start()
-	}
+	var said bytes.Buffer
+	listen := process.Reserve(t)
+	p, err := process.Start(&said, binary, "serve", "--listen", listen, "--data", data,
+		"--segment-size", "1MiB", "--snapshot-every", "1MiB", "--min-free", "0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		if _, rest, ok := strings.Cut(lines.Text(), "http://"); ok {
-			go func() { // it must not block on a full pipe
-				for lines.Scan() {
-				}
-			}()
-			caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://" + strings.FieldsFunc(rest, func(r rune) bool { return r == ',' || r == ' ' })[0]})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return &server{process, caller}
-		}
+	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://" + listen})
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("the server did not say where it is: %v", process.Wait())
-	return nil
-}
-
-func (s *server) end(signal os.Signal) error {
-	_ = s.process.Process.Signal(signal)
-	return s.process.Wait()
+	t.Cleanup(caller.CloseIdle)
+	for {
+		if _, err := caller.Ready(t.Context()); err == nil {
+			return &server{p, caller}
+		}
+		if !p.Runs() {
+			t.Fatalf("the server ended with %d:\n%s", p.Code(), said.String())
+		}
+		time.Sleep(5 * time.Millisecond) // a server that starts answers at once that it does
+	}
 }
 
 // A fact is what a worker was told of one lease.
@@ -169,7 +149,7 @@ func (w *worker) checkTime(t *testing.T, id string, f *fact, l v1.Lease, sent ti
 }
 
 func TestKilledServersLoseNothing(t *testing.T) {
-	binary, data := build(t), filepath.Join(t.TempDir(), "data")
+	binary, data := process.BuildTree(t, t.TempDir()), filepath.Join(t.TempDir(), "data")
 	all := make([]*worker, workers)
 	for i := range all {
 		all[i] = &worker{name: fmt.Sprint("w", i), facts: map[string]*fact{}}
@@ -183,7 +163,7 @@ func TestKilledServersLoseNothing(t *testing.T) {
 			w.collect(t, tokens)
 		}
 		if t.Failed() {
-			_ = s.end(syscall.SIGKILL)
+			s.End(syscall.SIGKILL)
 			return
 		}
 		load(t, s, all)
@@ -195,8 +175,8 @@ func TestKilledServersLoseNothing(t *testing.T) {
 		w.collect(t, tokens)
 	}
 	checkJournal(t, s.caller, tokens)
-	if err := s.end(syscall.SIGTERM); err != nil {
-		t.Errorf("after SIGTERM: %v", err)
+	if code := s.End(syscall.SIGTERM); code != 0 {
+		t.Errorf("after SIGTERM it ended with %d", code)
 	}
 	t.Logf("%d grants, %d kills", len(tokens), kills)
 	if out, err := exec.Command(binary, "check", "--data", data).CombinedOutput(); err != nil {
@@ -216,9 +196,9 @@ func load(t *testing.T, s *server, all []*worker) {
 			}
 		})
 	}
-	time.AfterFunc(150*time.Millisecond, func() { _ = s.process.Process.Kill() })
+	time.AfterFunc(150*time.Millisecond, func() { s.Signal(syscall.SIGKILL) })
 	wg.Wait()
-	_ = s.process.Wait()
+	<-s.Ended()
 }
 
 // settle asks again, with the same id, for what got no answer.

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +18,7 @@ import (
 	"time"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/test/process"
 )
 
 // patience is how long a thing may take that must happen. It is long because nothing here
@@ -48,8 +47,8 @@ func build(t *testing.T) (old, tree string) {
 		if binaries.dir, err = os.MkdirTemp("", "upgrade"); err != nil {
 			t.Fatal(err)
 		}
-		binaries.old = BuildRelease(t, binaries.dir)
-		binaries.tree = BuildTree(t, binaries.dir)
+		binaries.old = process.BuildRelease(t, binaries.dir)
+		binaries.tree = process.BuildTree(t, binaries.dir)
 	})
 	if binaries.tree == "" {
 		t.Skip("left out: there are no binaries to run, as another test says")
@@ -85,14 +84,13 @@ type server struct {
 	args   []string
 	binary string // that it runs, or ran last
 
-	cmd   *exec.Cmd
-	ended chan struct{} // closed when the process has
-	said  *said         // by it
+	process *process.Process
+	said    *said // by it
 }
 
 func newServer(t *testing.T, name string) *server {
 	t.Helper()
-	s := &server{t: t, name: name, listen: reserve(t), peer: reserve(t), data: filepath.Join(t.TempDir(), name)}
+	s := &server{t: t, name: name, listen: process.Reserve(t), peer: process.Reserve(t), data: filepath.Join(t.TempDir(), name)}
 	t.Cleanup(func() {
 		if s.runs() {
 			s.end(syscall.SIGKILL)
@@ -104,62 +102,23 @@ func newServer(t *testing.T, name string) *server {
 	return s
 }
 
-// reserve finds an address at which nobody else will listen: on a loopback address of its own.
-func reserve(t *testing.T) string {
-	t.Helper()
-	for {
-		ip := net.IPv4(127, byte(1+rand.N(254)), byte(rand.N(256)), byte(1+rand.N(254)))
-		listener, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
-		if err != nil {
-			continue
-		}
-		address := listener.Addr().String()
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return address
-	}
-}
-
 // start begins a process of a version.
 func (s *server) start(binary string) {
 	s.t.Helper()
 	s.binary = binary
 	args := append([]string{"serve", "--listen", s.listen, "--data", s.data, "--insecure",
 		"--segment-size", "1MiB", "--snapshot-every", "1MiB", "--min-free", "0", "--drain-timeout", "2s"}, s.args...)
-	cmd := exec.Command(binary, args...)
-	cmd.Env = []string{}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	s.cmd, s.ended, s.said = cmd, make(chan struct{}), &said{}
-	cmd.Stderr = s.said
-	if err := cmd.Start(); err != nil {
+	s.said = &said{}
+	var err error
+	if s.process, err = process.Start(s.said, binary, args...); err != nil {
 		s.t.Fatal(err)
 	}
-	ended := s.ended
-	go func() {
-		_ = cmd.Wait() // its state says how it ended
-		close(ended)
-	}()
 }
 
-func (s *server) runs() bool {
-	if s.cmd == nil {
-		return false
-	}
-	select {
-	case <-s.ended:
-		return false
-	default:
-		return true
-	}
-}
+func (s *server) runs() bool { return s.process.Runs() }
 
 // end ends the process by a signal, and returns its exit code.
-func (s *server) end(signal syscall.Signal) int {
-	_ = s.cmd.Process.Signal(signal) // one that has ended needs none
-	<-s.ended
-	return s.cmd.ProcessState.ExitCode()
-}
+func (s *server) end(signal syscall.Signal) int { return s.process.End(signal) }
 
 func (s *server) url() string { return "http://" + s.listen }
 
@@ -204,7 +163,7 @@ func (s *server) ready() {
 	caller := s.caller()
 	until(s.t, s.name+" gets ready", func() error {
 		if !s.runs() {
-			s.t.Fatalf("%s ended with %d:\n%s", s.name, s.cmd.ProcessState.ExitCode(), s.said)
+			s.t.Fatalf("%s ended with %d:\n%s", s.name, s.process.Code(), s.said)
 		}
 		_, err := caller.Ready(context.Background())
 		return err
@@ -215,11 +174,11 @@ func (s *server) ready() {
 func (s *server) endsWith(text string) {
 	s.t.Helper()
 	select {
-	case <-s.ended:
+	case <-s.process.Ended():
 	case <-time.After(patience):
 		s.t.Fatalf("%s still runs, and should have ended with %q:\n%s", s.name, text, s.said)
 	}
-	if code := s.cmd.ProcessState.ExitCode(); code == 0 || !strings.Contains(s.said.String(), text) {
+	if code := s.process.Code(); code == 0 || !strings.Contains(s.said.String(), text) {
 		s.t.Errorf("%s ended with %d, and should have said %q:\n%s", s.name, code, text, s.said)
 	}
 }

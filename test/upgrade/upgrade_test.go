@@ -1,5 +1,7 @@
 //go:build linux
 
+// Package upgrade runs servers of the newest release beside those of this tree, as they are
+// while a cluster is upgraded.
 package upgrade
 
 import (
@@ -288,9 +290,9 @@ func (c *cluster) swap(s *server, to string, how ending) {
 	s.start(to)
 	if how.pause {
 		other := c.servers[(slices.Index(c.servers, s)+1)%len(c.servers)]
-		_ = other.cmd.Process.Signal(syscall.SIGSTOP)
+		other.process.Signal(syscall.SIGSTOP)
 		time.Sleep(1500 * time.Millisecond) // longer than an election
-		_ = other.cmd.Process.Signal(syscall.SIGCONT)
+		other.process.Signal(syscall.SIGCONT)
 	}
 	s.ready()
 }

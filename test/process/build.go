@@ -1,7 +1,6 @@
-// Package upgrade runs servers of the newest release beside those of this tree, as they are
-// while a cluster is upgraded. Its tests say what must hold; the package itself builds the
-// binaries, for them and for other tests.
-package upgrade
+// Package process builds and runs real servers for the tests beside it: those of this tree,
+// and those of the newest release.
+package process
 
 import (
 	_ "embed"

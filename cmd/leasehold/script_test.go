@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +28,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// These tests wait for leases to end and processes to start, and need little of the
+	// machine: more of them run at once than there are cores. -parallel says otherwise.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(4, 2*runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"leasehold": func() { os.Exit(execute()) }, "liketerraform": likeTerraform})
 }
 

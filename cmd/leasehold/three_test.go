@@ -306,6 +306,7 @@ func (y *yard) bound() (ok bool) {
 
 // What docs/cluster.md lets people try on one machine works as it says.
 func TestThreeOnOneMachine(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	for tries := 0; !y.follow(commandsOf(t, "../../docs/cluster.md", "Three on one machine")); tries++ {
 		if tries == 10 {
@@ -398,6 +399,7 @@ func (y *yard) compareStates() {
 // A server that was alone, and in plain, becomes three with certificates, and keeps
 // every lease.
 func TestFromOneToThreeInTLS(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	for _, words := range []string{
 		"cert ca", "cert server n1", "cert server n2", "cert server n3", "cert client ann", "cert ca --dir other", "cert server n3 --dir other",

@@ -303,6 +303,21 @@ func TestCoreRangesOverNoMap(t *testing.T) {
 	}
 }
 
+// Metrics are named in internal/metric alone, from which the documentation is checked.
+func TestMetricsAreNamedInOnePlace(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() || f.dir == "internal/metric" || f.dir == "fence" { // whose table has such a name
+			continue
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && strings.HasPrefix(l.Value, `"leasehold_`) {
+				t.Errorf("%s: %s belongs in internal/metric/names.go", f.set.Position(l.Pos()), l.Value)
+			}
+			return true
+		})
+	}
+}
+
 func TestNamesSayWhatIsInside(t *testing.T) {
 	drawers := []string{"util", "utils", "common", "helpers", "helper", "types", "manager", "misc", "base", "shared"}
 	for _, f := range sources(t) {

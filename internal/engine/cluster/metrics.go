@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold/leasehold/internal/engine/replica"
+	"github.com/leasehold/leasehold/internal/metric"
 )
 
 // metrics are the figures of a running node.
@@ -14,18 +15,13 @@ type metrics struct {
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
-	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_" + name, Help: help})
-	}
 	m := &metrics{
-		commands: gauge("commands_applied", "Commands applied since the start."),
-		ticks:    gauge("ticks_proposed", "Ticks proposed since the start, for time alone to change something."),
-		applied:  gauge("log_applied_index", "Place in the log that the state has come to."),
-		serving:  gauge("leader", "1 if this server leads and takes commands."),
-		comparisons: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "leasehold_state_comparisons_total", Help: "How often the states of a majority of the servers were compared.",
-		}),
-		differ: gauge("states_differ", "How many servers had another state than the majority when they were last compared."),
+		commands:    metric.CommandsApplied.Gauge(),
+		ticks:       metric.TicksProposed.Gauge(),
+		applied:     metric.LogAppliedIndex.Gauge(),
+		serving:     metric.Leader.Gauge(),
+		comparisons: metric.StateComparisons.Counter(),
+		differ:      metric.StatesDiffer.Gauge(),
 	}
 	if r != nil {
 		r.MustRegister(m.commands, m.ticks, m.applied, m.serving, m.comparisons, m.differ)
@@ -55,9 +51,9 @@ func (m *metrics) node(s replica.Statistics) {
 type peerMetrics struct{ *network }
 
 var (
-	peerConnected = prometheus.NewDesc("leasehold_peer_connected", "1 if messages get through to another server.", []string{"server"}, nil)
-	peerDropped   = prometheus.NewDesc("leasehold_peer_dropped_total", "Messages to another server that were lost before they were sent.", []string{"server"}, nil)
-	peerLag       = prometheus.NewDesc("leasehold_peer_lag_entries", "Entries of the log that another server is behind this one.", []string{"server"}, nil)
+	peerConnected = metric.PeerConnected.Desc()
+	peerDropped   = metric.PeerDropped.Desc()
+	peerLag       = metric.PeerLag.Desc()
 )
 
 // Describe says which figures there are.

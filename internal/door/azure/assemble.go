@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/core"
 )
 
 // A source is where a part of a blob comes from: a block, or a part of the blob as it was.
@@ -92,8 +91,8 @@ func (j *joined) next(s source) (io.ReadCloser, error) {
 		}
 		return j.openContent(j.old, s.from, s.length)
 	}
-	var record *leasehold.Record
-	if err := j.read(func(v core.View) { record, _ = v.Record(j.door.config.Namespace, s.path, 0) }); err != nil {
+	record, err := j.record(s.path)
+	if err != nil {
 		return nil, err
 	}
 	if record == nil {
@@ -136,8 +135,8 @@ func (c *call) committedBlocks(was *item) (map[string]source, content, error) {
 		at[name] = source{from: from, length: b.Size}
 		from += b.Size
 	}
-	var record *leasehold.Record
-	if err := c.read(func(v core.View) { record, _ = v.Record(c.door.config.Namespace, c.at.bytesPath(), 0) }); err != nil {
+	record, err := c.record(c.at.bytesPath())
+	if err != nil {
 		return nil, content{}, err
 	}
 	if record == nil {

@@ -16,8 +16,8 @@ import (
 // maxSkew is how far the clock of a client may be from ours.
 const maxSkew = 15 * time.Minute
 
-// authorize finds out who asks, and whether it may: by a signature with one of the
-// account's keys, by a token of ours, or by a shared access signature in the query.
+// authorize checks the caller's proof: a signature with one of the account's keys, a token
+// of ours, or a shared access signature in the query.
 func (c *call) authorize() error {
 	var err error
 	scheme, value, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
@@ -29,7 +29,7 @@ func (c *call) authorize() error {
 	case strings.EqualFold(scheme, "Bearer"):
 		err = c.checkBearer(value)
 	case scheme != "":
-		err = errAuthentication.with("AuthenticationErrorDetail", "Authentication scheme "+cut(scheme, 64)+" is not supported.")
+		err = authFault("Authentication scheme " + cut(scheme, 64) + " is not supported.")
 	case c.limited():
 		err = c.checkSAS(c.query, c.at, c.op)
 	default:
@@ -47,7 +47,7 @@ func (c *call) authorize() error {
 	return nil
 }
 
-// limited tells whether a request was let in by a shared access signature, which allows
+// limited reports whether a request was let in by a shared access signature, which allows
 // less than a key.
 func (c *call) limited() bool {
 	return c.query.Get("sig") != "" && c.r.Header.Get("Authorization") == ""
@@ -64,7 +64,7 @@ func (c *call) checkSharedKey(value string, lite bool) error {
 		return fault
 	}
 	if name != c.at.account {
-		return errAuthentication.with("AuthenticationErrorDetail", "The account in the Authorization header is not the one that is asked for.")
+		return authFault("The account in the Authorization header is not the one in the address.")
 	}
 	text := stringToSign(c.r, c.at.account, c.path, c.query)
 	if lite {
@@ -73,12 +73,12 @@ func (c *call) checkSharedKey(value string, lite bool) error {
 	if c.signed(text, given) {
 		return nil
 	}
-	return errAuthentication.with("AuthenticationErrorDetail", "The MAC signature found in the HTTP request '"+cut(signature, 64)+
-		"' is not the same as any computed signature. Server used following string to sign: '"+text+"'.")
+	return authFault("The MAC signature found in the HTTP request '" + cut(signature, 64) +
+		"' is not the same as any computed signature. Server used following string to sign: '" + text + "'.")
 }
 
-// signed tells whether one of the account's keys made a signature. An account that is
-// not there takes as long as one that is.
+// signed reports whether one of the account's keys made a signature. It takes as long for an
+// account that does not exist, so that nobody can find out which ones do.
 func (c *call) signed(text string, given []byte) bool {
 	keys := c.door.config.Accounts.Keys(c.at.account)
 	if len(keys) == 0 {
@@ -97,23 +97,22 @@ func sign(key []byte, text string) []byte {
 	return m.Sum(nil)
 }
 
-// checkDate refuses a request that was signed too long ago, which somebody may have
-// written down.
+// checkDate refuses a request that was signed too long ago: it may be a recording.
 func (c *call) checkDate() *fault {
 	value := c.r.Header.Get("X-Ms-Date")
 	if value == "" {
 		value = c.r.Header.Get("Date")
 	}
 	if value == "" {
-		return errAuthentication.with("AuthenticationErrorDetail", "The Date header is missing: give x-ms-date.")
+		return authFault("The Date header is missing: give x-ms-date.")
 	}
 	at, err := http.ParseTime(value)
 	if err != nil {
-		return errAuthentication.with("AuthenticationErrorDetail", "The Date header in the request is incorrect.")
+		return authFault("The Date header in the request is incorrect.")
 	}
 	if age := time.Since(at); age > maxSkew || age < -maxSkew {
-		return errAuthentication.with("AuthenticationErrorDetail", "Request date header too old or too far ahead: '"+value+"'; the server's clock says '"+
-			timeOf(time.Now().UnixNano())+"'.")
+		return authFault("Request date header too old or too far ahead: '" + value + "'; the server's clock says '" +
+			timeOf(time.Now().UnixNano()) + "'.")
 	}
 	return nil
 }
@@ -130,8 +129,10 @@ func stringToSign(r *http.Request, account, path string, query url.Values) strin
 		date = ""
 	}
 	return strings.Join([]string{
-		r.Method, h.Get("Content-Encoding"), h.Get("Content-Language"), length, h.Get("Content-Md5"), h.Get("Content-Type"), date,
-		h.Get("If-Modified-Since"), h.Get("If-Match"), h.Get("If-None-Match"), h.Get("If-Unmodified-Since"), h.Get("Range"),
+		r.Method, h.Get("Content-Encoding"), h.Get("Content-Language"), length,
+		h.Get("Content-Md5"), h.Get("Content-Type"), date,
+		h.Get("If-Modified-Since"), h.Get("If-Match"), h.Get("If-None-Match"), h.Get("If-Unmodified-Since"),
+		h.Get("Range"),
 		canonicalHeaders(h) + canonicalResource(account, path, query),
 	}, "\n")
 }
@@ -147,7 +148,9 @@ func stringToSignLite(r *http.Request, account, path string, query url.Values) s
 	if comp := query.Get("comp"); comp != "" {
 		resource += "?comp=" + comp
 	}
-	return strings.Join([]string{r.Method, h.Get("Content-Md5"), h.Get("Content-Type"), date, canonicalHeaders(h) + resource}, "\n")
+	return strings.Join([]string{
+		r.Method, h.Get("Content-Md5"), h.Get("Content-Type"), date, canonicalHeaders(h) + resource,
+	}, "\n")
 }
 
 // canonicalHeaders are all that begin with x-ms-, each with a line's end.

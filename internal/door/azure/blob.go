@@ -10,22 +10,21 @@ import (
 	"github.com/leasehold/leasehold/internal/door"
 )
 
-// A blobWrite is a change of a blob: what is common to all of them is in do, and what it
-// makes of the blob in change.
+// A blobWrite is a change of a blob. What all of them have in common is in write.
 type blobWrite struct {
 	exists bool // the blob must be there
 	status int
-	// change makes of what was read what is to be, and returns what else is to be written.
-	// also are further comparisons.
+	// change sets the properties that the blob is to have, and returns what else is to be
+	// written, and further comparisons.
 	change func(was *item, p *properties) (ops []core.Op, also []core.Compare, err error)
 	answer func(h http.Header, p *properties)
 }
 
-// write reads a blob, checks lease and conditions, in this order, and changes it if
-// nobody was faster.
+// write reads a blob, checks lease and conditions, in this order, and changes it if nothing
+// changed it meanwhile.
 func (c *call) write(w blobWrite) error {
 	if c.at.snapshot != "" {
-		return errInvalidQuery.saying("A snapshot can not be changed.").with("QueryParameterName", "snapshot").with("QueryParameterValue", c.at.snapshot)
+		return badQuery("snapshot", c.at.snapshot).saying("A snapshot cannot be changed.")
 	}
 	guard, err := c.readGuard()
 	if err != nil {
@@ -54,7 +53,8 @@ func (c *call) write(w blobWrite) error {
 			return false, err
 		}
 		compares := append(also, c.asRead(&container, &was)...)
-		_, done, err := c.do(compares, append(ops, core.Op{Do: core.Put, Path: c.at.propertiesPath(), Value: p.encode()})...)
+		_, done, err := c.do(compares,
+			append(ops, core.Op{Do: core.Put, Path: c.at.propertiesPath(), Value: p.encode()})...)
 		if err != nil || !done {
 			return false, err
 		}
@@ -73,10 +73,14 @@ func (c *call) lookBoth() (container, blob item, err error) {
 
 // asRead compares that container, blob and lease are still as they were read.
 func (c *call) asRead(container, blob *item) []core.Compare {
-	return []core.Compare{unchanged(c.at.containerPath(), container.mod), unchanged(c.at.propertiesPath(), blob.mod), blob.lease.asSeen(c.at.resource())}
+	return []core.Compare{
+		unchanged(c.at.containerPath(), container.mod),
+		unchanged(c.at.propertiesPath(), blob.mod),
+		blob.lease.asSeen(c.at.resource()),
+	}
 }
 
-// mayWrite tells why a blob may not be written. A blob that is new may be written under
+// mayWrite returns why a blob may not be written. A new blob may be written under
 // any lease id, as in Azure, unless somebody holds its name.
 func mayWrite(was *item, g *guard, exists bool) error {
 	if !was.found && exists {
@@ -90,7 +94,8 @@ func mayWrite(was *item, g *guard, exists bool) error {
 	return g.check(was, exists)
 }
 
-// mayReplace refuses to write over a blob to who was only let in to make one.
+// mayReplace returns why a blob that exists may not be replaced: a signature may allow only
+// to make new ones.
 func (c *call) mayReplace(was *item) error {
 	if was.found && c.limited() && !permitted(c.query.Get("sp"), "w") {
 		return errPermission
@@ -98,7 +103,8 @@ func (c *call) mayReplace(was *item) error {
 	return nil
 }
 
-// early looks whether a write would be refused, before its body is read.
+// early checks whether a write would be refused, before its body is read: a large one would
+// be sent in full only to be thrown away.
 func (c *call) early(exists bool) error {
 	guard, err := c.readGuard()
 	if err != nil {
@@ -121,7 +127,7 @@ func (c *call) wrote(w blobWrite, p *properties) error {
 	return c.answer(w.status)
 }
 
-// putBlob makes a blob of the body, or of another blob.
+// putBlob writes a blob: from the body, or as a copy of another blob.
 func (c *call) putBlob() error {
 	kind := c.r.Header.Get("X-Ms-Blob-Type")
 	switch {
@@ -162,19 +168,22 @@ func (c *call) putBlob() error {
 	})
 }
 
-// renew makes properties those of new bytes.
+// renew sets the properties of a blob whose bytes are replaced.
 func renew(p, shown *properties, metadata map[string]string) {
 	if p.Created == 0 {
 		p.Created = p.Modified
 	}
-	p.Type, p.Encoding, p.Language, p.Disposition, p.Cache, p.MD5 = shown.Type, shown.Encoding, shown.Language, shown.Disposition, shown.Cache, shown.MD5
+	p.show(shown)
 	p.Metadata, p.Copy, p.Blocks = metadata, nil, 0
 }
 
-// replaceBytes puts the bytes of a blob as a whole, and drops the blocks that it was, or
-// was to be, made of.
+// replaceBytes writes all bytes of a blob, and drops its blocks, committed or not.
 func (c *call) replaceBytes(body *content) []core.Op {
-	return []core.Op{body.put(c.at.bytesPath()), {Do: core.Delete, Path: c.at.of(rootLists)}, deleteAll(c.at.part(rootBlocks))}
+	return []core.Op{
+		body.put(c.at.bytesPath()),
+		{Do: core.Delete, Path: c.at.of(rootLists)},
+		deleteAll(c.at.part(rootBlocks)),
+	}
 }
 
 func deleteAll(prefix string) core.Op {
@@ -206,7 +215,7 @@ func (c *call) setBlobProperties() error {
 	}
 	return c.write(blobWrite{exists: true, status: http.StatusOK,
 		change: func(_ *item, p *properties) ([]core.Op, []core.Compare, error) {
-			p.Type, p.Encoding, p.Language, p.Disposition, p.Cache, p.MD5 = shown.Type, shown.Encoding, shown.Language, shown.Disposition, shown.Cache, shown.MD5
+			p.show(&shown)
 			return nil, nil, nil
 		},
 	})

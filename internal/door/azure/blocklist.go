@@ -114,7 +114,8 @@ func (c *call) putBlockList() error {
 			}
 			renew(p, &shown, metadata)
 			p.Size, p.Blocks = body.size, len(blocks)
-			return []core.Op{body.put(c.at.bytesPath()), kept.put(c.at.of(rootLists)), deleteAll(c.at.part(rootBlocks))}, nil, nil
+			return []core.Op{body.put(c.at.bytesPath()), kept.put(c.at.of(rootLists)),
+				deleteAll(c.at.part(rootBlocks))}, nil, nil
 		},
 		answer: func(h http.Header, _ *properties) {
 			h["Content-MD5"] = []string{base64.StdEncoding.EncodeToString(md5Of(text))} // of the list, as in Azure
@@ -132,8 +133,8 @@ func (c *call) readList(was *item) (blocks []block, err error) {
 	if !was.found || was.Blocks == 0 {
 		return nil, nil
 	}
-	var record *leasehold.Record
-	if err := c.read(func(v core.View) { record, _ = v.Record(c.door.config.Namespace, c.at.of(rootLists), 0) }); err != nil || record == nil {
+	record, err := c.record(c.at.of(rootLists))
+	if err != nil || record == nil {
 		return nil, err
 	}
 	b := contentOf(record)

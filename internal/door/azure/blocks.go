@@ -9,17 +9,17 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// maxBlocks is how many blocks a blob can have, and how many can wait to become part of
-// it: fewer than in Azure, since all of them are dropped by one command.
+// maxBlocks is how many blocks a blob can have, and how many can wait to become part of it.
+// Azure allows more; here one command drops all of them, and no command may take long.
 const maxBlocks = 10000
 
-// A block is a part of a blob that is there.
+// A block is a part of a blob.
 type block struct {
 	ID   string `json:"id" xml:"Name"`
 	Size int64  `json:"size" xml:"Size"`
 }
 
-// putBlock keeps a part of a blob to be.
+// putBlock stores a block that is not part of the blob yet.
 func (c *call) putBlock() error {
 	id := c.query.Get("blockid")
 	name, ok := blockName(id)
@@ -58,7 +58,8 @@ func (c *call) putBlock() error {
 		}
 		put := body.put(path)
 		put.Session = session
-		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), container.mod), was.lease.asSeen(c.at.resource())}, put)
+		still := []core.Compare{unchanged(c.at.containerPath(), container.mod), was.lease.asSeen(c.at.resource())}
+		_, done, err := c.do(still, put)
 		if err != nil || !done {
 			return false, err
 		}
@@ -69,7 +70,7 @@ func (c *call) putBlock() error {
 	})
 }
 
-// Blocks that nobody makes a blob of are forgotten after one to two weeks: they are bound
+// Blocks that never become part of a blob are forgotten after one to two weeks: they are bound
 // to a session that is never renewed, one for each blob and week.
 const week = 7 * 24 * time.Hour
 
@@ -86,7 +87,8 @@ func (c *call) roomForBlock(path string, length int) error {
 	var page core.RecordPage
 	again := false
 	err := c.read(func(v core.View) {
-		page, _ = v.Records(c.door.config.Namespace, core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), Most: 1, KeysOnly: true, Count: true})
+		page, _ = v.Records(c.door.config.Namespace,
+			core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), Most: 1, KeysOnly: true, Count: true})
 		_, missing := v.Record(c.door.config.Namespace, path, 0)
 		again = missing == nil
 	})

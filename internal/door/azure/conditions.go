@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// conditions are what must hold of a blob for a request to be done.
+// conditions must hold of a blob for a request to be done.
 type conditions struct {
 	match, noneMatch string // tags; empty: not said
 	since, until     time.Time
@@ -56,8 +56,8 @@ func (c *call) readConditions(prefix string) (q conditions, err error) {
 	return q, nil
 }
 
-// check tells why a request may not be done. exists says that the operation needs the
-// blob to be there; one that makes it takes "If-None-Match: *" for "only if it is new".
+// check returns why a request may not be done. exists says that the operation needs the blob
+// to exist; one that makes it takes "If-None-Match: *" for "only if it is new".
 func (q *conditions) check(i *item, exists bool) error {
 	switch {
 	case q.match != "" && !(i.found && matches(q.match, i.ETag)):
@@ -86,7 +86,7 @@ func (q *conditions) unmodified() *fault {
 	return q.failed
 }
 
-// matches tells whether a tag is in a list of tags. Some clients leave out the quotes.
+// matches reports whether a tag is in a list of tags. Some clients leave out the quotes.
 func matches(list, tag string) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		one = strings.TrimPrefix(strings.TrimSpace(one), "W/")
@@ -97,7 +97,7 @@ func matches(list, tag string) bool {
 	return false
 }
 
-// checkUse tells why a request with a lease id, or without one, may not use a blob.
+// checkUse returns why a request with a lease id, or without one, may not use a blob.
 // A read without an id is always allowed.
 func (l *lease) checkUse(guid string, write bool) error {
 	switch {
@@ -117,25 +117,27 @@ func (l *lease) checkUse(guid string, write bool) error {
 	return errBlobNoLease
 }
 
-// lost says how the caller's lease ended, and who saw to it.
+// lost returns how the caller's lease ended, and who broke it.
 func (l *lease) lost() *fault {
 	e := l.ending
 	if e == nil || e.How != leasehold.ByBreak || e.By == "" {
 		return errLeaseLost
 	}
-	message := fmt.Sprintf("A lease ID was specified, but the lease was broken by %s at %s", e.By, e.At.UTC().Format("15:04:05Z"))
+	const form = "A lease ID was specified, but the lease was broken by %s at %s"
+	message := fmt.Sprintf(form, e.By, e.At.UTC().Format("15:04:05Z"))
 	if e.Reason != "" {
 		message += ": " + e.Reason
 	}
 	return errLeaseLost.saying("%s.", strings.TrimSuffix(message, "."))
 }
 
-// checkContainer tells why a request with a lease id may not use a container. Only its
+// checkContainer returns why a request with a lease id may not use a container. Only its
 // deletion needs an id.
 func (l *lease) checkContainer(guid string, deletion bool) error {
 	switch {
 	case l.alive() && guid == "" && deletion:
-		return errLeaseIDMissing.saying("There is currently a lease on the container and no lease ID was specified in the request.")
+		return errLeaseIDMissing.saying(
+			"There is currently a lease on the container and no lease ID was specified in the request.")
 	case guid == "" || l.alive() && guid == l.guid:
 		return nil
 	case l.alive():

@@ -30,7 +30,7 @@ func (c *call) createContainer() error {
 		case was.found:
 			return false, errContainerExists
 		case was.Deleting:
-			// Whoever deleted it did not get to the end, or is not there yet.
+			// Its deletion did not get to the end, or is still going on.
 			if err := c.purge(was.mod); err != nil {
 				return false, errContainerDeleting
 			}
@@ -39,7 +39,8 @@ func (c *call) createContainer() error {
 		p := properties{Metadata: metadata}
 		p.touch()
 		p.ETag, p.Created, p.Settled = made, p.Modified, was.lease.token
-		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), 0)}, core.Op{Do: core.Put, Path: c.at.containerPath(), Value: p.encode()})
+		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), 0)},
+			core.Op{Do: core.Put, Path: c.at.containerPath(), Value: p.encode()})
 		if err != nil || !done {
 			return false, err
 		}
@@ -48,7 +49,7 @@ func (c *call) createContainer() error {
 	})
 }
 
-// readContainer reads a container, if the request may.
+// readContainer reads a container under the lease that the request names.
 func (c *call) readContainer() (i item, err error) {
 	guid, err := c.leaseHeader()
 	if err != nil {
@@ -87,7 +88,7 @@ func (c *call) getContainer() error {
 	return c.answer(http.StatusOK)
 }
 
-// getContainerACL tells that nobody is let in without a key or a signature.
+// getContainerACL answers that there is no access without a key or a signature.
 func (c *call) getContainerACL() error {
 	i, err := c.readContainer()
 	if err != nil {
@@ -97,7 +98,7 @@ func (c *call) getContainerACL() error {
 	return c.answerXML(&signedIdentifiers{})
 }
 
-func (c *call) setContainerMetadata() error {
+func (c *call) setContainer() error {
 	metadata, err := c.readMetadata()
 	if err != nil {
 		return err
@@ -111,12 +112,13 @@ func (c *call) setContainerMetadata() error {
 		if err != nil {
 			return false, err
 		}
-		// The end of a container's lease is told until it is leased again: a write does
-		// not settle it.
+		// The end of a container's lease is shown until it is leased again: a write does not
+		// settle it.
 		p := was.properties
 		p.Metadata = metadata
 		p.touch()
-		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), was.mod), was.lease.asSeen(c.at.resource())},
+		still := []core.Compare{unchanged(c.at.containerPath(), was.mod), was.lease.asSeen(c.at.resource())}
+		_, done, err := c.do(still,
 			core.Op{Do: core.Put, Path: c.at.containerPath(), Value: p.encode()})
 		if err != nil || !done {
 			return false, err
@@ -126,7 +128,7 @@ func (c *call) setContainerMetadata() error {
 	})
 }
 
-// deleteContainer marks a container as gone, in one command, and then clears it away.
+// deleteContainer marks a container as deleted, in one command, and then deletes what is in it.
 func (c *call) deleteContainer() error {
 	guard, err := c.readGuard()
 	if err != nil {
@@ -146,12 +148,13 @@ func (c *call) deleteContainer() error {
 		if was.lease.alive() {
 			ops = append(ops, core.Op{Do: core.ReleaseLease, ID: was.lease.id})
 		}
-		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), was.mod), was.lease.asSeen(c.at.resource())}, ops...)
+		still := []core.Compare{unchanged(c.at.containerPath(), was.mod), was.lease.asSeen(c.at.resource())}
+		_, done, err := c.do(still, ops...)
 		if err != nil || !done {
 			return false, err
 		}
-		// It is gone for everybody; what is left in it, if this fails, goes when the
-		// name is used again.
+		// For clients it is gone by now. What is left in it, if this fails, goes when the name
+		// is used again.
 		var marked item
 		if err := c.read(func(v core.View) { marked = c.lookContainer(v) }); err == nil && marked.Deleting {
 			_ = c.purge(marked.mod)
@@ -160,9 +163,8 @@ func (c *call) deleteContainer() error {
 	})
 }
 
-// purge clears away a container that was marked, and all that is in it. Nobody else
-// writes there: each write compares that the container is as it was. A caller that goes
-// away does not stop it.
+// purge deletes a container that was marked, and all that is in it. Nothing else writes there:
+// each write compares that the container is as it was. A client that leaves does not stop it.
 func (c *call) purge(mod leasehold.Revision) error {
 	ours := *c
 	ours.ctx = context.WithoutCancel(c.ctx)
@@ -179,7 +181,8 @@ func (c *call) purge(mod leasehold.Revision) error {
 	return err
 }
 
-// endLeases ends the leases on all blobs of a container, which deleting it ignores.
+// endLeases ends the leases on all blobs of a container. In Azure, too, they do not protect
+// their blobs when the container is deleted.
 func (c *call) endLeases(still core.Compare) error {
 	prefix := c.at.within(rootBlobs)
 	var names []string
@@ -215,32 +218,36 @@ func (c *call) endLease(at target, still core.Compare) (done bool, err error) {
 	return done, err
 }
 
-// purgeAll deletes all records under a prefix, as many at a time as one command may.
+// purgeAll deletes all records under a prefix, a page at a time.
 func (c *call) purgeAll(prefix string, still core.Compare) error {
 	for {
 		var page core.RecordPage
 		err := c.read(func(v core.View) {
-			page, _ = v.Records(c.door.config.Namespace, core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), KeysOnly: true})
+			page, _ = v.Records(c.door.config.Namespace,
+				core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), KeysOnly: true})
 		})
 		if err != nil || len(page.Records) == 0 {
 			return err
 		}
 		last := page.Records[len(page.Records)-1].Path
-		_, done, err := c.do([]core.Compare{still}, core.Op{Do: core.Delete, Path: prefix, Range: true, To: last + "\x00"})
+		_, done, err := c.do([]core.Compare{still},
+			core.Op{Do: core.Delete, Path: prefix, Range: true, To: last + "\x00"})
 		if err != nil || !done {
 			return err // not done: somebody else finished it
 		}
 	}
 }
 
-// getAccount tells what kind of account this is.
+// getAccount answers what kind of account this is.
 func (c *call) getAccount() error {
 	h := c.w.Header()
-	h["x-ms-sku-name"], h["x-ms-account-kind"], h["x-ms-is-hns-enabled"] = []string{"Standard_LRS"}, []string{"StorageV2"}, []string{"false"}
+	h["x-ms-sku-name"] = []string{"Standard_LRS"}
+	h["x-ms-account-kind"] = []string{"StorageV2"}
+	h["x-ms-is-hns-enabled"] = []string{"false"}
 	return c.answer(http.StatusOK)
 }
 
-// getService tells that none of the things that could be configured is on.
+// getService answers that nothing that can be configured is on.
 func (c *call) getService() error {
 	return c.answerXML(newServiceProperties())
 }

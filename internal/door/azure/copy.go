@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"net/url"
@@ -11,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// copyBlob makes a blob of another one of the account. It is done when it is answered.
+// copyBlob copies another blob of the account. The copy is complete when it is answered.
 func (c *call) copyBlob() error {
 	source, err := c.copySource()
 	if err != nil {
@@ -21,13 +22,12 @@ func (c *call) copyBlob() error {
 	if err != nil {
 		return err
 	}
-	conditions, err := c.readConditions("X-Ms-Source-")
-	if err != nil {
+	var g guard
+	if g.conditions, err = c.readConditions("X-Ms-Source-"); err != nil {
 		return err
 	}
-	conditions.asRead = false
-	held, err := c.guidHeader("X-Ms-Source-Lease-Id")
-	if err != nil {
+	g.asRead = false
+	if g.guid, err = c.guidHeader("X-Ms-Source-Lease-Id"); err != nil {
 		return err
 	}
 	status := http.StatusAccepted
@@ -36,7 +36,7 @@ func (c *call) copyBlob() error {
 	}
 	return c.write(blobWrite{status: status,
 		change: func(_ *item, p *properties) ([]core.Op, []core.Compare, error) {
-			from, record, err := c.readSource(source, held, &conditions)
+			from, record, err := c.readSource(source, &g)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -60,12 +60,14 @@ func (c *call) copyBlob() error {
 	})
 }
 
-func (c *call) readSource(source target, held string, conditions *conditions) (from item, record *leasehold.Record, err error) {
+// readSource reads the blob to copy, and its bytes, under the lease and the conditions that the
+// request has for it.
+func (c *call) readSource(at target, g *guard) (from item, record *leasehold.Record, err error) {
 	var container item
 	err = c.read(func(v core.View) {
-		container = c.look(v, source.containerPath())
-		from = c.lookBlob(v, source)
-		record, _ = v.Record(c.door.config.Namespace, source.bytesPath(), 0)
+		container = c.look(v, at.containerPath())
+		from = c.lookBlob(v, at)
+		record, _ = v.Record(c.door.config.Namespace, at.bytesPath(), 0)
 	})
 	switch {
 	case err != nil:
@@ -73,17 +75,14 @@ func (c *call) readSource(source target, held string, conditions *conditions) (f
 	case !container.found || !from.found:
 		return from, nil, errCopySource
 	}
-	if source.snapshot == "" {
-		err = from.lease.checkUse(held, false)
+	if at.snapshot == "" {
+		err = from.lease.checkUse(g.guid, false)
 	}
-	if err == nil {
-		err = conditions.check(&from, true)
-	}
-	return from, record, err
+	return from, record, cmp.Or(err, g.check(&from, true))
 }
 
-// copySource reads which blob is to be copied. Who was let in for one blob alone must
-// show that the other may be read too.
+// copySource reads which blob is to be copied. A request that was let in by a signature for one
+// blob alone has to show another for the source.
 func (c *call) copySource() (at target, err error) {
 	value := c.r.Header.Get("X-Ms-Copy-Source")
 	u, err := url.Parse(value)
@@ -102,17 +101,18 @@ func (c *call) copySource() (at target, err error) {
 	switch {
 	case at.account != c.at.account:
 		return at, errCopyAccount.with("HeaderName", "x-ms-copy-source")
-	case !azureaccount.ValidContainer(at.container) || !validBlob(at) || at.snapshot != "" && !validSnapshot(at.snapshot):
+	case !azureaccount.ValidContainer(at.container), !validBlob(at), at.snapshot != "" && !validSnapshot(at.snapshot):
 		return at, badHeader("x-ms-copy-source", value)
 	}
 	if !c.limited() {
 		return at, nil
 	}
 	if err := c.checkSAS(query, at, &operation{name: "get-blob", kind: ofBlob, needs: "r"}); err != nil {
-		return at, newFault(403, "CannotVerifyCopySource", "This request is not authorized to read the source of the copy.")
+		return at, newFault(403, "CannotVerifyCopySource",
+			"This request is not authorized to read the source of the copy.")
 	}
 	return at, nil
 }
 
-// abortCopy finds nothing to abort: copies are done when they are answered.
+// abortCopy finds nothing to abort: a copy is complete when it is answered.
 func (c *call) abortCopy() error { return errNoPendingCopy }

@@ -23,13 +23,13 @@ type lockInfo struct {
 	Path      string
 }
 
-// cure adds to a leased blob the note that belongs to the lease, if it is missing or of
-// another one. The note is missing when the answer to the lease was lost, or its holder
-// died before the second request: Terraform then neither waits for the lock nor tells who
-// has it, and no id that anybody knows would unlock it. With a note whose ID is the id of
-// the lease it does all three.
+// cure adds to a leased blob the note that belongs to the lease, if it is missing or belongs
+// to another. It is missing when the answer to the lease was lost, or its holder died before
+// the second request: Terraform then neither waits for the lock nor says who has it, and knows
+// no id that would unlock it. With a note whose ID is the lease's id it does all three.
 //
-// Whoever contends, and so names no lease, is also told how long it is held and may be.
+// A client that contends, and so names no lease, also reads how long the lease is held and
+// may be.
 func (c *call) cure(i *item) {
 	if !i.lease.alive() {
 		return
@@ -37,7 +37,8 @@ func (c *call) cure(i *item) {
 	info, ok := decodeLock(i.Metadata[lockKey])
 	if id, valid := parseGUID(info.ID); !ok || !valid || id != i.lease.guid {
 		info = lockInfo{
-			ID: i.lease.guid, Operation: "unknown", Who: i.lease.holder, Created: i.lease.since.UTC(), Path: c.at.container + "/" + c.at.blob,
+			ID: i.lease.guid, Operation: "unknown", Who: i.lease.holder, Created: i.lease.since.UTC(),
+			Path: c.at.container + "/" + c.at.blob,
 			Info: "the holder noted nothing of itself beside its lease",
 		}
 	} else if c.r.Header.Get("X-Ms-Lease-Id") != "" {
@@ -56,7 +57,7 @@ func decodeLock(value string) (info lockInfo, ok bool) {
 	return info, json.Unmarshal(b, &info) == nil
 }
 
-// told is what there is to know of a lease that is in the way.
+// told returns what a client should know of a lease that is in its way.
 func (l *lease) told(resource string) string {
 	text := fmt.Sprintf("held for %v", time.Since(l.since).Round(time.Second))
 	if l.seconds != infinite {

@@ -44,7 +44,8 @@ func (c *call) deleteBlob() error {
 	})
 }
 
-// deletion is what deletes a blob. One that has snapshots is only deleted with them.
+// deletion returns the operations that delete a blob. One with snapshots is deleted only
+// together with them.
 func (c *call) deletion(was *item, snapshots string) (ops []core.Op, also []core.Compare, err error) {
 	past := []core.Op{deleteAll(c.at.part(rootSnapshots)), deleteAll(c.at.part(rootPast))}
 	switch snapshots {
@@ -54,7 +55,8 @@ func (c *call) deletion(was *item, snapshots string) (ops []core.Op, also []core
 		prefix := c.at.part(rootSnapshots)
 		var page core.RecordPage
 		err := c.read(func(v core.View) {
-			page, _ = v.Records(c.door.config.Namespace, core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), Most: 1, KeysOnly: true})
+			page, _ = v.Records(c.door.config.Namespace,
+				core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), Most: 1, KeysOnly: true})
 		})
 		if err == nil && len(page.Records) > 0 {
 			err = errSnapshotsPresent
@@ -66,7 +68,8 @@ func (c *call) deletion(was *item, snapshots string) (ops []core.Op, also []core
 	return append(c.deleteWhole(c.at, was), past...), nil, nil
 }
 
-// deleteWhole deletes all that belongs to a blob but its snapshots, and ends its lease.
+// deleteWhole returns the operations that delete all of a blob but its snapshots, and end its
+// lease.
 func (c *call) deleteWhole(at target, was *item) (ops []core.Op) {
 	for _, path := range []string{at.propertiesPath(), at.bytesPath(), at.of(rootLists)} {
 		ops = append(ops, core.Op{Do: core.Delete, Path: path})

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 	"time"
@@ -16,17 +17,17 @@ import (
 	"github.com/leasehold/leasehold/internal/azureaccount"
 )
 
-// What azurerm asks before it asks for a blob: where things are, a token, and what the
-// account is. All of it is answered on the same port, so that one address is all that
-// anybody has to know.
+// What azurerm asks before it asks for a blob: where things are, a token, and what the account
+// is. All of it is answered on the same port, so that users have to know one address only.
 
 var (
 	tokenPath   = regexp.MustCompile(`^/login/[^/]+/oauth2(/v2\.0)?/token$`)
 	openIDPath  = regexp.MustCompile(`^/login/([^/]+)(/v2\.0)?/\.well-known/openid-configuration$`)
-	accountPath = regexp.MustCompile(`(?i)^/subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/Microsoft\.Storage/storageAccounts/([^/]+?)(/listKeys)?$`)
+	accountPath = regexp.MustCompile(`(?i)^/subscriptions/([^/]+)/resourceGroups/([^/]+)` +
+		`/providers/Microsoft\.Storage/storageAccounts/([^/]+?)(/listKeys)?$`)
 )
 
-// discover answers a request that is not about a blob. It tells whether it was one.
+// discover answers a request that is not about a blob. It reports whether it was one.
 func (c *call) discover() (bool, error) {
 	if hostForm.MatchString(strings.ToLower(c.r.Host)) {
 		return false, nil
@@ -69,17 +70,19 @@ func armError(code, message string) object {
 	return object{"error": object{"code": code, "message": message}}
 }
 
-// endpoints tells where everything is: here. A port belongs to the suffix, since that is
-// what host names are made of.
+// endpoints answers where everything is: here. The port belongs to the suffix, of which
+// azurerm makes host names.
 func (c *call) endpoints() error {
 	suffix := c.door.config.Domain
 	if _, port, err := net.SplitHostPort(c.r.Host); err == nil {
 		suffix += ":" + port
 	}
 	entry := object{
-		"name": "Leasehold", "resourceManager": c.base(), "microsoftGraphResourceId": c.base() + "/graph", "graph": c.base() + "/graph", "portal": c.base(),
+		"name": "Leasehold", "resourceManager": c.base(), "microsoftGraphResourceId": c.base() + "/graph",
+		"graph": c.base() + "/graph", "portal": c.base(),
 		"authentication": object{
-			"loginEndpoint": c.base() + "/login", "audiences": []string{c.base() + "/", c.base()}, "tenant": "common", "identityProvider": "AAD",
+			"loginEndpoint": c.base() + "/login", "audiences": []string{c.base() + "/", c.base()}, "tenant": "common",
+			"identityProvider": "AAD",
 		},
 		"suffixes": object{"storage": suffix},
 	}
@@ -93,15 +96,16 @@ func (c *call) endpoints() error {
 func (c *call) openID(tenant string) error {
 	login := c.base() + "/login/" + url.PathEscape(tenant)
 	return c.answerJSON(http.StatusOK, object{
-		"issuer": login + "/v2.0", "token_endpoint": login + "/oauth2/v2.0/token", "authorization_endpoint": login + "/oauth2/v2.0/authorize",
+		"issuer":                 login + "/v2.0",
+		"token_endpoint":         login + "/oauth2/v2.0/token",
+		"authorization_endpoint": login + "/oauth2/v2.0/authorize",
 	})
 }
 
 const maxForm = 64 << 10
 
-// login gives a token to whoever shows a key of an account as its client secret. The
-// client id may be the account's name; Azure's own are GUIDs, and then any account whose
-// key it is will do.
+// login gives a token to a client whose secret is a key of an account. The client id may be
+// the account's name; Azure's own are GUIDs, and then the account is the one with that key.
 func (c *call) login() error {
 	text, err := c.smallBody(maxForm)
 	if err != nil {
@@ -109,26 +113,32 @@ func (c *call) login() error {
 	}
 	form, err := url.ParseQuery(string(text))
 	if err != nil || form.Get("grant_type") != "client_credentials" {
-		return c.answerJSON(http.StatusBadRequest, object{"error": "unsupported_grant_type", "error_description": "only client_credentials are given tokens here"})
+		return c.answerJSON(http.StatusBadRequest, object{"error": "unsupported_grant_type",
+			"error_description": "this server gives tokens for client_credentials only"})
 	}
 	id := form.Get("client_id")
 	name, key := c.door.accountOf(id, form.Get("client_secret"))
 	if name == "" {
 		c.refused(audit.Login, leasehold.Denied, "the client secret is not a key of an account here")
 		return c.answerJSON(http.StatusUnauthorized, object{"error": "invalid_client",
-			"error_description": "the client secret is not a key of an account here: leasehold azure account list", "error_codes": []int{7000215}})
+			"error_description": "the client secret is not a key of any account of this server; " +
+				"list them with: leasehold azure account list",
+			"error_codes": []int{7000215}})
 	}
 	now := time.Now()
 	tenant := strings.Split(c.path, "/")[2]
 	token := c.door.issue(claims{
-		Audience: strings.TrimSuffix(form.Get("scope"), "/.default"), Issuer: c.base() + "/login/" + tenant, Issued: now.Unix(), NotYet: now.Unix(),
-		Expires: now.Add(tokenTime).Unix(), Client: id, Object: id, Subject: id, Tenant: tenant, Kind: "app", Account: name, Key: fingerprint(key),
+		Audience: strings.TrimSuffix(form.Get("scope"), "/.default"), Issuer: c.base() + "/login/" + tenant,
+		Issued: now.Unix(), NotYet: now.Unix(),
+		Expires: now.Add(tokenTime).Unix(), Client: id, Object: id, Subject: id, Tenant: tenant, Kind: "app",
+		Account: name, Key: fingerprint(key),
 	})
-	return c.answerJSON(http.StatusOK, object{"token_type": "Bearer", "expires_in": int(tokenTime.Seconds()), "ext_expires_in": int(tokenTime.Seconds()), "access_token": token})
+	return c.answerJSON(http.StatusOK, object{"token_type": "Bearer", "expires_in": int(tokenTime.Seconds()),
+		"ext_expires_in": int(tokenTime.Seconds()), "access_token": token})
 }
 
-// accountOf finds whose key a client secret is. It compares with all of them, so that the
-// time it takes tells nothing.
+// accountOf finds the account whose key a client secret is. It compares with all of them, so
+// that the time it takes says nothing.
 func (d *Door) accountOf(id, secret string) (name string, key []byte) {
 	given, err := base64.StdEncoding.DecodeString(secret)
 	if err != nil || len(given) == 0 {
@@ -145,34 +155,40 @@ func (d *Door) accountOf(id, secret string) (name string, key []byte) {
 	return name, key
 }
 
-// manage answers what Azure's resource manager would tell of an account.
+// manage answers what Azure's resource manager would answer about an account.
 func (c *call) manage(m []string) error {
 	name := m[3]
 	scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	claims, ok := c.door.openToken(token, time.Now())
 	if denied := !strings.EqualFold(scheme, "Bearer") || !ok || claims.Account != name; denied {
-		c.refused(audit.Login, leasehold.Denied, "the token is not one of this server's, has expired, or is of another account than "+brief(name))
+		c.refused(audit.Login, leasehold.Denied,
+			"the token is not one of this server's, has expired, or is of another account than "+brief(name))
 	}
 	switch {
 	case !strings.EqualFold(scheme, "Bearer") || !ok:
-		c.w.Header().Set("WWW-Authenticate", `Bearer authorization_uri="`+c.base()+`/login/common", error="invalid_token"`)
-		return c.answerJSON(http.StatusUnauthorized, armError("InvalidAuthenticationToken", "the token is not one of this server's, or it has expired"))
+		c.w.Header().Set("WWW-Authenticate", `Bearer authorization_uri="`+c.base()+
+			`/login/common", error="invalid_token"`)
+		return c.answerJSON(http.StatusUnauthorized,
+			armError("InvalidAuthenticationToken", "the token is not one of this server's, or it has expired"))
 	case claims.Account != name:
 		return c.answerJSON(http.StatusForbidden, armError("AuthorizationFailed", "the token is of another account"))
 	case m[4] != "":
 		return c.answerJSON(http.StatusOK, object{"keys": c.keyList(name)})
 	}
 	return c.answerJSON(http.StatusOK, object{
-		"id":   "/subscriptions/" + m[1] + "/resourceGroups/" + m[2] + "/providers/Microsoft.Storage/storageAccounts/" + name,
+		"id": path.Join("/subscriptions", m[1], "resourceGroups", m[2],
+			"providers/Microsoft.Storage/storageAccounts", name),
 		"name": name, "type": "Microsoft.Storage/storageAccounts", "location": "leasehold", "kind": "StorageV2",
-		"sku":        object{"name": "Standard_LRS", "tier": "Standard"},
-		"properties": object{"provisioningState": "Succeeded", "primaryEndpoints": object{"blob": c.base() + "/" + name}},
+		"sku": object{"name": "Standard_LRS", "tier": "Standard"},
+		"properties": object{"provisioningState": "Succeeded",
+			"primaryEndpoints": object{"blob": c.base() + "/" + name}},
 	})
 }
 
 func (c *call) keyList(name string) (list []object) {
 	for i, key := range c.door.config.Accounts.Keys(name) {
-		list = append(list, object{"keyName": [...]string{"key1", "key2"}[i], "value": base64.StdEncoding.EncodeToString(key), "permissions": "FULL"})
+		list = append(list, object{"keyName": [...]string{"key1", "key2"}[i],
+			"value": base64.StdEncoding.EncodeToString(key), "permissions": "FULL"})
 	}
 	return list
 }

@@ -94,11 +94,8 @@ type containerProperties struct {
 }
 
 func newContainerEntry(name string, i *item, metadata bool) containerEntry {
-	return containerEntry{
-		Name:       name,
-		Properties: containerProperties{Modified: timeOf(i.Modified), Etag: i.ETag, leaseEntry: newLeaseEntry(&i.lease)},
-		Metadata:   newMetadataEntry(metadata, i.Metadata),
-	}
+	shown := containerProperties{Modified: timeOf(i.Modified), Etag: i.ETag, leaseEntry: newLeaseEntry(&i.lease)}
+	return containerEntry{Name: name, Properties: shown, Metadata: newMetadataEntry(metadata, i.Metadata)}
 }
 
 // blobList is the blobs of a container. The lister writes them while it reads them, and
@@ -189,7 +186,7 @@ func newCopyEntry(p *properties) *copyEntry {
 
 type metadataEntry struct{ Elements []element }
 
-// newMetadataEntry returns nil, and so no element, where nobody asked for metadata.
+// newMetadataEntry returns nil, and so no element, unless metadata was asked for.
 func newMetadataEntry(asked bool, m map[string]string) *metadataEntry {
 	if !asked {
 		return nil
@@ -246,5 +243,7 @@ type toggle struct{ Enabled bool }
 func newServiceProperties() *serviceProperties {
 	const version = "1.0"
 	metrics := metricsProperties{Version: version}
-	return &serviceProperties{Logging: loggingProperties{Version: version}, HourMetrics: metrics, MinuteMetrics: metrics}
+	return &serviceProperties{
+		Logging: loggingProperties{Version: version}, HourMetrics: metrics, MinuteMetrics: metrics,
+	}
 }

@@ -43,7 +43,7 @@ func (c *call) getBlob() error {
 	return c.sendPart(&i, body, part)
 }
 
-// readBlob reads a blob and its bytes, if the request may.
+// readBlob reads a blob and its bytes under the guard of the request.
 func (c *call) readBlob() (i item, record *leasehold.Record, err error) {
 	guard, err := c.readGuard()
 	if err != nil {
@@ -71,8 +71,7 @@ func (c *call) readBlob() (i item, record *leasehold.Record, err error) {
 	return i, record, err
 }
 
-// bytesOf is the content of a blob. Its record can only be missing if it was deleted by
-// another door.
+// bytesOf returns the content of a blob. Its record is missing only if another door deleted it.
 func bytesOf(i *item, record *leasehold.Record) (content, error) {
 	switch {
 	case record != nil:
@@ -109,7 +108,8 @@ func (c *call) sendPart(i *item, body content, part span) error {
 		if i.MD5 != "" {
 			h["x-ms-blob-content-md5"] = []string{i.MD5}
 		}
-		if summed = strings.EqualFold(c.r.Header.Get("X-Ms-Range-Get-Content-Md5"), "true"); summed && part.length > maxSummed {
+		summed = strings.EqualFold(c.r.Header.Get("X-Ms-Range-Get-Content-Md5"), "true")
+		if summed && part.length > maxSummed {
 			return badHeader("x-ms-range-get-content-md5", "true")
 		}
 	}

@@ -17,8 +17,8 @@ type leaseRequest struct {
 
 const noPeriod = -1
 
-// readLease reads and checks all of it, before anybody looks at the lease: what is wrong
-// with a request does not depend on who holds what.
+// readLease reads and checks all of it before the lease is read: what is wrong with a request
+// does not depend on who holds what.
 func (c *call) readLease() (q leaseRequest, err error) {
 	q = leaseRequest{action: strings.ToLower(c.r.Header.Get("X-Ms-Lease-Action")), period: noPeriod}
 	if q.id, err = c.leaseHeader(); err != nil {

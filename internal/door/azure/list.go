@@ -15,11 +15,11 @@ import (
 	"github.com/leasehold/leasehold/internal/door"
 )
 
-// maxListed is the most that one answer lists, as in Azure. What asks for no number gets
-// as many: azurerm looks at the first page alone.
+// maxListed is the most that one answer lists, as in Azure. It is also what a request without
+// a number gets: azurerm looks at the first page alone.
 const maxListed = 5000
 
-// A listing is what is asked of a list.
+// A listing is what a request wants to have listed.
 type listing struct {
 	prefix, delimiter string
 	marker            string // the name to begin with, as the answer before said
@@ -80,12 +80,15 @@ func (c *call) serviceURL() string {
 	return c.base() + "/" + c.at.account + "/"
 }
 
-// What is asked to be included beside what there is. Nothing deleted and no older version
-// is ever kept, so that to include those changes nothing.
-var blobIncludes = []string{"metadata", "snapshots", "copy", "deleted", "versions", "deletedwithversions", "tags", "immutabilitypolicy", "legalhold", "permissions"}
+// blobIncludes can be asked for beside the blobs. Nothing deleted and no older version is ever
+// kept, so to include those changes nothing.
+var blobIncludes = []string{
+	"metadata", "snapshots", "copy", "deleted", "versions", "deletedwithversions", "tags",
+	"immutabilitypolicy", "legalhold", "permissions",
+}
 
-// listBlobs lists the blobs of a container. The answer is written while it is read, since
-// it may be large.
+// listBlobs lists the blobs of a container. The answer may be large, and is written while the
+// blobs are read.
 func (c *call) listBlobs() error {
 	q, err := c.readListing(blobIncludes...)
 	if err != nil {
@@ -154,12 +157,13 @@ type found struct {
 	lease lease
 }
 
-// page lists some more: entries and prefixes.
+// page lists the next page: entries and prefixes.
 func (w *lister) page() (entries []any, err error) {
 	var list []found
 	var page core.RecordPage
 	err = w.read(func(v core.View) {
-		page, _ = v.Records(w.door.config.Namespace, core.RecordQuery{From: w.from, To: core.PrefixEnd(w.root + w.q.prefix)})
+		page, _ = v.Records(w.door.config.Namespace,
+			core.RecordQuery{From: w.from, To: core.PrefixEnd(w.root + w.q.prefix)})
 		for _, r := range page.Records {
 			name := strings.TrimPrefix(r.Path, w.root)
 			var p properties
@@ -244,19 +248,21 @@ func (c *call) listContainers() error {
 			answer.NextMarker = nextMarker(name)
 			break
 		}
-		answer.Containers.Container = append(answer.Containers.Container, newContainerEntry(name, &i, q.includes("metadata")))
+		answer.Containers.Container = append(answer.Containers.Container,
+			newContainerEntry(name, &i, q.includes("metadata")))
 		from = after
 	}
 	return c.answerXML(answer)
 }
 
-// nextContainer finds the next container from a path on. Between the records of
-// containers are those of their blobs, which are passed over as a whole.
+// nextContainer finds the next container from a path on. Between the records of containers are
+// those of their blobs; they are skipped, and not read.
 func (c *call) nextContainer(from, prefix string) (name string, i item, after string, err error) {
 	root := rootBytes + c.at.account + "/"
 	err = c.read(func(v core.View) {
 		for {
-			page, _ := v.Records(c.door.config.Namespace, core.RecordQuery{From: from, To: core.PrefixEnd(prefix), Most: 1, KeysOnly: true})
+			page, _ := v.Records(c.door.config.Namespace,
+				core.RecordQuery{From: from, To: core.PrefixEnd(prefix), Most: 1, KeysOnly: true})
 			if len(page.Records) == 0 {
 				return
 			}

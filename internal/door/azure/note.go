@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// note puts in the journal what the door refused by itself, which is most of what it refuses:
-// it looks before it asks the engine.
+// note puts a refusal in the journal that the door decided. Most are of this kind: the door
+// reads before it asks the engine to do something.
 func (c *call) note(err error, f *fault) {
 	if c.op == nil {
 		return // it never came to be about anything

@@ -31,7 +31,7 @@ var operations = []operation{
 	{"get-container", ofContainer, "GET", "container", "", "rl", "record", (*call).getContainer},
 	{"delete-container", ofContainer, "DELETE", "container", "", "d", "delete-record", (*call).deleteContainer},
 	{"get-container", ofContainer, "GET", "container", "metadata", "rl", "record", (*call).getContainer},
-	{"set-container-metadata", ofContainer, "PUT", "container", "metadata", "w", "put-record", (*call).setContainerMetadata},
+	{"set-container-metadata", ofContainer, "PUT", "container", "metadata", "w", "put-record", (*call).setContainer},
 	{"get-container-acl", ofContainer, "GET", "container", "acl", "-", "record", (*call).getContainerACL},
 	{"list-blobs", ofContainer, "GET", "container", "list", "l", "records", (*call).listBlobs},
 	{"lease-container", ofContainer, "PUT", "container", "lease", "w", "acquire", (*call).leaseContainer},

@@ -57,6 +57,18 @@ func (p *properties) touch() {
 	p.ETag, p.Modified = azureaccount.NewETag(), max(time.Now().UnixNano(), p.Modified)
 }
 
+// show takes over how the bytes of a blob are to be shown.
+func (p *properties) show(as *properties) {
+	p.Type, p.Encoding, p.Language = as.Type, as.Encoding, as.Language
+	p.Disposition, p.Cache, p.MD5 = as.Disposition, as.Cache, as.MD5
+}
+
+// record reads one record; nil if there is none.
+func (c *call) record(path string) (r *leasehold.Record, err error) {
+	err = c.read(func(v core.View) { r, _ = v.Record(c.door.config.Namespace, path, 0) })
+	return r, err
+}
+
 // An item is something with properties and a lease, as it was read.
 type item struct {
 	properties

@@ -8,11 +8,11 @@ import (
 // A span is a part of a blob.
 type span struct {
 	from, length int64
-	whole        bool // nobody asked for less
+	whole        bool // no range was asked for
 }
 
-// parseRange reads a Range header for a blob of a size. Azure takes one range, with a
-// beginning; what it can't read as one it takes for none, as HTTP says.
+// parseRange reads a Range header for a blob of a size. Azure takes one range, with a beginning;
+// anything else counts as no range, as HTTP says.
 func parseRange(value string, size int64) (span, error) {
 	whole := span{0, size, true}
 	given, ok := strings.CutPrefix(value, "bytes=")

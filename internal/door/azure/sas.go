@@ -14,14 +14,14 @@ import (
 func (c *call) checkSAS(query url.Values, at target, op *operation) error {
 	given, err := base64.StdEncoding.DecodeString(query.Get("sig"))
 	if err != nil || len(given) == 0 {
-		return sasFault("Signature is not well formed.")
+		return authFault("Signature is not well formed.")
 	}
 	version := query.Get("sv")
 	if !versionForm.MatchString(version) || version < "2015-04-05" {
-		return sasFault("The version sv is missing or older than 2015-04-05.")
+		return authFault("The version sv is missing or older than 2015-04-05.")
 	}
 	if query.Get("skoid") != "" {
-		return sasFault("Signatures of a user delegation key are not supported.")
+		return authFault("Signatures of a user delegation key are not supported.")
 	}
 	ofAccount := query.Get("ss") != "" || query.Get("srt") != ""
 	text := serviceText(query, at)
@@ -29,10 +29,10 @@ func (c *call) checkSAS(query url.Values, at target, op *operation) error {
 		text = accountText(query, at.account)
 	}
 	if !c.signed(text, given) {
-		return sasFault("Signature did not match. String to sign used was " + text)
+		return authFault("Signature did not match. String to sign used was " + text)
 	}
 	if query.Get("si") != "" {
-		return sasFault("Stored access policies are not supported.")
+		return authFault("Stored access policies are not supported.")
 	}
 	if err := checkTimes(query.Get("st"), query.Get("se"), time.Now()); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (c *call) checkSAS(query url.Values, at target, op *operation) error {
 	return checkServiceSAS(query, at, op, c.needs(op))
 }
 
-// needs are the permissions of a SAS, one of which a request must have. Whoever may delete may
-// break a lease that is in the way, and do nothing else to it.
+// needs returns the permissions of a SAS, one of which a request must have. A permission to
+// delete also allows to break a lease that is in the way, and nothing else about leases.
 func (c *call) needs(op *operation) string {
 	if op.comp == "lease" && strings.EqualFold(c.r.Header.Get("X-Ms-Lease-Action"), "break") {
 		return "wd"
@@ -62,18 +62,20 @@ func (c *call) needs(op *operation) string {
 // an older version is for the blob as it is.
 const withSnapshots = "2018-11-09"
 
-func sasFault(detail string) *fault {
+// authFault returns the fault of a proof that does not hold, with the reason.
+func authFault(detail string) *fault {
 	return errAuthentication.with("AuthenticationErrorDetail", detail)
 }
 
-// serviceText is what signs a container or a blob.
+// serviceText returns what is signed for a container or a blob.
 func serviceText(q url.Values, at target) string {
 	resource := "/blob/" + at.account + "/" + at.container
 	if kind := q.Get("sr"); kind == "b" || kind == "bs" {
 		resource += "/" + at.blob
 	}
 	version := q.Get("sv")
-	fields := []string{q.Get("sp"), q.Get("st"), q.Get("se"), resource, q.Get("si"), q.Get("sip"), q.Get("spr"), version}
+	fields := []string{q.Get("sp"), q.Get("st"), q.Get("se"), resource, q.Get("si"), q.Get("sip"), q.Get("spr"),
+		version}
 	if version >= withSnapshots {
 		snapshot := ""
 		if q.Get("sr") == "bs" {
@@ -87,9 +89,10 @@ func serviceText(q url.Values, at target) string {
 	return strings.Join(append(fields, q.Get("rscc"), q.Get("rscd"), q.Get("rsce"), q.Get("rscl"), q.Get("rsct")), "\n")
 }
 
-// accountText is what signs a whole account.
+// accountText returns what is signed for a whole account.
 func accountText(q url.Values, account string) string {
-	fields := []string{account, q.Get("sp"), q.Get("ss"), q.Get("srt"), q.Get("st"), q.Get("se"), q.Get("sip"), q.Get("spr"), q.Get("sv")}
+	fields := []string{account, q.Get("sp"), q.Get("ss"), q.Get("srt"), q.Get("st"), q.Get("se"), q.Get("sip"),
+		q.Get("spr"), q.Get("sv")}
 	if q.Get("sv") >= "2020-12-06" {
 		fields = append(fields, q.Get("ses"))
 	}
@@ -110,22 +113,22 @@ func parseSASTime(s string) (time.Time, bool) {
 func checkTimes(start, expiry string, now time.Time) error {
 	end, ok := parseSASTime(expiry)
 	if !ok {
-		return sasFault("The expiry se is missing or not well formed.")
+		return authFault("The expiry se is missing or not well formed.")
 	}
 	begin := time.Time{}
 	if start != "" {
 		if begin, ok = parseSASTime(start); !ok {
-			return sasFault("The start st is not well formed.")
+			return authFault("The start st is not well formed.")
 		}
 	}
 	if now.Before(begin) || !now.Before(end) {
-		return sasFault(fmt.Sprintf("Signature not valid in the specified time frame: Start [%s] - Expiry [%s] - Current [%s]",
-			start, expiry, timeOf(now.UnixNano())))
+		const form = "Signature not valid in the specified time frame: Start [%s] - Expiry [%s] - Current [%s]"
+		return authFault(fmt.Sprintf(form, start, expiry, timeOf(now.UnixNano())))
 	}
 	return nil
 }
 
-// addressAllowed tells whether an address, or a range of them, has the one of the caller.
+// addressAllowed reports whether an address, or a range of them, has the one of the caller.
 func addressAllowed(allowed, remote string) bool {
 	if allowed == "" {
 		return true
@@ -163,7 +166,7 @@ func checkAccountSAS(q url.Values, op *operation, needs string) error {
 func checkServiceSAS(q url.Values, at target, op *operation, needs string) error {
 	switch kind := q.Get("sr"); {
 	case kind != "b" && kind != "bs" && kind != "c":
-		return sasFault("The resource sr is not b, bs or c.")
+		return authFault("The resource sr is not b, bs or c.")
 	case op.kind == ofAccount, kind != "c" && op.kind != ofBlob, kind == "bs" && at.snapshot == "":
 		return errAuthorization
 	case kind != "c" && at.snapshot != "" && q.Get("sv") < withSnapshots:
@@ -176,5 +179,5 @@ func checkServiceSAS(q url.Values, at target, op *operation, needs string) error
 	return nil
 }
 
-// permitted tells whether one of the permissions that would do was given.
+// permitted reports whether one of the permissions that are enough was given.
 func permitted(given, needs string) bool { return strings.ContainsAny(given, needs) }

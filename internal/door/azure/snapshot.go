@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// snapshotBlob keeps a blob as it is. It is a read as far as leases go.
+// snapshotBlob keeps a blob as it is. For leases it counts as a read.
 func (c *call) snapshotBlob() error {
 	if c.at.snapshot != "" {
 		return badQuery("snapshot", c.at.snapshot)
@@ -33,9 +33,9 @@ func (c *call) snapshotBlob() error {
 		if err != nil {
 			return false, err
 		}
-		// The blob itself is written as it is, so that who deletes it because it has no
-		// snapshots looks again.
-		_, done, err := c.do([]core.Compare{unchanged(c.at.propertiesPath(), i.mod), unchanged(taken.propertiesPath(), 0)},
+		// The blob is written too, unchanged: a deletion that saw no snapshots then looks again.
+		still := []core.Compare{unchanged(c.at.propertiesPath(), i.mod), unchanged(taken.propertiesPath(), 0)}
+		_, done, err := c.do(still,
 			core.Op{Do: core.Put, Path: taken.propertiesPath(), Value: p.encode()}, body.put(taken.bytesPath()),
 			core.Op{Do: core.Put, Path: c.at.propertiesPath(), Value: i.encode()})
 		if err != nil || !done {

@@ -74,7 +74,8 @@ func (c *call) checkBearer(token string) error {
 	claims, ok := c.door.openToken(strings.TrimSpace(token), time.Now())
 	switch {
 	case !ok:
-		return errInvalidAuth.with("AuthenticationErrorDetail", "The token is not one of this server's, or it has expired, or its key was taken away.")
+		return errInvalidAuth.with("AuthenticationErrorDetail",
+			"The token is not one of this server's, or it has expired, or its key was taken away.")
 	case claims.Account != c.at.account:
 		return errPermission
 	}

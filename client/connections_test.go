@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/certificate"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -158,8 +159,8 @@ func secureServer(t *testing.T) (*holes, client.Config) {
 	l := make(wires)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	door := native.New(e, native.Config{TLS: server, DrainTimeout: time.Second})
-	go func() { ended <- door.Serve(ctx, l) }()
+	host := door.MustHost(e, door.HostConfig{TLS: server, DrainTimeout: time.Second}, native.Kind)
+	go func() { ended <- host.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		stop()
 		close(l)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -21,7 +22,7 @@ import (
 func TestDialByTheEnvironment(t *testing.T) {
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
-	server := httptest.NewServer(native.New(e, native.Config{}))
+	server := httptest.NewServer(door.MustHost(e, door.HostConfig{}, native.Kind))
 	defer server.Close()
 	t.Setenv("LEASEHOLD_SERVER", "http://127.0.0.1:1, "+server.URL)
 	t.Setenv("LEASEHOLD_NAMESPACE", "elsewhere")
@@ -76,7 +77,7 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 func TestTheHolderIsTheProcess(t *testing.T) {
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
-	server := httptest.NewServer(native.New(e, native.Config{}))
+	server := httptest.NewServer(door.MustHost(e, door.HostConfig{}, native.Kind))
 	defer server.Close()
 	t.Setenv("LEASEHOLD_HOLDER", "")
 	c, err := client.Dial(t.Context(), client.Config{Servers: []string{server.URL}})

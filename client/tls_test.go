@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/certificate"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -46,7 +47,7 @@ func TestDialInTLS(t *testing.T) {
 	must(err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- native.New(e, native.Config{TLS: ring.Listen()}).Serve(ctx, l) }()
+	go func() { ended <- door.MustHost(e, door.HostConfig{TLS: ring.Listen()}, native.Kind).Serve(ctx, l) }()
 	defer func() {
 		stop()
 		must(<-ended)

@@ -33,6 +33,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
@@ -42,7 +43,7 @@ import (
 type Server struct {
 	clock  *clock
 	engine *memory.Engine
-	door   *native.Door
+	host   *door.Host
 	pipe   *pipe
 	stop   context.CancelFunc
 	ended  chan error
@@ -55,8 +56,8 @@ func New() *Server {
 	s := &Server{clock: clock, engine: memory.Start(clock), pipe: newPipe(), ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	s.door = native.New(s.engine, native.Config{})
-	go func() { s.ended <- s.door.Serve(ctx, s.pipe) }()
+	s.host = door.MustHost(s.engine, door.HostConfig{}, native.Kind)
+	go func() { s.ended <- s.host.Serve(ctx, s.pipe) }()
 	return s
 }
 
@@ -114,7 +115,7 @@ func (s *Server) HTTP() *http.Client {
 // Inside returns a caller of the server's API that no Disconnect cuts off: for looking
 // at what the server knows, and for playing an operator.
 func (s *Server) Inside() *v1.Caller {
-	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://leasetest", Client: &http.Client{Transport: &inside{s.door}}})
+	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://leasetest", Client: &http.Client{Transport: &inside{s.host}}})
 	if err != nil {
 		panic(err) // the address is ours
 	}
@@ -122,7 +123,7 @@ func (s *Server) Inside() *v1.Caller {
 }
 
 // inside answers requests without a connection.
-type inside struct{ door *native.Door }
+type inside struct{ host *door.Host }
 
 func (i *inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
@@ -130,7 +131,7 @@ func (i *inside) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = http.NoBody
 	}
 	w := httptest.NewRecorder()
-	i.door.ServeHTTP(w, r)
+	i.host.ServeHTTP(w, r)
 	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil && trace.WroteHeaders != nil {
 		trace.WroteHeaders()
 	}

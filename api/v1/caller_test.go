@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -29,7 +30,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func call(t *testing.T, namespace string) *v1.Caller {
 	t.Helper()
 	e := memory.Start(engine.NewGoClock())
-	server := httptest.NewServer(native.New(e, native.Config{Version: v1.Version{Version: "1"}}))
+	backend := door.NewBackend(e, door.Options{Version: v1.Version{Version: "1"}})
+	server := httptest.NewServer(door.NewHost(backend, door.HostConfig{}, native.New(backend).Door()))
 	t.Cleanup(func() { server.Close(); e.Close() })
 	return newCaller(t, v1.CallerConfig{Server: server.URL, Namespace: namespace})
 }

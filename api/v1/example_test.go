@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -17,7 +18,7 @@ import (
 func ExampleCaller() {
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
-	server := httptest.NewServer(native.New(e, native.Config{}))
+	server := httptest.NewServer(door.MustHost(e, door.HostConfig{}, native.Kind))
 	defer server.Close()
 
 	caller, err := v1.NewCaller(v1.CallerConfig{Server: server.URL})

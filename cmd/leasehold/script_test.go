@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -21,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/door/terraform"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -97,11 +97,7 @@ func (s *testServer) open() error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		door := native.New(s.front, native.Config{})
-		door.Mount(func(e engine.Engine) http.Handler {
-			return terraform.New(e, terraform.Config{Stay: door.Stay, Stopping: door.Stopping()})
-		}, terraform.Patterns...)
-		_ = door.Serve(ctx, l)
+		_ = door.MustHost(s.front, door.HostConfig{}, native.Kind, terraform.Kind).Serve(ctx, l)
 	}()
 	s.stop = func() {
 		cancel()

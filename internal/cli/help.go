@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/internal/config"
+	"github.com/leasehold/leasehold/internal/node"
 )
 
 // help is cobra's, except that a word which it does not know is an error.
@@ -82,7 +83,7 @@ A variable that is empty counts as not set. A variable or key that nobody knows 
 an error, and so is a wrong value, even one that a stronger source overrules.
 "leasehold config show --origin" shows what is used and where it comes from.
 `)
-	settingsHelp(&b, "Settings of the server (serve, config show):", config.ServerKeys())
+	settingsHelp(&b, "Settings of the server (serve, config show):", config.ServerKeys(node.Settings()...))
 	settingsHelp(&b, "Settings of commands that talk to a server:", config.ClientKeys())
 	b.WriteString(`
 Variables that run and elect set for their command, and that are no settings:

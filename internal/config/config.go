@@ -53,7 +53,7 @@ type Server struct {
 	InitialCluster []Member          // of a cluster that begins
 	Join           []string          // servers of a cluster to ask to be taken in
 
-	Azure Azure
+	Doors map[string]string // the settings that doors add, by name
 }
 
 // A Member is one server of a cluster that begins.
@@ -72,6 +72,7 @@ type Client struct {
 type Sources struct {
 	Flags   map[string]string // those that were given, by name
 	Environ []string          // as os.Environ returns it
+	Doors   []Door            // which settings there are beside those of every server
 }
 
 // A Setting is one key with its value and where that came from.
@@ -85,28 +86,29 @@ type Setting struct {
 // thing that is wrong.
 func ForServer(src Sources) (Config, []Setting, error) {
 	var c Config
-	env, err := environ(src.Environ)
+	env, err := environ(src.Environ, src.Doors)
 	r := resolver{config: &c, layers: []layer{flagLayer(src.Flags), env}, problems: []error{err}}
-	r.settle(pick(ofFile))
+	r.settle(pick(src.Doors, ofFile))
 	if c.File != "" {
 		text, err := readFile(c.File)
 		if err != nil {
 			return c, nil, errors.Join(append(r.problems, err)...)
 		}
-		file, err := fileLayer(c.File, text)
+		file, err := fileLayer(c.File, text, src.Doors)
 		r.layers, r.problems = append(r.layers, file), append(r.problems, err)
 	}
-	r.settle(pick(OfServer))
-	r.problems = append(r.problems, c.Server.checkTLS(), c.Server.exposed(), c.Server.checkPeers(), c.Server.Azure.complete())
+	r.settle(pick(src.Doors, OfServer))
+	r.problems = append(r.problems, c.Server.checkTLS(), c.Server.exposed(), c.Server.checkPeers())
+	r.problems = append(r.problems, c.Server.checkDoors(src.Doors)...)
 	return c, r.settings, errors.Join(r.problems...)
 }
 
 // ForClient settles what a command uses that talks to a server. It reads no file.
 func ForClient(src Sources) (Config, []Setting, error) {
 	var c Config
-	env, err := environ(src.Environ)
+	env, err := environ(src.Environ, src.Doors)
 	r := resolver{config: &c, layers: []layer{flagLayer(src.Flags), env}, problems: []error{err}}
-	r.settle(pick(OfClient))
+	r.settle(pick(src.Doors, OfClient))
 	r.problems = append(r.problems, c.Client.checkTLS())
 	return c, r.settings, errors.Join(r.problems...)
 }

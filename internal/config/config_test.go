@@ -21,7 +21,6 @@ func TestDefaultsServe(t *testing.T) {
 	want := Server{
 		Listen: "127.0.0.1:4653", Data: "leasehold-data", DrainLinger: time.Second, DrainTimeout: 10 * time.Second,
 		MinFree: 256 << 20, SegmentSize: 64 << 20, SnapshotEvery: 64 << 20, JournalSize: 256 << 20, Caps: leasehold.DefaultCaps(), LogLevel: slog.LevelInfo, LogFormat: "text", Name: "n1",
-		Azure: Azure{Accounts: "leasehold-azure/accounts.json", Secret: "leasehold-azure/secret", Domain: "leasehold.test"},
 	}
 	if !reflect.DeepEqual(c.Server, want) {
 		t.Errorf("without any source a server has %+v, want %+v", c.Server, want)

@@ -24,9 +24,9 @@ var ForCommands = []string{EnvResource, EnvID, EnvToken, EnvExpires, EnvUnits, E
 
 // environ reads the variables that are ours. An empty one counts as not set:
 // files for containers often can't leave one out.
-func environ(all []string) (layer, error) {
+func environ(all []string, doors []Door) (layer, error) {
 	names := map[string]string{}
-	for _, key := range Keys() {
+	for _, key := range Keys(doors...) {
 		names[key.Env()] = key.Name
 	}
 	l, problems := layer{}, []error(nil)
@@ -38,7 +38,7 @@ func environ(all []string) (layer, error) {
 		case known:
 			l[key] = given{value, name}
 		default:
-			problems = append(problems, fmt.Errorf("%s is not a variable that leasehold knows%s", name, meant(name, knownNames(Key.Env))))
+			problems = append(problems, fmt.Errorf("%s is not a variable that leasehold knows%s", name, meant(name, knownNames(doors, Key.Env))))
 		}
 	}
 	return l, errors.Join(problems...)
@@ -55,8 +55,8 @@ func foreign(name, value string) bool {
 	return serviceName.MatchString(name) || strings.HasSuffix(name, "_PORT") && serviceValue.MatchString(value)
 }
 
-func knownNames(of func(Key) string) (names []string) {
-	for _, key := range Keys() {
+func knownNames(doors []Door, of func(Key) string) (names []string) {
+	for _, key := range Keys(doors...) {
 		names = append(names, of(key))
 	}
 	return names

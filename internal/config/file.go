@@ -11,7 +11,7 @@ import (
 )
 
 // fileLayer reads the text of a YAML file: one mapping from keys to plain values.
-func fileLayer(path string, text []byte) (layer, error) {
+func fileLayer(path string, text []byte, doors []Door) (layer, error) {
 	root, err := document(path, text)
 	if root == nil || err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func fileLayer(path string, text []byte) (layer, error) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		origin := fmt.Sprintf("%s:%d", path, key.Line)
-		err := entry(key, value)
+		err := entry(key, value, doors)
 		if before, twice := l[key.Value]; twice && err == nil {
 			err = fmt.Errorf("%s stands at %s already: leave one out", key.Value, before.origin)
 		}
@@ -77,13 +77,13 @@ func syntax(path string, err error) error {
 }
 
 // entry says what is wrong with one line of the file, before its value is looked at.
-func entry(key, value *yaml.Node) error {
-	known, ok := Lookup(key.Value)
+func entry(key, value *yaml.Node, doors []Door) error {
+	known, ok := Lookup(key.Value, doors...)
 	switch {
 	case key.Kind != yaml.ScalarNode:
 		return errors.New("a key is a plain word")
 	case !ok:
-		return fmt.Errorf("%q is not a key that leasehold knows%s", key.Value, meant(key.Value, fileNames()))
+		return fmt.Errorf("%q is not a key that leasehold knows%s", key.Value, meant(key.Value, fileNames(doors)))
 	case known.Scope == OfClient:
 		return fmt.Errorf("%s is for commands that talk to a server, not for the server: use --%s or %s", known.Name, known.Name, known.Env())
 	case known.Scope == ofFile:
@@ -96,8 +96,8 @@ func entry(key, value *yaml.Node) error {
 	return nil
 }
 
-func fileNames() (names []string) {
-	for _, key := range pick(OfServer) {
+func fileNames(doors []Door) (names []string) {
+	for _, key := range pick(doors, OfServer) {
 		names = append(names, key.Name)
 	}
 	return names

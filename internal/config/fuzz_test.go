@@ -14,7 +14,7 @@ func FuzzYAML(f *testing.F) {
 	f.Add("? [a]\n: b\n")
 	f.Add("<<: {data: x}\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		l, err := fileLayer("f.yaml", []byte(text))
+		l, err := fileLayer("f.yaml", []byte(text), nil)
 		if err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				if !strings.HasPrefix(line, "f.yaml") {
@@ -24,7 +24,7 @@ func FuzzYAML(f *testing.F) {
 			return
 		}
 		r := resolver{config: new(Config), layers: []layer{l}}
-		r.settle(pick(OfServer))
+		r.settle(pick(nil, OfServer))
 		if len(r.problems) > 0 {
 			return
 		}
@@ -32,7 +32,7 @@ func FuzzYAML(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := fileLayer("f.yaml", written)
+		again, err := fileLayer("f.yaml", written, nil)
 		if err != nil {
 			t.Fatalf("%v\nin what was written:\n%s", err, written)
 		}

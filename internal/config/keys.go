@@ -48,9 +48,9 @@ func EnvName(name string) string {
 
 const prefix = "LEASEHOLD_"
 
-// Keys is the table, in the order in which people are shown it.
-func Keys() []Key {
-	return append([]Key{
+// Keys is the table, in the order in which people are shown it. Those of doors come last.
+func Keys(doors ...Door) []Key {
+	keys := []Key{
 		{Name: "listen", Scope: OfServer, Default: "127.0.0.1:4653",
 			Help: "address to serve on; one that other machines can reach needs TLS with --tls-client-ca, or --insecure", set: setListen},
 		{Name: "data", Scope: OfServer, Default: "leasehold-data",
@@ -123,12 +123,16 @@ func Keys() []Key {
 			Help: "namespace that names are looked up in", set: setNamespace},
 		{Name: "holder", Scope: OfClient,
 			Help: "who you are, as others will see it; empty: user@host:pid", set: setHolder},
-	}, azureKeys()...)
+	}
+	for _, d := range doors {
+		keys = append(keys, d.Keys...)
+	}
+	return keys
 }
 
 // pick returns the keys of some scopes.
-func pick(scopes ...Scope) (keys []Key) {
-	for _, key := range Keys() {
+func pick(doors []Door, scopes ...Scope) (keys []Key) {
+	for _, key := range Keys(doors...) {
 		if slices.Contains(scopes, key.Scope) {
 			keys = append(keys, key)
 		}
@@ -137,14 +141,14 @@ func pick(scopes ...Scope) (keys []Key) {
 }
 
 // ServerKeys are those that serve takes, the file's own included.
-func ServerKeys() []Key { return pick(OfServer, ofFile) }
+func ServerKeys(doors ...Door) []Key { return pick(doors, OfServer, ofFile) }
 
 // ClientKeys are those of commands that talk to a server.
-func ClientKeys() []Key { return pick(OfClient) }
+func ClientKeys() []Key { return pick(nil, OfClient) }
 
 // Lookup returns the key of a name.
-func Lookup(name string) (Key, bool) {
-	keys := Keys()
+func Lookup(name string, doors ...Door) (Key, bool) {
+	keys := Keys(doors...)
 	i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == name })
 	if i < 0 {
 		return Key{}, false

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -14,7 +15,7 @@ import (
 
 // Options are what a Backend can be told. The zero value is good for tests.
 type Options struct {
-	Version string             // of the program
+	Version v1.Version         // of the program
 	Metrics *telemetry.Metrics // nil: the backend keeps its own
 	Log     *slog.Logger       // nil: nothing is written
 	State   *listen.State      // nil: the backend keeps its own
@@ -103,7 +104,7 @@ func (b *Backend) Warnings() []string {
 }
 
 // Version returns the version of the program.
-func (b *Backend) Version() string { return b.options.Version }
+func (b *Backend) Version() v1.Version { return b.options.Version }
 
 // Log is where a door writes what operators should know.
 func (b *Backend) Log() *slog.Logger { return b.options.Log }

@@ -10,7 +10,7 @@ import (
 
 // How often a request looks again before it is told to come back.
 const (
-	maxLooks     = 64 // because something else was there by the time it acted
+	MaxLooks     = 64 // because something else was there by the time it acted
 	maxUndecided = 3  // because nobody could tell whether its command had happened
 )
 
@@ -24,7 +24,7 @@ type Step func(tried bool) (done bool, err error)
 // Decide runs a step until it decides. busy is returned when it was overtaken too often.
 func Decide(ctx context.Context, busy error, step Step) error {
 	tried, undecided := false, 0
-	for range maxLooks {
+	for range MaxLooks {
 		done, err := step(tried)
 		switch {
 		case errors.Is(err, leasehold.ErrUndecided) && ctx.Err() == nil && undecided < maxUndecided:
@@ -41,7 +41,7 @@ func Decide(ctx context.Context, busy error, step Step) error {
 // has to be over by then: their door waits it out with them.
 const (
 	patience = 2 * time.Second
-	pause    = 50 * time.Millisecond
+	Pause    = 50 * time.Millisecond // between two tries
 )
 
 // Patiently tries again, for a while, what could not be done or decided. Only what may be done
@@ -56,7 +56,7 @@ func (b *Backend) Patiently(ctx context.Context, try func() error) error {
 		if since.IsZero() {
 			since = time.Now()
 		}
-		if time.Since(since) >= patience || !b.Pause(ctx, pause) {
+		if time.Since(since) >= patience || !b.Pause(ctx, Pause) {
 			return err
 		}
 	}

@@ -1,7 +1,9 @@
 package door
 
 import (
+	"errors"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/leasehold/leasehold/internal/certificate"
@@ -48,6 +50,7 @@ type Port struct {
 	ReadTime       time.Duration // for a whole request; 0: the door sees to it
 	WriteTime      time.Duration // for a whole answer; 0: the door sees to it
 	OnlyHTTP1      bool          // HTTP/2 is not offered
+	Quiet          bool          // a failed handshake is no warning: anybody can cause one
 
 	// Wrap makes the door's own connection of one that has been let in, above TLS; ConnOf finds
 	// it again. Nil: there is none.
@@ -75,3 +78,18 @@ type (
 	Protocol = listen.Protocol
 	Fault    = listen.Fault
 )
+
+// CheckAddress says what is wrong with an address to listen on. Empty: there is none.
+func CheckAddress(address string) error {
+	if address == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return errors.New("write it as host:port, such as 127.0.0.1:4653")
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return errors.New("the port is a number from 0 (any that is free) to 65535")
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -21,6 +22,8 @@ type Drain struct {
 	Begin func()
 	// Open returns how many connections there are. When there are none, nobody is waited for.
 	Open func() int
+	// Finish waits for what is under way beside HTTP, until ctx ends. Nil: nothing is.
+	Finish func(ctx context.Context) error
 }
 
 // Until serves until ctx ends, and then drains. serve calls one of the server's methods that
@@ -57,24 +60,8 @@ func (d Drain) shutdown(server *http.Server) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		_ = server.Close()
 	}
+	if d.Finish != nil {
+		err = cmp.Or(err, d.Finish(ctx))
+	}
 	return err
-}
-
-// RefuseWhile answers requests in plain text with 503 once stopping is done, and hands them to
-// next before that.
-func RefuseWhile(stopping context.Context, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if stopping.Err() == nil {
-			next.ServeHTTP(w, r)
-			return
-		}
-		Leave(w.Header())
-		http.Error(w, StoppingMessage, http.StatusServiceUnavailable)
-	})
-}
-
-// Leave tells a client to send its next request somewhere else, or later.
-func Leave(h http.Header) {
-	h["Connection"] = []string{"close"}
-	h["Retry-After"] = []string{"1"}
 }

@@ -2,12 +2,8 @@ package listen
 
 import (
 	"container/list"
-	"context"
-	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -48,9 +44,9 @@ func (l *Limits) unproven() int {
 	return l.Most
 }
 
-// A Gate is a listener that takes so many connections. Whoever connects and says nothing, or
-// too slowly, costs others nothing: when there is no room for a newcomer, the oldest connection
-// that never greeted goes, from the address that has most of them.
+// A Gate is a listener that limits how many connections there are. One that says nothing, or too
+// slowly, costs others nothing: when there is no room for a newcomer, the oldest connection that
+// never greeted goes, from the address that has most of them.
 type Gate struct {
 	net.Listener
 	limits Limits
@@ -215,93 +211,6 @@ func (g *Gate) Open() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open
-}
-
-// Greet is for http.Server.ConnContext: it lets Greeted find the connection of a request.
-func Greet(ctx context.Context, c net.Conn) context.Context {
-	if conn := ConnOf(c); conn != nil {
-		return context.WithValue(ctx, connKey{}, conn)
-	}
-	return ctx
-}
-
-type connKey struct{}
-
-// Greeted hands requests to next. Whoever sent a whole one is not evicted any more.
-func Greeted(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(connKey{}).(*Conn); ok {
-			c.Greeted(r.TLS)
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// A Conn is a connection that a gate let in.
-type Conn struct {
-	net.Conn
-	gate *Gate
-	from string
-
-	// The gate's lock guards what follows.
-	place  *list.Element // among those of its address that never greeted; nil: it has
-	proven bool
-	left   bool
-}
-
-// ConnOf finds the Conn that carries a connection, such as one with TLS; nil if there is none.
-func ConnOf(c net.Conn) *Conn {
-	for {
-		if conn, ok := c.(*Conn); ok {
-			return conn
-		}
-		outer, ok := c.(interface{ NetConn() net.Conn })
-		if !ok {
-			return nil
-		}
-		c = outer.NetConn()
-	}
-}
-
-// Greeted says that the other end has sent something whole, and what it proved of itself.
-func (c *Conn) Greeted(state *tls.ConnectionState) {
-	g := c.gate
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if c.left {
-		return
-	}
-	a := g.addresses[c.from]
-	g.greet(c, a)
-	if !c.proven && state != nil && len(state.VerifiedChains) > 0 {
-		c.proven = true
-		g.unproven--
-		a.unproven--
-	}
-}
-
-// Close ends the connection.
-func (c *Conn) Close() error {
-	c.gate.mu.Lock()
-	c.gate.leave(c)
-	c.gate.mu.Unlock()
-	return c.Conn.Close()
-}
-
-// CloseWrite says that nothing more will be sent.
-func (c *Conn) CloseWrite() error {
-	if inner, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return inner.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
-// SetWriteBuffer sets how much the system keeps of what the other end does not read.
-func (c *Conn) SetWriteBuffer(bytes int) error {
-	if inner, ok := c.Conn.(interface{ SetWriteBuffer(int) error }); ok {
-		return inner.SetWriteBuffer(bytes)
-	}
-	return errors.ErrUnsupported
 }
 
 func hostOf(a net.Addr) string {

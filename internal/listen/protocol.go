@@ -37,13 +37,16 @@ type Protocol struct {
 	ALPN string
 
 	// Matches reports whether a connection that begins with these bytes speaks it. It gets at
-	// least one. Unknown bytes are left to HTTP, so it must be sure. Nil: all connections of
-	// the port do.
+	// least First of them, or 1. Unknown bytes are left to HTTP, so it must be sure. Nil: all
+	// connections of the port do.
 	Matches func(first []byte) bool
+	First   int
 
 	// Serve answers on one connection until that ends, and then returns; the port closes it.
 	// The context is done when the server drains: what is under way is finished then. How fast
-	// a client has to be is up to Serve; deadlines are not set any more.
+	// a client has to be is up to Serve: no deadlines are set any more. Serve calls Greeted when
+	// the client has sent something whole; until then the port may close the connection to make
+	// room for others.
 	Serve func(ctx context.Context, c net.Conn)
 
 	// Refuse says that the server starts, stops or has no room, which the error tells, in a

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -24,7 +25,7 @@ import (
 func startServer(t *testing.T, before func(http.ResponseWriter, *http.Request) bool) string {
 	t.Helper()
 	e := memory.Start(engine.NewGoClock())
-	door := native.New(e, native.Config{})
+	port := door.MustHost(e, door.HostConfig{}, native.Kind)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +34,7 @@ func startServer(t *testing.T, before func(http.ResponseWriter, *http.Request) b
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = door.Serve(ctx, listener)
+		_ = port.Serve(ctx, listener)
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -4,29 +4,21 @@ package node
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"runtime/debug"
 	"strconv"
 	"time"
 
-	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/config"
-	"github.com/leasehold/leasehold/internal/door/native"
-	"github.com/leasehold/leasehold/internal/door/terraform"
-	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
 	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/listen"
-	"github.com/leasehold/leasehold/internal/metric"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -37,74 +29,67 @@ type Config struct {
 	Log     io.Writer // where log lines go
 }
 
+// A server is all that Run puts together.
+type server struct {
+	Config
+	log      *slog.Logger
+	metrics  *telemetry.Metrics
+	gates    *listen.Gates // of all ports
+	backend  *door.Backend // of all doors
+	listener net.Listener  // of the client port
+	ports    map[*listen.Host]net.Listener
+}
+
 // Run runs a server until ctx ends, and has then finished what was under way. It
 // calls ready once, with the address that it listens on. An error means that the
 // server could not start, or that it could not go on.
 func Run(ctx context.Context, c Config, ready func(address string)) error {
-	log, err := telemetry.NewLog(c.Log, c.LogFormat, c.LogLevel)
+	s, err := newServer(c)
 	if err != nil {
 		return err
 	}
-	metrics, gates := telemetry.NewMetrics(), &listen.Gates{}
-	metrics.Registerer().MustRegister(gates)
-	ring, err := clientRing(c, log, metrics)
+	settings, err := s.open(ctx)
 	if err != nil {
+		s.closePorts()
 		return err
 	}
-	// The address first: a second server on it should not touch the data.
-	listener, err := openPort(ctx, c.Listen)
-	if err != nil {
-		return err
-	}
-	settings, err := engineConfig(c, listener, log, metrics)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	settings.Gates = gates
-	// The door serves before there is anything behind it: a server may wait for others of
-	// its cluster for long, and should say so.
-	door := native.NewShut(native.Config{
-		Version: c.Version, Metrics: metrics, Log: log, Linger: c.DrainLinger, DrainTimeout: c.DrainTimeout,
-		TLS: listenTLS(ring), Mutual: c.TLS.CA != "", Hosts: clientHosts(c, listener, ring), Gates: gates,
-	})
-	door.Mount(func(e engine.Engine) http.Handler {
-		return terraform.New(e, terraform.Config{Metrics: metrics, Log: log, Stay: door.Stay, Stopping: door.Stopping()})
-	}, terraform.Patterns...)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served := make(chan error, 1)
-	go func() { served <- door.Serve(ctx, listener) }()
-	if c.PeerListen != "" {
-		log.Info("this server starts; clients are told so until it has found its cluster", "address", listener.Addr())
-	}
+	go func() { served <- listen.Serve(ctx, s.ports) }()
 	e, err := start(ctx, settings)
 	if err != nil || e == nil {
 		stop()
 		return errors.Join(err, <-served)
 	}
 	tuneMemory()
-	metrics.CountBy(e.Read)
-	door.Open(e)
-	profiles, err := servePprof(ctx, c, gates, log)
+	s.metrics.CountBy(e.Read)
+	s.backend.Open(e)
+	ready(s.listener.Addr().String())
+	return await(e, served, stop)
+}
+
+// newServer returns a server that has touched nothing yet.
+func newServer(c Config) (*server, error) {
+	log, err := telemetry.NewLog(c.Log, c.LogFormat, c.LogLevel)
 	if err != nil {
-		stop()
-		return errors.Join(err, <-served, e.Close())
+		return nil, err
 	}
-	defer func() {
-		stop()
-		select {
-		case <-profiles:
-		case <-e.Failed(): // a profile may take half a minute
-		}
-	}()
-	azure, err := openAzure(ctx, c, e, metrics, gates, log)
-	if err != nil {
-		stop()
-		return errors.Join(err, <-served, e.Close())
+	s := &server{Config: c, log: log, metrics: telemetry.NewMetrics(), gates: &listen.Gates{}, ports: map[*listen.Host]net.Listener{}}
+	s.metrics.Registerer().MustRegister(s.gates)
+	s.backend = door.NewStarting(door.Options{Version: c.Version, Metrics: s.metrics, Log: log})
+	return s, nil
+}
+
+// open opens the ports, and returns what the engine is told.
+func (s *server) open(ctx context.Context) (cluster.Config, error) {
+	if err := s.openPorts(ctx); err != nil {
+		return cluster.Config{}, err
 	}
-	all := azure.beside(ctx, served, stop)
-	ready(listener.Addr().String())
-	return await(e, all, stop)
+	if s.PeerListen != "" {
+		s.log.Info("this server starts; clients are told so until it has found its cluster", "address", s.listener.Addr())
+	}
+	return s.engineConfig()
 }
 
 // start starts the engine. There is none, and no error, if the server was told to stop
@@ -118,12 +103,13 @@ func start(ctx context.Context, c cluster.Config) (*cluster.Engine, error) {
 }
 
 // engineConfig is what the engine is told of the settings.
-func engineConfig(c Config, listener net.Listener, log *slog.Logger, metrics *telemetry.Metrics) (cluster.Config, error) {
+func (s *server) engineConfig() (cluster.Config, error) {
+	c := s.Config
 	settings := cluster.Config{
-		Dir: c.Data, Log: log, Metrics: metrics.Registerer(),
+		Dir: c.Data, Log: s.log, Metrics: s.metrics.Registerer(), Gates: s.gates,
 		SnapshotEvery: c.SnapshotEvery, SegmentBytes: c.SegmentSize, MinFree: c.MinFree, JournalBytes: c.JournalSize, Caps: c.Caps,
 		Name: c.Name, Version: c.Version.Version, PeerListen: c.PeerListen, PeerAdvertise: c.PeerAdvertise,
-		ClientAdvertise: advertised(c, listener), Join: c.Join, Insecure: c.Insecure,
+		ClientAdvertise: advertised(c, s.listener), Join: c.Join, Insecure: c.Insecure,
 	}
 	if _, port, _ := net.SplitHostPort(c.PeerAdvertise); port == "0" {
 		settings.PeerAdvertise = "" // whichever port it turns out to be
@@ -134,7 +120,7 @@ func engineConfig(c Config, listener net.Listener, log *slog.Logger, metrics *te
 	if c.PeerTLS.Cert == "" {
 		return settings, nil
 	}
-	ring, err := openRing(c.PeerTLS, "servers", log, metrics)
+	ring, err := s.openRing(c.PeerTLS, "servers")
 	if err != nil {
 		return settings, err
 	}
@@ -222,49 +208,4 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// clientRing has the certificates of the client port; nil: it is plain.
-func clientRing(c Config, log *slog.Logger, metrics *telemetry.Metrics) (*certificate.Keyring, error) {
-	if c.TLS.Cert == "" {
-		return nil, nil
-	}
-	return openRing(c.TLS, "clients", log, metrics)
-}
-
-// listenTLS is how clients are talked to; nil: in plain.
-func listenTLS(ring *certificate.Keyring) *tls.Config {
-	if ring == nil {
-		return nil
-	}
-	return ring.Listen()
-}
-
-// openRing reads certificates, and says when changed ones can not be used.
-func openRing(files certificate.Files, of string, log *slog.Logger, metrics *telemetry.Metrics) (*certificate.Keyring, error) {
-	ring, err := certificate.Open(files, func(err error) {
-		log.Error("the new certificates can not be used: the old ones stay", "for", of, "err", err)
-	})
-	if err != nil {
-		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
-	}
-	metrics.Registerer().MustRegister(metric.CertificateEnds.GaugeFunc(func() float64 { return float64(ring.Ends().Unix()) }, of))
-	switch left := time.Until(ring.Ends()); {
-	case left <= 0:
-		log.Error("the certificate has ended, and nobody trusts it: make another one with leasehold cert", "for", of, "file", files.Cert, "ended", ring.Ends().UTC())
-	case left < soon:
-		log.Warn("the certificate ends soon: make another one with leasehold cert", "for", of, "file", files.Cert, "left", left.Round(time.Minute))
-	}
-	return ring, nil
-}
-
-// soon is when somebody should think of the next certificate.
-const soon = 30 * 24 * time.Hour
-
-func openPort(ctx context.Context, address string) (net.Listener, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("%w: choose another address with --listen", err)
-	}
-	return listener, nil
 }

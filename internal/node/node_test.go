@@ -44,7 +44,7 @@ func settings(t *testing.T, given map[string]string) Config {
 	for name, value := range given {
 		flags[name] = value
 	}
-	c, _, err := config.ForServer(config.Sources{Flags: flags})
+	c, _, err := config.ForServer(config.Sources{Flags: flags, Doors: Settings()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -101,7 +102,7 @@ func (s *store) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 func TestStoppedHoldersAreLate(t *testing.T) {
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
-	leases := httptest.NewServer(native.New(e, native.Config{}))
+	leases := httptest.NewServer(door.MustHost(e, door.HostConfig{}, native.Kind))
 	defer leases.Close()
 	kept := &store{written: map[string][]leasehold.Token{}}
 	guarded := httptest.NewServer(fence.Handler(fence.NewMemory(), func(r *http.Request) string { return r.URL.Path }, kept))

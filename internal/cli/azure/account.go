@@ -60,7 +60,7 @@ func onBook(a *cli.App, cmd *cobra.Command, run func(*cli.App, *azureaccount.Boo
 		if err != nil {
 			return cli.Hint(cli.Usage("%v", err), "see what is set where: leasehold config show --origin")
 		}
-		book, err := azureaccount.Open(settings.Server.Azure.Accounts, settings.Server.Azure.Secret)
+		book, err := azureaccount.Open(settings.Server.Doors["azure-accounts"], settings.Server.Doors["azure-secret-file"])
 		if err != nil {
 			return cli.Usage("%v", err)
 		}

@@ -72,7 +72,7 @@ configuration", and "leasehold config show --origin" for what is in effect.`,
 }
 
 func serveFlags(cmd *cobra.Command) {
-	for _, key := range config.ServerKeys() {
+	for _, key := range config.ServerKeys(node.Settings()...) {
 		cli.SettingFlag(cmd, key.Name, "")
 	}
 }

@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 	"github.com/leasehold/leasehold/internal/listen"
@@ -32,6 +34,12 @@ type bench struct {
 	door   *Door
 	engine *memory.Engine
 	book   *azureaccount.Book
+	gates  *listen.Gates
+}
+
+// port is the door's own port.
+func (b *bench) port(certificates *tls.Config) *door.Host {
+	return door.NewOwnHost(b.door.backend, door.HostConfig{TLS: certificates, Gates: b.gates}, b.door.Port())
 }
 
 func newBench(t testing.TB) *bench {
@@ -56,7 +64,7 @@ func newBenchAt(t testing.TB, level core.Level) *bench {
 		}
 		_ = e.Close()
 	})
-	return &bench{t, New(e, Config{Accounts: book, Gates: &listen.Gates{}}), e, book}
+	return &bench{t, New(door.NewBackend(e, door.Options{}), Config{Accounts: book}), e, book, &listen.Gates{}}
 }
 
 // A reply is what a door said.

@@ -2,12 +2,11 @@ package azure
 
 import (
 	"bytes"
-	"context"
 	"net"
 	"strconv"
 	"strings"
 
-	"github.com/leasehold/leasehold/internal/listen"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 // A conn puts a reason phrase of ours in the first line of an answer. HTTP allows any
@@ -19,7 +18,7 @@ type conn struct {
 	phrase string // for the next answer; empty: as net/http writes it
 }
 
-// Write is called by whoever answers a request, and by nobody else meanwhile. What
+// Write is called by who answers a request, and by nobody else meanwhile. What
 // begins an answer begins a write, since net/http flushes at the end of each.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.phrase == "" {
@@ -38,15 +37,9 @@ func (c *conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-type connKey struct{}
-
-func withConn(ctx context.Context, c net.Conn) context.Context {
-	return listen.Greet(context.WithValue(ctx, connKey{}, c), c)
-}
-
 // reason sets the phrase of the answer that is about to be written.
 func (c *call) reason(status int, message string) {
-	if wire, ok := c.r.Context().Value(connKey{}).(*conn); ok {
+	if wire, ok := door.OwnConn(c.r).(*conn); ok {
 		wire.status, wire.phrase = status, phraseOf(message)
 	}
 }

@@ -39,8 +39,8 @@ func (b *content) put(path string) core.Op {
 
 // values returns where large bytes are kept.
 func (c *call) values() (engine.Values, error) {
-	v, ok := c.door.engine.(engine.Values)
-	if !ok {
+	v := c.door.backend.Values()
+	if v == nil {
 		return nil, errBodyTooLarge
 	}
 	return v, nil

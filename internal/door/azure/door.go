@@ -3,13 +3,11 @@ package azure
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -17,51 +15,35 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
-	"github.com/leasehold/leasehold/internal/listen"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
+// doorName is how the journal and the metrics call this door.
+const doorName = "azure"
+
 // Config is what a Door can be told.
 type Config struct {
-	Accounts  *azureaccount.Book
-	Namespace string             // where everything is kept; empty: the default one
-	Domain    string             // what host-style names end with, as azurerm is told; empty: leasehold.test
-	Metrics   *telemetry.Metrics // nil: nothing is counted
-	Log       *slog.Logger       // nil: nothing is written
-
-	Hosts          *listen.Hosts // names that it answers to; nil: all of them
-	Gates          *listen.Gates // where its gate is counted; nil: nowhere
-	MaxConnections int           // 0: 4,000
-	MaxUploads     int           // large bodies that come in at the same time; 0: 64
-	Linger         time.Duration // how long a server that stops still takes requests, and refuses them
-	DrainTimeout   time.Duration // how long it then waits for what is under way; 0: 10s
+	Accounts   *azureaccount.Book
+	Namespace  string // where everything is kept; empty: the default one
+	Domain     string // what host-style names end with, as azurerm is told; empty: leasehold.test
+	MaxUploads int    // large bodies that come in at the same time; 0: 64
 }
 
-// A Door answers the requests of Azure's clients by asking an engine.
+// A Door answers the requests of Azure's clients by asking a backend.
 type Door struct {
-	engine   engine.Engine
-	config   Config
-	verbs    map[string]*telemetry.Verb
-	uploads  chan struct{}
-	stopping atomic.Bool
+	backend *door.Backend
+	config  Config
+	verbs   map[string]*telemetry.Verb
+	uploads chan struct{}
 }
 
-// New returns a door to an engine.
-func New(e engine.Engine, config Config) *Door {
-	d := &Door{engine: e, config: config}
+// New returns a door to a backend.
+func New(b *door.Backend, config Config) *Door {
+	d := &Door{backend: b, config: config, verbs: map[string]*telemetry.Verb{}}
 	door.SetDefault(&d.config.Namespace, leasehold.DefaultNamespace)
-	door.SetDefault(&d.config.Domain, "leasehold.test")
-	door.SetDefault(&d.config.MaxConnections, 4000)
+	door.SetDefault(&d.config.Domain, defaultDomain)
 	door.SetDefault(&d.config.MaxUploads, 64)
-	door.SetDefault(&d.config.DrainTimeout, 10*time.Second)
-	if d.config.Log == nil {
-		d.config.Log = slog.New(slog.DiscardHandler)
-	}
-	if d.config.Metrics == nil {
-		d.config.Metrics = telemetry.NewMetrics()
-	}
-	requests := d.config.Metrics.Requests("azure", d.config.Log)
-	d.verbs = map[string]*telemetry.Verb{}
+	requests := b.Requests(doorName)
 	for _, o := range operations {
 		d.verbs[o.name] = requests.Verb("azure-" + o.name)
 	}
@@ -73,7 +55,7 @@ func New(e engine.Engine, config Config) *Door {
 // A call is one request on its way through the door.
 type call struct {
 	door   *Door
-	engine *engine.Witness
+	engine *door.Witness
 	w      http.ResponseWriter
 	r      *http.Request
 	ctx    context.Context
@@ -89,17 +71,32 @@ type call struct {
 }
 
 // ServeHTTP answers one request.
-func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handle(w, r, (*call).serve) }
+
+// refuse tells, as Azure does, why the port does not let a request in.
+func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	d.handle(w, r, func(*call) error {
+		switch {
+		case errors.Is(err, leasehold.ErrDenied):
+			return errMisdirected.saying("%s", err.Error())
+		case d.backend.Stopping().Err() != nil:
+			return errServerBusy.saying("The server is stopping: nothing was done. Please retry your request.")
+		}
+		return errServerBusy.saying("The server is starting: nothing was done. Please retry your request.")
+	})
+}
+
+func (d *Door) handle(w http.ResponseWriter, r *http.Request, serve func(*call) error) {
 	began := time.Now()
-	c := &call{door: d, engine: &engine.Witness{Engine: d.engine}, w: w, r: r, id: newGUID()}
+	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, id: newGUID()}
 	defer c.hurry()()
 	c.usualHeaders()
-	err := c.serve()
+	err := serve(c)
 	name := "other"
 	if c.op != nil {
 		name = c.op.name
 	}
-	outcome := telemetry.Outcome{Namespace: d.config.Namespace, Took: time.Since(began), Expected: r.Context().Err() != nil || d.stopping.Load()}
+	outcome := telemetry.Outcome{Namespace: d.config.Namespace, Took: time.Since(began), Expected: d.backend.Expected(r)}
 	if err != nil {
 		f := faultOf(err)
 		c.note(err, f)
@@ -115,9 +112,6 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *call) serve() error {
-	if c.door.stopping.Load() {
-		return errServerBusy.saying("The server is stopping: nothing was done. Please retry your request.")
-	}
 	if err := c.open(); err != nil {
 		return err
 	}
@@ -144,10 +138,7 @@ func (c *call) open() error {
 	if err != nil {
 		address = c.r.RemoteAddr
 	}
-	c.ctx = engine.WithOrigin(c.r.Context(), leasehold.Origin{Address: cut(address, leasehold.MaxAddress), Door: "azure"})
-	if hosts := c.door.config.Hosts; !hosts.Allows(c.r.Host) {
-		return errMisdirected.saying("%s", hosts.Refusal(c.r.Host))
-	}
+	c.ctx = engine.WithOrigin(c.r.Context(), leasehold.Origin{Address: cut(address, leasehold.MaxAddress), Door: doorName})
 	uri := c.r.RequestURI
 	if u, err := url.Parse(uri); err == nil && u.Host != "" {
 		uri = u.RequestURI() // the whole URL, as a proxy is sent it
@@ -262,9 +253,10 @@ func (c *call) answer(status int) error {
 }
 
 // read looks at the state.
-func (c *call) read(fn func(core.View)) error { return c.door.engine.Read(c.ctx, fn) }
+func (c *call) read(fn func(core.View)) error { return c.door.backend.Read(c.ctx, fn) }
 
-// decide runs a step until it decides.
+// decide runs a step, which reads and then does a command that compares that what it read is
+// still so, until it decides.
 func (c *call) decide(step door.Step) error { return door.Decide(c.ctx, errServerBusy, step) }
 
 // do does a transaction, and tells whether what it compares was so.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/listen"
 )
 
 // A fault is an error as Azure tells it.
@@ -208,8 +207,9 @@ func (c *call) fail(f *fault) {
 	if f.later {
 		h.Set("Retry-After", "1")
 	}
-	if c.door.stopping.Load() {
-		listen.Leave(h)
+	if c.door.backend.Stopping().Err() != nil {
+		h.Set("Connection", "close")
+		h.Set("Retry-After", "1")
 	}
 	if f.status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", fmt.Sprintf("Bearer authorization_uri=%s/login/common/oauth2/authorize resource_id=https://storage.azure.com", c.base()))

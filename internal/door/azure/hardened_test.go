@@ -76,9 +76,9 @@ func TestBytesThatCanNotBeHadAreNotMissing(t *testing.T) {
 	b.container("box")
 	b.blob("box/x", strings.Repeat("x", leasehold.MaxValue+1))
 	b.blob("box/y", "small")
-	b.door.engine = &keeper{Engine: b.engine, lost: true}
+	b.door.backend.Open(&keeper{Engine: b.engine, lost: true})
 	b.ask("GET", "/box/x", "").expect(503, "ServerBusy")
-	b.door.engine = b.engine
+	b.door.backend.Open(b.engine)
 	if _, err := b.engine.Do(t.Context(), &core.DeleteRecord{Namespace: "default", Path: rootBytes + testAccount + "/box/y"}); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestBlockListLeavesNothingOpen(t *testing.T) {
 	b := newBench(t)
 	b.container("box")
 	k := &keeper{Engine: b.engine}
-	b.door.engine = k
+	b.door.backend.Open(k)
 	b.ask("PUT", "/box/x?comp=block&blockid=QQ==", strings.Repeat("x", 3*leasehold.MaxValue)).expect(201)
 	for range cap(b.door.uploads) {
 		b.door.uploads <- struct{}{}
@@ -147,7 +147,7 @@ func TestSnapshotWhileDeleting(t *testing.T) {
 			b.ask("PUT", "/box/x?comp=snapshot", "").expect(201)
 		})
 	}
-	b.door.engine = k
+	b.door.backend.Open(k)
 	b.ask("DELETE", "/box/x", "").expect(409, "SnapshotsPresent")
 	b.ask("GET", "/box/x", "").expect(200)
 }
@@ -161,7 +161,7 @@ func TestReleaseOfAnExpiredLeaseIsTriedAgain(t *testing.T) {
 		b.lease("/box/x", "acquire", "x-ms-lease-duration", "15", "x-ms-proposed-lease-id", idA).expect(201)
 		time.Sleep(16 * time.Second)
 		n := 0
-		b.door.engine = &forgetful{Engine: b.engine, next: func() (bool, bool) { n++; return true, n > 1 }}
+		b.door.backend.Open(&forgetful{Engine: b.engine, next: func() (bool, bool) { n++; return true, n > 1 }})
 		b.lease("/box/x", "release", "x-ms-lease-id", idA).expect(200)
 		b.lease("/box/x", "release", "x-ms-lease-id", idA).expect(409, "LeaseIdMismatchWithLeaseOperation")
 	})
@@ -198,7 +198,7 @@ func inVirtualTime(t *testing.T, run func(t *testing.T, b *bench, c net.Conn)) {
 		h := &hall{come: make(chan net.Conn), shut: make(chan struct{})}
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan error, 1)
-		go func() { done <- b.door.Serve(ctx, h, certificates) }()
+		go func() { done <- b.port(certificates).Serve(ctx, h) }()
 		ours, theirs := net.Pipe()
 		h.come <- theirs
 		c := tls.Client(ours, &tls.Config{InsecureSkipVerify: true})
@@ -282,7 +282,7 @@ func TestStalledClientsAreLetGo(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, b *bench, c net.Conn) {
 				stall(t, b, c)
 				time.Sleep(10 * time.Minute)
-				if n := b.door.config.Gates.Open(); n != 0 {
+				if n := b.gates.Open(); n != 0 {
 					t.Errorf("%d connections are still open", n)
 				}
 			})

@@ -50,7 +50,7 @@ func (b *bench) serve() string {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- b.door.Serve(ctx, l, certificates)
+		done <- b.port(certificates).Serve(ctx, l)
 	}()
 	b.Cleanup(func() {
 		cancel()

@@ -66,14 +66,14 @@ func TestAnswersThatWereLost(t *testing.T) {
 			more = false
 			b := newBench(t)
 			n := 0
-			b.door.engine = &forgetful{Engine: b.engine, next: func() (bool, bool) {
+			b.door.backend.Open(&forgetful{Engine: b.engine, next: func() (bool, bool) {
 				defer func() { n++ }()
 				if n == lost {
 					more = true
 					return happens, false
 				}
 				return true, true
-			}}
+			}})
 			for _, step := range life {
 				got := b.ask(step.method, step.target, "", step.headers...)
 				if got.status != step.status {
@@ -94,7 +94,7 @@ func TestNobodyHoldsWhatWasNeverAnswered(t *testing.T) {
 	b.container("box")
 	b.blob("box/state", "")
 	never := true
-	b.door.engine = &forgetful{Engine: b.engine, next: func() (bool, bool) { return true, !never }}
+	b.door.backend.Open(&forgetful{Engine: b.engine, next: func() (bool, bool) { return true, !never }})
 	b.lease("/box/state", "acquire", "x-ms-lease-duration", "-1").expect(201) // found by looking
 	b.lease("/box/state", "break", "x-ms-lease-break-period", "0")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,7 +114,7 @@ func TestManyWriters(t *testing.T) {
 	b := newBench(t)
 	b.container("box")
 	b.blob("box/state", "0")
-	b.door.engine = &forgetful{Engine: b.engine, next: func() (bool, bool) { return rand.IntN(50) != 0, rand.IntN(50) != 0 }}
+	b.door.backend.Open(&forgetful{Engine: b.engine, next: func() (bool, bool) { return rand.IntN(50) != 0, rand.IntN(50) != 0 }})
 	const writers, rounds = 8, 40
 	written := make([]int, writers)
 	var all sync.WaitGroup
@@ -143,7 +143,7 @@ func TestManyWriters(t *testing.T) {
 	for _, n := range written {
 		total += n
 	}
-	b.door.engine = b.engine
+	b.door.backend.Open(b.engine)
 	words := strings.Fields(b.ask("GET", "/box/state", "").expect(200).body)
 	if len(words)-1 < total {
 		t.Errorf("%d writes were answered, and %d are there", total, len(words)-1)

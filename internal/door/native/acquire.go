@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
@@ -24,7 +25,7 @@ func (c *call) acquire() error {
 	if command.Wait > 0 || command.Request != (core.Request{}) {
 		return c.acquireWaiting(command)
 	}
-	answer, err := engine.Acquire(c.signed(), c.door.engine, command, !c.made)
+	answer, err := engine.Acquire(c.signed(), c.door.backend.Engine(), command, !c.made)
 	if err != nil {
 		return err
 	}
@@ -39,29 +40,29 @@ func (c *call) granted(command *core.Acquire, answer core.Answer, g grant) error
 		g.also = answer.Also
 		return c.sendLease(answer.Lease, g)
 	}
-	engine.Withdraw(c.signed(), c.door.engine, command)
+	engine.Withdraw(c.signed(), c.door.backend.Engine(), command)
 	return engine.Undecided("the caller left before " + command.Resource + " was granted")
 }
 
 // acquireWaiting holds the request open until it is decided, the caller leaves, or
 // the server stops.
 func (c *call) acquireWaiting(command *core.Acquire) error {
-	leave, err := c.door.enter(c.door.metrics.Waiting)
+	leave, err := c.door.backend.Stay()
 	if err != nil {
 		return err
 	}
 	defer leave()
 	c.stay()
-	ctx, cancel := c.door.untilStopping(c.signed())
+	ctx, cancel := c.door.backend.UntilStopping(c.signed())
 	defer cancel()
 
 	began := time.Now()
-	try := &attempt{Engine: c.door.engine}
+	try := &attempt{Engine: c.door.backend.Engine()}
 	answer, err := engine.Acquire(ctx, try, command, !c.made)
 	c.waited = try.queued
 	c.writeWithin(writeTime)
 	if err != nil {
-		if c.door.stopping.Err() != nil && ctx.Err() != nil && errors.Is(err, leasehold.ErrUndecided) {
+		if c.door.backend.Stopping().Err() != nil && ctx.Err() != nil && errors.Is(err, leasehold.ErrUndecided) {
 			return try.stopped(command)
 		}
 		return err
@@ -71,16 +72,6 @@ func (c *call) acquireWaiting(command *core.Acquire) error {
 		g.waited = max(time.Since(began), 1)
 	}
 	return c.granted(command, answer, g)
-}
-
-// untilStopping is a context that ends when the server drains, too.
-func (d *Door) untilStopping(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	release := context.AfterFunc(d.stopping, cancel)
-	return ctx, func() {
-		release()
-		cancel()
-	}
 }
 
 // An attempt notices, on the way to the engine, what an acquire that waits came
@@ -107,7 +98,7 @@ func (a *attempt) Do(ctx context.Context, command core.Command) (core.Answer, er
 // finds it there by asking again.
 func (a *attempt) stopped(command *core.Acquire) error {
 	if a.withdrawn {
-		return engine.Unavailable(stoppingMessage)
+		return engine.Unavailable(door.StoppingMessage)
 	}
 	return engine.Undecided("the server is stopping, and the request for " + command.Resource + " keeps its place for a while: ask again with the same id or key")
 }

@@ -23,7 +23,7 @@ func BenchmarkHandler(b *testing.B) {
 		b.Run(verb, func(b *testing.B) {
 			e := memory.Start(engine.NewGoClock())
 			defer e.Close()
-			door := New(e, Config{})
+			door := open(e, Config{})
 			post := func(path, body string) *httptest.ResponseRecorder {
 				w := httptest.NewRecorder()
 				r := httptest.NewRequest("POST", path, strings.NewReader(body))
@@ -55,7 +55,7 @@ func BenchmarkLoopback(b *testing.B) {
 		b.Run(verb, func(b *testing.B) {
 			e := memory.Start(engine.NewGoClock())
 			defer e.Close()
-			base, stop := openLoopback(b, New(e, Config{}))
+			base, stop := openLoopback(b, open(e, Config{}))
 			defer stop()
 			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}}
 			defer client.CloseIdleConnections()
@@ -110,7 +110,7 @@ func BenchmarkWatchers(b *testing.B) {
 		b.Run(fmt.Sprint(watchers), func(b *testing.B) {
 			e := memory.Start(engine.NewGoClock())
 			defer e.Close()
-			base, stop := openLoopback(b, New(e, Config{}))
+			base, stop := openLoopback(b, open(e, Config{}))
 			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 			var readers, clients sync.WaitGroup
 			var read atomic.Int64
@@ -157,7 +157,7 @@ func BenchmarkWatchers(b *testing.B) {
 	}
 }
 
-func openLoopback(t testing.TB, door *Door) (base string, stop func()) {
+func openLoopback(t testing.TB, door *opened) (base string, stop func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

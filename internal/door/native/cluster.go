@@ -27,8 +27,8 @@ func (c *call) withCluster(ask func(context.Context, engine.Cluster) error) erro
 }
 
 func (c *call) withClusterFor(within time.Duration, ask func(context.Context, engine.Cluster) error) error {
-	cluster, ok := c.door.engine.(engine.Cluster)
-	if !ok {
+	cluster := c.door.backend.Cluster()
+	if cluster == nil {
 		return &leasehold.Error{Code: leasehold.Refused, Message: "this server is no part of a cluster and can't be: it keeps everything in memory; start one with leasehold serve"}
 	}
 	c.stay()
@@ -182,16 +182,16 @@ func toSums(sums engine.Sums) v1.Sums {
 
 // backup sends the whole state. Once it has begun it can only be finished or cut.
 func (c *call) backup() error {
-	cluster, ok := c.door.engine.(engine.Cluster)
-	if !ok {
+	cluster := c.door.backend.Cluster()
+	if cluster == nil {
 		return c.withCluster(nil)
 	}
-	leave, err := c.door.enter(c.door.metrics.Exports)
+	leave, err := c.door.backend.StayAs(c.door.backend.Metrics().Exports)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	ctx, cancel := c.door.untilStopping(c.signed())
+	ctx, cancel := c.door.backend.UntilStopping(c.signed())
 	defer cancel()
 	c.stay()
 	w := &slowWriter{call: c}

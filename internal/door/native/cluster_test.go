@@ -73,7 +73,7 @@ func (v *village) Backup(_ context.Context, w io.Writer) error {
 // A server that works and is low on room is ready, and says so.
 func TestReadyWithAWarning(t *testing.T) {
 	v := newVillage(t)
-	door := New(v, Config{})
+	door := open(v, Config{})
 	v.warns = []string{"the data disk is low on room"}
 	if got := ask(t, door, "GET", "/readyz", "").expect(200).body; got != "ok\n[!]the data disk is low on room\n" {
 		t.Errorf("readyz says %q", got)
@@ -86,7 +86,7 @@ func TestReadyWithAWarning(t *testing.T) {
 
 func TestClusterOutlook(t *testing.T) {
 	v := newVillage(t)
-	door := New(v, Config{})
+	door := open(v, Config{})
 	a := ask(t, door, "GET", "/v1/cluster", "").expect(200, `"leader":"n1"`, `"self":"n2"`, `"silent_ms":60`, `"silent_ms":0`, `"low_room":true`)
 	got := read[v1.Cluster](a)
 	if len(got.Servers) != 3 || got.Servers[2].SilentMS != nil || got.Servers[2].Applied != 0 || got.Servers[2].Voter || got.Term != 4 {
@@ -102,7 +102,7 @@ func TestClusterOutlook(t *testing.T) {
 
 func TestClusterChanges(t *testing.T) {
 	v := newVillage(t)
-	door := New(v, Config{})
+	door := open(v, Config{})
 	ask(t, door, "POST", "/v1/cluster/members", `{"name":"n5","peer":"10.0.0.5:4654"}`).expect(200, `"id":9`, `"voter":false`)
 	ask(t, door, "POST", "/v1/cluster/members/n5/promote", "").expect(200, "{}")
 	ask(t, door, "DELETE", "/v1/cluster/members/n5", "").expect(200, "{}")
@@ -147,7 +147,7 @@ func TestClusterChanges(t *testing.T) {
 
 func TestClusterSums(t *testing.T) {
 	v := newVillage(t)
-	door := New(v, Config{})
+	door := open(v, Config{})
 	v.sums = engine.Sums{Index: 7, Of: []engine.Sum{{Server: 1, Name: "n1", Err: "away"}, {Server: 2, Name: "n2", Hash: "a"}, {Server: 3, Name: "n3", Hash: "a"}}}
 	ask(t, door, "GET", "/v1/cluster/check", "").expect(200, `"index":7,"same":true`, `{"id":1,"name":"n1","error":"away"}`)
 	v.sums.Of[2].Hash = "b"
@@ -157,7 +157,7 @@ func TestClusterSums(t *testing.T) {
 // A backup arrives whole, or is seen not to.
 func TestBackupOverHTTP(t *testing.T) {
 	v := newVillage(t)
-	door := New(v, Config{})
+	door := open(v, Config{})
 	ask(t, door, "GET", "/v1/cluster/backup", "").expect(200)
 	base, stop := openLoopback(t, door)
 	defer stop()

@@ -34,7 +34,7 @@ func (c *call) renew() error {
 // counted, but only a lease is a yes.
 func (c *call) stillWaits(w *leasehold.Waiter) error {
 	var held *leasehold.Error
-	err := c.door.engine.Read(c.r.Context(), func(v core.View) { held = v.Held(w.Namespace, w.Resource) })
+	err := c.door.backend.Read(c.r.Context(), func(v core.View) { held = v.Held(w.Namespace, w.Resource) })
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (c *call) sendSession(s *leasehold.Session, warning string) error {
 }
 
 // counts reports whether the server counts what others do to the leases of a session.
-func (c *call) counts() bool { return c.door.engine.Level() >= core.Level4 }
+func (c *call) counts() bool { return c.door.backend.Engine().Level() >= core.Level4 }
 
 // answerBuffers are reused for answers on their way out.
 var answerBuffers = sync.Pool{New: func() any { b := make(jsonBuffer, 0, 1<<10); return &b }}

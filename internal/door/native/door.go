@@ -1,112 +1,43 @@
 package native
 
 import (
-	"context"
-	"crypto/tls"
-	"errors"
 	"io"
-	"log/slog"
 	"net/http"
-	"path"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
-	"github.com/leasehold/leasehold/internal/engine"
-	"github.com/leasehold/leasehold/internal/listen"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
-// Config is what a Door can be told. The zero value is good for tests.
-type Config struct {
-	Version v1.Version
-	Metrics *telemetry.Metrics // nil: the door keeps its own, and counts by its engine
-	Log     *slog.Logger       // nil: nothing is written
-
-	TLS            *tls.Config   // nil: plain
-	Hosts          *listen.Hosts // names that it answers to; nil: all of them
-	Mutual         bool          // clients show certificates
-	Gates          *listen.Gates // where its gate is counted; nil: nowhere
-	MaxConnections int           // 0: 10,000
-	MaxStreams     int           // watches and waiting acquires together; 0: 8,000
-	Linger         time.Duration // how long a server that stops still takes requests, and refuses them
-	DrainTimeout   time.Duration // how long it then waits for what is under way; 0: 10s
-}
-
-// A Door answers HTTP requests by asking an engine.
+// A Door answers requests of our own API by asking a backend.
 type Door struct {
-	engine  engine.Engine // set before open is
-	opened  atomic.Bool
-	config  Config
-	metrics *telemetry.Metrics
-	mux     *http.ServeMux
-	mounted []*mounted
-	verbs   []string // that a deed can have
-	origins *http.CrossOriginProtection
+	backend *door.Backend
+	routes  map[string]*answering // by pattern
+	verbs   []string              // that the journal may be asked for
 
-	streams   atomic.Int64
 	watching  atomic.Int64
 	transfers atomic.Int64
 	press     press
-	stopping  context.Context // done when the server drains
-	stop      context.CancelFunc
 }
 
-// New returns a door to an engine.
-func New(e engine.Engine, config Config) *Door {
-	own := config.Metrics == nil
-	d := NewShut(config)
-	if own {
-		d.metrics.CountBy(e.Read)
-	}
-	d.Open(e)
-	return d
+// An answering is a route with the account of its requests.
+type answering struct {
+	*route
+	account *telemetry.Verb
 }
 
-// NewShut returns a door whose engine is not there yet. It can serve: that it is alive it
-// says at once, and to all else that it is not ready, so that callers go elsewhere and
-// do not hang.
-func NewShut(config Config) *Door {
-	d := &Door{config: config, metrics: config.Metrics, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection()}
-	if d.metrics == nil {
-		d.metrics = telemetry.NewMetrics()
-	}
-	if d.config.Log == nil {
-		d.config.Log = slog.New(slog.DiscardHandler)
-	}
-	setDefault(&d.config.MaxConnections, 10000)
-	setDefault(&d.config.MaxStreams, 8000)
-	setDefault(&d.config.DrainTimeout, 10*time.Second)
-	d.stopping, d.stop = context.WithCancel(context.Background())
-	d.mount()
-	return d
-}
+// Kind is this door in the table of a server. It has no settings of its own.
+var Kind = door.Kind{Name: doorName, Open: func(b *door.Backend, _ door.Settings) (door.Door, error) {
+	return New(b).Door(), nil
+}}
 
-// Open lets requests in, to an engine. It is called once.
-func (d *Door) Open(e engine.Engine) {
-	d.engine = e
-	for _, m := range d.mounted {
-		m.handler = m.build(e)
-	}
-	d.opened.Store(true)
-}
-
-const startingMessage = "the server is starting: it reads its data, or waits for others of its cluster"
-
-func setDefault[T comparable](at *T, value T) {
-	var zero T
-	if *at == zero {
-		*at = value
-	}
-}
+// New returns a door to a backend.
+func New(b *door.Backend) *Door { return &Door{backend: b, routes: map[string]*answering{}} }
 
 // A route is one thing that can be asked.
 type route struct {
@@ -166,98 +97,56 @@ var routes = []route{
 
 var journalParams = []string{"resource", "prefix", "holder", "from", "until", "oldest", "after", "limit"}
 
-// mount puts everything in the mux. Each path also has an entry for the methods
-// that it does not have, so that those too are answered with a problem.
-func (d *Door) mount() {
-	requests := d.metrics.Requests("native", d.config.Log)
+// Door returns what is answered at which path. Each path also has an entry for the methods that
+// it does not have, so that those too are answered with a problem.
+func (d *Door) Door() door.Door {
+	requests := d.backend.Requests(doorName)
 	methods := map[string][]string{}
-	handle := func(method, path string, h http.HandlerFunc) {
-		d.mux.HandleFunc(method+" "+path, h)
-		methods[path] = append(methods[path], method)
+	var all []door.Route
+	handle := func(method string, route door.Route) {
+		methods[route.Pattern] = append(methods[route.Pattern], method)
+		route.Pattern = method + " " + route.Pattern
+		all = append(all, route)
 	}
 	d.verbs = []string{audit.Expire, audit.Grant, audit.Login}
-	for _, r := range routes {
+	for i := range routes {
+		r := &answering{&routes[i], requests.Verb(routes[i].verb)}
 		d.verbs = append(d.verbs, r.verb)
-		handle(r.method, r.path, d.handler(r, requests.Verb(r.verb)))
+		d.routes[r.method+" "+r.path] = r
+		handle(r.method, door.Route{Pattern: r.path, Handler: d.handler(r)})
 	}
-	handle("GET", "/v1/openapi.yaml", d.openapi)
-	handle("GET", "/livez", d.livez)
-	handle("GET", "/readyz", d.readyz)
-	handle("GET", "/healthz", d.readyz)
-	handle("GET", "/version", d.version)
-	handle("GET", "/metrics", d.metrics.Handler().ServeHTTP)
-	handle("GET", "/{$}", d.index)
+	health := func(path string, h http.HandlerFunc) {
+		handle("GET", door.Route{Pattern: path, Handler: h, Early: true, Late: true, AnySite: true})
+	}
+	health("/livez", d.livez)
+	health("/readyz", d.readyz)
+	health("/healthz", d.readyz)
+	health("/version", d.version)
+	health("/metrics", d.backend.Metrics().Handler().ServeHTTP)
+	page := func(pattern string, h http.HandlerFunc) door.Route {
+		return door.Route{Pattern: pattern, Handler: h, Early: true, AnySite: true}
+	}
+	handle("GET", page("/v1/openapi.yaml", d.openapi))
+	handle("GET", page("/{$}", d.index))
 	for path, allowed := range methods {
-		d.mux.HandleFunc(path, wrongMethod(allowed))
+		all = append(all, page(path, wrongMethod(allowed)))
 	}
-	d.mux.HandleFunc("/", unknownRoute)
+	all = append(all, page("/", unknownRoute))
+	return door.Door{HTTP: door.HTTP{Routes: all, Refuse: d.refuse}}
 }
 
-// Mount lets another door answer at some paths, as http.ServeMux writes them; it is made
-// when there is an engine. Until then those paths say that the server is starting, and not
-// that there is nothing: some clients would take that for an answer. It is called before
-// the first request.
-func (d *Door) Mount(build func(engine.Engine) http.Handler, patterns ...string) {
-	m := &mounted{build: build}
-	if d.opened.Load() {
-		m.handler = build(d.engine)
+// refuse tells why the port does not let a request in. One that was meant for a route is counted
+// there, and noted if it had no right.
+func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if route := d.routes[r.Pattern]; route != nil {
+		c := &call{door: d, w: w, r: r}
+		if !d.backend.Starting() {
+			c.sayLevel()
+			c.noteDenied(route.route, err)
+		}
+		route.account.Done(r.Context(), telemetry.Outcome{Namespace: c.namespace, Err: err, Expected: d.backend.Expected(r)})
 	}
-	d.mounted = append(d.mounted, m)
-	for _, pattern := range patterns {
-		d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			switch err := d.sameSite(r); {
-			case err != nil:
-				problem(w, err)
-			case !d.opened.Load():
-				problem(w, engine.Unavailable(startingMessage+": try another server, or this one in a moment"))
-			default:
-				m.handler.ServeHTTP(w, r)
-			}
-		})
-	}
-}
-
-// A mounted door is another one that answers some paths.
-type mounted struct {
-	build   func(engine.Engine) http.Handler
-	handler http.Handler // set before the native door is opened
-}
-
-// Stay counts a request of another door that waits for a resource. leave is to be called
-// when it ends.
-func (d *Door) Stay() (leave func(), err error) { return d.enter(d.metrics.Waiting) }
-
-// Stopping is done when the server drains.
-func (d *Door) Stopping() context.Context { return d.stopping }
-
-// ServeHTTP answers one request.
-func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !d.config.Hosts.Allows(r.Host) {
-		problem(w, &door.Fault{
-			Err:    &leasehold.Error{Code: leasehold.Denied, Message: d.config.Hosts.Refusal(r.Host)},
-			Status: http.StatusMisdirectedRequest,
-		})
-		return
-	}
-	if d.stopping.Err() != nil && !alwaysServed[r.URL.Path] {
-		listen.Leave(w.Header())
-		problem(w, engine.Unavailable(stoppingMessage))
-		return
-	}
-	// The mux would send the caller to a tidied path, which is another resource.
-	if p := r.URL.EscapedPath(); !tidy(p) {
-		problem(w, invalid("path %s has an empty, \".\" or \"..\" segment: write such characters as %%2F and %%2E where they belong to a name", brief(p)))
-		return
-	}
-	d.mux.ServeHTTP(w, r)
-}
-
-// alwaysServed are the paths by which others see that the server stops.
-var alwaysServed = map[string]bool{"/livez": true, "/readyz": true, "/healthz": true, "/metrics": true, "/version": true}
-
-func tidy(p string) bool {
-	clean := path.Clean(p)
-	return p == "" || p == clean || len(p) == len(clean)+1 && strings.HasSuffix(p, "/") && p[:len(clean)] == clean
+	problem(w, err)
 }
 
 // A call is one request on its way through the door.
@@ -273,29 +162,22 @@ type call struct {
 	maxBody   int // of JSON; 0: v1.MaxBody
 }
 
-func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
+func (d *Door) handler(route *answering) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		c := &call{door: d, w: w, r: r}
-		err := c.open(&route)
-		if d.opened.Load() {
-			// Clients send what a level brought only to servers that are at it.
-			w.Header().Set(v1.LevelHeader, strconv.FormatUint(uint64(d.engine.Level()), 10))
-		} else {
-			err = engine.Unavailable(startingMessage + ": try another server, or this one in a moment")
-		}
+		c.sayLevel()
+		err := c.open(route.route)
 		if err == nil {
 			err = route.serve(c)
 		}
-		if errors.Is(err, leasehold.ErrDenied) {
-			c.noteDenied(&route, err)
-		}
+		c.noteDenied(route.route, err)
 		if err != nil && err != errCut {
 			problem(w, err)
 		}
-		verb.Done(r.Context(), telemetry.Outcome{
+		route.account.Done(r.Context(), telemetry.Outcome{
 			Namespace: c.namespace, Err: err, Took: time.Since(began),
-			Waited: c.waited, Endless: route.endless, Expected: r.Context().Err() != nil || d.stopping.Err() != nil,
+			Waited: c.waited, Endless: route.endless, Expected: d.backend.Expected(r),
 		})
 		if err == errCut {
 			panic(http.ErrAbortHandler) // which net/http knows, and cuts the connection for
@@ -303,51 +185,26 @@ func (d *Door) handler(route route, verb *telemetry.Verb) http.HandlerFunc {
 	}
 }
 
+// sayLevel tells clients the level of the rules: they send what a level brought only to servers
+// that are at it.
+func (c *call) sayLevel() {
+	c.w.Header().Set(v1.LevelHeader, strconv.FormatUint(uint64(c.door.backend.Engine().Level()), 10))
+}
+
 // open reads what every request has: the namespace and the request's own name.
 func (c *call) open(r *route) error {
-	if err := c.door.sameSite(c.r); err != nil {
-		return err
-	}
 	if err := c.readQuery(r); err != nil {
 		return err
 	}
 	return c.readOnce()
 }
 
-// sameSite refuses what a page of another site makes a browser ask.
-func (d *Door) sameSite(r *http.Request) error {
-	if d.origins.Check(r) != nil {
-		return &leasehold.Error{Code: leasehold.Denied, Message: "a page of another site may not ask this: send the request from a program, or from this server's own pages"}
-	}
-	return nil
-}
-
-// enter counts a request that stays. leave is to be called when it ends.
-func (d *Door) enter(kind prometheus.Gauge) (leave func(), err error) {
-	if d.stopping.Err() != nil {
-		return nil, engine.Unavailable(stoppingMessage)
-	}
-	if d.streams.Add(1) > int64(d.config.MaxStreams) {
-		d.streams.Add(-1)
-		return nil, &leasehold.Error{Code: leasehold.Limited, Message: "as many requests wait or watch here as can: try again in a moment, or on another server"}
-	}
-	kind.Inc()
-	return func() {
-		kind.Dec()
-		d.streams.Add(-1)
-	}, nil
-}
-
-const stoppingMessage = "the server is stopping: try again"
-
 // Times of one request on its connection. The server's own limits hold for what
 // is answered at once; a request that stays lifts them and limits each write.
 const (
-	headerTime = 5 * time.Second
-	readTime   = 20 * time.Second
-	writeTime  = 30 * time.Second
+	readTime   = door.ReadTime
+	writeTime  = door.WriteTime
 	streamTime = 10 * time.Second // one write of a watch
-	idleTime   = 2 * time.Minute
 )
 
 // stay lifts the limits on how long the request may take. It has been read; what is read

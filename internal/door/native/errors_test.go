@@ -52,7 +52,7 @@ func TestEveryCode(t *testing.T) {
 		seen[s.Status] = code
 		for _, r := range requests {
 			err := fmt.Errorf("on the way: %w", &leasehold.Error{Code: code, Message: "so it is"})
-			a := askPlain(t, New(&stub{err: err, feed: engine.NewFeed()}, Config{}), r.method, r.target, r.body)
+			a := askPlain(t, open(&stub{err: err, feed: engine.NewFeed()}, Config{}), r.method, r.target, r.body)
 			a.expect(s.Status, `"code":"`+code.String()+`"`, `"detail":"so it is"`, fmt.Sprintf(`"status":%d`, s.Status))
 			if later := a.header.Get("Retry-After") != ""; later != (code == leasehold.Limited || code == leasehold.Unavailable) {
 				t.Errorf("%v: Retry-After is there: %v", code, later)
@@ -66,7 +66,7 @@ func TestEveryCode(t *testing.T) {
 
 // askPlain asks without a look at openapi.yaml: no engine gives every code on
 // every route.
-func askPlain(t testing.TB, door *Door, method, target, body string) answer {
+func askPlain(t testing.TB, door *opened, method, target, body string) answer {
 	t.Helper()
 	w := record(door, method, target, body)
 	return answer{t, w.Code, w.Header(), w.Body.String()}
@@ -76,10 +76,10 @@ func askPlain(t testing.TB, door *Door, method, target, body string) answer {
 // has it.
 func TestUnforeseen(t *testing.T) {
 	log := &lines{}
-	door := New(&stub{err: errors.New("secret cause")}, Config{Log: slog.New(slog.NewTextHandler(log, nil))})
+	door := open(&stub{err: errors.New("secret cause")}, Config{Log: slog.New(slog.NewTextHandler(log, nil))})
 	askPlain(t, door, "POST", "/v1/release", `{"id":"a"}`).expect(504, `"code":"undecided"`).without("secret")
-	askPlain(t, New(&stub{}, Config{}), "POST", "/v1/renew", `{"id":"a"}`).expect(504)
-	askPlain(t, New(&stub{}, Config{}), "POST", "/v1/sessions", `{}`).expect(504)
+	askPlain(t, open(&stub{}, Config{}), "POST", "/v1/renew", `{"id":"a"}`).expect(504)
+	askPlain(t, open(&stub{}, Config{}), "POST", "/v1/sessions", `{}`).expect(504)
 	if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "secret cause") {
 		t.Errorf("the log says %s", log)
 	}
@@ -97,7 +97,7 @@ func TestLogIsQuiet(t *testing.T) {
 	if log.String() != "" {
 		t.Errorf("the log says %s", log)
 	}
-	door = New(&stub{err: engine.Unavailable("no leader")}, Config{Log: slogger})
+	door = open(&stub{err: engine.Unavailable("no leader")}, Config{Log: slogger})
 	for range 100 {
 		askPlain(t, door, "POST", "/v1/release", `{"id":"a"}`).expect(503)
 	}
@@ -112,7 +112,7 @@ func TestProblemOfHeld(t *testing.T) {
 		Acquired: time.UnixMilli(1000), Expires: time.UnixMilli(5000), Remaining: 1999 * time.Microsecond,
 	}
 	e := &leasehold.Error{Code: leasehold.Held, Message: "m", Lease: lease, Waiting: 3, Position: 2}
-	p := read[v1.Problem](askPlain(t, New(&stub{err: e}, Config{}), "POST", "/v1/renew", `{"id":"a"}`))
+	p := read[v1.Problem](askPlain(t, open(&stub{err: e}, Config{}), "POST", "/v1/renew", `{"id":"a"}`))
 	if p.Position != 2 || *p.Waiting != 3 || *p.RemainingMS != 1 || p.Since.UnixMilli() != 1000 || p.Expires.UnixMilli() != 5000 || p.State != "breaking" || p.AvailableAt != nil {
 		t.Errorf("the problem is %+v", p)
 	}

@@ -27,7 +27,7 @@ func tryBody(t *testing.T, path string, body []byte) answer {
 	t.Helper()
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
-	door := New(e, Config{Metrics: shared()})
+	door := open(e, Config{Metrics: shared()})
 	record(door, "POST", "/v1/acquire", `{"resource":"held","holder":"ann","id":"a","ttl":null}`)
 	record(door, "POST", "/v1/sessions", `{"id":"s"}`)
 	before := record(door, "GET", "/v1/history", "").Body.String()
@@ -166,7 +166,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		e := memory.Start(engine.NewGoClock())
 		defer e.Close()
-		door := New(e, Config{Metrics: shared()})
+		door := open(e, Config{Metrics: shared()})
 		record(door, "POST", "/v1/acquire", `{"resource":"held","holder":"ann","id":"a","ttl":null}`)
 		put := httptest.NewRequest("PUT", "/", strings.NewReader(string(value)))
 		put.URL = r.URL
@@ -220,7 +220,7 @@ func FuzzPath(f *testing.F) {
 			return
 		}
 		w := httptest.NewRecorder()
-		New(e, Config{Metrics: shared()}).ServeHTTP(w, r)
+		open(e, Config{Metrics: shared()}).ServeHTTP(w, r)
 		a := answer{t, w.Code, w.Header(), w.Body.String()}
 		checkAnswer(t, a)
 		if a.status != http.StatusOK {
@@ -241,7 +241,7 @@ func FuzzQuery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		e := memory.Start(engine.NewGoClock())
 		defer e.Close()
-		door := New(e, Config{Metrics: shared()})
+		door := open(e, Config{Metrics: shared()})
 		for _, path := range []string{"/v1/resources", "/v1/resources/r", "/v1/history", "/v1/sessions/s", "/v1/records", "/v1/records/r", "/v1/alarms", "/v1/advice/r"} {
 			r := request(t, path)
 			r.URL.RawQuery = query
@@ -261,7 +261,7 @@ func FuzzSince(f *testing.F) {
 	f.Fuzz(func(t *testing.T, since, last string) {
 		e := memory.Start(engine.NewGoClock())
 		defer e.Close()
-		door := New(e, Config{Metrics: shared()})
+		door := open(e, Config{Metrics: shared()})
 		record(door, "POST", "/v1/acquire", `{"resource":"r","holder":"h"}`)
 		r := request(t, "/v1/watch")
 		r.URL.RawQuery = url.Values{"since": {since}}.Encode()
@@ -305,7 +305,7 @@ func FuzzWatchQuery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		e := memory.Start(engine.NewGoClock())
 		defer e.Close()
-		door := New(e, Config{Metrics: shared()})
+		door := open(e, Config{Metrics: shared()})
 		for _, path := range []string{"a", "a/1", "a/2", "b"} {
 			record(door, "PUT", "/v1/records/"+path, "one")
 			record(door, "PUT", "/v1/records/"+path, "two")

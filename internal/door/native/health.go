@@ -11,7 +11,7 @@ import (
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 // readyTime is how long an engine may take to be read and still count as ready. From a
@@ -32,35 +32,23 @@ func (d *Door) livez(w http.ResponseWriter, r *http.Request) {
 
 // readyz says that requests can be sent here.
 func (d *Door) readyz(w http.ResponseWriter, r *http.Request) {
-	report(w, r, []check{{"serving", d.serving()}, {"engine", d.readable(r.Context())}}, d.warnings())
-}
-
-// warnings are what somebody should look at although requests can be sent here.
-func (d *Door) warnings() []string {
-	if !d.opened.Load() {
-		return nil
-	}
-	warner, ok := d.engine.(engine.Warner)
-	if !ok {
-		return nil
-	}
-	return warner.Warnings()
+	report(w, r, []check{{"serving", d.serving()}, {"engine", d.readable(r.Context())}}, d.backend.Warnings())
 }
 
 func (d *Door) serving() error {
-	if d.stopping.Err() != nil {
-		return fmt.Errorf("the server is stopping")
+	if d.backend.Stopping().Err() != nil {
+		return errors.New("the server is stopping")
 	}
 	return nil
 }
 
 func (d *Door) readable(ctx context.Context) error {
-	if !d.opened.Load() {
-		return errors.New(startingMessage)
+	if d.backend.Starting() {
+		return errors.New(door.StartingMessage)
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	err := d.engine.Read(ctx, func(core.View) {})
+	err := d.backend.Read(ctx, func(core.View) {})
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("nothing could be read within %s: %w", readyTime, err)
 	}
@@ -97,7 +85,7 @@ func report(w http.ResponseWriter, r *http.Request, checks []check, warnings []s
 }
 
 func (d *Door) version(w http.ResponseWriter, _ *http.Request) {
-	body, _ := json.Marshal(d.config.Version)
+	body, _ := json.Marshal(d.backend.Version())
 	write(w, jsonType, http.StatusOK, append(body, '\n'))
 }
 
@@ -129,5 +117,5 @@ Look at it:
   curl %[2]s/v1/resources/demo/first
 
 /v1/openapi.yaml describes the API. /readyz, /livez, /metrics and /version are for operators.
-`, d.config.Version.Version, address))
+`, d.backend.Version().Version, address))
 }

@@ -14,7 +14,7 @@ import (
 func TestReboundNamesAreRefused(t *testing.T) {
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
-	door := New(e, Config{Hosts: listen.NewHosts(nil, "leases.example")})
+	door := open(e, Config{Hosts: listen.NewHosts(nil, "leases.example")})
 	for host, want := range map[string]int{"evil.example:4653": 421, "leases.example": 200, "localhost:4653": 200} {
 		for _, r := range []struct{ method, path, body string }{
 			{"POST", "/v1/acquire", `{"resource":"r","holder":"x","id":"x","ttl":"1m"}`},

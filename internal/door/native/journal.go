@@ -34,15 +34,18 @@ func (c *call) do(command core.Command) (core.Answer, error) {
 	if engine.HasOrigin(command) {
 		ctx = c.signed()
 	}
-	return c.door.engine.Do(ctx, command)
+	return c.door.backend.Do(ctx, command)
 }
 
 // noteDenied puts a refusal for lack of right in the journal.
 func (c *call) noteDenied(r *route, err error) {
+	if !errors.Is(err, leasehold.ErrDenied) {
+		return
+	}
 	if c.namespace == "" && c.readQuery(r) != nil {
 		c.namespace = leasehold.DefaultNamespace // it was refused before anybody read what it says
 	}
-	c.door.engine.Journal().Refused(audit.Refusal{
+	c.door.backend.Journal().Refused(audit.Refusal{
 		Origin: c.origin(), Namespace: c.namespace, Verb: r.verb,
 		Resource: c.r.PathValue("path"), ID: c.r.PathValue("id"), Reason: err.Error(),
 	})
@@ -73,7 +76,7 @@ func (c *call) journal(q audit.Query, line func(*jsonBuffer, *audit.Line)) error
 	if err := c.readJournalQuery(&q); err != nil {
 		return err
 	}
-	j := c.door.engine.Journal()
+	j := c.door.backend.Journal()
 	if j == nil {
 		return &leasehold.Error{Code: leasehold.NotFound, Message: "this server keeps no journal: its setting journal-size is 0"}
 	}
@@ -158,7 +161,7 @@ var errCut = errors.New("the answer could not be finished")
 
 // export writes all lines, one JSON object on each. With a limit it writes so many.
 func (c *call) export(j *audit.Journal, q audit.Query, line func(*jsonBuffer, *audit.Line)) error {
-	leave, err := c.door.enter(c.door.metrics.Exports)
+	leave, err := c.door.backend.StayAs(c.door.backend.Metrics().Exports)
 	if err != nil {
 		return err
 	}
@@ -169,7 +172,7 @@ func (c *call) export(j *audit.Journal, q audit.Query, line func(*jsonBuffer, *a
 	} else {
 		q.Limit = v1.MaxLimit
 	}
-	ctx, cancel := c.door.untilStopping(c.r.Context())
+	ctx, cancel := c.door.backend.UntilStopping(c.r.Context())
 	defer cancel()
 	page, err := j.Find(ctx, q)
 	if err != nil {
@@ -189,7 +192,7 @@ func (c *call) export(j *audit.Journal, q audit.Query, line func(*jsonBuffer, *a
 			q.Limit = left
 		}
 		q.After = page.Next
-		if page, err = j.Find(ctx, q); err != nil || c.door.stopping.Err() != nil {
+		if page, err = j.Find(ctx, q); err != nil || c.door.backend.Stopping().Err() != nil {
 			return errCut
 		}
 	}

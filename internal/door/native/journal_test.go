@@ -164,7 +164,7 @@ func TestExport(t *testing.T) {
 		if b, err := io.ReadAll(body); err != nil || strings.Count(string(b), "\n") != cycles {
 			t.Errorf("%d holds, %v", strings.Count(string(b), "\n"), err)
 		}
-		if n := value(h.door.metrics.Exports); n != 0 {
+		if n := value(h.door.backend.Metrics().Exports); n != 0 {
 			t.Errorf("%v exports are under way", n)
 		}
 	})
@@ -174,14 +174,14 @@ func TestExport(t *testing.T) {
 func TestAnExportThatIsCutSaysSo(t *testing.T) {
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
-	door := New(e, Config{})
+	door := open(e, Config{})
 	for i := range 800 {
 		id := fmt.Sprint("id", i)
 		record(door, "POST", "/v1/acquire", `{"resource":"r","holder":"h","id":"`+id+`"}`)
 		record(door, "POST", "/v1/release", `{"id":"`+id+`"}`)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		door.ServeHTTP(&tired{w, door.stop}, r)
+		door.ServeHTTP(&tired{w, door.backend.State().Stop}, r)
 	}))
 	defer server.Close()
 	caller, err := v1.NewCaller(v1.CallerConfig{Server: server.URL, Client: server.Client()})
@@ -246,7 +246,7 @@ func TestJournalQueryIsChecked(t *testing.T) {
 }
 
 func TestNoJournal(t *testing.T) {
-	door := New(&stub{}, Config{})
+	door := open(&stub{}, Config{})
 	for _, path := range []string{"/v1/audit", "/v1/holds"} {
 		ask(t, door, "GET", path, "").expect(404, "this server keeps no journal: its setting journal-size is 0")
 	}
@@ -262,7 +262,7 @@ func FuzzJournalQuery(f *testing.F) {
 	f.Add("from=&until=&limit=1000&namespace=default")
 	e := memory.Start(engine.NewGoClock())
 	f.Cleanup(func() { e.Close() })
-	door := New(e, Config{Metrics: shared()})
+	door := open(e, Config{Metrics: shared()})
 	record(door, "POST", "/v1/acquire", `{"resource":"held","holder":"ann","id":"a"}`)
 	record(door, "POST", "/v1/release", `{"id":"a"}`)
 	f.Fuzz(func(t *testing.T, query string) {

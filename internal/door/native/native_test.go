@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newDoor returns a door to an engine in memory, which is checked at the end.
-func newDoor(t testing.TB, config Config) *Door {
+func newDoor(t testing.TB, config Config) *opened {
 	t.Helper()
 	e := memory.Start(engine.NewGoClock())
 	t.Cleanup(func() {
@@ -37,7 +37,7 @@ func newDoor(t testing.TB, config Config) *Door {
 		}
 		e.Close()
 	})
-	return New(e, config)
+	return open(e, config)
 }
 
 // An answer is what a door said.
@@ -184,7 +184,7 @@ func (p *pipe) dial(context.Context, string, string) (net.Conn, error) {
 type house struct {
 	t      *testing.T
 	engine *memory.Engine
-	door   *Door
+	door   *opened
 	pipe   *pipe
 	client *http.Client
 	caller *v1.Caller
@@ -196,7 +196,7 @@ type house struct {
 func build(t *testing.T, config Config) *house {
 	t.Helper()
 	h := &house{t: t, engine: memory.Start(engine.NewGoClock()), pipe: newPipe(), ended: make(chan error, 1)}
-	h.door = New(h.engine, config)
+	h.door = open(h.engine, config)
 	h.client = &http.Client{Transport: &http.Transport{DialContext: h.pipe.dial, MaxIdleConnsPerHost: 100}}
 	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://pipe", Client: h.client})
 	if err != nil {

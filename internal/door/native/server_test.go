@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 	"github.com/leasehold/leasehold/internal/listen"
@@ -166,7 +167,7 @@ func TestManyTooManyConnections(t *testing.T) {
 			t.Errorf("who asks nothing: after %v, %v", time.Since(began), response)
 		}
 		deaf := []net.Conn{silent}
-		for range maxTurningAway + 10 {
+		for range maxTurnAway + 10 {
 			deaf = append(deaf, h.raw(""))
 		}
 		last := h.raw("")
@@ -189,7 +190,8 @@ func TestManyTooManyConnections(t *testing.T) {
 func TestSilentConnectionsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}
-		h := build(t, Config{MaxConnections: 4, Gates: &listen.Gates{}, Log: slog.New(slog.NewTextHandler(log, nil))})
+		gates := &listen.Gates{}
+		h := build(t, Config{MaxConnections: 4, Gates: gates, Log: slog.New(slog.NewTextHandler(log, nil))})
 		defer h.close()
 		known := h.greeted()
 		defer known.Close()
@@ -209,7 +211,7 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 		if response, _ := answers(t, known); response.StatusCode != 200 {
 			t.Errorf("who had greeted is told %v", response)
 		}
-		if n := h.door.config.Gates.Open(); n > 4 {
+		if n := gates.Open(); n > 4 {
 			t.Errorf("%d connections are open", n)
 		}
 		if n := strings.Count(log.String(), "as many connections as there can be"); n != 1 {
@@ -250,7 +252,7 @@ func TestDrainFinishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
 		pipe := newPipe()
-		door := New(e, Config{})
+		door := open(e, Config{})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- door.Serve(ctx, pipe) }()
@@ -282,7 +284,7 @@ func TestDrainGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
 		pipe := newPipe()
-		door := New(e, Config{DrainTimeout: 3 * time.Second})
+		door := open(e, Config{DrainTimeout: 3 * time.Second})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- door.Serve(ctx, pipe) }()
@@ -306,7 +308,7 @@ func TestDrainGivesUp(t *testing.T) {
 // the question hang.
 func TestReadyInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		door := New(&slow{}, Config{})
+		door := open(&slow{}, Config{})
 		began := time.Now()
 		ask(t, door, "GET", "/readyz", "").expect(503, "[-]engine failed: nothing could be read within 5s: ")
 		ask(t, door, "GET", "/metrics", "").expect(200).without("leasehold_leases")
@@ -326,8 +328,8 @@ func TestServeWithoutListener(t *testing.T) {
 }
 
 // A door without an engine says so at once, and lets in whoever comes afterwards.
-func TestShutDoor(t *testing.T) {
-	door := NewShut(Config{})
+func TestStartingDoor(t *testing.T) {
+	door := open(nil, Config{})
 	ask(t, door, "GET", "/livez", "").expect(200)
 	ask(t, door, "GET", "/version", "").expect(200)
 	ask(t, door, "GET", "/metrics", "").expect(200)
@@ -340,18 +342,16 @@ func TestShutDoor(t *testing.T) {
 	}
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
-	door.Open(e)
+	door.backend.Open(e)
 	ask(t, door, "GET", "/readyz", "").expect(200)
 	ask(t, door, "GET", "/v1/resources", "").expect(200)
 }
 
 // The paths of another door never say that there is nothing, only because it is not there
 // yet; and no page of another site can ask it.
-func TestMountedDoor(t *testing.T) {
-	door := NewShut(Config{})
-	door.Mount(func(engine.Engine) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { text(w, http.StatusOK, "other "+r.Method) })
-	}, "/other/")
+func TestOtherDoorOnThePort(t *testing.T) {
+	other := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { text(w, http.StatusOK, "other "+r.Method) })
+	door := open(nil, Config{}, door.Door{HTTP: door.HTTP{Routes: []door.Route{{Pattern: "/other/", Handler: other}}}})
 	send := func(method string, headers ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, "/other/x", nil)
 		for i := 0; i < len(headers); i += 2 {
@@ -366,7 +366,7 @@ func TestMountedDoor(t *testing.T) {
 	}
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
-	door.Open(e)
+	door.backend.Open(e)
 	if w := send("LOCK"); w.Code != 200 || w.Body.String() != "other LOCK" {
 		t.Errorf("afterwards it says %d, %s", w.Code, w.Body)
 	}

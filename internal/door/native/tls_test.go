@@ -151,7 +151,7 @@ func TestSlowBackupInTLS(t *testing.T) {
 			time.Sleep(time.Minute)
 			return nil
 		}}
-		h.door.engine = v
+		h.door.backend.Open(v)
 		r, err := h.caller.Backup(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -181,10 +181,10 @@ func TestStoppedReaderInHTTP2(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := value(h.door.metrics.Watches); got != 0 {
+		if got := value(h.door.backend.Metrics().Watches); got != 0 {
 			t.Errorf("%v watches are left", got)
 		}
-		if got := counted(h.door.metrics.Cut); got != 1 {
+		if got := counted(h.door.backend.Metrics().Cut); got != 1 {
 			t.Errorf("%v were cut", got)
 		}
 		h.hold("after", "x")

@@ -63,8 +63,8 @@ func (c *call) readValue(command *core.PutRecord) error {
 }
 
 func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *door.Body, want *leasehold.Digest) error {
-	values, ok := c.door.engine.(engine.Values)
-	if !ok {
+	values := c.door.backend.Values()
+	if values == nil {
 		return tooLarge(leasehold.MaxValue)
 	}
 	leave, err := c.door.transfer()
@@ -128,8 +128,8 @@ func unreadable(err error) error {
 func (c *call) sendBytes(r *leasehold.Record) error {
 	var content io.ReadSeeker = strings.NewReader(r.Value)
 	if r.Large != nil {
-		values, ok := c.door.engine.(engine.Values)
-		if !ok {
+		values := c.door.backend.Values()
+		if values == nil {
 			return engine.NoValue(*r.Large)
 		}
 		leave, err := c.door.transfer()

@@ -270,7 +270,7 @@ func (brokenValue) Close() error { return nil }
 func TestADamagedValueIsCutOff(t *testing.T) {
 	e := failing{memory.Start(engine.NewGoClock())}
 	defer e.Close()
-	server := httptest.NewServer(New(e, Config{}))
+	server := httptest.NewServer(open(e, Config{}))
 	defer server.Close()
 	at := server.URL + "/v1/records/state/a"
 	put, _ := http.NewRequest("PUT", at, strings.NewReader(large))
@@ -305,7 +305,7 @@ func (r *replaced) OpenValue(ctx context.Context, l leasehold.Large) (io.ReadSee
 func TestAValueIsReplacedBeforeItIsOpened(t *testing.T) {
 	e := &replaced{Engine: memory.Start(engine.NewGoClock())}
 	defer e.Close()
-	door := New(e, Config{})
+	door := open(e, Config{})
 	const at, raw = "/v1/records/state/a", "application/octet-stream"
 	ask(t, door, "PUT", at, large).expect(200)
 	next := large + "next"

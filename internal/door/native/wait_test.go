@@ -46,7 +46,7 @@ func TestWaitIsGranted(t *testing.T) {
 		defer h.close()
 		h.acquire(v1.AcquireRequest{Resource: "r", Holder: "ann", ID: "a", TTL: v1.TTL{None: true}})
 		done := h.begin(t.Context(), v1.AcquireRequest{Resource: "r", Holder: "bob", Wait: for_(time.Hour)})
-		if got := value(h.door.metrics.Waiting); got != 1 {
+		if got := value(h.door.backend.Metrics().Waiting); got != 1 {
 			t.Errorf("%v requests wait", got)
 		}
 		// Far longer than a waiter lives without a sign of life, and than any time
@@ -67,7 +67,7 @@ func TestWaitIsGranted(t *testing.T) {
 		if got.lease.WaitedMS != (30 * time.Minute).Milliseconds() {
 			t.Errorf("bob waited %d ms", got.lease.WaitedMS)
 		}
-		if got := value(h.door.metrics.Waiting); got != 0 {
+		if got := value(h.door.backend.Metrics().Waiting); got != 0 {
 			t.Errorf("%v requests wait", got)
 		}
 	})
@@ -211,7 +211,7 @@ func TestLeavingAtTheGrant(t *testing.T) {
 			go func() {
 				defer close(done)
 				r := httptest.NewRequestWithContext(ctx, "POST", "/v1/acquire", strings.NewReader(body))
-				New(late{door.engine}, Config{}).ServeHTTP(httptest.NewRecorder(), r)
+				open(late{door.backend.Engine()}, Config{}).ServeHTTP(httptest.NewRecorder(), r)
 			}()
 			synctest.Wait()
 			leave()

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 const (
@@ -36,10 +37,10 @@ const (
 // nothing of it while it writes.
 type stream struct {
 	*call
-	conn     *conn  // nil: the writer is not one of ours
-	resource string // shown alone, if not empty
-	prefix   string // else those that begin with it
-	session  string // the beginning of a session's id; only what belongs to such
+	conn     *door.Conn // nil: the writer is not one of ours
+	resource string     // shown alone, if not empty
+	prefix   string     // else those that begin with it
+	session  string     // the beginning of a session's id; only what belongs to such
 	values   values
 	at       v1.Position // the last event that was looked at
 	told     v1.Position // the last position that the reader knows of
@@ -58,12 +59,12 @@ func (c *call) watch() error {
 		c.w.Header()["Content-Type"] = streamType
 		return nil
 	}
-	s := &stream{call: c, conn: connOf(c.r.Context())}
+	s := &stream{call: c, conn: door.Collecting(c.r)}
 	asked, err := s.read()
 	if err != nil {
 		return err
 	}
-	leave, err := c.door.enter(c.door.metrics.Watches)
+	leave, err := c.door.backend.StayAs(c.door.backend.Metrics().Watches)
 	if err != nil {
 		return err
 	}
@@ -116,8 +117,8 @@ func (c *call) wanted() (string, error) {
 
 func (s *stream) begin() {
 	s.stay()
-	if carrier := carrierOf(s.r.Context()); carrier != nil {
-		carrier.bound(maxFlush)
+	if carrier := door.Carrier(s.r); carrier != nil {
+		carrier.Bound(maxFlush)
 	}
 	h := s.w.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noStore, noSniff
@@ -155,7 +156,7 @@ func (s *stream) run() {
 // collect writes down the next events that the reader wants, up to a limit. If
 // there were none to look at, grew tells when there are.
 func (s *stream) collect() (grew <-chan struct{}, goesOn bool) {
-	history, grew, open := s.door.engine.Feed().History(s.namespace)
+	history, grew, open := s.door.backend.Engine().Feed().History(s.namespace)
 	if !open {
 		return nil, false
 	}
@@ -219,7 +220,7 @@ func (s *stream) wait(grew <-chan struct{}) bool {
 		return true
 	case <-s.alive.C:
 		return s.stillThere()
-	case <-s.door.stopping.Done():
+	case <-s.door.backend.Stopping().Done():
 		s.comment("the server is stopping: come back with the last id")
 		s.flush()
 	case <-s.r.Context().Done():
@@ -247,7 +248,7 @@ func (s *stream) gone(oldest v1.Position, revision uint64) {
 
 // sendAway is the last thing that a slow reader gets. It has all up to here.
 func (s *stream) sendAway() {
-	s.door.metrics.Cut.Inc()
+	s.door.backend.Metrics().Cut.Inc()
 	s.named("cut", s.at, v1.Cut{Resume: s.at})
 	s.writeWithin(slowTime)
 	_ = s.write() // who does not get it has the last id
@@ -296,7 +297,7 @@ func (s *stream) flush() bool {
 	s.written()
 	switch took := time.Since(began); {
 	case errors.Is(err, os.ErrDeadlineExceeded), err != nil && took >= streamTime:
-		s.door.metrics.Cut.Inc()
+		s.door.backend.Metrics().Cut.Inc()
 	case err == nil && took > slowTime:
 		s.sendAway()
 		return false
@@ -309,10 +310,10 @@ func (s *stream) write() error {
 	out := s.out
 	s.out = nil
 	size := float64(len(out))
-	s.door.metrics.Unsent.Add(size)
-	defer s.door.metrics.Unsent.Sub(size)
+	s.door.backend.Metrics().Unsent.Add(size)
+	defer s.door.backend.Metrics().Unsent.Sub(size)
 	if s.conn != nil {
-		s.conn.collect(newSheet())
+		s.conn.Collect(newSheet())
 	}
 	_, err := s.w.Write(out)
 	if err == nil {
@@ -320,7 +321,9 @@ func (s *stream) write() error {
 	}
 	recycle(out)
 	if s.conn != nil {
-		err = errors.Join(err, s.conn.send())
+		sent, failed := s.conn.Send()
+		err = errors.Join(err, failed)
+		recycle(sent)
 	}
 	return err
 }

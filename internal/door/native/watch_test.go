@@ -117,7 +117,7 @@ func TestWatch(t *testing.T) {
 		if hello.Namespace != "default" || hello.Position.String() != "1" || !hello.Time.Equal(time.Now()) {
 			t.Errorf("hello is %+v", hello)
 		}
-		if got := value(h.door.metrics.Watches); got != 1 {
+		if got := value(h.door.backend.Metrics().Watches); got != 1 {
 			t.Errorf("%v watches", got)
 		}
 		h.acquire(v1.AcquireRequest{Resource: "r", Holder: "ann", ID: "a", Reason: "why", TTL: ttl(time.Minute)})
@@ -364,7 +364,7 @@ func TestWatchGone(t *testing.T) {
 		// Enough events to make the first ones go: history has a bound in bytes.
 		reason := strings.Repeat("x", 1000)
 		for i := range 60000 {
-			h.door.engine.Do(t.Context(), acquireCommand(i, reason))
+			h.door.backend.Do(t.Context(), acquireCommand(i, reason))
 		}
 		w = h.watch("since=1")
 		got := w.rest()
@@ -495,7 +495,7 @@ func TestAThousandWatchers(t *testing.T) {
 		}
 		close(over)
 		readers.Wait()
-		if got := counted(h.door.metrics.Cut); got != 0 {
+		if got := counted(h.door.backend.Metrics().Cut); got != 0 {
 			t.Errorf("%v watches were cut off", got)
 		}
 	})
@@ -546,13 +546,13 @@ func TestAStoppedReaderCostsOneBatch(t *testing.T) {
 				t.Fatalf("event %d is %+v", i, e)
 			}
 			synctest.Wait()
-			if got := value(h.door.metrics.Unsent); got < maxFlush || got > most {
+			if got := value(h.door.backend.Metrics().Unsent); got < maxFlush || got > most {
 				t.Fatalf("after event %d the server holds %v bytes, at most %d are allowed", i, got, most)
 			}
 		}
 		time.Sleep(streamTime)
 		synctest.Wait()
-		if unsent, cut, open := value(h.door.metrics.Unsent), counted(h.door.metrics.Cut), value(h.door.metrics.Watches); unsent != 0 || cut != 1 || open != 1 {
+		if unsent, cut, open := value(h.door.backend.Metrics().Unsent), counted(h.door.backend.Metrics().Cut), value(h.door.backend.Metrics().Watches); unsent != 0 || cut != 1 || open != 1 {
 			t.Errorf("the server holds %v bytes, %v were cut off, %v are open", unsent, cut, open)
 		}
 	})
@@ -616,8 +616,8 @@ func TestTheCallerComesBackAfterACut(t *testing.T) {
 				break
 			}
 		}
-		if connections != 2 || counted(h.door.metrics.Cut) != 1 {
-			t.Errorf("there were %d connections, and %v were cut off", connections, counted(h.door.metrics.Cut))
+		if connections != 2 || counted(h.door.backend.Metrics().Cut) != 1 {
+			t.Errorf("there were %d connections, and %v were cut off", connections, counted(h.door.backend.Metrics().Cut))
 		}
 	})
 }
@@ -652,7 +652,7 @@ func TestSlowReader(t *testing.T) {
 		}
 		time.Sleep(streamTime)
 		synctest.Wait()
-		if got := value(h.door.metrics.Watches); got != 1 {
+		if got := value(h.door.backend.Metrics().Watches); got != 1 {
 			t.Errorf("%v watches are open", got)
 		}
 		quick.close()

@@ -42,10 +42,10 @@ func (d *Door) bytes(ctx context.Context, of content) (io.ReadCloser, error) {
 	if of.large == nil {
 		return io.NopCloser(strings.NewReader(of.value)), nil
 	}
-	if d.values == nil {
+	if d.backend.Values() == nil {
 		return nil, engine.Unavailable("this server keeps no large values: ask another one")
 	}
-	r, err := d.values.OpenValue(ctx, *of.large)
+	r, err := d.backend.Values().OpenValue(ctx, *of.large)
 	if errors.Is(err, leasehold.ErrNotFound) {
 		// To say so would be to say that there is no state, and Terraform would begin anew.
 		return nil, engine.Unavailable("the state was replaced many times while it was read: try again")
@@ -99,10 +99,10 @@ func (c *call) receive() (sent content, head tfstate.Head, err error) {
 }
 
 func (c *call) putLarge(r io.Reader) (*leasehold.Large, error) {
-	if c.door.values == nil {
+	if c.door.backend.Values() == nil {
 		return nil, door.Invalidly(http.StatusRequestEntityTooLarge, "the state has more than %d bytes, and this server keeps no large values", leasehold.MaxValue)
 	}
-	large, err := c.door.values.PutValue(c.r.Context(), r)
+	large, err := c.door.backend.Values().PutValue(c.r.Context(), r)
 	return &large, err
 }
 

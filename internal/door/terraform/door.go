@@ -2,8 +2,6 @@ package terraform
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -22,64 +20,55 @@ const doorName = "terraform"
 // DefaultKeep is how many former versions of a state are kept.
 const DefaultKeep = 20
 
-// Config is what a Door can be told. The zero value is good for tests.
-type Config struct {
-	Metrics *telemetry.Metrics // nil: the door keeps its own
-	Log     *slog.Logger       // nil: nothing is written
-	Keep    int                // former versions of a state; 0: DefaultKeep
-
-	// Stay counts a request that waits, and refuses it if too many do. Nil: all may.
-	Stay func() (leave func(), err error)
-
-	// Stopping is done when the server drains. Nil: never.
-	Stopping context.Context
-}
-
-// Patterns are the paths that belong to a Door, as http.ServeMux writes them.
-var Patterns = []string{
+// patterns are the paths of this door, as http.ServeMux writes them.
+var patterns = []string{
 	"/terraform", "/terraform/",
 	"/api/v4/projects/{project}/terraform/state/{name...}", // GitLab
 	"/api/packages/{owner}/terraform/state/{name...}",      // Gitea
 }
 
-// A Door answers the http backend of Terraform by asking an engine.
-type Door struct {
-	engine engine.Engine
-	values engine.Values
-	config Config
-	verbs  map[string]*telemetry.Verb
+// Kind is this door in the table of a server. It has no settings of its own.
+var Kind = door.Kind{Name: doorName, Open: func(b *door.Backend, _ door.Settings) (door.Door, error) {
+	return New(b, Config{}).Door(), nil
+}}
+
+// Config is what a Door can be told. The zero value is good for tests.
+type Config struct {
+	Keep int // former versions of a state; 0: DefaultKeep
 }
 
-// New returns a door to an engine, which has to keep large values.
-func New(e engine.Engine, config Config) *Door {
-	d := &Door{engine: e, config: config, verbs: map[string]*telemetry.Verb{}}
-	d.values, _ = e.(engine.Values)
-	if d.config.Metrics == nil {
-		d.config.Metrics = telemetry.NewMetrics()
-	}
-	if d.config.Log == nil {
-		d.config.Log = slog.New(slog.DiscardHandler)
-	}
-	if d.config.Keep == 0 {
-		d.config.Keep = DefaultKeep
-	}
-	if d.config.Stay == nil {
-		d.config.Stay = func() (func(), error) { return func() {}, nil }
-	}
-	if d.config.Stopping == nil {
-		d.config.Stopping = context.Background()
-	}
-	requests := d.config.Metrics.Requests(doorName, d.config.Log)
+// A Door answers the http backend of Terraform by asking a backend of ours.
+type Door struct {
+	backend *door.Backend
+	config  Config
+	verbs   map[string]*telemetry.Verb
+}
+
+// New returns a door to a backend, which has to keep large values.
+func New(b *door.Backend, config Config) *Door {
+	d := &Door{backend: b, config: config, verbs: map[string]*telemetry.Verb{}}
+	door.SetDefault(&d.config.Keep, DefaultKeep)
+	requests := b.Requests(doorName)
 	for _, o := range append(operations, unknown) {
 		d.verbs[o.name] = requests.Verb(o.name)
 	}
 	return d
 }
 
+// Door returns what is answered at which path. What the port refuses is told as the other doors
+// of the port tell it: of a problem Terraform reads the status alone.
+func (d *Door) Door() door.Door {
+	var routes []door.Route
+	for _, pattern := range patterns {
+		routes = append(routes, door.Route{Pattern: pattern, Handler: d})
+	}
+	return door.Door{HTTP: door.HTTP{Routes: routes}}
+}
+
 // A call is one request on its way through the door.
 type call struct {
 	door      *Door
-	engine    *engine.Witness
+	engine    *door.Witness
 	w         http.ResponseWriter
 	r         *http.Request
 	query     door.Query
@@ -94,7 +83,7 @@ type call struct {
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	c := &call{door: d, engine: &engine.Witness{Engine: d.engine}, w: w, r: r, namespace: leasehold.DefaultNamespace}
+	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, namespace: leasehold.DefaultNamespace}
 	at, err := c.open()
 	o := find(r.Method, at)
 	switch {
@@ -107,15 +96,13 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		err = o.serve(c)
 	}
-	if c.engine.Unnoted(err) && (o.writes || errors.Is(err, leasehold.ErrDenied)) {
-		c.note(&o, err)
-	}
+	c.note(&o, err)
 	if err != nil {
 		c.refuse(err)
 	}
 	d.verbs[o.name].Done(r.Context(), telemetry.Outcome{
 		Namespace: c.namespace, Err: err, Took: time.Since(began),
-		Waited: c.waited, Expected: r.Context().Err() != nil || d.config.Stopping.Err() != nil,
+		Waited: c.waited, Expected: d.backend.Expected(r),
 	})
 }
 
@@ -149,57 +136,22 @@ func (c *call) do(command core.Command) (core.Answer, error) {
 }
 
 // look reads the state of the engine.
-func (c *call) look(fn func(core.View)) error { return c.door.engine.Read(c.r.Context(), fn) }
+func (c *call) look(fn func(core.View)) error { return c.door.backend.Read(c.r.Context(), fn) }
 
 // note puts in the journal what the door refused by itself.
 func (c *call) note(o *operation, err error) {
-	var e *leasehold.Error
-	errors.As(err, &e)
 	verb := o.noted
 	if verb == "release" && c.id == "" {
 		verb = "break" // by force-unlock
 	}
-	c.engine.Journal().Refused(audit.Refusal{
-		Origin: c.origin(), Namespace: c.namespace, Verb: verb, Resource: c.path, ID: c.id, Outcome: e.Code.String(), Reason: err.Error(),
+	c.engine.Note(err, o.writes, audit.Refusal{
+		Origin: c.origin(), Namespace: c.namespace, Verb: verb, Resource: c.path, ID: c.id,
 	})
 }
 
-// Clients try again three times and then give up, so an election or a restart has to be
-// over by then: the door waits it out with them.
-const (
-	patience = 2 * time.Second
-	pause    = 50 * time.Millisecond
-)
-
-// patiently tries again what nobody could decide. Only what may be done twice is tried so.
-func (c *call) patiently(try func() error) error {
-	var since time.Time
-	for {
-		err := try()
-		if !door.Unsure(err) {
-			return err
-		}
-		if since.IsZero() {
-			since = time.Now()
-		}
-		if time.Since(since) >= patience || !c.rest(pause) {
-			return err
-		}
-	}
-}
-
-// rest waits, and tells whether there is still somebody to wait for.
-func (c *call) rest(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-c.r.Context().Done():
-	case <-c.door.config.Stopping.Done():
-	}
-	return false
-}
+// patiently tries again what nobody could decide. Clients try three times and then give up: an
+// election or a restart has to be over by then.
+func (c *call) patiently(try func() error) error { return c.door.backend.Patiently(c.r.Context(), try) }
 
 // pieceTime is what a piece of a body, or of an answer, has. The port's own limits are for
 // small requests.

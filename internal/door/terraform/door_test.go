@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 	"github.com/leasehold/leasehold/internal/tfstate"
@@ -46,7 +47,11 @@ func newBenchAt(t testing.TB, level core.Level) *bench {
 		}
 		e.Close()
 	})
-	return &bench{t, e, New(e, Config{})}
+	return &bench{t, e, newDoor(e)}
+}
+
+func newDoor(e engine.Engine) *Door {
+	return New(door.NewBackend(e, door.Options{}), Config{})
 }
 
 // An answer is what the door said.

@@ -168,7 +168,7 @@ func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 		answer, err := c.do(command)
 		return answer.Lease, c.unlessGone(err, command.ID)
 	}
-	leave, err := c.door.config.Stay()
+	leave, err := c.door.backend.Stay()
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 	door.Unhurried(c.w)
 	ctx, cancel := context.WithCancel(c.signed())
 	defer cancel()
-	defer context.AfterFunc(c.door.config.Stopping, cancel)()
+	defer context.AfterFunc(c.door.backend.Stopping(), cancel)()
 
 	try := &attempt{Engine: c.engine}
 	answer, err := engine.Acquire(ctx, try, command, true)
@@ -302,7 +302,7 @@ func (c *call) insist(ctx context.Context, command core.Command) (core.Answer, e
 			return answer, err
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(door.Pause):
 		case <-ctx.Done():
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
@@ -184,8 +185,8 @@ func TestTheRequestLeftBehindTakesNothing(t *testing.T) {
 
 func TestStoppingServerSendsWaitersElsewhere(t *testing.T) {
 	b := newBench(t)
-	stopping, stop := context.WithCancel(t.Context())
-	door := New(b.engine, Config{Stopping: stopping})
+	backend := door.NewBackend(b.engine, door.Options{})
+	door := New(backend, Config{})
 	b.ask("LOCK", "/terraform/s", info("mine")).expect(200)
 	said := make(chan answer)
 	go func() {
@@ -194,7 +195,7 @@ func TestStoppingServerSendsWaitersElsewhere(t *testing.T) {
 		said <- answer{t, w.Code, w.Header(), w.Body.String()}
 	}()
 	until(t, "it waits", func() bool { return b.status("s").Waiting == 1 })
-	stop()
+	backend.State().Stop()
 	if a := (<-said).expect(503, "keeps its place"); a.header.Get("Retry-After") != "1" {
 		t.Errorf("the answer has %v", a.header)
 	}
@@ -237,7 +238,7 @@ func TestUndecidedIsAskedAgain(t *testing.T) {
 
 func runShakily(t *testing.T, first bool, every int64) {
 	b := newBench(t)
-	b.door = New(&shaky{Engine: b.engine, Values: b.engine, every: every, first: first}, Config{})
+	b.door = newDoor(&shaky{Engine: b.engine, Values: b.engine, every: every, first: first})
 	for i := range 10 {
 		id := fmt.Sprintf("id-%d", i)
 		b.ask("LOCK", "/terraform/s?wait=1m", info(id)).expect(200)
@@ -258,7 +259,7 @@ func TestUnavailableIsSaid(t *testing.T) { synctest.Test(t, unavailableIsSaid) }
 
 func unavailableIsSaid(t *testing.T) {
 	b := newBench(t)
-	b.door = New(&shaky{Engine: b.engine, Values: b.engine, every: 1, first: true}, Config{})
+	b.door = newDoor(&shaky{Engine: b.engine, Values: b.engine, every: 1, first: true})
 	for _, method := range []string{"LOCK", "UNLOCK"} {
 		a := b.ask(method, "/terraform/s", info("mine"))
 		if method == "LOCK" && (a.status != 503 || a.header.Get("Retry-After") != "1") {
@@ -325,8 +326,8 @@ func TestManyClientsLoseMessages(t *testing.T) {
 	b := newBench(t)
 	b.ask("POST", "/terraform/s", state(0, "L", "0")).expect(200)
 	servers := []http.Handler{
-		New(&shaky{Engine: b.engine, Values: b.engine, every: 11, first: true}, Config{}),
-		New(&shaky{Engine: b.engine, Values: b.engine, every: 13}, Config{}),
+		newDoor(&shaky{Engine: b.engine, Values: b.engine, every: 11, first: true}),
+		newDoor(&shaky{Engine: b.engine, Values: b.engine, every: 13}),
 	}
 	var turn atomic.Int64
 	either := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { servers[turn.Add(1)%2].ServeHTTP(w, r) })
@@ -458,7 +459,7 @@ func TestForceUnlockTriedTwiceHitsOnce(t *testing.T) {
 		return answer, did, err
 	}
 	w := httptest.NewRecorder()
-	New(shaky, Config{}).ServeHTTP(w, httptest.NewRequest("UNLOCK", "/terraform/s", nil))
+	newDoor(shaky).ServeHTTP(w, httptest.NewRequest("UNLOCK", "/terraform/s", nil))
 	if w.Code != 200 {
 		t.Errorf("the unlock got %d %s", w.Code, w.Body)
 	}
@@ -485,7 +486,7 @@ func TestWhoLeavesAsItIsGrantedHasNothing(t *testing.T) {
 	go func() {
 		defer close(done)
 		r := httptest.NewRequest("LOCK", "/terraform/s?wait=10m", strings.NewReader(info("other")))
-		New(late, Config{}).ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+		newDoor(late).ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
 	}()
 	until(t, "it waits", func() bool { return b.status("s").Waiting == 1 })
 	b.ask("UNLOCK", "/terraform/s", info("mine")).expect(200)

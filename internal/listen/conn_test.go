@@ -1,4 +1,4 @@
-package native
+package listen
 
 import (
 	"errors"
@@ -14,14 +14,14 @@ import (
 func TestConnCollects(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()
-	c := &conn{Conn: here}
+	c := &Conn{Conn: here}
 	defer c.Close()
 	go func() {
 		_, _ = io.WriteString(c, "at once")
-		c.collect(newSheet())
+		c.Collect(nil)
 		_, _ = io.WriteString(c, "in one ")
 		_, _ = io.WriteString(c, "piece")
-		_ = c.send()
+		_, _ = c.Send()
 		_, _ = io.WriteString(c, "again")
 	}()
 	b := make([]byte, 100)
@@ -38,7 +38,7 @@ func TestConnEndsAfterAPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		defer there.Close()
-		c := &conn{Conn: here}
+		c := &Conn{Conn: here}
 		read := make(chan string)
 		go func() {
 			b := make([]byte, 4)
@@ -48,9 +48,9 @@ func TestConnEndsAfterAPart(t *testing.T) {
 			read <- string(b[:n]) + string(rest)
 		}()
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-		c.collect(newSheet())
+		c.Collect(nil)
 		_, _ = io.WriteString(c, "half of it")
-		if err := c.send(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err := c.Send(); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("the error is %v", err)
 		}
 		_ = c.SetWriteDeadline(time.Time{})

@@ -1,0 +1,95 @@
+package door
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/listen"
+)
+
+// Times of one request on the port that doors share. They are for what is answered at once: a
+// request that stays lifts them, see Unhurried, and limits each write.
+const (
+	ReadTime  = 20 * time.Second // for all of a request
+	WriteTime = 30 * time.Second // for all of an answer
+)
+
+// The words of package listen that have to do with ports.
+type (
+	Host       = listen.Host
+	HostConfig = listen.Config
+	Conn       = listen.Conn
+)
+
+// NewHost returns a port that doors share.
+func NewHost(b *Backend, c HostConfig, doors ...Door) *Host {
+	c.State = b.State()
+	if c.Log == nil {
+		c.Log = b.Log()
+	}
+	SetDefault(&c.ReadTime, ReadTime)
+	SetDefault(&c.WriteTime, WriteTime)
+	for _, d := range doors {
+		c.HTTP = append(c.HTTP, d.HTTP)
+		if d.Protocol != nil {
+			c.Protocols = append(c.Protocols, d.Protocol)
+		}
+	}
+	return listen.NewHost(c)
+}
+
+// NewOwnHost returns the port that a door has for itself.
+func NewOwnHost(b *Backend, c HostConfig, p *Port) *Host {
+	c.State, c.Name = b.State(), p.Name
+	c.MaxConnections, c.MaxHeader = p.MaxConnections, p.MaxHeader
+	SetDefault(&c.MaxConnections, 4000)
+	c.HeaderTime, c.ReadTime, c.WriteTime = p.HeaderTime, p.ReadTime, p.WriteTime
+	c.OnlyHTTP1, c.Wrap, c.Quiet = p.OnlyHTTP1, p.Wrap, p.Quiet
+	c.HTTP = []HTTP{p.HTTP}
+	if p.Protocol != nil {
+		c.HTTP, c.Protocols = nil, []*Protocol{p.Protocol}
+	}
+	return listen.NewHost(c)
+}
+
+// Collecting returns the connection of a request if what is written to it can be collected, and
+// sent in one piece. Nil if not, as in TLS and HTTP/2.
+func Collecting(r *http.Request) *Conn { return listen.Collecting(r) }
+
+// Carrier returns the connection that carries a request, also one in TLS, which others may
+// share. Nothing may be written to it. Nil in tests without a network.
+func Carrier(r *http.Request) *Conn { return listen.Carrier(r) }
+
+// OwnConn returns the connection of a request as the door's own Wrap made it, or nil.
+func OwnConn(r *http.Request) net.Conn { return listen.Outer(r) }
+
+// Greeted says that the other end of a protocol's connection has sent something whole: it is
+// not closed any more to make room for others.
+func Greeted(c net.Conn) { listen.Greeted(c) }
+
+// What clients are told while a server cannot take their requests.
+const (
+	StartingMessage = listen.StartingMessage
+	StoppingMessage = listen.StoppingMessage
+)
+
+// MustHost returns a port with doors to an engine, each with its default settings: for tests, and
+// for servers inside them. It panics if one cannot be opened.
+func MustHost(e engine.Engine, c HostConfig, kinds ...Kind) *Host {
+	b := NewBackend(e, Options{Log: c.Log})
+	var doors []Door
+	for _, kind := range kinds {
+		settings := Settings{}
+		for _, s := range kind.Settings {
+			settings[s.Name] = s.Default
+		}
+		d, err := kind.Open(b, settings)
+		if err != nil {
+			panic(err)
+		}
+		doors = append(doors, d)
+	}
+	return NewHost(b, c, doors...)
+}

@@ -1,0 +1,207 @@
+package listen
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// A Conn is a connection that a gate let in.
+//
+// It can collect what is written to it and send it in one piece. net/http has a buffer of
+// 4 KiB and no way to ask for another: it hands a batch of events to the system in two parts,
+// each with the price of a packet and of waking the reader.
+type Conn struct {
+	net.Conn
+	gate *Gate
+	from string
+
+	// The gate's lock guards what follows.
+	place  *list.Element // among those of its address that never greeted; nil: it has
+	proven bool
+	left   bool
+
+	collecting  bool
+	collected   []byte
+	handshaking atomic.Bool   // nobody knows yet who it is: the TLS handshake is not over
+	away        chan struct{} // has room while one more may be turned away slowly
+}
+
+// Write is called by who answers the request, and by nobody else meanwhile.
+func (c *Conn) Write(b []byte) (int, error) {
+	if !c.collecting {
+		return c.Conn.Write(b)
+	}
+	c.collected = append(c.collected, b...)
+	return len(b), nil
+}
+
+// Collect holds back what is written from now on, in a buffer.
+func (c *Conn) Collect(buffer []byte) { c.collecting, c.collected = true, buffer[:0] }
+
+// Send sends what was held back, and returns the buffer. If only a part of it left, nothing may
+// follow that part: the connection is closed.
+func (c *Conn) Send() (buffer []byte, err error) {
+	buffer = c.collected
+	c.collecting, c.collected = false, nil
+	if _, err = c.Conn.Write(buffer); err != nil {
+		_ = c.Close()
+	}
+	return buffer, err
+}
+
+// Bound limits what the system keeps for a reader that does not read. By itself it would let a
+// connection have several MiB. One that cannot be bounded is still cut off in time.
+func (c *Conn) Bound(bytes int) {
+	if inner, ok := c.Conn.(interface{ SetWriteBuffer(int) error }); ok {
+		_ = inner.SetWriteBuffer(bytes)
+	}
+}
+
+// Greeted says that the other end has sent something whole, and what it proved of itself.
+func (c *Conn) Greeted(state *tls.ConnectionState) {
+	g := c.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.left {
+		return
+	}
+	a := g.addresses[c.from]
+	g.greet(c, a)
+	if !c.proven && state != nil && len(state.VerifiedChains) > 0 {
+		c.proven = true
+		g.unproven--
+		a.unproven--
+	}
+}
+
+// Close ends the connection. To end one at once that was refused for its certificate would
+// reset it: the caller, who has sent a request by then, would never learn why, and could
+// not tell whether anything was done.
+func (c *Conn) Close() error {
+	if !c.handshaking.Swap(false) || c.CloseWrite() != nil {
+		return c.closeNow()
+	}
+	select {
+	case c.away <- struct{}{}:
+		go c.leave()
+		return nil
+	default:
+		return c.closeNow()
+	}
+}
+
+// leave reads what still comes, for a moment, and ends the connection.
+func (c *Conn) leave() {
+	defer func() { <-c.away }()
+	defer c.closeNow()
+	_ = c.SetReadDeadline(time.Now().Add(turnAwayTime))
+	_, _ = io.Copy(io.Discard, c.Conn)
+}
+
+func (c *Conn) closeNow() error {
+	if c.gate != nil {
+		c.gate.mu.Lock()
+		c.gate.leave(c)
+		c.gate.mu.Unlock()
+	}
+	return c.Conn.Close()
+}
+
+// CloseWrite says that nothing more will be sent, and lets net/http still read what comes.
+func (c *Conn) CloseWrite() error {
+	if inner, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return inner.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// SetWriteBuffer sets how much the system keeps of what the other end does not read.
+func (c *Conn) SetWriteBuffer(bytes int) error {
+	if inner, ok := c.Conn.(interface{ SetWriteBuffer(int) error }); ok {
+		return inner.SetWriteBuffer(bytes)
+	}
+	return errors.ErrUnsupported
+}
+
+// ConnOf finds the Conn that carries a connection, such as one with TLS; nil if there is none.
+func ConnOf(c net.Conn) *Conn {
+	for {
+		if conn, ok := c.(*Conn); ok {
+			return conn
+		}
+		outer, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		c = outer.NetConn()
+	}
+}
+
+// Greeted says that the other end of a connection has sent something whole. Until then it may
+// be closed to make room for others.
+func Greeted(c net.Conn) {
+	conn := ConnOf(c)
+	if conn == nil {
+		return
+	}
+	conn.Greeted(tlsOf(c))
+}
+
+// tlsOf returns what a connection proved of itself; nil: it is plain.
+func tlsOf(c net.Conn) *tls.ConnectionState {
+	for {
+		if secure, ok := c.(*tls.Conn); ok {
+			state := secure.ConnectionState()
+			return &state
+		}
+		outer, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		c = outer.NetConn()
+	}
+}
+
+type connKey struct{}
+
+// withConn lets the handler of a request find its connection.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// Outer returns the connection of a request as the port's Wrap made it, or what a host made of
+// it; nil if it came some other way, such as in a test.
+func Outer(r *http.Request) net.Conn {
+	c, _ := r.Context().Value(connKey{}).(net.Conn)
+	return c
+}
+
+// Collecting returns the connection of a request if what is written to it can be collected:
+// nobody else writes to it, and nothing stands between. Nil if not, as in TLS and HTTP/2.
+func Collecting(r *http.Request) *Conn {
+	if r.ProtoMajor >= 2 {
+		return nil
+	}
+	c := Outer(r)
+	if again, ok := c.(*replayed); ok {
+		c = again.Conn
+	}
+	conn, _ := c.(*Conn)
+	return conn
+}
+
+// Carrier returns the connection that carries a request, also one in TLS, which others may
+// share. Nothing may be written to it.
+func Carrier(r *http.Request) *Conn {
+	if c := Outer(r); c != nil {
+		return ConnOf(c)
+	}
+	return nil
+}

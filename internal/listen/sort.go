@@ -1,0 +1,264 @@
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A sorter finds out what connections speak, serves those that speak a protocol of their own,
+// and is the listener from which the HTTP server takes the others. A port that speaks HTTP
+// alone has none.
+type sorter struct {
+	host     *Host
+	entrance *entrance
+	tls      *tls.Config
+	need     int // bytes that tell all protocols apart
+
+	http   chan accepted // for the HTTP server
+	closed chan struct{}
+	once   sync.Once
+
+	mu    sync.Mutex // guards what follows
+	open  map[net.Conn]bool
+	empty *sync.Cond // open may be empty
+}
+
+type accepted struct {
+	conn net.Conn
+	err  error
+}
+
+func newSorter(h *Host, e *entrance) *sorter {
+	s := &sorter{host: h, entrance: e, need: 1, http: make(chan accepted), closed: make(chan struct{}), open: map[net.Conn]bool{}}
+	s.empty = sync.NewCond(&s.mu)
+	var names []string
+	for _, p := range h.config.Protocols {
+		s.need = max(s.need, p.First)
+		if p.ALPN != "" {
+			names = append(names, p.ALPN)
+		}
+	}
+	if h.config.TLS != nil {
+		s.tls = offering(h.config.TLS, append(names, "h2", "http/1.1")...)
+	}
+	return s
+}
+
+func (s *sorter) serve(server *http.Server) error {
+	go s.acceptAll()
+	return server.Serve(s)
+}
+
+// acceptAll hands errors to the HTTP server, too, which knows after which of them to go on, and
+// when.
+func (s *sorter) acceptAll() {
+	for {
+		c, err := s.entrance.Accept()
+		if err != nil {
+			s.give(nil, err)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			continue
+		}
+		go s.sort(c.(*Conn))
+	}
+}
+
+func (s *sorter) give(c net.Conn, err error) {
+	select {
+	case s.http <- accepted{c, err}:
+	case <-s.closed:
+		if c != nil {
+			_ = c.Close()
+		}
+	}
+}
+
+// sort finds out what one connection speaks. Until that is known it has as long as for the
+// headers of a request.
+func (s *sorter) sort(conn *Conn) {
+	_ = conn.SetDeadline(time.Now().Add(s.host.config.HeaderTime))
+	var c net.Conn = conn
+	name := ""
+	if s.tls != nil {
+		secure := tls.Server(conn, s.tls)
+		if err := secure.Handshake(); err != nil {
+			s.refuseHandshake(conn, err)
+			return
+		}
+		conn.handshaking.Store(false)
+		c, name = secure, secure.ConnectionState().NegotiatedProtocol
+	}
+	p, c, err := s.protocol(c, name)
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	if p == nil {
+		s.give(c, nil)
+		return
+	}
+	s.answer(p, c)
+}
+
+// protocol returns what a connection speaks, nil for HTTP, and the connection with all its bytes.
+func (s *sorter) protocol(c net.Conn, name string) (*Protocol, net.Conn, error) {
+	if name == "h2" || name == "http/1.1" {
+		return nil, c, nil
+	}
+	for _, p := range s.host.config.Protocols {
+		if name != "" && p.ALPN == name || p.Matches == nil {
+			return p, c, nil
+		}
+	}
+	first := make([]byte, 512)
+	n, err := io.ReadAtLeast(c, first, s.need)
+	if n == 0 {
+		return nil, c, err
+	}
+	return s.host.protocolOf(first[:n]), &replayed{c, first[:n]}, nil
+}
+
+// protocolOf tells a protocol by its first bytes; nil: it is HTTP, or nothing at all.
+func (h *Host) protocolOf(first []byte) *Protocol {
+	i := slices.IndexFunc(h.config.Protocols, func(p *Protocol) bool {
+		return p.Matches == nil || len(first) >= max(1, p.First) && p.Matches(first)
+	})
+	if i < 0 {
+		return nil
+	}
+	return h.config.Protocols[i]
+}
+
+// answer lets a protocol serve a connection.
+func (s *sorter) answer(p *Protocol, c net.Conn) {
+	defer c.Close()
+	state := s.host.state
+	switch {
+	case state.Stopping().Err() != nil:
+		p.refuse(c, unavailable(StoppingMessage))
+	case state.Starting():
+		p.refuse(c, unavailable(StartingMessage))
+	default:
+		s.track(c, true)
+		defer s.track(c, false)
+		p.Serve(state.Stopping(), c)
+	}
+}
+
+func (p *Protocol) refuse(c net.Conn, err error) {
+	if p.Refuse != nil {
+		_ = c.SetDeadline(time.Now().Add(turnAwayTime))
+		p.Refuse(c, err)
+	}
+}
+
+func (s *sorter) track(c net.Conn, open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if open {
+		s.open[c] = true
+		return
+	}
+	delete(s.open, c)
+	s.empty.Broadcast()
+}
+
+// finish waits until no connection of a protocol is left. When ctx ends, it closes those that
+// are.
+func (s *sorter) finish(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.empty.Broadcast()
+	})()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.open) > 0 && ctx.Err() == nil {
+		s.empty.Wait()
+	}
+	if len(s.open) == 0 {
+		return nil
+	}
+	for c := range s.open {
+		_ = c.Close()
+	}
+	return ctx.Err()
+}
+
+// refuseHandshake does as net/http does with a handshake that failed.
+func (s *sorter) refuseHandshake(conn *Conn, err error) {
+	defer conn.Close()
+	var plain tls.RecordHeaderError
+	if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
+		conn.handshaking.Store(false)
+		_, _ = io.WriteString(conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
+		return
+	}
+	if s.host.config.Quiet {
+		s.host.config.Log.Debug("TLS handshake error", "from", conn.RemoteAddr(), "err", err)
+		return
+	}
+	s.host.config.Log.Warn("TLS handshake error", "from", conn.RemoteAddr(), "err", err)
+}
+
+func looksLikeHTTP(header [5]byte) bool {
+	return slices.Contains([]string{"GET /", "HEAD ", "POST ", "PUT /", "OPTIO"}, string(header[:]))
+}
+
+// Accept returns the next connection that speaks HTTP.
+func (s *sorter) Accept() (net.Conn, error) {
+	select {
+	case a := <-s.http:
+		return a.conn, a.err
+	case <-s.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends the listener.
+func (s *sorter) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return s.entrance.Close()
+}
+
+// Addr returns the address of the port.
+func (s *sorter) Addr() net.Addr { return s.entrance.Addr() }
+
+// A replayed connection begins again with what was read of it.
+type replayed struct {
+	net.Conn
+	first []byte
+}
+
+// Read reads what was read before, and then what comes.
+func (r *replayed) Read(b []byte) (int, error) {
+	if len(r.first) == 0 {
+		return r.Conn.Read(b)
+	}
+	n := copy(b, r.first)
+	if r.first = r.first[n:]; len(r.first) == 0 {
+		r.first = nil
+	}
+	return n, nil
+}
+
+// NetConn is the connection below this one.
+func (r *replayed) NetConn() net.Conn { return r.Conn }
+
+// CloseWrite says that nothing more will be sent.
+func (r *replayed) CloseWrite() error {
+	if inner, ok := r.Conn.(interface{ CloseWrite() error }); ok {
+		return inner.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}

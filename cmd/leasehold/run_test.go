@@ -168,7 +168,7 @@ func (s *stage) gone(name string) {
 	s.soon("the end of the process of "+name, func() bool { return !alive(pid) })
 }
 
-// alive tells whether a process runs. One that ended and nobody waited for does not.
+// alive reports whether a process runs. One that ended and nobody waited for does not.
 func alive(pid int) bool {
 	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return syscall.Kill(pid, 0) == nil && !strings.Contains(string(stat), ") Z ")

@@ -279,7 +279,7 @@ func (y *yard) follow(lines []string) (started bool) {
 	return true
 }
 
-// bound tells whether all servers got their addresses, once it is known.
+// bound reports whether all servers got their addresses, once it is known.
 func (y *yard) bound() (ok bool) {
 	y.Helper()
 	y.eventually("servers that run, or do not", func() (string, bool) {

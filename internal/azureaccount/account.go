@@ -1,6 +1,6 @@
 // Package azureaccount keeps the accounts of the Azure door: names and, for each, two keys,
-// in a file of its own. Keys are not in the log: whoever reads a backup should not be
-// able to sign with them. In the file they are encrypted with a secret that is in
+// in a file of its own. Keys are not in the log: a backup must not let anybody
+// sign with them. In the file they are encrypted with a secret that is in
 // another file, so that neither of the two alone is enough.
 //
 // Every server of a cluster needs a copy of both files.
@@ -42,10 +42,10 @@ var nameForm = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
 // the emulator's: some clients sign differently for it.
 var reserved = []string{"metadata", "login", "subscriptions", "graph", "devstoreaccount1"}
 
-// ValidName tells whether an account can be called so.
+// ValidName reports whether an account can be called so.
 func ValidName(name string) bool { return nameForm.MatchString(name) && !Reserved(name) }
 
-// Reserved tells whether a name means something else.
+// Reserved reports whether a name means something else.
 func Reserved(name string) bool { return slices.Contains(reserved, name) }
 
 // An Account is one of those that are kept.
@@ -230,7 +230,7 @@ type entryForm struct {
 func (b *Book) parse(text []byte) (accounts map[string]Account, err error) {
 	var form fileForm
 	if len(text) > maxFile || json.Unmarshal(text, &form) != nil || form.Version != 1 {
-		return nil, fmt.Errorf("%s is no file of azure accounts", b.path)
+		return nil, fmt.Errorf("%s is not a file of azure accounts", b.path)
 	}
 	accounts = map[string]Account{}
 	for _, e := range form.Accounts {
@@ -272,7 +272,7 @@ func (b *Book) unseal(name string, i int, text string) ([]byte, error) {
 	}
 	key, err := b.sealer().Open(nil, sealed[:12], sealed[12:], place(name, i))
 	if err != nil {
-		return nil, fmt.Errorf("%s: a key of account %s can not be decrypted: the secret file is another one, or the file was changed", b.path, name)
+		return nil, fmt.Errorf("%s: a key of account %s cannot be decrypted: the secret file is another one, or the file was changed", b.path, name)
 	}
 	return key, nil
 }
@@ -280,11 +280,11 @@ func (b *Book) unseal(name string, i int, text string) ([]byte, error) {
 // Create makes an account with two new keys.
 func (b *Book) Create(name string, now time.Time) (Account, error) {
 	if !ValidName(name) {
-		return Account{}, fmt.Errorf("%q can not be the name of an account: 3 to 24 lower-case letters and digits are allowed, and none of %s", name, strings.Join(reserved, ", "))
+		return Account{}, fmt.Errorf("%q cannot be the name of an account: 3 to 24 lower-case letters and digits are allowed, and none of %s", name, strings.Join(reserved, ", "))
 	}
 	return b.change(name, func(a Account, found bool) (Account, error) {
 		if found {
-			return a, fmt.Errorf("account %s is there already: rotate its keys, or remove it first", name)
+			return a, fmt.Errorf("account %s exists already: rotate its keys, or remove it first", name)
 		}
 		a = Account{Name: name, Created: now}
 		for i := range a.Keys {

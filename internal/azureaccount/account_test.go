@@ -63,7 +63,7 @@ func TestSealedKeyStaysWhereItIs(t *testing.T) {
 	if err := os.WriteFile(path, []byte(swapped), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path, filepath.Join(dir, "secret")); err == nil || !strings.Contains(err.Error(), "can not be decrypted") {
+	if _, err := Open(path, filepath.Join(dir, "secret")); err == nil || !strings.Contains(err.Error(), "cannot be decrypted") {
 		t.Errorf("keys were moved to another account: %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 // Package certificate makes the certificates by which servers and clients of a cluster
 // know each other, and reads them again when their files change.
 //
-// One authority is enough for a cluster: whoever has a certificate of it belongs to it. A
+// One authority is enough for a cluster: everybody who has a certificate of it belongs to it. A
 // server's certificate is for other servers too, and carries the server's name; a client's
 // opens the client port alone.
 package certificate
@@ -84,7 +84,7 @@ func OpenAuthority(certFile, keyFile string) (*Authority, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s has no key that can be read: %w", keyFile, err)
 	case !cert.IsCA:
-		return nil, fmt.Errorf("%s is no authority's certificate: it can't sign others", certFile)
+		return nil, fmt.Errorf("%s is not the certificate of an authority: it cannot sign others", certFile)
 	case !ok || !key.PublicKey.Equal(cert.PublicKey):
 		return nil, fmt.Errorf("%s is not the key of %s", keyFile, certFile)
 	}
@@ -178,7 +178,7 @@ func CheckName(name string) error {
 	if names.MatchString(name) && net.ParseIP(name) == nil {
 		return nil
 	}
-	return fmt.Errorf("%q is no name: use 1 to 63 letters, digits, dots, hyphens and underscores, with a letter or digit at both ends, and no address", name)
+	return fmt.Errorf("%q cannot be a name: use 1 to 63 letters, digits, dots, hyphens and underscores, with a letter or digit at both ends, and not an address", name)
 }
 
 var hostNames = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)

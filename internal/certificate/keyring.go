@@ -21,8 +21,8 @@ type Files struct {
 // lookEvery is how often files are looked at, at most: connections may come often.
 const lookEvery = time.Second
 
-// A Keyring has the certificates of some files, as they are now: it looks whether the
-// files changed when somebody connects. While what is in them can not be used, such as a
+// A Keyring has the certificates of some files, as they are now: it checks whether the
+// files changed when somebody connects. While what is in them cannot be used, such as a
 // certificate whose new key is not there yet, it goes on with what it had.
 type Keyring struct {
 	files  Files
@@ -44,7 +44,7 @@ type loaded struct {
 	peers  *tls.Config
 }
 
-// Open reads the files. failed, if it is not nil, is told when changed files can not be
+// Open reads the files. failed, if it is not nil, is told when changed files cannot be
 // used.
 func Open(files Files, failed func(error)) (*Keyring, error) {
 	k := &Keyring{files: files, every: lookEvery, failed: failed}
@@ -152,7 +152,7 @@ func (k *Keyring) stat() (stamps []os.FileInfo, err error) {
 		}
 		info, err := os.Stat(f.name)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s can not be read: %w", f.what, f.name, errors.Unwrap(err))
+			return nil, fmt.Errorf("%s %s cannot be read: %w", f.what, f.name, errors.Unwrap(err))
 		}
 		stamps = append(stamps, info)
 	}
@@ -204,7 +204,7 @@ func (l *loaded) configure() {
 		// servers.
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if err := verify(s, l.pool, x509.ExtKeyUsageServerAuth); err != nil {
-				return fmt.Errorf("it is no server's certificate: %w", err)
+				return fmt.Errorf("it is not a server's certificate: %w", err)
 			}
 			return nil
 		},

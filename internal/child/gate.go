@@ -43,7 +43,7 @@ func Begin(args []string) int {
 	gate := os.NewFile(gateFile, "gate")
 	var until time.Duration
 	if n, _ := fmt.Fscanln(gate, (*int64)(&until)); n == 0 {
-		return exitKilled // whoever began us is gone
+		return exitKilled // the process that started us is gone
 	}
 	_ = gate.Close()
 	if until != 0 && now() >= until {
@@ -56,7 +56,7 @@ func Begin(args []string) int {
 		}
 	}
 	err := syscall.Exec(args[1], args[2:], os.Environ())
-	fmt.Fprintf(os.Stderr, "leasehold: %s can not be run: %v\n", args[2], err)
+	fmt.Fprintf(os.Stderr, "leasehold: %s cannot be run: %v\n", args[2], err)
 	return 126
 }
 

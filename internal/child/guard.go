@@ -22,7 +22,7 @@ type guard struct {
 }
 
 // startGuard starts a guard, in a session of its own so that nothing which hits us hits it
-// too. One that can not be started is done without.
+// too. One that cannot be started is done without.
 func startGuard(argv []string) *guard {
 	if len(argv) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func startGuard(argv []string) *guard {
 	return g
 }
 
-// order tells the guard something. One that is gone, or does not listen, can not be told.
+// order tells the guard something. One that is gone, or does not listen, cannot be told.
 func (g *guard) order(format string, args ...any) {
 	if g != nil {
 		_ = g.orders.SetWriteDeadline(time.Now().Add(tick))
@@ -61,7 +61,7 @@ func (g *guard) lasts(left time.Duration) {
 	}
 }
 
-// dismiss ends the guard when there is nothing to guard any more.
+// dismiss ends the guard when there is nothing left to guard.
 func (g *guard) dismiss() {
 	if g == nil {
 		return

@@ -90,7 +90,7 @@ type watch struct {
 	killed bool
 }
 
-// open opens the gate, and tells whether the lease still allowed that. The guard learns the
+// open opens the gate, and reports whether the lease still allowed that. The guard learns the
 // deadline first: if we are stopped right after, nobody else could tell it.
 func (w *watch) open() bool {
 	left := w.Lease.Remaining()
@@ -185,7 +185,7 @@ func (w *watch) signal(s syscall.Signal) {
 func (w *watch) stopped(by syscall.Signal) {
 	switch {
 	case by == syscall.SIGSTOP:
-		return // whoever did it will undo it
+		return // another process did it, and will undo it
 	case by != syscall.SIGTSTP && w.process.hasTerminal():
 		w.process.tell(syscall.SIGCONT) // it had tried before it had the terminal
 		return
@@ -219,7 +219,7 @@ func (w *watch) ended(status syscall.WaitStatus) End {
 const unkillable = 2 * time.Second
 
 // untilGone stops what the command left behind: it has no right to go on without it, since
-// the lease is given back next. What ends by itself right after the command is no news.
+// the lease is given back next. What ends right after the command is not reported.
 func (w *watch) untilGone() {
 	if w.vanishes(time.Now().Add(tick)) {
 		return

@@ -118,7 +118,7 @@ func (tr *trial) wants(want End, warnings ...Warning) {
 	}
 }
 
-// isGone tells whether a process whose number is in a file has ended, or soon has.
+// isGone reports whether a process whose number is in a file has ended, or soon has.
 func (tr *trial) isGone(name string) {
 	tr.t.Helper()
 	pid, err := strconv.Atoi(tr.file(name))

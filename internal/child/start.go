@@ -35,7 +35,7 @@ type process struct {
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrDot) {
-		err = nil // a program of the current directory was asked for by whoever set PATH so
+		err = nil // PATH asks for programs of the current directory
 	}
 	return path, err
 }
@@ -77,7 +77,7 @@ func (p *process) live(path string, c Command, started chan<- error) {
 			continue
 		}
 		if err != nil {
-			panic("a child of ours can not be waited for: " + err.Error())
+			panic("a child of ours cannot be waited for: " + err.Error())
 		}
 		p.changes <- status
 		if !status.Stopped() {
@@ -102,7 +102,7 @@ func (p *process) fork(path string, c Command, attributes *syscall.SysProcAttr) 
 	return syscall.ForkExec(c.Gate[0], slices.Concat(c.Gate[1:], []string{ignoredSignals(), path}, c.Argv), how)
 }
 
-// tell sends the whole group a signal. That nobody is there to hear it is no error.
+// tell sends the whole group a signal. It is no error if the group is gone.
 func (p *process) tell(s syscall.Signal) { _ = syscall.Kill(-p.pid, s) }
 
 // pass hands a signal on. Those that programs agree upon among themselves go to the
@@ -116,7 +116,7 @@ func (p *process) pass(s syscall.Signal) {
 	}
 }
 
-// lives tells whether anybody of the group is left, once the command itself has ended.
+// lives reports whether anybody of the group is left, once the command itself has ended.
 func (p *process) lives() bool {
 	for {
 		pid, err := syscall.Wait4(-p.pid, nil, syscall.WNOHANG, nil)
@@ -140,7 +140,7 @@ func (p *process) handTerminal() {
 	p.tell(syscall.SIGCONT)
 }
 
-// hasTerminal tells whether the command may read from the terminal.
+// hasTerminal reports whether the command may read from the terminal.
 func (p *process) hasTerminal() bool { return p.terminal.group() == p.pid }
 
 // code is the exit code that a shell would give for a status.

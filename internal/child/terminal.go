@@ -40,7 +40,7 @@ func (t *terminal) group() int {
 	return group
 }
 
-// ours tells whether this process is in the foreground.
+// ours reports whether this process is in the foreground.
 func (t *terminal) ours() bool { return t != nil && t.group() == syscall.Getpgrp() }
 
 // give puts a group into the foreground. Whoever is in the background and does so is

@@ -26,7 +26,7 @@ type App struct {
 	Environ []string
 	Now     func() time.Time
 
-	// Terminal tells whether a person sits at the other end of a stream; width is
+	// Terminal reports whether a person sits at the other end of a stream; width is
 	// how many columns there are and height how many lines, 0 if nobody can tell.
 	Terminal func(stream any) bool
 	Width    func() int
@@ -71,7 +71,7 @@ func (a *App) Run(args []string, makeRoot func() *cobra.Command) (code int) {
 }
 
 // untilSignal returns a context that ends, with a signalError as its cause, at the
-// first signal that asks the program to stop. The second one is not ours any more
+// first signal that asks the program to stop. The second one is no longer caught
 // and ends it at once.
 func untilSignal(parent context.Context) (context.Context, func()) {
 	return UntilSignalIf(parent, func() bool { return true }, syscall.SIGINT, syscall.SIGTERM)
@@ -105,8 +105,8 @@ func UntilSignalIf(parent context.Context, meant func() bool, wanted ...os.Signa
 	}
 }
 
-// ignored is what whoever started the program told it to ignore: SIGHUP under nohup, ctrl-C
-// in the background of a script.
+// ignored are the signals that the program was started to ignore: SIGHUP under nohup,
+// ctrl-C in the background of a script.
 func ignored() (list []os.Signal) {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(s) {

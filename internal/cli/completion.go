@@ -60,8 +60,8 @@ var (
 	HolderNames   = offer{false, holdersOf}
 )
 
-// Completes offers what the server knows for the first so many arguments; any
-// number if most < 0.
+// Completes offers what the server knows for up to most arguments; any number if
+// most < 0.
 func (a *App) Completes(most int, offer offer) cobra.CompletionFunc {
 	return a.Asks(most, func(ctx context.Context, c *Conn, typed string) []cobra.Completion {
 		return offers(ctx, c, typed, offer)

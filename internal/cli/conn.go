@@ -126,7 +126,7 @@ func (c *Conn) Explain(err error) error {
 	case leasehold.NotFound:
 		return Hint(err, "see what there is: %s", c.Again("list"))
 	case leasehold.Undecided:
-		return Hint(err, "see what became of it: %s", c.Again("list", "-o", "wide"))
+		return Hint(err, "see whether it happened: %s", c.Again("list", "-o", "wide"))
 	}
 	return err
 }

@@ -44,9 +44,9 @@ func exitMeanings() []struct{ code, meaning string } {
 		{"73", "too much, or too many"},
 		{"74", "it may have happened: look, or ask again with the same id"},
 		{"75", "somebody else holds it"},
-		{"76", "it was yours and is not any more"},
+		{"76", "you no longer hold it"},
 		{"77", "you may not"},
-		{"126", "run, elect: the command can not be run"},
+		{"126", "run, elect: the command cannot be run"},
 		{"127", "run, elect: there is no such command; any other code is the command's own"},
 		{"130", "stopped by ctrl-C (143: by SIGTERM)"},
 	}
@@ -124,7 +124,7 @@ type SignalError syscall.Signal
 func (s SignalError) Error() string { return "stopped by " + syscall.Signal(s).String() }
 
 // A CodedError ends the program with a code that somebody else chose: the command that it
-// ran, or whoever called it. Without an error there is nothing to report.
+// ran, or the caller. Without an error there is nothing to report.
 type CodedError struct {
 	Code int
 	Err  error
@@ -140,7 +140,7 @@ func (e *CodedError) Error() string {
 }
 
 // interrupted replaces what went wrong because of a signal by the signal itself:
-// that a call was cut off is no news to whoever cut it off. A command that was run has
+// the person who interrupted a call knows that it was cut off. A command that was run has
 // had the signal too, and decided itself how to end.
 func interrupted(ctx context.Context, err error) error {
 	var (
@@ -217,7 +217,7 @@ func (a *App) reportJSON(err error) {
 	encoder := json.NewEncoder(a.Stderr)
 	encoder.SetEscapeHTML(false)
 	for _, e := range apart(err) {
-		// Whoever closed standard error does not want to know.
+		// If standard error is closed, nobody wants to know.
 		_ = encoder.Encode(Problem(e))
 	}
 }

@@ -73,7 +73,7 @@ func (a *App) PrintJSON(value any) error {
 	return Written(encoder.Encode(value))
 }
 
-// PrintCompact writes one value on one line, whoever reads it.
+// PrintCompact writes one value on one line, also on a terminal.
 func (a *App) PrintCompact(value any) error {
 	encoder := json.NewEncoder(a.Stdout)
 	encoder.SetEscapeHTML(false)
@@ -201,7 +201,7 @@ func cut(text string, width int) string {
 }
 
 // Printable shows what is not a letter as an escape. Holders and reasons are
-// written by others, and must not be able to move the cursor of whoever reads.
+// written by others, and must not be able to move the reader's cursor.
 func Printable(text string) string {
 	if strings.IndexFunc(text, unprintable) < 0 && utf8.ValidString(text) {
 		return text
@@ -217,7 +217,7 @@ func Printable(text string) string {
 	return b.String()
 }
 
-// Colour tells whether to paint: only for a person who did not ask for none.
+// Colour reports whether to paint: only for a person who did not ask for none.
 func (a *App) Colour() bool {
 	return a.Terminal(a.Stdout) && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"
 }

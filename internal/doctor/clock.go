@@ -85,7 +85,7 @@ func judgeRate(before, after clockReading) finding {
 	ours := after.at - before.at
 	theirs := after.server.Sub(before.server)
 	if ours <= 0 {
-		return fine("clock rate", "this machine's clock did not move for the whole measurement").unfit("do not hold leases here: ask whoever runs the machine, it may be a virtual one that was paused")
+		return fine("clock rate", "this machine's clock did not move for the whole measurement").unfit("do not hold leases here: ask the operator of the machine: it may be a virtual one that was paused")
 	}
 	off := float64(ours-theirs) / float64(ours)
 	blur := float64(before.blur+after.blur) / float64(ours)
@@ -121,7 +121,7 @@ func JudgeKernel(k kernelClock) finding {
 	case !k.known:
 		return fine("kernel", "this system does not tell how its clock is kept")
 	case k.err != nil:
-		return fine("kernel", "the state of the clock can not be read: %v", k.err).warn("run it where adjtimex is allowed, or look on the host: timedatectl, chronyc tracking")
+		return fine("kernel", "the state of the clock cannot be read: %v", k.err).warn("run it where adjtimex is allowed, or look on the host: timedatectl, chronyc tracking")
 	}
 	f := fine("kernel", "the clock is kept by NTP, and corrected by %.3g ppm", k.ppm).with("correction_ppm", k.ppm)
 	if k.unsynchronised {
@@ -141,7 +141,7 @@ func JudgeKernel(k kernelClock) finding {
 	return f
 }
 
-// JudgeProxy looks whether the environment puts a proxy before the server.
+// JudgeProxy judges whether a proxy stands between this machine and the server.
 func JudgeProxy(server string, getenv func(string) string) finding {
 	get := func(name, lower string) string {
 		if v := getenv(name); v != "" {

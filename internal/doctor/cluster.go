@@ -64,7 +64,7 @@ func (d *Diagnosis) lookAtCluster(ctx context.Context, c *cli.Conn) {
 		return // it is none, or is too old to know what one is
 	}
 	if err != nil {
-		d.Add(fine("cluster", "%v", err).warn("see how they do: " + c.Again("cluster", "status")))
+		d.Add(fine("cluster", "%v", err).warn("see their health: " + c.Again("cluster", "status")))
 		return
 	}
 	d.Add(judgeAsDoctor(c, cluster))
@@ -100,7 +100,7 @@ func clientURLs(cluster v1.Cluster) (urls []string) {
 }
 
 // A Condition is how a cluster does: in a few words, what is wrong with it, and what is
-// merely worth knowing. A line is written for whoever asked: it has commands in it.
+// merely worth knowing. A line is made for the connection that asked: it has commands in it.
 type Condition struct {
 	State string
 	Stuck bool // nothing can be decided, as far as the server knows that was asked
@@ -222,13 +222,13 @@ func lastHeard(s v1.Server) string {
 
 func (f *Condition) judgeAll(c v1.Cluster, voters int) {
 	if len(c.Differ) > 0 {
-		f.bad("the states of %s differ from the others': one that the majority is against stops by itself, and has to join anew. If it lasts, see what the logs say, and docs/cluster.md", strings.Join(c.Differ, ", "))
+		f.bad("the states of %s differ from the others': one that differs from the majority stops by itself, and has to join again. If it lasts, see the logs and docs/cluster.md", strings.Join(c.Differ, ", "))
 	}
 	switch {
 	case voters == 2:
 		f.note("with 2 voters nothing works when either fails: add a third server")
 	case voters > 2 && voters%2 == 0:
-		f.note("%d voters survive no more failures than %d: add a server, or remove one", voters, voters-1)
+		f.note("%d voters survive as few failures as %d: add a server, or remove one", voters, voters-1)
 	}
 	versions := map[string]bool{}
 	for _, s := range c.Servers {

@@ -121,7 +121,7 @@ func TestJudgeCluster(t *testing.T) {
 	}{
 		{"alone", "n1", []v1.Server{server("n1", nil)}, "1 of 1 voter is up: it is alone", "", ""},
 		{"two", "n1", []v1.Server{server("n1", nil), server("n2", nil)}, "2 of 2 voters are up; none may fail now", "", "with 2 voters nothing works when either fails"},
-		{"four", "n1", []v1.Server{server("n1", nil), server("n2", nil), server("n3", nil), server("n4", nil)}, "4 of 4 voters are up; 1 may fail", "", "4 voters survive no more failures than 3"},
+		{"four", "n1", []v1.Server{server("n1", nil), server("n2", nil), server("n3", nil), server("n4", nil)}, "4 of 4 voters are up; 1 may fail", "", "4 voters survive as few failures as 3"},
 		{"election", "", []v1.Server{server("n1", nil), server("n2", nil), server("n3", nil)}, "they choose a leader", "if nobody leads for long", ""},
 		{"learner", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Applied = false, 9000 })}, "1 of 1", "", "n2 is catching up"},
 		{"slow learner", "n1", []v1.Server{server("n1", nil), server("n2", func(s *v1.Server) { s.Voter, s.Applied = false, 10 })}, "1 of 1", "n2 is behind by 9990 entries", ""},

@@ -1,3 +1,3 @@
-// Package statediff compares two versions of a Terraform state. It tells what changed and
-// never a value: values may be secret.
+// Package statediff compares two versions of a Terraform state. It says what changed, and
+// never shows a value: values may be secret.
 package statediff

@@ -34,7 +34,7 @@ func Read(body []byte) (c Contents, err error) {
 		} `json:"resources"`
 	}
 	if err := json.Unmarshal(body, &state); err != nil {
-		return c, refused("the state can not be read: %v", err)
+		return c, refused("the state cannot be read: %v", err)
 	}
 	if state.Version != 4 {
 		return c, refused("the state is encrypted, or has a format that is not known here (%d): only whole states can be compared", state.Version)
@@ -84,7 +84,7 @@ type Change struct {
 	Attributes []string `json:"attributes,omitempty"` // that changed
 }
 
-// Compare lists what became of a state, in the order of the addresses.
+// Compare lists what changed between two versions, in the order of addresses.
 func Compare(from, to Contents) []Change {
 	list := []Change{}
 	for _, address := range both(from.instances, to.instances) {

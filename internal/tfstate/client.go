@@ -112,7 +112,7 @@ func (l LockInfo) encode() []byte {
 func (c Client) get(ctx context.Context, path string, query url.Values, into any) error {
 	body, err := c.send(ctx, v1.DoorRequest{Method: http.MethodGet, Path: path, Query: query})
 	if err == nil && json.Unmarshal(body, into) != nil {
-		err = &leasehold.Error{Code: leasehold.Unavailable, Message: "the answer can not be read: is it a Leasehold server?"}
+		err = &leasehold.Error{Code: leasehold.Unavailable, Message: "the answer cannot be read: is it a Leasehold server?"}
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func FuzzReadHead(f *testing.F) {
 	})
 }
 
-// exact tells whether encoding/json, which takes keys for the same that differ in case,
+// exact reports whether encoding/json, which takes keys for the same that differ in case,
 // could have read something else.
 func exact(text string) bool {
 	return strings.Count(strings.ToLower(text), `"lineage"`) == strings.Count(text, `"lineage"`) && strings.Count(text, `"lineage"`) == 1

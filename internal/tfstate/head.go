@@ -17,7 +17,7 @@ type Head struct {
 	Encrypted bool   // by OpenTofu: only the serial and the lineage can be read
 }
 
-// ReadHead reads the head of a state, and no more of it than it needs to.
+// ReadHead reads the head of a state, and no more than it needs to.
 func ReadHead(r io.Reader) (Head, error) {
 	s := NewScanner()
 	buffer := make([]byte, 4<<10)
@@ -92,7 +92,7 @@ const (
 	expectNothing // after the object
 )
 
-// What the scanner is in the midst of.
+// What the scanner is inside of.
 type inside uint8
 
 const (
@@ -274,7 +274,7 @@ func (s *Scanner) inEscape(c byte) error {
 	case 'u':
 		s.in, s.hex = insideHex, 4
 	default:
-		return s.bad("an escape that there is not")
+		return s.bad("an unknown escape")
 	}
 	s.take(c)
 	return nil
@@ -282,7 +282,7 @@ func (s *Scanner) inEscape(c byte) error {
 
 func (s *Scanner) inHex(c byte) error {
 	if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
-		return s.bad("an escape that there is not")
+		return s.bad("an unknown escape")
 	}
 	if s.hex--; s.hex == 0 {
 		s.in = insideString
@@ -356,7 +356,7 @@ func (s *Scanner) note(value string) error {
 	return nil
 }
 
-// enough tells whether all is known that a head can have.
+// enough reports whether all is known that a head can have.
 func (s *Scanner) enough() bool {
 	return s.found == allFields || s.sealed && s.found&someFields == someFields
 }

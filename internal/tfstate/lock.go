@@ -37,7 +37,7 @@ func ParseLockInfo(body []byte) (info LockInfo, err error) {
 		return info, invalid("the lock info is not valid UTF-8")
 	}
 	if err := json.Unmarshal(body, &info); err != nil {
-		return LockInfo{}, invalid("the lock info can not be read: %v", err)
+		return LockInfo{}, invalid("the lock info cannot be read: %v", err)
 	}
 	if info.ID, err = ParseLockID(info.ID); err != nil {
 		return LockInfo{}, err

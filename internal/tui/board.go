@@ -223,7 +223,7 @@ func (b *board) broke(m brokeMsg) any {
 	return wantList{}
 }
 
-// noteTime is how long it says what became of the last thing that was done.
+// noteTime is how long the result of an action is shown.
 const noteTime = 10 * time.Second
 
 func (b *board) say(format string, args ...any) {
@@ -237,7 +237,7 @@ func (b *board) back() {
 	}
 }
 
-// arrange makes the rows anew from what was seen last, and keeps the cursor on the
+// arrange rebuilds the rows from the last snapshot, and keeps the cursor on the
 // resource that it is on.
 func (b *board) arrange() {
 	if b.seen == nil {

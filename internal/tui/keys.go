@@ -111,7 +111,7 @@ func (b *board) reasonKey(k keyMsg) {
 		b.breaking.atOnce = !b.breaking.atOnce
 	case "enter":
 		if strings.TrimSpace(b.breaking.reason) == "" {
-			b.say("  (needed: whoever loses it will want to know)")
+			b.say("  (needed: the holder will want to know)")
 			return
 		}
 		b.mode = modeConfirm
@@ -121,7 +121,7 @@ func (b *board) reasonKey(k keyMsg) {
 }
 
 // confirmKey takes y alone for a yes. The request names the token that was shown, so
-// that whoever got the resource meanwhile is safe.
+// that a holder who got the resource since then is safe.
 func (b *board) confirmKey(k keyMsg) any {
 	s := b.breaking
 	switch {

@@ -302,7 +302,7 @@ func (b *board) question() string {
 	return b.bold("Break it: " + reason + "?")
 }
 
-// status is what became of the last thing that was done, or what happened last.
+// status is the result of the last action, or the last event.
 func (b *board) status() string {
 	switch {
 	case b.breaking != nil:

@@ -129,7 +129,7 @@ func showAccountCommand(a *cli.App) *cobra.Command {
 		Use:   "show NAME",
 		Short: "Show the keys of an account",
 		Long: `Show prints both keys of an account in base64, as clients want them: either is as
-good as the other. Whoever can run this can do everything that the account can.`,
+good as the other. With a key one can do everything that the account can.`,
 		Example: `  leasehold azure account show prod
   leasehold azure account show prod -o json
   export ARM_ACCESS_KEY=$(leasehold azure account show prod -o json | jq -r '.keys[0]')`,
@@ -175,14 +175,14 @@ func removeAccount(a *cli.App, book *azureaccount.Book, args []string) error {
 	if err := book.Remove(args[0]); err != nil {
 		return cli.Usage("%v", err)
 	}
-	a.Say("removed %s: nobody can sign in with it any more; its containers stay", args[0])
+	a.Say("removed %s: nobody can sign in with it from now on; its containers stay", args[0])
 	return nil
 }
 
 // noAccount says where was looked: the file depends on the folder that one is in.
 func noAccount(book *azureaccount.Book, name string) error {
 	accounts, _ := book.Files()
-	return cli.Hint(cli.Failure(leasehold.NotFound, "there is no account %s in %s", name, accounts), "see which there are: leasehold azure account list; another file: --azure-accounts")
+	return cli.Hint(cli.Failure(leasehold.NotFound, "there is no account %s in %s", name, accounts), "see all accounts: leasehold azure account list; another file: --azure-accounts")
 }
 
 // An accountShown is what is printed of an account as JSON.

@@ -18,8 +18,8 @@ func container(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "container",
 		Short: "Create a container without a client of Azure",
-		Long: `Container is for who has no client of Azure at hand: the azurerm backend, for one,
-wants its container to be there and does not make it.`,
+		Long: `Container makes containers without a client of Azure: the azurerm backend, for one,
+needs its container and does not make it.`,
 		Example: `  leasehold azure container create prod tfstate
   leasehold azure container create prod tfstate --server http://127.0.0.1:4653
   leasehold azure container create prod tfstate --quiet`,
@@ -34,8 +34,8 @@ func createContainerCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create ACCOUNT CONTAINER",
 		Short: "Create a container",
-		Long: `Create makes a container of an account, by asking a server on its own port. That it is
-there already is no failure: nothing is changed then.`,
+		Long: `Create makes a container of an account, by asking a server on its own port. If the
+container exists, nothing is changed, and the command succeeds.`,
 		Example: `  leasehold azure container create prod tfstate
   leasehold azure container create prod tfstate --server http://127.0.0.1:4653
   leasehold azure container create prod tfstate --quiet`,
@@ -49,7 +49,7 @@ there already is no failure: nothing is changed then.`,
 		_, err = c.PutRecord(ctx, v1.PutRequest{Path: path, Value: []byte(value), IfAbsent: true})
 		switch {
 		case errors.Is(err, leasehold.ErrRefused):
-			a.Say("container %s of %s is there already", args[1], args[0])
+			a.Say("container %s of %s exists already", args[1], args[0])
 			return nil
 		case err != nil:
 			return record.ExplainRecord(c, err)

@@ -25,8 +25,8 @@ func Command(a *cli.App) *cobra.Command {
 		Use:   "cert",
 		Short: "Make and show certificates for servers and clients",
 		Long: `Cert makes an authority, and certificates of it for servers and clients. It needs no
-server and no network: the authority is a file, and whoever has its key can make
-certificates, so keep that one off the servers.
+server and no network: the authority is a file, and everybody who has its key can make
+certificates, so keep the key off the servers.
 
 A server's certificate is for its clients and for the other servers. A client's lets a
 client in where a server asks for one (serve --tls-client-ca). Files that are replaced
@@ -67,8 +67,8 @@ func makeAuthority(a *cli.App) *cobra.Command {
 		Use:   "ca",
 		Short: "Make an authority, which signs all other certificates",
 		Long: `Ca makes an authority: ca.crt, which everybody needs to know whom to trust, and ca.key,
-which nobody needs but who makes certificates. Whoever has the key can come in
-everywhere, so keep it apart from the servers.
+which only the person who makes certificates needs. The key opens every
+server, so keep it apart from them.
 
 The authority is good for ten years, unless --lasts says otherwise. Files that are
 there are not replaced without --force: what the old authority signed would be worth
@@ -86,7 +86,7 @@ nothing.`,
 		if err := keep(a, f, "ca", pair); err != nil {
 			return err
 		}
-		a.Say("keep %s where nobody else can read it: whoever has it can make certificates", f.file("ca.key"))
+		a.Say("keep %s where nobody else can read it: it makes certificates", f.file("ca.key"))
 		a.Say("next: leasehold cert server n1 HOST%s", f.flag())
 		return nil
 	}
@@ -137,9 +137,9 @@ func makeClient(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "client NAME",
 		Short: "Make a certificate for a client",
-		Long: `Client makes a certificate for a client, as NAME.crt and NAME.key. It lets in whoever
-has it where a server was started with --tls-client-ca; it is no server's, and does
-not open the port by which servers talk to each other.
+		Long: `Client makes a certificate for a client, as NAME.crt and NAME.key. Servers that
+were started with --tls-client-ca admit clients that have one. It is not for servers,
+and does not open the port by which they talk to each other.
 
 Give the files to commands as --cert and --key, or as LEASEHOLD_CERT and LEASEHOLD_KEY,
 with ca.crt as --ca or LEASEHOLD_CA.`,

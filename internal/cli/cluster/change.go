@@ -82,7 +82,7 @@ On a terminal it shows what it would do and asks; elsewhere give --yes.`,
 		if err := c.RemoveServer(ctx, args[0]); err != nil {
 			return explain(c, err)
 		}
-		a.Say("removed: %s belongs to the cluster no more", args[0])
+		a.Say("removed: %s no longer belongs to the cluster", args[0])
 		return nil
 	})
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
@@ -228,8 +228,8 @@ func promoteServer(a *cli.App) *cobra.Command {
 		Long: `Promote gives a learner its vote. It is refused while that is too far behind: a vote of
 one who knows nothing would only delay the others.
 
-The leader does so by itself for whoever has caught up, within a second or two; this
-is for those who do not want to wait, or want to know what is in the way.`,
+The leader does so by itself for servers that have caught up, within a second or two;
+this is for when you cannot wait, or want to know why it does not.`,
 		Example: `  leasehold cluster promote n4
   leasehold cluster promote n4 -q || leasehold cluster status
   leasehold cluster promote n4 --server http://10.0.0.1:4653`,

@@ -40,7 +40,7 @@ func explain(c *cli.Conn, err error) error {
 		case leasehold.NotFound:
 			return cli.Hint(err, "see who belongs to it: %s", c.Again("cluster", "status"))
 		case leasehold.Refused, leasehold.Undecided, leasehold.Unavailable:
-			return cli.Hint(err, "see how they do: %s", c.Again("cluster", "status"))
+			return cli.Hint(err, "see their health: %s", c.Again("cluster", "status"))
 		}
 	}
 	return err

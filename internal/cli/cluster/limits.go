@@ -44,7 +44,7 @@ func setLimits(a *cli.App) *cobra.Command {
 		Use:   "set",
 		Short: "Change limits of the cluster",
 		Long: `Set changes limits of the cluster, and shows them. Those that are not named stay as they
-are. Nothing ends by it: where there is more than a limit allows, nothing new is let in
+are. Nothing ends by it: where there is more than a limit allows, nothing new is admitted
 until there is less.`,
 		Example: `  leasehold cluster limits set --leases 2000000
   leasehold cluster limits set --sessions 50000 --waiters 50000 --reason "one tenant went wild"

@@ -32,7 +32,7 @@ It is what the server knows that was asked: -o wide and -o json say who heard of
 server last, and how long ago. Lines that begin with -> say what is wrong, and what to
 do about it.
 
-The code is 0 while all is well; 1 if the cluster works and something is wrong, such as
+The code is 0 if nothing is wrong; 1 if the cluster works and something is wrong, such as
 a server that is away; and 69 if nothing can be decided, since nobody leads or no
 majority can be reached from the server that was asked.`,
 		Example: `  leasehold cluster status

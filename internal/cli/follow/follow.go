@@ -156,6 +156,6 @@ func Permanent(err error) bool {
 	return false
 }
 
-// RenewalsEvery is how often a live view is read anew when nothing happens: a
+// RenewalsEvery is how often a live view is refreshed when nothing happens: a
 // renewal is no event, and what remains would otherwise run out on the screen.
 const RenewalsEvery = 10 * time.Second

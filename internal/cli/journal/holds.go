@@ -20,8 +20,8 @@ func Holds(a *cli.App) *cobra.Command {
 		Short: "Show who held what, from when until when",
 		Long: `Holds shows the timeline of a resource, or of all: who held it, from when until when,
 how long the holder had waited for it, and how it ended. A NAME with a slash at its end
-means all that begin so. The newest is last, and whoever holds something now stands
-behind those that are over; json and ndjson have only what is over.
+means all names that begin with it. The newest is last, and current leases stand
+behind those that are over; json and ndjson have only those that are over.
 
 --since and --until choose what was held at any moment between them. A lease that was
 handed to another holder is two holds, the first of which ended as "changed".

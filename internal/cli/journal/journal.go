@@ -31,7 +31,7 @@ func (f *journalFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.since, "since", "", "from then on: how long ago (2h, 7d), or a time (2026-03-01, 2026-03-01T04:30:00Z)")
 	flags.StringVar(&f.until, "until", "", "before then, written as with --since")
-	flags.IntVar(&f.limit, "limit", journalLimit, "only so many, the newest; 0 for all that are known, as with -o ndjson")
+	flags.IntVar(&f.limit, "limit", journalLimit, "at most this many, the newest; 0 for all that are known, as with -o ndjson")
 }
 
 // query makes of the flags what the server is asked. A name that ends with a slash is

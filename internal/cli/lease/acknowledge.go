@@ -23,7 +23,7 @@ its time ran out, its session was not renewed, or somebody broke it. A resource 
 is defined with --unclean acknowledge waits for this; after a grace it is only a way
 not to wait any longer.
 
-What is meant is the end that the server shows when the command looks. If another
+It acknowledges the end that the server shows when the command looks. If another
 lease has ended uncleanly by then, that still has to be acknowledged.`,
 		Example: `  leasehold acknowledge db/migrate --reason "the tables are whole"
   leasehold ack db/migrate -o json | jq -r .holder

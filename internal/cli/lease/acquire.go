@@ -16,7 +16,7 @@ import (
 )
 
 type acquireFlags struct {
-	TTL             cli.TTL
+	ttl             cli.TTL
 	wait, grace     cli.Span
 	holdLimit       cli.Span
 	priority        int
@@ -68,14 +68,14 @@ must agree on its capacity, or it is defined (leasehold help define).`,
 		return acquire(ctx, a, c, f)
 	})
 	flags := cmd.Flags()
-	flags.Var(&f.TTL, "ttl", "how long the lease lasts unless it is renewed, none, or auto: as the resource's last leases suggest (default 30s, or none with --session)")
+	flags.Var(&f.ttl, "ttl", "how long the lease lasts unless it is renewed, none, or auto: as the resource's last leases suggest (default 30s, or none with --session)")
 	flags.Var(&f.wait, "wait", "how long to stand in the queue if it is held (default: not at all)")
 	flags.StringVar(&f.id, "id", "", "id of the lease, used once; asking again with the same is safe; several leases get -1, -2… behind it (default: the server makes one)")
 	flags.BoolVar(&f.shared, "shared", false, "take one slot of many, beside others who share it")
 	flags.IntVar(&f.slots, "slots", 0, "how many slots to take (default: all, which is exclusive)")
 	flags.IntVar(&f.capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
 	flags.StringVar(&f.session, "session", "", "session that the lease is bound to, instead of a TTL")
-	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to whoever is refused")
+	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to others who are refused")
 	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
 	flags.Var(&f.grace, "grace", "how long the resource rests if the lease ends without a release (default 0s)")
 	flags.Var(&f.holdLimit, "hold-limit", "how long it may be held in all, however often it is renewed (default: no limit)")
@@ -88,7 +88,7 @@ must agree on its capacity, or it is defined (leasehold help define).`,
 
 func (f *acquireFlags) request() v1.AcquireRequest {
 	r := v1.AcquireRequest{
-		Resource: f.resources[0], Holder: f.owner, ID: f.leaseID(0), Shared: f.shared, Slots: f.slots, Capacity: f.capacity, TTL: f.TTL.TTL, Session: f.session, Reason: f.reason, Labels: f.labels,
+		Resource: f.resources[0], Holder: f.owner, ID: f.leaseID(0), Shared: f.shared, Slots: f.slots, Capacity: f.capacity, TTL: f.ttl.TTL, Session: f.session, Reason: f.reason, Labels: f.labels,
 		Wait: v1.Duration(f.wait.Value), Grace: v1.Duration(f.grace.Value), HoldLimit: v1.Duration(f.holdLimit.Value),
 		Priority: f.priority,
 	}
@@ -207,7 +207,7 @@ func acquireFresh(ctx context.Context, c *cli.Conn, request v1.AcquireRequest) (
 	return lease, nil
 }
 
-// IsNone tells whether there was nothing to take back.
+// IsNone reports whether there was nothing to take back.
 func IsNone(err error) bool {
 	return errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrLost)
 }
@@ -243,7 +243,7 @@ func explainAcquire(c *cli.Conn, err error, request v1.AcquireRequest) error {
 	case errors.Is(err, leasehold.ErrUndecided) && request.ID != "":
 		return cli.Hint(err, "find out by giving the same command again: the id %s is granted once", request.ID)
 	case errors.Is(err, leasehold.ErrUndecided):
-		return cli.Hint(err, "see what became of it: %s", c.Again("describe", request.Resource))
+		return cli.Hint(err, "see whether it happened: %s", c.Again("describe", request.Resource))
 	}
 	return err
 }

@@ -16,8 +16,8 @@ func Ask(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ask NAME MESSAGE",
 		Short: "Send a message to the holder of a resource",
-		Long: `Ask sends whoever holds a resource a message, such as "please release". Whoever
-watches the resource sees it, the holder's own program among them, and it stays in
+		Long: `Ask sends the holder of a resource a message, such as "please release". All who
+watch the resource see it, the holder's own program included, and it stays in
 the history. It changes nothing else: to end a lease there is "leasehold break".
 
 If nobody holds the resource, the command ends with code 66.`,

@@ -26,10 +26,10 @@ func Break(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "break NAME",
 		Short: "End somebody else's lease, with a reason",
-		Long: `Break ends the lease that is on a resource, whoever holds it. It first shows what it
+		Long: `Break ends the lease on a resource, no matter who holds it. It first shows what it
 will end, and asks on a terminal; elsewhere it does nothing without --yes.
 
-By default the holder keeps what it has left, but can't renew it any more. With
+By default the holder keeps the time it has left, but can no longer renew. With
 --period it has that long to finish, if that is less; with --now it has nothing. A
 break only ever shortens: a second one can't give time back.
 
@@ -64,7 +64,7 @@ func (f *BreakFlags) Check(cmd *cobra.Command) error {
 	if f.Now && f.period.Given {
 		return cli.SeeHelp(cmd, cli.Usage("break takes --now or --period, not both"))
 	}
-	return cli.Needs(cmd, "reason", "whoever loses the lease will want to know why")
+	return cli.Needs(cmd, "reason", "the holder who loses the lease will want to know why")
 }
 
 func breakLease(ctx context.Context, a *cli.App, c *cli.Conn, name string, f BreakFlags) error {
@@ -108,7 +108,7 @@ func (f *BreakFlags) Request(by string, resource v1.Resource) v1.BreakRequest {
 
 func confirmBreak(ctx context.Context, a *cli.App, resource v1.Resource, f BreakFlags) error {
 	if !a.Terminal(a.Stdin) {
-		return cli.Hint(cli.Usage("this ends the lease of somebody else, and there is no terminal to ask on: give --yes if you are sure"),
+		return cli.Hint(cli.Usage("this ends somebody else's lease, and there is no terminal to ask on: give --yes if you are sure"),
 			"it would end the lease of %s on %s, with token %d", resource.Holders[0].Holder, resource.Resource, resource.Holders[0].Token)
 	}
 	// These lines are the question itself, and not talk that --quiet could leave out.
@@ -160,7 +160,7 @@ func (f *BreakFlags) ends(lease v1.Lease) string {
 	case lease.RemainingMS == nil:
 		return "now, since it has no end of its own"
 	}
-	return "after what it has left; no renewal counts any more"
+	return "after the time it has left; renewals no longer count"
 }
 
 func printBroken(a *cli.App, lease v1.Lease) error {

@@ -35,7 +35,7 @@ release it; the token stays.`,
 		request.ID = args[0]
 		return change(ctx, a, c, request)
 	})
-	cmd.Flags().StringVar(&request.Holder, "to-holder", "", "who has it from now on")
+	cmd.Flags().StringVar(&request.Holder, "to-holder", "", "the new holder")
 	cmd.Flags().StringVar(&request.NewID, "new-id", "", "the lease's id from now on")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)

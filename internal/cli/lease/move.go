@@ -17,7 +17,7 @@ func Move(a *cli.App) *cobra.Command {
 		Use:   "move ID",
 		Short: "Change the priority of a waiter",
 		Long: `Move gives a waiter another priority: it then stands behind those of the same
-priority, and before all of smaller ones. Whoever named none has priority 0.
+priority, and before all of smaller ones. The default priority is 0.
 
 The id is that of the lease which the waiter will get; "leasehold queue NAME -o wide"
 shows it. A waiter whose turn has come in the meantime can't be moved any

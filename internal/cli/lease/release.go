@@ -15,7 +15,7 @@ func Release(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release ID...",
 		Short: "Give a lease back, or leave the queue",
-		Long: `Release gives a lease back, and whoever waits first has it in the same moment. Given
+		Long: `Release gives a lease back, and the first in the queue gets it at the same moment. Given
 the id of a request that still waits, it leaves the queue.
 
 Releasing twice is safe: a lease id is used once, so the second release can never

@@ -18,12 +18,12 @@ func Delete(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete PATH",
 		Short: "Delete a record, or all that begin with a prefix",
-		Long: `Delete deletes the record of a path. That there was none is no failure: an earlier
-try may have done it. With --prefix it deletes all records whose path begins with
+		Long: `Delete deletes the record of a path. It succeeds if there is none: an earlier
+try may have deleted it. With --prefix it deletes all records whose path begins with
 PATH, at once or not at all, up to 10,240 of them.
 
 With --if-revision that revision must have changed the record last. --lease and
---token are those of put: who is late gets code 76, and nothing is deleted.`,
+--token are those of put: a late holder gets code 76, and nothing is deleted.`,
 		Example: `  leasehold delete config/limits
   leasehold delete config/limits --if-revision 181
   leasehold delete workers/ --prefix`,

@@ -28,8 +28,8 @@ func Put(a *cli.App) *cobra.Command {
 		Long: `Put writes a value under a path: the word after the path, what a file holds (@FILE),
 or what comes from standard input (- or nothing). A value has up to 256 MiB of any bytes.
 
-With --keep the record keeps so many of its former versions from now on: see what there
-is with ` + "`leasehold versions`" + `, and go back with ` + "`leasehold rollback`" + `. Without it, it keeps as
+With --keep the record keeps that many former versions from now on: see them
+with ` + "`leasehold versions`" + `, and go back with ` + "`leasehold rollback`" + `. Without it, it keeps as
 many as before; a new record keeps none, and --keep none lets them all go.
 
 With --create there must be none yet; with --if-revision that revision must have
@@ -47,7 +47,7 @@ late gets code 76, and nothing is written.`,
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
 		if request.IfAbsent && request.IfRevision != 0 {
-			return cli.SeeHelp(cmd, cli.Usage("--create and --if-revision can not both hold: give one"))
+			return cli.SeeHelp(cmd, cli.Usage("--create and --if-revision cannot both hold: give one"))
 		}
 		source := "-"
 		if len(args) == 2 {
@@ -108,7 +108,7 @@ func readValue(a *cli.App, source string, into *v1.PutRequest) (done func(), err
 	if name, isFile := strings.CutPrefix(source, "@"); isFile {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, cli.Usage("the value can not be read: %v", err)
+			return nil, cli.Usage("the value cannot be read: %v", err)
 		}
 		in, done = file, func() { file.Close() }
 	} else if source != "-" {
@@ -118,7 +118,7 @@ func readValue(a *cli.App, source string, into *v1.PutRequest) (done func(), err
 	first, err := io.ReadAll(io.LimitReader(in, leasehold.MaxValue+1))
 	if err != nil {
 		done()
-		return nil, cli.Usage("the value can not be read: %v", err)
+		return nil, cli.Usage("the value cannot be read: %v", err)
 	}
 	if into.Value = first; len(first) > leasehold.MaxValue {
 		into.Value, into.Body = nil, io.MultiReader(bytes.NewReader(first), in)

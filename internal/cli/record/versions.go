@@ -84,8 +84,8 @@ func Rollback(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback PATH --to REVISION",
 		Short: "Restore a former version of a record",
-		Long: `Rollback writes the value of a former version anew: nothing is lost by it, since that is
-one more version. A record that was deleted is made again.
+		Long: `Rollback writes the value of a former version as a new version: nothing is lost. A record
+that was deleted is made again.
 
 With --if-revision it happens only if nobody has written in the meantime. --lease and
 --token fence it, as they do for ` + "`leasehold put`" + `.`,

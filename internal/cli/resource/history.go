@@ -38,13 +38,13 @@ the command says so.`,
 		}
 		return printHistory(a, args[0], events, gone)
 	})
-	cmd.Flags().IntVar(&limit, "limit", 0, "only so many, the newest (default: all that are known)")
+	cmd.Flags().IntVar(&limit, "limit", 0, "at most this many, the newest (default: all that are known)")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
 	return cmd
 }
 
-// pastEvents goes back through the pages until there are enough events, or no more.
+// pastEvents goes back through the pages until there are enough events, or no older ones.
 func pastEvents(ctx context.Context, c *cli.Conn, name string, limit int) (events []v1.Event, gone bool, err error) {
 	query := v1.HistoryQuery{Resource: name, Limit: v1.MaxLimit}
 	events = []v1.Event{}
@@ -73,7 +73,7 @@ func printHistory(a *cli.App, name string, events []v1.Event, gone bool) error {
 		a.Say("nothing is known to have happened to %s", name)
 		return nil
 	case gone:
-		a.Say("older events are not known any more")
+		a.Say("older events are no longer known")
 	}
 	columns := []cli.Column{{Name: "WHEN"}, {Name: "POSITION"}, {Name: "EVENT"}, {Name: "HOLDER", Flexible: true}, {Name: "DETAIL", Flexible: true}}
 	rows := make([][]string, 0, len(events))

@@ -101,7 +101,7 @@ func withoutTime(resources []v1.Resource) ([]byte, error) {
 	for i, r := range resources {
 		r.Holders = append([]v1.Lease{}, r.Holders...)
 		for n := range r.Holders {
-			// A renewal moves the end; that there is one, and how it came to be, is no renewal.
+			// A renewal moves the end and is no news.
 			r.Holders[n].RemainingMS, r.Holders[n].Expires = nil, nil
 		}
 		still[i] = r

@@ -21,13 +21,13 @@ func Queue(a *cli.App) *cobra.Command {
 		Long: `Queue shows who waits for a resource, the next one first: with what priority, for how
 many of its slots, since when, until when, and why; and in how long its turn usually
 comes, once enough leases have ended there to tell. Larger priorities stand in front;
-among equals whoever came first.
+then by arrival.
 
 With -o name it prints ids: each is that of the lease which the waiter will get, and
 what "leasehold move" takes.`,
 		Example: `  leasehold queue prod/deploy
   leasehold queue prod/deploy -o wide                       # with ids, sessions, labels and dates
-  leasehold queue prod/deploy -o name | head -1             # the id of whoever is next`,
+  leasehold queue prod/deploy -o name | head -1             # the id of the next in line`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
 	}

@@ -137,7 +137,7 @@ func (f *electFlags) lead(ctx context.Context, e *errand) (end child.End, err er
 	}
 }
 
-// sayGoodbye waits until a server knows that nobody leads any more, but not for long.
+// sayGoodbye waits until a server knows that nobody leads, but not for long.
 func (e *errand) sayGoodbye(resigned <-chan error, name string) {
 	select {
 	case <-resigned:
@@ -147,13 +147,13 @@ func (e *errand) sayGoodbye(resigned <-chan error, name string) {
 	}
 }
 
-// isStopped tells whether the command was stopped because the lead was lost.
+// isStopped reports whether the command was stopped because the lead was lost.
 func isStopped(err error) bool {
 	var coded *cli.CodedError
 	return errors.As(err, &coded) && coded.Code == cli.ExitLost
 }
 
-// fromKeyboard tells whether somebody at the terminal ended the command, who does not want
+// fromKeyboard reports whether somebody at the terminal ended the command, who does not want
 // to see it again.
 func fromKeyboard(end child.End) bool {
 	return end.Signal == syscall.SIGINT || end.Signal == syscall.SIGQUIT

@@ -30,7 +30,7 @@ import (
 // errandFlags are those that run and elect have in common.
 type errandFlags struct {
 	argv      []string
-	TTL       cli.Span
+	ttl       cli.Span
 	killAfter cli.Span
 	reason    string
 	labels    cli.Labels
@@ -40,9 +40,9 @@ type errandFlags struct {
 
 func (f *errandFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var(&f.TTL, "ttl", "how long others wait if this machine dies, and how long the command survives without the server (default 30s)")
+	flags.Var(&f.ttl, "ttl", "how long others wait if this machine dies, and how long the command survives without the server (default 30s)")
 	flags.Var(&f.killAfter, "kill-after", "how long the command has to end when the lease is about to (default a third of the TTL, at most 10s)")
-	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to whoever waits")
+	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to others who wait")
 	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
 	flags.IntVar(&f.priority, "priority", 0, "larger ones go first in the queue, from -1000 to 1000")
 	flags.BoolVar(&f.keep, "keep", false, "go on when the terminal or the SSH session ends (as nohup and setsid do)")
@@ -50,17 +50,17 @@ func (f *errandFlags) add(cmd *cobra.Command) {
 }
 
 func (f *errandFlags) check(cmd *cobra.Command) error {
-	if !f.TTL.Given {
-		f.TTL.Value = leasehold.DefaultTTL
+	if !f.ttl.Given {
+		f.ttl.Value = leasehold.DefaultTTL
 	}
 	switch {
-	case f.TTL.Value < leasehold.MinTTL:
-		return cli.SeeHelp(cmd, cli.Usage("--ttl is %q: at least %s is allowed", f.TTL.String(), leasehold.MinTTL))
+	case f.ttl.Value < leasehold.MinTTL:
+		return cli.SeeHelp(cmd, cli.Usage("--ttl is %q: at least %s is allowed", f.ttl.String(), leasehold.MinTTL))
 	case !f.killAfter.Given:
-		f.killAfter.Value = min(f.TTL.Value/3, 10*time.Second)
-	case f.killAfter.Value > f.TTL.Value/2:
+		f.killAfter.Value = min(f.ttl.Value/3, 10*time.Second)
+	case f.killAfter.Value > f.ttl.Value/2:
 		// It is renewed when a third has passed, and that can take a moment.
-		return cli.SeeHelp(cmd, cli.Usage("--kill-after is %q: half of the TTL (%s) is the most, or there is no time to renew it", f.killAfter.String(), cli.Short(f.TTL.Value/2)))
+		return cli.SeeHelp(cmd, cli.Usage("--kill-after is %q: half of the TTL (%s) is the most, or there is no time to renew it", f.killAfter.String(), cli.Short(f.ttl.Value/2)))
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func beginErrand(ctx context.Context, a *cli.App, c *cli.Conn, f errandFlags) (*
 	holder := cmp.Or(c.Client.Holder, fmt.Sprintf("%s:%d", cli.Person(), os.Getpid()))
 	e := &errand{errandFlags: f, app: a, conn: c, holder: holder}
 	dialed, err := client.Dial(ctx, client.Config{
-		Servers: c.Client.Servers, HTTP: v1.NewClient(c.TLS), Namespace: c.Client.Namespace, Holder: holder, TTL: f.TTL.Value, Log: slog.New(&e.trouble),
+		Servers: c.Client.Servers, HTTP: v1.NewClient(c.TLS), Namespace: c.Client.Namespace, Holder: holder, TTL: f.ttl.Value, Log: slog.New(&e.trouble),
 	})
 	if err != nil {
 		return nil, ctx, err
@@ -127,7 +127,7 @@ func beginErrand(ctx context.Context, a *cli.App, c *cli.Conn, f errandFlags) (*
 		return nil, ctx, errors.Join(err, dialed.Close())
 	}
 	e.client = dialed
-	// Whoever stops to read what we say does not end the command by it.
+	// A reader that closes our output must not end the command by it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, e.stop = cli.UntilSignalIf(ctx, func() bool { return !e.running.Load() }, ends...)
 	return e, ctx, nil
@@ -260,7 +260,7 @@ func (e *errand) lost(g *grip, end child.End) error {
 // whyLost knows more than the lease does: one that is about to be broken, or that no server
 // renews, has only expired when it comes to it.
 func (e *errand) whyLost(g *grip) string {
-	lost, broken, trouble := g.err(), e.broken.Load(), e.trouble.since(e.app.Now().Add(-e.TTL.Value))
+	lost, broken, trouble := g.err(), e.broken.Load(), e.trouble.since(e.app.Now().Add(-e.ttl.Value))
 	switch {
 	case errors.Is(lost, client.ErrBroken):
 		return lost.Error()
@@ -365,5 +365,5 @@ func noCommand(err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		code = cli.ExitNoCommand
 	}
-	return &cli.CodedError{Code: code, Err: cli.Failure(leasehold.Invalid, "the command can not be run: %s", strings.TrimPrefix(message, "exec: "))}
+	return &cli.CodedError{Code: code, Err: cli.Failure(leasehold.Invalid, "the command cannot be run: %s", strings.TrimPrefix(message, "exec: "))}
 }

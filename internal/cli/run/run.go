@@ -41,7 +41,7 @@ func Run(a *cli.App) *cobra.Command {
 the command has ended. It ends with the code of the command, or 128 and the number of
 the signal that ended it. The command has your terminal, standard input and output.
 
-The lease is renewed for as long as the command runs. If that can not be done, because
+The lease is renewed for as long as the command runs. If that cannot be done, because
 the server is gone, the machine was asleep or an operator broke the lease, the command
 gets SIGTERM --kill-after before the lease ends and SIGKILL when it ends: before anybody
 else can have the resource. Run then ends with code 76 and says why.
@@ -60,7 +60,7 @@ With --terraform STATE the command is terraform or tofu, and the lease is the lo
 it takes itself: see docs/doors/terraform.md.
 
 Codes besides those of the command: 75 it is held (see -E), 76 the lease was lost, 126 the
-command can not be run, 127 there is no such command; others as always.`,
+command cannot be run, 127 there is no such command; others as always.`,
 		Example: `  leasehold run prod/deploy --reason "release 311" -- ./deploy.sh
   leasehold run -n reports/nightly -E 0 -- ./report --all     # from cron: skip it if it still runs
   leasehold run gpu --slots 2 -w 1h -- sh -c 'train --devices "$LEASEHOLD_UNITS"'`,
@@ -172,7 +172,7 @@ func (f *runFlags) explain(a *cli.App, c *cli.Conn, names []string, err error) e
 		return err
 	}
 	if f.heldCode != cli.ExitHeld {
-		// Whoever chose the code expects it: this is no failure to report.
+		// The caller chose the code and expects it: there is nothing to report.
 		a.Say("%v", err)
 		return &cli.CodedError{Code: f.heldCode}
 	}
@@ -217,7 +217,7 @@ func (e *errand) joinAround(ctx context.Context) error {
 	return nil
 }
 
-// isHeld tells whether a lease is alive and enough for what is asked for.
+// isHeld reports whether a lease is alive and enough for what is asked for.
 func (f *runFlags) isHeld(ctx context.Context, c *cli.Conn, name, id string) (bool, error) {
 	held, err := c.Renew(ctx, v1.RenewRequest{ID: id}) // its session's renewals count, not this one
 	switch {
@@ -235,7 +235,7 @@ func (f *runFlags) isHeld(ctx context.Context, c *cli.Conn, name, id string) (bo
 	if held.Slots == 0 || wanted > 0 && wanted <= held.Slots {
 		return true, nil
 	}
-	return false, cli.Failure(leasehold.Refused, "%s is held by the run around this one with %s only: ask for no more inside, or for more outside",
+	return false, cli.Failure(leasehold.Refused, "%s is held by the run around this one with %s only: ask for fewer inside, or for more outside",
 		name, cli.Plural(held.Slots, "slot", "slots"))
 }
 

@@ -95,8 +95,8 @@ func (e *errand) runLocked(g *lockGrip, f runFlags, env []string) (child.End, er
 func (e *errand) lostLock(g *lockGrip, end child.End) error {
 	why := g.why()
 	if why == "" {
-		if why = "the session of the lock could not be renewed"; e.trouble.since(e.app.Now().Add(-e.TTL.Value)) != "" {
-			why += ": " + e.trouble.since(e.app.Now().Add(-e.TTL.Value))
+		if why = "the session of the lock could not be renewed"; e.trouble.since(e.app.Now().Add(-e.ttl.Value)) != "" {
+			why += ": " + e.trouble.since(e.app.Now().Add(-e.ttl.Value))
 		}
 	}
 	if end.Stopped {
@@ -106,7 +106,7 @@ func (e *errand) lostLock(g *lockGrip, end child.End) error {
 }
 
 // hearBreaks tells the grip when somebody breaks the lock, until stop is called. It returns
-// when it hears, or knows that it can not.
+// when it hears, or knows that it cannot.
 func (e *errand) hearBreaks(g *lockGrip, state string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	hears, ended := make(chan struct{}), make(chan struct{})
@@ -244,7 +244,7 @@ func (e *errand) terraformEnviron(s *client.Session, f runFlags) ([]string, erro
 }
 
 // freeLock ends a lock that the command left behind, as one that was killed does. That is
-// no clean end, though the session is about to have one: whoever comes next should know.
+// no clean end, though the session is about to have one: the next holder should know.
 func (e *errand) freeLock(s *client.Session, f runFlags, end child.End) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()

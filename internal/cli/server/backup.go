@@ -23,7 +23,7 @@ func Backup(a *cli.App, o Outside) *cobra.Command {
 		Short: "Save a copy of everything to a file",
 		Long: `Backup takes a copy of everything that the servers know, as it is at one moment, and
 puts it in FILE: leases, waiters, sessions, records, definitions, the newest events.
-The servers go on meanwhile. What is not in it is the journal that audit and holds show.
+The servers go on meanwhile. The journal that audit and holds show is not in it.
 
 FILE is there when all of it is: complete, checked, and safe from a loss of power. An
 older one of that name is replaced then, and not before. With - the backup goes to
@@ -96,7 +96,7 @@ func createTemp(dir, pattern string) (file, error) { return os.CreateTemp(dir, p
 
 func backupToFile(a *cli.App, name string, r io.Reader, create func(dir, pattern string) (file, error)) (kept, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return kept{}, cli.Usage("%s is no file: name one, or use - for standard output", name)
+		return kept{}, cli.Usage("%s is not a file: name one, or use - for standard output", name)
 	}
 	if dir := filepath.Dir(name); !isDir(dir) {
 		return kept{}, cli.Usage("there is no directory %s to put the backup in: make it first", dir)
@@ -217,7 +217,7 @@ func printBackup(a *cli.App, k kept) error {
 	if _, err := io.WriteString(a.Stdout, s.String()); err != nil {
 		return cli.Written(err)
 	}
-	a.Say("look whether it is sound: leasehold check --backup %s", cli.Quote(k.File))
+	a.Say("check it: leasehold check --backup %s", cli.Quote(k.File))
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // benchNamespace is where the load goes unless the flag names another. The
-// environment can not: it usually names what people work with.
+// environment cannot: it usually names what people work with.
 const benchNamespace = "bench"
 
 // everyOperation is the word for all of them.
@@ -44,9 +44,9 @@ did in a second and how long they took. Each client has one connection.
   renew      renewal of one of the leases, which each client holds its share of
   handover   clients queue for the same resources: from the moment that a holder
              sends its release to the moment that the next one has its grant
-  watch      so many watchers follow one resource to which so many things happen
-             in a second: from the moment that an event is due to the moment that
-             each of them has it; what does not arrive in order is an error
+  watch      watchers follow one resource on which events happen at a fixed rate:
+             from the moment that an event is due to the moment that each of them
+             has it; an event out of order is an error
   all        cycle, renew and handover, one after the other (the default)
 
 In the first three a client sends its next request when it has the answer to the
@@ -132,11 +132,11 @@ func warnOfLoad(a *cli.App, runner *load.Runner, config load.Config, operations 
 		clients = thousands(config.Clients) + " clients"
 	}
 	lasts := cli.Short(time.Duration(operations) * (config.WarmUp + config.Duration))
-	a.Say("warning: %s will load %s for %s: whoever else uses it will notice, and may lose old history", clients, strings.Join(config.Servers, ", "), lasts)
+	a.Say("warning: %s will load %s for %s: others who use it will notice, and may lose old history", clients, strings.Join(config.Servers, ", "), lasts)
 	a.Say("resources are %s… in namespace %s; ctrl-C ends it early\n", runner.Prefix(), config.Namespace)
 }
 
-// benchOperations leaves out of all what one client can not do.
+// benchOperations leaves out of all what one client cannot do.
 func benchOperations(word string, clients int) []string {
 	switch {
 	case word != everyOperation:

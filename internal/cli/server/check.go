@@ -47,7 +47,7 @@ With --server it asks a running cluster: all servers sum up what they know at on
 the same place of the log, and the sums are compared. Servers that differ are a bug or
 a broken disk, and can't be told apart from outside: see docs/backup.md.
 
-It ends with code 0 if all is well, and with code 70 if something is damaged,
+It ends with code 0 if nothing is wrong, and with code 70 if something is damaged,
 contradicts itself or differs; each such thing is a line on standard error. A server
 that did not answer is a code 69. The checksum names the state: two servers that were
 told the same have the same.`,
@@ -119,7 +119,7 @@ func checkBackup(a *cli.App, name string) error {
 	if _, err := fmt.Fprint(a.Stdout, s.String()); err != nil {
 		return cli.Written(err)
 	}
-	a.Say("all is well: nothing is damaged or contradicts itself")
+	a.Say("ok: nothing is damaged or contradicts itself")
 	return nil
 }
 
@@ -140,7 +140,7 @@ func checkServers(ctx context.Context, a *cli.App, c *cli.Conn) error {
 	if err := judgeSums(sums); err != nil {
 		return err
 	}
-	a.Say("all is well: %s the same at %d of the log", cli.Plural(len(sums.Items), "server knows", "servers know"), sums.Index)
+	a.Say("ok: %s the same at index %d of the log", cli.Plural(len(sums.Items), "server knows", "servers know"), sums.Index)
 	return nil
 }
 
@@ -157,7 +157,7 @@ func printSums(a *cli.App, sums v1.Sums) error {
 func judgeSums(sums v1.Sums) error {
 	if !sums.Same {
 		return &cli.CodedError{Code: cli.ExitBug, Err: cli.Hint(fmt.Errorf("the servers do not know the same at %d of the log", sums.Index),
-			"take a backup, and see docs/backup.md: one of them has to be removed and to join anew")}
+			"take a backup, and see docs/backup.md: remove one of them and let it join again")}
 	}
 	var silent cli.Several
 	for _, s := range sums.Items {
@@ -202,7 +202,7 @@ func printChecked(a *cli.App, found checked) error {
 	if _, err := fmt.Fprint(a.Stdout, s.String()); err != nil {
 		return cli.Written(err)
 	}
-	a.Say("all is well: nothing is damaged or contradicts itself")
+	a.Say("ok: nothing is damaged or contradicts itself")
 	return nil
 }
 

@@ -33,8 +33,8 @@ func configShowCommand(a *cli.App) *cobra.Command {
 if they were given the same flags here and now. --origin adds where each comes
 from: a flag, a variable, a line of the file, or the default.
 
-What is wrong with the settings is said here just as serve would say it, so this
-also checks a file before it is used. With -o yaml the settings of the server are
+Wrong settings are refused as serve would refuse them, so this also checks a
+file before it is used. With -o yaml the settings of the server are
 printed as a file that would set them again.`,
 		Example: `  leasehold config show --origin
   leasehold config show --config new.yaml --quiet > /dev/null && echo fine

@@ -1,3 +1,3 @@
-// Package server has the commands of whoever operates a server: serve, config, check,
+// Package server has the commands of an operator: serve, config, check,
 // backup, restore, bench, alarms, doctor and version.
 package server

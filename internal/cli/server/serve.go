@@ -48,16 +48,16 @@ power, comes back with every lease that it had granted.
 Several servers are one if each is told of all: --initial-cluster begins a cluster, the
 same on each of its servers, and --join adds a server to one that runs, in the place
 that leasehold cluster add prepared for it. Once there are
-data, they say who belongs to it, and both flags mean nothing any more. Servers know
+data, they say who belongs to it, and both flags are ignored. Servers know
 each other by certificates (leasehold cert); without them they must be on one machine,
 and need --insecure.
 
-SIGTERM or ctrl-C lets it finish what is under way; whoever waits is told to ask
+SIGTERM or ctrl-C lets it finish what is under way; waiting clients are told to ask
 again, a leader hands over first, and no lease ends because of a restart. A second one
 ends it at once, which costs nothing but those answers.
 
 A server that other machines can reach needs --tls-client-ca, by which it knows its
-clients, or --insecure, by which you say that you trust whoever can reach it.
+clients, or --insecure, by which you say that you trust everybody who can reach it.
 
 Each flag can also be set by its variable or in a YAML file: see "leasehold help
 configuration", and "leasehold config show --origin" for what is in effect.`,
@@ -82,7 +82,7 @@ func runServe(a *cli.App, cmd *cobra.Command, serve serverFunc) error {
 	if err != nil {
 		return cli.Hint(cli.Usage("%v", err), "see what is set where: leasehold config show --origin")
 	}
-	// Whoever reads JSON from standard error should find nothing else there.
+	// A program that reads JSON from standard error must find nothing else there.
 	a.Quiet = a.Quiet || settings.Server.LogFormat == cli.FormatJSON
 	ctx := cmd.Context()
 	defer context.AfterFunc(ctx, func() {
@@ -116,7 +116,7 @@ func greet(a *cli.App, url string, settings config.Server) {
 	a.Say("try: %s acquire my/first --ttl 1m%s%s", calledAs(), serverFlag(url), trustFlags(settings))
 }
 
-// trustFlags is what a client must add to be let in, and to know whom it talks to.
+// trustFlags are what a client needs to be admitted and to verify the server.
 func trustFlags(settings config.Server) string {
 	switch {
 	case settings.TLS.Cert == "":
@@ -143,7 +143,7 @@ func serverFlag(url string) string {
 	if url == key.Default {
 		return ""
 	}
-	// A wildcard is no address to call.
+	// A wildcard cannot be dialled.
 	url = strings.NewReplacer("//0.0.0.0:", "//127.0.0.1:", "//[::]:", "//127.0.0.1:").Replace(url)
 	return fmt.Sprintf(" --server %s", url)
 }

@@ -65,7 +65,7 @@ func twoVersions(ctx context.Context, c *cli.Conn, args []string) (from, to tfst
 		to, err = findVersion(versions, args[2])
 	}
 	if err != nil {
-		return from, to, cli.Hint(err, "see which there are: %s", c.Again("state", "versions", args[0]))
+		return from, to, cli.Hint(err, "see all versions: %s", c.Again("state", "versions", args[0]))
 	}
 	return from, to, nil
 }

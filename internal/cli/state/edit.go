@@ -64,7 +64,7 @@ type editFlags struct {
 }
 
 func (f *editFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for whoever finds the lock and for the history")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for others who find the lock, and for the history")
 	cmd.Flags().VarP(&f.wait, "wait", "w", "how long to wait for the lock (default: not at all)")
 }
 
@@ -138,14 +138,14 @@ func readState(a *cli.App, source string) ([]byte, error) {
 	if source != "-" {
 		file, err := os.Open(source)
 		if err != nil {
-			return nil, cli.Usage("the state can not be read: %v", err)
+			return nil, cli.Usage("the state cannot be read: %v", err)
 		}
 		defer file.Close()
 		in = file
 	}
 	body, err := io.ReadAll(io.LimitReader(in, leasehold.MaxLarge+1))
 	if err != nil {
-		return nil, cli.Usage("the state can not be read: %v", err)
+		return nil, cli.Usage("the state cannot be read: %v", err)
 	}
 	return body, nil
 }
@@ -222,12 +222,12 @@ func versionCalled(ctx context.Context, c *cli.Conn, state, word string) (tfstat
 	}
 	found, err := findVersion(versions, word)
 	if err != nil {
-		err = cli.Hint(err, "see which there are: %s", c.Again("state", "versions", state))
+		err = cli.Hint(err, "see all versions: %s", c.Again("state", "versions", state))
 	}
 	return found, err
 }
 
-// rollBack writes a former version anew, and returns the serial that it has now. It has the
+// rollBack writes a former version as a new one, and returns its new serial. It has the
 // lock: nobody else writes meanwhile.
 func rollBack(ctx context.Context, c *cli.Conn, state, word, id string) (uint64, error) {
 	versions, err := states(c).Versions(ctx, state)
@@ -236,7 +236,7 @@ func rollBack(ctx context.Context, c *cli.Conn, state, word, id string) (uint64,
 	}
 	old, err := findVersion(versions, word)
 	if err != nil {
-		return 0, cli.Hint(err, "see which there are: %s", c.Again("state", "versions", state))
+		return 0, cli.Hint(err, "see all versions: %s", c.Again("state", "versions", state))
 	}
 	body, err := states(c).Read(ctx, state, old.Revision)
 	if err != nil {
@@ -264,7 +264,7 @@ func unlock(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unlock STATE",
 		Short: "End somebody else's lock on a state, with a reason",
-		Long: `Unlock ends the lock that is on a state, whoever has it, without knowing its ID. It first
+		Long: `Unlock ends the lock on a state, no matter who has it; its ID is not needed. It first
 shows who has it, since when and for what, and asks on a terminal; elsewhere it does
 nothing without --yes. Who did it, and why, is in leasehold audit.
 
@@ -298,7 +298,7 @@ nothing happens. It is leasehold break terraform/STATE --now.`,
 	return cmd
 }
 
-// notLocked says that there is nothing to unlock, and what else may be meant.
+// notLocked says that there is nothing to unlock, and what to do instead.
 func notLocked(c *cli.Conn, state string, r v1.Resource) error {
 	err := cli.Failure(leasehold.NotFound, "%s is not locked", state)
 	switch {

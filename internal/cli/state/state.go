@@ -20,8 +20,8 @@ func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state COMMAND",
 		Short: "Manage Terraform states: versions, differences, locks",
-		Long: `State looks after the states that Terraform and OpenTofu keep on the server by their http
-backend: which there are, who has locked them, what they were, and how to go back.
+		Long: `State manages the states that Terraform and OpenTofu keep on the server by their http
+backend: it lists them with their locks and versions, compares, and rolls back.
 
 A state S is the record terraform/S, and its lock is a lease on the resource
 terraform/S: leasehold describe, history, audit and break work on it too.`,
@@ -48,7 +48,7 @@ func stateless(c *cli.Conn, state string, err error) error {
 	if name, ok := strings.CutPrefix(state, "terraform/"); ok {
 		return cli.Hint(err, "states are named without terraform/: do you mean %s?", name)
 	}
-	return cli.Hint(err, "see which there are: %s", c.Again("state", "list"))
+	return cli.Hint(err, "see all states: %s", c.Again("state", "list"))
 }
 
 func list(a *cli.App) *cobra.Command {
@@ -143,7 +143,7 @@ func show(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show STATE",
 		Short: "Show one state: serial, lineage, what is in it, its lock",
-		Long: `Show tells what there is to know of one state without its values, which may be secret:
+		Long: `Show prints all about one state but its values, which may be secret:
 serial and lineage, how many resources of which type are in it, when and by whom it was
 written, and who has locked it, since when and why.
 
@@ -293,7 +293,7 @@ func findVersion(versions []tfstate.Version, word string) (tfstate.Version, erro
 	digits, byRevision := strings.CutPrefix(word, "@")
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil {
-		return tfstate.Version{}, cli.Usage("%q is no version: write a serial, such as 41, or @ and a revision, such as @1881", word)
+		return tfstate.Version{}, cli.Usage("%q is not a version: write a serial, such as 41, or @ and a revision, such as @1881", word)
 	}
 	for _, v := range versions {
 		if byRevision && v.Revision == n || !byRevision && v.Serial == n && v.Problem == "" {

@@ -86,7 +86,7 @@ With --azurerm it is the azurerm backend, for a server that was told --azure-lis
 	return cmd
 }
 
-// check refuses what would print a block that can not work, or not the one that was meant.
+// check refuses what would print a block that cannot work, or not the one that was meant.
 func (f *configFlags) check(cmd *cobra.Command, state string) error {
 	switch {
 	case f.http && f.azurerm:

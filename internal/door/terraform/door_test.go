@@ -318,7 +318,7 @@ func TestBadInput(t *testing.T) {
 		{"no lock info", "LOCK", "n", "", nil, 400, "lock info"},
 		{"no ID", "LOCK", "n", `{"Who":"x"}`, nil, 400, "no ID"},
 		{"an ID with a mark", "LOCK", "n", info("a~2"), nil, 400, "printable"},
-		{"a number as ID", "LOCK", "n", `{"ID":7}`, nil, 400, "can not be read"},
+		{"a number as ID", "LOCK", "n", `{"ID":7}`, nil, 400, "cannot be read"},
 		{"a long ID", "LOCK", "n", info(large[:300]), nil, 400, "256"},
 		{"a large lock info", "LOCK", "n", info(large), nil, 400, "4096"},
 		{"another MD5 of a lock", "LOCK", "n", info("x"), []string{"Content-MD5", md5Of("x")}, 400, "damaged"},

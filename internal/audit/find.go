@@ -95,7 +95,8 @@ func (j *Journal) Find(ctx context.Context, q Query) (Page, error) {
 	case j.searches <- struct{}{}:
 		defer func() { <-j.searches }()
 	case <-ctx.Done():
-		return Page{}, &leasehold.Error{Code: leasehold.Unavailable, Message: "the request ended before the journal could be read"}
+		return Page{}, &leasehold.Error{Code: leasehold.Unavailable,
+			Message: "the request ended before the journal could be read"}
 	}
 	deeds, err := j.look(ctx, q, q.After.deeds)
 	if err != nil || q.Kind == Hold {
@@ -115,7 +116,9 @@ func (j *Journal) look(ctx context.Context, q Query, after spot) (found, error) 
 		return found{}, err
 	}
 	if q.Oldest && after != (spot{}) && (after.segment < segments[0].number || j.droppedAfter(q.Namespace, after)) {
-		return found{}, &leasehold.Error{Code: leasehold.Lost, Message: "the journal has dropped what comes next, to make room for newer lines: begin again, with a smaller range"}
+		return found{}, &leasehold.Error{Code: leasehold.Lost,
+			Message: "the journal has dropped what comes next, to make room for newer lines: begin again, with a " +
+				"smaller range"}
 	}
 	search := search{Query: q, journal: j, after: after, left: maxLook}
 	f, err := search.run(ctx, segments)
@@ -203,7 +206,8 @@ func (s *search) run(ctx context.Context, segments []segment) (found, error) {
 			continue
 		}
 		if ctx.Err() != nil {
-			return found{}, &leasehold.Error{Code: leasehold.Unavailable, Message: "the request ended before the journal was read"}
+			return found{}, &leasehold.Error{Code: leasehold.Unavailable,
+				Message: "the request ended before the journal was read"}
 		}
 		full, err := s.look(segment)
 		if err != nil {
@@ -244,7 +248,8 @@ func (s *search) edge(number uint64) spot {
 
 // look finds the lines of one segment, and tells whether the page is full.
 func (s *search) look(g *segment) (full bool, err error) {
-	if g.lines == 0 || !s.From.IsZero() && g.last < s.From.UnixNano() || !s.Until.IsZero() && g.first >= s.Until.UnixNano() {
+	if g.lines == 0 || !s.From.IsZero() && g.last < s.From.UnixNano() ||
+		!s.Until.IsZero() && g.first >= s.Until.UnixNano() {
 		return false, nil
 	}
 	if !s.filtered(g) {
@@ -257,7 +262,8 @@ func (s *search) look(g *segment) (full bool, err error) {
 	}
 	if err != nil {
 		s.journal.config.Log.Error("the journal can not be read", "err", err)
-		return false, &leasehold.Error{Code: leasehold.Unavailable, Message: "the journal can not be read; the server's log says why"}
+		return false, &leasehold.Error{Code: leasehold.Unavailable,
+			Message: "the journal can not be read; the server's log says why"}
 	}
 	hits := hits{most: s.Limit - len(s.found.lines) + 1, first: s.Oldest}
 	good := eachLine(b, func(at int, text string) bool {

@@ -126,7 +126,8 @@ func decodeLine(s string, l *Line) error {
 	if l.Kind != Deed && l.Kind != Hold || uint64(l.N) != n {
 		return errMalformed
 	}
-	l.Namespace, l.Resource, l.ID, l.Holder, l.Session, l.By, l.Reason = r.text(), r.text(), r.text(), r.text(), r.text(), r.text(), r.text()
+	l.Namespace, l.Resource, l.ID, l.Holder, l.Session, l.By, l.Reason = r.text(), r.text(), r.text(), r.text(),
+		r.text(), r.text(), r.text()
 	if l.Kind == Hold {
 		l.Since, l.Until, l.Waited = r.moment(), r.moment(), time.Duration(r.signed())
 	} else {

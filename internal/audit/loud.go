@@ -163,7 +163,10 @@ func (j *Journal) droppedAfter(namespace string, at spot) bool {
 func (j *Journal) isAsRead(s *segment) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.ContainsFunc(j.segments, func(now segment) bool { return now.number == s.number && now.size == s.size })
+	return slices.ContainsFunc(j.segments, func(now segment) bool {
+		return now.number == s.number &&
+			now.size == s.size
+	})
 }
 
 // replaceSegment puts other bytes in the place of a segment, all or nothing.

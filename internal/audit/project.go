@@ -246,8 +246,9 @@ func (d *deeds) event(e *leasehold.Event) {
 	}
 	by := d.cause(e)
 	d.line = Line{
-		Namespace: e.Namespace, Resource: e.Resource, ID: e.ID, Foreign: e.Foreign, Holder: e.Holder, Token: e.Token, Session: e.Session,
-		How: e.How, By: e.By, Reason: e.Reason,
+		Namespace: e.Namespace, Resource: e.Resource, ID: e.ID, Foreign: e.Foreign, Holder: e.Holder, Token: e.Token,
+		Session: e.Session,
+		How:     e.How, By: e.By, Reason: e.Reason,
 		Verb: d.verb(e, by.time), Outcome: OK, Actor: by.Actor, Address: by.Address, Door: by.Door,
 	}
 	if e.Kind == leasehold.Queued {
@@ -271,8 +272,9 @@ func (d *deeds) hold(e *leasehold.Event) {
 		how = leasehold.IDChanged
 	}
 	d.line = Line{
-		Namespace: e.Namespace, Resource: e.Resource, ID: e.Hold.ID, Holder: e.Hold.Holder, Token: e.Hold.Token, Session: e.Session,
-		How: how, By: e.By, Reason: e.Reason, Since: e.Hold.Since, Until: e.Hold.Until, Waited: e.Hold.Waited,
+		Namespace: e.Namespace, Resource: e.Resource, ID: e.Hold.ID, Holder: e.Hold.Holder, Token: e.Hold.Token,
+		Session: e.Session, How: how, By: e.By, Reason: e.Reason,
+		Since: e.Hold.Since, Until: e.Hold.Until, Waited: e.Hold.Waited,
 	}
 	if e.Kind == leasehold.Ended {
 		d.line.Foreign = e.Foreign // of a change, it is the next holder's
@@ -363,13 +365,15 @@ func (d *deeds) verb(e *leasehold.Event, timely bool) string {
 func describe(c core.Command) Line {
 	switch c := c.(type) {
 	case *core.Acquire:
-		return Line{Verb: "acquire", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Foreign: c.Foreign, Holder: c.Holder, Session: c.Session, Reason: c.Reason, Actor: c.Holder}
+		return Line{Verb: "acquire", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Foreign: c.Foreign,
+			Holder: c.Holder, Session: c.Session, Reason: c.Reason, Actor: c.Holder}
 	case *core.Release:
 		return Line{Verb: "release", Namespace: c.Namespace, ID: c.ID}
 	case *core.Change:
 		return Line{Verb: "change", Namespace: c.Namespace, ID: c.ID, Foreign: c.Foreign, Holder: c.Holder}
 	case *core.Break:
-		return Line{Verb: "break", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Token: c.Token, Reason: c.Reason, By: c.By, Actor: c.By}
+		return Line{Verb: "break", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Token: c.Token,
+			Reason: c.Reason, By: c.By, Actor: c.By}
 	case *core.Ask:
 		return Line{Verb: "ask", Namespace: c.Namespace, Resource: c.Resource, Reason: c.Message, By: c.By, Actor: c.By}
 	case *core.Move:
@@ -379,18 +383,23 @@ func describe(c core.Command) Line {
 	case *core.CloseSession:
 		return Line{Verb: "close-session", Namespace: c.Namespace, Session: c.ID}
 	case *core.PutRecord:
-		return Line{Verb: "put-record", Namespace: c.Namespace, Resource: c.Path, Session: c.Session, ID: c.Fence.Lease, Token: c.Fence.Token}
+		return Line{Verb: "put-record", Namespace: c.Namespace, Resource: c.Path, Session: c.Session, ID: c.Fence.Lease,
+			Token: c.Fence.Token}
 	case *core.DeleteRecord:
-		return Line{Verb: "delete-record", Namespace: c.Namespace, Resource: c.Path, ID: c.Fence.Lease, Token: c.Fence.Token}
+		return Line{Verb: "delete-record", Namespace: c.Namespace, Resource: c.Path, ID: c.Fence.Lease,
+			Token: c.Fence.Token}
 	case *core.Define:
-		return Line{Verb: "define", Namespace: c.Namespace, Resource: c.Definition.Path, Reason: c.Reason, By: c.By, Actor: c.By}
+		return Line{Verb: "define", Namespace: c.Namespace, Resource: c.Definition.Path, Reason: c.Reason, By: c.By,
+			Actor: c.By}
 	case *core.Undefine:
 		return Line{Verb: "undefine", Namespace: c.Namespace, Resource: c.Path, Reason: c.Reason, By: c.By, Actor: c.By}
 	case *core.Acknowledge:
-		return Line{Verb: "acknowledge", Namespace: c.Namespace, Resource: c.Resource, Token: c.Token, Reason: c.Reason, By: c.By, Actor: c.By}
+		return Line{Verb: "acknowledge", Namespace: c.Namespace, Resource: c.Resource, Token: c.Token, Reason: c.Reason,
+			By: c.By, Actor: c.By}
 	case *core.SetCaps:
 		// What is about the whole cluster stands in the default namespace, where people look.
-		return Line{Verb: "set-limits", Namespace: leasehold.DefaultNamespace, Reason: capsText(c), By: c.By, Actor: c.By}
+		return Line{Verb: "set-limits", Namespace: leasehold.DefaultNamespace, Reason: capsText(c), By: c.By,
+			Actor: c.By}
 	case *core.Txn:
 		return Line{Verb: "txn", Namespace: c.Namespace}
 	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
@@ -406,7 +415,8 @@ func capsText(c *core.SetCaps) string {
 		n    int
 		what string
 	}{
-		{c.Caps.Leases, "leases"}, {c.Caps.Sessions, "sessions"}, {c.Caps.Waiters, "waiters"}, {c.Caps.Namespaces, "namespaces"},
+		{c.Caps.Leases, "leases"}, {c.Caps.Sessions, "sessions"}, {c.Caps.Waiters, "waiters"},
+		{c.Caps.Namespaces, "namespaces"},
 	} {
 		if cap.n != 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", cap.n, cap.what))

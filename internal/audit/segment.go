@@ -208,7 +208,8 @@ func segmentNumbers(dir string) (numbers []uint64, err error) {
 // leaves of it is refused by its checksum.
 func writeIndex(dir string, s *segment, f filter) error {
 	b := []byte(indexMagic)
-	for _, v := range []uint64{s.number, uint64(s.size), s.lines, uint64(s.first), uint64(s.last), s.index, uint64(s.n)} {
+	for _, v := range []uint64{s.number, uint64(s.size), s.lines, uint64(s.first), uint64(s.last), s.index,
+		uint64(s.n)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	b = appendUses(b, s.uses)

@@ -14,14 +14,17 @@ var (
 
 // Requests, at every door.
 var (
-	Requests       = counter("requests_total", "Requests answered, by door, verb and code (ok, or why not).", "door", "verb", "code")
-	RequestSeconds = histogram("request_seconds", "Time from a request to its answer, without those that waited for a resource.", "verb")
-	WaitSeconds    = histogram("wait_seconds", "Time that requests waited for a resource, granted or not.")
-	Waiting        = gauge("waiting_requests", "Requests held open until a resource is free.")
-	Watches        = gauge("watches", "Watches that are open.")
-	WatchUnsent    = gauge("watch_unsent_bytes", "Bytes of events on their way to readers that have not taken them yet.")
-	WatchesCut     = counter("watches_cut_total", "Watches that were cut off because the reader was too slow.")
-	Exports        = gauge("exports", "Exports of the journal that are under way.")
+	Requests = counter("requests_total", "Requests answered, by door, verb and code (ok, or why not).", "door",
+		"verb", "code")
+	RequestSeconds = histogram("request_seconds",
+		"Time from a request to its answer, without those that waited for a resource.", "verb")
+	WaitSeconds = histogram("wait_seconds", "Time that requests waited for a resource, granted or not.")
+	Waiting     = gauge("waiting_requests", "Requests held open until a resource is free.")
+	Watches     = gauge("watches", "Watches that are open.")
+	WatchUnsent = gauge("watch_unsent_bytes",
+		"Bytes of events on their way to readers that have not taken them yet.")
+	WatchesCut = counter("watches_cut_total", "Watches that were cut off because the reader was too slow.")
+	Exports    = gauge("exports", "Exports of the journal that are under way.")
 )
 
 // Connections and certificates.
@@ -51,26 +54,32 @@ var (
 var (
 	DiskFree     = gauge("disk_free_bytes", "Room that is free on the data disk.")
 	DiskReserved = gauge("disk_reserved_bytes", "Room in the reserve on the data disk.")
-	DiskNeeded   = gauge("disk_needed_bytes", "Room that has to be free or in the reserve for anything new to be granted.")
-	DiskLowRoom  = gauge("disk_low_room", "1 if the data disk is low on room, and nothing new is granted or written.")
+	DiskNeeded   = gauge("disk_needed_bytes",
+		"Room that has to be free or in the reserve for anything new to be granted.")
+	DiskLowRoom = gauge("disk_low_room", "1 if the data disk is low on room, and nothing new is granted or written.")
 )
 
 // The journal.
 var (
-	JournalBytes    = gauge("journal_bytes", "Size of the journal on disk.")
-	JournalLag      = gauge("journal_lag_entries", "Entries of the log that the journal has not written yet.")
-	JournalLines    = counter("journal_lines_total", "Lines written to the journal.")
-	JournalDropped  = counter("journal_dropped_segments_total", "Segments removed to keep the journal within its bound.")
+	JournalBytes   = gauge("journal_bytes", "Size of the journal on disk.")
+	JournalLag     = gauge("journal_lag_entries", "Entries of the log that the journal has not written yet.")
+	JournalLines   = counter("journal_lines_total", "Lines written to the journal.")
+	JournalDropped = counter("journal_dropped_segments_total",
+		"Segments removed to keep the journal within its bound.")
 	JournalLost     = counter("journal_lost_lines_total", "Lines that the journal lost because the disk was full.")
 	JournalDamaged  = counter("journal_damaged_segments_total", "Segments that could not be read to their end.")
-	JournalFailures = counter("journal_failures_total", "1 if the journal could not be written, which stops the server.")
+	JournalFailures = counter("journal_failures_total",
+		"1 if the journal could not be written, which stops the server.")
 )
 
 // Other servers of the cluster.
 var (
-	PeerConnected    = gauge("peer_connected", "1 if messages get through to another server.", "server")
-	PeerDropped      = counter("peer_dropped_total", "Messages to another server that were lost before they were sent.", "server")
+	PeerConnected = gauge("peer_connected", "1 if messages get through to another server.", "server")
+	PeerDropped   = counter("peer_dropped_total", "Messages to another server that were lost before they were sent.",
+		"server")
 	PeerLag          = gauge("peer_lag_entries", "Entries of the log that another server is behind this one.", "server")
-	StateComparisons = counter("state_comparisons_total", "How often the states of a majority of the servers were compared.")
-	StatesDiffer     = gauge("states_differ", "How many servers had another state than the majority when they were last compared.")
+	StateComparisons = counter("state_comparisons_total",
+		"How often the states of a majority of the servers were compared.")
+	StatesDiffer = gauge("states_differ",
+		"How many servers had another state than the majority when they were last compared.")
 )

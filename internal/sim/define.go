@@ -67,7 +67,8 @@ func (w *World) definition() leasehold.Definition {
 func (w *World) acknowledge(operator *client) {
 	for _, at := range sortedSpots(w.truth.witness.places) {
 		if p := w.truth.witness.places[at]; len(p.rests) > 0 && p.rests[0].until == forever {
-			operator.insist(&core.Acknowledge{Namespace: at.space, Resource: at.name, Token: w.truth.witness.tokens[at.space]}, 3)
+			operator.insist(&core.Acknowledge{Namespace: at.space, Resource: at.name,
+				Token: w.truth.witness.tokens[at.space]}, 3)
 		}
 	}
 }

@@ -54,7 +54,8 @@ type write struct {
 }
 
 func newDisk(s *server) *disk {
-	return &disk{server: s, dir: fmt.Sprintf("%x", s.world.random.Uint64()), files: map[uint64]file{}, values: map[leasehold.Digest]bool{}}
+	return &disk{server: s, dir: fmt.Sprintf("%x", s.world.random.Uint64()), files: map[uint64]file{},
+		values: map[leasehold.Digest]bool{}}
 }
 
 func (d *disk) world() *World { return d.server.world }
@@ -287,7 +288,8 @@ func (d *disk) after(index uint64) (*raftpb.HardState, []*raftpb.Entry) {
 	var entries []*raftpb.Entry
 	for _, r := range d.log {
 		if r.hard != nil {
-			hard = &raftpb.HardState{Term: new(r.hard.GetTerm()), Vote: new(r.hard.GetVote()), Commit: new(r.hard.GetCommit())}
+			hard = &raftpb.HardState{Term: new(r.hard.GetTerm()), Vote: new(r.hard.GetVote()),
+				Commit: new(r.hard.GetCommit())}
 		}
 		if r.entry != nil && r.entry.GetIndex() > index {
 			at := r.entry.GetIndex() - index - 1

@@ -33,7 +33,8 @@ func (w *World) trouble() {
 		{f.Transfer, "transfer", func() { s.deliver(edge, replica.Transfer{To: w.otherThan(s).id}) }},
 		{f.LateLead, "late lead", w.lateLead},
 		{f.Sleep, "a server sleeps", func() { s.sleep(w.upTo(9 * time.Second)) }},
-		{f.Sleep, "a client sleeps", func() { w.clients[w.random.IntN(len(w.clients))].sleep(w.upTo(9 * time.Second)) }},
+		{f.Sleep, "a client sleeps",
+			func() { w.clients[w.random.IntN(len(w.clients))].sleep(w.upTo(9 * time.Second)) }},
 		{f.LowRoom, "low room", func() { s.low = w.now + w.upTo(8*time.Second) }},
 		{f.LoseReplies, "lost replies", func() { w.network.deaf = w.now + w.upTo(3*time.Second) }},
 	})

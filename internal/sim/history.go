@@ -172,7 +172,8 @@ func (h *history) check() {
 			// judge exponential time.
 			returned, op.swapped = done.appliedAt, done.swapped
 		}
-		ops = append(ops, porcupine.Operation{ClientId: op.client, Input: op, Output: op, Call: int64(op.called), Return: int64(returned)})
+		ops = append(ops, porcupine.Operation{ClientId: op.client, Input: op, Output: op, Call: int64(op.called),
+			Return: int64(returned)})
 	}
 	h.world.counts["register operations"] += len(ops)
 	for n := range h.begins {

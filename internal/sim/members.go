@@ -67,7 +67,8 @@ func (o *operator) add() {
 	s := newServer(w, 0)
 	o.made++
 	o.busy = true
-	about := replica.Member{Name: fmt.Sprint("new", o.made), Peer: fmt.Sprint("peer", o.made), Dir: s.disk.dir, Levels: s.levels}
+	about := replica.Member{Name: fmt.Sprint("new", o.made), Peer: fmt.Sprint("peer", o.made), Dir: s.disk.dir,
+		Levels: s.levels}
 	o.ask(replica.Change{Kind: replica.Add, Member: about}, func(m replica.Member, err error) {
 		o.busy = false
 		if err != nil {
@@ -223,10 +224,13 @@ func (t *truth) counted(s *server, a replica.Applied) {
 			learners = append(learners, m.ID)
 		}
 	}
-	votes, none := slices.Sorted(slices.Values(a.Votes.GetVoters())), slices.Sorted(slices.Values(a.Votes.GetLearners()))
-	none = slices.DeleteFunc(none, func(id uint64) bool { return id >= a.Roster.Next }) // it has not come to its own add yet
+	votes, none := slices.Sorted(slices.Values(a.Votes.GetVoters())),
+		slices.Sorted(slices.Values(a.Votes.GetLearners()))
+	// it has not come to its own add yet
+	none = slices.DeleteFunc(none, func(id uint64) bool { return id >= a.Roster.Next })
 	if a.Index >= uint64(t.world.Nodes) && (!slices.Equal(votes, a.Roster.Voters()) || !slices.Equal(none, learners)) {
-		t.world.violated("server %d counts the votes of %v and not of %v at %d, and the members are %s", s.id, votes, none, a.Index, describe(a.Roster))
+		t.world.violated("server %d counts the votes of %v and not of %v at %d, and the members are %s", s.id, votes,
+			none, a.Index, describe(a.Roster))
 	}
 }
 
@@ -238,7 +242,8 @@ func (t *truth) rostered(s *server, index uint64, r *replica.Roster) {
 		at++
 	}
 	if at > 0 && describe(r) != m.rosters[at-1] {
-		t.world.violated("a snapshot of server %d at %d has the members %s, and they were %s", s.id, index, describe(r), m.rosters[at-1])
+		t.world.violated("a snapshot of server %d at %d has the members %s, and they were %s", s.id, index, describe(r),
+			m.rosters[at-1])
 	}
 }
 
@@ -263,7 +268,8 @@ func (t *truth) settled(c replica.Change, index uint64) {
 		}
 	}
 	if know <= len(voters)/2 {
-		t.world.violated("%v of server %d is answered, and only %d of %d servers with a vote can not forget it", c.Kind, c.Member.ID, know, len(voters))
+		t.world.violated("%v of server %d is answered, and only %d of %d servers with a vote can not forget it", c.Kind,
+			c.Member.ID, know, len(voters))
 	}
 }
 

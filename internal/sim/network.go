@@ -152,7 +152,8 @@ func (t *transport) Send(ms []*raftpb.Message) {
 		}
 		for range times {
 			copied := proto.Clone(m).(*raftpb.Message)
-			t.network().carry(t.server, m.GetTo(), func(s *server) { s.deliver(t.source(), replica.Received{Message: copied}) })
+			t.network().carry(t.server, m.GetTo(),
+				func(s *server) { s.deliver(t.source(), replica.Received{Message: copied}) })
 		}
 	}
 }

@@ -52,7 +52,8 @@ func newServer(w *World, id uint64) *server {
 }
 
 func (s *server) member() replica.Member {
-	return replica.Member{ID: s.id, Name: fmt.Sprint("n", s.id), Peer: fmt.Sprint("p", s.id), Dir: s.disk.dir, Levels: s.levels}
+	return replica.Member{ID: s.id, Name: fmt.Sprint("n", s.id), Peer: fmt.Sprint("p", s.id), Dir: s.disk.dir,
+		Levels: s.levels}
 }
 
 // start begins a process on what the disk has.
@@ -77,7 +78,8 @@ func (s *server) start() {
 	s.feed = engine.NewFeed()
 	s.feed.PublishAll(found.state.View(0))
 	c := replica.Config{
-		ID: s.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster, Begin: begin,
+		ID: s.id, Storage: found.storage, State: found.state, Applied: found.applied, Roster: found.roster,
+		Begin: begin,
 		Clock: &s.clock, Disk: s.disk, Transport: &transport{s, s.life}, Nonce: s.world.random.Uint64(), Feed: s.feed,
 		Log: slog.New(slog.DiscardHandler), SnapshotEvery: s.world.Faults.SnapshotEvery,
 		Watch:  func(a replica.Applied) { s.world.truth.applied(s, a) },

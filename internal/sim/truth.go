@@ -55,7 +55,8 @@ type fact struct{ entry, result uint32 }
 func newTruth(w *World) *truth {
 	return &truth{
 		world: w, log: map[uint64]fact{}, states: map[uint64]uint32{}, attempts: map[string]*attempt{},
-		terms: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}, witness: newWitness(w), guards: map[spot]leasehold.Token{}, gaps: []gap{{}}, members: newMembers(),
+		terms: map[uint64]uint64{}, votes: map[[2]uint64]uint64{}, witness: newWitness(w),
+		guards: map[spot]leasehold.Token{}, gaps: []gap{{}}, members: newMembers(),
 		events: map[string][]*leasehold.Event{}, ever: map[string]leasehold.Token{},
 	}
 }
@@ -63,7 +64,8 @@ func newTruth(w *World) *truth {
 // attempted notes a command before it is sent.
 func (t *truth) attempted(c *client, command core.Command) *attempt {
 	t.made++
-	a := &attempt{epoch: t.world.epoch, id: fmt.Sprint("a", t.made), client: c, sent: t.world.now, slept: c.slept, command: command}
+	a := &attempt{epoch: t.world.epoch, id: fmt.Sprint("a", t.made), client: c, sent: t.world.now, slept: c.slept,
+		command: command}
 	t.attempts[a.id], t.last = a, a
 	return a
 }
@@ -160,7 +162,8 @@ func (t *truth) happened(s *server, a replica.Applied) {
 		return
 	}
 	t.level = s.level()
-	w.tell("entry %d of term %d by %d at %d: %d commands, %d events", a.Index, a.Term, s.id, a.Entry.Stamp, len(a.Entry.Commands), len(a.Result.Events))
+	w.tell("entry %d of term %d by %d at %d: %d commands, %d events", a.Index, a.Term, s.id, a.Entry.Stamp,
+		len(a.Entry.Commands), len(a.Result.Events))
 	w.count("entries")
 	// From the beginning to now the fastest clock can not have counted more.
 	if most := own(w.now, bound) + time.Second; !w.wild() && time.Duration(a.Entry.Stamp) > most {
@@ -212,7 +215,8 @@ func (t *truth) told(a *attempt, err error) {
 
 // heard is called when a client gets an answer.
 func (t *truth) heard(a *attempt, err error) {
-	if !errors.Is(err, leasehold.ErrUndecided) && !errors.Is(err, leasehold.ErrUnavailable) && a.epoch == t.world.epoch {
+	if !errors.Is(err, leasehold.ErrUndecided) && !errors.Is(err, leasehold.ErrUnavailable) &&
+		a.epoch == t.world.epoch {
 		t.acknowledged = max(t.acknowledged, a.applied)
 	}
 }
@@ -274,25 +278,30 @@ func (t *truth) believed(g *grip) {
 	if c := t.witness.byToken[grant{g.at.space, g.token}]; c == nil {
 		w.violated("%s believes in %s with token %d, which is over", g.client.name, g.at.name, g.token)
 	} else if end := c.atLeast(); end != 0 && g.until > end {
-		w.violated("%s believes in %s for %v longer than the server may let it last", g.client.name, g.at.name, g.until-end)
+		w.violated("%s believes in %s for %v longer than the server may let it last", g.client.name, g.at.name,
+			g.until-end)
 	}
 	for _, c := range w.clients {
 		if o := c.grip; o != nil && o != g && o.at == g.at && o.believes() && !o.exempt && !o.former && g.excludes(o) {
-			w.violated("%s believes in %s with token %d while %s does with %d", g.client.name, g.at.name, g.token, c.name, o.token)
+			w.violated("%s believes in %s with token %d while %s does with %d", g.client.name, g.at.name, g.token,
+				c.name, o.token)
 		}
 	}
 }
 
 // excludes tells whether two can not hold the same at the same time.
 func (g *grip) excludes(o *grip) bool {
-	return g.slots == 0 || o.slots == 0 || slices.ContainsFunc(g.units, func(u string) bool { return slices.Contains(o.units, u) })
+	return g.slots == 0 || o.slots == 0 || slices.ContainsFunc(g.units,
+		func(u string) bool { return slices.Contains(o.units, u) })
 }
 
 // nobodyBelieves is called when a lease is over.
 func (t *truth) nobodyBelieves(at spot, token leasehold.Token, what string) {
 	for _, c := range t.world.clients {
-		if g := c.grip; g != nil && g.at == at && g.token == token && g.believes() && !g.exempt && !g.former && !t.world.wild() {
-			t.world.violated("%s: %s still believes in %s with token %d for %v", what, c.name, at.name, token, g.until-t.world.now)
+		if g := c.grip; g != nil && g.at == at && g.token == token && g.believes() && !g.exempt && !g.former &&
+			!t.world.wild() {
+			t.world.violated("%s: %s still believes in %s with token %d for %v", what, c.name, at.name, token,
+				g.until-t.world.now)
 		}
 	}
 }
@@ -307,7 +316,8 @@ func (t *truth) othersBelieve(at spot, token leasehold.Token, slots int) {
 		case t.world.wild():
 			t.world.count("believed too long")
 		default:
-			t.world.violated("%s is granted with token %d while %s believes in it with %d for %v", at.name, token, c.name, g.token, g.until-t.world.now)
+			t.world.violated("%s is granted with token %d while %s believes in it with %d for %v", at.name, token,
+				c.name, g.token, g.until-t.world.now)
 		}
 	}
 }

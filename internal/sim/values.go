@@ -109,6 +109,7 @@ func (w *World) complete(id uint64) bool {
 // valuesRest checks, at the end, that no value was lost.
 func (t *truth) valuesRest(s *server) {
 	if lacks := s.lacks(); len(lacks) > 0 {
-		t.world.violated("server %d lacks %d large values that are named, and nobody could give them to it", s.id, len(lacks))
+		t.world.violated("server %d lacks %d large values that are named, and nobody could give them to it", s.id,
+			len(lacks))
 	}
 }

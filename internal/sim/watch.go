@@ -84,7 +84,8 @@ func (x *watcher) read(s *server) {
 	}
 	if x.lost != (position{}) {
 		if _, ok := history.After(x.lost.revision, x.lost.n); ok {
-			w.violated("%s goes on at server %d behind %d.%d, which was lost in a restore", x.name, s.id, x.lost.revision, x.lost.n)
+			w.violated("%s goes on at server %d behind %d.%d, which was lost in a restore", x.name, s.id,
+				x.lost.revision, x.lost.n)
 		}
 		x.lost = position{}
 		w.count("watches that learned of a restore")
@@ -100,7 +101,8 @@ func (x *watcher) read(s *server) {
 			return
 		}
 		if want := w.truth.events[x.space][x.seen]; !same(e, want) {
-			w.violated("%s sees %d.%d %v of %s at server %d, and what came next was %d.%d %v of %s", x.name, e.Revision, e.N, e.Kind, e.ID, s.id, want.Revision, want.N, want.Kind, want.ID)
+			w.violated("%s sees %d.%d %v of %s at server %d, and what came next was %d.%d %v of %s", x.name, e.Revision,
+				e.N, e.Kind, e.ID, s.id, want.Revision, want.N, want.Kind, want.ID)
 			return
 		}
 		x.seen++
@@ -110,7 +112,8 @@ func (x *watcher) read(s *server) {
 }
 
 func same(a, b *leasehold.Event) bool {
-	return a.Revision == b.Revision && a.N == b.N && a.Kind == b.Kind && a.How == b.How && a.ID == b.ID && a.Token == b.Token && a.Resource == b.Resource
+	return a.Revision == b.Revision && a.N == b.N && a.Kind == b.Kind && a.How == b.How && a.ID == b.ID &&
+		a.Token == b.Token && a.Resource == b.Resource
 }
 
 // rest checks, at the end, that nothing was missed, and that each server has all of it.

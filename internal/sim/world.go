@@ -101,7 +101,8 @@ var Everything = Faults{
 	Every: 2 * time.Second,
 	Kill:  4, KillAll: 1, Reboot: 2, Pause: 4, SlowDisk: 3, StalledDisk: 1, BadDisk: 1, WallJump: 1,
 	Isolate: 3, OneWay: 3, SlowNet: 3, Transfer: 3, LoseReplies: 2, Sleep: 2, LowRoom: 1,
-	Down: 3 * time.Second, Latency: 8 * time.Millisecond, ClockRate: 5000, SnapshotEvery: 4 << 10, LossPerMille: 5, RepeatPerMille: 5,
+	Down: 3 * time.Second, Latency: 8 * time.Millisecond, ClockRate: 5000, SnapshotEvery: 4 << 10, LossPerMille: 5,
+	RepeatPerMille: 5,
 }
 
 // A Report is what a run came to.
@@ -143,7 +144,8 @@ type World struct {
 // Run runs one seed to its end, or to the first violation.
 func Run(c Config) Report {
 	w := &World{
-		Config: c, random: rand.New(rand.NewPCG(c.Seed, 0x6c65617365)), print: fnv.New64a(), counts: map[string]int{}, byID: map[uint64]*server{},
+		Config: c, random: rand.New(rand.NewPCG(c.Seed, 0x6c65617365)), print: fnv.New64a(), counts: map[string]int{},
+		byID: map[uint64]*server{},
 	}
 	w.truth, w.history = newTruth(w), &history{world: w}
 	w.network.world = w
@@ -204,7 +206,8 @@ func (w *World) settle() {
 	}
 	w.after(5*time.Second, func() {
 		canary := newClient(w, 100)
-		canary.insist(&core.Acquire{Namespace: spaces[0], Resource: "canary", ID: "canary", Holder: "canary", TTL: time.Second, Wait: 12 * time.Second}, 20)
+		canary.insist(&core.Acquire{Namespace: spaces[0], Resource: "canary", ID: "canary", Holder: "canary",
+			TTL: time.Second, Wait: 12 * time.Second}, 20)
 	})
 	// By then somebody leads and everybody has caught up, so that no read may fail.
 	for at := 15 * time.Second; at < 25*time.Second; at += 500 * time.Millisecond {

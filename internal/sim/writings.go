@@ -43,7 +43,8 @@ func (x *writings) event(t *witness, c core.Command, e *leasehold.Event) {
 		version = before.Version + 1
 	}
 	if r.Version != version || r.Mod != e.Revision || r.Path != at.name {
-		t.world.violated("%s is put as version %d at %d, and should be %d at %d", at.name, r.Version, r.Mod, version, e.Revision)
+		t.world.violated("%s is put as version %d at %d, and should be %d at %d", at.name, r.Version, r.Mod, version,
+			e.Revision)
 	}
 	if value, large, ok := put(c, at); !ok || value != r.Value || !sameLarge(large, r.Large) {
 		t.world.violated("%s has %q and %v, which nobody put", at.name, r.Value, r.Large)
@@ -275,7 +276,8 @@ func (t *witness) recorded(s *server) {
 	for _, at := range sortedSpots(t.writings.records) {
 		r, failure := view.Record(at.space, at.name, 0)
 		if failure != nil || r.Value != t.writings.records[at].Value || r.Mod != t.writings.records[at].Mod {
-			w.violated("server %d has %q in %s, and should have %q", s.id, r.Value, at.name, t.writings.records[at].Value)
+			w.violated("server %d has %q in %s, and should have %q", s.id, r.Value, at.name,
+				t.writings.records[at].Value)
 		}
 	}
 }

@@ -33,13 +33,14 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		requests: metric.Requests.CounterVec(),
-		seconds:  metric.RequestSeconds.HistogramVec([]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5}),
-		waits:    metric.WaitSeconds.Histogram([]float64{.001, .01, .1, .5, 1, 5, 15, 60, 300, 1800, 3600, 86400}),
-		Watches:  metric.Watches.Gauge(),
-		Unsent:   metric.WatchUnsent.Gauge(),
-		Cut:      metric.WatchesCut.Counter(),
-		Exports:  metric.Exports.Gauge(),
-		Waiting:  metric.Waiting.Gauge(),
+		seconds: metric.RequestSeconds.HistogramVec([]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05,
+			.1, .25, 1, 5}),
+		waits:   metric.WaitSeconds.Histogram([]float64{.001, .01, .1, .5, 1, 5, 15, 60, 300, 1800, 3600, 86400}),
+		Watches: metric.Watches.Gauge(),
+		Unsent:  metric.WatchUnsent.Gauge(),
+		Cut:     metric.WatchesCut.Counter(),
+		Exports: metric.Exports.Gauge(),
+		Waiting: metric.Waiting.Gauge(),
 	}
 	m.registry.MustRegister(
 		m.requests, m.seconds, m.waits, m.Watches, m.Unsent, m.Cut, m.Waiting, m.Exports,

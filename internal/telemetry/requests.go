@@ -108,7 +108,8 @@ func (v *Verb) write(ctx context.Context, o Outcome, code leasehold.Code, known 
 		}
 	}
 	attrs := []slog.Attr{
-		slog.String("door", r.door), slog.String("verb", v.name), slog.String("namespace", o.Namespace), slog.Duration("took", o.Took),
+		slog.String("door", r.door), slog.String("verb", v.name), slog.String("namespace", o.Namespace),
+		slog.Duration("took", o.Took),
 	}
 	if o.Err != nil {
 		attrs = append(attrs, slog.String("code", code.String()), slog.Any("error", o.Err))

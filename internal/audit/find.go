@@ -76,13 +76,13 @@ func parseSpot(s string) (spot, error) {
 	return spot{n, at}, errors.Join(bad, worse)
 }
 
-// A Page is some lines, and where to go on; the zero Place if there are no more.
+// A Page is some lines, and where to go on; the zero Place at the end.
 type Page struct {
 	Lines []Line
 	Next  Place
 }
 
-// What one page may cost: a search that finds little stops after so many bytes, and
+// What one page may cost: a search that finds little stops after this many bytes, and
 // its page is short and has a next one. So many searches read at a time.
 const (
 	maxLook     = 32 << 20
@@ -135,7 +135,7 @@ func (j *Journal) look(ctx context.Context, q Query, after spot) (found, error) 
 type found struct {
 	lines []Line
 	spots []spot
-	next  spot // where to go on; zero: there are no more
+	next  spot // where to go on; zero: at the end
 	end   spot // behind the lines
 }
 
@@ -225,7 +225,7 @@ func (s *search) run(ctx context.Context, segments []segment) (found, error) {
 	return s.found, nil
 }
 
-// passed tells whether the pages before have shown all of a segment.
+// passed reports whether the pages before have shown all of a segment.
 func (s *search) passed(number uint64) bool {
 	switch {
 	case s.after == (spot{}):
@@ -246,7 +246,7 @@ func (s *search) edge(number uint64) spot {
 	return spot{number, 0}
 }
 
-// look finds the lines of one segment, and tells whether the page is full.
+// look finds the lines of one segment, and reports whether the page is full.
 func (s *search) look(g *segment) (full bool, err error) {
 	if g.lines == 0 || !s.From.IsZero() && g.last < s.From.UnixNano() ||
 		!s.Until.IsZero() && g.first >= s.Until.UnixNano() {
@@ -261,9 +261,9 @@ func (s *search) look(g *segment) (full bool, err error) {
 		return false, nil // dropped in the meantime
 	}
 	if err != nil {
-		s.journal.config.Log.Error("the journal can not be read", "err", err)
+		s.journal.config.Log.Error("the journal cannot be read", "err", err)
 		return false, &leasehold.Error{Code: leasehold.Unavailable,
-			Message: "the journal can not be read; the server's log says why"}
+			Message: "the journal cannot be read; the server's log says why"}
 	}
 	hits := hits{most: s.Limit - len(s.found.lines) + 1, first: s.Oldest}
 	good := eachLine(b, func(at int, text string) bool {
@@ -299,7 +299,7 @@ func (h *hits) add(p spot, l *Line) (more bool) {
 	return !h.enough
 }
 
-// ahead tells whether the pages before have not shown a place.
+// ahead reports whether the pages before have not shown a place.
 func (s *search) ahead(p spot) bool {
 	if p.segment != s.after.segment {
 		return true
@@ -328,7 +328,7 @@ func (s *search) take(h *hits) (full bool) {
 	return false
 }
 
-// filtered tells whether a segment may have what the query names.
+// filtered reports whether a segment may have what the query names.
 func (s *search) filtered(g *segment) bool {
 	if s.Resource == "" && s.Holder == "" && s.Actor == "" {
 		return true
@@ -355,7 +355,7 @@ func (s *search) matches(l *Line) bool {
 	return s.during(l)
 }
 
-// during tells whether a line is about a moment of the range; of a hold, any moment.
+// during reports whether a line is about a moment of the range; of a hold, any moment.
 func (s *search) during(l *Line) bool {
 	begin, end := l.begin(), l.At
 	if l.Kind == Hold {

@@ -42,7 +42,7 @@ type Config struct {
 	// nil: nobody can make room.
 	MakeRoom func()
 
-	// Failed is called once, from any goroutine, when the journal can not be written.
+	// Failed is called once, from any goroutine, when the journal cannot be written.
 	// It takes nothing more then.
 	Failed func(error)
 }
@@ -54,10 +54,10 @@ const (
 	DefaultBytes = 256 << 20
 
 	maxSegment = 4 << 20
-	// maxQueued is how many bytes of log may wait to be written down; then whoever
-	// brings more waits too. Nothing is dropped.
+	// maxQueued is how many bytes of log may wait to be written down; then a caller
+	// that brings more waits too. Nothing is dropped.
 	maxQueued = 16 << 20
-	// refusedShare is the part of the journal's bytes that is for refusals: 1 in so many.
+	// refusedShare is the part of the journal's bytes that is for refusals: one of this many.
 	refusedShare = 4
 	// maxSpare is how many items an empty queue keeps room for.
 	maxSpare = 4096
@@ -183,7 +183,7 @@ func newJournal(c Config) *Journal {
 	return j
 }
 
-// InMemory starts a journal that forgets everything when it ends. It can not fail.
+// InMemory starts a journal that forgets everything when it ends. It cannot fail.
 func InMemory(bytes int64, now func() time.Time) *Journal {
 	j, err := Start(Config{Bytes: max(bytes, MinBytes), Now: now})
 	if err != nil {
@@ -297,7 +297,7 @@ func (j *Journal) settled() ([]segment, error) {
 	}
 	if j.failure != nil {
 		return nil, &leasehold.Error{Code: leasehold.Unavailable,
-			Message: "the journal can not be written, and the server is stopping: try another one"}
+			Message: "the journal cannot be written, and the server is stopping: try another one"}
 	}
 	return slices.Clone(j.segments), nil
 }
@@ -352,7 +352,7 @@ func (j *Journal) total() (bytes int64) {
 func (j *Journal) indexBytes() int64 { return int64(indexHead + 4 + filterBytes(j.segmentBytes)) }
 
 // Operation numbers what the disk is doing for the journal at this moment; 0: nothing.
-// Whoever sees the same number for long knows that the disk hangs, and may call Fail.
+// If it stays the same for long, the disk hangs, and Fail may be called.
 func (j *Journal) Operation() uint64 {
 	if j == nil {
 		return 0
@@ -370,7 +370,7 @@ func (j *Journal) Operation() uint64 {
 	return 0
 }
 
-// Fail ends the journal for good, and lets go of whoever waits for it.
+// Fail ends the journal for good, and releases everybody who waits for it.
 func (j *Journal) Fail(err error) {
 	if j == nil {
 		return
@@ -380,7 +380,7 @@ func (j *Journal) Fail(err error) {
 		j.mu.Unlock()
 		return
 	}
-	j.failure = fmt.Errorf("the journal can not be written: %w", err)
+	j.failure = fmt.Errorf("the journal cannot be written: %w", err)
 	j.stats.Failures++
 	j.changed.Broadcast()
 	failure := j.failure

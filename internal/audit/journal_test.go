@@ -507,7 +507,7 @@ func TestBackPressure(t *testing.T) {
 		j.Fail(errors.New("the disk hangs"))
 		j.Fail(errors.New("again"))
 		<-appended
-		if err := <-failed; len(failed) > 0 || !strings.Contains(err.Error(), "the journal can not be written: the disk hangs") {
+		if err := <-failed; len(failed) > 0 || !strings.Contains(err.Error(), "the journal cannot be written: the disk hangs") {
 			t.Errorf("%v", err)
 		}
 		if err := j.Flush(); err == nil {
@@ -594,7 +594,7 @@ func refuse(j *Journal, i int) {
 	})
 }
 
-// Whoever is refused again and again must not make the journal forget what others did.
+// Repeated refusals must not make the journal forget what others did.
 func TestRefusalsPushOutNoDeeds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,19 +14,19 @@ func (j *Journal) open() error {
 		return j.begin(1)
 	}
 	if err := os.MkdirAll(j.config.Dir, 0o700); err != nil {
-		return fmt.Errorf("the journal %s can not be made: %w", j.config.Dir, err)
+		return fmt.Errorf("the journal %s cannot be made: %w", j.config.Dir, err)
 	}
 	numbers, err := segmentNumbers(j.config.Dir)
 	if err == nil {
 		err = removeUnfinished(j.config.Dir)
 	}
 	if err != nil {
-		return fmt.Errorf("the journal %s can not be read: %w", j.config.Dir, err)
+		return fmt.Errorf("the journal %s cannot be read: %w", j.config.Dir, err)
 	}
 	for i, number := range numbers {
 		s, err := j.openSegment(number, i == len(numbers)-1)
 		if err != nil {
-			return fmt.Errorf("the journal can not be opened: %w", err)
+			return fmt.Errorf("the journal cannot be opened: %w", err)
 		}
 		j.segments = append(j.segments, *s)
 		if s.index > j.last.index || s.index == j.last.index && s.n > j.last.n {
@@ -101,7 +101,7 @@ func (j *Journal) reopen(s *segment, good int64) (err error) {
 	return errors.Join(err, j.file.Sync())
 }
 
-// damaged notes, once, that a segment can not be read to its end.
+// damaged notes, once, that a segment cannot be read to its end.
 func (j *Journal) damaged(number uint64, good, size int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

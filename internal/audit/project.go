@@ -55,12 +55,12 @@ func refusalsCount(c core.Command) bool {
 type projector struct {
 	refusals bool
 	seed     maphash.Seed
-	// asked is whom a holder was told about when it last asked for a resource in vain.
+	// asked is whom a holder was told about when it last asked for a resource and was refused.
 	asked map[uint64]leasehold.Token
 	deeds deeds // of the entry at hand
 }
 
-// maxAsked bounds what is remembered of those who asked in vain.
+// maxAsked bounds what is remembered of refused requests.
 const maxAsked = 1 << 16
 
 func newProjector() *projector {
@@ -122,8 +122,8 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// saidBefore tells whether an acquire found in its way what it had found there before.
-// Whoever polls for a resource would otherwise fill the journal with its polling, and
+// saidBefore reports whether an acquire found in its way what it had found there before.
+// A holder that polls for a resource would otherwise fill the journal with its polling, and
 // push out of it what others did.
 func (p *projector) saidBefore(c core.Command, refusal *leasehold.Error) bool {
 	a, ok := c.(*core.Acquire)
@@ -142,7 +142,7 @@ func (p *projector) refusedBefore(l *Line, inTheWay leasehold.Token) bool {
 	return p.askedBefore(inTheWay, l.Namespace, l.Resource, l.Holder, l.Actor, l.Verb)
 }
 
-// askedBefore reports whether the same was asked in vain because of the same lease, and
+// askedBefore reports whether the same was refused because of the same lease, and
 // remembers it.
 func (p *projector) askedBefore(token leasehold.Token, asked ...string) bool {
 	var h maphash.Hash

@@ -67,7 +67,7 @@ func TestDeedsAndHolds(t *testing.T) {
 	ops := leasehold.Origin{Actor: "ops@example.com", Address: "10.0.0.3:3", Door: "native"}
 
 	at(0, ann, &core.Lead{Node: 1}, acquire("r", "ann"), &core.Renew{Namespace: space, ID: "ann@r"})
-	at(1*s, bob, acquire("r", "bob"), acquire("r", "bob"), acquire("r", "cyd", waits)) // asked twice in vain
+	at(1*s, bob, acquire("r", "bob"), acquire("r", "bob"), acquire("r", "cyd", waits)) // refused twice
 	at(2*s, ann, &core.Release{Namespace: space, ID: "ann@r"}, &core.Release{Namespace: space, ID: "ann@r"})
 	at(3*s, ops, &core.Break{Namespace: space, ID: "cyd@r", Period: 2 * s, By: "me", Reason: "stuck"})
 	at(4*s, bob, acquire("r", "bob"), &core.Renew{Namespace: space, ID: "gone"}) // another lease is in the way by now

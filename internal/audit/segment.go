@@ -120,7 +120,7 @@ func (s *segment) use(l *Line, bytes int) {
 // A filter tells of a name that it is not in a segment, or that it may be.
 type filter []byte
 
-// filterBytes is the size of the filter of a segment of so many bytes: a few bits for
+// filterBytes is the size of the filter of a segment of a size: a few bits for
 // each of the names that fit in.
 func filterBytes(segmentBytes int64) int {
 	size := 1 << 10
@@ -262,7 +262,7 @@ const indexHead = len(indexMagic) + 7*8
 
 var errIndex = errors.New("the index is damaged")
 
-// readIndex reads what writeIndex wrote of a segment of so many bytes.
+// readIndex reads what writeIndex wrote of a segment of a size.
 func readIndex(dir string, number uint64, size int64) (*segment, filter, error) {
 	b, err := os.ReadFile(indexName(dir, number))
 	if err != nil {

@@ -50,7 +50,7 @@ func (j *Journal) next() (items []item, sync, more bool) {
 	return items, sync, !j.closing && j.failure == nil
 }
 
-// done tells whoever waits how far the journal has come.
+// done tells those who wait how far the journal has come.
 func (j *Journal) done(items []item, synced bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -88,7 +88,7 @@ func (j *Journal) write(p *projector, items []item) error {
 	return b.err
 }
 
-// has tells whether a line came from a place in the log that the journal has been to.
+// has reports whether a line came from a place in the log that the journal has been to.
 func (j *Journal) has(m mark) bool {
 	return m.index < j.last.index || m.index == j.last.index && m.n <= j.last.n
 }

@@ -18,7 +18,7 @@ import (
 // that all is well, and nothing is durable.
 var ErrIgnored = errors.New("the sync is left out")
 
-// Available tells whether there can be such a file system here, or why not.
+// Available reports whether there can be such a file system here, or why not.
 func Available() error {
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
 		return errors.New("a disk that fails needs /dev/fuse and root")
@@ -81,7 +81,7 @@ func keepFromChildren() error {
 	return err
 }
 
-// Unmount takes the file system away. Nobody may use it any more.
+// Unmount takes the file system away. Nobody may use it afterwards.
 func (f *FS) Unmount() error {
 	err := f.server.Unmount()
 	f.mu.Lock()
@@ -115,7 +115,7 @@ func (f *FS) Unlimit() {
 	f.limited = false
 }
 
-// take uses up room for so many more bytes, which are given back if they are negative.
+// take uses up room for more bytes, which are given back if they are negative.
 func (f *FS) take(bytes int64) syscall.Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()

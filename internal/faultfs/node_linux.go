@@ -92,7 +92,7 @@ func (n *node) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAttrIn,
 	return errno
 }
 
-// CopyFileRange lets whoever asks for it read and write instead.
+// CopyFileRange makes its caller read and write instead.
 func (n *node) CopyFileRange(context.Context, fs.FileHandle, uint64, *fs.Inode, fs.FileHandle, uint64, uint64, uint64) (uint32, syscall.Errno) {
 	return 0, syscall.ENOTSUP
 }

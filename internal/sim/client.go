@@ -191,7 +191,7 @@ func (c *client) seek() {
 	})
 }
 
-// insist sends a command until there is an answer, or so many times.
+// insist sends a command until there is an answer, at most a number of times.
 func (c *client) insist(command core.Command, times int) {
 	if times == 0 {
 		return
@@ -222,7 +222,7 @@ func (c *client) call(command core.Command, r reaction) {
 	a := w.truth.attempted(c, command)
 	bytes, err := wire.AppendCommand(wire.AppendOrigin(nil, leasehold.Origin{Address: a.id}), command)
 	if err != nil {
-		w.violated("%T can not be encoded: %v", command, err)
+		w.violated("%T cannot be encoded: %v", command, err)
 		return
 	}
 	to, answered := c.at, false

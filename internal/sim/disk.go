@@ -113,7 +113,7 @@ func (d *disk) takes() time.Duration {
 
 func (d *disk) written(x *write) {
 	if d.server.doomed {
-		return // nobody waits for it any more
+		return // nobody waits for it now
 	}
 	d.writing = d.writing[1:]
 	if d.broken {
@@ -206,7 +206,7 @@ func (d *disk) encode(index uint64, state *core.State) []byte {
 	var b bytes.Buffer
 	summary, err := wire.WriteSnapshot(&b, state)
 	if err != nil {
-		d.world().violated("a snapshot can not be encoded: %v", err)
+		d.world().violated("a snapshot cannot be encoded: %v", err)
 	}
 	d.world().truth.hashed(d.server, index, summary.Checksum)
 	return b.Bytes()

@@ -57,7 +57,7 @@ func (g *grip) ask() {
 	g.asked = w.now
 	c.call(g.acquire(), reaction{reply: g.answered, silence: func() {
 		if w.chance(10) {
-			g.withdraw() // its caller does not want it any more
+			g.withdraw() // its caller no longer wants it
 			return
 		}
 		if w.Holder.LateDisconnect {

@@ -113,7 +113,7 @@ func (c *client) write(op *operation, command core.Command) {
 			}
 		case errors.Is(err, leasehold.ErrUndecided), errors.Is(err, leasehold.ErrUnavailable), a.turned:
 		default:
-			w.violated("a register can not be written: %v", err)
+			w.violated("a register cannot be written: %v", err)
 		}
 	}})
 	op.attempts = append(op.attempts, w.truth.last)

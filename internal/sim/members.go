@@ -72,7 +72,7 @@ func (o *operator) add() {
 	o.ask(replica.Change{Kind: replica.Add, Member: about}, func(m replica.Member, err error) {
 		o.busy = false
 		if err != nil {
-			w.violated("a server can not be added: %v", err)
+			w.violated("a server cannot be added: %v", err)
 			return
 		}
 		w.truth.given(m.ID)
@@ -101,7 +101,7 @@ func (o *operator) remove(s *server) {
 	})
 }
 
-// ask asks whoever leads for a change, again and again until there is an answer that is one.
+// ask asks the leader for a change until there is a definite answer.
 func (o *operator) ask(c replica.Change, done func(replica.Member, error)) {
 	w := o.world
 	over, told := false, false
@@ -199,7 +199,7 @@ func (t *truth) changed(a replica.Applied) {
 		}
 	}
 	if len(a.Roster.Voters()) == 0 {
-		w.violated("nobody has a vote any more")
+		w.violated("nobody has a vote left")
 	}
 }
 
@@ -268,7 +268,7 @@ func (t *truth) settled(c replica.Change, index uint64) {
 		}
 	}
 	if know <= len(voters)/2 {
-		t.world.violated("%v of server %d is answered, and only %d of %d servers with a vote can not forget it", c.Kind,
+		t.world.violated("%v of server %d is answered, and only %d of %d servers with a vote cannot forget it", c.Kind,
 			c.Member.ID, know, len(voters))
 	}
 }

@@ -20,10 +20,10 @@ type network struct {
 	world *World
 	deaf  time.Duration     // until when answers to clients are lost, mostly
 	slow  time.Duration     // until when some messages between servers take seconds
-	cut   map[[2]uint64]int // from one server to another nothing gets, for so many reasons
+	cut   map[[2]uint64]int // from one server to another nothing gets through, and for how many reasons
 }
 
-// loses tells whether an answer to a client is lost.
+// loses reports whether an answer to a client is lost.
 func (n *network) loses() bool {
 	w := n.world
 	return !w.quiet && (n.deaf > w.now && w.chance(70) || w.random.IntN(200) == 0)
@@ -184,7 +184,7 @@ func (t *transport) sendState(m *raftpb.Message) {
 		}
 		state, err := s.receiveState(index, file)
 		if err != nil {
-			w.violated("a state file can not be read: %v", err)
+			w.violated("a state file cannot be read: %v", err)
 			return
 		}
 		w.count("states sent")

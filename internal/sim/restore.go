@@ -115,7 +115,7 @@ func (w *World) freshID() (id uint64) {
 func (w *World) load(s *server, b *backup) bool {
 	state, _, err := wire.ReadSnapshot(bytes.NewReader(b.state))
 	if err != nil {
-		w.violated("a backup can not be read: %v", err)
+		w.violated("a backup cannot be read: %v", err)
 		return false
 	}
 	state.Plant(w.Core)
@@ -129,7 +129,7 @@ func (w *World) load(s *server, b *backup) bool {
 		above = max(above, uint64(revision))
 	}
 	if _, err := state.FromBackup(core.Restoration{Quarantine: w.Disasters.Quarantine, Above: above}); err != nil {
-		w.violated("a backup can not be restored: %v", err)
+		w.violated("a backup cannot be restored: %v", err)
 		return false
 	}
 	roster := &replica.Roster{Cluster: "restored", Next: s.id + 1, Members: []replica.Member{s.member()}}
@@ -253,13 +253,13 @@ func (t *witness) leads(c core.Command) {
 	}
 }
 
-// quarantined tells whether nothing may be granted yet.
+// quarantined reports whether nothing may be granted yet.
 func (t *witness) quarantined() bool {
 	r := &t.restored
 	return r.base != 0 && (r.resumes == 0 || t.now < r.resumes)
 }
 
-// resuming tells whether those who wait may not have been noticed yet.
+// resuming reports whether those who wait may not have been noticed yet.
 func (t *witness) resuming(tick bool) bool {
 	r := &t.restored
 	if r.base == 0 {

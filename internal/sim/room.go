@@ -8,7 +8,7 @@ import (
 )
 
 // turnsAway refuses a command as the edge of a real server does, before its node sees it, and
-// reports whether it did: because there is little room on the disk of whoever leads, or
+// reports whether it did: because there is little room on the disk of the leader, or
 // because it names a large value that a majority does not have. What keeps a lease, or gives
 // it back, is never refused for lack of room.
 func (s *server) turnsAway(a *attempt, done func(core.Answer, error)) bool {

@@ -35,7 +35,7 @@ type server struct {
 	founder bool           // it was there from the beginning, and has what it had then
 	lost    bool           // it lost its data
 	barred  bool           // it was told so, and stopped
-	gone    bool           // it is not there any more
+	gone    bool           // it is gone
 }
 
 type delivery struct {
@@ -63,7 +63,7 @@ func (s *server) start() {
 	}
 	found, err := s.disk.read()
 	if err != nil {
-		s.world.violated("server %d can not start: %v", s.id, err)
+		s.world.violated("server %d cannot start: %v", s.id, err)
 		return
 	}
 	s.reads(found.state)
@@ -90,7 +90,7 @@ func (s *server) start() {
 		return
 	}
 	if err != nil {
-		s.world.violated("server %d can not start: %v", s.id, err)
+		s.world.violated("server %d cannot start: %v", s.id, err)
 		return
 	}
 	s.node = node

@@ -156,7 +156,7 @@ var (
 	}()
 )
 
-// clean wants so many seeds to keep every promise.
+// clean wants a number of seeds to keep every promise.
 func clean(t *testing.T, c Config, seeds int) map[string]int {
 	t.Helper()
 	total := map[string]int{}

@@ -136,7 +136,7 @@ func (t *truth) inspect(s *server, index uint64) {
 		}
 		summary, err := wire.WriteSnapshot(io.Discard, node.State().Freeze())
 		if err != nil {
-			w.violated("the state of server %d can not be encoded: %v", s.id, err)
+			w.violated("the state of server %d cannot be encoded: %v", s.id, err)
 		}
 		t.hashed(s, index, summary.Checksum)
 	})
@@ -165,7 +165,7 @@ func (t *truth) happened(s *server, a replica.Applied) {
 	w.tell("entry %d of term %d by %d at %d: %d commands, %d events", a.Index, a.Term, s.id, a.Entry.Stamp,
 		len(a.Entry.Commands), len(a.Result.Events))
 	w.count("entries")
-	// From the beginning to now the fastest clock can not have counted more.
+	// From the beginning to now the fastest clock cannot have counted more.
 	if most := own(w.now, bound) + time.Second; !w.wild() && time.Duration(a.Entry.Stamp) > most {
 		w.violated("entry %d is stamped %v, ahead of real time", a.Index, time.Duration(a.Entry.Stamp))
 	}
@@ -289,7 +289,7 @@ func (t *truth) believed(g *grip) {
 	}
 }
 
-// excludes tells whether two can not hold the same at the same time.
+// excludes reports whether two cannot hold the same at the same time.
 func (g *grip) excludes(o *grip) bool {
 	return g.slots == 0 || o.slots == 0 || slices.ContainsFunc(g.units,
 		func(u string) bool { return slices.Contains(o.units, u) })

@@ -100,7 +100,7 @@ func (s *server) hunt() {
 	})
 }
 
-// complete tells whether another server has all that its state names.
+// complete reports whether another server has all that its state names.
 func (w *World) complete(id uint64) bool {
 	s := w.byID[id]
 	return s != nil && s.node != nil && len(s.lacks()) == 0

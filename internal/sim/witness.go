@@ -201,7 +201,7 @@ func (t *witness) renewal(c core.Command, answer core.Answer) {
 	}
 }
 
-// withdraw notes an id that was taken back before it was known: nobody may get it any more
+// withdraw notes an id that was taken back before it was known: nobody may get it afterwards
 // while its session lasts, or for a while if it has none.
 func (t *witness) withdraw(c core.Command, answer core.Answer) {
 	r, ok := c.(*core.Release)

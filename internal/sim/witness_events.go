@@ -92,7 +92,7 @@ func (t *witness) definition(at spot) (longest leasehold.Definition) {
 	return longest
 }
 
-// fits tells whether so many slots of a place may be granted; or, if that is asked,
+// fits reports whether a number of slots of a place may be granted; or, if that is asked,
 // whether they surely may.
 func (t *witness) fits(at spot, slots, said int, surely bool) bool {
 	p, d := t.place(at), t.definition(at)
@@ -215,7 +215,7 @@ func (t *witness) acquired(c core.Command, e *leasehold.Event) {
 	t.canary = t.canary || w.quiet
 }
 
-// why says why a place can not be granted.
+// why says why a place cannot be granted.
 func (at *place) why() string {
 	if len(at.holders) > 0 {
 		return at.holders[0].id + " holds"

@@ -45,7 +45,7 @@ type Config struct {
 	Holder  Holder          // mistakes of a holder
 }
 
-// Strict is what is promised only while no more is wrong than a server that is down.
+// Strict is what is promised only while nothing is wrong but a server that is down.
 // Zero: it is not asked for.
 type Strict struct {
 	Late time.Duration // beyond the time without a leader, by which a lease may end late
@@ -78,7 +78,7 @@ type Faults struct {
 	// Pools is how often, in a hundred, somebody wants slots; 0: not very.
 	Pools int
 
-	// KillVoter kills a server, so many times in a hundred, when it has just voted.
+	// KillVoter kills a server, in this percentage of cases, when it has just voted.
 	KillVoter int
 
 	Members Members
@@ -89,7 +89,7 @@ type Members struct {
 	Every       time.Duration // on average; 0: they do not
 	Least, Most int           // how many there are
 	Wipe        int           // how often, by weight, a server loses its data instead
-	// KillAnswerer kills a leader, so many times in a hundred, when it has just answered
+	// KillAnswerer kills a leader, in this percentage of cases, when it has just answered
 	// that a change is done.
 	KillAnswerer int
 	// StartLate is how long it takes at the most until a server starts that was added.
@@ -223,7 +223,7 @@ func (w *World) settle() {
 	}
 }
 
-// canaryReads reads at each server. Nothing is wrong any more and somebody leads, so each of
+// canaryReads reads at each server. Nothing is wrong now and somebody leads, so each of
 // them must succeed, however long messages take.
 func (w *World) canaryReads() {
 	for _, s := range w.servers {
@@ -234,7 +234,7 @@ func (w *World) canaryReads() {
 			Read: func(core.View) { w.count("canary reads") },
 			Done: func(err error) {
 				if err != nil {
-					w.violated("server %d can not be read, and nothing is wrong: %v", s.id, err)
+					w.violated("server %d cannot be read, and nothing is wrong: %v", s.id, err)
 				}
 			},
 		}})
@@ -288,7 +288,7 @@ func (w *World) upTo(d time.Duration) time.Duration {
 
 func (w *World) between(a, b time.Duration) time.Duration { return a + w.upTo(b-a) }
 
-// chance is true so many times in a hundred.
+// chance is true in a percentage of its calls.
 func (w *World) chance(percent int) bool { return w.random.IntN(100) < percent }
 
 // rate is by how many parts in a million a clock is wrong.
@@ -302,7 +302,7 @@ func (w *World) rate() int64 {
 	return w.random.Int64N(2*w.Faults.ClockRate+1) - w.Faults.ClockRate
 }
 
-// wild tells whether clocks may be so wrong that nothing is promised that needs one.
+// wild reports whether clocks may be so wrong that nothing is promised that needs one.
 func (w *World) wild() bool { return w.Faults.ClockRate > bound }
 
 type moment struct {

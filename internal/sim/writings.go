@@ -137,7 +137,7 @@ func (t *witness) compared(c core.Command, answer core.Answer) {
 	}
 }
 
-// holds tells whether one comparison holds before a command.
+// holds reports whether one comparison holds before a command.
 func (t *witness) holds(space string, c core.Compare) bool {
 	r := t.writings.records[spot{space, c.Path}]
 	switch c.What {
@@ -234,7 +234,7 @@ func told(at core.Time, a core.Answer) *outcome {
 	return o
 }
 
-// does tells whether an event is of a command itself, and not of what was over.
+// does reports whether an event is of a command itself, and not of what was over.
 func (t *witness) does(c core.Command, e *leasehold.Event) bool {
 	switch e.Kind {
 	case leasehold.Queued:

@@ -56,7 +56,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 }
 
-// What there is is counted when somebody asks; when it can not be counted there is
+// What there is is counted when somebody asks; when it cannot be counted there is
 // a gap, and the rest is there all the same.
 func TestCensus(t *testing.T) {
 	m := NewMetrics()
@@ -117,7 +117,7 @@ func TestFailuresAreWrittenDown(t *testing.T) {
 	})
 }
 
-// Whoever debugs sees every request.
+// At debug level, every request is written down.
 func TestDebug(t *testing.T) {
 	var b bytes.Buffer
 	log, err := NewLog(&b, JSON, slog.LevelDebug)

@@ -172,7 +172,7 @@ func (c *cluster) addresses(group string) (urls []string) {
 func (c *cluster) start(s *server) {
 	args := append(slices.Clone(tight), s.args...)
 	if err := s.start(args); err != nil {
-		c.report.violated(stuck, "%s can not be started: %v", s.name, err)
+		c.report.violated(stuck, "%s cannot be started: %v", s.name, err)
 	}
 }
 
@@ -185,7 +185,7 @@ func (c *cluster) direct(s *server) *v1.Caller {
 	return caller
 }
 
-// until waits for something that must come to be, and tells whether it did.
+// until waits for something that must come to be, and reports whether it did.
 func (c *cluster) until(what string, is func() error) bool {
 	end := time.Now().Add(giveUp)
 	for {
@@ -200,7 +200,7 @@ func (c *cluster) until(what string, is func() error) bool {
 			}
 			return false
 		}
-		time.Sleep(20 * time.Millisecond) // whoever is asked answers at once
+		time.Sleep(20 * time.Millisecond) // a server answers at once
 	}
 }
 

@@ -242,7 +242,7 @@ func (t *trouble) partitionOne() { t.partition(t.anyone()) }
 func (t *trouble) partitionLeader() { t.partition(t.whoLeads()) }
 
 // partition cuts a server off from the others, but not from clients: connections are
-// reset, or nothing comes through them any more.
+// reset, or carry nothing from then on.
 func (t *trouble) partition(s *server) {
 	c, length := t.apart(), t.between(time.Second, 10*time.Second)
 	t.tell("cut %s off for %v: %+v", s.name, length, c)

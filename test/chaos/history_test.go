@@ -32,10 +32,10 @@ type recordCall struct {
 
 func (c *recordCall) open() bool { return c.returned == never }
 
-// wrote tells whether it surely wrote.
+// wrote reports whether it surely wrote.
 func (c *recordCall) wrote() bool { return c.write != "" && !c.open() && (!c.swap || c.swapped) }
 
-// saw tells whether it surely saw something, which is in seen or expect.
+// saw reports whether it surely saw something, which is in seen or expect.
 func (c *recordCall) saw() (string, bool) {
 	switch {
 	case c.open():
@@ -115,7 +115,7 @@ func (h *history) addBelief(b *belief) {
 	h.beliefs = append(h.beliefs, b)
 }
 
-// check judges everything. Nobody may add anything any more.
+// check judges everything. Nothing may be added afterwards.
 func (h *history) check(r *report) {
 	h.checkBeliefs(r)
 	h.checkTokens(r)
@@ -327,7 +327,7 @@ func settleLeases(calls []*leaseCall) (settled []*leaseCall) {
 type place struct {
 	holder string
 	token  uint64        // 0: unknown
-	least  time.Duration // it can not end by time before
+	least  time.Duration // it cannot end by time before
 	newest uint64        // the largest token that was granted
 }
 
@@ -346,7 +346,7 @@ var leaseModel = porcupine.Model{
 	},
 }
 
-// step tells whether a call fits to who has the resource, and who has it then.
+// step reports whether a call fits to who has the resource, and who has it then.
 func (s place) step(c *leaseCall) (bool, any) {
 	free := place{newest: s.newest}
 	over := s.holder == "" || s.least <= c.returned+clockSlack // it may have ended by time
@@ -381,7 +381,7 @@ func (s place) step(c *leaseCall) (bool, any) {
 	return true, s
 }
 
-// sees tells whether somebody can see what a call saw.
+// sees reports whether somebody can see what a call saw.
 func (s place) sees(c *leaseCall, over bool) (bool, any) {
 	if c.seen == "" {
 		return over, place{newest: s.newest}
@@ -391,7 +391,7 @@ func (s place) sees(c *leaseCall, over bool) (bool, any) {
 	return s.holder == c.seen && (s.token == 0 || s.token == c.other), known
 }
 
-// checkTokens wants whoever was granted after another was told of its grant to have a
+// checkTokens wants a grant that came after another was told of to have a
 // larger token.
 func (h *history) checkTokens(r *report) {
 	first := map[string]*leaseCall{}

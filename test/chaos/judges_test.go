@@ -123,7 +123,7 @@ func TestTheSilenceOfAFault(t *testing.T) {
 	r.writing()
 	after(0, func() { r.begin("kill") })
 	after(2*second, r.acknowledged)
-	after(3*second, r.wrote) // nothing was acknowledged any more: that counts
+	after(3*second, r.wrote) // nothing was acknowledged since: that counts
 	after(44*second, r.writing)
 	after(1*second, r.acknowledged)
 	after(0, func() { r.begin("pause") })

@@ -69,7 +69,7 @@ func (g *grip) openSession() bool {
 	return g.ended("open session", err) == answered && err == nil
 }
 
-// acquire asks, under the same id each time, and tells whether it was granted.
+// acquire asks, under the same id each time, and reports whether it was granted.
 func (g *grip) acquire(ctx context.Context) bool {
 	for range 4 {
 		request := v1.AcquireRequest{Resource: g.resource, Holder: g.id, ID: g.id, Session: g.session, Wait: v1.Duration(g.wait)}
@@ -84,7 +84,7 @@ func (g *grip) acquire(ctx context.Context) bool {
 			c.ttl = 0 // the session counts from its own last renewal
 		}
 		if e := g.ended("acquire", err); e != answered {
-			// Whoever waits may be told to ask again while it stands in the queue.
+			// A waiter may be told to ask again while it stands in the queue.
 			if e == unknown || g.wait > 0 {
 				c.returned = never
 				g.load.history.addLease(c)

@@ -357,7 +357,7 @@ func (l *load) readFinally(p *party, server int, key string) {
 	})
 }
 
-// everythingEnds waits until nobody holds anything, since nobody renews any more.
+// everythingEnds waits until nobody holds anything, since nobody renews now.
 func (l *load) everythingEnds(p *party) {
 	l.insist("everything ends that nobody renews", func() error {
 		page, err := p.caller().ResourcePage(context.Background(), v1.ResourceQuery{})

@@ -33,7 +33,7 @@ func startNamed(t *testing.T, config clusterConfig) *cluster {
 	return startCluster(t, r, config)
 }
 
-// needsDisk leaves a test out where disks can not fail.
+// needsDisk leaves a test out where disks cannot fail.
 func needsDisk(t *testing.T) {
 	t.Helper()
 	if err := faultfs.Available(); err != nil {
@@ -88,7 +88,7 @@ func (c *cluster) grants(t *testing.T, id string) v1.Lease {
 	return lease
 }
 
-// manyHolds acquires so many leases, shared among some clients.
+// manyHolds acquires many leases, shared among some clients.
 func (c *cluster) manyHolds(t *testing.T, many int, config client.Config) []*client.Hold {
 	t.Helper()
 	const clients, batch = 10, 50

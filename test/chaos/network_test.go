@@ -242,7 +242,7 @@ func (w *wire) pump(from, to net.Conn, l *link) {
 	reading.Wait()
 }
 
-// wait waits until a parcel may arrive, and tells whether it can.
+// wait waits until a parcel may arrive, and reports whether it can.
 func (w *wire) wait(p parcel, l *link) bool {
 	for {
 		c, changed := l.get()

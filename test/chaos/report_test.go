@@ -111,7 +111,7 @@ func (r *report) keep(what string, model porcupine.Model, operations []porcupine
 		err = porcupine.VisualizePath(model, info, name+".html")
 	}
 	if err != nil {
-		r.tell("%s can not be kept: %v", what, err)
+		r.tell("%s cannot be kept: %v", what, err)
 	}
 }
 

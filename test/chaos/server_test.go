@@ -239,7 +239,7 @@ func (s *server) calm() {
 	release()
 }
 
-// dispose takes away the disk of a server that is not needed any more.
+// dispose takes away the disk of a server that is no longer needed.
 func (s *server) dispose() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

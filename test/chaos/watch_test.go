@@ -22,7 +22,7 @@ type watcher struct {
 	mu     sync.Mutex // guards what follows
 	at     string     // where it has come to
 	events []string   // each as a line, its position first
-	gone   bool       // what comes next was not known any more
+	gone   bool       // what comes next was already forgotten
 	moved  int        // to other servers
 }
 

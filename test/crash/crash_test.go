@@ -65,8 +65,8 @@ type fact struct {
 	token    uint64
 	released bool
 	asked    bool      // to release, without an answer
-	earliest time.Time // it can not end before
-	latest   time.Time // it can not end after
+	earliest time.Time // it cannot end before
+	latest   time.Time // it cannot end after
 }
 
 // A worker acquires, renews and releases on resources of its own.

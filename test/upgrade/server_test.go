@@ -153,7 +153,7 @@ func until(t *testing.T, what string, is func() error) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: %v", what, err)
 		}
-		time.Sleep(20 * time.Millisecond) // whoever is asked answers at once
+		time.Sleep(20 * time.Millisecond) // a server answers at once
 	}
 }
 

@@ -269,7 +269,7 @@ func journalTroubled(t *testing.T, sync func() error, over func()) {
 	mustDo(t, e, &core.Acquire{Namespace: "default", Resource: "id0", ID: "id0", Holder: "h", TTL: time.Hour})
 	mustDo(t, e, &core.Release{Namespace: "default", ID: "id0"})
 	<-e.Failed()
-	if err := e.Failure(); !strings.Contains(err.Error(), "the journal can not be written") {
+	if err := e.Failure(); !strings.Contains(err.Error(), "the journal cannot be written") {
 		t.Error(err)
 	}
 	if _, err := e.Do(t.Context(), lease("after", time.Hour)); !errors.Is(err, leasehold.ErrUnavailable) {

@@ -20,7 +20,7 @@ var differences = []difference{
 	{
 		what:  "an expired lease is renewed by its own id alone",
 		names: regexp.MustCompile(`^(blob|container): renew B when expired$`), azure: "409 LeaseIdMismatchWithLeaseOperation",
-		source: "Lease Blob, \"Outcomes of lease operations on blobs by lease state\"; azurite renews it for whoever asks",
+		source: "Lease Blob, \"Outcomes of lease operations on blobs by lease state\"; azurite renews it for anybody",
 	},
 	{
 		what:  "a lease id is a GUID",
@@ -37,7 +37,7 @@ var differences = []difference{
 		source: "Lease Blob, x-ms-lease-break-period; azurite takes 61 and fails with 500 at -1",
 	},
 	{
-		what:  "a wrong duration is wrong whoever holds the lease",
+		what:  "a wrong duration is wrong, no matter who holds the lease",
 		names: regexp.MustCompile(`^raw: acquire for \d+ when (leased|infinite|breaking)$`), azure: "400 InvalidHeaderValue",
 		source: "headers are checked before state; azurite looks at the state first",
 	},

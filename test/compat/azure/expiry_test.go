@@ -12,7 +12,7 @@ import (
 )
 
 // TestFifteenSeconds measures, by the server's own history, how long leases of 15 s last.
-// It prints, and judges nothing: that is for a quiet machine, and for whoever reads it.
+// It prints, and judges nothing: that is for a quiet machine, and for a reader.
 func TestFifteenSeconds(t *testing.T) {
 	if !*full {
 		t.Skip("left to: make compat")

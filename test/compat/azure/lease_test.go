@@ -489,7 +489,7 @@ func TestLeasesAsInAzurite(t *testing.T) {
 	t.Logf("%d trials, of which azurite differs from azure in those of %d kinds", len(got), len(used))
 	for _, d := range differences {
 		if !used[d.what] {
-			t.Errorf("azurite does not differ any more: %s", d.what)
+			t.Errorf("azurite no longer differs: %s", d.what)
 		}
 	}
 }

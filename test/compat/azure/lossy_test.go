@@ -73,7 +73,7 @@ func startLossy(t *testing.T, s *server) *lossy {
 	return p
 }
 
-// loses tells whether the answer to a request is to be lost. Only one is.
+// loses reports whether the answer to a request is to be lost. Only one is.
 func (p *lossy) loses(r *http.Request) bool {
 	if strings.HasPrefix(r.URL.Path, "/metadata/") || strings.HasPrefix(r.URL.Path, "/login/") || strings.HasPrefix(r.URL.Path, "/subscriptions/") {
 		return false

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// counted is a configuration with so many resources.
+// counted is a configuration with a number of resources.
 func counted(n int) string {
 	return fmt.Sprintf("resource \"terraform_data\" \"r\" {\n  count = %d\n  input = count.index\n}\n", n)
 }

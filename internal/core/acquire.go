@@ -179,7 +179,7 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 		s.settleCapacity(sp, items[i])
 	}
 	if blocked != nil {
-		s.enqueue(sp, claims, s.now.add(c.Wait), c.Priority)
+		s.enqueue(sp, claims, s.now.Add(c.Wait), c.Priority)
 		return s.waiterAnswer(sp, claims[0])
 	}
 	for i, claim := range claims {
@@ -309,7 +309,7 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	granted.Since, granted.SinceWall = s.now, s.wall
 	granted.Expires = 0
 	if granted.TTL != 0 {
-		granted.Expires = s.now.add(granted.TTL)
+		granted.Expires = s.now.Add(granted.TTL)
 	}
 	if claim.Wait != nil {
 		t := granted.terms()

@@ -77,7 +77,7 @@ func (a *Alarm) key() string {
 
 // stands tells whether an alarm is not forgotten by a moment, collected or not.
 func (a *Alarm) stands(now Time) bool {
-	return !a.Kind.Past() || a.Last.add(leasehold.AlarmMemory) > now
+	return !a.Kind.Past() || a.Last.Add(leasehold.AlarmMemory) > now
 }
 
 // about begins an alarm about a lease.
@@ -169,7 +169,7 @@ func (s *State) dropAlarm(sp *space, a *Alarm) {
 // more, and tells whether it did.
 func (s *State) forgetAlarm() bool {
 	_, ref, ok := s.alarms.past.Min()
-	if !ok || ref.last.add(leasehold.AlarmMemory) > s.now {
+	if !ok || ref.last.Add(leasehold.AlarmMemory) > s.now {
 		return false
 	}
 	sp := s.space(ref.space)
@@ -234,7 +234,7 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before Usual) {
 	if !how.Clean() && how != leasehold.SessionExpired {
 		s.raise(sp, about(c, leasehold.UncleanEnd), "the lease of %s on %s ended uncleanly (%v)", c.Holder, c.Resource, how)
 	}
-	if wentAway(how) && before.LostBefore != 0 && before.LostBefore.add(flapTime) > s.now {
+	if wentAway(how) && before.LostBefore != 0 && before.LostBefore.Add(flapTime) > s.now {
 		s.raise(sp, about(c, leasehold.Flapping), "holders of %s went away %d times within %s, the last one was %s", c.Resource, flapTimes, told(flapTime), c.Holder)
 	}
 }

@@ -20,7 +20,7 @@ func (s *State) breakLease(c *Break) Answer {
 }
 
 func (s *State) breakOne(sp *space, claim *Claim, c *Break) Answer {
-	at := s.now.add(c.Period)
+	at := s.now.Add(c.Period)
 	if end := s.deadlineOf(sp, claim); c.Remains && end != 0 {
 		at = end
 	}

@@ -358,7 +358,7 @@ func TestManyGraces(t *testing.T) {
 	sp := s.space("default")
 	for i := range graces {
 		last := &Ending{How: leasehold.ByTTL}
-		s.setResource(sp, &Resource{Path: fmt.Sprint("r", i), More: &More{Last: last, Rests: []Rest{{Until: s.now.add(time.Hour), After: last}}}})
+		s.setResource(sp, &Resource{Path: fmt.Sprint("r", i), More: &More{Last: last, Rests: []Rest{{Until: s.now.Add(time.Hour), After: last}}}})
 	}
 	for range 100 {
 		apply(t, s, time.Minute, &Renew{Namespace: "default", ID: "a"})

@@ -82,7 +82,7 @@ func (s *State) used(sp *space, id string) bool {
 // rename moves a lease from one id to another, wherever the id stands.
 func (s *State) rename(sp *space, from, to *Claim) {
 	s.unput(sp, from)
-	s.due.set(from.timer, 0)
+	s.due.Set(from.timer, 0)
 	s.unbind(sp, from)
 	s.bind(sp, to)
 	s.tombstone(sp, &EndedClaim{ID: from.ID, How: leasehold.IDChanged, At: s.now, Resource: from.Resource, Holder: from.Holder, Token: from.Token, Next: to.ID})

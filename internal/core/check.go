@@ -413,19 +413,15 @@ func (c *checker) restored(s *State) {
 
 // heap checks that nothing that ends by time would be missed.
 func (c *checker) heap(s *State) {
-	for i, slot := range s.due {
-		c.that(slot.timer.place == i+1, "deadline %d thinks it is at %d", i+1, slot.timer.place)
-		c.that(slot.at <= slot.timer.at, "deadline %d says %d, its timer %d", i+1, slot.at, slot.timer.at)
-		c.that(i == 0 || !slot.before(s.due[(i-1)/4]), "deadline %d comes before its parent", i+1)
-	}
+	s.due.Check(c.that)
 	timed := 0
 	see := func(t *timer, at Time, what string) {
 		if at == 0 {
-			c.that(t == nil || t.place == 0, "%s has no end and stands in time", what)
+			c.that(t == nil || !t.Scheduled(), "%s has no end and stands in time", what)
 			return
 		}
 		timed++
-		c.that(t != nil && t.place != 0 && t.at == at, "%s ends at %d, and time does not know", what, at)
+		c.that(t != nil && t.Scheduled() && t.At == at, "%s ends at %d, and time does not know", what, at)
 	}
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		sp.claims.Scan(func(id string, claim *Claim) bool {
@@ -451,5 +447,5 @@ func (c *checker) heap(s *State) {
 	if r := s.restored; r != nil && !r.Over {
 		see(s.quarantine, r.Until, "the quarantine")
 	}
-	c.that(timed == len(s.due), "%d things end by time, %d deadlines exist", timed, len(s.due))
+	c.that(timed == s.due.Len(), "%d things end by time, %d deadlines exist", timed, s.due.Len())
 }

@@ -99,7 +99,7 @@ func (c *Claim) end() (Time, leasehold.How) {
 		sooner(c.Wait.Until, leasehold.WaitOver)
 	case c.Terms != nil:
 		if c.Terms.HoldLimit != 0 {
-			sooner(c.Since.add(c.Terms.HoldLimit), leasehold.ByHoldLimit)
+			sooner(c.Since.Add(c.Terms.HoldLimit), leasehold.ByHoldLimit)
 		}
 		sooner(c.Terms.BreakAt, leasehold.ByBreak)
 	}
@@ -125,7 +125,7 @@ func (c *Claim) next() Time {
 	if c.waiting() || c.Overdue || c.long() == 0 {
 		return at
 	}
-	if alarm := c.Since.add(c.long()); at == 0 || alarm < at {
+	if alarm := c.Since.Add(c.long()); at == 0 || alarm < at {
 		return alarm
 	}
 	return at
@@ -153,9 +153,9 @@ type Session struct {
 // put stores a claim: in the queue too while it waits, and in time.
 func (s *State) put(sp *space, c *Claim) {
 	if c.timer == nil {
-		c.timer = &timer{kind: dueClaim, space: sp, key: c.ID}
+		c.timer = newTimer(dueClaim, sp, c.ID)
 	}
-	s.due.set(c.timer, c.next())
+	s.due.Set(c.timer, c.next())
 	if _, known := sp.claims.Set(c.ID, c); !known {
 		s.totals.claims++
 	}
@@ -287,7 +287,7 @@ func (s *State) remove(sp *space, c *Claim, how leasehold.How) {
 		s.work.take(leaveCost - endCost)
 	}
 	s.unput(sp, c)
-	s.due.set(c.timer, 0)
+	s.due.Set(c.timer, 0)
 	s.unbind(sp, c)
 	s.tombstone(sp, &EndedClaim{ID: c.ID, How: how, At: s.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token})
 }
@@ -336,7 +336,7 @@ func (s *State) ending(sp *space, c *Claim, how leasehold.How, at Time) (*Ending
 	if d.Unclean == leasehold.AwaitAcknowledgement {
 		return e, rest
 	}
-	rest.Until = at.add(max(t.Grace, d.Grace))
+	rest.Until = at.Add(max(t.Grace, d.Grace))
 	if rest.Until <= s.now || rest.Until == at {
 		return e, nil
 	}

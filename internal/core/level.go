@@ -22,4 +22,6 @@ func (s *State) Raise(to Level) error {
 }
 
 // NewAt returns the state before the first command, at a level.
-func NewAt(level Level) *State { return &State{level: level, values: level > Level3} }
+func NewAt(level Level) *State {
+	return &State{level: level, values: level > Level3, due: newDeadlines()}
+}

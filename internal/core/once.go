@@ -317,7 +317,7 @@ func (s *State) mayForgetOutcome() *space {
 // oldest then, too.
 func (s *State) mayForget(oldest *space, at Time, tooMuch bool, most orderBy) *space {
 	switch {
-	case at.add(memory) <= s.now, tooMuch && !s.atLeast(Level4):
+	case at.Add(memory) <= s.now, tooMuch && !s.atLeast(Level4):
 		return oldest
 	case tooMuch:
 		return s.rankings[most].first()

@@ -15,7 +15,7 @@ func (s *State) enqueue(sp *space, claims []*Claim, until Time, priority int) {
 	for _, c := range claims {
 		c.Wait = &Wait{Until: until, Priority: priority, Order: sp.arrivals, With: with}
 		if c.Session == "" {
-			c.Expires = s.now.add(waiterTTL)
+			c.Expires = s.now.Add(waiterTTL)
 		}
 		c.Revision = s.revise(sp)
 		s.lengthen(sp, c)
@@ -58,7 +58,7 @@ func (s *State) stillWanted(sp *space, claim *Claim) *Claim {
 	}
 	for _, c := range s.together(sp, claim) {
 		waiter := *c
-		waiter.Expires = s.now.add(waiterTTL)
+		waiter.Expires = s.now.Add(waiterTTL)
 		s.put(sp, &waiter)
 	}
 	waiter, _ := sp.claims.Get(claim.ID)

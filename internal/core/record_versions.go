@@ -29,7 +29,7 @@ func (shelf *Shelf) due() Time {
 	if shelf.Deleted == 0 {
 		return 0
 	}
-	return shelf.Deleted.add(leasehold.KeepDeleted)
+	return shelf.Deleted.Add(leasehold.KeepDeleted)
 }
 
 func newVersions() *btree.BTreeG[*leasehold.Version] {
@@ -162,9 +162,9 @@ func (s *State) setShelf(sp *space, shelf *Shelf) {
 	s.countKeeping(shelf, true, 1)
 	s.values = true
 	if shelf.timer == nil {
-		shelf.timer = &timer{kind: dueShelf, space: sp, key: shelf.Path}
+		shelf.timer = newTimer(dueShelf, sp, shelf.Path)
 	}
-	s.due.set(shelf.timer, shelf.due())
+	s.due.Set(shelf.timer, shelf.due())
 	sp.shelves.Set(shelf.Path, shelf)
 }
 
@@ -174,7 +174,7 @@ func (s *State) dropShelf(sp *space, shelf *Shelf) {
 		s.dropVersion(sp, oldest(sp, shelf.Path))
 	}
 	s.countKeeping(shelf, true, -1)
-	s.due.set(shelf.timer, 0)
+	s.due.Set(shelf.timer, 0)
 	sp.shelves.Delete(shelf.Path)
 }
 

@@ -16,7 +16,7 @@ func (s *State) renew(c *Renew) Answer {
 	case claim.TTL != 0:
 		longer := *claim
 		longer.Gap = max(longer.Gap, s.gap(claim.TTL, claim.Expires))
-		longer.Expires = s.now.add(claim.TTL)
+		longer.Expires = s.now.Add(claim.TTL)
 		s.put(sp, &longer)
 		s.lateLease(sp, claim, &longer)
 		claim = &longer

@@ -479,11 +479,11 @@ func (s *State) setResource(sp *space, r *Resource) {
 	}
 	if at := r.resumes(); r.Waiting > 0 && at != 0 {
 		if r.timer == nil {
-			r.timer = &timer{kind: dueResource, space: sp, key: r.Path}
+			r.timer = newTimer(dueResource, sp, r.Path)
 		}
-		s.due.set(r.timer, at)
+		s.due.Set(r.timer, at)
 	} else if r.timer != nil {
-		s.due.set(r.timer, 0)
+		s.due.Set(r.timer, 0)
 		r.timer = nil
 	}
 	switch {

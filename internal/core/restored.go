@@ -178,7 +178,7 @@ func (s *State) leads(c *Lead) {
 		return
 	}
 	begun := *s.restored
-	begun.Until = s.now.add(begun.Quarantine)
+	begun.Until = s.now.Add(begun.Quarantine)
 	s.setRestored(&begun)
 }
 
@@ -192,18 +192,18 @@ func (s *State) quarantined() bool {
 func (s *State) setRestored(r *Restored) {
 	s.restored = r
 	if s.quarantine == nil {
-		s.quarantine = &timer{kind: dueQuarantine, space: &space{}}
+		s.quarantine = newTimer(dueQuarantine, &space{}, "")
 	}
 	at := r.Until
 	if r.Over {
 		at = 0
 	}
-	s.due.set(s.quarantine, at)
+	s.due.Set(s.quarantine, at)
 }
 
 func (s *State) clearQuarantine() {
 	if s.quarantine != nil {
-		s.due.set(s.quarantine, 0)
+		s.due.Set(s.quarantine, 0)
 	}
 }
 

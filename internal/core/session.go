@@ -25,8 +25,8 @@ func (s *State) openSession(c *OpenSession) Answer {
 	if failure := s.roomForSession(); failure != nil {
 		return Answer{Err: failure}
 	}
-	session := &Session{ID: c.ID, TTL: c.TTL, Labels: c.Labels, OpenedWall: s.wall, Expires: s.now.add(c.TTL)}
-	session.timer = &timer{kind: dueSession, space: sp, key: c.ID}
+	session := &Session{ID: c.ID, TTL: c.TTL, Labels: c.Labels, OpenedWall: s.wall, Expires: s.now.Add(c.TTL)}
+	session.timer = newTimer(dueSession, sp, c.ID)
 	s.putSession(sp, session)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionOpened, Session: c.ID, Until: s.moment(session.Expires)})
 	return s.sessionAnswer(sp, session)
@@ -45,7 +45,7 @@ func (s *State) renewSession(c *RenewSession) Answer {
 func (s *State) extend(sp *space, session *Session) *Session {
 	longer := *session
 	longer.Gap = max(longer.Gap, s.gap(session.TTL, session.Expires))
-	longer.Expires = s.now.add(session.TTL)
+	longer.Expires = s.now.Add(session.TTL)
 	s.putSession(sp, &longer)
 	sp.moveLapse(session, &longer)
 	s.lateSession(sp, session, &longer)
@@ -53,7 +53,7 @@ func (s *State) extend(sp *space, session *Session) *Session {
 }
 
 func (s *State) putSession(sp *space, session *Session) {
-	s.due.set(session.timer, session.Expires)
+	s.due.Set(session.timer, session.Expires)
 	if _, known := sp.sessions.Set(session.ID, session); !known {
 		s.totals.sessions++
 	}
@@ -117,7 +117,7 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	sp.sessions.Delete(session.ID)
 	sp.moveLapse(session, nil)
 	s.totals.sessions--
-	s.due.set(session.timer, 0)
+	s.due.Set(session.timer, 0)
 	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now})
 	s.forgetRequests(sp, session.ID)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID})

@@ -229,7 +229,7 @@ func (s *State) restore(r Piece) error {
 		s.setDefinition(sp, v)
 	case *Session:
 		v.Claims, v.records = 0, 0
-		v.timer = &timer{kind: dueSession, space: sp, key: v.ID}
+		v.timer = newTimer(dueSession, sp, v.ID)
 		s.putSession(sp, v)
 	case *Mark:
 		return s.restoreMark(sp, v)
@@ -283,8 +283,8 @@ func (s *State) restoreResource(sp *space, r *Resource) error {
 		s.idle.Set(r.Idle, place{sp.name, r.Path})
 	}
 	if at := r.resumes(); r.Waiting > 0 && at != 0 {
-		r.timer = &timer{kind: dueResource, space: sp, key: r.Path}
-		s.due.set(r.timer, at)
+		r.timer = newTimer(dueResource, sp, r.Path)
+		s.due.Set(r.timer, at)
 	}
 	sp.resources.Set(r.Path, r)
 	return nil

@@ -15,13 +15,8 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/command"
+	"github.com/leasehold/leasehold/internal/core/timeline"
 )
-
-// Time is cluster time: nanoseconds that the cluster has counted. It never goes
-// back and never runs ahead of real time. Zero means "no moment".
-type Time int64
-
-func (t Time) add(d time.Duration) Time { return t + Time(d) }
 
 // State is everything that is known. Only Apply changes it. Values in its trees
 // are never changed in place, so that Freeze costs nothing however much there is.
@@ -69,7 +64,7 @@ type State struct {
 
 	chores btree.Map[uint64, place] // what was put off, in turn; the path is a chore's key
 
-	due      deadlines
+	due      timeline.Heap[dueThing]
 	sequence uint64 // of the command being applied; tells whether it has its revision yet
 	events   []*leasehold.Event
 	named    []leasehold.Large

@@ -13,7 +13,7 @@ func (s *State) tick() {
 		return
 	}
 	for before := s.ends; s.ends-before < maxTick; {
-		t := s.due.due(s.now)
+		t := s.due.Due(s.now)
 		if t == nil {
 			return
 		}
@@ -27,7 +27,7 @@ func (s *State) tickWithin() {
 	for more := true; more && !s.work.spent(); {
 		more = s.doChore()
 		for range choreStep {
-			t := s.due.due(s.now)
+			t := s.due.Due(s.now)
 			if t == nil || s.work.spent() {
 				break
 			}
@@ -39,30 +39,30 @@ func (s *State) tickWithin() {
 
 // expire lets time do to one thing what is due.
 func (s *State) expire(t *timer) {
-	sp := t.space
+	sp, key := t.Of.space, t.Of.key
 	s.work.take(lookCost)
-	switch t.kind {
+	switch t.Of.kind {
 	case dueClaim:
-		claim, _ := sp.claims.Get(t.key)
+		claim, _ := sp.claims.Get(key)
 		if !s.settleClaim(sp, claim) {
 			s.overdue(sp, claim)
 		}
 	case dueSession:
-		session, _ := sp.sessions.Get(t.key)
+		session, _ := sp.sessions.Get(key)
 		s.endSession(sp, session, leasehold.SessionExpired)
 	case dueResource:
 		s.ends++
 		// Whether or not somebody alive waits for it, the rest is over.
-		r, _ := sp.resources.Get(t.key)
+		r, _ := sp.resources.Get(key)
 		over, more := *r, r.more()
 		more.Rests = more.resting(s.now)
 		over.setMore(more)
 		s.setResource(sp, &over)
-		s.stir(sp, t.key)
+		s.stir(sp, key)
 	case dueQuarantine:
 		s.resume()
 	case dueShelf:
-		shelf, _ := sp.shelves.Get(t.key)
+		shelf, _ := sp.shelves.Get(key)
 		s.ends += 1 + shelf.count
 		s.work.take(shelf.count)
 		s.dropShelf(sp, shelf)

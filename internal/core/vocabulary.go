@@ -3,7 +3,11 @@ package core
 import (
 	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/core/record"
+	"github.com/leasehold/leasehold/internal/core/timeline"
 )
+
+// Time is cluster time.
+type Time = timeline.Time
 
 // Those who use the core make commands and read answers in its name. What these are is in
 // package command, and what a read of records is in package record.

@@ -6,23 +6,18 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/record"
 )
 
 // Check returns every way in which the state contradicts itself; nil if there is
 // none. It looks at everything, and is therefore for tests and for operators.
 func (s *State) Check() error {
-	var c checker
-	idle, events, records, size := 0, 0, 0, 0
-	var kept keptThings
+	c := &checker{}
+	c.records.That = c.that
+	idle, events := 0, 0
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		c.space(s, sp)
 		events += sp.history.len()
-		sp.records.Scan(func(_ string, r *leasehold.Record) bool {
-			records, size = records+1, size+recordBytes(r)
-			kept.name(r.Large)
-			return true
-		})
-		c.versions(sp, &kept)
 		sp.resources.Scan(func(_ string, r *Resource) bool {
 			if r.Idle != 0 {
 				idle++
@@ -33,8 +28,6 @@ func (s *State) Check() error {
 	})
 	c.that(idle == s.idle.Len(), "%d resources are idle, %d are listed as idle", idle, s.idle.Len())
 	c.that(s.atLeast(Level4) || events == s.order.len(), "%d events are known, %d are in order", events, s.order.len())
-	size += kept.bytes
-	c.that(records == s.records && size == s.recordBytes, "there are %d records of %d bytes, %d of %d are counted", records, size, s.records, s.recordBytes)
 	chores := 0
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		chores += sp.chores.Len()
@@ -43,7 +36,7 @@ func (s *State) Check() error {
 	c.that(chores == s.chores.Len(), "%d chores were put off, %d are in order", chores, s.chores.Len())
 	c.that(s.totals.historyBytes <= maxHistory, "history has %d bytes", s.totals.historyBytes)
 	c.totals(s)
-	c.kept(s, &kept)
+	c.records.Store(&s.records)
 	c.alarms(s)
 	c.restored(s)
 	c.heap(s)
@@ -88,7 +81,10 @@ func (c *checker) totals(s *State) {
 	}
 }
 
-type checker struct{ found []error }
+type checker struct {
+	found   []error
+	records record.Checker
+}
 
 func (c *checker) that(ok bool, format string, args ...any) {
 	if !ok && len(c.found) < 100 {
@@ -136,11 +132,18 @@ func (c *checker) space(s *State, sp *space) {
 		return true
 	})
 	c.that(bound == sp.bound.Len(), "%s: %d claims have sessions, %d bindings exist", sp.name, bound, sp.bound.Len())
-	c.records(sp, claims)
+	c.records.Table(&sp.records, record.Scope{
+		Name: sp.name, Revision: sp.revision, Token: sp.token,
+		Session: func(id string) bool {
+			_, alive := sp.sessions.Get(id)
+			return alive || sp.left(id) != nil
+		},
+		Bound: func(session string) { claims[session]++ },
+	})
 	lapses := 0
 	sp.sessions.Scan(func(id string, session *Session) bool {
 		c.that(session.Claims == claims[id], "%s: session %s counts %d claims and has %d", sp.name, id, session.Claims, claims[id])
-		c.that(int(session.records) == len(boundIn(sp.boundRecords, id)), "%s: session %s counts %d records", sp.name, id, session.records)
+		c.that(int(session.records) == len(sp.records.Bound(id)), "%s: session %s counts %d records", sp.name, id, session.records)
 		if l := session.lapse(); l.at != 0 {
 			lapses++
 			_, ok := sp.lapses.Get(l)
@@ -232,102 +235,6 @@ func (c *checker) free(s *State, sp *space, r *Resource) bool {
 		}
 	}
 	return true
-}
-
-// records checks the values of a namespace, and counts in claims what is bound to
-// each session.
-func (c *checker) records(sp *space, claims map[string]int) {
-	bound := 0
-	sp.records.Scan(func(path string, r *leasehold.Record) bool {
-		c.that(path == r.Path, "%s: record %q is filed under %q", sp.name, r.Path, path)
-		c.that(r.Create > 0 && r.Create <= r.Mod && r.Mod <= sp.revision, "%s: record %q was made at %d and changed at %d, beyond revision %d",
-			sp.name, path, r.Create, r.Mod, sp.revision)
-		c.that(r.Version >= 1 && r.Version-1 <= uint64(r.Mod-r.Create), "%s: record %q has version %d from revision %d to %d",
-			sp.name, path, r.Version, r.Create, r.Mod)
-		c.that(r.Token <= sp.token, "%s: record %q was written under token %d above %d", sp.name, path, r.Token, sp.token)
-		c.that(len(r.Value) <= leasehold.MaxValue, "%s: record %q has %d bytes", sp.name, path, len(r.Value))
-		c.that(r.Large == nil || r.Value == "" && r.Large.Size <= leasehold.MaxLarge, "%s: record %q has a value and a large value, or too large a one", sp.name, path)
-		if r.Session != "" {
-			bound++
-			claims[r.Session]++
-			_, alive := sp.sessions.Get(r.Session)
-			c.that(alive || sp.left(r.Session) != nil, "%s: record %q is bound to session %q, which is not there", sp.name, path, r.Session)
-			_, ok := sp.boundRecords.Get(binding{r.Session, path})
-			c.that(ok, "%s: record %q would not end with its session", sp.name, path)
-		}
-		return true
-	})
-	c.that(bound == sp.boundRecords.Len(), "%s: %d records have sessions, %d bindings exist", sp.name, bound, sp.boundRecords.Len())
-}
-
-// keptThings is what is found of former versions and large values.
-type keptThings struct {
-	versions, keeping, bytes int
-	larges                   map[leasehold.Large]int
-}
-
-func (k *keptThings) name(large *leasehold.Large) {
-	if large == nil {
-		return
-	}
-	if k.larges == nil {
-		k.larges = map[leasehold.Large]int{}
-	}
-	k.larges[*large]++
-}
-
-// versions checks the former versions of a namespace, and counts them.
-func (c *checker) versions(sp *space, kept *keptThings) {
-	counts := map[string]int{}
-	sp.versions.Scan(func(v *leasehold.Version) bool {
-		counts[v.Path]++
-		kept.versions, kept.bytes = kept.versions+1, kept.bytes+versionBytes(v)
-		kept.name(v.Large)
-		r, there := sp.records.Get(v.Path)
-		c.that(!there || v.Revision < r.Mod, "%s: record %q was changed at %d, and has a former version of %d", sp.name, v.Path, modOf(r), v.Revision)
-		c.that(v.Create > 0 && v.Create <= v.Revision && v.Revision <= sp.revision, "%s: a version of %q was made at %d and written at %d, beyond revision %d",
-			sp.name, v.Path, v.Create, v.Revision, sp.revision)
-		c.that(!v.Current, "%s: revision %d of %q is former and current", sp.name, v.Revision, v.Path)
-		return true
-	})
-	sp.shelves.Scan(func(path string, shelf *Shelf) bool {
-		_, there := sp.records.Get(path)
-		if shelf.Deleted == 0 {
-			kept.keeping++
-		}
-		c.that(path == shelf.Path, "%s: the shelf of %q is filed under %q", sp.name, shelf.Path, path)
-		c.that(there == (shelf.Deleted == 0), "%s: record %q is there: %v, and was deleted at %d", sp.name, path, there, shelf.Deleted)
-		c.that(shelf.Keep > 0 && shelf.count <= shelf.Keep, "%s: record %q keeps %d versions, and has %d", sp.name, path, shelf.Keep, shelf.count)
-		c.that(shelf.count == counts[path], "%s: record %q counts %d versions, and has %d", sp.name, path, shelf.count, counts[path])
-		delete(counts, path)
-		return true
-	})
-	for path, n := range counts {
-		c.that(false, "%s: record %q has %d versions, and keeps none", sp.name, path, n)
-	}
-}
-
-func modOf(r *leasehold.Record) leasehold.Revision {
-	if r == nil {
-		return 0
-	}
-	return r.Mod
-}
-
-// kept checks what is counted of former versions and large values.
-func (c *checker) kept(s *State, kept *keptThings) {
-	c.that(kept.versions == s.versions && kept.keeping == s.keeping, "%d versions of %d records are kept, %d of %d are counted",
-		kept.versions, kept.keeping, s.versions, s.keeping)
-	c.that(s.kept() <= leasehold.MaxVersions, "%d versions are kept", s.kept())
-	size := int64(0)
-	for large, n := range kept.larges {
-		size += large.Size
-		found, _ := s.larges.Get(string(large.SHA256[:]))
-		c.that(found == naming{n, large.Size}, "large value %v of %d bytes is named %d times, %d are counted, of %d bytes", large.SHA256, large.Size, n, found.count, found.size)
-	}
-	c.that(len(kept.larges) == s.larges.Len() && size == s.largeSize, "%d large values of %d bytes are named, %d of %d are counted",
-		len(kept.larges), size, s.larges.Len(), s.largeSize)
-	c.that(s.larges.Len() == 0 && s.versions == 0 || s.values, "there are large values or versions, and never were")
 }
 
 func (c *checker) resources(s *State, sp *space, waiting map[string]int) {
@@ -432,8 +339,11 @@ func (c *checker) heap(s *State) {
 			see(session.timer, session.Expires, id)
 			return true
 		})
-		sp.shelves.Scan(func(path string, shelf *Shelf) bool {
-			see(shelf.timer, shelf.due(), path)
+		sp.records.Scan(func(v any) bool {
+			if shelf, ok := v.(*Shelf); ok {
+				t, _ := sp.shelfTimers.Get(shelf.Path)
+				see(t, shelf.Due(), shelf.Path)
+			}
 			return true
 		})
 		sp.resources.Scan(func(path string, r *Resource) bool {

@@ -54,40 +54,10 @@ func TestCheckFinds(t *testing.T) {
 		change(&damaged)
 		sp.resources.Set(path, &damaged)
 	}
-	record := func(sp *space, path string, change func(r *leasehold.Record)) {
-		r, _ := sp.records.Get(path)
-		damaged := *r
-		change(&damaged)
-		sp.records.Set(path, &damaged)
-	}
-	shelf := func(sp *space, path string, change func(shelf *Shelf)) {
-		found, _ := sp.shelves.Get(path)
-		damaged := *found
-		change(&damaged)
-		sp.shelves.Set(path, &damaged)
-	}
 	for _, test := range []struct {
 		damage func(s *State, sp *space)
 		says   string
 	}{
-		{func(s *State, _ *space) { s.larges.Clear() }, "is named 1 times, 0 are counted"},
-		{func(s *State, _ *space) { s.name(&leasehold.Large{SHA256: leasehold.Digest{1}}) }, "1 large values of 7 bytes are named, 2 of 7 are counted"},
-		{func(s *State, _ *space) { s.largeSize++ }, "1 large values of 7 bytes are named, 1 of 8 are counted"},
-		{func(s *State, _ *space) { s.values = false }, "there are large values or versions, and never were"},
-		{func(s *State, _ *space) { s.versions++ }, "2 versions of 1 records are kept, 3 of 1 are counted"},
-		{func(s *State, _ *space) { s.keeping++ }, "2 versions of 1 records are kept, 2 of 2 are counted"},
-		{func(_ *State, sp *space) { sp.versions.Delete(oldest(sp, "state")) }, `record "state" counts 1 versions, and has 0`},
-		{func(_ *State, sp *space) { sp.shelves.Delete("state") }, `record "state" has 1 versions, and keeps none`},
-		{func(_ *State, sp *space) { shelf(sp, "state", func(s *Shelf) { s.Keep = 0 }) }, `record "state" keeps 0 versions, and has 1`},
-		{func(_ *State, sp *space) { shelf(sp, "state", func(s *Shelf) { s.Path = "other" }) }, `the shelf of "other" is filed under "state"`},
-		{func(_ *State, sp *space) { shelf(sp, "state", func(s *Shelf) { s.Deleted = 1 }) }, `record "state" is there: true, and was deleted at 1`},
-		{func(_ *State, sp *space) { shelf(sp, "gone", func(s *Shelf) { s.Deleted = 0 }) }, "gone has no end and stands in time"},
-		{func(_ *State, sp *space) { oldest(sp, "state").Current = true }, `of "state" is former and current`},
-		{func(_ *State, sp *space) { oldest(sp, "state").Revision = 1000 }, `and has a former version of 1000`},
-		{func(_ *State, sp *space) { oldest(sp, "gone").Create = 0 }, `a version of "gone" was made at 0`},
-		{func(_ *State, sp *space) {
-			record(sp, "state", func(r *leasehold.Record) { r.Large = &leasehold.Large{Size: 7} })
-		}, `record "state" has a value and a large value`},
 		{func(_ *State, sp *space) { sp.resources.Delete("scanner") }, `its resource "scanner" is unknown`},
 		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.ID = "other" }) }, `other is filed under "a2"`},
 		{func(_ *State, sp *space) { sp.ended.Set("a2", &EndedClaim{ID: "a2"}) }, "a2 has ended and is alive"},
@@ -108,17 +78,6 @@ func TestCheckFinds(t *testing.T) {
 			resource(sp, "idle", func(r *Resource) { more := *r.More; more.Usual = &Usual{Holds: "x"}; r.More = &more })
 		}, "default/idle learned what can not be"},
 		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.Long = 1 }) }, "a2 ends at 3600001100000, and time does not know"},
-		{func(_ *State, sp *space) { record(sp, "config", func(r *leasehold.Record) { r.Path = "other" }) }, `record "other" is filed under "config"`},
-		{func(_ *State, sp *space) { record(sp, "config", func(r *leasehold.Record) { r.Mod = 99 }) }, `record "config" was made at`},
-		{func(_ *State, sp *space) { record(sp, "config", func(r *leasehold.Record) { r.Version = 2 }) }, `record "config" has version 2`},
-		{func(_ *State, sp *space) { record(sp, "config", func(r *leasehold.Record) { r.Token = 99 }) }, "under token 99 above"},
-		{func(_ *State, sp *space) {
-			record(sp, "config", func(r *leasehold.Record) { r.Value = strings.Repeat("x", leasehold.MaxValue+1) })
-		}, `record "config" has 65537 bytes`},
-		{func(_ *State, sp *space) { record(sp, "config", func(r *leasehold.Record) { r.Session = "s9" }) }, `record "config" is bound to session "s9"`},
-		{func(_ *State, sp *space) { sp.boundRecords.Delete(binding{"s1", "alive"}) }, `record "alive" would not end with its session`},
-		{func(_ *State, sp *space) { sp.boundRecords.Set(binding{"s1", "config"}) }, "1 records have sessions, 2 bindings exist"},
-		{func(s *State, _ *space) { s.records++ }, "there are 3 records of"},
 		{func(_ *State, sp *space) { sp.queue.Delete(first(sp, "printer")) }, "b1 waits, but stands in no queue"},
 		{func(_ *State, sp *space) { resource(sp, "scanner", func(r *Resource) { r.Claim = "a1" }) }, `a2 is held, but "scanner" is held by "a1"`},
 		{func(_ *State, sp *space) { resource(sp, "scanner", func(r *Resource) { r.Claim = "gone" }) }, `held by "gone", which is not there`},
@@ -147,6 +106,7 @@ func TestCheckFinds(t *testing.T) {
 		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.Expires++ }) }, "a2 ends at"},
 		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.Expires = 0 }) }, "a2 has no end and stands in time"},
 		{func(s *State, sp *space) { s.due.Set(newTimer(dueSession, sp, "nobody"), s.now) }, "6 things end by time, 7 deadlines exist"},
+		{func(_ *State, sp *space) { sp.shelfTimers.Delete("gone") }, "and time does not know"},
 	} {
 		s, sp := busy(t)
 		test.damage(s, sp)

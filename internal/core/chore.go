@@ -148,11 +148,11 @@ func (s *State) collect(sp *space, session string, most int) {
 			continue
 		}
 		chore := sp.chore(CollectSession, session)
-		if path := firstBound(sp.boundRecords, session); path != "" {
-			record, _ := sp.records.Get(path)
+		if path := sp.records.FirstBound(session); path != "" {
+			r, _ := sp.records.Get(path)
 			s.ends++
 			s.work.take(recordCost)
-			s.dropRecord(sp, record, chore.Left.How)
+			s.dropRecord(sp, r, chore.Left.How)
 			continue
 		}
 		s.dropChore(sp, chore)

@@ -17,11 +17,15 @@ func (s *State) Raise(to Level) error {
 		s.beginTotals()
 	}
 	s.level = to
-	s.values = true // what is written says its level from here on, and need not say less
+	s.records.Use() // what is written says its level from here on, and need not say less
 	return nil
 }
 
 // NewAt returns the state before the first command, at a level.
 func NewAt(level Level) *State {
-	return &State{level: level, values: level > Level3, due: newDeadlines()}
+	s := &State{level: level, due: newDeadlines()}
+	if level > Level3 {
+		s.records.Use()
+	}
+	return s
 }

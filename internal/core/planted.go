@@ -39,6 +39,9 @@ type Planted struct {
 // Plant sets mistakes in a state that was just made or read.
 func (s *State) Plant(p Planted) {
 	s.planted = p
+	if p.FreeNamed {
+		s.records.FreeNamed()
+	}
 	if !p.TokenFromLive {
 		return
 	}

@@ -57,7 +57,7 @@ func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leaseh
 		return list, nil
 	}
 	most := s.maxDeleted()
-	ascend(sp, path, to, func(r *leasehold.Record) bool {
+	sp.records.Ascend(path, to, func(r *leasehold.Record) bool {
 		list = append(list, r)
 		return len(list) <= most
 	})

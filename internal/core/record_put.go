@@ -1,5 +1,7 @@
 package core
 
+import "github.com/leasehold/leasehold/internal/core/record"
+
 func (s *State) putRecord(c *PutRecord) Answer {
 	sp := s.space(c.Namespace)
 	old := s.liveRecord(sp, c.Path)
@@ -10,11 +12,13 @@ func (s *State) putRecord(c *PutRecord) Answer {
 	if refused := unlessAsExpected(old, c.Path, c.IfRevision, c.IfAbsent); refused != nil {
 		return Answer{Err: refused}
 	}
-	w := write{path: c.Path, value: c.Value, large: c.Large, session: c.Session, keep: c.Keep, holder: s.writer(sp, c.Fence)}
+	w := record.Write{
+		Path: c.Path, Value: c.Value, Large: c.Large, Session: c.Session, Keep: c.Keep, Holder: s.writer(sp, c.Fence),
+	}
 	if refused := s.rollBack(sp, &w, c.From); refused != nil {
 		return Answer{Err: refused}
 	}
-	if refused := s.roomFor(sp, []write{w}); refused != nil {
+	if refused := s.roomFor(sp, []record.Write{w}); refused != nil {
 		return Answer{Err: refused}
 	}
 	// Only now, since a refusal must not begin a namespace.
@@ -22,5 +26,5 @@ func (s *State) putRecord(c *PutRecord) Answer {
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	return Answer{Record: withoutValue(s.setRecord(sp, w, token))}
+	return Answer{Record: record.WithoutValue(s.setRecord(sp, w, token))}
 }

@@ -1,8 +1,6 @@
 package core
 
 import (
-	"sort"
-
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
@@ -58,37 +56,30 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read", q.Revision, sp.lost.revision).Err
 	}
 	past.TakeBack(q, since)
-	return pageAt(sp, q, past), nil
-}
-
-// ascend walks over the records of [from, to).
-func ascend(sp *space, from, to string, see func(*leasehold.Record) bool) {
-	sp.records.Ascend(from, func(path string, r *leasehold.Record) bool {
-		return (to == "" || path < to) && see(r)
-	})
+	return sp.records.PageAt(q, past), nil
 }
 
 // page shows records as they are. One whose session is over at the stamp is not
 // there any more, collected or not. It reports whether it had done by the end of its
 // work: of many sessions that end at once, each record has to be passed over.
 func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
-	p := newPager(q)
+	p := record.NewPager(q)
 	inTime := true
-	ascend(sp, q.From, q.To, func(r *leasehold.Record) bool {
+	sp.records.Ascend(q.From, q.To, func(r *leasehold.Record) bool {
 		if s.recordOver(sp, r) {
 			inTime = w.take(lookCost)
 			return inTime
 		}
-		return p.add(r)
+		return p.Add(r)
 	})
 	if q.Count && inTime {
 		over := 0
 		over, inTime = s.overIn(sp, q, w)
-		p.page.Count = counted(sp, q) - over
+		p.Page.Count = sp.records.Count(q) - over
 	}
-	w.take(len(p.page.Records) / perUnit)
-	p.page.Revision = sp.revision
-	return p.page, inTime
+	w.take(len(p.Page.Records) / perUnit)
+	p.Page.Revision = sp.revision
+	return p.Page, inTime
 }
 
 // crowded refuses to read records while too many of them are being collected.
@@ -97,32 +88,16 @@ func crowded() *leasehold.Error {
 		"more than %d would have to be passed over; read again in a moment", maxReadWork).Err
 }
 
-// counted returns how many records are in a range, collected or not. It counts by
-// halving over the ranks of the tree, so a long range costs no more than a short one.
-func counted(sp *space, q RecordQuery) int {
-	below := func(path string) int {
-		return sort.Search(sp.records.Len(), func(i int) bool {
-			at, _, _ := sp.records.GetAt(i)
-			return at >= path
-		})
-	}
-	end := sp.records.Len()
-	if q.To != "" {
-		end = below(q.To)
-	}
-	return max(0, end-below(q.From))
-}
-
 // overIn counts the records of a range whose sessions are over, though nobody has
 // collected them yet. It looks at these alone, and reports whether it looked at all.
 func (s *State) overIn(sp *space, q RecordQuery, w *work) (over int, all bool) {
 	all = true
 	see := func(session string) bool {
 		all = w.take(lookCost)
-		sp.boundRecords.Ascend(binding{session, q.From}, func(b binding) bool {
-			if b.session != session || q.To != "" && b.id >= q.To || !all {
-				return false
-			}
+		if !all {
+			return false
+		}
+		sp.records.AscendBound(session, q.From, q.To, func(string) bool {
 			over++
 			all = w.take(lookCost)
 			return all
@@ -134,76 +109,6 @@ func (s *State) overIn(sp *space, q RecordQuery, w *work) (over int, all bool) {
 		sp.eachLeft(see)
 	}
 	return over, all
-}
-
-// pageAt shows records as they were.
-func pageAt(sp *space, q RecordQuery, past *record.Past) RecordPage {
-	p := newPager(q)
-	more := true
-	old := past.Before().Iter()
-	left := old.First()
-	// takeOld adds what was there then and comes before a path of today.
-	takeOld := func(to string, end bool) {
-		for ; more && left && (end || old.Key() < to); left = old.Next() {
-			if r := old.Value(); r != nil {
-				more = p.add(r)
-			}
-		}
-	}
-	ascend(sp, q.From, q.To, func(r *leasehold.Record) bool {
-		takeOld(r.Path, false)
-		if _, changed := past.Before().Get(r.Path); more && !changed {
-			more = p.add(r)
-		}
-		return more
-	})
-	takeOld("", true)
-	if q.Count {
-		p.page.Count = counted(sp, q)
-		past.Before().Scan(func(path string, r *leasehold.Record) bool {
-			if _, now := sp.records.Get(path); now {
-				p.page.Count--
-			}
-			if r != nil {
-				p.page.Count++
-			}
-			return true
-		})
-	}
-	p.page.Revision = q.Revision
-	return p.page
-}
-
-// A pager collects a page within its limits.
-type pager struct {
-	q     RecordQuery
-	bytes int
-	page  RecordPage
-}
-
-func newPager(q RecordQuery) *pager {
-	if q.Most <= 0 || q.Most > leasehold.MaxPage {
-		q.Most = leasehold.MaxPage
-	}
-	return &pager{q: q}
-}
-
-// add takes one more, and tells whether it wants another.
-func (p *pager) add(r *leasehold.Record) bool {
-	size := len(r.Path)
-	if !p.q.KeysOnly {
-		size += len(r.Value)
-	}
-	if len(p.page.Records) == p.q.Most || len(p.page.Records) > 0 && p.bytes+size > leasehold.MaxPageBytes {
-		p.page.More = true
-		return false
-	}
-	if p.q.KeysOnly {
-		r = withoutValue(r)
-	}
-	p.bytes += size
-	p.page.Records = append(p.page.Records, r)
-	return true
 }
 
 // PrefixEnd returns the end of the range of all paths that begin with prefix; empty if

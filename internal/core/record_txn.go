@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/record"
 )
 
 func (s *State) txn(c *Txn) Answer {
@@ -66,8 +67,8 @@ func incomparable(sp *space, c *Compare) *leasehold.Error {
 
 // A plan is what operations will do.
 type plan struct {
-	writes []write // of the puts, in their order
-	items  []Item  // to acquire
+	writes []record.Write // of the puts, in their order
+	items  []Item         // to acquire
 	claims []*Claim
 }
 
@@ -80,7 +81,7 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 		switch o := &list[i]; o.Do {
 		case Put:
 			s.liveRecord(sp, o.Path)
-			w := write{path: o.Path, value: o.Value, large: o.Large, session: o.Session, keep: o.Keep}
+			w := record.Write{Path: o.Path, Value: o.Value, Large: o.Large, Session: o.Session, Keep: o.Keep}
 			if refused := s.rollBack(sp, &w, o.From); refused != nil {
 				return todo, refused
 			}
@@ -126,7 +127,7 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 // tooWide refuses, from level 4 on, operations that would have to look at too much: gets
 // that pass over too many records of sessions that are over, and puts that let too many
 // former versions fall.
-func (s *State) tooWide(sp *space, list []Op, writes []write) *leasehold.Error {
+func (s *State) tooWide(sp *space, list []Op, writes []record.Write) *leasehold.Error {
 	if !s.atLeast(Level4) || sp == nil {
 		return nil
 	}
@@ -141,9 +142,7 @@ func (s *State) tooWide(sp *space, list []Op, writes []write) *leasehold.Error {
 	}
 	dropped := 0
 	for i := range writes {
-		if shelf, ok := sp.shelves.Get(writes[i].path); ok {
-			dropped += max(0, shelf.count-keeps(shelf, &writes[i]))
-		}
+		dropped += sp.records.Drops(&writes[i])
 	}
 	s.work.take(dropped)
 	if dropped > leasehold.MaxDroppedAtOnce {
@@ -197,8 +196,8 @@ func (s *State) holds(sp *space, c *Compare) bool {
 	var r leasehold.Record
 	found := false
 	if sp != nil {
-		if record, ok := sp.records.Get(c.Path); ok {
-			r, found = *record, true
+		if now, ok := sp.records.Get(c.Path); ok {
+			r, found = *now, true
 		}
 	}
 	switch c.What {

@@ -7,16 +7,6 @@ import (
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
-// A write is what a record is to become.
-type write struct {
-	path, value, session string
-	large                *leasehold.Large
-	keep                 int    // as in PutRecord
-	holder               string // who writes, if that is known
-}
-
-func (w *write) bytes() int { return len(w.path) + record.ValueBytes(w.value, w.large) }
-
 // liveRecord returns a record after its session has ended if that is over at the
 // stamp; nil if there is none.
 func (s *State) liveRecord(sp *space, path string) *leasehold.Record {
@@ -46,102 +36,88 @@ func (s *State) recordOver(sp *space, r *leasehold.Record) bool {
 
 // setRecord makes a record, or changes it, under the token of its writer; 0 if it
 // has none.
-func (s *State) setRecord(sp *space, w write, token leasehold.Token) *leasehold.Record {
+func (s *State) setRecord(sp *space, w record.Write, token leasehold.Token) *leasehold.Record {
 	s.work.take(recordCost)
-	old, _ := sp.records.Get(w.path)
-	r := &leasehold.Record{Path: w.path, Value: w.value, Large: w.large, Session: w.session, Mod: s.revise(sp), Version: 1, Token: token}
-	r.Create = r.Mod
-	// What is named anew comes before what is given up: a value that is in both is never
-	// without a name.
-	s.name(r.Large)
-	if old != nil {
-		r.Create, r.Version, r.Token = old.Create, old.Version+1, max(old.Token, token)
+	stamp := record.Stamp{Revision: s.revise(sp), Token: token, Wall: s.wall}
+	r, old := s.records.Put(&sp.records, w, stamp)
+	if old != nil && old.Session != "" {
+		countRecord(sp, old.Session, -1)
 	}
-	s.shelve(sp, old, w)
-	if old != nil {
-		s.uncount(sp, old)
-	}
-	sp.records.Set(r.Path, r)
-	s.records++
-	s.recordBytes += recordBytes(r)
 	if r.Session != "" {
-		sp.boundRecords.Set(binding{r.Session, r.Path})
 		countRecord(sp, r.Session, 1)
 	}
-	s.emit(sp, &leasehold.Event{Kind: leasehold.RecordPut, Resource: r.Path, Token: token, Session: r.Session, Record: r, Previous: old})
+	s.timeShelf(sp, r.Path)
+	s.emit(sp, &leasehold.Event{
+		Kind: leasehold.RecordPut, Resource: r.Path, Token: token, Session: r.Session, Record: r, Previous: old,
+	})
 	return r
 }
 
 // dropRecord deletes a record. how is zero unless the end of its session does it.
 func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
-	sp.records.Delete(r.Path)
-	s.shelveLast(sp, r)
-	s.uncount(sp, r)
-	s.emit(sp, &leasehold.Event{Kind: leasehold.RecordDeleted, How: how, Resource: r.Path, Session: r.Session, Previous: r})
+	s.records.Drop(&sp.records, r, s.now)
+	if r.Session != "" {
+		countRecord(sp, r.Session, -1)
+	}
+	s.timeShelf(sp, r.Path)
+	s.emit(sp, &leasehold.Event{
+		Kind: leasehold.RecordDeleted, How: how, Resource: r.Path, Session: r.Session, Previous: r,
+	})
 }
 
-// uncount takes a record out of all accounts.
-func (s *State) uncount(sp *space, r *leasehold.Record) {
-	s.records--
-	s.recordBytes -= recordBytes(r)
-	s.unname(r.Large)
-	if r.Session != "" {
-		sp.boundRecords.Delete(binding{r.Session, r.Path})
-		countRecord(sp, r.Session, -1)
+// timeShelf keeps account of when the former versions of a deleted record go.
+func (s *State) timeShelf(sp *space, path string) {
+	if sp.records.Shelves() == 0 && sp.shelfTimers.Len() == 0 {
+		return
+	}
+	at := Time(0)
+	if shelf, ok := sp.records.Shelf(path); ok {
+		at = shelf.Due()
+	}
+	t, timed := sp.shelfTimers.Get(path)
+	switch {
+	case at == 0 && timed:
+		s.due.Set(t, 0)
+		sp.shelfTimers.Delete(path)
+	case at != 0 && !timed:
+		t = newTimer(dueShelf, sp, path)
+		sp.shelfTimers.Set(path, t)
+		s.due.Set(t, at)
+	case at != 0:
+		s.due.Set(t, at)
 	}
 }
 
-func recordBytes(r *leasehold.Record) int { return len(r.Path) + record.ValueBytes(r.Value, r.Large) }
-
-// withoutValue is a record as answers show it whose receiver has the value: they are
-// remembered for ten minutes, and a hundred thousand values would be too much. The name
-// of a large value stays.
-func withoutValue(r *leasehold.Record) *leasehold.Record {
-	shown := *r
-	shown.Value = ""
-	return &shown
-}
-
-// roomFor tells why writes, to different paths, can not all be made: because of their
+// roomFor refuses writes, to different paths, of which not all can be made: because of their
 // sessions, or because there would be too much.
-func (s *State) roomFor(sp *space, writes []write) *leasehold.Error {
-	records, size, bound, kept := s.records, s.recordBytes, 0, s.kept()
+func (s *State) roomFor(sp *space, writes []record.Write) *leasehold.Error {
+	bound := 0
 	for i := range writes {
 		w := &writes[i]
-		old := &leasehold.Record{}
-		records++
-		if sp != nil {
-			if found, ok := sp.records.Get(w.path); ok {
-				old = found
-				records--
-			}
-		}
-		more, bytes := s.shelving(sp, old, w)
-		kept += more
-		size += w.bytes() - recordBytes(old) + bytes
-		if w.session == "" {
+		if w.Session == "" {
 			continue
 		}
-		session := s.liveSession(sp, w.session)
+		session := s.liveSession(sp, w.Session)
 		if session == nil {
-			return s.noSession(sp, w.session).Err
+			return s.noSession(sp, w.Session).Err
 		}
-		if w.session != old.Session {
+		if old, ok := sp.records.Get(w.Path); !ok || w.Session != old.Session {
 			bound++ // as if all were of this session: few transactions are so large
 		}
 		if session.Claims+bound > leasehold.MaxClaimsPerSession {
-			return refuse(leasehold.Limited, "session %q has %d leases, waiters and records already, which is as many as it can have", w.session, session.Claims).Err
+			return refuse(leasehold.Limited, "session %q has %d leases, waiters and records already, "+
+				"which is as many as it can have", w.Session, session.Claims).Err
 		}
 	}
-	switch {
-	case records > leasehold.MaxRecords && records > s.records:
-		return refuse(leasehold.Limited, "there are %d records already, which is as many as there can be: delete some", s.records).Err
-	case size > leasehold.MaxRecordBytes && size > s.recordBytes:
-		return refuse(leasehold.Limited, "records have %d bytes already, and can have %d: delete some", s.recordBytes, leasehold.MaxRecordBytes).Err
-	case kept > leasehold.MaxVersions && kept > s.kept():
-		return refuse(leasehold.Limited, "there are %d former versions of records already, which is as many as there can be: let records keep fewer", s.versions).Err
+	return s.records.Room(sp.table(), writes)
+}
+
+// table returns the records of a namespace; nil if that does not exist.
+func (sp *space) table() *record.Table {
+	if sp == nil {
+		return nil
 	}
-	return nil
+	return &sp.records
 }
 
 // unlessAsExpected refuses a write to a record that is not as its writer saw it.

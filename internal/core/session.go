@@ -151,10 +151,10 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	if how == leasehold.SessionExpired {
 		s.alarmSession(sp, session.ID, &left)
 	}
-	for _, path := range boundIn(sp.boundRecords, session.ID) {
+	for _, path := range sp.records.Bound(session.ID) {
 		s.ends++
-		record, _ := sp.records.Get(path)
-		s.dropRecord(sp, record, how)
+		r, _ := sp.records.Get(path)
+		s.dropRecord(sp, r, how)
 	}
 }
 

@@ -81,13 +81,7 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
-			sp.records.Scan(func(_ string, v *leasehold.Record) bool { more = yield(Piece{name, v}); return more })
-		}
-		if more {
-			sp.shelves.Scan(func(_ string, v *Shelf) bool { more = yield(Piece{name, v}); return more })
-		}
-		if more {
-			sp.versions.Scan(func(v *leasehold.Version) bool { more = yield(Piece{name, v}); return more })
+			more = sp.records.Scan(func(v any) bool { return yield(Piece{name, v}) })
 		}
 		if more {
 			sp.outcomes.Ascend("s", func(_ string, v *Outcome) bool { more = yield(Piece{name, v}); return more })
@@ -244,9 +238,12 @@ func (s *State) restore(r Piece) error {
 	case *leasehold.Record:
 		return s.restoreRecord(sp, v)
 	case *Shelf:
-		return s.restoreShelf(sp, v)
+		if err := s.records.RestoreShelf(&sp.records, v); err != nil {
+			return err
+		}
+		s.timeShelf(sp, v.Path)
 	case *leasehold.Version:
-		return s.restoreVersion(sp, v)
+		return s.records.RestoreVersion(&sp.records, v)
 	case *EndedClaim:
 		if _, twice := sp.ended.Get(v.ID); twice {
 			return fmt.Errorf("snapshot has the end of lease %q twice", v.ID)
@@ -371,12 +368,9 @@ func (s *State) restoreShare(sp *space, r *Resource, c *Claim) error {
 }
 
 func (s *State) restoreRecord(sp *space, r *leasehold.Record) error {
-	if _, twice := sp.records.Set(r.Path, r); twice {
+	if s.records.Restore(&sp.records, r) {
 		return fmt.Errorf("snapshot has record %q twice", r.Path)
 	}
-	s.records++
-	s.recordBytes += recordBytes(r)
-	s.name(r.Large)
 	if r.Session != "" {
 		session, ok := sp.sessions.Get(r.Session)
 		if !ok && sp.left(r.Session) == nil {
@@ -388,7 +382,6 @@ func (s *State) restoreRecord(sp *space, r *leasehold.Record) error {
 				sp.moveLapse(nil, session)
 			}
 		}
-		sp.boundRecords.Set(binding{r.Session, r.Path})
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/command"
+	"github.com/leasehold/leasehold/internal/core/record"
 	"github.com/leasehold/leasehold/internal/core/timeline"
 )
 
@@ -53,22 +54,13 @@ type State struct {
 	definitions int // how many there are in all namespaces
 	alarms      alarms
 
-	records     int // how many there are in all namespaces
-	recordBytes int // of their paths and values, and of those of former versions
-
-	versions  int                       // former versions in all namespaces
-	keeping   int                       // records that keep some, in all namespaces
-	larges    btree.Map[string, naming] // by digest, the large values that records and versions name
-	largeSize int64                     // bytes of all of them
-	values    bool                      // as HasValues says
+	records record.Store // what is counted of those of all namespaces
 
 	chores btree.Map[uint64, place] // what was put off, in turn; the path is a chore's key
 
 	due      timeline.Heap[dueThing]
 	sequence uint64 // of the command being applied; tells whether it has its revision yet
 	events   []*leasehold.Event
-	named    []leasehold.Large
-	freed    []leasehold.Large
 	ends     int        // what ended so far; a tick counts by it
 	closing  *Session   // whose leases are ending right now
 	own      *Claim     // that its own session is releasing right now
@@ -108,12 +100,9 @@ type space struct {
 	alarms     btree.Map[string, *Alarm] // those that stand, by what they are about
 	alarmOrder btree.Map[uint64, *Alarm] // and by when they happened last
 
-	records      btree.Map[string, *leasehold.Record]
-	boundRecords *btree.BTreeG[binding] // those that a session would take with it
-	lapses       *btree.BTreeG[lapse]   // the sessions that have records, by when they end
-
-	shelves  btree.Map[string, *Shelf]         // of the records that keep former versions
-	versions *btree.BTreeG[*leasehold.Version] // by path, then revision
+	records     record.Table
+	shelfTimers btree.Map[string, *timer] // of the deleted records that have former versions
+	lapses      *btree.BTreeG[lapse]      // the sessions that have records, by when they end
 
 	ended         btree.Map[string, *EndedClaim]
 	endedSessions btree.Map[string, *EndedSession]
@@ -144,7 +133,7 @@ type position struct {
 
 type place struct{ namespace, path string }
 
-// A binding says that a claim, or the record of a path, ends with a session.
+// A binding says that a claim ends with a session.
 type binding struct{ session, id string }
 
 // A lapse is when a session ends unless it is renewed.
@@ -159,7 +148,7 @@ func New() *State { return NewAt(OldestLevel) }
 func newSpace(name string) *space {
 	return &space{
 		name: name, queue: newQueue(), joint: newQueue(), parties: newBound(), sharers: newSharers(),
-		bound: newBound(), boundRecords: newBound(), lapses: newLapses(), versions: newVersions(),
+		bound: newBound(), lapses: newLapses(), records: record.NewTable(),
 	}
 }
 
@@ -231,7 +220,8 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 	if stamp < s.now || stamp <= 0 {
 		return Result{}, fmt.Errorf("stamp %d is below the state's time %d: the log is out of order", stamp, s.now)
 	}
-	s.now, s.wall, s.events, s.named, s.freed, s.forgot = stamp, wall, nil, nil, nil, nil
+	s.now, s.wall, s.events, s.forgot = stamp, wall, nil, nil
+	s.records.Begin()
 	s.work = s.newWork()
 	answers, ends := make([]Answer, len(commands)), make([]int, len(commands))
 	for i, c := range commands {
@@ -245,7 +235,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 	}
 	s.forget(2*len(commands) + 2*len(s.events) + 16)
 	s.sweep()
-	return Result{answers, s.events, ends, s.named, s.freed}, nil
+	return Result{answers, s.events, ends, s.records.Named(), s.records.Freed()}, nil
 }
 
 func (s *State) apply(c Command) (Answer, error) {
@@ -350,8 +340,7 @@ func (s *State) Freeze() *State {
 		now:    s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals, endingSeq: s.endingSeq, answerSeq: s.answerSeq, order: s.order,
-		records: s.records, recordBytes: s.recordBytes, definitions: s.definitions, alarms: s.alarms,
-		versions: s.versions, keeping: s.keeping, larges: *s.larges.Copy(), largeSize: s.largeSize, values: s.values,
+		records: s.records.Copy(), definitions: s.definitions, alarms: s.alarms,
 	}
 	f.alarms.past = *s.alarms.past.Copy()
 	f.chores = *s.chores.Copy()
@@ -369,8 +358,8 @@ func (sp *space) freeze() *space {
 	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
 	f.endings = *sp.endings.Copy()
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
-	f.records, f.boundRecords, f.lapses = *sp.records.Copy(), sp.boundRecords.Copy(), sp.lapses.Copy()
-	f.shelves, f.versions = *sp.shelves.Copy(), sp.versions.Copy()
+	f.records, f.lapses = sp.records.Copy(), sp.lapses.Copy()
+	f.shelfTimers = btree.Map[string, *timer]{} // nothing is due in a copy
 	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(), *sp.definitions.Copy()
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	f.chores = *sp.chores.Copy()

@@ -62,9 +62,10 @@ func (s *State) expire(t *timer) {
 	case dueQuarantine:
 		s.resume()
 	case dueShelf:
-		shelf, _ := sp.shelves.Get(key)
-		s.ends += 1 + shelf.count
-		s.work.take(shelf.count)
-		s.dropShelf(sp, shelf)
+		shelf, _ := sp.records.Shelf(key)
+		versions := s.records.DropShelf(&sp.records, shelf)
+		s.timeShelf(sp, key)
+		s.ends += 1 + versions
+		s.work.take(versions)
 	}
 }

@@ -44,7 +44,7 @@ const (
 // and nothing has happened there for as long as things are remembered: whoever follows it
 // has had the time to see the last of it.
 func (sp *space) vacant(now Time) bool {
-	return (sp.changed == 0 || sp.changed.Add(memory) <= now) && sp.claims.Len() == 0 && sp.sessions.Len() == 0 && sp.records.Len() == 0 && sp.shelves.Len() == 0 &&
+	return (sp.changed == 0 || sp.changed.Add(memory) <= now) && sp.claims.Len() == 0 && sp.sessions.Len() == 0 && sp.records.Empty() &&
 		sp.definitions.Len() == 0 && sp.alarms.Len() == 0 && sp.endings.Len() == 0 && sp.outcomes.Len() == 0 &&
 		sp.chores.Len() == 0
 }

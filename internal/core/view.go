@@ -183,7 +183,8 @@ func (v View) Counts() (n Counts) {
 		n.Records += sp.records.Len()
 		return true
 	})
-	n.Versions, n.Larges, n.LargeBytes = v.s.versions, v.s.larges.Len(), v.s.largeSize
+	n.Versions = v.s.records.Versions()
+	n.Larges, n.LargeBytes = v.s.records.Larges()
 	n.Alarms = v.s.countAlarms()
 	return n
 }

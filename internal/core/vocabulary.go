@@ -53,6 +53,7 @@ type (
 	TxnResult   = command.TxnResult
 	RecordQuery = record.Query
 	RecordPage  = record.Page
+	Shelf       = record.Shelf
 )
 
 // What they are numbered with.

@@ -54,9 +54,6 @@ func (p *Past) Known() bool { return p.known }
 // Newest returns the position of the newest event that was taken back.
 func (p *Past) Newest() (leasehold.Revision, uint32) { return p.revision, p.n }
 
-// Before returns what was there of each path that was changed since; nil if it was not there.
-func (p *Past) Before() *btree.Map[string, *leasehold.Record] { return &p.before }
-
 // TakeBack goes on with events that came later.
 func (p *Past) TakeBack(q Query, events []*leasehold.Event) {
 	for _, e := range events {
@@ -71,15 +68,4 @@ func (p *Past) TakeBack(q Query, events []*leasehold.Event) {
 			p.before.Set(e.Resource, e.Previous)
 		}
 	}
-}
-
-// largeBytes is what the name of a large value weighs.
-const largeBytes = 40
-
-// ValueBytes returns what a value weighs in the limits.
-func ValueBytes(value string, large *leasehold.Large) int {
-	if large != nil {
-		return largeBytes
-	}
-	return len(value)
 }

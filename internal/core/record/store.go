@@ -1,0 +1,153 @@
+package record
+
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/timeline"
+)
+
+// A Store has what is counted of the records of all namespaces, and the large values that they
+// name. The records themselves are in a Table for each namespace.
+type Store struct {
+	records  int
+	bytes    int // of their paths and values, and of those of former versions
+	versions int // former ones
+	keeping  int // records that keep some
+
+	larges     btree.Map[string, naming] // by digest
+	largeBytes int64                     // of all of them
+	used       bool                      // as Used says
+	named      []leasehold.Large
+	freed      []leasehold.Large
+
+	freesNamed bool // as FreeNamed says
+}
+
+// A Write is what a record is to become.
+type Write struct {
+	Path, Value, Session string
+	Large                *leasehold.Large
+	Keep                 int    // how many former versions; 0: as before, below: none
+	Holder               string // who writes, if that is known
+}
+
+// A Stamp is what a write is made with.
+type Stamp struct {
+	Revision leasehold.Revision
+	Token    leasehold.Token // of its writer; 0: it has none
+	Wall     int64           // the calendar, in Unix nanoseconds
+}
+
+func (w *Write) bytes() int { return len(w.Path) + ValueBytes(w.Value, w.Large) }
+
+// Bytes returns what a record weighs in the limits.
+func Bytes(r *leasehold.Record) int { return len(r.Path) + ValueBytes(r.Value, r.Large) }
+
+// largeBytes is what the name of a large value weighs.
+const largeBytes = 40
+
+// ValueBytes returns what a value weighs in the limits.
+func ValueBytes(value string, large *leasehold.Large) int {
+	if large != nil {
+		return largeBytes
+	}
+	return len(value)
+}
+
+// Begin forgets which large values were named and freed.
+func (st *Store) Begin() { st.named, st.freed = nil, nil }
+
+// Copy returns a store that stays as it is while the original goes on.
+func (st *Store) Copy() Store {
+	c := *st
+	c.larges, c.named, c.freed = *st.larges.Copy(), nil, nil
+	return c
+}
+
+// Versions returns how many former versions there are.
+func (st *Store) Versions() int { return st.versions }
+
+// Put makes a record, or changes it. It returns what it is and what it was, nil if it was not
+// there.
+func (st *Store) Put(t *Table, w Write, at Stamp) (r, old *leasehold.Record) {
+	old, _ = t.records.Get(w.Path)
+	r = &leasehold.Record{
+		Path: w.Path, Value: w.Value, Large: w.Large, Session: w.Session,
+		Create: at.Revision, Mod: at.Revision, Version: 1, Token: at.Token,
+	}
+	// What is named anew comes before what is given up: a value that is in both is never
+	// without a name.
+	st.name(r.Large)
+	if old != nil {
+		r.Create, r.Version, r.Token = old.Create, old.Version+1, max(old.Token, at.Token)
+	}
+	st.shelve(t, old, w, at.Wall)
+	if old != nil {
+		st.uncount(t, old)
+	}
+	st.insert(t, r)
+	return r, old
+}
+
+// Drop deletes a record.
+func (st *Store) Drop(t *Table, r *leasehold.Record, now timeline.Time) {
+	t.records.Delete(r.Path)
+	st.shelveLast(t, r, now)
+	st.uncount(t, r)
+}
+
+// Restore takes a record over from a snapshot. It reports whether it was there already.
+func (st *Store) Restore(t *Table, r *leasehold.Record) (twice bool) {
+	if _, twice = t.records.Get(r.Path); !twice {
+		st.name(r.Large)
+		st.insert(t, r)
+	}
+	return twice
+}
+
+func (st *Store) insert(t *Table, r *leasehold.Record) {
+	t.records.Set(r.Path, r)
+	st.records++
+	st.bytes += Bytes(r)
+	if r.Session != "" {
+		t.bound.Set(binding{r.Session, r.Path})
+	}
+}
+
+// uncount takes a record out of all accounts.
+func (st *Store) uncount(t *Table, r *leasehold.Record) {
+	st.records--
+	st.bytes -= Bytes(r)
+	st.unname(r.Large)
+	if r.Session != "" {
+		t.bound.Delete(binding{r.Session, r.Path})
+	}
+}
+
+// Room refuses writes to different paths that would make too much of something. The table may be
+// nil.
+func (st *Store) Room(t *Table, writes []Write) *leasehold.Error {
+	records, size, kept := st.records, st.bytes, st.kept()
+	for i := range writes {
+		w := &writes[i]
+		old, there := t.Get(w.Path)
+		if !there {
+			old = &leasehold.Record{}
+			records++
+		}
+		more, bytes := shelving(t, old, w)
+		kept += more
+		size += w.bytes() - Bytes(old) + bytes
+	}
+	switch {
+	case records > leasehold.MaxRecords && records > st.records:
+		return limited("there are %d records already, which is as many as there can be: delete some", st.records)
+	case size > leasehold.MaxRecordBytes && size > st.bytes:
+		return limited("records have %d bytes already, and can have %d: delete some", st.bytes, leasehold.MaxRecordBytes)
+	case kept > leasehold.MaxVersions && kept > st.kept():
+		return limited("there are %d former versions of records already, which is as many as there can be: "+
+			"let records keep fewer", st.versions)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package record
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+)
+
+// A Table is the records of one namespace. Values in it are never changed in place, so that Copy
+// costs nothing however much there is. The nil table is empty.
+type Table struct {
+	records  btree.Map[string, *leasehold.Record]
+	bound    *btree.BTreeG[binding]            // those that a session would take with it
+	shelves  btree.Map[string, *Shelf]         // of the records that keep former versions
+	versions *btree.BTreeG[*leasehold.Version] // by path, then revision
+}
+
+// A binding says that the record of a path ends with a session.
+type binding struct{ session, path string }
+
+var noLocks = btree.Options{NoLocks: true}
+
+// NewTable returns an empty table.
+func NewTable() Table {
+	return Table{
+		bound: btree.NewBTreeGOptions(func(a, b binding) bool {
+			if a.session != b.session {
+				return a.session < b.session
+			}
+			return a.path < b.path
+		}, noLocks),
+		versions: btree.NewBTreeGOptions(func(a, b *leasehold.Version) bool {
+			if a.Path != b.Path {
+				return a.Path < b.Path
+			}
+			return a.Revision < b.Revision
+		}, noLocks),
+	}
+}
+
+// Copy returns a table that stays as it is while the original goes on.
+func (t *Table) Copy() Table {
+	return Table{
+		records: *t.records.Copy(), bound: t.bound.Copy(),
+		shelves: *t.shelves.Copy(), versions: t.versions.Copy(),
+	}
+}
+
+// Len returns how many records there are.
+func (t *Table) Len() int { return t.records.Len() }
+
+// Empty reports whether there are neither records nor former versions.
+func (t *Table) Empty() bool { return t.records.Len() == 0 && t.shelves.Len() == 0 }
+
+// Get returns the record of a path.
+func (t *Table) Get(path string) (*leasehold.Record, bool) {
+	if t == nil {
+		return nil, false
+	}
+	return t.records.Get(path)
+}
+
+// Ascend calls see with the records of [from, to), in order, until it returns false. An empty to
+// is the end.
+func (t *Table) Ascend(from, to string, see func(*leasehold.Record) bool) {
+	t.records.Ascend(from, func(path string, r *leasehold.Record) bool {
+		return (to == "" || path < to) && see(r)
+	})
+}
+
+// FirstBound returns the first path that is bound to a session; empty if there is none.
+func (t *Table) FirstBound(session string) (first string) {
+	t.AscendBound(session, "", "", func(path string) bool {
+		first = path
+		return false
+	})
+	return first
+}
+
+// Bound returns all paths that are bound to a session.
+func (t *Table) Bound(session string) (paths []string) {
+	t.AscendBound(session, "", "", func(path string) bool {
+		paths = append(paths, path)
+		return true
+	})
+	return paths
+}
+
+// AscendBound is Ascend over the paths that are bound to a session.
+func (t *Table) AscendBound(session, from, to string, see func(path string) bool) {
+	t.bound.Ascend(binding{session, from}, func(b binding) bool {
+		return b.session == session && (to == "" || b.path < to) && see(b.path)
+	})
+}
+
+// Count returns how many records are in the range of a query. It counts by
+// halving over the ranks of the tree, so a long range costs no more than a short one.
+func (t *Table) Count(q Query) int {
+	below := func(path string) int {
+		return sort.Search(t.records.Len(), func(i int) bool {
+			at, _, _ := t.records.GetAt(i)
+			return at >= path
+		})
+	}
+	end := t.records.Len()
+	if q.To != "" {
+		end = below(q.To)
+	}
+	return max(0, end-below(q.From))
+}
+
+// Scan calls see with everything in the table, until it returns false: the records, the shelves
+// and the versions, each in order.
+func (t *Table) Scan(see func(value any) bool) (more bool) {
+	more = true
+	t.records.Scan(func(_ string, r *leasehold.Record) bool { more = see(r); return more })
+	if more {
+		t.shelves.Scan(func(_ string, shelf *Shelf) bool { more = see(shelf); return more })
+	}
+	if more {
+		t.versions.Scan(func(v *leasehold.Version) bool { more = see(v); return more })
+	}
+	return more
+}
+
+func limited(format string, args ...any) *leasehold.Error {
+	return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(format, args...)}
+}

@@ -24,7 +24,8 @@ var pure = []string{
 
 // subjects are the packages below the core, each of which stands on its own. They are as pure as
 // the core is, and none of them knows the state.
-var subjects = []string{"internal/core/command", "internal/core/record", "internal/core/timeline"}
+var subjects = []string{"internal/core/command", "internal/core/record", "internal/core/timeline",
+	"internal/core/waitgraph", "internal/core/usage"}
 
 // grpc is what a guard before a gRPC service needs, and only that: see TestFenceIsLight.
 var grpc = []string{"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/metadata", "google.golang.org/grpc/status"}
@@ -47,6 +48,8 @@ var rules = []rule{
 	{of: "", only: []string{}, std: []string{"time"}},
 	{of: "internal/core", only: append([]string{"", "github.com/tidwall/btree"}, subjects...), std: pure},
 	{of: "internal/core/timeline", only: []string{}},
+	{of: "internal/core/usage", only: []string{"", "internal/core/timeline"}},
+	{of: "internal/core/waitgraph", only: []string{"", "github.com/tidwall/btree"}},
 	{of: "internal/core/record", only: []string{"", "github.com/tidwall/btree", "internal/core/timeline"}},
 	{of: "internal/core/command", only: []string{"", "github.com/tidwall/btree", "internal/core/record"}},
 	{of: "internal/wire", only: []string{"", "internal/core"}, std: pure},

@@ -3,10 +3,11 @@ package core
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/timeline"
+	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
 func (s *State) acquire(c *Acquire) Answer {
@@ -119,7 +120,7 @@ func (sp *space) allowedTTL(c *Acquire, path string, d leasehold.Definition, ses
 		ttl = d.DefaultTTL
 	}
 	if c.Pick == TTLAuto {
-		ttl = advise(sp.usual(path), d, ttl).TTL
+		ttl = usage.Advise(sp.usual(path), d, ttl).TTL
 	}
 	asked := ttl
 	if session != nil {
@@ -305,7 +306,7 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	sp.token++
 	granted := *claim
 	granted.Token, granted.Wait = sp.token, nil
-	granted.Long = taken.more().Usual.long()
+	granted.Long = taken.more().Usual.Long()
 	granted.Since, granted.SinceWall = s.now, s.wall
 	granted.Expires = 0
 	if granted.TTL != 0 {
@@ -371,8 +372,8 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 		ahead = position - 1
 	}
 	f := s.forecast(sp, r)
-	failure.Forecast = f.after(ahead)
-	failure.Message += f.told(ahead)
+	failure.Forecast = f.After(ahead)
+	failure.Message += f.Text(ahead)
 	return Answer{Err: failure}
 }
 
@@ -396,21 +397,8 @@ func (s *State) heldBy(sp *space, r *Resource, lease *leasehold.Lease) string {
 	return fmt.Sprintf("%s has %d of %d slots taken, by %s%s%s%s", r.Path, r.More.Shares.used, capacity, lease.Holder, because(lease.Reason), ends, others)
 }
 
-// left writes a duration as people do: 5m, not 5m0s.
-func left(t Time) string {
-	d := time.Duration(t).Round(time.Millisecond)
-	if d >= 10*time.Second {
-		d = d.Round(time.Second)
-	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
+// left writes how long it is from one moment to another.
+func left(t Time) string { return timeline.Text(time.Duration(t)) }
 
 func because(reason string) string {
 	if reason == "" {

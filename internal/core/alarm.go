@@ -8,6 +8,8 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/timeline"
+	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
 // An alarm is part of the state, so that it is an event like any other: in order, once,
@@ -42,7 +44,7 @@ const (
 
 // What is worth an alarm, besides what is in usual.go.
 const (
-	lateGap     = whole * 9 / 10 // of a TTL: more of it should not pass without a renewal
+	lateGap     = usage.Whole * 9 / 10 // of a TTL: more of it should not pass without a renewal
 	flapTime    = 5 * time.Minute
 	flapTimes   = 3  // that holders went away within flapTime
 	minQueue    = 10 // waiters that are never too many
@@ -208,10 +210,10 @@ func (s *State) overdue(sp *space, c *Claim) {
 	s.put(sp, &long)
 	held, limit := time.Duration(s.now-c.Since), c.long()
 	if c.terms().Expected != 0 {
-		s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s: at most %s were expected", c.Holder, c.Resource, told(held), told(limit))
+		s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s: at most %s were expected", c.Holder, c.Resource, timeline.Text(held), timeline.Text(limit))
 		return
 	}
-	s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s, which is unusually long here (from %s on)", c.Holder, c.Resource, told(held), told(limit))
+	s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s, which is unusually long here (from %s on)", c.Holder, c.Resource, timeline.Text(held), timeline.Text(limit))
 }
 
 // renamed keeps the alarm of a lease that goes on under another id or holder.
@@ -227,15 +229,15 @@ func (s *State) renamed(sp *space, from, to *Claim) {
 
 // alarmEnd raises or clears the alarms that the end of a lease is a reason for. before is
 // what was learned before it. Whatever a session took with it is told once, for all.
-func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before Usual) {
+func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Usual) {
 	if c.Overdue {
 		s.clearAlarm(sp, about(c, leasehold.HeldLong))
 	}
 	if !how.Clean() && how != leasehold.SessionExpired {
 		s.raise(sp, about(c, leasehold.UncleanEnd), "the lease of %s on %s ended uncleanly (%v)", c.Holder, c.Resource, how)
 	}
-	if wentAway(how) && before.LostBefore != 0 && before.LostBefore.Add(flapTime) > s.now {
-		s.raise(sp, about(c, leasehold.Flapping), "holders of %s went away %d times within %s, the last one was %s", c.Resource, flapTimes, told(flapTime), c.Holder)
+	if usage.WentAway(how) && before.LostBefore != 0 && before.LostBefore.Add(flapTime) > s.now {
+		s.raise(sp, about(c, leasehold.Flapping), "holders of %s went away %d times within %s, the last one was %s", c.Resource, flapTimes, timeline.Text(flapTime), c.Holder)
 	}
 }
 
@@ -255,7 +257,7 @@ func (s *State) alarmSession(sp *space, session string, left *Left) {
 // lateLease raises the alarm of a lease whose renewal came late, the first time.
 func (s *State) lateLease(sp *space, before, renewed *Claim) {
 	if renewed.Gap > lateGap && before.Gap <= lateGap {
-		s.raise(sp, about(renewed, leasehold.LateRenewal), "%s renewed its lease on %s with %s of %s left", renewed.Holder, renewed.Resource, told(time.Duration(before.Expires-s.now)), told(renewed.TTL))
+		s.raise(sp, about(renewed, leasehold.LateRenewal), "%s renewed its lease on %s with %s of %s left", renewed.Holder, renewed.Resource, timeline.Text(time.Duration(before.Expires-s.now)), timeline.Text(renewed.TTL))
 	}
 }
 
@@ -263,7 +265,7 @@ func (s *State) lateLease(sp *space, before, renewed *Claim) {
 func (s *State) lateSession(sp *space, before, renewed *Session) {
 	if renewed.Gap > lateGap && before.Gap <= lateGap {
 		a := &Alarm{Kind: leasehold.LateRenewal, Session: renewed.ID}
-		s.raise(sp, a, "session %s was renewed with %s of %s left", renewed.ID, told(time.Duration(before.Expires-s.now)), told(renewed.TTL))
+		s.raise(sp, a, "session %s was renewed with %s of %s left", renewed.ID, timeline.Text(time.Duration(before.Expires-s.now)), timeline.Text(renewed.TTL))
 	}
 }
 
@@ -274,11 +276,8 @@ func (s *State) lengthened(sp *space, path string) {
 	if r.Waiting <= minQueue || s.standing(sp, a) != nil {
 		return
 	}
-	usual := 0
-	if u := r.more().usual(); len(u.Waits) >= minLearned*waitBytes {
-		queues := u.queues()
-		usual = waiters(queues.at(50))
-	}
+	learned := r.more().usual()
+	usual := learned.Queue()
 	if a.Limit = max(minQueue, queueFactor*usual); r.Waiting <= a.Limit {
 		return
 	}

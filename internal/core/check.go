@@ -245,7 +245,7 @@ func (c *checker) resources(s *State, sp *space, waiting map[string]int) {
 		_, ok := sp.claims.Get(r.Claim)
 		c.that(ok || r.Claim == "", "%s/%s is held by %q, which is not there", sp.name, path, r.Claim)
 		if u := r.more().Usual; u != nil {
-			err := u.wellFormed()
+			err := u.WellFormed()
 			c.that(err == nil, "%s/%s learned what can not be: %v", sp.name, path, err)
 		}
 		idle := !r.held() && r.Waiting == 0

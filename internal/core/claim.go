@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
 // A Claim is a lease, or the wait for one: it keeps its id from one to the other.
@@ -24,7 +25,7 @@ type Claim struct {
 	Expires Time
 
 	Slots   uint32 // 0: all that there are
-	Gap     uint8  // of its TTL, in parts of whole: the most that passed without a renewal
+	Gap     uint8  // of its TTL, in parts of usage.Whole: the most that passed without a renewal
 	Long    uint8  // on the scale: to hold it for longer is unusual; 0: nobody knows
 	Overdue bool   // it is held for too long, and there was an alarm
 
@@ -113,7 +114,7 @@ func (c *Claim) long() time.Duration {
 	case c.Terms != nil && c.Terms.Expected != 0:
 		return c.Terms.Expected
 	case c.Long != 0:
-		return scale[c.Long]
+		return usage.Time(c.Long)
 	}
 	return 0
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
 // A Resource is kept while somebody has it or wants it, and for a while after,
@@ -25,8 +26,8 @@ type Resource struct {
 type More struct {
 	Last   *Ending
 	Rests  []Rest
-	Shares *Shares // nil: nobody has, wants or remembers slots of it
-	Usual  *Usual  // nil: nothing is learned yet
+	Shares *Shares      // nil: nobody has, wants or remembers slots of it
+	Usual  *usage.Usual // nil: nothing is learned yet
 }
 
 // An Ending is what a resource remembers of its last lease.

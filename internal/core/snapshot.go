@@ -272,7 +272,7 @@ func (s *State) restore(r Piece) error {
 
 func (s *State) restoreResource(sp *space, r *Resource) error {
 	if u := r.more().Usual; u != nil {
-		if err := u.wellFormed(); err != nil {
+		if err := u.WellFormed(); err != nil {
 			return fmt.Errorf("snapshot has resource %q with what was never learned: %w", r.Path, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
 func (s *State) leaseAnswer(sp *space, c *Claim) Answer {
@@ -358,7 +359,7 @@ func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Sta
 		status.Units = append(status.Units, shown)
 	}
 	v.work.take(len(status.Units) / perUnit)
-	status.Usual = more.Usual.shown()
+	status.Usual = more.Usual.Shown()
 	if waiters > 0 && r.Waiting > 0 {
 		status.Queue = v.queue(sp, r, waiters)
 	}
@@ -453,7 +454,7 @@ func (v View) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter)
 			return false
 		}
 		waiter := v.s.waiter(sp, c, len(queue)+1)
-		waiter.Forecast = forecast.after(len(queue))
+		waiter.Forecast = forecast.After(len(queue))
 		queue = append(queue, waiter)
 		return true
 	})
@@ -497,7 +498,7 @@ func (v View) Definitions(namespace, prefix, after string, most int) (list []lea
 
 // Advice suggests a TTL for a resource.
 func (v View) Advice(namespace, path string) leasehold.Advice {
-	var u *Usual
+	var u *usage.Usual
 	var d leasehold.Definition
 	if sp := v.s.space(namespace); sp != nil {
 		u, d = sp.usual(path), sp.definition(path)
@@ -506,7 +507,7 @@ func (v View) Advice(namespace, path string) leasehold.Advice {
 	if d.DefaultTTL != 0 {
 		fallback = d.DefaultTTL
 	}
-	a := advise(u, d, fallback)
+	a := usage.Advise(u, d, fallback)
 	a.Namespace, a.Resource = namespace, path
 	return a
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/core/record"
 	"github.com/leasehold/leasehold/internal/core/timeline"
+	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
 // Time is cluster time.
@@ -54,6 +55,7 @@ type (
 	RecordQuery = record.Query
 	RecordPage  = record.Page
 	Shelf       = record.Shelf
+	Usual       = usage.Usual
 )
 
 // What they are numbered with.

@@ -1,10 +1,11 @@
-package core
+package usage
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/timeline"
 )
 
 // The TTL of a lease is a bargain, which Gray and Cheriton were the first to write down
@@ -19,7 +20,7 @@ import (
 //	T = sqrt( 2k / (c m (1 - 1/2k)) )
 //
 // which is bounded from below by the pauses that were seen, and from above by patience.
-// It is reckoned in whole milliseconds: see usual.go.
+// It is reckoned in Whole milliseconds: see usual.go.
 
 // What is taken for granted by the model.
 const (
@@ -42,14 +43,14 @@ type advisor struct {
 	d leasehold.Definition
 }
 
-// advise returns the TTL that suits a resource: fallback, unless enough is known.
-func advise(u *Usual, d leasehold.Definition, fallback time.Duration) leasehold.Advice {
+// Advise returns the TTL that suits a resource: fallback, unless enough is known.
+func Advise(u *Usual, d leasehold.Definition, fallback time.Duration) leasehold.Advice {
 	if u == nil {
 		u = &Usual{}
 	}
 	a := advisor{u: u, d: d}
 	a.Grace = d.Grace
-	a.Usual = u.shown()
+	a.Usual = u.Shown()
 	if a.Learned = len(u.Holds) >= minLearned*holdBytes; a.Learned {
 		a.fromPauses()
 		a.fromLosses()
@@ -65,9 +66,6 @@ func (a *advisor) say(format string, args ...any) {
 	a.Reasons = append(a.Reasons, fmt.Sprintf(format, args...))
 }
 
-// told writes a time as people do.
-func told(d time.Duration) string { return left(Time(d)) }
-
 func leases(n int) string {
 	if n == 1 {
 		return "1 lease"
@@ -82,24 +80,24 @@ func (a *advisor) fromNothing(fallback time.Duration) {
 		a.TTL = min(a.TTL, a.d.LargestTTL)
 	}
 	a.say("too little is known: %s ended here, and %d have to before they say anything; until then the TTL is the default, %s",
-		leases(len(a.u.Holds)/holdBytes), minLearned, told(a.TTL))
+		leases(len(a.u.Holds)/holdBytes), minLearned, timeline.Text(a.TTL))
 }
 
 // fromPauses finds the least TTL: a renewal is due after one part of it, and the worst
 // pause must fit in what is left then.
 func (a *advisor) fromPauses() {
-	a.say("%s ended here lately: half were held for at most %s, nineteen of twenty for at most %s", leases(a.Usual.Holds), told(a.Usual.HoldP50), told(a.Usual.HoldP95))
+	a.say("%s ended here lately: half were held for at most %s, nineteen of twenty for at most %s", leases(a.Usual.Holds), timeline.Text(a.Usual.HoldP50), timeline.Text(a.Usual.HoldP95))
 	renewed, pause := a.pauses()
 	if renewed == 0 {
 		a.say("none of them was renewed: %d renewals in a TTL are taken for granted", a.Renewals)
 	} else {
-		a.say("%d of them were renewed, %d times in a TTL; the longest pause beyond that took %s", renewed, a.Renewals, told(scale[nearest(pause)]))
+		a.say("%d of them were renewed, %d times in a TTL; the longest pause beyond that took %s", renewed, a.Renewals, timeline.Text(scale[nearest(pause)]))
 	}
 	k := time.Duration(a.Renewals)
 	least := (pauseFactor*pause + messageTime) * k / (k - 1) * 100 / (100 - clockPercent)
 	a.Least = max(inSeconds(least), leasehold.ShortTTL)
 	a.say("at least %s: twice the longest pause, and %s for messages, have to fit in what is left when a renewal is due; %d %% more is for clocks, and less than %s is never advised",
-		told(a.Least), told(messageTime), clockPercent, told(leasehold.ShortTTL))
+		timeline.Text(a.Least), timeline.Text(messageTime), clockPercent, timeline.Text(leasehold.ShortTTL))
 }
 
 // pauses returns how many leases were renewed, and the longest time that one of them
@@ -117,11 +115,11 @@ func (a *advisor) pauses() (renewed int, pause time.Duration) {
 		return 0, 0
 	}
 	half := time.Duration(gaps.step(50))
-	a.Renewals = int(min(max((whole+half/2)/half, 2), 10))
+	a.Renewals = int(min(max((Whole+half/2)/half, 2), 10))
 	for i := 0; i < len(a.u.Holds); i += holdBytes {
 		ttl, gap := scale[a.u.Holds[i+2]], time.Duration(a.u.Holds[i+3])
 		if gap > 0 && a.u.Holds[i+2] > 0 {
-			pause = max(pause, ttl*gap/whole-ttl/time.Duration(a.Renewals))
+			pause = max(pause, ttl*gap/Whole-ttl/time.Duration(a.Renewals))
 		}
 	}
 	return gaps.n, pause
@@ -132,7 +130,7 @@ func (a *advisor) fromLosses() {
 	lost, held := 0, time.Duration(0)
 	for i := 0; i < len(a.u.Holds); i += holdBytes {
 		held = min(held+scale[a.u.Holds[i]], leasehold.MaxHold)
-		if wentAway(leasehold.How(a.u.Holds[i+1])) {
+		if WentAway(leasehold.How(a.u.Holds[i+1])) {
 			lost++
 		}
 	}
@@ -140,8 +138,8 @@ func (a *advisor) fromLosses() {
 	k := int64(a.Renewals)
 	square := once.Milliseconds() * 2 * k * (1000 / secondCosts) * 2 * k / (2*k - 1)
 	a.Cheapest = inSeconds(time.Duration(root(square)) * time.Millisecond)
-	a.say("%d of them ended because the holder went away, in %s of holding: that is taken as once in %s", lost, told(held), told(roughly(once)))
-	a.say("cheapest at %s: there renewals, and time without a holder, of which a second is taken to cost as much as %d messages, cost the least together", told(a.Cheapest), secondCosts)
+	a.say("%d of them ended because the holder went away, in %s of holding: that is taken as once in %s", lost, timeline.Text(held), timeline.Text(roughly(once)))
+	a.say("cheapest at %s: there renewals, and time without a holder, of which a second is taken to cost as much as %d messages, cost the least together", timeline.Text(a.Cheapest), secondCosts)
 }
 
 // fromPatience finds the largest TTL, and the one between all three.
@@ -151,7 +149,7 @@ func (a *advisor) fromPatience() {
 	if a.d.LargestTTL != 0 && a.d.LargestTTL < patience {
 		a.Most, why = a.d.LargestTTL, "the definition of "+a.d.Path+" says so"
 	}
-	a.say("at most %s: %s", told(a.Most), why)
+	a.say("at most %s: %s", timeline.Text(a.Most), why)
 	a.TTL = min(max(a.Cheapest, a.Least), a.Most)
 	if a.Least > a.Most {
 		a.say("the most is below the least: with pauses as they were seen, leases will be lost by live holders")
@@ -164,10 +162,10 @@ func (a *advisor) takeOver() {
 	a.Interval, a.TakeOver = (a.TTL / k).Round(time.Millisecond), (a.TTL * (2*k - 1) / (2 * k)).Round(time.Millisecond)
 	grace := ""
 	if a.Grace != 0 {
-		grace = fmt.Sprintf(", and then rests for %s", told(a.Grace))
+		grace = fmt.Sprintf(", and then rests for %s", timeline.Text(a.Grace))
 	}
 	a.say("with %s a holder renews every %s; the resource of one that went away is free after %s on average, %s at worst%s",
-		told(a.TTL), told(a.Interval), told(a.TakeOver), told(a.TTL), grace)
+		timeline.Text(a.TTL), timeline.Text(a.Interval), timeline.Text(a.TakeOver), timeline.Text(a.TTL), grace)
 }
 
 // roughly leaves out what nobody reads of a long time.
@@ -183,7 +181,7 @@ func inSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// root is the whole part of a square root.
+// root is the Whole part of a square root.
 func root(n int64) int64 {
 	if n < 2 {
 		return max(n, 0)

@@ -98,7 +98,7 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 		return nil, failure
 	}
 	limit := c.HoldLimit
-	if d.HoldLimit != 0 && !s.planted.IgnoreHoldLimit && (limit == 0 || limit > d.HoldLimit) {
+	if d.HoldLimit != 0 && !s.plants(IgnoreHoldLimit) && (limit == 0 || limit > d.HoldLimit) {
 		limit = d.HoldLimit
 	}
 	claim := &Claim{

@@ -31,7 +31,7 @@ const maxIntervened = 256
 // intervene counts that a lease of a session ends or changes, if that is not the doing of the
 // session itself.
 func (s *State) intervene(sp *space, c *Claim) {
-	if !s.atLeast(Level4) || s.planted.NoCount || s.own != nil && s.own.ID == c.ID {
+	if !s.atLeast(Level4) || s.plants(NoCount) || s.own != nil && s.own.ID == c.ID {
 		return
 	}
 	session, ok := sp.sessions.Get(c.Session)

@@ -119,7 +119,7 @@ func (s *State) forgetOutcome(sp *space) {
 // replay answers a request that was answered before.
 func (s *State) replay(c Command) (Answer, bool) {
 	r := command.RequestOf(c)
-	if r == (Request{}) || s.planted.DoAgain {
+	if r == (Request{}) || s.plants(DoAgain) {
 		return Answer{}, false
 	}
 	sp := s.space(command.NamespaceOf(c))

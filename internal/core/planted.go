@@ -1,50 +1,61 @@
 package core
 
-// Planted are mistakes that the simulator must find. They are off in a server, and
-// nothing but the simulator's own tests can set one.
-type Planted struct {
+// A Mistake is a bug in the real code path that the simulator must find: it is worth as much as
+// the bugs that it would find. No server makes any of them: only the simulator's own tests plant
+// one.
+type Mistake uint8
+
+// plants reports whether the state makes a mistake on purpose.
+func (s *State) plants(m Mistake) bool { return s.planted == m }
+
+// The mistakes.
+const (
 	// RenewRevives renews a lease that is over and that no tick has ended yet.
-	RenewRevives bool
+	RenewRevives Mistake = iota + 1
 	// GrantToGone grants to a waiter whatever became of its session.
-	GrantToGone bool
+	GrantToGone
 	// TokenFromLive counts tokens on from the largest that is still held, not from the
 	// largest that there was, when a state is read back.
-	TokenFromLive bool
+	TokenFromLive
 	// ResumeLate lets a watch that resumes miss the next event.
-	ResumeLate bool
+	ResumeLate
 	// DoAgain does a request again that was answered before.
-	DoAgain bool
+	DoAgain
 	// Oversubscribe grants slots that rest.
-	Oversubscribe bool
+	Oversubscribe
 	// UnitTwice gives units that somebody has.
-	UnitTwice bool
+	UnitTwice
 	// TxnAnyway does the first list of a transaction, whatever its comparisons say.
-	TxnAnyway bool
+	TxnAnyway
 	// FreeNamed frees a large value when the first of those who name it does not any more.
-	FreeNamed bool
+	FreeNamed
 	// IgnoreHoldLimit lets a lease be held for longer than its definition allows.
-	IgnoreHoldLimit bool
+	IgnoreHoldLimit
 	// NoCount does not count what others did to the leases of a session.
-	NoCount bool
+	NoCount
 	// NoMark forgets that an id was withdrawn which nobody knew yet.
-	NoMark bool
+	NoMark
 	// WaitHopeless lets a waiter stay that needs more slots than there are.
-	WaitHopeless bool
+	WaitHopeless
 	// RestoreKeepsTokens goes on with the tokens of a backup when it is restored.
-	RestoreKeepsTokens bool
+	RestoreKeepsTokens
 	// NoQuarantine grants at once what a backup does not know of.
-	NoQuarantine bool
+	NoQuarantine
+)
+
+// Plant makes a state that was just made or read make a mistake from now on.
+func (s *State) Plant(m Mistake) {
+	s.planted = m
+	switch m {
+	case FreeNamed:
+		s.records.FreeNamed()
+	case TokenFromLive:
+		s.countTokensFromLive()
+	}
 }
 
-// Plant sets mistakes in a state that was just made or read.
-func (s *State) Plant(p Planted) {
-	s.planted = p
-	if p.FreeNamed {
-		s.records.FreeNamed()
-	}
-	if !p.TokenFromLive {
-		return
-	}
+// countTokensFromLive is what TokenFromLive does.
+func (s *State) countTokensFromLive() {
 	s.spaces.Scan(func(_ string, sp *space) bool {
 		sp.token = 0
 		sp.claims.Scan(func(_ string, c *Claim) bool {

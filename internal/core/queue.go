@@ -131,7 +131,7 @@ func (s *State) handOver(sp *space, path string) {
 // hopeless reports whether waiters need more slots of a resource than it has: a definition may
 // have changed since they came. To wait on would keep all others waiting too.
 func (s *State) hopeless(sp *space, together []*Claim) bool {
-	if !s.atLeast(Level4) || s.planted.WaitHopeless {
+	if !s.atLeast(Level4) || s.plants(WaitHopeless) {
 		return false
 	}
 	for _, c := range together {
@@ -156,7 +156,7 @@ func (s *State) turn(sp *space, together []*Claim) bool {
 
 // gone tells whether a waiter may not be granted any more at the stamp, and why.
 func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
-	if s.planted.GrantToGone {
+	if s.plants(GrantToGone) {
 		return 0, false
 	}
 	_, how, over := s.over(sp, waiter)

@@ -26,7 +26,7 @@ func (s *State) txn(c *Txn) Answer {
 		answer.Succeeded = answer.Succeeded && s.holds(sp, &c.If[i])
 	}
 	list := c.Then
-	if !answer.Succeeded && !s.planted.TxnAnyway {
+	if !answer.Succeeded && !s.plants(TxnAnyway) {
 		list = c.Else
 	}
 	todo, refused := s.allowed(sp, c.Namespace, list)

@@ -20,7 +20,7 @@ func (s *State) release(c *Release) Answer {
 	if s.wasReleased(sp, c.ID) {
 		return Answer{} // by an earlier try
 	}
-	if c.Withdraw && s.planted.NoMark {
+	if c.Withdraw && s.plants(NoMark) {
 		return Answer{}
 	}
 	if c.Withdraw && s.atLeast(Level4) {

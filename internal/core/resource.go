@@ -272,7 +272,7 @@ func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 		return false
 	}
 	resting, all := r.rests(s.now)
-	if s.planted.Oversubscribe {
+	if s.plants(Oversubscribe) {
 		resting = 0
 	}
 	switch {
@@ -400,7 +400,7 @@ func (s *State) assign(shares *Shares, rests []Rest, c *Claim) {
 	var free []int
 	resting := restingUnits(rests)
 	for i, unit := range shares.Units {
-		if (unit.lease == "" || s.planted.UnitTwice) && !resting.Contains(unit.Name) {
+		if (unit.lease == "" || s.plants(UnitTwice)) && !resting.Contains(unit.Name) {
 			free = append(free, i)
 		}
 	}

@@ -120,7 +120,7 @@ func (s *State) rebase(sp *space) {
 		return
 	}
 	sp.revision = leasehold.Revision(s.restored.Base)
-	if !s.planted.RestoreKeepsTokens {
+	if !s.plants(RestoreKeepsTokens) {
 		sp.token = leasehold.Token(s.restored.Base)
 	}
 }
@@ -185,7 +185,7 @@ func (s *State) leads(c *Lead) {
 // quarantined tells whether nothing is granted yet.
 func (s *State) quarantined() bool {
 	r := s.restored
-	return r != nil && !r.Over && (r.Until == 0 || s.now < r.Until) && !s.planted.NoQuarantine
+	return r != nil && !r.Over && (r.Until == 0 || s.now < r.Until) && !s.plants(NoQuarantine)
 }
 
 // setRestored stores how far the quarantine has come, and keeps account of its end.

@@ -13,7 +13,7 @@ import (
 )
 
 // restoredFrom is the state with which a cluster begins that has nothing but a backup.
-func restoredFrom(backup *core.State, planted core.Planted, how core.Restoration) (*core.State, error) {
+func restoredFrom(backup *core.State, planted core.Mistake, how core.Restoration) (*core.State, error) {
 	state, err := core.Restore(copies(backup.Freeze()))
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func restoredFrom(backup *core.State, planted core.Planted, how core.Restoration
 // restore does what an entry asks for before its commands.
 func (r *replica) restore(e entry) (err error) {
 	if e.restore != nil {
-		r.State, err = restoredFrom(r.State, core.Planted{}, *e.restore)
+		r.State, err = restoredFrom(r.State, 0, *e.restore)
 	}
 	if err == nil && e.raise && r.Level() < core.NewestLevel {
 		err = r.Raise(core.NewestLevel)
@@ -53,7 +53,7 @@ func (t *teller) restore(p *phrase) {
 	if backup == nil {
 		backup = t.state
 	}
-	state, err := restoredFrom(backup, core.Planted{}, how)
+	state, err := restoredFrom(backup, 0, how)
 	if err != nil {
 		t.say("%v", err)
 		return
@@ -196,7 +196,7 @@ func (g *guard) see(other *guard, events []*leasehold.Event) error {
 // twoLives lets a cluster go on after a backup, and then another one from that backup:
 // nothing of what the first granted and told may come again, in no namespace, and a
 // watcher of the first is told that its place is gone.
-func twoLives(j journal, planted core.Planted) error {
+func twoLives(j journal, planted core.Mistake) error {
 	for i := range j {
 		j[i].restore = nil
 	}
@@ -270,14 +270,14 @@ func watchersAreTold(s *core.State, saw *guard, atBackup func(string) leasehold.
 }
 
 func TestNothingIsGrantedAgainAfterRestore(t *testing.T) {
-	forEachSeed(t, func(_ uint64, j journal) error { return twoLives(slices.Clone(j), core.Planted{}) })
+	forEachSeed(t, func(_ uint64, j journal) error { return twoLives(slices.Clone(j), 0) })
 }
 
 // TestReuseAfterRestoreIsFound plants the mistake against which all this is: the test
 // above must find it.
 func TestReuseAfterRestoreIsFound(t *testing.T) {
 	for seed := range uint64(20) {
-		if twoLives(writeJournal(300, seeded(seed+1)), core.Planted{RestoreKeepsTokens: true}) != nil {
+		if twoLives(writeJournal(300, seeded(seed+1)), core.RestoreKeepsTokens) != nil {
 			return
 		}
 	}
@@ -286,7 +286,7 @@ func TestReuseAfterRestoreIsFound(t *testing.T) {
 
 // TestGrantInQuarantineIsFound plants another one, for the invariants.
 func TestGrantInQuarantineIsFound(t *testing.T) {
-	state, err := restoredFrom(core.NewAt(core.NewestLevel), core.Planted{NoQuarantine: true}, core.Restoration{Quarantine: time.Minute})
+	state, err := restoredFrom(core.NewAt(core.NewestLevel), core.NoQuarantine, core.Restoration{Quarantine: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestGrantInQuarantineIsFound(t *testing.T) {
 // snapshot between two of them changes nothing, and everybody has their turn.
 func TestQuarantineEndsInPieces(t *testing.T) {
 	const waiters = 3000
-	one, err := restoredFrom(core.NewAt(core.NewestLevel), core.Planted{}, core.Restoration{Quarantine: 5 * time.Second})
+	one, err := restoredFrom(core.NewAt(core.NewestLevel), 0, core.Restoration{Quarantine: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func (s *State) touch(sp *space, id string) *Claim {
 			return nil
 		}
 	}
-	if !s.planted.RenewRevives && s.settleClaim(sp, claim) {
+	if !s.plants(RenewRevives) && s.settleClaim(sp, claim) {
 		return nil
 	}
 	return claim

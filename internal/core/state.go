@@ -66,7 +66,7 @@ type State struct {
 	own      *Claim     // that its own session is releasing right now
 	untold   []untold   // alarms that are events at the end of the command
 	stirred  []stirring // resources of which something may be free now; empty between commands
-	planted  Planted
+	planted  Mistake
 	frozen   bool // it is a copy that Freeze made
 
 	work      work // of the entry being applied

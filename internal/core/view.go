@@ -332,7 +332,7 @@ func (v View) History(namespace string) History {
 	if sp == nil {
 		return History{base: base, lost: v.s.lostBefore(), Revision: v.s.revisionOf(nil)}
 	}
-	return History{events: sp.history.items, lost: sp.lost, base: base, late: v.s.planted.ResumeLate, Revision: sp.revision}
+	return History{events: sp.history.items, lost: sp.lost, base: base, late: v.s.plants(ResumeLate), Revision: sp.revision}
 }
 
 func (v View) lease(sp *space, c *Claim) leasehold.Lease {

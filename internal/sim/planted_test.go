@@ -14,7 +14,7 @@ type bug struct {
 	name   string
 	nodes  int
 	server replica.Mistake
-	core   core.Planted
+	core   core.Mistake
 	holder Holder
 	aim    func(*Faults)
 	strict Strict
@@ -43,9 +43,9 @@ var bugs = []bug{
 	{name: "a lost connection releases an id that the client proposed", nodes: 1, holder: Holder{LateDisconnect: true}},
 	{name: "a holder trusts its clock fully", nodes: 1, holder: Holder{NoGuard: true}},
 
-	{name: "a lease that is over is renewed", nodes: 1, core: core.Planted{RenewRevives: true}},
-	{name: "a waiter is granted whose session is over", nodes: 1, core: core.Planted{GrantToGone: true}},
-	{name: "tokens are counted on from those still held", nodes: 1, core: core.Planted{TokenFromLive: true}},
+	{name: "a lease that is over is renewed", nodes: 1, core: core.RenewRevives},
+	{name: "a waiter is granted whose session is over", nodes: 1, core: core.GrantToGone},
+	{name: "tokens are counted on from those still held", nodes: 1, core: core.TokenFromLive},
 
 	{name: "a follower acknowledges what is not on its disk", nodes: 3, server: replica.AcknowledgeBeforeSync,
 		aim: func(f *Faults) { f.KillAll, f.SlowDisk = 20, 20 }},
@@ -75,30 +75,30 @@ var bugs = []bug{
 	{name: "a server passes on again what a lost leader may have got", nodes: 3, server: replica.RelayAgain},
 	{name: "what the next leader never got is never answered", nodes: 3, server: replica.NeverAnswers},
 
-	{name: "a request that was answered is done again", nodes: 1, core: core.Planted{DoAgain: true}},
-	{name: "slots are granted that rest", nodes: 1, core: core.Planted{Oversubscribe: true}},
-	{name: "a unit is given twice", nodes: 1, core: core.Planted{UnitTwice: true}},
-	{name: "a transaction goes on whatever it compared", nodes: 1, core: core.Planted{TxnAnyway: true}},
-	{name: "a large value is freed that another record names", nodes: 1, core: core.Planted{FreeNamed: true}},
-	{name: "a lease is held for longer than was defined", nodes: 1, core: core.Planted{IgnoreHoldLimit: true}},
+	{name: "a request that was answered is done again", nodes: 1, core: core.DoAgain},
+	{name: "slots are granted that rest", nodes: 1, core: core.Oversubscribe},
+	{name: "a unit is given twice", nodes: 1, core: core.UnitTwice},
+	{name: "a transaction goes on whatever it compared", nodes: 1, core: core.TxnAnyway},
+	{name: "a large value is freed that another record names", nodes: 1, core: core.FreeNamed},
+	{name: "a lease is held for longer than was defined", nodes: 1, core: core.IgnoreHoldLimit},
 
-	{name: "a restore goes on with the tokens of its backup", nodes: 3, core: core.Planted{RestoreKeepsTokens: true}, disasters: disasters,
+	{name: "a restore goes on with the tokens of its backup", nodes: 3, core: core.RestoreKeepsTokens, disasters: disasters,
 		aim: func(f *Faults) { *f = restores }},
-	{name: "a restored cluster grants at once", nodes: 3, core: core.Planted{NoQuarantine: true}, disasters: disasters,
+	{name: "a restored cluster grants at once", nodes: 3, core: core.NoQuarantine, disasters: disasters,
 		aim: func(f *Faults) { *f = restores }},
 	{name: "an unknown command of another server is taken", nodes: 3, server: replica.TakeUnknown, versions: versions},
 	{name: "a command is encoded above the cluster's level", nodes: 3, holder: Holder{EncodesAbove: true}, versions: versions},
 	{name: "a snapshot that finds no room ends the server", nodes: 1, server: replica.NoRoomIsTheEnd},
 	{name: "a level is raised that a member does not know", nodes: 3, server: replica.RaiseUnready, versions: versions},
-	{name: "what others did to a session's leases is not counted", nodes: 1, core: core.Planted{NoCount: true}},
-	{name: "a withdrawn id leaves no mark", nodes: 1, core: core.Planted{NoMark: true},
+	{name: "what others did to a session's leases is not counted", nodes: 1, core: core.NoCount},
+	{name: "a withdrawn id leaves no mark", nodes: 1, core: core.NoMark,
 		aim: func(f *Faults) { f.LoseReplies = 20 }},
-	{name: "a waiter stays that needs more than there is", nodes: 1, core: core.Planted{WaitHopeless: true},
+	{name: "a waiter stays that needs more than there is", nodes: 1, core: core.WaitHopeless,
 		aim: func(f *Faults) { f.Pools = 80 }},
 	{name: "a renewed session extends what others broke", nodes: 1, holder: Holder{IgnoresCount: true}},
 	{name: "a holder's clock stops while its machine sleeps", nodes: 1, holder: Holder{StoppedClock: true}},
 
-	{name: "a watch resumes one event late", nodes: 3, core: core.Planted{ResumeLate: true}, watch: 2},
+	{name: "a watch resumes one event late", nodes: 3, core: core.ResumeLate, watch: 2},
 	{name: "a watch resumes by what another server happens to have", nodes: 3, holder: Holder{ResumesUnasked: true}, watch: 2},
 
 	{name: "a change of the members is answered before it is settled", nodes: 3, server: replica.AnswerUnsettled, aim: comeAndGo},

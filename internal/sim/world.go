@@ -41,7 +41,7 @@ type Config struct {
 	Trace  io.Writer // nil: none is written
 
 	Planted replica.Mistake // of the server; 0: none
-	Core    core.Planted    // mistakes of its state machine
+	Core    core.Mistake    // mistakes of its state machine
 	Holder  Holder          // mistakes of a holder
 }
 

@@ -1,12 +1,10 @@
 package core
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/core/timeline"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
@@ -193,14 +191,6 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 	return s.leasesAnswer(sp, claims)
 }
 
-// blockedBy is the answer to whoever can not have a resource at once.
-func (s *State) blockedBy(sp *space, r *Resource) Answer {
-	if s.unsettled {
-		return Answer{Err: tooManyOver(r.Path)}
-	}
-	return s.held(sp, r, 0)
-}
-
 // blocked returns the first resource that can not be granted now; nil if all can.
 func (s *State) blocked(sp *space, c *Acquire, items []Item) *Resource {
 	for _, item := range items {
@@ -338,71 +328,4 @@ func (s *State) warn(sp *space, r *Resource, c *Claim) {
 	t := c.terms()
 	t.After = last
 	c.setTerms(t)
-}
-
-// held is the answer to whoever finds the resource taken, queued for, or at rest.
-// position is the place in the queue of the one who asks, 0 if it has none.
-func (s *State) held(sp *space, r *Resource, position int) Answer {
-	failure := &leasehold.Error{Code: leasehold.Held, Waiting: r.Waiting, Position: position}
-	rest := r.longestRest(s.now)
-	switch {
-	case r.held():
-		lease := s.lease(sp, sp.senior(r))
-		failure.Lease = &lease
-		failure.Message = s.heldBy(sp, r, &lease)
-	case rest != nil && rest.Until == 0:
-		failure.Message = fmt.Sprintf("%s waits for somebody to acknowledge the unclean end of %s's lease with token %d", r.Path, rest.After.Holder, rest.After.Token)
-		failure.Lease = s.lastLease(sp, r, rest)
-	case rest != nil:
-		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %s", r.Path, rest.After.Holder, left(rest.Until-s.now))
-		failure.Lease = s.lastLease(sp, r, rest)
-	case s.quarantined():
-		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, s.whyQuarantined())
-	default:
-		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
-	}
-	if at := s.availableAfter(); at != 0 && (r.held() || rest != nil) {
-		failure.Message += fmt.Sprintf("; after a restore, nothing is granted for another %s", left(at-s.now))
-	}
-	if r.Waiting > 0 {
-		failure.Message += fmt.Sprintf("; %d waiting", r.Waiting)
-	}
-	ahead := r.Waiting
-	if position > 0 {
-		ahead = position - 1
-	}
-	f := s.forecast(sp, r)
-	failure.Forecast = f.After(ahead)
-	failure.Message += f.Text(ahead)
-	return Answer{Err: failure}
-}
-
-// heldBy says who has a resource, and what of it.
-func (s *State) heldBy(sp *space, r *Resource, lease *leasehold.Lease) string {
-	ends := ""
-	if !lease.Expires.IsZero() {
-		ends = fmt.Sprintf(" for another %s", left(Time(lease.Remaining)))
-	}
-	if lease.Slots == 0 {
-		return fmt.Sprintf("%s is held by %s%s%s", r.Path, lease.Holder, because(lease.Reason), ends)
-	}
-	others := ""
-	if n := r.sharers() - 1; n > 0 {
-		others = fmt.Sprintf(" and %d more", n)
-	}
-	if resting, _ := r.rests(s.now); resting > 0 {
-		others += fmt.Sprintf(", and %d at rest after an unclean end", resting)
-	}
-	capacity := sp.capacity(r, sp.definition(r.Path))
-	return fmt.Sprintf("%s has %d of %d slots taken, by %s%s%s%s", r.Path, r.More.Shares.used, capacity, lease.Holder, because(lease.Reason), ends, others)
-}
-
-// left writes how long it is from one moment to another.
-func left(t Time) string { return timeline.Text(time.Duration(t)) }
-
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return " (" + reason + ")"
 }

@@ -2,8 +2,6 @@ package core
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -338,16 +336,4 @@ func (s *State) forgetIdle() {
 	resting := *r
 	resting.Idle = 0
 	s.setResource(sp, &resting)
-}
-
-func refuse(code leasehold.Code, format string, args ...any) Answer {
-	return Answer{Err: &leasehold.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
-}
-
-func refusal(err error) Answer {
-	var e *leasehold.Error
-	if errors.As(err, &e) {
-		return Answer{Err: e}
-	}
-	return refuse(leasehold.Invalid, "%v", err)
 }

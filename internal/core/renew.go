@@ -1,7 +1,5 @@
 package core
 
-import "github.com/leasehold/leasehold"
-
 func (s *State) renew(c *Renew) Answer {
 	sp := s.space(c.Namespace)
 	claim := s.touch(sp, c.ID)
@@ -22,21 +20,4 @@ func (s *State) renew(c *Renew) Answer {
 		claim = &longer
 	}
 	return s.leaseAnswer(sp, claim)
-}
-
-// noClaim is the answer to whoever names a lease that is not there.
-func (s *State) noClaim(sp *space, id string) Answer {
-	if sp != nil {
-		if ended, ok := sp.ended.Get(id); ok {
-			return lostClaim(id, ended.Resource, ended.How)
-		}
-	}
-	return refuse(leasehold.NotFound, "lease %q is unknown: it never was, or it ended long ago", id)
-}
-
-func lostClaim(id, resource string, how leasehold.How) Answer {
-	if resource == "" {
-		return refuse(leasehold.Lost, "lease %q has ended (%v) before it was asked for: acquire again under another id", id, how)
-	}
-	return refuse(leasehold.Lost, "lease %q on %s has ended (%v): acquire again under another id", id, resource, how)
 }

@@ -1,0 +1,239 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/timeline"
+)
+
+func (s *State) leaseAnswer(sp *space, c *Claim) Answer {
+	lease := s.lease(sp, c)
+	return Answer{Lease: &lease}
+}
+
+// leasesAnswer shows the first of several leases, and the others beside it.
+func (s *State) leasesAnswer(sp *space, claims []*Claim) Answer {
+	answer := s.leaseAnswer(sp, claims[0])
+	for _, c := range claims[1:] {
+		answer.Also = append(answer.Also, s.lease(sp, c))
+	}
+	return answer
+}
+
+// lease shows a claim that is held, as of the stamp.
+func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
+	t := c.terms()
+	l := leasehold.Lease{
+		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: t.Labels, Reason: t.Reason,
+		Session: c.Session, State: c.state(), Token: c.Token, Floor: s.floor(sp, c), Slots: int(c.Slots), Units: t.Units, TTL: c.TTL, HoldLimit: t.HoldLimit,
+		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(), Foreign: t.Foreign,
+	}
+	if session, ok := sp.sessions.Get(c.Session); ok {
+		l.Interventions = session.touched().Count
+	}
+	if at := s.deadlineOf(sp, c); at != 0 {
+		l.Remaining, l.Expires = time.Duration(max(0, at-s.now)), s.moment(at)
+	}
+	return l
+}
+
+func (c *Claim) state() leasehold.State {
+	if c.Terms != nil && c.Terms.BreakAt != 0 {
+		return leasehold.Breaking
+	}
+	return leasehold.Leased
+}
+
+func (s *State) sessionAnswer(sp *space, session *Session) Answer {
+	shown := s.session(sp, session)
+	return Answer{Session: &shown}
+}
+
+func (s *State) session(sp *space, session *Session) leasehold.Session {
+	return leasehold.Session{
+		Namespace: sp.name, ID: session.ID, TTL: session.TTL, Labels: session.Labels,
+		Remaining: time.Duration(max(0, session.Expires-s.now)), Opened: calendar(session.OpenedWall), Expires: s.moment(session.Expires),
+		Claims: session.Claims, Interventions: session.touched().Count, Intervened: session.touched().IDs,
+	}
+}
+
+func (s *State) waiterAnswer(sp *space, c *Claim) Answer {
+	waiter := s.waiter(sp, c, s.position(sp, c))
+	waiter.Forecast = s.waiterForecast(sp, c)
+	return Answer{Waiter: &waiter}
+}
+
+func (s *State) waiter(sp *space, c *Claim, position int) leasehold.Waiter {
+	return leasehold.Waiter{
+		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: c.terms().Labels, Reason: c.terms().Reason,
+		Session: c.Session, Slots: int(c.Slots), Priority: c.Wait.Priority, Position: position,
+		Since: calendar(c.SinceWall), Until: s.moment(c.Wait.Until), Foreign: c.terms().Foreign,
+	}
+}
+
+// broken shows the lease that a break just ended.
+func (s *State) broken(sp *space, c *Claim) Answer {
+	lease := s.lease(sp, c)
+	lease.State, lease.Remaining, lease.Expires = leasehold.Broken, 0, calendar(s.wall)
+	lease.AvailableAt = s.restsAfter(sp, c.Resource, c.ID)
+	return Answer{Lease: &lease}
+}
+
+// brokenBefore shows a lease that an earlier try of the same break ended.
+func (s *State) brokenBefore(sp *space, e *EndedClaim) Answer {
+	return Answer{Lease: &leasehold.Lease{
+		Namespace: sp.name, Resource: e.Resource, ID: e.ID, Holder: e.Holder, State: leasehold.Broken, Token: e.Token, Floor: e.Token,
+		Expires: s.moment(e.At), AvailableAt: s.restsAfter(sp, e.Resource, e.ID),
+	}}
+}
+
+// restsAfter returns until when a resource rests after a lease; zero if it does not.
+func (s *State) restsAfter(sp *space, path, id string) time.Time {
+	r, ok := sp.resources.Get(path)
+	if !ok {
+		return time.Time{}
+	}
+	for _, rest := range r.more().resting(s.now) {
+		if rest.After.ID == id {
+			return s.moment(rest.Until)
+		}
+	}
+	return time.Time{}
+}
+
+// lastLease shows the lease after which a resource rests.
+func (s *State) lastLease(sp *space, r *Resource, rest *Rest) *leasehold.Lease {
+	after := rest.After
+	return &leasehold.Lease{
+		Namespace: sp.name, Resource: r.Path, ID: after.ID, Holder: after.Holder, State: stateAfter(after), Token: after.Token, Floor: after.Token,
+		Slots: int(rest.Slots), Units: rest.Units, Expires: calendar(after.Wall), AvailableAt: s.moment(rest.Until), Foreign: after.Foreign,
+	}
+}
+
+// shown is an ending as people see it.
+func (e *Ending) shown() *leasehold.Ending {
+	if e == nil {
+		return nil
+	}
+	return &leasehold.Ending{
+		ID: e.ID, Holder: e.Holder, Token: e.Token, How: e.How, By: e.By, Reason: e.Reason, At: calendar(e.Wall),
+		Foreign: e.Foreign, TTL: e.TTL,
+	}
+}
+
+func stateAfter(last *Ending) leasehold.State {
+	switch {
+	case last == nil || last.How.Clean():
+		return leasehold.Available
+	case last.How == leasehold.ByBreak:
+		return leasehold.Broken
+	}
+	return leasehold.Expired
+}
+
+// blockedBy is the answer to whoever can not have a resource at once.
+func (s *State) blockedBy(sp *space, r *Resource) Answer {
+	if s.unsettled {
+		return Answer{Err: tooManyOver(r.Path)}
+	}
+	return s.held(sp, r, 0)
+}
+
+// held is the answer to whoever finds the resource taken, queued for, or at rest.
+// position is the place in the queue of the one who asks, 0 if it has none.
+func (s *State) held(sp *space, r *Resource, position int) Answer {
+	failure := &leasehold.Error{Code: leasehold.Held, Waiting: r.Waiting, Position: position}
+	rest := r.longestRest(s.now)
+	switch {
+	case r.held():
+		lease := s.lease(sp, sp.senior(r))
+		failure.Lease = &lease
+		failure.Message = s.heldBy(sp, r, &lease)
+	case rest != nil && rest.Until == 0:
+		failure.Message = fmt.Sprintf("%s waits for somebody to acknowledge the unclean end of %s's lease with token %d", r.Path, rest.After.Holder, rest.After.Token)
+		failure.Lease = s.lastLease(sp, r, rest)
+	case rest != nil:
+		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %s", r.Path, rest.After.Holder, left(rest.Until-s.now))
+		failure.Lease = s.lastLease(sp, r, rest)
+	case s.quarantined():
+		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, s.whyQuarantined())
+	default:
+		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
+	}
+	if at := s.availableAfter(); at != 0 && (r.held() || rest != nil) {
+		failure.Message += fmt.Sprintf("; after a restore, nothing is granted for another %s", left(at-s.now))
+	}
+	if r.Waiting > 0 {
+		failure.Message += fmt.Sprintf("; %d waiting", r.Waiting)
+	}
+	ahead := r.Waiting
+	if position > 0 {
+		ahead = position - 1
+	}
+	f := s.forecast(sp, r)
+	failure.Forecast = f.After(ahead)
+	failure.Message += f.Text(ahead)
+	return Answer{Err: failure}
+}
+
+// heldBy says who has a resource, and what of it.
+func (s *State) heldBy(sp *space, r *Resource, lease *leasehold.Lease) string {
+	ends := ""
+	if !lease.Expires.IsZero() {
+		ends = fmt.Sprintf(" for another %s", left(Time(lease.Remaining)))
+	}
+	if lease.Slots == 0 {
+		return fmt.Sprintf("%s is held by %s%s%s", r.Path, lease.Holder, because(lease.Reason), ends)
+	}
+	others := ""
+	if n := r.sharers() - 1; n > 0 {
+		others = fmt.Sprintf(" and %d more", n)
+	}
+	if resting, _ := r.rests(s.now); resting > 0 {
+		others += fmt.Sprintf(", and %d at rest after an unclean end", resting)
+	}
+	capacity := sp.capacity(r, sp.definition(r.Path))
+	return fmt.Sprintf("%s has %d of %d slots taken, by %s%s%s%s", r.Path, r.More.Shares.used, capacity, lease.Holder, because(lease.Reason), ends, others)
+}
+
+// left writes how long it is from one moment to another.
+func left(t Time) string { return timeline.Text(time.Duration(t)) }
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+func refuse(code leasehold.Code, format string, args ...any) Answer {
+	return Answer{Err: &leasehold.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
+}
+
+func refusal(err error) Answer {
+	var e *leasehold.Error
+	if errors.As(err, &e) {
+		return Answer{Err: e}
+	}
+	return refuse(leasehold.Invalid, "%v", err)
+}
+
+// noClaim is the answer to whoever names a lease that is not there.
+func (s *State) noClaim(sp *space, id string) Answer {
+	if sp != nil {
+		if ended, ok := sp.ended.Get(id); ok {
+			return lostClaim(id, ended.Resource, ended.How)
+		}
+	}
+	return refuse(leasehold.NotFound, "lease %q is unknown: it never was, or it ended long ago", id)
+}
+
+func lostClaim(id, resource string, how leasehold.How) Answer {
+	if resource == "" {
+		return refuse(leasehold.Lost, "lease %q has ended (%v) before it was asked for: acquire again under another id", id, how)
+	}
+	return refuse(leasehold.Lost, "lease %q on %s has ended (%v): acquire again under another id", id, resource, how)
+}

@@ -1,0 +1,83 @@
+package core
+
+import "slices"
+
+// A Rest keeps slots free after an unclean end.
+type Rest struct {
+	Slots uint32 // 0: all
+	Units []string
+	Until Time // 0: until somebody acknowledges the end
+	After *Ending
+}
+
+// resting returns the rests that are not over at a moment, in a slice of its own.
+func (m More) resting(now Time) (rests []Rest) {
+	for _, rest := range m.Rests {
+		if rest.Until == 0 || rest.Until > now {
+			rests = append(rests, rest)
+		}
+	}
+	return rests
+}
+
+// maxRests is how many rests of one resource are told apart.
+const maxRests = 128
+
+// merged makes one of the two oldest rests if there are too many: it lasts as long as
+// the longer of them, which is late for some slots and early for none.
+func merged(rests []Rest) []Rest {
+	if len(rests) <= maxRests {
+		return rests
+	}
+	a, b := rests[0], rests[1]
+	both := Rest{Slots: a.Slots + b.Slots, Units: slices.Concat(a.Units, b.Units), Until: max(a.Until, b.Until), After: a.After}
+	if a.Slots == 0 || b.Slots == 0 {
+		both.Slots = 0
+	}
+	if a.Until == 0 || b.Until == 0 {
+		both.Until = 0
+	}
+	if b.After.Token > a.After.Token {
+		both.After = b.After
+	}
+	return append([]Rest{both}, rests[2:]...)
+}
+
+// rests returns how many slots rest at a moment, and whether all do.
+func (r *Resource) rests(now Time) (slots int, all bool) {
+	if r.More == nil {
+		return 0, false
+	}
+	for _, rest := range r.More.Rests {
+		if rest.Until != 0 && rest.Until <= now {
+			continue
+		}
+		slots += int(rest.Slots)
+		all = all || rest.Slots == 0
+	}
+	return slots, all
+}
+
+// resumes returns when the first of the rests that end by time does; 0 if there is none.
+func (r *Resource) resumes() (at Time) {
+	if r.More == nil {
+		return 0
+	}
+	for _, rest := range r.More.Rests {
+		if rest.Until != 0 && (at == 0 || rest.Until < at) {
+			at = rest.Until
+		}
+	}
+	return at
+}
+
+// longestRest returns the rest that keeps slots longest at a moment; nil if none does.
+func (r *Resource) longestRest(now Time) *Rest {
+	var longest *Rest
+	for _, rest := range r.more().resting(now) {
+		if longest == nil || longest.Until != 0 && (rest.Until == 0 || rest.Until > longest.Until) {
+			longest = &rest
+		}
+	}
+	return longest
+}

@@ -1,0 +1,214 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Shares is how the slots of a resource are taken.
+type Shares struct {
+	Capacity int // what holders and waiters agreed on; a definition goes before it
+	Units    []Unit
+
+	// What follows can be told from the leases.
+	used    int
+	holders int
+	soonest Time // no lease on it ends before; 0: none ends by time
+}
+
+// A sharer is a lease on some slots of a resource, in the order of the tokens.
+type sharer struct {
+	path  string
+	token leasehold.Token
+	id    string
+}
+
+// holders goes over the leases on a resource in the order of their tokens, until
+// yield says no.
+func (sp *space) holders(r *Resource, yield func(*Claim) bool) {
+	if r.Claim != "" {
+		c, _ := sp.claims.Get(r.Claim)
+		yield(c)
+		return
+	}
+	if r.sharers() == 0 {
+		return
+	}
+	sp.sharers.Ascend(sharer{path: r.Path}, func(at sharer) bool {
+		if at.path != r.Path {
+			return false
+		}
+		c, _ := sp.claims.Get(at.id)
+		return yield(c)
+	})
+}
+
+// senior returns the lease on a resource with the smallest token; nil if nobody has it.
+func (sp *space) senior(r *Resource) (senior *Claim) {
+	sp.holders(r, func(c *Claim) bool {
+		senior = c
+		return false
+	})
+	return senior
+}
+
+// junior returns the lease on a resource with the largest token; nil if nobody has it.
+func (sp *space) junior(r *Resource) (junior *Claim) {
+	if r.sharers() == 0 {
+		return sp.senior(r)
+	}
+	sp.sharers.Descend(sharer{path: r.Path, token: leasehold.MaxToken}, func(at sharer) bool {
+		junior, _ = sp.claims.Get(at.id)
+		return false
+	})
+	return junior
+}
+
+// maxFloor is how many leases are looked at that are over and not collected yet.
+const maxFloor = 1024
+
+// floor returns the smallest token that is alive on the resource of a lease. What is over
+// counts no more, collected or not: a guard that heard of it would let a late holder in.
+func (s *State) floor(sp *space, c *Claim) leasehold.Token {
+	if c.Slots == 0 {
+		return c.Token
+	}
+	r, _ := sp.resources.Get(c.Resource)
+	if s.atLeast(Level4) {
+		floor, looked := c.Token, 0
+		sp.holders(r, func(holder *Claim) bool {
+			if _, _, over := s.over(sp, holder); over && looked < maxFloor {
+				looked++
+				return true
+			}
+			floor = min(floor, holder.Token)
+			return false
+		})
+		return floor
+	}
+	if senior := sp.senior(r); senior != nil {
+		return min(senior.Token, c.Token)
+	}
+	return c.Token
+}
+
+// capacity returns how many slots a resource has; 0 if nobody said.
+func (sp *space) capacity(r *Resource, d leasehold.Definition) int {
+	switch {
+	case len(d.Units) > 0:
+		return len(d.Units)
+	case d.Capacity > 0:
+		return d.Capacity
+	case r != nil && r.More != nil && r.More.Shares != nil:
+		return r.More.Shares.Capacity
+	}
+	return 0
+}
+
+// fits tells whether so many slots of a resource are free, those who wait aside. If
+// nobody said how many there are, it is as many as whoever asks says: slots may rest
+// although all who shared them are gone.
+func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
+	if r.Claim != "" {
+		return false
+	}
+	resting, all := r.rests(s.now)
+	if s.plants(Oversubscribe) {
+		resting = 0
+	}
+	switch {
+	case all:
+		return false
+	case slots == 0:
+		return resting == 0 && r.sharers() == 0
+	case r.More == nil:
+		return true
+	}
+	if known := sp.capacity(r, sp.definition(r.Path)); known != 0 {
+		said = known
+	}
+	return r.More.shares().used+resting+int(slots) <= said
+}
+
+// occupy notes on a resource that a lease has it, and gives the lease its units.
+func (s *State) occupy(sp *space, r *Resource, c *Claim) {
+	more := r.more()
+	more.Rests = more.resting(s.now)
+	d := sp.definition(r.Path)
+	if c.Slots == 0 {
+		r.Claim = c.ID
+	}
+	if c.Slots == 0 && len(d.Units) == 0 && more.Shares == nil {
+		r.setMore(more)
+		return
+	}
+	shares := more.shares()
+	if c.Slots != 0 {
+		s.join(sp, &shares, c)
+	}
+	if len(d.Units) > 0 {
+		shares.Units = named(shares.Units, d.Units)
+		s.assign(&shares, more.Rests, c)
+	}
+	more.Shares = &shares
+	r.setMore(more)
+}
+
+// join counts a lease on some slots.
+func (s *State) join(sp *space, shares *Shares, c *Claim) {
+	sp.sharers.Set(sharer{c.Resource, c.Token, c.ID})
+	shares.used += int(c.Slots)
+	shares.holders++
+	shares.hasten(s.deadlineOf(sp, c))
+}
+
+// hasten notes that a lease may end at a moment.
+func (shares *Shares) hasten(at Time) {
+	if at != 0 && (shares.soonest == 0 || at < shares.soonest) {
+		shares.soonest = at
+	}
+}
+
+// vacate takes a lease that ends off its resource.
+func (s *State) vacate(sp *space, r *Resource, more *More, c *Claim) {
+	if c.Slots == 0 {
+		r.Claim = ""
+	}
+	if more.Shares == nil {
+		return
+	}
+	shares := *more.Shares
+	if c.Slots != 0 {
+		sp.sharers.Delete(sharer{c.Resource, c.Token, c.ID})
+		shares.used -= int(c.Slots)
+		shares.holders--
+		if shares.holders == 0 {
+			shares.soonest = 0
+		}
+	}
+	if len(shares.Units) > 0 {
+		shares.Units = slices.Clone(shares.Units)
+		for i := range shares.Units {
+			if shares.Units[i].lease == c.ID {
+				shares.Units[i].lease, shares.Units[i].Freed = "", s.now
+			}
+		}
+		shares.Units = named(shares.Units, sp.definition(r.Path).Units)
+	}
+	more.Shares = &shares
+}
+
+func (m More) shares() Shares {
+	if m.Shares == nil {
+		return Shares{}
+	}
+	return *m.Shares
+}
+
+func (r *Resource) sharers() int {
+	if r.More == nil || r.More.Shares == nil {
+		return 0
+	}
+	return r.More.Shares.holders
+}

@@ -1,0 +1,189 @@
+package core
+
+import (
+	"strings"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Status shows one resource with up to so many of its waiters. Of a resource that
+// nothing is known of, there is nothing to say but that it is available.
+func (v View) Status(namespace, path string, waiters int) leasehold.Status {
+	if sp := v.s.space(namespace); sp != nil {
+		if r, ok := sp.resources.Get(path); ok {
+			return v.status(sp, r, maxHolders, waiters)
+		}
+		if d := sp.definition(path); d.Path != "" {
+			return v.status(sp, &Resource{Path: path}, 0, 0)
+		}
+	}
+	return leasehold.Status{
+		Namespace: namespace, Resource: path, State: leasehold.Available, Capacity: 1, AvailableAt: v.s.moment(v.s.availableAfter()),
+	}
+}
+
+// How many of those who share a resource are shown, of one and of each in a list.
+const (
+	maxHolders    = 1000
+	maxHoldersOne = 10
+)
+
+// List shows up to so many resources whose path begins with prefix and comes after
+// another path, in order, without their queues. Those that are merely available
+// are left out unless all are asked for. next is where to go on from, empty at the
+// end; a page may be short and still have a next one.
+func (v View) List(namespace, prefix, after string, most int, all bool) (list []leasehold.Status, next string) {
+	sp := v.s.space(namespace)
+	if sp == nil {
+		return nil, ""
+	}
+	seen, last := 0, ""
+	sp.resources.Ascend(max(prefix, after), func(path string, r *Resource) bool {
+		if path == after {
+			return true
+		}
+		if !strings.HasPrefix(path, prefix) {
+			return false
+		}
+		if len(list) == most || seen == most+maxLook || seen > 0 && !v.fits(sp, r) {
+			next = last
+			return false
+		}
+		seen, last = seen+1, path
+		if status := v.status(sp, r, maxHoldersOne, 0); all || status.State != leasehold.Available || status.Waiting > 0 {
+			list = append(list, status)
+		}
+		return true
+	})
+	return list, next
+}
+
+// maxLook is how many resources a page may pass over without showing them.
+const maxLook = 1000
+
+func (v View) lease(sp *space, c *Claim) leasehold.Lease {
+	lease := v.s.lease(sp, c)
+	lease.Remaining = max(0, lease.Remaining-v.passed)
+	return lease
+}
+
+func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Status {
+	v.work.take(statusCost)
+	more := r.more()
+	d := sp.definition(r.Path)
+	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, Capacity: max(1, sp.capacity(r, d)), Waiting: r.Waiting}
+	last, rests := v.showHolders(sp, r, &status, holders)
+	if status.Holding == 0 {
+		status.State = stateAfter(last)
+	}
+	v.showRests(&status, rests)
+	status.Last = last.shown()
+	resting := restingUnits(rests)
+	for _, unit := range named(more.shares().Units, d.Units) {
+		shown := leasehold.Unit{Name: unit.Name, Lease: unit.lease, Holder: unit.Holder}
+		shown.Rests = unit.lease == "" && resting.Contains(unit.Name)
+		status.Units = append(status.Units, shown)
+	}
+	v.work.take(len(status.Units) / perUnit)
+	status.Usual = more.Usual.Shown()
+	if waiters > 0 && r.Waiting > 0 {
+		status.Queue = v.queue(sp, r, waiters)
+	}
+	return status
+}
+
+// showHolders counts and shows those who have a resource, and returns what is
+// remembered of those who had it: a lease may be over at the stamp although nobody has
+// collected it yet. While very many end at once, there may be more of these than a read
+// can look at: those that it does not come to are counted as if they were alive.
+func (v View) showHolders(sp *space, r *Resource, status *leasehold.Status, most int) (last *Ending, rests []Rest) {
+	last, rests = r.more().Last, r.more().resting(v.s.now)
+	status.Holding, status.Used = r.sharers(), r.more().shares().used
+	if r.Claim != "" {
+		status.Holding, status.Used = 1, status.Capacity
+	}
+	if junior := sp.junior(r); junior != nil {
+		status.State = junior.state()
+	}
+	collected := v.collected(sp, r)
+	newest, looked := status.State, 0
+	sp.holders(r, func(c *Claim) bool {
+		if looked++; !v.work.take(lookCost) && looked > most {
+			newest = status.State
+			return false
+		}
+		if at, how, over := v.s.over(sp, c); over {
+			status.Holding--
+			status.Used -= int(c.Slots)
+			ending, rest := v.s.ending(sp, c, how, at)
+			if last = ending; rest != nil {
+				rests = append(rests, *rest)
+			}
+			return true
+		}
+		newest = c.state()
+		if len(status.Holders) < most {
+			v.work.take(leaseCost)
+			status.Holders = append(status.Holders, v.lease(sp, c))
+		}
+		return !collected || len(status.Holders) < most
+	})
+	switch {
+	case r.Claim != "" && status.Holding == 0:
+		status.Used = 0
+	case !collected:
+		status.State = newest
+	}
+	return last, rests
+}
+
+// collected reports whether no lease on a resource can be over at the stamp.
+func (v View) collected(sp *space, r *Resource) bool {
+	soonest := r.more().shares().soonest
+	return (v.calm || r.Claim == "" && (soonest == 0 || soonest > v.s.now)) && !sp.leaving()
+}
+
+// fits reports whether a resource can be shown with the work that is left.
+func (v View) fits(sp *space, r *Resource) bool {
+	looks := statusCost
+	if !v.collected(sp, r) {
+		looks += lookCost * r.sharers()
+	}
+	return v.work.done+looks <= v.work.most
+}
+
+// showRests says when something is free again, unless something is.
+func (v View) showRests(status *leasehold.Status, rests []Rest) {
+	resting, all := 0, false
+	var next Time
+	for _, rest := range rests {
+		resting, all = resting+int(rest.Slots), all || rest.Slots == 0
+		if rest.Until == 0 {
+			status.Unacknowledged = rest.After.shown()
+		} else if next == 0 || rest.Until < next {
+			next = rest.Until
+		}
+	}
+	if !all && (status.Holding > 0 || resting < status.Capacity) {
+		next = 0
+	}
+	if status.Holding == 0 {
+		next = max(next, v.s.availableAfter())
+	}
+	status.AvailableAt = v.s.moment(next)
+}
+
+func (v View) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter) {
+	forecast := v.s.forecast(sp, r)
+	sp.queue.Ascend(beforeAll(r.Path), func(c *Claim) bool {
+		if c.Resource != r.Path || len(queue) == most {
+			return false
+		}
+		waiter := v.s.waiter(sp, c, len(queue)+1)
+		waiter.Forecast = forecast.After(len(queue))
+		queue = append(queue, waiter)
+		return true
+	})
+	v.work.take(leaseCost * len(queue))
+	return queue
+}

@@ -1,0 +1,215 @@
+package wire
+
+import (
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+func (c *codec) openSession(v *core.OpenSession) {
+	c.text("namespace", &v.Namespace)
+	c.text("id", &v.ID)
+	c.duration("ttl", &v.TTL)
+	c.labels("labels", &v.Labels)
+	c.request(&v.Request)
+}
+
+func (c *codec) acquire(v *core.Acquire) {
+	c.text("namespace", &v.Namespace)
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.number("slots", &v.Slots)
+	c.number("capacity", &v.Capacity)
+	list(c, "also", &v.Also, minItem, c.item)
+	c.text("holder", &v.Holder)
+	c.text("party", &v.Party)
+	c.labels("labels", &v.Labels)
+	c.text("reason", &v.Reason)
+	c.duration("ttl", &v.TTL)
+	c.oneOf("pick", (*uint8)(&v.Pick), picks)
+	c.text("session", &v.Session)
+	c.duration("wait", &v.Wait)
+	c.duration("grace", &v.Grace)
+	c.duration("hold limit", &v.HoldLimit)
+	c.number("priority", &v.Priority)
+	c.request(&v.Request)
+}
+
+// minItem is the least that one more resource takes.
+const minItem = 4
+
+func (c *codec) item(v *core.Item) {
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.number("slots", &v.Slots)
+	c.number("capacity", &v.Capacity)
+}
+
+func (c *codec) define(v *core.Define) {
+	c.text("namespace", &v.Namespace)
+	c.definition(&v.Definition)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	c.request(&v.Request)
+}
+
+func (c *codec) acknowledge(v *core.Acknowledge) {
+	c.text("namespace", &v.Namespace)
+	c.text("resource", &v.Resource)
+	c.token("token", &v.Token)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	c.request(&v.Request)
+}
+
+func (c *codec) setCaps(v *core.SetCaps) {
+	c.caps(&v.Caps)
+	c.flag("if unset", &v.IfUnset)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+}
+
+func (c *codec) caps(v *leasehold.Caps) {
+	c.number("leases", &v.Leases)
+	c.number("sessions", &v.Sessions)
+	c.number("waiters", &v.Waiters)
+	c.number("namespaces", &v.Namespaces)
+}
+
+func (c *codec) change(v *core.Change) {
+	c.text("namespace", &v.Namespace)
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.text("new id", &v.NewID)
+	c.request(&v.Request)
+}
+
+func (c *codec) breakLease(v *core.Break) {
+	c.text("namespace", &v.Namespace)
+	c.text("id", &v.ID)
+	c.text("resource", &v.Resource)
+	c.token("token", &v.Token)
+	c.duration("period", &v.Period)
+	c.flag("remains", &v.Remains)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	c.request(&v.Request)
+}
+
+func (c *codec) ask(v *core.Ask) {
+	c.text("namespace", &v.Namespace)
+	c.text("resource", &v.Resource)
+	c.text("by", &v.By)
+	c.text("message", &v.Message)
+	c.request(&v.Request)
+}
+
+func (c *codec) move(v *core.Move) {
+	c.text("namespace", &v.Namespace)
+	c.text("id", &v.ID)
+	c.number("priority", &v.Priority)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	c.request(&v.Request)
+}
+
+func (c *codec) lead(v *core.Lead) {
+	c.unsigned("node", &v.Node)
+	c.text("boot", &v.Boot)
+	c.duration("offset", &v.Offset)
+}
+
+func (c *codec) putRecord(kind uint64, v *core.PutRecord) {
+	c.text("namespace", &v.Namespace)
+	c.text("path", &v.Path)
+	if kind == kindPutVersion {
+		c.contents("value", contents{&v.Value, &v.Large, &v.From, &v.Keep})
+	} else {
+		c.value("value", &v.Value)
+	}
+	c.text("session", &v.Session)
+	c.revision("if revision", &v.IfRevision)
+	c.flag("if absent", &v.IfAbsent)
+	c.fence(&v.Fence)
+	c.request(&v.Request)
+}
+
+func (c *codec) deleteRecord(v *core.DeleteRecord) {
+	c.text("namespace", &v.Namespace)
+	c.text("path", &v.Path)
+	c.flag("range", &v.Range)
+	c.text("to", &v.To)
+	c.revision("if revision", &v.IfRevision)
+	c.fence(&v.Fence)
+	c.request(&v.Request)
+}
+
+func (c *codec) fence(v *core.Fence) {
+	c.text("fence lease", &v.Lease)
+	c.token("fence token", &v.Token)
+}
+
+// The least that a comparison and an operation take.
+const (
+	minCompare = 5
+	minOp      = 12
+)
+
+func (c *codec) txn(kind uint64, v *core.Txn) {
+	op := func(o *core.Op) { c.op(kind, o) }
+	c.text("namespace", &v.Namespace)
+	list(c, "if", &v.If, minCompare, c.compare)
+	list(c, "then", &v.Then, minOp, op)
+	list(c, "else", &v.Else, minOp, op)
+	c.request(&v.Request)
+}
+
+func (c *codec) compare(v *core.Compare) {
+	c.oneOf("what", (*uint8)(&v.What), whats)
+	c.oneOf("is", (*uint8)(&v.Is), relations)
+	c.text("path", &v.Path)
+	c.unsigned("number", &v.Number)
+	c.text("text", &v.Text)
+}
+
+func (c *codec) op(kind uint64, v *core.Op) {
+	c.oneOf("do", (*uint8)(&v.Do), doings)
+	c.text("path", &v.Path)
+	c.flag("range", &v.Range)
+	c.text("to", &v.To)
+	if kind == kindTxnVersions || kind == kindTxnForeign {
+		c.contents("value", contents{&v.Value, &v.Large, &v.From, &v.Keep})
+	} else {
+		c.value("value", &v.Value)
+	}
+	c.text("session", &v.Session)
+	c.number("most", &v.Most)
+	c.flag("keys only", &v.KeysOnly)
+	c.flag("count", &v.Count)
+	if present(c, "acquire", &v.Acquire) {
+		c.acquire(v.Acquire)
+		if kind == kindTxnForeign {
+			c.text("foreign", &v.Acquire.Foreign)
+		}
+	}
+	c.text("id", &v.ID)
+}
+
+// contents is what is put, and how much of what was there is kept.
+type contents struct {
+	value *string
+	large **leasehold.Large
+	from  *leasehold.Revision
+	keep  *int
+}
+
+func (c *codec) contents(field string, v contents) {
+	c.content(field, v.value, v.large)
+	c.revision("from", v.from)
+	c.number("keep", v.keep)
+}
+
+func (c *codec) request(v *core.Request) {
+	c.text("request key", &v.Key)
+	c.text("request session", &v.Session)
+	c.unsigned("request sequence", &v.Sequence)
+}

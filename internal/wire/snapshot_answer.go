@@ -1,0 +1,160 @@
+package wire
+
+import (
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+func (c *codec) outcome(v *core.Outcome) {
+	c.text("key", &v.Key)
+	c.text("subject", &v.Subject)
+	c.time("at", &v.At)
+	if present(c, "lease", &v.Answer.Lease) {
+		c.lease(v.Answer.Lease)
+	}
+	if present(c, "session", &v.Answer.Session) {
+		c.session(v.Answer.Session)
+	}
+	list(c, "also", &v.Answer.Also, minLease, c.lease)
+	if present(c, "waiter", &v.Answer.Waiter) {
+		c.waiter(v.Answer.Waiter)
+	}
+	if present(c, "definition", &v.Answer.Definition) {
+		c.definition(v.Answer.Definition)
+	}
+	if present(c, "error", &v.Answer.Err) {
+		c.refusal(v.Answer.Err)
+	}
+}
+
+// minLease is the least that a lease takes.
+const minLease = 20
+
+func (c *codec) lease(v *leasehold.Lease) {
+	c.text("namespace", &v.Namespace)
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.labels("labels", &v.Labels)
+	c.text("reason", &v.Reason)
+	c.text("session", &v.Session)
+	c.oneOf("state", (*uint8)(&v.State), states)
+	c.token("token", &v.Token)
+	c.token("floor", &v.Floor)
+	c.number("slots", &v.Slots)
+	c.names("units", &v.Units)
+	c.duration("ttl", &v.TTL)
+	c.duration("hold limit", &v.HoldLimit)
+	c.duration("remaining", &v.Remaining)
+	c.moment("acquired", &v.Acquired)
+	c.moment("expires", &v.Expires)
+	c.moment("available at", &v.AvailableAt)
+	c.revision("revision", &v.Revision)
+	if present(c, "after", &v.After) {
+		c.shownEnding(v.After)
+	}
+	if c.level >= levelStated {
+		c.unsigned("interventions", &v.Interventions)
+		c.text("foreign", &v.Foreign)
+	}
+}
+
+func (c *codec) shownEnding(v *leasehold.Ending) {
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.token("token", &v.Token)
+	c.how(&v.How, hows)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	c.moment("at", &v.At)
+	if c.level >= levelStated {
+		c.text("foreign", &v.Foreign)
+		c.duration("ttl", &v.TTL)
+	}
+}
+
+func (c *codec) session(v *leasehold.Session) {
+	c.text("namespace", &v.Namespace)
+	c.text("id", &v.ID)
+	c.duration("ttl", &v.TTL)
+	c.labels("labels", &v.Labels)
+	c.duration("remaining", &v.Remaining)
+	c.moment("opened", &v.Opened)
+	c.moment("expires", &v.Expires)
+	c.number("claims", &v.Claims)
+	if c.level >= levelStated {
+		c.unsigned("interventions", &v.Interventions)
+		c.names("intervened", &v.Intervened)
+	}
+}
+
+func (c *codec) waiter(v *leasehold.Waiter) {
+	c.text("namespace", &v.Namespace)
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.labels("labels", &v.Labels)
+	c.text("reason", &v.Reason)
+	c.text("session", &v.Session)
+	c.number("slots", &v.Slots)
+	c.number("priority", &v.Priority)
+	c.number("position", &v.Position)
+	c.moment("since", &v.Since)
+	c.moment("until", &v.Until)
+	c.duration("forecast", &v.Forecast)
+	if c.level >= levelStated {
+		c.text("foreign", &v.Foreign)
+	}
+}
+
+func (c *codec) refusal(v *leasehold.Error) {
+	c.oneOf("code", (*uint8)(&v.Code), codes)
+	c.text("message", &v.Message)
+	if present(c, "lease in the way", &v.Lease) {
+		c.lease(v.Lease)
+	}
+	c.number("waiting", &v.Waiting)
+	c.number("position", &v.Position)
+	c.duration("forecast", &v.Forecast)
+	list(c, "cycle", &v.Cycle, minWait, func(w *leasehold.Wait) {
+		c.text("holder", &w.Holder)
+		c.text("resource", &w.Resource)
+	})
+}
+
+// minWait is the least that a step of a cycle takes.
+const minWait = 2
+
+// recordOutcome goes over what an outcome about records has besides.
+func (c *codec) recordOutcome(v *core.Outcome) {
+	if present(c, "record", &v.Answer.Record) {
+		c.namedValue(v.Answer.Record)
+	}
+	if present(c, "txn", &v.Answer.Txn) {
+		c.txnAnswer(v.Answer.Txn)
+	}
+	if v.Answer.Record == nil && v.Answer.Txn == nil {
+		c.fail("txn", "it is an outcome about no record")
+	}
+}
+
+// minResult is the least that a result takes: no record, nothing deleted, no lease.
+const minResult = 4
+
+func (c *codec) txnAnswer(v *core.TxnAnswer) {
+	c.flag("succeeded", &v.Succeeded)
+	c.revision("revision", &v.Revision)
+	list(c, "results", &v.Results, minResult, func(r *core.TxnResult) {
+		if present(c, "result record", &r.Record) {
+			c.namedValue(r.Record)
+		}
+		c.number("deleted", &r.Deleted)
+		if present(c, "result lease", &r.Lease) {
+			c.lease(r.Lease)
+		}
+		list(c, "result also", &r.Also, minLease, c.lease)
+		if r.Page != nil {
+			c.fail("page", "what was read is not remembered")
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package wire
+
+import "github.com/leasehold/leasehold/internal/core"
+
+func (c *codec) coreSession(v *core.Session) {
+	c.text("id", &v.ID)
+	c.duration("ttl", &v.TTL)
+	c.labels("labels", &v.Labels)
+	c.signed("opened", &v.OpenedWall)
+	c.time("expires", &v.Expires)
+	c.unsigned("sequence", &v.Sequence)
+	c.unsigned8("gap", &v.Gap)
+	if c.level >= levelStated {
+		if present(c, "touched", &v.Touched) {
+			c.unsigned("interventions", &v.Touched.Count)
+			c.names("intervened", &v.Touched.IDs)
+		}
+	}
+}
+
+func (c *codec) claim(v *core.Claim) {
+	c.text("id", &v.ID)
+	c.text("resource", &v.Resource)
+	c.text("holder", &v.Holder)
+	c.text("session", &v.Session)
+	c.duration("ttl", &v.TTL)
+	c.token("token", &v.Token)
+	c.time("since", &v.Since)
+	c.signed("since wall", &v.SinceWall)
+	c.revision("revision", &v.Revision)
+	c.time("expires", &v.Expires)
+	c.unsigned32("slots", &v.Slots)
+	c.unsigned8("gap", &v.Gap)
+	c.unsigned8("long", &v.Long)
+	c.flag("overdue", &v.Overdue)
+	if present(c, "wait", &v.Wait) {
+		c.wait(v.Wait)
+	}
+	if present(c, "terms", &v.Terms) {
+		c.terms(v.Terms)
+	}
+}
+
+func (c *codec) wait(v *core.Wait) {
+	c.time("until", &v.Until)
+	c.number("priority", &v.Priority)
+	c.unsigned("order", &v.Order)
+	c.names("with", &v.With)
+}
+
+func (c *codec) terms(v *core.Terms) {
+	c.text("reason", &v.Reason)
+	c.labels("labels", &v.Labels)
+	c.text("party", &v.Party)
+	c.duration("grace", &v.Grace)
+	c.duration("hold limit", &v.HoldLimit)
+	c.duration("expected", &v.Expected)
+	c.time("break at", &v.BreakAt)
+	c.text("break by", &v.BreakBy)
+	c.text("break reason", &v.BreakReason)
+	c.names("units", &v.Units)
+	if present(c, "after", &v.After) {
+		c.ending(v.After)
+	}
+	c.duration("waited", &v.Waited)
+	c.signed("changed wall", &v.ChangedWall)
+	if c.level >= levelStated {
+		c.text("foreign", &v.Foreign)
+	}
+}
+
+func (c *codec) endedClaim(v *core.EndedClaim) {
+	c.text("id", &v.ID)
+	c.text("resource", &v.Resource)
+	c.text("holder", &v.Holder)
+	c.token("token", &v.Token)
+	c.how(&v.How, hows)
+	c.time("at", &v.At)
+	c.text("next", &v.Next)
+}
+
+func (c *codec) endedSession(v *core.EndedSession) {
+	c.text("id", &v.ID)
+	c.how(&v.How, hows)
+	c.time("at", &v.At)
+}

@@ -1,0 +1,63 @@
+package wire
+
+import "github.com/leasehold/leasehold"
+
+// event leaves out the namespace, which is that of its record.
+func (c *codec) event(v *leasehold.Event) {
+	c.revision("revision", &v.Revision)
+	c.unsigned32("n", &v.N)
+	c.oneOf("kind", (*uint8)(&v.Kind), kinds)
+	c.how(&v.How, maybeHow)
+	c.moment("at", &v.At)
+	c.moment("until", &v.Until)
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.token("token", &v.Token)
+	c.text("session", &v.Session)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	if v.Kind == leasehold.Alarmed || v.Kind == leasehold.AlarmCleared {
+		c.oneOf("alarm", (*uint8)(&v.Alarm), alarms)
+	} else if v.Alarm != 0 {
+		c.fail("alarm", "the event is about none")
+	}
+	if v.Kind == leasehold.RecordPut || v.Kind == leasehold.RecordDeleted {
+		if present(c, "record", &v.Record) {
+			c.namedValue(v.Record)
+		}
+		if present(c, "previous", &v.Previous) {
+			c.namedValue(v.Previous)
+		}
+	} else if v.Record != nil || v.Previous != nil {
+		c.fail("record", "the event is about none")
+	}
+	if v.Kind == leasehold.Ended || v.Kind == leasehold.Changed {
+		if present(c, "hold", &v.Hold) {
+			c.hold(v)
+		}
+	} else if v.Hold != nil {
+		c.fail("hold", "the event ends none")
+	}
+	if c.level >= levelStated {
+		c.text("foreign", &v.Foreign)
+	}
+}
+
+// hold goes over the hold that an event ended. Whose it was stands in the event already,
+// unless the holder has changed.
+func (c *codec) hold(e *leasehold.Event) {
+	v := e.Hold
+	if e.Kind == leasehold.Changed {
+		c.text("hold id", &v.ID)
+		c.text("hold holder", &v.Holder)
+		c.token("hold token", &v.Token)
+	} else if !c.writing {
+		v.ID, v.Holder, v.Token = e.ID, e.Holder, e.Token
+	} else if v.ID != e.ID || v.Holder != e.Holder || v.Token != e.Token {
+		c.fail("hold", "it is not the one that ended")
+	}
+	c.moment("hold since", &v.Since)
+	c.moment("hold until", &v.Until)
+	c.duration("hold waited", &v.Waited)
+}

@@ -1,0 +1,323 @@
+package wire
+
+import (
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// The kinds of records. A number is given once and for ever.
+const (
+	kindEnd          = 0
+	kindHead         = 1
+	kindSpaceHead    = 2
+	kindSession      = 3
+	kindResource     = 4
+	kindClaim        = 5
+	kindEndedClaim   = 6
+	kindEndedSession = 7
+	kindOutcome      = 8
+	kindEvent        = 9
+	kindRecord       = 10
+
+	// An outcome with an answer about records. Others are as they were before there
+	// were any.
+	kindRecordOutcome = 11
+
+	kindDefinition = 12
+	kindAlarm      = 13
+	kindRestored   = 14
+
+	kindShelf   = 15
+	kindVersion = 16
+
+	kindTotals = 17
+
+	// A namespace of which it is known when it changed last. Others are as they were before
+	// that was kept.
+	kindSpaceChanged = 18
+
+	kindMark  = 19
+	kindChore = 20
+)
+
+var recordNames = [...]string{
+	kindEnd: "end", kindHead: "head", kindSpaceHead: "namespace", kindSession: "session", kindResource: "resource",
+	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome", kindEvent: "event",
+	kindRecord: "record", kindRecordOutcome: "record outcome",
+	kindDefinition: "definition", kindAlarm: "alarm", kindRestored: "restored",
+	kindShelf: "shelf", kindVersion: "version", kindTotals: "totals", kindSpaceChanged: "namespace changed",
+	kindMark:  "withdrawn id",
+	kindChore: "chore",
+}
+
+// recordLevel is the feature level that a kind of record came with.
+func recordLevel(kind uint64) uint64 {
+	switch kind {
+	case kindRestored:
+		return levelRestored
+	case kindShelf, kindVersion:
+		return levelValues
+	case kindMark, kindChore, kindTotals, kindSpaceChanged:
+		return levelStated
+	}
+	return levelFirst
+}
+
+// ofNoSpace tells the records that belong to the whole state.
+func ofNoSpace(kind uint64) bool {
+	return kind == kindHead || kind == kindRestored || kind == kindTotals
+}
+
+// isSpaceHead tells the records with which a namespace begins.
+func isSpaceHead(kind uint64) bool { return kind == kindSpaceHead || kind == kindSpaceChanged }
+
+func recordKind(value any) uint64 {
+	switch v := value.(type) {
+	case *core.Head:
+		return kindHead
+	case *core.SpaceHead:
+		if v.Changed != 0 {
+			return kindSpaceChanged
+		}
+		return kindSpaceHead
+	case *core.Session:
+		return kindSession
+	case *core.Resource:
+		return kindResource
+	case *core.Claim:
+		return kindClaim
+	case *core.EndedClaim:
+		return kindEndedClaim
+	case *core.EndedSession:
+		return kindEndedSession
+	case *core.Outcome:
+		if v.Answer.Record != nil || v.Answer.Txn != nil {
+			return kindRecordOutcome
+		}
+		return kindOutcome
+	case *leasehold.Event:
+		return kindEvent
+	case *leasehold.Record:
+		return kindRecord
+	case *leasehold.Definition:
+		return kindDefinition
+	case *core.Alarm:
+		return kindAlarm
+	case *core.Restored:
+		return kindRestored
+	case *core.Shelf:
+		return kindShelf
+	case *leasehold.Version:
+		return kindVersion
+	case *core.Totals:
+		return kindTotals
+	case *core.Mark:
+		return kindMark
+	case *core.Chore:
+		return kindChore
+	}
+	return kindEnd
+}
+
+func newRecord(kind uint64) any {
+	switch kind {
+	case kindHead:
+		return new(core.Head)
+	case kindSpaceHead, kindSpaceChanged:
+		return new(core.SpaceHead)
+	case kindSession:
+		return new(core.Session)
+	case kindResource:
+		return new(core.Resource)
+	case kindClaim:
+		return new(core.Claim)
+	case kindEndedClaim:
+		return new(core.EndedClaim)
+	case kindEndedSession:
+		return new(core.EndedSession)
+	case kindOutcome, kindRecordOutcome:
+		return new(core.Outcome)
+	case kindRecord:
+		return new(leasehold.Record)
+	case kindEvent:
+		return new(leasehold.Event)
+	case kindDefinition:
+		return new(leasehold.Definition)
+	case kindAlarm:
+		return new(core.Alarm)
+	case kindRestored:
+		return new(core.Restored)
+	case kindShelf:
+		return new(core.Shelf)
+	case kindVersion:
+		return new(leasehold.Version)
+	case kindTotals:
+		return new(core.Totals)
+	case kindMark:
+		return new(core.Mark)
+	case kindChore:
+		return new(core.Chore)
+	}
+	return nil
+}
+
+// record goes over the value of a record; its namespace comes before it.
+func (c *codec) record(kind uint64, value any) {
+	switch v := value.(type) {
+	case *core.Head:
+		c.head(v)
+	case *core.SpaceHead:
+		c.spaceHead(v)
+		if kind == kindSpaceChanged {
+			c.changed(v)
+		}
+	case *core.Session:
+		c.coreSession(v)
+	case *core.Resource:
+		c.resource(v)
+	case *core.Claim:
+		c.claim(v)
+	case *core.EndedClaim:
+		c.endedClaim(v)
+	case *core.EndedSession:
+		c.endedSession(v)
+	case *core.Outcome:
+		c.outcome(v)
+		if kind == kindRecordOutcome {
+			c.recordOutcome(v)
+		}
+	case *leasehold.Event:
+		c.event(v)
+	case *leasehold.Record:
+		c.namedValue(v)
+	case *leasehold.Definition:
+		c.definition(v)
+	case *core.Alarm:
+		c.alarm(v)
+	case *core.Restored:
+		c.restored(v)
+	case *core.Shelf:
+		c.shelf(v)
+	case *leasehold.Version:
+		c.former(v)
+	case *core.Totals:
+		c.totals(v)
+	case *core.Mark:
+		c.text("session", &v.Session)
+		c.text("id", &v.ID)
+	case *core.Chore:
+		c.chore(v)
+	}
+}
+
+func (c *codec) chore(v *core.Chore) {
+	c.oneOf("kind", (*uint8)(&v.Kind), chores)
+	c.text("name", &v.Name)
+	c.unsigned("order", &v.Order)
+	c.text("path", &v.Path)
+	if present(c, "left", &v.Left) {
+		c.duration("ttl", &v.Left.TTL)
+		c.unsigned8("gap", &v.Left.Gap)
+		c.oneOf("how", (*uint8)(&v.Left.How), hows)
+		c.time("at", &v.Left.At)
+		c.number("leases", &v.Left.Leases)
+		c.text("resource", &v.Left.Resource)
+		c.text("holder", &v.Left.Holder)
+	}
+}
+
+func (c *codec) head(v *core.Head) {
+	c.time("now", &v.Now)
+	c.signed("wall", &v.Wall)
+	c.lead(&v.Lead)
+	c.unsigned("idle sequence", &v.IdleSeq)
+	c.unsigned("alarm order", &v.AlarmOrder)
+	list(c, "raised", &v.Raised, minRaised, func(n *uint64) { c.unsigned("raised", n) })
+}
+
+func (c *codec) restored(v *core.Restored) {
+	c.unsigned("base", &v.Base)
+	c.signed("wall", &v.Wall)
+	c.duration("quarantine", &v.Quarantine)
+	c.time("until", &v.Until)
+	c.flag("over", &v.Over)
+	c.text("space", &v.Space)
+	c.text("path", &v.Path)
+}
+
+// minRaised is the least that a number takes.
+const minRaised = 1
+
+func (c *codec) spaceHead(v *core.SpaceHead) {
+	c.token("token", &v.Token)
+	c.revision("revision", &v.Revision)
+	c.unsigned("arrivals", &v.Arrivals)
+	c.revision("lost revision", &v.LostRevision)
+	c.unsigned32("lost n", &v.LostN)
+}
+
+func (c *codec) changed(v *core.SpaceHead) {
+	if c.time("changed", &v.Changed); v.Changed == 0 && c.fault == nil {
+		c.fail("changed", "it is missing, and then the record is of another kind")
+	}
+}
+
+func (c *codec) totals(v *core.Totals) {
+	c.caps(&v.Caps)
+	c.flag("set", &v.Set)
+	c.token("token", &v.Token)
+	c.revision("revision", &v.Revision)
+	c.text("swept", &v.Swept)
+}
+
+func (c *codec) alarm(v *core.Alarm) {
+	c.oneOf("kind", (*uint8)(&v.Kind), alarms)
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.text("holder", &v.Holder)
+	c.token("token", &v.Token)
+	c.text("session", &v.Session)
+	c.unsigned("order", &v.Order)
+	c.signed("since wall", &v.SinceWall)
+	c.time("last", &v.Last)
+	c.signed("last wall", &v.LastWall)
+	c.number("count", &v.Count)
+	c.text("text", &v.Text)
+	c.number("limit", &v.Limit)
+}
+
+// namedValue is a record of the dictionary.
+func (c *codec) namedValue(v *leasehold.Record) {
+	c.text("path", &v.Path)
+	c.content("value", &v.Value, &v.Large)
+	c.revision("create", &v.Create)
+	c.revision("mod", &v.Mod)
+	c.unsigned("version", &v.Version)
+	c.text("session", &v.Session)
+	c.token("token", &v.Token)
+}
+
+func (c *codec) shelf(v *core.Shelf) {
+	c.text("path", &v.Path)
+	c.number("keep", &v.Keep)
+	c.time("deleted", &v.Deleted)
+	c.signed("written", &v.Written)
+	c.text("holder", &v.Holder)
+}
+
+// former is a version that a record had once. It is not the current one.
+func (c *codec) former(v *leasehold.Version) {
+	c.text("path", &v.Path)
+	c.content("value", &v.Value, &v.Large)
+	c.revision("revision", &v.Revision)
+	c.revision("create", &v.Create)
+	c.unsigned("version", &v.Version)
+	c.moment("written", &v.Written)
+	c.text("holder", &v.Holder)
+	c.text("session", &v.Session)
+	c.token("token", &v.Token)
+	c.flag("deleted", &v.Deleted)
+	if v.Current {
+		c.fail("current", "it is a former one")
+	}
+}

@@ -2,14 +2,11 @@ package client_test
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,7 +14,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/client"
-	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -122,44 +118,16 @@ func (w wires) dial(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// certificates makes those of a server, and what trusts them.
-func certificates(t *testing.T) (server, trusting *tls.Config) {
-	t.Helper()
-	dir := t.TempDir()
-	file := func(name string) string { return filepath.Join(dir, name) }
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	request := certificate.Request{Name: "n1", Hosts: []string{"n1"}, Lasts: 24 * time.Hour, Now: time.Now()}
-	pair, err := certificate.NewAuthority(request)
-	must(err)
-	must(pair.Write(file("ca.crt"), file("ca.key"), false))
-	ca, err := certificate.OpenAuthority(file("ca.crt"), file("ca.key"))
-	must(err)
-	pair, err = ca.Server(request)
-	must(err)
-	must(pair.Write(file("n1.crt"), file("n1.key"), false))
-	ring, err := certificate.Open(certificate.Files{Cert: file("n1.crt"), Key: file("n1.key")}, nil)
-	must(err)
-	text, err := os.ReadFile(file("ca.crt"))
-	must(err)
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(text)
-	return ring.Listen(), &tls.Config{RootCAs: roots}
-}
-
 // secureServer serves HTTP/2 over TLS, and returns what a client needs to be told.
 func secureServer(t *testing.T) (*holes, client.Config) {
 	t.Helper()
-	server, trusting := certificates(t)
+	certificates := newCertificates(t, "n1")
 	e := memory.Start(engine.NewGoClock())
 	l := make(wires)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	host := door.MustHost(e, door.HostConfig{TLS: server, DrainTimeout: time.Second}, native.Kind)
+	config := door.HostConfig{TLS: certificates.ring(t, "n1", false).Listen(), DrainTimeout: time.Second}
+	host := door.MustHost(e, config, native.Kind)
 	go func() { ended <- host.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		stop()
@@ -170,7 +138,7 @@ func secureServer(t *testing.T) (*holes, client.Config) {
 	h := &holes{dial: l.dial}
 	return h, client.Config{
 		Servers: []string{"https://n1"}, Namespace: "default", Holder: "test", Clock: bubbleClock{time.Now()},
-		HTTP: &http.Client{Transport: &http.Transport{DialContext: h.dialContext, TLSClientConfig: trusting, ForceAttemptHTTP2: true}},
+		HTTP: &http.Client{Transport: &http.Transport{DialContext: h.dialContext, TLSClientConfig: certificates.trusting(t), ForceAttemptHTTP2: true}},
 	}
 }
 

@@ -71,7 +71,7 @@ func TestCancelledWaitsAreTakenBackOnce(t *testing.T) {
 
 // Waits are cancelled while no server can be reached. When it is back, far away, the
 // renewal does not stand behind them.
-func TestOwedReleasesDoNotDelayARenewal(t *testing.T) {
+func TestPendingReleasesDoNotDelayARenewal(t *testing.T) {
 	for _, level := range []string{"3", "4"} {
 		t.Run("level "+level, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *leasetest.Server) {

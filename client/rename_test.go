@@ -127,7 +127,7 @@ func openSession(t *testing.T, c *client.Client) *client.Session {
 
 // One slot of very many is given to another holder under another id. Any could be the one,
 // and the server is asked about all of them, some at a time.
-func TestSuspectsAreAskedAboutSomeAtATime(t *testing.T) {
+func TestRechecksRunSomeAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
 		const n, most = 2000, 64
 		r, through := on(s)

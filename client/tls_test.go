@@ -3,13 +3,10 @@ package client_test
 import (
 	"context"
 	"net"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/leasehold/leasehold/client"
-	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -18,36 +15,22 @@ import (
 
 // A program gets its certificates from the environment, too.
 func TestDialInTLS(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name string) string { return filepath.Join(dir, name) }
+	certificates := newCertificates(t, "127.0.0.1")
+	file := certificates.file
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	request := certificate.Request{Name: "n1", Hosts: []string{"127.0.0.1"}, Lasts: time.Hour, Now: time.Now()}
-	pair, err := certificate.NewAuthority(request)
-	must(err)
-	must(pair.Write(file("ca.crt"), file("ca.key"), false))
-	ca, err := certificate.OpenAuthority(file("ca.crt"), file("ca.key"))
-	must(err)
-	pair, err = ca.Server(request)
-	must(err)
-	must(pair.Write(file("n1.crt"), file("n1.key"), false))
-	pair, err = ca.Client(request)
-	must(err)
-	must(pair.Write(file("ann.crt"), file("ann.key"), false))
-	ring, err := certificate.Open(certificate.Files{Cert: file("n1.crt"), Key: file("n1.key"), CA: file("ca.crt")}, nil)
-	must(err)
-
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- door.MustHost(e, door.HostConfig{TLS: ring.Listen()}, native.Kind).Serve(ctx, l) }()
+	host := door.MustHost(e, door.HostConfig{TLS: certificates.ring(t, "n1", true).Listen()}, native.Kind)
+	go func() { ended <- host.Serve(ctx, l) }()
 	defer func() {
 		stop()
 		must(<-ended)
@@ -81,8 +64,6 @@ func TestDialInTLS(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	own, err := certificate.Open(certificate.Files{Cert: file("ann.crt"), Key: file("ann.key"), CA: file("ca.crt")}, nil)
-	must(err)
-	server.TLS = own.Dial()
+	server.TLS = certificates.ring(t, "ann", true).Dial()
 	must(dial("", "", ""))
 }

@@ -15,21 +15,21 @@ type Alarm struct {
 	Holder    string `json:"holder,omitempty"`
 	Token     uint64 `json:"token,omitempty"`
 	Session   string `json:"session,omitempty"`
-	Since     Time   `json:"since"` // when it began to stand
+	Since     Time   `json:"since"` // when it was raised
 	Last      Time   `json:"last"`  // when it happened last
-	Count     int    `json:"count"` // how often since then
+	Count     int    `json:"count"` // how often since it was raised
 	Text      string `json:"text"`  // what happened, in a sentence
 }
 
-// An AlarmQuery says which alarms to show.
+// An AlarmQuery says which alarms to list.
 type AlarmQuery struct {
 	Prefix string // of the resource
 	Kind   string // empty: any
-	After  string // Next of the page before
-	Limit  int    // of one page; 0: what the server likes
+	After  string // Next of the previous page
+	Limit  int    // of one page; 0: the server's default
 }
 
-// AlarmPage shows one page of the alarms that stand, those that happened last first.
+// AlarmPage returns one page of the active alarms, the latest first.
 func (c *Caller) AlarmPage(ctx context.Context, q AlarmQuery) (List[Alarm], error) {
 	query := url.Values{}
 	setText(query, "prefix", q.Prefix)
@@ -39,7 +39,7 @@ func (c *Caller) AlarmPage(ctx context.Context, q AlarmQuery) (List[Alarm], erro
 	return send[List[Alarm]](ctx, c, request{method: "GET", path: "/v1/alarms", query: query})
 }
 
-// Alarms goes through all pages. It ends after the first error.
+// Alarms yields the alarms of all pages. It ends after the first error.
 func (c *Caller) Alarms(ctx context.Context, q AlarmQuery) iter.Seq2[Alarm, error] {
 	return pages(q.After, func(after string) (List[Alarm], error) {
 		q.After = after

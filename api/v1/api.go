@@ -1,20 +1,23 @@
-// Package v1 is Leasehold's own API: the JSON that travels under /v1/, and a
-// Caller that sends it. openapi.yaml beside it says the same for other languages.
+// Package v1 is Leasehold's own API: the JSON that is sent under /v1/, and a Caller that sends
+// it. openapi.yaml describes the same API for other languages.
+//
+// Each subject has its file, with its types and the methods of Caller: leases.go, sessions.go,
+// resources.go, records.go and so on. failover.go decides which server is asked.
 package v1
 
-// The headers that mean something here.
+// Headers of requests and answers.
 const (
-	// KeyHeader names a request, so that sending it twice does it once. With a
-	// SessionHeader it is the number of the request within that session, from 1 on.
+	// KeyHeader makes a request idempotent. With a SessionHeader it is the number of the
+	// request within that session, from 1 on.
 	KeyHeader     = "Idempotency-Key"
 	SessionHeader = "Leasehold-Session"
 
-	// RevisionHeader comes with what was read: the newest revision of the namespace
-	// at that moment. A watch since it misses nothing.
+	// RevisionHeader is in answers to reads: the newest revision of the namespace at that
+	// moment. A watch since that revision misses nothing.
 	RevisionHeader = "Leasehold-Revision"
 
-	// LevelHeader comes with every answer: the feature level that all servers of the
-	// cluster work at. Fields of a later level must not be sent to it.
+	// LevelHeader is in every answer: the active feature level of the cluster. Fields of a
+	// later level must not be sent to it.
 	LevelHeader = "Leasehold-Level"
 )
 
@@ -29,9 +32,8 @@ const (
 	MaxReleases  = 1024 // ids of one release
 )
 
-// DefaultServer is where a server listens unless told otherwise.
+// DefaultServer is where a server listens by default.
 const DefaultServer = "http://127.0.0.1:4653"
 
-// Nothing is the answer to what leaves nothing to say: a release, the close of a
-// session.
+// Nothing is an answer without content, such as that to a release.
 type Nothing struct{}

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// encode writes the body of a request. JSON has no words for bytes that are not
-// UTF-8: encoding/json would send another name than the one it was given.
+// encode returns the body of a request. It refuses text that is not UTF-8: JSON cannot carry it,
+// and encoding/json would silently send another name.
 func encode(body any) ([]byte, error) {
 	if err := checkTexts(reflect.ValueOf(body)); err != nil {
 		return nil, err
@@ -17,6 +17,7 @@ func encode(body any) ([]byte, error) {
 	return json.Marshal(body)
 }
 
+// checkTexts reports the first text in a request that is not UTF-8.
 func checkTexts(v reflect.Value) error {
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")

@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// A DefinitionRequest sets what holds for a resource, or for all under a prefix.
+// A DefinitionRequest sets the definition of a resource, or of all under a prefix.
 type DefinitionRequest struct {
 	Capacity   int      `json:"capacity,omitempty"`
 	Units      []string `json:"units,omitempty"`
@@ -23,7 +23,7 @@ type DefinitionRequest struct {
 type Definition struct {
 	Namespace  string    `json:"namespace"`
 	Path       string    `json:"path"`               // a prefix ends with a slash
-	Capacity   int       `json:"capacity,omitempty"` // 0: as the first holder says
+	Capacity   int       `json:"capacity,omitempty"` // 0: the first holder decides
 	Units      []string  `json:"units,omitempty"`
 	DefaultTTL *Duration `json:"default_ttl,omitempty"`
 	LargestTTL *Duration `json:"largest_ttl,omitempty"`
@@ -37,28 +37,27 @@ type Definition struct {
 // A DefinitionQuery says which definitions to list.
 type DefinitionQuery struct {
 	Prefix string
-	After  string // Next of the page before
-	Limit  int    // of one page; 0: what the server likes
+	After  string // Next of the previous page
+	Limit  int    // of one page; 0: the server's default
 }
 
-// Define sets what holds for a resource, or for all under a prefix, which ends with a
-// slash.
+// Define sets the definition of a resource, or of all under a prefix, which ends with a slash.
 func (c *Caller) Define(ctx context.Context, path string, r DefinitionRequest, options ...Option) (Definition, error) {
 	return send[Definition](ctx, c, request{method: "PUT", path: definitionPath(path), body: r, options: options})
 }
 
-// Undefine takes a definition away.
+// Undefine removes a definition.
 func (c *Caller) Undefine(ctx context.Context, path string, options ...Option) error {
 	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: definitionPath(path), options: options})
 	return err
 }
 
-// Definition shows what applies to a resource; its path tells where that was set.
+// Definition returns the definition that applies to a resource; its Path says where it was set.
 func (c *Caller) Definition(ctx context.Context, path string) (Definition, error) {
 	return send[Definition](ctx, c, request{method: "GET", path: definitionPath(path)})
 }
 
-// Definitions lists one page of definitions.
+// Definitions returns one page of definitions.
 func (c *Caller) Definitions(ctx context.Context, q DefinitionQuery) (List[Definition], error) {
 	query := url.Values{}
 	setText(query, "prefix", q.Prefix)
@@ -67,6 +66,6 @@ func (c *Caller) Definitions(ctx context.Context, q DefinitionQuery) (List[Defin
 	return send[List[Definition]](ctx, c, request{method: "GET", path: "/v1/definitions", query: query})
 }
 
-// definitionPath writes a path as one segment: that of a prefix ends with a slash,
-// which would not survive everywhere.
+// definitionPath returns the URL path of a definition, with the name as one segment: a prefix
+// ends with a slash, which some proxies remove.
 func definitionPath(path string) string { return "/v1/definitions/" + escape(path) }

@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// A DoorRequest is a request to another door of the same server, in that door's own words.
+// A DoorRequest is a request to another door of the same server, in its protocol.
 type DoorRequest struct {
 	Method string
 	Path   string // escaped
@@ -15,11 +15,13 @@ type DoorRequest struct {
 	Body   []byte // nil: none
 }
 
-// Door sends a request to another door, and returns the answer if it is a 200. The body of
-// the answer is the caller's to close. Unlike other methods it knows no limit of time but
-// that of the context: what it asks for may be large.
+// Door sends a request to another door, and returns the answer if it is a 200. The caller must
+// close its body. Only ctx limits the time, because answers may be large.
 func (c *Caller) Door(ctx context.Context, r DoorRequest) (*http.Response, error) {
-	send := request{method: r.Method, path: r.Path, query: r.Query, header: http.Header{"Accept": {"application/json, application/problem+json"}}}
+	send := request{
+		method: r.Method, path: r.Path, query: r.Query,
+		header: http.Header{"Accept": {"application/json, application/problem+json"}},
+	}
 	if r.Body != nil {
 		send.value = &r.Body
 	}

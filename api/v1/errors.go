@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// A failure is an error of the network in our own words, with what lies behind it.
+// A failure is a *leasehold.Error with its cause, an error of the network or of several servers.
 type failure struct {
 	err   *leasehold.Error
 	cause error
@@ -26,53 +26,59 @@ type failure struct {
 func (f *failure) Error() string   { return f.err.Error() }
 func (f *failure) Unwrap() []error { return []error{f.err, f.cause} }
 
-// askWhether begins the part of a message that is said once, however many servers there are.
+// askWhether begins the part of a message that is written once, however many servers there are.
 const askWhether = ": is it running?"
 
-// unreached is the error of a request that nobody got.
+// unreached returns the error of a request that no server received.
 func unreached(server string, cause error) error {
-	if err := badPapers(server, cause); err != nil {
+	if err := certificateError(server, cause); err != nil {
 		return err
 	}
-	message := fmt.Sprintf("cannot reach the server at %s: %v%s start one with `leasehold serve`, or set LEASEHOLD_SERVER", server, bare(cause), askWhether)
+	message := fmt.Sprintf("cannot reach the server at %s: %v%s start one with `leasehold serve`, or set LEASEHOLD_SERVER",
+		server, bare(cause), askWhether)
 	return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
 }
 
-// unanswered is the error of a request that was sent. What only reads did nothing,
-// whatever became of it.
+// unanswered returns the error of a request that was sent and not answered. A request that only
+// reads changed nothing, so it is Unavailable and not Undecided.
 func unanswered(server, method string, cause error) error {
-	if err := badPapers(server, cause); err != nil {
+	if err := certificateError(server, cause); err != nil {
 		return err
 	}
 	if method == http.MethodGet {
-		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf("the server at %s gave no answer: %v: try again", server, bare(cause))}, cause}
+		message := fmt.Sprintf("the server at %s did not answer: %v: try again", server, bare(cause))
+		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
 	}
-	message := fmt.Sprintf("the server at %s gave no answer: %v: it may have done what was asked; ask again with the same id", server, bare(cause))
+	message := fmt.Sprintf("the server at %s did not answer: %v: "+
+		"the request may have been carried out; ask again with the same id", server, bare(cause))
 	return &failure{&leasehold.Error{Code: leasehold.Undecided, Message: message}, cause}
 }
 
-// badPapers is the error of a connection that failed for its certificates, on which nothing
-// was asked; nil if it is another one.
-func badPapers(server string, cause error) error {
+// certificateError returns the error of a connection that failed because of a certificate,
+// before any request was sent; nil if it failed for another reason.
+func certificateError(server string, cause error) error {
 	var theirs *tls.CertificateVerificationError
 	if errors.As(cause, &theirs) {
-		message := fmt.Sprintf("the server at %s has a certificate that is not trusted: %v: %s", server, theirs.Err, trustAdvice(theirs.Err))
+		message := fmt.Sprintf("the server at %s has a certificate that is not trusted: %v: %s",
+			server, theirs.Err, trustAdvice(theirs.Err))
 		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
 	}
 	var ours *net.OpError
 	if errors.As(cause, &ours) && ours.Op == "remote error" && strings.Contains(ours.Err.Error(), "certificate") {
-		message := fmt.Sprintf("the server at %s did not accept the certificate of this client, or there was none: %v: give one that it trusts with --cert and --key", server, ours.Err)
+		message := fmt.Sprintf("the server at %s requires a client certificate that it trusts: %v: "+
+			"give one with --cert and --key", server, ours.Err)
 		return &failure{&leasehold.Error{Code: leasehold.Denied, Message: message}, cause}
 	}
 	if strings.Contains(cause.Error(), "http2: client conn could not be established") {
-		// Which is all that HTTP/2 tells of the same.
-		message := fmt.Sprintf("the server at %s ended the connection as it began: it stops, or it wants a certificate of this client: give one with --cert and --key", server)
+		// With HTTP/2, a refused client certificate looks like this.
+		message := fmt.Sprintf("the server at %s closed the new connection: "+
+			"it is stopping, or it requires a client certificate: give one with --cert and --key", server)
 		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
 	}
 	return nil
 }
 
-// trustAdvice says what to do about a server's certificate.
+// trustAdvice returns what to do about a server's certificate.
 func trustAdvice(err error) string {
 	var invalid x509.CertificateInvalidError
 	var host x509.HostnameError
@@ -80,12 +86,12 @@ func trustAdvice(err error) string {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "renew it where the server runs (leasehold cert server), or set this machine's clock right"
 	case errors.As(err, &host):
-		return "ask it by a name that the certificate has, or make one that has this name (leasehold cert server)"
+		return "use a name that the certificate has, or make a certificate with this name (leasehold cert server)"
 	}
 	return "name the authority that made it with --ca or LEASEHOLD_CA"
 }
 
-// bare drops the words that net/http puts around an error.
+// bare removes what net/http writes around an error.
 func bare(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -94,7 +100,7 @@ func bare(err error) error {
 	return err
 }
 
-// refusal reads why the answer is not a yes.
+// refusal returns the error that an answer other than 200 means.
 func (c *Caller) refusal(server, method string, response *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
@@ -105,16 +111,18 @@ func (c *Caller) refusal(server, method string, response *http.Response) error {
 		}
 	}
 	if strings.Contains(string(body), "HTTP request to an HTTPS server") {
-		return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("the server at %s speaks TLS: write it as https://%s", server, strings.TrimPrefix(server, "http://"))}
+		host := strings.TrimPrefix(server, "http://")
+		message := fmt.Sprintf("the server at %s requires TLS: write it as https://%s", server, host)
+		return &leasehold.Error{Code: leasehold.Refused, Message: message}
 	}
-	return strange(server, method, response.StatusCode)
+	return notLeasehold(server, method, response.StatusCode)
 }
 
-// strange is the error of an answer that no Leasehold server gives.
-func strange(server, method string, status int) error {
+// notLeasehold returns the error of an answer that no Leasehold server gives.
+func notLeasehold(server, method string, status int) error {
 	code := leasehold.Refused
 	switch {
-	case status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
+	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusTooManyRequests:
 		code = leasehold.Unavailable
 	case status >= 500 && method == http.MethodGet:
 		code = leasehold.Unavailable
@@ -123,6 +131,7 @@ func strange(server, method string, status int) error {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		code = leasehold.Denied
 	}
-	return &leasehold.Error{Code: code, Message: fmt.Sprintf(
-		"what answers at %s is not a Leasehold server, or stands before one: it said %d %s; check the address", server, status, http.StatusText(status))}
+	message := fmt.Sprintf("%s is not a Leasehold server, or a proxy before one answered: %d %s; check the address",
+		server, status, http.StatusText(status))
+	return &leasehold.Error{Code: code, Message: message}
 }

@@ -23,32 +23,31 @@ type Event struct {
 	Reason    string `json:"reason,omitempty"`
 	Alarm     string `json:"alarm,omitempty"`    // the kind of an alarm that was raised or cleared
 	Version   uint64 `json:"version,omitempty"`  // of the record that was put
-	Value     []byte `json:"value,omitempty"`    // of the record that was put, where values were asked for
-	Previous  []byte `json:"previous,omitempty"` // the value before, where that was asked for and there was one
+	Value     []byte `json:"value,omitempty"`    // of the record that was put, if asked for
+	Previous  []byte `json:"previous,omitempty"` // the value before, if asked for and there was one
 
-	Large         *Large `json:"large,omitempty"`          // instead of value, if that is a large one
-	PreviousLarge *Large `json:"previous_large,omitempty"` // instead of previous
+	Large         *Large `json:"large,omitempty"`          // instead of a large value
+	PreviousLarge *Large `json:"previous_large,omitempty"` // instead of a large previous value
 
 	Foreign string `json:"foreign,omitempty"` // as in Lease
 }
 
-// An EventPage is some of the events that are still known, newest last. Next leads
-// to those before them. Gone says that there were earlier ones, which nobody knows
-// any more.
+// An EventPage is one page of the known events, newest last. Next leads to the events before
+// them. Gone reports that there were earlier ones, which are no longer known.
 type EventPage struct {
 	Items []Event `json:"items"`
 	Next  string  `json:"next,omitempty"`
 	Gone  bool    `json:"gone,omitempty"`
 }
 
-// A HistoryQuery says which events to show.
+// A HistoryQuery says which events to list.
 type HistoryQuery struct {
-	Resource string // empty: everything that happened in the namespace
-	Before   string // Next of the page before
-	Limit    int    // 0: what the server likes
+	Resource string // empty: all events of the namespace
+	Before   string // Next of the previous page
+	Limit    int    // 0: the server's default
 }
 
-// History shows what happened, newest last.
+// History returns one page of events, newest last.
 func (c *Caller) History(ctx context.Context, q HistoryQuery) (EventPage, error) {
 	query := url.Values{}
 	setText(query, "resource", q.Resource)
@@ -57,5 +56,5 @@ func (c *Caller) History(ctx context.Context, q HistoryQuery) (EventPage, error)
 	return send[EventPage](ctx, c, request{method: "GET", path: "/v1/history", query: query})
 }
 
-// Position is where the event stands.
+// Position returns the position of the event.
 func (e Event) Position() Position { return Position{e.Revision, e.N} }

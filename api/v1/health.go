@@ -9,21 +9,21 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// A Version says what the server is.
+// A Version says which program a server runs.
 type Version struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
 	Go      string `json:"go"`
 }
 
-// Version tells what the server is.
+// Version returns which program the server runs.
 func (c *Caller) Version(ctx context.Context) (Version, error) {
 	return send[Version](ctx, c, request{method: "GET", path: "/version", global: true})
 }
 
-// Ready tells whether requests can be sent to the server, and what it looked at, a
-// line each. A server that is reached and not ready is a leasehold.ErrUnavailable
-// whose message says what is wrong with it; the lines come with it.
+// Ready asks whether the server is ready for requests, and returns its checks, a line each. If
+// the server answers that it is not ready, the error is a leasehold.ErrUnavailable that says
+// why, and the checks come with it.
 func (c *Caller) Ready(ctx context.Context) (checks []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -44,16 +44,17 @@ func (c *Caller) Ready(ctx context.Context) (checks []string, err error) {
 	case err != nil:
 		return nil, unanswered(server, r.method, err)
 	case response.StatusCode != http.StatusOK && response.StatusCode != http.StatusServiceUnavailable:
-		return nil, strange(server, r.method, response.StatusCode)
+		return nil, notLeasehold(server, r.method, response.StatusCode)
 	}
 	checks, failed := readyLines(string(body))
 	if len(failed) > 0 || response.StatusCode != http.StatusOK {
-		return checks, &leasehold.Error{Code: leasehold.Unavailable, Message: "the server at " + server + " is not ready: " + strings.Join(failed, "; ")}
+		message := "the server at " + server + " is not ready: " + strings.Join(failed, "; ")
+		return checks, &leasehold.Error{Code: leasehold.Unavailable, Message: message}
 	}
 	return checks, nil
 }
 
-// readyLines takes the checks out of a report, and those that failed.
+// readyLines returns the checks of a report, and those that failed.
 func readyLines(report string) (checks, failed []string) {
 	for line := range strings.Lines(report) {
 		line = strings.TrimSpace(line)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// LinesType is what an export has: one JSON object on each line.
+// LinesType is the content type of an export: one JSON object on each line.
 const LinesType = "application/x-ndjson"
 
 // A Deed is one thing that was done, or refused, with who did it. Index and N are its
@@ -21,21 +21,21 @@ type Deed struct {
 	Namespace string `json:"namespace"`
 	Verb      string `json:"verb"`
 	Outcome   string `json:"outcome"`           // "ok", "queued", or the code of the refusal
-	Actor     string `json:"actor,omitempty"`   // as far as it was proven; else as it calls itself; "time" if nobody did it
-	Address   string `json:"address,omitempty"` // of the other end of the connection
+	Actor     string `json:"actor,omitempty"`   // proven, or else as it calls itself; "time" if time did it
+	Address   string `json:"address,omitempty"` // of the client's end of the connection
 	Door      string `json:"door,omitempty"`
-	Resource  string `json:"resource,omitempty"` // or the path of a record
+	Resource  string `json:"resource,omitempty"` // or a record's path
 	ID        string `json:"id,omitempty"`
 	Holder    string `json:"holder,omitempty"`
 	Token     uint64 `json:"token,omitempty"`
 	Session   string `json:"session,omitempty"`
-	How       string `json:"how,omitempty"` // with what ended
-	By        string `json:"by,omitempty"`  // the operator, as it calls itself
+	How       string `json:"how,omitempty"` // how it ended, if it did
+	By        string `json:"by,omitempty"`  // the operator's own name for itself
 	Reason    string `json:"reason,omitempty"`
 	Foreign   string `json:"foreign,omitempty"` // as in Lease
 }
 
-// A Hold is one holder's time with a resource, once it is over.
+// A Hold is one holder's time with a resource, recorded when it is over.
 type Hold struct {
 	Index     uint64 `json:"index,omitempty"`
 	N         uint32 `json:"n,omitempty"`
@@ -47,7 +47,7 @@ type Hold struct {
 	Session   string `json:"session,omitempty"`
 	Since     Time   `json:"since"`
 	Until     Time   `json:"until"`
-	WaitedMS  int64  `json:"waited_ms"` // in the queue, before
+	WaitedMS  int64  `json:"waited_ms"` // in the queue, before the grant
 	How       string `json:"how"`
 	By        string `json:"by,omitempty"`
 	Reason    string `json:"reason,omitempty"`  // why it was broken
@@ -56,16 +56,16 @@ type Hold struct {
 
 // A JournalQuery says which deeds or holds to show.
 type JournalQuery struct {
-	Resource string    // this one
-	Prefix   string    // or those whose path begins so
-	Holder   string    // that held, or asked to
+	Resource string    // one resource
+	Prefix   string    // or all whose path has this prefix
+	Holder   string    // who held, or asked
 	Actor    string    // of deeds alone
 	Verb     string    // of deeds alone
-	From     time.Time // zero: from the first that is known
-	Until    time.Time // and before this; zero: up to now
-	Oldest   bool      // the oldest first; else the newest
-	After    string    // Next of the page before
-	Limit    int       // of one page, or of an export; 0: what the server likes, or all
+	From     time.Time // zero: from the oldest
+	Until    time.Time // exclusive; zero: up to now
+	Oldest   bool      // oldest first; else newest first
+	After    string    // Next of the previous page
+	Limit    int       // of one page, or of an export; 0: the server's default, or all
 }
 
 func (q JournalQuery) values() url.Values {
@@ -88,12 +88,12 @@ func (q JournalQuery) values() url.Values {
 	return query
 }
 
-// AuditPage shows one page of what was done, and by whom.
+// AuditPage returns one page of the audit trail: what was done, and by whom.
 func (c *Caller) AuditPage(ctx context.Context, q JournalQuery) (List[Deed], error) {
 	return send[List[Deed]](ctx, c, request{method: "GET", path: "/v1/audit", query: q.values()})
 }
 
-// Audit goes through all pages. It ends after the first error.
+// Audit yields the audit trail of all pages. It ends after the first error.
 func (c *Caller) Audit(ctx context.Context, q JournalQuery) iter.Seq2[Deed, error] {
 	return pages(q.After, func(after string) (List[Deed], error) {
 		q.After = after
@@ -101,12 +101,12 @@ func (c *Caller) Audit(ctx context.Context, q JournalQuery) iter.Seq2[Deed, erro
 	})
 }
 
-// HoldPage shows one page of the holds that are over.
+// HoldPage returns one page of the holds that are over.
 func (c *Caller) HoldPage(ctx context.Context, q JournalQuery) (List[Hold], error) {
 	return send[List[Hold]](ctx, c, request{method: "GET", path: "/v1/holds", query: q.values()})
 }
 
-// Holds goes through all pages. It ends after the first error.
+// Holds yields the holds of all pages. It ends after the first error.
 func (c *Caller) Holds(ctx context.Context, q JournalQuery) iter.Seq2[Hold, error] {
 	return pages(q.After, func(after string) (List[Hold], error) {
 		q.After = after
@@ -120,20 +120,21 @@ func (c *Caller) ExportAudit(ctx context.Context, q JournalQuery) (io.ReadCloser
 	return c.export(ctx, "/v1/audit", q)
 }
 
-// ExportHolds is as ExportAudit, and each line is a Hold.
+// ExportHolds is like ExportAudit; each line is a Hold.
 func (c *Caller) ExportHolds(ctx context.Context, q JournalQuery) (io.ReadCloser, error) {
 	return c.export(ctx, "/v1/holds", q)
 }
 
 func (c *Caller) export(ctx context.Context, path string, q JournalQuery) (io.ReadCloser, error) {
-	response, err := c.open(ctx, request{method: "GET", path: path, query: q.values(), header: http.Header{"Accept": {LinesType}}})
+	accept := http.Header{"Accept": {LinesType}}
+	response, err := c.open(ctx, request{method: "GET", path: path, query: q.values(), header: accept})
 	if err != nil {
 		return nil, err
 	}
 	return &lines{response.Body, addressOf(response)}, nil
 }
 
-// lines is an export on its way, whose errors are in our own words.
+// lines is an export that is being read. Its errors are those of a Caller.
 type lines struct {
 	io.ReadCloser
 	server string

@@ -2,18 +2,16 @@ package v1
 
 import "context"
 
-// Limits is how much there is in the cluster, in all namespaces together, and how much of it
-// there may be.
+// Limits are how much the cluster has, in all namespaces together, and how much it may have.
 type Limits struct {
 	Leases     Limit `json:"leases"`
-	Sessions   Limit `json:"sessions"` // that clients opened
+	Sessions   Limit `json:"sessions"` // opened by clients
 	Waiters    Limit `json:"waiters"`
 	Namespaces Limit `json:"namespaces"`
 }
 
-// A Limit is how much there is of something, and how much there may be. What is new is
-// refused beyond it; there can be more after it was lowered, or after waiters were granted
-// what they waited for.
+// A Limit is how much there is of something, and how much there may be. New ones are refused
+// beyond it. There can be more after it was lowered, or when waiters are granted.
 type Limit struct {
 	Used    int `json:"used"`
 	Allowed int `json:"allowed"`
@@ -29,12 +27,14 @@ type LimitsRequest struct {
 	Reason     string `json:"reason,omitempty"`
 }
 
-// Limits shows how much there is in the cluster, and how much there may be.
+// Limits returns how much the cluster has, and how much it may have.
 func (c *Caller) Limits(ctx context.Context) (Limits, error) {
 	return send[Limits](ctx, c, request{method: "GET", path: "/v1/cluster/limits", global: true})
 }
 
-// SetLimits changes how much there may be. Nothing ends by it.
+// SetLimits changes the limits. It ends nothing that is there.
 func (c *Caller) SetLimits(ctx context.Context, r LimitsRequest) (Limits, error) {
-	return send[Limits](ctx, c, request{method: "POST", path: "/v1/cluster/limits", body: r, global: true, idempotent: true})
+	return send[Limits](ctx, c, request{
+		method: "POST", path: "/v1/cluster/limits", body: r, global: true, idempotent: true,
+	})
 }

@@ -5,16 +5,16 @@ import (
 	"strconv"
 )
 
-// An Option is something that few requests need.
+// An Option adds something to a request.
 type Option func(http.Header)
 
-// WithKey names a request, so that sending it again does it once.
+// WithKey makes a request idempotent: the server answers repetitions with the first answer.
 func WithKey(key string) Option {
 	return func(h http.Header) { h.Set(KeyHeader, key) }
 }
 
-// WithSequence numbers a request within a session, so that sending it again does
-// it once. Numbers count up from 1.
+// WithSequence makes a request idempotent by its number within a session. Numbers count up from
+// 1.
 func WithSequence(session string, number uint64) Option {
 	return func(h http.Header) {
 		h.Set(SessionHeader, session)

@@ -2,13 +2,14 @@ package v1
 
 import "iter"
 
-// A List is one page; Next is where to go on, empty at the end.
+// A List is one page. Next is where the next page begins; it is empty on the last.
 type List[T any] struct {
 	Items []T    `json:"items"`
 	Next  string `json:"next,omitempty"`
 }
 
-// pages goes through all pages, from the one after a position. It ends after the first error.
+// pages yields the items of all pages, beginning after a position. It ends after the first
+// error.
 func pages[T any](after string, read func(after string) (List[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// escape writes a name as one segment of a path. Dots are escaped where they
-// would otherwise mean another path.
+// escape returns a name as one segment of a path. Dots are escaped where they would mean another
+// path.
 func escape(name string) string {
 	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")
@@ -15,7 +15,7 @@ func escape(name string) string {
 	return url.PathEscape(name)
 }
 
-// escapePath writes the path of a resource. Names that a path can not hold are
+// escapePath returns the path of a resource for a URL. Names that no URL path can express are
 // left for the server to refuse.
 func escapePath(path string) string {
 	if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") || strings.Contains(path, "//") {
@@ -28,7 +28,7 @@ func escapePath(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// EscapePath writes a path so that it can stand in a URL.
+// EscapePath returns a path as it is written in a URL.
 func EscapePath(path string) string { return escapePath(path) }
 
 func setText(query url.Values, name, value string) {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// A Position is a place in the events of a namespace. "42.1" is event 1 of
-// revision 42, and "42" the last one of that revision, whichever that is.
+// A Position is a place in the events of a namespace: "42.1" is event 1 of revision 42, and "42"
+// is the last event of that revision.
 type Position struct {
 	Revision uint64
 	N        uint32
 }
 
-// Whole is the N of a position that is written without one.
+// Whole is the N of a position without one.
 const Whole = math.MaxUint32
 
-// ParsePosition reads "42" and "42.1".
+// ParsePosition parses "42" and "42.1".
 func ParsePosition(s string) (Position, error) {
 	revision, n, found := strings.Cut(s, ".")
 	p := Position{N: Whole}
@@ -36,13 +36,14 @@ func ParsePosition(s string) (Position, error) {
 }
 
 func badPosition(s string) error {
-	return fmt.Errorf("%s is not a position: write a revision such as 42, or a revision and an event such as 42.1", brief([]byte(strconv.Quote(s))))
+	return fmt.Errorf("%s is not a position: write a revision such as 42, or a revision and an event such as 42.1",
+		brief([]byte(strconv.Quote(s))))
 }
 
-// String is what ParsePosition reads.
+// String returns the position as ParsePosition parses it.
 func (p Position) String() string { return string(p.Append(nil)) }
 
-// Append appends what String returns.
+// Append appends String to b.
 func (p Position) Append(b []byte) []byte {
 	b = strconv.AppendUint(b, p.Revision, 10)
 	if p.N != Whole {

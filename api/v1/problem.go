@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// A Problem is an error, as application/problem+json.
+// A Problem is an error as application/problem+json.
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -28,21 +28,20 @@ type Problem struct {
 	Waiting     *int   `json:"waiting,omitempty"`
 	Position    int    `json:"position,omitempty"`
 
-	// Forecast is in how long a turn usually comes, where that was learned.
+	// Forecast is how long until a turn usually comes, if it was learned.
 	Forecast Duration `json:"forecast,omitzero"`
 
-	// With code "refused", if to wait would never have ended: who waits for what.
+	// With code "refused", if the wait would have been a deadlock: who waits for what.
 	Cycle []Wait `json:"cycle,omitempty"`
 }
 
-// A Wait is one step of a cycle: a holder that waits for a resource behind the holder
-// of the next step.
+// A Wait is one edge of a cycle: a holder that waits for a resource of the next holder.
 type Wait struct {
 	Holder   string `json:"holder"`
 	Resource string `json:"resource"`
 }
 
-// NewProblem tells of an error as HTTP does, with a status and a title.
+// NewProblem returns an error as a problem, with the status and title that HTTP gives it.
 func NewProblem(e *leasehold.Error, status int, title string) *Problem {
 	p := &Problem{
 		Type: "urn:leasehold:problem:" + e.Code.String(), Title: title, Status: status,
@@ -55,7 +54,8 @@ func NewProblem(e *leasehold.Error, status int, title string) *Problem {
 		p.Cycle = append(p.Cycle, Wait{Holder: w.Holder, Resource: w.Resource})
 	}
 	if l := e.Lease; l != nil {
-		p.Resource, p.ID, p.State, p.Holder, p.Reason, p.Token = l.Resource, l.ID, l.State.String(), l.Holder, l.Reason, uint64(l.Token)
+		p.Resource, p.ID, p.State, p.Token = l.Resource, l.ID, l.State.String(), uint64(l.Token)
+		p.Holder, p.Reason = l.Holder, l.Reason
 		p.Since, p.Expires, p.AvailableAt = momentOf(l.Acquired), momentOf(l.Expires), momentOf(l.AvailableAt)
 		if remaining := l.Remaining.Milliseconds(); p.Expires != nil {
 			p.RemainingMS = &remaining
@@ -71,7 +71,7 @@ func momentOf(t time.Time) *Time {
 	return &Time{Time: t}
 }
 
-// err is the error that a problem tells of.
+// err returns the error that a problem describes.
 func (p *Problem) err(code leasehold.Code, namespace string) *leasehold.Error {
 	e := &leasehold.Error{Code: code, Message: p.Detail, Position: p.Position, Forecast: time.Duration(p.Forecast)}
 	for _, w := range p.Cycle {

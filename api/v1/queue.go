@@ -10,14 +10,14 @@ type MoveRequest struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// An AskRequest sends whoever holds a resource a message.
+// An AskRequest sends a message to the holder of a resource.
 type AskRequest struct {
 	Resource string `json:"resource"`
 	Message  string `json:"message"`
 	By       string `json:"by,omitempty"`
 }
 
-// A Waiter stands in a queue.
+// A Waiter is one entry of a queue.
 type Waiter struct {
 	Position int               `json:"position"`
 	Priority int               `json:"priority,omitempty"`
@@ -29,7 +29,7 @@ type Waiter struct {
 	Reason   string            `json:"reason,omitempty"`
 	Since    Time              `json:"since"`
 	Until    *Time             `json:"until"`
-	Forecast Duration          `json:"forecast,omitzero"` // in how long its turn usually comes
+	Forecast Duration          `json:"forecast,omitzero"` // how long until its turn usually comes
 	Foreign  string            `json:"foreign,omitempty"` // as in Lease
 }
 
@@ -38,7 +38,7 @@ func (c *Caller) Move(ctx context.Context, r MoveRequest, options ...Option) (Wa
 	return send[Waiter](ctx, c, request{method: "POST", path: "/v1/move", body: r, options: options})
 }
 
-// Ask sends whoever holds a resource a message, and returns the lease of the one asked.
+// Ask sends a message to the holder of a resource, and returns the holder's lease.
 func (c *Caller) Ask(ctx context.Context, r AskRequest, options ...Option) (Lease, error) {
 	return send[Lease](ctx, c, request{method: "POST", path: "/v1/ask", body: r, options: options})
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// The headers of records. A write is fenced by a lease that must be alive, by the
-// token that it must have, or by a token alone, which the record itself judges.
+// Headers of writes to records. A write is fenced by a lease that must be alive and, if both
+// are given, have the token; or by a token alone, which is compared with the record's.
 const (
 	LeaseHeader = "Leasehold-Lease"
 	TokenHeader = "Leasehold-Token"
@@ -20,75 +20,74 @@ const (
 type Record struct {
 	Namespace string `json:"namespace"`
 	Path      string `json:"path"`
-	Value     []byte `json:"value,omitempty"` // in base64; absent where only keys were asked for, and in answers to a put
-	Large     *Large `json:"large,omitempty"` // instead of the value, if that is a large one: read it with OpenRecord
+	Value     []byte `json:"value,omitempty"` // in base64; absent if only keys were asked for, and after a put
+	Large     *Large `json:"large,omitempty"` // instead of a large value: read it with OpenRecord
 	Create    uint64 `json:"create_revision"`
 	Mod       uint64 `json:"mod_revision"`
-	Version   uint64 `json:"version"`           // 1 when it was made, one more with each change
+	Version   uint64 `json:"version"`           // 1 when it is created, one more with each change
 	Session   string `json:"session,omitempty"` // the session it ends with
-	Token     uint64 `json:"token,omitempty"`   // the largest that it was written under
+	Token     uint64 `json:"token,omitempty"`   // the largest that it was written with
 }
 
-// A Large names a value that is too long for JSON.
+// A Large names a value that is too large for JSON.
 type Large struct {
 	SHA256 string `json:"sha256"` // of its bytes, in hexadecimal digits
 	Size   int64  `json:"size"`
 }
 
-// A RecordVersion is what a record is or was, without the value.
+// A RecordVersion describes a current or former version of a record, without its value.
 type RecordVersion struct {
-	Revision uint64 `json:"revision"` // that wrote it; names the version
+	Revision uint64 `json:"revision"` // the one that wrote it, which names the version
 	Create   uint64 `json:"create_revision"`
-	Version  uint64 `json:"version"`           // 1 when the record was made, one more with each change
+	Version  uint64 `json:"version"`           // 1 when the record is created, one more with each change
 	Size     int64  `json:"size"`              // of the value, in bytes
 	SHA256   string `json:"sha256,omitempty"`  // of a large value, in hexadecimal digits
 	Written  *Time  `json:"written,omitempty"` // absent if the record kept no versions then
-	Holder   string `json:"holder,omitempty"`  // who wrote it, if that was done under a lease
+	Holder   string `json:"holder,omitempty"`  // who wrote it, if it was written under a lease
 	Session  string `json:"session,omitempty"`
 	Token    uint64 `json:"token,omitempty"`
-	Current  bool   `json:"current,omitempty"` // it is what the record is now
-	Deleted  bool   `json:"deleted,omitempty"` // it was not replaced: the record was deleted
+	Current  bool   `json:"current,omitempty"` // the current version
+	Deleted  bool   `json:"deleted,omitempty"` // the record was deleted after it
 }
 
-// A VersionPage is one page of the versions of a record, the newest first.
+// A VersionPage is one page of a record's versions, newest first.
 type VersionPage struct {
 	Items []RecordVersion `json:"items"`
 	Next  string          `json:"next,omitempty"`
 	Keep  int             `json:"keep,omitempty"` // how many former versions the record keeps
 }
 
-// A RecordPage is one page of records, as they were at a revision. To read on at the
-// same revision, ask for it by name.
+// A RecordPage is one page of records, as of a revision. To read the next page as of the same
+// revision, name it in the query.
 type RecordPage struct {
 	Items    []Record `json:"items"`
 	Next     string   `json:"next,omitempty"`
-	Count    int      `json:"count,omitempty"` // of all, if that was asked for
+	Count    int      `json:"count,omitempty"` // of all records, if asked for
 	Revision uint64   `json:"revision"`
 }
 
-// Deleted says how many records a request deleted, and the revision of the namespace
-// after it.
+// Deleted is how many records a request deleted, and the revision after it.
 type Deleted struct {
 	Deleted  int    `json:"deleted"`
 	Revision uint64 `json:"revision"`
 }
 
-// A Fence lets a write through only while its writer's lease is good.
+// A Fence lets a write through only while the writer's lease is valid.
 type Fence struct {
 	Lease string // must be alive
-	Token uint64 // must be its token; without a lease, none larger may have written before
+	Token uint64 // the lease's token; without a lease, at least the largest that has written
 }
 
-// A PutRequest makes a record or changes it.
+// A PutRequest creates or changes a record.
 type PutRequest struct {
 	Path       string
 	Value      []byte
-	Body       io.Reader // instead of Value: it is sent as it is read, up to 256 MiB
+	Body       io.Reader // instead of Value: a stream of up to 256 MiB
 	Version    uint64    // instead of Value: the version to go back to
-	Keep       int       // how many former versions it keeps from now on; 0: as before, -1: none
-	Session    string    // it ends with this session
-	IfRevision uint64    // only if that changed it last
-	IfAbsent   bool      // only if there is none
+	Keep       int       // how many former versions to keep from now on; 0: as before, -1: none
+	Session    string    // the record ends with this session
+	IfRevision uint64    // only if this revision changed it last
+	IfAbsent   bool      // only if it does not exist
 	Fence      Fence
 }
 
@@ -106,10 +105,10 @@ type RecordQuery struct {
 	Prefix   string
 	From, To string // [From, To), instead of a prefix
 	Keys     bool   // without values
-	Count    bool   // also how many there are in all
-	Revision uint64 // as they were then; 0: as they are
-	After    string // Next of the page before
-	Limit    int    // of one page; 0: what the server likes
+	Count    bool   // also return how many there are in all
+	Revision uint64 // as of this revision; 0: the newest
+	After    string // Next of the previous page
+	Limit    int    // of one page; 0: the server's default
 }
 
 func (f Fence) set(h http.Header) {
@@ -121,14 +120,14 @@ func (f Fence) set(h http.Header) {
 	}
 }
 
-// Record shows one record, as it was at a revision; 0 for as it is.
+// Record returns one record, as of a revision; 0: the newest.
 func (c *Caller) Record(ctx context.Context, path string, revision uint64) (Record, error) {
 	query := url.Values{}
 	setRevision(query, revision)
 	return send[Record](ctx, c, request{method: "GET", path: "/v1/records/" + escapePath(path), query: query})
 }
 
-// PutRecord makes a record or changes it.
+// PutRecord creates or changes a record.
 func (c *Caller) PutRecord(ctx context.Context, r PutRequest, options ...Option) (Record, error) {
 	query, header := url.Values{}, http.Header{}
 	setText(query, "session", r.Session)
@@ -146,22 +145,26 @@ func (c *Caller) PutRecord(ctx context.Context, r PutRequest, options ...Option)
 	case r.Keep > 0:
 		query.Set("keep", strconv.Itoa(r.Keep))
 	}
-	put := request{method: "PUT", path: "/v1/records/" + escapePath(r.Path), query: query, header: header, value: &r.Value, options: options}
+	put := request{
+		method: "PUT", path: "/v1/records/" + escapePath(r.Path), query: query, header: header,
+		value: &r.Value, options: options,
+	}
 	if put.stream = r.Body; r.Body != nil {
 		put.value = nil
 	}
 	return send[Record](ctx, c, put)
 }
 
-// OpenRecord reads the value of a record, however large, as it comes. version names a
-// former one; 0 is as it is. Close it when done.
+// OpenRecord returns a stream of a record's value, however large. version names a former one; 0:
+// the current one. Close it when done.
 func (c *Caller) OpenRecord(ctx context.Context, path string, version uint64) (io.ReadCloser, error) {
 	query := url.Values{}
 	if version != 0 {
 		query.Set("version", strconv.FormatUint(version, 10))
 	}
 	response, err := c.open(ctx, request{
-		method: "GET", path: "/v1/records/" + escapePath(path), query: query, header: http.Header{"Accept": {"application/octet-stream"}},
+		method: "GET", path: "/v1/records/" + escapePath(path), query: query,
+		header: http.Header{"Accept": {"application/octet-stream"}},
 	})
 	if err != nil {
 		return nil, err
@@ -169,7 +172,7 @@ func (c *Caller) OpenRecord(ctx context.Context, path string, version uint64) (i
 	return response.Body, nil
 }
 
-// RecordAt shows one version of a record; 0 is as it is.
+// RecordAt returns one version of a record; 0: the current one.
 func (c *Caller) RecordAt(ctx context.Context, path string, version uint64) (Record, error) {
 	query := url.Values{}
 	if version != 0 {
@@ -178,8 +181,8 @@ func (c *Caller) RecordAt(ctx context.Context, path string, version uint64) (Rec
 	return send[Record](ctx, c, request{method: "GET", path: "/v1/records/" + escapePath(path), query: query})
 }
 
-// Versions lists one page of what a record is and was, the newest first. after is Next of
-// the page before; limit 0 is what the server likes.
+// Versions returns one page of a record's versions, newest first. after is Next of the previous
+// page; limit 0 is the server's default.
 func (c *Caller) Versions(ctx context.Context, path, after string, limit int) (VersionPage, error) {
 	query := url.Values{}
 	setText(query, "after", after)
@@ -202,7 +205,7 @@ func (c *Caller) DeleteRecord(ctx context.Context, r DeleteRequest, options ...O
 	return send[Deleted](ctx, c, request{method: "DELETE", path: path, query: query, header: header, options: options})
 }
 
-// RecordPage lists one page.
+// RecordPage returns one page of records.
 func (c *Caller) RecordPage(ctx context.Context, q RecordQuery) (RecordPage, error) {
 	query := url.Values{}
 	setText(query, "prefix", q.Prefix)
@@ -219,8 +222,8 @@ func (c *Caller) RecordPage(ctx context.Context, q RecordQuery) (RecordPage, err
 	return send[RecordPage](ctx, c, request{method: "GET", path: "/v1/records", query: query})
 }
 
-// Records goes through all pages, as they were when the first was read. It ends after
-// the first error.
+// Records yields the records of all pages, as of the revision of the first. It ends after the
+// first error.
 func (c *Caller) Records(ctx context.Context, q RecordQuery) iter.Seq2[Record, error] {
 	return pages(q.After, func(after string) (List[Record], error) {
 		q.After = after

@@ -9,21 +9,22 @@ import (
 	"time"
 )
 
-// A request is one HTTP request to be.
+// A request is what becomes one HTTP request at each server that it is sent to.
 type request struct {
 	method     string
 	path       string // escaped
 	query      url.Values
 	body       any
-	value      *[]byte // instead of a body: bytes as they are; or
+	value      *[]byte // instead of body: bytes, as they are
 	stream     io.Reader
 	header     http.Header
 	wait       time.Duration
 	options    []Option
-	global     bool // it is about no namespace
+	global     bool // it concerns no namespace
 	idempotent bool // sent twice, it is carried out once
 }
 
+// build returns the HTTP request for the caller's one server.
 func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 	var body io.Reader
 	if r.body != nil {

@@ -7,33 +7,33 @@ import (
 	"strconv"
 )
 
-// A Resource is everything there is to see of one resource.
+// A Resource is the whole state of one resource.
 type Resource struct {
 	Namespace   string   `json:"namespace"`
 	Resource    string   `json:"resource"`
 	State       string   `json:"state"`
-	Capacity    int      `json:"capacity"`          // its slots
-	Used        int      `json:"used"`              // of them, those that are taken
+	Capacity    int      `json:"capacity"`          // the number of its slots
+	Used        int      `json:"used"`              // the number of slots that are held
 	Units       []Unit   `json:"units,omitempty"`   // the slots, if they have names
-	Holding     int      `json:"holding,omitempty"` // how many hold it, if those are more than are shown
+	Holding     int      `json:"holding,omitempty"` // the number of holders, if not all are listed
 	Holders     []Lease  `json:"holders"`
 	Waiting     int      `json:"waiting"`
 	Queue       []Waiter `json:"queue,omitempty"`
 	Last        *Ending  `json:"last"`
 	AvailableAt *Time    `json:"available_at"`
 
-	// Unacknowledged is an unclean end that somebody has to acknowledge first.
+	// Unacknowledged is an unclean end that has to be acknowledged before the next grant.
 	Unacknowledged *Ending `json:"unacknowledged,omitempty"`
 
-	Usual *Usual `json:"usual,omitempty"` // what was learned of it, if that is enough
+	Usual *Usual `json:"usual,omitempty"` // what was learned about it, if it is known well enough
 }
 
 // A Unit is a slot with a name.
 type Unit struct {
 	Name   string `json:"name"`
-	Lease  string `json:"lease,omitempty"`  // the id of the lease that has it
-	Holder string `json:"holder,omitempty"` // who has it, or had it last
-	Rests  bool   `json:"rests,omitempty"`  // nobody can have it yet, after an unclean end
+	Lease  string `json:"lease,omitempty"`  // the id of the lease that holds it
+	Holder string `json:"holder,omitempty"` // who holds it, or held it last
+	Rests  bool   `json:"rests,omitempty"`  // it is in its grace after an unclean end
 }
 
 // An Ending is how the last lease of a resource ended.
@@ -49,10 +49,10 @@ type Ending struct {
 	Foreign string `json:"foreign,omitempty"` // as in Lease
 }
 
-// An AcknowledgeRequest says that unclean ends on a resource have been looked at.
+// An AcknowledgeRequest confirms that somebody has looked at unclean ends of a resource.
 type AcknowledgeRequest struct {
 	Resource string `json:"resource"`
-	Token    uint64 `json:"token"` // the newest that was seen: later ends are not meant
+	Token    uint64 `json:"token"` // the newest that was seen: later ends stay unacknowledged
 	By       string `json:"by,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }
@@ -60,27 +60,27 @@ type AcknowledgeRequest struct {
 // A ResourceQuery says which resources to list.
 type ResourceQuery struct {
 	Prefix string
-	All    bool   // also those that are merely available
-	After  string // Next of the page before
-	Limit  int    // of one page; 0: what the server likes
+	All    bool   // also resources that are available
+	After  string // Next of the previous page
+	Limit  int    // of one page; 0: the server's default
 }
 
-// A ResourcePage is one page of resources, as of a revision. To follow what
-// happens to them, watch since the revision of the first page.
+// A ResourcePage is one page of resources, at a revision. To follow what happens to them, watch
+// since the revision of the first page.
 type ResourcePage struct {
 	List[Resource]
 	Revision uint64 `json:"-"`
 }
 
-// Resource shows one resource with up to so many of its waiters; 0 for as many as
-// the server likes.
+// Resource returns one resource, with at most this number of its waiters; 0: the server's
+// default.
 func (c *Caller) Resource(ctx context.Context, path string, waiters int) (Resource, error) {
 	query := url.Values{}
 	setNumber(query, "queue", waiters)
 	return send[Resource](ctx, c, request{method: "GET", path: "/v1/resources/" + escapePath(path), query: query})
 }
 
-// ResourcePage lists one page.
+// ResourcePage returns one page of resources.
 func (c *Caller) ResourcePage(ctx context.Context, q ResourceQuery) (page ResourcePage, err error) {
 	query := url.Values{}
 	setText(query, "prefix", q.Prefix)
@@ -96,7 +96,7 @@ func (c *Caller) ResourcePage(ctx context.Context, q ResourceQuery) (page Resour
 	return page, err
 }
 
-// Resources goes through all pages. It ends after the first error.
+// Resources yields the resources of all pages. It ends after the first error.
 func (c *Caller) Resources(ctx context.Context, q ResourceQuery) iter.Seq2[Resource, error] {
 	return pages(q.After, func(after string) (List[Resource], error) {
 		q.After = after
@@ -105,7 +105,7 @@ func (c *Caller) Resources(ctx context.Context, q ResourceQuery) iter.Seq2[Resou
 	})
 }
 
-// Acknowledge says that unclean ends on a resource have been looked at.
+// Acknowledge confirms that somebody has looked at unclean ends of a resource.
 func (c *Caller) Acknowledge(ctx context.Context, r AcknowledgeRequest, options ...Option) error {
 	_, err := send[Nothing](ctx, c, request{method: "POST", path: "/v1/acknowledge", body: r, options: options})
 	return err

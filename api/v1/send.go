@@ -44,7 +44,7 @@ const readLimit = 5 * time.Second
 func (c *Caller) limit(r request) time.Duration {
 	switch {
 	case r.stream != nil:
-		return 0 // whoever reads the stream says how long that takes
+		return 0 // the reader of the stream decides how long it takes
 	case c.servers != nil && len(c.servers.all) > 1 && r.method == http.MethodGet && r.wait == 0:
 		return min(c.timeout, readLimit)
 	}

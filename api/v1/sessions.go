@@ -13,7 +13,7 @@ type SessionRequest struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// A Session is a promise of liveness.
+// A Session is a promise of liveness: what is bound to it ends with it.
 type Session struct {
 	Namespace   string            `json:"namespace"`
 	ID          string            `json:"id"`
@@ -25,38 +25,43 @@ type Session struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Warning     string            `json:"warning,omitempty"`
 
-	// Interventions counts what others did to claims of the session: broken, ended or
-	// changed them. Intervened are the ids that the last of those claims had before, at
-	// most 256, oldest first. Servers below level 4 send neither.
+	// Interventions counts what others did to the session's claims: how often they broke,
+	// ended or changed one. Intervened has the ids of the last of those claims, at most 256,
+	// oldest first. Servers below level 4 send neither.
 	Interventions *uint64  `json:"interventions,omitempty"`
 	Intervened    []string `json:"intervened,omitempty"`
 }
 
-// OpenSession begins a session.
+// OpenSession opens a session.
 func (c *Caller) OpenSession(ctx context.Context, r SessionRequest, options ...Option) (Session, error) {
-	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions", body: r, options: options, idempotent: r.ID != ""})
+	return send[Session](ctx, c, request{
+		method: "POST", path: "/v1/sessions", body: r, options: options, idempotent: r.ID != "",
+	})
 }
 
-// RenewSession makes a session, and all that is bound to it, last for its TTL
-// from now.
+// RenewSession renews a session, and everything that is bound to it, for its TTL from now.
 func (c *Caller) RenewSession(ctx context.Context, id string) (Session, error) {
 	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", idempotent: true})
 }
 
-// RenewSessionSince is RenewSession for who knows of some interventions already, so that only
-// later ones are named. Servers below level 4 refuse it.
+// RenewSessionSince renews a session, and has only interventions named after the given count.
+// Servers below level 4 refuse it.
 func (c *Caller) RenewSessionSince(ctx context.Context, id string, interventions uint64) (Session, error) {
 	query := url.Values{"seen": {strconv.FormatUint(interventions, 10)}}
-	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", query: query, idempotent: true})
+	return send[Session](ctx, c, request{
+		method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", query: query, idempotent: true,
+	})
 }
 
-// Session shows a session.
+// Session returns a session.
 func (c *Caller) Session(ctx context.Context, id string) (Session, error) {
 	return send[Session](ctx, c, request{method: "GET", path: "/v1/sessions/" + escape(id)})
 }
 
-// CloseSession ends a session and releases all that is bound to it.
+// CloseSession ends a session and releases everything that is bound to it.
 func (c *Caller) CloseSession(ctx context.Context, id string, options ...Option) error {
-	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: "/v1/sessions/" + escape(id), options: options, idempotent: true})
+	_, err := send[Nothing](ctx, c, request{
+		method: "DELETE", path: "/v1/sessions/" + escape(id), options: options, idempotent: true,
+	})
 	return err
 }

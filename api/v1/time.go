@@ -33,13 +33,13 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// A Duration is written as people write it: "30s", "1h30m", "2d".
+// A Duration is written with units: "30s", "1h30m", "2d".
 type Duration time.Duration
 
-// MarshalJSON writes a duration as people write it.
+// MarshalJSON writes a duration with units.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON reads a duration as people write it. null changes nothing.
+// UnmarshalJSON reads a duration with units. null changes nothing.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil
@@ -55,7 +55,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// String leaves out the parts that are zero: "1h" and not "1h0m0s".
+// String returns the duration without parts that are zero: "1h" and not "1h0m0s".
 func (d Duration) String() string {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
@@ -67,7 +67,7 @@ func (d Duration) String() string {
 	return s
 }
 
-// ParseDuration reads what time.ParseDuration does, and days: "2d", "1d12h".
+// ParseDuration parses what time.ParseDuration does, and days: "2d", "1d12h".
 func ParseDuration(s string) (time.Duration, error) {
 	days, rest, found := strings.Cut(s, "d")
 	if !found {
@@ -96,8 +96,8 @@ func badDuration(s string) error {
 	return fmt.Errorf("%s is not a duration: write it as 500ms, 30s, 5m, 2h or 1d", brief([]byte(strconv.Quote(s))))
 }
 
-// A TTL is a Duration above zero, or explicitly none (null), or what was learned of the
-// resource suggests ("auto"). The zero TTL stands for one that was not given.
+// A TTL is a Duration above zero, explicitly none (null), or "auto", which is what was learned
+// about the resource. The zero TTL means that none was given.
 type TTL struct {
 	Duration Duration
 	None     bool
@@ -142,7 +142,7 @@ func text(b []byte) (string, bool) {
 	return s, err == nil
 }
 
-// brief keeps what a caller sent short enough to tell it back.
+// brief shortens what a caller sent, to quote it in an error.
 func brief(b []byte) string {
 	const most = 64
 	if len(b) <= most {

@@ -2,33 +2,32 @@ package v1
 
 import "context"
 
-// MaxTxnBody is how many bytes the body of a transaction may have: its values are in
-// base64.
+// MaxTxnBody is the largest body of a transaction, in bytes. It is larger than MaxBody because
+// values are in base64.
 const MaxTxnBody = 1280 << 10
 
-// A TxnRequest compares, and then does one list of operations or the other, all at one
-// revision or nothing.
+// A TxnRequest compares, then carries out one of two lists of operations, all at one revision or
+// none.
 type TxnRequest struct {
-	If   []Compare `json:"if,omitempty"` // all must hold
+	If   []Compare `json:"if,omitempty"` // all must be true
 	Then []Op      `json:"then,omitempty"`
 	Else []Op      `json:"else,omitempty"`
 }
 
-// A Compare looks at one field of a record, or of the lease on a resource. A record
-// that is not there has zero revisions and version 0; a resource that nobody holds has
-// token 0 and the id "".
+// A Compare compares one field of a record, or of the lease on a resource. A record that does
+// not exist has revisions and version 0; a resource that nobody holds has token 0 and id "".
 type Compare struct {
 	Record   string `json:"record,omitempty"`   // a path; or
 	Resource string `json:"resource,omitempty"` // a path
 	Field    string `json:"field"`              // create_revision, mod_revision, version, value, session; id, token, floor
-	Is       string `json:"is,omitempty"`       // "=" if nothing is said, "!=", "<", ">"
+	Is       string `json:"is,omitempty"`       // "=", the default, "!=", "<" or ">"
 	Number   uint64 `json:"number,omitempty"`   // for revisions, version, token and floor
 	Text     string `json:"text,omitempty"`     // for session and id
 	Value    []byte `json:"value,omitempty"`    // for value, in base64
 }
 
-// An Op is one operation of a transaction: on a path, on all that begin with a prefix,
-// or on a range. Only one path can be put.
+// An Op is one operation of a transaction: on a path, on all paths with a prefix, or on a range.
+// A put takes a path.
 type Op struct {
 	Do      string `json:"do"` // put, delete, get; acquire, release
 	Path    string `json:"path,omitempty"`
@@ -39,26 +38,26 @@ type Op struct {
 	Session string `json:"session,omitempty"`
 	Limit   int    `json:"limit,omitempty"` // to get
 	Keys    bool   `json:"keys,omitempty"`  // to get: without values
-	Count   bool   `json:"count,omitempty"` // to get: how many there are in all
+	Count   bool   `json:"count,omitempty"` // to get: also return how many there are
 
 	Acquire *AcquireRequest `json:"acquire,omitempty"` // to acquire, without a wait
 	ID      string          `json:"id,omitempty"`      // to release
 }
 
-// A Txn is what a transaction came to.
+// A Txn is the outcome of a transaction.
 type Txn struct {
-	Succeeded bool        `json:"succeeded"` // "then" was done; else "else" was
+	Succeeded bool        `json:"succeeded"` // then was carried out; if false, else was
 	Revision  uint64      `json:"revision"`
 	Results   []TxnResult `json:"results"` // one for each operation
 }
 
-// A TxnResult is what one operation came to.
+// A TxnResult is the outcome of one operation.
 type TxnResult struct {
 	Record  *Record  `json:"record,omitempty"`  // of a put
 	Deleted *int     `json:"deleted,omitempty"` // of a delete
 	Items   []Record `json:"items,omitempty"`   // of a get
-	More    bool     `json:"more,omitempty"`    // of a get: there are others after them
-	Count   int      `json:"count,omitempty"`   // of a get, if that was asked for
+	More    bool     `json:"more,omitempty"`    // of a get: more follow
+	Count   int      `json:"count,omitempty"`   // of a get, if asked for
 	Lease   *Lease   `json:"lease,omitempty"`   // of an acquire
 }
 

@@ -19,32 +19,32 @@ import (
 
 // A WatchQuery says what to watch.
 type WatchQuery struct {
-	Resource string      // this one alone; empty: all that begin with Prefix
+	Resource string      // one resource; empty: all that begin with Prefix
 	Prefix   string      // empty: everything in the namespace, sessions too
 	Since    string      // a position; empty: from now on
 	Values   bool        // with the values of records that were put
 	Previous bool        // with the values before
-	Session  string      // the beginning of a session's id: only what happens to such, and to what is bound to them
-	Started  func(Hello) // called each time that the watch is connected; may be nil
+	Session  string      // the prefix of a session's id: only events of such sessions and their claims
+	Started  func(Hello) // called each time that the watch has connected; may be nil
 
-	Passed func(position string) // called with each place that the watch has come to; may be nil
+	Passed func(position string) // called with each position that the watch has reached; may be nil
 
-	// Once ends the watch, with an error, when its connection is lost: for those who
-	// go on at another server, since what they passed last.
+	// Once ends the watch, with an error, when its connection is lost: for callers that go
+	// on at another server from the last position they passed.
 	Once bool
 }
 
-// A Hello begins a watch: it shows every event after Position. Time is the
-// server's calendar, for those who draw countdowns.
+// A Hello begins a watch of every event after Position. Time is the server's wall clock, for
+// showing countdowns.
 type Hello struct {
 	Namespace string   `json:"namespace"`
 	Position  Position `json:"position"`
 	Time      Time     `json:"time"`
 }
 
-// A Gone ends a watch that asked for events which are not known any more. Oldest
-// is the first position from which a watch can go on, Revision the newest one:
-// read the resources again and watch since that, or go on from Oldest with a gap.
+// A Gone ends a watch that asked for events which the server no longer has. Oldest is the first
+// position from which a watch can go on, Revision the newest one: read the resources again and
+// watch since that, or go on from Oldest with a gap.
 type Gone struct {
 	Since    Position `json:"since"`
 	Oldest   Position `json:"oldest"`
@@ -53,19 +53,20 @@ type Gone struct {
 
 // Error makes a Gone an error.
 func (g *Gone) Error() string {
-	return fmt.Sprintf("what happened after %v is not known any more: read the resources again and watch since %d, or go on from %v with a gap", g.Since, g.Revision, g.Oldest)
+	return fmt.Sprintf("events after %v are no longer known: "+
+		"read the resources again and watch since %d, or go on from %v with a gap", g.Since, g.Revision, g.Oldest)
 }
 
-// A Cut ends a watch whose reader took too long for what it was sent. It got all
-// up to Resume, and can go on from there.
+// A Cut ends a watch whose consumer was too slow. It got everything up to Resume, and can go on
+// from there.
 type Cut struct {
 	Resume Position `json:"resume"`
 }
 
-// Watch shows what happens, each event once and in order. When the connection is
-// lost it comes back and goes on where it was, until ctx ends. It ends with an
-// error if it can not begin, or if the server does not know any more what comes
-// next: that error holds a *Gone and is a leasehold.ErrLost.
+// Watch yields events, each once and in order. When its connection is lost it reconnects and
+// goes on where it was, until ctx ends. It ends with an error if it cannot begin, or if the
+// server no longer has the events that follow: that error wraps a *Gone and is a
+// leasehold.ErrLost.
 func (c *Caller) Watch(ctx context.Context, q WatchQuery) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		w := &watch{caller: c, query: q, at: q.Since, yield: yield}
@@ -90,12 +91,13 @@ func (c *Caller) Watch(ctx context.Context, q WatchQuery) iter.Seq2[Event, error
 // resumable reports whether a watch that ended with an error may go on later.
 func resumable(err error) bool { return Transient(err) || errors.Is(err, leasehold.ErrLimited) }
 
+// A watch is one call of Watch.
 type watch struct {
 	caller   *Caller
 	query    WatchQuery
-	at       string // the last id, which is where to go on
+	at       string // the last position, where to go on
 	begun    bool
-	over     bool // the reader wants no more
+	over     bool // the consumer has stopped
 	failures int  // in a row
 	yield    func(Event, error) bool
 }
@@ -103,11 +105,11 @@ type watch struct {
 // watchBackoff is how long to wait before a watch that was cut off begins again.
 var watchBackoff = Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
 
-// maxSilence is three times the pause between two signs of life: after it, the
-// connection leads nowhere.
+// maxSilence is three times the interval between two heartbeats of a watch: after it the
+// connection is taken for dead.
 const maxSilence = 45 * time.Second
 
-// connect watches over one connection, until it ends.
+// connect follows the watch over one connection, until it ends.
 func (w *watch) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -141,7 +143,7 @@ func (w *watch) connect(ctx context.Context) error {
 		if err != nil {
 			return unanswered(addressOf(response), r.method, err)
 		}
-		silence.Stop() // however long the reader takes, that is not the server's silence
+		silence.Stop() // the time that the consumer takes is not the server's silence
 		if err := w.take(m); err != nil || w.over {
 			return err
 		}
@@ -149,12 +151,12 @@ func (w *watch) connect(ctx context.Context) error {
 	}
 }
 
-// addressOf is that of the server which gave an answer.
+// addressOf returns the address of the server that gave an answer.
 func addressOf(response *http.Response) string {
 	return response.Request.URL.Scheme + "://" + response.Request.URL.Host
 }
 
-// take hands one message on.
+// take handles one message of the stream.
 func (w *watch) take(m message) error {
 	if m.id != "" {
 		w.at = m.id
@@ -167,7 +169,8 @@ func (w *watch) take(m message) error {
 		}
 		var e Event
 		if err := json.Unmarshal(m.data, &e); err != nil {
-			return &leasehold.Error{Code: leasehold.Refused, Message: "the watch sent an event that can not be read: " + err.Error()}
+			return &leasehold.Error{Code: leasehold.Refused,
+				Message: "the watch sent an invalid event: " + err.Error()}
 		}
 		w.over = !w.yield(e, nil)
 	case "hello":
@@ -177,18 +180,20 @@ func (w *watch) take(m message) error {
 			w.query.Started(h)
 		}
 	case "cut":
-		return &leasehold.Error{Code: leasehold.Unavailable, Message: "the watch was cut off: its events were not read fast enough"}
+		return &leasehold.Error{Code: leasehold.Unavailable,
+			Message: "the watch was cut off: its events were read too slowly"}
 	case "gone":
 		g := new(Gone)
 		if err := json.Unmarshal(m.data, g); err != nil {
-			return &leasehold.Error{Code: leasehold.Lost, Message: "the watch ended: what comes next is not known any more"}
+			return &leasehold.Error{Code: leasehold.Lost,
+				Message: "the watch ended: the events that follow are no longer known"}
 		}
 		return &failure{&leasehold.Error{Code: leasehold.Lost, Message: g.Error()}, g}
 	}
 	return nil
 }
 
-// passed tells where the watch is, after the reader had what stands there.
+// passed reports the position, after the consumer has had the event there.
 func (w *watch) passed() {
 	if w.query.Passed != nil {
 		w.query.Passed(w.at)
@@ -202,11 +207,11 @@ type message struct {
 	data  []byte
 }
 
-// maxLine is more than the largest event can have.
+// maxLine is more than the largest event takes.
 const maxLine = 1 << 20
 
-// readMessage reads up to the next empty line. A block that is cut off is no
-// message: its id must not count.
+// readMessage reads up to the next empty line. A message that is cut off is dropped, so that its
+// id does not count as passed.
 func readMessage(lines *bufio.Scanner, alive func()) (m message, err error) {
 	for lines.Scan() {
 		alive()
@@ -219,6 +224,7 @@ func readMessage(lines *bufio.Scanner, alive func()) (m message, err error) {
 	return message{}, cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
 }
 
+// field adds one line to the message.
 func (m *message) field(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))

@@ -210,7 +210,7 @@ func TestWrongWaysIntoTLS(t *testing.T) {
 		is           error
 		want         string
 	}{
-		{"plain", strings.Replace(base, "https", "http", 1), nil, leasehold.ErrRefused, "speaks TLS: write it as https://"},
+		{"plain", strings.Replace(base, "https", "http", 1), nil, leasehold.ErrRefused, "requires TLS: write it as https://"},
 		{"no certificate", base, trusting, leasehold.ErrUnavailable, "with --cert and --key"},
 		{"no trust", base, stranger, leasehold.ErrUnavailable, "has a certificate that is not trusted"},
 		{"another name", base, elsewhere, leasehold.ErrUnavailable, "has a certificate that is not trusted"},

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/internal/door"
 )
 
-// standingOf is the one place where codes become HTTP, as Terraform understands it.
+// standingOf returns how Terraform is told a code, where that is not how HTTP usually is.
 //
 // 423 is the only answer after which it tries to lock again, and 5xx and 429 after which it
 // sends the same again; all others end the run. Undecided is therefore a 503: every request
@@ -25,14 +25,16 @@ func standingOf(code leasehold.Code) door.Standing {
 	case leasehold.Lost:
 		return door.Standing{Status: http.StatusConflict, Title: "the lock has ended"}
 	case leasehold.Undecided:
-		return door.Standing{Status: http.StatusServiceUnavailable, Title: "it may have happened, send it again", Later: true}
+		return door.Standing{
+			Status: http.StatusServiceUnavailable, Title: "it may have happened, send it again", Later: true,
+		}
 	case leasehold.Refused:
 		return door.Standing{Status: http.StatusConflict, Title: "what is there contradicts it"}
 	}
 	return door.StandingOf(code)
 }
 
-// refuse tells why not. Who finds a lock in the way gets its LockInfo, which Terraform reads;
+// refuse answers with an error. A lock that is in the way is told by its LockInfo, which Terraform reads;
 // everything else is a problem, of which Terraform shows the status alone.
 func (c *call) refuse(err error) {
 	e, s := door.Told(c.w.Header(), err, standingOf)
@@ -46,12 +48,12 @@ func (c *call) refuse(err error) {
 	c.send(s.Status, kind, body)
 }
 
-// readsProblems tells callers who can read more than Terraform does.
+// readsProblems reports whether the client reads more than Terraform does.
 func (c *call) readsProblems() bool {
 	return strings.Contains(c.r.Header.Get("Accept"), door.ProblemType)
 }
 
-// lockHeader has the ID of the lock that is in the way, and nothing but it.
+// lockHeader has the ID of the lock that is in the way, without the details that tell adds.
 const lockHeader = "Leasehold-Lock-Id"
 
 // send writes an answer that is JSON.

@@ -61,7 +61,7 @@ func (c *call) listed(q core.RecordQuery) (page core.RecordPage, states []tfstat
 	return page, states, err
 }
 
-// stateIn is what the engine knows of a state; its own bytes know the rest.
+// stateIn returns what the engine knows of a state. Serial and lineage are in its bytes.
 func (c *call) stateIn(v core.View, path string) tfstate.State {
 	s := tfstate.State{Name: tfstate.Name(path)}
 	list, _ := v.Versions(c.namespace, path, 0, leasehold.MaxPage)
@@ -82,6 +82,7 @@ func (c *call) stateIn(v core.View, path string) tfstate.State {
 	return s
 }
 
+// describe fills in what is in the bytes of a state, or why they cannot be read.
 func (c *call) describe(s *tfstate.State, of content) {
 	head, err := c.headOf(of)
 	if err != nil {
@@ -115,7 +116,7 @@ func (c *call) noState() error {
 	return &leasehold.Error{Code: leasehold.NotFound, Message: "there is no state " + c.state}
 }
 
-// versions answers with what a state was, the newest first.
+// versions answers with the versions of a state that are kept, the newest first.
 func (c *call) versions() error {
 	var found []leasehold.Version
 	err := c.look(func(v core.View) { found, _ = v.Versions(c.namespace, c.path, 0, leasehold.MaxPage) })
@@ -136,7 +137,8 @@ func (c *call) versions() error {
 func (c *call) versionOf(v *leasehold.Version) tfstate.Version {
 	of := content{v.Value, v.Large}
 	shown := tfstate.Version{
-		Revision: uint64(v.Revision), Size: of.size(), Written: moment(v.Written), Holder: v.Holder, Current: v.Current, Deleted: v.Deleted,
+		Revision: uint64(v.Revision), Size: of.size(), Written: moment(v.Written),
+		Holder: v.Holder, Current: v.Current, Deleted: v.Deleted,
 	}
 	head, err := c.headOf(of)
 	if err != nil {

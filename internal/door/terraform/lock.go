@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
-// A sight is what there is of one lock when somebody looks.
+// A sight is what was read of one lock at one moment.
 type sight struct {
 	status     leasehold.Status
 	definition leasehold.Definition
@@ -32,7 +32,7 @@ type sight struct {
 // maxQueue is how far into a queue a request looks for itself.
 const maxQueue = 1000
 
-// see looks at the lock of the state. The ID may be empty.
+// see reads the lock of the state. The ID may be empty.
 func (c *call) see(id string) (s sight, err error) {
 	err = c.look(func(v core.View) { s = c.seeIn(v, id) })
 	return s, err
@@ -117,7 +117,7 @@ func (c *call) small() ([]byte, error) {
 	var body bytes.Buffer
 	_, err := io.Copy(&body, io.LimitReader(c.r.Body, tfstate.MaxLockInfo+1))
 	if err != nil {
-		return nil, door.Invalid("the body can not be read: %v", err)
+		return nil, door.Invalid("the body cannot be read: %v", err)
 	}
 	return body.Bytes(), checkMD5(c.r.Header, body.Bytes())
 }

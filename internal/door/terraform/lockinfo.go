@@ -21,7 +21,7 @@ const (
 	labelVersion  = "terraform/version"
 )
 
-// holderOf is how a lock's client calls itself, fit to be shown.
+// holderOf returns how a lock's client calls itself, without what cannot be shown.
 func holderOf(l *tfstate.LockInfo) string {
 	who := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -35,7 +35,7 @@ func holderOf(l *tfstate.LockInfo) string {
 	return clip(who, leasehold.MaxName)
 }
 
-// reasonOf says what the lock is for, in a word or two.
+// reasonOf returns what the lock is for, in a word or two.
 func reasonOf(l *tfstate.LockInfo) string {
 	reason := strings.ToLower(strings.TrimPrefix(l.Operation, "OperationType"))
 	if l.Info != "" {
@@ -44,7 +44,7 @@ func reasonOf(l *tfstate.LockInfo) string {
 	return clip(reason, leasehold.MaxName)
 }
 
-// clip shortens a text to so many bytes, and no letter to half.
+// clip shortens a text to at most that many bytes, and cuts no character in half.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -56,14 +56,19 @@ func clip(s string, most int) string {
 	return s
 }
 
-// labelsOf are those of the lease that is the lock.
+// labelsOf returns the labels of the lease that is the lock. They keep the client's own words,
+// which other clients are shown.
 func labelsOf(l *tfstate.LockInfo, verbatim []byte) leasehold.Labels {
 	var compact bytes.Buffer
 	if json.Compact(&compact, verbatim) != nil {
 		compact.Reset()
 		compact.Write(verbatim)
 	}
-	return leasehold.Labels{{Key: labelID, Value: l.ID}, {Key: labelLockInfo, Value: compact.String()}, {Key: labelVersion, Value: clip(l.Version, 64)}}
+	return leasehold.Labels{
+		{Key: labelID, Value: l.ID},
+		{Key: labelLockInfo, Value: compact.String()},
+		{Key: labelVersion, Value: clip(l.Version, 64)},
+	}
 }
 
 func label(ls leasehold.Labels, key string) string {
@@ -75,7 +80,7 @@ func label(ls leasehold.Labels, key string) string {
 	return ""
 }
 
-// infoOf is what is known of a lock: what its client said, or what any lease tells.
+// infoOf returns what is known of a lock: what its client said, or else what any lease has.
 func infoOf(l *leasehold.Lease) tfstate.LockInfo {
 	info := tfstate.LockInfo{Operation: l.Reason, Who: l.Holder}
 	if said := label(l.Labels, labelLockInfo); said != "" {
@@ -83,14 +88,14 @@ func infoOf(l *leasehold.Lease) tfstate.LockInfo {
 	}
 	info.ID = lockOf(l)
 	if _, err := time.Parse(time.RFC3339, info.Created); err != nil {
-		// A client that can not read the time would not read the rest either.
+		// Terraform refuses a lock info whose time it cannot read, and would show nothing of it.
 		info.Created = l.Acquired.UTC().Format(time.RFC3339Nano)
 	}
 	return info
 }
 
-// tell enriches the lock that is in somebody's way. version is that of the client that
-// is told: up to 1.14 it shows nothing of the answer but the ID.
+// tell returns the lock that is in a client's way, with more than Terraform says of its own.
+// version is the client's: up to 1.14 it shows nothing of the answer but the ID.
 func tell(e *leasehold.Error, version string, now time.Time) *tfstate.Lock {
 	t := &tfstate.Lock{Waiting: e.Waiting, Position: e.Position, AddedInfo: e.Message}
 	if e.Lease == nil {
@@ -106,7 +111,7 @@ func tell(e *leasehold.Error, version string, now time.Time) *tfstate.Lock {
 	return t
 }
 
-// describeLock takes what is known of a lock.
+// describeLock fills in what is known of a lock.
 func describeLock(t *tfstate.Lock, l *leasehold.Lease) {
 	t.LockInfo, t.Lock, t.State, t.Token, t.Session = infoOf(l), lockOf(l), l.State.String(), uint64(l.Token), l.Session
 	t.Since, t.Expires = moment(l.Acquired), moment(l.Expires)
@@ -115,10 +120,10 @@ func describeLock(t *tfstate.Lock, l *leasehold.Lease) {
 	}
 }
 
-// detailOf is what somebody wants to know who finds a lock, in one line.
+// detailOf returns who holds a lock, since and until when, and who waits, in one line.
 func detailOf(e *leasehold.Error, now time.Time) string {
 	l := e.Lease
-	if l.Acquired.IsZero() { // it is over, and the state rests after it
+	if l.Acquired.IsZero() { // it has ended, and its grace is not over
 		return e.Message
 	}
 	parts := []string{l.Holder}
@@ -141,7 +146,7 @@ func detailOf(e *leasehold.Error, now time.Time) string {
 	return strings.Join(parts, ", ")
 }
 
-// clockTime writes a moment as people say it, with its day if that is not today.
+// clockTime returns a time as people write it, with its day if that is not today.
 func clockTime(t, now time.Time) string {
 	t, now = t.UTC(), now.UTC()
 	if t.Year() == now.Year() && t.YearDay() == now.YearDay() {
@@ -165,9 +170,9 @@ func ordinal(n int) string {
 	return strconv.Itoa(n) + ending
 }
 
-// onlyShowsID tells the versions of Terraform that print their own lock info instead of
-// that of the holder. OpenTofu shows the holder's from 1.9 on, and has versions of its own:
-// up to 1.14 it is told both ways.
+// onlyShowsID reports whether a version of Terraform prints its own lock info instead of the
+// holder's. OpenTofu shows the holder's from 1.9 on, and counts its versions itself: up to 1.14
+// it gets both.
 func onlyShowsID(version string) bool {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")

@@ -82,8 +82,8 @@ func (c *call) sendState(at leasehold.Version) error {
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
-	// What goes wrong now can not be said any more: the answer ends too early, and its
-	// length tells.
+	// What goes wrong now can no longer be said: the answer ends too early, which its length
+	// shows.
 	_, _ = io.Copy(pace.Writer(c.w), r)
 	return nil
 }
@@ -110,7 +110,7 @@ func (c *call) write() error {
 	return nil
 }
 
-// forced tells whether the caller knows that its state does not follow on the one that is
+// forced reports whether the client knows that its state does not follow the one that is
 // there.
 func (c *call) forced() (bool, error) {
 	if c.r.Header.Get(forceHeader) == "true" {
@@ -157,7 +157,7 @@ type present struct {
 	same   bool              // it is what is being written
 }
 
-// find looks at the state and its lock at the same moment.
+// present reads the state and its lock at the same moment.
 func (c *call) present(id string, sent *content) (p present, err error) {
 	err = c.look(func(v core.View) {
 		p.sight = c.seeIn(v, id)
@@ -178,7 +178,7 @@ func (c *call) present(id string, sent *content) (p present, err error) {
 	return p, err
 }
 
-// store makes of what was sent the state, if it may be.
+// store writes what was sent as the state, if it may be.
 func (c *call) store(sent content, head tfstate.Head, id string, force bool) error {
 	for range maxLooks {
 		p, err := c.present(id, &sent)
@@ -197,7 +197,7 @@ func (c *call) store(sent content, head tfstate.Head, id string, force bool) err
 	return engine.Unavailable(c.state + " changes too often: try again")
 }
 
-// judge tells whether a write is done already, or why it may not be.
+// judge reports whether a write is done already, and returns why it may not be.
 func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done bool, err error) {
 	switch {
 	case p.same && (p.mine || p.wroteIt(id) || p.holder == nil && id == ""):
@@ -218,7 +218,7 @@ func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done 
 	return false, nil
 }
 
-// wroteIt tells whether what is there was written under the lock of an ID that has ended
+// wroteIt reports whether what is there was written under the lock of an ID that has ended
 // since.
 func (p *present) wroteIt(id string) bool {
 	return lockEnded(p.status.Last, id) && p.record.Token == p.status.Last.Token
@@ -235,7 +235,7 @@ func refused(format string, args ...any) error {
 	return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(format, args...)}
 }
 
-// put writes, if all is still as it was seen. changed says that it is not.
+// put writes, if all is still as it was read. changed says that it is not.
 func (c *call) put(p present, sent content) (changed bool, err error) {
 	if p.holder != nil {
 		command := &core.PutRecord{
@@ -252,8 +252,8 @@ func (c *call) put(p present, sent content) (changed bool, err error) {
 	return c.unlocked(p, core.Op{Do: core.Put, Path: c.path, Value: sent.value, Large: sent.large, Keep: c.door.config.Keep})
 }
 
-// unlocked does something to a state that nobody has locked, if that is still so and the
-// state is as it was seen.
+// unlocked does something to a state that is not locked, if that is still so and the state is
+// as it was read.
 func (c *call) unlocked(p present, op core.Op) (changed bool, err error) {
 	var mod leasehold.Revision
 	if p.record != nil {
@@ -273,7 +273,7 @@ func (c *call) unlocked(p present, op core.Op) (changed bool, err error) {
 	return !answer.Txn.Succeeded, nil
 }
 
-// drop deletes a state. Its versions stay for a while, and can be rolled back to.
+// drop deletes a state. Its versions are kept for a while, and can be rolled back to.
 func (c *call) drop() error {
 	id, err := c.givenID()
 	if err != nil {

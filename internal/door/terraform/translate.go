@@ -39,7 +39,8 @@ func placeOf(escaped string, query door.Query) (at place, err error) {
 	}
 	if query.Has("state") {
 		if len(segments) != 1 || segments[0] != "state" && segments[0] != "lock" {
-			return at, door.Invalid("the state is named by the path and by the query: use /terraform/STATE, or /terraform/state?state=STATE")
+			return at, door.Invalid("the state is named by the path and by the query: " +
+				"use /terraform/STATE, or /terraform/state?state=STATE")
 		}
 		name := strings.Trim(query.Get("state"), "/")
 		return place{name, segments[0] == "lock"}, tfstate.CheckState(name)
@@ -58,23 +59,23 @@ func unescape(escaped string) (segments []string, err error) {
 	for part := range strings.SplitSeq(strings.Trim(escaped, "/"), "/") {
 		segment, err := url.PathUnescape(part)
 		if err != nil {
-			return nil, door.Invalid("the path can not be read: %v", err)
+			return nil, door.Invalid("the path cannot be read: %v", err)
 		}
 		segments = append(segments, segment)
 	}
 	return segments, nil
 }
 
-// params are what a query may say. All of them may stand with any verb: Terraform is given
+// params are what a query may have. All of them are allowed with any method: Terraform is given
 // one address, and uses it for all.
 var params = []string{
 	"ID", "namespace", "state", "wait", "session", "ttl", "lease_ttl", "force",
 	"version", "versions", "info", "prefix", "after", "limit",
 }
 
-// toAcquire makes of a lock the lease that it is. How long that lasts is, in this order: as
-// long as the session that the query names; the TTL that it names; what is defined for the
-// state; for ever.
+// toAcquire returns the command that takes a lock. The lease lasts, in this order: as long as
+// the session that the query names; the TTL that it names; what is defined for the state;
+// until it is given back.
 func (c *call) toAcquire(info *tfstate.LockInfo, verbatim []byte, d leasehold.Definition) (*core.Acquire, error) {
 	wait, badWait := c.query.Duration("wait", leasehold.MaxWait)
 	ttl, badTTL := c.query.Duration("ttl", leasehold.MaxTTL)
@@ -83,7 +84,8 @@ func (c *call) toAcquire(info *tfstate.LockInfo, verbatim []byte, d leasehold.De
 		return nil, err
 	}
 	command := &core.Acquire{
-		Namespace: c.namespace, Resource: c.path, Holder: holderOf(info), Reason: reasonOf(info), Labels: labelsOf(info, verbatim),
+		Namespace: c.namespace, Resource: c.path,
+		Holder: holderOf(info), Reason: reasonOf(info), Labels: labelsOf(info, verbatim),
 		Session: c.query.Get("session"), Wait: wait, TTL: max(ttl, lease),
 	}
 	if command.Session == "" && command.TTL == 0 {

@@ -31,7 +31,7 @@ func (c *call) unlock() error {
 }
 
 // unlockID reads which lock is to be freed: from the body as Terraform has it, or from the
-// query as GitLab does. Neither is what terraform force-unlock sends, whatever was typed.
+// query as GitLab does. terraform force-unlock sends neither, whatever ID was typed.
 func (c *call) unlockID() (string, error) {
 	body, err := c.small()
 	if err != nil {
@@ -79,7 +79,8 @@ func (c *call) free(id string) error {
 	return engine.Unavailable("the lock of " + c.state + " changes too often: try again")
 }
 
-// notFreed answers who gives back what it does not have. An earlier try may have done it.
+// notFreed answers a client that gives back a lock it does not have. An earlier try may have
+// done it.
 func (c *call) notFreed(id string, s sight) error {
 	switch {
 	case s.released:
@@ -87,16 +88,17 @@ func (c *call) notFreed(id string, s sight) error {
 	case s.holder != nil:
 		return c.held(s, fmt.Sprintf("%s is locked with another ID than %s: nothing was freed", c.state, id))
 	}
-	return &leasehold.Error{Code: leasehold.Lost, Message: fmt.Sprintf("%s is not locked with %s: that lock never was, expired, was broken, or ended long ago", c.state, id)}
+	return &leasehold.Error{Code: leasehold.Lost, Message: fmt.Sprintf(
+		"%s is not locked with %s: that lock never was, expired, was broken, or ended long ago", c.state, id)}
 }
 
-// held is the error of who finds a lock in the way, as it was seen.
+// held returns the error of a client that finds a lock in its way.
 func (c *call) held(s sight, message string) error {
 	return &leasehold.Error{Code: leasehold.Held, Message: message, Lease: s.holder, Waiting: s.status.Waiting}
 }
 
-// force frees whatever lock is there: it is an operator who says so. It names the token
-// that was seen first, so that a second try can not hit the next holder.
+// force frees any lock that is there: an operator said so. It names the token that was read
+// first, so that a second try cannot hit the next holder.
 func (c *call) force(seen *leasehold.Token) error {
 	s, err := c.see("")
 	if err != nil || s.holder == nil {

@@ -90,7 +90,10 @@ type file struct {
 	*ast.File
 }
 
-func (f file) test() bool { return strings.HasSuffix(f.name, "_test.go") }
+// contract is what only tests import: it opens a door on an engine.
+const contract = "internal/door/doortest"
+
+func (f file) test() bool { return strings.HasSuffix(f.name, "_test.go") || f.dir == contract }
 
 // ofCore reports whether a file belongs to the core, or to a subject of it.
 func (f file) ofCore() bool {
@@ -257,6 +260,15 @@ func TestDoorsDoNotKnowEachOther(t *testing.T) {
 			if ok && strings.Split(other, "/")[0] != strings.Split(door, "/")[0] {
 				t.Errorf("%s/%s imports the door %s", f.dir, f.name, other)
 			}
+		}
+	}
+}
+
+// The contract of doors belongs to tests, and to no program.
+func TestContractIsForTests(t *testing.T) {
+	for _, f := range sources(t) {
+		if !f.test() && slices.Contains(f.imports(), module+"/"+contract) {
+			t.Errorf("%s/%s imports %s, which is for tests alone", f.dir, f.name, contract)
 		}
 	}
 }

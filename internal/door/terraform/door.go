@@ -1,6 +1,7 @@
 package terraform
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -55,14 +56,13 @@ func New(b *door.Backend, config Config) *Door {
 	return d
 }
 
-// Door returns what is answered at which path. What the port refuses is told as the other doors
-// of the port tell it: of a problem Terraform reads the status alone.
+// Door returns what is answered at which path.
 func (d *Door) Door() door.Door {
 	var routes []door.Route
 	for _, pattern := range patterns {
 		routes = append(routes, door.Route{Pattern: pattern, Handler: d})
 	}
-	return door.Door{HTTP: door.HTTP{Routes: routes}}
+	return door.Door{HTTP: door.HTTP{Routes: routes, Refuse: d.refuse}}
 }
 
 // A call is one request on its way through the door.
@@ -81,22 +81,23 @@ type call struct {
 }
 
 // ServeHTTP answers one request.
-func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handle(w, r, nil) }
+
+// refuse tells, as Terraform understands it, why the port does not let a request in.
+func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) { d.handle(w, r, err) }
+
+// handle answers a request, with what the port refused it for, if it did.
+func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
 	began := time.Now()
 	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, namespace: leasehold.DefaultNamespace}
 	at, err := c.open()
 	o := find(r.Method, at)
-	switch {
-	case err != nil:
-	case o.serve == nil:
-		w.Header().Set("Allow", "GET, HEAD, POST, PUT, DELETE, LOCK, UNLOCK")
-		err = door.Invalidly(http.StatusMethodNotAllowed, "method %s is unknown here: use GET, POST, DELETE, LOCK or UNLOCK", door.Brief(r.Method))
-	case c.state == "" && o.on != ofAll:
-		err = door.Invalid("the path names no state: write /terraform/STATE")
-	default:
-		err = o.serve(c)
+	if err = cmp.Or(refusal, err); err == nil {
+		err = c.serve(&o)
 	}
-	c.note(&o, err)
+	if !d.backend.Starting() {
+		c.note(&o, err)
+	}
 	if err != nil {
 		c.refuse(err)
 	}
@@ -104,6 +105,19 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Namespace: c.namespace, Err: err, Took: time.Since(began),
 		Waited: c.waited, Expected: d.backend.Expected(r),
 	})
+}
+
+// serve does what is asked, if it is anything.
+func (c *call) serve(o *operation) error {
+	switch {
+	case o.serve == nil:
+		c.w.Header().Set("Allow", "GET, HEAD, POST, PUT, DELETE, LOCK, UNLOCK")
+		return door.Invalidly(http.StatusMethodNotAllowed,
+			"method %s is unknown here: use GET, POST, DELETE, LOCK or UNLOCK", door.Brief(c.r.Method))
+	case c.state == "" && o.on != ofAll:
+		return door.Invalid("the path names no state: write /terraform/STATE")
+	}
+	return o.serve(c)
 }
 
 // open reads what every request has.

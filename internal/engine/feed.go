@@ -14,9 +14,9 @@ import (
 type Feed struct {
 	mu     sync.Mutex // guards what follows
 	spaces map[string]*channel
-	none   core.History  // of a namespace in which nothing happened yet
-	born   chan struct{} // closed when a namespace appears
-	claims map[claim]*sign
+	none   core.History    // of a namespace in which nothing happened yet
+	born   chan struct{}   // closed when a namespace appears
+	turns  map[claim]*turn // of the claims that somebody waits for
 	closed bool
 }
 
@@ -26,17 +26,9 @@ type channel struct {
 	grew    chan struct{} // closed when history is replaced
 }
 
-type claim struct{ namespace, id string }
-
-// A sign is awaited by all requests that wait for the same claim.
-type sign struct {
-	given   chan struct{}
-	waiters int
-}
-
 // NewFeed returns a feed without history.
 func NewFeed() *Feed {
-	return &Feed{spaces: map[string]*channel{}, born: make(chan struct{}), claims: map[claim]*sign{}}
+	return &Feed{spaces: map[string]*channel{}, born: make(chan struct{}), turns: map[claim]*turn{}}
 }
 
 // Publish makes known what was applied: the events, and with them the histories
@@ -56,11 +48,7 @@ func (f *Feed) Publish(view core.View, events []*leasehold.Event) {
 		}
 		switch e.Kind {
 		case leasehold.Acquired, leasehold.Left, leasehold.Ended:
-			key := claim{e.Namespace, e.ID}
-			if s := f.claims[key]; s != nil {
-				close(s.given)
-				delete(f.claims, key)
-			}
+			f.notify(view, e)
 		}
 	}
 	if len(forgot) > 0 {
@@ -86,9 +74,9 @@ func (f *Feed) PublishAll(view core.View) {
 	for _, namespace := range there {
 		f.replace(namespace, view.History(namespace))
 	}
-	for key, s := range f.claims {
-		close(s.given)
-		delete(f.claims, key)
+	for key, t := range f.turns {
+		close(t.came) // without an answer: those who wait have to look
+		delete(f.turns, key)
 	}
 }
 
@@ -104,10 +92,10 @@ func (f *Feed) Close() {
 	for _, c := range f.spaces {
 		close(c.grew)
 	}
-	for _, s := range f.claims {
-		close(s.given)
+	for _, t := range f.turns {
+		close(t.came)
 	}
-	f.claims = nil
+	f.turns = nil
 }
 
 // History returns the events of a namespace and a channel that is closed when
@@ -124,32 +112,6 @@ func (f *Feed) History(namespace string) (core.History, <-chan struct{}, bool) {
 		return f.none, f.born, true
 	}
 	return c.history, c.grew, true
-}
-
-// Await returns a channel that is closed at the next event about a claim, and a
-// function to call when it is not needed any more.
-func (f *Feed) Await(namespace, id string) (<-chan struct{}, func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	key := claim{namespace, id}
-	if f.closed {
-		closed := make(chan struct{})
-		close(closed)
-		return closed, func() {}
-	}
-	s := f.claims[key]
-	if s == nil {
-		s = &sign{given: make(chan struct{})}
-		f.claims[key] = s
-	}
-	s.waiters++
-	return s.given, func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if s.waiters--; s.waiters == 0 && f.claims[key] == s {
-			delete(f.claims, key)
-		}
-	}
 }
 
 // remove forgets a namespace, and wakes those who follow it: what they have seen is gone.

@@ -44,15 +44,19 @@ func await(ctx context.Context, e Engine, c *core.Acquire, w *leasehold.Waiter) 
 	life := time.NewTicker(signOfLife)
 	defer life.Stop()
 	for {
-		came, forget := e.Feed().Await(w.Namespace, w.ID)
-		// Only now look: what happens from here on is in the channel.
+		turn := e.Feed().Turn(c)
+		// Only now look: what happens from here on, the turn tells.
 		answer, err := outcome(ctx, e, c, w)
 		if err != nil || answer.Waiter == nil {
-			forget()
+			turn.Stop()
 			return answer, err
 		}
 		select {
-		case <-came:
+		case <-turn.Came():
+			if answer, granted := turn.Granted(); granted {
+				turn.Stop()
+				return answer, nil
+			}
 		case <-life.C:
 			if w.Session == "" {
 				_, err = e.Do(ctx, &core.Renew{Namespace: w.Namespace, ID: w.ID})
@@ -60,7 +64,7 @@ func await(ctx context.Context, e Engine, c *core.Acquire, w *leasehold.Waiter) 
 		case <-ctx.Done():
 			err = Undecided("the request ended while it waited for " + w.Resource)
 		}
-		forget()
+		turn.Stop()
 		if err != nil && !wasDecided(err) {
 			return core.Answer{}, err
 		}

@@ -58,6 +58,9 @@ var tests = map[string]func(*testing.T, driver){
 	"a waiter behind a connection lives as long as that":    signsOfLife,
 	"a request with a made id is withdrawn with its caller": withdraws,
 	"a request with a proposed id outlives its connection":  keepsProposed,
+	"a waiter's lease comes with its turn, without a read":  comesWithTheTurn,
+	"a lease that ends as it is granted is lost":            endsAsGranted,
+	"a request that is sent again may wait beside itself":   waitsTwice,
 	"a retried acquire gets the same lease, not more time":  retries,
 	"one of many who ask at once gets it":                   races,
 	"history tells everything in order":                     tells,
@@ -240,108 +243,6 @@ func manyDeadlines(t *testing.T, d driver) {
 		if got := d.holder(fmt.Sprint("r", i)); got != "" {
 			t.Fatalf("r%d is held by %q after %d s", i, got, i+1)
 		}
-	}
-}
-
-func handsOver(t *testing.T, d driver) {
-	d.do(ask("r", "ann"))
-	bob := d.acquire(t.Context(), waiting(ask("r", "bob"), time.Minute), true)
-	cat := d.acquire(t.Context(), waiting(ask("r", "cat"), time.Minute), true)
-	if s := d.status("r"); s.Waiting != 2 || s.Queue[0].Holder != "bob" || s.Queue[1].Position != 2 {
-		t.Fatalf("queue: %+v", s)
-	}
-	d.do(release("ann@r"))
-	if err := <-bob; err != nil {
-		t.Fatalf("bob: %v", err)
-	}
-	d.do(release("bob@r"))
-	if err := <-cat; err != nil {
-		t.Fatalf("cat: %v", err)
-	}
-}
-
-func handsOverByTime(t *testing.T, d driver) {
-	d.do(ask("r", "ann"))
-	begun := time.Now()
-	bob := d.acquire(t.Context(), waiting(ask("r", "bob"), time.Minute), true)
-	if err := <-bob; err != nil {
-		t.Fatalf("bob: %v", err)
-	}
-	if took := time.Since(begun); took < 10*time.Second || took > 10*time.Second+5*time.Millisecond {
-		t.Fatalf("bob waited %v", took)
-	}
-}
-
-func waitsNoLonger(t *testing.T, d driver) {
-	c := ask("r", "ann")
-	c.TTL = time.Hour
-	d.do(c)
-	begun := time.Now()
-	err := <-d.acquire(t.Context(), waiting(ask("r", "bob"), 40*time.Second), true)
-	var e *leasehold.Error
-	if !errors.As(err, &e) || e.Code != leasehold.Held || e.Lease == nil || e.Lease.Holder != "ann" {
-		t.Fatalf("got %v", err)
-	}
-	if took := time.Since(begun); took < 40*time.Second || took > 41*time.Second {
-		t.Fatalf("bob waited %v", took)
-	}
-}
-
-func signsOfLife(t *testing.T, d driver) {
-	c := ask("r", "ann")
-	c.TTL = time.Hour
-	d.do(c)
-	bob := d.acquire(t.Context(), waiting(ask("r", "bob"), 2*time.Hour), false)
-	time.Sleep(time.Hour - time.Second)
-	if s := d.status("r"); s.Waiting != 1 {
-		t.Fatalf("after an hour: %+v", s)
-	}
-	if err := <-bob; err != nil {
-		t.Fatalf("bob: %v", err)
-	}
-}
-
-func withdraws(t *testing.T, d driver) {
-	d.do(ask("r", "ann"))
-	ctx, hangUp := context.WithCancel(t.Context())
-	bob := d.acquire(ctx, waiting(ask("r", "bob"), time.Minute), false)
-	hangUp()
-	if err := <-bob; !errors.Is(err, leasehold.ErrUndecided) {
-		t.Fatalf("bob: %v", err)
-	}
-	synctest.Wait()
-	if s := d.status("r"); s.Waiting != 0 {
-		t.Fatalf("bob still waits: %+v", s)
-	}
-}
-
-func keepsProposed(t *testing.T, d driver) {
-	d.do(ask("r", "ann"))
-	ctx, hangUp := context.WithCancel(t.Context())
-	c := waiting(ask("r", "bob"), time.Minute)
-	bob := d.acquire(ctx, c, true)
-	hangUp()
-	<-bob
-	synctest.Wait()
-	if s := d.status("r"); s.Waiting != 1 {
-		t.Fatalf("bob's place is gone: %+v", s)
-	}
-	time.Sleep(3 * time.Second)
-	bob = d.acquire(t.Context(), c, true)
-	if err := <-bob; err != nil {
-		t.Fatalf("bob on another connection: %v", err)
-	}
-	// Nobody comes back for dan: his place lasts for fifteen seconds.
-	ctx, hangUp = context.WithCancel(t.Context())
-	dan := d.acquire(ctx, waiting(ask("r", "dan"), time.Minute), true)
-	hangUp()
-	<-dan
-	d.do(renew("bob@r"))
-	time.Sleep(9 * time.Second)
-	d.do(renew("bob@r"))
-	time.Sleep(6*time.Second + time.Millisecond)
-	if s := d.status("r"); s.Waiting != 0 || d.holder("r") != "bob" {
-		t.Fatalf("after fifteen seconds: %+v", s)
 	}
 }
 

@@ -22,7 +22,7 @@ type Door struct {
 
 	watching  atomic.Int64
 	transfers atomic.Int64
-	press     press
+	events    eventCache
 }
 
 // An answering is a route with the account of its requests.

@@ -78,8 +78,8 @@ func (c *call) resources() error {
 	return nil
 }
 
-// maxLook is how many events one page of history may pass over, or a watch at a
-// time: a page may be short and still have a next one.
+// maxLook is how many events one page of history may pass over: a page may be short and still have
+// a next one.
 const maxLook = 100000
 
 func (c *call) history() error {

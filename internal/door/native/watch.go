@@ -5,13 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"os"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/engine"
 )
 
 const (
@@ -37,18 +37,14 @@ const (
 // nothing of it while it writes.
 type stream struct {
 	*call
-	conn     *door.Conn // nil: the writer is not one of ours
-	resource string     // shown alone, if not empty
-	prefix   string     // else those that begin with it
-	session  string     // the beginning of a session's id; only what belongs to such
-	values   values
-	at       v1.Position // the last event that was looked at
-	told     v1.Position // the last position that the reader knows of
-	begun    bool        // hello was said
-	limited  time.Time   // when the time for a write was last set
-	alive    *time.Ticker
-	breath   *time.Timer
-	out      jsonBuffer
+	conn    *door.Conn // nil: the writer is not one of ours
+	watcher *engine.Watcher
+	values  values
+	told    v1.Position // the last position that the reader knows of
+	limited time.Time   // when the time for a write was last set
+	alive   *time.Ticker
+	breath  *time.Timer
+	out     jsonBuffer
 }
 
 // values says which values of records are shown.
@@ -60,7 +56,7 @@ func (c *call) watch() error {
 		return nil
 	}
 	s := &stream{call: c, conn: door.Collecting(c.r)}
-	asked, err := s.read()
+	filter, since, err := s.read()
 	if err != nil {
 		return err
 	}
@@ -71,36 +67,35 @@ func (c *call) watch() error {
 	defer leave()
 	c.door.watching.Add(1)
 	defer c.door.watching.Add(-1)
-	var now leasehold.Revision
-	if err := c.look(func(v core.View) { now = v.History(c.namespace).Revision }); err != nil {
-		return err
-	}
-	if !asked {
-		s.at = v1.Position{Revision: uint64(now), N: v1.Whole}
-	}
-	s.told = s.at
-	s.begin()
-	if s.at.Revision > uint64(now) {
-		// Not a place in this history: the caller saw another one.
-		s.gone(v1.Position{Revision: uint64(now), N: v1.Whole}, uint64(now))
+	var gone *engine.GoneError
+	s.watcher, err = engine.Watch(c.r.Context(), c.door.backend.Engine(), filter, since)
+	switch {
+	case errors.As(err, &gone):
+		s.begin(gone.Revision)
+		s.gone(gone)
 		s.flush()
 		return nil
+	case err != nil:
+		return err
 	}
+	s.begin(s.watcher.Began())
+	s.hello()
 	s.run()
 	return nil
 }
 
-// read reads the query, and whether it says where to begin.
-func (s *stream) read() (asked bool, err error) {
+// read reads the query: what to show, and from where on. Without a place to begin, that is nil.
+func (s *stream) read() (filter engine.Filter, since *engine.Position, err error) {
 	var bad [6]error
-	s.prefix, bad[0] = s.call.prefix()
-	s.resource, bad[1] = s.wanted()
-	s.at, asked, bad[2] = s.since()
+	filter.Namespace = s.namespace
+	filter.Prefix, bad[0] = s.prefix()
+	filter.Resource, bad[1] = s.wanted()
+	since, bad[2] = s.since()
 	s.values.now, bad[3] = s.flag("values")
 	s.values.before, bad[4] = s.flag("previous")
-	s.session = s.query.Get("session")
-	bad[5] = checkText("session", s.session)
-	return asked, firstError(bad[:]...)
+	filter.Session = s.query.Get("session")
+	bad[5] = checkText("session", filter.Session)
+	return filter, since, firstError(bad[:]...)
 }
 
 // wanted reads the one resource to show, if there is one.
@@ -115,28 +110,30 @@ func (c *call) wanted() (string, error) {
 	return resource, checkPath("resource", resource)
 }
 
-func (s *stream) begin() {
+// begin sends the head of the stream, which tells the newest revision of the namespace.
+func (s *stream) begin(revision leasehold.Revision) {
 	s.stay()
 	if carrier := door.Carrier(s.r); carrier != nil {
 		carrier.Bound(maxFlush)
 	}
 	h := s.w.Header()
+	h[v1.RevisionHeader] = []string{strconv.FormatUint(uint64(revision), 10)}
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noStore, noSniff
 	h.Set("X-Accel-Buffering", "no") // a proxy that collects would turn a stream into silence
 }
 
 // since reads where to begin. A reader that reconnects on its own repeats the
 // query of its first try, so what it saw last stands above it.
-func (c *call) since() (at v1.Position, asked bool, err error) {
+func (c *call) since() (*engine.Position, error) {
 	name, s := "header Last-Event-ID", c.r.Header.Get("Last-Event-ID")
 	if s == "" {
 		name, s = "since", c.query.Get("since")
 	}
 	if s == "" {
-		return v1.Position{}, false, nil
+		return nil, nil
 	}
-	at, err = position(name, s)
-	return at, true, err
+	at, err := position(name, s)
+	return &engine.Position{Revision: leasehold.Revision(at.Revision), N: at.N}, err
 }
 
 // run writes what happens until the reader leaves, is too slow, or the server
@@ -146,75 +143,56 @@ func (s *stream) run() {
 	defer s.alive.Stop()
 	defer s.breath.Stop()
 	for {
-		grew, goesOn := s.collect()
-		if !s.flush() || !goesOn || !s.wait(grew) {
+		more, goesOn := s.collect()
+		if !s.flush() || !goesOn || !s.wait(more) {
 			return
 		}
 	}
 }
 
-// collect writes down the next events that the reader wants, up to a limit. If
-// there were none to look at, grew tells when there are.
-func (s *stream) collect() (grew <-chan struct{}, goesOn bool) {
-	history, grew, open := s.door.backend.Engine().Feed().History(s.namespace)
-	if !open {
-		return nil, false
+// collect encodes the next events that the reader wants, up to a limit. If there were none to look
+// at, more tells when there are.
+func (s *stream) collect() (more <-chan struct{}, goesOn bool) {
+	more, err := s.watcher.Each(func(e *leasehold.Event) bool {
+		s.event(e)
+		return len(s.out) <= maxFlush
+	})
+	var gone *engine.GoneError
+	if errors.As(err, &gone) {
+		s.gone(gone)
 	}
-	events, known := history.After(leasehold.Revision(s.at.Revision), s.at.N)
-	if !known {
-		revision, n := history.Oldest()
-		s.gone(v1.Position{Revision: uint64(revision), N: n}, uint64(history.Revision))
-		return nil, false
-	}
-	if !s.begun {
-		s.hello()
-	}
-	if len(events) == 0 {
-		return grew, true
-	}
-	for _, e := range events[:min(len(events), maxLook)] {
-		s.at = v1.Position{Revision: uint64(e.Revision), N: e.N}
-		if s.wants(e) {
-			s.event(e)
-		}
-		if len(s.out) > maxFlush {
-			break
-		}
-	}
-	return nil, true // there may be more already: look again after a breath
+	return more, err == nil
 }
 
-// wants tells whether an event is for this reader. What happens to sessions has no
-// resource, and is for those who see all.
-func (s *stream) wants(e *leasehold.Event) bool {
-	if s.resource != "" && e.Resource != s.resource {
-		return false
-	}
-	return strings.HasPrefix(e.Resource, s.prefix) && strings.HasPrefix(e.Session, s.session)
+// at is the position of the last event that was looked at.
+func (s *stream) at() v1.Position { return shown(s.watcher.At()) }
+
+func shown(at engine.Position) v1.Position {
+	return v1.Position{Revision: uint64(at.Revision), N: at.N}
 }
 
 func (s *stream) event(e *leasehold.Event) {
 	if s.out == nil {
-		s.out = newSheet()
+		s.out = newBatch()
 	}
-	s.told = s.at
+	s.told = v1.Position{Revision: uint64(e.Revision), N: e.N}
 	if s.values.now && e.Record != nil || s.values.before && e.Previous != nil {
-		s.out.message(e, s.values) // few ask for it, and a press would keep the values
+		s.out.message(e, s.values) // few ask for it, and the cache would keep the values
 		return
 	}
-	s.out = append(s.out, s.door.press.print(e)...)
+	s.out = append(s.out, s.door.events.encode(e)...)
 }
 
-// wait returns when it is time to look again: after a breath if grew is nil. It
+// wait returns when it is time to look again: after a breath if more is nil. It
 // returns false when the watch is over.
-func (s *stream) wait(grew <-chan struct{}) bool {
+func (s *stream) wait(more <-chan struct{}) bool {
 	var breathed <-chan time.Time
-	if grew == nil {
+	if more == nil {
 		s.breath.Reset(s.door.breath())
 		breathed = s.breath.C
 	}
 	select {
-	case <-grew:
+	case <-more:
 		return true
 	case <-breathed:
 		return true
@@ -235,21 +213,21 @@ func (d *Door) breath() time.Duration {
 // hello is the first thing that a reader gets. Its id is where the watch begins,
 // so that who is cut off before the first event misses nothing.
 func (s *stream) hello() {
-	s.begun = true
+	at := s.at()
 	s.out = append(s.out, "retry: 1000\n"...)
-	s.named("hello", s.at, v1.Hello{Namespace: s.namespace, Position: s.at, Time: v1.Time{Time: time.Now()}})
+	s.named("hello", at, v1.Hello{Namespace: s.namespace, Position: at, Time: v1.Time{Time: time.Now()}})
 }
 
-// gone is the last thing that a reader gets whose place is not known any more, and
-// the only one if it never was. Its id is where those go on who reconnect without looking.
-func (s *stream) gone(oldest v1.Position, revision uint64) {
-	s.named("gone", oldest, v1.Gone{Since: s.at, Oldest: oldest, Revision: revision})
+// gone is the last event that a reader gets whose place is no longer known, and the only one if it
+// never was. Its id is where those go on who reconnect without looking.
+func (s *stream) gone(g *engine.GoneError) {
+	s.named("gone", shown(g.Oldest), v1.Gone{Since: shown(g.Since), Oldest: shown(g.Oldest), Revision: uint64(g.Revision)})
 }
 
 // sendAway is the last thing that a slow reader gets. It has all up to here.
 func (s *stream) sendAway() {
 	s.door.backend.Metrics().Cut.Inc()
-	s.named("cut", s.at, v1.Cut{Resume: s.at})
+	s.named("cut", s.at(), v1.Cut{Resume: s.at()})
 	s.writeWithin(slowTime)
 	_ = s.write() // who does not get it has the last id
 }
@@ -266,8 +244,8 @@ func (s *stream) named(name string, at v1.Position, data any) {
 // one day be told that its place is gone.
 func (s *stream) stillThere() bool {
 	s.comment("still here")
-	if s.told != s.at {
-		s.id(s.at)
+	if at := s.at(); s.told != at {
+		s.id(at)
 		s.out = append(s.out, '\n')
 	}
 	return s.flush()
@@ -313,7 +291,7 @@ func (s *stream) write() error {
 	s.door.backend.Metrics().Unsent.Add(size)
 	defer s.door.backend.Metrics().Unsent.Sub(size)
 	if s.conn != nil {
-		s.conn.Collect(newSheet())
+		s.conn.Collect(newBatch())
 	}
 	_, err := s.w.Write(out)
 	if err == nil {

@@ -1,0 +1,73 @@
+package native
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// An eventCache keeps events as they are written, so that each is encoded once for all who watch.
+// Where two events meet in a slot, the later one stays; a watch that misses the other encodes it
+// again.
+type eventCache struct {
+	slots [1024]atomic.Pointer[encodedEvent]
+}
+
+type encodedEvent struct {
+	event *leasehold.Event
+	text  []byte
+}
+
+// maxEncoded bounds what a slot keeps, the event with it: all of them together hold at most 8 MiB,
+// whatever history has forgotten.
+const maxEncoded = 8 << 10
+
+// encode returns an event as it is sent, without the values of its record.
+func (c *eventCache) encode(e *leasehold.Event) []byte {
+	slot := &c.slots[(uint64(e.Revision)+uint64(e.N))%uint64(len(c.slots))]
+	if found := slot.Load(); found != nil && found.event == e {
+		return found.text
+	}
+	text := make(jsonBuffer, 0, 288)
+	text.message(e, values{})
+	if len(text)+valueBytes(e) <= maxEncoded {
+		slot.Store(&encodedEvent{e, text})
+	}
+	return text
+}
+
+func valueBytes(e *leasehold.Event) (n int) {
+	for _, r := range []*leasehold.Record{e.Record, e.Previous} {
+		if r != nil {
+			n += len(r.Value)
+		}
+	}
+	return n
+}
+
+// message writes an event as a server-sent one, whose id is its position.
+func (b *jsonBuffer) message(e *leasehold.Event, with values) {
+	b.id(v1.Position{Revision: uint64(e.Revision), N: e.N})
+	*b = append(*b, "data: "...)
+	b.event(e, with)
+	*b = append(*b, "\n\n"...)
+}
+
+func (b *jsonBuffer) id(at v1.Position) {
+	*b = at.Append(append(*b, "id: "...))
+	*b = append(*b, '\n')
+}
+
+// batches are the buffers that events are collected in. A watch has one only while it writes, so that a thousand
+// silent ones cost nothing.
+var batches = sync.Pool{New: func() any { return new([]byte) }}
+
+func newBatch() []byte { return (*batches.Get().(*[]byte))[:0] }
+
+func recycle(buffer []byte) {
+	if cap(buffer) <= 2*maxFlush { // a larger one would stay large for ever
+		batches.Put(&buffer)
+	}
+}

@@ -102,8 +102,10 @@ func TestExamplesAreTrue(t *testing.T) {
 			seen++
 			ours, _, _ := strings.Cut(example[1], " -- ") // what follows is another program's
 			for _, f := range flag.FindAllStringSubmatch(ours, -1) {
-				if found.Flags().Lookup(f[1]) == nil && found.Flags().ShorthandLookup(f[1][:1]) == nil && found.InheritedFlags().ShorthandLookup(f[1][:1]) == nil {
-					t.Errorf("%s: %q names --%s, which %s does not have", c.CommandPath(), example[0], f[1], found.Name())
+				if found.Flags().Lookup(f[1]) == nil && found.Flags().ShorthandLookup(f[1][:1]) == nil &&
+					found.InheritedFlags().ShorthandLookup(f[1][:1]) == nil {
+					t.Errorf("%s: %q names --%s, which %s does not have", c.CommandPath(), example[0], f[1],
+						found.Name())
 				}
 			}
 		}
@@ -145,7 +147,8 @@ func TestBreakAsksOnATerminal(t *testing.T) {
 	for answer, code := range map[string]int{"": 64, "no\n": 64, "y\n": 64, "YES\n": 64, "yes, but\n": 64} {
 		tr.Stdin = strings.NewReader(answer)
 		tr.does(t, code, "break", "a", "--reason", "stuck", "--now")
-		if !strings.Contains(tr.err.String(), "ann (release 310)") || !strings.Contains(tr.err.String(), "nothing was done") {
+		if !strings.Contains(tr.err.String(), "ann (release 310)") ||
+			!strings.Contains(tr.err.String(), "nothing was done") {
 			t.Errorf("the answer %q was told:\n%s", answer, tr.err.String())
 		}
 	}
@@ -234,7 +237,8 @@ func TestABugIsReported(t *testing.T) {
 	tr := newTrial(t, false)
 	tr.Serve = func(context.Context, node.Config, func(string)) error { panic("off by one") }
 	tr.does(t, 70, "serve")
-	if !strings.Contains(tr.err.String(), "leasehold: this is a bug: off by one") || !strings.Contains(tr.err.String(), "app_test.go") {
+	if !strings.Contains(tr.err.String(), "leasehold: this is a bug: off by one") ||
+		!strings.Contains(tr.err.String(), "app_test.go") {
 		t.Errorf("the report does not help:\n%s", tr.err.String())
 	}
 }
@@ -248,10 +252,12 @@ func TestServeIsGivenWhatWasSettled(t *testing.T) {
 		return nil
 	}
 	tr.does(t, 0, "serve", "--listen", "0.0.0.0:99", "--insecure", "--data", "d")
-	if got.Listen != "0.0.0.0:99" || !got.Insecure || got.Data != "d" || got.LogLevel.String() != "DEBUG" || got.Version.Go == "" || got.Log == nil {
+	if got.Listen != "0.0.0.0:99" || !got.Insecure || got.Data != "d" || got.LogLevel.String() != "DEBUG" ||
+		got.Version.Go == "" || got.Log == nil {
 		t.Errorf("the server was given %+v", got)
 	}
-	for _, want := range []string{"leasehold serves on http://0.0.0.0:99, data in /", "warning: everybody who can reach it", "--server http://127.0.0.1:99\n"} {
+	for _, want := range []string{"leasehold serves on http://0.0.0.0:99, data in /",
+		"warning: everybody who can reach it", "--server http://127.0.0.1:99\n"} {
 		if !strings.Contains(tr.err.String(), want) {
 			t.Errorf("the greeting lacks %q:\n%s", want, tr.err.String())
 		}
@@ -259,7 +265,8 @@ func TestServeIsGivenWhatWasSettled(t *testing.T) {
 }
 
 func TestQuoteIsReadAsOneWord(t *testing.T) {
-	for _, word := range []string{"prod/deploy", "", "two words", "it's", `a"b$c`, "*", "ü", "user@host:1", "-", "a;b"} {
+	for _, word := range []string{"prod/deploy", "", "two words", "it's", `a"b$c`, "*", "ü", "user@host:1", "-",
+		"a;b"} {
 		out, err := exec.Command("sh", "-c", "printf %s "+cli.Quote(word)).Output()
 		if err != nil || string(out) != word {
 			t.Errorf("sh reads %s as %q, %v; want %q", cli.Quote(word), out, err, word)

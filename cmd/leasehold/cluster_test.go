@@ -56,11 +56,13 @@ func newVillage(t *testing.T, atTerminal bool) (*village, *trial) {
 	v := &village{}
 	for i := uint64(1); i <= 3; i++ {
 		v.outlook.Servers = append(v.outlook.Servers, engine.Server{
-			ID: i, Name: fmt.Sprint("n", i), Peer: fmt.Sprintf("10.0.0.%d:4654", i), Client: fmt.Sprintf("http://10.0.0.%d:4653", i),
+			ID: i, Name: fmt.Sprint("n", i),
+			Peer: fmt.Sprintf("10.0.0.%d:4654", i), Client: fmt.Sprintf("http://10.0.0.%d:4653", i),
 			Voter: true, Version: "1", Reachable: true, Applied: 100, Oldest: 3, Newest: core.NewestLevel,
 		})
 	}
-	v.outlook.Cluster, v.outlook.Leader, v.outlook.Self, v.outlook.Term, v.outlook.Level = "c", 1, 2, 4, core.NewestLevel
+	v.outlook.Cluster, v.outlook.Leader, v.outlook.Self, v.outlook.Term, v.outlook.Level = "c", 1, 2, 4,
+		core.NewestLevel
 	s, err := startBehind(func(e *memory.Engine) engine.Engine {
 		v.Engine = e
 		return v
@@ -90,7 +92,8 @@ n3    voter   up       0  http://10.0.0.3:4653
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
 	tr.does(t, 0, "cluster", "status", "--check", "-o", "wide")
-	if !strings.Contains(tr.out.String(), fmt.Sprintf("10.0.0.2:4654   2      100  1        3-%d\n", core.NewestLevel)) {
+	if !strings.Contains(tr.out.String(), fmt.Sprintf("10.0.0.2:4654   2      100  1        3-%d\n",
+		core.NewestLevel)) {
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
 	tr.does(t, 0, "cluster", "status", "-o", "name")
@@ -100,7 +103,9 @@ n3    voter   up       0  http://10.0.0.3:4653
 
 	v.outlook.Servers[1].Reachable, v.outlook.Servers[1].Silent = false, 90*time.Second
 	tr.does(t, cli.ExitAlarm, "cluster", "status")
-	for _, text := range []string{"2 of 3 voters are up; none may fail now", "away 1m30s", "\n-> n2 is away: start it again. If it is lost for good: leasehold cluster remove n2, then prepare a place for another one (leasehold cluster add) and start it with --join\n"} {
+	for _, text := range []string{"2 of 3 voters are up; none may fail now", "away 1m30s",
+		"\n-> n2 is away: start it again. If it is lost for good: leasehold cluster remove n2, then prepare a place " +
+			"for another one (leasehold cluster add) and start it with --join\n"} {
 		if !strings.Contains(tr.out.String(), text) {
 			t.Errorf("it does not show %q:\n%s", text, tr.out.String())
 		}
@@ -116,17 +121,20 @@ n3    voter   up       0  http://10.0.0.3:4653
 	}
 	tr.does(t, cli.ExitAlarm, "cluster", "status", "--check", "-o", "json")
 	var got v1.Cluster
-	if err := json.Unmarshal(tr.out.Bytes(), &got); err != nil || len(got.Servers) != 3 || !strings.Contains(tr.err.String(), `"code":"alarm"`) {
+	if err := json.Unmarshal(tr.out.Bytes(), &got); err != nil || len(got.Servers) != 3 ||
+		!strings.Contains(tr.err.String(), `"code":"alarm"`) {
 		t.Errorf("it prints %s and %s", tr.out.String(), tr.err.String())
 	}
 
 	v.outlook.Servers[2].Reachable, v.outlook.Leader = false, 0
 	tr.does(t, cli.ExitUnavailable, "cluster", "status")
-	if !strings.Contains(tr.out.String(), "1 of 3 voters are up as n2 sees it, and 2 are needed") || strings.Contains(tr.out.String(), "remove") {
+	if !strings.Contains(tr.out.String(), "1 of 3 voters are up as n2 sees it, and 2 are needed") ||
+		strings.Contains(tr.out.String(), "remove") {
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
 	for _, text := range []string{
-		"-> the others may go on without n2: ask one of them: leasehold cluster status --server http://10.0.0.2:4653,http://10.0.0.3:4653\n",
+		"-> the others may go on without n2: ask one of them: leasehold cluster status --server " +
+			"http://10.0.0.2:4653,http://10.0.0.3:4653\n",
 		"-> if n2, n3 do not run, start them again: while their data are there, nothing is lost\n",
 	} {
 		if !strings.Contains(tr.out.String(), text) {
@@ -137,7 +145,8 @@ n3    voter   up       0  http://10.0.0.3:4653
 	// Whatever a server knows of the others: while a majority confirms who leads, it works.
 	v.outlook.Leader, v.outlook.Confirmed = 3, true
 	tr.does(t, cli.ExitAlarm, "cluster", "status")
-	if !strings.Contains(tr.out.String(), "the cluster works") || strings.Contains(tr.out.String(), "start them again") || strings.Contains(tr.out.String(), "backup") {
+	if !strings.Contains(tr.out.String(), "the cluster works") ||
+		strings.Contains(tr.out.String(), "start them again") || strings.Contains(tr.out.String(), "backup") {
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
 	v.err = engine.Unavailable("no")
@@ -147,7 +156,8 @@ n3    voter   up       0  http://10.0.0.3:4653
 func TestClusterCommands(t *testing.T) {
 	v, tr := newVillage(t, false)
 	tr.does(t, 0, "cluster", "add", "n4", "10.0.0.4:4654")
-	if !strings.Contains(tr.err.String(), "leasehold serve --name n4 --peer-listen 10.0.0.4:4654 --join 10.0.0.1:4654,10.0.0.2:4654,10.0.0.3:4654") {
+	if !strings.Contains(tr.err.String(), "leasehold serve --name n4 --peer-listen 10.0.0.4:4654 --join "+
+		"10.0.0.1:4654,10.0.0.2:4654,10.0.0.3:4654") {
 		t.Errorf("it says\n%s", tr.err.String())
 	}
 	tr.does(t, 0, "cluster", "add", "n3", "10.0.0.3:4654")
@@ -162,26 +172,31 @@ func TestClusterCommands(t *testing.T) {
 		t.Errorf("it prints %q", tr.out.String())
 	}
 	tr.does(t, cli.ExitUsage, "cluster", "remove", "n3")
-	if !strings.Contains(tr.err.String(), "give --yes if you are sure") || !strings.Contains(tr.err.String(), "it would remove n3 (voter, up) at 10.0.0.3:4654") {
+	if !strings.Contains(tr.err.String(), "give --yes if you are sure") ||
+		!strings.Contains(tr.err.String(), "it would remove n3 (voter, up) at 10.0.0.3:4654") {
 		t.Errorf("it says\n%s", tr.err.String())
 	}
 	tr.does(t, cli.ExitNotFound, "cluster", "remove", "n9")
 	tr.does(t, 0, "cluster", "remove", "n3", "--yes")
-	want := []string{"add n4 10.0.0.4:4654", "add n3", "add n4 10.0.0.4:4654", "promote n4", `transfer ""`, `transfer "n2"`, "remove n3"}
+	want := []string{"add n4 10.0.0.4:4654", "add n3", "add n4 10.0.0.4:4654", "promote n4", `transfer ""`,
+		`transfer "n2"`, "remove n3"}
 	if !slices.Equal(v.asked, want) {
 		t.Errorf("it asked for %q, want %q", v.asked, want)
 	}
 
-	for code, exit := range map[leasehold.Code]int{leasehold.NotFound: 66, leasehold.Refused: 64, leasehold.Unavailable: 69, leasehold.Undecided: 74} {
+	for code, exit := range map[leasehold.Code]int{leasehold.NotFound: 66, leasehold.Refused: 64,
+		leasehold.Unavailable: 69, leasehold.Undecided: 74} {
 		v.err = &leasehold.Error{Code: code, Message: "because"}
-		for _, args := range []string{"cluster add n4 x:1", "cluster promote n4", "cluster remove n3 --yes", "cluster transfer n3"} {
+		for _, args := range []string{"cluster add n4 x:1", "cluster promote n4", "cluster remove n3 --yes",
+			"cluster transfer n3"} {
 			tr.does(t, exit, strings.Fields(args)...)
 			if !strings.Contains(tr.err.String(), "leasehold cluster status") {
 				t.Errorf("%s says\n%s", args, tr.err.String())
 			}
 		}
 	}
-	for _, args := range []string{"cluster add n4", "cluster add n4 10.0.0.4", "cluster promote", "cluster remove", "cluster transfer a b", "cluster stats", "cluster status x"} {
+	for _, args := range []string{"cluster add n4", "cluster add n4 10.0.0.4", "cluster promote", "cluster remove",
+		"cluster transfer a b", "cluster stats", "cluster status x"} {
 		tr.does(t, cli.ExitUsage, strings.Fields(args)...)
 	}
 }
@@ -189,7 +204,8 @@ func TestClusterCommands(t *testing.T) {
 func TestUpgradeSaysWhatItDid(t *testing.T) {
 	v, tr := newVillage(t, false)
 	tr.does(t, 0, "cluster", "upgrade")
-	if want := fmt.Sprintf("raised: the cluster went from level %d to level 5\n", v.outlook.Level); tr.err.String() != want {
+	if want := fmt.Sprintf("raised: the cluster went from level %d to level 5\n",
+		v.outlook.Level); tr.err.String() != want {
 		t.Errorf("it says %q, want %q", tr.err.String(), want)
 	}
 	v.outlook.Level = 5
@@ -204,7 +220,8 @@ func TestRemoveAsksOnATerminal(t *testing.T) {
 	for answer, code := range map[string]int{"": cli.ExitUsage, "n\n": cli.ExitUsage, "Y es\n": cli.ExitUsage} {
 		tr.Stdin = strings.NewReader(answer)
 		tr.does(t, code, "cluster", "remove", "n3")
-		if !strings.Contains(tr.err.String(), "This will remove n3 (voter, up) at 10.0.0.3:4654 for good.\nThen 2 of 2 voters are up, and 2 are needed.") {
+		if !strings.Contains(tr.err.String(), "This will remove n3 (voter, up) at 10.0.0.3:4654 for good.\nThen 2 of "+
+			"2 voters are up, and 2 are needed.") {
 			t.Errorf("the answer %q was told:\n%s", answer, tr.err.String())
 		}
 	}
@@ -239,7 +256,8 @@ func TestCommandsAskTheNextServer(t *testing.T) {
 	tr.does(t, 0, "acquire", "a", "--id", "a", "--ttl", "1h", "--server", both)
 	tr.does(t, 0, "run", "b", "--server", both, "--", "true")
 	tr.does(t, cli.ExitUnavailable, "list", "--server", "http://127.0.0.1:1,http://127.0.0.1:2")
-	if !strings.Contains(tr.err.String(), "none of 2 servers could be reached:\nleasehold:   cannot reach the server at http://127.0.0.1:1") {
+	if !strings.Contains(tr.err.String(), "none of 2 servers could be reached:\nleasehold:   cannot reach the server "+
+		"at http://127.0.0.1:1") {
 		t.Errorf("it says\n%s", tr.err.String())
 	}
 }

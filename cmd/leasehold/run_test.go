@@ -218,9 +218,11 @@ func briefly(args ...string) []string {
 // Fault: the wrapper gets a signal and leaves the command behind, or passes only some on.
 func TestRunPassesSignalsOn(t *testing.T) {
 	s := newStage(t)
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
 		name := strconv.Itoa(int(sig))
-		p := s.plays("run", name, "--", "sh", "-c", `trap "exit 40" `+name+`; echo $$ >pid`+name+`; while :; do sleep 0.01; done`)
+		p := s.plays("run", name, "--", "sh", "-c",
+			`trap "exit 40" `+name+`; echo $$ >pid`+name+`; while :; do sleep 0.01; done`)
 		s.file("pid" + name)
 		p.signal(sig)
 		p.ends(40)
@@ -233,7 +235,8 @@ func TestRunPassesSignalsOn(t *testing.T) {
 // Signals that the command does not catch end it, and its code is 128+n.
 func TestRunEndsWithItsCommand(t *testing.T) {
 	s := newStage(t)
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGUSR1} {
 		name := strconv.Itoa(int(sig))
 		p := s.plays("run", name, "--", "sh", "-c", "ulimit -c 0; echo $$ >pid"+name+"; exec sleep 60")
 		s.file("pid" + name)
@@ -260,7 +263,8 @@ func TestRunStopsWhatItsShellLeft(t *testing.T) {
 // Fault: the wrapper is killed, and the command goes on, or what the command started.
 func TestRunsDeathEndsTheCommand(t *testing.T) {
 	s := newStage(t)
-	p := s.plays("run", "a", "--", "sh", "-c", "echo $$ >pid; (trap '' TERM HUP; while :; do sleep 0.05; done) & echo $! >inner; wait")
+	p := s.plays("run", "a", "--", "sh", "-c", "echo $$ >pid; (trap '' TERM HUP; while :; do sleep 0.05; done) & echo "+
+		"$! >inner; wait")
 	s.file("inner")
 	p.signal(syscall.SIGKILL)
 	p.ends(-1)
@@ -364,7 +368,8 @@ func TestRunStopsTheCommandAtABreak(t *testing.T) {
 	s := newStage(t)
 	p := s.plays("run", "a", "--", "sh", "-c", beating)
 	s.lastBeat()
-	if _, err := s.caller().Break(t.Context(), v1.BreakRequest{Resource: "a", Token: 1, Period: new(v1.Duration), By: "ann", Reason: "stuck"}); err != nil {
+	if _, err := s.caller().Break(t.Context(), v1.BreakRequest{Resource: "a", Token: 1, Period: new(v1.Duration),
+		By: "ann", Reason: "stuck"}); err != nil {
 		t.Fatal(err)
 	}
 	p.ends(76)
@@ -380,7 +385,8 @@ func TestRunIsToldOfABreak(t *testing.T) {
 	p := s.plays("run", "--ttl", "20s", "--kill-after", "1500ms", "a", "--", "sh", "-c", beating)
 	s.lastBeat()
 	period := v1.Duration(3 * time.Second)
-	if _, err := s.caller().Break(t.Context(), v1.BreakRequest{Resource: "a", Token: 1, Period: &period, By: "ann", Reason: "maintenance"}); err != nil {
+	if _, err := s.caller().Break(t.Context(), v1.BreakRequest{Resource: "a", Token: 1, Period: &period, By: "ann",
+		Reason: "maintenance"}); err != nil {
 		t.Fatal(err)
 	}
 	broken := time.Now()
@@ -401,7 +407,8 @@ func TestRunShowsMessages(t *testing.T) {
 	s := newStage(t)
 	p := s.plays("run", "a", "--", "sh", "-c", "echo $$ >pid; until test -e go; do sleep 0.01; done")
 	s.file("pid")
-	if _, err := s.caller().Ask(t.Context(), v1.AskRequest{Resource: "a", Message: "five minutes?", By: "bob"}); err != nil {
+	if _, err := s.caller().Ask(t.Context(), v1.AskRequest{Resource: "a", Message: "five minutes?",
+		By: "bob"}); err != nil {
 		t.Fatal(err)
 	}
 	s.soon("a message", func() bool { return strings.Contains(p.err.String(), "bob asks for a: five minutes?\n") })
@@ -432,7 +439,8 @@ func TestRunTalksToNobody(t *testing.T) {
 // command that has no lease any more.
 func TestRunWakesUpLate(t *testing.T) {
 	s := newStage(t)
-	p := s.plays("run", "--ttl", "500ms", "a", "--", "sh", "-c", `trap "echo x >told" TERM; echo $$ >pid; while :; do sleep 0.02; done`)
+	p := s.plays("run", "--ttl", "500ms", "a", "--", "sh", "-c",
+		`trap "echo x >told" TERM; echo $$ >pid; while :; do sleep 0.02; done`)
 	s.file("pid")
 	p.signal(syscall.SIGSTOP)
 	s.lastEnd("a")
@@ -452,7 +460,8 @@ func TestRunsFollowOneAnother(t *testing.T) {
 	s := newStage(t)
 	var all []*player
 	for range 5 {
-		all = append(all, s.plays("run", "-q", "a", "--", "sh", "-c", `test ! -e busy || echo x >>both; : >busy; sleep 0.05; rm busy; echo x >>done`))
+		all = append(all, s.plays("run", "-q", "a", "--", "sh", "-c",
+			`test ! -e busy || echo x >>both; : >busy; sleep 0.05; rm busy; echo x >>done`))
 	}
 	for _, p := range all {
 		p.ends(0)
@@ -466,7 +475,8 @@ func TestRunsFollowOneAnother(t *testing.T) {
 // Elect stops its command when the lead is lost, and leads again when it can.
 func TestElectLeadsAgain(t *testing.T) {
 	s := newStage(t)
-	p := s.plays("elect", "--ttl", "3s", "--kill-after", "1s", "a", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >>terms; echo $$ >>pids; until test -e go; do sleep 0.02; done; exit 8`)
+	p := s.plays("elect", "--ttl", "3s", "--kill-after", "1s", "a", "--", "sh", "-c",
+		`echo $LEASEHOLD_TOKEN >>terms; echo $$ >>pids; until test -e go; do sleep 0.02; done; exit 8`)
 	s.file("pids")
 	first := s.number("pids")
 	s.server.stop()
@@ -487,7 +497,8 @@ func TestElectLeadsAgain(t *testing.T) {
 func TestNestedRunsDoNotWaitForEachOther(t *testing.T) {
 	s := newStage(t)
 	inside := func(mine, theirs string) *player {
-		script := "echo >" + mine + "; until test -e " + theirs + "; do sleep 0.01; done; leasehold run " + theirs + " -- true"
+		script := "echo >" + mine + "; until test -e " + theirs + "; do sleep 0.01; done; leasehold run " + theirs +
+			" -- true"
 		return s.plays("run", mine, "--", "sh", "-c", script)
 	}
 	p, q := inside("a", "b"), inside("b", "a")

@@ -58,7 +58,8 @@ func TestStories(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"ok": ok, "exits": exits, "eventually": eventually, "until": until, "json": jsonAt, "jsonlines": jsonLines, "server": serverCommand, "session": session, "use": use,
+			"ok": ok, "exits": exits, "eventually": eventually, "until": until, "json": jsonAt, "jsonlines": jsonLines,
+			"server": serverCommand, "session": session, "use": use,
 		},
 	})
 }
@@ -85,7 +86,8 @@ func startBehind(front func(*memory.Engine) engine.Engine) (*testServer, error) 
 
 func (s *testServer) open() error {
 	l, err := net.Listen("tcp", s.address)
-	for end := time.Now().Add(patienceOfScripts); err != nil && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patienceOfScripts); err != nil &&
+		time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		// Somebody's connection had the luck to begin at the port that was just left.
 		l, err = net.Listen("tcp", s.address)
 	}
@@ -162,7 +164,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 func within(ts *testscript.TestScript, stdout, stderr io.Writer, args []string) int {
 	a := newProgram()
 	a.Stdin, a.Stdout, a.Stderr, a.Environ = strings.NewReader(""), stdout, stderr, nil
-	for _, name := range []string{"LEASEHOLD_SERVER", "LEASEHOLD_NAMESPACE", "LEASEHOLD_HOLDER", "LEASEHOLD_DATA", "LEASEHOLD_LISTN", "LEASEHOLD_CA", "LEASEHOLD_CERT", "LEASEHOLD_KEY"} {
+	for _, name := range []string{"LEASEHOLD_SERVER", "LEASEHOLD_NAMESPACE", "LEASEHOLD_HOLDER", "LEASEHOLD_DATA",
+		"LEASEHOLD_LISTN", "LEASEHOLD_CA", "LEASEHOLD_CERT", "LEASEHOLD_KEY"} {
 		a.Environ = append(a.Environ, name+"="+ts.Getenv(name))
 	}
 	return a.execute(args)

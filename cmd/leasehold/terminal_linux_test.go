@@ -115,7 +115,8 @@ func TestRunHandsTheTerminalOver(t *testing.T) {
 
 func TestRunGivesTheTerminalBack(t *testing.T) {
 	s := newStage(t)
-	screen, p := s.openTerminal("sh", "-c", `leasehold run a -- sh -c 'stty raw -echo; kill -KILL $$'; read line; echo "then $line"; exit 3`)
+	screen, p := s.openTerminal("sh", "-c",
+		`leasehold run a -- sh -c 'stty raw -echo; kill -KILL $$'; read line; echo "then $line"; exit 3`)
 	s.soon("the end of the lease", func() bool {
 		r, err := s.caller().Resource(t.Context(), "a", 0)
 		return err == nil && len(r.Holders) == 0 && r.Last != nil
@@ -170,7 +171,8 @@ func TestRunKeepsOn(t *testing.T) {
 	s := newStage(t)
 	for _, keep := range []bool{true, false} {
 		name := fmt.Sprint("keep-", keep)
-		run := "leasehold run --keep=" + fmt.Sprint(keep) + " " + name + ` -- sh -c 'echo $$ >` + name + `; until test -e go; do sleep 0.02; done; echo x >done-` + name + `'`
+		run := "leasehold run --keep=" + fmt.Sprint(keep) + " " + name + ` -- sh -c 'echo $$ >` + name +
+			`; until test -e go; do sleep 0.02; done; echo x >done-` + name + `'`
 		screen, p := s.openTerminal("bash", "--norc", "--noprofile", "-i")
 		screen.types(run + " & echo $! >run-" + name + "\n")
 		s.file(name)
@@ -202,7 +204,8 @@ func TestRunKeepsOn(t *testing.T) {
 // A script in the background is not hit by ctrl-C, and neither is what it runs.
 func TestRunInTheBackground(t *testing.T) {
 	s := newStage(t)
-	screen, p := s.openTerminal("sh", "-c", `leasehold run a -- sh -c 'echo $$ >pid; until test -e go; do sleep 0.02; done; echo x >done' & trap "echo heard" INT; while ! test -e done; do sleep 0.02; done; wait; exit 5`)
+	screen, p := s.openTerminal("sh", "-c",
+		`leasehold run a -- sh -c 'echo $$ >pid; until test -e go; do sleep 0.02; done; echo x >done' & trap "echo heard" INT; while ! test -e done; do sleep 0.02; done; wait; exit 5`)
 	s.file("pid")
 	screen.types(ctrlC)
 	screen.shows("heard")

@@ -134,7 +134,8 @@ func (y *yard) end(name string, signal syscall.Signal) int {
 func (y *yard) endsWell(name string) {
 	y.Helper()
 	code := y.end(name, syscall.SIGTERM)
-	if text, _ := os.ReadFile(y.servers[name].log); code != 0 && !strings.Contains(string(text), "did not finish within") {
+	if text, _ := os.ReadFile(y.servers[name].log); code != 0 &&
+		!strings.Contains(string(text), "did not finish within") {
 		y.Errorf("%s ended with code %d:\n%s", name, code, text)
 	}
 }
@@ -402,7 +403,8 @@ func TestFromOneToThreeInTLS(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
 	for _, words := range []string{
-		"cert ca", "cert server n1", "cert server n2", "cert server n3", "cert client ann", "cert ca --dir other", "cert server n3 --dir other",
+		"cert ca", "cert server n1", "cert server n2", "cert server n3", "cert client ann", "cert ca --dir other",
+		"cert server n3 --dir other",
 	} {
 		y.succeeds(strings.Fields(words)...)
 	}
@@ -416,7 +418,8 @@ func TestFromOneToThreeInTLS(t *testing.T) {
 		pair := []string{filepath.Join(ca, name+".crt"), filepath.Join(ca, name+".key"), filepath.Join(ca, "ca.crt")}
 		return []string{
 			"--name", name, "--data", name, "--listen", "127.0.0.1:0", "--peer-listen", "127.0.0.1:0",
-			"--tls-cert", pair[0], "--tls-key", pair[1], "--tls-client-ca", pair[2], "--peer-cert", pair[0], "--peer-key", pair[1], "--peer-ca", pair[2],
+			"--tls-cert", pair[0], "--tls-key", pair[1], "--tls-client-ca", pair[2], "--peer-cert", pair[0],
+			"--peer-key", pair[1], "--peer-ca", pair[2],
 		}
 	}
 	y.env = append(y.env, "LEASEHOLD_CA=certs/ca.crt", "LEASEHOLD_CERT=certs/ann.crt", "LEASEHOLD_KEY=certs/ann.key")

@@ -110,11 +110,13 @@ func openSecret(path string) ([]byte, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("the secret file %s can be read by others (%v): chmod 600 %s", path, info.Mode().Perm(), path)
+		return nil, fmt.Errorf("the secret file %s can be read by others (%v): chmod 600 %s", path, info.Mode().Perm(),
+			path)
 	}
 	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(b)))
 	if err != nil || len(secret) != secretBytes {
-		return nil, fmt.Errorf("the secret file %s has no secret in it: it is a line of base64, of %d bytes", path, secretBytes)
+		return nil, fmt.Errorf("the secret file %s has no secret in it: it is a line of base64, of %d bytes", path,
+			secretBytes)
 	}
 	return secret, nil
 }
@@ -272,7 +274,8 @@ func (b *Book) unseal(name string, i int, text string) ([]byte, error) {
 	}
 	key, err := b.sealer().Open(nil, sealed[:12], sealed[12:], place(name, i))
 	if err != nil {
-		return nil, fmt.Errorf("%s: a key of account %s cannot be decrypted: the secret file is another one, or the file was changed", b.path, name)
+		return nil, fmt.Errorf("%s: a key of account %s cannot be decrypted: the secret file is another one, or the "+
+			"file was changed", b.path, name)
 	}
 	return key, nil
 }
@@ -280,7 +283,8 @@ func (b *Book) unseal(name string, i int, text string) ([]byte, error) {
 // Create makes an account with two new keys.
 func (b *Book) Create(name string, now time.Time) (Account, error) {
 	if !ValidName(name) {
-		return Account{}, fmt.Errorf("%q cannot be the name of an account: 3 to 24 lower-case letters and digits are allowed, and none of %s", name, strings.Join(reserved, ", "))
+		return Account{}, fmt.Errorf("%q cannot be the name of an account: 3 to 24 lower-case letters and digits are "+
+			"allowed, and none of %s", name, strings.Join(reserved, ", "))
 	}
 	return b.change(name, func(a Account, found bool) (Account, error) {
 		if found {

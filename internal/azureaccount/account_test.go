@@ -31,7 +31,8 @@ func TestKeysAreSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range made.Keys {
-		if len(key) != keyBytes || bytes.Contains(text, key) || strings.Contains(string(text), base64.StdEncoding.EncodeToString(key)) {
+		if len(key) != keyBytes || bytes.Contains(text, key) ||
+			strings.Contains(string(text), base64.StdEncoding.EncodeToString(key)) {
 			t.Error("a key stands in the file as it is")
 		}
 	}
@@ -41,7 +42,8 @@ func TestKeysAreSealed(t *testing.T) {
 		}
 	}
 	again := open(t, dir)
-	if got := again.Keys("prod"); len(got) != 2 || !bytes.Equal(got[0], made.Keys[0]) || !bytes.Equal(got[1], made.Keys[1]) {
+	if got := again.Keys("prod"); len(got) != 2 || !bytes.Equal(got[0], made.Keys[0]) ||
+		!bytes.Equal(got[1], made.Keys[1]) {
 		t.Error("the keys are others after a restart")
 	}
 	if !bytes.Equal(again.TokenKey(), b.TokenKey()) || bytes.Contains(b.TokenKey(), b.secret) {
@@ -63,7 +65,8 @@ func TestSealedKeyStaysWhereItIs(t *testing.T) {
 	if err := os.WriteFile(path, []byte(swapped), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path, filepath.Join(dir, "secret")); err == nil || !strings.Contains(err.Error(), "cannot be decrypted") {
+	if _, err := Open(path, filepath.Join(dir, "secret")); err == nil ||
+		!strings.Contains(err.Error(), "cannot be decrypted") {
 		t.Errorf("keys were moved to another account: %v", err)
 	}
 }
@@ -73,10 +76,12 @@ func TestAnotherSecret(t *testing.T) {
 	if _, err := open(t, dir).Create("prod", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(filepath.Join(dir, "accounts"), filepath.Join(dir, "other")); err == nil || !strings.Contains(err.Error(), "the secret file is another one") {
+	if _, err := Open(filepath.Join(dir, "accounts"), filepath.Join(dir, "other")); err == nil ||
+		!strings.Contains(err.Error(), "the secret file is another one") {
 		t.Errorf("got %v", err)
 	}
-	for content, want := range map[string]string{"": "no secret in it", "abc": "no secret in it", base64.StdEncoding.EncodeToString(make([]byte, 31)): "no secret in it"} {
+	for content, want := range map[string]string{"": "no secret in it", "abc": "no secret in it",
+		base64.StdEncoding.EncodeToString(make([]byte, 31)): "no secret in it"} {
 		path := filepath.Join(dir, "bad")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)

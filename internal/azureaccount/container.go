@@ -30,7 +30,8 @@ func NewContainer(account, container string, now time.Time) (path, value string,
 	case !ValidName(account):
 		return "", "", fmt.Errorf("%q cannot be the name of an account", account)
 	case !ValidContainer(container):
-		return "", "", fmt.Errorf("%q cannot be the name of a container: 3 to 63 lower-case letters, digits and single dashes are allowed", container)
+		return "", "", fmt.Errorf("%q cannot be the name of a container: 3 to 63 lower-case letters, digits and "+
+			"single dashes are allowed", container)
 	}
 	r := ContainerRecord{Created: now.UnixNano(), Modified: now.UnixNano(), ETag: NewETag()}
 	text, err := json.Marshal(r)

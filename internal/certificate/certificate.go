@@ -178,7 +178,8 @@ func CheckName(name string) error {
 	if names.MatchString(name) && net.ParseIP(name) == nil {
 		return nil
 	}
-	return fmt.Errorf("%q cannot be a name: use 1 to 63 letters, digits, dots, hyphens and underscores, with a letter or digit at both ends, and not an address", name)
+	return fmt.Errorf("%q cannot be a name: use 1 to 63 letters, digits, dots, hyphens and underscores, with a letter "+
+		"or digit at both ends, and not an address", name)
 }
 
 var hostNames = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
@@ -189,7 +190,8 @@ func addHost(template *x509.Certificate, host string) error {
 		return nil
 	}
 	if !hostNames.MatchString(host) {
-		return fmt.Errorf("%q is neither a host name nor an address: write it without a port, such as leases.example or 10.0.0.1", host)
+		return fmt.Errorf("%q is neither a host name nor an address: write it without a port, such as leases.example "+
+			"or 10.0.0.1", host)
 	}
 	template.DNSNames = append(template.DNSNames, host)
 	return nil

@@ -93,7 +93,8 @@ func shake(t *testing.T, server, client *tls.Config) (serverErr, clientErr error
 
 func TestWhoMayComeIn(t *testing.T) {
 	d, strangers := newDesk(t), newDesk(t)
-	n1, n2, ann := d.open(d.server("n1", "127.0.0.1", "leases.example")), d.open(d.server("n2")), d.open(d.client("ann"))
+	n1, n2, ann := d.open(d.server("n1", "127.0.0.1", "leases.example")), d.open(d.server("n2")),
+		d.open(d.client("ann"))
 	stranger := strangers.open(strangers.server("n2", "127.0.0.1"))
 	forged := strangers.server("n2")
 	forged.CA = d.file("ca.crt") // it knows whom to trust, and nobody trusts it
@@ -120,7 +121,8 @@ func TestWhoMayComeIn(t *testing.T) {
 		{"a client by another name", n1.Listen(), as(ann.Dial(), "elsewhere.example"), false},
 		{"a client without a certificate", n1.Listen(), as(nobody.Dial(), "127.0.0.1"), false},
 		{"a client of another authority", n1.Listen(), as(forger.Dial(), "127.0.0.1"), false},
-		{"a client of another authority, that trusts another one", n1.Listen(), as(stranger.Dial(), "127.0.0.1"), false},
+		{"a client of another authority, that trusts another one", n1.Listen(), as(stranger.Dial(), "127.0.0.1"),
+			false},
 		{"a server", n1.Peers(), as(n2.Peers(), "n1"), true},
 		{"a server by another name", n1.Peers(), as(n2.Peers(), "n3"), false},
 		{"a client among servers", n1.Peers(), as(ann.Peers(), "n1"), false},
@@ -139,7 +141,8 @@ func TestWhoMayComeIn(t *testing.T) {
 func TestOldVersionsAreRefused(t *testing.T) {
 	d := newDesk(t)
 	n1, ann := d.open(d.server("n1", "127.0.0.1")), d.open(d.client("ann"))
-	for version, want := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+	for version, want := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true,
+		tls.VersionTLS13: true} {
 		client := ann.Dial()
 		client.ServerName, client.MinVersion, client.MaxVersion = "127.0.0.1", tls.VersionTLS10, version
 		serverErr, clientErr, _ := shake(t, n1.Listen(), client)
@@ -236,7 +239,8 @@ func TestLimits(t *testing.T) {
 	if _, err := d.ca.Server(Request{Name: "n", Now: now}); err == nil {
 		t.Error("a certificate was made that lasts for no time")
 	}
-	if _, err := d.ca.Server(Request{Name: "n", Lasts: time.Hour, Now: now.Add(AuthorityLasts + time.Hour)}); err == nil {
+	if _, err := d.ca.Server(Request{Name: "n", Lasts: time.Hour,
+		Now: now.Add(AuthorityLasts + time.Hour)}); err == nil {
 		t.Error("an authority that ended signed something")
 	}
 	long, err := d.ca.Server(Request{Name: "long", Lasts: 20 * AuthorityLasts, Now: now})
@@ -260,7 +264,8 @@ func TestWrongFiles(t *testing.T) {
 			t.Errorf("%s: opened", name)
 		}
 	}
-	for _, pair := range [][2]string{{n1.Cert, n1.Key}, {d.file("ca.crt"), n1.Key}, {d.file("ca.crt"), d.file("empty")}, {d.file("empty"), n1.Key}, {d.file("ca.crt"), d.file("none")}} {
+	for _, pair := range [][2]string{{n1.Cert, n1.Key}, {d.file("ca.crt"), n1.Key}, {d.file("ca.crt"), d.file("empty")},
+		{d.file("empty"), n1.Key}, {d.file("ca.crt"), d.file("none")}} {
 		if _, err := OpenAuthority(pair[0], pair[1]); err == nil {
 			t.Errorf("%v is an authority", pair)
 		}

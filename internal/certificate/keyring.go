@@ -64,9 +64,10 @@ func Open(files Files, failed func(error)) (*Keyring, error) {
 
 // Listen is for a port that clients come to. With a CA they must show a certificate of it.
 func (k *Keyring) Listen() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		return k.now().server, nil
-	}}
+	return &tls.Config{MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return k.now().server, nil
+		}}
 }
 
 // Peers is for one connection between two servers, at either end. That the other end has
@@ -80,7 +81,9 @@ func (k *Keyring) Dial() *tls.Config {
 	now := k.now()
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: now.pool}
 	if now.pair != nil {
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return k.now().pair, nil }
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return k.now().pair, nil
+		}
 	}
 	return c
 }
@@ -94,7 +97,8 @@ func verify(s tls.ConnectionState, pool *x509.CertPool, usage x509.ExtKeyUsage) 
 	for _, cert := range s.PeerCertificates[1:] {
 		between.AddCert(cert)
 	}
-	_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage}})
+	_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, Intermediates: between,
+		KeyUsages: []x509.ExtKeyUsage{usage}})
 	return err
 }
 
@@ -146,7 +150,8 @@ func (k *Keyring) tell(err error) {
 
 // stat is taken before the files are read: what changes in between is seen next time.
 func (k *Keyring) stat() (stamps []os.FileInfo, err error) {
-	for _, f := range []struct{ what, name string }{{"certificate", k.files.Cert}, {"key", k.files.Key}, {"authority", k.files.CA}} {
+	for _, f := range []struct{ what, name string }{{"certificate", k.files.Cert}, {"key", k.files.Key},
+		{"authority", k.files.CA}} {
 		if f.name == "" {
 			continue
 		}
@@ -192,7 +197,8 @@ func (l *loaded) configure() {
 	if l.pair == nil {
 		return
 	}
-	l.server = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*l.pair}, NextProtos: []string{"h2", "http/1.1"}}
+	l.server = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*l.pair},
+		NextProtos: []string{"h2", "http/1.1"}}
 	if l.pool == nil {
 		return
 	}

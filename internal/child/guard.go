@@ -32,7 +32,8 @@ func startGuard(argv []string) *guard {
 		return nil
 	}
 	defer theirs.Close()
-	g := &guard{orders: ours, process: &exec.Cmd{Path: argv[0], Args: argv[1:], Stdin: theirs, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}}
+	g := &guard{orders: ours, process: &exec.Cmd{Path: argv[0], Args: argv[1:], Stdin: theirs,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}}}
 	if err := g.process.Start(); err != nil {
 		_ = ours.Close()
 		return nil

@@ -254,7 +254,8 @@ func (w *watch) vanishes(by time.Time) bool {
 
 // Passed are the signals that are passed on to a command.
 var Passed = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGWINCH,
 	syscall.SIGTSTP, syscall.SIGCONT,
 }
 

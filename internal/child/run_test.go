@@ -62,7 +62,8 @@ type trial struct {
 
 func begin(t *testing.T, script string, more func(*Run)) *trial {
 	t.Helper()
-	tr := &trial{t: t, dir: t.TempDir(), lease: newLease(time.Hour), signals: make(chan os.Signal, 8), ended: make(chan End, 1)}
+	tr := &trial{t: t, dir: t.TempDir(), lease: newLease(time.Hour), signals: make(chan os.Signal, 8),
+		ended: make(chan End, 1)}
 	r := Run{
 		Command: Command{Argv: []string{"sh", "-c", "cd " + tr.dir + "\n" + script}, Env: os.Environ()},
 		Lease:   tr.lease, KillAfter: time.Second, Signals: tr.signals, Warn: tr.warned,
@@ -157,7 +158,8 @@ func TestNoSuchCommand(t *testing.T) {
 }
 
 func TestSignalsArePassedOn(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
 		tr := begin(t, `trap "exit 42" `+strconv.Itoa(int(s))+`; echo >ready; while :; do sleep 0.01; done`, nil)
 		tr.file("ready")
 		tr.signals <- s
@@ -191,7 +193,8 @@ func TestToldAndThenKilled(t *testing.T) {
 
 func TestToldInTime(t *testing.T) {
 	t.Parallel()
-	tr := begin(t, `trap "exit 5" TERM; echo >ready; while :; do sleep 0.01; done`, func(r *Run) { r.KillAfter = 10 * time.Second })
+	tr := begin(t, `trap "exit 5" TERM; echo >ready; while :; do sleep 0.01; done`,
+		func(r *Run) { r.KillAfter = 10 * time.Second })
 	tr.file("ready")
 	tr.lease.lasts(9 * time.Second)
 	tr.wants(End{Code: 5, Stopped: true}, Told)
@@ -238,7 +241,8 @@ func TestDeafOrphansAreKilled(t *testing.T) {
 // A stopped command is woken up to hear that it has to end.
 func TestStoppedCommandHears(t *testing.T) {
 	t.Parallel()
-	tr := begin(t, `trap "exit 5" TERM; echo $$ >pid; kill -STOP $$; echo >on; while :; do sleep 0.01; done`, func(r *Run) { r.KillAfter = 10 * time.Second })
+	tr := begin(t, `trap "exit 5" TERM; echo $$ >pid; kill -STOP $$; echo >on; while :; do sleep 0.01; done`,
+		func(r *Run) { r.KillAfter = 10 * time.Second })
 	tr.file("pid")
 	tr.lease.lasts(9 * time.Second)
 	tr.wants(End{Code: 5, Stopped: true}, Told)
@@ -336,7 +340,8 @@ func TestGuardKills(t *testing.T) {
 
 // A guard that was sent home, or knows no group, kills nobody.
 func TestGuardLetsLive(t *testing.T) {
-	for _, orders := range []string{"group 1\nuntil 1\n", "until 1\n", "group x\n", "group -1\n", "done\ngroup 5\n", "nonsense\n\n", ""} {
+	for _, orders := range []string{"group 1\nuntil 1\n", "until 1\n", "group x\n", "group -1\n", "done\ngroup 5\n",
+		"nonsense\n\n", ""} {
 		follow(strings.NewReader(orders))
 	}
 }

@@ -52,7 +52,8 @@ func New() *App {
 func (a *App) Run(args []string, makeRoot func() *cobra.Command) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
-			fmt.Fprintf(a.Stderr, "leasehold: this is a bug: %v\nPlease report it with the command that you gave and these lines:\n\n%s", p, debug.Stack())
+			fmt.Fprintf(a.Stderr, "leasehold: this is a bug: %v\nPlease report it with the command that you gave and "+
+				"these lines:\n\n%s", p, debug.Stack())
 			code = ExitBug
 		}
 	}()

@@ -29,8 +29,10 @@ func TestEveryCodeHasAnExitCode(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]int{
-		nil: 0, errors.New("what nobody foresaw"): 70, SignalError(syscall.SIGINT): 130, SignalError(syscall.SIGTERM): 143,
-		&outputError{io.ErrShortWrite}: 74, Hint(UnfitError("clock"), ""): 71, Several{leasehold.ErrLost, leasehold.ErrHeld}.first(): 76,
+		nil: 0, errors.New("what nobody foresaw"): 70, SignalError(syscall.SIGINT): 130,
+		SignalError(syscall.SIGTERM):   143,
+		&outputError{io.ErrShortWrite}: 74, Hint(UnfitError("clock"), ""): 71, Several{leasehold.ErrLost,
+			leasehold.ErrHeld}.first(): 76,
 	} {
 		if got := ExitCode(err); got != want {
 			t.Errorf("%v ends with %d, want %d", err, got, want)
@@ -39,7 +41,8 @@ func TestEveryCodeHasAnExitCode(t *testing.T) {
 }
 
 func TestEveryExitCodeIsExplained(t *testing.T) {
-	codes := []int{ExitUsage, ExitNotFound, ExitUnavailable, ExitBug, ExitUnfit, exitLimited, exitUndecided, ExitHeld, ExitLost, exitDenied, exitSignal + 2}
+	codes := []int{ExitUsage, ExitNotFound, ExitUnavailable, ExitBug, ExitUnfit, exitLimited, exitUndecided, ExitHeld,
+		ExitLost, exitDenied, exitSignal + 2}
 	help := exitHelp()
 	for _, code := range codes {
 		if !regexp.MustCompile(`(?m)^  ` + jsonNumber(code) + ` +\S`).MatchString(help) {
@@ -64,9 +67,12 @@ func TestSignal(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 0: "0s", 40 * time.Millisecond: "0s", 250 * time.Millisecond: "300ms", 1240 * time.Millisecond: "1.2s",
-		9960 * time.Millisecond: "10s", 22400 * time.Millisecond: "22s", 59900 * time.Millisecond: "1m", 90 * time.Second: "1m30s",
-		time.Hour - time.Millisecond: "1h", 2*time.Hour + 5*time.Minute: "2h5m", 24*time.Hour - time.Second: "1d", 76 * time.Hour: "3d4h",
+		-time.Second: "0s", 0: "0s", 40 * time.Millisecond: "0s", 250 * time.Millisecond: "300ms",
+		1240 * time.Millisecond: "1.2s",
+		9960 * time.Millisecond: "10s", 22400 * time.Millisecond: "22s", 59900 * time.Millisecond: "1m",
+		90 * time.Second:             "1m30s",
+		time.Hour - time.Millisecond: "1h", 2*time.Hour + 5*time.Minute: "2h5m", 24*time.Hour - time.Second: "1d",
+		76 * time.Hour: "3d4h",
 	} {
 		if got := Short(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
@@ -92,7 +98,8 @@ func TestFitTakesFromTheWidest(t *testing.T) {
 // terminal of whoever lists the leases.
 func TestNamesCanNotMoveTheCursor(t *testing.T) {
 	for given, want := range map[string]string{
-		"plain": "plain", "dé vil": "dé vil", "a\x1b[2Jb": `a\u001b[2Jb`, "a\nb": `a\u000ab`, "a\u202eb": `a\u202eb`, "a\xffb": "a�b", "日本": "日本",
+		"plain": "plain", "dé vil": "dé vil", "a\x1b[2Jb": `a\u001b[2Jb`, "a\nb": `a\u000ab`, "a\u202eb": `a\u202eb`,
+		"a\xffb": "a�b", "日本": "日本",
 	} {
 		if got := Printable(given); got != want {
 			t.Errorf("%q is shown as %q, want %q", given, got, want)

@@ -69,7 +69,8 @@ func (a *App) Completes(most int, offer offer) cobra.CompletionFunc {
 }
 
 // Asks completes by whatever a question to the server answers.
-func (a *App) Asks(most int, question func(ctx context.Context, c *Conn, typed string) []cobra.Completion) cobra.CompletionFunc {
+func (a *App) Asks(most int, question func(ctx context.Context, c *Conn,
+	typed string) []cobra.Completion) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if most >= 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -60,7 +60,8 @@ func NewConn(client config.Client, cmd *cobra.Command) (*Conn, error) {
 		}
 		c.TLS = ring.Dial()
 	}
-	caller, err := v1.NewCaller(v1.CallerConfig{Servers: client.Servers, Namespace: client.Namespace, Timeout: Patience, TLS: c.TLS})
+	caller, err := v1.NewCaller(v1.CallerConfig{Servers: client.Servers, Namespace: client.Namespace, Timeout: Patience,
+		TLS: c.TLS})
 	c.Caller = caller
 	return c, err
 }

@@ -21,7 +21,8 @@ Besides the commands there are topics: exit-codes, configuration and output.`,
 		Example: `  leasehold help acquire
   leasehold help exit-codes
   leasehold help configuration`,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion,
+			_ cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				for _, sub := range cmd.Root().Commands() {
 					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))

@@ -16,13 +16,15 @@ func (a *App) PrintLeases(leases []v1.Lease) error {
 	case FormatName:
 		return a.printIDs(leases)
 	}
-	columns := []Column{{Name: "RESOURCE"}, {Name: "ID"}, {Name: "HOLDER", Flexible: true}, {Name: "TOKEN"}, {Name: "REMAINING"}}
+	columns := []Column{{Name: "RESOURCE"}, {Name: "ID"}, {Name: "HOLDER", Flexible: true}, {Name: "TOKEN"},
+		{Name: "REMAINING"}}
 	units := slices.ContainsFunc(leases, func(l v1.Lease) bool { return len(l.Units) > 0 })
 	if units {
 		columns = append(columns, Column{Name: "UNITS"})
 	}
 	if a.Output == FormatWide {
-		columns = append(columns, Column{Name: "STATE", Paint: PaintState}, Column{Name: "SESSION"}, Column{Name: "SINCE"},
+		columns = append(columns, Column{Name: "STATE", Paint: PaintState}, Column{Name: "SESSION"},
+			Column{Name: "SINCE"},
 			Column{Name: "EXPIRES"}, Column{Name: "LABELS", Flexible: true}, Column{Name: "REASON", Flexible: true})
 	}
 	rows := make([][]string, 0, len(leases))

@@ -24,7 +24,8 @@ const (
 // OutputFlag gives a command the flag -o; table is the default of all.
 func (a *App) OutputFlag(cmd *cobra.Command, formats ...string) {
 	formats = append([]string{FormatTable}, formats...)
-	cmd.Flags().VarP(&Choice{Value: &a.Output, Allowed: formats, Kind: "format"}, "output", "o", "how to print: "+strings.Join(formats, ", "))
+	cmd.Flags().VarP(&Choice{Value: &a.Output, Allowed: formats, Kind: "format"}, "output", "o",
+		"how to print: "+strings.Join(formats, ", "))
 	CompleteFlag(cmd, "output", formats)
 }
 

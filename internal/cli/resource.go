@@ -28,7 +28,8 @@ func (a *App) Describe(r v1.Resource) string {
 	}
 	describeUnits(s, r)
 	if r.Unacknowledged != nil {
-		s.Line("Rests", "until somebody acknowledges the end of %s's lease (token %d)", Printable(r.Unacknowledged.Holder), r.Unacknowledged.Token)
+		s.Line("Rests", "until somebody acknowledges the end of %s's lease (token %d)",
+			Printable(r.Unacknowledged.Holder), r.Unacknowledged.Token)
 	}
 	if r.AvailableAt != nil {
 		why := "after a rest"
@@ -151,7 +152,8 @@ func describeUsual(s *Details, u *v1.Usual) {
 		return
 	}
 	if u.Holds > 0 {
-		s.Line("Usual hold", "%s, seldom more than %s; %d of the last %d ended uncleanly", u.HoldP50, u.HoldP95, u.Unclean, u.Holds)
+		s.Line("Usual hold", "%s, seldom more than %s; %d of the last %d ended uncleanly", u.HoldP50, u.HoldP95,
+			u.Unclean, u.Holds)
 	}
 	if u.Waits > 0 {
 		s.Line("Usual wait", "%s, seldom more than %s, with %d waiting", u.WaitP50, u.WaitP95, u.Queue)

@@ -52,7 +52,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		return SeeHelp(cmd, Usage("--%s needs a value: %s", missing.GetFlag().Name, missing.GetFlag().Usage))
 	case errors.As(err, &invalid):
-		return SeeHelp(cmd, Usage("--%s is %q: %s", invalid.GetFlag().Name, invalid.GetValue(), whyInvalid(invalid.Unwrap())))
+		return SeeHelp(cmd, Usage("--%s is %q: %s", invalid.GetFlag().Name, invalid.GetValue(),
+			whyInvalid(invalid.Unwrap())))
 	}
 	return SeeHelp(cmd, Usage("%v", err))
 }

@@ -25,7 +25,8 @@ func writeUsage(cmd *cobra.Command) error {
 	usageOfCommands(&b, cmd)
 	usageOfFlags(&b, cmd)
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n\"leasehold help%s COMMAND\" explains a command.\n", strings.TrimPrefix(cmd.CommandPath(), "leasehold"))
+		fmt.Fprintf(&b, "\n\"leasehold help%s COMMAND\" explains a command.\n",
+			strings.TrimPrefix(cmd.CommandPath(), "leasehold"))
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
 	return err

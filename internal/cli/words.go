@@ -114,7 +114,8 @@ func unprintable(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }
 // Quote writes a word so that a shell reads it as one.
 func Quote(word string) string {
 	harmless := func(r rune) bool {
-		return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/_.:@%+=,-", r))
+		return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) ||
+			strings.ContainsRune("/_.:@%+=,-", r))
 	}
 	if word != "" && strings.TrimFunc(word, harmless) == "" {
 		return word

@@ -47,7 +47,8 @@ func readServerClockOnce(ctx context.Context, c *cli.Conn) (r clockReading, err 
 	query := v1.WatchQuery{Once: true, Started: func(h v1.Hello) {
 		trip := leaseClock() - began
 		// The server cuts its date off below the millisecond.
-		r = clockReading{server: h.Time.Time, date: date.Add(trip / 2), at: began + trip/2, blur: trip/2 + time.Millisecond}
+		r = clockReading{server: h.Time.Time, date: date.Add(trip / 2), at: began + trip/2, blur: trip/2 +
+			time.Millisecond}
 		heard = true
 		cancel()
 	}}
@@ -70,11 +71,13 @@ const datesApart = time.Second
 
 func judgeDate(r clockReading) finding {
 	apart := r.date.Sub(r.server)
-	f := fine("date", "this machine and the server agree within %s", exact(apart.Abs()+r.blur)).with("ahead_ms", milliseconds(apart))
+	f := fine("date", "this machine and the server agree within %s", exact(apart.Abs()+r.blur)).with("ahead_ms",
+		milliseconds(apart))
 	if apart.Abs()-r.blur <= datesApart {
 		return f
 	}
-	f.Detail = fmt.Sprintf("this machine is %s %s the server", cli.Short(apart.Abs()), map[bool]string{true: "ahead of", false: "behind"}[apart > 0])
+	f.Detail = fmt.Sprintf("this machine is %s %s the server", cli.Short(apart.Abs()),
+		map[bool]string{true: "ahead of", false: "behind"}[apart > 0])
 	return f.warn("no lease depends on dates, but what you read does: let NTP set the clocks of both")
 }
 
@@ -85,19 +88,24 @@ func judgeRate(before, after clockReading) finding {
 	ours := after.at - before.at
 	theirs := after.server.Sub(before.server)
 	if ours <= 0 {
-		return fine("clock rate", "this machine's clock did not move for the whole measurement").unfit("do not hold leases here: ask the operator of the machine: it may be a virtual one that was paused")
+		return fine("clock rate", "this machine's clock did not move for the whole measurement").unfit("do not hold " +
+			"leases here: ask the operator of the machine: it may be a virtual one that was paused")
 	}
 	off := float64(ours-theirs) / float64(ours)
 	blur := float64(before.blur+after.blur) / float64(ours)
-	f := fine("clock rate", "this machine's clock runs at the server's rate: %s off, measured to %s over %s", percent(off), percent(blur), cli.Short(ours))
+	f := fine("clock rate", "this machine's clock runs at the server's rate: %s off, measured to %s over %s",
+		percent(off), percent(blur), cli.Short(ours))
 	f = f.with("off_percent", 100*off).with("blur_percent", 100*blur)
 	switch {
 	case blur > rateBound:
-		f.Detail = fmt.Sprintf("the measurement is too coarse to tell: %s off, measured to %s over %s", percent(off), percent(blur), cli.Short(ours))
+		f.Detail = fmt.Sprintf("the measurement is too coarse to tell: %s off, measured to %s over %s", percent(off),
+			percent(blur), cli.Short(ours))
 		return f.warn("measure for longer: leasehold doctor --for 30s")
 	case abs(off)-blur > rateBound:
-		f.Detail = fmt.Sprintf("this machine's clock runs at another rate than the server's: %s off, measured to %s over %s; at most 0.5%% is safe", percent(off), percent(blur), cli.Short(ours))
-		return f.unfit("measure again with --for 30s, for a date may just have been set; if it stays so, do not trust leases until the clocks are mended: see NTP on both, and the host of a virtual machine")
+		f.Detail = fmt.Sprintf("this machine's clock runs at another rate than the server's: %s off, measured to %s "+
+			"over %s; at most 0.5%% is safe", percent(off), percent(blur), cli.Short(ours))
+		return f.unfit("measure again with --for 30s, for a date may just have been set; if it stays so, do not trust " +
+			"leases until the clocks are mended: see NTP on both, and the host of a virtual machine")
 	}
 	return f
 }
@@ -121,7 +129,8 @@ func JudgeKernel(k kernelClock) finding {
 	case !k.known:
 		return fine("kernel", "this system does not tell how its clock is kept")
 	case k.err != nil:
-		return fine("kernel", "the state of the clock cannot be read: %v", k.err).warn("run it where adjtimex is allowed, or look on the host: timedatectl, chronyc tracking")
+		return fine("kernel", "the state of the clock cannot be read: %v", k.err).warn("run it where adjtimex is " +
+			"allowed, or look on the host: timedatectl, chronyc tracking")
 	}
 	f := fine("kernel", "the clock is kept by NTP, and corrected by %.3g ppm", k.ppm).with("correction_ppm", k.ppm)
 	if k.unsynchronised {
@@ -132,11 +141,13 @@ func JudgeKernel(k kernelClock) finding {
 	}
 	switch {
 	case abs(k.ppm) > rateBound*1e6:
-		return f.unfit("a correction of more than 5000 ppm is more than leases allow: see what set it (adjtimex --print, chronyc tracking) and set it back")
+		return f.unfit("a correction of more than 5000 ppm is more than leases allow: see what set it (adjtimex " +
+			"--print, chronyc tracking) and set it back")
 	case abs(k.ppm) > 500:
 		return f.warn("a healthy clock needs less than 500 ppm: see chronyc tracking or timedatectl timesync-status")
 	case k.unsynchronised:
-		return f.warn("leases need only the rate, which is compared with the server's; for dates that agree start chrony or systemd-timesyncd, on the host if this is a container")
+		return f.warn("leases need only the rate, which is compared with the server's; for dates that agree start " +
+			"chrony or systemd-timesyncd, on the host if this is a container")
 	}
 	return f
 }
@@ -149,7 +160,8 @@ func JudgeProxy(server string, getenv func(string) string) finding {
 		}
 		return getenv(lower)
 	}
-	settings := httpproxy.Config{HTTPProxy: get("HTTP_PROXY", "http_proxy"), HTTPSProxy: get("HTTPS_PROXY", "https_proxy"), NoProxy: get("NO_PROXY", "no_proxy")}
+	settings := httpproxy.Config{HTTPProxy: get("HTTP_PROXY", "http_proxy"),
+		HTTPSProxy: get("HTTPS_PROXY", "https_proxy"), NoProxy: get("NO_PROXY", "no_proxy")}
 	u, err := url.Parse(server)
 	if err != nil {
 		return fine("proxy", "none")

@@ -21,7 +21,8 @@ func (d *Diagnosis) lookAtServers(ctx context.Context, c *cli.Conn) {
 	}
 	var away []answer
 	for _, server := range c.Client.Servers {
-		one := config.Client{Server: server, Servers: []string{server}, TLS: c.Client.TLS, Namespace: c.Client.Namespace}
+		one := config.Client{Server: server, Servers: []string{server}, TLS: c.Client.TLS,
+			Namespace: c.Client.Namespace}
 		alone, err := cli.NewConn(one, c.Cmd)
 		if err == nil {
 			_, err = alone.Version(ctx)
@@ -41,7 +42,8 @@ type answer struct {
 }
 
 func judgeServers(all []string, away []answer) finding {
-	f := fine("servers", "%d of %d answer", len(all)-len(away), len(all)).with("named", float64(len(all))).with("away", float64(len(away)))
+	f := fine("servers", "%d of %d answer", len(all)-len(away), len(all)).with("named", float64(len(all))).with("away",
+		float64(len(away)))
 	if len(away) == 0 {
 		return f
 	}
@@ -53,7 +55,8 @@ func judgeServers(all []string, away []answer) finding {
 		why, _, _ = strings.Cut(why, ": is it running?")
 		f.Detail += fmt.Sprintf("%s %s (%s)", strings.Repeat(",", min(i, 1)), a.server, why)
 	}
-	return f.warn("commands go on to the next one; start those again, or take them out of --server and LEASEHOLD_SERVER")
+	return f.warn("commands go on to the next one; start those again, " +
+		"or take them out of --server and LEASEHOLD_SERVER")
 }
 
 // lookAtCluster looks at how the servers do, if they are a cluster.
@@ -125,7 +128,8 @@ func JudgeCluster(c v1.Cluster) Condition {
 	voters, up := 0, 0
 	var away []string
 	if c.Next != 0 {
-		f.note("all servers know level %d: when none has to go back to an older version, run leasehold cluster upgrade", c.Next)
+		f.note("all servers know level %d: when none has to go back to an older version, run leasehold cluster upgrade",
+			c.Next)
 	}
 	for _, s := range c.Servers {
 		if !s.Voter {
@@ -143,10 +147,12 @@ func JudgeCluster(c v1.Cluster) Condition {
 	f.Stuck = !c.Confirmed && (up < needed || c.Leader == "")
 	switch {
 	case up < needed && c.Confirmed:
-		f.State = fmt.Sprintf("the cluster works, and a majority confirms who leads, but %s hears of only %d of %d voters", c.Self, up, voters)
+		f.State = fmt.Sprintf("the cluster works, and a majority confirms who leads, but %s hears of only %d of %d "+
+			"voters", c.Self, up, voters)
 		f.bad("look at the network between %s and %s", c.Self, strings.Join(away, ", "))
 	case up < needed:
-		f.State += fmt.Sprintf(" as %s sees it, and %d are needed: nothing can be granted or renewed there", c.Self, needed)
+		f.State += fmt.Sprintf(" as %s sees it, and %d are needed: nothing can be granted or renewed there", c.Self,
+			needed)
 		f.judgeMinority(c, away)
 	case c.Leader == "" && !c.Confirmed:
 		f.State += ", and they choose a leader: look again in a moment"
@@ -186,23 +192,30 @@ func (f *Condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
 	behind, _ := Lag(c, s)
 	switch {
 	case !s.Reachable && s.LowRoom:
-		f.bad("%s is away, and the last that it said is that its disk is nearly full: make room there, then start it", s.Name)
+		f.bad("%s is away, and the last that it said is that its disk is nearly full: make room there, then start it",
+			s.Name)
 	case s.Reachable && !s.Answered:
-		f.bad("%s did not answer %s in time, but %s: it is just gone, or the network between them is slow", s.Name, c.Self, wasHeard(s))
+		f.bad("%s did not answer %s in time, but %s: it is just gone, or the network between them is slow", s.Name,
+			c.Self, wasHeard(s))
 	case !s.Reachable && s.Name == c.Leader && works:
-		f.bad("%s, which led, is away: the others choose another leader in a second or two; look again, and start it", s.Name)
+		f.bad("%s, which led, is away: the others choose another leader in a second or two; look again, and start it",
+			s.Name)
 	case !s.Reachable && s.Voter && works:
 		f.Wrong = append(f.Wrong, func(c *cli.Conn) string {
-			return fmt.Sprintf("%s is away%s: start it again. If it is lost for good: %s, then prepare a place for another one (leasehold cluster add) and start it with --join", s.Name, lastHeard(s), c.Again("cluster", "remove", s.Name))
+			return fmt.Sprintf("%s is away%s: start it again. If it is lost for good: %s, then prepare a place for "+
+				"another one (leasehold cluster add) and start it with --join", s.Name, lastHeard(s), c.Again("cluster",
+				"remove", s.Name))
 		})
 	case !s.Reachable && !s.Voter:
 		f.Wrong = append(f.Wrong, func(c *cli.Conn) string {
-			return fmt.Sprintf("%s was added and is not there: start it with --join, or take it out again: %s", s.Name, c.Again("cluster", "remove", s.Name))
+			return fmt.Sprintf("%s was added and is not there: start it with --join, or take it out again: %s", s.Name,
+				c.Again("cluster", "remove", s.Name))
 		})
 	case s.Reachable && !s.Voter && behind <= farBehind:
 		f.note("%s is catching up, and gets its vote by itself", s.Name)
 	case s.Reachable && behind > farBehind:
-		f.bad("%s is behind by %d entries: if that does not shrink, its disk or its network is too slow", s.Name, behind)
+		f.bad("%s is behind by %d entries: if that does not shrink, its disk or its network is too slow", s.Name,
+			behind)
 	}
 	if s.Reachable && s.LowRoom {
 		f.bad("the disk of %s is nearly full: make room, or give it a larger one", s.Name)
@@ -222,7 +235,8 @@ func lastHeard(s v1.Server) string {
 
 func (f *Condition) judgeAll(c v1.Cluster, voters int) {
 	if len(c.Differ) > 0 {
-		f.bad("the states of %s differ from the others': one that differs from the majority stops by itself, and has to join again. If it lasts, see the logs and docs/cluster.md", strings.Join(c.Differ, ", "))
+		f.bad("the states of %s differ from the others': one that differs from the majority stops by itself, and has "+
+			"to join again. If it lasts, see the logs and docs/cluster.md", strings.Join(c.Differ, ", "))
 	}
 	switch {
 	case voters == 2:

@@ -59,14 +59,16 @@ func (d *Diagnosis) AskServer(ctx context.Context, c *cli.Conn, length time.Dura
 		}
 	}
 	if err != nil {
-		d.Add(fine("clock rate", "the server's clock could not be read: %v", err).warn("see whether the server goes on to answer: leasehold doctor"))
+		d.Add(fine("clock rate", "the server's clock could not be read: %v", err).warn("see whether the server goes " +
+			"on to answer: leasehold doctor"))
 	}
 }
 
 // JudgeSettings says where the settings come from, or what is wrong with them.
 func JudgeSettings(settings []config.Setting, err error) finding {
 	if err != nil {
-		return fine("settings", "%s", strings.ReplaceAll(err.Error(), "\n", "; ")).fail(leasehold.Invalid, "all settings: leasehold help configuration")
+		return fine("settings", "%s", strings.ReplaceAll(err.Error(), "\n", "; ")).fail(leasehold.Invalid,
+			"all settings: leasehold help configuration")
 	}
 	var parts []string
 	for _, s := range cli.Shown(settings) {
@@ -80,10 +82,12 @@ func JudgeSettings(settings []config.Setting, err error) finding {
 
 func judgeTrips(server string, trips []time.Duration, err error) finding {
 	if err != nil {
-		return fine("server", "%v", err).fail(codeOf(err), "start one with leasehold serve, or name another with --server or LEASEHOLD_SERVER; then see whether a firewall stands in between")
+		return fine("server", "%v", err).fail(codeOf(err), "start one with leasehold serve, or name another with "+
+			"--server or LEASEHOLD_SERVER; then see whether a firewall stands in between")
 	}
 	median, longest := trips[len(trips)/2], trips[len(trips)-1]
-	f := fine("server", "%s answers in %s (median of %d), %s at most", server, exact(median), len(trips), exact(longest))
+	f := fine("server", "%s answers in %s (median of %d), %s at most", server, exact(median), len(trips),
+		exact(longest))
 	f = f.with("median_ms", milliseconds(median)).with("longest_ms", milliseconds(longest))
 	if median > slowTrip {
 		return f.warn("use a server that is nearer, or TTLs of a minute and more")
@@ -114,7 +118,8 @@ func exact(d time.Duration) string {
 
 func judgeHealth(checks []string, err error) finding {
 	if err != nil {
-		return fine("health", "%v", err).fail(codeOf(err), "a server that begins or stops is not ready for a while; if it stays so, its log says why")
+		return fine("health", "%v", err).fail(codeOf(err), "a server that begins or stops is not ready for a while; "+
+			"if it stays so, its log says why")
 	}
 	return fine("health", "ready: %s", strings.Join(checks, ", "))
 }
@@ -125,7 +130,8 @@ func judgeVersions(ours, theirs v1.Version) finding {
 		return f
 	}
 	f.Detail = fmt.Sprintf("this program is %s, the server %s", cli.VersionLine(ours), cli.VersionLine(theirs))
-	return f.warn("both speak /v1 and understand each other; for the same words and flags on both sides install the same version")
+	return f.warn("both speak /v1 and understand each other; for the same words and flags on both sides install the " +
+		"same version")
 }
 
 // A renewal is tried at a third of the TTL; what is left then should suffice for
@@ -144,11 +150,14 @@ func judgeTTLs(ctx context.Context, c *cli.Conn, trips []time.Duration) finding 
 
 func judgeTTL(shortest time.Duration, whose string, trip time.Duration) finding {
 	if whose == "" {
-		return fine("ttl", "no lease has one now; shorter than %s would be too short from here", exact(leastTripsInTTL*trip))
+		return fine("ttl", "no lease has one now; shorter than %s would be too short from here",
+			exact(leastTripsInTTL*trip))
 	}
-	f := fine("ttl", "the shortest is %s, %s; the slowest answer took %s", cli.Short(shortest), cli.Printable(whose), exact(trip)).with("shortest_ms", milliseconds(shortest))
+	f := fine("ttl", "the shortest is %s, %s; the slowest answer took %s", cli.Short(shortest), cli.Printable(whose),
+		exact(trip)).with("shortest_ms", milliseconds(shortest))
 	if shortest < leastTripsInTTL*trip {
-		return f.warn("one slow answer more and the lease is lost: make it " + exact(leastTripsInTTL*trip) + " or longer")
+		return f.warn("one slow answer more and the lease is lost: make it " + exact(leastTripsInTTL*trip) +
+			" or longer")
 	}
 	return f
 }

@@ -37,7 +37,8 @@ func Read(body []byte) (c Contents, err error) {
 		return c, refused("the state cannot be read: %v", err)
 	}
 	if state.Version != 4 {
-		return c, refused("the state is encrypted, or has a format that is not known here (%d): only whole states can be compared", state.Version)
+		return c, refused("the state is encrypted, or has a format that is not known here (%d): only whole states can "+
+			"be compared", state.Version)
 	}
 	c = Contents{map[string]map[string]json.RawMessage{}, state.Outputs, map[string]int{}}
 	for _, r := range state.Resources {
@@ -69,7 +70,10 @@ func refused(format string, args ...any) error {
 // Kinds counts the things in a state by their type.
 func (c Contents) Kinds() (lines []string) {
 	counts := c.types
-	names := slices.SortedFunc(maps.Keys(counts), func(x, y string) int { return cmp.Or(counts[y]-counts[x], strings.Compare(x, y)) })
+	names := slices.SortedFunc(maps.Keys(counts), func(x, y string) int {
+		return cmp.Or(counts[y]-counts[x],
+			strings.Compare(x, y))
+	})
 	for _, name := range names {
 		lines = append(lines, fmt.Sprintf("%d %s", counts[name], name))
 	}

@@ -94,7 +94,8 @@ func (c Client) Write(ctx context.Context, state, id string, body []byte, force 
 	if force {
 		query.Set("force", "true")
 	}
-	_, err := c.send(ctx, v1.DoorRequest{Method: http.MethodPost, Path: Address(state), Query: query, Body: body, Header: http.Header{"Content-Type": {"application/json"}}})
+	_, err := c.send(ctx, v1.DoorRequest{Method: http.MethodPost, Path: Address(state), Query: query, Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}}})
 	return err
 }
 
@@ -112,7 +113,8 @@ func (l LockInfo) encode() []byte {
 func (c Client) get(ctx context.Context, path string, query url.Values, into any) error {
 	body, err := c.send(ctx, v1.DoorRequest{Method: http.MethodGet, Path: path, Query: query})
 	if err == nil && json.Unmarshal(body, into) != nil {
-		err = &leasehold.Error{Code: leasehold.Unavailable, Message: "the answer cannot be read: is it a Leasehold server?"}
+		err = &leasehold.Error{Code: leasehold.Unavailable, Message: "the answer cannot be read: is it a Leasehold " +
+			"server?"}
 	}
 	return err
 }

@@ -23,7 +23,8 @@ func FuzzReadHead(f *testing.F) {
 			err = s.End()
 		}
 		valid := json.Valid([]byte(text)) && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
-		limits := err != nil && (strings.Contains(err.Error(), "twice") || strings.Contains(err.Error(), "too long") || strings.Contains(err.Error(), "too much inside"))
+		limits := err != nil && (strings.Contains(err.Error(), "twice") || strings.Contains(err.Error(), "too long") ||
+			strings.Contains(err.Error(), "too much inside"))
 		if (err == nil) != valid && !limits {
 			t.Fatalf("valid is %v, and the scanner says: %v", valid, err)
 		}
@@ -40,7 +41,8 @@ func FuzzReadHead(f *testing.F) {
 			Serial  json.Number
 			Lineage string
 		}
-		if bad == nil && json.Unmarshal([]byte(text), &want) == nil && !strings.Contains(strings.ToLower(text), `\u`) && exact(text) && want.Lineage != whole.Lineage {
+		if bad == nil && json.Unmarshal([]byte(text), &want) == nil && !strings.Contains(strings.ToLower(text), `\u`) &&
+			exact(text) && want.Lineage != whole.Lineage {
 			t.Fatalf("the lineage is %q, and was read as %q", want.Lineage, whole.Lineage)
 		}
 	})
@@ -49,5 +51,6 @@ func FuzzReadHead(f *testing.F) {
 // exact reports whether encoding/json, which takes keys for the same that differ in case,
 // could have read something else.
 func exact(text string) bool {
-	return strings.Count(strings.ToLower(text), `"lineage"`) == strings.Count(text, `"lineage"`) && strings.Count(text, `"lineage"`) == 1
+	return strings.Count(strings.ToLower(text), `"lineage"`) == strings.Count(text, `"lineage"`) &&
+		strings.Count(text, `"lineage"`) == 1
 }

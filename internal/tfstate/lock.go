@@ -55,7 +55,8 @@ func ParseLockID(s string) (string, error) {
 	case len(id) > maxLockID:
 		return "", invalid("the ID of the lock has %d bytes: at most %d are allowed", len(id), maxLockID)
 	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == IDMark }):
-		return "", invalid("the ID of the lock is %s: it can have printable ASCII characters without blanks and %q", brief(id), IDMark)
+		return "", invalid("the ID of the lock is %s: it can have printable ASCII characters without blanks and %q",
+			brief(id), IDMark)
 	}
 	return id, nil
 }

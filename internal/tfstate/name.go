@@ -33,7 +33,8 @@ func CheckState(name string) error {
 	segments := strings.Split(name, "/")
 	for _, segment := range segments {
 		if segment == "" || segment == "." || segment == ".." {
-			return invalid("the name of the state is %s: between slashes there is at least one character, and neither . nor ..", brief(name))
+			return invalid("the name of the state is %s: between slashes there is at least one character, and neither "+
+				". nor ..", brief(name))
 		}
 	}
 	if segments[len(segments)-1] == "lock" {

@@ -34,7 +34,8 @@ type sitting struct {
 
 func sit(t *testing.T) *sitting {
 	t.Helper()
-	s := &sitting{t: t, board: &board{server: "http://127.0.0.1:4653", namespace: "default", width: 80, height: 12, now: noon}}
+	s := &sitting{t: t, board: &board{server: "http://127.0.0.1:4653", namespace: "default", width: 80, height: 12,
+		now: noon}}
 	a := cli.New()
 	a.Environ = nil
 	a.Terminal = func(any) bool { return false }
@@ -112,12 +113,14 @@ func (s *sitting) lose(message string) {
 // leased makes a resource that somebody holds since a while and for a while; 0 is
 // for ever.
 func leased(name, holder string, since, remaining time.Duration, reason string) v1.Resource {
-	l := v1.Lease{Namespace: "default", Resource: name, ID: name + "-1", Holder: holder, Token: 7, State: "leased", Reason: reason, Acquired: &v1.Time{Time: noon.Add(-since)}}
+	l := v1.Lease{Namespace: "default", Resource: name, ID: name + "-1", Holder: holder, Token: 7, State: "leased",
+		Reason: reason, Acquired: &v1.Time{Time: noon.Add(-since)}}
 	if remaining > 0 {
 		ms := remaining.Milliseconds()
 		l.RemainingMS, l.Expires = &ms, &v1.Time{Time: noon.Add(remaining)}
 	}
-	return v1.Resource{Namespace: "default", Resource: name, State: "leased", Capacity: 1, Used: 1, Holders: []v1.Lease{l}}
+	return v1.Resource{Namespace: "default", Resource: name, State: "leased", Capacity: 1, Used: 1,
+		Holders: []v1.Lease{l}}
 }
 
 func waiting(n int, r v1.Resource) v1.Resource {
@@ -130,7 +133,8 @@ func office() []v1.Resource {
 		leased("db/migrate", "ann@laptop", 90*time.Second, 30*time.Second, "add an index"),
 		waiting(2, leased("prod/deploy", "ci@build-7:881", 10*time.Minute, 5*time.Minute, "release 311")),
 		leased("prod/freeze", "oscar", 26*time.Hour, 0, "until monday"),
-		{Namespace: "default", Resource: "test/db", State: "expired", Capacity: 1, Holders: []v1.Lease{}, Last: &v1.Ending{Holder: "bob", Token: 3, How: "expired", At: v1.Time{Time: noon}}},
+		{Namespace: "default", Resource: "test/db", State: "expired", Capacity: 1, Holders: []v1.Lease{},
+			Last: &v1.Ending{Holder: "bob", Token: 3, How: "expired", At: v1.Time{Time: noon}}},
 	}
 }
 
@@ -149,7 +153,8 @@ func TestTopShowsAndCountsDown(t *testing.T) {
 	if want := s.pass(100 * time.Millisecond); want != nil {
 		t.Errorf("it asks again at once: %#v", want)
 	}
-	s.update(newsMsg{follow.Update{Event: &v1.Event{Kind: "ended", How: "expired", Resource: "db/migrate", Holder: "ann@laptop", Token: 7, At: v1.Time{Time: s.now}}}})
+	s.update(newsMsg{follow.Update{Event: &v1.Event{Kind: "ended", How: "expired", Resource: "db/migrate",
+		Holder: "ann@laptop", Token: 7, At: v1.Time{Time: s.now}}}})
 	s.see(office()[1:]...)
 	s.show("it has ended")
 	s.see()
@@ -198,7 +203,8 @@ func TestTopShowsOneResource(t *testing.T) {
 	s.show("before the answer")
 	r := office()[1]
 	for i, who := range []string{"cay", "dan"} {
-		r.Queue = append(r.Queue, v1.Waiter{Position: i + 1, Holder: who, ID: who + "-1", Since: v1.Time{Time: noon.Add(-time.Minute)}, Until: &v1.Time{Time: noon.Add(time.Hour)}})
+		r.Queue = append(r.Queue, v1.Waiter{Position: i + 1, Holder: who, ID: who + "-1",
+			Since: v1.Time{Time: noon.Add(-time.Minute)}, Until: &v1.Time{Time: noon.Add(time.Hour)}})
 	}
 	s.update(lookedMsg{name: "prod/deploy", resource: r, asked: s.now})
 	s.show("holder and queue")
@@ -239,7 +245,8 @@ func TestTopBreaksWhatItShowed(t *testing.T) {
 	s.types("ci hangs")
 	s.press("enter")
 	want, ok := s.press("y").(wantBreak)
-	if !ok || want.request.Token != 7 || want.request.Resource != "prod/deploy" || want.request.Reason != "ci hangs" || want.request.Period != nil {
+	if !ok || want.request.Token != 7 || want.request.Resource != "prod/deploy" || want.request.Reason != "ci hangs" ||
+		want.request.Period != nil {
 		t.Errorf("it wants %+v", want)
 	}
 	if again := s.press("y"); again != nil {

@@ -25,7 +25,8 @@ type Options struct {
 func Run(ctx context.Context, a *cli.App, c *cli.Conn, o Options) error {
 	b := &board{prefix: o.Prefix, all: o.All, order: orderCalled(o.Order)}
 	if !a.Terminal(a.Stdin) || !a.Terminal(a.Stdout) {
-		return cli.Hint(cli.Usage("top draws on a terminal, and there is none here: use list --watch"), "such as: %s", c.Again(b.withoutTerminal()...))
+		return cli.Hint(cli.Usage("top draws on a terminal, and there is none here: use list --watch"), "such as: %s",
+			c.Again(b.withoutTerminal()...))
 	}
 	b.app, b.server, b.namespace, b.now = a, c.Client.Server, c.Client.Namespace, a.Now()
 	b.width, b.height = 80, 24 // until the terminal says what it has
@@ -35,7 +36,8 @@ func Run(ctx context.Context, a *cli.App, c *cli.Conn, o Options) error {
 	follower := follow.New(a, c, b.prefix, b.all)
 	follower.Every = follow.RenewalsEvery
 	screen := &screen{board: b, conn: c, follow: follower, ctx: ctx}
-	program := tea.NewProgram(screen, tea.WithContext(ctx), tea.WithInput(a.Stdin), tea.WithOutput(a.Stdout), tea.WithEnvironment(a.Environ), tea.WithoutSignalHandler())
+	program := tea.NewProgram(screen, tea.WithContext(ctx), tea.WithInput(a.Stdin), tea.WithOutput(a.Stdout),
+		tea.WithEnvironment(a.Environ), tea.WithoutSignalHandler())
 	told := follower.Start(ctx)
 	go func() {
 		for n := range told {

@@ -67,7 +67,8 @@ func (b *board) summary() string {
 	case b.lost != nil && b.seen == nil:
 		return b.alarm("NO CONNECTION: " + cli.Printable(b.lost.Error()))
 	case b.lost != nil:
-		return b.alarm(fmt.Sprintf("NO CONNECTION since %s, trying again; this is how it stood then: %s", b.app.Clock(b.lostAt), cli.Printable(b.lost.Error())))
+		return b.alarm(fmt.Sprintf("NO CONNECTION since %s, trying again; this is how it stood then: %s",
+			b.app.Clock(b.lostAt), cli.Printable(b.lost.Error())))
 	case b.seen == nil:
 		return "asking…"
 	}
@@ -131,7 +132,8 @@ func (b *board) layout() ([]cli.Column, []int) {
 }
 
 func boardColumns(slots bool) []cli.Column {
-	columns := []cli.Column{{Name: "RESOURCE", Flexible: true}, {Name: "STATE", Paint: cli.PaintState}, {Name: "HOLDER", Flexible: true}, {Name: "REMAINING", Right: true}, {Name: "WAITING", Right: true}}
+	columns := []cli.Column{{Name: "RESOURCE", Flexible: true}, {Name: "STATE", Paint: cli.PaintState},
+		{Name: "HOLDER", Flexible: true}, {Name: "REMAINING", Right: true}, {Name: "WAITING", Right: true}}
 	if slots {
 		columns = append(columns, cli.Column{Name: "SLOTS", Right: true})
 	}
@@ -313,7 +315,8 @@ func (b *board) status() string {
 		return ""
 	}
 	e := b.last
-	return b.faint(fmt.Sprintf("%s  %s %s  %s  %s", b.app.Clock(e.At.Time), e.Kind, cli.Printable(e.Resource), cli.Printable(e.Holder), cli.Printable(b.app.Detail(*e))))
+	return b.faint(fmt.Sprintf("%s  %s %s  %s  %s", b.app.Clock(e.At.Time), e.Kind, cli.Printable(e.Resource),
+		cli.Printable(e.Holder), cli.Printable(b.app.Detail(*e))))
 }
 
 func (b *board) keys() string {
@@ -325,7 +328,8 @@ func (b *board) keys() string {
 	case modeDetails:
 		return "up/down scroll   b break   esc back   ? help"
 	case modeReason:
-		return "enter go on   tab end it " + map[bool]string{true: "after what it has left", false: "now"}[b.breaking.atOnce] + "   esc leave it alone"
+		return "enter go on   tab end it " + map[bool]string{true: "after what it has left",
+			false: "now"}[b.breaking.atOnce] + "   esc leave it alone"
 	case modeConfirm:
 		return "y breaks it   any other key leaves it alone"
 	}

@@ -49,7 +49,8 @@ the clients key 2, rotate key 1, tell them key 1, rotate key 2.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: a.Group,
 	}
-	cmd.AddCommand(createAccountCommand(a), rotateAccountCommand(a), listAccountsCommand(a), showAccountCommand(a), removeAccountCommand(a))
+	cmd.AddCommand(createAccountCommand(a), rotateAccountCommand(a), listAccountsCommand(a), showAccountCommand(a),
+		removeAccountCommand(a))
 	return cmd
 }
 
@@ -60,7 +61,8 @@ func onBook(a *cli.App, cmd *cobra.Command, run func(*cli.App, *azureaccount.Boo
 		if err != nil {
 			return cli.Hint(cli.Usage("%v", err), "see what is set where: leasehold config show --origin")
 		}
-		book, err := azureaccount.Open(settings.Server.Doors["azure-accounts"], settings.Server.Doors["azure-secret-file"])
+		book, err := azureaccount.Open(settings.Server.Doors["azure-accounts"],
+			settings.Server.Doors["azure-secret-file"])
 		if err != nil {
 			return cli.Usage("%v", err)
 		}
@@ -104,7 +106,8 @@ one, shared access signatures and tokens included, is refused from then on.`,
 			return cli.Usage("%v", err)
 		}
 		accounts, _ := book.Files()
-		a.Say("key %d of %s is new: tell its clients; in a cluster, copy %s to every other server", which, made.Name, cli.Quote(accounts))
+		a.Say("key %d of %s is new: tell its clients; in a cluster, copy %s to every other server", which, made.Name,
+			cli.Quote(accounts))
 		return printAccount(a, made)
 	})
 	cmd.Flags().IntVar(&which, "key", 1, "which of the two: 1 or 2")
@@ -156,7 +159,8 @@ func createAccount(a *cli.App, book *azureaccount.Book, args []string) error {
 		return cli.Usage("%v", err)
 	}
 	accounts, secret := book.Files()
-	a.Say("created %s; in a cluster, copy %s and %s to every other server", made.Name, cli.Quote(accounts), cli.Quote(secret))
+	a.Say("created %s; in a cluster, copy %s and %s to every other server", made.Name, cli.Quote(accounts),
+		cli.Quote(secret))
 	return printAccount(a, made)
 }
 
@@ -182,7 +186,8 @@ func removeAccount(a *cli.App, book *azureaccount.Book, args []string) error {
 // noAccount says where was looked: the file depends on the folder that one is in.
 func noAccount(book *azureaccount.Book, name string) error {
 	accounts, _ := book.Files()
-	return cli.Hint(cli.Failure(leasehold.NotFound, "there is no account %s in %s", name, accounts), "see all accounts: leasehold azure account list; another file: --azure-accounts")
+	return cli.Hint(cli.Failure(leasehold.NotFound, "there is no account %s in %s", name, accounts),
+		"see all accounts: leasehold azure account list; another file: --azure-accounts")
 }
 
 // An accountShown is what is printed of an account as JSON.

@@ -166,7 +166,8 @@ func issue(a *cli.App, f certFlags, name string, make func(*certificate.Authorit
 	ca, err := certificate.OpenAuthority(f.file("ca.crt"), f.file("ca.key"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return cli.Hint(cli.Failure(leasehold.NotFound, "there is no authority in %s: %v", f.dir, err), "make one first: leasehold cert ca%s", f.flag())
+		return cli.Hint(cli.Failure(leasehold.NotFound, "there is no authority in %s: %v", f.dir, err),
+			"make one first: leasehold cert ca%s", f.flag())
 	case err != nil:
 		return cli.Usage("%v", err)
 	}
@@ -191,7 +192,8 @@ func keep(a *cli.App, f certFlags, name string, pair certificate.Pair) error {
 	err := pair.Write(m.Cert, m.Key, f.force)
 	switch {
 	case errors.As(err, &exists):
-		return cli.Hint(cli.Usage("%v: nothing was written", err), "to replace it give --force; to see what it is: leasehold cert show %s", cli.Quote(m.Cert))
+		return cli.Hint(cli.Usage("%v: nothing was written", err), "to replace it give --force; to see what it is: "+
+			"leasehold cert show %s", cli.Quote(m.Cert))
 	case err != nil:
 		return cli.Failure(leasehold.Refused, "%v: nothing was made", err)
 	}
@@ -320,7 +322,8 @@ func printCerts(a *cli.App, found []shownCert) error {
 	for _, s := range found {
 		rows = append(rows, []string{s.File, s.For, s.Name, strings.Join(s.Hosts, " "), s.By, ends(a, s)})
 	}
-	columns := []cli.Column{{Name: "FILE"}, {Name: "FOR"}, {Name: "NAME"}, {Name: "HOSTS", Flexible: true}, {Name: "BY"}, {Name: "ENDS"}}
+	columns := []cli.Column{{Name: "FILE"}, {Name: "FOR"}, {Name: "NAME"}, {Name: "HOSTS", Flexible: true},
+		{Name: "BY"}, {Name: "ENDS"}}
 	if err := a.PrintTable(columns, rows); err != nil {
 		return err
 	}

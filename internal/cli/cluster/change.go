@@ -101,7 +101,8 @@ func confirmRemoval(ctx context.Context, a *cli.App, c *cli.Conn, name string) e
 		}
 		what := fmt.Sprintf("%s (%s, %s) at %s", s.Name, role(cluster, s), health(s), s.Peer)
 		if !a.Terminal(a.Stdin) {
-			return cli.Hint(cli.Usage("remove ends a membership for good, and there is no terminal to ask on: give --yes if you are sure"), "it would remove %s", what)
+			return cli.Hint(cli.Usage("remove ends a membership for good, and there is no terminal to ask on: give "+
+				"--yes if you are sure"), "it would remove %s", what)
 		}
 		fmt.Fprintf(a.Stderr, "This will remove %s for good.\n%s\n", cli.Printable(what), afterwards(cluster, s))
 		answer, err := a.Ask(ctx, "Remove it? [y/N] ")
@@ -127,7 +128,8 @@ func afterwards(c v1.Cluster, gone v1.Server) string {
 			}
 		}
 	}
-	return fmt.Sprintf("Then %d of %s up, and %d are needed.", up, cli.Plural(voters, "voter is", "voters are"), voters/2+1)
+	return fmt.Sprintf("Then %d of %s up, and %d are needed.", up, cli.Plural(voters, "voter is", "voters are"),
+		voters/2+1)
 }
 
 func transferLead(a *cli.App) *cobra.Command {
@@ -197,7 +199,8 @@ add what is there already changes nothing.`,
 			return nil
 		}
 		a.Say("added: %s is a learner, and has no vote until it has caught up", server.Name)
-		a.Say("start it, with certificates or --insecure as the others: leasehold serve --name %s --peer-listen %s --join %s", cli.Quote(server.Name), cli.Quote(server.Peer), somePeers(ctx, c, server.Name))
+		a.Say("start it, with certificates or --insecure as the others: leasehold serve --name %s --peer-listen %s "+
+			"--join %s", cli.Quote(server.Name), cli.Quote(server.Peer), somePeers(ctx, c, server.Name))
 		return nil
 	})
 	cli.ServerFlags(cmd)

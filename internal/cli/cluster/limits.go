@@ -81,7 +81,8 @@ func printLimits(a *cli.App, limits v1.Limits) error {
 	for _, l := range []struct {
 		name string
 		v1.Limit
-	}{{"leases", limits.Leases}, {"sessions", limits.Sessions}, {"waiters", limits.Waiters}, {"namespaces", limits.Namespaces}} {
+	}{{"leases", limits.Leases}, {"sessions", limits.Sessions}, {"waiters", limits.Waiters}, {"namespaces",
+		limits.Namespaces}} {
 		rows = append(rows, []string{l.name, strconv.Itoa(l.Used), strconv.Itoa(l.Allowed), fullness(l.Limit)})
 	}
 	return a.PrintTable(columns, rows)

@@ -63,7 +63,8 @@ func show(a *cli.App, c *cli.Conn, cluster v1.Cluster) error {
 	case found.Stuck:
 		return cli.Failure(leasehold.Unavailable, "%s", found.State)
 	case len(found.Wrong) > 0:
-		return cli.Alarmed(cli.Plural(len(found.Wrong), "thing is wrong", "things are wrong") + " with the cluster: see above")
+		return cli.Alarmed(cli.Plural(len(found.Wrong), "thing is wrong", "things are wrong") +
+			" with the cluster: see above")
 	}
 	return nil
 }
@@ -103,15 +104,19 @@ func printCluster(a *cli.App, c *cli.Conn, cluster v1.Cluster, found doctor.Cond
 }
 
 func printServers(a *cli.App, cluster v1.Cluster) error {
-	columns := []cli.Column{{Name: "NAME"}, {Name: "ROLE"}, {Name: "STATE", Paint: paintHealth}, {Name: "LAG", Right: true}, {Name: "CLIENTS AT", Flexible: true}}
+	columns := []cli.Column{{Name: "NAME"}, {Name: "ROLE"}, {Name: "STATE", Paint: paintHealth},
+		{Name: "LAG", Right: true}, {Name: "CLIENTS AT", Flexible: true}}
 	if a.Output == cli.FormatWide {
-		columns = append(columns, cli.Column{Name: "HEARD"}, cli.Column{Name: "SERVERS AT"}, cli.Column{Name: "ID", Right: true}, cli.Column{Name: "APPLIED", Right: true}, cli.Column{Name: "VERSION"}, cli.Column{Name: "LEVELS"})
+		columns = append(columns, cli.Column{Name: "HEARD"}, cli.Column{Name: "SERVERS AT"},
+			cli.Column{Name: "ID", Right: true}, cli.Column{Name: "APPLIED",
+				Right: true}, cli.Column{Name: "VERSION"}, cli.Column{Name: "LEVELS"})
 	}
 	var rows [][]string
 	for _, s := range cluster.Servers {
 		row := []string{s.Name, role(cluster, s), health(s), lagCell(cluster, s), s.Client}
 		if a.Output == cli.FormatWide {
-			row = append(row, heard(s), s.Peer, strconv.FormatUint(s.ID, 10), numberOrNone(s.Applied), s.Version, levelRange(s))
+			row = append(row, heard(s), s.Peer, strconv.FormatUint(s.ID, 10), numberOrNone(s.Applied), s.Version,
+				levelRange(s))
 		}
 		rows = append(rows, row)
 	}

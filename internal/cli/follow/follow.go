@@ -51,7 +51,8 @@ const (
 
 // New returns a Follower of the resources whose names begin with a prefix.
 func New(a *cli.App, c *cli.Conn, prefix string, all bool) *Follower {
-	return &Follower{conn: c, prefix: prefix, all: all, now: a.Now, stale: make(chan struct{}, 1), out: make(chan Update)}
+	return &Follower{conn: c, prefix: prefix, all: all, now: a.Now, stale: make(chan struct{}, 1),
+		out: make(chan Update)}
 }
 
 // Start follows until ctx ends; then the channel is closed.

@@ -75,7 +75,8 @@ func printDeeds(a *cli.App, deeds []v1.Deed) error {
 		a.Say("the audit has nothing of that")
 		return nil
 	}
-	columns := []cli.Column{{Name: "WHEN"}, {Name: "VERB"}, {Name: "RESOURCE", Flexible: true}, {Name: "OUTCOME"}, {Name: "ACTOR", Flexible: true}, {Name: "ADDRESS"}}
+	columns := []cli.Column{{Name: "WHEN"}, {Name: "VERB"}, {Name: "RESOURCE", Flexible: true}, {Name: "OUTCOME"},
+		{Name: "ACTOR", Flexible: true}, {Name: "ADDRESS"}}
 	if a.Output == cli.FormatWide {
 		columns = append(columns, cli.Column{Name: "DOOR"}, cli.Column{Name: "ID"})
 	}

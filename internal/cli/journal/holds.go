@@ -73,7 +73,8 @@ func printHolds(ctx context.Context, a *cli.App, c *cli.Conn, q v1.JournalQuery,
 		a.Say("nobody is known to have held that")
 		return nil
 	}
-	columns := []cli.Column{{Name: "FROM"}, {Name: "UNTIL"}, {Name: "HELD"}, {Name: "WAITED"}, {Name: "RESOURCE", Flexible: true}, {Name: "HOLDER", Flexible: true}}
+	columns := []cli.Column{{Name: "FROM"}, {Name: "UNTIL"}, {Name: "HELD"}, {Name: "WAITED"},
+		{Name: "RESOURCE", Flexible: true}, {Name: "HOLDER", Flexible: true}}
 	if a.Output == cli.FormatWide {
 		columns = append(columns, cli.Column{Name: "TOKEN"}, cli.Column{Name: "ID"})
 	}
@@ -81,7 +82,8 @@ func printHolds(ctx context.Context, a *cli.App, c *cli.Conn, q v1.JournalQuery,
 	var rows [][]string
 	for _, h := range holds {
 		waited := cli.Short(time.Duration(h.WaitedMS) * time.Millisecond)
-		row := []string{date(a, h.Since), date(a, h.Until), cli.Short(h.Until.Sub(h.Since.Time)), waited, h.Resource, h.Holder}
+		row := []string{date(a, h.Since), date(a, h.Until), cli.Short(h.Until.Sub(h.Since.Time)), waited, h.Resource,
+			h.Holder}
 		rows = append(rows, append(wideHold(a, row, h.Token, h.ID), howItEnded(h)))
 	}
 	for _, l := range leases {

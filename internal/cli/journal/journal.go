@@ -29,9 +29,11 @@ const journalLimit = 100
 
 func (f *journalFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.since, "since", "", "from then on: how long ago (2h, 7d), or a time (2026-03-01, 2026-03-01T04:30:00Z)")
+	flags.StringVar(&f.since, "since", "", "from then on: how long ago (2h, 7d), or a time (2026-03-01, "+
+		"2026-03-01T04:30:00Z)")
 	flags.StringVar(&f.until, "until", "", "before then, written as with --since")
-	flags.IntVar(&f.limit, "limit", journalLimit, "at most this many, the newest; 0 for all that are known, as with -o ndjson")
+	flags.IntVar(&f.limit, "limit", journalLimit, "at most this many, the newest; 0 for all that are known, as with "+
+		"-o ndjson")
 }
 
 // query makes of the flags what the server is asked. A name that ends with a slash is
@@ -75,7 +77,8 @@ func moment(a *cli.App, flag, s string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
 		return t, nil
 	}
-	return time.Time{}, cli.Usage("--%s is %q: write how long ago, such as 90m or 7d, or a time such as 2026-03-01 or 2026-03-01T04:30:00Z", flag, s)
+	return time.Time{}, cli.Usage("--%s is %q: write how long ago, such as 90m or 7d, or a time such as 2026-03-01 or "+
+		"2026-03-01T04:30:00Z", flag, s)
 }
 
 // newest collects up to limit items, or all, and puts the newest last, next to the
@@ -101,7 +104,8 @@ func newest[T any](limit int, page func(after string, limit int) (v1.List[T], er
 
 // copyLines writes an export, the oldest first, without keeping it. A limit counts from
 // the newest, as everywhere, and so has to be collected.
-func copyLines(ctx context.Context, a *cli.App, q v1.JournalQuery, export func(context.Context, v1.JournalQuery) (io.ReadCloser, error)) error {
+func copyLines(ctx context.Context, a *cli.App, q v1.JournalQuery,
+	export func(context.Context, v1.JournalQuery) (io.ReadCloser, error)) error {
 	q.Oldest = true
 	body, err := export(ctx, q)
 	if err != nil {

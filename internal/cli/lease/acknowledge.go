@@ -51,9 +51,11 @@ func acknowledge(ctx context.Context, a *cli.App, c *cli.Conn, name, reason stri
 		end = resource.Last
 	}
 	if end == nil {
-		return cli.Hint(cli.Failure(leasehold.NotFound, "%s is %s: there is nothing to acknowledge", name, resource.State), "see how it stands: %s", c.Again("describe", name))
+		return cli.Hint(cli.Failure(leasehold.NotFound, "%s is %s: there is nothing to acknowledge", name,
+			resource.State), "see how it stands: %s", c.Again("describe", name))
 	}
-	if err := c.Acknowledge(ctx, v1.AcknowledgeRequest{Resource: name, Token: end.Token, By: c.Operator(), Reason: reason}); err != nil {
+	if err := c.Acknowledge(ctx, v1.AcknowledgeRequest{Resource: name, Token: end.Token, By: c.Operator(),
+		Reason: reason}); err != nil {
 		return err
 	}
 	switch a.Output {

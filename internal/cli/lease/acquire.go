@@ -68,9 +68,11 @@ must agree on its capacity, or it is defined (leasehold help define).`,
 		return acquire(ctx, a, c, f)
 	})
 	flags := cmd.Flags()
-	flags.Var(&f.ttl, "ttl", "how long the lease lasts unless it is renewed, none, or auto: as the resource's last leases suggest (default 30s, or none with --session)")
+	flags.Var(&f.ttl, "ttl", "how long the lease lasts unless it is renewed, none, or auto: as the resource's last "+
+		"leases suggest (default 30s, or none with --session)")
 	flags.Var(&f.wait, "wait", "how long to stand in the queue if it is held (default: not at all)")
-	flags.StringVar(&f.id, "id", "", "id of the lease, used once; asking again with the same is safe; several leases get -1, -2… behind it (default: the server makes one)")
+	flags.StringVar(&f.id, "id", "", "id of the lease, used once; asking again with the same is safe; several leases "+
+		"get -1, -2… behind it (default: the server makes one)")
 	flags.BoolVar(&f.shared, "shared", false, "take one slot of many, beside others who share it")
 	flags.IntVar(&f.slots, "slots", 0, "how many slots to take (default: all, which is exclusive)")
 	flags.IntVar(&f.capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
@@ -78,7 +80,8 @@ must agree on its capacity, or it is defined (leasehold help define).`,
 	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to others who are refused")
 	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
 	flags.Var(&f.grace, "grace", "how long the resource rests if the lease ends without a release (default 0s)")
-	flags.Var(&f.holdLimit, "hold-limit", "how long it may be held in all, however often it is renewed (default: no limit)")
+	flags.Var(&f.holdLimit, "hold-limit", "how long it may be held in all, however often it is renewed (default: no "+
+		"limit)")
 	flags.IntVar(&f.priority, "priority", 0, "with --wait: larger ones go first, from -1000 to 1000")
 	cli.SettingFlag(cmd, "holder", "")
 	a.ClientFlags(cmd)
@@ -88,12 +91,14 @@ must agree on its capacity, or it is defined (leasehold help define).`,
 
 func (f *acquireFlags) request() v1.AcquireRequest {
 	r := v1.AcquireRequest{
-		Resource: f.resources[0], Holder: f.owner, ID: f.leaseID(0), Shared: f.shared, Slots: f.slots, Capacity: f.capacity, TTL: f.ttl.TTL, Session: f.session, Reason: f.reason, Labels: f.labels,
+		Resource: f.resources[0], Holder: f.owner, ID: f.leaseID(0), Shared: f.shared, Slots: f.slots,
+		Capacity: f.capacity, TTL: f.ttl.TTL, Session: f.session, Reason: f.reason, Labels: f.labels,
 		Wait: v1.Duration(f.wait.Value), Grace: v1.Duration(f.grace.Value), HoldLimit: v1.Duration(f.holdLimit.Value),
 		Priority: f.priority,
 	}
 	for i, name := range f.resources[1:] {
-		r.Also = append(r.Also, v1.AcquireItem{Resource: name, ID: f.leaseID(i + 1), Shared: f.shared, Slots: f.slots, Capacity: f.capacity})
+		r.Also = append(r.Also, v1.AcquireItem{Resource: name, ID: f.leaseID(i + 1), Shared: f.shared, Slots: f.slots,
+			Capacity: f.capacity})
 	}
 	if r.Holder == "" {
 		r.Holder = cli.Holder()
@@ -133,7 +138,8 @@ func acquire(ctx context.Context, a *cli.App, c *cli.Conn, f acquireFlags) error
 
 // SayUnclean warns of what the holder before may have left half done.
 func SayUnclean(a *cli.App, holder, resource, how string) {
-	a.Say("warning: the lease of %s on %s before this one ended uncleanly (%s): look before you go on", holder, resource, how)
+	a.Say("warning: the lease of %s on %s before this one ended uncleanly (%s): look before you go on", holder,
+		resource, how)
 }
 
 // allOf is a lease and what was granted at the same moment.
@@ -165,7 +171,8 @@ func acquireOrWithdraw(ctx context.Context, a *cli.App, c *cli.Conn, request v1.
 		for _, id := range ids {
 			undo := c.Release(context.WithoutCancel(ctx), v1.ReleaseRequest{ID: id})
 			if undo != nil && !IsNone(undo) {
-				a.Say("the request for %s could not be withdrawn: %v\nmake sure of it with: %s", request.Resource, undo, c.Again(append([]string{"release"}, ids...)...))
+				a.Say("the request for %s could not be withdrawn: %v\nmake sure of it with: %s", request.Resource, undo,
+					c.Again(append([]string{"release"}, ids...)...))
 				return lease, err
 			}
 		}
@@ -227,7 +234,8 @@ func tellWhoIsInTheWay(ctx context.Context, a *cli.App, c *cli.Conn, request v1.
 		case <-time.After(300 * time.Millisecond):
 			if r, err := c.Resource(ctx, request.Resource, 1); err == nil && len(r.Holders) > 0 {
 				h := r.Holders[0]
-				a.Say("waiting up to %s: %s is held by %s; %s left, %d waiting", request.Wait, r.Resource, cli.Because(h.Holder, h.Reason), cli.Left(h), r.Waiting)
+				a.Say("waiting up to %s: %s is held by %s; %s left, %d waiting", request.Wait, r.Resource,
+					cli.Because(h.Holder, h.Reason), cli.Left(h), r.Waiting)
 			}
 		}
 	}()
@@ -237,7 +245,8 @@ func tellWhoIsInTheWay(ctx context.Context, a *cli.App, c *cli.Conn, request v1.
 func explainAcquire(c *cli.Conn, err error, request v1.AcquireRequest) error {
 	switch {
 	case errors.Is(err, leasehold.ErrHeld) && request.Wait == 0:
-		return cli.Hint(err, "stand in the queue: %s\nsee who waits: %s", c.Again("acquire", request.Resource, "--wait", "1m"), c.Again("describe", request.Resource))
+		return cli.Hint(err, "stand in the queue: %s\nsee who waits: %s",
+			c.Again("acquire", request.Resource, "--wait", "1m"), c.Again("describe", request.Resource))
 	case errors.Is(err, leasehold.ErrHeld):
 		return cli.Hint(err, "see who waits: %s", c.Again("describe", request.Resource))
 	case errors.Is(err, leasehold.ErrUndecided) && request.ID != "":

@@ -62,7 +62,8 @@ func advise(advice v1.Advice) string {
 		s.Line("Most", "%s", advice.Most)
 	}
 	s.Line("Renewals", "%d in a TTL, every %s", advice.Renewals, cli.Short(time.Duration(advice.Interval)))
-	s.Line("Take-over", "after %s on average, %s at worst", cli.Short(time.Duration(advice.TakeOver)), cli.Short(time.Duration(advice.TTL+advice.Grace)))
+	s.Line("Take-over", "after %s on average, %s at worst", cli.Short(time.Duration(advice.TakeOver)),
+		cli.Short(time.Duration(advice.TTL+advice.Grace)))
 	for i, reason := range advice.Reasons {
 		name := ""
 		if i == 0 {

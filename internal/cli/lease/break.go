@@ -73,7 +73,8 @@ func breakLease(ctx context.Context, a *cli.App, c *cli.Conn, name string, f Bre
 		return err
 	}
 	if len(resource.Holders) == 0 {
-		return cli.Hint(cli.Failure(leasehold.NotFound, "%s is %s: there is nothing to break", name, resource.State), "see who had it: %s", c.Again("describe", name))
+		return cli.Hint(cli.Failure(leasehold.NotFound, "%s is %s: there is nothing to break", name, resource.State),
+			"see who had it: %s", c.Again("describe", name))
 	}
 	return BreakShown(ctx, a, c, resource, f)
 }
@@ -108,8 +109,10 @@ func (f *BreakFlags) Request(by string, resource v1.Resource) v1.BreakRequest {
 
 func confirmBreak(ctx context.Context, a *cli.App, resource v1.Resource, f BreakFlags) error {
 	if !a.Terminal(a.Stdin) {
-		return cli.Hint(cli.Usage("this ends somebody else's lease, and there is no terminal to ask on: give --yes if you are sure"),
-			"it would end the lease of %s on %s, with token %d", resource.Holders[0].Holder, resource.Resource, resource.Holders[0].Token)
+		return cli.Hint(cli.Usage("this ends somebody else's lease, and there is no terminal to ask on: give --yes if "+
+			"you are sure"),
+			"it would end the lease of %s on %s, with token %d",
+			resource.Holders[0].Holder, resource.Resource, resource.Holders[0].Token)
 	}
 	// These lines are the question itself, and not talk that --quiet could leave out.
 	fmt.Fprint(a.Stderr, WhatBreaks(a, resource, f))

@@ -70,7 +70,8 @@ func recordAt(ctx context.Context, c *cli.Conn, path string, revision, version u
 // copyValue prints a large value as it comes.
 func copyValue(ctx context.Context, a *cli.App, c *cli.Conn, r v1.Record) error {
 	if a.Terminal(a.Stdout) {
-		return cli.Usage("%s has %d bytes, which is much for a terminal: send them to a file", cli.Quote(r.Path), r.Large.Size)
+		return cli.Usage("%s has %d bytes, which is much for a terminal: send them to a file", cli.Quote(r.Path),
+			r.Large.Size)
 	}
 	value, err := c.OpenRecord(ctx, r.Path, r.Mod)
 	if err != nil {
@@ -79,7 +80,8 @@ func copyValue(ctx context.Context, a *cli.App, c *cli.Conn, r v1.Record) error 
 	defer value.Close()
 	n, err := io.Copy(a.Stdout, value)
 	if err != nil {
-		return &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf("the value broke off after %d of %d bytes: %v", n, r.Large.Size, err)}
+		return &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf("the value broke off after %d of %d "+
+			"bytes: %v", n, r.Large.Size, err)}
 	}
 	return nil
 }

@@ -70,17 +70,20 @@ func printRecords(a *cli.App, c *cli.Conn, prefix string, found []v1.Record) err
 	}
 	columns := []cli.Column{{Name: "PATH"}, {Name: "SIZE"}, {Name: "VERSION"}, {Name: "REVISION"}}
 	if a.Output == cli.FormatWide {
-		columns = append(columns, cli.Column{Name: "CREATED"}, cli.Column{Name: "TOKEN"}, cli.Column{Name: "SESSION"}, cli.Column{Name: "VALUE", Flexible: true})
+		columns = append(columns, cli.Column{Name: "CREATED"}, cli.Column{Name: "TOKEN"}, cli.Column{Name: "SESSION"},
+			cli.Column{Name: "VALUE", Flexible: true})
 	}
 	var rows [][]string
 	for _, r := range found {
-		row := []string{r.Path, strconv.FormatInt(sizeOf(r), 10), strconv.FormatUint(r.Version, 10), strconv.FormatUint(r.Mod, 10)}
+		row := []string{r.Path, strconv.FormatInt(sizeOf(r), 10), strconv.FormatUint(r.Version, 10),
+			strconv.FormatUint(r.Mod, 10)}
 		if a.Output == cli.FormatWide {
 			token := ""
 			if r.Token != 0 {
 				token = strconv.FormatUint(r.Token, 10)
 			}
-			row = append(row, strconv.FormatUint(r.Create, 10), token, r.Session, string(r.Value[:min(len(r.Value), 60)]))
+			row = append(row, strconv.FormatUint(r.Create, 10), token, r.Session,
+				string(r.Value[:min(len(r.Value), 60)]))
 		}
 		rows = append(rows, row)
 	}

@@ -58,11 +58,13 @@ func printFormer(a *cli.App, found []v1.RecordVersion) error {
 		}
 		return nil
 	}
-	columns := []cli.Column{{Name: "REVISION"}, {Name: "VERSION"}, {Name: "SIZE"}, {Name: "WRITTEN"}, {Name: "HOLDER", Flexible: true}, {Name: "STATE"}}
+	columns := []cli.Column{{Name: "REVISION"}, {Name: "VERSION"}, {Name: "SIZE"}, {Name: "WRITTEN"},
+		{Name: "HOLDER", Flexible: true}, {Name: "STATE"}}
 	var rows [][]string
 	for _, v := range found {
 		rows = append(rows, []string{
-			strconv.FormatUint(v.Revision, 10), strconv.FormatUint(v.Version, 10), strconv.FormatInt(v.Size, 10), a.When(v.Written), v.Holder, versionState(v),
+			strconv.FormatUint(v.Revision, 10), strconv.FormatUint(v.Version, 10), strconv.FormatInt(v.Size,
+				10), a.When(v.Written), v.Holder, versionState(v),
 		})
 	}
 	return a.PrintTable(columns, rows)
@@ -97,7 +99,8 @@ With --if-revision it happens only if nobody has written in the meantime. --leas
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
 		if request.Version == 0 {
-			return cli.SeeHelp(cmd, cli.Usage("rollback needs to know where to: give --to with a revision that `leasehold versions` shows"))
+			return cli.SeeHelp(cmd, cli.Usage("rollback needs to know where to: give --to with a revision that "+
+				"`leasehold versions` shows"))
 		}
 		request.Path = args[0]
 		record, err := c.PutRecord(ctx, request)

@@ -55,10 +55,13 @@ What has no definition has one slot, or as many as the first who shares it says.
 	flags.StringSliceVar(&f.units, "units", nil, "names of the slots, such as gpu0,gpu1; a lease says which it got")
 	flags.Var(&f.defaultTTL, "default-ttl", "TTL of a lease that was asked for without one (default 30s)")
 	flags.Var(&f.largestTTL, "largest-ttl", "longest TTL that can be asked for (default 30d)")
-	flags.Var(&f.holdLimit, "hold-limit", "longest that a lease is held, however often it is renewed (default: no limit)")
+	flags.Var(&f.holdLimit, "hold-limit", "longest that a lease is held, however often it is renewed (default: no "+
+		"limit)")
 	flags.Var(&f.grace, "grace", "how long it rests after a lease that ended without a release (default 0s)")
-	flags.Var(&f.expected, "expected", "longest that a lease should be held; longer raises an alarm (default: as learned)")
-	flags.StringVar(&f.unclean, "unclean", "", "what follows an end without a release: allow, warn the next holder, or wait until somebody\ncan acknowledge it (default allow)")
+	flags.Var(&f.expected, "expected", "longest that a lease should be held; longer raises an alarm (default: as "+
+		"learned)")
+	flags.StringVar(&f.unclean, "unclean", "", "what follows an end without a release: allow, warn the next holder, "+
+		"or wait until somebody\ncan acknowledge it (default allow)")
 	cli.CompleteFlag(cmd, "unclean", []string{"allow", "warn", "acknowledge"})
 	flags.StringVar(&f.reason, "reason", "", "why, for the history")
 	cli.SettingFlag(cmd, "holder", "")
@@ -69,9 +72,11 @@ What has no definition has one slot, or as many as the first who shares it says.
 
 func (f *defineFlags) request(c *cli.Conn) v1.DefinitionRequest {
 	return v1.DefinitionRequest{
-		Capacity: f.capacity, Units: f.units, DefaultTTL: v1.Duration(f.defaultTTL.Value), LargestTTL: v1.Duration(f.largestTTL.Value),
-		HoldLimit: v1.Duration(f.holdLimit.Value), Grace: v1.Duration(f.grace.Value), Expected: v1.Duration(f.expected.Value),
-		Unclean: f.unclean, By: c.Operator(), Reason: f.reason,
+		Capacity: f.capacity, Units: f.units, DefaultTTL: v1.Duration(f.defaultTTL.Value),
+		LargestTTL: v1.Duration(f.largestTTL.Value),
+		HoldLimit:  v1.Duration(f.holdLimit.Value), Grace: v1.Duration(f.grace.Value),
+		Expected: v1.Duration(f.expected.Value),
+		Unclean:  f.unclean, By: c.Operator(), Reason: f.reason,
 	}
 }
 
@@ -175,10 +180,12 @@ func printDefinitions(a *cli.App, list []v1.Definition) error {
 		}
 		return nil
 	}
-	columns := []cli.Column{{Name: "NAME"}, {Name: "SLOTS", Flexible: true}, {Name: "TTL"}, {Name: "LARGEST TTL"}, {Name: "HOLD LIMIT"}, {Name: "GRACE"}, {Name: "EXPECTED"}, {Name: "UNCLEAN"}}
+	columns := []cli.Column{{Name: "NAME"}, {Name: "SLOTS", Flexible: true}, {Name: "TTL"}, {Name: "LARGEST TTL"},
+		{Name: "HOLD LIMIT"}, {Name: "GRACE"}, {Name: "EXPECTED"}, {Name: "UNCLEAN"}}
 	rows := make([][]string, 0, len(list))
 	for _, d := range list {
-		rows = append(rows, []string{d.Path, slotsOf(d), durationOrNone(d.DefaultTTL), durationOrNone(d.LargestTTL), durationOrNone(d.HoldLimit), durationOrNone(d.Grace), durationOrNone(d.Expected), d.Unclean})
+		rows = append(rows, []string{d.Path, slotsOf(d), durationOrNone(d.DefaultTTL), durationOrNone(d.LargestTTL),
+			durationOrNone(d.HoldLimit), durationOrNone(d.Grace), durationOrNone(d.Expected), d.Unclean})
 	}
 	return a.PrintTable(columns, rows)
 }

@@ -75,7 +75,8 @@ func printHistory(a *cli.App, name string, events []v1.Event, gone bool) error {
 	case gone:
 		a.Say("older events are no longer known")
 	}
-	columns := []cli.Column{{Name: "WHEN"}, {Name: "POSITION"}, {Name: "EVENT"}, {Name: "HOLDER", Flexible: true}, {Name: "DETAIL", Flexible: true}}
+	columns := []cli.Column{{Name: "WHEN"}, {Name: "POSITION"}, {Name: "EVENT"}, {Name: "HOLDER", Flexible: true},
+		{Name: "DETAIL", Flexible: true}}
 	rows := make([][]string, 0, len(events))
 	for _, e := range events {
 		rows = append(rows, []string{a.When(&e.At), e.Position().String(), e.Kind, e.Holder, a.Detail(e)})

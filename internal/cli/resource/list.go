@@ -92,9 +92,11 @@ func printNames(a *cli.App, resources []v1.Resource) error {
 }
 
 func printResources(a *cli.App, resources []v1.Resource) error {
-	columns := []cli.Column{{Name: "RESOURCE"}, {Name: "STATE", Paint: cli.PaintState}, {Name: "HOLDER", Flexible: true}, {Name: "REMAINING"}, {Name: "WAITING"}}
+	columns := []cli.Column{{Name: "RESOURCE"}, {Name: "STATE", Paint: cli.PaintState},
+		{Name: "HOLDER", Flexible: true}, {Name: "REMAINING"}, {Name: "WAITING"}}
 	if a.Output == cli.FormatWide {
-		columns = append(columns, cli.Column{Name: "TOKEN"}, cli.Column{Name: "ID"}, cli.Column{Name: "SESSION"}, cli.Column{Name: "SINCE"}, cli.Column{Name: "REASON", Flexible: true})
+		columns = append(columns, cli.Column{Name: "TOKEN"}, cli.Column{Name: "ID"}, cli.Column{Name: "SESSION"},
+			cli.Column{Name: "SINCE"}, cli.Column{Name: "REASON", Flexible: true})
 	}
 	var rows [][]string
 	for _, r := range resources {

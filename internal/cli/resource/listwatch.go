@@ -19,7 +19,8 @@ import (
 func watchList(ctx context.Context, a *cli.App, c *cli.Conn, prefix string, all bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &listWatch{app: a, conn: c, prefix: prefix, all: all, live: a.Terminal(a.Stdout) && a.Output != cli.FormatJSON && a.Output != cli.FormatName}
+	w := &listWatch{app: a, conn: c, prefix: prefix, all: all, live: a.Terminal(a.Stdout) &&
+		a.Output != cli.FormatJSON && a.Output != cli.FormatName}
 	f := follow.New(a, c, prefix, all)
 	var tick <-chan time.Time
 	if w.live {
@@ -138,7 +139,8 @@ func (w *listWatch) redraw() error {
 		return nil // what is on the screen is the last that was known
 	}
 	a := w.app
-	lines := []string{fmt.Sprintf("%s in namespace %s, %s; ctrl-C ends it", cli.Plural(len(w.seen.Resources), "resource", "resources"), w.conn.Client.Namespace, a.Clock(a.Now()))}
+	lines := []string{fmt.Sprintf("%s in namespace %s, %s; ctrl-C ends it",
+		cli.Plural(len(w.seen.Resources), "resource", "resources"), w.conn.Client.Namespace, a.Clock(a.Now()))}
 	if len(w.seen.Resources) > 0 {
 		table, err := tableOf(a, cli.Aged(w.seen.Resources, a.Now().Sub(w.seen.Asked)))
 		if err != nil {
@@ -148,7 +150,8 @@ func (w *listWatch) redraw() error {
 	}
 	if most := a.Height() - 1; most > 1 && len(lines) > most {
 		more := len(lines) - most + 1
-		lines = append(lines[:most-1], fmt.Sprintf("and %s: leasehold top scrolls", cli.Plural(more, "more line", "more lines")))
+		lines = append(lines[:most-1], fmt.Sprintf("and %s: leasehold top scrolls",
+			cli.Plural(more, "more line", "more lines")))
 	}
 	_, err := fmt.Fprint(a.Stdout, home+clearBelow+strings.Join(lines, "\n")+"\n")
 	return cli.Written(err)

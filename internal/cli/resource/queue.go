@@ -86,9 +86,11 @@ func whoIsInTheWay(r v1.Resource) string {
 }
 
 func printWaiters(a *cli.App, queue []v1.Waiter) error {
-	columns := []cli.Column{{Name: "POSITION"}, {Name: "HOLDER", Flexible: true}, {Name: "PRIORITY"}, {Name: "SLOTS"}, {Name: "SINCE"}, {Name: "TURN"}, {Name: "GIVES UP"}}
+	columns := []cli.Column{{Name: "POSITION"}, {Name: "HOLDER", Flexible: true}, {Name: "PRIORITY"}, {Name: "SLOTS"},
+		{Name: "SINCE"}, {Name: "TURN"}, {Name: "GIVES UP"}}
 	if a.Output == cli.FormatWide {
-		columns = append(columns, cli.Column{Name: "ID"}, cli.Column{Name: "SESSION"}, cli.Column{Name: "LABELS", Flexible: true})
+		columns = append(columns, cli.Column{Name: "ID"}, cli.Column{Name: "SESSION"},
+			cli.Column{Name: "LABELS", Flexible: true})
 	}
 	columns = append(columns, cli.Column{Name: "REASON", Flexible: true})
 	var rows [][]string
@@ -109,7 +111,8 @@ func waiterRow(a *cli.App, w v1.Waiter) []string {
 	if w.Until != nil {
 		givesUp = a.Until(w.Until.Time)
 	}
-	row := []string{strconv.Itoa(w.Position), w.Holder, strconv.Itoa(w.Priority), slots, a.When(&w.Since), turn, givesUp}
+	row := []string{strconv.Itoa(w.Position), w.Holder, strconv.Itoa(w.Priority), slots, a.When(&w.Since), turn,
+		givesUp}
 	if a.Output == cli.FormatWide {
 		row = append(row, w.ID, w.Session, strings.TrimSpace(cli.LabelList(w.Labels)))
 	}

@@ -37,7 +37,8 @@ It needs a terminal. Where there is none, "leasehold list --watch" shows the sam
 		return tui.Run(ctx, a, c, tui.Options{Prefix: strings.Join(args, ""), All: all, Order: sorted})
 	})
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that are simply available")
-	cmd.Flags().Var(&cli.Choice{Value: &sorted, Allowed: tui.Orders(), Kind: "order"}, "sort", "what to begin with: "+strings.Join(tui.Orders(), ", "))
+	cmd.Flags().Var(&cli.Choice{Value: &sorted, Allowed: tui.Orders(), Kind: "order"}, "sort",
+		"what to begin with: "+strings.Join(tui.Orders(), ", "))
 	cli.CompleteFlag(cmd, "sort", tui.Orders())
 	a.ClientFlags(cmd)
 	return cmd

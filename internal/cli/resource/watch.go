@@ -139,5 +139,6 @@ func explainGone(c *cli.Conn, err error, f watchFlags) error {
 		words = append(words, "--exact")
 	}
 	return cli.Hint(cli.Failure(leasehold.NotFound, "what happened after %s is no longer known", gone.Since),
-		"begin with the oldest that is: %s\nor see how things stand: %s", c.Again(append(words, "--since", gone.Oldest.String())...), c.Again("list"))
+		"begin with the oldest that is: %s\nor see how things stand: %s", c.Again(append(words, "--since",
+			gone.Oldest.String())...), c.Again("list"))
 }

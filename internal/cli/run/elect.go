@@ -110,19 +110,20 @@ func (f *electFlags) lead(ctx context.Context, e *errand) (end child.End, err er
 	defer resign()
 	ended, resigned := make(chan struct{}), make(chan error, 1)
 	go func() {
-		resigned <- e.client.Elect(ctx, f.name, []byte(cmp.Or(f.value, e.holder)), func(_ context.Context, h *client.Hold) error {
-			e.app.Say("leading %s: token %d", f.name, h.Token())
-			how, err := e.run([]*client.Hold{h})
-			switch {
-			case isStopped(err):
-				e.app.Report(err)
-			case err == nil:
-				end = how
-				resign() // even if the lead is lost in this moment
-				close(ended)
-			}
-			return err
-		}, e.options()...)
+		resigned <- e.client.Elect(ctx, f.name, []byte(cmp.Or(f.value, e.holder)),
+			func(_ context.Context, h *client.Hold) error {
+				e.app.Say("leading %s: token %d", f.name, h.Token())
+				how, err := e.run([]*client.Hold{h})
+				switch {
+				case isStopped(err):
+					e.app.Report(err)
+				case err == nil:
+					end = how
+					resign() // even if the lead is lost in this moment
+					close(ended)
+				}
+				return err
+			}, e.options()...)
 	}()
 	select {
 	case err = <-resigned:

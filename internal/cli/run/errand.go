@@ -40,8 +40,10 @@ type errandFlags struct {
 
 func (f *errandFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var(&f.ttl, "ttl", "how long others wait if this machine dies, and how long the command survives without the server (default 30s)")
-	flags.Var(&f.killAfter, "kill-after", "how long the command has to end when the lease is about to (default a third of the TTL, at most 10s)")
+	flags.Var(&f.ttl, "ttl", "how long others wait if this machine dies, and how long the command survives without "+
+		"the server (default 30s)")
+	flags.Var(&f.killAfter, "kill-after", "how long the command has to end when the lease is about to (default a "+
+		"third of the TTL, at most 10s)")
 	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to others who wait")
 	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
 	flags.IntVar(&f.priority, "priority", 0, "larger ones go first in the queue, from -1000 to 1000")
@@ -60,7 +62,8 @@ func (f *errandFlags) check(cmd *cobra.Command) error {
 		f.killAfter.Value = min(f.ttl.Value/3, 10*time.Second)
 	case f.killAfter.Value > f.ttl.Value/2:
 		// It is renewed when a third has passed, and that can take a moment.
-		return cli.SeeHelp(cmd, cli.Usage("--kill-after is %q: half of the TTL (%s) is the most, or there is no time to renew it", f.killAfter.String(), cli.Short(f.ttl.Value/2)))
+		return cli.SeeHelp(cmd, cli.Usage("--kill-after is %q: half of the TTL (%s) is the most, or there is no time "+
+			"to renew it", f.killAfter.String(), cli.Short(f.ttl.Value/2)))
 	}
 	return nil
 }
@@ -118,7 +121,8 @@ func beginErrand(ctx context.Context, a *cli.App, c *cli.Conn, f errandFlags) (*
 	holder := cmp.Or(c.Client.Holder, fmt.Sprintf("%s:%d", cli.Person(), os.Getpid()))
 	e := &errand{errandFlags: f, app: a, conn: c, holder: holder}
 	dialed, err := client.Dial(ctx, client.Config{
-		Servers: c.Client.Servers, HTTP: v1.NewClient(c.TLS), Namespace: c.Client.Namespace, Holder: holder, TTL: f.ttl.Value, Log: slog.New(&e.trouble),
+		Servers: c.Client.Servers, HTTP: v1.NewClient(c.TLS), Namespace: c.Client.Namespace, Holder: holder,
+		TTL: f.ttl.Value, Log: slog.New(&e.trouble),
 	})
 	if err != nil {
 		return nil, ctx, err
@@ -152,7 +156,8 @@ func leaveIgnored(a *cli.App, keep bool) (ends []os.Signal) {
 }
 
 func (e *errand) options() []client.Option {
-	options := []client.Option{client.Reason(e.reason), client.Priority(e.priority), client.Progress(e.progress()), client.Party(e.party)}
+	options := []client.Option{client.Reason(e.reason), client.Priority(e.priority), client.Progress(e.progress()),
+		client.Party(e.party)}
 	for key, value := range e.labels {
 		options = append(options, client.Label(key, value))
 	}
@@ -254,7 +259,8 @@ func (e *errand) lost(g *grip, end child.End) error {
 	if end.Stopped {
 		return cli.Failure(leasehold.Lost, "%s\n%s was stopped", why, e.argv[0])
 	}
-	return cli.Failure(leasehold.Lost, "%s\n%s ended by itself with code %d, but some of what it did was not protected", why, e.argv[0], end.Code)
+	return cli.Failure(leasehold.Lost, "%s\n%s ended by itself with code %d, but some of what it did was not protected",
+		why, e.argv[0], end.Code)
 }
 
 // whyLost knows more than the lease does: one that is about to be broken, or that no server
@@ -309,13 +315,15 @@ func (e *errand) environ(holds []*client.Hold) []string {
 		held = append(held, around) // behind what begins a party: see joinAround
 	}
 	set := map[string]string{
-		config.EnvResource: strings.Join(names, "\n"), config.EnvID: strings.Join(ids, "\n"), config.EnvToken: strings.Join(tokens, "\n"),
+		config.EnvResource: strings.Join(names, "\n"), config.EnvID: strings.Join(ids,
+			"\n"), config.EnvToken: strings.Join(tokens, "\n"),
 		config.EnvUnits: strings.Join(units, "\n"), config.EnvHeld: strings.Join(held, "\n"),
 		config.EnvExpires:           holds[0].Expires().UTC().Format(time.RFC3339),
 		config.EnvName("server"):    e.conn.Client.Server,
 		config.EnvName("namespace"): e.conn.Client.Namespace,
 	}
-	for name, file := range map[string]string{"ca": e.conn.Client.TLS.CA, "cert": e.conn.Client.TLS.Cert, "key": e.conn.Client.TLS.Key} {
+	for name, file := range map[string]string{"ca": e.conn.Client.TLS.CA, "cert": e.conn.Client.TLS.Cert,
+		"key": e.conn.Client.TLS.Key} {
 		if file != "" {
 			set[config.EnvName(name)] = file
 		}
@@ -343,7 +351,8 @@ func (e *errand) giveBack(holds []*client.Hold) {
 		ctx, cancel := context.WithTimeout(context.Background(), min(farewell, max(left, time.Second/2)))
 		defer cancel()
 		if err := h.Release(ctx); err != nil && !errors.Is(err, client.ErrLost) {
-			e.app.Say("warning: %s could not be released: it ends by itself within %s: %v", h.Resource(), cli.Short(left), err)
+			e.app.Say("warning: %s could not be released: it ends by itself within %s: %v", h.Resource(),
+				cli.Short(left), err)
 			e.silent = true
 			break
 		}
@@ -365,5 +374,6 @@ func noCommand(err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		code = cli.ExitNoCommand
 	}
-	return &cli.CodedError{Code: code, Err: cli.Failure(leasehold.Invalid, "the command cannot be run: %s", strings.TrimPrefix(message, "exec: "))}
+	return &cli.CodedError{Code: code, Err: cli.Failure(leasehold.Invalid, "the command cannot be run: %s",
+		strings.TrimPrefix(message, "exec: "))}
 }

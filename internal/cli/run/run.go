@@ -85,7 +85,8 @@ command cannot be run, 127 there is no such command; others as always.`,
 	flags.BoolVarP(&f.shared, "shared", "s", false, "take one slot of many, beside others who share it")
 	flags.IntVar(&f.slots, "slots", 0, "how many slots to take (default: all, which is exclusive)")
 	flags.IntVar(&f.capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
-	flags.StringVar(&f.terraform, "terraform", "", "hold nothing, but keep the lock on this state alive that the command takes")
+	flags.StringVar(&f.terraform, "terraform", "", "hold nothing, but keep the lock on this state alive that the "+
+		"command takes")
 	f.add(cmd)
 	a.ClientFlags(cmd)
 	return cmd
@@ -235,7 +236,8 @@ func (f *runFlags) isHeld(ctx context.Context, c *cli.Conn, name, id string) (bo
 	if held.Slots == 0 || wanted > 0 && wanted <= held.Slots {
 		return true, nil
 	}
-	return false, cli.Failure(leasehold.Refused, "%s is held by the run around this one with %s only: ask for fewer inside, or for more outside",
+	return false, cli.Failure(leasehold.Refused, "%s is held by the run around this one with %s only: ask for fewer "+
+		"inside, or for more outside",
 		name, cli.Plural(held.Slots, "slot", "slots"))
 }
 

@@ -29,7 +29,8 @@ func (f *runFlags) splitTerraform(cmd *cobra.Command, args []string) error {
 	f.argv = args
 	switch {
 	case cmd.ArgsLenAtDash() > 0:
-		return cli.SeeHelp(cmd, cli.Usage("run --terraform holds the lock of the state and nothing else: leave %q out", args[0]))
+		return cli.SeeHelp(cmd, cli.Usage("run --terraform holds the lock of the state and nothing else: leave %q out",
+			args[0]))
 	case len(args) == 0:
 		return cli.SeeHelp(cmd, cli.Usage("run needs a command: leasehold run --terraform STATE -- terraform apply"))
 	}
@@ -100,9 +101,11 @@ func (e *errand) lostLock(g *lockGrip, end child.End) error {
 		}
 	}
 	if end.Stopped {
-		return cli.Failure(leasehold.Lost, "%s\n%s was stopped; if it left an errored.tfstate, see docs/doors/terraform.md", why, e.argv[0])
+		return cli.Failure(leasehold.Lost, "%s\n%s was stopped; if it left an errored.tfstate, see "+
+			"docs/doors/terraform.md", why, e.argv[0])
 	}
-	return cli.Failure(leasehold.Lost, "%s\n%s ended by itself with code %d; what it wrote after that was refused", why, e.argv[0], end.Code)
+	return cli.Failure(leasehold.Lost, "%s\n%s ended by itself with code %d; what it wrote after that was refused", why,
+		e.argv[0], end.Code)
 }
 
 // hearBreaks tells the grip when somebody breaks the lock, until stop is called. It returns
@@ -259,6 +262,7 @@ func (e *errand) freeLock(s *client.Session, f runFlags, end child.End) {
 		Reason: fmt.Sprintf("%s ended with code %d and left its lock", e.argv[0], end.Code),
 	})
 	if err == nil {
-		e.app.Say("%s ended with code %d and left its lock on %s: the lock was broken", e.argv[0], end.Code, f.terraform)
+		e.app.Say("%s ended with code %d and left its lock on %s: the lock was broken", e.argv[0], end.Code,
+			f.terraform)
 	}
 }

@@ -73,7 +73,8 @@ func alarms(ctx context.Context, a *cli.App, c *cli.Conn, q v1.AlarmQuery, check
 		return err
 	}
 	if check && len(list) > 0 {
-		return cli.Alarmed(cli.Plural(len(list), "alarm stands", "alarms stand") + ": look at them, and clear what causes them")
+		return cli.Alarmed(cli.Plural(len(list), "alarm stands", "alarms stand") +
+			": look at them, and clear what causes them")
 	}
 	return nil
 }
@@ -93,9 +94,11 @@ func printAlarms(a *cli.App, c *cli.Conn, list []v1.Alarm) error {
 		a.Say("no alarm stands in namespace %s", c.Client.Namespace)
 		return nil
 	}
-	columns := []cli.Column{{Name: "KIND"}, {Name: "RESOURCE"}, {Name: "SINCE"}, {Name: "COUNT", Right: true}, {Name: "WHAT", Flexible: true}}
+	columns := []cli.Column{{Name: "KIND"}, {Name: "RESOURCE"}, {Name: "SINCE"}, {Name: "COUNT", Right: true},
+		{Name: "WHAT", Flexible: true}}
 	if a.Output == cli.FormatWide {
-		columns = append(columns, cli.Column{Name: "LAST"}, cli.Column{Name: "HOLDER"}, cli.Column{Name: "ID"}, cli.Column{Name: "SESSION"})
+		columns = append(columns, cli.Column{Name: "LAST"}, cli.Column{Name: "HOLDER"}, cli.Column{Name: "ID"},
+			cli.Column{Name: "SESSION"})
 	}
 	var rows [][]string
 	for _, alarm := range list {

@@ -69,7 +69,8 @@ func backupToStdout(a *cli.App, r io.Reader) error {
 	if err != nil {
 		return brokenBackup(err, out.err)
 	}
-	a.Say("%s, taken of cluster %s, at %d of its log, %s", cli.Plural(head.Leases, "lease", "leases"), head.Cluster, head.Index, cli.Bytes(size))
+	a.Say("%s, taken of cluster %s, at %d of its log, %s", cli.Plural(head.Leases, "lease", "leases"), head.Cluster,
+		head.Index, cli.Bytes(size))
 	return nil
 }
 

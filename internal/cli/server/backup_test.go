@@ -87,7 +87,8 @@ func TestFileIsPutInPlace(t *testing.T) {
 func TestHalfABackupIsNotKept(t *testing.T) {
 	a := cli.New()
 	path := filepath.Join(t.TempDir(), "backup")
-	_, err := backupToFile(a, path, strings.NewReader("leasehold backup 1\n{\"cluster\":\"C\",\"index\":1,\"term\":1,\"roster\":{}}\nand then nothing"), createTemp)
+	_, err := backupToFile(a, path, strings.NewReader("leasehold backup "+
+		"1\n{\"cluster\":\"C\",\"index\":1,\"term\":1,\"roster\":{}}\nand then nothing"), createTemp)
 	if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), "was not kept") {
 		t.Error(err)
 	}
@@ -101,9 +102,11 @@ func TestSumsAreJudged(t *testing.T) {
 		sums v1.Sums
 		code int
 	}{
-		"same":   {v1.Sums{Same: true, Items: []v1.Sum{{Name: "n1", Hash: "a"}, {Name: "n2", Hash: "a"}}}, 0},
-		"differ": {v1.Sums{Items: []v1.Sum{{Name: "n1", Hash: "a"}, {Name: "n2", Hash: "b"}, {Name: "n3"}}}, cli.ExitBug},
-		"silent": {v1.Sums{Same: true, Items: []v1.Sum{{Name: "n1", Hash: "a"}, {Name: "n2", Error: "away"}}}, cli.ExitUnavailable},
+		"same": {v1.Sums{Same: true, Items: []v1.Sum{{Name: "n1", Hash: "a"}, {Name: "n2", Hash: "a"}}}, 0},
+		"differ": {v1.Sums{Items: []v1.Sum{{Name: "n1", Hash: "a"}, {Name: "n2", Hash: "b"}, {Name: "n3"}}},
+			cli.ExitBug},
+		"silent": {v1.Sums{Same: true, Items: []v1.Sum{{Name: "n1", Hash: "a"}, {Name: "n2", Error: "away"}}},
+			cli.ExitUnavailable},
 	} {
 		if code := cli.ExitCode(judgeSums(c.sums)); code != c.code {
 			t.Errorf("%s: code %d", name, code)

@@ -30,6 +30,22 @@ type benchFlags struct {
 	namespace       string
 }
 
+func (f *benchFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.clients, "clients", 64, fmt.Sprintf("how many clients there are, at most %s",
+		thousands(load.MaxClients)))
+	flags.IntVar(&f.leases, "leases", 0, fmt.Sprintf("how many leases they share, at most %s; in handover how many "+
+		"resources they queue for, "+
+		"at most half as many as clients (default: 1,000 or one each; in handover one for two)", thousands(load.MaxLeases)))
+	flags.IntVar(&f.watchers, "watchers", 1000, fmt.Sprintf("in watch: how many there are, at most %s",
+		thousands(load.MaxWatchers)))
+	flags.IntVar(&f.rate, "rate", 1000, fmt.Sprintf("in watch: how many events happen in a second, at most %s",
+		thousands(load.MaxRate)))
+	flags.Var(&f.duration, "duration", "how long to measure each operation")
+	flags.Var(&f.warmUp, "warm-up", "how long to run each before that")
+	flags.StringVarP(&f.namespace, "namespace", "N", benchNamespace, "namespace to load; only this flag changes it")
+}
+
 // Bench returns the command bench.
 func Bench(a *cli.App) *cobra.Command {
 	f := benchFlags{warmUp: cli.SpanOf(time.Second), duration: cli.SpanOf(10 * time.Second)}
@@ -82,15 +98,7 @@ The code is 0 if there were no errors, otherwise that of the first.`,
 			return bench(a, cmd, f, word)
 		},
 	}
-	flags := cmd.Flags()
-	flags.IntVar(&f.clients, "clients", 64, fmt.Sprintf("how many clients there are, at most %s", thousands(load.MaxClients)))
-	flags.IntVar(&f.leases, "leases", 0, fmt.Sprintf("how many leases they share, at most %s; in handover how many resources they queue for, "+
-		"at most half as many as clients (default: 1,000 or one each; in handover one for two)", thousands(load.MaxLeases)))
-	flags.IntVar(&f.watchers, "watchers", 1000, fmt.Sprintf("in watch: how many there are, at most %s", thousands(load.MaxWatchers)))
-	flags.IntVar(&f.rate, "rate", 1000, fmt.Sprintf("in watch: how many events happen in a second, at most %s", thousands(load.MaxRate)))
-	flags.Var(&f.duration, "duration", "how long to measure each operation")
-	flags.Var(&f.warmUp, "warm-up", "how long to run each before that")
-	flags.StringVarP(&f.namespace, "namespace", "N", benchNamespace, "namespace to load; only this flag changes it")
+	f.add(cmd)
 	cli.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
@@ -132,7 +140,8 @@ func warnOfLoad(a *cli.App, runner *load.Runner, config load.Config, operations 
 		clients = thousands(config.Clients) + " clients"
 	}
 	lasts := cli.Short(time.Duration(operations) * (config.WarmUp + config.Duration))
-	a.Say("warning: %s will load %s for %s: others who use it will notice, and may lose old history", clients, strings.Join(config.Servers, ", "), lasts)
+	a.Say("warning: %s will load %s for %s: others who use it will notice, and may lose old history", clients,
+		strings.Join(config.Servers, ", "), lasts)
 	a.Say("resources are %s… in namespace %s; ctrl-C ends it early\n", runner.Prefix(), config.Namespace)
 }
 
@@ -149,7 +158,8 @@ func benchOperations(word string, clients int) []string {
 
 func benchConfig(a *cli.App, c *cli.Conn, f benchFlags) load.Config {
 	config := load.Config{
-		Servers: c.Client.Servers, TLS: c.TLS, Namespace: f.namespace, Holder: cli.Holder(), Clients: f.clients, Leases: f.leases,
+		Servers: c.Client.Servers, TLS: c.TLS, Namespace: f.namespace, Holder: cli.Holder(), Clients: f.clients,
+		Leases: f.leases,
 		WarmUp: f.warmUp.Value, Duration: f.duration.Value, Timeout: cli.Patience,
 		Watchers: f.watchers, EventRate: f.rate,
 	}
@@ -224,7 +234,8 @@ func progressLine(p load.Progress, of time.Duration) string {
 	case load.WarmingUp:
 		line += "warming up"
 	case load.Measuring:
-		line += fmt.Sprintf("%4s of %s %9s/s   p50 %8s   p99 %8s", cli.Short(p.Elapsed.Round(time.Second)), cli.Short(of), rate(p.Rate), millis(p.P50), millis(p.P99))
+		line += fmt.Sprintf("%4s of %s %9s/s   p50 %8s   p99 %8s", cli.Short(p.Elapsed.Round(time.Second)),
+			cli.Short(of), rate(p.Rate), millis(p.P50), millis(p.P99))
 	}
 	if p.Errors > 0 {
 		line += fmt.Sprintf("   errors %s", thousands(int(p.Errors)))
@@ -283,7 +294,8 @@ type benchResult struct {
 
 func benchReport(runner *load.Runner, config load.Config, results []load.Result, stopped bool) benchRun {
 	report := benchRun{
-		Server: strings.Join(config.Servers, ","), Namespace: config.Namespace, Prefix: runner.Prefix(), Clients: config.Clients, Stopped: stopped, Results: []benchResult{},
+		Server: strings.Join(config.Servers,
+			","), Namespace: config.Namespace, Prefix: runner.Prefix(), Clients: config.Clients, Stopped: stopped, Results: []benchResult{},
 	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	for _, r := range results {
@@ -292,8 +304,10 @@ func benchReport(runner *load.Runner, config load.Config, results []load.Result,
 			watchers = config.Watchers
 		}
 		report.Results = append(report.Results, benchResult{
-			Operation: r.Operation, Leases: r.Leases, Seconds: ms(r.Measured) / 1000, Count: r.Count, Rate: math.Round(r.Rate*10) / 10,
-			P50: ms(r.P50), P90: ms(r.P90), P99: ms(r.P99), P999: ms(r.P999), Max: ms(r.Max), Errors: r.Errors, Watchers: watchers, Lost: r.Lost,
+			Operation: r.Operation, Leases: r.Leases, Seconds: ms(r.Measured) / 1000, Count: r.Count,
+			Rate: math.Round(r.Rate*10) / 10,
+			P50:  ms(r.P50), P90: ms(r.P90), P99: ms(r.P99), P999: ms(r.P999), Max: ms(r.Max), Errors: r.Errors,
+			Watchers: watchers, Lost: r.Lost,
 		})
 	}
 	return report

@@ -62,7 +62,10 @@ told the same have the same.`,
 		case err != nil:
 			return err
 		case what == "server":
-			return a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error { return checkServers(ctx, a, c) })(cmd, args)
+			return a.Talk(func(ctx context.Context, c *cli.Conn,
+				_ []string) error {
+				return checkServers(ctx, a, c)
+			})(cmd, args)
 		case what == "backup":
 			return checkBackup(a, cmd.Flags().Lookup("backup").Value.String())
 		}
@@ -93,7 +96,8 @@ func whatToCheck(cmd *cobra.Command) (string, error) {
 	}
 	switch len(given) {
 	case 0:
-		return "", cli.SeeHelp(cmd, cli.Usage("check needs --data, --backup or --server: name the directory of a stopped server, a backup, or a cluster that runs"))
+		return "", cli.SeeHelp(cmd, cli.Usage("check needs --data, --backup or --server: name the directory of a "+
+			"stopped server, a backup, or a cluster that runs"))
 	case 1:
 		return given[0], nil
 	}
@@ -140,7 +144,8 @@ func checkServers(ctx context.Context, a *cli.App, c *cli.Conn) error {
 	if err := judgeSums(sums); err != nil {
 		return err
 	}
-	a.Say("ok: %s the same at index %d of the log", cli.Plural(len(sums.Items), "server knows", "servers know"), sums.Index)
+	a.Say("ok: %s the same at index %d of the log", cli.Plural(len(sums.Items), "server knows", "servers know"),
+		sums.Index)
 	return nil
 }
 
@@ -156,7 +161,8 @@ func printSums(a *cli.App, sums v1.Sums) error {
 // some differ is worse than that some did not answer.
 func judgeSums(sums v1.Sums) error {
 	if !sums.Same {
-		return &cli.CodedError{Code: cli.ExitBug, Err: cli.Hint(fmt.Errorf("the servers do not know the same at %d of the log", sums.Index),
+		return &cli.CodedError{Code: cli.ExitBug, Err: cli.Hint(fmt.Errorf("the servers do not know the same at %d of "+
+			"the log", sums.Index),
 			"take a backup, and see docs/backup.md: remove one of them and let it join again")}
 	}
 	var silent cli.Several
@@ -214,7 +220,9 @@ func checkData(dir string) (checked, error) {
 	}
 	n := report.Counts
 	return checked{
-		Data: dir, Namespaces: n.Namespaces, Resources: n.Resources, Leases: n.Leases, Waiters: n.Waiters, Sessions: n.Sessions,
-		Entries: report.Entries, Snapshot: report.Snapshot, Index: report.Index, Checksum: fmt.Sprintf("%08x", report.Checksum),
+		Data: dir, Namespaces: n.Namespaces, Resources: n.Resources, Leases: n.Leases, Waiters: n.Waiters,
+		Sessions: n.Sessions,
+		Entries:  report.Entries, Snapshot: report.Snapshot, Index: report.Index, Checksum: fmt.Sprintf("%08x",
+			report.Checksum),
 	}, nil
 }

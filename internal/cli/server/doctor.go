@@ -81,7 +81,8 @@ func printDiagnosis(a *cli.App, d *doctor.Diagnosis) error {
 		}
 		fmt.Fprintf(&b, "%s  %s  %s\n", result, cli.Pad(f.Check, len("clock rate")), oneLine(f.Detail))
 		if f.Advice != "" {
-			fmt.Fprintf(&b, "%s  %s\n", cli.Pad("", len(doctor.ResultWarning)+2+len("clock rate")), "-> "+oneLine(f.Advice))
+			fmt.Fprintf(&b, "%s  %s\n", cli.Pad("", len(doctor.ResultWarning)+2+len("clock rate")),
+				"-> "+oneLine(f.Advice))
 		}
 	}
 	_, err := fmt.Fprint(a.Stdout, b.String())

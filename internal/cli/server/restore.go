@@ -56,7 +56,8 @@ that anybody may have seen since, or restore a backup from after that.`,
 			options.Quarantine = quarantine.Value
 		}
 		if quarantine.Value > maxQuarantine {
-			return cli.Usage("--quarantine is %s: nobody believes in a lease for more than %s", cli.Short(quarantine.Value), cli.Short(maxQuarantine))
+			return cli.Usage("--quarantine is %s: nobody believes in a lease for more than %s",
+				cli.Short(quarantine.Value), cli.Short(maxQuarantine))
 		}
 		dir := cmd.Flags().Lookup("data").Value.String()
 		to, err := storage.RestoreTo(dir, args[0], options)
@@ -104,12 +105,16 @@ func printRestored(a *cli.App, dir string, to storage.RestoredTo, chosen bool) e
 	}
 	a.Say("start it: leasehold serve --data %s", cli.Quote(dir))
 	if quarantine > 0 {
-		a.Say("it grants nothing for %s then, since leases from after the backup may be alive; renewals and releases go on", cli.Short(quarantine))
+		a.Say("it grants nothing for %s then, since leases from after the backup may be alive; renewals and releases "+
+			"go on", cli.Short(quarantine))
 	}
 	if quarantine > time.Hour {
-		a.Say("that is long: if you know that no holder is left from before, remove %s and restore again with --quarantine 30s", cli.Quote(dir))
+		a.Say("that is long: if you know that no holder is left from before, remove %s and restore again with "+
+			"--quarantine 30s", cli.Quote(dir))
 	}
-	a.Say("to make it a cluster of three again, give it --name and --peer-listen, prepare places for two more (leasehold cluster add), and start them with empty directories and --join its peer address, all with certificates (leasehold cert):")
+	a.Say("to make it a cluster of three again, give it --name and --peer-listen, prepare places for two more " +
+		"(leasehold cluster add), and start them with empty directories and --join its peer address, all with " +
+		"certificates (leasehold cert):")
 	a.Say("  leasehold serve --data %s --name n1 --peer-listen 10.0.0.1:4654", cli.Quote(dir))
 	a.Say("  leasehold cluster add n2 10.0.0.2:4654")
 	a.Say("  leasehold serve --data data --name n2 --peer-listen 10.0.0.2:4654 --join 10.0.0.1:4654")

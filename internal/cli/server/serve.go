@@ -106,7 +106,8 @@ func greet(a *cli.App, url string, settings config.Server) {
 		data = settings.Data
 	}
 	if settings.LogFormat == cli.FormatJSON {
-		slog.New(slog.NewJSONHandler(a.Stderr, nil)).Info("leasehold serves", "url", url, "data", data, "insecure", settings.Insecure)
+		slog.New(slog.NewJSONHandler(a.Stderr, nil)).Info("leasehold serves", "url", url, "data", data, "insecure",
+			settings.Insecure)
 		return
 	}
 	a.Say("leasehold serves on %s, data in %s", url, data)

@@ -57,7 +57,8 @@ func twoVersions(ctx context.Context, c *cli.Conn, args []string) (from, to tfst
 	to = versions[0]
 	switch {
 	case len(args) == 1 && len(versions) == 1:
-		return from, to, cli.Hint(cli.Failure(leasehold.NotFound, "%s has no version but the present one", args[0]), "see it: %s", c.Again("state", "show", args[0]))
+		return from, to, cli.Hint(cli.Failure(leasehold.NotFound, "%s has no version but the present one", args[0]),
+			"see it: %s", c.Again("state", "show", args[0]))
 	case len(args) == 1:
 		return versions[1], to, nil
 	}
@@ -109,7 +110,8 @@ func printDiff(a *cli.App, state string, from, to tfstate.Version, changes []sta
 		if to.Deleted {
 			note = " (the last before the state was deleted)"
 		}
-		a.Say("from serial %d to %d%s: %d added, %d removed, %d changed", from.Serial, to.Serial, note, counts["added"], counts["removed"], counts["changed"])
+		a.Say("from serial %d to %d%s: %d added, %d removed, %d changed", from.Serial, to.Serial, note, counts["added"],
+			counts["removed"], counts["changed"])
 	}
 	return nil
 }

@@ -97,10 +97,14 @@ lock was lost and its write refused: see docs/doors/terraform.md.`,
 		if err != nil {
 			return err
 		}
-		err = edit(ctx, c, args[0], "push", f, func(id string) error { return write(ctx, c, args[0], id, body, head, f.force) })
+		err = edit(ctx, c, args[0], "push", f, func(id string) error {
+			return write(ctx, c, args[0], id, body, head,
+				f.force)
+		})
 		var better *cli.Hinted
 		if errors.Is(err, leasehold.ErrRefused) && !errors.As(err, &better) {
-			return cli.Hint(err, "see who wrote: %s; to write it all the same, give --force", c.Again("state", "versions", args[0]))
+			return cli.Hint(err, "see who wrote: %s; to write it all the same, give --force",
+				c.Again("state", "versions", args[0]))
 		}
 		if err != nil {
 			return err
@@ -121,13 +125,15 @@ func write(ctx context.Context, c *cli.Conn, state, id string, body []byte, head
 	if err != nil {
 		return err
 	}
-	if !force && there.Revision != 0 && there.Problem == "" && there.Lineage == head.Lineage && there.Serial == head.Serial {
+	if !force && there.Revision != 0 && there.Problem == "" && there.Lineage == head.Lineage &&
+		there.Serial == head.Serial {
 		now, err := states(c).Read(ctx, state, 0)
 		if err != nil {
 			return err
 		}
 		if !bytes.Equal(now, body) {
-			return cli.Failure(leasehold.Refused, "%s has the serial %d already, with other content: somebody else wrote since; compare both, or force it if you are sure", state, head.Serial)
+			return cli.Failure(leasehold.Refused, "%s has the serial %d already, with other content: somebody else "+
+				"wrote since; compare both, or force it if you are sure", state, head.Serial)
 		}
 	}
 	return states(c).Write(ctx, state, id, body, force)
@@ -303,7 +309,8 @@ func notLocked(c *cli.Conn, state string, r v1.Resource) error {
 	err := cli.Failure(leasehold.NotFound, "%s is not locked", state)
 	switch {
 	case r.Unacknowledged != nil:
-		return cli.Hint(err, "it rests until somebody says that the end of %s's lock was looked at: %s", cli.Printable(r.Unacknowledged.Holder), c.Again("acknowledge", r.Resource))
+		return cli.Hint(err, "it rests until somebody says that the end of %s's lock was looked at: %s",
+			cli.Printable(r.Unacknowledged.Holder), c.Again("acknowledge", r.Resource))
 	case r.Last == nil:
 		return stateless(c, state, err)
 	}

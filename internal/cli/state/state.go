@@ -77,7 +77,8 @@ and who has locked it.`,
 		case a.Output == cli.FormatJSON:
 			return a.PrintJSON(states)
 		case len(states) == 0 && a.Output == cli.FormatTable:
-			a.Say("there is no state%s in namespace %s; to make one: %s", under(prefix), c.Client.Namespace, c.Again("terraform", "config", "--http", "STATE"))
+			a.Say("there is no state%s in namespace %s; to make one: %s", under(prefix), c.Client.Namespace,
+				c.Again("terraform", "config", "--http", "STATE"))
 			return nil
 		}
 		return printStates(a, states)
@@ -103,13 +104,16 @@ func printStates(a *cli.App, states []tfstate.State) error {
 		}
 		return nil
 	}
-	columns := []cli.Column{{Name: "STATE"}, {Name: "SERIAL", Right: true}, {Name: "SIZE", Right: true}, {Name: "WRITTEN"}, {Name: "VERSIONS", Right: true}, {Name: "LOCKED BY", Flexible: true}}
+	columns := []cli.Column{{Name: "STATE"}, {Name: "SERIAL", Right: true}, {Name: "SIZE", Right: true},
+		{Name: "WRITTEN"}, {Name: "VERSIONS", Right: true}, {Name: "LOCKED BY", Flexible: true}}
 	if a.Output == cli.FormatWide {
-		columns = append(columns, cli.Column{Name: "REVISION"}, cli.Column{Name: "LINEAGE"}, cli.Column{Name: "TERRAFORM"})
+		columns = append(columns, cli.Column{Name: "REVISION"}, cli.Column{Name: "LINEAGE"},
+			cli.Column{Name: "TERRAFORM"})
 	}
 	var rows [][]string
 	for _, s := range states {
-		row := []string{s.Name, strconv.FormatUint(s.Serial, 10), cli.Size(s.Size), a.WhenAt(s.Written), strconv.Itoa(s.Versions), lockedOrRests(a, s)}
+		row := []string{s.Name, strconv.FormatUint(s.Serial, 10), cli.Size(s.Size), a.WhenAt(s.Written),
+			strconv.Itoa(s.Versions), lockedOrRests(a, s)}
 		if s.Problem != "" {
 			row[1] = "?"
 		}
@@ -217,7 +221,8 @@ func describeState(a *cli.App, s tfstate.State, inside statediff.Contents) strin
 	} else {
 		out.Line("Locked by", "nobody")
 		if s.Unacknowledged != "" {
-			out.Line("Rests", "until the end of the lock of %s is acknowledged: leasehold acknowledge terraform/%s", cli.Printable(s.Unacknowledged), cli.Printable(s.Name))
+			out.Line("Rests", "until the end of the lock of %s is acknowledged: leasehold acknowledge terraform/%s",
+				cli.Printable(s.Unacknowledged), cli.Printable(s.Name))
 		}
 		if s.AvailableAt != nil {
 			out.Line("Available", "%s, after a rest", a.Until(*s.AvailableAt))
@@ -265,7 +270,8 @@ The versions of a state that was deleted are kept for 30 days, and can be rolled
 }
 
 func printStateVersions(a *cli.App, versions []tfstate.Version) error {
-	columns := []cli.Column{{Name: "SERIAL", Right: true}, {Name: "SIZE", Right: true}, {Name: "WRITTEN"}, {Name: "BY", Flexible: true}, {Name: "REVISION", Right: true}, {Name: "NOTE"}}
+	columns := []cli.Column{{Name: "SERIAL", Right: true}, {Name: "SIZE", Right: true}, {Name: "WRITTEN"},
+		{Name: "BY", Flexible: true}, {Name: "REVISION", Right: true}, {Name: "NOTE"}}
 	if a.Output == cli.FormatWide {
 		columns = append(columns, cli.Column{Name: "LINEAGE"}, cli.Column{Name: "TERRAFORM"})
 	}
@@ -278,7 +284,8 @@ func printStateVersions(a *cli.App, versions []tfstate.Version) error {
 		case v.Deleted:
 			note = "deleted"
 		}
-		row := []string{strconv.FormatUint(v.Serial, 10), cli.Size(v.Size), a.WhenAt(v.Written), v.Holder, strconv.FormatUint(v.Revision, 10), note}
+		row := []string{strconv.FormatUint(v.Serial, 10), cli.Size(v.Size), a.WhenAt(v.Written), v.Holder,
+			strconv.FormatUint(v.Revision, 10), note}
 		if a.Output == cli.FormatWide {
 			row = append(row, v.Lineage, v.Writer)
 		}
@@ -293,7 +300,8 @@ func findVersion(versions []tfstate.Version, word string) (tfstate.Version, erro
 	digits, byRevision := strings.CutPrefix(word, "@")
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil {
-		return tfstate.Version{}, cli.Usage("%q is not a version: write a serial, such as 41, or @ and a revision, such as @1881", word)
+		return tfstate.Version{}, cli.Usage("%q is not a version: write a serial, such as 41, or @ and a revision, "+
+			"such as @1881", word)
 	}
 	for _, v := range versions {
 		if byRevision && v.Revision == n || !byRevision && v.Serial == n && v.Problem == "" {

@@ -23,10 +23,12 @@ type azurermFlags struct {
 func (f *azurermFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.azurerm, "azurerm", false, "for the azurerm backend, and a server with --azure-listen")
-	flags.BoolVar(&f.byName, "by-name", false, "azurerm: find the account by its name, ACCOUNT.blob.DOMAIN, instead of by address")
+	flags.BoolVar(&f.byName, "by-name", false, "azurerm: find the account by its name, ACCOUNT.blob.DOMAIN, instead "+
+		"of by address")
 	flags.StringVar(&f.account, "account", "leasehold", "azurerm: the account")
 	flags.StringVar(&f.container, "container", "tfstate", "azurerm: the container")
-	flags.StringVar(&f.address, "azure-address", "", "azurerm: host:port of --azure-listen; empty: port 8443 of --server")
+	flags.StringVar(&f.address, "azure-address", "", "azurerm: host:port of --azure-listen; empty: port 8443 of "+
+		"--server")
 }
 
 // azurermAddress is where the server talks to Azure's clients.
@@ -53,12 +55,15 @@ func azurermBackend(c *cli.Conn, state string, f *azurermFlags) (backendSetup, e
 		return backendSetup{}, err
 	}
 	set := [][2]string{
-		{"metadata_host", address}, {"storage_account_name", f.account}, {"container_name", f.container}, {"key", state},
+		{"metadata_host", address}, {"storage_account_name", f.account}, {"container_name", f.container}, {"key",
+			state},
 	}
 	if !f.byName {
 		set = append(set, [][2]string{
-			{"lookup_blob_endpoint", "true"}, {"use_azuread_auth", "true"}, {"use_cli", "false"}, {"resource_group_name", "leasehold"},
-			{"subscription_id", "00000000-0000-0000-0000-000000000001"}, {"tenant_id", "00000000-0000-0000-0000-00000000000a"},
+			{"lookup_blob_endpoint", "true"}, {"use_azuread_auth", "true"}, {"use_cli",
+				"false"}, {"resource_group_name", "leasehold"},
+			{"subscription_id", "00000000-0000-0000-0000-000000000001"}, {"tenant_id",
+				"00000000-0000-0000-0000-00000000000a"},
 			{"client_id", "00000000-0000-0000-0000-00000000000b"},
 		}...)
 	}
@@ -92,5 +97,6 @@ func azurermText(c *cli.Conn, s backendSetup, f *azurermFlags) string {
 	}
 	return text + "\n# In the configuration:\n" + s.Backend + "\n# In the environment:\n" +
 		"export " + s.order[0] + "=\"$(leasehold azure account show " + f.account + " -o json | jq -r '.keys[0]')\"\n" +
-		"export SSL_CERT_FILE=certs/ca.crt   # of the authority behind --azure-cert, unless the system trusts it\n\n# Then: terraform init\n"
+		"export SSL_CERT_FILE=certs/ca.crt   # of the authority behind --azure-cert, unless the system trusts it\n\n# " +
+		"Then: terraform init\n"
 }

@@ -135,7 +135,8 @@ func httpBackend(c *cli.Conn, state string, wait cli.Span) backendSetup {
 	}
 	s.Backend = block + "  }\n}\n"
 	if len(c.Client.Servers) > 1 {
-		s.note = "# Terraform takes one address, and this is the first server alone: better give a name or a\n# proxy that leads to all of them.\n"
+		s.note = "# Terraform takes one address, and this is the first server alone: better give a name or a\n# proxy " +
+			"that leads to all of them.\n"
 	}
 	return s
 }
@@ -144,7 +145,8 @@ func httpBackend(c *cli.Conn, state string, wait cli.Span) backendSetup {
 func Files(c *cli.Conn) map[string]string {
 	files := map[string]string{}
 	for attribute, file := range map[string]string{
-		"client_ca_certificate_pem": c.Client.TLS.CA, "client_certificate_pem": c.Client.TLS.Cert, "client_private_key_pem": c.Client.TLS.Key,
+		"client_ca_certificate_pem": c.Client.TLS.CA, "client_certificate_pem": c.Client.TLS.Cert,
+		"client_private_key_pem": c.Client.TLS.Key,
 	} {
 		if file != "" {
 			files[Variable(attribute)] = file
@@ -169,7 +171,8 @@ func Address(c *cli.Conn, state string, query url.Values) string {
 func Variable(attribute string) string { return "TF_HTTP_" + strings.ToUpper(attribute) }
 
 func (s backendSetup) text() string {
-	text := s.note + "# In the configuration:\n" + s.Backend + "\n# Or with an empty block, backend \"http\" {}, in the environment:\n"
+	text := s.note + "# In the configuration:\n" + s.Backend + "\n# Or with an empty block, backend \"http\" {}, in " +
+		"the environment:\n"
 	for _, name := range s.order {
 		text += "export " + name + "=" + cli.Quote(s.Environment[name]) + "\n"
 	}

@@ -122,7 +122,7 @@ func TestClusterChanges(t *testing.T) {
 		`{"name":"n"}`:                                "peer is missing",
 		`{"name":"n","peer":"10.0.0.5"}`:              "write it as host:port",
 		`{"name":"n","peer":":1"}`:                    "write it as host:port",
-		`{"name":"n 5","peer":"10.0.0.5:1"}`:          "is no name: use 1 to 63 letters",
+		`{"name":"n 5","peer":"10.0.0.5:1"}`:          "cannot be a name: use 1 to 63 letters",
 		`{"name":"n","peer":"x:0"}`:                   "write it as host:port",
 		`{"name":"n","peer":"x:70000"}`:               "write it as host:port",
 		`{"name":"n","peer":"x:1","voter":true}`:      "unknown",

@@ -1,7 +1,7 @@
 // Package native is the door of Leasehold's own API: JSON over HTTP under /v1/,
 // and beside it what operators ask a server (health, metrics, version).
 //
-// A request goes through the files in one direction: door.go finds the route,
+// A request goes through the files in one direction: operations.go has what can be asked,
 // names.go and body.go say what is wrong with what was sent, translate.go makes a
 // command of it, the engine decides, and encode.go or errors.go writes the answer.
 // The door keeps nothing of its own between requests; what it promises is what the

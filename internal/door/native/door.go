@@ -17,7 +17,7 @@ import (
 // A Door answers requests of our own API by asking a backend.
 type Door struct {
 	backend *door.Backend
-	routes  map[string]*answering // by pattern
+	asked   map[string]*accounted // by pattern
 	verbs   []string              // that the journal may be asked for
 
 	watching  atomic.Int64
@@ -25,9 +25,9 @@ type Door struct {
 	events    eventCache
 }
 
-// An answering is a route with the account of its requests.
-type answering struct {
-	*route
+// An accounted operation has the account of its requests.
+type accounted struct {
+	*operation
 	account *telemetry.Verb
 }
 
@@ -37,65 +37,7 @@ var Kind = door.Kind{Name: doorName, Open: func(b *door.Backend, _ door.Settings
 }}
 
 // New returns a door to a backend.
-func New(b *door.Backend) *Door { return &Door{backend: b, routes: map[string]*answering{}} }
-
-// A route is one thing that can be asked.
-type route struct {
-	method  string
-	path    string // as http.ServeMux writes it
-	verb    string
-	params  []string // what the query may say, besides the namespace
-	serve   func(*call) error
-	endless bool
-	global  bool // it is about no namespace
-}
-
-// routes is the whole of /v1/. openapi.yaml lists the same.
-var routes = []route{
-	{method: "POST", path: "/v1/acquire", verb: "acquire", serve: (*call).acquire},
-	{method: "POST", path: "/v1/renew", verb: "renew", serve: (*call).renew},
-	{method: "POST", path: "/v1/release", verb: "release", serve: (*call).release},
-	{method: "POST", path: "/v1/change", verb: "change", serve: (*call).change},
-	{method: "POST", path: "/v1/break", verb: "break", serve: (*call).breakLease},
-	{method: "POST", path: "/v1/move", verb: "move", serve: (*call).move},
-	{method: "POST", path: "/v1/ask", verb: "ask", serve: (*call).ask},
-	{method: "POST", path: "/v1/acknowledge", verb: "acknowledge", serve: (*call).acknowledge},
-	{method: "GET", path: "/v1/definitions", verb: "definitions", serve: (*call).definitions, params: []string{"prefix", "after", "limit"}},
-	{method: "GET", path: "/v1/definitions/{path...}", verb: "definition", serve: (*call).definition},
-	{method: "PUT", path: "/v1/definitions/{path...}", verb: "define", serve: (*call).define},
-	{method: "DELETE", path: "/v1/definitions/{path...}", verb: "undefine", serve: (*call).undefine, params: []string{"by", "reason"}},
-	{method: "POST", path: "/v1/sessions", verb: "open-session", serve: (*call).openSession},
-	{method: "POST", path: "/v1/sessions/{id}/renew", verb: "renew-session", serve: (*call).renewSession, params: []string{"seen"}},
-	{method: "GET", path: "/v1/sessions/{id}", verb: "session", serve: (*call).session},
-	{method: "DELETE", path: "/v1/sessions/{id}", verb: "close-session", serve: (*call).closeSession},
-	{method: "GET", path: "/v1/resources", verb: "resources", serve: (*call).resources, params: []string{"prefix", "after", "limit", "all"}},
-	{method: "GET", path: "/v1/resources/{path...}", verb: "resource", serve: (*call).resource, params: []string{"queue"}},
-	{method: "GET", path: "/v1/advice/{path...}", verb: "advice", serve: (*call).advice},
-	{method: "GET", path: "/v1/alarms", verb: "alarms", serve: (*call).alarms, params: []string{"prefix", "kind", "after", "limit"}},
-	{method: "GET", path: "/v1/history", verb: "history", serve: (*call).history, params: []string{"resource", "before", "limit"}},
-	{method: "GET", path: "/v1/audit", verb: "audit", serve: (*call).audit, params: append([]string{"actor", "verb"}, journalParams...)},
-	{method: "GET", path: "/v1/holds", verb: "holds", serve: (*call).holds, params: journalParams},
-	{method: "GET", path: "/v1/watch", verb: "watch", serve: (*call).watch, params: []string{"prefix", "resource", "session", "since", "values", "previous"}, endless: true},
-	{method: "GET", path: "/v1/records", verb: "records", serve: (*call).records, params: []string{"prefix", "from", "to", "after", "limit", "keys", "count", "revision"}},
-	{method: "DELETE", path: "/v1/records", verb: "delete-records", serve: (*call).deleteRecords, params: []string{"prefix", "from", "to"}},
-	{method: "GET", path: "/v1/records/{path...}", verb: "record", serve: (*call).record, params: []string{"revision", "version"}},
-	{method: "PUT", path: "/v1/records/{path...}", verb: "put-record", serve: (*call).putRecord, params: []string{"session", "keep", "version"}},
-	{method: "DELETE", path: "/v1/records/{path...}", verb: "delete-record", serve: (*call).deleteRecord},
-	{method: "GET", path: "/v1/versions/{path...}", verb: "versions", serve: (*call).versions, params: []string{"after", "limit"}},
-	{method: "POST", path: "/v1/txn", verb: "txn", serve: (*call).txn},
-	{method: "GET", path: "/v1/cluster", verb: "cluster", serve: (*call).cluster, global: true},
-	{method: "POST", path: "/v1/cluster/members", verb: "add-server", serve: (*call).addServer, global: true},
-	{method: "POST", path: "/v1/cluster/upgrade", verb: "upgrade-cluster", serve: (*call).upgradeCluster, global: true},
-	{method: "POST", path: "/v1/cluster/members/{name}/promote", verb: "promote-server", serve: (*call).promoteServer, global: true},
-	{method: "DELETE", path: "/v1/cluster/members/{name}", verb: "remove-server", serve: (*call).removeServer, global: true},
-	{method: "POST", path: "/v1/cluster/transfer", verb: "transfer-lead", serve: (*call).transferLead, global: true},
-	{method: "GET", path: "/v1/cluster/limits", verb: "limits", serve: (*call).limits, global: true},
-	{method: "POST", path: "/v1/cluster/limits", verb: "set-limits", serve: (*call).setLimits, global: true},
-	{method: "GET", path: "/v1/cluster/check", verb: "check-cluster", serve: (*call).checkCluster, global: true},
-	{method: "GET", path: "/v1/cluster/backup", verb: "backup", serve: (*call).backup, global: true},
-}
-
-var journalParams = []string{"resource", "prefix", "holder", "from", "until", "oldest", "after", "limit"}
+func New(b *door.Backend) *Door { return &Door{backend: b, asked: map[string]*accounted{}} }
 
 // Door returns what is answered at which path. Each path also has an entry for the methods that
 // it does not have, so that those too are answered with a problem.
@@ -109,11 +51,11 @@ func (d *Door) Door() door.Door {
 		all = append(all, route)
 	}
 	d.verbs = []string{audit.Expire, audit.Grant, audit.Login}
-	for i := range routes {
-		r := &answering{&routes[i], requests.Verb(routes[i].verb)}
-		d.verbs = append(d.verbs, r.verb)
-		d.routes[r.method+" "+r.path] = r
-		handle(r.method, door.Route{Pattern: r.path, Handler: d.handler(r)})
+	for i := range operations {
+		o := &accounted{&operations[i], requests.Verb(operations[i].name)}
+		d.verbs = append(d.verbs, o.name)
+		d.asked[o.method+" "+o.path] = o
+		handle(o.method, door.Route{Pattern: o.path, Handler: d.handler(o)})
 	}
 	health := func(path string, h http.HandlerFunc) {
 		handle("GET", door.Route{Pattern: path, Handler: h, Early: true, Late: true, AnySite: true})
@@ -135,16 +77,16 @@ func (d *Door) Door() door.Door {
 	return door.Door{HTTP: door.HTTP{Routes: all, Refuse: d.refuse}}
 }
 
-// refuse tells why the port does not let a request in. One that was meant for a route is counted
-// there, and noted if it had no right.
+// refuse answers why the port does not let a request in. One that was meant for an operation is
+// counted there, and noted if it had no right.
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if route := d.routes[r.Pattern]; route != nil {
+	if o := d.asked[r.Pattern]; o != nil {
 		c := &call{door: d, w: w, r: r}
 		if !d.backend.Starting() {
 			c.sayLevel()
-			c.noteDenied(route.route, err)
+			c.noteDenied(o.operation, err)
 		}
-		route.account.Done(r.Context(), telemetry.Outcome{Namespace: c.namespace, Err: err, Expected: d.backend.Expected(r)})
+		o.account.Done(r.Context(), telemetry.Outcome{Namespace: c.namespace, Err: err, Expected: d.backend.Expected(r)})
 	}
 	problem(w, err)
 }
@@ -162,22 +104,22 @@ type call struct {
 	maxBody   int // of JSON; 0: v1.MaxBody
 }
 
-func (d *Door) handler(route *answering) http.HandlerFunc {
+func (d *Door) handler(o *accounted) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		c := &call{door: d, w: w, r: r}
 		c.sayLevel()
-		err := c.open(route.route)
+		err := c.open(o.operation)
 		if err == nil {
-			err = route.serve(c)
+			err = o.serve(c)
 		}
-		c.noteDenied(route.route, err)
+		c.noteDenied(o.operation, err)
 		if err != nil && err != errCut {
 			problem(w, err)
 		}
-		route.account.Done(r.Context(), telemetry.Outcome{
+		o.account.Done(r.Context(), telemetry.Outcome{
 			Namespace: c.namespace, Err: err, Took: time.Since(began),
-			Waited: c.waited, Endless: route.endless, Expected: d.backend.Expected(r),
+			Waited: c.waited, Endless: o.endless(), Expected: d.backend.Expected(r),
 		})
 		if err == errCut {
 			panic(http.ErrAbortHandler) // which net/http knows, and cuts the connection for
@@ -192,7 +134,7 @@ func (c *call) sayLevel() {
 }
 
 // open reads what every request has: the namespace and the request's own name.
-func (c *call) open(r *route) error {
+func (c *call) open(r *operation) error {
 	if err := c.readQuery(r); err != nil {
 		return err
 	}

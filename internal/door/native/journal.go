@@ -38,15 +38,15 @@ func (c *call) do(command core.Command) (core.Answer, error) {
 }
 
 // noteDenied puts a refusal for lack of right in the journal.
-func (c *call) noteDenied(r *route, err error) {
+func (c *call) noteDenied(o *operation, err error) {
 	if !errors.Is(err, leasehold.ErrDenied) {
 		return
 	}
-	if c.namespace == "" && c.readQuery(r) != nil {
+	if c.namespace == "" && c.readQuery(o) != nil {
 		c.namespace = leasehold.DefaultNamespace // it was refused before anybody read what it says
 	}
 	c.door.backend.Journal().Refused(audit.Refusal{
-		Origin: c.origin(), Namespace: c.namespace, Verb: r.verb,
+		Origin: c.origin(), Namespace: c.namespace, Verb: o.name,
 		Resource: c.r.PathValue("path"), ID: c.r.PathValue("id"), Reason: err.Error(),
 	})
 }

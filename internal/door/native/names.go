@@ -29,9 +29,12 @@ func checkText(field, s string) error { return door.CheckText(field, s, leasehol
 
 // readQuery reads the query. A parameter that means nothing here is an error: a
 // misspelt namespace must not become the default one.
-func (c *call) readQuery(r *route) error {
+func (c *call) readQuery(o *operation) error {
 	c.namespace = leasehold.DefaultNamespace
-	query, err := door.ReadQuery(c.r.URL.RawQuery, r.known()...)
+	if c.r.URL.RawQuery == "" {
+		return nil // as nearly always: nothing is allocated for it
+	}
+	query, err := door.ReadQuery(c.r.URL.RawQuery, o.known()...)
 	if err != nil {
 		return err
 	}
@@ -41,14 +44,6 @@ func (c *call) readQuery(r *route) error {
 		return checkName("namespace", c.namespace)
 	}
 	return nil
-}
-
-// known is what a query may have.
-func (r *route) known() []string {
-	if r.global {
-		return r.params
-	}
-	return append([]string{"namespace"}, r.params...)
 }
 
 // number reads a whole number from 1 to most.

@@ -20,7 +20,7 @@ import (
 func TestRoutesAreDescribed(t *testing.T) {
 	type parameters = []string
 	ours := map[string]parameters{}
-	for _, r := range routes {
+	for _, r := range operations {
 		_, path := described(r.method + " " + r.path)
 		ours[r.method+" "+path] = slices.Clone(r.known())
 	}

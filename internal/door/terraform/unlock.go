@@ -13,13 +13,12 @@ import (
 )
 
 func (c *call) unlock() error {
-	id, err := c.unlockID()
-	if err != nil {
+	var err error
+	if c.id, err = c.unlockID(); err != nil {
 		return err
 	}
-	c.id = id
-	free := func() error { return c.free(id) }
-	if id == "" {
+	free := func() error { return c.free(c.id) }
+	if c.id == "" {
 		var seen leasehold.Token
 		free = func() error { return c.force(&seen) }
 	}

@@ -1,0 +1,77 @@
+package native
+
+import "strings"
+
+// An operation is one thing that can be asked. Method and path find it.
+type operation struct {
+	name   string // in metrics and in the journal
+	method string
+	path   string // as http.ServeMux writes it
+	params string // what the query may have, beside the namespace
+	serve  func(*call) error
+}
+
+// endless reports whether an answer goes on until somebody ends it: its length means nothing.
+func (o *operation) endless() bool { return o.name == "watch" }
+
+// global reports whether an operation is about the whole cluster, and so about no namespace.
+func (o *operation) global() bool { return strings.HasPrefix(o.path, "/v1/cluster") }
+
+// known returns what a query may have.
+func (o *operation) known() []string {
+	params := strings.Fields(o.params)
+	if o.global() {
+		return params
+	}
+	return append([]string{"namespace"}, params...)
+}
+
+const (
+	pageParams    = "prefix after limit"
+	journalParams = "resource prefix holder from until oldest after limit"
+)
+
+// operations is the whole of /v1/. openapi.yaml lists the same.
+var operations = []operation{
+	{"acquire", "POST", "/v1/acquire", "", (*call).acquire},
+	{"renew", "POST", "/v1/renew", "", (*call).renew},
+	{"release", "POST", "/v1/release", "", (*call).release},
+	{"change", "POST", "/v1/change", "", (*call).change},
+	{"break", "POST", "/v1/break", "", (*call).breakLease},
+	{"move", "POST", "/v1/move", "", (*call).move},
+	{"ask", "POST", "/v1/ask", "", (*call).ask},
+	{"acknowledge", "POST", "/v1/acknowledge", "", (*call).acknowledge},
+	{"definitions", "GET", "/v1/definitions", pageParams, (*call).definitions},
+	{"definition", "GET", "/v1/definitions/{path...}", "", (*call).definition},
+	{"define", "PUT", "/v1/definitions/{path...}", "", (*call).define},
+	{"undefine", "DELETE", "/v1/definitions/{path...}", "by reason", (*call).undefine},
+	{"open-session", "POST", "/v1/sessions", "", (*call).openSession},
+	{"renew-session", "POST", "/v1/sessions/{id}/renew", "seen", (*call).renewSession},
+	{"session", "GET", "/v1/sessions/{id}", "", (*call).session},
+	{"close-session", "DELETE", "/v1/sessions/{id}", "", (*call).closeSession},
+	{"resources", "GET", "/v1/resources", "prefix after limit all", (*call).resources},
+	{"resource", "GET", "/v1/resources/{path...}", "queue", (*call).resource},
+	{"advice", "GET", "/v1/advice/{path...}", "", (*call).advice},
+	{"alarms", "GET", "/v1/alarms", "prefix kind after limit", (*call).alarms},
+	{"history", "GET", "/v1/history", "resource before limit", (*call).history},
+	{"audit", "GET", "/v1/audit", "actor verb " + journalParams, (*call).audit},
+	{"holds", "GET", "/v1/holds", journalParams, (*call).holds},
+	{"watch", "GET", "/v1/watch", "prefix resource session since values previous", (*call).watch},
+	{"records", "GET", "/v1/records", "prefix from to after limit keys count revision", (*call).records},
+	{"delete-records", "DELETE", "/v1/records", "prefix from to", (*call).deleteRecords},
+	{"record", "GET", "/v1/records/{path...}", "revision version", (*call).record},
+	{"put-record", "PUT", "/v1/records/{path...}", "session keep version", (*call).putRecord},
+	{"delete-record", "DELETE", "/v1/records/{path...}", "", (*call).deleteRecord},
+	{"versions", "GET", "/v1/versions/{path...}", "after limit", (*call).versions},
+	{"txn", "POST", "/v1/txn", "", (*call).txn},
+	{"cluster", "GET", "/v1/cluster", "", (*call).cluster},
+	{"add-server", "POST", "/v1/cluster/members", "", (*call).addServer},
+	{"upgrade-cluster", "POST", "/v1/cluster/upgrade", "", (*call).upgradeCluster},
+	{"promote-server", "POST", "/v1/cluster/members/{name}/promote", "", (*call).promoteServer},
+	{"remove-server", "DELETE", "/v1/cluster/members/{name}", "", (*call).removeServer},
+	{"transfer-lead", "POST", "/v1/cluster/transfer", "", (*call).transferLead},
+	{"limits", "GET", "/v1/cluster/limits", "", (*call).limits},
+	{"set-limits", "POST", "/v1/cluster/limits", "", (*call).setLimits},
+	{"check-cluster", "GET", "/v1/cluster/check", "", (*call).checkCluster},
+	{"backup", "GET", "/v1/cluster/backup", "", (*call).backup},
+}

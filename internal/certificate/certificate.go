@@ -30,7 +30,7 @@ const (
 	DefaultLasts   = 2 * 365 * 24 * time.Hour
 )
 
-// early is how much before now a certificate begins: the clock of who looks at it first
+// early is how much before now a certificate begins: the clock of the first reader
 // may be late.
 const early = 5 * time.Minute
 
@@ -47,7 +47,7 @@ type Authority struct {
 
 // A Request says which certificate to make.
 type Request struct {
-	Name  string   // of the server, or of who holds a client's
+	Name  string   // of the server, or of the client
 	Hosts []string // names and addresses at which a server is reached; none for a client
 	Lasts time.Duration
 	Now   time.Time
@@ -214,7 +214,7 @@ func (p Pair) Write(certFile, keyFile string, replace bool) error {
 	return writeFile(certFile, p.Cert, 0o644)
 }
 
-// An ExistsError is the answer to who would have replaced a file.
+// An ExistsError refuses to replace a file.
 type ExistsError struct{ Name string }
 
 func (e *ExistsError) Error() string { return e.Name + " is there already" }

@@ -70,9 +70,9 @@ func (k *Keyring) Listen() *tls.Config {
 		}}
 }
 
-// Peers is for one connection between two servers, at either end. That the other end has
-// a server's certificate of the authority is seen to; whether it is the server that it
-// says it is, is for who asked it: its name is among the certificate's DNS names.
+// Peers is for one connection between two servers, at either end. It verifies that the
+// other end has a server's certificate of the authority. The caller has to check that it is
+// the right server: its name is among the certificate's DNS names.
 func (k *Keyring) Peers() *tls.Config { return k.now().peers }
 
 // Dial is for connections of a client. The authority is that of now; the client's own

@@ -34,18 +34,18 @@ const (
 // exitMeanings is the table that people are shown.
 func exitMeanings() []struct{ code, meaning string } {
 	return []struct{ code, meaning string }{
-		{"0", "it was done"},
-		{"1", "something should be looked at (alarms --check, cluster status, cert show)"},
+		{"0", "done"},
+		{"1", "something needs attention (alarms --check, cluster status, cert show)"},
 		{"64", "the command or the request is wrong, or what is there contradicts it"},
-		{"66", "there is no such thing"},
-		{"69", "no server could be asked, or it could do nothing now: try again"},
+		{"66", "not found"},
+		{"69", "no server could be reached, or it cannot act now: try again"},
 		{"70", "a bug, or data that contradict themselves"},
 		{"71", "this machine is not fit to hold leases: leasehold doctor says why"},
-		{"73", "too much, or too many"},
+		{"73", "a limit was reached"},
 		{"74", "it may have happened: look, or ask again with the same id"},
 		{"75", "somebody else holds it"},
 		{"76", "you no longer hold it"},
-		{"77", "you may not"},
+		{"77", "not allowed"},
 		{"126", "run, elect: the command cannot be run"},
 		{"127", "run, elect: there is no such command; any other code is the command's own"},
 		{"130", "stopped by ctrl-C (143: by SIGTERM)"},
@@ -289,7 +289,7 @@ type UnfitError string
 
 func (e UnfitError) Error() string { return string(e) }
 
-// Alarmed is the answer to who asked, for monitoring, whether anything is wrong.
+// Alarmed is the error of a check that found something wrong, for monitoring.
 type Alarmed string
 
 func (e Alarmed) Error() string { return string(e) }

@@ -16,9 +16,9 @@ func Takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return SeeHelp(cmd, Usage("%s needs more: %s", cmd.Name(), UsageOf(cmd)))
+			return SeeHelp(cmd, Usage("%s needs more arguments: %s", cmd.Name(), UsageOf(cmd)))
 		case most >= 0 && len(args) > most:
-			return SeeHelp(cmd, Usage("%s takes no %q: %s", cmd.Name(), args[most], UsageOf(cmd)))
+			return SeeHelp(cmd, Usage("%s does not take %q: %s", cmd.Name(), args[most], UsageOf(cmd)))
 		}
 		return nil
 	}

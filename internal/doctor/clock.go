@@ -127,7 +127,7 @@ type kernelClock struct {
 func JudgeKernel(k kernelClock) finding {
 	switch {
 	case !k.known:
-		return fine("kernel", "this system does not tell how its clock is kept")
+		return fine("kernel", "this system does not say how its clock is kept")
 	case k.err != nil:
 		return fine("kernel", "the state of the clock cannot be read: %v", k.err).warn("run it where adjtimex is " +
 			"allowed, or look on the host: timedatectl, chronyc tracking")
@@ -168,7 +168,7 @@ func JudgeProxy(server string, getenv func(string) string) finding {
 	}
 	proxy, err := settings.ProxyFunc()(u)
 	if err != nil || proxy == nil {
-		return fine("proxy", "none stands before the server")
+		return fine("proxy", "there is none before the server")
 	}
 	return fine("proxy", "requests go through %s (HTTP_PROXY, HTTPS_PROXY)", proxy.Redacted()).warn(
 		"a proxy may cut off waits and watches, and is one more thing that can fail: add " + u.Hostname() + " to NO_PROXY")

@@ -59,7 +59,7 @@ func TestDoctorJudges(t *testing.T) {
 		{"it slept", JudgeKernel(kernelClock{known: true, slept: 3 * time.Hour}), "ok", "slept for 3h", 0},
 		{"no adjtimex", JudgeKernel(kernelClock{known: true, err: errors.New("not allowed")}), "warning", "not allowed",
 			0},
-		{"not Linux", JudgeKernel(kernelClock{}), "ok", "does not tell", 0},
+		{"not Linux", JudgeKernel(kernelClock{}), "ok", "does not say", 0},
 		{"near", judgeTrips("s", []time.Duration{300 * time.Microsecond, ms, 2 * ms}, nil), "ok",
 			"s answers in 1ms (median of 3), 2ms at most", 0},
 		{"far", judgeTrips("s", []time.Duration{time.Second}, nil), "warning", "nearer", 0},

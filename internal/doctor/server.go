@@ -83,7 +83,7 @@ func JudgeSettings(settings []config.Setting, err error) finding {
 func judgeTrips(server string, trips []time.Duration, err error) finding {
 	if err != nil {
 		return fine("server", "%v", err).fail(codeOf(err), "start one with leasehold serve, or name another with "+
-			"--server or LEASEHOLD_SERVER; then see whether a firewall stands in between")
+			"--server or LEASEHOLD_SERVER; then check for a firewall in between")
 	}
 	median, longest := trips[len(trips)/2], trips[len(trips)-1]
 	f := fine("server", "%s answers in %s (median of %d), %s at most", server, exact(median), len(trips),
@@ -156,7 +156,7 @@ func judgeTTL(shortest time.Duration, whose string, trip time.Duration) finding 
 	f := fine("ttl", "the shortest is %s, %s; the slowest answer took %s", cli.Short(shortest), cli.Printable(whose),
 		exact(trip)).with("shortest_ms", milliseconds(shortest))
 	if shortest < leastTripsInTTL*trip {
-		return f.warn("one slow answer more and the lease is lost: make it " + exact(leastTripsInTTL*trip) +
+		return f.warn("one more slow answer and the lease is lost: make it " + exact(leastTripsInTTL*trip) +
 			" or longer")
 	}
 	return f

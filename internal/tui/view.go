@@ -44,7 +44,7 @@ func (b *board) lines() []string {
 	return lines
 }
 
-// fill makes a list exactly so long.
+// fill pads or cuts a list to a length.
 func fill(lines []string, length int) []string {
 	length = max(0, length)
 	for len(lines) < length {

@@ -183,7 +183,7 @@ func removeAccount(a *cli.App, book *azureaccount.Book, args []string) error {
 	return nil
 }
 
-// noAccount says where was looked: the file depends on the folder that one is in.
+// noAccount names the file that was read: it depends on the working directory.
 func noAccount(book *azureaccount.Book, name string) error {
 	accounts, _ := book.Files()
 	return cli.Hint(cli.Failure(leasehold.NotFound, "there is no account %s in %s", name, accounts),

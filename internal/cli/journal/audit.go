@@ -28,7 +28,7 @@ the actor is empty and the address is all there is. What nobody did has the acto
 "time": a lease that expired, a break whose moment came.
 
 Renewals are not in it, and polling for a resource is there once for each lease in the
-way. What was refused for lack of right, or by the Terraform or Azure door, is only on
+way. What was refused for lack of permission, or by the Terraform or Azure door, is only on
 the server that refused it. The journal is bounded: the oldest is dropped first, and
 refusals have a quarter of it to themselves. To keep more, export it:
 
@@ -72,7 +72,7 @@ func printDeeds(a *cli.App, deeds []v1.Deed) error {
 	case a.Output == cli.FormatLines:
 		return printLines(a, deeds)
 	case len(deeds) == 0:
-		a.Say("the audit has nothing of that")
+		a.Say("the audit has no entry that matches")
 		return nil
 	}
 	columns := []cli.Column{{Name: "WHEN"}, {Name: "VERB"}, {Name: "RESOURCE", Flexible: true}, {Name: "OUTCOME"},

@@ -70,7 +70,7 @@ func printHolds(ctx context.Context, a *cli.App, c *cli.Conn, q v1.JournalQuery,
 		return err
 	}
 	if len(holds)+len(leases) == 0 {
-		a.Say("nobody is known to have held that")
+		a.Say("no known hold matches")
 		return nil
 	}
 	columns := []cli.Column{{Name: "FROM"}, {Name: "UNTIL"}, {Name: "HELD"}, {Name: "WAITED"},

@@ -20,8 +20,8 @@ func Move(a *cli.App) *cobra.Command {
 priority, and before all of smaller ones. The default priority is 0.
 
 The id is that of the lease which the waiter will get; "leasehold queue NAME -o wide"
-shows it. A waiter whose turn has come in the meantime can't be moved any
-more, and the command ends with code 64. To take a waiter out of the queue, break
+shows it. A waiter whose turn has come in the meantime cannot be moved,
+and the command ends with code 64. To take a waiter out of the queue, break
 it by its id through the API.`,
 		Example: `  leasehold move 2m4kq1c9 --priority 10 --reason "the release is late"
   leasehold move 2m4kq1c9 --priority -10

@@ -70,7 +70,7 @@ func recordAt(ctx context.Context, c *cli.Conn, path string, revision, version u
 // copyValue prints a large value as it comes.
 func copyValue(ctx context.Context, a *cli.App, c *cli.Conn, r v1.Record) error {
 	if a.Terminal(a.Stdout) {
-		return cli.Usage("%s has %d bytes, which is much for a terminal: send them to a file", cli.Quote(r.Path),
+		return cli.Usage("%s has %d bytes, too many for a terminal: send them to a file", cli.Quote(r.Path),
 			r.Large.Size)
 	}
 	value, err := c.OpenRecord(ctx, r.Path, r.Mod)

@@ -27,7 +27,7 @@ func Define(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "define NAME",
 		Short: "Set slots, times and rules of a resource, or of all under a prefix",
-		Long: `Define sets what holds for a resource; or, if NAME ends with a slash, for all whose
+		Long: `Define sets the rules of a resource; or, if NAME ends with a slash, for all whose
 name begins like that ("/" alone: all of the namespace). It replaces what was defined
 for the same name. Of the definitions that fit a resource the longest applies, as a
 whole.
@@ -51,7 +51,8 @@ What has no definition has one slot, or as many as the first who shares it says.
 		return printDefinitions(a, []v1.Definition{definition})
 	})
 	flags := cmd.Flags()
-	flags.IntVar(&f.capacity, "capacity", 0, "how many slots there are (default: as the first who shares it says)")
+	flags.IntVar(&f.capacity, "capacity", 0, "how many slots there are (default: as the first lease that shares it "+
+		"says)")
 	flags.StringSliceVar(&f.units, "units", nil, "names of the slots, such as gpu0,gpu1; a lease says which it got")
 	flags.Var(&f.defaultTTL, "default-ttl", "TTL of a lease that was asked for without one (default 30s)")
 	flags.Var(&f.largestTTL, "largest-ttl", "longest TTL that can be asked for (default 30d)")
@@ -162,7 +163,7 @@ func definitions(ctx context.Context, a *cli.App, c *cli.Conn, prefix string) er
 		return a.PrintJSON(all)
 	}
 	if len(all) == 0 {
-		a.Say("nothing is defined here; leasehold help define tells how")
+		a.Say("nothing is defined here; see how to: leasehold help define")
 		return nil
 	}
 	return printDefinitions(a, all)

@@ -138,7 +138,7 @@ func (f *electFlags) lead(ctx context.Context, e *errand) (end child.End, err er
 	}
 }
 
-// sayGoodbye waits until a server knows that nobody leads, but not for long.
+// sayGoodbye waits briefly until a server knows that nobody leads.
 func (e *errand) sayGoodbye(resigned <-chan error, name string) {
 	select {
 	case <-resigned:

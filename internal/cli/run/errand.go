@@ -137,7 +137,7 @@ func beginErrand(ctx context.Context, a *cli.App, c *cli.Conn, f errandFlags) (*
 	return e, ctx, nil
 }
 
-// leaveIgnored goes on to ignore what we were started to ignore, which the command inherits,
+// leaveIgnored keeps ignoring what we were started to ignore, which the command inherits,
 // and returns what ends a wait besides those signals that end everything.
 func leaveIgnored(a *cli.App, keep bool) (ends []os.Signal) {
 	silent := a.Ignored
@@ -206,7 +206,7 @@ func (e *errand) run(holds []*client.Hold) (child.End, error) {
 	}
 	killAfter := e.killAfter.Value
 	if left := grip.Remaining(); left <= killAfter {
-		killAfter = left / 2 // it may be held for so long only
+		killAfter = left / 2 // its hold limit is nearer
 	}
 	end, err := child.Run{
 		Command: child.Command{Argv: e.argv, Env: e.environ(holds), Gate: asMyself(GateName), Apart: e.keep},

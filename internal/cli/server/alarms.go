@@ -19,7 +19,7 @@ func Alarms(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alarms [PREFIX]",
 		Short: "Show active alarms",
-		Long: `Alarms shows what somebody should look at, the newest first:
+		Long: `Alarms shows the active alarms, the newest first:
 
   held-long     a lease is held for longer than was expected (leasehold help
                 define), or than is usual on its resource
@@ -28,7 +28,7 @@ func Alarms(a *cli.App) *cobra.Command {
   flapping      holders of a resource went away three times within five minutes
   late-renewal  a renewal came with less than a tenth of the TTL left
 
-The first two stand until the lease ends or the queue is short again, the others for
+The first two last until the lease ends or the queue is short again, the others for
 an hour after it happened last. There is one alarm for each thing; COUNT says how
 often it happened.
 
@@ -47,7 +47,7 @@ With --check the command ends with code 1 if any alarm stands, for monitoring.`,
 		return alarms(ctx, a, c, q, check)
 	})
 	cmd.Flags().StringVar(&kind, "kind", "", "only alarms of this kind")
-	cmd.Flags().BoolVar(&check, "check", false, "end with code 1 if any alarm stands")
+	cmd.Flags().BoolVar(&check, "check", false, "end with code 1 if any alarm is active")
 	cli.CompleteFlag(cmd, "kind", alarmKinds())
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
@@ -91,7 +91,7 @@ func printAlarms(a *cli.App, c *cli.Conn, list []v1.Alarm) error {
 		}
 		return nil
 	case len(list) == 0:
-		a.Say("no alarm stands in namespace %s", c.Client.Namespace)
+		a.Say("no active alarms in namespace %s", c.Client.Namespace)
 		return nil
 	}
 	columns := []cli.Column{{Name: "KIND"}, {Name: "RESOURCE"}, {Name: "SINCE"}, {Name: "COUNT", Right: true},

@@ -23,7 +23,7 @@ func Doctor(a *cli.App) *cobra.Command {
 whether it is ready; whether all servers of its cluster do well; whether both speak
 the same version; whether this machine's clock runs at the right rate, by the
 server's clock and by what the kernel says of it; whether TTLs are long enough for
-the way to the server; whether a proxy stands in between; and where the settings
+the way to the server; whether there is a proxy in between; and where the settings
 come from. It changes nothing.
 
 Each finding is ok, a warning or a problem, with what to do about it. A holder knows

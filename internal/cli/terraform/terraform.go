@@ -80,7 +80,7 @@ With --azurerm it is the azurerm backend, for a server that was told --azure-lis
 	})
 	cmd.Flags().BoolVar(&f.http, "http", false, "for the http backend")
 	f.azurermFlags.add(cmd)
-	cmd.Flags().Var(&f.wait, "wait", "let runs wait in a queue for the lock, for so long at most")
+	cmd.Flags().Var(&f.wait, "wait", "let runs wait in a queue for the lock, at most this long")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
@@ -114,7 +114,7 @@ type backendSetup struct {
 	Environment map[string]string `json:"environment"`
 	Files       map[string]string `json:"files,omitempty"` // variables whose value is what a file holds
 	order       []string
-	note        string // for who pastes it
+	note        string // for the person who pastes it
 }
 
 // httpBackend sets up the http backend. The address is the same for all: the verb decides.

@@ -260,6 +260,9 @@ func TestDoorsDoNotKnowEachOther(t *testing.T) {
 			if ok && strings.Split(other, "/")[0] != strings.Split(door, "/")[0] {
 				t.Errorf("%s/%s imports the door %s", f.dir, f.name, other)
 			}
+			if imported == module+"/internal/listen" && !strings.HasPrefix(door, "doortest") {
+				t.Errorf("%s/%s imports internal/listen: what a door needs of a port is in internal/door", f.dir, f.name)
+			}
 		}
 	}
 }
@@ -270,6 +273,28 @@ func TestContractIsForTests(t *testing.T) {
 		if !f.test() && slices.Contains(f.imports(), module+"/"+contract) {
 			t.Errorf("%s/%s imports %s, which is for tests alone", f.dir, f.name, contract)
 		}
+	}
+}
+
+// What an engine can do beside its contract, a door.Backend says. A door that asked by itself
+// would look past what stands between the two.
+func TestDoorsAssertNothingOfEngines(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() || !strings.HasPrefix(f.dir, "internal/door/") {
+			continue
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			assertion, ok := n.(*ast.TypeAssertExpr)
+			if !ok {
+				return true
+			}
+			if s, ok := assertion.Type.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "engine" {
+					t.Errorf("%s: engine.%s is asked for by a type assertion", f.set.Position(n.Pos()), s.Sel.Name)
+				}
+			}
+			return true
+		})
 	}
 }
 

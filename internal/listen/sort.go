@@ -52,6 +52,7 @@ func newSorter(h *Host, e *entrance) *sorter {
 }
 
 func (s *sorter) serve(server *http.Server) error {
+	server.TLSConfig = s.tls // from which it learns that it has to know HTTP/2
 	go s.acceptAll()
 	return server.Serve(s)
 }

@@ -157,7 +157,7 @@ func (f *FS) keepNames(path string) error {
 	return f.link(path, dir.Ino)
 }
 
-// collect forgets files that no longer have a name, neither durable nor now.
+// collect forgets files that have no name left, neither durable nor now.
 func (f *FS) collect() {
 	named := map[uint64]bool{}
 	for _, names := range f.names {

@@ -58,7 +58,8 @@ func Mount(backing, at string) (*FS, error) {
 	defer syscall.ForkLock.RUnlock()
 	var err error
 	f.server, err = fs.Mount(at, root, &fs.Options{
-		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "faultfs", Name: "faultfs"}, EntryTimeout: &second, AttrTimeout: &second,
+		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "faultfs", Name: "faultfs"},
+		EntryTimeout: &second, AttrTimeout: &second,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("a disk that fails needs a fuse mount: %w", err)
@@ -115,7 +116,7 @@ func (f *FS) Unlimit() {
 	f.limited = false
 }
 
-// take uses up room for more bytes, which are given back if they are negative.
+// take uses up room for more bytes; a negative number gives room back.
 func (f *FS) take(bytes int64) syscall.Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,7 +36,8 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	return wrap(below), flags, errno
 }
 
-func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+func (n *node) Create(ctx context.Context, name string, flags, mode uint32,
+	out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
 	inode, below, flags, errno := n.LoopbackNode.Create(ctx, name, flags, mode, out)
 	return inode, wrap(below), flags, errno
 }
@@ -92,8 +93,9 @@ func (n *node) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAttrIn,
 	return errno
 }
 
-// CopyFileRange makes its caller read and write instead.
-func (n *node) CopyFileRange(context.Context, fs.FileHandle, uint64, *fs.Inode, fs.FileHandle, uint64, uint64, uint64) (uint32, syscall.Errno) {
+// CopyFileRange is refused, so that callers read and write instead.
+func (n *node) CopyFileRange(context.Context, fs.FileHandle, uint64, *fs.Inode, fs.FileHandle, uint64, uint64,
+	uint64) (uint32, syscall.Errno) {
 	return 0, syscall.ENOTSUP
 }
 

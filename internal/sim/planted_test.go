@@ -131,8 +131,8 @@ func comeAndGo(f *Faults) {
 	f.Members = Members{Every: 4 * time.Second, Least: 1, Most: 5, Wipe: 1, KillAnswerer: 50, StartLate: 5 * time.Second}
 }
 
-// maxHunt is within how much simulated time each must be found.
-const maxHunt = 4 * time.Hour
+// maxSearch is within how much simulated time each must be found.
+const maxSearch = 4 * time.Hour
 
 func TestPlantedBugsAreFound(t *testing.T) {
 	for _, b := range bugs {
@@ -142,14 +142,14 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			if b.aim != nil {
 				b.aim(&c.Faults)
 			}
-			for tried := 1; time.Duration(tried)*length <= maxHunt; tried++ {
+			for tried := 1; time.Duration(tried)*length <= maxSearch; tried++ {
 				c.Seed = uint64(*first + tried - 1)
 				if r := run(t, c); len(r.Violations) > 0 {
 					t.Logf("seed %d: %s", c.Seed, r.Violations[0])
 					return
 				}
 			}
-			t.Errorf("not found in %v", maxHunt)
+			t.Errorf("not found in %v", maxSearch)
 		})
 	}
 }

@@ -265,7 +265,7 @@ func (s *server) hello() {
 	if s.ticks++; s.ticks%10 != 0 || s.node == nil {
 		return
 	}
-	s.hunt()
+	s.fetchValues()
 	s.announce()
 	if other := s.world.otherThan(s); other != s {
 		s.world.network.carry(s, other.id, func(*server) {})

@@ -79,8 +79,8 @@ func (s *server) lacks() (list []leasehold.Digest) {
 	return list
 }
 
-// hunt asks another server for what this one lacks.
-func (s *server) hunt() {
+// fetchValues asks another server for what this one lacks.
+func (s *server) fetchValues() {
 	w := s.world
 	lacks, from := s.lacks(), w.otherThan(s)
 	if len(lacks) == 0 || from == s {

@@ -26,7 +26,8 @@ const maxBackups = 2
 func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 	defer e.backups.Add(-1)
 	if e.backups.Add(1) > maxBackups {
-		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf("%d backups of this server are being taken already: try again when one is done", maxBackups)}
+		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
+			"%d backups of this server are being taken already: try again when one is done", maxBackups)}
 	}
 	// What the state names at that moment stays until it is written, whatever happens to it.
 	defer e.values.Pin()()
@@ -34,9 +35,10 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return storage.WriteBackup(&interruptible{w, ctx, e.stopped}, s, taken, func(large leasehold.Large) (io.ReadCloser, error) {
-		return e.OpenValue(ctx, large)
-	})
+	return storage.WriteBackup(&interruptible{w, ctx, e.stopped}, s, taken,
+		func(large leasehold.Large) (io.ReadCloser, error) {
+			return e.OpenValue(ctx, large)
+		})
 }
 
 // capture freezes a state that has everything that was answered before.
@@ -49,7 +51,7 @@ func (e *Engine) capture(ctx context.Context) (s replica.Snapshot, taken time.Ti
 	return s, e.clock.Wall(), errors.Join(err, failed)
 }
 
-// interruptible stops writing when nobody wants it any more.
+// interruptible stops writing when the caller is gone or the server stops.
 type interruptible struct {
 	w       io.Writer
 	ctx     context.Context

@@ -24,7 +24,7 @@ import (
 //
 // To begin with others, all of them have to be there. The first of them by name asks each
 // for the name of its data directory, and fixes the list with all those names; the others
-// take it from whoever has it, if their own directory is in it. From then on the list is
+// take it from the first that has it, if their own directory is in it. From then on the list is
 // in the log, and a server that comes with another directory has lost what it voted for:
 // it is refused in its old place. Were there two who fixed lists, or a list without
 // directories, a server that lost its data could vote twice.
@@ -85,7 +85,8 @@ func (o *opening) answer(q beginQuestion) (beginAnswer, error) {
 	case o.cluster == "" && o.list == "":
 		return beginAnswer{}, engine.Unavailable("this server has no cluster yet, and was not told to begin one")
 	case o.cluster == "" && o.list != q.List:
-		return beginAnswer{}, engine.Refused("server %s was told to begin with %s, and server %s with %s: give --initial-cluster the same list on all of them", o.self.Name, o.list, q.Name, q.List)
+		return beginAnswer{}, engine.Refused("server %s was told to begin with %s, and server %s with %s: give "+
+			"--initial-cluster the same list on all of them", o.self.Name, o.list, q.Name, q.List)
 	}
 	return beginAnswer{Member: o.self, Cluster: o.cluster, Begin: o.begin}, nil
 }
@@ -97,7 +98,8 @@ func (n *network) find(ctx context.Context, c Config) (err error) {
 	switch {
 	case n.dir.Decided():
 		if len(c.InitialCluster) > 0 || len(c.Join) > 0 {
-			n.log.Info("this server has data already, and goes on with them: --initial-cluster and --join are not looked at", "data", n.dir.Path)
+			n.log.Info("this server has data already, and goes on with them: --initial-cluster and --join are not "+
+				"looked at", "data", n.dir.Path)
 		}
 	case len(c.Join) > 0:
 		err = n.join(ctx, c.Join, self)
@@ -116,7 +118,8 @@ func (n *network) find(ctx context.Context, c Config) (err error) {
 
 // member is this server as it describes itself.
 func (c Config) member(n *network) replica.Member {
-	return replica.Member{Name: c.Name, Peer: n.mesh.Self().Address, Client: c.ClientAdvertise, Version: c.Version, Dir: n.dir.Name, Levels: replica.KnownLevels}
+	return replica.Member{Name: c.Name, Peer: n.mesh.Self().Address, Client: c.ClientAdvertise, Version: c.Version,
+		Dir: n.dir.Name, Levels: replica.KnownLevels}
 }
 
 // listed writes a list of servers, as all of them must have it.
@@ -130,37 +133,40 @@ func listed(members []replica.Member) string {
 
 // beginTogether begins a cluster with others.
 func (n *network) beginTogether(ctx context.Context, members []replica.Member, self replica.Member) error {
-	members = slices.SortedFunc(slices.Values(members), func(a, b replica.Member) int { return strings.Compare(a.Name, b.Name) })
+	members = slices.SortedFunc(slices.Values(members),
+		func(a, b replica.Member) int { return strings.Compare(a.Name, b.Name) })
 	at := slices.IndexFunc(members, func(m replica.Member) bool { return m.Name == self.Name })
 	if at < 0 {
-		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %s is not among those to begin with, %s: give --name one of them, or add it to --initial-cluster", self.Name, listed(members))}
+		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %s is not among those to begin "+
+			"with, %s: give --name one of them, or add it to --initial-cluster", self.Name, listed(members))}
 	}
 	list := listed(members)
 	n.opening.set(self, list)
 	self.Peer = members[at].Peer
 	var begun []replica.Member
 	cluster := ""
-	err := n.askUntil(ctx, "waiting for the other servers to begin the cluster", func(ctx context.Context) ([]string, error) {
-		answers, missing, err := n.askOthers(ctx, members, at, list)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range answers {
-			if a.Cluster != "" {
-				begun, cluster = a.Begin, a.Cluster
-				return nil, ownPlace(a, self)
+	err := n.askUntil(ctx, "waiting for the other servers to begin the cluster",
+		func(ctx context.Context) ([]string, error) {
+			answers, missing, err := n.askOthers(ctx, members, at, list)
+			if err != nil {
+				return nil, err
 			}
-		}
-		if len(missing) == 0 && at == 0 {
-			begun = fix(members, answers, self)
-			cluster = clusterName(begun)
-			return nil, nil
-		}
-		if len(missing) == 0 {
-			missing = []string{members[0].Name}
-		}
-		return missing, nil
-	})
+			for _, a := range answers {
+				if a.Cluster != "" {
+					begun, cluster = a.Begin, a.Cluster
+					return nil, ownPlace(a, self)
+				}
+			}
+			if len(missing) == 0 && at == 0 {
+				begun = fix(members, answers, self)
+				cluster = clusterName(begun)
+				return nil, nil
+			}
+			if len(missing) == 0 {
+				missing = []string{members[0].Name}
+			}
+			return missing, nil
+		})
 	if err != nil {
 		return err
 	}
@@ -170,7 +176,8 @@ func (n *network) beginTogether(ctx context.Context, members []replica.Member, s
 }
 
 // askOthers asks all others once, and returns their answers by name, and who gave none.
-func (n *network) askOthers(ctx context.Context, members []replica.Member, self int, list string) (map[string]beginAnswer, []string, error) {
+func (n *network) askOthers(ctx context.Context, members []replica.Member, self int,
+	list string) (map[string]beginAnswer, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	type told struct {
@@ -184,9 +191,11 @@ func (n *network) askOthers(ctx context.Context, members []replica.Member, self 
 			continue
 		}
 		go func() {
-			a, err := askAddress[beginQuestion, beginAnswer](ctx, n, m.Peer, askBegin, beginQuestion{members[self].Name, list})
+			a, err := askAddress[beginQuestion, beginAnswer](ctx, n, m.Peer, askBegin,
+				beginQuestion{members[self].Name, list})
 			if err == nil && a.Member.Name != m.Name {
-				err = engine.Refused("server %s answers at %s, which is to be %s's: mend --initial-cluster", a.Member.Name, m.Peer, m.Name)
+				err = engine.Refused("server %s answers at %s, which is to be %s's: mend --initial-cluster",
+					a.Member.Name, m.Peer, m.Name)
 			}
 			answers <- told{m.Name, a, err}
 		}()
@@ -216,11 +225,14 @@ func ownPlace(a beginAnswer, self replica.Member) error {
 		case m.Dir == self.Dir:
 			return nil
 		default:
-			return engine.Refused("the cluster has begun, and server %s with it, but with another data directory: what it voted for is lost. Remove %s from the cluster, and let it join as a new one: leasehold cluster remove %s, leasehold cluster add, then --join in place of --initial-cluster",
+			return engine.Refused("the cluster has begun, and server %s with it, but with another data directory: "+
+				"what it voted for is lost. Remove %s from the cluster, and let it join as a new one: leasehold "+
+				"cluster remove %s, leasehold cluster add, then --join in place of --initial-cluster",
 				self.Name, self.Name, self.Name)
 		}
 	}
-	return engine.Refused("server %s belongs to a cluster already, and knows nothing of server %s as one that began it: use --join in place of --initial-cluster", a.Member.Name, self.Name)
+	return engine.Refused("server %s belongs to a cluster already, and knows nothing of server %s as one that began "+
+		"it: use --join in place of --initial-cluster", a.Member.Name, self.Name)
 }
 
 // fix makes the list of members by which all begin.
@@ -250,21 +262,23 @@ func clusterName(members []replica.Member) string {
 // join asks to be taken into a cluster.
 func (n *network) join(ctx context.Context, addresses []string, self replica.Member) error {
 	if self.Peer == "" {
-		return &leasehold.Error{Code: leasehold.Invalid, Message: "to join a cluster, a server needs an address for the others: give --peer-listen"}
+		return &leasehold.Error{Code: leasehold.Invalid, Message: "to join a cluster, a server needs an address for " +
+			"the others: give --peer-listen"}
 	}
-	return n.askUntil(ctx, "waiting to be taken into the cluster", func(ctx context.Context) (missing []string, err error) {
-		for _, address := range addresses {
-			a, err := askAddress[replica.Member, joinAnswer](ctx, n, address, askJoin, self)
-			switch {
-			case err == nil:
-				return nil, n.joined(a)
-			case forGood(err):
-				return nil, err
+	return n.askUntil(ctx, "waiting to be taken into the cluster",
+		func(ctx context.Context) (missing []string, err error) {
+			for _, address := range addresses {
+				a, err := askAddress[replica.Member, joinAnswer](ctx, n, address, askJoin, self)
+				switch {
+				case err == nil:
+					return nil, n.joined(a)
+				case forGood(err):
+					return nil, err
+				}
+				missing = append(missing, fmt.Sprintf("%s (%v)", address, err))
 			}
-			missing = append(missing, fmt.Sprintf("%s (%v)", address, err))
-		}
-		return missing, nil
-	})
+			return missing, nil
+		})
 }
 
 func (n *network) joined(a joinAnswer) error {
@@ -281,7 +295,8 @@ func (n *network) joined(a joinAnswer) error {
 // has one, and an operator decides who takes part.
 func (e *Engine) takeIn(ctx context.Context, from peer.Identity, m replica.Member) (joinAnswer, error) {
 	if m.Name != from.Name || m.Dir != from.Dir || m.Name == "" || m.Peer == "" || m.Dir == "" {
-		return joinAnswer{}, &leasehold.Error{Code: leasehold.Invalid, Message: "a server that wants to join has to say its name, its address and its data directory"}
+		return joinAnswer{}, &leasehold.Error{Code: leasehold.Invalid, Message: "a server that wants to join has to " +
+			"say its name, its address and its data directory"}
 	}
 	place, err := e.prepared(ctx, m)
 	if err != nil {
@@ -307,21 +322,24 @@ func (e *Engine) prepared(ctx context.Context, m replica.Member) (replica.Member
 	switch {
 	case !ok:
 		return replica.Member{}, engine.Unavailable(fmt.Sprintf(
-			"the cluster has no place for server %s at %s: prepare one with leasehold cluster add %s %s", m.Name, m.Peer, m.Name, m.Peer))
+			"the cluster has no place for server %s at %s: prepare one with leasehold cluster add %s %s", m.Name,
+			m.Peer, m.Name, m.Peer))
 	case place.Peer != m.Peer:
-		return replica.Member{}, engine.Refused("the place of server %s is at %s, and this one is at %s: start it with that address, or remove the place and add another",
+		return replica.Member{}, engine.Refused("the place of server %s is at %s, and this one is at %s: start it "+
+			"with that address, or remove the place and add another",
 			m.Name, place.Peer, m.Peer)
 	}
 	return place, nil
 }
 
-// forGood tells errors that do not pass by themselves.
+// forGood reports whether an error does not pass by itself.
 func forGood(err error) bool {
 	var r *peer.Refusal
 	if errors.As(err, &r) {
 		return r.Final() || r.Reason == peer.WrongName || r.Reason == peer.OtherCluster
 	}
-	return errors.Is(err, leasehold.ErrRefused) || errors.Is(err, leasehold.ErrInvalid) || errors.Is(err, leasehold.ErrDenied)
+	return errors.Is(err, leasehold.ErrRefused) || errors.Is(err, leasehold.ErrInvalid) ||
+		errors.Is(err, leasehold.ErrDenied)
 }
 
 // askUntil asks again and again until nobody is missing, and says now and then who is.

@@ -92,5 +92,6 @@ func (c Config) withDefaults() Config {
 
 // storage says how the data are kept.
 func (c Config) storage() storage.Config {
-	return storage.Config{SegmentBytes: c.SegmentBytes, SnapshotEvery: c.SnapshotEvery, MinFree: c.MinFree, Log: c.Log, Metrics: c.Metrics}
+	return storage.Config{SegmentBytes: c.SegmentBytes, SnapshotEvery: c.SnapshotEvery, MinFree: c.MinFree, Log: c.Log,
+		Metrics: c.Metrics}
 }

@@ -3,10 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
@@ -47,7 +45,8 @@ func (e *Engine) paceSums() {
 		return
 	}
 	e.sumAt = now.Add(e.sums.pause())
-	e.node.Step(replica.Reconfigure{Change: replica.Change{Kind: replica.Sum}, Done: func(replica.Member, uint64, error) {}})
+	e.node.Step(replica.Reconfigure{Change: replica.Change{Kind: replica.Sum},
+		Done: func(replica.Member, uint64, error) {}})
 }
 
 // pause is how long to wait between two comparisons.
@@ -98,7 +97,7 @@ func compareSums(roster *replica.Roster, hashes map[uint64]string) (c comparison
 	return c
 }
 
-// sameVersion tells whether all members run the same version. What two versions write of the
+// sameVersion reports whether all members run the same version. What two versions write of the
 // same state is meant to be the same; should it not be, no server must be lost for it.
 func sameVersion(r *replica.Roster) bool {
 	for _, m := range r.Members {
@@ -135,9 +134,11 @@ func (e *Engine) compare(index uint64, own string) {
 	case len(c.odd) == 0:
 		e.log.Debug("the states of the servers are the same", "index", index, "servers", c.known)
 	case c.majority == "" || c.majority == own:
-		e.log.Error("the states of the servers differ", "index", index, "differ", names(c.odd), "majority", c.majority != "")
+		e.log.Error("the states of the servers differ", "index", index, "differ", names(c.odd), "majority",
+			c.majority != "")
 	case !sameVersion(roster):
-		e.log.Error("the state of this server differs from that of the majority, which has other versions too", "index", index)
+		e.log.Error("the state of this server differs from that of the majority, which has other versions too", "index",
+			index)
 	default:
 		pause(ctx, disownAfter)
 		e.disown(index)
@@ -170,24 +171,7 @@ func (e *Engine) disown(index uint64) {
 	why := fmt.Sprintf("at entry %d of the log the state of this server was another than that of the majority", index)
 	refused, err := e.network.dir.Disown(why)
 	if err != nil {
-		e.log.Error("it could not be noted that these data must not be used any more", "err", err)
+		e.log.Error("it could not be noted that these data must no longer be used", "err", err)
 	}
 	e.network.post(replica.Expelled{Err: refused})
-}
-
-// askSums returns the hashes of all members at an index, as far as they come in time.
-func (e *Engine) askSums(ctx context.Context, roster *replica.Roster, index uint64) []engine.Sum {
-	all := make([]engine.Sum, len(roster.Members))
-	var asked sync.WaitGroup
-	for i, m := range roster.Members {
-		asked.Go(func() {
-			all[i] = engine.Sum{Server: m.ID, Name: m.Name}
-			hash, err := e.sumOf(ctx, m.ID, index)
-			if all[i].Hash = hash; err != nil {
-				all[i].Err = err.Error()
-			}
-		})
-	}
-	asked.Wait()
-	return all
 }

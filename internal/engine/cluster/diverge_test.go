@@ -102,7 +102,7 @@ func aServerThatDiffersStopsAndIsRefused(t *testing.T, s *site) {
 		}
 	}
 	s.do(s.leader(), lease("later", time.Hour))
-	if _, err := s.start(name, s.listen(name), Config{}); err == nil || !strings.Contains(err.Error(), "its data are not used any more") {
+	if _, err := s.start(name, s.listen(name), Config{}); err == nil || !strings.Contains(err.Error(), "its data are no longer used") {
 		t.Errorf("it starts again: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(s.dirs[name], "diverged")); err != nil {

@@ -47,7 +47,8 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	case r := <-done:
 		return r.answer, r.err
 	case <-ctx.Done():
-		return core.Answer{}, engine.Undecided("the request ended before its answer was known: ask again with the same id")
+		return core.Answer{}, engine.Undecided(
+			"the request ended before its answer was known: ask again with the same id")
 	}
 }
 
@@ -73,11 +74,12 @@ func (e *Engine) room(command core.Command) error {
 	if !storage.NeedsRoom(command) || !e.leaderIsFull() {
 		return nil
 	}
-	return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: nothing new is granted or written until there is room; renewals, releases and deletions go on"}
+	return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: nothing new is " +
+		"granted or written until there is room; renewals, releases and deletions go on"}
 }
 
-// leaderIsFull tells whether the one who leads has hardly any room. A follower without room
-// takes part for as long as it can: who comes to it is not to blame.
+// leaderIsFull reports whether the leader has hardly any room. A follower without room takes
+// part for as long as it can: its clients are not refused for it.
 func (e *Engine) leaderIsFull() bool {
 	if leader := e.view.Load().leader; leader != e.id && leader != 0 {
 		return e.network.isFull(leader)
@@ -85,7 +87,7 @@ func (e *Engine) leaderIsFull() bool {
 	return e.disk.Full()
 }
 
-// keepsOrEnds tells the commands by which holders keep what they have, or give it back.
+// keepsOrEnds reports whether a holder keeps what it has by a command, or gives it back.
 func keepsOrEnds(command core.Command) bool {
 	switch command.(type) {
 	case *core.Renew, *core.RenewSession, *core.Release, *core.CloseSession:
@@ -139,7 +141,7 @@ func (e *Engine) whoLeads() string {
 	}
 }
 
-// enter counts a request of so many bytes in, if there is room for it. What keeps or
+// enter counts a request in, if there is room for it. What keeps or
 // ends a lease has as much room again: a flood of others must cost nobody a lease.
 func (e *Engine) enter(bytes int, keeps bool) error {
 	room := int64(1)
@@ -150,7 +152,8 @@ func (e *Engine) enter(bytes int, keeps bool) error {
 	if waiting > room*maxPending || size > room*maxPendingBytes {
 		e.leave(bytes)
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
-			"%d requests, or %d MiB of them, wait for the log already: try again in a moment", maxPending, maxPendingBytes>>20)}
+			"%d requests, or %d MiB of them, wait for the log already: try again in a moment", maxPending,
+			maxPendingBytes>>20)}
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
-// What may wait for the log: so many commands and reads, and so many bytes of commands.
+// Limits of what may wait for the log: commands and reads, and bytes of commands.
 const (
 	maxPending      = 1 << 16
 	maxPendingBytes = 64 << 20
@@ -57,7 +57,7 @@ type Engine struct {
 	feed    *engine.Feed
 	journal *audit.Journal
 	values  *storage.Values
-	hunt    *hunt
+	fetcher *fetcher
 	clock   engine.Clock
 	log     *slog.Logger
 	watch   *metrics
@@ -105,7 +105,7 @@ func (e *Engine) Failed() <-chan struct{} { return e.failed }
 // Failure returns why the node failed. It may be called once Failed is closed.
 func (e *Engine) Failure() error { return e.failure }
 
-// Feed tells what happens.
+// Feed returns the feed of what happens.
 func (e *Engine) Feed() *engine.Feed { return e.feed }
 
 // Journal has what was done, and who held what; nil if that is not kept.
@@ -135,8 +135,8 @@ func (e *Engine) Warnings() []string {
 	return nil
 }
 
-// waitForLead waits until it looks as if somebody led, or a moment; false: it is of no use
-// to wait on.
+// waitForLead waits until another server may lead, or a moment. It reports whether it is of
+// any use to try again.
 func (e *Engine) waitForLead(ctx context.Context) bool {
 	if e.leaving.Load() || isClosed(e.failed) {
 		return false
@@ -176,8 +176,8 @@ func (e *Engine) close() error {
 		return fmt.Errorf("the disk did not finish within %v", closeWithin)
 	}
 	if e.failure != nil && !e.expelled {
-		// The disk is not to be trusted, and whoever works on it may hang for ever: others
-		// who are just sending a file are such. The log has what the journal lacks.
+		// The disk is not to be trusted, and what works on it may hang for ever,
+		// such as a file that another server is just sending. The log has what the journal lacks.
 		inTime(failWithin, e.network.close)
 		e.journal.Fail(e.failure)
 		e.network.dir.Close()

@@ -136,7 +136,7 @@ func outlookOfTheLonely(t *testing.T, s *site) {
 				}
 			case o.Self == lonely.id || cut:
 				if x.Answered || x.Reachable || x.HeardBy == 0 || x.Heard < 8*time.Second || x.Heard > 20*time.Second {
-					t.Errorf("%s of one that it can not reach: %+v", name, x)
+					t.Errorf("%s of one that it cannot reach: %+v", name, x)
 				}
 			case !x.Answered || x.HeardBy == 0 || x.Heard > 2*time.Second:
 				t.Errorf("%s of one that is there: %+v", name, x)

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// Several servers keep the same large values. Whoever takes one from a caller gives it to
+// Several servers keep the same large values. The one that takes a value from a caller gives it to
 // others until a majority has it, and only then it can be named. A server that finds a
 // value named which it lacks, because it was away, or is new, or its file was damaged, asks
 // the others for it.
@@ -47,8 +47,8 @@ func (v valueName) large() (leasehold.Large, error) {
 	return leasehold.Large{SHA256: d, Size: v.Size}, nil
 }
 
-// A hunt knows which values a server may lack.
-type hunt struct {
+// A fetcher knows which values a server may lack.
+type fetcher struct {
 	wake chan struct{} // has one element while there is something to look for
 
 	mu      sync.Mutex // guards what follows
@@ -64,12 +64,13 @@ type flight struct {
 	err  error // set before done is closed
 }
 
-func newHunt() *hunt {
-	return &hunt{wake: make(chan struct{}, 1), wanted: map[leasehold.Digest]leasehold.Large{}, unsure: true, flights: map[leasehold.Digest]*flight{}}
+func newFetcher() *fetcher {
+	return &fetcher{wake: make(chan struct{}, 1), wanted: map[leasehold.Digest]leasehold.Large{}, unsure: true,
+		flights: map[leasehold.Digest]*flight{}}
 }
 
 // want notes values that are named now.
-func (h *hunt) want(list ...leasehold.Large) {
+func (h *fetcher) want(list ...leasehold.Large) {
 	if len(list) == 0 {
 		return
 	}
@@ -78,32 +79,32 @@ func (h *hunt) want(list ...leasehold.Large) {
 		h.wanted[large.SHA256] = large
 	}
 	h.mu.Unlock()
-	h.rouse()
+	h.notify()
 }
 
-// doubt notes that the state will be another, once it has come to an index.
-func (h *hunt) doubt(since uint64) {
+// recheck notes that the state will be another, once it has come to an index.
+func (h *fetcher) recheck(since uint64) {
 	h.mu.Lock()
 	h.unsure, h.since = true, max(h.since, since)
 	h.mu.Unlock()
-	h.rouse()
+	h.notify()
 }
 
-func (h *hunt) rouse() {
+func (h *fetcher) notify() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
 	}
 }
 
-// lacks tells whether something may be missing here.
-func (h *hunt) lacks() bool {
+// lacks reports whether something may be missing here.
+func (h *fetcher) lacks() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.unsure || len(h.wanted) > 0
 }
 
-func (h *hunt) list() (all []leasehold.Large, unsure bool) {
+func (h *fetcher) list() (all []leasehold.Large, unsure bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, large := range h.wanted {
@@ -112,28 +113,28 @@ func (h *hunt) list() (all []leasehold.Large, unsure bool) {
 	return all, h.unsure
 }
 
-func (h *hunt) found(d leasehold.Digest) {
+func (h *fetcher) found(d leasehold.Digest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.wanted, d)
 }
 
-// huntLoop looks for what this server lacks.
-func (e *Engine) huntLoop() {
+// fetchLoop looks for what this server lacks.
+func (e *Engine) fetchLoop() {
 	ctx := e.network.ctx
 	again := time.NewTicker(lookThrough)
 	defer again.Stop()
 	for {
 		select {
-		case <-e.hunt.wake:
+		case <-e.fetcher.wake:
 		case <-again.C:
 			if len(e.others()) > 0 {
-				e.hunt.doubt(0)
+				e.fetcher.recheck(0)
 			}
 		case <-e.stopped:
 			return
 		}
-		for !e.huntOnce(ctx) {
+		for !e.fetchMissing(ctx) {
 			pause(ctx, fetchPause)
 			if ctx.Err() != nil {
 				return
@@ -142,38 +143,39 @@ func (e *Engine) huntLoop() {
 	}
 }
 
-// huntOnce looks for all that is wanted, and tells whether it is done.
-func (e *Engine) huntOnce(ctx context.Context) bool {
-	list, unsure := e.hunt.list()
+// fetchMissing looks for all that is wanted, and reports whether it is done.
+func (e *Engine) fetchMissing(ctx context.Context) bool {
+	list, unsure := e.fetcher.list()
 	if unsure {
 		if !e.lookThrough(ctx) {
 			return false
 		}
-		list, _ = e.hunt.list()
+		list, _ = e.fetcher.list()
 	}
 	done := true
 	for _, large := range list {
 		if e.values.Has(large) || !e.namesHere(ctx, large.SHA256) {
-			e.hunt.found(large.SHA256)
+			e.fetcher.found(large.SHA256)
 			continue
 		}
 		if err := e.fetch(ctx, large); err != nil {
 			if len(e.others()) == 0 {
 				// Nobody has it. A caller who wants it is told so, and so is who checks the data.
 				e.log.Error("a large value is missing that records name", "value", large.SHA256.String())
-				e.hunt.found(large.SHA256)
+				e.fetcher.found(large.SHA256)
 				continue
 			}
-			e.log.Warn("a large value is missing here, and nobody could send it yet", "value", large.SHA256.String(), "err", err)
+			e.log.Warn("a large value is missing here, and nobody could send it yet", "value", large.SHA256.String(),
+				"err", err)
 			done = false
 			continue
 		}
-		e.hunt.found(large.SHA256)
+		e.fetcher.found(large.SHA256)
 	}
 	return done
 }
 
-// lookThrough finds what of the whole state is missing, and tells whether the state has
+// lookThrough finds what of the whole state is missing, and reports whether the state has
 // come as far as it should.
 func (e *Engine) lookThrough(ctx context.Context) bool {
 	var frozen *core.State
@@ -188,19 +190,19 @@ func (e *Engine) lookThrough(ctx context.Context) bool {
 		}
 		return ctx.Err() == nil
 	})
-	e.hunt.mu.Lock()
-	defer e.hunt.mu.Unlock()
+	e.fetcher.mu.Lock()
+	defer e.fetcher.mu.Unlock()
 	for _, large := range missing {
-		e.hunt.wanted[large.SHA256] = large
+		e.fetcher.wanted[large.SHA256] = large
 	}
-	if applied < e.hunt.since {
+	if applied < e.fetcher.since {
 		return false
 	}
-	e.hunt.unsure = false
+	e.fetcher.unsure = false
 	return true
 }
 
-// namesHere tells whether this server's state names a value, however far it has come.
+// namesHere reports whether this server's state names a value, however far it has come.
 func (e *Engine) namesHere(ctx context.Context, d leasehold.Digest) (is bool) {
 	err := e.inspect(ctx, func(n *replica.Node) { is = n.State().NamesLarge(d) })
 	return is || err != nil
@@ -218,19 +220,19 @@ func (e *Engine) others() (ids []uint64) {
 
 // fetch gets a value from another server. Who wants the same waits for the same.
 func (e *Engine) fetch(ctx context.Context, large leasehold.Large) error {
-	e.hunt.mu.Lock()
-	f := e.hunt.flights[large.SHA256]
+	e.fetcher.mu.Lock()
+	f := e.fetcher.flights[large.SHA256]
 	first := f == nil
 	if first {
 		f = &flight{done: make(chan struct{})}
-		e.hunt.flights[large.SHA256] = f
+		e.fetcher.flights[large.SHA256] = f
 	}
-	e.hunt.mu.Unlock()
+	e.fetcher.mu.Unlock()
 	if first {
 		f.err = e.fetchFrom(ctx, large)
-		e.hunt.mu.Lock()
-		delete(e.hunt.flights, large.SHA256)
-		e.hunt.mu.Unlock()
+		e.fetcher.mu.Lock()
+		delete(e.fetcher.flights, large.SHA256)
+		e.fetcher.mu.Unlock()
 		close(f.done)
 		return f.err
 	}
@@ -250,14 +252,15 @@ func (e *Engine) fetchFrom(ctx context.Context, large leasehold.Large) error {
 		case failure != nil:
 			err = failure
 		case has && e.values.Has(large):
-			e.log.Info("a large value that was missing here was sent", "value", large.SHA256.String(), "by", e.network.nameOf(id))
+			e.log.Info("a large value that was missing here was sent", "value", large.SHA256.String(), "by",
+				e.network.nameOf(id))
 			return nil
 		}
 	}
 	return err
 }
 
-// sendValue sends a value to a server that asked for it, and tells whether it is here.
+// sendValue sends a value to a server that asked for it, and reports whether it is here.
 func (e *Engine) sendValue(ctx context.Context, to uint64, v valueName) (bool, error) {
 	large, err := v.large()
 	if err != nil {
@@ -313,7 +316,7 @@ func (e *Engine) hasValue(v valueName) (bool, error) {
 }
 
 // spread gives a value to others until a majority of those who vote has it. The others may
-// get it later: this goes on, and whoever misses it asks for it.
+// get it later: this goes on, and a server that lacks it asks for it.
 func (e *Engine) spread(ctx context.Context, large leasehold.Large) error {
 	roster := e.network.current()
 	voters := roster.Voters()
@@ -335,7 +338,7 @@ func (e *Engine) spread(ctx context.Context, large leasehold.Large) error {
 	return nil
 }
 
-// enough waits until so many of those who were given a value have it.
+// enough waits until need of the servers that were given a value have it.
 func (e *Engine) enough(ctx context.Context, results <-chan error, need, left int) error {
 	for ; need > 0; left-- {
 		if need > left {
@@ -379,7 +382,7 @@ func (e *Engine) spawn(fn func()) bool {
 	return true
 }
 
-// complete tells whether another server said lately that it has all values that its state
+// complete reports whether another server said lately that it has all values that its state
 // names, and has come nearly as far as this one.
 func (n *network) complete(id uint64) bool {
 	n.mu.Lock()

@@ -151,7 +151,7 @@ func aNewServerGetsItsVoteWithAllLargeValues(t *testing.T, s *site) {
 	if err := joined.inspect(t.Context(), func(n *replica.Node) { installed = n.Statistics().Installed }); err != nil || installed == 0 {
 		t.Errorf("no snapshot was installed: %v", err)
 	}
-	if joined.hunt.lacks() {
+	if joined.fetcher.lacks() {
 		t.Error("it has a vote, and does not know whether it has everything")
 	}
 	// What nothing names goes on all of them.

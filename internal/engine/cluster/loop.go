@@ -82,7 +82,7 @@ func (e *Engine) lookAround() {
 }
 
 func (e *Engine) tellHealth(lowRoom bool) {
-	e.network.tellHealth(health{applied: e.node.Applied(), lowRoom: lowRoom, lacks: e.hunt.lacks()})
+	e.network.tellHealth(health{applied: e.node.Applied(), lowRoom: lowRoom, lacks: e.fetcher.lacks()})
 }
 
 // leaveToRoomier gives the lead to a server that has room on its disk, if there is one.
@@ -90,14 +90,15 @@ func (e *Engine) leaveToRoomier() {
 	healths := e.network.healths()
 	for _, id := range e.node.Roster().Voters() {
 		if h, ok := healths[id]; ok && id != e.id && !h.lowRoom && e.node.Reachable(id) {
-			e.log.Warn("the data disk is nearly full: giving the lead to a server that has room", "to", e.network.nameOf(id))
+			e.log.Warn("the data disk is nearly full: giving the lead to a server that has room", "to",
+				e.network.nameOf(id))
 			e.node.Step(replica.Transfer{To: id})
 			return
 		}
 	}
 }
 
-// ended tells the world how the node is, and whether the loop is over.
+// ended publishes how the node is, and reports whether the loop is over.
 func (e *Engine) ended() bool {
 	for _, event := range e.carrier.take() {
 		e.node.Step(event)
@@ -126,7 +127,7 @@ func (e *Engine) show() {
 	close(old.changed)
 }
 
-// finish answers whoever is still there.
+// finish answers everybody who still waits.
 func (e *Engine) finish() {
 	e.mu.Lock()
 	close(e.stopped)

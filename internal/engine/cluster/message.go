@@ -40,7 +40,7 @@ func appendRelay(b []byte, r replica.Relay) []byte {
 }
 
 func decodeRelay(b []byte) (replica.Relay, error) {
-	d := decoder{rest: b}
+	d := decoder{left: b}
 	r := replica.Relay{First: d.uvarint()}
 	for range d.count() {
 		r.Commands = append(r.Commands, d.bytes())
@@ -61,7 +61,7 @@ func appendPlaces(b []byte, places []replica.Placement) []byte {
 }
 
 func decodePlaces(b []byte) ([]replica.Placement, error) {
-	d := decoder{rest: b}
+	d := decoder{left: b}
 	var places []replica.Placement
 	for range d.count() {
 		p := replica.Placement{ID: d.uvarint(), Index: d.uvarint(), Term: d.uvarint()}
@@ -96,7 +96,7 @@ func appendHealth(b []byte, h health) []byte {
 
 // decodeHealth ignores what a newer version has to say.
 func decodeHealth(b []byte) (health, error) {
-	d := decoder{rest: b}
+	d := decoder{left: b}
 	h := health{applied: d.uvarint()}
 	flags := d.uvarint()
 	h.lowRoom, h.lacks = flags&1 != 0, flags&2 != 0
@@ -105,25 +105,25 @@ func decodeHealth(b []byte) (health, error) {
 
 // A decoder reads a message. After the first error it reads nothing more.
 type decoder struct {
-	rest []byte
+	left []byte
 	err  error
 }
 
 func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
+	v, n := binary.Uvarint(d.left)
 	if n <= 0 {
-		d.rest, d.err = nil, errMessage
+		d.left, d.err = nil, errMessage
 		return 0
 	}
-	d.rest = d.rest[n:]
+	d.left = d.left[n:]
 	return v
 }
 
 // count reads how many things follow. Each takes a byte at least.
 func (d *decoder) count() uint64 {
 	n := d.uvarint()
-	if n > uint64(len(d.rest)) {
-		d.rest, d.err = nil, errMessage
+	if n > uint64(len(d.left)) {
+		d.left, d.err = nil, errMessage
 		return 0
 	}
 	return n
@@ -131,13 +131,13 @@ func (d *decoder) count() uint64 {
 
 func (d *decoder) bytes() []byte {
 	n := d.count()
-	b := d.rest[:n:n]
-	d.rest = d.rest[n:]
+	b := d.left[:n:n]
+	d.left = d.left[n:]
 	return b
 }
 
 func (d *decoder) end() error {
-	if d.err == nil && len(d.rest) > 0 {
+	if d.err == nil && len(d.left) > 0 {
 		return errMessage
 	}
 	return d.err

@@ -73,13 +73,14 @@ func TestARestartLosesNothing(t *testing.T) {
 
 // A log with many snapshots gives the same state as the log alone.
 func TestSnapshotsAndLogTogetherAreTheState(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		clock := newTestClock("boot")
 		snapshots := uint64(0)
-		for round := range 5 {
+		for round := range 4 {
 			e := startAt(t, dir, Config{Clock: clock, SnapshotEvery: 20 << 10})
-			for i := range 400 {
+			for i := range 200 {
 				id := fmt.Sprint(round, "-", i)
 				mustDo(t, e, &core.Acquire{Namespace: "default", Resource: id, ID: id, Holder: strings.Repeat("h", 200), TTL: time.Hour})
 				if i%3 == 0 {

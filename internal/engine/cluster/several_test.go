@@ -355,6 +355,7 @@ func (s *site) outlook(e *Engine) engine.Outlook {
 // inVirtualTime runs a test of several servers where time passes only when nobody has
 // anything to do: a slow machine changes nothing.
 func inVirtualTime(t *testing.T, test func(t *testing.T, s *site)) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, newWires())
 		defer s.close()
@@ -407,6 +408,7 @@ func TestContractThroughTheLeaderOfThree(t *testing.T) { contractOf(t, (*site).l
 func TestContractThroughAFollowerOfThree(t *testing.T) { contractOf(t, (*site).follower) }
 
 func TestThreeServersAreOne(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil)
 	s.begin("n1", "n2", "n3")
 	for _, name := range sortedKeys(s.engines) {
@@ -564,6 +566,7 @@ func serversThatWereToldDifferentListsDoNotBegin(t *testing.T, s *site) {
 }
 
 func TestOneGrowsToThreeAndKeepsItsLeases(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil)
 	one := startAt(t, t.TempDir(), Config{Clock: SystemClock()}) // without an address for others
 	for i := range 100 {
@@ -588,6 +591,7 @@ func TestOneGrowsToThreeAndKeepsItsLeases(t *testing.T) {
 }
 
 func TestAServerJoinsUnderLoadByASnapshot(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil)
 	s.config = Config{SnapshotEvery: 64 << 10}
 	s.begin("n1", "n2", "n3")
@@ -801,7 +805,7 @@ func callersOutlastAnElection(t *testing.T, s *site) {
 	load.Wait()
 }
 
-// Who can not reach the leader that it knows has not sent it anything: its callers wait for
+// Who cannot reach the leader that it knows has not sent it anything: its callers wait for
 // the next one.
 func TestCallersOfAServerThatLostItsLeaderWait(t *testing.T) {
 	inVirtualTime(t, callersOfAServerThatLostItsLeaderWait)
@@ -894,6 +898,7 @@ func (a *authority) certify(name string) func() *tls.Config {
 }
 
 func TestServersKnowEachOtherByTheirCertificates(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil)
 	ours := newAuthority(t)
 	s.secure = ours.certify
@@ -927,6 +932,7 @@ func TestServersKnowEachOtherByTheirCertificates(t *testing.T) {
 
 // A state is larger than anything that is held of it on its way.
 func TestALargeSnapshotArrives(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil)
 	s.config = Config{SnapshotEvery: 4 << 20}
 	one := s.mustStart("n1", Config{})

@@ -85,7 +85,7 @@ func (e *Engine) awaitReady(ctx context.Context) error {
 	}
 }
 
-// announce tells the cluster what is new about this server.
+// announce has the leader note what is new about this server.
 func (e *Engine) announce() {
 	for {
 		roster, err := e.freshRoster(e.network.ctx)
@@ -105,18 +105,19 @@ func (e *Engine) announce() {
 			return
 		}
 		e.log.Warn("the addresses of this server could not be announced yet", "err", err)
-		e.network.rest(time.Second)
+		e.network.sleep(time.Second)
 	}
 }
 
 func newEngine(c Config, network *network, found *storage.Recovered) *Engine {
 	e := &Engine{
-		id: network.dir.Node, feed: engine.NewFeed(), clock: c.Clock, log: c.Log, network: network, carrier: &transport{network: network},
+		id: network.dir.Node, feed: engine.NewFeed(), clock: c.Clock, log: c.Log, network: network,
+		carrier: &transport{network: network},
 		// Room for what the disk's goroutines send while the node is busy.
 		events: make(chan replica.Event, 16), looks: make(chan func(*replica.Node), 16),
 		failed: make(chan struct{}), stopped: make(chan struct{}), arrived: make(chan struct{}, 1),
-		sums: sums{hashes: map[uint64]string{}, changed: make(chan struct{})},
-		hunt: newHunt(), watch: newMetrics(c.Metrics),
+		sums:    sums{hashes: map[uint64]string{}, changed: make(chan struct{})},
+		fetcher: newFetcher(), watch: newMetrics(c.Metrics),
 	}
 	e.self = c.member(network)
 	e.self.ID = e.id
@@ -131,7 +132,7 @@ func newEngine(c Config, network *network, found *storage.Recovered) *Engine {
 func (e *Engine) openFiles(c Config, found *storage.Recovered) (err error) {
 	e.values, err = storage.OpenValues(storage.ValuesConfig{
 		Dir: e.network.dir.Values(), Now: c.Clock.Monotonic, Full: e.disk.Full, Log: c.Log,
-		Lost: func(large leasehold.Large) { e.hunt.want(large) },
+		Lost: func(large leasehold.Large) { e.fetcher.want(large) },
 	})
 	if err != nil || c.JournalBytes == 0 {
 		return err
@@ -156,7 +157,8 @@ func (e *Engine) makeNode(c Config, found *storage.Recovered) (err error) {
 		Begin: e.beginWith(found), Nonce: rand.Uint64(),
 		Clock: c.Clock, Disk: e.disk, Transport: e.carrier, Feed: e.feed, Log: c.Log,
 		SnapshotEvery: c.SnapshotEvery, SnapshotSize: found.Size, Caps: firstCaps(c.Caps),
-		Changed: e.network.changed, Leveled: e.leveled, Summed: e.summed, Watch: e.applied, Complete: e.network.complete,
+		Changed: e.network.changed, Leveled: e.leveled, Summed: e.summed, Watch: e.applied,
+		Complete: e.network.complete,
 	})
 	if err == nil {
 		e.leveled(found.State.Level())
@@ -188,8 +190,8 @@ func (e *Engine) beginWith(found *storage.Recovered) []replica.Member {
 func (e *Engine) start() {
 	e.disk.Start(&e.workers)
 	e.workers.Go(func() { e.values.Tend(e.stopped, e.areNamed) })
-	e.workers.Go(e.huntLoop)
-	e.hunt.rouse()
+	e.workers.Go(e.fetchLoop)
+	e.fetcher.notify()
 	e.network.attach(e)
 	go e.loop()
 }

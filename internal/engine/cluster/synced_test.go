@@ -130,6 +130,7 @@ func TestEachSyncIsNeeded(t *testing.T) {
 		"of the directory":   func(path string, dir bool) bool { return dir && path == "data" },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			err := losses(t, ignore)
 			if err == nil {
 				t.Error("nothing was lost without it")
@@ -177,6 +178,7 @@ func TestASyncThatFailsStopsTheServer(t *testing.T) {
 }
 
 func TestASyncThatHangsStopsTheServer(t *testing.T) {
+	t.Parallel() // it waits until the disk is given up
 	hang := make(chan struct{})
 	troubled(t, func() error { <-hang; return nil }, func() { close(hang) })
 }
@@ -218,7 +220,7 @@ func linesLost(t *testing.T, ignore func(path string, dir bool) bool) (lost erro
 	return nil
 }
 
-// hasLines tells whether a server finds a line for each of so many leases and releases.
+// hasLines reports whether a server finds a line for each of so many leases and releases.
 func hasLines(t *testing.T, c Config, leases int) (err error) {
 	e, err := Start(t.Context(), c)
 	if err != nil {
@@ -297,6 +299,7 @@ func TestAJournalThatFailsStopsTheServer(t *testing.T) {
 }
 
 func TestAJournalThatHangsStopsTheServer(t *testing.T) {
+	t.Parallel() // it waits until the disk is given up
 	hang := make(chan struct{})
 	journalTroubled(t, func() error { <-hang; return nil }, func() { close(hang) })
 }

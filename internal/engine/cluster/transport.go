@@ -47,11 +47,12 @@ func (t *transport) Send(messages []*raftpb.Message) {
 	}
 }
 
-// urgent tells whether a message keeps the lead where it is, or says where it is: it must not
+// urgent reports whether a message keeps the lead where it is, or says where it is: it must not
 // wait for entries that are on their way. Raft's own rules allow it to overtake them.
 func urgent(m *raftpb.Message) bool {
 	switch m.GetType() {
-	case raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp, raftpb.MsgReadIndex, raftpb.MsgReadIndexResp, raftpb.MsgTimeoutNow,
+	case raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp, raftpb.MsgReadIndex, raftpb.MsgReadIndexResp,
+		raftpb.MsgTimeoutNow,
 		raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp:
 		return true
 	}
@@ -83,8 +84,8 @@ func splitRelay(r replica.Relay) (parts []replica.Relay) {
 	return append(parts, replica.Relay{First: r.First + uint64(start), Commands: r.Commands[start:]})
 }
 
-// Place carries back where commands stand. Whoever does not hear of it finds out by itself
-// that it waited for too long.
+// Place carries back where commands stand. A server that does not hear of it gives up by
+// itself after a while.
 func (t *transport) Place(to uint64, places []replica.Placement) {
 	t.mesh.Send(to, messagePlaces, appendPlaces(nil, places))
 }
@@ -96,17 +97,19 @@ func (t *transport) take() []replica.Event {
 	return later
 }
 
-// sendSnapshot sends a state file in the background, and tells the node how that went.
+// sendSnapshot sends a state file in the background, and gives the node an event when that is over.
 func (t *transport) sendSnapshot(m *raftpb.Message) {
 	t.workers.Go(func() {
 		start := time.Now()
 		meta := m.GetSnapshot().GetMetadata()
 		err := t.streamSnapshot(m)
 		if err != nil {
-			t.log.Warn("a snapshot could not be sent to another server", "server", t.nameOf(m.GetTo()), "index", meta.GetIndex(), "err", err)
-			t.rest(snapshotPause)
+			t.log.Warn("a snapshot could not be sent to another server", "server", t.nameOf(m.GetTo()), "index",
+				meta.GetIndex(), "err", err)
+			t.sleep(snapshotPause)
 		} else {
-			t.log.Info("a snapshot was sent to another server", "server", t.nameOf(m.GetTo()), "index", meta.GetIndex(), "took", time.Since(start))
+			t.log.Info("a snapshot was sent to another server", "server", t.nameOf(m.GetTo()), "index", meta.GetIndex(),
+				"took", time.Since(start))
 		}
 		t.post(replica.SnapshotSent{To: m.GetTo(), Err: err})
 	})
@@ -125,8 +128,8 @@ func (t *transport) streamSnapshot(m *raftpb.Message) error {
 	return t.mesh.Stream(t.ctx, m.GetTo(), streamSnapshot, head, f)
 }
 
-// rest waits, unless the server stops.
-func (n *network) rest(d time.Duration) { pause(n.ctx, d) }
+// sleep waits, unless the server stops.
+func (n *network) sleep(d time.Duration) { pause(n.ctx, d) }
 
 // pause waits, unless ctx ends.
 func pause(ctx context.Context, d time.Duration) {

@@ -32,7 +32,7 @@ func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, er
 }
 
 // OpenValue reads the bytes of a file. One that should be here and is not comes from
-// another server first. NotFound is for what nothing names: what is named and can not be
+// another server first. NotFound is for what nothing names: what is named and cannot be
 // had now is there all the same.
 func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error) {
 	r, err := e.values.Open(large)
@@ -46,7 +46,8 @@ func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadS
 	case !named:
 		return nil, err
 	case e.fetch(ctx, large) != nil:
-		return nil, engine.Unavailable("the value is missing or damaged on this server, and no other could send it: try again, or another server")
+		return nil, engine.Unavailable(
+			"the value is missing or damaged on this server, and no other could send it: try again, or another server")
 	}
 	if r, err = e.values.Open(large); err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadS
 	return r, nil
 }
 
-// names tells whether anything names a value.
+// names reports whether anything names a value.
 func (e *Engine) names(ctx context.Context, large leasehold.Large) (is bool, err error) {
 	err = e.Read(ctx, func(v core.View) { is = v.NamesLarge(large.SHA256) })
 	return is, err
@@ -81,20 +82,20 @@ func (e *Engine) nameable(ctx context.Context, command core.Command) error {
 // applied sees each entry as it takes effect.
 func (e *Engine) applied(a replica.Applied) {
 	if a.Entry != nil && !a.Empty {
-		// The journal first: whoever learns of this in any way finds it there.
+		// The journal first: those who learn of this in any way find it there.
 		e.journal.Append(audit.Entry{
-			Index: a.Index, Wall: a.Entry.Wall, Size: len(a.Data), Commands: a.Entry.Commands, Origins: a.Entry.Origins, Result: a.Result,
+			Index: a.Index, Wall: a.Entry.Wall, Size: len(a.Data), Commands: a.Entry.Commands, Origins: a.Entry.Origins,
+			Result: a.Result,
 		})
 	}
 	e.values.Freed(a.Result.Freed)
-	e.hunt.want(a.Result.Named...)
+	e.fetcher.want(a.Result.Named...)
 	if a.Entry != nil && slices.ContainsFunc(a.Entry.Commands, storage.NeedsRoom) {
 		e.disk.Applied(len(a.Data))
 	}
 }
 
-// areNamed tells which values the state names. It has everything that was answered: who names
-// a value that was not swept yet has its answer, or will get it from a log that is not.
+// areNamed reports which values the state names, with everything that was answered before.
 func (e *Engine) areNamed(ctx context.Context, list []leasehold.Digest) ([]bool, error) {
 	is := make([]bool, len(list))
 	err := e.Read(ctx, func(v core.View) {

@@ -13,7 +13,7 @@ import (
 )
 
 // A server that is behind in the log does not know the members that came since, and one of
-// them may lead. It can not take their word for it: any server with a certificate of the
+// them may lead. It cannot take their word for it: any server with a certificate of the
 // authority could say as much. So it asks those that it knows.
 
 const (
@@ -32,13 +32,13 @@ type strangers struct {
 	said    map[uint64]bool          // those of whom the log says that nobody knows them
 }
 
-// knows tells whether a server is a member, or about to leave.
+// knows reports whether a server is a member, or about to leave.
 func knows(r *replica.Roster, who peer.Identity) bool {
 	m, ok := r.Peer(who.ID)
 	return ok && (m.Name == "" || m.Name == who.Name) && (m.Dir == "" || m.Dir == who.Dir)
 }
 
-// isMember tells whether a server belongs to the cluster, as far as is known here. If that is
+// isMember reports whether a server belongs to the cluster, as far as is known here. If that is
 // not known, it is found out in the background.
 func (n *network) isMember(roster *replica.Roster, from peer.Identity) bool {
 	if _, known := roster.Peer(from.ID); known {
@@ -68,7 +68,7 @@ func (n *network) askAbout(roster *replica.Roster, who peer.Identity) {
 	vouched := n.vouchedFor(roster, who)
 	if !vouched {
 		n.complain(roster, who)
-		n.rest(vouchEvery)
+		n.sleep(vouchEvery)
 	}
 	n.strangers.mu.Lock()
 	defer n.strangers.mu.Unlock()
@@ -87,7 +87,8 @@ func (n *network) complain(roster *replica.Roster, who peer.Identity) {
 	}
 	n.strangers.mu.Unlock()
 	if !said && n.ctx.Err() == nil {
-		n.log.Warn("a server wants to take part, and no member that could be asked knows it", "server", who.Name, "id", who.ID, "asked", names(roster.Members))
+		n.log.Warn("a server wants to take part, and no member that could be asked knows it", "server", who.Name, "id",
+			who.ID, "asked", names(roster.Members))
 	}
 }
 

@@ -68,6 +68,9 @@ func (d driver) hasNoValue(large *leasehold.Large) {
 	}
 }
 
+// beyondIdle is longer than any engine keeps what nothing names.
+const beyondIdle = 2*engine.ValueIdle + 2*time.Minute
+
 func keepsValues(t *testing.T, d driver) {
 	one, two := aLargeValue("one"), aLargeValue("two")
 	first := d.putValue(one)
@@ -76,18 +79,18 @@ func keepsValues(t *testing.T, d driver) {
 	}
 	time.Sleep(engine.ValueIdle - time.Second)
 	d.do(&core.PutRecord{Namespace: "default", Path: "a", Large: first, Keep: 1})
-	time.Sleep(time.Hour)
+	time.Sleep(beyondIdle)
 	second := d.putValue(two)
 	d.hasValue(first, one)
 	d.do(&core.Txn{Namespace: "default", Then: []core.Op{{Do: core.Put, Path: "a", Large: second}}})
-	time.Sleep(time.Hour)
+	time.Sleep(beyondIdle)
 	d.putValue([]byte("small"))
 	d.hasValue(first, one)
 	d.hasValue(second, two)
 
 	d.do(&core.PutRecord{Namespace: "default", Path: "a", Value: "inline"})
 	d.do(&core.PutRecord{Namespace: "default", Path: "a", From: 2})
-	time.Sleep(time.Hour)
+	time.Sleep(beyondIdle)
 	d.putValue([]byte("small"))
 	d.hasNoValue(first)
 	d.hasValue(second, two)

@@ -27,7 +27,7 @@ func (m *Mesh) Ask(ctx context.Context, to uint64, kind byte, body []byte) ([]by
 	return m.ask(ctx, to, p, kind, body)
 }
 
-// AskAt asks whoever is at an address.
+// AskAt asks the server at an address.
 func (m *Mesh) AskAt(ctx context.Context, address string, kind byte, body []byte) ([]byte, error) {
 	return m.ask(ctx, 0, Peer{Address: address}, kind, body)
 }
@@ -66,7 +66,8 @@ func notAsked(err error) error {
 }
 
 func lost(p Peer, err error) error {
-	return failed{&leasehold.Error{Code: leasehold.Undecided, Message: fmt.Sprintf("server %s did not answer: %v", p.Name, err)}, err}
+	return failed{&leasehold.Error{Code: leasehold.Undecided,
+		Message: fmt.Sprintf("server %s did not answer: %v", p.Name, err)}, err}
 }
 
 // answer takes a question and answers it.

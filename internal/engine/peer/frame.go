@@ -76,7 +76,7 @@ func readFrame(r io.Reader, limit int) (kind byte, body []byte, err error) {
 	return b[0], b[1:], nil
 }
 
-// unexpected is the error of whoever reads on where there must be more.
+// unexpected is the error of a reader that needs more than there is.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

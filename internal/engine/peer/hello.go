@@ -49,13 +49,13 @@ const (
 type hello struct {
 	Identity
 	Purpose string `json:"purpose"`
-	To      uint64 `json:"to,omitempty"` // who should be at the other end; 0: whoever is
+	To      uint64 `json:"to,omitempty"` // who should be at the other end; 0: anybody
 }
 
 // A Reason is why a server is refused.
 type Reason string
 
-// The reasons. Those that are final are so for good: whoever gets one should stop.
+// The reasons. Some are final: a server that gets one should stop.
 const (
 	Removed      Reason = "removed"       // its membership was ended: final
 	Replaced     Reason = "replaced"      // another data directory has its place: final
@@ -76,7 +76,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// Final tells whether it is of no use to try again, ever.
+// Final reports whether it is of no use to try again, ever.
 func (r *Refusal) Final() bool { return r.Reason == Removed || r.Reason == Replaced }
 
 // refuse makes a refusal in words.
@@ -96,7 +96,8 @@ func greet(conn net.Conn, h hello, name string) (Identity, error) {
 	}
 	kind, body, err := readFrame(conn, maxHello)
 	if err != nil {
-		return Identity{}, fmt.Errorf("it did not answer to our greeting: %w%s", unexpected(err), greetAdvice(conn, err))
+		return Identity{}, fmt.Errorf("it did not answer to our greeting: %w%s", unexpected(err),
+			greetAdvice(conn, err))
 	}
 	other, err := readWelcome(kind, body)
 	if err != nil {
@@ -151,7 +152,8 @@ func readHello(r io.Reader) (hello, error) {
 		return hello{}, err
 	}
 	if b[0] == tlsHandshake {
-		return hello{}, errors.New("it has certificates for servers, and this one has none: give them to all (--peer-cert, --peer-key, --peer-ca), or to none")
+		return hello{}, errors.New("it has certificates for servers, and this one has none: give them to all " +
+			"(--peer-cert, --peer-key, --peer-ca), or to none")
 	}
 	if string(b) != magic {
 		return hello{}, errors.New("it speaks another protocol, or another version of ours")
@@ -167,7 +169,7 @@ func readHello(r io.Reader) (hello, error) {
 	return h, nil
 }
 
-// answerHello tells the other end who we are, or why we do not want it.
+// answerHello says who we are, or why the other end is refused.
 func answerHello(conn net.Conn, self Identity, refused *Refusal) error {
 	if refused != nil {
 		refused.By = self
@@ -195,7 +197,8 @@ func certified(conn net.Conn, name string) error {
 	if len(certificates) == 0 {
 		return refuse(WrongName, "server %q showed no certificate", name)
 	}
-	if names := certificates[0].DNSNames; !slices.Contains(names, name) && !slices.Contains(names, name+CertificateDomain) {
+	if names := certificates[0].DNSNames; !slices.Contains(names, name) &&
+		!slices.Contains(names, name+CertificateDomain) {
 		return refuse(WrongName, "the certificate of server %q is for %q: make one that has its name", name, names)
 	}
 	return nil

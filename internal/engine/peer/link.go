@@ -24,7 +24,7 @@ const (
 	urgentPause = 10 * time.Second
 )
 
-// What may wait for a server that is slow: so many messages, and so many bytes.
+// Limits of what may wait for a server that is slow: messages, and their bytes.
 const (
 	maxQueued      = 4096
 	maxQueuedBytes = 32 << 20
@@ -177,9 +177,10 @@ func (l *link) run() {
 		l.mesh.Handler.Lost(l.id)
 		if said != lasting(err) {
 			said = lasting(err) // once is enough
-			l.mesh.Log.Log(l.ctx, levelOf(err), "another server can not be reached", "server", l.Name, "address", l.Address, "err", err)
+			l.mesh.Log.Log(l.ctx, levelOf(err), "another server cannot be reached", "server", l.Name, "address",
+				l.Address, "err", err)
 		}
-		l.rest(pause)
+		l.sleep(pause)
 		pause = min(2*pause, longPause)
 	}
 }
@@ -197,7 +198,7 @@ func (l *link) runUrgent() {
 			pause = urgentPause // it is of a version that has none
 		}
 		l.urgent.setUp(false, err)
-		l.rest(pause)
+		l.sleep(pause)
 	}
 }
 
@@ -214,7 +215,7 @@ func levelOf(err error) slog.Level {
 	return slog.LevelWarn
 }
 
-func (l *link) rest(d time.Duration) {
+func (l *link) sleep(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

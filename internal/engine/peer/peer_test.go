@@ -505,7 +505,7 @@ func TestACertificateForAnotherNameIsRefused(t *testing.T) {
 	a.know(b)
 	b.know(c)
 	var r *Refusal
-	// b says that it is n2 and can not prove it: neither to whom it calls, nor to who calls it.
+	// b says that it is n2 and cannot prove it: neither to whom it calls, nor to who calls it.
 	if _, err := a.Mesh.Ask(t.Context(), 2, 9, nil); !errors.As(err, &r) || r.Reason != WrongName || !strings.Contains(err.Error(), `"n3"`) {
 		t.Fatal(err)
 	}

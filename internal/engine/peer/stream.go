@@ -105,12 +105,12 @@ func (m *Mesh) takeStream(conn net.Conn, from Identity) {
 type chunks struct {
 	conn net.Conn
 	r    io.Reader
-	rest []byte
+	left []byte
 	end  bool
 }
 
 func (c *chunks) Read(b []byte) (int, error) {
-	for len(c.rest) == 0 {
+	for len(c.left) == 0 {
 		if c.end {
 			return 0, io.EOF
 		}
@@ -120,14 +120,14 @@ func (c *chunks) Read(b []byte) (int, error) {
 		case err != nil:
 			return 0, unexpected(err)
 		case kind == kindChunk:
-			c.rest = body
+			c.left = body
 		case kind == kindEnd:
 			c.end = true
 		default:
 			return 0, errKind
 		}
 	}
-	n := copy(b, c.rest)
-	c.rest = c.rest[n:]
+	n := copy(b, c.left)
+	c.left = c.left[n:]
 	return n, nil
 }

@@ -68,7 +68,8 @@ func stateOf(conn net.Conn) *tls.ConnectionState {
 func plainSpoken(err error) error {
 	var header tls.RecordHeaderError
 	if errors.As(err, &header) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		return fmt.Errorf("%w: has it no certificates for servers? Give them to all (--peer-cert, --peer-key, --peer-ca), or to none", err)
+		return fmt.Errorf("%w: has it no certificates for servers? Give them to all (--peer-cert, --peer-key, "+
+			"--peer-ca), or to none", err)
 	}
 	return err
 }

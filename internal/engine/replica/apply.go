@@ -27,7 +27,7 @@ func (n *Node) apply(entries []*raftpb.Entry) {
 		}
 		answers, err := n.applyOne(e)
 		if err != nil {
-			n.fail(fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err))
+			n.fail(fmt.Errorf("entry %d of the log cannot be applied: %w", e.GetIndex(), err))
 			return
 		}
 		delete(n.lead.arrivals, e.GetIndex())
@@ -126,7 +126,8 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 
 func (n *Node) watch(e *raftpb.Entry, entry *wire.Entry, result core.Result, empty bool) {
 	if n.config.Watch != nil {
-		n.config.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData(), Entry: entry, Empty: empty, Result: result})
+		n.config.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData(), Entry: entry, Empty: empty,
+			Result: result})
 	}
 }
 

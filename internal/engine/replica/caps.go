@@ -9,10 +9,13 @@ import (
 // offerCaps proposes the caps of this node's settings while it leads a state in which nobody
 // has set any. If another node's were first, nothing comes of it.
 func (n *Node) offerCaps() {
-	if n.config.Caps == (leasehold.Caps{}) || n.offering || !n.lead.serving || n.state.Level() < core.Level4 || n.state.HasCaps() {
+	if n.config.Caps == (leasehold.Caps{}) || n.offering || !n.lead.serving || n.state.Level() < core.Level4 ||
+		n.state.HasCaps() {
 		return
 	}
-	command := &core.SetCaps{Caps: n.config.Caps, IfUnset: true, Reason: "from the settings of the server that led first"}
+	command := &core.SetCaps{Caps: n.config.Caps, IfUnset: true, Reason: "from the settings of the server that led " +
+		"first"}
 	n.offering = true
-	n.inbox = append(n.inbox, Call{Bytes: must(wire.AppendCommand(nil, command)), Done: func(core.Answer, error) { n.offering = false }})
+	n.inbox = append(n.inbox,
+		Call{Bytes: must(wire.AppendCommand(nil, command)), Done: func(core.Answer, error) { n.offering = false }})
 }

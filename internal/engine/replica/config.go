@@ -52,7 +52,7 @@ type Config struct {
 	// Summed, if not nil, is called from Step when an entry of Sum is applied.
 	Summed func(index uint64, frozen *core.State)
 
-	// Complete tells whether another member has all large values that its state names; nil:
+	// Complete reports whether another member has all large values that its state names; nil:
 	// they all do. Only one that has them gets a vote.
 	Complete func(id uint64) bool
 	// Watch, if not nil, sees each entry as it takes effect, before anybody is answered.
@@ -124,7 +124,8 @@ type Transport interface {
 
 // NewStorage makes raft's storage from what a log holds: the snapshot that recovery
 // starts from, the last hard state, and the entries after the snapshot.
-func NewStorage(snapshot *walpb.Snapshot, hard *raftpb.HardState, entries []*raftpb.Entry) (*raft.MemoryStorage, error) {
+func NewStorage(snapshot *walpb.Snapshot, hard *raftpb.HardState,
+	entries []*raftpb.Entry) (*raft.MemoryStorage, error) {
 	storage := raft.NewMemoryStorage()
 	if snapshot.GetIndex() > 0 {
 		err := storage.ApplySnapshot(&raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{

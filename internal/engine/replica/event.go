@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// A Call is a command with whoever wants its answer.
+// A Call is a command, and where its answer goes.
 type Call struct {
 	Bytes []byte // as wire.AppendCommand made them
 	Done  func(core.Answer, error)
@@ -17,7 +17,7 @@ type Call struct {
 	from, id uint64 // the node that passed it on, and its name there; 0: nobody did
 }
 
-// A ReadCall is a read with whoever wants it done.
+// A ReadCall is a read, and where its end is reported.
 type ReadCall struct {
 	Read func(core.View)
 	Done func(error)

@@ -62,7 +62,7 @@ func (n *Node) follow(s *raft.SoftState) {
 	n.ticking = false
 	if n.unplaced != nil {
 		// It is stamped for a term that was over already when raft got it.
-		n.unplaced.done(engine.Unavailable("this server does not lead any more: try again"))
+		n.unplaced.done(engine.Unavailable("this server no longer leads: try again"))
 		n.unplaced = nil
 	}
 	n.dropChanges()
@@ -72,7 +72,8 @@ func (n *Node) follow(s *raft.SoftState) {
 // campaignAlone lets the only member of a cluster lead without waiting for others
 // to be silent.
 func (n *Node) campaignAlone() {
-	if n.lead.leader || len(n.members.GetVoters()) != 1 || n.members.GetVoters()[0] != n.id || n.raft.BasicStatus().RaftState != raft.StateFollower {
+	if n.lead.leader || len(n.members.GetVoters()) != 1 || n.members.GetVoters()[0] != n.id ||
+		n.raft.BasicStatus().RaftState != raft.StateFollower {
 		return
 	}
 	if err := n.raft.Campaign(); err != nil {
@@ -120,7 +121,8 @@ func (n *Node) resumeTime(mono time.Duration) core.Time {
 	if at, planted := n.mistakenTime(last, mono); planted {
 		return at
 	}
-	if lead := n.state.Lead(); lead.Node == n.id && lead.Boot != "" && (lead.Boot == n.clock.Boot() || n.plants(AnyBoot)) {
+	if lead := n.state.Lead(); lead.Node == n.id && lead.Boot != "" &&
+		(lead.Boot == n.clock.Boot() || n.plants(AnyBoot)) {
 		// Nobody has led since, and this machine has not started again: the clock
 		// that stamped the last entry is the one in front of us.
 		return max(last, core.Time(mono+lead.Offset))
@@ -153,7 +155,8 @@ func (n *Node) giveUpLead() {
 	n.log.Warn("the log write takes too long: giving the lead away", "to", to)
 	n.raft.TransferLeader(to)
 	if n.writing {
-		n.transport.Send([]*raftpb.Message{{Type: raftpb.MsgTimeoutNow.Enum(), From: new(n.id), To: new(to), Term: new(n.lead.term)}})
+		n.transport.Send([]*raftpb.Message{{Type: raftpb.MsgTimeoutNow.Enum(), From: new(n.id), To: new(to),
+			Term: new(n.lead.term)}})
 	}
 }
 

@@ -72,11 +72,13 @@ func (n *Node) considerRaise(c Change) (Change, bool, error) {
 	case c.Level > n.levels().Newest:
 		return c, false, engine.Refused("level %d is unknown here: this server knows %v", c.Level, n.levels())
 	case c.Level < n.roster.Active():
-		return c, false, engine.Refused("the cluster is at level %d already, and a level is never lowered", n.roster.Active())
+		return c, false, engine.Refused("the cluster is at level %d already, and a level is never lowered",
+			n.roster.Active())
 	case c.Level == n.roster.Level:
 		return c, false, nil
 	case len(missing) > 0 && c.Level > n.roster.Active():
-		return c, false, engine.Refused("the level cannot be raised to %d: not all servers know it: %s. Start them with a newer version first, or remove them",
+		return c, false, engine.Refused("the level cannot be raised to %d: not all servers know it: %s. Start them "+
+			"with a newer version first, or remove them",
 			c.Level, knowledge(missing))
 	case len(missing) > 0:
 		return c, false, nil // nothing to decide before they have said what they know
@@ -115,7 +117,8 @@ func (n *Node) raise(to core.Level) error {
 		return nil
 	}
 	if to > n.levels().Newest {
-		return fmt.Errorf("the level is raised to %d, and this version knows %v: use the newer version that the others use", to, n.levels())
+		return fmt.Errorf("the level is raised to %d, and this version knows %v: use the newer version that the "+
+			"others use", to, n.levels())
 	}
 	if err := n.state.Raise(to); err != nil {
 		return err

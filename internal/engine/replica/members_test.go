@@ -215,7 +215,7 @@ func TestALeaderThatFindsItsOwnRemovalHandsOver(t *testing.T) {
 	x := newGroup(t, 2)
 	first, second := x.members[0], x.members[1]
 	carried := 0
-	x.cut = func(from, to uint64) bool { carried++; return from == 2 && carried > 0 } // the second gets it, and can not say so
+	x.cut = func(from, to uint64) bool { carried++; return from == 2 && carried > 0 } // the second gets it, and cannot say so
 	first.change(Remove, Member{ID: 2})
 	x.run()
 	first.off()

@@ -104,7 +104,8 @@ func New(c Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		config: c, id: c.ID, storage: c.Storage, state: c.State, clock: c.Clock, disk: c.Disk, transport: c.Transport, feed: c.Feed, log: c.Log,
+		config: c, id: c.ID, storage: c.Storage, state: c.State, clock: c.Clock, disk: c.Disk, transport: c.Transport,
+		feed: c.Feed, log: c.Log,
 		hard: hard, members: members, roster: c.Roster, applied: c.Applied,
 		heard: map[uint64]uint64{}, proposed: map[uint64]*batch{}, arrived: map[uint64]*arrival{},
 	}
@@ -303,8 +304,8 @@ func (n *Node) receive(e Received) {
 			return
 		}
 	case raftpb.MsgReadIndex:
-		// A leader that is the only one with a vote is asked no more by raft than what it knows
-		// to be committed. After a restart that is less than what was answered before.
+		// To the only member with a vote, raft answers at once with what it knows to be
+		// committed. After a restart that is less than what was answered before.
 		if !n.lead.serving && !n.plants(TellUnserved) {
 			return // who asks does so again
 		}
@@ -382,12 +383,12 @@ func (n *Node) stop() {
 		return
 	}
 	if n.lead.serving && !n.ticking {
-		// The last stamp is as late as can be, for whoever counts on from it.
+		// The last stamp is as late as can be: the next leader counts on from it.
 		n.inbox = append(n.inbox, n.tick())
 	}
 }
 
-// handingOver tells whether a leader that stops has to wait until another one leads. That
+// handingOver reports whether a leader that stops has to wait until another one leads. That
 // may come to nothing, so it has an end.
 func (n *Node) handingOver() bool {
 	return n.stopped && n.Leads() && n.failure == nil && n.ticks-n.stoppedAt <= giveTicks && n.Successor() != 0

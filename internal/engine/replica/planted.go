@@ -51,7 +51,7 @@ const (
 	LostIsRefused
 	// ServeBeforeLead serves as soon as raft says that this node leads.
 	ServeBeforeLead
-	// StaleLead goes on counting as this node did when it last led, whoever did since.
+	// StaleLead goes on counting as this node did when it last led, although others led since.
 	StaleLead
 	// ForwardStamped lets raft carry stamped entries to another leader, and takes them
 	// whatever term they were stamped for.

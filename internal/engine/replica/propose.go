@@ -93,7 +93,7 @@ func (n *Node) batchSize() int {
 	return len(n.inbox)
 }
 
-// propose stamps a batch and gives it to raft, and tells whether that took it. The clock is
+// propose stamps a batch and gives it to raft, and reports whether that took it. The clock is
 // read here, after the batch is closed: every command in it was sent before its stamp.
 func (n *Node) propose(calls []Call) bool {
 	n.lead.last = n.stamp()
@@ -101,7 +101,8 @@ func (n *Node) propose(calls []Call) bool {
 	for i, c := range calls {
 		encoded[i] = c.Bytes
 	}
-	data, err := wire.AppendEncoded(nil, wire.Header{Term: n.lead.term, Stamp: n.lead.last, Wall: n.clock.Wall().UnixNano()}, encoded)
+	data, err := wire.AppendEncoded(nil,
+		wire.Header{Term: n.lead.term, Stamp: n.lead.last, Wall: n.clock.Wall().UnixNano()}, encoded)
 	if err != nil {
 		n.fail(err)
 		return false
@@ -139,7 +140,8 @@ func (n *Node) place(entries []*raftpb.Entry) {
 	mono := n.clock.Monotonic()
 	for _, e := range entries {
 		n.lead.arrivals[e.GetIndex()] = mono
-		if b := n.unplaced; b != nil && e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 && e.GetTerm() == b.term {
+		if b := n.unplaced; b != nil && e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 &&
+			e.GetTerm() == b.term {
 			n.proposed[e.GetIndex()] = b
 			n.unplaced = nil
 			n.tellPlaces(b, e.GetIndex())

@@ -42,7 +42,7 @@ const (
 	readTicks = 100
 )
 
-// mayRead tells whether there is somebody to ask.
+// mayRead reports whether there is somebody to ask.
 func (n *Node) mayRead() bool {
 	return n.lead.serving || !n.lead.leader && n.lead.known != 0
 }
@@ -113,7 +113,7 @@ func (n *Node) tickReads() {
 	n.answered = slices.DeleteFunc(n.answered, func(r readyRead) bool { return len(r.calls) == 0 })
 }
 
-// unanswered says why callers wait in vain, by what this node knows.
+// unanswered says why callers got no answer, by what this node knows.
 func (n *Node) unanswered() string {
 	switch leader := n.lead.known; leader {
 	case 0:
@@ -126,7 +126,7 @@ func (n *Node) unanswered() string {
 	}
 }
 
-// askAgain asks at the next opportunity: whoever was asked does not lead any more.
+// askAgain asks at the next opportunity: the node that was asked no longer leads.
 func (n *Node) askAgain() { n.sinceAsked = roundTicks }
 
 // confirm takes raft's answers to rounds.
@@ -137,7 +137,8 @@ func (n *Node) confirm(states []raft.ReadState) {
 		}
 		id := binary.BigEndian.Uint64(s.RequestCtx)
 		// Another process of this node, from before a restart, may have asked it.
-		if asked := id - n.firstRound; asked == 0 || asked > n.round-n.firstRound || n.plants(NewestRoundOnly) && id != n.round {
+		if asked := id - n.firstRound; asked == 0 || asked > n.round-n.firstRound || n.plants(NewestRoundOnly) &&
+			id != n.round {
 			continue
 		}
 		var calls []ReadCall

@@ -64,7 +64,7 @@ func (n *Node) handle(r *raft.Ready) {
 }
 
 // mayBeBehind reports whether a leader may have less on its disk than the others. One of two
-// may not: if the other is being removed, and knows it, nobody could be elected any more. The
+// may not: if the other is being removed, and knows it, nobody could be elected again. The
 // one that stays needs the other's vote until it learns that it does not, and gets it only
 // with a log that is as long.
 func (n *Node) mayBeBehind() bool { return len(n.members.GetVoters()) > 2 || n.plants(BehindOfTwo) }
@@ -77,7 +77,7 @@ func (n *Node) vote() *raftpb.HardState {
 	return n.hard
 }
 
-// durable tells whether what a Ready says is committed is on this node's disk already.
+// durable reports whether what a Ready says is committed is on this node's disk already.
 func (n *Node) durable(r *raft.Ready) bool {
 	if len(r.CommittedEntries) == 0 {
 		return true
@@ -90,7 +90,7 @@ func (n *Node) durable(r *raft.Ready) bool {
 func (n *Node) written(err error) {
 	n.writing = false
 	if err != nil {
-		n.fail(fmt.Errorf("the log can not be written: %w%s", err, wayOut(err)))
+		n.fail(fmt.Errorf("the log cannot be written: %w%s", err, wayOut(err)))
 		return
 	}
 	if n.marking != nil {

@@ -19,8 +19,8 @@ import (
 // relayTicks is how many ticks a node waits for what it passed on.
 const relayTicks = 30
 
-// What is kept of entries that were applied before it was known that a caller of ours is in
-// them: so many of them, and so many answers.
+// Limits of what is kept of entries that were applied before it was known that a caller of
+// ours is in them.
 const (
 	maxRecent        = 1024
 	maxRecentAnswers = 1 << 15
@@ -68,16 +68,18 @@ type recent struct {
 }
 
 func newRelays(nonce uint64) relays {
-	return relays{next: nonce, open: map[uint64]*relayed{}, placed: map[uint64][]*relayed{}, recent: map[uint64]recent{}}
+	return relays{next: nonce, open: map[uint64]*relayed{}, placed: map[uint64][]*relayed{},
+		recent: map[uint64]recent{}}
 }
 
 func (r *relays) idle() bool { return len(r.open) == 0 && len(r.placed) == 0 }
 
-// passOn gives commands to whoever leads, in pieces of the size of an entry.
+// passOn gives commands to the leader, in pieces of the size of an entry.
 func (n *Node) passOn(leader uint64, calls []Call) {
 	for len(calls) > 0 {
 		r, size := Relay{First: n.relays.next + 1}, 0
-		for len(calls) > 0 && len(r.Commands) < maxBatchCommands && (size == 0 || size+len(calls[0].Bytes) <= maxBatchBytes) {
+		for len(calls) > 0 && len(r.Commands) < maxBatchCommands &&
+			(size == 0 || size+len(calls[0].Bytes) <= maxBatchBytes) {
 			n.relays.next++
 			n.relays.open[n.relays.next] = &relayed{call: calls[0], anyTerm: n.plants(RelayAnyTerm)}
 			r.Commands = append(r.Commands, calls[0].Bytes)
@@ -146,7 +148,8 @@ func (n *Node) placedBy(places []Placement) {
 		r.place = p
 		switch known, ok := n.relays.recent[p.Index]; {
 		case p.refused():
-			r.call.Done(core.Answer{}, engine.Refused("the leader does not know this kind of request: its version is older than this server's. Upgrade it, or ask for something else"))
+			r.call.Done(core.Answer{}, engine.Refused("the leader does not know this kind of request: its version is "+
+				"older than this server's. Upgrade it, or ask for something else"))
 		case p.Index == 0:
 			// It has not happened, and nobody else has it: it may be passed on again.
 			n.waiting = append(n.waiting, r.call)
@@ -157,7 +160,8 @@ func (n *Node) placedBy(places []Placement) {
 		case ok:
 			r.settle(known.term, known.answers)
 		default:
-			r.call.Done(core.Answer{}, engine.Undecided("this server does not know what became of it: ask again with the same id"))
+			r.call.Done(core.Answer{}, engine.Undecided(
+				"this server does not know what became of it: ask again with the same id"))
 		}
 	}
 }

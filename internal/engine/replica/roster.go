@@ -52,7 +52,7 @@ const (
 	Promote                        // gives one its vote
 	Remove                         // ends a membership for good
 	Sum                            // changes nothing: a place in the log at which all sum up their state
-	settle                         // says that a change of voters can not be forgotten any more
+	settle                         // says that a change of voters can no longer be forgotten
 	Raise                          // raises the level of the state
 )
 
@@ -140,11 +140,14 @@ func (r *Roster) Voters() (ids []uint64) {
 // know more of the log than we do.
 func (r *Roster) Admit(id uint64, dir string) error {
 	if slices.Contains(r.Removed, id) {
-		return engine.Refused("server %d was removed from the cluster: to take part again, it has to join as a new one, with an empty data directory, in a place that leasehold cluster add prepared", id)
+		return engine.Refused("server %d was removed from the cluster: to take part again, it has to join as a new "+
+			"one, with an empty data directory, in a place that leasehold cluster add prepared", id)
 	}
 	for _, m := range r.Peers() {
 		if m.ID == id && m.Dir != "" && m.Dir != dir {
-			return engine.Refused("server %d (%s) has come back without its data, and with it the votes that it gave: remove it from the cluster (leasehold cluster remove %s), and let it join as a new one", id, m.Name, m.Name)
+			return engine.Refused("server %d (%s) has come back without its data, and with it the votes that it "+
+				"gave: remove it from the cluster (leasehold cluster remove %s), and let it join as a new one", id,
+				m.Name, m.Name)
 		}
 	}
 	return nil
@@ -167,7 +170,8 @@ func decodeChange(cc *raftpb.ConfChange) (Change, error) {
 		return Change{}, fmt.Errorf("a change of the members is not readable: %w", err)
 	}
 	if c.Kind < Add || c.Kind > Raise {
-		return Change{}, fmt.Errorf("a change of the members is of the unknown kind %d: use the newer version that wrote it", c.Kind)
+		return Change{}, fmt.Errorf("a change of the members is of the unknown kind %d: use the newer version that "+
+			"wrote it", c.Kind)
 	}
 	if cc.GetType() != c.raftType() {
 		return Change{}, errors.New("a change of the members is not what raft takes it for")

@@ -86,7 +86,7 @@ func (n *Node) saved(e Saved) {
 	}
 	n.snapshot.again = 0
 	if e.Err != nil {
-		n.fail(fmt.Errorf("a snapshot can not be written: %w", e.Err))
+		n.fail(fmt.Errorf("a snapshot cannot be written: %w", e.Err))
 		return
 	}
 	if n.plants(MarkBeforeSave) {
@@ -102,7 +102,8 @@ func (n *Node) saved(e Saved) {
 	n.snapshot.size = e.Bytes
 }
 
-// mark tells the log that recovery may start from the saved snapshot, if there is one.
+// mark writes to the log that recovery may start from the saved snapshot. It reports whether
+// there is one.
 func (n *Node) mark() bool {
 	s := n.snapshot.saved
 	if s == nil {

@@ -16,7 +16,8 @@ const LeaderTicks = 30
 
 func (n *Node) accept(calls []Call) {
 	if n.stopped {
-		n.refuse(Commands(calls), engine.Unavailable("the server is stopping: try another one, or this one in a moment"))
+		n.refuse(Commands(calls),
+			engine.Unavailable("the server is stopping: try another one, or this one in a moment"))
 		return
 	}
 	if n.lead.serving {
@@ -37,7 +38,7 @@ func (n *Node) wait(calls []Call) {
 	}
 }
 
-// handOn gives what waits to whoever leads.
+// handOn gives what waits to the leader.
 func (n *Node) handOn() {
 	calls, leader := n.waiting, n.lead.known
 	switch {
@@ -60,7 +61,7 @@ func (n *Node) waitAgain() {
 		if c.from == 0 && !c.alone && !n.stopped {
 			n.wait([]Call{c})
 		} else {
-			c.Done(core.Answer{}, engine.Unavailable("this server does not lead any more: try again"))
+			c.Done(core.Answer{}, engine.Unavailable("this server no longer leads: try again"))
 		}
 	}
 	n.askAgain()

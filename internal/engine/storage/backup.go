@@ -61,14 +61,17 @@ func headOf(s replica.Snapshot, taken time.Time) BackupHead {
 	}
 	n := s.State.View(0).Counts()
 	return BackupHead{
-		Cluster: roster.Cluster, Index: s.Index, Term: s.Term, Time: taken.UTC().Truncate(time.Millisecond), Roster: roster,
-		Namespaces: n.Namespaces, Resources: n.Resources, Leases: n.Leases, Waiters: n.Waiters, Sessions: n.Sessions, Records: n.Records,
+		Cluster: roster.Cluster, Index: s.Index, Term: s.Term, Time: taken.UTC().Truncate(time.Millisecond),
+		Roster:     roster,
+		Namespaces: n.Namespaces, Resources: n.Resources, Leases: n.Leases, Waiters: n.Waiters, Sessions: n.Sessions,
+		Records: n.Records,
 	}
 }
 
 // WriteBackup writes a backup. Large values are read from open, which may be nil if there are
 // none.
-func WriteBackup(w io.Writer, s replica.Snapshot, taken time.Time, open func(leasehold.Large) (io.ReadCloser, error)) error {
+func WriteBackup(w io.Writer, s replica.Snapshot, taken time.Time,
+	open func(leasehold.Large) (io.ReadCloser, error)) error {
 	head, err := json.Marshal(headOf(s, taken))
 	if err != nil {
 		return err
@@ -162,7 +165,7 @@ func (c *chunkReader) Read(b []byte) (int, error) {
 }
 
 // ErrBackup is for a backup that is damaged, cut off, or none at all.
-var ErrBackup = errors.New("this backup can not be used")
+var ErrBackup = errors.New("this backup cannot be used")
 
 func badBackup(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBackup, fmt.Sprintf(format, args...))
@@ -194,11 +197,11 @@ func (s *sealed) Read(p []byte) (int, error) {
 // end goes to the end and compares the seal.
 func (s *sealed) end() error {
 	if _, err := io.Copy(io.Discard, s); err != nil {
-		return fmt.Errorf("the backup can not be read: %w", err)
+		return fmt.Errorf("the backup cannot be read: %w", err)
 	}
 	seal, err := io.ReadAll(s.in)
 	if err != nil {
-		return fmt.Errorf("the backup can not be read: %w", err)
+		return fmt.Errorf("the backup cannot be read: %w", err)
 	}
 	if !bytes.Equal(seal, s.sum.Sum(nil)) {
 		return badBackup("it is damaged or cut off, since its checksum is wrong: use another one")
@@ -216,7 +219,8 @@ func readBackupHead(r *bufio.Reader) (h BackupHead, err error) {
 	if n, err := strconv.Atoi(format); err != nil || n < 1 || strconv.Itoa(n) != format {
 		return h, badBackup("it does not begin like one")
 	} else if n > backupFormat {
-		return h, fmt.Errorf("the backup has format %d, and this version knows formats up to %d: use the newer version that wrote it", n, backupFormat)
+		return h, fmt.Errorf("the backup has format %d, and this version knows formats up to %d: use the newer "+
+			"version that wrote it", n, backupFormat)
 	}
 	about, err := line(r, maxBackup)
 	if err != nil {
@@ -231,7 +235,7 @@ func readBackupHead(r *bufio.Reader) (h BackupHead, err error) {
 	return h, nil
 }
 
-// line reads a line of at most so many bytes, without its end.
+// line reads a line of at most most bytes, without its end.
 func line(r *bufio.Reader, most int) (string, error) {
 	var b []byte
 	for len(b) <= most {
@@ -258,8 +262,9 @@ func ReadBackup(r io.Reader) (BackupHead, *core.State, error) {
 	})
 }
 
-// readBackup gives each large value to keep, which reads it to its end and tells what it was.
-func readBackup(r io.Reader, keep func(leasehold.Large, io.Reader) (leasehold.Large, error)) (BackupHead, *core.State, error) {
+// readBackup gives each large value to keep, which reads it to its end and returns what it was.
+func readBackup(r io.Reader,
+	keep func(leasehold.Large, io.Reader) (leasehold.Large, error)) (BackupHead, *core.State, error) {
 	in := newSealed(r)
 	lines := bufio.NewReader(in)
 	head, err := readBackupHead(lines)
@@ -279,13 +284,14 @@ func readBackup(r io.Reader, keep func(leasehold.Large, io.Reader) (leasehold.La
 	case errors.Is(err, ErrBackup):
 		return head, nil, err
 	case err != nil:
-		return head, nil, fmt.Errorf("the backup can not be read: %w", err)
+		return head, nil, fmt.Errorf("the backup cannot be read: %w", err)
 	}
 	return head, state, nil
 }
 
 // readValues reads what follows the state.
-func readValues(r *bufio.Reader, s *core.State, keep func(leasehold.Large, io.Reader) (leasehold.Large, error)) (err error) {
+func readValues(r *bufio.Reader, s *core.State,
+	keep func(leasehold.Large, io.Reader) (leasehold.Large, error)) (err error) {
 	s.Larges(func(large leasehold.Large) bool {
 		var found leasehold.Large
 		if found, err = keep(large, &chunkReader{r: r}); err == nil && found != large {
@@ -299,8 +305,8 @@ func readValues(r *bufio.Reader, s *core.State, keep func(leasehold.Large, io.Re
 	return err
 }
 
-// CopyBackup copies a backup, and tells what is in it. An error says that the copy is
-// worth nothing. It needs little memory, however large the backup is.
+// CopyBackup copies a backup and returns its head. After an error the copy is worth
+// nothing. It needs little memory, however large the backup is.
 func CopyBackup(w io.Writer, r io.Reader) (BackupHead, int64, error) {
 	out := &counter{w: w}
 	in := newSealed(io.TeeReader(r, out))
@@ -347,6 +353,7 @@ func CheckBackup(name string) (BackupHead, Report, error) {
 		return head, Report{}, err
 	}
 	summary, err := wire.WriteSnapshot(io.Discard, state)
-	report := Report{Counts: state.View(0).Counts(), Index: head.Index, Snapshot: head.Index, Checksum: summary.Checksum}
+	report := Report{Counts: state.View(0).Counts(), Index: head.Index, Snapshot: head.Index,
+		Checksum: summary.Checksum}
 	return head, report, errors.Join(err, state.Check())
 }

@@ -160,7 +160,7 @@ func FuzzBackup(f *testing.F) {
 			return
 		}
 		if copyErr != nil || n != int64(len(b)) || copied.Index != head.Index {
-			t.Errorf("what can be read can not be copied: %v", copyErr)
+			t.Errorf("what can be read cannot be copied: %v", copyErr)
 		}
 		if _, err := state.FromBackup(core.Restoration{Quarantine: -1}); err != nil {
 			t.Log(err)

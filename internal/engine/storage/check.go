@@ -97,7 +97,7 @@ func replay(found *Recovered, node uint64, report *Report) (several bool, err er
 		}
 		if e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 {
 			if err := replayOne(found.State, e); err != nil {
-				return several, fmt.Errorf("entry %d of the log can not be applied: %w", e.GetIndex(), err)
+				return several, fmt.Errorf("entry %d of the log cannot be applied: %w", e.GetIndex(), err)
 			}
 		}
 		report.Entries++
@@ -106,7 +106,7 @@ func replay(found *Recovered, node uint64, report *Report) (several bool, err er
 	return several, nil
 }
 
-// takesIn tells whether an entry makes another server a member.
+// takesIn reports whether an entry makes another server a member.
 func takesIn(e *raftpb.Entry, node uint64) bool {
 	var change raftpb.ConfChange
 	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &change) != nil {

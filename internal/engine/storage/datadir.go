@@ -37,7 +37,7 @@ const (
 	snapDir    = "snap"
 	valuesDir  = "values"
 	journalDir = "journal"
-	// divergedFile says that the data must not be used any more, and why.
+	// divergedFile says that the data must no longer be used, and why.
 	divergedFile = "diverged"
 
 	// namedFormat is the first whose directories have names.
@@ -83,11 +83,12 @@ type Dir struct {
 func OpenDir(path string, make bool) (*Dir, error) {
 	if make {
 		if err := os.MkdirAll(path, 0o700); err != nil {
-			return nil, fmt.Errorf("data directory %s can not be made: %w", path, err)
+			return nil, fmt.Errorf("data directory %s cannot be made: %w", path, err)
 		}
 	} else if _, err := os.Stat(filepath.Join(path, formatFile)); err != nil {
 		// Not even a lock is left in a directory that is not ours.
-		return nil, &leasehold.Error{Code: leasehold.NotFound, Message: fmt.Sprintf("%s is not a data directory: it has no file %q that can be read", path, formatFile)}
+		return nil, &leasehold.Error{Code: leasehold.NotFound, Message: fmt.Sprintf(
+			"%s is not a data directory: it has no file %q that can be read", path, formatFile)}
 	}
 	lock, err := takeLock(filepath.Join(path, lockFile), path)
 	if err != nil {
@@ -118,7 +119,7 @@ func (d *Dir) Journal() string { return filepath.Join(d.Path, journalDir) }
 func takeLock(name, dir string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("data directory %s can not be used: %w", dir, err)
+		return nil, fmt.Errorf("data directory %s cannot be used: %w", dir, err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		owner, _ := os.ReadFile(name)
@@ -127,9 +128,9 @@ func takeLock(name, dir string) (*os.File, error) {
 			return nil, &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf(
 				"data directory %s is in use by another server (process %s): stop that one, or choose another directory", dir, strings.TrimSpace(string(owner)))}
 		}
-		return nil, fmt.Errorf("data directory %s can not be locked: %w", dir, err)
+		return nil, fmt.Errorf("data directory %s cannot be locked: %w", dir, err)
 	}
-	// The process id is a courtesy to whoever meets the lock.
+	// The process id helps those who meet the lock.
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt([]byte(fmt.Sprintf("%d\n", os.Getpid())), 0)
 	return f, nil
@@ -143,13 +144,14 @@ func (d *Dir) identify() error {
 		return d.begin()
 	}
 	if err != nil {
-		return fmt.Errorf("%s can not be read: %w", name, err)
+		return fmt.Errorf("%s cannot be read: %w", name, err)
 	}
 	if err := json.Unmarshal(b, &d.identity); err != nil || d.Product != "leasehold" {
 		return fmt.Errorf("%s is damaged or not Leasehold's: restore the directory from a backup, or choose another one", name)
 	}
 	if d.Format > newestFormat {
-		return fmt.Errorf("%s has format %d, and this version knows formats up to %d: use the newer version that wrote it", d.Path, d.Format, newestFormat)
+		return fmt.Errorf("%s has format %d, and this version knows formats up to %d: use the newer version that "+
+			"wrote it", d.Path, d.Format, newestFormat)
 	}
 	if d.Format < 1 || d.Node == 0 {
 		return fmt.Errorf("%s is damaged: restore the directory from a backup", name)
@@ -165,7 +167,8 @@ func (d *Dir) begin() error {
 	}
 	for _, f := range files {
 		if f.Name() != lockFile && !strings.HasSuffix(f.Name(), ".tmp") {
-			return fmt.Errorf("directory %s has files that are not Leasehold's (%s): choose an empty or new one", d.Path, f.Name())
+			return fmt.Errorf("directory %s has files that are not Leasehold's (%s): choose an empty or new one",
+				d.Path, f.Name())
 		}
 	}
 	d.identity = identity{Product: "leasehold", Format: namedFormat, Node: 1, Name: rand.Text(), Cluster: rand.Text()}
@@ -210,7 +213,7 @@ func (d *Dir) Save() error {
 // Decided reports whether the directory belongs to a cluster already.
 func (d *Dir) Decided() bool { return d.Begun || d.Joined || d.Begin != nil }
 
-// Disown notes that these data must not be used any more, and returns what to do about it.
+// Disown notes that these data must no longer be used, and returns what to do about it.
 func (d *Dir) Disown(why string) (whatNow, err error) {
 	return divergedError(why), writeFile(filepath.Join(d.Path, divergedFile), []byte(why+"\n"))
 }
@@ -218,7 +221,8 @@ func (d *Dir) Disown(why string) (whatNow, err error) {
 // divergedError says what to do about a server whose data must not be used.
 func divergedError(why string) error {
 	return &leasehold.Error{Code: leasehold.Refused, Message: why +
-		": its data are not used any more. Keep them for whoever looks for the cause; remove this server from the cluster " +
+		": its data are no longer used. Keep them for those who look for the cause; remove this server from the " +
+		"cluster " +
 		"(leasehold cluster remove NAME), and let it join as a new one, with an empty data directory"}
 }
 
@@ -229,7 +233,7 @@ func (d *Dir) Diverged() error {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("%s can not be read: %w", divergedFile, err)
+		return fmt.Errorf("%s cannot be read: %w", divergedFile, err)
 	}
 	return divergedError(strings.TrimSpace(string(b)))
 }

@@ -149,13 +149,13 @@ func (d *Disk) mark(w replica.Write) error {
 	defer d.purging.Unlock()
 	newest := w.Snapshot.GetIndex()
 	keep := d.marked.Swap(newest)
-	nudge(d.unchecked)
+	notify(d.unchecked)
 	d.snapshot.Store(stateSize(d.dir.Snapshots(), newest))
 	d.added.Add(-d.frozen.Swap(0))
 	if err := d.log.ReleaseLockTo(keep); err != nil {
 		return err
 	}
-	// What can not be removed now will be next time; it does no harm but take room.
+	// What cannot be removed now will be next time; it does no harm but take room.
 	if err := errors.Join(purgeLog(d.dir.wal(), keep), purgeStates(d.dir.Snapshots(), keep, newest)); err != nil {
 		d.slog.Warn("old log and snapshot files could not be removed", "err", err)
 	}
@@ -174,7 +174,7 @@ func (d *Disk) saveLoop() {
 	}
 }
 
-// save makes a snapshot durable. What it replaces in the log can not be given to the
+// save makes a snapshot durable. What it replaces in the log cannot be given to the
 // journal again, so that has to be durable before.
 func (d *Disk) save(s replica.Snapshot) (int64, error) {
 	d.saving.Add(1)

@@ -105,12 +105,13 @@ func beginLog(d *Dir) (*Recovered, error) {
 	}
 	log, err := wal.Create(zap.NewNop(), d.wal(), []byte(strconv.FormatUint(d.Node, 10)))
 	if err != nil {
-		return nil, fmt.Errorf("the log %s can not be made: %w", d.wal(), err)
+		return nil, fmt.Errorf("the log %s cannot be made: %w", d.wal(), err)
 	}
 	if err := d.setBegun(); err != nil {
 		return nil, err
 	}
-	return &Recovered{Log: log, Storage: raft.NewMemoryStorage(), State: core.New(), Roster: &replica.Roster{Cluster: d.Cluster}, Fresh: true}, nil
+	return &Recovered{Log: log, Storage: raft.NewMemoryStorage(), State: core.New(),
+		Roster: &replica.Roster{Cluster: d.Cluster}, Fresh: true}, nil
 }
 
 // newestState reads the newest snapshot that the log knows. A damaged one is
@@ -129,7 +130,8 @@ func newestState(dir string, marks []*walpb.Snapshot) (*walpb.Snapshot, replica.
 			return nil, replica.Snapshot{}, 0, err
 		}
 	}
-	return nil, replica.Snapshot{}, 0, fmt.Errorf("%s has none of the snapshots that the log continues. %s", dir, whatNow)
+	return nil, replica.Snapshot{}, 0,
+		fmt.Errorf("%s has none of the snapshots that the log continues. %s", dir, whatNow)
 }
 
 // readLog reads the entries after a snapshot and leaves the log ready for more.

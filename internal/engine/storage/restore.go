@@ -51,7 +51,8 @@ func RestoreTo(dir, backup string, o RestoreOptions) (RestoredTo, error) {
 	if err != nil {
 		return RestoredTo{}, err
 	}
-	restored, err := state.FromBackup(core.Restoration{Quarantine: o.Quarantine, Above: o.Above, Wall: head.Time.UnixNano()})
+	restored, err := state.FromBackup(core.Restoration{Quarantine: o.Quarantine, Above: o.Above,
+		Wall: head.Time.UnixNano()})
 	if err != nil {
 		return RestoredTo{}, err
 	}
@@ -64,11 +65,12 @@ func RestoreTo(dir, backup string, o RestoreOptions) (RestoredTo, error) {
 	}
 	defer lock.Close()
 	d := &Dir{Path: dir, identity: identity{
-		Product: "leasehold", Format: FormatAt(state.Level()), Node: freshID(head.Roster), Name: rand.Text(), Cluster: rand.Text(), Begun: true,
+		Product: "leasehold", Format: FormatAt(state.Level()), Node: freshID(head.Roster), Name: rand.Text(),
+		Cluster: rand.Text(), Begun: true,
 	}}
 	if err := d.fill(head, state, o.Name, backup); err != nil {
 		d.empty()
-		return RestoredTo{}, fmt.Errorf("data directory %s can not be made: %w", dir, err)
+		return RestoredTo{}, fmt.Errorf("data directory %s cannot be made: %w", dir, err)
 	}
 	return RestoredTo{Backup: head, Cluster: d.Cluster, Server: d.Node, State: restored}, nil
 }
@@ -77,12 +79,13 @@ func RestoreTo(dir, backup string, o RestoreOptions) (RestoredTo, error) {
 func mustBeEmpty(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("data directory %s can not be made: %w", dir, err)
+		return fmt.Errorf("data directory %s cannot be made: %w", dir, err)
 	}
 	for _, f := range files {
 		if f.Name() != lockFile {
 			return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(
-				"directory %s is not empty (it has %s): choose an empty or new one. Nothing was changed", dir, f.Name())}
+				"directory %s is not empty (it has %s): choose an empty or new one. Nothing was changed", dir,
+				f.Name())}
 		}
 	}
 	return nil
@@ -91,7 +94,7 @@ func mustBeEmpty(dir string) error {
 // emptyDir takes a directory that has nothing in it, and makes it if need be.
 func emptyDir(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory %s can not be made: %w", dir, err)
+		return nil, fmt.Errorf("data directory %s cannot be made: %w", dir, err)
 	}
 	lock, err := takeLock(filepath.Join(dir, lockFile), dir)
 	if err != nil {
@@ -106,7 +109,8 @@ func emptyDir(dir string) (*os.File, error) {
 
 // empty takes back what fill made. What is left is for the next try to refuse.
 func (d *Dir) empty() {
-	for _, path := range []string{d.wal(), d.Snapshots(), d.Values(), filepath.Join(d.Path, formatFile), filepath.Join(d.Path, formatFile+".tmp")} {
+	for _, path := range []string{d.wal(), d.Snapshots(), d.Values(), filepath.Join(d.Path, formatFile),
+		filepath.Join(d.Path, formatFile+".tmp")} {
 		_ = os.RemoveAll(path)
 	}
 }
@@ -134,8 +138,10 @@ func (d *Dir) fill(head BackupHead, state *core.State, name, backup string) erro
 	if err := os.MkdirAll(d.Snapshots(), 0o700); err != nil {
 		return err
 	}
-	roster := &replica.Roster{Cluster: d.Cluster, Next: d.Node + 1, Members: []replica.Member{{ID: d.Node, Name: name, Dir: d.Name, Voter: true}}, Level: state.Level()}
-	s := replica.Snapshot{Index: head.Index, Term: head.Term, Members: &raftpb.ConfState{Voters: []uint64{d.Node}}, Roster: roster, State: state}
+	roster := &replica.Roster{Cluster: d.Cluster, Next: d.Node + 1,
+		Members: []replica.Member{{ID: d.Node, Name: name, Dir: d.Name, Voter: true}}, Level: state.Level()}
+	s := replica.Snapshot{Index: head.Index, Term: head.Term, Members: &raftpb.ConfState{Voters: []uint64{d.Node}},
+		Roster: roster, State: state}
 	if _, err := writeState(d.Snapshots(), s, nil, nil); err != nil {
 		return err
 	}

@@ -30,14 +30,15 @@ const reserveFile = "reserve"
 
 const (
 	roomEach   = 1 << 20  // the reserve grows and shrinks by multiples of it
-	roomAtOnce = 64 << 20 // and grows by no more at once, since the log may wait for it
+	roomAtOnce = 64 << 20 // and grows by at most this at once, since the log may wait for it
 	brakeFor   = 20 * time.Millisecond
 )
 
 // noRoomError is an error of a disk that is full, as a node knows it.
 type noRoomError struct{ error }
 
-func (e noRoomError) Unwrap() error        { return e.error }
+func (e noRoomError) Unwrap() error { return e.error }
+
 func (e noRoomError) Is(target error) bool { return target == replica.ErrNoRoom }
 
 // noRoom returns an error as a node knows it.
@@ -78,7 +79,7 @@ type room struct {
 	spent atomic.Int64  // bytes that the log took since the last look
 	left  atomic.Uint64 // bytes, free and reserved together, at the last look
 	tight atomic.Bool   // a snapshot would leave little to the log
-	rouse chan struct{} // has one element if somebody should do something about it
+	wake  chan struct{} // has one element if somebody should do something about it
 
 	mu sync.Mutex // guards the reserve file
 }
@@ -96,12 +97,12 @@ func (d *Disk) spend(bytes int64) {
 	case d.left.Load() < 2*uint64(d.file):
 		d.dropOlder() // or else the log would not get its next file
 	case d.isScarce():
-		nudge(d.rouse)
+		notify(d.wake)
 	}
 }
 
-// nudge tells whoever listens at a channel with room for one that there is something to do.
-func nudge(c chan<- struct{}) {
+// notify wakes the reader of a channel with room for one.
+func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -146,7 +147,7 @@ func (d *Disk) roomLoop() {
 	for {
 		select {
 		case <-ticker.C:
-		case <-d.rouse:
+		case <-d.wake:
 		case <-d.done:
 			return
 		}
@@ -190,8 +191,10 @@ func (r *room) tell(full bool) {
 		r.slog.Info("the data disk has room again", "free_bytes", r.free.Load(), "reserved_bytes", r.reserved.Load())
 		return
 	}
-	r.slog.Warn("the data disk is low on room: nothing new is granted or written until there is more; renewals, releases and deletions go on",
-		"free_bytes", r.free.Load(), "reserved_bytes", r.reserved.Load(), "needed_bytes", r.needed.Load(), "min_free_bytes", r.minFree.Load())
+	r.slog.Warn("the data disk is low on room: nothing new is granted or written until there is more; renewals, "+
+		"releases and deletions go on",
+		"free_bytes", r.free.Load(), "reserved_bytes", r.reserved.Load(), "needed_bytes", r.needed.Load(),
+		"min_free_bytes", r.minFree.Load())
 }
 
 // Lack says how much room is missing; empty: none is.
@@ -200,7 +203,8 @@ func (r *room) Lack() string {
 		return ""
 	}
 	const mib = 1 << 20
-	return fmt.Sprintf("the data disk is low on room: %d MiB are free and %d MiB in reserve, and %d MiB are needed for min-free, the next snapshot and the log: "+
+	return fmt.Sprintf("the data disk is low on room: %d MiB are free and %d MiB in reserve, and %d MiB are needed "+
+		"for min-free, the next snapshot and the log: "+
 		"nothing new is granted or written until there is more; renewals, releases and deletions go on",
 		r.free.Load()/mib, r.reserved.Load()/mib, (r.needed.Load()+mib-1)/mib)
 }
@@ -290,7 +294,7 @@ func (r *room) resize(bytes uint64) {
 	}
 }
 
-// yield gives up as much of the reserve as it takes for so many bytes to be free, and returns
+// yield gives up as much of the reserve as it takes for want bytes to be free, and returns
 // how many are.
 func (r *room) yield(want uint64) uint64 {
 	r.mu.Lock()
@@ -316,102 +320,10 @@ func (r *room) leavesRoom() error {
 	return nil
 }
 
-// MakeRoom makes room for a snapshot: from the reserve, and then from the older snapshot with
-// the log that only that one needs. It is not certain that there is enough then.
-func (d *Disk) MakeRoom() {
-	next := uint64(d.next())
-	if d.yield(next+2*uint64(d.file)) < next+uint64(d.file) {
-		d.dropOlderOnceChecked()
-	}
-}
-
-// checkLoop reads each snapshot once, when the log knows it. It has a goroutine to itself:
-// reading a large one takes longer than a write of the log, or a look at the room, may wait.
-func (d *Disk) checkLoop() {
-	for {
-		select {
-		case <-d.unchecked:
-			if d.checkNewest(); d.isScarce() {
-				nudge(d.rouse)
-			}
-		case <-d.done:
-			return
-		}
-	}
-}
-
-// checkNewest reads the newest snapshot that the log knows, unless that was found good before.
-func (d *Disk) checkNewest() {
-	d.checking.Lock()
-	defer d.checking.Unlock()
-	newest := d.marked.Load()
-	if newest == d.good.Load() {
-		return
-	}
-	err := checkState(d.dir.Snapshots(), newest, d.done)
-	overtaken := d.marked.Load() != newest
-	switch {
-	case err == nil:
-		d.good.Store(newest)
-	case errors.Is(err, errGaveUp), overtaken && errors.Is(err, os.ErrNotExist):
-	default:
-		d.slog.Error("the newest snapshot is damaged: an older one is kept even if there is no room", "err", err)
-	}
-}
-
-// dropOlderOnceChecked is dropOlder for whoever may wait until the newest snapshot was read.
-func (d *Disk) dropOlderOnceChecked() bool {
-	d.checkNewest()
-	return d.dropOlder()
-}
-
-// dropOlder removes all but the newest snapshot that the log knows, if that is known to be good,
-// and the log that only those need. It reports whether there was one. The log waits for it, so
-// it reads no snapshot.
-func (d *Disk) dropOlder() bool {
-	d.purging.Lock()
-	defer d.purging.Unlock()
-	newest := d.marked.Load()
-	if newest != d.good.Load() {
-		return false
-	}
-	older, err := olderStates(d.dir.Snapshots(), newest)
-	if err != nil || len(older) == 0 {
-		return false
-	}
-	err = errors.Join(d.log.ReleaseLockTo(newest), purgeLog(d.dir.wal(), newest), purgeStates(d.dir.Snapshots(), newest))
-	if err != nil {
-		d.slog.Warn("the older snapshot could not be removed to make room", "err", err)
-		return false
-	}
-	d.slog.Warn("the older snapshot was removed to make room", "kept", newest)
-	return true
-}
-
 func newRoom(c Config, dir *Dir) *room {
-	r := &room{dir: dir, slog: c.Log, file: c.SegmentBytes, every: c.SnapshotEvery, rouse: make(chan struct{}, 1)}
+	r := &room{dir: dir, slog: c.Log, file: c.SegmentBytes, every: c.SnapshotEvery, wake: make(chan struct{}, 1)}
 	r.minFree.Store(c.MinFree)
 	return r
-}
-
-// roomToStart makes room for the log, which takes two new files before long. A server that
-// found none would end at once, and again at each start. The newest snapshot is good.
-func roomToStart(c Config, dir *Dir, newest uint64) {
-	r := newRoom(c, dir)
-	want := 2 * uint64(r.file)
-	if r.yield(want) >= want {
-		return
-	}
-	older, err := olderStates(dir.Snapshots(), newest)
-	if err != nil || len(older) == 0 {
-		return
-	}
-	err = errors.Join(purgeLog(dir.wal(), newest), purgeStates(dir.Snapshots(), newest))
-	if err != nil {
-		c.Log.Warn("the older snapshot could not be removed to make room for the log", "err", err)
-		return
-	}
-	c.Log.Warn("the older snapshot was removed to make room for the log", "kept", newest)
 }
 
 // Status is how the disk does.

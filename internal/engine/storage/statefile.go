@@ -47,7 +47,7 @@ func writeState(dir string, s replica.Snapshot, stop <-chan struct{}, enough fun
 		return 0, err
 	}
 	defer os.Remove(f.Name())
-	size, err := writeStateTo(&gentle{file: f, stop: stop, enough: enough}, s)
+	size, err := writeStateTo(&pacedWriter{file: f, stop: stop, enough: enough}, s)
 	return size, putInPlace(f, name, err)
 }
 
@@ -124,21 +124,21 @@ func readHead(r io.Reader) (s replica.Snapshot, size int, err error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// gentle syncs as it writes, so that a large snapshot never piles up unwritten
+// pacedWriter syncs as it writes, so that a large snapshot never piles up unwritten
 // pages in front of the log's own sync.
-type gentle struct {
+type pacedWriter struct {
 	file     *os.File
 	stop     <-chan struct{}
 	enough   func() error // says whether there is room for more; nil: there is
 	unsynced int
 }
 
-const gentleBytes = 2 << 20
+const pacedBytes = 2 << 20
 
-// errGaveUp is why a gentle writer, or a check, stopped.
+// errGaveUp is why a paced writer, or a check, stopped.
 var errGaveUp = errors.New("the server is stopping")
 
-func (g *gentle) Write(b []byte) (int, error) {
+func (g *pacedWriter) Write(b []byte) (int, error) {
 	if isClosed(g.stop) {
 		return 0, errGaveUp
 	}
@@ -148,7 +148,7 @@ func (g *gentle) Write(b []byte) (int, error) {
 		}
 	}
 	n, err := g.file.Write(b)
-	if g.unsynced += n; err == nil && g.unsynced >= gentleBytes {
+	if g.unsynced += n; err == nil && g.unsynced >= pacedBytes {
 		g.unsynced = 0
 		err = fileutil.Fdatasync(g.file)
 	}
@@ -180,7 +180,7 @@ func readStateFrom(r io.Reader, name string, index, term uint64) (replica.Snapsh
 	case errors.Is(err, wire.ErrMalformed):
 		return replica.Snapshot{}, 0, damaged(name, err.Error())
 	case err != nil: // a newer version's, or the disk does not give it out
-		return replica.Snapshot{}, 0, fmt.Errorf("%s can not be read: %w", name, err)
+		return replica.Snapshot{}, 0, fmt.Errorf("%s cannot be read: %w", name, err)
 	}
 	s.State = state
 	return s, int64(head) + summary.Bytes, nil
@@ -194,7 +194,7 @@ func (d *Dir) ReceiveState(index, term uint64, body io.Reader, stop <-chan struc
 		return replica.Snapshot{}, err
 	}
 	defer os.Remove(f.Name())
-	_, err = io.Copy(&gentle{file: f, stop: stop}, body)
+	_, err = io.Copy(&pacedWriter{file: f, stop: stop}, body)
 	var s replica.Snapshot
 	if err == nil {
 		s, err = rereadState(f, index, term)
@@ -229,10 +229,12 @@ func (d *Dir) RemoveParts() error {
 	return err
 }
 
-// whatNow ends each message about data that can not be used. To put an older copy of a data
+// whatNow ends each message about data that cannot be used. To put an older copy of a data
 // directory back is no way out: tokens would be granted again.
-const whatNow = "Nothing was changed. If there are other servers, remove this one from the cluster (leasehold cluster remove) and let it join as a new one, with an empty directory; " +
-	"else make a new directory from a backup (leasehold restore), or, to begin anew without any lease, move this one away"
+const whatNow = "Nothing was changed. If there are other servers, remove this one from the cluster (leasehold " +
+	"cluster remove) and let it join as a new one, with an empty directory; " +
+	"else make a new directory from a backup (leasehold restore), or, to begin anew without any lease, move this one " +
+	"away"
 
 // damaged is the error for a file that must not be trusted.
 func damaged(name, what string) error {
@@ -263,7 +265,7 @@ func checkState(dir string, index uint64, stop <-chan struct{}) error {
 	sum := crc32.New(castagnoli)
 	var end [4]byte
 	if _, err := io.CopyN(sum, r, info.Size()-int64(head+len(end))); err != nil {
-		return fmt.Errorf("%s can not be read: %w", name, err)
+		return fmt.Errorf("%s cannot be read: %w", name, err)
 	}
 	_, err = io.ReadFull(r, end[:])
 	switch {

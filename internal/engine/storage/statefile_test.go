@@ -83,4 +83,4 @@ func TestADamagedSnapshotIsNotTaken(t *testing.T) {
 	}
 }
 
-// A snapshot that can not be taken is sent again, after a pause.
+// A snapshot that cannot be taken is sent again, after a pause.

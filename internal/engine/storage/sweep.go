@@ -62,7 +62,7 @@ func (s *Values) scan() {
 		s.mu.Unlock()
 	}
 	if err != nil {
-		s.log.Warn("large values can not be listed", "err", err)
+		s.log.Warn("large values cannot be listed", "err", err)
 	}
 }
 

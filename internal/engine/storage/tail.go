@@ -90,7 +90,8 @@ func (s *logScan) file(path string, crc uint32, first, last bool) (uint32, error
 	case !last:
 		end, err := onlyZeros(f, offset)
 		if err != nil || !end {
-			return 0, damaged(path, fmt.Sprintf("at byte %d the records break off, although later files follow", offset))
+			return 0, damaged(path, fmt.Sprintf("at byte %d the records break off, although later files follow",
+				offset))
 		}
 		return decoder.LastCRC(), nil
 	case offset == 0:
@@ -240,10 +241,10 @@ func strict(b []byte, m proto.Message) error {
 	return nil
 }
 
-// contradiction looks behind the end of the log for something that can not be there
+// contradiction looks behind the end of the log for something that cannot be there
 // if the end is torn, and says what it found.
 func (s *logScan) contradiction(f *os.File, offset int64) string {
-	b, err := rest(f, offset)
+	b, err := remainder(f, offset)
 	if err != nil {
 		return err.Error()
 	}
@@ -304,8 +305,8 @@ func repair(path string) error {
 	return nil
 }
 
-// rest returns what is in a file from offset on, without the zeros at its end.
-func rest(f *os.File, offset int64) ([]byte, error) {
+// remainder returns what is in a file from offset on, without the zeros at its end.
+func remainder(f *os.File, offset int64) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -322,7 +323,7 @@ func rest(f *os.File, offset int64) ([]byte, error) {
 }
 
 func onlyZeros(f *os.File, offset int64) (bool, error) {
-	b, err := rest(f, offset)
+	b, err := remainder(f, offset)
 	return len(b) == 0, err
 }
 
@@ -330,7 +331,7 @@ func onlyZeros(f *os.File, offset int64) (bool, error) {
 func logNames(dir string) ([]string, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("the log in %s can not be read: %w", dir, err)
+		return nil, fmt.Errorf("the log in %s cannot be read: %w", dir, err)
 	}
 	var names []string
 	for _, f := range files {

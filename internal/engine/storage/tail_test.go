@@ -26,7 +26,7 @@ type tail struct {
 }
 
 func newTail(t *testing.T) *tail {
-	dir := filled(t, 20, 200)
+	dir := filled(t, 12, 100)
 	name := filepath.Join(dir, walDir, "0000000000000000-0000000000000000.wal")
 	x := &tail{t: t, bytes: read(t, name)}
 	f, err := os.Open(name)
@@ -123,7 +123,7 @@ func TestALogWhoseEndIsZeroStarts(t *testing.T) {
 		if err == nil && got >= x.whole(at) {
 			continue
 		}
-		// A record that ends in the middle of a sector can not be told from a damaged
+		// A record that ends in the middle of a sector cannot be told from a damaged
 		// one, and is refused: no disk leaves such a thing behind.
 		if err == nil || at%512 == 0 {
 			t.Fatalf("zero from byte %d: entry %d, %v; entry %d was written whole", at, got, err, x.whole(at))

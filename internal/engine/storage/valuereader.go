@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// A valueReader reads a value and checks it. Whoever reads from the beginning to the end
-// gets the last of it only if all was right; whoever jumps waits until all was read once.
+// A valueReader reads a value and checks it. A caller that reads from the beginning to the end
+// gets the last of it only if all was right; one that seeks waits until all was read once.
 type valueReader struct {
 	store *Values
 	file  *os.File
@@ -97,7 +97,8 @@ func (r *valueReader) check() error {
 	defer valueBuffers.Put(buffer)
 	r.sum.Reset()
 	r.sure = 0
-	if _, err := io.CopyBuffer(struct{ io.Writer }{r.sum}, struct{ io.Reader }{io.NewSectionReader(r.file, 0, r.large.Size)}, *buffer); err != nil {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{r.sum},
+		struct{ io.Reader }{io.NewSectionReader(r.file, 0, r.large.Size)}, *buffer); err != nil {
 		return r.store.unreadable(r.large, err)
 	}
 	r.sure = -1 // nothing is read on from here
@@ -108,6 +109,6 @@ func (s *Values) unreadable(large leasehold.Large, err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return s.damaged(large, "it is cut off")
 	}
-	s.log.Error("a large value can not be read", "value", large.SHA256.String(), "err", err)
-	return engine.Unavailable("the server can not read this value: its disk fails")
+	s.log.Error("a large value cannot be read", "value", large.SHA256.String(), "err", err)
+	return engine.Unavailable("the server cannot read this value: its disk fails")
 }

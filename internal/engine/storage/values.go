@@ -25,7 +25,7 @@ import (
 //	values/ab/….damaged  bytes that were found to be others than they should
 //
 // A file is durable before anybody can name it, and never changes. What nothing names is
-// deleted after a while, in the background: whoever puts a value has that time to name it.
+// deleted after a while, in the background: a caller that puts a value has that time to name it.
 type Values struct {
 	dir  string
 	now  func() time.Duration
@@ -87,7 +87,7 @@ func (c ValuesConfig) withDefaults() ValuesConfig {
 func OpenValues(c ValuesConfig) (*Values, error) {
 	c = c.withDefaults()
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("large values can not be kept: %w", err)
+		return nil, fmt.Errorf("large values cannot be kept: %w", err)
 	}
 	s := &Values{
 		dir: c.Dir, now: c.Now, full: c.Full, log: c.Log, lost: c.Lost, most: leasehold.MaxLarge,
@@ -133,7 +133,7 @@ func (s *Values) Put(ctx context.Context, r io.Reader) (leasehold.Large, error) 
 func (s *Values) copy(ctx context.Context, f *os.File, r io.Reader) (large leasehold.Large, err error) {
 	buffer := valueBuffers.Get().(*[]byte)
 	defer valueBuffers.Put(buffer)
-	sum, w := sha256.New(), &gentle{file: f, stop: ctx.Done()}
+	sum, w := sha256.New(), &pacedWriter{file: f, stop: ctx.Done()}
 	for {
 		n, failure := readUntil(r, *buffer)
 		b := (*buffer)[:n]
@@ -161,8 +161,8 @@ func (s *Values) copy(ctx context.Context, f *os.File, r io.Reader) (large lease
 	return large, nil
 }
 
-// readUntil reads until b is full or something is wrong. Unlike io.ReadFull it tells the end
-// from a connection that broke.
+// readUntil reads until b is full or something is wrong. Unlike io.ReadFull it returns
+// the reader's own error, so that the end differs from a connection that broke.
 func readUntil(r io.Reader, b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
 		var more int
@@ -211,7 +211,7 @@ func (s *Values) settle(d leasehold.Digest) {
 	}
 }
 
-// Nameable tells whether a value is here, and lets it stay for as long as a command that
+// Nameable reports whether a value is here, and lets it stay for as long as a command that
 // names it may take.
 func (s *Values) Nameable(large leasehold.Large) error {
 	s.settle(large.SHA256)
@@ -233,7 +233,7 @@ func (s *Values) Shared(d leasehold.Digest, roster *replica.Roster) {
 	s.spread[d] = sharing{s.now(), roster}
 }
 
-// IsShared tells whether a majority has a value, and keeps it for a while yet.
+// IsShared reports whether a majority has a value, and keeps it for a while yet.
 func (s *Values) IsShared(d leasehold.Digest, roster *replica.Roster) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +253,7 @@ func (s *Values) Pin() (unpin func()) {
 	}
 }
 
-// Freed notes that nothing names some values any more.
+// Freed notes that nothing names some values any longer.
 func (s *Values) Freed(list []leasehold.Large) {
 	if len(list) == 0 {
 		return
@@ -267,7 +267,8 @@ func (s *Values) Freed(list []leasehold.Large) {
 
 // fullError is what the engine says as well when the disk is nearly full.
 func fullError() error {
-	return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: no large value is taken until there is room"}
+	return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: no large value is " +
+		"taken until there is room"}
 }
 
 // unkept is the error of a value that the disk did not take. Nobody was told that it is
@@ -279,8 +280,8 @@ func (s *Values) unkept(err error) error {
 	if errors.Is(err, errGaveUp) {
 		return engine.Unavailable("the request ended before its value was kept")
 	}
-	s.log.Error("a large value can not be kept", "err", err)
-	return engine.Unavailable("the server can not keep this value: its disk fails. Try again")
+	s.log.Error("a large value cannot be kept", "err", err)
+	return engine.Unavailable("the server cannot keep this value: its disk fails. Try again")
 }
 
 // Open reads a value.
@@ -290,8 +291,8 @@ func (s *Values) Open(large leasehold.Large) (*valueReader, error) {
 		return nil, engine.NoValue(large)
 	}
 	if err != nil {
-		s.log.Error("a large value can not be opened", "err", err)
-		return nil, engine.Unavailable("the server can not read this value: its disk fails")
+		s.log.Error("a large value cannot be opened", "err", err)
+		return nil, engine.Unavailable("the server cannot read this value: its disk fails")
 	}
 	r := &valueReader{store: s, file: f, large: large, sum: sha256.New()}
 	if info, err := f.Stat(); err != nil || info.Size() != large.Size {
@@ -313,7 +314,8 @@ func (s *Values) damaged(large leasehold.Large, what string) error {
 	}
 	s.lost(large)
 	return &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf(
-		"large value %v is damaged on this server's disk (%s); it was set aside as %s%s: put it again, or restore it from a backup", large.SHA256, what, filepath.Base(name), damagedEnd)}
+		"large value %v is damaged on this server's disk (%s); it was set aside as %s%s: put it again, or restore it "+
+			"from a backup", large.SHA256, what, filepath.Base(name), damagedEnd)}
 }
 
 // Verify reads a value to its end, to see whether it is right.

@@ -202,7 +202,7 @@ func TestSweepingTakesNothingThatIsWanted(t *testing.T) {
 	var workers sync.WaitGroup
 	for w := range 4 {
 		workers.Go(func() {
-			for i := range 200 {
+			for i := range 60 {
 				large, err := name(fmt.Appendf(nil, "value %d", (i+w)%5))
 				if err != nil {
 					t.Error(err)

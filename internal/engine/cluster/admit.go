@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine/peer"
+	"github.com/leasehold/leasehold/internal/engine/replica"
+)
+
+// Admit reports whether a server may talk to this one.
+func (n *network) Admit(from peer.Identity, question bool) *peer.Refusal {
+	self, roster := n.mesh.Self(), n.current()
+	switch {
+	case from.ID == 0 && question:
+		return nil // it has no cluster yet, and may ask for one
+	case self.Cluster == "" && question && from.Cluster != "":
+		return nil // it has one, and may look whether we are to be of it
+	case self.Cluster == "":
+		return &peer.Refusal{Reason: peer.NotReady, Message: fmt.Sprintf("server %q has no cluster yet", self.Name)}
+	case from.Cluster != self.Cluster:
+		return &peer.Refusal{Reason: peer.OtherCluster, Message: fmt.Sprintf(
+			"server %q belongs to the cluster %s, and not to %s", self.Name, self.Cluster, from.Cluster)}
+	case from.ID == self.ID:
+		return &peer.Refusal{Reason: peer.Replaced,
+			Message: fmt.Sprintf("server %q has the id %d itself", self.Name, self.ID)}
+	}
+	if refused := admitMember(roster, from); refused != nil {
+		return refused
+	}
+	if !n.isMember(roster, from) {
+		return &peer.Refusal{Reason: peer.NotReady, Message: fmt.Sprintf(
+			"server %q does not know yet that server %s belongs to the cluster", self.Name, from)}
+	}
+	if known := levelsOf(from); !known.Has(roster.Active()) {
+		return &peer.Refusal{Reason: peer.WrongLevel, Message: fmt.Sprintf(
+			"server %q knows %v, and the cluster is at level %d: start it with another version", from.Name, known,
+			roster.Active())}
+	}
+	if !question {
+		n.learn(from)
+	}
+	return nil
+}
+
+// levelsOf returns the levels that a server says it knows. Versions that say nothing know the
+// first alone.
+func levelsOf(from peer.Identity) replica.Levels {
+	if from.NewestLevel == 0 {
+		return replica.Levels{Oldest: core.OldestLevel, Newest: core.Level3}
+	}
+	return replica.Levels{Oldest: core.Level(from.OldestLevel), Newest: core.Level(from.NewestLevel)}
+}
+
+// admitMember reports whether a roster speaks against a server.
+func admitMember(roster *replica.Roster, from peer.Identity) *peer.Refusal {
+	if err := roster.Admit(from.ID, from.Dir); err != nil {
+		reason := peer.Replaced
+		if _, member := roster.Peer(from.ID); !member {
+			reason = peer.Removed
+		}
+		return &peer.Refusal{Reason: reason, Message: err.Error()}
+	}
+	if m, ok := roster.Peer(from.ID); ok && m.Name != "" && m.Name != from.Name {
+		return &peer.Refusal{Reason: peer.WrongName,
+			Message: fmt.Sprintf("server %d is called %q, and not %q", m.ID, m.Name, from.Name)}
+	}
+	return nil
+}
+
+// Refused hears that another server does not want this one. Some reasons are for good.
+func (n *network) Refused(r *peer.Refusal) {
+	if self := n.mesh.Self(); !r.Final() || self.Cluster == "" || r.By.Cluster != self.Cluster {
+		return
+	}
+	n.post(replica.Expelled{Err: &leasehold.Error{Code: leasehold.Refused, Message: r.Message}})
+}

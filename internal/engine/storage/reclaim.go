@@ -1,0 +1,99 @@
+package storage
+
+import (
+	"errors"
+	"os"
+)
+
+// MakeRoom makes room for a snapshot: from the reserve, and then from the older snapshot with
+// the log that only that one needs. It is not certain that there is enough then.
+func (d *Disk) MakeRoom() {
+	next := uint64(d.next())
+	if d.yield(next+2*uint64(d.file)) < next+uint64(d.file) {
+		d.dropOlderOnceChecked()
+	}
+}
+
+// checkLoop reads each snapshot once, when the log knows it. It has a goroutine to itself:
+// reading a large one takes longer than a write of the log, or a look at the room, may wait.
+func (d *Disk) checkLoop() {
+	for {
+		select {
+		case <-d.unchecked:
+			if d.checkNewest(); d.isScarce() {
+				notify(d.wake)
+			}
+		case <-d.done:
+			return
+		}
+	}
+}
+
+// checkNewest reads the newest snapshot that the log knows, unless that was found good before.
+func (d *Disk) checkNewest() {
+	d.checking.Lock()
+	defer d.checking.Unlock()
+	newest := d.marked.Load()
+	if newest == d.good.Load() {
+		return
+	}
+	err := checkState(d.dir.Snapshots(), newest, d.done)
+	overtaken := d.marked.Load() != newest
+	switch {
+	case err == nil:
+		d.good.Store(newest)
+	case errors.Is(err, errGaveUp), overtaken && errors.Is(err, os.ErrNotExist):
+	default:
+		d.slog.Error("the newest snapshot is damaged: an older one is kept even if there is no room", "err", err)
+	}
+}
+
+// dropOlderOnceChecked is dropOlder for callers that may wait until the newest snapshot was read.
+func (d *Disk) dropOlderOnceChecked() bool {
+	d.checkNewest()
+	return d.dropOlder()
+}
+
+// dropOlder removes all but the newest snapshot that the log knows, if that is known to be good,
+// and the log that only those need. It reports whether there was one. The log waits for it, so
+// it reads no snapshot.
+func (d *Disk) dropOlder() bool {
+	d.purging.Lock()
+	defer d.purging.Unlock()
+	newest := d.marked.Load()
+	if newest != d.good.Load() {
+		return false
+	}
+	older, err := olderStates(d.dir.Snapshots(), newest)
+	if err != nil || len(older) == 0 {
+		return false
+	}
+	err = errors.Join(d.log.ReleaseLockTo(newest), purgeLog(d.dir.wal(), newest),
+		purgeStates(d.dir.Snapshots(), newest))
+	if err != nil {
+		d.slog.Warn("the older snapshot could not be removed to make room", "err", err)
+		return false
+	}
+	d.slog.Warn("the older snapshot was removed to make room", "kept", newest)
+	return true
+}
+
+// roomToStart makes room for the log, which takes two new files before long. A server that
+// found none would end at once, and again at each start. The newest snapshot is good.
+func roomToStart(c Config, dir *Dir, newest uint64) {
+	r := newRoom(c, dir)
+	want := 2 * uint64(r.file)
+	if r.yield(want) >= want {
+		return
+	}
+	older, err := olderStates(dir.Snapshots(), newest)
+	if err != nil || len(older) == 0 {
+		return
+	}
+	err = errors.Join(purgeLog(dir.wal(), newest), purgeStates(dir.Snapshots(), newest))
+	if err != nil {
+		c.Log.Warn("the older snapshot could not be removed to make room for the log", "err", err)
+		return
+	}
+	c.Log.Warn("the older snapshot was removed to make room for the log", "kept", newest)
+}

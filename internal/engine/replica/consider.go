@@ -96,7 +96,8 @@ func (n *Node) considerAnnounce(c Change, m Member) (Change, bool, error) {
 	}
 	for _, o := range n.roster.Members {
 		if o.ID != m.ID && (o.Name == next.Name && next.Name != "" || o.Peer == next.Peer && next.Peer != "") {
-			return c, false, engine.Refused("the cluster has a server %s at %s already: choose another name and address", o.Name, o.Peer)
+			return c, false, engine.Refused("the cluster has a server %s at %s already: choose another name and address",
+				o.Name, o.Peer)
 		}
 	}
 	return Change{Kind: Announce, Member: next}, next != m, nil

@@ -126,7 +126,8 @@ func takeLock(name, dir string) (*os.File, error) {
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf(
-				"data directory %s is in use by another server (process %s): stop that one, or choose another directory", dir, strings.TrimSpace(string(owner)))}
+				"data directory %s is in use by another server (process %s): stop that one, or choose another directory",
+				dir, strings.TrimSpace(string(owner)))}
 		}
 		return nil, fmt.Errorf("data directory %s cannot be locked: %w", dir, err)
 	}
@@ -147,7 +148,8 @@ func (d *Dir) identify() error {
 		return fmt.Errorf("%s cannot be read: %w", name, err)
 	}
 	if err := json.Unmarshal(b, &d.identity); err != nil || d.Product != "leasehold" {
-		return fmt.Errorf("%s is damaged or not Leasehold's: restore the directory from a backup, or choose another one", name)
+		return fmt.Errorf("%s is damaged or not Leasehold's: restore the directory from a backup, or choose another one",
+			name)
 	}
 	if d.Format > newestFormat {
 		return fmt.Errorf("%s has format %d, and this version knows formats up to %d: use the newer version that "+

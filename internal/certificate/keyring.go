@@ -170,6 +170,7 @@ func same(a, b []os.FileInfo) bool {
 	})
 }
 
+// load reads all files before anything is replaced: half a new pair would refuse everybody.
 func load(files Files) (*loaded, error) {
 	l := &loaded{}
 	if files.Cert != "" {

@@ -80,6 +80,8 @@ func Guard(orders io.Reader) {
 	follow(orders)
 }
 
+// follow carries out the orders of the parent. When the pipe closes without a
+// "done", the parent is dead, and the group has to go too.
 func follow(orders io.Reader) {
 	lines := make(chan string)
 	go func() {

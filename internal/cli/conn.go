@@ -42,6 +42,7 @@ func (a *App) Talk(body func(ctx context.Context, c *Conn, args []string) error)
 	}
 }
 
+// Connect reads the settings of a command and returns its connection. No server is asked yet.
 func (a *App) Connect(cmd *cobra.Command) (*Conn, error) {
 	settings, _, err := config.ForClient(a.Sources(cmd))
 	if err != nil {

@@ -70,6 +70,7 @@ func NewStream(a *App, head []string, least []int) *stream {
 	return &stream{a, head, least}
 }
 
+// Write writes one row at once: a watch may have nothing more to show for hours.
 func (s *stream) Write(cells []string) error {
 	if head := s.head; head != nil {
 		s.head = nil

@@ -213,6 +213,8 @@ func (a *App) Report(err error) {
 	}
 }
 
+// reportJSON writes an object for each error, so that a program can tell which of several ids
+// failed.
 func (a *App) reportJSON(err error) {
 	encoder := json.NewEncoder(a.Stderr)
 	encoder.SetEscapeHTML(false)

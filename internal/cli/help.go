@@ -41,6 +41,7 @@ Besides the commands there are topics: exit-codes, configuration and output.`,
 	}
 }
 
+// topic returns a page of help that is no command.
 func topic(name, short, long string) *cobra.Command {
 	c := &cobra.Command{Use: name, Short: short, Long: long}
 	// A topic is read, not run: cobra would add how to run it.

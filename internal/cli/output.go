@@ -167,6 +167,7 @@ func Total(widths []int) (sum int) {
 	return sum - Gap
 }
 
+// writeRow cuts, pads and paints the cells of a row. It paints last: escapes have no width.
 func writeRow(b *strings.Builder, columns []Column, widths []int, cells []string, colour bool) {
 	for i, text := range cells {
 		text = cut(text, widths[i])
@@ -194,6 +195,7 @@ func Cell(text string) string {
 	return Printable(text)
 }
 
+// cut shortens a cell and shows that it did.
 func cut(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text

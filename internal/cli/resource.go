@@ -8,6 +8,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
+// Describe writes all about one resource. The command describe and top show the same text.
 func (a *App) Describe(r v1.Resource) string {
 	s := &Details{}
 	state := r.State
@@ -88,6 +89,7 @@ func describeUnits(s *Details, r v1.Resource) {
 	}
 }
 
+// expires says when a lease ends, and whether a renewal can still change that.
 func (a *App) expires(l v1.Lease) string {
 	switch {
 	case l.Expires == nil:

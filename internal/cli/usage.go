@@ -74,6 +74,7 @@ func whyInvalid(err error) string {
 	return "write a number"
 }
 
+// unknownFlag suggests the nearest flag, or lists all: most wrong flags are typing errors.
 func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -99,6 +100,7 @@ func (a *App) Group(cmd *cobra.Command, args []string) error {
 	return unknownCommand(cmd, args[0])
 }
 
+// unknownCommand suggests the nearest command, or lists all.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	var names []string
 	for _, sub := range cmd.Commands() {

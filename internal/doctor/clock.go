@@ -69,6 +69,7 @@ func readServerClockOnce(ctx context.Context, c *cli.Conn) (r clockReading, err 
 // datesApart is how far two dates may be apart before somebody misreads a log.
 const datesApart = time.Second
 
+// judgeDate compares dates. No lease depends on them, so a difference is only a warning.
 func judgeDate(r clockReading) finding {
 	apart := r.date.Sub(r.server)
 	f := fine("date", "this machine and the server agree within %s", exact(apart.Abs()+r.blur)).with("ahead_ms",
@@ -84,6 +85,8 @@ func judgeDate(r clockReading) finding {
 // rateBound is how far a clock's rate may be off for the promises to hold.
 const rateBound = 0.005
 
+// judgeRate compares how fast two clocks run. A holder's deadline is right only if both run
+// alike.
 func judgeRate(before, after clockReading) finding {
 	ours := after.at - before.at
 	theirs := after.server.Sub(before.server)

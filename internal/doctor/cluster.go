@@ -41,6 +41,7 @@ type answer struct {
 	err    error
 }
 
+// judgeServers judges the servers that were named, by which of them answered.
 func judgeServers(all []string, away []answer) finding {
 	f := fine("servers", "%d of %d answer", len(all)-len(away), len(all)).with("named", float64(len(all))).with("away",
 		float64(len(away)))
@@ -73,6 +74,7 @@ func (d *Diagnosis) lookAtCluster(ctx context.Context, c *cli.Conn) {
 	d.Add(judgeAsDoctor(c, cluster))
 }
 
+// judgeAsDoctor makes one finding of the condition of a cluster.
 func judgeAsDoctor(c *cli.Conn, cluster v1.Cluster) finding {
 	found := JudgeCluster(cluster)
 	f := fine("cluster", "%s", found.State).with("servers", float64(len(cluster.Servers)))
@@ -188,6 +190,7 @@ func (f *Condition) judgeMinority(c v1.Cluster, away []string) {
 	f.bad("if %s do not run, start them again: while their data are there, nothing is lost", strings.Join(away, ", "))
 }
 
+// judgeServer judges one server. It advises a removal only while the cluster works without it.
 func (f *Condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
 	behind, _ := Lag(c, s)
 	switch {
@@ -233,6 +236,7 @@ func lastHeard(s v1.Server) string {
 	return ", last heard of by " + s.HeardBy + " " + cli.Short(Silence(s)) + " ago"
 }
 
+// judgeAll judges what only all servers together show.
 func (f *Condition) judgeAll(c v1.Cluster, voters int) {
 	if len(c.Differ) > 0 {
 		f.bad("the states of %s differ from the others': one that differs from the majority stops by itself, and has "+

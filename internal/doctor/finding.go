@@ -28,6 +28,7 @@ type finding struct {
 	err error // of a problem: what to end with
 }
 
+// fine returns a finding that is ok; warn, fail and unfit make it worse.
 func fine(check, format string, args ...any) finding {
 	return finding{Check: check, Result: ResultOK, Detail: fmt.Sprintf(format, args...)}
 }
@@ -45,11 +46,13 @@ func (f finding) warn(advice string) finding {
 	return f
 }
 
+// fail makes it a problem that ends the program with the exit code of an error.
 func (f finding) fail(code leasehold.Code, advice string) finding {
 	f.Result, f.Advice, f.err = ResultProblem, advice, cli.Failure(code, "%s: %s", f.Check, f.Detail)
 	return f
 }
 
+// unfit makes it a problem of this machine.
 func (f finding) unfit(advice string) finding {
 	f.Result, f.Advice, f.err = ResultProblem, advice, cli.UnfitError(f.Check+": "+f.Detail)
 	return f
@@ -61,6 +64,7 @@ type Diagnosis struct {
 	Findings []finding `json:"findings"`
 }
 
+// Add adds a finding; the worst one is the result.
 func (d *Diagnosis) Add(f finding) {
 	d.Findings = append(d.Findings, f)
 	if f.Result == ResultProblem || f.Result == ResultWarning && d.Result == ResultOK {

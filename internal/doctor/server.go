@@ -80,6 +80,7 @@ func JudgeSettings(settings []config.Setting, err error) finding {
 	return fine("settings", "%s", strings.Join(parts, ", "))
 }
 
+// judgeTrips judges how fast the server answers, by the median: one slow answer says little.
 func judgeTrips(server string, trips []time.Duration, err error) finding {
 	if err != nil {
 		return fine("server", "%v", err).fail(codeOf(err), "start one with leasehold serve, or name another with "+
@@ -124,6 +125,7 @@ func judgeHealth(checks []string, err error) finding {
 	return fine("health", "ready: %s", strings.Join(checks, ", "))
 }
 
+// judgeVersions compares versions. Different ones work together, so that is only a warning.
 func judgeVersions(ours, theirs v1.Version) finding {
 	f := fine("version", "this program and the server are %s (commit %s)", ours.Version, ours.Commit)
 	if ours.Version == theirs.Version && ours.Commit == theirs.Commit {
@@ -148,6 +150,7 @@ func judgeTTLs(ctx context.Context, c *cli.Conn, trips []time.Duration) finding 
 	return judgeTTL(shortest, whose, trips[len(trips)-1])
 }
 
+// judgeTTL judges whether the shortest TTL leaves time for several tries of a renewal.
 func judgeTTL(shortest time.Duration, whose string, trip time.Duration) finding {
 	if whose == "" {
 		return fine("ttl", "no lease has one now; shorter than %s would be too short from here",

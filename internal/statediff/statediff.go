@@ -120,6 +120,7 @@ func Compare(from, to Contents) []Change {
 	return list
 }
 
+// both returns the keys of either map, in order.
 func both[T any](a, b map[string]T) []string {
 	all := maps.Clone(a)
 	if all == nil {

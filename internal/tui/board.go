@@ -171,6 +171,7 @@ func (b *board) ranOut() any {
 	return nil
 }
 
+// hear takes what the follower says. A lost server keeps the last snapshot on the screen.
 func (b *board) hear(n follow.Update) any {
 	switch {
 	case n.Snapshot != nil:
@@ -189,6 +190,7 @@ func (b *board) hear(n follow.Update) any {
 	return nil
 }
 
+// looked takes the details of a resource, for the page of details or for a break.
 func (b *board) looked(m lookedMsg) {
 	switch {
 	case m.toBreak && b.mode != modeList && b.mode != modeDetails:
@@ -207,6 +209,7 @@ func (b *board) looked(m lookedMsg) {
 	}
 }
 
+// broke takes the result of a break. The list is read again: an event may come late.
 func (b *board) broke(m brokeMsg) any {
 	b.breaking = nil
 	b.back()
@@ -267,6 +270,7 @@ func matches(r v1.Resource, filter string) bool {
 	return slices.ContainsFunc(r.Holders, func(l v1.Lease) bool { return has(l.Holder) || has(l.Reason) })
 }
 
+// compare sorts two rows. Ties keep the order of the server, so that rows do not jump.
 func (o order) compare(x, y v1.Resource) int {
 	switch o {
 	case byRemaining:

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/internal/cli/lease"
 )
 
+// key takes one key, by what is open.
 func (b *board) key(k keyMsg) any {
 	if k.name == "ctrl+c" {
 		b.done = func() error { return cli.SignalError(syscall.SIGINT) }
@@ -103,6 +104,8 @@ func (b *board) detailsKey(k keyMsg) any {
 	return nil
 }
 
+// reasonKey types the reason of a break. A break without one is refused, as on the command
+// line.
 func (b *board) reasonKey(k keyMsg) {
 	switch k.name {
 	case "esc":
@@ -136,6 +139,7 @@ func (b *board) confirmKey(k keyMsg) any {
 	return wantBreak{f.Request("", s.resource)}
 }
 
+// giveUp leaves the dialogue, and says that nothing happened.
 func (b *board) giveUp() {
 	b.breaking = nil
 	b.back()

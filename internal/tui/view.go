@@ -82,6 +82,7 @@ func (b *board) summary() string {
 	return text
 }
 
+// counts sums up the snapshot in one line.
 func (b *board) counts() string {
 	states, waiting := map[string]int{}, 0
 	for _, r := range b.seen.Resources {
@@ -131,6 +132,7 @@ func (b *board) layout() ([]cli.Column, []int) {
 	}
 }
 
+// boardColumns has the most important column first: a narrow screen drops the last ones.
 func boardColumns(slots bool) []cli.Column {
 	columns := []cli.Column{{Name: "RESOURCE", Flexible: true}, {Name: "STATE", Paint: cli.PaintState},
 		{Name: "HOLDER", Flexible: true}, {Name: "REMAINING", Right: true}, {Name: "WAITING", Right: true}}

@@ -123,6 +123,7 @@ func (f *Follower) list(ctx context.Context) {
 	}
 }
 
+// wait waits for a reason to read the list: news, or that the last reading is old.
 func (f *Follower) wait(ctx context.Context) bool {
 	var due <-chan time.Time
 	if f.Every > 0 {

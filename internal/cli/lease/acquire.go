@@ -242,6 +242,8 @@ func tellWhoIsInTheWay(ctx context.Context, a *cli.App, c *cli.Conn, request v1.
 	return done
 }
 
+// explainAcquire adds what to try next. An undecided acquire is safe to repeat only with an id
+// of its own.
 func explainAcquire(c *cli.Conn, err error, request v1.AcquireRequest) error {
 	switch {
 	case errors.Is(err, leasehold.ErrHeld) && request.Wait == 0:
@@ -257,6 +259,7 @@ func explainAcquire(c *cli.Conn, err error, request v1.AcquireRequest) error {
 	return err
 }
 
+// sayWhatNext shows the commands that keep the lease and give it back.
 func sayWhatNext(a *cli.App, c *cli.Conn, leases []v1.Lease) {
 	lease, it := leases[0], "it"
 	var ids []string

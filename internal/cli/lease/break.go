@@ -67,6 +67,8 @@ func (f *BreakFlags) Check(cmd *cobra.Command) error {
 	return cli.Needs(cmd, "reason", "the holder who loses the lease will want to know why")
 }
 
+// breakLease looks the lease up first, so that the break names its token and hits no later
+// one.
 func breakLease(ctx context.Context, a *cli.App, c *cli.Conn, name string, f BreakFlags) error {
 	resource, err := c.Resource(ctx, name, 1)
 	if err != nil {
@@ -107,6 +109,8 @@ func (f *BreakFlags) Request(by string, resource v1.Resource) v1.BreakRequest {
 	return request
 }
 
+// confirmBreak shows what would end and asks. Without a terminal it refuses: a script has to
+// say --yes.
 func confirmBreak(ctx context.Context, a *cli.App, resource v1.Resource, f BreakFlags) error {
 	if !a.Terminal(a.Stdin) {
 		return cli.Hint(cli.Usage("this ends somebody else's lease, and there is no terminal to ask on: give --yes if "+

@@ -16,7 +16,7 @@ import (
 )
 
 type electFlags struct {
-	errandFlags
+	jobFlags
 	name    string
 	value   string
 	restart bool
@@ -24,7 +24,7 @@ type electFlags struct {
 
 // Elect returns the command elect.
 func Elect(a *cli.App) *cobra.Command {
-	f := electFlags{errandFlags: errandFlags{labels: cli.Labels{}}}
+	f := electFlags{jobFlags: jobFlags{labels: cli.Labels{}}}
 	cmd := &cobra.Command{
 		Use:   "elect NAME -- COMMAND [ARG]…",
 		Short: "Run a command on one machine of many: the one that leads",
@@ -52,7 +52,7 @@ Signals, terminal, environment and codes are those of run: see leasehold help ru
 		if err := f.check(cmd); err != nil {
 			return err
 		}
-		return electErrand(ctx, a, c, f)
+		return electJob(ctx, a, c, f)
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&f.value, "value", "", "what the leader publishes (default: who it is)")
@@ -74,12 +74,12 @@ func (f *electFlags) split(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// electErrand is the whole of elect.
-func electErrand(ctx context.Context, a *cli.App, c *cli.Conn, f electFlags) error {
+// electJob is the whole of elect.
+func electJob(ctx context.Context, a *cli.App, c *cli.Conn, f electFlags) error {
 	if _, err := child.Find(f.argv[0]); err != nil {
 		return noCommand(err)
 	}
-	e, ctx, err := beginErrand(ctx, a, c, f.errandFlags)
+	e, ctx, err := beginJob(ctx, a, c, f.jobFlags)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func electErrand(ctx context.Context, a *cli.App, c *cli.Conn, f electFlags) err
 
 // lead campaigns and runs the command until that ends by itself. What is lost while it
 // leads is campaigned for again, here or by the client.
-func (f *electFlags) lead(ctx context.Context, e *errand) (end child.End, err error) {
+func (f *electFlags) lead(ctx context.Context, e *job) (end child.End, err error) {
 	ctx, resign := context.WithCancel(ctx)
 	defer resign()
 	ended, resigned := make(chan struct{}), make(chan error, 1)
@@ -139,7 +139,7 @@ func (f *electFlags) lead(ctx context.Context, e *errand) (end child.End, err er
 }
 
 // sayGoodbye waits briefly until a server knows that nobody leads.
-func (e *errand) sayGoodbye(resigned <-chan error, name string) {
+func (e *job) sayGoodbye(resigned <-chan error, name string) {
 	select {
 	case <-resigned:
 	case <-time.After(farewell):

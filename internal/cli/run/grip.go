@@ -9,13 +9,14 @@ import (
 	"github.com/leasehold/leasehold/client"
 )
 
-// A grip is all holds of an errand: it lasts as long as the first of them that ends.
+// A grip is all holds of a job: it lasts as long as the first of them that ends.
 type grip struct {
 	holds []*client.Hold
 	done  <-chan struct{}
 	let   func()
 }
 
+// gripOn ends with the first hold that does: the command needs all of them.
 func gripOn(holds []*client.Hold) *grip {
 	ctx, cancel := context.WithCancel(context.Background())
 	for _, h := range holds {
@@ -26,6 +27,7 @@ func gripOn(holds []*client.Hold) *grip {
 
 func (g *grip) Lost() <-chan struct{} { return g.done }
 
+// Remaining is that of the hold that ends first.
 func (g *grip) Remaining() time.Duration {
 	left := g.holds[0].Remaining()
 	for _, h := range g.holds[1:] {

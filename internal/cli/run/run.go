@@ -21,7 +21,7 @@ import (
 )
 
 type runFlags struct {
-	errandFlags
+	jobFlags
 	names           []string
 	noWait          bool
 	wait            cli.Span
@@ -33,7 +33,7 @@ type runFlags struct {
 
 // Run returns the command run.
 func Run(a *cli.App) *cobra.Command {
-	f := runFlags{errandFlags: errandFlags{labels: cli.Labels{}}}
+	f := runFlags{jobFlags: jobFlags{labels: cli.Labels{}}}
 	cmd := &cobra.Command{
 		Use:   "run NAME [NAME]… -- COMMAND [ARG]…",
 		Short: "Run a command while you hold a resource, or several at once",
@@ -76,7 +76,7 @@ command cannot be run, 127 there is no such command; others as always.`,
 		if f.terraform != "" {
 			return runTerraform(ctx, a, c, f)
 		}
-		return runErrand(ctx, a, c, f)
+		return runJob(ctx, a, c, f)
 	})
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "if it is held, end at once with code 75")
@@ -92,6 +92,7 @@ command cannot be run, 127 there is no such command; others as always.`,
 	return cmd
 }
 
+// split tells the names from the command, in the place of cobra's check of arguments.
 func (f *runFlags) split(cmd *cobra.Command, args []string) (err error) {
 	if f.terraform != "" {
 		return f.splitTerraform(cmd, args)
@@ -107,11 +108,11 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 	case f.heldCode < 0 || f.heldCode > 255:
 		return cli.SeeHelp(cmd, cli.Usage("--held-code is %d: use 0 to 255", f.heldCode))
 	}
-	return f.errandFlags.check(cmd)
+	return f.jobFlags.check(cmd)
 }
 
-// runErrand is the whole of run.
-func runErrand(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) error {
+// runJob is the whole of run.
+func runJob(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) error {
 	if _, err := child.Find(f.argv[0]); err != nil {
 		return noCommand(err)
 	}
@@ -122,7 +123,7 @@ func runErrand(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) error {
 	case len(names) == 0:
 		return become(a, f.argv)
 	}
-	e, ctx, err := beginErrand(ctx, a, c, f.errandFlags)
+	e, ctx, err := beginJob(ctx, a, c, f.jobFlags)
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (f *runFlags) items(names []string) []client.Item {
 	return items
 }
 
-func (f *runFlags) options(e *errand) []client.Option {
+func (f *runFlags) options(e *job) []client.Option {
 	options := e.options()
 	switch {
 	case f.noWait:
@@ -202,7 +203,7 @@ func (f *runFlags) notHeldYet(ctx context.Context, a *cli.App, c *cli.Conn) (nam
 // joinAround makes this run one party with the runs around it, which stand still while it
 // waits: else a circle of such runs would never be found. The first lease of those has the
 // party's name. If all of them have ended, nobody stands still.
-func (e *errand) joinAround(ctx context.Context) error {
+func (e *job) joinAround(ctx context.Context) error {
 	lines := e.app.Getenv(config.EnvHeld)
 	for line := range strings.Lines(lines) {
 		id, _, _ := strings.Cut(line, " ")

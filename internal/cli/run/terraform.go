@@ -45,7 +45,7 @@ func runTerraform(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) erro
 	if _, err := child.Find(f.argv[0]); err != nil {
 		return noCommand(err)
 	}
-	e, ctx, err := beginErrand(ctx, a, c, f.errandFlags)
+	e, ctx, err := beginJob(ctx, a, c, f.jobFlags)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func runTerraform(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) erro
 }
 
 // runLocked runs the command while the session lasts and nobody breaks the lock.
-func (e *errand) runLocked(g *lockGrip, f runFlags, env []string) (child.End, error) {
+func (e *job) runLocked(g *lockGrip, f runFlags, env []string) (child.End, error) {
 	signals, stop := child.Signals()
 	defer stop()
 	e.running.Store(true)
@@ -93,7 +93,8 @@ func (e *errand) runLocked(g *lockGrip, f runFlags, env []string) (child.End, er
 	return end, nil
 }
 
-func (e *errand) lostLock(g *lockGrip, end child.End) error {
+// lostLock says why Terraform was stopped, and where its unsaved state may be.
+func (e *job) lostLock(g *lockGrip, end child.End) error {
 	why := g.why()
 	if why == "" {
 		if why = "the session of the lock could not be renewed"; e.trouble.since(e.app.Now().Add(-e.ttl.Value)) != "" {
@@ -110,7 +111,7 @@ func (e *errand) lostLock(g *lockGrip, end child.End) error {
 
 // hearBreaks tells the grip when somebody breaks the lock, until stop is called. It returns
 // when it hears, or knows that it cannot.
-func (e *errand) hearBreaks(g *lockGrip, state string) (stop func()) {
+func (e *job) hearBreaks(g *lockGrip, state string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	hears, ended := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -163,6 +164,8 @@ func newLockGrip(s *client.Session, spare time.Duration) *lockGrip {
 	return &lockGrip{session: s, spare: spare}
 }
 
+// broken notes a break. Terraform gets at least spare to save its state, even if the lock is
+// gone.
 func (g *lockGrip) broken(at time.Time, by, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -203,7 +206,7 @@ func (g *lockGrip) Remaining() time.Duration {
 const retries = 6
 
 // terraformEnviron is the environment of Terraform. Nothing else tells it of us.
-func (e *errand) terraformEnviron(s *client.Session, f runFlags) ([]string, error) {
+func (e *job) terraformEnviron(s *client.Session, f runFlags) ([]string, error) {
 	if len(e.conn.Client.Servers) > 1 {
 		// Terraform asks one server alone: let it be one that answers.
 		if _, err := e.conn.Resource(s.Context(), "terraform/"+f.terraform, 0); err != nil {
@@ -248,7 +251,7 @@ func (e *errand) terraformEnviron(s *client.Session, f runFlags) ([]string, erro
 
 // freeLock ends a lock that the command left behind, as one that was killed does. That is
 // no clean end, though the session is about to have one: the next holder should know.
-func (e *errand) freeLock(s *client.Session, f runFlags, end child.End) {
+func (e *job) freeLock(s *client.Session, f runFlags, end child.End) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	resource, err := e.conn.Resource(ctx, "terraform/"+f.terraform, 1)

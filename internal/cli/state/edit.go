@@ -139,6 +139,7 @@ func write(ctx context.Context, c *cli.Conn, state, id string, body []byte, head
 	return states(c).Write(ctx, state, id, body, force)
 }
 
+// readState reads a state whole: its head has to be known before the lock is taken.
 func readState(a *cli.App, source string) ([]byte, error) {
 	in := a.Stdin
 	if source != "-" {

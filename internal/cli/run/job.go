@@ -27,8 +27,8 @@ import (
 	"github.com/leasehold/leasehold/internal/config"
 )
 
-// errandFlags are those that run and elect have in common.
-type errandFlags struct {
+// jobFlags are those that run and elect have in common.
+type jobFlags struct {
 	argv      []string
 	ttl       cli.Span
 	killAfter cli.Span
@@ -38,7 +38,7 @@ type errandFlags struct {
 	keep      bool
 }
 
-func (f *errandFlags) add(cmd *cobra.Command) {
+func (f *jobFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&f.ttl, "ttl", "how long others wait if this machine dies, and how long the command survives without "+
 		"the server (default 30s)")
@@ -51,7 +51,8 @@ func (f *errandFlags) add(cmd *cobra.Command) {
 	cli.SettingFlag(cmd, "holder", "")
 }
 
-func (f *errandFlags) check(cmd *cobra.Command) error {
+// check fills in defaults, and refuses times that leave no room for a renewal.
+func (f *jobFlags) check(cmd *cobra.Command) error {
 	if !f.ttl.Given {
 		f.ttl.Value = leasehold.DefaultTTL
 	}
@@ -97,9 +98,9 @@ func completes(a *cli.App) cobra.CompletionFunc {
 	}
 }
 
-// An errand is a command that runs while something is held.
-type errand struct {
-	errandFlags
+// A job is a command that runs while something is held.
+type job struct {
+	jobFlags
 	app     *cli.App
 	conn    *cli.Conn
 	client  *client.Client
@@ -113,13 +114,13 @@ type errand struct {
 	broken  atomic.Pointer[string] // a break that was announced
 }
 
-// beginErrand connects to the server. The context that it returns ends at a signal that
+// beginJob connects to the server. The context that it returns ends at a signal that
 // asks to stop, as long as there is no command to pass it on to.
-func beginErrand(ctx context.Context, a *cli.App, c *cli.Conn, f errandFlags) (*errand, context.Context, error) {
+func beginJob(ctx context.Context, a *cli.App, c *cli.Conn, f jobFlags) (*job, context.Context, error) {
 	ends := leaveIgnored(a, f.keep)
 	// Unlike other commands this one is there for as long as it holds something.
 	holder := cmp.Or(c.Client.Holder, fmt.Sprintf("%s:%d", cli.Person(), os.Getpid()))
-	e := &errand{errandFlags: f, app: a, conn: c, holder: holder}
+	e := &job{jobFlags: f, app: a, conn: c, holder: holder}
 	dialed, err := client.Dial(ctx, client.Config{
 		Servers: c.Client.Servers, HTTP: v1.NewClient(c.TLS), Namespace: c.Client.Namespace, Holder: holder,
 		TTL: f.ttl.Value, Log: slog.New(&e.trouble),
@@ -155,7 +156,8 @@ func leaveIgnored(a *cli.App, keep bool) (ends []os.Signal) {
 	return ends
 }
 
-func (e *errand) options() []client.Option {
+// options are those of every acquire and campaign of the job.
+func (e *job) options() []client.Option {
 	options := []client.Option{client.Reason(e.reason), client.Priority(e.priority), client.Progress(e.progress()),
 		client.Party(e.party)}
 	for key, value := range e.labels {
@@ -166,7 +168,7 @@ func (e *errand) options() []client.Option {
 
 // progress tells the person who is in the way, whenever that or the place in the queue
 // has changed.
-func (e *errand) progress() func(client.Waiting) {
+func (e *job) progress() func(client.Waiting) {
 	said := ""
 	return func(w client.Waiting) {
 		line := fmt.Sprintf("waiting for %s: held by %s", w.Resource, cli.Because(w.Holder, w.Reason))
@@ -192,7 +194,7 @@ func (e *errand) progress() func(client.Waiting) {
 
 // run runs the command while the holds last. The error says that it could not be run, or
 // that it was stopped.
-func (e *errand) run(holds []*client.Hold) (child.End, error) {
+func (e *job) run(holds []*client.Hold) (child.End, error) {
 	signals, stop := child.Signals()
 	defer stop()
 	e.running.Store(true)
@@ -239,7 +241,7 @@ func asMyself(name string) []string {
 }
 
 // warn says what happens to the command, when it happens.
-func (e *errand) warn(what child.Warning) {
+func (e *job) warn(what child.Warning) {
 	switch what {
 	case child.Told:
 		e.app.Say("the lease is about to end: %s was told to stop", e.argv[0])
@@ -251,7 +253,7 @@ func (e *errand) warn(what child.Warning) {
 }
 
 // lost says why the command was stopped.
-func (e *errand) lost(g *grip, end child.End) error {
+func (e *job) lost(g *grip, end child.End) error {
 	why := e.whyLost(g)
 	if end.Never {
 		return cli.Failure(leasehold.Lost, "%s\n%s was not started", why, e.argv[0])
@@ -265,7 +267,7 @@ func (e *errand) lost(g *grip, end child.End) error {
 
 // whyLost knows more than the lease does: one that is about to be broken, or that no server
 // renews, has only expired when it comes to it.
-func (e *errand) whyLost(g *grip) string {
+func (e *job) whyLost(g *grip) string {
 	lost, broken, trouble := g.err(), e.broken.Load(), e.trouble.since(e.app.Now().Add(-e.ttl.Value))
 	switch {
 	case errors.Is(lost, client.ErrBroken):
@@ -283,7 +285,7 @@ func (e *errand) whyLost(g *grip) string {
 }
 
 // listen tells the person what others say to the holder.
-func (e *errand) listen(done <-chan struct{}, h *client.Hold) {
+func (e *job) listen(done <-chan struct{}, h *client.Hold) {
 	for {
 		select {
 		case <-done:
@@ -301,7 +303,7 @@ func (e *errand) listen(done <-chan struct{}, h *client.Hold) {
 }
 
 // environ is what the command learns of what is held.
-func (e *errand) environ(holds []*client.Hold) []string {
+func (e *job) environ(holds []*client.Hold) []string {
 	var names, ids, tokens, units, held []string
 	for _, h := range holds {
 		names, ids, tokens = append(names, h.Resource()), append(ids, h.ID()), append(tokens, fmt.Sprint(h.Token()))
@@ -344,7 +346,7 @@ func (e *errand) environ(holds []*client.Hold) []string {
 const farewell = 5 * time.Second
 
 // giveBack releases what is held, once the command has ended.
-func (e *errand) giveBack(holds []*client.Hold) {
+func (e *job) giveBack(holds []*client.Hold) {
 	for _, h := range holds {
 		left := h.Remaining()
 		// What has ended by itself needs nobody to be told.
@@ -361,7 +363,7 @@ func (e *errand) giveBack(holds []*client.Hold) {
 }
 
 // close ends the session. What nobody could be told ends with its TTL.
-func (e *errand) close() {
+func (e *job) close() {
 	if !e.silent {
 		_ = e.client.Close()
 	}

@@ -236,7 +236,7 @@ func TestRemoveAsksOnATerminal(t *testing.T) {
 func TestNoClusterHere(t *testing.T) {
 	tr := newTrial(t, false)
 	tr.does(t, cli.ExitUsage, "cluster", "status")
-	if !strings.Contains(tr.err.String(), "this server is no part of a cluster") {
+	if !strings.Contains(tr.err.String(), "this server is not part of a cluster") {
 		t.Errorf("it says\n%s", tr.err.String())
 	}
 }

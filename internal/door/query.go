@@ -21,7 +21,7 @@ func ReadQuery(raw string, known ...string) (Query, error) {
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return Query{}, Invalid("the query can not be read: %v", err)
+		return Query{}, Invalid("the query cannot be read: %v", err)
 	}
 	for name, given := range values {
 		if !slices.Contains(known, name) {

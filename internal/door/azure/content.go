@@ -57,8 +57,9 @@ func (c *call) openContent(b content, from, length int64) (io.ReadCloser, error)
 	}
 	r, err := v.OpenValue(c.ctx, *b.large)
 	if errors.Is(err, leasehold.ErrNotFound) {
-		// To say so would be to say that there is no blob, and Terraform would begin anew.
-		return nil, engine.Unavailable("the bytes of the blob can not be had now: they were replaced while it was read, or are damaged")
+		// NotFound would mean that there is no blob, and Terraform would start from nothing.
+		return nil, engine.Unavailable("the bytes of the blob cannot be read now: " +
+			"they were replaced while it was read, or are damaged; try again")
 	}
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (c *call) readContent() (content, error) {
 	return b, nil
 }
 
-// keep stores bytes that nobody can see yet.
+// keep stores bytes under no name: they can be read once a record names them.
 func (c *call) keep(r io.Reader) (content, error) {
 	sum := md5.New() //nolint:gosec // as above
 	counted := &counter{r: io.TeeReader(r, sum)}
@@ -133,7 +134,7 @@ func (c *call) keepLarge(r io.Reader, counted *counter, sum hash.Hash) (content,
 	return content{large: &large, size: large.Size, md5: sum.Sum(nil)}, nil
 }
 
-// bodyFault tells what went wrong while bytes came in.
+// bodyFault returns what went wrong while a body was read.
 func bodyFault(err error) error {
 	var told *fault
 	var ours *leasehold.Error
@@ -164,12 +165,12 @@ func (r *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// mostDrained is how much of a refused body is read from who did not prove who it is.
+// mostDrained is how much of a refused body is read from a client without proof.
 const mostDrained = 64 << 20
 
-// drainBody reads a refused body, so that the caller gets to see why it was refused
-// instead of a connection that breaks: after that, azurerm does not try again. Whoever
-// was let in has as long as for a body that is taken.
+// drainBody reads a refused body, so that the client sees why it was refused instead of a
+// connection that breaks: after that, azurerm does not try again. A client that proved who it
+// is has as long as for a body that is taken.
 func (c *call) drainBody() {
 	most, drained := int64(mostDrained), door.Pace{Time: pieceTime, Whole: pieceTime}
 	if c.who != "" {
@@ -199,7 +200,7 @@ func (c *call) smallBody(most int64) ([]byte, error) {
 	return b, nil
 }
 
-// announcedMD5 reads what the body should sum up to; nil if that was not said.
+// announcedMD5 reads the MD5 that the body should have; nil if the client gave none.
 func (c *call) announcedMD5() ([]byte, error) {
 	value := c.r.Header.Get("Content-Md5")
 	if value == "" {

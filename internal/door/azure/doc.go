@@ -4,7 +4,7 @@
 // is broken, watched and audited like any other.
 //
 // A request goes through the files in one direction. door.go finds what is asked of
-// what, authorize.go who asks, sas.go and token.go for two of the ways to say so.
+// what, authorize.go who asks, sas.go and token.go for two of the ways to prove it.
 // translate.go makes our words of Azure's, and the files named after things (lease.go,
 // blob.go, blocks.go, container.go, list.go) decide by what they read, and then do one
 // command which compares that nothing of it has changed meanwhile. errors.go writes a

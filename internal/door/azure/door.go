@@ -96,7 +96,8 @@ func (d *Door) handle(w http.ResponseWriter, r *http.Request, serve func(*call) 
 	if c.op != nil {
 		name = c.op.name
 	}
-	outcome := telemetry.Outcome{Namespace: d.config.Namespace, Took: time.Since(began), Expected: d.backend.Expected(r)}
+	outcome := telemetry.Outcome{Namespace: d.config.Namespace, Took: time.Since(began),
+		Expected: d.backend.Expected(r)}
 	if err != nil {
 		f := faultOf(err)
 		c.note(err, f)
@@ -138,7 +139,8 @@ func (c *call) open() error {
 	if err != nil {
 		address = c.r.RemoteAddr
 	}
-	c.ctx = engine.WithOrigin(c.r.Context(), leasehold.Origin{Address: cut(address, leasehold.MaxAddress), Door: doorName})
+	c.ctx = engine.WithOrigin(c.r.Context(),
+		leasehold.Origin{Address: cut(address, leasehold.MaxAddress), Door: doorName})
 	uri := c.r.RequestURI
 	if u, err := url.Parse(uri); err == nil && u.Host != "" {
 		uri = u.RequestURI() // the whole URL, as a proxy is sent it
@@ -165,7 +167,7 @@ func cut(s string, most int) string {
 
 var hostForm = regexp.MustCompile(`^([a-z0-9]{3,24})\.blob\.`)
 
-// find tells what is asked of what.
+// find finds what is asked, and of which account, container or blob.
 func (c *call) find() error {
 	path, err := url.PathUnescape(c.path)
 	if err != nil || !strings.HasPrefix(path, "/") {
@@ -183,7 +185,8 @@ func (c *call) find() error {
 	switch {
 	case !azureaccount.ValidName(c.at.account):
 		return errInvalidURI
-	case c.at.blob == "" && c.at.container != "" && c.query.Get("restype") != "container" && c.query.Get("comp") != "list":
+	case c.at.blob == "" && c.at.container != "" && c.query.Get("restype") != "container" &&
+		c.query.Get("comp") != "list":
 		// A blob of the root container has no container in its name.
 		c.at.container, c.at.blob = "$root", c.at.container
 		kind = ofBlob
@@ -201,8 +204,8 @@ func (c *call) find() error {
 	return c.findOperation(kind)
 }
 
-// unsupported are headers that ask for something which nobody here would do. To leave it
-// out silently would be worse.
+// unsupported are headers that ask for something this door cannot do. To ignore them would
+// be worse than to refuse: the client relies on it.
 var unsupported = []string{
 	"X-Ms-If-Tags", "X-Ms-Source-If-Tags", "X-Ms-Tags", "X-Ms-Encryption-Key", "X-Ms-Encryption-Scope",
 	"X-Ms-Immutability-Policy-Until-Date", "X-Ms-Legal-Hold", "X-Ms-Content-Crc64", "X-Ms-Structured-Body",
@@ -259,7 +262,7 @@ func (c *call) read(fn func(core.View)) error { return c.door.backend.Read(c.ctx
 // still so, until it decides.
 func (c *call) decide(step door.Step) error { return door.Decide(c.ctx, errServerBusy, step) }
 
-// do does a transaction, and tells whether what it compares was so.
+// do carries out a transaction, and reports whether its comparisons held.
 func (c *call) do(compares []core.Compare, ops ...core.Op) (*core.TxnAnswer, bool, error) {
 	answer, err := c.engine.Do(c.ctx, &core.Txn{Namespace: c.door.config.Namespace, If: compares, Then: ops})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// A lease is the lease on a blob or a container as Azure sees it. What it was goes on
-// to be told after its end, until something is written or leased again.
+// A lease is the lease on a blob or a container as Azure sees it. After its end it is still
+// shown, until something is written or leased again.
 type lease struct {
 	state     leasehold.State
 	guid      string // empty if it is available
@@ -30,7 +30,7 @@ type lease struct {
 	waiting   int
 }
 
-// lookLease reads the lease on a resource. p tells which ended lease counts no more.
+// lookLease reads the lease on a resource. p has which ended lease no longer counts.
 func (c *call) lookLease(v core.View, resource string, p *properties) lease {
 	status := v.Status(c.door.config.Namespace, resource, 0)
 	if len(status.Holders) > 0 {
@@ -52,7 +52,8 @@ func (c *call) lookLease(v core.View, resource string, p *properties) lease {
 // in by another door, and then all of them are in the way.
 func liveLease(status leasehold.Status) lease {
 	first := status.Holders[0]
-	l := lease{state: leasehold.Leased, id: first.ID, token: first.Token, remaining: first.Remaining, since: first.Acquired,
+	l := lease{state: leasehold.Leased, id: first.ID, token: first.Token, remaining: first.Remaining,
+		since:  first.Acquired,
 		holder: first.Holder, labels: first.Labels, waiting: status.Waiting, renewable: true}
 	if first.State == leasehold.Breaking {
 		l.state = leasehold.Breaking
@@ -61,7 +62,7 @@ func liveLease(status leasehold.Status) lease {
 	return l
 }
 
-// alive tells whether the lease locks what it is on.
+// alive reports whether the lease locks what it is on.
 func (l *lease) alive() bool { return l.id != "" }
 
 // asSeen compares that the lease is still the one that was read.
@@ -92,7 +93,7 @@ func (l *lease) kind() string {
 
 func (c *call) leaseBlob() error {
 	if c.at.snapshot != "" {
-		return errInvalidQuery.saying("A snapshot can not be leased.").with("QueryParameterName", "snapshot").with("QueryParameterValue", c.at.snapshot)
+		return badQuery("snapshot", c.at.snapshot).saying("A snapshot cannot be leased.")
 	}
 	return c.leaseThing(&leaseTarget{
 		resource: c.at.resource(), path: c.at.propertiesPath(), missing: errBlobNotFound,
@@ -126,8 +127,8 @@ type leaseTarget struct {
 	settled leasehold.Token // what an earlier try of a release may have noted
 }
 
-// leaseThing reads, decides by the state of the lease, and does what is decided, until
-// nothing came between.
+// leaseThing carries out a lease operation: it reads, decides by the state of the lease, and
+// acts if that is still so; else it reads again.
 func (c *call) leaseThing(t *leaseTarget) (err error) {
 	t.call = c
 	if t.q, err = c.readLease(); err != nil {
@@ -186,11 +187,12 @@ func (t *leaseTarget) acquire(tried bool) (bool, error) {
 	return t.regrant()
 }
 
-// present tells who is in the way.
+// present returns the fault of an acquire that finds another holder, with who that is.
 func (t *leaseTarget) present() *fault {
 	l := &t.lease
 	t.inTheWay = l.token
-	message := fmt.Sprintf("There is already a lease present: held by %s since %s", l.holder, l.since.UTC().Format(time.RFC3339))
+	message := fmt.Sprintf("There is already a lease present: held by %s since %s", l.holder,
+		l.since.UTC().Format(time.RFC3339))
 	if l.seconds != infinite {
 		message += fmt.Sprintf(", for another %v unless it is renewed", l.remaining.Round(time.Second))
 	}
@@ -202,7 +204,8 @@ func (t *leaseTarget) present() *fault {
 func (t *leaseTarget) grant(status int, guid string, seconds int) (bool, error) {
 	a := t.claim(guid, seconds)
 	t.made = a.ID
-	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), t.lease.asSeen(t.resource)}, core.Op{Do: core.AcquireLease, Acquire: a})
+	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), t.lease.asSeen(t.resource)},
+		core.Op{Do: core.AcquireLease, Acquire: a})
 	if err != nil || !done {
 		return false, err
 	}
@@ -216,7 +219,8 @@ func (t *leaseTarget) claim(guid string, seconds int) *core.Acquire {
 	}
 	name := t.newIdentity(guid, seconds)
 	return &core.Acquire{
-		Namespace: t.door.config.Namespace, Resource: t.resource, ID: name.id, Foreign: name.foreign, Holder: t.who, TTL: ttlOf(seconds), Labels: labels,
+		Namespace: t.door.config.Namespace, Resource: t.resource, ID: name.id, Foreign: name.foreign, Holder: t.who,
+		TTL: ttlOf(seconds), Labels: labels,
 	}
 }
 
@@ -234,7 +238,7 @@ func (t *leaseTarget) extend(status int) (bool, error) {
 	return t.done(status, t.lease.guid)
 }
 
-// ended tells an error that says that a lease is over.
+// ended reports whether an error says that a lease is over.
 func ended(err error) bool {
 	return errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound)
 }
@@ -279,7 +283,8 @@ func (t *leaseTarget) handOver(next *core.Acquire, w *leasehold.Waiter) (bool, e
 	if now.id != t.lease.id || now.state != leasehold.Leased {
 		return false, nil
 	}
-	_, done, err := t.do([]core.Compare{leaseAsSeen(t.resource, t.lease.id)}, core.Op{Do: core.ReleaseLease, ID: t.lease.id})
+	_, done, err := t.do([]core.Compare{leaseAsSeen(t.resource, t.lease.id)},
+		core.Op{Do: core.ReleaseLease, ID: t.lease.id})
 	return done, err
 }
 
@@ -316,7 +321,8 @@ func (t *leaseTarget) change(tried bool) (bool, error) {
 		return false, errLeaseMismatch
 	}
 	name := t.newIdentity(t.q.proposed, l.seconds)
-	_, err := t.engine.Do(t.ctx, &core.Change{Namespace: t.door.config.Namespace, ID: l.id, NewID: name.id, Foreign: name.foreign})
+	_, err := t.engine.Do(t.ctx,
+		&core.Change{Namespace: t.door.config.Namespace, ID: l.id, NewID: name.id, Foreign: name.foreign})
 	switch {
 	case ended(err):
 		return false, nil
@@ -339,7 +345,8 @@ func (t *leaseTarget) release(tried bool) (bool, error) {
 		t.settled = l.token
 		return t.settle(func(p *properties) { p.Settled = l.token })
 	}
-	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), l.asSeen(t.resource)}, core.Op{Do: core.ReleaseLease, ID: l.id})
+	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), l.asSeen(t.resource)},
+		core.Op{Do: core.ReleaseLease, ID: l.id})
 	if err != nil || !done {
 		return false, err
 	}
@@ -350,7 +357,8 @@ func (t *leaseTarget) release(tried bool) (bool, error) {
 func (t *leaseTarget) settle(note func(*properties)) (bool, error) {
 	p := t.properties
 	note(&p)
-	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), t.lease.asSeen(t.resource)}, core.Op{Do: core.Put, Path: t.path, Value: p.encode()})
+	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), t.lease.asSeen(t.resource)},
+		core.Op{Do: core.Put, Path: t.path, Value: p.encode()})
 	if err != nil || !done {
 		return false, err
 	}

@@ -43,7 +43,8 @@ func complete(s door.Settings) error {
 	case listen == "":
 		return nil
 	case s["azure-cert"] == "" || s["azure-key"] == "":
-		return fmt.Errorf("azure-listen is %q: Azure's clients want TLS, so give --azure-cert and --azure-key too", listen)
+		return fmt.Errorf("azure-listen is %q: Azure's clients want TLS, so give --azure-cert and --azure-key too",
+			listen)
 	case s["azure-accounts"] == "" || s["azure-secret-file"] == "":
 		return fmt.Errorf("azure-listen is %q: give --azure-accounts and --azure-secret-file too", listen)
 	}
@@ -67,7 +68,8 @@ func fromSettings(b *door.Backend, s door.Settings) (door.Door, error) {
 	}
 	port.Opened = func(address string) {
 		if len(book.Names()) == 0 {
-			b.Log().Warn("there is no azure account yet: make one with leasehold azure account create", "file", s["azure-accounts"])
+			b.Log().Warn("there is no azure account yet: make one with leasehold azure account create", "file",
+				s["azure-accounts"])
 		}
 		b.Log().Info("azure clients are served", "address", address, "accounts", len(book.Names()))
 	}

@@ -108,7 +108,7 @@ func random(n int) []byte {
 	return b
 }
 
-// newGUID makes a lease id for who proposed none, or an id of a request.
+// newGUID makes an id: of a lease for which the client proposed none, or of a request.
 func newGUID() string {
 	b := random(16)
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80

@@ -41,7 +41,7 @@ func (c *call) readOptional(into any) error {
 	return err
 }
 
-// readAny reads the body and tells whether there was one.
+// readAny reads the body, and reports whether there was one.
 func (c *call) readAny(into any) (some bool, err error) {
 	buffer := buffers.Get().(*bytes.Buffer)
 	defer func() {
@@ -66,7 +66,7 @@ func (c *call) readBody(buffer *bytes.Buffer) error {
 	return c.receive(buffer, c.mostBody())
 }
 
-// mostBody is how large the body of a request may be that is JSON.
+// mostBody returns how large a JSON body may be.
 func (c *call) mostBody() int {
 	if c.maxBody != 0 {
 		return c.maxBody
@@ -74,7 +74,7 @@ func (c *call) mostBody() int {
 	return v1.MaxBody
 }
 
-// receive reads a body of up to so many bytes.
+// receive reads a body of at most that many bytes.
 func (c *call) receive(buffer *bytes.Buffer, most int) error {
 	_, err := buffer.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, int64(most)))
 	var large *http.MaxBytesError
@@ -82,11 +82,12 @@ func (c *call) receive(buffer *bytes.Buffer, most int) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &large):
-		return door.Invalidly(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, which is the most there can be", most)
+		return door.Invalidly(http.StatusRequestEntityTooLarge,
+			"the body has more than %d bytes, which is the most there can be", most)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return door.Invalidly(http.StatusRequestTimeout, "the body did not arrive within %v", readTime)
 	}
-	return invalid("the body can not be read: %v", err)
+	return invalid("the body cannot be read: %v", err)
 }
 
 // checkType lets JSON pass. What does not say what it is is taken for JSON too, and so
@@ -100,7 +101,8 @@ func checkType(values []string) error {
 	if len(values) == 1 && err == nil && (kind == "application/json" || kind == "application/x-www-form-urlencoded") {
 		return nil
 	}
-	return door.Invalidly(http.StatusUnsupportedMediaType, "the body is %s: send JSON, with the header Content-Type: application/json", brief(strings.Join(values, ", ")))
+	return door.Invalidly(http.StatusUnsupportedMediaType,
+		"the body is %s: send JSON, with the header Content-Type: application/json", brief(strings.Join(values, ", ")))
 }
 
 // parse reads JSON strictly: what it does not understand it does not skip.
@@ -109,7 +111,8 @@ func parse(body []byte, into any) error {
 		return invalid("the body is not valid UTF-8")
 	}
 	if halfPair(body) {
-		return invalid("the body has an escape such as \\ud800 that is half a character: write both halves, or the character itself")
+		return invalid(
+			"the body has an escape such as \\ud800 that is half a character: write both halves, or the character itself")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
@@ -125,7 +128,7 @@ func parse(body []byte, into any) error {
 	return nil
 }
 
-// halfPair tells whether a body has an escaped surrogate without its other half.
+// halfPair reports whether a body has an escaped surrogate without its other half.
 // encoding/json would put another character in its place, and two names would
 // become one.
 func halfPair(body []byte) bool {
@@ -182,7 +185,7 @@ func explain(err error, body []byte, into any) error {
 	if field := culprit(body, into); field != "" {
 		return invalid("%s: %v", field, err)
 	}
-	return invalid("the body can not be read: %v", err)
+	return invalid("the body cannot be read: %v", err)
 }
 
 func unknownField(quoted string, into any) error {
@@ -197,7 +200,7 @@ func unknownField(quoted string, into any) error {
 	return invalid("field %s is unknown; known are: %s", brief(name), strings.Join(known, ", "))
 }
 
-// culprit finds the field whose value can not be read, by trying each alone.
+// culprit finds the field whose value cannot be read, by reading each alone.
 func culprit(body []byte, into any) string {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(body, &all) != nil {

@@ -21,7 +21,7 @@ const (
 	sumTime     = time.Minute
 )
 
-// withCluster calls what asks or tells the cluster something, if there is one.
+// withCluster calls ask with the cluster, if there is one.
 func (c *call) withCluster(ask func(context.Context, engine.Cluster) error) error {
 	return c.withClusterFor(clusterTime, ask)
 }
@@ -29,7 +29,9 @@ func (c *call) withCluster(ask func(context.Context, engine.Cluster) error) erro
 func (c *call) withClusterFor(within time.Duration, ask func(context.Context, engine.Cluster) error) error {
 	cluster := c.door.backend.Cluster()
 	if cluster == nil {
-		return &leasehold.Error{Code: leasehold.Refused, Message: "this server is no part of a cluster and can't be: it keeps everything in memory; start one with leasehold serve"}
+		return &leasehold.Error{Code: leasehold.Refused,
+			Message: "this server is not part of a cluster and cannot join one: " +
+				"it keeps everything in memory; start one that can with: leasehold serve"}
 	}
 	c.stay()
 	defer c.writeWithin(writeTime) // for what is said of an error
@@ -50,7 +52,8 @@ func (c *call) cluster() error {
 }
 
 func toCluster(o engine.Outlook) v1.Cluster {
-	out := v1.Cluster{Cluster: o.Cluster, Term: o.Term, Confirmed: o.Confirmed, Differ: o.Differ, Level: uint64(o.Level), Servers: []v1.Server{}}
+	out := v1.Cluster{Cluster: o.Cluster, Term: o.Term, Confirmed: o.Confirmed, Differ: o.Differ,
+		Level: uint64(o.Level), Servers: []v1.Server{}}
 	if next := o.Next(); next > o.Level {
 		out.Next = uint64(next)
 	}
@@ -73,7 +76,8 @@ func toCluster(o engine.Outlook) v1.Cluster {
 }
 
 func toServer(s engine.Server) v1.Server {
-	out := v1.Server{ID: s.ID, Name: s.Name, Peer: s.Peer, Client: s.Client, Voter: s.Voter, Version: s.Version, Reachable: s.Reachable, Answered: s.Answered,
+	out := v1.Server{ID: s.ID, Name: s.Name, Peer: s.Peer, Client: s.Client, Voter: s.Voter, Version: s.Version,
+		Reachable: s.Reachable, Answered: s.Answered,
 		OldestLevel: uint64(s.Oldest), NewestLevel: uint64(s.Newest)}
 	out.LowRoom = s.LowRoom
 	if s.Reachable {

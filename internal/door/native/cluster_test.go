@@ -202,6 +202,6 @@ func TestNoCluster(t *testing.T) {
 		{"GET", "/v1/cluster", ""}, {"POST", "/v1/cluster/members", `{"name":"n","peer":"x:1"}`}, {"POST", "/v1/cluster/members/n/promote", ""},
 		{"DELETE", "/v1/cluster/members/n", ""}, {"POST", "/v1/cluster/transfer", ""}, {"GET", "/v1/cluster/check", ""}, {"GET", "/v1/cluster/backup", ""},
 	} {
-		ask(t, door, c.method, c.path, c.body).expect(422, "this server is no part of a cluster")
+		ask(t, door, c.method, c.path, c.body).expect(422, "this server is not part of a cluster")
 	}
 }

@@ -128,7 +128,8 @@ func (c *call) move() error {
 	}
 	if answer.Waiter == nil {
 		// The same move was answered before, and its waiter has its lease by now.
-		return &leasehold.Error{Code: leasehold.Refused, Message: "lease " + brief(body.ID) + " is held: it waits for nothing any more"}
+		return &leasehold.Error{Code: leasehold.Refused, Message: "lease " + brief(body.ID) +
+			" is held: it waits for nothing any more"}
 	}
 	c.send(func(b *jsonBuffer) { b.waiter(answer.Waiter) })
 	return nil
@@ -237,7 +238,8 @@ func (c *call) sendSession(s *leasehold.Session, warning string) error {
 		if text := c.query.Get("seen"); text != "" {
 			n, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {
-				return invalid("seen is %s: give the number of interventions that you know of, as an answer said it", brief(text))
+				return invalid("seen is %s: give the number of interventions that you know of, as an answer said it",
+					brief(text))
 			}
 			*seen = n
 		}

@@ -63,7 +63,8 @@ func (c *call) definition() error {
 		return err
 	}
 	if !some {
-		return &leasehold.Error{Code: leasehold.NotFound, Message: "nothing is defined for " + path + ": it has one slot, or what its first holders say"}
+		return &leasehold.Error{Code: leasehold.NotFound, Message: "nothing is defined for " + path +
+			": it has one slot, or what its first holders say"}
 	}
 	c.send(func(b *jsonBuffer) { b.definition(c.namespace, &d) })
 	return nil

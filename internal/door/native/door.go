@@ -86,7 +86,8 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 			c.sayLevel()
 			c.noteDenied(o.operation, err)
 		}
-		o.account.Done(r.Context(), telemetry.Outcome{Namespace: c.namespace, Err: err, Expected: d.backend.Expected(r)})
+		o.account.Done(r.Context(),
+			telemetry.Outcome{Namespace: c.namespace, Err: err, Expected: d.backend.Expected(r)})
 	}
 	problem(w, err)
 }

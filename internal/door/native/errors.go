@@ -31,6 +31,7 @@ func wrongMethod(allowed []string) http.HandlerFunc {
 	allow := strings.Join(allowed, ", ")
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", allow)
-		problem(w, door.Invalidly(http.StatusMethodNotAllowed, "%s is not for %s: use %s", brief(r.URL.Path), r.Method, allow))
+		problem(w,
+			door.Invalidly(http.StatusMethodNotAllowed, "%s is not for %s: use %s", brief(r.URL.Path), r.Method, allow))
 	}
 }

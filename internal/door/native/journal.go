@@ -63,7 +63,8 @@ func (c *call) holds() error {
 	return c.journal(audit.Query{Kind: audit.Hold}, (*jsonBuffer).hold)
 }
 
-// checkVerb lets the verbs of requests pass, and those of what nobody asked for.
+// checkVerb refuses verbs that the journal does not have: it has those of requests, and of what
+// happens by itself.
 func (d *Door) checkVerb(verb string) error {
 	if verb == "" || slices.Contains(d.verbs, verb) {
 		return nil
@@ -78,7 +79,8 @@ func (c *call) journal(q audit.Query, line func(*jsonBuffer, *audit.Line)) error
 	}
 	j := c.door.backend.Journal()
 	if j == nil {
-		return &leasehold.Error{Code: leasehold.NotFound, Message: "this server keeps no journal: its setting journal-size is 0"}
+		return &leasehold.Error{Code: leasehold.NotFound,
+			Message: "this server keeps no journal: its setting journal-size is 0"}
 	}
 	if accepts(c.r.Header["Accept"], linesType[0]) {
 		return c.export(j, q, line)
@@ -106,7 +108,8 @@ func (c *call) readJournalQuery(q *audit.Query) error {
 	q.Oldest, badOldest = c.flag("oldest")
 	q.After, badAfter = c.place()
 	q.Limit, badLimit = c.number("limit", v1.DefaultLimit, v1.MaxLimit)
-	if err := firstError(checkText("holder", q.Holder), badPrefix, badFrom, badUntil, badOldest, badAfter, badLimit); err != nil {
+	if err := firstError(checkText("holder", q.Holder), badPrefix, badFrom, badUntil, badOldest, badAfter,
+		badLimit); err != nil {
 		return err
 	}
 	if !c.query.Has("resource") {
@@ -144,7 +147,7 @@ func (c *call) place() (audit.Place, error) {
 	return p, nil
 }
 
-// accepts tells whether the caller asks for one type, and for nothing else.
+// accepts reports whether the client asks for one type, and for nothing else.
 func accepts(accept []string, want string) bool {
 	if len(accept) != 1 {
 		return false
@@ -155,7 +158,7 @@ func accepts(accept []string, want string) bool {
 
 var linesType = []string{"application/x-ndjson"}
 
-// errCut is the error of an answer that can not go on. It is never told: the connection
+// errCut is the error of an answer that cannot go on. It is never told: the connection
 // is cut, so that nobody takes what there is of it for all.
 var errCut = errors.New("the answer could not be finished")
 

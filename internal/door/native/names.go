@@ -62,7 +62,7 @@ func (c *call) prefix() (string, error) {
 }
 
 // A cursor is a path in base64: paths that came in through another door may hold
-// any bytes, and JSON can not.
+// any bytes, and JSON cannot.
 func cursor(path string) string {
 	if path == "" {
 		return ""
@@ -107,7 +107,8 @@ func (c *call) readOnce() error {
 	}
 	number, err := strconv.ParseUint(keys[0], 10, 64)
 	if err != nil || number == 0 {
-		return invalid("header %s is %s: with header %s it is a number, counted up from 1", v1.KeyHeader, brief(keys[0]), v1.SessionHeader)
+		return invalid("header %s is %s: with header %s it is a number, counted up from 1", v1.KeyHeader,
+			brief(keys[0]), v1.SessionHeader)
 	}
 	c.once = core.Request{Session: sessions[0], Sequence: number}
 	return checkName("header "+v1.SessionHeader, sessions[0])

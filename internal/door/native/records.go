@@ -142,7 +142,8 @@ func (c *call) records() error {
 	if after != "" {
 		from = max(from, after+"\x00")
 	}
-	page, err := c.find(core.RecordQuery{From: from, To: to, Most: limit, KeysOnly: keys, Count: count, Revision: revision})
+	page, err := c.find(core.RecordQuery{From: from, To: to, Most: limit, KeysOnly: keys, Count: count,
+		Revision: revision})
 	if err != nil {
 		return err
 	}
@@ -181,8 +182,10 @@ func (c *call) putRecord() error {
 func (c *call) deleteRecord() error {
 	expected, badMatch := c.ifMatch()
 	fence, badFence := c.fence()
-	command := &core.DeleteRecord{Namespace: c.namespace, Path: c.r.PathValue("path"), IfRevision: expected, Fence: fence, Request: c.once}
-	if err := firstError(checkPath("path", command.Path), badMatch, badFence, c.without("If-None-Match"), command.Validate()); err != nil {
+	command := &core.DeleteRecord{Namespace: c.namespace, Path: c.r.PathValue("path"), IfRevision: expected,
+		Fence: fence, Request: c.once}
+	if err := firstError(checkPath("path", command.Path), badMatch, badFence, c.without("If-None-Match"),
+		command.Validate()); err != nil {
 		return err
 	}
 	return c.doDelete(command)
@@ -191,8 +194,10 @@ func (c *call) deleteRecord() error {
 func (c *call) deleteRecords() error {
 	from, to, badSpan := c.span()
 	fence, badFence := c.fence()
-	command := &core.DeleteRecord{Namespace: c.namespace, Path: from, Range: true, To: to, Fence: fence, Request: c.once}
-	if err := firstError(badSpan, badFence, c.without("If-None-Match"), c.without("If-Match"), command.Validate()); err != nil {
+	command := &core.DeleteRecord{Namespace: c.namespace, Path: from, Range: true, To: to, Fence: fence,
+		Request: c.once}
+	if err := firstError(badSpan, badFence, c.without("If-None-Match"), c.without("If-Match"),
+		command.Validate()); err != nil {
 		return err
 	}
 	if from == "" && to == "" {
@@ -225,10 +230,12 @@ func (c *call) toPutRecord() (*core.PutRecord, error) {
 	keep, badKeep := c.keep()
 	from, badVersion := c.version()
 	command := &core.PutRecord{
-		Namespace: c.namespace, Path: c.r.PathValue("path"), Session: c.query.Get("session"), IfRevision: expected, IfAbsent: absent,
-		Keep: keep, From: from, Fence: fence, Request: c.once,
+		Namespace: c.namespace, Path: c.r.PathValue("path"), Session: c.query.Get("session"), IfRevision: expected,
+		IfAbsent: absent,
+		Keep:     keep, From: from, Fence: fence, Request: c.once,
 	}
-	err := firstError(checkPath("path", command.Path), checkText("session", command.Session), badMatch, badNone, badFence, badKeep, badVersion, command.Validate())
+	err := firstError(checkPath("path", command.Path), checkText("session", command.Session), badMatch, badNone,
+		badFence, badKeep, badVersion, command.Validate())
 	if err != nil || c.r.ContentLength == 0 {
 		return command, err
 	}
@@ -240,7 +247,8 @@ func (c *call) toPutRecord() (*core.PutRecord, error) {
 
 // unexpected gives a condition that did not hold the status that HTTP has for it.
 func (c *call) unexpected(err error) error {
-	if errors.Is(err, leasehold.ErrRefused) && (len(c.r.Header["If-Match"]) > 0 || len(c.r.Header["If-None-Match"]) > 0) {
+	if errors.Is(err, leasehold.ErrRefused) &&
+		(len(c.r.Header["If-Match"]) > 0 || len(c.r.Header["If-None-Match"]) > 0) {
 		return &door.Fault{Err: err, Status: http.StatusPreconditionFailed}
 	}
 	return err
@@ -277,12 +285,13 @@ func (c *call) ifMatch() (leasehold.Revision, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil || n == 0 {
-		return 0, invalid(`header If-Match is %s: write one mod revision, as the ETag has it, for example "181"`, brief(s))
+		return 0,
+			invalid(`header If-Match is %s: write one mod revision, as the ETag has it, for example "181"`, brief(s))
 	}
 	return leasehold.Revision(n), nil
 }
 
-// ifNoneMatch tells whether a record must not be there.
+// ifNoneMatch reports whether a record must not be there.
 func (c *call) ifNoneMatch() (bool, error) {
 	s, err := c.header("If-None-Match")
 	if err != nil || s == "" {

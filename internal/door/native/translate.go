@@ -51,7 +51,8 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 	}
 	command := &core.Acquire{
 		Namespace: c.namespace, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Labels: ls, Reason: a.Reason,
-		TTL: time.Duration(a.TTL.Duration), Session: a.Session, Wait: time.Duration(a.Wait), Grace: time.Duration(a.Grace),
+		TTL: time.Duration(a.TTL.Duration), Session: a.Session, Wait: time.Duration(a.Wait),
+		Grace:     time.Duration(a.Grace),
 		HoldLimit: time.Duration(a.HoldLimit), Priority: a.Priority, Party: a.Party, Request: c.once,
 	}
 	if a.TTL == (v1.TTL{}) && a.Session == "" {
@@ -66,14 +67,16 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 	}
 	first := items[0]
 	command.ID, command.Slots, command.Capacity, command.Also = first.ID, first.Slots, first.Capacity, items[1:]
-	return command, firstError(checkHolder(a.Holder), checkText("session", a.Session), checkText("party", a.Party), checkText("reason", a.Reason), command.Validate())
+	return command, firstError(checkHolder(a.Holder), checkText("session", a.Session), checkText("party", a.Party),
+		checkText("reason", a.Reason), command.Validate())
 }
 
 // toItems reads the resources that are asked for. Either the caller names all leases, or
 // the server does: half of them could be asked for again and half could not.
 func (c *call) toItems(a *v1.AcquireRequest) ([]core.Item, error) {
 	c.made = a.ID == ""
-	list := append([]v1.AcquireItem{{Resource: a.Resource, ID: a.ID, Shared: a.Shared, Slots: a.Slots, Capacity: a.Capacity}}, a.Also...)
+	list := append([]v1.AcquireItem{{Resource: a.Resource, ID: a.ID, Shared: a.Shared, Slots: a.Slots,
+		Capacity: a.Capacity}}, a.Also...)
 	items := make([]core.Item, len(list))
 	for i, one := range list {
 		switch {
@@ -117,7 +120,8 @@ func (c *call) toReleases(r *v1.ReleaseRequest) ([]*core.Release, error) {
 	case r.ID != "" && len(ids) > 0:
 		return nil, invalid("id and ids are both given: leave one of them out")
 	case len(ids) > v1.MaxReleases:
-		return nil, invalid("ids has %d of them: at most %d are allowed, send the rest in another request", len(ids), v1.MaxReleases)
+		return nil, invalid("ids has %d of them: at most %d are allowed, send the rest in another request", len(ids),
+			v1.MaxReleases)
 	case len(ids) > 0 && c.once != (core.Request{}):
 		return nil, invalid("a release of several ids needs no %s: send it again as it is", v1.KeyHeader)
 	case len(ids) == 0:
@@ -125,7 +129,8 @@ func (c *call) toReleases(r *v1.ReleaseRequest) ([]*core.Release, error) {
 	}
 	commands := make([]*core.Release, len(ids))
 	for i, id := range ids {
-		commands[i] = &core.Release{Namespace: c.namespace, ID: id, Session: r.Session, Withdraw: r.Withdraw, Request: c.once}
+		commands[i] = &core.Release{Namespace: c.namespace, ID: id, Session: r.Session, Withdraw: r.Withdraw,
+			Request: c.once}
 		if err := firstError(checkName("id", id), checkText("session", r.Session), commands[i].Validate()); err != nil {
 			return nil, err
 		}
@@ -135,12 +140,14 @@ func (c *call) toReleases(r *v1.ReleaseRequest) ([]*core.Release, error) {
 
 func (c *call) toChange(r *v1.ChangeRequest) (*core.Change, error) {
 	command := &core.Change{Namespace: c.namespace, ID: r.ID, Holder: r.Holder, NewID: r.NewID, Request: c.once}
-	return command, firstError(checkName("id", r.ID), checkText("holder", r.Holder), checkText("new_id", r.NewID), command.Validate())
+	return command, firstError(checkName("id", r.ID), checkText("holder", r.Holder), checkText("new_id", r.NewID),
+		command.Validate())
 }
 
 func (c *call) toBreak(r *v1.BreakRequest) (*core.Break, error) {
 	command := &core.Break{
-		Namespace: c.namespace, ID: r.ID, Resource: r.Resource, Token: leasehold.Token(r.Token), By: r.By, Reason: r.Reason,
+		Namespace: c.namespace, ID: r.ID, Resource: r.Resource, Token: leasehold.Token(r.Token), By: r.By,
+		Reason:  r.Reason,
 		Remains: r.Period == nil, Request: c.once,
 	}
 	if r.Period != nil {
@@ -154,18 +161,23 @@ func (c *call) toBreak(r *v1.BreakRequest) (*core.Break, error) {
 }
 
 func (c *call) toMove(r *v1.MoveRequest) (*core.Move, error) {
-	command := &core.Move{Namespace: c.namespace, ID: r.ID, Priority: r.Priority, By: r.By, Reason: r.Reason, Request: c.once}
-	return command, firstError(checkName("id", r.ID), checkText("by", r.By), checkText("reason", r.Reason), command.Validate())
+	command := &core.Move{Namespace: c.namespace, ID: r.ID, Priority: r.Priority, By: r.By, Reason: r.Reason,
+		Request: c.once}
+	return command,
+		firstError(checkName("id", r.ID), checkText("by", r.By), checkText("reason", r.Reason), command.Validate())
 }
 
 func (c *call) toAsk(r *v1.AskRequest) (*core.Ask, error) {
 	command := &core.Ask{Namespace: c.namespace, Resource: r.Resource, By: r.By, Message: r.Message, Request: c.once}
-	return command, firstError(checkPath("resource", r.Resource), checkName("message", r.Message), checkText("by", r.By), command.Validate())
+	return command, firstError(checkPath("resource", r.Resource), checkName("message", r.Message),
+		checkText("by", r.By), command.Validate())
 }
 
 func (c *call) toAcknowledge(r *v1.AcknowledgeRequest) (*core.Acknowledge, error) {
-	command := &core.Acknowledge{Namespace: c.namespace, Resource: r.Resource, Token: leasehold.Token(r.Token), By: r.By, Reason: r.Reason, Request: c.once}
-	return command, firstError(checkPath("resource", r.Resource), checkText("by", r.By), checkText("reason", r.Reason), command.Validate())
+	command := &core.Acknowledge{Namespace: c.namespace, Resource: r.Resource, Token: leasehold.Token(r.Token),
+		By: r.By, Reason: r.Reason, Request: c.once}
+	return command, firstError(checkPath("resource", r.Resource), checkText("by", r.By), checkText("reason", r.Reason),
+		command.Validate())
 }
 
 func (c *call) toDefine(path string, r *v1.DefinitionRequest) (*core.Define, error) {
@@ -181,15 +193,18 @@ func (c *call) toDefine(path string, r *v1.DefinitionRequest) (*core.Define, err
 	command := &core.Define{
 		Namespace: c.namespace, By: r.By, Reason: r.Reason, Request: c.once,
 		Definition: leasehold.Definition{
-			Path: path, Capacity: r.Capacity, Units: r.Units, DefaultTTL: time.Duration(r.DefaultTTL), LargestTTL: time.Duration(r.LargestTTL),
-			HoldLimit: time.Duration(r.HoldLimit), Grace: time.Duration(r.Grace), Expected: time.Duration(r.Expected), Unclean: unclean,
+			Path: path, Capacity: r.Capacity, Units: r.Units, DefaultTTL: time.Duration(r.DefaultTTL),
+			LargestTTL: time.Duration(r.LargestTTL),
+			HoldLimit:  time.Duration(r.HoldLimit), Grace: time.Duration(r.Grace), Expected: time.Duration(r.Expected),
+			Unclean: unclean,
 		},
 	}
 	return command, firstError(checkText("by", r.By), checkText("reason", r.Reason), command.Validate())
 }
 
 func (c *call) toUndefine(path string) (*core.Undefine, error) {
-	command := &core.Undefine{Namespace: c.namespace, Path: path, By: c.query.Get("by"), Reason: c.query.Get("reason"), Request: c.once}
+	command := &core.Undefine{Namespace: c.namespace, Path: path, By: c.query.Get("by"), Reason: c.query.Get("reason"),
+		Request: c.once}
 	return command, firstError(checkText("by", command.By), checkText("reason", command.Reason), command.Validate())
 }
 
@@ -198,7 +213,8 @@ func (c *call) toOpenSession(r *v1.SessionRequest) (*core.OpenSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := &core.OpenSession{Namespace: c.namespace, ID: r.ID, TTL: time.Duration(r.TTL.Duration), Labels: ls, Request: c.once}
+	command := &core.OpenSession{Namespace: c.namespace, ID: r.ID, TTL: time.Duration(r.TTL.Duration), Labels: ls,
+		Request: c.once}
 	switch {
 	case r.TTL.Auto:
 		return nil, invalid("a session has nothing that its ttl could be learned from: write a duration such as 30s")
@@ -230,7 +246,8 @@ func labels(m map[string]string) (leasehold.Labels, error) {
 	}
 	ls := make(leasehold.Labels, 0, len(m))
 	for k, v := range m {
-		if err := firstError(checkName("the key of a label", k), door.CheckText("label "+brief(k), v, len(v))); err != nil {
+		if err := firstError(checkName("the key of a label", k),
+			door.CheckText("label "+brief(k), v, len(v))); err != nil {
 			return nil, err
 		}
 		ls = append(ls, leasehold.Label{Key: k, Value: v})
@@ -244,5 +261,7 @@ func warn(ttl time.Duration) string {
 	if ttl == 0 || ttl >= leasehold.ShortTTL {
 		return ""
 	}
-	return fmt.Sprintf("ttl %v is short: an ordinary pause of the holder or of the network can cost the lease; %v or more is safer", ttl, leasehold.ShortTTL)
+	return fmt.Sprintf(
+		"ttl %v is short: an ordinary pause of the holder or of the network can cost the lease; %v or more is safer",
+		ttl, leasehold.ShortTTL)
 }

@@ -65,8 +65,10 @@ var (
 		"value": core.RecordValue, "session": core.RecordSession,
 	}
 	leaseFields = map[string]core.What{"id": core.LeaseID, "token": core.LeaseToken, "floor": core.LeaseFloor}
-	relations   = map[string]core.Relation{"": core.Equal, "=": core.Equal, "!=": core.NotEqual, "<": core.Less, ">": core.Greater}
-	doings      = map[string]core.Do{"put": core.Put, "delete": core.Delete, "get": core.Get, "acquire": core.AcquireLease, "release": core.ReleaseLease}
+	relations   = map[string]core.Relation{"": core.Equal, "=": core.Equal, "!=": core.NotEqual, "<": core.Less,
+		">": core.Greater}
+	doings = map[string]core.Do{"put": core.Put, "delete": core.Delete, "get": core.Get,
+		"acquire": core.AcquireLease, "release": core.ReleaseLease}
 )
 
 func toCompare(r *v1.Compare) (core.Compare, error) {
@@ -178,7 +180,8 @@ func (b *jsonBuffer) result(namespace string, r *core.TxnResult, o *core.Op) {
 	switch {
 	case r.Record != nil:
 		record := leasehold.Record{
-			Path: o.Path, Session: o.Session, Create: r.Record.Create, Mod: r.Record.Mod, Version: r.Record.Version, Token: r.Record.Token,
+			Path: o.Path, Session: o.Session, Create: r.Record.Create, Mod: r.Record.Mod, Version: r.Record.Version,
+			Token: r.Record.Token,
 		}
 		b.key("record")
 		b.record(namespace, &record, false)

@@ -32,7 +32,8 @@ var (
 func (d *Door) transfer() (leave func(), err error) {
 	if d.transfers.Add(1) > maxTransfers {
 		d.transfers.Add(-1)
-		return nil, &leasehold.Error{Code: leasehold.Limited, Message: "as many large values are being read and written as can be: try again in a moment"}
+		return nil, &leasehold.Error{Code: leasehold.Limited,
+			Message: "as many large values are being read and written as can be: try again in a moment"}
 	}
 	return func() { d.transfers.Add(-1) }, nil
 }
@@ -90,7 +91,8 @@ func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *door.Body
 }
 
 func tooLarge(most int) error {
-	return door.Invalidly(http.StatusRequestEntityTooLarge, "the body has more than %d bytes, which is the most there can be", most)
+	return door.Invalidly(http.StatusRequestEntityTooLarge,
+		"the body has more than %d bytes, which is the most there can be", most)
 }
 
 func wrongDigest() error {
@@ -108,7 +110,8 @@ func (c *call) contentDigest() (*leasehold.Digest, error) {
 			}
 			b, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(text, ":"))
 			if err != nil || len(b) != sha256.Size || !strings.HasSuffix(text, ":") {
-				return nil, invalid("header Content-Digest is %s: write sha-256=:…: with the digest in base64", brief(header))
+				return nil,
+					invalid("header Content-Digest is %s: write sha-256=:…: with the digest in base64", brief(header))
 			}
 			return (*leasehold.Digest)(b), nil
 		}
@@ -119,9 +122,10 @@ func (c *call) contentDigest() (*leasehold.Digest, error) {
 // unreadable says why a body could not be read to its end.
 func unreadable(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return door.Invalidly(http.StatusRequestTimeout, "the body did not arrive: at least %d bytes have to come within %v", readPace.Bytes, readPace.Time)
+		return door.Invalidly(http.StatusRequestTimeout,
+			"the body did not arrive: at least %d bytes have to come within %v", readPace.Bytes, readPace.Time)
 	}
-	return invalid("the body can not be read: %v", err)
+	return invalid("the body cannot be read: %v", err)
 }
 
 // sendBytes answers with the bytes of a record and nothing else, or with a part of them.
@@ -151,9 +155,12 @@ func (c *call) sendBytes(r *leasehold.Record) error {
 	http.ServeContent(out, c.r, "", time.Time{}, in)
 	switch {
 	case out.status == http.StatusRequestedRangeNotSatisfiable:
-		return door.Invalidly(out.status, "the header Range asks for what is not there: the value has %d bytes", sizeOf(r))
+		return door.Invalidly(out.status, "the header Range asks for what is not there: the value has %d bytes",
+			sizeOf(r))
 	case out.status != 0:
-		return &door.Fault{Err: &leasehold.Error{Code: leasehold.Refused, Message: "the record is at another revision than the header If-Match says: read it again"}, Status: out.status}
+		return &door.Fault{Err: &leasehold.Error{Code: leasehold.Refused,
+			Message: "the record is at another revision than the header If-Match says: read it again"},
+			Status: out.status}
 	case in.err != nil:
 		return errCut
 	}
@@ -218,7 +225,8 @@ func (c *call) versionOf(path string, revision leasehold.Revision) (*leasehold.R
 		return nil, failure
 	}
 	return &leasehold.Record{
-		Path: v.Path, Value: v.Value, Large: v.Large, Create: v.Create, Mod: v.Revision, Version: v.Version, Session: v.Session, Token: v.Token,
+		Path: v.Path, Value: v.Value, Large: v.Large, Create: v.Create, Mod: v.Revision, Version: v.Version,
+		Session: v.Session, Token: v.Token,
 	}, nil
 }
 
@@ -267,7 +275,8 @@ func (c *call) keep() (int, error) {
 	default:
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > leasehold.MaxKeep {
-			return 0, invalid("keep is %s: write how many former versions are kept, 1 to %d, or none", brief(s), leasehold.MaxKeep)
+			return 0, invalid("keep is %s: write how many former versions are kept, 1 to %d, or none", brief(s),
+				leasehold.MaxKeep)
 		}
 		return n, nil
 	}

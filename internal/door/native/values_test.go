@@ -187,7 +187,7 @@ func TestBadBodies(t *testing.T) {
 			"10 GiB announced":                         {put + "Content-Length: 10737418240\r\n\r\n", strings.NewReader(""), 413, "more than 268435456 bytes"},
 			"10 GiB announced, and a go-ahead awaited": {put + "Content-Length: 10737418240\r\nExpect: 100-continue\r\n\r\n", strings.NewReader(""), 413, "more than"},
 			"a sender that stands still":               {put + "Content-Length: 1000000\r\n\r\n", strings.NewReader(large[:70000]), 408, "did not arrive"},
-			"a chunk that is none":                     {put + "Transfer-Encoding: chunked\r\n\r\n", strings.NewReader("11170\r\n" + large[:70000] + "\r\nxyz\r\n"), 400, "can not be read"},
+			"a chunk that is none":                     {put + "Transfer-Encoding: chunked\r\n\r\n", strings.NewReader("11170\r\n" + large[:70000] + "\r\nxyz\r\n"), 400, "cannot be read"},
 		} {
 			response, hangUp := send(t, p, test.head, test.body)
 			body, _ := io.ReadAll(response.Body)

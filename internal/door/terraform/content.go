@@ -47,7 +47,7 @@ func (d *Door) bytes(ctx context.Context, of content) (io.ReadCloser, error) {
 	}
 	r, err := d.backend.Values().OpenValue(ctx, *of.large)
 	if errors.Is(err, leasehold.ErrNotFound) {
-		// To say so would be to say that there is no state, and Terraform would begin anew.
+		// NotFound would mean that there is no state, and Terraform would start from nothing.
 		return nil, engine.Unavailable("the state was replaced many times while it was read: try again")
 	}
 	return r, err
@@ -100,7 +100,8 @@ func (c *call) receive() (sent content, head tfstate.Head, err error) {
 
 func (c *call) putLarge(r io.Reader) (*leasehold.Large, error) {
 	if c.door.backend.Values() == nil {
-		return nil, door.Invalidly(http.StatusRequestEntityTooLarge, "the state has more than %d bytes, and this server keeps no large values", leasehold.MaxValue)
+		return nil, door.Invalidly(http.StatusRequestEntityTooLarge,
+			"the state has more than %d bytes, and this server keeps no large values", leasehold.MaxValue)
 	}
 	large, err := c.door.backend.Values().PutValue(c.r.Context(), r)
 	return &large, err
@@ -115,7 +116,8 @@ func unreadable(err error) error {
 }
 
 func tooLarge() error {
-	return door.Invalidly(http.StatusRequestEntityTooLarge, "the state has more than %d bytes, which is the most there can be", leasehold.MaxLarge)
+	return door.Invalidly(http.StatusRequestEntityTooLarge,
+		"the state has more than %d bytes, which is the most there can be", leasehold.MaxLarge)
 }
 
 func checkMD5(h http.Header, body []byte) error {
@@ -134,7 +136,8 @@ func matchMD5(h http.Header, sum []byte) error {
 	case err != nil || len(want) != md5.Size:
 		return door.Invalid("header Content-MD5 is %s: write 16 bytes in base64", door.Brief(said))
 	case !bytes.Equal(want, sum):
-		return door.Invalid("the body is not what header Content-MD5 says: it was damaged on its way, and nothing was done; send it again")
+		return door.Invalid(
+			"the body is not what header Content-MD5 says: it was damaged on its way, and nothing was done; send it again")
 	}
 	return nil
 }

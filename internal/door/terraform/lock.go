@@ -60,7 +60,8 @@ func (c *call) seeIn(v core.View, id string) (s sight) {
 	fresh, former := c.leaseIDs(id)
 	for _, try := range fresh {
 		s.released = s.released || c.gaveBack(v, try)
-		if claim := v.Claim(c.namespace, try).Err; s.unused == "" && v.Ended(c.namespace, try) == 0 && claim != nil && claim.Code == leasehold.NotFound {
+		if claim := v.Claim(c.namespace, try).Err; s.unused == "" && v.Ended(c.namespace, try) == 0 && claim != nil &&
+			claim.Code == leasehold.NotFound {
 			s.unused = try
 		}
 	}
@@ -122,8 +123,7 @@ func (c *call) small() ([]byte, error) {
 	return body.Bytes(), checkMD5(c.r.Header, body.Bytes())
 }
 
-// maxLooks is how often a request looks again because something else was there by the
-// time it wanted to act.
+// maxLooks is how often a request reads again because something changed before it could act.
 const maxLooks = 10
 
 // acquire takes the lock, or finds that it has it.
@@ -141,7 +141,9 @@ func (c *call) acquire(info *tfstate.LockInfo, verbatim []byte) (*leasehold.Leas
 			continue
 		}
 		if s.released {
-			return nil, &leasehold.Error{Code: leasehold.Lost, Message: fmt.Sprintf("lock %s was given back: this is a late copy of the request for it; lock again with another ID", info.ID)}
+			return nil, &leasehold.Error{Code: leasehold.Lost, Message: fmt.Sprintf(
+				"lock %s was given back: this is a late copy of the request for it; lock again with another ID",
+				info.ID)}
 		}
 		command, err := c.toAcquire(info, verbatim, s.definition)
 		if err != nil {
@@ -159,7 +161,7 @@ func (c *call) acquire(info *tfstate.LockInfo, verbatim []byte) (*leasehold.Leas
 	return nil, engine.Unavailable("the lock of " + c.state + " changes too often: try again")
 }
 
-// errLookAgain says that something else was there by the time a request wanted to act.
+// errLookAgain says that something changed between what a request read and what it did.
 var errLookAgain = errors.New("look again")
 
 // ask asks for the lease, and stays if it is to wait.
@@ -188,7 +190,8 @@ func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 		c.withdraw(command.ID)
 		return nil, c.left()
 	case ctx.Err() != nil:
-		return nil, engine.Unavailable("the server is stopping, and this request keeps its place for a while: send it again")
+		return nil,
+			engine.Unavailable("the server is stopping, and this request keeps its place for a while: send it again")
 	case err != nil:
 		return nil, c.unlessGone(err, command.ID)
 	}
@@ -199,9 +202,9 @@ func (c *call) left() error {
 	return engine.Undecided("the caller left while it waited for " + c.state)
 }
 
-// receiveLock takes a lock that was waited for: somebody else may have waited for the same
-// one, and be about to take it back. It does so whether or not the caller is still there. One
-// that left at this very moment would else leave behind a lock that nobody has.
+// receiveLock takes a lock that was waited for: an earlier request may have waited for the same
+// one, and be about to take it back. It does so even if the client has left: else one that
+// leaves at this very moment would leave behind a lock without a holder.
 func (c *call) receiveLock(granted, id string) (*leasehold.Lease, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.signed()), farewell)
 	defer cancel()
@@ -229,8 +232,8 @@ func (a *attempt) Do(ctx context.Context, command core.Command) (core.Answer, er
 	return answer, err
 }
 
-// unlessGone makes of the end of an id that was only waited under, or left for another, a
-// reason to look again.
+// unlessGone returns the error, or errLookAgain if it says that an id has ended which was only
+// waited under, or was left for another.
 func (c *call) unlessGone(err error, lease string) error {
 	if !errors.Is(err, leasehold.ErrLost) {
 		return err
@@ -246,16 +249,18 @@ func (c *call) unlessGone(err error, lease string) error {
 	return err
 }
 
-// takeOver gives a lease that is ours, or became so while we waited, an id that nobody
-// else knows.
+// takeOver gives a lease that is ours, or became so while we waited, an id that no other
+// request knows.
 //
 // A client whose connection broke asks again on another one, maybe of another server. The
 // request that it left behind is going to withdraw what it waited for. By its old id it
-// can not take away what the new request has got: either it comes first, and the new
+// cannot take away what the new request has got: either it comes first, and the new
 // one finds nothing to take over; or it comes too late, and finds nothing itself.
 func (c *call) takeOver(ctx context.Context, from, to string) (*leasehold.Lease, error) {
-	answer, err := c.engine.Do(ctx, &core.Change{Namespace: c.namespace, ID: from, NewID: to, Foreign: c.foreignID(c.id)})
-	if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrRefused) {
+	answer, err := c.engine.Do(ctx,
+		&core.Change{Namespace: c.namespace, ID: from, NewID: to, Foreign: c.foreignID(c.id)})
+	if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound) ||
+		errors.Is(err, leasehold.ErrRefused) {
 		return nil, errLookAgain
 	}
 	if err != nil {
@@ -267,17 +272,17 @@ func (c *call) takeOver(ctx context.Context, from, to string) (*leasehold.Lease,
 	return answer.Lease, err
 }
 
-// farewell is how long a request that nobody waits for is taken back.
+// farewell is how long the door tries to withdraw the wait of a client that has left.
 const farewell = 5 * time.Second
 
-// withdraw takes back what a caller waited for that is gone. If it was granted by then, it
-// gets another id first: its own would say afterwards that the client gave the lock back,
-// and a client that asks again would be turned away for it.
+// withdraw ends the wait of a client that has left. If the lock was granted by then, its lease
+// gets another id first: its own would say afterwards that the client gave the lock back, and
+// the client would be refused when it asks again.
 func (c *call) withdraw(id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.signed()), farewell)
 	defer cancel()
 	gone := id + withdrawn + strings.ToLower(rand.Text()[:10])
-	// If this fails, the waiter leaves for want of a sign of life.
+	// If this fails, the wait ends by itself: its session is no longer renewed.
 	for range maxLooks {
 		leave := &core.Txn{
 			Namespace: c.namespace,
@@ -294,7 +299,7 @@ func (c *call) withdraw(id string) {
 	}
 }
 
-// insist carries out a command that may be done twice, until somebody decides.
+// insist carries out a command that may be done twice, until it is decided.
 func (c *call) insist(ctx context.Context, command core.Command) (core.Answer, error) {
 	for {
 		answer, err := c.engine.Do(ctx, command)

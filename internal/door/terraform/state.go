@@ -173,7 +173,8 @@ func (c *call) present(id string, sent *content) (p present, err error) {
 	p.head, err = c.headOf(there)
 	if errors.Is(err, leasehold.ErrInvalid) {
 		return p, &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(
-			"the record %s is no state (%v): somebody wrote it by another door; roll it back or delete it", c.path, err)}
+			"the record %s is no state (%v): somebody wrote it by another door; roll it back or delete it", c.path,
+			err)}
 	}
 	return p, err
 }
@@ -205,15 +206,19 @@ func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done 
 	case p.holder != nil && !p.mine:
 		return false, c.held(p.sight, c.notUnder(id)+", and it is locked by "+p.holder.Holder)
 	case p.holder == nil && id != "":
-		return false, &leasehold.Error{Code: leasehold.Lost, Message: c.notUnder(id) + ": that lock has ended; keep errored.tfstate, and push it once you have looked at both"}
+		return false, &leasehold.Error{Code: leasehold.Lost, Message: c.notUnder(id) +
+			": that lock has ended; keep errored.tfstate, and push it once you have looked at both"}
 	case p.record == nil || force:
 		return false, nil
 	case p.head.Lineage != head.Lineage:
-		return false, refused("%s has the lineage %s, and what was sent has %s: they are states of different things; force it if you are sure", c.state, door.Brief(p.head.Lineage), door.Brief(head.Lineage))
+		return false,
+			refused("%s has the lineage %s, and what was sent has %s: they are states of different things; force it if you are sure", c.state, door.Brief(p.head.Lineage), door.Brief(head.Lineage))
 	case head.Serial < p.head.Serial:
-		return false, refused("%s has the serial %d, and what was sent has %d: it is older; force it if you are sure", c.state, p.head.Serial, head.Serial)
+		return false, refused("%s has the serial %d, and what was sent has %d: it is older; force it if you are sure",
+			c.state, p.head.Serial, head.Serial)
 	case head.Serial == p.head.Serial && !p.mine:
-		return false, refused("%s has the serial %d already, with other content: somebody else wrote at the same time; use locks, or force it if you are sure", c.state, p.head.Serial)
+		return false,
+			refused("%s has the serial %d already, with other content: somebody else wrote at the same time; use locks, or force it if you are sure", c.state, p.head.Serial)
 	}
 	return false, nil
 }
@@ -249,7 +254,8 @@ func (c *call) put(p present, sent content) (changed bool, err error) {
 		// Lost: the lease ended, or has another id.
 		return errors.Is(err, leasehold.ErrRefused) || errors.Is(err, leasehold.ErrLost), err
 	}
-	return c.unlocked(p, core.Op{Do: core.Put, Path: c.path, Value: sent.value, Large: sent.large, Keep: c.door.config.Keep})
+	return c.unlocked(p,
+		core.Op{Do: core.Put, Path: c.path, Value: sent.value, Large: sent.large, Keep: c.door.config.Keep})
 }
 
 // unlocked does something to a state that is not locked, if that is still so and the state is
@@ -303,7 +309,8 @@ func (c *call) dropOnce(id string) error {
 			changed, err = c.unlocked(p, core.Op{Do: core.Delete, Path: c.path})
 		} else {
 			_, err = c.do(&core.DeleteRecord{
-				Namespace: c.namespace, Path: c.path, IfRevision: p.record.Mod, Fence: core.Fence{Lease: p.holder.ID, Token: p.holder.Token},
+				Namespace: c.namespace, Path: c.path, IfRevision: p.record.Mod,
+				Fence: core.Fence{Lease: p.holder.ID, Token: p.holder.Token},
 			})
 			changed = errors.Is(err, leasehold.ErrRefused) || errors.Is(err, leasehold.ErrLost)
 		}

@@ -1,11 +1,11 @@
-// Package leasehold is the dictionary of the project: the words that every
-// other package speaks, and nothing that does anything.
+// Package leasehold has the words of the project: the types that every other package uses. It
+// does nothing itself.
 //
-// A lease is the right of one holder to a named resource until a moment. The
-// server counts that moment; the holder's own deadline is never later. Each
-// grant carries a [Token] that is larger than that of every grant before it, so
-// that whatever the lease protects can turn away a holder that is late.
+// A lease is the right of one holder to a named resource until a moment. The server decides that
+// moment; the holder's own deadline is never later. Each grant carries a [Token] that is larger
+// than that of every grant before it, so that whatever the lease protects can refuse a late
+// holder.
 //
-// One word means one thing here, in flags, in logs and in the documents; see
-// docs/glossary.md for the list and for the words of other systems.
+// One word means one thing here, in flags, in logs and in the documents; docs/glossary.md lists
+// them, beside the words of other systems.
 package leasehold

@@ -2,21 +2,21 @@ package leasehold
 
 import "time"
 
-// Code is the closed set of ways in which a request is not granted. Each door
-// has one switch over all of them.
+// Code is why a request was not granted. The set is closed: each door has one switch over all of
+// them.
 type Code uint8
 
 // The codes. Wire formats number them: add at the end only.
 const (
-	Held        Code = iota + 1 // somebody else has it
-	Lost                        // it was yours and is not any more
-	NotFound                    // there is no such thing
-	Invalid                     // the request itself is wrong
-	Denied                      // you may not
-	Limited                     // too much, or too many
+	Held        Code = iota + 1 // somebody else holds it
+	Lost                        // it was yours, and no longer is
+	NotFound                    // it does not exist
+	Invalid                     // the request is malformed
+	Denied                      // the caller has no right to it
+	Limited                     // a limit is reached
 	Unavailable                 // nothing happened; try again
 	Undecided                   // it may have happened; ask again with the same id
-	Refused                     // the request is well formed, but what is there contradicts it
+	Refused                     // the request is well formed, but the state does not allow it
 )
 
 // Codes lists every code, for the tests that check that a door answers each.
@@ -29,7 +29,7 @@ var codeNames = [...]string{
 
 func (c Code) String() string { return name(codeNames[:], int(c)) }
 
-// CodeOf reads a code back from its name; zero if there is none of that name.
+// CodeOf returns the code with a name; 0 if there is none.
 func CodeOf(s string) Code {
 	for _, c := range Codes {
 		if c.String() == s {
@@ -39,27 +39,26 @@ func CodeOf(s string) Code {
 	return 0
 }
 
-// An Error is why a request was not granted. The sentinels below are values of
-// it, so errors.Is(err, ErrHeld) holds through any wrapping, and errors.As gives
-// the details.
+// An Error is why a request was not granted. The sentinels below are values of it, so
+// errors.Is(err, ErrHeld) works through any wrapping, and errors.As gives the details.
 type Error struct {
 	Code    Code
 	Message string // lower case, subject then reason, and what to do
 
 	// With Held: the lease in the way, how many wait for the resource, and the
-	// place in the queue of the one who asked (0: it does not wait).
+	// caller's place in the queue (0: it does not wait).
 	Lease    *Lease
 	Waiting  int
 	Position int
-	Forecast time.Duration // in how long a turn usually comes; 0: nobody can tell
+	Forecast time.Duration // how long until a turn usually comes; 0: not known
 
-	// With Refused, if to wait would never have ended: who waits for what, from the
-	// one who asked around to somebody who waits for it.
+	// With Refused, if the wait would have been a deadlock: who waits for what, from the
+	// caller around to somebody who waits for it.
 	Cycle []Wait
 }
 
-// A Wait is one step of a cycle: a holder that waits for a resource, which the holder
-// of the next step has, or stands before it for.
+// A Wait is one edge of a cycle: a holder that waits for a resource which the next holder has,
+// or waits for before it.
 type Wait struct{ Holder, Resource string }
 
 // One sentinel for each code, to compare with errors.Is.

@@ -2,8 +2,8 @@ package leasehold
 
 import "time"
 
-// Limits of one request and of one thing. They are the same on every server of
-// a cluster, since the core decides by them.
+// Limits of one request and of one object. They are the same on every server of a
+// cluster, since the core decides by them.
 const (
 	MaxName   = 1024 // bytes of a namespace, path, id, holder or reason
 	MaxLabels = 4096 // bytes of all labels together
@@ -17,8 +17,8 @@ const (
 
 	MaxClaimsPerSession = 16384  // leases, waiters and records bound to one session
 	MaxQueue            = 100000 // waiters on one resource
-	MaxPriority         = 1000   // of a waiter; the least is as much below zero
-	MaxNamespaces       = 4096   // the largest cap on them, too
+	MaxPriority         = 1000   // of a waiter; the least is -MaxPriority
+	MaxNamespaces       = 4096   // also the largest cap on namespaces
 	MaxCapacity         = 65536  // slots of one resource
 	MaxUnits            = 1024   // slots of one resource that have names
 	MaxUnitNames        = 32768  // bytes of all these names
@@ -57,7 +57,7 @@ const (
 	MaxVersions = 1000000             // former versions of all records, and records that keep some
 	KeepDeleted = 30 * 24 * time.Hour // how long the versions of a deleted record are kept
 
-	// KeepNone is what to ask for so that a record keeps no former versions any more.
+	// KeepNone makes a record keep no former versions.
 	KeepNone = -1
 )
 
@@ -68,10 +68,10 @@ const (
 	ShortTTL   = 5 * time.Second
 )
 
-// Caps is how much there may be in a cluster, or is, in all namespaces together.
+// Caps are how much there may be in a cluster, or is, in all namespaces together.
 type Caps struct {
 	Leases     int
-	Sessions   int // that clients opened
+	Sessions   int // opened by clients
 	Waiters    int
 	Namespaces int
 }
@@ -79,19 +79,20 @@ type Caps struct {
 // MaxCap is the largest cap on leases, sessions or waiters.
 const MaxCap = 100000000
 
-// DefaultCaps returns those of a cluster in which nobody set any. They are the same on every
-// server of a cluster, since the core decides by them.
+// DefaultCaps returns the caps of a cluster where none were set. They are the same on every
+// server, since the core decides by them.
 func DefaultCaps() Caps {
 	return Caps{Leases: 4000000, Sessions: 1000000, Waiters: 1000000, Namespaces: MaxNamespaces}
 }
 
-// Or returns the caps with those of another in place of those that are 0.
+// Or returns the caps, with those of other where c has 0.
 func (c Caps) Or(other Caps) Caps {
 	for _, cap := range []struct {
 		mine  *int
 		other int
 	}{
-		{&c.Leases, other.Leases}, {&c.Sessions, other.Sessions}, {&c.Waiters, other.Waiters}, {&c.Namespaces, other.Namespaces},
+		{&c.Leases, other.Leases}, {&c.Sessions, other.Sessions},
+		{&c.Waiters, other.Waiters}, {&c.Namespaces, other.Namespaces},
 	} {
 		if *cap.mine == 0 {
 			*cap.mine = cap.other

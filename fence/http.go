@@ -11,14 +11,13 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// The headers in which a holder shows its pass. Without FloorHeader the floor is the
-// token.
+// The headers of a pass. Without FloorHeader the floor is the token.
 const (
 	TokenHeader = "Leasehold-Token"
 	FloorHeader = "Leasehold-Floor"
 )
 
-// Set puts a pass on a request.
+// Set adds the pass to the headers of a request.
 func (p Pass) Set(h http.Header) {
 	h.Set(TokenHeader, strconv.FormatUint(uint64(p.Token), 10))
 	if p.Floor != 0 && p.Floor != p.Token {
@@ -26,7 +25,7 @@ func (p Pass) Set(h http.Header) {
 	}
 }
 
-// PassOf reads the pass of a request.
+// PassOf returns the pass of a request.
 func PassOf(h http.Header) (Pass, error) {
 	token, err := number(h, TokenHeader)
 	if err != nil {
@@ -48,12 +47,12 @@ func number(h http.Header, name string) (leasehold.Token, error) {
 	return leasehold.Token(n), nil
 }
 
-// Handler lets requests through to next that show a good pass for what they are about.
-// resource tells what that is; requests for which it is empty are not guarded, such as
-// those that only read. Who is late gets 412 and both tokens; who shows none, 428.
+// Handler passes requests to next unless their holder is late. resource returns the resource
+// that a request is about; requests for which it is empty are not guarded, such as those that
+// only read. A late holder gets 412 and both tokens; a request without a token gets 428.
 //
-// The guard counts a request as inside until next has returned, so next should stop when
-// the request's context ends.
+// A request counts as running until next has returned, so next should return when the request's
+// context ends.
 func Handler(guard Guard, resource func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := resource(r)
@@ -80,9 +79,14 @@ func Handler(guard Guard, resource func(*http.Request) string, next http.Handler
 			if late.Token == 0 {
 				status = http.StatusPreconditionRequired
 			}
-			refuse(w, status, problem{Code: leasehold.Lost.String(), Detail: late.Error(), Resource: late.Resource, Token: late.Token, Floor: late.Floor})
+			refuse(w, status, problem{
+				Code: leasehold.Lost.String(), Detail: late.Error(),
+				Resource: late.Resource, Token: late.Token, Floor: late.Floor,
+			})
 		default:
-			refuse(w, http.StatusServiceUnavailable, problem{Code: leasehold.Unavailable.String(), Detail: "the guard could not be asked: try again"})
+			refuse(w, http.StatusServiceUnavailable, problem{
+				Code: leasehold.Unavailable.String(), Detail: "the guard could not be asked: try again",
+			})
 		}
 	})
 }

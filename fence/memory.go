@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// Memory is a guard that remembers for as long as the process lives, some hundred bytes
-// for each resource that it saw. What must be guarded across a restart needs SQL, or
-// another store that keeps the floor beside the data.
+// Memory is a guard that remembers for as long as the process lives. It takes some hundred bytes
+// for each resource it saw. To guard across a restart use SQL, or another store that keeps the
+// floor beside the data.
 type Memory struct {
 	mu    sync.Mutex // guards what follows
 	gates map[string]*gate
@@ -21,7 +21,7 @@ type gate struct {
 	inside map[*visit]bool
 }
 
-// A visit is one fn that runs.
+// A visit is one call of fn that is running.
 type visit struct {
 	token  leasehold.Token
 	cancel context.CancelCauseFunc
@@ -33,8 +33,8 @@ func NewMemory() *Memory { return &Memory{gates: map[string]*gate{}} }
 
 var _ Guard = (*Memory)(nil)
 
-// Do calls fn if the pass is good. When a newer holder comes, the contexts of older ones
-// that are still inside end, and the newer one waits until they have left.
+// Do calls fn unless the holder is late. When a newer holder comes, the contexts of older ones
+// whose fn still runs end, and the newer one waits until they have returned.
 func (m *Memory) Do(ctx context.Context, resource string, pass Pass, fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -84,7 +84,7 @@ func (m *Memory) leave(resource string, v *visit) {
 	close(v.left)
 }
 
-// Floor is the largest floor that the guard has seen of a resource.
+// Floor returns the largest floor that the guard has seen of a resource.
 func (m *Memory) Floor(resource string) leasehold.Token {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// A Dialect is a database that SQL can talk to.
+// A Dialect is a database that SQL supports.
 type Dialect uint8
 
 // The dialects.
@@ -24,23 +24,22 @@ const (
 // are one transaction, and the row of the resource is locked until it ends: a newer
 // holder waits for it, an older one is refused.
 //
-// Nothing is assumed of the isolation level. With one that is stricter than read
-// committed the database may refuse a transaction that met another; try it again then,
-// as with any other.
+// Any isolation level will do. With one that is stricter than read committed the database
+// may refuse a transaction that conflicts with another; retry it then, as any other.
 type SQL struct {
 	db    *sql.DB
-	raise string // makes the row, or raises its floor if the token is not late
+	raise string // creates the row, or raises its floor if the token is not late
 	look  string // reads the floor, and keeps the row locked
 	make  string
 }
 
-// DefaultTable is where floors are kept.
+// DefaultTable is the default table of floors.
 const DefaultTable = "leasehold_fence"
 
 var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
-// NewSQL returns a guard that keeps floors in a table of a database; DefaultTable if the
-// name is empty. CreateTable makes it.
+// NewSQL returns a guard that keeps floors in a table, which CreateTable creates. If the name is
+// empty it is DefaultTable.
 func NewSQL(db *sql.DB, dialect Dialect, table string) (*SQL, error) {
 	if table == "" {
 		table = DefaultTable
@@ -56,7 +55,8 @@ func NewSQL(db *sql.DB, dialect Dialect, table string) (*SQL, error) {
 			ON CONFLICT (resource) DO UPDATE SET floor = GREATEST(t.floor, excluded.floor) WHERE t.floor <= $3`
 		s.look = `SELECT floor FROM ` + table + ` WHERE resource = $1 FOR UPDATE`
 	case MariaDB:
-		s.make = `CREATE TABLE IF NOT EXISTS ` + table + ` (resource varbinary(1024) PRIMARY KEY, floor bigint NOT NULL) ENGINE=InnoDB`
+		s.make = `CREATE TABLE IF NOT EXISTS ` + table +
+			` (resource varbinary(1024) PRIMARY KEY, floor bigint NOT NULL) ENGINE=InnoDB`
 		s.raise = `INSERT INTO ` + table + ` (resource, floor) VALUES (?, ?)
 			ON DUPLICATE KEY UPDATE floor = IF(floor <= ?, GREATEST(floor, VALUES(floor)), floor)`
 		s.look = `SELECT floor FROM ` + table + ` WHERE resource = ? FOR UPDATE`
@@ -73,15 +73,15 @@ func NewSQL(db *sql.DB, dialect Dialect, table string) (*SQL, error) {
 
 var _ Guard = (*SQL)(nil)
 
-// CreateTable makes the table, if it is not there.
+// CreateTable creates the table if it does not exist.
 func (s *SQL) CreateTable(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, s.make)
 	return err
 }
 
-// Admit checks a pass within a transaction of the caller's, before its write. The error
-// is a *LateError for who is late; roll back then. The transaction must be committed for
-// the write and the floor to count.
+// Admit checks a pass within the caller's transaction, before its write. If the holder is late,
+// the error is a *LateError; roll back then. The write and the floor count once the transaction
+// is committed.
 func (s *SQL) Admit(ctx context.Context, tx *sql.Tx, resource string, pass Pass) error {
 	if pass.Token != 0 {
 		if _, err := tx.ExecContext(ctx, s.raise, resource, int64(pass.floor()), int64(pass.Token)); err != nil {
@@ -101,7 +101,7 @@ func (s *SQL) Admit(ctx context.Context, tx *sql.Tx, resource string, pass Pass)
 	return nil
 }
 
-// Tx calls fn in a transaction of its own if the pass is good, and commits it if fn
+// Tx calls fn in a transaction of its own unless the holder is late, and commits it if fn
 // returns nil.
 func (s *SQL) Tx(ctx context.Context, resource string, pass Pass, fn func(tx *sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
@@ -118,8 +118,8 @@ func (s *SQL) Tx(ctx context.Context, resource string, pass Pass, fn func(tx *sq
 	return tx.Commit()
 }
 
-// Do calls fn while the row of the resource is locked, for what is written elsewhere.
-// The floor counts only if fn returns nil.
+// Do calls fn while the row of the resource is locked, for writes to another system. The floor
+// counts only if fn returns nil.
 func (s *SQL) Do(ctx context.Context, resource string, pass Pass, fn func(ctx context.Context) error) error {
 	return s.Tx(ctx, resource, pass, func(*sql.Tx) error { return fn(ctx) })
 }

@@ -1,8 +1,8 @@
 // Package leasetest runs a Leasehold server inside a test: in the test's own process,
 // over connections in memory, and without a file.
 //
-// In a testing/synctest bubble the server and its clients live in the bubble's time,
-// so hours of lease life take milliseconds, and time.Sleep ends a lease:
+// In a testing/synctest bubble the server and its clients live in the bubble's virtual time:
+// hours take milliseconds, and time.Sleep ends a lease.
 //
 //	func TestNightlyStopsWhenItsLeaseEnds(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -10,7 +10,7 @@
 //			c := server.Dial(t)
 //			h, err := c.Acquire(t.Context(), "reports/nightly")
 //			…
-//			server.Disconnect()         // nobody renews any more
+//			server.Disconnect()         // nothing is renewed from here on
 //			time.Sleep(time.Minute)     // takes no time
 //			if h.Valid() { … }
 //		})
@@ -38,8 +38,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
-// A Server is a whole server that forgets everything when it ends. Its methods may be
-// called from any goroutine.
+// A Server is a whole server that keeps its state in memory. Its methods may be called from any
+// goroutine.
 type Server struct {
 	clock  *clock
 	engine *memory.Engine
@@ -61,8 +61,8 @@ func New() *Server {
 	return s
 }
 
-// Start starts a server that ends with the test. The test fails if the server then
-// finds that its state contradicts itself.
+// Start starts a server that ends with the test. The test fails if the server's state is then
+// inconsistent.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := New()
@@ -82,8 +82,8 @@ func (s *Server) Close() error {
 	return errors.Join(err, s.engine.Check(), s.engine.Close())
 }
 
-// Dial returns a client of the server, which is closed when the test ends. The changes
-// are made to the server's Config.
+// Dial returns a client of the server, which is closed when the test ends. The changes apply to
+// the server's Config.
 func (s *Server) Dial(t testing.TB, changes ...func(*client.Config)) *client.Client {
 	t.Helper()
 	config := s.Config()
@@ -92,13 +92,13 @@ func (s *Server) Dial(t testing.TB, changes ...func(*client.Config)) *client.Cli
 	}
 	c, err := client.Dial(context.Background(), config)
 	if err != nil {
-		t.Fatalf("the client can not be made: %v", err)
+		t.Fatalf("cannot dial the server: %v", err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-// Config is what a client of this server needs to be told.
+// Config returns the configuration of a client of this server.
 func (s *Server) Config() client.Config {
 	return client.Config{
 		Servers: []string{"http://leasetest"}, HTTP: s.HTTP(), Clock: s.clock,
@@ -112,10 +112,11 @@ func (s *Server) HTTP() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: s.pipe.dial, MaxIdleConnsPerHost: 64}}
 }
 
-// Inside returns a caller of the server's API that no Disconnect cuts off: for looking
-// at what the server knows, and for playing an operator.
+// Inside returns a caller that Disconnect does not cut off: to look at the server's state, and
+// to act as an operator.
 func (s *Server) Inside() *v1.Caller {
-	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://leasetest", Client: &http.Client{Transport: &inside{s.host}}})
+	client := &http.Client{Transport: &inside{s.host}}
+	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://leasetest", Client: client})
 	if err != nil {
 		panic(err) // the address is ours
 	}
@@ -138,23 +139,23 @@ func (i *inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// Disconnect takes the server away: all connections break, and new ones are refused,
-// until Connect. The server itself goes on, and so does its time.
+// Disconnect makes the server unreachable until Connect: all connections break, and new ones are
+// refused. The server and its time go on.
 func (s *Server) Disconnect() { s.pipe.cut(true) }
 
-// Connect brings the server back.
+// Connect makes the server reachable again.
 func (s *Server) Connect() { s.pipe.mend() }
 
-// Suspend is a pause of the whole program under test: a time passes, for the server
-// and for everybody's deadlines, in which nothing of the program runs and no timer
-// fires. It returns at the first moment after the pause.
+// Suspend pauses the whole program under test: time passes for the server and for all deadlines,
+// but no code of the program runs and no timer fires. It returns at the first moment after the
+// pause.
 func (s *Server) Suspend(d time.Duration) {
 	s.clock.jump(d)
-	// Others wait for what ended in the meantime.
+	// Time has passed without a timer: let waiters have what expired.
 	_, _ = s.engine.Do(context.Background(), &core.Tick{})
 }
 
-// A clock is that of the bubble, and what was slept through.
+// A clock is the bubble's clock plus what Suspend skipped.
 type clock struct {
 	start time.Time
 
@@ -165,7 +166,7 @@ type clock struct {
 // firstReading keeps the clock from zero, which engines take for no time at all.
 const firstReading = time.Second
 
-// Now is the client's reading.
+// Now is the clock of clients.
 func (c *clock) Now() time.Duration { return c.Monotonic() }
 
 func (c *clock) Monotonic() time.Duration {

@@ -25,11 +25,11 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// A ResourceOf tells which resource a call is about; empty: it is not guarded. request is
-// nil for streams.
+// A ResourceOf returns the resource that a call is about; empty: the call is not guarded.
+// request is nil for streams.
 type ResourceOf func(ctx context.Context, method string, request any) string
 
-// With puts a pass on the calls that are made with the context.
+// With adds a pass to the calls that are made with the context.
 func With(ctx context.Context, pass fence.Pass) context.Context {
 	h := http.Header{}
 	pass.Set(h)
@@ -41,7 +41,9 @@ func With(ctx context.Context, pass fence.Pass) context.Context {
 
 // Unary guards calls with one answer.
 func Unary(guard fence.Guard, resource ResourceOf) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
+	return func(
+		ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+	) (answer any, err error) {
 		err = admit(ctx, guard, resource(ctx, info.FullMethod, request), func(ctx context.Context) (err error) {
 			answer, err = handler(ctx, request)
 			return err

@@ -73,15 +73,17 @@ func (c Config) Check(operation string) error {
 	case c.Leases < 0 || c.Leases > MaxLeases:
 		return refuse("there can be 1 to %d leases, not %d", MaxLeases, c.Leases)
 	case c.Duration <= 0 || c.Duration > MaxDuration:
-		return refuse("a measurement lasts more than 0s and at most %v, not %v", v1.Duration(MaxDuration), v1.Duration(c.Duration))
+		return refuse("a measurement lasts more than 0s and at most %v, not %v",
+			v1.Duration(MaxDuration), v1.Duration(c.Duration))
 	case c.WarmUp < 0 || c.WarmUp > MaxDuration:
 		return refuse("a warm-up lasts at most %v, not %v", v1.Duration(MaxDuration), v1.Duration(c.WarmUp))
 	case operation == Handover && c.Clients < 2:
-		return refuse("one client can not hand over to itself: %s needs 2 clients or more", operation)
+		return refuse("one client cannot hand over to itself: %s needs 2 clients or more", operation)
 	case operation == Watch:
 		return c.checkWatch()
 	case operation != Handover && c.Leases > 0 && c.Leases < c.Clients:
-		return refuse("%d leases are too few for %d clients: in %s each has at least one of its own", c.Leases, c.Clients, operation)
+		return refuse("%d leases are too few for %d clients: in %s each has at least one of its own",
+			c.Leases, c.Clients, operation)
 	}
 	return nil
 }
@@ -153,7 +155,10 @@ func New(config Config) (*Runner, error) {
 	config.Every = cmp.Or(config.Every, time.Second)
 	r := &Runner{config: config, prefix: "bench/" + strings.ToLower(rand.Text()[:8]) + "/"}
 	for i := range config.Clients {
-		c, err := v1.NewCaller(v1.CallerConfig{Servers: config.serversFor(i), Namespace: config.Namespace, Timeout: config.Timeout, Client: oneConnection(config.TLS)})
+		c, err := v1.NewCaller(v1.CallerConfig{
+			Servers: config.serversFor(i), Namespace: config.Namespace, Timeout: config.Timeout,
+			Client: oneConnection(config.TLS),
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -224,17 +229,20 @@ func (r *Runner) Run(ctx context.Context, operation string) Result {
 		return r.watch(ctx)
 	}
 	run := r.begin(ctx, operation)
-	stopTelling := r.config.tellOften(run.progress)
+	stopReports := r.config.reportProgress(run.progress)
 	run.prepare(ctx)
 	run.measure(ctx)
 	run.clear()
-	stopTelling()
+	stopReports()
 	return run.result()
 }
 
 // begin makes the workers of an operation.
 func (r *Runner) begin(ctx context.Context, operation string) *run {
-	run := &run{config: r.config, operation: operation, leases: r.config.leases(operation), ctx: context.WithoutCancel(ctx), stop: make(chan struct{})}
+	run := &run{
+		config: r.config, operation: operation, leases: r.config.leases(operation),
+		ctx: context.WithoutCancel(ctx), stop: make(chan struct{}),
+	}
 	groups := make([]group, run.leases)
 	for i, caller := range r.clients {
 		c := client{
@@ -246,7 +254,8 @@ func (r *Runner) begin(ctx context.Context, operation string) *run {
 		case Cycle:
 			w = &cycler{client: c, mine: share(run.leases, len(r.clients), i)}
 		case Renew:
-			w = &renewer{client: c, mine: share(run.leases, len(r.clients), i), ttl: ttl + time.Duration(run.leases)*time.Millisecond}
+			longer := time.Duration(run.leases) * time.Millisecond // one round of renewals takes longer, too
+			w = &renewer{client: c, mine: share(run.leases, len(r.clients), i), ttl: ttl + longer}
 		case Handover:
 			w = &taker{client: c, group: &groups[i%run.leases], contended: i % run.leases}
 		default:
@@ -258,7 +267,7 @@ func (r *Runner) begin(ctx context.Context, operation string) *run {
 	return run
 }
 
-// share is which of n things belong to one of so many clients.
+// share returns which of n things belong to one of the clients.
 func share(n, clients, client int) (mine []int) {
 	for i := client; i < n; i += clients {
 		mine = append(mine, i)
@@ -285,7 +294,8 @@ func (c *client) newID() string {
 
 func (c *client) request(resource int, id string) v1.AcquireRequest {
 	return v1.AcquireRequest{
-		Resource: fmt.Sprintf("%s%d", c.resource, resource), Holder: c.holder, ID: id, TTL: v1.TTL{Duration: v1.Duration(ttl)},
+		Resource: fmt.Sprintf("%s%d", c.resource, resource), Holder: c.holder, ID: id,
+		TTL: v1.TTL{Duration: v1.Duration(ttl)},
 	}
 }
 
@@ -297,7 +307,7 @@ func (c *client) drop(id string) {
 	_ = c.Release(ctx, v1.ReleaseRequest{ID: id})
 }
 
-// isNone tells whether there was nothing to release.
+// isNone reports whether there was nothing to release.
 func isNone(err error) bool {
 	return errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrLost)
 }

@@ -302,7 +302,7 @@ func TestWatchersMissNothing(t *testing.T) {
 	const hello = "event: hello\nid: 1\ndata: {}\n\n"
 	for answer, says := range map[string]string{
 		hello + "id: 2.0\ndata: {\"reason\":\"0\"}\n\nid: 2.0\ndata: {\"reason\":\"0\"}\n\n": "a watch showed 2.0 after 2.0",
-		hello + "id: 2.0\ndata: {\"reason\":\"nonsense\"}\n\n":                               "a watch showed what nobody made",
+		hello + "id: 2.0\ndata: {\"reason\":\"nonsense\"}\n\n":                               "a watch showed an event that the bench did not make",
 		hello + "id: x\n": "is not a position",
 		hello:             "a watch ended",
 		"":                "a watch ended before it began",
@@ -351,7 +351,7 @@ func TestCheck(t *testing.T) {
 		{Cycle, func(c *Config) { c.Duration = 0 }, "a measurement lasts more than 0s and at most 24h, not 0s"},
 		{Cycle, func(c *Config) { c.Duration = 25 * time.Hour }, "at most 24h, not 25h"},
 		{Cycle, func(c *Config) { c.WarmUp = -1 }, "a warm-up lasts at most 24h, not -1ns"},
-		{Handover, func(c *Config) { c.Clients = 1 }, "one client can not hand over to itself: handover needs 2 clients or more"},
+		{Handover, func(c *Config) { c.Clients = 1 }, "one client cannot hand over to itself: handover needs 2 clients or more"},
 		{Watch, func(c *Config) { c.Watchers = 0 }, "there can be 1 to 8000 watchers, not 0"},
 		{Watch, func(c *Config) { c.EventRate = 100001 }, "there can be 1 to 100000 events a second, not 100001"},
 	} {

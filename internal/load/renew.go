@@ -65,7 +65,7 @@ func (r *renewer) clear(ctx context.Context) (left int) {
 	for i, id := range r.held {
 		if err := r.Release(ctx, v1.ReleaseRequest{ID: id}); err != nil && !isNone(err) {
 			if left++; ctx.Err() != nil || left > 3 {
-				return left + len(r.held) - i - 1 // nobody answers any more
+				return left + len(r.held) - i - 1 // no server answers
 			}
 		}
 		r.run.done.Add(1)

@@ -97,7 +97,7 @@ func (r *run) grace() time.Duration {
 	return 10*time.Second + time.Duration(len(r.workers))*10*time.Millisecond
 }
 
-// wait tells whether a time passed before the channel was closed.
+// wait reports whether the time passed before the channel was closed.
 func wait(closed <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -225,11 +225,13 @@ func (r *run) measured() time.Duration {
 
 func (r *run) result() Result {
 	figures, measured := r.figures()
-	return Result{Operation: r.operation, Leases: r.leases, Measured: measured, Figures: figures, First: r.first, Left: r.left}
+	return Result{
+		Operation: r.operation, Leases: r.leases, Measured: measured, Figures: figures, First: r.first, Left: r.left,
+	}
 }
 
-// tellOften tells how it goes until the returned function is called.
-func (c Config) tellOften(progress func() Progress) (stop func()) {
+// reportProgress reports progress at intervals, until the returned function is called.
+func (c Config) reportProgress(progress func() Progress) (stop func()) {
 	if c.Progress == nil {
 		return func() {}
 	}

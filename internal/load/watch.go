@@ -36,8 +36,8 @@ type audience struct {
 	config   Config
 	clients  []*v1.Caller // who make the events
 	resource string
-	warmUp   int // so many events are not counted
-	events   int // so many there are to be
+	warmUp   int // how many events are not counted
+	events   int // how many events there will be
 	watchers []*watcher
 	sent     atomic.Int64
 
@@ -74,15 +74,15 @@ func (c Config) checkWatch() error {
 	return nil
 }
 
-// watch lets so many watch one resource while so many events a second happen to
-// it, and measures how long each event took from the moment it was due to each
-// watcher. What did not arrive, or not in order, is an error.
+// watch has watchers watch one resource while events happen to it at a fixed rate. It measures
+// how long each event took from the moment it was due to each watcher. An event that did not
+// arrive, or not in order, is an error.
 func (r *Runner) watch(ctx context.Context) Result {
 	a := &audience{config: r.config, clients: r.clients, resource: r.prefix + Watch}
 	a.warmUp = int(r.config.WarmUp.Seconds() * float64(r.config.EventRate))
 	a.events = a.warmUp + max(1, int(r.config.Duration.Seconds()*float64(r.config.EventRate)))
-	stopTelling := r.config.tellOften(a.progress)
-	defer stopTelling()
+	stopReports := r.config.reportProgress(a.progress)
+	defer stopReports()
 	lease := v1.AcquireRequest{
 		Resource: a.resource, Holder: r.config.Holder, ID: a.resource,
 		TTL: v1.TTL{Duration: v1.Duration(ttl + r.config.WarmUp + r.config.Duration)},
@@ -152,11 +152,12 @@ const atOnce = 64
 // bufferSize holds the batch of a few milliseconds.
 const bufferSize = 32 << 10
 
-// open connects all watchers, and tells whether it could.
+// open connects all watchers, and reports whether it could.
 func (a *audience) open(ctx, reading context.Context) bool {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
 	client := &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, DisableCompression: true, ReadBufferSize: bufferSize,
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
+		DisableCompression: true, ReadBufferSize: bufferSize,
 		TLSClientConfig: a.config.TLS,
 	}}
 	query := url.Values{"namespace": {a.config.Namespace}, "resource": {a.resource}}
@@ -216,7 +217,8 @@ func (a *audience) publish(ctx context.Context) {
 	for _, c := range a.clients {
 		publishers.Go(func() {
 			for n := range due {
-				if _, err := c.Ask(context.WithoutCancel(ctx), v1.AskRequest{Resource: a.resource, Message: strconv.Itoa(n)}); err != nil {
+				r := v1.AskRequest{Resource: a.resource, Message: strconv.Itoa(n)}
+				if _, err := c.Ask(context.WithoutCancel(ctx), r); err != nil {
 					a.fail(err)
 					continue
 				}
@@ -302,7 +304,8 @@ func (w *watcher) count(data []byte) error {
 	text, _, _ = bytes.Cut(text, []byte(`"`))
 	n, err := strconv.Atoi(string(text))
 	if err != nil {
-		return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("a watch showed what nobody made: %.200s", data)}
+		return &leasehold.Error{Code: leasehold.Refused,
+			Message: fmt.Sprintf("a watch showed an event that the bench did not make: %.200s", data)}
 	}
 	w.read.Add(1)
 	if n < w.all.warmUp {

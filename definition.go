@@ -1,0 +1,50 @@
+package leasehold
+
+import "time"
+
+// Unclean is what happens after the unclean end of a lease.
+type Unclean uint8
+
+// What can follow. Wire formats number them: add at the end only.
+const (
+	AllowNext            Unclean = iota // the resource is granted after the grace
+	WarnNext                            // the next holder is told as well
+	AwaitAcknowledgement                // the resource is granted once somebody acknowledged the end
+)
+
+var uncleanNames = [...]string{AllowNext: "allow", WarnNext: "warn", AwaitAcknowledgement: "acknowledge"}
+
+func (u Unclean) String() string {
+	if int(u) >= len(uncleanNames) {
+		return "unknown"
+	}
+	return uncleanNames[u]
+}
+
+// UncleanOf returns the Unclean with a name.
+func UncleanOf(s string) (Unclean, bool) {
+	for i, name := range uncleanNames {
+		if name == s {
+			return Unclean(i), true
+		}
+	}
+	return 0, false
+}
+
+// A Definition is what was set for a resource, or for all under a prefix. Of those that match a
+// resource, the one with the longest path applies, as a whole.
+type Definition struct {
+	Path string // of a resource; or a prefix, which ends with a slash ("/" alone: everything)
+
+	Capacity int      // slots; 0: the first holder decides
+	Units    []string // the names of the slots, whose number is then the capacity
+
+	DefaultTTL time.Duration // of an acquire that names none; 0: DefaultTTL
+	LargestTTL time.Duration // 0: MaxTTL
+	HoldLimit  time.Duration // the total time a lease may be held, renewals included; 0: no limit
+	Grace      time.Duration // after an unclean end, at least
+	Expected   time.Duration // how long a lease should be held at most; longer raises an alarm; 0: as learned
+	Unclean    Unclean
+
+	Revision Revision // of its last change
+}

@@ -1,0 +1,20 @@
+package leasehold
+
+import "time"
+
+// A Hold is one holder's time with a resource, once it is over.
+type Hold struct {
+	ID     string
+	Holder string
+	Token  Token
+	Since  time.Time
+	Until  time.Time
+	Waited time.Duration // in the queue, before the grant
+}
+
+// An Origin is where a request came from. It decides nothing; the journal keeps it.
+type Origin struct {
+	Actor   string // who sent it, if that was proven; empty: nobody asked
+	Address string // of the client's end of the connection
+	Door    string // the door that it came through
+}

@@ -12,9 +12,9 @@ import (
 // LinesType is the content type of an export: one JSON object on each line.
 const LinesType = "application/x-ndjson"
 
-// A Deed is one thing that was done, or refused, with who did it. Index and N are its
-// place in the log; what was refused for lack of right has none.
-type Deed struct {
+// An Operation is one entry of the audit trail: something that was done or refused, and who did
+// it. Index and N are its place in the log; a denied one has none.
+type Operation struct {
 	Index     uint64 `json:"index,omitempty"`
 	N         uint32 `json:"n,omitempty"`
 	At        Time   `json:"at"`
@@ -54,13 +54,13 @@ type Hold struct {
 	Foreign   string `json:"foreign,omitempty"` // as in Lease
 }
 
-// A JournalQuery says which deeds or holds to show.
+// A JournalQuery says which operations or holds to list.
 type JournalQuery struct {
 	Resource string    // one resource
 	Prefix   string    // or all whose path has this prefix
 	Holder   string    // who held, or asked
-	Actor    string    // of deeds alone
-	Verb     string    // of deeds alone
+	Actor    string    // of operations alone
+	Verb     string    // of operations alone
 	From     time.Time // zero: from the oldest
 	Until    time.Time // exclusive; zero: up to now
 	Oldest   bool      // oldest first; else newest first
@@ -89,13 +89,13 @@ func (q JournalQuery) values() url.Values {
 }
 
 // AuditPage returns one page of the audit trail: what was done, and by whom.
-func (c *Caller) AuditPage(ctx context.Context, q JournalQuery) (List[Deed], error) {
-	return send[List[Deed]](ctx, c, request{method: "GET", path: "/v1/audit", query: q.values()})
+func (c *Caller) AuditPage(ctx context.Context, q JournalQuery) (List[Operation], error) {
+	return send[List[Operation]](ctx, c, request{method: "GET", path: "/v1/audit", query: q.values()})
 }
 
 // Audit yields the audit trail of all pages. It ends after the first error.
-func (c *Caller) Audit(ctx context.Context, q JournalQuery) iter.Seq2[Deed, error] {
-	return pages(q.After, func(after string) (List[Deed], error) {
+func (c *Caller) Audit(ctx context.Context, q JournalQuery) iter.Seq2[Operation, error] {
+	return pages(q.After, func(after string) (List[Operation], error) {
 		q.After = after
 		return c.AuditPage(ctx, q)
 	})
@@ -114,8 +114,8 @@ func (c *Caller) Holds(ctx context.Context, q JournalQuery) iter.Seq2[Hold, erro
 	})
 }
 
-// ExportAudit returns what was done as lines of JSON, each a Deed. Reading them ends with
-// io.EOF only if there are no more: an answer that was cut short ends with another error.
+// ExportAudit returns the audit trail as lines of JSON, each an Operation. Reading them ends
+// with io.EOF only if they are complete: an answer that was cut short ends with another error.
 func (c *Caller) ExportAudit(ctx context.Context, q JournalQuery) (io.ReadCloser, error) {
 	return c.export(ctx, "/v1/audit", q)
 }

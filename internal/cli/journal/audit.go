@@ -47,7 +47,7 @@ refusals have a quarter of it to themselves. To keep more, export it:
 		if a.Output == cli.FormatLines && f.limit == 0 {
 			return copyLines(ctx, a, q, c.ExportAudit)
 		}
-		deeds, err := newest(f.limit, func(after string, limit int) (v1.List[v1.Deed], error) {
+		deeds, err := newest(f.limit, func(after string, limit int) (v1.List[v1.Operation], error) {
 			q.After, q.Limit = after, limit
 			return c.AuditPage(ctx, q)
 		})
@@ -65,7 +65,7 @@ refusals have a quarter of it to themselves. To keep more, export it:
 	return cmd
 }
 
-func printDeeds(a *cli.App, deeds []v1.Deed) error {
+func printDeeds(a *cli.App, deeds []v1.Operation) error {
 	switch {
 	case a.Output == cli.FormatJSON:
 		return a.PrintJSON(deeds)
@@ -93,7 +93,7 @@ func printDeeds(a *cli.App, deeds []v1.Deed) error {
 }
 
 // deedDetail says in a few words what the other columns do not.
-func deedDetail(d v1.Deed) string {
+func deedDetail(d v1.Operation) string {
 	var parts []string
 	add := func(format string, value any) { parts = append(parts, fmt.Sprintf(format, value)) }
 	if d.Holder != "" && d.Holder != d.Actor {

@@ -35,7 +35,7 @@ func TestAudit(t *testing.T) {
 	post("/v1/release", `{"id":"a"}`).expect(410)
 	ask(t, door, "PUT", "/v1/records/config/x", "one").expect(200)
 
-	got := read[v1.List[v1.Deed]](ask(t, door, "GET", "/v1/audit", "", "X-Forwarded-For", "1.2.3.4").expect(200).without("1.2.3.4"))
+	got := read[v1.List[v1.Operation]](ask(t, door, "GET", "/v1/audit", "", "X-Forwarded-For", "1.2.3.4").expect(200).without("1.2.3.4"))
 	var told []string
 	for _, d := range got.Items {
 		if d.Address != address || d.Door != "native" || d.Namespace != "default" || d.At.IsZero() || d.Index == 0 {
@@ -55,7 +55,7 @@ acquire ok r ann ann 1  repair`
 		"resource=r": 3, "resource=none": 0, "prefix=config/": 1, "holder=ann": 2, "actor=ops": 1, "actor=ann&verb=acquire": 1, "verb=renew": 0,
 		"from=2000-01-01T00:00:00Z": 5, "until=2000-01-01T00:00:00Z": 0, "from=2199-01-01T00:00:00Z": 0, "namespace=other": 0, "limit=2": 2, "verb=grant": 0,
 	} {
-		if got := read[v1.List[v1.Deed]](ask(t, door, "GET", "/v1/audit?"+query, "").expect(200)); len(got.Items) != n {
+		if got := read[v1.List[v1.Operation]](ask(t, door, "GET", "/v1/audit?"+query, "").expect(200)); len(got.Items) != n {
 			t.Errorf("%s: %d deeds", query, len(got.Items))
 		}
 	}
@@ -69,8 +69,8 @@ func TestDenialsAreKept(t *testing.T) {
 	ask(t, door, "POST", "/v1/acquire", `{"resource":"r","holder":"page"}`, cross...).expect(403)
 	ask(t, door, "DELETE", "/v1/sessions/s?namespace=blue", "", cross...).expect(403)
 	ask(t, door, "PUT", "/v1/records/a/b?nonsense", "", cross...).expect(403)
-	here := read[v1.List[v1.Deed]](ask(t, door, "GET", "/v1/audit", "").expect(200))
-	there := read[v1.List[v1.Deed]](ask(t, door, "GET", "/v1/audit?namespace=blue", "").expect(200))
+	here := read[v1.List[v1.Operation]](ask(t, door, "GET", "/v1/audit", "").expect(200))
+	there := read[v1.List[v1.Operation]](ask(t, door, "GET", "/v1/audit?namespace=blue", "").expect(200))
 	if len(here.Items) != 2 || len(there.Items) != 1 {
 		t.Fatalf("%d and %d denials are there", len(here.Items), len(there.Items))
 	}
@@ -146,7 +146,7 @@ func TestExport(t *testing.T) {
 			}
 			n := 0
 			for lines := bufio.NewScanner(body); lines.Scan(); n++ {
-				var d v1.Deed
+				var d v1.Operation
 				if err := json.Unmarshal(lines.Bytes(), &d); err != nil || d.ID != fmt.Sprint("id", n/2) {
 					t.Fatalf("line %d: %+v, %v", n, d, err)
 				}

@@ -19,7 +19,8 @@ func (s *State) acknowledge(c *Acknowledge) Answer {
 			continue
 		}
 		s.emit(sp, &leasehold.Event{
-			Kind: leasehold.Acknowledged, Resource: r.Path, ID: rest.After.ID, Holder: rest.After.Holder, Token: rest.After.Token, By: c.By, Reason: c.Reason,
+			Kind: leasehold.Acknowledged, Resource: r.Path, ID: rest.After.ID, Holder: rest.After.Holder,
+			Token: rest.After.Token, By: c.By, Reason: c.Reason,
 		})
 	}
 	s.clearAlarm(sp, &Alarm{Kind: leasehold.UncleanEnd, Resource: r.Path})

@@ -46,7 +46,8 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 			}
 		}
 		if session.used()+len(items) > leasehold.MaxClaimsPerSession {
-			return nil, refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked for: %d are as many as it can have",
+			return nil, refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked "+
+				"for: %d are as many as it can have",
 				c.Session, session.used(), len(items), leasehold.MaxClaimsPerSession).Err
 		}
 	}
@@ -82,7 +83,8 @@ func withdrawn(session *Session, item Item) *leasehold.Error {
 }
 
 func otherID(claim *Claim) Answer {
-	return refuse(leasehold.Refused, "lease id %q belongs to %s on %s: choose another id", claim.ID, claim.Holder, claim.Resource)
+	return refuse(leasehold.Refused, "lease id %q belongs to %s on %s: choose another id", claim.ID, claim.Holder,
+		claim.Resource)
 }
 
 // claim makes of one resource that is asked for what its definition allows.
@@ -103,7 +105,8 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 		ID: item.ID, Resource: item.Resource, Holder: c.Holder, Session: c.Session, TTL: ttl, Slots: uint32(item.Slots),
 		Since: s.now, SinceWall: s.wall,
 	}
-	terms := Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit, Expected: d.Expected}
+	terms := Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit,
+		Expected: d.Expected}
 	if s.atLeast(Level4) {
 		terms.Foreign = c.Foreign
 	}
@@ -112,7 +115,9 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 }
 
 // allowedTTL is the TTL that a lease gets under a definition.
-func (sp *space) allowedTTL(c *Acquire, path string, d leasehold.Definition, session *Session) (time.Duration, *leasehold.Error) {
+func (sp *space) allowedTTL(
+	c *Acquire, path string, d leasehold.Definition, session *Session,
+) (time.Duration, *leasehold.Error) {
 	ttl := c.TTL
 	if c.Pick != TTLAsSaid && d.DefaultTTL != 0 {
 		ttl = d.DefaultTTL
@@ -130,9 +135,11 @@ func (sp *space) allowedTTL(c *Acquire, path string, d leasehold.Definition, ses
 	case session == nil && c.Pick != TTLAsSaid:
 		return d.LargestTTL, nil
 	case asked == 0:
-		return 0, refuse(leasehold.Refused, "a lease on %s lasts at most %s: ask for a ttl of that or less", path, left(Time(d.LargestTTL))).Err
+		return 0, refuse(leasehold.Refused, "a lease on %s lasts at most %s: ask for a ttl of that or less", path,
+			left(Time(d.LargestTTL))).Err
 	}
-	return 0, refuse(leasehold.Refused, "a lease on %s lasts at most %s, not %s: ask for less", path, left(Time(d.LargestTTL)), left(Time(asked))).Err
+	return 0, refuse(leasehold.Refused, "a lease on %s lasts at most %s, not %s: ask for less", path,
+		left(Time(d.LargestTTL)), left(Time(asked))).Err
 }
 
 // agree refuses what contradicts the number of slots that a resource has.
@@ -144,14 +151,17 @@ func (s *State) agree(sp *space, item Item, d leasehold.Definition) *leasehold.E
 	capacity := sp.capacity(r, d)
 	switch {
 	case capacity == 0 && item.Capacity == 0 && item.Slots > 1:
-		return refuse(leasehold.Refused, "nobody said yet how many slots %s has: say its capacity, or define it", item.Resource).Err
+		return refuse(leasehold.Refused, "nobody said yet how many slots %s has: say its capacity, or define it",
+			item.Resource).Err
 	case capacity == 0:
 		capacity = item.KnownCapacity()
 	case item.Capacity != 0 && item.Capacity != capacity:
-		return refuse(leasehold.Refused, "%s has %d slots, not %d: those who share it must agree", item.Resource, capacity, item.Capacity).Err
+		return refuse(leasehold.Refused, "%s has %d slots, not %d: those who share it must agree", item.Resource, capacity,
+			item.Capacity).Err
 	}
 	if item.Slots > capacity {
-		return refuse(leasehold.Refused, "%s has %d slots: %d are more than there are", item.Resource, capacity, item.Slots).Err
+		return refuse(leasehold.Refused, "%s has %d slots: %d are more than there are", item.Resource, capacity,
+			item.Slots).Err
 	}
 	return nil
 }
@@ -165,8 +175,9 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 	if failure := s.roomForClaims(len(claims), blocked != nil); failure != nil {
 		return Answer{Err: failure}
 	}
-	if at := slices.IndexFunc(items, func(item Item) bool { return item.Slots != 0 }); at >= 0 && s.unsettled && blocked == nil {
-		return Answer{Err: tooManyOver(items[at].Resource)} // nobody could say what the smallest token is that counts
+	shared := slices.IndexFunc(items, func(item Item) bool { return item.Slots != 0 })
+	if shared >= 0 && s.unsettled && blocked == nil {
+		return Answer{Err: tooManyOver(items[shared].Resource)} // nobody could say what the smallest token is that counts
 	}
 	if blocked != nil {
 		if failure := s.mayWait(sp, c, claims); failure != nil {
@@ -191,7 +202,7 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 	return s.leasesAnswer(sp, claims)
 }
 
-// blocked returns the first resource that can not be granted now; nil if all can.
+// blocked returns the first resource that cannot be granted now; nil if all can.
 func (s *State) blocked(sp *space, c *Acquire, items []Item) *Resource {
 	for _, item := range items {
 		r, ok := sp.resources.Get(item.Resource)
@@ -233,7 +244,8 @@ func (s *State) settleCapacity(sp *space, item Item) {
 func (s *State) mayWait(sp *space, c *Acquire, claims []*Claim) *leasehold.Error {
 	for _, claim := range claims {
 		if r, ok := sp.resources.Get(claim.Resource); ok && r.Waiting >= leasehold.MaxQueue {
-			return refuse(leasehold.Limited, "%s has %d waiters already, which is as many as it can have", claim.Resource, r.Waiting).Err
+			return refuse(leasehold.Limited, "%s has %d waiters already, which is as many as it can have", claim.Resource,
+				r.Waiting).Err
 		}
 	}
 	return s.deadlock(sp, claims, c.Priority)
@@ -273,7 +285,7 @@ func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
 	return s.held(sp, r, s.position(sp, claim))
 }
 
-// open tells whether a settled resource can be granted to somebody who does not wait
+// open reports whether a settled resource can be granted to somebody who does not wait
 // yet. Those who wait go first, unless they have a lower priority.
 func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
 	if s.quarantined() {
@@ -287,7 +299,7 @@ func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
 	return s.fits(sp, r, uint32(item.Slots), item.KnownCapacity())
 }
 
-// grant gives the resource to a claim, which must not be in the queue any more.
+// grant gives the resource to a claim, which must not be in the queue any longer.
 func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	if claim.Wait != nil {
 		s.learnWait(&taken, claim)

@@ -77,7 +77,7 @@ func (a *Alarm) key() string {
 	return kind + "resource " + a.Resource
 }
 
-// stands tells whether an alarm is not forgotten by a moment, collected or not.
+// stands reports whether an alarm is not forgotten by a moment, collected or not.
 func (a *Alarm) stands(now Time) bool {
 	return !a.Kind.Past() || a.Last.Add(leasehold.AlarmMemory) > now
 }
@@ -116,7 +116,8 @@ func (s *State) raise(sp *space, a *Alarm, format string, args ...any) {
 // say what it is about.
 func (s *State) tellAlarm(sp *space, a *Alarm, kind leasehold.Kind) {
 	s.untold = append(s.untold, untold{sp, &leasehold.Event{
-		Kind: kind, Alarm: a.Kind, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Token: a.Token, Session: a.Session, Reason: a.Text,
+		Kind: kind, Alarm: a.Kind, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Token: a.Token, Session: a.Session,
+		Reason: a.Text,
 	}})
 }
 
@@ -168,7 +169,7 @@ func (s *State) dropAlarm(sp *space, a *Alarm) {
 }
 
 // forgetAlarm drops the oldest alarm about something past if it does not stand any
-// more, and tells whether it did.
+// more, and reports whether it did.
 func (s *State) forgetAlarm() bool {
 	_, ref, ok := s.alarms.past.Min()
 	if !ok || ref.last.Add(leasehold.AlarmMemory) > s.now {
@@ -210,10 +211,12 @@ func (s *State) overdue(sp *space, c *Claim) {
 	s.put(sp, &long)
 	held, limit := time.Duration(s.now-c.Since), c.long()
 	if c.terms().Expected != 0 {
-		s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s: at most %s were expected", c.Holder, c.Resource, timeline.Text(held), timeline.Text(limit))
+		s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s: at most %s were expected", c.Holder, c.Resource,
+			timeline.Text(held), timeline.Text(limit))
 		return
 	}
-	s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s, which is unusually long here (from %s on)", c.Holder, c.Resource, timeline.Text(held), timeline.Text(limit))
+	s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s, which is unusually long here (from %s on)",
+		c.Holder, c.Resource, timeline.Text(held), timeline.Text(limit))
 }
 
 // renamed keeps the alarm of a lease that goes on under another id or holder.
@@ -237,7 +240,8 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Us
 		s.raise(sp, about(c, leasehold.UncleanEnd), "the lease of %s on %s ended uncleanly (%v)", c.Holder, c.Resource, how)
 	}
 	if usage.WentAway(how) && before.LostBefore != 0 && before.LostBefore.Add(flapTime) > s.now {
-		s.raise(sp, about(c, leasehold.Flapping), "holders of %s went away %d times within %s, the last one was %s", c.Resource, flapTimes, timeline.Text(flapTime), c.Holder)
+		s.raise(sp, about(c, leasehold.Flapping), "holders of %s went away %d times within %s, the last one was %s",
+			c.Resource, flapTimes, timeline.Text(flapTime), c.Holder)
 	}
 }
 
@@ -257,7 +261,8 @@ func (s *State) alarmSession(sp *space, session string, left *Left) {
 // lateLease raises the alarm of a lease whose renewal came late, the first time.
 func (s *State) lateLease(sp *space, before, renewed *Claim) {
 	if renewed.Gap > lateGap && before.Gap <= lateGap {
-		s.raise(sp, about(renewed, leasehold.LateRenewal), "%s renewed its lease on %s with %s of %s left", renewed.Holder, renewed.Resource, timeline.Text(time.Duration(before.Expires-s.now)), timeline.Text(renewed.TTL))
+		s.raise(sp, about(renewed, leasehold.LateRenewal), "%s renewed its lease on %s with %s of %s left", renewed.Holder,
+			renewed.Resource, timeline.Text(time.Duration(before.Expires-s.now)), timeline.Text(renewed.TTL))
 	}
 }
 
@@ -265,7 +270,8 @@ func (s *State) lateLease(sp *space, before, renewed *Claim) {
 func (s *State) lateSession(sp *space, before, renewed *Session) {
 	if renewed.Gap > lateGap && before.Gap <= lateGap {
 		a := &Alarm{Kind: leasehold.LateRenewal, Session: renewed.ID}
-		s.raise(sp, a, "session %s was renewed with %s of %s left", renewed.ID, timeline.Text(time.Duration(before.Expires-s.now)), timeline.Text(renewed.TTL))
+		s.raise(sp, a, "session %s was renewed with %s of %s left", renewed.ID,
+			timeline.Text(time.Duration(before.Expires-s.now)), timeline.Text(renewed.TTL))
 	}
 }
 
@@ -333,8 +339,9 @@ func (v View) Alarms(namespace string, q AlarmQuery) (list []leasehold.Alarm, ne
 
 func (a *Alarm) shown(namespace string) leasehold.Alarm {
 	return leasehold.Alarm{
-		Namespace: namespace, Kind: a.Kind, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Token: a.Token, Session: a.Session,
-		Since: calendar(a.SinceWall), Last: calendar(a.LastWall), Count: a.Count, Text: a.Text,
+		Namespace: namespace, Kind: a.Kind, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Token: a.Token,
+		Session: a.Session,
+		Since:   calendar(a.SinceWall), Last: calendar(a.LastWall), Count: a.Count, Text: a.Text,
 	}
 }
 

@@ -28,7 +28,8 @@ func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
 	t := c.terms()
 	l := leasehold.Lease{
 		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: t.Labels, Reason: t.Reason,
-		Session: c.Session, State: c.state(), Token: c.Token, Floor: s.floor(sp, c), Slots: int(c.Slots), Units: t.Units, TTL: c.TTL, HoldLimit: t.HoldLimit,
+		Session: c.Session, State: c.state(), Token: c.Token, Floor: s.floor(sp, c), Slots: int(c.Slots), Units: t.Units,
+		TTL: c.TTL, HoldLimit: t.HoldLimit,
 		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(), Foreign: t.Foreign,
 	}
 	if session, ok := sp.sessions.Get(c.Session); ok {
@@ -55,8 +56,9 @@ func (s *State) sessionAnswer(sp *space, session *Session) Answer {
 func (s *State) session(sp *space, session *Session) leasehold.Session {
 	return leasehold.Session{
 		Namespace: sp.name, ID: session.ID, TTL: session.TTL, Labels: session.Labels,
-		Remaining: time.Duration(max(0, session.Expires-s.now)), Opened: calendar(session.OpenedWall), Expires: s.moment(session.Expires),
-		Claims: session.Claims, Interventions: session.touched().Count, Intervened: session.touched().IDs,
+		Remaining: time.Duration(max(0, session.Expires-s.now)), Opened: calendar(session.OpenedWall),
+		Expires: s.moment(session.Expires),
+		Claims:  session.Claims, Interventions: session.touched().Count, Intervened: session.touched().IDs,
 	}
 }
 
@@ -68,7 +70,8 @@ func (s *State) waiterAnswer(sp *space, c *Claim) Answer {
 
 func (s *State) waiter(sp *space, c *Claim, position int) leasehold.Waiter {
 	return leasehold.Waiter{
-		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: c.terms().Labels, Reason: c.terms().Reason,
+		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: c.terms().Labels,
+		Reason:  c.terms().Reason,
 		Session: c.Session, Slots: int(c.Slots), Priority: c.Wait.Priority, Position: position,
 		Since: calendar(c.SinceWall), Until: s.moment(c.Wait.Until), Foreign: c.terms().Foreign,
 	}
@@ -85,7 +88,8 @@ func (s *State) broken(sp *space, c *Claim) Answer {
 // brokenBefore shows a lease that an earlier try of the same break ended.
 func (s *State) brokenBefore(sp *space, e *EndedClaim) Answer {
 	return Answer{Lease: &leasehold.Lease{
-		Namespace: sp.name, Resource: e.Resource, ID: e.ID, Holder: e.Holder, State: leasehold.Broken, Token: e.Token, Floor: e.Token,
+		Namespace: sp.name, Resource: e.Resource, ID: e.ID, Holder: e.Holder, State: leasehold.Broken, Token: e.Token,
+		Floor:   e.Token,
 		Expires: s.moment(e.At), AvailableAt: s.restsAfter(sp, e.Resource, e.ID),
 	}}
 }
@@ -108,8 +112,10 @@ func (s *State) restsAfter(sp *space, path, id string) time.Time {
 func (s *State) lastLease(sp *space, r *Resource, rest *Rest) *leasehold.Lease {
 	after := rest.After
 	return &leasehold.Lease{
-		Namespace: sp.name, Resource: r.Path, ID: after.ID, Holder: after.Holder, State: stateAfter(after), Token: after.Token, Floor: after.Token,
-		Slots: int(rest.Slots), Units: rest.Units, Expires: calendar(after.Wall), AvailableAt: s.moment(rest.Until), Foreign: after.Foreign,
+		Namespace: sp.name, Resource: r.Path, ID: after.ID, Holder: after.Holder, State: stateAfter(after),
+		Token: after.Token, Floor: after.Token,
+		Slots: int(rest.Slots), Units: rest.Units, Expires: calendar(after.Wall), AvailableAt: s.moment(rest.Until),
+		Foreign: after.Foreign,
 	}
 }
 
@@ -134,7 +140,7 @@ func stateAfter(last *Ending) leasehold.State {
 	return leasehold.Expired
 }
 
-// blockedBy is the answer to whoever can not have a resource at once.
+// blockedBy answers a request that cannot have a resource at once.
 func (s *State) blockedBy(sp *space, r *Resource) Answer {
 	if s.unsettled {
 		return Answer{Err: tooManyOver(r.Path)}
@@ -142,7 +148,7 @@ func (s *State) blockedBy(sp *space, r *Resource) Answer {
 	return s.held(sp, r, 0)
 }
 
-// held is the answer to whoever finds the resource taken, queued for, or at rest.
+// held answers a request that finds the resource taken, queued for, or at rest.
 // position is the place in the queue of the one who asks, 0 if it has none.
 func (s *State) held(sp *space, r *Resource, position int) Answer {
 	failure := &leasehold.Error{Code: leasehold.Held, Waiting: r.Waiting, Position: position}
@@ -153,10 +159,12 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 		failure.Lease = &lease
 		failure.Message = s.heldBy(sp, r, &lease)
 	case rest != nil && rest.Until == 0:
-		failure.Message = fmt.Sprintf("%s waits for somebody to acknowledge the unclean end of %s's lease with token %d", r.Path, rest.After.Holder, rest.After.Token)
+		failure.Message = fmt.Sprintf("%s waits for somebody to acknowledge the unclean end of %s's lease with token %d",
+			r.Path, rest.After.Holder, rest.After.Token)
 		failure.Lease = s.lastLease(sp, r, rest)
 	case rest != nil:
-		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %s", r.Path, rest.After.Holder, left(rest.Until-s.now))
+		failure.Message = fmt.Sprintf("%s rests after the unclean end of %s's lease for another %s", r.Path,
+			rest.After.Holder, left(rest.Until-s.now))
 		failure.Lease = s.lastLease(sp, r, rest)
 	case s.quarantined():
 		failure.Message = fmt.Sprintf("%s is free, but %s", r.Path, s.whyQuarantined())
@@ -196,7 +204,8 @@ func (s *State) heldBy(sp *space, r *Resource, lease *leasehold.Lease) string {
 		others += fmt.Sprintf(", and %d at rest after an unclean end", resting)
 	}
 	capacity := sp.capacity(r, sp.definition(r.Path))
-	return fmt.Sprintf("%s has %d of %d slots taken, by %s%s%s%s", r.Path, r.More.Shares.used, capacity, lease.Holder, because(lease.Reason), ends, others)
+	return fmt.Sprintf("%s has %d of %d slots taken, by %s%s%s%s", r.Path, r.More.Shares.used, capacity, lease.Holder,
+		because(lease.Reason), ends, others)
 }
 
 // left writes how long it is from one moment to another.
@@ -221,7 +230,7 @@ func refusal(err error) Answer {
 	return refuse(leasehold.Invalid, "%v", err)
 }
 
-// noClaim is the answer to whoever names a lease that is not there.
+// noClaim answers a request that names a lease that is not there.
 func (s *State) noClaim(sp *space, id string) Answer {
 	if sp != nil {
 		if ended, ok := sp.ended.Get(id); ok {
@@ -233,7 +242,8 @@ func (s *State) noClaim(sp *space, id string) Answer {
 
 func lostClaim(id, resource string, how leasehold.How) Answer {
 	if resource == "" {
-		return refuse(leasehold.Lost, "lease %q has ended (%v) before it was asked for: acquire again under another id", id, how)
+		return refuse(leasehold.Lost, "lease %q has ended (%v) before it was asked for: acquire again under another id", id,
+			how)
 	}
 	return refuse(leasehold.Lost, "lease %q on %s has ended (%v): acquire again under another id", id, resource, how)
 }

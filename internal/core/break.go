@@ -110,7 +110,8 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 	last := r.more().Last
 	switch {
 	case len(meant) > maxBreak:
-		return nil, refuse(leasehold.Limited, "%s has more than %d holders: break them one by one, by their ids", c.Resource, maxBreak)
+		return nil, refuse(leasehold.Limited, "%s has more than %d holders: break them one by one, by their ids",
+			c.Resource, maxBreak)
 	case len(meant) > 0:
 		return meant, Answer{}
 	case last != nil && last.Token == c.Token && last.How == leasehold.ByBreak:
@@ -119,14 +120,15 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 		}
 	}
 	if newest != nil {
-		return nil, refuse(leasehold.Lost, "%s is not held with token %d any more: %s holds it with token %d; look again before you break that", c.Resource, c.Token, newest.Holder, newest.Token)
+		return nil, refuse(leasehold.Lost, "%s is not held with token %d any more: %s holds it with token %d; look "+
+			"again before you break that", c.Resource, c.Token, newest.Holder, newest.Token)
 	}
 	return nil, refuse(leasehold.NotFound, "%s is not held: there is nothing to break", c.Resource)
 }
 
 // heldWith returns what an operator means who saw that a resource was held, with a
 // token: the exclusive lease of that token; or, of those who share it, all that were
-// there then. newest is whoever holds it now.
+// there then. newest is the lease that holds it now.
 func (s *State) heldWith(sp *space, r *Resource, token leasehold.Token) (meant []*Claim, newest *Claim) {
 	sp.holders(r, func(c *Claim) bool {
 		if c.Token == token || c.Slots != 0 && c.Token < token {

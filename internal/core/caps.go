@@ -14,7 +14,8 @@ import (
 
 func (s *State) setCaps(c *SetCaps) Answer {
 	if !s.atLeast(Level4) {
-		return refuse(leasehold.Refused, "caps need feature level %d, and the cluster is at %d: upgrade all servers, then run leasehold cluster upgrade", Level4, s.level)
+		return refuse(leasehold.Refused, "caps need feature level %d, and the cluster is at %d: upgrade all servers, "+
+			"then run leasehold cluster upgrade", Level4, s.level)
 	}
 	if c.IfUnset && s.capsSet {
 		return Answer{}
@@ -26,7 +27,8 @@ func (s *State) setCaps(c *SetCaps) Answer {
 // mostAllowed returns the caps. Below level 4 there is one on namespaces alone.
 func (s *State) mostAllowed() leasehold.Caps {
 	if !s.atLeast(Level4) {
-		return leasehold.Caps{Leases: leasehold.MaxCap, Sessions: leasehold.MaxCap, Waiters: leasehold.MaxCap, Namespaces: leasehold.MaxNamespaces}
+		return leasehold.Caps{Leases: leasehold.MaxCap, Sessions: leasehold.MaxCap, Waiters: leasehold.MaxCap,
+			Namespaces: leasehold.MaxNamespaces}
 	}
 	return s.caps.Or(leasehold.DefaultCaps())
 }
@@ -34,7 +36,8 @@ func (s *State) mostAllowed() leasehold.Caps {
 // Caps returns the caps, and how much there is of each.
 func (v View) Caps() (allowed, used leasehold.Caps) {
 	t := &v.s.totals
-	return v.s.mostAllowed(), leasehold.Caps{Leases: t.leases(), Sessions: t.sessions, Waiters: t.waiters, Namespaces: v.s.spaces.Len()}
+	return v.s.mostAllowed(), leasehold.Caps{Leases: t.leases(), Sessions: t.sessions, Waiters: t.waiters,
+		Namespaces: v.s.spaces.Len()}
 }
 
 // HasCaps reports whether a command has set the caps.
@@ -63,5 +66,6 @@ func full(what string, used, n, most int, do string) *leasehold.Error {
 		more = fmt.Sprintf(", %d more were asked for", n)
 	}
 	return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
-		"the cluster has %d %s%s, and its cap is %d: %s, or raise the cap with leasehold cluster limits set", used, what, more, most, do)}
+		"the cluster has %d %s%s, and its cap is %d: %s, or raise the cap with leasehold cluster limits set", used, what,
+		more, most, do)}
 }

@@ -13,7 +13,8 @@ func (s *State) change(c *Change) Answer {
 		return s.changeAgain(sp, c)
 	}
 	if claim.waiting() {
-		return refuse(leasehold.Refused, "lease %q still waits for %s: it can be changed once it is held", c.ID, claim.Resource)
+		return refuse(leasehold.Refused, "lease %q still waits for %s: it can be changed once it is held", c.ID,
+			claim.Resource)
 	}
 	newHolder := c.Holder != "" && c.Holder != claim.Holder
 	newID := c.NewID != "" && c.NewID != claim.ID
@@ -72,7 +73,7 @@ func (s *State) changeAgain(sp *space, c *Change) Answer {
 	return s.noClaim(sp, c.ID)
 }
 
-// used tells whether an id names something, or did lately.
+// used reports whether an id names something, or did lately.
 func (s *State) used(sp *space, id string) bool {
 	_, live := sp.claims.Get(id)
 	_, ended := sp.ended.Get(id)
@@ -85,7 +86,8 @@ func (s *State) rename(sp *space, from, to *Claim) {
 	s.due.Set(from.timer, 0)
 	s.unbind(sp, from)
 	s.bind(sp, to)
-	s.tombstone(sp, &EndedClaim{ID: from.ID, How: leasehold.IDChanged, At: s.now, Resource: from.Resource, Holder: from.Holder, Token: from.Token, Next: to.ID})
+	s.tombstone(sp, &EndedClaim{ID: from.ID, How: leasehold.IDChanged, At: s.now, Resource: from.Resource,
+		Holder: from.Holder, Token: from.Token, Next: to.ID})
 }
 
 // replace puts one lease in the place of another on the resource.

@@ -66,7 +66,8 @@ func (c *checker) totals(s *State) {
 			if sp.uses(by) > 0 {
 				listed[by]++
 			}
-			c.that(sp.uses(by) > 0 == (sp.places[by] > 0), "%s has %d in order %d, and the place %d", sp.name, sp.uses(by), by, sp.places[by])
+			c.that(sp.uses(by) > 0 == (sp.places[by] > 0), "%s has %d in order %d, and the place %d", sp.name, sp.uses(by), by,
+				sp.places[by])
 		}
 		return true
 	})
@@ -105,12 +106,14 @@ func (c *checker) space(s *State, sp *space) {
 		_, ended := sp.ended.Get(id)
 		c.that(!ended, "%s/%s has ended and is alive", sp.name, id)
 		foreign := claim.terms().Foreign
-		c.that(foreign == "" || s.atLeast(Level4) && len(foreign) <= leasehold.MaxForeign, "%s/%s has the foreign id %q at level %d", sp.name, id, foreign, s.level)
+		c.that(foreign == "" || s.atLeast(Level4) && len(foreign) <= leasehold.MaxForeign,
+			"%s/%s has the foreign id %q at level %d", sp.name, id, foreign, s.level)
 		if claim.Session != "" {
 			bound++
 			claims[claim.Session]++
 			_, alive := sp.sessions.Get(claim.Session)
-			c.that(alive || sp.left(claim.Session) != nil, "%s/%s is bound to session %q, which is not there", sp.name, id, claim.Session)
+			c.that(alive || sp.left(claim.Session) != nil, "%s/%s is bound to session %q, which is not there", sp.name, id,
+				claim.Session)
 			_, ok := sp.bound.Get(binding{claim.Session, id})
 			c.that(ok, "%s/%s would not end with its session", sp.name, id)
 		}
@@ -142,8 +145,10 @@ func (c *checker) space(s *State, sp *space) {
 	})
 	lapses := 0
 	sp.sessions.Scan(func(id string, session *Session) bool {
-		c.that(session.Claims == claims[id], "%s: session %s counts %d claims and has %d", sp.name, id, session.Claims, claims[id])
-		c.that(int(session.records) == len(sp.records.Bound(id)), "%s: session %s counts %d records", sp.name, id, session.records)
+		c.that(session.Claims == claims[id], "%s: session %s counts %d claims and has %d", sp.name, id, session.Claims,
+			claims[id])
+		c.that(int(session.records) == len(sp.records.Bound(id)), "%s: session %s counts %d records", sp.name, id,
+			session.records)
 		if l := session.lapse(); l.at != 0 {
 			lapses++
 			_, ok := sp.lapses.Get(l)
@@ -163,10 +168,12 @@ func (c *checker) together(sp *space, claim *Claim) {
 	_, listed := sp.parties.Get(binding{claim.party(), claim.ID})
 	c.that(listed, "%s/%s waits, and its party does not know", sp.name, claim.ID)
 	same, joint := sp.joint.Get(claim)
-	c.that(joint == (claim.Wait.With != nil) && (!joint || same == claim), "%s/%s: waits with %d others, listed among such: %v", sp.name, claim.ID, len(claim.Wait.With), joint)
+	c.that(joint == (claim.Wait.With != nil) && (!joint || same == claim),
+		"%s/%s: waits with %d others, listed among such: %v", sp.name, claim.ID, len(claim.Wait.With), joint)
 	for _, id := range claim.Wait.With {
 		other, ok := sp.claims.Get(id)
-		c.that(ok && other.waiting() && slices.Equal(other.Wait.With, claim.Wait.With) && other.Wait.Order == claim.Wait.Order && other.Wait.Priority == claim.Wait.Priority,
+		c.that(ok && other.waiting() && slices.Equal(other.Wait.With, claim.Wait.With) &&
+			other.Wait.Order == claim.Wait.Order && other.Wait.Priority == claim.Wait.Priority,
 			"%s/%s waits together with %s, which does not", sp.name, claim.ID, id)
 	}
 }
@@ -180,7 +187,8 @@ func (c *checker) lease(s *State, sp *space, r *Resource, claim *Claim) {
 		c.that(ok && r.Claim == "", "%s/%s has slots of %q, which is held by %q", sp.name, claim.ID, claim.Resource, r.Claim)
 		soonest, end := r.more().shares().soonest, s.deadlineOf(sp, claim)
 		_, alive := sp.sessions.Get(claim.Session)
-		c.that(end == 0 || !alive && claim.Session != "" || soonest != 0 && soonest <= end, "%s/%s ends at %d, before %d, when somebody looks", sp.name, claim.ID, end, soonest)
+		c.that(end == 0 || !alive && claim.Session != "" || soonest != 0 && soonest <= end,
+			"%s/%s ends at %d, before %d, when somebody looks", sp.name, claim.ID, end, soonest)
 	}
 	for _, name := range claim.terms().Units {
 		i := slices.IndexFunc(r.more().shares().Units, func(u Unit) bool { return u.Name == name && u.lease == claim.ID })
@@ -195,25 +203,29 @@ func (c *checker) shares(s *State, sp *space, taken map[string]Shares) {
 		shares, found := r.more().shares(), taken[path]
 		sharers += shares.holders
 		if r.Claim != "" {
-			c.that(found.holders == 1 && shares.holders == 0, "%s/%s is exclusive and has %d holders", sp.name, path, found.holders)
+			c.that(found.holders == 1 && shares.holders == 0, "%s/%s is exclusive and has %d holders", sp.name, path,
+				found.holders)
 			return true
 		}
-		c.that(shares.used == found.used && shares.holders == found.holders, "%s/%s counts %d slots of %d holders, and has %d of %d",
+		c.that(shares.used == found.used && shares.holders == found.holders,
+			"%s/%s counts %d slots of %d holders, and has %d of %d",
 			sp.name, path, shares.used, shares.holders, found.used, found.holders)
 		c.that(shares.holders == 0 || shares.Capacity > 0, "%s/%s is shared, and nobody said by how many", sp.name, path)
 		for _, unit := range shares.Units {
 			claim, ok := sp.claims.Get(unit.lease)
-			c.that(unit.lease == "" || ok && slices.Contains(claim.terms().Units, unit.Name), "%s/%s: unit %q is of %q, which does not know", sp.name, path, unit.Name, unit.lease)
+			c.that(unit.lease == "" || ok && slices.Contains(claim.terms().Units, unit.Name),
+				"%s/%s: unit %q is of %q, which does not know", sp.name, path, unit.Name, unit.lease)
 		}
 		return true
 	})
-	c.that(sharers == sp.sharers.Len(), "%s: resources count %d leases on slots, %d are listed", sp.name, sharers, sp.sharers.Len())
+	c.that(sharers == sp.sharers.Len(), "%s: resources count %d leases on slots, %d are listed", sp.name, sharers,
+		sp.sharers.Len())
 	waiters := sp.queue.Len()
 	c.that(waiters == sp.parties.Len(), "%s: %d wait, parties have %d", sp.name, waiters, sp.parties.Len())
 	c.that(len(s.stirred) == 0, "%s: hand-over is not finished", sp.name)
 }
 
-// free tells whether the first waiter of a resource should have been granted. A rest that
+// free reports whether the first waiter of a resource should have been granted. A rest that
 // is over, but that no tick has ended yet, still stands in the way.
 func (c *checker) free(s *State, sp *space, r *Resource) bool {
 	head := first(sp, r.Path)
@@ -246,7 +258,7 @@ func (c *checker) resources(s *State, sp *space, waiting map[string]int) {
 		c.that(ok || r.Claim == "", "%s/%s is held by %q, which is not there", sp.name, path, r.Claim)
 		if u := r.more().Usual; u != nil {
 			err := u.WellFormed()
-			c.that(err == nil, "%s/%s learned what can not be: %v", sp.name, path, err)
+			c.that(err == nil, "%s/%s learned what cannot be: %v", sp.name, path, err)
 		}
 		idle := !r.held() && r.Waiting == 0
 		at, listed := s.idle.Get(r.Idle)
@@ -264,7 +276,8 @@ func (c *checker) history(sp *space) {
 		at := position{e.Revision, e.N}
 		c.that(e.Namespace == sp.name, "%s: event %d.%d is of namespace %q", sp.name, e.Revision, e.N, e.Namespace)
 		after := at.revision > last.revision || at.revision == last.revision && at.n > last.n
-		c.that(after || i == 0 && last == position{}, "%s: event %d.%d comes after %d.%d", sp.name, at.revision, at.n, last.revision, last.n)
+		c.that(after || i == 0 && last == position{}, "%s: event %d.%d comes after %d.%d", sp.name, at.revision, at.n,
+			last.revision, last.n)
 		c.that(e.Revision <= sp.revision, "%s: event %d.%d is beyond revision %d", sp.name, e.Revision, e.N, sp.revision)
 		last = at
 	}
@@ -274,12 +287,14 @@ func (c *checker) history(sp *space) {
 func (c *checker) alarms(s *State) {
 	all, past, stand := 0, 0, [16]int{}
 	s.spaces.Scan(func(_ string, sp *space) bool {
-		c.that(sp.alarms.Len() == sp.alarmOrder.Len() && sp.alarms.Len() <= maxAlarmsOne, "%s has %d alarms, %d in order", sp.name, sp.alarms.Len(), sp.alarmOrder.Len())
+		c.that(sp.alarms.Len() == sp.alarmOrder.Len() && sp.alarms.Len() <= maxAlarmsOne, "%s has %d alarms, %d in order",
+			sp.name, sp.alarms.Len(), sp.alarmOrder.Len())
 		sp.alarms.Scan(func(key string, a *Alarm) bool {
 			all++
 			stand[a.Kind]++
 			same, _ := sp.alarmOrder.Get(a.Order)
-			c.that(key == a.key() && same == a && a.Order <= s.alarms.order, "%s: alarm %q stands at %d, and is not there", sp.name, key, a.Order)
+			c.that(key == a.key() && same == a && a.Order <= s.alarms.order, "%s: alarm %q stands at %d, and is not there",
+				sp.name, key, a.Order)
 			if a.Kind.Past() {
 				past++
 				ref, _ := s.alarms.past.Get(a.Order)
@@ -293,7 +308,8 @@ func (c *checker) alarms(s *State) {
 		})
 		return true
 	})
-	c.that(all == s.alarms.all && stand == s.alarms.stand && all <= maxAlarms, "%d alarms stand, %d are counted", all, s.alarms.all)
+	c.that(all == s.alarms.all && stand == s.alarms.stand && all <= maxAlarms, "%d alarms stand, %d are counted", all,
+		s.alarms.all)
 	c.that(past == s.alarms.past.Len(), "%d alarms are to be forgotten, %d are listed", past, s.alarms.past.Len())
 }
 
@@ -305,9 +321,11 @@ func (c *checker) restored(s *State) {
 		return
 	}
 	c.that(!r.Over || r.Until != 0 && r.Until <= s.now, "the quarantine is over at %d, and ends at %d", s.now, r.Until)
-	c.that(r.Space == "" || r.Until != 0 && r.Until <= s.now, "the queues after the quarantine have come to %s/%s before its end", r.Space, r.Path)
+	c.that(r.Space == "" || r.Until != 0 && r.Until <= s.now,
+		"the queues after the quarantine have come to %s/%s before its end", r.Space, r.Path)
 	s.spaces.Scan(func(_ string, sp *space) bool {
-		c.that(uint64(sp.token) >= r.Base && uint64(sp.revision) >= r.Base, "%s has token %d and revision %d, below %d from which it went on after a restore",
+		c.that(uint64(sp.token) >= r.Base && uint64(sp.revision) >= r.Base,
+			"%s has token %d and revision %d, below %d from which it went on after a restore",
 			sp.name, sp.token, sp.revision, r.Base)
 		sp.claims.Scan(func(id string, claim *Claim) bool {
 			c.that(uint64(claim.Token) < r.Base || r.Until != 0 && claim.Since >= r.Until || claim.terms().ChangedWall != 0,

@@ -76,7 +76,7 @@ func TestCheckFinds(t *testing.T) {
 		{func(s *State, sp *space) { s.raise(sp, &Alarm{Kind: leasehold.HeldLong, ID: "a2"}, "") }, "is about a lease that is not held for too long"},
 		{func(_ *State, sp *space) {
 			resource(sp, "idle", func(r *Resource) { more := *r.More; more.Usual = &Usual{Holds: "x"}; r.More = &more })
-		}, "default/idle learned what can not be"},
+		}, "default/idle learned what cannot be"},
 		{func(_ *State, sp *space) { claim(sp, "a2", func(c *Claim) { c.Long = 1 }) }, "a2 ends at 3600001100000, and time does not know"},
 		{func(_ *State, sp *space) { sp.queue.Delete(first(sp, "printer")) }, "b1 waits, but stands in no queue"},
 		{func(_ *State, sp *space) { resource(sp, "scanner", func(r *Resource) { r.Claim = "a1" }) }, `a2 is held, but "scanner" is held by "a1"`},

@@ -227,7 +227,7 @@ func (s *State) restoreChore(sp *space, c *Chore) error {
 	case twice || order || c.Name == "":
 		return fmt.Errorf("snapshot has the chore about %q twice, or about nothing", c.Name)
 	case c.Kind < CollectSession || c.Kind > FollowDefinition || (c.Left != nil) != (c.Kind == CollectSession):
-		return fmt.Errorf("snapshot has a chore about %q that can not be", c.Name)
+		return fmt.Errorf("snapshot has a chore about %q that cannot be", c.Name)
 	}
 	s.fileChore(sp, c)
 	return nil
@@ -237,7 +237,8 @@ func (s *State) restoreChore(sp *space, c *Chore) error {
 func (c *checker) chores(s *State, sp *space) {
 	sp.chores.Scan(func(key string, chore *Chore) bool {
 		at, ok := s.chores.Get(chore.Order)
-		c.that(ok && at == place{sp.name, key} && key == chore.key(), "%s: the chore about %q is not in order", sp.name, chore.Name)
+		c.that(ok && at == place{sp.name, key} && key == chore.key(), "%s: the chore about %q is not in order", sp.name,
+			chore.Name)
 		_, alive := sp.sessions.Get(chore.Name)
 		c.that(chore.Kind != CollectSession || !alive, "%s: session %q has ended, and is there", sp.name, chore.Name)
 		c.that(strings.HasPrefix(chore.Path, strings.TrimSuffix(chore.Name, "/")) || chore.Name == "/" || chore.Path == "",

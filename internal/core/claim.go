@@ -79,7 +79,8 @@ func (c *Claim) terms() Terms {
 func (c *Claim) setTerms(t Terms) {
 	c.Terms = &t
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
-		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil && t.Waited == 0 && t.ChangedWall == 0 &&
+		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil && t.Waited == 0 &&
+		t.ChangedWall == 0 &&
 		t.Foreign == "" {
 		c.Terms = nil
 	}
@@ -351,5 +352,6 @@ func (s *State) hold(c *Claim, at Time) *leasehold.Hold {
 	if t.ChangedWall != 0 {
 		since = t.ChangedWall
 	}
-	return &leasehold.Hold{ID: c.ID, Holder: c.Holder, Token: c.Token, Since: calendar(since), Until: s.moment(at), Waited: t.Waited}
+	return &leasehold.Hold{ID: c.ID, Holder: c.Holder, Token: c.Token, Since: calendar(since), Until: s.moment(at),
+		Waited: t.Waited}
 }

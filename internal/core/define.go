@@ -123,7 +123,7 @@ func (s *State) stirUnder(sp *space, path string) {
 	}
 }
 
-// fitsPath tells whether the definition of a path is one for a resource, be there longer
+// fitsPath reports whether the definition of a path is one for a resource, be there longer
 // ones or not.
 func fitsPath(path, resource string) bool {
 	return path == "/" || path == resource || strings.HasSuffix(path, "/") && strings.HasPrefix(resource, path)

@@ -10,7 +10,7 @@ import (
 
 // maxHistory bounds, in bytes, the events that are kept of all namespaces
 // together. Beyond it the namespace that has most loses its oldest; below level 4 the
-// oldest of all go, whoever they belong to.
+// oldest of all go, whatever namespace they belong to.
 const maxHistory = 64 << 20
 
 // revise returns the revision that the command being applied makes in a
@@ -80,7 +80,8 @@ func (s *State) weigh(sp *space, bytes int) {
 // weight estimates the memory of an event.
 func weight(e *leasehold.Event) int {
 	const fixed, hold = 248, 104
-	size := fixed + len(e.Resource) + len(e.ID) + len(e.Holder) + len(e.Session) + len(e.By) + len(e.Reason) + len(e.Foreign) +
+	size := fixed + len(e.Resource) + len(e.ID) + len(e.Holder) + len(e.Session) + len(e.By) + len(e.Reason) +
+		len(e.Foreign) +
 		recordWeight(e.Record) + recordWeight(e.Previous)
 	if e.Hold != nil {
 		size += hold // its texts are the event's, but for the few that changed hands
@@ -89,7 +90,7 @@ func weight(e *leasehold.Event) int {
 }
 
 // recordWeight estimates what an event adds by keeping a record, which may not be
-// anywhere else any more.
+// anywhere else any longer.
 func recordWeight(r *leasehold.Record) int {
 	const fixed = 112
 	if r == nil {
@@ -113,7 +114,7 @@ type History struct {
 const AllOf = math.MaxUint32
 
 // After returns the events that came after one, and false if some of them are not
-// known any more.
+// known any longer.
 func (h History) After(revision leasehold.Revision, n uint32) ([]*leasehold.Event, bool) {
 	if revision < h.lost.revision || revision == h.lost.revision && n < h.lost.n {
 		return nil, false
@@ -144,7 +145,7 @@ func (h History) backup() leasehold.Revision {
 	return h.lost.revision
 }
 
-// Skipped tells whether a revision lies between a backup and what came after its
+// Skipped reports whether a revision lies between a backup and what came after its
 // restore: it may have been anywhere else, and never was here.
 func (h History) Skipped(revision leasehold.Revision) bool {
 	return revision < h.base && revision > h.backup()

@@ -142,7 +142,8 @@ func (s *State) replay(c Command) (Answer, bool) {
 	case !ok:
 		return Answer{}, false
 	case !command.HasSubject(c, s.level, o.Subject):
-		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each", command.ReadableSubject(o.Subject)), true
+		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each",
+			command.ReadableSubject(o.Subject)), true
 	}
 	return s.asOfNow(sp, c, o.Answer), true
 }

@@ -27,7 +27,7 @@ const (
 	UnitTwice
 	// TxnAnyway does the first list of a transaction, whatever its comparisons say.
 	TxnAnyway
-	// FreeNamed frees a large value when the first of those who name it does not any more.
+	// FreeNamed frees a large value when the first of those who name it does not any longer.
 	FreeNamed
 	// IgnoreHoldLimit lets a lease be held for longer than its definition allows.
 	IgnoreHoldLimit

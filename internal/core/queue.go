@@ -73,7 +73,7 @@ func (s *State) stir(sp *space, path string) {
 		return // it is being handed over, or will be next
 	}
 	if s.stirred = append(s.stirred, this); len(s.stirred) > 1 {
-		return // whoever stirred the first goes on with this one
+		return // the call that stirred the first goes on with this one
 	}
 	for i := 0; i < len(s.stirred); i++ {
 		s.handOver(s.stirred[i].space, s.stirred[i].path)
@@ -83,7 +83,7 @@ func (s *State) stir(sp *space, path string) {
 
 // handOver grants what is free of a resource to the first waiters that are still
 // alive. A first one that needs more than is free, or needs another resource too that
-// it can not have yet, keeps those behind it waiting: else it might wait for ever. The
+// it cannot have yet, keeps those behind it waiting: else it might wait for ever. The
 // ones before it that are not alive leave the queue here; the rest of what their
 // sessions had ends when those are settled. In a quarantine nobody gets anything. What is
 // too much for the entry is put off.
@@ -143,7 +143,7 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 	return false
 }
 
-// turn tells whether waiters stand first in their queues and there is room for each.
+// turn reports whether waiters stand first in their queues and there is room for each.
 func (s *State) turn(sp *space, together []*Claim) bool {
 	for _, c := range together {
 		r, _ := sp.resources.Get(c.Resource)
@@ -154,7 +154,7 @@ func (s *State) turn(sp *space, together []*Claim) bool {
 	return true
 }
 
-// gone tells whether a waiter may not be granted any more at the stamp, and why.
+// gone reports whether a waiter may not be granted any longer at the stamp, and why.
 func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
 	if s.plants(GrantToGone) {
 		return 0, false

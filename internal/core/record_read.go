@@ -6,7 +6,7 @@ import (
 )
 
 // Past works out how the range of a query was at its revision. It costs a walk over
-// all events since, but a history can be walked while the state goes on: whoever reads
+// all events since, but a history can be walked while the state goes on: a reader of
 // an older revision keeps nobody waiting.
 func (h History) Past(q RecordQuery) *record.Past {
 	since, known := h.After(q.Revision, AllOf)
@@ -32,9 +32,11 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 	newest := v.s.revisionOf(sp)
 	switch {
 	case q.Revision > newest:
-		return RecordPage{}, refuse(leasehold.Refused, "revision %d is not there yet: %d is the newest", q.Revision, newest).Err
+		return RecordPage{}, refuse(leasehold.Refused, "revision %d is not there yet: %d is the newest", q.Revision,
+			newest).Err
 	case sp == nil && q.Revision != 0 && q.Revision < newest:
-		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read", q.Revision, newest).Err
+		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read",
+			q.Revision, newest).Err
 	case sp == nil:
 		return RecordPage{Revision: newest}, nil
 	case q.Revision == 0:
@@ -49,18 +51,20 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 		past = history.Past(q)
 	}
 	if history.Skipped(q.Revision) {
-		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone: it is from after the backup that this cluster was restored from", q.Revision).Err
+		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone: it is from after the backup that this "+
+			"cluster was restored from", q.Revision).Err
 	}
 	since, known := history.After(past.Newest())
 	if !known || !past.Known() {
-		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read", q.Revision, sp.lost.revision).Err
+		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read",
+			q.Revision, sp.lost.revision).Err
 	}
 	past.TakeBack(q, since)
 	return sp.records.PageAt(q, past), nil
 }
 
 // page shows records as they are. One whose session is over at the stamp is not
-// there any more, collected or not. It reports whether it had done by the end of its
+// there any longer, collected or not. It reports whether it had done by the end of its
 // work: of many sessions that end at once, each record has to be passed over.
 func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
 	p := record.NewPager(q)
@@ -84,7 +88,8 @@ func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
 
 // crowded refuses to read records while too many of them are being collected.
 func crowded() *leasehold.Error {
-	return refuse(leasehold.Limited, "too many sessions with records have just ended, and their records are being deleted: "+
+	return refuse(leasehold.Limited, "too many sessions with records have just ended, and their records are being "+
+		"deleted: "+
 		"more than %d would have to be passed over; read again in a moment", maxReadWork).Err
 }
 

@@ -60,7 +60,8 @@ func incomparable(sp *space, c *Compare) *leasehold.Error {
 		return nil
 	}
 	if r, ok := sp.records.Get(c.Path); ok && r.Large != nil {
-		return refuse(leasehold.Refused, "%s has a large value, and those can not be compared: compare its revision, which is %d", c.Path, r.Mod).Err
+		return refuse(leasehold.Refused, "%s has a large value, and those can not be compared: compare its revision, "+
+			"which is %d", c.Path, r.Mod).Err
 	}
 	return nil
 }
@@ -92,7 +93,8 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 				return todo, refused
 			}
 			if deleted += len(doomed); s.atLeast(Level4) && deleted > leasehold.MaxDeletedAtOnce {
-				return todo, refuse(leasehold.Limited, "a transaction deletes more than %d records: delete them in parts", leasehold.MaxDeletedAtOnce).Err
+				return todo, refuse(leasehold.Limited, "a transaction deletes more than %d records: delete them in parts",
+					leasehold.MaxDeletedAtOnce).Err
 			}
 		case AcquireLease:
 			acquire = o.Acquire
@@ -103,7 +105,8 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 		}
 	}
 	if deleted > s.maxDeleted() {
-		return todo, refuse(leasehold.Limited, "a transaction deletes %d records: at most %d are allowed", deleted, s.maxDeleted()).Err
+		return todo, refuse(leasehold.Limited, "a transaction deletes %d records: at most %d are allowed", deleted,
+			s.maxDeleted()).Err
 	}
 	if refused := s.tooWide(sp, list, todo.writes); refused != nil {
 		return todo, refused
@@ -146,13 +149,14 @@ func (s *State) tooWide(sp *space, list []Op, writes []record.Write) *leasehold.
 	}
 	s.work.take(dropped)
 	if dropped > leasehold.MaxDroppedAtOnce {
-		return refuse(leasehold.Limited, "a transaction drops %d former versions: at most %d are allowed; change in parts how many are kept",
+		return refuse(leasehold.Limited, "a transaction drops %d former versions: at most %d are allowed; change in "+
+			"parts how many are kept",
 			dropped, leasehold.MaxDroppedAtOnce).Err
 	}
 	return nil
 }
 
-// releasable tells why a lease can not be released. One that was released is no reason.
+// releasable tells why a lease cannot be released. One that was released is no reason.
 func (s *State) releasable(sp *space, id string) *leasehold.Error {
 	if s.touch(sp, id) != nil || s.wasReleased(sp, id) {
 		return nil
@@ -188,7 +192,7 @@ func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 	return result
 }
 
-// holds tells whether a comparison of something settled holds.
+// holds reports whether a comparison of something settled holds.
 func (s *State) holds(sp *space, c *Compare) bool {
 	if c.What >= LeaseID {
 		return s.leaseHolds(sp, c)

@@ -26,13 +26,16 @@ func (s *State) rollBack(sp *space, w *record.Write, from leasehold.Revision) *l
 }
 
 func noVersion(path string, revision leasehold.Revision) *leasehold.Error {
-	return refuse(leasehold.NotFound, "%s has no version of revision %d: it never had, or has kept newer ones only", path, revision).Err
+	return refuse(leasehold.NotFound, "%s has no version of revision %d: it never had, or has kept newer ones only",
+		path, revision).Err
 }
 
 // Versions shows up to so many versions of a record, the newest first: the one that it is
 // now, and the former ones that are kept. before is where to go on from, a revision; 0 is
 // the newest. next is that of the next page; 0 at the end.
-func (v View) Versions(namespace, path string, before leasehold.Revision, most int) (list []leasehold.Version, next leasehold.Revision) {
+func (v View) Versions(
+	namespace, path string, before leasehold.Revision, most int,
+) (list []leasehold.Version, next leasehold.Revision) {
 	sp := v.s.space(namespace)
 	if sp == nil {
 		return nil, 0

@@ -25,7 +25,7 @@ func (s *State) liveRecord(sp *space, path string) *leasehold.Record {
 }
 
 // recordOver reports whether the session of a record is over at the stamp: the record is
-// not there any more, collected or not.
+// not there any longer, collected or not.
 func (s *State) recordOver(sp *space, r *leasehold.Record) bool {
 	if r.Session == "" {
 		return false
@@ -128,15 +128,17 @@ func unlessAsExpected(old *leasehold.Record, path string, revision leasehold.Rev
 	case revision == 0:
 		return nil
 	case old == nil:
-		return refuse(leasehold.Refused, "%s is not there, and was expected at revision %d: read it again", path, revision).Err
+		return refuse(leasehold.Refused, "%s is not there, and was expected at revision %d: read it again", path,
+			revision).Err
 	case old.Mod != revision:
-		return refuse(leasehold.Refused, "%s is at revision %d, and was expected at %d: read it again", path, old.Mod, revision).Err
+		return refuse(leasehold.Refused, "%s is at revision %d, and was expected at %d: read it again", path, old.Mod,
+			revision).Err
 	}
 	return nil
 }
 
 // passFence returns the token that a write is made under, 0 without a fence; or why
-// the writer may not write any more.
+// the writer may not write any longer.
 func (s *State) passFence(sp *space, old *leasehold.Record, path string, f Fence) (leasehold.Token, *leasehold.Error) {
 	switch {
 	case f == Fence{}:
@@ -146,7 +148,8 @@ func (s *State) passFence(sp *space, old *leasehold.Record, path string, f Fence
 	case sp == nil || f.Token > sp.token:
 		return 0, refuse(leasehold.Refused, "token %d was never granted in this namespace", f.Token).Err
 	case old != nil && f.Token < old.Token:
-		return 0, refuse(leasehold.Lost, "token %d is too old for %s, which was written under token %d: acquire again", f.Token, path, old.Token).Err
+		return 0, refuse(leasehold.Lost, "token %d is too old for %s, which was written under token %d: acquire again",
+			f.Token, path, old.Token).Err
 	}
 	return f.Token, nil
 }
@@ -159,7 +162,8 @@ func (s *State) leaseFence(sp *space, f Fence) (leasehold.Token, *leasehold.Erro
 	case claim.waiting():
 		return 0, refuse(leasehold.Lost, "lease %q still waits for %s: it protects nothing yet", f.Lease, claim.Resource).Err
 	case f.Token != 0 && f.Token != claim.Token:
-		return 0, refuse(leasehold.Lost, "lease %q on %s has token %d and not %d: acquire again", f.Lease, claim.Resource, claim.Token, f.Token).Err
+		return 0, refuse(leasehold.Lost, "lease %q on %s has token %d and not %d: acquire again", f.Lease, claim.Resource,
+			claim.Token, f.Token).Err
 	}
 	return claim.Token, nil
 }
@@ -176,7 +180,8 @@ func (s *State) lostFence(sp *space, f Fence) *leasehold.Error {
 	}
 	ended, ok := sp.ended.Get(f.Lease)
 	if !ok {
-		return refuse(leasehold.Lost, "lease %q%s is not held: it never was, or it ended long ago; the newest token is %d", f.Lease, had, sp.token).Err
+		return refuse(leasehold.Lost, "lease %q%s is not held: it never was, or it ended long ago; the newest token is %d",
+			f.Lease, had, sp.token).Err
 	}
 	if ended.Token != 0 {
 		had = fmt.Sprintf(" with token %d", ended.Token)

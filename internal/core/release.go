@@ -67,7 +67,8 @@ func (s *State) withdrawFrom(c *Release) Answer {
 		return Answer{}
 	}
 	if session.used() >= leasehold.MaxClaimsPerSession {
-		return refuse(leasehold.Limited, "session %q has %d leases, waiters, records and withdrawn ids, which is as many as it can have: close it, and open another",
+		return refuse(leasehold.Limited, "session %q has %d leases, waiters, records and withdrawn ids, which is as "+
+			"many as it can have: close it, and open another",
 			c.Session, session.used())
 	}
 	marked := *session

@@ -56,12 +56,12 @@ func (r *Resource) setMore(m More) {
 	}
 }
 
-// held tells whether anybody has the resource, or some of it.
+// held reports whether anybody has the resource, or some of it.
 func (r *Resource) held() bool { return r.Claim != "" || r.sharers() > 0 }
 
 // setResource stores a resource and keeps account of those that nobody has or
 // wants, of which only so many are remembered, and of a rest that somebody waits
-// for. What was agreed on its capacity is forgotten when nobody needs it any more.
+// for. What was agreed on its capacity is forgotten when nobody needs it any longer.
 func (s *State) setResource(sp *space, r *Resource) {
 	idle := !r.held() && r.Waiting == 0
 	if r.More != nil && r.More.Shares != nil && idle {

@@ -30,7 +30,8 @@ func merged(rests []Rest) []Rest {
 		return rests
 	}
 	a, b := rests[0], rests[1]
-	both := Rest{Slots: a.Slots + b.Slots, Units: slices.Concat(a.Units, b.Units), Until: max(a.Until, b.Until), After: a.After}
+	both := Rest{Slots: a.Slots + b.Slots, Units: slices.Concat(a.Units, b.Units), Until: max(a.Until, b.Until),
+		After: a.After}
 	if a.Slots == 0 || b.Slots == 0 {
 		both.Slots = 0
 	}

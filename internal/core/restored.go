@@ -75,7 +75,7 @@ func (s *State) FromBackup(r Restoration) (Restored, error) {
 		r.Wall = s.wall
 	}
 	s.forgetGap()
-	// Time goes on where it stopped. By the clock of whoever led then, everything would
+	// Time goes on where it stopped. By the clock of the leader of then, everything would
 	// have ended that was renewed since.
 	s.lead = Lead{}
 	s.clearQuarantine()
@@ -182,7 +182,7 @@ func (s *State) leads(c *Lead) {
 	s.setRestored(&begun)
 }
 
-// quarantined tells whether nothing is granted yet.
+// quarantined reports whether nothing is granted yet.
 func (s *State) quarantined() bool {
 	r := s.restored
 	return r != nil && !r.Over && (r.Until == 0 || s.now < r.Until) && !s.plants(NoQuarantine)
@@ -239,7 +239,7 @@ func (s *State) nextQueue(name, path string) (found *space, next string) {
 	return found, next
 }
 
-// unresumed tells whether a queue has still to wait for the end of the quarantine, or
+// unresumed reports whether a queue has still to wait for the end of the quarantine, or
 // for the tick that notices it.
 func (s *State) unresumed(sp *space, path string) bool {
 	r := s.restored
@@ -259,7 +259,8 @@ func (s *State) whyQuarantined() string {
 	if r.Until != 0 {
 		until = "for another " + left(r.Until-s.now)
 	}
-	return fmt.Sprintf("nothing is granted %s: this cluster was restored from a backup of %s, and leases that were granted after that may still be alive",
+	return fmt.Sprintf("nothing is granted %s: this cluster was restored from a backup of %s, and leases that were "+
+		"granted after that may still be alive",
 		until, calendar(r.Wall).Format("2006-01-02 15:04:05 MST"))
 }
 
@@ -278,9 +279,9 @@ func (s *State) restoreRestored(r *Restored) error {
 	case s.restored != nil:
 		return fmt.Errorf("snapshot says twice that it was restored")
 	case r.Base == 0 || r.Base%restoredStep != 0 || r.Base > uint64(leasehold.MaxToken)-restoredStep:
-		return fmt.Errorf("snapshot was restored with tokens above %d, which can not be", r.Base)
+		return fmt.Errorf("snapshot was restored with tokens above %d, which cannot be", r.Base)
 	case r.Quarantine < 0 || r.Until < 0 || r.Over && (r.Space != "" || r.Path != ""):
-		return fmt.Errorf("snapshot was restored with a quarantine that can not be")
+		return fmt.Errorf("snapshot was restored with a quarantine that cannot be")
 	}
 	s.setRestored(r)
 	return nil

@@ -88,7 +88,7 @@ func (s *State) liveSession(sp *space, id string) *Session {
 	return session
 }
 
-// noSession is the answer to whoever names a session that is not there.
+// noSession answers a request that names a session that is not there.
 func (s *State) noSession(sp *space, id string) Answer {
 	if sp != nil {
 		if ended, ok := sp.endedSessions.Get(id); ok {
@@ -122,7 +122,8 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	s.forgetRequests(sp, session.ID)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID})
 	if s.atLeast(Level4) {
-		s.putOff(sp, &Chore{Kind: CollectSession, Name: session.ID, Left: &Left{TTL: session.TTL, Gap: session.Gap, How: how, At: at}})
+		s.putOff(sp, &Chore{Kind: CollectSession, Name: session.ID,
+			Left: &Left{TTL: session.TTL, Gap: session.Gap, How: how, At: at}})
 		s.collect(sp, session.ID, math.MaxInt)
 		return
 	}

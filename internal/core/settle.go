@@ -24,7 +24,7 @@ func (s *State) deadlineOf(sp *space, c *Claim) Time {
 	return at
 }
 
-// over tells whether a claim is over at the stamp, collected or not; and if so,
+// over reports whether a claim is over at the stamp, collected or not; and if so,
 // when and by what it ended. A session that ends at the very moment of the claim's
 // own end is not the reason: a break that was promised is called a break.
 func (s *State) over(sp *space, claim *Claim) (Time, leasehold.How, bool) {
@@ -44,7 +44,7 @@ func (s *State) over(sp *space, claim *Claim) (Time, leasehold.How, bool) {
 }
 
 // settleClaim ends a claim that is over at the stamp, by whatever ended it first,
-// and tells whether it did.
+// and reports whether it did.
 func (s *State) settleClaim(sp *space, claim *Claim) bool {
 	at, how, over := s.over(sp, claim)
 	session, alive := sp.sessions.Get(claim.Session)
@@ -80,7 +80,7 @@ func (s *State) settle(sp *space, path string) *Resource {
 }
 
 // settleSharers ends the leases on slots of a resource that are over at the stamp,
-// and tells whether there were any. It looks at all of them, but not before the first
+// and reports whether there were any. It looks at all of them, but not before the first
 // of them may be over, nor while nothing at all is; what is renewed is looked at once in
 // a TTL. That it looks is not counted, since when it does depends on what this node
 // happens to know; what it ends is. Where that is too much, unsettled says so.

@@ -69,7 +69,7 @@ func (sp *space) junior(r *Resource) (junior *Claim) {
 const maxFloor = 1024
 
 // floor returns the smallest token that is alive on the resource of a lease. What is over
-// counts no more, collected or not: a guard that heard of it would let a late holder in.
+// no longer counts, collected or not: a guard that heard of it would let a late holder in.
 func (s *State) floor(sp *space, c *Claim) leasehold.Token {
 	if c.Slots == 0 {
 		return c.Token
@@ -106,8 +106,8 @@ func (sp *space) capacity(r *Resource, d leasehold.Definition) int {
 	return 0
 }
 
-// fits tells whether so many slots of a resource are free, those who wait aside. If
-// nobody said how many there are, it is as many as whoever asks says: slots may rest
+// fits reports whether a number of slots of a resource are free, those who wait aside. If
+// nobody said how many there are, it is as many as the request says: slots may rest
 // although all who shared them are gone.
 func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 	if r.Claim != "" {

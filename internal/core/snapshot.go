@@ -10,7 +10,8 @@ import (
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Chore, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
-// *Mark, *Alarm, *Restored, *Totals, *Shelf, *leasehold.Version, *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
+// *Mark, *Alarm, *Restored, *Totals, *Shelf, *leasehold.Version, *leasehold.Definition, *leasehold.Record or
+// *leasehold.Event. Space is the
 // namespace it belongs to; empty for those of the whole state.
 type Piece struct {
 	Space string
@@ -45,7 +46,8 @@ type SpaceHead struct {
 func (s *State) Pieces() iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq, s.alarms.order, s.alarms.counted(), s.level}}) &&
-			s.restoredPiece(yield) && s.totalsPiece(yield) && s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) && s.eventPieces(yield)
+			s.restoredPiece(yield) && s.totalsPiece(yield) && s.spacePieces(yield) && s.endingPieces(yield) &&
+			s.outcomePieces(yield) && s.eventPieces(yield)
 	}
 }
 

@@ -4,7 +4,7 @@
 //
 // Time is an argument. A lease therefore expires at a position in the log, not
 // at a moment on somebody's wall: it is over when its deadline is at or before
-// the stamp of whoever looks, collected or not.
+// the stamp of the command that looks, collected or not.
 package core
 
 import (
@@ -59,7 +59,7 @@ type State struct {
 	chores btree.Map[uint64, place] // what was put off, in turn; the path is a chore's key
 
 	due      timeline.Heap[dueThing]
-	sequence uint64 // of the command being applied; tells whether it has its revision yet
+	sequence uint64 // of the command being applied; reports whether it has its revision yet
 	events   []*leasehold.Event
 	ends     int        // what ended so far; a tick counts by it
 	closing  *Session   // whose leases are ending right now
@@ -317,7 +317,8 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 	}
 	if most := s.mostAllowed().Namespaces; s.atLeast(Level4) && s.spaces.Len() >= most {
 		return nil, &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
-			"namespace %q would be new, the cluster has %d, and its cap is %d: use one that is there, or raise the cap with leasehold cluster limits set",
+			"namespace %q would be new, the cluster has %d, and its cap is %d: use one that is there, or raise the cap "+
+				"with leasehold cluster limits set",
 			name, s.spaces.Len(), most)}
 	}
 	if !s.atLeast(Level4) && s.spaces.Len() >= leasehold.MaxNamespaces {
@@ -333,13 +334,14 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 
 // Freeze returns a copy that stays as it is while the original goes on. The
 // trees are shared until one side changes them. A frozen state can be read from
-// another goroutine; it can not be applied to.
+// another goroutine; it cannot be applied to.
 func (s *State) Freeze() *State {
 	f := &State{
 		frozen: true,
 		now:    s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
-		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals, endingSeq: s.endingSeq, answerSeq: s.answerSeq, order: s.order,
+		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals, endingSeq: s.endingSeq,
+		answerSeq: s.answerSeq, order: s.order,
 		records: s.records.Copy(), definitions: s.definitions, alarms: s.alarms,
 	}
 	f.alarms.past = *s.alarms.past.Copy()
@@ -360,7 +362,8 @@ func (sp *space) freeze() *space {
 	f.queue, f.bound = sp.queue.Copy(), sp.bound.Copy()
 	f.records, f.lapses = sp.records.Copy(), sp.lapses.Copy()
 	f.shelfTimers = btree.Map[string, *timer]{} // nothing is due in a copy
-	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(), *sp.definitions.Copy()
+	f.sharers, f.joint, f.parties, f.definitions = sp.sharers.Copy(), sp.joint.Copy(), sp.parties.Copy(),
+		*sp.definitions.Copy()
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	f.chores = *sp.chores.Copy()
 	return &f

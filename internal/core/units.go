@@ -62,7 +62,9 @@ func (s *State) assign(shares *Shares, rests []Rest, c *Claim) {
 		}
 	}
 	if c.Slots != 0 {
-		free = best(free, int(c.Slots), func(i, j int) bool { return preferred(&shares.Units[i], &shares.Units[j], c.Holder) < 0 })
+		free = best(free, int(c.Slots), func(i, j int) bool {
+			return preferred(&shares.Units[i], &shares.Units[j], c.Holder) < 0
+		})
 	}
 	t := c.terms()
 	t.Units = nil

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// A namespace in which there is nothing any more, and of which nothing need be remembered,
+// A namespace in which there is nothing any longer, and of which nothing need be remembered,
 // is forgotten. Tokens and revisions must still only grow: a namespace that begins does so
 // above those of all that were forgotten, since it may be one of them.
 
@@ -41,10 +41,11 @@ const (
 )
 
 // vacant reports whether nothing is in a namespace but resources that nobody has or wants,
-// and nothing has happened there for as long as things are remembered: whoever follows it
+// and nothing has happened there for as long as things are remembered: a watcher of it
 // has had the time to see the last of it.
 func (sp *space) vacant(now Time) bool {
-	return (sp.changed == 0 || sp.changed.Add(memory) <= now) && sp.claims.Len() == 0 && sp.sessions.Len() == 0 && sp.records.Empty() &&
+	return (sp.changed == 0 || sp.changed.Add(memory) <= now) && sp.claims.Len() == 0 && sp.sessions.Len() == 0 &&
+		sp.records.Empty() &&
 		sp.definitions.Len() == 0 && sp.alarms.Len() == 0 && sp.endings.Len() == 0 && sp.outcomes.Len() == 0 &&
 		sp.chores.Len() == 0
 }
@@ -115,7 +116,7 @@ func (s *State) forgetSpace(sp *space) {
 // Forgot returns the namespaces that the last entry forgot.
 func (v View) Forgot() []string { return v.s.forgot }
 
-// start lets a namespace begin above all that were forgotten. Whoever followed one of them
+// start lets a namespace begin above all that were forgotten. A watcher of one of them
 // is not told that nothing happened since.
 func (s *State) start(sp *space) {
 	sp.token = max(sp.token, s.forgotten.token)
@@ -150,7 +151,8 @@ func (s *State) totalsPiece(yield func(Piece) bool) bool {
 
 func (s *State) restoreTotals(t *Totals) error {
 	c := SetCaps{Caps: t.Caps}
-	if !s.atLeast(Level4) || s.spaces.Len() > 0 || t.Caps != (leasehold.Caps{}) && c.Validate() != nil || t.Set == (t.Caps == leasehold.Caps{}) {
+	if !s.atLeast(Level4) || s.spaces.Len() > 0 || t.Caps != (leasehold.Caps{}) && c.Validate() != nil ||
+		t.Set == (t.Caps == leasehold.Caps{}) {
 		return fmt.Errorf("snapshot has caps %+v that cannot be, or in the wrong place", t.Caps)
 	}
 	s.caps, s.capsSet, s.swept = t.Caps, t.Set, t.Swept

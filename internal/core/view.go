@@ -126,7 +126,8 @@ func (v View) Held(namespace string, paths ...string) *leasehold.Error {
 	if v.s.quarantined() {
 		return &leasehold.Error{Code: leasehold.Held, Message: paths[0] + " is free, but " + v.s.whyQuarantined()}
 	}
-	return &leasehold.Error{Code: leasehold.Held, Message: paths[0] + " was held for as long as this request waited; it is free now"}
+	return &leasehold.Error{Code: leasehold.Held, Message: paths[0] +
+		" was held for as long as this request waited; it is free now"}
 }
 
 // Session shows one session.
@@ -152,7 +153,8 @@ func (v View) History(namespace string) History {
 	if sp == nil {
 		return History{base: base, lost: v.s.lostBefore(), Revision: v.s.revisionOf(nil)}
 	}
-	return History{events: sp.history.items, lost: sp.lost, base: base, late: v.s.plants(ResumeLate), Revision: sp.revision}
+	return History{events: sp.history.items, lost: sp.lost, base: base, late: v.s.plants(ResumeLate),
+		Revision: sp.revision}
 }
 
 // Definition shows what applies to a resource, or what was set for a prefix; false if

@@ -18,7 +18,8 @@ func (v View) Status(namespace, path string, waiters int) leasehold.Status {
 		}
 	}
 	return leasehold.Status{
-		Namespace: namespace, Resource: path, State: leasehold.Available, Capacity: 1, AvailableAt: v.s.moment(v.s.availableAfter()),
+		Namespace: namespace, Resource: path, State: leasehold.Available, Capacity: 1,
+		AvailableAt: v.s.moment(v.s.availableAfter()),
 	}
 }
 
@@ -71,7 +72,8 @@ func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Sta
 	v.work.take(statusCost)
 	more := r.more()
 	d := sp.definition(r.Path)
-	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, Capacity: max(1, sp.capacity(r, d)), Waiting: r.Waiting}
+	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, Capacity: max(1, sp.capacity(r, d)),
+		Waiting: r.Waiting}
 	last, rests := v.showHolders(sp, r, &status, holders)
 	if status.Holding == 0 {
 		status.State = stateAfter(last)

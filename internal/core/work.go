@@ -19,7 +19,7 @@ const (
 	// maxWork is the budget of an entry. One command may go beyond it by as much again.
 	maxWork = 4096
 	// maxReadWork is how much work one read does. What would need more is cut short, or
-	// refused where it can not be.
+	// refused where it cannot be.
 	maxReadWork = 4096
 )
 
@@ -77,18 +77,21 @@ func (s *State) crammed(c Command) *leasehold.Error {
 		return nil
 	}
 	switch c.(type) {
-	case *Acquire, *Change, *Break, *Move, *Ask, *Acknowledge, *OpenSession, *PutRecord, *DeleteRecord, *Txn, *Define, *Undefine:
+	case *Acquire, *Change, *Break, *Move, *Ask, *Acknowledge, *OpenSession, *PutRecord, *DeleteRecord, *Txn, *Define,
+		*Undefine:
 		return tooMuchAtOnce()
 	}
 	return nil
 }
 
 func tooMuchAtOnce() *leasehold.Error {
-	return refuse(leasehold.Unavailable, "the server has too much to do at this moment, and did not begin with this: try again").Err
+	return refuse(leasehold.Unavailable, "the server has too much to do at this moment, and did not begin with "+
+		"this: try again").Err
 }
 
-// tooManyOver refuses what can not be decided yet: leases that are over stand in the way,
+// tooManyOver refuses what cannot be decided yet: leases that are over stand in the way,
 // more of them than can be collected at once.
 func tooManyOver(path string) *leasehold.Error {
-	return refuse(leasehold.Unavailable, "very many leases on %s have just ended and are being collected: try again in a moment", path).Err
+	return refuse(leasehold.Unavailable, "very many leases on %s have just ended and are being collected: try "+
+		"again in a moment", path).Err
 }

@@ -42,8 +42,8 @@ func unknown(format string, args ...any) error {
 
 // A codec goes over the fields of a value in the order of their bytes, and either
 // writes or reads them. A layout is therefore one function for both directions, and
-// what is written can not drift apart from what is read. A codec that writes never
-// changes the value: a frozen state is shared with whoever goes on with it.
+// what is written cannot drift apart from what is read. A codec that writes never
+// changes the value: a frozen state is shared with the state that goes on.
 //
 // After the first fault nothing more is read, and every further read gives zero.
 type codec struct {
@@ -401,7 +401,7 @@ func list[T any](c *codec, field string, p *[]T, least int, each func(*T)) {
 }
 
 // present goes over the flag of a part that may be missing, makes the part if it is
-// to be read, and tells whether its fields follow.
+// to be read, and reports whether its fields follow.
 func present[T any](c *codec, field string, p **T) bool {
 	some := *p != nil
 	c.flag(field, &some)

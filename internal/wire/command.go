@@ -86,10 +86,11 @@ func AppendCommand(b []byte, command core.Command) ([]byte, error) {
 	body := c.open(kind)
 	c.command(kind, command)
 	if c.fault != nil {
-		return nil, fmt.Errorf("%s can not be written: %s: %s", commandNames[kind], c.fault.field, c.fault.reason)
+		return nil, fmt.Errorf("%s cannot be written: %s: %s", commandNames[kind], c.fault.field, c.fault.reason)
 	}
 	if size := len(c.b) - body; size > maxCommand {
-		return nil, fmt.Errorf("%s can not be written: it has %d bytes, and at most %d are allowed", commandNames[kind], size, maxCommand)
+		return nil, fmt.Errorf("%s cannot be written: it has %d bytes, and at most %d are allowed", commandNames[kind],
+			size, maxCommand)
 	}
 	c.shut(body)
 	return c.b, nil
@@ -204,7 +205,8 @@ func (c *codec) nextFrame() (kind uint64, body codec, err error) {
 	case kind >= uint64(len(commandNames)) || commandNames[kind] == "":
 		return 0, body, unknown("command is of kind %d, and kinds up to %d are known here", kind, len(commandNames)-1)
 	case size > maxCommand:
-		return 0, body, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", commandNames[kind], size, maxCommand)
+		return 0, body, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", commandNames[kind], size,
+			maxCommand)
 	case c.level != 0 && commandLevel(kind) > c.level:
 		return 0, body, malformed("%s is malformed: there is none at feature level %d", commandNames[kind], c.level)
 	}

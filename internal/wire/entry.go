@@ -119,7 +119,8 @@ func AtLevel(command core.Command, at core.Level) error {
 func atLevel(needed uint64, at core.Level) error {
 	if needed > uint64(at) {
 		return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(
-			"this needs feature level %d, and the cluster is at %d: upgrade all servers, then run leasehold cluster upgrade", needed, at)}
+			"this needs feature level %d, and the cluster is at %d: upgrade all servers, then run leasehold cluster upgrade",
+			needed, at)}
 	}
 	return nil
 }
@@ -184,7 +185,8 @@ func (c *codec) commands(e *Entry, count int) error {
 		return malformed("log entry is malformed: %d bytes follow its last command", c.left())
 	}
 	if c.level != max(levelFirst, c.needed) {
-		return malformed("log entry is malformed: it has feature level %d, and nothing in it needs more than %d", c.level, max(levelFirst, c.needed))
+		return malformed("log entry is malformed: it has feature level %d, and nothing in it needs more than %d", c.level,
+			max(levelFirst, c.needed))
 	}
 	return nil
 }
@@ -224,7 +226,8 @@ func (c *codec) version(what string, level uint64) error {
 	case c.fault != nil:
 		return c.refused(what)
 	case format == 0 || level == 0:
-		return malformed("%s is malformed: its format is %d and its feature level %d, and both begin at 1", what, format, level)
+		return malformed("%s is malformed: its format is %d and its feature level %d, and both begin at 1", what, format,
+			level)
 	case level > Level:
 		return unknown("%s has feature level %d, and levels up to %d are known here", what, level, Level)
 	}
@@ -235,7 +238,8 @@ func (c *codec) version(what string, level uint64) error {
 // sealed returns a finished entry unless it is one that would not be read.
 func sealed(b []byte, commands, start int) ([]byte, error) {
 	if size := len(b) - start; commands > maxCommands || size > maxEntry {
-		return nil, fmt.Errorf("log entry has %d commands and %d bytes: at most %d and %d are allowed", commands, size, maxCommands, maxEntry)
+		return nil, fmt.Errorf("log entry has %d commands and %d bytes: at most %d and %d are allowed", commands, size,
+			maxCommands, maxEntry)
 	}
 	return b, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// magic begins every snapshot. It is a line of text, so that whoever finds the file
-// can tell what it is.
+// magic begins every snapshot. It is a line of text, so that a person who finds the file
+// knows what it is.
 const magic = "leasehold snapshot\n"
 
 const (
@@ -74,7 +74,7 @@ type snapshotWriter struct {
 func (w *snapshotWriter) write(r core.Piece) error {
 	kind := recordKind(r.Value)
 	if kind == kindEnd {
-		return fmt.Errorf("snapshot can not be written: a %T has no number in it", r.Value)
+		return fmt.Errorf("snapshot cannot be written: a %T has no number in it", r.Value)
 	}
 	body := w.open(kind)
 	w.place(kind, r)
@@ -83,7 +83,7 @@ func (w *snapshotWriter) write(r core.Piece) error {
 		w.fail("length", fmt.Sprintf("it has %d bytes, and at most %d are allowed", size, maxRecord))
 	}
 	if f := w.fault; f != nil {
-		return fmt.Errorf("snapshot can not be written: %s %d: %s: %s", recordNames[kind], w.sum.Records+1, f.field, f.reason)
+		return fmt.Errorf("snapshot cannot be written: %s %d: %s: %s", recordNames[kind], w.sum.Records+1, f.field, f.reason)
 	}
 	w.shut(body)
 	w.sum.Records++
@@ -119,7 +119,7 @@ func (w *snapshotWriter) send() error {
 	_, err := w.w.Write(w.b)
 	w.b = w.b[:0]
 	if err != nil {
-		return fmt.Errorf("snapshot can not be written: %w", err)
+		return fmt.Errorf("snapshot cannot be written: %w", err)
 	}
 	return nil
 }
@@ -151,14 +151,16 @@ func ReadSnapshot(r io.Reader) (*core.State, Summary, error) {
 	case in.err != nil:
 		return nil, Summary{}, in.err
 	case err != nil:
-		return nil, Summary{}, malformed("snapshot is malformed in record %d, before byte %d: %v", in.sum.Records, in.sum.Bytes, err)
+		return nil, Summary{}, malformed("snapshot is malformed in record %d, before byte %d: %v", in.sum.Records,
+			in.sum.Bytes, err)
 	}
 	if in.level >= levelValues {
 		state.HadValues()
 	}
 	again, err := WriteSnapshot(io.Discard, state)
 	if err != nil || again != in.sum {
-		return nil, Summary{}, malformed("snapshot is malformed: what was read from it would be written differently; a record stands twice, or out of its place")
+		return nil, Summary{}, malformed("snapshot is malformed: what was read from it would be written differently; " +
+			"a record stands twice, or out of its place")
 	}
 	return state, in.sum, nil
 }
@@ -230,10 +232,12 @@ func (r *snapshotReader) next() (core.Piece, error) {
 	case f.kind == kindEnd:
 		return core.Piece{}, r.end(f)
 	case f.kind >= uint64(len(recordNames)) || recordNames[f.kind] == "":
-		newer := unknown("snapshot has a record of kind %d at byte %d, and kinds up to %d are known here", f.kind, r.sum.Bytes, len(recordNames)-1)
+		newer := unknown("snapshot has a record of kind %d at byte %d, and kinds up to %d are known here", f.kind,
+			r.sum.Bytes, len(recordNames)-1)
 		return core.Piece{}, cmp.Or(r.whole(f), newer)
 	case recordLevel(f.kind) > r.level:
-		return core.Piece{}, malformed("snapshot is malformed: it has a record of kind %d at byte %d, and there is none at feature level %d", f.kind, r.sum.Bytes, r.level)
+		return core.Piece{}, malformed("snapshot is malformed: it has a record of kind %d at byte %d, and there is "+
+			"none at feature level %d", f.kind, r.sum.Bytes, r.level)
 	}
 	c := codec{b: f.bytes[f.body:], base: r.sum.Bytes + int64(f.body), level: r.level}
 	record := core.Piece{Value: newRecord(f.kind)}
@@ -403,7 +407,7 @@ func (r *snapshotReader) peek(n int) ([]byte, error) {
 	return buf[:min(n, r.to)], err
 }
 
-// short tells whether a field is cut off because there is no more to read; err is
+// short reports whether a field is cut off because there is no more to read; err is
 // what peek returned.
 func (c *codec) short(err error) bool {
 	return c.fault != nil && c.fault.reason == cutOff && err == io.EOF
@@ -411,7 +415,8 @@ func (c *codec) short(err error) bool {
 
 func (r *snapshotReader) unreadable(err error) error {
 	if errors.Is(err, io.EOF) {
-		return malformed("snapshot is cut off: it ends after record %d, in what begins at byte %d", r.sum.Records, r.sum.Bytes)
+		return malformed("snapshot is cut off: it ends after record %d, in what begins at byte %d", r.sum.Records,
+			r.sum.Bytes)
 	}
-	return fmt.Errorf("snapshot can not be read: %w", err)
+	return fmt.Errorf("snapshot cannot be read: %w", err)
 }

@@ -42,7 +42,8 @@ const (
 
 var recordNames = [...]string{
 	kindEnd: "end", kindHead: "head", kindSpaceHead: "namespace", kindSession: "session", kindResource: "resource",
-	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome", kindEvent: "event",
+	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome",
+	kindEvent:  "event",
 	kindRecord: "record", kindRecordOutcome: "record outcome",
 	kindDefinition: "definition", kindAlarm: "alarm", kindRestored: "restored",
 	kindShelf: "shelf", kindVersion: "version", kindTotals: "totals", kindSpaceChanged: "namespace changed",

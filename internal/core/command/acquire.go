@@ -70,7 +70,7 @@ func (c *Acquire) Validate() error {
 	case err != nil:
 		return err
 	case c.Pick > TTLAuto:
-		return invalid("the ttl comes from nowhere that there is")
+		return invalid("unknown source of the ttl: it is as said, by default or auto")
 	case c.Pick != TTLAsSaid && c.TTL == 0:
 		return invalid("a ttl that is picked needs one to fall back on")
 	case c.TTL != 0 && c.Session != "":

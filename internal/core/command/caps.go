@@ -5,7 +5,7 @@ import "github.com/leasehold/leasehold"
 // SetCaps changes caps. It is of level 4.
 type SetCaps struct {
 	Caps    leasehold.Caps // those that are 0 stay as they are
-	IfUnset bool           // only if nobody did before: the settings of whoever leads first
+	IfUnset bool           // only if nobody did before: the settings of the first leader
 	By      string
 	Reason  string
 }

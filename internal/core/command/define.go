@@ -34,11 +34,13 @@ func (c *Undefine) request() Request { return c.Request }
 func (c *Undefine) subject() string  { return "undefine " + c.Path }
 
 func (c *Define) Validate() error {
-	return firstError(name("namespace", c.Namespace), definition(&c.Definition), text("by", c.By), text("reason", c.Reason), c.Request.validate())
+	return firstError(name("namespace", c.Namespace), definition(&c.Definition), text("by", c.By),
+		text("reason", c.Reason), c.Request.validate())
 }
 
 func (c *Undefine) Validate() error {
-	return firstError(name("namespace", c.Namespace), name("path", c.Path), text("by", c.By), text("reason", c.Reason), c.Request.validate())
+	return firstError(name("namespace", c.Namespace), name("path", c.Path), text("by", c.By), text("reason", c.Reason),
+		c.Request.validate())
 }
 
 func definition(d *leasehold.Definition) error {
@@ -48,11 +50,12 @@ func definition(d *leasehold.Definition) error {
 	case d.Capacity < 0 || d.Capacity > leasehold.MaxCapacity:
 		return invalid("capacity %d is out of range: 1 to %d are allowed", d.Capacity, leasehold.MaxCapacity)
 	case len(d.Units) > 0 && d.Capacity != 0 && d.Capacity != len(d.Units):
-		return invalid("%d units make a capacity of %d, not %d: leave the capacity out", len(d.Units), len(d.Units), d.Capacity)
+		return invalid("%d units make a capacity of %d, not %d: leave the capacity out", len(d.Units), len(d.Units),
+			d.Capacity)
 	case d.DefaultTTL != 0 && d.LargestTTL != 0 && d.DefaultTTL > d.LargestTTL:
 		return invalid("the default ttl %v is longer than the largest, %v", d.DefaultTTL, d.LargestTTL)
 	case d.Unclean > leasehold.AwaitAcknowledgement:
-		return invalid("what follows an unclean end is nothing that there is: allow, warn or acknowledge")
+		return invalid("unknown consequence of an unclean end; known are allow, warn and acknowledge")
 	}
 	return firstError(
 		name("path", d.Path), units(d.Units), optionalTTL(d.DefaultTTL), optionalTTL(d.LargestTTL),

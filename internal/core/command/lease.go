@@ -58,7 +58,8 @@ func (c *Renew) Validate() error {
 }
 
 func (c *Release) Validate() error {
-	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), text("session", c.Session), c.Request.validate())
+	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), text("session", c.Session),
+		c.Request.validate())
 }
 
 func (c *Change) Validate() error {

@@ -2,7 +2,7 @@ package command
 
 import "github.com/leasehold/leasehold"
 
-// Ask sends whoever holds a resource a message, such as "please release". It changes
+// Ask sends the holders of a resource a message, such as "please release". It changes
 // nothing but history, where the holder's watch finds it. It names the resource alone:
 // a message that reaches the next holder does no harm.
 type Ask struct {
@@ -18,7 +18,8 @@ func (c *Ask) request() Request { return c.Request }
 func (c *Ask) subject() string  { return "ask " + c.Resource }
 
 func (c *Ask) Validate() error {
-	return firstError(name("namespace", c.Namespace), name("resource", c.Resource), text("by", c.By), name("message", c.Message), c.Request.validate())
+	return firstError(name("namespace", c.Namespace), name("resource", c.Resource), text("by", c.By),
+		name("message", c.Message), c.Request.validate())
 }
 
 // Move gives a waiter another priority, in the name of an operator. It stands behind
@@ -37,7 +38,8 @@ func (c *Move) request() Request { return c.Request }
 func (c *Move) subject() string  { return "move " + c.ID }
 
 func (c *Move) Validate() error {
-	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), priority(c.Priority), text("by", c.By), text("reason", c.Reason), c.Request.validate())
+	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), priority(c.Priority), text("by", c.By),
+		text("reason", c.Reason), c.Request.validate())
 }
 
 // Acknowledge says that the unclean ends of leases on a resource have been looked at:
@@ -60,5 +62,6 @@ func (c *Acknowledge) Validate() error {
 	if c.Token == 0 {
 		return invalid("acknowledge names the token of the lease that ended")
 	}
-	return firstError(name("namespace", c.Namespace), name("resource", c.Resource), text("by", c.By), text("reason", c.Reason), c.Request.validate())
+	return firstError(name("namespace", c.Namespace), name("resource", c.Resource), text("by", c.By),
+		text("reason", c.Reason), c.Request.validate())
 }

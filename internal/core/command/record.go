@@ -3,7 +3,7 @@ package command
 import "github.com/leasehold/leasehold"
 
 // PutRecord makes a record or changes it. What is not said here it does not keep: a
-// record that is put without a session is bound to none any more.
+// record that is put without a session is bound to none any longer.
 type PutRecord struct {
 	Namespace  string
 	Path       string
@@ -37,7 +37,8 @@ func (c *PutRecord) Validate() error {
 	if c.IfAbsent && c.IfRevision != 0 {
 		return invalid("put takes a revision that must be there, or that none may be there, not both")
 	}
-	return firstError(name("namespace", c.Namespace), name("path", c.Path), content(c.Value, c.Large, c.From), keep(c.Keep),
+	return firstError(name("namespace", c.Namespace), name("path", c.Path), content(c.Value, c.Large, c.From),
+		keep(c.Keep),
 		text("session", c.Session), c.Fence.validate(), c.Request.validate())
 }
 
@@ -73,11 +74,12 @@ func (c *DeleteRecord) subject() string {
 func (c *DeleteRecord) Validate() error {
 	switch {
 	case c.Range && c.IfRevision != 0:
-		return invalid("a revision is of one record: it can not be expected of a range")
+		return invalid("a revision is of one record: it cannot be expected of a range")
 	case c.Range && c.Fence.Token != 0 && c.Fence.Lease == "":
 		return invalid("a token alone is judged by one record: name the lease to delete a range")
 	}
-	return firstError(name("namespace", c.Namespace), span(c.Path, c.To, c.Range), c.Fence.validate(), c.Request.validate())
+	return firstError(name("namespace", c.Namespace), span(c.Path, c.To, c.Range), c.Fence.validate(),
+		c.Request.validate())
 }
 
 func value(v string) error {
@@ -100,7 +102,8 @@ func content(v string, large *leasehold.Large, from leasehold.Revision) error {
 
 func keep(n int) error {
 	if n < leasehold.KeepNone || n > leasehold.MaxKeep {
-		return invalid("a record can not keep %d former versions: 1 to %d are allowed, and %d for none", n, leasehold.MaxKeep, leasehold.KeepNone)
+		return invalid("a record cannot keep %d former versions: 1 to %d are allowed, and %d for none", n,
+			leasehold.MaxKeep, leasehold.KeepNone)
 	}
 	return nil
 }

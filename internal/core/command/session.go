@@ -30,7 +30,8 @@ type CloseSession struct {
 }
 
 func (c *OpenSession) Validate() error {
-	return firstError(name("namespace", c.Namespace), name("session id", c.ID), ttl(c.TTL), labels(c.Labels), c.Request.validate())
+	return firstError(name("namespace", c.Namespace), name("session id", c.ID), ttl(c.TTL), labels(c.Labels),
+		c.Request.validate())
 }
 
 func (c *RenewSession) Validate() error {

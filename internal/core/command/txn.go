@@ -112,7 +112,8 @@ func (c *Txn) ValidateAt(level Level) error {
 			}
 		}
 		if shown > leasehold.MaxReadAtOnce {
-			return invalid("the gets of a transaction may show %d records: at most %d are allowed; give them limits", shown, leasehold.MaxReadAtOnce)
+			return invalid("the gets of a transaction may show %d records: at most %d are allowed; give them limits", shown,
+				leasehold.MaxReadAtOnce)
 		}
 	}
 	return nil
@@ -143,7 +144,8 @@ func (c *Txn) Validate() error {
 		}
 	}
 	if size > leasehold.MaxTxn {
-		return invalid("a transaction with %d bytes of names and values is too large: at most %d are allowed", size, leasehold.MaxTxn)
+		return invalid("a transaction with %d bytes of names and values is too large: at most %d are allowed", size,
+			leasehold.MaxTxn)
 	}
 	return nil
 }
@@ -158,9 +160,9 @@ func atMost(what string, n int) error {
 func (c *Compare) validate() error {
 	switch {
 	case c.What < RecordCreate || c.What > LeaseFloor:
-		return invalid("a comparison looks at nothing that there is")
+		return invalid("unknown thing to compare: it is a property of a record or of a lease")
 	case c.Is < Equal || c.Is > Greater:
-		return invalid("a comparison has no relation that there is")
+		return invalid("unknown relation: equal, not equal, less and greater are allowed")
 	case c.textual() && c.Number != 0, !c.textual() && c.Text != "":
 		return invalid("a comparison has a number or a text, by what it looks at")
 	}
@@ -201,7 +203,7 @@ func (o *Op) validate(c *Txn) error {
 		}
 		return name("lease id", o.ID)
 	}
-	return invalid("an operation does nothing that there is")
+	return invalid("unknown operation: put, delete, get, acquire and release are allowed")
 }
 
 // about is an operation without the acquire, to be compared with.
@@ -260,7 +262,8 @@ func (o *Op) validateRecord(r Request) error {
 	case o.Most < 0 || o.Most > leasehold.MaxPage:
 		return invalid("limit %d is out of range: 0 to %d are allowed", o.Most, leasehold.MaxPage)
 	}
-	return firstError(span(o.Path, o.To, o.Range), content(o.Value, o.Large, o.From), keep(o.Keep), text("session", o.Session))
+	return firstError(span(o.Path, o.To, o.Range), content(o.Value, o.Large, o.From), keep(o.Keep),
+		text("session", o.Session))
 }
 
 // once refuses operations that write one record twice: at one revision a record

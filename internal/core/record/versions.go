@@ -252,7 +252,8 @@ func (st *Store) RestoreShelf(t *Table, shelf *Shelf) error {
 	case twice:
 		return fmt.Errorf("snapshot has the shelf of %q twice", shelf.Path)
 	case shelf.Keep <= 0 || there != (shelf.Deleted == 0):
-		return fmt.Errorf("snapshot has a shelf of %q that keeps nothing, or whose record is both there and deleted", shelf.Path)
+		return fmt.Errorf("snapshot has a shelf of %q that keeps nothing, or whose record is both there and deleted",
+			shelf.Path)
 	}
 	shelf.count = 0
 	st.setShelf(t, shelf)

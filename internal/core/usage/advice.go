@@ -79,24 +79,28 @@ func (a *advisor) fromNothing(fallback time.Duration) {
 	if a.d.LargestTTL != 0 {
 		a.TTL = min(a.TTL, a.d.LargestTTL)
 	}
-	a.say("too little is known: %s ended here, and %d have to before they say anything; until then the TTL is the default, %s",
+	a.say("too little is known: %s ended here, and %d have to before they say anything; until then the TTL is the "+
+		"default, %s",
 		leases(len(a.u.Holds)/holdBytes), minLearned, timeline.Text(a.TTL))
 }
 
 // fromPauses finds the least TTL: a renewal is due after one part of it, and the worst
 // pause must fit in what is left then.
 func (a *advisor) fromPauses() {
-	a.say("%s ended here lately: half were held for at most %s, nineteen of twenty for at most %s", leases(a.Usual.Holds), timeline.Text(a.Usual.HoldP50), timeline.Text(a.Usual.HoldP95))
+	a.say("%s ended here lately: half were held for at most %s, nineteen of twenty for at most %s",
+		leases(a.Usual.Holds), timeline.Text(a.Usual.HoldP50), timeline.Text(a.Usual.HoldP95))
 	renewed, pause := a.pauses()
 	if renewed == 0 {
 		a.say("none of them was renewed: %d renewals in a TTL are taken for granted", a.Renewals)
 	} else {
-		a.say("%d of them were renewed, %d times in a TTL; the longest pause beyond that took %s", renewed, a.Renewals, timeline.Text(scale[nearest(pause)]))
+		a.say("%d of them were renewed, %d times in a TTL; the longest pause beyond that took %s", renewed, a.Renewals,
+			timeline.Text(scale[nearest(pause)]))
 	}
 	k := time.Duration(a.Renewals)
 	least := (pauseFactor*pause + messageTime) * k / (k - 1) * 100 / (100 - clockPercent)
 	a.Least = max(inSeconds(least), leasehold.ShortTTL)
-	a.say("at least %s: twice the longest pause, and %s for messages, have to fit in what is left when a renewal is due; %d %% more is for clocks, and less than %s is never advised",
+	a.say("at least %s: twice the longest pause, and %s for messages, have to fit in what is left when a renewal "+
+		"is due; %d %% more is for clocks, and less than %s is never advised",
 		timeline.Text(a.Least), timeline.Text(messageTime), clockPercent, timeline.Text(leasehold.ShortTTL))
 }
 
@@ -138,8 +142,10 @@ func (a *advisor) fromLosses() {
 	k := int64(a.Renewals)
 	square := once.Milliseconds() * 2 * k * (1000 / secondCosts) * 2 * k / (2*k - 1)
 	a.Cheapest = inSeconds(time.Duration(root(square)) * time.Millisecond)
-	a.say("%d of them ended because the holder went away, in %s of holding: that is taken as once in %s", lost, timeline.Text(held), timeline.Text(roughly(once)))
-	a.say("cheapest at %s: there renewals, and time without a holder, of which a second is taken to cost as much as %d messages, cost the least together", timeline.Text(a.Cheapest), secondCosts)
+	a.say("%d of them ended because the holder went away, in %s of holding: that is taken as once in %s", lost,
+		timeline.Text(held), timeline.Text(roughly(once)))
+	a.say("cheapest at %s: there renewals, and time without a holder, of which a second is taken to cost as much "+
+		"as %d messages, cost the least together", timeline.Text(a.Cheapest), secondCosts)
 }
 
 // fromPatience finds the largest TTL, and the one between all three.
@@ -164,7 +170,8 @@ func (a *advisor) takeOver() {
 	if a.Grace != 0 {
 		grace = fmt.Sprintf(", and then rests for %s", timeline.Text(a.Grace))
 	}
-	a.say("with %s a holder renews every %s; the resource of one that went away is free after %s on average, %s at worst%s",
+	a.say("with %s a holder renews every %s; the resource of one that went away is free after %s on average, %s at "+
+		"worst%s",
 		timeline.Text(a.TTL), timeline.Text(a.Interval), timeline.Text(a.TakeOver), timeline.Text(a.TTL), grace)
 }
 

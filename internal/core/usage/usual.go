@@ -170,11 +170,13 @@ func (u *Usual) Shown() *leasehold.Usual {
 
 // WellFormed refuses what was never learned.
 func (u *Usual) WellFormed() error {
-	if len(u.Holds)%holdBytes != 0 || len(u.Holds) > maxLearned*holdBytes || len(u.Waits)%waitBytes != 0 || len(u.Waits) > maxLearned*waitBytes {
+	if len(u.Holds)%holdBytes != 0 || len(u.Holds) > maxLearned*holdBytes || len(u.Waits)%waitBytes != 0 ||
+		len(u.Waits) > maxLearned*waitBytes {
 		return fmt.Errorf("it has %d bytes of holds and %d of waits", len(u.Holds), len(u.Waits))
 	}
 	for i := 0; i < len(u.Holds); i += holdBytes {
-		if how := leasehold.How(u.Holds[i+1]); how == 0 || how > leasehold.WaitOver || u.Holds[i+3] > Whole || scale[u.Holds[i+2]] > 2*leasehold.MaxTTL {
+		if how := leasehold.How(u.Holds[i+1]); how == 0 || how > leasehold.WaitOver || u.Holds[i+3] > Whole ||
+			scale[u.Holds[i+2]] > 2*leasehold.MaxTTL {
 			return fmt.Errorf("a hold of it ended in no way that there is, or had more than its ttl")
 		}
 	}

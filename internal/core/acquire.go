@@ -305,9 +305,8 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 		s.learnWait(&taken, claim)
 	}
 	s.work.take(grantCost)
-	sp.token++
 	granted := *claim
-	granted.Token, granted.Wait = sp.token, nil
+	granted.Token, granted.Wait = sp.nextToken(), nil
 	granted.Long = taken.more().Usual.Long()
 	granted.Since, granted.SinceWall = s.now, s.wall
 	granted.Expires = 0

@@ -36,8 +36,7 @@ func (s *State) change(c *Change) Answer {
 		t.Waited, t.ChangedWall = 0, s.wall
 		changed.setTerms(t)
 		// The old holder's token must not open what the new holder's does.
-		sp.token++
-		changed.Holder, changed.Token = c.Holder, sp.token
+		changed.Holder, changed.Token = c.Holder, sp.nextToken()
 	}
 	if newID {
 		changed.ID, changed.timer = c.NewID, nil

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/leasehold/leasehold"
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/leasehold/leasehold"
+)
 
 // enqueue puts claims that are wanted together in the queues of their resources,
 // each behind those of its priority, at one place in the order of all.
@@ -218,4 +222,16 @@ func rank(sp *space, c *Claim) int {
 		}
 	}
 	return low
+}
+
+func newQueue() *btree.BTreeG[*Claim] {
+	return btree.NewBTreeGOptions(func(a, b *Claim) bool {
+		switch {
+		case a.Resource != b.Resource:
+			return a.Resource < b.Resource
+		case a.Wait.Priority != b.Wait.Priority:
+			return a.Wait.Priority > b.Wait.Priority
+		}
+		return a.Wait.Order < b.Wait.Order
+	}, noLocks)
 }

@@ -65,34 +65,6 @@ func (sp *space) junior(r *Resource) (junior *Claim) {
 	return junior
 }
 
-// maxFloor is how many leases are looked at that are over and not collected yet.
-const maxFloor = 1024
-
-// floor returns the smallest token that is alive on the resource of a lease. What is over
-// no longer counts, collected or not: a guard that heard of it would let a late holder in.
-func (s *State) floor(sp *space, c *Claim) leasehold.Token {
-	if c.Slots == 0 {
-		return c.Token
-	}
-	r, _ := sp.resources.Get(c.Resource)
-	if s.atLeast(Level4) {
-		floor, looked := c.Token, 0
-		sp.holders(r, func(holder *Claim) bool {
-			if _, _, over := s.over(sp, holder); over && looked < maxFloor {
-				looked++
-				return true
-			}
-			floor = min(floor, holder.Token)
-			return false
-		})
-		return floor
-	}
-	if senior := sp.senior(r); senior != nil {
-		return min(senior.Token, c.Token)
-	}
-	return c.Token
-}
-
 // capacity returns how many slots a resource has; 0 if nobody said.
 func (sp *space) capacity(r *Resource, d leasehold.Definition) int {
 	switch {

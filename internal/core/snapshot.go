@@ -217,7 +217,12 @@ func (s *State) restore(r Piece) error {
 	if sp == nil {
 		return fmt.Errorf("snapshot names namespace %q before its head", r.Space)
 	}
-	switch v := r.Value.(type) {
+	return s.restoreIn(sp, r.Value)
+}
+
+// restoreIn takes over what belongs to a namespace.
+func (s *State) restoreIn(sp *space, value any) error {
+	switch v := value.(type) {
 	case *leasehold.Definition:
 		if _, twice := sp.definitions.Get(v.Path); twice {
 			return fmt.Errorf("snapshot has the definition of %q twice", v.Path)

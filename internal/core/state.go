@@ -154,18 +154,6 @@ func newSpace(name string) *space {
 
 var noLocks = btree.Options{NoLocks: true}
 
-func newQueue() *btree.BTreeG[*Claim] {
-	return btree.NewBTreeGOptions(func(a, b *Claim) bool {
-		switch {
-		case a.Resource != b.Resource:
-			return a.Resource < b.Resource
-		case a.Wait.Priority != b.Wait.Priority:
-			return a.Wait.Priority > b.Wait.Priority
-		}
-		return a.Wait.Order < b.Wait.Order
-	}, noLocks)
-}
-
 func newSharers() *btree.BTreeG[sharer] {
 	return btree.NewBTreeGOptions(func(a, b sharer) bool {
 		if a.path != b.path {

@@ -21,24 +21,6 @@ const (
 	sequenceSpan = 1024   // requests remembered in each session
 )
 
-// An EndedClaim remembers how the claim of an id ended.
-type EndedClaim struct {
-	ID       string
-	Resource string
-	Holder   string
-	Token    leasehold.Token // 0: it never was a lease
-	How      leasehold.How
-	At       Time
-	Next     string // with IDChanged: the id it goes on under
-}
-
-// An EndedSession remembers how a session ended.
-type EndedSession struct {
-	ID  string
-	How leasehold.How
-	At  Time
-}
-
 // An Outcome is the answer that a request got.
 type Outcome struct {
 	Key     string
@@ -47,53 +29,10 @@ type Outcome struct {
 	Answer  Answer
 }
 
-type endingRef struct {
-	id      string
-	session bool
-	at      Time
-}
-
 type outcomeRef struct {
 	order uint64 // among those of all namespaces
 	key   string
 	at    Time
-}
-
-func (s *State) tombstone(sp *space, e *EndedClaim) {
-	sp.ended.Set(e.ID, e)
-	s.pushEnding(sp, endingRef{e.ID, false, e.At})
-}
-
-func (s *State) tombstoneSession(sp *space, e *EndedSession) {
-	sp.endedSessions.Set(e.ID, e)
-	s.pushEnding(sp, endingRef{e.ID, true, e.At})
-}
-
-// pushEnding notes that an id ended last. There can be a million of them: a slice of
-// so many would have to be copied at once when it grows.
-func (s *State) pushEnding(sp *space, ref endingRef) {
-	s.endingSeq++
-	sp.endings.Set(s.endingSeq, ref)
-	s.totals.endings++
-	if sp.firstEnding == 0 {
-		sp.firstEnding = s.endingSeq
-		s.ranked(sp, oldestEnding)
-	}
-	s.ranked(sp, mostEndings)
-}
-
-// forgetEnding forgets the oldest ended id of a namespace.
-func (s *State) forgetEnding(sp *space) {
-	_, ref, _ := sp.endings.PopMin()
-	if ref.session {
-		sp.endedSessions.Delete(ref.id)
-	} else {
-		sp.ended.Delete(ref.id)
-	}
-	s.totals.endings--
-	sp.firstEnding, _, _ = sp.endings.Min()
-	s.ranked(sp, oldestEnding)
-	s.ranked(sp, mostEndings)
 }
 
 // pushOutcome notes that a request outside sessions was answered last.
@@ -265,76 +204,4 @@ func requestKey(r Request) string {
 	}
 	b := binary.BigEndian.AppendUint16([]byte("s"), uint16(len(r.Session)))
 	return string(binary.BigEndian.AppendUint64(append(b, r.Session...), r.Sequence))
-}
-
-// forget drops what need not be remembered any longer, at most so many things at
-// once: no command pays for a long silence before it.
-func (s *State) forget(most int) {
-	for ; most > 0 && s.forgetOne(); most-- {
-	}
-}
-
-func (s *State) forgetOne() bool {
-	forgot := false
-	if sp := s.mayForgetEnding(); sp != nil {
-		s.forgetEnding(sp)
-		forgot = true
-	}
-	if sp := s.mayForgetOutcome(); sp != nil {
-		s.forgetOutcome(sp)
-		forgot = true
-	}
-	if s.idle.Len() > maxIdle {
-		s.forgetIdle()
-		forgot = true
-	}
-	return s.forgetAlarm() || forgot
-}
-
-// mayForgetEnding returns the namespace whose oldest ended id may be forgotten: it is old
-// enough, or there are too many. Without one it returns nil.
-func (s *State) mayForgetEnding() *space {
-	sp := s.rankings[oldestEnding].first()
-	if sp == nil {
-		return nil
-	}
-	ref, _ := sp.endings.Get(sp.firstEnding)
-	return s.mayForget(sp, ref.at, s.totals.endings > maxEnded, mostEndings)
-}
-
-// mayForgetOutcome is mayForgetEnding for answers.
-func (s *State) mayForgetOutcome() *space {
-	sp := s.rankings[oldestOutcome].first()
-	if sp == nil {
-		return nil
-	}
-	return s.mayForget(sp, sp.answered.front().at, s.totals.outcomes > maxOutcomes, mostOutcomes)
-}
-
-// mayForget returns the namespace that has the oldest of something if that is old enough. If
-// there is too much, it is the one that has most; below level 4 it is the one with the
-// oldest then, too.
-func (s *State) mayForget(oldest *space, at Time, tooMuch bool, most orderBy) *space {
-	switch {
-	case at.Add(memory) <= s.now, tooMuch && !s.atLeast(Level4):
-		return oldest
-	case tooMuch:
-		return s.rankings[most].first()
-	}
-	return nil
-}
-
-// forgetIdle drops the resource that has been idle longest, unless a grace runs
-// on it: that must not be forgotten, so it goes to the back.
-func (s *State) forgetIdle() {
-	_, oldest, _ := s.idle.PopMin()
-	sp := s.space(oldest.namespace)
-	r, _ := sp.resources.Get(oldest.path)
-	if more := r.more(); len(more.resting(s.now)) == 0 {
-		sp.resources.Delete(r.Path)
-		return
-	}
-	resting := *r
-	resting.Idle = 0
-	s.setResource(sp, &resting)
 }

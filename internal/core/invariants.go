@@ -93,10 +93,34 @@ func (c *checker) that(ok bool, format string, args ...any) {
 	}
 }
 
+// A census is what a checker counts in a namespace.
+type census struct {
+	waiting map[string]int    // by resource
+	taken   map[string]Shares // by resource
+	bound   map[string]int    // what each session would take with it
+}
+
 func (c *checker) space(s *State, sp *space) {
-	waiting, bound, tokens := map[string]int{}, 0, map[leasehold.Token]string{}
-	taken := map[string]Shares{}
-	claims := map[string]int{}
+	n := census{map[string]int{}, map[string]Shares{}, map[string]int{}}
+	c.claims(s, sp, n)
+	c.records.Table(&sp.records, record.Scope{
+		Name: sp.name, Revision: sp.revision, Token: sp.token,
+		Session: func(id string) bool {
+			_, alive := sp.sessions.Get(id)
+			return alive || sp.left(id) != nil
+		},
+		Bound: func(session string) { n.bound[session]++ },
+	})
+	c.sessions(sp, n.bound)
+	c.chores(s, sp)
+	c.resources(s, sp, n.waiting)
+	c.shares(s, sp, n.taken)
+	c.history(sp)
+}
+
+// claims checks leases and waiters, and counts them.
+func (c *checker) claims(s *State, sp *space, n census) {
+	bound, tokens := 0, map[leasehold.Token]string{}
 	sp.claims.Scan(func(id string, claim *Claim) bool {
 		r, ok := sp.resources.Get(claim.Resource)
 		if c.that(ok, "%s/%s: its resource %q is unknown", sp.name, id, claim.Resource); !ok {
@@ -110,7 +134,7 @@ func (c *checker) space(s *State, sp *space) {
 			"%s/%s has the foreign id %q at level %d", sp.name, id, foreign, s.level)
 		if claim.Session != "" {
 			bound++
-			claims[claim.Session]++
+			n.bound[claim.Session]++
 			_, alive := sp.sessions.Get(claim.Session)
 			c.that(alive || sp.left(claim.Session) != nil, "%s/%s is bound to session %q, which is not there", sp.name, id,
 				claim.Session)
@@ -118,16 +142,16 @@ func (c *checker) space(s *State, sp *space) {
 			c.that(ok, "%s/%s would not end with its session", sp.name, id)
 		}
 		if claim.waiting() {
-			waiting[claim.Resource]++
+			n.waiting[claim.Resource]++
 			same, ok := sp.queue.Get(claim)
 			c.that(ok && same == claim, "%s/%s waits, but stands in no queue", sp.name, id)
 			c.together(sp, claim)
 			return true
 		}
 		c.lease(s, sp, r, claim)
-		shares := taken[claim.Resource]
+		shares := n.taken[claim.Resource]
 		shares.used, shares.holders = shares.used+int(claim.Slots), shares.holders+1
-		taken[claim.Resource] = shares
+		n.taken[claim.Resource] = shares
 		c.that(claim.Token <= sp.token, "%s/%s has token %d above %d", sp.name, id, claim.Token, sp.token)
 		other, twice := tokens[claim.Token]
 		c.that(!twice, "%s/%s has the token %d of %s", sp.name, id, claim.Token, other)
@@ -135,14 +159,10 @@ func (c *checker) space(s *State, sp *space) {
 		return true
 	})
 	c.that(bound == sp.bound.Len(), "%s: %d claims have sessions, %d bindings exist", sp.name, bound, sp.bound.Len())
-	c.records.Table(&sp.records, record.Scope{
-		Name: sp.name, Revision: sp.revision, Token: sp.token,
-		Session: func(id string) bool {
-			_, alive := sp.sessions.Get(id)
-			return alive || sp.left(id) != nil
-		},
-		Bound: func(session string) { claims[session]++ },
-	})
+}
+
+// sessions checks that each counts what is bound to it.
+func (c *checker) sessions(sp *space, claims map[string]int) {
 	lapses := 0
 	sp.sessions.Scan(func(id string, session *Session) bool {
 		c.that(session.Claims == claims[id], "%s: session %s counts %d claims and has %d", sp.name, id, session.Claims,
@@ -157,10 +177,6 @@ func (c *checker) space(s *State, sp *space) {
 		return true
 	})
 	c.that(lapses == sp.lapses.Len(), "%s: %d sessions have records, %d are noted", sp.name, lapses, sp.lapses.Len())
-	c.chores(s, sp)
-	c.resources(s, sp, waiting)
-	c.shares(s, sp, taken)
-	c.history(sp)
 }
 
 // together checks a waiter among those that are granted with it.

@@ -281,6 +281,7 @@ func (n *network) join(ctx context.Context, addresses []string, self replica.Mem
 		})
 }
 
+// joined notes which cluster took this server in, before it takes part in anything.
 func (n *network) joined(a joinAnswer) error {
 	n.log.Info("this server joined a cluster", "cluster", a.Cluster, "id", a.Member.ID)
 	n.dir.Node, n.dir.Cluster, n.dir.Joined = a.Member.ID, a.Cluster, true

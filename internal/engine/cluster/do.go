@@ -158,6 +158,7 @@ func (e *Engine) enter(bytes int, keeps bool) error {
 	return nil
 }
 
+// leave counts a request out.
 func (e *Engine) leave(bytes int) {
 	e.pending.Add(-1)
 	e.pendingBytes.Add(-int64(bytes))

@@ -162,6 +162,7 @@ func (e *Engine) Close() error {
 	return err
 }
 
+// close stops the loop, and then what works for it.
 func (e *Engine) close() error {
 	e.leaving.Store(true)
 	late := time.After(closeWithin)

@@ -90,6 +90,7 @@ func (h *fetcher) recheck(since uint64) {
 	h.notify()
 }
 
+// notify wakes the loop that fetches.
 func (h *fetcher) notify() {
 	select {
 	case h.wake <- struct{}{}:
@@ -244,6 +245,7 @@ func (e *Engine) fetch(ctx context.Context, large leasehold.Large) error {
 	}
 }
 
+// fetchFrom asks the others, one after the other, to send a value.
 func (e *Engine) fetchFrom(ctx context.Context, large leasehold.Large) error {
 	err := engine.NoValue(large)
 	for _, id := range e.others() {

@@ -19,6 +19,7 @@ func (e *Engine) stepCalls() {
 	}
 }
 
+// take returns what callers brought since the last time.
 func (e *Engine) take() ([]replica.Call, []replica.ReadCall) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,6 +61,7 @@ func (e *Engine) loop() {
 	}
 }
 
+// step gives the node an event. A server that stops waits for others only for so long.
 func (e *Engine) step(event replica.Event) {
 	if _, stop := event.(replica.Stop); stop {
 		e.stopAt = time.Now().Add(handOverWithin)
@@ -81,6 +83,8 @@ func (e *Engine) lookAround() {
 	}
 }
 
+// tellHealth says to the others how this server does: they choose the next leader by it, and
+// give a vote only to a server that has all large values.
 func (e *Engine) tellHealth(lowRoom bool) {
 	e.network.tellHealth(health{applied: e.node.Applied(), lowRoom: lowRoom, lacks: e.fetcher.lacks()})
 }

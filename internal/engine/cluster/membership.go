@@ -73,6 +73,7 @@ func (e *Engine) freshRoster(ctx context.Context) (*replica.Roster, error) {
 	return e.network.current(), nil // which hears of each change as it is applied
 }
 
+// named returns the member of a name, by all that was decided before.
 func (e *Engine) named(ctx context.Context, name string) (replica.Member, error) {
 	roster, err := e.freshRoster(ctx)
 	if err != nil {
@@ -110,6 +111,7 @@ func (e *Engine) change(ctx context.Context, c replica.Change) (changeAnswer, er
 	}
 }
 
+// changeOnce asks the leader, as far as it is known, for a change.
 func (e *Engine) changeOnce(ctx context.Context, c replica.Change) (changeAnswer, error) {
 	switch leader := e.view.Load().leader; leader {
 	case 0:

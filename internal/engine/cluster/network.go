@@ -93,6 +93,7 @@ func openNetwork(c Config, dir *storage.Dir) (*network, error) {
 	return n, nil
 }
 
+// close ends all connections, and waits for what works on them.
 func (n *network) close() {
 	n.cancel()
 	n.mesh.Close()
@@ -188,6 +189,7 @@ func (n *network) nameOf(id uint64) string {
 	return n.places[id].Name
 }
 
+// current returns who belongs to the cluster, as far as this server has come in the log.
 func (n *network) current() *replica.Roster {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -212,6 +214,7 @@ func (n *network) Message(from uint64, kind byte, body []byte) {
 	}
 }
 
+// decode turns a message into an event for the node; nil: it is not for the node.
 func (n *network) decode(from uint64, kind byte, body []byte) (replica.Event, error) {
 	switch kind {
 	case messageRaft:

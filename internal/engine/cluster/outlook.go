@@ -147,6 +147,7 @@ func standing(m replica.Member, all map[uint64]status, said map[uint64]health, l
 	return s
 }
 
+// serverOf describes a member of which nothing else is known.
 func serverOf(m replica.Member) engine.Server {
 	return engine.Server{
 		ID: m.ID, Name: m.Name, Peer: m.Peer, Client: m.Client, Voter: m.Voter, Version: m.Version, Silent: -1,

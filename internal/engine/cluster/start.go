@@ -109,6 +109,7 @@ func (e *Engine) announce() {
 	}
 }
 
+// newEngine makes an engine without a node. The disk and the node need its channels.
 func newEngine(c Config, network *network, found *storage.Recovered) *Engine {
 	e := &Engine{
 		id: network.dir.Node, feed: engine.NewFeed(), clock: c.Clock, log: c.Log, network: network,
@@ -187,6 +188,7 @@ func (e *Engine) beginWith(found *storage.Recovered) []replica.Member {
 	return []replica.Member{e.self}
 }
 
+// start leaves goroutines behind. The mesh is let in last: what it brings needs all others.
 func (e *Engine) start() {
 	e.disk.Start(&e.workers)
 	e.workers.Go(func() { e.values.Tend(e.stopped, e.areNamed) })

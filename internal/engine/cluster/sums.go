@@ -33,6 +33,7 @@ type sums struct {
 // maxSums is how many of them are kept, and how many may wait to be made.
 const maxSums = 16
 
+// add keeps a hash, and wakes those who wait for it.
 func (s *sums) add(index uint64, hash string, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,6 +77,7 @@ func (e *Engine) summed(index uint64, frozen *core.State) {
 	})
 }
 
+// sumUp hashes a state, one at a time.
 func (e *Engine) sumUp(index uint64, frozen *core.State) string {
 	defer e.sums.pending.Add(-1)
 	e.sums.working.Lock()

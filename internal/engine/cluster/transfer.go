@@ -35,6 +35,7 @@ func (e *Engine) Transfer(ctx context.Context, name string) (string, error) {
 	}
 }
 
+// transferOnce asks the leader, as far as it is known, to hand over.
 func (e *Engine) transferOnce(ctx context.Context, to uint64) (uint64, error) {
 	switch leader := e.view.Load().leader; {
 	case leader == 0:

@@ -115,6 +115,7 @@ func (t *transport) sendSnapshot(m *raftpb.Message) {
 	})
 }
 
+// streamSnapshot sends the file as it is on disk: it was checked when it was written.
 func (t *transport) streamSnapshot(m *raftpb.Message) error {
 	head, err := proto.Marshal(m)
 	if err != nil {

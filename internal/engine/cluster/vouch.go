@@ -92,6 +92,7 @@ func (n *network) complain(roster *replica.Roster, who peer.Identity) {
 	}
 }
 
+// vouchedFor asks all members at once, and takes the word of the first that knows the server.
 func (n *network) vouchedFor(roster *replica.Roster, who peer.Identity) bool {
 	ctx, cancel := context.WithTimeout(n.ctx, vouchWithin)
 	defer cancel()

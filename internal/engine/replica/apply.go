@@ -62,6 +62,8 @@ func (n *Node) superseded(term uint64) {
 	}
 }
 
+// applyOne lets one committed entry take effect. Raft's own first entry of a term is empty:
+// it says that everything of earlier terms is known here, so that this node may take the lead.
 func (n *Node) applyOne(e *raftpb.Entry) ([]core.Answer, error) {
 	if n.config.Watch != nil && e.GetType() == raftpb.EntryNormal && len(e.GetData()) == 0 {
 		n.config.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData()})
@@ -82,6 +84,7 @@ func (n *Node) applyOne(e *raftpb.Entry) ([]core.Answer, error) {
 	return n.applyCommands(e)
 }
 
+// applyCommands applies an entry of commands, and answers those of this node's callers.
 func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	b := n.proposed[e.GetIndex()]
 	delete(n.proposed, e.GetIndex())
@@ -124,6 +127,7 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	return result.Answers, nil
 }
 
+// watch shows an entry to the engine, or to the simulator's checks.
 func (n *Node) watch(e *raftpb.Entry, entry *wire.Entry, result core.Result, empty bool) {
 	if n.config.Watch != nil {
 		n.config.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData(), Entry: entry, Empty: empty,
@@ -133,6 +137,7 @@ func (n *Node) watch(e *raftpb.Entry, entry *wire.Entry, result core.Result, emp
 
 func isLead(c core.Command) bool { _, ok := c.(*core.Lead); return ok }
 
+// answer gives the answers of an entry to the callers that this node has for it.
 func (n *Node) answer(b *batch, answers []core.Answer) {
 	if b == nil {
 		return

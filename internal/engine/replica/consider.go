@@ -47,6 +47,8 @@ func (n *Node) consider(c Change) (_ Change, needed bool, err error) {
 	return Change{Kind: Remove, Member: m}, true, n.mayRemove(m)
 }
 
+// considerAdd decides on a new member. Adding the same one again is no error: it may have
+// been asked for twice, since nobody knew what became of the first time.
 func (n *Node) considerAdd(c Change) (Change, bool, error) {
 	c.Member.Voter = false
 	for _, m := range n.roster.Members {
@@ -83,6 +85,7 @@ func (n *Node) considerAdd(c Change) (Change, bool, error) {
 	return c, true, nil
 }
 
+// considerAnnounce decides on what a member says of itself.
 func (n *Node) considerAnnounce(c Change, m Member) (Change, bool, error) {
 	c.Member.Voter = m.Voter
 	next := m.Announced(c.Member)
@@ -96,7 +99,7 @@ func (n *Node) considerAnnounce(c Change, m Member) (Change, bool, error) {
 	}
 	for _, o := range n.roster.Members {
 		if o.ID != m.ID && (o.Name == next.Name && next.Name != "" || o.Peer == next.Peer && next.Peer != "") {
-			return c, false, engine.Refused("the cluster has a server %s at %s already: choose another name and address",
+			return c, false, engine.Refused("the cluster has a server %s at %s already: choose another name or address",
 				o.Name, o.Peer)
 		}
 	}

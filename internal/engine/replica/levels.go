@@ -24,6 +24,7 @@ type Levels struct {
 // KnownLevels are those that this program knows.
 var KnownLevels = Levels{core.OldestLevel, core.NewestLevel}
 
+// Has reports whether a level is in the range.
 func (l Levels) Has(level core.Level) bool { return l.Oldest <= level && level <= l.Newest }
 
 func (l Levels) String() string {
@@ -135,6 +136,7 @@ func (n *Node) tellLevel() {
 	}
 }
 
+// levels returns those that this node's program knows; tests and the simulator set others.
 func (n *Node) levels() Levels {
 	if n.config.Levels == (Levels{}) {
 		return KnownLevels
@@ -150,6 +152,7 @@ var memberFields = []string{"id", "name", "peer", "client", "version", "dir", "v
 
 type plainMember Member
 
+// MarshalJSON writes what this version knows of a member, and what it does not.
 func (m Member) MarshalJSON() ([]byte, error) {
 	b, err := json.Marshal(plainMember(m))
 	if err != nil || m.unknown == "" {
@@ -158,6 +161,7 @@ func (m Member) MarshalJSON() ([]byte, error) {
 	return append(append(b[:len(b)-1], ','), m.unknown[1:]...), nil
 }
 
+// UnmarshalJSON keeps the fields that this version does not know.
 func (m *Member) UnmarshalJSON(b []byte) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(b, &all); err != nil {

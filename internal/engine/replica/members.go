@@ -93,6 +93,7 @@ func (n *Node) Admit(id uint64, dir string) error {
 // Reachable reports whether a member was heard of lately.
 func (n *Node) Reachable(id uint64) bool { return n.heardWithin(id, electionTicks) }
 
+// heardWithin reports whether a member sent anything in the last ticks.
 func (n *Node) heardWithin(id, ticks uint64) bool {
 	at, ok := n.heard[id]
 	return id == n.id || ok && n.ticks-at <= ticks
@@ -104,6 +105,8 @@ func (n *Node) heardSince(id uint64) bool {
 	return id == n.id || n.changes.since != 0 && n.heard[id] > n.changes.since+1
 }
 
+// acceptChange queues a change of the members. Only a leader that serves knows all that was
+// decided before.
 func (n *Node) acceptChange(e Reconfigure) {
 	switch {
 	case n.stopped || !n.lead.serving:

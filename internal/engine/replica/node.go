@@ -358,6 +358,7 @@ func (n *Node) Abandon() {
 	clear(n.proposed)
 }
 
+// refuse answers the callers of an event with an error.
 func (n *Node) refuse(e Event, err error) {
 	switch e := e.(type) {
 	case Commands:
@@ -373,6 +374,8 @@ func (n *Node) refuse(e Event, err error) {
 	}
 }
 
+// stop takes no more callers. A leader of several hands over first, so that the others need
+// no election timeout to notice.
 func (n *Node) stop() {
 	n.stopped, n.stoppedAt = true, n.ticks
 	stopping := engine.Unavailable("the server is stopping: try another one, or this one in a moment")

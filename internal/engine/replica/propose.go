@@ -23,6 +23,7 @@ type batch struct {
 	calls []Call
 }
 
+// done answers all callers of a batch with an error.
 func (b *batch) done(err error) {
 	for _, c := range b.calls {
 		c.Done(core.Answer{}, err)

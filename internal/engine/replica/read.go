@@ -47,6 +47,7 @@ func (n *Node) mayRead() bool {
 	return n.lead.serving || !n.lead.leader && n.lead.known != 0
 }
 
+// acceptReads queues readers for the next round.
 func (n *Node) acceptReads(calls []ReadCall) {
 	if n.stopped {
 		n.refuse(Reads(calls), engine.Unavailable("the server is stopping: try another one, or this one in a moment"))

@@ -87,6 +87,8 @@ func (n *Node) durable(r *raft.Ready) bool {
 	return last <= n.persisted && (len(r.Entries) == 0 || last < r.Entries[0].GetIndex())
 }
 
+// written goes on once the write in flight is durable. A write that failed is the end: what
+// the disk has of it, nobody can tell, and a second try may say that it succeeded.
 func (n *Node) written(err error) {
 	n.writing = false
 	if err != nil {

@@ -43,6 +43,7 @@ type Placement struct {
 // passed on again.
 func refusedPlace(id uint64) Placement { return Placement{ID: id, At: 1} }
 
+// refused reports whether the leader could not read the command.
 func (p Placement) refused() bool { return p.Index == 0 && p.At != 0 }
 
 // relays are the commands that a node passed on.
@@ -222,6 +223,7 @@ func (n *Node) tickRelays() {
 	}
 }
 
+// late counts a tick, and reports whether the command has waited for too long.
 func (r *relayed) late() bool { r.ticks++; return r.ticks > relayTicks }
 
 // dropOpen answers those of whom nobody knows whether a leader that is gone got them.

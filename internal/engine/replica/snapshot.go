@@ -166,6 +166,7 @@ func (n *Node) keepArrival(e Received) *raftpb.Message {
 	return message
 }
 
+// isIn reports whether raft counts a node as a member.
 func isIn(c *raftpb.ConfState, id uint64) bool {
 	return slices.Contains(c.GetVoters(), id) || slices.Contains(c.GetLearners(), id)
 }

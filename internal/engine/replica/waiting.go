@@ -14,6 +14,7 @@ import (
 // LeaderTicks is how many ticks callers wait for somebody to lead.
 const LeaderTicks = 30
 
+// accept takes commands of this node's own callers.
 func (n *Node) accept(calls []Call) {
 	if n.stopped {
 		n.refuse(Commands(calls),

@@ -54,6 +54,7 @@ type BackupHead struct {
 	Records    int `json:"records"`
 }
 
+// headOf describes the backup of a snapshot.
 func headOf(s replica.Snapshot, taken time.Time) BackupHead {
 	roster := s.Roster
 	if roster == nil {
@@ -98,6 +99,8 @@ func WriteBackup(w io.Writer, s replica.Snapshot, taken time.Time,
 	return out.Flush()
 }
 
+// writeValues writes the large values that a state names. Their order is that of the digests,
+// so that the reader needs no names.
 func writeValues(w io.Writer, s *core.State, open func(leasehold.Large) (io.ReadCloser, error)) (err error) {
 	s.Larges(func(large leasehold.Large) bool {
 		var value io.ReadCloser
@@ -167,6 +170,7 @@ func (c *chunkReader) Read(b []byte) (int, error) {
 // ErrBackup is for a backup that is damaged, cut off, or none at all.
 var ErrBackup = errors.New("this backup cannot be used")
 
+// badBackup is the error of a backup that must not be trusted.
 func badBackup(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBackup, fmt.Sprintf(format, args...))
 }

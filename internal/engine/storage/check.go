@@ -116,6 +116,7 @@ func takesIn(e *raftpb.Entry, node uint64) bool {
 	return adds && change.GetNodeId() != node
 }
 
+// replayOne applies an entry as a node does: one stamped for another term is empty.
 func replayOne(state *core.State, e *raftpb.Entry) error {
 	entry, err := wire.DecodeEntry(e.GetData())
 	if err != nil || entry.Term != e.GetTerm() {

@@ -105,6 +105,7 @@ func OpenDir(path string, make bool) (*Dir, error) {
 	return d, nil
 }
 
+// Close lets another process have the directory.
 func (d *Dir) Close() {
 	_ = d.lock.Close() // lets the lock go
 }
@@ -112,10 +113,14 @@ func (d *Dir) Close() {
 func (d *Dir) wal() string       { return filepath.Join(d.Path, walDir) }
 func (d *Dir) Snapshots() string { return filepath.Join(d.Path, snapDir) }
 
+// Values is where large values are.
 func (d *Dir) Values() string { return filepath.Join(d.Path, valuesDir) }
 
+// Journal is where the journal is.
 func (d *Dir) Journal() string { return filepath.Join(d.Path, journalDir) }
 
+// takeLock takes a directory for this process. The kernel frees it when the process ends, so
+// no lock is ever left behind.
 func takeLock(name, dir string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -126,7 +131,7 @@ func takeLock(name, dir string) (*os.File, error) {
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf(
-				"data directory %s is in use by another server (process %s): stop that one, or choose another directory",
+				"data directory %s is in use by another server (process %s): stop that, or choose another directory",
 				dir, strings.TrimSpace(string(owner)))}
 		}
 		return nil, fmt.Errorf("data directory %s cannot be locked: %w", dir, err)
@@ -148,7 +153,7 @@ func (d *Dir) identify() error {
 		return fmt.Errorf("%s cannot be read: %w", name, err)
 	}
 	if err := json.Unmarshal(b, &d.identity); err != nil || d.Product != "leasehold" {
-		return fmt.Errorf("%s is damaged or not Leasehold's: restore the directory from a backup, or choose another one",
+		return fmt.Errorf("%s is damaged or not Leasehold's: restore the directory from a backup, or choose another",
 			name)
 	}
 	if d.Format > newestFormat {
@@ -204,6 +209,7 @@ func (d *Dir) setBegun() error {
 	return d.Save()
 }
 
+// Save writes the format file.
 func (d *Dir) Save() error {
 	b, err := json.Marshal(d.identity)
 	if err != nil {

@@ -105,6 +105,7 @@ func (d *Disk) Send(e replica.Event) {
 	}
 }
 
+// writeLoop makes writes durable, one after the other: the log has one order.
 func (d *Disk) writeLoop() {
 	for number := uint64(1); ; number++ {
 		select {
@@ -119,6 +120,7 @@ func (d *Disk) writeLoop() {
 	}
 }
 
+// write makes one write durable, the mark of a snapshot before the entries that follow it.
 func (d *Disk) write(w replica.Write) error {
 	if w.Snapshot != nil {
 		if err := d.mark(w); err != nil || w.Hard == nil {
@@ -162,6 +164,7 @@ func (d *Disk) mark(w replica.Write) error {
 	return nil
 }
 
+// saveLoop writes snapshots beside the log, which does not wait for them.
 func (d *Disk) saveLoop() {
 	for {
 		select {

@@ -186,6 +186,7 @@ func (r *room) checkRoom() {
 	r.fit(free, held, making)
 }
 
+// tell logs that the room got scarce, or is enough again.
 func (r *room) tell(full bool) {
 	if !full {
 		r.slog.Info("the data disk has room again", "free_bytes", r.free.Load(), "reserved_bytes", r.reserved.Load())
@@ -272,6 +273,7 @@ func (r *room) making() (bytes, older uint64) {
 	return bytes, older
 }
 
+// isUnfinished reports whether a file is being written, or was when the server ended.
 func isUnfinished(name string) bool {
 	return strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, partSuffix)
 }

@@ -34,6 +34,7 @@ const (
 	partSuffix = ".part" // of a file while it arrives
 )
 
+// stateName is the file of the snapshot at an index. The digits sort as the indexes do.
 func stateName(dir string, index uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%016x%s", index, stateSuffix))
 }
@@ -202,6 +203,8 @@ func (d *Dir) ReceiveState(index, term uint64, body io.Reader, stop <-chan struc
 	return s, putInPlace(f, stateName(d.Snapshots(), index), err)
 }
 
+// rereadState reads what has just been written, as a start would: what arrived damaged is
+// refused before anybody relies on it.
 func rereadState(f *os.File, index, term uint64) (replica.Snapshot, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return replica.Snapshot{}, err

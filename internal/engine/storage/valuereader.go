@@ -105,6 +105,8 @@ func (r *valueReader) check() error {
 	return r.end()
 }
 
+// unreadable is the error of a value that the disk does not give out. One that is cut off is
+// damaged, and set aside; any other error may pass.
 func (s *Values) unreadable(large leasehold.Large, err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return s.damaged(large, "it is cut off")

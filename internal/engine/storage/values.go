@@ -101,6 +101,8 @@ func OpenValues(c ValuesConfig) (*Values, error) {
 	return s, err
 }
 
+// File returns where a value is. Two digits of the digest are a folder, which keeps each of
+// them small.
 func (s *Values) File(d leasehold.Digest) string {
 	name := d.String()
 	return filepath.Join(s.dir, name[:2], name)
@@ -221,6 +223,7 @@ func (s *Values) Nameable(large leasehold.Large) error {
 	return nil
 }
 
+// Has reports whether a value is here, by its size alone: readers compare the digest.
 func (s *Values) Has(large leasehold.Large) bool {
 	info, err := os.Stat(s.File(large.SHA256))
 	return err == nil && info.Size() == large.Size

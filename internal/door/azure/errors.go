@@ -112,7 +112,8 @@ var (
 	errCopySource     = newFault(404, "CannotVerifyCopySource", "The specified blob does not exist.")
 	errCopyAccount    = newFault(400, "InvalidHeaderValue", "The copy source must be a blob of the same account.")
 	errAuthentication = newFault(403, "AuthenticationFailed",
-		"Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.")
+		"Server failed to authenticate the request. Make sure the value of Authorization header is formed "+
+			"correctly including the signature.")
 	errNoAuthentication = newFault(401, "NoAuthenticationInformation",
 		"Server failed to authenticate the request. Please refer to the information in the www-authenticate header.")
 	errInvalidAuth = newFault(401, "InvalidAuthenticationInfo",

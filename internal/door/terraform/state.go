@@ -212,13 +212,17 @@ func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done 
 		return false, nil
 	case p.head.Lineage != head.Lineage:
 		return false,
-			refused("%s has the lineage %s, and what was sent has %s: they are states of different things; force it if you are sure", c.state, door.Brief(p.head.Lineage), door.Brief(head.Lineage))
+			refused("%s has the lineage %s, and what was sent has %s: "+
+				"they are states of different things; force it if you are sure",
+				c.state, door.Brief(p.head.Lineage), door.Brief(head.Lineage))
 	case head.Serial < p.head.Serial:
 		return false, refused("%s has the serial %d, and what was sent has %d: it is older; force it if you are sure",
 			c.state, p.head.Serial, head.Serial)
 	case head.Serial == p.head.Serial && !p.mine:
 		return false,
-			refused("%s has the serial %d already, with other content: somebody else wrote at the same time; use locks, or force it if you are sure", c.state, p.head.Serial)
+			refused("%s has the serial %d already, with other content: "+
+				"somebody else wrote at the same time; use locks, or force it if you are sure",
+				c.state, p.head.Serial)
 	}
 	return false, nil
 }

@@ -41,6 +41,8 @@ const (
 	RestoreKeepsTokens
 	// NoQuarantine grants at once what a backup does not know of.
 	NoQuarantine
+	// ForgetTokens forgets how far the tokens of a namespace had come together with it.
+	ForgetTokens
 )
 
 // Plant makes a state that was just made or read make a mistake from now on.

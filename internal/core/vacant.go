@@ -106,7 +106,9 @@ func (s *State) rests(sp *space, left *int) bool {
 }
 
 func (s *State) forgetSpace(sp *space) {
-	s.forgotten.token = max(s.forgotten.token, sp.token)
+	if !s.plants(ForgetTokens) {
+		s.forgotten.token = max(s.forgotten.token, sp.token)
+	}
 	s.forgotten.revision = max(s.forgotten.revision, sp.revision)
 	s.weigh(sp, -sp.historyBytes)
 	s.spaces.Delete(sp.name)

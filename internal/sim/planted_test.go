@@ -23,6 +23,7 @@ type bug struct {
 
 	disasters Disasters
 	versions  Versions
+	visits    time.Duration // how often a namespace is used that nobody else uses; 0: never
 	length    time.Duration // of a run; 0: two minutes
 }
 
@@ -75,6 +76,8 @@ var bugs = []bug{
 	{name: "a server passes on again what a lost leader may have got", nodes: 3, server: replica.RelayAgain},
 	{name: "what the next leader never got is never answered", nodes: 3, server: replica.NeverAnswers},
 
+	{name: "a namespace is forgotten with its tokens", nodes: 1, core: core.ForgetTokens,
+		visits: 14 * time.Minute, length: time.Hour, aim: func(f *Faults) { *f = failover }},
 	{name: "a request that was answered is done again", nodes: 1, core: core.DoAgain},
 	{name: "slots are granted that rest", nodes: 1, core: core.Oversubscribe},
 	{name: "a unit is given twice", nodes: 1, core: core.UnitTwice},
@@ -138,7 +141,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
 			length := cmp.Or(b.length, 2*time.Minute)
-			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict, Disasters: b.disasters, Versions: b.versions}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Visits: b.visits}
 			if b.aim != nil {
 				b.aim(&c.Faults)
 			}
@@ -161,7 +164,7 @@ func TestAimedFaultsAloneAreSurvived(t *testing.T) {
 			continue
 		}
 		t.Run(b.name, func(t *testing.T) {
-			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: time.Minute, Faults: Everything, Strict: b.strict, Disasters: b.disasters, Versions: b.versions}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: time.Minute, Faults: Everything, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Visits: b.visits}
 			b.aim(&c.Faults)
 			clean(t, c, 3)
 		})

@@ -359,6 +359,21 @@ func TestMetricsAreNamedInOnePlace(t *testing.T) {
 	}
 }
 
+// Doors follow events by engine.Watch alone: what a watch promises is written once.
+func TestDoorsWatchByTheEngine(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() || !strings.HasPrefix(f.dir, "internal/door") {
+			continue
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Feed" {
+				t.Errorf("%s: a door uses the feed itself: use engine.Watch or engine.Acquire", f.set.Position(s.Pos()))
+			}
+			return true
+		})
+	}
+}
+
 func TestNamesSayWhatIsInside(t *testing.T) {
 	drawers := []string{"util", "utils", "common", "helpers", "helper", "types", "manager", "misc", "base", "shared"}
 	for _, f := range sources(t) {

@@ -22,7 +22,7 @@ type Cluster interface {
 	Add(ctx context.Context, name, address string) (Server, error)
 
 	// Promote gives a server its vote. It is refused while that is too far behind.
-	// Leaders promote by themselves whoever has caught up.
+	// Leaders promote by themselves servers that have caught up.
 	Promote(ctx context.Context, name string) error
 
 	// Remove ends a membership for good. The server says so, and stops; its id is
@@ -35,7 +35,7 @@ type Cluster interface {
 
 	// Upgrade raises the level of the cluster to the newest that all servers know, and returns
 	// it. It is refused while some do not know a level that others do. Levels are never
-	// lowered: versions that do not know the new one can take part no more.
+	// lowered: versions that do not know the new one cannot take part any longer.
 	Upgrade(ctx context.Context) (core.Level, error)
 
 	// Sums returns a hash of each server's state at one and the same place of the log.
@@ -82,13 +82,13 @@ type Server struct {
 
 	Oldest, Newest core.Level // the levels that its program knows; 0: it has not said yet
 
-	// Answered tells whether it answered when it was asked, just now. One that did not may
+	// Answered reports whether it answered when it was asked, just now. One that did not may
 	// be up: Heard is how long ago the server HeardBy got something of it, the last one of
 	// those that are known; negative: none is.
 	Answered bool
 	HeardBy  uint64
 	Heard    time.Duration
-	// Reachable tells whether it answered, or was heard of within the last seconds.
+	// Reachable reports whether it answered, or was heard of within the last seconds.
 	Reachable bool
 	Applied   uint64        // how far in the log it has come, as it said last; 0: it did not
 	Silent    time.Duration // how long the leader has not heard of it; negative: unknown

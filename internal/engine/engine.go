@@ -15,7 +15,7 @@ import (
 // An Engine puts commands in one order, keeps them, and applies them to a state.
 // Its methods may be called from any goroutine.
 type Engine interface {
-	// Do returns the answer to a command once it can not be lost any more. An
+	// Do returns the answer to a command once it is durable. An
 	// error is always a *leasehold.Error: the command's own refusal, Unavailable if
 	// nothing happened, or Undecided if nobody can tell, which is also what a
 	// caller gets whose context ended in the meantime. Where the command comes from is
@@ -52,7 +52,7 @@ func Unavailable(message string) error {
 	return &leasehold.Error{Code: leasehold.Unavailable, Message: message}
 }
 
-// Undecided is the error of an engine that can not tell whether it did something.
+// Undecided is the error of an engine that cannot know whether it did something.
 func Undecided(message string) error {
 	return &leasehold.Error{Code: leasehold.Undecided, Message: message}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// TestFeedForgetsANamespace follows a namespace until it is forgotten: whoever follows it is
-// woken and told that history is gone, and nothing of it is kept.
+// TestFeedForgetsANamespace follows a namespace until it is forgotten: those who follow it
+// are woken and told that history is gone, and nothing of it is kept.
 func TestFeedForgetsANamespace(t *testing.T) {
 	state, feed := core.NewAt(core.NewestLevel), engine.NewFeed()
 	apply := func(at time.Duration, c core.Command) {
@@ -25,20 +25,20 @@ func TestFeedForgetsANamespace(t *testing.T) {
 	apply(0, &core.DeleteRecord{Namespace: "green", Path: "a"})
 	seen, grew, _ := feed.History("green")
 	if events, known := seen.After(1, core.AllOf); !known || len(events) != 1 {
-		t.Fatalf("the last event can not be seen: %v, %v", events, known)
+		t.Fatalf("the last event cannot be seen: %v, %v", events, known)
 	}
 	apply(10*time.Minute, &core.Tick{})
 	select {
 	case <-grew:
 	default:
-		t.Fatal("whoever follows it was not woken")
+		t.Fatal("who follows it was not woken")
 	}
 	gone, _, _ := feed.History("green")
 	if _, known := gone.After(2, 0); known {
-		t.Error("whoever saw its last event is said to know all")
+		t.Error("who saw its last event is said to know all")
 	}
 	if _, known := gone.After(gone.Revision, core.AllOf); !known {
-		t.Error("whoever looks now cannot follow what begins next")
+		t.Error("who looks now cannot follow what begins next")
 	}
 	apply(11*time.Minute, &core.PutRecord{Namespace: "green", Path: "b"})
 	again, _, _ := feed.History("green")

@@ -12,7 +12,7 @@ type originKey struct{}
 
 // WithOrigin says where the commands come from that are done with a context. It is
 // part of the context, and not of Do, because it also belongs to what a request does
-// after its caller has left: the release of a lease that nobody waits for any more.
+// after its caller has left: the release of a lease that nobody waits for.
 func WithOrigin(ctx context.Context, o leasehold.Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, &o)
 }
@@ -37,7 +37,11 @@ func OriginOf(ctx context.Context) (leasehold.Origin, error) {
 	for _, field := range []struct {
 		name, value string
 		most        int
-	}{{"actor", o.Actor, leasehold.MaxName}, {"address", o.Address, leasehold.MaxAddress}, {"door", o.Door, leasehold.MaxDoor}} {
+	}{
+		{"actor", o.Actor, leasehold.MaxName},
+		{"address", o.Address, leasehold.MaxAddress},
+		{"door", o.Door, leasehold.MaxDoor},
+	} {
 		if len(field.value) > field.most {
 			return leasehold.Origin{}, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(
 				"the %s of the request has %d bytes: at most %d are allowed", field.name, len(field.value), field.most)}

@@ -18,7 +18,7 @@ func NextLook(s *core.State) (core.Time, bool) {
 	return min(due, s.Now()+core.Time(maxSilence)), ok
 }
 
-// TickDue tells whether the pacemaker has to propose a Tick at a cluster time.
+// TickDue reports whether the pacemaker has to propose a Tick at a cluster time.
 func TickDue(s *core.State, now core.Time) bool {
 	_, ok := s.Due()
 	return ok && (now >= s.Now()+core.Time(maxSilence) || s.DueBy(now))

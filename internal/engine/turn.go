@@ -89,7 +89,7 @@ func (t *Turn) Stop() {
 }
 
 // notify ends the wait for the claim of an event. A grant goes with it, as the state shows it after
-// the whole entry: a lease that the same entry ended again is none. Any other outcome is left to
+// the whole entry: one that the same entry ended again is not handed over. Any other outcome is left to
 // those who wait, since to say who is in the way costs more than an entry can afford for all.
 func (f *Feed) notify(view core.View, e *leasehold.Event) {
 	key := claim{e.Namespace, e.ID}

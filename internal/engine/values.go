@@ -13,23 +13,24 @@ import (
 // and then named by a command. Its name is the digest of its bytes, so that to put it
 // twice is to put it once.
 type Values interface {
-	// PutValue keeps the bytes of r, to its end, and returns their name once they can not
+	// PutValue keeps the bytes of r, to its end, and returns their name once they cannot
 	// be lost. It holds a part of them at a time. What no command has named for ValueIdle
 	// may be forgotten. An error is always a *leasehold.Error, and nothing is kept then;
 	// Invalid is r's own failure, or that it has more than MaxLarge bytes.
 	PutValue(ctx context.Context, r io.Reader) (leasehold.Large, error)
 
 	// OpenValue reads a value. What is read is checked: who comes to the end without an
-	// error has the bytes that were put. NotFound if nothing names it any more.
+	// error has the bytes that were put. NotFound if nothing names it any longer.
 	OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error)
 }
 
 // ValueIdle is how long a value is kept, at least, that no command has named yet.
 const ValueIdle = 10 * time.Minute
 
-// NoValue is the error of whoever wants to read a value that is not there.
+// NoValue is the error of a read of a value that is not there.
 func NoValue(large leasehold.Large) error {
-	return &leasehold.Error{Code: leasehold.NotFound, Message: fmt.Sprintf("large value %v is not kept any more: nothing names it", large.SHA256)}
+	return &leasehold.Error{Code: leasehold.NotFound, Message: fmt.Sprintf(
+		"large value %v is no longer kept: nothing names it", large.SHA256)}
 }
 
 // Unnameable is the error of a command that names a value which is not there, or is not so
@@ -41,10 +42,11 @@ func Unnameable(large leasehold.Large) error {
 
 // TooLarge is the error of PutValue when there is no end in sight.
 func TooLarge() error {
-	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("value has more than %d bytes, which is the most that are allowed", leasehold.MaxLarge)}
+	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(
+		"value has more than %d bytes, which is the most that are allowed", leasehold.MaxLarge)}
 }
 
 // CutOff is the error of PutValue when the bytes could not be read to their end.
 func CutOff(err error) error {
-	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("value can not be read to its end: %v", err)}
+	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("value cannot be read to its end: %v", err)}
 }

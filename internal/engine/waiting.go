@@ -16,7 +16,7 @@ const signOfLife = 5 * time.Second
 // Acquire asks for a resource and, if the command says so, stays until the wait
 // is over one way or the other.
 //
-// proposed tells who made the lease's id. If the server did, nobody can ask again
+// proposed says that the client made the lease's id. If the server did, nobody can ask again
 // for what a caller that went away was waiting for, so it is withdrawn. What has
 // an id that the client proposed, or a request key, ends with its session alone:
 // the client may be about to ask again on another connection.
@@ -97,7 +97,7 @@ func resources(c *core.Acquire) []string {
 	return paths
 }
 
-// Withdraw takes back a request that nobody waits for any more. What was granted just
+// Withdraw takes back a request that nobody waits for. What was granted just
 // now is released.
 func Withdraw(ctx context.Context, e Engine, c *core.Acquire) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOfLife)
@@ -118,7 +118,7 @@ func Withdraw(ctx context.Context, e Engine, c *core.Acquire) {
 	}
 }
 
-// wasDecided tells whether the core itself refused.
+// wasDecided reports whether the core itself refused.
 func wasDecided(err error) bool {
 	return !errors.Is(err, leasehold.ErrUndecided) && !errors.Is(err, leasehold.ErrUnavailable)
 }

@@ -43,7 +43,8 @@ type GoneError struct {
 }
 
 func (g *GoneError) Error() string {
-	return fmt.Sprintf("what followed %d.%d is not known any longer: read the state, and watch from revision %d", g.Since.Revision, g.Since.N, g.Revision)
+	return fmt.Sprintf("what followed %d.%d is no longer known: read the state, and watch from revision %d",
+		g.Since.Revision, g.Since.N, g.Revision)
 }
 
 // maxLook is how many events a watch passes at a time, wanted or not.

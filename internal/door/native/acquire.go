@@ -100,5 +100,6 @@ func (a *attempt) stopped(command *core.Acquire) error {
 	if a.withdrawn {
 		return engine.Unavailable(door.StoppingMessage)
 	}
-	return engine.Undecided("the server is stopping, and the request for " + command.Resource + " keeps its place for a while: ask again with the same id or key")
+	return engine.Undecided("the server is stopping, and the request for " + command.Resource +
+		" keeps its place for a while: ask again with the same id or key")
 }

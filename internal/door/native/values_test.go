@@ -322,7 +322,7 @@ func TestAValueIsReplacedBeforeItIsOpened(t *testing.T) {
 	ask(t, door, "GET", at, "", "Accept", raw).expect(404, "state/a is not there")
 	ask(t, door, "PUT", at, large).expect(200)
 	e.replace = func() {} // nobody replaced it, and it is not there
-	ask(t, door, "GET", at, "", "Accept", raw).expect(404, "is not kept any more")
+	ask(t, door, "GET", at, "", "Accept", raw).expect(404, "is no longer kept")
 }
 
 // More large values than can pass at a time are refused, and others go on.

@@ -18,18 +18,18 @@ const (
 	// keepAlive is how often a silent watch says that it is still there.
 	keepAlive = 15 * time.Second
 
-	// A watch takes a breath between two writes, and what happens in between goes out
-	// together. The more watch, the longer it is: all of them together write so often,
-	// and no more, however busy the server is.
-	leastBreath = 5 * time.Millisecond
-	breathEach  = 20 * time.Microsecond
+	// A watch pauses between two writes, and what happens in between goes out together. The
+	// pause grows with the number of watches, so that all of them together write at a bounded
+	// rate, however busy the server is.
+	leastPause = 5 * time.Millisecond
+	pauseEach  = 20 * time.Microsecond
 
 	// maxFlush is where a write of events is cut short: it bounds what a slow reader
 	// costs.
 	maxFlush = 256 << 10
 
-	// slowTime is how long a reader may take for one write. Who takes longer is sent
-	// away with where to go on; who takes streamTime can not even be told.
+	// slowTime is how long a reader may take for one write. A slower one is sent away with the
+	// position to go on from; one that takes streamTime cannot even be told.
 	slowTime = streamTime / 2
 )
 
@@ -43,7 +43,7 @@ type stream struct {
 	told    v1.Position // the last position that the reader knows of
 	limited time.Time   // when the time for a write was last set
 	alive   *time.Ticker
-	breath  *time.Timer
+	pause   *time.Timer
 	out     jsonBuffer
 }
 
@@ -105,7 +105,8 @@ func (c *call) wanted() (string, error) {
 	case !c.query.Has("resource"):
 		return "", nil
 	case c.query.Has("prefix"):
-		return "", invalid("the query has both resource and prefix: give resource for one path, or prefix for all that begin with it")
+		return "", invalid("the query has both resource and prefix: " +
+			"give resource for one path, or prefix for all that begin with it")
 	}
 	return resource, checkPath("resource", resource)
 }
@@ -139,9 +140,9 @@ func (c *call) since() (*engine.Position, error) {
 // run writes what happens until the reader leaves, is too slow, or the server
 // stops.
 func (s *stream) run() {
-	s.alive, s.breath = time.NewTicker(keepAlive), time.NewTimer(0)
+	s.alive, s.pause = time.NewTicker(keepAlive), time.NewTimer(0)
 	defer s.alive.Stop()
-	defer s.breath.Stop()
+	defer s.pause.Stop()
 	for {
 		more, goesOn := s.collect()
 		if !s.flush() || !goesOn || !s.wait(more) {
@@ -183,18 +184,18 @@ func (s *stream) event(e *leasehold.Event) {
 	s.out = append(s.out, s.door.events.encode(e)...)
 }
 
-// wait returns when it is time to look again: after a breath if more is nil. It
+// wait returns when it is time to look again: after a pause if more is nil. It
 // returns false when the watch is over.
 func (s *stream) wait(more <-chan struct{}) bool {
-	var breathed <-chan time.Time
+	var paused <-chan time.Time
 	if more == nil {
-		s.breath.Reset(s.door.breath())
-		breathed = s.breath.C
+		s.pause.Reset(s.door.pause())
+		paused = s.pause.C
 	}
 	select {
 	case <-more:
 		return true
-	case <-breathed:
+	case <-paused:
 		return true
 	case <-s.alive.C:
 		return s.stillThere()
@@ -206,8 +207,8 @@ func (s *stream) wait(more <-chan struct{}) bool {
 	return false
 }
 
-func (d *Door) breath() time.Duration {
-	return max(leastBreath, time.Duration(d.watching.Load())*breathEach)
+func (d *Door) pause() time.Duration {
+	return max(leastPause, time.Duration(d.watching.Load())*pauseEach)
 }
 
 // hello is the first thing that a reader gets. Its id is where the watch begins,
@@ -260,7 +261,7 @@ func (s *stream) comment(text string) {
 	s.out = append(append(append(s.out, ": "...), text...), "\n\n"...)
 }
 
-// flush sends what was collected, and tells whether the watch goes on. A reader
+// flush sends what was collected, and reports whether the watch goes on. A reader
 // that takes it too slowly is cut off; it can come back and go on where it was.
 func (s *stream) flush() bool {
 	if len(s.out) == 0 {

@@ -328,7 +328,7 @@ func TestWatchKeepsAlive(t *testing.T) {
 	})
 }
 
-// What happens within one breath goes out in one write, and nothing is lost of it.
+// What happens within one pause goes out in one write, and nothing is lost of it.
 func TestWatchCollects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Config{})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,9 @@ type Engine interface {
 // Run checks the contract on engines that start makes. Each test runs in a bubble
 // of virtual time, so hours of lease life take milliseconds.
 func Run(t *testing.T, start func(t *testing.T) Engine) {
-	for name, test := range tests {
+	all := maps.Clone(tests)
+	maps.Copy(all, watchTests)
+	for name, test := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each has its own virtual time
 			synctest.Test(t, func(t *testing.T) {
@@ -67,7 +70,7 @@ var tests = map[string]func(*testing.T, driver){
 	"history tells everything in order":                     tells,
 	"the journal has what was answered, and who asked":      keepsJournal,
 	"a large value is kept while something names it":        keepsValues,
-	"a value that is not there can not be named":            refusesValues,
+	"a value that is not there cannot be named":             refusesValues,
 	"a value that breaks off leaves nothing behind":         cutsOffValues,
 	"a closed engine says so":                               closes,
 }
@@ -211,7 +214,7 @@ func keepsRecords(t *testing.T, d driver) {
 			t.Error("the record outlived its session")
 		}
 		if r, failure := v.Record("default", "a", 3); failure != nil || r.Value != value {
-			t.Errorf("what it was can not be read: %v", failure)
+			t.Errorf("what it was cannot be read: %v", failure)
 		}
 	})
 	if err != nil {

@@ -47,7 +47,7 @@ func StartAt(level core.Level, clock engine.Clock) *Engine {
 // maxJournal bounds the journal, in bytes.
 const maxJournal = 4 << 20
 
-// Close ends it. Whoever waits is told.
+// Close ends it. Those who wait are told.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -136,7 +136,9 @@ func (e *Engine) apply(command core.Command, origin leasehold.Origin) (core.Answ
 	for _, large := range result.Freed {
 		e.see(large)
 	}
-	e.journal.Append(audit.Entry{Index: e.applied, Wall: wall, Commands: commands, Origins: []leasehold.Origin{origin}, Result: result})
+	e.journal.Append(audit.Entry{
+		Index: e.applied, Wall: wall, Commands: commands, Origins: []leasehold.Origin{origin}, Result: result,
+	})
 	e.feed.Publish(e.state.View(0), result.Events)
 	e.pace()
 	return result.Answers[0], nil

@@ -160,7 +160,8 @@ func (s *Server) checkPeers() error {
 		return nil // which was said where it was set
 	}
 	if wildcard(h) {
-		problems = append(problems, fmt.Errorf("peer-listen is %q, which is every address of this machine: tell the others which one to use with --peer-advertise HOST:PORT", s.PeerListen))
+		problems = append(problems, fmt.Errorf("peer-listen is %q, which is every address of this machine: tell "+
+			"the others which one to use with --peer-advertise HOST:PORT", s.PeerListen))
 	}
 	return errors.Join(append(problems, s.plainPeers())...)
 }
@@ -185,12 +186,14 @@ func (s *Server) checkBeginning() error {
 		for _, m := range s.InitialCluster {
 			names = append(names, m.Name)
 		}
-		return fmt.Errorf("initial-cluster has %s, and this server is called %s: give --name one of them, or add %s=HOST:PORT to the list of all servers",
+		return fmt.Errorf("initial-cluster has %s, and this server is called %s: give --name one of them, or "+
+			"add %s=HOST:PORT to the list of all servers",
 			strings.Join(names, ", "), s.Name, s.Name)
 	}
 	own := s.InitialCluster[i].Peer
 	if s.PeerAdvertise != "" && s.PeerAdvertise != own {
-		return fmt.Errorf("peer-advertise is %s, and initial-cluster has %s for %s: leave peer-advertise out, or write the same in both", s.PeerAdvertise, own, s.Name)
+		return fmt.Errorf("peer-advertise is %s, and initial-cluster has %s for %s: leave peer-advertise out, "+
+			"or write the same in both", s.PeerAdvertise, own, s.Name)
 	}
 	s.PeerAdvertise = own
 	if s.PeerListen == "" {
@@ -212,9 +215,11 @@ func (s *Server) checkPeerTLS() error {
 	case len(given) == 0:
 		return nil
 	case len(missing) > 0:
-		return fmt.Errorf("%s alone: servers trust each other by all three; give %s too", strings.Join(given, " and "), strings.Join(missing, " and "))
+		return fmt.Errorf("%s alone: servers trust each other by all three; give %s too",
+			strings.Join(given, " and "), strings.Join(missing, " and "))
 	case s.PeerListen == "":
-		return fmt.Errorf("%s are for talking to other servers, and there is no address for that: give --peer-listen or --initial-cluster", strings.Join(given, ", "))
+		return fmt.Errorf("%s are for talking to other servers, and there is no address for that: give "+
+			"--peer-listen or --initial-cluster", strings.Join(given, ", "))
 	}
 	return nil
 }
@@ -231,12 +236,14 @@ func (s *Server) plainPeers() error {
 	}
 	for _, address := range addresses {
 		if h, _, _ := net.SplitHostPort(address); !loopback(h) {
-			return fmt.Errorf("servers reach each other at %s, which other machines can reach, too: give --peer-cert, --peer-key and --peer-ca (leasehold cert makes the files); "+
+			return fmt.Errorf("servers reach each other at %s, which other machines can reach, too: give "+
+				"--peer-cert, --peer-key and --peer-ca (leasehold cert makes the files); "+
 				"without them all addresses are on 127.0.0.1", address)
 		}
 	}
 	if !s.Insecure {
-		return errors.New("servers would talk to each other without certificates: give --insecure if you trust everybody on this machine, " +
+		return errors.New("servers would talk to each other without certificates: give --insecure if you trust " +
+			"everybody on this machine, " +
 			"or --peer-cert, --peer-key and --peer-ca (leasehold cert makes the files)")
 	}
 	return nil
@@ -252,7 +259,8 @@ func (c *Client) checkTLS() error {
 	case (c.TLS.Cert == "") != (c.TLS.Key == ""):
 		return errors.New("cert and key go together: give both, or neither")
 	case !secure && c.TLS != (certificate.Files{}):
-		return fmt.Errorf("ca, cert and key are for servers with TLS, and server is %s: write it as https://host:port", c.Server)
+		return fmt.Errorf("ca, cert and key are for servers with TLS, and server is %s: write it as "+
+			"https://host:port", c.Server)
 	}
 	return nil
 }

@@ -160,7 +160,8 @@ func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("configuration file %s does not exist: create it, or leave --config and %s out", path, EnvName("config"))
+		return nil, fmt.Errorf("configuration file %s does not exist: create it, or leave --config and %s out",
+			path, EnvName("config"))
 	case err != nil:
 		return nil, fmt.Errorf("configuration file %w", err)
 	case info.IsDir():

@@ -23,7 +23,7 @@ const (
 var ForCommands = []string{EnvResource, EnvID, EnvToken, EnvExpires, EnvUnits, EnvHeld}
 
 // environ reads the variables that are ours. An empty one counts as not set:
-// files for containers often can't leave one out.
+// files for containers often cannot leave one out.
 func environ(all []string, doors []Door) (layer, error) {
 	names := map[string]string{}
 	for _, key := range Keys(doors...) {
@@ -38,7 +38,8 @@ func environ(all []string, doors []Door) (layer, error) {
 		case known:
 			l[key] = given{value, name}
 		default:
-			problems = append(problems, fmt.Errorf("%s is not a variable that leasehold knows%s", name, meant(name, knownNames(doors, Key.Env))))
+			problems = append(problems, fmt.Errorf("%s is not a variable that leasehold knows%s",
+				name, meant(name, knownNames(doors, Key.Env))))
 		}
 	}
 	return l, errors.Join(problems...)

@@ -48,7 +48,8 @@ func document(path string, text []byte) (*yaml.Node, error) {
 	}
 	switch err := decoder.Decode(&more); {
 	case err == nil:
-		return nil, fmt.Errorf("%s:%d: a second document begins here: only one is read, so leave \"---\" out", path, more.Line)
+		return nil, fmt.Errorf("%s:%d: a second document begins here: only one is read, so leave \"---\" out",
+			path, more.Line)
 	case !errors.Is(err, io.EOF):
 		return nil, syntax(path, err)
 	}
@@ -85,7 +86,8 @@ func entry(key, value *yaml.Node, doors []Door) error {
 	case !ok:
 		return fmt.Errorf("%q is not a key that leasehold knows%s", key.Value, meant(key.Value, fileNames(doors)))
 	case known.Scope == OfClient:
-		return fmt.Errorf("%s is for commands that talk to a server, not for the server: use --%s or %s", known.Name, known.Name, known.Env())
+		return fmt.Errorf("%s is for commands that talk to a server, not for the server: use --%s or %s",
+			known.Name, known.Name, known.Env())
 	case known.Scope == ofFile:
 		return fmt.Errorf("%s can't be set in the file that it names", known.Name)
 	case value.Kind != yaml.ScalarNode:

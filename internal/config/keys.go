@@ -48,96 +48,126 @@ func EnvName(name string) string {
 
 const prefix = "LEASEHOLD_"
 
-// Keys is the table, in the order in which people are shown it. Those of doors come last.
+// keys is the table, in the order in which people are shown it.
+var keys = []Key{
+	{Name: "listen", Scope: OfServer, Default: "127.0.0.1:4653",
+		Help: "address to serve on; one that other machines can reach needs TLS with --tls-client-ca, or --insecure",
+		set:  setListen},
+	{Name: "data", Scope: OfServer, Default: "leasehold-data",
+		Help: "directory that keeps everything; made if it is not there", set: setData},
+	{Name: "name", Scope: OfServer, Default: "n1",
+		Help: "name of this server among those of its cluster", set: setName},
+	{Name: "peer-listen", Scope: OfServer,
+		Help: "address for the other servers of a cluster; empty: that of --initial-cluster, or none",
+		set:  setPeerListen},
+	{Name: "initial-cluster", Scope: OfServer,
+		Help: "begin a cluster of these servers: n1=HOST:PORT,n2=HOST:PORT,n3=HOST:PORT, the same on all of " +
+			"them; nothing once there are data",
+		set: setInitialCluster},
+	{Name: "join", Scope: OfServer,
+		Help: "be taken into a running cluster by asking these servers, HOST:PORT[,HOST:PORT], at their peer " +
+			"addresses; nothing once there are data",
+		set: setJoin},
+	{Name: "advertise", Scope: OfServer,
+		Help: "URL at which clients reach this server, as the others tell it; empty: made from --listen",
+		set:  setAdvertise},
+	{Name: "host-names", Scope: OfServer,
+		Help: "further host names that clients call this server by, NAME[,NAME], such as that of a balancer; " +
+			"*.DOMAIN for all names one level below a domain",
+		set: setHostNames},
+	{Name: "peer-advertise", Scope: OfServer,
+		Help: "HOST:PORT at which the other servers reach this one; empty: that of --initial-cluster, or --peer-listen",
+		set:  setPeerAdvertise},
+	{Name: "tls-cert", Scope: OfServer,
+		Help: "certificate of the client port, a file of PEM; it is read again when it changes",
+		set:  setFileOf(func(c *Config) *string { return &c.Server.TLS.Cert })},
+	{Name: "tls-key", Scope: OfServer,
+		Help: "key of --tls-cert", set: setFileOf(func(c *Config) *string { return &c.Server.TLS.Key })},
+	{Name: "tls-client-ca", Scope: OfServer,
+		Help: "let only clients in that have a certificate of this authority",
+		set:  setFileOf(func(c *Config) *string { return &c.Server.TLS.CA })},
+	{Name: "peer-cert", Scope: OfServer,
+		Help: "certificate for the other servers; its names must have --name",
+		set:  setFileOf(func(c *Config) *string { return &c.Server.PeerTLS.Cert })},
+	{Name: "peer-key", Scope: OfServer,
+		Help: "key of --peer-cert", set: setFileOf(func(c *Config) *string { return &c.Server.PeerTLS.Key })},
+	{Name: "peer-ca", Scope: OfServer,
+		Help: "authority that certified all servers of the cluster",
+		set:  setFileOf(func(c *Config) *string { return &c.Server.PeerTLS.CA })},
+	{Name: "drain-linger", Scope: OfServer, Default: "1s",
+		Help: "how long a server that was told to stop still answers new requests, with 503, so that no client " +
+			"is cut off",
+		set: setDrain(func(c *Config) *time.Duration { return &c.Server.DrainLinger })},
+	{Name: "drain-timeout", Scope: OfServer, Default: "10s",
+		Help: "how long a server that was told to stop finishes what is under way",
+		set:  setDrain(func(c *Config) *time.Duration { return &c.Server.DrainTimeout })},
+	{Name: "min-free", Scope: OfServer, Default: "256MiB",
+		Help: "grant nothing new while the disk has less room than this; renewals and releases go on", set: setMinFree},
+	{Name: "segment-size", Scope: OfServer, Default: "64MiB",
+		Help: "size of one file of the log", set: setSegmentSize},
+	{Name: "snapshot-every", Scope: OfServer, Default: "64MiB",
+		Help: "bytes of log between two snapshots; fewer make a restart faster", set: setSnapshotEvery},
+	{Name: "journal-size", Scope: OfServer, Default: "256MiB",
+		Help: "room for the journal of what was done and who held what, the newest of it; 0: none",
+		set:  setJournalSize},
+	{Name: "max-leases", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Leases),
+		Help: "leases that a new cluster may have; later: leasehold cluster limits set",
+		set:  setCap(func(c *leasehold.Caps) *int { return &c.Leases }, leasehold.MaxCap)},
+	{Name: "max-sessions", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Sessions),
+		Help: "sessions that a new cluster may have, likewise",
+		set:  setCap(func(c *leasehold.Caps) *int { return &c.Sessions }, leasehold.MaxCap)},
+	{Name: "max-waiters", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Waiters),
+		Help: "waiters that a new cluster may have, likewise",
+		set:  setCap(func(c *leasehold.Caps) *int { return &c.Waiters }, leasehold.MaxCap)},
+	{Name: "max-namespaces", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Namespaces),
+		Help: "namespaces that a new cluster may have, likewise",
+		set:  setCap(func(c *leasehold.Caps) *int { return &c.Namespaces }, leasehold.MaxNamespaces)},
+	{Name: "pprof-listen", Scope: OfServer,
+		Help: "loopback address for profiles (/debug/pprof); empty: none", set: setPprof},
+	{Name: "log-level", Scope: OfServer, Default: "info", Values: []string{"debug", "info", "warn", "error"},
+		Help: "least important lines to log", set: setLogLevel},
+	{Name: "log-format", Scope: OfServer, Default: "text", Values: []string{"text", "json"},
+		Help: "how log lines look", set: setLogFormat},
+	{Name: "insecure", Scope: OfServer, Default: "false", Switch: true,
+		Help: "let everybody who can reach the address use the server; and let servers on one machine talk " +
+			"without certificates",
+		set: setInsecure},
+	{Name: "config", Scope: ofFile,
+		Help: "YAML file with settings of the server", set: setFile},
+	{Name: "server", Scope: OfClient, Default: v1.DefaultServer,
+		Help: "URL of the server to talk to, or of several, with commas: the next one is asked when one can't be",
+		set:  setServer},
+	{Name: "ca", Scope: OfClient,
+		Help: "authority that certified the server, a file of PEM; empty: those that this machine trusts",
+		set:  setFileOf(func(c *Config) *string { return &c.Client.TLS.CA })},
+	{Name: "cert", Scope: OfClient,
+		Help: "your certificate, where the server wants one",
+		set:  setFileOf(func(c *Config) *string { return &c.Client.TLS.Cert })},
+	{Name: "key", Scope: OfClient,
+		Help: "key of --cert", set: setFileOf(func(c *Config) *string { return &c.Client.TLS.Key })},
+	{Name: "namespace", Scope: OfClient, Default: leasehold.DefaultNamespace,
+		Help: "namespace that names are looked up in", set: setNamespace},
+	{Name: "holder", Scope: OfClient,
+		Help: "who you are, as others will see it; empty: user@host:pid", set: setHolder},
+}
+
+// Keys returns the table. Those of doors come last.
 func Keys(doors ...Door) []Key {
-	keys := []Key{
-		{Name: "listen", Scope: OfServer, Default: "127.0.0.1:4653",
-			Help: "address to serve on; one that other machines can reach needs TLS with --tls-client-ca, or --insecure", set: setListen},
-		{Name: "data", Scope: OfServer, Default: "leasehold-data",
-			Help: "directory that keeps everything; made if it is not there", set: setData},
-		{Name: "name", Scope: OfServer, Default: "n1",
-			Help: "name of this server among those of its cluster", set: setName},
-		{Name: "peer-listen", Scope: OfServer,
-			Help: "address for the other servers of a cluster; empty: that of --initial-cluster, or none", set: setPeerListen},
-		{Name: "initial-cluster", Scope: OfServer,
-			Help: "begin a cluster of these servers: n1=HOST:PORT,n2=HOST:PORT,n3=HOST:PORT, the same on all of them; nothing once there are data", set: setInitialCluster},
-		{Name: "join", Scope: OfServer,
-			Help: "be taken into a running cluster by asking these servers, HOST:PORT[,HOST:PORT], at their peer addresses; nothing once there are data", set: setJoin},
-		{Name: "advertise", Scope: OfServer,
-			Help: "URL at which clients reach this server, as the others tell it; empty: made from --listen", set: setAdvertise},
-		{Name: "host-names", Scope: OfServer,
-			Help: "further host names that clients call this server by, NAME[,NAME], such as that of a balancer; *.DOMAIN for all names one level below a domain", set: setHostNames},
-		{Name: "peer-advertise", Scope: OfServer,
-			Help: "HOST:PORT at which the other servers reach this one; empty: that of --initial-cluster, or --peer-listen", set: setPeerAdvertise},
-		{Name: "tls-cert", Scope: OfServer,
-			Help: "certificate of the client port, a file of PEM; it is read again when it changes", set: setFileOf(func(c *Config) *string { return &c.Server.TLS.Cert })},
-		{Name: "tls-key", Scope: OfServer,
-			Help: "key of --tls-cert", set: setFileOf(func(c *Config) *string { return &c.Server.TLS.Key })},
-		{Name: "tls-client-ca", Scope: OfServer,
-			Help: "let only clients in that have a certificate of this authority", set: setFileOf(func(c *Config) *string { return &c.Server.TLS.CA })},
-		{Name: "peer-cert", Scope: OfServer,
-			Help: "certificate for the other servers; its names must have --name", set: setFileOf(func(c *Config) *string { return &c.Server.PeerTLS.Cert })},
-		{Name: "peer-key", Scope: OfServer,
-			Help: "key of --peer-cert", set: setFileOf(func(c *Config) *string { return &c.Server.PeerTLS.Key })},
-		{Name: "peer-ca", Scope: OfServer,
-			Help: "authority that certified all servers of the cluster", set: setFileOf(func(c *Config) *string { return &c.Server.PeerTLS.CA })},
-		{Name: "drain-linger", Scope: OfServer, Default: "1s",
-			Help: "how long a server that was told to stop still answers new requests, with 503, so that no client is cut off", set: setDrain(func(c *Config) *time.Duration { return &c.Server.DrainLinger })},
-		{Name: "drain-timeout", Scope: OfServer, Default: "10s",
-			Help: "how long a server that was told to stop finishes what is under way", set: setDrain(func(c *Config) *time.Duration { return &c.Server.DrainTimeout })},
-		{Name: "min-free", Scope: OfServer, Default: "256MiB",
-			Help: "grant nothing new while the disk has less room than this; renewals and releases go on", set: setMinFree},
-		{Name: "segment-size", Scope: OfServer, Default: "64MiB",
-			Help: "size of one file of the log", set: setSegmentSize},
-		{Name: "snapshot-every", Scope: OfServer, Default: "64MiB",
-			Help: "bytes of log between two snapshots; fewer make a restart faster", set: setSnapshotEvery},
-		{Name: "journal-size", Scope: OfServer, Default: "256MiB",
-			Help: "room for the journal of what was done and who held what, the newest of it; 0: none", set: setJournalSize},
-		{Name: "max-leases", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Leases),
-			Help: "leases that a new cluster may have; later: leasehold cluster limits set", set: setCap(func(c *leasehold.Caps) *int { return &c.Leases }, leasehold.MaxCap)},
-		{Name: "max-sessions", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Sessions),
-			Help: "sessions that a new cluster may have, likewise", set: setCap(func(c *leasehold.Caps) *int { return &c.Sessions }, leasehold.MaxCap)},
-		{Name: "max-waiters", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Waiters),
-			Help: "waiters that a new cluster may have, likewise", set: setCap(func(c *leasehold.Caps) *int { return &c.Waiters }, leasehold.MaxCap)},
-		{Name: "max-namespaces", Scope: OfServer, Default: strconv.Itoa(leasehold.DefaultCaps().Namespaces),
-			Help: "namespaces that a new cluster may have, likewise", set: setCap(func(c *leasehold.Caps) *int { return &c.Namespaces }, leasehold.MaxNamespaces)},
-		{Name: "pprof-listen", Scope: OfServer,
-			Help: "loopback address for profiles (/debug/pprof); empty: none", set: setPprof},
-		{Name: "log-level", Scope: OfServer, Default: "info", Values: []string{"debug", "info", "warn", "error"},
-			Help: "least important lines to log", set: setLogLevel},
-		{Name: "log-format", Scope: OfServer, Default: "text", Values: []string{"text", "json"},
-			Help: "how log lines look", set: setLogFormat},
-		{Name: "insecure", Scope: OfServer, Default: "false", Switch: true,
-			Help: "let everybody who can reach the address use the server; and let servers on one machine talk without certificates", set: setInsecure},
-		{Name: "config", Scope: ofFile,
-			Help: "YAML file with settings of the server", set: setFile},
-		{Name: "server", Scope: OfClient, Default: v1.DefaultServer,
-			Help: "URL of the server to talk to, or of several, with commas: the next one is asked when one can't be", set: setServer},
-		{Name: "ca", Scope: OfClient,
-			Help: "authority that certified the server, a file of PEM; empty: those that this machine trusts", set: setFileOf(func(c *Config) *string { return &c.Client.TLS.CA })},
-		{Name: "cert", Scope: OfClient,
-			Help: "your certificate, where the server wants one", set: setFileOf(func(c *Config) *string { return &c.Client.TLS.Cert })},
-		{Name: "key", Scope: OfClient,
-			Help: "key of --cert", set: setFileOf(func(c *Config) *string { return &c.Client.TLS.Key })},
-		{Name: "namespace", Scope: OfClient, Default: leasehold.DefaultNamespace,
-			Help: "namespace that names are looked up in", set: setNamespace},
-		{Name: "holder", Scope: OfClient,
-			Help: "who you are, as others will see it; empty: user@host:pid", set: setHolder},
-	}
+	all := slices.Clone(keys)
 	for _, d := range doors {
-		keys = append(keys, d.Keys...)
+		all = append(all, d.Keys...)
 	}
-	return keys
+	return all
 }
 
 // pick returns the keys of some scopes.
-func pick(doors []Door, scopes ...Scope) (keys []Key) {
+func pick(doors []Door, scopes ...Scope) (picked []Key) {
 	for _, key := range Keys(doors...) {
 		if slices.Contains(scopes, key.Scope) {
-			keys = append(keys, key)
+			picked = append(picked, key)
 		}
 	}
-	return keys
+	return picked
 }
 
 // ServerKeys are those that serve takes, the file's own included.
@@ -175,7 +205,8 @@ var hostName = regexp.MustCompile(`^(\*\.)?[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a
 func setHostNames(c *Config, value string) error {
 	for name := range parts(value) {
 		if name = strings.ToLower(name); !hostName.MatchString(name) || len(name) > 253 {
-			return fmt.Errorf("%q is not a host name: write names such as leases.example.com or *.example.com, with commas and without ports", name)
+			return fmt.Errorf("%q is not a host name: write names such as leases.example.com or *.example.com, "+
+				"with commas and without ports", name)
 		}
 		c.Server.HostNames = append(c.Server.HostNames, name)
 	}
@@ -356,7 +387,7 @@ func host(address string) (string, error) {
 	return h, nil
 }
 
-// loopback tells whether only this machine can reach a host. A name that is not
+// loopback reports whether only this machine can reach a host. A name that is not
 // localhost could mean anything tomorrow, so it does not count.
 func loopback(host string) bool {
 	if host == "localhost" {

@@ -60,7 +60,8 @@ func NewStarting(options Options) *Backend {
 	}
 	SetDefault(&options.MaxStay, 8000)
 	b := &Backend{options: options, state: options.State}
-	b.stays = Limit{Most: options.MaxStay, Message: "as many requests wait or watch here as can: try again in a moment, or on another server"}
+	b.stays = Limit{Most: options.MaxStay, Message: "as many requests wait or watch here as can: try again in a " +
+		"moment, or on another server"}
 	return b
 }
 

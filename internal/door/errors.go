@@ -29,7 +29,8 @@ func Coded(err error) *leasehold.Error {
 	if errors.As(err, &e) && e.Code != 0 && int(e.Code) <= len(leasehold.Codes) {
 		return e
 	}
-	return &leasehold.Error{Code: leasehold.Undecided, Message: "the server cannot tell whether this happened: ask again with the same id"}
+	return &leasehold.Error{Code: leasehold.Undecided, Message: "the server cannot tell whether this happened: " +
+		"ask again with the same id"}
 }
 
 // StatusOf returns the status that HTTP has for an error, if it has one of its own.

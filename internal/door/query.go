@@ -25,7 +25,8 @@ func ReadQuery(raw string, known ...string) (Query, error) {
 	}
 	for name, given := range values {
 		if !slices.Contains(known, name) {
-			return Query{}, Invalid("the query has %s, which is unknown here; known are: %s", Brief(name), strings.Join(known, ", "))
+			return Query{}, Invalid("the query has %s, which is unknown here; known are: %s",
+				Brief(name), strings.Join(known, ", "))
 		}
 		if len(given) > 1 {
 			return Query{}, Invalid("%s stands %d times in the query: give it once", name, len(given))
@@ -109,7 +110,8 @@ func CheckName(field, s string, most int) error {
 func CheckSegments(field, path string) error {
 	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "" || segment == "." || segment == ".." {
-			return Invalid("%s %s has the segment %q: between slashes there is at least one character, and neither . nor ..", field, Brief(path), segment)
+			return Invalid("%s %s has the segment %q: between slashes there is at least one character, and "+
+				"neither . nor ..", field, Brief(path), segment)
 		}
 	}
 	return nil

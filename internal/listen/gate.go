@@ -201,7 +201,8 @@ func (g *Gate) tell(from string) {
 	if now.Sub(g.told) < tellEvery {
 		return
 	}
-	g.limits.Log.Warn("there are as many connections as there can be: some were refused, or closed because they never sent a request",
+	g.limits.Log.Warn("there are as many connections as there can be: some were refused, or closed because they "+
+		"never sent a request",
 		"port", g.limits.Name, "connections", g.open, "most", g.limits.Most, "count", g.untold, "last_from", from)
 	g.told, g.untold = now, 0
 }

@@ -44,6 +44,7 @@ const (
 	// one: a client may watch and wait for a thousand things.
 	maxShared = 1024
 	idleTime  = 2 * time.Minute
+	pingTime  = idleTime / 4
 	// byteTime is how long HTTP/2 waits for a reader that takes nothing.
 	byteTime = 30 * time.Second
 )
@@ -93,7 +94,8 @@ func setDefault[T comparable](at *T, value T) {
 // serves once.
 func (h *Host) Serve(ctx context.Context, l net.Listener) error {
 	gate := NewGate(l, Limits{
-		Name: h.config.Name, Most: h.config.MaxConnections, Mutual: h.config.Mutual, Refuse: h.turnAwayLater, Log: h.config.Log,
+		Name: h.config.Name, Most: h.config.MaxConnections, Mutual: h.config.Mutual,
+		Refuse: h.turnAwayLater, Log: h.config.Log,
 	})
 	h.config.Gates.Add(gate)
 	server := h.server()
@@ -148,9 +150,11 @@ func (h *Host) server() *http.Server {
 		level = slog.LevelDebug
 	}
 	server := &http.Server{
-		Handler:           h,
-		TLSConfig:         h.config.TLS,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxShared, SendPingTimeout: idleTime / 4, WriteByteTimeout: byteTime},
+		Handler:   h,
+		TLSConfig: h.config.TLS,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxShared, SendPingTimeout: pingTime, WriteByteTimeout: byteTime,
+		},
 		Protocols:         new(http.Protocols),
 		MaxHeaderBytes:    h.config.MaxHeader,
 		ReadHeaderTimeout: h.config.HeaderTime,

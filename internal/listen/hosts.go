@@ -64,7 +64,8 @@ func (h *Hosts) Refusal(host string) string {
 	if h.certified != nil {
 		where += ", or use a certificate that has it"
 	}
-	return fmt.Sprintf("this server does not answer to the host name %q: use its address or advertised name; %s", host, where)
+	return fmt.Sprintf("this server does not answer to the host name %q: use its address or advertised "+
+		"name; %s", host, where)
 }
 
 // Guard refuses requests to other hosts in plain text, and hands the rest to next.

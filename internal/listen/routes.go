@@ -71,7 +71,8 @@ func (h *Host) guarded(route Route, refuse refuse) http.Handler {
 	})
 }
 
-const otherSite = "a page of another site may not ask this: send the request from a program, or from this server's own pages"
+const otherSite = "a page of another site may not ask this: send the request from a program, or from this " +
+	"server's own pages"
 
 // ServeHTTP answers one request. One that sent it whole is not evicted any more.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +86,8 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !h.config.Hosts.Allows(r.Host) {
 		h.refuse(w, r, &Fault{
-			&leasehold.Error{Code: leasehold.Denied, Message: h.config.Hosts.Refusal(r.Host)}, http.StatusMisdirectedRequest,
+			&leasehold.Error{Code: leasehold.Denied, Message: h.config.Hosts.Refusal(r.Host)},
+			http.StatusMisdirectedRequest,
 		})
 		return
 	}
@@ -97,7 +99,8 @@ func untidy(p string) string {
 	if len(p) > most {
 		p = p[:most] + "…"
 	}
-	return "path \"" + p + "\" has an empty, \".\" or \"..\" segment: write such characters as %2F and %2E where they belong to a name"
+	return "path \"" + p + "\" has an empty, \".\" or \"..\" segment: write such characters as %2F and %2E " +
+		"where they belong to a name"
 }
 
 func tidy(p string) bool {

@@ -36,7 +36,10 @@ type accepted struct {
 }
 
 func newSorter(h *Host, e *entrance) *sorter {
-	s := &sorter{host: h, entrance: e, need: 1, http: make(chan accepted), closed: make(chan struct{}), open: map[net.Conn]bool{}}
+	s := &sorter{
+		host: h, entrance: e, need: 1,
+		http: make(chan accepted), closed: make(chan struct{}), open: map[net.Conn]bool{},
+	}
 	s.empty = sync.NewCond(&s.mu)
 	var names []string
 	for _, p := range h.config.Protocols {

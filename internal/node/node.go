@@ -75,7 +75,10 @@ func newServer(c Config) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{Config: c, log: log, metrics: telemetry.NewMetrics(), gates: &listen.Gates{}, ports: map[*listen.Host]net.Listener{}}
+	s := &server{
+		Config: c, log: log, metrics: telemetry.NewMetrics(), gates: &listen.Gates{},
+		ports: map[*listen.Host]net.Listener{},
+	}
 	s.metrics.Registerer().MustRegister(s.gates)
 	s.backend = door.NewStarting(door.Options{Version: c.Version, Metrics: s.metrics, Log: log})
 	return s, nil
@@ -87,7 +90,8 @@ func (s *server) open(ctx context.Context) (cluster.Config, error) {
 		return cluster.Config{}, err
 	}
 	if s.PeerListen != "" {
-		s.log.Info("this server starts; clients are told so until it has found its cluster", "address", s.listener.Addr())
+		s.log.Info("this server starts; clients are told so until it has found its cluster",
+			"address", s.listener.Addr())
 	}
 	return s.engineConfig()
 }
@@ -107,7 +111,8 @@ func (s *server) engineConfig() (cluster.Config, error) {
 	c := s.Config
 	settings := cluster.Config{
 		Dir: c.Data, Log: s.log, Metrics: s.metrics.Registerer(), Gates: s.gates,
-		SnapshotEvery: c.SnapshotEvery, SegmentBytes: c.SegmentSize, MinFree: c.MinFree, JournalBytes: c.JournalSize, Caps: c.Caps,
+		SnapshotEvery: c.SnapshotEvery, SegmentBytes: c.SegmentSize, MinFree: c.MinFree,
+		JournalBytes: c.JournalSize, Caps: c.Caps,
 		Name: c.Name, Version: c.Version.Version, PeerListen: c.PeerListen, PeerAdvertise: c.PeerAdvertise,
 		ClientAdvertise: advertised(c, s.listener), Join: c.Join, Insecure: c.Insecure,
 	}

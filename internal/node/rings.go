@@ -36,12 +36,15 @@ func (s *server) openRing(files certificate.Files, of string) (*certificate.Keyr
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
-	s.metrics.Registerer().MustRegister(metric.CertificateEnds.GaugeFunc(func() float64 { return float64(ring.Ends().Unix()) }, of))
+	ends := func() float64 { return float64(ring.Ends().Unix()) }
+	s.metrics.Registerer().MustRegister(metric.CertificateEnds.GaugeFunc(ends, of))
 	switch left := time.Until(ring.Ends()); {
 	case left <= 0:
-		s.log.Error("the certificate has ended, and nobody trusts it: make another one with leasehold cert", "for", of, "file", files.Cert, "ended", ring.Ends().UTC())
+		s.log.Error("the certificate has ended, and nobody trusts it: make another one with leasehold cert",
+			"for", of, "file", files.Cert, "ended", ring.Ends().UTC())
 	case left < soon:
-		s.log.Warn("the certificate ends soon: make another one with leasehold cert", "for", of, "file", files.Cert, "left", left.Round(time.Minute))
+		s.log.Warn("the certificate ends soon: make another one with leasehold cert",
+			"for", of, "file", files.Cert, "left", left.Round(time.Minute))
 	}
 	return ring, nil
 }

@@ -1,0 +1,156 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// What a reader can take in at once. Tests are free: a story may be long.
+const (
+	maxFile     = 450  // lines
+	maxFunction = 65   // lines
+	maxPackage  = 5000 // lines
+	maxMedian   = 10   // lines of the function in the middle
+	maxColumns  = 120  // with tabs of four
+)
+
+// minComments is how much of all lines are comments, in percent. It should become 16.
+const minComments = 9
+
+// tooLarge is what was above a limit when the limits came. Nothing may be added to it. What is
+// no longer above a limit has to be taken off the list, so that it can only shrink.
+var tooLarge = []string{
+	"lines api/v1",
+	"lines client",
+	"lines fence",
+	"lines internal/cli",
+	"lines internal/cli/record",
+	"lines internal/cli/server",
+	"lines internal/cli/terraform",
+	"lines internal/config",
+	"lines internal/core",
+	"lines internal/core/command",
+	"lines internal/core/record",
+	"lines internal/doctor",
+	"lines internal/door/doortest/toy",
+	"lines internal/door/native",
+	"lines internal/door/terraform",
+	"lines internal/engine",
+	"lines internal/engine/cluster",
+	"lines internal/engine/enginetest",
+	"lines internal/load",
+	"lines internal/wire",
+	"package internal/core",
+}
+
+func TestNothingIsTooLarge(t *testing.T) {
+	is := map[string]string{}
+	packages := map[string]int{}
+	for _, f := range sources(t) {
+		if f.test() {
+			continue
+		}
+		lines := f.lines(t)
+		packages[f.dir] += len(lines)
+		if len(lines) > maxFile {
+			is["file "+f.path()] = fmt.Sprintf("has %d lines, and may have %d", len(lines), maxFile)
+		}
+		for name, n := range f.functions() {
+			if n > maxFunction {
+				is["func "+f.path()+" "+name] = fmt.Sprintf("has %d lines, and may have %d", n, maxFunction)
+			}
+		}
+		if slices.ContainsFunc(lines, tooWide) {
+			is["lines "+f.dir] = fmt.Sprintf("has lines above %d columns, such as in %s", maxColumns, f.name)
+		}
+	}
+	for dir, n := range packages {
+		if n > maxPackage {
+			is["package "+dir] = fmt.Sprintf("has %d lines, and may have %d", n, maxPackage)
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(is)) {
+		if !slices.Contains(tooLarge, what) {
+			t.Errorf("%s %s", what, is[what])
+		}
+	}
+	for _, what := range tooLarge {
+		if is[what] == "" {
+			t.Errorf("%q is within its limit: take it off tooLarge", what)
+		}
+	}
+}
+
+func TestFunctionsAreShortAndExplained(t *testing.T) {
+	var lengths []int
+	lines, comments := 0, 0
+	for _, f := range sources(t) {
+		if f.test() {
+			continue
+		}
+		for _, n := range f.functions() {
+			lengths = append(lengths, n)
+		}
+		for _, line := range f.lines(t) {
+			lines++
+			if strings.HasPrefix(strings.TrimSpace(line), "//") {
+				comments++
+			}
+		}
+	}
+	slices.Sort(lengths)
+	if median := lengths[len(lengths)/2]; median > maxMedian {
+		t.Errorf("the function in the middle has %d lines, and may have %d", median, maxMedian)
+	}
+	if share := 100 * comments / lines; share < minComments {
+		t.Errorf("%d %% of the lines are comments, and %d %% should be", share, minComments)
+	}
+}
+
+func tooWide(line string) bool {
+	return utf8.RuneCountInString(line)+3*strings.Count(line, "\t") > maxColumns
+}
+
+func (f file) path() string { return f.dir + "/" + f.name }
+
+func (f file) lines(t *testing.T) []string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, f.dir, f.name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+}
+
+// functions returns how many lines each function has.
+func (f file) functions() map[string]int {
+	all := map[string]int{}
+	for _, d := range f.Decls {
+		if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
+			all[receiver(d)+d.Name.Name] = f.set.Position(d.End()).Line - f.set.Position(d.Pos()).Line + 1
+		}
+	}
+	return all
+}
+
+// receiver returns the type of a method and a dot.
+func receiver(d *ast.FuncDecl) string {
+	if d.Recv == nil {
+		return ""
+	}
+	of := d.Recv.List[0].Type
+	if star, ok := of.(*ast.StarExpr); ok {
+		of = star.X
+	}
+	if name, ok := of.(*ast.Ident); ok {
+		return name.Name + "."
+	}
+	return ""
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold/leasehold/internal/cli/server"
 	"github.com/leasehold/leasehold/internal/cli/state"
 	"github.com/leasehold/leasehold/internal/cli/terraform"
+	"github.com/leasehold/leasehold/internal/node"
 )
 
 func main() { os.Exit(execute()) }
@@ -48,7 +49,7 @@ type program struct {
 
 func newProgram() *program {
 	p := &program{cli.New(), server.RealOutside()}
-	p.Version = buildVersion()
+	p.Version, p.Doors = buildVersion(), node.Settings()
 	return p
 }
 

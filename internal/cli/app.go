@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/config"
 )
 
 // An App is the program with everything that it touches, so that a test can put
@@ -32,10 +33,11 @@ type App struct {
 	Width    func() int
 	Height   func() int
 
-	Version v1.Version  // of this program
-	Args    []string    // as they were given
-	Ignored []os.Signal // when it was started
-	Output  string      // of the flag -o
+	Version v1.Version    // of this program
+	Doors   []config.Door // whose settings a server has, beside its own
+	Args    []string      // as they were given
+	Ignored []os.Signal   // when it was started
+	Output  string        // of the flag -o
 	Quiet   bool
 }
 

@@ -69,14 +69,14 @@ func NewConn(client config.Client, cmd *cobra.Command) (*Conn, error) {
 
 // ClientFlags are those of every command that talks to a server.
 func (a *App) ClientFlags(cmd *cobra.Command) {
-	ServerFlags(cmd)
-	SettingFlag(cmd, "namespace", "N")
+	a.ServerFlags(cmd)
+	a.SettingFlag(cmd, "namespace", "N")
 }
 
 // ServerFlags are those by which a server is found and trusted.
-func ServerFlags(cmd *cobra.Command) {
+func (a *App) ServerFlags(cmd *cobra.Command) {
 	for _, name := range serverSettings {
-		SettingFlag(cmd, name, "")
+		a.SettingFlag(cmd, name, "")
 	}
 	for _, name := range serverSettings[1:] {
 		if err := cmd.MarkFlagFilename(name); err != nil {

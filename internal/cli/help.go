@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/internal/config"
-	"github.com/leasehold/leasehold/internal/node"
 )
 
 // help is cobra's, except that a word which it does not know is an error.
@@ -71,7 +70,7 @@ another one for "held" with -E; what was lost is also said on standard error.`)
 }
 
 // configurationTopic lists all settings.
-func configurationTopic() *cobra.Command {
+func (a *App) configurationTopic() *cobra.Command {
 	var b strings.Builder
 	b.WriteString(`Every setting has one name. It is a flag, and a variable in capitals behind
 LEASEHOLD_; those of the server are also keys of the YAML file that --config names.
@@ -85,7 +84,7 @@ A variable that is empty counts as not set. A variable or key that nobody knows 
 an error, and so is a wrong value, even one that a stronger source overrules.
 "leasehold config show --origin" shows what is used and where it comes from.
 `)
-	settingsHelp(&b, "Settings of the server (serve, config show):", config.ServerKeys(node.Settings()...))
+	settingsHelp(&b, "Settings of the server (serve, config show):", config.ServerKeys(a.Doors...))
 	settingsHelp(&b, "Settings of commands that talk to a server:", config.ClientKeys())
 	b.WriteString(`
 Variables that run and elect set for their command, and that are no settings:

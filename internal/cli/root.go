@@ -38,7 +38,7 @@ that what the lease protects can turn away a holder that is late.`,
 		}
 		root.AddCommand(chapter.Commands...)
 	}
-	root.AddCommand(exitCodesTopic(), configurationTopic(), outputTopic())
+	root.AddCommand(exitCodesTopic(), a.configurationTopic(), outputTopic())
 	root.SetHelpCommand(a.help())
 	root.SetHelpCommandGroupID(contents[len(contents)-1].Title)
 	root.SetUsageFunc(writeUsage)

@@ -5,7 +5,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/internal/config"
-	"github.com/leasehold/leasehold/internal/node"
 )
 
 // Sources is where the settings of a command come from: the flags that were given
@@ -13,16 +12,16 @@ import (
 func (a *App) Sources(cmd *cobra.Command) config.Sources {
 	given := map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if _, ok := config.Lookup(f.Name, node.Settings()...); ok {
+		if _, ok := config.Lookup(f.Name, a.Doors...); ok {
 			given[f.Name] = f.Value.String()
 		}
 	})
-	return config.Sources{Flags: given, Environ: a.Environ, Doors: node.Settings()}
+	return config.Sources{Flags: given, Environ: a.Environ, Doors: a.Doors}
 }
 
 // SettingFlag makes a flag from the table of settings.
-func SettingFlag(cmd *cobra.Command, name, letter string) {
-	key, ok := config.Lookup(name, node.Settings()...)
+func (a *App) SettingFlag(cmd *cobra.Command, name, letter string) {
+	key, ok := config.Lookup(name, a.Doors...)
 	if !ok {
 		panic("there is no setting " + name)
 	}

@@ -69,7 +69,7 @@ func onBook(a *cli.App, cmd *cobra.Command, run func(*cli.App, *azureaccount.Boo
 		return run(a, book, args)
 	}
 	for _, name := range []string{"azure-accounts", "azure-secret-file", "config"} {
-		cli.SettingFlag(cmd, name, "")
+		a.SettingFlag(cmd, name, "")
 	}
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd

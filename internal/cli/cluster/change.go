@@ -48,7 +48,7 @@ refused by the other servers. A new cluster begins at the newest level.`,
 		}
 		return nil
 	})
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
 }
@@ -86,7 +86,7 @@ On a terminal it shows what it would do and asks; elsewhere give --yes.`,
 		return nil
 	})
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	return cmd
 }
 
@@ -161,7 +161,7 @@ a machine that is slow, or about to be worked on.`,
 		a.Say("%s leads", lead.Leader)
 		return nil
 	})
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
 	return cmd
 }
@@ -203,7 +203,7 @@ add what is there already changes nothing.`,
 			"--join %s", cli.Quote(server.Name), cli.Quote(server.Peer), somePeers(ctx, c, server.Name))
 		return nil
 	})
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
 	return cmd
 }
@@ -246,6 +246,6 @@ this is for when you cannot wait, or want to know why it does not.`,
 		a.Say("promoted: %s has a vote", args[0])
 		return nil
 	})
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	return cmd
 }

@@ -32,7 +32,7 @@ limit allows after it was lowered, or after waiters were granted what they waite
 		}
 		return printLimits(a, limits)
 	})
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	cmd.AddCommand(setLimits(a))
 	return cmd
@@ -67,7 +67,7 @@ until there is less.`,
 	cmd.Flags().IntVar(&r.Waiters, "waiters", 0, "waiters that there may be")
 	cmd.Flags().IntVar(&r.Namespaces, "namespaces", 0, "namespaces that there may be")
 	cmd.Flags().StringVar(&r.Reason, "reason", "", "why, for the audit")
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
 }

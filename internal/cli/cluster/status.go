@@ -49,7 +49,7 @@ majority can be reached from the server that was asked.`,
 	})
 	cmd.Flags().Bool("check", true, "end with code 1 if anything is wrong, as it always does")
 	_ = cmd.Flags().MarkHidden("check") // scripts have it
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
 	return cmd
 }

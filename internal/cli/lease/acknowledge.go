@@ -35,7 +35,7 @@ lease has ended uncleanly by then, that still has to be acknowledged.`,
 		return acknowledge(ctx, a, c, args[0], reason)
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "what you found, for the history")
-	cli.SettingFlag(cmd, "holder", "")
+	a.SettingFlag(cmd, "holder", "")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
 	return cmd

@@ -83,7 +83,7 @@ must agree on its capacity, or it is defined (leasehold help define).`,
 	flags.Var(&f.holdLimit, "hold-limit", "how long it may be held in all, however often it is renewed (default: no "+
 		"limit)")
 	flags.IntVar(&f.priority, "priority", 0, "with --wait: larger ones go first, from -1000 to 1000")
-	cli.SettingFlag(cmd, "holder", "")
+	a.SettingFlag(cmd, "holder", "")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
 	return cmd

@@ -40,7 +40,7 @@ If nobody holds the resource, the command ends with code 66.`,
 		return nil
 	})
 	a.ClientFlags(cmd)
-	cli.SettingFlag(cmd, "holder", "")
+	a.SettingFlag(cmd, "holder", "")
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
 	return cmd
 }

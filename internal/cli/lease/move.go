@@ -42,7 +42,7 @@ it by its id through the API.`,
 	})
 	cmd.Flags().IntVar(&request.Priority, "priority", 0, "larger ones go first, from -1000 to 1000 (needed)")
 	cmd.Flags().StringVar(&request.Reason, "reason", "", "why, for the history")
-	cli.SettingFlag(cmd, "holder", "")
+	a.SettingFlag(cmd, "holder", "")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
 	return cmd

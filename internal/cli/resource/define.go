@@ -65,7 +65,7 @@ What has no definition has one slot, or as many as the first who shares it says.
 		"or wait until somebody\ncan acknowledge it (default allow)")
 	cli.CompleteFlag(cmd, "unclean", []string{"allow", "warn", "acknowledge"})
 	flags.StringVar(&f.reason, "reason", "", "why, for the history")
-	cli.SettingFlag(cmd, "holder", "")
+	a.SettingFlag(cmd, "holder", "")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
 	return cmd

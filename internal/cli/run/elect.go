@@ -57,7 +57,7 @@ Signals, terminal, environment and codes are those of run: see leasehold help ru
 	flags := cmd.Flags()
 	flags.StringVar(&f.value, "value", "", "what the leader publishes (default: who it is)")
 	flags.BoolVar(&f.restart, "restart", false, "campaign again when the command has ended")
-	f.add(cmd)
+	f.add(a, cmd)
 	a.ClientFlags(cmd)
 	return cmd
 }

@@ -38,7 +38,7 @@ type jobFlags struct {
 	keep      bool
 }
 
-func (f *jobFlags) add(cmd *cobra.Command) {
+func (f *jobFlags) add(a *cli.App, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&f.ttl, "ttl", "how long others wait if this machine dies, and how long the command survives without "+
 		"the server (default 30s)")
@@ -48,7 +48,7 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
 	flags.IntVar(&f.priority, "priority", 0, "larger ones go first in the queue, from -1000 to 1000")
 	flags.BoolVar(&f.keep, "keep", false, "go on when the terminal or the SSH session ends (as nohup and setsid do)")
-	cli.SettingFlag(cmd, "holder", "")
+	a.SettingFlag(cmd, "holder", "")
 }
 
 // check fills in defaults, and refuses times that leave no room for a renewal.

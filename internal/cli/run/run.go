@@ -87,7 +87,7 @@ command cannot be run, 127 there is no such command; others as always.`,
 	flags.IntVar(&f.capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
 	flags.StringVar(&f.terraform, "terraform", "", "hold nothing, but keep the lock on this state alive that the "+
 		"command takes")
-	f.add(cmd)
+	f.add(a, cmd)
 	a.ClientFlags(cmd)
 	return cmd
 }

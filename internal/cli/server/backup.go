@@ -51,7 +51,7 @@ whether it is sound.`,
 		}
 		return printBackup(a, kept)
 	})
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
 }

@@ -99,7 +99,7 @@ The code is 0 if there were no errors, otherwise that of the first.`,
 		},
 	}
 	f.add(cmd)
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
 }

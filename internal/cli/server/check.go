@@ -77,7 +77,7 @@ told the same have the same.`,
 	}
 	cmd.Flags().String("data", "", "directory of a stopped server")
 	cmd.Flags().String("backup", "", "file that backup made")
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	if err := errors.Join(cmd.MarkFlagDirname("data"), cmd.MarkFlagFilename("backup")); err != nil {
 		panic(err) // the flags were just made
 	}

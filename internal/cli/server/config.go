@@ -51,9 +51,9 @@ printed as a file that would set them again.`,
 		return printSettings(a, append(settings, more...), origin)
 	}
 	cmd.Flags().BoolVar(&origin, "origin", false, "also show where each value comes from")
-	serveFlags(cmd)
+	serveFlags(a, cmd)
 	for _, key := range config.ClientKeys() {
-		cli.SettingFlag(cmd, key.Name, "")
+		a.SettingFlag(cmd, key.Name, "")
 	}
 	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatYAML)
 	return cmd

@@ -67,13 +67,13 @@ configuration", and "leasehold config show --origin" for what is in effect.`,
 		Args: cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(a, cmd, o.Serve) },
 	}
-	serveFlags(cmd)
+	serveFlags(a, cmd)
 	return cmd
 }
 
-func serveFlags(cmd *cobra.Command) {
-	for _, key := range config.ServerKeys(node.Settings()...) {
-		cli.SettingFlag(cmd, key.Name, "")
+func serveFlags(a *cli.App, cmd *cobra.Command) {
+	for _, key := range config.ServerKeys(a.Doors...) {
+		a.SettingFlag(cmd, key.Name, "")
 	}
 }
 

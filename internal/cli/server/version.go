@@ -26,7 +26,7 @@ A client and a server understand each other as long as both speak /v1.`,
 		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return showVersions(a, cmd) }
-	cli.ServerFlags(cmd)
+	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
 }

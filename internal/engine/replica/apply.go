@@ -13,9 +13,12 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// apply lets committed entries take effect, in order.
+// apply lets committed entries take effect, in order. An entry that cannot be applied stops the
+// node: the others apply it too, and skipping it here would make this copy differ from theirs
+// for good.
 func (n *Node) apply(entries []*raftpb.Entry) {
 	for _, e := range entries {
+		// An entry counts once, however often it is handed out.
 		if e.GetIndex() <= n.applied {
 			continue
 		}
@@ -38,8 +41,9 @@ func (n *Node) apply(entries []*raftpb.Entry) {
 	n.freeze()
 }
 
-// superseded answers those whose commands will never be in the log: behind an entry of a
-// term there is none of an earlier one.
+// superseded answers callers whose commands will never be in the log: after an entry of one
+// term no entry of an earlier term can follow. That makes the answer certain (nothing happened,
+// try again), where a timeout could only say that nobody knows.
 func (n *Node) superseded(term uint64) {
 	gone := engine.Unavailable("the leader changed before this was kept: try again")
 	for _, index := range slices.Sorted(maps.Keys(n.proposed)) {
@@ -65,12 +69,15 @@ func (n *Node) superseded(term uint64) {
 // applyOne lets one committed entry take effect. Raft's own first entry of a term is empty:
 // it says that everything of earlier terms is known here, so that this node may take the lead.
 func (n *Node) applyOne(e *raftpb.Entry) ([]core.Answer, error) {
+	// Commands and changes of members are shown where their result is known.
 	if n.config.Watch != nil && e.GetType() == raftpb.EntryNormal && len(e.GetData()) == 0 {
 		n.config.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData()})
 	}
 	switch e.GetType() {
 	case raftpb.EntryConfChange:
 		return nil, n.applyChange(e)
+	// Raft counts votes by it, so a node that ignored it would count differently from the
+	// others.
 	case raftpb.EntryConfChangeV2:
 		return nil, errors.New("a change of the members has a form that this version does not know")
 	}
@@ -94,13 +101,16 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	}
 	if entry.Term != e.GetTerm() && !n.plants(ForwardStamped) {
 		n.watch(e, entry, core.Result{}, true)
-		// Stamped by a leader that was deposed before it was kept: its time is not
-		// this term's time, so nothing in it may happen.
+		// Stamped by a leader that was deposed before the entry was committed: its time is not
+		// this term's time. Every node skips it by the same rule, so nothing in it happens
+		// anywhere.
 		if b != nil {
 			b.done(engine.Unavailable("the leader changed before this was kept: try again"))
 		}
 		return nil, nil
 	}
+	// The stamp of this entry becomes the state's time: from here on, time that passed is
+	// counted from when the entry arrived, which is after it was stamped.
 	if arrived, ok := n.lead.arrivals[e.GetIndex()]; ok {
 		n.lead.received = arrived
 	}
@@ -113,7 +123,8 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	}
 	n.statistics.Entries++
 	n.statistics.Commands += uint64(len(entry.Commands))
-	// Before anybody else learns of it: the journal hears of it here.
+	// Before any watcher or caller: the journal hears of it here, and what was answered must
+	// not be missing there.
 	n.watch(e, entry, result, false)
 	n.feed.Publish(n.state.View(0), result.Events)
 	n.answer(b, result.Answers)
@@ -121,7 +132,8 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 		n.served(entry.Commands[i].(*core.Lead), e.GetTerm())
 	}
 	if !n.lead.serving {
-		// What was renewed must not pile up where no pacemaker looks after it.
+		// Only the leader's pacemaker asks for deadlines. Elsewhere each renewal would leave
+		// its old deadline behind in the queue of deadlines, which would grow without end.
 		n.state.DueBy(n.state.Now())
 	}
 	return result.Answers, nil

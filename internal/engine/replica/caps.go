@@ -6,8 +6,9 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// offerCaps proposes the caps of this node's settings while it leads a state in which nobody
-// has set any. If another node's were first, nothing comes of it.
+// offerCaps proposes the caps from this node's settings while it leads a state in which nobody
+// has set any. They go through the log, because they decide inside Apply: servers with
+// different settings would otherwise come to different states. IfUnset lets the first one win.
 func (n *Node) offerCaps() {
 	if n.config.Caps == (leasehold.Caps{}) || n.offering || !n.lead.serving || n.state.Level() < core.Level4 ||
 		n.state.HasCaps() {

@@ -10,7 +10,11 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// consider says what a change is to the roster as it is: the change to propose, or that
+// A leader considers a change of the members before it proposes it: what the log holds is
+// applied by all, so whatever could harm the cluster has to be refused here. What Roster.with
+// checks again is only what two leaders in a row could have decided differently.
+
+// consider decides what a change means for the roster as it is: the change to propose, or that
 // nothing has to be changed, or why it is refused.
 func (n *Node) consider(c Change) (_ Change, needed bool, err error) {
 	m, known := n.roster.Member(c.Member.ID)
@@ -47,9 +51,10 @@ func (n *Node) consider(c Change) (_ Change, needed bool, err error) {
 	return Change{Kind: Remove, Member: m}, true, n.mayRemove(m)
 }
 
-// considerAdd decides on a new member. Adding the same one again is no error: it may have
-// been asked for twice, since nobody knew what became of the first time.
+// considerAdd decides on a new member. Adding the same one again is no error: it may have been
+// asked for twice, because the first answer was lost.
 func (n *Node) considerAdd(c Change) (Change, bool, error) {
+	// A vote comes later, when it has the log: see promoteNext.
 	c.Member.Voter = false
 	for _, m := range n.roster.Members {
 		switch {
@@ -68,7 +73,7 @@ func (n *Node) considerAdd(c Change) (Change, bool, error) {
 		return c, false, n.misfit(c.Member)
 	}
 	if at := slices.IndexFunc(n.roster.Members, func(m Member) bool { return m.Peer == "" }); at >= 0 {
-		// It could not talk to the new one, and would have to stop.
+		// That server could not talk to the new one, and would have to stop.
 		return c, false, engine.Refused(
 			"server %s has no address for other servers: start it again with --peer-listen first, then add %s",
 			n.roster.Members[at].Name, c.Member.Name)
@@ -79,13 +84,15 @@ func (n *Node) considerAdd(c Change) (Change, bool, error) {
 			maxMembers)
 	case c.Member.ID == 0:
 		c.Member.ID = max(1, n.roster.Next)
+	// An id of the past would bring its votes and its place in everybody's progress with it.
 	case c.Member.ID < n.roster.Next:
 		return c, false, engine.Refused("the id %d was given before, and no id is given twice", c.Member.ID)
 	}
 	return c, true, nil
 }
 
-// considerAnnounce decides on what a member says of itself.
+// considerAnnounce decides on what a member says of itself at its start: address, version,
+// levels.
 func (n *Node) considerAnnounce(c Change, m Member) (Change, bool, error) {
 	c.Member.Voter = m.Voter
 	next := m.Announced(c.Member)
@@ -112,7 +119,7 @@ func (n *Node) misfit(m Member) error {
 		m.Levels, n.roster.Active())
 }
 
-// mayPromote says why a member cannot have its vote yet.
+// mayPromote returns why a member cannot have its vote yet.
 func (n *Node) mayPromote(m Member) error {
 	if !n.caughtUp(m.ID) {
 		return engine.Refused("server %s is too far behind to have a vote, or is not heard of: it gets one when it "+
@@ -121,8 +128,9 @@ func (n *Node) mayPromote(m Member) error {
 	return nil
 }
 
-// caughtUp reports whether a member has nearly all of the log, and is there. A vote of one
-// that is behind would count, and could not be used to go on.
+// caughtUp reports whether a member is there and has nearly all of the log, and all the large
+// values that the state names. The vote of one that is behind would raise the majority that is
+// needed, and the member could not help to reach it.
 func (n *Node) caughtUp(id uint64) bool {
 	if n.plants(PromoteEarly) {
 		return true
@@ -134,9 +142,9 @@ func (n *Node) caughtUp(id uint64) bool {
 		(n.config.Complete == nil || !n.state.HasValues() || n.config.Complete(id))
 }
 
-// lookedAround reports whether it is known who would be left without a member. The others
-// have to be there now: one that was lost a moment ago with all its data would, with one
-// less to count, leave no majority for good. So they are waited for, but not for ever.
+// lookedAround reports whether it is known which voters would be left without a member. The
+// others have to be there now: if one of them was lost a moment ago with all its data, removing
+// another could leave no majority for good. So they get an election timeout to be heard from.
 func (n *Node) lookedAround(without uint64) bool {
 	if m, _ := n.roster.Member(without); !m.Voter {
 		return true
@@ -149,7 +157,7 @@ func (n *Node) lookedAround(without uint64) bool {
 	return there > others/2 || maybe <= others/2 || n.ticks-n.changes.since > electionTicks
 }
 
-// remaining counts those with a vote without a member, and how many of them are there.
+// remaining counts the voters other than a member, and how many of them are there.
 func (n *Node) remaining(without uint64, there func(id uint64) bool) (are, others int) {
 	for _, id := range n.roster.Voters() {
 		if id == without {
@@ -163,7 +171,7 @@ func (n *Node) remaining(without uint64, there func(id uint64) bool) (are, other
 	return are, others
 }
 
-// mayRemove says why a member cannot go.
+// mayRemove returns why a member cannot go.
 func (n *Node) mayRemove(m Member) error {
 	if !m.Voter {
 		return nil
@@ -176,7 +184,8 @@ func (n *Node) mayRemove(m Member) error {
 		return engine.Refused("without server %s, only %d of %d servers with a vote could be reached, and that is no "+
 			"majority: bring others back first, or add one", m.Name, there, others)
 	case m.ID == n.id && !n.plants(KeepsLead):
-		// It could be the only one to know of its removal, and is about to stop.
+		// Once removed it stops, and could be the only one to know that the removal is
+		// committed.
 		n.giveLead(0)
 		return engine.Unavailable("the server gives the lead away before it goes: ask the next leader")
 	}

@@ -13,7 +13,10 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// leadership is what a node knows of its own lead, and of time.
+// leadership is what a node knows of its own lead, and of time. Leading is reached in steps,
+// each of which needs the one before: leader (raft says so), ready (all earlier stamps are
+// applied here), fixed (the clock continues from them), serving (the log knows whose clock
+// counts). A command that was taken earlier could be stamped before a stamp of the last leader.
 type leadership struct {
 	leader  bool   // raft says so
 	term    uint64 // in which it leads
@@ -22,16 +25,16 @@ type leadership struct {
 	serving bool   // Lead is applied: commands are taken
 	known   uint64 // who leads, as far as this node knows; 0: nobody
 
-	// dropped is set when raft took no proposal, as it does while it hands the lead over,
-	// until its next tick. A pacemaker that tried on without a pause would do nothing else.
+	// dropped is set when raft refuses a proposal, as it does while it hands the lead over, and
+	// is cleared by its next tick. Without it a pacemaker would try again at once, for ever.
 	dropped bool
 
-	// givingTo is who is to lead instead of this node, since a tick; 0: nobody is.
+	// givingTo is the node that this one hands the lead to, since tick givingSince; 0: none.
 	givingTo, givingSince uint64
 
 	// offset turns this node's monotonic clock into cluster time, once fixed.
 	offset time.Duration
-	// last is the newest stamp that this node gave away.
+	// last is the newest stamp that this node has given. Stamps never go back.
 	last core.Time
 	// received is when this node got the entry of the last applied stamp, by its
 	// own clock. That is after the entry was stamped, so counting on from there is
@@ -47,6 +50,9 @@ func (n *Node) follow(s *raft.SoftState) {
 	if s != nil {
 		leader = s.RaftState == raft.StateLeader
 		if s.Lead != n.lead.known {
+			// The old leader may have got what was passed on to it, and will not say; reads can
+			// be asked again, since a read changes nothing. What nobody has goes to the new
+			// leader, once this node knows whether that is itself.
 			n.lead.known = s.Lead
 			n.dropOpen()
 			n.askAgain()
@@ -61,10 +67,12 @@ func (n *Node) follow(s *raft.SoftState) {
 	n.elected()
 	n.ticking = false
 	if n.unplaced != nil {
-		// It is stamped for a term that was over already when raft got it.
+		// Raft took it for a term that is over, and gave it no place: it is in no log.
 		n.unplaced.done(engine.Unavailable("this server no longer leads: try again"))
 		n.unplaced = nil
 	}
+	// What was not proposed is in no log: changes are refused, and commands wait for the next
+	// leader rather than fail.
 	n.dropChanges()
 	n.waitAgain()
 }
@@ -97,6 +105,8 @@ func (n *Node) takeLead() {
 		return
 	}
 	term := n.lead.term
+	// If raft does not take Lead, or it is lost, leadAgain tries once more. The check of the
+	// term keeps the failure of an earlier attempt from undoing a later one.
 	n.lead.fixed = n.propose([]Call{{Bytes: bytes, Done: func(_ core.Answer, err error) {
 		if err != nil && n.lead.term == term {
 			n.lead.fixed = false
@@ -112,7 +122,9 @@ func (n *Node) leadAgain() {
 	}
 }
 
-// resumeTime returns the cluster time at a reading of this node's clock.
+// resumeTime returns the cluster time at a reading of this node's clock. It may be late and
+// never early: leases that end late keep a resource too long, leases that end early have two
+// holders.
 func (n *Node) resumeTime(mono time.Duration) core.Time {
 	last := max(n.state.Now(), 1)
 	if n.plants(StampGoesBack) {
@@ -123,19 +135,23 @@ func (n *Node) resumeTime(mono time.Duration) core.Time {
 	}
 	if lead := n.state.Lead(); lead.Node == n.id && lead.Boot != "" &&
 		(lead.Boot == n.clock.Boot() || n.plants(AnyBoot)) {
-		// Nobody has led since, and this machine has not started again: the clock
-		// that stamped the last entry is the one in front of us.
+		// Nobody has led since, and this machine has not booted since: the clock that stamped
+		// the last entry is the one at hand, so the time while this process was away counts
+		// too, and a restart prolongs no lease.
 		return max(last, core.Time(mono+lead.Offset))
 	}
+	// Otherwise only what passed on this clock since the last stamp arrived here is certain.
 	return last + core.Time(max(0, mono-n.lead.received))
 }
 
 // now returns the cluster time of a leader.
 func (n *Node) now() core.Time {
+	// Stamps never go back, whatever a clock does.
 	return max(n.lead.last, core.Time(n.clock.Monotonic()+n.lead.offset))
 }
 
-// served is called when an entry of Lead is applied.
+// served is called when an entry of Lead is applied. From then on the state knows this node's
+// clock, and its stamps are the cluster's time.
 func (n *Node) served(lead *core.Lead, term uint64) {
 	if n.lead.fixed && lead.Node == n.id && term == n.lead.term {
 		n.lead.serving = true
@@ -144,9 +160,9 @@ func (n *Node) served(lead *core.Lead, term uint64) {
 	}
 }
 
-// giveUpLead hands the lead to somebody with a better disk, if there is anybody. The
-// write that is in flight keeps raft's own messages back, maybe for ever: so this one
-// is sent without raft. It is what raft would send.
+// giveUpLead hands the lead to a node with a better disk, if there is one. The write in flight
+// keeps raft's own messages back, perhaps for ever, so the message that raft would send is sent
+// without it. That is safe, because it only asks the other node to stand for election.
 func (n *Node) giveUpLead() {
 	to := n.Successor()
 	if !n.Leads() || to == 0 {
@@ -174,12 +190,12 @@ func (n *Node) giveLead(to uint64) {
 	n.raft.TransferLeader(to)
 }
 
-// giveTicks is within how many ticks a hand-over is to be over: what is on its way arrives
-// and is confirmed, then the other node is told, and then it is voted for.
+// giveTicks is how many ticks a hand-over may take: what is on its way arrives and is
+// confirmed, then the other node is told, and then it is voted for.
 const giveTicks = 2 * electionTicks
 
-// giveOn goes on with a hand-over that raft gave up after an election timeout. On a slow
-// network the other node is about to ask for votes then, and would get none if this one
+// giveOn continues a hand-over that raft gave up after an election timeout. On a slow network
+// the other node is about to ask for votes at that moment, and would get none if this one
 // proposed something newer first.
 func (n *Node) giveOn() {
 	to, since := n.lead.givingTo, n.lead.givingSince
@@ -196,7 +212,8 @@ func (n *Node) giveOn() {
 // Successor returns the node that is best to lead instead of this one; 0: there is none.
 func (n *Node) Successor() (best uint64) {
 	match, progress := uint64(0), n.raft.Status().Progress
-	// In order: two nodes that are as far must not be chosen between by chance.
+	// In the order of ids: between equals a map's order would choose by chance, and a
+	// simulation could not be replayed.
 	for _, id := range slices.Sorted(maps.Keys(progress)) {
 		if p := progress[id]; id != n.id && !p.IsLearner && n.Reachable(id) && p.Match >= match {
 			best, match = id, p.Match

@@ -10,10 +10,12 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// Servers of several versions can be one cluster while each is upgraded after the other. The
-// state decides by the rules of one level, which all of them know; it is raised through the
-// log, once every member has said that it knows the next one. Nobody writes what needs a
-// higher level, and a server that does not know the cluster's is refused in the greeting.
+// Servers of several versions can form one cluster while they are upgraded one after the other.
+// The state decides by the rules of one level, which all of them know; the level is raised
+// through the log, once every member has said that it knows the next one. Nobody writes what
+// needs a higher level, and a server that does not know the cluster's level is refused in the
+// greeting. Without this, an old and a new server would apply the same entry differently, and
+// their states would part in silence.
 
 // Levels is a range of levels, both ends included.
 type Levels struct {
@@ -34,13 +36,15 @@ func (l Levels) String() string {
 	return fmt.Sprintf("levels %d to %d", l.Oldest, l.Newest)
 }
 
-// Active is the level that the state of a cluster is at.
+// Active is the level that the state of a cluster is at. A cluster that never decided on one
+// comes from the last version without levels, whose rules were those of level 3.
 func (r *Roster) Active() core.Level { return max(r.Level, core.Level3) }
 
-// fits reports whether a member knows the cluster's level, or has not said what it knows.
+// fits reports whether a member knows the cluster's level, or has not said which ones it knows.
 func (r *Roster) fits(m Member) bool { return m.Levels == (Levels{}) || m.Levels.Has(r.Active()) }
 
-// without returns the members that do not know a level, as far as they have said.
+// without returns the members that are not known to know a level. One that is about to leave
+// counts: it still applies the log.
 func (r *Roster) without(level core.Level) (missing []Member) {
 	for _, m := range r.Peers() {
 		if !m.Levels.Has(level) {
@@ -59,7 +63,7 @@ func (r *Roster) commonLevel() core.Level {
 	return common
 }
 
-// considerRaise says what raising the level comes to.
+// considerRaise decides what a request to raise the level amounts to.
 func (n *Node) considerRaise(c Change) (Change, bool, error) {
 	if c.Level == 0 {
 		c.Level = max(n.roster.commonLevel(), n.roster.Active())
@@ -87,7 +91,7 @@ func (n *Node) considerRaise(c Change) (Change, bool, error) {
 	return c, true, nil
 }
 
-// knowledge says what members know.
+// knowledge says, for an error, which levels members know.
 func knowledge(members []Member) string {
 	parts := make([]string, len(members))
 	for i, m := range members {
@@ -99,8 +103,9 @@ func knowledge(members []Member) string {
 }
 
 // decideLevel proposes the first level of a cluster that has decided on none: the newest that
-// all members know. Later ones are raised only when an operator asks for it, so that servers can
-// go back to the version before. It reports whether it proposed one.
+// all members know. Later levels are raised only when an operator asks for it, so that servers
+// can go back to the version before: once a level is in the log, an older program cannot apply
+// it. It reports whether it proposed one.
 func (n *Node) decideLevel() bool {
 	if n.roster.Level != 0 {
 		return false
@@ -112,7 +117,8 @@ func (n *Node) decideLevel() bool {
 	return n.proposeChange(Change{Kind: Raise, Member: Member{ID: n.id}, Level: level})
 }
 
-// raise lets the state decide by the level that the log says.
+// raise lets the state decide by the level that the log says. A program that does not know it
+// has to stop: it would apply what follows by other rules than the rest.
 func (n *Node) raise(to core.Level) error {
 	if to <= n.state.Level() {
 		return nil
@@ -129,7 +135,7 @@ func (n *Node) raise(to core.Level) error {
 	return nil
 }
 
-// tellLevel says at which level the state is.
+// tellLevel reports the state's level to those who encode commands.
 func (n *Node) tellLevel() {
 	if n.config.Leveled != nil {
 		n.config.Leveled(n.state.Level())
@@ -144,10 +150,12 @@ func (n *Node) levels() Levels {
 	return n.config.Levels
 }
 
-// A newer server may say more of itself than this version knows. It is kept, so that this
-// one knows it once it is upgraded, as all others do.
+// A newer server may say more of itself than this version knows. That is kept and written out
+// again, so that a server that is upgraded later has the same roster as those that were
+// upgraded first: a snapshot must not depend on which version took it.
 
-// memberFields are the names under which Member's own fields stand.
+// memberFields are the JSON names of Member's own fields. A name that is missing here would be
+// written twice.
 var memberFields = []string{"id", "name", "peer", "client", "version", "dir", "voter", "levels"}
 
 type plainMember Member
@@ -172,7 +180,7 @@ func (m *Member) UnmarshalJSON(b []byte) error {
 	}
 	m.unknown = ""
 	for name := range all {
-		// As encoding/json finds the fields of a struct.
+		// Case is ignored, as encoding/json does when it matches fields.
 		if slices.ContainsFunc(memberFields, func(known string) bool { return strings.EqualFold(known, name) }) {
 			delete(all, name)
 		}

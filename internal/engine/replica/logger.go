@@ -5,8 +5,9 @@ import (
 	"log/slog"
 )
 
-// raftLogger lets raft speak through the server's own log. What raft calls
-// information is of use only to those who debug raft.
+// raftLogger writes raft's messages to the server's own log. What raft calls information is of
+// use only for debugging raft itself. Fatal and Panic mean that an invariant of raft is broken:
+// the process must not go on.
 type raftLogger struct{ log *slog.Logger }
 
 func (l raftLogger) Debug(v ...any)                 {}

@@ -12,16 +12,16 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// Members come and go through the log, one change after the other. Raft counts votes by a
-// change as soon as a node knows that it is committed, but it does not write that
-// knowledge down: a node that starts again would count as before, and maybe wait for ever
-// for one that was removed and turned off. So a change of votes is followed by an entry
-// that settles it. It is proposed when the change is applied, and a node that has it on disk
-// has with it, in raft's hard state, that the change was committed. When it is committed
-// itself, a majority of the new voters cannot forget; only then the change is answered,
-// and only then one that was removed may stop.
+// Members come and go through the log, one change at a time. Raft counts votes by a change as
+// soon as a node knows that it is committed, but does not write that knowledge down: a node
+// that restarts would count as before, and might wait for ever for one that was removed and
+// turned off. So a change of voters is followed by an entry that settles it. It is proposed
+// when the change is applied, and a node that has it on disk has with it, in raft's hard state,
+// that the change was committed. Once the settling entry is itself committed, a majority of the
+// new voters cannot forget the change; only then is the change answered, and only then may a
+// removed server stop.
 
-// PromoteLag is by how many entries a member may be behind that gets its vote.
+// PromoteLag is how many entries behind a member may be when it gets its vote.
 const PromoteLag = 128
 
 // maxChanges is how many changes may wait for the one in flight.
@@ -61,16 +61,16 @@ type changes struct {
 // Roster returns who belongs to the cluster, as far as this node has come in the log.
 func (n *Node) Roster() *Roster { return n.roster }
 
-// Left reports whether this node was removed for good. It says so and stops.
+// Left reports whether this node was removed for good. Such a node says so and stops.
 func (n *Node) Left() bool { return n.left }
 
-// A Standing is how another member does, as the leader sees it.
+// A Standing is how another member is doing, as the leader sees it.
 type Standing struct {
 	Match  uint64        // how far its log is known to be the leader's; 0: unknown
 	Silent time.Duration // how long nothing was heard of it; negative: never was
 }
 
-// Standing returns how another member does.
+// Standing returns how another member is doing.
 func (n *Node) Standing(id uint64) Standing {
 	s := Standing{Silent: -1}
 	if p, ok := n.raft.Status().Progress[id]; ok && n.Leads() {
@@ -82,7 +82,7 @@ func (n *Node) Standing(id uint64) Standing {
 	return s
 }
 
-// Admit says whether a server that sends something is who it says it is.
+// Admit returns an error if a server that sends something is not the one that it claims to be.
 func (n *Node) Admit(id uint64, dir string) error {
 	if m, ok := n.roster.Member(id); ok && n.plants(AdmitAnyDir) {
 		dir = m.Dir
@@ -90,7 +90,7 @@ func (n *Node) Admit(id uint64, dir string) error {
 	return n.roster.Admit(id, dir)
 }
 
-// Reachable reports whether a member was heard of lately.
+// Reachable reports whether a member was heard from within an election timeout.
 func (n *Node) Reachable(id uint64) bool { return n.heardWithin(id, electionTicks) }
 
 // heardWithin reports whether a member sent anything in the last ticks.
@@ -99,8 +99,9 @@ func (n *Node) heardWithin(id, ticks uint64) bool {
 	return id == n.id || ok && n.ticks-at <= ticks
 }
 
-// heardSince reports whether a member has sent something after the removal that is next was
-// asked for. What was on its way by then takes less than a tick.
+// heardSince reports whether a member has sent something after the removal at the head of the
+// queue was asked for. One tick is added, since what was on its way at that time arrives within
+// a tick and proves nothing.
 func (n *Node) heardSince(id uint64) bool {
 	return id == n.id || n.changes.since != 0 && n.heard[id] > n.changes.since+1
 }
@@ -128,6 +129,7 @@ func (n *Node) change() {
 	if s := n.raft.BasicStatus(); s.RaftState != raft.StateLeader || s.HardState.GetTerm() != n.lead.term {
 		return // the lead was lost, which is about to be known
 	}
+	// An earlier leader may have proposed the change and lost the lead before it settled it.
 	if n.roster.Open != 0 {
 		n.proposeChange(Change{Kind: settle, Member: Member{ID: n.id}})
 		return
@@ -137,6 +139,7 @@ func (n *Node) change() {
 	}
 	for len(n.changes.queue) > 0 {
 		next := n.changes.queue[0]
+		// Nothing else is proposed meanwhile: the answer would be about another set of members.
 		if next.Change.Kind == Remove && !n.lookedAround(next.Change.Member.ID) {
 			return
 		}
@@ -182,7 +185,8 @@ func (n *Node) placeChange(entries []*raftpb.Entry) {
 		}
 	}
 	if n.changes.placed == 0 && n.changes.current != nil {
-		// Raft put an empty entry in its place, since one that it knows of is not applied.
+		// Raft allows one unapplied change at a time. It knows of one that is not applied here
+		// yet, and has put an empty entry in the place of this one.
 		n.changes.queue = append([]Reconfigure{*n.changes.current}, n.changes.queue...)
 		n.changes.current = nil
 	}
@@ -198,6 +202,7 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 	if err != nil {
 		return err
 	}
+	// Another leader's change may be applied while this node leads: it answers nobody here.
 	ours := n.changes.placed == e.GetIndex()
 	if ours {
 		n.changes.placed = 0
@@ -244,16 +249,18 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 		n.config.Watch(Applied{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.GetData(), Roster: next,
 			Votes: n.members})
 	}
+	// Unsettled changes are answered later, when the entry that settles them is applied.
 	n.changed(ours && (next.Open == 0 || n.plants(AnswerUnsettled)), nil)
 	return nil
 }
 
-// adopt goes on with another roster.
+// adopt takes a roster over, from a change or from a snapshot.
 func (n *Node) adopt(r *Roster) {
 	if r == n.roster {
 		return
 	}
 	n.roster = r
+	// Removed holds only settled removals: until then this node's vote may still be needed.
 	if slices.Contains(r.Removed, n.id) || n.plants(LeaveUnsettled) && r.Leaves != nil && r.Leaves.ID == n.id {
 		n.left = true
 	}
@@ -279,7 +286,8 @@ func (n *Node) changed(over bool, err error) {
 	current.Done(m, index, err)
 }
 
-// dropChanges answers those who wait for a change of a leader that no longer leads.
+// dropChanges answers callers that wait for a change when this node no longer leads. The one in
+// flight may have been committed; those in the queue were proposed to nobody.
 func (n *Node) dropChanges() {
 	c := n.changes
 	n.changes = changes{}
@@ -291,13 +299,16 @@ func (n *Node) dropChanges() {
 	}
 }
 
-// promoteNext gives a vote to a member that has caught up, if nothing else is in flight.
+// promoteNext gives a vote to a member that has caught up, if nothing else is in flight. Nobody
+// has to ask for it: a new server joins without a vote, because counting it before it has the
+// log would make a majority harder to reach and no safer.
 func (n *Node) promoteNext() {
 	if !n.lead.serving || n.stopped || n.changes.current != nil || len(n.changes.queue) > 0 || n.roster.Open != 0 {
 		return
 	}
 	for _, m := range n.roster.Members {
-		// One that was lost a moment ago must not get a vote that is then missed.
+		// One that has just gone silent must not get a vote that is then missing from the
+		// majority.
 		if !m.Voter && n.heardWithin(m.ID, 1) && n.caughtUp(m.ID) {
 			n.acceptChange(Reconfigure{Change{Kind: Promote, Member: m}, func(Member, uint64, error) {}})
 			return
@@ -305,8 +316,9 @@ func (n *Node) promoteNext() {
 	}
 }
 
-// outlast keeps a leader going that finds its own removal in the log, as another began
-// it, until somebody else leads: the others may not know yet that it counts.
+// outlast keeps a leader running that finds its own removal in the log, begun by an earlier
+// leader, until another node leads: the others may not know yet that the removal is committed,
+// and then they still need its vote.
 func (n *Node) outlast() {
 	if _, member := n.roster.Member(n.id); n.Leads() && !member && !n.plants(KeepsLead) {
 		n.lead.serving = false

@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// Raft's time: a heartbeat each tick, an election after ten without one.
+// Raft's time: a heartbeat each tick, an election after ten ticks without one.
 const (
 	TickEvery     = 100 * time.Millisecond
 	electionTicks = 10
@@ -112,6 +112,7 @@ func New(c Config) (*Node, error) {
 	if n.roster == nil {
 		n.roster = &Roster{}
 	}
+	// A server that was removed and is started again has to stop again.
 	n.left = slices.Contains(n.roster.Removed, c.ID)
 	nonce := c.Nonce
 	if n.plants(SameNonce) {
@@ -121,6 +122,9 @@ func New(c Config) (*Node, error) {
 	n.snapshot.previous, n.snapshot.size = c.Applied, c.SnapshotSize
 	n.persisted, _ = c.Storage.LastIndex()
 	n.lead.received, n.mistaken.began = c.Clock.Monotonic(), max(c.State.Now(), 1)
+	// PreVote: a server that was cut off must not depose a working leader when it comes back.
+	// CheckQuorum: a leader that hears from no majority steps down. ReadOnlySafe: a read asks a
+	// majority instead of trusting clocks.
 	n.raft, err = raft.NewRawNode(&raft.Config{
 		ID: c.ID, Storage: c.Storage, Applied: c.Applied,
 		ElectionTick: electionTicks, HeartbeatTick: 1, PreVote: true, CheckQuorum: true,
@@ -139,7 +143,8 @@ func New(c Config) (*Node, error) {
 	return n, err
 }
 
-// begin puts the first members into an empty log.
+// begin puts the first members into an empty log. All of them do so by themselves, so what they
+// write must be the same on each, byte for byte.
 func (n *Node) begin(members []Member) error {
 	var peers []raft.Peer
 	for _, m := range members {
@@ -165,7 +170,8 @@ func (n *Node) Statistics() Statistics {
 	return n.statistics
 }
 
-// Idle reports whether nobody waits for an answer, nor for a leader that stops to hand over.
+// Idle reports whether nobody waits for an answer, and no hand-over of a stopping leader is
+// under way.
 func (n *Node) Idle() bool {
 	return !n.handingOver() && n.unplaced == nil && n.relays.idle() && len(n.proposed) == 0 &&
 		len(n.waiting)+len(n.inbox)+len(n.reads)+len(n.rounds)+len(n.answered) == 0
@@ -195,7 +201,7 @@ func (n *Node) Leads() bool { return n.lead.leader }
 // Serving reports whether this node leads and takes commands.
 func (n *Node) Serving() bool { return n.lead.serving }
 
-// State returns the state as it is after the last step, to be looked at and not changed.
+// State returns the state after the last step. It must be read only, and not during a step.
 func (n *Node) State() *core.State { return n.state }
 
 // Capture freezes the state with its place in the log.
@@ -207,8 +213,9 @@ func (n *Node) Capture() (Snapshot, error) {
 	return Snapshot{Index: n.applied, Term: term, Members: n.members, Roster: n.roster, State: n.state.Freeze()}, nil
 }
 
-// Step takes one event and does everything that can be done before the next. It panics if it
-// is called from within itself: half of a step is no state that another could begin from.
+// Step takes one event and does everything that can be done before the next. It panics if it is
+// called from within itself: halfway through a step the node is in no state that another step
+// could begin from.
 func (n *Node) Step(e Event) {
 	if n.stepping {
 		panic("replica: Step is called in mid-step")
@@ -222,6 +229,7 @@ func (n *Node) Step(e Event) {
 	if !n.take(e) {
 		return
 	}
+	// Here and not where the removal is applied: the rest of that step still has to be done.
 	if n.left {
 		n.expel(ErrRemoved)
 	}
@@ -274,7 +282,8 @@ func (n *Node) take(e Event) bool {
 	return true
 }
 
-// raftTick does what has to be done every now and then.
+// raftTick does what depends on raft's time: timeouts, retries, and work that waits for a quiet
+// moment.
 func (n *Node) raftTick() {
 	n.ticks++
 	n.raft.Tick()
@@ -299,13 +308,14 @@ func (n *Node) receive(e Received) {
 	n.heard[from] = n.ticks
 	switch e.Message.GetType() {
 	case raftpb.MsgProp:
-		// Its stamp is another node's. Commands travel without one, if at all.
+		// A stamp is good only on the node that gave it. Commands travel without one, if at
+		// all.
 		if !n.plants(ForwardStamped) {
 			return
 		}
 	case raftpb.MsgReadIndex:
-		// To the only member with a vote, raft answers at once with what it knows to be
-		// committed. After a restart that is less than what was answered before.
+		// Raft asks nobody if this is the only voter, and answers at once with what it knows to
+		// be committed. After a restart that may be less than what was answered before.
 		if !n.lead.serving && !n.plants(TellUnserved) {
 			return // who asks does so again
 		}
@@ -317,7 +327,8 @@ func (n *Node) receive(e Received) {
 	_ = n.raft.Step(e.Message)
 }
 
-// fail stops the node for good. What was in flight may or may not have happened.
+// fail stops the node for good: it acknowledges nothing more. What was in flight may or may not
+// have happened, and its callers are told so.
 func (n *Node) fail(err error) {
 	if n.failure != nil {
 		return
@@ -333,7 +344,8 @@ func (n *Node) expel(err error) {
 	n.fail(cmp.Or(err, ErrRemoved))
 }
 
-// Abandon answers everybody who still waits. No event may come after it.
+// Abandon answers everybody that still waits. What was proposed or passed on may have happened;
+// what only waited has not. No event may come after it.
 func (n *Node) Abandon() {
 	undecided := engine.Undecided("the server stopped while it worked on this: ask again with the same id")
 	for _, index := range slices.Sorted(maps.Keys(n.proposed)) {
@@ -374,8 +386,8 @@ func (n *Node) refuse(e Event, err error) {
 	}
 }
 
-// stop takes no more callers. A leader of several hands over first, so that the others need
-// no election timeout to notice.
+// stop takes no more callers. A leader of several hands over first, so that the others do not
+// have to wait for an election timeout to notice.
 func (n *Node) stop() {
 	n.stopped, n.stoppedAt = true, n.ticks
 	stopping := engine.Unavailable("the server is stopping: try another one, or this one in a moment")
@@ -386,13 +398,15 @@ func (n *Node) stop() {
 		return
 	}
 	if n.lead.serving && !n.ticking {
-		// The last stamp is as late as can be: the next leader counts on from it.
+		// A last stamp, as late as possible: if the machine boots before the next start, time
+		// resumes from it, and every lease would otherwise gain the time since the stamp
+		// before.
 		n.inbox = append(n.inbox, n.tick())
 	}
 }
 
-// handingOver reports whether a leader that stops has to wait until another one leads. That
-// may come to nothing, so it has an end.
+// handingOver reports whether a stopping leader has to wait until another one leads. The
+// hand-over may fail, so the wait has an end.
 func (n *Node) handingOver() bool {
 	return n.stopped && n.Leads() && n.failure == nil && n.ticks-n.stoppedAt <= giveTicks && n.Successor() != 0
 }

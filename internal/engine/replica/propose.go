@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// An entry carries what arrived while the entry before it was written, up to this.
+// An entry carries what arrived while the entry before it was written, up to these limits. All
+// of an entry is applied in one go, so they also bound how long one entry can hold the state.
 const (
 	maxBatchCommands = 4096
 	maxBatchBytes    = 1 << 20
@@ -30,7 +31,8 @@ func (b *batch) done(err error) {
 	}
 }
 
-// pace puts a tick behind what is queued when time alone has something to do.
+// pace puts a tick behind what is queued when time alone has something to change. Behind, so
+// that nobody who is in the queue waits for what the tick ends.
 func (n *Node) pace() {
 	if n.ticking || !n.lead.serving || n.lead.dropped {
 		return
@@ -43,15 +45,15 @@ func (n *Node) pace() {
 
 var tickBytes = must(wire.AppendCommand(nil, &core.Tick{}))
 
-// tick is a call that nobody waits for. It is alone in its entry: thousands of
-// leases may end by it, and those who renew must not wait for them.
+// tick is a call that nobody waits for. It has an entry to itself: thousands of leases may end
+// by it, and a renewal in the same entry would wait for them all.
 func (n *Node) tick() Call {
 	n.statistics.Ticks++
 	return Call{Bytes: tickBytes, Done: func(core.Answer, error) { n.ticking = false }, alone: true}
 }
 
-// NextWake returns how long from now the node wants to be woken, and false if it
-// does not.
+// NextWake returns how long from now the node wants to be woken; false: it does not. There is
+// no wake-up for a tick while one is under way, nor while raft takes no proposals.
 func (n *Node) NextWake() (time.Duration, bool) {
 	if n.readable() && n.failure == nil {
 		return 0, true
@@ -63,8 +65,9 @@ func (n *Node) NextWake() (time.Duration, bool) {
 	return time.Duration(max(0, at-n.now())), ok
 }
 
-// seal closes a batch and proposes it. It runs only when no write is in flight, so
-// the batch is whatever came in the meantime: the busier, the larger.
+// seal closes a batch and proposes it. It runs only when no write is in flight, so the batch is
+// whatever arrived in the meantime: no timer is needed, and the busier the node, the larger the
+// batch.
 func (n *Node) seal() {
 	if !n.lead.serving || len(n.inbox) == 0 || n.unplaced != nil || n.lead.dropped {
 		return
@@ -94,8 +97,9 @@ func (n *Node) batchSize() int {
 	return len(n.inbox)
 }
 
-// propose stamps a batch and gives it to raft, and reports whether that took it. The clock is
-// read here, after the batch is closed: every command in it was sent before its stamp.
+// propose stamps a batch and gives it to raft, and reports whether raft took it. The clock is
+// read here, after the batch is closed: every command in it was sent before its stamp, so a
+// holder that counts from when it sent gives up before the server does.
 func (n *Node) propose(calls []Call) bool {
 	n.lead.last = n.stamp()
 	encoded := make([][]byte, len(calls))
@@ -115,6 +119,7 @@ func (n *Node) propose(calls []Call) bool {
 	if n.plants(AnswerBeforeCommit) {
 		calls = n.foretell(data, calls)
 	}
+	// Raft does not say where it puts a proposal. The next Ready shows it, see place.
 	n.unplaced = &batch{term: n.lead.term, calls: calls}
 	return true
 }
@@ -128,8 +133,9 @@ func (n *Node) stamp() core.Time {
 	return now
 }
 
-// place learns the index of the batch that was just proposed, and when the entries
-// of other leaders arrived.
+// place learns the index of the batch that was just proposed, and notes when entries arrived.
+// Both are taken before the entries are written: an arrival counts from receipt, and a
+// placement sent early only names a place, whatever comes to be there.
 func (n *Node) place(entries []*raftpb.Entry) {
 	n.placeChange(entries)
 	if len(entries) == 0 {

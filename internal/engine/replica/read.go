@@ -27,22 +27,23 @@ type readRound struct {
 	calls []ReadCall
 }
 
-// A readyRead may be done when the state has come to an index.
+// A readyRead may be served once the state has reached an index.
 type readyRead struct {
 	index uint64
 	calls []ReadCall
 }
 
 const (
-	// roundTicks is after how many ticks the same is asked again, under another id: on its
-	// way to the leader and back a question can be lost.
+	// roundTicks is the number of ticks after which the question is asked again, under another
+	// id: it can be lost on its way to the leader and back.
 	roundTicks = 5
 	// readTicks is how many ticks a reader waits for a leader that is known. A question
 	// crosses the network four times from a follower, and may wait for a disk at each end.
 	readTicks = 100
 )
 
-// mayRead reports whether there is somebody to ask.
+// mayRead reports whether there is a leader to ask. One that does not serve yet must not
+// answer: it may not have applied all that earlier leaders answered.
 func (n *Node) mayRead() bool {
 	return n.lead.serving || !n.lead.leader && n.lead.known != 0
 }
@@ -86,10 +87,12 @@ func (n *Node) ask() {
 		n.rounds = append(n.rounds, readRound{n.round, n.reads})
 		n.reads = nil
 	}
+	// Round ids start from a nonce, so they differ between processes as well as within one.
 	n.raft.ReadIndex(binary.BigEndian.AppendUint64(nil, n.round))
 }
 
-// tickReads gives up those who have waited long enough.
+// tickReads fails readers that have waited long enough. While no leader is known they get less
+// time: nothing is on its way for them.
 func (n *Node) tickReads() {
 	n.sinceAsked++
 	limit := uint64(LeaderTicks)
@@ -137,7 +140,8 @@ func (n *Node) confirm(states []raft.ReadState) {
 			continue
 		}
 		id := binary.BigEndian.Uint64(s.RequestCtx)
-		// Another process of this node, from before a restart, may have asked it.
+		// An earlier process of this node may have asked: its ids are outside the range of this
+		// one's. The differences are unsigned, so that they hold when the counter wraps.
 		if asked := id - n.firstRound; asked == 0 || asked > n.round-n.firstRound || n.plants(NewestRoundOnly) &&
 			id != n.round {
 			continue
@@ -153,15 +157,15 @@ func (n *Node) confirm(states []raft.ReadState) {
 	}
 }
 
-// How much work is done for readers in one go, in the units of the core, and what a read
-// counts beside that. Others wait meanwhile, and those who renew must not wait long.
+// How much work is done for readers in one step, in the core's units, and what a read costs
+// beside that. Commands wait meanwhile, and a renewal must not wait long.
 const (
 	maxReadsWork = 3072
 	readCost     = 2
 )
 
-// serveReads does reads whose index the state has come to; those that are left when it has
-// done enough are served when the node is woken, which is at once.
+// serveReads serves reads whose index the state has reached. Those that are left when it has
+// done enough are served at the next wake-up, which NextWake asks for at once.
 func (n *Node) serveReads() {
 	passed := n.sinceStamp()
 	for done := 0; done < maxReadsWork && n.readable(); {
@@ -177,10 +181,11 @@ func (n *Node) serveReads() {
 	}
 }
 
-// readable reports whether there are reads whose index the state has come to.
+// readable reports whether there are reads whose index the state has reached.
 func (n *Node) readable() bool { return len(n.answered) > 0 && n.answered[0].index <= n.applied }
 
-// sinceStamp is how long ago the last stamp was, for people to read.
+// sinceStamp is how long ago the last stamp was. It is for display only ("remaining" in a
+// read): no decision depends on it.
 func (n *Node) sinceStamp() time.Duration {
 	if n.lead.fixed {
 		return time.Duration(n.now() - n.state.Now())

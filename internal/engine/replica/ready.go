@@ -8,11 +8,18 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// turn lets raft go on until it waits for the disk or has nothing to do.
+// Raft hands out its work as a Ready: entries and a vote to write, messages to send, committed
+// entries to apply. This file carries a Ready out. The order is the safety argument: what a
+// node tells others that it has, or whom it voted for, must be on its disk first, since a crash
+// would otherwise make it deny its own word.
+
+// turn lets raft go on until it waits for the disk or has nothing left to do.
 func (n *Node) turn() {
 	for n.failure == nil && !n.writing {
-		// What raft is given below it gives back at once, with a place in the log. A mark
-		// in between would let the lead be lost, and what has no place be called refused.
+		// Only when nothing is between raft and its log: what raft is given below comes back
+		// from Ready at once, with a place in the log. If a snapshot's mark were written in
+		// between, the lead could be lost meanwhile, and a batch without a place would be
+		// reported as refused although it was kept.
 		if n.mark() {
 			return
 		}
@@ -39,7 +46,8 @@ func (n *Node) handle(r *raft.Ready) {
 	n.place(r.Entries)
 	n.follow(r.SoftState)
 	n.confirm(r.ReadStates)
-	// What is on disk already need not wait for what is not.
+	// Entries that are durable here already need not wait for the write that this Ready asks
+	// for.
 	if n.durable(r) {
 		n.apply(r.CommittedEntries)
 		n.serveReads()
@@ -49,24 +57,28 @@ func (n *Node) handle(r *raft.Ready) {
 		return
 	}
 	if len(r.Entries) == 0 && !r.MustSync && raft.IsEmptySnap(r.Snapshot) {
-		// A commit index alone is not written: an election finds it again.
+		// A commit index alone is not worth a sync: after a restart an election finds it again.
 		n.finish(r)
 		return
 	}
 	if n.Leads() && early || n.plants(AcknowledgeBeforeSync) {
-		// A leader's own disk works while the others' do: they confirm on their own.
+		// A leader may send before its own write is durable, so that all disks work at once:
+		// the others count what is on their disks, and the leader counts itself only after
+		// Advance. A follower must not: its message says that it has the entries, or whom it
+		// voted for.
 		n.transport.Send(r.Messages)
 		r.Messages = nil
 	}
+	// Until Written arrives, turn does nothing: the next Ready must not overtake this one.
 	n.writing = true
 	n.disk.Write(Write{Hard: n.vote(), Entries: r.Entries, Snapshot: markOf(r.Snapshot)})
 	n.answerEarly()
 }
 
 // mayBeBehind reports whether a leader may have less on its disk than the others. One of two
-// may not: if the other is being removed, and knows it, nobody could be elected again. The
-// one that stays needs the other's vote until it learns that it does not, and gets it only
-// with a log that is as long.
+// may not: if the other is being removed and knows it already, nobody could be elected again.
+// The one that stays needs the other's vote until it learns that it does not, and gets that
+// vote only if its log is as long.
 func (n *Node) mayBeBehind() bool { return len(n.members.GetVoters()) > 2 || n.plants(BehindOfTwo) }
 
 // vote is the hard state to write down.
@@ -83,12 +95,14 @@ func (n *Node) durable(r *raft.Ready) bool {
 		return true
 	}
 	last := r.CommittedEntries[len(r.CommittedEntries)-1].GetIndex()
-	// What is to be written may replace what was.
+	// Entries that are about to be written may replace some that are on disk, so an index at or
+	// above the first of them says nothing.
 	return last <= n.persisted && (len(r.Entries) == 0 || last < r.Entries[0].GetIndex())
 }
 
-// written goes on once the write in flight is durable. A write that failed is the end: what
-// the disk has of it, nobody can tell, and a second try may say that it succeeded.
+// written goes on once the write in flight is durable. A write that failed is the end: nobody
+// can tell how much of it reached the disk, and a second sync may report success although the
+// kernel has dropped the pages of the first.
 func (n *Node) written(err error) {
 	n.writing = false
 	if err != nil {
@@ -116,7 +130,7 @@ func (n *Node) written(err error) {
 	n.finish(r)
 }
 
-// finish ends a Ready whose writes are durable.
+// finish ends a Ready whose writes are durable: only now may others hear of them.
 func (n *Node) finish(r *raft.Ready) {
 	if err := n.storage.SetHardState(n.hard); err != nil {
 		n.fail(err)

@@ -11,16 +11,22 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// A node that does not lead passes its callers' commands on to the one that does, once
-// and without a stamp. The leader says where in the log they stand, and nothing more:
-// the node finds the answers when it applies that place of the log itself. So a caller
-// that was answered finds what it did on the very node that it talks to.
+// A node that does not lead passes its callers' commands on to the leader, once and without a
+// stamp. The leader answers only with their place in the log; the node finds the results when
+// it applies that place itself. So a caller that was answered finds what it did on the very
+// node that it talks to.
+//
+// Every command that was passed on ends in one of three ways. Unavailable: certainly nothing
+// happened. Undecided: it may have. Or its result. Which of the first two is said decides
+// whether a client may safely send it again, so every path below that answers Unavailable has
+// to be able to prove it.
 
 // relayTicks is how many ticks a node waits for what it passed on.
 const relayTicks = 30
 
-// Limits of what is kept of entries that were applied before it was known that a caller of
-// ours is in them.
+// A placement can arrive after its entry was applied, since the two travel by different ways.
+// So the results of recent entries are kept while any command is open, up to these limits;
+// beyond them the answer is Undecided.
 const (
 	maxRecent        = 1024
 	maxRecentAnswers = 1 << 15
@@ -32,15 +38,15 @@ type Relay struct {
 	Commands [][]byte
 }
 
-// A Placement is where a command stands that was passed on.
+// A Placement is where in the log a command is that was passed on.
 type Placement struct {
 	ID          uint64
 	Index, Term uint64 // 0: nowhere, nothing happened
 	At          int    // which of the entry's commands it is; at no index: refused, if not 0
 }
 
-// refusedPlace is where a command stands that the leader cannot write: nowhere, and not to be
-// passed on again.
+// refusedPlace is the placement of a command that the leader cannot read or may not write: it
+// is nowhere, and must not be passed on again.
 func refusedPlace(id uint64) Placement { return Placement{ID: id, At: 1} }
 
 // refused reports whether the leader could not read the command.
@@ -48,6 +54,8 @@ func (p Placement) refused() bool { return p.Index == 0 && p.At != 0 }
 
 // relays are the commands that a node passed on.
 type relays struct {
+	// next starts from a nonce: an answer to a question of an earlier process must match none
+	// of this one's.
 	next   uint64
 	open   map[uint64]*relayed   // by id: nobody knows yet where they stand
 	placed map[uint64][]*relayed // by index, until it is applied
@@ -91,18 +99,18 @@ func (n *Node) passOn(leader uint64, calls []Call) {
 	}
 }
 
-// nowhere gives up what was certainly not sent, and at once: if the node heard of a new leader
-// first, it could not tell any longer that nothing happened.
+// nowhere gives up what was certainly not sent, and does so at once: if the node heard of a new
+// leader first, it could no longer say that nothing happened.
 func (n *Node) nowhere(unsent []uint64) {
 	for _, id := range unsent {
 		n.placedBy([]Placement{{ID: id}})
 	}
 }
 
-// acceptRelay takes commands of another node's callers. They go no further: a command
-// that wandered from node to node could be anywhere. What this node could not read, or what
-// is above the cluster's level, must not get into the log: it would stop every node that
-// applies it, for good.
+// acceptRelay takes commands of another node's callers. They go no further: a command that
+// wandered from node to node could be anywhere. What this node cannot read, or what is above
+// the cluster's level, must not get into the log: it would stop every node that applies it, for
+// good.
 func (n *Node) acceptRelay(e Relayed) {
 	calls := make([]Call, 0, len(e.Commands))
 	for i, bytes := range e.Commands {
@@ -125,7 +133,7 @@ func (n *Node) acceptRelay(e Relayed) {
 	n.inbox = append(n.inbox, calls...)
 }
 
-// tellPlaces says to other nodes where in the log their commands stand.
+// tellPlaces tells other nodes where in the log their commands are.
 func (n *Node) tellPlaces(b *batch, index uint64) {
 	places := map[uint64][]Placement{}
 	for i, c := range b.calls {
@@ -138,7 +146,7 @@ func (n *Node) tellPlaces(b *batch, index uint64) {
 	}
 }
 
-// placedBy learns where commands stand that were passed on.
+// placedBy learns where commands are that were passed on.
 func (n *Node) placedBy(places []Placement) {
 	for _, p := range places {
 		r := n.relays.open[p.ID]
@@ -155,19 +163,22 @@ func (n *Node) placedBy(places []Placement) {
 			// It has not happened, and nobody else has it: it may be passed on again.
 			n.waiting = append(n.waiting, r.call)
 		case p.Index > n.applied && p.Term < n.term && !r.anyTerm:
+			// A later term is applied already, so no entry of that term can still come.
 			r.call.Done(core.Answer{}, engine.Unavailable("the leader changed before this was kept: try again"))
 		case p.Index > n.applied:
 			n.relays.placed[p.Index] = append(n.relays.placed[p.Index], r)
 		case ok:
 			r.settle(known.term, known.answers)
 		default:
+			// Applied, but its results are no longer kept.
 			r.call.Done(core.Answer{}, engine.Undecided(
 				"this server does not know what became of it: ask again with the same id"))
 		}
 	}
 }
 
-// settle answers a caller from the entry that stands where its command was put.
+// settle answers a caller from the entry at its command's place. If that entry is of another
+// term, the next leader has put something else there, and the command is in no log.
 func (r *relayed) settle(term uint64, answers []core.Answer) {
 	if n := len(answers); r.anyTerm && n > 0 {
 		term, r.place.At = r.place.Term, min(r.place.At, n-1)
@@ -179,8 +190,8 @@ func (r *relayed) settle(term uint64, answers []core.Answer) {
 	r.call.Done(engine.Decided(answers[r.place.At]))
 }
 
-// settleRelays answers those whose commands stand at an index, which is applied now; or
-// with an error, if nobody knows what stood there.
+// settleRelays answers callers whose commands are at an index that has just been applied; or
+// with an error, if nobody knows what was there.
 func (n *Node) settleRelays(index, term uint64, answers []core.Answer, err error) {
 	for _, r := range n.relays.placed[index] {
 		if err != nil {
@@ -200,7 +211,8 @@ func (n *Node) settleRelays(index, term uint64, answers []core.Answer, err error
 	}
 }
 
-// tickRelays gives up what has taken too long.
+// tickRelays gives up what has taken too long. The leader may have it all the same, even one
+// without a place: the placement may be what was lost.
 func (n *Node) tickRelays() {
 	undecided := engine.Undecided("the leader did not say in time what became of it: ask again with the same id")
 	for _, id := range slices.Sorted(maps.Keys(n.relays.open)) {
@@ -226,7 +238,8 @@ func (n *Node) tickRelays() {
 // late counts a tick, and reports whether the command has waited for too long.
 func (r *relayed) late() bool { r.ticks++; return r.ticks > relayTicks }
 
-// dropOpen answers those of whom nobody knows whether a leader that is gone got them.
+// dropOpen answers callers when nobody knows whether a leader that is gone got their commands.
+// They are not passed on again: only the caller knows whether doing it twice would do harm.
 func (n *Node) dropOpen() {
 	err := engine.Undecided("the leader changed, and may have got this: ask again with the same id")
 	if n.plants(LostIsRefused) {
@@ -242,7 +255,7 @@ func (n *Node) dropOpen() {
 	clear(n.relays.open)
 }
 
-// dropRelays answers everybody.
+// dropRelays answers everybody that waits for a relay, since this node stops.
 func (n *Node) dropRelays(err error) {
 	n.dropOpen()
 	for _, index := range slices.Sorted(maps.Keys(n.relays.placed)) {

@@ -13,6 +13,10 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
+// A Roster is the cluster's own list of its servers. Raft knows ids and votes alone; names,
+// addresses, versions and who was removed are replicated beside it, by the same entries of the
+// log.
+
 // A Member is a server that belongs to the cluster.
 type Member struct {
 	ID      uint64 `json:"id"` // never given to another
@@ -28,8 +32,8 @@ type Member struct {
 	unknown string // what a newer version says of it, as JSON; kept for when this one is upgraded
 }
 
-// A Roster is who belongs to the cluster, as of one place in the log. It is never changed:
-// a change makes another one.
+// A Roster is who belongs to the cluster, as of one place in the log. It is immutable: a change
+// makes another one, so that other goroutines may keep the one they have.
 type Roster struct {
 	Cluster string   `json:"cluster"`          // names the cluster: no two have the same
 	Next    uint64   `json:"next"`             // the id that the next member gets; it only grows
@@ -56,7 +60,7 @@ const (
 	Raise                          // raises the level of the state
 )
 
-// A Change is of the roster. It stands in the log.
+// A Change is a change of the roster, as it is written in the log.
 type Change struct {
 	Kind   ChangeKind `json:"kind"`
 	Member Member     `json:"member"`
@@ -83,7 +87,8 @@ func (k ChangeKind) String() string {
 	return fmt.Sprintf("change %d", uint8(k))
 }
 
-// maxMembers is how many servers a cluster may have: each of them gets everything.
+// maxMembers is how many servers a cluster may have: each of them gets everything, and a
+// majority has to confirm every write.
 const maxMembers = 16
 
 // Member returns a member; false: there is none of that id.
@@ -106,8 +111,8 @@ func (r *Roster) Named(name string) (Member, bool) {
 	return Member{}, false
 }
 
-// Peers returns all who have to be reached: the members, and who is about to leave, whose
-// vote may be needed until nobody can forget that it has none.
+// Peers returns all servers that have to be reached: the members, and one that is about to
+// leave, whose vote may be needed until nobody can forget that it has none.
 func (r *Roster) Peers() []Member {
 	if r.Leaves == nil {
 		return r.Members
@@ -115,7 +120,7 @@ func (r *Roster) Peers() []Member {
 	return append(slices.Clone(r.Members), *r.Leaves)
 }
 
-// Peer returns one of those who have to be reached.
+// Peer returns one of the servers that have to be reached.
 func (r *Roster) Peer(id uint64) (Member, bool) {
 	for _, m := range r.Peers() {
 		if m.ID == id {
@@ -125,7 +130,7 @@ func (r *Roster) Peer(id uint64) (Member, bool) {
 	return Member{}, false
 }
 
-// Voters returns the ids of those who have a vote.
+// Voters returns the ids of the members that have a vote.
 func (r *Roster) Voters() (ids []uint64) {
 	for _, m := range r.Members {
 		if m.Voter {
@@ -135,9 +140,10 @@ func (r *Roster) Voters() (ids []uint64) {
 	return ids
 }
 
-// Admit says whether a server is who it says it is, by its id and its data directory; nil:
-// as far as is known here. A stranger with an id that was not given yet is let in: it may
-// know more of the log than we do.
+// Admit returns an error if a server is not the one that it claims to be, by its id and its
+// data directory. A server that lost its directory has forgotten its votes, and could vote
+// twice in one term. A stranger with an id that was not given yet is let in: it may know more
+// of the log than this server does.
 func (r *Roster) Admit(id uint64, dir string) error {
 	if slices.Contains(r.Removed, id) {
 		return engine.Refused("server %d was removed from the cluster: to take part again, it has to join as a new "+
@@ -153,14 +159,14 @@ func (r *Roster) Admit(id uint64, dir string) error {
 	return nil
 }
 
-// encode writes a change as it stands in the log.
+// encode writes a change as the log has it.
 func (c Change) encode() ([]byte, error) { return json.Marshal(c) }
 
-// decodeChange reads a change from the log. What this version does not know all of, it
-// must not do half of.
+// decodeChange reads a change from the log. Unknown fields are refused: a change that this
+// version understands only in part must not be carried out in part.
 func decodeChange(cc *raftpb.ConfChange) (Change, error) {
 	if len(cc.GetContext()) == 0 && cc.GetType() == raftpb.ConfChangeAddNode {
-		// The first entry of a server that was made before there were several.
+		// The first entry of a server that was made when there was only ever one.
 		return Change{Kind: Add, Member: Member{ID: cc.GetNodeId(), Voter: true}}, nil
 	}
 	var c Change
@@ -179,7 +185,8 @@ func decodeChange(cc *raftpb.ConfChange) (Change, error) {
 	return c, nil
 }
 
-// raftType is what a change is to raft, which knows ids and votes and nothing else.
+// raftType is what a change is to raft. What raft has no notion of is an update of a node,
+// which it orders like any change and otherwise ignores.
 func (c Change) raftType() raftpb.ConfChangeType {
 	switch {
 	case c.Kind == Add && !c.Member.Voter:
@@ -192,11 +199,13 @@ func (c Change) raftType() raftpb.ConfChangeType {
 	return raftpb.ConfChangeUpdateNode
 }
 
-// errMisfit is for a change that does not fit the roster that it meets. A leader proposes
-// none, so it means that two leaders changed the same thing; then the later does nothing.
+// errMisfit is for a change that does not fit the roster that it meets. A leader proposes none,
+// so two leaders in a row have changed the same thing; then the later change does nothing, on
+// all servers.
 var errMisfit = engine.Refused("the members have changed in the meantime: look at them and ask again")
 
-// with returns the roster after a change that stands at an index of the log.
+// with returns the roster after a change at an index of the log. It must depend on nothing but
+// its arguments: every server comes to the same roster.
 func (r *Roster) with(c Change, index uint64) (*Roster, error) {
 	next := *r
 	next.Members = slices.Clone(r.Members)
@@ -226,6 +235,8 @@ func (r *Roster) with(c Change, index uint64) (*Roster, error) {
 		if at < 0 || r.Open != 0 {
 			return nil, errMisfit
 		}
+		// Not in Removed before it is settled: the one that leaves has to be reachable until
+		// then.
 		next.Open, next.Leaves = index, new(next.Members[at])
 		next.Members = slices.Delete(next.Members, at, at+1)
 	case settle:
@@ -247,7 +258,7 @@ func (r *Roster) with(c Change, index uint64) (*Roster, error) {
 	return &next, nil
 }
 
-// Announced returns a member with what is new about it. What it does not say stays.
+// Announced returns a member with what it newly says of itself. What it leaves out stays.
 func (m Member) Announced(by Member) Member {
 	for _, field := range []struct {
 		old *string
@@ -267,7 +278,7 @@ func (m Member) Announced(by Member) Member {
 }
 
 // RosterBefore is the roster of a snapshot from before there were rosters. All servers must
-// make the same of it, since they go on from there with the same changes.
+// make the same of it, since they continue from there with the same changes.
 func RosterBefore(cluster string, voters []uint64) *Roster {
 	r := &Roster{Cluster: cluster}
 	for _, id := range voters {

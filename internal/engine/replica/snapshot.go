@@ -16,10 +16,14 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// snapshotAgain is after how many ticks a snapshot that found no room is tried again.
+// snapshotAgain is the number of ticks after which a snapshot that found no room is tried
+// again.
 const snapshotAgain = 10
 
-// snapshotting is the snapshot in flight.
+// snapshotting is the snapshot in flight. It goes through three steps: frozen (taken), a
+// durable file (saved), and marked in the log as a start of recovery. The log that it replaces
+// may go only after the third: a crash before it recovers from the older snapshot, and needs
+// all of that log.
 type snapshotting struct {
 	taken *Snapshot // being saved
 	saved *Snapshot // durable; the log has to be told
@@ -38,12 +42,13 @@ type arrival struct {
 	at     time.Duration // by this node's clock
 }
 
-// SnapshotAfter is how many bytes of log there are before the next snapshot. A large state
-// waits for a larger log, so that writing it costs at most as much again.
+// SnapshotAfter is how many bytes of log are written before the next snapshot. A large state
+// waits for a larger log, so that writing snapshots costs a bounded multiple of writing the
+// log.
 func SnapshotAfter(every, size int64) int64 { return max(every, size/2) }
 
-// freeze takes a snapshot when the log has grown by enough. Taking it costs
-// nothing: the tree is shared, and encoded in the background.
+// freeze takes a snapshot when the log has grown enough. Freezing costs next to nothing: the
+// tree is shared with the live state, copied on write, and encoded in the background.
 func (n *Node) freeze() {
 	if n.snapshot.taken != nil || n.snapshot.saved != nil || n.failure != nil || n.ticks < n.snapshot.again {
 		return
@@ -65,19 +70,20 @@ func (n *Node) freeze() {
 	}
 }
 
-// SnapshotNext lets the next entry be followed by a snapshot, however short the log is.
+// SnapshotNext makes the next entry be followed by a snapshot, however short the log is.
 func (n *Node) SnapshotNext() { n.logBytes = 1 << 50 }
 
-// freezeAgain tries a snapshot again that found no room. It must not wait for an entry: none
-// may come before there is room.
+// freezeAgain retries a snapshot that found no room. It must not wait for the next entry: none
+// may be accepted before there is room.
 func (n *Node) freezeAgain() {
 	if n.snapshot.again != 0 && n.ticks >= n.snapshot.again {
 		n.freeze()
 	}
 }
 
-// saved notes that a snapshot is durable. Recovery must not know of it before. Without room
-// for it the log only gets longer: all of it is there still, and somebody may make room.
+// saved notes that a snapshot is durable; the log must not name it earlier. If there was no
+// room for it the node goes on: the log only gets longer, nothing is lost, and somebody may
+// make room.
 func (n *Node) saved(e Saved) {
 	if errors.Is(e.Err, ErrNoRoom) && !n.plants(NoRoomIsTheEnd) {
 		n.log.Warn("a snapshot found no room and will be tried again", "err", e.Err)
@@ -127,8 +133,9 @@ func (n *Node) marked() {
 	n.compact(s.Index)
 }
 
-// compact lets go of the log in memory that a snapshot at an index replaces. Others may
-// be behind by as much as there is between two snapshots before they need a whole one.
+// compact drops the log in memory that a snapshot at an index replaces. With several servers
+// one snapshot's worth of log is kept, so that a follower that is a little behind gets entries
+// and not a whole state.
 func (n *Node) compact(index uint64) {
 	if len(n.members.GetVoters()) > 1 {
 		index, n.snapshot.previous = n.snapshot.previous, index
@@ -143,8 +150,9 @@ func (n *Node) compact(index uint64) {
 	}
 }
 
-// keepArrival keeps what came with a snapshot until raft wants it, and returns the message
-// to give to raft; nil: it is of no use.
+// keepArrival keeps the state that came with a snapshot until raft decides to use it, and
+// returns the message to give to raft; nil: it is of no use. Raft itself sees only the
+// metadata, never the state.
 func (n *Node) keepArrival(e Received) *raftpb.Message {
 	meta := e.Message.GetSnapshot().GetMetadata()
 	if e.State == nil {
@@ -152,7 +160,7 @@ func (n *Node) keepArrival(e Received) *raftpb.Message {
 	}
 	message := e.Message
 	if e.Roster == nil {
-		// Of a server that knew nothing of others when it was taken.
+		// It was taken by a version that had no rosters.
 		e.Roster = RosterBefore(n.roster.Cluster, meta.GetConfState().GetVoters())
 	}
 	if !isIn(meta.GetConfState(), n.id) {
@@ -171,9 +179,9 @@ func isIn(c *raftpb.ConfState, id uint64) bool {
 	return slices.Contains(c.GetVoters(), id) || slices.Contains(c.GetLearners(), id)
 }
 
-// withLearner returns a message with a snapshot that has one more member. A node may get
-// one that is older than its own add, and raft takes none without it; the add follows in
-// the log.
+// withLearner returns the message of a snapshot with one more member. A new node may get a
+// snapshot that is older than the change which added it, and raft ignores a snapshot that does
+// not name the node itself; the change follows in the log.
 func withLearner(m *raftpb.Message, id uint64) *raftpb.Message {
 	m = proto.Clone(m).(*raftpb.Message)
 	conf := m.GetSnapshot().GetMetadata().GetConfState()
@@ -190,7 +198,7 @@ func markOf(s *raftpb.Snapshot) *walpb.Snapshot {
 	return &walpb.Snapshot{Index: new(meta.GetIndex()), Term: new(meta.GetTerm()), ConfState: meta.GetConfState()}
 }
 
-// install goes on from another node's snapshot, of which the log knows now.
+// install continues from another node's snapshot, which is marked in the log by now.
 func (n *Node) install(s *raftpb.Snapshot) error {
 	meta := s.GetMetadata()
 	index := meta.GetIndex()
@@ -219,8 +227,8 @@ func (n *Node) install(s *raftpb.Snapshot) error {
 	return nil
 }
 
-// overtaken answers those whose commands are, or are not, somewhere in what a snapshot
-// replaced.
+// overtaken answers callers whose commands lie in the part of the log that a snapshot replaced.
+// Whether they were applied there, and with what result, cannot be known from the state alone.
 func (n *Node) overtaken(index uint64) {
 	undecided := engine.Undecided("this server was too far behind to see what became of it: ask again with the same id")
 	for _, i := range slices.Sorted(maps.Keys(n.proposed)) {

@@ -7,11 +7,12 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// Commands that nobody got yet wait for a leader, so that an election is a pause to their
-// callers and not an error. What a leader may have got does not wait: nobody but its
-// caller may decide to send it again.
+// Commands that no leader has got yet wait for one, so that an election is a pause to their
+// callers and not an error. What a leader may have got does not wait: only its caller may
+// decide to send it again.
 
-// LeaderTicks is how many ticks callers wait for somebody to lead.
+// LeaderTicks is how many ticks callers wait for a leader: enough for an election that has to
+// be repeated.
 const LeaderTicks = 30
 
 // accept takes commands of this node's own callers.
@@ -32,6 +33,7 @@ func (n *Node) accept(calls []Call) {
 // wait keeps calls until there is a leader.
 func (n *Node) wait(calls []Call) {
 	for _, c := range calls {
+		// A call that has waited before keeps its first deadline, or it could wait for ever.
 		if c.until == 0 {
 			c.until = n.ticks + LeaderTicks
 		}
@@ -53,8 +55,8 @@ func (n *Node) handOn() {
 	}
 }
 
-// waitAgain lets what was not proposed wait for the next leader. What another node passed
-// on goes back to it.
+// waitAgain lets commands that were not proposed wait for the next leader. What another node
+// passed on goes back to it, since that node may know the leader by then.
 func (n *Node) waitAgain() {
 	calls := n.inbox
 	n.inbox = nil

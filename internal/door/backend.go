@@ -77,7 +77,12 @@ func (b *Backend) Open(e engine.Engine) {
 }
 
 // Engine orders and keeps commands. It is nil while the server starts.
-func (b *Backend) Engine() engine.Engine { return b.engine }
+func (b *Backend) Engine() engine.Engine {
+	if b.Starting() {
+		return nil // Open may be writing it
+	}
+	return b.engine
+}
 
 // Do carries out a command.
 func (b *Backend) Do(ctx context.Context, command core.Command) (core.Answer, error) {

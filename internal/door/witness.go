@@ -18,8 +18,9 @@ type Witness struct {
 	refusal *leasehold.Error
 }
 
-// Witness returns the engine for one request.
-func (b *Backend) Witness() *Witness { return &Witness{Engine: b.engine} }
+// Witness returns the engine for one request. While the server starts it has none, and notes
+// nothing.
+func (b *Backend) Witness() *Witness { return &Witness{Engine: b.Engine()} }
 
 // Do carries out a command.
 func (w *Witness) Do(ctx context.Context, command core.Command) (core.Answer, error) {
@@ -47,7 +48,7 @@ func (w *Witness) Unnoted(err error) bool {
 // renewals are kept only if they were made without right: writes says that it is neither.
 // Outcome and Reason are filled in from the error where they are empty.
 func (w *Witness) Note(err error, writes bool, r audit.Refusal) {
-	if !w.Unnoted(err) || !writes && !errors.Is(err, leasehold.ErrDenied) {
+	if w.Engine == nil || !w.Unnoted(err) || !writes && !errors.Is(err, leasehold.ErrDenied) {
 		return
 	}
 	if r.Outcome == "" {

@@ -50,7 +50,7 @@ func (h *Host) turnAway(conn net.Conn) {
 	n, _ := conn.Read(first)
 	if p := h.protocolOf(first[:n]); p != nil {
 		p.refuse(conn, errFull)
-	} else if _, err := io.WriteString(conn, h.full); err != nil {
+	} else if _, err := io.WriteString(conn, h.full()); err != nil {
 		return
 	}
 	// To close while the request is still coming in would reset the connection,

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -57,7 +58,7 @@ type Host struct {
 	handler http.Handler
 	refuse  refuse
 	away    chan struct{} // has room while one more may be turned away slowly
-	full    string        // what a connection is told for which there is no room
+	full    func() string // what a connection is told for which there is no room
 }
 
 // NewHost returns a port.
@@ -77,7 +78,8 @@ func NewHost(c Config) *Host {
 	h := &Host{config: c, state: c.State, away: make(chan struct{}, maxTurningAway)}
 	h.refuse = h.firstRefuse()
 	h.handler = h.mount()
-	h.full = fullAnswer(h.refuse)
+	// Not before it is needed: the door may count and log what it refuses.
+	h.full = sync.OnceValue(func() string { return fullAnswer(h.refuse) })
 	return h
 }
 

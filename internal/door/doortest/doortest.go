@@ -81,8 +81,38 @@ func starting(t testing.TB, a *Adapter) {
 	}
 	s.engine = newEngine(t, a)
 	defer finish(t, s.engine)
-	s.backend.Open(s.engine)
+	s.openWhileAsked()
 	s.expect(c, "ann", 0)
+}
+
+// openWhileAsked opens the server among requests, of which each is answered as before it or as
+// after it. What a door touches too early, the race detector finds.
+func (s *server) openWhileAsked() {
+	const clients = 8
+	begun, ended := make(chan struct{}, clients), make(chan wait, clients)
+	for range clients {
+		c := s.dial()
+		go func() {
+			for got := (wait{Answer: Answer{Code: leasehold.Unavailable}}); ; {
+				if got.Code != leasehold.Unavailable || got.err != nil {
+					ended <- got
+					return
+				}
+				got.Answer, got.err = c.Acquire(context.Background(), "ann", 0)
+				select {
+				case begun <- struct{}{}:
+				default:
+				}
+			}
+		}()
+	}
+	<-begun
+	s.backend.Open(s.engine)
+	for range clients {
+		if got := <-ended; got.err != nil || got.Code != 0 {
+			s.t.Errorf("acquire was answered %v when the server had opened: %s %v", codeName(got.Code), got.Text, got.err)
+		}
+	}
 }
 
 // A server that drains still answers on connections that it has, and sends clients elsewhere.

@@ -2,6 +2,9 @@ package core
 
 import "github.com/leasehold/leasehold"
 
+// acknowledge ends the rests that follow unclean ends, once somebody has looked at them. A rest
+// whose lease has a larger token than the caller saw stays: nobody has looked at that end yet,
+// and a retry must not release what happened after the first try.
 func (s *State) acknowledge(c *Acknowledge) Answer {
 	sp := s.space(c.Namespace)
 	var r *Resource
@@ -23,9 +26,11 @@ func (s *State) acknowledge(c *Acknowledge) Answer {
 			Token: rest.After.Token, By: c.By, Reason: c.Reason,
 		})
 	}
+	// The alarm says that somebody should look, and somebody has.
 	s.clearAlarm(sp, &Alarm{Kind: leasehold.UncleanEnd, Resource: r.Path})
 	rested.setMore(more)
 	s.setResource(sp, &rested)
+	// Slots that no longer rest may be what the first waiter needs.
 	s.stir(sp, r.Path)
 	return Answer{} // also if an earlier try did it
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
+// acquire grants all that is asked for, or queues all of it, or refuses all of it. It looks at
+// everything first and changes nothing until nothing can be refused any longer (see admit), so
+// there is nothing to undo.
 func (s *State) acquire(c *Acquire) Answer {
 	if c.Session != "" && s.space(c.Namespace) == nil {
 		return s.noSession(nil, c.Session) // a refusal must not begin a namespace
@@ -16,6 +19,7 @@ func (s *State) acquire(c *Acquire) Answer {
 	if failure != nil {
 		return Answer{Err: failure}
 	}
+	// The id is in use: most likely this is a retry, whose first answer was lost.
 	if claim := s.touch(sp, c.ID); claim != nil {
 		return s.acquireAgain(sp, c)
 	}
@@ -30,6 +34,8 @@ func (s *State) acquire(c *Acquire) Answer {
 // prepare makes claims of what is asked for, or says why they can be neither granted nor
 // wait. It changes nothing but what time has changed already.
 func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, failure *leasehold.Error) {
+	// An id names one lease for as long as it is remembered, so a late retry learns what
+	// became of the first try instead of being granted a second lease.
 	for _, item := range items {
 		if failure := s.unusedID(sp, item); failure != nil {
 			return nil, failure
@@ -45,6 +51,7 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 				return nil, failure
 			}
 		}
+		// What a session may have is bounded because all of it ends together.
 		if session.used()+len(items) > leasehold.MaxClaimsPerSession {
 			return nil, refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked "+
 				"for: %d are as many as it can have",
@@ -54,6 +61,8 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 	for _, item := range items {
 		s.settle(sp, item.Resource)
 	}
+	// Claims are made only when all resources are settled: what is agreed on the capacity of
+	// one goes when its last sharer does.
 	claims = make([]*Claim, len(items))
 	for i, item := range items {
 		if claims[i], failure = s.claim(sp, c, item, session); failure != nil {
@@ -63,7 +72,7 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 	return claims, nil
 }
 
-// unusedID refuses an id that names something already, or did lately.
+// unusedID refuses an id that is in use, or was lately.
 func (s *State) unusedID(sp *space, item Item) *leasehold.Error {
 	if claim := s.touch(sp, item.ID); claim != nil {
 		return otherID(claim).Err
@@ -74,7 +83,9 @@ func (s *State) unusedID(sp *space, item Item) *leasehold.Error {
 	return nil
 }
 
-// withdrawn refuses an id that its own session took back before it was known here.
+// withdrawn refuses an id that its own session took back before the acquire arrived: nobody
+// waits for that answer any longer, and a lease that nobody knows of would be held until its
+// session ends.
 func withdrawn(session *Session, item Item) *leasehold.Error {
 	if !session.marks.has(item.ID) {
 		return nil
@@ -87,7 +98,7 @@ func otherID(claim *Claim) Answer {
 		claim.Resource)
 }
 
-// claim makes of one resource that is asked for what its definition allows.
+// claim makes the claim on one of the resources, as far as its definition allows.
 func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Claim, *leasehold.Error) {
 	d := sp.definition(item.Resource)
 	ttl, failure := sp.allowedTTL(c, item.Resource, d, session)
@@ -97,6 +108,8 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 	if failure != nil {
 		return nil, failure
 	}
+	// The stricter of the two limits applies: a definition protects those who wait from holders
+	// that ask for too much.
 	limit := c.HoldLimit
 	if d.HoldLimit != 0 && !s.plants(IgnoreHoldLimit) && (limit == 0 || limit > d.HoldLimit) {
 		limit = d.HoldLimit
@@ -114,7 +127,9 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 	return claim, nil
 }
 
-// allowedTTL is the TTL that a lease gets under a definition.
+// allowedTTL returns the TTL that a lease gets under a definition. A TTL that the caller named
+// is refused if it is too long, rather than shortened: the caller would renew too late. One
+// that it left to the server is shortened.
 func (sp *space) allowedTTL(
 	c *Acquire, path string, d leasehold.Definition, session *Session,
 ) (time.Duration, *leasehold.Error) {
@@ -142,7 +157,9 @@ func (sp *space) allowedTTL(
 		left(Time(d.LargestTTL)), left(Time(asked))).Err
 }
 
-// agree refuses what contradicts the number of slots that a resource has.
+// agree refuses a request that contradicts the number of slots of a resource. Without a
+// definition the first who shares a resource says how many there are, and everybody after must
+// say the same: else two holders would count slots differently.
 func (s *State) agree(sp *space, item Item, d leasehold.Definition) *leasehold.Error {
 	if item.Slots == 0 {
 		return nil
@@ -166,9 +183,12 @@ func (s *State) agree(sp *space, item Item, d leasehold.Definition) *leasehold.E
 	return nil
 }
 
-// admit grants all claims of a request, or puts all in the queue, or refuses.
+// admit grants all claims of a request, or queues all of them, or refuses. Every refusal comes
+// before the first change.
 func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answer {
 	blocked := s.blocked(sp, c, items)
+	// Those who do not wait are told who is in their way, and not that some cap is reached,
+	// which they can do nothing about.
 	if blocked != nil && c.Wait == 0 {
 		return s.blockedBy(sp, blocked)
 	}
@@ -184,6 +204,8 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 			return Answer{Err: failure}
 		}
 	}
+	// From here on nothing is refused: everything below happens, or the whole request would be
+	// half done.
 	for i, claim := range claims {
 		s.bind(sp, claim)
 		s.settleCapacity(sp, items[i])
@@ -216,7 +238,7 @@ func (s *State) blocked(sp *space, c *Acquire, items []Item) *Resource {
 	return nil
 }
 
-// settleCapacity notes what the first who shares a resource says of its slots.
+// settleCapacity records the number of slots that the first who shares a resource names.
 func (s *State) settleCapacity(sp *space, item Item) {
 	if item.Slots == 0 {
 		return
@@ -240,7 +262,8 @@ func (s *State) settleCapacity(sp *space, item Item) {
 	sp.resources.Set(said.Path, &said)
 }
 
-// mayWait refuses a wait that the queues have no room for, or that would never end.
+// mayWait refuses a wait for which the queues have no room, or that would close a cycle of
+// parties waiting for each other and so never end.
 func (s *State) mayWait(sp *space, c *Acquire, claims []*Claim) *leasehold.Error {
 	for _, claim := range claims {
 		if r, ok := sp.resources.Get(claim.Resource); ok && r.Waiting >= leasehold.MaxQueue {
@@ -251,8 +274,9 @@ func (s *State) mayWait(sp *space, c *Acquire, claims []*Claim) *leasehold.Error
 	return s.deadlock(sp, claims, c.Priority)
 }
 
-// acquireAgain answers an acquire whose id is in use: the same request once more
-// gets what there is by now, counted at this stamp and not renewed.
+// acquireAgain answers an acquire whose id is in use: the same request once more gets what
+// there is by now. What remains of the lease is counted at this stamp and is not extended: an
+// acquire that is retried is no renewal.
 func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
 	items := c.Items()
 	claims := make([]*Claim, len(items))
@@ -285,8 +309,9 @@ func (s *State) acquireAgain(sp *space, c *Acquire) Answer {
 	return s.held(sp, r, s.position(sp, claim))
 }
 
-// open reports whether a settled resource can be granted to somebody who does not wait
-// yet. Those who wait go first, unless they have a lower priority.
+// open reports whether a settled resource can be granted to somebody who does not wait yet.
+// Those who wait go first, even if the newcomer would fit beside them, unless they have a lower
+// priority: else a stream of small requests could keep a large one waiting forever.
 func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
 	if s.quarantined() {
 		return false
@@ -299,7 +324,9 @@ func (s *State) open(sp *space, r *Resource, item Item, priority int) bool {
 	return s.fits(sp, r, uint32(item.Slots), item.KnownCapacity())
 }
 
-// grant gives the resource to a claim, which must not be in the queue any longer.
+// grant gives the resource to a claim, which must have left the queue. It is the only place
+// where a claim gets its first token, whichever way it came here; so what holds for one grant
+// holds for all.
 func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	if claim.Wait != nil {
 		s.learnWait(&taken, claim)
@@ -308,6 +335,7 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	granted := *claim
 	granted.Token, granted.Wait = sp.nextToken(), nil
 	granted.Long = taken.more().Usual.Long()
+	// Both the TTL and the hold limit count from the grant: time in the queue is not time held.
 	granted.Since, granted.SinceWall = s.now, s.wall
 	granted.Expires = 0
 	if granted.TTL != 0 {
@@ -330,7 +358,8 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	return &granted
 }
 
-// warn tells a new holder of an unclean end before it, if that is what was defined.
+// warn tells a new holder that the lease before its own ended uncleanly, if the definition asks
+// for that: the resource may be in a state that only a look can tell.
 func (s *State) warn(sp *space, r *Resource, c *Claim) {
 	last := r.more().Last
 	if last == nil || last.How.Clean() || sp.definition(r.Path).Unclean != leasehold.WarnNext {

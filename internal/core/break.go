@@ -2,6 +2,9 @@ package core
 
 import "github.com/leasehold/leasehold"
 
+// breakLease ends leases on behalf of an operator: at once, or after the period that the
+// operator grants their holders. A break that was announced cannot be put off, neither by a
+// renewal nor by another break.
 func (s *State) breakLease(c *Break) Answer {
 	sp := s.space(c.Namespace)
 	claims, refusal := s.toBreak(sp, c)
@@ -19,6 +22,9 @@ func (s *State) breakLease(c *Break) Answer {
 	return newest
 }
 
+// breakOne breaks one lease and shows what becomes of it. With Remains, a lease keeps what it
+// has left; one that would never end by itself is broken at once, since "what remains" would be
+// forever.
 func (s *State) breakOne(sp *space, claim *Claim, c *Break) Answer {
 	at := s.now.Add(c.Period)
 	if end := s.deadlineOf(sp, claim); c.Remains && end != 0 {
@@ -47,6 +53,8 @@ func (s *State) breakWaiter(sp *space, claim *Claim, c *Break) Answer {
 	return s.brokenBefore(sp, ended)
 }
 
+// setBreak writes down when a break takes effect. Only a break in the future is an event and an
+// intervention here: one that takes effect at once is reported by the end of the lease.
 func (s *State) setBreak(sp *space, claim *Claim, c *Break, at Time) *Claim {
 	breaking := *claim
 	t := claim.terms()
@@ -64,7 +72,9 @@ func (s *State) setBreak(sp *space, claim *Claim, c *Break, at Time) *Claim {
 	return &breaking
 }
 
-// endsBy notes on a shared resource that a lease on it ends sooner than was known.
+// endsBy records on a shared resource that one of its leases ends sooner than was known.
+// settleSharers does not look at the leases before the soonest end it knows of, so an earlier
+// end that was not recorded would be missed.
 func (s *State) endsBy(sp *space, c *Claim, at Time) {
 	if c.Slots == 0 {
 		return
@@ -114,6 +124,7 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 			c.Resource, maxBreak)
 	case len(meant) > 0:
 		return meant, Answer{}
+	// The break that the caller retries has already happened.
 	case last != nil && last.Token == c.Token && last.How == leasehold.ByBreak:
 		if ended, ok := sp.ended.Get(last.ID); ok {
 			return nil, s.brokenBefore(sp, ended)

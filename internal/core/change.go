@@ -6,6 +6,9 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// change hands a lease to another holder, or gives it another id, without a moment in which the
+// resource is free. A new holder gets a new token; a new id alone keeps the token, because the
+// holder, and so what it may write, is the same.
 func (s *State) change(c *Change) Answer {
 	sp := s.space(c.Namespace)
 	claim := s.touch(sp, c.ID)
@@ -21,6 +24,7 @@ func (s *State) change(c *Change) Answer {
 	if !newHolder && !newID {
 		return s.leaseAnswer(sp, claim) // an earlier try did it
 	}
+	// A change of holder is a grant to somebody else, and in a quarantine nothing is granted.
 	if newHolder && s.quarantined() {
 		return refuse(leasehold.Refused, "lease %q can not be given to %s yet: %s", c.ID, c.Holder, s.whyQuarantined())
 	}
@@ -39,6 +43,7 @@ func (s *State) change(c *Change) Answer {
 		changed.Holder, changed.Token = c.Holder, sp.nextToken()
 	}
 	if newID {
+		// A timer finds its claim by id, so the renamed claim needs another one.
 		changed.ID, changed.timer = c.NewID, nil
 		if s.atLeast(Level4) {
 			t := changed.terms()
@@ -51,6 +56,8 @@ func (s *State) change(c *Change) Answer {
 	s.renamed(sp, claim, &changed)
 	changed.Revision = s.revise(sp)
 	s.put(sp, &changed)
+	// The command does not say on whose behalf it comes, so the session is told as if somebody
+	// else had changed its lease: it must look before it extends the hold.
 	s.intervene(sp, claim)
 	event := s.event(sp, &changed, leasehold.Changed)
 	event.Hold, event.Until = over, s.moment(s.deadlineOf(sp, &changed))
@@ -79,7 +86,9 @@ func (s *State) used(sp *space, id string) bool {
 	return live || ended
 }
 
-// rename moves a lease from one id to another, wherever the id stands.
+// rename moves a lease from one id to another, in every table that knows it by its id. The old
+// id is remembered with the new one, so that a retry of the change finds what it did, and a
+// late renewal under the old id learns that it was renamed.
 func (s *State) rename(sp *space, from, to *Claim) {
 	s.unput(sp, from)
 	s.due.Set(from.timer, 0)
@@ -89,7 +98,8 @@ func (s *State) rename(sp *space, from, to *Claim) {
 		Holder: from.Holder, Token: from.Token, Next: to.ID})
 }
 
-// replace puts one lease in the place of another on the resource.
+// replace puts one lease in the place of another on the resource: in the order of tokens, since
+// a new holder has a larger one, and on the units, so that they stay with the lease.
 func (s *State) replace(sp *space, from, to *Claim) {
 	r, _ := sp.resources.Get(from.Resource)
 	other := *r

@@ -8,6 +8,11 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// Chores are how a change that touches very much is spread over several entries. What they have
+// not come to yet must look to every command as if it were done: a claim whose session has
+// ended is over (see over), and a queue that has not been looked at is not reported as
+// neglected (see handsOver).
+
 // A Chore is work that was too much for the entry that it came up in. Ticks get it done,
 // a part at a time, each chore in its turn. It is never changed in place.
 type Chore struct {
@@ -18,7 +23,7 @@ type Chore struct {
 	Left  *Left  // of a session
 }
 
-// ChoreKind is what is to be done.
+// ChoreKind says what a chore does.
 type ChoreKind uint8
 
 // The kinds. Snapshots number them: add at the end only.
@@ -45,7 +50,7 @@ type Left struct {
 	Holder   string
 }
 
-// choreStep is how many things are done of one chore before it is the turn of another.
+// choreStep is how many things are done of one chore before the next one has its turn.
 const choreStep = 64
 
 func choreKey(kind ChoreKind, name string) string { return string(rune('a'+kind)) + name }
@@ -61,8 +66,9 @@ func (sp *space) chore(kind ChoreKind, name string) *Chore {
 	return c
 }
 
-// left returns what is known of a session that has ended and is not collected yet; nil
-// if there is no such session.
+// left returns what is known of a session that has ended and is not collected yet; nil if there
+// is no such session. Nearly always there is none, and the first comparison in chore makes that
+// answer cheap.
 func (sp *space) left(session string) *Left {
 	if c := sp.chore(CollectSession, session); c != nil {
 		return c.Left
@@ -89,8 +95,8 @@ func (sp *space) eachLeft(yield func(session string) bool) {
 	})
 }
 
-// putOff leaves a chore for the ticks, behind the others. It takes the place of one about
-// the same thing.
+// putOff leaves a chore for the ticks, behind the others. There is one chore for each thing: a
+// second about the same thing takes the place of the first.
 func (s *State) putOff(sp *space, c *Chore) *Chore {
 	if before, ok := sp.chores.Get(c.key()); ok {
 		s.chores.Delete(before.Order)
@@ -124,6 +130,8 @@ func (s *State) doChore() bool {
 	s.work.take(lookCost)
 	sp := s.space(at.namespace)
 	c, _ := sp.chores.Get(at.path)
+	// The chore goes to the back of the queue before anything is done, so that what is left of
+	// it finds it there, and a long one cannot keep the others waiting.
 	again := *c
 	s.putOff(sp, &again)
 	switch c.Kind {
@@ -138,8 +146,9 @@ func (s *State) doChore() bool {
 	return true
 }
 
-// collect ends so much of what was bound to a session that has ended; all of it if that
-// is enough, and the budget of the entry as well.
+// collect ends up to most of the things that were bound to a session that has ended, as far as
+// the budget of the entry allows. Leases go before records, so that those who wait for a lease
+// wait as little as possible; the alarm comes last, when it is known how many leases were lost.
 func (s *State) collect(sp *space, session string, most int) {
 	for ; most > 0 && !s.work.spent(); most-- {
 		if id := firstBound(sp.bound, session); id != "" {
@@ -156,6 +165,7 @@ func (s *State) collect(sp *space, session string, most int) {
 			continue
 		}
 		s.dropChore(sp, chore)
+		// A session that was closed gave its leases back, which is no reason for an alarm.
 		if l := chore.Left; l.How == leasehold.SessionExpired {
 			s.alarmSession(sp, session, l)
 		}
@@ -183,8 +193,9 @@ func (s *State) endLeft(sp *space, claim *Claim) {
 	s.finish(sp, claim, chore.Left.How, chore.Left.At)
 }
 
-// followDefinition lets those have what a change of definition made free who wait for it,
-// from one queue on. Only resources with a queue are looked at, and at most so many.
+// followDefinition hands over what a change of definition made free, queue by queue, from the
+// one after another on. Only resources with a queue are looked at, and at most most of them;
+// the rest is a chore, which remembers how far it came.
 func (s *State) followDefinition(sp *space, path, after string, most int) {
 	from := path
 	switch {
@@ -207,7 +218,8 @@ func (s *State) followDefinition(sp *space, path, after string, most int) {
 	s.dropChore(sp, &Chore{Kind: FollowDefinition, Name: path})
 }
 
-// handsOver reports whether a queue has still to be looked at.
+// handsOver reports whether a chore has yet to look at a queue: until then its first waiter may
+// well fit and not have been granted.
 func (sp *space) handsOver(path string) (found bool) {
 	if sp.chore(HandOver, path) != nil {
 		return true

@@ -7,6 +7,8 @@ import "github.com/leasehold/leasehold"
 // since it ends in one entry there.
 const maxTick = 1024
 
+// tick does what time alone makes due: it ends what nobody renewed, and gets chores done. It is
+// the only way in which something ends that no command touches.
 func (s *State) tick() {
 	if s.atLeast(Level4) {
 		s.tickWithin()
@@ -21,8 +23,9 @@ func (s *State) tick() {
 	}
 }
 
-// tickWithin gets chores done, and lets time do what is due, in turn, until the budget is
-// spent or nothing is left.
+// tickWithin gets chores done, and lets time do what is due, in turn, until the budget is spent
+// or nothing is left. Taking turns keeps a huge session that is being collected from delaying
+// the expiry of everybody else's leases, and the other way round.
 func (s *State) tickWithin() {
 	for more := true; more && !s.work.spent(); {
 		more = s.doChore()
@@ -54,6 +57,8 @@ func (s *State) expire(t *timer) {
 		s.ends++
 		// Whether or not somebody alive waits for it, the rest is over.
 		r, _ := sp.resources.Get(key)
+		// setResource sets the timer to the earliest rest that the resource has, so one that is
+		// over has to go first: it would be due again at once, and forever.
 		over, more := *r, r.more()
 		more.Rests = more.resting(s.now)
 		over.setMore(more)

@@ -2,6 +2,8 @@ package core
 
 import "github.com/leasehold/leasehold"
 
+// move gives a waiter another priority. It goes behind those that have that priority already,
+// so an operator who moves two waiters one after the other also decides their order.
 func (s *State) move(c *Move) Answer {
 	sp := s.space(c.Namespace)
 	claim := s.touch(sp, c.ID)
@@ -13,6 +15,9 @@ func (s *State) move(c *Move) Answer {
 	case claim.Wait.Priority == c.Priority:
 		return s.waiterAnswer(sp, claim) // an earlier try did it
 	}
+	// All waiters of one request share one place in the order of arrival. If each had its own,
+	// two requests for the same resources could each be first in one queue and wait for the
+	// other forever.
 	sp.arrivals++
 	together := s.together(sp, claim)
 	for _, one := range together {
@@ -27,6 +32,8 @@ func (s *State) move(c *Move) Answer {
 	return s.leaseAnswer(sp, claim)
 }
 
+// moveOne moves one of the waiters of a request. The queue is a tree ordered by priority and
+// arrival, so the waiter leaves it under the old key before it is stored under the new one.
 func (s *State) moveOne(sp *space, claim *Claim, c *Move) {
 	moved, wait := *claim, *claim.Wait
 	wait.Priority, wait.Order = c.Priority, sp.arrivals

@@ -2,6 +2,8 @@ package core
 
 import "github.com/leasehold/leasehold"
 
+// release gives a lease back, or takes a waiter out of the queue. Releasing what was released
+// before is a success: the first answer may have been lost on its way.
 func (s *State) release(c *Release) Answer {
 	sp := s.space(c.Namespace)
 	claim := s.touch(sp, c.ID)
@@ -10,6 +12,8 @@ func (s *State) release(c *Release) Answer {
 		if claim.waiting() {
 			how = leasehold.Withdrawn
 		}
+		// Only a release that the session sends itself needs no notice in its next renewal.
+		// From anybody else it is an intervention, which the holder must learn of.
 		if c.Session == claim.Session {
 			s.own = claim
 		}

@@ -59,9 +59,11 @@ func (r *Resource) setMore(m More) {
 // held reports whether anybody has the resource, or some of it.
 func (r *Resource) held() bool { return r.Claim != "" || r.sharers() > 0 }
 
-// setResource stores a resource and keeps account of those that nobody has or
-// wants, of which only so many are remembered, and of a rest that somebody waits
-// for. What was agreed on its capacity is forgotten when nobody needs it any longer.
+// setResource stores a resource and keeps three accounts that depend on it: the list of idle
+// resources, of which only a bounded number is remembered; the timer of a rest that somebody
+// waits for; and the agreed capacity, which is forgotten once nobody holds or wants the
+// resource, so that the next to share it may agree on another. Every change of a resource must
+// therefore come through here, except where a comment says why not.
 func (s *State) setResource(sp *space, r *Resource) {
 	idle := !r.held() && r.Waiting == 0
 	if r.More != nil && r.More.Shares != nil && idle {
@@ -73,6 +75,8 @@ func (s *State) setResource(sp *space, r *Resource) {
 		}
 		r.setMore(more)
 	}
+	// The end of a rest changes nothing unless somebody waits for it. Without a waiter it needs
+	// no timer, and the log no tick.
 	if at := r.resumes(); r.Waiting > 0 && at != 0 {
 		if r.timer == nil {
 			r.timer = newTimer(dueResource, sp, r.Path)

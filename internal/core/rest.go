@@ -2,6 +2,10 @@ package core
 
 import "slices"
 
+// A rest is what follows an unclean end: for a while, or until somebody acknowledges it, the
+// slots of the lease stay free. A holder that lost its lease without noticing may still be at
+// work, and the pause gives it the time to notice.
+
 // A Rest keeps slots free after an unclean end.
 type Rest struct {
 	Slots uint32 // 0: all
@@ -20,7 +24,8 @@ func (m More) resting(now Time) (rests []Rest) {
 	return rests
 }
 
-// maxRests is how many rests of one resource are told apart.
+// maxRests bounds how many rests of one resource are told apart, and with it the size of a
+// resource that thousands share.
 const maxRests = 128
 
 // merged makes one of the two oldest rests if there are too many: it lasts as long as

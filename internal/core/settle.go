@@ -3,9 +3,11 @@ package core
 import "github.com/leasehold/leasehold"
 
 // A lease is over from the moment that ends it, whether or not a tick has collected it: see
-// over. Commands therefore settle first what they touch, so that nobody decides by a lease that
-// is over: settle does so for a resource, touch for the claim of an id, liveSession for a
-// session and liveRecord for a record. A tick does nothing else for what nobody touches.
+// over. Every command therefore settles first what it touches, so that nothing is decided by a
+// lease that is over: settle does so for a resource, touch for the claim of an id, liveSession
+// for a session and liveRecord for a record. A tick does the same for what nobody touches.
+// Because all of them ask over, it makes no difference to any answer whether a tick came before
+// the command or after it.
 
 // deadlineOf returns when a claim ends if nothing is done, its session included;
 // 0 if it never does.
@@ -18,6 +20,8 @@ func (s *State) deadlineOf(sp *space, c *Claim) Time {
 	if ok && (at == 0 || session.Expires < at) {
 		return session.Expires
 	}
+	// The session has ended, and its claims are collected bit by bit: each of them was over
+	// when the session was, not when its turn comes.
 	if left := sp.left(c.Session); !ok && left != nil && (at == 0 || left.At < at) {
 		return left.At
 	}
@@ -50,6 +54,8 @@ func (s *State) settleClaim(sp *space, claim *Claim) bool {
 	session, alive := sp.sessions.Get(claim.Session)
 	switch {
 	case !over:
+	// The claim is only the first that anybody looked at. The session ends as a whole, in one
+	// entry, or a reader could see half of it.
 	case how == leasehold.SessionExpired && alive:
 		s.endSession(sp, session, how)
 		if still, ok := sp.claims.Get(claim.ID); ok { // there is too much bound to the session
@@ -63,8 +69,8 @@ func (s *State) settleClaim(sp *space, claim *Claim) bool {
 	return over
 }
 
-// settle ends what is over on a resource at the stamp, lets the first live waiters
-// have what is free then, and returns it; nil if nothing is known of it.
+// settle ends what is over on a resource at the stamp, grants what is free then to the first
+// live waiters, and returns the resource; nil if nothing is known of it.
 func (s *State) settle(sp *space, path string) *Resource {
 	r, ok := sp.resources.Get(path)
 	if !ok {
@@ -73,17 +79,20 @@ func (s *State) settle(sp *space, path string) *Resource {
 	if claim, ok := sp.claims.Get(r.Claim); ok {
 		s.settleClaim(sp, claim)
 	} else if !s.settleSharers(sp, r) {
+		// Where a lease ended, its end has stirred the queue already. Where none did, a rest may
+		// still have run out by time, and no claim says so: look at the queue anyway.
 		s.stir(sp, path)
 	}
 	r, _ = sp.resources.Get(path)
 	return r
 }
 
-// settleSharers ends the leases on slots of a resource that are over at the stamp,
-// and reports whether there were any. It looks at all of them, but not before the first
-// of them may be over, nor while nothing at all is; what is renewed is looked at once in
-// a TTL. That it looks is not counted, since when it does depends on what this node
-// happens to know; what it ends is. Where that is too much, unsettled says so.
+// settleSharers ends the leases on slots of a resource that are over at the stamp, and reports
+// whether there were any. Thousands may share a resource, so it does not look before the first
+// of them can be over, nor while nothing at all is; a lease that is renewed is looked at once
+// in a TTL. Looking is not counted as work, since when it happens depends on what this node
+// happens to have in memory, and all nodes must count the same; what it ends is counted. If
+// that would be too much for the entry, it ends a part and sets unsettled.
 func (s *State) settleSharers(sp *space, r *Resource) bool {
 	if r.sharers() == 0 || s.collected(sp, r) {
 		return false
@@ -92,6 +101,8 @@ func (s *State) settleSharers(sp *space, r *Resource) bool {
 	var soonest Shares
 	all, most := true, s.work.left()/endCost
 	sp.holders(r, func(c *Claim) bool {
+		// A lease that is over is only listed here: ending it changes the very tree that is
+		// being walked.
 		if _, _, ended := s.over(sp, c); ended {
 			if all = len(over) < most; !all {
 				return false
@@ -102,6 +113,8 @@ func (s *State) settleSharers(sp *space, r *Resource) bool {
 		}
 		return true
 	})
+	// The soonest end is stored before the leases end, not after: each end may let a waiter in,
+	// whose grant makes it sooner again, and that must not be overwritten.
 	if all {
 		later, more, shares := *r, *r.More, *r.More.Shares
 		shares.soonest = soonest.soonest
@@ -118,7 +131,8 @@ func (s *State) settleSharers(sp *space, r *Resource) bool {
 	return len(over) > 0
 }
 
-// collected reports whether none of those who share a resource can be over at the stamp.
+// collected reports whether none of those who share a resource can be over at the stamp. A
+// session that is still being collected is a reason to look, whatever the deadlines say.
 func (s *State) collected(sp *space, r *Resource) bool {
 	soonest := r.more().shares().soonest
 	return (soonest == 0 || soonest > s.now || s.calm()) && !sp.leaving()

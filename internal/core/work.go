@@ -6,13 +6,14 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// Nothing that is asked of a state may hold it for long, whatever is in it: everybody
-// else waits meanwhile. Work is therefore counted, in units that take about a
-// microsecond on a small machine, and never timed: all nodes must count the same.
+// Nothing that is asked of a state may hold it for long, whatever is in it: everybody else
+// waits meanwhile, and a renewal that waits too long costs a lease. Work is therefore counted,
+// in units that take about a microsecond on a small machine. It is never timed: all nodes must
+// come to the same count, or they would put off different things and no longer agree.
 //
-// From level 4 on an entry of the log has a budget. What can be done later, when it is
-// spent, becomes a chore, which ticks get done; a command that would only begin then is
-// answered with Unavailable, for nothing happened and it can be sent again. Renewals and
+// From level 4 on an entry of the log has a budget. When it is spent, what can be done later
+// becomes a chore, which ticks get done; a command that has not begun yet is answered with
+// Unavailable, which says that nothing happened and that it can be sent again. Renewals and
 // releases are always carried out.
 
 const (
@@ -38,16 +39,17 @@ const (
 	deletedPerUnit = 3 // records that are deleted in one
 )
 
-// A work counts what was done of at most so much.
+// A work counts what was done, and knows the most that may be done.
 type work struct{ done, most int }
 
-// take counts more work, and reports whether there was still some to be had.
+// take counts more work, and reports whether the budget still covers it. It counts beyond the
+// budget too: what was begun is finished.
 func (w *work) take(n int) bool {
 	w.done += n
 	return w.done <= w.most
 }
 
-// left returns how much there is still to be had.
+// left returns how much of the budget is left.
 func (w *work) left() int { return max(0, w.most-w.done) }
 
 func (w *work) spent() bool { return w.done >= w.most }
@@ -63,15 +65,16 @@ func (s *State) newWork() work {
 	return work{most: maxWork}
 }
 
-// Work returns how much work the entry took that was applied last.
+// Work returns how much work the last applied entry took.
 func (s *State) Work() int { return s.work.done }
 
 // Work returns how much work was done with the view so far: an engine that serves many
 // readers lets others in between.
 func (v View) Work() int { return v.work.done }
 
-// crammed refuses a command that would only begin when the budget of its entry is spent;
-// nil if it may begin.
+// crammed refuses a command that has not begun when the budget of its entry is spent; nil if it
+// may begin. Renewals, releases and the closing of sessions are missing here on purpose: to
+// refuse a renewal would cost somebody a lease, and the others make room.
 func (s *State) crammed(c Command) *leasehold.Error {
 	if !s.work.spent() {
 		return nil
@@ -89,8 +92,8 @@ func tooMuchAtOnce() *leasehold.Error {
 		"this: try again").Err
 }
 
-// tooManyOver refuses what cannot be decided yet: leases that are over stand in the way,
-// more of them than can be collected at once.
+// tooManyOver refuses what cannot be decided yet: more leases that are over are in the way than
+// one entry may collect.
 func tooManyOver(path string) *leasehold.Error {
 	return refuse(leasehold.Unavailable, "very many leases on %s have just ended and are being collected: try "+
 		"again in a moment", path).Err

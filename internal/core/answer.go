@@ -9,6 +9,11 @@ import (
 	"github.com/leasehold/leasehold/internal/core/timeline"
 )
 
+// What a command answers: leases, sessions and waiters as of the stamp, and refusals that name
+// what is in the way. Remaining times are counted at the stamp, which is after the request was
+// sent; a holder that counts them from before it sent the request is never more optimistic than
+// the server.
+
 func (s *State) leaseAnswer(sp *space, c *Claim) Answer {
 	lease := s.lease(sp, c)
 	return Answer{Lease: &lease}
@@ -32,6 +37,8 @@ func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
 		TTL: c.TTL, HoldLimit: t.HoldLimit,
 		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(), Foreign: t.Foreign,
 	}
+	// How often others intervened is in every answer about a lease of a session: the holder
+	// compares it with the number it knew before it trusts a later renewal.
 	if session, ok := sp.sessions.Get(c.Session); ok {
 		l.Interventions = session.touched().Count
 	}
@@ -77,7 +84,7 @@ func (s *State) waiter(sp *space, c *Claim, position int) leasehold.Waiter {
 	}
 }
 
-// broken shows the lease that a break just ended.
+// broken shows the lease that a break has just ended.
 func (s *State) broken(sp *space, c *Claim) Answer {
 	lease := s.lease(sp, c)
 	lease.State, lease.Remaining, lease.Expires = leasehold.Broken, 0, calendar(s.wall)
@@ -85,7 +92,8 @@ func (s *State) broken(sp *space, c *Claim) Answer {
 	return Answer{Lease: &lease}
 }
 
-// brokenBefore shows a lease that an earlier try of the same break ended.
+// brokenBefore shows a lease that an earlier attempt of the same break ended. Only what the
+// id's tombstone remembers can still be shown.
 func (s *State) brokenBefore(sp *space, e *EndedClaim) Answer {
 	return Answer{Lease: &leasehold.Lease{
 		Namespace: sp.name, Resource: e.Resource, ID: e.ID, Holder: e.Holder, State: leasehold.Broken, Token: e.Token,
@@ -94,7 +102,7 @@ func (s *State) brokenBefore(sp *space, e *EndedClaim) Answer {
 	}}
 }
 
-// restsAfter returns until when a resource rests after a lease; zero if it does not.
+// restsAfter returns until when a resource rests after a lease; zero if it does not rest.
 func (s *State) restsAfter(sp *space, path, id string) time.Time {
 	r, ok := sp.resources.Get(path)
 	if !ok {
@@ -119,7 +127,7 @@ func (s *State) lastLease(sp *space, r *Resource, rest *Rest) *leasehold.Lease {
 	}
 }
 
-// shown is an ending as people see it.
+// shown returns an ending as it is shown to people.
 func (e *Ending) shown() *leasehold.Ending {
 	if e == nil {
 		return nil
@@ -130,6 +138,7 @@ func (e *Ending) shown() *leasehold.Ending {
 	}
 }
 
+// stateAfter returns the state of a resource that nobody holds, by how its last lease ended.
 func stateAfter(last *Ending) leasehold.State {
 	switch {
 	case last == nil || last.How.Clean():
@@ -148,8 +157,9 @@ func (s *State) blockedBy(sp *space, r *Resource) Answer {
 	return s.held(sp, r, 0)
 }
 
-// held answers a request that finds the resource taken, queued for, or at rest.
-// position is the place in the queue of the one who asks, 0 if it has none.
+// held answers a request that finds the resource taken, queued for, or at rest. position is the
+// place in the queue of the one who asks; 0 if it has none. The text of the answer is part of
+// the state once a request is remembered, so replicas of all versions must write the same one.
 func (s *State) held(sp *space, r *Resource, position int) Answer {
 	failure := &leasehold.Error{Code: leasehold.Held, Waiting: r.Waiting, Position: position}
 	rest := r.longestRest(s.now)
@@ -171,6 +181,7 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 	default:
 		failure.Message = fmt.Sprintf("%s is free, but not for those behind the first in its queue", r.Path)
 	}
+	// The quarantine would block the request even if the holder went away now.
 	if at := s.availableAfter(); at != 0 && (r.held() || rest != nil) {
 		failure.Message += fmt.Sprintf("; after a restore, nothing is granted for another %s", left(at-s.now))
 	}
@@ -222,6 +233,8 @@ func refuse(code leasehold.Code, format string, args ...any) Answer {
 	return Answer{Err: &leasehold.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
 }
 
+// refusal makes an answer of what Validate found. An error without a code of its own is the
+// caller's mistake too, since the command is wrong whatever the state.
 func refusal(err error) Answer {
 	var e *leasehold.Error
 	if errors.As(err, &e) {
@@ -230,7 +243,8 @@ func refusal(err error) Answer {
 	return refuse(leasehold.Invalid, "%v", err)
 }
 
-// noClaim answers a request that names a lease that is not there.
+// noClaim answers a request that names a lease that is not there. Lost and NotFound differ for
+// the caller: one was its own lease, and it must stop; the other it may have misspelt.
 func (s *State) noClaim(sp *space, id string) Answer {
 	if sp != nil {
 		if ended, ok := sp.ended.Get(id); ok {

@@ -2,6 +2,8 @@ package core
 
 import "github.com/leasehold/leasehold"
 
+// ask passes a message on to the holders of a resource. It names no lease, since a message that
+// reaches the next holder does no harm.
 func (s *State) ask(c *Ask) Answer {
 	sp := s.space(c.Namespace)
 	if sp != nil {

@@ -1,8 +1,9 @@
 package core
 
-// A budget bounds what is kept of all namespaces together: events, ended ids, and the
-// answers of requests. Whose turn it is to lose something is found in an order of the
-// namespaces that is kept up to date, so that it costs the same however many there are.
+// A budget bounds what is kept for all namespaces together: events, ended ids, and the answers
+// of requests. When it is exceeded, the namespace that uses most of it loses its oldest, so one
+// that is flooded pushes out its own past and nobody else's. Which one that is comes from an
+// order that is kept up to date, so it costs the same however many namespaces there are.
 
 // An orderBy is one order of the namespaces. Only those that have some of the thing are in it.
 type orderBy int
@@ -27,8 +28,8 @@ func (sp *space) uses(by orderBy) int {
 	return sp.answered.len()
 }
 
-// before is a total order, so that every node agrees on the first however it came to know
-// them: among those that have equally much, the name decides.
+// before is a total order, so that every node agrees on the first namespace, in whatever order
+// it came to know them: where two have equally much, the name decides.
 func (by orderBy) before(a, b *space) bool {
 	switch by {
 	case oldestEnding:
@@ -42,7 +43,9 @@ func (by orderBy) before(a, b *space) bool {
 	return a.name < b.name
 }
 
-// A ranking is a binary heap of namespaces. Each knows its place in it, from 1 on.
+// A ranking is a binary heap of namespaces. Each namespace knows its own position in it,
+// counted from 1 so that 0 can mean "not in it"; without that, finding a namespace that changed
+// would mean a search.
 type ranking []*space
 
 func (r ranking) first() *space {
@@ -52,7 +55,9 @@ func (r ranking) first() *space {
 	return r[0]
 }
 
-// ranked puts a namespace where it belongs in an order, after what it has has changed.
+// ranked puts a namespace where it belongs in an order, after the amount that it is ordered by
+// has changed. It must be called after every such change: a heap with one stale key gives a
+// wrong first.
 func (s *State) ranked(sp *space, by orderBy) {
 	r := &s.rankings[by]
 	here := sp.places[by]
@@ -68,6 +73,7 @@ func (s *State) ranked(sp *space, by orderBy) {
 	}
 }
 
+// remove closes the gap with the last one, which may have to go either way from there.
 func (r *ranking) remove(sp *space, by orderBy) {
 	q := *r
 	i, last := sp.places[by]-1, len(q)-1
@@ -114,6 +120,7 @@ func (r ranking) sink(i int, sp *space, by orderBy) {
 	r.store(i, sp, by)
 }
 
+// store is the only place that writes a position, so that the heap and the namespaces agree.
 func (r ranking) store(i int, sp *space, by orderBy) {
 	r[i] = sp
 	sp.places[by] = i + 1
@@ -132,8 +139,9 @@ type totals struct {
 
 func (t *totals) leases() int { return t.claims - t.waiters }
 
-// merge calls yield with what namespaces have, in one order of all, until it returns false.
-// next returns what one of them has next, and its place in that order; false at its end.
+// merge calls yield with what several sources have, in one order over all of them, until yield
+// returns false. Each source is in that order itself; a heap of their heads finds the next one,
+// so that a thousand namespaces cost little more than one.
 func merge(sources []func() (uint64, Piece, bool), yield func(Piece) bool) bool {
 	type head struct {
 		order uint64

@@ -6,12 +6,14 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// Caps bound how much there is in all namespaces together. They are part of the state, and
-// a command changes them: if servers decided by their own settings, they would not agree.
-// A cap refuses what is new. It never ends anything, and no renewal, release or hand-over
-// looks at it: there may be more than a cap allows once it was lowered, or once waiters
-// became holders.
+// Caps bound how much there is in all namespaces together. They are part of the state, and a
+// command changes them: if servers decided by their own settings, they would not agree. A cap
+// refuses what is new. It never ends anything, and no renewal, release or hand-over looks at
+// it, so there may be more than a cap allows after it was lowered, or after waiters became
+// holders.
 
+// setCaps changes the caps. With IfUnset it does so only if nobody has: every new leader
+// proposes its own settings, and only the first may take effect.
 func (s *State) setCaps(c *SetCaps) Answer {
 	if !s.atLeast(Level4) {
 		return refuse(leasehold.Refused, "caps need feature level %d, and the cluster is at %d: upgrade all servers, "+
@@ -24,7 +26,8 @@ func (s *State) setCaps(c *SetCaps) Answer {
 	return Answer{}
 }
 
-// mostAllowed returns the caps. Below level 4 there is one on namespaces alone.
+// mostAllowed returns the caps in force: those that were set, else the defaults. Below level 4
+// only the number of namespaces is bounded.
 func (s *State) mostAllowed() leasehold.Caps {
 	if !s.atLeast(Level4) {
 		return leasehold.Caps{Leases: leasehold.MaxCap, Sessions: leasehold.MaxCap, Waiters: leasehold.MaxCap,
@@ -56,7 +59,7 @@ func (s *State) roomForSession() *leasehold.Error {
 	return full("sessions", s.totals.sessions, 1, s.mostAllowed().Sessions, "close some")
 }
 
-// full refuses n more of something if that were more than there may be.
+// full refuses n more of something if that would exceed the cap; nil if there is room.
 func full(what string, used, n, most int, do string) *leasehold.Error {
 	if used+n <= most {
 		return nil

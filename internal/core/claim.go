@@ -86,8 +86,10 @@ func (c *Claim) setTerms(t Terms) {
 	}
 }
 
-// end returns when and how time alone ends the claim, its session aside.
-// Without such a moment it returns zero.
+// end returns when and how time alone ends the claim, its session aside, or zero if there is no
+// such moment. Of several ends at the same moment the one that is looked at last gives the
+// reason: a break that was promised is reported as a break, although the lease would have
+// expired then too.
 func (c *Claim) end() (Time, leasehold.How) {
 	at, how := c.Expires, leasehold.ByTTL
 	sooner := func(t Time, h leasehold.How) {
@@ -96,6 +98,8 @@ func (c *Claim) end() (Time, leasehold.How) {
 		}
 	}
 	switch {
+	// A waiter expires when nobody shows an interest in it, which is a withdrawal and no
+	// unclean end: it never held anything.
 	case c.waiting():
 		how = leasehold.Withdrawn
 		sooner(c.Wait.Until, leasehold.WaitOver)
@@ -108,8 +112,8 @@ func (c *Claim) end() (Time, leasehold.How) {
 	return at, how
 }
 
-// long returns how long a lease may be held before that is worth an alarm; 0 if it may
-// for ever.
+// long returns how long a lease may be held before that is worth an alarm; 0 if it may be held
+// forever. What the definition expects goes before what was learned.
 func (c *Claim) long() time.Duration {
 	switch {
 	case c.Terms != nil && c.Terms.Expected != 0:
@@ -120,8 +124,9 @@ func (c *Claim) long() time.Duration {
 	return 0
 }
 
-// next returns when time alone does something about a claim, its session aside: ends
-// it, or raises an alarm. One timer serves both. Without such a moment it returns zero.
+// next returns when time alone does something to a claim, its session aside: ends it, or raises
+// an alarm; zero if it never does. One timer serves both, since a claim that is due is looked
+// at again anyway.
 func (c *Claim) next() Time {
 	at, _ := c.end()
 	if c.waiting() || c.Overdue || c.long() == 0 {
@@ -152,7 +157,8 @@ type Session struct {
 	timer   *timer
 }
 
-// put stores a claim: in the queue too while it waits, and in time.
+// put stores a claim, in the queue while it waits, and sets its timer. The claim must not be
+// changed afterwards: a frozen copy of the state may share it.
 func (s *State) put(sp *space, c *Claim) {
 	if c.timer == nil {
 		c.timer = newTimer(dueClaim, sp, c.ID)
@@ -172,14 +178,15 @@ func (s *State) put(sp *space, c *Claim) {
 	}
 }
 
-// unput takes a claim out of those that are there.
+// unput takes a claim out of the table of claims.
 func (s *State) unput(sp *space, c *Claim) {
 	if _, known := sp.claims.Delete(c.ID); known {
 		s.totals.claims--
 	}
 }
 
-// dequeue takes a waiter out of the queues, which must be those it was put in.
+// dequeue takes a waiter out of the queues. c must be the waiter as it was put: the trees find
+// it by its priority and arrival, and a changed copy would not be found.
 func (s *State) dequeue(sp *space, c *Claim) {
 	if _, known := sp.queue.Delete(c); known {
 		s.totals.waiters--
@@ -205,7 +212,8 @@ func (s *State) unbind(sp *space, c *Claim) {
 	countBound(sp, c.Session, -1)
 }
 
-// countBound keeps account of what is bound to a session, which may be ending.
+// countBound keeps count of what is bound to a session. The session may be ending, and then
+// there is nothing left to count in.
 func countBound(sp *space, id string, more int) {
 	if session, ok := sp.sessions.Get(id); ok {
 		counted := *session
@@ -214,8 +222,8 @@ func countBound(sp *space, id string, more int) {
 	}
 }
 
-// countRecord keeps account of the records that are bound to a session, which may be
-// ending.
+// countRecord is countBound for records, which also decide when somebody has to look for
+// records that are over: see moveLapse.
 func countRecord(sp *space, id string, more int) {
 	session, ok := sp.sessions.Get(id)
 	if !ok {
@@ -228,8 +236,9 @@ func countRecord(sp *space, id string, more int) {
 	sp.moveLapse(session, &counted)
 }
 
-// moveLapse keeps account of when a session ends that has records. Either of the two,
-// what it was and what it is, may be nil.
+// moveLapse keeps the list of the sessions that have records, by when they end. A read uses it
+// to leave out the records of sessions that are over and not collected yet, without looking at
+// every record. Either of the two, what the session was and what it is, may be nil.
 func (sp *space) moveLapse(before, after *Session) {
 	was, is := before.lapse(), after.lapse()
 	if was == is {
@@ -250,8 +259,9 @@ func (session *Session) lapse() lapse {
 	return lapse{session.Expires, session.ID}
 }
 
-// finish ends a claim and lets those have the resource who can now. at is the moment
-// that ended it, which may lie before the stamp.
+// finish ends a claim and hands its resource on. at is the moment that ended it, which may be
+// before the stamp: a grace counts from there, because that is when the holder's right ended,
+// and not from when somebody noticed.
 func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	if c.waiting() {
 		s.leave(sp, c, how)
@@ -264,6 +274,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	more := r.more()
 	last, rest := s.ending(sp, c, how, at)
 	more.Last = last
+	// Whether this end is unusual is judged by what was learned before it.
 	learned := more.usual()
 	s.learnHold(sp, &more, c, how, at)
 	s.vacate(sp, &free, &more, c)
@@ -277,11 +288,14 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	event.Hold = s.hold(c, at)
 	s.emit(sp, event)
 	s.alarmEnd(sp, c, how, learned)
+	// The resource is stored, and the end is in history, before the queue is stirred: the next
+	// grant must find the resource free, and its event must come after this one.
 	s.setResource(sp, &free)
 	s.stir(sp, c.Resource)
 }
 
-// remove takes a claim out of everything but its resource.
+// remove takes a claim out of everything but its resource, and remembers its id, so that a late
+// retry is told what became of it.
 func (s *State) remove(sp *space, c *Claim, how leasehold.How) {
 	s.ends++
 	s.work.take(endCost)
@@ -294,8 +308,9 @@ func (s *State) remove(sp *space, c *Claim, how leasehold.How) {
 	s.tombstone(sp, &EndedClaim{ID: c.ID, How: how, At: s.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token})
 }
 
-// leave takes a waiter out of the queue without a lease, and with it all that it
-// wanted at the same time.
+// leave takes a waiter out of the queue without a lease, and with it all that was wanted at the
+// same time. First all of them leave and then the queues move on; else a queue could find a
+// part of the same request at its head.
 func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
 	by, reason := c.terms().BreakBy, c.terms().BreakReason
 	together := s.together(sp, c)
@@ -319,8 +334,8 @@ func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
 	}
 }
 
-// ending is what a resource remembers of a lease that ended at some moment, and how
-// it rests after it; nil if it does not.
+// ending returns what a resource remembers of a lease that ended at some moment, and the rest
+// that follows; nil if there is none.
 func (s *State) ending(sp *space, c *Claim, how leasehold.How, at Time) (*Ending, *Rest) {
 	e := &Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, Wall: s.wall}
 	t := c.terms()
@@ -339,13 +354,15 @@ func (s *State) ending(sp *space, c *Claim, how leasehold.How, at Time) (*Ending
 		return e, rest
 	}
 	rest.Until = at.Add(max(t.Grace, d.Grace))
+	// The grace is over already, or there is none.
 	if rest.Until <= s.now || rest.Until == at {
 		return e, nil
 	}
 	return e, rest
 }
 
-// hold is what the holder of a lease has had of it when it ends at some moment.
+// hold describes what the holder had of a lease that ends at some moment. After a change of
+// holder it counts from there: what came before was somebody else's.
 func (s *State) hold(c *Claim, at Time) *leasehold.Hold {
 	t := c.terms()
 	since := c.SinceWall

@@ -6,11 +6,13 @@ import (
 	"github.com/leasehold/leasehold/internal/core/timeline"
 )
 
-// A timer is when one thing is due. Timers are the only part of the state that is
-// changed in place, and no snapshot looks at them.
+// A timer says when one thing is due. Timers are the only part of the state that is changed in
+// place, which makes a renewal cheap. That is safe because no snapshot looks at them: they are
+// made again from the deadlines of what is restored.
 type timer = timeline.Timer[dueThing]
 
-// A dueThing is what time alone changes.
+// A dueThing names something that time alone changes. It has a key and not a pointer, because
+// values are replaced whenever they change.
 type dueThing struct {
 	kind  dueKind
 	space *space
@@ -31,6 +33,8 @@ func newTimer(kind dueKind, sp *space, key string) *timer {
 	return &timer{Of: dueThing{kind, sp, key}}
 }
 
+// newDeadlines returns a heap in which things that are due at the same moment have a total
+// order, so that all nodes end them in the same order and write the same events.
 func newDeadlines() timeline.Heap[dueThing] {
 	return timeline.NewHeap(func(a, b dueThing) bool {
 		switch {
@@ -43,16 +47,16 @@ func newDeadlines() timeline.Heap[dueThing] {
 	})
 }
 
-// How far ahead, and how many deadlines at once, are corrected by DueBy: the first makes
-// it rarely necessary to look, the second makes nobody wait while one looks.
+// How far ahead DueBy corrects deadlines, so that it rarely has to, and how many at once, so
+// that nobody waits for it.
 const (
 	lookAhead = Time(50 * time.Millisecond)
 	maxRight  = 1024
 )
 
-// Due returns a moment before which time alone changes nothing, and false if it never
-// does. What was put off is due at once. It may be too early, since what was renewed is not
-// looked at until then: DueBy tells.
+// Due returns a moment before which time alone changes nothing, and false if it never does.
+// What was put off is due at once. The moment may be too early, because a renewal does not move
+// its timer in the heap until the old deadline comes: DueBy gives the exact answer.
 func (s *State) Due() (Time, bool) {
 	if s.chores.Len() > 0 {
 		return s.now, true
@@ -61,17 +65,19 @@ func (s *State) Due() (Time, bool) {
 }
 
 // DueBy reports whether time alone would change something at a moment. It looks at a bounded
-// number of deadlines; if there are more, it returns false, and Due still lies before the
-// moment: ask again. What it does is no part of the state.
+// number of deadlines; if there are more, it returns false, and Due is still before the moment:
+// ask again. It changes nothing that belongs to the state, so nodes may call it as often as
+// they like and still agree.
 func (s *State) DueBy(now Time) bool {
 	s.due.Correct(now+lookAhead, maxRight)
 	return s.chores.Len() > 0 || s.due.DueBy(now)
 }
 
-// maxLate is how many deadlines are looked at to find whether one has passed.
+// maxLate is how many deadlines calm looks at.
 const maxLate = 256
 
 // calm reports whether nothing is over at the stamp, or due in another way, that was not
-// collected. It may return false although that is so: it looks at a bounded number of
-// deadlines. A frozen state has none to look at.
+// collected. It looks at a bounded number of deadlines and may therefore return false although
+// nothing is, which costs its caller a look; it never returns true wrongly. A frozen state has
+// no timers to look at.
 func (s *State) calm() bool { return !s.frozen && s.due.NoneDue(s.now, maxLate) }

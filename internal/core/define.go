@@ -8,6 +8,8 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// define sets the definition of a path. The same definition once more changes nothing: no
+// revision, no event.
 func (s *State) define(c *Define) Answer {
 	sp, failure := s.makeSpace(c.Namespace)
 	if failure != nil {
@@ -54,8 +56,7 @@ func sameDefinition(a, b *leasehold.Definition) bool {
 		a.Grace == b.Grace && a.Expected == b.Expected && a.Unclean == b.Unclean
 }
 
-// definition returns what applies to a resource: nothing in particular if there is
-// no definition that fits it.
+// definition returns the definition that applies to a resource; an empty one if none does.
 func (sp *space) definition(path string) leasehold.Definition {
 	if d, _ := sp.findDefinition(path); d != nil {
 		return *d
@@ -63,11 +64,11 @@ func (sp *space) definition(path string) leasehold.Definition {
 	return leasehold.Definition{}
 }
 
-// findDefinition returns the definition of a path itself, else that of its longest
-// prefix, else nil; and how many definitions it looked at. It does not try prefix after
-// prefix: a path may have hundreds. Whatever is a prefix of the path is also one of the
-// last definition that does not come after the path, so that what the two have in
-// common is the longest that needs to be looked for next.
+// findDefinition returns the definition of a path itself, else that of its longest prefix, else
+// nil; and how many definitions it looked at. It does not try prefix after prefix, since a path
+// may have hundreds. Instead it takes the last definition that does not come after the path:
+// every shorter prefix of the path that is defined is a prefix of what the two have in common,
+// so the search goes on from there.
 func (sp *space) findDefinition(path string) (found *leasehold.Definition, looked int) {
 	for from := path; from != "" && sp.definitions.Len() > 0; {
 		var last *leasehold.Definition
@@ -96,8 +97,8 @@ func common(a, b string) (n int) {
 	return n
 }
 
-// followed makes queues follow a definition that changed: from level 4 on, as many of them
-// as an entry may look at, and the others later.
+// followed lets queues follow a definition that changed: from level 4 on as many as an entry
+// may look at, and the others later.
 func (s *State) followed(sp *space, path string) {
 	if s.atLeast(Level4) {
 		s.followDefinition(sp, path, "", math.MaxInt)
@@ -106,8 +107,8 @@ func (s *State) followed(sp *space, path string) {
 	s.stirUnder(sp, path)
 }
 
-// stirUnder lets those have what a change of definition made free who wait for it.
-// Only resources with a queue are looked at.
+// stirUnder hands over what a change of definition made free. Only resources with a queue are
+// looked at.
 func (s *State) stirUnder(sp *space, path string) {
 	var waitedFor []string
 	from := path

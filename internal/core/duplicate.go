@@ -10,9 +10,10 @@ import (
 	"github.com/leasehold/leasehold/internal/core/command"
 )
 
-// Once is once: ids that ended and requests that were answered are remembered for
-// longer than any client goes on retrying. The tables are bounded all the same:
-// beyond the most that they hold, the namespace that has most of it forgets its oldest.
+// A command that is sent twice must happen once. Ids that ended and requests that were answered
+// are therefore remembered for longer than any client goes on retrying. The tables are bounded
+// all the same: beyond their limits, the namespace that has the most entries forgets its
+// oldest.
 const (
 	memory       = 10 * time.Minute
 	maxEnded     = 1000000
@@ -29,6 +30,8 @@ type Outcome struct {
 	Answer  Answer
 }
 
+// An outcomeRef is one answer in the order in which answers are forgotten. The order spans all
+// namespaces, since the limit does.
 type outcomeRef struct {
 	order uint64 // among those of all namespaces
 	key   string
@@ -53,7 +56,8 @@ func (s *State) forgetOutcome(sp *space) {
 	s.ranked(sp, mostOutcomes)
 }
 
-// replay answers a request that was answered before.
+// replay answers a request that was answered before, and reports whether it did. It comes
+// before any decision: what was decided once is not decided again.
 func (s *State) replay(c Command) (Answer, bool) {
 	r := command.RequestOf(c)
 	if r == (Request{}) || s.plants(DoAgain) {
@@ -68,6 +72,8 @@ func (s *State) replay(c Command) (Answer, bool) {
 			}
 			return s.noSession(sp, r.Session), true
 		}
+		// The request may or may not have been carried out; its answer is no longer known. To
+		// do it now could be the second time, so it is refused.
 		if r.Sequence <= session.Sequence && session.Sequence-r.Sequence >= sequenceSpan {
 			return refuse(leasehold.Refused, "request %d of session %q is too old: %d was the last, and %d are remembered",
 				r.Sequence, r.Session, session.Sequence, sequenceSpan), true
@@ -78,6 +84,8 @@ func (s *State) replay(c Command) (Answer, bool) {
 	}
 	o, ok := sp.outcomes.Get(requestKey(r))
 	switch {
+	// A number below the last one may be new as well: requests of one session can overtake each
+	// other on their way.
 	case !ok:
 		return Answer{}, false
 	case !command.HasSubject(c, s.level, o.Subject):
@@ -87,8 +95,9 @@ func (s *State) replay(c Command) (Answer, bool) {
 	return s.asOfNow(sp, c, o.Answer), true
 }
 
-// asOfNow is an earlier answer told again. What it said of time was true at its
-// own stamp; told again it would promise too much, so live things are looked up.
+// asOfNow returns an earlier answer as it may be given at this stamp. What it said about time
+// was true at its own stamp; repeated, it would promise a holder more than is left. So
+// everything that is alive is looked up again, and what has ended since is reported as lost.
 func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
 	id := ""
 	switch {
@@ -122,7 +131,7 @@ func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
 	return s.leaseAnswer(sp, claim)
 }
 
-// txnAsOfNow looks up the leases that a transaction acquired.
+// txnAsOfNow is asOfNow for the leases that a transaction acquired.
 func (s *State) txnAsOfNow(sp *space, a Answer) Answer {
 	again := *a.Txn
 	again.Results = slices.Clone(a.Txn.Results)
@@ -164,7 +173,8 @@ func (s *State) remember(c Command, a Answer) {
 	sp.outcomes.Set(key, &Outcome{Key: key, Subject: command.Subject(c, s.level), At: s.now, Answer: a})
 }
 
-// count notes a sequence number and forgets those that left the window.
+// count records a sequence number and forgets the outcomes that fall out of the window. Only a
+// number above the last one moves the window, so each outcome is deleted once.
 func (s *State) count(sp *space, session *Session, sequence uint64) {
 	if sequence <= session.Sequence {
 		return
@@ -178,7 +188,8 @@ func (s *State) count(sp *space, session *Session, sequence uint64) {
 	sp.sessions.Set(session.ID, &counted)
 }
 
-// forgetRequests drops the outcomes of a session that ended.
+// forgetRequests drops the outcomes of a session that ended. Nothing is lost by that: whatever
+// is sent in the session from now on is refused with the session itself.
 func (s *State) forgetRequests(sp *space, session string) {
 	first := requestKey(Request{Session: session})
 	prefix := first[:len(first)-8]
@@ -195,9 +206,10 @@ func (s *State) forgetRequests(sp *space, session string) {
 	}
 }
 
-// requestKey names a request in the table of outcomes. Those of one session stand
-// together, in the order of their numbers, and nobody else's stand among them: the
-// length comes first because an id may have any bytes.
+// requestKey names a request in the table of outcomes. The requests of one session are next to
+// each other, in the order of their numbers, with nobody else's among them: the length of the
+// id comes first, because an id may contain any bytes and one could otherwise be the beginning
+// of another.
 func requestKey(r Request) string {
 	if r.Session == "" {
 		return "k" + r.Key

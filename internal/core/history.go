@@ -8,13 +8,17 @@ import (
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
+// History is what watches are served from: the newest events of each namespace, in order and
+// without a gap. What was dropped at its beginning is remembered as a position, so that a watch
+// which resumes before it is told that events are missing instead of skipping them.
+
 // maxHistory bounds, in bytes, the events that are kept of all namespaces
 // together. Beyond it the namespace that has most loses its oldest; below level 4 the
 // oldest of all go, whatever namespace they belong to.
 const maxHistory = 64 << 20
 
-// revise returns the revision that the command being applied makes in a
-// namespace.
+// revise returns the revision that the current command makes in a namespace. A command makes
+// one revision at most, however many events it has, and none if it changes nothing.
 func (s *State) revise(sp *space) leasehold.Revision {
 	if sp.touched != s.sequence {
 		sp.touched, sp.n, sp.changed = s.sequence, 0, s.now
@@ -31,7 +35,7 @@ func (s *State) event(sp *space, c *Claim, kind leasehold.Kind) *leasehold.Event
 	}
 }
 
-// emit puts an event in history.
+// emit gives an event its position and puts it in history.
 func (s *State) emit(sp *space, e *leasehold.Event) {
 	e.Namespace, e.Revision, e.At = sp.name, s.revise(sp), calendar(s.wall)
 	e.N = sp.n
@@ -89,8 +93,8 @@ func weight(e *leasehold.Event) int {
 	return size
 }
 
-// recordWeight estimates what an event adds by keeping a record, which may not be
-// anywhere else any longer.
+// recordWeight estimates what an event adds by keeping a record alive: the record may have been
+// replaced since, and then nothing else does.
 func recordWeight(r *leasehold.Record) int {
 	const fixed = 112
 	if r == nil {
@@ -99,8 +103,8 @@ func recordWeight(r *leasehold.Record) int {
 	return fixed + record.ValueBytes(r.Value, r.Large) + len(r.Session)
 }
 
-// A History is the events of one namespace that are still known, oldest first.
-// It stays as it is while the state goes on.
+// A History is the events of one namespace that are still known, oldest first. It stays as it
+// is while the state goes on, so a slow reader holds up nobody.
 type History struct {
 	events   []*leasehold.Event
 	lost     position
@@ -137,7 +141,7 @@ func (h History) search(revision leasehold.Revision, n uint32) int {
 	})
 }
 
-// backup is the newest revision that the backup had.
+// backup returns the newest revision that the backup had.
 func (h History) backup() leasehold.Revision {
 	if i := h.search(h.base, AllOf); i > 0 {
 		return h.events[i-1].Revision
@@ -145,8 +149,8 @@ func (h History) backup() leasehold.Revision {
 	return h.lost.revision
 }
 
-// Skipped reports whether a revision lies between a backup and what came after its
-// restore: it may have been anywhere else, and never was here.
+// Skipped reports whether a revision lies between the backup and what came after its restore.
+// Such a revision may have been seen in the cluster that was lost; here it never was.
 func (h History) Skipped(revision leasehold.Revision) bool {
 	return revision < h.base && revision > h.backup()
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
+// Check recounts everything that the state keeps as a count, an index or a timer, and compares.
+// Such copies make commands fast, and are what goes wrong when a change forgets one of them. It
+// shares no code with what keeps them, except small predicates such as fits.
+
 // Check returns every way in which the state contradicts itself; nil if there is
 // none. It looks at everything, and is therefore for tests and for operators.
 func (s *State) Check() error {
@@ -43,8 +47,9 @@ func (s *State) Check() error {
 	return errors.Join(c.found...)
 }
 
-// totals checks what is counted over all namespaces, and that the namespaces stand in the
-// orders by which they lose something.
+// totals checks what is counted over all namespaces, and that each namespace is in the orders
+// by which it loses something. A namespace that is missing from an order would never lose
+// anything, and the others would lose too much.
 func (c *checker) totals(s *State) {
 	var found totals
 	var listed [orders]int
@@ -87,19 +92,23 @@ type checker struct {
 	records record.Checker
 }
 
+// that records a contradiction. One mistake can show in a million places; a hundred of them
+// tell enough.
 func (c *checker) that(ok bool, format string, args ...any) {
 	if !ok && len(c.found) < 100 {
 		c.found = append(c.found, fmt.Errorf(format, args...))
 	}
 }
 
-// A census is what a checker counts in a namespace.
+// A census is what a checker counts in a namespace in one pass, to compare it with the counts
+// that sessions and resources keep themselves.
 type census struct {
 	waiting map[string]int    // by resource
 	taken   map[string]Shares // by resource
 	bound   map[string]int    // what each session would take with it
 }
 
+// space checks one namespace. Claims come first, because they fill the census.
 func (c *checker) space(s *State, sp *space) {
 	n := census{map[string]int{}, map[string]Shares{}, map[string]int{}}
 	c.claims(s, sp, n)
@@ -118,7 +127,8 @@ func (c *checker) space(s *State, sp *space) {
 	c.history(sp)
 }
 
-// claims checks leases and waiters, and counts them.
+// claims checks leases and waiters, and counts them. Two leases with one token would be the
+// worst that can be found here: no guard could tell them apart.
 func (c *checker) claims(s *State, sp *space, n census) {
 	bound, tokens := 0, map[leasehold.Token]string{}
 	sp.claims.Scan(func(id string, claim *Claim) bool {
@@ -161,7 +171,8 @@ func (c *checker) claims(s *State, sp *space, n census) {
 	c.that(bound == sp.bound.Len(), "%s: %d claims have sessions, %d bindings exist", sp.name, bound, sp.bound.Len())
 }
 
-// sessions checks that each counts what is bound to it.
+// sessions checks that each session counts what is bound to it. A count that is too low would
+// let a session have more than it may; one that is too high would refuse it for nothing.
 func (c *checker) sessions(sp *space, claims map[string]int) {
 	lapses := 0
 	sp.sessions.Scan(func(id string, session *Session) bool {
@@ -179,7 +190,8 @@ func (c *checker) sessions(sp *space, claims map[string]int) {
 	c.that(lapses == sp.lapses.Len(), "%s: %d sessions have records, %d are noted", sp.name, lapses, sp.lapses.Len())
 }
 
-// together checks a waiter among those that are granted with it.
+// together checks that the waiters of one request agree with each other. If one of them had
+// another place in its queue, the request could wait forever.
 func (c *checker) together(sp *space, claim *Claim) {
 	_, listed := sp.parties.Get(binding{claim.party(), claim.ID})
 	c.that(listed, "%s/%s waits, and its party does not know", sp.name, claim.ID)
@@ -194,7 +206,8 @@ func (c *checker) together(sp *space, claim *Claim) {
 	}
 }
 
-// lease checks that a resource knows of a lease on it.
+// lease checks that a resource knows of a lease on it, and that nobody assumes that the lease
+// ends later than it does.
 func (c *checker) lease(s *State, sp *space, r *Resource, claim *Claim) {
 	if claim.Slots == 0 {
 		c.that(r.Claim == claim.ID, "%s/%s is held, but %q is held by %q", sp.name, claim.ID, claim.Resource, r.Claim)
@@ -203,6 +216,7 @@ func (c *checker) lease(s *State, sp *space, r *Resource, claim *Claim) {
 		c.that(ok && r.Claim == "", "%s/%s has slots of %q, which is held by %q", sp.name, claim.ID, claim.Resource, r.Claim)
 		soonest, end := r.more().shares().soonest, s.deadlineOf(sp, claim)
 		_, alive := sp.sessions.Get(claim.Session)
+		// While the session is collected, collected does not rely on soonest.
 		c.that(end == 0 || !alive && claim.Session != "" || soonest != 0 && soonest <= end,
 			"%s/%s ends at %d, before %d, when somebody looks", sp.name, claim.ID, end, soonest)
 	}
@@ -212,7 +226,8 @@ func (c *checker) lease(s *State, sp *space, r *Resource, claim *Claim) {
 	}
 }
 
-// shares checks how many slots of each resource are taken.
+// shares checks how many slots of each resource are taken, that an exclusive lease is alone,
+// and that each unit and the lease that has it know of each other.
 func (c *checker) shares(s *State, sp *space, taken map[string]Shares) {
 	sharers := 0
 	sp.resources.Scan(func(path string, r *Resource) bool {
@@ -241,8 +256,9 @@ func (c *checker) shares(s *State, sp *space, taken map[string]Shares) {
 	c.that(len(s.stirred) == 0, "%s: hand-over is not finished", sp.name)
 }
 
-// free reports whether the first waiter of a resource should have been granted. A rest that
-// is over, but that no tick has ended yet, still stands in the way.
+// free reports whether the first waiter of a resource should have been granted. Whatever is
+// still allowed to stand in its way is excluded: a rest that is over but that no tick has ended
+// yet, the queues after a quarantine, and a chore that has not come to this queue.
 func (c *checker) free(s *State, sp *space, r *Resource) bool {
 	head := first(sp, r.Path)
 	if head == nil {
@@ -265,6 +281,8 @@ func (c *checker) free(s *State, sp *space, r *Resource) bool {
 	return true
 }
 
+// resources checks what each resource says about itself; above all that none is free while
+// somebody waits for it.
 func (c *checker) resources(s *State, sp *space, waiting map[string]int) {
 	queued := 0
 	sp.resources.Scan(func(path string, r *Resource) bool {
@@ -286,6 +304,7 @@ func (c *checker) resources(s *State, sp *space, waiting map[string]int) {
 	c.that(queued == sp.queue.Len(), "%s: resources count %d waiters, queues have %d", sp.name, queued, sp.queue.Len())
 }
 
+// history checks that the events of a namespace are in order and do not go beyond its revision.
 func (c *checker) history(sp *space) {
 	last := sp.lost
 	for i, e := range sp.history.items {
@@ -299,7 +318,7 @@ func (c *checker) history(sp *space) {
 	}
 }
 
-// alarms checks that those that stand are counted, in order, and not too many.
+// alarms checks that the active alarms are counted, in order, and not too many.
 func (c *checker) alarms(s *State) {
 	all, past, stand := 0, 0, [16]int{}
 	s.spaces.Scan(func(_ string, sp *space) bool {
@@ -329,8 +348,9 @@ func (c *checker) alarms(s *State) {
 	c.that(past == s.alarms.past.Len(), "%d alarms are to be forgotten, %d are listed", past, s.alarms.past.Len())
 }
 
-// restored checks that a state that was restored from a backup says nothing again that
-// others may have been told.
+// restored checks that a state that was restored from a backup gives out nothing that the other
+// cluster may have given out: tokens and revisions are above the base, and nothing was granted
+// before the quarantine ended.
 func (c *checker) restored(s *State) {
 	r := s.restored
 	if r == nil {
@@ -352,7 +372,9 @@ func (c *checker) restored(s *State) {
 	})
 }
 
-// heap checks that nothing that ends by time would be missed.
+// heap checks that everything that ends by time has a timer at exactly that moment, and that
+// nothing else has one. A lease without its timer would never expire unless somebody touched
+// it.
 func (c *checker) heap(s *State) {
 	s.due.Check(c.that)
 	timed := 0

@@ -2,6 +2,10 @@ package core
 
 import "fmt"
 
+// A level is a set of rules for deciding. A cluster is raised to a new one only when all its
+// servers know it; until then every server decides by the old rules, so that replicas of two
+// releases come to the same state.
+
 // atLeast reports whether the rules of a level apply.
 func (s *State) atLeast(level Level) bool { return s.level >= level }
 

@@ -6,8 +6,14 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// enqueue puts claims that are wanted together in the queues of their resources,
-// each behind those of its priority, at one place in the order of all.
+// The queue of a resource is a part of one tree for the whole namespace, ordered by resource,
+// priority and arrival. Waiters are granted in that order and in no other; the first one that
+// cannot be granted holds up those behind it.
+
+// enqueue puts claims that are wanted together in the queues of their resources, each behind
+// those of its priority. They share one place in the order of arrival: of two requests for the
+// same resources the same one is first everywhere, so neither can hold a part that the other
+// waits for.
 func (s *State) enqueue(sp *space, claims []*Claim, until Time, priority int) {
 	sp.arrivals++
 	var with []string
@@ -18,6 +24,8 @@ func (s *State) enqueue(sp *space, claims []*Claim, until Time, priority int) {
 	}
 	for _, c := range claims {
 		c.Wait = &Wait{Until: until, Priority: priority, Order: sp.arrivals, With: with}
+		// A waiter needs somebody who still wants it. Without a session, the waiter itself must
+		// be renewed, or the resource would one day be granted to a client that is long gone.
 		if c.Session == "" {
 			c.Expires = s.now.Add(waiterTTL)
 		}
@@ -41,8 +49,8 @@ func (s *State) lengthen(sp *space, c *Claim) {
 	s.setResource(sp, &longer)
 }
 
-// together returns the waiters that are granted only together with one, itself among
-// them, in the order in which they were asked for.
+// together returns the waiters that are granted only together with one, including itself, in
+// the order in which they were asked for.
 func (s *State) together(sp *space, c *Claim) []*Claim {
 	if c.Wait.With == nil {
 		return []*Claim{c}
@@ -55,7 +63,8 @@ func (s *State) together(sp *space, c *Claim) []*Claim {
 	return list
 }
 
-// stillWanted takes a sign of life of a waiter that has no session.
+// stillWanted takes a sign of life from a waiter that has no session. All waiters of its
+// request are extended, since they are granted or dropped as one.
 func (s *State) stillWanted(sp *space, claim *Claim) *Claim {
 	if claim.Session != "" {
 		return claim
@@ -69,8 +78,10 @@ func (s *State) stillWanted(sp *space, claim *Claim) *Claim {
 	return waiter
 }
 
-// stir lets those who wait for a resource have what is free of it. What that stirs in
-// turn is done before it returns, one resource after the other.
+// stir grants what is free of a resource to those who wait for it. A grant can free or block
+// other resources, which are then stirred in turn; all of it is done before the outermost call
+// returns. It is a loop and not a recursion, because one end can set off a chain as long as
+// there are resources.
 func (s *State) stir(sp *space, path string) {
 	this := stirring{sp, path}
 	if n := len(s.stirred); n > 0 && s.stirred[n-1] == this {
@@ -85,12 +96,11 @@ func (s *State) stir(sp *space, path string) {
 	s.stirred = s.stirred[:0]
 }
 
-// handOver grants what is free of a resource to the first waiters that are still
-// alive. A first one that needs more than is free, or needs another resource too that
-// it cannot have yet, keeps those behind it waiting: else it might wait for ever. The
-// ones before it that are not alive leave the queue here; the rest of what their
-// sessions had ends when those are settled. In a quarantine nobody gets anything. What is
-// too much for the entry is put off.
+// handOver grants what is free of a resource to its first waiters that are still alive. A first
+// waiter that needs more than is free, or another resource that it cannot have yet, holds up
+// those behind it: else they could keep it waiting forever. Waiters before it that are no
+// longer alive leave the queue here; the rest of what their sessions had ends when those are
+// settled. In a quarantine nothing is granted. What is too much for the entry becomes a chore.
 func (s *State) handOver(sp *space, path string) {
 	for !s.quarantined() {
 		r, ok := sp.resources.Get(path)
@@ -109,6 +119,7 @@ func (s *State) handOver(sp *space, path string) {
 		switch {
 		case !gone && !s.turn(sp, together):
 			return
+		// Asked after turn, so that a chore is left only where there is something to do.
 		case s.work.spent():
 			s.putOff(sp, &Chore{Kind: HandOver, Name: path})
 			return
@@ -124,6 +135,7 @@ func (s *State) handOver(sp *space, path string) {
 			s.grant(sp, taken, c)
 			s.shortened(sp, c.Resource)
 		}
+		// Only now, when the whole request has its leases, may the other queues move on.
 		for _, c := range together {
 			if c.Resource != path {
 				s.stir(sp, c.Resource)
@@ -133,7 +145,8 @@ func (s *State) handOver(sp *space, path string) {
 }
 
 // hopeless reports whether waiters need more slots of a resource than it has: a definition may
-// have changed since they came. To wait on would keep all others waiting too.
+// have changed since they came. They can never be granted, and would hold up everybody behind
+// them.
 func (s *State) hopeless(sp *space, together []*Claim) bool {
 	if !s.atLeast(Level4) || s.plants(WaitHopeless) {
 		return false
@@ -147,7 +160,7 @@ func (s *State) hopeless(sp *space, together []*Claim) bool {
 	return false
 }
 
-// turn reports whether waiters stand first in their queues and there is room for each.
+// turn reports whether waiters are first in all their queues, and there is room for each.
 func (s *State) turn(sp *space, together []*Claim) bool {
 	for _, c := range together {
 		r, _ := sp.resources.Get(c.Resource)
@@ -158,7 +171,9 @@ func (s *State) turn(sp *space, together []*Claim) bool {
 	return true
 }
 
-// gone reports whether a waiter may not be granted any longer at the stamp, and why.
+// gone reports whether a waiter may no longer be granted at the stamp, and why. It asks at the
+// very moment of the grant: a lease for a client that is gone would be in everybody's way until
+// it expires.
 func (s *State) gone(sp *space, waiter *Claim) (leasehold.How, bool) {
 	if s.plants(GrantToGone) {
 		return 0, false
@@ -195,14 +210,14 @@ func firstFrom(sp *space, path string) (waiter *Claim) {
 	return waiter
 }
 
-// beforeAll stands before every waiter of a resource.
+// beforeAll returns a claim that sorts before every waiter of a resource.
 func beforeAll(path string) *Claim { return &Claim{Resource: path, Wait: firstPlace} }
 
 var firstPlace = &Wait{Priority: leasehold.MaxPriority}
 
-// position returns the place of a waiter, 1 for the next; where it is furthest back if
-// it stands in several queues. It counts by halving over the ranks of the tree, so a
-// long queue costs no more than a short one.
+// position returns the place of a waiter, 1 for the next; the one furthest back if it waits in
+// several queues. It is the difference of two ranks in the tree, found by halving, so a long
+// queue costs hardly more than a short one.
 func (s *State) position(sp *space, waiter *Claim) (place int) {
 	for _, c := range s.together(sp, waiter) {
 		place = max(place, rank(sp, c)-rank(sp, beforeAll(c.Resource))+1)
@@ -210,7 +225,7 @@ func (s *State) position(sp *space, waiter *Claim) (place int) {
 	return place
 }
 
-// rank counts the waiters of a namespace that stand before c.
+// rank counts the waiters of a namespace that come before c.
 func rank(sp *space, c *Claim) int {
 	low, high := 0, sp.queue.Len()
 	for low < high {

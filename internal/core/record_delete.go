@@ -6,6 +6,8 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// deleteRecord deletes one record or a range. To delete what is not there succeeds: an earlier
+// attempt may have done it.
 func (s *State) deleteRecord(c *DeleteRecord) Answer {
 	sp := s.space(c.Namespace)
 	var old *leasehold.Record
@@ -28,6 +30,8 @@ func (s *State) deleteRecord(c *DeleteRecord) Answer {
 	return Answer{Txn: answer}
 }
 
+// maxDeleted bounds how many records one command deletes; from level 4 on it is lower, so that
+// one command fits in the budget of an entry.
 func (s *State) maxDeleted() int {
 	if !s.atLeast(Level4) {
 		return leasehold.MaxDeleted
@@ -44,8 +48,9 @@ func (s *State) drop(sp *space, doomed []*leasehold.Record) {
 	}
 }
 
-// doomed returns the records that a deletion means, after those have ended whose
-// sessions are over; or a refusal if they are more than one command may delete.
+// doomed returns the records that a deletion would delete, or a refusal if they are more than
+// one command may delete. Records whose sessions are over end first, by that and not by this
+// command, which neither counts nor reports them.
 func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leasehold.Record, refused *leasehold.Error) {
 	if sp == nil {
 		return nil, nil
@@ -65,6 +70,8 @@ func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leaseh
 	if len(list) > most {
 		return nil, refuse(leasehold.Limited, "more than %d records are from %q on: delete them in parts", most, path).Err
 	}
+	// Listed first and settled afterwards: ending a session deletes from the tree that is
+	// walked.
 	alive := list[:0]
 	for _, r := range list {
 		if r.Session == "" || s.liveRecord(sp, r.Path) != nil {

@@ -2,6 +2,8 @@ package core
 
 import "github.com/leasehold/leasehold/internal/core/record"
 
+// putRecord writes one record. The fence, the expected revision and the limits are all judged
+// in this command, at one stamp: a writer that loses its lease a moment before is refused.
 func (s *State) putRecord(c *PutRecord) Answer {
 	sp := s.space(c.Namespace)
 	old := s.liveRecord(sp, c.Path)

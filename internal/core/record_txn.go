@@ -8,11 +8,14 @@ import (
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
+// txn carries out a transaction: all of one list or nothing. Everything that could refuse an
+// operation is looked at before the first one changes anything, since there is no undo.
 func (s *State) txn(c *Txn) Answer {
 	sp := s.space(c.Namespace)
 	for i := range c.If {
 		s.settleFor(sp, &c.If[i])
 	}
+	// A comparison of something that was not fully settled could go either way.
 	if s.unsettled {
 		return Answer{Err: tooMuchAtOnce()}
 	}
@@ -43,7 +46,8 @@ func (s *State) txn(c *Txn) Answer {
 	return Answer{Txn: answer}
 }
 
-// settleFor ends what is over of the thing that is compared.
+// settleFor ends what is over of the thing that is compared. All comparisons are settled before
+// the first is made, because to settle one thing can change another.
 func (s *State) settleFor(sp *space, c *Compare) {
 	switch {
 	case sp == nil:
@@ -54,7 +58,7 @@ func (s *State) settleFor(sp *space, c *Compare) {
 	}
 }
 
-// incomparable refuses to compare the bytes of a large value, which are not here.
+// incomparable refuses to compare a large value: its bytes are not part of the state.
 func incomparable(sp *space, c *Compare) *leasehold.Error {
 	if sp == nil || c.What != RecordValue {
 		return nil
@@ -66,15 +70,15 @@ func incomparable(sp *space, c *Compare) *leasehold.Error {
 	return nil
 }
 
-// A plan is what operations will do.
+// A plan is what operations will do, worked out before any of them is done.
 type plan struct {
 	writes []record.Write // of the puts, in their order
 	items  []Item         // to acquire
 	claims []*Claim
 }
 
-// allowed tells why not all of the operations can be done, before the first of them is;
-// and what they will do.
+// allowed returns what the operations will do, or why not all of them can be done. It changes
+// nothing but what time has changed already.
 func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refused *leasehold.Error) {
 	deleted := 0
 	var acquire *Acquire
@@ -156,7 +160,7 @@ func (s *State) tooWide(sp *space, list []Op, writes []record.Write) *leasehold.
 	return nil
 }
 
-// releasable tells why a lease cannot be released. One that was released is no reason.
+// releasable returns why a lease cannot be released; nil if it can, or was released before.
 func (s *State) releasable(sp *space, id string) *leasehold.Error {
 	if s.touch(sp, id) != nil || s.wasReleased(sp, id) {
 		return nil
@@ -164,6 +168,8 @@ func (s *State) releasable(sp *space, id string) *leasehold.Error {
 	return s.noClaim(sp, id).Err
 }
 
+// operate does one operation. It cannot fail: allowed has found that all of them can be done,
+// and nothing else comes between.
 func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 	switch {
 	case o.Do == AcquireLease:
@@ -217,6 +223,8 @@ func (s *State) holds(sp *space, c *Compare) bool {
 	return found && related(r.Session, c.Is, c.Text)
 }
 
+// leaseHolds compares the lease with the smallest token on a resource. If nobody holds it,
+// there is no id and the token is 0.
 func (s *State) leaseHolds(sp *space, c *Compare) bool {
 	var claim Claim
 	if sp != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
-// writer is who writes under a lease that is alive; empty if there is none.
+// writer returns the holder that writes under a lease that is alive; empty if there is none.
 func (s *State) writer(sp *space, f Fence) string {
 	if sp == nil || f.Lease == "" {
 		return ""

@@ -7,8 +7,11 @@ import (
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
-// liveRecord returns a record after its session has ended if that is over at the
-// stamp; nil if there is none.
+// Records are written under a fence, within the limits of a session and of the store, and with
+// the events that let a watch follow them.
+
+// liveRecord returns a record; nil if there is none. If its session is over at the stamp, the
+// session ends first and the record with it.
 func (s *State) liveRecord(sp *space, path string) *leasehold.Record {
 	if sp == nil {
 		return nil
@@ -17,6 +20,8 @@ func (s *State) liveRecord(sp *space, path string) *leasehold.Record {
 	if r == nil || r.Session == "" || s.liveSession(sp, r.Session) != nil {
 		return r
 	}
+	// The session has more than one entry may collect. The record that was asked for is over
+	// all the same, and goes now.
 	if r, still := sp.records.Get(path); still { // there is too much bound to its session
 		s.ends++
 		s.dropRecord(sp, r, sp.left(r.Session).How)
@@ -24,8 +29,8 @@ func (s *State) liveRecord(sp *space, path string) *leasehold.Record {
 	return nil
 }
 
-// recordOver reports whether the session of a record is over at the stamp: the record is
-// not there any longer, collected or not.
+// recordOver reports whether the session of a record is over at the stamp: then the record no
+// longer exists, collected or not.
 func (s *State) recordOver(sp *space, r *leasehold.Record) bool {
 	if r.Session == "" {
 		return false
@@ -34,8 +39,7 @@ func (s *State) recordOver(sp *space, r *leasehold.Record) bool {
 	return !ok || session.Expires <= s.now
 }
 
-// setRecord makes a record, or changes it, under the token of its writer; 0 if it
-// has none.
+// setRecord creates a record or changes it, under the token of its writer; 0 if it has none.
 func (s *State) setRecord(sp *space, w record.Write, token leasehold.Token) *leasehold.Record {
 	s.work.take(recordCost)
 	stamp := record.Stamp{Revision: s.revise(sp), Token: token, Wall: s.wall}
@@ -65,7 +69,8 @@ func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
 	})
 }
 
-// timeShelf keeps account of when the former versions of a deleted record go.
+// timeShelf keeps the timer that takes the former versions of a deleted record away. Most
+// namespaces have none, and the first comparison makes that cheap.
 func (s *State) timeShelf(sp *space, path string) {
 	if sp.records.Shelves() == 0 && sp.shelfTimers.Len() == 0 {
 		return
@@ -88,8 +93,8 @@ func (s *State) timeShelf(sp *space, path string) {
 	}
 }
 
-// roomFor refuses writes, to different paths, of which not all can be made: because of their
-// sessions, or because there would be too much.
+// roomFor refuses writes, to different paths, of which not all can be made: because a session
+// has ended or has too much, or because there would be too many records.
 func (s *State) roomFor(sp *space, writes []record.Write) *leasehold.Error {
 	bound := 0
 	for i := range writes {
@@ -137,8 +142,10 @@ func unlessAsExpected(old *leasehold.Record, path string, revision leasehold.Rev
 	return nil
 }
 
-// passFence returns the token that a write is made under, 0 without a fence; or why
-// the writer may not write any longer.
+// passFence returns the token that a write is made under, 0 without a fence; or why the writer
+// may no longer write. A lease is judged by the state. A token alone is judged by the record,
+// which remembers the largest it was written under; a token that was never granted is refused,
+// or one typing error would lock every real holder out.
 func (s *State) passFence(sp *space, old *leasehold.Record, path string, f Fence) (leasehold.Token, *leasehold.Error) {
 	switch {
 	case f == Fence{}:
@@ -168,8 +175,8 @@ func (s *State) leaseFence(sp *space, f Fence) (leasehold.Token, *leasehold.Erro
 	return claim.Token, nil
 }
 
-// lostFence tells who writes under a lease that is over what it had, and who has it
-// now. However long ago it ended, the writer is late.
+// lostFence explains to a writer under a lease that is over what it had, and who has it now.
+// However long ago the lease ended, the answer is that it is lost.
 func (s *State) lostFence(sp *space, f Fence) *leasehold.Error {
 	had := ""
 	if f.Token != 0 {

@@ -2,6 +2,10 @@ package core
 
 import "github.com/leasehold/leasehold"
 
+// What ended is remembered for as long as a client may still ask about it, in tables that are
+// bounded. Forgetting is done a little in every entry and decided by the state alone, so that
+// all replicas remember the same things.
+
 // An EndedClaim remembers how the claim of an id ended.
 type EndedClaim struct {
 	ID       string
@@ -36,8 +40,9 @@ func (s *State) tombstoneSession(sp *space, e *EndedSession) {
 	s.pushEnding(sp, endingRef{e.ID, true, e.At})
 }
 
-// pushEnding notes that an id ended last. There can be a million of them: a slice of
-// so many would have to be copied at once when it grows.
+// pushEnding adds an id to those that ended, as the newest. They are in a tree because there
+// can be a million: a slice of that size would have to be copied at once when it grows, and
+// everybody would wait.
 func (s *State) pushEnding(sp *space, ref endingRef) {
 	s.endingSeq++
 	sp.endings.Set(s.endingSeq, ref)
@@ -63,8 +68,8 @@ func (s *State) forgetEnding(sp *space) {
 	s.ranked(sp, mostEndings)
 }
 
-// forget drops what need not be remembered any longer, at most so many things at
-// once: no command pays for a long silence before it.
+// forget drops what need no longer be remembered, at most the given number of things, so that
+// no command pays for a long silence before it.
 func (s *State) forget(most int) {
 	for ; most > 0 && s.forgetOne(); most-- {
 	}
@@ -107,9 +112,9 @@ func (s *State) mayForgetOutcome() *space {
 	return s.mayForget(sp, sp.answered.front().at, s.totals.outcomes > maxOutcomes, mostOutcomes)
 }
 
-// mayForget returns the namespace that has the oldest of something if that is old enough. If
-// there is too much, it is the one that has most; below level 4 it is the one with the
-// oldest then, too.
+// mayForget returns the namespace that loses its oldest of something; nil if none does. What is
+// old enough goes first, wherever it is. If there is too much, the namespace that has most
+// loses some; below level 4 the one that has the oldest does.
 func (s *State) mayForget(oldest *space, at Time, tooMuch bool, most orderBy) *space {
 	switch {
 	case at.Add(memory) <= s.now, tooMuch && !s.atLeast(Level4):
@@ -120,8 +125,9 @@ func (s *State) mayForget(oldest *space, at Time, tooMuch bool, most orderBy) *s
 	return nil
 }
 
-// forgetIdle drops the resource that has been idle longest, unless a grace runs
-// on it: that must not be forgotten, so it goes to the back.
+// forgetIdle drops the resource that has been idle longest. If it rests after an unclean end it
+// goes to the back of the list instead: to forget the rest would be to grant the resource too
+// early.
 func (s *State) forgetIdle() {
 	_, oldest, _ := s.idle.PopMin()
 	sp := s.space(oldest.namespace)

@@ -62,8 +62,8 @@ func (r *Resource) held() bool { return r.Claim != "" || r.sharers() > 0 }
 // setResource stores a resource and keeps three accounts that depend on it: the list of idle
 // resources, of which only a bounded number is remembered; the timer of a rest that somebody
 // waits for; and the agreed capacity, which is forgotten once nobody holds or wants the
-// resource, so that the next to share it may agree on another. Every change of a resource must
-// therefore come through here, except where a comment says why not.
+// resource, so that the next to share it may agree on another. A change that touches none of
+// the three may store the resource directly.
 func (s *State) setResource(sp *space, r *Resource) {
 	idle := !r.held() && r.Waiting == 0
 	if r.More != nil && r.More.Shares != nil && idle {

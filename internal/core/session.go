@@ -8,6 +8,8 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// openSession begins a session. The client proposes the id, so that a retry finds the session
+// that the first try opened instead of leaving two.
 func (s *State) openSession(c *OpenSession) Answer {
 	sp, failure := s.makeSpace(c.Namespace)
 	if failure != nil {
@@ -19,6 +21,8 @@ func (s *State) openSession(c *OpenSession) Answer {
 		}
 		return s.sessionAnswer(sp, session)
 	}
+	// An id that has ended is not used again while anybody may still remember it: a late
+	// renewal must not extend somebody else's session.
 	if _, ended := sp.endedSessions.Get(c.ID); ended || sp.left(c.ID) != nil {
 		return s.noSession(sp, c.ID)
 	}
@@ -32,6 +36,7 @@ func (s *State) openSession(c *OpenSession) Answer {
 	return s.sessionAnswer(sp, session)
 }
 
+// renewSession extends a session. Like a renewal of a lease it leaves no event and no revision.
 func (s *State) renewSession(c *RenewSession) Answer {
 	sp := s.space(c.Namespace)
 	session := s.liveSession(sp, c.ID)
@@ -41,7 +46,8 @@ func (s *State) renewSession(c *RenewSession) Answer {
 	return s.sessionAnswer(sp, s.extend(sp, session))
 }
 
-// extend makes a live session last for its TTL from now.
+// extend makes a live session last for its TTL from now. Nothing that is bound to it has to be
+// touched, however much that is: each claim asks its session when it ends.
 func (s *State) extend(sp *space, session *Session) *Session {
 	longer := *session
 	longer.Gap = max(longer.Gap, s.gap(session.TTL, session.Expires))
@@ -59,6 +65,7 @@ func (s *State) putSession(sp *space, session *Session) {
 	}
 }
 
+// closeSession ends a session at the wish of its client: a clean end for all its leases.
 func (s *State) closeSession(c *CloseSession) Answer {
 	sp := s.space(c.Namespace)
 	session := s.liveSession(sp, c.ID)
@@ -105,8 +112,10 @@ func lostSession(id string, how leasehold.How) Answer {
 	return refuse(leasehold.Lost, "session %q has ended (%v): open a new one under another id", id, how)
 }
 
-// endSession ends a session, and with it all that is bound to it: that is over at once.
-// It is collected in the same entry; from level 4 on, as much of it as an entry may do.
+// endSession ends a session, and with it all that is bound to it, at the same moment. From
+// level 4 on it collects as much of that as the entry may do and leaves the rest as a chore;
+// what is not collected yet is over nevertheless, and every command sees it so. Below level 4
+// all is collected here.
 func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	at := s.now
 	if how == leasehold.SessionExpired {
@@ -122,11 +131,15 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	s.forgetRequests(sp, session.ID)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID})
 	if s.atLeast(Level4) {
+		// The chore comes first, because from here on it is what knows how the session ended:
+		// see left.
 		s.putOff(sp, &Chore{Kind: CollectSession, Name: session.ID,
 			Left: &Left{TTL: session.TTL, Gap: session.Gap, How: how, At: at}})
 		s.collect(sp, session.ID, math.MaxInt)
 		return
 	}
+	// What is learned from the end of a lease includes the TTL of its session, which is no
+	// longer in the table: see pulse.
 	outer := s.closing
 	s.closing = session
 	var left Left

@@ -6,6 +6,10 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// A resource with a capacity is shared by slots; an exclusive lease, with 0 slots, takes all of
+// them. Leases on slots are found in the order of their tokens, because the smallest token that
+// is alive is the floor, by which a guard turns late holders away.
+
 // Shares is how the slots of a resource are taken.
 type Shares struct {
 	Capacity int // what holders and waiters agreed on; a definition goes before it
@@ -24,8 +28,8 @@ type sharer struct {
 	id    string
 }
 
-// holders goes over the leases on a resource in the order of their tokens, until
-// yield says no.
+// holders calls yield with the leases on a resource in the order of their tokens, until it
+// returns false.
 func (sp *space) holders(r *Resource, yield func(*Claim) bool) {
 	if r.Claim != "" {
 		c, _ := sp.claims.Get(r.Claim)
@@ -78,9 +82,9 @@ func (sp *space) capacity(r *Resource, d leasehold.Definition) int {
 	return 0
 }
 
-// fits reports whether a number of slots of a resource are free, those who wait aside. If
-// nobody said how many there are, it is as many as the request says: slots may rest
-// although all who shared them are gone.
+// fits reports whether a number of slots of a resource are free, waiters aside. said is the
+// capacity that counts if nobody has set one: slots may rest although all who shared them, and
+// agreed on their number, are gone.
 func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 	if r.Claim != "" {
 		return false
@@ -92,6 +96,7 @@ func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 	switch {
 	case all:
 		return false
+	// An exclusive lease waits for every slot, those at rest included.
 	case slots == 0:
 		return resting == 0 && r.sharers() == 0
 	case r.More == nil:
@@ -103,7 +108,7 @@ func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 	return r.More.shares().used+resting+int(slots) <= said
 }
 
-// occupy notes on a resource that a lease has it, and gives the lease its units.
+// occupy records on a resource that a lease has it, and gives the lease its units.
 func (s *State) occupy(sp *space, r *Resource, c *Claim) {
 	more := r.more()
 	more.Rests = more.resting(s.now)
@@ -135,7 +140,8 @@ func (s *State) join(sp *space, shares *Shares, c *Claim) {
 	shares.hasten(s.deadlineOf(sp, c))
 }
 
-// hasten notes that a lease may end at a moment.
+// hasten records that a lease may end at a moment. It only ever moves soonest forward: a
+// renewal leaves it as it is, which costs one needless look and never misses an end.
 func (shares *Shares) hasten(at Time) {
 	if at != 0 && (shares.soonest == 0 || at < shares.soonest) {
 		shares.soonest = at

@@ -8,6 +8,12 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// A snapshot is a sequence of pieces, from which Restore builds the same state again. Each
+// piece only refers to pieces before it: sessions come before what is bound to them, and
+// resources before the claims on them, so that Restore can refuse a piece that refers to
+// nothing. What can be derived (indexes, timers, most counts) is not written, because two
+// copies of one fact could differ.
+
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Chore, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
 // *Mark, *Alarm, *Restored, *Totals, *Shelf, *leasehold.Version, *leasehold.Definition, *leasehold.Record or
@@ -18,7 +24,7 @@ type Piece struct {
 	Value any
 }
 
-// A Head comes first: what belongs to no namespace.
+// A Head is the first piece: what belongs to no namespace.
 type Head struct {
 	Now     Time
 	Wall    int64
@@ -31,7 +37,7 @@ type Head struct {
 	Level Level // at which the whole snapshot is
 }
 
-// A SpaceHead comes before everything else of its namespace.
+// A SpaceHead is the first piece of its namespace.
 type SpaceHead struct {
 	Token        leasehold.Token
 	Revision     leasehold.Revision
@@ -86,6 +92,8 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			more = sp.records.Scan(func(v any) bool { return yield(Piece{name, v}) })
 		}
 		if more {
+			// Only the outcomes of sessions, whose keys begin with "s": they are forgotten with
+			// their session, in no particular order. The others come in outcomePieces.
 			sp.outcomes.Ascend("s", func(_ string, v *Outcome) bool { more = yield(Piece{name, v}); return more })
 		}
 		if more {
@@ -96,6 +104,9 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 	return more
 }
 
+// endingPieces writes the ended ids of all namespaces in one order, oldest first. The numbers
+// of that order are not written: they are counted anew when the pieces are read, and only the
+// order decides what is forgotten next.
 func (s *State) endingPieces(yield func(Piece) bool) bool {
 	var sources []func() (uint64, Piece, bool)
 	s.spaces.Scan(func(_ string, sp *space) bool {
@@ -107,8 +118,8 @@ func (s *State) endingPieces(yield func(Piece) bool) bool {
 	return merge(sources, yield)
 }
 
-// endingPieces returns the ended ids of a namespace one by one, and the place of each among
-// those of all.
+// endingPieces returns the ended ids of a namespace one by one, each with its place in the
+// order of all.
 func (sp *space) endingPieces() func() (uint64, Piece, bool) {
 	at := sp.endings.Iter()
 	return func() (uint64, Piece, bool) {
@@ -150,6 +161,9 @@ func (sp *space) outcomePieces() func() (uint64, Piece, bool) {
 	}
 }
 
+// eventPieces writes history. Below level 4 the oldest event of all namespaces goes first when
+// there are too many, so their common order has to be written too; from level 4 on each
+// namespace has only an order of its own.
 func (s *State) eventPieces(yield func(Piece) bool) (more bool) {
 	if s.atLeast(Level4) {
 		more = true
@@ -183,6 +197,8 @@ func Restore(pieces iter.Seq2[Piece, error]) (*State, error) {
 		if err != nil {
 			return nil, err
 		}
+		// Exactly the first piece is a head: it is an error if another one is, or if the first
+		// is none.
 		if _, head := r.Value.(*Head); head == begun {
 			return nil, fmt.Errorf("snapshot has its head in the wrong place")
 		}
@@ -197,6 +213,7 @@ func Restore(pieces iter.Seq2[Piece, error]) (*State, error) {
 	return s, nil
 }
 
+// restore takes over one piece: those of the whole state itself, the others by restoreIn.
 func (s *State) restore(r Piece) error {
 	switch v := r.Value.(type) {
 	case *Head:
@@ -229,6 +246,7 @@ func (s *State) restoreIn(sp *space, value any) error {
 		}
 		s.setDefinition(sp, v)
 	case *Session:
+		// They are counted again as the claims and records come.
 		v.Claims, v.records = 0, 0
 		v.timer = newTimer(dueSession, sp, v.ID)
 		s.putSession(sp, v)
@@ -251,6 +269,7 @@ func (s *State) restoreIn(sp *space, value any) error {
 		s.timeShelf(sp, v.Path)
 	case *leasehold.Version:
 		return s.records.RestoreVersion(&sp.records, v)
+	// The order of the pieces is the order of forgetting: tombstone counts it anew.
 	case *EndedClaim:
 		if _, twice := sp.ended.Get(v.ID); twice {
 			return fmt.Errorf("snapshot has the end of lease %q twice", v.ID)
@@ -277,6 +296,9 @@ func (s *State) restoreIn(sp *space, value any) error {
 	return nil
 }
 
+// restoreResource takes over a resource with the accounts that setResource keeps. It does not
+// call setResource: the claims come later, so a resource that is shared would be taken for
+// idle.
 func (s *State) restoreResource(sp *space, r *Resource) error {
 	if u := r.more().Usual; u != nil {
 		if err := u.WellFormed(); err != nil {
@@ -294,6 +316,8 @@ func (s *State) restoreResource(sp *space, r *Resource) error {
 	return nil
 }
 
+// restoreAlarm takes over an alarm. The order of alarms is part of the state, since it decides
+// which of them goes first when there are too many.
 func (s *State) restoreAlarm(sp *space, a *Alarm) error {
 	a.filed = a.key()
 	_, twice := sp.alarms.Get(a.filed)
@@ -323,6 +347,8 @@ func (a *alarms) restore(h *Head) error {
 	return nil
 }
 
+// restoreClaim takes over a lease or a waiter, and refuses one that contradicts what was read
+// before it.
 func (s *State) restoreClaim(sp *space, c *Claim) error {
 	r, ok := sp.resources.Get(c.Resource)
 	if !ok {

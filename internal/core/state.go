@@ -19,8 +19,9 @@ import (
 	"github.com/leasehold/leasehold/internal/core/timeline"
 )
 
-// State is everything that is known. Only Apply changes it. Values in its trees
-// are never changed in place, so that Freeze costs nothing however much there is.
+// State is everything that is known. Only Apply changes it. Values in its trees are never
+// changed in place but replaced by changed copies: that is what lets Freeze share them with a
+// snapshot that is written while Apply goes on.
 type State struct {
 	now  Time
 	wall int64 // Unix nanoseconds at the last stamp, for people to read; decides nothing
@@ -205,6 +206,8 @@ func (r *Result) Of(i int) []*leasehold.Event {
 // leader's calendar in Unix nanoseconds, kept for display. An error means that
 // the log itself is wrong, and that nothing after it may be trusted.
 func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error) {
+	// Time that goes back could revive what has ended. No leader writes such a stamp, so the
+	// log is not what was written.
 	if stamp < s.now || stamp <= 0 {
 		return Result{}, fmt.Errorf("stamp %d is below the state's time %d: the log is out of order", stamp, s.now)
 	}
@@ -221,12 +224,16 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 		s.tellAlarms()
 		answers[i], ends[i] = answer, len(s.events)
 	}
+	// About twice as much is forgotten as an entry can add. So the tables come down to their
+	// bounds, and no single entry pays for a long silence before it.
 	s.forget(2*len(commands) + 2*len(s.events) + 16)
 	s.sweep()
 	return Result{answers, s.events, ends, s.records.Named(), s.records.Freed()}, nil
 }
 
 func (s *State) apply(c Command) (Answer, error) {
+	// Doors validate as well, but this log may hold what another version let through, and all
+	// replicas have to refuse the same.
 	if err := command.ValidateAt(c, s.level); err != nil {
 		return refusal(err), nil
 	}
@@ -238,6 +245,8 @@ func (s *State) apply(c Command) (Answer, error) {
 	if answer, again := s.replay(c); again {
 		return answer, nil
 	}
+	// An answer that says "nothing happened, send it again" is not remembered, or sending it
+	// again would only get that answer.
 	answer, err := s.decide(c)
 	if err == nil && (!s.atLeast(Level4) || answer.Err == nil || answer.Err.Code != leasehold.Unavailable) {
 		s.remember(c, answer) // what did not happen may be sent again
@@ -313,6 +322,8 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 		return nil, &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
 			"namespace %q is new, and there are %d already, which is as many as there can be", name, leasehold.MaxNamespaces)}
 	}
+	// A new namespace may be one that existed before, in the cluster that a backup was taken of
+	// or here before it was forgotten, so its tokens begin above all of those.
 	sp := newSpace(name)
 	s.rebase(sp)
 	s.start(sp)
@@ -320,9 +331,10 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 	return sp, nil
 }
 
-// Freeze returns a copy that stays as it is while the original goes on. The
-// trees are shared until one side changes them. A frozen state can be read from
-// another goroutine; it cannot be applied to.
+// Freeze returns a copy that stays as it is while the original goes on. The trees are shared
+// until one side changes them, so its cost depends on the number of namespaces alone. A frozen
+// state can be read from another goroutine; it cannot be applied to. It has no timers, since nothing
+// is due in it.
 func (s *State) Freeze() *State {
 	f := &State{
 		frozen: true,

@@ -14,9 +14,9 @@ type Unit struct {
 	lease  string // the id of the lease that has it
 }
 
-// named brings units in line with the names that a definition has by now: what is
-// remembered of a name stays, and a name that is gone stays while a lease has it. It
-// returns a list of its own.
+// named returns a new list of units that follows the names that a definition has by now. What
+// is remembered of a name stays; a name that was removed stays as long as a lease has it, since
+// its holder is using the thing.
 func named(units []Unit, names []string) []Unit {
 	if slices.EqualFunc(units, names, func(u Unit, name string) bool { return u.Name == name }) {
 		return slices.Clone(units)
@@ -51,8 +51,8 @@ func restingUnits(rests []Rest) (names btree.Set[string]) {
 	return names
 }
 
-// assign gives a lease its units: those that its holder had last, since that is where
-// its data may still be; then those that nobody had, then the longest free ones.
+// assign gives a lease its units: first those that its holder had last, because its data may
+// still be there; then those that nobody had; then those that have been free longest.
 func (s *State) assign(shares *Shares, rests []Rest, c *Claim) {
 	var free []int
 	resting := restingUnits(rests)
@@ -75,8 +75,9 @@ func (s *State) assign(shares *Shares, rests []Rest, c *Claim) {
 	c.setTerms(t)
 }
 
-// best returns the first n of a list, which is in order, by another order, and again in
-// the order that they had. Few are looked for one by one: mostly it is one.
+// best returns the n best of a list by another order, in the order that the list itself has. A
+// few are picked one by one, since mostly it is one; more are sorted. Ties go to the earlier
+// position either way, so both ways pick the same.
 func best(list []int, n int, better func(i, j int) bool) []int {
 	if n >= len(list) {
 		return list

@@ -24,7 +24,7 @@ func (sp *space) usual(path string) *usage.Usual {
 	return nil
 }
 
-// learnHold notes on a resource how a lease on it went, which ended at some moment.
+// learnHold records on a resource how a lease on it went, which ended at some moment.
 func (s *State) learnHold(sp *space, more *More, c *Claim, how leasehold.How, at Time) {
 	u := more.usual()
 	ttl, gap := s.pulse(sp, c)
@@ -32,8 +32,8 @@ func (s *State) learnHold(sp *space, more *More, c *Claim, how leasehold.How, at
 	more.Usual = &u
 }
 
-// pulse returns the TTL that a lease lives by, its session's if it has one, and the
-// largest part of it that passed without a sign of life.
+// pulse returns the TTL that a lease lives by, its session's if it has one, and the largest
+// part of it that passed without a renewal.
 func (s *State) pulse(sp *space, c *Claim) (time.Duration, uint8) {
 	if c.Session == "" {
 		return c.TTL, c.Gap
@@ -48,7 +48,7 @@ func (s *State) pulse(sp *space, c *Claim) (time.Duration, uint8) {
 	return session.TTL, session.Gap
 }
 
-// learnWait notes on a resource that a waiter gets its turn.
+// learnWait records on a resource that a waiter gets its turn, and how long it waited.
 func (s *State) learnWait(r *Resource, c *Claim) {
 	more := r.more()
 	u := more.usual()
@@ -80,6 +80,7 @@ func (s *State) forecast(sp *space, r *Resource) usage.Forecast {
 			f.First, f.Late = min(max(f.First, 0), time.Duration(t.BreakAt-s.now)), false
 		}
 		f.Known = !f.Late
+	// Nobody can say when somebody will acknowledge the unclean end.
 	case rest != nil && rest.Until == 0:
 		f.Known = false
 	case rest != nil:
@@ -91,8 +92,8 @@ func (s *State) forecast(sp *space, r *Resource) usage.Forecast {
 	return f
 }
 
-// waiterForecast returns in how long a waiter usually has its turn: in all queues that it
-// stands in.
+// waiterForecast returns how long it usually takes until a waiter has its turn in all the
+// queues that it is in; 0 if that is unknown for any of them.
 func (s *State) waiterForecast(sp *space, c *Claim) (longest time.Duration) {
 	for _, one := range s.together(sp, c) {
 		r, _ := sp.resources.Get(one.Resource)

@@ -6,9 +6,10 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// A namespace in which there is nothing any longer, and of which nothing need be remembered,
-// is forgotten. Tokens and revisions must still only grow: a namespace that begins does so
-// above those of all that were forgotten, since it may be one of them.
+// A namespace that is empty, and of which nothing need be remembered, is forgotten, or names
+// that are used once would fill the memory. Tokens and revisions must still only grow: a
+// namespace that begins does so above those of all that were forgotten, since it may be one of
+// them.
 
 // beginTotals is what the raise to level 4 does: from there on, history has no order of all
 // namespaces; and when each has changed is known to those alone that saw it happen, so that
@@ -33,8 +34,8 @@ type Totals struct {
 	Swept string // the namespace that was looked at last
 }
 
-// How much of forgetting namespaces one entry does: so many are looked at, and of those in
-// which there is nothing so many idle resources are dropped.
+// How much one entry does to forget namespaces: how many it looks at, and how many idle
+// resources it drops in those that are otherwise empty.
 const (
 	maxSwept     = 16
 	maxSweptIdle = 256
@@ -50,8 +51,9 @@ func (sp *space) vacant(now Time) bool {
 		sp.chores.Len() == 0
 }
 
-// sweep looks at a few namespaces after the one that it looked at last, and forgets those
-// that are vacant.
+// sweep looks at a few namespaces after the one that it looked at last, and forgets those that
+// are vacant. How far it has come is part of the state and of snapshots: replicas must forget
+// at the same place in the log, since that decides where a namespace begins again.
 func (s *State) sweep() {
 	if !s.atLeast(Level4) {
 		return
@@ -62,6 +64,7 @@ func (s *State) sweep() {
 			s.swept = sp.name
 			continue
 		}
+		// The namespace may still have resources, which were not all looked at.
 		if idle == 0 {
 			return // the next entry goes on with it
 		}
@@ -70,8 +73,8 @@ func (s *State) sweep() {
 	}
 }
 
-// nextSpaces returns so many namespaces, which must be there, from the one on that comes
-// after the last that was swept. After the last of all comes the first.
+// nextSpaces returns the given number of namespaces, which must exist, beginning after the one
+// that was swept last. After the last of all comes the first.
 func (s *State) nextSpaces(most int) []*space {
 	if most == 0 {
 		return nil
@@ -105,6 +108,9 @@ func (s *State) rests(sp *space, left *int) bool {
 	return false
 }
 
+// forgetSpace drops a namespace and keeps the largest token and revision of all that were
+// dropped. One maximum for all is enough, and bounded; to remember each would be to forget
+// nothing.
 func (s *State) forgetSpace(sp *space) {
 	if !s.plants(ForgetTokens) {
 		s.forgotten.token = max(s.forgotten.token, sp.token)
@@ -118,8 +124,8 @@ func (s *State) forgetSpace(sp *space) {
 // Forgot returns the namespaces that the last entry forgot.
 func (v View) Forgot() []string { return v.s.forgot }
 
-// start lets a namespace begin above all that were forgotten. A watcher of one of them
-// is not told that nothing happened since.
+// start lets a namespace begin above all that were forgotten. A watch on one of them that
+// resumes is told that history is gone, and not that nothing has happened since.
 func (s *State) start(sp *space) {
 	sp.token = max(sp.token, s.forgotten.token)
 	sp.revision = max(sp.revision, s.forgotten.revision)

@@ -65,7 +65,9 @@ func (v View) Counts() (n Counts) {
 	return n
 }
 
-// Claim tells what became of an id, as an acquire of it would answer.
+// Claim returns what became of an id, as an acquire of it would be answered. It is a read and
+// changes nothing, so a lease that is over and not collected is reported as lost without ending
+// it.
 func (v View) Claim(namespace, id string) Answer {
 	sp := v.s.space(namespace)
 	if sp == nil {
@@ -87,7 +89,7 @@ func (v View) Claim(namespace, id string) Answer {
 	return Answer{Lease: &lease}
 }
 
-// Claims tells what became of an acquire: of all that it asked for.
+// Claims is Claim for all that an acquire asked for.
 func (v View) Claims(c *Acquire) Answer {
 	answer := v.Claim(c.Namespace, c.ID)
 	if answer.Lease == nil {
@@ -103,8 +105,8 @@ func (v View) Claims(c *Acquire) Answer {
 	return answer
 }
 
-// Held tells a waiter that got nothing who is in the way: of several resources, on the
-// first that somebody has.
+// Held returns the refusal for a waiter that got nothing: who is in the way, on the first of
+// its resources that somebody has.
 func (v View) Held(namespace string, paths ...string) *leasehold.Error {
 	sp := v.s.space(namespace)
 	var queued *Resource
@@ -210,7 +212,7 @@ func (v View) Advice(namespace, path string) leasehold.Advice {
 // Namespaces returns the names of all namespaces.
 func (v View) Namespaces() []string { return v.s.spaces.Keys() }
 
-// Ended tells how an id ended; zero if it did not, or too long ago.
+// Ended returns how an id ended; zero if it did not, or too long ago.
 func (v View) Ended(namespace, id string) leasehold.How {
 	if sp := v.s.space(namespace); sp != nil {
 		if ended, ok := sp.ended.Get(id); ok {
@@ -220,8 +222,8 @@ func (v View) Ended(namespace, id string) leasehold.How {
 	return 0
 }
 
-// EndedAs is Ended for whatever a lease was called last: an id that was changed goes on as
-// the next one. last is that name.
+// EndedAs is Ended for a lease that may have been renamed since: it follows the id to the last
+// one that the lease had, and returns that too.
 func (v View) EndedAs(namespace, id string) (last string, how leasehold.How) {
 	sp := v.s.space(namespace)
 	if sp == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// Status shows one resource with up to so many of its waiters. Of a resource that
-// nothing is known of, there is nothing to say but that it is available.
+// Status shows one resource, with at most the given number of its waiters. A resource that
+// nothing is known of is available.
 func (v View) Status(namespace, path string, waiters int) leasehold.Status {
 	if sp := v.s.space(namespace); sp != nil {
 		if r, ok := sp.resources.Get(path); ok {
@@ -23,16 +23,16 @@ func (v View) Status(namespace, path string, waiters int) leasehold.Status {
 	}
 }
 
-// How many of those who share a resource are shown, of one and of each in a list.
+// How many holders of a shared resource are shown: of a single resource, and of each in a list.
 const (
 	maxHolders    = 1000
 	maxHoldersOne = 10
 )
 
-// List shows up to so many resources whose path begins with prefix and comes after
-// another path, in order, without their queues. Those that are merely available
-// are left out unless all are asked for. next is where to go on from, empty at the
-// end; a page may be short and still have a next one.
+// List shows at most most resources whose path begins with prefix and comes after another path,
+// in order, without their queues. Those that are merely available are left out unless all are
+// asked for. next is where to continue, empty at the end; a page may be short and still have a
+// next one, because what a page may look at is bounded too.
 func (v View) List(namespace, prefix, after string, most int, all bool) (list []leasehold.Status, next string) {
 	sp := v.s.space(namespace)
 	if sp == nil {
@@ -62,12 +62,15 @@ func (v View) List(namespace, prefix, after string, most int, all bool) (list []
 // maxLook is how many resources a page may pass over without showing them.
 const maxLook = 1000
 
+// lease shows a lease with what is left of it now, and not at the last stamp: a console would
+// otherwise show a time that stands still between two entries.
 func (v View) lease(sp *space, c *Claim) leasehold.Lease {
 	lease := v.s.lease(sp, c)
 	lease.Remaining = max(0, lease.Remaining-v.passed)
 	return lease
 }
 
+// status shows a resource as of the last stamp.
 func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Status {
 	v.work.take(statusCost)
 	more := r.more()
@@ -154,7 +157,7 @@ func (v View) fits(sp *space, r *Resource) bool {
 	return v.work.done+looks <= v.work.most
 }
 
-// showRests says when something is free again, unless something is.
+// showRests sets when something of the resource is free again, unless something is free now.
 func (v View) showRests(status *leasehold.Status, rests []Rest) {
 	resting, all := 0, false
 	var next Time
@@ -175,6 +178,7 @@ func (v View) showRests(status *leasehold.Status, rests []Rest) {
 	status.AvailableAt = v.s.moment(next)
 }
 
+// queue shows the first waiters of a resource.
 func (v View) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter) {
 	forecast := v.s.forecast(sp, r)
 	sp.queue.Ascend(beforeAll(r.Path), func(c *Claim) bool {

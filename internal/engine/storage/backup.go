@@ -99,8 +99,8 @@ func WriteBackup(w io.Writer, s replica.Snapshot, taken time.Time,
 	return out.Flush()
 }
 
-// writeValues writes the large values that a state names. Their order is that of the digests,
-// so that the reader needs no names.
+// writeValues writes the large values that a state names, in the order of their digests: the
+// reader knows that order from the state, so it needs no names.
 func writeValues(w io.Writer, s *core.State, open func(leasehold.Large) (io.ReadCloser, error)) (err error) {
 	s.Larges(func(large leasehold.Large) bool {
 		var value io.ReadCloser
@@ -117,7 +117,7 @@ func writeValues(w io.Writer, s *core.State, open func(leasehold.Large) (io.Read
 	return err
 }
 
-// A chunkWriter writes something whose length nobody knows yet.
+// A chunkWriter writes something whose length is not known beforehand.
 type chunkWriter struct{ w io.Writer }
 
 func (c *chunkWriter) Write(b []byte) (n int, err error) {
@@ -175,7 +175,7 @@ func badBackup(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBackup, fmt.Sprintf(format, args...))
 }
 
-// sealed reads all but the seal that ends a backup, and sums it up.
+// sealed reads everything but the checksum at the end of a backup, and sums it up.
 type sealed struct {
 	in  *bufio.Reader
 	sum interface {
@@ -189,6 +189,8 @@ func newSealed(r io.Reader) *sealed {
 }
 
 func (s *sealed) Read(p []byte) (int, error) {
+	// The last 32 bytes are always held back: only at the end is it known that they are the
+	// checksum.
 	ahead, err := s.in.Peek(sha256.Size + 1)
 	if len(ahead) <= sha256.Size {
 		return 0, err
@@ -198,7 +200,7 @@ func (s *sealed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end goes to the end and compares the seal.
+// end reads to the end and compares the checksum.
 func (s *sealed) end() error {
 	if _, err := io.Copy(io.Discard, s); err != nil {
 		return fmt.Errorf("the backup cannot be read: %w", err)
@@ -255,8 +257,8 @@ func line(r *bufio.Reader, most int) (string, error) {
 	return "", errors.New("the line is too long")
 }
 
-// ReadBackup reads a whole backup. It returns a state only if that is the one that was
-// written, and all that it names is there.
+// ReadBackup reads a whole backup. It returns a state only if it is the one that was written,
+// and everything that it names is there.
 func ReadBackup(r io.Reader) (BackupHead, *core.State, error) {
 	return readBackup(r, func(_ leasehold.Large, value io.Reader) (found leasehold.Large, err error) {
 		sum := sha256.New()
@@ -279,6 +281,7 @@ func readBackup(r io.Reader,
 	if err == nil {
 		err = readValues(lines, state, keep)
 	}
+	// A wrong checksum explains whatever else was found, so it is said first.
 	if sealErr := in.end(); sealErr != nil {
 		return head, nil, sealErr
 	}
@@ -293,7 +296,7 @@ func readBackup(r io.Reader,
 	return head, state, nil
 }
 
-// readValues reads what follows the state.
+// readValues reads the large values that follow the state.
 func readValues(r *bufio.Reader, s *core.State,
 	keep func(leasehold.Large, io.Reader) (leasehold.Large, error)) (err error) {
 	s.Larges(func(large leasehold.Large) bool {
@@ -309,8 +312,8 @@ func readValues(r *bufio.Reader, s *core.State,
 	return err
 }
 
-// CopyBackup copies a backup and returns its head. After an error the copy is worth
-// nothing. It needs little memory, however large the backup is.
+// CopyBackup copies a backup, checks its checksum and returns its head. After an error the copy
+// is worthless. It needs little memory, however large the backup is.
 func CopyBackup(w io.Writer, r io.Reader) (BackupHead, int64, error) {
 	out := &counter{w: w}
 	in := newSealed(io.TeeReader(r, out))

@@ -22,9 +22,8 @@ type Report struct {
 	Checksum uint32 // names the state: equal states have equal checksums
 }
 
-// Check recovers a stopped server's data as the server would, applies all of the
-// log, and returns what contradicts itself. A log whose end a crash tore is repaired
-// by it, as a start would.
+// Check recovers a stopped server's data as a start would, applies all of the log, and returns
+// what contradicts itself. Like a start it repairs a log whose end a crash has torn.
 func Check(path string) (Report, error) {
 	dir, err := OpenDir(path, false)
 	if err != nil {
@@ -50,8 +49,8 @@ func Check(path string) (Report, error) {
 	return report, errors.Join(err, found.State.Check(), checkValues(dir, found.State, several))
 }
 
-// checkValues reads every large value that a state names. One of several servers may lack
-// some: it gets them from the others when it runs.
+// checkValues reads every large value that a state names. One of several servers may lack some:
+// it fetches them from the others when it runs.
 func checkValues(dir *Dir, state *core.State, several bool) error {
 	if !state.HasValues() {
 		return nil
@@ -69,13 +68,15 @@ func checkValues(dir *Dir, state *core.State, several bool) error {
 		case err != nil:
 			wrong = append(wrong, err)
 		}
+		// Enough to see how bad it is.
 		return len(wrong) < 100
 	})
 	return errors.Join(wrong...)
 }
 
-// replay applies what is in the log. In a cluster of one all of it is committed: nobody
-// else could say otherwise. In one of several only that counts of which it is known.
+// replay applies what is in the log. In a cluster of one all of it is committed, since nobody
+// else could say otherwise. With several members only entries up to the known commit index
+// count: what follows may yet be replaced by another leader's.
 func replay(found *Recovered, node uint64, report *Report) (several bool, err error) {
 	hard, members, err := found.Storage.InitialState()
 	if err != nil {
@@ -91,6 +92,7 @@ func replay(found *Recovered, node uint64, report *Report) (several bool, err er
 		return several, err
 	}
 	for _, e := range entries {
+		// The log itself says when a cluster of one became one of several.
 		several = several || takesIn(e, node)
 		if several && e.GetIndex() > hard.GetCommit() {
 			break

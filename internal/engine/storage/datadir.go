@@ -40,13 +40,14 @@ const (
 	// divergedFile says that the data must no longer be used, and why.
 	divergedFile = "diverged"
 
-	// namedFormat is the first whose directories have names.
+	// namedFormat is the first format whose directories have names.
 	namedFormat = 2
 )
 
-// FormatAt is the format of a directory whose state is at a level. Versions that do not know
-// the level refuse the directory by it, instead of a log that they cannot read. So it is
-// written after the level was raised, and never because a newer version starts.
+// FormatAt is the format of a directory whose state is at a level. By it, versions that do not
+// know the level refuse the directory with a clear message, instead of failing on a log that
+// they cannot read. So it is written after the level was raised, and never just because a newer
+// version was started.
 func FormatAt(level core.Level) int { return int(level-core.Level3) + namedFormat }
 
 // newestFormat is the newest that is known here.
@@ -57,7 +58,8 @@ type identity struct {
 	Product string `json:"product"`
 	Format  int    `json:"format"`
 	Node    uint64 `json:"node"`
-	// Name is the directory's own: a server that comes with another has lost its data.
+	// Name is the directory's own: a server that comes back with another name has lost its
+	// data.
 	Name string `json:"name"`
 	// Cluster is the cluster's.
 	Cluster string `json:"cluster"`
@@ -70,7 +72,7 @@ type identity struct {
 	Begun bool `json:"begun"`
 }
 
-// A Dir is a directory that this process has for itself.
+// A Dir is a data directory that this process has to itself.
 type Dir struct {
 	Path string
 	lock *os.File
@@ -78,15 +80,16 @@ type Dir struct {
 	identity
 }
 
-// OpenDir takes a data directory, and makes it if there is nothing there yet and
-// make says so.
+// OpenDir takes a data directory for this process. If make is set, it makes one where there is
+// nothing yet.
 func OpenDir(path string, make bool) (*Dir, error) {
 	if make {
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			return nil, fmt.Errorf("data directory %s cannot be made: %w", path, err)
 		}
 	} else if _, err := os.Stat(filepath.Join(path, formatFile)); err != nil {
-		// Not even a lock is left in a directory that is not ours.
+		// Checked before the lock is taken: not even a lock file is left in a directory that is
+		// not ours.
 		return nil, &leasehold.Error{Code: leasehold.NotFound, Message: fmt.Sprintf(
 			"%s is not a data directory: it has no file %q that can be read", path, formatFile)}
 	}
@@ -105,7 +108,7 @@ func OpenDir(path string, make bool) (*Dir, error) {
 	return d, nil
 }
 
-// Close lets another process have the directory.
+// Close frees the directory for another process.
 func (d *Dir) Close() {
 	_ = d.lock.Close() // lets the lock go
 }
@@ -119,8 +122,8 @@ func (d *Dir) Values() string { return filepath.Join(d.Path, valuesDir) }
 // Journal is where the journal is.
 func (d *Dir) Journal() string { return filepath.Join(d.Path, journalDir) }
 
-// takeLock takes a directory for this process. The kernel frees it when the process ends, so
-// no lock is ever left behind.
+// takeLock locks a directory for this process. The kernel frees the lock when the process ends,
+// so none is ever left behind.
 func takeLock(name, dir string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -136,7 +139,7 @@ func takeLock(name, dir string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("data directory %s cannot be locked: %w", dir, err)
 	}
-	// The process id helps those who meet the lock.
+	// For the message of a process that finds the directory locked.
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt([]byte(fmt.Sprintf("%d\n", os.Getpid())), 0)
 	return f, nil
@@ -166,7 +169,7 @@ func (d *Dir) identify() error {
 	return nil
 }
 
-// begin makes an empty directory ours.
+// begin makes an empty directory a data directory.
 func (d *Dir) begin() error {
 	files, err := os.ReadDir(d.Path)
 	if err != nil {
@@ -182,8 +185,8 @@ func (d *Dir) begin() error {
 	return d.Save()
 }
 
-// name gives names to a directory of a version that had none. Versions before do not
-// understand what this one writes, and are to say so.
+// name gives names to a directory of a version that had none, and raises its format: older
+// versions do not understand what this one writes, and have to say so.
 func (d *Dir) name() error {
 	if d.Format >= namedFormat {
 		return nil
@@ -192,7 +195,7 @@ func (d *Dir) name() error {
 	return d.Save()
 }
 
-// setLevel writes down that the state was raised to a level.
+// SetLevel writes down that the state was raised to a level.
 func (d *Dir) SetLevel(level core.Level) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -221,12 +224,13 @@ func (d *Dir) Save() error {
 // Decided reports whether the directory belongs to a cluster already.
 func (d *Dir) Decided() bool { return d.Begun || d.Joined || d.Begin != nil }
 
-// Disown notes that these data must no longer be used, and returns what to do about it.
+// Disown notes that these data must no longer be used, and returns an error that says what to
+// do.
 func (d *Dir) Disown(why string) (whatNow, err error) {
 	return divergedError(why), writeFile(filepath.Join(d.Path, divergedFile), []byte(why+"\n"))
 }
 
-// divergedError says what to do about a server whose data must not be used.
+// divergedError is the error of a server whose data must not be used, and what to do about it.
 func divergedError(why string) error {
 	return &leasehold.Error{Code: leasehold.Refused, Message: why +
 		": its data are no longer used. Keep them for those who look for the cause; remove this server from the " +
@@ -234,7 +238,7 @@ func divergedError(why string) error {
 		"(leasehold cluster remove NAME), and let it join as a new one, with an empty data directory"}
 }
 
-// Diverged says why a data directory must not be used; nil: nothing is known against it.
+// Diverged returns why a data directory must not be used; nil: nothing is known against it.
 func (d *Dir) Diverged() error {
 	b, err := os.ReadFile(filepath.Join(d.Path, divergedFile))
 	switch {
@@ -246,7 +250,7 @@ func (d *Dir) Diverged() error {
 	return divergedError(strings.TrimSpace(string(b)))
 }
 
-// writeFile puts a whole file in place, or leaves what was there.
+// writeFile writes a whole file, or leaves what was there.
 func writeFile(name string, b []byte) error {
 	tmp := name + ".tmp"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -257,8 +261,9 @@ func writeFile(name string, b []byte) error {
 	return putInPlace(f, name, err)
 }
 
-// putInPlace gives a file its name once all of it is durable, and makes that durable too. What
-// was not written without an error never gets there.
+// putInPlace gives a file its name once all of it is durable, and makes the name durable too. A
+// file that was not written without an error never gets there. The order matters: a rename that
+// reached the disk before the content would leave an empty file under a good name.
 func putInPlace(f *os.File, name string, err error) error {
 	if err == nil {
 		err = f.Sync()

@@ -16,10 +16,14 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// watchEvery is how often the disk looks at the write in flight, and at the room.
+// watchEvery is how often the disk looks at the write in flight, and at the free space.
 const watchEvery = 250 * time.Millisecond
 
-// A Disk is the Disk of a real node: the log, the snapshots and the room for both.
+// A Disk is the Disk of a real node: the log, the snapshots and the room for both. The node
+// only begins work here; goroutines of this type do it, and report by an event. Log writes,
+// snapshots, the look at free space, and the check of old snapshots each have a goroutine to
+// themselves, because each of them can hang on a bad disk, and none may keep the others from
+// noticing.
 type Disk struct {
 	*room
 	log     *wal.WAL
@@ -52,7 +56,7 @@ type Config struct {
 	Done   <-chan struct{}      // closed when the node is
 }
 
-// NewDisk returns the disk of a node that goes on from what was found.
+// NewDisk returns the disk of a node that continues from what was found.
 func NewDisk(c Config, dir *Dir, found *Recovered) *Disk {
 	d := &Disk{
 		room: newRoom(c, dir), log: found.Log, events: c.Events, watch: newMetrics(c.Metrics),
@@ -66,8 +70,8 @@ func NewDisk(c Config, dir *Dir, found *Recovered) *Disk {
 	return d
 }
 
-// StartJournal opens the journal, which writes in the background. What it lacks of the log
-// up to end it is given again.
+// StartJournal opens the journal, which writes in the background. Entries up to end that the
+// journal lacks are given to it again as the log is replayed.
 func (d *Disk) StartJournal(bytes int64, wall func() time.Time, end uint64) (*audit.Journal, error) {
 	journal, err := audit.Start(audit.Config{
 		Dir: d.dir.Journal(), Bytes: bytes, Now: wall, Log: d.slog, End: end,
@@ -97,7 +101,7 @@ func (d *Disk) Write(w replica.Write) { d.writes <- w }
 // Save begins to make a snapshot durable.
 func (d *Disk) Save(s replica.Snapshot) { d.saves <- s }
 
-// Send gives an event to the node, unless that is gone.
+// Send gives an event to the node, unless the node is gone.
 func (d *Disk) Send(e replica.Event) {
 	select {
 	case d.events <- e:
@@ -110,6 +114,8 @@ func (d *Disk) writeLoop() {
 	for number := uint64(1); ; number++ {
 		select {
 		case w := <-d.writes:
+			// watchLoop reads it: this goroutine may be stuck in the kernel and could not say
+			// so itself.
 			d.inFlight.Store(number)
 			err := d.write(w)
 			d.inFlight.Store(0)
@@ -120,7 +126,8 @@ func (d *Disk) writeLoop() {
 	}
 }
 
-// write makes one write durable, the mark of a snapshot before the entries that follow it.
+// write makes one write durable, the mark of a snapshot before the entries that follow it: a
+// log that is read back must know where the entries continue from.
 func (d *Disk) write(w replica.Write) error {
 	if w.Snapshot != nil {
 		if err := d.mark(w); err != nil || w.Hard == nil {
@@ -150,14 +157,17 @@ func (d *Disk) mark(w replica.Write) error {
 	d.purging.Lock()
 	defer d.purging.Unlock()
 	newest := w.Snapshot.GetIndex()
+	// The snapshot before the newest is kept, with the log that it needs: if the newest turns
+	// out to be damaged, there is still a way back that loses nothing.
 	keep := d.marked.Swap(newest)
 	notify(d.unchecked)
 	d.snapshot.Store(stateSize(d.dir.Snapshots(), newest))
 	d.added.Add(-d.frozen.Swap(0))
+	// etcd's wal keeps its files locked and open until it is told that they may go.
 	if err := d.log.ReleaseLockTo(keep); err != nil {
 		return err
 	}
-	// What cannot be removed now will be next time; it does no harm but take room.
+	// What cannot be removed now is removed next time; until then it only takes room.
 	if err := errors.Join(purgeLog(d.dir.wal(), keep), purgeStates(d.dir.Snapshots(), keep, newest)); err != nil {
 		d.slog.Warn("old log and snapshot files could not be removed", "err", err)
 	}
@@ -177,11 +187,12 @@ func (d *Disk) saveLoop() {
 	}
 }
 
-// save makes a snapshot durable. What it replaces in the log cannot be given to the
-// journal again, so that has to be durable before.
+// save makes a snapshot durable. The journal has to be durable first: the part of the log that
+// the snapshot replaces cannot be given to it again.
 func (d *Disk) save(s replica.Snapshot) (int64, error) {
 	d.saving.Add(1)
 	defer d.saving.Add(-1)
+	// What is added to the state from here on is not in this snapshot, and counts for the next.
 	d.frozen.Store(d.added.Load())
 	start := time.Now()
 	if err := d.journal.Flush(); err != nil {
@@ -201,7 +212,8 @@ func (d *Disk) save(s replica.Snapshot) (int64, error) {
 	return size, nil
 }
 
-// watchLoop looks after the write in flight. It must not ask the disk anything itself.
+// watchLoop watches the write in flight. It must not touch the disk itself, or it would hang
+// with the write that it watches.
 func (d *Disk) watchLoop() {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -217,9 +229,9 @@ func (d *Disk) watchLoop() {
 	}
 }
 
-// A sighting is which write was in flight, and at how many looks in a row. Looks are
-// counted and not time: a clock that jumps, or a process that slept, adds one look at
-// the most and not the minutes that it missed.
+// A sighting is which write was seen in flight, and in how many looks in a row. Looks are
+// counted and not time: a clock that jumps, or a process that was suspended, adds one look at
+// most and not the minutes that it missed.
 type sighting struct {
 	write uint64
 	looks int
@@ -233,7 +245,8 @@ func (s sighting) again(write uint64) sighting {
 	return sighting{write, s.looks + 1}
 }
 
-// checkWrite looks at the write in flight.
+// checkWrite reports a write that takes too long: first to the leader, which gives the lead
+// away, and then as a failure. The write may still succeed later; nobody will have been told.
 func (d *Disk) checkWrite(seen sighting) sighting {
 	seen = seen.again(d.inFlight.Load())
 	if seen.looks == 0 {
@@ -249,8 +262,8 @@ func (d *Disk) checkWrite(seen sighting) sighting {
 	return seen
 }
 
-// checkJournal looks at what the journal is writing. The node would wait for it with
-// its next entry, and for ever.
+// checkJournal looks at what the journal is writing. The node would wait for it with one of its
+// next entries, and for ever.
 func (d *Disk) checkJournal(seen sighting) sighting {
 	seen = seen.again(d.journal.Operation())
 	if took := time.Duration(seen.looks) * watchEvery; took >= replica.StalledWrite {

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/internal/metric"
 )
 
-// metrics are the figures of a disk.
+// metrics are a disk's own metrics. A disk without a registry counts all the same, so that its
+// code need not ask.
 type metrics struct {
 	writeSeconds, snapshotSeconds    prometheus.Histogram
 	entriesWritten, snapshotFailures prometheus.Counter
@@ -31,7 +32,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// room has the figures of the data disk read at each scrape.
+// room registers the figures of the data disk, which are read at each scrape.
 func (m *metrics) room(r prometheus.Registerer, room *room) {
 	if r == nil {
 		return
@@ -49,7 +50,7 @@ func (m *metrics) room(r prometheus.Registerer, room *room) {
 	)
 }
 
-// watchJournal has the figures of a journal read at each scrape.
+// watchJournal registers the figures of a journal, which are read at each scrape.
 func watchJournal(r prometheus.Registerer, j *audit.Journal) {
 	if r == nil {
 		return

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// MakeRoom makes room for a snapshot: from the reserve, and then from the older snapshot with
-// the log that only that one needs. It is not certain that there is enough then.
+// MakeRoom makes room for a snapshot: from the reserve first, then from the older snapshot with
+// the log that only that one needs. It does not promise that there is enough afterwards.
 func (d *Disk) MakeRoom() {
 	next := uint64(d.next())
 	if d.yield(next+2*uint64(d.file)) < next+uint64(d.file) {
@@ -14,8 +14,9 @@ func (d *Disk) MakeRoom() {
 	}
 }
 
-// checkLoop reads each snapshot once, when the log knows it. It has a goroutine to itself:
-// reading a large one takes longer than a write of the log, or a look at the room, may wait.
+// checkLoop reads each snapshot once, after it is marked in the log. Only one that was read
+// back may replace the older one when room is short. It has a goroutine to itself: reading a
+// large snapshot takes longer than a log write or a look at free space may wait.
 func (d *Disk) checkLoop() {
 	for {
 		select {
@@ -29,7 +30,7 @@ func (d *Disk) checkLoop() {
 	}
 }
 
-// checkNewest reads the newest snapshot that the log knows, unless that was found good before.
+// checkNewest reads the newest marked snapshot, unless it was found good before.
 func (d *Disk) checkNewest() {
 	d.checking.Lock()
 	defer d.checking.Unlock()
@@ -42,21 +43,23 @@ func (d *Disk) checkNewest() {
 	switch {
 	case err == nil:
 		d.good.Store(newest)
+	// Purged while it was read: there is a newer one to check.
 	case errors.Is(err, errGaveUp), overtaken && errors.Is(err, os.ErrNotExist):
 	default:
 		d.slog.Error("the newest snapshot is damaged: an older one is kept even if there is no room", "err", err)
 	}
 }
 
-// dropOlderOnceChecked is dropOlder for callers that may wait until the newest snapshot was read.
+// dropOlderOnceChecked is dropOlder for callers that can wait until the newest snapshot has
+// been read.
 func (d *Disk) dropOlderOnceChecked() bool {
 	d.checkNewest()
 	return d.dropOlder()
 }
 
-// dropOlder removes all but the newest snapshot that the log knows, if that is known to be good,
-// and the log that only those need. It reports whether there was one. The log waits for it, so
-// it reads no snapshot.
+// dropOlder removes all marked snapshots but the newest, and the log that only those need, if
+// the newest is known to be good. It reports whether there was anything to remove. It reads no
+// snapshot itself, since the log may be waiting for it.
 func (d *Disk) dropOlder() bool {
 	d.purging.Lock()
 	defer d.purging.Unlock()
@@ -78,8 +81,9 @@ func (d *Disk) dropOlder() bool {
 	return true
 }
 
-// roomToStart makes room for the log, which takes two new files before long. A server that
-// found none would end at once, and again at each start. The newest snapshot is good.
+// roomToStart makes room for the log, which allocates two files soon after a start. Without
+// them the server would stop at once, and again at each start, and could never take the
+// snapshot that frees room. The newest snapshot has just been read, so it is good.
 func roomToStart(c Config, dir *Dir, newest uint64) {
 	r := newRoom(c, dir)
 	want := 2 * uint64(r.file)

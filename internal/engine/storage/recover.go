@@ -18,6 +18,11 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
+// Recovery: what a server finds in its data directory at a start. It trusts nothing that it
+// cannot check. A torn end of the log is cut off, since nobody was answered from it; anything
+// else that is wrong stops the start, because data that were acknowledged may be missing, and a
+// server that went on without them would break its promises in silence.
+
 // Recovered is what a data directory holds.
 type Recovered struct {
 	Log     *wal.WAL
@@ -30,8 +35,8 @@ type Recovered struct {
 	Size    int64 // of the snapshot that it started from
 }
 
-// Recover reads a data directory: the newest snapshot, and the log after it. It makes room for
-// the log if there is hardly any.
+// Recover reads a data directory: the newest snapshot, and the log after it. If there is hardly
+// any free space, it first makes room for the log.
 func Recover(c Config, d *Dir) (*Recovered, error) {
 	if wal.SegmentSizeBytes != c.SegmentBytes {
 		wal.SegmentSizeBytes = c.SegmentBytes // etcd keeps it in a variable of the package
@@ -39,8 +44,9 @@ func Recover(c Config, d *Dir) (*Recovered, error) {
 	return recoverDir(d, func(newest uint64) { roomToStart(c, d, newest) })
 }
 
-// recoverDir reads a data directory: the newest snapshot, and the log after it. Before it opens
-// the log, it calls found, which may be nil, with the index of the snapshot, which is good.
+// recoverDir reads a data directory: the newest snapshot, and the log after it. Once the
+// snapshot has been read and is good, and before the log is opened, it calls found with the
+// snapshot's index; found may be nil.
 func recoverDir(d *Dir, found func(newest uint64)) (*Recovered, error) {
 	if err := os.MkdirAll(d.Snapshots(), 0o700); err != nil {
 		return nil, err
@@ -69,12 +75,13 @@ func recoverDir(d *Dir, found func(newest uint64)) (*Recovered, error) {
 	return beginAgain(d, r.Log)
 }
 
-// beginAgain makes the log of a server whose first write was torn anew: what is left of that
-// would contradict what comes next.
+// beginAgain makes a new log for a server whose very first write was torn: what is left of it
+// would contradict what is written next.
 func beginAgain(d *Dir, log *wal.WAL) (*Recovered, error) {
 	if err := log.Close(); err != nil {
 		return nil, err
 	}
+	// Written down before the old log goes: a crash in between must not look like a lost log.
 	d.Begun = false
 	if err := d.Save(); err != nil {
 		return nil, err
@@ -82,8 +89,9 @@ func beginAgain(d *Dir, log *wal.WAL) (*Recovered, error) {
 	return beginLog(d)
 }
 
-// roster returns who belonged to the cluster at a snapshot. One of a server that knew
-// nothing of others has nobody else in it; but another one may have got it from there.
+// roster returns who belonged to the cluster at a snapshot. A snapshot from before there were
+// rosters names nobody; then the mark in the log tells the voters, or else the server was
+// alone.
 func (d *Dir) roster(s replica.Snapshot, mark *walpb.Snapshot) *replica.Roster {
 	voters := mark.GetConfState().GetVoters()
 	switch {
@@ -97,8 +105,8 @@ func (d *Dir) roster(s replica.Snapshot, mark *walpb.Snapshot) *replica.Roster {
 	return replica.RosterBefore(d.Cluster, []uint64{d.Node})
 }
 
-// beginLog makes the first log. What an earlier try left is of no value: nobody was
-// ever answered from it.
+// beginLog makes the first log. What an earlier try left is of no value: nobody was ever
+// answered from it, because Begun is set only afterwards.
 func beginLog(d *Dir) (*Recovered, error) {
 	if err := os.RemoveAll(d.wal()); err != nil {
 		return nil, err
@@ -114,9 +122,9 @@ func beginLog(d *Dir) (*Recovered, error) {
 		Roster: &replica.Roster{Cluster: d.Cluster}, Fresh: true}, nil
 }
 
-// newestState reads the newest snapshot that the log knows. A damaged one is
-// refused; one that somebody took away is passed over, as long as an older one is
-// there for the log to go on from.
+// newestState reads the newest snapshot that the log names. A damaged one is refused: somebody
+// should look at the disk first. One that was taken away is passed over, as long as an older
+// one is there for the log to continue from.
 func newestState(dir string, marks []*walpb.Snapshot) (*walpb.Snapshot, replica.Snapshot, int64, error) {
 	for _, mark := range slices.Backward(marks) {
 		if mark.GetIndex() == 0 {
@@ -134,7 +142,8 @@ func newestState(dir string, marks []*walpb.Snapshot) (*walpb.Snapshot, replica.
 		fmt.Errorf("%s has none of the snapshots that the log continues. %s", dir, whatNow)
 }
 
-// readLog reads the entries after a snapshot and leaves the log ready for more.
+// readLog reads the entries after a snapshot and leaves the log open for more. etcd's wal
+// panics on some kinds of damage, which here is an error like any other.
 func (r *Recovered) readLog(dir string, snapshot *walpb.Snapshot) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -151,16 +160,17 @@ func (r *Recovered) readLog(dir string, snapshot *walpb.Snapshot) (err error) {
 		return damaged(dir, err.Error())
 	}
 	if snapshot.GetIndex() == 0 && raft.IsEmptyHardState(hard) {
-		// The first write never got as far as the disk, or not all of it: nobody was promised
-		// anything.
+		// The first write holds the hard state: without one it never reached the disk, or not
+		// all of it, and nobody was promised anything.
 		r.Fresh, r.torn, entries = true, len(entries) > 0, nil
 	}
 	r.Storage, err = replica.NewStorage(snapshot, hard, entries)
 	return err
 }
 
-// purgeLog removes the files of the log that recovery does not need, if it may
-// start from an index.
+// purgeLog removes the log files that recovery does not need if it starts from an index. A
+// file's name has the index of its first entry, so the last file that begins at or before the
+// index is the first one that is needed.
 func purgeLog(dir string, index uint64) error {
 	names, err := logNames(dir)
 	if err != nil {

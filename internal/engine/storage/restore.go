@@ -21,6 +21,11 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
+// A restore must not let old holders and new ones hold the same thing. So it makes a new
+// cluster, with new names: servers of the old one, which may be alive, are refused. Its tokens
+// continue far above all that is known, so that stores keep refusing holders from before. And
+// nothing is granted until every lease that may have been granted after the backup has ended.
+
 // RestoreOptions say how a backup is restored.
 type RestoreOptions struct {
 	// Name is what the server is called; empty: it says so when it starts.
@@ -32,7 +37,7 @@ type RestoreOptions struct {
 	Above uint64
 }
 
-// RestoredTo is what came of a restore.
+// RestoredTo is the result of a restore.
 type RestoredTo struct {
 	Backup  BackupHead
 	Cluster string // the name of the new cluster
@@ -40,9 +45,9 @@ type RestoredTo struct {
 	State   core.Restored
 }
 
-// RestoreTo makes a data directory of the backup in a file: that of a cluster of its own,
-// of one server, which others may join. The servers of the cluster that the backup is of
-// are strangers to it: they may be alive, and may have gone on.
+// RestoreTo makes a data directory from the backup in a file: that of a new cluster of one
+// server, which others may join. The servers of the cluster that was backed up are strangers to
+// it: they may be alive, and may have gone on.
 func RestoreTo(dir, backup string, o RestoreOptions) (RestoredTo, error) {
 	if err := mustBeEmpty(dir); err != nil {
 		return RestoredTo{}, err
@@ -91,7 +96,7 @@ func mustBeEmpty(dir string) error {
 	return nil
 }
 
-// emptyDir takes a directory that has nothing in it, and makes it if need be.
+// emptyDir takes an empty directory for this process, and makes it if need be.
 func emptyDir(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory %s cannot be made: %w", dir, err)
@@ -107,7 +112,7 @@ func emptyDir(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// empty takes back what fill made. What is left is for the next try to refuse.
+// empty removes what fill made. If anything is left, the next try refuses the directory.
 func (d *Dir) empty() {
 	for _, path := range []string{d.wal(), d.Snapshots(), d.Values(), filepath.Join(d.Path, formatFile),
 		filepath.Join(d.Path, formatFile+".tmp")} {
@@ -115,7 +120,7 @@ func (d *Dir) empty() {
 	}
 }
 
-// freshID is an id that no server of a cluster ever had.
+// freshID returns an id that no server of a cluster ever had.
 func freshID(r *replica.Roster) uint64 {
 	id := max(r.Next, 2) // the first of a cluster without a roster had 1
 	for _, m := range r.Peers() {
@@ -127,8 +132,8 @@ func freshID(r *replica.Roster) uint64 {
 	return id
 }
 
-// fill writes all that a server starts from. What says that the directory is one comes
-// last: what a crash leaves before that, no server takes for its data.
+// fill writes all that a server starts from. The format file comes last: what a crash leaves
+// before that, no server takes for its data.
 func (d *Dir) fill(head BackupHead, state *core.State, name, backup string) error {
 	if state.HasValues() {
 		if err := d.fillValues(backup); err != nil {
@@ -171,7 +176,7 @@ func (d *Dir) fillValues(backup string) error {
 	return errors.Join(err, syncDir(d.Values()))
 }
 
-// beginAt makes a log that goes on from a snapshot.
+// beginAt makes a log that continues from a snapshot.
 func (d *Dir) beginAt(s replica.Snapshot) error {
 	log, err := wal.Create(zap.NewNop(), d.wal(), []byte(strconv.FormatUint(d.Node, 10)))
 	if err != nil {

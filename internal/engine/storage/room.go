@@ -20,12 +20,13 @@ import (
 )
 
 // A disk that fills up must not end the server before somebody has made room. Snapshots free
-// log and therefore have to be possible last of all; so a file holds room in reserve, for one
-// snapshot and two files of the log. It is given up piece by piece, whenever less than two
-// files of the log are free beside it, and for a snapshot. Whatever adds to the state is
-// refused as soon as min-free can be had only out of the reserve.
+// log, so they have to be possible until the very last; therefore a file holds room in reserve,
+// for one snapshot and two files of the log. It is given up piece by piece, whenever less than
+// two log files' worth is free beside it, and for a snapshot. Whatever adds to the state is
+// refused as soon as min-free could be had only out of the reserve; renewals and releases go
+// on, so that a full disk costs nobody a lease.
 
-// reserveFile has nothing in it; all that counts is the room that it takes.
+// reserveFile has no content: all that counts is the blocks that it occupies.
 const reserveFile = "reserve"
 
 const (
@@ -34,14 +35,15 @@ const (
 	brakeFor   = 20 * time.Millisecond
 )
 
-// noRoomError is an error of a disk that is full, as a node knows it.
+// noRoomError marks an error as a full disk, so that the node need not know the system's error
+// numbers.
 type noRoomError struct{ error }
 
 func (e noRoomError) Unwrap() error { return e.error }
 
 func (e noRoomError) Is(target error) bool { return target == replica.ErrNoRoom }
 
-// noRoom returns an error as a node knows it.
+// noRoom marks an error that says that the disk is full, and returns others as they are.
 func noRoom(err error) error {
 	if isNoRoom(err) {
 		return noRoomError{err}
@@ -49,7 +51,7 @@ func noRoom(err error) error {
 	return err
 }
 
-// isNoRoom reports whether an error says that a disk, or a share of it, is full.
+// isNoRoom reports whether an error says that a disk, or a quota on it, is full.
 func isNoRoom(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
@@ -84,8 +86,8 @@ type room struct {
 	mu sync.Mutex // guards the reserve file
 }
 
-// spend counts bytes that are about to be written to the log, and looks at the room every now
-// and then: a fast writer fills a disk before the next look that is due by time.
+// spend counts bytes that are about to be written to the log, and looks at free space every
+// quarter of a log file: a fast writer fills a disk before the next look that is due by time.
 func (d *Disk) spend(bytes int64) {
 	if d.tight.Load() && d.saving.Load() > 0 {
 		d.brake()
@@ -109,8 +111,9 @@ func notify(c chan<- struct{}) {
 	}
 }
 
-// brake keeps the log from taking the room that a snapshot in flight was promised, faster than
-// that can be written. Many commands share a write: they wait a little, and nothing is refused.
+// brake keeps the log from taking the room that a snapshot in flight was promised faster than
+// the snapshot can be written. Many commands share a write: they wait a little, and nothing is
+// refused.
 func (d *Disk) brake() {
 	timer := time.NewTimer(brakeFor)
 	defer timer.Stop()
@@ -123,17 +126,19 @@ func (d *Disk) brake() {
 // isScarce reports whether there is hardly room for the log's next files.
 func (r *room) isScarce() bool { return r.left.Load() < 4*uint64(r.file) }
 
-// next is how large a snapshot of the present state may be: as the newest one, and twice what
-// was added since, which may stand in a record and in history.
+// next is how large a snapshot of the present state may be: the size of the newest one, and
+// twice what was added since, because a value can be both in a record and in the history of
+// events.
 func (r *room) next() int64 { return r.snapshot.Load() + 2*r.added.Load() }
 
-// wanted is how large the reserve should be: for that snapshot, and for two files that the log
-// allocates in advance.
+// wanted is how large the reserve should be: that snapshot, and two files of the log, which
+// etcd's wal allocates in advance.
 func (r *room) wanted() uint64 { return uint64(r.next() + 2*r.file) }
 
-// need is how much must be free, reserve included, for anything new to be granted. With
-// nothing new, snapshots and log must fit in for ever: a snapshot may be larger than the
-// log and the snapshot that go for it, and until then the log goes on, in whole files.
+// need is how much must be free, reserve included, for anything new to be granted. Even if
+// nothing new is granted, log and snapshots must fit for ever: a snapshot may be larger than
+// the log and the older snapshot that it replaces, and until it is done the log goes on, in
+// whole files.
 func (r *room) need() uint64 {
 	outgrown := uint64(r.next()-r.snapshot.Load()) / 2
 	return r.wanted() + outgrown + max(r.minFree.Load(), uint64(replica.SnapshotAfter(r.every, r.next())+2*r.file))
@@ -157,7 +162,7 @@ func (d *Disk) roomLoop() {
 	}
 }
 
-// checkRoom measures the room, says so if there is too little, and fits the reserve to it.
+// checkRoom measures the room, raises or clears the alarm, and adjusts the reserve.
 func (r *room) checkRoom() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,6 +177,8 @@ func (r *room) checkRoom() {
 	r.reserved.Store(held)
 	r.needed.Store(need)
 	making, older := r.making()
+	// A snapshot in the making takes room that the older one gives back once it is done:
+	// without this, every snapshot on a tight disk would raise the alarm for a moment.
 	soon := free + held + min(making, older)
 	margin := uint64(0)
 	if r.full.Load() {
@@ -186,7 +193,7 @@ func (r *room) checkRoom() {
 	r.fit(free, held, making)
 }
 
-// tell logs that the room got scarce, or is enough again.
+// tell logs that room got scarce, or suffices again.
 func (r *room) tell(full bool) {
 	if !full {
 		r.slog.Info("the data disk has room again", "free_bytes", r.free.Load(), "reserved_bytes", r.reserved.Load())
@@ -210,8 +217,8 @@ func (r *room) Lack() string {
 		r.free.Load()/mib, r.reserved.Load()/mib, (r.needed.Load()+mib-1)/mib)
 }
 
-// fit makes the reserve as large as it should be, and leaves two files of the log beside it.
-// While a snapshot is made, the room that was given up for it is not taken back.
+// fit brings the reserve to the size that it should have, and leaves two files of the log
+// beside it. While a snapshot is being made, room that was given up for it is not taken back.
 func (r *room) fit(free, held, making uint64) {
 	beside := 2 * uint64(r.file)
 	target := min(r.wanted(), max(free+held, beside)-beside, held+roomAtOnce) / roomEach * roomEach
@@ -236,7 +243,8 @@ func (r *room) look() (uint64, error) {
 	return uint64(s.Bavail) * uint64(s.Bsize), nil // their types differ between systems
 }
 
-// held returns how many bytes the reserve really takes, which on some file systems is none.
+// held returns how many bytes the reserve really occupies. On file systems that compress, or
+// that cannot allocate in advance, it may be none.
 func (r *room) held() uint64 {
 	info, err := os.Stat(r.reserve())
 	if err != nil {
@@ -250,8 +258,8 @@ func (r *room) held() uint64 {
 
 func (r *room) reserve() string { return filepath.Join(r.dir.Path, reserveFile) }
 
-// making returns how many bytes snapshots take that the log does not know of yet, and those
-// that go when it does: of the ones that are older than the newest.
+// making returns how many bytes are in snapshots that the log does not name yet, and how many
+// in those that go once it does: the ones older than the newest.
 func (r *room) making() (bytes, older uint64) {
 	files, err := os.ReadDir(r.dir.Snapshots())
 	if err != nil {
@@ -278,7 +286,7 @@ func isUnfinished(name string) bool {
 	return strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, partSuffix)
 }
 
-// resize makes the reserve so large, or leaves it as it is. It is not synced: what a crash
+// resize sets the size of the reserve, or leaves it as it is. It is not synced: what a crash
 // takes of it is made again.
 func (r *room) resize(bytes uint64) {
 	f, err := os.OpenFile(r.reserve(), os.O_WRONLY|os.O_CREATE, 0o600)
@@ -311,10 +319,11 @@ func (r *room) yield(want uint64) uint64 {
 	return free
 }
 
-// yieldFiles does so for the next files of the log.
+// yieldFiles gives up as much of the reserve as the next files of the log need.
 func (r *room) yieldFiles() { r.yield(2 * uint64(r.file)) }
 
-// leavesRoom returns an error if a snapshot that is being written leaves no room for the log.
+// leavesRoom returns an error if a snapshot that is being written leaves no room for the log:
+// without a snapshot the server goes on, without a log it ends.
 func (r *room) leavesRoom() error {
 	if r.yield(2*uint64(r.file)) < uint64(r.file+r.file/2) { // the log's next file, and the rest of this write
 		return fmt.Errorf("it would leave no room for the log: %w", unix.ENOSPC)
@@ -328,7 +337,7 @@ func newRoom(c Config, dir *Dir) *room {
 	return r
 }
 
-// Status is how the disk does.
+// Status is the state of the disk.
 type Status struct {
 	Free, Reserved, Needed uint64 // bytes, at the last look
 	Full                   bool   // there is less room than there should be
@@ -336,7 +345,7 @@ type Status struct {
 	Saving                 bool   // a snapshot is being written
 }
 
-// Status returns how the disk does.
+// Status returns the state of the disk, as of the last look.
 func (r *room) Status() Status {
 	return Status{
 		Free: r.free.Load(), Reserved: r.reserved.Load(), Needed: r.needed.Load(),

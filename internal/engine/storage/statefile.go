@@ -20,10 +20,10 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// A state file is a snapshot: a head, then the state as wire.WriteSnapshot makes it. The
-// head has the magic, the snapshot's index and term, the length of the roster, the roster,
-// and a checksum of all that. Files of servers that knew nothing of others have no
-// roster, nor its length.
+// A state file is a snapshot: a head, then the state as wire.WriteSnapshot makes it. The head
+// has the magic, the snapshot's index and term, the length of the roster, the roster, and a
+// checksum of all that. Files of the first format are of servers that knew no others: they have
+// no roster and no length of one.
 const (
 	stateSuffix   = ".snap.db"
 	stateMagic    = "LHSTATE2"
@@ -102,6 +102,8 @@ func readHead(r io.Reader) (s replica.Snapshot, size int, err error) {
 		return s, 0, errors.New("its head is cut off")
 	default:
 		length := binary.BigEndian.Uint32(head[stateFixed:])
+		// A damaged length must not make this allocate gigabytes before the checksum is
+		// compared.
 		if length > maxRoster {
 			return s, 0, errors.New("the checksum of its head is wrong")
 		}
@@ -125,8 +127,8 @@ func readHead(r io.Reader) (s replica.Snapshot, size int, err error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// pacedWriter syncs as it writes, so that a large snapshot never piles up unwritten
-// pages in front of the log's own sync.
+// pacedWriter syncs as it writes, so that a large snapshot does not pile up unwritten pages:
+// the kernel would write them all out in front of the log's next sync, and stall every command.
 type pacedWriter struct {
 	file     *os.File
 	stop     <-chan struct{}
@@ -156,7 +158,7 @@ func (g *pacedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// readState reads the snapshot at an index. The checksum is right if it succeeds.
+// readState reads the snapshot at an index. If it succeeds, the checksums were right.
 func readState(dir string, index, term uint64) (replica.Snapshot, int64, error) {
 	name := stateName(dir, index)
 	f, err := os.Open(name)
@@ -187,8 +189,8 @@ func readStateFrom(r io.Reader, name string, index, term uint64) (replica.Snapsh
 	return s, int64(head) + summary.Bytes, nil
 }
 
-// ReceiveState makes the state file that another server sends durable, as this one's own
-// are, and reads it. A damaged one never gets the name of a whole one.
+// ReceiveState makes the state file that another server sends durable, as this one's own are,
+// and reads it back. A damaged one never gets the name of a whole one.
 func (d *Dir) ReceiveState(index, term uint64, body io.Reader, stop <-chan struct{}) (replica.Snapshot, error) {
 	f, err := os.CreateTemp(d.Snapshots(), "state-*"+partSuffix)
 	if err != nil {
@@ -204,7 +206,7 @@ func (d *Dir) ReceiveState(index, term uint64, body io.Reader, stop <-chan struc
 }
 
 // rereadState reads what has just been written, as a start would: what arrived damaged is
-// refused before anybody relies on it.
+// refused before anything relies on it.
 func rereadState(f *os.File, index, term uint64) (replica.Snapshot, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return replica.Snapshot{}, err
@@ -232,8 +234,9 @@ func (d *Dir) RemoveParts() error {
 	return err
 }
 
-// whatNow ends each message about data that cannot be used. To put an older copy of a data
-// directory back is no way out: tokens would be granted again.
+// whatNow ends each message about data that cannot be used. Putting an older copy of a data
+// directory back is no way out, and is not offered: tokens that were granted since would be
+// granted again.
 const whatNow = "Nothing was changed. If there are other servers, remove this one from the cluster (leasehold " +
 	"cluster remove) and let it join as a new one, with an empty directory; " +
 	"else make a new directory from a backup (leasehold restore), or, to begin anew without any lease, move this one " +
@@ -245,7 +248,7 @@ func damaged(name, what string) error {
 }
 
 // checkState reads a state file to its end and compares its checksums. Unlike readState it
-// takes no memory. It gives up when stop is closed.
+// builds no state in memory. It gives up when stop is closed.
 func checkState(dir string, index uint64, stop <-chan struct{}) error {
 	name := stateName(dir, index)
 	f, err := os.Open(name)
@@ -321,7 +324,8 @@ func olderStates(dir string, newest uint64) (older []uint64, err error) {
 }
 
 // purgeStates removes the state files that recovery will not start from. A newer one stays:
-// another node may just have sent it, and the log hears of it next.
+// another server may just have sent it, and its mark is the next thing to be written to the
+// log.
 func purgeStates(dir string, keep ...uint64) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {

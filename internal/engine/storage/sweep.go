@@ -11,16 +11,23 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// How often values that nothing names are looked for: in memory, and on disk. A state that
-// another server sent says nothing of what it no longer names.
+// Large values are deleted when no record names them, in the background. A value that is
+// deleted although a record names it is data loss, so the order matters: first a value must
+// have been idle for long enough that no command that names it can still be on its way; then
+// the state is asked, with a linearizable read; then it is checked that nobody has put it again
+// in the meantime. A value that stays too long only takes room.
+
+// How often unnamed values are looked for: among those known in memory, and on disk. The disk
+// has to be scanned too, since a snapshot from another server does not say what it no longer
+// names.
 const (
 	SweepEvery = time.Minute
 	scanEvery  = 6 * time.Hour
 	maxSwept   = 1000 // in one look at the state
 )
 
-// Tend deletes what nothing names, until done is closed. The function says which values the
-// state names; it must have everything that was answered.
+// Tend deletes values that nothing names, until done is closed. The function named says which
+// values the state names; it must know of everything that was answered.
 func (s *Values) Tend(done <-chan struct{}, named func(context.Context, []leasehold.Digest) ([]bool, error)) {
 	s.scan()
 	sweep, scan := time.NewTicker(SweepEvery), time.NewTicker(scanEvery)
@@ -43,7 +50,8 @@ func (s *Values) Tend(done <-chan struct{}, named func(context.Context, []leaseh
 	}
 }
 
-// scan finds what is there, to be swept if nothing names it.
+// scan marks every file as idle from now on, unless it is known already. sweep then asks
+// whether anything names it.
 func (s *Values) scan() {
 	folders, err := os.ReadDir(s.dir)
 	for _, folder := range folders {
@@ -66,7 +74,8 @@ func (s *Values) scan() {
 	}
 }
 
-// due are values that nobody has put or freed for a while.
+// due returns values that nobody has put or freed for a while. A pin stops all deletion: a
+// backup that is being written needs values which the live state may no longer name.
 func (s *Values) due() (list []leasehold.Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,12 +120,15 @@ func (s *Values) drop(d leasehold.Digest, named bool) {
 		s.mu.Unlock()
 		return
 	}
+	// Named values leave the list as well: Freed puts them back when the last name goes.
 	delete(s.idle, d)
 	delete(s.spread, d)
 	if named {
 		s.mu.Unlock()
 		return
 	}
+	// From here on a Put of the same bytes waits in settle. Without that, its new file could be
+	// removed by the call below, after Put had reported it durable.
 	gone := make(chan struct{})
 	s.deleting[d] = gone
 	delete(s.checked, d)

@@ -19,14 +19,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A crash can leave the last write to the log incomplete: cut off, or with sectors
-// that never reached the disk. Nobody was answered on the strength of it, so it is
-// cut away, as etcd's wal does. But the same bytes can also come from damage to
-// something that was answered long ago; then cutting would lose leases in silence.
-// The two can be told apart, because a write begins only after the one before it is
-// on disk: if anything of a later write follows the gap, the gap is damage.
+// A crash can leave the last write to the log incomplete: cut off, or with sectors that never
+// reached the disk. Nobody was answered on the strength of it, so it is cut away, as etcd's wal
+// does. But the same bytes can also come from damage to something that was acknowledged long
+// ago; then cutting would lose leases in silence. The two can be told apart, because a write
+// begins only after the one before it is on disk: if anything of a later write follows the gap,
+// the gap is damage.
 
-// logScan is what a look through the log found.
+// logScan is what reading through the log found.
 type logScan struct {
 	snapshots []*walpb.Snapshot // that recovery may start from, oldest first
 	metadata  []byte
@@ -53,6 +53,8 @@ func scanLog(dir string) (logScan, error) {
 	if first, ok := firstIndex(names[0]); ok && first > 0 {
 		scan.lastIndex = first - 1 // what came before was purged
 	}
+	// Each file continues the checksum of the one before, so a file that is missing in the
+	// middle, or comes from another log, shows.
 	crc := uint32(0)
 	for i, name := range names {
 		path := filepath.Join(dir, name)
@@ -87,6 +89,8 @@ func (s *logScan) file(path string, crc uint32, first, last bool) (uint32, error
 	switch {
 	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return 0, damaged(path, fmt.Sprintf("at byte %d: %v", offset, err))
+	// Files are allocated in advance, so zeros follow the last record. Anything else in a file
+	// that was finished long ago is damage, for a torn write can be only in the last file.
 	case !last:
 		end, err := onlyZeros(f, offset)
 		if err != nil || !end {
@@ -123,8 +127,8 @@ func decode(d wal.Decoder, r *walpb.Record) (err error) {
 	return nil
 }
 
-// record checks one record more strictly than the decoder, whose checksum covers
-// neither a record's type nor its length.
+// record checks one record more strictly than the decoder does, whose checksum covers neither a
+// record's type nor its length.
 func (s *logScan) record(d wal.Decoder, r *walpb.Record, firstFile bool, place int) error {
 	switch r.GetType() {
 	case wal.CrcType:
@@ -154,6 +158,7 @@ func (s *logScan) record(d wal.Decoder, r *walpb.Record, firstFile bool, place i
 		if err := strict(r.GetData(), &state); err != nil {
 			return err
 		}
+		// A commit index beyond the log means that entries are missing that were acknowledged.
 		if state.Term == nil || state.Commit == nil || state.GetCommit() > s.lastIndex || state.GetTerm() < s.newer {
 			return errors.New("it has a state that does not belong there")
 		}
@@ -163,9 +168,9 @@ func (s *logScan) record(d wal.Decoder, r *walpb.Record, firstFile bool, place i
 }
 
 // entry checks that an entry continues the log, or replaces a part of it. What replaces an
-// entry may be of an earlier term: it was there first, on a server that has the lead again.
-// But only a leader of a later term replaces anything, so that the state must have come to
-// one; it stands behind the entries that were written with it.
+// entry may be of an earlier term: it was there first, on a server that leads again. But only a
+// leader of a later term replaces anything, so raft's hard state must have reached such a term;
+// it is written behind the entries that came with it.
 func (s *logScan) entry(data []byte) error {
 	var e raftpb.Entry
 	if err := strict(data, &e); err != nil {
@@ -196,7 +201,7 @@ func (s *logScan) entry(data []byte) error {
 	return nil
 }
 
-// leap goes on from a snapshot. What the log has behind it stays, unless it belongs to a
+// leap continues from a snapshot. What the log holds beyond it stays, unless it belongs to a
 // log that another server's snapshot replaced.
 func (s *logScan) leap(snapshot *walpb.Snapshot) {
 	index, term := snapshot.GetIndex(), snapshot.GetTerm()
@@ -219,7 +224,7 @@ func (s *logScan) termAt(index uint64) uint64 {
 	return 0
 }
 
-// cut takes away what stands from an index on.
+// cut removes the entries from an index on.
 func (s *logScan) cut(index uint64) {
 	for n := len(s.terms); n > 0 && s.terms[n-1].first >= index; n-- {
 		s.terms = s.terms[:n-1]
@@ -230,7 +235,8 @@ func (s *logScan) cut(index uint64) {
 	}
 }
 
-// strict reads a message that has nothing in it that it should not have.
+// strict reads a message that must have no unknown fields: protobuf would accept the bytes of
+// one message type as another's.
 func strict(b []byte, m proto.Message) error {
 	if err := proto.Unmarshal(b, m); err != nil {
 		return errors.New("a record is not of the type that it says")
@@ -241,14 +247,16 @@ func strict(b []byte, m proto.Message) error {
 	return nil
 }
 
-// contradiction looks behind the end of the log for something that cannot be there
-// if the end is torn, and says what it found.
+// contradiction looks behind the end of the log for something that cannot be there if the end
+// is merely torn, and says what it found. A write ends with a hard state or the mark of a
+// snapshot, so a record behind one of those is of a later write.
 func (s *logScan) contradiction(f *os.File, offset int64) string {
 	b, err := remainder(f, offset)
 	if err != nil {
 		return err.Error()
 	}
 	ended, first := false, true
+	// Records are aligned to 8 bytes, so a readable one can be found again behind a gap.
 	for i := 0; i+8 <= len(b); {
 		record, size := recordAt(b[i:])
 		if record == nil {
@@ -268,7 +276,9 @@ func (s *logScan) contradiction(f *os.File, offset int64) string {
 	return ""
 }
 
-// recordAt reads the record that may begin at b; nil if none does.
+// recordAt reads the record that may begin at b; nil: none does. The length field holds, as
+// etcd's wal writes it, the size in its lower 56 bits and the padding in the top byte, if the
+// highest bit is set.
 func recordAt(b []byte) (*walpb.Record, int) {
 	length := binary.LittleEndian.Uint64(b)
 	size := int(length & (1<<56 - 1))
@@ -297,7 +307,7 @@ func indexOf(r *walpb.Record) uint64 {
 	return e.GetIndex()
 }
 
-// repair cuts the torn record off, as etcd's wal does; a copy stays beside it.
+// repair cuts the torn record off, as etcd's wal does; a copy is left beside the file.
 func repair(path string) error {
 	if !wal.Repair(zap.NewNop(), filepath.Dir(path)) {
 		return damaged(path, "its end is torn and could not be cut off")

@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// A valueReader reads a value and checks it. A caller that reads from the beginning to the end
-// gets the last of it only if all was right; one that seeks waits until all was read once.
+// A valueReader reads a value and checks it against its digest. A caller that reads from
+// beginning to end gets the last bytes only if everything was right, so it can tell a damaged
+// value from a whole one; a caller that seeks waits until all of it has been read once.
 type valueReader struct {
 	store *Values
 	file  *os.File
@@ -21,7 +22,7 @@ type valueReader struct {
 	err   error
 }
 
-// running is a digest that goes on with what is written to it.
+// running is a digest that continues with what is written to it.
 type running interface {
 	io.Writer
 	Sum([]byte) []byte
@@ -84,7 +85,7 @@ func (r *valueReader) end() error {
 	return nil
 }
 
-// check reads all of a value before a part of it is given out, unless that was done since
+// check reads all of a value before a part of it is given out, unless that has been done since
 // the server started.
 func (r *valueReader) check() error {
 	r.store.mu.Lock()
@@ -105,7 +106,7 @@ func (r *valueReader) check() error {
 	return r.end()
 }
 
-// unreadable is the error of a value that the disk does not give out. One that is cut off is
+// unreadable is the error of a value that the disk does not give out. A file that is cut off is
 // damaged, and set aside; any other error may pass.
 func (s *Values) unreadable(large leasehold.Large, err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {

@@ -48,8 +48,8 @@ type sharing struct {
 	roster *replica.Roster
 }
 
-// What nothing has named for ValueIdle is deleted. It is longer than was promised, so that a
-// command that named it in the last moment is through.
+// What nothing has named for ValueIdle is deleted. That is twice what callers are promised, so
+// that a command which names a value at the last moment is applied by then.
 const (
 	ValueIdle   = 2 * engine.ValueIdle
 	valueBuffer = 256 << 10
@@ -101,8 +101,8 @@ func OpenValues(c ValuesConfig) (*Values, error) {
 	return s, err
 }
 
-// File returns where a value is. Two digits of the digest are a folder, which keeps each of
-// them small.
+// File returns the name of a value's file. Two digits of the digest are a folder, which keeps
+// each folder small.
 func (s *Values) File(d leasehold.Digest) string {
 	name := d.String()
 	return filepath.Join(s.dir, name[:2], name)
@@ -143,6 +143,7 @@ func (s *Values) copy(ctx context.Context, f *os.File, r io.Reader) (large lease
 		switch {
 		case large.Size > s.most:
 			return large, engine.TooLarge()
+		// The disk may fill up while a large value arrives.
 		case s.full():
 			return large, fullError()
 		case failure != nil && failure != io.EOF:
@@ -163,8 +164,8 @@ func (s *Values) copy(ctx context.Context, f *os.File, r io.Reader) (large lease
 	return large, nil
 }
 
-// readUntil reads until b is full or something is wrong. Unlike io.ReadFull it returns
-// the reader's own error, so that the end differs from a connection that broke.
+// readUntil reads until b is full or something is wrong. Unlike io.ReadFull it returns the
+// reader's own error, so that the end can be told from a connection that broke.
 func readUntil(r io.Reader, b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
 		var more int
@@ -198,7 +199,7 @@ func (s *Values) place(tmp string, large leasehold.Large) error {
 	return nil
 }
 
-// settle waits until a value is not being deleted, and lets it stay for a while.
+// settle waits until a value is not being deleted, and restarts its idle time.
 func (s *Values) settle(d leasehold.Digest) {
 	for {
 		s.mu.Lock()
@@ -213,8 +214,8 @@ func (s *Values) settle(d leasehold.Digest) {
 	}
 }
 
-// Nameable reports whether a value is here, and lets it stay for as long as a command that
-// names it may take.
+// Nameable returns an error if a value is not here, and otherwise keeps it for as long as a
+// command that names it may take.
 func (s *Values) Nameable(large leasehold.Large) error {
 	s.settle(large.SHA256)
 	if !s.Has(large) {
@@ -236,7 +237,8 @@ func (s *Values) Shared(d leasehold.Digest, roster *replica.Roster) {
 	s.spread[d] = sharing{s.now(), roster}
 }
 
-// IsShared reports whether a majority has a value, and keeps it for a while yet.
+// IsShared reports whether a majority is known to have a value and to keep it for a while yet.
+// It is asked with the roster of today: a majority of other members proves nothing.
 func (s *Values) IsShared(d leasehold.Digest, roster *replica.Roster) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +246,7 @@ func (s *Values) IsShared(d leasehold.Digest, roster *replica.Roster) bool {
 	return ok && known.roster == roster && s.now()-known.at < engine.ValueIdle
 }
 
-// Pin lets everything stay that is there, until unpin is called.
+// Pin keeps everything that is there until unpin is called.
 func (s *Values) Pin() (unpin func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,14 +270,14 @@ func (s *Values) Freed(list []leasehold.Large) {
 	}
 }
 
-// fullError is what the engine says as well when the disk is nearly full.
+// fullError is the same refusal that the engine gives when the disk is nearly full.
 func fullError() error {
 	return &leasehold.Error{Code: leasehold.Limited, Message: "the server's disk is nearly full: no large value is " +
 		"taken until there is room"}
 }
 
-// unkept is the error of a value that the disk did not take. Nobody was told that it is
-// kept, so that the server can go on.
+// unkept is the error of a value that the disk did not take. Unlike a failed log write it does
+// not stop the server: nobody was told that the value is kept.
 func (s *Values) unkept(err error) error {
 	if isNoRoom(err) {
 		return fullError()
@@ -305,7 +307,9 @@ func (s *Values) Open(large leasehold.Large) (*valueReader, error) {
 	return r, nil
 }
 
-// damaged takes a file away whose bytes are not those that its name says.
+// damaged sets a file aside whose bytes are not those that its name says. It is kept for
+// whoever looks for the cause; under its own name it would count as present, and never be
+// fetched again.
 func (s *Values) damaged(large leasehold.Large, what string) error {
 	name := s.File(large.SHA256)
 	s.log.Error("a large value is damaged", "file", name, "what", what)
@@ -321,7 +325,7 @@ func (s *Values) damaged(large leasehold.Large, what string) error {
 			"from a backup", large.SHA256, what, filepath.Base(name), damagedEnd)}
 }
 
-// Verify reads a value to its end, to see whether it is right.
+// Verify reads a value to its end and returns an error if it is not what its name says.
 func (s *Values) Verify(large leasehold.Large) error {
 	r, err := s.Open(large)
 	if err != nil {

@@ -50,13 +50,15 @@ func (h *Host) turnAway(conn net.Conn) {
 	n, _ := conn.Read(first)
 	if p := h.protocolOf(first[:n]); p != nil {
 		p.refuse(conn, errFull)
-	} else if _, err := io.WriteString(conn, h.full()); err != nil {
-		return
+	} else if _, err := io.WriteString(conn, h.full()); err == nil {
+		takeRest(conn)
 	}
-	// To close while the request is still coming in would reset the connection,
-	// and the caller would lose the answer.
-	if c, ok := conn.(interface{ CloseWrite() error }); ok {
-		_ = c.CloseWrite()
+}
+
+// takeRest takes what still comes on a connection that was answered, until its deadline. To close
+// it meanwhile would reset it, and the client would lose the answer.
+func takeRest(conn net.Conn) {
+	if c, ok := conn.(interface{ CloseWrite() error }); ok && c.CloseWrite() == nil {
 		_, _ = io.Copy(io.Discard, conn)
 	}
 }

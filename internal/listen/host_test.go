@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -42,6 +43,9 @@ func (s *shouting) serve(ctx context.Context, c net.Conn) {
 	lines := bufio.NewScanner(c)
 	for lines.Scan() {
 		Greeted(c)
+		if lines.Text() == "!panic" {
+			panic("nobody foresaw this")
+		}
 		if lines.Text() == "!wait" {
 			s.begun <- struct{}{}
 			<-s.goOn
@@ -66,7 +70,7 @@ func build(t *testing.T, c Config) *house {
 		t.Fatal(err)
 	}
 	h := &house{t: t, address: l.Addr().String(), state: NewState(), shout: &shouting{make(chan struct{}), make(chan struct{})}}
-	c.State, c.Protocols = h.state, []*Protocol{h.shout.protocol()}
+	c.State, c.Protocols = h.state, append([]*Protocol{h.shout.protocol()}, c.Protocols...)
 	c.HTTP = []HTTP{{Routes: []Route{
 		{Pattern: "/", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "%s tls=%v", r.Proto, r.TLS != nil)
@@ -191,6 +195,52 @@ func TestSecurePortTellsProtocols(t *testing.T) {
 	}
 	if got := tell(t, h.dial(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); got != "HTTP/1.0 400 Bad Request" {
 		t.Errorf("HTTP without TLS: %q", got)
+	}
+}
+
+// A protocol that is known by one byte need not wait for those that take more.
+func TestShortMessageBesideLongerProtocols(t *testing.T) {
+	h := build(t, Config{HeaderTime: time.Hour, Protocols: []*Protocol{{
+		Name: "long", First: 64, Matches: func([]byte) bool { return false },
+	}}})
+	h.state.Open()
+	if got := tell(t, h.dial(), "!\n"); got != "!" {
+		t.Errorf("shouting: %q", got)
+	}
+	if got := h.get("http://"+h.address+"/", http1, nil); got != "200 HTTP/1.1 tls=false" {
+		t.Errorf("HTTP/1.1: %s", got)
+	}
+}
+
+// A protocol that panics ends its connection and no other.
+func TestPanicEndsOneConnection(t *testing.T) {
+	var log strings.Builder
+	h := build(t, Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	h.state.Open()
+	other := h.dial()
+	if got := tell(t, other, "!hello\n"); got != "!HELLO" {
+		t.Fatalf("shouting: %q", got)
+	}
+	if got := tell(t, h.dial(), "!panic\n"); got != "" {
+		t.Errorf("the one that panicked: %q", got)
+	}
+	if got := tell(t, other, "!hello\n"); got != "!HELLO" {
+		t.Errorf("another one: %q", got)
+	}
+	if err := h.stop(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "nobody foresaw this") {
+		t.Errorf("the log has %q", log.String())
+	}
+}
+
+// A refusal arrives although the client sent more than was read of it.
+func TestRefusalArrives(t *testing.T) {
+	h := build(t, Config{})
+	c := h.dial()
+	if got := tell(t, c, "!"+strings.Repeat("x", 100_000)+"\n"); !strings.HasPrefix(got, "!NO: the server is starting") {
+		t.Errorf("shouting: %q", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -125,11 +126,17 @@ func (s *sorter) protocol(c net.Conn, name string) (*Protocol, net.Conn, error) 
 		}
 	}
 	first := make([]byte, 512)
-	n, err := io.ReadAtLeast(c, first, s.need)
-	if n == 0 {
-		return nil, c, err
+	for n := 0; ; {
+		read, err := c.Read(first[n:])
+		if n += read; n == 0 && err != nil {
+			return nil, c, err
+		}
+		// A protocol may be known before there is enough for all of them, and its client may
+		// wait for an answer by then.
+		if p := s.host.protocolOf(first[:n]); p != nil || err != nil || n >= s.need {
+			return p, &replayed{c, first[:n]}, nil
+		}
 	}
-	return s.host.protocolOf(first[:n]), &replayed{c, first[:n]}, nil
 }
 
 // protocolOf tells a protocol by its first bytes; nil: it is HTTP, or nothing at all.
@@ -143,9 +150,13 @@ func (h *Host) protocolOf(first []byte) *Protocol {
 	return h.config.Protocols[i]
 }
 
-// answer lets a protocol serve a connection.
+// answer lets a protocol serve a connection. It is tracked before the state is looked at: a port
+// that drains has then seen it, or it has seen that the port drains.
 func (s *sorter) answer(p *Protocol, c net.Conn) {
+	s.track(c, true)
+	defer s.track(c, false)
 	defer c.Close()
+	defer s.survive(p, c)
 	state := s.host.state
 	switch {
 	case state.Stopping().Err() != nil:
@@ -153,17 +164,27 @@ func (s *sorter) answer(p *Protocol, c net.Conn) {
 	case state.Starting():
 		p.refuse(c, unavailable(StartingMessage))
 	default:
-		s.track(c, true)
-		defer s.track(c, false)
 		p.Serve(state.Stopping(), c)
 	}
 }
 
-func (p *Protocol) refuse(c net.Conn, err error) {
-	if p.Refuse != nil {
-		_ = c.SetDeadline(time.Now().Add(turnAwayTime))
-		p.Refuse(c, err)
+// survive ends one connection when its protocol panics, as net/http does, and not the server.
+func (s *sorter) survive(p *Protocol, c net.Conn) {
+	if said := recover(); said != nil {
+		s.host.config.Log.Error("serving a connection panicked", "protocol", p.Name, "from", c.RemoteAddr(),
+			"panic", said, "stack", string(debug.Stack()))
 	}
+}
+
+// refuse says why a connection is not served, and takes what still comes for a moment: to close
+// before that would reset the connection, and the client would not see the answer.
+func (p *Protocol) refuse(c net.Conn, err error) {
+	if p.Refuse == nil {
+		return
+	}
+	_ = c.SetDeadline(time.Now().Add(turnAwayTime))
+	p.Refuse(c, err)
+	takeRest(c)
 }
 
 func (s *sorter) track(c net.Conn, open bool) {
@@ -194,7 +215,8 @@ func (s *sorter) finish(ctx context.Context) error {
 		return nil
 	}
 	for c := range s.open {
-		_ = c.Close()
+		// TLS would wait for a peer that reads nothing, to tell it.
+		_ = ConnOf(c).closeNow()
 	}
 	return ctx.Err()
 }

@@ -39,6 +39,7 @@ func (c *Client) Acquire(ctx context.Context, resource string, options ...Option
 // ErrHeld that says who.
 func (c *Client) TryAcquire(ctx context.Context, resource string, options ...Option) (*Hold, error) {
 	o := c.options([]Item{{Resource: resource}}, 0, options)
+	// An option Wait is overruled: TryAcquire promises not to wait.
 	o.wait = 0
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -83,6 +84,7 @@ func firstHold(holds []*Hold, err error) (*Hold, error) {
 // acquire finds a session and acquires in it. It starts again in another session if the first
 // one ended or is full.
 func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
+	// A wait is counted from here over all sessions, so that trying again does not make it longer.
 	began := c.clock.Now()
 	for {
 		s, err := c.join(ctx, o)
@@ -90,10 +92,13 @@ func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 			return nil, err
 		}
 		h, err := s.acquire(ctx, o, began)
+		// After it holds something: a session that is neither entered nor holding may be closed as
+		// unused.
 		s.leave()
 		if err == nil {
 			return h, nil
 		}
+		// Its one hold will never come, and nothing else would close it before it expires.
 		if s.private {
 			c.background(func(ctx context.Context) { _ = s.close(ctx) })
 		}

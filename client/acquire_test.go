@@ -263,7 +263,7 @@ func TestChange(t *testing.T) {
 		if !h.Valid() || h.ID() != "third" {
 			t.Fatalf("id %s, %v", h.ID(), h.Err())
 		}
-		// Somebody else gives it to another holder, and it is not ours any more.
+		// Somebody else gives it to another holder, and it is no longer ours.
 		if _, err := op.Change(t.Context(), v1.ChangeRequest{ID: "third", Holder: "eve"}); err != nil {
 			t.Fatal(err)
 		}

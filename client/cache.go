@@ -78,6 +78,7 @@ func (c *Cache) entry(path string) (e *entry, ours bool) {
 	}
 	e = &entry{filled: make(chan struct{})}
 	c.entries[path] = e
+	// Each entry costs a lease on the server, too, so a cache must not grow without bound.
 	if len(c.entries) > maxEntries {
 		c.shrinkLocked()
 	}
@@ -108,6 +109,8 @@ func (c *Cache) fill(ctx context.Context, path string, e *entry) {
 		c.drop(path, e)
 		return
 	}
+	// Before the value is read: a writer that asks in between is answered by giving the lease back,
+	// and the value is then never used.
 	e.hold.onMessage(func(Message) { c.evict(path, e) })
 	e.value, e.failed = c.client.Get(ctx, path)
 	if errors.Is(e.failed, leasehold.ErrNotFound) {

@@ -102,6 +102,8 @@ func (h *Hold) HandOver(ctx context.Context, holder string) error {
 	if err != nil {
 		return err
 	}
+	// Move and release are two requests: the waiter is first in line before the resource becomes
+	// free, so nobody can slip in between.
 	first := v1.MoveRequest{ID: waiter.ID, Priority: leasehold.MaxPriority, By: h.holder, Reason: "hand-over"}
 	err = c.servers.Retry(ctx, h.session.attemptLimit(), func(ctx context.Context, w *v1.Caller) error {
 		moved, err := w.Move(ctx, first)

@@ -38,6 +38,7 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 			values: context.WithoutCancel(ctx),
 		}
 		a.holds = append(a.holds, h)
+		// Before the request is sent: an event about the lease may arrive before the answer does.
 		if !s.add(h, id) {
 			return nil, errRetry
 		}
@@ -131,6 +132,7 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 			return lease, nil
 		case ctx.Err() != nil:
 			return lease, a.stopped(ctx, err)
+		// The id was used up. Whether it may be asked for again depends on who ended it.
 		case errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound):
 			return lease, a.whenGone(ctx, err)
 		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
@@ -238,6 +240,8 @@ func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
 func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
 	h.slots, h.units, h.after = lease.Slots, lease.Units, endingOf(lease.After)
 	h.floor = leasehold.Token(lease.Floor)
+	// Only an answer that is as new as what the session knows can be relied on; see
+	// interventions.go.
 	behind := h.granted(lease)
 	if lease.Interventions == nil {
 		h.recheckRegularly()

@@ -43,13 +43,15 @@ type Client struct {
 	closed   bool
 }
 
-// callTimeout limits calls that only wait for an answer.
+// callTimeout limits calls that only wait for an answer. Without it, a program that passes
+// context.Background would wait for ever for servers that are gone.
 const callTimeout = 15 * time.Second
 
 // backoff is the pause between two attempts at what failed.
 var backoff v1.Backoff
 
-// Dial returns a client as soon as a server has answered. Call Close at the end.
+// Dial returns a client as soon as a server has answered. Call Close at the end. A wrong address or
+// a certificate that is not trusted is thus reported here, and not by the first acquire.
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	config = config.complete()
 	http, err := config.httpClient()

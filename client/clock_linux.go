@@ -12,6 +12,8 @@ type bootClock struct{}
 func (bootClock) Now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		// It could be read when the client started. Without a clock no deadline can be kept, and a
+		// guess would be worse than a crash.
 		panic("CLOCK_BOOTTIME can no longer be read: " + err.Error())
 	}
 	return time.Duration(t.Nano())

@@ -7,6 +7,10 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
+// A hold must end on the client no later than on the server, whatever the network does in between.
+// Everything in this file serves that one inequality; where the two sides could disagree, the
+// client gives up first, because stopping early costs a retry and stopping late costs two holders.
+
 // margin is the part of what the server grants that a holder gives up: one in a hundred, so that
 // each clock may be wrong by 0.5 %.
 const margin = 100
@@ -32,12 +36,15 @@ func (s *Session) extend(sent time.Duration, answer v1.Session) bool {
 	case s.ended != nil:
 		s.mu.Unlock()
 		return false
+	// The second case is an answer that took longer to arrive than what it grants: its time was up
+	// before it could be read.
 	case old != 0 && now >= old, now >= until:
 		s.mu.Unlock()
 		s.end(leasehold.SessionExpired, "")
 		return false
 	}
 	unconfirmed := s.applyInterventionsLocked(answer)
+	// Answers can overtake each other. An older one must not take back what a newer one has granted.
 	if until > old {
 		s.deadline.Store(int64(until))
 	}
@@ -49,8 +56,9 @@ func (s *Session) extend(sent time.Duration, answer v1.Session) bool {
 	return true
 }
 
-// alive reports whether the session is valid, by the clock. If it is not, alive ends it, so that
-// no late answer can revive it.
+// alive reports whether the session is valid, by the clock. If it is not, alive ends it, so that no
+// late answer can revive it. It does not wait for the timer, which has not run yet when a paused
+// process wakes up.
 func (s *Session) alive() bool {
 	if s.clock() < time.Duration(s.deadline.Load()) {
 		return true
@@ -87,6 +95,7 @@ func (h *Hold) check() *LostError {
 	if lost := h.lost.Load(); lost != nil {
 		return lost
 	}
+	// The common case takes no lock: programs call Valid and Token before every write.
 	if h.session.clock() < h.deadline() {
 		return nil
 	}

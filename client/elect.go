@@ -49,6 +49,7 @@ func (c *Client) lead(
 	under := h.contextUnder(ctx)
 	err = h.publish(under, value)
 	switch {
+	// The lead was lost while it was published: fn never ran, so campaigning again is safe.
 	case h.Err() != nil:
 		return true, h.Err()
 	case err != nil:
@@ -142,6 +143,8 @@ func (c *Client) Observe(ctx context.Context, resource string) iter.Seq2[Leader,
 			case ctx.Err() != nil:
 				yield(Leader{}, context.Cause(ctx))
 				return
+			// Lost means that the watch fell too far behind; a fresh one begins with the present
+			// leader.
 			case !v1.Transient(err) && !errors.Is(err, leasehold.ErrLost):
 				yield(Leader{}, err)
 				return
@@ -166,6 +169,8 @@ func (o *observer) watch(ctx context.Context) (failure error) {
 	chosen := o.client.servers.Choose()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// The leader is read after the watch has begun: read before it, a change in between would be
+	// missed.
 	started := func(v1.Hello) {
 		if err := o.update(ctx); err != nil || o.over {
 			cancel(err)

@@ -177,13 +177,13 @@ func ExampleRenewNever() {
 	// it is held by ann (interview)
 }
 
-// Whatever the lease protects must have the last word: a holder that was paused for too
-// long between two lines can not know that it is late.
+// Whatever the lease protects must have the last word: a holder that was paused for too long
+// between two lines cannot know that it is late.
 func ExampleHold_Token_fencedWrite() {
 	c, end := dial()
 	defer end()
 	ctx := context.Background()
-	guard := fence.NewMemory() // stands before the disk
+	guard := fence.NewMemory() // in front of the disk
 
 	write := func(h *client.Hold, pass fence.Pass) error {
 		return guard.Do(ctx, h.Resource(), pass, func(context.Context) error { return nil })
@@ -218,7 +218,7 @@ func ExampleHold_Token_sql() {
 	_ = update
 }
 
-// So many at a time, and no more.
+// At most this many at a time.
 func ExampleClient_Semaphore() {
 	c, end := dial()
 	defer end()

@@ -423,7 +423,7 @@ func isLostInTime(t *testing.T, s *leasetest.Server, random *rand.Rand) bool {
 	return valid
 }
 
-// slowClock is a holder's clock that runs too slowly, by so many thousandths.
+// slowClock is a holder's clock that runs too slowly, by a number of thousandths.
 type slowClock struct {
 	client.Clock
 	rate int64
@@ -431,8 +431,8 @@ type slowClock struct {
 
 func (c *slowClock) Now() time.Duration { return c.Clock.Now() / 1000 * time.Duration(c.rate) }
 
-// Replies are lost for longer than the TTL, so that the session is over before anything is
-// held: it is asked for anew, and the caller does not notice.
+// Replies are lost for longer than the TTL, so that the session is over before anything is held: it
+// is asked for again, and the caller does not notice.
 func TestAnAcquireOutlivesItsSession(t *testing.T) {
 	for _, verbs := range [][]string{{"open"}, {"acquire", "renew"}} {
 		t.Run(strings.Join(verbs, " and "), func(t *testing.T) {

@@ -9,6 +9,10 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
+// An id that a server no longer knows may have ended in several ways, or only have been changed.
+// The history of the resource says which. It is asked only then, and its answer only improves an
+// error message or finds a new id; no deadline depends on it.
+
 // ending returns the event that ended a lease, or the wait for it; nil if the history does not
 // have it.
 func (c *Client) ending(ctx context.Context, resource, id string) *v1.Event {

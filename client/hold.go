@@ -57,7 +57,7 @@ type extra struct {
 	uncounted      bool // rechecked at intervals, since the server does not count interventions
 	failedRechecks int  // in a row
 
-	recheckAgain bool // another recheck is to follow the one under way
+	recheckAgain bool // another recheck must follow the one under way
 	changing     bool // Change is under way
 }
 
@@ -150,7 +150,8 @@ func (h *Hold) Context() context.Context {
 	return h.base
 }
 
-// extraLocked returns the rare fields, which it makes if need be.
+// extraLocked returns the rarely needed fields, and allocates them at the first call: a client may
+// have very many holds.
 func (h *Hold) extraLocked() *extra {
 	if h.extra == nil {
 		h.extra = &extra{}
@@ -159,7 +160,8 @@ func (h *Hold) extraLocked() *extra {
 	return h.extra
 }
 
-// lose ends the hold, once. If it was lost before, lose returns how.
+// lose ends the hold, once. If it was lost before, lose returns how. The first reason wins: an
+// operator's break must not turn into an expiry because the clock ran on.
 func (h *Hold) lose(why *LostError) (earlier *LostError) {
 	why.Resource, why.Token = h.resource, leasehold.Token(h.token.Load())
 	if !h.lost.CompareAndSwap(nil, why) {

@@ -2,6 +2,10 @@ package client
 
 import "time"
 
+// A hold usually lasts as long as its session. It has a limit of its own where the lease has a hold
+// limit, or while an operator's break runs out: then renewals of the session go on, and the lease
+// ends all the same.
+
 // setLimit gives the hold a deadline of its own, before that of its session. It reports false if
 // the hold is already lost, which cannot be undone.
 func (h *Hold) setLimit(at time.Duration) bool {

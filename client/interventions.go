@@ -28,11 +28,14 @@ func (s *Session) applyInterventionsLocked(answer v1.Session) (unconfirmed []*Ho
 	if answer.Interventions == nil {
 		return nil
 	}
+	// A server that was upgraded may begin to count in the middle of a session.
 	first := !s.countsInterventions // the server has just begun to count: earlier interventions are unknown
 	s.countsInterventions = true
 	if *answer.Interventions <= s.interventions && !first {
 		return nil
 	}
+	// Names are those of the last interventions, oldest first, so the newest has the number of the
+	// count itself.
 	s.interventions = max(s.interventions, *answer.Interventions)
 	names := answer.Intervened
 	hit := map[*Hold]uint64{} // the number of the last intervention
@@ -43,12 +46,17 @@ func (s *Session) applyInterventionsLocked(answer v1.Session) (unconfirmed []*Ho
 	}
 	now, deadline := s.clock(), s.deadline.Load()
 	for _, h := range s.holds {
+		// A hold is left alone if it has not been granted, if this server never counted for it, or
+		// if it was confirmed at this count or later. It follows the session if every intervention
+		// since it was confirmed is named and none of them hit it. Otherwise nobody knows, and it
+		// is frozen.
 		switch {
 		case h.token.Load() == 0 || !h.counted && !first || h.counted && h.interventions >= s.interventions:
 		case h.counted && s.interventions-h.interventions <= uint64(len(names)) && hit[h] <= h.interventions:
 			h.interventions = s.interventions
 			h.followSessionLocked(now)
 		default:
+			// An earlier, and so shorter, frozen deadline stays.
 			h.frozenAt.CompareAndSwap(0, deadline)
 			unconfirmed = append(unconfirmed, h)
 		}
@@ -132,6 +140,8 @@ func (h *Hold) unfreeze(sent time.Duration, lease v1.Lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if uncounted {
+		// A hold whose frozen deadline has passed may have been seen as lost; it must not come
+		// back.
 		if lease.RemainingMS != nil && s.clock() < time.Duration(h.frozenAt.Load()) {
 			h.frozenAt.Store(int64(deadlineAfter(sent, milliseconds(*lease.RemainingMS))))
 		}

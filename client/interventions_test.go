@@ -56,8 +56,8 @@ func breaks(t *testing.T, s *leasetest.Server, id string, period *v1.Duration) {
 	}
 }
 
-// No watch tells of a break. The renewals do: the holder does not believe any more when
-// somebody else gets the resource, whether or not the server counts.
+// No watch tells of a break. The renewals do: the holder no longer believes it when somebody else
+// gets the resource, whether or not the server counts.
 func TestARenewalTellsOfABreak(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		for after := range 10 {

@@ -111,7 +111,7 @@ func TestHoldsAreSmall(t *testing.T) {
 	runtime.KeepAlive(holds)
 }
 
-// What a session can not take goes to another one of the same TTL.
+// What a session cannot take goes to another one of the same TTL.
 func TestASecondSessionTakesTheRest(t *testing.T) {
 	c := newGenerousClient(t)
 	h, err := c.Acquire(t.Context(), "first")

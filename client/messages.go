@@ -58,6 +58,7 @@ func (h *Hold) deliver(m Message) {
 		default:
 		}
 		select {
+		// The newest matters most: it may announce a break.
 		case <-box:
 		default:
 		}

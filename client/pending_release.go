@@ -42,7 +42,7 @@ func (s *Session) releaseLater(ids ...string) {
 	s.startReleasing()
 }
 
-// note sets an id in a map, which it makes if need be.
+// note sets an id in a map, and makes the map at first.
 func note(list *map[string]int, id string, n int) {
 	if *list == nil {
 		*list = map[string]int{}
@@ -54,6 +54,7 @@ func note(list *map[string]int, id string, n int) {
 func (s *Session) retryDeferred() {
 	s.mu.Lock()
 	if len(s.pending.due) == 0 {
+		// What is due comes first; the deferred ones wait for another renewal.
 		s.pending.due, s.pending.deferred = s.pending.deferred, nil
 	}
 	s.mu.Unlock()
@@ -73,7 +74,8 @@ func (s *Session) startReleasing() {
 	}
 }
 
-// releasePending is the worker: it releases what is due, until nothing is.
+// releasePending is the worker: it releases what is due, until nothing is. It stops when the client
+// is closed; closing the session releases the rest.
 func (s *Session) releasePending(ctx context.Context) {
 	for failures := 0; ; {
 		batch := s.nextBatch(s.client.servers.Level() >= v1.LevelMany)
@@ -104,6 +106,8 @@ func (s *Session) nextBatch(many bool) map[string]int {
 		size += len(id) + len(`"",`)
 		delete(s.pending.due, id)
 	}
+	// Under the same lock as the look at what is due: an id that is queued later finds no worker
+	// and starts one.
 	s.pending.releasing = len(batch) > 0
 	return batch
 }
@@ -111,6 +115,8 @@ func (s *Session) nextBatch(many bool) map[string]int {
 // releaseBatch sends one request for a batch, and records the outcome. If a server refuses the
 // batch, each id is released alone.
 func (s *Session) releaseBatch(ctx context.Context, batch map[string]int) error {
+	// Withdraw leaves a mark for an unknown id, so that an acquire that arrives after its release
+	// is refused.
 	r := v1.ReleaseRequest{Session: s.id, Withdraw: true}
 	for id := range batch {
 		r.IDs = append(r.IDs, id)
@@ -132,6 +138,7 @@ func (s *Session) releaseBatch(ctx context.Context, batch map[string]int) error 
 		s.postpone(batch, errors.Is(err, leasehold.ErrNotFound) || s.hasNoRoom(err))
 		return nil
 	}
+	// One id that the server refuses must not keep the others from being released.
 	for id, n := range batch {
 		if failure := s.releaseBatch(ctx, map[string]int{id: n}); failure != nil {
 			err = failure
@@ -140,7 +147,8 @@ func (s *Session) releaseBatch(ctx context.Context, batch map[string]int) error 
 	return err
 }
 
-// requeue makes ids due again whose release reached no server.
+// requeue makes ids due again whose release reached no server. They do not count as unknown: no
+// server has said anything about them.
 func (s *Session) requeue(batch map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,6 +33,8 @@ var progressBackoff = v1.Backoff{First: 500 * time.Millisecond, Most: 5 * time.S
 func (a *claim) reportProgress(ctx context.Context) {
 	said := Waiting{}
 	question := a.request
+	// The same id without a wait: the server answers at once with the place of the waiter that it
+	// knows, and does not queue it twice.
 	question.Wait = 0
 	for n := 1; progressBackoff.Sleep(ctx, n); n++ {
 		var held *leasehold.Error

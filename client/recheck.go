@@ -10,12 +10,15 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
+// A recheck asks a server about one lease, where the renewal of the session is not enough to go by.
+// When it is needed is explained in interventions.go.
+
 // maxRechecks is how many rechecks of a session run at once: ten thousand then take 8 s if each
 // takes 50 ms.
 const maxRechecks = 64
 
-// A recheckQueue has the holds of a session whose leases are to be rechecked. The session's lock
-// guards it.
+// A recheckQueue has the holds of a session whose leases have to be rechecked. A hold is in it at
+// most once: a burst of events about one lease needs one answer. The session's lock guards it.
 type recheckQueue struct {
 	queue   []*Hold
 	queued  map[*Hold]bool
@@ -31,6 +34,8 @@ func (c *Client) recheckAll() {
 		s.mu.Lock()
 		var holds []*Hold
 		for _, h := range s.holds {
+			// A hold without a token has not been granted yet; its acquire will learn of its end by
+			// itself.
 			if h.token.Load() != 0 {
 				holds = append(holds, h)
 			}
@@ -64,6 +69,7 @@ func (s *Session) queueRecheck(holds ...*Hold) {
 // recheckQueued is a worker: it rechecks holds until the queue is empty.
 func (s *Session) recheckQueued(ctx context.Context) {
 	for h := s.nextRecheck(); h != nil; h = s.nextRecheck() {
+		// A failed recheck schedules its own repetition, and its hold stays frozen until then.
 		_ = h.recheck(ctx)
 	}
 }
@@ -93,6 +99,7 @@ func (h *Hold) recheck(ctx context.Context) error {
 	h.mu.Lock()
 	m := h.extraLocked()
 	if m.rechecking {
+		// The answer under way may have been given before the event that this call is about.
 		m.recheckAgain = true
 		h.mu.Unlock()
 		return nil
@@ -103,6 +110,7 @@ func (h *Hold) recheck(ctx context.Context) error {
 		err := h.recheckOnce(ctx)
 		h.mu.Lock()
 		again := m.recheckAgain && err == nil
+		// A frozen hold has nothing else that would save it before its deadline, so it tries again.
 		later := err != nil && (m.recheckAgain || h.frozenAt.Load() != 0)
 		m.recheckAgain, m.rechecking = false, again
 		h.mu.Unlock()
@@ -131,7 +139,8 @@ func (h *Hold) recheckLater(later bool) {
 	h.session.client.scheduler.set(&m.timer, at)
 }
 
-// recheckOnce renews the lease by its id, because the answer to that says most about it.
+// recheckOnce renews the lease by its id. A renewal, unlike a read, is decided by the leader at a
+// known time, so that its answer can be used to compute a deadline.
 func (h *Hold) recheckOnce(ctx context.Context) error {
 	s := h.session
 	var (
@@ -143,6 +152,7 @@ func (h *Hold) recheckOnce(ctx context.Context) error {
 		if err := h.Err(); err != nil {
 			return err
 		}
+		// The id may be changed while this is being retried.
 		sent, id = s.clock(), h.ID()
 		lease, err = w.Renew(ctx, v1.RenewRequest{ID: id})
 		return err
@@ -167,6 +177,7 @@ func (h *Hold) handleGone(ctx context.Context, id string) error {
 	if renamed {
 		return h.Err()
 	}
+	// The history tells a lease that has ended from one that only has another id.
 	why := h.whyGone(ctx)
 	if why != nil {
 		h.lose(why)
@@ -192,6 +203,8 @@ func (h *Hold) takeRecheck(sent time.Duration, lease v1.Lease) error {
 func (h *Hold) applyLease(sent time.Duration, lease v1.Lease) bool {
 	h.mu.Lock()
 	m := h.extraLocked()
+	// Another token means another holder, except while this client itself changes the holder: then
+	// its own answer brings the new token.
 	mine := lease.Token == h.token.Load() || m.changing
 	// The end of a break is often after the session's deadline, so it has to be rechecked as
 	// the session is renewed.

@@ -15,6 +15,7 @@ import (
 // other error means that no server could be reached until ctx ended, or for 15 s; the client
 // goes on trying in the background.
 func (h *Hold) Release(ctx context.Context) error {
+	// The hold ends here before the server is asked: from this line on nobody may rely on it.
 	earlier := h.lose(&LostError{How: leasehold.Released})
 	if earlier != nil && errors.Is(earlier, ErrReleased) {
 		earlier = nil
@@ -60,6 +61,7 @@ func (h *Hold) release(ctx context.Context, id string, lost *LostError) error {
 		if lost.How.Clean() || lost.How == leasehold.ByBreak {
 			return nil // the server has ended it already
 		}
+		// Once is enough: it is lost anyway, and this only saves others a wait.
 		_ = s.client.servers.Once(ctx, s.attemptLimit(), send)
 		return nil
 	}

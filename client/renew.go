@@ -9,6 +9,9 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
+// A session is renewed at a third of its TTL unless the program says otherwise, which leaves room
+// for several failed attempts, on other servers too, before anything is lost.
+
 // A Renewal says when a lease is renewed.
 type Renewal struct {
 	mode     renewalMode
@@ -25,8 +28,9 @@ const (
 	renewNever
 )
 
-// RenewAt renews when a fraction of the TTL has passed, give or take a tenth of that, so that
-// many clients do not renew at the same moment.
+// RenewAt renews when a fraction of the TTL has passed, give or take a tenth of that, so that many
+// clients do not renew at the same moment. The fraction is at most 0.75: later than that, one lost
+// answer could cost the lease.
 func RenewAt(fraction float64) Renewal { return Renewal{fraction: min(max(fraction, 0.01), 0.75)} }
 
 // RenewContinuously renews all the time, so that nearly the whole TTL remains at any moment. It
@@ -74,18 +78,22 @@ func (h *Hold) Renew(ctx context.Context) error {
 }
 
 // attemptLimit returns how long one request about the session may take: a server that does not
-// answer must leave time to ask another.
+// answer must leave time to ask another. A fifth of the TTL leaves room for three full attempts
+// between a renewal at a third of it and its end.
 func (s *Session) attemptLimit() time.Duration {
 	return min(max(usableTTL(s.ttl)/5, 20*time.Millisecond), 10*time.Second)
 }
 
-// renewalInterval returns how long to wait between two renewals.
+// renewalInterval returns how long to wait between two renewals. The random tenth keeps clients
+// apart that were started together, for example by one deployment.
 func (s *Session) renewalInterval() time.Duration {
 	d := float64(usableTTL(s.ttl)) * s.renewal.fraction
 	return time.Duration(d * (0.9 + 0.2*rand.Float64()))
 }
 
-// fire does what is due: it ends the session, closes it if it is unused, or renews it.
+// fire does what is due: it ends the session, closes it if it is unused, or renews it. It runs on
+// the scheduler's only goroutine, so requests are sent from goroutines of their own: a slow server
+// must not delay the end of other sessions.
 func (s *Session) fire(now time.Duration) time.Duration {
 	if !s.alive() {
 		return never
@@ -93,6 +101,7 @@ func (s *Session) fire(now time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	deadline := time.Duration(s.deadline.Load())
+	// Only one renewal runs at a time; renew sets the timer again when it returns.
 	if s.renewing {
 		return deadline
 	}
@@ -101,7 +110,7 @@ func (s *Session) fire(now time.Duration) time.Duration {
 	}
 	if s.unused(now) {
 		s.renewing = true
-		s.client.spawn(func() { _ = s.close(s.client.context) })
+		s.client.spawn(func() { _ = s.close(s.client.context) }) // renewing keeps it from being renewed meanwhile
 		return deadline
 	}
 	if !s.wanted() {
@@ -112,8 +121,8 @@ func (s *Session) fire(now time.Duration) time.Duration {
 	return deadline
 }
 
-// wanted reports whether the session is to be renewed now. While an acquire waits in it, it
-// always is.
+// wanted reports whether the session should be renewed now. While an acquire waits in it, it always
+// should: a waiter loses its place in the queue when its session expires.
 func (s *Session) wanted() bool {
 	switch {
 	case s.acquiring > 0 || s.renewal.mode == renewInTime:
@@ -125,7 +134,8 @@ func (s *Session) wanted() bool {
 	return false
 }
 
-// unused reports whether nothing has used the session for one TTL.
+// unused reports whether nothing has used the session for one TTL. A shared session is kept for
+// that long because the next acquire of the same TTL then saves a request.
 func (s *Session) unused(now time.Duration) bool {
 	if s.own || s.acquiring > 0 || len(s.holds) > 0 {
 		s.idle = now
@@ -136,6 +146,8 @@ func (s *Session) unused(now time.Duration) bool {
 
 // renew sends renewals until one is answered or the session is over.
 func (s *Session) renew(ctx context.Context) {
+	// fire does nothing while renewing is set, so what became due meanwhile has to be looked at
+	// now.
 	defer func() {
 		s.mu.Lock()
 		s.renewing = false
@@ -145,6 +157,7 @@ func (s *Session) renew(ctx context.Context) {
 	retry := v1.Backoff{Most: min(usableTTL(s.ttl)/20, time.Second)}
 	for n := 1; s.alive(); n++ {
 		err := s.renewOnce(ctx)
+		// A server has just answered: a good moment for releases that failed earlier.
 		if err == nil {
 			s.retryDeferred()
 			return
@@ -177,6 +190,8 @@ func (s *Session) renewOnce(ctx context.Context) error {
 		answer v1.Session
 	)
 	err := s.client.servers.Once(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) (err error) {
+		// Read for each attempt, just before it is sent: the time that an earlier attempt took must
+		// not be counted as granted.
 		sent = s.clock()
 		answer, err = s.sendRenewal(ctx, w)
 		return err

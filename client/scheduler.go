@@ -31,6 +31,8 @@ type timer struct {
 // never is a moment that does not come.
 const never = time.Duration(1<<63 - 1)
 
+// shortestTick and longestTick bound how often the clock is read: often enough to report a pause
+// soon, seldom enough to let the processor sleep.
 const (
 	shortestTick = 5 * time.Millisecond
 	longestTick  = time.Second
@@ -81,6 +83,7 @@ func (s *scheduler) fireAll() time.Duration {
 			defer s.mu.Unlock()
 			return first.at - now
 		}
+		// The lock is not held while a timer fires: fire may end a session, which removes the timer.
 		first.at = never // fire returns the next moment; if set is called meanwhile, the earlier one counts
 		heap.Fix(&s.timers, 0)
 		s.mu.Unlock()
@@ -89,6 +92,7 @@ func (s *scheduler) fireAll() time.Duration {
 		switch next = min(next, first.at); {
 		case first.index == 0: // it was removed
 		case next == never:
+			// A set during fire has made first.at earlier than never, and does not get here.
 			heap.Remove(&s.timers, first.index-1)
 		default:
 			first.at = next

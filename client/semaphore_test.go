@@ -56,7 +56,7 @@ func TestAcquireAll(t *testing.T) {
 		if err := holds[0].Release(t.Context()); err != nil || !holds[1].Valid() {
 			t.Errorf("they are not independent: %v, %v", err, holds[1].Err())
 		}
-		// None of several is held if one can not be.
+		// None of several is held if one cannot be.
 		if _, err := c.AcquireAll(t.Context(), client.All("d", "b"), client.Wait(0)); !errors.Is(err, client.ErrHeld) {
 			t.Errorf("the error is %v", err)
 		}

@@ -113,6 +113,8 @@ func (s *Session) endAs(why *LostError) {
 	}
 	why.Resource = "session " + s.id
 	s.ended = why
+	// From here on every look at the clock says that it is over, before the holds are told one by
+	// one.
 	s.deadline.Store(-1)
 	holds := s.holds
 	s.holds, s.pending, s.rechecks.queue = nil, pendingReleases{}, nil
@@ -122,13 +124,15 @@ func (s *Session) endAs(why *LostError) {
 	}
 	s.client.scheduler.remove(&s.timer)
 	s.client.forget(s)
+	// Without the lock, since lose takes it, and since it calls cancel functions of the program.
 	for _, h := range holds {
 		h.lose(&LostError{How: why.How, By: why.By, Reason: why.Reason})
 	}
 	s.finish(why)
 }
 
-// enter counts an acquire that is under way, unless the session can take no more.
+// enter counts an acquire that is under way, unless the session is over or full. A counted acquire
+// keeps the session from being closed as unused.
 func (s *Session) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,8 +155,9 @@ func (s *Session) filled(err error) bool {
 	return true
 }
 
-// hasNoRoom reports whether a server refused something because the session is full. Only then
-// does the error name it; other limits are not about the session.
+// hasNoRoom reports whether a server refused something because the session is full. Only then does
+// the error name it; other limits are not about the session. The code alone does not tell them
+// apart.
 func (s *Session) hasNoRoom(err error) bool {
 	var e *leasehold.Error
 	return errors.As(err, &e) && e.Code == leasehold.Limited && strings.Contains(e.Message, strconv.Quote(s.id))
@@ -193,6 +198,8 @@ func (s *Session) hold(id string) *Hold {
 
 // close ends the session, on the server too.
 func (s *Session) close(ctx context.Context) error {
+	// It ends here before the server is asked, so that nobody works under a lease that is being
+	// given back.
 	open := s.deadline.Load() != 0
 	s.end(leasehold.SessionClosed, "")
 	if !open {
@@ -201,6 +208,7 @@ func (s *Session) close(ctx context.Context) error {
 	err := s.client.servers.Retry(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) error {
 		return w.CloseSession(ctx, s.id)
 	})
+	// Gone is what the caller wanted.
 	if isGone(err) {
 		return nil
 	}

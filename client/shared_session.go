@@ -9,6 +9,9 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// Holds with the same TTL and renewal share a session, so that a program with ten thousand leases
+// sends one renewal and not ten thousand.
+
 // sessionTerms are what holds must have in common to share a session.
 type sessionTerms struct {
 	ttl      time.Duration
@@ -36,8 +39,8 @@ func (c *Client) OpenSession(ctx context.Context, given ...Option) (*Session, er
 	}
 }
 
-// join returns a session for a hold with these options, and has entered it. It opens one if need
-// be.
+// join returns a session for a hold with these options, already entered. It opens one if none fits.
+// Only one caller opens it; those who come meanwhile wait for that one's answer.
 func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 	if o.session != nil {
 		if !o.session.enter() {
@@ -66,6 +69,8 @@ func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 			s.leave()
 			return nil, context.Cause(ctx)
 		}
+		// If opening failed, it failed under the context of another caller: this one tries for
+		// itself.
 		if s.failed == nil {
 			return s, nil
 		}
@@ -74,7 +79,7 @@ func (c *Client) join(ctx context.Context, o options) (*Session, error) {
 }
 
 // pick finds a session that is open or being opened, or makes one that the caller has to open.
-// It has entered it.
+// Either way the caller has entered it.
 func (c *Client) pick(o options) (s *Session, ours bool, err error) {
 	key := sessionTerms{o.ttl, o.renewal.fraction}
 	if !o.renewal.needsOwnSession() {
@@ -98,6 +103,7 @@ func (c *Client) newSession(o options, own bool) (*Session, error) {
 		client: c, ttl: o.ttl, renewal: o.renewal, own: own, private: !own && o.renewal.needsOwnSession(),
 		holds: map[string]*Hold{}, ready: make(chan struct{}), idle: c.clock.Now(),
 	}
+	// A session of the program has no acquire yet, and is not closed when it is unused.
 	if !own {
 		s.acquiring = 1
 	}
@@ -108,6 +114,7 @@ func (c *Client) newSession(o options, own bool) (*Session, error) {
 	if c.closed {
 		return nil, errClosed
 	}
+	// The ids begin with the client's name, by which one watch follows all of its sessions.
 	c.opened++
 	s.id = fmt.Sprint(c.name, c.opened)
 	c.sessions[s.id] = s

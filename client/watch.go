@@ -9,6 +9,9 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
+// The watch brings news early: a break, a message, the end of a lease. Nothing depends on it for
+// safety, because the deadlines hold without it; see interventions.go.
+
 // watch follows the events of all the client's sessions in one stream. Events that it may have
 // missed are replaced by rechecks.
 func (c *Client) watch(ctx context.Context) {
@@ -17,6 +20,7 @@ func (c *Client) watch(ctx context.Context) {
 		chosen := c.servers.Choose()
 		query := v1.WatchQuery{
 			Session: c.name, Since: at, Once: true,
+			// The stream continues there after a break of the connection, so that no event is lost.
 			Passed: func(position string) { at = position },
 			Started: func(v1.Hello) {
 				tries = 0
@@ -29,6 +33,8 @@ func (c *Client) watch(ctx context.Context) {
 			},
 		}
 		err := c.consume(chosen.Watch(ctx, query))
+		// The server no longer has the events since then: the watch begins again, and rechecks
+		// everything.
 		var gone *v1.Gone
 		if errors.As(err, &gone) {
 			at = ""
@@ -95,6 +101,7 @@ func until(e v1.Event) time.Time {
 // handleTaken ends the hold if somebody else gave its lease to another holder.
 func (h *Hold) handleTaken(e v1.Event) {
 	h.mu.Lock()
+	// An event with the token we have, or an older one, tells of something that we know.
 	ours := h.extra != nil && h.extra.changing || e.Token <= h.token.Load()
 	h.mu.Unlock()
 	if !ours {
@@ -122,6 +129,7 @@ func (s *Session) followRename(e v1.Event) {
 			suspects = append(suspects, h)
 		}
 	}
+	// Under both ids until the old one is removed: events of either may still arrive.
 	if found != nil {
 		s.holds[e.ID] = found
 	}

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// A Backoff says how long to pause before something is tried idempotent: twice as long
-// each time, and never the same for two clients. The zero Backoff begins with 50 ms and
-// goes up to 1 s.
+// A Backoff says how long to pause before something is tried again: twice as long each time, and
+// never the same for two clients. The zero Backoff begins with 50 ms and goes up to 1 s.
 type Backoff struct {
 	First time.Duration // 0: 50 ms
 	Most  time.Duration // 0: 1 s

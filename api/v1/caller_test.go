@@ -217,7 +217,7 @@ func TestNewCaller(t *testing.T) {
 	}
 }
 
-// A name that JSON can not carry is not sent as another one.
+// A name that JSON cannot carry is not sent as another one.
 func TestCallerRefusesWhatIsNotUTF8(t *testing.T) {
 	c, ctx := call(t, ""), t.Context()
 	for _, r := range []v1.AcquireRequest{

@@ -12,6 +12,8 @@ import (
 // NewClient returns an HTTP client without a limit on the whole of a request: some
 // requests wait, and watches never end. config may be nil.
 func NewClient(config *tls.Config) *http.Client {
+	// Both limits are far below the default TTL of 30 s, so that a server that is down leaves time
+	// for others.
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Client{
 		Transport: &http.Transport{
@@ -44,9 +46,10 @@ const maxRetired = 4
 
 const idleTimeout = time.Minute
 
-// newConnections returns connections that are made as the pattern makes them. With a TTL
-// they are pinged; without one, and until the first redial, they are the pattern's own, so
-// that callers with one http.Client share them.
+// newConnections returns connections that are made as the pattern makes them. With a TTL they are
+// pinged; without one, and until the first redial, they are the pattern's own, so that callers with
+// one http.Client share them. A command makes one request and needs no pings; a client with leases
+// does.
 func newConnections(pattern http.RoundTripper, ttl time.Duration) *connections {
 	c := &connections{pattern: cmp.Or[http.RoundTripper](pattern, http.DefaultTransport), ttl: ttl}
 	c.current = c.pattern
@@ -63,6 +66,7 @@ func (c *connections) transport() http.RoundTripper {
 	if !ok {
 		return c.pattern
 	}
+	// A clone has no connections yet: that is what makes a redial use new ones.
 	t := pattern.Clone()
 	if t.IdleConnTimeout == 0 {
 		t.IdleConnTimeout = idleTimeout
@@ -73,6 +77,7 @@ func (c *connections) transport() http.RoundTripper {
 	if t.HTTP2 == nil {
 		t.HTTP2 = &http.HTTP2Config{}
 	}
+	// A program that set its own pings knows better.
 	if t.HTTP2.SendPingTimeout == 0 {
 		t.HTTP2.SendPingTimeout, t.HTTP2.PingTimeout = pings(c.ttl)
 	}
@@ -102,8 +107,8 @@ func (c *connections) dialled() int {
 	return c.generation
 }
 
-// redial abandons the connections of a generation, unless somebody did already. Requests
-// that are under way over them go on.
+// redial abandons the connections of a generation, unless somebody did already. Requests that are
+// under way over them go on. Closing them would turn one slow answer into many failed requests.
 func (c *connections) redial(generation int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +117,8 @@ func (c *connections) redial(generation int) {
 	}
 }
 
-// pingWithin makes pings frequent enough for a TTL.
+// pingWithin makes pings frequent enough for a TTL. It only ever shortens the interval, since the
+// client's shortest lease decides.
 func (c *connections) pingWithin(ttl time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

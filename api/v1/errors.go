@@ -17,6 +17,9 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// The errors here are read by people at a terminal, so each says what failed, where, and what to do
+// next; and by programs, which look only at the code.
+
 // A failure is a *leasehold.Error with its cause, an error of the network or of several servers.
 type failure struct {
 	err   *leasehold.Error
@@ -110,6 +113,7 @@ func (c *Caller) refusal(server, method string, response *http.Response) error {
 			return p.err(code, cmp.Or(c.namespace, leasehold.DefaultNamespace))
 		}
 	}
+	// Go's server answers so in plain text before any door sees the request.
 	if strings.Contains(string(body), "HTTP request to an HTTPS server") {
 		host := strings.TrimPrefix(server, "http://")
 		message := fmt.Sprintf("the server at %s requires TLS: write it as https://%s", server, host)
@@ -121,6 +125,8 @@ func (c *Caller) refusal(server, method string, response *http.Response) error {
 // notLeasehold returns the error of an answer that no Leasehold server gives.
 func notLeasehold(server, method string, status int) error {
 	code := leasehold.Refused
+	// A proxy that could not reach the server (502, 503), or that refused by itself (429), has not
+	// passed the request on. After any other 5xx nobody knows.
 	switch {
 	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusTooManyRequests:
 		code = leasehold.Unavailable

@@ -14,12 +14,9 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// Servers decides which of several servers is asked. All requests go to one of them for
-// as long as it answers; a failed attempt makes the next one the server of all requests
-// that follow. A Caller uses it, and so does package client, which has to know of each
-// attempt when it was sent.
-//
-// Methods may be called from any goroutine.
+// Servers decides which of several servers is asked. All requests go to one of them for as long as
+// it answers; a failed attempt makes the next one the server of all requests that follow. A Caller
+// uses it, and so does package client, which has to know when each attempt was sent.
 type Servers struct {
 	all     []*Caller    // one for each server
 	current atomic.Int64 // counts failovers; the remainder is the index in all
@@ -53,6 +50,7 @@ func checkAddress(server string) error {
 		return &leasehold.Error{Code: leasehold.Invalid,
 			Message: fmt.Sprintf("server %q is not an address: write it as %s", server, DefaultServer)}
 	}
+	// They would be dropped silently, and a user name or password with them.
 	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return &leasehold.Error{Code: leasehold.Invalid,
 			Message: fmt.Sprintf("server %q has more than scheme, host and path: write it as %s", u.Redacted(), DefaultServer)}
@@ -119,10 +117,14 @@ func Transient(err error) bool {
 
 // Once makes a single attempt, which may take as long as limit says; 0 is no limit. After a
 // transient failure the next attempt goes to another server. If the limit was reached, the
-// connections may be dead: the next attempt at this server uses new ones.
+// connections may be dead: the next attempt at this server uses new ones. Whether a connection is
+// dead cannot be known from here; a new one costs little, and waiting for the old one would cost
+// the next attempt too.
 func (s *Servers) Once(ctx context.Context, limit time.Duration, send Send) error {
 	chosen := s.Choose()
 	connections := chosen.endpoint.connections
+	// Read before the attempt: if another request redials meanwhile, the fresh connections are left
+	// alone.
 	generation := connections.dialled()
 	limited, cancel := withLimit(ctx, limit)
 	defer cancel()
@@ -131,6 +133,7 @@ func (s *Servers) Once(ctx context.Context, limit time.Duration, send Send) erro
 		return err
 	}
 	s.Leave(chosen)
+	// If the caller's own context ended, nothing is known about the connection.
 	if limited.Err() != nil && ctx.Err() == nil {
 		connections.redial(generation)
 	}
@@ -145,8 +148,9 @@ func withLimit(ctx context.Context, limit time.Duration) (context.Context, conte
 	return context.WithTimeout(ctx, limit)
 }
 
-// Retry sends an idempotent request until a server answers it, with yes or no, or ctx
-// ends. It pauses after each round of all servers.
+// Retry sends an idempotent request until a server answers it, with yes or no, or ctx ends. It
+// pauses after each round of all servers. Within a round it does not pause: another server is
+// probably fine.
 func (s *Servers) Retry(ctx context.Context, limit time.Duration, send Send) error {
 	for n := 1; ; n++ {
 		err := s.Once(ctx, limit, send)
@@ -171,9 +175,10 @@ type Attempts struct {
 	Idempotent bool          // sent twice, it is carried out once
 }
 
-// Each sends a request to one server after another, each once, until one gives an answer
-// that another could not improve. A request that may have been carried out goes to another
-// server only if it is idempotent.
+// Each sends a request to one server after another, each once, until one gives an answer that
+// another could not improve. A request that may have been carried out goes to another server only
+// if it is idempotent. Unlike Retry it gives up after one round, because a person waits for the
+// error.
 func (s *Servers) Each(ctx context.Context, a Attempts, send Send) error {
 	var failures []failedAt
 	for range s.all {
@@ -205,11 +210,14 @@ func joinFailures(failures []failedAt) error {
 	if len(failures) == 1 {
 		return failures[0].err
 	}
+	// Undecided is the weaker promise: if one server may have carried the request out, the caller
+	// must not believe that nothing happened.
 	code, verdict, texts := leasehold.Unavailable, "could be reached", []string(nil)
 	for _, f := range failures {
 		if errors.Is(f.err, leasehold.ErrUndecided) {
 			code = leasehold.Undecided
 		}
+		// The advice at the end of a message is the same for each server.
 		text, _, _ := strings.Cut(f.err.Error(), askWhether)
 		if !strings.Contains(text, f.server) {
 			text = f.server + " says: " + text // a server's own message does not name it

@@ -52,7 +52,7 @@ func newFront(t *testing.T, way string) *front {
 	return f
 }
 
-// gone is the address of a server that is no more.
+// gone is the address of a server that no longer exists.
 func gone(t *testing.T) string {
 	f := newFront(t, answers)
 	f.Close()

@@ -28,8 +28,8 @@ func TestOpenAPIIsValid(t *testing.T) {
 	}
 }
 
-// The document can not drift from the types: every field of every type is in its
-// schema and the other way round, and what is always there is required.
+// The document cannot drift from the types: every field of every type is in its schema and the
+// other way round, and what is always there is required.
 func TestOpenAPIHasEveryField(t *testing.T) {
 	schemas := load(t).Components.Schemas
 	for _, value := range []any{

@@ -18,6 +18,7 @@ func escape(name string) string {
 // escapePath returns the path of a resource for a URL. Names that no URL path can express are
 // left for the server to refuse.
 func escapePath(path string) string {
+	// Proxies and routers clean such paths, and the request would then name another resource.
 	if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") || strings.Contains(path, "//") {
 		return url.PathEscape(path)
 	}

@@ -14,7 +14,8 @@ type Position struct {
 	N        uint32
 }
 
-// Whole is the N of a position without one.
+// Whole is the N of a position without one. It sorts after every event of its revision, so "42"
+// means all of revision 42.
 const Whole = math.MaxUint32
 
 // ParsePosition parses "42" and "42.1".

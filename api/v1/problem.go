@@ -80,6 +80,7 @@ func (p *Problem) err(code leasehold.Code, namespace string) *leasehold.Error {
 	if p.Waiting != nil {
 		e.Waiting = *p.Waiting
 	}
+	// Only a refusal because of a holder has a lease to tell of.
 	if code != leasehold.Held || p.Holder == "" {
 		return e
 	}

@@ -9,7 +9,9 @@ import (
 	"time"
 )
 
-// A request is what becomes one HTTP request at each server that it is sent to.
+// A request is what becomes one HTTP request at each server that it is sent to. It is built again
+// for each attempt, since a body can be read only once and each server has its own address; a
+// stream cannot be built again, so it is sent once.
 type request struct {
 	method     string
 	path       string // escaped
@@ -61,6 +63,7 @@ func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 	case body != nil:
 		hr.Header.Set("Content-Type", "application/json")
 	}
+	// The options come last: they are the caller's own.
 	for name, values := range r.header {
 		hr.Header[name] = values
 	}

@@ -13,6 +13,10 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// A request that fails is sorted here into one of three: it never left this machine (Unavailable),
+// it left and nobody knows (Undecided), or a server answered. Whether it may be sent again, and to
+// whom, depends on which of them it is.
+
 func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error) {
 	_, err = c.do(ctx, r, &answer)
 	return answer, err
@@ -37,7 +41,8 @@ func (c *Caller) open(ctx context.Context, r request) (response *http.Response, 
 	return response, err
 }
 
-// readLimit is how long one of several servers may take for what any of them could say.
+// readLimit is how long one of several servers may take for what any of them could say. A read is
+// safe to repeat, so it need not wait for the whole timeout before another server is asked.
 const readLimit = 5 * time.Second
 
 // limit returns how long one server may take for a request; 0: as long as it needs.
@@ -61,6 +66,7 @@ func (c *Caller) anywhere(ctx context.Context, limit time.Duration, r request, s
 	case r.stream != nil:
 		return c.servers.Once(ctx, limit, send) // some of it may have been read: no other can have it
 	}
+	// Options carry an idempotency key, which makes any request safe to repeat.
 	return c.servers.Each(ctx, Attempts{limit, r.idempotent || len(r.options) > 0}, send)
 }
 
@@ -71,6 +77,7 @@ func (c *Caller) doHere(ctx context.Context, r request, answer any) (http.Header
 		return nil, err
 	}
 	defer response.Body.Close()
+	// An answer that is cut short counts as none: the status alone does not say what was granted.
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err == nil {
 		err = json.Unmarshal(body, answer)
@@ -116,8 +123,10 @@ func (e *endpoint) noteLevel(response *http.Response) {
 	}
 }
 
-// noteSent notes whether any of a request may have left this machine. The transport
-// starts again on another connection if nothing of it had, or if it has a name.
+// noteSent notes whether any of a request may have left this machine. The transport itself starts
+// again on another connection if nothing was written, or if the request has an idempotency key; a
+// new connection then makes it unsent again, except with a key, when the first attempt may have
+// arrived.
 func noteSent(sent *atomic.Bool, r request) *httptrace.ClientTrace {
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
 	if len(r.options) == 0 {

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// Durations and moments are text in JSON, as people write them ("30s", RFC 3339), so that requests
+// can be typed by hand and logs can be read.
+
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
 // A Time is written as RFC 3339 with milliseconds, in UTC.

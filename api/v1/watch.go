@@ -78,6 +78,8 @@ func (c *Caller) Watch(ctx context.Context, q WatchQuery) iter.Seq2[Event, error
 			case ctx.Err() != nil:
 				yield(Event{}, &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: "the watch was ended"}, ctx.Err()})
 				return
+			// A watch that never began fails at once, so that a wrong address is not retried for
+			// ever.
 			case !w.begun || w.query.Once || !resumable(err):
 				yield(Event{}, err)
 				return
@@ -113,6 +115,7 @@ const maxSilence = 45 * time.Second
 func (w *watch) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// A dead connection gives no error; only the missing heartbeats tell.
 	silence := time.AfterFunc(maxSilence, cancel)
 	defer silence.Stop()
 
@@ -158,6 +161,8 @@ func addressOf(response *http.Response) string {
 
 // take handles one message of the stream.
 func (w *watch) take(m message) error {
+	// The position counts as passed after the consumer has had the event: a consumer that crashes
+	// in between sees it again rather than never.
 	if m.id != "" {
 		w.at = m.id
 		defer w.passed()

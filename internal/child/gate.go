@@ -34,8 +34,9 @@ func ignoredSignals() string {
 	return "0"
 }
 
-// Begin waits at the gate and becomes the command: the set of signals to be ignored, the
-// file, and its arguments. It returns an exit code if nothing came of it.
+// Begin waits at the gate and becomes the command: the set of signals to be ignored, the file, and
+// its arguments. It returns, with an exit code, only if that failed. It must not fork: the process
+// that the parent waits for and signals has to be the command itself.
 func Begin(args []string) int {
 	if len(args) < 3 {
 		return 64
@@ -46,10 +47,14 @@ func Begin(args []string) int {
 		return exitKilled // the process that started us is gone
 	}
 	_ = gate.Close()
+	// A process can be paused between the look at the lease and this line; so the last look is
+	// here, in the process that would do the harm.
 	if until != 0 && now() >= until {
 		return exitKilled // it was opened too late: the lease is over
 	}
 	mask, _ := strconv.ParseUint(args[0], 16, 64)
+	// Go's runtime installs handlers for most signals, and an exec resets what is handled to its
+	// default: the command would no longer ignore what its caller wanted ignored.
 	for n := syscall.Signal(1); n <= 64; n++ {
 		if mask&(1<<(n-1)) != 0 {
 			signal.Ignore(n)
@@ -72,7 +77,8 @@ func (p *process) begin(until time.Duration) {
 	}
 }
 
-// turnAway ends a command that has not begun.
+// turnAway ends a command that has not begun. Closing the gate is enough for a process that still
+// reads; the signal is for one that was stopped.
 func (p *process) turnAway() {
 	if p.gate != nil {
 		_ = p.gate.Close()

@@ -12,17 +12,18 @@ import (
 	"time"
 )
 
-// A guard is a second process that stands by while a command runs. If the first one dies
-// or is stopped, nobody else could end the whole group in time: the system itself only
-// ends the command.
+// A guard is a second process that waits while a command runs, and kills the command's whole group
+// if the first process dies or is stopped. Nobody else could do that in time: the system itself
+// only ends the command, not what the command has started.
 type guard struct {
 	process *exec.Cmd
 	orders  *os.File
 	until   time.Duration // what it was told last
 }
 
-// startGuard starts a guard, in a session of its own so that nothing which hits us hits it
-// too. One that cannot be started is done without.
+// startGuard starts a guard, in a session of its own so that a signal to our group or a hangup of
+// the terminal does not end it too. If it cannot be started, the command runs without one: that is
+// worse only if we are killed.
 func startGuard(argv []string) *guard {
 	if len(argv) == 0 {
 		return nil
@@ -44,13 +45,16 @@ func startGuard(argv []string) *guard {
 // order tells the guard something. One that is gone, or does not listen, cannot be told.
 func (g *guard) order(format string, args ...any) {
 	if g != nil {
+		// A guard that was stopped does not read, and a full pipe must not keep us from watching
+		// the lease.
 		_ = g.orders.SetWriteDeadline(time.Now().Add(tick))
 		_, _ = fmt.Fprintf(g.orders, format+"\n", args...)
 	}
 }
 
-// lasts tells the guard how long the group may live. It hears of it when that moved by more
-// than a little.
+// lasts tells the guard how long the group may live. It sends only what moved by more than a
+// little. The moment is on a clock that both processes read, so that a pause of either does not
+// move it.
 func (g *guard) lasts(left time.Duration) {
 	if g == nil || left <= 0 || now() == 0 {
 		return
@@ -76,6 +80,7 @@ func (g *guard) dismiss() {
 // Guard is the guard's own life: it reads orders, and kills the group if they end without
 // a word, or when the time of the group is over.
 func Guard(orders io.Reader) {
+	// They are meant for the command. A guard that ended by them would leave it unguarded.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	follow(orders)
 }
@@ -128,6 +133,7 @@ func nextLook(until time.Duration) time.Duration {
 }
 
 func killGroup(group int) {
+	// Kill(-1) would reach every process of the user, and Kill(0) the guard's own group.
 	if group > 1 {
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 	}

@@ -53,6 +53,7 @@ type End struct {
 // Do starts the command and returns when nothing of it is left. If the lease is lost
 // before the command begins, it never does.
 func (r Run) Do() (End, error) {
+	// Not a moment is left to kill it in: it must not begin.
 	if r.Lease.Remaining() <= r.dying() {
 		return End{Code: exitKilled, Stopped: true, Never: true}, nil
 	}
@@ -66,6 +67,7 @@ func (r Run) Do() (End, error) {
 	if err != nil {
 		return End{}, err
 	}
+	// Before the gate opens: from the command's first instruction on, the guard can end it.
 	g.order("group %d", p.pid)
 	w := &watch{Run: r, process: p, guard: g, lost: r.Lease.Lost()}
 	never := !w.open()
@@ -108,9 +110,9 @@ func (w *watch) open() bool {
 	return true
 }
 
-// untilEnd does one thing at a time. The lease is looked at before each: after a pause all
-// of them may be due at once, and nothing is to happen before a command is killed that has
-// no right to go on.
+// untilEnd does one thing at a time. The lease is looked at before each: after a pause all of them
+// may be due at once, and a command that has no right to go on must be killed before anything else
+// happens.
 func (w *watch) untilEnd() End {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -126,6 +128,7 @@ func (w *watch) untilEnd() End {
 			}
 			w.look()
 			w.stopped(status.StopSignal())
+		// The next look sees that nothing remains. A closed channel would be ready for ever.
 		case <-w.lost:
 			w.lost = nil
 		case <-timer.C:
@@ -133,7 +136,8 @@ func (w *watch) untilEnd() End {
 	}
 }
 
-// look stops what may not go on, and says when to look again.
+// look stops a command that may not go on, and returns when to look again. It asks for what remains
+// and not whether the lease is lost: the command has to be gone before the end, not after it.
 func (w *watch) look() time.Duration {
 	left := w.Lease.Remaining()
 	w.guard.lasts(left)
@@ -145,7 +149,7 @@ func (w *watch) look() time.Duration {
 		w.told, w.killAt = true, time.Now().Add(w.KillAfter)
 		w.warn(Told)
 		w.process.tell(syscall.SIGTERM)
-		w.process.tell(syscall.SIGCONT) // who is stopped does not hear
+		w.process.tell(syscall.SIGCONT) // a stopped process acts on SIGTERM only once it continues
 	}
 	switch {
 	case w.killed:
@@ -156,8 +160,8 @@ func (w *watch) look() time.Duration {
 	return min(tick, left-w.KillAfter)
 }
 
-// dying is how long a group takes to die, at most: it is to be dead when the lease ends,
-// also on a machine that is busy.
+// dying returns how long a group may take to die. It is killed that much before the lease ends, so
+// that it is dead when the lease ends, also on a busy machine.
 func (r *Run) dying() time.Duration { return min(r.KillAfter/10, 100*time.Millisecond) }
 
 func (w *watch) kill() {
@@ -172,7 +176,8 @@ func (w *watch) warn(what Warning) {
 	}
 }
 
-// signal passes a signal on. To go on after a stop is ours to do: the lease was looked at.
+// signal passes a signal on. SIGCONT comes through here too, so that the lease is checked before a
+// stopped command continues.
 func (w *watch) signal(s syscall.Signal) {
 	if s == syscall.SIGCONT {
 		w.process.handTerminal()
@@ -218,8 +223,8 @@ func (w *watch) ended(status syscall.WaitStatus) End {
 // unkillable is how long a group may take to vanish after it was killed.
 const unkillable = 2 * time.Second
 
-// untilGone stops what the command left behind: it has no right to go on without it, since
-// the lease is given back next. What ends right after the command is not reported.
+// untilGone stops what the command left behind: it has no right to go on, since the lease is given
+// back next. What ends right after the command is not reported.
 func (w *watch) untilGone() {
 	if w.vanishes(time.Now().Add(tick)) {
 		return
@@ -235,12 +240,12 @@ func (w *watch) untilGone() {
 	}
 	w.killed = true
 	w.process.tell(syscall.SIGKILL)
-	// If that does not help, nobody waits for them, or they are not ours to kill.
+	// If that does not help, they are zombies that nobody waits for, or not ours to kill.
 	w.vanishes(time.Now().Add(unkillable))
 }
 
-// vanishes waits until nobody of the group is left. It is false when a moment came first,
-// or the end of the lease.
+// vanishes waits until no process of the group is left. It returns false if the given moment, or
+// the end of the lease, came first.
 func (w *watch) vanishes(by time.Time) bool {
 	for pause := time.Millisecond; w.process.lives(); pause = min(2*pause, tick/5) {
 		w.guard.lasts(w.Lease.Remaining())
@@ -259,8 +264,8 @@ var Passed = []os.Signal{
 	syscall.SIGTSTP, syscall.SIGCONT,
 }
 
-// Signals catches what is to be passed on, until stop is called. What this process was
-// started to ignore, such as SIGHUP under nohup, it and its commands go on to ignore.
+// Signals catches the signals that are passed on, until stop is called. What this process was
+// started to ignore, such as SIGHUP under nohup, it and its commands continue to ignore.
 func Signals() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 64)
 	for _, s := range Passed {

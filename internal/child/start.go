@@ -30,8 +30,8 @@ type process struct {
 	changes  chan syscall.WaitStatus // each stop, and the end
 }
 
-// Find says which file a command is, so that a wrong name is noticed before anybody waits
-// for a lease.
+// Find returns the file of a command, so that a wrong name is noticed before anybody waits for a
+// lease.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrDot) {
@@ -46,6 +46,7 @@ func start(c Command, t *terminal) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Descendants whose own parent dies become our children, so that lives can wait for them.
 	adopt()
 	p := &process{terminal: t, changes: make(chan syscall.WaitStatus, 1)}
 	started := make(chan error)
@@ -57,8 +58,8 @@ func start(c Command, t *terminal) (*process, error) {
 	return p, nil
 }
 
-// live starts the process and waits for it, on one thread: the signal that follows the
-// death of a parent follows the death of the thread that was it.
+// live starts the process and waits for it, on one thread: the kernel sends the signal at a
+// parent's death when the thread that forked ends, not the process.
 func (p *process) live(path string, c Command, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -77,6 +78,8 @@ func (p *process) live(path string, c Command, started chan<- error) {
 			continue
 		}
 		if err != nil {
+			// Nobody could say any longer whether the command runs, and so not whether the lease
+			// may be given back.
 			panic("a child of ours cannot be waited for: " + err.Error())
 		}
 		p.changes <- status
@@ -97,6 +100,8 @@ func (p *process) fork(path string, c Command, attributes *syscall.SysProcAttr) 
 		return 0, err
 	}
 	defer theirs.Close()
+	// The other end is closed here once the child has it: only then does the child notice that we
+	// are gone.
 	p.gate = ours
 	how.Files = append(how.Files, theirs.Fd())
 	return syscall.ForkExec(c.Gate[0], slices.Concat(c.Gate[1:], []string{ignoredSignals(), path}, c.Argv), how)
@@ -116,7 +121,7 @@ func (p *process) pass(s syscall.Signal) {
 	}
 }
 
-// lives reports whether anybody of the group is left, once the command itself has ended.
+// lives reports whether any process of the group is left, once the command itself has ended.
 func (p *process) lives() bool {
 	for {
 		pid, err := syscall.Wait4(-p.pid, nil, syscall.WNOHANG, nil)

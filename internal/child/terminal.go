@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A terminal is the one that standard input is, if it is; it may be nil. The group in its
-// foreground alone may read from it and gets what ctrl-C and ctrl-Z send.
+// A terminal is the one at standard input; nil if there is none. The group in its foreground alone
+// may read from it and gets what ctrl-C and ctrl-Z send.
 type terminal struct {
 	fd    int
 	state *term.State // as it was before the command could change it
@@ -28,7 +28,7 @@ func standardTerminal() *terminal {
 	return &terminal{stdin, state}
 }
 
-// group is the group in the foreground; 0 if nobody can tell.
+// group returns the group in the foreground; 0 if it is not known.
 func (t *terminal) group() int {
 	if t == nil {
 		return 0
@@ -43,9 +43,9 @@ func (t *terminal) group() int {
 // ours reports whether this process is in the foreground.
 func (t *terminal) ours() bool { return t != nil && t.group() == syscall.Getpgrp() }
 
-// give puts a group into the foreground. Whoever is in the background and does so is
-// stopped, unless it ignores the signal for it; only for so long, since commands inherit
-// what is ignored.
+// give puts a group into the foreground. A process in the background that does so is stopped by
+// SIGTTOU, unless it ignores that; it is ignored only for a moment, since commands inherit what is
+// ignored.
 func (t *terminal) give(group int) {
 	ignored := signal.Ignored(syscall.SIGTTOU)
 	signal.Ignore(syscall.SIGTTOU)
@@ -55,5 +55,5 @@ func (t *terminal) give(group int) {
 	}
 }
 
-// restore undoes what a command did to the terminal that had no chance to do it itself.
+// restore undoes what a killed command did to the terminal, such as turning echo off.
 func (t *terminal) restore() { _ = term.Restore(t.fd, t.state) }

@@ -74,7 +74,7 @@ func (f *electFlags) split(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// electJob is the whole of elect.
+// electJob campaigns and runs the command, again and again until it ends by itself.
 func electJob(ctx context.Context, a *cli.App, c *cli.Conn, f electFlags) error {
 	if _, err := child.Find(f.argv[0]); err != nil {
 		return noCommand(err)
@@ -103,8 +103,8 @@ func electJob(ctx context.Context, a *cli.App, c *cli.Conn, f electFlags) error 
 	}
 }
 
-// lead campaigns and runs the command until that ends by itself. What is lost while it
-// leads is campaigned for again, here or by the client.
+// lead campaigns and runs the command until that ends by itself. A lead that is lost meanwhile is
+// campaigned for again: by Client.Elect if it noticed, else by the loop in electJob.
 func (f *electFlags) lead(ctx context.Context, e *job) (end child.End, err error) {
 	ctx, resign := context.WithCancel(ctx)
 	defer resign()
@@ -154,8 +154,8 @@ func isStopped(err error) bool {
 	return errors.As(err, &coded) && coded.Code == cli.ExitLost
 }
 
-// fromKeyboard reports whether somebody at the terminal ended the command, who does not want
-// to see it again.
+// fromKeyboard reports whether somebody at the terminal ended the command: then it is not
+// restarted.
 func fromKeyboard(end child.End) bool {
 	return end.Signal == syscall.SIGINT || end.Signal == syscall.SIGQUIT
 }

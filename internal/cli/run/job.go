@@ -69,7 +69,8 @@ func (f *jobFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// nameAndCommand tells the names from the command. Without -- there is one name.
+// nameAndCommand separates the names from the command. Without -- there is one name, and everything
+// behind it belongs to the command, its flags too.
 func nameAndCommand(cmd *cobra.Command, args []string) (names, argv []string, err error) {
 	at := cmd.ArgsLenAtDash()
 	if at < 0 {
@@ -110,12 +111,13 @@ type job struct {
 	running atomic.Bool
 	party   string // that of the runs around this one
 
-	trouble trouble                // what went wrong last
-	broken  atomic.Pointer[string] // a break that was announced
+	failures errorLog               // what went wrong last
+	broken   atomic.Pointer[string] // a break that was announced
 }
 
-// beginJob connects to the server. The context that it returns ends at a signal that
-// asks to stop, as long as there is no command to pass it on to.
+// beginJob connects to the server. The context that it returns ends at a signal that asks to stop,
+// but only while no command runs: once one does, the signal is passed on to it, and its end
+// decides.
 func beginJob(ctx context.Context, a *cli.App, c *cli.Conn, f jobFlags) (*job, context.Context, error) {
 	ends := leaveIgnored(a, f.keep)
 	// Unlike other commands this one is there for as long as it holds something.
@@ -123,7 +125,7 @@ func beginJob(ctx context.Context, a *cli.App, c *cli.Conn, f jobFlags) (*job, c
 	e := &job{jobFlags: f, app: a, conn: c, holder: holder}
 	dialed, err := client.Dial(ctx, client.Config{
 		Servers: c.Client.Servers, HTTP: v1.NewClient(c.TLS), Namespace: c.Client.Namespace, Holder: holder,
-		TTL: f.ttl.Value, Log: slog.New(&e.trouble),
+		TTL: f.ttl.Value, Log: slog.New(&e.failures),
 	})
 	if err != nil {
 		return nil, ctx, err
@@ -138,8 +140,9 @@ func beginJob(ctx context.Context, a *cli.App, c *cli.Conn, f jobFlags) (*job, c
 	return e, ctx, nil
 }
 
-// leaveIgnored keeps ignoring what we were started to ignore, which the command inherits,
-// and returns what ends a wait besides those signals that end everything.
+// leaveIgnored ignores the signals that we were started to ignore, which the command inherits, and
+// with --keep a hangup too. It returns the other signals that end a wait, besides SIGINT and
+// SIGTERM.
 func leaveIgnored(a *cli.App, keep bool) (ends []os.Signal) {
 	silent := a.Ignored
 	if keep {
@@ -197,33 +200,38 @@ func (e *job) progress() func(client.Waiting) {
 func (e *job) run(holds []*client.Hold) (child.End, error) {
 	signals, stop := child.Signals()
 	defer stop()
+	// From here on signals go to the command and not to our context; Signals above catches them
+	// first, so that none falls in between.
 	e.running.Store(true)
 	defer e.running.Store(false)
 	e.broken.Store(nil)
-	e.trouble.last.Store(nil)
-	grip := gripOn(holds)
-	defer grip.let()
+	e.failures.last.Store(nil)
+	set := newHoldSet(holds)
+	defer set.let()
 	for _, h := range holds {
-		go e.listen(grip.done, h)
+		go e.listen(set.done, h)
 	}
+	// A hold limit may leave less than that from the beginning. The command then gets half of what
+	// there is, and is not told to stop at its start.
 	killAfter := e.killAfter.Value
-	if left := grip.Remaining(); left <= killAfter {
+	if left := set.Remaining(); left <= killAfter {
 		killAfter = left / 2 // its hold limit is nearer
 	}
 	end, err := child.Run{
 		Command: child.Command{Argv: e.argv, Env: e.environ(holds), Gate: asMyself(GateName), Apart: e.keep},
-		Lease:   grip, KillAfter: killAfter, Guard: guardArgs(), Signals: signals, Warn: e.warn,
+		Lease:   set, KillAfter: killAfter, Guard: guardArgs(), Signals: signals, Warn: e.warn,
 	}.Do()
 	switch {
 	case err != nil:
 		return end, noCommand(fmt.Errorf("%s: %w", e.argv[0], err))
-	case end.Stopped || grip.err() != nil:
-		return end, &cli.CodedError{Code: cli.ExitLost, Err: e.lost(grip, end)}
+	case end.Stopped || set.err() != nil:
+		return end, &cli.CodedError{Code: cli.ExitLost, Err: e.lost(set, end)}
 	}
 	return end, nil
 }
 
-// GuardName is the argument with which this program is nothing but the guard of another.
+// GuardName is the argument with which this program is nothing but the guard of another. It is no
+// command of its own, since nobody should call it.
 const GuardName = "__guard"
 
 // GateName is the argument with which this program waits until it may become another.
@@ -252,8 +260,9 @@ func (e *job) warn(what child.Warning) {
 	}
 }
 
-// lost says why the command was stopped.
-func (e *job) lost(g *grip, end child.End) error {
+// lost returns the error of a command that was stopped, or that ended after its lease had. That it
+// ended by itself is an error too: some of its work was not protected.
+func (e *job) lost(g *holdSet, end child.End) error {
 	why := e.whyLost(g)
 	if end.Never {
 		return cli.Failure(leasehold.Lost, "%s\n%s was not started", why, e.argv[0])
@@ -265,21 +274,21 @@ func (e *job) lost(g *grip, end child.End) error {
 		why, e.argv[0], end.Code)
 }
 
-// whyLost knows more than the lease does: one that is about to be broken, or that no server
-// renews, has only expired when it comes to it.
-func (e *job) whyLost(g *grip) string {
-	lost, broken, trouble := g.err(), e.broken.Load(), e.trouble.since(e.app.Now().Add(-e.ttl.Value))
+// whyLost returns why the lease ended. It knows more than the lease does: at its end, a lease that
+// an operator broke, or that no server could renew, has merely expired.
+func (e *job) whyLost(g *holdSet) string {
+	lost, broken, failure := g.err(), e.broken.Load(), e.failures.since(e.app.Now().Add(-e.ttl.Value))
 	switch {
 	case errors.Is(lost, client.ErrBroken):
 		return lost.Error()
 	case broken != nil:
 		return *broken
-	case lost != nil && trouble != "":
-		return lost.Error() + ": " + trouble
+	case lost != nil && failure != "":
+		return lost.Error() + ": " + failure
 	case lost != nil:
 		return lost.Error()
-	case trouble != "":
-		return g.holds[0].Resource() + ": the lease could not be renewed: " + trouble
+	case failure != "":
+		return g.holds[0].Resource() + ": the lease could not be renewed: " + failure
 	}
 	return g.holds[0].Resource() + ": the lease was about to end"
 }
@@ -302,7 +311,8 @@ func (e *job) listen(done <-chan struct{}, h *client.Hold) {
 	}
 }
 
-// environ is what the command learns of what is held.
+// environ returns the environment of the command: ours, with what is held. It has the server and
+// its certificates too, so that a leasehold command inside asks the same cluster.
 func (e *job) environ(holds []*client.Hold) []string {
 	var names, ids, tokens, units, held []string
 	for _, h := range holds {
@@ -341,11 +351,12 @@ func (e *job) environ(holds []*client.Hold) []string {
 	return env
 }
 
-// farewell is how long a server is told that something is free. Who waits for us to end
-// should not have to wait for long because it is gone.
+// farewell limits how long a server is told that something is free. If the server is gone, the
+// lease ends by its TTL anyway, and our caller should not have to wait for that.
 const farewell = 5 * time.Second
 
-// giveBack releases what is held, once the command has ended.
+// giveBack releases what is held, once the command has ended. It never runs before that: another
+// holder would begin while the command still works.
 func (e *job) giveBack(holds []*client.Hold) {
 	for _, h := range holds {
 		left := h.Remaining()
@@ -362,15 +373,15 @@ func (e *job) giveBack(holds []*client.Hold) {
 	e.close()
 }
 
-// close ends the session. What nobody could be told ends with its TTL.
+// close ends the session, unless no server answers: then it ends with its TTL.
 func (e *job) close() {
 	if !e.silent {
 		_ = e.client.Close()
 	}
 }
 
-// noCommand is the error of a command that could not be started, with the code that
-// shells have for it.
+// noCommand returns the error of a command that could not be started, with the exit code that
+// shells use: 127 if it was not found, 126 otherwise.
 func noCommand(err error) error {
 	code, message := cli.ExitNoRun, err.Error()
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {

@@ -111,8 +111,9 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 	return f.jobFlags.check(cmd)
 }
 
-// runJob is the whole of run.
+// runJob acquires, runs the command, and gives back.
 func runJob(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) error {
+	// Before anything is acquired: others should not wait for a command with a typing error.
 	if _, err := child.Find(f.argv[0]); err != nil {
 		return noCommand(err)
 	}
@@ -134,6 +135,7 @@ func runJob(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) error {
 		return f.explain(a, c, names, err)
 	}
 	defer e.giveBack(holds)
+	// A signal may have come after the grant; the command must not begin then.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -168,7 +170,7 @@ func (f *runFlags) options(e *job) []client.Option {
 	return options
 }
 
-// explain says what to do about an acquire that came to nothing.
+// explain adds what to do about an acquire that failed.
 func (f *runFlags) explain(a *cli.App, c *cli.Conn, names []string, err error) error {
 	if !errors.Is(err, leasehold.ErrHeld) {
 		return err
@@ -181,8 +183,8 @@ func (f *runFlags) explain(a *cli.App, c *cli.Conn, names []string, err error) e
 	return cli.Hint(err, "see who waits: %s", c.Again("describe", names[0]))
 }
 
-// notHeldYet leaves out what a run around this one holds already: to wait for it would
-// never end. What the environment says is confirmed by the server, since it may be old.
+// notHeldYet leaves out what a run around this one holds already: a wait for that would never end.
+// The server confirms what the environment says, which may be out of date.
 func (f *runFlags) notHeldYet(ctx context.Context, a *cli.App, c *cli.Conn) (names []string, err error) {
 	held := heldAround(a.Getenv(config.EnvHeld))
 	for _, name := range f.names {
@@ -200,9 +202,9 @@ func (f *runFlags) notHeldYet(ctx context.Context, a *cli.App, c *cli.Conn) (nam
 	return names, nil
 }
 
-// joinAround makes this run one party with the runs around it, which stand still while it
-// waits: else a circle of such runs would never be found. The first lease of those has the
-// party's name. If all of them have ended, nobody stands still.
+// joinAround makes this run one party with the runs around it, which cannot go on while it waits:
+// without that, the server would not see a deadlock among such runs. The party is named after their
+// first lease. If all of them have ended, nobody is blocked and there is no party to join.
 func (e *job) joinAround(ctx context.Context) error {
 	lines := e.app.Getenv(config.EnvHeld)
 	for line := range strings.Lines(lines) {
@@ -242,7 +244,7 @@ func (f *runFlags) isHeld(ctx context.Context, c *cli.Conn, name, id string) (bo
 		name, cli.Plural(held.Slots, "slot", "slots"))
 }
 
-// heldAround reads what runs around this one hold: the id of the lease of each resource.
+// heldAround returns what the runs around this one hold: the id of the lease of each resource.
 func heldAround(lines string) map[string]string {
 	held := map[string]string{}
 	for line := range strings.Lines(lines) {
@@ -253,7 +255,7 @@ func heldAround(lines string) map[string]string {
 	return held
 }
 
-// become runs a command in the place of this one, which has nothing to add.
+// become replaces this process by a command: with nothing to hold, there is nothing to watch.
 func become(a *cli.App, argv []string) error {
 	path, err := child.Find(argv[0])
 	if err == nil {

@@ -24,7 +24,8 @@ import (
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
-// splitTerraform takes everything for the command: what is held is the lock.
+// splitTerraform takes all arguments as the command. There are no names: what is held is the lock
+// that Terraform takes itself.
 func (f *runFlags) splitTerraform(cmd *cobra.Command, args []string) error {
 	f.argv = args
 	switch {
@@ -55,11 +56,12 @@ func runTerraform(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) erro
 		e.close()
 		return err
 	}
+	// A signal may have come while the session was opened.
 	if ctx.Err() != nil {
 		e.close()
 		return context.Cause(ctx)
 	}
-	g := newLockGrip(session, e.killAfter.Value)
+	g := newLockLease(session, e.killAfter.Value)
 	end := child.End{}
 	env, err := e.terraformEnviron(session, f)
 	if err == nil {
@@ -74,7 +76,7 @@ func runTerraform(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) erro
 }
 
 // runLocked runs the command while the session lasts and nobody breaks the lock.
-func (e *job) runLocked(g *lockGrip, f runFlags, env []string) (child.End, error) {
+func (e *job) runLocked(g *lockLease, f runFlags, env []string) (child.End, error) {
 	signals, stop := child.Signals()
 	defer stop()
 	e.running.Store(true)
@@ -94,11 +96,11 @@ func (e *job) runLocked(g *lockGrip, f runFlags, env []string) (child.End, error
 }
 
 // lostLock says why Terraform was stopped, and where its unsaved state may be.
-func (e *job) lostLock(g *lockGrip, end child.End) error {
+func (e *job) lostLock(g *lockLease, end child.End) error {
 	why := g.why()
 	if why == "" {
-		if why = "the session of the lock could not be renewed"; e.trouble.since(e.app.Now().Add(-e.ttl.Value)) != "" {
-			why += ": " + e.trouble.since(e.app.Now().Add(-e.ttl.Value))
+		if why = "the session of the lock could not be renewed"; e.failures.since(e.app.Now().Add(-e.ttl.Value)) != "" {
+			why += ": " + e.failures.since(e.app.Now().Add(-e.ttl.Value))
 		}
 	}
 	if end.Stopped {
@@ -109,9 +111,10 @@ func (e *job) lostLock(g *lockGrip, end child.End) error {
 		e.argv[0], end.Code)
 }
 
-// hearBreaks tells the grip when somebody breaks the lock, until stop is called. It returns
-// when it hears, or knows that it cannot.
-func (e *job) hearBreaks(g *lockGrip, state string) (stop func()) {
+// hearBreaks tells the lease when somebody breaks the lock, until stop is called. It returns once
+// the watch has begun, so that no break is missed while Terraform runs, or once it is clear that it
+// will not begin.
+func (e *job) hearBreaks(g *lockLease, state string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	hears, ended := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -137,7 +140,7 @@ func (e *job) hearBreaks(g *lockGrip, state string) (stop func()) {
 }
 
 // hear takes an event of the lock.
-func (g *lockGrip) hear(event v1.Event) {
+func (g *lockLease) hear(event v1.Event) {
 	switch {
 	case event.Session != g.session.ID():
 	case event.Kind == leasehold.BreakSet.String() && event.Until != nil:
@@ -147,11 +150,10 @@ func (g *lockGrip) hear(event v1.Event) {
 	}
 }
 
-// A lockGrip lasts as long as the session does that a lock is bound to, or until somebody
-// breaks the lock. Then it lasts for as long as Terraform needs in order to stop: what it
-// writes is refused by then, but what it was about to make should be in its
-// errored.tfstate.
-type lockGrip struct {
+// A lockLease lasts as long as the session that the lock is bound to, or until somebody breaks the
+// lock. After a break Terraform still gets time to stop: the server refuses what it writes by then,
+// but Terraform can save what it has made in its errored.tfstate.
+type lockLease struct {
 	session *client.Session
 	spare   time.Duration
 
@@ -160,13 +162,13 @@ type lockGrip struct {
 	said  string
 }
 
-func newLockGrip(s *client.Session, spare time.Duration) *lockGrip {
-	return &lockGrip{session: s, spare: spare}
+func newLockLease(s *client.Session, spare time.Duration) *lockLease {
+	return &lockLease{session: s, spare: spare}
 }
 
 // broken notes a break. Terraform gets at least spare to save its state, even if the lock is
 // gone.
-func (g *lockGrip) broken(at time.Time, by, reason string) {
+func (g *lockLease) broken(at time.Time, by, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if least := time.Now().Add(g.spare); at.Before(least) {
@@ -178,7 +180,7 @@ func (g *lockGrip) broken(at time.Time, by, reason string) {
 	g.said = fmt.Sprintf("the lock was broken by %s: %s", by, reason)
 }
 
-func (g *lockGrip) why() string {
+func (g *lockLease) why() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.said == "" && g.session.Context().Err() != nil {
@@ -188,10 +190,10 @@ func (g *lockGrip) why() string {
 }
 
 // Lost is closed when the session is over.
-func (g *lockGrip) Lost() <-chan struct{} { return g.session.Context().Done() }
+func (g *lockLease) Lost() <-chan struct{} { return g.session.Context().Done() }
 
 // Remaining is how long the command may go on.
-func (g *lockGrip) Remaining() time.Duration {
+func (g *lockLease) Remaining() time.Duration {
 	left := g.session.Remaining()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -201,11 +203,12 @@ func (g *lockGrip) Remaining() time.Duration {
 	return max(0, min(left, time.Until(g.until)))
 }
 
-// retries is how often Terraform sends a request again that got no answer: with its pauses
-// it sits out a minute.
+// retries is how often Terraform repeats a request that got no answer. With its pauses that bridges
+// about a minute, longer than a cluster takes to choose a leader.
 const retries = 6
 
-// terraformEnviron is the environment of Terraform. Nothing else tells it of us.
+// terraformEnviron returns the environment of Terraform. Its backend is configured only by
+// variables, so that the same directory works without leasehold run too.
 func (e *job) terraformEnviron(s *client.Session, f runFlags) ([]string, error) {
 	if len(e.conn.Client.Servers) > 1 {
 		// Terraform asks one server alone: let it be one that answers.
@@ -249,8 +252,9 @@ func (e *job) terraformEnviron(s *client.Session, f runFlags) ([]string, error) 
 	return env, nil
 }
 
-// freeLock ends a lock that the command left behind, as one that was killed does. That is
-// no clean end, though the session is about to have one: the next holder should know.
+// freeLock breaks a lock that the command left behind, for instance because it was killed. Closing
+// the session would end the lock cleanly; a break makes it an unclean end, of which the next holder
+// is warned.
 func (e *job) freeLock(s *client.Session, f runFlags, end child.End) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()

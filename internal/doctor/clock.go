@@ -14,7 +14,12 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A clockReading is the server's date between two looks at our own clocks.
+// Leases need two clocks that run at the same rate, not two that show the same time. So the rate is
+// judged strictly, by two readings some time apart, and the date only for the sake of people who
+// read logs.
+
+// A clockReading is the server's date, and our own clocks at the same moment as well as that is
+// known: halfway between the request and the answer.
 type clockReading struct {
 	server time.Time
 	date   time.Time     // ours, in the middle
@@ -22,8 +27,8 @@ type clockReading struct {
 	blur   time.Duration // how far off that may be
 }
 
-// readServerClock reads it a few times and takes the quickest answer, which is the
-// most exact one.
+// readServerClock reads the server's clock a few times and returns the quickest answer, which is
+// the most exact one.
 func readServerClock(ctx context.Context, c *cli.Conn) (best clockReading, err error) {
 	for i := range 3 {
 		r, err := readServerClockOnce(ctx, c)
@@ -82,7 +87,8 @@ func judgeDate(r clockReading) finding {
 	return f.warn("no lease depends on dates, but what you read does: let NTP set the clocks of both")
 }
 
-// rateBound is how far a clock's rate may be off for the promises to hold.
+// rateBound is how far a clock's rate may be off for the promises to hold. It is half of the
+// client's margin of 1 %, since both clocks may be wrong in opposite directions.
 const rateBound = 0.005
 
 // judgeRate compares how fast two clocks run. A holder's deadline is right only if both run
@@ -100,10 +106,13 @@ func judgeRate(before, after clockReading) finding {
 		percent(off), percent(blur), cli.Short(ours))
 	f = f.with("off_percent", 100*off).with("blur_percent", 100*blur)
 	switch {
+	// A measurement that is coarser than the bound proves nothing either way, so it is no problem
+	// of the machine.
 	case blur > rateBound:
 		f.Detail = fmt.Sprintf("the measurement is too coarse to tell: %s off, measured to %s over %s", percent(off),
 			percent(blur), cli.Short(ours))
 		return f.warn("measure for longer: leasehold doctor --for 30s")
+	// Only what is off beyond all doubt is a problem: nobody should be told to mend a good clock.
 	case abs(off)-blur > rateBound:
 		f.Detail = fmt.Sprintf("this machine's clock runs at another rate than the server's: %s off, measured to %s "+
 			"over %s; at most 0.5%% is safe", percent(off), percent(blur), cli.Short(ours))
@@ -117,7 +126,7 @@ func percent(x float64) string { return fmt.Sprintf("%.3g%%", 100*x) }
 
 func abs(x float64) float64 { return max(x, -x) }
 
-// A kernelClock is what the kernel says of its clock.
+// A kernelClock is what the kernel knows about its own clock.
 type kernelClock struct {
 	known          bool
 	err            error
@@ -146,6 +155,7 @@ func JudgeKernel(k kernelClock) finding {
 	case abs(k.ppm) > rateBound*1e6:
 		return f.unfit("a correction of more than 5000 ppm is more than leases allow: see what set it (adjtimex " +
 			"--print, chronyc tracking) and set it back")
+	// No crystal is that bad; the correction itself is probably wrong.
 	case abs(k.ppm) > 500:
 		return f.warn("a healthy clock needs less than 500 ppm: see chronyc tracking or timedatectl timesync-status")
 	case k.unsynchronised:
@@ -155,7 +165,7 @@ func JudgeKernel(k kernelClock) finding {
 	return f
 }
 
-// JudgeProxy judges whether a proxy stands between this machine and the server.
+// JudgeProxy judges whether requests to the server go through a proxy.
 func JudgeProxy(server string, getenv func(string) string) finding {
 	get := func(name, lower string) string {
 		if v := getenv(name); v != "" {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaseClock is the clock that the Go client counts leases with: it goes on while
-// the machine sleeps.
+// leaseClock reads the clock by which the Go client counts leases. It does not stop while the
+// machine sleeps.
 func leaseClock() time.Duration { return readClock(unix.CLOCK_BOOTTIME) }
 
 func readClock(id int32) time.Duration {
@@ -20,6 +20,8 @@ func readClock(id int32) time.Duration {
 
 var started = time.Now()
 
+// The kernel corrects a clock in two ways: by a frequency, in units of 2^-16 ppm, and by the length
+// of a tick.
 const (
 	staUnsync  = 0x40   // STA_UNSYNC
 	timeError  = 5      // TIME_ERROR, what an unsynchronised clock answers
@@ -28,7 +30,7 @@ const (
 	ppmPerTick = 100 // one microsecond of 10,000
 )
 
-// ReadKernelClock asks without changing anything.
+// ReadKernelClock reads the state of the clock. It needs no privilege, because it changes nothing.
 func ReadKernelClock() kernelClock {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)

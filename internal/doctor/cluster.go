@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/internal/config"
 )
 
-// lookAtServers looks at each server that was named, where there are several: commands
-// would go on to the next one, and nobody would notice that one is away.
+// lookAtServers asks each server that was named, where there are several: commands go on to the
+// next one, so nobody would notice that one is away.
 func (d *Diagnosis) lookAtServers(ctx context.Context, c *cli.Conn) {
 	if len(c.Client.Servers) < 2 {
 		return
@@ -35,7 +35,7 @@ func (d *Diagnosis) lookAtServers(ctx context.Context, c *cli.Conn) {
 	d.Add(judgeServers(c.Client.Servers, away))
 }
 
-// An answer is why a server that was named does not do.
+// An answer is why a server that was named cannot be used.
 type answer struct {
 	server string
 	err    error
@@ -60,7 +60,7 @@ func judgeServers(all []string, away []answer) finding {
 		"or take them out of --server and LEASEHOLD_SERVER")
 }
 
-// lookAtCluster looks at how the servers do, if they are a cluster.
+// lookAtCluster judges the health of the servers, if they are a cluster.
 func (d *Diagnosis) lookAtCluster(ctx context.Context, c *cli.Conn) {
 	cluster, err := c.Cluster(ctx)
 	switch codeOf(err) {
@@ -104,8 +104,9 @@ func clientURLs(cluster v1.Cluster) (urls []string) {
 	return urls
 }
 
-// A Condition is how a cluster does: in a few words, what is wrong with it, and what is
-// merely worth knowing. A line is made for the connection that asked: it has commands in it.
+// A Condition is the health of a cluster: a summary, what is wrong, and what is merely worth
+// knowing. Each line is a function because the commands in it name the server of the connection
+// that asked.
 type Condition struct {
 	State string
 	Stuck bool // nothing can be decided, as far as the server knows that was asked
@@ -121,10 +122,12 @@ func (f *Condition) note(format string, args ...any) {
 	f.Notes = append(f.Notes, func(*cli.Conn) string { return fmt.Sprintf(format, args...) })
 }
 
-// farBehind is a lag that does not come from what is under way.
+// farBehind is a lag that entries under way do not explain.
 const farBehind = 5000
 
-// JudgeCluster says how a cluster does, and what to do.
+// JudgeCluster judges the health of a cluster, and says what to do. It is one server's view: what
+// that server cannot reach may still work, so a majority that confirms the leader outweighs what it
+// sees itself.
 func JudgeCluster(c v1.Cluster) Condition {
 	var f Condition
 	voters, up := 0, 0
@@ -144,6 +147,7 @@ func JudgeCluster(c v1.Cluster) Condition {
 			away = append(away, s.Name)
 		}
 	}
+	// A server that is still catching up has no vote, and so does not count.
 	needed := voters/2 + 1
 	f.State = fmt.Sprintf("%d of %s up", up, cli.Plural(voters, "voter is", "voters are"))
 	f.Stuck = !c.Confirmed && (up < needed || c.Leader == "")
@@ -173,8 +177,8 @@ func JudgeCluster(c v1.Cluster) Condition {
 	return f
 }
 
-// judgeMinority says what to do where a server reaches no majority. The others may go on
-// without it, so nothing is advised that would harm a cluster which works.
+// judgeMinority says what to do where a server reaches no majority. The others may go on without
+// it, so it never advises a removal or a new cluster, which would harm one that works.
 func (f *Condition) judgeMinority(c v1.Cluster, away []string) {
 	var urls []string
 	for _, s := range c.Servers {
@@ -192,6 +196,8 @@ func (f *Condition) judgeMinority(c v1.Cluster, away []string) {
 
 // judgeServer judges one server. It advises a removal only while the cluster works without it.
 func (f *Condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
+	// The cases are ordered from what stops a server to what slows it down: one line for each
+	// server.
 	behind, _ := Lag(c, s)
 	switch {
 	case !s.Reachable && s.LowRoom:
@@ -236,7 +242,7 @@ func lastHeard(s v1.Server) string {
 	return ", last heard of by " + s.HeardBy + " " + cli.Short(Silence(s)) + " ago"
 }
 
-// judgeAll judges what only all servers together show.
+// judgeAll judges what shows only in all servers together.
 func (f *Condition) judgeAll(c v1.Cluster, voters int) {
 	if len(c.Differ) > 0 {
 		f.bad("the states of %s differ from the others': one that differs from the majority stops by itself, and has "+
@@ -259,17 +265,18 @@ func (f *Condition) judgeAll(c v1.Cluster, voters int) {
 	}
 }
 
-// Lag is by how many entries a server is behind who leads, if both are known.
+// Lag returns by how many entries a server is behind the leader, if both are known.
 func Lag(c v1.Cluster, s v1.Server) (entries uint64, known bool) {
 	for _, leader := range c.Servers {
 		if leader.Name == c.Leader && leader.Reachable && s.Reachable {
+			// They are not read at the same moment: a follower can seem to be ahead.
 			return max(leader.Applied, s.Applied) - s.Applied, true
 		}
 	}
 	return 0, false
 }
 
-// Silence is for how long nobody has heard of a server; 0: it is not known.
+// Silence returns for how long nobody has heard of a server; 0 if it is not known.
 func Silence(s v1.Server) time.Duration {
 	ms := s.HeardMS
 	if ms == nil {

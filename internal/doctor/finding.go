@@ -15,7 +15,7 @@ const (
 	ResultProblem = "problem"
 )
 
-// A finding is what one look found.
+// A finding is what one check found, for people and, in JSON, for programs.
 type finding struct {
 	Check  string `json:"check"`
 	Result string `json:"result"`
@@ -41,6 +41,7 @@ func (f finding) with(name string, value float64) finding {
 	return f
 }
 
+// warn makes it a warning: something to improve, which does not change the exit code.
 func (f finding) warn(advice string) finding {
 	f.Result, f.Advice = ResultWarning, advice
 	return f
@@ -52,7 +53,8 @@ func (f finding) fail(code leasehold.Code, advice string) finding {
 	return f
 }
 
-// unfit makes it a problem of this machine.
+// unfit makes it a problem of this machine, which has an exit code of its own: a scheduler can then
+// place the work elsewhere.
 func (f finding) unfit(advice string) finding {
 	f.Result, f.Advice, f.err = ResultProblem, advice, cli.UnfitError(f.Check+": "+f.Detail)
 	return f
@@ -72,7 +74,7 @@ func (d *Diagnosis) Add(f finding) {
 	}
 }
 
-// Problem is the first of them: the others often follow from it.
+// Problem returns the error of the first problem: later ones often follow from it.
 func (d *Diagnosis) Problem() error {
 	for _, f := range d.Findings {
 		if f.err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold/leasehold/internal/config"
 )
 
-// roundTrips measures the way to the server and back, on a connection that is open.
+// roundTrips measures how long the server takes to answer. The first answer is not counted, since
+// it includes opening the connection.
 func roundTrips(ctx context.Context, c *cli.Conn) (trips []time.Duration, theirs v1.Version, err error) {
 	if theirs, err = c.Version(ctx); err != nil {
 		return nil, theirs, err
@@ -31,13 +32,15 @@ func roundTrips(ctx context.Context, c *cli.Conn) (trips []time.Duration, theirs
 	return trips, theirs, nil
 }
 
-// tripCount is how many times the server is asked for its version.
+// tripCount is how many times the server is asked for its version. Enough for a median that one
+// slow answer does not move, and done within a second.
 const tripCount = 20
 
-// slowTrip is what a person begins to notice, and a wait in a queue too.
+// slowTrip is where people begin to notice a delay.
 const slowTrip = 250 * time.Millisecond
 
-// AskServer looks at what only a server can tell.
+// AskServer adds what only a server can tell. It stops early if the server cannot be reached, since
+// all other checks would fail for the same reason.
 func (d *Diagnosis) AskServer(ctx context.Context, c *cli.Conn, length time.Duration, ours v1.Version) {
 	trips, theirs, err := roundTrips(ctx, c)
 	d.Add(judgeTrips(c.Client.Server, trips, err))
@@ -117,6 +120,7 @@ func exact(d time.Duration) string {
 	return d.Round(time.Millisecond).String()
 }
 
+// judgeHealth reports whether the server is ready, by its own checks.
 func judgeHealth(checks []string, err error) finding {
 	if err != nil {
 		return fine("health", "%v", err).fail(codeOf(err), "a server that begins or stops is not ready for a while; "+
@@ -136,8 +140,8 @@ func judgeVersions(ours, theirs v1.Version) finding {
 		"same version")
 }
 
-// A renewal is tried at a third of the TTL; what is left then should suffice for
-// several tries that are slow.
+// leastTripsInTTL is how many of the slowest round trips should fit into a TTL. A renewal is tried
+// at a third of it; the rest should suffice for several attempts that are slow.
 const leastTripsInTTL = 20
 
 // judgeTTLs compares the shortest TTL that is in use, or that is the default
@@ -165,7 +169,8 @@ func judgeTTL(shortest time.Duration, whose string, trip time.Duration) finding 
 	return f
 }
 
-// shortestTTL looks at one page of leases and one of definitions: it is a sample.
+// shortestTTL returns the shortest TTL among one page of leases and one of definitions. That is a
+// sample: reading everything could load a large cluster.
 func shortestTTL(ctx context.Context, c *cli.Conn) (shortest time.Duration, whose string, err error) {
 	note := func(ttl *v1.Duration, of string) {
 		if ttl != nil && (whose == "" || time.Duration(*ttl) < shortest) {

@@ -27,6 +27,8 @@ func (c *cycler) step(ctx context.Context) (sample, error) {
 		err = c.Release(ctx, v1.ReleaseRequest{ID: id})
 	}
 	if err != nil {
+		// No answer is no proof that nothing was granted; left alone, the lease would be in the way
+		// of the next round.
 		c.drop(id)
 		return sample{}, err
 	}

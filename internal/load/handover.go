@@ -8,8 +8,8 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// patience is how long a taker stands in the queue. All before it hold only as
-// long as a request takes.
+// patience is how long a taker waits in the queue. Those before it hold only as long as a request
+// takes, so a minute is plenty, and what takes longer is an error.
 const patience = time.Minute
 
 // A group is the clients that want the same resource.
@@ -17,10 +17,9 @@ type group struct {
 	released atomic.Pointer[time.Time] // when its last holder sent the release; nil: unknown
 }
 
-// A taker wants what others have: it stands in the queue, and gives back what it
-// got as soon as it has renewed it, which is what a holder should do that waited.
-// That also gives the one before it the time to stand in the queue again, so that
-// there is somebody to hand over to.
+// A taker wants what others have: it waits in the queue, and gives back what it got as soon as it
+// has renewed it, which is what a holder that waited should do. The renewal also gives the holder
+// before it time to join the queue again, so that there is somebody to hand over to.
 type taker struct {
 	client
 	group     *group
@@ -47,6 +46,7 @@ func (t *taker) step(ctx context.Context) (s sample, err error) {
 		s = sample{*released, granted.Sub(*released)}
 	}
 	if err := t.giveBack(ctx, id); err != nil {
+		// The release may or may not have arrived, so the next grant has no known beginning.
 		t.group.released.Store(nil)
 		t.drop(id)
 		return sample{}, err
@@ -55,6 +55,7 @@ func (t *taker) step(ctx context.Context) (s sample, err error) {
 }
 
 func (t *taker) giveBack(ctx context.Context, id string) error {
+	// At the end the queue should empty quickly.
 	if !t.run.stopped() {
 		if _, err := t.Renew(ctx, v1.RenewRequest{ID: id}); err != nil {
 			return err

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A Histogram counts durations in buckets that grow with what is in them: each
-// power of two has 32. From 2 µs on a quantile is therefore off by at most one part
-// in 64, at a size that does not depend on how many were counted. The zero value is
-// empty.
+// A Histogram counts durations in buckets whose width grows with the durations in them: each power
+// of two has 32. From 2 µs on, a quantile is therefore off by at most one part in 64, in a space
+// that does not depend on how many durations were counted: a day of load needs no more memory than
+// a second. The zero value is empty.
 type Histogram struct {
 	counts [buckets]uint64
 	n      uint64
@@ -32,7 +32,7 @@ func (h *Histogram) Add(d time.Duration) {
 	h.max = max(h.max, d)
 }
 
-// Merge adds all that another one counted.
+// Merge adds what another histogram has counted.
 func (h *Histogram) Merge(other *Histogram) {
 	if other.n == 0 {
 		return
@@ -44,12 +44,12 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.max = max(h.max, other.max)
 }
 
-// Count is how many there are, Max the longest, exactly.
+// Count returns how many durations were added; Max the longest of them, exactly.
 func (h *Histogram) Count() uint64      { return h.n }
 func (h *Histogram) Max() time.Duration { return h.max }
 
-// Quantile is the duration that this part of all, such as 0.99, did not exceed; 0
-// if there are none.
+// Quantile returns the duration that a part of all, such as 0.99, did not exceed; 0 if there are
+// none.
 func (h *Histogram) Quantile(part float64) time.Duration {
 	rank := rankOf(part, h.n)
 	var seen uint64
@@ -61,7 +61,7 @@ func (h *Histogram) Quantile(part float64) time.Duration {
 	return h.max
 }
 
-// rankOf is the place, from 1 on, of a quantile among n values in their order.
+// rankOf returns the place, from 1 on, of a quantile among n sorted values.
 func rankOf(part float64, n uint64) uint64 {
 	return min(max(uint64(math.Ceil(part*float64(n))), 1), n)
 }
@@ -74,7 +74,7 @@ func bucketOf(d time.Duration) int {
 	return min(shift*subs+int(v>>shift), buckets-1)
 }
 
-// middleOf is the middle of a bucket, which is never far from what is in it.
+// middleOf returns the middle of a bucket: no value in it is farther away than half its width.
 func middleOf(i int) time.Duration {
 	shift := max(i/subs-1, 0)
 	low := uint64(i-shift*subs) << shift

@@ -43,7 +43,7 @@ const (
 // Operations are all of them, in the order in which they are run.
 var Operations = []string{Cycle, Renew, Handover}
 
-// ttl is that of every lease, so that what a killed run leaves behind is soon gone.
+// ttl is that of every lease. It is short, so that what a killed run leaves behind is soon gone.
 const ttl = 30 * time.Second
 
 // A Config says where the load goes and how much of it there is.
@@ -65,7 +65,7 @@ type Config struct {
 	Every    time.Duration
 }
 
-// Check says in a sentence what is wrong with a config for some operation.
+// Check reports what is wrong with a config for an operation.
 func (c Config) Check(operation string) error {
 	switch {
 	case c.Clients < 1 || c.Clients > MaxClients:
@@ -92,8 +92,8 @@ func refuse(format string, args ...any) error {
 	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(format, args...)}
 }
 
-// leases is how many there are in an operation, and what is contended in a
-// hand-over: with more than half as many as there are clients, nobody would wait.
+// leases returns how many leases an operation uses. In a hand-over that is the number of contended
+// resources: with more than half as many as there are clients, nobody would wait.
 func (c Config) leases(operation string) int {
 	if operation == Handover {
 		most := c.Clients / 2
@@ -102,7 +102,7 @@ func (c Config) leases(operation string) int {
 	return cmp.Or(c.Leases, max(1000, c.Clients))
 }
 
-// Progress is how a run goes.
+// Progress is how far a run has come.
 type Progress struct {
 	Operation string
 	Phase     Phase
@@ -131,7 +131,7 @@ type Figures struct {
 	Errors                   uint64
 }
 
-// A Result is what became of one operation.
+// A Result is the outcome of one operation.
 type Result struct {
 	Operation string
 	Leases    int           // that there were
@@ -167,7 +167,8 @@ func New(config Config) (*Runner, error) {
 	return r, nil
 }
 
-// serversFor is all servers, in the order in which a client asks them.
+// serversFor returns all servers in the order in which a client asks them. Each client begins with
+// another one, so that the load is spread.
 func (c Config) serversFor(client int) []string {
 	if len(c.Servers) == 0 {
 		return nil
@@ -176,7 +177,9 @@ func (c Config) serversFor(client int) []string {
 	return slices.Concat(c.Servers[first:], c.Servers[:first])
 }
 
-// oneConnection is a client that opens one and keeps it.
+// oneConnection returns an HTTP client with a single connection, as a real client on another
+// machine would have; a shared pool would multiplex them all over a few connections. It follows no
+// redirects, which would send the load to a server that nobody named.
 func oneConnection(config *tls.Config) *http.Client {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
 	return &http.Client{
@@ -188,8 +191,8 @@ func oneConnection(config *tls.Config) *http.Client {
 	}
 }
 
-// Prefix is what the names of all its resources begin with. It is a new one for
-// each runner.
+// Prefix returns what the names of all its resources begin with. It differs for each runner, so
+// that two runs do not disturb each other and none touches real leases.
 func (r *Runner) Prefix() string { return r.prefix }
 
 // Close closes the connections.
@@ -199,8 +202,8 @@ func (r *Runner) Close() {
 	}
 }
 
-// Reach asks the server for something harmless, to find out that it is not there
-// before a thousand clients do.
+// Reach asks the server for something harmless, so that a wrong address is one error and not a
+// thousand.
 func (r *Runner) Reach(ctx context.Context) error {
 	_, err := r.clients[0].Version(ctx)
 	return err
@@ -285,8 +288,8 @@ type client struct {
 	ids      int
 }
 
-// newID names a lease. The client proposes the id, so that it can take back what
-// it got no answer about.
+// newID returns a new lease id. The client proposes it, so that it can release a lease even if it
+// got no answer to the acquire.
 func (c *client) newID() string {
 	c.ids++
 	return fmt.Sprintf("%s/%d", c.name, c.ids)
@@ -299,8 +302,8 @@ func (c *client) request(resource int, id string) v1.AcquireRequest {
 	}
 }
 
-// drop takes back a lease, or the request for one, that may be there. Whatever
-// comes of it, the lease ends by itself.
+// drop releases a lease, or withdraws the request for one, that may be there. Errors do not matter:
+// the lease ends by its TTL.
 func (c *client) drop(id string) {
 	ctx, cancel := context.WithTimeout(c.run.ctx, 2*time.Second)
 	defer cancel()
@@ -312,7 +315,8 @@ func isNone(err error) bool {
 	return errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrLost)
 }
 
-// A tally is what one client counted.
+// A tally is what one client has counted. Its lock is for the progress reports, which read it
+// meanwhile.
 type tally struct {
 	mu     sync.Mutex
 	times  Histogram

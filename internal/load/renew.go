@@ -61,6 +61,8 @@ func (r *renewer) step(ctx context.Context) (sample, error) {
 	return sample{}, err
 }
 
+// clear gives up after a few errors: with a server that is gone, a thousand timeouts in a row would
+// take hours, and the leases end by themselves.
 func (r *renewer) clear(ctx context.Context) (left int) {
 	for i, id := range r.held {
 		if err := r.Release(ctx, v1.ReleaseRequest{ID: id}); err != nil && !isNone(err) {

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// pause is how long a client rests after an error: a server that is gone is not
-// found again sooner by asking all the time.
+// pause is how long a client rests after an error. Without it, clients that fail at once would
+// count millions of errors while a server is gone, and keep it from coming back.
 const pause = 100 * time.Millisecond
 
-// A run is one operation being measured.
+// A run is one operation being measured. Only what begins between from and until counts, so that
+// neither the warm-up nor the slow end distorts the figures.
 type run struct {
 	config    Config
 	operation string
@@ -47,8 +48,8 @@ func (r *run) each(do func(i int, w worker)) {
 	all.Wait()
 }
 
-// prepare ends at the first error: what is measured with fewer leases than were
-// asked for is something else.
+// prepare acquires what the operation needs. It ends at the first error: a measurement with fewer
+// leases than were asked for would be another measurement.
 func (r *run) prepare(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -69,6 +70,8 @@ func (r *run) measure(ctx context.Context) {
 	r.enter(WarmingUp)
 	r.setWindow(time.Now().Add(r.config.WarmUp))
 	ctx, finish := context.WithCancel(ctx)
+	// Requests do not end with the run's context: those that are under way at the end are often the
+	// slowest, and have to be counted.
 	requests, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	var timer sync.WaitGroup
@@ -91,8 +94,8 @@ func (r *run) measure(ctx context.Context) {
 	timer.Wait()
 }
 
-// grace is how long requests may take that were under way when the time was over.
-// A queue is emptied by its waiters, one after the other.
+// grace returns how long requests may take that were under way when the time was over. It grows
+// with the clients, because a queue is emptied by its waiters, one after the other.
 func (r *run) grace() time.Duration {
 	return 10*time.Second + time.Duration(len(r.workers))*10*time.Millisecond
 }
@@ -115,8 +118,8 @@ func (r *run) setWindow(from time.Time) {
 	r.from = from
 }
 
-// end closes the window. What began in it still counts when it is answered: to
-// leave it out would be to leave out the slowest.
+// end closes the window. What began in it still counts when it is answered: leaving it out would
+// leave out the slowest.
 func (r *run) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +163,7 @@ func (r *run) counts(s sample) bool {
 	return !s.began.Before(r.from) && (r.until.IsZero() || s.began.Before(r.until))
 }
 
-// fail counts an error, also one of the warm-up: it is no less wrong there.
+// fail counts an error, also one during the warm-up: it is no less an error there.
 func (r *run) fail(i int, err error) {
 	t := r.tallies[i]
 	t.mu.Lock()
@@ -173,7 +176,7 @@ func (r *run) fail(i int, err error) {
 	}
 }
 
-// clear is given as long as the leases would last anyway.
+// clear releases what was acquired. It may take as long as the leases would last anyway.
 func (r *run) clear() {
 	r.enter(Releasing)
 	ctx, cancel := context.WithTimeout(r.ctx, ttl+time.Duration(r.leases)*time.Millisecond)
@@ -186,7 +189,8 @@ func (r *run) clear() {
 	})
 }
 
-// figures are those of all clients so far, with how long has been measured.
+// figures returns the figures of all clients so far, and how long has been measured. Each client
+// counts for itself, so that the clients do not wait for each other's lock.
 func (r *run) figures() (Figures, time.Duration) {
 	var all Histogram
 	var errors uint64

@@ -20,9 +20,9 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// Watch is the operation that the others are not like: events come at a rate of
-// their own, however slow the server or its readers are, and each is delivered to
-// many. It is not one of Operations.
+// Watch measures how fast events reach many watchers. Unlike in the other operations, events come
+// at a rate of their own, however slow the server or its readers are, and each is delivered to all.
+// It is not one of Operations.
 const Watch = "watch"
 
 // Limits of it.
@@ -47,8 +47,8 @@ type audience struct {
 	first  error
 }
 
-// A watcher counts what one connection brings. It reads no JSON: a thousand that
-// did would measure the reading.
+// A watcher counts what one connection brings. It does not parse JSON: with a thousand watchers on
+// one machine, that would measure the parsing.
 type watcher struct {
 	all   *audience
 	body  io.ReadCloser
@@ -63,7 +63,7 @@ type watcher struct {
 	newest time.Time // when it read the last one that counts
 }
 
-// checkWatch says what is wrong with a config for watch.
+// checkWatch reports what is wrong with a config for watch.
 func (c Config) checkWatch() error {
 	switch {
 	case c.Watchers < 1 || c.Watchers > MaxWatchers:
@@ -98,7 +98,8 @@ func (r *Runner) watch(ctx context.Context) Result {
 	return result
 }
 
-// run goes on after ctx ended until what was sent has arrived.
+// run connects the watchers and makes the events. It continues after ctx has ended until what was
+// sent has arrived: an event under way is not lost.
 func (a *audience) run(ctx context.Context) {
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var readers sync.WaitGroup
@@ -126,7 +127,7 @@ func (a *audience) begin() {
 	}
 }
 
-// release returns how many leases it could not release.
+// release releases the lease, and returns how many it could not release.
 func (a *audience) release(id string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), ttl)
 	defer cancel()
@@ -152,7 +153,8 @@ const atOnce = 64
 // bufferSize holds the batch of a few milliseconds.
 const bufferSize = 32 << 10
 
-// open connects all watchers, and reports whether it could.
+// open connects all watchers, and reports whether it succeeded. They must all be there before the
+// first event, or it would count as lost for those who come later.
 func (a *audience) open(ctx, reading context.Context) bool {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
 	client := &http.Client{Transport: &http.Transport{
@@ -236,7 +238,9 @@ func (a *audience) publish(ctx context.Context) {
 	publishers.Wait()
 }
 
-// due is when an event is to happen, from the first one on.
+// due returns when an event has to happen, counted from the first one. Delays are measured from
+// there and not from when it was sent: a server that is too slow must not look better because it
+// slows the sender down.
 func (a *audience) due(n int) time.Duration {
 	return time.Duration(n) * time.Second / time.Duration(a.config.EventRate)
 }
@@ -254,7 +258,7 @@ func (a *audience) awaitReaders() {
 	}
 }
 
-// missing is what those who still read have not read yet.
+// missing returns how many events are still to be read, by those who still read.
 func (a *audience) missing() (n int64) {
 	for _, w := range a.watchers {
 		if !w.ended.Load() {
@@ -286,7 +290,7 @@ func (w *watcher) follow() {
 	}
 }
 
-// advance notes the position of what follows. Each is after the last.
+// advance notes the position of what follows, and reports an error if it is not after the last one.
 func (w *watcher) advance(id string) error {
 	at, err := v1.ParsePosition(id)
 	last := w.last
@@ -297,7 +301,7 @@ func (w *watcher) advance(id string) error {
 	return err
 }
 
-// count finds out which event it is by the message that was asked with.
+// count finds out which event it is by its message, which is the event's number.
 func (w *watcher) count(data []byte) error {
 	now := time.Now()
 	_, text, _ := bytes.Cut(data, []byte(`"reason":"`))

@@ -12,14 +12,14 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// Contents are the things in a state: of each the attributes, as JSON.
+// Contents are the resources and outputs in a state, with the attributes of each as JSON.
 type Contents struct {
 	instances map[string]map[string]json.RawMessage // by address
 	outputs   map[string]json.RawMessage
 	types     map[string]int // how many instances of each type of resource
 }
 
-// Read reads the fourth format, which all versions since 0.12 write.
+// Read reads a state in format 4, which all versions of Terraform since 0.12 and of OpenTofu write.
 func Read(body []byte) (c Contents, err error) {
 	var state struct {
 		Version   int                        `json:"version"`
@@ -53,9 +53,12 @@ func Read(body []byte) (c Contents, err error) {
 			if len(i.Index) > 0 && string(i.Index) != "null" {
 				address += "[" + string(i.Index) + "]"
 			}
+			// A deposed instance has the address of its replacement and would overwrite it.
 			if i.Deposed != "" {
 				address += " (deposed " + i.Deposed + ")"
 			}
+			// The addresses are those that terraform state list prints, so that they can be used
+			// with it.
 			c.instances[address] = i.Attributes
 			c.types[r.Type]++
 		}
@@ -67,7 +70,7 @@ func refused(format string, args ...any) error {
 	return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(format, args...)}
 }
 
-// Kinds counts the things in a state by their type.
+// Kinds counts the resources in a state by their type, the most frequent first.
 func (c Contents) Kinds() (lines []string) {
 	counts := c.types
 	names := slices.SortedFunc(maps.Keys(counts), func(x, y string) int {
@@ -80,8 +83,8 @@ func (c Contents) Kinds() (lines []string) {
 	return lines
 }
 
-// A Change is one difference between two versions. It has no values: they may be
-// secret.
+// A Change is one difference between two versions. It names attributes but has no values: states
+// are full of secrets, and the output of a diff ends up in logs.
 type Change struct {
 	Change     string   `json:"change"` // added, removed or changed
 	Address    string   `json:"address"`
@@ -142,7 +145,8 @@ func unequal(a, b map[string]json.RawMessage) (names []string) {
 	return names
 }
 
-// sameJSON compares two values whatever the blanks between their parts.
+// sameJSON compares two values without regard to whitespace. If either is not valid JSON, it
+// compares the bytes.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	if json.Compact(&x, a) != nil || json.Compact(&y, b) != nil {

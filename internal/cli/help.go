@@ -80,14 +80,14 @@ The flag is strongest, then the variable, then the file, then the default:
   LEASEHOLD_LOG_LEVEL=debug leasehold serve
   echo 'log-level: debug' > leasehold.yaml; leasehold serve --config leasehold.yaml
 
-A variable that is empty counts as not set. A variable or key that nobody knows is
+A variable that is empty counts as not set. An unknown variable or key is
 an error, and so is a wrong value, even one that a stronger source overrules.
 "leasehold config show --origin" shows what is used and where it comes from.
 `)
 	settingsHelp(&b, "Settings of the server (serve, config show):", config.ServerKeys(a.Doors...))
 	settingsHelp(&b, "Settings of commands that talk to a server:", config.ClientKeys())
 	b.WriteString(`
-Variables that run and elect set for their command, and that are no settings:
+Variables that run and elect set for their command, which are not settings:
 
   LEASEHOLD_RESOURCE, _ID, _TOKEN, _UNITS, _EXPIRES, _HELD
 `)

@@ -31,7 +31,7 @@ func listenTLS(ring *certificate.Keyring) *tls.Config {
 // openRing reads certificates, and says when changed ones cannot be used.
 func (s *server) openRing(files certificate.Files, of string) (*certificate.Keyring, error) {
 	ring, err := certificate.Open(files, func(err error) {
-		s.log.Error("the new certificates can not be used: the old ones stay", "for", of, "err", err)
+		s.log.Error("the new certificates cannot be used: the old ones stay", "for", of, "err", err)
 	})
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}

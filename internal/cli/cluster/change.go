@@ -176,8 +176,8 @@ can do no harm; the leader then gives it its vote by itself.
 
 Only a server that has a place can join: one that is started with --join and has none
 waits for it, and says in its log what to do. The place belongs to the first server of
-its name that comes for it; with certificates, that has to have one for the name. To
-add what is there already changes nothing.`,
+its name that comes for it; with certificates, that has to have one for the name. Adding
+a server that is there already changes nothing.`,
 		Example: `  leasehold cluster add n4 10.0.0.4:4654
   leasehold cluster add n4 10.0.0.4:4654 -o json | jq .id
   leasehold cluster add n4 10.0.0.4:4654 && leasehold cluster status`,
@@ -228,8 +228,8 @@ func promoteServer(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "promote NAME",
 		Short: "Give a server its vote",
-		Long: `Promote gives a learner its vote. It is refused while that is too far behind: a vote of
-one who knows nothing would only delay the others.
+		Long: `Promote gives a learner its vote. It is refused while the learner is too far behind: a
+voter that knows too little would only delay the others.
 
 The leader does so by itself for servers that have caught up, within a second or two;
 this is for when you cannot wait, or want to know why it does not.`,

@@ -20,7 +20,7 @@ func status(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the servers, their health, and what to do",
-		Long: `Status shows the servers of the cluster and how each of them does:
+		Long: `Status shows the servers of the cluster and how each of them is doing:
 
   ROLE   the leader; a voter, whose vote counts; or a learner, which is catching up
   STATE  up; no answer, if it did not answer the server that was asked, and others have
@@ -28,7 +28,7 @@ func status(a *cli.App) *cobra.Command {
          its disk is nearly full
   LAG    by how many entries of the log it is behind the leader
 
-It is what the server knows that was asked: -o wide and -o json say who heard of each
+All of it is what the server that was asked knows: -o wide and -o json say who heard of each
 server last, and how long ago. Lines that begin with -> say what is wrong, and what to
 do about it.
 

@@ -20,7 +20,7 @@ func Audit(a *cli.App) *cobra.Command {
 		Short: "Show what was done, by whom, and what was refused",
 		Long: `Audit shows every change that was made, and every request that was refused, the
 newest last: the verb, what it came to, who did it and from which address. NAME is a
-resource or the path of a record; with a slash at its end, all that begin so.
+resource or the path of a record; with a slash at its end, all that begin with it.
 
 The actor is who was proven to have sent the request; until there is authentication,
 what it calls itself, which anybody can write. Where a request says nothing of that

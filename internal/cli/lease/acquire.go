@@ -38,7 +38,7 @@ func Acquire(a *cli.App) *cobra.Command {
 		Long: `Acquire asks for a resource. If nobody holds it, the lease is yours until its TTL
 is over, and for as long as you renew it before that. If somebody does, the
 command ends with code 75 and says who, why and for how much longer; with --wait
-it stands in the queue for up to that long.
+it waits in the queue for up to that long.
 
 The answer carries a token, a number that grows with every grant. Show it to what
 you protect, and let that refuse any token below the largest it has seen: then a
@@ -70,7 +70,7 @@ must agree on its capacity, or it is defined (leasehold help define).`,
 	flags := cmd.Flags()
 	flags.Var(&f.ttl, "ttl", "how long the lease lasts unless it is renewed, none, or auto: as the resource's last "+
 		"leases suggest (default 30s, or none with --session)")
-	flags.Var(&f.wait, "wait", "how long to stand in the queue if it is held (default: not at all)")
+	flags.Var(&f.wait, "wait", "how long to wait in the queue if it is held (default: not at all)")
 	flags.StringVar(&f.id, "id", "", "id of the lease, used once; asking again with the same is safe; several leases "+
 		"get -1, -2… behind it (default: the server makes one)")
 	flags.BoolVar(&f.shared, "shared", false, "take one slot of many, beside others who share it")
@@ -247,7 +247,7 @@ func tellWhoIsInTheWay(ctx context.Context, a *cli.App, c *cli.Conn, request v1.
 func explainAcquire(c *cli.Conn, err error, request v1.AcquireRequest) error {
 	switch {
 	case errors.Is(err, leasehold.ErrHeld) && request.Wait == 0:
-		return cli.Hint(err, "stand in the queue: %s\nsee who waits: %s",
+		return cli.Hint(err, "wait in the queue: %s\nsee who waits: %s",
 			c.Again("acquire", request.Resource, "--wait", "1m"), c.Again("describe", request.Resource))
 	case errors.Is(err, leasehold.ErrHeld):
 		return cli.Hint(err, "see who waits: %s", c.Again("describe", request.Resource))

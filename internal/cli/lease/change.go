@@ -20,7 +20,7 @@ func Change(a *cli.App) *cobra.Command {
 
 With --to-holder it belongs to somebody else from now on, and gets a new token, so
 that what it protects can tell the two apart: show the new one from now on. With
---new-id it goes on under another id, so that only who knows that id can renew or
+--new-id it goes on under another id, so that only those who know that id can renew or
 release it; the token stays.`,
 		Example: `  leasehold change 4k2vqf7m --to-holder ann@laptop
   leasehold change 4k2vqf7m --new-id deploy-311-step-2

@@ -16,7 +16,7 @@ func Move(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move ID",
 		Short: "Change the priority of a waiter",
-		Long: `Move gives a waiter another priority: it then stands behind those of the same
+		Long: `Move gives a waiter another priority: it then comes after those of the same
 priority, and before all of smaller ones. The default priority is 0.
 
 The id is that of the lease which the waiter will get; "leasehold queue NAME -o wide"

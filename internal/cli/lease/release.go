@@ -19,7 +19,7 @@ func Release(a *cli.App) *cobra.Command {
 the id of a request that still waits, it leaves the queue.
 
 Releasing twice is safe: a lease id is used once, so the second release can never
-take the resource from its next holder, and is answered with yes. A lease that
+take the resource from its next holder, and succeeds. A lease that
 ended in another way, by time or by a break, is answered with code 76: it was not
 yours until now, although you may have thought so.`,
 		Example: `  leasehold release 4k2vqf7m

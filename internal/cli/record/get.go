@@ -24,7 +24,7 @@ func Get(a *cli.App) *cobra.Command {
 terminal, characters that could move the cursor are shown as escapes.
 
 With --revision it prints what the value was then, as long as the server's history
-reaches back so far; with --version it prints a former version that the record keeps.
+reaches back that far; with --version it prints a former version that the record keeps.
 With -o json the value is in base64, beside the revisions that made and changed the
 record, its version, and the session it ends with; of a value of more than 64 KiB there
 are its digest and its size.`,

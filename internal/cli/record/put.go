@@ -37,8 +37,8 @@ changed it last. Both end with code 64 if something else is there.
 
 With --lease the write happens only while that lease is alive, judged by the server
 in the same moment; --token must then be its token. With --token alone the record
-judges: it turns away a token smaller than one it was written under before. Who is
-late gets code 76, and nothing is written.`,
+judges: it turns away a token smaller than one it was written under before. A late
+holder gets code 76, and nothing is written.`,
 		Example: `  leasehold put config/limits max=10 --create
   leasehold put state/nightly @state.json --keep 20 --lease "$id" --token "$token"
   date | leasehold put workers/7/seen --session "$session"`,

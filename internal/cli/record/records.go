@@ -23,7 +23,7 @@ the value, how often it was changed, and the revision that changed it last. With
 largest token it was written under, and the session it ends with.
 
 With --revision it shows them as they were then, as long as the server's history
-reaches back so far.`,
+reaches back that far.`,
 		Example: `  leasehold records
   leasehold records config/ -o wide
   leasehold records workers/ -o json | jq -r '.[] | select(.session) | .path'`,

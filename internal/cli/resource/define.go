@@ -28,7 +28,7 @@ func Define(a *cli.App) *cobra.Command {
 		Use:   "define NAME",
 		Short: "Set slots, times and rules of a resource, or of all under a prefix",
 		Long: `Define sets the rules of a resource; or, if NAME ends with a slash, for all whose
-name begins like that ("/" alone: all of the namespace). It replaces what was defined
+name begins with it ("/" alone: all of the namespace). It replaces what was defined
 for the same name. Of the definitions that fit a resource the longest applies, as a
 whole.
 
@@ -61,8 +61,8 @@ What has no definition has one slot, or as many as the first who shares it says.
 	flags.Var(&f.grace, "grace", "how long it rests after a lease that ended without a release (default 0s)")
 	flags.Var(&f.expected, "expected", "longest that a lease should be held; longer raises an alarm (default: as "+
 		"learned)")
-	flags.StringVar(&f.unclean, "unclean", "", "what follows an end without a release: allow, warn the next holder, "+
-		"or wait until somebody\ncan acknowledge it (default allow)")
+	flags.StringVar(&f.unclean, "unclean", "", "what follows an end without a release: allow (nothing), "+
+		"warn (the next holder is told) or acknowledge (others wait until somebody confirms it) (default allow)")
 	cli.CompleteFlag(cmd, "unclean", []string{"allow", "warn", "acknowledge"})
 	flags.StringVar(&f.reason, "reason", "", "why, for the history")
 	a.SettingFlag(cmd, "holder", "")

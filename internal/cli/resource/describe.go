@@ -21,8 +21,7 @@ when and for how much longer; the token that is shown to what it protects; who
 waits, in order, and when their turn usually comes; for how long it is usually held
 and waited for; and how its last lease ended.
 
-Of a resource that nobody has used there is only to say that it is available: any
-name can be acquired.`,
+A resource that nobody has used is shown as available: any name can be acquired.`,
 		Example: `  leasehold describe prod/deploy
   leasehold describe prod/deploy -o wide                    # dates instead of "3m ago"
   leasehold describe prod/deploy -o json | jq '.queue[].holder'`,

@@ -20,8 +20,8 @@ func Queue(a *cli.App) *cobra.Command {
 		Short: "Show who waits for a resource, in order",
 		Long: `Queue shows who waits for a resource, the next one first: with what priority, for how
 many of its slots, since when, until when, and why; and in how long its turn usually
-comes, once enough leases have ended there to tell. Larger priorities stand in front;
-then by arrival.
+comes, once enough leases have ended there to tell. Larger priorities come
+first, and among equals those who came first.
 
 With -o name it prints ids: each is that of the lease which the waiter will get, and
 what "leasehold move" takes.`,

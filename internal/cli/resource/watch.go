@@ -18,11 +18,11 @@ func Watch(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [PREFIX]",
 		Short: "Show what happens, as it happens",
-		Long: `Watch shows each grant, change, break and end, and who begins and stops to wait, of
+		Long: `Watch shows each grant, change, break and end, and who starts or stops waiting, of
 the resources whose name begins with PREFIX, or of all, until you stop it with
 ctrl-C. Renewals are not shown: they change nothing.
 
-With --exact it shows the one resource that is called so, and not those whose name
+With --exact it shows the one resource of exactly that name, and not those whose name
 begins with it. Records are shown as well: put and deleted. With -o json their
 values can be, in base64: --values adds the one that was put, --previous the one
 that was there before.
@@ -44,7 +44,7 @@ With -o json each event is an object on a line of its own.`,
 		}
 		return watch(ctx, a, c, f)
 	})
-	cmd.Flags().BoolVar(&f.exact, "exact", false, "only the resource that is called so")
+	cmd.Flags().BoolVar(&f.exact, "exact", false, "only the resource of exactly that name")
 	cmd.Flags().BoolVar(&f.values, "values", false, "with the values of records that are put (-o json)")
 	cmd.Flags().BoolVar(&f.previous, "previous", false, "with the values that they had before (-o json)")
 	cmd.Flags().StringVar(&f.since, "since", "", "position to begin behind, such as 42 or 42.1 (default: now)")

@@ -80,7 +80,7 @@ command cannot be run, 127 there is no such command; others as always.`,
 	})
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "if it is held, end at once with code 75")
-	flags.VarP(&f.wait, "wait", "w", "how long to stand in the queue at most (default: as long as it takes)")
+	flags.VarP(&f.wait, "wait", "w", "how long to wait in the queue at most (default: as long as it takes)")
 	flags.IntVarP(&f.heldCode, "held-code", "E", cli.ExitHeld, "exit code to use if it is held")
 	flags.BoolVarP(&f.shared, "shared", "s", false, "take one slot of many, beside others who share it")
 	flags.IntVar(&f.slots, "slots", 0, "how many slots to take (default: all, which is exclusive)")

@@ -32,7 +32,7 @@ The first two last until the lease ends or the queue is short again, the others 
 an hour after it happened last. There is one alarm for each thing; COUNT says how
 often it happened.
 
-With --check the command ends with code 1 if any alarm stands, for monitoring.`,
+With --check the command ends with code 1 if any alarm is active, for monitoring.`,
 		Example: `  leasehold alarms
   leasehold alarms prod/ --kind held-long
   leasehold alarms --check -q || page-somebody`,
@@ -73,7 +73,7 @@ func alarms(ctx context.Context, a *cli.App, c *cli.Conn, q v1.AlarmQuery, check
 		return err
 	}
 	if check && len(list) > 0 {
-		return cli.Alarmed(cli.Plural(len(list), "alarm stands", "alarms stand") +
+		return cli.Alarmed(cli.Plural(len(list), "alarm is active", "alarms are active") +
 			": look at them, and clear what causes them")
 	}
 	return nil

@@ -25,7 +25,7 @@ func Backup(a *cli.App, o Outside) *cobra.Command {
 puts it in FILE: leases, waiters, sessions, records, definitions, the newest events.
 The servers go on meanwhile. The journal that audit and holds show is not in it.
 
-FILE is there when all of it is: complete, checked, and safe from a loss of power. An
+FILE appears once it is complete, checked, and safe from a loss of power. An
 older one of that name is replaced then, and not before. With - the backup goes to
 standard output; it is worth something only if the command ends with code 0.
 

@@ -66,10 +66,10 @@ did in a second and how long they took. Each client has one connection.
   all        cycle, renew and handover, one after the other (the default)
 
 In the first three a client sends its next request when it has the answer to the
-last one (a closed loop). While the server stalls, nothing is sent, so a stall counts once for each
-client and not once for each request that might have come: percentiles say how
-long answers take at this rate, not how long callers wait who come at their own.
-Percentiles are exact to 2 %, the maximum fully.
+last one (a closed loop). While the server stalls nothing is sent, so a stall counts
+once for each client, and not once for each request that might have come: percentiles
+say how long answers take at this rate, not how long callers would wait who come at a
+rate of their own. Percentiles are exact to 2 %, the maximum is exact.
 
 Do not do this to a server that others depend on. The load is in a namespace of
 its own, bench, and LEASEHOLD_NAMESPACE is not read: lists, tokens and watches of

@@ -43,8 +43,8 @@ whether what comes out contradicts itself: a resource with two holders, a token 
 was given twice, a waiter without a place in a queue, a lease that nothing would ever
 end. With --backup it does the same with a backup, all of which it reads.
 
-With --server it asks a running cluster: all servers sum up what they know at one and
-the same place of the log, and the sums are compared. Servers that differ are a bug or
+With --server it asks a running cluster: all servers sum up what they know at
+the same place in the log, and the sums are compared. Servers that differ are a bug or
 a broken disk, and can't be told apart from outside: see docs/backup.md.
 
 It ends with code 0 if nothing is wrong, and with code 70 if something is damaged,

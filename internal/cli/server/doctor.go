@@ -20,7 +20,7 @@ func Doctor(a *cli.App) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check whether this machine and the server are fit for leases",
 		Long: `Doctor looks at what leases depend on: whether the server answers, how fast, and
-whether it is ready; whether all servers of its cluster do well; whether both speak
+whether it is ready; whether all servers of its cluster are well; whether both speak
 the same version; whether this machine's clock runs at the right rate, by the
 server's clock and by what the kernel says of it; whether TTLs are long enough for
 the way to the server; whether there is a proxy in between; and where the settings

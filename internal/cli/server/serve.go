@@ -86,7 +86,7 @@ func runServe(a *cli.App, cmd *cobra.Command, serve serverFunc) error {
 	a.Quiet = a.Quiet || settings.Server.LogFormat == cli.FormatJSON
 	ctx := cmd.Context()
 	defer context.AfterFunc(ctx, func() {
-		a.Say("stopping: finishing what is under way; once more ends it at once")
+		a.Say("stopping: finishing what is under way; a second signal ends it at once")
 	})()
 	err = serve(ctx, node.Config{Server: settings.Server, Version: a.Version, Log: a.Stderr}, func(address string) {
 		greet(a, settings.Server.URL(address), settings.Server)

@@ -60,7 +60,7 @@ func (c *call) alarmKind() (leasehold.AlarmKind, error) {
 	for _, k := range leasehold.AlarmKinds {
 		names = append(names, k.String())
 	}
-	return 0, invalid("kind %s is none that there is: use %s", brief(s), strings.Join(names, ", "))
+	return 0, invalid("there is no kind %s: use %s", brief(s), strings.Join(names, ", "))
 }
 
 // order reads where a page of alarms goes on.

@@ -88,7 +88,7 @@ func (c *call) notFreed(id string, s sight) error {
 		return c.held(s, fmt.Sprintf("%s is locked with another ID than %s: nothing was freed", c.state, id))
 	}
 	return &leasehold.Error{Code: leasehold.Lost, Message: fmt.Sprintf(
-		"%s is not locked with %s: that lock never was, expired, was broken, or ended long ago", c.state, id)}
+		"%s is not locked with %s: that lock never existed, expired, was broken, or ended long ago", c.state, id)}
 }
 
 // held returns the error of a client that finds a lock in its way.

@@ -3,12 +3,12 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"github.com/prometheus/client_golang/prometheus"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3/raftpb"
 
@@ -75,7 +75,7 @@ func NewDisk(c Config, dir *Dir, found *Recovered) *Disk {
 func (d *Disk) StartJournal(bytes int64, wall func() time.Time, end uint64) (*audit.Journal, error) {
 	journal, err := audit.Start(audit.Config{
 		Dir: d.dir.Journal(), Bytes: bytes, Now: wall, Log: d.slog, End: end,
-		Failed: func(err error) { d.Send(replica.JournalFailed{Err: err}) }, MakeRoom: d.yieldFiles,
+		Failed: d.journalFailed, MakeRoom: d.yieldFiles,
 	})
 	if err == nil {
 		d.journal = journal
@@ -83,6 +83,9 @@ func (d *Disk) StartJournal(bytes int64, wall func() time.Time, end uint64) (*au
 	}
 	return journal, err
 }
+
+// journalFailed ends the node, which says to the others if it was for want of room.
+func (d *Disk) journalFailed(err error) { d.Send(replica.JournalFailed{Err: noRoom(err)}) }
 
 // Start leaves goroutines behind, which end when the node does.
 func (d *Disk) Start(workers *sync.WaitGroup) {

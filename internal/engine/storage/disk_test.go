@@ -2,11 +2,15 @@ package storage
 
 import (
 	"bytes"
-	"go.etcd.io/raft/v3/raftpb"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
+	"syscall"
 	"testing"
 	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine/replica"
@@ -39,6 +43,18 @@ func TestASleepThroughAWriteIsNoStall(t *testing.T) {
 	}
 	if took := time.Duration(seen.looks) * watchEvery; took != replica.StalledWrite {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// A node that ends because its journal found no room knows that, as if it were the log: the
+// others remember what it died of.
+func TestTheJournalFindsNoRoom(t *testing.T) {
+	events := make(chan replica.Event, 1)
+	d := &Disk{room: &room{slog: slog.New(slog.DiscardHandler)}, events: events}
+	d.journalFailed(fmt.Errorf("the journal cannot be written: %w", syscall.ENOSPC))
+	failed, ok := (<-events).(replica.JournalFailed)
+	if !ok || !errors.Is(failed.Err, replica.ErrNoRoom) || !errors.Is(failed.Err, syscall.ENOSPC) {
+		t.Errorf("the node gets %v", failed.Err)
 	}
 }
 

@@ -43,7 +43,6 @@ var tooLarge = []string{
 	"lines internal/door/native",
 	"lines internal/door/terraform",
 	"lines internal/engine",
-	"lines internal/engine/cluster",
 	"lines internal/engine/enginetest",
 	"lines internal/load",
 	"lines internal/wire",

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// Admit reports whether a server may talk to this one.
+// Admit decides whether a server may talk to this one. The order matters: which cluster, then
+// who, then which version, so that the reason given is the one that the operator has to act on.
 func (n *network) Admit(from peer.Identity, question bool) *peer.Refusal {
 	self, roster := n.mesh.Self(), n.current()
 	switch {
@@ -44,8 +45,8 @@ func (n *network) Admit(from peer.Identity, question bool) *peer.Refusal {
 	return nil
 }
 
-// levelsOf returns the levels that a server says it knows. Versions that say nothing know the
-// first alone.
+// levelsOf returns the levels that a server says it knows. A version that says nothing knows
+// the first alone.
 func levelsOf(from peer.Identity) replica.Levels {
 	if from.NewestLevel == 0 {
 		return replica.Levels{Oldest: core.OldestLevel, Newest: core.Level3}
@@ -53,7 +54,7 @@ func levelsOf(from peer.Identity) replica.Levels {
 	return replica.Levels{Oldest: core.Level(from.OldestLevel), Newest: core.Level(from.NewestLevel)}
 }
 
-// admitMember reports whether a roster speaks against a server.
+// admitMember returns why a roster speaks against a server; nil: it does not.
 func admitMember(roster *replica.Roster, from peer.Identity) *peer.Refusal {
 	if err := roster.Admit(from.ID, from.Dir); err != nil {
 		reason := peer.Replaced
@@ -69,7 +70,8 @@ func admitMember(roster *replica.Roster, from peer.Identity) *peer.Refusal {
 	return nil
 }
 
-// Refused hears that another server does not want this one. Some reasons are for good.
+// Refused hears that another server refuses this one. Some reasons are final: then this server
+// stops, rather than try for ever. Only its own cluster is believed.
 func (n *network) Refused(r *peer.Refusal) {
 	if self := n.mesh.Self(); !r.Final() || self.Cluster == "" || r.By.Cluster != self.Cluster {
 		return

@@ -29,7 +29,7 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
 			"%d backups of this server are being taken already: try again when one is done", maxBackups)}
 	}
-	// What the state names at that moment stays until it is written, whatever happens to it.
+	// Before the state is captured: what it names must stay until it is written.
 	defer e.values.Pin()()
 	s, taken, err := e.capture(ctx)
 	if err != nil {

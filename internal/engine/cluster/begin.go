@@ -19,17 +19,17 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
-// How a server finds its cluster. What is in its data directory goes before anything that
-// it is told; else it joins a cluster, begins one with others, or is one alone.
+// How a server finds its cluster. What is in its data directory takes precedence over anything
+// that it is told; otherwise it joins a cluster, begins one with others, or is one alone.
 //
-// To begin with others, all of them have to be there. The first of them by name asks each
-// for the name of its data directory, and fixes the list with all those names; the others
-// take it from the first that has it, if their own directory is in it. From then on the list is
-// in the log, and a server that comes with another directory has lost what it voted for:
-// it is refused in its old place. Were there two who fixed lists, or a list without
-// directories, a server that lost its data could vote twice.
+// To begin with others, all of them have to be up. The first of them by name asks each for the
+// name of its data directory, and fixes the list with all those names; the others take it from
+// the first server that has it, if their own directory is in it. From then on the list is in
+// the log, and a server that comes with another directory has lost what it voted for, and is
+// refused in its old place. If two servers fixed lists, or if a list had no directories, a
+// server that lost its data could vote twice.
 
-// How often a server asks those that it waits for, and says whom.
+// How often a server asks the ones that it waits for, and logs which they are.
 const (
 	askEvery  = 250 * time.Millisecond
 	askWithin = 3 * time.Second
@@ -49,14 +49,14 @@ type beginAnswer struct {
 	Begin   []replica.Member `json:"begin,omitempty"`
 }
 
-// joinAnswer is for a server that is taken in.
+// joinAnswer is the answer to a server that is taken in.
 type joinAnswer struct {
 	Cluster string          `json:"cluster"`
 	Member  replica.Member  `json:"member"`
 	Roster  *replica.Roster `json:"roster"`
 }
 
-// opening is what a server tells others who begin.
+// opening is what a server tells others that want to begin.
 type opening struct {
 	mu      sync.Mutex
 	self    replica.Member
@@ -157,6 +157,7 @@ func (n *network) beginTogether(ctx context.Context, members []replica.Member, s
 					return nil, ownPlace(a, self)
 				}
 			}
+			// Only the first by name may fix the list, and only once all are there.
 			if len(missing) == 0 && at == 0 {
 				begun = fix(members, answers, self)
 				cluster = clusterName(begun)
@@ -175,7 +176,8 @@ func (n *network) beginTogether(ctx context.Context, members []replica.Member, s
 	return n.dir.Save()
 }
 
-// askOthers asks all others once, and returns their answers by name, and who gave none.
+// askOthers asks all others once, and returns their answers by name, and the names of those
+// that gave none.
 func (n *network) askOthers(ctx context.Context, members []replica.Member, self int,
 	list string) (map[string]beginAnswer, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
@@ -235,7 +237,7 @@ func ownPlace(a beginAnswer, self replica.Member) error {
 		"it: use --join in place of --initial-cluster", a.Member.Name, self.Name)
 }
 
-// fix makes the list of members by which all begin.
+// fix makes the list of members with which all begin.
 func fix(members []replica.Member, answers map[string]beginAnswer, self replica.Member) []replica.Member {
 	fixed := make([]replica.Member, len(members))
 	for i, m := range members {
@@ -248,8 +250,8 @@ func fix(members []replica.Member, answers map[string]beginAnswer, self replica.
 	return fixed
 }
 
-// clusterName names a cluster by the servers that it begins with. Their directories have
-// random names, so no other has the same.
+// clusterName names a cluster after the servers that it begins with. Their directories have
+// random names, so no other cluster gets the same name.
 func clusterName(members []replica.Member) string {
 	b, err := json.Marshal(members)
 	if err != nil {
@@ -281,7 +283,8 @@ func (n *network) join(ctx context.Context, addresses []string, self replica.Mem
 		})
 }
 
-// joined notes which cluster took this server in, before it takes part in anything.
+// joined writes down which cluster took this server in, before it takes part in anything: after
+// a crash it must come back as the same member.
 func (n *network) joined(a joinAnswer) error {
 	n.log.Info("this server joined a cluster", "cluster", a.Cluster, "id", a.Member.ID)
 	n.dir.Node, n.dir.Cluster, n.dir.Joined = a.Member.ID, a.Cluster, true
@@ -291,9 +294,9 @@ func (n *network) joined(a joinAnswer) error {
 	return n.dir.Save()
 }
 
-// takeIn gives a server the place in the cluster that was prepared for it, with the data
-// directory that it has. That it has a certificate is not enough: any server of the authority
-// has one, and an operator decides who takes part.
+// takeIn gives a server the place in the cluster that was prepared for it, together with the
+// data directory that it has. A certificate alone is not enough: any server of the authority
+// has one, and an operator decides which take part.
 func (e *Engine) takeIn(ctx context.Context, from peer.Identity, m replica.Member) (joinAnswer, error) {
 	if m.Name != from.Name || m.Dir != from.Dir || m.Name == "" || m.Peer == "" || m.Dir == "" {
 		return joinAnswer{}, &leasehold.Error{Code: leasehold.Invalid, Message: "a server that wants to join has to " +
@@ -303,7 +306,7 @@ func (e *Engine) takeIn(ctx context.Context, from peer.Identity, m replica.Membe
 	if err != nil {
 		return joinAnswer{}, err
 	}
-	// From now on nobody else can take it.
+	// Once this is in the log, no server with another directory can take the place.
 	m.ID, m.Voter = place.ID, false
 	a, err := e.change(ctx, replica.Change{Kind: replica.Announce, Member: m})
 	if err != nil {
@@ -312,8 +315,8 @@ func (e *Engine) takeIn(ctx context.Context, from peer.Identity, m replica.Membe
 	return joinAnswer{Cluster: e.network.dir.Cluster, Member: a.Member, Roster: e.network.current()}, nil
 }
 
-// prepared returns the place that was prepared for a server. One that has none may wait for
-// it: the error passes when an operator prepares one.
+// prepared returns the place that was prepared for a server. If there is none the server may
+// wait: the error goes away when an operator prepares one.
 func (e *Engine) prepared(ctx context.Context, m replica.Member) (replica.Member, error) {
 	roster, err := e.freshRoster(ctx)
 	if err != nil {
@@ -333,7 +336,7 @@ func (e *Engine) prepared(ctx context.Context, m replica.Member) (replica.Member
 	return place, nil
 }
 
-// forGood reports whether an error does not pass by itself.
+// forGood reports whether an error will not go away by itself.
 func forGood(err error) bool {
 	var r *peer.Refusal
 	if errors.As(err, &r) {
@@ -343,7 +346,7 @@ func forGood(err error) bool {
 		errors.Is(err, leasehold.ErrDenied)
 }
 
-// askUntil asks again and again until nobody is missing, and says now and then who is.
+// askUntil asks again and again until nobody is missing, and logs now and then who is.
 func (n *network) askUntil(ctx context.Context, waiting string, ask func(context.Context) ([]string, error)) error {
 	said := time.Now().Add(time.Second - sayEvery) // the first time soon
 	for {

@@ -13,9 +13,10 @@ import (
 // systemClock is the machine's own.
 type systemClock struct{ boot string }
 
-// SystemClock returns the clock of this machine. It counts with CLOCK_MONOTONIC,
-// whose readings can be compared across processes for as long as the machine has not
-// started again and the time namespace is the same; Boot names both.
+// SystemClock returns the clock of this machine. It counts with CLOCK_MONOTONIC, which stops
+// while the machine is suspended: cluster time may then be late, and never early. Its readings
+// can be compared across processes as long as the machine has not booted again and the time
+// namespace is the same; Boot names both.
 func SystemClock() engine.Clock { return systemClock{bootID()} }
 
 func bootID() string {
@@ -23,7 +24,7 @@ func bootID() string {
 	if err != nil {
 		return ""
 	}
-	// Without time namespaces there is only one, and the link is not there.
+	// A kernel without time namespaces has only one, and no such link.
 	space, _ := os.Readlink("/proc/self/ns/time")
 	return strings.TrimSpace(string(boot)) + " " + space
 }

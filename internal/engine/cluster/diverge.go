@@ -8,13 +8,13 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// Servers that apply the same log have the same state. One that does not, for a bit that
-// flipped in its memory or a mistake that shows on one machine alone, would answer as well as
-// the others do, and wrongly. So the leader puts a Sum into the log every now and then: each
-// server sums up a frozen state there, in the background, asks the others for theirs, and
-// judges itself. The majority decides; a server that differs from it stops, and its data are
-// refused from then on. Where no majority agrees, nobody can tell who is right: then it is
-// said aloud, and nobody stops.
+// Servers that apply the same log have the same state. A server whose state differs, because a
+// bit flipped in its memory or a bug shows on one machine alone, would answer as readily as the
+// others, and wrongly. So the leader puts a Sum into the log once in a while: there each server
+// sums up a frozen state in the background, asks the others for theirs, and judges itself. The
+// majority decides; a server that differs from it stops, and its data are refused from then on.
+// Where no majority agrees, nobody can tell who is right: then it is logged as an error, and
+// nobody stops.
 
 const (
 	// sumEvery is how often states are compared, unless that would take more than one part
@@ -22,16 +22,15 @@ const (
 	sumEvery = 10 * time.Minute
 	sumShare = 100
 
-	// compareWithin is how long the others are given to have come to the same place.
+	// compareWithin is how long the others have to reach the same place.
 	compareWithin = 2 * time.Minute
 
-	// disownAfter is how long a server that differs goes on, so that the others hear what it
-	// has: to them it would only be away.
+	// disownAfter is how long a server that differs keeps running, so that the others can ask
+	// for its hash: otherwise they would only see that it is away.
 	disownAfter = time.Second
 )
 
-// paceSums has the states compared when it is time for that. It is called from the node's own
-// goroutine.
+// paceSums starts a comparison when one is due. It is called from the node's own goroutine.
 func (e *Engine) paceSums() {
 	now := time.Now()
 	if !e.node.Serving() || len(e.node.Roster().Voters()) < 2 {
@@ -63,7 +62,8 @@ type comparison struct {
 	odd      []replica.Member // who differs from the majority; without one, all who are known if not all are alike
 }
 
-// compareSums judges hashes by the ids of servers.
+// compareSums judges hashes by the ids of servers. Only voters make a majority, but a learner
+// can differ as well.
 func compareSums(roster *replica.Roster, hashes map[uint64]string) (c comparison) {
 	votes, voters := map[string]int{}, len(roster.Voters())
 	for _, m := range roster.Members {
@@ -97,8 +97,9 @@ func compareSums(roster *replica.Roster, hashes map[uint64]string) (c comparison
 	return c
 }
 
-// sameVersion reports whether all members run the same version. What two versions write of the
-// same state is meant to be the same; should it not be, no server must be lost for it.
+// sameVersion reports whether all members run the same version. Two versions are meant to write
+// the same state alike; should they ever not, that is a bug of the program, and no server must
+// be lost for it.
 func sameVersion(r *replica.Roster) bool {
 	for _, m := range r.Members {
 		if m.Version != r.Members[0].Version {
@@ -108,7 +109,7 @@ func sameVersion(r *replica.Roster) bool {
 	return true
 }
 
-// compare asks the others for their hashes at an index, and acts by what they say.
+// compare asks the others for their hashes at an index, and acts on the result.
 func (e *Engine) compare(index uint64, own string) {
 	roster := e.network.current()
 	if len(roster.Voters()) < 2 || !e.sums.comparing.TryLock() {
@@ -133,6 +134,7 @@ func (e *Engine) compare(index uint64, own string) {
 	switch {
 	case len(c.odd) == 0:
 		e.log.Debug("the states of the servers are the same", "index", index, "servers", c.known)
+	// Somebody else differs, and will find out by itself; or nobody can tell who.
 	case c.majority == "" || c.majority == own:
 		e.log.Error("the states of the servers differ", "index", index, "differ", names(c.odd), "majority",
 			c.majority != "")
@@ -145,7 +147,8 @@ func (e *Engine) compare(index uint64, own string) {
 	}
 }
 
-// stillOdd returns the members that differed before, and have said nothing since: they stopped.
+// stillOdd returns the members that differed before and have said nothing since. They have
+// stopped; the alarm goes on until they are removed.
 func (s *sums) stillOdd(roster *replica.Roster, hashes map[uint64]string) (odd []replica.Member) {
 	before := s.odd.Load()
 	if before == nil {
@@ -166,7 +169,8 @@ func names(members []replica.Member) (names []string) {
 	return names
 }
 
-// disown ends this server for good, since its state is not what the log makes of it.
+// disown ends this server for good, since its state is not what the log makes of it. It is
+// noted in the directory, or a restart would bring the wrong state back.
 func (e *Engine) disown(index uint64) {
 	why := fmt.Sprintf("at entry %d of the log the state of this server was another than that of the majority", index)
 	refused, err := e.network.dir.Disown(why)

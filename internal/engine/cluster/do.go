@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// Do orders a command and returns its answer once it is durable.
+// Do orders a command and returns its answer once it is durable. All checks that need no log
+// come first: what is refused here costs the cluster nothing.
 func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, error) {
 	if err := command.Validate(); err != nil {
 		return core.Answer{}, err
@@ -35,6 +36,7 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 		answer core.Answer
 		err    error
 	}
+	// Room for one, so that the node never waits for a caller that has gone.
 	done := make(chan result, 1)
 	call := replica.Call{Bytes: bytes, Done: func(a core.Answer, err error) {
 		e.leave(len(bytes))
@@ -47,12 +49,13 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	case r := <-done:
 		return r.answer, r.err
 	case <-ctx.Done():
+		// It may be in the log by now, and cannot be taken back.
 		return core.Answer{}, engine.Undecided(
 			"the request ended before its answer was known: ask again with the same id")
 	}
 }
 
-// encode writes a command as it will stand in the log, behind its origin.
+// encode writes a command as it will be in the log, behind its origin.
 func encode(ctx context.Context, command core.Command) (bytes []byte, err error) {
 	if engine.HasOrigin(command) {
 		origin, err := engine.OriginOf(ctx)
@@ -68,8 +71,8 @@ func encode(ctx context.Context, command core.Command) (bytes []byte, err error)
 	return bytes, nil
 }
 
-// room refuses what would add to a disk that is nearly full. Whatever shortens or
-// keeps what is there goes on.
+// room refuses what would add to a disk that is nearly full. Whatever keeps or ends what is
+// there goes on: a full disk must not cost a holder its lease.
 func (e *Engine) room(command core.Command) error {
 	if !storage.NeedsRoom(command) || !e.leaderIsFull() {
 		return nil
@@ -79,7 +82,7 @@ func (e *Engine) room(command core.Command) error {
 }
 
 // leaderIsFull reports whether the leader has hardly any room. A follower without room takes
-// part for as long as it can: its clients are not refused for it.
+// part for as long as it can, and its clients are not refused for it.
 func (e *Engine) leaderIsFull() bool {
 	if leader := e.view.Load().leader; leader != e.id && leader != 0 {
 		return e.network.isFull(leader)
@@ -121,7 +124,7 @@ func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		// fn works on the caller's variables: it must not run once we are gone.
+		// fn writes to the caller's variables: it must not run after the caller has returned.
 		once.Lock()
 		defer once.Unlock()
 		abandoned = true
@@ -129,7 +132,7 @@ func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
 	}
 }
 
-// whoLeads says who leads as far as this server knows.
+// whoLeads says, for an error, who leads as far as this server knows.
 func (e *Engine) whoLeads() string {
 	switch leader := e.view.Load().leader; leader {
 	case 0:
@@ -141,8 +144,8 @@ func (e *Engine) whoLeads() string {
 	}
 }
 
-// enter counts a request in, if there is room for it. What keeps or
-// ends a lease has as much room again: a flood of others must cost nobody a lease.
+// enter counts a request in, if there is room for it. Requests that keep or end a lease have as
+// much room again: a flood of others must cost nobody a lease.
 func (e *Engine) enter(bytes int, keeps bool) error {
 	room := int64(1)
 	if keeps {

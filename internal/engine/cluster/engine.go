@@ -37,7 +37,7 @@ const (
 	// handOverWithin is how long a server that stops waits for another one to take the lead,
 	// and for a majority to say what became of its callers' commands.
 	handOverWithin = 3 * time.Second
-	// roomEvery is how often a leader without room looks for one that has some.
+	// roomEvery is how often a leader without room looks for a server that has some.
 	roomEvery = 3 * time.Second
 )
 
@@ -91,15 +91,15 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// A view is what others than the node's own goroutine may know of it.
+// A view is what goroutines other than the node's own may know of it.
 type view struct {
 	leader  uint64 // 0: nobody is known to lead
 	serving bool
 	changed chan struct{} // closed when there is another view
 }
 
-// Failed is closed when the node failed and acknowledges nothing more. The process
-// should end then; Failure says why.
+// Failed is closed when the node has failed and acknowledges nothing more. The process should
+// end then; Failure says why.
 func (e *Engine) Failed() <-chan struct{} { return e.failed }
 
 // Failure returns why the node failed. It may be called once Failed is closed.
@@ -114,8 +114,9 @@ func (e *Engine) Journal() *audit.Journal { return e.journal }
 // Level returns the level that this server's state is at.
 func (e *Engine) Level() core.Level { return core.Level(e.level.Load()) }
 
-// leveled hears of another level of the state. The directory says so too, for older versions to
-// know; if it cannot be written now, the next start does.
+// leveled hears of another level of the state. The directory's format says so too, for older
+// versions; if it cannot be written now, the next start writes it. The disk is not touched on
+// the node's own goroutine, which calls this.
 func (e *Engine) leveled(level core.Level) {
 	e.level.Store(uint64(level))
 	e.network.workers.Go(func() {
@@ -127,7 +128,7 @@ func (e *Engine) leveled(level core.Level) {
 
 var _ engine.Warner = (*Engine)(nil)
 
-// Warnings says what somebody should look at, although the server works.
+// Warnings returns what somebody should look at, although the server works.
 func (e *Engine) Warnings() []string {
 	if lack := e.disk.Lack(); lack != "" {
 		return []string{lack}
@@ -135,8 +136,8 @@ func (e *Engine) Warnings() []string {
 	return nil
 }
 
-// waitForLead waits until another server may lead, or a moment. It reports whether it is of
-// any use to try again.
+// waitForLead waits until another server may lead, or for a moment. It reports whether trying
+// again may help.
 func (e *Engine) waitForLead(ctx context.Context) bool {
 	if e.leaving.Load() || isClosed(e.failed) {
 		return false
@@ -154,15 +155,15 @@ func (e *Engine) waitForLead(ctx context.Context) bool {
 	return true
 }
 
-// Close takes nothing more, lets what is in flight finish, and gives the directory
-// free.
+// Close takes no more requests, lets what is in flight finish, and frees the directory.
 func (e *Engine) Close() error {
 	var err error
 	e.closing.Do(func() { err = e.close() })
 	return err
 }
 
-// close stops the loop, and then what works for it.
+// close stops the loop first, and then the goroutines that work for it: the loop's last steps
+// may still need them.
 func (e *Engine) close() error {
 	e.leaving.Store(true)
 	late := time.After(closeWithin)
@@ -177,8 +178,9 @@ func (e *Engine) close() error {
 		return fmt.Errorf("the disk did not finish within %v", closeWithin)
 	}
 	if e.failure != nil && !e.expelled {
-		// The disk is not to be trusted, and what works on it may hang for ever,
-		// such as a file that another server is just sending. The log has what the journal lacks.
+		// The disk cannot be trusted, and whatever works on it may hang for ever, such as a
+		// file that another server is just sending. What the journal lacks is in the log, and
+		// is given to it again at the next start.
 		inTime(failWithin, e.network.close)
 		e.journal.Fail(e.failure)
 		e.network.dir.Close()
@@ -191,7 +193,7 @@ func (e *Engine) close() error {
 	return err
 }
 
-// inTime does something, and waits for it only for so long.
+// inTime calls do, and waits for it at most for d. do may go on afterwards.
 func inTime(d time.Duration, do func()) {
 	done := make(chan struct{})
 	go func() {

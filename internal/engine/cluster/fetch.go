@@ -18,13 +18,14 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// Several servers keep the same large values. The one that takes a value from a caller gives it to
-// others until a majority has it, and only then it can be named. A server that finds a
-// value named which it lacks, because it was away, or is new, or its file was damaged, asks
-// the others for it.
+// Several servers keep the same large values. The server that takes a value from a caller gives
+// it to others until a majority has it, and only then may a command name it: an entry in the
+// log must never name bytes that a failure of a minority could lose. A server that finds a
+// value named which it lacks, because it was away, is new, or its file was damaged, asks the
+// others for it.
 
-// How long others are given. A large value takes its time; what counts is whether it moves,
-// and the mesh looks after that.
+// giveWithin is generous: a large value takes its time. What counts is whether bytes still
+// move, and the mesh looks after that.
 const (
 	giveWithin  = 30 * time.Minute
 	fetchPause  = time.Second
@@ -82,7 +83,8 @@ func (h *fetcher) want(list ...leasehold.Large) {
 	h.notify()
 }
 
-// recheck notes that the state will be another, once it has come to an index.
+// recheck notes that the state will be replaced, and has to be looked through once it has
+// reached an index. Entries name what they add; a snapshot does not.
 func (h *fetcher) recheck(since uint64) {
 	h.mu.Lock()
 	h.unsure, h.since = true, max(h.since, since)
@@ -98,7 +100,8 @@ func (h *fetcher) notify() {
 	}
 }
 
-// lacks reports whether something may be missing here.
+// lacks reports whether something may be missing here. In doubt it says yes: a server gets a
+// vote only if it lacks nothing.
 func (h *fetcher) lacks() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,7 +123,7 @@ func (h *fetcher) found(d leasehold.Digest) {
 	delete(h.wanted, d)
 }
 
-// fetchLoop looks for what this server lacks.
+// fetchLoop fetches what this server lacks.
 func (e *Engine) fetchLoop() {
 	ctx := e.network.ctx
 	again := time.NewTicker(lookThrough)
@@ -155,13 +158,15 @@ func (e *Engine) fetchMissing(ctx context.Context) bool {
 	}
 	done := true
 	for _, large := range list {
+		// What is no longer named need not be fetched, and the others may have deleted it.
 		if e.values.Has(large) || !e.namesHere(ctx, large.SHA256) {
 			e.fetcher.found(large.SHA256)
 			continue
 		}
 		if err := e.fetch(ctx, large); err != nil {
 			if len(e.others()) == 0 {
-				// Nobody has it. A caller who wants it is told so, and so is who checks the data.
+				// Nobody else could have it. A caller that wants it gets an error, and so does
+				// leasehold check.
 				e.log.Error("a large value is missing that records name", "value", large.SHA256.String())
 				e.fetcher.found(large.SHA256)
 				continue
@@ -176,8 +181,8 @@ func (e *Engine) fetchMissing(ctx context.Context) bool {
 	return done
 }
 
-// lookThrough finds what of the whole state is missing, and reports whether the state has
-// come as far as it should.
+// lookThrough finds what of the whole state is missing, and reports whether the state has come
+// as far as it should. It works on a frozen copy, so that the node does not wait.
 func (e *Engine) lookThrough(ctx context.Context) bool {
 	var frozen *core.State
 	var applied uint64
@@ -203,13 +208,14 @@ func (e *Engine) lookThrough(ctx context.Context) bool {
 	return true
 }
 
-// namesHere reports whether this server's state names a value, however far it has come.
+// namesHere reports whether this server's state names a value, however far it has come. If it
+// cannot be asked, the value counts as named: fetching it in vain does no harm.
 func (e *Engine) namesHere(ctx context.Context, d leasehold.Digest) (is bool) {
 	err := e.inspect(ctx, func(n *replica.Node) { is = n.State().NamesLarge(d) })
 	return is || err != nil
 }
 
-// others are the ids of the other members.
+// others returns the ids of the other members.
 func (e *Engine) others() (ids []uint64) {
 	for _, m := range e.network.current().Members {
 		if m.ID != e.id {
@@ -219,7 +225,8 @@ func (e *Engine) others() (ids []uint64) {
 	return ids
 }
 
-// fetch gets a value from another server. Who wants the same waits for the same.
+// fetch gets a value from another server. Callers that want the same value wait for the same
+// transfer.
 func (e *Engine) fetch(ctx context.Context, large leasehold.Large) error {
 	e.fetcher.mu.Lock()
 	f := e.fetcher.flights[large.SHA256]
@@ -245,7 +252,8 @@ func (e *Engine) fetch(ctx context.Context, large leasehold.Large) error {
 	}
 }
 
-// fetchFrom asks the others, one after the other, to send a value.
+// fetchFrom asks the others in turn to send a value. They send it over their own connection;
+// what counts is that the file is here afterwards.
 func (e *Engine) fetchFrom(ctx context.Context, large leasehold.Large) error {
 	err := engine.NoValue(large)
 	for _, id := range e.others() {
@@ -262,7 +270,7 @@ func (e *Engine) fetchFrom(ctx context.Context, large leasehold.Large) error {
 	return err
 }
 
-// sendValue sends a value to a server that asked for it, and reports whether it is here.
+// sendValue sends a value to a server that asked for it, and reports whether it was here.
 func (e *Engine) sendValue(ctx context.Context, to uint64, v valueName) (bool, error) {
 	large, err := v.large()
 	if err != nil {
@@ -275,8 +283,7 @@ func (e *Engine) sendValue(ctx context.Context, to uint64, v valueName) (bool, e
 	return err == nil, err
 }
 
-// streamValue sends the file of a value. The other server sees by the digest whether it is
-// right.
+// streamValue sends the file of a value. The receiver sees by the digest whether it is right.
 func (e *Engine) streamValue(ctx context.Context, to uint64, large leasehold.Large) error {
 	head, err := json.Marshal(nameOf(large))
 	if err != nil {
@@ -308,7 +315,8 @@ func (e *Engine) takeValue(ctx context.Context, from peer.Identity, head []byte,
 	return err
 }
 
-// hasValue tells another server whether a value is here, and lets it stay for a while.
+// hasValue tells another server whether a value is here, and keeps it for a while: the other is
+// about to name it.
 func (e *Engine) hasValue(v valueName) (bool, error) {
 	large, err := v.large()
 	if err != nil {
@@ -317,8 +325,8 @@ func (e *Engine) hasValue(v valueName) (bool, error) {
 	return e.values.Nameable(large) == nil, nil
 }
 
-// spread gives a value to others until a majority of those who vote has it. The others may
-// get it later: this goes on, and a server that lacks it asks for it.
+// spread gives a value to others until a majority of the voters has it. Transfers to the rest
+// go on in the background, and a server that lacks the value later asks for it.
 func (e *Engine) spread(ctx context.Context, large leasehold.Large) error {
 	roster := e.network.current()
 	voters := roster.Voters()
@@ -340,7 +348,7 @@ func (e *Engine) spread(ctx context.Context, large leasehold.Large) error {
 	return nil
 }
 
-// enough waits until need of the servers that were given a value have it.
+// enough waits until need of the servers that were given a value have it, or too few are left.
 func (e *Engine) enough(ctx context.Context, results <-chan error, need, left int) error {
 	for ; need > 0; left-- {
 		if need > left {

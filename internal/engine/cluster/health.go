@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// healths returns how the others do, as they said lately.
+// healths returns how the others are doing, by their recent reports.
 func (n *network) healths() map[uint64]health {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -17,7 +17,7 @@ func (n *network) healths() map[uint64]health {
 	return all
 }
 
-// heardAgo is how long ago others said how they do, in nanoseconds.
+// heardAgo returns how long ago the others last reported, in nanoseconds.
 func (n *network) heardAgo() map[uint64]int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -28,14 +28,14 @@ func (n *network) heardAgo() map[uint64]int64 {
 	return all
 }
 
-// diedFull reports whether the last that was heard of a server is that its disk is full.
+// diedFull reports whether the last thing heard from a server is that its disk is full.
 func (n *network) diedFull(id uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.health[id].lowRoom
 }
 
-// isFull reports whether a server said lately that it has hardly any room.
+// isFull reports whether a server said recently that it has hardly any room.
 func (n *network) isFull(id uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -43,7 +43,7 @@ func (n *network) isFull(id uint64) bool {
 	return h.lowRoom && time.Since(h.at) <= healthFor
 }
 
-// missing returns the names of those to whom there is no connection.
+// missing returns the names of the members to which there is no connection.
 func (n *network) missing() (names []string) {
 	peers := n.mesh.Peers()
 	for _, m := range n.current().Members {
@@ -54,7 +54,8 @@ func (n *network) missing() (names []string) {
 	return names
 }
 
-// tellHealth says to all others how this server does.
+// tellHealth tells all others how this server is doing. It is urgent: behind a long queue of
+// entries it would be out of date on arrival, and the server would look dead.
 func (n *network) tellHealth(h health) {
 	n.applied.Store(h.applied)
 	body := appendHealth(nil, h)

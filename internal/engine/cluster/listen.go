@@ -30,13 +30,15 @@ func (c Config) listenPeers() (net.Listener, error) {
 	return listener, nil
 }
 
-// mayBePlain reports whether traffic with an address needs no certificates.
+// mayBePlain reports whether traffic with an address needs no certificates. Only loopback, and
+// only if it was asked for: anybody who can reach a peer port without a certificate could vote.
 func (c Config) mayBePlain(address net.Addr) bool {
 	tcp, ok := address.(*net.TCPAddr)
 	return c.Insecure && ok && tcp.IP.IsLoopback()
 }
 
-// dialPeer is how to connect to another server: plainly only within this machine.
+// dialPeer returns how to connect to another server: without certificates only within this
+// machine. The address that counts is the one connected to, not the name that was resolved.
 func (c Config) dialPeer() func(context.Context, string) (net.Conn, error) {
 	if c.peerDial != nil || c.PeerTLS != nil {
 		return c.peerDial

@@ -8,6 +8,10 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
+// The loop is the only goroutine that touches the node: replica.Node is a step function, and
+// everything that happens to it, from callers, timers, disk and network, is brought here to be
+// stepped through one at a time.
+
 // stepCalls gives the node what callers brought.
 func (e *Engine) stepCalls() {
 	calls, reads := e.take()
@@ -19,7 +23,8 @@ func (e *Engine) stepCalls() {
 	}
 }
 
-// take returns what callers brought since the last time.
+// take returns what callers brought since the last time, all at once: the more wait, the larger
+// the batch that shares one write.
 func (e *Engine) take() ([]replica.Call, []replica.ReadCall) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -28,7 +33,7 @@ func (e *Engine) take() ([]replica.Call, []replica.ReadCall) {
 	return calls, reads
 }
 
-// loop is the only goroutine that touches the node.
+// loop steps the node until it fails or has stopped.
 func (e *Engine) loop() {
 	defer e.finish()
 	raftTicks := time.NewTicker(replica.TickEvery)
@@ -53,15 +58,16 @@ func (e *Engine) loop() {
 			e.node.Step(replica.RaftTick{})
 			e.lookAround()
 		case <-wake.C:
-			// While a great many leases end, tick after tick, the callers who are there
-			// stand before the next tick.
+			// While a great many leases end, tick after tick, wake-ups follow each other
+			// without a pause. Callers that are there go before the next tick, or a renewal
+			// could starve.
 			e.stepCalls()
 			e.node.Step(replica.Wake{})
 		}
 	}
 }
 
-// step gives the node an event. A server that stops waits for others only for so long.
+// step gives the node an event. A stopping server waits for others for a limited time only.
 func (e *Engine) step(event replica.Event) {
 	if _, stop := event.(replica.Stop); stop {
 		e.stopAt = time.Now().Add(handOverWithin)
@@ -69,7 +75,7 @@ func (e *Engine) step(event replica.Event) {
 	e.node.Step(event)
 }
 
-// lookAround does what has to be done every now and then.
+// lookAround does what is due once in a while: metrics each tick, the rest each second.
 func (e *Engine) lookAround() {
 	e.watch.node(e.node.Statistics())
 	if e.tick++; e.tick%10 != 0 {
@@ -77,14 +83,15 @@ func (e *Engine) lookAround() {
 	}
 	e.paceSums()
 	e.tellHealth(e.disk.Full())
+	// A leader without room would refuse everything new, although others could take it.
 	if e.node.Serving() && e.disk.Full() && time.Since(e.gaveAt) > roomEvery {
 		e.gaveAt = time.Now()
 		e.leaveToRoomier()
 	}
 }
 
-// tellHealth says to the others how this server does: they choose the next leader by it, and
-// give a vote only to a server that has all large values.
+// tellHealth tells the other servers how this one is doing: they choose the next leader by it,
+// and give a vote only to a server that has all large values.
 func (e *Engine) tellHealth(lowRoom bool) {
 	e.network.tellHealth(health{applied: e.node.Applied(), lowRoom: lowRoom, lacks: e.fetcher.lacks()})
 }
@@ -102,8 +109,10 @@ func (e *Engine) leaveToRoomier() {
 	}
 }
 
-// ended publishes how the node is, and reports whether the loop is over.
+// ended hands over what the transport collected during the step, publishes how the node is, and
+// reports whether the loop is over.
 func (e *Engine) ended() bool {
+	// The transport must not call Step from within a step, so it keeps its events until here.
 	for _, event := range e.carrier.take() {
 		e.node.Step(event)
 	}
@@ -117,11 +126,12 @@ func (e *Engine) ended() bool {
 		close(e.failed)
 		return true
 	}
-	// A snapshot in flight is given up: the log has everything that is in it.
+	// A snapshot in flight is given up: the log holds everything that is in it.
 	return e.node.Stopped() && (e.node.Idle() || time.Now().After(e.stopAt))
 }
 
-// show lets others know who leads.
+// show publishes who leads. Waiters hold the old view's channel, so the new view is stored
+// before that channel is closed: whoever wakes up finds the new one.
 func (e *Engine) show() {
 	old, leader, serving := e.view.Load(), e.node.Leader(), e.node.Serving()
 	if old.leader == leader && old.serving == serving {
@@ -131,7 +141,8 @@ func (e *Engine) show() {
 	close(old.changed)
 }
 
-// finish answers everybody who still waits.
+// finish answers everybody that still waits. stopped is closed under the lock that enqueue
+// takes, so no call can slip in behind take and wait for ever.
 func (e *Engine) finish() {
 	e.mu.Lock()
 	close(e.stopped)

@@ -46,8 +46,8 @@ func (e *Engine) changeNamed(ctx context.Context, kind replica.ChangeKind, name 
 	return err
 }
 
-// Upgrade raises the level to the newest that all servers know. Some that know more than
-// others are a rolling upgrade that is not over: it says so, rather than nothing.
+// Upgrade raises the level to the newest that any server knows. While some know less, a rolling
+// upgrade is not over, and the leader's refusal says which servers are missing.
 func (e *Engine) Upgrade(ctx context.Context) (core.Level, error) {
 	roster, err := e.freshRoster(ctx)
 	if err != nil {
@@ -60,12 +60,13 @@ func (e *Engine) Upgrade(ctx context.Context) (core.Level, error) {
 	if _, err = e.change(ctx, replica.Change{Kind: replica.Raise, Level: newest}); err != nil {
 		return 0, err
 	}
-	// This server may not have come to it yet, and the caller goes on here.
+	// The caller may use the new level here next, and this server may not have applied it yet.
 	err = e.Read(ctx, func(core.View) {})
 	return e.Level(), err
 }
 
-// freshRoster returns who belongs to the cluster by everything that anybody was told.
+// freshRoster returns who belongs to the cluster, including every change that was answered
+// before.
 func (e *Engine) freshRoster(ctx context.Context) (*replica.Roster, error) {
 	if err := e.Read(ctx, func(core.View) {}); err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func (e *Engine) freshRoster(ctx context.Context) (*replica.Roster, error) {
 	return e.network.current(), nil // which hears of each change as it is applied
 }
 
-// named returns the member of a name, by all that was decided before.
+// named returns the member of a name, after everything that was decided before.
 func (e *Engine) named(ctx context.Context, name string) (replica.Member, error) {
 	roster, err := e.freshRoster(ctx)
 	if err != nil {
@@ -87,8 +88,9 @@ func (e *Engine) named(ctx context.Context, name string) (replica.Member, error)
 	return m, nil
 }
 
-// change has the leader change the members. A change that may have happened can be
-// asked for again: it names a server by its id, or by name and data directory.
+// change asks the leader to change the members. A change that may have happened can be asked
+// for again: it names a server by its id, or by name and data directory, so doing it twice is
+// harmless.
 func (e *Engine) change(ctx context.Context, c replica.Change) (changeAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeWithin)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// What servers send each other. The numbers and forms are between servers of
-// versions that run side by side while a cluster is upgraded: add at the end only.
+// What servers send each other. The numbers and forms are shared by versions that run side by
+// side during an upgrade: add at the end only.
 const (
 	messageRaft   byte = iota + 1 // one of raft's, as protobuf
 	messageRelay                  // commands of callers, for the leader
@@ -75,7 +75,7 @@ func decodePlaces(b []byte) ([]replica.Placement, error) {
 	return places, d.end()
 }
 
-// health is how a server does, as it says itself every second.
+// health is how a server is doing, as it reports every second.
 type health struct {
 	applied uint64
 	lowRoom bool
@@ -94,7 +94,7 @@ func appendHealth(b []byte, h health) []byte {
 	return binary.AppendUvarint(b, flags)
 }
 
-// decodeHealth ignores what a newer version has to say.
+// decodeHealth ignores whatever a newer version adds at the end.
 func decodeHealth(b []byte) (health, error) {
 	d := decoder{left: b}
 	h := health{applied: d.uvarint()}
@@ -103,7 +103,8 @@ func decodeHealth(b []byte) (health, error) {
 	return h, d.err
 }
 
-// A decoder reads a message. After the first error it reads nothing more.
+// A decoder reads a message. After the first error it reads nothing more, so callers check
+// once, at the end.
 type decoder struct {
 	left []byte
 	err  error
@@ -119,7 +120,8 @@ func (d *decoder) uvarint() uint64 {
 	return v
 }
 
-// count reads how many things follow. Each takes a byte at least.
+// count reads how many items follow. Each takes at least a byte, so a number that cannot be
+// right is refused before anything is allocated for it.
 func (d *decoder) count() uint64 {
 	n := d.uvarint()
 	if n > uint64(len(d.left)) {

@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/internal/metric"
 )
 
-// metrics are the figures of a running node.
+// metrics are the figures of a running node. Counters of the node are shown as gauges that are
+// set from its statistics, which belong to the node's goroutine.
 type metrics struct {
 	commands, ticks, applied prometheus.Gauge
 	serving, differ          prometheus.Gauge
@@ -80,7 +81,8 @@ func (p peerMetrics) Collect(c chan<- prometheus.Metric) {
 		c <- prometheus.MustNewConstMetric(peerConnected, prometheus.GaugeValue, connected, name)
 		c <- prometheus.MustNewConstMetric(peerDropped, prometheus.CounterValue, float64(s.Dropped), name)
 		if h, ok := healths[id]; ok {
-			c <- prometheus.MustNewConstMetric(peerLag, prometheus.GaugeValue, max(0, float64(applied)-float64(h.applied)), name)
+			lag := max(0, float64(applied)-float64(h.applied))
+			c <- prometheus.MustNewConstMetric(peerLag, prometheus.GaugeValue, lag, name)
 		}
 	}
 }

@@ -21,7 +21,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
-// What servers ask each other.
+// What servers ask each other. The numbers are shared by versions that run side by side during
+// an upgrade: add at the end only.
 const (
 	askBegin    byte = iota + 1 // who are you, and did you begin already?
 	askJoin                     // take me in
@@ -34,8 +35,8 @@ const (
 	askMember                   // does this server belong to the cluster? Unknown to v0.1.0
 )
 
-// A network is a server's end of the mesh. It is there before the server knows its
-// cluster, to find it.
+// A network is a server's end of the mesh. It exists before the server knows its cluster,
+// because it is how the server finds it.
 type network struct {
 	mesh *peer.Mesh
 	dir  *storage.Dir
@@ -57,9 +58,9 @@ type network struct {
 
 	mu     sync.Mutex // guards what follows
 	roster *replica.Roster
-	// places is where the others are. A server that was removed is not among them; one that
-	// the roster does not have yet may be: a server that reads its log again, or joins, comes by
-	// all rosters that there ever were, and must not leave its leader for that.
+	// places is where the others are. A server that was removed is not in it; one that the
+	// roster does not have yet may be: a server that replays its log, or joins, passes through
+	// all rosters that there ever were, and must not lose its leader's address on the way.
 	places map[uint64]peer.Peer
 	health map[uint64]heardHealth
 }
@@ -69,8 +70,8 @@ type heardHealth struct {
 	at time.Time
 }
 
-// openNetwork listens for other servers; or only prepares to, if this one has no address
-// for them.
+// openNetwork listens for other servers, or only prepares to if this one has no address for
+// them.
 func openNetwork(c Config, dir *storage.Dir) (*network, error) {
 	n := &network{dir: dir, log: c.Log, roster: &replica.Roster{}, places: map[uint64]peer.Peer{},
 		health: map[uint64]heardHealth{}}
@@ -93,7 +94,7 @@ func openNetwork(c Config, dir *storage.Dir) (*network, error) {
 	return n, nil
 }
 
-// close ends all connections, and waits for what works on them.
+// close ends all connections, and waits for the goroutines that work on them.
 func (n *network) close() {
 	n.cancel()
 	n.mesh.Close()
@@ -126,13 +127,13 @@ func (n *network) changed(r *replica.Roster) {
 	n.tellMesh()
 }
 
-// note learns from a roster where the others are. What one of them said itself counts
-// until the roster has something new of it. The caller has n.mu.
+// note learns from a roster where the others are. What a server said itself counts until the
+// roster has something new about it. The caller holds n.mu.
 func (n *network) note(r *replica.Roster) {
 	for _, m := range r.Peers() {
 		place, known := n.places[m.ID]
-		// A snapshot from before it said where it is, such as that of a restore, takes
-		// nothing away: it could never be told that the snapshot has come.
+		// A snapshot from before it announced its address, such as that of a restore, takes
+		// nothing away: otherwise it could never be told that the snapshot has arrived.
 		if old, _ := n.roster.Peer(m.ID); m.Peer != "" && (!known || old.Peer != m.Peer) {
 			place.Address = m.Peer
 		}
@@ -144,8 +145,8 @@ func (n *network) note(r *replica.Roster) {
 	}
 }
 
-// keepName calls this server by the name that the others know it by, and that its
-// certificate has to have for them.
+// keepName gives this server the name that the others know it by, and that its certificate has
+// to have.
 func (n *network) keepName() {
 	self := n.mesh.Self()
 	m, _ := n.roster.Member(self.ID)
@@ -165,15 +166,15 @@ func (n *network) keepName() {
 var errNoAddress = &leasehold.Error{Code: leasehold.Invalid, Message: "this server belongs to a cluster of several, " +
 	"and has no address for the others: give --peer-listen"}
 
-// tellMesh says where the others are. The caller has n.mu.
+// tellMesh tells the mesh where the others are. The caller holds n.mu.
 func (n *network) tellMesh() {
 	peers := maps.Clone(n.places)
 	delete(peers, n.mesh.Self().ID)
 	n.mesh.SetPeers(peers)
 }
 
-// learn hears from a server itself where it is: it may have moved, or come before the
-// entry of the log by which this one would know it.
+// learn hears from a server itself where it is: it may have moved, or have come before the log
+// entry by which this server would know it.
 func (n *network) learn(from peer.Identity) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -234,8 +235,8 @@ func (n *network) decode(from uint64, kind byte, body []byte) (replica.Event, er
 	return nil, nil // a newer version's: it does not count on being understood
 }
 
-// decodeRaft reads a message of raft. Nobody can send one in the name of another, and a
-// snapshot comes with its file.
+// decodeRaft reads a message of raft. No server can send one in another's name, and a snapshot
+// has to come with its file, by Stream.
 func decodeRaft(from uint64, body []byte) (*raftpb.Message, error) {
 	m := &raftpb.Message{}
 	if err := proto.Unmarshal(body, m); err != nil {
@@ -266,6 +267,7 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	if m.GetFrom() != from.ID || m.GetType() != raftpb.MsgSnap {
 		return errMessage
 	}
+	// A state takes memory and disk while it arrives; raft asks again for what was refused.
 	if !n.receiving.TryLock() {
 		return errors.New("another snapshot is just arriving")
 	}
@@ -284,6 +286,8 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	if e := n.engine.Load(); e != nil && s.State.HasValues() {
 		e.fetcher.recheck(meta.GetIndex())
 	}
+	// Only now that the file is durable: raft confirms the snapshot as soon as it has installed
+	// it.
 	n.post(replica.Received{Message: m, State: s.State, Roster: s.Roster})
 	return nil
 }

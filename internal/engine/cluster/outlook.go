@@ -12,17 +12,17 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// How long servers are given for what they are asked.
+// How long servers have to answer what they are asked.
 const (
 	statusWithin   = 3 * time.Second
 	changeWithin   = 15 * time.Second
 	transferWithin = 5 * time.Second
 	sumWithin      = time.Minute
 
-	// healthFor is how long it counts what a server said of itself.
+	// healthFor is how long a server's own report counts.
 	healthFor = 5 * time.Second
-	// heardFor is how long a server counts as up that does not answer. Each says every
-	// second how it does.
+	// heardFor is how long a server that does not answer still counts as up. Each reports every
+	// second.
 	heardFor = 3 * time.Second
 )
 
@@ -46,7 +46,8 @@ type changeAnswer struct {
 	Index  uint64         `json:"index"`
 }
 
-// inspect calls fn in the node's goroutine, between two steps.
+// inspect calls fn in the node's goroutine, between two steps. fn must be quick: every command
+// waits.
 func (e *Engine) inspect(ctx context.Context, fn func(*replica.Node)) error {
 	done := make(chan struct{})
 	look := func(n *replica.Node) {
@@ -68,7 +69,7 @@ func (e *Engine) inspect(ctx context.Context, fn func(*replica.Node)) error {
 	}
 }
 
-// status says how this server does.
+// status returns how this server is doing.
 func (e *Engine) status(ctx context.Context) (s status, err error) {
 	err = e.inspect(ctx, func(n *replica.Node) {
 		s = status{Applied: n.Applied(), Term: n.Term(), Leader: n.Leader(), LowRoom: e.disk.Full()}
@@ -91,7 +92,7 @@ func (e *Engine) status(ctx context.Context) (s status, err error) {
 	return s, err
 }
 
-// Outlook returns who belongs to the cluster, and how each of them does.
+// Outlook returns who belongs to the cluster, and how each server is doing.
 func (e *Engine) Outlook(ctx context.Context) (engine.Outlook, error) {
 	roster := e.network.current()
 	o := engine.Outlook{Cluster: e.network.dir.Cluster, Self: e.id}
@@ -117,15 +118,16 @@ func (e *Engine) Outlook(ctx context.Context) (engine.Outlook, error) {
 	return o, nil
 }
 
-// confirmed reports whether a majority confirms that somebody leads.
+// confirmed reports whether a majority confirms that there is a leader.
 func (e *Engine) confirmed(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, statusWithin)
 	defer cancel()
 	return e.Read(ctx, func(core.View) {}) == nil
 }
 
-// standing puts together what is known of a member: by itself, if it answered, and by what
-// all who did have heard of it.
+// standing combines what is known of a member: from itself, if it answered, and from what the
+// servers that did answer have heard of it. So one broken link does not make a healthy server
+// look dead.
 func standing(m replica.Member, all map[uint64]status, said map[uint64]health, leader uint64) engine.Server {
 	s := serverOf(m)
 	told, ok := all[m.ID]
@@ -156,7 +158,7 @@ func serverOf(m replica.Member) engine.Server {
 	}
 }
 
-// askAll asks all others how they do, and returns what came in time.
+// askAll asks all others how they are doing, and returns what came in time.
 func (e *Engine) askAll(ctx context.Context, roster *replica.Roster) map[uint64]status {
 	ctx, cancel := context.WithTimeout(ctx, statusWithin)
 	defer cancel()

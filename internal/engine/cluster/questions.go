@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// Ask answers a question of another server.
+// Ask answers a question of another server. A server without a cluster may ask only how to get
+// one.
 func (n *network) Ask(ctx context.Context, from peer.Identity, kind byte, body []byte) ([]byte, error) {
 	if kind == askBegin {
 		return answer(body, func(q beginQuestion) (beginAnswer, error) { return n.opening.answer(q) })

@@ -14,8 +14,8 @@ import (
 )
 
 // Start recovers a data directory, or makes a new one, finds the cluster that it belongs to,
-// and returns when it can be read and written there: for as long as no majority of the
-// servers is there, it waits. Call Close when done.
+// and returns once it can be read and written there: it waits for as long as no majority of the
+// servers is up. Call Close when done.
 func Start(ctx context.Context, c Config) (*Engine, error) {
 	c = c.withDefaults()
 	dir, err := storage.OpenDir(c.Dir, true)
@@ -42,11 +42,12 @@ func Start(ctx context.Context, c Config) (*Engine, error) {
 	if err := e.awaitReady(ctx); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	// After the cluster is ready: a change of the members needs a leader.
 	n.workers.Go(e.announce)
 	return e, nil
 }
 
-// open finds the cluster of a server, and what it knew of that.
+// open finds the cluster of a server, and recovers what the server knew of it.
 func open(ctx context.Context, c Config, n *network) (*Engine, error) {
 	if err := n.find(ctx, c); err != nil {
 		return nil, err
@@ -66,8 +67,8 @@ func open(ctx context.Context, c Config, n *network) (*Engine, error) {
 	return e, nil
 }
 
-// awaitReady returns when a read succeeds: then there is a leader, and this server has
-// come as far as that.
+// awaitReady returns when a read succeeds: then there is a leader, and this server has caught
+// up with what was answered before.
 func (e *Engine) awaitReady(ctx context.Context) error {
 	for {
 		err := e.Read(ctx, func(core.View) {})
@@ -85,7 +86,7 @@ func (e *Engine) awaitReady(ctx context.Context) error {
 	}
 }
 
-// announce has the leader note what is new about this server.
+// announce tells the leader what is new about this server, such as its address or version.
 func (e *Engine) announce() {
 	for {
 		roster, err := e.freshRoster(e.network.ctx)
@@ -129,7 +130,7 @@ func newEngine(c Config, network *network, found *storage.Recovered) *Engine {
 	return e
 }
 
-// openFiles opens what is beside the log: large values, and the journal if there is to be one.
+// openFiles opens what lies beside the log: large values, and the journal if one is kept.
 func (e *Engine) openFiles(c Config, found *storage.Recovered) (err error) {
 	e.values, err = storage.OpenValues(storage.ValuesConfig{
 		Dir: e.network.dir.Values(), Now: c.Clock.Monotonic, Full: e.disk.Full, Log: c.Log,
@@ -146,7 +147,7 @@ func (e *Engine) openFiles(c Config, found *storage.Recovered) (err error) {
 	return err
 }
 
-// makeNode makes the node that goes on from what was found.
+// makeNode makes the node that continues from what was found.
 func (e *Engine) makeNode(c Config, found *storage.Recovered) (err error) {
 	e.feed.PublishAll(found.State.View(0))
 	if r, _ := found.State.Restored(); r.Base != 0 && !r.Over {
@@ -167,8 +168,8 @@ func (e *Engine) makeNode(c Config, found *storage.Recovered) (err error) {
 	return err
 }
 
-// firstCaps returns what is to be proposed of the settings: nothing if they say what holds
-// without them.
+// firstCaps returns the caps to propose from the settings: none if the settings are the
+// defaults, so that servers which differ only in spelling them out do not write to the log.
 func firstCaps(settings leasehold.Caps) leasehold.Caps {
 	if settings.Or(leasehold.DefaultCaps()) == leasehold.DefaultCaps() {
 		return leasehold.Caps{}
@@ -176,7 +177,9 @@ func firstCaps(settings leasehold.Caps) leasehold.Caps {
 	return settings
 }
 
-// beginWith returns the members of a cluster that begins; nil: it goes on.
+// beginWith returns the members of a cluster that begins; nil: it continues. A server that
+// joins begins with an empty log, which the others fill: one of its own would contradict
+// theirs.
 func (e *Engine) beginWith(found *storage.Recovered) []replica.Member {
 	dir := e.network.dir
 	switch {
@@ -188,7 +191,8 @@ func (e *Engine) beginWith(found *storage.Recovered) []replica.Member {
 	return []replica.Member{e.self}
 }
 
-// start leaves goroutines behind. The mesh is let in last: what it brings needs all others.
+// start leaves goroutines behind. The mesh is attached last: what it brings needs all the
+// others.
 func (e *Engine) start() {
 	e.disk.Start(&e.workers)
 	e.workers.Go(func() { e.values.Tend(e.stopped, e.areNamed) })

@@ -16,7 +16,10 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// sums are hashes of this server's state at some places of the log.
+// Sums are hashes of the whole state at one place in the log, for comparing servers: see
+// diverge.go.
+
+// sums are hashes of this server's state at some places in the log.
 type sums struct {
 	mu      sync.Mutex
 	hashes  map[uint64]string
@@ -62,8 +65,8 @@ func (s *sums) at(ctx context.Context, index uint64) (string, error) {
 	}
 }
 
-// summed hashes a frozen state in the background. Requests for more of them than can be
-// made are refused: each keeps the state of its moment in memory.
+// summed hashes a frozen state in the background. If too many are asked for, some are skipped:
+// each keeps the state of its moment in memory.
 func (e *Engine) summed(index uint64, frozen *core.State) {
 	if e.sums.pending.Add(1) > maxSums {
 		e.sums.pending.Add(-1)
@@ -95,7 +98,7 @@ func (e *Engine) sumUp(index uint64, frozen *core.State) string {
 	return sum
 }
 
-// Sums returns a hash of each server's state at one and the same place of the log.
+// Sums returns a hash of each server's state at one and the same place in the log.
 func (e *Engine) Sums(ctx context.Context) (engine.Sums, error) {
 	a, err := e.change(ctx, replica.Change{Kind: replica.Sum})
 	if err != nil {

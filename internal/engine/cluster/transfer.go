@@ -49,7 +49,9 @@ func (e *Engine) transferOnce(ctx context.Context, to uint64) (uint64, error) {
 	}
 }
 
-// transferHere gives the lead away, if this server has it, and returns who leads then.
+// transferHere gives the lead away, if this server has it, and returns who leads then. It waits
+// for a leader to be known, so that the operator who asked is told the outcome and not the
+// attempt.
 func (e *Engine) transferHere(ctx context.Context, to uint64) (uint64, error) {
 	var err error
 	if failed := e.inspect(ctx, func(n *replica.Node) {
@@ -62,6 +64,7 @@ func (e *Engine) transferHere(ctx context.Context, to uint64) (uint64, error) {
 			err = errNoLeader
 		case best == 0:
 			err = engine.Refused("there is nobody else who could lead at the moment")
+		// Raft would wait for it, and take no proposals meanwhile.
 		case best != e.id && !n.Reachable(best):
 			err = engine.Refused("server %d has been silent for too long to lead", best)
 		default:

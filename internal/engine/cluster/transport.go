@@ -11,11 +11,11 @@ import (
 )
 
 // snapshotPause is how long a server waits before it sends a snapshot again that did not
-// arrive. Raft would ask for it at once, and again, and again.
+// arrive. Raft would ask for it again at once, without end.
 const snapshotPause = time.Second
 
-// transport is the Transport of a real node, on the mesh. The node's own goroutine calls
-// it, so nothing here may wait.
+// transport is the Transport of a real node, on the mesh. The node's own goroutine calls it, so
+// nothing here may block.
 type transport struct {
 	*network
 	// later are events that the node gets when its step is over.
@@ -47,8 +47,9 @@ func (t *transport) Send(messages []*raftpb.Message) {
 	}
 }
 
-// urgent reports whether a message keeps the lead where it is, or says where it is: it must not
-// wait for entries that are on their way. Raft's own rules allow it to overtake them.
+// urgent reports whether a message keeps the lead where it is, or says where it is. Such a
+// message must not wait behind entries on a slow link: an election timeout would depose a
+// healthy leader. Raft's own rules allow it to overtake them.
 func urgent(m *raftpb.Message) bool {
 	switch m.GetType() {
 	case raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp, raftpb.MsgReadIndex, raftpb.MsgReadIndexResp,
@@ -84,8 +85,8 @@ func splitRelay(r replica.Relay) (parts []replica.Relay) {
 	return append(parts, replica.Relay{First: r.First + uint64(start), Commands: r.Commands[start:]})
 }
 
-// Place carries back where commands stand. A server that does not hear of it gives up by
-// itself after a while.
+// Place carries back where commands are. A server that does not hear of it gives up by itself
+// after a while.
 func (t *transport) Place(to uint64, places []replica.Placement) {
 	t.mesh.Send(to, messagePlaces, appendPlaces(nil, places))
 }

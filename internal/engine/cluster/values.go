@@ -15,8 +15,7 @@ import (
 
 var _ engine.Values = (*Engine)(nil)
 
-// PutValue keeps the bytes of r in a file here, and on as many other servers as make a
-// majority.
+// PutValue keeps the bytes of r in a file here, and on enough other servers to make a majority.
 func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, error) {
 	if isClosed(e.stopped) {
 		return leasehold.Large{}, errStopping
@@ -31,9 +30,9 @@ func (e *Engine) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, er
 	return large, nil
 }
 
-// OpenValue reads the bytes of a file. One that should be here and is not comes from
-// another server first. NotFound is for what nothing names: what is named and cannot be
-// had now is there all the same.
+// OpenValue reads the bytes of a value. A value that should be here and is not is fetched from
+// another server first. NotFound is for what nothing names: what is named and cannot be had now
+// exists all the same, and the error must not say otherwise.
 func (e *Engine) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error) {
 	r, err := e.values.Open(large)
 	if err == nil {
@@ -61,9 +60,9 @@ func (e *Engine) names(ctx context.Context, large leasehold.Large) (is bool, err
 	return is, err
 }
 
-// nameable refuses a command that names a value which is not here. What is here may have
-// come no further, or was put so long ago that the others are about to forget it: then a
-// majority gets it before it is named.
+// nameable refuses a command that names a value which is not here. A value that is here may not
+// have reached a majority, or was put so long ago that the others are about to delete it: then
+// a majority gets it before it is named.
 func (e *Engine) nameable(ctx context.Context, command core.Command) error {
 	for _, large := range core.LargeOf(command) {
 		if err := e.values.Nameable(large); err != nil {
@@ -82,7 +81,7 @@ func (e *Engine) nameable(ctx context.Context, command core.Command) error {
 // applied sees each entry as it takes effect.
 func (e *Engine) applied(a replica.Applied) {
 	if a.Entry != nil && !a.Empty {
-		// The journal first: those who learn of this in any way find it there.
+		// The journal first: whoever learns of this in any other way finds it there.
 		e.journal.Append(audit.Entry{
 			Index: a.Index, Wall: a.Entry.Wall, Size: len(a.Data), Commands: a.Entry.Commands, Origins: a.Entry.Origins,
 			Result: a.Result,

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// A server that is behind in the log does not know the members that came since, and one of
+// A server that is behind in the log does not know members that were added since, and one of
 // them may lead. It cannot take their word for it: any server with a certificate of the
-// authority could say as much. So it asks those that it knows.
+// authority could claim as much. So it asks the members that it knows.
 
 const (
 	vouchWithin  = 5 * time.Second
@@ -39,7 +39,7 @@ func knows(r *replica.Roster, who peer.Identity) bool {
 }
 
 // isMember reports whether a server belongs to the cluster, as far as is known here. If that is
-// not known, it is found out in the background.
+// not known, it is found out in the background, and the stranger tries again.
 func (n *network) isMember(roster *replica.Roster, from peer.Identity) bool {
 	if _, known := roster.Peer(from.ID); known {
 		return true
@@ -63,7 +63,7 @@ func (n *network) isMember(roster *replica.Roster, from peer.Identity) bool {
 	return false
 }
 
-// askAbout asks those that are known whether another server belongs to the cluster.
+// askAbout asks the known members whether another server belongs to the cluster.
 func (n *network) askAbout(roster *replica.Roster, who peer.Identity) {
 	vouched := n.vouchedFor(roster, who)
 	if !vouched {
@@ -78,7 +78,8 @@ func (n *network) askAbout(roster *replica.Roster, who peer.Identity) {
 	}
 }
 
-// complain says once of a stranger that nobody knows it.
+// complain logs once about a stranger that nobody knows it. What is remembered is bounded,
+// since strangers choose their own ids.
 func (n *network) complain(roster *replica.Roster, who peer.Identity) {
 	n.strangers.mu.Lock()
 	said := n.strangers.said[who.ID] || len(n.strangers.said) >= maxComplaints
@@ -103,8 +104,8 @@ func (n *network) vouchedFor(roster *replica.Roster, who peer.Identity) bool {
 	return slices.ContainsFunc(roster.Members, func(replica.Member) bool { return <-answers })
 }
 
-// vouches asks one member. One of a version that does not know the question would have let
-// the other in.
+// vouches asks one member. A version that does not know the question would have let the
+// stranger in, so its error counts as yes.
 func (n *network) vouches(ctx context.Context, member uint64, who peer.Identity) bool {
 	yes, err := askServer[peer.Identity, bool](ctx, n, member, askMember, who)
 	return yes || errors.Is(err, leasehold.ErrInvalid)

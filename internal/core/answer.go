@@ -30,10 +30,15 @@ func (s *State) leasesAnswer(sp *space, claims []*Claim) Answer {
 
 // lease shows a claim that is held, as of the stamp.
 func (s *State) lease(sp *space, c *Claim) leasehold.Lease {
+	return s.leaseAbove(sp, c, s.floor(sp, c))
+}
+
+// leaseAbove is lease, where the floor is known.
+func (s *State) leaseAbove(sp *space, c *Claim, floor leasehold.Token) leasehold.Lease {
 	t := c.terms()
 	l := leasehold.Lease{
 		Namespace: sp.name, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Labels: t.Labels, Reason: t.Reason,
-		Session: c.Session, State: c.state(), Token: c.Token, Floor: s.floor(sp, c), Slots: int(c.Slots), Units: t.Units,
+		Session: c.Session, State: c.state(), Token: c.Token, Floor: floor, Slots: int(c.Slots), Units: t.Units,
 		TTL: c.TTL, HoldLimit: t.HoldLimit,
 		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(), Foreign: t.Foreign,
 	}

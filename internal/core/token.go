@@ -1,6 +1,10 @@
 package core
 
-import "github.com/leasehold/leasehold"
+import (
+	"math"
+
+	"github.com/leasehold/leasehold"
+)
 
 // A fencing token is larger than every one that was granted before it in its namespace: across
 // release, delete, restart, failover and restore. A namespace that is forgotten leaves its token
@@ -23,20 +27,27 @@ func (s *State) floor(sp *space, c *Claim) leasehold.Token {
 		return c.Token
 	}
 	r, _ := sp.resources.Get(c.Resource)
-	if s.atLeast(Level4) {
-		floor, looked := c.Token, 0
-		sp.holders(r, func(holder *Claim) bool {
-			if _, _, over := s.over(sp, holder); over && looked < maxFloor {
-				looked++
-				return true
-			}
-			floor = min(floor, holder.Token)
-			return false
-		})
-		return floor
+	lowest, _ := s.lowest(sp, r)
+	return min(lowest, c.Token)
+}
+
+// lowest returns the smallest token that is alive among those who share a resource, and how many
+// it looked at; the largest there is if nobody is alive.
+func (s *State) lowest(sp *space, r *Resource) (lowest leasehold.Token, looked int) {
+	lowest = math.MaxUint64
+	if !s.atLeast(Level4) {
+		if senior := sp.senior(r); senior != nil {
+			lowest = senior.Token
+		}
+		return lowest, 1
 	}
-	if senior := sp.senior(r); senior != nil {
-		return min(senior.Token, c.Token)
-	}
-	return c.Token
+	sp.holders(r, func(holder *Claim) bool {
+		if _, _, over := s.over(sp, holder); over && looked < maxFloor {
+			looked++
+			return true
+		}
+		lowest = holder.Token
+		return false
+	})
+	return lowest, looked + 1
 }

@@ -16,12 +16,24 @@ type View struct {
 	passed time.Duration // since the last stamp
 	calm   bool          // nothing is over that was not collected
 	work   *work
+	shared *sharing
+}
+
+// A sharing is the resource whose sharers a view looked at last, and the smallest token among those
+// that are alive: many of them may be over, and whoever shows each who shares it looks at these once.
+type sharing struct {
+	resource *Resource
+	lowest   leasehold.Token
 }
 
 // View returns what can be read of the state while nothing is applied to it.
 // passed is the time since the last stamp, for what is left of each lease.
 func (s *State) View(passed time.Duration) View {
-	return View{s, max(0, passed), s.calm(), &work{most: maxReadWork}}
+	memory := &struct {
+		work
+		sharing
+	}{work: work{most: maxReadWork}}
+	return View{s, max(0, passed), s.calm(), &memory.work, &memory.sharing}
 }
 
 // Level returns the level that the state is at.
@@ -85,6 +97,7 @@ func (v View) Claim(namespace, id string) Answer {
 	if _, how, over := v.s.over(sp, c); over {
 		return lostClaim(id, c.Resource, how)
 	}
+	v.work.take(leaseCost)
 	lease := v.lease(sp, c)
 	return Answer{Lease: &lease}
 }

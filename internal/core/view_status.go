@@ -65,9 +65,22 @@ const maxLook = 1000
 // lease shows a lease with what is left of it now, and not at the last stamp: a console would
 // otherwise show a time that stands still between two entries.
 func (v View) lease(sp *space, c *Claim) leasehold.Lease {
-	lease := v.s.lease(sp, c)
+	lease := v.s.leaseAbove(sp, c, v.floor(sp, c))
 	lease.Remaining = max(0, lease.Remaining-v.passed)
 	return lease
+}
+
+// floor is that of the state, which does not change while it is viewed.
+func (v View) floor(sp *space, c *Claim) leasehold.Token {
+	if c.Slots == 0 {
+		return c.Token
+	}
+	if r, _ := sp.resources.Get(c.Resource); r != v.shared.resource {
+		lowest, looked := v.s.lowest(sp, r)
+		v.work.take(looked / perUnit)
+		*v.shared = sharing{r, lowest}
+	}
+	return min(v.shared.lowest, c.Token)
 }
 
 // status shows a resource as of the last stamp.

@@ -184,6 +184,33 @@ func present(t *testing.T, sessions int) *desk {
 	return d
 }
 
+// TestWhatIsOverIsLookedAtOnce shows each of many who share a resource with many more that are over:
+// the smallest token that counts is the same for all.
+func TestWhatIsOverIsLookedAtOnce(t *testing.T) {
+	const over, alive = 1000, 500
+	d := newDesk(t)
+	share := func(id string, ttl time.Duration) {
+		d.must(&core.Acquire{Namespace: ns, Resource: "r", ID: id, Holder: "h", TTL: ttl, Slots: 1, Capacity: 65536})
+	}
+	for n := range over {
+		share(fmt.Sprint("over", n), time.Second)
+	}
+	for n := range alive {
+		share(fmt.Sprint("alive", n), time.Hour)
+	}
+	d.at(time.Minute)
+	d.must(&core.OpenSession{Namespace: "elsewhere", ID: "s", TTL: time.Hour}) // time goes on, nothing is touched
+	view := d.state.View(0)
+	for n := range alive {
+		if l := view.Claim(ns, fmt.Sprint("alive", n)).Lease; l == nil || l.Floor != over+1 {
+			t.Fatalf("lease %d is %+v", n, l)
+		}
+	}
+	if most := 3 * alive; view.Work() > most {
+		t.Errorf("to show %d leases took %d units of work: more than %d", alive, view.Work(), most)
+	}
+}
+
 // TestACountLooksAtNoSessionThatLives counts the records of many sessions.
 func TestACountLooksAtNoSessionThatLives(t *testing.T) {
 	d := present(t, 2000)

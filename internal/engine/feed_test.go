@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -50,5 +51,45 @@ func TestFeedForgetsANamespace(t *testing.T) {
 	feed.PublishAll(core.NewAt(core.NewestLevel).View(0))
 	if other, _, _ := feed.History("green"); other.Revision != 0 {
 		t.Error("it is still published after it was replaced by a state without it")
+	}
+}
+
+// TestOneEntryDeliversOnlySoMuch grants to very many at once: whoever gets no lease with its turn
+// is told to look.
+func TestOneEntryDeliversOnlySoMuch(t *testing.T) {
+	const many = 4000
+	state, feed := core.NewAt(core.Level3), engine.NewFeed() // an entry of that level grants to all
+	apply := func(c core.Command) (core.Result, core.View) {
+		t.Helper()
+		result, err := state.Apply(core.Time(time.Hour), 0, []core.Command{c})
+		if err != nil || len(result.Answers) != 1 || result.Answers[0].Err != nil {
+			t.Fatalf("%+v: %v", result.Answers, err)
+		}
+		view := state.View(0)
+		feed.Publish(view, result.Events)
+		return result, view
+	}
+	apply(&core.Acquire{Namespace: "green", Resource: "r", ID: "first", Holder: "h", TTL: time.Hour})
+	turns := make([]*engine.Turn, many)
+	for i := range turns {
+		id := fmt.Sprint("id-", i)
+		c := &core.Acquire{Namespace: "green", Resource: "r", ID: id, Holder: id, TTL: time.Hour, Wait: time.Hour, Slots: 1, Capacity: many}
+		apply(c)
+		turns[i] = feed.Turn(c)
+	}
+	_, view := apply(&core.Release{Namespace: "green", ID: "first"})
+	delivered := 0
+	for i, turn := range turns {
+		select {
+		case <-turn.Came():
+		default:
+			t.Fatalf("turn %d did not come", i)
+		}
+		if _, granted := turn.Granted(); granted {
+			delivered++
+		}
+	}
+	if delivered < 1000 || delivered == many || view.Work() > 5000 {
+		t.Errorf("%d of %d leases were delivered with %d units of work", delivered, many, view.Work())
 	}
 }

@@ -88,6 +88,10 @@ func (t *Turn) Stop() {
 	}
 }
 
+// maxDelivery is how much work is done to deliver what one entry granted, in the units of the core:
+// as much as the entry itself may take. Those who are left out read the state.
+const maxDelivery = 4096
+
 // notify ends the wait for the claim of an event. A grant goes with it, as the state shows it after
 // the whole entry: one that the same entry ended again is not handed over. Any other outcome is left to
 // those who wait, since to say who is in the way costs more than an entry can afford for all.
@@ -97,7 +101,7 @@ func (f *Feed) notify(view core.View, e *leasehold.Event) {
 	if t == nil {
 		return
 	}
-	if e.Kind == leasehold.Acquired && t.command != nil {
+	if e.Kind == leasehold.Acquired && t.command != nil && view.Work() < maxDelivery {
 		if answer := view.Claims(t.command); answer.Lease != nil {
 			t.answer = answer
 		}

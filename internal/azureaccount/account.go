@@ -38,17 +38,17 @@ const (
 
 var nameForm = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
 
-// reserved are the beginnings of addresses that mean something else. devstoreaccount1 is
-// the emulator's: some clients sign differently for it.
+// reserved are first segments of addresses that mean something else. devstoreaccount1 is the
+// emulator's account, for which some clients sign differently.
 var reserved = []string{"metadata", "login", "subscriptions", "graph", "devstoreaccount1"}
 
 // ValidName reports whether an account can be called so.
 func ValidName(name string) bool { return nameForm.MatchString(name) && !Reserved(name) }
 
-// Reserved reports whether a name means something else.
+// Reserved reports whether a name has another meaning.
 func Reserved(name string) bool { return slices.Contains(reserved, name) }
 
-// An Account is one of those that are kept.
+// An Account is one account of the door, with its keys in the clear.
 type Account struct {
 	Name    string
 	Keys    [KeyCount][]byte
@@ -87,16 +87,18 @@ func Open(path, secretPath string) (*Book, error) {
 	return b, nil
 }
 
-// Files are the two that every server needs: the accounts and the secret.
+// Files returns the two files that every server needs: the accounts and the secret.
 func (b *Book) Files() (accounts, secret string) { return b.path, b.hidden }
 
+// derive returns a key for one use, so that what signs tokens is not what encrypts keys.
 func derive(secret []byte, use string) []byte {
 	m := hmac.New(sha256.New, secret)
 	m.Write([]byte(use))
 	return m.Sum(nil)
 }
 
-// openSecret reads the secret, or makes one. Nobody else may be able to read it.
+// openSecret reads the secret, or makes one. It refuses a file that others can read: the encryption
+// of the accounts would protect nothing.
 func openSecret(path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,6 +129,7 @@ func makeSecret(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// O_EXCL decides between two programs that start together: both then use the same secret.
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return openSecret(path) // somebody else was faster
@@ -144,11 +147,11 @@ func random(n int) []byte {
 	return b
 }
 
-// TokenKey is what tokens are signed with. It is the same on every server that has the
-// same secret.
+// TokenKey returns the key that signs tokens. It is the same on every server with the same secret,
+// so that a token of one is good for all.
 func (b *Book) TokenKey() []byte { return b.tokenKey }
 
-// lookEvery is how often the file is looked at, at most.
+// lookEvery is the least time between two looks at the file.
 const lookEvery = time.Second
 
 // fresh returns the accounts as the file has them.
@@ -183,7 +186,7 @@ func (b *Book) load() {
 	}
 }
 
-// Failure tells why the file as it is now could not be used; nil if it could.
+// Failure returns why the file as it is now could not be used; nil if it could.
 func (b *Book) Failure() error {
 	b.fresh()
 	b.mu.Lock()
@@ -259,7 +262,8 @@ func (b *Book) sealer() cipher.AEAD {
 	return sealer
 }
 
-// place ties a sealed key to where it stands, so that it can't be moved to another account.
+// place ties an encrypted key to its account and number, so that nobody who can write the file can
+// move a key to another account.
 func place(name string, i int) []byte { return fmt.Appendf(nil, "leasehold azure %s %d", name, i) }
 
 func (b *Book) seal(name string, i int, key []byte) string {
@@ -298,8 +302,8 @@ func (b *Book) Create(name string, now time.Time) (Account, error) {
 	})
 }
 
-// Rotate makes a new key of an account, the first or the second. Whatever was signed
-// with the old one is refused from then on.
+// Rotate makes a new key of an account, the first or the second. From then on, what was signed with
+// the old one is refused; the other key still works, so that clients can be moved to it first.
 func (b *Book) Rotate(name string, which int, now time.Time) (Account, error) {
 	return b.change(name, func(a Account, found bool) (Account, error) {
 		switch {
@@ -313,7 +317,7 @@ func (b *Book) Rotate(name string, which int, now time.Time) (Account, error) {
 	})
 }
 
-// Remove takes an account away. What is kept under its name stays.
+// Remove removes an account. The records under its name stay.
 func (b *Book) Remove(name string) error {
 	_, err := b.change(name, func(a Account, found bool) (Account, error) {
 		if !found {
@@ -324,8 +328,9 @@ func (b *Book) Remove(name string) error {
 	return err
 }
 
-// change changes one account, and the file in one step. An account without a name is
-// taken away.
+// change changes one account, and the file in one step. It reads the file again under its lock, so
+// that two commands at once do not undo each other's changes. If how returns an account without a
+// name, the account is removed.
 func (b *Book) change(name string, how func(Account, bool) (Account, error)) (Account, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -352,6 +357,7 @@ func (b *Book) change(name string, how func(Account, bool) (Account, error)) (Ac
 	if err := b.writeFile(accounts); err != nil {
 		return Account{}, err
 	}
+	// Without the text, the next look reads what is really in the file.
 	b.accounts, b.text = accounts, nil
 	return changed, nil
 }
@@ -373,7 +379,7 @@ func (b *Book) writeFile(accounts map[string]Account) error {
 	return replace(b.path, append(text, '\n'))
 }
 
-// replace writes a file under another name and then gives it its own.
+// replace replaces a file in one step, so that no server reads half of it.
 func replace(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".azure-accounts-*")
 	if err != nil {

@@ -15,8 +15,8 @@ const containers = "azure/"
 // leased with it.
 func ContainerPath(account, container string) string { return containers + account + "/" + container }
 
-// A ContainerRecord is what the record of a new container says. The door keeps more in
-// it later; these fields it needs from the start.
+// A ContainerRecord is the value of a new container's record. The door adds fields later; these it
+// needs from the start.
 type ContainerRecord struct {
 	Created  int64  `json:"created"`  // Unix nanoseconds
 	Modified int64  `json:"modified"` // Unix nanoseconds
@@ -38,7 +38,7 @@ func NewContainer(account, container string, now time.Time) (path, value string,
 	return ContainerPath(account, container), string(text), err
 }
 
-// ValidContainer reports whether a container can have a name.
+// ValidContainer reports whether a name is one that Azure allows for a container.
 func ValidContainer(name string) bool {
 	if name == "$root" || name == "$logs" || name == "$web" {
 		return true
@@ -49,5 +49,5 @@ func ValidContainer(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// NewETag returns a tag that no state of any blob ever had.
+// NewETag returns a new tag. It is random, so that it never equals that of an earlier state.
 func NewETag() string { return `"0x` + strings.ToUpper(hex.EncodeToString(random(8))) + `"` }

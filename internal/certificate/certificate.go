@@ -24,14 +24,14 @@ import (
 	"time"
 )
 
-// How long certificates are good for unless somebody says otherwise.
+// Lifetimes of certificates unless a request says otherwise. An authority outlives many
+// certificates, since replacing it means visiting every machine.
 const (
 	AuthorityLasts = 10 * 365 * 24 * time.Hour
 	DefaultLasts   = 2 * 365 * 24 * time.Hour
 )
 
-// early is how much before now a certificate begins: the clock of the first reader
-// may be late.
+// early is how long before now a certificate begins: the clock of its first reader may be behind.
 const early = 5 * time.Minute
 
 // A Pair is a certificate and its key, both as PEM.
@@ -59,6 +59,7 @@ func NewAuthority(r Request) (Pair, error) {
 	if err != nil {
 		return Pair{}, err
 	}
+	// With a path length of zero it can sign certificates but no further authorities.
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	return sign(template, template, key, key)
@@ -91,7 +92,7 @@ func OpenAuthority(certFile, keyFile string) (*Authority, error) {
 	return &Authority{cert, key}, nil
 }
 
-// Ends is the moment after which nothing that the authority signed is trusted.
+// Ends returns the moment after which nothing that the authority signed is trusted.
 func (a *Authority) Ends() time.Time { return a.cert.NotAfter }
 
 // Server makes a certificate for a server: for its clients, and for the other servers,
@@ -121,7 +122,8 @@ func (a *Authority) Client(r Request) (Pair, error) {
 	return a.sign(template, key)
 }
 
-// sign lets nothing last longer than the authority, which would only be a surprise.
+// sign signs a certificate. None lasts longer than the authority: its own date would promise
+// something that no reader keeps.
 func (a *Authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) (Pair, error) {
 	if template.NotAfter.After(a.cert.NotAfter) {
 		template.NotAfter = a.cert.NotAfter
@@ -169,11 +171,12 @@ func sign(template, parent *x509.Certificate, key, by *ecdsa.PrivateKey) (Pair, 
 	}, nil
 }
 
-// names are those that a certificate can carry as a DNS name, that need no quotes in a
-// shell, and that can stand in a list of name=address.
+// names are those that a certificate can carry as a DNS name, that need no quotes in a shell, and
+// that can be used in a list of name=address.
 var names = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
-// CheckName says what is wrong with the name of a server or a client.
+// CheckName reports what is wrong with the name of a server or a client. An address is refused
+// because the name becomes a DNS name, which peers look for.
 func CheckName(name string) error {
 	if names.MatchString(name) && net.ParseIP(name) == nil {
 		return nil
@@ -197,8 +200,9 @@ func addHost(template *x509.Certificate, host string) error {
 	return nil
 }
 
-// Write puts a pair in two files; the key is for its owner alone. Files that are there
-// stay as they are, both of them, unless they are to be replaced.
+// Write puts a pair in two files; the key can be read by its owner alone. Unless replace is set, it
+// refuses to touch existing files: if either exists, neither is written, since half of a pair would
+// be useless. The key is written first, so that a new certificate is never without its key.
 func (p Pair) Write(certFile, keyFile string, replace bool) error {
 	for _, name := range []string{certFile, keyFile} {
 		if _, err := os.Lstat(name); !replace && !errors.Is(err, fs.ErrNotExist) {
@@ -219,8 +223,8 @@ type ExistsError struct{ Name string }
 
 func (e *ExistsError) Error() string { return e.Name + " is there already" }
 
-// writeFile replaces a file in one step: a server that reads it again sees the old one or
-// the new one.
+// writeFile replaces a file in one step: a server that reads it sees the old one or the new one,
+// never half of it.
 func writeFile(name string, text []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {

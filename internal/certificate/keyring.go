@@ -18,22 +18,23 @@ type Files struct {
 	CA        string // who must have signed what others show
 }
 
-// lookEvery is how often files are looked at, at most: connections may come often.
+// lookEvery is the least time between two looks at the files: connections may come often.
 const lookEvery = time.Second
 
-// A Keyring has the certificates of some files, as they are now: it checks whether the
-// files changed when somebody connects. While what is in them cannot be used, such as a
-// certificate whose new key is not there yet, it goes on with what it had.
+// A Keyring has the certificates of some files as they are now: when somebody connects, it checks
+// whether the files have changed, so that a renewed certificate needs no restart. While their
+// contents cannot be used, such as a certificate whose new key is not there yet, it keeps what it
+// had.
 type Keyring struct {
 	files  Files
 	every  time.Duration
 	failed func(error)
 
-	mu      sync.Mutex // guards what follows
-	looked  time.Time
-	stamps  []os.FileInfo
-	last    *loaded
-	trouble string // what was told last
+	mu       sync.Mutex // guards what follows
+	looked   time.Time
+	stamps   []os.FileInfo
+	last     *loaded
+	reported string // the last error that failed was told
 }
 
 // loaded is what the files had when they were read.
@@ -62,7 +63,8 @@ func Open(files Files, failed func(error)) (*Keyring, error) {
 	return k, nil
 }
 
-// Listen is for a port that clients come to. With a CA they must show a certificate of it.
+// Listen returns the configuration of a port for clients. With a CA they must show a certificate of
+// it.
 func (k *Keyring) Listen() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
@@ -70,13 +72,13 @@ func (k *Keyring) Listen() *tls.Config {
 		}}
 }
 
-// Peers is for one connection between two servers, at either end. It verifies that the
-// other end has a server's certificate of the authority. The caller has to check that it is
-// the right server: its name is among the certificate's DNS names.
+// Peers returns the configuration of one connection between two servers, at either end. It verifies
+// that the other end has a server's certificate of the authority. The caller has to check that it
+// is the right server: its name is among the certificate's DNS names.
 func (k *Keyring) Peers() *tls.Config { return k.now().peers }
 
-// Dial is for connections of a client. The authority is that of now; the client's own
-// certificate is read again when it changes.
+// Dial returns the configuration of a client's connections. The authority is that of now; the
+// client's own certificate is read again when it changes.
 func (k *Keyring) Dial() *tls.Config {
 	now := k.now()
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: now.pool}
@@ -102,7 +104,7 @@ func verify(s tls.ConnectionState, pool *x509.CertPool, usage x509.ExtKeyUsage) 
 	return err
 }
 
-// Ends is when the certificate that is shown to others ends; zero if none is.
+// Ends returns when the certificate that is shown to others ends; zero if there is none.
 func (k *Keyring) Ends() time.Time {
 	if pair := k.now().pair; pair != nil {
 		return pair.Leaf.NotAfter
@@ -136,19 +138,20 @@ func (k *Keyring) now() *loaded {
 		k.tell(err)
 		return k.last
 	}
-	k.last, k.stamps, k.trouble = fresh, stamps, ""
+	k.last, k.stamps, k.reported = fresh, stamps, ""
 	return fresh
 }
 
-// tell says each trouble once.
+// tell reports each error once: it would come back with every connection.
 func (k *Keyring) tell(err error) {
-	if k.failed != nil && k.trouble != err.Error() {
+	if k.failed != nil && k.reported != err.Error() {
 		k.failed(err)
 	}
-	k.trouble = err.Error()
+	k.reported = err.Error()
 }
 
-// stat is taken before the files are read: what changes in between is seen next time.
+// stat returns the state of the files. It is called before they are read, so that a change in
+// between is seen next time.
 func (k *Keyring) stat() (stamps []os.FileInfo, err error) {
 	for _, f := range []struct{ what, name string }{{"certificate", k.files.Cert}, {"key", k.files.Key},
 		{"authority", k.files.CA}} {

@@ -49,7 +49,7 @@ func (c Client) Info(ctx context.Context, state string) (s State, err error) {
 	return s, c.get(ctx, Address(state), url.Values{"info": {"true"}}, &s)
 }
 
-// Versions returns what a state was, the newest first.
+// Versions returns the versions of a state, newest first.
 func (c Client) Versions(ctx context.Context, state string) ([]Version, error) {
 	if err := CheckState(state); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (c Client) Versions(ctx context.Context, state string) ([]Version, error) {
 	return page.Items, err
 }
 
-// Read returns the bytes of a state, or of one of its versions; 0 for what it is now.
+// Read returns the bytes of a state, or of one of its versions; 0 for the current one.
 func (c Client) Read(ctx context.Context, state string, revision uint64) ([]byte, error) {
 	if err := CheckState(state); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (c Client) Read(ctx context.Context, state string, revision uint64) ([]byte
 	return c.send(ctx, v1.DoorRequest{Method: http.MethodGet, Path: Address(state), Query: query})
 }
 
-// Lock locks a state for a while, which each write extends: a command that is killed leaves
-// no orphan.
+// Lock locks a state for a limited time, which each write extends: a command that is killed leaves
+// no lock behind that somebody would have to break.
 func (c Client) Lock(ctx context.Context, state string, info LockInfo, wait time.Duration) error {
 	if err := CheckState(state); err != nil {
 		return err
@@ -85,7 +85,8 @@ func (c Client) Lock(ctx context.Context, state string, info LockInfo, wait time
 	return err
 }
 
-// ttl is how long a lock of the command line lasts after its last sign of life.
+// ttl is how long a lock of the command line lasts after its last request. That is enough to read,
+// edit and write a large state over a slow line.
 const ttl = 2 * time.Minute
 
 // Write writes a state under a lock.
@@ -99,7 +100,7 @@ func (c Client) Write(ctx context.Context, state, id string, body []byte, force 
 	return err
 }
 
-// Unlock gives a lock back.
+// Unlock releases a lock.
 func (c Client) Unlock(ctx context.Context, state string, info LockInfo) error {
 	_, err := c.send(ctx, v1.DoorRequest{Method: "UNLOCK", Path: Address(state), Body: info.encode()})
 	return err

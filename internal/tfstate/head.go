@@ -8,7 +8,11 @@ import (
 	"strconv"
 )
 
-// A Head is what a state says of itself.
+// A state can be 256 MiB, and most callers need four fields of it. encoding/json would hold all of
+// it in memory, and accepts duplicate keys; so there is a scanner here that reads a stream byte by
+// byte, keeps only those fields, and still refuses what is not valid JSON.
+
+// A Head is what a state says about itself.
 type Head struct {
 	Version   int64 // of the format; 0: it does not say
 	Serial    uint64
@@ -17,7 +21,8 @@ type Head struct {
 	Encrypted bool   // by OpenTofu: only the serial and the lineage can be read
 }
 
-// ReadHead reads the head of a state, and no more than it needs to.
+// ReadHead reads the head of a state. It stops as soon as it has all fields, which are usually near
+// the beginning.
 func ReadHead(r io.Reader) (Head, error) {
 	s := NewScanner()
 	buffer := make([]byte, 4<<10)
@@ -41,7 +46,8 @@ func ReadHead(r io.Reader) (Head, error) {
 	}
 }
 
-// WithSerial returns a state with another serial, and otherwise the same bytes.
+// WithSerial returns a state with another serial, and otherwise the same bytes. Decoding and
+// encoding it again could change numbers or fields that only Terraform understands.
 func WithSerial(state []byte, serial uint64) ([]byte, error) {
 	s := NewScanner()
 	_ = s.write(state) // End tells too
@@ -55,9 +61,8 @@ func WithSerial(state []byte, serial uint64) ([]byte, error) {
 	return append(changed, state[s.serialTo:]...), nil
 }
 
-// A Scanner checks that what is written to it is one JSON object, and notes the fields of
-// its head. It keeps nothing else: a state may have 256 MiB, and a single string of
-// it may be all of that.
+// A Scanner checks that what is written to it is one JSON object, and notes the fields of its head.
+// It keeps nothing else: a single string of a state may be as large as the state.
 type Scanner struct {
 	at     int64 // bytes seen
 	expect expect
@@ -117,7 +122,8 @@ const (
 // NewScanner returns a Scanner of one state.
 func NewScanner() *Scanner { return &Scanner{values: map[string]string{}} }
 
-// Write takes the next part. The error says what is wrong, and is the same ever after.
+// Write takes the next part. The error says what is wrong; after the first error, every call
+// returns it again.
 func (s *Scanner) Write(p []byte) (int, error) { return len(p), s.write(p) }
 
 // Err returns what is wrong with the text so far; nil if nothing is.
@@ -137,7 +143,8 @@ func (s *Scanner) write(p []byte) error {
 	return s.failed
 }
 
-// skip goes to where a string that does not matter may end.
+// skip goes to where a string that does not matter may end. Most bytes of a large state are in such
+// strings, so this loop decides how fast it is.
 func (s *Scanner) skip(p []byte, i int) int {
 	for i < len(p) && p[i] != '"' && p[i] != '\\' && p[i] >= ' ' {
 		i++
@@ -321,7 +328,8 @@ func (s *Scanner) endString() error {
 	return s.note(`"` + string(s.text) + `"`)
 }
 
-// plain is a key without its escapes; empty if it is too long to be one that matters.
+// plain returns a key without its escapes; empty if it is too long to matter. Escapes have to be
+// resolved: "\u0073erial" is a serial too.
 func (s *Scanner) plain() (key string) {
 	if s.cut || json.Unmarshal([]byte(`"`+string(s.text)+`"`), &key) != nil {
 		return ""
@@ -344,8 +352,8 @@ func (s *Scanner) endWord() error {
 	return nil
 }
 
-// note keeps a field of the head. If it stands twice, nobody can tell which of them
-// counts.
+// note keeps a field of the head. A field that is there twice is refused, because readers disagree
+// about which one counts.
 func (s *Scanner) note(value string) error {
 	bit := 1 << field(s.key)
 	if s.found&bit != 0 {
@@ -356,12 +364,13 @@ func (s *Scanner) note(value string) error {
 	return nil
 }
 
-// enough reports whether all is known that a head can have.
+// enough reports whether all fields are known that a head can have.
 func (s *Scanner) enough() bool {
+	// An encrypted state has only the first two fields in the clear.
 	return s.found == allFields || s.sealed && s.found&someFields == someFields
 }
 
-// End checks that the state is complete: nothing more comes.
+// End reports whether the state is complete. Call it when nothing more comes.
 func (s *Scanner) End() error {
 	switch {
 	case s.failed != nil:
@@ -375,6 +384,7 @@ func (s *Scanner) End() error {
 // Head returns what the fields say.
 func (s *Scanner) Head() (h Head, err error) {
 	_, hasVersion := s.values["version"]
+	// Terraform's serial is signed 64 bits wide, so the largest is below 2^63.
 	serial, err := strconv.ParseUint(s.values["serial"], 10, 63)
 	if err != nil {
 		return h, wrongState("it has no serial that is a number, 0 or more")
@@ -402,7 +412,7 @@ func wrongState(why string) error {
 	return invalid("this is not a state of Terraform or OpenTofu: %s", why)
 }
 
-// field is which of the fields of a head a key names; -1 if none.
+// field returns the index of a key among the fields of a head; -1 if it is none.
 func field(key string) int {
 	for i, name := range fields {
 		if name == key {
@@ -412,6 +422,8 @@ func field(key string) int {
 	return -1
 }
 
+// wordly reports whether a byte can be part of a number, true, false or null. Whether the whole is
+// one is checked at its end.
 func wordly(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '+' || c == '.'
 }

@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A LockInfo is what Terraform says of a lock. Its fields, and their order, are those
-// of Terraform.
+// A LockInfo is what Terraform says about a lock. Its fields, and their order, are Terraform's.
 type LockInfo struct {
 	ID        string
 	Operation string
@@ -25,7 +24,8 @@ const (
 	maxLockID   = 256
 )
 
-// IDMark separates the ID of a lock from what the door adds to it in the id of a lease.
+// IDMark separates the ID of a lock from what the door adds to it in the id of a lease. It is
+// forbidden in an ID, so that the two can be told apart again.
 const IDMark = '~'
 
 // ParseLockInfo reads what a client says of its lock.
@@ -45,8 +45,8 @@ func ParseLockInfo(body []byte) (info LockInfo, err error) {
 	return info, nil
 }
 
-// ParseLockID checks an ID. Behind a blank there may be what the door added to it when it
-// told somebody who has the lock.
+// ParseLockID checks an ID. Behind a blank there may be text that the door added when it reported
+// who has the lock: people copy the whole line into force-unlock.
 func ParseLockID(s string) (string, error) {
 	id, _, _ := strings.Cut(s, " ")
 	switch {

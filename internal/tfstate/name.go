@@ -24,8 +24,8 @@ func Name(path string) string { return strings.TrimPrefix(path, prefix) }
 // Address returns where a state is, below the address of the server.
 func Address(state string) string { return "/" + prefix + v1.EscapePath(state) }
 
-// CheckState says what is wrong with the name of a state, before anybody is given an
-// address that means something else.
+// CheckState reports what is wrong with the name of a state, before anybody is given an address
+// that means something else.
 func CheckState(name string) error {
 	if err := checkText(name); err != nil {
 		return err
@@ -37,6 +37,7 @@ func CheckState(name string) error {
 				". nor ..", brief(name))
 		}
 	}
+	// Some backends lock at STATE/lock, and the door answers there.
 	if segments[len(segments)-1] == "lock" {
 		return invalid("the name of the state is %s: one that ends with lock means the lock of another", brief(name))
 	}
@@ -60,7 +61,7 @@ func invalid(format string, args ...any) error {
 	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(format, args...)}
 }
 
-// brief keeps what somebody sent short enough, and clean enough, to tell it back.
+// brief quotes what somebody sent, short enough for an error message.
 func brief(s string) string {
 	const most = 64
 	if len(s) > most {

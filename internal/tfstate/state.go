@@ -2,7 +2,7 @@ package tfstate
 
 import "time"
 
-// A State is what lists show of one.
+// A State is what lists show about one state.
 type State struct {
 	Name     string     `json:"name"`
 	Serial   uint64     `json:"serial"`
@@ -20,7 +20,7 @@ type State struct {
 	AvailableAt    *time.Time `json:"available_at,omitempty"`
 }
 
-// A Version is one of the contents that a state had.
+// A Version is one version of a state's contents.
 type Version struct {
 	Revision uint64     `json:"revision"`
 	Serial   uint64     `json:"serial"`

@@ -15,9 +15,9 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A board is what top shows. It is told what happens, by update, answers with what
-// is to be done about it, and can be drawn at any time; it does nothing itself, so
-// that a test can play a whole evening at the terminal in a millisecond.
+// A board is what top shows. update tells it what happened and returns what it wants done; it can
+// be drawn at any time. It does nothing itself: no network, no terminal, no clock. So a test can
+// play a whole evening at the terminal in a millisecond.
 type board struct {
 	app       *cli.App // for its words
 	server    string
@@ -78,7 +78,7 @@ const (
 // Orders are what the rows can be sorted by; the first is the default.
 func Orders() []string { return []string{"name", "remaining", "waiting", "held"} }
 
-// orderCalled is the order of a name; the first if there is none.
+// orderCalled returns the order with a name; the first if there is none.
 func orderCalled(name string) order { return order(max(0, slices.Index(Orders(), name))) }
 
 func (o order) String() string {
@@ -94,7 +94,7 @@ type detailsView struct {
 	first    int // the first line on the screen
 }
 
-// A breakView is a break that is being thought about.
+// A breakView is a break that is being prepared: nothing is sent until it is confirmed.
 type breakView struct {
 	resource v1.Resource
 	asked    time.Time
@@ -156,8 +156,9 @@ func (b *board) update(msg any) any {
 	return nil
 }
 
-// ranOut asks for the list when a countdown on the screen has come to its end: the
-// lease was renewed, which is no event, or it will be gone.
+// ranOut asks for the list when a countdown on the screen has reached its end: the lease was
+// renewed, which is no event, or it will be gone. At most once a second, since a server that is
+// late to expire it would otherwise be asked with every tick.
 func (b *board) ranOut() any {
 	if b.seen == nil || b.lost != nil || b.now.Sub(b.asked) < time.Second {
 		return nil
@@ -171,7 +172,8 @@ func (b *board) ranOut() any {
 	return nil
 }
 
-// hear takes what the follower says. A lost server keeps the last snapshot on the screen.
+// hear takes what the follower says. When the server is lost, the last snapshot stays on the
+// screen, faint: old news is better than none if it is marked as old.
 func (b *board) hear(n follow.Update) any {
 	switch {
 	case n.Snapshot != nil:
@@ -190,7 +192,8 @@ func (b *board) hear(n follow.Update) any {
 	return nil
 }
 
-// looked takes the details of a resource, for the page of details or for a break.
+// looked takes the answer about one resource, for the page of details or for a break. A person may
+// have left the page before the answer came; then it is dropped.
 func (b *board) looked(m lookedMsg) {
 	switch {
 	case m.toBreak && b.mode != modeList && b.mode != modeDetails:
@@ -233,7 +236,7 @@ func (b *board) say(format string, args ...any) {
 	b.note, b.noted = cli.Printable(fmt.Sprintf(format, args...)), b.now
 }
 
-// back leaves whatever is open for what was below it.
+// back leaves what is open for what was below it.
 func (b *board) back() {
 	if b.mode = modeList; b.Details != nil {
 		b.mode = modeDetails
@@ -260,7 +263,7 @@ func (b *board) arrange() {
 	b.move(0)
 }
 
-// matches looks in everything that a row shows; case does not count.
+// matches reports whether anything that a row shows contains the filter, in upper or lower case.
 func matches(r v1.Resource, filter string) bool {
 	filter = strings.ToLower(filter)
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), filter) }
@@ -283,7 +286,8 @@ func (o order) compare(x, y v1.Resource) int {
 	return 0 // as the server lists them
 }
 
-// compareKnown puts those first of whom the thing is known.
+// compareKnown sorts rows of which the value is known before the others: a lease without a TTL is
+// not about to end.
 func compareKnown[T any](x, y v1.Resource, of func(v1.Resource) (T, bool), compare func(T, T) int) int {
 	a, knownA := of(x)
 	b, knownB := of(y)
@@ -298,7 +302,7 @@ func compareKnown[T any](x, y v1.Resource, of func(v1.Resource) (T, bool), compa
 	return 0
 }
 
-// remaining is what is left of the lease that ends first, when it was seen.
+// remaining returns what was left of the lease that ends first, when it was seen.
 func remaining(r v1.Resource) (least time.Duration, known bool) {
 	for _, l := range r.Holders {
 		if l.RemainingMS == nil {
@@ -311,7 +315,7 @@ func remaining(r v1.Resource) (least time.Duration, known bool) {
 	return least, known
 }
 
-// heldSince is when the oldest lease on it was granted.
+// heldSince returns when the oldest lease on a resource was granted.
 func heldSince(r v1.Resource) (oldest time.Time, known bool) {
 	for _, l := range r.Holders {
 		if l.Acquired != nil && (!known || l.Acquired.Before(oldest)) {
@@ -342,14 +346,14 @@ func (b *board) keepInSight() {
 	b.first = max(min(b.first, b.cursor), b.cursor-b.room()+1)
 }
 
-// visible is the rows that are on the screen.
+// visible returns the rows that are on the screen.
 func (b *board) visible() []v1.Resource {
 	first := min(b.first, len(b.rows))
 	return b.rows[first:min(first+b.room(), len(b.rows))]
 }
 
-// elapsed is the time since what is shown was asked for. While the server is gone it
-// stands still: nobody knows what happens.
+// elapsed returns the time since what is shown was asked for. It stops while the server is gone: a
+// countdown to zero would claim an expiry that nobody has seen.
 func (b *board) elapsed() time.Duration {
 	if b.lost != nil {
 		return max(0, b.lostAt.Sub(b.seen.Asked))
@@ -357,7 +361,8 @@ func (b *board) elapsed() time.Duration {
 	return max(0, b.now.Sub(b.seen.Asked))
 }
 
-// pace is how often to tick: tenths of a second are shown where they count.
+// pace returns how often to tick. Tenths of a second are shown only in the last ten seconds of a
+// lease; a terminal over SSH should not be redrawn that often all day.
 func (b *board) pace() time.Duration {
 	if b.seen == nil || b.lost != nil {
 		return time.Second

@@ -9,7 +9,10 @@ import (
 	"github.com/leasehold/leasehold/internal/cli/lease"
 )
 
-// key takes one key, by what is open.
+// What a key does depends on what is open. Only ctrl+c means the same everywhere, so that a person
+// can always leave.
+
+// key takes one key, according to what is open.
 func (b *board) key(k keyMsg) any {
 	if k.name == "ctrl+c" {
 		b.done = func() error { return cli.SignalError(syscall.SIGINT) }
@@ -123,8 +126,8 @@ func (b *board) reasonKey(k keyMsg) {
 	}
 }
 
-// confirmKey takes y alone for a yes. The request names the token that was shown, so
-// that a holder who got the resource since then is safe.
+// confirmKey takes y alone for a yes. The request names the token that was shown, so that a holder
+// who was granted the resource since then is not hit.
 func (b *board) confirmKey(k keyMsg) any {
 	s := b.breaking
 	switch {
@@ -146,7 +149,7 @@ func (b *board) giveUp() {
 	b.say("nothing was done")
 }
 
-// typed is a line after one more key.
+// typed returns a line after one more key.
 func typed(line string, k keyMsg) string {
 	switch k.name {
 	case "backspace":

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// Options say what is shown at first.
+// Options say what is shown first.
 type Options struct {
 	Prefix string // of the resources' names; empty: all
 	All    bool   // also those that are simply available
@@ -54,7 +54,7 @@ func Run(ctx context.Context, a *cli.App, c *cli.Conn, o Options) error {
 	return err
 }
 
-// withoutTerminal is the command that shows the same where there is none.
+// withoutTerminal returns the command that shows the same where there is no terminal.
 func (b *board) withoutTerminal() []string {
 	words := []string{"list", "--watch"}
 	if b.prefix != "" {
@@ -66,8 +66,9 @@ func (b *board) withoutTerminal() []string {
 	return words
 }
 
-// A screen hands to a board what the terminal and the server say, and does what the
-// board wants.
+// A screen is the adapter between a board and the library that draws: it passes on what the
+// terminal and the server say, and does what the board wants. Requests run as commands of the
+// library, so that the screen never waits for a server.
 type screen struct {
 	*board
 	conn   *cli.Conn
@@ -75,7 +76,7 @@ type screen struct {
 	ctx    context.Context
 }
 
-// Init begins to tick.
+// Init starts the ticking.
 func (s *screen) Init() tea.Cmd { return s.tick() }
 
 func (s *screen) tick() tea.Cmd {
@@ -93,6 +94,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		told = sizeMsg{m.Width, m.Height}
 	case tea.KeyPressMsg:
 		told = keyMsg{m.String(), m.Text}
+	// A pasted line break must not confirm anything.
 	case tea.PasteMsg:
 		told = keyMsg{"", strings.Join(strings.Fields(m.Content), " ")}
 	}
@@ -114,7 +116,7 @@ func (s *screen) View() tea.View {
 	return v
 }
 
-// does makes a command of what the board wants.
+// does returns the command that does what the board wants.
 func (s *screen) does(want any) tea.Cmd {
 	switch w := want.(type) {
 	case wantList:

@@ -15,11 +15,11 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// chrome is how many lines are not rows: two above with the heads below them, two
-// at the bottom.
+// chrome is how many lines are not rows: the title, the summary and the column heads above them,
+// the status and the keys below.
 const chrome = 5
 
-// room is how many rows fit on the screen.
+// room returns how many rows fit on the screen.
 func (b *board) room() int { return max(1, b.height-chrome) }
 
 // lines draws the screen: exactly as many lines as it has, none wider than it is.
@@ -61,7 +61,7 @@ func (b *board) title() string {
 	return b.bold(text)
 }
 
-// summary counts, or says why there is nothing to count.
+// summary counts what there is, or says why nothing can be shown.
 func (b *board) summary() string {
 	switch {
 	case b.lost != nil && b.seen == nil:
@@ -98,7 +98,7 @@ func (b *board) counts() string {
 	return strings.Join(append(parts, fmt.Sprintf("%d waiting", waiting)), ", ")
 }
 
-// table is the heads and the rows that fit.
+// table returns the column heads and the rows that fit.
 func (b *board) table() []string {
 	switch {
 	case b.seen == nil:
@@ -116,7 +116,8 @@ func (b *board) table() []string {
 	return lines
 }
 
-// layout chooses columns and widths.
+// layout chooses columns and widths. It drops columns rather than squeeze all of them until none
+// can be read.
 func (b *board) layout() ([]cli.Column, []int) {
 	columns := boardColumns(b.natural["SLOTS"] > 0)
 	for {
@@ -142,9 +143,8 @@ func boardColumns(slots bool) []cli.Column {
 	return append(columns, cli.Column{Name: "HELD", Right: true}, cli.Column{Name: "REASON", Flexible: true})
 }
 
-// measure finds how wide the columns would like to be. It looks at all rows, so that
-// nothing jumps while somebody scrolls, and only when the rows change, of which there
-// may be thousands.
+// measure returns how wide the columns would like to be. It looks at all rows, so that nothing
+// jumps while somebody scrolls; and only when the rows change, because there may be thousands.
 func (b *board) measure() map[string]int {
 	slots := slices.ContainsFunc(b.rows, func(r v1.Resource) bool { return r.Capacity > 1 })
 	natural := map[string]int{}
@@ -185,7 +185,7 @@ func (b *board) cell(name string, r v1.Resource) string {
 	return ""
 }
 
-// holders is the first of them and how many more there are.
+// holders returns the first holder and how many more there are.
 func holders(r v1.Resource) string {
 	if len(r.Holders) == 0 {
 		return cli.FormerHolder(r)
@@ -203,7 +203,7 @@ func reasonOf(r v1.Resource) string {
 	return r.Holders[0].Reason
 }
 
-// countdown is what is left by now, never less than nothing.
+// countdown returns what is left by now.
 func (b *board) countdown(r v1.Resource) string {
 	if len(r.Holders) == 0 {
 		return ""
@@ -244,8 +244,8 @@ func (b *board) row(columns []cli.Column, widths []int, r v1.Resource, selected 
 	return "  " + line
 }
 
-// joinCells is like writeRow, but counts in columns of the terminal: some letters
-// take two.
+// joinCells is like the writer of list, but counts columns of the terminal: some characters take
+// two.
 func joinCells(columns []cli.Column, widths []int, cells []string, paint func(i int, text string) string) string {
 	var line strings.Builder
 	for i, text := range cells {
@@ -265,7 +265,7 @@ func joinCells(columns []cli.Column, widths []int, cells []string, paint func(i 
 	return line.String()
 }
 
-// detailsLines is the details of one resource, from where it was scrolled to.
+// detailsLines returns the details of one resource, from where it was scrolled to.
 func (b *board) detailsLines(room int) []string {
 	s := b.Details
 	switch {
@@ -291,7 +291,8 @@ func (b *board) breakLines() []string {
 	return append([]string{""}, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
 }
 
-// question stands in the line that every screen has, however small it is.
+// question returns the question of a break. It is in the status line, which even the smallest
+// screen shows.
 func (b *board) question() string {
 	s := b.breaking
 	reason := cli.Printable(s.reason)
@@ -306,7 +307,7 @@ func (b *board) question() string {
 	return b.bold("Break it: " + reason + "?")
 }
 
-// status is the result of the last action, or the last event.
+// status returns the result of the last action, or the last event.
 func (b *board) status() string {
 	switch {
 	case b.breaking != nil:

@@ -49,9 +49,11 @@ func New() *App {
 	}
 }
 
-// Run does what the arguments say, with the commands of a root that is made when the
-// arguments are known, and returns the exit code.
+// Run does what the arguments say, and returns the exit code. The root is made by a function
+// because some commands look at the arguments when they define their flags.
 func (a *App) Run(args []string, makeRoot func() *cobra.Command) (code int) {
+	// A panic of a command becomes an exit code of its own, so that a script does not take it for
+	// "held" or "lost".
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(a.Stderr, "leasehold: this is a bug: %v\nPlease report it with the command that you gave and "+
@@ -80,8 +82,8 @@ func untilSignal(parent context.Context) (context.Context, func()) {
 	return UntilSignalIf(parent, func() bool { return true }, syscall.SIGINT, syscall.SIGTERM)
 }
 
-// UntilSignalIf is the same for other signals, and for those moments in which they are
-// meant for us.
+// UntilSignalIf is like untilSignal for other signals, and counts them only while meant returns
+// true.
 func UntilSignalIf(parent context.Context, meant func() bool, wanted ...os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
@@ -108,8 +110,8 @@ func UntilSignalIf(parent context.Context, meant func() bool, wanted ...os.Signa
 	}
 }
 
-// ignored are the signals that the program was started to ignore: SIGHUP under nohup,
-// ctrl-C in the background of a script.
+// ignored returns the signals that the program was started to ignore: SIGHUP under nohup, ctrl-C in
+// the background of a script.
 func ignored() (list []os.Signal) {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
@@ -151,8 +153,8 @@ func (a *App) Getenv(name string) string {
 	return value
 }
 
-// Say talks to the person, never to a program: it is left out with --quiet and
-// beside JSON, and may change at any time.
+// Say talks to the person, never to a program: it prints nothing with --quiet and beside JSON, and
+// its text may change at any time.
 func (a *App) Say(format string, args ...any) {
 	if a.Quiet || a.Output == FormatJSON || a.Output == FormatLines {
 		return

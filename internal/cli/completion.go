@@ -44,7 +44,8 @@ nothing is offered.`,
 	}
 }
 
-// CompletionTime is how long the server is asked while somebody holds the tab key.
+// CompletionTime is how long the server is asked when somebody presses the tab key. Beyond it a
+// shell seems to hang.
 const CompletionTime = 500 * time.Millisecond
 
 // An offer is what a resource gives to choose from.
@@ -75,6 +76,7 @@ func (a *App) Asks(most int, question func(ctx context.Context, c *Conn,
 		if most >= 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		// An error is not shown: it would appear in the middle of the line that is being typed.
 		c, err := a.Connect(cmd)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -85,14 +87,14 @@ func (a *App) Asks(most int, question func(ctx context.Context, c *Conn,
 	}
 }
 
-// CompletesFlag has the server complete what a flag takes.
+// CompletesFlag completes the value of a flag by asking the server.
 func (a *App) CompletesFlag(cmd *cobra.Command, name string, offer offer) {
 	if err := cmd.RegisterFlagCompletionFunc(name, a.Completes(-1, offer)); err != nil {
 		panic(err) // the flag was just made
 	}
 }
 
-// fitting leaves out what does not begin with what was typed, and what came before.
+// fitting leaves out what does not begin with what was typed, and duplicates.
 func fitting(list []cobra.Completion, typed string) (fit []cobra.Completion) {
 	for _, choice := range list {
 		if strings.HasPrefix(choice, typed) && !slices.Contains(fit, choice) {
@@ -102,7 +104,7 @@ func fitting(list []cobra.Completion, typed string) (fit []cobra.Completion) {
 	return fit
 }
 
-// offers asks for one page: nobody reads more.
+// offers asks for one page: nobody reads more, and a second request could exceed CompletionTime.
 func offers(ctx context.Context, c *Conn, typed string, offer offer) (list []cobra.Completion) {
 	query := v1.ResourceQuery{All: true, Limit: v1.MaxLimit}
 	if offer.byName {
@@ -140,10 +142,11 @@ func holdersOf(r v1.Resource) (list []cobra.Completion) {
 	return list
 }
 
-// mostQueues is how many queues are looked into while somebody holds the tab key.
+// mostQueues is how many queues are read for one completion: each costs a request.
 const mostQueues = 10
 
-// WaiterIDs are those that stand in queues, of which a list has only the lengths.
+// WaiterIDs returns the ids of waiters. A list has only the lengths of queues, so each queue is
+// read.
 func WaiterIDs(ctx context.Context, c *Conn, _ string) (list []cobra.Completion) {
 	page, err := c.ResourcePage(ctx, v1.ResourceQuery{Limit: v1.MaxLimit})
 	if err != nil {
@@ -162,7 +165,7 @@ func WaiterIDs(ctx context.Context, c *Conn, _ string) (list []cobra.Completion)
 	return list
 }
 
-// DefinedNames are those that have a definition of their own.
+// DefinedNames returns the names that have a definition of their own.
 func DefinedNames(ctx context.Context, c *Conn, typed string) (list []cobra.Completion) {
 	page, err := c.Definitions(ctx, v1.DefinitionQuery{Prefix: typed, Limit: v1.MaxLimit})
 	if err != nil {
@@ -174,7 +177,7 @@ func DefinedNames(ctx context.Context, c *Conn, typed string) (list []cobra.Comp
 	return list
 }
 
-// DefinableNames are those that have one, and all other resources.
+// DefinableNames returns the names that have a definition, and all other resources.
 func DefinableNames(ctx context.Context, c *Conn, typed string) []cobra.Completion {
 	return append(DefinedNames(ctx, c, typed), offers(ctx, c, typed, ResourceNames)...)
 }

@@ -19,11 +19,10 @@ import (
 	"github.com/leasehold/leasehold/internal/config"
 )
 
-// Patience is how long a command waits for an answer, besides what it asked to
-// wait for.
+// Patience is how long a command waits for an answer, besides the time that it asked to wait.
 const Patience = 15 * time.Second
 
-// A Conn is one command's line to the server.
+// A Conn is one command's connection to the servers, with the settings it was made from.
 type Conn struct {
 	*v1.Caller
 	Client config.Client
@@ -51,7 +50,7 @@ func (a *App) Connect(cmd *cobra.Command) (*Conn, error) {
 	return NewConn(settings.Client, cmd)
 }
 
-// NewConn returns a line to the servers that the settings name.
+// NewConn returns a connection to the servers that the settings name.
 func NewConn(client config.Client, cmd *cobra.Command) (*Conn, error) {
 	c := &Conn{Client: client, Cmd: cmd}
 	if client.TLS != (certificate.Files{}) {
@@ -87,8 +86,8 @@ func (a *App) ServerFlags(cmd *cobra.Command) {
 
 var serverSettings = []string{"server", "ca", "cert", "key"}
 
-// Everything is all resources whose name begins with a prefix; never nil, which
-// would be no list in JSON.
+// Everything returns all resources whose names begin with a prefix. The list is never nil, which
+// JSON would show as null.
 func (c *Conn) Everything(ctx context.Context, prefix string, all bool) ([]v1.Resource, error) {
 	found := []v1.Resource{}
 	for r, err := range c.Resources(ctx, v1.ResourceQuery{Prefix: prefix, All: all, Limit: v1.MaxLimit}) {
@@ -100,8 +99,8 @@ func (c *Conn) Everything(ctx context.Context, prefix string, all bool) ([]v1.Re
 	return found, nil
 }
 
-// Again writes a command for the same server and namespace as this one, to be
-// copied. What comes from the environment will be there again.
+// Again returns a command for the same server and namespace as this one, for people to copy. Only
+// flags are repeated: what comes from the environment will be there again.
 func (c *Conn) Again(words ...string) string {
 	line := "leasehold"
 	for _, word := range words {
@@ -133,9 +132,8 @@ func (c *Conn) Explain(err error) error {
 	return err
 }
 
-// Holder is who runs the command, as others will see it. The number is that of the
-// process that called it, a shell or a script: this one will be gone before
-// anybody could look it up.
+// Holder returns who runs the command, as others will see it. The number is that of the calling
+// process, a shell or a script: this process will be gone before anybody could look it up.
 func Holder() string {
 	pid := os.Getppid()
 	if pid <= 1 {
@@ -144,7 +142,7 @@ func Holder() string {
 	return fmt.Sprintf("%s:%d", Person(), pid)
 }
 
-// Person is user@host.
+// Person returns user@host.
 func Person() string {
 	name, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {
@@ -158,7 +156,7 @@ func Person() string {
 	return name + "@" + host
 }
 
-// Operator is who acts on what is not its own.
+// Operator returns the name under which somebody acts on leases that are not their own.
 func (c *Conn) Operator() string {
 	if c.Client.Holder != "" {
 		return c.Client.Holder

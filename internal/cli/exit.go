@@ -13,7 +13,8 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// The exit codes. Scripts depend on them: add, never change.
+// The exit codes. Scripts depend on them: add, never change. They follow sysexits.h where that has
+// a fitting one, and shells from 126 on.
 const (
 	ExitAlarm       = 1
 	ExitUsage       = 64
@@ -31,7 +32,7 @@ const (
 	exitSignal      = 128 // plus the number of the signal
 )
 
-// exitMeanings is the table that people are shown.
+// exitMeanings returns the table of exit codes that help shows.
 func exitMeanings() []struct{ code, meaning string } {
 	return []struct{ code, meaning string }{
 		{"0", "done"},
@@ -62,7 +63,8 @@ func exitHelp() string {
 	return b.String()
 }
 
-// ExitCode turns an error into the code that a script sees.
+// ExitCode returns the exit code of an error. The order of the cases matters: an error can wrap
+// several of these, and the first that says most about what a script should do wins.
 func ExitCode(err error) int {
 	var (
 		stopped SignalError
@@ -93,9 +95,8 @@ func ExitCode(err error) int {
 	return ExitBug
 }
 
-// exitOf is the one switch over the codes. A refused request shares its exit code
-// with an invalid one: asking again changes nothing, somebody has to ask for
-// something else.
+// exitOf returns the exit code of an error code. A refused request shares its exit code with an
+// invalid one: repeating it changes nothing, somebody has to ask for something else.
 func exitOf(code leasehold.Code) int {
 	switch code {
 	case leasehold.Held:
@@ -118,7 +119,7 @@ func exitOf(code leasehold.Code) int {
 	return ExitBug
 }
 
-// A SignalError is the end of a command that somebody stopped.
+// A SignalError is the error of a command that was stopped by a signal.
 type SignalError syscall.Signal
 
 func (s SignalError) Error() string { return "stopped by " + syscall.Signal(s).String() }
@@ -139,9 +140,9 @@ func (e *CodedError) Error() string {
 	return e.Err.Error()
 }
 
-// interrupted replaces what went wrong because of a signal by the signal itself:
-// the person who interrupted a call knows that it was cut off. A command that was run has
-// had the signal too, and decided itself how to end.
+// interrupted replaces an error by the signal that caused it: whoever interrupts a call knows that
+// it was cut off. The code of a command that was run is kept, because that command got the signal
+// too and decided itself how to end.
 func interrupted(ctx context.Context, err error) error {
 	var (
 		stopped SignalError
@@ -156,7 +157,8 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// An outputError means that the work was done and nobody could be told.
+// An outputError means that the work was done but the output could not be written. It counts as
+// undecided: a script must not conclude that nothing happened.
 type outputError struct{ Err error }
 
 func (e *outputError) Error() string { return "the output could not be written: " + e.Err.Error() }
@@ -176,14 +178,13 @@ func Hint(err error, format string, args ...any) error {
 	return &Hinted{err, fmt.Sprintf(format, args...)}
 }
 
-// Several is what went wrong for some of the things that a command was given; the
-// first gives the exit code.
+// Several are the errors of a command that was given several things; the first gives the exit code.
 type Several []error
 
 func (s Several) Error() string   { return errors.Join(s...).Error() }
 func (s Several) Unwrap() []error { return s }
 
-// Usage is the error of a command that was not given as it must be.
+// Usage returns the error of a command that was called wrongly.
 func Usage(format string, args ...any) error { return Failure(leasehold.Invalid, format, args...) }
 
 // Failure returns an error with a code.
@@ -191,7 +192,8 @@ func Failure(code leasehold.Code, format string, args ...any) error {
 	return &leasehold.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Report tells the person, or the program that asked for JSON, what went wrong.
+// Report prints an error, for a person or as JSON. A signal, or the code of a command that was run,
+// is not reported: the person knows already.
 func (a *App) Report(err error) {
 	var (
 		stopped SignalError
@@ -233,8 +235,8 @@ func apart(err error) []error {
 	return []error{err}
 }
 
-// A told error is what a program reads: a problem as the API writes it, with the
-// exit code in the place of the status, which there is none of here.
+// A told error is what a program reads: a problem as the API writes it, with the exit code in place
+// of the HTTP status.
 type told struct {
 	Type   string `json:"type"`
 	Code   string `json:"code"`

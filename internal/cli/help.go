@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/internal/config"
 )
 
-// help is cobra's, except that a word which it does not know is an error.
+// help returns the help command. Cobra's own succeeds for an unknown word, and so hides a typing
+// error from a script.
 func (a *App) help() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",

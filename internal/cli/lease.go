@@ -41,8 +41,7 @@ func (a *App) PrintLeases(leases []v1.Lease) error {
 	return a.PrintTable(columns, rows)
 }
 
-// PrintByResource prints a lease that was named by its resource, whose name is
-// therefore that.
+// PrintByResource prints a lease that was named by its resource; with -o name it prints that name.
 func (a *App) PrintByResource(lease v1.Lease) error {
 	if a.Output == FormatName {
 		return a.PrintLine(lease.Resource)
@@ -59,7 +58,8 @@ func (a *App) printIDs(leases []v1.Lease) error {
 	return nil
 }
 
-// PrintMany writes one thing as an object, and any other number as a list.
+// PrintMany prints one thing as an object, and any other number as a list: a script that names one
+// id gets what the API returns for it.
 func PrintMany[T any](a *App, things []T) error {
 	switch len(things) {
 	case 0:
@@ -70,7 +70,8 @@ func PrintMany[T any](a *App, things []T) error {
 	return a.PrintJSON(things)
 }
 
-// Each does something for every id, also after one failed, and shows what worked.
+// Each does something for every id and shows what worked. It continues after an error: with ten
+// leases to release, the ninth should not depend on the first.
 func Each[T any](ids []string, do func(id string) (T, error), show func([]T) error) error {
 	var done []T
 	var failed Several

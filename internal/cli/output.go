@@ -21,7 +21,7 @@ const (
 	FormatLines = "ndjson"
 )
 
-// OutputFlag gives a command the flag -o; table is the default of all.
+// OutputFlag gives a command the flag -o; the default is always table.
 func (a *App) OutputFlag(cmd *cobra.Command, formats ...string) {
 	formats = append([]string{FormatTable}, formats...)
 	cmd.Flags().VarP(&Choice{Value: &a.Output, Allowed: formats, Kind: "format"}, "output", "o",
@@ -62,8 +62,7 @@ func OrList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// PrintJSON writes one value on one line of standard output if a program reads it,
-// and on several if a person does.
+// PrintJSON prints one value: on one line if a program reads it, indented on a terminal.
 func (a *App) PrintJSON(value any) error {
 	if !a.Terminal(a.Stdout) {
 		return a.PrintCompact(value)
@@ -95,8 +94,8 @@ func Written(err error) error {
 	return nil
 }
 
-// A Column of a table. One that is flexible is cut short where the table would
-// not fit on a terminal; elsewhere nothing ever is.
+// A Column of a table. A flexible one is cut where the table would not fit on a terminal; in a pipe
+// nothing is ever cut, so that scripts see whole names.
 type Column struct {
 	Name     string
 	Flexible bool
@@ -104,7 +103,7 @@ type Column struct {
 	Paint    func(cell string) string // nil: plain
 }
 
-// PrintTable writes rows under a head, in columns as wide as what is in them.
+// PrintTable prints rows under a head, in columns as wide as their contents.
 func (a *App) PrintTable(columns []Column, rows [][]string) error {
 	widths := make([]int, len(columns))
 	for i, c := range columns {
@@ -186,7 +185,7 @@ func writeRow(b *strings.Builder, columns []Column, widths []int, cells []string
 	b.WriteByte('\n')
 }
 
-// Cell makes text fit for one place in a table: an empty one would shift what
+// Cell returns text for one cell of a table. An empty one becomes a dash, since it would shift what
 // scripts see as the next column.
 func Cell(text string) string {
 	if text == "" {
@@ -203,8 +202,8 @@ func cut(text string, width int) string {
 	return string([]rune(text)[:width-1]) + "…"
 }
 
-// Printable shows what is not a letter as an escape. Holders and reasons are
-// written by others, and must not be able to move the reader's cursor.
+// Printable returns text with escapes for what cannot be printed. Holders and reasons are written
+// by others, and must not be able to move the reader's cursor or forge lines.
 func Printable(text string) string {
 	if strings.IndexFunc(text, unprintable) < 0 && utf8.ValidString(text) {
 		return text
@@ -220,7 +219,8 @@ func Printable(text string) string {
 	return b.String()
 }
 
-// Colour reports whether to paint: only for a person who did not ask for none.
+// Colour reports whether to use colours: only on a terminal, and not if the environment says
+// otherwise.
 func (a *App) Colour() bool {
 	return a.Terminal(a.Stdout) && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"
 }

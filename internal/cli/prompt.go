@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Ask reads one line from the person, who may also press ctrl-C.
+// Ask reads one line from the person. The line is read in a goroutine, since a read from a terminal
+// cannot be interrupted and ctrl-C has to work.
 func (a *App) Ask(ctx context.Context, question string) (string, error) {
 	fmt.Fprint(a.Stderr, question)
 	lines := make(chan string, 1)

@@ -38,8 +38,8 @@ func SeeHelp(cmd *cobra.Command, err error) error {
 	return Hint(err, "all about it: %s --help", cmd.CommandPath())
 }
 
-// flagError says which flags there are when one was given that is not, and what a
-// flag takes when it was given something else.
+// flagError turns cobra's errors about flags into ones that say what to write instead: which flags
+// there are, and what a flag takes.
 func flagError(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -58,7 +58,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return SeeHelp(cmd, Usage("%v", err))
 }
 
-// whyInvalid is what is wrong with a value, in other words than those of strconv.
+// whyInvalid says what is wrong with a value, without the names of Go functions that strconv puts
+// into its errors.
 func whyInvalid(err error) string {
 	var number *strconv.NumError
 	switch {
@@ -92,7 +93,7 @@ func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 	return Usage("%s has no flag %s: it takes --%s", cmd.Name(), given, strings.Join(names, ", --"))
 }
 
-// Group runs a command that does nothing by itself.
+// Group is the body of a command that has only subcommands.
 func (a *App) Group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -114,7 +115,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return SeeHelp(cmd, Usage("%s has no command %q: use %s", cmd.CommandPath(), name, OrList(names)))
 }
 
-// Needs refuses a command that lacks a flag which has no sensible default.
+// Needs refuses a command without a flag that has no sensible default.
 func Needs(cmd *cobra.Command, flag, why string) error {
 	if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() != "" {
 		return nil

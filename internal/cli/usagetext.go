@@ -32,7 +32,7 @@ func writeUsage(cmd *cobra.Command) error {
 	return err
 }
 
-// usageOfCommands lists what is below a command: by groups, then topics.
+// usageOfCommands lists the subcommands of a command by group, and then the topics.
 func usageOfCommands(b *strings.Builder, cmd *cobra.Command) {
 	list := func(title string, belongs func(*cobra.Command) bool) {
 		for _, sub := range cmd.Commands() {
@@ -76,7 +76,7 @@ func usageOfFlags(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// hasOwnFlags reports whether a command has flags that not all have.
+// hasOwnFlags reports whether a command has flags besides those of every command.
 func hasOwnFlags(cmd *cobra.Command) (own bool) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { own = own || !slices.Contains(everywhere, f.Name) })
 	return own

@@ -11,8 +11,8 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// Short writes a duration in at most two units, as people say it. What rounding
-// lifts into the next unit is written in that one: an hour is never 60m.
+// Short returns a duration in at most two units, as people say it. It rounds before it chooses the
+// unit: an hour is never 60m.
 func Short(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d <= 0 {
@@ -49,10 +49,10 @@ func units(d, large time.Duration, largeName string, small time.Duration, smallN
 	return fmt.Sprintf("%d%s%d%s", whole, largeName, rest, smallName)
 }
 
-// Endless is what is left of a lease that ends only by release or break.
+// Endless is shown as the remaining time of a lease that ends only by release or break.
 const Endless = "endless"
 
-// Left is how long a lease still lasts, by the server's count.
+// Left returns how long a lease still lasts, by the server's count.
 func Left(l v1.Lease) string {
 	if l.RemainingMS == nil {
 		return Endless
@@ -60,7 +60,7 @@ func Left(l v1.Lease) string {
 	return Short(time.Duration(*l.RemainingMS) * time.Millisecond)
 }
 
-// When shows a moment: how long ago it was, or (wide) its date and time.
+// When returns a moment as how long ago it was, or with -o wide as date and time.
 func (a *App) When(t *v1.Time) string {
 	switch {
 	case t == nil || t.IsZero():
@@ -71,8 +71,8 @@ func (a *App) When(t *v1.Time) string {
 	return a.Ago(t.Time)
 }
 
-// Ago shows how long something is past. A server's clock may be ahead of ours;
-// what it calls now is not in the future.
+// Ago returns how long ago something was. The server's clock may be ahead of ours: what it calls
+// now is not shown as the future.
 func (a *App) Ago(t time.Time) string {
 	d := a.Now().Sub(t).Round(time.Second)
 	if d <= 0 {
@@ -84,7 +84,7 @@ func (a *App) Ago(t time.Time) string {
 // Absolute writes a moment with its date.
 func Absolute(t time.Time) string { return t.Local().Format(time.RFC3339) }
 
-// LabelList writes labels in an order that stays.
+// LabelList returns labels sorted by key, so that the output does not change between two calls.
 func LabelList(labels map[string]string) string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -93,7 +93,7 @@ func LabelList(labels map[string]string) string {
 	return strings.Join(list, " ")
 }
 
-// Because adds why somebody holds something, if it was said.
+// Because returns a holder with the reason, if there is one.
 func Because(who, reason string) string {
 	if reason == "" {
 		return who
@@ -111,7 +111,7 @@ func Plural(n int, one, many string) string {
 
 func unprintable(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }
 
-// Quote writes a word so that a shell reads it as one.
+// Quote returns a word so that a shell reads it as one: commands that we print are copied.
 func Quote(word string) string {
 	harmless := func(r rune) bool {
 		return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) ||

@@ -12,23 +12,23 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A Snapshot is how things stood at a moment.
+// A Snapshot is the list of resources as of a moment.
 type Snapshot struct {
 	Asked     time.Time // before the request was sent: what remains is counted from here
 	Resources []v1.Resource
 }
 
-// Update is one of: how things stand, what happened, or that nobody can be asked.
+// An Update is one of three: a new snapshot, an event, or the error of a lost connection.
 type Update struct {
 	Snapshot *Snapshot
 	Event    *v1.Event
 	Lost     error
 }
 
-// A Follower keeps a list of resources up to date. It reads the list again when a
-// watch says that something happened: one list and one watch, however many there
-// are. What comes out is always what the server said, never what was made up from
-// events, which do not tell everything.
+// A Follower keeps a list of resources up to date. It reads the whole list again when a watch says
+// that something happened: one list and one watch, however many resources there are. What comes out
+// is always what the server said. A list that is patched with events would drift, since not every
+// change is an event.
 type Follower struct {
 	conn   *cli.Conn
 	prefix string
@@ -67,7 +67,7 @@ func (f *Follower) Start(ctx context.Context) <-chan Update {
 	return f.out
 }
 
-// Again has the list read once more, soon.
+// Again makes the list be read once more, soon.
 func (f *Follower) Again() {
 	select {
 	case f.stale <- struct{}{}:
@@ -82,8 +82,8 @@ func (f *Follower) tell(ctx context.Context, n Update) {
 	}
 }
 
-// watch listens, and comes back when the connection is lost. What happened in
-// between is in the list, which is read after the hello of each connection.
+// watch listens for events, and reconnects when the connection is lost. What happened in between is
+// in the list, which is read after the hello of each connection.
 func (f *Follower) watch(ctx context.Context) {
 	tries := 0
 	query := v1.WatchQuery{Prefix: f.prefix, Once: true, Started: func(v1.Hello) {
@@ -104,7 +104,7 @@ func (f *Follower) watch(ctx context.Context) {
 	}
 }
 
-// list reads whenever it is told to.
+// list reads the list whenever something made it stale.
 func (f *Follower) list(ctx context.Context) {
 	for f.wait(ctx) {
 		began := f.now()
@@ -138,14 +138,14 @@ func (f *Follower) wait(ctx context.Context) bool {
 	return true
 }
 
-// tellLost tells of an error, unless it is that we have stopped to listen.
+// tellLost reports an error, unless it comes from our own end.
 func (f *Follower) tellLost(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		f.tell(ctx, Update{Lost: err})
 	}
 }
 
-// Permanent tells errors that no waiting cures.
+// Permanent reports whether waiting cannot cure an error, so that a live view should end with it.
 func Permanent(err error) bool {
 	var e *leasehold.Error
 	if !errors.As(err, &e) {

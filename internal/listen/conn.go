@@ -14,9 +14,9 @@ import (
 
 // A Conn is a connection that a gate let in.
 //
-// It can collect what is written to it and send it in one piece. net/http has a buffer of
-// 4 KiB and no way to ask for another: it hands a batch of events to the system in two parts,
-// each with the price of a packet and of waking the reader.
+// It can collect what is written to it and send it in one piece. net/http has a buffer of 4 KiB
+// and no way to ask for another: it hands a batch of events to the system in two parts, each at
+// the price of a packet and of waking the reader.
 type Conn struct {
 	net.Conn
 	gate *Gate
@@ -33,7 +33,7 @@ type Conn struct {
 	away        chan struct{} // has room while one more may be turned away slowly
 }
 
-// Write is called by who answers the request, and by nobody else meanwhile.
+// Write must be called only by the goroutine that answers the request.
 func (c *Conn) Write(b []byte) (int, error) {
 	if !c.collecting {
 		return c.Conn.Write(b)
@@ -56,15 +56,17 @@ func (c *Conn) Send() (buffer []byte, err error) {
 	return buffer, err
 }
 
-// Bound limits what the system keeps for a reader that does not read. By itself it would let a
-// connection have several MiB. One that cannot be bounded is still cut off in time.
+// Bound limits what the system buffers for a client that does not read. By default it may
+// buffer several MiB for each connection. A connection that cannot be bounded is still cut off
+// in time.
 func (c *Conn) Bound(bytes int) {
 	if inner, ok := c.Conn.(interface{ SetWriteBuffer(int) error }); ok {
 		_ = inner.SetWriteBuffer(bytes)
 	}
 }
 
-// Greeted says that the other end has sent something whole, and what it proved of itself.
+// Greeted says that the client has sent something whole, and what it proved about itself. From
+// then on the connection is not evicted.
 func (c *Conn) Greeted(state *tls.ConnectionState) {
 	g := c.gate
 	g.mu.Lock()
@@ -81,9 +83,9 @@ func (c *Conn) Greeted(state *tls.ConnectionState) {
 	}
 }
 
-// Close ends the connection. To end one at once that was refused for its certificate would
-// reset it: the caller, who has sent a request by then, would never learn why, and could
-// not tell whether anything was done.
+// Close ends the connection. One that is refused for its certificate is not ended at once: that
+// would reset it, and the client, which has sent a request by then, would never learn why, and
+// could not tell whether anything was done.
 func (c *Conn) Close() error {
 	if !c.handshaking.Swap(false) || c.CloseWrite() != nil {
 		return c.closeNow()
@@ -97,7 +99,7 @@ func (c *Conn) Close() error {
 	}
 }
 
-// leave reads what still comes, for a moment, and ends the connection.
+// leave reads for a moment what still comes, and then ends the connection.
 func (c *Conn) leave() {
 	defer func() { <-c.away }()
 	defer c.closeNow()
@@ -122,7 +124,7 @@ func (c *Conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// SetWriteBuffer sets how much the system keeps of what the other end does not read.
+// SetWriteBuffer sets how much the system buffers of what the client does not read.
 func (c *Conn) SetWriteBuffer(bytes int) error {
 	if inner, ok := c.Conn.(interface{ SetWriteBuffer(int) error }); ok {
 		return inner.SetWriteBuffer(bytes)
@@ -144,8 +146,8 @@ func ConnOf(c net.Conn) *Conn {
 	}
 }
 
-// Greeted says that the other end of a connection has sent something whole. Until then it may
-// be closed to make room for others.
+// Greeted says that the client of a connection has sent something whole. Until then the
+// connection may be closed to make room for others.
 func Greeted(c net.Conn) {
 	conn := ConnOf(c)
 	if conn == nil {
@@ -184,7 +186,8 @@ func Outer(r *http.Request) net.Conn {
 }
 
 // Collecting returns the connection of a request if what is written to it can be collected:
-// nobody else writes to it, and nothing stands between. Nil if not, as in TLS and HTTP/2.
+// nobody else writes to it, and there is nothing in between. It returns nil if not, as in TLS
+// and HTTP/2.
 func Collecting(r *http.Request) *Conn {
 	if r.ProtoMajor >= 2 {
 		return nil
@@ -197,8 +200,8 @@ func Collecting(r *http.Request) *Conn {
 	return conn
 }
 
-// Carrier returns the connection that carries a request, also one in TLS, which others may
-// share. Nothing may be written to it.
+// Carrier returns the connection that carries a request, also one in TLS, which other requests
+// may share. Nothing may be written to it.
 func Carrier(r *http.Request) *Conn {
 	if c := Outer(r); c != nil {
 		return ConnOf(c)

@@ -10,10 +10,11 @@ import (
 
 // A Drain is how a port stops without cutting off anybody who asked in time.
 //
-// Clients keep connections open and send the next request on one of them at any moment. To
-// close such a connection when the server is told to stop is to cut off a request that may be on
-// its way, and the client cannot know whether it was done. So the port goes on for a while and
-// answers new requests with 503 and "Connection: close"; then it finishes what is under way.
+// Clients keep connections open and may send the next request on one of them at any moment.
+// Closing such a connection when the server is told to stop would cut off a request that may be
+// on its way, and the client could not know whether it was carried out. So the port goes on for
+// a while and answers new requests with 503 and "Connection: close"; then it finishes what is
+// under way.
 type Drain struct {
 	Linger  time.Duration // how long new requests are still answered
 	Timeout time.Duration // how long what is under way may take after that
@@ -38,13 +39,15 @@ func (d Drain) Until(ctx context.Context, server *http.Server, serve func() erro
 	case <-ctx.Done():
 	}
 	d.Begin()
+	// Before Shutdown, which closes idle connections at once: a request may be on its way on
+	// one.
 	d.linger()
 	err := d.shutdown(server)
 	<-ended
 	return err
 }
 
-// look is how often a port that lingers looks whether anybody is left.
+// look is how often a lingering port looks whether anybody is left.
 const look = 20 * time.Millisecond
 
 func (d Drain) linger() {
@@ -60,6 +63,7 @@ func (d Drain) shutdown(server *http.Server) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		_ = server.Close()
 	}
+	// With the same deadline: HTTP and the other protocols drain at the same time.
 	if d.Finish != nil {
 		err = cmp.Or(err, d.Finish(ctx))
 	}

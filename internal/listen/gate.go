@@ -16,7 +16,8 @@ import (
 type Limits struct {
 	Most int // in all
 
-	// Mutual says that clients show certificates. Some room is then kept for those that have.
+	// Mutual says that clients show certificates. Some room is then kept for those that have,
+	// so that a flood of strangers cannot lock out the clients that an operator knows.
 	Mutual bool
 
 	// Refuse is given a connection for which there is no room, and closes it. Nil: it is closed
@@ -27,8 +28,9 @@ type Limits struct {
 	Log  *slog.Logger // nil: nothing is written
 }
 
-// share is how many connections that proved nothing one address may have, such that others are
-// never locked out by it.
+// share is how many unproven connections one address may have, so that it can never lock others
+// out. Where there is room for only a few connections, a part of that would be too little to
+// work with.
 func (l *Limits) share() int {
 	if l.Most < 8 {
 		return l.Most
@@ -36,7 +38,7 @@ func (l *Limits) share() int {
 	return l.Most * 3 / 4
 }
 
-// unproven is how many connections that proved nothing there may be in all.
+// unproven is how many connections without a certificate there may be in all.
 func (l *Limits) unproven() int {
 	if l.Mutual {
 		return max(1, l.Most-l.Most/10)
@@ -44,9 +46,10 @@ func (l *Limits) unproven() int {
 	return l.Most
 }
 
-// A Gate is a listener that limits how many connections there are. One that says nothing, or too
-// slowly, costs others nothing: when there is no room for a newcomer, the oldest connection that
-// never greeted goes, from the address that has most of them.
+// A Gate is a listener that limits the number of connections. A connection that says nothing,
+// or speaks too slowly, costs others nothing: when there is no room for a newcomer, the oldest
+// connection that never sent a whole request goes, from the address that has the most of them.
+// One that has sent a request is never evicted: it may hold leases that it has to renew.
 type Gate struct {
 	net.Listener
 	limits Limits
@@ -99,7 +102,8 @@ func (g *Gate) Accept() (net.Conn, error) {
 	}
 }
 
-// admit finds room for a connection. It returns nil if there is none, and who had to go for it.
+// admit finds room for a connection. It returns nil if there is none, and the connection that
+// had to go for it. That one is closed by the caller, outside the lock.
 func (g *Gate) admit(accepted net.Conn) (c, evicted *Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,6 +114,7 @@ func (g *Gate) admit(accepted net.Conn) (c, evicted *Conn) {
 		g.addresses[from] = a
 	}
 	switch {
+	// An address that has its share makes room among its own, never among others'.
 	case a.unproven >= g.limits.share():
 		evicted = g.evict(a)
 	case g.open >= g.limits.Most || g.unproven >= g.limits.unproven():
@@ -137,7 +142,7 @@ func (g *Gate) enter(accepted net.Conn, from string, a *address) *Conn {
 	return c
 }
 
-// busiest is the address with the most connections that never greeted.
+// busiest returns the address with the most connections that never sent a request.
 func (g *Gate) busiest() (most *address) {
 	for _, a := range g.addresses {
 		if most == nil || a.silent.Len() > most.silent.Len() {
@@ -147,8 +152,8 @@ func (g *Gate) busiest() (most *address) {
 	return most
 }
 
-// evict takes the oldest connection of an address that never greeted; nil if there is none. The
-// caller closes it.
+// evict removes the oldest connection of an address that never sent a request; nil: there is
+// none. The caller closes it.
 func (g *Gate) evict(a *address) *Conn {
 	oldest := a.silent.Front()
 	if oldest == nil {
@@ -185,14 +190,15 @@ func (g *Gate) greet(c *Conn, a *address) {
 	}
 }
 
-// forget keeps addresses from piling up that nothing comes from any more.
+// forget drops an address that has no connections left: a flood from changing addresses must
+// not grow the map for ever.
 func (g *Gate) forget(from string, a *address) {
 	if a.open == 0 {
 		delete(g.addresses, from)
 	}
 }
 
-// tellEvery is how often the log hears of refused connections: a flood is one fact.
+// tellEvery is how often refused connections are logged: a flood is one fact.
 const tellEvery = 10 * time.Second
 
 func (g *Gate) tell(from string) {
@@ -233,7 +239,7 @@ var (
 	evicted     = metric.ConnectionsEvicted.Desc()
 )
 
-// Gates are the gates of all ports of a server, for its metrics. Nil keeps none.
+// Gates are the gates of all ports of a server, for its metrics. A nil Gates keeps none.
 type Gates struct {
 	mu  sync.Mutex // guards what follows
 	all []*Gate

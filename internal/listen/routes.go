@@ -8,10 +8,11 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// refuse says why a request is not handed to a door.
+// A refuse answers a request that is not handed to a door, in the form that the door's clients
+// read.
 type refuse func(w http.ResponseWriter, r *http.Request, err error)
 
-// firstRefuse is how requests are refused that belong to no door in particular.
+// firstRefuse returns how to refuse requests that belong to no door in particular.
 func (h *Host) firstRefuse() refuse {
 	for _, doors := range h.config.HTTP {
 		if doors.Refuse != nil {
@@ -27,7 +28,7 @@ func (h *Host) firstRefuse() refuse {
 	}
 }
 
-// mount puts all routes in one mux, or returns the one that takes everything.
+// mount puts all routes in one mux, or returns the one route that takes everything.
 func (h *Host) mount() http.Handler {
 	mux := http.NewServeMux()
 	for _, doors := range h.config.HTTP {
@@ -44,7 +45,7 @@ func (h *Host) mount() http.Handler {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The mux would send the caller to a tidied path, which is another resource.
+		// The mux would redirect to a cleaned path, which here is the name of another resource.
 		if p := r.URL.EscapedPath(); !tidy(p) {
 			h.refuse(w, r, &Fault{&leasehold.Error{Code: leasehold.Invalid, Message: untidy(p)}, http.StatusBadRequest})
 			return
@@ -53,7 +54,9 @@ func (h *Host) mount() http.Handler {
 	})
 }
 
-// guarded hands requests to a route while the server may.
+// guarded hands requests to a route while the server is up. Stopping is looked at first: a
+// client that is told to go elsewhere should be told so at once. Requests from pages of other
+// sites are refused, since a browser would send a user's certificate along with them.
 func (h *Host) guarded(route Route, refuse refuse) http.Handler {
 	origins, stopping := http.NewCrossOriginProtection(), h.state.Stopping()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +77,7 @@ func (h *Host) guarded(route Route, refuse refuse) http.Handler {
 const otherSite = "a page of another site may not ask this: send the request from a program, or from this " +
 	"server's own pages"
 
-// ServeHTTP answers one request. One that sent it whole is not evicted any more.
+// ServeHTTP answers one request. A connection that has sent a whole one is no longer evicted.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c := Outer(r); c != nil {
 		if r.TLS == nil && h.config.TLS != nil && h.config.Wrap == nil {
@@ -84,6 +87,8 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			conn.Greeted(r.TLS)
 		}
 	}
+	// A page can make a browser resolve its own name to this server's address (DNS rebinding);
+	// the Host header then gives it away.
 	if !h.config.Hosts.Allows(r.Host) {
 		h.refuse(w, r, &Fault{
 			&leasehold.Error{Code: leasehold.Denied, Message: h.config.Hosts.Refusal(r.Host)},

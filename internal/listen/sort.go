@@ -14,8 +14,11 @@ import (
 )
 
 // A sorter finds out what connections speak, serves those that speak a protocol of their own,
-// and is the listener from which the HTTP server takes the others. A port that speaks HTTP
-// alone has none.
+// and is the listener from which the HTTP server takes the rest. A port that speaks HTTP alone
+// has none.
+//
+// Each connection is sorted in a goroutine of its own: one that sends nothing must not keep the
+// next from being accepted.
 type sorter struct {
 	host     *Host
 	entrance *entrance
@@ -61,8 +64,8 @@ func (s *sorter) serve(server *http.Server) error {
 	return server.Serve(s)
 }
 
-// acceptAll hands errors to the HTTP server, too, which knows after which of them to go on, and
-// when.
+// acceptAll hands errors to the HTTP server as well, which knows after which of them to go on,
+// and when.
 func (s *sorter) acceptAll() {
 	for {
 		c, err := s.entrance.Accept()
@@ -87,8 +90,8 @@ func (s *sorter) give(c net.Conn, err error) {
 	}
 }
 
-// sort finds out what one connection speaks. Until that is known it has as long as for the
-// headers of a request.
+// sort finds out what one connection speaks. Until that is known it has as much time as the
+// headers of a request have.
 func (s *sorter) sort(conn *Conn) {
 	_ = conn.SetDeadline(time.Now().Add(s.host.config.HeaderTime))
 	var c net.Conn = conn
@@ -107,6 +110,7 @@ func (s *sorter) sort(conn *Conn) {
 		_ = c.Close()
 		return
 	}
+	// From here on the protocol, or the HTTP server, sets its own deadlines.
 	_ = conn.SetDeadline(time.Time{})
 	if p == nil {
 		s.give(c, nil)
@@ -115,7 +119,8 @@ func (s *sorter) sort(conn *Conn) {
 	s.answer(p, c)
 }
 
-// protocol returns what a connection speaks, nil for HTTP, and the connection with all its bytes.
+// protocol returns what a connection speaks, nil for HTTP, and the connection with all its
+// bytes. A name that was negotiated in TLS decides; without one, the first bytes do.
 func (s *sorter) protocol(c net.Conn, name string) (*Protocol, net.Conn, error) {
 	if name == "h2" || name == "http/1.1" {
 		return nil, c, nil
@@ -131,15 +136,16 @@ func (s *sorter) protocol(c net.Conn, name string) (*Protocol, net.Conn, error) 
 		if n += read; n == 0 && err != nil {
 			return nil, c, err
 		}
-		// A protocol may be known before there is enough for all of them, and its client may
-		// wait for an answer by then.
+		// A protocol may be known before there are enough bytes for all of them, and its client
+		// may send no more until it is answered.
 		if p := s.host.protocolOf(first[:n]); p != nil || err != nil || n >= s.need {
 			return p, &replayed{c, first[:n]}, nil
 		}
 	}
 }
 
-// protocolOf tells a protocol by its first bytes; nil: it is HTTP, or nothing at all.
+// protocolOf returns the protocol that begins with these bytes; nil: it is HTTP, or nothing at
+// all.
 func (h *Host) protocolOf(first []byte) *Protocol {
 	i := slices.IndexFunc(h.config.Protocols, func(p *Protocol) bool {
 		return p.Matches == nil || len(first) >= max(1, p.First) && p.Matches(first)
@@ -150,8 +156,9 @@ func (h *Host) protocolOf(first []byte) *Protocol {
 	return h.config.Protocols[i]
 }
 
-// answer lets a protocol serve a connection. It is tracked before the state is looked at: a port
-// that drains has then seen it, or it has seen that the port drains.
+// answer lets a protocol serve a connection. The connection is tracked before the state is
+// looked at: either a port that drains has seen the connection, or the connection sees that the
+// port drains.
 func (s *sorter) answer(p *Protocol, c net.Conn) {
 	s.track(c, true)
 	defer s.track(c, false)
@@ -176,8 +183,8 @@ func (s *sorter) survive(p *Protocol, c net.Conn) {
 	}
 }
 
-// refuse says why a connection is not served, and takes what still comes for a moment: to close
-// before that would reset the connection, and the client would not see the answer.
+// refuse says why a connection is not served, and reads for a moment what still comes: closing
+// with unread bytes would reset the connection, and the client would not see the answer.
 func (p *Protocol) refuse(c net.Conn, err error) {
 	if p.Refuse == nil {
 		return
@@ -198,8 +205,8 @@ func (s *sorter) track(c net.Conn, open bool) {
 	s.empty.Broadcast()
 }
 
-// finish waits until no connection of a protocol is left. When ctx ends, it closes those that
-// are.
+// finish waits until no connection of a protocol is left. When ctx ends, it closes the
+// remaining ones.
 func (s *sorter) finish(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -215,13 +222,15 @@ func (s *sorter) finish(ctx context.Context) error {
 		return nil
 	}
 	for c := range s.open {
-		// TLS would wait for a peer that reads nothing, to tell it.
+		// Not by way of TLS, which would wait for a peer that reads nothing in order to say
+		// goodbye.
 		_ = ConnOf(c).closeNow()
 	}
 	return ctx.Err()
 }
 
-// refuseHandshake does as net/http does with a handshake that failed.
+// refuseHandshake does what net/http does with a failed handshake. A browser or curl that
+// speaks plain HTTP to this port gets a sentence instead of garbage.
 func (s *sorter) refuseHandshake(conn *Conn, err error) {
 	defer conn.Close()
 	var plain tls.RecordHeaderError

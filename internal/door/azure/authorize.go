@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxSkew is how far the clock of a client may be from ours.
+// maxSkew is how far a client's clock may be from the server's, as in Azure.
 const maxSkew = 15 * time.Minute
 
 // authorize checks the caller's proof: a signature with one of the account's keys, a token
@@ -47,8 +47,8 @@ func (c *call) authorize() error {
 	return nil
 }
 
-// limited reports whether a request was let in by a shared access signature, which allows
-// less than a key.
+// limited reports whether a request was let in by a shared access signature, which allows less
+// than a key.
 func (c *call) limited() bool {
 	return c.query.Get("sig") != "" && c.r.Header.Get("Authorization") == ""
 }
@@ -78,7 +78,8 @@ func (c *call) checkSharedKey(value string, lite bool) error {
 }
 
 // signed reports whether one of the account's keys made a signature. It takes as long for an
-// account that does not exist, so that nobody can find out which ones do.
+// account that does not exist, so that the time does not reveal which accounts do. All keys are
+// tried, for the same reason.
 func (c *call) signed(text string, given []byte) bool {
 	keys := c.door.config.Accounts.Keys(c.at.account)
 	if len(keys) == 0 {
@@ -97,7 +98,7 @@ func sign(key []byte, text string) []byte {
 	return m.Sum(nil)
 }
 
-// checkDate refuses a request that was signed too long ago: it may be a recording.
+// checkDate refuses a request that was signed too long ago: it may be a recorded one.
 func (c *call) checkDate() *fault {
 	value := c.r.Header.Get("X-Ms-Date")
 	if value == "" {
@@ -117,7 +118,8 @@ func (c *call) checkDate() *fault {
 	return nil
 }
 
-// stringToSign is what SharedKey signs.
+// stringToSign is what SharedKey signs: exactly these lines in this order, empty ones included.
+// A length of 0 is written as nothing, and a Date is left out if x-ms-date is there.
 func stringToSign(r *http.Request, account, path string, query url.Values) string {
 	length := ""
 	if r.ContentLength > 0 {
@@ -153,7 +155,7 @@ func stringToSignLite(r *http.Request, account, path string, query url.Values) s
 	}, "\n")
 }
 
-// canonicalHeaders are all that begin with x-ms-, each with a line's end.
+// canonicalHeaders returns all headers that begin with x-ms-, each on a line of its own.
 func canonicalHeaders(h http.Header) string {
 	var lines []string
 	for name, values := range h {
@@ -174,6 +176,8 @@ func canonicalHeaders(h http.Header) string {
 	return strings.Join(lines, "")
 }
 
+// canonicalResource returns the path and the query parameters as they are signed: names in
+// lower case and sorted, the values of one name sorted and joined.
 func canonicalResource(account, path string, query url.Values) string {
 	if path == "" {
 		path = "/"

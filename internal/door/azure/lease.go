@@ -14,7 +14,8 @@ import (
 )
 
 // A lease is the lease on a blob or a container as Azure sees it. After its end it is still
-// shown, until something is written or leased again.
+// shown, until something is written or leased again: Azure's clients renew, release and break
+// leases that are over, and expect the answers that Azure gives then.
 type lease struct {
 	state     leasehold.State
 	guid      string // empty if it is available
@@ -30,7 +31,7 @@ type lease struct {
 	waiting   int
 }
 
-// lookLease reads the lease on a resource. p has which ended lease no longer counts.
+// lookLease reads the lease on a resource. p says which ended lease no longer counts.
 func (c *call) lookLease(v core.View, resource string, p *properties) lease {
 	status := v.Status(c.door.config.Namespace, resource, 0)
 	if len(status.Holders) > 0 {
@@ -41,6 +42,8 @@ func (c *call) lookLease(v core.View, resource string, p *properties) lease {
 		return lease{state: leasehold.Available, waiting: status.Waiting}
 	}
 	l := lease{state: status.State, token: last.Token, ending: last, holder: last.Holder, waiting: status.Waiting}
+	// An expired lease that was broken afterwards counts as broken: it can no longer be
+	// renewed.
 	if p.Broken == last.Token {
 		l.state = leasehold.Broken
 	}
@@ -48,8 +51,8 @@ func (c *call) lookLease(v core.View, resource string, p *properties) lease {
 	return l
 }
 
-// liveLease shows the first who holds a resource; others can only share it if they came
-// in by another door, and then all of them are in the way.
+// liveLease shows the first holder of a resource; there are others only if they came in by
+// another door and share it, and then all of them are in the way.
 func liveLease(status leasehold.Status) lease {
 	first := status.Holders[0]
 	l := lease{state: leasehold.Leased, id: first.ID, token: first.Token, remaining: first.Remaining,
@@ -68,7 +71,8 @@ func (l *lease) alive() bool { return l.id != "" }
 // asSeen compares that the lease is still the one that was read.
 func (l *lease) asSeen(resource string) core.Compare { return leaseAsSeen(resource, l.id) }
 
-// head writes the state of a lease.
+// head writes the state of a lease as headers. The duration is there only while it is leased,
+// as in Azure.
 func (l *lease) head(h http.Header) {
 	h["x-ms-lease-status"] = []string{l.status()}
 	h["x-ms-lease-state"] = []string{l.state.String()}
@@ -128,7 +132,8 @@ type leaseTarget struct {
 }
 
 // leaseThing carries out a lease operation: it reads, decides by the state of the lease, and
-// acts if that is still so; else it reads again.
+// acts if nothing has changed since; otherwise it reads again. Which answer belongs to which
+// state follows Azure's table of lease operations, since the SDKs decide by it.
 func (c *call) leaseThing(t *leaseTarget) (err error) {
 	t.call = c
 	if t.q, err = c.readLease(); err != nil {
@@ -154,7 +159,7 @@ func (c *call) leaseThing(t *leaseTarget) (err error) {
 		return act(tried)
 	})
 	if errors.Is(err, leasehold.ErrUndecided) && t.q.ours && t.made != "" {
-		// Nobody knows its id, so nobody could release it.
+		// The id was made here and never sent, so nobody could release the lease.
 		engine.Withdraw(c.ctx, c.engine, &core.Acquire{Namespace: c.door.config.Namespace, ID: t.made})
 	}
 	return err
@@ -170,6 +175,8 @@ func (t *leaseTarget) done(status int, guid string) (bool, error) {
 	return true, t.answer(status)
 }
 
+// acquire takes the lease. In Azure the holder may acquire again under its own id, also with
+// another duration.
 func (t *leaseTarget) acquire(tried bool) (bool, error) {
 	l := &t.lease
 	switch {
@@ -187,7 +194,7 @@ func (t *leaseTarget) acquire(tried bool) (bool, error) {
 	return t.regrant()
 }
 
-// present returns the fault of an acquire that finds another holder, with who that is.
+// present returns the refusal of an acquire that finds another holder, and says who that is.
 func (t *leaseTarget) present() *fault {
 	l := &t.lease
 	t.inTheWay = l.token
@@ -199,8 +206,8 @@ func (t *leaseTarget) present() *fault {
 	return errLeasePresent.saying("%s.", message)
 }
 
-// grant gives a lease to who asks, if nobody has one and nothing was written since it
-// was read.
+// grant gives the caller a lease, if nobody has one and nothing has been written since it was
+// read.
 func (t *leaseTarget) grant(status int, guid string, seconds int) (bool, error) {
 	a := t.claim(guid, seconds)
 	t.made = a.ID
@@ -243,9 +250,9 @@ func ended(err error) bool {
 	return errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound)
 }
 
-// regrant gives the holder a lease of another duration. It stands in the queue before
-// everybody else and then gives back what it has, so that the core hands over in one
-// command and nobody gets in between.
+// regrant gives the holder a lease of another duration. It queues in front of everybody else
+// and then gives back what it has, so that the core hands over in one command and nobody gets
+// in between.
 func (t *leaseTarget) regrant() (bool, error) {
 	next := t.claim(t.lease.guid, t.q.seconds)
 	next.Wait, next.Priority = 10*time.Second, leasehold.MaxPriority
@@ -272,7 +279,7 @@ func (t *leaseTarget) handOver(next *core.Acquire, w *leasehold.Waiter) (bool, e
 	if w.Position != 1 {
 		return false, errServerBusy
 	}
-	// A break that came in since then must be kept.
+	// A break that came since the lease was read must hold: its period has been promised.
 	var now lease
 	if err := t.read(func(v core.View) { now = t.look(v).lease }); err != nil {
 		return false, err
@@ -288,6 +295,8 @@ func (t *leaseTarget) handOver(next *core.Acquire, w *leasehold.Waiter) (bool, e
 	return done, err
 }
 
+// renew extends a lease, also one that has expired, as long as nobody has leased or written
+// since: in Azure a client that slept past its lease may go on if nothing happened meanwhile.
 func (t *leaseTarget) renew(tried bool) (bool, error) {
 	l := &t.lease
 	switch {
@@ -306,6 +315,8 @@ func (t *leaseTarget) renew(tried bool) (bool, error) {
 	return t.grant(http.StatusOK, l.guid, l.seconds)
 }
 
+// change gives the lease another id. A repeated change finds the new id, and is answered with
+// success.
 func (t *leaseTarget) change(tried bool) (bool, error) {
 	l := &t.lease
 	switch {
@@ -332,6 +343,8 @@ func (t *leaseTarget) change(tried bool) (bool, error) {
 	return t.done(http.StatusOK, t.q.proposed)
 }
 
+// release ends a lease. Releasing one that has expired is allowed, and makes the blob
+// available.
 func (t *leaseTarget) release(tried bool) (bool, error) {
 	l := &t.lease
 	if tried && (t.made != "" && l.id != t.made || t.settled != 0 && t.Settled >= t.settled) {
@@ -353,7 +366,8 @@ func (t *leaseTarget) release(tried bool) (bool, error) {
 	return t.done(http.StatusOK, "")
 }
 
-// settle notes something about a lease that is over.
+// settle notes something about a lease that is over, in the properties of the blob: the core
+// itself no longer changes an ended lease.
 func (t *leaseTarget) settle(note func(*properties)) (bool, error) {
 	p := t.properties
 	note(&p)
@@ -368,6 +382,8 @@ func (t *leaseTarget) settle(note func(*properties)) (bool, error) {
 	return t.done(http.StatusOK, "")
 }
 
+// breakLease ends a lease for anybody who asks, after a period. Breaking again can only shorten
+// it.
 func (t *leaseTarget) breakLease(bool) (bool, error) {
 	l := &t.lease
 	switch {
@@ -378,8 +394,8 @@ func (t *leaseTarget) breakLease(bool) (bool, error) {
 	case !l.alive():
 		return t.settle(func(p *properties) { p.Broken = l.token })
 	}
-	// What is left is only used if it is less than the period. A period that ends
-	// after the lease would let it expire, and not break.
+	// What is left counts if it is less than the period. A period that ends after the lease
+	// would let it expire, and an expired lease can be renewed where a broken one cannot.
 	period := time.Duration(t.q.period) * time.Second
 	remains := t.q.period == noPeriod || l.seconds != infinite && period >= l.remaining
 	left, err := t.breakIn(period, remains)

@@ -11,9 +11,10 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// An identity is what names a lease: the GUID to Azure's clients, the id to the core. A core's id
-// is used once, which GUIDs are not, so a lease that changes its GUID changes its id too: a
-// transaction that compares the id then fails.
+// An identity is what names a lease: the GUID to Azure's clients, the id to the core. Azure's
+// clients use the same GUID again and again, and the core uses an id once, so each grant gets
+// an id of its own. A lease that changes its GUID changes its id too: a transaction that
+// compares the id then fails.
 type identity struct{ id, foreign string }
 
 // newIdentity returns the identity of a new lease. Below level 4 the core keeps nothing of an

@@ -18,6 +18,11 @@ import (
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
+// LOCK. Terraform sends a LOCK with an ID of its own making, and repeats it under the same ID
+// if the connection breaks. It never renews. So a repeated LOCK has to find the lock that the
+// first one got, or its place in the queue, and must not find "locked" by itself; and a copy
+// that arrives after the client has unlocked again must not lock for nobody.
+
 // A sight is what was read of one lock at one moment.
 type sight struct {
 	status     leasehold.Status
@@ -57,6 +62,8 @@ func (c *call) seeIn(v core.View, id string) (s sight) {
 			s.waiter = w.ID
 		}
 	}
+	// A lease id of the core is used once, and a client may lock again under its ID, so an ID
+	// has a few lease ids that are tried in order.
 	fresh, former := c.leaseIDs(id)
 	for _, try := range fresh {
 		s.released = s.released || c.gaveBack(v, try)
@@ -77,7 +84,8 @@ func (c *call) seeIn(v core.View, id string) (s sight) {
 	return s
 }
 
-// gaveBack reports whether a client has released the lease of an id lately.
+// gaveBack reports whether a client has recently released the lease of an id. An end by
+// withdrawal is the door's own doing and does not count.
 func (c *call) gaveBack(v core.View, id string) bool {
 	last, end := v.EndedAs(c.namespace, id)
 	return end == leasehold.Released && !strings.Contains(last, withdrawn)
@@ -124,6 +132,8 @@ func (c *call) small() ([]byte, error) {
 }
 
 // maxLooks is how often a request reads again because something changed before it could act.
+// Every decision is a command that compares what was read, so reading again is safe and never
+// loses a race twice to the same change.
 const maxLooks = 10
 
 // acquire takes the lock, or finds that it has it.
@@ -150,6 +160,8 @@ func (c *call) acquire(info *tfstate.LockInfo, verbatim []byte) (*leasehold.Leas
 			return nil, err
 		}
 		command.Foreign = c.foreignID(info.ID)
+		// An earlier request of this client is in the queue: this one takes its place, not a
+		// second one.
 		if command.ID = s.unused; s.waiter != "" {
 			command.ID = s.waiter
 		}
@@ -164,7 +176,7 @@ func (c *call) acquire(info *tfstate.LockInfo, verbatim []byte) (*leasehold.Leas
 // errLookAgain says that something changed between what a request read and what it did.
 var errLookAgain = errors.New("look again")
 
-// ask asks for the lease, and stays if it is to wait.
+// ask asks for the lease, and stays connected if it has to wait.
 func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 	if command.Wait == 0 {
 		answer, err := c.do(command)
@@ -175,6 +187,7 @@ func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 		return nil, err
 	}
 	defer leave()
+	// A wait may last longer than the port allows for an answer.
 	door.Unhurried(c.w)
 	ctx, cancel := context.WithCancel(c.signed())
 	defer cancel()
@@ -186,6 +199,7 @@ func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 	switch {
 	case err == nil && !try.queued:
 		return answer.Lease, nil
+	// Nobody is there to hold the lock: it must not be granted to this request later.
 	case c.r.Context().Err() != nil:
 		c.withdraw(command.ID)
 		return nil, c.left()
@@ -203,8 +217,8 @@ func (c *call) left() error {
 }
 
 // receiveLock takes a lock that was waited for: an earlier request may have waited for the same
-// one, and be about to take it back. It does so even if the client has left: else one that
-// leaves at this very moment would leave behind a lock without a holder.
+// one, and be about to take it back. It does so even if the client has left: otherwise a client
+// that leaves at this very moment would leave a lock behind that nobody holds.
 func (c *call) receiveLock(granted, id string) (*leasehold.Lease, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.signed()), farewell)
 	defer cancel()
@@ -218,7 +232,7 @@ func (c *call) receiveLock(granted, id string) (*leasehold.Lease, error) {
 	return nil, c.left()
 }
 
-// An attempt notices, on the way to the engine, whether an acquire stood in the queue.
+// An attempt notices, on the way to the engine, whether an acquire had to queue.
 type attempt struct {
 	engine.Engine
 	queued bool
@@ -232,8 +246,8 @@ func (a *attempt) Do(ctx context.Context, command core.Command) (core.Answer, er
 	return answer, err
 }
 
-// unlessGone returns the error, or errLookAgain if it says that an id has ended which was only
-// waited under, or was left for another.
+// unlessGone returns the error, or errLookAgain if it says that an id has ended under which a
+// request only waited, or which was exchanged for another.
 func (c *call) unlessGone(err error, lease string) error {
 	if !errors.Is(err, leasehold.ErrLost) {
 		return err
@@ -249,13 +263,13 @@ func (c *call) unlessGone(err error, lease string) error {
 	return err
 }
 
-// takeOver gives a lease that is ours, or became so while we waited, an id that no other
-// request knows.
+// takeOver gives a lease that is this client's, or became so while it waited, an id that no
+// other request knows.
 //
-// A client whose connection broke asks again on another one, maybe of another server. The
-// request that it left behind is going to withdraw what it waited for. By its old id it
-// cannot take away what the new request has got: either it comes first, and the new
-// one finds nothing to take over; or it comes too late, and finds nothing itself.
+// A client whose connection broke asks again on another one, perhaps of another server. The
+// request that it left behind is going to withdraw what it waited for. By its old id it cannot
+// take away what the new request has got: either it comes first, and the new one finds nothing
+// to take over; or it comes too late, and finds nothing itself.
 func (c *call) takeOver(ctx context.Context, from, to string) (*leasehold.Lease, error) {
 	answer, err := c.engine.Do(ctx,
 		&core.Change{Namespace: c.namespace, ID: from, NewID: to, Foreign: c.foreignID(c.id)})
@@ -275,9 +289,9 @@ func (c *call) takeOver(ctx context.Context, from, to string) (*leasehold.Lease,
 // farewell is how long the door tries to withdraw the wait of a client that has left.
 const farewell = 5 * time.Second
 
-// withdraw ends the wait of a client that has left. If the lock was granted by then, its lease
-// gets another id first: its own would say afterwards that the client gave the lock back, and
-// the client would be refused when it asks again.
+// withdraw ends the wait of a client that has left. If the lock has been granted by then, its
+// lease gets another id before it is released: under its own id the end would look as if the
+// client had given the lock back, and the client would be refused when it asks again.
 func (c *call) withdraw(id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.signed()), farewell)
 	defer cancel()
@@ -299,7 +313,7 @@ func (c *call) withdraw(id string) {
 	}
 }
 
-// insist carries out a command that may be done twice, until it is decided.
+// insist repeats an idempotent command until it is decided.
 func (c *call) insist(ctx context.Context, command core.Command) (core.Answer, error) {
 	for {
 		answer, err := c.engine.Do(ctx, command)

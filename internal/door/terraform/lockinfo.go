@@ -14,6 +14,11 @@ import (
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
+// What a lock says of itself. Terraform sends a description with LOCK, and shows the one that
+// comes back with a refusal to the person who has to wait. So the description is kept as it
+// came, in the lease's labels, and is completed with what only the server knows: since when,
+// until when, and who else waits.
+
 // The labels of a lease that is a lock.
 const (
 	labelID       = "terraform/id"
@@ -21,7 +26,7 @@ const (
 	labelVersion  = "terraform/version"
 )
 
-// holderOf returns how a lock's client calls itself, without what cannot be shown.
+// holderOf returns how a lock's client calls itself, without characters that cannot be shown.
 func holderOf(l *tfstate.LockInfo) string {
 	who := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -35,7 +40,7 @@ func holderOf(l *tfstate.LockInfo) string {
 	return clip(who, leasehold.MaxName)
 }
 
-// reasonOf returns what the lock is for, in a word or two.
+// reasonOf returns in a word or two what the lock is for.
 func reasonOf(l *tfstate.LockInfo) string {
 	reason := strings.ToLower(strings.TrimPrefix(l.Operation, "OperationType"))
 	if l.Info != "" {
@@ -44,7 +49,7 @@ func reasonOf(l *tfstate.LockInfo) string {
 	return clip(reason, leasehold.MaxName)
 }
 
-// clip shortens a text to at most that many bytes, and cuts no character in half.
+// clip shortens a text to at most so many bytes, and cuts no character in half.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -88,14 +93,16 @@ func infoOf(l *leasehold.Lease) tfstate.LockInfo {
 	}
 	info.ID = lockOf(l)
 	if _, err := time.Parse(time.RFC3339, info.Created); err != nil {
-		// Terraform refuses a lock info whose time it cannot read, and would show nothing of it.
+		// Terraform refuses a description whose time it cannot parse, and would show none of
+		// it.
 		info.Created = l.Acquired.UTC().Format(time.RFC3339Nano)
 	}
 	return info
 }
 
-// tell returns the lock that is in a client's way, with more than Terraform says of its own.
-// version is the client's: up to 1.14 it shows nothing of the answer but the ID.
+// tell describes the lock that is in a client's way, with more than Terraform says of its own.
+// version is the client's: up to 1.14 Terraform shows nothing of the answer but the ID, so the
+// details go in there.
 func tell(e *leasehold.Error, version string, now time.Time) *tfstate.Lock {
 	t := &tfstate.Lock{Waiting: e.Waiting, Position: e.Position, AddedInfo: e.Message}
 	if e.Lease == nil {

@@ -14,6 +14,10 @@ import (
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
+// Reading, writing and deleting states. A write goes under a lock if the client names one, and
+// is fenced by it: a client that lost its lock while it worked is refused, although Terraform
+// itself would not notice. Serial and lineage guard the rest, as in Terraform's own backends.
+
 func (c *call) read() error {
 	versions, badVersions := c.query.Flag("versions")
 	info, badInfo := c.query.Flag("info")
@@ -39,7 +43,7 @@ func (c *call) read() error {
 		return c.noState()
 	}
 	if !found {
-		// 404 says the same to Terraform, but also what a wrong address would.
+		// 404 says the same to Terraform, but it is also what a wrong address would get.
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
@@ -82,8 +86,8 @@ func (c *call) sendState(at leasehold.Version) error {
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
-	// What goes wrong now can no longer be said: the answer ends too early, which its length
-	// shows.
+	// The status is sent: if something goes wrong now, the answer ends too early, which a
+	// client sees from its length.
 	_, _ = io.Copy(pace.Writer(c.w), r)
 	return nil
 }
@@ -94,6 +98,7 @@ func (c *call) write() error {
 	if err := door.First(err, badID); err != nil {
 		return err
 	}
+	// Before the body is read, which may take longer than what is left of the lock.
 	if err := c.renew(id); err != nil {
 		return err
 	}
@@ -110,7 +115,7 @@ func (c *call) write() error {
 	return nil
 }
 
-// forced reports whether the client knows that its state does not follow the one that is
+// forced reports whether the client insists although its state does not follow the one that is
 // there.
 func (c *call) forced() (bool, error) {
 	if c.r.Header.Get(forceHeader) == "true" {
@@ -121,7 +126,7 @@ func (c *call) forced() (bool, error) {
 
 const forceHeader = "Leasehold-Force"
 
-// givenID is the lock under which a request is made; empty if it says none.
+// givenID returns the lock under which a request is made; empty: it names none.
 func (c *call) givenID() (id string, err error) {
 	if c.query.Get("ID") != "" {
 		id, err = tfstate.ParseLockID(c.query.Get("ID"))
@@ -130,8 +135,8 @@ func (c *call) givenID() (id string, err error) {
 	return id, err
 }
 
-// renew makes the lock of a request last for another TTL, if it has one. If it is not
-// there, the write will say so.
+// renew makes the lock of a request last for another TTL, if it has one: Terraform does not
+// renew, so a sign of life is all there is. If the lock is gone, the write will say so.
 func (c *call) renew(id string) error {
 	if id == "" {
 		return nil
@@ -198,13 +203,14 @@ func (c *call) store(sent content, head tfstate.Head, id string, force bool) err
 	return engine.Unavailable(c.state + " changes too often: try again")
 }
 
-// judge reports whether a write is done already, and returns why it may not be.
+// judge reports whether a write is done already, or returns why it may not be.
 func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done bool, err error) {
 	switch {
 	case p.same && (p.mine || p.wroteIt(id) || p.holder == nil && id == ""):
 		return true, nil // by an earlier try, whose answer was lost
 	case p.holder != nil && !p.mine:
 		return false, c.held(p.sight, c.notUnder(id)+", and it is locked by "+p.holder.Holder)
+	// The client believes in a lock that has ended: somebody else may have written since.
 	case p.holder == nil && id != "":
 		return false, &leasehold.Error{Code: leasehold.Lost, Message: c.notUnder(id) +
 			": that lock has ended; keep errored.tfstate, and push it once you have looked at both"}
@@ -218,6 +224,7 @@ func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done 
 	case head.Serial < p.head.Serial:
 		return false, refused("%s has the serial %d, and what was sent has %d: it is older; force it if you are sure",
 			c.state, p.head.Serial, head.Serial)
+	// A holder may write a serial twice: nobody else can have written in between.
 	case head.Serial == p.head.Serial && !p.mine:
 		return false,
 			refused("%s has the serial %d already, with other content: "+
@@ -227,7 +234,7 @@ func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done 
 	return false, nil
 }
 
-// wroteIt reports whether what is there was written under the lock of an ID that has ended
+// wroteIt reports whether the present state was written under the lock of an ID that has ended
 // since.
 func (p *present) wroteIt(id string) bool {
 	return lockEnded(p.status.Last, id) && p.record.Token == p.status.Last.Token
@@ -244,7 +251,7 @@ func refused(format string, args ...any) error {
 	return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(format, args...)}
 }
 
-// put writes, if all is still as it was read. changed says that it is not.
+// put writes, if all is still as it was read. changed reports that it is not.
 func (c *call) put(p present, sent content) (changed bool, err error) {
 	if p.holder != nil {
 		command := &core.PutRecord{
@@ -283,7 +290,8 @@ func (c *call) unlocked(p present, op core.Op) (changed bool, err error) {
 	return !answer.Txn.Succeeded, nil
 }
 
-// drop deletes a state. Its versions are kept for a while, and can be rolled back to.
+// drop deletes a state. Its versions are kept for a while, and it can be rolled back to one of
+// them.
 func (c *call) drop() error {
 	id, err := c.givenID()
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
+// unlock frees a lock. Answering an unlock that was done before with anything but 200 would
+// make Terraform report a failure after an apply that succeeded.
 func (c *call) unlock() error {
 	var err error
 	if c.id, err = c.unlockID(); err != nil {
@@ -29,8 +31,8 @@ func (c *call) unlock() error {
 	return nil
 }
 
-// unlockID reads which lock is to be freed: from the body as Terraform has it, or from the
-// query as GitLab does. terraform force-unlock sends neither, whatever ID was typed.
+// unlockID reads which lock to free: from the body, as Terraform sends it, or from the query,
+// as GitLab's clients do. terraform force-unlock sends neither, whatever ID was typed.
 func (c *call) unlockID() (string, error) {
 	body, err := c.small()
 	if err != nil {
@@ -56,7 +58,7 @@ func (c *call) unlockID() (string, error) {
 	return info.ID, nil
 }
 
-// free gives back the lock of an ID, and no other.
+// free gives back the lock of an ID, and no other. A place in the queue counts as well.
 func (c *call) free(id string) error {
 	for range maxLooks {
 		s, err := c.see(id)
@@ -78,8 +80,8 @@ func (c *call) free(id string) error {
 	return engine.Unavailable("the lock of " + c.state + " changes too often: try again")
 }
 
-// notFreed answers a client that gives back a lock it does not have. An earlier try may have
-// done it.
+// notFreed answers a client that gives back a lock it does not have. An earlier attempt may
+// have freed it, and its answer been lost.
 func (c *call) notFreed(id string, s sight) error {
 	switch {
 	case s.released:
@@ -97,7 +99,7 @@ func (c *call) held(s sight, message string) error {
 }
 
 // force frees any lock that is there: an operator said so. It names the token that was read
-// first, so that a second try cannot hit the next holder.
+// first, so that a second attempt cannot hit the next holder.
 func (c *call) force(seen *leasehold.Token) error {
 	s, err := c.see("")
 	if err != nil || s.holder == nil {

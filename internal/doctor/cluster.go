@@ -131,7 +131,7 @@ const farBehind = 5000
 func JudgeCluster(c v1.Cluster) Condition {
 	var f Condition
 	voters, up := 0, 0
-	var away []string
+	var away, silent []string
 	if c.Next != 0 {
 		f.note("all servers know level %d: when none has to go back to an older version, run leasehold cluster upgrade",
 			c.Next)
@@ -145,6 +145,9 @@ func JudgeCluster(c v1.Cluster) Condition {
 			up++
 		} else {
 			away = append(away, s.Name)
+		}
+		if s.Reachable && !s.Answered {
+			silent = append(silent, s.Name)
 		}
 	}
 	// A server that is still catching up has no vote, and so does not count.
@@ -165,6 +168,10 @@ func JudgeCluster(c v1.Cluster) Condition {
 		f.bad("if nobody leads for long, the servers can't reach each other at their peer addresses: see their logs")
 	case voters == 1:
 		f.State += ": it is alone"
+	case len(silent) > 0:
+		// They count as up until nobody has heard of them for a while, and may be dead already.
+		f.State = fmt.Sprintf("%d of %d voters were heard of in the last seconds; no answer from %s", up, voters,
+			strings.Join(silent, ", "))
 	case up == needed:
 		f.State += "; none may fail now"
 	default:

@@ -81,13 +81,18 @@ func (d *Door) Door() door.Door {
 // counted there, and noted if it had no right.
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if o := d.asked[r.Pattern]; o != nil {
+		began := time.Now()
 		c := &call{door: d, w: w, r: r}
 		if !d.backend.Starting() {
 			c.sayLevel()
 			c.noteDenied(o.operation, err)
 		}
-		o.account.Done(r.Context(),
-			telemetry.Outcome{Namespace: c.namespace, Err: err, Expected: d.backend.Expected(r)})
+		if c.namespace == "" {
+			_ = c.readQuery(o.operation) // for the log, which has it whatever is wrong with the rest
+		}
+		o.account.Done(r.Context(), telemetry.Outcome{
+			Namespace: c.namespace, Err: err, Took: time.Since(began), Expected: d.backend.Expected(r),
+		})
 	}
 	problem(w, err)
 }

@@ -2,6 +2,7 @@ package native
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -329,7 +330,8 @@ func TestServeWithoutListener(t *testing.T) {
 
 // A door without an engine says so at once, and lets in whoever comes afterwards.
 func TestStartingDoor(t *testing.T) {
-	door := open(nil, Config{})
+	var log bytes.Buffer
+	door := open(nil, Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	ask(t, door, "GET", "/livez", "").expect(200)
 	ask(t, door, "GET", "/version", "").expect(200)
 	ask(t, door, "GET", "/metrics", "").expect(200)
@@ -339,6 +341,10 @@ func TestStartingDoor(t *testing.T) {
 		if a.header.Get("Retry-After") == "" {
 			t.Errorf("%s: nobody says when to try again", path)
 		}
+	}
+	ask(t, door, "GET", "/v1/resources?namespace=ns7", "").expect(503)
+	if !strings.Contains(log.String(), "namespace=ns7") || strings.Contains(log.String(), "took=0s") {
+		t.Errorf("the log does not say of which namespace a refused request was, or how long it took:\n%s", log.String())
 	}
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()

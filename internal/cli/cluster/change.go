@@ -59,8 +59,8 @@ func removeServer(a *cli.App) *cobra.Command {
 		Use:   "remove NAME",
 		Short: "End the membership of a server for good",
 		Long: `Remove ends the membership of a server. If it runs, it says so and stops; if it was
-away, it hears so when it comes back. Its data can't be used in this cluster any
-more, its id is never given to another; its name may be.
+away, it hears so when it comes back. Its data can no longer be used in this cluster,
+and its id is never given to another; its name may be.
 
 What the cluster keeps is not touched, and no lease ends. A removal that would leave
 the cluster without a majority is refused. To replace a server, remove it, prepare a
@@ -90,6 +90,8 @@ On a terminal it shows what it would do and asks; elsewhere give --yes.`,
 	return cmd
 }
 
+// confirmRemoval shows which server would be removed, and asks. Without a terminal it refuses: a
+// script has to say --yes.
 func confirmRemoval(ctx context.Context, a *cli.App, c *cli.Conn, name string) error {
 	cluster, err := c.Cluster(ctx)
 	if err != nil {
@@ -117,7 +119,8 @@ func confirmRemoval(ctx context.Context, a *cli.App, c *cli.Conn, name string) e
 	return explain(c, cli.Failure(leasehold.NotFound, "there is no server called %s", name))
 }
 
-// afterwards says what a cluster is without a server.
+// afterwards describes the cluster without a server, so that the person sees beforehand whether it
+// would still have a majority.
 func afterwards(c v1.Cluster, gone v1.Server) string {
 	voters, up := 0, 0
 	for _, s := range c.Servers {
@@ -208,7 +211,7 @@ a server that is there already changes nothing.`,
 	return cmd
 }
 
-// somePeers are addresses that a new server can ask to be taken in.
+// somePeers returns addresses of voters, which a new server can ask to be admitted.
 func somePeers(ctx context.Context, c *cli.Conn, but string) string {
 	var peers []string
 	if cluster, err := c.Cluster(ctx); err == nil {

@@ -52,7 +52,7 @@ func acknowledge(ctx context.Context, a *cli.App, c *cli.Conn, name, reason stri
 	}
 	if end == nil {
 		return cli.Hint(cli.Failure(leasehold.NotFound, "%s is %s: there is nothing to acknowledge", name,
-			resource.State), "see how it stands: %s", c.Again("describe", name))
+			resource.State), "see its state: %s", c.Again("describe", name))
 	}
 	if err := c.Acknowledge(ctx, v1.AcknowledgeRequest{Resource: name, Token: end.Token, By: c.Operator(),
 		Reason: reason}); err != nil {

@@ -106,7 +106,8 @@ func (f *acquireFlags) request() v1.AcquireRequest {
 	return r
 }
 
-// leaseID is the id of one of the leases, made of the one that was given.
+// leaseID returns the id of one of the leases, derived from the one that was given: a retry of the
+// whole command then proposes the same ids.
 func (f *acquireFlags) leaseID(i int) string {
 	if f.id == "" || len(f.resources) == 1 {
 		return f.id
@@ -136,21 +137,21 @@ func acquire(ctx context.Context, a *cli.App, c *cli.Conn, f acquireFlags) error
 	return nil
 }
 
-// SayUnclean warns of what the holder before may have left half done.
+// SayUnclean warns that the holder before may have left work half done.
 func SayUnclean(a *cli.App, holder, resource, how string) {
 	a.Say("warning: the lease of %s on %s before this one ended uncleanly (%s): look before you go on", holder,
 		resource, how)
 }
 
-// allOf is a lease and what was granted at the same moment.
+// allOf returns a lease and those that were granted at the same moment.
 func allOf(lease v1.Lease) []v1.Lease {
 	list := append([]v1.Lease{lease}, lease.Also...)
 	list[0].Also = nil
 	return list
 }
 
-// acquireOrWithdraw leaves the queue, or gives back what it just got, if the person
-// loses patience.
+// acquireOrWithdraw acquires. If the person loses patience, it leaves the queue, or gives back what
+// it just got: nobody would renew it.
 func acquireOrWithdraw(ctx context.Context, a *cli.App, c *cli.Conn, request v1.AcquireRequest) (v1.Lease, error) {
 	waiting, answered := context.WithCancel(ctx)
 	told := tellWhoIsInTheWay(waiting, a, c, request)
@@ -181,7 +182,7 @@ func acquireOrWithdraw(ctx context.Context, a *cli.App, c *cli.Conn, request v1.
 	return lease, err
 }
 
-// namesOf is the ids of all that was asked for, as far as they are known.
+// namesOf returns the ids of all that was asked for, as far as they are known.
 func namesOf(request v1.AcquireRequest, lease v1.Lease) []string {
 	ids := []string{cmp.Or(request.ID, lease.ID)}
 	for i, item := range request.Also {
@@ -193,8 +194,8 @@ func namesOf(request v1.AcquireRequest, lease v1.Lease) []string {
 	return ids
 }
 
-// acquireFresh renews a grant that was waited for, once: its time began to run
-// before we heard of it.
+// acquireFresh acquires, and renews a grant that was waited for once: its time began before we
+// heard of it, so what it said about the remaining time may be long out of date.
 func acquireFresh(ctx context.Context, c *cli.Conn, request v1.AcquireRequest) (v1.Lease, error) {
 	granted, err := c.Acquire(ctx, request)
 	if err != nil || granted.WaitedMS == 0 || granted.Session != "" {
@@ -214,13 +215,13 @@ func acquireFresh(ctx context.Context, c *cli.Conn, request v1.AcquireRequest) (
 	return lease, nil
 }
 
-// IsNone reports whether there was nothing to take back.
+// IsNone reports whether there was nothing to release.
 func IsNone(err error) bool {
 	return errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrLost)
 }
 
-// tellWhoIsInTheWay says why it takes so long, if it does. The channel is closed
-// when nothing more will be said.
+// tellWhoIsInTheWay says who is in the way, if the answer takes more than a moment. The channel is
+// closed when nothing more will be said, so that no line appears after the result.
 func tellWhoIsInTheWay(ctx context.Context, a *cli.App, c *cli.Conn, request v1.AcquireRequest) <-chan struct{} {
 	done := make(chan struct{})
 	if request.Wait == 0 || a.Quiet {
@@ -259,7 +260,7 @@ func explainAcquire(c *cli.Conn, err error, request v1.AcquireRequest) error {
 	return err
 }
 
-// sayWhatNext shows the commands that keep the lease and give it back.
+// sayWhatNext shows the commands that renew the lease and release it.
 func sayWhatNext(a *cli.App, c *cli.Conn, leases []v1.Lease) {
 	lease, it := leases[0], "it"
 	var ids []string

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// BreakFlags say how a lease is to be broken.
+// BreakFlags say how to break a lease.
 type BreakFlags struct {
 	period   cli.Span
 	Now, Yes bool
@@ -95,8 +95,8 @@ func BreakShown(ctx context.Context, a *cli.App, c *cli.Conn, resource v1.Resour
 	return printBroken(a, lease)
 }
 
-// Request names the token that was shown, so that a lease which came after it is
-// safe, however long the person thought about it.
+// Request returns the request for a break. It names the token that was shown, so that a lease
+// granted after it is not hit, however long the person thought about it.
 func (f *BreakFlags) Request(by string, resource v1.Resource) v1.BreakRequest {
 	request := v1.BreakRequest{Resource: resource.Resource, By: by, Reason: f.Reason}
 	for _, h := range resource.Holders {

@@ -30,7 +30,7 @@ it by its id through the API.`,
 		ValidArgsFunction: a.Asks(1, cli.WaiterIDs),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
-		if err := cli.Needs(cmd, "priority", "say where it should stand, from -1000 to 1000"); err != nil {
+		if err := cli.Needs(cmd, "priority", "say which, from -1000 to 1000"); err != nil {
 			return err
 		}
 		request.ID, request.By = args[0], c.Operator()
@@ -55,6 +55,6 @@ func printMoved(a *cli.App, waiter v1.Waiter) error {
 	case cli.FormatName:
 		return a.PrintLine(waiter.ID)
 	}
-	a.Say("moved: %s stands at place %d", waiter.Holder, waiter.Position)
+	a.Say("moved: %s is at place %d", waiter.Holder, waiter.Position)
 	return nil
 }

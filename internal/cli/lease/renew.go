@@ -45,7 +45,7 @@ func renew(ctx context.Context, a *cli.App, c *cli.Conn, ids []string) error {
 	return cli.Each(ids, renew, a.PrintLeases)
 }
 
-// explainLost is for commands that were given the id of a lease.
+// explainLost adds a hint to the error of a command that was given the id of a lease.
 func explainLost(c *cli.Conn, err error) error {
 	if errors.Is(err, leasehold.ErrNotFound) || errors.Is(err, leasehold.ErrLost) {
 		return cli.Hint(err, "see who holds what now: %s", c.Again("list", "-o", "wide"))

@@ -56,7 +56,7 @@ whether it is sound.`,
 	return cmd
 }
 
-// kept is what there is in a backup, and what backup prints as JSON.
+// A kept backup is what backup prints: where it is, and what it contains.
 type kept struct {
 	File  string `json:"file,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"`
@@ -74,7 +74,8 @@ func backupToStdout(a *cli.App, r io.Reader) error {
 	return nil
 }
 
-// brokenBackup says on which side a copy was cut off.
+// brokenBackup returns the error of a copy that was cut off, and says on which side: a full disk
+// here needs another remedy than a server that went away.
 func brokenBackup(err, local error) error {
 	var known *leasehold.Error
 	switch {
@@ -86,7 +87,7 @@ func brokenBackup(err, local error) error {
 	return cli.Failure(leasehold.Unavailable, "the backup did not come whole, and was not kept: %v", err)
 }
 
-// A file is what is written before it gets its name.
+// A file is one that is written under a temporary name.
 type file interface {
 	io.WriteCloser
 	Name() string
@@ -120,7 +121,8 @@ func isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// putInPlace writes a file that has its name only once it is whole and durable.
+// putInPlace writes a file that gets its name only once it is whole and durable. A backup that was
+// interrupted must not look like one, nor replace an older one that is good.
 func putInPlace(name string, create func(dir, pattern string) (file, error), fill func(io.Writer) error) error {
 	dir := filepath.Dir(name)
 	f, err := create(dir, filepath.Base(name)+".*.tmp")
@@ -135,6 +137,8 @@ func putInPlace(name string, create func(dir, pattern string) (file, error), fil
 			}
 		}
 	}
+	// The order is that of every durable file: contents, then the name, then the directory that has
+	// the name.
 	local(f.Sync)
 	if failed := f.Close(); err == nil && failed != nil {
 		err = cli.Written(failed)
@@ -164,8 +168,8 @@ func syncDir(path string) error {
 	return d.Sync()
 }
 
-// A meter counts what passes through it, tells of it, and keeps its own errors apart
-// from those of the other end.
+// A meter counts what passes through it, reports it, and keeps its own errors apart from those of
+// the other end: io.Copy returns one error and does not say whose it is.
 type meter struct {
 	w    io.Writer
 	n    int64
@@ -188,10 +192,10 @@ func (m *meter) done() {
 	}
 }
 
-// progressEvery is how often a person sees how far it is.
+// progressEvery is how often the progress line is redrawn.
 const progressEvery = 200 * time.Millisecond
 
-// backupProgress shows on one line how much has come, to a person who watches.
+// backupProgress shows on one line how much has come, if a person watches.
 func backupProgress(a *cli.App) func(int64, bool) {
 	if a.Quiet || a.Output == cli.FormatJSON || !a.Terminal(a.Stderr) {
 		return nil
@@ -222,7 +226,7 @@ func printBackup(a *cli.App, k kept) error {
 	return nil
 }
 
-// backup says what is in a backup.
+// backup describes the contents of a backup.
 func backup(s *cli.Details, a *cli.App, h storage.BackupHead) {
 	s.Line("Cluster", "%s, of %s", cli.Printable(h.Cluster), cli.Plural(len(h.Roster.Members), "server", "servers"))
 	s.Line("Taken", "%s (%s), at %d of its log", cli.Absolute(h.Time), a.Ago(h.Time), h.Index)

@@ -15,8 +15,9 @@ import (
 	"github.com/leasehold/leasehold/internal/load"
 )
 
-// benchNamespace is where the load goes unless the flag names another. The
-// environment cannot: it usually names what people work with.
+// benchNamespace is where the load goes unless the flag names another. The environment cannot
+// change it: that usually names the namespace people work in, and a forgotten variable would fill
+// it with load.
 const benchNamespace = "bench"
 
 // everyOperation is the word for all of them.

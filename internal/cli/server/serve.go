@@ -22,8 +22,8 @@ import (
 // under way. It calls ready once, with the address that it listens on.
 type serverFunc func(ctx context.Context, c node.Config, ready func(address string)) error
 
-// An Outside is what the commands of this package start and touch. A test puts something
-// else in its place.
+// An Outside is what the commands of this package start and touch. Tests replace it, since they
+// should neither listen on ports nor fill a disk.
 type Outside struct {
 	Serve serverFunc
 	check checkFunc
@@ -31,7 +31,7 @@ type Outside struct {
 	createTemp func(dir, pattern string) (file, error)
 }
 
-// RealOutside is what users get.
+// RealOutside returns the real thing, as users get it.
 func RealOutside() Outside {
 	return Outside{Serve: node.Run, check: checkData, createTemp: createTemp}
 }
@@ -98,8 +98,8 @@ func runServe(a *cli.App, cmd *cobra.Command, serve serverFunc) error {
 	return cli.Failure(leasehold.Unavailable, "the server stopped: %v", err)
 }
 
-// greet tells where the server is and what to do first. Where log lines are JSON, it
-// is one of them.
+// greet says where the server is and what to do first. Where log lines are JSON, it is one of them,
+// so that a collector can parse every line.
 func greet(a *cli.App, url string, settings config.Server) {
 	data, err := filepath.Abs(settings.Data)
 	if err != nil {
@@ -117,7 +117,7 @@ func greet(a *cli.App, url string, settings config.Server) {
 	a.Say("try: %s acquire my/first --ttl 1m%s%s", calledAs(), serverFlag(url), trustFlags(settings))
 }
 
-// trustFlags are what a client needs to be admitted and to verify the server.
+// trustFlags returns the flags that a client needs to be admitted and to verify the server.
 func trustFlags(settings config.Server) string {
 	switch {
 	case settings.TLS.Cert == "":
@@ -128,8 +128,8 @@ func trustFlags(settings config.Server) string {
 	return " --ca FILE --cert FILE --key FILE"
 }
 
-// calledAs is how to call this program from the shell that called it: by its path, if
-// the shell would not find it by its name.
+// calledAs returns how to call this program from the shell that called it: by its path, if the
+// shell would not find it by its name.
 func calledAs() string {
 	const name = "leasehold"
 	if _, err := exec.LookPath(name); err == nil || !strings.ContainsRune(os.Args[0], filepath.Separator) {
@@ -138,7 +138,7 @@ func calledAs() string {
 	return os.Args[0]
 }
 
-// serverFlag is what a client must add to find the server, which is often nothing.
+// serverFlag returns the flag that a client needs to find the server, which is often none.
 func serverFlag(url string) string {
 	key, _ := config.Lookup("server")
 	if url == key.Default {

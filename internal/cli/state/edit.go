@@ -157,7 +157,7 @@ func readState(a *cli.App, source string) ([]byte, error) {
 	return body, nil
 }
 
-// edit does something to a state under its lock.
+// edit does something to a state under its lock, so that no Terraform writes meanwhile.
 func edit(ctx context.Context, c *cli.Conn, state, operation string, f editFlags, do func(id string) error) error {
 	info := tfstate.LockInfo{
 		ID: rand.Text(), Operation: operation, Info: f.reason, Who: c.Operator(), Version: "leasehold",
@@ -221,7 +221,7 @@ Only the state goes back, not what it describes: look at terraform plan afterwar
 	return cmd
 }
 
-// versionCalled finds a version of a state by what it is called.
+// versionCalled finds a version of a state by its serial or revision.
 func versionCalled(ctx context.Context, c *cli.Conn, state, word string) (tfstate.Version, error) {
 	versions, err := states(c).Versions(ctx, state)
 	if err != nil {
@@ -234,8 +234,9 @@ func versionCalled(ctx context.Context, c *cli.Conn, state, word string) (tfstat
 	return found, err
 }
 
-// rollBack writes a former version as a new one, and returns its new serial. It has the
-// lock: nobody else writes meanwhile.
+// rollBack writes a former version as a new one, and returns its new serial. The caller has the
+// lock. The versions are read again here, since somebody may have written before the lock was
+// granted.
 func rollBack(ctx context.Context, c *cli.Conn, state, word, id string) (uint64, error) {
 	versions, err := states(c).Versions(ctx, state)
 	if err != nil {
@@ -258,6 +259,7 @@ func rollBack(ctx context.Context, c *cli.Conn, state, word, id string) (uint64,
 		for _, v := range versions {
 			serial = max(serial, v.Serial)
 		}
+		// Above all others, so that plans made from what is there now are refused as stale.
 		serial++
 		if body, err = tfstate.WithSerial(body, serial); err != nil {
 			return 0, err
@@ -305,7 +307,7 @@ nothing happens. It is leasehold break terraform/STATE --now.`,
 	return cmd
 }
 
-// notLocked says that there is nothing to unlock, and what to do instead.
+// notLocked returns the error that there is nothing to unlock, with what to do instead.
 func notLocked(c *cli.Conn, state string, r v1.Resource) error {
 	err := cli.Failure(leasehold.NotFound, "%s is not locked", state)
 	switch {

@@ -12,11 +12,12 @@ import (
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
-// An alarm is part of the state, so that it is an event like any other: in order, once,
-// and the same on every node. There is one for each thing, however often it happens;
-// only the first time is an event. What is kept of alarms is bounded.
+// An alarm is part of the state, so that it is an event like any other: in order, once, and the
+// same on every node. There is one for each thing, however often it happens, and only the first
+// time is an event: a fault that repeats every second must not fill history. What is kept of
+// alarms is bounded.
 
-// An Alarm is one that stands. It is never changed in place.
+// An Alarm is one that is active. It is never changed in place.
 type Alarm struct {
 	Kind     leasehold.AlarmKind
 	Resource string
@@ -36,7 +37,7 @@ type Alarm struct {
 	filed string // its key, once it stands
 }
 
-// How many alarms stand at most. Beyond it the oldest of the namespace makes room.
+// How many alarms can be active. Beyond it the oldest of the namespace makes room.
 const (
 	maxAlarms    = 10000 // in all namespaces
 	maxAlarmsOne = 1000  // in one
@@ -65,7 +66,7 @@ type alarmRef struct {
 	last       Time
 }
 
-// key tells what an alarm is about. While it stands, there is no other of that key.
+// key identifies what an alarm is about. There is one active alarm for each key.
 func (a *Alarm) key() string {
 	kind := string(rune('a' + a.Kind))
 	switch {
@@ -77,7 +78,8 @@ func (a *Alarm) key() string {
 	return kind + "resource " + a.Resource
 }
 
-// stands reports whether an alarm is not forgotten by a moment, collected or not.
+// stands reports whether an alarm is still active at a moment, collected or not. One about
+// something past is forgotten by time alone.
 func (a *Alarm) stands(now Time) bool {
 	return !a.Kind.Past() || a.Last.Add(leasehold.AlarmMemory) > now
 }
@@ -87,7 +89,8 @@ func about(c *Claim, kind leasehold.AlarmKind) *Alarm {
 	return &Alarm{Kind: kind, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Token: c.Token, Session: c.Session}
 }
 
-// raise lets an alarm stand, or stand for longer.
+// raise makes an alarm active, or extends it. An alarm that is raised again is the newest of
+// all, so that what still goes on is the last to make room.
 func (s *State) raise(sp *space, a *Alarm, format string, args ...any) {
 	a.Text = fmt.Sprintf(format, args...)
 	a.SinceWall, a.Last, a.LastWall, a.Count = s.wall, s.now, s.wall, 1
@@ -112,7 +115,7 @@ func (s *State) raise(sp *space, a *Alarm, format string, args ...any) {
 	}
 }
 
-// tellAlarm makes an event of an alarm. It comes after all others of the command, which
+// tellAlarm makes an event of an alarm. It comes after all other events of the command, which
 // say what it is about.
 func (s *State) tellAlarm(sp *space, a *Alarm, kind leasehold.Kind) {
 	s.untold = append(s.untold, untold{sp, &leasehold.Event{
@@ -135,8 +138,9 @@ func (s *State) tellAlarms() {
 	s.untold = s.untold[:0]
 }
 
-// roomForAlarm makes room for one more. Where there are too many in all, and none in
-// this namespace, there is none: nobody's alarms go for those of others.
+// roomForAlarm makes room for one more alarm, and reports whether there is any. If there are
+// too many in all and this namespace has none to give up, there is no room: nobody's alarms are
+// dropped for those of others.
 func (s *State) roomForAlarm(sp *space) bool {
 	if sp.alarms.Len() < maxAlarmsOne && s.alarms.all < maxAlarms {
 		return true
@@ -168,8 +172,8 @@ func (s *State) dropAlarm(sp *space, a *Alarm) {
 	}
 }
 
-// forgetAlarm drops the oldest alarm about something past if it does not stand any
-// more, and reports whether it did.
+// forgetAlarm drops the oldest alarm about something past if it is no longer active, and
+// reports whether it did.
 func (s *State) forgetAlarm() bool {
 	_, ref, ok := s.alarms.past.Min()
 	if !ok || ref.last.Add(leasehold.AlarmMemory) > s.now {
@@ -181,8 +185,7 @@ func (s *State) forgetAlarm() bool {
 	return true
 }
 
-// standing returns the alarm that stands about the same thing as another; nil if none
-// does.
+// standing returns the active alarm about the same thing as another; nil if there is none.
 func (s *State) standing(sp *space, like *Alarm) *Alarm {
 	if sp.alarms.Len() == 0 {
 		return nil
@@ -194,7 +197,7 @@ func (s *State) standing(sp *space, like *Alarm) *Alarm {
 	return a
 }
 
-// clearAlarm ends an alarm, if it stands.
+// clearAlarm ends an alarm, if it is active.
 func (s *State) clearAlarm(sp *space, like *Alarm) {
 	if a := s.standing(sp, like); a != nil {
 		s.dropAlarm(sp, a)
@@ -202,7 +205,8 @@ func (s *State) clearAlarm(sp *space, like *Alarm) {
 	}
 }
 
-// overdue raises the alarm of a lease that is held for too long, once.
+// overdue raises the alarm of a lease that is held for too long. The claim remembers that it
+// did, or its timer would be due again at once.
 func (s *State) overdue(sp *space, c *Claim) {
 	s.ends++
 	s.work.take(endCost)
@@ -219,7 +223,7 @@ func (s *State) overdue(sp *space, c *Claim) {
 		c.Holder, c.Resource, timeline.Text(held), timeline.Text(limit))
 }
 
-// renamed keeps the alarm of a lease that goes on under another id or holder.
+// renamed keeps the alarm of a lease that continues under another id or holder.
 func (s *State) renamed(sp *space, from, to *Claim) {
 	if a := s.standing(sp, about(from, leasehold.HeldLong)); a != nil {
 		other := *a
@@ -230,8 +234,9 @@ func (s *State) renamed(sp *space, from, to *Claim) {
 	}
 }
 
-// alarmEnd raises or clears the alarms that the end of a lease is a reason for. before is
-// what was learned before it. Whatever a session took with it is told once, for all.
+// alarmEnd raises or clears the alarms that the end of a lease is a reason for. before is what
+// was learned before that end. What an expired session took with it is one alarm for all: see
+// alarmSession.
 func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Usual) {
 	if c.Overdue {
 		s.clearAlarm(sp, about(c, leasehold.HeldLong))
@@ -294,7 +299,8 @@ func (s *State) lengthened(sp *space, path string) {
 	s.raise(sp, a, "%d wait for %s: usual are %d", r.Waiting, path, usual)
 }
 
-// shortened clears the alarm of a queue that is half as long as would be too long.
+// shortened clears the alarm of a queue when it is half as long as the length that raised it: a
+// queue that wavers around the limit must not raise and clear the alarm with every waiter.
 func (s *State) shortened(sp *space, path string) {
 	a := s.standing(sp, &Alarm{Kind: leasehold.LongQueue, Resource: path})
 	if a == nil {

@@ -78,8 +78,9 @@ func newGraphBuilder(s *State, sp *space, asks *Claim) *graphBuilder {
 	return b
 }
 
-// canGoOn finds all that bears on the one who asks, and reports whether it can go on some
-// day. It says so too if there is too much to look at.
+// canGoOn builds the whole graph around the one who asks, and reports whether it can go on some
+// day. If there is too much to look at it reports true: a wait that is refused by mistake is
+// worse than a cycle that ends with a lease.
 func (b *graphBuilder) canGoOn() bool {
 	for len(b.unseen) > 0 && b.looked <= maxLooked {
 		next := b.unseen[0]
@@ -93,9 +94,9 @@ func (b *graphBuilder) canGoOn() bool {
 	return b.asks.CanGoOn()
 }
 
-// plain reports whether those in the way of the new claims wait for nothing, and nobody
-// would stand behind these. That is so mostly, and seen without a look at what else
-// the one who asks waits for, which may be much.
+// plain reports whether those in the way of the new claims wait for nothing, and nobody would
+// be behind these. That is nearly always so, and is found out without a look at what else the
+// one who asks waits for, which may be much.
 func (b *graphBuilder) plain() (plain bool) {
 	plain = true
 	b.graph.Scan(func(p *waitgraph.Party) bool {
@@ -116,7 +117,8 @@ func (b *graphBuilder) plain() (plain bool) {
 	return plain
 }
 
-// party returns the party of a claim.
+// party returns the party of a claim. One that is new in the graph has yet to be asked what it
+// waits for.
 func (b *graphBuilder) party(c *Claim) *waitgraph.Party {
 	p, isNew := b.graph.Party(c.party())
 	if isNew {

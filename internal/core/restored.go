@@ -56,8 +56,8 @@ func (s *State) Restored() (Restored, bool) {
 	return *s.restored, true
 }
 
-// FromBackup makes of a state that was just read from a backup the one with which
-// another cluster begins. Everybody keeps what they had, until it ends.
+// FromBackup turns a state that was just read from a backup into the one with which another
+// cluster begins. Everybody keeps what they had, until it ends.
 func (s *State) FromBackup(r Restoration) (Restored, error) {
 	known := max(r.Above, s.base(), uint64(s.forgotten.token), uint64(s.forgotten.revision))
 	s.spaces.Scan(func(_ string, sp *space) bool {
@@ -89,7 +89,8 @@ func (s *State) FromBackup(r Restoration) (Restored, error) {
 }
 
 // disturb tells every session that all its leases are in doubt: what was granted, broken or
-// changed after the backup is not known here. The number lies above every one that was told.
+// changed after the backup is not known here. The number is larger than any that a holder was
+// told, so every holder notices at its next renewal and asks about each lease.
 func (s *State) disturb(sp *space, base uint64) {
 	if !s.atLeast(Level4) {
 		return
@@ -170,8 +171,8 @@ func (s *State) longest() (d time.Duration) {
 	return d
 }
 
-// leads notes who leads. The quarantine is counted from the first who does: before,
-// nobody could have been told what is held.
+// leads records who leads. The quarantine is counted from the first leader: before, nobody
+// could renew, and nobody was told what is held.
 func (s *State) leads(c *Lead) {
 	s.lead = *c
 	if s.restored == nil || s.restored.Over || s.restored.Until != 0 {
@@ -207,8 +208,8 @@ func (s *State) clearQuarantine() {
 	}
 }
 
-// resume lets the next queue have what is free after the quarantine. There may be very
-// many, and a tick does so much only.
+// resume hands over what is free after the quarantine to one more queue. There may be very
+// many, and a tick does a bounded amount.
 func (s *State) resume() {
 	s.ends++
 	s.work.take(lookCost)

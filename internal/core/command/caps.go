@@ -25,6 +25,7 @@ func (c *SetCaps) Validate() error {
 	)
 }
 
+// limit checks one cap; 0 means that it is left as it is.
 func limit(what string, n, most int) error {
 	if n < 0 || n > most {
 		return invalid("a cap of %d %s is out of range: 1 to %d are allowed", n, what, most)

@@ -43,6 +43,8 @@ func (c *Undefine) Validate() error {
 		c.Request.validate())
 }
 
+// definition checks what a definition says, not whether the resources that exist now fit: it
+// may well come before them.
 func definition(d *leasehold.Definition) error {
 	switch {
 	case d.Revision != 0:
@@ -64,6 +66,8 @@ func definition(d *leasehold.Definition) error {
 	)
 }
 
+// units checks the names of units. Two units with one name could not be told apart by those who
+// hold them.
 func units(names []string) error {
 	if len(names) > leasehold.MaxUnits {
 		return invalid("there are %d units: at most %d are allowed", len(names), leasehold.MaxUnits)

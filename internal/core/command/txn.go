@@ -90,6 +90,8 @@ const (
 func (c *Txn) space() string    { return c.Namespace }
 func (c *Txn) request() Request { return c.Request }
 
+// subject names a transaction by its first operation, for people; Subject adds a hash of the
+// rest.
 func (c *Txn) subject() string {
 	for _, list := range [][]Op{c.Then, c.Else} {
 		if len(list) > 0 {
@@ -99,7 +101,8 @@ func (c *Txn) subject() string {
 	return "txn"
 }
 
-// ValidateAt bounds, from level 4 on, what the gets of either list may show.
+// ValidateAt bounds, from level 4 on, what the gets of either list may show, so that no
+// transaction keeps the state for long.
 func (c *Txn) ValidateAt(level Level) error {
 	if err := c.Validate(); err != nil || level < Level4 {
 		return err
@@ -119,6 +122,8 @@ func (c *Txn) ValidateAt(level Level) error {
 	return nil
 }
 
+// Validate refuses a transaction whose operations contradict each other or are too much. It
+// must find everything that does not depend on the state: what it lets through is in the log.
 func (c *Txn) Validate() error {
 	err := firstError(name("namespace", c.Namespace), c.Request.validate(),
 		atMost("comparisons", len(c.If)), atMost("operations", len(c.Then)), atMost("operations", len(c.Else)))
@@ -227,8 +232,8 @@ func (o *Op) validateAcquire(c *Txn) error {
 	return a.Validate()
 }
 
-// leasesFirst refuses lists of which it could not be told before the first change
-// whether all of it can be done: one acquire at most, and it before any release.
+// leasesFirst refuses lists for which nobody could say before the first change whether all of
+// it can be done: one acquire at most, and before any release.
 func leasesFirst(list []Op) error {
 	acquired, released := false, false
 	for i := range list {
@@ -266,8 +271,8 @@ func (o *Op) validateRecord(r Request) error {
 		text("session", o.Session))
 }
 
-// once refuses operations that write one record twice: at one revision a record
-// changes once.
+// once refuses operations that write one record twice: at one revision a record changes once,
+// and a watch shows each revision as a whole.
 func once(list []Op) error {
 	for i := range list {
 		for j := range list {

@@ -7,6 +7,11 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// What is wrong with a command whatever the state: names that are missing or too long, numbers
+// out of range. Texts say what is allowed, so that a caller can correct the request without
+// looking it up. They are part of remembered answers; replicas of all versions must write the
+// same ones.
+
 func invalid(format string, args ...any) error {
 	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(format, args...)}
 }
@@ -20,6 +25,7 @@ func firstError(errs ...error) error {
 	return nil
 }
 
+// name checks a text that must not be empty.
 func name(what, s string) error {
 	if s == "" {
 		return invalid("%s is missing: give 1 to %d bytes", what, leasehold.MaxName)
@@ -27,6 +33,8 @@ func name(what, s string) error {
 	return text(what, s)
 }
 
+// text checks a text that may be empty. Any bytes are allowed: a name is compared and never
+// interpreted.
 func text(what, s string) error {
 	if len(s) > leasehold.MaxName {
 		return invalid("%s has %d bytes: at most %d are allowed", what, len(s), leasehold.MaxName)
@@ -69,6 +77,7 @@ func priority(p int) error {
 	return nil
 }
 
+// labels checks that keys are sorted and unique, so that equal labels are written equally.
 func labels(ls leasehold.Labels) error {
 	size := 0
 	for i, l := range ls {

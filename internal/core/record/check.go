@@ -2,6 +2,9 @@ package record
 
 import "github.com/leasehold/leasehold"
 
+// The invariants of records: everything that is counted is counted again, over all tables, and
+// compared. See State.Check in core.
+
 // A Checker looks for contradictions in the tables of a store. That is called with each thing that
 // must be so.
 type Checker struct {
@@ -21,6 +24,8 @@ type Scope struct {
 	Bound    func(session string) // is called for each record of a session
 }
 
+// name counts who names a large value. A value that is counted once too often would never be
+// freed; one too few, and it is freed while a record still has it.
 func (c *Checker) name(large *leasehold.Large) {
 	if large == nil {
 		return

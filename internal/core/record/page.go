@@ -45,7 +45,8 @@ func WithoutValue(r *leasehold.Record) *leasehold.Record {
 	return &shown
 }
 
-// PageAt returns records as they were.
+// PageAt returns records as they were at a revision. It merges two ordered lists: the records
+// of today that have not changed since, and what past knows of those that have.
 func (t *Table) PageAt(q Query, past *Past) Page {
 	p := NewPager(q)
 	more := true

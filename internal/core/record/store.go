@@ -24,7 +24,7 @@ type Store struct {
 	freesNamed bool // as FreeNamed says
 }
 
-// A Write is what a record is to become.
+// A Write is the new content of a record.
 type Write struct {
 	Path, Value, Session string
 	Large                *leasehold.Large
@@ -82,6 +82,8 @@ func (st *Store) Put(t *Table, w Write, at Stamp) (r, old *leasehold.Record) {
 	if old != nil {
 		r.Create, r.Version, r.Token = old.Create, old.Version+1, max(old.Token, at.Token)
 	}
+	// The former version takes over the name of a large value before the record gives it up, so
+	// that the value is not freed in between.
 	st.shelve(t, old, w, at.Wall)
 	if old != nil {
 		st.uncount(t, old)
@@ -125,8 +127,9 @@ func (st *Store) uncount(t *Table, r *leasehold.Record) {
 	}
 }
 
-// Room refuses writes to different paths that would make too much of something. The table may be
-// nil.
+// Room refuses writes, to different paths, that would make too much of something. Writes that
+// make it less are let through even above a limit, or nobody could get below it again. The
+// table may be nil.
 func (st *Store) Room(t *Table, writes []Write) *leasehold.Error {
 	records, size, kept := st.records, st.bytes, st.kept()
 	for i := range writes {

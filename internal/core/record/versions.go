@@ -66,7 +66,7 @@ func keeps(shelf *Shelf, w *Write) int {
 	return shelf.Keep
 }
 
-// shelving returns by how much a write lets grow what is kept, and its bytes.
+// shelving returns by how much a write makes what is kept grow, in versions and in bytes.
 func shelving(t *Table, old *leasehold.Record, w *Write) (more, bytes int) {
 	shelf, _ := t.Shelf(w.Path)
 	count, keep := 0, keeps(shelf, w)
@@ -87,8 +87,8 @@ func shelving(t *Table, old *leasehold.Record, w *Write) (more, bytes int) {
 	return more + after - count, bytes
 }
 
-// shelve takes the version that a write replaces, nil if there is none, and notes who
-// writes.
+// shelve keeps the version that a write replaces, nil if there is none, and records who writes
+// now.
 func (st *Store) shelve(t *Table, old *leasehold.Record, w Write, wall int64) {
 	shelf, there := t.shelves.Get(w.Path)
 	keep := keeps(shelf, &w)
@@ -109,7 +109,7 @@ func (st *Store) shelve(t *Table, old *leasehold.Record, w Write, wall int64) {
 	st.setShelf(t, next)
 }
 
-// shelveLast takes the version of a record that is deleted.
+// shelveLast keeps the last version of a record that is deleted.
 func (st *Store) shelveLast(t *Table, r *leasehold.Record, now timeline.Time) {
 	shelf, there := t.shelves.Get(r.Path)
 	if !there {
@@ -154,8 +154,8 @@ func (st *Store) dropVersion(t *Table, v *leasehold.Version) {
 	st.unname(v.Large)
 }
 
-// setShelf puts a shelf in the place of the one that is there, and drops the oldest versions
-// if it has too many.
+// setShelf stores a shelf in place of the one before, and drops the oldest versions if it has
+// too many.
 func (st *Store) setShelf(t *Table, shelf *Shelf) {
 	for shelf.count > shelf.Keep {
 		st.dropVersion(t, t.oldest(shelf.Path))

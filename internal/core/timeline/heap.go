@@ -43,7 +43,8 @@ func (h *Heap[T]) less(a, b slot[T]) bool {
 	return h.before(a.timer.Of, b.timer.Of)
 }
 
-// Set moves a timer to a moment; 0 takes it out.
+// Set moves a timer to a moment; 0 takes it out. A later moment than the slot has is only
+// written in the timer: that is what makes a renewal cheap.
 func (h *Heap[T]) Set(t *Timer[T], at Time) {
 	t.At = at
 	switch {
@@ -142,7 +143,8 @@ func (h *Heap[T]) Next() (Time, bool) {
 	return h.slots[0].at, true
 }
 
-// Correct makes Next exact if that lies before a moment. It corrects at most so many slots.
+// Correct makes Next exact if that is before a moment. It corrects at most the given number of
+// slots.
 func (h *Heap[T]) Correct(by Time, most int) {
 	for range most {
 		if len(h.slots) == 0 || h.slots[0].at > by || h.exact() {
@@ -157,8 +159,8 @@ func (h *Heap[T]) DueBy(now Time) bool {
 	return len(h.slots) > 0 && h.slots[0].at <= now && h.exact()
 }
 
-// NoneDue reports whether no timer is due by a moment. It may say no although that is so: it
-// looks at so many slots only, and changes none.
+// NoneDue reports whether no timer is due by a moment. It may return false although none is: it
+// looks at a bounded number of slots, and changes none.
 func (h *Heap[T]) NoneDue(now Time, most int) bool { return h.noneDue(0, now, &most) }
 
 // noneDue is NoneDue from a slot downwards. What is behind a slot is due no earlier than the

@@ -103,8 +103,8 @@ func (w *Want) Needs(slots uint32) {
 // NeedsMore reports whether a is a need for more slots than b, where 0 is all of them.
 func NeedsMore(a, b uint32) bool { return b != 0 && (a == 0 || a > b) }
 
-// Finish lets all parties go on that can, and by that others. Each is looked at once for each
-// edge that it has.
+// Finish lets all parties go on that can, and thereby others. Each edge is looked at once, so
+// the cost is that of the graph, however long the chains are.
 func (g *Graph) Finish() {
 	var goOn []*Party
 	g.Scan(func(p *Party) bool {
@@ -162,7 +162,8 @@ func (w *Want) count(slots uint32, ahead bool, more int) {
 	w.taken += more * int(slots)
 }
 
-// remove takes a party out of the way of a want, and reports whether it can be had by that.
+// remove takes a party out of the way of a want, and reports whether that was the last thing
+// that the want lacked.
 func (e edge) remove() bool {
 	could := e.want.canBeHad()
 	e.want.count(e.slots, e.ahead, -1)

@@ -40,12 +40,13 @@ func unknown(format string, args ...any) error {
 	return &refusal{ErrUnknown, fmt.Sprintf(format, args...) + ": this server is too old for it, start a newer one"}
 }
 
-// A codec goes over the fields of a value in the order of their bytes, and either
-// writes or reads them. A layout is therefore one function for both directions, and
-// what is written cannot drift apart from what is read. A codec that writes never
-// changes the value: a frozen state is shared with the state that goes on.
+// A codec visits the fields of a value in the order of their bytes, and either writes or reads
+// them. A layout is therefore one function for both directions, and what is written cannot
+// drift apart from what is read. A codec that writes never changes the value: a frozen state is
+// shared with the state that goes on.
 //
-// After the first fault nothing more is read, and every further read gives zero.
+// After the first fault nothing more is read, and every further read gives zero, so a layout
+// needs no check after each field: the one who began looks at fault at the end.
 type codec struct {
 	writing bool
 	b       []byte // what is written, or what is to be read
@@ -76,6 +77,7 @@ func (c *codec) fail(field, reason string) {
 	if c.fault == nil {
 		c.fault = &fault{field, reason, c.base + int64(c.at)}
 	}
+	// Nothing is left, so every later read fails as well, and no loop goes on over garbage.
 	c.at = len(c.b)
 }
 
@@ -87,20 +89,22 @@ func (c *codec) refused(what string) error {
 // left is how many bytes are still to be read.
 func (c *codec) left() int { return len(c.b) - c.at }
 
-// end refuses what stands behind the last field.
+// end refuses bytes after the last field: they would be lost when the value is written again,
+// and a newer server might have meant something by them.
 func (c *codec) end() {
 	if c.fault == nil && c.left() > 0 {
 		c.fail("end", fmt.Sprintf("%d bytes follow that belong to nothing", c.left()))
 	}
 }
 
-// unsigned is a number in groups of seven bits, the lowest first. Only the shortest
-// form is accepted.
+// unsigned is a number in groups of seven bits, the lowest first. Only the shortest form is
+// accepted: a value has one encoding, so equal states have equal checksums.
 func (c *codec) unsigned(field string, p *uint64) {
 	if c.writing {
 		c.b = binary.AppendUvarint(c.b, *p)
 		return
 	}
+	// Most numbers and nearly all lengths are one byte.
 	if c.at < len(c.b) && c.b[c.at] < 0x80 {
 		*p = uint64(c.b[c.at])
 		c.at++
@@ -138,6 +142,7 @@ func (c *codec) token(field string, p *leasehold.Token)  { c.unsigned(field, (*u
 
 func (c *codec) revision(field string, p *leasehold.Revision) { c.unsigned(field, (*uint64)(p)) }
 
+// number is an int, which may be smaller on the machine that reads than on the one that wrote.
 func (c *codec) number(field string, p *int) {
 	v := int64(*p)
 	c.signed(field, &v)
@@ -212,7 +217,8 @@ var (
 	picks     = choice{uint8(core.TTLAsSaid), uint8(core.TTLAuto)}
 )
 
-// oneOf is one byte of an enumeration. What would not be read is not written.
+// oneOf is one byte of an enumeration. The range is checked when writing too: what would not be
+// read back must not get into the log, where it would stop every server.
 func (c *codec) oneOf(field string, p *uint8, among choice) {
 	v := *p
 	if !c.writing {
@@ -234,7 +240,8 @@ func (c *codec) oneOf(field string, p *uint8, among choice) {
 	c.at++
 }
 
-// how is a way to end. One of them came with level 4.
+// how is a way to end. One of them came with level 4, and bytes of an older level cannot have
+// it.
 func (c *codec) how(p *leasehold.How, among choice) {
 	if c.level != 0 && c.level < levelStated {
 		among.last = uint8(leasehold.WaitOver)
@@ -242,7 +249,7 @@ func (c *codec) how(p *leasehold.How, among choice) {
 	c.oneOf("how", (*uint8)(p), among)
 }
 
-// text is a length and so many bytes.
+// text is a length and that many bytes.
 func (c *codec) text(field string, p *string) {
 	if c.writing {
 		c.b = append(binary.AppendUvarint(c.b, uint64(len(*p))), *p...)
@@ -258,7 +265,7 @@ var (
 	elsewhere = choice{0, 1}
 )
 
-// content is the value of a record, which may be a large one.
+// content is the value of a record, which may be a large one from level 3 on.
 func (c *codec) content(field string, p *string, large **leasehold.Large) {
 	where, among := uint8(0), elsewhere
 	if c.level != 0 && c.level < levelValues {
@@ -279,6 +286,7 @@ func (c *codec) content(field string, p *string, large **leasehold.Large) {
 	}
 }
 
+// large is the name of a large value: its digest and its size.
 func (c *codec) large(field string, p **leasehold.Large) {
 	if !c.writing {
 		*p = new(leasehold.Large)
@@ -298,14 +306,16 @@ func (c *codec) large(field string, p **leasehold.Large) {
 	}
 }
 
-// value is a value of the time before there were large ones.
+// value is a value in the layout from before there were large ones. Its first byte was always
+// 0, which is what made room for them.
 func (c *codec) value(field string, p *string) {
 	where := uint8(0)
 	c.oneOf(field, &where, inline)
 	c.text(field, p)
 }
 
-// length is how many bytes follow; at most those that are there.
+// length is how many bytes follow; at most those that are there, so that nobody can make a
+// server allocate more than they sent.
 func (c *codec) length(field string) int {
 	var n uint64
 	c.unsigned(field, &n)
@@ -316,8 +326,9 @@ func (c *codec) length(field string) int {
 	return int(n)
 }
 
-// maxShared is the longest body whose strings share one copy. It bounds what an id
-// that is kept keeps with it: of a longer body each string is copied by itself.
+// maxShared is the longest body whose strings share one copy. One allocation instead of a dozen
+// makes renewals cheap to read. The limit bounds what an id that is kept for minutes keeps in
+// memory with it: in a longer body each string is copied by itself.
 const maxShared = 256
 
 // cut reads a string. It never keeps the bytes it is read from alive.
@@ -329,6 +340,7 @@ func (c *codec) cut(n int) string {
 		return ""
 	case len(c.b) > maxShared:
 		return string(c.b[from:c.at])
+	// From the first string on, everything in the body may be part of some string.
 	case c.shared == "":
 		c.shared, c.sharedAt = string(c.b[from:]), from
 	}
@@ -358,7 +370,8 @@ func (c *codec) moment(field string, p *time.Time) {
 // minLabel is the least that a label takes: a key of one byte and no value.
 const minLabel = 3
 
-// labels are a count, and a key and a value each. Keys ascend and are not empty.
+// labels are a count, and a key and a value each. Keys ascend and are not empty, so that equal
+// labels have equal bytes.
 func (c *codec) labels(field string, p *leasehold.Labels) {
 	n := uint64(len(*p))
 	c.unsigned(field, &n)
@@ -380,8 +393,8 @@ func (c *codec) labels(field string, p *leasehold.Labels) {
 	}
 }
 
-// list goes over a count and so many values, each of which takes at least so many
-// bytes.
+// list is a count and that many values, each of which takes at least the given number of bytes.
+// That bounds what is allocated: a count that the bytes cannot hold is not believed.
 func list[T any](c *codec, field string, p *[]T, least int, each func(*T)) {
 	n := uint64(len(*p))
 	c.unsigned(field, &n)
@@ -400,8 +413,8 @@ func list[T any](c *codec, field string, p *[]T, least int, each func(*T)) {
 	}
 }
 
-// present goes over the flag of a part that may be missing, makes the part if it is
-// to be read, and reports whether its fields follow.
+// present is the flag of a part that may be missing. It makes the part if it is being read, and
+// reports whether its fields follow.
 func present[T any](c *codec, field string, p **T) bool {
 	some := *p != nil
 	c.flag(field, &some)
@@ -411,8 +424,9 @@ func present[T any](c *codec, field string, p **T) bool {
 	return some
 }
 
-// A frame is a kind, a length and a body of so many bytes. open writes its head, with
-// one byte for the length, and returns where the body begins; shut corrects the head.
+// A frame is a kind, a length and a body of that many bytes. open writes its head, with one
+// byte for the length, and returns where the body begins; shut corrects the head. Bodies are
+// nearly always short, so that the length is rarely moved.
 func (c *codec) open(kind uint64) (body int) {
 	c.b = binary.AppendUvarint(c.b, kind)
 	c.b = append(c.b, 0)

@@ -9,6 +9,10 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
+// A command has a kind and a body. Where a field was added to a command, the command got a
+// second kind, and the first is still written when the new field is empty: an old server reads
+// all that it could always do, and no byte of an old log changes its meaning.
+
 // The kinds of commands. A number is given once and for ever.
 const (
 	kindOrigin       = 0 // no command: whose the next one is
@@ -74,9 +78,9 @@ func commandLevel(kind uint64) uint64 {
 // smaller.
 const maxCommand = 1 << 20
 
-// AppendCommand appends one command as it stands in an entry: its kind, the length
-// of its body, and the body. It writes whatever the command's own Validate accepts,
-// and nothing that DecodeCommand would refuse.
+// AppendCommand appends one command as it is in an entry: its kind, the length of its body, and
+// the body. It writes whatever the command's own Validate accepts, and nothing that
+// DecodeCommand would refuse.
 func AppendCommand(b []byte, command core.Command) ([]byte, error) {
 	kind := kindOf(command)
 	if kind == 0 {
@@ -96,8 +100,9 @@ func AppendCommand(b []byte, command core.Command) ([]byte, error) {
 	return c.b, nil
 }
 
-// Weight estimates how much work a command is, in the units in which the core counts it, by
-// its kind and its size. It reads what AppendCommand or AppendOrigin began.
+// Weight estimates how much work a command is, in the units in which the core counts it, by its
+// kind and its size. It reads what AppendCommand or AppendOrigin wrote and decodes nothing
+// more, because a server asks this of every command that waits.
 func Weight(b []byte) int {
 	for len(b) > 0 {
 		kind, n := binary.Uvarint(b)
@@ -119,7 +124,7 @@ func Weight(b []byte) int {
 	return commandWeight
 }
 
-// What commands weigh. The operations of a transaction are told by its size.
+// What commands weigh. How many operations a transaction has is guessed from its size.
 const (
 	renewWeight   = 2
 	commandWeight = 8
@@ -166,6 +171,8 @@ func (c *codec) nextCommand() (core.Command, error) {
 	command := newCommand(kind)
 	body.command(kind, command)
 	body.end()
+	// A command that would be written with another kind has two encodings, and only one is
+	// valid.
 	if body.fault == nil && kindOf(command) != kind {
 		body.fail("keep", "nothing in it is of this kind")
 	}
@@ -195,7 +202,9 @@ func (c *codec) nextOrigin() (o leasehold.Origin, err error) {
 	return o, nil
 }
 
-// nextFrame reads the head of a command or origin, and returns its body.
+// nextFrame reads the head of a command or an origin, and returns its body. A kind that is not
+// known ends it, and nothing behind it is read: what cannot be carried out must not be skipped,
+// or this server would come to another state than the others.
 func (c *codec) nextFrame() (kind uint64, body codec, err error) {
 	c.unsigned("kind", &kind)
 	size := c.length("length")
@@ -222,6 +231,8 @@ func (c *codec) origin(o *leasehold.Origin) {
 	c.text("door", &o.Door)
 }
 
+// kindOf returns the number under which a command is written: the oldest kind that has all its
+// fields.
 func kindOf(command core.Command) uint64 {
 	switch v := command.(type) {
 	case *core.OpenSession:
@@ -278,6 +289,8 @@ func kindOf(command core.Command) uint64 {
 	return 0
 }
 
+// txnKind is kindOf for a transaction. The newest of what its operations need decides for all
+// of them.
 func txnKind(v *core.Txn) uint64 {
 	has := func(is func(core.Op) bool) bool {
 		return slices.ContainsFunc(v.Then, is) || slices.ContainsFunc(v.Else, is)
@@ -295,6 +308,8 @@ func isForeign(o core.Op) bool { return o.Acquire != nil && o.Acquire.Foreign !=
 
 func hasVersion(o core.Op) bool { return o.Large != nil || o.From != 0 || o.Keep != 0 }
 
+// newCommand returns an empty command of a kind to read into; nil for a kind that is no
+// command.
 func newCommand(kind uint64) core.Command {
 	switch kind {
 	case kindOpenSession:
@@ -339,7 +354,8 @@ func newCommand(kind uint64) core.Command {
 	return nil
 }
 
-// command goes over the body of a command.
+// command is the body of a command. Fields that came later are at the end, and only where the
+// kind says so.
 func (c *codec) command(kind uint64, command core.Command) {
 	switch v := command.(type) {
 	case *core.OpenSession:

@@ -8,13 +8,17 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
+// An entry of the log is a header, and commands behind it. It is written once by a leader and
+// read by every server of the cluster, perhaps years later by a newer release: every number
+// here is for ever.
+
 // The newest that this server reads.
 const (
 	Format = 1                        // how bytes are laid out
 	Level  = uint64(core.NewestLevel) // which kinds, fields and enumerations there are
 )
 
-// What is written has the least level that it needs, so that an older server reads all
+// What is written has the least level that it needs, so that an older server reads everything
 // that it could understand.
 const (
 	levelFirst    = 1
@@ -71,8 +75,9 @@ func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 	return sealed(b, len(e.Commands), start)
 }
 
-// AppendEncoded appends the entry of commands that AppendCommand encoded, one by
-// one and behind their origins, when they arrived. They are copied as they are.
+// AppendEncoded appends the entry of commands that AppendCommand encoded, one by one and behind
+// their origins, when they arrived. They are copied as they are: nothing is encoded a second
+// time while everybody waits for the entry.
 func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
 	size, level := maxHeader, uint64(levelFirst)
 	for _, command := range commands {
@@ -152,6 +157,7 @@ func DecodeEntry(b []byte) (*Entry, error) {
 	var h Header
 	var count uint64
 	c.stamped(&h, &count)
+	// Before anything of that size is allocated.
 	if count > maxCommands || count > uint64(c.left()/minCommand) {
 		c.fail("commands", tooLong)
 	}
@@ -184,6 +190,8 @@ func (c *codec) commands(e *Entry, count int) error {
 	if c.left() > 0 {
 		return malformed("log entry is malformed: %d bytes follow its last command", c.left())
 	}
+	// An entry has one encoding. With a level higher than it needs, servers that could read it
+	// would refuse it.
 	if c.level != max(levelFirst, c.needed) {
 		return malformed("log entry is malformed: it has feature level %d, and nothing in it needs more than %d", c.level,
 			max(levelFirst, c.needed))
@@ -213,8 +221,8 @@ func (c *codec) stamped(h *Header, count *uint64) {
 	c.unsigned("commands", count)
 }
 
-// version goes over format and level, and refuses those that are newer before
-// anything is read that they may have changed. level is the one that is written.
+// version is the format and the level. Newer ones are refused before anything is read that they
+// may have changed; level is the one that is written.
 func (c *codec) version(what string, level uint64) error {
 	format := uint64(Format)
 	c.unsigned("format", &format)
@@ -235,7 +243,7 @@ func (c *codec) version(what string, level uint64) error {
 	return nil
 }
 
-// sealed returns a finished entry unless it is one that would not be read.
+// sealed returns a finished entry, unless it is one that would not be read back.
 func sealed(b []byte, commands, start int) ([]byte, error) {
 	if size := len(b) - start; commands > maxCommands || size > maxEntry {
 		return nil, fmt.Errorf("log entry has %d commands and %d bytes: at most %d and %d are allowed", commands, size,

@@ -13,6 +13,10 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
+// A snapshot is a line of text, a version, and records, each in a frame of its own; the last
+// one has their number and a checksum of everything before. It is written and read in one pass
+// with a small buffer, so that saving a large state does not need twice its memory.
+
 // magic begins every snapshot. It is a line of text, so that a person who finds the file
 // knows what it is.
 const magic = "leasehold snapshot\n"
@@ -26,8 +30,9 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A Summary describes a snapshot. Two states that are the same have the same
-// Summary: nodes that compare theirs at one index of the log know whether they agree.
+// A Summary describes a snapshot. Equal states have equal Summaries, because every value has
+// one encoding and the pieces have one order: nodes that compare theirs at one index of the log
+// know whether they agree.
 type Summary struct {
 	Records  int
 	Bytes    int64
@@ -49,8 +54,8 @@ func WriteSnapshot(w io.Writer, s *core.State) (Summary, error) {
 	return out.finish()
 }
 
-// levelOf is the level that a state is written in: its own; or, as long as there was nothing
-// to raise, the least that it needs.
+// levelOf returns the level that a state is written in: its own; or, below level 4, where
+// states do not say their level, the least that it needs.
 func levelOf(s *core.State) uint64 {
 	_, restored := s.Restored()
 	switch {
@@ -79,6 +84,8 @@ func (w *snapshotWriter) write(r core.Piece) error {
 	body := w.open(kind)
 	w.place(kind, r)
 	w.record(kind, r.Value)
+	// Refused while it can still be reported: a snapshot that nobody can read back would be
+	// found out when it is needed.
 	if size := len(w.b) - body; size > maxRecord {
 		w.fail("length", fmt.Sprintf("it has %d bytes, and at most %d are allowed", size, maxRecord))
 	}
@@ -93,7 +100,8 @@ func (w *snapshotWriter) write(r core.Piece) error {
 	return nil
 }
 
-// place writes the namespace of a record; nothing for that of the record before.
+// place writes the namespace of a record; nothing if it is that of the record before, which it
+// nearly always is.
 func (w *snapshotWriter) place(kind uint64, r core.Piece) {
 	if ofNoSpace(kind) {
 		return
@@ -109,6 +117,8 @@ func (w *snapshotWriter) place(kind uint64, r core.Piece) {
 	}
 }
 
+// flush counts what is in the buffer into the checksum and sends it. The checksum itself is
+// sent without being counted.
 func (w *snapshotWriter) flush() error {
 	w.sum.Checksum = crc32.Update(w.sum.Checksum, castagnoli, w.b)
 	return w.send()
@@ -124,7 +134,8 @@ func (w *snapshotWriter) send() error {
 	return nil
 }
 
-// finish writes the last record.
+// finish writes the last record: how many there are, and the checksum. A file that was cut off
+// has no such record, so it cannot pass for a smaller state.
 func (w *snapshotWriter) finish() (Summary, error) {
 	var count [binary.MaxVarintLen64]byte
 	size := binary.PutUvarint(count[:], uint64(w.sum.Records))
@@ -157,6 +168,8 @@ func ReadSnapshot(r io.Reader) (*core.State, Summary, error) {
 	if in.level >= levelValues {
 		state.HadValues()
 	}
+	// The last doubt is whether the records fit together. If the state writes the very same
+	// bytes, nothing was read twice, ignored or out of place.
 	again, err := WriteSnapshot(io.Discard, state)
 	if err != nil || again != in.sum {
 		return nil, Summary{}, malformed("snapshot is malformed: what was read from it would be written differently; " +
@@ -255,8 +268,9 @@ func (r *snapshotReader) next() (core.Piece, error) {
 	return record, nil
 }
 
-// whole goes on to the end, to see whether a record that nobody knows was written so: a bit
-// of it may be wrong, and then a newer server would not read it either.
+// whole reads on to the end, to see whether the checksum is right. A kind that is not known is
+// either from a newer server, which is then what the operator needs, or the work of a damaged
+// bit, and then no server will read it.
 func (r *snapshotReader) whole(f frame) (err error) {
 	for f.kind != kindEnd {
 		r.take(f.bytes)
@@ -271,7 +285,7 @@ func (r *snapshotReader) whole(f frame) (err error) {
 	return nil
 }
 
-// A frame is one record as it was read. It is good until the next one is.
+// A frame is one record as it was read. It is valid until the next one is read.
 type frame struct {
 	kind  uint64
 	bytes []byte // all of it
@@ -304,7 +318,8 @@ func (r *snapshotReader) frame() (frame, error) {
 	return f, nil
 }
 
-// place reads the namespace of a record. The records of a namespace share its name.
+// place reads the namespace of a record. All records of a namespace share one string for its
+// name.
 func (r *snapshotReader) place(c *codec, kind uint64, record *core.Piece) {
 	if ofNoSpace(kind) {
 		return
@@ -325,7 +340,9 @@ func (r *snapshotReader) place(c *codec, kind uint64, record *core.Piece) {
 	}
 }
 
-// enter goes to another namespace than that of the record before.
+// enter moves to another namespace than that of the record before. The heads of namespaces come
+// in order, each once; what follows at the end (ended ids, outcomes, events) may go back to any
+// of them.
 func (r *snapshotReader) enter(c *codec, kind uint64, name []byte) {
 	switch known, ok := r.spaces[string(name)]; {
 	case string(name) == r.space:
@@ -386,8 +403,9 @@ func (r *snapshotReader) skip(n int) {
 	r.from += n
 }
 
-// peek returns the next n bytes without taking them; what there is, with io.EOF, if
-// there are not so many. They are good until the next peek.
+// peek returns the next n bytes without taking them, or what there is with io.EOF. They are
+// valid until the next peek. The buffer never grows beyond the largest record, whatever the
+// input says.
 func (r *snapshotReader) peek(n int) ([]byte, error) {
 	missing := n - (r.to - r.from)
 	if missing <= 0 {
@@ -407,8 +425,8 @@ func (r *snapshotReader) peek(n int) ([]byte, error) {
 	return buf[:min(n, r.to)], err
 }
 
-// short reports whether a field is cut off because there is no more to read; err is
-// what peek returned.
+// short reports whether a field is cut off because the input ends there; err is what peek
+// returned. A snapshot that is too short is reported as such, and not as malformed.
 func (c *codec) short(err error) bool {
 	return c.fault != nil && c.fault.reason == cutOff && err == io.EOF
 }

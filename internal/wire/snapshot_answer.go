@@ -5,6 +5,11 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
+// Answers that are remembered, so that a request which is sent again gets the first one. Each
+// part of an answer may be missing, and most are. Fields that came with level 4 follow the
+// others, in states that are at that level.
+
+// outcome is the answer that a request got, with the parts that the first release knew.
 func (c *codec) outcome(v *core.Outcome) {
 	c.text("key", &v.Key)
 	c.text("subject", &v.Subject)
@@ -125,7 +130,8 @@ func (c *codec) refusal(v *leasehold.Error) {
 // minWait is the least that a step of a cycle takes.
 const minWait = 2
 
-// recordOutcome goes over what an outcome about records has besides.
+// recordOutcome is what an outcome about records has in addition. An outcome with none of it is
+// written with the older kind.
 func (c *codec) recordOutcome(v *core.Outcome) {
 	if present(c, "record", &v.Answer.Record) {
 		c.namedValue(v.Answer.Record)

@@ -2,6 +2,9 @@ package wire
 
 import "github.com/leasehold/leasehold/internal/core"
 
+// Sessions, claims and what is remembered of those that ended. Counts of what is bound to a
+// session are not written: they are counted again as the claims are read.
+
 func (c *codec) coreSession(v *core.Session) {
 	c.text("id", &v.ID)
 	c.duration("ttl", &v.TTL)

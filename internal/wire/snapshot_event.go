@@ -17,6 +17,8 @@ func (c *codec) event(v *leasehold.Event) {
 	c.text("session", &v.Session)
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
+	// Parts that only some kinds of events have are not written for the others. Where one is
+	// there nevertheless, writing it would lose it in silence.
 	if v.Kind == leasehold.Alarmed || v.Kind == leasehold.AlarmCleared {
 		c.oneOf("alarm", (*uint8)(&v.Alarm), alarms)
 	} else if v.Alarm != 0 {
@@ -44,8 +46,8 @@ func (c *codec) event(v *leasehold.Event) {
 	}
 }
 
-// hold goes over the hold that an event ended. Whose it was stands in the event already,
-// unless the holder has changed.
+// hold is the hold that an event ended. Whose it was is in the event already, unless the holder
+// has changed.
 func (c *codec) hold(e *leasehold.Event) {
 	v := e.Hold
 	if e.Kind == leasehold.Changed {

@@ -64,14 +64,16 @@ func recordLevel(kind uint64) uint64 {
 	return levelFirst
 }
 
-// ofNoSpace tells the records that belong to the whole state.
+// ofNoSpace reports whether records of a kind belong to the whole state.
 func ofNoSpace(kind uint64) bool {
 	return kind == kindHead || kind == kindRestored || kind == kindTotals
 }
 
-// isSpaceHead tells the records with which a namespace begins.
+// isSpaceHead reports whether records of a kind begin a namespace.
 func isSpaceHead(kind uint64) bool { return kind == kindSpaceHead || kind == kindSpaceChanged }
 
+// recordKind returns the number under which a piece is written; kindEnd if it has none. Of two
+// layouts for one type, the older is used when it has room for everything.
 func recordKind(value any) uint64 {
 	switch v := value.(type) {
 	case *core.Head:
@@ -120,6 +122,7 @@ func recordKind(value any) uint64 {
 	return kindEnd
 }
 
+// newRecord returns an empty piece of a kind to read into.
 func newRecord(kind uint64) any {
 	switch kind {
 	case kindHead:
@@ -162,7 +165,7 @@ func newRecord(kind uint64) any {
 	return nil
 }
 
-// record goes over the value of a record; its namespace comes before it.
+// record is the value of a record; its namespace comes before it.
 func (c *codec) record(kind uint64, value any) {
 	switch v := value.(type) {
 	case *core.Head:
@@ -227,6 +230,8 @@ func (c *codec) chore(v *core.Chore) {
 	}
 }
 
+// head has no level in it: that is the level of the whole snapshot, which comes before all
+// records.
 func (c *codec) head(v *core.Head) {
 	c.time("now", &v.Now)
 	c.signed("wall", &v.Wall)
@@ -257,6 +262,8 @@ func (c *codec) spaceHead(v *core.SpaceHead) {
 	c.unsigned32("lost n", &v.LostN)
 }
 
+// changed is refused when it is zero: such a namespace is written with the older kind, and a
+// value has one encoding.
 func (c *codec) changed(v *core.SpaceHead) {
 	if c.time("changed", &v.Changed); v.Changed == 0 && c.fault == nil {
 		c.fail("changed", "it is missing, and then the record is of another kind")
@@ -306,7 +313,8 @@ func (c *codec) shelf(v *core.Shelf) {
 	c.text("holder", &v.Holder)
 }
 
-// former is a version that a record had once. It is not the current one.
+// former is a former version of a record. The current one is the record itself and is never
+// written as a version.
 func (c *codec) former(v *leasehold.Version) {
 	c.text("path", &v.Path)
 	c.content("value", &v.Value, &v.Large)

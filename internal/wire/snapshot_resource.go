@@ -5,6 +5,9 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
+// Resources and definitions. What can be told from the leases (how many slots are used, which
+// unit is whose) is not written.
+
 func (c *codec) resource(v *core.Resource) {
 	c.text("path", &v.Path)
 	c.text("claim", &v.Claim)
@@ -47,6 +50,7 @@ func (c *codec) rest(v *core.Rest) {
 	c.unsigned32("slots", &v.Slots)
 	c.names("units", &v.Units)
 	c.time("until", &v.Until)
+	// A rest always has the ending that it follows, so there is no flag for it.
 	if !c.writing {
 		v.After = new(core.Ending)
 	}

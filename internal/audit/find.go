@@ -13,6 +13,10 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// Searching the journal. A search looks at a bounded number of bytes and then returns what it
+// has, with the place to continue: no question, however broad, keeps the disk busy for long.
+// Deeds and refusals are searched apart and merged by time.
+
 // A Query says which lines to find.
 type Query struct {
 	Kind      Kind
@@ -29,13 +33,13 @@ type Query struct {
 	Limit     int
 }
 
-// A Place is how far the pages so far have come. It stays good until the next line is
-// dropped.
+// A Place is how far the pages so far have come, in both journals. It stays valid until lines
+// behind it are dropped.
 type Place struct {
 	deeds, refusals spot // zero: at the beginning
 }
 
-// A spot is where a line stands: its segment, and where in it.
+// A spot is the position of a line: its segment, and the offset in it.
 type spot struct {
 	segment uint64
 	offset  int64
@@ -82,8 +86,8 @@ type Page struct {
 	Next  Place
 }
 
-// What one page may cost: a search that finds little stops after this many bytes, and
-// its page is short and has a next one. So many searches read at a time.
+// What one page may cost: a search that finds little stops after maxLook bytes, and its page is
+// short and has a next one. At most maxSearches read at a time.
 const (
 	maxLook     = 32 << 20
 	maxSearches = 4
@@ -109,12 +113,14 @@ func (j *Journal) Find(ctx context.Context, q Query) (Page, error) {
 	return merge(deeds, refusals, q), nil
 }
 
-// look finds up to a page of lines of this journal, without its refusals.
+// look finds up to a page of lines of this journal, its refusals aside.
 func (j *Journal) look(ctx context.Context, q Query, after spot) (found, error) {
 	segments, err := j.settled()
 	if err != nil {
 		return found{}, err
 	}
+	// A reader that goes forward must be told when lines that it has not seen were dropped; one
+	// that goes back meets the same end sooner.
 	if q.Oldest && after != (spot{}) && (after.segment < segments[0].number || j.droppedAfter(q.Namespace, after)) {
 		return found{}, &leasehold.Error{Code: leasehold.Lost,
 			Message: "the journal has dropped what comes next, to make room for newer lines: begin again, with a " +
@@ -131,7 +137,7 @@ func (j *Journal) look(ctx context.Context, q Query, after spot) (found, error) 
 	return f, err
 }
 
-// found is lines of one journal, and where they stand.
+// found is what a search found in one journal, and where the lines are.
 type found struct {
 	lines []Line
 	spots []spot
@@ -139,8 +145,9 @@ type found struct {
 	end   spot // behind the lines
 }
 
-// merge makes one page of deeds and refusals. Where one of the two was not looked through to
-// its end, what comes behind that is for the next page.
+// merge makes one page of deeds and refusals. If one of the two was not searched to its end,
+// only what surely comes before its next line is shown; the rest is for the next page.
+// Otherwise a line that is found later would belong on a page that was already shown.
 func merge(deeds, refusals found, q Query) (page Page) {
 	d, r := 0, 0
 	for len(page.Lines) < q.Limit {
@@ -165,7 +172,7 @@ func merge(deeds, refusals found, q Query) (page Page) {
 	return page
 }
 
-// reached is where one stands after the first n lines. after is where one stood before.
+// reached returns the position after the first n lines. after is the position before them.
 func (f *found) reached(n int, after spot) spot {
 	switch {
 	case n == len(f.lines):
@@ -225,7 +232,7 @@ func (s *search) run(ctx context.Context, segments []segment) (found, error) {
 	return s.found, nil
 }
 
-// passed reports whether the pages before have shown all of a segment.
+// passed reports whether earlier pages have shown all of a segment.
 func (s *search) passed(number uint64) bool {
 	switch {
 	case s.after == (spot{}):
@@ -279,8 +286,9 @@ func (s *search) look(g *segment) (full bool, err error) {
 	return s.take(&hits), nil
 }
 
-// hits are the first or the last of what matches in a segment: as many as the page takes,
-// and one more, by which it is known that there is a next page.
+// hits are the first or the last matches in a segment: as many as the page takes, and one more,
+// which shows that there is a next page. Going back, the last ones are wanted and a segment can
+// only be read forward, so older ones are dropped as newer ones come.
 type hits struct {
 	most   int
 	first  bool
@@ -310,8 +318,8 @@ func (s *search) ahead(p spot) bool {
 	return p.offset < s.after.offset
 }
 
-// take puts lines on the page in the order asked for. The page is full when one is left
-// over: only then is there a next one.
+// take puts lines on the page in the order asked for. The page is full when one is left over:
+// only then is there a next one.
 func (s *search) take(h *hits) (full bool) {
 	for i := range h.lines {
 		at := i
@@ -328,7 +336,8 @@ func (s *search) take(h *hits) (full bool) {
 	return false
 }
 
-// filtered reports whether a segment may have what the query names.
+// filtered reports whether a segment may have what the query names. If in doubt it reports
+// true: the filter only saves time.
 func (s *search) filtered(g *segment) bool {
 	if s.Resource == "" && s.Holder == "" && s.Actor == "" {
 		return true

@@ -1,15 +1,16 @@
-// Package audit keeps a journal: what was done, by whom, from where and with what
-// outcome; what was refused, and why; and who held what from when until when.
+// Package audit keeps a journal: what was done, by whom, from where and with what outcome; what
+// was refused, and why; and who held what from when until when.
 //
-// The journal is a projection of the log. Every command is in the log with its origin,
-// and what it came to follows from it; so the journal may lag behind, and what a crash
-// takes from its end is written again when the log is replayed. All that it takes is
-// that the journal is durable up to an index before the log may be cut there: see Flush.
+// The journal is a projection of the log. Every command is in the log with its origin, and what
+// it came to follows from it; so the journal may lag behind, and what a crash takes from its
+// end is written again when the log is replayed. All that this needs is that the journal is
+// durable up to an index before the log may be cut there: see Flush.
 //
 // It is bounded: when it is full, the namespace that has most of it loses its oldest lines.
-// What was refused has files and a bound of its own, so that a flood of refusals pushes out
-// nothing but refusals. On a full disk that is done early; a journal for which there is no room at all loses lines, and
-// counts them, since a server that keeps leases must not end for it.
+// Refusals have files and a bound of their own, so that a flood of refusals pushes out nothing
+// but refusals. On a full disk old lines are dropped early; a journal for which there is no
+// room at all loses lines, and counts them, since a server that keeps leases must not stop for
+// it.
 package audit
 
 import (
@@ -120,7 +121,7 @@ type item struct {
 	inTheWay leasehold.Token // as a Refusal's
 }
 
-// A mark is a place in the log.
+// A mark is a place in the log: an entry, and the line of that entry.
 type mark struct {
 	index uint64
 	n     uint32
@@ -239,7 +240,9 @@ func (j *Journal) Refused(r Refusal) {
 	j.refusals.push(item{line: line, inTheWay: r.InTheWay}, deniedBytes, maxQueued/2)
 }
 
-// push queues an item. It waits while more bytes than most are queued.
+// push queues an item. It waits while more than most bytes are queued: to drop the item would
+// leave a gap that nobody could see, and to queue without bound would end in a server without
+// memory.
 func (j *Journal) push(i item, size, most int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -267,7 +270,8 @@ func (j *Journal) Flush() error {
 	return errors.Join(j.flush(), j.refusals.flush())
 }
 
-// want has all that was appended synced soon.
+// want asks for everything appended so far to be synced soon. Flush asks both journals before
+// it waits for either, so that they sync at the same time.
 func (j *Journal) want() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -287,8 +291,8 @@ func (j *Journal) flush() error {
 	return j.failure
 }
 
-// settled waits until everything that was appended before can be read, and returns the
-// segments as they are then.
+// settled waits until everything that was appended before can be read, and returns the segments
+// as they are then. A reader so finds what it was answered a moment ago.
 func (j *Journal) settled() ([]segment, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -341,7 +345,7 @@ func (j *Journal) Statistics() Statistics {
 	return s
 }
 
-// total is how many bytes the journal has. The caller has the lock.
+// total returns how many bytes the journal has, indexes included. The caller holds the lock.
 func (j *Journal) total() (bytes int64) {
 	for i := range j.segments {
 		bytes += j.segments[i].size + cmp.Or(j.segments[i].indexSize, j.indexBytes())
@@ -351,8 +355,9 @@ func (j *Journal) total() (bytes int64) {
 
 func (j *Journal) indexBytes() int64 { return int64(indexHead + 4 + filterBytes(j.segmentBytes)) }
 
-// Operation numbers what the disk is doing for the journal at this moment; 0: nothing.
-// If it stays the same for long, the disk hangs, and Fail may be called.
+// Operation numbers what the disk is doing for the journal at this moment; 0 means nothing. If
+// it stays the same for long, the disk hangs, and Fail may be called. Of the two journals it
+// reports the one whose operation began earlier.
 func (j *Journal) Operation() uint64 {
 	if j == nil {
 		return 0
@@ -370,7 +375,8 @@ func (j *Journal) Operation() uint64 {
 	return 0
 }
 
-// Fail ends the journal for good, and releases everybody who waits for it.
+// Fail ends the journal for good, and releases everybody who waits for it. The callback is
+// called without the lock, since it may well call back.
 func (j *Journal) Fail(err error) {
 	if j == nil {
 		return

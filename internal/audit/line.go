@@ -8,6 +8,10 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
+// A line of the journal and its bytes. The layout is for ever: segments of an older release
+// stay in the journal for as long as there is room. New fields are added at the end, where a
+// line without them is as it always was.
+
 // Kind says what a line tells.
 type Kind uint8
 
@@ -29,14 +33,14 @@ const (
 	Expire = "expire" // time ended something
 )
 
-// Login is the verb of who asks a door to be let in.
+// Login is the verb of a request to be let in by a door.
 const Login = "login"
 
-// Time is the actor of what nobody did.
+// Time is the actor of what time alone does.
 const Time = "time"
 
-// A Line is one thing that the journal keeps: a deed, with who did it and what it came
-// to; or a hold, with from when until when and how it ended.
+// A Line is one thing that the journal keeps: a deed, with who did it and what it came to; or a
+// hold, with its beginning and end and how it ended.
 type Line struct {
 	Kind Kind
 

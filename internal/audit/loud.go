@@ -36,8 +36,9 @@ func (u uses) add(more uses) {
 	}
 }
 
-// loudest returns the namespace that has most, the first by name of several, among those that
-// have something in full segments; false if there is none. The caller has the lock.
+// loudest returns the namespace that has most of the journal, among those that have something
+// in full segments; false if there is none. Of several the first by name is taken. The caller
+// holds the lock.
 func (j *Journal) loudest() (string, bool) {
 	all := uses{}
 	for _, s := range j.segments[:len(j.segments)-1] {
@@ -56,7 +57,7 @@ func (j *Journal) loudest() (string, bool) {
 }
 
 // dropLoudest takes the oldest lines of the loudest namespace out of the journal, those of one
-// segment; and reports whether it could.
+// segment, and reports whether it could. A segment that has nothing else is removed as a whole.
 func (j *Journal) dropLoudest() bool {
 	j.mu.Lock()
 	namespace, found := j.loudest()
@@ -73,6 +74,8 @@ func (j *Journal) dropLoudest() bool {
 		j.mu.Unlock()
 		return true
 	}
+	// The lock is given up for the disk. Only the writer changes full segments, and this is the
+	// writer.
 	j.mu.Unlock()
 	if err := j.thin(s, namespace); err != nil {
 		j.config.Log.Warn("a segment of the journal could not be made smaller", "err", err)
@@ -81,7 +84,8 @@ func (j *Journal) dropLoudest() bool {
 	return true
 }
 
-// thin takes the lines of a namespace out of a full segment.
+// thin takes the lines of a namespace out of a full segment. It writes a new file and renames
+// it, so that a crash leaves one or the other.
 func (j *Journal) thin(s segment, namespace string) error {
 	b, err := j.read(&s)
 	if err != nil {
@@ -151,7 +155,8 @@ func removeUnfinished(dir string) error {
 	return err
 }
 
-// droppedAfter reports whether lines of a namespace were taken out that come after a spot.
+// droppedAfter reports whether lines of a namespace were dropped that come after a spot: then a
+// reader at that spot has missed something.
 func (j *Journal) droppedAfter(namespace string, at spot) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -159,7 +164,8 @@ func (j *Journal) droppedAfter(namespace string, at spot) bool {
 	return last.segment > at.segment || last.segment == at.segment && last.offset > at.offset
 }
 
-// isAsRead reports whether a segment is as it was when somebody began to read it.
+// isAsRead reports whether a segment is still as it was when somebody began to read it. If not,
+// it was thinned in between, and what looks like damage is none.
 func (j *Journal) isAsRead(s *segment) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -169,7 +175,8 @@ func (j *Journal) isAsRead(s *segment) bool {
 	})
 }
 
-// replaceSegment puts other bytes in the place of a segment, all or nothing.
+// replaceSegment replaces the bytes of a segment, all or nothing. The index goes before the
+// rename: one that belongs to the old bytes must never be beside the new ones.
 func replaceSegment(dir string, number uint64, b []byte) error {
 	name := segmentName(dir, number)
 	temporary := name + unfinished

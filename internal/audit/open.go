@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 )
 
+// Opening a journal finds out how far it has come. The log is the truth: what is missing at the
+// end of the journal is written again when the log is replayed, so a torn end is cut off and
+// not repaired.
+
 // open reads what is there, and leaves the newest segment ready for more.
 func (j *Journal) open() error {
 	if j.config.Dir == "" {
@@ -33,6 +37,9 @@ func (j *Journal) open() error {
 			j.last = mark{s.index, s.n}
 		}
 	}
+	// The journal knows of entries that the log does not have, so the log was replaced. To wait
+	// until the new log comes to that index would leave everything up to there out of the
+	// journal.
 	if j.last.index > j.config.End {
 		j.config.Log.Warn("the journal is ahead of the log, which may have been replaced: it goes on from here",
 			"journal", j.last.index, "log", j.config.End)
@@ -45,7 +52,8 @@ func (j *Journal) open() error {
 	return nil
 }
 
-// openSegment learns what is in a segment: from its index, or by reading it.
+// openSegment finds out what is in a segment: from its index, or by reading it. The newest
+// segment has no index yet, and is the only one that a crash can have torn.
 func (j *Journal) openSegment(number uint64, newest bool) (*segment, error) {
 	name := segmentName(j.config.Dir, number)
 	info, err := os.Stat(name)
@@ -71,6 +79,8 @@ func (j *Journal) openSegment(number uint64, newest bool) (*segment, error) {
 		}
 		return true
 	}))
+	// The newest goes on; of any other, what cannot be read is damage, since it was whole and
+	// synced once.
 	if newest {
 		j.filter = f
 		return s, j.reopen(s, good)
@@ -81,8 +91,8 @@ func (j *Journal) openSegment(number uint64, newest bool) (*segment, error) {
 	return s, j.writeIndex(s, f)
 }
 
-// reopen goes on with the newest segment behind its last whole line. What a crash tore
-// there is in the log, and will be written again.
+// reopen continues the newest segment after its last whole line. What a crash tore there is
+// still in the log, and will be written again.
 func (j *Journal) reopen(s *segment, good int64) (err error) {
 	j.file, err = os.OpenFile(segmentName(j.config.Dir, s.number), os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -101,7 +111,8 @@ func (j *Journal) reopen(s *segment, good int64) (err error) {
 	return errors.Join(err, j.file.Sync())
 }
 
-// damaged notes, once, that a segment cannot be read to its end.
+// damaged reports, once for each segment, that it cannot be read to its end. The journal goes
+// on: what is readable of it is still worth having.
 func (j *Journal) damaged(number uint64, good, size int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

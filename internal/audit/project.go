@@ -11,6 +11,10 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
+// The projection from the log to the journal. The lines of an entry, and their numbers, follow
+// from the entry alone, so that a replay after a crash recognizes what the journal has already;
+// only refusals that were said before are left out by memory.
+
 // An Entry is an entry of the log that was applied, with what it came to.
 type Entry struct {
 	Index    uint64
@@ -21,7 +25,8 @@ type Entry struct {
 	Result   core.Result
 }
 
-// changes reports whether there is a deed in an entry. In renewals and most ticks there is none.
+// changes reports whether there is a deed in an entry. Renewals and most ticks have none, and
+// they are most of the log.
 func (e *Entry) changes() bool {
 	return slices.ContainsFunc(e.Result.Events, func(event *leasehold.Event) bool { return event.Alarm == 0 }) ||
 		slices.ContainsFunc(e.Commands, isDeed)
@@ -37,11 +42,11 @@ func (e *Entry) refuses() bool {
 	return false
 }
 
-// isDeed tells the commands that are deeds although they make no events, since they are about
-// no namespace.
+// isDeed reports whether a command is a deed although it makes no event, since it is about no
+// namespace.
 func isDeed(c core.Command) bool { _, ok := c.(*core.SetCaps); return ok }
 
-// refusalsCount tells the commands whose refusal is kept. Renewals are signs of life,
+// refusalsCount reports whether the refusal of a command is kept. Renewals are signs of life,
 // not deeds: that one came too late shows in the end of its lease.
 func refusalsCount(c core.Command) bool {
 	switch c.(type) {
@@ -51,7 +56,8 @@ func refusalsCount(c core.Command) bool {
 	return true
 }
 
-// A projector turns entries into lines: those of deeds and holds, or those of refusals.
+// A projector turns entries into lines: those of deeds and holds, or those of refusals. The two
+// journals have one each, and both number the lines of an entry alike.
 type projector struct {
 	refusals bool
 	seed     maphash.Seed
@@ -67,9 +73,9 @@ func newProjector() *projector {
 	return &projector{seed: maphash.MakeSeed(), asked: map[uint64]leasehold.Token{}}
 }
 
-// lines gives the lines of an entry to emit, in order; each is good until the next. Their
-// numbers depend on the entry alone: what is left out because it was said before has one
-// too.
+// lines calls emit with the lines of an entry, in order; each is valid until the next. Their
+// numbers depend on the entry alone: a line that is left out, because the other journal has it
+// or because it was said before, takes a number too.
 func (p *projector) lines(e *Entry, emit func(*Line)) {
 	d := &p.deeds
 	deed := emit
@@ -105,7 +111,7 @@ func (p *projector) lines(e *Entry, emit func(*Line)) {
 	}
 }
 
-// why says for what reason a request was refused, and which one it had given itself.
+// why returns the reason for a refusal, and the one that the request gave for itself.
 func why(refusal *leasehold.Error, given string) string {
 	if given == "" {
 		return brief(refusal.Message)
@@ -122,9 +128,9 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// saidBefore reports whether an acquire found in its way what it had found there before.
-// A holder that polls for a resource would otherwise fill the journal with its polling, and
-// push out of it what others did.
+// saidBefore reports whether an acquire found in its way what it had found there before. A
+// holder that polls for a resource would otherwise fill the journal with its polling, and push
+// out what others did.
 func (p *projector) saidBefore(c core.Command, refusal *leasehold.Error) bool {
 	a, ok := c.(*core.Acquire)
 	if !ok || refusal.Code != leasehold.Held {
@@ -137,7 +143,7 @@ func (p *projector) saidBefore(c core.Command, refusal *leasehold.Error) bool {
 	return p.askedBefore(token, a.Namespace, a.Resource, a.Holder)
 }
 
-// refusedBefore reports the same of a refusal by a door.
+// refusedBefore is saidBefore for a refusal by a door.
 func (p *projector) refusedBefore(l *Line, inTheWay leasehold.Token) bool {
 	return p.askedBefore(inTheWay, l.Namespace, l.Resource, l.Holder, l.Actor, l.Verb)
 }
@@ -155,6 +161,7 @@ func (p *projector) askedBefore(token leasehold.Token, asked ...string) bool {
 	if before, ok := p.asked[key]; ok && before == token {
 		return true
 	}
+	// Forgetting all of it at once costs a few lines that were said before, and needs no order.
 	if len(p.asked) >= maxAsked {
 		clear(p.asked)
 	}
@@ -162,7 +169,9 @@ func (p *projector) askedBefore(token leasehold.Token, asked ...string) bool {
 	return false
 }
 
-// deeds tells the deeds of one entry, command by command.
+// deeds makes the lines of one entry, command by command. The events say what happened; who
+// caused it has to be worked out, since one command may also end, and thereby grant, what
+// others had.
 type deeds struct {
 	entry *Entry
 	at    time.Time
@@ -189,7 +198,8 @@ type cause struct {
 
 var byTime = cause{leasehold.Origin{Actor: Time}, true}
 
-// begin turns to the next command.
+// begin turns to the next command. The origin that a door has proven goes before what the
+// command calls itself.
 func (d *deeds) begin(i int, c core.Command) {
 	d.asked, d.asker, d.last = describe(c), cause{}, byTime
 	if d.entry.Origins != nil {
@@ -231,15 +241,15 @@ func named(ids []string, c core.Command) []string {
 
 func (d *deeds) names(id string) bool { return slices.Contains(d.ids, id) }
 
-// write gives the line at hand away.
+// write numbers the current line and passes it on.
 func (d *deeds) write(kind Kind) {
 	d.line.Kind, d.line.Index, d.line.N, d.line.At = kind, d.entry.Index, d.n, d.at
 	d.n++
 	d.emit(&d.line)
 }
 
-// event tells one event of the command, and the hold that is over with it. An alarm is
-// nobody's deed: what it is about is told already.
+// event writes the line of one event, and of the hold that ended with it. An alarm is nobody's
+// deed: what it is about has its own line.
 func (d *deeds) event(e *leasehold.Event) {
 	if e.Alarm != 0 {
 		return
@@ -282,14 +292,17 @@ func (d *deeds) hold(e *leasehold.Event) {
 	d.write(Hold)
 }
 
-// cause tells by whom an event came about: by the one who sent the command, or by time,
-// which a command meets when it touches something that was over before.
+// cause returns who caused an event: the sender of the command, or time, where the command only
+// met something that was over before. Without the difference the journal would blame whoever
+// came next for every lease that expired.
 func (d *deeds) cause(e *leasehold.Event) cause {
 	if !d.own {
 		return byTime
 	}
 	switch e.Kind {
 	case leasehold.Acquired:
+		// A grant that the command did not ask for goes to a waiter, and is due to what ended
+		// before it.
 		if !d.names(e.ID) {
 			return d.last
 		}
@@ -360,8 +373,8 @@ func (d *deeds) verb(e *leasehold.Event, timely bool) string {
 	return d.asked.Verb
 }
 
-// describe says what a command asks for, as far as it says so itself, and who asks, as
-// it calls itself. One that only names a lease or a session says nothing of the latter.
+// describe returns what a command asks for, as far as it says so itself, and who asks, as it
+// calls itself. A command that only names a lease or a session says nothing of the latter.
 func describe(c core.Command) Line {
 	switch c := c.(type) {
 	case *core.Acquire:

@@ -37,7 +37,7 @@ func appendFrame(b []byte, line string) []byte {
 	return append(b, line...)
 }
 
-// appendFramed writes a line behind its length and checksum.
+// appendFramed writes a line behind its length and checksum, in place and without a copy of it.
 func appendFramed(b []byte, l *Line) []byte {
 	start := len(b)
 	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -48,9 +48,10 @@ func appendFramed(b []byte, l *Line) []byte {
 	return b
 }
 
-// eachLine calls fn with each line of a segment and its place, until fn returns false. Places
-// count what was taken out before them. It returns how far the segment is good; what follows
-// is torn or damaged.
+// eachLine calls fn with each line of a segment and its place, until fn returns false. It
+// returns how far the segment is good; what follows is torn or damaged. Places count the bytes
+// that were taken out before them, so a line has the same place for ever, and a reader that
+// pages through the journal goes on where it was.
 func eachLine(b []byte, fn func(at int, line string) bool) (good int) {
 	if len(b) < len(segmentMagic) || string(b[:len(segmentMagic)]) != segmentMagic {
 		return 0
@@ -66,6 +67,8 @@ func eachLine(b []byte, fn func(at int, line string) bool) (good int) {
 			good = from
 			continue
 		}
+		// After a wrong length nobody knows where the next line begins, so nothing behind it is
+		// read.
 		if size > maxLine || size > len(b)-from {
 			return good
 		}
@@ -80,7 +83,7 @@ func eachLine(b []byte, fn func(at int, line string) bool) (good int) {
 	return good
 }
 
-// A segment is what is known of one file.
+// A segment is what is known of one file of the journal.
 type segment struct {
 	number uint64
 	size   int64
@@ -117,11 +120,12 @@ func (s *segment) use(l *Line, bytes int) {
 	s.uses[l.Namespace] += int64(lineHead + bytes)
 }
 
-// A filter tells of a name that it is not in a segment, or that it may be.
+// A filter is a Bloom filter over the names in a segment: it reports that a name is not there,
+// or that it may be. A search reads only the segments that may have what it looks for.
 type filter []byte
 
-// filterBytes is the size of the filter of a segment of a size: a few bits for
-// each of the names that fit in.
+// filterBytes returns the size of the filter for a segment of a size: a few bits for each of
+// the names that fit in.
 func filterBytes(segmentBytes int64) int {
 	size := 1 << 10
 	for int64(size) < segmentBytes/32 {
@@ -163,8 +167,8 @@ func (f filter) may(namespace string, field byte, name string) bool {
 
 const probes = 4
 
-// hashes is FNV-1a, and a second number made from it. It must be the same for ever: the
-// filters of older segments were filled by it.
+// hashes returns FNV-1a of a name and a second number made from it, from which all probes
+// follow. It must stay the same for ever: the filters of older segments were filled by it.
 func hashes(namespace string, field byte, name string) (uint64, uint64) {
 	const prime = 1099511628211
 	h := uint64(14695981039346656037)
@@ -204,8 +208,8 @@ func segmentNumbers(dir string) (numbers []uint64, err error) {
 	return numbers, nil
 }
 
-// writeIndex puts the index of a full segment beside it. It is not synced: what a crash
-// leaves of it is refused by its checksum.
+// writeIndex puts the index of a full segment beside it. It is not synced: what a crash leaves
+// of it is refused by its checksum, and it is made again.
 func writeIndex(dir string, s *segment, f filter) error {
 	b := []byte(indexMagic)
 	for _, v := range []uint64{s.number, uint64(s.size), s.lines, uint64(s.first), uint64(s.last), s.index,

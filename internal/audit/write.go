@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// One goroutine writes the journal. It takes all that is queued at once, makes lines of it and
+// appends them with one write, and syncs once a second, or at once if somebody waits for it.
+// The file belongs to it alone; what readers see is published under the lock.
+
 // run writes what is queued until the journal is closed or fails.
 func (j *Journal) run() {
 	defer close(j.ended)
@@ -16,6 +20,8 @@ func (j *Journal) run() {
 	for {
 		items, sync, more := j.next()
 		j.since.Store(time.Now().UnixNano())
+		// Odd while the disk is at work. A write that hangs shows as a number that does not
+		// change.
 		j.operation.Add(1)
 		err := j.write(p, items)
 		if err == nil && sync {
@@ -35,8 +41,8 @@ func (j *Journal) run() {
 	}
 }
 
-// next waits for something to do: items to write, and whether to sync after them. It
-// returns false with the last of it.
+// next waits for something to do: items to write, and whether to sync after them. more is false
+// with the last of it.
 func (j *Journal) next() (items []item, sync, more bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -50,7 +56,8 @@ func (j *Journal) next() (items []item, sync, more bool) {
 	return items, sync, !j.closing && j.failure == nil
 }
 
-// done tells those who wait how far the journal has come.
+// done tells those who wait how far the journal has come. The slice of the items is used again
+// for the next queue, unless a burst has made it large.
 func (j *Journal) done(items []item, synced bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -64,7 +71,8 @@ func (j *Journal) done(items []item, synced bool) {
 	j.changed.Broadcast()
 }
 
-// write makes lines of items and appends them.
+// write makes lines of items and appends them. A line that the journal has already is passed
+// over: after a restart the log is replayed from its last snapshot, which is older.
 func (j *Journal) write(p *projector, items []item) error {
 	b := batch{journal: j, segment: j.newest(), bytes: j.buffer[:0]}
 	logged := func(l *Line) {
@@ -88,7 +96,7 @@ func (j *Journal) write(p *projector, items []item) error {
 	return b.err
 }
 
-// has reports whether a line came from a place in the log that the journal has been to.
+// has reports whether the journal has been to a place in the log before.
 func (j *Journal) has(m mark) bool {
 	return m.index < j.last.index || m.index == j.last.index && m.n <= j.last.n
 }
@@ -125,7 +133,8 @@ func (b *batch) add(l *Line) {
 	}
 }
 
-// flush appends what there is to the segment.
+// flush appends the lines to the segment, and lets readers see them only when all of them are
+// there.
 func (b *batch) flush() {
 	if b.err != nil || len(b.bytes) == 0 {
 		return
@@ -136,6 +145,7 @@ func (b *batch) flush() {
 	} else {
 		b.segment.memory = append(b.segment.memory, b.bytes...)
 	}
+	// append has left the file as it was, so what the batch assumed about it is taken back.
 	if isNoRoom(b.err) {
 		j.lose(b.lines, b.err)
 		b.segment, b.bytes, b.lines, b.uses, b.err = j.newest(), b.bytes[:0], 0, nil, nil
@@ -152,7 +162,7 @@ func (b *batch) flush() {
 	b.bytes, b.lines, b.uses = b.bytes[:0], 0, nil
 }
 
-// append writes to the newest segment, all or nothing. For want of room it drops the oldest
+// append writes to the newest segment, all or nothing. If there is no room it drops the oldest
 // segments, one after the other.
 func (j *Journal) append(b []byte) error {
 	return j.makingRoom(func() error {
@@ -168,7 +178,8 @@ func (j *Journal) append(b []byte) error {
 	})
 }
 
-// makingRoom does something until there is room for it, or nothing left to drop.
+// makingRoom tries something until there is room for it, or nothing left to drop. Others are
+// asked to make room first: old lines are gone for good.
 func (j *Journal) makingRoom(do func() error) error {
 	err := do()
 	if isNoRoom(err) && j.config.MakeRoom != nil {
@@ -185,7 +196,7 @@ func isNoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// lose notes lines for which there is no room. It says so once, until there is room again.
+// lose counts lines for which there is no room. It logs that once, until there is room again.
 func (j *Journal) lose(lines uint64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -211,8 +222,8 @@ func (j *Journal) publish(s segment, lines uint64) {
 	j.stats.Lines += lines
 }
 
-// rotate seals the newest segment and begins the next one. Without room for that one, it goes
-// on with what it has.
+// rotate seals the newest segment and begins the next one. Without room for another, the newest
+// just grows. The old one is synced first: an index says that its segment is whole.
 func (j *Journal) rotate() error {
 	if err := j.sync(); err != nil {
 		return err
@@ -234,7 +245,8 @@ func (j *Journal) rotate() error {
 	return nil
 }
 
-// seal notes of a full segment how large its index is; without a directory it keeps the filter.
+// seal records how large the index of a full segment is; without a directory it keeps the
+// filter itself.
 func (j *Journal) seal(s *segment, f filter) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -258,7 +270,8 @@ func (j *Journal) writeIndex(s *segment, f filter) error {
 	return err
 }
 
-// begin makes a segment. Its name is durable before anything in it counts as synced.
+// begin makes a segment. Its name is durable before anything in it counts as synced: a file
+// that was synced in a directory that was not may be gone after a crash.
 func (j *Journal) begin(number uint64) error {
 	s := segment{number: number, size: int64(len(segmentMagic)), uses: uses{}}
 	if j.config.Dir == "" {
@@ -277,7 +290,8 @@ func (j *Journal) begin(number uint64) error {
 	return nil
 }
 
-// newSegment makes the file of a segment, or leaves nothing.
+// newSegment makes the file of a segment, or leaves nothing behind: half of one would be in the
+// way of the next attempt.
 func newSegment(dir string, number uint64) (*os.File, error) {
 	name := segmentName(dir, number)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
@@ -332,7 +346,7 @@ func (j *Journal) remove(at int) {
 	}
 }
 
-// arm has what was written synced before long.
+// arm makes sure that what was written is synced before long.
 func (j *Journal) arm() {
 	if j.timer != nil || !j.dirty {
 		return

@@ -20,7 +20,8 @@ const (
 	pools     = 2
 )
 
-// Holder are mistakes on the side of the holder, or of the door in front of it.
+// Holder lists mistakes on the side of the holder, or of the door in front of it. The tests
+// plant each of them to see that it is noticed.
 type Holder struct {
 	// CountsFromReply counts what is left from when the answer came.
 	CountsFromReply bool
@@ -210,13 +211,15 @@ func (c *client) insist(command core.Command, times int) {
 	}})
 }
 
-// A reaction is to an answer, which may come late, and to the lack of one in time.
+// A reaction is what a client does when it gets an answer, which may come late, and when it
+// gets none in time. Both may happen.
 type reaction struct {
 	reply   func(*attempt, core.Answer, error)
 	silence func()
 }
 
-// call sends a command to the server that the client talks to.
+// call sends a command to the server that the client talks to. The answer can be lost, and can
+// come after the client has given up on it and sent the command again elsewhere.
 func (c *client) call(command core.Command, r reaction) {
 	w := c.world
 	a := w.truth.attempted(c, command)

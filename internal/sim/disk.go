@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// A disk keeps what was synced, and of a write in flight, when the machine loses
-// power, some beginning or nothing.
+// A disk keeps what was synced. Of a write in flight when the machine loses power, it keeps
+// some beginning or nothing, as real disks do.
 type disk struct {
 	server *server
 	dir    string // its name
@@ -135,7 +135,7 @@ func (d *disk) keep(records []record) {
 	}
 }
 
-// purge removes what only an older start than the last two would need.
+// purge removes what only a start from before the last two snapshots would need.
 func (d *disk) purge() {
 	var marks []uint64
 	for _, r := range d.log {
@@ -168,8 +168,9 @@ func (d *disk) purge() {
 	}
 }
 
-// Save begins to make a state durable. It is encoded when that is done: what is
-// applied in the meantime must not show.
+// Save begins to make a state durable. It is encoded only when that is done, long after the
+// node went on: if the frozen state were not frozen, what is applied in the meantime would
+// show.
 func (d *disk) Save(s replica.Snapshot) {
 	life, w := d.server.life, d.world()
 	took := w.between(time.Millisecond, 100*time.Millisecond)
@@ -212,7 +213,7 @@ func (d *disk) encode(index uint64, state *core.State) []byte {
 	return b.Bytes()
 }
 
-// knows returns how far in the log it is written down that it is committed.
+// knows returns how far the disk has recorded that the log is committed.
 func (d *disk) knows() (index uint64) {
 	for _, r := range d.log {
 		if r.hard != nil {
@@ -281,8 +282,8 @@ func (d *disk) read() (found, error) {
 	return found{storage, state, roster, start.GetIndex(), len(d.log) > 0}, err
 }
 
-// after reads the log behind an index, as etcd's wal does: a later entry of an index
-// replaces an earlier one and all behind it.
+// after reads the log after an index, as etcd's wal does: a later entry for an index replaces
+// the earlier one and everything after it.
 func (d *disk) after(index uint64) (*raftpb.HardState, []*raftpb.Entry) {
 	hard := &raftpb.HardState{}
 	var entries []*raftpb.Entry

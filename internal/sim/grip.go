@@ -8,6 +8,10 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
+// The holder's side. A grip believes in its lease by its own clock, as a real client does: from
+// before the attempt was sent, for what the answer says is left, less a margin for clocks. Each
+// of these rules can be broken on purpose (see Holder), and the simulator must notice.
+
 // A grip is what a client holds, or tries to.
 type grip struct {
 	client   *client
@@ -44,7 +48,8 @@ func (g *grip) drop() {
 	}
 }
 
-// ask tries to acquire, under the same id each time.
+// ask tries to acquire, under the same id each time, so that attempts which were lost on their
+// way back cannot leave two leases.
 func (g *grip) ask() {
 	c, w := g.client, g.client.world
 	if !g.mine() || g.held || w.quiet {
@@ -130,8 +135,9 @@ func (g *grip) answered(a *attempt, answer core.Answer, err error) {
 // ends reports whether a lease ends although its session is renewed.
 func ends(l *leasehold.Lease) bool { return l.HoldLimit != 0 || l.State == leasehold.Breaking }
 
-// learn takes what an answer says is left. The clock started before that very try was
-// sent; and what is over by the client's own clock is over.
+// learn takes what an answer says is left. The clock started before that very attempt was sent.
+// A hold that is over by the client's own clock stays over, whatever an answer says that comes
+// late: somebody else may have been granted the resource since.
 func (g *grip) learn(a *attempt, remaining time.Duration) {
 	w, from := g.client.world, a.sent
 	switch {
@@ -193,6 +199,8 @@ func (g *grip) renew() {
 	g.renewOnce()
 }
 
+// renewOnce renews the lease or its session, whichever a real client could use. Only a server
+// that counts interventions tells enough by the renewal of a session.
 func (g *grip) renewOnce() {
 	c, w := g.client, g.client.world
 	if w.quiet {
@@ -239,7 +247,8 @@ func (g *grip) renewBy(command core.Command) {
 	}})
 }
 
-// giveBack stops believing, and only then tells the server.
+// giveBack stops believing first, and only then tells the server: the next holder may be
+// granted the resource before the answer comes.
 func (g *grip) giveBack() {
 	c, w := g.client, g.client.world
 	g.held = false
@@ -256,7 +265,8 @@ func (g *grip) giveBack() {
 	}
 }
 
-// withdraw takes back what may never have arrived. If it comes late, it must be refused.
+// withdraw takes back a request that may never have arrived. If it arrives later, it must be
+// refused.
 func (g *grip) withdraw() {
 	g.held = false
 	g.drop()

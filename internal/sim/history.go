@@ -12,6 +12,10 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
+// Linearizability of records is judged by Porcupine, which knows nothing of this system:
+// clients read, write and swap a few registers, and afterwards there must be one order of all
+// that which explains every answer.
+
 // A history is what clients did with a few registers, for Porcupine to judge.
 type history struct {
 	world  *World
@@ -19,6 +23,7 @@ type history struct {
 	begins [registers]string // what was there before
 }
 
+// An operation is one call of a client, with when it was called and when it returned.
 type operation struct {
 	epoch    int
 	client   int
@@ -34,7 +39,7 @@ type operation struct {
 	void     bool          // it did not happen
 }
 
-// maxOperations bounds a history: judging it takes exponential time at the worst.
+// maxOperations bounds a history: to judge one takes exponential time in the worst case.
 const maxOperations = 1000
 
 // registers are the records that are judged, each in a namespace of its own.
@@ -42,7 +47,8 @@ const registers = 2
 
 func registerAt(n int) spot { return spot{spaces[n%len(spaces)], fmt.Sprint("register", n)} }
 
-// applied returns the try of a write that happened; nil: none did, as the log knows.
+// applied returns the attempt of a write that happened; nil if none did. The log knows, even
+// where the client was never told.
 func (op *operation) applied() *attempt {
 	for _, a := range op.attempts {
 		if a.applied != 0 {
@@ -128,7 +134,7 @@ func (c *client) number() int {
 	return len(c.world.clients)
 }
 
-// readRegister reads what is there. A read must see whatever anybody was told before.
+// readRegister reads a register. A read must see whatever anybody was told before it began.
 func (c *client) readRegister(op *operation) {
 	w, to, at := c.world, c.at, registerAt(op.register)
 	op.void = true

@@ -97,8 +97,8 @@ func (s *server) start() {
 	s.tick(s.life)
 }
 
-// tick tells the node that time passes, as the real ticker does: one that was missed
-// is not made up for.
+// tick tells the node that time passes, as the real ticker does: a tick that was missed is not
+// made up for.
 func (s *server) tick(life int) {
 	if s.life != life || s.node == nil {
 		return
@@ -121,6 +121,8 @@ func (s *server) deliver(source string, e replica.Event) {
 	}
 }
 
+// step gives the node one event, and looks at what became of it: it may have left, failed, or
+// begun to lead.
 func (s *server) step(e replica.Event) {
 	if !s.guarded(func() { s.node.Step(e) }) {
 		return
@@ -152,7 +154,8 @@ func (s *server) step(e replica.Event) {
 	s.wishWake()
 }
 
-// guarded runs a step. Raft panics where it finds that its own rules were broken.
+// guarded runs a step. Raft panics where it finds its own rules broken, which is a violation
+// like any other.
 func (s *server) guarded(step func()) (ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -164,6 +167,7 @@ func (s *server) guarded(step func()) (ok bool) {
 	return true
 }
 
+// wishWake schedules the moment at which the node wants to be woken. Only the last wish counts.
 func (s *server) wishWake() {
 	s.wakes++
 	wish, life := s.wakes, s.life
@@ -242,6 +246,7 @@ func (s *server) resume() {
 	s.clock.wake()
 	s.paused = false
 	life := s.life
+	// In the order of each connection, and in no order among them: that is all TCP promises.
 	for len(s.held) > 0 && s.life == life && !s.world.failed() {
 		k := s.world.random.IntN(len(s.held))
 		source := s.held[k].source

@@ -17,11 +17,13 @@ import (
 // bound is by how many parts in a million a clock may be wrong while the promises hold.
 const bound = 5000
 
-// checkEvery is after how many entries the whole state of a server is looked at.
+// checkEvery is how many entries pass between two looks at the whole state of a server, which
+// take long.
 const checkEvery = 200
 
 // truth sees everything: what each server applies, what each client sends, is told and
-// believes, and what time it really is. It knows the promises.
+// believes, and what time it really is. It judges by the promises alone. No server or client
+// ever reads it.
 type truth struct {
 	world    *World
 	log      map[uint64]fact   // by index: what was applied there first, by anybody
@@ -61,7 +63,8 @@ func newTruth(w *World) *truth {
 	}
 }
 
-// attempted notes a command before it is sent.
+// attempted records a command before it is sent. Each attempt has an id of its own, which
+// travels as its origin, so that it is recognized in the log.
 func (t *truth) attempted(c *client, command core.Command) *attempt {
 	t.made++
 	a := &attempt{epoch: t.world.epoch, id: fmt.Sprint("a", t.made), client: c, sent: t.world.now, slept: c.slept,
@@ -70,8 +73,9 @@ func (t *truth) attempted(c *client, command core.Command) *attempt {
 	return a
 }
 
-// applied is called when a server applies an entry: the first time, again after a
-// restart, or on another server.
+// applied is called when a server applies an entry: the first time, again after a restart, or
+// on another server. Only the first time is the entry new to the witness; every other time it
+// must be the same entry with the same result.
 func (t *truth) applied(s *server, a replica.Applied) {
 	f := fact{crc32.ChecksumIEEE(fmt.Append(nil, a.Term, a.Data)), digest(a)}
 	before, known := t.log[a.Index]
@@ -83,6 +87,7 @@ func (t *truth) applied(s *server, a replica.Applied) {
 		t.world.violated("server %d comes to another result at %d", s.id, a.Index)
 		return
 	case known:
+	// Entries come to be in order: the first who applies one must not skip any.
 	case a.Index != t.end+1:
 		t.world.violated("server %d applies %d, and nobody applied what comes after %d", s.id, a.Index, t.end)
 		return
@@ -99,7 +104,7 @@ func (t *truth) applied(s *server, a replica.Applied) {
 	}
 }
 
-// digest sums up what an entry came to.
+// digest returns a checksum of what an entry came to, by the fields that decide something.
 func digest(a replica.Applied) uint32 {
 	sum := crc32.NewIEEE()
 	if a.Roster != nil {
@@ -119,7 +124,8 @@ func digest(a replica.Applied) uint32 {
 	return sum.Sum32()
 }
 
-// inspect looks at the whole state of a server.
+// inspect checks the whole state of a server, and compares its encoding with what other servers
+// had at the same index.
 func (t *truth) inspect(s *server, index uint64) {
 	w := t.world
 	// The entry is still being applied: its state is looked at a moment later.
@@ -151,7 +157,7 @@ func (t *truth) hashed(s *server, index uint64, sum uint32) {
 	t.states[index] = sum
 }
 
-// happened is called once for each entry.
+// happened is called once for each entry, by whichever server applies it first.
 func (t *truth) happened(s *server, a replica.Applied) {
 	w := t.world
 	if a.Roster != nil {
@@ -193,7 +199,8 @@ func (t *truth) happened(s *server, a replica.Applied) {
 	}
 }
 
-// told is called when a server answers.
+// told is called when a server answers. Unavailable says that the command did not happen and
+// never will; any other answer says that it did. Undecided promises nothing.
 func (t *truth) told(a *attempt, err error) {
 	switch a.command.(type) {
 	case *core.Renew, *core.RenewSession, *core.Release, *core.CloseSession:
@@ -213,7 +220,8 @@ func (t *truth) told(a *attempt, err error) {
 	}
 }
 
-// heard is called when a client gets an answer.
+// heard is called when a client gets an answer. From then on the entry is acknowledged, and
+// must survive everything.
 func (t *truth) heard(a *attempt, err error) {
 	if !errors.Is(err, leasehold.ErrUndecided) && !errors.Is(err, leasehold.ErrUnavailable) &&
 		a.epoch == t.world.epoch {
@@ -221,7 +229,7 @@ func (t *truth) heard(a *attempt, err error) {
 	}
 }
 
-// served notes the times without a leader.
+// served keeps the list of times without a leader.
 func (t *truth) served() {
 	w, last := t.world, &t.gaps[len(t.gaps)-1]
 	serving := slices.ContainsFunc(w.servers, func(s *server) bool { return s.serving })
@@ -247,7 +255,7 @@ func (t *truth) without(since time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// voted notes a vote: a server has one in each term, through any restart.
+// voted records a vote: a server has one in each term, through any restart.
 func (t *truth) voted(s *server, term, candidate uint64) {
 	vote := [2]uint64{s.id, term}
 	if other := t.votes[vote]; other != 0 && other != candidate {
@@ -257,7 +265,7 @@ func (t *truth) voted(s *server, term, candidate uint64) {
 	t.world.count("votes")
 }
 
-// leads notes who leads in a term: in each it is one at the most.
+// leads records who leads in a term: never more than one.
 func (t *truth) leads(s *server, term uint64) {
 	if term == 0 || t.terms[term] == s.id {
 		return
@@ -269,7 +277,9 @@ func (t *truth) leads(s *server, term uint64) {
 	t.world.count("leaders")
 }
 
-// believed is called when a client begins to believe in a lease, or goes on.
+// believed is called when a client begins to believe in a lease, or extends its belief. It is
+// checked at that moment, because a belief that is too long shows in nothing else until
+// somebody is granted the resource.
 func (t *truth) believed(g *grip) {
 	w := t.world
 	if g.exempt || g.former || w.wild() {
@@ -295,7 +305,8 @@ func (g *grip) excludes(o *grip) bool {
 		func(u string) bool { return slices.Contains(o.units, u) })
 }
 
-// nobodyBelieves is called when a lease is over.
+// nobodyBelieves is called when a lease is over, and checks that its holder does not believe in
+// it any longer.
 func (t *truth) nobodyBelieves(at spot, token leasehold.Token, what string) {
 	for _, c := range t.world.clients {
 		if g := c.grip; g != nil && g.at == at && g.token == token && g.believes() && !g.exempt && !g.former &&
@@ -306,8 +317,9 @@ func (t *truth) nobodyBelieves(at spot, token leasehold.Token, what string) {
 	}
 }
 
-// othersBelieve is called when a lease is granted. Who shares a place may believe in it
-// beside others: when each of those ends is looked at by itself.
+// othersBelieve is called when a lease is granted, and checks that nobody else believes in the
+// resource. Those who share a place may believe beside others: each of their ends is checked by
+// itself.
 func (t *truth) othersBelieve(at spot, token leasehold.Token, slots int) {
 	for _, c := range t.world.clients {
 		g := c.grip
@@ -322,7 +334,8 @@ func (t *truth) othersBelieve(at spot, token leasehold.Token, slots int) {
 	}
 }
 
-// guard is a store that a holder writes to, and that refuses what is too old.
+// guard is a store that a holder writes to, and that refuses tokens below the largest floor it
+// saw. It needs no clock: with wild clocks it is what still protects.
 func (t *truth) guard(g *grip) {
 	if !g.held {
 		return
@@ -342,7 +355,8 @@ func (t *truth) guard(g *grip) {
 	t.guards[g.at] = max(t.guards[g.at], g.floor)
 }
 
-// rest is called when nothing has troubled anybody for a while.
+// rest is called when nothing has troubled anybody for a while: all servers must have caught up
+// and agree, and nothing that was acknowledged may be missing.
 func (t *truth) rest() {
 	w := t.world
 	w.tell("rest: %d entries", t.end)

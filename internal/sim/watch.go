@@ -40,8 +40,9 @@ func (x *watcher) look() {
 	}
 }
 
-// connect begins to read from a server. That asks first how far history has come: where the
-// watcher is, is no place in a history that has not.
+// connect begins to read from a server. It first asks, by a linearizable read, how far history
+// has come: a server that lags behind has not come to where the watcher is, and must not answer
+// that nothing is missing.
 func (x *watcher) connect(to *server) {
 	w := x.world
 	if to.node == nil {
@@ -75,7 +76,8 @@ func (x *watcher) connect(to *server) {
 	}})
 }
 
-// read takes what a server has behind the place that the watcher has come to.
+// read takes the events after the watcher's position. Each of them must be the next that
+// happened, with none left out and none twice.
 func (x *watcher) read(s *server) {
 	w := x.world
 	history, _, ok := s.feed.History(x.space)
@@ -111,6 +113,7 @@ func (x *watcher) read(s *server) {
 	}
 }
 
+// same reports whether two events are the same, by everything that decides something.
 func same(a, b *leasehold.Event) bool {
 	return a.Revision == b.Revision && a.N == b.N && a.Kind == b.Kind && a.How == b.How && a.ID == b.ID &&
 		a.Token == b.Token && a.Resource == b.Resource

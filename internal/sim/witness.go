@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// A witness reads the log as it comes to be, and knows the promises and nothing of how
-// they are kept.
+// A witness reads the log as it comes to be. It knows the promises, and nothing of how they are
+// kept: it follows commands and events with a model of its own, which is as simple as it can be
+// and looks at everything each time.
 type witness struct {
 	world    *World
 	now      core.Time
@@ -42,7 +43,7 @@ type grant struct {
 	token leasehold.Token
 }
 
-// A promise is what is known of a lease, or of somebody who waits for one.
+// A promise is what is known of a lease, or of a waiter.
 type promise struct {
 	id       string
 	at       spot
@@ -58,7 +59,8 @@ type promise struct {
 	hard     core.Time // however often it is renewed; 0: no such moment
 }
 
-// A life ends by time, unless it is renewed.
+// A life is what ends by time unless it is renewed. It is kept on two clocks: by the log, which
+// decides, and on real time, by which the simulator judges whether that was right.
 type life struct {
 	ttl    time.Duration
 	until  core.Time     // by the log
@@ -67,6 +69,7 @@ type life struct {
 	closed bool
 }
 
+// A place is a resource, as the witness sees it.
 type place struct {
 	holders []*promise
 	queue   []*promise
@@ -74,7 +77,9 @@ type place struct {
 	agreed  int // how many slots there are, by the first who shared it
 }
 
-// A rest keeps slots free after an unclean end.
+// A rest keeps slots free after an unclean end. The witness learns of an end when it is an
+// event, but does not know exactly when it took effect, so a rest has an earliest and a latest
+// end. What is granted is judged by the one, what is refused by the other.
 type rest struct {
 	id    string
 	slots int       // 0: all
@@ -119,7 +124,7 @@ func (p *promise) ends() core.Time {
 	return at
 }
 
-// atLeast is until when a lease lasts on real time, at least.
+// atLeast returns until when, on real time, a holder may believe in its lease.
 func (p *promise) atLeast() time.Duration {
 	if p.session != nil {
 		return p.session.safe
@@ -127,20 +132,23 @@ func (p *promise) atLeast() time.Duration {
 	return p.own.safe
 }
 
-// renewed counts a life on from a stamp, by a try that was sent at a moment.
+// renewed extends a life from a stamp, by an attempt that was sent at some moment.
 func (l *life) renewed(now core.Time, real time.Duration, from *attempt, remaining time.Duration) {
 	l.until, l.since = now+core.Time(l.ttl), real
 	l.tell(from, remaining)
 }
 
-// tell notes until when somebody may believe.
+// tell records until when somebody may believe, by an answer. It counts from when the attempt
+// was sent, as a holder does, and at the slowest clock that is allowed.
 func (l *life) tell(from *attempt, remaining time.Duration) {
 	if from != nil {
 		l.safe = max(l.safe, from.sent+atLeast(remaining))
 	}
 }
 
-// see takes one command with what it came to.
+// see takes one command with what it came to. What has to be judged by the state before the
+// command comes first, then the events change the model, and what the answer promises is
+// compared with the model after them.
 func (t *witness) see(stamp core.Time, c core.Command, from *attempt, answer core.Answer, events []*leasehold.Event) {
 	if stamp < t.now {
 		t.world.violated("time goes back from %d to %d", t.now, stamp)
@@ -172,7 +180,8 @@ func (t *witness) ordered(e *leasehold.Event) {
 	t.revisions[e.Namespace], t.revised[e.Namespace] = e.Revision, t.now
 }
 
-// renewal checks that a renewal in time is not ignored, and that one too late is.
+// renewal checks that a renewal in time is not ignored, and that one that comes too late is.
+// The stamp alone decides, whether or not a tick has noticed the end.
 func (t *witness) renewal(c core.Command, answer core.Answer) {
 	var until core.Time
 	alive := false
@@ -219,7 +228,8 @@ func (t *witness) withdraw(c core.Command, answer core.Answer) {
 	}
 }
 
-// refusal checks that nobody is told that something is held which is free.
+// refusal checks that nobody is refused a resource that is surely free. A system that grants
+// nothing keeps every other promise.
 func (t *witness) refusal(c core.Command, answer core.Answer, events []*leasehold.Event) {
 	a, ok := c.(*core.Acquire)
 	if !ok || answer.Err == nil || answer.Err.Code != leasehold.Held || len(events) > 0 || t.known(c) != nil {
@@ -232,7 +242,7 @@ func (t *witness) refusal(c core.Command, answer core.Answer, events []*leasehol
 	}
 }
 
-// answered notes what an answer promises.
+// answered records what an answer promises to the one who gets it.
 func (t *witness) answered(c core.Command, from *attempt, answer core.Answer) {
 	if s := answer.Session; s != nil {
 		if l := t.sessions[spot{s.Namespace, s.ID}]; l != nil {
@@ -256,7 +266,7 @@ func (t *witness) answered(c core.Command, from *attempt, answer core.Answer) {
 	}
 }
 
-// shown notes what the lease of an answer promises, and that this is not too much.
+// shown records what the lease in an answer promises, and checks that this is not too much.
 func (t *witness) shown(c core.Command, from *attempt, l *leasehold.Lease) {
 	if l.State != leasehold.Leased && l.State != leasehold.Breaking {
 		return
@@ -307,7 +317,8 @@ func (t *witness) unitsOf(p *promise, units []string) {
 
 func renews(c core.Command) bool { _, ok := c.(*core.Renew); return ok }
 
-// look compares what there is with what was promised, after an entry.
+// look compares the model with the promises about time, after an entry: nothing is free while
+// somebody waits, nothing outlives its session, and a tick ends all that is over.
 func (t *witness) look(commands []core.Command) {
 	w := t.world
 	_, tick := commands[len(commands)-1].(*core.Tick)
@@ -348,7 +359,8 @@ func (t *witness) hopeless(name spot, at *place) {
 	}
 }
 
-// rest is called when nobody has renewed anything for a long time.
+// rest is called at the end of a run, when nobody has renewed anything for a long time:
+// everything must be gone, and the cluster must still have granted something.
 func (t *witness) rest() {
 	for _, id := range sortedSpots(t.claims) {
 		t.world.violated("%s is there, and nobody renewed it", id.name)

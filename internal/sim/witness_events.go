@@ -10,6 +10,8 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
+// How the events of the log change what a witness knows, and which of them break a promise.
+
 func (t *witness) event(c core.Command, e *leasehold.Event) {
 	switch e.Kind {
 	case leasehold.SessionOpened:
@@ -40,6 +42,8 @@ func (t *witness) event(c core.Command, e *leasehold.Event) {
 	}
 }
 
+// sessionEnded checks that a session that expired did so neither early nor late. Whatever was
+// bound to it must follow in the same entry: see look.
 func (t *witness) sessionEnded(e *leasehold.Event) {
 	at := spot{e.Namespace, e.Session}
 	l := t.sessions[at]
@@ -55,7 +59,9 @@ func (t *witness) sessionEnded(e *leasehold.Event) {
 	l.closed = true
 }
 
-// notEarly checks that what ends by time has lasted: by the log, and on real time.
+// notEarly checks that what ends by time has lasted long enough: by the log, and on real time
+// for as long as its holder may believe in it. The second is promised only while clocks are
+// within their bound.
 func (t *witness) notEarly(what string, l *life) {
 	if t.now < l.until {
 		t.world.violated("%s ends %v early", what, time.Duration(l.until-t.now))
@@ -65,7 +71,8 @@ func (t *witness) notEarly(what string, l *life) {
 	}
 }
 
-// notLate checks that what ends by time did not last longer than it may.
+// notLate checks that what ends by time did not last longer than promised: its TTL on the
+// slowest clock, the time without a leader, and a little more.
 func (t *witness) notLate(what string, l *life) {
 	w := t.world
 	if w.Strict.Late == 0 {
@@ -77,7 +84,7 @@ func (t *witness) notLate(what string, l *life) {
 	}
 }
 
-// atLeast is how long a server's time lasts on real time, at least.
+// atLeast returns the shortest real time that a duration on a server's clock can take.
 func atLeast(d time.Duration) time.Duration { return real(d, bound) }
 
 // definition is what was defined for a place.
@@ -92,8 +99,8 @@ func (t *witness) definition(at spot) (longest leasehold.Definition) {
 	return longest
 }
 
-// fits reports whether a number of slots of a place may be granted; or, if that is asked,
-// whether they surely may.
+// fits reports whether a number of slots of a place may be granted. With surely it reports
+// whether they must be free, however the rests are counted.
 func (t *witness) fits(at spot, slots, said int, surely bool) bool {
 	p, d := t.place(at), t.definition(at)
 	room := cmp.Or(len(d.Units), d.Capacity, p.agreed, said, leasehold.MaxCapacity)
@@ -118,7 +125,8 @@ func (t *witness) fits(at spot, slots, said int, surely bool) bool {
 	return room >= slots
 }
 
-// asked finds what asked for what happened: the command, or an operation of it.
+// asked returns the acquire that an event answers: the command, or an operation of it; nil if
+// the event is about somebody else's request.
 func asked(c core.Command, e *leasehold.Event) *core.Acquire {
 	switch c := c.(type) {
 	case *core.Acquire:
@@ -137,7 +145,8 @@ func asked(c core.Command, e *leasehold.Event) *core.Acquire {
 	return nil
 }
 
-// begins notes a claim that was not there before; nil: nobody asked for it.
+// begins adds a claim that was not there before; nil if nobody asked for it, which is a
+// violation in itself.
 func (t *witness) begins(c core.Command, e *leasehold.Event) *promise {
 	a, id, at := asked(c, e), spot{e.Namespace, e.ID}, spot{e.Namespace, e.Resource}
 	if a == nil {
@@ -166,6 +175,7 @@ func (t *witness) begins(c core.Command, e *leasehold.Event) *promise {
 	return p
 }
 
+// queued adds a waiter behind those of its priority.
 func (t *witness) queued(c core.Command, e *leasehold.Event) {
 	p, at := t.begins(c, e), t.place(spot{e.Namespace, e.Resource})
 	if p == nil {
@@ -178,6 +188,9 @@ func (t *witness) queued(c core.Command, e *leasehold.Event) {
 	at.queue = slices.Insert(at.queue, i, p)
 }
 
+// acquired checks a grant, which is where most promises meet: it was the waiter's turn, there
+// is room, the token is larger than any before in any cluster, the session is alive, no
+// quarantine runs, and nobody else still believes in the resource.
 func (t *witness) acquired(c core.Command, e *leasehold.Event) {
 	w, at, p := t.world, t.place(spot{e.Namespace, e.Resource}), t.claims[spot{e.Namespace, e.ID}]
 	if p == nil {
@@ -223,6 +236,8 @@ func (at *place) why() string {
 	return "rests"
 }
 
+// changed follows a lease to another id or holder. A new holder has a new token, and the old
+// one must not believe any longer.
 func (t *witness) changed(c *core.Change, e *leasehold.Event) {
 	w, at, p := t.world, t.place(spot{e.Namespace, e.Resource}), t.claims[spot{e.Namespace, c.ID}]
 	if p == nil || !slices.Contains(at.holders, p) {
@@ -243,6 +258,7 @@ func (t *witness) changed(c *core.Change, e *leasehold.Event) {
 	t.claims[spot{e.Namespace, e.ID}] = p
 }
 
+// breakSet checks that a break is never put off.
 func (t *witness) breakSet(c *core.Break, e *leasehold.Event) {
 	p := t.claims[spot{e.Namespace, e.ID}]
 	if p == nil {
@@ -259,6 +275,8 @@ func (t *witness) breakSet(c *core.Break, e *leasehold.Event) {
 	p.breaks = at
 }
 
+// ended checks that a lease ended neither early nor without a reason, and that its holder no
+// longer believes in it.
 func (t *witness) ended(c core.Command, e *leasehold.Event) {
 	w, id := t.world, spot{e.Namespace, e.ID}
 	p := t.claims[id]

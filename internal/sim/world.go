@@ -1,10 +1,10 @@
-// Package sim runs a whole cluster in virtual time, from one seed: the very step
-// function of engine/cluster with the real core and the real raft, on machines,
-// disks, networks and clients that are made up here, and that fail in every way that
-// ours is to survive. Same seed, same run, byte for byte.
+// Package sim runs a whole cluster in virtual time, from one seed: the very step function of
+// engine/cluster with the real core and the real raft, on machines, disks, networks and clients
+// that are simulated and fail in every way that a cluster has to survive. Same seed, same run,
+// byte for byte.
 //
-// What it checks is written from the promises alone (docs/guarantees.md) and shares no
-// code with what keeps them.
+// What it checks is written from the promises alone (docs/guarantees.md) and shares no code
+// with what keeps them.
 package sim
 
 import (
@@ -92,7 +92,7 @@ type Members struct {
 	// KillAnswerer kills a leader, in this percentage of cases, when it has just answered
 	// that a change is done.
 	KillAnswerer int
-	// StartLate is how long it takes at the most until a server starts that was added.
+	// StartLate is the longest time until a server that was added starts.
 	StartLate time.Duration
 }
 
@@ -193,8 +193,8 @@ func Run(c Config) Report {
 	return w.report()
 }
 
-// settle ends the trouble and sees whether all comes to rest: everybody agrees, and
-// what nobody renews is gone.
+// settle ends the trouble and checks that everything comes to rest: all servers agree, and what
+// nobody renews is gone. Many mistakes only show then, as something that never ends.
 func (w *World) settle() {
 	if w.failed() {
 		return
@@ -257,14 +257,16 @@ func (w *World) runUntil(end time.Duration) {
 
 func (w *World) failed() bool { return len(w.violations) > 0 }
 
-// violated notes a promise that was not kept. The run ends there.
+// violated records a promise that was not kept. The run ends there: what follows would be
+// consequences.
 func (w *World) violated(format string, args ...any) {
 	line := fmt.Sprintf("at %v: ", w.now) + fmt.Sprintf(format, args...)
 	w.tell("VIOLATED %s", line)
 	w.violations = append(w.violations, line)
 }
 
-// tell writes a line of the trace. It is part of the fingerprint.
+// tell writes a line of the trace. All lines are part of the fingerprint, so two runs of one
+// seed that differ anywhere are found out.
 func (w *World) tell(format string, args ...any) {
 	line := fmt.Sprintf("%d ", w.now) + fmt.Sprintf(format, args...) + "\n"
 	_, _ = io.WriteString(w.print, line)
@@ -275,7 +277,8 @@ func (w *World) tell(format string, args ...any) {
 
 func (w *World) count(what string) { w.counts[what]++ }
 
-// after has something done later.
+// after schedules something. What is scheduled for the same moment happens in the order in
+// which it was scheduled, or a run could not be repeated.
 func (w *World) after(d time.Duration, do func()) {
 	w.made++
 	heap.Push(&w.queue, &moment{w.now + max(0, d), w.made, do})
@@ -302,7 +305,7 @@ func (w *World) rate() int64 {
 	return w.random.Int64N(2*w.Faults.ClockRate+1) - w.Faults.ClockRate
 }
 
-// wild reports whether clocks may be so wrong that nothing is promised that needs one.
+// wild reports whether clocks may be so wrong that nothing is promised that depends on them.
 func (w *World) wild() bool { return w.Faults.ClockRate > bound }
 
 type moment struct {

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// writings is what a witness knows of records.
+// writings is what a witness knows of records: each as the last event left it, and how many of
+// them name each large value.
 type writings struct {
 	records map[spot]*leasehold.Record
 	named   map[leasehold.Digest]int // by how many records
@@ -26,7 +27,8 @@ func newWritings() writings {
 	}
 }
 
-// event takes what happened to a record.
+// event takes what happened to a record. Each event must continue from the one before, and a
+// value must be one that the command put there.
 func (x *writings) event(t *witness, c core.Command, e *leasehold.Event) {
 	at := spot{e.Namespace, e.Resource}
 	before := x.records[at]
@@ -94,8 +96,9 @@ func (x *writings) unname(r *leasehold.Record) {
 	}
 }
 
-// values checks what an entry says of the large values: which got a name, and which lost
-// their last.
+// values checks what an entry reports about large values: which got their first name, and which
+// lost their last. A value that is freed too early is lost, one that is never freed fills the
+// disk.
 func (t *witness) values(result core.Result) {
 	x := &t.writings
 	for _, large := range result.Named {
@@ -114,8 +117,8 @@ func (t *witness) values(result core.Result) {
 	}
 }
 
-// compared checks which way a transaction went. Only such comparisons are judged as do
-// not depend on what is over at the stamp, and not collected.
+// compared checks which way a transaction went. Clients only compare what does not depend on
+// whether something that is over has been collected.
 func (t *witness) compared(c core.Command, answer core.Answer) {
 	x, ok := c.(*core.Txn)
 	if !ok || answer.Txn == nil || t.known(c) != nil {
@@ -195,8 +198,8 @@ func (t *witness) known(c core.Command) *outcome {
 	return t.once[name]
 }
 
-// again checks that a request which was answered before does nothing more, and is told
-// the same. What it said of a lease may be over by now.
+// again checks that a request which was answered before does nothing more, and gets the same
+// answer. What it said of a lease may be over by now.
 func (t *witness) again(c core.Command, answer core.Answer, events []*leasehold.Event) {
 	name, ok := request(c)
 	if !ok {
@@ -234,7 +237,8 @@ func told(at core.Time, a core.Answer) *outcome {
 	return o
 }
 
-// does reports whether an event is of a command itself, and not of what was over.
+// does reports whether an event is the doing of a command itself, and not the end of something
+// that was over already.
 func (t *witness) does(c core.Command, e *leasehold.Event) bool {
 	switch e.Kind {
 	case leasehold.Queued:

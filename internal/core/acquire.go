@@ -53,8 +53,9 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 		}
 		// What a session may have is bounded because all of it ends together.
 		if session.used()+len(items) > leasehold.MaxClaimsPerSession {
-			return nil, refuse(leasehold.Limited, "session %q has %d leases, waiters and records, and %d more were asked "+
-				"for: %d are as many as it can have",
+			return nil, refuse(leasehold.Limited,
+				"session %q has %d leases, waiters and records, and %d more were asked "+
+					"for: %d are as many as it can have",
 				c.Session, session.used(), len(items), leasehold.MaxClaimsPerSession).Err
 		}
 	}
@@ -173,8 +174,8 @@ func (s *State) agree(sp *space, item Item, d leasehold.Definition) *leasehold.E
 	case capacity == 0:
 		capacity = item.KnownCapacity()
 	case item.Capacity != 0 && item.Capacity != capacity:
-		return refuse(leasehold.Refused, "%s has %d slots, not %d: those who share it must agree", item.Resource, capacity,
-			item.Capacity).Err
+		return refuse(leasehold.Refused, "%s has %d slots, not %d: those who share it must agree", item.Resource,
+			capacity, item.Capacity).Err
 	}
 	if item.Slots > capacity {
 		return refuse(leasehold.Refused, "%s has %d slots: %d are more than there are", item.Resource, capacity,
@@ -197,7 +198,8 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 	}
 	shared := slices.IndexFunc(items, func(item Item) bool { return item.Slots != 0 })
 	if shared >= 0 && s.unsettled && blocked == nil {
-		return Answer{Err: tooManyOver(items[shared].Resource)} // nobody could say what the smallest token is that counts
+		// Nobody could say which is the smallest token that is still alive.
+		return Answer{Err: tooManyOver(items[shared].Resource)}
 	}
 	if blocked != nil {
 		if failure := s.mayWait(sp, c, claims); failure != nil {
@@ -267,8 +269,8 @@ func (s *State) settleCapacity(sp *space, item Item) {
 func (s *State) mayWait(sp *space, c *Acquire, claims []*Claim) *leasehold.Error {
 	for _, claim := range claims {
 		if r, ok := sp.resources.Get(claim.Resource); ok && r.Waiting >= leasehold.MaxQueue {
-			return refuse(leasehold.Limited, "%s has %d waiters already, which is as many as it can have", claim.Resource,
-				r.Waiting).Err
+			return refuse(leasehold.Limited, "%s has %d waiters already, which is as many as it can have",
+				claim.Resource, r.Waiting).Err
 		}
 	}
 	return s.deadlock(sp, claims, c.Priority)

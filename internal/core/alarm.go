@@ -215,8 +215,8 @@ func (s *State) overdue(sp *space, c *Claim) {
 	s.put(sp, &long)
 	held, limit := time.Duration(s.now-c.Since), c.long()
 	if c.terms().Expected != 0 {
-		s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s: at most %s were expected", c.Holder, c.Resource,
-			timeline.Text(held), timeline.Text(limit))
+		s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s: at most %s were expected", c.Holder,
+			c.Resource, timeline.Text(held), timeline.Text(limit))
 		return
 	}
 	s.raise(sp, about(c, leasehold.HeldLong), "%s has held %s for %s, which is unusually long here (from %s on)",
@@ -242,7 +242,8 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Us
 		s.clearAlarm(sp, about(c, leasehold.HeldLong))
 	}
 	if !how.Clean() && how != leasehold.SessionExpired {
-		s.raise(sp, about(c, leasehold.UncleanEnd), "the lease of %s on %s ended uncleanly (%v)", c.Holder, c.Resource, how)
+		s.raise(sp, about(c, leasehold.UncleanEnd), "the lease of %s on %s ended uncleanly (%v)", c.Holder, c.Resource,
+			how)
 	}
 	if usage.WentAway(how) && before.LostBefore != 0 && before.LostBefore.Add(flapTime) > s.now {
 		s.raise(sp, about(c, leasehold.Flapping), "holders of %s went away %d times within %s, the last one was %s",
@@ -266,7 +267,8 @@ func (s *State) alarmSession(sp *space, session string, left *Left) {
 // lateLease raises the alarm of a lease whose renewal came late, the first time.
 func (s *State) lateLease(sp *space, before, renewed *Claim) {
 	if renewed.Gap > lateGap && before.Gap <= lateGap {
-		s.raise(sp, about(renewed, leasehold.LateRenewal), "%s renewed its lease on %s with %s of %s left", renewed.Holder,
+		s.raise(sp, about(renewed, leasehold.LateRenewal), "%s renewed its lease on %s with %s of %s left",
+			renewed.Holder,
 			renewed.Resource, timeline.Text(time.Duration(before.Expires-s.now)), timeline.Text(renewed.TTL))
 	}
 }

@@ -174,7 +174,8 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 		failure.Lease = &lease
 		failure.Message = s.heldBy(sp, r, &lease)
 	case rest != nil && rest.Until == 0:
-		failure.Message = fmt.Sprintf("%s waits for somebody to acknowledge the unclean end of %s's lease with token %d",
+		failure.Message = fmt.Sprintf(
+			"%s waits for somebody to acknowledge the unclean end of %s's lease with token %d",
 			r.Path, rest.After.Holder, rest.After.Token)
 		failure.Lease = s.lastLease(sp, r, rest)
 	case rest != nil:
@@ -261,8 +262,8 @@ func (s *State) noClaim(sp *space, id string) Answer {
 
 func lostClaim(id, resource string, how leasehold.How) Answer {
 	if resource == "" {
-		return refuse(leasehold.Lost, "lease %q has ended (%v) before it was asked for: acquire again under another id", id,
-			how)
+		return refuse(leasehold.Lost, "lease %q has ended (%v) before it was asked for: acquire again under another id",
+			id, how)
 	}
 	return refuse(leasehold.Lost, "lease %q on %s has ended (%v): acquire again under another id", id, resource, how)
 }

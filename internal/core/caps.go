@@ -69,6 +69,6 @@ func full(what string, used, n, most int, do string) *leasehold.Error {
 		more = fmt.Sprintf(", %d more were asked for", n)
 	}
 	return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
-		"the cluster has %d %s%s, and its cap is %d: %s, or raise the cap with leasehold cluster limits set", used, what,
-		more, most, do)}
+		"the cluster has %d %s%s, and its cap is %d: %s, or raise the cap with leasehold cluster limits set", used,
+		what, more, most, do)}
 }

@@ -253,7 +253,8 @@ func (c *checker) chores(s *State, sp *space) {
 			chore.Name)
 		_, alive := sp.sessions.Get(chore.Name)
 		c.that(chore.Kind != CollectSession || !alive, "%s: session %q has ended, and is there", sp.name, chore.Name)
-		c.that(strings.HasPrefix(chore.Path, strings.TrimSuffix(chore.Name, "/")) || chore.Name == "/" || chore.Path == "",
+		c.that(strings.HasPrefix(chore.Path, strings.TrimSuffix(chore.Name, "/")) || chore.Name == "/" ||
+			chore.Path == "",
 			"%s: the chore about %q has come to %q", sp.name, chore.Name, chore.Path)
 		return true
 	})

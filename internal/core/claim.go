@@ -79,8 +79,8 @@ func (c *Claim) terms() Terms {
 func (c *Claim) setTerms(t Terms) {
 	c.Terms = &t
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
-		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil && t.Waited == 0 &&
-		t.ChangedWall == 0 &&
+		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil &&
+		t.Waited == 0 && t.ChangedWall == 0 &&
 		t.Foreign == "" {
 		c.Terms = nil
 	}

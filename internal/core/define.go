@@ -17,7 +17,8 @@ func (s *State) define(c *Define) Answer {
 	}
 	before, known := sp.definitions.Get(c.Definition.Path)
 	if !known && s.definitions >= leasehold.MaxDefinitions {
-		return refuse(leasehold.Limited, "there are %d definitions already, which is as many as there can be", s.definitions)
+		return refuse(leasehold.Limited, "there are %d definitions already, which is as many as there can be",
+			s.definitions)
 	}
 	if known && sameDefinition(before, &c.Definition) {
 		return Answer{Definition: before} // an earlier try did it

@@ -75,7 +75,8 @@ func (s *State) replay(c Command) (Answer, bool) {
 		// The request may or may not have been carried out; its answer is no longer known. To
 		// do it now could be the second time, so it is refused.
 		if r.Sequence <= session.Sequence && session.Sequence-r.Sequence >= sequenceSpan {
-			return refuse(leasehold.Refused, "request %d of session %q is too old: %d was the last, and %d are remembered",
+			return refuse(leasehold.Refused,
+				"request %d of session %q is too old: %d was the last, and %d are remembered",
 				r.Sequence, r.Session, session.Sequence, sequenceSpan), true
 		}
 	}

@@ -71,8 +71,8 @@ func (c *checker) totals(s *State) {
 			if sp.uses(by) > 0 {
 				listed[by]++
 			}
-			c.that(sp.uses(by) > 0 == (sp.places[by] > 0), "%s has %d in order %d, and the place %d", sp.name, sp.uses(by), by,
-				sp.places[by])
+			c.that(sp.uses(by) > 0 == (sp.places[by] > 0), "%s has %d in order %d, and the place %d", sp.name,
+				sp.uses(by), by, sp.places[by])
 		}
 		return true
 	})
@@ -81,7 +81,8 @@ func (c *checker) totals(s *State) {
 		r := s.rankings[by]
 		c.that(len(r) == listed[by], "%d namespaces stand in order %d, which has %d", listed[by], by, len(r))
 		for i, sp := range r {
-			c.that(sp.places[by] == i+1, "%s thinks it is at %d of order %d, and is at %d", sp.name, sp.places[by], by, i+1)
+			c.that(sp.places[by] == i+1, "%s thinks it is at %d of order %d, and is at %d", sp.name, sp.places[by], by,
+				i+1)
 			c.that(i == 0 || !by.before(sp, r[(i-1)/2]), "%s comes before %s in order %d", sp.name, r[(i-1)/2].name, by)
 		}
 	}
@@ -146,8 +147,8 @@ func (c *checker) claims(s *State, sp *space, n census) {
 			bound++
 			n.bound[claim.Session]++
 			_, alive := sp.sessions.Get(claim.Session)
-			c.that(alive || sp.left(claim.Session) != nil, "%s/%s is bound to session %q, which is not there", sp.name, id,
-				claim.Session)
+			c.that(alive || sp.left(claim.Session) != nil, "%s/%s is bound to session %q, which is not there", sp.name,
+				id, claim.Session)
 			_, ok := sp.bound.Get(binding{claim.Session, id})
 			c.that(ok, "%s/%s would not end with its session", sp.name, id)
 		}
@@ -213,7 +214,8 @@ func (c *checker) lease(s *State, sp *space, r *Resource, claim *Claim) {
 		c.that(r.Claim == claim.ID, "%s/%s is held, but %q is held by %q", sp.name, claim.ID, claim.Resource, r.Claim)
 	} else {
 		_, ok := sp.sharers.Get(sharer{claim.Resource, claim.Token, claim.ID})
-		c.that(ok && r.Claim == "", "%s/%s has slots of %q, which is held by %q", sp.name, claim.ID, claim.Resource, r.Claim)
+		c.that(ok && r.Claim == "", "%s/%s has slots of %q, which is held by %q", sp.name, claim.ID, claim.Resource,
+			r.Claim)
 		soonest, end := r.more().shares().soonest, s.deadlineOf(sp, claim)
 		_, alive := sp.sessions.Get(claim.Session)
 		// While the session is collected, collected does not rely on soonest.
@@ -221,7 +223,9 @@ func (c *checker) lease(s *State, sp *space, r *Resource, claim *Claim) {
 			"%s/%s ends at %d, before %d, when somebody looks", sp.name, claim.ID, end, soonest)
 	}
 	for _, name := range claim.terms().Units {
-		i := slices.IndexFunc(r.more().shares().Units, func(u Unit) bool { return u.Name == name && u.lease == claim.ID })
+		i := slices.IndexFunc(r.more().shares().Units, func(u Unit) bool {
+			return u.Name == name && u.lease == claim.ID
+		})
 		c.that(i >= 0, "%s/%s has unit %q, which does not know", sp.name, claim.ID, name)
 	}
 }
@@ -241,7 +245,8 @@ func (c *checker) shares(s *State, sp *space, taken map[string]Shares) {
 		c.that(shares.used == found.used && shares.holders == found.holders,
 			"%s/%s counts %d slots of %d holders, and has %d of %d",
 			sp.name, path, shares.used, shares.holders, found.used, found.holders)
-		c.that(shares.holders == 0 || shares.Capacity > 0, "%s/%s is shared, and nobody said by how many", sp.name, path)
+		c.that(shares.holders == 0 || shares.Capacity > 0, "%s/%s is shared, and nobody said by how many", sp.name,
+			path)
 		for _, unit := range shares.Units {
 			claim, ok := sp.claims.Get(unit.lease)
 			c.that(unit.lease == "" || ok && slices.Contains(claim.terms().Units, unit.Name),
@@ -287,7 +292,8 @@ func (c *checker) resources(s *State, sp *space, waiting map[string]int) {
 	queued := 0
 	sp.resources.Scan(func(path string, r *Resource) bool {
 		queued += r.Waiting
-		c.that(r.Waiting == waiting[path], "%s/%s counts %d waiters and has %d", sp.name, path, r.Waiting, waiting[path])
+		c.that(r.Waiting == waiting[path], "%s/%s counts %d waiters and has %d", sp.name, path, r.Waiting,
+			waiting[path])
 		_, ok := sp.claims.Get(r.Claim)
 		c.that(ok || r.Claim == "", "%s/%s is held by %q, which is not there", sp.name, path, r.Claim)
 		if u := r.more().Usual; u != nil {
@@ -313,7 +319,8 @@ func (c *checker) history(sp *space) {
 		after := at.revision > last.revision || at.revision == last.revision && at.n > last.n
 		c.that(after || i == 0 && last == position{}, "%s: event %d.%d comes after %d.%d", sp.name, at.revision, at.n,
 			last.revision, last.n)
-		c.that(e.Revision <= sp.revision, "%s: event %d.%d is beyond revision %d", sp.name, e.Revision, e.N, sp.revision)
+		c.that(e.Revision <= sp.revision, "%s: event %d.%d is beyond revision %d", sp.name, e.Revision, e.N,
+			sp.revision)
 		last = at
 	}
 }
@@ -322,18 +329,19 @@ func (c *checker) history(sp *space) {
 func (c *checker) alarms(s *State) {
 	all, past, stand := 0, 0, [16]int{}
 	s.spaces.Scan(func(_ string, sp *space) bool {
-		c.that(sp.alarms.Len() == sp.alarmOrder.Len() && sp.alarms.Len() <= maxAlarmsOne, "%s has %d alarms, %d in order",
-			sp.name, sp.alarms.Len(), sp.alarmOrder.Len())
+		c.that(sp.alarms.Len() == sp.alarmOrder.Len() && sp.alarms.Len() <= maxAlarmsOne,
+			"%s has %d alarms, %d in order", sp.name, sp.alarms.Len(), sp.alarmOrder.Len())
 		sp.alarms.Scan(func(key string, a *Alarm) bool {
 			all++
 			stand[a.Kind]++
 			same, _ := sp.alarmOrder.Get(a.Order)
-			c.that(key == a.key() && same == a && a.Order <= s.alarms.order, "%s: alarm %q stands at %d, and is not there",
-				sp.name, key, a.Order)
+			c.that(key == a.key() && same == a && a.Order <= s.alarms.order,
+				"%s: alarm %q stands at %d, and is not there", sp.name, key, a.Order)
 			if a.Kind.Past() {
 				past++
 				ref, _ := s.alarms.past.Get(a.Order)
-				c.that(ref == alarmRef{sp.name, key, a.Last}, "%s: alarm %q is not forgotten when it should be", sp.name, key)
+				c.that(ref == alarmRef{sp.name, key, a.Last}, "%s: alarm %q is not forgotten when it should be",
+					sp.name, key)
 			}
 			if a.Kind == leasehold.HeldLong {
 				claim, ok := sp.claims.Get(a.ID)
@@ -364,7 +372,8 @@ func (c *checker) restored(s *State) {
 			"%s has token %d and revision %d, below %d from which it went on after a restore",
 			sp.name, sp.token, sp.revision, r.Base)
 		sp.claims.Scan(func(id string, claim *Claim) bool {
-			c.that(uint64(claim.Token) < r.Base || r.Until != 0 && claim.Since >= r.Until || claim.terms().ChangedWall != 0,
+			c.that(uint64(claim.Token) < r.Base || r.Until != 0 && claim.Since >= r.Until ||
+				claim.terms().ChangedWall != 0,
 				"%s/%s was granted at %d, before the quarantine's end at %d", sp.name, id, claim.Since, r.Until)
 			return true
 		})

@@ -15,8 +15,8 @@ func (s *State) Level() Level { return s.level }
 // Raise lets the state decide by the rules of a newer level from now on.
 func (s *State) Raise(to Level) error {
 	if to <= s.level || to > NewestLevel {
-		return fmt.Errorf("the state is at level %d and cannot be raised to %d: levels up to %d are known here", s.level,
-			to, NewestLevel)
+		return fmt.Errorf("the state is at level %d and cannot be raised to %d: levels up to %d are known here",
+			s.level, to, NewestLevel)
 	}
 	if !s.atLeast(Level4) {
 		s.beginTotals()

@@ -68,7 +68,8 @@ func (s *State) doomed(sp *space, path, to string, isRange bool) (list []*leaseh
 	})
 	s.work.take(len(list) / perUnit)
 	if len(list) > most {
-		return nil, refuse(leasehold.Limited, "more than %d records are from %q on: delete them in parts", most, path).Err
+		return nil, refuse(leasehold.Limited, "more than %d records are from %q on: delete them in parts", most,
+			path).Err
 	}
 	// Listed first and settled afterwards: ending a session deletes from the tree that is
 	// walked.

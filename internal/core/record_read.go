@@ -35,8 +35,8 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 		return RecordPage{}, refuse(leasehold.Refused, "revision %d is not there yet: %d is the newest", q.Revision,
 			newest).Err
 	case sp == nil && q.Revision != 0 && q.Revision < newest:
-		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read",
-			q.Revision, newest).Err
+		return RecordPage{}, refuse(leasehold.Lost,
+			"revision %d is gone from history: %d is the oldest that can be read", q.Revision, newest).Err
 	case sp == nil:
 		return RecordPage{Revision: newest}, nil
 	case q.Revision == 0:
@@ -56,8 +56,8 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 	}
 	since, known := history.After(past.Newest())
 	if !known || !past.Known() {
-		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone from history: %d is the oldest that can be read",
-			q.Revision, sp.lost.revision).Err
+		return RecordPage{}, refuse(leasehold.Lost,
+			"revision %d is gone from history: %d is the oldest that can be read", q.Revision, sp.lost.revision).Err
 	}
 	past.TakeBack(q, since)
 	return sp.records.PageAt(q, past), nil

@@ -97,8 +97,8 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 				return todo, refused
 			}
 			if deleted += len(doomed); s.atLeast(Level4) && deleted > leasehold.MaxDeletedAtOnce {
-				return todo, refuse(leasehold.Limited, "a transaction deletes more than %d records: delete them in parts",
-					leasehold.MaxDeletedAtOnce).Err
+				return todo, refuse(leasehold.Limited,
+					"a transaction deletes more than %d records: delete them in parts", leasehold.MaxDeletedAtOnce).Err
 			}
 		case AcquireLease:
 			acquire = o.Acquire

@@ -167,10 +167,11 @@ func (s *State) leaseFence(sp *space, f Fence) (leasehold.Token, *leasehold.Erro
 	case claim == nil:
 		return 0, s.lostFence(sp, f)
 	case claim.waiting():
-		return 0, refuse(leasehold.Lost, "lease %q still waits for %s: it protects nothing yet", f.Lease, claim.Resource).Err
+		return 0, refuse(leasehold.Lost, "lease %q still waits for %s: it protects nothing yet", f.Lease,
+			claim.Resource).Err
 	case f.Token != 0 && f.Token != claim.Token:
-		return 0, refuse(leasehold.Lost, "lease %q on %s has token %d and not %d: acquire again", f.Lease, claim.Resource,
-			claim.Token, f.Token).Err
+		return 0, refuse(leasehold.Lost, "lease %q on %s has token %d and not %d: acquire again", f.Lease,
+			claim.Resource, claim.Token, f.Token).Err
 	}
 	return claim.Token, nil
 }
@@ -187,7 +188,8 @@ func (s *State) lostFence(sp *space, f Fence) *leasehold.Error {
 	}
 	ended, ok := sp.ended.Get(f.Lease)
 	if !ok {
-		return refuse(leasehold.Lost, "lease %q%s is not held: it never was, or it ended long ago; the newest token is %d",
+		return refuse(leasehold.Lost,
+			"lease %q%s is not held: it never was, or it ended long ago; the newest token is %d",
 			f.Lease, had, sp.token).Err
 	}
 	if ended.Token != 0 {

@@ -17,7 +17,8 @@ func (s *State) openSession(c *OpenSession) Answer {
 	}
 	if session := s.liveSession(sp, c.ID); session != nil {
 		if session.TTL != c.TTL {
-			return refuse(leasehold.Refused, "session %q is open already with ttl %v: choose another id", c.ID, session.TTL)
+			return refuse(leasehold.Refused, "session %q is open already with ttl %v: choose another id", c.ID,
+				session.TTL)
 		}
 		return s.sessionAnswer(sp, session)
 	}

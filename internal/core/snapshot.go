@@ -71,7 +71,10 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 			head.Changed = sp.changed
 		}
 		if more = yield(Piece{name, head}); more {
-			sp.definitions.Scan(func(_ string, v *leasehold.Definition) bool { more = yield(Piece{name, v}); return more })
+			sp.definitions.Scan(func(_ string, v *leasehold.Definition) bool {
+				more = yield(Piece{name, v})
+				return more
+			})
 		}
 		if more {
 			sp.sessions.Scan(func(_ string, v *Session) bool {

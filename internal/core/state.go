@@ -314,13 +314,14 @@ func (s *State) makeSpace(name string) (*space, *leasehold.Error) {
 	}
 	if most := s.mostAllowed().Namespaces; s.atLeast(Level4) && s.spaces.Len() >= most {
 		return nil, &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
-			"namespace %q would be new, the cluster has %d, and its cap is %d: use one that is there, or raise the cap "+
-				"with leasehold cluster limits set",
+			"namespace %q would be new, the cluster has %d, and its cap is %d: use one that is there, or raise the "+
+				"cap with leasehold cluster limits set",
 			name, s.spaces.Len(), most)}
 	}
 	if !s.atLeast(Level4) && s.spaces.Len() >= leasehold.MaxNamespaces {
 		return nil, &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
-			"namespace %q is new, and there are %d already, which is as many as there can be", name, leasehold.MaxNamespaces)}
+			"namespace %q is new, and there are %d already, which is as many as there can be", name,
+			leasehold.MaxNamespaces)}
 	}
 	// A new namespace may be one that existed before, in the cluster that a backup was taken of
 	// or here before it was forgotten, so its tokens begin above all of those.
@@ -340,8 +341,8 @@ func (s *State) Freeze() *State {
 		frozen: true,
 		now:    s.now, wall: s.wall, lead: s.lead, level: s.level, restored: s.restored,
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
-		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals, endingSeq: s.endingSeq,
-		answerSeq: s.answerSeq, order: s.order,
+		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
+		endingSeq: s.endingSeq, answerSeq: s.answerSeq, order: s.order,
 		records: s.records.Copy(), definitions: s.definitions, alarms: s.alarms,
 	}
 	f.alarms.past = *s.alarms.past.Copy()

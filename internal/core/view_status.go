@@ -51,7 +51,8 @@ func (v View) List(namespace, prefix, after string, most int, all bool) (list []
 			return false
 		}
 		seen, last = seen+1, path
-		if status := v.status(sp, r, maxHoldersOne, 0); all || status.State != leasehold.Available || status.Waiting > 0 {
+		if status := v.status(sp, r, maxHoldersOne, 0); all || status.State != leasehold.Available ||
+			status.Waiting > 0 {
 			list = append(list, status)
 		}
 		return true

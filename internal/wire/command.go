@@ -214,8 +214,8 @@ func (c *codec) nextFrame() (kind uint64, body codec, err error) {
 	case kind >= uint64(len(commandNames)) || commandNames[kind] == "":
 		return 0, body, unknown("command is of kind %d, and kinds up to %d are known here", kind, len(commandNames)-1)
 	case size > maxCommand:
-		return 0, body, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", commandNames[kind], size,
-			maxCommand)
+		return 0, body, malformed("%s is malformed: it has %d bytes, and at most %d are allowed", commandNames[kind],
+			size, maxCommand)
 	case c.level != 0 && commandLevel(kind) > c.level:
 		return 0, body, malformed("%s is malformed: there is none at feature level %d", commandNames[kind], c.level)
 	}

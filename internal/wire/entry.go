@@ -124,7 +124,8 @@ func AtLevel(command core.Command, at core.Level) error {
 func atLevel(needed uint64, at core.Level) error {
 	if needed > uint64(at) {
 		return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(
-			"this needs feature level %d, and the cluster is at %d: upgrade all servers, then run leasehold cluster upgrade",
+			"this needs feature level %d, and the cluster is at %d: upgrade all servers, then run "+
+				"leasehold cluster upgrade",
 			needed, at)}
 	}
 	return nil
@@ -193,8 +194,8 @@ func (c *codec) commands(e *Entry, count int) error {
 	// An entry has one encoding. With a level higher than it needs, servers that could read it
 	// would refuse it.
 	if c.level != max(levelFirst, c.needed) {
-		return malformed("log entry is malformed: it has feature level %d, and nothing in it needs more than %d", c.level,
-			max(levelFirst, c.needed))
+		return malformed("log entry is malformed: it has feature level %d, and nothing in it needs more than %d",
+			c.level, max(levelFirst, c.needed))
 	}
 	return nil
 }
@@ -234,8 +235,8 @@ func (c *codec) version(what string, level uint64) error {
 	case c.fault != nil:
 		return c.refused(what)
 	case format == 0 || level == 0:
-		return malformed("%s is malformed: its format is %d and its feature level %d, and both begin at 1", what, format,
-			level)
+		return malformed("%s is malformed: its format is %d and its feature level %d, and both begin at 1", what,
+			format, level)
 	case level > Level:
 		return unknown("%s has feature level %d, and levels up to %d are known here", what, level, Level)
 	}

@@ -90,7 +90,8 @@ func (w *snapshotWriter) write(r core.Piece) error {
 		w.fail("length", fmt.Sprintf("it has %d bytes, and at most %d are allowed", size, maxRecord))
 	}
 	if f := w.fault; f != nil {
-		return fmt.Errorf("snapshot cannot be written: %s %d: %s: %s", recordNames[kind], w.sum.Records+1, f.field, f.reason)
+		return fmt.Errorf("snapshot cannot be written: %s %d: %s: %s", recordNames[kind], w.sum.Records+1, f.field,
+			f.reason)
 	}
 	w.shut(body)
 	w.sum.Records++

@@ -62,8 +62,8 @@ func (c *Acquire) Items() []Item {
 func (c *Acquire) Validate() error {
 	err := firstError(
 		name("namespace", c.Namespace), c.validateItems(), name("holder", c.Holder),
-		text("reason", c.Reason), text("session", c.Session), text("party", c.Party), foreign(c.Foreign), labels(c.Labels),
-		within("wait", c.Wait, leasehold.MaxWait), within("grace", c.Grace, leasehold.MaxGrace),
+		text("reason", c.Reason), text("session", c.Session), text("party", c.Party), foreign(c.Foreign),
+		labels(c.Labels), within("wait", c.Wait, leasehold.MaxWait), within("grace", c.Grace, leasehold.MaxGrace),
 		within("hold limit", c.HoldLimit, leasehold.MaxHold), priority(c.Priority), c.Request.validate(),
 	)
 	switch {

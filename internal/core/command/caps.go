@@ -20,8 +20,8 @@ func (c *SetCaps) Validate() error {
 	}
 	return firstError(
 		limit("leases", c.Caps.Leases, leasehold.MaxCap), limit("sessions", c.Caps.Sessions, leasehold.MaxCap),
-		limit("waiters", c.Caps.Waiters, leasehold.MaxCap), limit("namespaces", c.Caps.Namespaces, leasehold.MaxNamespaces),
-		text("by", c.By), text("reason", c.Reason),
+		limit("waiters", c.Caps.Waiters, leasehold.MaxCap),
+		limit("namespaces", c.Caps.Namespaces, leasehold.MaxNamespaces), text("by", c.By), text("reason", c.Reason),
 	)
 }
 

@@ -115,8 +115,8 @@ func (c *Txn) ValidateAt(level Level) error {
 			}
 		}
 		if shown > leasehold.MaxReadAtOnce {
-			return invalid("the gets of a transaction may show %d records: at most %d are allowed; give them limits", shown,
-				leasehold.MaxReadAtOnce)
+			return invalid("the gets of a transaction may show %d records: at most %d are allowed; give them limits",
+				shown, leasehold.MaxReadAtOnce)
 		}
 	}
 	return nil

@@ -72,7 +72,8 @@ func within(what string, d, most time.Duration) error {
 
 func priority(p int) error {
 	if p < -leasehold.MaxPriority || p > leasehold.MaxPriority {
-		return invalid("priority %d is out of range: %d to %d are allowed", p, -leasehold.MaxPriority, leasehold.MaxPriority)
+		return invalid("priority %d is out of range: %d to %d are allowed", p, -leasehold.MaxPriority,
+			leasehold.MaxPriority)
 	}
 	return nil
 }

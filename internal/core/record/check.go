@@ -60,7 +60,8 @@ func (c *Checker) Table(t *Table, in Scope) {
 func (c *Checker) record(path string, r *leasehold.Record, in Scope) {
 	c.That(path == r.Path, "%s: record %q is filed under %q", in.Name, r.Path, path)
 	c.That(r.Create > 0 && r.Create <= r.Mod && r.Mod <= in.Revision,
-		"%s: record %q was made at %d and changed at %d, beyond revision %d", in.Name, path, r.Create, r.Mod, in.Revision)
+		"%s: record %q was made at %d and changed at %d, beyond revision %d", in.Name, path, r.Create, r.Mod,
+		in.Revision)
 	c.That(r.Version >= 1 && r.Version-1 <= uint64(r.Mod-r.Create),
 		"%s: record %q has version %d from revision %d to %d", in.Name, path, r.Version, r.Create, r.Mod)
 	c.That(r.Token <= in.Token, "%s: record %q was written under token %d above %d", in.Name, path, r.Token, in.Token)
@@ -122,10 +123,12 @@ func (c *Checker) Store(st *Store) {
 	for large, n := range c.larges {
 		size += large.Size
 		found, _ := st.larges.Get(string(large.SHA256[:]))
-		c.That(found == naming{n, large.Size}, "large value %v of %d bytes is named %d times, %d are counted, of %d bytes",
+		c.That(found == naming{n, large.Size},
+			"large value %v of %d bytes is named %d times, %d are counted, of %d bytes",
 			large.SHA256, large.Size, n, found.count, found.size)
 	}
 	c.That(len(c.larges) == st.larges.Len() && size == st.largeBytes,
-		"%d large values of %d bytes are named, %d of %d are counted", len(c.larges), size, st.larges.Len(), st.largeBytes)
+		"%d large values of %d bytes are named, %d of %d are counted", len(c.larges), size, st.larges.Len(),
+		st.largeBytes)
 	c.That(st.larges.Len() == 0 && st.versions == 0 || st.used, "there are large values or versions, and never were")
 }

@@ -147,7 +147,8 @@ func (st *Store) Room(t *Table, writes []Write) *leasehold.Error {
 	case records > leasehold.MaxRecords && records > st.records:
 		return limited("there are %d records already, which is as many as there can be: delete some", st.records)
 	case size > leasehold.MaxRecordBytes && size > st.bytes:
-		return limited("records have %d bytes already, and can have %d: delete some", st.bytes, leasehold.MaxRecordBytes)
+		return limited("records have %d bytes already, and can have %d: delete some", st.bytes,
+			leasehold.MaxRecordBytes)
 	case kept > leasehold.MaxVersions && kept > st.kept():
 		return limited("there are %d former versions of records already, which is as many as there can be: "+
 			"let records keep fewer", st.versions)

@@ -50,6 +50,7 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 	if past == nil {
 		past = history.Past(q)
 	}
+	// A revision that only the lost cluster had must not be answered with what is here.
 	if history.Skipped(q.Revision) {
 		return RecordPage{}, refuse(leasehold.Lost, "revision %d is gone: it is from after the backup that this "+
 			"cluster was restored from", q.Revision).Err

@@ -121,6 +121,8 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 	if sp == nil {
 		sp = newSpace(namespace) // a refusal must not begin it
 	}
+	// An acquire in a transaction does not wait: it is granted with all the rest, or nothing is
+	// done.
 	todo.items = acquire.Items()
 	if todo.claims, refused = s.prepare(sp, acquire, todo.items); refused != nil {
 		return todo, refused

@@ -17,7 +17,9 @@ func (s *State) writer(sp *space, f Fence) string {
 	return claim.Holder
 }
 
-// rollBack gives a write the value that its record had at a revision; 0 for none.
+// rollBack gives a write the value that its record had at a revision; 0 means that the write
+// has a value of its own. The value is looked up when the command is applied, so that it is the
+// same on every node.
 func (s *State) rollBack(sp *space, w *record.Write, from leasehold.Revision) *leasehold.Error {
 	if from == 0 || sp.table().RollBack(w, from) {
 		return nil

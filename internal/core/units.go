@@ -82,6 +82,8 @@ func best(list []int, n int, better func(i, j int) bool) []int {
 	if n >= len(list) {
 		return list
 	}
+	// Picking n one by one costs n times the length of the list; beyond a few, sorting is
+	// cheaper.
 	if few := 4; n > few {
 		slices.SortFunc(list, func(i, j int) int {
 			switch {

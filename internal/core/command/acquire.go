@@ -81,6 +81,8 @@ func (c *Acquire) Validate() error {
 	return nil
 }
 
+// validateItems refuses a request that names a resource twice, which would wait for itself, or
+// an id twice.
 func (c *Acquire) validateItems() error {
 	items := c.Items()
 	if len(items) > leasehold.MaxTogether {

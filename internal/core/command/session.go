@@ -6,7 +6,8 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// OpenSession begins a session under an id that the caller proposes.
+// OpenSession begins a session under an id that the caller proposes, so that a retry cannot
+// open a second one.
 type OpenSession struct {
 	Namespace string
 	ID        string

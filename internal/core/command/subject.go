@@ -74,8 +74,8 @@ func details(c Command) []any {
 	return nil
 }
 
-// Fields are written out one by one: one that is added to a type must not change what the
-// servers that do not know it yet keep.
+// Fields are written out one by one, and not by printing whole structs: a field that is added
+// to a type must not change the subject that servers which do not know it would write.
 
 func resources(items []Item) (all []any) {
 	for _, item := range items {
@@ -116,7 +116,8 @@ func operations(ops []Op) []any {
 	return all
 }
 
-// list quotes values, so that no text can pass for two of them.
+// list writes each value in a form that shows its type and its end, so that different lists are
+// never written alike.
 func list(values ...any) []any {
 	for i, v := range values {
 		values[i] = quoted(v)

@@ -35,6 +35,8 @@ func (c *codec) outcome(v *core.Outcome) {
 // minLease is the least that a lease takes.
 const minLease = 20
 
+// lease is a lease as an answer showed it: times as they were then, and calendar moments, which
+// are for people.
 func (c *codec) lease(v *leasehold.Lease) {
 	c.text("namespace", &v.Namespace)
 	c.text("resource", &v.Resource)
@@ -159,6 +161,8 @@ func (c *codec) txnAnswer(v *core.TxnAnswer) {
 			c.lease(r.Lease)
 		}
 		list(c, "result also", &r.Also, minLease, c.lease)
+		// A request that is remembered reads nothing (see Txn.Validate), or answers would keep
+		// whole pages for ten minutes.
 		if r.Page != nil {
 			c.fail("page", "what was read is not remembered")
 		}

@@ -40,6 +40,7 @@ const (
 	kindChore = 20
 )
 
+// The names are for messages alone. A kind without a name is not known here.
 var recordNames = [...]string{
 	kindEnd: "end", kindHead: "head", kindSpaceHead: "namespace", kindSession: "session", kindResource: "resource",
 	kindClaim: "claim", kindEndedClaim: "ended claim", kindEndedSession: "ended session", kindOutcome: "outcome",
@@ -93,6 +94,7 @@ func recordKind(value any) uint64 {
 		return kindEndedClaim
 	case *core.EndedSession:
 		return kindEndedSession
+	// Most outcomes are about no record, and are written as they always were.
 	case *core.Outcome:
 		if v.Answer.Record != nil || v.Answer.Txn != nil {
 			return kindRecordOutcome

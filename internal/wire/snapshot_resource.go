@@ -8,6 +8,8 @@ import (
 // Resources and definitions. What can be told from the leases (how many slots are used, which
 // unit is whose) is not written.
 
+// resource is a resource with what is remembered of it. Its place among the idle ones is
+// written, because that decides which resource is forgotten next.
 func (c *codec) resource(v *core.Resource) {
 	c.text("path", &v.Path)
 	c.text("claim", &v.Claim)

@@ -280,6 +280,8 @@ func (s *search) look(g *segment) (full bool, err error) {
 		}
 		return true
 	})
+	// Not damage if the search stopped by itself, or if the segment was replaced while it was
+	// read.
 	if int64(good) < g.size && !hits.enough && s.journal.isAsRead(g) {
 		s.journal.damaged(g.number, int64(good), g.size)
 	}

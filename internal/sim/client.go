@@ -80,7 +80,8 @@ func newClient(w *World, n int) *client {
 	return &client{world: w, name: fmt.Sprint("c", n), rate: w.rate(), at: w.servers[w.random.IntN(len(w.servers))]}
 }
 
-// later has the client do something, when its machine does not sleep.
+// later schedules something for the client. If its machine sleeps then, it happens when it
+// wakes.
 func (c *client) later(d time.Duration, do func()) {
 	w := c.world
 	w.after(d, func() {
@@ -286,7 +287,8 @@ func (w *World) delay() time.Duration {
 // seldom is a namespace in which nothing happens for so long that it may be forgotten.
 const seldom = "seldom"
 
-// visit takes a lease there, and gives it back.
+// visit takes a lease in that namespace and gives it back. Between two visits the namespace may
+// be forgotten; its tokens must go on all the same.
 func (w *World) visit() {
 	if w.quiet {
 		return

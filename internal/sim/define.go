@@ -38,6 +38,8 @@ func (w *World) defines() string {
 	return fmt.Sprint("r", w.random.IntN(resources))
 }
 
+// definition makes one up. Capacities are small, so that they often change below what is held
+// or waited for: that is where mistakes are likely.
 func (w *World) definition() leasehold.Definition {
 	d := leasehold.Definition{Path: w.defines()}
 	switch w.random.IntN(4) {
@@ -63,7 +65,8 @@ func (w *World) definition() leasehold.Definition {
 	return d
 }
 
-// acknowledge lets go on what rests until somebody does.
+// acknowledge acknowledges the unclean ends that wait for it; else more and more of the world
+// would be at rest and a run would test less and less.
 func (w *World) acknowledge(operator *client) {
 	for _, at := range sortedSpots(w.truth.witness.places) {
 		if p := w.truth.witness.places[at]; len(p.rests) > 0 && p.rests[0].until == forever {

@@ -35,7 +35,8 @@ type disk struct {
 	idle    time.Duration // when the writes in flight are done
 }
 
-// A record is one of: a hard state, an entry, or the mark of a snapshot.
+// A record is what one write to the log holds: a hard state, an entry, or the mark of a
+// snapshot.
 type record struct {
 	hard  *raftpb.HardState
 	entry *raftpb.Entry
@@ -80,6 +81,8 @@ func (d *disk) Write(w replica.Write) {
 	if took >= replica.SlowWrite {
 		d.later(x, replica.SlowWrite, func() { d.server.deliver(edge, replica.Stalled{}) })
 	}
+	// A write that has not returned by now may still reach the disk later. The node must stop,
+	// because it can no longer say what is durable.
 	if took >= replica.StalledWrite {
 		d.later(x, replica.StalledWrite, func() {
 			d.server.doomed = true
@@ -111,6 +114,8 @@ func (d *disk) takes() time.Duration {
 	return w.between(100*time.Microsecond, 2*time.Millisecond)
 }
 
+// written ends the first write in flight. A disk that breaks has kept some beginning of it, so
+// a node that went on after the error could contradict what it finds after a restart.
 func (d *disk) written(x *write) {
 	if d.server.doomed {
 		return // nobody waits for it now
@@ -191,6 +196,8 @@ func (d *disk) Save(s replica.Snapshot) {
 			d.server.deliver(edge, replica.Saved{Err: replica.ErrNoRoom})
 			return
 		}
+		// The node has applied more by now. If the state it gave away were not frozen, the
+		// checksum would differ from that of other servers at this index.
 		encoded := d.encode(s.Index, s.State)
 		w.truth.rostered(d.server, s.Index, s.Roster)
 		d.files[s.Index] = file{encoded, s.Roster}

@@ -6,6 +6,9 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
+// The faults. Which one comes next, and to whom, is drawn from the seed; at least every second
+// one hits the leader, because that is where a fault hurts.
+
 // trouble lets one fault happen, and then the next.
 func (w *World) trouble() {
 	if w.quiet {
@@ -53,6 +56,7 @@ func (w *World) lateLead() {
 	w.after(away+w.upTo(500*time.Millisecond), func() { w.leader(leader).deliver(edge, replica.Transfer{To: s.id}) })
 }
 
+// A fault is one thing that can go wrong, with its weight among the others.
 type fault struct {
 	weight int
 	name   string
@@ -89,7 +93,7 @@ func (w *World) leader(otherwise *server) *server {
 	return otherwise
 }
 
-// otherThan returns another server, if there is one.
+// otherThan returns another server, or the same one if there is no other.
 func (w *World) otherThan(s *server) *server {
 	n := w.random.IntN(len(w.servers))
 	if w.servers[n] == s {
@@ -98,6 +102,7 @@ func (w *World) otherThan(s *server) *server {
 	return w.servers[n]
 }
 
+// killAll loses power everywhere at once: only what was synced is left.
 func (w *World) killAll() {
 	for _, s := range w.servers {
 		s.kill(w.upTo(2*time.Second), w.chance(30))

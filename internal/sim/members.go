@@ -11,6 +11,10 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
+// Changes of the membership, and what is promised about them: an id is given once, whoever was
+// removed stays removed, nobody votes without the log, and a change that was answered is not
+// forgotten.
+
 // An operator adds servers, removes them and replaces them, one after the other, and asks
 // again until it is told that it is done.
 type operator struct {
@@ -83,8 +87,8 @@ func (o *operator) add() {
 	})
 }
 
-// remove ends a membership. Who is removed is mostly turned off at once, for good; or it
-// has to find out by itself.
+// remove ends a membership. The server is mostly turned off at once, for good; otherwise it has
+// to find out by itself that it was removed.
 func (o *operator) remove(s *server) {
 	w := o.world
 	o.busy = true
@@ -105,6 +109,7 @@ func (o *operator) remove(s *server) {
 func (o *operator) ask(c replica.Change, done func(replica.Member, error)) {
 	w := o.world
 	over, told := false, false
+	// The answer and the timeout may both come: only the first counts.
 	again := func() {
 		if !over {
 			over = true
@@ -152,7 +157,9 @@ func (s *server) retire() {
 	s.world.servers = slices.DeleteFunc(s.world.servers, func(o *server) bool { return o == s })
 }
 
-// wipe loses what is on a server's disk. It comes back with another one, in its old place.
+// wipe loses what is on a server's disk. The server comes back in its old place with an empty
+// disk, and must not vote: it may have forgotten a vote that it gave, or an entry that it
+// acknowledged.
 func (s *server) wipe(down time.Duration) {
 	s.kill(down, true)
 	s.disk, s.lost, s.founder = newDisk(s), true, false
@@ -206,7 +213,8 @@ func (t *truth) changed(a replica.Applied) {
 // behind is by how many entries a server may be behind that gets a vote.
 const behind = 300
 
-// promoted checks that who gets a vote can use it.
+// promoted checks that a server that gets a vote has most of the log: with a voter that lacks
+// it, a majority could be unable to commit anything for a long time.
 func (t *truth) promoted(id, index uint64) {
 	s := t.world.byID[id]
 	switch {
@@ -216,7 +224,7 @@ func (t *truth) promoted(id, index uint64) {
 	}
 }
 
-// counted checks that a server counts the votes of those who have one.
+// counted checks that a server counts the votes of exactly those members that have one.
 func (t *truth) counted(s *server, a replica.Applied) {
 	var learners []uint64
 	for _, m := range a.Roster.Members {
@@ -234,7 +242,7 @@ func (t *truth) counted(s *server, a replica.Applied) {
 	}
 }
 
-// rostered checks that who belongs to the cluster by a snapshot is who did at that place.
+// rostered checks that the members in a snapshot are those of that place in the log.
 func (t *truth) rostered(s *server, index uint64, r *replica.Roster) {
 	m := &t.members
 	at, found := slices.BinarySearch(m.indexes, index)

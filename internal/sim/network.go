@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// A network carries what is sent, or does not.
+// A network carries what is sent, or loses it. Servers and clients see nothing of why.
 type network struct {
 	world *World
 	deaf  time.Duration     // until when answers to clients are lost, mostly
@@ -31,7 +31,8 @@ func (n *network) loses() bool {
 
 func (n *network) heal() { n.deaf, n.slow, n.cut = 0, 0, nil }
 
-// cuts stops what goes from one server to another, for a while.
+// cuts stops what goes from one server to another, for a while. The other direction stays open:
+// a leader that is heard and hears nobody is harder to survive than one that is gone.
 func (n *network) cuts(from, to uint64, d time.Duration) {
 	if n.cut == nil {
 		n.cut = map[[2]uint64]int{}
@@ -72,8 +73,8 @@ func (n *network) carry(from *server, to uint64, arrive func(*server)) {
 	n.carryOr(from, to, arrive, func() {})
 }
 
-// carryOr is carry for a sender that learns of the loss. A server takes nothing from one
-// that is not who it says it is, nor gives it anything, and tells it so.
+// carryOr is carry for a sender that learns of the loss. As on real connections, each side asks
+// who the other is, and takes nothing from one that is not who it says.
 func (n *network) carryOr(from *server, to uint64, arrive func(*server), lost func()) {
 	took, ok := n.latency(from.id, to)
 	s := n.world.byID[to]
@@ -158,8 +159,9 @@ func (t *transport) Send(ms []*raftpb.Message) {
 	}
 }
 
-// sendState carries a snapshot with its state file, which the other server makes
-// durable before its node hears of it.
+// sendState carries a snapshot with its state file, which the other server makes durable before
+// its node hears of it: a mark in the log without its file would leave a server that cannot
+// start.
 func (t *transport) sendState(m *raftpb.Message) {
 	w, from, to := t.server.world, t.server, m.GetTo()
 	index := m.GetSnapshot().GetMetadata().GetIndex()
@@ -207,7 +209,8 @@ func (s *server) receiveState(index uint64, file file) (*core.State, error) {
 	return state, nil
 }
 
-// Relay carries commands to the leader, at most once.
+// Relay carries commands to the leader, at most once: whether they arrive nobody can tell, so
+// they are not sent again.
 func (t *transport) Relay(to uint64, r replica.Relay) (unsent []uint64) {
 	from := t.server.id
 	t.server.world.count("relays")
@@ -215,7 +218,7 @@ func (t *transport) Relay(to uint64, r replica.Relay) (unsent []uint64) {
 	return nil // whether it arrives, nobody can tell
 }
 
-// Place carries back where they stand.
+// Place carries back the positions in the log that relayed commands got.
 func (t *transport) Place(to uint64, places []replica.Placement) {
 	t.network().carry(t.server, to, func(s *server) { s.deliver(t.source(), replica.Placed(places)) })
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
+// Disasters: all servers are lost, and a new cluster begins with a backup. Clients and watchers
+// carry on with what they knew of the lost cluster, and must not be misled by the new one.
+
 // Disasters say how often all servers are lost, and a new cluster begins with a backup.
 type Disasters struct {
 	Every      time.Duration // on average; 0: never
@@ -22,7 +25,7 @@ type Disasters struct {
 	Quarantine time.Duration // at least as long as anybody believes
 }
 
-// A backup is what a server knew at a place in the log, and what was true then.
+// A backup is the state of a server at a place in the log, with what the witness knew then.
 type backup struct {
 	index, term uint64
 	state       []byte
@@ -86,6 +89,8 @@ func (w *World) disaster() {
 	s := newServer(w, 0)
 	s.id, s.founder = w.freshID(), false
 	w.servers, w.byID[s.id] = append(w.servers, s), s
+	// What happened to the registers so far is judged now: after the restore some of it is
+	// undone.
 	w.history.check()
 	if !w.load(s, b) {
 		return
@@ -167,7 +172,8 @@ func (t *truth) after(b *backup, roster *replica.Roster) *truth {
 	return next
 }
 
-// clone returns a copy that stays as it is.
+// clone returns a copy that stays as it is. Promises and lives are shared between several maps,
+// and must be shared in the copy in the same way.
 func (t *witness) clone() *witness {
 	c := *t
 	lives := map[*life]*life{}
@@ -230,7 +236,8 @@ type restored struct {
 	resumed    bool      // there was a tick after that
 }
 
-// restoredStep is what the tokens after a restore are a multiple of.
+// restoredStep is what tokens after a restore are a multiple of. It is written down again here
+// and not taken from the core, so that a change there is noticed.
 const restoredStep = 1 << 40
 
 // restore says that a cluster begins with what was witnessed.

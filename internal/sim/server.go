@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// edge is where events come from that no other machine sent.
+// edge is the source of events that no other machine sent.
 const edge = "edge"
 
 // A server is a machine with a process on it, or without.
@@ -38,6 +38,8 @@ type server struct {
 	gone    bool           // it is gone
 }
 
+// A delivery is an event that came while the process was paused, with the connection it came
+// by.
 type delivery struct {
 	source string
 	event  replica.Event
@@ -132,6 +134,7 @@ func (s *server) step(e replica.Event) {
 		s.retire()
 		return
 	}
+	// A node may stop for its disk, and must; for any other reason it must not.
 	if err := s.node.Failure(); err != nil {
 		if !s.doomed {
 			s.world.violated("server %d stopped: %v", s.id, err)
@@ -190,8 +193,8 @@ func (s *server) level() core.Level {
 	return s.node.State().Level()
 }
 
-// kill ends the process, with the loss of all that was not synced, and starts another
-// after a while, maybe on a machine that was started again too.
+// kill ends the process, which loses everything that was not synced, and starts another after a
+// while; with reboot, on a machine whose clock has begun anew.
 func (s *server) kill(down time.Duration, reboot bool) {
 	if s.node == nil {
 		return
@@ -287,7 +290,8 @@ func (s *server) recoverFully() {
 	s.start()
 }
 
-// A machine has a clock, which counts from some start of it.
+// A machine has a clock that runs fast or slow, stops while the machine sleeps, and begins anew
+// with every boot.
 type machine struct {
 	world  *World
 	rate   int64 // parts per million by which it is fast
@@ -331,7 +335,8 @@ func (m *machine) Monotonic() time.Duration {
 func (m *machine) Boot() string    { return m.boot }
 func (m *machine) Wall() time.Time { return time.Unix(1_800_000_000, 0).Add(m.world.now + m.wall) }
 
-// real turns a duration on this machine into a real one, and never into a shorter.
+// real converts a duration on this machine into real time, rounded up: a timer never fires
+// early.
 func (m *machine) real(d time.Duration) time.Duration { return real(d, m.rate) + 1 }
 
 // own turns a real duration into one on a clock that is fast by rate.

@@ -9,10 +9,10 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// Large values lie beside the log. What the edge of a server does for them is done here in
-// few words: who names one has it on a majority before, and who lacks one that its state
-// names asks for it. What the node does is its own: it gives no vote to a server that
-// lacks one, and says of each entry which got a name and which lost it.
+// Large values are kept beside the log. What the edge of a server does for them is reduced to
+// two rules here: a value is on a majority of disks before a record names it, and a server that
+// lacks one that its state names asks for it. The rest is the node's own: it gives no vote to a
+// server that lacks one, and reports of each entry which values got a name and which lost it.
 
 // putLarge puts a large value, and names it once a majority has it.
 func (c *client) putLarge() {

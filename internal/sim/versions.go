@@ -10,6 +10,9 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
+// Rolling upgrades: servers of two releases in one cluster, and the moment when all are raised
+// to the new level. Nobody may write what the other release cannot read.
+
 // Versions say how servers of the release before become those of this one.
 type Versions struct {
 	Every time.Duration // something is done about it, on average; 0: all are of this release
@@ -112,7 +115,8 @@ func (w *World) raiseInVain() {
 	})
 }
 
-// stranger is a server of a release to come, which passes on what nobody here knows.
+// stranger is a server of a later release, which relays what nobody here knows. It must be
+// refused before it is in the log: there it would stop every server.
 func (w *World) stranger() {
 	s, from := w.leader(w.servers[0]), w.servers[w.random.IntN(len(w.servers))]
 	unknown := [][]byte{{120, 0}, {4, 3, 255, 255, 255}, {}}

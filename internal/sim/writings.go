@@ -51,6 +51,8 @@ func (x *writings) event(t *witness, c core.Command, e *leasehold.Event) {
 	if value, large, ok := put(c, at); !ok || value != r.Value || !sameLarge(large, r.Large) {
 		t.world.violated("%s has %q and %v, which nobody put", at.name, r.Value, r.Large)
 	}
+	// The new record names its value before the old one gives it up, as the core must do it
+	// too: a value that is in both is never free.
 	x.records[at] = r
 	x.name(r)
 	x.unname(before)

@@ -8,9 +8,12 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// A Feed tells watchers that history grew, and waiting requests that their turn
-// came. It keeps no queue for anybody: a watcher reads shared history at its own
-// pace, so a slow one costs nothing but its own lag.
+// A Feed tells watchers that history grew, and waiting requests that their turn came. It keeps
+// no queue for anybody: a watcher reads shared history at its own pace, so a slow one costs
+// nothing but its own lag.
+//
+// A channel is closed and replaced for each change, rather than sent to: any number of watchers
+// can wait on it, and the engine never waits for one of them.
 type Feed struct {
 	mu     sync.Mutex // guards what follows
 	spaces map[string]*channel
@@ -31,8 +34,9 @@ func NewFeed() *Feed {
 	return &Feed{spaces: map[string]*channel{}, born: make(chan struct{}), turns: map[claim]*turn{}}
 }
 
-// Publish makes known what was applied: the events, and with them the histories
-// of their namespaces. Only the engine calls it, between two entries.
+// Publish makes known what was applied: the events, and with them the histories of their
+// namespaces. Only the engine calls it, between two entries, so a watcher never sees a part of
+// one.
 func (f *Feed) Publish(view core.View, events []*leasehold.Event) {
 	forgot := view.Forgot()
 	if len(events) == 0 && len(forgot) == 0 {

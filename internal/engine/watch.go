@@ -34,8 +34,9 @@ type Position struct {
 	N        uint32
 }
 
-// A GoneError says that a watch cannot go on from a position: what followed it is not known any
-// longer, or it was never a place in this history.
+// A GoneError says that a watch cannot go on from a position: what followed it is no longer
+// known, or it never was a place in this history. Going on in silence would lose events without
+// anybody knowing.
 type GoneError struct {
 	Since    Position
 	Oldest   Position           // from where a watch can go on
@@ -47,7 +48,8 @@ func (g *GoneError) Error() string {
 		g.Since.Revision, g.Since.N, g.Revision)
 }
 
-// maxLook is how many events a watch passes at a time, wanted or not.
+// maxLook is how many events a watch passes at a time, wanted or not, so that a filter which
+// wants little does not keep its goroutine busy for long.
 const maxLook = 100000
 
 // maxBatch is how many events Next returns at most.

@@ -14,7 +14,9 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// Engine applies each command at once, under one lock.
+// Engine applies each command at once, under one lock. It keeps the same contract as the
+// cluster (see enginetest) on the same core, so what a test learns from it holds there too,
+// apart from durability.
 type Engine struct {
 	clock   engine.Clock
 	feed    *engine.Feed
@@ -47,7 +49,7 @@ func StartAt(level core.Level, clock engine.Clock) *Engine {
 // maxJournal bounds the journal, in bytes.
 const maxJournal = 4 << 20
 
-// Close ends it. Those who wait are told.
+// Close ends the engine, and tells everybody who waits.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,7 +73,7 @@ func (e *Engine) Raise(to core.Level) error {
 	return err
 }
 
-// Feed tells what happens.
+// Feed returns the feed of what happens.
 func (e *Engine) Feed() *engine.Feed { return e.feed }
 
 // Journal has what was done, and who held what.

@@ -58,8 +58,8 @@ type reader struct{ *bytes.Reader }
 
 func (reader) Close() error { return nil }
 
-// nameable refuses a command that names a value which is not there, and lets those stay
-// that it names.
+// nameable refuses a command that names a value which is not there, and keeps the ones that it
+// names.
 func (e *Engine) nameable(command core.Command) error {
 	for _, large := range core.LargeOf(command) {
 		v, ok := e.values[large.SHA256]
@@ -78,7 +78,8 @@ func (e *Engine) see(large leasehold.Large) {
 	}
 }
 
-// forgetValues lets go of what nothing has named for a while.
+// forgetValues drops what nothing has named for a while. There is no background goroutine: that
+// would keep a test's virtual time from standing still.
 func (e *Engine) forgetValues() {
 	for digest, v := range e.values {
 		if e.clock.Monotonic()-v.seen > engine.ValueIdle && !e.state.NamesLarge(digest) {

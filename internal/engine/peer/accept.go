@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/internal/listen"
 )
 
-// maxIncoming bounds how many connections others can make.
+// maxIncoming bounds how many connections other servers can make.
 const maxIncoming = 1024
 
 // acceptLoop takes the connections of others.
@@ -25,7 +25,8 @@ func (m *Mesh) acceptLoop() {
 			return
 		}
 		if err != nil {
-			// Most likely too many files are open: that passes.
+			// Most likely too many files are open, which passes. Giving up would cut this
+			// server off for good.
 			pause = min(max(2*pause, 10*time.Millisecond), time.Second)
 			m.Log.Warn("a connection of another server could not be taken", "err", err)
 			m.sleep(pause)
@@ -59,7 +60,8 @@ func (m *Mesh) keep(conn net.Conn) bool {
 	return true
 }
 
-// serve takes what comes by one connection.
+// serve takes one connection: handshake, greeting, admission, and then what it is for. Nothing
+// of what it carries is looked at before the other end is admitted.
 func (m *Mesh) serve(raw net.Conn) {
 	defer func() {
 		_ = raw.Close()
@@ -105,8 +107,8 @@ func (m *Mesh) serve(raw net.Conn) {
 	}
 }
 
-// complain logs why another server did not come in. It tries again twice a second for as
-// long as that lasts: the same is said of one machine once a minute.
+// complain logs why another server was not let in. That server tries again twice a second for
+// as long as it lasts, so the same complaint about one machine is logged once a minute.
 func (m *Mesh) complain(what string, from net.Addr, err error) {
 	host, _, _ := net.SplitHostPort(from.String())
 	key, now := host+" "+lasting(err), time.Now()
@@ -125,8 +127,8 @@ func (m *Mesh) complain(what string, from net.Addr, err error) {
 	}
 }
 
-// lasting is an error without what differs from one try to the next: the port, and the
-// moment at which a certificate was looked at.
+// lasting returns an error's text without what differs from one attempt to the next: the port,
+// and the moment at which a certificate was checked.
 func lasting(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil {
@@ -154,8 +156,8 @@ func (m *Mesh) admit(conn net.Conn, h hello) *Refusal {
 	return refuse(NotReady, "what a connection for %q is, this version does not know", h.Purpose)
 }
 
-// takeMessages passes on what another server sends. A newer connection of it takes the
-// place of an older one, which may be dead without anybody having said so.
+// takeMessages passes on what another server sends. A newer connection from it replaces an
+// older one, which may be dead without anybody having noticed.
 func (m *Mesh) takeMessages(conn, raw net.Conn, h hello) {
 	from := sender{h.ID, h.Purpose}
 	m.mu.Lock()

@@ -10,14 +10,14 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// Questions and large files have a connection of their own each. Whoever works on one
-// pings, so that the other end knows how long to wait: as long as there are pings.
+// Questions and large files each have a connection of their own. The end that works on one
+// sends pings, so that the other end knows to go on waiting.
 
 // quietFor is how long the two ends of such a connection wait for a sign of each other.
 const quietFor = 10 * time.Second
 
-// Ask asks a server of the mesh, and returns its answer. The error is a *leasehold.Error:
-// the other's own; Unavailable if it did not get the question; Undecided if it may have. It
+// Ask asks a server of the mesh, and returns its answer. The error is a *leasehold.Error: the
+// other server's own; Unavailable if it did not get the question; Undecided if it may have. It
 // wraps a *Refusal if there was one.
 func (m *Mesh) Ask(ctx context.Context, to uint64, kind byte, body []byte) ([]byte, error) {
 	p, ok := m.peer(to)
@@ -89,8 +89,8 @@ func (m *Mesh) answer(conn net.Conn, from Identity) {
 	_ = writeFrame(conn, kindAnswer, answer)
 }
 
-// work does something while the other end is told that it is under way, and tells
-// whether that still wants to know.
+// work calls do while the other end is told that it is under way, and reports whether the other
+// end still wants to know.
 func (m *Mesh) work(conn net.Conn, do func(context.Context)) bool {
 	ctx, cancel := context.WithCancel(m.ctx)
 	defer cancel()

@@ -10,11 +10,10 @@ import (
 	"slices"
 )
 
-// magic is what each connection begins with, so that nobody takes another protocol for
-// this one.
+// magic begins each connection, so that no other protocol is mistaken for this one.
 const magic = "LHPEER1\n"
 
-// maxHello bounds what a stranger may make us read.
+// maxHello bounds what a stranger can make this server read.
 const maxHello = 16 << 10
 
 // An Identity says who a server is.
@@ -76,7 +75,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// Final reports whether it is of no use to try again, ever.
+// Final reports whether trying again will never help.
 func (r *Refusal) Final() bool { return r.Reason == Removed || r.Reason == Replaced }
 
 // refuse makes a refusal in words.
@@ -84,8 +83,8 @@ func refuse(reason Reason, format string, arguments ...any) *Refusal {
 	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// greet says who we are and hears who is at the other end. The error is a *Refusal if
-// that does not want us.
+// greet says who this server is and hears who is at the other end. The error is a *Refusal if
+// the other end refuses.
 func greet(conn net.Conn, h hello, name string) (Identity, error) {
 	body, err := json.Marshal(h)
 	if err != nil {
@@ -112,7 +111,7 @@ func greet(conn net.Conn, h hello, name string) (Identity, error) {
 	return other, nil
 }
 
-// greetAdvice says what may be the matter where somebody listens and does not answer.
+// greetAdvice returns what may be wrong where something listens and does not answer.
 func greetAdvice(conn net.Conn, err error) string {
 	_, secured := conn.(*tls.Conn)
 	switch {
@@ -186,8 +185,9 @@ func answerHello(conn net.Conn, self Identity, refused *Refusal) error {
 	return writeFrame(conn, kindWelcome, body)
 }
 
-// certified checks that the certificate at the other end is for the name by which that
-// calls itself. Without TLS there is none: such connections do not leave the machine.
+// certified checks that the certificate at the other end is for the name by which that server
+// calls itself: otherwise any server of the authority could pose as another. Without TLS there
+// is none; such connections do not leave the machine.
 func certified(conn net.Conn, name string) error {
 	secured, ok := conn.(*tls.Conn)
 	if !ok {

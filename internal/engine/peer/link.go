@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// How connections are watched. Nobody is told that a machine lost its power: each end
+// How connections are watched. Nothing reports that a machine has lost its power, so each end
 // pings, and takes silence for the end.
 const (
 	defaultGreetWithin = 4 * time.Second // to connect, and to agree who is there: four round trips
@@ -24,7 +24,7 @@ const (
 	urgentPause = 10 * time.Second
 )
 
-// Limits of what may wait for a server that is slow: messages, and their bytes.
+// Limits of what may be queued for a slow server: messages, and their bytes.
 const (
 	maxQueued      = 4096
 	maxQueuedBytes = 32 << 20
@@ -33,9 +33,10 @@ const (
 	burst     = 256 << 10 // bytes that are sent before it is looked for what is urgent
 )
 
-// A link carries messages to one server. What is urgent has a connection of its own, so that
-// it never stands behind megabytes that are on their way; where the other server does not know
-// of such a one, or there is none at the moment, it goes before all that still waits here.
+// A link carries messages to one server. Urgent ones have a connection of their own, so that
+// they never wait behind megabytes that are on their way; if the other server does not know of
+// such a connection, or there is none at the moment, they go before everything that is still
+// queued here.
 type link struct {
 	Peer
 	mesh *Mesh
@@ -76,11 +77,11 @@ func (l *link) status() Status {
 	return Status{Connected: l.main.up, Dropped: l.main.dropped, Error: l.main.err}
 }
 
-// send queues a message. What finds no connection is lost at once: it would be old when
-// there is one.
+// send queues a message. A message that finds no connection is dropped at once: it would be out
+// of date when there is one, and raft sends again what it still needs.
 func (l *link) send(kind byte, body []byte) bool { return l.main.send(kind, body, false) }
 
-// hurry queues a message that must not stand behind others.
+// hurry queues a message that must not wait behind others.
 func (l *link) hurry(kind byte, body []byte) bool {
 	return l.urgent.isUp() && l.urgent.send(kind, body, true) || l.main.send(kind, body, true)
 }
@@ -116,8 +117,8 @@ func (l *lane) send(kind byte, body []byte, first bool) bool {
 	return true
 }
 
-// take returns what is to be sent next: all that is urgent, and then as much of the rest
-// as may be sent before it is looked for what is urgent again.
+// take returns what to send next: everything urgent, and then as much of the rest as may be
+// sent before looking for urgent messages again.
 func (l *lane) take() [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,9 +143,9 @@ func (l *lane) take() [][]byte {
 	return frames
 }
 
-// setUp notes whether messages get through. Those that wait for a connection which is
-// gone are lost with it: nobody knows which of those before them came through, and what
-// is sent again might come twice.
+// setUp notes whether messages get through. Those that were queued for a connection which is
+// gone are dropped with it: nobody knows which of the ones before them arrived, and a command
+// that was sent again might be carried out twice.
 func (l *lane) setUp(up bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,7 +186,8 @@ func (l *link) run() {
 	}
 }
 
-// runUrgent keeps the connection up for what is urgent. All goes on without it.
+// runUrgent keeps the connection for urgent messages up. Everything works without it, only
+// slower.
 func (l *link) runUrgent() {
 	for l.ctx.Err() == nil {
 		conn, err := l.mesh.connect(l.ctx, l.id, l.Peer, forUrgent)
@@ -207,7 +209,7 @@ func isRefusal(err error, reason Reason) bool {
 	return errors.As(err, &r) && r.Reason == reason
 }
 
-// levelOf is how loud to be about an error. A server that is not ready will be.
+// levelOf is the level at which to log an error. A server that is not ready soon will be.
 func levelOf(err error) slog.Level {
 	if isRefusal(err, NotReady) {
 		return slog.LevelDebug
@@ -288,7 +290,7 @@ func (m *Mesh) readPongs(conn net.Conn) error {
 	}
 }
 
-// inWords says how a connection ended.
+// inWords returns in plain words how a connection ended.
 func inWords(err error) error {
 	var timeout net.Error
 	switch {
@@ -326,8 +328,9 @@ func pong(conn net.Conn) error {
 	return writeFrame(conn, kindPong, nil)
 }
 
-// A listener reads from a connection for as long as anything comes, and says now and then
-// that it does: the other end's pings may stand behind megabytes.
+// A listener reads from a connection for as long as anything arrives, and answers now and then
+// that it does: on a slow link the other end's pings may be behind megabytes, and it must not
+// take this end for dead while they arrive.
 type listener struct {
 	net.Conn
 	silentFor time.Duration

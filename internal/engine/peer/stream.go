@@ -13,7 +13,8 @@ import (
 // chunkBytes is how much of a large file is in one frame.
 const chunkBytes = 256 << 10
 
-// Stream sends a large file, and returns when the other server has it for good.
+// Stream sends a large file, and returns once the other server has made it durable. Each file
+// has a connection of its own, so that messages do not wait for it.
 func (m *Mesh) Stream(ctx context.Context, to uint64, kind byte, head []byte, body io.Reader) error {
 	p, ok := m.peer(to)
 	if !ok {
@@ -63,7 +64,8 @@ func writeStream(conn net.Conn, kind byte, head []byte, body io.Reader) error {
 	return w.Flush()
 }
 
-// refusedFor returns what the other end said before it closed the connection, if it did.
+// refusedFor returns what the other end said before it closed the connection, if it said
+// anything: that explains more than the failed write.
 func refusedFor(conn net.Conn, err error) error {
 	_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 	for {
@@ -93,7 +95,8 @@ func (m *Mesh) takeStream(conn net.Conn, from Identity) {
 	if err != nil {
 		m.Log.Warn("a file of another server could not be taken", "server", from.Name, "err", err)
 		_ = writeFrame(conn, kindError, encodeError(err))
-		// What is still on its way would reset the connection, and the reason with it.
+		// Bytes that are still on their way would reset the connection, and the reason would be
+		// lost.
 		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 		_, _ = io.Copy(io.Discard, io.LimitReader(conn, 1<<20))
 		return
@@ -101,7 +104,8 @@ func (m *Mesh) takeStream(conn net.Conn, from Identity) {
 	_ = writeFrame(conn, kindAnswer, nil)
 }
 
-// chunks reads what a stream carries.
+// chunks reads what a stream carries. Only kindEnd ends it well: a connection that breaks off
+// is an error, or half a file would count as a whole one.
 type chunks struct {
 	conn net.Conn
 	r    io.Reader

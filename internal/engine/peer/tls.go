@@ -11,12 +11,12 @@ import (
 	"syscall"
 )
 
-// CertificateDomain may stand behind a server's name in its certificate: server n1 is
-// certified as n1, or as n1.leasehold.
+// CertificateDomain may follow a server's name in its certificate: server n1 is certified as
+// n1, or as n1.leasehold.
 const CertificateDomain = ".leasehold"
 
-// secureClient makes a connection to another server secure. Which names its
-// certificate must have is only known when it said who it is: see certified.
+// secureClient makes a connection to another server secure. The name that its certificate must
+// have is known only after the greeting: see certified.
 func (m *Mesh) secureClient(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	if m.TLS == nil {
 		return conn, nil
@@ -35,7 +35,7 @@ func (m *Mesh) secureClient(ctx context.Context, conn net.Conn) (net.Conn, error
 	return secured, plainSpoken(secured.HandshakeContext(ctx))
 }
 
-// secureServer makes a connection secure that another server made.
+// secureServer secures a connection that another server made.
 func (m *Mesh) secureServer(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	if m.TLS == nil {
 		return conn, nil
@@ -53,7 +53,7 @@ func (m *Mesh) secureServer(ctx context.Context, conn net.Conn) (net.Conn, error
 	return secured, plainSpoken(secured.HandshakeContext(ctx))
 }
 
-// stateOf is what the other end of a connection proved; nil: nothing.
+// stateOf returns what the other end of a connection proved; nil: nothing.
 func stateOf(conn net.Conn) *tls.ConnectionState {
 	secured, ok := conn.(*tls.Conn)
 	if !ok {
@@ -63,8 +63,8 @@ func stateOf(conn net.Conn) *tls.ConnectionState {
 	return &state
 }
 
-// plainSpoken adds what is likely the matter if the other end does not speak TLS, or hangs
-// up when it hears it.
+// plainSpoken adds the likely cause if the other end does not speak TLS, or hangs up when it
+// hears it.
 func plainSpoken(err error) error {
 	var header tls.RecordHeaderError
 	if errors.As(err, &header) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {

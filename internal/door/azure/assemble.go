@@ -14,7 +14,7 @@ type source struct {
 	length int64
 }
 
-// assemble makes the bytes of a blob from its blocks, one after the other.
+// assemble makes the bytes of a blob from its blocks, in the order of the list.
 func (c *call) assemble(was *item, list []listed) (body content, blocks []block, err error) {
 	waiting, err := c.waitingBlocks()
 	if err != nil {
@@ -46,7 +46,8 @@ func (c *call) assemble(was *item, list []listed) (body content, blocks []block,
 	return body, blocks, err
 }
 
-// A joined reader reads sources one after the other, and has one of them open at a time.
+// A joined reads sources one after the other, with one of them open at a time: a blob may have tens of thousands of
+// blocks.
 type joined struct {
 	*call
 	old     content
@@ -102,7 +103,7 @@ func (j *joined) next(s source) (io.ReadCloser, error) {
 	return j.openContent(b, 0, b.size)
 }
 
-// choose finds one line of a block list.
+// choose finds the source of one line of a block list. "Latest" prefers a block that is not committed yet.
 func choose(prefix string, l listed, waiting map[string]int64, old map[string]source) (source, bool) {
 	name, _ := blockName(l.id)
 	if size, ok := waiting[name]; ok && l.kind != "Committed" {

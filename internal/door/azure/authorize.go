@@ -16,8 +16,8 @@ import (
 // maxSkew is how far a client's clock may be from the server's, as in Azure.
 const maxSkew = 15 * time.Minute
 
-// authorize checks the caller's proof: a signature with one of the account's keys, a token
-// of ours, or a shared access signature in the query.
+// authorize checks the caller's proof: a signature with one of the account's keys, a token of ours, or a shared
+// access signature in the query.
 func (c *call) authorize() error {
 	var err error
 	scheme, value, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
@@ -47,8 +47,7 @@ func (c *call) authorize() error {
 	return nil
 }
 
-// limited reports whether a request was let in by a shared access signature, which allows less
-// than a key.
+// limited reports whether a request was let in by a shared access signature, which allows less than a key.
 func (c *call) limited() bool {
 	return c.query.Get("sig") != "" && c.r.Header.Get("Authorization") == ""
 }
@@ -77,9 +76,8 @@ func (c *call) checkSharedKey(value string, lite bool) error {
 		"' is not the same as any computed signature. Server used following string to sign: '" + text + "'.")
 }
 
-// signed reports whether one of the account's keys made a signature. It takes as long for an
-// account that does not exist, so that the time does not reveal which accounts do. All keys are
-// tried, for the same reason.
+// signed reports whether one of the account's keys made a signature. It takes as long for an account that does not
+// exist, so that the time does not reveal which accounts do. All keys are tried, for the same reason.
 func (c *call) signed(text string, given []byte) bool {
 	keys := c.door.config.Accounts.Keys(c.at.account)
 	if len(keys) == 0 {
@@ -118,8 +116,8 @@ func (c *call) checkDate() *fault {
 	return nil
 }
 
-// stringToSign is what SharedKey signs: exactly these lines in this order, empty ones included.
-// A length of 0 is written as nothing, and a Date is left out if x-ms-date is there.
+// stringToSign is what SharedKey signs: exactly these lines in this order, empty ones included. A length of 0 is
+// written as nothing, and a Date is left out if x-ms-date is there.
 func stringToSign(r *http.Request, account, path string, query url.Values) string {
 	length := ""
 	if r.ContentLength > 0 {
@@ -176,8 +174,8 @@ func canonicalHeaders(h http.Header) string {
 	return strings.Join(lines, "")
 }
 
-// canonicalResource returns the path and the query parameters as they are signed: names in
-// lower case and sorted, the values of one name sorted and joined.
+// canonicalResource returns the path and the query parameters as they are signed: names in lower case and sorted,
+// the values of one name sorted and joined.
 func canonicalResource(account, path string, query url.Values) string {
 	if path == "" {
 		path = "/"

@@ -14,14 +14,15 @@ import (
 type blobWrite struct {
 	exists bool // the blob must be there
 	status int
-	// change sets the properties that the blob is to have, and returns what else is to be
-	// written, and further comparisons.
+	// change sets the properties that the blob is to have, and returns what else is to be written, and further
+	// comparisons.
 	change func(was *item, p *properties) (ops []core.Op, also []core.Compare, err error)
 	answer func(h http.Header, p *properties)
 }
 
-// write reads a blob, checks lease and conditions, in this order, and changes it if nothing
-// changed it meanwhile.
+// write reads a blob, checks lease and conditions in this order, as Azure does, and changes the blob if nothing has
+// changed it meanwhile. A request whose first attempt may have succeeded is recognized by its ETag, which is chosen
+// once.
 func (c *call) write(w blobWrite) error {
 	if c.at.snapshot != "" {
 		return badQuery("snapshot", c.at.snapshot).saying("A snapshot cannot be changed.")
@@ -45,6 +46,7 @@ func (c *call) write(w blobWrite) error {
 		p := was.properties
 		p.touch()
 		p.ETag = made
+		// In Azure a write makes the blob available again: an ended lease can no longer be renewed.
 		if !was.lease.alive() {
 			p.Settled = max(p.Settled, was.lease.token)
 		}
@@ -80,8 +82,8 @@ func (c *call) asRead(container, blob *item) []core.Compare {
 	}
 }
 
-// mayWrite returns why a blob may not be written. A new blob may be written under
-// any lease id, as in Azure, unless somebody holds its name.
+// mayWrite returns why a blob may not be written. A new blob may be written under any lease id, as in Azure, unless
+// somebody holds its name.
 func mayWrite(was *item, g *guard, exists bool) error {
 	if !was.found && exists {
 		return errBlobNotFound
@@ -94,8 +96,7 @@ func mayWrite(was *item, g *guard, exists bool) error {
 	return g.check(was, exists)
 }
 
-// mayReplace returns why a blob that exists may not be replaced: a signature may allow only
-// to make new ones.
+// mayReplace returns why an existing blob may not be replaced: a signature may allow only to create new ones.
 func (c *call) mayReplace(was *item) error {
 	if was.found && c.limited() && !permitted(c.query.Get("sp"), "w") {
 		return errPermission
@@ -103,8 +104,8 @@ func (c *call) mayReplace(was *item) error {
 	return nil
 }
 
-// early checks whether a write would be refused, before its body is read: a large one would
-// be sent in full only to be thrown away.
+// early checks whether a write would be refused, before its body is read: otherwise a large body would be sent in
+// full only to be thrown away.
 func (c *call) early(exists bool) error {
 	guard, err := c.readGuard()
 	if err != nil {
@@ -177,7 +178,7 @@ func renew(p, shown *properties, metadata map[string]string) {
 	p.Metadata, p.Copy, p.Blocks = metadata, nil, 0
 }
 
-// replaceBytes writes all bytes of a blob, and drops its blocks, committed or not.
+// replaceBytes writes all bytes of a blob, and drops its blocks, committed or not, as Azure does.
 func (c *call) replaceBytes(body *content) []core.Op {
 	return []core.Op{
 		body.put(c.at.bytesPath()),

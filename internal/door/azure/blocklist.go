@@ -14,7 +14,11 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// A listed block is one line of a block list.
+// Block lists. Large uploads of the SDKs arrive as blocks in any order, several at a time, and are made a blob by a
+// list that names them. A list may mix new blocks with those of the blob as it was, so that a client can replace a
+// part.
+
+// A listed is one line of a block list.
 type listed struct {
 	kind string // "Committed", "Uncommitted" or "Latest"
 	id   string
@@ -23,10 +27,11 @@ type listed struct {
 // maxBlockLine is the most bytes between the tags of one line.
 const maxBlockLine = 1024
 
-// maxBlockList is the most bytes of a block list: each of its lines has at most 140.
+// maxBlockList is the largest block list, in bytes: each of its lines has at most 140.
 const maxBlockList = 140*maxBlocks + 1024
 
-// parseBlockList reads a block list. The order is that of the blob.
+// parseBlockList reads a block list. encoding/xml's struct decoding would lose the order between lines of different
+// kinds, and the order is that of the blob.
 func parseBlockList(b []byte) (list []listed, err error) {
 	d := xml.NewDecoder(bytes.NewReader(b))
 	depth, kind, complete := 0, "", false
@@ -150,7 +155,7 @@ func (c *call) readList(was *item) (blocks []block, err error) {
 	return blocks, json.Unmarshal(text, &blocks)
 }
 
-// getBlockList shows the blocks that a blob is made of, and those that wait.
+// getBlockList shows the blocks that a blob is made of, and those that are not committed yet.
 func (c *call) getBlockList() error {
 	kind := strings.ToLower(c.query.Get("blocklisttype"))
 	if kind == "" {

@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold/leasehold"
 )
 
-// conditions are the conditional headers of a request: they must hold of a blob for it to be
-// done.
+// conditions are the conditional headers of a request: they must hold of a blob for it to be done.
 type conditions struct {
 	match, noneMatch string // tags; empty: not said
 	since, until     time.Time
@@ -57,9 +56,8 @@ func (c *call) readConditions(prefix string) (q conditions, err error) {
 	return q, nil
 }
 
-// check returns why a request may not be done. exists says that the operation needs the blob to
-// exist; one that creates it takes "If-None-Match: *" as "only if it is new", which is how the
-// SDKs upload without overwriting.
+// check returns why a request may not be done. exists says that the operation needs the blob to exist; one that
+// creates it takes "If-None-Match: *" as "only if it is new", which is how the SDKs upload without overwriting.
 func (q *conditions) check(i *item, exists bool) error {
 	switch {
 	case q.match != "" && !(i.found && matches(q.match, i.ETag)):
@@ -100,9 +98,9 @@ func matches(list, tag string) bool {
 	return false
 }
 
-// checkUse returns why a request with a lease id, or without one, may not use a blob. A read
-// without an id is always allowed; a request that names a lease fails if that lease is not the
-// one that holds, so that a writer which lost its lease finds out.
+// checkUse returns why a request with a lease id, or without one, may not use a blob. A read without an id is
+// always allowed; a request that names a lease fails if that lease is not the one that holds, so that a writer
+// which lost its lease finds out.
 func (l *lease) checkUse(guid string, write bool) error {
 	switch {
 	case l.alive() && guid == "" && write:
@@ -135,8 +133,7 @@ func (l *lease) lost() *fault {
 	return errLeaseLost.saying("%s.", strings.TrimSuffix(message, "."))
 }
 
-// checkContainer returns why a request with a lease id may not use a container. Only deleting
-// it needs an id.
+// checkContainer returns why a request with a lease id may not use a container. Only deleting it needs an id.
 func (l *lease) checkContainer(guid string, deletion bool) error {
 	switch {
 	case l.alive() && guid == "" && deletion:

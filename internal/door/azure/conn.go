@@ -9,17 +9,17 @@ import (
 	"github.com/leasehold/leasehold/internal/door"
 )
 
-// A conn puts a reason phrase of ours in the first line of an answer. HTTP allows any
-// phrase, Azure says there what went wrong, and clients show it to people, often as all
-// that they show; but net/http has one phrase for each status and no way to set another.
+// A conn puts a reason phrase of ours in the first line of an answer. HTTP allows any phrase, Azure says there what
+// went wrong, and clients show it to people, often as all that they show; but net/http has one phrase for each
+// status and no way to set another.
 type conn struct {
 	net.Conn
 	status int
 	phrase string // for the next answer; empty: as net/http writes it
 }
 
-// Write is called by who answers a request, and by nobody else meanwhile. What
-// begins an answer begins a write, since net/http flushes at the end of each.
+// Write must be called only by the goroutine that answers a request. The beginning of an answer is also the
+// beginning of a write, since net/http flushes at the end of each answer.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.phrase == "" {
 		return c.Conn.Write(b)
@@ -44,7 +44,7 @@ func (c *call) reason(status int, message string) {
 	}
 }
 
-// phraseOf makes one line of a message, in characters that HTTP has.
+// phraseOf turns a message into one line, in characters that HTTP allows.
 func phraseOf(message string) string {
 	const most = 256
 	return cut(strings.TrimSpace(strings.Map(func(r rune) rune {

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// copyBlob copies another blob of the account. The copy is complete when it is answered.
+// copyBlob copies another blob of the account. The copy is complete when it is answered; clients that poll for its
+// end, as Azure's copies need it, find "success" at once.
 func (c *call) copyBlob() error {
 	source, err := c.copySource()
 	if err != nil {
@@ -60,8 +61,7 @@ func (c *call) copyBlob() error {
 	})
 }
 
-// readSource reads the blob to copy, and its bytes, under the lease and the conditions that the
-// request has for it.
+// readSource reads the blob to copy, and its bytes, under the lease and the conditions that the request has for it.
 func (c *call) readSource(at target, g *guard) (from item, record *leasehold.Record, err error) {
 	var container item
 	err = c.read(func(v core.View) {
@@ -81,8 +81,8 @@ func (c *call) readSource(at target, g *guard) (from item, record *leasehold.Rec
 	return from, record, cmp.Or(err, g.check(&from, true))
 }
 
-// copySource reads which blob is to be copied. A request that was let in by a signature for one
-// blob alone has to show another for the source.
+// copySource reads which blob to copy. A request that was let in by a signature for one blob alone has to show
+// another signature for the source.
 func (c *call) copySource() (at target, err error) {
 	value := c.r.Header.Get("X-Ms-Copy-Source")
 	u, err := url.Parse(value)

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// lockKey is where the azurerm backend of Terraform and OpenTofu notes who holds a state:
-// in a second request, after the lease.
+// lockKey is where the azurerm backend of Terraform and OpenTofu notes who holds a state. It
+// does so in a second request, after the lease.
 const lockKey = "terraformlockid"
 
-// lockInfo is what it notes there, in JSON and base64.
+// lockInfo is what the backend notes there, in JSON and base64.
 type lockInfo struct {
 	ID        string
 	Operation string

@@ -44,8 +44,7 @@ func (c *call) deleteBlob() error {
 	})
 }
 
-// deletion returns the operations that delete a blob. One with snapshots is deleted only
-// together with them.
+// deletion returns the operations that delete a blob. A blob with snapshots is deleted only together with them.
 func (c *call) deletion(was *item, snapshots string) (ops []core.Op, also []core.Compare, err error) {
 	past := []core.Op{deleteAll(c.at.part(rootSnapshots)), deleteAll(c.at.part(rootPast))}
 	switch snapshots {
@@ -68,8 +67,8 @@ func (c *call) deletion(was *item, snapshots string) (ops []core.Op, also []core
 	return append(c.deleteWhole(c.at, was), past...), nil, nil
 }
 
-// deleteWhole returns the operations that delete all of a blob but its snapshots, and end its
-// lease.
+// deleteWhole returns the operations that delete all of a blob but its snapshots, and end its lease: the lease of a
+// blob that is gone would be in the way of the next one of the same name.
 func (c *call) deleteWhole(at target, was *item) (ops []core.Op) {
 	for _, path := range []string{at.propertiesPath(), at.bytesPath(), at.of(rootLists)} {
 		ops = append(ops, core.Op{Do: core.Delete, Path: path})

@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-// A lease is the lease on a blob or a container as Azure sees it. After its end it is still
-// shown, until something is written or leased again: Azure's clients renew, release and break
-// leases that are over, and expect the answers that Azure gives then.
+// A lease is the lease on a blob or a container as Azure sees it. After its end it is still shown, until something
+// is written or leased again: Azure's clients renew, release and break leases that are over, and expect the answers
+// that Azure gives then.
 type lease struct {
 	state     leasehold.State
 	guid      string // empty if it is available
@@ -42,8 +42,7 @@ func (c *call) lookLease(v core.View, resource string, p *properties) lease {
 		return lease{state: leasehold.Available, waiting: status.Waiting}
 	}
 	l := lease{state: status.State, token: last.Token, ending: last, holder: last.Holder, waiting: status.Waiting}
-	// An expired lease that was broken afterwards counts as broken: it can no longer be
-	// renewed.
+	// An expired lease that was broken afterwards counts as broken: it can no longer be renewed.
 	if p.Broken == last.Token {
 		l.state = leasehold.Broken
 	}
@@ -51,8 +50,8 @@ func (c *call) lookLease(v core.View, resource string, p *properties) lease {
 	return l
 }
 
-// liveLease shows the first holder of a resource; there are others only if they came in by
-// another door and share it, and then all of them are in the way.
+// liveLease shows the first holder of a resource; there are others only if they came in by another door and share
+// it, and then all of them are in the way.
 func liveLease(status leasehold.Status) lease {
 	first := status.Holders[0]
 	l := lease{state: leasehold.Leased, id: first.ID, token: first.Token, remaining: first.Remaining,
@@ -71,8 +70,7 @@ func (l *lease) alive() bool { return l.id != "" }
 // asSeen compares that the lease is still the one that was read.
 func (l *lease) asSeen(resource string) core.Compare { return leaseAsSeen(resource, l.id) }
 
-// head writes the state of a lease as headers. The duration is there only while it is leased,
-// as in Azure.
+// head writes the state of a lease as headers. The duration is there only while it is leased, as in Azure.
 func (l *lease) head(h http.Header) {
 	h["x-ms-lease-status"] = []string{l.status()}
 	h["x-ms-lease-state"] = []string{l.state.String()}
@@ -131,9 +129,9 @@ type leaseTarget struct {
 	settled leasehold.Token // what an earlier try of a release may have noted
 }
 
-// leaseThing carries out a lease operation: it reads, decides by the state of the lease, and
-// acts if nothing has changed since; otherwise it reads again. Which answer belongs to which
-// state follows Azure's table of lease operations, since the SDKs decide by it.
+// leaseThing carries out a lease operation: it reads, decides by the state of the lease, and acts if nothing has
+// changed since; otherwise it reads again. Which answer belongs to which state follows Azure's table of lease
+// operations, since the SDKs decide by it.
 func (c *call) leaseThing(t *leaseTarget) (err error) {
 	t.call = c
 	if t.q, err = c.readLease(); err != nil {
@@ -175,8 +173,7 @@ func (t *leaseTarget) done(status int, guid string) (bool, error) {
 	return true, t.answer(status)
 }
 
-// acquire takes the lease. In Azure the holder may acquire again under its own id, also with
-// another duration.
+// acquire takes the lease. In Azure the holder may acquire again under its own id, also with another duration.
 func (t *leaseTarget) acquire(tried bool) (bool, error) {
 	l := &t.lease
 	switch {
@@ -206,8 +203,7 @@ func (t *leaseTarget) present() *fault {
 	return errLeasePresent.saying("%s.", message)
 }
 
-// grant gives the caller a lease, if nobody has one and nothing has been written since it was
-// read.
+// grant gives the caller a lease, if nobody has one and nothing has been written since it was read.
 func (t *leaseTarget) grant(status int, guid string, seconds int) (bool, error) {
 	a := t.claim(guid, seconds)
 	t.made = a.ID
@@ -250,9 +246,8 @@ func ended(err error) bool {
 	return errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound)
 }
 
-// regrant gives the holder a lease of another duration. It queues in front of everybody else
-// and then gives back what it has, so that the core hands over in one command and nobody gets
-// in between.
+// regrant gives the holder a lease of another duration. It queues in front of everybody else and then gives back
+// what it has, so that the core hands over in one command and nobody gets in between.
 func (t *leaseTarget) regrant() (bool, error) {
 	next := t.claim(t.lease.guid, t.q.seconds)
 	next.Wait, next.Priority = 10*time.Second, leasehold.MaxPriority
@@ -295,8 +290,8 @@ func (t *leaseTarget) handOver(next *core.Acquire, w *leasehold.Waiter) (bool, e
 	return done, err
 }
 
-// renew extends a lease, also one that has expired, as long as nobody has leased or written
-// since: in Azure a client that slept past its lease may go on if nothing happened meanwhile.
+// renew extends a lease, also one that has expired, as long as nobody has leased or written since: in Azure a
+// client that slept past its lease may go on if nothing happened meanwhile.
 func (t *leaseTarget) renew(tried bool) (bool, error) {
 	l := &t.lease
 	switch {
@@ -315,8 +310,7 @@ func (t *leaseTarget) renew(tried bool) (bool, error) {
 	return t.grant(http.StatusOK, l.guid, l.seconds)
 }
 
-// change gives the lease another id. A repeated change finds the new id, and is answered with
-// success.
+// change gives the lease another id. A repeated change finds the new id, and is answered with success.
 func (t *leaseTarget) change(tried bool) (bool, error) {
 	l := &t.lease
 	switch {
@@ -343,8 +337,7 @@ func (t *leaseTarget) change(tried bool) (bool, error) {
 	return t.done(http.StatusOK, t.q.proposed)
 }
 
-// release ends a lease. Releasing one that has expired is allowed, and makes the blob
-// available.
+// release ends a lease. Releasing one that has expired is allowed, and makes the blob available.
 func (t *leaseTarget) release(tried bool) (bool, error) {
 	l := &t.lease
 	if tried && (t.made != "" && l.id != t.made || t.settled != 0 && t.Settled >= t.settled) {
@@ -366,8 +359,8 @@ func (t *leaseTarget) release(tried bool) (bool, error) {
 	return t.done(http.StatusOK, "")
 }
 
-// settle notes something about a lease that is over, in the properties of the blob: the core
-// itself no longer changes an ended lease.
+// settle notes something about a lease that is over, in the properties of the blob: the core itself no longer
+// changes an ended lease.
 func (t *leaseTarget) settle(note func(*properties)) (bool, error) {
 	p := t.properties
 	note(&p)
@@ -382,8 +375,7 @@ func (t *leaseTarget) settle(note func(*properties)) (bool, error) {
 	return t.done(http.StatusOK, "")
 }
 
-// breakLease ends a lease for anybody who asks, after a period. Breaking again can only shorten
-// it.
+// breakLease ends a lease for anybody who asks, after a period. Breaking again can only shorten it.
 func (t *leaseTarget) breakLease(bool) (bool, error) {
 	l := &t.lease
 	switch {
@@ -394,8 +386,8 @@ func (t *leaseTarget) breakLease(bool) (bool, error) {
 	case !l.alive():
 		return t.settle(func(p *properties) { p.Broken = l.token })
 	}
-	// What is left counts if it is less than the period. A period that ends after the lease
-	// would let it expire, and an expired lease can be renewed where a broken one cannot.
+	// What is left counts if it is less than the period. A period that ends after the lease would let it expire,
+	// and an expired lease can be renewed where a broken one cannot.
 	period := time.Duration(t.q.period) * time.Second
 	remains := t.q.period == noPeriod || l.seconds != infinite && period >= l.remaining
 	left, err := t.breakIn(period, remains)

@@ -17,8 +17,8 @@ type leaseRequest struct {
 
 const noPeriod = -1
 
-// readLease reads and checks the whole request before the lease is read: what is wrong with a
-// request does not depend on who holds what.
+// readLease reads and checks the whole request before the lease is read: what is wrong with a request does not
+// depend on who holds what.
 func (c *call) readLease() (q leaseRequest, err error) {
 	q = leaseRequest{action: strings.ToLower(c.r.Header.Get("X-Ms-Lease-Action")), period: noPeriod}
 	if q.id, err = c.leaseHeader(); err != nil {
@@ -56,8 +56,7 @@ func (c *call) readLease() (q leaseRequest, err error) {
 	return q, nil
 }
 
-// leaseNumber reads a number of seconds, up to Azure's limit of 60; -1 is "for ever" where
-// allowed.
+// leaseNumber reads a number of seconds, up to Azure's limit of 60; -1 is "for ever" where allowed.
 func (c *call) leaseNumber(name string, least int, endless bool) (int, error) {
 	value := c.r.Header.Get(name)
 	if value == "" {

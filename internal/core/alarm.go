@@ -34,7 +34,7 @@ type Alarm struct {
 	Text      string
 	Limit     int // of a queue: the length that is not too long yet
 
-	filed string // its key, once it stands
+	filed string // its key, once it is active
 }
 
 // How many alarms can be active. Beyond it the oldest of the namespace makes room.
@@ -321,8 +321,8 @@ type AlarmQuery struct {
 	Most   int
 }
 
-// Alarms shows the alarms of a namespace that stand, those that happened last first.
-// next is where to go on from, 0 at the end.
+// Alarms shows the active alarms of a namespace, those that happened last first. next is where
+// to continue, 0 at the end.
 func (v View) Alarms(namespace string, q AlarmQuery) (list []leasehold.Alarm, next uint64) {
 	sp := v.s.space(namespace)
 	if sp == nil {
@@ -353,8 +353,8 @@ func (a *Alarm) shown(namespace string) leasehold.Alarm {
 	}
 }
 
-// An AlarmCount is how many alarms of a kind stand, and how often there was reason for
-// one since the first command.
+// An AlarmCount is how many alarms of a kind are active, and how often there was reason for one
+// since the first command.
 type AlarmCount struct {
 	Kind   leasehold.AlarmKind
 	Stand  int

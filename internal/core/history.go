@@ -117,8 +117,7 @@ type History struct {
 // the whole revision.
 const AllOf = math.MaxUint32
 
-// After returns the events that came after one, and false if some of them are not
-// known any longer.
+// After returns the events that came after one, and false if some of them are no longer known.
 func (h History) After(revision leasehold.Revision, n uint32) ([]*leasehold.Event, bool) {
 	if revision < h.lost.revision || revision == h.lost.revision && n < h.lost.n {
 		return nil, false

@@ -64,9 +64,9 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 	return sp.records.PageAt(q, past), nil
 }
 
-// page shows records as they are. One whose session is over at the stamp is not
-// there any longer, collected or not. It reports whether it had done by the end of its
-// work: of many sessions that end at once, each record has to be passed over.
+// page shows records as they are. One whose session is over at the stamp no longer exists,
+// collected or not. It reports whether the budget was enough: when many sessions end at once,
+// each of their records has to be passed over.
 func (s *State) page(sp *space, q RecordQuery, w *work) (RecordPage, bool) {
 	p := record.NewPager(q)
 	inTime := true

@@ -32,9 +32,9 @@ func noVersion(path string, revision leasehold.Revision) *leasehold.Error {
 		path, revision).Err
 }
 
-// Versions shows up to so many versions of a record, the newest first: the one that it is
-// now, and the former ones that are kept. before is where to go on from, a revision; 0 is
-// the newest. next is that of the next page; 0 at the end.
+// Versions shows at most most versions of a record, the newest first: the current one and the
+// former ones that are kept. before is where to continue from, a revision; 0 is the newest.
+// next is that of the next page; 0 at the end.
 func (v View) Versions(
 	namespace, path string, before leasehold.Revision, most int,
 ) (list []leasehold.Version, next leasehold.Revision) {

@@ -133,7 +133,7 @@ func (s *State) forgetGap() {
 	if old == 0 {
 		return
 	}
-	// What is older than the restore stands before all that came after it.
+	// What is older than the restore comes before all that followed it.
 	for s.order.len() > 0 && s.space(s.order.front()).history.front().Revision <= old {
 		s.dropOldest()
 	}

@@ -98,7 +98,7 @@ type space struct {
 
 	definitions btree.Map[string, *leasehold.Definition]
 
-	alarms     btree.Map[string, *Alarm] // those that stand, by what they are about
+	alarms     btree.Map[string, *Alarm] // the active ones, by what they are about
 	alarmOrder btree.Map[uint64, *Alarm] // and by when they happened last
 
 	records     record.Table
@@ -356,7 +356,7 @@ func (s *State) Freeze() *State {
 
 func (sp *space) freeze() *space {
 	f := *sp
-	f.places = [orders]int{} // it stands in no ranking
+	f.places = [orders]int{} // it is in no ranking
 	f.resources, f.claims, f.sessions = *sp.resources.Copy(), *sp.claims.Copy(), *sp.sessions.Copy()
 	f.ended, f.endedSessions, f.outcomes = *sp.ended.Copy(), *sp.endedSessions.Copy(), *sp.outcomes.Copy()
 	f.endings = *sp.endings.Copy()

@@ -183,8 +183,8 @@ func (v View) Definition(namespace, path string) (leasehold.Definition, bool) {
 	return d, d.Path != ""
 }
 
-// Definitions shows up to so many definitions whose path begins with prefix and comes
-// after another. next is where to go on from, empty at the end.
+// Definitions shows at most most definitions whose path begins with prefix and comes after
+// another. next is where to continue, empty at the end.
 func (v View) Definitions(namespace, prefix, after string, most int) (list []leasehold.Definition, next string) {
 	sp := v.s.space(namespace)
 	if sp == nil {

@@ -212,7 +212,7 @@ func (r *snapshotReader) records() iter.Seq2[core.Piece, error] {
 	}
 }
 
-// begin reads what stands before the first record.
+// begin reads what comes before the first record.
 func (r *snapshotReader) begin() error {
 	start, err := r.peek(len(magic))
 	switch {

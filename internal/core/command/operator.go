@@ -22,8 +22,8 @@ func (c *Ask) Validate() error {
 		name("message", c.Message), c.Request.validate())
 }
 
-// Move gives a waiter another priority, in the name of an operator. It stands behind
-// those of the same priority then. (To take it out of the queue, break it.)
+// Move gives a waiter another priority, on behalf of an operator. It goes behind those that
+// have that priority already. (To take it out of the queue, break it.)
 type Move struct {
 	Namespace string
 	ID        string
@@ -42,9 +42,9 @@ func (c *Move) Validate() error {
 		text("reason", c.Reason), c.Request.validate())
 }
 
-// Acknowledge says that the unclean ends of leases on a resource have been looked at:
-// it need not rest any longer. It names the newest token that the caller saw, so that a
-// retry can never acknowledge an end that nobody has looked at.
+// Acknowledge says that somebody has looked at the unclean ends of leases on a resource: it
+// need no longer rest. It names the newest token that the caller saw, so that a retry can never
+// acknowledge an end that nobody has looked at.
 type Acknowledge struct {
 	Namespace string
 	Resource  string

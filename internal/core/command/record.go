@@ -2,8 +2,8 @@ package command
 
 import "github.com/leasehold/leasehold"
 
-// PutRecord makes a record or changes it. What is not said here it does not keep: a
-// record that is put without a session is bound to none any longer.
+// PutRecord creates a record or changes it. What is not given here is not kept: a record that
+// is put without a session is no longer bound to one.
 type PutRecord struct {
 	Namespace  string
 	Path       string

@@ -41,8 +41,8 @@ func (u *Usual) Left(held time.Duration) (left time.Duration, late bool) {
 	return p50 - held, held >= p95
 }
 
-// After returns in how long somebody usually has its turn who has so many before it; 0 if
-// nobody can tell. It is as exact as the scale.
+// After returns how long it usually takes until somebody with ahead others before it has its
+// turn; 0 if that is not known. It is as exact as the scale.
 func (f Forecast) After(ahead int) time.Duration {
 	if !f.Known {
 		return 0

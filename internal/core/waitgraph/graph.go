@@ -21,7 +21,7 @@ type Graph struct {
 	parties btree.Map[string, *Party]
 }
 
-// A Party is who stands still while it waits.
+// A Party is somebody who cannot go on while it waits.
 type Party struct {
 	Name string
 
@@ -84,13 +84,13 @@ func (p *Party) Add(w *Want) {
 	p.wants = append(p.wants, w)
 }
 
-// BlockedBy says that a party has so many slots of what is wanted; 0: all.
+// BlockedBy says that a party has a number of slots of what is wanted; 0: all.
 func (w *Want) BlockedBy(p *Party, slots uint32) { w.blockers = append(w.blockers, blocker{p, slots}) }
 
-// After says that a party stands before the want, and wants more than this resource.
+// After says that a party is before the want in the queue, and wants more than this resource.
 func (w *Want) After(p *Party) { w.ahead = append(w.ahead, p) }
 
-// AfterLarger says that a party would stand before the want, and needs more slots.
+// AfterLarger says that a party would be before the want in the queue, and needs more slots.
 func (w *Want) AfterLarger(p *Party) { w.behind = p }
 
 // Needs makes a want one for as many slots as a waiter before it needs, if that is more.

@@ -54,7 +54,7 @@ the clients key 2, rotate key 1, tell them key 1, rotate key 2.`,
 	return cmd
 }
 
-// onBook makes a command of one that works on the file of accounts.
+// onBook completes a command that works on the file of accounts.
 func onBook(a *cli.App, cmd *cobra.Command, run func(*cli.App, *azureaccount.Book, []string) error) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		settings, _, err := config.ForServer(a.Sources(cmd))
@@ -183,7 +183,8 @@ func removeAccount(a *cli.App, book *azureaccount.Book, args []string) error {
 	return nil
 }
 
-// noAccount names the file that was read: it depends on the working directory.
+// noAccount returns the error of an unknown account. It names the file that was read, which depends
+// on the working directory: the wrong file is the usual cause.
 func noAccount(book *azureaccount.Book, name string) error {
 	accounts, _ := book.Files()
 	return cli.Hint(cli.Failure(leasehold.NotFound, "there is no account %s in %s", name, accounts),

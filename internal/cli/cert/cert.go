@@ -96,7 +96,7 @@ nothing.`,
 	return cmd
 }
 
-// flag is what another command needs to find the same directory.
+// flag returns the flag that another command needs to find the same directory.
 func (f *certFlags) flag() string {
 	if f.dir == "certs" {
 		return ""
@@ -185,7 +185,7 @@ type made struct {
 	Ends v1.Time `json:"ends"`
 }
 
-// keep writes a pair, and says where it is.
+// keep writes a pair of files, and says where they are.
 func keep(a *cli.App, f certFlags, name string, pair certificate.Pair) error {
 	m := made{Cert: f.file(name + ".crt"), Key: f.file(name + ".key")}
 	var exists *certificate.ExistsError
@@ -272,7 +272,7 @@ func toShownCert(a *cli.App, file string, cert *x509.Certificate) shownCert {
 	return s
 }
 
-// hostsOf are the names and addresses that a certificate is for.
+// hostsOf returns the names and addresses that a certificate is for.
 func hostsOf(cert *x509.Certificate) []string {
 	hosts := slices.Clone(cert.DNSNames)
 	for _, ip := range cert.IPAddresses {
@@ -281,7 +281,8 @@ func hostsOf(cert *x509.Certificate) []string {
 	return hosts
 }
 
-// day is a date, with the time of day if that is near.
+// day returns a date, with the time of day if it is near: the day alone would not say whether it is
+// over.
 func day(a *cli.App, t time.Time) string {
 	if t.Sub(a.Now()).Abs() < 48*time.Hour {
 		return cli.Absolute(t)

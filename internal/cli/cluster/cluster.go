@@ -32,7 +32,7 @@ else: when a command says that it is done, it is.`,
 	return cmd
 }
 
-// explain adds where to look.
+// explain adds where to look next to an error.
 func explain(c *cli.Conn, err error) error {
 	var e *leasehold.Error
 	if errors.As(err, &e) {
@@ -46,7 +46,7 @@ func explain(c *cli.Conn, err error) error {
 	return err
 }
 
-// serverNames are those of the cluster's servers.
+// serverNames returns the names of the cluster's servers, for completion.
 func serverNames(ctx context.Context, c *cli.Conn, _ string) (list []cobra.Completion) {
 	cluster, err := c.Cluster(ctx)
 	if err != nil {

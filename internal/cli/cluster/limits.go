@@ -88,7 +88,7 @@ func printLimits(a *cli.App, limits v1.Limits) error {
 	return a.PrintTable(columns, rows)
 }
 
-// fullness says how near to a limit something is.
+// fullness returns how near something is to its limit.
 func fullness(l v1.Limit) string {
 	switch {
 	case l.Used >= l.Allowed:

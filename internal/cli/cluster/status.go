@@ -123,7 +123,7 @@ func printServers(a *cli.App, cluster v1.Cluster) error {
 	return a.PrintTable(columns, rows)
 }
 
-// levelRange is the levels that a server's program knows.
+// levelRange returns the levels that a server's program knows.
 func levelRange(s v1.Server) string {
 	if s.NewestLevel == 0 {
 		return ""
@@ -162,7 +162,7 @@ func health(s v1.Server) string {
 	return "up"
 }
 
-// lastWord is what a server said before it was away.
+// lastWord returns what a server said before it went away.
 func lastWord(s v1.Server) string {
 	if s.LowRoom {
 		return ", low room"
@@ -170,7 +170,7 @@ func lastWord(s v1.Server) string {
 	return ""
 }
 
-// heard says who heard of a server last, and when.
+// heard returns who heard of a server last, and when.
 func heard(s v1.Server) string {
 	if s.HeardBy == "" || s.HeardMS == nil {
 		return ""

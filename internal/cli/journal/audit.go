@@ -92,7 +92,7 @@ func printDeeds(a *cli.App, deeds []v1.Operation) error {
 	return a.PrintTable(columns, rows)
 }
 
-// deedDetail says in a few words what the other columns do not.
+// deedDetail returns in a few words what the other columns do not show.
 func deedDetail(d v1.Operation) string {
 	var parts []string
 	add := func(format string, value any) { parts = append(parts, fmt.Sprintf(format, value)) }

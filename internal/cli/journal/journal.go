@@ -36,8 +36,8 @@ func (f *journalFlags) add(cmd *cobra.Command) {
 		"-o ndjson")
 }
 
-// query makes of the flags what the server is asked. A name that ends with a slash is
-// the beginning of names: none can end so.
+// query returns the query that the flags describe. A name that ends with a slash is a prefix: no
+// resource's name can end so.
 func (f *journalFlags) query(a *cli.App, cmd *cobra.Command, args []string) (q v1.JournalQuery, err error) {
 	if f.limit < 0 {
 		return q, cli.Usage("--limit is %d: use 1 or more, or 0 for all", f.limit)
@@ -60,8 +60,8 @@ func (f *journalFlags) query(a *cli.App, cmd *cobra.Command, args []string) (q v
 	return q, nil
 }
 
-// moment reads a time as people write it: how long ago, a day, or exactly. A day is one
-// of where they are.
+// moment reads a time as people write it: how long ago, a day, or exactly. A day is meant in the
+// local time zone.
 func moment(a *cli.App, flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -81,8 +81,8 @@ func moment(a *cli.App, flag, s string) (time.Time, error) {
 		"2026-03-01T04:30:00Z", flag, s)
 }
 
-// newest collects up to limit items, or all, and puts the newest last, next to the
-// prompt. It is never nil, which would be no list in JSON.
+// newest collects up to limit items, or all, and puts the newest last, next to the prompt. The list
+// is never nil, which JSON would show as null.
 func newest[T any](limit int, page func(after string, limit int) (v1.List[T], error)) ([]T, error) {
 	found, after := []T{}, ""
 	for {
@@ -102,8 +102,9 @@ func newest[T any](limit int, page func(after string, limit int) (v1.List[T], er
 	}
 }
 
-// copyLines writes an export, the oldest first, without keeping it. A limit counts from
-// the newest, as everywhere, and so has to be collected.
+// copyLines writes an export, oldest first, without holding it in memory: a journal can be larger
+// than that. A limit counts from the newest, as everywhere, so those items have to be collected
+// first.
 func copyLines(ctx context.Context, a *cli.App, q v1.JournalQuery,
 	export func(context.Context, v1.JournalQuery) (io.ReadCloser, error)) error {
 	q.Oldest = true

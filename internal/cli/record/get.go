@@ -67,7 +67,7 @@ func recordAt(ctx context.Context, c *cli.Conn, path string, revision, version u
 	return c.Record(ctx, path, revision)
 }
 
-// copyValue prints a large value as it comes.
+// copyValue prints a large value as it arrives, without holding it in memory.
 func copyValue(ctx context.Context, a *cli.App, c *cli.Conn, r v1.Record) error {
 	if a.Terminal(a.Stdout) {
 		return cli.Usage("%s has %d bytes, too many for a terminal: send them to a file", cli.Quote(r.Path),

@@ -86,7 +86,7 @@ func fenceFlags(cmd *cobra.Command, fence *v1.Fence) {
 	cmd.Flags().Uint64Var(&fence.Token, "token", 0, "the token of that lease; alone, the record judges it")
 }
 
-// toKeep reads how many former versions a record is to keep.
+// toKeep parses how many former versions a record should keep.
 func toKeep(s string) (int, error) {
 	switch s {
 	case "":
@@ -101,8 +101,8 @@ func toKeep(s string) (int, error) {
 	return n, nil
 }
 
-// readValue reads a short value, and gets a long one ready to be sent as it is read. done
-// is to be called after that.
+// readValue reads a short value, and prepares a long one to be sent while it is read, so that it is
+// never whole in memory. Call done after the request.
 func readValue(a *cli.App, source string, into *v1.PutRequest) (done func(), err error) {
 	in, done := a.Stdin, func() {}
 	if name, isFile := strings.CutPrefix(source, "@"); isFile {

@@ -105,7 +105,7 @@ func printResources(a *cli.App, resources []v1.Resource) error {
 	return a.PrintTable(columns, rows)
 }
 
-// resourceRows is a row for each holder, or one for a resource that has none.
+// resourceRows returns a row for each holder, or one for a resource without any.
 func resourceRows(a *cli.App, r v1.Resource) (rows [][]string) {
 	waiting := strconv.Itoa(r.Waiting)
 	for _, l := range r.Holders {

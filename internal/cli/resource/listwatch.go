@@ -14,8 +14,8 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// watchList shows the list again each time that it changes: on a terminal in place
-// of the one before, elsewhere below it.
+// watchList prints the list again each time it changes: on a terminal in place of the one before,
+// in a pipe below it.
 func watchList(ctx context.Context, a *cli.App, c *cli.Conn, prefix string, all bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -96,7 +96,8 @@ func (w *listWatch) see(s *follow.Snapshot) error {
 	return w.print(again)
 }
 
-// withoutTime is what a list looks like apart from what time alone changes.
+// withoutTime returns a list without what time alone changes. Otherwise every renewal would print
+// the whole list again.
 func withoutTime(resources []v1.Resource) ([]byte, error) {
 	still := make([]v1.Resource, len(resources))
 	for i, r := range resources {
@@ -157,7 +158,7 @@ func (w *listWatch) redraw() error {
 	return cli.Written(err)
 }
 
-// tableOf is the table as lines.
+// tableOf returns the table as lines.
 func tableOf(a *cli.App, resources []v1.Resource) ([]string, error) {
 	var b bytes.Buffer
 	copied := *a

@@ -69,7 +69,7 @@ func printQueue(a *cli.App, r v1.Resource) error {
 	return nil
 }
 
-// whoIsInTheWay says what those in the queue wait for.
+// whoIsInTheWay returns what those in the queue wait for.
 func whoIsInTheWay(r v1.Resource) string {
 	if len(r.Holders) == 0 {
 		return r.Resource + " is " + r.State

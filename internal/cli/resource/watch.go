@@ -100,7 +100,7 @@ func watch(ctx context.Context, a *cli.App, c *cli.Conn, f watchFlags) error {
 	return nil
 }
 
-// sayWatching tells when the watch begins, and when it goes on after a break.
+// sayWatching says when the watch begins, and when it continues after a lost connection.
 func sayWatching(a *cli.App, c *cli.Conn) func(v1.Hello) {
 	again := false
 	return func(h v1.Hello) {
@@ -113,7 +113,7 @@ func sayWatching(a *cli.App, c *cli.Conn) func(v1.Hello) {
 	}
 }
 
-// eventPrinter returns what writes one event in the format that was asked for.
+// eventPrinter returns the function that prints one event in the requested format.
 func eventPrinter(a *cli.App) func(v1.Event) error {
 	switch a.Output {
 	case cli.FormatJSON:
@@ -125,7 +125,7 @@ func eventPrinter(a *cli.App) func(v1.Event) error {
 	return func(e v1.Event) error { return s.Write(a.EventCells(e)) }
 }
 
-// explainGone says where a watch can begin that came too late.
+// explainGone says from where to watch, if the events that were asked for are no longer known.
 func explainGone(c *cli.Conn, err error, f watchFlags) error {
 	var gone *v1.Gone
 	if !errors.As(err, &gone) {

@@ -146,7 +146,8 @@ func warnOfLoad(a *cli.App, runner *load.Runner, config load.Config, operations 
 	a.Say("resources are %s… in namespace %s; ctrl-C ends it early\n", runner.Prefix(), config.Namespace)
 }
 
-// benchOperations leaves out of all what one client cannot do.
+// benchOperations returns the operations of a word. "all" leaves out what one client alone cannot
+// do.
 func benchOperations(word string, clients int) []string {
 	switch {
 	case word != everyOperation:
@@ -208,7 +209,7 @@ func benchAll(ctx context.Context, a *cli.App, runner *load.Runner, config load.
 	return nil
 }
 
-// benchError keeps the code of the first error.
+// benchError returns the first error of a run, whose code becomes the exit code.
 func benchError(r load.Result) error {
 	if r.Errors == 1 {
 		return fmt.Errorf("%s: one error: %w", r.Operation, r.First)
@@ -220,7 +221,7 @@ func benchError(r load.Result) error {
 // narrowest terminal.
 const progressWidth = 78
 
-// showProgress writes a line over the one before; an empty one takes it away.
+// showProgress writes a line over the one before; an empty line clears it.
 func showProgress(a *cli.App, line string) {
 	fmt.Fprintf(a.Stderr, "\r%s\r%s", strings.Repeat(" ", progressWidth), line)
 }
@@ -314,13 +315,13 @@ func benchReport(runner *load.Runner, config load.Config, results []load.Result,
 	return report
 }
 
-// millis writes every duration in the same unit: under one another they can be
-// compared at a glance.
+// millis writes every duration in the same unit, so that those in a column can be compared at a
+// glance.
 func millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 2, 64) + "ms"
 }
 
-// rate has a digit behind the point where it would be lost otherwise.
+// rate writes a rate, with a digit behind the point where it is small.
 func rate(r float64) string {
 	if r < 100 {
 		return strconv.FormatFloat(r, 'f', 1, 64)

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
-// A checkFunc looks through the data of a stopped server.
+// A checkFunc reads through the data of a stopped server.
 type checkFunc func(dir string) (checked, error)
 
 // checked is what was found, and what check prints as JSON.
@@ -85,8 +85,8 @@ told the same have the same.`,
 	return cmd
 }
 
-// whatToCheck is the one of three flags that was given. A server is not asked because
-// some variable names one: who forgot a flag should hear of it.
+// whatToCheck returns which of three flags was given. A server that only a variable names is not
+// asked: somebody who forgot a flag should hear of it.
 func whatToCheck(cmd *cobra.Command) (string, error) {
 	var given []string
 	for _, name := range []string{"data", "backup", "server"} {
@@ -157,8 +157,8 @@ func printSums(a *cli.App, sums v1.Sums) error {
 	return a.PrintTable([]cli.Column{{Name: "SERVER"}, {Name: "HASH"}, {Name: "ERROR", Flexible: true}}, rows)
 }
 
-// judgeSums tells what is wrong with a cluster whose servers summed up their states. That
-// some differ is worse than that some did not answer.
+// judgeSums returns the error of a cluster whose servers have summed up their states. That some
+// differ is worse than that some did not answer, so it decides the exit code.
 func judgeSums(sums v1.Sums) error {
 	if !sums.Same {
 		return &cli.CodedError{Code: cli.ExitBug, Err: cli.Hint(fmt.Errorf("the servers do not know the same at %d of "+
@@ -177,8 +177,8 @@ func judgeSums(sums v1.Sums) error {
 	return nil
 }
 
-// explainCheck gives an error that has no code the one that fits: what is not
-// there, or data that can't be right.
+// explainCheck gives an error without a code the one that fits: not found, or data that cannot be
+// right.
 func explainCheck(err error) error {
 	var known *leasehold.Error
 	switch {
@@ -212,7 +212,7 @@ func printChecked(a *cli.App, found checked) error {
 	return nil
 }
 
-// checkData looks through the data of this version's engine.
+// checkData reads through the data of this version's engine.
 func checkData(dir string) (checked, error) {
 	report, err := storage.Check(dir)
 	if err != nil {

@@ -89,7 +89,7 @@ func printDiagnosis(a *cli.App, d *doctor.Diagnosis) error {
 	return cli.Written(err)
 }
 
-// oneLine is a text of several lines, such as what each of several servers said, as one.
+// oneLine returns a text of several lines, such as what each of several servers said, as one line.
 func oneLine(text string) string {
 	return cli.Printable(strings.ReplaceAll(strings.ReplaceAll(text, ":\n  ", ": "), "\n  ", "; "))
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/storage"
 )
 
-// maxQuarantine is as long as the longest TTL: nobody believes in a lease for longer.
+// maxQuarantine is as long as the longest TTL: no holder from before the restore can believe in its
+// lease for longer.
 const maxQuarantine = leasehold.MaxTTL
 
 // Restore returns the command restore.

@@ -48,7 +48,7 @@ since states hold secrets: leasehold state pull prints them.`,
 	return cmd
 }
 
-// twoVersions finds what is to be compared.
+// twoVersions finds the two versions to compare.
 func twoVersions(ctx context.Context, c *cli.Conn, args []string) (from, to tfstate.Version, err error) {
 	versions, err := states(c).Versions(ctx, args[0])
 	if err != nil {

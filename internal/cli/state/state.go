@@ -36,10 +36,10 @@ terraform/S: leasehold describe, history, audit and break work on it too.`,
 	return cmd
 }
 
-// states is the line to the server's door for Terraform.
+// states returns a client of the server's Terraform door.
 func states(c *cli.Conn) tfstate.Client { return tfstate.Client{Caller: c.Caller} }
 
-// stateless adds what to try next about a state that is not there.
+// stateless adds what to try next to the error of a state that does not exist.
 func stateless(c *cli.Conn, state string, err error) error {
 	var better *cli.Hinted
 	if !errors.Is(err, leasehold.ErrNotFound) || errors.As(err, &better) {
@@ -132,7 +132,7 @@ func lockedBy(lock *tfstate.Lock) string {
 	return cli.Because(lock.Who, strings.ToLower(strings.TrimPrefix(lock.Operation, "OperationType")))
 }
 
-// lockedOrRests says who has the lock, or why nobody can.
+// lockedOrRests returns who has the lock, or why nobody can get it.
 func lockedOrRests(a *cli.App, s tfstate.State) string {
 	switch {
 	case s.Unacknowledged != "":
@@ -294,8 +294,8 @@ func printStateVersions(a *cli.App, versions []tfstate.Version) error {
 	return a.PrintTable(columns, rows)
 }
 
-// findVersion finds the version that a word names: a serial, or @ and a revision. Of
-// several with one serial it is the newest.
+// findVersion returns the version that a word names: a serial, or @ and a revision. Several
+// versions can have one serial, after a forced write; then it is the newest.
 func findVersion(versions []tfstate.Version, word string) (tfstate.Version, error) {
 	digits, byRevision := strings.CutPrefix(word, "@")
 	n, err := strconv.ParseUint(digits, 10, 64)

@@ -31,7 +31,7 @@ func (f *azurermFlags) add(cmd *cobra.Command) {
 		"--server")
 }
 
-// azurermAddress is where the server talks to Azure's clients.
+// azurermAddress returns the address at which the server talks to Azure's clients.
 func azurermAddress(c *cli.Conn, f *azurermFlags) (string, error) {
 	if f.address != "" {
 		if _, _, err := net.SplitHostPort(f.address); err != nil {
@@ -86,8 +86,8 @@ func azurermBackend(c *cli.Conn, state string, f *azurermFlags) (backendSetup, e
 	}, nil
 }
 
-// azurermText is what to paste, and what to do first. The key is not printed: it would
-// stay in the terminal.
+// azurermText returns what to paste, and what to do first. The key is not printed: it would stay in
+// the terminal's history.
 func azurermText(c *cli.Conn, s backendSetup, f *azurermFlags) string {
 	text := "# Once, where the accounts are kept and where a server can be asked:\n" +
 		"#   leasehold azure account create " + f.account + "\n" +

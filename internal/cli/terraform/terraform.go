@@ -117,7 +117,8 @@ type backendSetup struct {
 	note        string // for the person who pastes it
 }
 
-// httpBackend sets up the http backend. The address is the same for all: the verb decides.
+// httpBackend returns the setup of the http backend. One address serves for all: the HTTP method
+// tells reading, writing and locking apart.
 func httpBackend(c *cli.Conn, state string, wait cli.Span) backendSetup {
 	address := Address(c, state, url.Values{})
 	lock := address
@@ -141,7 +142,7 @@ func httpBackend(c *cli.Conn, state string, wait cli.Span) backendSetup {
 	return s
 }
 
-// Files are the variables by which Terraform takes certificates: by their content.
+// Files returns the certificate files by the variable in which Terraform expects their contents.
 func Files(c *cli.Conn) map[string]string {
 	files := map[string]string{}
 	for attribute, file := range map[string]string{
@@ -155,7 +156,7 @@ func Files(c *cli.Conn) map[string]string {
 	return files
 }
 
-// Address is where a state is.
+// Address returns the URL of a state.
 func Address(c *cli.Conn, state string, query url.Values) string {
 	if c.Client.Namespace != leasehold.DefaultNamespace {
 		query.Set("namespace", c.Client.Namespace)
@@ -167,7 +168,7 @@ func Address(c *cli.Conn, state string, query url.Values) string {
 	return address
 }
 
-// Variable is the variable by which Terraform takes an attribute of its backend.
+// Variable returns the environment variable that sets an attribute of Terraform's http backend.
 func Variable(attribute string) string { return "TF_HTTP_" + strings.ToUpper(attribute) }
 
 func (s backendSetup) text() string {

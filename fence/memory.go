@@ -44,6 +44,8 @@ func (m *Memory) Do(ctx context.Context, resource string, pass Pass, fn func(ctx
 		return err
 	}
 	defer m.leave(resource, v)
+	// Their contexts have ended, but their writes may still be under way: overlapping with them is
+	// what the guard exists to prevent.
 	for _, o := range older {
 		select {
 		case <-o.left:
@@ -54,7 +56,7 @@ func (m *Memory) Do(ctx context.Context, resource string, pass Pass, fn func(ctx
 	return fn(ctx)
 }
 
-// enter lets a visit in, or says that it is late. It returns those inside who are.
+// enter admits a visit, or returns a LateError. It returns the older visits that are still inside.
 func (m *Memory) enter(resource string, pass Pass, v *visit) (older []*visit, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

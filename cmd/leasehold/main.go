@@ -28,7 +28,8 @@ import (
 
 func main() { os.Exit(execute()) }
 
-// execute is main for the tests as well, so that they start what users start.
+// execute is main for the tests as well, so that they start what users start. The guard and the
+// gate come first: they are this program too, but must not parse flags or connect to anything.
 func execute() int {
 	if len(os.Args) == 2 && os.Args[1] == run.GuardName {
 		child.Guard(os.Stdin)
@@ -47,6 +48,7 @@ type program struct {
 	server.Outside
 }
 
+// newProgram returns the program as users start it.
 func newProgram() *program {
 	p := &program{cli.New(), server.RealOutside()}
 	p.Version, p.Doors = buildVersion(), node.Settings()

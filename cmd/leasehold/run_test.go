@@ -418,7 +418,7 @@ func TestRunShowsMessages(t *testing.T) {
 	p.ends(0)
 }
 
-// Nobody reads what run says any more: that is no reason to stop the command.
+// Nobody reads the output of run any longer: that is no reason to stop the command.
 func TestRunTalksToNobody(t *testing.T) {
 	s := newStage(t)
 	reader, writer, err := os.Pipe()
@@ -435,8 +435,8 @@ func TestRunTalksToNobody(t *testing.T) {
 	p.ends(3)
 }
 
-// Run is stopped past its TTL and goes on: the first thing that it does is to kill a
-// command that has no lease any more.
+// Run is stopped past its TTL and goes on: the first thing that it does is to kill a command that
+// no longer has a lease.
 func TestRunWakesUpLate(t *testing.T) {
 	s := newStage(t)
 	p := s.plays("run", "--ttl", "500ms", "a", "--", "sh", "-c",

@@ -179,7 +179,7 @@ func (y *yard) succeeds(args ...string) (out string) {
 	return out
 }
 
-// well waits until nothing is wrong with so many voters.
+// well waits until nothing is wrong with a number of voters.
 func (y *yard) well(voters int) (cluster v1.Cluster) {
 	y.Helper()
 	y.eventually(fmt.Sprintf("a cluster of %d", voters), func() (string, bool) {
@@ -199,7 +199,7 @@ func (y *yard) well(voters int) (cluster v1.Cluster) {
 	return cluster
 }
 
-// token is that of the lease on a resource, whoever is asked.
+// token returns that of the lease on a resource, whichever server is asked.
 func (y *yard) token(resource string) (token uint64) {
 	y.Helper()
 	var r v1.Resource

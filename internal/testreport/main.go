@@ -49,7 +49,8 @@ type failure struct {
 	final     bool // what it showed can't be taken back by a second try
 }
 
-// maxAgain is how many failures may be an accident.
+// maxAgain is how many failures may be an accident of a busy machine. With more than that,
+// something is broken, and repeating would only cost time.
 const maxAgain = 3
 
 func main() {

@@ -33,7 +33,7 @@ func FuzzReadHead(f *testing.F) {
 			return
 		}
 		pieces, badToo := ReadHead(iotest.OneByteReader(strings.NewReader(text)))
-		// Who reads no more than needed may miss what is wrong further on.
+		// A reader that stops early may miss what is wrong further on.
 		if bad == nil && (badToo != nil || whole.Serial != pieces.Serial || whole.Lineage != pieces.Lineage) {
 			t.Fatalf("in one piece %+v, %v; byte by byte %+v, %v", whole, bad, pieces, badToo)
 		}

@@ -21,6 +21,7 @@ type Process struct {
 // error goes to said. The kernel kills it when the test's own process ends.
 func Start(said io.Writer, binary string, args ...string) (*Process, error) {
 	cmd := exec.Command(binary, args...)
+	// A LEASEHOLD_ variable of the person who runs the tests would change what the server does.
 	cmd.Env = []string{}
 	cmd.Stderr = said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -73,8 +74,9 @@ func (p *Process) Code() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Reserve finds an address at which nobody else will listen: on a loopback address of its
-// own, out of sixteen million.
+// Reserve returns an address at which nobody else will listen. Between its close and the server's
+// start another test could take a port; so it uses a loopback address of its own, out of sixteen
+// million.
 func Reserve(t testing.TB) string {
 	t.Helper()
 	for {

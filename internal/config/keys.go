@@ -19,7 +19,7 @@ import (
 // A Scope says whom a setting is for.
 type Scope uint8
 
-// The scopes. What is of the server can stand in the file.
+// The scopes. Settings of the server can be in the file.
 const (
 	OfServer Scope = iota + 1
 	OfClient

@@ -123,7 +123,7 @@ func (b *Backend) Requests(door string) *telemetry.Requests {
 	return b.options.Metrics.Requests(door, b.options.Log)
 }
 
-// State is where the server stands: starting, open or stopping.
+// State is the phase that the server is in: starting, open or stopping.
 func (b *Backend) State() *listen.State { return b.state }
 
 // Starting reports whether there is no engine yet.

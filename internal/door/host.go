@@ -66,7 +66,7 @@ func Carrier(r *http.Request) *Conn { return listen.Carrier(r) }
 func OwnConn(r *http.Request) net.Conn { return listen.Outer(r) }
 
 // Greeted says that the other end of a protocol's connection has sent something whole: it is
-// not closed any more to make room for others.
+// no longer closed to make room for others.
 func Greeted(c net.Conn) { listen.Greeted(c) }
 
 // What clients are told while a server cannot take their requests.

@@ -14,7 +14,7 @@ type Limit struct {
 	now atomic.Int64
 }
 
-// Enter counts one more, or returns the error Limited. leave is to be called when it ends.
+// Enter counts one more, or returns the error Limited. Call leave when it ends.
 func (l *Limit) Enter() (leave func(), err error) {
 	if l.now.Add(1) > int64(l.Most) {
 		l.now.Add(-1)

@@ -7,7 +7,7 @@ import (
 )
 
 // A Pace is how fast a body has to pass, in either direction: some bytes within some time, and
-// all of it within some longer one. A slow client may thus take long, and one that stands still
+// all of it within some longer one. A slow client may thus take long, and one that stalls
 // may not.
 type Pace struct {
 	Bytes int           // of a piece; 0: whatever is read or written at once

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Query is what stands behind the question mark of a request, each name once.
+// A Query is the query string of a request, with each name once.
 type Query struct{ url.Values }
 
 // ReadQuery reads a query. A name that means nothing is an error: a misspelt namespace must

@@ -11,7 +11,7 @@ import (
 )
 
 // Stay counts a request that waits for a resource, and refuses it if too many do or the server
-// is stopping. leave is to be called when it ends.
+// is stopping. Call leave when it ends.
 func (b *Backend) Stay() (leave func(), err error) { return b.StayAs(b.Metrics().Waiting) }
 
 // StayAs counts a request that stays for another reason, such as a watch, in that gauge.

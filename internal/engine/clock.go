@@ -20,7 +20,7 @@ type Clock interface {
 // testing/synctest bubble it counts virtual time.
 type GoClock struct{ start time.Time }
 
-// NewGoClock returns a clock that stands at one second.
+// NewGoClock returns a clock that starts at one second.
 func NewGoClock() *GoClock { return &GoClock{time.Now().Add(-time.Second)} }
 
 func (c *GoClock) Monotonic() time.Duration { return time.Since(c.start) }

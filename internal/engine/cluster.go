@@ -35,7 +35,7 @@ type Cluster interface {
 
 	// Upgrade raises the level of the cluster to the newest that all servers know, and returns
 	// it. It is refused while some do not know a level that others do. Levels are never
-	// lowered: versions that do not know the new one cannot take part any longer.
+	// lowered: versions that do not know the new one can no longer take part.
 	Upgrade(ctx context.Context) (core.Level, error)
 
 	// Sums returns a hash of each server's state at one and the same place of the log.

@@ -20,7 +20,7 @@ type turn struct {
 	answer  core.Answer
 }
 
-// A Turn is one request's wait for a claim. Stop must be called when it is not needed any longer.
+// A Turn is one request's wait for a claim. Stop must be called when it is no longer needed.
 type Turn struct {
 	feed    *Feed
 	key     claim
@@ -33,7 +33,7 @@ type Turn struct {
 func (f *Feed) Turn(c *core.Acquire) *Turn { return f.await(c.Namespace, c.ID, c) }
 
 // Await returns a channel that is closed at the next event about a claim, and a function to call
-// when it is not needed any longer.
+// when it is no longer needed.
 func (f *Feed) Await(namespace, id string) (<-chan struct{}, func()) {
 	t := f.await(namespace, id, nil)
 	return t.Came(), t.Stop

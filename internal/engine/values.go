@@ -20,7 +20,7 @@ type Values interface {
 	PutValue(ctx context.Context, r io.Reader) (leasehold.Large, error)
 
 	// OpenValue reads a value. What is read is checked: who comes to the end without an
-	// error has the bytes that were put. NotFound if nothing names it any longer.
+	// error has the bytes that were put. NotFound if nothing names it.
 	OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error)
 }
 

@@ -71,7 +71,7 @@ func await(ctx context.Context, e Engine, c *core.Acquire, w *leasehold.Waiter) 
 	}
 }
 
-// outcome reads how things stand with a waiter.
+// outcome reads what became of a waiter.
 func outcome(ctx context.Context, e Engine, c *core.Acquire, w *leasehold.Waiter) (answer core.Answer, err error) {
 	var held *leasehold.Error
 	failed := e.Read(ctx, func(v core.View) {

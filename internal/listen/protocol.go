@@ -44,7 +44,7 @@ type Protocol struct {
 
 	// Serve answers on one connection until that ends, and then returns; the port closes it.
 	// The context is done when the server drains: what is under way is finished then. How fast
-	// a client has to be is up to Serve: no deadlines are set any more. Serve calls Greeted when
+	// a client has to be is up to Serve: deadlines are no longer set. Serve calls Greeted when
 	// the client has sent something whole; until then the port may close the connection to make
 	// room for others.
 	Serve func(ctx context.Context, c net.Conn)

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// A State is where a server stands in its life: starting, open or stopping. All ports of a
+// A State is the phase that a server is in: starting, open or stopping. All ports of a
 // server share one.
 type State struct {
 	opened   atomic.Bool

@@ -183,7 +183,7 @@ func await(e ending, served <-chan error, stop func()) error {
 		err := <-served
 		closed := e.Close()
 		if isClosed(e.Failed()) {
-			err = nil // what the door could not finish is of no interest any more
+			err = nil // what the door could not finish no longer matters
 		}
 		ended <- errors.Join(err, closed)
 	}()

@@ -128,7 +128,7 @@ type budget struct {
 	leftOut int
 }
 
-// spend tells whether another line may be written, and how many were left out
+// spend reports whether another line may be written, and how many were left out
 // since the last one that was.
 func (b *budget) spend() (leftOut int, ok bool) {
 	b.mu.Lock()

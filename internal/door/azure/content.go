@@ -74,7 +74,7 @@ func (c *call) openContent(b content, from, length int64) (io.ReadCloser, error)
 	}{io.LimitReader(r, length), r}, nil
 }
 
-// readContent takes in the body of a request: as much as stands in a record at once, and
+// readContent takes in the body of a request: as much as fits in a record at once, and
 // the rest, if there is more, straight to where large bytes are kept.
 func (c *call) readContent() (content, error) {
 	announced := c.r.ContentLength

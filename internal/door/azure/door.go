@@ -62,7 +62,7 @@ type call struct {
 	id     string // of the request, which answers carry
 	query  url.Values
 	path   string // as it was sent, still escaped
-	host   bool   // the account stands in the host
+	host   bool   // the account is in the host name
 	at     target
 	op     *operation
 	who    string // proven to be

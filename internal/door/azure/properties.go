@@ -57,7 +57,7 @@ func (p *properties) touch() {
 	p.ETag, p.Modified = azureaccount.NewETag(), max(time.Now().UnixNano(), p.Modified)
 }
 
-// show takes over how the bytes of a blob are to be shown.
+// show takes over the headers with which a blob's bytes are served.
 func (p *properties) show(as *properties) {
 	p.Type, p.Encoding, p.Language = as.Type, as.Encoding, as.Language
 	p.Disposition, p.Cache, p.MD5 = as.Disposition, as.Cache, as.MD5

@@ -51,7 +51,7 @@ func complete(s door.Settings) error {
 	return nil
 }
 
-// fromSettings opens the door, if there is to be one.
+// fromSettings opens the door, if the settings ask for one.
 func fromSettings(b *door.Backend, s door.Settings) (door.Door, error) {
 	if s["azure-listen"] == "" {
 		return door.Door{}, nil

@@ -6,7 +6,7 @@
 //
 // Each check has a server of its own, in a bubble of virtual time: an engine in memory that
 // can be broken, a backend, the door, a port, and connections in memory. At the end of each the
-// server drains, nothing may wait or watch any more, and no goroutine may be left.
+// server drains, nothing may still wait or watch, and no goroutine may be left.
 //
 // What is not in it, a door does not promise.
 package doortest

@@ -162,7 +162,7 @@ var linesType = []string{"application/x-ndjson"}
 // is cut, so that nobody takes what there is of it for all.
 var errCut = errors.New("the answer could not be finished")
 
-// export writes all lines, one JSON object on each. With a limit it writes so many.
+// export writes all lines, one JSON object on each. With a limit it writes at most that many.
 func (c *call) export(j *audit.Journal, q audit.Query, line func(*jsonBuffer, *audit.Line)) error {
 	leave, err := c.door.backend.StayAs(c.door.backend.Metrics().Exports)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// A jsonBuffer is JSON being written. Its last byte tells whether a comma is due.
+// A jsonBuffer is JSON being written. Its last byte says whether a comma is due.
 type jsonBuffer []byte
 
 func (b *jsonBuffer) open() { *b = append(*b, '{') }

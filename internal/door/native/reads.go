@@ -120,7 +120,7 @@ type page struct {
 }
 
 // lastEvents finds the newest events before a position. It reads a history that
-// nobody changes any more, so that however long it takes, no command waits.
+// nobody changes, so that however long it takes, no command waits.
 func lastEvents(h core.History, before v1.Position, resource string, limit int) (found page) {
 	events := h.All()
 	if before != (v1.Position{}) {

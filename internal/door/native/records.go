@@ -254,7 +254,7 @@ func (c *call) unexpected(err error) error {
 	return err
 }
 
-// header reads a header that stands once at most.
+// header reads a header that may be there at most once.
 func (c *call) header(name string) (string, error) {
 	values := c.r.Header[http.CanonicalHeaderKey(name)]
 	switch len(values) {

@@ -49,7 +49,7 @@ func reasonOf(l *tfstate.LockInfo) string {
 	return clip(reason, leasehold.MaxName)
 }
 
-// clip shortens a text to at most so many bytes, and cuts no character in half.
+// clip shortens a text to at most the given number of bytes, and cuts no character in half.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s

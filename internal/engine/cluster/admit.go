@@ -17,7 +17,7 @@ func (n *network) Admit(from peer.Identity, question bool) *peer.Refusal {
 	case from.ID == 0 && question:
 		return nil // it has no cluster yet, and may ask for one
 	case self.Cluster == "" && question && from.Cluster != "":
-		return nil // it has one, and may look whether we are to be of it
+		return nil // it has one, and may ask whether this server begins it too
 	case self.Cluster == "":
 		return &peer.Refusal{Reason: peer.NotReady, Message: fmt.Sprintf("server %q has no cluster yet", self.Name)}
 	case from.Cluster != self.Cluster:

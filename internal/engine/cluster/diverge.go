@@ -57,7 +57,7 @@ func (s *sums) pause() time.Duration {
 
 // A comparison is what the hashes of the servers' states at one place of the log say.
 type comparison struct {
-	known    int              // voters of whom there is a hash
+	known    int              // voters whose hash is known
 	majority string           // the hash that more than half of the voters have; empty: there is none
 	odd      []replica.Member // who differs from the majority; without one, all who are known if not all are alike
 }

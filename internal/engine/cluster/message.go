@@ -13,7 +13,7 @@ import (
 const (
 	messageRaft   byte = iota + 1 // one of raft's, as protobuf
 	messageRelay                  // commands of callers, for the leader
-	messagePlaces                 // where in the log they stand
+	messagePlaces                 // where in the log they are
 	messageHealth                 // how the sender does
 )
 

@@ -26,7 +26,7 @@ type sums struct {
 	changed chan struct{} // closed when there is another one
 
 	working sync.Mutex   // one at a time: each takes all that a core can do
-	pending atomic.Int64 // how many are to be made
+	pending atomic.Int64 // how many are still to do
 
 	took      time.Duration                    // by the newest of them; guarded by mu
 	comparing sync.Mutex                       // one at a time

@@ -78,8 +78,8 @@ func (e *Engine) see(large leasehold.Large) {
 	}
 }
 
-// forgetValues drops what nothing has named for a while. There is no background goroutine: that
-// would keep a test's virtual time from standing still.
+// forgetValues drops what nothing has named for a while. It runs when a value is put, so that
+// no goroutine is needed.
 func (e *Engine) forgetValues() {
 	for digest, v := range e.values {
 		if e.clock.Monotonic()-v.seen > engine.ValueIdle && !e.state.NamesLarge(digest) {

@@ -39,7 +39,7 @@ func (i Identity) String() string {
 // purposes of a connection.
 const (
 	forMessages = "messages"
-	forUrgent   = "urgent" // messages that must not stand behind others; unknown to older versions
+	forUrgent   = "urgent" // messages that must not wait behind others; unknown to older versions
 	forAsk      = "ask"
 	forStream   = "stream"
 )

@@ -131,7 +131,7 @@ func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", address)
 }
 
-// Close ends all connections, and returns when nothing of the mesh runs any longer.
+// Close ends all connections, and returns when all its goroutines have ended.
 func (m *Mesh) Close() {
 	m.mu.Lock()
 	m.closed = true
@@ -196,7 +196,7 @@ func (m *Mesh) Send(to uint64, kind byte, body []byte) bool {
 	return l != nil && l.send(kind, body)
 }
 
-// SendUrgent is Send for a small message that must not stand behind others. It may overtake
+// SendUrgent is Send for a small message that must not wait behind others. It may overtake
 // those that were sent before it.
 func (m *Mesh) SendUrgent(to uint64, kind byte, body []byte) bool {
 	m.mu.Lock()

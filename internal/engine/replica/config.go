@@ -118,7 +118,7 @@ type Transport interface {
 	// Relay carries commands of this node's callers to the leader, at most once. It returns
 	// the ids of those that it certainly did not send, as far as it knows at once.
 	Relay(to uint64, r Relay) (unsent []uint64)
-	// Place carries back where in the log they stand.
+	// Place carries back where in the log they are.
 	Place(to uint64, places []Placement)
 }
 

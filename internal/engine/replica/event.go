@@ -56,7 +56,7 @@ type (
 		From uint64
 		Relay
 	}
-	// Placed says where in the log commands stand that this node passed on.
+	// Placed says where in the log commands are that this node passed on.
 	Placed []Placement
 	// Transfer gives the lead to another node; 0: to whichever is best.
 	Transfer struct{ To uint64 }

@@ -52,10 +52,10 @@ func (Expelled) event() {}
 type changes struct {
 	queue    []Reconfigure
 	current  *Reconfigure // proposed, and not answered yet
-	index    uint64       // where it stands, once it is applied
+	index    uint64       // its place in the log, once it is applied
 	since    uint64       // the tick at which the removal that is next was looked at first; 0: it was not
 	unplaced bool         // something was proposed, and has no place in the log yet
-	placed   uint64       // where that stands, until it is applied; 0: nothing is in flight
+	placed   uint64       // the place of that, until it is applied; 0: nothing is in flight
 }
 
 // Roster returns who belongs to the cluster, as far as this node has come in the log.
@@ -173,7 +173,7 @@ func (n *Node) proposeChange(c Change) bool {
 	return true
 }
 
-// placeChange learns where the change stands that was just proposed.
+// placeChange learns the place in the log of the change that was just proposed.
 func (n *Node) placeChange(entries []*raftpb.Entry) {
 	if !n.changes.unplaced {
 		return

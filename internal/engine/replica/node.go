@@ -68,7 +68,7 @@ type Node struct {
 	lead     leadership
 	waiting  []Call // for somebody to lead
 	inbox    []Call
-	ticking  bool              // a tick stands in the inbox or in the log
+	ticking  bool              // a tick is in the inbox or in the log
 	offering bool              // and so do the caps of this node's settings
 	proposed map[uint64]*batch // by index, until applied
 	unplaced *batch            // proposed, its index not known yet

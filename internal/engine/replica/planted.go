@@ -66,7 +66,7 @@ const (
 	KeepsArrival
 	// StaleSnapshot leaves the newest entry out of a snapshot.
 	StaleSnapshot
-	// RelayAnyTerm answers from whatever stands where a relayed command was put.
+	// RelayAnyTerm answers from whatever entry is where a relayed command was put.
 	RelayAnyTerm
 	// SameNonce counts questions to others from the same number at each start.
 	SameNonce

@@ -57,7 +57,7 @@ type relays struct {
 	// next starts from a nonce: an answer to a question of an earlier process must match none
 	// of this one's.
 	next   uint64
-	open   map[uint64]*relayed   // by id: nobody knows yet where they stand
+	open   map[uint64]*relayed   // by id: their places are not known yet
 	placed map[uint64][]*relayed // by index, until it is applied
 	recent map[uint64]recent     // applied while something was open
 	kept   int                   // how many answers that are

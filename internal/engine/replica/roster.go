@@ -39,7 +39,7 @@ type Roster struct {
 	Next    uint64   `json:"next"`             // the id that the next member gets; it only grows
 	Members []Member `json:"members"`          // in the order of their ids
 	Removed []uint64 `json:"removed"`          // who was a member, and never will be again
-	Open    uint64   `json:"open,omitempty"`   // where a change of voters stands that is not settled
+	Open    uint64   `json:"open,omitempty"`   // index of a change of voters that is not settled
 	Leaves  *Member  `json:"leaves,omitempty"` // whom that change removes
 	// Level is the one that the state was last raised to; 0: the cluster has just begun, or
 	// comes from a version that knew no levels, and has decided on none yet.

@@ -258,7 +258,7 @@ func (s *Values) Pin() (unpin func()) {
 	}
 }
 
-// Freed notes that nothing names some values any longer.
+// Freed notes that nothing names some values now.
 func (s *Values) Freed(list []leasehold.Large) {
 	if len(list) == 0 {
 		return

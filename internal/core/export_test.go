@@ -19,6 +19,7 @@ func (s *State) Chores() int { return s.chores.Len() }
 
 // Limits of work, for tests.
 const (
-	MaxWork     = maxWork
-	MaxReadWork = maxReadWork
+	MaxWork        = maxWork
+	MaxReadWork    = maxReadWork
+	MaxAnswerFloor = maxAnswerFloor
 )

@@ -17,8 +17,16 @@ func (sp *space) nextToken() leasehold.Token {
 	return sp.token
 }
 
-// maxFloor is how many leases are looked at that are over and not collected yet.
-const maxFloor = 1024
+// How many leases a floor looks at that are over and not collected yet. Behind more than that it is
+// the token of one of them: lower than it could be, and no worse than before that lease ended.
+const (
+	// maxFloor is for a view, which looks once for each resource.
+	maxFloor = 1024
+
+	// maxAnswerFloor is for the answer to a command. An entry has thousands of them: with 1,024
+	// here, 4,000 renewals held the state for 350 ms beside 2,000 leases that were over.
+	maxAnswerFloor = 8
+)
 
 // floor returns the smallest token that is alive on the resource of a lease. What is over
 // no longer counts, collected or not: a guard that heard of it would let a late holder in.
@@ -27,13 +35,13 @@ func (s *State) floor(sp *space, c *Claim) leasehold.Token {
 		return c.Token
 	}
 	r, _ := sp.resources.Get(c.Resource)
-	lowest, _ := s.lowest(sp, r)
+	lowest, _ := s.lowest(sp, r, maxAnswerFloor)
 	return min(lowest, c.Token)
 }
 
 // lowest returns the smallest token that is alive among those who share a resource, and how many
-// it looked at; the largest there is if nobody is alive.
-func (s *State) lowest(sp *space, r *Resource) (lowest leasehold.Token, looked int) {
+// it looked at, passing at most most that are over; the largest there is if nobody is alive.
+func (s *State) lowest(sp *space, r *Resource, most int) (lowest leasehold.Token, looked int) {
 	lowest = math.MaxUint64
 	if !s.atLeast(Level4) {
 		if senior := sp.senior(r); senior != nil {
@@ -42,7 +50,7 @@ func (s *State) lowest(sp *space, r *Resource) (lowest leasehold.Token, looked i
 		return lowest, 1
 	}
 	sp.holders(r, func(holder *Claim) bool {
-		if _, _, over := s.over(sp, holder); over && looked < maxFloor {
+		if _, _, over := s.over(sp, holder); over && looked < most {
 			looked++
 			return true
 		}

@@ -77,7 +77,7 @@ func (v View) floor(sp *space, c *Claim) leasehold.Token {
 		return c.Token
 	}
 	if r, _ := sp.resources.Get(c.Resource); r != v.shared.resource {
-		lowest, looked := v.s.lowest(sp, r)
+		lowest, looked := v.s.lowest(sp, r, maxFloor)
 		v.work.take(looked / perUnit)
 		*v.shared = sharing{r, lowest}
 	}

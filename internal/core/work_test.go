@@ -211,6 +211,26 @@ func TestWhatIsOverIsLookedAtOnce(t *testing.T) {
 	}
 }
 
+// TestAnAnswerLooksAtFewThatAreOver renews a lease beside many that are over: an entry may have
+// thousands of such answers, so each looks at a few alone.
+func TestAnAnswerLooksAtFewThatAreOver(t *testing.T) {
+	for _, over := range []int{3, 1000} {
+		d := newDesk(t)
+		share := func(id string, ttl time.Duration) {
+			d.must(&core.Acquire{Namespace: ns, Resource: "r", ID: id, Holder: "h", TTL: ttl, Slots: 1, Capacity: 65536})
+		}
+		for n := range over {
+			share(fmt.Sprint("over", n), time.Second)
+		}
+		share("alive", time.Hour)
+		d.at(time.Minute)
+		floor := d.must(&core.Renew{Namespace: ns, ID: "alive"}).Lease.Floor
+		if want := leasehold.Token(min(over, core.MaxAnswerFloor) + 1); floor != want {
+			t.Errorf("with %d that are over, the floor is %d, not %d", over, floor, want)
+		}
+	}
+}
+
 // TestACountLooksAtNoSessionThatLives counts the records of many sessions.
 func TestACountLooksAtNoSessionThatLives(t *testing.T) {
 	d := present(t, 2000)

@@ -15,7 +15,7 @@ import (
 
 // Searching the journal. A search looks at a bounded number of bytes and then returns what it
 // has, with the place to continue: no question, however broad, keeps the disk busy for long.
-// Deeds and refusals are searched apart and merged by time.
+// Operations and refusals are searched apart and merged by time.
 
 // A Query says which lines to find.
 type Query struct {
@@ -36,7 +36,7 @@ type Query struct {
 // A Place is how far the pages so far have come, in both journals. It stays valid until lines
 // behind it are dropped.
 type Place struct {
-	deeds, refusals spot // zero: at the beginning
+	operations, refusals spot // zero: at the beginning
 }
 
 // A spot is the position of a line: its segment, and the offset in it.
@@ -52,15 +52,15 @@ func (p Place) String() string {
 	case p == (Place{}):
 		return ""
 	case p.refusals == (spot{}):
-		return p.deeds.String()
+		return p.operations.String()
 	}
-	return p.deeds.String() + "-" + p.refusals.String()
+	return p.operations.String() + "-" + p.refusals.String()
 }
 
 // ParsePlace reads what String wrote.
 func ParsePlace(s string) (p Place, err error) {
-	deeds, refusals, both := strings.Cut(s, "-")
-	p.deeds, err = parseSpot(deeds)
+	operations, refusals, both := strings.Cut(s, "-")
+	p.operations, err = parseSpot(operations)
 	if err == nil && both {
 		p.refusals, err = parseSpot(refusals)
 	}
@@ -102,15 +102,15 @@ func (j *Journal) Find(ctx context.Context, q Query) (Page, error) {
 		return Page{}, &leasehold.Error{Code: leasehold.Unavailable,
 			Message: "the request ended before the journal could be read"}
 	}
-	deeds, err := j.look(ctx, q, q.After.deeds)
+	operations, err := j.look(ctx, q, q.After.operations)
 	if err != nil || q.Kind == Hold {
-		return Page{deeds.lines, Place{deeds: deeds.next}}, err
+		return Page{operations.lines, Place{operations: operations.next}}, err
 	}
 	refusals, err := j.refusals.look(ctx, q, q.After.refusals)
 	if err != nil {
 		return Page{}, err
 	}
-	return merge(deeds, refusals, q), nil
+	return merge(operations, refusals, q), nil
 }
 
 // look finds up to a page of lines of this journal, its refusals aside.
@@ -145,28 +145,28 @@ type found struct {
 	end   spot // behind the lines
 }
 
-// merge makes one page of deeds and refusals. If one of the two was not searched to its end,
+// merge makes one page of operations and refusals. If one of the two was not searched to its end,
 // only what surely comes before its next line is shown; the rest is for the next page.
 // Otherwise a line that is found later would belong on a page that was already shown.
-func merge(deeds, refusals found, q Query) (page Page) {
+func merge(operations, refusals found, q Query) (page Page) {
 	d, r := 0, 0
 	for len(page.Lines) < q.Limit {
-		moreDeeds, moreRefusals := d < len(deeds.lines), r < len(refusals.lines)
+		moreOperations, moreRefusals := d < len(operations.lines), r < len(refusals.lines)
 		switch {
-		case moreDeeds && (moreRefusals && first(&deeds.lines[d], &refusals.lines[r], q.Oldest) ||
+		case moreOperations && (moreRefusals && first(&operations.lines[d], &refusals.lines[r], q.Oldest) ||
 			!moreRefusals && refusals.next == spot{}):
-			page.Lines = append(page.Lines, deeds.lines[d])
+			page.Lines = append(page.Lines, operations.lines[d])
 			d++
 			continue
-		case moreRefusals && (moreDeeds || deeds.next == spot{}):
+		case moreRefusals && (moreOperations || operations.next == spot{}):
 			page.Lines = append(page.Lines, refusals.lines[r])
 			r++
 			continue
 		}
 		break
 	}
-	page.Next = Place{deeds.reached(d, q.After.deeds), refusals.reached(r, q.After.refusals)}
-	if page.Next == (Place{deeds.end, refusals.end}) && deeds.next == (spot{}) && refusals.next == (spot{}) {
+	page.Next = Place{operations.reached(d, q.After.operations), refusals.reached(r, q.After.refusals)}
+	if page.Next == (Place{operations.end, refusals.end}) && operations.next == (spot{}) && refusals.next == (spot{}) {
 		page.Next = Place{}
 	}
 	return page
@@ -183,12 +183,12 @@ func (f *found) reached(n int, after spot) spot {
 	return f.spots[n-1]
 }
 
-// first reports whether a deed comes before a refusal in the order that was asked for. The log
+// first reports whether an operation comes before a refusal in the order that was asked for. The log
 // orders what came from it, the calendar the rest.
-func first(deed, refusal *Line, oldest bool) bool {
-	before := !deed.At.After(refusal.At)
+func first(operation, refusal *Line, oldest bool) bool {
+	before := !operation.At.After(refusal.At)
 	if refusal.Index != 0 {
-		before = deed.Index < refusal.Index || deed.Index == refusal.Index && deed.N < refusal.N
+		before = operation.Index < refusal.Index || operation.Index == refusal.Index && operation.N < refusal.N
 	}
 	return before == oldest
 }

@@ -54,7 +54,7 @@ func again(t *testing.T, text string) {
 func TestTheLargestLineFits(t *testing.T) {
 	long := strings.Repeat("x", leasehold.MaxName)
 	l := Line{
-		Kind: Deed, Index: 1 << 63, N: 1 << 31, At: time.Unix(1<<33, 0), Namespace: long, Resource: long, ID: long, Holder: long, Token: leasehold.MaxToken,
+		Kind: Operation, Index: 1 << 63, N: 1 << 31, At: time.Unix(1<<33, 0), Namespace: long, Resource: long, ID: long, Holder: long, Token: leasehold.MaxToken,
 		Session: long, By: long, Reason: long, Verb: long, Outcome: long, Actor: long, Address: long, Door: long,
 	}
 	if n := len(appendLine(nil, &l)); n > maxLine/4 {

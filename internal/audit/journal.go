@@ -165,7 +165,7 @@ func Start(c Config) (*Journal, error) {
 		return nil, err
 	}
 	if refusals.fresh {
-		refusals.last = j.last // an earlier version wrote refusals among the deeds
+		refusals.last = j.last // an earlier version wrote refusals among the operations
 	}
 	go j.run()
 	go refusals.run()
@@ -233,8 +233,9 @@ func (j *Journal) Refused(r Refusal) {
 		r.Outcome = leasehold.Denied.String()
 	}
 	line := &Line{
-		Kind: Deed, At: j.config.Now().UTC(), Namespace: r.Namespace, Resource: r.Resource, ID: r.ID, Holder: r.Holder,
-		Verb: r.Verb, Outcome: r.Outcome, Reason: brief(r.Reason), Actor: r.Actor, Address: r.Address, Door: r.Door,
+		Kind: Operation, At: j.config.Now().UTC(), Namespace: r.Namespace, Resource: r.Resource, ID: r.ID,
+		Holder: r.Holder, Verb: r.Verb, Outcome: r.Outcome, Reason: brief(r.Reason),
+		Actor: r.Actor, Address: r.Address, Door: r.Door,
 	}
 	// Half of the queue is for what comes from the log, which nobody else should wait for.
 	j.refusals.push(item{line: line, inTheWay: r.InTheWay}, deniedBytes, maxQueued/2)

@@ -55,7 +55,7 @@ func (w *world) entry(o leasehold.Origin, commands ...core.Command) Entry {
 	return e
 }
 
-// cycle is a lease and its release in one entry: two deeds and a hold.
+// cycle is a lease and its release in one entry: two operations and a hold.
 func (w *world) cycle(i int) Entry {
 	id := fmt.Sprint("id", i)
 	w.at += time.Second
@@ -127,11 +127,11 @@ func all(t testing.TB, j *Journal, q Query) (lines []Line) {
 
 // projected is what the journal should have of some entries, oldest first.
 func projected(entries []Entry) (lines []Line) {
-	deeds, refusals := newProjector(), newProjector()
+	operations, refusals := newProjector(), newProjector()
 	refusals.refusals = true
 	for i := range entries {
 		from := len(lines)
-		deeds.lines(&entries[i], func(l *Line) { lines = append(lines, *l) })
+		operations.lines(&entries[i], func(l *Line) { lines = append(lines, *l) })
 		refusals.lines(&entries[i], func(l *Line) { lines = append(lines, *l) })
 		slices.SortFunc(lines[from:], func(a, b Line) int { return int(a.N) - int(b.N) })
 	}
@@ -204,10 +204,10 @@ func TestWhatIsFound(t *testing.T) {
 				if dice.IntN(3) == 0 {
 					q.Holder = fmt.Sprint("worker-", dice.IntN(8))
 				}
-				if q.Kind == Deed && dice.IntN(3) == 0 {
+				if q.Kind == Operation && dice.IntN(3) == 0 {
 					q.Actor = fmt.Sprint("worker-", dice.IntN(8))
 				}
-				if q.Kind == Deed && dice.IntN(3) == 0 {
+				if q.Kind == Operation && dice.IntN(3) == 0 {
 					q.Verb = []string{"acquire", "release", Grant}[dice.IntN(3)]
 				}
 				if dice.IntN(2) == 0 {
@@ -245,7 +245,7 @@ func TestASearchReadsWhatItMust(t *testing.T) {
 		"a resource": {Resource: "rare"}, "a holder": {Holder: "somebody"}, "an actor": {Actor: "somebody"},
 		"a time": {From: time.Unix(0, wall+99e9), Until: time.Unix(0, wall+101e9), Prefix: "rare"},
 	} {
-		q.Kind, q.Namespace, q.Limit = Deed, space, 10
+		q.Kind, q.Namespace, q.Limit = Operation, space, 10
 		s := search{Query: q, journal: j, left: maxLook}
 		page, err := s.run(t.Context(), segments)
 		if err != nil || len(page.lines) != 1 {
@@ -300,11 +300,11 @@ func TestTheJournalIsBounded(t *testing.T) {
 			}
 		}
 	}
-	lines := all(t, j, Query{Kind: Deed})
+	lines := all(t, j, Query{Kind: Operation})
 	if len(lines) < 5000*3/4 || len(lines) == 18000 { // the last quarter is for refusals
 		t.Errorf("%d of 18000 lines are there", len(lines))
 	}
-	same(t, "the newest", lines, what(projected(w.log), Query{Kind: Deed})[:len(lines)])
+	same(t, "the newest", lines, what(projected(w.log), Query{Kind: Operation})[:len(lines)])
 	if s := j.Statistics(); s.Dropped == 0 || s.Lines != 27000 || s.Bytes > MinBytes || s.Queued != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -365,7 +365,7 @@ func TestWhatACrashTookIsWrittenAgain(t *testing.T) {
 		for _, e := range w.log {
 			j.Append(e)
 		}
-		for _, kind := range []Kind{Deed, Hold} {
+		for _, kind := range []Kind{Operation, Hold} {
 			q := Query{Kind: kind, Oldest: true}
 			same(t, fmt.Sprintf("cut at %d", size), all(t, j, q), what(want, q))
 		}
@@ -395,7 +395,7 @@ func TestAReopenedJournalGoesOn(t *testing.T) {
 	}
 	j := start(t, Config{Dir: dir, Bytes: 4 * MinBytes})
 	defer closed(t, j)
-	q := Query{Kind: Deed, Resource: "jobs/07", Limit: 10}
+	q := Query{Kind: Operation, Resource: "jobs/07", Limit: 10}
 	same(t, "after six starts", all(t, j, q), what(projected(w.log), q))
 }
 
@@ -425,11 +425,11 @@ func TestDamageIsPassedOver(t *testing.T) {
 		}
 		var log bytes.Buffer
 		j = start(t, Config{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		lines := all(t, j, Query{Kind: Deed, Oldest: true})
+		lines := all(t, j, Query{Kind: Operation, Oldest: true})
 		if len(lines) >= 5000 || len(lines) < 4000 || lines[len(lines)-1].Index != 2500 {
 			t.Errorf("%d lines, the last of entry %d", len(lines), lines[len(lines)-1].Index)
 		}
-		all(t, j, Query{Kind: Deed})
+		all(t, j, Query{Kind: Operation})
 		closed(t, j)
 		if n := strings.Count(log.String(), "is damaged"); n != 1 || j.Statistics().Damaged != 1 {
 			t.Errorf("it was said %d times: %s", n, log.String())
@@ -578,9 +578,9 @@ func TestDenied(t *testing.T) {
 	j := start(t, Config{Now: func() time.Time { return time.Unix(0, wall) }})
 	defer closed(t, j)
 	j.Refused(Refusal{Origin: leasehold.Origin{Actor: "eve", Address: "10.0.0.9:1", Door: "native"}, Namespace: space, Verb: "break", Resource: "r", Reason: "no right"})
-	lines := all(t, j, Query{Kind: Deed, Actor: "eve"})
+	lines := all(t, j, Query{Kind: Operation, Actor: "eve"})
 	want := Line{
-		Kind: Deed, At: time.Unix(0, wall).UTC(), Namespace: space, Resource: "r", Reason: "no right", Verb: "break", Outcome: "denied",
+		Kind: Operation, At: time.Unix(0, wall).UTC(), Namespace: space, Resource: "r", Reason: "no right", Verb: "break", Outcome: "denied",
 		Actor: "eve", Address: "10.0.0.9:1", Door: "native",
 	}
 	same(t, "denied", lines, []Line{want})
@@ -595,7 +595,7 @@ func refuse(j *Journal, i int) {
 }
 
 // Repeated refusals must not make the journal forget what others did.
-func TestRefusalsPushOutNoDeeds(t *testing.T) {
+func TestRefusalsPushOutNoOperations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	dir := t.TempDir()
@@ -603,24 +603,24 @@ func TestRefusalsPushOutNoDeeds(t *testing.T) {
 	for i := range 500 {
 		j.Append(w.cycle(i))
 	}
-	deeds := projected(w.log)
+	operations := projected(w.log)
 	for i := range 10000 {
 		refuse(j, i)
 		j.Append(w.entry(leasehold.Origin{}, &core.Release{Namespace: space, ID: fmt.Sprint("none", i)}))
 	}
 	check := func() {
 		t.Helper()
-		same(t, "deeds", all(t, j, Query{Kind: Deed, Prefix: "jobs/", Oldest: true}), what(deeds, Query{Kind: Deed, Prefix: "jobs/", Oldest: true}))
+		same(t, "operations", all(t, j, Query{Kind: Operation, Prefix: "jobs/", Oldest: true}), what(operations, Query{Kind: Operation, Prefix: "jobs/", Oldest: true}))
 		if size := onDisk(t, dir); size > MinBytes {
 			t.Errorf("the journal has %d bytes, and may have %d", size, MinBytes)
 		}
-		if got := all(t, j, Query{Kind: Deed, Resource: "r9999"}); len(got) != 1 || got[0].Outcome != "held" {
+		if got := all(t, j, Query{Kind: Operation, Resource: "r9999"}); len(got) != 1 || got[0].Outcome != "held" {
 			t.Errorf("the newest refusal is %+v", got)
 		}
-		if got := all(t, j, Query{Kind: Deed, Resource: "r0"}); len(got) != 0 {
+		if got := all(t, j, Query{Kind: Operation, Resource: "r0"}); len(got) != 0 {
 			t.Errorf("the oldest refusal is still there: %+v", got)
 		}
-		if got := all(t, j, Query{Kind: Deed, Verb: "release", Limit: 1}); len(got) < 500 {
+		if got := all(t, j, Query{Kind: Operation, Verb: "release", Limit: 1}); len(got) < 500 {
 			t.Errorf("%d releases, refused or not", len(got))
 		}
 	}
@@ -639,7 +639,7 @@ func TestRefusalsPushOutNoDeeds(t *testing.T) {
 	}
 }
 
-// Deeds and refusals are synced apart, and a crash may take more of the one than of the other.
+// Operations and refusals are synced apart, and a crash may take more of the one than of the other.
 func TestLostRefusalsAreWrittenAgain(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
@@ -662,7 +662,7 @@ func TestLostRefusalsAreWrittenAgain(t *testing.T) {
 	for _, e := range w.log {
 		j.Append(e)
 	}
-	same(t, "all", all(t, j, Query{Kind: Deed, Oldest: true}), what(projected(w.log), Query{Kind: Deed, Oldest: true}))
+	same(t, "all", all(t, j, Query{Kind: Operation, Oldest: true}), what(projected(w.log), Query{Kind: Operation, Oldest: true}))
 }
 
 // A door that decides by itself is polled, too.
@@ -680,7 +680,7 @@ func TestPollingAtADoorIsToldOnce(t *testing.T) {
 		poll("bob", 1)
 	}
 	poll("ann", 2)
-	if got := all(t, j, Query{Kind: Deed}); len(got) != 3 {
+	if got := all(t, j, Query{Kind: Operation}); len(got) != 3 {
 		t.Errorf("%d lines, want 3", len(got))
 	}
 }

@@ -17,11 +17,11 @@ type Kind uint8
 
 // The kinds of lines. Segments number them: add at the end only.
 const (
-	Deed Kind = iota + 1 // something was done, or refused
-	Hold                 // a hold is over
+	Operation Kind = iota + 1 // something was done, or refused
+	Hold                      // a hold is over
 )
 
-// Outcomes of a deed, besides the codes of refusals.
+// Outcomes of an operation, besides the codes of refusals.
 const (
 	OK     = "ok"
 	Queued = "queued" // the request waits for its resource
@@ -39,7 +39,7 @@ const Login = "login"
 // Time is the actor of what time alone does.
 const Time = "time"
 
-// A Line is one thing that the journal keeps: a deed, with who did it and what it came to; or a
+// A Line is one thing that the journal keeps: an operation, with who did it and what it came to; or a
 // hold, with its beginning and end and how it ended.
 type Line struct {
 	Kind Kind
@@ -61,7 +61,7 @@ type Line struct {
 	By        string        // the operator, as it calls itself
 	Reason    string
 
-	// With a Deed.
+	// With a Operation.
 	Verb    string
 	Outcome string
 	Actor   string // as far as it was proven; else as it calls itself, if it does
@@ -127,7 +127,7 @@ func decodeLine(s string, l *Line) error {
 	l.N = uint32(n)
 	l.At = r.moment()
 	l.Token = leasehold.Token(r.unsigned())
-	if l.Kind != Deed && l.Kind != Hold || uint64(l.N) != n {
+	if l.Kind != Operation && l.Kind != Hold || uint64(l.N) != n {
 		return errMalformed
 	}
 	l.Namespace, l.Resource, l.ID, l.Holder, l.Session, l.By, l.Reason = r.text(), r.text(), r.text(), r.text(),

@@ -30,7 +30,7 @@ func TestALoudNamespacePushesOutItsOwnLines(t *testing.T) {
 	for _, dir := range []string{"", t.TempDir()} {
 		w := newWorld(t)
 		j := start(t, Config{Dir: dir, Bytes: MinBytes})
-		quiet := Query{Kind: Deed, Namespace: "quiet"}
+		quiet := Query{Kind: Operation, Namespace: "quiet"}
 		for i := range 12000 {
 			switch {
 			case i%100 == 0:
@@ -44,7 +44,7 @@ func TestALoudNamespacePushesOutItsOwnLines(t *testing.T) {
 		look := func(when string) {
 			t.Helper()
 			for namespace, want := range map[string]int{"quiet": 240, "other": 240} {
-				if got := all(t, j, Query{Kind: Deed, Namespace: namespace}); len(got) != want {
+				if got := all(t, j, Query{Kind: Operation, Namespace: namespace}); len(got) != want {
 					t.Errorf("%s: %d of %d lines of %s are there", when, len(got), want, namespace)
 				}
 			}
@@ -92,7 +92,7 @@ func TestALoudNamespacePushesOutItsOwnLines(t *testing.T) {
 func TestPlacesStayGoodInAThinnedSegment(t *testing.T) {
 	b := []byte(segmentMagic)
 	for i := range 300 {
-		b = appendFramed(b, &Line{Kind: Deed, Namespace: []string{"a", "b", "b", "c"}[i%4], Resource: fmt.Sprint("r", i), At: time.Unix(0, wall)})
+		b = appendFramed(b, &Line{Kind: Operation, Namespace: []string{"a", "b", "b", "c"}[i%4], Resource: fmt.Sprint("r", i), At: time.Unix(0, wall)})
 	}
 	places := func(b []byte, skip ...string) (list []string) {
 		good := eachLine(b, func(at int, text string) bool {
@@ -138,7 +138,7 @@ func TestAReaderOfALoudNamespaceIsToldWhatItLost(t *testing.T) {
 	}
 	first := func(namespace string) Page {
 		t.Helper()
-		page, err := j.Find(t.Context(), Query{Kind: Deed, Namespace: namespace, Oldest: true, Limit: 1})
+		page, err := j.Find(t.Context(), Query{Kind: Operation, Namespace: namespace, Oldest: true, Limit: 1})
 		if err != nil || page.Next == (Place{}) {
 			t.Fatalf("%+v, %v", page, err)
 		}
@@ -148,11 +148,11 @@ func TestAReaderOfALoudNamespaceIsToldWhatItLost(t *testing.T) {
 	for i := range 12000 {
 		j.Append(w.cycleIn("loud", i+1000))
 	}
-	_, err := j.Find(t.Context(), Query{Kind: Deed, Namespace: "loud", Oldest: true, Limit: 1, After: loud.Next})
+	_, err := j.Find(t.Context(), Query{Kind: Operation, Namespace: "loud", Oldest: true, Limit: 1, After: loud.Next})
 	if !errors.Is(err, leasehold.ErrLost) {
 		t.Errorf("who reads the loud one is told %v", err)
 	}
-	page, err := j.Find(t.Context(), Query{Kind: Deed, Namespace: "quiet", Oldest: true, Limit: 1, After: quiet.Next})
+	page, err := j.Find(t.Context(), Query{Kind: Operation, Namespace: "quiet", Oldest: true, Limit: 1, After: quiet.Next})
 	if err != nil || len(page.Lines) != 1 || page.Lines[0].Verb != "release" {
 		t.Errorf("who reads the quiet one gets %+v, %v", page, err)
 	}

@@ -25,11 +25,11 @@ type Entry struct {
 	Result   core.Result
 }
 
-// changes reports whether there is a deed in an entry. Renewals and most ticks have none, and
+// changes reports whether there is an operation in an entry. Renewals and most ticks have none, and
 // they are most of the log.
 func (e *Entry) changes() bool {
 	return slices.ContainsFunc(e.Result.Events, func(event *leasehold.Event) bool { return event.Alarm == 0 }) ||
-		slices.ContainsFunc(e.Commands, isDeed)
+		slices.ContainsFunc(e.Commands, isOperation)
 }
 
 // refuses reports whether there is a refusal in an entry that is kept.
@@ -42,12 +42,12 @@ func (e *Entry) refuses() bool {
 	return false
 }
 
-// isDeed reports whether a command is a deed although it makes no event, since it is about no
+// isOperation reports whether a command is an operation although it makes no event, since it is about no
 // namespace.
-func isDeed(c core.Command) bool { _, ok := c.(*core.SetCaps); return ok }
+func isOperation(c core.Command) bool { _, ok := c.(*core.SetCaps); return ok }
 
 // refusalsCount reports whether the refusal of a command is kept. Renewals are signs of life,
-// not deeds: that one came too late shows in the end of its lease.
+// not operations: that one came too late shows in the end of its lease.
 func refusalsCount(c core.Command) bool {
 	switch c.(type) {
 	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
@@ -56,14 +56,14 @@ func refusalsCount(c core.Command) bool {
 	return true
 }
 
-// A projector turns entries into lines: those of deeds and holds, or those of refusals. The two
+// A projector turns entries into lines: those of operations and holds, or those of refusals. The two
 // journals have one each, and both number the lines of an entry alike.
 type projector struct {
 	refusals bool
 	seed     maphash.Seed
 	// asked is whom a holder was told about when it last asked for a resource and was refused.
-	asked map[uint64]leasehold.Token
-	deeds deeds // of the entry at hand
+	asked      map[uint64]leasehold.Token
+	operations operations // of the entry at hand
 }
 
 // maxAsked bounds what is remembered of refused requests.
@@ -77,23 +77,23 @@ func newProjector() *projector {
 // numbers depend on the entry alone: a line that is left out, because the other journal has it
 // or because it was said before, takes a number too.
 func (p *projector) lines(e *Entry, emit func(*Line)) {
-	d := &p.deeds
-	deed := emit
+	d := &p.operations
+	operation := emit
 	if p.refusals {
-		deed = func(*Line) {}
+		operation = func(*Line) {}
 	}
-	*d = deeds{entry: e, at: time.Unix(0, e.Wall).UTC(), emit: deed, ids: d.ids}
+	*d = operations{entry: e, at: time.Unix(0, e.Wall).UTC(), emit: operation, ids: d.ids}
 	for i, c := range e.Commands {
 		d.begin(i, c)
 		for _, event := range e.Result.Of(i) {
 			d.event(event)
 		}
 		refusal := e.Result.Answers[i].Err
-		if refusal == nil && isDeed(c) {
+		if refusal == nil && isOperation(c) {
 			d.line = d.asked
 			d.line.Outcome = OK
 			d.line.Actor, d.line.Address, d.line.Door = d.asker.Actor, d.asker.Address, d.asker.Door
-			d.write(Deed)
+			d.write(Operation)
 		}
 		if refusal == nil || !refusalsCount(c) {
 			continue
@@ -106,8 +106,8 @@ func (p *projector) lines(e *Entry, emit func(*Line)) {
 		d.line.Outcome, d.line.Reason = refusal.Code.String(), why(refusal, d.asked.Reason)
 		d.line.Actor, d.line.Address, d.line.Door = d.asker.Actor, d.asker.Address, d.asker.Door
 		d.emit = emit
-		d.write(Deed)
-		d.emit = deed
+		d.write(Operation)
+		d.emit = operation
 	}
 }
 
@@ -169,10 +169,10 @@ func (p *projector) askedBefore(token leasehold.Token, asked ...string) bool {
 	return false
 }
 
-// deeds makes the lines of one entry, command by command. The events say what happened; who
+// operations makes the lines of one entry, command by command. The events say what happened; who
 // caused it has to be worked out, since one command may also end, and thereby grant, what
 // others had.
-type deeds struct {
+type operations struct {
 	entry *Entry
 	at    time.Time
 	n     uint32
@@ -200,7 +200,7 @@ var byTime = cause{leasehold.Origin{Actor: Time}, true}
 
 // begin turns to the next command. The origin that a door has proven goes before what the
 // command calls itself.
-func (d *deeds) begin(i int, c core.Command) {
+func (d *operations) begin(i int, c core.Command) {
 	d.asked, d.asker, d.last = describe(c), cause{}, byTime
 	if d.entry.Origins != nil {
 		d.asker.Origin = d.entry.Origins[i]
@@ -239,18 +239,18 @@ func named(ids []string, c core.Command) []string {
 	return ids
 }
 
-func (d *deeds) names(id string) bool { return slices.Contains(d.ids, id) }
+func (d *operations) names(id string) bool { return slices.Contains(d.ids, id) }
 
 // write numbers the current line and passes it on.
-func (d *deeds) write(kind Kind) {
+func (d *operations) write(kind Kind) {
 	d.line.Kind, d.line.Index, d.line.N, d.line.At = kind, d.entry.Index, d.n, d.at
 	d.n++
 	d.emit(&d.line)
 }
 
 // event writes the line of one event, and of the hold that ended with it. An alarm is nobody's
-// deed: what it is about has its own line.
-func (d *deeds) event(e *leasehold.Event) {
+// operation: what it is about has its own line.
+func (d *operations) event(e *leasehold.Event) {
 	if e.Alarm != 0 {
 		return
 	}
@@ -270,13 +270,13 @@ func (d *deeds) event(e *leasehold.Event) {
 	if !by.time || e.Kind == leasehold.Ended {
 		d.last = by
 	}
-	d.write(Deed)
+	d.write(Operation)
 	if e.Hold != nil {
 		d.hold(e)
 	}
 }
 
-func (d *deeds) hold(e *leasehold.Event) {
+func (d *operations) hold(e *leasehold.Event) {
 	how := e.How
 	if e.Kind == leasehold.Changed {
 		how = leasehold.IDChanged
@@ -295,7 +295,7 @@ func (d *deeds) hold(e *leasehold.Event) {
 // cause returns who caused an event: the sender of the command, or time, where the command only
 // met something that was over before. Without the difference the journal would blame whoever
 // came next for every lease that expired.
-func (d *deeds) cause(e *leasehold.Event) cause {
+func (d *operations) cause(e *leasehold.Event) cause {
 	if !d.own {
 		return byTime
 	}
@@ -324,7 +324,7 @@ func (d *deeds) cause(e *leasehold.Event) cause {
 }
 
 // verb names an event as its request is called, if there was one.
-func (d *deeds) verb(e *leasehold.Event, timely bool) string {
+func (d *operations) verb(e *leasehold.Event, timely bool) string {
 	switch e.Kind {
 	case leasehold.Queued:
 		return "acquire"

@@ -44,7 +44,7 @@ func tell(lines []Line) string {
 }
 
 // Each thing that can happen, who is named for it, and what is left out.
-func TestDeedsAndHolds(t *testing.T) {
+func TestOperationsAndHolds(t *testing.T) {
 	w := newWorld(t)
 	const s = time.Second
 	at := func(at time.Duration, o leasehold.Origin, commands ...core.Command) {
@@ -136,7 +136,7 @@ func TestDeedsAndHolds(t *testing.T) {
 }
 
 // Several at once, leases in transactions, definitions, and what is acknowledged.
-func TestDeedsOnSlots(t *testing.T) {
+func TestOperationsOnSlots(t *testing.T) {
 	w := newWorld(t)
 	ann := leasehold.Origin{Address: "10.0.0.1:1", Door: "native"}
 	const s = time.Second

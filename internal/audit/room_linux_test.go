@@ -34,8 +34,8 @@ func TestAFullDiskTakesTheOldestLines(t *testing.T) {
 	for i := range 20000 {
 		j.Append(w.cycle(i))
 	}
-	lines := all(t, j, Query{Kind: Deed})
-	same(t, "the newest", lines, what(projected(w.log), Query{Kind: Deed})[:len(lines)])
+	lines := all(t, j, Query{Kind: Operation})
+	same(t, "the newest", lines, what(projected(w.log), Query{Kind: Operation})[:len(lines)])
 	if s := j.Statistics(); s.Lost != 0 || s.Dropped == 0 || s.Lines != 60000 || s.Damaged != 0 || len(lines) < 1000 {
 		t.Errorf("%+v, and %d lines are there", s, len(lines))
 	}
@@ -44,7 +44,7 @@ func TestAFullDiskTakesTheOldestLines(t *testing.T) {
 		t.Error("nobody was asked for room first")
 	}
 	j = start(t, c)
-	same(t, "the newest, after a start", all(t, j, Query{Kind: Deed}), lines)
+	same(t, "the newest, after a start", all(t, j, Query{Kind: Operation}), lines)
 	closed(t, j)
 }
 

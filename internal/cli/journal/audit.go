@@ -47,14 +47,14 @@ refusals have a quarter of it to themselves. To keep more, export it:
 		if a.Output == cli.FormatLines && f.limit == 0 {
 			return copyLines(ctx, a, q, c.ExportAudit)
 		}
-		deeds, err := newest(f.limit, func(after string, limit int) (v1.List[v1.Operation], error) {
+		operations, err := newest(f.limit, func(after string, limit int) (v1.List[v1.Operation], error) {
 			q.After, q.Limit = after, limit
 			return c.AuditPage(ctx, q)
 		})
 		if err != nil {
 			return err
 		}
-		return printDeeds(a, deeds)
+		return printOperations(a, operations)
 	})
 	cmd.Flags().StringVar(&f.holder, "holder", "", "about this holder only")
 	cmd.Flags().StringVar(&f.actor, "actor", "", `done by this one only; "time" for what nobody did`)
@@ -65,13 +65,13 @@ refusals have a quarter of it to themselves. To keep more, export it:
 	return cmd
 }
 
-func printDeeds(a *cli.App, deeds []v1.Operation) error {
+func printOperations(a *cli.App, operations []v1.Operation) error {
 	switch {
 	case a.Output == cli.FormatJSON:
-		return a.PrintJSON(deeds)
+		return a.PrintJSON(operations)
 	case a.Output == cli.FormatLines:
-		return printLines(a, deeds)
-	case len(deeds) == 0:
+		return printLines(a, operations)
+	case len(operations) == 0:
 		a.Say("the audit has no entry that matches")
 		return nil
 	}
@@ -81,19 +81,19 @@ func printDeeds(a *cli.App, deeds []v1.Operation) error {
 		columns = append(columns, cli.Column{Name: "DOOR"}, cli.Column{Name: "ID"})
 	}
 	columns = append(columns, cli.Column{Name: "DETAIL", Flexible: true})
-	rows := make([][]string, 0, len(deeds))
-	for _, d := range deeds {
+	rows := make([][]string, 0, len(operations))
+	for _, d := range operations {
 		row := []string{a.When(&d.At), d.Verb, d.Resource, d.Outcome, d.Actor, d.Address}
 		if a.Output == cli.FormatWide {
 			row = append(row, d.Door, d.ID)
 		}
-		rows = append(rows, append(row, deedDetail(d)))
+		rows = append(rows, append(row, operationDetail(d)))
 	}
 	return a.PrintTable(columns, rows)
 }
 
-// deedDetail returns in a few words what the other columns do not show.
-func deedDetail(d v1.Operation) string {
+// operationDetail returns in a few words what the other columns do not show.
+func operationDetail(d v1.Operation) string {
 	var parts []string
 	add := func(format string, value any) { parts = append(parts, fmt.Sprintf(format, value)) }
 	if d.Holder != "" && d.Holder != d.Actor {

@@ -12,7 +12,7 @@ import (
 // refusals are the lines of the journal that tell of one, oldest first.
 func (b *bench) refusals() (lines []audit.Line) {
 	b.Helper()
-	page, err := b.engine.Journal().Find(b.Context(), audit.Query{Kind: audit.Deed, Namespace: "default", Oldest: true, Limit: 1000})
+	page, err := b.engine.Journal().Find(b.Context(), audit.Query{Kind: audit.Operation, Namespace: "default", Oldest: true, Limit: 1000})
 	if err != nil {
 		b.Fatal(err)
 	}

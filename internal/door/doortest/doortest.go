@@ -109,7 +109,8 @@ func (s *server) openWhileAsked() {
 	s.backend.Open(s.engine)
 	for range clients {
 		if got := <-ended; got.err != nil || got.Code != 0 {
-			s.t.Errorf("acquire was answered %v when the server had opened: %s %v", codeName(got.Code), got.Text, got.err)
+			s.t.Errorf("acquire was answered %v when the server had opened: %s %v", codeName(got.Code), got.Text,
+				got.err)
 		}
 	}
 }
@@ -321,7 +322,8 @@ func denied(t testing.TB, a *Adapter) {
 		if err != nil || got.Code != leasehold.Denied {
 			t.Errorf("it was answered %v, want denied: %s %v", codeName(got.Code), got.Text, err)
 		}
-		page, err := s.engine.Journal().Find(context.Background(), audit.Query{Kind: audit.Deed, Namespace: leasehold.DefaultNamespace, Limit: 10})
+		page, err := s.engine.Journal().Find(context.Background(),
+			audit.Query{Kind: audit.Operation, Namespace: leasehold.DefaultNamespace, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,11 +52,11 @@ func (c *call) noteDenied(o *operation, err error) {
 }
 
 func (c *call) audit() error {
-	q := audit.Query{Kind: audit.Deed, Actor: c.query.Get("actor"), Verb: c.query.Get("verb")}
+	q := audit.Query{Kind: audit.Operation, Actor: c.query.Get("actor"), Verb: c.query.Get("verb")}
 	if err := firstError(checkText("actor", q.Actor), c.door.checkVerb(q.Verb)); err != nil {
 		return err
 	}
-	return c.journal(q, (*jsonBuffer).deed)
+	return c.journal(q, (*jsonBuffer).operation)
 }
 
 func (c *call) holds() error {
@@ -216,7 +216,7 @@ func (c *call) writeLines(lines []audit.Line, line func(*jsonBuffer, *audit.Line
 	return err == nil
 }
 
-func (b *jsonBuffer) deed(l *audit.Line) {
+func (b *jsonBuffer) operation(l *audit.Line) {
 	b.openLine(l)
 	b.moment("at", l.At)
 	b.text("namespace", l.Namespace)

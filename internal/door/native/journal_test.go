@@ -56,7 +56,7 @@ acquire ok r ann ann 1  repair`
 		"from=2000-01-01T00:00:00Z": 5, "until=2000-01-01T00:00:00Z": 0, "from=2199-01-01T00:00:00Z": 0, "namespace=other": 0, "limit=2": 2, "verb=grant": 0,
 	} {
 		if got := read[v1.List[v1.Operation]](ask(t, door, "GET", "/v1/audit?"+query, "").expect(200)); len(got.Items) != n {
-			t.Errorf("%s: %d deeds", query, len(got.Items))
+			t.Errorf("%s: %d operations", query, len(got.Items))
 		}
 	}
 }

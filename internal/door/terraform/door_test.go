@@ -212,7 +212,7 @@ func TestForceUnlockIsABreak(t *testing.T) {
 	if len(s.Holders) != 0 || s.Last.How != leasehold.ByBreak || s.Last.By != "force-unlock" || !strings.Contains(s.Last.Reason, "terraform force-unlock from") {
 		t.Errorf("after it: %+v", s.Last)
 	}
-	page, err := b.engine.Journal().Find(t.Context(), audit.Query{Kind: audit.Deed, Namespace: "default", Verb: "break", Limit: 10})
+	page, err := b.engine.Journal().Find(t.Context(), audit.Query{Kind: audit.Operation, Namespace: "default", Verb: "break", Limit: 10})
 	if err != nil || len(page.Lines) != 1 || page.Lines[0].Door != "terraform" || page.Lines[0].Resource != "terraform/s" {
 		t.Errorf("the audit has %+v, %v", page.Lines, err)
 	}

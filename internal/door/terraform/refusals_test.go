@@ -11,7 +11,7 @@ import (
 // refusals are the lines of the journal that tell of one, oldest first.
 func (b *bench) refusals() (lines []string) {
 	b.t.Helper()
-	page, err := b.engine.Journal().Find(b.t.Context(), audit.Query{Kind: audit.Deed, Namespace: "default", Oldest: true, Limit: 1000})
+	page, err := b.engine.Journal().Find(b.t.Context(), audit.Query{Kind: audit.Operation, Namespace: "default", Oldest: true, Limit: 1000})
 	if err != nil {
 		b.t.Fatal(err)
 	}

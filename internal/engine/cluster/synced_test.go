@@ -227,7 +227,7 @@ func hasLines(t *testing.T, c Config, leases int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	for verb, kind := range map[string]audit.Kind{"acquire": audit.Deed, "release": audit.Deed, "": audit.Hold} {
+	for verb, kind := range map[string]audit.Kind{"acquire": audit.Operation, "release": audit.Operation, "": audit.Hold} {
 		page, err := e.Journal().Find(t.Context(), audit.Query{Kind: kind, Namespace: "default", Verb: verb, Oldest: true, Limit: 1000})
 		if err != nil {
 			return err

@@ -127,7 +127,8 @@ func (d driver) acquire(ctx context.Context, c *core.Acquire, proposed bool) <-c
 }
 
 func ask(path, holder string) *core.Acquire {
-	return &core.Acquire{Namespace: "default", Resource: path, ID: holder + "@" + path, Holder: holder, TTL: 10 * time.Second}
+	return &core.Acquire{Namespace: "default", Resource: path, ID: holder + "@" + path, Holder: holder,
+		TTL: 10 * time.Second}
 }
 
 func waiting(c *core.Acquire, wait time.Duration) *core.Acquire {
@@ -198,7 +199,8 @@ func keepsRecords(t *testing.T, d driver) {
 	for _, c := range []core.Command{
 		&core.OpenSession{Namespace: "default", ID: "s", TTL: 10 * time.Second},
 		&core.PutRecord{Namespace: "default", Path: "a", Value: value, Session: "s"},
-		&core.Txn{Namespace: "default", If: []core.Compare{{What: core.RecordMod, Is: core.Equal, Path: "a", Number: 2}},
+		&core.Txn{Namespace: "default", If: []core.Compare{{What: core.RecordMod, Is: core.Equal, Path: "a",
+			Number: 2}},
 			Then: []core.Op{{Do: core.Put, Path: "b", Value: value}}},
 	} {
 		if a, err := d.Do(t.Context(), c); err != nil || a.Txn != nil && !a.Txn.Succeeded {
@@ -304,7 +306,8 @@ func tells(t *testing.T, d driver) {
 	for _, e := range history.All() {
 		got += fmt.Sprintf("%d.%d %v %v %s; ", e.Revision, e.N, e.Kind, e.How, e.Holder)
 	}
-	want := "1.0 acquired unknown ann; 2.0 ended released ann; 3.0 acquired unknown bob; 4.0 ended expired bob; 4.1 alarmed unknown bob; "
+	want := "1.0 acquired unknown ann; 2.0 ended released ann; 3.0 acquired unknown bob; " +
+		"4.0 ended expired bob; 4.1 alarmed unknown bob; "
 	if got != want {
 		t.Fatalf("got  %s\nwant %s", got, want)
 	}
@@ -332,8 +335,10 @@ func closes(t *testing.T, d driver) {
 }
 
 func keepsJournal(t *testing.T, d driver) {
-	ann := engine.WithOrigin(t.Context(), leasehold.Origin{Actor: "ann@example.com", Address: "10.0.0.1:1", Door: "native"})
-	for _, c := range []core.Command{ask("r", "ann"), &core.Renew{Namespace: "default", ID: "ann@r"}, waiting(ask("r", "bob"), time.Hour)} {
+	ann := engine.WithOrigin(t.Context(), leasehold.Origin{Actor: "ann@example.com", Address: "10.0.0.1:1",
+		Door: "native"})
+	for _, c := range []core.Command{ask("r", "ann"), &core.Renew{Namespace: "default", ID: "ann@r"},
+		waiting(ask("r", "bob"), time.Hour)} {
 		if _, err := d.Do(ann, c); err != nil {
 			t.Fatal(err)
 		}
@@ -342,8 +347,9 @@ func keepsJournal(t *testing.T, d driver) {
 	time.Sleep(11 * time.Second) // ann's time is up, and bob gets it
 	synctest.Wait()
 
-	d.journalHas(audit.Query{Kind: audit.Deed},
-		"acquire ok ann@example.com 10.0.0.1:1 native ann", "acquire queued ann@example.com 10.0.0.1:1 native bob", "acquire held cyd   cyd",
+	d.journalHas(audit.Query{Kind: audit.Operation},
+		"acquire ok ann@example.com 10.0.0.1:1 native ann", "acquire queued ann@example.com 10.0.0.1:1 native bob",
+		"acquire held cyd   cyd",
 		"expire ok time   ann", "grant ok time   bob")
 	d.journalHas(audit.Query{Kind: audit.Hold, Holder: "ann"}, "10s expired ann")
 

@@ -51,7 +51,8 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 	}
 	for i, item := range o.items[1:] {
 		a.request.Also = append(a.request.Also, v1.AcquireItem{
-			Resource: item.Resource, ID: a.holds[i+1].id, Shared: item.Shared, Slots: item.Slots, Capacity: item.Capacity,
+			Resource: item.Resource, ID: a.holds[i+1].id, Shared: item.Shared, Slots: item.Slots,
+			Capacity: item.Capacity,
 		})
 	}
 	lease, err := a.ask(ctx)
@@ -226,7 +227,8 @@ func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
 	for _, h := range a.holds {
 		lease, ok := leases[h.ID()]
 		if !ok {
-			return &leasehold.Error{Code: leasehold.Undecided, Message: h.resource + " is not in the answer of the server"}
+			return &leasehold.Error{Code: leasehold.Undecided,
+				Message: h.resource + " is not in the answer of the server"}
 		}
 		if err := a.grantOne(ctx, h, lease); err != nil {
 			return err

@@ -48,7 +48,8 @@ func (a *claim) reportProgress(ctx context.Context) {
 		now := waitingOf(a.request.Resource, held)
 		if now != said {
 			said = now
-			now.Waited, now.Forecast = a.session.clock()-a.began, held.Forecast // not compared: they change all the time
+			// Not compared: they change all the time.
+			now.Waited, now.Forecast = a.session.clock()-a.began, held.Forecast
 			a.progress(now)
 		}
 	}

@@ -15,7 +15,8 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	r, err := c.record(ctx, path)
 	if err == nil && r.Large != nil {
 		return nil, &leasehold.Error{Code: leasehold.Refused,
-			Message: fmt.Sprintf("%s has a large value of %d bytes: read it with v1.Caller.OpenRecord", path, r.Large.Size)}
+			Message: fmt.Sprintf("%s has a large value of %d bytes: read it with v1.Caller.OpenRecord", path,
+				r.Large.Size)}
 	}
 	return r.Value, err
 }

@@ -39,7 +39,8 @@ const (
 )
 
 func newScheduler(c *Client) *scheduler {
-	return &scheduler{clock: c.clock, shortestTTL: c.shortestTTL, reportStall: c.reportStall, wake: make(chan struct{}, 1)}
+	return &scheduler{clock: c.clock, shortestTTL: c.shortestTTL, reportStall: c.reportStall,
+		wake: make(chan struct{}, 1)}
 }
 
 // run fires timers until ctx ends.

@@ -57,8 +57,8 @@ type LateError struct {
 
 func (e *LateError) Error() string {
 	if e.Token == 0 {
-		return fmt.Sprintf("%s: no token was shown, and token %d was seen: acquire the resource, and show the token of the lease",
-			e.Resource, e.Floor)
+		return fmt.Sprintf("%s: no token was shown, and token %d was seen: acquire the resource, "+
+			"and show the token of the lease", e.Resource, e.Floor)
 	}
 	return fmt.Sprintf("%s: token %d is late: token %d was seen; stop, and acquire the resource again",
 		e.Resource, e.Token, e.Floor)

@@ -99,7 +99,8 @@ func (c *Caller) PromoteServer(ctx context.Context, name string) error {
 
 // RemoveServer removes a server from the cluster for good.
 func (c *Caller) RemoveServer(ctx context.Context, name string) error {
-	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: "/v1/cluster/members/" + escape(name), global: true})
+	_, err := send[Nothing](ctx, c, request{method: "DELETE", path: "/v1/cluster/members/" + escape(name),
+		global: true})
 	return err
 }
 

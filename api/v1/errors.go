@@ -37,8 +37,8 @@ func unreached(server string, cause error) error {
 	if err := certificateError(server, cause); err != nil {
 		return err
 	}
-	message := fmt.Sprintf("cannot reach the server at %s: %v%s start one with `leasehold serve`, or set LEASEHOLD_SERVER",
-		server, bare(cause), askWhether)
+	message := fmt.Sprintf("cannot reach the server at %s: %v%s start one with `leasehold serve`, "+
+		"or set LEASEHOLD_SERVER", server, bare(cause), askWhether)
 	return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
 }
 

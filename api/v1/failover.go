@@ -53,7 +53,8 @@ func checkAddress(server string) error {
 	// They would be dropped silently, and a user name or password with them.
 	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return &leasehold.Error{Code: leasehold.Invalid,
-			Message: fmt.Sprintf("server %q has more than scheme, host and path: write it as %s", u.Redacted(), DefaultServer)}
+			Message: fmt.Sprintf("server %q has more than scheme, host and path: write it as %s", u.Redacted(),
+				DefaultServer)}
 	}
 	return nil
 }

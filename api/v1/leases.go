@@ -93,7 +93,7 @@ type Lease struct {
 	Reason      string            `json:"reason,omitempty"`
 	Revision    uint64            `json:"revision"`
 	WaitedMS    int64             `json:"waited_ms,omitempty"` // after a wait: renew once before you rely on the lease
-	After       *Ending           `json:"after,omitempty"`     // the unclean end before it, if the definition says to warn
+	After       *Ending           `json:"after,omitempty"`     // the unclean end before it, if the definition warns
 	Also        []Lease           `json:"also,omitempty"`      // leases granted at the same moment
 	Warning     string            `json:"warning,omitempty"`
 

@@ -85,7 +85,8 @@ func (p *Problem) err(code leasehold.Code, namespace string) *leasehold.Error {
 		return e
 	}
 	e.Lease = &leasehold.Lease{
-		Namespace: namespace, Resource: p.Resource, ID: p.ID, Holder: p.Holder, Reason: p.Reason, State: stateOf(p.State),
+		Namespace: namespace, Resource: p.Resource, ID: p.ID, Holder: p.Holder, Reason: p.Reason,
+		State: stateOf(p.State),
 		Token: leasehold.Token(p.Token), Floor: leasehold.Token(p.Token),
 		Acquired: p.Since.value(), Expires: p.Expires.value(), AvailableAt: p.AvailableAt.value(),
 	}

@@ -41,7 +41,8 @@ func (c *Caller) OpenSession(ctx context.Context, r SessionRequest, options ...O
 
 // RenewSession renews a session, and everything that is bound to it, for its TTL from now.
 func (c *Caller) RenewSession(ctx context.Context, id string) (Session, error) {
-	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", idempotent: true})
+	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew",
+		idempotent: true})
 }
 
 // RenewSessionSince renews a session, and has only interventions named after the given count.

@@ -19,11 +19,13 @@ type TxnRequest struct {
 type Compare struct {
 	Record   string `json:"record,omitempty"`   // a path; or
 	Resource string `json:"resource,omitempty"` // a path
-	Field    string `json:"field"`              // create_revision, mod_revision, version, value, session; id, token, floor
-	Is       string `json:"is,omitempty"`       // "=", the default, "!=", "<" or ">"
-	Number   uint64 `json:"number,omitempty"`   // for revisions, version, token and floor
-	Text     string `json:"text,omitempty"`     // for session and id
-	Value    []byte `json:"value,omitempty"`    // for value, in base64
+	// Field is create_revision, mod_revision, version, value or session of a record; or id, token
+	// or floor of a resource.
+	Field  string `json:"field"`
+	Is     string `json:"is,omitempty"`     // "=", the default, "!=", "<" or ">"
+	Number uint64 `json:"number,omitempty"` // for revisions, version, token and floor
+	Text   string `json:"text,omitempty"`   // for session and id
+	Value  []byte `json:"value,omitempty"`  // for value, in base64
 }
 
 // An Op is one operation of a transaction: on a path, on all paths with a prefix, or on a range.

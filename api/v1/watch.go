@@ -76,7 +76,8 @@ func (c *Caller) Watch(ctx context.Context, q WatchQuery) iter.Seq2[Event, error
 			case w.over:
 				return
 			case ctx.Err() != nil:
-				yield(Event{}, &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: "the watch was ended"}, ctx.Err()})
+				yield(Event{}, &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: "the watch was ended"},
+					ctx.Err()})
 				return
 			// A watch that never began fails at once, so that a wrong address is not retried for
 			// ever.

@@ -22,27 +22,12 @@ const (
 )
 
 // minComments is how much of all lines are comments, in percent. It should become 16.
-const minComments = 9
+const minComments = 10
 
 // tooLarge is what was above a limit when the limits came. Nothing may be added to it. What is
 // no longer above a limit has to be taken off the list, so that it can only shrink.
 var tooLarge = []string{
-	"lines api/v1",
-	"lines client",
-	"lines fence",
-	"lines internal/cli",
-	"lines internal/cli/record",
-	"lines internal/cli/server",
-	"lines internal/cli/terraform",
-	"lines internal/config",
-	"lines internal/doctor",
-	"lines internal/door/doortest/toy",
-	"lines internal/door/native",
-	"lines internal/door/terraform",
-	"lines internal/engine",
-	"lines internal/engine/enginetest",
-	"lines internal/load",
-	"package internal/core",
+	"package internal/core", // docs/decisions/0025-one-core.md
 }
 
 func TestNothingIsTooLarge(t *testing.T) {

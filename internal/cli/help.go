@@ -112,7 +112,8 @@ func settingsHelp(b *strings.Builder, title string, keys []config.Key) {
 
 // outputTopic explains the formats of -o.
 func outputTopic() *cobra.Command {
-	return topic("output", "What -o table, wide, json and name print", `Data goes to standard output; confirmations, hints, warnings and errors go to
+	return topic("output", "What -o table, wide, json and name print",
+		`Data goes to standard output; confirmations, hints, warnings and errors go to
 standard error, and --quiet leaves all of them out but the errors.
 
   -o table   columns for people; times are relative

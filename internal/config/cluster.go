@@ -204,7 +204,8 @@ func (s *Server) checkBeginning() error {
 
 func (s *Server) checkPeerTLS() error {
 	var given, missing []string
-	for _, f := range []struct{ name, value string }{{"peer-cert", s.PeerTLS.Cert}, {"peer-key", s.PeerTLS.Key}, {"peer-ca", s.PeerTLS.CA}} {
+	for _, f := range []struct{ name, value string }{{"peer-cert", s.PeerTLS.Cert}, {"peer-key", s.PeerTLS.Key},
+		{"peer-ca", s.PeerTLS.CA}} {
 		if f.value != "" {
 			given = append(given, f.name)
 		} else {

@@ -136,7 +136,8 @@ func (r *resolver) settle(keys []Key) {
 			}
 			chosen = value
 			if err := key.set(new(Config), value.value); err != nil {
-				r.problems = append(r.problems, fmt.Errorf("%s: %s is %q: %w", value.origin, key.Name, value.value, err))
+				r.problems = append(r.problems, fmt.Errorf("%s: %s is %q: %w", value.origin, key.Name, value.value,
+					err))
 			}
 		}
 		// A wrong value has been reported; the rest goes on to be looked at.

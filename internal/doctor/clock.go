@@ -116,8 +116,8 @@ func judgeRate(before, after clockReading) finding {
 	case abs(off)-blur > rateBound:
 		f.Detail = fmt.Sprintf("this machine's clock runs at another rate than the server's: %s off, measured to %s "+
 			"over %s; at most 0.5%% is safe", percent(off), percent(blur), cli.Short(ours))
-		return f.unfit("measure again with --for 30s, for a date may just have been set; if it stays so, do not trust " +
-			"leases until the clocks are mended: see NTP on both, and the host of a virtual machine")
+		return f.unfit("measure again with --for 30s, for a date may just have been set; if it stays so, do not " +
+			"trust leases until the clocks are mended: see NTP on both, and the host of a virtual machine")
 	}
 	return f
 }
@@ -184,5 +184,6 @@ func JudgeProxy(server string, getenv func(string) string) finding {
 		return fine("proxy", "there is none before the server")
 	}
 	return fine("proxy", "requests go through %s (HTTP_PROXY, HTTPS_PROXY)", proxy.Redacted()).warn(
-		"a proxy may cut off waits and watches, and is one more thing that can fail: add " + u.Hostname() + " to NO_PROXY")
+		"a proxy may cut off waits and watches, and is one more thing that can fail: add " + u.Hostname() +
+			" to NO_PROXY")
 }

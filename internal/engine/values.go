@@ -37,7 +37,8 @@ func NoValue(large leasehold.Large) error {
 // long.
 func Unnameable(large leasehold.Large) error {
 	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(
-		"large value %v of %d bytes is not here: put its bytes first, and name them within %v", large.SHA256, large.Size, ValueIdle)}
+		"large value %v of %d bytes is not here: put its bytes first, and name them within %v", large.SHA256,
+		large.Size, ValueIdle)}
 }
 
 // TooLarge is the error of PutValue when there is no end in sight.

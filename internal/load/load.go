@@ -249,8 +249,9 @@ func (r *Runner) begin(ctx context.Context, operation string) *run {
 	groups := make([]group, run.leases)
 	for i, caller := range r.clients {
 		c := client{
-			Caller: caller, run: run, holder: fmt.Sprintf("%s/%d", r.config.Holder, i), resource: r.prefix + operation + "/",
-			name: fmt.Sprintf("%s%s/%d", r.prefix, operation, i),
+			Caller: caller, run: run, holder: fmt.Sprintf("%s/%d", r.config.Holder, i),
+			resource: r.prefix + operation + "/",
+			name:     fmt.Sprintf("%s%s/%d", r.prefix, operation, i),
 		}
 		var w worker
 		switch operation {

@@ -257,6 +257,7 @@ func (r *run) progress() Progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Progress{
-		Operation: r.operation, Phase: r.phase, Elapsed: measured, Done: int(r.done.Load()), Of: r.leases, Figures: figures,
+		Operation: r.operation, Phase: r.phase, Elapsed: measured, Done: int(r.done.Load()), Of: r.leases,
+		Figures: figures,
 	}
 }

@@ -53,7 +53,8 @@ holder gets code 76, and nothing is written.`,
 		if len(args) == 2 {
 			source = args[1]
 		} else if a.Terminal(a.Stdin) {
-			return cli.SeeHelp(cmd, cli.Usage("put needs a value: give it after the path, or send it to standard input"))
+			return cli.SeeHelp(cmd,
+				cli.Usage("put needs a value: give it after the path, or send it to standard input"))
 		}
 		done, err := readValue(a, source, &request)
 		if err != nil {

@@ -37,7 +37,8 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 		thousands(load.MaxClients)))
 	flags.IntVar(&f.leases, "leases", 0, fmt.Sprintf("how many leases they share, at most %s; in handover how many "+
 		"resources they queue for, "+
-		"at most half as many as clients (default: 1,000 or one each; in handover one for two)", thousands(load.MaxLeases)))
+		"at most half as many as clients (default: 1,000 or one each; in handover one for two)",
+		thousands(load.MaxLeases)))
 	flags.IntVar(&f.watchers, "watchers", 1000, fmt.Sprintf("in watch: how many there are, at most %s",
 		thousands(load.MaxWatchers)))
 	flags.IntVar(&f.rate, "rate", 1000, fmt.Sprintf("in watch: how many events happen in a second, at most %s",
@@ -296,8 +297,8 @@ type benchResult struct {
 
 func benchReport(runner *load.Runner, config load.Config, results []load.Result, stopped bool) benchRun {
 	report := benchRun{
-		Server: strings.Join(config.Servers,
-			","), Namespace: config.Namespace, Prefix: runner.Prefix(), Clients: config.Clients, Stopped: stopped, Results: []benchResult{},
+		Server: strings.Join(config.Servers, ","), Namespace: config.Namespace, Prefix: runner.Prefix(),
+		Clients: config.Clients, Stopped: stopped, Results: []benchResult{},
 	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	for _, r := range results {

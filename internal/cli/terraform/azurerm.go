@@ -97,6 +97,6 @@ func azurermText(c *cli.Conn, s backendSetup, f *azurermFlags) string {
 	}
 	return text + "\n# In the configuration:\n" + s.Backend + "\n# In the environment:\n" +
 		"export " + s.order[0] + "=\"$(leasehold azure account show " + f.account + " -o json | jq -r '.keys[0]')\"\n" +
-		"export SSL_CERT_FILE=certs/ca.crt   # of the authority behind --azure-cert, unless the system trusts it\n\n# " +
-		"Then: terraform init\n"
+		"export SSL_CERT_FILE=certs/ca.crt   # of the authority behind --azure-cert, unless the system trusts it\n\n" +
+		"# Then: terraform init\n"
 }

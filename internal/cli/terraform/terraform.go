@@ -136,8 +136,8 @@ func httpBackend(c *cli.Conn, state string, wait cli.Span) backendSetup {
 	}
 	s.Backend = block + "  }\n}\n"
 	if len(c.Client.Servers) > 1 {
-		s.note = "# Terraform takes one address, and this is the first server alone: better give a name or a\n# proxy " +
-			"that leads to all of them.\n"
+		s.note = "# Terraform takes one address, and this is the first server alone: better give a name or a\n" +
+			"# proxy that leads to all of them.\n"
 	}
 	return s
 }

@@ -78,7 +78,8 @@ func newEngine(t testing.TB, a *Adapter) *Engine {
 // start starts a server. Without an engine it goes on starting until somebody opens it.
 func start(t testing.TB, a *Adapter, e *Engine, options door.Options) *server {
 	t.Helper()
-	s := &server{t: t, adapter: a, engine: e, backend: door.NewStarting(options), pipe: newPipe(), ended: make(chan error, 1)}
+	s := &server{t: t, adapter: a, engine: e, backend: door.NewStarting(options), pipe: newPipe(),
+		ended: make(chan error, 1)}
 	if e != nil {
 		s.backend.Open(e)
 	}

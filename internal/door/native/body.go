@@ -112,7 +112,8 @@ func parse(body []byte, into any) error {
 	}
 	if halfPair(body) {
 		return invalid(
-			"the body has an escape such as \\ud800 that is half a character: write both halves, or the character itself")
+			"the body has an escape such as \\ud800 that is half a character: write both halves, " +
+				"or the character itself")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()

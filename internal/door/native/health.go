@@ -101,7 +101,8 @@ func (d *Door) index(w http.ResponseWriter, r *http.Request) {
 	if r.TLS != nil {
 		address = "https://" + r.Host
 	}
-	text(w, http.StatusOK, fmt.Sprintf(`This is Leasehold %s. It grants leases: one holder at a time, until a moment, with a
+	text(w, http.StatusOK, fmt.Sprintf(
+		`This is Leasehold %s. It grants leases: one holder at a time, until a moment, with a
 token that tells a late holder from the present one.
 
 Hold something for half a minute:

@@ -28,7 +28,8 @@ func (c *call) setLimits() error {
 	if err := firstError(checkText("by", body.By), checkText("reason", body.Reason)); err != nil {
 		return err
 	}
-	caps := leasehold.Caps{Leases: body.Leases, Sessions: body.Sessions, Waiters: body.Waiters, Namespaces: body.Namespaces}
+	caps := leasehold.Caps{Leases: body.Leases, Sessions: body.Sessions, Waiters: body.Waiters,
+		Namespaces: body.Namespaces}
 	if _, err := c.do(&core.SetCaps{Caps: caps, By: body.By, Reason: body.Reason}); err != nil {
 		return err
 	}

@@ -222,7 +222,8 @@ func (s *stream) hello() {
 // gone is the last event that a reader gets whose place is no longer known, and the only one if it
 // never was. Its id is where those go on who reconnect without looking.
 func (s *stream) gone(g *engine.GoneError) {
-	s.named("gone", shown(g.Oldest), v1.Gone{Since: shown(g.Since), Oldest: shown(g.Oldest), Revision: uint64(g.Revision)})
+	s.named("gone", shown(g.Oldest), v1.Gone{Since: shown(g.Since), Oldest: shown(g.Oldest),
+		Revision: uint64(g.Revision)})
 }
 
 // sendAway is the last thing that a slow reader gets. It has all up to here.

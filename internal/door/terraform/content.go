@@ -137,7 +137,8 @@ func matchMD5(h http.Header, sum []byte) error {
 		return door.Invalid("header Content-MD5 is %s: write 16 bytes in base64", door.Brief(said))
 	case !bytes.Equal(want, sum):
 		return door.Invalid(
-			"the body is not what header Content-MD5 says: it was damaged on its way, and nothing was done; send it again")
+			"the body is not what header Content-MD5 says: it was damaged on its way, and nothing was done; " +
+				"send it again")
 	}
 	return nil
 }

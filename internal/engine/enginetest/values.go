@@ -100,7 +100,8 @@ func refusesValues(t *testing.T, d driver) {
 	d.values()
 	never := &leasehold.Large{SHA256: sha256.Sum256([]byte("never")), Size: 5}
 	d.refused(&core.PutRecord{Namespace: "default", Path: "a", Large: never}, leasehold.ErrInvalid)
-	d.refused(&core.Txn{Namespace: "default", Else: []core.Op{{Do: core.Put, Path: "a", Large: never}}}, leasehold.ErrInvalid)
+	d.refused(&core.Txn{Namespace: "default", Else: []core.Op{{Do: core.Put, Path: "a", Large: never}}},
+		leasehold.ErrInvalid)
 	d.hasNoValue(never)
 	longer := *d.putValue([]byte("there"))
 	longer.Size++

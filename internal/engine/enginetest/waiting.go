@@ -204,7 +204,8 @@ func waitsTwice(t *testing.T, d driver) {
 	d.do(release("ann@r"))
 	d.do(release("ann@q"))
 	one, two, three := <-first, <-second, <-alone
-	if one.err != nil || two.err != nil || one.Lease.Token != two.Lease.Token || len(one.Also) != 1 || len(two.Also) != 1 {
+	if one.err != nil || two.err != nil || one.Lease.Token != two.Lease.Token || len(one.Also) != 1 ||
+		len(two.Also) != 1 {
 		t.Errorf("they got %+v and %+v", one, two)
 	}
 	if three.err != nil || three.Lease.Token != one.Lease.Token || len(three.Also) != 0 {

@@ -28,9 +28,10 @@ const doorName = "toy"
 
 // Kind is this door in the table of a server.
 var Kind = door.Kind{
-	Name:     doorName,
-	Settings: []door.Setting{{Name: "toy-listen", Check: door.CheckAddress, Help: "address for toys; empty: the one of --listen"}},
-	Open:     open,
+	Name: doorName,
+	Settings: []door.Setting{{Name: "toy-listen", Check: door.CheckAddress,
+		Help: "address for toys; empty: the one of --listen"}},
+	Open: open,
 }
 
 const verb = "LEASE "
@@ -39,7 +40,8 @@ func open(b *door.Backend, s door.Settings) (door.Door, error) {
 	d := &toy{b, b.Requests(doorName).Verb("lease")}
 	protocol := &door.Protocol{Name: doorName, Serve: d.serve, Refuse: refuse}
 	if address := s["toy-listen"]; address != "" {
-		return door.Door{Port: &door.Port{Name: doorName, Setting: "toy-listen", Address: address, Protocol: protocol}}, nil
+		return door.Door{Port: &door.Port{Name: doorName, Setting: "toy-listen", Address: address,
+			Protocol: protocol}}, nil
 	}
 	protocol.First = len(verb)
 	protocol.Matches = func(first []byte) bool { return bytes.HasPrefix(first, []byte(verb)) }
@@ -94,7 +96,8 @@ func (d *toy) lease(c net.Conn, line string) (string, error) {
 		Origin: leasehold.Origin{Address: c.RemoteAddr().String(), Door: doorName},
 	})
 	answer, err := d.backend.Do(ctx, &core.Acquire{
-		Namespace: leasehold.DefaultNamespace, Resource: words[1], Holder: words[2], ID: words[2] + "@" + words[1], TTL: ttl,
+		Namespace: leasehold.DefaultNamespace, Resource: words[1], Holder: words[2], ID: words[2] + "@" + words[1],
+		TTL: ttl,
 	})
 	if errors.Is(err, leasehold.ErrHeld) {
 		return "held " + words[1], nil

@@ -262,7 +262,7 @@ func badBytes(t testing.TB, a *Adapter) {
 
 // send writes bytes on a connection, and waits until the server answers or closes it.
 func (s *server) send(bad string) error {
-	c, err := s.pipe.dial(context.Background(), "", "")
+	c, err := s.pipe.Dial(context.Background(), "", "")
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package doortest
 
 import (
 	"context"
-	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -60,7 +58,7 @@ type server struct {
 	adapter *Adapter
 	engine  *Engine
 	backend *door.Backend
-	pipe    *pipe
+	pipe    *Pipe
 	stop    context.CancelFunc
 	ended   chan error
 	clients []Client
@@ -78,7 +76,7 @@ func newEngine(t testing.TB, a *Adapter) *Engine {
 // start starts a server. Without an engine it goes on starting until somebody opens it.
 func start(t testing.TB, a *Adapter, e *Engine, options door.Options) *server {
 	t.Helper()
-	s := &server{t: t, adapter: a, engine: e, backend: door.NewStarting(options), pipe: newPipe(),
+	s := &server{t: t, adapter: a, engine: e, backend: door.NewStarting(options), pipe: NewPipe(),
 		ended: make(chan error, 1)}
 	if e != nil {
 		s.backend.Open(e)
@@ -97,7 +95,7 @@ func start(t testing.TB, a *Adapter, e *Engine, options door.Options) *server {
 
 // dial returns a client.
 func (s *server) dial() Client {
-	c := s.adapter.Dial(s.t, s.pipe.dial)
+	c := s.adapter.Dial(s.t, s.pipe.Dial)
 	s.clients = append(s.clients, c)
 	return c
 }
@@ -192,44 +190,4 @@ func codeName(c leasehold.Code) string {
 		return "granted"
 	}
 	return c.String()
-}
-
-// A pipe is a listener in memory.
-type pipe struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newPipe() *pipe { return &pipe{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-// Accept returns the next connection.
-func (p *pipe) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close ends Accept.
-func (p *pipe) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-// Addr returns an address that nobody can dial.
-func (p *pipe) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
-
-func (p *pipe) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.conns <- there:
-		return here, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"mime"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door/doortest"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
@@ -145,47 +145,12 @@ func checkDescribed(t testing.TB, r *http.Request, a answer) {
 
 func problemSchema() *openapi3.Schema { return description().Components.Schemas["Problem"].Value }
 
-// A pipe is a listener without a network, for bubbles of virtual time.
-type pipe struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newPipe() *pipe { return &pipe{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipe) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipe) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipe) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
-
-func (p *pipe) dial(context.Context, string, string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.conns <- there:
-		return here, nil
-	case <-p.closed:
-		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: net.ErrClosed}
-	}
-}
-
 // A house is a whole server in a bubble: engine, door, listener, and a client.
 type house struct {
 	t      *testing.T
 	engine *memory.Engine
 	door   *opened
-	pipe   *pipe
+	pipe   *doortest.Pipe
 	client *http.Client
 	caller *v1.Caller
 	stop   context.CancelFunc
@@ -195,9 +160,9 @@ type house struct {
 // build starts a house. It has to be closed in the bubble it was built in.
 func build(t *testing.T, config Config) *house {
 	t.Helper()
-	h := &house{t: t, engine: memory.Start(engine.NewGoClock()), pipe: newPipe(), ended: make(chan error, 1)}
+	h := &house{t: t, engine: memory.Start(engine.NewGoClock()), pipe: doortest.NewPipe(), ended: make(chan error, 1)}
 	h.door = open(h.engine, config)
-	h.client = &http.Client{Transport: &http.Transport{DialContext: h.pipe.dial, MaxIdleConnsPerHost: 100}}
+	h.client = &http.Client{Transport: &http.Transport{DialContext: h.pipe.Dial, MaxIdleConnsPerHost: 100}}
 	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://pipe", Client: h.client})
 	if err != nil {
 		t.Fatal(err)

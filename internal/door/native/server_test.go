@@ -21,6 +21,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/doortest"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 	"github.com/leasehold/leasehold/internal/listen"
@@ -51,7 +52,7 @@ func (s *slow) Read(ctx context.Context, _ func(core.View)) error {
 // raw opens a connection by hand.
 func (h *house) raw(text string) net.Conn {
 	h.t.Helper()
-	conn, err := h.pipe.dial(h.t.Context(), "", "")
+	conn, err := h.pipe.Dial(h.t.Context(), "", "")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func TestLargeHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Config{})
 		defer h.close()
-		conn, err := h.pipe.dial(t.Context(), "", "")
+		conn, err := h.pipe.Dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,12 +253,12 @@ func TestTooManyConnectionsOverTCP(t *testing.T) {
 func TestDrainFinishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
-		pipe := newPipe()
+		pipe := doortest.NewPipe()
 		door := open(e, Config{})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- door.Serve(ctx, pipe) }()
-		transport := &http.Transport{DialContext: pipe.dial}
+		transport := &http.Transport{DialContext: pipe.Dial}
 		defer transport.CloseIdleConnections()
 		caller, _ := v1.NewCaller(v1.CallerConfig{Server: "http://pipe", Client: &http.Client{Transport: transport}})
 		done := make(chan error, 1)
@@ -284,12 +285,12 @@ func TestDrainFinishes(t *testing.T) {
 func TestDrainGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
-		pipe := newPipe()
+		pipe := doortest.NewPipe()
 		door := open(e, Config{DrainTimeout: 3 * time.Second})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- door.Serve(ctx, pipe) }()
-		transport := &http.Transport{DialContext: pipe.dial}
+		transport := &http.Transport{DialContext: pipe.Dial}
 		caller, _ := v1.NewCaller(v1.CallerConfig{Server: "http://pipe", Client: &http.Client{Transport: transport}})
 		done := make(chan error, 1)
 		go func() { done <- caller.Release(t.Context(), v1.ReleaseRequest{ID: "a"}) }()
@@ -321,7 +322,7 @@ func TestReadyInTime(t *testing.T) {
 
 // A listener that fails ends the server.
 func TestServeWithoutListener(t *testing.T) {
-	pipe := newPipe()
+	pipe := doortest.NewPipe()
 	pipe.Close()
 	if err := newDoor(t, Config{}).Serve(t.Context(), pipe); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the server ended with %v", err)

@@ -56,7 +56,7 @@ func buildSecure(t *testing.T, version int) *house {
 	server, client := certified(t)
 	h := build(t, Config{TLS: server.Listen()})
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		return h.pipe.dial(ctx, network, address)
+		return h.pipe.Dial(ctx, network, address)
 	}
 	transport := &http.Transport{DialContext: dial, TLSClientConfig: client.Dial(), MaxIdleConnsPerHost: 100, Protocols: new(http.Protocols)}
 	transport.Protocols.SetHTTP1(version == 1)

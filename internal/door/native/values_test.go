@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/door/doortest"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
 )
@@ -147,9 +148,9 @@ func expectStatus(t *testing.T, r *http.Request, status int) http.Header {
 }
 
 // send writes a request by hand, and returns how it is answered; and how to hang up.
-func send(t *testing.T, p *pipe, head string, body io.Reader) (*http.Response, func()) {
+func send(t *testing.T, p *doortest.Pipe, head string, body io.Reader) (*http.Response, func()) {
 	t.Helper()
-	conn, err := p.dial(t.Context(), "", "")
+	conn, err := p.Dial(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func send(t *testing.T, p *pipe, head string, body io.Reader) (*http.Response, f
 // is up, and nothing is kept of it.
 func TestBadBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		door, p := newDoor(t, Config{}), newPipe()
+		door, p := newDoor(t, Config{}), doortest.NewPipe()
 		ctx, stop := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		go func() { served <- door.Serve(ctx, p) }()
@@ -197,7 +198,7 @@ func TestBadBodies(t *testing.T) {
 			hangUp()
 		}
 		// One that breaks off gets no answer; the server must only forget it.
-		conn, err := p.dial(t.Context(), "", "")
+		conn, err := p.Dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +219,7 @@ func TestBadBodies(t *testing.T) {
 // A slow sender may take long, as long as it goes on.
 func TestASlowSenderIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		door, p := newDoor(t, Config{}), newPipe()
+		door, p := newDoor(t, Config{}), doortest.NewPipe()
 		ctx, stop := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		go func() { served <- door.Serve(ctx, p) }()
@@ -248,7 +249,7 @@ func (r *slowReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p[:min(len(p), 32<<10)])
 }
 
-// failing is an engine whose values can not be read to their end.
+// failing is an engine whose values cannot be read to their end.
 type failing struct{ *memory.Engine }
 
 func (failing) OpenValue(context.Context, leasehold.Large) (io.ReadSeekCloser, error) {

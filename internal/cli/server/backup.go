@@ -147,7 +147,7 @@ func putInPlace(name string, create func(dir, pattern string) (file, error), fil
 	if err != nil {
 		return errors.Join(err, ignoreMissing(os.Remove(f.Name())))
 	}
-	local(func() error { return syncDir(dir) })
+	local(func() error { return storage.SyncDir(dir) })
 	return err
 }
 
@@ -156,16 +156,6 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 // A meter counts what passes through it, reports it, and keeps its own errors apart from those of

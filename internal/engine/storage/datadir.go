@@ -275,13 +275,13 @@ func putInPlace(f *os.File, name string, err error) error {
 		err = os.Rename(f.Name(), name)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(name))
+		err = SyncDir(filepath.Dir(name))
 	}
 	return err
 }
 
-// syncDir makes the names in a directory durable.
-func syncDir(path string) error {
+// SyncDir makes the names in a directory durable.
+func SyncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err

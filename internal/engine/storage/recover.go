@@ -187,7 +187,7 @@ func purgeLog(dir string, index uint64) error {
 		errs = append(errs, os.Remove(filepath.Join(dir, name)))
 	}
 	if needed > 0 {
-		errs = append(errs, syncDir(dir))
+		errs = append(errs, SyncDir(dir))
 	}
 	return errors.Join(errs...)
 }

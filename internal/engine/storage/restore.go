@@ -156,7 +156,7 @@ func (d *Dir) fill(head BackupHead, state *core.State, name, backup string) erro
 	if err := d.Save(); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(d.Path)) // which may have it for the first time
+	return SyncDir(filepath.Dir(d.Path)) // which may have it for the first time
 }
 
 // fillValues takes the large values out of a backup that was read before, and was whole.
@@ -173,7 +173,7 @@ func (d *Dir) fillValues(backup string) error {
 	_, _, err = readBackup(f, func(_ leasehold.Large, value io.Reader) (leasehold.Large, error) {
 		return values.Put(context.Background(), value)
 	})
-	return errors.Join(err, syncDir(d.Values()))
+	return errors.Join(err, SyncDir(d.Values()))
 }
 
 // beginAt makes a log that continues from a snapshot.

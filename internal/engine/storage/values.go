@@ -183,7 +183,7 @@ func (s *Values) place(tmp string, large leasehold.Large) error {
 	folder := filepath.Dir(name)
 	err := os.Mkdir(folder, 0o700)
 	if err == nil {
-		err = syncDir(s.dir)
+		err = SyncDir(s.dir)
 	} else if errors.Is(err, fs.ErrExist) {
 		err = nil
 	}
@@ -191,7 +191,7 @@ func (s *Values) place(tmp string, large leasehold.Large) error {
 		err = os.Rename(tmp, name)
 	}
 	if err == nil {
-		err = syncDir(folder)
+		err = SyncDir(folder)
 	}
 	if err != nil {
 		return s.unkept(err)

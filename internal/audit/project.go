@@ -293,7 +293,7 @@ func (d *operations) hold(e *leasehold.Event) {
 }
 
 // cause returns who caused an event: the sender of the command, or time, where the command only
-// met something that was over before. Without the difference the journal would blame whoever
+// met something that was over before. Without the difference the journal would blame the one who
 // came next for every lease that expired.
 func (d *operations) cause(e *leasehold.Event) cause {
 	if !d.own {

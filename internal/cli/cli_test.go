@@ -95,7 +95,7 @@ func TestFitTakesFromTheWidest(t *testing.T) {
 }
 
 // A holder can call itself what it likes. It must not be able to write on the
-// terminal of whoever lists the leases.
+// terminal of somebody who lists the leases.
 func TestNamesCanNotMoveTheCursor(t *testing.T) {
 	for given, want := range map[string]string{
 		"plain": "plain", "dé vil": "dé vil", "a\x1b[2Jb": `a\u001b[2Jb`, "a\nb": `a\u000ab`, "a\u202eb": `a\u202eb`,

@@ -140,7 +140,7 @@ func (e *CodedError) Error() string {
 	return e.Err.Error()
 }
 
-// interrupted replaces an error by the signal that caused it: whoever interrupts a call knows that
+// interrupted replaces an error by the signal that caused it: somebody who interrupts a call knows that
 // it was cut off. The code of a command that was run is kept, because that command got the signal
 // too and decided itself how to end.
 func interrupted(ctx context.Context, err error) error {

@@ -283,7 +283,7 @@ func TestOldPositionsOfAForgottenNamespace(t *testing.T) {
 				t.Errorf("%s, a watcher of %s within 3 is said to know all", when, namespace)
 			}
 			if _, known := history.After(3, AllOf); !known {
-				t.Errorf("%s, whoever looks at %s now cannot go on from here", when, namespace)
+				t.Errorf("%s, a watcher of %s cannot go on from here", when, namespace)
 			}
 		}
 	}

@@ -253,7 +253,7 @@ func (w *crossing) moveQueues() bool {
 	return false
 }
 
-// behind tells whether somebody stands before an errand for a resource.
+// behind reports whether somebody stands before an errand for a resource.
 func (w *crossing) behind(e *errand, g grip) bool {
 	for _, other := range w.waiting {
 		if other == e {

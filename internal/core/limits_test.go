@@ -161,7 +161,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestContradictions sends what can not be meant.
+// TestContradictions sends what cannot be meant.
 func TestContradictions(t *testing.T) {
 	for _, test := range []struct {
 		command core.Command
@@ -370,9 +370,9 @@ func manyLeases(t *testing.T, n int) *core.State {
 	return state
 }
 
-// TestHistoryIsBounded makes so many events that the oldest are dropped, and that whoever
-// wants them is told so. They are those of whoever made most; below level 4 they are the
-// oldest, whoever they belong to.
+// TestHistoryIsBounded makes enough events for the oldest to be dropped, and a watcher that wants
+// them is told so. The namespace with the most events loses its oldest; below level 4 the oldest
+// of all namespaces are dropped.
 func TestHistoryIsBounded(t *testing.T) {
 	for _, level := range []core.Level{core.Level3, core.Level4} {
 		t.Run(fmt.Sprint("level ", level), func(t *testing.T) { historyIsBounded(t, level) })
@@ -416,7 +416,7 @@ func historyIsBounded(t *testing.T, level core.Level) {
 }
 
 // TestHistoryEndsWithinARevision drops some events of a command and keeps the others. A
-// watcher that has seen what is gone can go on; one that has not can not.
+// watcher that has seen what is gone can go on; one that has not cannot.
 func TestHistoryEndsWithinARevision(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -403,7 +403,7 @@ func (m *model) acquire(sp *modelSpace, c *core.Acquire) modelAnswer {
 	return m.showWaiter(claims[0])
 }
 
-// mayAcquire makes claims of what is asked for, and tells which resource can not be had
+// mayAcquire makes claims of what is asked for, and tells which resource cannot be had
 // yet; or why nothing can.
 func (m *model) mayAcquire(sp *modelSpace, c *core.Acquire) (claims []*modelClaim, blocked string, refusal modelAnswer) {
 	for _, item := range itemsOf(c) {
@@ -485,7 +485,7 @@ func (m *model) wanted(sp *modelSpace, c *core.Acquire, item core.Item) *modelCl
 	return claim
 }
 
-// canHave tells whether somebody who does not wait yet can have a resource at once.
+// canHave reports whether somebody who does not wait yet can have a resource at once.
 func (m *model) canHave(sp *modelSpace, item core.Item, priority int) bool {
 	if m.quarantined() {
 		return false
@@ -818,7 +818,7 @@ func (m *model) stirUnder(sp *modelSpace, defined string) {
 	}
 }
 
-// covers tells whether what is defined for a path holds for a resource, unless
+// covers reports whether what is defined for a path holds for a resource, unless
 // something longer does.
 func covers(defined, resource string) bool {
 	return defined == resource || defined == "/" || strings.HasSuffix(defined, "/") && strings.HasPrefix(resource, defined)
@@ -852,7 +852,7 @@ func (m *model) acknowledge(sp *modelSpace, c *core.Acknowledge) modelAnswer {
 	return modelAnswer{text: "done"}
 }
 
-// known tells whether anybody ever had or wanted a resource.
+// known reports whether anybody ever had or wanted a resource.
 func (m *model) known(sp *modelSpace, path string) bool {
 	return m.resource(sp, path).used
 }
@@ -1282,7 +1282,7 @@ func (m *model) stir(sp *modelSpace, path string) {
 }
 
 // handOver gives what is free of a resource to the first waiters that are still there.
-// Whoever can not have all that it wants keeps those behind it waiting.
+// Whoever cannot have all that it wants keeps those behind it waiting.
 func (m *model) handOver(sp *modelSpace, path string) {
 	for !m.quarantined() {
 		queue := m.queue(sp, path)
@@ -1441,7 +1441,7 @@ func (m *model) resting(sp *modelSpace, path string) (slots int, all bool) {
 	return slots, all
 }
 
-// fits tells whether so many slots of a resource are free. said is its capacity by who
+// fits reports whether so many slots of a resource are free. said is its capacity by who
 // asks, if nobody else knows.
 func (m *model) fits(sp *modelSpace, path string, slots, said int) bool {
 	taken, all := m.resting(sp, path)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// deadlock tells whether claims would wait for ever: it looks at all parties of the
+// deadlock reports whether claims would wait for ever: it looks at all parties of the
 // namespace, again and again, lets everybody go on who can, and then asks whether
 // there is a way from the one who asks, through those that are left, back to itself.
 // It returns the shortest such way.
@@ -95,7 +95,7 @@ func (m *model) wantsOf(sp *modelSpace, party string, asked []*modelClaim) (list
 	return list
 }
 
-// hindered tells whether a waiter can not be granted while some parties never go on.
+// hindered reports whether a waiter cannot be granted while some parties never go on.
 func (m *model) hindered(c *modelClaim, stuck []string) bool {
 	need := c.slots
 	for _, other := range m.aheadOf(c) {
@@ -140,7 +140,7 @@ func (m *model) blockersOf(c *modelClaim, stuck []string) (list []*modelClaim) {
 	return list
 }
 
-// earlierLife tells whether somebody who asks for a resource by a name alone has it already, by
+// earlierLife reports whether somebody who asks for a resource by a name alone has it already, by
 // that name, and will lose it some day.
 func (m *model) earlierLife(c *modelClaim) bool {
 	return strings.HasPrefix(m.partyOf(c), "holder ") && m.deadline(c) != 0 &&

@@ -256,7 +256,7 @@ func (m *model) get(sp *modelSpace, o core.Op, to string) string {
 	return "got" + text
 }
 
-// wrongTxn tells whether no state could make sense of a transaction.
+// wrongTxn reports whether no state could make sense of a transaction.
 func wrongTxn(c *core.Txn) bool {
 	for _, list := range [][]core.Op{c.Then, c.Else} {
 		leases := ""

@@ -36,7 +36,7 @@ func (m *model) setCaps(c *core.SetCaps) modelAnswer {
 
 const uncapped = 1 << 30
 
-// full tells whether so many more leases, or waiters, are too many.
+// full reports whether n more leases, or waiters, would be too many.
 func (m *model) full(more int, wait bool) bool {
 	leases, waiters := 0, 0
 	for _, c := range m.claims {
@@ -52,10 +52,10 @@ func (m *model) full(more int, wait bool) bool {
 	return leases+more > cmp.Or(m.caps.Leases, uncapped)
 }
 
-// fullOfSessions tells whether one more session is too many.
+// fullOfSessions reports whether one more session would be too many.
 func (m *model) fullOfSessions() bool { return len(m.sessions) >= cmp.Or(m.caps.Sessions, uncapped) }
 
-// fullOfSpaces tells whether a namespace would be one too many.
+// fullOfSpaces reports whether a namespace would be one too many.
 func (m *model) fullOfSpaces(name string) bool {
 	return m.space(name) == nil && len(m.spaces) >= cmp.Or(m.caps.Namespaces, uncapped)
 }
@@ -89,7 +89,7 @@ func (m *model) vacant(sp *modelSpace) bool {
 		!slices.ContainsFunc(m.outcomes, func(o modelOutcome) bool { return o.sp == sp })
 }
 
-// graceIn tells whether a resource of a vacant namespace rests. Those that come before the
+// graceIn reports whether a grace runs on a resource of a vacant namespace. Those that come before the
 // first of them, by name, are forgotten.
 func (m *model) graceIn(sp *modelSpace) bool {
 	first := ""

@@ -146,7 +146,7 @@ func (m *model) alarmEnd(c *modelClaim, how leasehold.How, at core.Time) {
 	r.lost = append(r.lost, at)
 }
 
-// pulse notes a sign of life, and tells whether it is the first that came late.
+// pulse notes a sign of life, and reports whether it is the first that came late.
 func pulse(gap *float64, passed core.Time, ttl time.Duration) bool {
 	late := *gap <= 0.9
 	*gap = max(*gap, float64(passed)/float64(ttl))

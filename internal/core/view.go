@@ -20,7 +20,7 @@ type View struct {
 }
 
 // A sharing is the resource whose sharers a view looked at last, and the smallest token among those
-// that are alive: many of them may be over, and whoever shows each who shares it looks at these once.
+// that are alive: many of them may be over, and a view that shows all who share it looks at these once.
 type sharing struct {
 	resource *Resource
 	lowest   leasehold.Token

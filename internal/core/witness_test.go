@@ -168,7 +168,7 @@ func (w *witness) room(p named, rests []witnessedRest) int {
 	return room
 }
 
-// fits tells whether so many slots of a place may be granted; or, if that is asked,
+// fits reports whether so many slots of a place may be granted; or, if that is asked,
 // whether they surely may.
 func (w *witness) fits(p named, slots int, surely bool) bool {
 	at := w.place(p)
@@ -180,7 +180,7 @@ func (w *witness) fits(p named, slots int, surely bool) bool {
 	return w.room(p, rests) >= slots
 }
 
-// renews tells whether a command is a renewal that may not be ignored.
+// renews reports whether a command is a renewal that may not be ignored.
 func (w *witness) renews(c core.Command) bool {
 	switch c := c.(type) {
 	case *core.Renew:
@@ -339,7 +339,7 @@ func (w *witness) moved(c core.Command, e *leasehold.Event) error {
 	return nil
 }
 
-// remembers tells whether an id ended so lately that it can not be used.
+// remembers reports whether an id ended so lately that it cannot be used.
 func (w *witness) remembers(id named) bool {
 	at, over := w.ended[id]
 	return over && w.now < at+core.Time(10*time.Minute)
@@ -377,7 +377,7 @@ func (w *witness) acquired(c core.Command, e *leasehold.Event) error {
 	return nil
 }
 
-// mayPass tells whether somebody who did not wait may be granted before those who do.
+// mayPass reports whether somebody who did not wait may be granted before those who do.
 func (w *witness) mayPass(place named, claim *promise) bool {
 	queue := w.place(place).queue
 	return len(queue) == 0 || w.claims[named{place.namespace, queue[0]}].priority < claim.asked.Priority
@@ -502,7 +502,7 @@ func (w *witness) lookAt(name named, p *witnessed, status leasehold.Status) erro
 	return nil
 }
 
-// turn tells whether a waiter should have been granted: wherever it and those with it
+// turn reports whether a waiter should have been granted: wherever it and those with it
 // wait, they are the first, and there is room.
 func (w *witness) turn(namespace, id string) bool {
 	if w.waits {

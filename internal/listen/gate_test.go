@@ -105,7 +105,7 @@ func TestWhoGreetedStays(t *testing.T) {
 	}
 }
 
-// One address can not have all connections, even if it greets with each of them.
+// One address cannot have all connections, even if it greets with each of them.
 func TestOneAddressHasAShare(t *testing.T) {
 	h := newHall(t, Limits{Most: 100})
 	for range 75 {

@@ -13,7 +13,7 @@ import (
 
 // Hosts are the host names by which a port may be called.
 //
-// A browser lets a page talk to its own origin, and an origin is a name. Whoever owns a name
+// A browser lets a page talk to its own origin, and an origin is a name. The owner of a name
 // can let it resolve to any address, also to one that only this machine or this network can
 // reach, and the page then reads and writes what is there (DNS rebinding). The browser still
 // says which name it called: one that is not ours is refused.

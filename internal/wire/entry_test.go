@@ -48,7 +48,7 @@ func TestLongTextsComeBack(t *testing.T) {
 	}
 }
 
-// A command that a door let through must never be one that the log can not keep.
+// A command that a door let through must never be one that the log cannot keep.
 func TestWhatTheCoreAcceptsCanBeWritten(t *testing.T) {
 	w := newWorld(1)
 	for range 2000 {

@@ -170,7 +170,7 @@ func TestExport(t *testing.T) {
 	})
 }
 
-// An export that can not go on is cut, so that nobody takes it for whole.
+// An export that cannot go on is cut, so that nobody takes it for whole.
 func TestAnExportThatIsCutSaysSo(t *testing.T) {
 	e := memory.Start(engine.NewGoClock())
 	defer e.Close()

@@ -445,7 +445,7 @@ func TestOperators(t *testing.T) {
 		"leasehold_watches 0\n", "leasehold_waiting_requests 0\n", "go_goroutines", "process_open_fds")
 }
 
-// A server that can not read its state is alive, but not ready.
+// A server that cannot read its state is alive, but not ready.
 func TestNotReady(t *testing.T) {
 	door := open(&stub{err: &leasehold.Error{Code: leasehold.Unavailable, Message: "there is no leader"}}, Config{})
 	ask(t, door, "GET", "/livez", "").expect(200)

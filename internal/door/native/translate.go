@@ -30,7 +30,7 @@ func sessionID(once core.Request) string {
 }
 
 // leaseID makes the id of the nth lease of a request, in the same way: a second try finds what
-// the first one got or waits for, also when its answer is no longer remembered. Whoever uses
+// the first one got or waits for, also when its answer is no longer remembered. A caller that uses
 // a key again later is told that its lease is over, for as long as ended ids are remembered.
 func leaseID(once core.Request, n int) string {
 	if once == (core.Request{}) {

@@ -93,7 +93,7 @@ func TestWaitIsOver(t *testing.T) {
 	})
 }
 
-// Who proposed no id can not ask again for what it left behind, so it leaves
+// Who proposed no id cannot ask again for what it left behind, so it leaves
 // nothing.
 func TestLeavingWithdraws(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

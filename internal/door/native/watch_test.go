@@ -436,7 +436,7 @@ func TestWatchGoneOnTheWay(t *testing.T) {
 	})
 }
 
-// What can not be watched is said in a sentence.
+// What cannot be watched is said in a sentence.
 func TestWatchRefuses(t *testing.T) {
 	door := newDoor(t, Config{})
 	for query, want := range map[string]string{

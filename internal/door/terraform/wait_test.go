@@ -206,7 +206,7 @@ func TestStoppingServerSendsWaitersElsewhere(t *testing.T) {
 	b.ask("LOCK", "/terraform/s", info("other")).expect(200)
 }
 
-// A shaky engine can not tell of every so many commands what became of them, whether it did
+// A shaky engine cannot tell of every so many commands what became of them, whether it did
 // them or not.
 type shaky struct {
 	engine.Engine
@@ -321,7 +321,7 @@ func TestLostReplies(t *testing.T) {
 
 // Many clients at once add one to a number in the state, each under the lock, by two
 // servers, while every third message is lost one way or the other, clients hang up and ask
-// again, and the servers often can not tell what became of a command: no addition is lost.
+// again, and the servers often cannot tell what became of a command: no addition is lost.
 func TestManyClientsLoseMessages(t *testing.T) {
 	b := newBench(t)
 	b.ask("POST", "/terraform/s", state(0, "L", "0")).expect(200)

@@ -131,7 +131,7 @@ func (e *Engine) ended() bool {
 }
 
 // show publishes who leads. Waiters hold the old view's channel, so the new view is stored
-// before that channel is closed: whoever wakes up finds the new one.
+// before that channel is closed: a caller that wakes up finds the new one.
 func (e *Engine) show() {
 	old, leader, serving := e.view.Load(), e.node.Leader(), e.node.Serving()
 	if old.leader == leader && old.serving == serving {

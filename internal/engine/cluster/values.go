@@ -81,7 +81,7 @@ func (e *Engine) nameable(ctx context.Context, command core.Command) error {
 // applied sees each entry as it takes effect.
 func (e *Engine) applied(a replica.Applied) {
 	if a.Entry != nil && !a.Empty {
-		// The journal first: whoever learns of this in any other way finds it there.
+		// The journal first: those who learn of this in another way find it there.
 		e.journal.Append(audit.Entry{
 			Index: a.Index, Wall: a.Entry.Wall, Size: len(a.Data), Commands: a.Entry.Commands, Origins: a.Entry.Origins,
 			Result: a.Result,

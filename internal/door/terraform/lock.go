@@ -165,7 +165,7 @@ func (c *call) acquire(info *tfstate.LockInfo, verbatim []byte) (*leasehold.Leas
 		if command.ID = s.unused; s.waiter != "" {
 			command.ID = s.waiter
 		}
-		lease, err := c.ask(command, info.ID)
+		lease, err := c.ask(command, s.waiter != "")
 		if !errors.Is(err, errLookAgain) {
 			return lease, err
 		}
@@ -176,10 +176,14 @@ func (c *call) acquire(info *tfstate.LockInfo, verbatim []byte) (*leasehold.Leas
 // errLookAgain says that something changed between what a request read and what it did.
 var errLookAgain = errors.New("look again")
 
-// ask asks for the lease, and stays connected if it has to wait.
-func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
+// ask asks for the lease, and stays connected if it has to wait. Joined says that an earlier
+// request waits under the command's id.
+func (c *call) ask(command *core.Acquire, joined bool) (*leasehold.Lease, error) {
 	if command.Wait == 0 {
 		answer, err := c.do(command)
+		if err == nil && joined {
+			return c.receiveLock(command.ID)
+		}
 		return answer.Lease, c.unlessGone(err, command.ID)
 	}
 	leave, err := c.door.backend.Stay()
@@ -194,11 +198,9 @@ func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 	defer context.AfterFunc(c.door.backend.Stopping(), cancel)()
 
 	try := &attempt{Engine: c.engine}
-	answer, err := engine.Acquire(ctx, try, command, true)
+	_, err = engine.Acquire(ctx, try, command, true)
 	c.waited = c.waited || try.queued
 	switch {
-	case err == nil && !try.queued:
-		return answer.Lease, nil
 	// Nobody is there to hold the lock: it must not be granted to this request later.
 	case c.r.Context().Err() != nil:
 		c.withdraw(command.ID)
@@ -209,20 +211,22 @@ func (c *call) ask(command *core.Acquire, id string) (*leasehold.Lease, error) {
 	case err != nil:
 		return nil, c.unlessGone(err, command.ID)
 	}
-	return c.receiveLock(command.ID, id)
+	return c.receiveLock(command.ID)
 }
 
 func (c *call) left() error {
 	return engine.Undecided("the caller left while it waited for " + c.state)
 }
 
-// receiveLock takes a lock that was waited for: an earlier request may have waited for the same
-// one, and be about to take it back. It does so even if the client has left: otherwise a client
-// that leaves at this very moment would leave a lock behind that nobody holds.
-func (c *call) receiveLock(granted, id string) (*leasehold.Lease, error) {
+// receiveLock takes a lock that this request, or an earlier one of its client, waited for: the
+// earlier one may be about to take it back. A grant at once is no proof that nobody waited: the
+// earlier one may have joined the queue, and come to its head, since this one looked.
+// It takes the lock even if the client has left: otherwise a client that leaves at this very
+// moment would leave a lock behind that nobody holds.
+func (c *call) receiveLock(granted string) (*leasehold.Lease, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.signed()), farewell)
 	defer cancel()
-	own := c.ownLeaseID(id)
+	own := c.ownLeaseID(c.id)
 	lease, err := c.takeOver(ctx, granted, own)
 	if c.r.Context().Err() == nil {
 		return lease, err

@@ -515,3 +515,47 @@ func TestUnlockTwiceAfterAWait(t *testing.T) {
 	b.ask("UNLOCK", "/terraform/s", info("other")).expect(200)
 	b.ask("LOCK", "/terraform/s", info("other")).expect(409)
 }
+
+// The lock is granted to the request left behind after the newer one has looked, so that the
+// newer one does not wait at all; only then is what was left behind withdrawn.
+func TestALockGrantedAtOnceIsNotTakenBack(t *testing.T) {
+	b := newBench(t)
+	held := &lateWithdrawal{Engine: b.engine, came: make(chan struct{}), goOn: make(chan struct{})}
+	server := httptest.NewServer(newDoor(held))
+	defer server.Close()
+	b.ask("LOCK", "/terraform/s", info("mine")).expect(200)
+	old, leave := context.WithCancel(t.Context())
+	defer leave()
+	go func() { _, _, _ = newClient(t, server.URL).send(old, "LOCK", "/terraform/s?wait=10m", info("other")) }()
+	until(t, "it waits", func() bool { return b.status("s").Waiting == 1 })
+	held.beforeAcquire.Store(new(func() {
+		leave()
+		<-held.came
+		b.ask("UNLOCK", "/terraform/s", info("mine")).expect(200)
+	}))
+	newClient(t, server.URL).must("LOCK", "/terraform/s?wait=10m", info("other"))
+	close(held.goOn)
+	server.Close() // after the withdrawal
+	b.ask("POST", "/terraform/s?ID=other", state(1, "L", "")).expect(200)
+	b.ask("UNLOCK", "/terraform/s", info("other")).expect(200)
+}
+
+// A lateWithdrawal is an engine to which a withdrawal comes late.
+type lateWithdrawal struct {
+	engine.Engine
+	beforeAcquire atomic.Pointer[func()]
+	came, goOn    chan struct{}
+}
+
+func (e *lateWithdrawal) Do(ctx context.Context, command core.Command) (core.Answer, error) {
+	switch command.(type) {
+	case *core.Acquire:
+		if before := e.beforeAcquire.Swap(nil); before != nil {
+			(*before)()
+		}
+	case *core.Txn:
+		close(e.came)
+		<-e.goOn
+	}
+	return e.Engine.Do(ctx, command)
+}

@@ -10,6 +10,8 @@ var (
 	Records      = gauge("records", "Records that are kept.")
 	Alarms       = gauge("alarms", "Active alarms.", "kind")
 	AlarmsRaised = counter("alarms_total", "Alarms raised since the first entry of the log.", "kind")
+	Quarantine   = gauge("quarantine_seconds",
+		"Seconds until the quarantine after a restore ends, before which nothing is granted; 0 if there is none.")
 )
 
 // Requests, at every door.

@@ -79,6 +79,7 @@ var (
 	recordsDesc    = metric.Records.Desc()
 	alarmsDesc     = metric.Alarms.Desc()
 	raisedDesc     = metric.AlarmsRaised.Desc()
+	quarantineDesc = metric.Quarantine.Desc()
 )
 
 func (c *census) Describe(ch chan<- *prometheus.Desc) {
@@ -90,6 +91,7 @@ func (c *census) Describe(ch chan<- *prometheus.Desc) {
 	ch <- recordsDesc
 	ch <- alarmsDesc
 	ch <- raisedDesc
+	ch <- quarantineDesc
 }
 
 // Collect sends nothing when the engine cannot be read: a gap in the graph is
@@ -98,9 +100,14 @@ func (c *census) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var n core.Counts
-	if err := c.read(ctx, func(v core.View) { n = v.Counts() }); err != nil {
+	var q core.Quarantine
+	if err := c.read(ctx, func(v core.View) {
+		n = v.Counts()
+		q, _ = v.Quarantine()
+	}); err != nil {
 		return
 	}
+	ch <- prometheus.MustNewConstMetric(quarantineDesc, prometheus.GaugeValue, q.Left.Seconds())
 	gauge := func(desc *prometheus.Desc, value int) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value))
 	}

@@ -86,6 +86,34 @@ func TestCensus(t *testing.T) {
 	}
 }
 
+// After a restore the metric counts down from the length of the quarantine, also between stamps.
+func TestCensusShowsTheQuarantine(t *testing.T) {
+	m := NewMetrics()
+	state, passed := core.New(), time.Duration(0)
+	m.CountBy(func(_ context.Context, fn func(core.View)) error {
+		fn(state.View(passed))
+		return nil
+	})
+	shows := func(want string) {
+		t.Helper()
+		if text := scrape(t, m); !strings.Contains(text, "leasehold_quarantine_seconds "+want+"\n") {
+			t.Errorf("want leasehold_quarantine_seconds %s in\n%s", want, text)
+		}
+	}
+	shows("0")
+	if _, err := state.FromBackup(core.Restoration{Quarantine: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	shows("60") // it has not begun to run down
+	if _, err := state.Apply(1, 1, []core.Command{&core.Lead{Node: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	passed = 20 * time.Second
+	shows("40")
+	passed = time.Minute
+	shows("0")
+}
+
 // A flood of failures is ten lines a second, and a count of the rest.
 func TestFailuresAreWrittenDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

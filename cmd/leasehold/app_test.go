@@ -85,6 +85,50 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	}
 }
 
+// The first page fits a screen, names the eight things that people come for, and leads to the rest.
+func TestFirstHelpFitsAScreen(t *testing.T) {
+	tr := newTrial(t, false)
+	tr.does(t, 0, "--help")
+	page := tr.out.String()
+	if n := strings.Count(page, "\n"); n > 30 {
+		t.Errorf("it has %d lines, which is more than a screen", n)
+	}
+	for line := range strings.Lines(page) {
+		if n := len([]rune(strings.TrimSpace(line))); n > 80 {
+			t.Errorf("%q has %d columns", line, n)
+		}
+	}
+	for _, want := range []string{"serve", "run", "acquire", "release", "list", "describe", "break", "doctor", "help all"} {
+		if !strings.Contains(page, "\n  leasehold "+want+" ") {
+			t.Errorf("it does not name %s:\n%s", want, page)
+		}
+	}
+	tr.does(t, 0, "help", "all")
+	for _, c := range tr.root().Commands() {
+		if !strings.Contains(tr.out.String(), "\n  "+c.Name()+" ") {
+			t.Errorf("help all does not name %s", c.Name())
+		}
+	}
+}
+
+// What is suggested for a word from another system is a command that there is.
+func TestSynonymsLeadSomewhere(t *testing.T) {
+	root := newProgram().root()
+	root.InitDefaultHelpCmd()
+	quoted := regexp.MustCompile(`"([^"]*)"`)
+	for word, meaning := range cli.Meanings() {
+		if found, _, err := root.Find([]string{word}); err == nil && found != root {
+			t.Errorf("%s is a command, and explained as %q", word, meaning)
+		}
+		for _, line := range quoted.FindAllStringSubmatch(meaning, -1) {
+			found, _, err := root.Find(strings.Fields(line[1])[:1])
+			if err != nil || found == root {
+				t.Errorf("%s leads to %q, which is no command", word, line[1])
+			}
+		}
+	}
+}
+
 // Every command line in an example, a topic or a text names commands and flags
 // that there are.
 func TestExamplesAreTrue(t *testing.T) {

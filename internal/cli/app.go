@@ -56,9 +56,8 @@ func (a *App) Run(args []string, makeRoot func() *cobra.Command) (code int) {
 	// "held" or "lost".
 	defer func() {
 		if p := recover(); p != nil {
-			fmt.Fprintf(a.Stderr, "leasehold: this is a bug: %v\nPlease report it with the command that you gave and "+
-				"these lines:\n\n%s", p, debug.Stack())
 			code = ExitBug
+			a.reportBug(p, debug.Stack())
 		}
 	}()
 	a.Args, a.Ignored = args, ignored()
@@ -73,6 +72,16 @@ func (a *App) Run(args []string, makeRoot func() *cobra.Command) (code int) {
 	err = interrupted(ctx, err)
 	a.Report(err)
 	return ExitCode(err)
+}
+
+func (a *App) reportBug(p any, stack []byte) {
+	if isJSON(a.Output) {
+		a.reportJSON(fmt.Errorf("this is a bug: %v; please report it with the command that you gave and this stack: %s",
+			p, stack))
+		return
+	}
+	fmt.Fprintf(a.Stderr, "leasehold: this is a bug: %v\nPlease report it with the command that you gave and "+
+		"these lines:\n\n%s", p, stack)
 }
 
 // untilSignal returns a context that ends, with a signalError as its cause, at the
@@ -156,7 +165,7 @@ func (a *App) Getenv(name string) string {
 // Say talks to the person, never to a program: it prints nothing with --quiet and beside JSON, and
 // its text may change at any time.
 func (a *App) Say(format string, args ...any) {
-	if a.Quiet || a.Output == FormatJSON || a.Output == FormatLines {
+	if a.Quiet || isJSON(a.Output) {
 		return
 	}
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {

@@ -46,7 +46,7 @@ func exitMeanings() []struct{ code, meaning string } {
 		{"74", "it may have happened: look, or ask again with the same id"},
 		{"75", "somebody else holds it"},
 		{"76", "you no longer hold it"},
-		{"77", "not allowed"},
+		{"77", "permission denied"},
 		{"126", "run, elect: the command cannot be run"},
 		{"127", "run, elect: there is no such command; any other code is the command's own"},
 		{"130", "stopped by ctrl-C (143: by SIGTERM)"},
@@ -202,7 +202,7 @@ func (a *App) Report(err error) {
 	switch {
 	case errors.As(err, &stopped), errors.As(err, &coded) && coded.Err == nil:
 		return
-	case a.Output == FormatJSON || a.Output == FormatLines:
+	case isJSON(a.Output):
 		a.reportJSON(err)
 		return
 	}
@@ -242,6 +242,7 @@ type told struct {
 	Code   string `json:"code"`
 	Exit   int    `json:"exit"`
 	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"` // what to try next
 
 	// If somebody is in the way.
 	Resource    string   `json:"resource,omitempty"`
@@ -272,6 +273,10 @@ func Problem(err error) told {
 		code = "unfit"
 	}
 	t := told{Type: "urn:leasehold:problem:" + code, Code: code, Exit: ExitCode(err), Detail: err.Error()}
+	var next *Hinted
+	if errors.As(err, &next) {
+		t.Hint = next.hint
+	}
 	if failure != nil && failure.Lease != nil {
 		l := failure.Lease
 		t.Resource, t.Holder, t.Reason, t.Token = l.Resource, l.Holder, l.Reason, uint64(l.Token)

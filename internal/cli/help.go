@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,15 +17,17 @@ func (a *App) help() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Help about a command or a topic",
-		Long: `Help shows what a command does, its flags and examples.
+		Long: `Help shows what a command does, its flags and examples. "leasehold help all" lists
+every command by what it is for.
 
 Besides the commands there are topics: exit-codes, configuration and output.`,
-		Example: `  leasehold help acquire
-  leasehold help exit-codes
-  leasehold help configuration`,
+		Example: `  leasehold help all
+  leasehold help acquire
+  leasehold help exit-codes`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion,
 			_ cobra.ShellCompDirective) {
 			if len(args) == 0 {
+				names = append(names, cobra.CompletionWithDesc("all", "Every command, by what it is for"))
 				for _, sub := range cmd.Root().Commands() {
 					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
 				}
@@ -31,6 +35,9 @@ Besides the commands there are topics: exit-codes, configuration and output.`,
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if slices.Equal(args, []string{"all"}) {
+				return a.helpAll(cmd.Root())
+			}
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
 				return unknownCommand(cmd.Root(), strings.Join(args, " "))
@@ -39,6 +46,17 @@ Besides the commands there are topics: exit-codes, configuration and output.`,
 			return found.Help()
 		},
 	}
+}
+
+// helpAll lists every command, by chapter.
+func (a *App) helpAll(root *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:\n  leasehold COMMAND\n")
+	usageOfCommands(&b, root)
+	usageOfFlags(&b, root)
+	b.WriteString("\n\"leasehold help COMMAND\" explains a command.\n")
+	_, err := io.WriteString(a.Stdout, b.String())
+	return Written(err)
 }
 
 // topic returns a page of help that is no command.
@@ -120,8 +138,9 @@ standard error, and --quiet leaves all of them out but the errors.
   -o wide    more columns, and times as dates
   -o json    what the API says: one object for one thing, a list (which may be []) for
              several, one object a line for watch and one list a line for list --watch.
-             Standard error is then empty, or has one object for each error, with "code",
-             "exit" and "detail"
+             Standard error is then empty, or has one object for each error (also for a wrong
+             command or flag): "code", "detail" (the message), "exit" (the exit code), and
+             "hint" (what to try next) where there is one
   -o ndjson  one object a line, as they come: for audit and holds, of which there may be
              more than fits in one list
   -o name    nothing but the name: of the lease (its id) for acquire, renew, release

@@ -13,12 +13,16 @@ func (a *App) Root(contents []Chapter) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "leasehold",
 		Short: "Time-bound, exclusive, fenced ownership of named resources",
-		Long: `Leasehold grants leases: the right of one holder to a named resource until a
-moment. Each grant carries a token that is larger than every one before it, so
-that what the lease protects can turn away a holder that is late.`,
-		Example: `  leasehold serve                                   # a server on 127.0.0.1:4653
-  leasehold run prod/deploy -- ./deploy.sh          # waits, runs it, gives it back
-  leasehold list                                    # who holds what, who waits`,
+		Long:  "Leasehold grants leases: time-bound, exclusive ownership of named resources.",
+		Example: `  leasehold serve                                 # start a server
+  leasehold run prod/deploy -- ./deploy.sh        # run a command under a lease
+  leasehold acquire prod/deploy --ttl 10m         # take a lease; shows its id
+  leasehold release ID                            # give it back
+  leasehold list                                  # who holds what, who waits
+  leasehold describe prod/deploy                  # one resource in detail
+  leasehold break prod/deploy --reason "stuck"    # end somebody else's lease
+  leasehold doctor                                # check this machine and server`,
+		Version:           VersionLine(a.Version),
 		Args:              cobra.ArbitraryArgs,
 		RunE:              a.Group,
 		SilenceErrors:     true,
@@ -28,13 +32,15 @@ that what the lease protects can turn away a holder that is late.`,
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(a.flagError)
+	root.SetVersionTemplate("leasehold {{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version of this program")
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false,
 		"only data and errors: no confirmations, hints or warnings")
 	for _, chapter := range contents {
 		root.AddGroup(&cobra.Group{ID: chapter.Title, Title: chapter.Title + ":"})
 		for _, command := range chapter.Commands {
-			command.GroupID = chapter.Title
+			command.GroupID, command.Aliases = chapter.Title, aliases[command.Name()]
 		}
 		root.AddCommand(chapter.Commands...)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,31 +17,43 @@ func Takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return SeeHelp(cmd, Usage("%s needs more arguments: %s", cmd.Name(), UsageOf(cmd)))
+			return SeeHelp(cmd, Usage("missing %s; usage: %s", missingArg(cmd, len(args)), UsageOf(cmd)))
 		case most >= 0 && len(args) > most:
-			return SeeHelp(cmd, Usage("%s does not take %q: %s", cmd.Name(), args[most], UsageOf(cmd)))
+			return SeeHelp(cmd, Usage("unexpected argument %q; usage: %s", args[most], UsageOf(cmd)))
 		}
 		return nil
 	}
 }
 
-// UsageOf returns how a command is called.
-func UsageOf(cmd *cobra.Command) string { return "leasehold " + pathAndArgs(cmd) }
-
-// pathAndArgs is the usage line without the program and without "[flags]".
-func pathAndArgs(cmd *cobra.Command) string {
-	line := strings.TrimSuffix(cmd.UseLine(), " [flags]")
-	return strings.TrimPrefix(line, cmd.Root().Name()+" ")
+// missingArg returns the name of the argument behind those that were given.
+func missingArg(cmd *cobra.Command, given int) string {
+	for _, word := range strings.Fields(cmd.Use)[1:] {
+		if strings.HasPrefix(word, "[") || strings.HasPrefix(word, "-") {
+			continue
+		}
+		if given == 0 {
+			return strings.TrimRight(word, ".…")
+		}
+		given--
+	}
+	return "argument"
 }
 
 // SeeHelp adds to an error where the command is explained.
 func SeeHelp(cmd *cobra.Command, err error) error {
-	return Hint(err, "all about it: %s --help", cmd.CommandPath())
+	return Hint(err, "see: %s --help", cmd.CommandPath())
 }
 
 // flagError turns cobra's errors about flags into ones that say what to write instead: which flags
-// there are, and what a flag takes.
-func flagError(cmd *cobra.Command, err error) error {
+// there are, and what a flag takes. The flag -o may be behind the one that is wrong, so that it was
+// not parsed.
+func (a *App) flagError(cmd *cobra.Command, err error) error {
+	if a.Output == FormatTable && wantsJSON(a.Args) {
+		a.Output = FormatJSON
+	}
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return unknownCommand(cmd, words[0]) // whose flags are not known either
+	}
 	var (
 		unknown *pflag.NotExistError
 		missing *pflag.ValueRequiredError
@@ -87,11 +100,36 @@ func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 	if err.GetSpecifiedShortnames() != "" {
 		given = "-" + err.GetSpecifiedName()
 	}
-	if near := config.Nearest(err.GetSpecifiedName(), names); near != "" {
-		return Usage("%s has no flag %s: did you mean --%s?", cmd.Name(), given, near)
+	near := config.Nearest(err.GetSpecifiedName(), names)
+	if meant := flagSynonyms[err.GetSpecifiedName()]; meant != "" && slices.Contains(names, strings.Fields(meant)[0]) {
+		near = meant
 	}
-	return Usage("%s has no flag %s: it takes --%s", cmd.Name(), given, strings.Join(names, ", --"))
+	if near != "" {
+		return Usage("unknown flag %s; did you mean --%s?", given, near)
+	}
+	return Usage("unknown flag %s; flags of %s: --%s", given, cmd.Name(), strings.Join(names, ", --"))
 }
+
+// wantsJSON reports whether arguments ask for JSON, wherever they do.
+func wantsJSON(args []string) bool {
+	for i, arg := range args {
+		if arg == "--" {
+			return false
+		}
+		if (arg == "-o" || arg == "--output") && i+1 < len(args) {
+			arg += "=" + args[i+1]
+		}
+		if name, value, _ := strings.Cut(arg, "="); (name == "-o" || name == "--output") && isJSON(value) {
+			return true
+		}
+		if value, short := strings.CutPrefix(arg, "-o"); short && isJSON(value) {
+			return true
+		}
+	}
+	return false
+}
+
+func isJSON(format string) bool { return format == FormatJSON || format == FormatLines }
 
 // Group is the body of a command that has only subcommands.
 func (a *App) Group(cmd *cobra.Command, args []string) error {
@@ -101,7 +139,7 @@ func (a *App) Group(cmd *cobra.Command, args []string) error {
 	return unknownCommand(cmd, args[0])
 }
 
-// unknownCommand suggests the nearest command, or lists all.
+// unknownCommand suggests what was meant, or says where all commands are.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	var names []string
 	for _, sub := range cmd.Commands() {
@@ -109,10 +147,19 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	if near := config.Nearest(name, names); near != "" {
-		return SeeHelp(cmd, Usage("%s has no command %q: did you mean %s?", cmd.CommandPath(), name, near))
+	subject := "unknown command " + strconv.Quote(name)
+	if cmd.HasParent() {
+		subject += " of " + cmd.CommandPath()
 	}
-	return SeeHelp(cmd, Usage("%s has no command %q: use %s", cmd.CommandPath(), name, OrList(names)))
+	switch near := nearestCommand(name, names); {
+	case !cmd.HasParent() && meanings[name] != "":
+		return SeeHelp(cmd, Usage("%s; %s", subject, meanings[name]))
+	case near != "":
+		return SeeHelp(cmd, Usage("%s; did you mean %s?", subject, near))
+	case !cmd.HasParent():
+		return Hint(Usage("%s", subject), "see: leasehold help all")
+	}
+	return SeeHelp(cmd, Usage("%s; known: %s", subject, strings.Join(names, ", ")))
 }
 
 // Needs refuses a command without a flag that has no sensible default.

@@ -13,12 +13,11 @@ import (
 // writeUsage writes how a command is called. Cobra's own text mixes the flags by which a
 // server is found, which are the same everywhere, with those of the command.
 func writeUsage(cmd *cobra.Command) error {
-	var b strings.Builder
-	line := cmd.UseLine()
-	if cmd.HasAvailableSubCommands() && !hasOwnFlags(cmd) {
-		line = cmd.CommandPath() + " COMMAND" // it does nothing by itself
+	if !cmd.HasParent() {
+		return writeFirstUsage(cmd)
 	}
-	fmt.Fprintf(&b, "Usage:\n  %s\n", line)
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage:\n  %s\n", UsageOf(cmd))
 	if cmd.HasExample() {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
@@ -30,6 +29,35 @@ func writeUsage(cmd *cobra.Command) error {
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
 	return err
+}
+
+// writeFirstUsage writes what people come for first. It fits a screen: the list of all commands is
+// one step away.
+func writeFirstUsage(root *cobra.Command) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage:\n  leasehold COMMAND\n\nFirst steps:\n%s\n", root.Example)
+	b.WriteString(`
+More:
+  leasehold help all            every command; Terraform, Azure, clusters too
+  leasehold help COMMAND        flags and examples of a command
+  leasehold help exit-codes     exit codes; other topics: configuration, output
+`)
+	usageOfFlags(&b, root)
+	_, err := io.WriteString(root.OutOrStdout(), b.String())
+	return err
+}
+
+// UsageOf returns how a command is called, with the place for flags before a "--": what follows
+// that belongs to another program.
+func UsageOf(cmd *cobra.Command) string {
+	if cmd.HasAvailableSubCommands() && !hasOwnFlags(cmd) {
+		return cmd.CommandPath() + " COMMAND" // it does nothing by itself
+	}
+	line := cmd.UseLine()
+	if own, others, found := strings.Cut(strings.TrimSuffix(line, " [flags]"), " -- "); found {
+		return own + " [flags] -- " + others
+	}
+	return line
 }
 
 // usageOfCommands lists the subcommands of a command by group, and then the topics.
@@ -84,6 +112,6 @@ func hasOwnFlags(cmd *cobra.Command) (own bool) {
 
 // Flags that are shown apart from those of a command.
 var (
-	everywhere      = []string{"help", "quiet"}
+	everywhere      = []string{"help", "quiet", "version"}
 	connectionFlags = append([]string{"namespace"}, serverSettings...)
 )

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -40,7 +41,7 @@ are its digest and its size.`,
 		}
 		record, err := recordAt(ctx, c, args[0], revision, version)
 		if err != nil {
-			return ExplainRecord(c, err)
+			return explainGet(ctx, c, args[0], err)
 		}
 		switch a.Output {
 		case cli.FormatJSON:
@@ -65,6 +66,16 @@ func recordAt(ctx context.Context, c *cli.Conn, path string, revision, version u
 		return c.RecordAt(ctx, path, version)
 	}
 	return c.Record(ctx, path, revision)
+}
+
+// explainGet looks whether a path without a record is the name of a resource: people try get on it.
+func explainGet(ctx context.Context, c *cli.Conn, path string, err error) error {
+	if errors.Is(err, leasehold.ErrNotFound) {
+		if r, lookup := c.Resource(ctx, path, 0); lookup == nil && r.State != "available" {
+			return cli.Hint(err, "%s is leased, and not a record: %s", cli.Quote(path), c.Again("describe", path))
+		}
+	}
+	return ExplainRecord(c, err)
 }
 
 // copyValue prints a large value as it arrives, without holding it in memory.

@@ -41,7 +41,7 @@ func TestEveryCodeHasAnExitCode(t *testing.T) {
 }
 
 func TestEveryExitCodeIsExplained(t *testing.T) {
-	codes := []int{ExitUsage, ExitNotFound, ExitUnavailable, ExitBug, ExitUnfit, exitLimited, exitUndecided, ExitHeld,
+	codes := []int{ExitUsage, ExitConflict, ExitNotFound, ExitUnavailable, ExitBug, ExitUnfit, exitLimited, exitUndecided, ExitHeld,
 		ExitLost, exitDenied, exitSignal + 2}
 	help := exitHelp()
 	for _, code := range codes {

@@ -18,6 +18,7 @@ import (
 const (
 	ExitAlarm       = 1
 	ExitUsage       = 64
+	ExitConflict    = 65
 	ExitNotFound    = 66
 	ExitUnavailable = 69
 	ExitBug         = 70
@@ -38,6 +39,7 @@ func exitMeanings() []struct{ code, meaning string } {
 		{"0", "done"},
 		{"1", "something needs attention (alarms --check, cluster status, cert show)"},
 		{"64", "the command or the request is wrong, or what is there contradicts it"},
+		{"65", "the record exists already, or has changed (put --create, --if-revision)"},
 		{"66", "not found"},
 		{"69", "no server could be reached, or it cannot act now: try again"},
 		{"70", "a bug, or data that contradict themselves"},

@@ -22,8 +22,9 @@ func Delete(a *cli.App) *cobra.Command {
 try may have deleted it. With --prefix it deletes all records whose path begins with
 PATH, at once or not at all, up to 10,240 of them.
 
-With --if-revision that revision must have changed the record last. --lease and
---token are those of put: a late holder gets code 76, and nothing is deleted.`,
+With --if-revision that revision must have changed the record last; otherwise the
+command ends with code 65. --lease and --token are those of put: a late holder gets
+code 76, and nothing is deleted.`,
 		Example: `  leasehold delete config/limits
   leasehold delete config/limits --if-revision 181
   leasehold delete workers/ --prefix`,
@@ -43,7 +44,7 @@ With --if-revision that revision must have changed the record last. --lease and
 		}
 		done, err := c.DeleteRecord(ctx, request)
 		if err != nil {
-			return ExplainRecord(c, err)
+			return condition{args[0], false, request.IfRevision}.explain(ctx, c, err)
 		}
 		switch a.Output {
 		case cli.FormatJSON:

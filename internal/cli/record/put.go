@@ -33,7 +33,7 @@ with ` + "`leasehold versions`" + `, and go back with ` + "`leasehold rollback`"
 many as before; a new record keeps none, and --keep none lets them all go.
 
 With --create there must be none yet; with --if-revision that revision must have
-changed it last. Both end with code 64 if something else is there.
+changed it last. Otherwise nothing is written, and the command ends with code 65.
 
 With --lease the write happens only while that lease is alive, judged by the server
 in the same moment; --token must then be its token. With --token alone the record
@@ -67,7 +67,7 @@ holder gets code 76, and nothing is written.`,
 		}
 		record, err := c.PutRecord(ctx, request)
 		if err != nil {
-			return ExplainRecord(c, err)
+			return condition{args[0], request.IfAbsent, request.IfRevision}.explain(ctx, c, err)
 		}
 		return printPut(a, record)
 	})

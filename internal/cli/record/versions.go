@@ -89,8 +89,8 @@ func Rollback(a *cli.App) *cobra.Command {
 		Long: `Rollback writes the value of a former version as a new version: nothing is lost. A record
 that was deleted is made again.
 
-With --if-revision it happens only if nobody has written in the meantime. --lease and
---token fence it, as they do for ` + "`leasehold put`" + `.`,
+With --if-revision it happens only if nobody has written in the meantime; otherwise the
+command ends with code 65. --lease and --token fence it, as they do for ` + "`leasehold put`" + `.`,
 		Example: `  leasehold versions state/network
   leasehold rollback state/network --to 181 --if-revision 190
   leasehold rollback state/network --to 181 -o json`,
@@ -105,7 +105,7 @@ With --if-revision it happens only if nobody has written in the meantime. --leas
 		request.Path = args[0]
 		record, err := c.PutRecord(ctx, request)
 		if err != nil {
-			return ExplainRecord(c, err)
+			return condition{args[0], false, request.IfRevision}.explain(ctx, c, err)
 		}
 		return printPut(a, record)
 	})

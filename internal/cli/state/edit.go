@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +37,11 @@ shows them. States hold secrets: mind where you write them to.`,
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
 		revision := uint64(0)
 		if version != "" {
-			found, err := versionCalled(ctx, c, args[0], version)
+			versions, err := states(c).Versions(ctx, args[0])
+			var found tfstate.Version
+			if err == nil {
+				found, err = versionCalled(c, args[0], versions, version)
+			}
 			if err != nil {
 				return stateless(c, args[0], err)
 			}
@@ -109,13 +112,26 @@ lock was lost and its write refused: see docs/doors/terraform.md.`,
 		if err != nil {
 			return err
 		}
-		a.Say("pushed %s, serial %d", args[0], head.Serial)
-		return nil
+		return written(ctx, a, c, args[0], fmt.Sprintf("pushed %s, serial %d", args[0], head.Serial))
 	})
 	cmd.Flags().BoolVar(&f.force, "force", false, "whatever serial and lineage are there")
 	f.add(cmd)
 	a.ClientFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
+}
+
+// written says what was done, or with -o json shows the state as it is now.
+func written(ctx context.Context, a *cli.App, c *cli.Conn, state, done string) error {
+	if a.Output != cli.FormatJSON {
+		a.Say("%s", done)
+		return nil
+	}
+	s, err := states(c).Info(ctx, state)
+	if err != nil {
+		return fmt.Errorf("%s, but it could not be shown: %w", done, err)
+	}
+	return a.PrintJSON(s)
 }
 
 // write writes a state under the lock. The server lets a holder write one serial twice; what
@@ -174,98 +190,6 @@ func edit(ctx context.Context, c *cli.Conn, state, operation string, f editFlags
 		return fmt.Errorf("the state was written, but its lock could not be given back, and ends by itself: %w", failed)
 	}
 	return err
-}
-
-func rollback(a *cli.App) *cobra.Command {
-	var f editFlags
-	cmd := &cobra.Command{
-		Use:   "rollback STATE VERSION",
-		Short: "Restore a former version of a state",
-		Long: `Rollback writes a former version of a state as a new one, under the lock. VERSION is a
-serial, or @ and a revision, as leasehold state versions shows them. A state that was
-deleted comes back.
-
-The new version has the content of the former one and a serial above all others: plans
-that were made from what is there now are then refused as stale, as they have to be. An
-encrypted state keeps its own serial, since nobody but OpenTofu can change it.
-
-Only the state goes back, not what it describes: look at terraform plan afterwards.`,
-		Example: `  leasehold state rollback prod/network 41 --reason "run 881 imported the wrong account"
-  leasehold state rollback prod/network @1881
-  leasehold state diff prod/network                         # what it did`,
-		Args:              cli.Takes(2, 2),
-		ValidArgsFunction: Completes(a),
-	}
-	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
-		// Looked at before the lock is taken: a wrong name should disturb nobody.
-		if _, err := versionCalled(ctx, c, args[0], args[1]); err != nil {
-			return stateless(c, args[0], err)
-		}
-		var serial uint64
-		err := edit(ctx, c, args[0], "rollback", f, func(id string) (err error) {
-			serial, err = rollBack(ctx, c, args[0], args[1], id)
-			return err
-		})
-		if err != nil {
-			return stateless(c, args[0], err)
-		}
-		at := "serial " + args[1]
-		if revision, ok := strings.CutPrefix(args[1], "@"); ok {
-			at = "revision " + revision
-		}
-		a.Say("rolled back %s: it is what it was at %s, and has serial %d now", args[0], at, serial)
-		return nil
-	})
-	f.add(cmd)
-	a.ClientFlags(cmd)
-	return cmd
-}
-
-// versionCalled finds a version of a state by its serial or revision.
-func versionCalled(ctx context.Context, c *cli.Conn, state, word string) (tfstate.Version, error) {
-	versions, err := states(c).Versions(ctx, state)
-	if err != nil {
-		return tfstate.Version{}, err
-	}
-	found, err := findVersion(versions, word)
-	if err != nil {
-		err = cli.Hint(err, "see all versions: %s", c.Again("state", "versions", state))
-	}
-	return found, err
-}
-
-// rollBack writes a former version as a new one, and returns its new serial. The caller has the
-// lock. The versions are read again here, since somebody may have written before the lock was
-// granted.
-func rollBack(ctx context.Context, c *cli.Conn, state, word, id string) (uint64, error) {
-	versions, err := states(c).Versions(ctx, state)
-	if err != nil {
-		return 0, err
-	}
-	old, err := findVersion(versions, word)
-	if err != nil {
-		return 0, cli.Hint(err, "see all versions: %s", c.Again("state", "versions", state))
-	}
-	body, err := states(c).Read(ctx, state, old.Revision)
-	if err != nil {
-		return 0, err
-	}
-	head, err := tfstate.ReadHead(bytes.NewReader(body))
-	if err != nil {
-		return 0, err
-	}
-	serial := head.Serial
-	if !head.Encrypted {
-		for _, v := range versions {
-			serial = max(serial, v.Serial)
-		}
-		// Above all others, so that plans made from what is there now are refused as stale.
-		serial++
-		if body, err = tfstate.WithSerial(body, serial); err != nil {
-			return 0, err
-		}
-	}
-	return serial, states(c).Write(ctx, state, id, body, true)
 }
 
 func unlock(a *cli.App) *cobra.Command {

@@ -56,8 +56,8 @@ func list(a *cli.App) *cobra.Command {
 		Use:   "list [PREFIX]",
 		Short: "Show the states, and who has locked them",
 		Long: `List shows the states whose name begins with PREFIX, or all of them: the serial that
-Terraform counts, the size, when it was written last, how many versions of it are kept,
-and who has locked it.`,
+Terraform counts, the size, when it was last written, how many versions of it are kept,
+and who has locked it. A state that is locked before its first write is listed too.`,
 		Example: `  leasehold state list
   leasehold state list prod/ -o wide
   leasehold state list -o json | jq -r '.[] | select(.lock) | .name'`,
@@ -77,7 +77,7 @@ and who has locked it.`,
 		case a.Output == cli.FormatJSON:
 			return a.PrintJSON(states)
 		case len(states) == 0 && a.Output == cli.FormatTable:
-			a.Say("there is no state%s in namespace %s; to make one: %s", under(prefix), c.Client.Namespace,
+			a.Say("no states%s in namespace %s; to make one: %s", under(prefix), c.Client.Namespace,
 				c.Again("terraform", "config", "--http", "STATE"))
 			return nil
 		}
@@ -114,8 +114,11 @@ func printStates(a *cli.App, states []tfstate.State) error {
 	for _, s := range states {
 		row := []string{s.Name, strconv.FormatUint(s.Serial, 10), cli.Size(s.Size), a.WhenAt(s.Written),
 			strconv.Itoa(s.Versions), lockedOrRests(a, s)}
-		if s.Problem != "" {
+		switch {
+		case s.Problem != "":
 			row[1] = "?"
+		case s.Revision == 0:
+			row[1], row[2] = "", "" // it is only locked
 		}
 		if a.Output == cli.FormatWide {
 			row = append(row, strconv.FormatUint(s.Revision, 10), s.Lineage, s.Writer)

@@ -1,9 +1,12 @@
 package terraform
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
@@ -23,42 +26,91 @@ func (c *call) list() error {
 	if err != nil || len(after) > leasehold.MaxName {
 		return door.Invalid("after is not what \"next\" of a page said: leave it out to begin again")
 	}
-	from := tfstate.Path(c.query.Get("prefix"))
-	q := core.RecordQuery{From: from, To: core.PrefixEnd(from), Most: int(limit)}
-	if len(after) > 0 {
-		q.From = max(from, string(after)+"\x00")
-	}
-	page, states, err := c.listed(q)
+	found, next, err := c.listed(tfstate.Path(c.query.Get("prefix")), string(after), int(limit))
 	if err != nil {
 		return err
 	}
-	for i := range states {
-		c.describe(&states[i], content{page.Records[i].Value, page.Records[i].Large})
+	answer := tfstate.Page[tfstate.State]{Items: make([]tfstate.State, len(found))}
+	for i := range found {
+		if found[i].stored {
+			c.describe(&found[i].State, found[i].content)
+		}
+		answer.Items[i] = found[i].State
 	}
-	answer := tfstate.Page[tfstate.State]{Items: states}
-	if page.More {
-		answer.Next = base64.RawURLEncoding.EncodeToString([]byte(page.Records[len(states)-1].Path))
+	if next != "" {
+		answer.Next = base64.RawURLEncoding.EncodeToString([]byte(next))
 	}
 	c.send(http.StatusOK, "application/json", answer)
 	return nil
 }
 
-// listed reads a page, and what the engine knows of each state in it.
-func (c *call) listed(q core.RecordQuery) (page core.RecordPage, states []tfstate.State, err error) {
+// A found is a state that a list shows. One that is not stored is only locked: nobody has written
+// it yet, or it was deleted.
+type found struct {
+	tfstate.State
+	path    string
+	stored  bool
+	content content
+}
+
+// listed reads a page of the states after a path, in order, and where the next page begins; empty
+// at the end. States that are stored and states that are locked are two lists of the engine, each
+// with pages of its own: what lies beyond the shorter page is left to the next one.
+func (c *call) listed(prefix, after string, limit int) (list []found, next string, err error) {
 	var failure *leasehold.Error
-	states = []tfstate.State{}
 	err = c.look(func(v core.View) {
+		q := core.RecordQuery{From: prefix, To: core.PrefixEnd(prefix), Most: limit}
+		if after != "" {
+			q.From = max(prefix, after+"\x00")
+		}
+		var page core.RecordPage
 		if page, failure = v.Records(c.namespace, q); failure != nil {
 			return
 		}
+		stored := map[string]bool{}
 		for _, r := range page.Records {
-			states = append(states, c.stateIn(v, r.Path))
+			stored[r.Path] = true
+			list = append(list, found{path: r.Path, stored: true, content: content{r.Value, r.Large}})
+		}
+		locks, end := v.List(c.namespace, prefix, after, limit, false)
+		for i := range locks {
+			if path := locks[i].Resource; !stored[path] && isTaken(&locks[i]) &&
+				tfstate.CheckState(tfstate.Name(path)) == nil {
+				list = append(list, found{path: path})
+			}
+		}
+		if next = end; page.More && len(page.Records) > 0 {
+			last := page.Records[len(page.Records)-1].Path
+			next = min(cmp.Or(end, last), last)
+		}
+		list, next = cut(list, next, limit)
+		for i := range list {
+			list[i].State = c.stateIn(v, list[i].path)
 		}
 	})
 	if err == nil && failure != nil {
 		err = failure
 	}
-	return page, states, err
+	return list, next, err
+}
+
+// isTaken reports whether a lock is held or waited for, or keeps others away until somebody
+// acknowledges how it ended.
+func isTaken(s *leasehold.Status) bool {
+	return s.Holding > 0 || s.Waiting > 0 || s.Unacknowledged != nil
+}
+
+// cut orders a page and ends it at a path, empty for no end, and at a limit.
+func cut(list []found, next string, limit int) ([]found, string) {
+	slices.SortFunc(list, func(a, b found) int { return strings.Compare(a.path, b.path) })
+	if next != "" {
+		list = slices.DeleteFunc(list, func(f found) bool { return f.path > next })
+	}
+	if len(list) > limit {
+		list = list[:limit]
+		next = list[limit-1].path
+	}
+	return list, next
 }
 
 // stateIn returns what the engine knows of a state. Serial and lineage are in its bytes.

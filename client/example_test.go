@@ -179,7 +179,7 @@ func ExampleRenewNever() {
 
 // Whatever the lease protects must have the last word: a holder that was paused for too long
 // between two lines cannot know that it is late.
-func ExampleHold_Token_fencedWrite() {
+func ExampleHold_Pass() {
 	c, end := dial()
 	defer end()
 	ctx := context.Background()
@@ -189,12 +189,12 @@ func ExampleHold_Token_fencedWrite() {
 		return guard.Do(ctx, h.Resource(), pass, func(context.Context) error { return nil })
 	}
 	first, _ := c.Acquire(ctx, "disks/7")
-	pass := fence.Pass{Token: first.Token(), Floor: first.Floor()}
+	pass := first.Pass()
 	fmt.Println("first:", write(first, pass))
 	// The first holder is paused here, and its lease ends. Another one gets it:
 	_ = first.Release(ctx)
 	second, _ := c.Acquire(ctx, "disks/7")
-	fmt.Println("second:", write(second, fence.Pass{Token: second.Token(), Floor: second.Floor()}))
+	fmt.Println("second:", write(second, second.Pass()))
 	// The first one wakes up in the middle of its write:
 	fmt.Println("late:", write(first, pass))
 	// Output:
@@ -204,13 +204,13 @@ func ExampleHold_Token_fencedWrite() {
 }
 
 // A guard in the database that keeps what the lease protects.
-func ExampleHold_Token_sql() {
+func ExampleHold_Pass_sql() {
 	update := func(ctx context.Context, db *sql.DB, h *client.Hold) error {
 		guard, err := fence.NewSQL(db, fence.PostgreSQL, "")
 		if err != nil {
 			return err
 		}
-		return guard.Tx(ctx, h.Resource(), fence.Pass{Token: h.Token(), Floor: h.Floor()}, func(tx *sql.Tx) error {
+		return guard.Tx(ctx, "accounts/7", h.Pass(), func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 7")
 			return err
 		})

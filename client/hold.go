@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/fence"
 )
 
 // A Hold is a lease that this client holds. The client renews it. The Hold knows its own
@@ -16,8 +17,8 @@ import (
 //
 // Valid, Token, Err and Context().Err() read the clock at each call, so they are right even in
 // the first line after a pause, when no timer has run yet. Contexts derived from Context end a
-// moment later. A process can still be paused between Valid and what it does next: show Token to
-// what you protect.
+// moment later. A process can still be paused between Valid and what it does next: show Pass to a
+// guard of package fence, or Token to what you protect.
 type Hold struct {
 	session   *Session
 	resource  string
@@ -92,6 +93,17 @@ func (h *Hold) Floor() leasehold.Token {
 		return 0
 	}
 	return h.floor
+}
+
+// Pass returns what a guard of package fence has to see: resource, token and floor, as of one
+// moment. Once the hold is lost the pass has no token, and every guard refuses it. Take it for each
+// write: a pass that is kept outlives the hold, and only the guard can tell then.
+func (h *Hold) Pass() fence.Pass {
+	pass := fence.Pass{Resource: h.resource}
+	if h.check() == nil {
+		pass.Token, pass.Floor = leasehold.Token(h.token.Load()), h.floor
+	}
+	return pass
 }
 
 // Slots returns how many slots are held; 0: all of them, exclusively.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/leasetest"
 )
 
@@ -52,6 +53,37 @@ func TestAHoldIsRenewed(t *testing.T) {
 		}
 		if err := h.Release(t.Context()); err != nil {
 			t.Errorf("released again: %v", err)
+		}
+	})
+}
+
+// A pass has resource, token and floor of one moment: with a floor that was read a moment after the
+// token, when the hold was lost, it would shut out those who share the resource.
+func TestPass(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		ctx, guard := t.Context(), fence.NewMemory()
+		nothing := func(context.Context) error { return nil }
+		a := acquire(t, s.Dial(t), "r", client.Shared(), client.TTL(10*time.Second))
+		b := acquire(t, s.Dial(t), "r", client.Shared(), client.TTL(10*time.Second))
+		if p := b.Pass(); p != (fence.Pass{Token: b.Token(), Floor: a.Token(), Resource: "r"}) {
+			t.Errorf("the pass is %+v", p)
+		}
+		for _, h := range []*client.Hold{a, b, a} {
+			if err := guard.Do(ctx, "r", h.Pass(), nothing); err != nil {
+				t.Errorf("token %d: %v", h.Token(), err)
+			}
+		}
+		if err := guard.Do(ctx, "other", a.Pass(), nothing); !errors.Is(err, leasehold.ErrInvalid) {
+			t.Errorf("at another resource: %v", err)
+		}
+		if err := b.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := guard.Do(ctx, "r", b.Pass(), nothing); !errors.Is(err, leasehold.ErrLost) || b.Pass().Token != 0 {
+			t.Errorf("released, it gets %v with %+v", err, b.Pass())
+		}
+		if err := guard.Do(ctx, "r", a.Pass(), nothing); err != nil {
+			t.Errorf("the one who still shares it: %v", err)
 		}
 	})
 }

@@ -7,15 +7,16 @@
 // writes, a process can be paused for any length of time; when it goes on, the resource is
 // somebody else's. Tokens grow with every grant, so a late holder shows a smaller one.
 //
-// A holder shows a [Pass], which it gets from its hold:
+// A holder shows a [Pass], which its hold returns:
 //
-//	pass := fence.Pass{Token: h.Token(), Floor: h.Floor()}
+//	err := guard.Do(ctx, "reports/nightly", h.Pass(), write)
 //
 // Use a guard for one namespace: tokens of two namespaces cannot be compared.
 //
-// [Memory] guards what lives in one process; [SQL] guards what a database keeps, in the
-// same transaction as the write. [Handler] guards an HTTP service, and fence/fencegrpc a
-// gRPC service.
+// [Memory] guards what lives in one process; [SQL] what a database keeps, in the same
+// transaction as the write; [Redis] what a Redis server keeps, in the same script; [Files]
+// the files of a directory. [Handler] guards an HTTP service, and fence/fencegrpc a gRPC
+// service.
 package fence
 
 import (
@@ -33,10 +34,18 @@ type Guard interface {
 	Do(ctx context.Context, resource string, pass Pass, fn func(ctx context.Context) error) error
 }
 
-// A Pass is what a holder shows to a guard.
+// A Pass is what a holder shows to a guard. The client's Hold.Pass returns it.
 type Pass struct {
-	Token leasehold.Token // of its lease
-	Floor leasehold.Token // the smallest token alive on the resource at the grant; 0: Token
+	Token    leasehold.Token // of its lease; 0: the lease is lost
+	Floor    leasehold.Token // the smallest token alive on the resource at the grant; 0: Token
+	Resource string          // that the lease is of; empty: not known
+}
+
+// For returns the pass for something else that the same lease protects, such as one of many
+// files. Everybody who writes there must hold that lease.
+func (p Pass) For(resource string) Pass {
+	p.Resource = resource
+	return p
 }
 
 // floor returns the floor that the guard learns from the pass.
@@ -46,6 +55,32 @@ func (p Pass) floor() leasehold.Token {
 	}
 	return p.Floor
 }
+
+// check refuses a late pass, one without a token, and one of another resource. Without the
+// last, a mistyped name would raise the floor of somebody else's resource and shut its holder out.
+func (p Pass) check(resource string, floor leasehold.Token) error {
+	switch {
+	case p.Resource != "" && p.Resource != resource:
+		return &MismatchError{Resource: resource, Pass: p.Resource}
+	case p.Token == 0 || p.Token < floor:
+		return &LateError{resource, p.Token, floor}
+	}
+	return nil
+}
+
+// A MismatchError refuses a pass that was issued for another resource. It is an ErrInvalid.
+type MismatchError struct {
+	Resource string // that is guarded
+	Pass     string // that the pass is for
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%s: the pass is for %s; acquire %s, or show the pass with For(%q) if one lease protects both",
+		e.Resource, e.Pass, e.Resource, e.Resource)
+}
+
+// Is makes a MismatchError match leasehold.ErrInvalid.
+func (e *MismatchError) Is(target error) bool { return target == error(leasehold.ErrInvalid) }
 
 // A LateError refuses a holder whose resource was granted to somebody else since. It is an
 // ErrLost.
@@ -57,8 +92,8 @@ type LateError struct {
 
 func (e *LateError) Error() string {
 	if e.Token == 0 {
-		return fmt.Sprintf("%s: no token was shown, and token %d was seen: acquire the resource, "+
-			"and show the token of the lease", e.Resource, e.Floor)
+		return fmt.Sprintf("%s: no token: the lease is lost, or was never acquired (the largest token seen is %d); "+
+			"acquire the resource, and show the pass of that hold", e.Resource, e.Floor)
 	}
 	return fmt.Sprintf("%s: token %d is late: token %d was seen; stop, and acquire the resource again",
 		e.Resource, e.Token, e.Floor)

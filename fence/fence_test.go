@@ -107,9 +107,9 @@ func TestHandler(t *testing.T) {
 		says                       string
 	}{
 		{"a read", "GET", "", "", 200, ""},
-		{"no token", "PUT", "", "", 428, "no token was shown"},
+		{"no token", "PUT", "", "", 428, "no token: the lease is lost"},
 		{"the first", "PUT", "5", "", 200, ""},
-		{"no token after one", "PUT", "", "", 428, "token 5 was seen"},
+		{"no token after one", "PUT", "", "", 428, "the largest token seen is 5"},
 		{"a newer one", "PUT", "7", "6", 200, ""},
 		{"one that shares", "PUT", "6", "6", 200, ""},
 		{"a late one", "PUT", "5", "", 412, `token 5 is late: token 6 was seen`},
@@ -134,7 +134,8 @@ func TestHandler(t *testing.T) {
 }
 
 func TestAPassTravels(t *testing.T) {
-	for _, p := range []fence.Pass{pass(7, 0), pass(7, 6), pass(leasehold.MaxToken, 1)} {
+	for _, p := range []fence.Pass{pass(7, 0), pass(7, 6), pass(leasehold.MaxToken, 1),
+		{Token: 7, Resource: "reports/nightly"}, {Token: 7, Floor: 6, Resource: "with space/ünï\ncode?#%"}} {
 		h := http.Header{}
 		p.Set(h)
 		if got, err := fence.PassOf(h); err != nil || got != p {
@@ -143,11 +144,38 @@ func TestAPassTravels(t *testing.T) {
 	}
 }
 
+// A pass that was issued for another resource is refused before it changes anything: otherwise
+// a mistyped name would shut the real holder out.
+func TestAPassOfAnotherResourceIsRefused(t *testing.T) {
+	g := fence.NewMemory()
+	p := fence.Pass{Token: 9, Resource: "a"}
+	var mismatch *fence.MismatchError
+	if err := g.Do(t.Context(), "b", p, nothing); !errors.As(err, &mismatch) || !errors.Is(err, leasehold.ErrInvalid) {
+		t.Errorf("the error is %v", err)
+	}
+	if g.Floor("b") != 0 {
+		t.Errorf("the floor of b is %d", g.Floor("b"))
+	}
+	for resource, p := range map[string]fence.Pass{"a": p, "a/1": p.For("a/1")} {
+		if err := g.Do(t.Context(), resource, p, nothing); err != nil {
+			t.Error(err)
+		}
+	}
+	r := httptest.NewRequest("PUT", "/", nil)
+	p.Set(r.Header)
+	w := httptest.NewRecorder()
+	fence.Handler(g, func(*http.Request) string { return "b" }, http.NotFoundHandler()).ServeHTTP(w, r)
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "the pass is for a") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 func FuzzPassOf(f *testing.F) {
-	f.Add("7", "6")
-	f.Add("-1", "9007199254740992")
-	f.Fuzz(func(t *testing.T, token, floor string) {
-		p, err := fence.PassOf(http.Header{fence.TokenHeader: {token}, fence.FloorHeader: {floor}})
+	f.Add("7", "6", "reports%2Fnightly")
+	f.Add("-1", "9007199254740992", "%")
+	f.Fuzz(func(t *testing.T, token, floor, resource string) {
+		p, err := fence.PassOf(http.Header{fence.TokenHeader: {token}, fence.FloorHeader: {floor},
+			fence.ResourceHeader: {resource}})
 		if err == nil && (p.Token > leasehold.MaxToken || p.Floor > leasehold.MaxToken) {
 			t.Errorf("%q and %q are %+v", token, floor, p)
 		}

@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/leasehold/leasehold"
 )
 
-// The headers of a pass. Without FloorHeader the floor is the token.
+// The headers of a pass. Without FloorHeader the floor is the token; without ResourceHeader, which
+// is percent-encoded, nobody checks what the lease is of.
 const (
-	TokenHeader = "Leasehold-Token"
-	FloorHeader = "Leasehold-Floor"
+	TokenHeader    = "Leasehold-Token"
+	FloorHeader    = "Leasehold-Floor"
+	ResourceHeader = "Leasehold-Resource"
 )
 
 // Set adds the pass to the headers of a request.
@@ -22,6 +25,9 @@ func (p Pass) Set(h http.Header) {
 	h.Set(TokenHeader, strconv.FormatUint(uint64(p.Token), 10))
 	if p.Floor != 0 && p.Floor != p.Token {
 		h.Set(FloorHeader, strconv.FormatUint(uint64(p.Floor), 10))
+	}
+	if p.Resource != "" {
+		h.Set(ResourceHeader, url.PathEscape(p.Resource))
 	}
 }
 
@@ -32,7 +38,14 @@ func PassOf(h http.Header) (Pass, error) {
 		return Pass{}, err
 	}
 	floor, err := number(h, FloorHeader)
-	return Pass{token, floor}, err
+	if err != nil {
+		return Pass{}, err
+	}
+	resource, err := url.PathUnescape(h.Get(ResourceHeader))
+	if err != nil || len(h.Values(ResourceHeader)) > 1 {
+		return Pass{}, fmt.Errorf("%s is not the name of a resource: send one, percent-encoded", ResourceHeader)
+	}
+	return Pass{token, floor, resource}, nil
 }
 
 func number(h http.Header, name string) (leasehold.Token, error) {
@@ -71,9 +84,15 @@ func Handler(guard Guard, resource func(*http.Request) string, next http.Handler
 			next.ServeHTTP(w, r.WithContext(ctx))
 			return nil
 		})
-		var late *LateError
+		var (
+			late     *LateError
+			mismatch *MismatchError
+		)
 		switch {
 		case inside || err == nil: // next has answered
+		case errors.As(err, &mismatch):
+			refuse(w, http.StatusBadRequest, problem{Code: leasehold.Invalid.String(), Detail: err.Error(),
+				Resource: mismatch.Resource})
 		case errors.As(err, &late):
 			status := http.StatusPreconditionFailed
 			if late.Token == 0 {

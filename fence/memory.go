@@ -65,8 +65,8 @@ func (m *Memory) enter(resource string, pass Pass, v *visit) (older []*visit, er
 		g = &gate{inside: map[*visit]bool{}}
 		m.gates[resource] = g
 	}
-	if pass.Token == 0 || pass.Token < g.floor {
-		return nil, &LateError{resource, pass.Token, g.floor}
+	if err := pass.check(resource, g.floor); err != nil {
+		return nil, err
 	}
 	g.floor = max(g.floor, pass.floor())
 	for o := range g.inside {

@@ -83,6 +83,9 @@ func (s *SQL) CreateTable(ctx context.Context) error {
 // the error is a *LateError; roll back then. The write and the floor count once the transaction
 // is committed.
 func (s *SQL) Admit(ctx context.Context, tx *sql.Tx, resource string, pass Pass) error {
+	if mismatch := (*MismatchError)(nil); errors.As(pass.check(resource, 0), &mismatch) {
+		return mismatch // before the row is touched
+	}
 	if pass.Token != 0 {
 		if _, err := tx.ExecContext(ctx, s.raise, resource, int64(pass.floor()), int64(pass.Token)); err != nil {
 			return fmt.Errorf("fence: %w", err)
@@ -95,10 +98,7 @@ func (s *SQL) Admit(ctx context.Context, tx *sql.Tx, resource string, pass Pass)
 	case err != nil:
 		return fmt.Errorf("fence: %w", err)
 	}
-	if pass.Token == 0 || pass.Token < leasehold.Token(floor) {
-		return &LateError{resource, pass.Token, leasehold.Token(floor)}
-	}
-	return nil
+	return pass.check(resource, leasehold.Token(floor))
 }
 
 // Tx calls fn in a transaction of its own unless the holder is late, and commits it if fn

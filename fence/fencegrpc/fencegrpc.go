@@ -1,5 +1,5 @@
-// Package fencegrpc is a guard before a gRPC service: who shows the token of a lease that
-// is somebody else's by now is refused, with both tokens.
+// Package fencegrpc guards a gRPC service: a call with the token of a lease that has ended, and
+// whose resource was granted again, is refused, with both tokens.
 //
 //	server := grpc.NewServer(
 //		grpc.UnaryInterceptor(fencegrpc.Unary(guard, resource)),
@@ -8,7 +8,7 @@
 //
 // The holder's side:
 //
-//	ctx = fencegrpc.With(ctx, fence.Pass{Token: h.Token(), Floor: h.Floor()})
+//	ctx = fencegrpc.With(ctx, h.Pass())
 package fencegrpc
 
 import (
@@ -82,13 +82,16 @@ func admit(ctx context.Context, guard fence.Guard, resource string, fn func(cont
 	if late := (*fence.LateError)(nil); errors.As(err, &late) {
 		return status.Error(codes.FailedPrecondition, late.Error())
 	}
+	if mismatch := (*fence.MismatchError)(nil); errors.As(err, &mismatch) {
+		return status.Error(codes.InvalidArgument, mismatch.Error())
+	}
 	return err
 }
 
 func passOf(ctx context.Context) (fence.Pass, error) {
 	h := http.Header{}
 	md, _ := metadata.FromIncomingContext(ctx)
-	for _, name := range []string{fence.TokenHeader, fence.FloorHeader} {
+	for _, name := range []string{fence.TokenHeader, fence.FloorHeader, fence.ResourceHeader} {
 		h[name] = md.Get(name)
 	}
 	return fence.PassOf(h)

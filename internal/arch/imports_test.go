@@ -70,7 +70,7 @@ var rules = []rule{
 	{of: "internal/azureaccount", only: []string{}},                                                                  // files and names, for the door and the command line
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "api/v1", only: []string{""}},
-	{of: "client", only: []string{"", "api/v1", "golang.org/x/sys/unix"}}, // users get nothing else with it
+	{of: "client", only: []string{"", "api/v1", "fence", "golang.org/x/sys/unix"}}, // users get nothing else with it
 	{of: "fence", only: append([]string{"", "fence"}, grpc...)},
 
 	// The command line asks a server, or has node start one.

@@ -52,7 +52,7 @@ func hold(store, resource string) int {
 		fmt.Println("error:", err)
 		return 1
 	}
-	pass := fence.Pass{Token: h.Token(), Floor: h.Floor()}
+	pass := h.Pass()
 	fmt.Println("holds", pass.Token)
 	for n := 0; ; n++ {
 		status, err := write(ctx, store, resource, pass)
@@ -105,7 +105,9 @@ func TestStoppedHoldersAreLate(t *testing.T) {
 	leases := httptest.NewServer(door.MustHost(e, door.HostConfig{}, native.Kind))
 	defer leases.Close()
 	kept := &store{written: map[string][]leasehold.Token{}}
-	guarded := httptest.NewServer(fence.Handler(fence.NewMemory(), func(r *http.Request) string { return r.URL.Path }, kept))
+	guarded := httptest.NewServer(fence.Handler(fence.NewMemory(), func(r *http.Request) string {
+		return strings.TrimPrefix(r.URL.Path, "/")
+	}, kept))
 	defer guarded.Close()
 	c, err := client.Dial(t.Context(), client.Config{Servers: []string{leases.URL}, TTL: ttl})
 	if err != nil {
@@ -169,7 +171,7 @@ func stopOne(t *testing.T, c *client.Client, leases, guarded, resource string) {
 	if next == nil {
 		return
 	}
-	status, err := write(t.Context(), guarded, resource, fence.Pass{Token: next.Token(), Floor: next.Floor()})
+	status, err := write(t.Context(), guarded, resource, next.Pass())
 	if err != nil || status != http.StatusOK {
 		t.Errorf("%s: the new holder's write is answered with %d, %v", resource, status, err)
 	}

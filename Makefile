@@ -66,8 +66,8 @@ check: ## go vet and gofmt
 deps: ## what the tests can use and this machine may lack
 	@$(GO) mod download
 	@for module in $(MODULES); do (cd $$module && $(GO) mod download); done
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v mariadbd && command -v my_print_defaults && ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1; then \
-	  apt-get install -y -q --no-install-recommends postgresql mariadb-server-core mariadb-client-core >/dev/null 2>&1 || \
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v redis-server && command -v mariadbd && command -v my_print_defaults && ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1; then \
+	  apt-get install -y -q --no-install-recommends postgresql mariadb-server-core mariadb-client-core redis-server >/dev/null 2>&1 || \
 	    echo "the databases could not be installed: what needs them is left out"; \
 	fi
 	@if command -v npm >/dev/null && [ ! -d bin/azurite/node_modules/azurite ]; then \

@@ -40,8 +40,8 @@
 // Between the line that asks whether the hold is valid and the line that writes, a process
 // can be paused for a minute. No lease of any system helps then. What you protect can help:
 // each grant has a larger token than all before it, so a store that remembers the largest
-// token it has seen can refuse a late holder. Package fence has guards for memory, SQL, HTTP
-// and gRPC.
+// token it has seen can refuse a late holder. [Hold.Pass] is what package fence has to see, which
+// has guards for memory, SQL, Redis, files, HTTP and gRPC.
 //
 // # When things go wrong
 //

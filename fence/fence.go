@@ -56,12 +56,16 @@ func (p Pass) floor() leasehold.Token {
 	return p.Floor
 }
 
-// check refuses a late pass, one without a token, and one of another resource. Without the
-// last, a mistyped name would raise the floor of somebody else's resource and shut its holder out.
+// check refuses a late pass, one without a token, and one that is wrong: of another resource, or too
+// large a token. Without that, a mistyped name would raise the floor of somebody else's resource and
+// shut its holder out.
 func (p Pass) check(resource string, floor leasehold.Token) error {
 	switch {
 	case p.Resource != "" && p.Resource != resource:
 		return &MismatchError{Resource: resource, Pass: p.Resource}
+	case p.Token > leasehold.MaxToken:
+		return &leasehold.Error{Code: leasehold.Invalid,
+			Message: fmt.Sprintf("%s: %d is not a token: it is above %d", resource, p.Token, leasehold.MaxToken)}
 	case p.Token == 0 || p.Token < floor:
 		return &LateError{resource, p.Token, floor}
 	}
@@ -75,7 +79,7 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s: the pass is for %s; acquire %s, or show the pass with For(%q) if one lease protects both",
+	return fmt.Sprintf("%s: the pass is for %s; acquire %s, or show Pass.For(%q) if one lease protects both",
 		e.Resource, e.Pass, e.Resource, e.Resource)
 }
 

@@ -84,15 +84,13 @@ func Handler(guard Guard, resource func(*http.Request) string, next http.Handler
 			next.ServeHTTP(w, r.WithContext(ctx))
 			return nil
 		})
-		var (
-			late     *LateError
-			mismatch *MismatchError
-		)
+		var late *LateError
 		switch {
 		case inside || err == nil: // next has answered
-		case errors.As(err, &mismatch):
-			refuse(w, http.StatusBadRequest, problem{Code: leasehold.Invalid.String(), Detail: err.Error(),
-				Resource: mismatch.Resource})
+		case errors.Is(err, leasehold.ErrInvalid):
+			refuse(w, http.StatusBadRequest, problem{
+				Code: leasehold.Invalid.String(), Detail: err.Error(), Resource: name,
+			})
 		case errors.As(err, &late):
 			status := http.StatusPreconditionFailed
 			if late.Token == 0 {

@@ -83,8 +83,8 @@ func (s *SQL) CreateTable(ctx context.Context) error {
 // the error is a *LateError; roll back then. The write and the floor count once the transaction
 // is committed.
 func (s *SQL) Admit(ctx context.Context, tx *sql.Tx, resource string, pass Pass) error {
-	if mismatch := (*MismatchError)(nil); errors.As(pass.check(resource, 0), &mismatch) {
-		return mismatch // before the row is touched
+	if err := pass.check(resource, 0); errors.Is(err, leasehold.ErrInvalid) {
+		return err // before the row is touched
 	}
 	if pass.Token != 0 {
 		if _, err := tx.ExecContext(ctx, s.raise, resource, int64(pass.floor()), int64(pass.Token)); err != nil {

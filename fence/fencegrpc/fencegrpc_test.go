@@ -19,6 +19,11 @@ import (
 	"github.com/leasehold/leasehold/fence/fencegrpc"
 )
 
+// A hold stands for a client.Hold, of which only the pass is needed.
+type hold fence.Pass
+
+func (h hold) Pass() fence.Pass { return fence.Pass(h) }
+
 // The health service stands for any: one call with an answer, one stream.
 func TestInterceptors(t *testing.T) {
 	resource := func(_ context.Context, method string, _ any) string {
@@ -41,12 +46,16 @@ func TestInterceptors(t *testing.T) {
 	defer conn.Close()
 	c := healthpb.NewHealthClient(conn)
 	check := func(token leasehold.Token) error {
-		ctx := t.Context()
+		ctx, h := t.Context(), hold{Token: token, Resource: "disk"}
 		if token != 0 {
-			ctx = fencegrpc.With(ctx, fence.Pass{Token: token})
+			ctx = fencegrpc.With(ctx, h.Pass())
 		}
 		_, err := c.Check(ctx, &healthpb.HealthCheckRequest{})
 		return err
+	}
+	other := fencegrpc.With(t.Context(), fence.Pass{Token: 99, Resource: "other"})
+	if _, err := c.Check(other, &healthpb.HealthCheckRequest{}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a pass of another resource: %v", err)
 	}
 	for _, step := range []struct {
 		token leasehold.Token

@@ -397,7 +397,7 @@ func describe(c core.Command) Line {
 		return Line{Verb: "close-session", Namespace: c.Namespace, Session: c.ID}
 	case *core.PutRecord:
 		return Line{Verb: "put-record", Namespace: c.Namespace, Resource: c.Path, Session: c.Session, ID: c.Fence.Lease,
-			Token: c.Fence.Token}
+			Token: c.Fence.Token, By: c.By, Reason: c.Reason}
 	case *core.DeleteRecord:
 		return Line{Verb: "delete-record", Namespace: c.Namespace, Resource: c.Path, ID: c.Fence.Lease,
 			Token: c.Fence.Token}

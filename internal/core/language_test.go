@@ -197,7 +197,8 @@ func (p *phrase) command() core.Command {
 		return &core.PutRecord{
 			Path: p.word("path"), Value: p.word("value"), Namespace: p.namespace(), Session: p.option("session", ""),
 			Large: p.large(), From: leasehold.Revision(p.number("from")), Keep: p.keep(),
-			IfRevision: leasehold.Revision(p.number("if")), IfAbsent: p.flag("new"), Fence: p.fence(), Request: p.request(),
+			IfRevision: leasehold.Revision(p.number("if")), IfAbsent: p.flag("new"), Fence: p.fence(),
+			By: p.option("by", ""), Reason: p.option("reason", ""), Request: p.request(),
 		}
 	case "delete":
 		return &core.DeleteRecord{
@@ -476,7 +477,7 @@ func writeCommand(c core.Command) string {
 	case *core.PutRecord:
 		return sentence("put", quote(c.Path), quote(c.Value), flagged("new", c.IfAbsent), option("if", c.IfRevision), option("session", c.Session),
 			option("large", writeLarge(c.Large)), option("from", c.From), option("keep", c.Keep),
-			writeFence(c.Fence), common(c.Namespace, c.Request))
+			writeFence(c.Fence), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
 	case *core.DeleteRecord:
 		verb := "delete"
 		if c.Range {

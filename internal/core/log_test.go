@@ -317,6 +317,9 @@ func (w *writer) put() core.Command {
 		c.IfRevision = leasehold.Revision(1 + w.pick(1+w.made))
 	}
 	w.version(&c.Value, &c.Large, &c.From, &c.Keep)
+	if w.chance(8) {
+		c.By, c.Reason = "ops", "forced"
+	}
 	return c
 }
 

@@ -615,7 +615,7 @@ func modelDetails(c core.Command) string {
 		return fmt.Sprint(c.Token, c.Period, c.Remains)
 	case *core.PutRecord:
 		same := *c
-		same.Request = core.Request{}
+		same.Request, same.By, same.Reason = core.Request{}, "", ""
 		return renderAny(same)
 	case *core.DeleteRecord:
 		same := *c

@@ -28,5 +28,5 @@ func (s *State) putRecord(c *PutRecord) Answer {
 	if refused != nil {
 		return Answer{Err: refused}
 	}
-	return Answer{Record: record.WithoutValue(s.setRecord(sp, w, token))}
+	return Answer{Record: record.WithoutValue(s.setRecord(sp, w, writing{token, c.By, c.Reason}))}
 }

@@ -189,7 +189,7 @@ func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 		page, _ := s.page(sp, q, &work{most: math.MaxInt})
 		result.Page = &page
 	case o.Do == Put:
-		r := s.setRecord(sp, todo.writes[0], 0)
+		r := s.setRecord(sp, todo.writes[0], writing{})
 		todo.writes = todo.writes[1:]
 		result.Record = &leasehold.Record{Create: r.Create, Mod: r.Mod, Version: r.Version, Token: r.Token}
 	default:

@@ -39,10 +39,16 @@ func (s *State) recordOver(sp *space, r *leasehold.Record) bool {
 	return !ok || session.Expires <= s.now
 }
 
-// setRecord creates a record or changes it, under the token of its writer; 0 if it has none.
-func (s *State) setRecord(sp *space, w record.Write, token leasehold.Token) *leasehold.Record {
+// A writing is who writes a record: under which token, 0 if it has none, and why.
+type writing struct {
+	token      leasehold.Token
+	by, reason string
+}
+
+// setRecord creates a record or changes it.
+func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Record {
 	s.work.take(recordCost)
-	stamp := record.Stamp{Revision: s.revise(sp), Token: token, Wall: s.wall}
+	stamp := record.Stamp{Revision: s.revise(sp), Token: from.token, Wall: s.wall}
 	r, old := s.records.Put(&sp.records, w, stamp)
 	if old != nil && old.Session != "" {
 		countRecord(sp, old.Session, -1)
@@ -52,7 +58,8 @@ func (s *State) setRecord(sp *space, w record.Write, token leasehold.Token) *lea
 	}
 	s.timeShelf(sp, r.Path)
 	s.emit(sp, &leasehold.Event{
-		Kind: leasehold.RecordPut, Resource: r.Path, Token: token, Session: r.Session, Record: r, Previous: old,
+		Kind: leasehold.RecordPut, Resource: r.Path, Token: from.token, Session: r.Session, Record: r, Previous: old,
+		By: from.by, Reason: from.reason,
 	})
 	return r
 }

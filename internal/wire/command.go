@@ -49,6 +49,9 @@ const (
 	kindAcquireForeign = 23
 	kindTxnForeign     = 24
 	kindChangeForeign  = 25
+
+	// A put record that says who wanted it and why. Others are as they were before.
+	kindPutReason = 32
 )
 
 var commandNames = [...]string{
@@ -61,6 +64,7 @@ var commandNames = [...]string{
 	kindPutVersion: "put version", kindTxnVersions: "txn versions",
 	kindSetCaps: "set caps", kindWithdraw: "withdraw",
 	kindAcquireForeign: "acquire foreign", kindTxnForeign: "txn foreign", kindChangeForeign: "change foreign",
+	kindPutReason: "put reason",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -68,7 +72,8 @@ func commandLevel(kind uint64) uint64 {
 	switch kind {
 	case kindPutVersion, kindTxnVersions:
 		return levelValues
-	case kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign:
+	case kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
+		kindPutReason:
 		return levelStated
 	}
 	return levelFirst
@@ -265,10 +270,7 @@ func kindOf(command core.Command) uint64 {
 	case *core.Lead:
 		return kindLead
 	case *core.PutRecord:
-		if v.Large != nil || v.From != 0 || v.Keep != 0 {
-			return kindPutVersion
-		}
-		return kindPutRecord
+		return putKind(v)
 	case *core.DeleteRecord:
 		return kindDeleteRecord
 	case *core.Txn:
@@ -287,6 +289,17 @@ func kindOf(command core.Command) uint64 {
 		return kindSetCaps
 	}
 	return 0
+}
+
+// putKind is kindOf for a put record.
+func putKind(v *core.PutRecord) uint64 {
+	switch {
+	case v.By != "" || v.Reason != "":
+		return kindPutReason
+	case v.Large != nil || v.From != 0 || v.Keep != 0:
+		return kindPutVersion
+	}
+	return kindPutRecord
 }
 
 // txnKind is kindOf for a transaction. The newest of what its operations need decides for all
@@ -332,7 +345,7 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Tick)
 	case kindLead:
 		return new(core.Lead)
-	case kindPutRecord, kindPutVersion:
+	case kindPutRecord, kindPutVersion, kindPutReason:
 		return new(core.PutRecord)
 	case kindDeleteRecord:
 		return new(core.DeleteRecord)

@@ -125,7 +125,7 @@ func (c *codec) lead(v *core.Lead) {
 func (c *codec) putRecord(kind uint64, v *core.PutRecord) {
 	c.text("namespace", &v.Namespace)
 	c.text("path", &v.Path)
-	if kind == kindPutVersion {
+	if kind == kindPutVersion || kind == kindPutReason {
 		c.contents("value", contents{&v.Value, &v.Large, &v.From, &v.Keep})
 	} else {
 		c.value("value", &v.Value)
@@ -134,6 +134,10 @@ func (c *codec) putRecord(kind uint64, v *core.PutRecord) {
 	c.revision("if revision", &v.IfRevision)
 	c.flag("if absent", &v.IfAbsent)
 	c.fence(&v.Fence)
+	if kind == kindPutReason {
+		c.text("by", &v.By)
+		c.text("reason", &v.Reason)
+	}
 	c.request(&v.Request)
 }
 

@@ -461,6 +461,10 @@ var goldenCommands = map[uint64]core.Command{
 		Namespace: "default", Path: "config/a", Large: goldenLarge, Keep: 300, Session: "s1", IfRevision: 300, IfAbsent: true,
 		Fence: core.Fence{Lease: "id1", Token: 5}, Request: goldenKey,
 	},
+	kindPutReason: &core.PutRecord{
+		Namespace: "default", Path: "config/a", Value: "one", IfRevision: 300, Fence: core.Fence{Lease: "id1", Token: 5}, By: "ops",
+		Reason: "forced", Request: goldenKey,
+	},
 	kindAcquireForeign: &core.Acquire{
 		Namespace: "default", Resource: "azure/a/b", ID: "id1", Holder: "ann", TTL: 15e9, Foreign: "0f5dd1f7-9d7c-4ef1-8d2e-6d9aa7a0b3c4", Request: goldenKey,
 	},

@@ -244,6 +244,9 @@ func (w *world) event() core.Command {
 			put.Value, put.Large, put.Session = "", &leasehold.Large{SHA256: leasehold.Digest{byte(w.IntN(5))}, Size: 1}, ""
 		}
 		put.Keep = w.IntN(5) - 1
+		if w.IntN(4) == 0 {
+			put.By, put.Reason = "ops", w.text()
+		}
 		return put
 	case 12:
 		return &core.DeleteRecord{Namespace: ns, Path: w.name("p", 9), Range: w.IntN(2) == 0, Request: w.request()}

@@ -15,6 +15,7 @@ type PutRecord struct {
 	IfRevision leasehold.Revision // only if that changed it last; 0: whatever did
 	IfAbsent   bool               // only if there is none
 	Fence      Fence
+	By, Reason string // who wanted it and why, where it needs a reason: a write that was forced
 	Request    Request
 }
 
@@ -39,7 +40,8 @@ func (c *PutRecord) Validate() error {
 	}
 	return firstError(name("namespace", c.Namespace), name("path", c.Path), content(c.Value, c.Large, c.From),
 		keep(c.Keep),
-		text("session", c.Session), c.Fence.validate(), c.Request.validate())
+		text("session", c.Session), c.Fence.validate(), text("by", c.By), text("reason", c.Reason),
+		c.Request.validate())
 }
 
 func (f Fence) validate() error {

@@ -100,6 +100,21 @@ func (c Client) Write(ctx context.Context, state, id string, body []byte, force 
 	return err
 }
 
+// AllowLineage lets a state be replaced once, within a time, by one of another lineage.
+func (c Client) AllowLineage(
+	ctx context.Context, state string, asked Permit, last time.Duration,
+) (p Permit, err error) {
+	if err := CheckState(state); err != nil {
+		return p, err
+	}
+	answer, err := c.send(ctx, v1.DoorRequest{Method: http.MethodPost, Path: Address(state),
+		Query: url.Values{"allow-lineage": {last.String()}}, Body: []byte(asked.Encode())})
+	if err == nil {
+		err = readAnswer(answer, &p)
+	}
+	return p, err
+}
+
 // Unlock releases a lock.
 func (c Client) Unlock(ctx context.Context, state string, info LockInfo) error {
 	_, err := c.send(ctx, v1.DoorRequest{Method: "UNLOCK", Path: Address(state), Body: info.encode()})
@@ -113,11 +128,18 @@ func (l LockInfo) encode() []byte {
 
 func (c Client) get(ctx context.Context, path string, query url.Values, into any) error {
 	body, err := c.send(ctx, v1.DoorRequest{Method: http.MethodGet, Path: path, Query: query})
-	if err == nil && json.Unmarshal(body, into) != nil {
-		err = &leasehold.Error{Code: leasehold.Unavailable, Message: "the answer cannot be read: is it a Leasehold " +
-			"server?"}
+	if err == nil {
+		err = readAnswer(body, into)
 	}
 	return err
+}
+
+func readAnswer(body []byte, into any) error {
+	if json.Unmarshal(body, into) != nil {
+		return &leasehold.Error{Code: leasehold.Unavailable, Message: "the answer cannot be read: is it a Leasehold " +
+			"server?"}
+	}
+	return nil
 }
 
 func (c Client) send(ctx context.Context, r v1.DoorRequest) ([]byte, error) {

@@ -15,6 +15,7 @@ type State struct {
 	Versions int        `json:"versions"`         // that are kept, this one included
 	Problem  string     `json:"error,omitempty"`  // why nothing is known of it
 	Lock     *Lock      `json:"lock,omitempty"`
+	Permit   *Permit    `json:"allows_lineage,omitempty"` // of one state, not in lists
 	// Why nobody gets the lock though nobody has it.
 	Unacknowledged string     `json:"unacknowledged,omitempty"` // the unclean end of whose lock
 	AvailableAt    *time.Time `json:"available_at,omitempty"`

@@ -32,7 +32,7 @@ terraform/S: leasehold describe, history, audit and break work on it too.`,
 		RunE: a.Group,
 	}
 	cmd.AddCommand(list(a), show(a), versions(a), diff(a),
-		rollback(a), pull(a), push(a), unlock(a))
+		rollback(a), pull(a), push(a), unlock(a), allowLineage(a))
 	return cmd
 }
 
@@ -202,6 +202,10 @@ func describeState(a *cli.App, s tfstate.State, inside statediff.Contents) strin
 		out.Line("By", "%s", cli.Printable(s.Holder))
 		out.Line("Versions", "%d", s.Versions)
 		out.Line("Problem", "%s", cli.Printable(s.Problem))
+	}
+	if p := s.Permit; p != nil {
+		out.Line("Accepts", "another lineage, once, until %s: allowed by %s", a.Clock(*p.Until),
+			cli.Printable(cli.Because(p.By, p.Reason)))
 	}
 	for i, kind := range inside.Kinds() {
 		name := ""

@@ -151,6 +151,7 @@ func (c *call) info() error {
 	err := c.look(func(v core.View) {
 		s = c.stateIn(v, c.path)
 		record, _ = v.Record(c.namespace, c.path, 0)
+		s.Permit, _ = c.permitIn(v, record)
 	})
 	switch {
 	case err != nil:

@@ -93,6 +93,9 @@ func (c *call) sendState(at leasehold.Version) error {
 }
 
 func (c *call) write() error {
+	if c.query.Has("allow-lineage") {
+		return c.permit()
+	}
 	force, err := c.forced()
 	id, badID := c.givenID()
 	if err := door.First(err, badID); err != nil {
@@ -160,6 +163,9 @@ type present struct {
 	record *leasehold.Record // nil: there is no state
 	head   tfstate.Head      // of it
 	same   bool              // it is what is being written
+
+	permit  *tfstate.Permit // to write another lineage; nil: there is none
+	session string          // that the permit ends with
 }
 
 // present reads the state and its lock at the same moment.
@@ -167,6 +173,7 @@ func (c *call) present(id string, sent *content) (p present, err error) {
 	err = c.look(func(v core.View) {
 		p.sight = c.seeIn(v, id)
 		p.record, _ = v.Record(c.namespace, c.path, 0)
+		p.permit, p.session = c.permitIn(v, p.record)
 	})
 	if err != nil || p.record == nil {
 		return p, err
@@ -195,7 +202,10 @@ func (c *call) store(sent content, head tfstate.Head, id string, force bool) err
 		if done || err != nil {
 			return err
 		}
-		changed, err := c.put(p, sent)
+		changed, err := c.put(p, sent, head)
+		if err == nil && !changed && p.permits(head) {
+			c.usedUp(p.session)
+		}
 		if !changed {
 			return err
 		}
@@ -214,13 +224,10 @@ func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done 
 	case p.holder == nil && id != "":
 		return false, &leasehold.Error{Code: leasehold.Lost, Message: c.notUnder(id) +
 			": that lock has ended; keep errored.tfstate, and push it once you have looked at both"}
-	case p.record == nil || force:
+	case p.record == nil || force || p.permits(head):
 		return false, nil
 	case p.head.Lineage != head.Lineage:
-		return false,
-			refused("%s has the lineage %s, and what was sent has %s: "+
-				"they are states of different things; force it if you are sure",
-				c.state, door.Brief(p.head.Lineage), door.Brief(head.Lineage))
+		return false, c.otherLineage(p.head.Lineage, head.Lineage)
 	case head.Serial < p.head.Serial:
 		return false, refused("%s has the serial %d, and what was sent has %d: it is older; force it if you are sure",
 			c.state, p.head.Serial, head.Serial)
@@ -252,7 +259,7 @@ func refused(format string, args ...any) error {
 }
 
 // put writes, if all is still as it was read. changed reports that it is not.
-func (c *call) put(p present, sent content) (changed bool, err error) {
+func (c *call) put(p present, sent content, head tfstate.Head) (changed bool, err error) {
 	if p.holder != nil {
 		command := &core.PutRecord{
 			Namespace: c.namespace, Path: c.path, Value: sent.value, Large: sent.large, Keep: c.door.config.Keep,
@@ -261,6 +268,7 @@ func (c *call) put(p present, sent content) (changed bool, err error) {
 		if command.IfAbsent = p.record == nil; !command.IfAbsent {
 			command.IfRevision = p.record.Mod
 		}
+		command.By, command.Reason = c.whyForced(p, head)
 		_, err = c.do(command)
 		// Lost: the lease ended, or has another id.
 		return errors.Is(err, leasehold.ErrRefused) || errors.Is(err, leasehold.ErrLost), err

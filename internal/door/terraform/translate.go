@@ -69,7 +69,7 @@ func unescape(escaped string) (segments []string, err error) {
 // params are what a query may have. All of them are allowed with any method: Terraform is given
 // one address, and uses it for all.
 var params = []string{
-	"ID", "namespace", "state", "wait", "session", "ttl", "lease_ttl", "force",
+	"ID", "namespace", "state", "wait", "session", "ttl", "lease_ttl", "force", "allow-lineage",
 	"version", "versions", "info", "prefix", "after", "limit",
 }
 

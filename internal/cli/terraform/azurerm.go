@@ -79,24 +79,24 @@ func azurermBackend(c *cli.Conn, state string, f *azurermFlags) (backendSetup, e
 	if f.byName {
 		secret = "ARM_ACCESS_KEY"
 	}
-	return backendSetup{
+	key := `"$(leasehold azure account show ` + cli.Quote(f.account) + ` -o json | jq -r '.keys[0]')"`
+	setup := backendSetup{
 		Backend:     block + "  }\n}\n",
 		Environment: map[string]string{secret: "", "SSL_CERT_FILE": ""},
 		order:       []string{secret, "SSL_CERT_FILE"},
-	}, nil
-}
-
-// azurermText returns what to paste, and what to do first. The key is not printed: it would stay in
-// the terminal's history.
-func azurermText(c *cli.Conn, s backendSetup, f *azurermFlags) string {
-	text := "# Once, where the accounts are kept and where a server can be asked:\n" +
-		"#   leasehold azure account create " + f.account + "\n" +
-		"#   " + c.Again("azure", "container", "create", f.account, f.container) + "\n"
-	if f.byName {
-		text += "# The name must lead to the server: " + f.account + ".blob.DOMAIN, with the server's --azure-domain.\n"
+		// The key is looked up when it is needed: printed, it would stay in the terminal's history.
+		values: map[string]string{secret: key, "SSL_CERT_FILE": "certs/ca.crt"},
+		beside: []string{secret, "SSL_CERT_FILE"},
+		secret: "the account's key is a secret",
+		notes: []string{
+			"once, where the accounts are kept: leasehold azure account create " + cli.Quote(f.account),
+			"once, where a server can be reached: " + c.Again("azure", "container", "create", f.account, f.container),
+			"SSL_CERT_FILE is the authority behind --azure-cert; leave it out if the system trusts that",
+		},
 	}
-	return text + "\n# In the configuration:\n" + s.Backend + "\n# In the environment:\n" +
-		"export " + s.order[0] + "=\"$(leasehold azure account show " + f.account + " -o json | jq -r '.keys[0]')\"\n" +
-		"export SSL_CERT_FILE=certs/ca.crt   # of the authority behind --azure-cert, unless the system trusts it\n\n" +
-		"# Then: terraform init\n"
+	if f.byName {
+		setup.notes = append(setup.notes, "the name "+f.account+".blob.DOMAIN, with the server's --azure-domain, must "+
+			"resolve to the server")
+	}
+	return setup, nil
 }

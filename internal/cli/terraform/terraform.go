@@ -44,17 +44,20 @@ func configure(a *cli.App) *cobra.Command {
 	var f configFlags
 	cmd := &cobra.Command{
 		Use:   "config --http|--azurerm STATE",
-		Short: "Print a backend block and environment, ready to paste",
+		Short: "Print a backend block, or the same as environment variables",
 		Long: `Config prints what Terraform and OpenTofu need in order to keep the state STATE on this
-server: a backend block for the configuration, and the same as environment variables for
-an empty block. A name may have slashes: prod/network. With --wait, runs stand in a queue
-for the lock for up to that long, instead of failing.
+server: a backend block in a file of its own, or with -o shell the same as environment
+variables, which go with an empty block, backend "http" {}. A name may have slashes:
+prod/network. With --wait, runs queue for the lock for up to that long instead of
+failing.
 
-With --azurerm it is the azurerm backend, for a server that was told --azure-listen: see
-"leasehold azure".`,
-		Example: `  leasehold terraform config --http prod/network
-  leasehold terraform config --azurerm prod.tfstate --azure-address leases.example:8443
-  leasehold terraform config --http prod/network --wait 10m -o json | jq -r .backend`,
+With --azurerm it is the azurerm backend, for a server that was started with
+--azure-listen: see "leasehold azure".
+
+Leasehold run --terraform sets the variables itself and needs the empty block.`,
+		Example: `  leasehold terraform config --http prod/network > backend.tf
+  eval "$(leasehold terraform config --http prod/network --wait 10m -o shell)"
+  leasehold terraform config --azurerm prod.tfstate --azure-address leases.example:8443 > backend.tf`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: state.Completes(a),
 	}
@@ -62,27 +65,20 @@ With --azurerm it is the azurerm backend, for a server that was told --azure-lis
 		if err := f.check(cmd, args[0]); err != nil {
 			return cli.SeeHelp(cmd, err)
 		}
-		setup, text := httpBackend(c, args[0], f.wait), ""
+		setup := httpBackend(c, args[0], f.wait)
 		if f.azurerm {
 			var err error
 			if setup, err = azurermBackend(c, args[0], &f.azurermFlags); err != nil {
 				return cli.SeeHelp(cmd, err)
 			}
-			text = azurermText(c, setup, &f.azurermFlags)
-		} else {
-			text = setup.text()
 		}
-		if a.Output == cli.FormatJSON {
-			return a.PrintJSON(setup)
-		}
-		_, err := fmt.Fprint(a.Stdout, text)
-		return cli.Written(err)
+		return setup.print(a)
 	})
 	cmd.Flags().BoolVar(&f.http, "http", false, "for the http backend")
 	f.azurermFlags.add(cmd)
 	cmd.Flags().Var(&f.wait, "wait", "let runs wait in a queue for the lock, at most this long")
 	a.ClientFlags(cmd)
-	a.OutputFlag(cmd, cli.FormatJSON)
+	formatFlag(a, cmd)
 	return cmd
 }
 
@@ -108,15 +104,6 @@ func (f *configFlags) check(cmd *cobra.Command, state string) error {
 	return tfstate.CheckState(state)
 }
 
-// A backendSetup is how Terraform is told where its state is.
-type backendSetup struct {
-	Backend     string            `json:"backend"` // a block of a configuration
-	Environment map[string]string `json:"environment"`
-	Files       map[string]string `json:"files,omitempty"` // variables whose value is what a file holds
-	order       []string
-	note        string // for the person who pastes it
-}
-
 // httpBackend returns the setup of the http backend. One address serves for all: the HTTP method
 // tells reading, writing and locking apart.
 func httpBackend(c *cli.Conn, state string, wait cli.Span) backendSetup {
@@ -126,18 +113,25 @@ func httpBackend(c *cli.Conn, state string, wait cli.Span) backendSetup {
 		lock = Address(c, state, url.Values{"wait": {wait.Value.String()}})
 	}
 	set := [][2]string{{"address", address}, {"lock_address", lock}, {"unlock_address", address}}
-	s := backendSetup{Environment: map[string]string{}, Files: Files(c)}
+	s := backendSetup{Environment: map[string]string{}, Files: Files(c), values: map[string]string{}}
 	block := "terraform {\n  backend \"http\" {\n"
 	for _, pair := range set {
 		block += fmt.Sprintf("    %-14s = %q\n", pair[0], pair[1])
 		name := Variable(pair[0])
-		s.Environment[name] = pair[1]
+		s.Environment[name], s.values[name] = pair[1], cli.Quote(pair[1])
 		s.order = append(s.order, name)
 	}
 	s.Backend = block + "  }\n}\n"
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		s.values[name] = `"$(cat ` + cli.Quote(s.Files[name]) + `)"`
+		s.order, s.beside = append(s.order, name), append(s.beside, name)
+	}
+	if len(s.Files) > 0 {
+		s.secret = "certificates have several lines"
+	}
 	if len(c.Client.Servers) > 1 {
-		s.note = "# Terraform takes one address, and this is the first server alone: better give a name or a\n" +
-			"# proxy that leads to all of them.\n"
+		s.notes = append(s.notes, "Terraform takes one address, and this is the first server alone: better give it a "+
+			"name or a proxy that leads to all of them")
 	}
 	return s
 }
@@ -170,15 +164,3 @@ func Address(c *cli.Conn, state string, query url.Values) string {
 
 // Variable returns the environment variable that sets an attribute of Terraform's http backend.
 func Variable(attribute string) string { return "TF_HTTP_" + strings.ToUpper(attribute) }
-
-func (s backendSetup) text() string {
-	text := s.note + "# In the configuration:\n" + s.Backend + "\n# Or with an empty block, backend \"http\" {}, in " +
-		"the environment:\n"
-	for _, name := range s.order {
-		text += "export " + name + "=" + cli.Quote(s.Environment[name]) + "\n"
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
-		text += "export " + name + `="$(cat ` + cli.Quote(s.Files[name]) + ")\"\n"
-	}
-	return text + "\n# Then: terraform init\n"
-}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"os/user"
 	"strings"
 	"syscall"
 	"time"
@@ -17,10 +18,16 @@ import (
 func likeTerraform() {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
-	const info = `{"ID":"like-%d","Operation":"OperationTypeApply","Who":"liketerraform","Version":"1.11.4","Created":"2026-01-02T03:04:05Z"}`
-	body := fmt.Sprintf(info, os.Getpid())
+	const info = `{"ID":"like-%d","Operation":"OperationTypeApply","Who":%q,"Version":"1.11.4","Created":"2026-01-02T03:04:05Z"}`
+	body := fmt.Sprintf(info, os.Getpid(), "liketerraform")
 	for _, word := range os.Args[1:] {
 		switch word {
+		case "asme": // as Terraform calls itself
+			me, _ := user.Current()
+			host, _ := os.Hostname()
+			body = fmt.Sprintf(info, os.Getpid(), me.Username+"@"+host)
+		case "elsewhere": // as with a lock_address in the backend block
+			_ = os.Setenv("TF_HTTP_LOCK_ADDRESS", os.Getenv("TF_HTTP_ADDRESS"))
 		case "lock":
 			likeSend("lock", "LOCK", os.Getenv("TF_HTTP_LOCK_ADDRESS"), body)
 		case "unlock":

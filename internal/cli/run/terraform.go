@@ -46,6 +46,9 @@ func runTerraform(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) erro
 	if _, err := child.Find(f.argv[0]); err != nil {
 		return noCommand(err)
 	}
+	if err := f.keepable(c, a.Getenv); err != nil {
+		return err
+	}
 	e, ctx, err := beginJob(ctx, a, c, f.jobFlags)
 	if err != nil {
 		return err
@@ -65,7 +68,10 @@ func runTerraform(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) erro
 	end := child.End{}
 	env, err := e.terraformEnviron(session, f)
 	if err == nil {
-		end, err = e.runLocked(g, f, env)
+		w := newLockWatch(e, &f, session.ID())
+		if end, err = e.runLocked(g, w, env); err == nil {
+			w.judge(end)
+		}
 	}
 	e.freeLock(session, f, end)
 	e.close()
@@ -76,12 +82,12 @@ func runTerraform(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) erro
 }
 
 // runLocked runs the command while the session lasts and nobody breaks the lock.
-func (e *job) runLocked(g *lockLease, f runFlags, env []string) (child.End, error) {
+func (e *job) runLocked(g *lockLease, w *lockWatch, env []string) (child.End, error) {
 	signals, stop := child.Signals()
 	defer stop()
 	e.running.Store(true)
 	defer e.running.Store(false)
-	defer e.hearBreaks(g, f.terraform)()
+	defer e.hearEvents(g, w)()
 	end, err := child.Run{
 		Command: child.Command{Argv: e.argv, Env: env, Gate: asMyself(GateName), Apart: e.keep},
 		Lease:   g, KillAfter: e.killAfter.Value, Guard: guardArgs(), Signals: signals, Warn: e.warn,
@@ -111,14 +117,17 @@ func (e *job) lostLock(g *lockLease, end child.End) error {
 		e.argv[0], end.Code)
 }
 
-// hearBreaks tells the lease when somebody breaks the lock, until stop is called. It returns once
-// the watch has begun, so that no break is missed while Terraform runs, or once it is clear that it
-// will not begin.
-func (e *job) hearBreaks(g *lockLease, state string) (stop func()) {
+// hearEvents tells the lease when somebody breaks the lock, and the watch who takes it, until stop
+// is called. It returns once events are heard, so that none is missed while Terraform runs, or once
+// it is clear that none will be.
+func (e *job) hearEvents(g *lockLease, w *lockWatch) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	hears, ended := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	query := v1.WatchQuery{Resource: "terraform/" + state, Started: func(v1.Hello) { once.Do(func() { close(hears) }) }}
+	query := v1.WatchQuery{Resource: tfstate.Path(w.flags.terraform), Started: func(hello v1.Hello) {
+		w.begins(hello)
+		once.Do(func() { close(hears) })
+	}}
 	go func() {
 		defer close(ended)
 		for event, err := range e.conn.Watch(ctx, query) {
@@ -126,6 +135,7 @@ func (e *job) hearBreaks(g *lockLease, state string) (stop func()) {
 				return // what the holder of a broken lock writes is refused all the same
 			}
 			g.hear(event)
+			w.hear(event)
 		}
 	}()
 	select {

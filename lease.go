@@ -59,12 +59,14 @@ const (
 	Withdrawn                     // the waiter left the queue
 	WaitOver                      // the waiter's time was up
 	NoSlots                       // the waiter needs more slots than there are now
+	Abandoned                     // its session was closed for a holder that died
 )
 
 var howNames = [...]string{
 	Released: "released", ByTTL: "expired", ByHoldLimit: "hold limit", ByBreak: "broken",
 	SessionClosed: "session closed", SessionExpired: "session expired", IDChanged: "changed",
 	Withdrawn: "withdrawn", WaitOver: "wait over", NoSlots: "not enough slots any more",
+	Abandoned: "abandoned",
 }
 
 func (h How) String() string { return name(howNames[:], int(h)) }
@@ -73,7 +75,7 @@ func (h How) String() string { return name(howNames[:], int(h)) }
 // the next grant.
 func (h How) Clean() bool {
 	switch h {
-	case ByTTL, ByHoldLimit, ByBreak, SessionExpired:
+	case ByTTL, ByHoldLimit, ByBreak, SessionExpired, Abandoned:
 		return false
 	}
 	return true

@@ -59,6 +59,18 @@ func (c *Caller) Session(ctx context.Context, id string) (Session, error) {
 	return send[Session](ctx, c, request{method: "GET", path: "/v1/sessions/" + escape(id)})
 }
 
+// AbandonSession ends the session of a holder that died, so that others need not wait for its TTL.
+// What it held ends uncleanly, as if the session had expired: a grace or an acknowledgement that is
+// due after such an end is due here too. Nothing of the holder may be left that could still work
+// under its leases. Servers below level 4 refuse it.
+func (c *Caller) AbandonSession(ctx context.Context, id string, options ...Option) error {
+	_, err := send[Nothing](ctx, c, request{
+		method: "DELETE", path: "/v1/sessions/" + escape(id), query: url.Values{"abandon": {"true"}},
+		options: options, idempotent: true,
+	})
+	return err
+}
+
 // CloseSession ends a session and releases everything that is bound to it.
 func (c *Caller) CloseSession(ctx context.Context, id string, options ...Option) error {
 	_, err := send[Nothing](ctx, c, request{

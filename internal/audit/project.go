@@ -394,6 +394,9 @@ func describe(c core.Command) Line {
 	case *core.OpenSession:
 		return Line{Verb: "open-session", Namespace: c.Namespace, Session: c.ID}
 	case *core.CloseSession:
+		if c.Abandon {
+			return Line{Verb: "abandon-session", Namespace: c.Namespace, Session: c.ID}
+		}
 		return Line{Verb: "close-session", Namespace: c.Namespace, Session: c.ID}
 	case *core.PutRecord:
 		return Line{Verb: "put-record", Namespace: c.Namespace, Resource: c.Path, Session: c.Session, ID: c.Fence.Lease,

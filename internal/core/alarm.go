@@ -235,13 +235,13 @@ func (s *State) renamed(sp *space, from, to *Claim) {
 }
 
 // alarmEnd raises or clears the alarms that the end of a lease is a reason for. before is what
-// was learned before that end. What an expired session took with it is one alarm for all: see
-// alarmSession.
+// was learned before that end. What a session took with it that expired or was abandoned is one
+// alarm for all: see alarmSession.
 func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Usual) {
 	if c.Overdue {
 		s.clearAlarm(sp, about(c, leasehold.HeldLong))
 	}
-	if !how.Clean() && how != leasehold.SessionExpired {
+	if !how.Clean() && how != leasehold.SessionExpired && how != leasehold.Abandoned {
 		s.raise(sp, about(c, leasehold.UncleanEnd), "the lease of %s on %s ended uncleanly (%v)", c.Holder, c.Resource,
 			how)
 	}
@@ -251,7 +251,7 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Us
 	}
 }
 
-// alarmSession raises the alarm of a session that expired while it had leases.
+// alarmSession raises the alarm of a session that expired, or was abandoned, while it had leases.
 func (s *State) alarmSession(sp *space, session string, left *Left) {
 	if left.Leases == 0 {
 		return
@@ -261,6 +261,11 @@ func (s *State) alarmSession(sp *space, session string, left *Left) {
 		more = fmt.Sprintf(", and %d more", left.Leases-1)
 	}
 	a := &Alarm{Kind: leasehold.UncleanEnd, Resource: left.Resource, Holder: left.Holder, Session: session}
+	if left.How == leasehold.Abandoned {
+		s.raise(sp, a, "the holder %s died, and session %s ended with its lease on %s%s", left.Holder, session,
+			left.Resource, more)
+		return
+	}
 	s.raise(sp, a, "session %s expired, and with it the lease of %s on %s%s", session, left.Holder, left.Resource, more)
 }
 

@@ -166,7 +166,7 @@ func (s *State) collect(sp *space, session string, most int) {
 		}
 		s.dropChore(sp, chore)
 		// A session that was closed gave its leases back, which is no reason for an alarm.
-		if l := chore.Left; l.How == leasehold.SessionExpired {
+		if l := chore.Left; !l.How.Clean() {
 			s.alarmSession(sp, session, l)
 		}
 		return

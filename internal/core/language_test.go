@@ -193,6 +193,8 @@ func (p *phrase) command() core.Command {
 		return &core.RenewSession{ID: p.word("session"), Namespace: p.namespace()}
 	case "close":
 		return &core.CloseSession{ID: p.word("session"), Namespace: p.namespace(), Request: p.request()}
+	case "abandon":
+		return &core.CloseSession{ID: p.word("session"), Namespace: p.namespace(), Abandon: true, Request: p.request()}
 	case "put":
 		return &core.PutRecord{
 			Path: p.word("path"), Value: p.word("value"), Namespace: p.namespace(), Session: p.option("session", ""),
@@ -473,7 +475,11 @@ func writeCommand(c core.Command) string {
 	case *core.RenewSession:
 		return sentence("renew-session", quote(c.ID), common(c.Namespace, core.Request{}))
 	case *core.CloseSession:
-		return sentence("close", quote(c.ID), common(c.Namespace, c.Request))
+		verb := "close"
+		if c.Abandon {
+			verb = "abandon"
+		}
+		return sentence(verb, quote(c.ID), common(c.Namespace, c.Request))
 	case *core.PutRecord:
 		return sentence("put", quote(c.Path), quote(c.Value), flagged("new", c.IfAbsent), option("if", c.IfRevision), option("session", c.Session),
 			option("large", writeLarge(c.Large)), option("from", c.From), option("keep", c.Keep),

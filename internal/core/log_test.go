@@ -178,7 +178,7 @@ func (w *writer) fresh() core.Command {
 			return &core.Tick{}
 		}
 		session := w.known(w.open)
-		return &core.CloseSession{Namespace: session.namespace, ID: session.id, Request: w.request(session.namespace)}
+		return &core.CloseSession{Namespace: session.namespace, ID: session.id, Abandon: w.chance(3), Request: w.request(session.namespace)}
 	}
 	return &core.Tick{}
 }

@@ -247,7 +247,7 @@ func (m *model) request(c core.Command) modelRequest {
 	case *core.RenewSession:
 		return modelRequest{c.Namespace, core.Request{}, "", func(sp *modelSpace) modelAnswer { return m.renewSession(sp, c.ID) }}
 	case *core.CloseSession:
-		return modelRequest{c.Namespace, c.Request, "close " + c.ID, func(sp *modelSpace) modelAnswer { return m.close(sp, c.ID) }}
+		return modelRequest{c.Namespace, c.Request, "close " + c.ID, func(sp *modelSpace) modelAnswer { return m.close(sp, c) }}
 	case *core.Acquire:
 		return modelRequest{c.Namespace, c.Request, "acquire " + c.Resource, func(sp *modelSpace) modelAnswer { return m.acquire(sp, c) }}
 	case *core.Renew:
@@ -609,6 +609,8 @@ func modelDetails(c core.Command) string {
 		return renderAny(same)
 	case *core.Release:
 		return fmt.Sprint(c.Session, " ", c.Withdraw)
+	case *core.CloseSession:
+		return fmt.Sprint(c.Abandon)
 	case *core.Change:
 		return fmt.Sprintf("%q %q %q", c.Holder, c.NewID, c.Foreign)
 	case *core.Break:
@@ -925,15 +927,19 @@ func (m *model) renewSession(sp *modelSpace, id string) modelAnswer {
 	return m.showSession(session)
 }
 
-func (m *model) close(sp *modelSpace, id string) modelAnswer {
-	if session := m.live(sp, id); session != nil {
-		m.endSession(session, leasehold.SessionClosed)
+func (m *model) close(sp *modelSpace, c *core.CloseSession) modelAnswer {
+	how := leasehold.SessionClosed
+	if c.Abandon && m.level >= core.Level4 {
+		how = leasehold.Abandoned
+	}
+	if session := m.live(sp, c.ID); session != nil {
+		m.endSession(session, how)
 		return modelAnswer{text: "done"}
 	}
-	if e := m.ended(sp, id, true); e != nil && e.how == leasehold.SessionClosed {
+	if e := m.ended(sp, c.ID, true); e != nil && e.how == how {
 		return modelAnswer{text: "done"}
 	}
-	return m.noSession(sp, id)
+	return m.noSession(sp, c.ID)
 }
 
 // What time does.
@@ -1128,7 +1134,7 @@ func (m *model) endSession(s *modelSession, how leasehold.How) {
 			m.end(c, how, at)
 		}
 	}
-	if leases > 0 && how == leasehold.SessionExpired {
+	if leases > 0 && how != leasehold.SessionClosed {
 		m.raise(s.sp, leasehold.UncleanEnd, s.id)
 	}
 	for _, r := range slices.Clone(m.records) {
@@ -1184,7 +1190,7 @@ func (m *model) together(c *modelClaim) (list []*modelClaim) {
 // restAfter is how a resource rests after a lease; nothing if it does not.
 func (m *model) restAfter(c *modelClaim, ending modelEnding, at core.Time) []modelRest {
 	switch ending.how {
-	case leasehold.ByTTL, leasehold.ByHoldLimit, leasehold.ByBreak, leasehold.SessionExpired:
+	case leasehold.ByTTL, leasehold.ByHoldLimit, leasehold.ByBreak, leasehold.SessionExpired, leasehold.Abandoned:
 	default:
 		return nil
 	}
@@ -1668,7 +1674,7 @@ func (m *model) stateAfter(how leasehold.How) leasehold.State {
 	switch how {
 	case leasehold.ByBreak:
 		return leasehold.Broken
-	case leasehold.ByTTL, leasehold.ByHoldLimit, leasehold.SessionExpired:
+	case leasehold.ByTTL, leasehold.ByHoldLimit, leasehold.SessionExpired, leasehold.Abandoned:
 		return leasehold.Expired
 	}
 	return leasehold.Available

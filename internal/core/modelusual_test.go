@@ -100,7 +100,7 @@ func (r *modelResource) usual() string {
 	}
 	unclean := 0
 	for _, h := range holds {
-		if h.how == leasehold.ByTTL || h.how == leasehold.ByHoldLimit || h.how == leasehold.ByBreak || h.how == leasehold.SessionExpired {
+		if h.how == leasehold.ByTTL || h.how == leasehold.ByHoldLimit || h.how == leasehold.ByBreak || h.how == leasehold.SessionExpired || h.how == leasehold.Abandoned {
 			unclean++
 		}
 	}

@@ -66,19 +66,24 @@ func (s *State) putSession(sp *space, session *Session) {
 	}
 }
 
-// closeSession ends a session at the wish of its client: a clean end for all its leases.
+// closeSession ends a session at the wish of its client: a clean end for all its leases, unless
+// the client speaks for a holder that died without one.
 func (s *State) closeSession(c *CloseSession) Answer {
 	sp := s.space(c.Namespace)
+	how := leasehold.SessionClosed
+	if c.Abandon && s.atLeast(Level4) {
+		how = leasehold.Abandoned
+	}
 	session := s.liveSession(sp, c.ID)
 	if session == nil {
 		if sp != nil {
-			if ended, ok := sp.endedSessions.Get(c.ID); ok && ended.How == leasehold.SessionClosed {
+			if ended, ok := sp.endedSessions.Get(c.ID); ok && ended.How == how {
 				return Answer{} // closed by an earlier try
 			}
 		}
 		return s.noSession(sp, c.ID)
 	}
-	s.endSession(sp, session, leasehold.SessionClosed)
+	s.endSession(sp, session, how)
 	return Answer{}
 }
 

@@ -200,8 +200,8 @@ type choice struct{ first, last uint8 }
 // The enumerations of the dictionary. An event that is no end has no How.
 var (
 	states   = choice{uint8(leasehold.Available), uint8(leasehold.Expired)}
-	hows     = choice{uint8(leasehold.Released), uint8(leasehold.NoSlots)}
-	maybeHow = choice{0, uint8(leasehold.NoSlots)}
+	hows     = choice{uint8(leasehold.Released), uint8(leasehold.Abandoned)}
+	maybeHow = choice{0, uint8(leasehold.Abandoned)}
 	kinds    = choice{uint8(leasehold.Queued), uint8(leasehold.AlarmCleared)}
 	codes    = choice{uint8(leasehold.Held), uint8(leasehold.Refused)}
 	uncleans = choice{uint8(leasehold.AllowNext), uint8(leasehold.AwaitAcknowledgement)}
@@ -240,8 +240,8 @@ func (c *codec) oneOf(field string, p *uint8, among choice) {
 	c.at++
 }
 
-// how is a way to end. One of them came with level 4, and bytes of an older level cannot have
-// it.
+// how is a way to end. Some of them came with level 4, and bytes of an older level cannot have
+// them.
 func (c *codec) how(p *leasehold.How, among choice) {
 	if c.level != 0 && c.level < levelStated {
 		among.last = uint8(leasehold.WaitOver)

@@ -50,6 +50,9 @@ const (
 	kindTxnForeign     = 24
 	kindChangeForeign  = 25
 
+	// A close session for a holder that died. Others are as they were before.
+	kindAbandonSession = 28
+
 	// A put record that says who wanted it and why. Others are as they were before.
 	kindPutReason = 32
 )
@@ -64,7 +67,8 @@ var commandNames = [...]string{
 	kindPutVersion: "put version", kindTxnVersions: "txn versions",
 	kindSetCaps: "set caps", kindWithdraw: "withdraw",
 	kindAcquireForeign: "acquire foreign", kindTxnForeign: "txn foreign", kindChangeForeign: "change foreign",
-	kindPutReason: "put reason",
+	kindAbandonSession: "abandon session",
+	kindPutReason:      "put reason",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -73,7 +77,7 @@ func commandLevel(kind uint64) uint64 {
 	case kindPutVersion, kindTxnVersions:
 		return levelValues
 	case kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
-		kindPutReason:
+		kindAbandonSession, kindPutReason:
 		return levelStated
 	}
 	return levelFirst
@@ -245,6 +249,9 @@ func kindOf(command core.Command) uint64 {
 	case *core.RenewSession:
 		return kindRenewSession
 	case *core.CloseSession:
+		if v.Abandon {
+			return kindAbandonSession
+		}
 		return kindCloseSession
 	case *core.Acquire:
 		if v.Foreign != "" {
@@ -331,6 +338,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.RenewSession)
 	case kindCloseSession:
 		return new(core.CloseSession)
+	case kindAbandonSession:
+		return &core.CloseSession{Abandon: true}
 	case kindAcquire, kindAcquireForeign:
 		return new(core.Acquire)
 	case kindRenew:

@@ -431,9 +431,10 @@ var goldenDefinition = &leasehold.Definition{
 }
 
 var goldenCommands = map[uint64]core.Command{
-	kindOpenSession:  &core.OpenSession{Namespace: "default", ID: "s1", TTL: 30 * time.Second, Labels: goldenLabels, Request: goldenKey},
-	kindRenewSession: &core.RenewSession{Namespace: "default", ID: "s1"},
-	kindCloseSession: &core.CloseSession{Namespace: "default", ID: "s1", Request: goldenKey},
+	kindOpenSession:    &core.OpenSession{Namespace: "default", ID: "s1", TTL: 30 * time.Second, Labels: goldenLabels, Request: goldenKey},
+	kindRenewSession:   &core.RenewSession{Namespace: "default", ID: "s1"},
+	kindCloseSession:   &core.CloseSession{Namespace: "default", ID: "s1", Request: goldenKey},
+	kindAbandonSession: &core.CloseSession{Namespace: "default", ID: "s1", Abandon: true, Request: goldenKey},
 	kindAcquire: &core.Acquire{
 		Namespace: "default", Resource: "reports/nightly", ID: "id1", Holder: "ann", Labels: goldenLabels, Reason: "because", TTL: 10 * time.Second,
 		Session: "s1", Wait: time.Minute, Grace: 5 * time.Second, HoldLimit: time.Hour, Priority: 7, Request: goldenNumber,

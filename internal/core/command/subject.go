@@ -49,6 +49,10 @@ func details(c Command) []any {
 	case *Acquire:
 		return append(resources(c.Items()),
 			list(c.Holder, c.TTL, c.Pick, c.Session, c.Grace, c.HoldLimit, c.Priority, c.Foreign)...)
+	case *CloseSession:
+		if c.Abandon {
+			return list(c.Abandon)
+		}
 	case *Release:
 		return list(c.Session, c.Withdraw)
 	case *Change:

@@ -175,7 +175,7 @@ func (u *Usual) WellFormed() error {
 		return fmt.Errorf("it has %d bytes of holds and %d of waits", len(u.Holds), len(u.Waits))
 	}
 	for i := 0; i < len(u.Holds); i += holdBytes {
-		if how := leasehold.How(u.Holds[i+1]); how == 0 || how > leasehold.WaitOver || u.Holds[i+3] > Whole ||
+		if how := leasehold.How(u.Holds[i+1]); how == 0 || how > leasehold.Abandoned || u.Holds[i+3] > Whole ||
 			scale[u.Holds[i+2]] > 2*leasehold.MaxTTL {
 			return fmt.Errorf("a hold of it ended in no way that there is, or had more than its ttl")
 		}

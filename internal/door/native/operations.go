@@ -48,7 +48,7 @@ var operations = []operation{
 	{"open-session", "POST", "/v1/sessions", "", (*call).openSession},
 	{"renew-session", "POST", "/v1/sessions/{id}/renew", "seen", (*call).renewSession},
 	{"session", "GET", "/v1/sessions/{id}", "", (*call).session},
-	{"close-session", "DELETE", "/v1/sessions/{id}", "", (*call).closeSession},
+	{"close-session", "DELETE", "/v1/sessions/{id}", "abandon", (*call).closeSession},
 	{"resources", "GET", "/v1/resources", "prefix after limit all", (*call).resources},
 	{"resource", "GET", "/v1/resources/{path...}", "queue", (*call).resource},
 	{"advice", "GET", "/v1/advice/{path...}", "", (*call).advice},

@@ -474,3 +474,17 @@ func TestTimePasses(t *testing.T) {
 		ask(t, door, "POST", "/v1/acquire", `{"resource":"r","holder":"bob"}`).expect(200, `"token":2`)
 	})
 }
+
+// The session of a holder that died ends at once, and what it held ends uncleanly.
+func TestAbandonSession(t *testing.T) {
+	door := newDoor(t, Config{})
+	ask(t, door, "POST", "/v1/sessions", `{"id":"s","ttl":"10m"}`).expect(200)
+	ask(t, door, "POST", "/v1/acquire", `{"resource":"r","holder":"ann","session":"s","grace":"1m"}`).expect(200)
+	ask(t, door, "DELETE", "/v1/sessions/s?abandon=maybe", "").expect(400)
+	for range 2 { // the first answer may be lost
+		ask(t, door, "DELETE", "/v1/sessions/s?abandon=true", "").expect(200)
+	}
+	ask(t, door, "DELETE", "/v1/sessions/s", "").expect(410)
+	ask(t, door, "POST", "/v1/acquire", `{"resource":"r","holder":"bob"}`).expect(409)
+	ask(t, door, "GET", "/v1/resources/r", "").expect(200, `"how":"abandoned"`)
+}

@@ -235,8 +235,9 @@ func (c *call) toRenewSession() (*core.RenewSession, error) {
 }
 
 func (c *call) toCloseSession() (*core.CloseSession, error) {
-	command := &core.CloseSession{Namespace: c.namespace, ID: c.r.PathValue("id"), Request: c.once}
-	return command, firstError(checkName("session id", command.ID), command.Validate())
+	abandon, err := c.flag("abandon")
+	command := &core.CloseSession{Namespace: c.namespace, ID: c.r.PathValue("id"), Abandon: abandon, Request: c.once}
+	return command, firstError(err, checkName("session id", command.ID), command.Validate())
 }
 
 // labels sorts what a request says of its sender.

@@ -447,6 +447,29 @@ func TestASessionIsClosedElsewhere(t *testing.T) {
 	})
 }
 
+// Another process learns the session before it is opened, and ends it for a holder that died.
+func TestASessionIsAbandoned(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		var ids []string
+		c := s.Dial(t, func(config *client.Config) { config.OnSession = func(id string) { ids = append(ids, id) } })
+		op := operator(t, s)
+		h := acquire(t, c, "r", client.Grace(time.Hour))
+		if len(ids) != 1 {
+			t.Fatalf("it was told of sessions %v", ids)
+		}
+		if err := op.AbandonSession(t.Context(), ids[0]); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Lost()
+		if !errors.Is(h.Err(), client.ErrExpired) {
+			t.Errorf("lost by %v", h.Err())
+		}
+		if _, err := s.Dial(t).TryAcquire(t.Context(), "r"); !errors.Is(err, client.ErrHeld) {
+			t.Errorf("it does not rest: %v", err)
+		}
+	})
+}
+
 // A session that nobody uses is not renewed for ever.
 func TestAnIdleSessionIsClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {

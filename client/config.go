@@ -33,6 +33,10 @@ type Config struct {
 	// the TTL of something it holds: it came close to losing it.
 	OnStall func(Stall)
 
+	// OnSession is called with the id of each session before it is opened. A process that outlives
+	// this one can then end the session of a holder that died, by v1.Caller.AbandonSession.
+	OnSession func(id string)
+
 	Log   *slog.Logger // for failures that are retried; nil: no log
 	TLS   *tls.Config  // for servers with https; nil: by LEASEHOLD_CA, LEASEHOLD_CERT and LEASEHOLD_KEY
 	Clock Clock        // nil: the machine's; for tests

@@ -59,6 +59,9 @@ const maxHolds = leasehold.MaxClaimsPerSession - 384
 // open opens the session on a server.
 func (s *Session) open(ctx context.Context, labels map[string]string) error {
 	c := s.client
+	if c.config.OnSession != nil {
+		c.config.OnSession(s.id)
+	}
 	var (
 		sent   time.Duration
 		answer v1.Session

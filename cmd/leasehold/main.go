@@ -32,7 +32,7 @@ func main() { os.Exit(execute()) }
 // gate come first: they are this program too, but must not parse flags or connect to anything.
 func execute() int {
 	if len(os.Args) == 2 && os.Args[1] == run.GuardName {
-		child.Guard(os.Stdin)
+		run.Guard()
 		return 0
 	}
 	if len(os.Args) > 2 && os.Args[1] == run.GateName {

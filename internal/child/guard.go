@@ -12,19 +12,21 @@ import (
 	"time"
 )
 
-// A guard is a second process that waits while a command runs, and kills the command's whole group
+// A Guard is a second process that waits while a command runs, and kills the command's whole group
 // if the first process dies or is stopped. Nobody else could do that in time: the system itself
-// only ends the command, not what the command has started.
-type guard struct {
+// only ends the command, not what the command has started. If the first process died, the guard
+// then does what it was told to do in that case: see Then.
+type Guard struct {
 	process *exec.Cmd
 	orders  *os.File
 	until   time.Duration // what it was told last
 }
 
-// startGuard starts a guard, in a session of its own so that a signal to our group or a hangup of
-// the terminal does not end it too. If it cannot be started, the command runs without one: that is
-// worse only if we are killed.
-func startGuard(argv []string) *guard {
+// StartGuard starts a guard, in a session of its own so that a signal to our group or a hangup of
+// the terminal does not end it too. argv is how to start this program so that it calls Watch: the
+// file and its arguments, from the name on. If it cannot be started, the result is nil, and
+// commands run without one: that is worse only if we are killed.
+func StartGuard(argv []string) *Guard {
 	if len(argv) == 0 {
 		return nil
 	}
@@ -33,7 +35,7 @@ func startGuard(argv []string) *guard {
 		return nil
 	}
 	defer theirs.Close()
-	g := &guard{orders: ours, process: &exec.Cmd{Path: argv[0], Args: argv[1:], Stdin: theirs,
+	g := &Guard{orders: ours, process: &exec.Cmd{Path: argv[0], Args: argv[1:], Stdin: theirs,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}}}
 	if err := g.process.Start(); err != nil {
 		_ = ours.Close()
@@ -43,7 +45,7 @@ func startGuard(argv []string) *guard {
 }
 
 // order tells the guard something. One that is gone, or does not listen, cannot be told.
-func (g *guard) order(format string, args ...any) {
+func (g *Guard) order(format string, args ...any) {
 	if g != nil {
 		// A guard that was stopped does not read, and a full pipe must not keep us from watching
 		// the lease.
@@ -52,10 +54,26 @@ func (g *guard) order(format string, args ...any) {
 	}
 }
 
+// Then tells the guard what to do if we die, once nothing of the command is left: what Watch calls
+// its function with. It is one line, and the last one counts. It goes through a pipe, so it may
+// have in it what others on this machine must not see.
+func (g *Guard) Then(what string) { g.order("then %s", what) }
+
+// guards tells the guard of a command that was started.
+func (g *Guard) guards(group int) { g.order("group %d", group) }
+
+// rests tells the guard that nothing is left of the command.
+func (g *Guard) rests() {
+	if g != nil {
+		g.until = 0
+		g.order("group 0")
+	}
+}
+
 // lasts tells the guard how long the group may live. It sends only what moved by more than a
 // little. The moment is on a clock that both processes read, so that a pause of either does not
 // move it.
-func (g *guard) lasts(left time.Duration) {
+func (g *Guard) lasts(left time.Duration) {
 	if g == nil || left <= 0 || now() == 0 {
 		return
 	}
@@ -66,8 +84,8 @@ func (g *guard) lasts(left time.Duration) {
 	}
 }
 
-// dismiss ends the guard when there is nothing left to guard.
-func (g *guard) dismiss() {
+// Dismiss ends the guard when there is nothing left to guard.
+func (g *Guard) Dismiss() {
 	if g == nil {
 		return
 	}
@@ -77,17 +95,28 @@ func (g *guard) dismiss() {
 	_ = g.process.Wait()
 }
 
-// Guard is the guard's own life: it reads orders, and kills the group if they end without
-// a word, or when the time of the group is over.
-func Guard(orders io.Reader) {
+// Watch is the guard's own life: it reads orders, and kills the group if they end without a word,
+// or when the time of the group is over. If they ended without a word, the process that gave them
+// is dead. When nothing is left of the group, and before its time is over, then is called with what
+// it was told by Then, and with how long that may take; 0: as long as it likes.
+func Watch(orders io.Reader, then func(what string, within time.Duration)) {
 	// They are meant for the command. A guard that ended by them would leave it unguarded.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	follow(orders)
+	w := watcher{then: then}
+	w.follow(orders)
+}
+
+// A watcher is what a guard knows.
+type watcher struct {
+	then  func(what string, within time.Duration)
+	what  string
+	group int
+	until time.Duration // 0: not known
 }
 
 // follow carries out the orders of the parent. When the pipe closes without a
 // "done", the parent is dead, and the group has to go too.
-func follow(orders io.Reader) {
+func (w *watcher) follow(orders io.Reader) {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -95,33 +124,62 @@ func follow(orders io.Reader) {
 			lines <- s.Text()
 		}
 	}()
-	var (
-		group int
-		until time.Duration
-	)
 	timer := time.NewTimer(time.Second)
 	for {
 		select {
 		case line, more := <-lines:
-			word, number, _ := strings.Cut(line, " ")
-			switch {
-			case !more:
-				killGroup(group)
+			if !more {
+				w.bereaved()
 				return
-			case word == "done":
-				return
-			case word == "group":
-				_, _ = fmt.Sscan(number, &group)
-			case word == "until":
-				_, _ = fmt.Sscan(number, (*int64)(&until))
 			}
+			if line == "done" {
+				return
+			}
+			w.heed(line)
 		case <-timer.C:
-			if until != 0 && now() >= until {
-				killGroup(group)
+			if w.over() {
+				killGroup(w.group)
 			}
 		}
-		timer.Reset(nextLook(until))
+		timer.Reset(nextLook(w.until))
 	}
+}
+
+func (w *watcher) heed(line string) {
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "group":
+		w.group, w.until = 0, 0
+		_, _ = fmt.Sscan(rest, &w.group)
+	case "until":
+		_, _ = fmt.Sscan(rest, (*int64)(&w.until))
+	case "then":
+		w.what = rest
+	}
+}
+
+// over reports whether the time of the group is over.
+func (w *watcher) over() bool { return w.until != 0 && now() >= w.until }
+
+// bereaved ends the group of a parent that died, and then does what is left to do. It does that
+// only while it knows that nobody else can have the lease yet and nothing of the group is left: what
+// cannot be killed still works, and may do so until the lease ends by itself.
+func (w *watcher) bereaved() {
+	killGroup(w.group)
+	for pause := time.Millisecond; groupLives(w.group); pause = min(2*pause, tick) {
+		if w.over() {
+			return
+		}
+		time.Sleep(pause)
+	}
+	if w.then == nil || w.what == "" || w.over() {
+		return
+	}
+	within := time.Duration(0)
+	if w.until != 0 {
+		within = w.until - now()
+	}
+	w.then(w.what, within)
 }
 
 // nextLook is also soon while nothing is due: timers stop while a machine sleeps.

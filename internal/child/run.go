@@ -21,9 +21,8 @@ type Run struct {
 	// KillAfter is how long the command has to end, from when it is told to.
 	KillAfter time.Duration
 
-	// Guard is how to start this program so that it calls Guard: the file and its arguments,
-	// from the name on. Without one, what the command started lives on if we are killed.
-	Guard []string
+	// Guard kills what the command started if we are killed. Without one, it lives on.
+	Guard *Guard
 
 	// Signals are passed on to the command. See Signals.
 	Signals <-chan os.Signal
@@ -61,17 +60,16 @@ func (r Run) Do() (End, error) {
 	if r.Apart {
 		t = nil
 	}
-	g := startGuard(r.Guard)
-	defer g.dismiss()
 	p, err := start(r.Command, t)
 	if err != nil {
 		return End{}, err
 	}
 	// Before the gate opens: from the command's first instruction on, the guard can end it.
-	g.order("group %d", p.pid)
-	w := &watch{Run: r, process: p, guard: g, lost: r.Lease.Lost()}
+	r.Guard.guards(p.pid)
+	w := &watch{Run: r, process: p, lost: r.Lease.Lost()}
 	never := !w.open()
 	end := w.untilEnd()
+	r.Guard.rests()
 	end.Never = never
 	return end, nil
 }
@@ -84,7 +82,6 @@ const tick = 100 * time.Millisecond
 type watch struct {
 	Run
 	process *process
-	guard   *guard
 	lost    <-chan struct{}
 
 	told   bool // to stop
@@ -101,7 +98,7 @@ func (w *watch) open() bool {
 		w.process.turnAway()
 		return false
 	}
-	w.guard.lasts(left)
+	w.Guard.lasts(left)
 	until := now()
 	if until != 0 {
 		until += left
@@ -140,7 +137,7 @@ func (w *watch) untilEnd() End {
 // and not whether the lease is lost: the command has to be gone before the end, not after it.
 func (w *watch) look() time.Duration {
 	left := w.Lease.Remaining()
-	w.guard.lasts(left)
+	w.Guard.lasts(left)
 	switch {
 	case w.killed:
 	case left <= w.dying(), w.told && !time.Now().Before(w.killAt):
@@ -248,7 +245,7 @@ func (w *watch) untilGone() {
 // the end of the lease, came first.
 func (w *watch) vanishes(by time.Time) bool {
 	for pause := time.Millisecond; w.process.lives(); pause = min(2*pause, tick/5) {
-		w.guard.lasts(w.Lease.Remaining())
+		w.Guard.lasts(w.Lease.Remaining())
 		if !time.Now().Before(by) || !w.killed && w.Lease.Remaining() <= w.dying() {
 			return false
 		}

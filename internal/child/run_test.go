@@ -76,6 +76,7 @@ func begin(t *testing.T, script string, more func(*Run)) *trial {
 		if err != nil {
 			t.Error(err)
 		}
+		r.Guard.Dismiss()
 		tr.ended <- end
 	}()
 	return tr
@@ -263,7 +264,7 @@ func TestApart(t *testing.T) {
 // The test's own binary is the guard, too.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "guard" {
-		Guard(os.Stdin)
+		Watch(os.Stdin, nil)
 		return
 	}
 	if len(os.Args) > 2 && os.Args[1] == "begin" {
@@ -303,7 +304,7 @@ func guarded(r *Run) {
 	if err != nil {
 		panic(err)
 	}
-	r.Guard = []string{path, "child.test", "guard"}
+	r.Guard = StartGuard([]string{path, "child.test", "guard"})
 	r.Gate = []string{path, "child.test", "begin"}
 }
 
@@ -324,7 +325,7 @@ func TestGuardKills(t *testing.T) {
 		}
 		in, out := io.Pipe()
 		done := make(chan struct{})
-		go func() { defer close(done); follow(in) }()
+		go func() { defer close(done); (&watcher{}).follow(in) }()
 		fmt.Fprintf(out, orders, sleeper.Process.Pid)
 		if !strings.Contains(orders, "until") {
 			out.Close()
@@ -342,7 +343,7 @@ func TestGuardKills(t *testing.T) {
 func TestGuardLetsLive(t *testing.T) {
 	for _, orders := range []string{"group 1\nuntil 1\n", "until 1\n", "group x\n", "group -1\n", "done\ngroup 5\n",
 		"nonsense\n\n", ""} {
-		follow(strings.NewReader(orders))
+		(&watcher{}).follow(strings.NewReader(orders))
 	}
 }
 

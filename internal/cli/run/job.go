@@ -36,6 +36,7 @@ type jobFlags struct {
 	labels    cli.Labels
 	priority  int
 	keep      bool
+	grace     cli.Span
 }
 
 func (f *jobFlags) add(a *cli.App, cmd *cobra.Command) {
@@ -44,6 +45,8 @@ func (f *jobFlags) add(a *cli.App, cmd *cobra.Command) {
 		"the server (default 30s)")
 	flags.Var(&f.killAfter, "kill-after", "how long the command has to end when the lease is about to (default a "+
 		"third of the TTL, at most 10s)")
+	flags.Var(&f.grace, "grace", "how long others have to wait after an end that was no release: killed, expired, "+
+		"broken (default 0s)")
 	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to others who wait")
 	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
 	flags.IntVar(&f.priority, "priority", 0, "larger ones go first in the queue, from -1000 to 1000")
@@ -105,6 +108,7 @@ type job struct {
 	app     *cli.App
 	conn    *cli.Conn
 	client  *client.Client
+	guard   *child.Guard
 	holder  string
 	stop    func()
 	silent  bool // no server answers: there is nobody to say goodbye to
@@ -122,21 +126,26 @@ func beginJob(ctx context.Context, a *cli.App, c *cli.Conn, f jobFlags) (*job, c
 	ends := leaveIgnored(a, f.keep)
 	// Unlike other commands this one is there for as long as it holds something.
 	holder := cmp.Or(c.Client.Holder, fmt.Sprintf("%s:%d", cli.Person(), os.Getpid()))
-	e := &job{jobFlags: f, app: a, conn: c, holder: holder}
+	// The guard comes first: from the first session on, it ends what we hold or wait for if we are
+	// killed.
+	e := &job{jobFlags: f, app: a, conn: c, holder: holder, guard: child.StartGuard(asMyself(GuardName))}
 	dialed, err := client.Dial(ctx, client.Config{
 		Servers: c.Client.Servers, HTTP: v1.NewClient(c.TLS), Namespace: c.Client.Namespace, Holder: holder,
-		TTL: f.ttl.Value, Log: slog.New(&e.failures),
+		TTL: f.ttl.Value, OnSession: e.bequeath, Log: slog.New(&e.failures),
 	})
 	if err != nil {
+		e.guard.Dismiss()
 		return nil, ctx, err
 	}
 	if err := e.joinAround(ctx); err != nil {
+		e.guard.Dismiss()
 		return nil, ctx, errors.Join(err, dialed.Close())
 	}
 	e.client = dialed
 	// A reader that closes our output must not end the command by it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, e.stop = cli.UntilSignalIf(ctx, func() bool { return !e.running.Load() }, ends...)
+	ctx, stop := cli.UntilSignalIf(ctx, func() bool { return !e.running.Load() }, ends...)
+	e.stop = func() { e.guard.Dismiss(); stop() }
 	return e, ctx, nil
 }
 
@@ -162,7 +171,7 @@ func leaveIgnored(a *cli.App, keep bool) (ends []os.Signal) {
 // options are those of every acquire and campaign of the job.
 func (e *job) options() []client.Option {
 	options := []client.Option{client.Reason(e.reason), client.Priority(e.priority), client.Progress(e.progress()),
-		client.Party(e.party)}
+		client.Party(e.party), client.Grace(e.grace.Value)}
 	for key, value := range e.labels {
 		options = append(options, client.Label(key, value))
 	}
@@ -219,7 +228,7 @@ func (e *job) run(holds []*client.Hold) (child.End, error) {
 	}
 	end, err := child.Run{
 		Command: child.Command{Argv: e.argv, Env: e.environ(holds), Gate: asMyself(GateName), Apart: e.keep},
-		Lease:   set, KillAfter: killAfter, Guard: guardArgs(), Signals: signals, Warn: e.warn,
+		Lease:   set, KillAfter: killAfter, Guard: e.guard, Signals: signals, Warn: e.warn,
 	}.Do()
 	switch {
 	case err != nil:
@@ -230,14 +239,8 @@ func (e *job) run(holds []*client.Hold) (child.End, error) {
 	return end, nil
 }
 
-// GuardName is the argument with which this program is nothing but the guard of another. It is no
-// command of its own, since nobody should call it.
-const GuardName = "__guard"
-
 // GateName is the argument with which this program waits until it may become another.
 const GateName = "__begin"
-
-func guardArgs() []string { return asMyself(GuardName) }
 
 // asMyself is how to start this program with an argument; nil if nobody can tell.
 func asMyself(name string) []string {

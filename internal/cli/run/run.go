@@ -49,7 +49,7 @@ else can have the resource. Run then ends with code 76 and says why.
 The command is a process group of its own, which gets those signals as a whole. INT, TERM,
 HUP, QUIT, WINCH and TSTP are passed on to the group, USR1 and USR2 to the command.
 What it leaves running in its group when it ends is stopped too. If run itself is
-killed, so is the group.
+killed, so is the group; the lease then ends at once, as abandoned, and not with its TTL.
 
 Everything behind -- is the command's; with one name and no flags behind it the -- can be
 left out. The environment of the command says what is held: LEASEHOLD_RESOURCE, _ID,

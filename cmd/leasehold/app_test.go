@@ -111,6 +111,27 @@ func TestFirstHelpFitsAScreen(t *testing.T) {
 	}
 }
 
+// Every command prints JSON, but those whose output is somebody else's.
+func TestEveryCommandHasJSON(t *testing.T) {
+	without := map[string]string{
+		"leasehold run":        "the output is that of its command",
+		"leasehold elect":      "the output is that of its command",
+		"leasehold serve":      "it prints its log",
+		"leasehold top":        "it draws on a terminal; list --watch -o json is for programs",
+		"leasehold completion": "it prints a script for a shell",
+		"leasehold state pull": "it prints the state, which is JSON",
+	}
+	for _, c := range commands(newProgram().root()) {
+		if !c.Runnable() || c.HasSubCommands() || c.Name() == "help" {
+			continue
+		}
+		flag, excuse := c.Flags().Lookup("output"), without[c.CommandPath()]
+		if has := flag != nil && strings.Contains(flag.Usage, "json"); has == (excuse != "") {
+			t.Errorf("%s has -o json: %v; excuse: %q", c.CommandPath(), has, excuse)
+		}
+	}
+}
+
 // What is suggested for a word from another system is a command that there is.
 func TestSynonymsLeadSomewhere(t *testing.T) {
 	root := newProgram().root()
@@ -270,10 +291,22 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	if !strings.Contains(tr.out.String(), "long-…") && !strings.Contains(tr.out.String(), "…") {
 		t.Errorf("nothing shows that the holder was cut:\n%s", tr.out.String())
 	}
+	name := strings.Repeat("日本語/", 30) + "x"
+	tr.does(t, 0, "acquire", name, "--holder", long)
+	tr.does(t, 0, "list")
+	for line := range strings.Lines(tr.out.String()) {
+		if n := len([]rune(strings.TrimSpace(line))); n > 60 {
+			t.Errorf("with a long name, %q has %d columns of 60", line, n)
+		}
+	}
+	tr.does(t, 0, "list", "-o", "wide")
+	if !strings.Contains(tr.out.String(), name) {
+		t.Errorf("-o wide cuts:\n%s", tr.out.String())
+	}
 	tr.Terminal = func(any) bool { return false }
 	tr.does(t, 0, "list")
-	if !strings.Contains(tr.out.String(), long) {
-		t.Errorf("the holder was cut although nobody looks:\n%s", tr.out.String())
+	if !strings.Contains(tr.out.String(), long) || !strings.Contains(tr.out.String(), name) {
+		t.Errorf("a name was cut although nobody looks:\n%s", tr.out.String())
 	}
 }
 

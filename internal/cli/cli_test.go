@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -88,8 +89,8 @@ func TestFitTakesFromTheWidest(t *testing.T) {
 		t.Errorf("got %v", widths)
 	}
 	Fit(columns, widths, 10)
-	if !slices.Equal(widths, []int{30, 12, 12}) {
-		t.Errorf("got %v, want no column cut below %d", widths, leastCut)
+	if !slices.Equal(widths, []int{26, 12, 12}) {
+		t.Errorf("got %v, want no column cut below %d, and names at last to %d", widths, leastCut, leastName)
 	}
 	Fit(columns, widths, 0)
 }
@@ -103,6 +104,38 @@ func TestNamesCanNotMoveTheCursor(t *testing.T) {
 	} {
 		if got := Printable(given); got != want {
 			t.Errorf("%q is shown as %q, want %q", given, got, want)
+		}
+	}
+}
+
+// What East Asians write takes two columns a character, and marks take none. A cell that is cut is
+// never wider than its column.
+func TestWideCharactersKeepColumns(t *testing.T) {
+	for text, want := range map[string]int{
+		"plain": 5, "日本": 4, "한국어": 6, "ｆｕｌｌ": 8, "é": 1, "e\u0301": 1, "שלום": 4, "🚀": 2, "a…": 2, "": 0,
+	} {
+		if got := columnsOf(text); got != want {
+			t.Errorf("%q takes %d columns, want %d", text, got, want)
+		}
+	}
+	for _, text := range []string{"日本語の名前がとても長い", "a日本語の名前がとても長い", "plain and rather long",
+		"e\u0301e\u0301e\u0301e\u0301 and so on, for long"} {
+		for width := 4; width < 12; width++ {
+			got := cut(text, width)
+			if n := columnsOf(got); n > width || n < width-1 || !strings.HasSuffix(got, "…") {
+				t.Errorf("%q cut to %d columns is %q, of %d", text, width, got, n)
+			}
+		}
+	}
+	var b strings.Builder
+	columns := []Column{{Name: "RESOURCE", Flexible: true}, {Name: "HOLDER"}}
+	for _, row := range [][]string{{"日本語の名前がとても長い", "ann"}, {"plain", "bob"}} {
+		writeRow(&b, columns, []int{12, 6}, row, false)
+	}
+	for line := range strings.Lines(b.String()) {
+		before, _, _ := strings.Cut(strings.NewReplacer("ann", "|", "bob", "|").Replace(line), "|")
+		if columnsOf(before) != 14 {
+			t.Errorf("the second column begins at %d:\n%s", columnsOf(before), b.String())
 		}
 	}
 }

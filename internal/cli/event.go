@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
@@ -85,7 +84,7 @@ func (s *stream) Write(cells []string) error {
 			b.WriteString(text)
 			break
 		}
-		s.widths[i] = max(s.widths[i], utf8.RuneCountInString(text))
+		s.widths[i] = max(s.widths[i], columnsOf(text))
 		b.WriteString(Pad(text, s.widths[i]+Gap))
 	}
 	_, err := fmt.Fprintln(s.app.Stdout, b.String())
@@ -94,5 +93,5 @@ func (s *stream) Write(cells []string) error {
 
 // Pad counts characters; the verbs of fmt do too, but not beside escapes.
 func Pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+	return text + strings.Repeat(" ", max(0, width-columnsOf(text)))
 }

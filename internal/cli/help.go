@@ -151,5 +151,6 @@ standard error, and --quiet leaves all of them out but the errors.
              of the file for cert
 
 Tables may change from one release to the next; json and name will not. On a
-terminal long cells are cut to its width, elsewhere nothing is.`)
+terminal long cells are cut to its width and end with …; with -o wide, and in a pipe,
+nothing is cut. Characters that could move the cursor are shown as escapes.`)
 }

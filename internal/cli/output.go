@@ -94,8 +94,8 @@ func Written(err error) error {
 	return nil
 }
 
-// A Column of a table. A flexible one is cut where the table would not fit on a terminal; in a pipe
-// nothing is ever cut, so that scripts see whole names.
+// A Column of a table. A flexible one is cut where the table would not fit on a terminal; in a pipe,
+// and with -o wide, nothing is ever cut, so that scripts and copying hands get whole names.
 type Column struct {
 	Name     string
 	Flexible bool
@@ -107,13 +107,13 @@ type Column struct {
 func (a *App) PrintTable(columns []Column, rows [][]string) error {
 	widths := make([]int, len(columns))
 	for i, c := range columns {
-		widths[i] = utf8.RuneCountInString(c.Name)
+		widths[i] = columnsOf(c.Name)
 		for _, row := range rows {
 			row[i] = Cell(row[i])
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+			widths[i] = max(widths[i], columnsOf(row[i]))
 		}
 	}
-	if a.Terminal(a.Stdout) {
+	if a.Terminal(a.Stdout) && a.Output != FormatWide {
 		Fit(columns, widths, a.Width())
 	}
 	var b strings.Builder
@@ -136,18 +136,27 @@ func Heads(columns []Column) (names []string) {
 const (
 	Gap      = 2  // blanks between columns
 	leastCut = 12 // no column is cut shorter than this
+	// Names are copied, so a column that is not flexible is cut last, and not shorter than this, which
+	// an id fits in.
+	leastName = 26
 )
 
-// Fit makes flexible columns narrower, the widest first, until the table is no
-// wider than the terminal or nothing is left to take.
+// Fit makes flexible columns narrower, the widest first, until the table is no wider than the
+// terminal or nothing is left to take. If that is not enough it cuts long names as well.
 func Fit(columns []Column, widths []int, most int) {
 	if most <= 0 {
 		return
 	}
+	narrow(widths, most, func(i int) bool { return columns[i].Flexible && widths[i] > leastCut })
+	narrow(widths, most, func(i int) bool { return widths[i] > leastName })
+}
+
+// narrow takes columns off the widest that may be cut, until all fit.
+func narrow(widths []int, most int, mayCut func(column int) bool) {
 	for Total(widths) > most {
 		widest := -1
-		for i, c := range columns {
-			if c.Flexible && widths[i] > leastCut && (widest < 0 || widths[i] > widths[widest]) {
+		for i := range widths {
+			if mayCut(i) && (widest < 0 || widths[i] > widths[widest]) {
 				widest = i
 			}
 		}
@@ -170,7 +179,7 @@ func Total(widths []int) (sum int) {
 func writeRow(b *strings.Builder, columns []Column, widths []int, cells []string, colour bool) {
 	for i, text := range cells {
 		text = cut(text, widths[i])
-		blanks := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+		blanks := strings.Repeat(" ", max(0, widths[i]-columnsOf(text)))
 		if colour && columns[i].Paint != nil {
 			text = columns[i].Paint(text)
 		}
@@ -194,12 +203,19 @@ func Cell(text string) string {
 	return Printable(text)
 }
 
-// cut shortens a cell and shows that it did.
+// cut shortens a cell and shows that it did. What is left may be a column narrower than asked,
+// because a wide character is not cut in two.
 func cut(text string, width int) string {
-	if utf8.RuneCountInString(text) <= width {
+	if columnsOf(text) <= width {
 		return text
 	}
-	return string([]rune(text)[:width-1]) + "…"
+	used := 0
+	for i, r := range text {
+		if used += columnsOfRune(r); used > width-1 {
+			return text[:i] + "…"
+		}
+	}
+	return text
 }
 
 // Printable returns text with escapes for what cannot be printed. Holders and reasons are written

@@ -47,16 +47,28 @@ container exists, nothing is changed, and the command succeeds.`,
 			return cli.SeeHelp(cmd, cli.Usage("%v", err))
 		}
 		_, err = c.PutRecord(ctx, v1.PutRequest{Path: path, Value: []byte(value), IfAbsent: true})
+		existed := errors.Is(err, leasehold.ErrRefused)
 		switch {
-		case errors.Is(err, leasehold.ErrRefused):
+		case existed:
 			a.Say("container %s of %s exists already", args[1], args[0])
-			return nil
 		case err != nil:
 			return record.ExplainRecord(c, err)
+		default:
+			a.Say("created container %s of %s", args[1], args[0])
 		}
-		a.Say("created container %s of %s", args[1], args[0])
+		if a.Output == cli.FormatJSON {
+			return a.PrintJSON(createdContainer{args[0], args[1], !existed})
+		}
 		return nil
 	})
 	a.ClientFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
+}
+
+// A createdContainer is what create did, for programs.
+type createdContainer struct {
+	Account   string `json:"account"`
+	Container string `json:"container"`
+	Created   bool   `json:"created"` // false: it existed
 }

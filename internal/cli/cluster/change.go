@@ -83,11 +83,29 @@ On a terminal it shows what it would do and asks; elsewhere give --yes.`,
 			return explain(c, err)
 		}
 		a.Say("removed: %s no longer belongs to the cluster", args[0])
-		return nil
+		return printChange(a, change{Name: args[0], Removed: true})
 	})
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	a.ServerFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
 	return cmd
+}
+
+// A change is what happened to a server, for programs.
+type change struct {
+	Name    string `json:"name"`
+	Voter   bool   `json:"voter"`
+	Removed bool   `json:"removed"`
+}
+
+func printChange(a *cli.App, c change) error {
+	switch a.Output {
+	case cli.FormatJSON:
+		return a.PrintJSON(c)
+	case cli.FormatName:
+		return a.PrintLine(c.Name)
+	}
+	return nil
 }
 
 // confirmRemoval shows which server would be removed, and asks. Without a terminal it refuses: a
@@ -247,8 +265,9 @@ this is for when you cannot wait, or want to know why it does not.`,
 			return explain(c, err)
 		}
 		a.Say("promoted: %s has a vote", args[0])
-		return nil
+		return printChange(a, change{Name: args[0], Voter: true})
 	})
 	a.ServerFlags(cmd)
+	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
 	return cmd
 }

@@ -3,6 +3,7 @@ package terraform
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -28,14 +29,28 @@ var patterns = []string{
 	"/api/packages/{owner}/terraform/state/{name...}",      // Gitea
 }
 
-// Kind is this door in the table of a server. It has no settings of its own.
-var Kind = door.Kind{Name: doorName, Open: func(b *door.Backend, _ door.Settings) (door.Door, error) {
-	return New(b, Config{}).Door(), nil
+// forceUnlock is the setting of what an UNLOCK needs in order to free a lock.
+const forceUnlock = "terraform-force-unlock"
+
+// Kind is this door in the table of a server.
+var Kind = door.Kind{Name: doorName, Settings: []door.Setting{
+	{Name: forceUnlock, Default: "any", Check: checkForceUnlock,
+		Help: "what terraform force-unlock may free: any lock, or with id only the one whose ID it sends"},
+}, Open: func(b *door.Backend, s door.Settings) (door.Door, error) {
+	return New(b, Config{RequireID: s[forceUnlock] == "id"}).Door(), nil
 }}
+
+func checkForceUnlock(value string) error {
+	if value != "any" && value != "id" {
+		return errors.New("write any or id")
+	}
+	return nil
+}
 
 // Config is what a Door can be told. The zero value is good for tests.
 type Config struct {
-	Keep int // former versions of a state; 0: DefaultKeep
+	Keep      int  // former versions of a state; 0: DefaultKeep
+	RequireID bool // an UNLOCK without an ID frees nothing
 }
 
 // A Door answers the http backend of Terraform by asking a backend of ours.

@@ -121,11 +121,15 @@ func (c *call) whyForced(p present, head tfstate.Head) (by, reason string) {
 
 // otherLineage refuses a state of another lineage, and says how to have it accepted.
 func (c *call) otherLineage(there, sent string) error {
-	in := ""
-	if c.namespace != leasehold.DefaultNamespace {
-		in = " --namespace " + c.namespace
-	}
 	return refused("%s has the lineage %s, and the state sent has %s: they describe different things; to replace it "+
 		"once, under its lock, run leasehold state allow-lineage %s%s --reason WHY and send it again",
-		c.state, door.Brief(there), door.Brief(sent), c.state, in)
+		c.state, door.Brief(there), door.Brief(sent), c.state, c.inNamespace())
+}
+
+// inNamespace is the flag that a command of ours needs to be about this state.
+func (c *call) inNamespace() string {
+	if c.namespace == leasehold.DefaultNamespace {
+		return ""
+	}
+	return " --namespace " + c.namespace
 }

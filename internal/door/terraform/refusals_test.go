@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/internal/audit"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/tfstate"
 )
 
@@ -76,4 +77,40 @@ func TestRefusalsAreInTheJournal(t *testing.T) {
 	b.ask("POST", "/terraform/s", "nonsense").expect(400)
 	b.ask("GET", "/terraform/s/lock", "").expect(404)
 	expect(want...)
+}
+
+// A user saw: terraform force-unlock with a wrong ID freed a colleague's lock, as it does with every
+// http backend.
+func TestForceUnlockCanNeedTheID(t *testing.T) {
+	b := newBench(t)
+	settings := door.Settings{}
+	for _, s := range Kind.Settings {
+		settings[s.Name] = s.Default
+	}
+	for value, good := range map[string]bool{"any": true, "id": true, "": false, "ID": false} {
+		if err := Kind.Settings[0].Check(value); (err == nil) != good {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+	settings[forceUnlock] = "id"
+	opened, err := Kind.Open(door.NewBackend(b.engine, door.Options{}), settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.door = opened.HTTP.Routes[0].Handler
+	b.ask("UNLOCK", "/terraform/s", "").expect(200) // nothing is locked
+	b.ask("LOCK", "/terraform/s", info("mine")).expect(200)
+	b.ask("UNLOCK", "/terraform/s", "").expect(403, "locked by ann@ci-42 with the ID mine",
+		"leasehold state unlock s --reason WHY")
+	b.ask("UNLOCK", "/terraform/s", info("wrong")).expect(423)
+	b.ask("DELETE", "/terraform/s/lock", "").expect(403)
+	if s := b.status("s"); len(s.Holders) != 1 {
+		t.Fatal("the lock was freed without its ID")
+	}
+	if got := b.refusals(); len(got) < 2 || got[0] != "break terraform/s  denied" {
+		t.Errorf("the journal has %q", got)
+	}
+	b.ask("UNLOCK", "/terraform/s", `{"ID":"mine","Created":"0001-01-01T00:00:00Z"}`).expect(200) // as OpenTofu does
+	b.ask("LOCK", "/terraform/s?namespace=team", info("other")).expect(200)
+	b.ask("UNLOCK", "/terraform/s?namespace=team", "").expect(403, "unlock s --namespace team --reason")
 }

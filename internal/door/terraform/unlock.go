@@ -105,6 +105,9 @@ func (c *call) force(seen *leasehold.Token) error {
 	if err != nil || s.holder == nil {
 		return err // nothing is locked, which is what was asked for
 	}
+	if c.door.config.RequireID {
+		return c.needsID(s)
+	}
 	if *seen == 0 {
 		*seen = s.holder.Token
 	}
@@ -116,4 +119,13 @@ func (c *call) force(seen *leasehold.Token) error {
 		return nil // the lock that was there is gone
 	}
 	return err
+}
+
+// needsID refuses to free a lock that is not named. Terraform never names one when it is forced;
+// OpenTofu does from 1.10 on.
+func (c *call) needsID(s sight) error {
+	return &leasehold.Error{Code: leasehold.Denied, Message: fmt.Sprintf(
+		"%s is locked by %s with the ID %s, and this server frees a lock only by its ID (%s is id), which "+
+			"terraform force-unlock does not send: run leasehold state unlock %s%s --reason WHY",
+		c.state, s.holder.Holder, lockOf(s.holder), forceUnlock, c.state, c.inNamespace())}
 }

@@ -17,7 +17,7 @@ import (
 // Terraform would: by the addresses in its environment and nothing else.
 func likeTerraform() {
 	term := make(chan os.Signal, 1)
-	signal.Notify(term, syscall.SIGTERM)
+	signal.Notify(term, syscall.SIGTERM, syscall.SIGINT)
 	const info = `{"ID":"like-%d","Operation":"OperationTypeApply","Who":%q,"Version":"1.11.4","Created":"2026-01-02T03:04:05Z"}`
 	body := fmt.Sprintf(info, os.Getpid(), "liketerraform")
 	for _, word := range os.Args[1:] {

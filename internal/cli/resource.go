@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ func (a *App) Describe(r v1.Resource) string {
 func (a *App) describeLease(s *Details, l v1.Lease) {
 	s.Line("Holder", "%s", Printable(l.Holder))
 	s.Line("Reason", "%s", Printable(l.Reason))
-	s.Line("Labels", "%s", Printable(LabelList(l.Labels)))
+	s.Line("Labels", "%s", Printable(LabelList(ownLabels(l))))
 	s.Line("Since", "%s", a.When(l.Acquired))
 	s.Line("Expires", "%s", a.expires(l))
 	if l.TTL != nil {
@@ -61,7 +62,18 @@ func (a *App) describeLease(s *Details, l v1.Lease) {
 		s.Line("Takes", "%s", takesSlots(l))
 	}
 	s.Line("Lease id", "%s", Printable(l.ID))
+	s.Line("Client id", "%s", Printable(l.Foreign))
 	s.Line("Session", "%s", Printable(l.Session))
+}
+
+// ownLabels returns the labels of a lease without those in which a door keeps what other lines
+// show: the id that a foreign client gave it, and that client's own description.
+func ownLabels(l v1.Lease) map[string]string {
+	own := maps.Clone(l.Labels)
+	maps.DeleteFunc(own, func(key, value string) bool {
+		return key == "terraform/lockinfo" || key == "terraform/id" && value == l.Foreign
+	})
+	return own
 }
 
 // takesSlots says how much of a resource a lease has.

@@ -222,6 +222,9 @@ nothing happens. It is leasehold break terraform/STATE --now.`,
 		case len(resource.Holders) == 0:
 			return notLocked(c, args[0], resource)
 		}
+		if !f.Yes && !a.Terminal(a.Stdin) {
+			return unlockUnasked(a, c, args[0], f.Reason, resource.Holders[0])
+		}
 		return lease.BreakShown(ctx, a, c, resource, f)
 	})
 	cmd.Flags().StringVar(&f.Reason, "reason", "", "why, for the holder and for the history (needed)")
@@ -229,6 +232,15 @@ nothing happens. It is leasehold break terraform/STATE --now.`,
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
 	return cmd
+}
+
+// unlockUnasked refuses to end a lock where nobody can be asked, and says whose it is and how to end
+// it all the same.
+func unlockUnasked(a *cli.App, c *cli.Conn, state, reason string, l v1.Lease) error {
+	who := cli.Because(cli.Printable(l.Holder), cli.Printable(l.Reason))
+	return cli.Hint(cli.Usage("this ends the lock of %s on %s, taken %s, and there is no terminal to ask on: give "+
+		"--yes if you are sure", who, state, a.When(l.Acquired)),
+		"%s", c.Again("state", "unlock", state, "--yes", "--reason", reason))
 }
 
 // notLocked returns the error that there is nothing to unlock, with what to do instead.

@@ -218,11 +218,7 @@ func describeState(a *cli.App, s tfstate.State, inside statediff.Contents) strin
 		out.Line("Locked by", "%s", cli.Printable(lockedBy(l)))
 		out.Line("Info", "%s", cli.Printable(l.Info))
 		out.Line("Since", "%s", a.WhenAt(l.Since))
-		if l.Expires != nil {
-			out.Line("Expires", "%s", a.Until(*l.Expires))
-		} else {
-			out.Line("Expires", "never: it ends by unlock or break")
-		}
+		out.Line("Expires", "%s", lockExpires(a, l))
 		out.Line("Lock ID", "%s", cli.Printable(l.Lock))
 		out.Line("Waiting", "%d", l.Waiting)
 	} else {
@@ -236,6 +232,19 @@ func describeState(a *cli.App, s tfstate.State, inside statediff.Contents) strin
 		}
 	}
 	return out.String()
+}
+
+// lockExpires says when a lock ends by itself, and what keeps it alive.
+func lockExpires(a *cli.App, l *tfstate.Lock) string {
+	switch {
+	case l.Expires == nil:
+		return "never: it ends by unlock or break"
+	case l.State == leasehold.Breaking.String():
+		return a.Until(*l.Expires) + ": somebody breaks it"
+	case l.Session != "":
+		return a.Until(*l.Expires) + " unless its session is renewed, as leasehold run does"
+	}
+	return a.Until(*l.Expires) + " unless its run writes the state"
 }
 
 func versions(a *cli.App) *cobra.Command {

@@ -89,8 +89,12 @@ func TestFitTakesFromTheWidest(t *testing.T) {
 		t.Errorf("got %v", widths)
 	}
 	Fit(columns, widths, 10)
-	if !slices.Equal(widths, []int{26, 12, 12}) {
-		t.Errorf("got %v, want no column cut below %d, and names at last to %d", widths, leastCut, leastName)
+	if !slices.Equal(widths, []int{30, 12, 12}) {
+		t.Errorf("got %v, want no column cut below %d", widths, leastCut)
+	}
+	columns[0].Name = "RESOURCE"
+	if Fit(columns, widths, 10); !slices.Equal(widths, []int{12, 12, 12}) {
+		t.Errorf("got %v, want that names are cut at last", widths)
 	}
 	Fit(columns, widths, 0)
 }

@@ -136,10 +136,11 @@ func Heads(columns []Column) (names []string) {
 const (
 	Gap      = 2  // blanks between columns
 	leastCut = 12 // no column is cut shorter than this
-	// Names are copied, so a column that is not flexible is cut last, and not shorter than this, which
-	// an id fits in.
-	leastName = 26
 )
+
+// names are columns that people copy from, so they are cut last. Ids, tokens and dates are never cut: a
+// part of them is of no use.
+var names = []string{"RESOURCE", "NAME", "PATH", "FILE"}
 
 // Fit makes flexible columns narrower, the widest first, until the table is no wider than the
 // terminal or nothing is left to take. If that is not enough it cuts long names as well.
@@ -148,7 +149,7 @@ func Fit(columns []Column, widths []int, most int) {
 		return
 	}
 	narrow(widths, most, func(i int) bool { return columns[i].Flexible && widths[i] > leastCut })
-	narrow(widths, most, func(i int) bool { return widths[i] > leastName })
+	narrow(widths, most, func(i int) bool { return slices.Contains(names, columns[i].Name) && widths[i] > leastCut })
 }
 
 // narrow takes columns off the widest that may be cut, until all fit.

@@ -24,7 +24,7 @@ The permit is for the state as it is now: it ends when the state is written, and
 hour at the latest, or what --for says. The former state stays among the versions. Who
 allowed it, who used it and why are in leasehold audit.`,
 		Example: `  leasehold state allow-lineage prod/network --reason "move from S3"
-  terraform init -migrate-state -force-copy                 # or: terraform state push -force s.tfstate
+  terraform init -migrate-state -force-copy             # or: terraform state push -force FILE
   leasehold audit terraform/prod/network                    # "forced, another lineage was allowed"`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: Completes(a),

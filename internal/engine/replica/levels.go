@@ -119,7 +119,7 @@ func (n *Node) decideLevel() bool {
 
 // raise lets the state decide by the level that the log says. A program that does not know it
 // has to stop: it would apply what follows by other rules than the rest.
-func (n *Node) raise(to core.Level) error {
+func (n *Node) raise(to core.Level, news bool) error {
 	if to <= n.state.Level() {
 		return nil
 	}
@@ -130,7 +130,9 @@ func (n *Node) raise(to core.Level) error {
 	if err := n.state.Raise(to); err != nil {
 		return err
 	}
-	n.log.Info("the level of the cluster was raised", "level", to)
+	if news {
+		n.log.Info("the level of the cluster was raised", "level", to)
+	}
 	n.tellLevel()
 	return nil
 }

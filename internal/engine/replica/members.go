@@ -230,13 +230,14 @@ func (n *Node) applyChange(e *raftpb.Entry) error {
 	if !n.plants(RemovedVotes) || c.Kind != Remove {
 		n.members = n.raft.ApplyConfChange(&cc)
 	}
+	news := e.GetIndex() > n.known
 	if c.Kind == Raise {
-		if err := n.raise(c.Level); err != nil {
+		if err := n.raise(c.Level, news); err != nil {
 			return err
 		}
 	}
-	if c.Kind != Sum && c.Kind != settle && c.Kind != Raise {
-		n.log.Info("the members change", "change", c.Kind, "server", c.Member.ID, "name", c.Member.Name)
+	if news && c.Kind != Sum && c.Kind != settle && c.Kind != Raise {
+		n.log.Info("the members changed", "change", c.Kind, "server", c.Member.ID, "name", c.Member.Name)
 	}
 	n.adopt(next)
 	if c.Kind == Sum && n.config.Summed != nil {

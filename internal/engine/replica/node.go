@@ -53,6 +53,7 @@ type Node struct {
 	marking   *Snapshot
 	hard      *raftpb.HardState
 	persisted uint64 // the last index that is on disk
+	known     uint64 // the last index that was on disk at the start: what it says is no news
 
 	applied uint64
 	term    uint64            // of the entry applied last
@@ -121,6 +122,7 @@ func New(c Config) (*Node, error) {
 	n.round, n.firstRound, n.relays = nonce, nonce, newRelays(nonce)
 	n.snapshot.previous, n.snapshot.size = c.Applied, c.SnapshotSize
 	n.persisted, _ = c.Storage.LastIndex()
+	n.known = n.persisted
 	n.lead.received, n.mistaken.began = c.Clock.Monotonic(), max(c.State.Now(), 1)
 	// PreVote: a server that was cut off must not depose a working leader when it comes back.
 	// CheckQuorum: a leader that hears from no majority steps down. ReadOnlySafe: a read asks a

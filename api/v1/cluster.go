@@ -22,6 +22,8 @@ type Cluster struct {
 	Level uint64 `json:"level"`                // the active feature level
 	Next  uint64 `json:"next_level,omitempty"` // a newer level that all servers know, if there is one
 
+	Quarantine *Quarantine `json:"quarantine,omitempty"` // nothing is granted yet after a restore
+
 	Servers []Server `json:"servers"` // ordered by id
 }
 

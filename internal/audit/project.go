@@ -44,7 +44,13 @@ func (e *Entry) refuses() bool {
 
 // isOperation reports whether a command is an operation although it makes no event, since it is about no
 // namespace.
-func isOperation(c core.Command) bool { _, ok := c.(*core.SetCaps); return ok }
+func isOperation(c core.Command) bool {
+	switch c.(type) {
+	case *core.SetCaps, *core.EndQuarantine:
+		return true
+	}
+	return false
+}
 
 // refusalsCount reports whether the refusal of a command is kept. Renewals are signs of life,
 // not operations: that one came too late shows in the end of its lease.
@@ -416,31 +422,13 @@ func describe(c core.Command) Line {
 		// What is about the whole cluster stands in the default namespace, where people look.
 		return Line{Verb: "set-limits", Namespace: leasehold.DefaultNamespace, Reason: capsText(c), By: c.By,
 			Actor: c.By}
+	case *core.EndQuarantine:
+		return Line{Verb: "end-quarantine", Namespace: leasehold.DefaultNamespace, Reason: c.Reason, By: c.By,
+			Actor: c.By}
 	case *core.Txn:
 		return Line{Verb: "txn", Namespace: c.Namespace}
 	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
 		return Line{} // what they set off is told by its events
 	}
 	return Line{Verb: strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", c), "*core."))}
-}
-
-// capsText says which caps a command sets, and why.
-func capsText(c *core.SetCaps) string {
-	var parts []string
-	for _, cap := range []struct {
-		n    int
-		what string
-	}{
-		{c.Caps.Leases, "leases"}, {c.Caps.Sessions, "sessions"}, {c.Caps.Waiters, "waiters"},
-		{c.Caps.Namespaces, "namespaces"},
-	} {
-		if cap.n != 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", cap.n, cap.what))
-		}
-	}
-	text := strings.Join(parts, ", ")
-	if c.Reason != "" {
-		text += ": " + c.Reason
-	}
-	return text
 }

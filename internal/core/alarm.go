@@ -329,11 +329,11 @@ type AlarmQuery struct {
 // Alarms shows the active alarms of a namespace, those that happened last first. next is where
 // to continue, 0 at the end.
 func (v View) Alarms(namespace string, q AlarmQuery) (list []leasehold.Alarm, next uint64) {
+	list, last := v.quarantineAlarm(namespace, q)
 	sp := v.s.space(namespace)
 	if sp == nil {
-		return nil, 0
+		return list, 0
 	}
-	last := uint64(0)
 	show := func(order uint64, a *Alarm) bool {
 		switch {
 		case !a.stands(v.s.now) || q.Kind != 0 && a.Kind != q.Kind || !strings.HasPrefix(a.Resource, q.Prefix):
@@ -376,6 +376,9 @@ func (s *State) countAlarms() (list []AlarmCount) {
 		stand[a.Kind]--
 		return true
 	})
+	if s.quarantined() {
+		stand[leasehold.InQuarantine] = 1
+	}
 	for _, kind := range leasehold.AlarmKinds {
 		list = append(list, AlarmCount{kind, stand[kind], s.alarms.raised[kind]})
 	}

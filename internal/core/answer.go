@@ -201,6 +201,9 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 	f := s.forecast(sp, r)
 	failure.Forecast = f.After(ahead)
 	failure.Message += f.Text(ahead)
+	if !r.held() && rest == nil && s.quarantined() {
+		failure.Message += s.orEnd()
+	}
 	return Answer{Err: failure}
 }
 

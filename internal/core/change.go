@@ -26,7 +26,7 @@ func (s *State) change(c *Change) Answer {
 	}
 	// A change of holder is a grant to somebody else, and in a quarantine nothing is granted.
 	if newHolder && s.quarantined() {
-		return refuse(leasehold.Refused, "lease %q can not be given to %s yet: %s", c.ID, c.Holder, s.whyQuarantined())
+		return s.notGiven(c)
 	}
 	if newID && s.used(sp, c.NewID) {
 		return refuse(leasehold.Refused, "lease id %q is used already: choose another", c.NewID)

@@ -235,6 +235,8 @@ func (p *phrase) command() core.Command {
 			Waiters: int(p.number("waiters")), Namespaces: int(p.number("namespaces")),
 		}
 		return &core.SetCaps{Caps: caps, IfUnset: p.flag("if-unset"), By: p.option("by", ""), Reason: p.option("reason", "")}
+	case "end-quarantine":
+		return &core.EndQuarantine{Base: p.number("base"), By: p.option("by", ""), Reason: p.option("reason", "")}
 	case "lead":
 		return &core.Lead{Node: p.number("node"), Boot: p.option("boot", ""), Offset: p.duration("offset")}
 	}
@@ -501,6 +503,8 @@ func writeCommand(c core.Command) string {
 	case *core.SetCaps:
 		return sentence("caps", option("leases", c.Caps.Leases), option("sessions", c.Caps.Sessions), option("waiters", c.Caps.Waiters),
 			option("namespaces", c.Caps.Namespaces), flagged("if-unset", c.IfUnset), option("by", c.By), option("reason", c.Reason))
+	case *core.EndQuarantine:
+		return sentence("end-quarantine", option("base", c.Base), option("by", c.By), option("reason", c.Reason))
 	case *core.Lead:
 		return sentence("lead", option("node", c.Node), option("boot", c.Boot), option("offset", c.Offset))
 	}

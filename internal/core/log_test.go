@@ -70,6 +70,9 @@ func writeJournal(commands int, pick func(n int) int) (j journal) {
 		if w.chance(40) {
 			e.commands = append(e.commands, w.caps())
 		}
+		if w.chance(60) {
+			e.commands = append(e.commands, &core.EndQuarantine{Base: oneOf[uint64](w, 0, 0, 1<<40, 1<<41), Reason: oneOf(w, "", "known", "known")})
+		}
 		e.raise = raises == len(j)
 		if w.pick(150) == 1 {
 			e.restore = &core.Restoration{Quarantine: oneOf(w, -1, 0, 3*time.Second, 10*time.Second)}

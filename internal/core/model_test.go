@@ -204,6 +204,8 @@ func (m *model) answer(c core.Command) modelAnswer {
 		return modelAnswer{text: "done"}
 	case *core.SetCaps:
 		return m.setCaps(c)
+	case *core.EndQuarantine:
+		return m.endQuarantine(c)
 	case *core.Lead:
 		if m.base != 0 && !m.resumed && m.resumes == 0 {
 			m.resumes = m.now + core.Time(m.quarantine)

@@ -256,6 +256,9 @@ func (m *model) standing(sp *modelSpace) (text string) {
 	for _, kind := range leasehold.AlarmKinds {
 		m.alarm(sp, kind, "") // lets those go that are over
 	}
+	if m.quarantined() {
+		text = "quarantine 1; "
+	}
 	for _, a := range slices.Backward(m.alarms) {
 		if a.sp == sp {
 			text += fmt.Sprintf("%v %d; ", a.kind, a.count)

@@ -253,18 +253,6 @@ func (s *State) unresumed(sp *space, path string) bool {
 	return sp.name > r.Space || sp.name == r.Space && path > r.Path
 }
 
-// whyQuarantined says for how long nothing is granted.
-func (s *State) whyQuarantined() string {
-	r := s.restored
-	until := "until somebody leads"
-	if r.Until != 0 {
-		until = "for another " + left(r.Until-s.now)
-	}
-	return fmt.Sprintf("nothing is granted %s: this cluster was restored from a backup of %s, and leases that were "+
-		"granted after that may still be alive",
-		until, calendar(r.Wall).Format("2006-01-02 15:04:05 MST"))
-}
-
 // availableAfter is when something may be granted that is free, as far as a quarantine
 // has to do with it; 0: now, or nobody knows.
 func (s *State) availableAfter() Time {

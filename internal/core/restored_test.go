@@ -111,6 +111,18 @@ func (m *model) quarantined() bool {
 	return m.base != 0 && !m.resumed && (m.resumes == 0 || m.now < m.resumes)
 }
 
+func (m *model) endQuarantine(c *core.EndQuarantine) modelAnswer {
+	switch {
+	case c.Reason == "":
+		return modelAnswer{text: "invalid"}
+	case m.level < core.Level4 || c.Base != 0 && c.Base != uint64(m.base):
+		return modelAnswer{text: "refused"}
+	case m.quarantined():
+		m.resumes = m.now
+	}
+	return modelAnswer{text: "done"}
+}
+
 // resume lets everybody have their turn who waited for the end of the quarantine.
 func (m *model) resume() {
 	m.resumed = true
@@ -154,11 +166,15 @@ func (w *witness) restores(state *replica, e entry) error {
 }
 
 // quarantined notes what a command means for the quarantine.
-func (w *witness) quarantined(c core.Command) {
+func (w *witness) quarantined(c core.Command, answer core.Answer) {
 	switch c.(type) {
 	case *core.Lead:
 		if w.resumes == forever {
 			w.resumes = w.now + core.Time(w.quarantine)
+		}
+	case *core.EndQuarantine:
+		if answer.Err == nil && w.base != 0 {
+			w.resumes = min(w.resumes, w.now)
 		}
 	case *core.Tick:
 		w.waits = w.waits && w.now < w.resumes
@@ -282,6 +298,29 @@ func TestReuseAfterRestoreIsFound(t *testing.T) {
 		}
 	}
 	t.Error("a cluster that went on with the tokens of its backup was not found in 20 logs")
+}
+
+// Below level 4 nobody ends a quarantine early, and its refusals are worded as they always were.
+func TestQuarantineBelowLevel4(t *testing.T) {
+	state, err := restoredFrom(core.NewAt(core.Level3), 0, core.Restoration{Quarantine: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := state.Apply(1, 1, []core.Command{
+		&core.Lead{Node: 1}, &core.EndQuarantine{Reason: "known"},
+		&core.Acquire{Namespace: "default", Resource: "printer", ID: "a", Holder: "ann"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range map[int]string{
+		1: "ending a quarantine early needs feature level 4, and the cluster is at 3: upgrade all servers, then run leasehold cluster upgrade",
+		2: "printer is free, but nothing is granted for another 1m: this cluster was restored from a backup of 1970-01-01 00:00:00 UTC, and leases that were granted after that may still be alive",
+	} {
+		if err := result.Answers[i].Err; err == nil || err.Message != want {
+			t.Errorf("answer %d is %v, want %s", i, err, want)
+		}
+	}
 }
 
 // TestGrantInQuarantineIsFound plants another one, for the invariants.

@@ -290,6 +290,8 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.acknowledge(c), nil
 	case *SetCaps:
 		return s.setCaps(c), nil
+	case *EndQuarantine:
+		return s.endQuarantine(c), nil
 	case *Tick:
 		s.tick()
 		return Answer{}, nil

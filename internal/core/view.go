@@ -139,7 +139,8 @@ func (v View) Held(namespace string, paths ...string) *leasehold.Error {
 		return v.s.held(sp, queued, 0).Err
 	}
 	if v.s.quarantined() {
-		return &leasehold.Error{Code: leasehold.Held, Message: paths[0] + " is free, but " + v.s.whyQuarantined()}
+		return &leasehold.Error{Code: leasehold.Held, Message: paths[0] + " is free, but " + v.s.whyQuarantined() +
+			v.s.orEnd()}
 	}
 	return &leasehold.Error{Code: leasehold.Held, Message: paths[0] +
 		" was held for as long as this request waited; it is free now"}

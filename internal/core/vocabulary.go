@@ -15,36 +15,37 @@ type Time = timeline.Time
 
 // The commands, and what comes with them.
 type (
-	Command      = command.Command
-	Request      = command.Request
-	OpenSession  = command.OpenSession
-	RenewSession = command.RenewSession
-	CloseSession = command.CloseSession
-	Acquire      = command.Acquire
-	Item         = command.Item
-	TTLPick      = command.TTLPick
-	Renew        = command.Renew
-	Release      = command.Release
-	Change       = command.Change
-	Break        = command.Break
-	Ask          = command.Ask
-	Move         = command.Move
-	Acknowledge  = command.Acknowledge
-	Define       = command.Define
-	Undefine     = command.Undefine
-	SetCaps      = command.SetCaps
-	PutRecord    = command.PutRecord
-	DeleteRecord = command.DeleteRecord
-	Fence        = command.Fence
-	Txn          = command.Txn
-	Compare      = command.Compare
-	What         = command.What
-	Relation     = command.Relation
-	Op           = command.Op
-	Do           = command.Do
-	Tick         = command.Tick
-	Lead         = command.Lead
-	Level        = command.Level
+	Command       = command.Command
+	Request       = command.Request
+	OpenSession   = command.OpenSession
+	RenewSession  = command.RenewSession
+	CloseSession  = command.CloseSession
+	Acquire       = command.Acquire
+	Item          = command.Item
+	TTLPick       = command.TTLPick
+	Renew         = command.Renew
+	Release       = command.Release
+	Change        = command.Change
+	Break         = command.Break
+	Ask           = command.Ask
+	Move          = command.Move
+	Acknowledge   = command.Acknowledge
+	Define        = command.Define
+	Undefine      = command.Undefine
+	SetCaps       = command.SetCaps
+	EndQuarantine = command.EndQuarantine
+	PutRecord     = command.PutRecord
+	DeleteRecord  = command.DeleteRecord
+	Fence         = command.Fence
+	Txn           = command.Txn
+	Compare       = command.Compare
+	What          = command.What
+	Relation      = command.Relation
+	Op            = command.Op
+	Do            = command.Do
+	Tick          = command.Tick
+	Lead          = command.Lead
+	Level         = command.Level
 )
 
 // What commands and reads are answered with.

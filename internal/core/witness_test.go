@@ -111,7 +111,7 @@ func (w *witness) place(p named) *witnessed {
 
 func (w *witness) see(stamp core.Time, c core.Command, result core.Result) error {
 	w.now = stamp
-	w.quarantined(c)
+	w.quarantined(c, result.Answers[0])
 	mustLive := w.renews(c)
 	for _, e := range result.Events {
 		if err := w.event(c, e); err != nil {

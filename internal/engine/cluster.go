@@ -60,6 +60,9 @@ type Outlook struct {
 	// they were last compared; without a majority, of all that were not alike.
 	Differ  []string
 	Servers []Server // in the order of their ids
+
+	Quarantine  core.Quarantine // if Quarantined
+	Quarantined bool            // nothing is granted yet after a restore, as a majority confirms
 }
 
 // Next returns the newest level that all servers know.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -53,6 +52,8 @@ const (
 	// A close session for a holder that died. Others are as they were before.
 	kindAbandonSession = 28
 
+	kindEndQuarantine = 29
+
 	// A put record that says who wanted it and why. Others are as they were before.
 	kindPutReason = 32
 )
@@ -67,8 +68,7 @@ var commandNames = [...]string{
 	kindPutVersion: "put version", kindTxnVersions: "txn versions",
 	kindSetCaps: "set caps", kindWithdraw: "withdraw",
 	kindAcquireForeign: "acquire foreign", kindTxnForeign: "txn foreign", kindChangeForeign: "change foreign",
-	kindAbandonSession: "abandon session",
-	kindPutReason:      "put reason",
+	kindAbandonSession: "abandon session", kindEndQuarantine: "end quarantine", kindPutReason: "put reason",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -77,7 +77,7 @@ func commandLevel(kind uint64) uint64 {
 	case kindPutVersion, kindTxnVersions:
 		return levelValues
 	case kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
-		kindAbandonSession, kindPutReason:
+		kindAbandonSession, kindEndQuarantine, kindPutReason:
 		return levelStated
 	}
 	return levelFirst
@@ -108,38 +108,6 @@ func AppendCommand(b []byte, command core.Command) ([]byte, error) {
 	c.shut(body)
 	return c.b, nil
 }
-
-// Weight estimates how much work a command is, in the units in which the core counts it, by its
-// kind and its size. It reads what AppendCommand or AppendOrigin wrote and decodes nothing
-// more, because a server asks this of every command that waits.
-func Weight(b []byte) int {
-	for len(b) > 0 {
-		kind, n := binary.Uvarint(b)
-		size, m := binary.Uvarint(b[max(0, n):])
-		if n <= 0 || m <= 0 || size > uint64(len(b)-n-m) {
-			break
-		}
-		switch kind {
-		case kindOrigin:
-			b = b[n+m+int(size):]
-			continue
-		case kindRenew, kindRenewSession:
-			return renewWeight
-		case kindTxn, kindTxnVersions, kindTxnForeign:
-			return commandWeight + min(int(size)/bytesPerUnit, maxTxnWeight)
-		}
-		break
-	}
-	return commandWeight
-}
-
-// What commands weigh. How many operations a transaction has is guessed from its size.
-const (
-	renewWeight   = 2
-	commandWeight = 8
-	bytesPerUnit  = 8
-	maxTxnWeight  = 1024
-)
 
 // DecodeCommand reads what AppendCommand wrote, and nothing that goes beyond it. The
 // command shares no memory with b.
@@ -294,6 +262,8 @@ func kindOf(command core.Command) uint64 {
 		return kindAcknowledge
 	case *core.SetCaps:
 		return kindSetCaps
+	case *core.EndQuarantine:
+		return kindEndQuarantine
 	}
 	return 0
 }
@@ -372,6 +342,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Acknowledge)
 	case kindSetCaps:
 		return new(core.SetCaps)
+	case kindEndQuarantine:
+		return new(core.EndQuarantine)
 	}
 	return nil
 }
@@ -437,5 +409,9 @@ func (c *codec) command(kind uint64, command core.Command) {
 		c.acknowledge(v)
 	case *core.SetCaps:
 		c.setCaps(v)
+	case *core.EndQuarantine:
+		c.unsigned("base", &v.Base)
+		c.text("by", &v.By)
+		c.text("reason", &v.Reason)
 	}
 }

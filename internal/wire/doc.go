@@ -24,7 +24,7 @@
 //	                    work that was put off: record 20;
 //	                    caps, and namespaces that are forgotten: command 21, records 17
 //	                    and 18; events stand by namespace; ids of foreign protocols:
-//	                    commands 23 to 25
+//	                    commands 23 to 25; the early end of a quarantine: command 29
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -108,6 +108,7 @@
 //	  24  txn foreign    level 4; as 20, with a text foreign after each acquire, and one
 //	                     of them is not empty; its values may be as in 13
 //	  25  change foreign level 4; as 7, and then text foreign, which is not empty
+//	  29  end quarantine level 4; unsigned base, text by, text reason
 //
 //	caps                 signed leases, signed sessions, signed waiters,
 //	                     signed namespaces

@@ -28,7 +28,7 @@ func (d dice) fill(v reflect.Value) {
 	case *leasehold.Kind:
 		*p = leasehold.Kind(1 + d.IntN(int(kinds.last)))
 	case *leasehold.AlarmKind:
-		*p = leasehold.AlarmKinds[d.IntN(len(leasehold.AlarmKinds))]
+		*p = leasehold.AlarmKinds[d.IntN(int(leasehold.LateRenewal))] // that of a quarantine is never kept
 	case *core.Usual:
 		*p = core.Usual{Holds: string([]byte{d.step(), byte(leasehold.ByTTL), 100, 80}), Waits: string([]byte{d.step(), d.step()})}
 		d.fill(reflect.ValueOf(&p.Lost).Elem())

@@ -64,7 +64,7 @@ func TestAlarms(t *testing.T) {
 		alarms("prefix=jobs/2").expect(200, `"kind":"unclean-end","resource":"jobs/2","id":"j2","holder":"bob","token":4`, `"count":1`).without("slow")
 		alarms("kind=held-long").expect(200).without("jobs")
 		alarms("namespace=elsewhere").expect(200, `{"items":[]}`)
-		alarms("kind=fire").expect(400, `there is no kind \"fire\": use held-long, long-queue, unclean-end, flapping, late-renewal`)
+		alarms("kind=fire").expect(400, `there is no kind \"fire\": use held-long, long-queue, unclean-end, flapping, late-renewal, quarantine`)
 		alarms("kind=").expect(400, "there is no kind")
 		alarms("after=x").expect(400, "leave it out to begin again")
 		ask(t, door, "GET", "/v1/advice/", "").expect(400, "resource is missing")

@@ -53,7 +53,7 @@ func (c *call) cluster() error {
 
 func toCluster(o engine.Outlook) v1.Cluster {
 	out := v1.Cluster{Cluster: o.Cluster, Term: o.Term, Confirmed: o.Confirmed, Differ: o.Differ,
-		Level: uint64(o.Level), Servers: []v1.Server{}}
+		Level: uint64(o.Level), Quarantine: toQuarantine(o.Quarantine, o.Quarantined), Servers: []v1.Server{}}
 	if next := o.Next(); next > o.Level {
 		out.Next = uint64(next)
 	}

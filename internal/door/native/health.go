@@ -32,7 +32,12 @@ func (d *Door) livez(w http.ResponseWriter, r *http.Request) {
 
 // readyz says that requests can be sent here.
 func (d *Door) readyz(w http.ResponseWriter, r *http.Request) {
-	report(w, r, []check{{"serving", d.serving()}, {"engine", d.readable(r.Context())}}, d.backend.Warnings())
+	quarantine, err := d.readable(r.Context())
+	warnings := d.backend.Warnings()
+	if quarantine != "" {
+		warnings = append(warnings, quarantine)
+	}
+	report(w, r, []check{{"serving", d.serving()}, {"engine", err}}, warnings)
 }
 
 func (d *Door) serving() error {
@@ -42,17 +47,19 @@ func (d *Door) serving() error {
 	return nil
 }
 
-func (d *Door) readable(ctx context.Context) error {
+// readable checks that the engine can be read, and returns a warning if that shows a quarantine: such a
+// server is ready, since it renews and releases, and still grants nothing.
+func (d *Door) readable(ctx context.Context) (warning string, err error) {
 	if d.backend.Starting() {
-		return errors.New(door.StartingMessage)
+		return "", errors.New(door.StartingMessage)
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	err := d.backend.Read(ctx, func(core.View) {})
+	err = d.backend.Read(ctx, func(v core.View) { warning = quarantineWarning(v.Quarantine()) })
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("nothing could be read within %s: %w", readyTime, err)
+		return "", fmt.Errorf("nothing could be read within %s: %w", readyTime, err)
 	}
-	return err
+	return warning, err
 }
 
 // report writes checks the way that Kubernetes does, where people have learnt to

@@ -72,6 +72,8 @@ var operations = []operation{
 	{"transfer-lead", "POST", "/v1/cluster/transfer", "", (*call).transferLead},
 	{"limits", "GET", "/v1/cluster/limits", "", (*call).limits},
 	{"set-limits", "POST", "/v1/cluster/limits", "", (*call).setLimits},
+	{"quarantine", "GET", "/v1/cluster/quarantine", "", (*call).quarantine},
+	{"end-quarantine", "POST", "/v1/cluster/quarantine/end", "", (*call).endQuarantine},
 	{"check-cluster", "GET", "/v1/cluster/check", "", (*call).checkCluster},
 	{"backup", "GET", "/v1/cluster/backup", "", (*call).backup},
 }

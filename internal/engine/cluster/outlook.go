@@ -97,7 +97,9 @@ func (e *Engine) Outlook(ctx context.Context) (engine.Outlook, error) {
 	roster := e.network.current()
 	o := engine.Outlook{Cluster: e.network.dir.Cluster, Self: e.id}
 	var read sync.WaitGroup
-	read.Go(func() { o.Confirmed = e.confirmed(ctx) })
+	read.Go(func() {
+		o.Confirmed = e.confirmed(ctx, func(v core.View) { o.Quarantine, o.Quarantined = v.Quarantine() })
+	})
 	all := e.askAll(ctx, roster)
 	read.Wait()
 	own, err := e.status(ctx)
@@ -118,11 +120,11 @@ func (e *Engine) Outlook(ctx context.Context) (engine.Outlook, error) {
 	return o, nil
 }
 
-// confirmed reports whether a majority confirms that there is a leader.
-func (e *Engine) confirmed(ctx context.Context) bool {
+// confirmed reports whether a majority confirms that there is a leader; if so, look has seen the state.
+func (e *Engine) confirmed(ctx context.Context, look func(core.View)) bool {
 	ctx, cancel := context.WithTimeout(ctx, statusWithin)
 	defer cancel()
-	return e.Read(ctx, func(core.View) {}) == nil
+	return e.Read(ctx, look) == nil
 }
 
 // standing combines what is known of a member: from itself, if it answered, and from what the

@@ -71,7 +71,7 @@ func open(ctx context.Context, c Config, n *network) (*Engine, error) {
 // up with what was answered before.
 func (e *Engine) awaitReady(ctx context.Context) error {
 	for {
-		err := e.Read(ctx, func(core.View) {})
+		err := e.Read(ctx, e.warnOfQuarantine)
 		switch {
 		case err == nil:
 			return nil
@@ -83,6 +83,16 @@ func (e *Engine) awaitReady(ctx context.Context) error {
 			return err
 		}
 		e.log.Info("waiting for a majority of the servers", "not_connected", e.network.missing())
+	}
+}
+
+// warnOfQuarantine logs that nothing is granted yet after a restore. It needs the state as the log has
+// it: that of the last snapshot may be in a quarantine that is long over.
+func (e *Engine) warnOfQuarantine(v core.View) {
+	if q, ok := v.Quarantine(); ok {
+		e.log.Warn("this cluster was restored from a backup: nothing is granted until its quarantine ends",
+			"remaining", q.Left.Round(time.Millisecond), "backup", q.Backup,
+			"end_early", `leasehold cluster end-quarantine --reason "all holders were stopped"`)
 	}
 }
 
@@ -150,10 +160,6 @@ func (e *Engine) openFiles(c Config, found *storage.Recovered) (err error) {
 // makeNode makes the node that continues from what was found.
 func (e *Engine) makeNode(c Config, found *storage.Recovered) (err error) {
 	e.feed.PublishAll(found.State.View(0))
-	if r, _ := found.State.Restored(); r.Base != 0 && !r.Over {
-		c.Log.Warn("this was restored from a backup: nothing is granted until its quarantine is over",
-			"quarantine", r.Quarantine, "backup", time.Unix(0, r.Wall).UTC())
-	}
 	e.node, err = replica.New(replica.Config{
 		ID: e.id, Storage: found.Storage, State: found.State, Applied: found.Applied, Roster: found.Roster,
 		Begin: e.beginWith(found), Nonce: rand.Uint64(),

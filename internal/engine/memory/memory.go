@@ -73,6 +73,17 @@ func (e *Engine) Raise(to core.Level) error {
 	return err
 }
 
+// Restore makes it continue as after a restore of a backup of its state, which begins a quarantine.
+func (e *Engine) Restore(how core.Restoration) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, err := e.state.FromBackup(how); err != nil {
+		return err
+	}
+	_, err := e.apply(&core.Lead{Node: 1}, leasehold.Origin{})
+	return err
+}
+
 // Feed returns the feed of what happens.
 func (e *Engine) Feed() *engine.Feed { return e.feed }
 

@@ -72,6 +72,26 @@ func (d *Diagnosis) lookAtCluster(ctx context.Context, c *cli.Conn) {
 		return
 	}
 	d.Add(judgeAsDoctor(c, cluster))
+	if q := cluster.Quarantine; q != nil {
+		d.Add(fine("quarantine", "%s", QuarantineText(*q)).with("remaining_seconds",
+			time.Duration(*q.Remaining).Seconds()).warn(QuarantineAdvice(c)))
+	}
+}
+
+// QuarantineText says how long nothing is granted after a restore, and why.
+func QuarantineText(q v1.Quarantine) string {
+	until := ""
+	if q.Ends != nil {
+		until = " (until " + cli.Absolute(q.Ends.Time) + ")"
+	}
+	return fmt.Sprintf("nothing is granted for another %s%s: the cluster was restored from a backup of %s",
+		cli.Short(time.Duration(*q.Remaining)), until, cli.Absolute(q.Backup.Time))
+}
+
+// QuarantineAdvice says what to do about a quarantine.
+func QuarantineAdvice(c *cli.Conn) string {
+	return "wait for the quarantine to end; or, if no holder from before the restore is left, end it now: " +
+		c.Again("cluster", "end-quarantine", "--reason", "all holders were stopped")
 }
 
 // judgeAsDoctor makes one finding of the condition of a cluster.
@@ -166,8 +186,10 @@ func JudgeCluster(c v1.Cluster) Condition {
 	case c.Leader == "" && !c.Confirmed:
 		f.State += ", and they choose a leader: look again in a moment"
 		f.bad("if nobody leads for long, the servers can't reach each other at their peer addresses: see their logs")
+	case voters == 1 && len(c.Servers) == 1:
+		f.State = "single server, no redundancy"
 	case voters == 1:
-		f.State += ": it is alone"
+		f.State += "; no redundancy until another server has a vote"
 	case len(silent) > 0:
 		// They count as up until nobody has heard of them for a while, and may be dead already.
 		f.State = fmt.Sprintf("%d of %d voters were heard of in the last seconds; no answer from %s", up, voters,

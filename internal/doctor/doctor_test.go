@@ -128,7 +128,7 @@ func TestJudgeCluster(t *testing.T) {
 		state       string
 		wrong, note string
 	}{
-		{"alone", "n1", []v1.Server{server("n1", nil)}, "1 of 1 voter is up: it is alone", "", ""},
+		{"alone", "n1", []v1.Server{server("n1", nil)}, "single server, no redundancy", "", ""},
 		{"two", "n1", []v1.Server{server("n1", nil), server("n2", nil)}, "2 of 2 voters are up; none may fail now", "",
 			"with 2 voters nothing works when either fails"},
 		{"four", "n1", []v1.Server{server("n1", nil), server("n2", nil), server("n3", nil), server("n4", nil)},
@@ -156,7 +156,7 @@ func TestJudgeCluster(t *testing.T) {
 			func(s *v1.Server) { s.Answered, s.HeardBy, s.HeardMS = false, "n3", new(int64(200)) }), server("n3",
 			nil)}, "3 of 3 voters were heard of in the last seconds; no answer from n2",
 			"n2 did not answer n1 in time, but n3 heard of it 200ms ago", ""},
-		{"low room", "n1", []v1.Server{server("n1", func(s *v1.Server) { s.LowRoom = true })}, "1 of 1",
+		{"low room", "n1", []v1.Server{server("n1", func(s *v1.Server) { s.LowRoom = true })}, "single server",
 			"the disk of n1 is nearly full", ""},
 		{"learner that died of it", "n1", []v1.Server{server("n1", nil),
 			server("n2", func(s *v1.Server) { s.Voter, s.Reachable, s.LowRoom = false, false, true })}, "1 of 1",

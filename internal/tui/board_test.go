@@ -162,6 +162,22 @@ func TestTopShowsAndCountsDown(t *testing.T) {
 	s.compare("countdown")
 }
 
+// After a restore a list full of leases looks healthy: the banner says that nothing is granted.
+func TestTopShowsTheQuarantine(t *testing.T) {
+	s := sit(t)
+	left := v1.Duration(59 * time.Minute)
+	s.update(newsMsg{follow.Update{Snapshot: &follow.Snapshot{Asked: s.now, Resources: office(),
+		Quarantine: v1.Quarantine{Active: true, Remaining: &left}}}})
+	s.pass(9 * time.Minute)
+	if line := ansi.Strip(s.lines()[1]); !strings.HasPrefix(line, "QUARANTINE: nothing is granted for another 50m (leasehold cluster status)") {
+		t.Errorf("the banner is %q", line)
+	}
+	s.see(office()...)
+	if line := ansi.Strip(s.lines()[1]); strings.Contains(line, "QUARANTINE") {
+		t.Errorf("it is over, and the banner is %q", line)
+	}
+}
+
 func TestTopSortsAndFilters(t *testing.T) {
 	s := sit(t)
 	s.see(office()...)

@@ -34,7 +34,7 @@ func Run(ctx context.Context, a *cli.App, c *cli.Conn, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	follower := follow.New(a, c, b.prefix, b.all)
-	follower.Every = follow.RenewalsEvery
+	follower.Every, follower.AsksQuarantine = follow.RenewalsEvery, true
 	screen := &screen{board: b, conn: c, follow: follower, ctx: ctx}
 	program := tea.NewProgram(screen, tea.WithContext(ctx), tea.WithInput(a.Stdin), tea.WithOutput(a.Stdout),
 		tea.WithEnvironment(a.Environ), tea.WithoutSignalHandler())

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -73,6 +74,9 @@ func (b *board) summary() string {
 		return "asking…"
 	}
 	text := b.tally + "; sorted by " + b.order.String()
+	if banner := b.quarantine(); banner != "" && b.mode != modeFilter {
+		return b.alarm(banner) + "  " + text
+	}
 	switch {
 	case b.mode == modeFilter:
 		return fmt.Sprintf("filter: %s▏ %d of %s", cli.Printable(b.filter), len(b.rows), text)
@@ -80,6 +84,16 @@ func (b *board) summary() string {
 		return fmt.Sprintf("filter: %s  %d of %s", cli.Printable(b.filter), len(b.rows), text)
 	}
 	return text
+}
+
+// quarantine says that nothing is granted yet after a restore; empty if leases are.
+func (b *board) quarantine() string {
+	q := b.seen.Quarantine
+	if !q.Active || q.Remaining == nil {
+		return ""
+	}
+	return fmt.Sprintf("QUARANTINE: nothing is granted for another %s (leasehold cluster status)",
+		cli.Short(time.Duration(*q.Remaining)-b.elapsed()))
 }
 
 // counts sums up the snapshot in one line.

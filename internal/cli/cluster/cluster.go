@@ -28,7 +28,7 @@ else: when a command says that it is done, it is.`,
 		RunE: a.Group,
 	}
 	cmd.AddCommand(status(a), addServer(a), promoteServer(a), removeServer(a), transferLead(a),
-		upgrade(a), limits(a))
+		upgrade(a), limits(a), endQuarantine(a))
 	return cmd
 }
 

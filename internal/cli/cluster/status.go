@@ -56,6 +56,9 @@ majority can be reached from the server that was asked.`,
 
 func show(a *cli.App, c *cli.Conn, cluster v1.Cluster) error {
 	found := doctor.JudgeCluster(cluster)
+	if cluster.Quarantine != nil {
+		found.Wrong = append(found.Wrong, doctor.QuarantineAdvice)
+	}
 	if err := printCluster(a, c, cluster, found); err != nil {
 		return err
 	}
@@ -86,6 +89,9 @@ func printCluster(a *cli.App, c *cli.Conn, cluster v1.Cluster, found doctor.Cond
 	s.Line("Leader", "%s", cmp.Or(cli.Printable(cluster.Leader), "nobody"))
 	s.Line("State", "%s", found.State)
 	s.Line("Level", "%d", cluster.Level)
+	if q := cluster.Quarantine; q != nil {
+		s.Line("Quarantine", "%s", doctor.QuarantineText(*q))
+	}
 	if _, err := fmt.Fprintf(a.Stdout, "%s\n", s); err != nil {
 		return cli.Written(err)
 	}

@@ -14,8 +14,9 @@ import (
 
 // A Snapshot is the list of resources as of a moment.
 type Snapshot struct {
-	Asked     time.Time // before the request was sent: what remains is counted from here
-	Resources []v1.Resource
+	Asked      time.Time // before the request was sent: what remains is counted from here
+	Resources  []v1.Resource
+	Quarantine v1.Quarantine // if the Follower asks for it
 }
 
 // An Update is one of three: a new snapshot, an event, or the error of a lost connection.
@@ -37,6 +38,9 @@ type Follower struct {
 	Every  time.Duration // also reads so often, for renewals, which are no events; 0: never
 	stale  chan struct{}
 	out    chan Update
+
+	// AsksQuarantine also reads whether nothing is granted yet after a restore.
+	AsksQuarantine bool
 }
 
 const (
@@ -117,10 +121,23 @@ func (f *Follower) list(ctx context.Context) {
 			cli.Pause(ctx, time.Second)
 			f.Again()
 		default:
-			f.tell(ctx, Update{Snapshot: &Snapshot{Asked: began, Resources: resources}})
+			f.tell(ctx, Update{Snapshot: &Snapshot{Asked: began, Resources: resources, Quarantine: f.quarantine(ctx)}})
 			cli.Pause(ctx, max(leastPause, pauseFactor*f.now().Sub(began)))
 		}
 	}
+}
+
+// quarantine reads the quarantine. A server that does not know of one, since it is older, or that fails
+// just now, shows none: the list itself says whether it is lost.
+func (f *Follower) quarantine(ctx context.Context) v1.Quarantine {
+	if !f.AsksQuarantine {
+		return v1.Quarantine{}
+	}
+	q, err := f.conn.Quarantine(ctx)
+	if err != nil {
+		return v1.Quarantine{}
+	}
+	return q
 }
 
 // wait waits for a reason to read the list: news, or that the last reading is old.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,24 +24,24 @@ func Restore(a *cli.App) *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Make a new cluster from a backup",
 		Long: `Restore makes the data directory of a new cluster from a backup: a cluster of one
-server, which others can join. The directory must be empty or new. Turn the servers
-of the former cluster off first, and never start them on their old data beside it:
-two clusters that grant the same things are worth nothing.
+server, which others can join. The directory must be empty or new. Stop the servers of
+the former cluster first, and never start them again: two clusters that grant the same
+resources protect nothing.
 
-What was held is held by the same lease, with all of its time; holders renew and
-release it as always. But the former cluster went on after the backup was taken, and
-nobody knows what it granted then. Therefore
+Leases in the backup are still held, with all the time they had left; holders renew and
+release them as always. But the former cluster may have granted others after the backup
+was taken, and this one does not know of them. Therefore
 
-  nothing is granted in a quarantine, counted from when the new server begins to lead,
-  so that leases that nobody knows of can end. It lasts as long as the largest TTL in
-  the backup, or as --quarantine says; those who wait stay in the queue;
+  nothing is granted in a quarantine, which begins when the new server starts, so that
+  those leases can expire. It lasts as long as the largest TTL in the backup, or as
+  --quarantine says. Waiters stay in the queue. Once you know that no holder from after
+  the backup is left, leasehold cluster end-quarantine ends it early;
 
-  tokens and revisions go on far above all that the backup knows, so that stores which
-  check tokens refuse the holders of the former cluster, and watchers are told that
-  there is a gap.
+  tokens and revisions continue far above those in the backup, so that stores that check
+  tokens refuse holders of the former cluster, and watchers are told of the gap.
 
-Has a backup of the same cluster been restored before, give --above the largest token
-that anybody may have seen since, or restore a backup from after that.`,
+If a backup of the same cluster was restored before, give --above the largest token that
+anybody may have seen since, or restore a backup taken after that.`,
 		Example: `  leasehold restore leasehold.backup --data /var/lib/leasehold
   leasehold restore leasehold.backup --data data --quarantine 30s
   leasehold restore leasehold.backup --data data && leasehold serve --data data`,
@@ -57,7 +56,7 @@ that anybody may have seen since, or restore a backup from after that.`,
 			options.Quarantine = quarantine.Value
 		}
 		if quarantine.Value > maxQuarantine {
-			return cli.Usage("--quarantine is %s: nobody believes in a lease for more than %s",
+			return cli.Usage("--quarantine is %s: at most %s are allowed, which is the largest TTL",
 				cli.Short(quarantine.Value), cli.Short(maxQuarantine))
 		}
 		dir := cmd.Flags().Lookup("data").Value.String()
@@ -98,7 +97,7 @@ func printRestored(a *cli.App, dir string, to storage.RestoredTo, chosen bool) e
 	s.Line("Tokens", "above %d", to.State.Base)
 	why := "the largest TTL in the backup"
 	if chosen {
-		why = "as you say"
+		why = "as you chose"
 	}
 	s.Line("Quarantine", "%s, %s", cli.Short(quarantine), why)
 	if _, err := io.WriteString(a.Stdout, s.String()); err != nil {
@@ -106,16 +105,14 @@ func printRestored(a *cli.App, dir string, to storage.RestoredTo, chosen bool) e
 	}
 	a.Say("start it: leasehold serve --data %s", cli.Quote(dir))
 	if quarantine > 0 {
-		a.Say("it grants nothing for %s then, since leases from after the backup may be alive; renewals and releases "+
-			"go on", cli.Short(quarantine))
-	}
-	if quarantine > time.Hour {
-		a.Say("that is long: if you know that no holder is left from before, remove %s and restore again with "+
-			"--quarantine 30s", cli.Quote(dir))
+		a.Say("it then grants nothing for %s, since leases granted after the backup may still be held; renewals and "+
+			"releases work. leasehold cluster status shows how long that lasts", cli.Short(quarantine))
+		a.Say("if you know that no holder from after the backup is left, end that early: leasehold cluster " +
+			"end-quarantine --reason \"all holders were stopped\"")
 	}
 	a.Say("to make it a cluster of three again, give it --name and --peer-listen, prepare places for two more " +
-		"(leasehold cluster add), and start them with empty directories and --join its peer address, all with " +
-		"certificates (leasehold cert):")
+		"(leasehold cluster add), and start those with empty directories and --join, all with certificates " +
+		"(leasehold cert):")
 	a.Say("  leasehold serve --data %s --name n1 --peer-listen 10.0.0.1:4654", cli.Quote(dir))
 	a.Say("  leasehold cluster add n2 10.0.0.2:4654")
 	a.Say("  leasehold serve --data data --name n2 --peer-listen 10.0.0.2:4654 --join 10.0.0.1:4654")

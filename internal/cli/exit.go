@@ -28,6 +28,7 @@ const (
 	ExitHeld        = 75
 	ExitLost        = 76
 	exitDenied      = 77
+	ExitNotDue      = 79
 	ExitNoRun       = 126
 	ExitNoCommand   = 127
 	exitSignal      = 128 // plus the number of the signal
@@ -49,6 +50,7 @@ func exitMeanings() []struct{ code, meaning string } {
 		{"75", "somebody else holds it"},
 		{"76", "you no longer hold it"},
 		{"77", "permission denied"},
+		{"79", "run --at-most-every: it ran lately, so there is nothing to do"},
 		{"126", "run, elect: the command cannot be run"},
 		{"127", "run, elect: there is no such command; any other code is the command's own"},
 		{"130", "stopped by ctrl-C (143: by SIGTERM)"},

@@ -10,7 +10,7 @@ import (
 )
 
 // Describe writes all about one resource. The command describe and top show the same text.
-func (a *App) Describe(r v1.Resource) string {
+func (a *App) Describe(r v1.Resource, runs Runs) string {
 	s := &Details{}
 	state := r.State
 	if a.Colour() {
@@ -45,6 +45,7 @@ func (a *App) Describe(r v1.Resource) string {
 	if r.Last != nil {
 		a.describeEnd(s, *r.Last)
 	}
+	a.describeRuns(s, r, runs)
 	return s.String()
 }
 

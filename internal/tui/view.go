@@ -292,7 +292,7 @@ func (b *board) detailsLines(room int) []string {
 	if b.lost != nil {
 		by = b.lostAt.Sub(s.asked)
 	}
-	text := b.app.Describe(cli.AgedOne(*s.resource, max(0, by)))
+	text := b.app.Describe(cli.AgedOne(*s.resource, max(0, by)), cli.Runs{})
 	lines := append([]string{""}, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
 	s.first = max(0, min(s.first, len(lines)-room))
 	return lines[s.first:]

@@ -2,14 +2,33 @@ package resource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/cli"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
+
+// described is a resource as JSON shows it: the server's answer, and the runs of a job of that name.
+type described struct {
+	v1.Resource
+	Runs cli.Runs `json:"runs,omitzero"`
+}
+
+// pastRuns returns the runs of a job. That its record is something else is said, and is no reason to
+// show nothing.
+func pastRuns(ctx context.Context, a *cli.App, c *cli.Conn, name string) (cli.Runs, error) {
+	runs, err := cli.ReadRuns(ctx, c.Caller, name)
+	if errors.Is(err, leasehold.ErrRefused) {
+		a.Say("when it last ran is not known: %v", err)
+		return cli.Runs{}, nil
+	}
+	return runs, err
+}
 
 // Describe returns the command describe.
 func Describe(a *cli.App) *cobra.Command {
@@ -19,7 +38,8 @@ func Describe(a *cli.App) *cobra.Command {
 		Long: `Describe shows everything there is to see of one resource: who holds it, why, since
 when and for how much longer; the token that is shown to what it protects; who
 waits, in order, and when their turn usually comes; for how long it is usually held
-and waited for; and how its last lease ended.
+and waited for; how its last lease ended; and, of a job that run --at-most-every runs,
+when it last ran, on which machine and with which outcome.
 
 A resource that nobody has used is shown as available: any name can be acquired.`,
 		Example: `  leasehold describe prod/deploy
@@ -33,13 +53,17 @@ A resource that nobody has used is shown as available: any name can be acquired.
 		if err != nil {
 			return err
 		}
+		runs, err := pastRuns(ctx, a, c, args[0])
+		if err != nil {
+			return err
+		}
 		switch a.Output {
 		case cli.FormatJSON:
-			return a.PrintJSON(resource)
+			return a.PrintJSON(described{resource, runs})
 		case cli.FormatName:
 			return a.PrintLine(resource.Resource)
 		}
-		_, err = fmt.Fprint(a.Stdout, a.Describe(resource))
+		_, err = fmt.Fprint(a.Stdout, a.Describe(resource, runs))
 		return cli.Written(err)
 	})
 	a.ClientFlags(cmd)

@@ -18,7 +18,8 @@ func History(a *cli.App) *cobra.Command {
 		Use:   "history NAME",
 		Short: "Show what happened to a resource",
 		Long: `History shows the events of one resource, oldest first: who asked for it, held it
-and lost it, how each lease ended, who broke it and why. Renewals are not events.
+and lost it, how each lease ended, who broke it and why. Renewals are not events. The
+last runs of a job that run --at-most-every runs are among them, with their outcomes.
 
 The server keeps as much history as it has room for, the newest. If there was more,
 the command says so.`,
@@ -35,6 +36,14 @@ the command says so.`,
 		events, gone, err := pastEvents(ctx, c, args[0], limit)
 		if err != nil {
 			return err
+		}
+		runs, err := pastRuns(ctx, a, c, args[0])
+		if err != nil {
+			return err
+		}
+		events = cli.MergeEvents(events, runs.Events(c.Client.Namespace, args[0]))
+		if limit > 0 {
+			events = events[max(0, len(events)-limit):]
 		}
 		return printHistory(a, args[0], events, gone)
 	})

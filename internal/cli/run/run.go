@@ -22,6 +22,7 @@ import (
 
 type runFlags struct {
 	jobFlags
+	everyFlags
 	names           []string
 	noWait          bool
 	wait            cli.Span
@@ -59,10 +60,15 @@ In it, another run of the same resource just runs its command.
 With --terraform STATE the command is terraform or tofu, and the lease is the lock that
 it takes itself: see docs/doors/terraform.md.
 
-Codes besides those of the command: 75 it is held (see -E), 76 the lease was lost, 126 the
-command cannot be run, 127 there is no such command; others as always.`,
+With --at-most-every 1d it does nothing if it ran within a day on any machine, and ends
+with code 79; runs that failed do not count. With several names, the first is the job's.
+
+Codes besides those of the command: 75 it is held (see -E), 76 the lease was lost, 79 it is
+not due (see --not-due-code), 126 the command cannot be run, 127 there is no such command;
+others as always.`,
 		Example: `  leasehold run prod/deploy --reason "release 311" -- ./deploy.sh
   leasehold run -n reports/nightly -E 0 -- ./report --all     # from cron: skip it if it still runs
+  leasehold run backup --at-most-every 1d -- ./backup         # from cron, on several machines
   leasehold run gpu --slots 2 -w 1h -- sh -c 'train --devices "$LEASEHOLD_UNITS"'`,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.split(cmd, args) },
 		ValidArgsFunction: completes(a),
@@ -87,7 +93,8 @@ command cannot be run, 127 there is no such command; others as always.`,
 	flags.IntVar(&f.capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
 	flags.StringVar(&f.terraform, "terraform", "", "hold nothing, but keep the lock on this state alive that the "+
 		"command takes")
-	f.add(a, cmd)
+	f.everyFlags.add(flags)
+	f.jobFlags.add(a, cmd)
 	a.ClientFlags(cmd)
 	return cmd
 }
@@ -108,6 +115,9 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 	case f.heldCode < 0 || f.heldCode > 255:
 		return cli.SeeHelp(cmd, cli.Usage("--held-code is %d: use 0 to 255", f.heldCode))
 	}
+	if err := f.checkEvery(cmd); err != nil {
+		return err
+	}
 	return f.jobFlags.check(cmd)
 }
 
@@ -121,6 +131,8 @@ func runJob(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) error {
 	switch {
 	case err != nil:
 		return err
+	case f.every.Given && (len(names) == 0 || names[0] != f.names[0]):
+		return cli.Usage("%s is held by the run around this one: give --at-most-every there", f.names[0])
 	case len(names) == 0:
 		return become(a, f.argv)
 	}
@@ -144,11 +156,26 @@ func runJob(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) error {
 			lease.SayUnclean(a, after.Holder, h.Resource(), after.How.String())
 		}
 	}
-	end, err := e.run(holds)
+	end, err := f.runOnce(ctx, e, holds)
 	if err != nil {
 		return err
 	}
 	return &cli.CodedError{Code: end.Code}
+}
+
+// runOnce runs the command, with --at-most-every only if it is due, and records that it did. The
+// first name is the job's: what else it needs may differ.
+func (f *runFlags) runOnce(ctx context.Context, e *job, holds []*client.Hold) (child.End, error) {
+	if !f.every.Given {
+		return e.run(holds)
+	}
+	l, err := e.openLedger(ctx, holds[0], f.everyFlags)
+	if err != nil {
+		return child.End{}, err
+	}
+	end, err := e.run(holds)
+	l.close(ctx, end, err)
+	return end, err
 }
 
 func (f *runFlags) items(names []string) []client.Item {

@@ -32,7 +32,7 @@ const IDMark = '~'
 func ParseLockInfo(body []byte) (info LockInfo, err error) {
 	switch {
 	case len(body) > MaxLockInfo:
-		return info, invalid("the lock info has more than %d bytes: that is the most there can be", MaxLockInfo)
+		return info, invalid("the lock info is too long: at most %d bytes are allowed", MaxLockInfo)
 	case !utf8.Valid(body):
 		return info, invalid("the lock info is not valid UTF-8")
 	}
@@ -51,11 +51,11 @@ func ParseLockID(s string) (string, error) {
 	id, _, _ := strings.Cut(s, " ")
 	switch {
 	case id == "":
-		return "", invalid("the lock info has no ID: a lock needs one")
+		return "", invalid("the lock info has no ID: every lock needs one")
 	case len(id) > maxLockID:
 		return "", invalid("the ID of the lock has %d bytes: at most %d are allowed", len(id), maxLockID)
 	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == IDMark }):
-		return "", invalid("the ID of the lock is %s: it can have printable ASCII characters without blanks and %q",
+		return "", invalid("the ID of the lock is %s: printable ASCII characters are allowed, except blanks and %q",
 			brief(id), IDMark)
 	}
 	return id, nil

@@ -39,7 +39,8 @@ func CheckState(name string) error {
 	}
 	// Some backends lock at STATE/lock, and the door answers there.
 	if segments[len(segments)-1] == "lock" {
-		return invalid("the name of the state is %s: one that ends with lock means the lock of another", brief(name))
+		return invalid("the name of the state is %s: its last segment cannot be lock, which is the address of a lock",
+			brief(name))
 	}
 	return nil
 }
@@ -52,7 +53,7 @@ func checkText(name string) error {
 	case len(name) > most:
 		return invalid("the name of the state has %d bytes: at most %d are allowed", len(name), most)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return invalid("the name of the state is %s: it has to be UTF-8 without control characters", brief(name))
+		return invalid("the name of the state is %s: it must be UTF-8 without control characters", brief(name))
 	}
 	return nil
 }

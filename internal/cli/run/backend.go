@@ -195,12 +195,22 @@ func (b *backend) contradicts(state string) string {
 		return fmt.Sprintf("%s sets lock_address, and Terraform would use that instead of the address that run gives "+
 			"it: run could not keep its lock alive", b.file)
 	}
-	address, set := b.set["address"]
-	if u, err := url.Parse(address); set && address != expression &&
-		(err != nil || !strings.HasSuffix(u.EscapedPath(), tfstate.Address(state))) {
+	if address := b.set["address"]; namesAnother(address, state) {
 		return fmt.Sprintf("%s sets address to %s, which is not the state %s", b.file, cli.Quote(address), state)
 	}
 	return ""
+}
+
+// namesAnother reports whether an address is surely that of another state. In the dialects of
+// other servers, and behind a proxy, nobody can tell.
+func namesAnother(address, state string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	path := u.EscapedPath()
+	return strings.Contains(path, "/terraform/") && !strings.Contains(path, "/terraform/state") &&
+		!strings.HasSuffix(path, tfstate.Address(state))
 }
 
 // useEmptyBlock adds how to let run set the addresses.

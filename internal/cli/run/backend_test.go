@@ -124,6 +124,8 @@ func TestWhatCannotBeKeptIsFound(t *testing.T) {
 		"a file of them":                {map[string]string{"b.tf": emptyBlock, "x.hcl": "lock_address = \"http://x\""}, "init -backend-config=x.hcl", "", "x.hcl sets lock_address"},
 		"another state":                 {map[string]string{"b.tf": "terraform {\nbackend \"http\" {\naddress = \"http://h:1/terraform/prod/other\"\n}\n}"}, "init", "", "which is not the state prod/s"},
 		"the same state at a proxy":     {map[string]string{"b.tf": "terraform {\nbackend \"http\" {\naddress = \"https://proxy/leases/terraform/prod/s?namespace=a\"\n}\n}"}, "init", "", ""},
+		"as GitLab calls it":            {map[string]string{"b.tf": "terraform {\nbackend \"http\" {\naddress = \"https://h/api/v4/projects/prod/terraform/state/s\"\n}\n}"}, "init", "", ""},
+		"an expression":                 {map[string]string{"b.tf": "terraform {\nbackend \"http\" {\naddress = var.address\n}\n}"}, "init", "", ""},
 		"a saved file that is nonsense": {map[string]string{".terraform/terraform.tfstate": "nonsense"}, "apply", "", ""},
 		"no configuration for output":   {nil, "output", "", ""},
 	} {

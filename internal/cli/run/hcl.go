@@ -155,7 +155,7 @@ func attributesIn(text string) map[string]string {
 	return set
 }
 
-// expression stands for a value that only Terraform can tell.
+// expression is the value of an attribute that only Terraform can evaluate.
 const expression = "(an expression)"
 
 // setFrom takes NAME = "VALUE" from a line. A value that is no plain text is there, and that is

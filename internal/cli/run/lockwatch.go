@@ -14,8 +14,8 @@ import (
 )
 
 // A lockWatch looks at the lock that was really taken. A script may start Terraform in another
-// directory, or with an environment of its own: then the lock is none that this run keeps alive,
-// and nothing but the server knows.
+// directory, or with an environment of its own: then this run does not keep the lock alive,
+// and only the server knows.
 type lockWatch struct {
 	job     *job
 	flags   *runFlags
@@ -31,7 +31,7 @@ func newLockWatch(e *job, f *runFlags, session string) *lockWatch {
 	return &lockWatch{job: e, flags: f, session: session, who: terraformWho()}
 }
 
-// terraformWho returns how Terraform calls whoever runs it on this machine.
+// terraformWho returns the name that Terraform gives to runs of this user on this machine.
 func terraformWho() string {
 	name := ""
 	if u, err := user.Current(); err == nil {

@@ -57,7 +57,7 @@ func twoVersions(ctx context.Context, c *cli.Conn, args []string) (from, to tfst
 	to = versions[0]
 	switch {
 	case len(args) == 1 && len(versions) == 1:
-		return from, to, cli.Hint(cli.Failure(leasehold.NotFound, "%s has no version but the present one", args[0]),
+		return from, to, cli.Hint(cli.Failure(leasehold.NotFound, "%s has only one version", args[0]),
 			"see it: %s", c.Again("state", "show", args[0]))
 	case len(args) == 1:
 		return versions[1], to, nil

@@ -68,7 +68,7 @@ type editFlags struct {
 
 func (f *editFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for others who find the lock, and for the history")
-	cmd.Flags().VarP(&f.wait, "wait", "w", "how long to wait for the lock (default: not at all)")
+	cmd.Flags().VarP(&f.wait, "wait", "w", "how long to wait for the lock (default: do not wait)")
 }
 
 func push(a *cli.App) *cobra.Command {
@@ -77,8 +77,8 @@ func push(a *cli.App) *cobra.Command {
 		Use:   "push STATE [FILE|-]",
 		Short: "Write a state from a file, under its lock",
 		Long: `Push locks a state, writes what the file or standard input holds, and unlocks it. It is
-refused if the lineage is another, or the serial is not above the one that is there: then
-somebody else has written since. With --force neither is looked at; what was there stays
+refused if the lineage differs, or if the serial is not above the current one: then
+somebody else has written since. With --force neither is checked; the former state stays
 among the versions.
 
 It is the way to bring back an errored.tfstate, which Terraform leaves behind when its
@@ -106,7 +106,7 @@ lock was lost and its write refused: see docs/doors/terraform.md.`,
 		})
 		var better *cli.Hinted
 		if errors.Is(err, leasehold.ErrRefused) && !errors.As(err, &better) {
-			return cli.Hint(err, "see who wrote: %s; to write it all the same, give --force",
+			return cli.Hint(err, "see who wrote: %s; to write it anyway, give --force",
 				c.Again("state", "versions", args[0]))
 		}
 		if err != nil {
@@ -114,7 +114,7 @@ lock was lost and its write refused: see docs/doors/terraform.md.`,
 		}
 		return written(ctx, a, c, args[0], fmt.Sprintf("pushed %s, serial %d", args[0], head.Serial))
 	})
-	cmd.Flags().BoolVar(&f.force, "force", false, "whatever serial and lineage are there")
+	cmd.Flags().BoolVar(&f.force, "force", false, "skip the checks of serial and lineage")
 	f.add(cmd)
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
@@ -148,8 +148,8 @@ func write(ctx context.Context, c *cli.Conn, state, id string, body []byte, head
 			return err
 		}
 		if !bytes.Equal(now, body) {
-			return cli.Failure(leasehold.Refused, "%s has the serial %d already, with other content: somebody else "+
-				"wrote since; compare both, or force it if you are sure", state, head.Serial)
+			return cli.Failure(leasehold.Refused, "%s already has serial %d, with other content: somebody else "+
+				"has written since; compare both before you force it", state, head.Serial)
 		}
 	}
 	return states(c).Write(ctx, state, id, body, force)
@@ -187,7 +187,7 @@ func edit(ctx context.Context, c *cli.Conn, state, operation string, f editFlags
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cli.Patience)
 	defer cancel()
 	if failed := states(c).Unlock(ctx, state, info); err == nil && failed != nil {
-		return fmt.Errorf("the state was written, but its lock could not be given back, and ends by itself: %w", failed)
+		return fmt.Errorf("the state was written, but its lock could not be released; it expires by itself: %w", failed)
 	}
 	return err
 }
@@ -248,7 +248,7 @@ func notLocked(c *cli.Conn, state string, r v1.Resource) error {
 	err := cli.Failure(leasehold.NotFound, "%s is not locked", state)
 	switch {
 	case r.Unacknowledged != nil:
-		return cli.Hint(err, "it rests until somebody says that the end of %s's lock was looked at: %s",
+		return cli.Hint(err, "it stays blocked until somebody acknowledges how the lock of %s ended: %s",
 			cli.Printable(r.Unacknowledged.Holder), c.Again("acknowledge", r.Resource))
 	case r.Last == nil:
 		return stateless(c, state, err)

@@ -192,7 +192,7 @@ func describeState(a *cli.App, s tfstate.State, inside statediff.Contents) strin
 	out := &cli.Details{}
 	out.Line("State", "%s", cli.Printable(s.Name))
 	if s.Revision == 0 {
-		out.Line("Written", "never: it is only locked")
+		out.Line("Written", "never: it is only locked so far")
 	} else {
 		out.Line("Serial", "%d", s.Serial)
 		out.Line("Lineage", "%s", cli.Printable(s.Lineage))
@@ -224,11 +224,12 @@ func describeState(a *cli.App, s tfstate.State, inside statediff.Contents) strin
 	} else {
 		out.Line("Locked by", "nobody")
 		if s.Unacknowledged != "" {
-			out.Line("Rests", "until the end of the lock of %s is acknowledged: leasehold acknowledge terraform/%s",
+			out.Line("Blocked", "until somebody acknowledges how the lock of %s ended: leasehold acknowledge "+
+				"terraform/%s",
 				cli.Printable(s.Unacknowledged), cli.Printable(s.Name))
 		}
 		if s.AvailableAt != nil {
-			out.Line("Available", "%s, after a rest", a.Until(*s.AvailableAt))
+			out.Line("Available", "%s, when its grace is over", a.Until(*s.AvailableAt))
 		}
 	}
 	return out.String()
@@ -253,7 +254,8 @@ func versions(a *cli.App) *cobra.Command {
 		Short: "Show the versions of a state",
 		Long: `Versions lists the contents that a state had, the newest first: the last 20 that were
 replaced, and the one that is there now. Each has a serial, by which Terraform counts, and
-a revision, by which the server does; serials can stand twice if somebody forced one.
+a revision, by which the server does; two versions can have one serial if somebody forced
+it.
 
 The versions of a state that was deleted are kept for 30 days, and can be rolled back to.`,
 		Example: `  leasehold state versions prod/network

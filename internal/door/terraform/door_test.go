@@ -313,7 +313,7 @@ func TestBadInput(t *testing.T) {
 		{"dots", "GET", "a%2F..%2Fb", "", nil, 400, "between slashes"},
 		{"a control character", "GET", "a%00b", "", nil, 400, "control"},
 		{"no name", "POST", "", state(1, "L", ""), nil, 400, "names no state"},
-		{"a state called lock", "GET", "a/lock/lock", "", nil, 400, "means the lock"},
+		{"a state called lock", "GET", "a/lock/lock", "", nil, 400, "last segment cannot be lock"},
 		{"no verb", "PATCH", "s", "", nil, 405, "LOCK"},
 		{"no lock info", "LOCK", "n", "", nil, 400, "lock info"},
 		{"no ID", "LOCK", "n", `{"Who":"x"}`, nil, 400, "no ID"},

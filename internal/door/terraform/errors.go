@@ -21,15 +21,15 @@ import (
 func standingOf(code leasehold.Code) door.Standing {
 	switch code {
 	case leasehold.Held:
-		return door.Standing{Status: http.StatusLocked, Title: "somebody else has the lock"}
+		return door.Standing{Status: http.StatusLocked, Title: "locked by somebody else"}
 	case leasehold.Lost:
 		return door.Standing{Status: http.StatusConflict, Title: "the lock has ended"}
 	case leasehold.Undecided:
 		return door.Standing{
-			Status: http.StatusServiceUnavailable, Title: "it may have happened, send it again", Later: true,
+			Status: http.StatusServiceUnavailable, Title: "it may have happened: send it again", Later: true,
 		}
 	case leasehold.Refused:
-		return door.Standing{Status: http.StatusConflict, Title: "what is there contradicts it"}
+		return door.Standing{Status: http.StatusConflict, Title: "conflicts with the current state"}
 	}
 	return door.StandingOf(code)
 }

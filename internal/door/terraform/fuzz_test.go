@@ -38,7 +38,7 @@ func FuzzLockInfo(f *testing.F) {
 			Created time.Time
 		}
 		if err := json.Unmarshal(told, &back); err != nil {
-			t.Fatalf("a client can not read %s: %v", told, err)
+			t.Fatalf("a client cannot read %s: %v", told, err)
 		}
 		if id, err := tfstate.ParseLockID(back.ID); err != nil || id != info.ID {
 			t.Fatalf("the ID %q came back as %q, %v", info.ID, id, err)

@@ -24,7 +24,7 @@ func (c *call) list() error {
 	}
 	after, err := base64.RawURLEncoding.DecodeString(c.query.Get("after"))
 	if err != nil || len(after) > leasehold.MaxName {
-		return door.Invalid("after is not what \"next\" of a page said: leave it out to begin again")
+		return door.Invalid("after is not the \"next\" of a page: leave it out to start again")
 	}
 	found, next, err := c.listed(tfstate.Path(c.query.Get("prefix")), string(after), int(limit))
 	if err != nil {

@@ -152,7 +152,7 @@ func (c *call) acquire(info *tfstate.LockInfo, verbatim []byte) (*leasehold.Leas
 		}
 		if s.released {
 			return nil, &leasehold.Error{Code: leasehold.Lost, Message: fmt.Sprintf(
-				"lock %s was given back: this is a late copy of the request for it; lock again with another ID",
+				"lock %s was released: this is a late copy of the request for it; lock again with another ID",
 				info.ID)}
 		}
 		command, err := c.toAcquire(info, verbatim, s.definition)
@@ -207,7 +207,8 @@ func (c *call) ask(command *core.Acquire, joined bool) (*leasehold.Lease, error)
 		return nil, c.left()
 	case ctx.Err() != nil:
 		return nil,
-			engine.Unavailable("the server is stopping, and this request keeps its place for a while: send it again")
+			engine.Unavailable("the server is stopping; this request keeps its place in the queue for a while: send " +
+				"it again")
 	case err != nil:
 		return nil, c.unlessGone(err, command.ID)
 	}
@@ -215,7 +216,7 @@ func (c *call) ask(command *core.Acquire, joined bool) (*leasehold.Lease, error)
 }
 
 func (c *call) left() error {
-	return engine.Undecided("the caller left while it waited for " + c.state)
+	return engine.Undecided("the client disconnected while it waited for the lock of " + c.state)
 }
 
 // receiveLock takes a lock that this request, or an earlier one of its client, waited for: the

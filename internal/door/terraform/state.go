@@ -185,7 +185,7 @@ func (c *call) present(id string, sent *content) (p present, err error) {
 	p.head, err = c.headOf(there)
 	if errors.Is(err, leasehold.ErrInvalid) {
 		return p, &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(
-			"the record %s is no state (%v): somebody wrote it by another door; roll it back or delete it", c.path,
+			"the record %s is not a state (%v): another program wrote it; roll it back or delete it", c.path,
 			err)}
 	}
 	return p, err
@@ -229,14 +229,13 @@ func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done 
 	case p.head.Lineage != head.Lineage:
 		return false, c.otherLineage(p.head.Lineage, head.Lineage)
 	case head.Serial < p.head.Serial:
-		return false, refused("%s has the serial %d, and what was sent has %d: it is older; force it if you are sure",
-			c.state, p.head.Serial, head.Serial)
+		return false, refused("%s has serial %d, and the state sent has serial %d, which is older; to write it "+
+			"anyway, force it", c.state, p.head.Serial, head.Serial)
 	// A holder may write a serial twice: nobody else can have written in between.
 	case head.Serial == p.head.Serial && !p.mine:
 		return false,
-			refused("%s has the serial %d already, with other content: "+
-				"somebody else wrote at the same time; use locks, or force it if you are sure",
-				c.state, p.head.Serial)
+			refused("%s already has serial %d, with other content: somebody else wrote at the same time; lock the "+
+				"state while you write, or force it", c.state, p.head.Serial)
 	}
 	return false, nil
 }
@@ -251,7 +250,7 @@ func (c *call) notUnder(id string) string {
 	if id == "" {
 		return c.state + " was not written: the request names no lock"
 	}
-	return fmt.Sprintf("%s was not written: lock %s is not the one that is held", c.state, id)
+	return fmt.Sprintf("%s was not written: it is not locked with %s", c.state, id)
 }
 
 func refused(format string, args ...any) error {

@@ -53,7 +53,7 @@ func (c *call) unlockID() (string, error) {
 	}
 	c.version = info.Version
 	if id != "" && id != info.ID {
-		return "", door.Invalid("the query names the lock %s and the body %s: which is meant?", id, info.ID)
+		return "", door.Invalid("the query names lock %s and the body lock %s: name one", id, info.ID)
 	}
 	return info.ID, nil
 }
@@ -87,7 +87,7 @@ func (c *call) notFreed(id string, s sight) error {
 	case s.released:
 		return nil
 	case s.holder != nil:
-		return c.held(s, fmt.Sprintf("%s is locked with another ID than %s: nothing was freed", c.state, id))
+		return c.held(s, fmt.Sprintf("%s is not locked with %s: nothing was unlocked", c.state, id))
 	}
 	return &leasehold.Error{Code: leasehold.Lost, Message: fmt.Sprintf(
 		"%s is not locked with %s: that lock never existed, expired, was broken, or ended long ago", c.state, id)}

@@ -66,6 +66,7 @@ type BreakRequest struct {
 	ID       string    `json:"id,omitempty"`
 	Resource string    `json:"resource,omitempty"`
 	Token    uint64    `json:"token,omitempty"`
+	All      bool      `json:"all,omitempty"`    // of a resource that several share: every one of them
 	Period   *Duration `json:"period,omitempty"` // absent: what remains; "0s": at once
 	By       string    `json:"by,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
@@ -94,7 +95,7 @@ type Lease struct {
 	Revision    uint64            `json:"revision"`
 	WaitedMS    int64             `json:"waited_ms,omitempty"` // after a wait: renew once before you rely on the lease
 	After       *Ending           `json:"after,omitempty"`     // the unclean end before it, if the definition warns
-	Also        []Lease           `json:"also,omitempty"`      // leases granted at the same moment
+	Also        []Lease           `json:"also,omitempty"`      // leases granted, or broken, at the same moment
 	Warning     string            `json:"warning,omitempty"`
 
 	// Interventions is the count of the lease's session, in answers to commands. From level 4 on.
@@ -129,7 +130,7 @@ func (c *Caller) Change(ctx context.Context, r ChangeRequest, options ...Option)
 	return send[Lease](ctx, c, request{method: "POST", path: "/v1/change", body: r, options: options})
 }
 
-// Break ends a lease as an operator.
+// Break ends a lease as an operator. If it ended several, the newest has the others in Also.
 func (c *Caller) Break(ctx context.Context, r BreakRequest, options ...Option) (Lease, error) {
 	return send[Lease](ctx, c, request{method: "POST", path: "/v1/break", body: r, options: options})
 }

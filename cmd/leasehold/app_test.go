@@ -247,6 +247,29 @@ func TestBreakHitsOnlyWhatWasShown(t *testing.T) {
 	tr.does(t, 0, "renew", "a-2")
 }
 
+// The same among several who share: who was shown and is still there loses, the others do not.
+func TestBreakOfSeveralHitsOnlyWhatWasShown(t *testing.T) {
+	tr := newTrial(t, true)
+	for _, id := range []string{"p-1", "p-2", "p-3"} {
+		tr.does(t, 0, "acquire", "pool", "--shared", "--capacity", "5", "--id", id, "--holder", "ann")
+	}
+	tr.Stdin = readerFunc(func(b []byte) (int, error) {
+		other := &trial{program: newProgram()}
+		other.Stdout, other.Stderr, other.Environ = &other.out, &other.err, tr.Environ
+		other.does(t, 0, "release", "p-1")
+		other.does(t, 0, "change", "p-2", "--to-holder", "bob")
+		other.does(t, 0, "acquire", "pool", "--shared", "--id", "p-4", "--holder", "ann")
+		return copy(b, "yes\n"), io.EOF
+	})
+	tr.does(t, 76, "break", "pool", "--holder", "ann", "--reason", "stuck", "--now")
+	if said := tr.err.String(); !strings.Contains(said, "broken: ann has lost pool") ||
+		!strings.Contains(said, "p-2 no longer has token 2: bob has it with token 4") {
+		t.Errorf("it was told:\n%s", said)
+	}
+	tr.does(t, 0, "renew", "p-2", "p-4")
+	tr.does(t, 76, "renew", "p-3")
+}
+
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }

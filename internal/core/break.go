@@ -1,6 +1,11 @@
 package core
 
-import "github.com/leasehold/leasehold"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leasehold/leasehold"
+)
 
 // breakLease ends leases on behalf of an operator: at once, or after the period that the
 // operator grants their holders. A break that was announced cannot be put off, neither by a
@@ -16,8 +21,14 @@ func (s *State) breakLease(c *Break) Answer {
 	}
 	// The newest goes last: it is what the resource remembers, by which a retry is known.
 	var newest Answer
-	for _, claim := range claims {
-		newest = s.breakOne(sp, claim, c)
+	var others []leasehold.Lease
+	for i, claim := range claims {
+		if newest = s.breakOne(sp, claim, c); i < len(claims)-1 {
+			others = append(others, *newest.Lease)
+		}
+	}
+	if s.atLeast(Level4) {
+		newest.Also = others
 	}
 	return newest
 }
@@ -97,17 +108,59 @@ func (s *State) breakAgain(sp *space, id string) Answer {
 	return s.noClaim(sp, id)
 }
 
-// maxBreak is how many leases on one resource one command breaks.
-const maxBreak = 1024
+// breaksAsOfNow answers a break of several leases that was answered before: what became of each
+// of them by now. One that its holder gave back before its break is left out.
+func (s *State) breaksAsOfNow(sp *space, a Answer) Answer {
+	var leases []leasehold.Lease
+	for _, l := range append([]leasehold.Lease{*a.Lease}, a.Also...) {
+		now := Answer{Lease: &l}
+		if l.State != leasehold.Broken {
+			now = s.breakAsOfNow(sp, l.ID)
+		}
+		if now.Lease != nil {
+			leases = append(leases, *now.Lease)
+		}
+	}
+	if len(leases) == 0 {
+		return s.noClaim(sp, a.Lease.ID)
+	}
+	return Answer{Lease: &leases[0], Also: leases[1:]}
+}
+
+func (s *State) breakAsOfNow(sp *space, id string) Answer {
+	if claim := s.touch(sp, id); claim != nil {
+		return s.leaseAnswer(sp, claim)
+	}
+	return s.breakAgain(sp, id)
+}
+
+// How many leases on one resource one command breaks. From level 4 on its answer shows all of
+// them, and may be remembered.
+const (
+	maxBreak  = 64
+	maxBreak3 = 1024 // below level 4
+)
+
+func (s *State) maxBreak() int {
+	if s.atLeast(Level4) {
+		return maxBreak
+	}
+	return maxBreak3
+}
 
 // toBreak finds the leases that a break means, the oldest first, or what to answer
 // instead.
 func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 	if c.ID != "" {
-		if claim := s.touch(sp, c.ID); claim != nil {
-			return []*Claim{claim}, Answer{}
+		claim := s.touch(sp, c.ID)
+		switch {
+		case claim == nil:
+			return nil, s.breakAgain(sp, c.ID)
+		case c.Token != 0 && c.Token != claim.Token && s.atLeast(Level4):
+			return nil, refuse(leasehold.Lost, "lease %s no longer has token %d: %s has it with token %d; look again "+
+				"before you break that", c.ID, c.Token, claim.Holder, claim.Token)
 		}
-		return nil, s.breakAgain(sp, c.ID)
+		return []*Claim{claim}, Answer{}
 	}
 	var r *Resource
 	if sp != nil {
@@ -119,9 +172,12 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 	meant, newest := s.heldWith(sp, r, c.Token)
 	last := r.more().Last
 	switch {
-	case len(meant) > maxBreak:
+	case len(meant) > s.maxBreak():
 		return nil, refuse(leasehold.Limited, "%s has more than %d holders: break them one by one, by their ids",
-			c.Resource, maxBreak)
+			c.Resource, s.maxBreak())
+	case len(meant) > 1 && !c.All && s.atLeast(Level4):
+		return nil, refuse(leasehold.Refused, "%s has %d holders: name the lease by its id (%s), or say \"all\" to "+
+			"break every one of them", c.Resource, len(meant), namesOf(meant))
 	case len(meant) > 0:
 		return meant, Answer{}
 	// The break that the caller retries has already happened.
@@ -137,6 +193,25 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 	return nil, refuse(leasehold.NotFound, "%s is not held: there is nothing to break", c.Resource)
 }
 
+// maxNames is how many bytes of ids a refusal lists: ids can be long.
+const maxNames = 1024
+
+// namesOf lists the ids of leases, with their holders.
+func namesOf(claims []*Claim) string {
+	var b strings.Builder
+	for i, c := range claims {
+		if i > 0 && b.Len() > maxNames {
+			fmt.Fprintf(&b, ", and %d more", len(claims)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s of %s", c.ID, c.Holder)
+	}
+	return b.String()
+}
+
 // heldWith returns what an operator means who saw that a resource was held, with a
 // token: the exclusive lease of that token; or, of those who share it, all that were
 // there then. newest is the lease that holds it now.
@@ -145,7 +220,7 @@ func (s *State) heldWith(sp *space, r *Resource, token leasehold.Token) (meant [
 		if c.Token == token || c.Slots != 0 && c.Token < token {
 			meant = append(meant, c)
 		}
-		return len(meant) <= maxBreak && c.Token <= token // those with larger tokens come later
+		return len(meant) <= s.maxBreak() && c.Token <= token // those with larger tokens come later
 	})
 	return meant, sp.junior(r)
 }

@@ -101,7 +101,10 @@ func (s *State) replay(c Command) (Answer, bool) {
 // everything that is alive is looked up again, and what has ended since is reported as lost.
 func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
 	id := ""
+	_, isBreak := c.(*Break)
 	switch {
+	case isBreak && len(a.Also) > 0:
+		return s.breaksAsOfNow(sp, a)
 	case a.Lease != nil && (a.Lease.State == leasehold.Leased || a.Lease.State == leasehold.Breaking):
 		id = a.Lease.ID
 	case a.Waiter != nil:
@@ -119,7 +122,7 @@ func (s *State) asOfNow(sp *space, c Command, a Answer) Answer {
 	claim := s.touch(sp, id)
 	switch {
 	case claim == nil:
-		if _, ok := c.(*Break); ok {
+		if isBreak {
 			return s.breakAgain(sp, id)
 		}
 		return s.noClaim(sp, id)

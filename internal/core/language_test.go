@@ -434,13 +434,15 @@ func (p *phrase) priority() int {
 func (p *phrase) breakLease() core.Command {
 	c := &core.Break{Namespace: p.namespace(), By: p.option("by", ""), Reason: p.option("reason", ""), Request: p.request()}
 	subject := p.word("lease id, or resource with its token,")
-	if c.Token = leasehold.Token(p.number("token")); c.Token != 0 {
-		c.Resource = subject
-	} else {
+	c.Token = leasehold.Token(p.number("token"))
+	if id := p.flag("id"); id || c.Token == 0 {
 		c.ID = subject
+	} else {
+		c.Resource = subject
 	}
 	c.Period = p.duration("period")
 	now := p.flag("now")
+	c.All = p.flag("all")
 	c.Remains = p.flag("remains") || c.Period == 0 && !now
 	return c
 }
@@ -595,7 +597,7 @@ func writeBreak(c *core.Break) string {
 	case c.Period == 0:
 		how = "now"
 	}
-	return sentence("break", quote(c.ID+c.Resource), option("token", c.Token), how, option("by", c.By), option("reason", c.Reason),
+	return sentence("break", quote(c.ID+c.Resource), option("token", c.Token), flagged("id", c.ID != "" && c.Token != 0), flagged("all", c.All), how, option("by", c.By), option("reason", c.Reason),
 		common(c.Namespace, c.Request))
 }
 

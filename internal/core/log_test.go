@@ -279,6 +279,9 @@ func (w *writer) breakLease() core.Command {
 	c := &core.Break{Namespace: lease.namespace, ID: lease.id, By: "root", Request: w.request(lease.namespace)}
 	if w.chance(3) {
 		c.ID, c.Resource, c.Token = "", w.resource(), leasehold.Token(1+w.pick(1+w.made))
+		c.All = w.chance(2)
+	} else if w.chance(4) {
+		c.Token = leasehold.Token(1 + w.pick(1+w.made))
 	}
 	switch w.pick(3) {
 	case 0:

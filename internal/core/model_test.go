@@ -616,7 +616,7 @@ func modelDetails(c core.Command) string {
 	case *core.Change:
 		return fmt.Sprintf("%q %q %q", c.Holder, c.NewID, c.Foreign)
 	case *core.Break:
-		return fmt.Sprint(c.Token, c.Period, c.Remains)
+		return fmt.Sprint(c.Token, c.Period, c.Remains, c.All)
 	case *core.PutRecord:
 		same := *c
 		same.Request, same.By, same.Reason = core.Request{}, "", ""
@@ -710,6 +710,9 @@ func (m *model) breakLease(sp *modelSpace, c *core.Break) modelAnswer {
 	if claim == nil {
 		return m.brokenBefore(sp, c.ID)
 	}
+	if c.Token != 0 && c.Token != claim.token && m.level >= core.Level4 {
+		return modelAnswer{text: "lost"}
+	}
 	return m.breakClaim(claim, c)
 }
 
@@ -759,12 +762,11 @@ func (m *model) breakResource(sp *modelSpace, c *core.Break) modelAnswer {
 	meant := slices.DeleteFunc(slices.Clone(holders), func(h *modelClaim) bool {
 		return h.token != c.Token && (h.slots == 0 || h.token > c.Token)
 	})
+	if len(meant) > 1 && !c.All && m.level >= core.Level4 {
+		return modelAnswer{text: "refused"}
+	}
 	if len(meant) > 0 {
-		var newest modelAnswer
-		for _, one := range meant {
-			newest = m.breakClaim(one, c)
-		}
-		return newest
+		return m.breakSeveral(meant, c)
 	}
 	switch {
 	case r.last != nil && r.last.token == c.Token && r.last.how == leasehold.ByBreak && m.ended(sp, r.last.id, false) != nil:
@@ -773,6 +775,53 @@ func (m *model) breakResource(sp *modelSpace, c *core.Break) modelAnswer {
 		return modelAnswer{text: "lost"}
 	}
 	return modelAnswer{text: "not-found"}
+}
+
+// breakSeveral breaks the oldest first, and answers with the newest first.
+func (m *model) breakSeveral(meant []*modelClaim, c *core.Break) modelAnswer {
+	var newest modelAnswer
+	var others, ids []string
+	for i, one := range meant {
+		newest = m.breakClaim(one, c)
+		if ids = append(ids, one.id); i < len(meant)-1 {
+			others = append(others, newest.text)
+		}
+	}
+	if m.level < core.Level4 || len(others) == 0 {
+		return newest
+	}
+	sp, texts := meant[0].sp, append([]string{newest.text}, others...)
+	ids = append(ids[len(ids)-1:], ids[:len(ids)-1]...)
+	newest.text = strings.Join(texts, "; ")
+	newest.again = func() modelAnswer {
+		var now []string
+		for i, id := range ids {
+			claim, text := m.touchUnlessBroken(sp, id, texts[i]), texts[i]
+			switch {
+			case strings.HasPrefix(text, "broken"):
+			case claim != nil:
+				text = m.showLease(claim).text
+			default:
+				text = m.brokenBefore(sp, id).text
+			}
+			if text != "lost" && text != "not-found" {
+				now = append(now, text)
+			}
+		}
+		if len(now) == 0 {
+			return m.noClaim(sp, ids[0])
+		}
+		return modelAnswer{text: strings.Join(now, "; ")}
+	}
+	return newest
+}
+
+// touchUnlessBroken is touch for a lease whose break did not end it at once.
+func (m *model) touchUnlessBroken(sp *modelSpace, id, text string) *modelClaim {
+	if strings.HasPrefix(text, "broken") {
+		return nil
+	}
+	return m.touch(sp, id)
 }
 
 func (m *model) define(c *core.Define) modelAnswer {

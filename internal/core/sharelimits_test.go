@@ -97,16 +97,26 @@ func TestThereAreSoManyDefinitions(t *testing.T) {
 
 // TestBreakEndsSoMany holds how many of those who share one command breaks.
 func TestBreakEndsSoMany(t *testing.T) {
-	const most = 1024
+	for level, most := range map[core.Level]int{core.Level3: 1024, core.Level4: 64} {
+		t.Run(fmt.Sprint("level ", level), func(t *testing.T) { breakMany(t, level, most) })
+	}
+}
+
+func breakMany(t *testing.T, level core.Level, most int) {
 	d := newDesk(t)
+	d.state = core.NewAt(level)
 	for i := range most + 1 {
 		d.must(&core.Acquire{Namespace: ns, Resource: "pool", ID: fmt.Sprint("l", i), Holder: "ann", TTL: time.Hour, Slots: 1, Capacity: 5000})
 	}
-	d.refused(&core.Break{Namespace: ns, Resource: "pool", Token: most + 1}, leasehold.Limited, "more than 1024 holders")
+	d.refused(&core.Break{Namespace: ns, Resource: "pool", Token: leasehold.Token(most + 1), All: true}, leasehold.Limited,
+		fmt.Sprintf("more than %d holders", most))
 	if n := d.state.View(0).Counts().Leases; n != most+1 {
 		t.Fatalf("a break that was refused left %d", n)
 	}
-	d.must(&core.Break{Namespace: ns, Resource: "pool", Token: most})
+	ended := d.must(&core.Break{Namespace: ns, Resource: "pool", Token: leasehold.Token(most), All: true})
+	if level >= core.Level4 && len(ended.Also) != most-1 {
+		t.Errorf("the answer lists %d leases beside the newest", len(ended.Also))
+	}
 	if n := d.state.View(0).Counts().Leases; n != 1 {
 		t.Fatalf("the break left %d", n)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/cli/follow"
+	"github.com/leasehold/leasehold/internal/cli/lease"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
@@ -45,7 +46,7 @@ type board struct {
 	mode     mode
 	typing   string       // the filter before esc, while it is typed
 	Details  *detailsView // in modeDetails
-	breaking *breakView   // in modeReason and modeConfirm
+	breaking *breakView   // in modeWhom, modeReason and modeConfirm
 	note     string       // about the last thing that was done
 	noted    time.Time    // when that was
 	asked    time.Time    // when the list was last asked for because a countdown had ended
@@ -60,6 +61,7 @@ const (
 	modeFilter
 	modeDetails
 	modeHelp
+	modeWhom    // chooses whose lease is to be broken
 	modeReason  // types why a lease is to be broken
 	modeConfirm // is asked whether it means it
 )
@@ -97,6 +99,8 @@ type detailsView struct {
 // A breakView is a break that is being prepared: nothing is sent until it is confirmed.
 type breakView struct {
 	resource v1.Resource
+	leases   []v1.Lease // what it would end
+	cursor   int        // in modeWhom: which holder; behind the last one: all
 	asked    time.Time
 	reason   string
 	atOnce   bool
@@ -120,8 +124,8 @@ type (
 		err      error
 	}
 	brokeMsg struct {
-		lease v1.Lease
-		err   error
+		leases []v1.Lease // that were ended
+		err    error      // what became of another one
 	}
 )
 
@@ -132,7 +136,7 @@ type (
 		name    string
 		toBreak bool
 	}
-	wantBreak struct{ request v1.BreakRequest }
+	wantBreak struct{ requests []v1.BreakRequest }
 )
 
 // update takes one thing that happened and returns what is wanted, or nil.
@@ -203,7 +207,10 @@ func (b *board) looked(m lookedMsg) {
 	case m.toBreak && len(m.resource.Holders) == 0:
 		b.say("%s is %s: there is nothing to break", m.resource.Resource, m.resource.State)
 	case m.toBreak:
-		b.breaking, b.mode, b.note = &breakView{resource: m.resource, asked: m.asked}, modeReason, ""
+		b.breaking, b.note = &breakView{resource: m.resource, leases: m.resource.Holders, asked: m.asked}, ""
+		if b.mode = modeReason; len(m.resource.Holders) > 1 {
+			b.mode = modeWhom
+		}
 	case b.mode == modeDetails && b.Details.name == m.name:
 		b.Details.err = m.err
 		if m.err == nil {
@@ -216,16 +223,19 @@ func (b *board) looked(m lookedMsg) {
 func (b *board) broke(m brokeMsg) any {
 	b.breaking = nil
 	b.back()
-	switch {
-	case errors.Is(m.err, leasehold.ErrLost):
-		b.say("nothing was done: the lease that was shown is over")
-	case m.err != nil:
-		b.say("%v", m.err)
-	case m.lease.State == leasehold.Broken.String():
-		b.say("broken: %s has lost %s", m.lease.Holder, m.lease.Resource)
-	default:
-		b.say("breaking: %s loses %s in %s at the latest", m.lease.Holder, m.lease.Resource, cli.Left(m.lease))
+	var said []string
+	for _, l := range m.leases {
+		said = append(said, lease.BrokenText(l))
 	}
+	switch {
+	case errors.Is(m.err, leasehold.ErrLost) && len(m.leases) == 0:
+		said = append(said, "nothing was done: the lease that was shown is over")
+	case errors.Is(m.err, leasehold.ErrLost):
+		said = append(said, "another one that was shown was over")
+	case m.err != nil:
+		said = append(said, m.err.Error())
+	}
+	b.say("%s", strings.Join(said, "; "))
 	return wantList{}
 }
 

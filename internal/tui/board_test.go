@@ -261,8 +261,8 @@ func TestTopBreaksWhatItShowed(t *testing.T) {
 	s.types("ci hangs")
 	s.press("enter")
 	want, ok := s.press("y").(wantBreak)
-	if !ok || want.request.Token != 7 || want.request.Resource != "prod/deploy" || want.request.Reason != "ci hangs" ||
-		want.request.Period != nil {
+	if !ok || len(want.requests) != 1 || want.requests[0].Token != 7 || want.requests[0].ID != office()[1].Holders[0].ID ||
+		want.requests[0].Reason != "ci hangs" || want.requests[0].Period != nil {
 		t.Errorf("it wants %+v", want)
 	}
 	if again := s.press("y"); again != nil {
@@ -271,12 +271,12 @@ func TestTopBreaksWhatItShowed(t *testing.T) {
 	s.show("on its way")
 	breaking := office()[1].Holders[0]
 	breaking.State = "breaking"
-	s.update(brokeMsg{lease: breaking})
+	s.update(brokeMsg{leases: []v1.Lease{breaking}})
 	s.show("done")
 	s.update(look)
 	s.types("x")
 	s.press("tab", "enter")
-	if want, ok := s.press("y").(wantBreak); !ok || want.request.Period == nil || *want.request.Period != 0 {
+	if want, ok := s.press("y").(wantBreak); !ok || want.requests[0].Period == nil || *want.requests[0].Period != 0 {
 		t.Errorf("at once is %+v", want)
 	}
 	s.update(brokeMsg{err: leasehold.ErrLost})
@@ -286,6 +286,54 @@ func TestTopBreaksWhatItShowed(t *testing.T) {
 	s.pass(noteTime)
 	s.show("what was said goes away")
 	s.compare("break")
+}
+
+// TestTopBreaksWhoWasChosen: of those who share a resource only the one loses who was chosen, and
+// all of them only if that was said.
+func TestTopBreaksWhoWasChosen(t *testing.T) {
+	s := sit(t)
+	s.see(office()...)
+	s.height = 16
+	pool := office()[1]
+	pool.Resource, pool.Capacity, pool.Used, pool.Holders = "gpu/pool", 3, 3, nil
+	for i, who := range []string{"ann", "bob", "ann"} {
+		l := office()[1].Holders[0]
+		l.Resource, l.Holder, l.ID, l.Token, l.Units = "gpu/pool", who, fmt.Sprint("g-", i), uint64(20+i), []string{fmt.Sprint("gpu", i)}
+		pool.Holders = append(pool.Holders, l)
+	}
+	look := lookedMsg{name: "gpu/pool", toBreak: true, resource: pool, asked: s.now}
+	s.update(look)
+	s.show("whose?")
+	s.press("down", "enter")
+	s.show("bob's")
+	s.types("hangs")
+	s.press("tab", "enter")
+	want, ok := s.press("y").(wantBreak)
+	if !ok || len(want.requests) != 1 || want.requests[0].ID != "g-1" || want.requests[0].Token != 21 {
+		t.Errorf("it wants %+v", want)
+	}
+	bobs := pool.Holders[1]
+	bobs.State = "broken"
+	s.update(brokeMsg{leases: []v1.Lease{bobs}})
+	s.show("bob has lost")
+	s.update(look)
+	s.press("end", "enter")
+	s.show("all of them")
+	s.types("hangs")
+	s.press("enter")
+	s.show("all of them?")
+	want, ok = s.press("y").(wantBreak)
+	if !ok || len(want.requests) != 3 || want.requests[2].ID != "g-2" {
+		t.Errorf("it wants %+v", want)
+	}
+	first := pool.Holders[0]
+	first.State = "broken"
+	s.update(brokeMsg{leases: []v1.Lease{first}, err: leasehold.ErrLost})
+	s.show("two of them were over")
+	s.update(look)
+	s.press("esc")
+	s.show("changed their mind")
+	s.compare("whom")
 }
 
 func TestTopWithoutAServer(t *testing.T) {

@@ -25,6 +25,8 @@ func (b *board) key(k keyMsg) any {
 		b.back() // any key
 	case modeDetails:
 		return b.detailsKey(k)
+	case modeWhom:
+		b.whomKey(k)
 	case modeReason:
 		b.reasonKey(k)
 	case modeConfirm:
@@ -107,6 +109,29 @@ func (b *board) detailsKey(k keyMsg) any {
 	return nil
 }
 
+// whomKey chooses whose lease to break, where several share a resource. Behind the last holder
+// comes a line for all of them, so that nobody ends everything by pressing enter twice.
+func (b *board) whomKey(k keyMsg) {
+	s := b.breaking
+	switch k.name {
+	case "up", "k":
+		s.cursor = max(0, s.cursor-1)
+	case "down", "j":
+		s.cursor = min(s.cursor+1, len(s.resource.Holders))
+	case "home", "g":
+		s.cursor = 0
+	case "end", "G":
+		s.cursor = len(s.resource.Holders)
+	case "enter":
+		if s.leases = s.resource.Holders; s.cursor < len(s.leases) {
+			s.leases = s.leases[s.cursor : s.cursor+1]
+		}
+		b.mode = modeReason
+	case "esc", "q":
+		b.giveUp()
+	}
+}
+
 // reasonKey types the reason of a break. A break without one is refused, as on the command
 // line.
 func (b *board) reasonKey(k keyMsg) {
@@ -126,7 +151,7 @@ func (b *board) reasonKey(k keyMsg) {
 	}
 }
 
-// confirmKey takes y alone for a yes. The request names the token that was shown, so that a holder
+// confirmKey takes y alone for a yes. The requests name the leases that were shown, so that a holder
 // who was granted the resource since then is not hit.
 func (b *board) confirmKey(k keyMsg) any {
 	s := b.breaking
@@ -139,7 +164,7 @@ func (b *board) confirmKey(k keyMsg) any {
 	}
 	s.sent = true
 	f := lease.BreakFlags{Now: s.atOnce, Reason: strings.TrimSpace(s.reason)}
-	return wantBreak{f.Request("", s.resource)}
+	return wantBreak{f.Requests("", s.losers())}
 }
 
 // giveUp leaves the dialogue, and says that nothing happened.

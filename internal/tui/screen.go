@@ -129,9 +129,16 @@ func (s *screen) does(want any) tea.Cmd {
 		}
 	case wantBreak:
 		return func() tea.Msg {
-			w.request.By = s.conn.Operator()
-			lease, err := s.conn.Break(s.ctx, w.request)
-			return brokeMsg{lease, err}
+			var broke brokeMsg
+			for _, request := range w.requests {
+				request.By = s.conn.Operator()
+				if lease, err := s.conn.Break(s.ctx, request); err != nil {
+					broke.err = err
+				} else {
+					broke.leases = append(broke.leases, lease)
+				}
+			}
+			return broke
 		}
 	}
 	return nil

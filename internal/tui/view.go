@@ -30,7 +30,7 @@ func (b *board) lines() []string {
 	switch {
 	case b.mode == modeHelp:
 		lines = append(lines, fill(boardHelp(), body)...)
-	case b.mode == modeReason || b.mode == modeConfirm:
+	case b.mode == modeWhom || b.mode == modeReason || b.mode == modeConfirm:
 		lines = append(lines, fill(b.breakLines(), body)...)
 	case b.mode == modeDetails:
 		lines = append(lines, fill(b.detailsLines(body), body)...)
@@ -68,7 +68,7 @@ func (b *board) summary() string {
 	case b.lost != nil && b.seen == nil:
 		return b.alarm("NO CONNECTION: " + cli.Printable(b.lost.Error()))
 	case b.lost != nil:
-		return b.alarm(fmt.Sprintf("NO CONNECTION since %s, trying again; this is how it stood then: %s",
+		return b.alarm(fmt.Sprintf("NO CONNECTION since %s, trying again; this is how it was then: %s",
 			b.app.Clock(b.lostAt), cli.Printable(b.lost.Error())))
 	case b.seen == nil:
 		return "asking…"
@@ -299,10 +299,40 @@ func (b *board) detailsLines(room int) []string {
 }
 
 func (b *board) breakLines() []string {
-	s := b.breaking
-	f := lease.BreakFlags{Now: s.atOnce}
-	text := lease.WhatBreaks(b.app, cli.AgedOne(s.resource, max(0, b.now.Sub(s.asked))), f)
+	if b.mode == modeWhom {
+		return b.whomLines()
+	}
+	s := *b.breaking
+	by := max(0, b.now.Sub(s.asked))
+	aged := cli.AgedOne(v1.Resource{Holders: s.leases}, by)
+	s.resource, s.leases = cli.AgedOne(s.resource, by), aged.Holders
+	text := lease.WhatBreaks(b.app, s.losers(), lease.BreakFlags{Now: s.atOnce})
 	return append([]string{""}, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
+}
+
+func (s *breakView) losers() lease.Losers {
+	return lease.Losers{Resource: s.resource, Leases: s.leases}
+}
+
+// whomLines lists the holders to choose from, around the one that the cursor is on.
+func (b *board) whomLines() []string {
+	s := b.breaking
+	lines := []string{"", fmt.Sprintf("  Whose lease on %s?", cli.Printable(s.resource.Resource))}
+	names := make([]string, 0, len(s.resource.Holders)+1)
+	for _, l := range s.resource.Holders {
+		names = append(names, lease.Loses(l))
+	}
+	names = append(names, fmt.Sprintf("all %d of them", len(s.resource.Holders)))
+	room := max(1, b.height-len(lines)-4)
+	first := max(0, min(s.cursor-room/2, len(names)-room))
+	for i, name := range names[first:min(first+room, len(names))] {
+		if first+i == s.cursor {
+			lines = append(lines, b.reverse(cli.Pad("> "+cli.Printable(name), b.width)))
+			continue
+		}
+		lines = append(lines, "  "+cli.Printable(name))
+	}
+	return lines
 }
 
 // question returns the question of a break. It is in the status line, which even the smallest
@@ -311,14 +341,23 @@ func (b *board) question() string {
 	s := b.breaking
 	reason := cli.Printable(s.reason)
 	switch {
+	case b.mode == modeWhom:
+		return b.bold(fmt.Sprintf("%d hold it", len(s.resource.Holders)))
 	case b.mode == modeReason && b.note != "":
 		return b.bold("Why? ") + reason + "▏" + b.note
 	case b.mode == modeReason:
 		return b.bold("Why? ") + reason + "▏"
 	case s.sent:
-		return "breaking it: " + reason
+		return "breaking " + s.what() + ": " + reason
 	}
-	return b.bold("Break it: " + reason + "?")
+	return b.bold("Break " + s.what() + ": " + reason + "?")
+}
+
+func (s *breakView) what() string {
+	if len(s.leases) == 1 {
+		return "it"
+	}
+	return fmt.Sprintf("all %d leases", len(s.leases))
 }
 
 // status returns the result of the last action, or the last event.
@@ -344,6 +383,8 @@ func (b *board) keys() string {
 		return "any key goes back"
 	case modeDetails:
 		return "up/down scroll   b break   esc back   ? help"
+	case modeWhom:
+		return "up/down move   enter this one   esc leave them alone"
 	case modeReason:
 		return "enter go on   tab end it " + map[bool]string{true: "after what it has left",
 			false: "now"}[b.breaking.atOnce] + "   esc leave it alone"
@@ -366,8 +407,8 @@ func boardHelp() []string {
   "+2" beside a holder means two more who share it. A name in parentheses
   lost its lease: it expired, or was broken.
 
-  A break ends the lease that you were shown, named by its token. If somebody
-  else has the resource by the time you confirm, nothing happens.`, "\n")
+  A break ends the lease that you were shown, and asks whose, if several share
+  the resource. If somebody else has it by the time you confirm, nothing happens.`, "\n")
 }
 
 // The ways to stand out. Without colours only those are left that are none.

@@ -34,6 +34,9 @@ const (
 	kindUndefine     = 17
 	kindAcknowledge  = 18
 
+	// A break of all who share a resource. Others are as they were before.
+	kindBreakAll = 26
+
 	// A put record, or a txn, with a large value, a version to go back to, or a number of
 	// versions to keep. Others are as they were before there were any.
 	kindPutVersion  = 19
@@ -62,7 +65,8 @@ var commandNames = [...]string{
 	kindOrigin:      "origin",
 	kindOpenSession: "open session", kindRenewSession: "renew session", kindCloseSession: "close session",
 	kindAcquire: "acquire", kindRenew: "renew", kindRelease: "release", kindChange: "change", kindBreak: "break",
-	kindTick: "tick", kindLead: "lead",
+	kindBreakAll: "break all",
+	kindTick:     "tick", kindLead: "lead",
 	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn", kindAsk: "ask", kindMove: "move",
 	kindDefine: "define", kindUndefine: "undefine", kindAcknowledge: "acknowledge",
 	kindPutVersion: "put version", kindTxnVersions: "txn versions",
@@ -76,6 +80,8 @@ func commandLevel(kind uint64) uint64 {
 	switch kind {
 	case kindPutVersion, kindTxnVersions:
 		return levelValues
+	case kindBreakAll:
+		return levelStated
 	case kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
 		kindAbandonSession, kindEndQuarantine, kindPutReason:
 		return levelStated
@@ -239,6 +245,9 @@ func kindOf(command core.Command) uint64 {
 		}
 		return kindChange
 	case *core.Break:
+		if v.All {
+			return kindBreakAll
+		}
 		return kindBreak
 	case *core.Tick:
 		return kindTick
@@ -320,6 +329,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Change)
 	case kindBreak:
 		return new(core.Break)
+	case kindBreakAll:
+		return &core.Break{All: true} // its body is that of a break
 	case kindTick:
 		return new(core.Tick)
 	case kindLead:

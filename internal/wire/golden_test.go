@@ -479,6 +479,9 @@ var goldenCommands = map[uint64]core.Command{
 		},
 		Request: goldenKey,
 	},
+	kindBreakAll: &core.Break{
+		Namespace: "default", Resource: "gpu", Token: 300, All: true, Remains: true, By: "ops", Reason: "maintenance", Request: goldenKey,
+	},
 	kindChangeForeign: &core.Change{Namespace: "default", ID: "id1", NewID: "id2", Foreign: "guid-2", Request: goldenKey},
 	kindTxnVersions: &core.Txn{
 		Namespace: "default",

@@ -265,6 +265,9 @@ func (w *world) event() core.Command {
 	case 3:
 		return &core.Change{Namespace: ns, ID: w.name("id", 200), NewID: w.name("id", 200), Holder: w.name("holder", 3), Request: w.request()}
 	case 4:
+		if w.IntN(3) == 0 {
+			return &core.Break{Namespace: ns, Resource: w.name("r", 9), Token: leasehold.Token(1 + w.IntN(300)), All: w.IntN(2) == 0, By: "ops", Request: w.request()}
+		}
 		return &core.Break{Namespace: ns, ID: w.name("id", 200), Period: w.some(20 * time.Second), By: "ops", Reason: strings.Repeat("x", w.IntN(300)), Request: w.request()}
 	case 5:
 		return &core.Tick{}

@@ -40,12 +40,15 @@ type Change struct {
 
 // Break ends a lease in the name of an operator. It names either the lease, or
 // the resource together with the token that the operator saw, so that a retry
-// can never hit the next holder.
+// can never hit the next holder. A lease that is named with a token is not ended
+// if it was handed to another holder since, from level 4 on. Of a resource that several share it ends those
+// that were there then, from level 4 on only if it says All.
 type Break struct {
 	Namespace string
 	ID        string
 	Resource  string
 	Token     leasehold.Token
+	All       bool          // also if they are several. From level 4 on
 	Period    time.Duration // how long the holder may still have it
 	Remains   bool          // instead of Period: whatever it has left; at once if it has no end
 	By        string
@@ -79,6 +82,8 @@ func (c *Break) Validate() error {
 		return invalid("break names a lease id, or a resource together with the token that you saw")
 	case c.ID != "" && c.Resource != "":
 		return invalid("break names a lease id or a resource, not both")
+	case c.ID != "" && c.All:
+		return invalid("break of a lease id ends that lease alone: all goes with a resource")
 	case c.Remains && c.Period != 0:
 		return invalid("break takes a period or what remains, not both")
 	}

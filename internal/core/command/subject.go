@@ -58,6 +58,9 @@ func details(c Command) []any {
 	case *Change:
 		return list(c.Holder, c.NewID, c.Foreign)
 	case *Break:
+		if c.All {
+			return list(c.Token, c.Period, c.Remains, c.All)
+		}
 		return list(c.Token, c.Period, c.Remains)
 	case *Move:
 		return list(c.Priority)

@@ -110,7 +110,11 @@ func (c *call) breakLease() error {
 	if err != nil {
 		return err
 	}
-	return c.doLease(command)
+	answer, err := c.do(command)
+	if err != nil {
+		return err
+	}
+	return c.sendLease(answer.Lease, grant{also: answer.Also})
 }
 
 func (c *call) move() error {

@@ -147,8 +147,7 @@ func (c *call) toChange(r *v1.ChangeRequest) (*core.Change, error) {
 func (c *call) toBreak(r *v1.BreakRequest) (*core.Break, error) {
 	command := &core.Break{
 		Namespace: c.namespace, ID: r.ID, Resource: r.Resource, Token: leasehold.Token(r.Token), By: r.By,
-		Reason:  r.Reason,
-		Remains: r.Period == nil, Request: c.once,
+		Reason: r.Reason, All: r.All, Remains: r.Period == nil, Request: c.once,
 	}
 	if r.Period != nil {
 		command.Period = time.Duration(*r.Period)
@@ -157,6 +156,8 @@ func (c *call) toBreak(r *v1.BreakRequest) (*core.Break, error) {
 	if err == nil && r.Resource != "" {
 		err = checkPath("resource", r.Resource)
 	}
+	// Below level 4 a break by resource always means all, and the log cannot say so.
+	command.All = command.All && c.counts()
 	return command, err
 }
 

@@ -36,6 +36,22 @@ func TestAKilledRunFreesWhatItHolds(t *testing.T) {
 	s.gone("pid")
 }
 
+// The command of a nested run is a group of its own, which the guard of the nested run kills. The
+// outer lease does not end before that.
+func TestAKilledRunFreesWhatANestedRunUses(t *testing.T) {
+	s := newStage(t)
+	p := s.plays("run", "--ttl", long, "outer", "--", "leasehold", "run", "--ttl", long, "inner", "--", "sh", "-c",
+		"trap '' TERM HUP INT; "+beating)
+	s.lastBeat()
+	p.signal(syscall.SIGKILL)
+	p.ends(-1)
+	for _, name := range []string{"outer", "inner"} {
+		if at, how := s.lastEnd(name); how != "abandoned" || !s.lastBeat().Before(at) {
+			t.Errorf("%s ended at %v (%s); the command worked until %v", name, at, how, s.lastBeat())
+		}
+	}
+}
+
 // A run that is killed while it waits leaves the queue.
 func TestAKilledWaitLeavesTheQueue(t *testing.T) {
 	s := newStage(t)

@@ -33,15 +33,12 @@ func aliveIn(group int) (bool, error) {
 	if _, err := os.Stat("/proc/1/stat"); err != nil {
 		return false, err
 	}
-	all, err := os.ReadDir("/proc")
+	all, err := processes()
 	if err != nil {
 		return false, err
 	}
-	for _, entry := range all {
-		if _, err := strconv.Atoi(entry.Name()); err != nil {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + entry.Name() + "/stat")
+	for _, folder := range all {
+		stat, err := os.ReadFile(folder + "/stat")
 		switch {
 		case errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH):
 			continue // it ended meanwhile
@@ -53,6 +50,35 @@ func aliveIn(group int) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// processes returns the folders of all processes that this one can see.
+func processes() (folders []string, err error) {
+	all, err := os.ReadDir("/proc")
+	for _, entry := range all {
+		if _, err := strconv.Atoi(entry.Name()); err == nil {
+			folders = append(folders, "/proc/"+entry.Name())
+		}
+	}
+	return folders, err
+}
+
+// marked reports whether a process of this user is left whose environment has a mark. A nested run,
+// its guard and its command are such: they are no part of the group, and are about to end. What
+// stays on purpose is one too, as long as it keeps its environment.
+func marked(mark string) bool {
+	if mark == "" {
+		return false
+	}
+	all, err := processes()
+	for _, folder := range all {
+		// Zombies have none, and those of others cannot be read.
+		if environment, err := os.ReadFile(folder + "/environ"); err == nil &&
+			bytes.Contains(environment, []byte(mark)) {
+			return true
+		}
+	}
+	return err != nil
 }
 
 // readStat returns the group of a process, and whether nothing of it is left but its name, from what

@@ -11,3 +11,6 @@ import (
 func groupLives(group int) bool {
 	return group > 1 && !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
 }
+
+// marked: no other system shows the environment of a process.
+func marked(string) bool { return false }

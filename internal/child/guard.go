@@ -60,7 +60,7 @@ func (g *Guard) order(format string, args ...any) {
 func (g *Guard) Then(what string) { g.order("then %s", what) }
 
 // guards tells the guard of a command that was started.
-func (g *Guard) guards(group int) { g.order("group %d", group) }
+func (g *Guard) guards(group int, mark string) { g.order("group %d %s", group, mark) }
 
 // rests tells the guard that nothing is left of the command.
 func (g *Guard) rests() {
@@ -111,6 +111,7 @@ type watcher struct {
 	then  func(what string, within time.Duration)
 	what  string
 	group int
+	mark  string
 	until time.Duration // 0: not known
 }
 
@@ -149,8 +150,8 @@ func (w *watcher) heed(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
 	case "group":
-		w.group, w.until = 0, 0
-		_, _ = fmt.Sscan(rest, &w.group)
+		w.group, w.mark, w.until = 0, "", 0
+		_, _ = fmt.Sscan(rest, &w.group, &w.mark)
 	case "until":
 		_, _ = fmt.Sscan(rest, (*int64)(&w.until))
 	case "then":
@@ -162,11 +163,11 @@ func (w *watcher) heed(line string) {
 func (w *watcher) over() bool { return w.until != 0 && now() >= w.until }
 
 // bereaved ends the group of a parent that died, and then does what is left to do. It does that
-// only while it knows that nobody else can have the lease yet and nothing of the group is left: what
-// cannot be killed still works, and may do so until the lease ends by itself.
+// only while it knows that nobody else can have the lease yet and nothing of the command is left: what
+// cannot be killed, or has left the group, still works, and may do so until the lease ends by itself.
 func (w *watcher) bereaved() {
 	killGroup(w.group)
-	for pause := time.Millisecond; groupLives(w.group); pause = min(2*pause, tick) {
+	for pause := time.Millisecond; groupLives(w.group) || marked(w.mark); pause = min(2*pause, tick) {
 		if w.over() {
 			return
 		}

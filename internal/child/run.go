@@ -24,6 +24,10 @@ type Run struct {
 	// Guard kills what the command started if we are killed. Without one, it lives on.
 	Guard *Guard
 
+	// Mark is a word that nothing but the environment of the command has: by it the guard finds, on
+	// Linux, what the command started and has left its group. Empty: it looks for nothing.
+	Mark string
+
 	// Signals are passed on to the command. See Signals.
 	Signals <-chan os.Signal
 
@@ -65,7 +69,7 @@ func (r Run) Do() (End, error) {
 		return End{}, err
 	}
 	// Before the gate opens: from the command's first instruction on, the guard can end it.
-	r.Guard.guards(p.pid)
+	r.Guard.guards(p.pid, r.Mark)
 	w := &watch{Run: r, process: p, lost: r.Lease.Lost()}
 	never := !w.open()
 	end := w.untilEnd()

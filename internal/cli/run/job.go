@@ -228,7 +228,8 @@ func (e *job) run(holds []*client.Hold) (child.End, error) {
 	}
 	end, err := child.Run{
 		Command: child.Command{Argv: e.argv, Env: e.environ(holds), Gate: asMyself(GateName), Apart: e.keep},
-		Lease:   set, KillAfter: killAfter, Guard: e.guard, Signals: signals, Warn: e.warn,
+		Lease:   set, KillAfter: killAfter, Guard: e.guard, Mark: holds[0].ID(), Signals: signals,
+		Warn: e.warn,
 	}.Do()
 	switch {
 	case err != nil:

@@ -54,3 +54,20 @@ func exact(text string) bool {
 	return strings.Count(strings.ToLower(text), `"lineage"`) == strings.Count(text, `"lineage"`) &&
 		strings.Count(text, `"lineage"`) == 1
 }
+
+// What a permit says survives being kept, and nothing else is taken for one.
+func FuzzParsePermit(f *testing.F) {
+	f.Add(`{"revision":7,"by":"ann","reason":"move","until":"2026-01-02T03:04:05Z"}`)
+	f.Add(`{"revision":7}`)
+	f.Add(`[]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		p := ParsePermit(text)
+		if p == nil {
+			return
+		}
+		again := ParsePermit(p.Encode())
+		if again == nil || again.Revision != p.Revision || again.By != p.By || again.Reason != p.Reason {
+			t.Errorf("%q is %+v, and then %+v", text, p, again)
+		}
+	})
+}

@@ -67,24 +67,30 @@ func (w *lockWatch) hear(event v1.Event) {
 	}
 }
 
-// judge says, once the command has ended, what became of the promise to keep its lock alive.
+// judge says, once the command has ended, what became of the promise to keep its lock alive. The
+// watch may be behind then; history is not.
 func (w *lockWatch) judge(end child.End) {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	taken, known := w.taken(ctx)
+	kept := false
+	for _, event := range taken {
+		kept = kept || event.Session == w.session
+		w.hear(event)
+	}
 	w.mu.Lock()
 	other := w.other
 	w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
-	defer cancel()
-	if other != 0 {
-		w.sayLeft(ctx, other)
-		return
-	}
 	// Init locks only what it migrates.
-	call, known := terraformCallOf(w.job.argv)
-	if end.Code != 0 || known && (!call.locks() || call.words[0] == "init") || w.tookIt(ctx) {
-		return
+	call, terraform := terraformCallOf(w.job.argv)
+	switch {
+	case other != 0:
+		w.sayLeft(ctx, other)
+	case end.Code != 0 || kept || !known || terraform && (!call.locks() || call.words[0] == "init"):
+	default:
+		w.job.app.Say("warning: %s took no lock on %s that this run could keep alive: does its configuration name "+
+			"another state or lock_address, or was it told -lock=false?", w.job.argv[0], w.flags.terraform)
 	}
-	w.job.app.Say("warning: %s took no lock on %s that this run could keep alive: does its configuration name "+
-		"another state or lock_address, or was it told -lock=false?", w.job.argv[0], w.flags.terraform)
 }
 
 // sayLeft says how to free a lock that outlived the command.
@@ -98,21 +104,20 @@ func (w *lockWatch) sayLeft(ctx context.Context, token uint64) {
 		w.job.conn.Again("state", "unlock", w.flags.terraform, "--yes", "--reason", "its run is over"))
 }
 
-// tookIt reports whether a lock was taken in the session of this run, or nobody can tell. The
-// watch may be behind; history is not.
-func (w *lockWatch) tookIt(ctx context.Context) bool {
+// taken returns how the lock was taken since the watch began, and whether that is all of it.
+func (w *lockWatch) taken(ctx context.Context) (list []v1.Event, all bool) {
 	w.mu.Lock()
 	since := w.since
 	w.mu.Unlock()
 	page, err := w.job.conn.History(ctx, v1.HistoryQuery{Resource: tfstate.Path(w.flags.terraform), Limit: 1000})
 	if err != nil || since == 0 {
-		return true
+		return nil, false
 	}
 	for _, event := range page.Items {
-		if event.Kind == leasehold.Acquired.String() && event.Session == w.session {
-			return true
+		if event.Kind == leasehold.Acquired.String() && event.Revision > since {
+			list = append(list, event)
 		}
 	}
-	whole := page.Next == "" && !page.Gone
-	return !whole && (len(page.Items) == 0 || page.Items[0].Revision > since)
+	all = page.Next == "" && !page.Gone || len(page.Items) > 0 && page.Items[0].Revision <= since
+	return list, all
 }

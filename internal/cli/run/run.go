@@ -67,8 +67,7 @@ Codes besides those of the command: 75 it is held (see -E), 76 the lease was los
 not due (see --not-due-code), 126 the command cannot be run, 127 there is no such command;
 others as always.`,
 		Example: `  leasehold run prod/deploy --reason "release 311" -- ./deploy.sh
-  leasehold run -n reports/nightly -E 0 -- ./report --all     # from cron: skip it if it still runs
-  leasehold run backup --at-most-every 1d -- ./backup         # from cron, on several machines
+  leasehold run -n -E 0 backup --at-most-every 1d -- ./backup   # from cron, on every machine
   leasehold run gpu --slots 2 -w 1h -- sh -c 'train --devices "$LEASEHOLD_UNITS"'`,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.split(cmd, args) },
 		ValidArgsFunction: completes(a),

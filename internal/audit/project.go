@@ -389,7 +389,11 @@ func describe(c core.Command) Line {
 	case *core.Release:
 		return Line{Verb: "release", Namespace: c.Namespace, ID: c.ID}
 	case *core.Change:
-		return Line{Verb: "change", Namespace: c.Namespace, ID: c.ID, Foreign: c.Foreign, Holder: c.Holder}
+		l := Line{Verb: "change", Namespace: c.Namespace, ID: c.ID, Foreign: c.Foreign, Holder: c.Holder}
+		if c.About != nil {
+			l.Holder, l.Reason = c.About.Holder, c.About.Reason
+		}
+		return l
 	case *core.Break:
 		return Line{Verb: "break", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Token: c.Token,
 			Reason: c.Reason, By: c.By, Actor: c.By}

@@ -19,6 +19,9 @@ func (s *State) change(c *Change) Answer {
 		return refuse(leasehold.Refused, "lease %q still waits for %s: it can be changed once it is held", c.ID,
 			claim.Resource)
 	}
+	if c.About != nil {
+		return s.describe(sp, claim, c.About)
+	}
 	newHolder := c.Holder != "" && c.Holder != claim.Holder
 	newID := c.NewID != "" && c.NewID != claim.ID
 	if !newHolder && !newID {
@@ -63,6 +66,27 @@ func (s *State) change(c *Change) Answer {
 	event.Hold, event.Until = over, s.moment(s.deadlineOf(sp, &changed))
 	s.emit(sp, event)
 	return s.leaseAnswer(sp, &changed)
+}
+
+// describe notes what a holder says about itself after the grant. It is the same holder with the
+// same rights, so neither the token nor the count of interventions changes.
+func (s *State) describe(sp *space, claim *Claim, about *About) Answer {
+	t := claim.terms()
+	if claim.Holder == about.Holder && t.Reason == about.Reason && slices.Equal(t.Labels, about.Labels) {
+		return s.leaseAnswer(sp, claim) // an earlier try did it
+	}
+	t.Reason, t.Labels = about.Reason, about.Labels
+	described := *claim
+	described.Holder = about.Holder
+	described.setTerms(t)
+	s.replace(sp, claim, &described)
+	s.renamed(sp, claim, &described)
+	described.Revision = s.revise(sp)
+	s.put(sp, &described)
+	event := s.event(sp, &described, leasehold.Changed)
+	event.Reason, event.Until = about.Reason, s.moment(s.deadlineOf(sp, &described))
+	s.emit(sp, event)
+	return s.leaseAnswer(sp, &described)
 }
 
 // changeAgain answers a change of an id that is gone: an earlier try of the same

@@ -185,6 +185,11 @@ func (p *phrase) command() core.Command {
 			ID: p.word("lease id"), Namespace: p.namespace(),
 			Holder: p.option("holder", ""), NewID: p.option("id", ""), Foreign: p.option("foreign", ""), Request: p.request(),
 		}
+	case "describe":
+		return &core.Change{
+			ID: p.word("lease id"), Namespace: p.namespace(), Request: p.request(),
+			About: &core.About{Holder: p.option("holder", ""), Reason: p.option("reason", ""), Labels: p.labels()},
+		}
 	case "break":
 		return p.breakLease()
 	case "open":
@@ -471,6 +476,9 @@ func writeCommand(c core.Command) string {
 		}
 		return sentence("release", quote(c.ID), option("session", c.Session), option("withdraw", withdraw), common(c.Namespace, c.Request))
 	case *core.Change:
+		if a := c.About; a != nil {
+			return sentence("describe", quote(c.ID), option("holder", a.Holder), option("reason", a.Reason), writeLabels(a.Labels), common(c.Namespace, c.Request))
+		}
 		return sentence("change", quote(c.ID), option("holder", c.Holder), option("id", c.NewID), option("foreign", c.Foreign), common(c.Namespace, c.Request))
 	case *core.Break:
 		return writeBreak(c)

@@ -109,6 +109,12 @@ func TestValidate(t *testing.T) {
 		{"foreign id", "256", func(n int) core.Command {
 			return &core.Change{Namespace: ns, ID: "a1", NewID: "a2", Foreign: name(256 + n)}
 		}},
+		{"holder", "1024", func(n int) core.Command {
+			return &core.Change{Namespace: ns, ID: "a1", About: &core.About{Holder: name(1024 + n)}}
+		}},
+		{"reason", "1024", func(n int) core.Command {
+			return &core.Change{Namespace: ns, ID: "a1", About: &core.About{Holder: "ann", Reason: name(1024 + n)}}
+		}},
 		{"labels", "4096", func(n int) core.Command { return acquire(func(c *core.Acquire) { c.Labels = labels(4096 + n) }) }},
 		{"ttl", "100ms to 720h0m0s (30 days)", func(n int) core.Command {
 			return acquire(func(c *core.Acquire) { c.TTL = 30*24*time.Hour + time.Duration(n) })

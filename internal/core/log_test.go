@@ -259,6 +259,10 @@ func (w *writer) acquire() core.Command {
 func (w *writer) change() core.Command {
 	lease := w.known(w.ids)
 	c := &core.Change{Namespace: lease.namespace, ID: lease.id, Request: w.request(lease.namespace)}
+	if w.chance(5) {
+		c.About = &core.About{Holder: oneOf(w, "ann", "bob", "cyd@host", ""), Reason: oneOf(w, "", "apply")}
+		return c
+	}
 	if w.chance(2) {
 		c.Holder = oneOf(w, "ann", "bob", "cyd")
 	}

@@ -68,7 +68,7 @@ type modelClaim struct {
 	id, resource, holder, session string
 	ttl, grace, limit             time.Duration
 	slots                         int // 0: all
-	party, foreign                string
+	party, foreign, reason        string
 	group                         int // of those that are granted together; 0: alone
 	units                         []string
 	after                         string // the lease of whose end it is warned
@@ -216,7 +216,10 @@ func (m *model) answer(c core.Command) modelAnswer {
 			return modelAnswer{text: "invalid"}
 		}
 	case *core.Change:
-		if c.Holder == "" && c.NewID == "" || c.Foreign != "" && c.NewID == "" {
+		if c.About != nil && (m.level < core.Level4 || c.About.Holder == "") {
+			return modelAnswer{text: "invalid"}
+		}
+		if c.About == nil && c.Holder == "" && c.NewID == "" || c.Foreign != "" && c.NewID == "" {
 			return modelAnswer{text: "invalid"}
 		}
 	case *core.Define:
@@ -455,7 +458,7 @@ func (m *model) wanted(sp *modelSpace, c *core.Acquire, item core.Item) *modelCl
 	d := m.definition(sp, item.Resource)
 	claim := &modelClaim{
 		sp: sp, id: item.ID, resource: item.Resource, holder: c.Holder, session: c.Session, slots: item.Slots, party: c.Party,
-		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now, priority: c.Priority,
+		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now, priority: c.Priority, reason: c.Reason,
 	}
 	if m.level >= core.Level4 {
 		claim.foreign = c.Foreign
@@ -614,7 +617,11 @@ func modelDetails(c core.Command) string {
 	case *core.CloseSession:
 		return fmt.Sprint(c.Abandon)
 	case *core.Change:
-		return fmt.Sprintf("%q %q %q", c.Holder, c.NewID, c.Foreign)
+		about := ""
+		if c.About != nil {
+			about = c.About.Holder
+		}
+		return fmt.Sprintf("%q %q %q %q", c.Holder, c.NewID, c.Foreign, about)
 	case *core.Break:
 		return fmt.Sprint(c.Token, c.Period, c.Remains, c.All)
 	case *core.PutRecord:
@@ -655,6 +662,9 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 	if claim.token == 0 {
 		return modelAnswer{text: "refused"}
 	}
+	if c.About != nil {
+		return m.describe(claim, c.About)
+	}
 	holder, id := cmp.Or(c.Holder, claim.holder), cmp.Or(c.NewID, claim.id)
 	if holder == claim.holder && id == claim.id {
 		return m.showLease(claim)
@@ -688,6 +698,21 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 		}
 	}
 	m.event(sp, "changed %s token %d", claim.id, claim.token)
+	return m.showLease(claim)
+}
+
+// describe notes what a holder says about itself; nothing else of the lease changes.
+func (m *model) describe(claim *modelClaim, about *core.About) modelAnswer {
+	if claim.holder == about.Holder && claim.reason == about.Reason {
+		return m.showLease(claim)
+	}
+	claim.holder, claim.reason = about.Holder, about.Reason
+	for i, unit := range m.resource(claim.sp, claim.resource).units {
+		if slices.Contains(claim.units, unit.name) {
+			m.resource(claim.sp, claim.resource).units[i].holder = about.Holder
+		}
+	}
+	m.event(claim.sp, "changed %s token %d", claim.id, claim.token)
 	return m.showLease(claim)
 }
 

@@ -184,7 +184,8 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		switch o.Do {
 		case core.Put:
 			value, _ := m.valueOf(sp, o.Path, tellValue(o.Value, o.Large), o.From)
-			text += ", " + m.write(sp, modelWrite{o.Path, value, o.Session, o.Keep, ""}, 0).text(false)
+			holder, token := m.writerOf(sp, c, branch, o.Path)
+			text += ", " + m.write(sp, modelWrite{o.Path, value, o.Session, o.Keep, holder}, token).text(false)
 		case core.Delete:
 			text += fmt.Sprintf(", %d deleted", m.deleteAll(sp, o.Path, to))
 		case core.Get:
@@ -210,6 +211,19 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		ids = append(ids, claim.id)
 	}
 	return m.tellTxn(sp, head, ids, text)
+}
+
+// writerOf is who puts a path in a transaction: the holder of the lease on it, if the transaction
+// compares that lease's id.
+func (m *model) writerOf(sp *modelSpace, c *core.Txn, branch, path string) (string, leasehold.Token) {
+	for _, i := range c.If {
+		if m.level >= core.Level4 && branch == "then" && i.What == core.LeaseID && i.Is == core.Equal && i.Path == path {
+			if claim := m.claim(sp, i.Text); claim != nil {
+				return claim.holder, claim.token
+			}
+		}
+	}
+	return "", 0
 }
 
 // tellTxn tells of a transaction that acquired, with what there is of the leases now.

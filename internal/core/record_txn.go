@@ -33,6 +33,9 @@ func (s *State) txn(c *Txn) Answer {
 		list = c.Else
 	}
 	todo, refused := s.allowed(sp, c.Namespace, list)
+	if answer.Succeeded && s.atLeast(Level4) {
+		todo.sign(sp, c.If)
+	}
 	if refused == nil && (len(todo.writes) > 0 || todo.claims != nil) {
 		sp, refused = s.makeSpace(c.Namespace)
 	}
@@ -72,9 +75,28 @@ func incomparable(sp *space, c *Compare) *leasehold.Error {
 
 // A plan is what operations will do, worked out before any of them is done.
 type plan struct {
-	writes []record.Write // of the puts, in their order
-	items  []Item         // to acquire
+	writes []record.Write    // of the puts, in their order
+	tokens []leasehold.Token // that they are made under; 0: none
+	items  []Item            // to acquire
 	claims []*Claim
+}
+
+// sign notes under which leases the puts are made. A transaction that compares the id of the lease
+// on the path that it puts is made by the holder: its name and token go with the version, as they
+// do with a fenced put.
+func (p *plan) sign(sp *space, compares []Compare) {
+	for i := range compares {
+		c := &compares[i]
+		if c.What != LeaseID || c.Is != Equal || c.Text == "" {
+			continue
+		}
+		claim, _ := sp.claims.Get(c.Text) // it is there, since the comparison held
+		for j := range p.writes {
+			if w := &p.writes[j]; w.Path == c.Path {
+				w.Holder, p.tokens[j] = claim.Holder, claim.Token
+			}
+		}
+	}
 }
 
 // allowed returns what the operations will do, or why not all of them can be done. It changes
@@ -90,7 +112,7 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 			if refused := s.rollBack(sp, &w, o.From); refused != nil {
 				return todo, refused
 			}
-			todo.writes = append(todo.writes, w)
+			todo.writes, todo.tokens = append(todo.writes, w), append(todo.tokens, 0)
 		case Delete:
 			doomed, refused := s.doomed(sp, o.Path, o.To, o.Range)
 			if refused != nil {
@@ -189,8 +211,8 @@ func (s *State) operate(sp *space, o *Op, todo *plan) (result TxnResult) {
 		page, _ := s.page(sp, q, &work{most: math.MaxInt})
 		result.Page = &page
 	case o.Do == Put:
-		r := s.setRecord(sp, todo.writes[0], writing{})
-		todo.writes = todo.writes[1:]
+		r := s.setRecord(sp, todo.writes[0], writing{token: todo.tokens[0]})
+		todo.writes, todo.tokens = todo.writes[1:], todo.tokens[1:]
 		result.Record = &leasehold.Record{Create: r.Create, Mod: r.Mod, Version: r.Version, Token: r.Token}
 	default:
 		doomed, _ := s.doomed(sp, o.Path, o.To, o.Range) // as many as were allowed, or fewer

@@ -26,6 +26,7 @@ type (
 	Renew         = command.Renew
 	Release       = command.Release
 	Change        = command.Change
+	About         = command.About
 	Break         = command.Break
 	Ask           = command.Ask
 	Move          = command.Move

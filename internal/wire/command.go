@@ -59,6 +59,9 @@ const (
 
 	// A put record that says who wanted it and why. Others are as they were before.
 	kindPutReason = 32
+
+	// A change in which the holder says more about itself.
+	kindChangeAbout = 33
 )
 
 var commandNames = [...]string{
@@ -73,6 +76,7 @@ var commandNames = [...]string{
 	kindSetCaps: "set caps", kindWithdraw: "withdraw",
 	kindAcquireForeign: "acquire foreign", kindTxnForeign: "txn foreign", kindChangeForeign: "change foreign",
 	kindAbandonSession: "abandon session", kindEndQuarantine: "end quarantine", kindPutReason: "put reason",
+	kindChangeAbout: "change about",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -83,7 +87,7 @@ func commandLevel(kind uint64) uint64 {
 	case kindBreakAll:
 		return levelStated
 	case kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
-		kindAbandonSession, kindEndQuarantine, kindPutReason:
+		kindAbandonSession, kindEndQuarantine, kindPutReason, kindChangeAbout:
 		return levelStated
 	}
 	return levelFirst
@@ -240,7 +244,10 @@ func kindOf(command core.Command) uint64 {
 		}
 		return kindRelease
 	case *core.Change:
-		if v.Foreign != "" {
+		switch {
+		case v.About != nil:
+			return kindChangeAbout
+		case v.Foreign != "":
 			return kindChangeForeign
 		}
 		return kindChange
@@ -325,7 +332,7 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Renew)
 	case kindRelease, kindWithdraw:
 		return new(core.Release)
-	case kindChange, kindChangeForeign:
+	case kindChange, kindChangeForeign, kindChangeAbout:
 		return new(core.Change)
 	case kindBreak:
 		return new(core.Break)
@@ -389,10 +396,7 @@ func (c *codec) command(kind uint64, command core.Command) {
 		}
 		c.request(&v.Request)
 	case *core.Change:
-		c.change(v)
-		if kind == kindChangeForeign {
-			c.text("foreign", &v.Foreign)
-		}
+		c.change(kind, v)
 	case *core.Break:
 		c.breakLease(v)
 	case *core.Tick:

@@ -79,12 +79,27 @@ func (c *codec) caps(v *leasehold.Caps) {
 	c.number("namespaces", &v.Namespaces)
 }
 
-func (c *codec) change(v *core.Change) {
+func (c *codec) change(kind uint64, v *core.Change) {
 	c.text("namespace", &v.Namespace)
 	c.text("id", &v.ID)
 	c.text("holder", &v.Holder)
 	c.text("new id", &v.NewID)
 	c.request(&v.Request)
+	if kind == kindChangeForeign || kind == kindChangeAbout {
+		c.text("foreign", &v.Foreign)
+	}
+	if kind == kindChangeAbout {
+		c.about(v)
+	}
+}
+
+func (c *codec) about(v *core.Change) {
+	if v.About == nil {
+		v.About = new(core.About)
+	}
+	c.text("about holder", &v.About.Holder)
+	c.text("about reason", &v.About.Reason)
+	c.labels("about labels", &v.About.Labels)
 }
 
 func (c *codec) breakLease(v *core.Break) {

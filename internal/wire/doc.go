@@ -25,7 +25,8 @@
 //	                    work that was put off: record 20;
 //	                    caps, and namespaces that are forgotten: command 21, records 17
 //	                    and 18; events stand by namespace; ids of foreign protocols:
-//	                    commands 23 to 25; the early end of a quarantine: command 29
+//	                    commands 23 to 25; the early end of a quarantine: command 29;
+//	                    holders that say more about themselves: command 33
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -111,6 +112,8 @@
 //	                     of them is not empty; its values may be as in 13
 //	  25  change foreign level 4; as 7, and then text foreign, which is not empty
 //	  29  end quarantine level 4; unsigned base, text by, text reason
+//	  33  change about   level 4; as 25, whose foreign may be empty, and then text holder,
+//	                     text reason, labels
 //
 //	caps                 signed leases, signed sessions, signed waiters,
 //	                     signed namespaces

@@ -483,6 +483,9 @@ var goldenCommands = map[uint64]core.Command{
 		Namespace: "default", Resource: "gpu", Token: 300, All: true, Remains: true, By: "ops", Reason: "maintenance", Request: goldenKey,
 	},
 	kindChangeForeign: &core.Change{Namespace: "default", ID: "id1", NewID: "id2", Foreign: "guid-2", Request: goldenKey},
+	kindChangeAbout: &core.Change{
+		Namespace: "default", ID: "id1", About: &core.About{Holder: "ann@laptop", Reason: "apply", Labels: leasehold.Labels{{Key: "host", Value: "laptop"}}}, Request: goldenKey,
+	},
 	kindTxnVersions: &core.Txn{
 		Namespace: "default",
 		Then:      []core.Op{{Do: core.Put, Path: "config/a", Large: goldenLarge, Session: "s1"}, {Do: core.Put, Path: "config/b", Value: "two", Keep: leasehold.KeepNone}},

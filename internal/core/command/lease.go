@@ -35,7 +35,17 @@ type Change struct {
 	Holder    string // empty: as it is
 	NewID     string // empty: as it is
 	Foreign   string // that goes with NewID; a new id drops the former one. From level 4 on
+	About     *About // instead of all these. From level 4 on
 	Request   Request
+}
+
+// About is what a holder says about itself after the grant: some protocols take the lease first
+// and name the holder in a second request. It replaces what was said with the acquire. The
+// holder is the same, so its token stays.
+type About struct {
+	Holder string
+	Reason string
+	Labels leasehold.Labels
 }
 
 // Break ends a lease in the name of an operator. It names either the lease, or
@@ -65,7 +75,18 @@ func (c *Release) Validate() error {
 		c.Request.validate())
 }
 
+// ValidateAt refuses, below level 4, what is new at that level.
+func (c *Change) ValidateAt(level Level) error {
+	if c.About != nil && level < Level4 {
+		return invalid("a holder can say more about itself only once all servers run the new version")
+	}
+	return c.Validate()
+}
+
 func (c *Change) Validate() error {
+	if c.About != nil {
+		return c.validateAbout()
+	}
 	if c.Holder == "" && c.NewID == "" {
 		return invalid("change needs a new holder, a new id, or both")
 	}
@@ -74,6 +95,14 @@ func (c *Change) Validate() error {
 	}
 	return firstError(foreign(c.Foreign), name("namespace", c.Namespace), name("lease id", c.ID),
 		text("holder", c.Holder), text("new id", c.NewID), c.Request.validate())
+}
+
+func (c *Change) validateAbout() error {
+	if c.Holder != "" || c.NewID != "" || c.Foreign != "" {
+		return invalid("change takes what the holder says about itself, or a new holder or id, not both")
+	}
+	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), name("holder", c.About.Holder),
+		text("reason", c.About.Reason), labels(c.About.Labels), c.Request.validate())
 }
 
 func (c *Break) Validate() error {

@@ -56,7 +56,11 @@ func details(c Command) []any {
 	case *Release:
 		return list(c.Session, c.Withdraw)
 	case *Change:
-		return list(c.Holder, c.NewID, c.Foreign)
+		all := list(c.Holder, c.NewID, c.Foreign)
+		if c.About != nil {
+			all = append(all, list(c.About.Holder)...)
+		}
+		return all
 	case *Break:
 		if c.All {
 			return list(c.Token, c.Period, c.Remains, c.All)

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/leasehold/leasehold"
 )
 
 // A LockInfo is what Terraform says about a lock. Its fields, and their order, are Terraform's.
@@ -75,4 +78,39 @@ type Lock struct {
 	Position  int        `json:"Position,omitempty"`
 	After     string     `json:"After,omitempty"` // of which unclean end the holder was warned
 	AddedInfo string     `json:"Detail,omitempty"`
+}
+
+// Holder returns how a lock's client calls itself, without characters that cannot be shown.
+func (l *LockInfo) Holder() string {
+	who := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, l.Who)
+	if who == "" {
+		return "terraform"
+	}
+	return Clip(who, leasehold.MaxName)
+}
+
+// Reason returns in a word or two what the lock is for.
+func (l *LockInfo) Reason() string {
+	reason := strings.ToLower(strings.TrimPrefix(l.Operation, "OperationType"))
+	if l.Info != "" {
+		reason = strings.TrimPrefix(reason+": "+l.Info, ": ")
+	}
+	return Clip(reason, leasehold.MaxName)
+}
+
+// Clip shortens a text to at most the given number of bytes, and cuts no character in half.
+func Clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	s = s[:most]
+	for s != "" && !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s
 }

@@ -35,6 +35,9 @@ type Version struct {
 	Problem  string     `json:"error,omitempty"`
 }
 
+// DefaultKeep is how many former versions of a state are kept.
+const DefaultKeep = 20
+
 // A Page is one page of a list.
 type Page[T any] struct {
 	Items []T    `json:"items"`

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureblob"
 )
 
 // A source is where a part of a blob comes from: a block, or a part of the blob as it was.
@@ -27,7 +28,7 @@ func (c *call) assemble(was *item, list []listed) (body content, blocks []block,
 	var sources []source
 	total := int64(0)
 	for _, l := range list {
-		s, ok := choose(c.at.part(rootBlocks), l, waiting, old)
+		s, ok := choose(c.at.Part(azureblob.RootBlocks), l, waiting, old)
 		if !ok {
 			return body, nil, errInvalidBlockList
 		}
@@ -116,7 +117,7 @@ func choose(prefix string, l listed, waiting map[string]int64, old map[string]so
 // waitingBlocks returns the sizes of the blocks that are not part of the blob yet, by name.
 func (c *call) waitingBlocks() (map[string]int64, error) {
 	sizes := map[string]int64{}
-	prefix := c.at.part(rootBlocks)
+	prefix := c.at.Part(azureblob.RootBlocks)
 	err := c.eachRecord(prefix, func(r *leasehold.Record) {
 		b := contentOf(r)
 		sizes[strings.TrimPrefix(r.Path, prefix)] = b.size
@@ -136,7 +137,7 @@ func (c *call) committedBlocks(was *item) (map[string]source, content, error) {
 		at[name] = source{from: from, length: b.Size}
 		from += b.Size
 	}
-	record, err := c.record(c.at.bytesPath())
+	record, err := c.record(c.at.BytesPath())
 	if err != nil {
 		return nil, content{}, err
 	}

@@ -42,8 +42,8 @@ func (c *call) authorize() error {
 	if splitErr != nil {
 		address = c.r.RemoteAddr
 	}
-	c.who = cut(c.at.account+"@"+address, 256)
-	c.ctx = withActor(c.ctx, c.at.account, cut(address, 256))
+	c.who = cut(c.at.Account+"@"+address, 256)
+	c.ctx = withActor(c.ctx, c.at.Account, cut(address, 256))
 	return nil
 }
 
@@ -62,12 +62,12 @@ func (c *call) checkSharedKey(value string, lite bool) error {
 	if fault := c.checkDate(); fault != nil {
 		return fault
 	}
-	if name != c.at.account {
+	if name != c.at.Account {
 		return authFault("The account in the Authorization header is not the one in the address.")
 	}
-	text := stringToSign(c.r, c.at.account, c.path, c.query)
+	text := stringToSign(c.r, c.at.Account, c.path, c.query)
 	if lite {
-		text = stringToSignLite(c.r, c.at.account, c.path, c.query)
+		text = stringToSignLite(c.r, c.at.Account, c.path, c.query)
 	}
 	if c.signed(text, given) {
 		return nil
@@ -79,7 +79,7 @@ func (c *call) checkSharedKey(value string, lite bool) error {
 // signed reports whether one of the account's keys made a signature. It takes as long for an account that does not
 // exist, so that the time does not reveal which accounts do. All keys are tried, for the same reason.
 func (c *call) signed(text string, given []byte) bool {
-	keys := c.door.config.Accounts.Keys(c.at.account)
+	keys := c.door.config.Accounts.Keys(c.at.Account)
 	if len(keys) == 0 {
 		keys = [][]byte{make([]byte, 64)}
 	}
@@ -87,7 +87,7 @@ func (c *call) signed(text string, given []byte) bool {
 	for _, key := range keys {
 		good = hmac.Equal(sign(key, text), given) || good
 	}
-	return good && len(c.door.config.Accounts.Keys(c.at.account)) > 0
+	return good && len(c.door.config.Accounts.Keys(c.at.Account)) > 0
 }
 
 func sign(key []byte, text string) []byte {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/azureblob"
 )
 
 // bare makes a request that nobody has signed.
@@ -79,7 +81,7 @@ func TestStringToSign(t *testing.T) {
 }
 
 // signedURL adds a signature for a blob or a container to a query.
-func (b *bench) signedURL(at target, q url.Values) string {
+func (b *bench) signedURL(at azureblob.Place, q url.Values) string {
 	q.Set("sig", base64.StdEncoding.EncodeToString(sign(b.book.Keys(testAccount)[0], serviceText(q, at))))
 	return q.Encode()
 }
@@ -88,7 +90,7 @@ func TestServiceSAS(t *testing.T) {
 	b := newBench(t)
 	b.container("box")
 	b.blob("box/x", "1")
-	at := target{account: testAccount, container: "box", blob: "x"}
+	at := azureblob.Place{Account: testAccount, Container: "box", Blob: "x"}
 	query := func(change ...string) url.Values {
 		q := url.Values{"sv": {"2021-12-02"}, "sr": {"b"}, "sp": {"r"}, "se": {time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}}
 		for i := 0; i < len(change); i += 2 {
@@ -119,7 +121,7 @@ func TestServiceSAS(t *testing.T) {
 	q.Set("sp", "rwdl") // more than was signed
 	b.send(bare("GET", "/leasehold/box/x?"+q.Encode(), "")).expect(403, "AuthenticationFailed")
 	// A container is listed by who may list it, and deleted by who has a key.
-	box := target{account: testAccount, container: "box"}
+	box := azureblob.Place{Account: testAccount, Container: "box"}
 	list := query("sr", "c", "sp", "rwdl")
 	b.send(bare("GET", "/leasehold/box?restype=container&comp=list&"+b.signedURL(box, list), "")).expect(200)
 	b.send(bare("DELETE", "/leasehold/box?restype=container&"+b.signedURL(box, list), "")).expect(403, "AuthorizationFailure")
@@ -128,7 +130,7 @@ func TestServiceSAS(t *testing.T) {
 	b.blob("box/secret", "1")
 	r := bare("PUT", "/leasehold/box/x?"+b.signedURL(at, query("sp", "w")), "", "x-ms-copy-source", other)
 	b.send(r).expect(403, "CannotVerifyCopySource")
-	secret := target{account: testAccount, container: "box", blob: "secret"}
+	secret := azureblob.Place{Account: testAccount, Container: "box", Blob: "secret"}
 	r = bare("PUT", "/leasehold/box/x?"+b.signedURL(at, query("sp", "w")), "", "x-ms-copy-source", other+"?"+b.signedURL(secret, query()))
 	b.send(r).expect(202)
 }
@@ -252,7 +254,7 @@ func TestSASOfLeases(t *testing.T) {
 	b := newBench(t)
 	b.container("box")
 	b.blob("box/x", "1")
-	at := target{account: testAccount, container: "box", blob: "x"}
+	at := azureblob.Place{Account: testAccount, Container: "box", Blob: "x"}
 	lease := func(permissions string, headers ...string) reply {
 		q := url.Values{"sv": {"2021-12-02"}, "sr": {"b"}, "sp": {permissions}, "se": {time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}}
 		return b.send(bare("PUT", "/leasehold/box/x?comp=lease&"+b.signedURL(at, q), "", headers...))
@@ -274,7 +276,7 @@ func TestOldSASReadsNoSnapshots(t *testing.T) {
 	b.container("box")
 	b.blob("box/x", "1")
 	snapshot := b.ask("PUT", "/box/x?comp=snapshot", "").expect(201).get("x-ms-snapshot")
-	at := target{account: testAccount, container: "box", blob: "x", snapshot: snapshot}
+	at := azureblob.Place{Account: testAccount, Container: "box", Blob: "x", Snapshot: snapshot}
 	read := func(version, kind string) reply {
 		q := url.Values{"sv": {version}, "sr": {kind}, "sp": {"r"}, "se": {time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}}
 		return b.send(bare("GET", "/leasehold/box/x?snapshot="+url.QueryEscape(snapshot)+"&"+b.signedURL(at, q), ""))

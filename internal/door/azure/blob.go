@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/internal/azureaccount"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 )
@@ -24,8 +25,8 @@ type blobWrite struct {
 // changed it meanwhile. A request whose first attempt may have succeeded is recognized by its ETag, which is chosen
 // once.
 func (c *call) write(w blobWrite) error {
-	if c.at.snapshot != "" {
-		return badQuery("snapshot", c.at.snapshot).saying("A snapshot cannot be changed.")
+	if c.at.Snapshot != "" {
+		return badQuery("snapshot", c.at.Snapshot).saying("A snapshot cannot be changed.")
 	}
 	guard, err := c.readGuard()
 	if err != nil {
@@ -44,19 +45,24 @@ func (c *call) write(w blobWrite) error {
 			return false, err
 		}
 		p := was.properties
-		p.touch()
+		p.Touch()
 		p.ETag = made
 		// In Azure a write makes the blob available again: an ended lease can no longer be renewed.
 		if !was.lease.alive() {
 			p.Settled = max(p.Settled, was.lease.token)
+			was.lease.remember(&p)
 		}
 		ops, also, err := w.change(&was, &p)
 		if err != nil {
 			return false, err
 		}
+		if err := c.introduce(&was.lease, &p); err != nil {
+			return false, err
+		}
+		c.keepVersions(&was.lease, &p, ops)
 		compares := append(also, c.asRead(&container, &was)...)
 		_, done, err := c.do(compares,
-			append(ops, core.Op{Do: core.Put, Path: c.at.propertiesPath(), Value: p.encode()})...)
+			append(ops, core.Op{Do: core.Put, Path: c.at.PropertiesPath(), Value: p.Encode()})...)
 		if err != nil || !done {
 			return false, err
 		}
@@ -76,9 +82,9 @@ func (c *call) lookBoth() (container, blob item, err error) {
 // asRead compares that container, blob and lease are still as they were read.
 func (c *call) asRead(container, blob *item) []core.Compare {
 	return []core.Compare{
-		unchanged(c.at.containerPath(), container.mod),
-		unchanged(c.at.propertiesPath(), blob.mod),
-		blob.lease.asSeen(c.at.resource()),
+		unchanged(c.at.ContainerPath(), container.mod),
+		unchanged(c.at.PropertiesPath(), blob.mod),
+		blob.lease.asSeen(c.at.Resource()),
 	}
 }
 
@@ -181,9 +187,9 @@ func renew(p, shown *properties, metadata map[string]string) {
 // replaceBytes writes all bytes of a blob, and drops its blocks, committed or not, as Azure does.
 func (c *call) replaceBytes(body *content) []core.Op {
 	return []core.Op{
-		body.put(c.at.bytesPath()),
-		{Do: core.Delete, Path: c.at.of(rootLists)},
-		deleteAll(c.at.part(rootBlocks)),
+		body.put(c.at.BytesPath()),
+		{Do: core.Delete, Path: c.at.Of(azureblob.RootLists)},
+		deleteAll(c.at.Part(azureblob.RootBlocks)),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -119,8 +120,8 @@ func (c *call) putBlockList() error {
 			}
 			renew(p, &shown, metadata)
 			p.Size, p.Blocks = body.size, len(blocks)
-			return []core.Op{body.put(c.at.bytesPath()), kept.put(c.at.of(rootLists)),
-				deleteAll(c.at.part(rootBlocks))}, nil, nil
+			return []core.Op{body.put(c.at.BytesPath()), kept.put(c.at.Of(azureblob.RootLists)),
+				deleteAll(c.at.Part(azureblob.RootBlocks))}, nil, nil
 		},
 		answer: func(h http.Header, _ *properties) {
 			h["Content-MD5"] = []string{base64.StdEncoding.EncodeToString(md5Of(text))} // of the list, as in Azure
@@ -138,7 +139,7 @@ func (c *call) readList(was *item) (blocks []block, err error) {
 	if !was.found || was.Blocks == 0 {
 		return nil, nil
 	}
-	record, err := c.record(c.at.of(rootLists))
+	record, err := c.record(c.at.Of(azureblob.RootLists))
 	if err != nil || record == nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func (c *call) getBlockList() error {
 		return err
 	}
 	var waiting []block
-	prefix := c.at.part(rootBlocks)
+	prefix := c.at.Part(azureblob.RootBlocks)
 	err = c.eachRecord(prefix, func(r *leasehold.Record) {
 		b := contentOf(r)
 		waiting = append(waiting, block{blockID(strings.TrimPrefix(r.Path, prefix)), b.size})

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -40,7 +41,7 @@ func (c *call) putBlock() error {
 	if err != nil {
 		return err
 	}
-	path := c.at.part(rootBlocks) + name
+	path := c.at.Part(azureblob.RootBlocks) + name
 	return c.decide(func(bool) (bool, error) {
 		container, was, err := c.lookBoth()
 		if err != nil {
@@ -58,7 +59,7 @@ func (c *call) putBlock() error {
 		}
 		put := body.put(path)
 		put.Session = session
-		still := []core.Compare{unchanged(c.at.containerPath(), container.mod), was.lease.asSeen(c.at.resource())}
+		still := []core.Compare{unchanged(c.at.ContainerPath(), container.mod), was.lease.asSeen(c.at.Resource())}
 		_, done, err := c.do(still, put)
 		if err != nil || !done {
 			return false, err
@@ -75,7 +76,7 @@ func (c *call) putBlock() error {
 const week = 7 * 24 * time.Hour
 
 func (c *call) blockSession() (string, error) {
-	id := fmt.Sprintf("%s%d", c.at.part(rootBlocks), time.Now().Unix()/int64(week.Seconds()))
+	id := fmt.Sprintf("%s%d", c.at.Part(azureblob.RootBlocks), time.Now().Unix()/int64(week.Seconds()))
 	_, err := c.engine.Do(c.ctx, &core.OpenSession{Namespace: c.door.config.Namespace, ID: id, TTL: 2 * week})
 	return id, err
 }
@@ -83,7 +84,7 @@ func (c *call) blockSession() (string, error) {
 // roomForBlock refuses a block whose id is of another length than that of the others,
 // as Azure does, and one too many.
 func (c *call) roomForBlock(path string, length int) error {
-	prefix := c.at.part(rootBlocks)
+	prefix := c.at.Part(azureblob.RootBlocks)
 	var page core.RecordPage
 	again := false
 	err := c.read(func(v core.View) {

@@ -1,12 +1,9 @@
 package azure
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/leasehold/leasehold"
 )
 
 // conditions are the conditional headers of a request: they must hold of a blob for it to be done.
@@ -110,27 +107,11 @@ func (l *lease) checkUse(guid string, write bool) error {
 	case l.alive() && guid == l.guid:
 		return nil
 	case l.alive():
-		return errBlobMismatch
-	case l.guid == "":
-		return errBlobNoLease
+		return l.told(errBlobMismatch, guid)
 	case guid == l.guid:
-		return l.lost()
+		return l.told(errLeaseLost, guid)
 	}
-	return errBlobNoLease
-}
-
-// lost returns how the caller's lease ended, and who broke it.
-func (l *lease) lost() *fault {
-	e := l.ending
-	if e == nil || e.How != leasehold.ByBreak || e.By == "" {
-		return errLeaseLost
-	}
-	const form = "A lease ID was specified, but the lease was broken by %s at %s"
-	message := fmt.Sprintf(form, e.By, e.At.UTC().Format("15:04:05Z"))
-	if e.Reason != "" {
-		message += ": " + e.Reason
-	}
-	return errLeaseLost.saying("%s.", strings.TrimSuffix(message, "."))
+	return l.told(errBlobNoLease, guid)
 }
 
 // checkContainer returns why a request with a lease id may not use a container. Only deleting it needs an id.
@@ -142,7 +123,7 @@ func (l *lease) checkContainer(guid string, deletion bool) error {
 	case guid == "" || l.alive() && guid == l.guid:
 		return nil
 	case l.alive():
-		return errContainerMismatch
+		return l.told(errContainerMismatch, guid)
 	}
-	return errContainerNoLease
+	return l.told(errContainerNoLease, guid)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/azureaccount"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 )
@@ -36,11 +37,11 @@ func (c *call) createContainer() error {
 			}
 			return false, nil
 		}
-		p := properties{Metadata: metadata}
-		p.touch()
+		p := properties{azureblob.Properties{Metadata: metadata}}
+		p.Touch()
 		p.ETag, p.Created, p.Settled = made, p.Modified, was.lease.token
-		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), 0)},
-			core.Op{Do: core.Put, Path: c.at.containerPath(), Value: p.encode()})
+		_, done, err := c.do([]core.Compare{unchanged(c.at.ContainerPath(), 0)},
+			core.Op{Do: core.Put, Path: c.at.ContainerPath(), Value: p.Encode()})
 		if err != nil || !done {
 			return false, err
 		}
@@ -116,10 +117,10 @@ func (c *call) setContainer() error {
 		// settle it.
 		p := was.properties
 		p.Metadata = metadata
-		p.touch()
-		still := []core.Compare{unchanged(c.at.containerPath(), was.mod), was.lease.asSeen(c.at.resource())}
+		p.Touch()
+		still := []core.Compare{unchanged(c.at.ContainerPath(), was.mod), was.lease.asSeen(c.at.Resource())}
 		_, done, err := c.do(still,
-			core.Op{Do: core.Put, Path: c.at.containerPath(), Value: p.encode()})
+			core.Op{Do: core.Put, Path: c.at.ContainerPath(), Value: p.Encode()})
 		if err != nil || !done {
 			return false, err
 		}
@@ -144,11 +145,11 @@ func (c *call) deleteContainer() error {
 		}
 		p := was.properties
 		p.Deleting = true
-		ops := []core.Op{{Do: core.Put, Path: c.at.containerPath(), Value: p.encode()}}
+		ops := []core.Op{{Do: core.Put, Path: c.at.ContainerPath(), Value: p.Encode()}}
 		if was.lease.alive() {
 			ops = append(ops, core.Op{Do: core.ReleaseLease, ID: was.lease.id})
 		}
-		still := []core.Compare{unchanged(c.at.containerPath(), was.mod), was.lease.asSeen(c.at.resource())}
+		still := []core.Compare{unchanged(c.at.ContainerPath(), was.mod), was.lease.asSeen(c.at.Resource())}
 		_, done, err := c.do(still, ops...)
 		if err != nil || !done {
 			return false, err
@@ -168,23 +169,23 @@ func (c *call) deleteContainer() error {
 func (c *call) purge(mod leasehold.Revision) error {
 	ours := *c
 	ours.ctx = context.WithoutCancel(c.ctx)
-	still := unchanged(c.at.containerPath(), mod)
+	still := unchanged(c.at.ContainerPath(), mod)
 	if err := ours.endLeases(still); err != nil {
 		return err
 	}
-	for _, root := range []string{rootBlobs, rootBytes, rootBlocks, rootLists, rootSnapshots, rootPast} {
-		if err := ours.purgeAll(c.at.within(root), still); err != nil {
+	for _, root := range azureblob.Roots {
+		if err := ours.purgeAll(c.at.Within(root), still); err != nil {
 			return err
 		}
 	}
-	_, _, err := ours.do([]core.Compare{still}, core.Op{Do: core.Delete, Path: c.at.containerPath()})
+	_, _, err := ours.do([]core.Compare{still}, core.Op{Do: core.Delete, Path: c.at.ContainerPath()})
 	return err
 }
 
 // endLeases ends the leases on all blobs of a container. In Azure, too, they do not protect
 // their blobs when the container is deleted.
 func (c *call) endLeases(still core.Compare) error {
-	prefix := c.at.within(rootBlobs)
+	prefix := c.at.Within(azureblob.RootBlobs)
 	var names []string
 	err := c.eachRecord(prefix, func(r *leasehold.Record) { names = append(names, strings.TrimPrefix(r.Path, prefix)) })
 	if err != nil {
@@ -192,7 +193,7 @@ func (c *call) endLeases(still core.Compare) error {
 	}
 	for _, name := range names {
 		at := c.at
-		at.blob = name
+		at.Blob = name
 		// Busy: somebody else clears the same container away.
 		err := c.decide(func(bool) (bool, error) { return c.endLease(at, still) })
 		if err != nil && !errors.Is(err, errServerBusy) {
@@ -203,15 +204,15 @@ func (c *call) endLeases(still core.Compare) error {
 }
 
 // endLease ends the lease on a blob, if there is one.
-func (c *call) endLease(at target, still core.Compare) (done bool, err error) {
+func (c *call) endLease(at azureblob.Place, still core.Compare) (done bool, err error) {
 	var l lease
-	if err := c.read(func(v core.View) { l = c.lookLease(v, at.resource(), &properties{}) }); err != nil {
+	if err := c.read(func(v core.View) { l = c.lookLease(v, at.Resource(), &properties{}) }); err != nil {
 		return false, err
 	}
 	if !l.alive() {
 		return true, nil
 	}
-	_, done, err = c.do([]core.Compare{still, l.asSeen(at.resource())}, core.Op{Do: core.ReleaseLease, ID: l.id})
+	_, done, err = c.do([]core.Compare{still, l.asSeen(at.Resource())}, core.Op{Do: core.ReleaseLease, ID: l.id})
 	if ended(err) {
 		return false, nil
 	}

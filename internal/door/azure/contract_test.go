@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/azureaccount"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/doortest"
@@ -28,7 +29,7 @@ func TestContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	doortest.Run(t, &doortest.Adapter{
-		Name: "azure", Resource: rootBytes + testAccount + "/box", Undecided: leasehold.Unavailable,
+		Name: "azure", Resource: azureblob.RootBytes + testAccount + "/box", Undecided: leasehold.Unavailable,
 		Open: func(_ testing.TB, b *door.Backend) door.Door {
 			return door.Door{Port: New(b, Config{Accounts: book}).Port()}
 		},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/azureaccount"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -47,13 +48,14 @@ func (c *call) copyBlob() error {
 			}
 			renew(p, &from.properties, given)
 			p.Size = from.Size
-			p.Copy = &copied{ID: newGUID(), Source: c.r.Header.Get("X-Ms-Copy-Source"), At: p.Modified}
-			p.Copy.Source, _, _ = strings.Cut(p.Copy.Source, "?") // what follows may be a signature
+			p.Copy = &azureblob.Copied{ID: azureblob.NewGUID(), At: p.Modified}
+			// What follows may be a signature.
+			p.Copy.Source, _, _ = strings.Cut(c.r.Header.Get("X-Ms-Copy-Source"), "?")
 			body, err := bytesOf(&from, record)
 			if err != nil {
 				return nil, nil, err
 			}
-			return c.replaceBytes(&body), []core.Compare{unchanged(source.propertiesPath(), from.mod)}, nil
+			return c.replaceBytes(&body), []core.Compare{unchanged(source.PropertiesPath(), from.mod)}, nil
 		},
 		answer: func(h http.Header, p *properties) {
 			h["x-ms-copy-id"], h["x-ms-copy-status"] = []string{p.Copy.ID}, []string{"success"}
@@ -62,12 +64,12 @@ func (c *call) copyBlob() error {
 }
 
 // readSource reads the blob to copy, and its bytes, under the lease and the conditions that the request has for it.
-func (c *call) readSource(at target, g *guard) (from item, record *leasehold.Record, err error) {
+func (c *call) readSource(at azureblob.Place, g *guard) (from item, record *leasehold.Record, err error) {
 	var container item
 	err = c.read(func(v core.View) {
-		container = c.look(v, at.containerPath())
+		container = c.look(v, at.ContainerPath())
 		from = c.lookBlob(v, at)
-		record, _ = v.Record(c.door.config.Namespace, at.bytesPath(), 0)
+		record, _ = v.Record(c.door.config.Namespace, at.BytesPath(), 0)
 	})
 	switch {
 	case err != nil:
@@ -75,7 +77,7 @@ func (c *call) readSource(at target, g *guard) (from item, record *leasehold.Rec
 	case !container.found || !from.found:
 		return from, nil, errCopySource
 	}
-	if at.snapshot == "" {
+	if at.Snapshot == "" {
 		err = from.lease.checkUse(g.guid, false)
 	}
 	return from, record, cmp.Or(err, g.check(&from, true))
@@ -83,7 +85,7 @@ func (c *call) readSource(at target, g *guard) (from item, record *leasehold.Rec
 
 // copySource reads which blob to copy. A request that was let in by a signature for one blob alone has to show
 // another signature for the source.
-func (c *call) copySource() (at target, err error) {
+func (c *call) copySource() (at azureblob.Place, err error) {
 	value := c.r.Header.Get("X-Ms-Copy-Source")
 	u, err := url.Parse(value)
 	if err != nil || len(value) > 4096 {
@@ -91,17 +93,17 @@ func (c *call) copySource() (at target, err error) {
 	}
 	path := strings.TrimPrefix(u.Path, "/")
 	if m := hostForm.FindStringSubmatch(strings.ToLower(u.Host)); m != nil {
-		at.account = m[1]
+		at.Account = m[1]
 	} else {
-		at.account, path, _ = strings.Cut(path, "/")
+		at.Account, path, _ = strings.Cut(path, "/")
 	}
-	at.container, at.blob, _ = strings.Cut(path, "/")
+	at.Container, at.Blob, _ = strings.Cut(path, "/")
 	query := u.Query()
-	at.snapshot = query.Get("snapshot")
+	at.Snapshot = query.Get("snapshot")
 	switch {
-	case at.account != c.at.account:
+	case at.Account != c.at.Account:
 		return at, errCopyAccount.with("HeaderName", "x-ms-copy-source")
-	case !azureaccount.ValidContainer(at.container), !validBlob(at), at.snapshot != "" && !validSnapshot(at.snapshot):
+	case !azureaccount.ValidContainer(at.Container), !at.ValidBlob(), at.Snapshot != "" && !validSnapshot(at.Snapshot):
 		return at, badHeader("x-ms-copy-source", value)
 	}
 	if !c.limited() {

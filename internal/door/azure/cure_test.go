@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func (r reply) note() (info lockInfo) {
+func (r reply) note() (info note) {
 	r.Helper()
 	value := r.get("x-ms-meta-terraformlockid")
 	b, err := base64.StdEncoding.DecodeString(value)
@@ -25,7 +25,7 @@ func TestOrphanHasANote(t *testing.T) {
 	b.lease("/tfstate/demo", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", idA).expect(201)
 	for _, method := range []string{"HEAD", "GET"} {
 		got := b.ask(method, "/tfstate/demo", "")
-		if info := got.expect(200).note(); info.ID != idA || !strings.HasPrefix(info.Who, "leasehold@") || info.Created.IsZero() {
+		if info := got.expect(200).note(); info.ID != idA || !strings.HasPrefix(info.Who, "leasehold@") || info.Created == "" {
 			t.Errorf("%s: %+v", method, info)
 		}
 		if got.get("x-ms-meta-kept") != "1" {
@@ -46,7 +46,7 @@ func TestStaleNoteIsReplaced(t *testing.T) {
 	b := newBench(t)
 	b.container("tfstate")
 	b.blob("tfstate/demo", "{}")
-	old, _ := json.Marshal(lockInfo{ID: idB, Who: "bob@ci", Operation: "OperationTypeApply"})
+	old, _ := json.Marshal(note{ID: idB, Who: "bob@ci", Operation: "OperationTypeApply"})
 	b.ask("PUT", "/tfstate/demo?comp=metadata", "", "x-ms-meta-terraformlockid", base64.StdEncoding.EncodeToString(old)).expect(200)
 	if got := b.ask("HEAD", "/tfstate/demo", "").note(); got.ID != idB {
 		t.Errorf("what is not leased is shown as it is: %+v", got)
@@ -55,7 +55,7 @@ func TestStaleNoteIsReplaced(t *testing.T) {
 	if got := b.ask("HEAD", "/tfstate/demo", "").note(); got.ID != idA || got.Who == "bob@ci" {
 		t.Errorf("got %+v", got)
 	}
-	own, _ := json.Marshal(lockInfo{ID: idA, Who: "ann@ci", Operation: "OperationTypeApply"})
+	own, _ := json.Marshal(note{ID: idA, Who: "ann@ci", Operation: "OperationTypeApply"})
 	b.ask("PUT", "/tfstate/demo?comp=metadata", "", "x-ms-lease-id", idA, "x-ms-meta-terraformlockid", base64.StdEncoding.EncodeToString(own)).expect(200)
 	if got := b.ask("HEAD", "/tfstate/demo", "").note(); got.ID != idA || got.Who != "ann@ci" || !strings.Contains(got.Info, "held for") {
 		t.Errorf("a contender is told %+v", got)

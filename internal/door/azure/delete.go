@@ -4,12 +4,13 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
 // deleteBlob deletes a blob, its snapshots, or one of these.
 func (c *call) deleteBlob() error {
-	if c.at.snapshot != "" {
+	if c.at.Snapshot != "" {
 		return c.deleteSnapshot()
 	}
 	snapshots := strings.ToLower(c.r.Header.Get("X-Ms-Delete-Snapshots"))
@@ -46,12 +47,12 @@ func (c *call) deleteBlob() error {
 
 // deletion returns the operations that delete a blob. A blob with snapshots is deleted only together with them.
 func (c *call) deletion(was *item, snapshots string) (ops []core.Op, also []core.Compare, err error) {
-	past := []core.Op{deleteAll(c.at.part(rootSnapshots)), deleteAll(c.at.part(rootPast))}
+	past := []core.Op{deleteAll(c.at.Part(azureblob.RootSnapshots)), deleteAll(c.at.Part(azureblob.RootPast))}
 	switch snapshots {
 	case "only":
 		return past, nil, nil
 	case "":
-		prefix := c.at.part(rootSnapshots)
+		prefix := c.at.Part(azureblob.RootSnapshots)
 		var page core.RecordPage
 		err := c.read(func(v core.View) {
 			page, _ = v.Records(c.door.config.Namespace,
@@ -69,11 +70,11 @@ func (c *call) deletion(was *item, snapshots string) (ops []core.Op, also []core
 
 // deleteWhole returns the operations that delete all of a blob but its snapshots, and end its lease: the lease of a
 // blob that is gone would be in the way of the next one of the same name.
-func (c *call) deleteWhole(at target, was *item) (ops []core.Op) {
-	for _, path := range []string{at.propertiesPath(), at.bytesPath(), at.of(rootLists)} {
+func (c *call) deleteWhole(at azureblob.Place, was *item) (ops []core.Op) {
+	for _, path := range []string{at.PropertiesPath(), at.BytesPath(), at.Of(azureblob.RootLists)} {
 		ops = append(ops, core.Op{Do: core.Delete, Path: path})
 	}
-	ops = append(ops, deleteAll(at.part(rootBlocks)))
+	ops = append(ops, deleteAll(at.Part(azureblob.RootBlocks)))
 	if was.lease.alive() {
 		ops = append(ops, core.Op{Do: core.ReleaseLease, ID: was.lease.id})
 	}
@@ -91,8 +92,8 @@ func (c *call) deleteSnapshot() error {
 		case !was.found:
 			return false, errBlobNotFound
 		}
-		_, done, err := c.do([]core.Compare{unchanged(c.at.containerPath(), container.mod)},
-			core.Op{Do: core.Delete, Path: c.at.propertiesPath()}, core.Op{Do: core.Delete, Path: c.at.bytesPath()})
+		_, done, err := c.do([]core.Compare{unchanged(c.at.ContainerPath(), container.mod)},
+			core.Op{Do: core.Delete, Path: c.at.PropertiesPath()}, core.Op{Do: core.Delete, Path: c.at.BytesPath()})
 		if err != nil || !done {
 			return false, err
 		}

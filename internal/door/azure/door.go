@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/azureaccount"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -63,7 +64,7 @@ type call struct {
 	query  url.Values
 	path   string // as it was sent, still escaped
 	host   bool   // the account is in the host name
-	at     target
+	at     azureblob.Place
 	op     *operation
 	who    string // proven to be
 
@@ -88,7 +89,7 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 func (d *Door) handle(w http.ResponseWriter, r *http.Request, serve func(*call) error) {
 	began := time.Now()
-	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, id: newGUID()}
+	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, id: azureblob.NewGUID()}
 	defer c.hurry()()
 	c.usualHeaders()
 	err := serve(c)
@@ -175,31 +176,31 @@ func (c *call) find() error {
 	}
 	path = path[1:]
 	if m := hostForm.FindStringSubmatch(strings.ToLower(c.r.Host)); m != nil {
-		c.host, c.at.account = true, m[1]
+		c.host, c.at.Account = true, m[1]
 	} else {
-		c.at.account, path, _ = strings.Cut(path, "/")
+		c.at.Account, path, _ = strings.Cut(path, "/")
 	}
-	c.at.container, c.at.blob, _ = strings.Cut(path, "/")
-	c.at.snapshot = c.query.Get("snapshot")
+	c.at.Container, c.at.Blob, _ = strings.Cut(path, "/")
+	c.at.Snapshot = c.query.Get("snapshot")
 	kind := ofAccount
 	switch {
-	case !azureaccount.ValidName(c.at.account):
+	case !azureaccount.ValidName(c.at.Account):
 		return errInvalidURI
-	case c.at.blob == "" && c.at.container != "" && c.query.Get("restype") != "container" &&
+	case c.at.Blob == "" && c.at.Container != "" && c.query.Get("restype") != "container" &&
 		c.query.Get("comp") != "list":
 		// A blob of the root container has no container in its name.
-		c.at.container, c.at.blob = "$root", c.at.container
+		c.at.Container, c.at.Blob = "$root", c.at.Container
 		kind = ofBlob
-	case c.at.blob != "":
+	case c.at.Blob != "":
 		kind = ofBlob
-	case c.at.container != "":
+	case c.at.Container != "":
 		kind = ofContainer
 	}
-	if kind != ofAccount && !azureaccount.ValidContainer(c.at.container) || kind == ofBlob && !validBlob(c.at) {
+	if kind != ofAccount && !azureaccount.ValidContainer(c.at.Container) || kind == ofBlob && !c.at.ValidBlob() {
 		return errInvalidName
 	}
-	if c.at.snapshot != "" && !validSnapshot(c.at.snapshot) {
-		return badQuery("snapshot", c.at.snapshot)
+	if c.at.Snapshot != "" && !validSnapshot(c.at.Snapshot) {
+		return badQuery("snapshot", c.at.Snapshot)
 	}
 	return c.findOperation(kind)
 }

@@ -52,7 +52,7 @@ func (c *call) readBlob() (i item, record *leasehold.Record, err error) {
 	var container item
 	err = c.read(func(v core.View) {
 		container, i = c.lookContainer(v), c.lookBlob(v, c.at)
-		record, _ = v.Record(c.door.config.Namespace, c.at.bytesPath(), 0)
+		record, _ = v.Record(c.door.config.Namespace, c.at.BytesPath(), 0)
 	})
 	switch {
 	case err != nil:
@@ -62,7 +62,7 @@ func (c *call) readBlob() (i item, record *leasehold.Record, err error) {
 	case !i.found:
 		return i, nil, errBlobNotFound
 	}
-	if c.at.snapshot == "" {
+	if c.at.Snapshot == "" {
 		err = i.lease.checkUse(guard.guid, false)
 	}
 	if err == nil {

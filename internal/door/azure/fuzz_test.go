@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/azureblob"
 )
 
 func FuzzGUID(f *testing.F) {
@@ -13,11 +15,11 @@ func FuzzGUID(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		guid, ok := parseGUID(s)
+		guid, ok := azureblob.ParseGUID(s)
 		if !ok {
 			return
 		}
-		if again, ok := parseGUID(guid); !ok || again != guid || len(guid) != 36 {
+		if again, ok := azureblob.ParseGUID(guid); !ok || again != guid || len(guid) != 36 {
 			t.Errorf("%q is %q, which is %q", s, guid, again)
 		}
 		id := encodeLeaseID(guid, 15)
@@ -97,7 +99,7 @@ func FuzzSAS(f *testing.F) {
 		if err != nil {
 			return
 		}
-		at := target{account: testAccount, container: "box", blob: "x"}
+		at := azureblob.Place{Account: testAccount, Container: "box", Blob: "x"}
 		c := &call{door: b.door, r: httptest.NewRequest("GET", "https://127.0.0.1/", nil), at: at}
 		for i := range operations {
 			if c.checkSAS(q, at, &operations[i]) == nil {

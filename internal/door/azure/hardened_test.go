@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/memory"
@@ -79,7 +80,7 @@ func TestBytesThatCanNotBeHadAreNotMissing(t *testing.T) {
 	b.door.backend.Open(&keeper{Engine: b.engine, lost: true})
 	b.ask("GET", "/box/x", "").expect(503, "ServerBusy")
 	b.door.backend.Open(b.engine)
-	if _, err := b.engine.Do(t.Context(), &core.DeleteRecord{Namespace: "default", Path: rootBytes + testAccount + "/box/y"}); err != nil {
+	if _, err := b.engine.Do(t.Context(), &core.DeleteRecord{Namespace: "default", Path: azureblob.RootBytes + testAccount + "/box/y"}); err != nil {
 		t.Fatal(err)
 	}
 	b.ask("GET", "/box/y", "").expect(409, "OperationNotAllowed")
@@ -125,7 +126,7 @@ func TestSASToCreateDoesNotReplace(t *testing.T) {
 	b.blob("box/old", "1")
 	put := func(blob, permissions string) reply {
 		q := url.Values{"sv": {"2021-12-02"}, "sr": {"b"}, "sp": {permissions}, "se": {time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}}
-		at := target{account: testAccount, container: "box", blob: blob}
+		at := azureblob.Place{Account: testAccount, Container: "box", Blob: blob}
 		return b.send(bare("PUT", "/leasehold/box/"+blob+"?"+b.signedURL(at, q), "", "x-ms-blob-type", "BlockBlob"))
 	}
 	put("old", "c").expect(403, "AuthorizationPermissionMismatch")

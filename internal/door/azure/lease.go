@@ -3,12 +3,11 @@ package azure
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 )
@@ -27,21 +26,25 @@ type lease struct {
 	since     time.Time
 	holder    string
 	labels    leasehold.Labels
-	ending    *leasehold.Ending // after its end
+	reason    string
+	ending    *leasehold.Ending // of the lease that ended last
+	ends      []azureblob.End   // of leases that were broken before
 	waiting   int
 }
 
 // lookLease reads the lease on a resource. p says which ended lease no longer counts.
 func (c *call) lookLease(v core.View, resource string, p *properties) lease {
 	status := v.Status(c.door.config.Namespace, resource, 0)
+	l := lease{state: leasehold.Available, waiting: status.Waiting, ending: status.Last, ends: p.Ends}
 	if len(status.Holders) > 0 {
-		return liveLease(status)
+		l.live(&status.Holders[0])
+		return l
 	}
 	last := status.Last
 	if status.State == leasehold.Available || last == nil || last.Token <= p.Settled {
-		return lease{state: leasehold.Available, waiting: status.Waiting}
+		return l
 	}
-	l := lease{state: status.State, token: last.Token, ending: last, holder: last.Holder, waiting: status.Waiting}
+	l.state, l.token, l.holder = status.State, last.Token, last.Holder
 	// An expired lease that was broken afterwards counts as broken: it can no longer be renewed.
 	if p.Broken == last.Token {
 		l.state = leasehold.Broken
@@ -50,18 +53,16 @@ func (c *call) lookLease(v core.View, resource string, p *properties) lease {
 	return l
 }
 
-// liveLease shows the first holder of a resource; there are others only if they came in by another door and share
-// it, and then all of them are in the way.
-func liveLease(status leasehold.Status) lease {
-	first := status.Holders[0]
-	l := lease{state: leasehold.Leased, id: first.ID, token: first.Token, remaining: first.Remaining,
-		since:  first.Acquired,
-		holder: first.Holder, labels: first.Labels, waiting: status.Waiting, renewable: true}
+// live shows the first holder of a resource; there are others only if they came in by another door and share it, and
+// then all of them are in the way.
+func (l *lease) live(first *leasehold.Lease) {
+	l.state, l.id, l.token, l.renewable = leasehold.Leased, first.ID, first.Token, true
+	l.remaining, l.since = first.Remaining, first.Acquired
+	l.holder, l.reason, l.labels = first.Holder, first.Reason, first.Labels
 	if first.State == leasehold.Breaking {
 		l.state = leasehold.Breaking
 	}
-	l.guid, l.seconds = guidOfLease(&first)
-	return l
+	l.guid, l.seconds = guidOfLease(first)
 }
 
 // alive reports whether the lease locks what it is on.
@@ -94,23 +95,34 @@ func (l *lease) kind() string {
 }
 
 func (c *call) leaseBlob() error {
-	if c.at.snapshot != "" {
-		return badQuery("snapshot", c.at.snapshot).saying("A snapshot cannot be leased.")
+	if c.at.Snapshot != "" {
+		return badQuery("snapshot", c.at.Snapshot).saying("A snapshot cannot be leased.")
 	}
 	return c.leaseThing(&leaseTarget{
-		resource: c.at.resource(), path: c.at.propertiesPath(), missing: errBlobNotFound,
-		look: func(v core.View) item {
-			if !c.lookContainer(v).found {
-				return item{}
+		resource: c.at.Resource(), path: c.at.PropertiesPath(),
+		look: func(v core.View) (item, *fault) {
+			i := c.lookBlob(v, c.at)
+			switch {
+			case !c.lookContainer(v).found:
+				return i, errContainerNotFound
+			case !i.found:
+				return i, errBlobNotFound
 			}
-			return c.lookBlob(v, c.at)
+			return i, nil
 		},
 	})
 }
 
 func (c *call) leaseContainer() error {
 	return c.leaseThing(&leaseTarget{
-		resource: c.at.resource(), path: c.at.containerPath(), missing: errContainerNotFound, look: c.lookContainer,
+		resource: c.at.Resource(), path: c.at.ContainerPath(),
+		look: func(v core.View) (item, *fault) {
+			i := c.lookContainer(v)
+			if !i.found {
+				return i, errContainerNotFound
+			}
+			return i, nil
+		},
 	})
 }
 
@@ -118,8 +130,7 @@ func (c *call) leaseContainer() error {
 type leaseTarget struct {
 	resource string
 	path     string // of the properties
-	missing  *fault
-	look     func(core.View) item
+	look     func(core.View) (i item, missing *fault)
 
 	*call
 	q    leaseRequest
@@ -145,11 +156,12 @@ func (c *call) leaseThing(t *leaseTarget) (err error) {
 		"acquire": t.acquire, "renew": t.renew, "change": t.change, "release": t.release, "break": t.breakLease,
 	}[t.q.action]
 	err = c.decide(func(tried bool) (bool, error) {
-		if err := c.read(func(v core.View) { t.item = t.look(v) }); err != nil {
+		var missing *fault
+		if err := c.read(func(v core.View) { t.item, missing = t.look(v) }); err != nil {
 			return false, err
 		}
-		if !t.found {
-			return false, t.missing
+		if missing != nil {
+			return false, missing
 		}
 		if err := conditions.check(&t.item, true); err != nil {
 			return false, err
@@ -195,7 +207,7 @@ func (t *leaseTarget) acquire(tried bool) (bool, error) {
 func (t *leaseTarget) present() *fault {
 	l := &t.lease
 	t.inTheWay = l.token
-	message := fmt.Sprintf("There is already a lease present: held by %s since %s", l.holder,
+	message := fmt.Sprintf("There is already a lease present: held by %s since %s", l.who(),
 		l.since.UTC().Format(time.RFC3339))
 	if l.seconds != infinite {
 		message += fmt.Sprintf(", for another %v unless it is renewed", l.remaining.Round(time.Second))
@@ -207,8 +219,12 @@ func (t *leaseTarget) present() *fault {
 func (t *leaseTarget) grant(status int, guid string, seconds int) (bool, error) {
 	a := t.claim(guid, seconds)
 	t.made = a.ID
-	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), t.lease.asSeen(t.resource)},
-		core.Op{Do: core.AcquireLease, Acquire: a})
+	ops := []core.Op{{Do: core.AcquireLease, Acquire: a}}
+	// The next lease that ends makes the core forget how this one did.
+	if p := t.properties; t.lease.remember(&p) {
+		ops = append(ops, core.Op{Do: core.Put, Path: t.path, Value: p.Encode()})
+	}
+	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), t.lease.asSeen(t.resource)}, ops...)
 	if err != nil || !done {
 		return false, err
 	}
@@ -220,10 +236,15 @@ func (t *leaseTarget) claim(guid string, seconds int) *core.Acquire {
 	if agent := t.r.UserAgent(); agent != "" {
 		labels = append(labels, leasehold.Label{Key: "user-agent", Value: brief(cut(agent, 512))})
 	}
+	about := core.About{Holder: t.who, Labels: labels}
+	// A lease that goes on, as a new grant, keeps the note of its holder.
+	if told := noteOf(&t.item.properties, guid); told != nil {
+		about = told.about(t.who, labels)
+	}
 	name := t.newIdentity(guid, seconds)
 	return &core.Acquire{
-		Namespace: t.door.config.Namespace, Resource: t.resource, ID: name.id, Foreign: name.foreign, Holder: t.who,
-		TTL: ttlOf(seconds), Labels: labels,
+		Namespace: t.door.config.Namespace, Resource: t.resource, ID: name.id, Foreign: name.foreign,
+		Holder: about.Holder, Reason: about.Reason, Labels: about.Labels, TTL: ttlOf(seconds),
 	}
 }
 
@@ -270,13 +291,18 @@ func (t *leaseTarget) regrant() (bool, error) {
 	return t.done(http.StatusCreated, t.lease.guid)
 }
 
+func (t *leaseTarget) lookAgain(v core.View) lease {
+	i, _ := t.look(v)
+	return i.lease
+}
+
 func (t *leaseTarget) handOver(next *core.Acquire, w *leasehold.Waiter) (bool, error) {
 	if w.Position != 1 {
 		return false, errServerBusy
 	}
 	// A break that came since the lease was read must hold: its period has been promised.
 	var now lease
-	if err := t.read(func(v core.View) { now = t.look(v).lease }); err != nil {
+	if err := t.read(func(v core.View) { now = t.lookAgain(v) }); err != nil {
 		return false, err
 	}
 	if now.id == next.ID {
@@ -298,13 +324,13 @@ func (t *leaseTarget) renew(tried bool) (bool, error) {
 	case tried && l.alive() && l.id == t.made:
 		return t.done(http.StatusOK, l.guid)
 	case l.guid != t.q.id:
-		return false, errLeaseMismatch
+		return false, l.told(errLeaseMismatch, t.q.id)
 	case l.state == leasehold.Breaking || l.state == leasehold.Broken:
-		return false, errLeaseBroken
+		return false, l.told(errLeaseBroken, t.q.id)
 	case l.alive():
 		return t.extend(http.StatusOK)
 	case !l.renewable:
-		return false, errLeaseMismatch
+		return false, l.told(errLeaseMismatch, t.q.id)
 	}
 	// What has ended is never revived: this is a new grant, with a larger token.
 	return t.grant(http.StatusOK, l.guid, l.seconds)
@@ -315,15 +341,15 @@ func (t *leaseTarget) change(tried bool) (bool, error) {
 	l := &t.lease
 	switch {
 	case !l.alive():
-		return false, errLeaseNone
+		return false, l.told(errLeaseNone, t.q.id)
 	case l.state == leasehold.Breaking && l.guid == t.q.id:
 		return false, errLeaseBreakingStays
 	case l.state == leasehold.Breaking:
-		return false, errLeaseMismatch
+		return false, l.told(errLeaseMismatch, t.q.id)
 	case l.guid == t.q.proposed:
 		return t.done(http.StatusOK, l.guid) // an earlier try did it, or there is nothing to do
 	case l.guid != t.q.id:
-		return false, errLeaseMismatch
+		return false, l.told(errLeaseMismatch, t.q.id)
 	}
 	name := t.newIdentity(t.q.proposed, l.seconds)
 	_, err := t.engine.Do(t.ctx,
@@ -344,7 +370,7 @@ func (t *leaseTarget) release(tried bool) (bool, error) {
 		return t.done(http.StatusOK, "") // an earlier try did it
 	}
 	if l.guid != t.q.id {
-		return false, errLeaseMismatch
+		return false, l.told(errLeaseMismatch, t.q.id)
 	}
 	t.made = l.id
 	if !l.alive() {
@@ -365,7 +391,7 @@ func (t *leaseTarget) settle(note func(*properties)) (bool, error) {
 	p := t.properties
 	note(&p)
 	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), t.lease.asSeen(t.resource)},
-		core.Op{Do: core.Put, Path: t.path, Value: p.encode()})
+		core.Op{Do: core.Put, Path: t.path, Value: p.Encode()})
 	if err != nil || !done {
 		return false, err
 	}
@@ -373,56 +399,4 @@ func (t *leaseTarget) settle(note func(*properties)) (bool, error) {
 		return t.broken(0)
 	}
 	return t.done(http.StatusOK, "")
-}
-
-// breakLease ends a lease for anybody who asks, after a period. Breaking again can only shorten it.
-func (t *leaseTarget) breakLease(bool) (bool, error) {
-	l := &t.lease
-	switch {
-	case l.state == leasehold.Available:
-		return false, errLeaseNone
-	case l.state == leasehold.Broken:
-		return t.broken(0)
-	case !l.alive():
-		return t.settle(func(p *properties) { p.Broken = l.token })
-	}
-	// What is left counts if it is less than the period. A period that ends after the lease would let it expire,
-	// and an expired lease can be renewed where a broken one cannot.
-	period := time.Duration(t.q.period) * time.Second
-	remains := t.q.period == noPeriod || l.seconds != infinite && period >= l.remaining
-	left, err := t.breakIn(period, remains)
-	switch {
-	case err == nil && t.q.period != noPeriod && left > period: // it was renewed meanwhile
-		left, err = t.breakIn(period, false)
-	case err == nil && !remains && left < period && left > 0: // it had less left than was read
-		left, err = t.breakIn(0, true)
-	}
-	switch {
-	case ended(err):
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	return t.broken(left)
-}
-
-// breakIn breaks the lease and returns how long it still lasts.
-func (t *leaseTarget) breakIn(period time.Duration, remains bool) (time.Duration, error) {
-	c := &core.Break{Namespace: t.door.config.Namespace, ID: t.lease.id, Period: period, By: t.who, Remains: remains}
-	if remains {
-		c.Period = 0
-	}
-	answer, err := t.engine.Do(t.ctx, c)
-	if err != nil {
-		return 0, err
-	}
-	if answer.Lease.State == leasehold.Broken {
-		return 0, nil
-	}
-	return answer.Lease.Remaining, nil
-}
-
-func (t *leaseTarget) broken(left time.Duration) (bool, error) {
-	t.w.Header()["x-ms-lease-time"] = []string{strconv.Itoa(int(math.Ceil(left.Seconds())))}
-	return t.done(http.StatusAccepted, "")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -364,7 +365,7 @@ func TestBadLeaseRequests(t *testing.T) {
 	}
 	b.lease("/things/one?snapshot="+snap, "acquire", "x-ms-lease-duration", "15").expect(400, "InvalidQueryParameterValue")
 	b.lease("/things/none", "acquire", "x-ms-lease-duration", "15").expect(404, "BlobNotFound")
-	b.lease("/none/none", "acquire", "x-ms-lease-duration", "15").expect(404, "BlobNotFound")
+	b.lease("/none/none", "acquire", "x-ms-lease-duration", "15").expect(404, "ContainerNotFound")
 	b.lease("/none?restype=container", "acquire", "x-ms-lease-duration", "15").expect(404, "ContainerNotFound")
 }
 
@@ -374,12 +375,12 @@ func TestGUIDs(t *testing.T) {
 		want, strings.ToUpper(want), "0f8fad5bd9cb469fa16570867728950e", "{" + want + "}", "(" + want + ")", " " + want + " ",
 		"{0x0f8fad5b,0xd9cb,0x469f,{0xa1,0x65,0x70,0x86,0x77,0x28,0x95,0x0e}}", "{0xf8fad5b, 0xd9cb, 0x469f, {0xa1, 0x65, 0x70, 0x86, 0x77, 0x28, 0x95, 0xe}}",
 	} {
-		if got, ok := parseGUID(s); !ok || got != want {
+		if got, ok := azureblob.ParseGUID(s); !ok || got != want {
 			t.Errorf("%s: %s %v", s, got, ok)
 		}
 	}
 	for _, s := range []string{"", "x", want + "0", want[1:], "{" + want + ")", "{0f8fad5bd9cb469fa16570867728950e}", "{0x}}", "{0x0,{0x0}}", strings.Repeat("-", 36)} {
-		if got, ok := parseGUID(s); ok {
+		if got, ok := azureblob.ParseGUID(s); ok {
 			t.Errorf("%s: %s", s, got)
 		}
 	}

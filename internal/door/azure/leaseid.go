@@ -1,13 +1,14 @@
 package azure
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -22,7 +23,7 @@ func (c *call) newIdentity(guid string, seconds int) identity {
 	if c.engine.Level() < core.Level4 {
 		return identity{id: encodeLeaseID(guid, seconds)}
 	}
-	return identity{id: "azure:" + hex.EncodeToString(random(16)), foreign: guid}
+	return identity{id: "azure:" + rand.Text(), foreign: guid}
 }
 
 // guidOfLease returns the GUID and the duration of a lease that is alive. One that came in by another door is shown
@@ -42,7 +43,7 @@ func guidOfEnding(e *leasehold.Ending) (guid string, seconds int, known bool) {
 
 // identify returns what a lease of this door is called and how long it lasts, also if it was made below level 4.
 func identify(id, foreign string, lasts int) (guid string, seconds int, ours bool) {
-	if guid, ok := parseGUID(foreign); ok {
+	if guid, ok := azureblob.ParseGUID(foreign); ok {
 		return guid, lasts, true
 	}
 	return parseLeaseID(id)
@@ -50,18 +51,18 @@ func identify(id, foreign string, lasts int) (guid string, seconds int, ours boo
 
 // encodeLeaseID writes the id of a lease below level 4.
 func encodeLeaseID(guid string, seconds int) string {
-	return fmt.Sprintf("azure:%s:%d:%s", guid, seconds, hex.EncodeToString(random(8)))
+	return fmt.Sprintf("azure:%s:%d:%s", guid, seconds, rand.Text()[:16])
 }
 
 // parseLeaseID reads what encodeLeaseID wrote. Any other id gets a GUID made of it.
 func parseLeaseID(id string) (guid string, seconds int, ours bool) {
 	if parts := strings.Split(id, ":"); len(parts) == 4 && parts[0] == "azure" {
-		guid, ok := parseGUID(parts[1])
+		guid, ok := azureblob.ParseGUID(parts[1])
 		seconds, err := strconv.Atoi(parts[2])
 		if ok && err == nil {
 			return guid, seconds, true
 		}
 	}
 	sum := sha256.Sum256([]byte(id))
-	return guidOf(sum[:16]), 0, false
+	return azureblob.GUIDOf(sum[:16]), 0, false
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -43,8 +44,8 @@ func TestLeasesAcrossTheRaise(t *testing.T) {
 func (b *bench) foreign(blob, want string) {
 	b.Helper()
 	var s leasehold.Status
-	at := target{account: testAccount, container: "box", blob: blob[len("/box/"):]}
-	if err := b.engine.Read(b.Context(), func(v core.View) { s = v.Status("default", at.resource(), 0) }); err != nil {
+	at := azureblob.Place{Account: testAccount, Container: "box", Blob: blob[len("/box/"):]}
+	if err := b.engine.Read(b.Context(), func(v core.View) { s = v.Status("default", at.Resource(), 0) }); err != nil {
 		b.Fatal(err)
 	}
 	if len(s.Holders) != 1 || s.Holders[0].Foreign != want || s.Holders[0].TTL != 15*time.Second {

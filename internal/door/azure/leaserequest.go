@@ -3,6 +3,8 @@ package azure
 import (
 	"strconv"
 	"strings"
+
+	"github.com/leasehold/leasehold/internal/azureblob"
 )
 
 // A leaseRequest is what is asked of a lease.
@@ -33,7 +35,7 @@ func (c *call) readLease() (q leaseRequest, err error) {
 	case "acquire":
 		if q.proposed == "" {
 			// One for all attempts, so that what an earlier one got is recognized.
-			q.proposed, q.ours = newGUID(), true
+			q.proposed, q.ours = azureblob.NewGUID(), true
 		}
 		q.seconds, err = c.leaseNumber("X-Ms-Lease-Duration", 15, true)
 		return q, err
@@ -77,7 +79,7 @@ func (c *call) guidHeader(name string) (string, error) {
 	if value == "" {
 		return "", nil
 	}
-	guid, ok := parseGUID(value)
+	guid, ok := azureblob.ParseGUID(value)
 	if !ok {
 		return "", badHeader(strings.ToLower(name), value)
 	}

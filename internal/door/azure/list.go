@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 )
@@ -63,7 +64,7 @@ func nextMarker(name string) string { return base64.RawURLEncoding.EncodeToStrin
 // repeated returns the question, as answers repeat it.
 func (q *listing) repeated(c *call) enumeration {
 	e := enumeration{
-		ServiceEndpoint: c.serviceURL(), ContainerName: c.at.container,
+		ServiceEndpoint: c.serviceURL(), ContainerName: c.at.Container,
 		Prefix: q.prefix, Marker: c.query.Get("marker"), Delimiter: q.delimiter,
 	}
 	if c.query.Get("maxresults") != "" {
@@ -77,7 +78,7 @@ func (c *call) serviceURL() string {
 	if c.host {
 		return c.base() + "/"
 	}
-	return c.base() + "/" + c.at.account + "/"
+	return c.base() + "/" + c.at.Account + "/"
 }
 
 // blobIncludes can be asked for beside the blobs. Nothing deleted and no older version is ever
@@ -100,7 +101,7 @@ func (c *call) listBlobs() error {
 	if _, err := c.readContainer(); err != nil {
 		return err
 	}
-	w := &lister{call: c, q: q, root: c.at.within(rootBlobs)}
+	w := &lister{call: c, q: q, root: c.at.Within(azureblob.RootBlobs)}
 	w.from = max(w.root+q.prefix, w.root+q.marker)
 	// What goes wrong with the first page can still be said.
 	if w.first, err = w.page(); err != nil {
@@ -170,7 +171,7 @@ func (w *lister) page() (entries []any, err error) {
 			if json.Unmarshal([]byte(r.Value), &p) != nil {
 				continue
 			}
-			list = append(list, found{name, p, w.lookLease(v, w.at.within(rootBytes)+name, &p)})
+			list = append(list, found{name, p, w.lookLease(v, w.at.Within(azureblob.RootBytes)+name, &p)})
 		}
 	})
 	if err != nil {
@@ -216,8 +217,8 @@ func (w *lister) add(entries []any, f *found) ([]any, error) {
 
 func (w *lister) addSnapshots(entries []any, name string) ([]any, error) {
 	at := w.at
-	at.blob = name
-	prefix := at.part(rootSnapshots)
+	at.Blob = name
+	prefix := at.Part(azureblob.RootSnapshots)
 	err := w.eachRecord(prefix, func(r *leasehold.Record) {
 		var p properties
 		if json.Unmarshal([]byte(r.Value), &p) == nil {
@@ -235,7 +236,7 @@ func (c *call) listContainers() error {
 		return err
 	}
 	answer := &containerList{enumeration: q.repeated(c)}
-	root := rootBytes + c.at.account + "/"
+	root := azureblob.RootBytes + c.at.Account + "/"
 	for from, n := max(root+q.prefix, root+q.marker), 0; from != ""; n++ {
 		name, i, after, err := c.nextContainer(from, root+q.prefix)
 		if err != nil {
@@ -258,7 +259,7 @@ func (c *call) listContainers() error {
 // nextContainer finds the next container from a path on. Between the records of containers are
 // those of their blobs; they are skipped, and not read.
 func (c *call) nextContainer(from, prefix string) (name string, i item, after string, err error) {
-	root := rootBytes + c.at.account + "/"
+	root := azureblob.RootBytes + c.at.Account + "/"
 	err = c.read(func(v core.View) {
 		for {
 			page, _ := v.Records(c.door.config.Namespace,
@@ -273,7 +274,7 @@ func (c *call) nextContainer(from, prefix string) (name string, i item, after st
 				continue
 			}
 			from = path + "\x00"
-			at := &call{door: c.door, at: target{account: c.at.account, container: container}}
+			at := &call{door: c.door, at: azureblob.Place{Account: c.at.Account, Container: container}}
 			if i = at.lookContainer(v); i.found {
 				name, after = container, from
 				return

@@ -43,8 +43,8 @@ func (c *call) refused(verb string, code leasehold.Code, reason string) {
 		Origin: origin, Namespace: c.door.config.Namespace, Verb: verb, Outcome: code.String(), Reason: reason,
 		ID: cmp.Or(c.r.Header.Get("X-Ms-Lease-Id"), c.r.Header.Get("X-Ms-Proposed-Lease-Id")), InTheWay: c.inTheWay,
 	}
-	if r.ID = cut(r.ID, 64); c.at.container != "" {
-		r.Resource = c.at.resource()
+	if r.ID = cut(r.ID, 64); c.at.Container != "" {
+		r.Resource = c.at.Resource()
 	}
 	c.engine.Journal().Refused(r)
 }

@@ -7,55 +7,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/azureaccount"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
-// properties is what is kept of a blob, a snapshot or a container besides its bytes.
-type properties struct {
-	Created     int64             `json:"created"`  // Unix nanoseconds
-	Modified    int64             `json:"modified"` // Unix nanoseconds
-	ETag        string            `json:"etag"`
-	Metadata    map[string]string `json:"metadata,omitempty"` // names in lower case
-	Size        int64             `json:"size,omitempty"`
-	Type        string            `json:"type,omitempty"`
-	Encoding    string            `json:"encoding,omitempty"`
-	Language    string            `json:"language,omitempty"`
-	Disposition string            `json:"disposition,omitempty"`
-	Cache       string            `json:"cache,omitempty"`
-	MD5         string            `json:"md5,omitempty"` // in base64
-	Copy        *copied           `json:"copy,omitempty"`
-	Blocks      int               `json:"blocks,omitempty"` // how many it was made of; 0: it was put whole
-
-	// An ended lease is shown until something is written (Settled), and an expired one
-	// may be broken afterwards (Broken). Either remembers the token of the lease it means.
-	Settled leasehold.Token `json:"settled,omitempty"`
-	Broken  leasehold.Token `json:"broken,omitempty"`
-
-	// A container that is being deleted is gone for everybody, and its blobs are on
-	// their way out.
-	Deleting bool `json:"deleting,omitempty"`
-}
-
-// copied is where the bytes of a blob came from.
-type copied struct {
-	ID     string `json:"id"`
-	Source string `json:"source"`
-	At     int64  `json:"at"`
-}
-
-func (p *properties) encode() string {
-	b, _ := json.Marshal(p)
-	return string(b)
-}
-
-// touch gives the blob the tag and time of a change. Its clock never goes back.
-func (p *properties) touch() {
-	p.ETag, p.Modified = azureaccount.NewETag(), max(time.Now().UnixNano(), p.Modified)
-}
+// properties are those of a blob, a snapshot or a container, as Azure's clients see them.
+type properties struct{ azureblob.Properties }
 
 // show takes over the headers with which a blob's bytes are served.
 func (p *properties) show(as *properties) {
@@ -90,16 +49,16 @@ func (c *call) look(v core.View, path string) (i item) {
 
 // lookContainer reads a container and its lease.
 func (c *call) lookContainer(v core.View) item {
-	i := c.look(v, c.at.containerPath())
-	i.lease = c.lookLease(v, target{account: c.at.account, container: c.at.container}.resource(), &i.properties)
+	i := c.look(v, c.at.ContainerPath())
+	i.lease = c.lookLease(v, c.at.ContainerPath(), &i.properties)
 	return i
 }
 
 // lookBlob reads a blob and its lease. A snapshot has no lease.
-func (c *call) lookBlob(v core.View, at target) item {
-	i := c.look(v, at.propertiesPath())
-	if at.snapshot == "" {
-		i.lease = c.lookLease(v, at.resource(), &i.properties)
+func (c *call) lookBlob(v core.View, at azureblob.Place) item {
+	i := c.look(v, at.PropertiesPath())
+	if at.Snapshot == "" {
+		i.lease = c.lookLease(v, at.Resource(), &i.properties)
 	}
 	return i
 }

@@ -8,10 +8,12 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/azureblob"
 )
 
 // checkSAS checks a shared access signature: for an account, or for a container or blob.
-func (c *call) checkSAS(query url.Values, at target, op *operation) error {
+func (c *call) checkSAS(query url.Values, at azureblob.Place, op *operation) error {
 	given, err := base64.StdEncoding.DecodeString(query.Get("sig"))
 	if err != nil || len(given) == 0 {
 		return authFault("Signature is not well formed.")
@@ -26,7 +28,7 @@ func (c *call) checkSAS(query url.Values, at target, op *operation) error {
 	ofAccount := query.Get("ss") != "" || query.Get("srt") != ""
 	text := serviceText(query, at)
 	if ofAccount {
-		text = accountText(query, at.account)
+		text = accountText(query, at.Account)
 	}
 	if !c.signed(text, given) {
 		return authFault("Signature did not match. String to sign used was " + text)
@@ -68,10 +70,10 @@ func authFault(detail string) *fault {
 }
 
 // serviceText returns what is signed for a container or a blob.
-func serviceText(q url.Values, at target) string {
-	resource := "/blob/" + at.account + "/" + at.container
+func serviceText(q url.Values, at azureblob.Place) string {
+	resource := "/blob/" + at.Account + "/" + at.Container
 	if kind := q.Get("sr"); kind == "b" || kind == "bs" {
-		resource += "/" + at.blob
+		resource += "/" + at.Blob
 	}
 	version := q.Get("sv")
 	fields := []string{q.Get("sp"), q.Get("st"), q.Get("se"), resource, q.Get("si"), q.Get("sip"), q.Get("spr"),
@@ -79,7 +81,7 @@ func serviceText(q url.Values, at target) string {
 	if version >= withSnapshots {
 		snapshot := ""
 		if q.Get("sr") == "bs" {
-			snapshot = at.snapshot
+			snapshot = at.Snapshot
 		}
 		fields = append(fields, q.Get("sr"), snapshot)
 	}
@@ -163,13 +165,13 @@ func checkAccountSAS(q url.Values, op *operation, needs string) error {
 	return nil
 }
 
-func checkServiceSAS(q url.Values, at target, op *operation, needs string) error {
+func checkServiceSAS(q url.Values, at azureblob.Place, op *operation, needs string) error {
 	switch kind := q.Get("sr"); {
 	case kind != "b" && kind != "bs" && kind != "c":
 		return authFault("The resource sr is not b, bs or c.")
-	case op.kind == ofAccount, kind != "c" && op.kind != ofBlob, kind == "bs" && at.snapshot == "":
+	case op.kind == ofAccount, kind != "c" && op.kind != ofBlob, kind == "bs" && at.Snapshot == "":
 		return errAuthorization
-	case kind != "c" && at.snapshot != "" && q.Get("sv") < withSnapshots:
+	case kind != "c" && at.Snapshot != "" && q.Get("sv") < withSnapshots:
 		return errAuthorization
 	case op.kind == ofContainer && op.name != "list-blobs":
 		return errAuthorization // what is done to a container itself needs a key

@@ -9,8 +9,8 @@ import (
 
 // snapshotBlob keeps a blob as it is. For leases it counts as a read.
 func (c *call) snapshotBlob() error {
-	if c.at.snapshot != "" {
-		return badQuery("snapshot", c.at.snapshot)
+	if c.at.Snapshot != "" {
+		return badQuery("snapshot", c.at.Snapshot)
 	}
 	metadata, err := c.readMetadata()
 	if err != nil {
@@ -22,28 +22,28 @@ func (c *call) snapshotBlob() error {
 			return false, err
 		}
 		taken := c.at
-		taken.snapshot = snapshotTime(time.Now().UnixNano())
+		taken.Snapshot = snapshotTime(time.Now().UnixNano())
 		p := i.properties
 		p.Settled, p.Broken = 0, 0
 		if len(metadata) > 0 {
 			p.Metadata = metadata
-			p.touch()
+			p.Touch()
 		}
 		body, err := bytesOf(&i, record)
 		if err != nil {
 			return false, err
 		}
 		// The blob is written too, unchanged: a deletion that saw no snapshots then looks again.
-		still := []core.Compare{unchanged(c.at.propertiesPath(), i.mod), unchanged(taken.propertiesPath(), 0)}
+		still := []core.Compare{unchanged(c.at.PropertiesPath(), i.mod), unchanged(taken.PropertiesPath(), 0)}
 		_, done, err := c.do(still,
-			core.Op{Do: core.Put, Path: taken.propertiesPath(), Value: p.encode()}, body.put(taken.bytesPath()),
-			core.Op{Do: core.Put, Path: c.at.propertiesPath(), Value: i.encode()})
+			core.Op{Do: core.Put, Path: taken.PropertiesPath(), Value: p.Encode()}, body.put(taken.BytesPath()),
+			core.Op{Do: core.Put, Path: c.at.PropertiesPath(), Value: i.Encode()})
 		if err != nil || !done {
 			return false, err
 		}
 		h := c.w.Header()
 		p.tags(h)
-		h["x-ms-snapshot"] = []string{taken.snapshot}
+		h["x-ms-snapshot"] = []string{taken.Snapshot}
 		h["x-ms-request-server-encrypted"] = []string{"false"}
 		return true, c.answer(http.StatusCreated)
 	})

@@ -76,7 +76,7 @@ func (c *call) checkBearer(token string) error {
 	case !ok:
 		return errInvalidAuth.with("AuthenticationErrorDetail",
 			"The token is not one of this server's, or it has expired, or its key was taken away.")
-	case claims.Account != c.at.account:
+	case claims.Account != c.at.Account:
 		return errPermission
 	}
 	return nil

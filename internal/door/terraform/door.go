@@ -19,9 +19,6 @@ import (
 // doorName is how the journal and the metrics call this door.
 const doorName = "terraform"
 
-// DefaultKeep is how many former versions of a state are kept.
-const DefaultKeep = 20
-
 // patterns are the paths of this door, as http.ServeMux writes them.
 var patterns = []string{
 	"/terraform", "/terraform/",
@@ -49,7 +46,7 @@ func checkForceUnlock(value string) error {
 
 // Config is what a Door can be told. The zero value is good for tests.
 type Config struct {
-	Keep      int  // former versions of a state; 0: DefaultKeep
+	Keep      int  // former versions of a state; 0: tfstate.DefaultKeep
 	RequireID bool // an UNLOCK without an ID frees nothing
 }
 
@@ -63,7 +60,7 @@ type Door struct {
 // New returns a door to a backend, which has to keep large values.
 func New(b *door.Backend, config Config) *Door {
 	d := &Door{backend: b, config: config, verbs: map[string]*telemetry.Verb{}}
-	door.SetDefault(&d.config.Keep, DefaultKeep)
+	door.SetDefault(&d.config.Keep, tfstate.DefaultKeep)
 	requests := b.Requests(doorName)
 	for _, o := range append(operations, unknown) {
 		d.verbs[o.name] = requests.Verb(o.name)

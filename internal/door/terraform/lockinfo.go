@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/tfstate"
@@ -26,41 +24,6 @@ const (
 	labelVersion  = "terraform/version"
 )
 
-// holderOf returns how a lock's client calls itself, without characters that cannot be shown.
-func holderOf(l *tfstate.LockInfo) string {
-	who := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, l.Who)
-	if who == "" {
-		return "terraform"
-	}
-	return clip(who, leasehold.MaxName)
-}
-
-// reasonOf returns in a word or two what the lock is for.
-func reasonOf(l *tfstate.LockInfo) string {
-	reason := strings.ToLower(strings.TrimPrefix(l.Operation, "OperationType"))
-	if l.Info != "" {
-		reason = strings.TrimPrefix(reason+": "+l.Info, ": ")
-	}
-	return clip(reason, leasehold.MaxName)
-}
-
-// clip shortens a text to at most the given number of bytes, and cuts no character in half.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	s = s[:most]
-	for s != "" && !utf8.ValidString(s) {
-		s = s[:len(s)-1]
-	}
-	return s
-}
-
 // labelsOf returns the labels of the lease that is the lock. They keep the client's own words,
 // which other clients are shown.
 func labelsOf(l *tfstate.LockInfo, verbatim []byte) leasehold.Labels {
@@ -72,7 +35,7 @@ func labelsOf(l *tfstate.LockInfo, verbatim []byte) leasehold.Labels {
 	return leasehold.Labels{
 		{Key: labelID, Value: l.ID},
 		{Key: labelLockInfo, Value: compact.String()},
-		{Key: labelVersion, Value: clip(l.Version, 64)},
+		{Key: labelVersion, Value: tfstate.Clip(l.Version, 64)},
 	}
 }
 

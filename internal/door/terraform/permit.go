@@ -110,11 +110,11 @@ func (c *call) whyForced(p present, head tfstate.Head) (by, reason string) {
 	case c.engine.Level() < core.Level4 || p.holder == nil || p.record == nil:
 		return "", ""
 	case p.permits(head):
-		return p.permit.By, clip("forced, another lineage was allowed: "+p.permit.Reason, leasehold.MaxName)
+		return p.permit.By, tfstate.Clip("forced, another lineage was allowed: "+p.permit.Reason, leasehold.MaxName)
 	case p.head.Lineage != head.Lineage:
-		return p.holder.Holder, clip("forced, another lineage: "+p.holder.Reason, leasehold.MaxName)
+		return p.holder.Holder, tfstate.Clip("forced, another lineage: "+p.holder.Reason, leasehold.MaxName)
 	case head.Serial < p.head.Serial:
-		return p.holder.Holder, clip("forced, a lower serial: "+p.holder.Reason, leasehold.MaxName)
+		return p.holder.Holder, tfstate.Clip("forced, a lower serial: "+p.holder.Reason, leasehold.MaxName)
 	}
 	return "", ""
 }

@@ -85,7 +85,7 @@ func (c *call) toAcquire(info *tfstate.LockInfo, verbatim []byte, d leasehold.De
 	}
 	command := &core.Acquire{
 		Namespace: c.namespace, Resource: c.path,
-		Holder: holderOf(info), Reason: reasonOf(info), Labels: labelsOf(info, verbatim),
+		Holder: info.Holder(), Reason: info.Reason(), Labels: labelsOf(info, verbatim),
 		Session: c.query.Get("session"), Wait: wait, TTL: max(ttl, lease),
 	}
 	if command.Session == "" && command.TTL == 0 {

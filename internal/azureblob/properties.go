@@ -1,0 +1,78 @@
+package azureblob
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureaccount"
+)
+
+// Properties are what is kept of a blob, a snapshot or a container besides its bytes.
+type Properties struct {
+	Created     int64             `json:"created"`  // Unix nanoseconds
+	Modified    int64             `json:"modified"` // Unix nanoseconds
+	ETag        string            `json:"etag"`
+	Metadata    map[string]string `json:"metadata,omitempty"` // names in lower case
+	Size        int64             `json:"size,omitempty"`
+	Type        string            `json:"type,omitempty"`
+	Encoding    string            `json:"encoding,omitempty"`
+	Language    string            `json:"language,omitempty"`
+	Disposition string            `json:"disposition,omitempty"`
+	Cache       string            `json:"cache,omitempty"`
+	MD5         string            `json:"md5,omitempty"` // in base64
+	Copy        *Copied           `json:"copy,omitempty"`
+	Blocks      int               `json:"blocks,omitempty"` // how many it was made of; 0: it was put whole
+
+	// An ended lease is shown until something is written (Settled), and an expired one
+	// may be broken afterwards (Broken). Either remembers the token of the lease it means.
+	Settled leasehold.Token `json:"settled,omitempty"`
+	Broken  leasehold.Token `json:"broken,omitempty"`
+
+	// Leases that somebody broke, the newest last: their holders may come late, when others
+	// have had the blob since, and are told.
+	Ends []End `json:"ends,omitempty"`
+
+	// A container that is being deleted is gone for everybody, and its blobs are on
+	// their way out.
+	Deleting bool `json:"deleting,omitempty"`
+}
+
+// Copied is where the bytes of a blob came from.
+type Copied struct {
+	ID     string `json:"id"`
+	Source string `json:"source"`
+	At     int64  `json:"at"`
+}
+
+// Encode returns the value of the record.
+func (p *Properties) Encode() string {
+	b, _ := json.Marshal(p)
+	return string(b)
+}
+
+// Touch gives the blob the tag and time of a change. Its clock never goes back.
+func (p *Properties) Touch() {
+	p.ETag, p.Modified = azureaccount.NewETag(), max(time.Now().UnixNano(), p.Modified)
+}
+
+// An End is how a lease was broken.
+type End struct {
+	GUID string    `json:"guid"` // of the lease
+	At   time.Time `json:"at"`
+	By   string    `json:"by"`
+	Why  string    `json:"why,omitempty"`
+}
+
+// maxEnds is how many broken leases a blob remembers.
+const maxEnds = 8
+
+// Remember notes that a lease was broken, and reports whether that is new.
+func (p *Properties) Remember(e End) bool {
+	if slices.ContainsFunc(p.Ends, func(known End) bool { return known.GUID == e.GUID && known.At.Equal(e.At) }) {
+		return false
+	}
+	p.Ends = append(slices.Clone(p.Ends[max(0, len(p.Ends)-maxEnds+1):]), e)
+	return true
+}

@@ -35,6 +35,7 @@ var scenes = map[string]scene{
 	"acquire": {empty: true},
 	"advise":  {empty: true},
 	"ask":     {before: []string{"acquire gpu/3 --holder bob"}},
+	"break":   {before: []string{"acquire gpu/pool --holder ann --slots 1 --capacity 4"}},
 	"bench": {replace: map[string]string{"--duration 30s": "--duration 200ms", "--leases 100000": "--leases 100",
 		"--clients 256": "--clients 4", "--clients 64": "--clients 4 --duration 200ms", "--watchers 1000": "--watchers 3",
 		"--rate 1000": "--rate 100 --duration 200ms"}},
@@ -177,7 +178,7 @@ func playExample(t *testing.T, s scene, c *cobra.Command, line, server, namespac
 		line = strings.ReplaceAll(line, from, to)
 	}
 	if !strings.Contains(line, "--yes") { // the answer, where nobody can be asked
-		line = strings.Replace(line, "leasehold break prod/deploy", "leasehold break prod/deploy --yes", 1)
+		line = strings.Replace(line, "leasehold break ", "leasehold break --yes ", 1)
 	}
 	line = strings.ReplaceAll(line, "release ID", "release 4k2vqf7m")
 	follows := s.follows || strings.Contains(line, "--watch") || strings.Contains(line, "leasehold serve") ||

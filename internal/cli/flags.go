@@ -32,7 +32,7 @@ func (s *Span) Set(text string) error {
 	case err != nil:
 		return errors.New("write a duration such as 500ms, 30s, 5m, 2h or 1d")
 	case d < 0:
-		return errors.New("a duration is not less than 0s")
+		return errors.New("a duration cannot be negative")
 	}
 	s.Value, s.Given = d, true
 	return nil

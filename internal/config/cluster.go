@@ -55,7 +55,7 @@ func setInitialCluster(c *Config, value string) error {
 		for _, m := range c.Server.InitialCluster {
 			switch {
 			case m.Name == name:
-				return fmt.Errorf("%s stands there twice: each server has a name of its own", name)
+				return fmt.Errorf("%s is listed twice: each server has a name of its own", name)
 			case m.Peer == address:
 				return fmt.Errorf("%s and %s have the same address %s: each server has its own", m.Name, name, address)
 			}

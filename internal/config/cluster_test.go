@@ -72,7 +72,7 @@ func TestMistakesAboutClusters(t *testing.T) {
 		{"--initial-cluster n1=x", "n1=x: write it as host:port"},
 		{"--initial-cluster n1=10.0.0.1:0", "a number from 1 to 65535"},
 		{"--initial-cluster n1=0.0.0.0:1", "every address of a machine"},
-		{"--initial-cluster n1=10.0.0.1:1,n1=10.0.0.2:1", "n1 stands there twice"},
+		{"--initial-cluster n1=10.0.0.1:1,n1=10.0.0.2:1", "n1 is listed twice"},
 		{"--initial-cluster n1=10.0.0.1:1,n2=10.0.0.1:1", "n1 and n2 have the same address"},
 		{"--initial-cluster n1=10.0.0.1:1,", `"" has no =`},
 		{"--initial-cluster -n=10.0.0.1:1", "cannot be a name"},
@@ -107,7 +107,7 @@ func TestServersToTalkTo(t *testing.T) {
 	}
 	for _, m := range []struct{ flags, want string }{
 		{"--server a:1,", "write it as http://host:port"},
-		{"--server a:1,http://a:1", "http://a:1 stands there twice"},
+		{"--server a:1,http://a:1", "http://a:1 is listed twice"},
 		{"--server a:1 --ca x", "ca, cert and key are for servers with TLS, and server is http://a:1: write it as https://host:port"},
 		{"--server https://a:1 --cert x", "cert and key go together"},
 	} {

@@ -73,7 +73,7 @@ func TestMistakesInFile(t *testing.T) {
 		{"no port", "listen: localhost", `FILE:1: listen is "localhost": write it as host:port, such as 127.0.0.1:4653`},
 		{"no such port", "listen: localhost:70000", "0 (any that is free) to 65535"},
 		{"not a switch", "insecure: maybe", "use true or false"},
-		{"twice", "data: a\ndata: b", "FILE:2: data stands at FILE:1 already"},
+		{"twice", "data: a\ndata: b", "FILE:2: data is already set at FILE:1"},
 		{"a list", "data: [a, b]", "FILE:1: data takes one plain value"},
 		{"an alias", "data: &a x\nlisten: *a", "FILE:2: listen takes one plain value"},
 		{"no value", "data:", "FILE:1: data has no value"},

@@ -25,7 +25,7 @@ func fileLayer(path string, text []byte, doors []Door) (layer, error) {
 		origin := fmt.Sprintf("%s:%d", path, key.Line)
 		err := entry(key, value, doors)
 		if before, twice := l[key.Value]; twice && err == nil {
-			err = fmt.Errorf("%s stands at %s already: leave one out", key.Value, before.origin)
+			err = fmt.Errorf("%s is already set at %s: remove one", key.Value, before.origin)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", origin, err))

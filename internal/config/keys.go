@@ -54,7 +54,7 @@ var keys = []Key{
 		Help: "address to serve on; one that other machines can reach needs TLS with --tls-client-ca, or --insecure",
 		set:  setListen},
 	{Name: "data", Scope: OfServer, Default: "leasehold-data",
-		Help: "directory that keeps everything; made if it is not there", set: setData},
+		Help: "directory for all data; created if it does not exist", set: setData},
 	{Name: "name", Scope: OfServer, Default: "n1",
 		Help: "name of this server among those of its cluster", set: setName},
 	{Name: "peer-listen", Scope: OfServer,
@@ -303,7 +303,7 @@ func setServer(c *Config, value string) error {
 			return err
 		}
 		if slices.Contains(c.Client.Servers, address) {
-			return fmt.Errorf("%s stands there twice", address)
+			return fmt.Errorf("%s is listed twice", address)
 		}
 		c.Client.Servers = append(c.Client.Servers, address)
 	}

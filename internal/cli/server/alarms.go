@@ -30,9 +30,9 @@ func Alarms(a *cli.App) *cobra.Command {
   quarantine    the cluster was restored from a backup and grants nothing yet, in any
                 namespace (leasehold help cluster end-quarantine)
 
-The first two last until the lease ends or the queue is short again, quarantine until
-it ends, the others for an hour after it happened last. There is one alarm for each thing; COUNT says how
-often it happened.
+The first two last until the lease ends or the queue is short again, quarantine until it
+ends, the others for an hour after it happened last. There is one alarm for each thing;
+COUNT says how often it happened.
 
 With --check the command ends with code 1 if any alarm is active, for monitoring.`,
 		Example: `  leasehold alarms

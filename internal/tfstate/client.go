@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -19,8 +21,24 @@ import (
 // same protocol as Terraform does. Its errors are those of a v1.Caller.
 type Client struct{ Caller *v1.Caller }
 
-// List returns all states whose names begin with a prefix.
+// List returns all states whose names begin with a prefix: those of the http backend, then those of
+// the azurerm backend.
 func (c Client) List(ctx context.Context, prefix string) ([]State, error) {
+	if blob, ok := strings.CutPrefix(prefix, AzureMark); ok {
+		return c.list(ctx, "/azurerm/", blob)
+	}
+	states, err := c.list(ctx, "/terraform/", prefix)
+	if err != nil || !strings.HasPrefix(AzureMark, prefix) {
+		return states, err
+	}
+	blobs, err := c.list(ctx, "/azurerm/", "")
+	if errors.Is(err, leasehold.ErrNotFound) {
+		return states, nil // a server that does not list them yet
+	}
+	return append(states, blobs...), err
+}
+
+func (c Client) list(ctx context.Context, address, prefix string) ([]State, error) {
 	states := []State{}
 	for after := ""; ; {
 		query := url.Values{"limit": {strconv.Itoa(MaxLimit)}}
@@ -31,7 +49,7 @@ func (c Client) List(ctx context.Context, prefix string) ([]State, error) {
 			query.Set("after", after)
 		}
 		var page Page[State]
-		if err := c.get(ctx, "/terraform/", query, &page); err != nil {
+		if err := c.get(ctx, address, query, &page); err != nil {
 			return nil, err
 		}
 		states = append(states, page.Items...)

@@ -15,14 +15,39 @@ import (
 // resource, terraform/S.
 const prefix = "terraform/"
 
+// A state of the azurerm backend is a blob: azurerm:ACCOUNT/CONTAINER/KEY is the record, and its
+// lock a lease on the resource, azure/ACCOUNT/CONTAINER/KEY.
+const (
+	AzureMark   = "azurerm:" // begins the names of such states
+	azurePrefix = "azure/"
+)
+
+// OfAzure reports whether a name is that of a state of the azurerm backend.
+func OfAzure(state string) bool { return strings.HasPrefix(state, AzureMark) }
+
 // Path returns the path of a state's record, and of the resource that is its lock.
-func Path(state string) string { return prefix + state }
+func Path(state string) string {
+	if blob, ok := strings.CutPrefix(state, AzureMark); ok {
+		return azurePrefix + blob
+	}
+	return prefix + state
+}
 
 // Name returns the name of the state whose record is at a path.
-func Name(path string) string { return strings.TrimPrefix(path, prefix) }
+func Name(path string) string {
+	if blob, ok := strings.CutPrefix(path, azurePrefix); ok {
+		return AzureMark + blob
+	}
+	return strings.TrimPrefix(path, prefix)
+}
 
 // Address returns where a state is, below the address of the server.
-func Address(state string) string { return "/" + prefix + v1.EscapePath(state) }
+func Address(state string) string {
+	if blob, ok := strings.CutPrefix(state, AzureMark); ok {
+		return "/azurerm/" + v1.EscapePath(blob)
+	}
+	return "/" + prefix + v1.EscapePath(state)
+}
 
 // CheckState reports what is wrong with the name of a state, before anybody is given an address
 // that means something else.
@@ -36,6 +61,13 @@ func CheckState(name string) error {
 			return invalid("the name of the state is %s: between slashes there is at least one character, and neither "+
 				". nor ..", brief(name))
 		}
+	}
+	if OfAzure(name) {
+		if len(segments) < 3 {
+			return invalid("the name of the state is %s: a state of the azurerm backend is written as "+
+				"azurerm:ACCOUNT/CONTAINER/KEY", brief(name))
+		}
+		return nil
 	}
 	// Some backends lock at STATE/lock, and the door answers there.
 	if segments[len(segments)-1] == "lock" {

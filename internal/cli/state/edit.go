@@ -175,6 +175,11 @@ func readState(a *cli.App, source string) ([]byte, error) {
 
 // edit does something to a state under its lock, so that no Terraform writes meanwhile.
 func edit(ctx context.Context, c *cli.Conn, state, operation string, f editFlags, do func(id string) error) error {
+	if tfstate.OfAzure(state) {
+		return cli.Hint(cli.Failure(leasehold.Refused, "states of the azurerm backend are written by Terraform alone"),
+			"write it in its directory: terraform state push FILE; a former version: %s",
+			c.Again("state", "pull", state, "--version", "SERIAL"))
+	}
 	info := tfstate.LockInfo{
 		ID: rand.Text(), Operation: operation, Info: f.reason, Who: c.Operator(), Version: "leasehold",
 		Created: time.Now().UTC().Format(time.RFC3339Nano),
@@ -203,7 +208,8 @@ nothing without --yes. Who did it, and why, is in leasehold audit.
 
 What the former holder still writes is refused: Terraform then keeps its state in
 errored.tfstate. If the lock is gone or somebody else's by the time you say yes,
-nothing happens. It is leasehold break terraform/STATE --now.`,
+nothing happens. It is leasehold break terraform/STATE --now, or for a state of the
+azurerm backend leasehold break azure/ACCOUNT/CONTAINER/KEY --now.`,
 		Example: `  leasehold state unlock prod/network --reason "the runner was killed"
   leasehold state unlock prod/network --yes --reason "host is gone"
   leasehold audit terraform/prod/network --verb break`,
@@ -215,7 +221,7 @@ nothing happens. It is leasehold break terraform/STATE --now.`,
 		if err := f.Check(cmd); err != nil {
 			return err
 		}
-		resource, err := c.Resource(ctx, "terraform/"+args[0], 1)
+		resource, err := c.Resource(ctx, tfstate.Path(args[0]), 1)
 		switch {
 		case err != nil:
 			return err

@@ -23,6 +23,9 @@ func Command(a *cli.App) *cobra.Command {
 		Long: `State manages the states that Terraform and OpenTofu keep on the server by their http
 backend: it lists them with their locks and versions, compares, and rolls back.
 
+States of the azurerm backend are called azurerm:ACCOUNT/CONTAINER/KEY. They can be
+listed, shown, compared, pulled and unlocked; Terraform alone writes them.
+
 A state S is the record terraform/S, and its lock is a lease on the resource
 terraform/S: leasehold describe, history, audit and break work on it too.`,
 		Example: `  leasehold state list prod/
@@ -225,8 +228,8 @@ func describeState(a *cli.App, s tfstate.State, inside statediff.Contents) strin
 		out.Line("Locked by", "nobody")
 		if s.Unacknowledged != "" {
 			out.Line("Blocked", "until somebody acknowledges how the lock of %s ended: leasehold acknowledge "+
-				"terraform/%s",
-				cli.Printable(s.Unacknowledged), cli.Printable(s.Name))
+				"%s",
+				cli.Printable(s.Unacknowledged), cli.Printable(tfstate.Path(s.Name)))
 		}
 		if s.AvailableAt != nil {
 			out.Line("Available", "%s, when its grace is over", a.Until(*s.AvailableAt))

@@ -22,6 +22,7 @@ const doorName = "terraform"
 // patterns are the paths of this door, as http.ServeMux writes them.
 var patterns = []string{
 	"/terraform", "/terraform/",
+	"/azurerm", "/azurerm/", // states of the azurerm backend, to read
 	"/api/v4/projects/{project}/terraform/state/{name...}", // GitLab
 	"/api/packages/{owner}/terraform/state/{name...}",      // Gitea
 }
@@ -87,6 +88,7 @@ type call struct {
 	namespace string
 	state     string
 	path      string // of the resource, and of the record
+	azure     bool   // it is about states of the azurerm backend
 	id        string // of the lock under which it is made, as far as that was read
 	version   string // of the client, as it says itself
 	waited    bool
@@ -126,6 +128,8 @@ func (c *call) serve(o *operation) error {
 		c.w.Header().Set("Allow", "GET, HEAD, POST, PUT, DELETE, LOCK, UNLOCK")
 		return door.Invalidly(http.StatusMethodNotAllowed,
 			"method %s is unknown here: use GET, POST, DELETE, LOCK or UNLOCK", door.Brief(c.r.Method))
+	case c.azure && o.writes:
+		return refused("states of the azurerm backend are written by Terraform alone: use terraform state push")
 	case c.state == "" && o.on != ofAll:
 		return door.Invalid("the path names no state: write /terraform/STATE")
 	}
@@ -143,7 +147,7 @@ func (c *call) open() (at place, err error) {
 	if at, err = placeOf(c.r.URL.EscapedPath(), c.query); err != nil {
 		return at, err
 	}
-	c.state, c.path = at.state, tfstate.Path(at.state)
+	c.state, c.path, c.azure = at.state, tfstate.Path(at.state), at.azure
 	return at, door.CheckName("namespace", c.namespace, leasehold.MaxName)
 }
 

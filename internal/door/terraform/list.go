@@ -26,22 +26,34 @@ func (c *call) list() error {
 	if err != nil || len(after) > leasehold.MaxName {
 		return door.Invalid("after is not the \"next\" of a page: leave it out to start again")
 	}
-	found, next, err := c.listed(tfstate.Path(c.query.Get("prefix")), string(after), int(limit))
+	prefix := c.query.Get("prefix")
+	if c.azure {
+		prefix = tfstate.AzureMark + prefix
+	}
+	found, next, err := c.listed(tfstate.Path(prefix), string(after), int(limit))
 	if err != nil {
 		return err
 	}
-	answer := tfstate.Page[tfstate.State]{Items: make([]tfstate.State, len(found))}
+	answer := tfstate.Page[tfstate.State]{Items: []tfstate.State{}}
 	for i := range found {
 		if found[i].stored {
 			c.describe(&found[i].State, found[i].content)
 		}
-		answer.Items[i] = found[i].State
+		if !c.azure || isState(&found[i].State) {
+			answer.Items = append(answer.Items, found[i].State)
+		}
 	}
 	if next != "" {
 		answer.Next = base64.RawURLEncoding.EncodeToString([]byte(next))
 	}
 	c.send(http.StatusOK, "application/json", answer)
 	return nil
+}
+
+// isState reports whether a blob is a state: it reads as one, or it is empty, locked, and may become one.
+// Containers have records beside those of their blobs, and a container may have blobs of any kind.
+func isState(s *tfstate.State) bool {
+	return tfstate.CheckState(s.Name) == nil && (s.Problem == "" && s.Revision != 0 || s.Lock != nil && s.Size == 0)
 }
 
 // A found is a state that a list shows. One that is not stored is only locked: nobody has written
@@ -179,9 +191,12 @@ func (c *call) versions() error {
 	if len(found) == 0 {
 		return c.noState()
 	}
-	answer := tfstate.Page[tfstate.Version]{Items: make([]tfstate.Version, len(found))}
+	answer := tfstate.Page[tfstate.Version]{Items: []tfstate.Version{}}
 	for i := range found {
-		answer.Items[i] = c.versionOf(&found[i])
+		// The azurerm backend makes an empty blob before it writes a state.
+		if v := c.versionOf(&found[i]); !c.azure || v.Size > 0 {
+			answer.Items = append(answer.Items, v)
+		}
 	}
 	c.send(http.StatusOK, "application/json", answer)
 	return nil

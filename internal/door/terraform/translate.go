@@ -14,6 +14,7 @@ import (
 type place struct {
 	state string
 	lock  bool // the path is that of its lock
+	azure bool // it is a state of the azurerm backend
 }
 
 // placeOf reads a path in any of the dialects.
@@ -28,6 +29,8 @@ func placeOf(escaped string, query door.Query) (at place, err error) {
 		return at, err
 	}
 	switch {
+	case segments[0] == "azurerm":
+		return azurePlace(segments[1:])
 	case len(segments) >= 7 && segments[0] == "api" && segments[1] == "v4":
 		segments = append([]string{segments[3]}, segments[6:]...)
 	case len(segments) >= 6 && segments[0] == "api" && segments[1] == "packages":
@@ -43,7 +46,7 @@ func placeOf(escaped string, query door.Query) (at place, err error) {
 				"use /terraform/STATE, or /terraform/state?state=STATE")
 		}
 		name := strings.Trim(query.Get("state"), "/")
-		return place{name, segments[0] == "lock"}, tfstate.CheckState(name)
+		return checked(place{state: name, lock: segments[0] == "lock"})
 	}
 	if last := len(segments) - 1; last >= 1 && segments[last] == "lock" {
 		at.lock, segments = true, segments[:last]
@@ -51,7 +54,26 @@ func placeOf(escaped string, query door.Query) (at place, err error) {
 	if at.state = strings.Join(segments, "/"); at.state == "" {
 		return at, nil
 	}
+	return checked(at)
+}
+
+// checked refuses the name of a state that cannot be one of the http backend.
+func checked(at place) (place, error) {
+	if tfstate.OfAzure(at.state) {
+		return at, door.Invalid("a name that begins with %s means a state of the azurerm backend: choose another",
+			tfstate.AzureMark)
+	}
 	return at, tfstate.CheckState(at.state)
+}
+
+// azurePlace reads the path of a state of the azurerm backend: /azurerm/ACCOUNT/CONTAINER/KEY.
+func azurePlace(segments []string) (at place, err error) {
+	at.azure = true
+	if blob := strings.Join(segments, "/"); blob != "" {
+		at.state = tfstate.AzureMark + blob
+		err = tfstate.CheckState(at.state)
+	}
+	return at, err
 }
 
 // unescape splits a path, which the server has found to be tidy.

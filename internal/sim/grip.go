@@ -255,7 +255,9 @@ func (g *grip) giveBack() {
 	g.drop()
 	switch n := w.random.IntN(10); {
 	case g.session != "" && n < 5:
-		c.insist(&core.CloseSession{Namespace: g.at.space, ID: g.session}, 5)
+		// Some are ended by a guard, for a holder that died.
+		c.insist(&core.CloseSession{Namespace: g.at.space, ID: g.session,
+			Abandon: n < 1 && c.level >= core.Level4}, 5)
 	case n < 7:
 		c.insist(&core.Txn{Namespace: g.at.space, Request: c.newRequest(""), Then: []core.Op{
 			{Do: core.ReleaseLease, ID: g.id}, {Do: core.Delete, Path: "holder of " + g.at.name},

@@ -59,7 +59,8 @@ func TestDialByTheEnvironment(t *testing.T) {
 func TestDialSaysWhatIsWrong(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://127.0.0.1:1": "cannot reach the server",
-		"127.0.0.1:4653":     "is not an address",
+		"ftp://127.0.0.1":    "is not an address",
+		"127.0.0.1:1":        "cannot reach the server at http://127.0.0.1:1",
 	} {
 		_, err := client.Dial(t.Context(), client.Config{Servers: []string{address}})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -34,29 +34,24 @@ func NewServers(config CallerConfig) (*Servers, error) {
 	}
 	s := &Servers{}
 	for _, address := range addresses {
-		if err := checkAddress(address); err != nil {
-			return nil, err
+		complete, err := ServerURL(address, config.TLS != nil)
+		if err != nil {
+			return nil, &leasehold.Error{Code: leasehold.Invalid,
+				Message: fmt.Sprintf("server %q is not an address: %v", withoutPassword(address), err)}
 		}
 		c := newCaller(config)
-		c.endpoint = newEndpoint(strings.TrimRight(address, "/"), client, config.PingWithin)
+		c.endpoint = newEndpoint(complete, client, config.PingWithin)
 		s.all = append(s.all, c)
 	}
 	return s, nil
 }
 
-func checkAddress(server string) error {
-	u, err := url.Parse(server)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return &leasehold.Error{Code: leasehold.Invalid,
-			Message: fmt.Sprintf("server %q is not an address: write it as %s", server, DefaultServer)}
+// withoutPassword returns an address for an error message, which ends up in logs.
+func withoutPassword(address string) string {
+	if u, err := url.Parse(address); err == nil {
+		return u.Redacted()
 	}
-	// They would be dropped silently, and a user name or password with them.
-	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return &leasehold.Error{Code: leasehold.Invalid,
-			Message: fmt.Sprintf("server %q has more than scheme, host and path: write it as %s", u.Redacted(),
-				DefaultServer)}
-	}
-	return nil
+	return address
 }
 
 // An endpoint is one server: where it is, the connections to it, and its feature level.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/certificate"
 )
 
@@ -35,7 +36,7 @@ func setPeerAdvertise(c *Config, value string) error {
 
 func setAdvertise(c *Config, value string) (err error) {
 	if value != "" {
-		c.Server.Advertise, err = serverURL(value)
+		c.Server.Advertise, err = v1.ServerURL(value, false)
 	}
 	return err
 }

@@ -102,13 +102,13 @@ func TestMistakesAboutClusters(t *testing.T) {
 
 func TestServersToTalkTo(t *testing.T) {
 	c, _, err := ForClient(Sources{Flags: map[string]string{"server": "a:1, https://b:2/ ,http://c", "ca": "x"}})
-	if want := []string{"http://a:1", "https://b:2", "http://c"}; err != nil || !reflect.DeepEqual(c.Client.Servers, want) || c.Client.Server != strings.Join(want, ",") {
+	if want := []string{"https://a:1", "https://b:2", "http://c"}; err != nil || !reflect.DeepEqual(c.Client.Servers, want) || c.Client.Server != strings.Join(want, ",") {
 		t.Errorf("got %+v, %v", c.Client, err)
 	}
 	for _, m := range []struct{ flags, want string }{
 		{"--server a:1,", "write it as http://host:port"},
 		{"--server a:1,http://a:1", "http://a:1 is listed twice"},
-		{"--server a:1 --ca x", "ca, cert and key are for servers with TLS, and server is http://a:1: write it as https://host:port"},
+		{"--server http://a:1 --ca x", "ca, cert and key are for servers with TLS, and server is http://a:1: write it as https://host:port"},
 		{"--server https://a:1 --cert x", "cert and key go together"},
 	} {
 		if _, _, err := ForClient(Sources{Flags: flags(m.flags)}); err == nil || !strings.Contains(err.Error(), m.want) {

@@ -109,7 +109,9 @@ func ForClient(src Sources) (Config, []Setting, error) {
 	env, err := environ(src.Environ, src.Doors)
 	r := resolver{config: &c, layers: []layer{flagLayer(src.Flags), env}, problems: []error{err}}
 	r.settle(pick(src.Doors, OfClient))
-	r.problems = append(r.problems, c.Client.checkTLS())
+	if err := c.Client.complete(); err == nil { // else it was reported
+		r.problems = append(r.problems, c.Client.checkTLS())
+	}
 	return c, r.settings, errors.Join(r.problems...)
 }
 

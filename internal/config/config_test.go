@@ -197,7 +197,7 @@ func TestClient(t *testing.T) {
 
 func TestServerURL(t *testing.T) {
 	for given, want := range map[string]string{
-		"localhost:1": "http://localhost:1", "http://a:1/": "http://a:1", "https://a/leases/": "https://a/leases", "[::1]:2": "http://[::1]:2",
+		"127.0.0.1": "http://127.0.0.1:4653", "::1,n2:5": "http://[::1]:4653,http://n2:5", "localhost:1": "http://localhost:1", "http://a:1/": "http://a:1", "https://a/leases/": "https://a/leases", "[::1]:2": "http://[::1]:2",
 		"ftp://a": "", "http://": "", "": "", "http://u:p@a": "", "http://a/?x=1": "", "http://a b": "",
 	} {
 		c, _, err := ForClient(Sources{Flags: map[string]string{"server": given}})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/certificate"
 )
 
 // A Scope says whom a setting is for.
@@ -135,8 +135,8 @@ var keys = []Key{
 	{Name: "config", Scope: ofFile,
 		Help: "YAML file with settings of the server", set: setFile},
 	{Name: "server", Scope: OfClient, Default: v1.DefaultServer,
-		Help: "URL of the server to talk to, or of several, with commas: the next one is asked when one can't be " +
-			"reached",
+		Help: "URL of the server to talk to, or of several, with commas: the next one is asked when one cannot be " +
+			"reached; a host alone means port 4653",
 		set: setServer},
 	{Name: "ca", Scope: OfClient,
 		Help: "authority that certified the server, a file of PEM; empty: those that this machine trusts",
@@ -296,36 +296,29 @@ func setFile(c *Config, value string) error {
 	return nil
 }
 
+// setServer keeps the addresses as they were given. Client.complete makes URLs of them, once it is known
+// whether there is TLS.
 func setServer(c *Config, value string) error {
-	for part := range strings.SplitSeq(value, ",") {
-		address, err := serverURL(strings.TrimSpace(part))
+	c.Client.Servers = strings.Split(value, ",")
+	probe := Client{Servers: c.Client.Servers}
+	return probe.complete()
+}
+
+// complete makes URLs of the addresses of servers.
+func (c *Client) complete() error {
+	var servers []string
+	for _, given := range c.Servers {
+		address, err := v1.ServerURL(given, c.TLS != certificate.Files{})
 		if err != nil {
 			return err
 		}
-		if slices.Contains(c.Client.Servers, address) {
+		if slices.Contains(servers, address) {
 			return fmt.Errorf("%s is listed twice", address)
 		}
-		c.Client.Servers = append(c.Client.Servers, address)
+		servers = append(servers, address)
 	}
-	c.Client.Server = strings.Join(c.Client.Servers, ",")
+	c.Servers, c.Server = servers, strings.Join(servers, ",")
 	return nil
-}
-
-// serverURL completes the address of a server.
-func serverURL(address string) (string, error) {
-	if !strings.Contains(address, "://") {
-		address = "http://" + address
-	}
-	u, err := url.Parse(address)
-	switch {
-	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
-		return "", errors.New("write it as http://host:port")
-	case u.RawQuery != "", u.Fragment != "":
-		return "", errors.New("leave out what follows the path")
-	case u.User != nil:
-		return "", errors.New("leave out the user and password: they would be shown in every process list")
-	}
-	return strings.TrimRight(u.String(), "/"), nil
 }
 
 func setNamespace(c *Config, value string) error {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -37,27 +39,27 @@ func Check(a *cli.App, o Outside) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check the data of a stopped server, a backup, or a running cluster",
-		Long: `Check with --data reads the data of a server that does not run, just as the server
-would when it starts: the newest snapshot, then the log behind it. It then looks
-whether what comes out contradicts itself: a resource with two holders, a token that
-was given twice, a waiter without a place in a queue, a lease that nothing would ever
-end. With --backup it does the same with a backup, all of which it reads.
+		Long: `Check with --data reads the data of a stopped server as the server would when it
+starts: the newest snapshot, then the log after it. It then checks that the result does
+not contradict itself: a resource with two holders, a token granted twice, a waiter
+without a place in a queue, a lease that nothing would ever end. With --backup it does
+the same with a whole backup.
 
-With --server it asks a running cluster: all servers sum up what they know at
-the same place in the log, and the sums are compared. Servers that differ are a bug or
-a broken disk, and can't be told apart from outside: see docs/backup.md.
+With --server, or where LEASEHOLD_SERVER is set, it asks a running cluster: all servers
+hash their state at the same place in the log, and the hashes are compared. Servers that
+differ mean a bug or a broken machine: see docs/backup.md.
 
-It ends with code 0 if nothing is wrong, and with code 70 if something is damaged,
-contradicts itself or differs; each such thing is a line on standard error. A server
-that did not answer is a code 69. The checksum names the state: two servers that were
-told the same have the same.`,
+It exits with code 0 if nothing is wrong, and with code 70 if something is damaged,
+contradicts itself or differs; each such thing is a line on standard error. The code is
+69 if a server did not answer. The checksum names the state: servers with the same
+state have the same.`,
 		Example: `  leasehold check --data leasehold-data
   leasehold check --backup leasehold.backup
   leasehold check --server https://10.0.0.1:4653`,
 		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		what, err := whatToCheck(cmd)
+		what, err := whatToCheck(a, cmd)
 		switch {
 		case err != nil:
 			return err
@@ -85,9 +87,9 @@ told the same have the same.`,
 	return cmd
 }
 
-// whatToCheck returns which of three flags was given. A server that only a variable names is not
-// asked: somebody who forgot a flag should hear of it.
-func whatToCheck(cmd *cobra.Command) (string, error) {
+// whatToCheck returns which of three flags was given. Without any it is the server that
+// LEASEHOLD_SERVER names.
+func whatToCheck(a *cli.App, cmd *cobra.Command) (string, error) {
 	var given []string
 	for _, name := range []string{"data", "backup", "server"} {
 		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() != "" {
@@ -96,13 +98,18 @@ func whatToCheck(cmd *cobra.Command) (string, error) {
 	}
 	switch len(given) {
 	case 0:
+		if slices.ContainsFunc(a.Environ, func(s string) bool { return namesServer.MatchString(s) }) {
+			return "server", nil
+		}
 		return "", cli.SeeHelp(cmd, cli.Usage("check needs --data, --backup or --server: name the directory of a "+
-			"stopped server, a backup, or a cluster that runs"))
+			"stopped server, a backup, or a running cluster"))
 	case 1:
 		return given[0], nil
 	}
 	return "", cli.SeeHelp(cmd, cli.Usage("check takes --%s or --%s, not both", given[0], given[1]))
 }
+
+var namesServer = regexp.MustCompile("^LEASEHOLD_SERVER=.")
 
 func checkBackup(a *cli.App, name string) error {
 	head, report, err := storage.CheckBackup(name)
@@ -144,7 +151,7 @@ func checkServers(ctx context.Context, a *cli.App, c *cli.Conn) error {
 	if err := judgeSums(sums); err != nil {
 		return err
 	}
-	a.Say("ok: %s the same at index %d of the log", cli.Plural(len(sums.Items), "server knows", "servers know"),
+	a.Say("ok: %s the same state at index %d of the log", cli.Plural(len(sums.Items), "server has", "servers have"),
 		sums.Index)
 	return nil
 }
@@ -161,8 +168,8 @@ func printSums(a *cli.App, sums v1.Sums) error {
 // differ is worse than that some did not answer, so it decides the exit code.
 func judgeSums(sums v1.Sums) error {
 	if !sums.Same {
-		return &cli.CodedError{Code: cli.ExitBug, Err: cli.Hint(fmt.Errorf("the servers do not know the same at %d of "+
-			"the log", sums.Index),
+		return &cli.CodedError{Code: cli.ExitBug, Err: cli.Hint(fmt.Errorf("the servers have different states at "+
+			"%d of the log", sums.Index),
 			"take a backup, and see docs/backup.md: remove one of them and let it join again")}
 	}
 	var silent cli.Several

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -53,6 +54,11 @@ func TestStories(t *testing.T) {
 				}
 			})
 			env.Setenv("LEASEHOLD_SERVER", "http://"+s.address)
+			docs, err := filepath.Abs("../../docs")
+			if err != nil {
+				return err
+			}
+			env.Setenv("DOCS", docs) // for walks that do what a page says
 			env.Setenv("TZ", "UTC")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each process takes a second to end
 			return nil

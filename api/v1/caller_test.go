@@ -209,11 +209,15 @@ func TestCallerResources(t *testing.T) {
 }
 
 func TestNewCaller(t *testing.T) {
-	for _, server := range []string{"127.0.0.1:4653", "localhost:4653", "ftp://x", "http://", "http://x?y", "http://u:secret@x", "http://x#y", "\x00"} {
+	for _, server := range []string{":4653", "localhost:", "ftp://x", "http://", "http://x?y", "http://u:secret@x", "http://x#y", "\x00"} {
 		_, err := v1.NewCaller(v1.CallerConfig{Server: server})
 		if !errors.Is(err, leasehold.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: the error is %v", server, err)
 		}
+	}
+	c, err := v1.NewCaller(v1.CallerConfig{Server: "localhost"})
+	if err != nil || c.Asked() != "http://localhost:4653" {
+		t.Errorf("a host alone: %v", err)
 	}
 }
 

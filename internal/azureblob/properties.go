@@ -46,9 +46,15 @@ type Copied struct {
 	At     int64  `json:"at"`
 }
 
-// Encode returns the value of the record.
+// Encode returns the value of the record. What would not fit with it is forgotten of the breaks, the
+// oldest first: texts of others must not keep a blob from being written or leased.
 func (p *Properties) Encode() string {
-	b, _ := json.Marshal(p)
+	fits := *p
+	b, _ := json.Marshal(fits)
+	for len(b) > leasehold.MaxValue && len(fits.Ends) > 0 {
+		fits.Ends = fits.Ends[1:]
+		b, _ = json.Marshal(fits)
+	}
 	return string(b)
 }
 

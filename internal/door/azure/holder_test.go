@@ -186,3 +186,25 @@ func TestMissingContainerIsSaid(t *testing.T) {
 	b.container("nowhere")
 	b.lease("/nowhere/demo", "acquire", "x-ms-lease-duration", "-1").expect(404, "BlobNotFound")
 }
+
+// However long the reasons of breaks are, and however many characters they take as JSON, the blob can still be
+// written and leased.
+func TestBreaksLeaveRoom(t *testing.T) {
+	b := newBench(t)
+	b.container("tfstate")
+	b.blob("tfstate/demo", "{}")
+	long := strings.Repeat("&", leasehold.MaxName)
+	for range 12 {
+		b.lease("/tfstate/demo", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", idA).expect(201)
+		id := b.status("tfstate/demo").Holders[0].ID
+		if _, err := b.engine.Do(t.Context(), &core.Break{Namespace: leasehold.DefaultNamespace, ID: id, By: long, Reason: long}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.blob("tfstate/demo", "{ }")
+	b.lease("/tfstate/demo", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", idB).expect(201)
+	late := b.ask("PUT", "/tfstate/demo", "late", "x-ms-blob-type", "BlockBlob", "x-ms-lease-id", idA)
+	if !strings.Contains(late.body, "the lease was broken by") {
+		t.Error(late.body)
+	}
+}

@@ -24,7 +24,7 @@ func (c *call) snapshotBlob() error {
 		taken := c.at
 		taken.Snapshot = snapshotTime(time.Now().UnixNano())
 		p := i.properties
-		p.Settled, p.Broken = 0, 0
+		p.Settled, p.Broken, p.Ends = 0, 0, nil // a snapshot has no lease
 		if len(metadata) > 0 {
 			p.Metadata = metadata
 			p.Touch()

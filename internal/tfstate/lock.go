@@ -82,25 +82,30 @@ type Lock struct {
 
 // Holder returns how a lock's client calls itself, without characters that cannot be shown.
 func (l *LockInfo) Holder() string {
-	who := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, l.Who)
-	if who == "" {
-		return "terraform"
+	if who := Shown(l.Who, leasehold.MaxName); who != "" {
+		return who
 	}
-	return Clip(who, leasehold.MaxName)
+	return "terraform"
 }
 
-// Reason returns in a word or two what the lock is for.
+// Reason returns in a word or two what the lock is for, without characters that cannot be shown.
 func (l *LockInfo) Reason() string {
 	reason := strings.ToLower(strings.TrimPrefix(l.Operation, "OperationType"))
 	if l.Info != "" {
 		reason = strings.TrimPrefix(reason+": "+l.Info, ": ")
 	}
-	return Clip(reason, leasehold.MaxName)
+	return Shown(reason, leasehold.MaxName)
+}
+
+// Shown returns a text of at most the given number of bytes without control characters, which could
+// rule the terminal of the person who reads it.
+func Shown(s string, most int) string {
+	return Clip(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s), most)
 }
 
 // Clip shortens a text to at most the given number of bytes, and cuts no character in half.

@@ -48,7 +48,7 @@ func (n *note) about(was string, labels leasehold.Labels) core.About {
 		set = append(set, leasehold.Label{Key: labelClient, Value: was})
 	}
 	if n.Version != "" {
-		set = append(set, leasehold.Label{Key: labelVersion, Value: tfstate.Clip(n.Version, 64)})
+		set = append(set, leasehold.Label{Key: labelVersion, Value: tfstate.Shown(n.Version, 64)})
 	}
 	slices.SortFunc(set, func(a, b leasehold.Label) int { return strings.Compare(a.Key, b.Key) })
 	about := core.About{Holder: info.Holder(), Reason: info.Reason(), Labels: set}

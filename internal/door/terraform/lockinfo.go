@@ -35,7 +35,7 @@ func labelsOf(l *tfstate.LockInfo, verbatim []byte) leasehold.Labels {
 	return leasehold.Labels{
 		{Key: labelID, Value: l.ID},
 		{Key: labelLockInfo, Value: compact.String()},
-		{Key: labelVersion, Value: tfstate.Clip(l.Version, 64)},
+		{Key: labelVersion, Value: tfstate.Shown(l.Version, 64)},
 	}
 }
 

@@ -73,7 +73,7 @@ func TestCallerLeases(t *testing.T) {
 			h.Acquired.IsZero() || h.Expires.IsZero() || h.Remaining < 50*time.Second || h.Namespace == "" {
 			t.Errorf("what is in the way is %+v", h)
 		}
-		if !strings.Contains(err.Error(), "a b/ü is held by ann (why) for another") {
+		if !strings.Contains(err.Error(), "a b/ü is held by ann (why); ends in") {
 			t.Errorf("the error is %v", err)
 		}
 		lease(c.Renew(ctx, v1.RenewRequest{ID: "a"}))

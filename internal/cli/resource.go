@@ -109,10 +109,8 @@ func (a *App) expires(l v1.Lease) string {
 		return "never: it ends by release or break"
 	case a.Output == FormatWide:
 		return Absolute(l.Expires.Time)
-	case l.State == "breaking":
-		return "in " + Left(l) + ", and can't be renewed"
 	}
-	return "in " + Left(l)
+	return Outlook(l, nil).When()
 }
 
 // Until shows a moment that is to come.

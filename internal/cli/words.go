@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
@@ -58,6 +59,26 @@ func Left(l v1.Lease) string {
 		return Endless
 	}
 	return Short(time.Duration(*l.RemainingMS) * time.Millisecond)
+}
+
+// Outlook returns what can be said about the end of a lease. usual is what was learned about its
+// resource, if anything.
+func Outlook(l v1.Lease, usual *v1.Usual) leasehold.Outlook {
+	o := leasehold.Outlook{Final: l.State == leasehold.Breaking.String() || atHoldLimit(l)}
+	if l.RemainingMS != nil {
+		o.Left = Left(l)
+	}
+	if usual != nil && usual.HoldP50 > 0 {
+		o.Usual = Short(time.Duration(usual.HoldP50))
+	}
+	return o
+}
+
+// atHoldLimit reports whether a lease ends because it may not be held for longer. Both moments are
+// of the server's calendar, which may have been set right by a little in between.
+func atHoldLimit(l v1.Lease) bool {
+	return l.HoldLimit != 0 && l.Acquired != nil && l.Expires != nil &&
+		!l.Acquired.Add(time.Duration(l.HoldLimit)-time.Second).After(l.Expires.Time)
 }
 
 // When returns a moment as how long ago it was, or with -o wide as date and time.

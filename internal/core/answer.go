@@ -170,9 +170,10 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 	rest := r.longestRest(s.now)
 	switch {
 	case r.held():
-		lease := s.lease(sp, sp.senior(r))
+		senior := sp.senior(r)
+		lease := s.lease(sp, senior)
 		failure.Lease = &lease
-		failure.Message = s.heldBy(sp, r, &lease)
+		failure.Message = s.heldBy(sp, r, senior, &lease)
 	case rest != nil && rest.Until == 0:
 		failure.Message = fmt.Sprintf(
 			"%s waits for somebody to acknowledge the unclean end of %s's lease with token %d",
@@ -208,24 +209,41 @@ func (s *State) held(sp *space, r *Resource, position int) Answer {
 }
 
 // heldBy says who has a resource, and what of it.
-func (s *State) heldBy(sp *space, r *Resource, lease *leasehold.Lease) string {
-	ends := ""
+func (s *State) heldBy(sp *space, r *Resource, senior *Claim, lease *leasehold.Lease) string {
+	who := lease.Holder + because(lease.Reason)
+	if !s.atLeast(Level4) && !lease.Expires.IsZero() {
+		who += " for another " + left(Time(lease.Remaining))
+	}
+	text, whose := fmt.Sprintf("%s is held by %s", r.Path, who), ""
+	if lease.Slots != 0 {
+		others := ""
+		whose = "the lease "
+		if n := r.sharers() - 1; n > 0 {
+			others, whose = fmt.Sprintf(" and %d more", n), "the oldest lease "
+		}
+		if resting, _ := r.rests(s.now); resting > 0 {
+			others += fmt.Sprintf(", and %d at rest after an unclean end", resting)
+		}
+		text = fmt.Sprintf("%s has %d of %d slots taken, by %s%s", r.Path, r.More.Shares.used,
+			sp.capacity(r, sp.definition(r.Path)), who, others)
+	}
+	if !s.atLeast(Level4) {
+		return text
+	}
+	return text + "; " + whose + s.outlook(r, senior, lease).String()
+}
+
+// outlook returns what can be said about the end of a lease on a resource.
+func (s *State) outlook(r *Resource, c *Claim, lease *leasehold.Lease) (o leasehold.Outlook) {
 	if !lease.Expires.IsZero() {
-		ends = fmt.Sprintf(" for another %s", left(Time(lease.Remaining)))
+		own, how := c.end()
+		o.Left = left(Time(lease.Remaining))
+		o.Final = how != leasehold.ByTTL && own <= s.now.Add(lease.Remaining)
 	}
-	if lease.Slots == 0 {
-		return fmt.Sprintf("%s is held by %s%s%s", r.Path, lease.Holder, because(lease.Reason), ends)
+	if usual := r.more().Usual.Hold(); usual != 0 {
+		o.Usual = left(Time(usual))
 	}
-	others := ""
-	if n := r.sharers() - 1; n > 0 {
-		others = fmt.Sprintf(" and %d more", n)
-	}
-	if resting, _ := r.rests(s.now); resting > 0 {
-		others += fmt.Sprintf(", and %d at rest after an unclean end", resting)
-	}
-	capacity := sp.capacity(r, sp.definition(r.Path))
-	return fmt.Sprintf("%s has %d of %d slots taken, by %s%s%s%s", r.Path, r.More.Shares.used, capacity, lease.Holder,
-		because(lease.Reason), ends, others)
+	return o
 }
 
 // left writes how long it is from one moment to another.

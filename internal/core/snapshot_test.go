@@ -205,7 +205,7 @@ func TestViewOfAWait(t *testing.T) {
 		at   time.Duration
 		says string
 	}{
-		{2 * time.Second, "printer is held by ann for another 8s"},
+		{2 * time.Second, "printer is held by ann; ends in 8s unless renewed"},
 		{12 * time.Second, "printer rests after the unclean end of ann's lease for another 3s"},
 		{15 * time.Second, "printer was held for as long as this request waited; it is free now"},
 	} {

@@ -402,8 +402,8 @@ func boardHelp() []string {
   /                 filter by any word   esc     back; clears the filter
   q, ctrl-C         quit                 ?       this
 
-  REMAINING is what the lease has left by the server's count; holders renew
-  long before it is over. HELD is how long the oldest lease has been held.
+  REMAINING is when the lease ends unless it is renewed, by the server's count;
+  living holders renew long before. HELD is how long the oldest lease has been held.
   "+2" beside a holder means two more who share it. A name in parentheses
   lost its lease: it expired, or was broken.
 

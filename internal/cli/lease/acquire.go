@@ -37,8 +37,8 @@ func Acquire(a *cli.App) *cobra.Command {
 		Short: "Ask for a resource, or several at once, and wait if you like",
 		Long: `Acquire asks for a resource. If nobody holds it, the lease is yours until its TTL
 is over, and for as long as you renew it before that. If somebody does, the
-command ends with code 75 and says who, why and for how much longer; with --wait
-it waits in the queue for up to that long.
+command ends with code 75 and says who holds it, why, and when that ends unless
+they renew; with --wait it waits in the queue for up to that long.
 
 The answer carries a token, a number that grows with every grant. Show it to what
 you protect, and let that refuse any token below the largest it has seen: then a
@@ -235,8 +235,8 @@ func tellWhoIsInTheWay(ctx context.Context, a *cli.App, c *cli.Conn, request v1.
 		case <-time.After(300 * time.Millisecond):
 			if r, err := c.Resource(ctx, request.Resource, 1); err == nil && len(r.Holders) > 0 {
 				h := r.Holders[0]
-				a.Say("waiting up to %s: %s is held by %s; %s left, %d waiting", request.Wait, r.Resource,
-					cli.Because(h.Holder, h.Reason), cli.Left(h), r.Waiting)
+				a.Say("waiting up to %s: %s is held by %s; %s; %d waiting", request.Wait, r.Resource,
+					cli.Because(h.Holder, h.Reason), cli.Outlook(h, r.Usual), r.Waiting)
 			}
 		}
 	}()

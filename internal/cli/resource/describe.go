@@ -36,7 +36,7 @@ func Describe(a *cli.App) *cobra.Command {
 		Use:   "describe NAME",
 		Short: "Show everything about one resource: holder, queue, last end",
 		Long: `Describe shows everything there is to see of one resource: who holds it, why, since
-when and for how much longer; the token that is shown to what it protects; who
+when, and when the lease ends unless it is renewed; the token that is shown to what it protects; who
 waits, in order, and when their turn usually comes; for how long it is usually held
 and waited for; how its last lease ended; and, of a job that run --at-most-every runs,
 when it last ran, on which machine and with which outcome.

@@ -19,8 +19,9 @@ func List(a *cli.App) *cobra.Command {
 		Use:   "list [PREFIX]",
 		Short: "Show who holds what, and how many wait",
 		Long: `List shows the resources whose name begins with PREFIX, or all of them: who holds
-each, for how much longer, and how many wait for it. A name in parentheses is that
-of the last holder, whose lease expired or was broken.
+each, and how many wait for it. REMAINING is when the lease ends unless its holder
+renews it, which living holders do long before. A name in parentheses is that of
+the last holder, whose lease expired or was broken.
 
 Resources that nobody holds or waits for, and whose last lease ended well, are
 left out unless you ask for --all.

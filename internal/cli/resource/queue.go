@@ -79,10 +79,7 @@ func whoIsInTheWay(r v1.Resource) string {
 	if more := max(r.Holding, len(r.Holders)) - 1; more > 0 {
 		return text + " and " + cli.Plural(more, "other", "others")
 	}
-	if first.RemainingMS == nil {
-		return text + ", without an end of its own"
-	}
-	return text + "; " + cli.Left(first) + " left"
+	return text + "; " + cli.Outlook(first, r.Usual).String()
 }
 
 func printWaiters(a *cli.App, queue []v1.Waiter) error {

@@ -18,8 +18,8 @@ func Top(a *cli.App) *cobra.Command {
 		Use:   "top [PREFIX]",
 		Short: "Watch leases and queues live, and break them",
 		Long: `Top fills the terminal with the resources whose name begins with PREFIX, or all of
-them: who holds each, why, for how much longer, and how many wait. It counts down by
-itself and follows what happens.
+them: who holds each, why, when the lease ends unless it is renewed, and how many
+wait. It counts down by itself and follows what happens.
 
 Keys: up and down move, enter shows one resource with its queue, / filters, s sorts,
 b breaks a lease after it has asked for a reason and a confirmation, ? explains the

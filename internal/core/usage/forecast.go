@@ -30,6 +30,18 @@ func (u *Usual) Forecast(sharers int) Forecast {
 	return Forecast{Known: true, Each: holds.at(50) / time.Duration(max(1, sharers))}
 }
 
+// Hold returns how long a resource is usually held; 0 if that is not known.
+func (u *Usual) Hold() time.Duration {
+	if u == nil {
+		return 0
+	}
+	holds := u.holds()
+	if holds.n < minShown {
+		return 0
+	}
+	return holds.at(50)
+}
+
 // Left returns how much longer a lease is usually held that has been for so long, and whether
 // that is already longer than usual.
 func (u *Usual) Left(held time.Duration) (left time.Duration, late bool) {

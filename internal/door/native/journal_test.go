@@ -46,7 +46,7 @@ func TestAudit(t *testing.T) {
 	want := `put-record ok config/x   0
 release lost    0  lease "a" on r has ended (broken): acquire again under another id
 break ok r ops ann 1 broken stuck
-acquire held r bob bob 0  r is held by ann (repair) for another 30s
+acquire held r bob bob 0  r is held by ann (repair); ends in 30s unless renewed
 acquire ok r ann ann 1  repair`
 	if text := strings.Join(told, "\n"); text != want {
 		t.Errorf("the audit has\n%s\nwant\n%s", text, want)

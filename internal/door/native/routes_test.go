@@ -107,7 +107,7 @@ func TestHeldTellsEverything(t *testing.T) {
 	if p.Waiting == nil || *p.Waiting != 0 || p.Since == nil || p.Expires == nil || p.RemainingMS == nil || *p.RemainingMS > 60000 || *p.RemainingMS < 50000 {
 		t.Errorf("the problem is %+v", p)
 	}
-	if !strings.Contains(p.Detail, "r is held by ann (repair) for another") {
+	if !strings.Contains(p.Detail, "r is held by ann (repair); ends in") {
 		t.Errorf("the detail is %q", p.Detail)
 	}
 }

@@ -118,6 +118,10 @@ type Lease struct {
 	Interventions uint64 // as in Session, of its own
 
 	Foreign string // the id that a foreign protocol gave it; empty: it came by none
+
+	Door  string    // the door that it was asked for through; empty: not known
+	Note  string    // what its holder last said with a renewal, such as "epoch 3 of 10"
+	Noted time.Time // when that was
 }
 
 // A Waiter is one entry in the queue of a resource.

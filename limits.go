@@ -29,6 +29,7 @@ const (
 	MaxAddress = 256 // bytes of the address that a request came from
 	MaxDoor    = 32  // bytes of the name of a door
 	MaxForeign = 256 // bytes of the id that a foreign protocol gave a lease
+	MaxNote    = 256 // bytes of the note with a renewal
 )
 
 // Limits of records.

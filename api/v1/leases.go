@@ -37,6 +37,10 @@ type AcquireItem struct {
 // A RenewRequest renews a lease for its TTL from now.
 type RenewRequest struct {
 	ID string `json:"id"`
+
+	// Note says how far the holder is, for people who look: at most 256 bytes. Empty takes it away,
+	// nil leaves it as it was. From level 4 on.
+	Note *string `json:"note,omitempty"`
 }
 
 // A ReleaseRequest releases a lease, or leaves the queue. It names one id or several, which are
@@ -102,6 +106,9 @@ type Lease struct {
 	Interventions *uint64 `json:"interventions,omitempty"`
 
 	Foreign string `json:"foreign,omitempty"` // the id that a foreign protocol gave it
+	Door    string `json:"door,omitempty"`    // the door that it was acquired through; absent: not known
+	Note    string `json:"note,omitempty"`    // what the holder last said with a renewal
+	Noted   *Time  `json:"noted,omitempty"`   // when that was
 }
 
 // Acquire acquires a resource, and waits for it as long as the request says.

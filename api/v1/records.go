@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Headers of writes to records. A write is fenced by a lease that must be alive and, if both
@@ -18,15 +19,30 @@ const (
 
 // A Record is a named value.
 type Record struct {
-	Namespace string `json:"namespace"`
-	Path      string `json:"path"`
-	Value     []byte `json:"value,omitempty"` // in base64; absent if only keys were asked for, and after a put
-	Large     *Large `json:"large,omitempty"` // instead of a large value: read it with OpenRecord
-	Create    uint64 `json:"create_revision"`
-	Mod       uint64 `json:"mod_revision"`
-	Version   uint64 `json:"version"`           // 1 when it is created, one more with each change
-	Session   string `json:"session,omitempty"` // the session it ends with
-	Token     uint64 `json:"token,omitempty"`   // the largest that it was written with
+	Namespace string  `json:"namespace"`
+	Path      string  `json:"path"`
+	Value     []byte  `json:"value,omitempty"` // in base64; absent if only keys were asked for, and after a put
+	Text      *string `json:"text,omitempty"`  // the same as text, if it is text: see IsText
+	Large     *Large  `json:"large,omitempty"` // instead of a large value: read it with OpenRecord
+	Create    uint64  `json:"create_revision"`
+	Mod       uint64  `json:"mod_revision"`
+	Version   uint64  `json:"version"`           // 1 when it is created, one more with each change
+	Session   string  `json:"session,omitempty"` // the session it ends with
+	Token     uint64  `json:"token,omitempty"`   // the largest that it was written with
+}
+
+// IsText reports whether a value is shown as text too: it is UTF-8, without control characters
+// other than tab, newline and carriage return.
+func IsText(value string) bool {
+	if !utf8.ValidString(value) {
+		return false
+	}
+	for i := range len(value) {
+		if c := value[i]; c == 0x7f || c < ' ' && c != '\t' && c != '\n' && c != '\r' {
+			return false
+		}
+	}
+	return true
 }
 
 // A Large names a value that is too large for JSON.

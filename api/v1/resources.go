@@ -60,9 +60,30 @@ type AcknowledgeRequest struct {
 // A ResourceQuery says which resources to list.
 type ResourceQuery struct {
 	Prefix string
-	All    bool   // also resources that are available
+	All    bool // also resources that are available
+	Filter ResourceFilter
 	After  string // Next of the previous page
 	Limit  int    // of one page; 0: the server's default
+}
+
+// A ResourceFilter picks resources by their leases, and shows only the leases that it picks. In
+// each of them but State, * stands for any text. All that is given has to match.
+type ResourceFilter struct {
+	Holder  string
+	Session string
+	Door    string
+	State   string   // available, leased, breaking, broken or expired
+	Labels  []string // key=value, or a key alone
+}
+
+func (f ResourceFilter) set(query url.Values) {
+	setText(query, "holder", f.Holder)
+	setText(query, "session", f.Session)
+	setText(query, "door", f.Door)
+	setText(query, "state", f.State)
+	if len(f.Labels) > 0 {
+		query["label"] = f.Labels
+	}
 }
 
 // A ResourcePage is one page of resources, at a revision. To follow what happens to them, watch
@@ -89,6 +110,7 @@ func (c *Caller) ResourcePage(ctx context.Context, q ResourceQuery) (page Resour
 	if q.All {
 		query.Set("all", "true")
 	}
+	q.Filter.set(query)
 	header, err := c.do(ctx, request{method: "GET", path: "/v1/resources", query: query}, &page.List)
 	if err == nil {
 		page.Revision, _ = strconv.ParseUint(header.Get(RevisionHeader), 10, 64)

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"iter"
 	"net/url"
 	"strconv"
 )
@@ -51,6 +52,25 @@ func (c *Caller) RenewSessionSince(ctx context.Context, id string, interventions
 	query := url.Values{"seen": {strconv.FormatUint(interventions, 10)}}
 	return send[Session](ctx, c, request{
 		method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", query: query, idempotent: true,
+	})
+}
+
+// A SessionQuery says which sessions to list.
+type SessionQuery struct {
+	Prefix string // of their ids
+	After  string // Next of the previous page
+	Limit  int    // of one page; 0: the server's default
+}
+
+// Sessions yields the sessions of all pages, in the order of their ids. It ends after the first
+// error.
+func (c *Caller) Sessions(ctx context.Context, q SessionQuery) iter.Seq2[Session, error] {
+	return pages(q.After, func(after string) (List[Session], error) {
+		query := url.Values{}
+		setText(query, "prefix", q.Prefix)
+		setText(query, "after", after)
+		setNumber(query, "limit", q.Limit)
+		return send[List[Session]](ctx, c, request{method: "GET", path: "/v1/sessions", query: query})
 	})
 }
 

@@ -37,6 +37,7 @@ type Op struct {
 	From    string `json:"from,omitempty"`
 	To      string `json:"to,omitempty"`
 	Value   []byte `json:"value,omitempty"` // to put, in base64
+	Text    string `json:"text,omitempty"`  // to put, instead of a value: text as it is
 	Session string `json:"session,omitempty"`
 	Limit   int    `json:"limit,omitempty"` // to get
 	Keys    bool   `json:"keys,omitempty"`  // to get: without values

@@ -78,6 +78,7 @@ var elsewhere = []struct{ prefix, why, file string }{
 	{"leasehold serve --config", "it needs a cluster, or a port that others may use", "testdata/serve.txtar"},
 	{"leasehold serve --azure-listen", "it needs a server with accounts", "testdata/azure.txtar"},
 	{"leasehold list --ca", "it needs a server with certificates", "testdata/cert.txtar"},
+	{"leasehold session", "it needs a session that somebody opened", "testdata/walk_agents.txtar"},
 	{"while sleep 10", "it is a loop without end", ""},
 	{"leasehold completion zsh", "it needs zsh", "testdata/completion.txtar"},
 }

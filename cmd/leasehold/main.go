@@ -69,7 +69,7 @@ func (p *program) contents() []cli.Chapter {
 			lease.Acquire(a), lease.Renew(a), lease.Release(a), lease.Change(a),
 		}},
 		{Title: "See what is going on", Commands: []*cobra.Command{
-			resource.List(a), resource.Describe(a), resource.Queue(a), resource.Top(a),
+			resource.List(a), resource.Describe(a), resource.Queue(a), resource.Top(a), resource.Session(a),
 			resource.Watch(a), resource.History(a), journal.Audit(a), journal.Holds(a),
 		}},
 		{Title: "Intervene", Commands: []*cobra.Command{

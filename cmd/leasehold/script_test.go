@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(max(4, 2*runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"leasehold": func() { os.Exit(execute()) }, "liketerraform": likeTerraform})
+	testscript.Main(m, map[string]func(){"leasehold": func() { os.Exit(execute()) }, "liketerraform": likeTerraform,
+		"curl": likeCurl})
 }
 
 // TestStories runs each script in testdata against a server of its own.

@@ -88,9 +88,10 @@ var serverSettings = []string{"server", "ca", "cert", "key"}
 
 // Everything returns all resources whose names begin with a prefix. The list is never nil, which
 // JSON would show as null.
-func (c *Conn) Everything(ctx context.Context, prefix string, all bool) ([]v1.Resource, error) {
+func (c *Conn) Everything(ctx context.Context, q v1.ResourceQuery) ([]v1.Resource, error) {
 	found := []v1.Resource{}
-	for r, err := range c.Resources(ctx, v1.ResourceQuery{Prefix: prefix, All: all, Limit: v1.MaxLimit}) {
+	q.Limit = v1.MaxLimit
+	for r, err := range c.Resources(ctx, q) {
 		if err != nil {
 			return nil, err
 		}

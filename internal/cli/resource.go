@@ -53,6 +53,9 @@ func (a *App) describeLease(s *Details, l v1.Lease) {
 	s.Line("Holder", "%s", Printable(l.Holder))
 	s.Line("Reason", "%s", Printable(l.Reason))
 	s.Line("Labels", "%s", Printable(LabelList(ownLabels(l))))
+	if l.Note != "" {
+		s.Line("Note", "%s (%s)", Printable(l.Note), a.When(l.Noted))
+	}
 	s.Line("Since", "%s", a.When(l.Acquired))
 	s.Line("Expires", "%s", a.expires(l))
 	if l.TTL != nil {
@@ -65,6 +68,7 @@ func (a *App) describeLease(s *Details, l v1.Lease) {
 	s.Line("Lease id", "%s", Printable(l.ID))
 	s.Line("Client id", "%s", Printable(l.Foreign))
 	s.Line("Session", "%s", Printable(l.Session))
+	s.Line("Door", "%s", l.Door)
 }
 
 // ownLabels returns the labels of a lease without those in which a door keeps what other lines

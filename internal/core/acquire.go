@@ -123,6 +123,9 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 		Expected: d.Expected}
 	if s.atLeast(Level4) {
 		terms.Foreign = c.Foreign
+		if claim.Native = s.door == nativeDoor; !claim.Native {
+			terms.Door = s.door
+		}
 	}
 	claim.setTerms(terms)
 	return claim, nil

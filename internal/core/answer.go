@@ -41,6 +41,10 @@ func (s *State) leaseAbove(sp *space, c *Claim, floor leasehold.Token) leasehold
 		Session: c.Session, State: c.state(), Token: c.Token, Floor: floor, Slots: int(c.Slots), Units: t.Units,
 		TTL: c.TTL, HoldLimit: t.HoldLimit,
 		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(), Foreign: t.Foreign,
+		Door: c.door(), Note: t.Note,
+	}
+	if t.NotedWall != 0 {
+		l.Noted = calendar(t.NotedWall)
 	}
 	// How often others intervened is in every answer about a lease of a session: the holder
 	// compares it with the number it knew before it trusts a later renewal.

@@ -41,6 +41,7 @@ func (s *State) change(c *Change) Answer {
 		over = s.hold(claim, s.now)
 		t := claim.terms()
 		t.Waited, t.ChangedWall = 0, s.wall
+		t.Note, t.NotedWall = "", 0 // that was the old holder's progress
 		changed.setTerms(t)
 		// The old holder's token must not open what the new holder's does.
 		changed.Holder, changed.Token = c.Holder, sp.nextToken()

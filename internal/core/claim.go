@@ -28,6 +28,7 @@ type Claim struct {
 	Gap     uint8  // of its TTL, in parts of usage.Whole: the most that passed without a renewal
 	Long    uint8  // on the scale: to hold it for longer is unusual; 0: nobody knows
 	Overdue bool   // it is held for too long, and there was an alarm
+	Native  bool   // it came through nativeDoor; from level 4 on
 
 	Wait  *Wait  // while it waits
 	Terms *Terms // what few claims have
@@ -50,6 +51,9 @@ type Terms struct {
 	Reason      string
 	Labels      leasehold.Labels
 	Foreign     string // the id that a foreign protocol gave it; from level 4 on
+	Door        string // that it came through, if not nativeDoor; empty: not known. From level 4 on
+	Note        string // what its holder last said with a renewal; from level 4 on
+	NotedWall   int64  // when that was
 	Party       string
 	Grace       time.Duration
 	HoldLimit   time.Duration
@@ -81,9 +85,23 @@ func (c *Claim) setTerms(t Terms) {
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
 		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil &&
 		t.Waited == 0 && t.ChangedWall == 0 &&
-		t.Foreign == "" {
+		t.Foreign == "" && t.Door == "" && t.Note == "" {
 		c.Terms = nil
 	}
+}
+
+// nativeDoor is the door that most leases come through: its name costs them one bit.
+const nativeDoor = "native"
+
+// door returns the door that a claim came through; empty if it is not known.
+func (c *Claim) door() string {
+	switch {
+	case c.Native:
+		return nativeDoor
+	case c.Terms != nil:
+		return c.Terms.Door
+	}
+	return ""
 }
 
 // end returns when and how time alone ends the claim, its session aside, or zero if there is no

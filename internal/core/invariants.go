@@ -157,6 +157,7 @@ func (c *checker) claims(s *State, sp *space, n census) {
 			same, ok := sp.queue.Get(claim)
 			c.that(ok && same == claim, "%s/%s waits, but stands in no queue", sp.name, id)
 			c.together(sp, claim)
+			c.that(claim.terms().Note == "", "%s/%s waits, and has a note", sp.name, id)
 			return true
 		}
 		c.lease(s, sp, r, claim)

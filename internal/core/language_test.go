@@ -104,6 +104,26 @@ func (p *phrase) option(name, otherwise string) string {
 	return value
 }
 
+// note is nil if the line says nothing of one; "none" takes it away.
+func (p *phrase) note() *string {
+	text := p.option("note", "")
+	if text == "" {
+		return nil
+	}
+	text = strings.TrimPrefix(text, "none")
+	return &text
+}
+
+func writeNote(note *string) string {
+	if note != nil && *note == "" {
+		return option("note", "none")
+	}
+	if note != nil {
+		return option("note", *note)
+	}
+	return ""
+}
+
 func (p *phrase) duration(name string) time.Duration {
 	text := p.option(name, "0s")
 	d, err := time.ParseDuration(text)
@@ -175,7 +195,7 @@ func (p *phrase) command() core.Command {
 	case "acquire":
 		return p.acquire()
 	case "renew":
-		return &core.Renew{ID: p.word("lease id"), Namespace: p.namespace()}
+		return &core.Renew{ID: p.word("lease id"), Namespace: p.namespace(), Note: p.note()}
 	case "release":
 		return &core.Release{
 			ID: p.word("lease id"), Namespace: p.namespace(), Session: p.option("session", ""), Withdraw: p.option("withdraw", "") == "yes", Request: p.request(),
@@ -468,7 +488,7 @@ func writeCommand(c core.Command) string {
 	case *core.Acknowledge:
 		return sentence("acknowledge", quote(c.Resource), option("token", c.Token), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
 	case *core.Renew:
-		return sentence("renew", quote(c.ID), common(c.Namespace, core.Request{}))
+		return sentence("renew", quote(c.ID), writeNote(c.Note), common(c.Namespace, core.Request{}))
 	case *core.Release:
 		withdraw := ""
 		if c.Withdraw {
@@ -768,7 +788,7 @@ func tellLease(l *leasehold.Lease, now time.Duration) string {
 	if l.State == leasehold.Breaking {
 		text += ", breaking"
 	}
-	text += when("foreign id", l.Foreign) + when("session", l.Session) + when("reason", l.Reason) + tellLabels(l.Labels)
+	text += when("foreign id", l.Foreign) + when("note", l.Note) + when("session", l.Session) + when("reason", l.Reason) + tellLabels(l.Labels)
 	if !l.AvailableAt.IsZero() {
 		text += ", rests until " + clock(l.AvailableAt)
 	}

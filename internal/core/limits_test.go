@@ -139,6 +139,10 @@ func TestValidate(t *testing.T) {
 		{"labels", "4096", func(n int) core.Command { return open(func(c *core.OpenSession) { c.Labels = labels(4096 + n) }) }},
 		{"session id", "1024", func(n int) core.Command { return &core.RenewSession{Namespace: ns, ID: name(1024 + n)} }},
 		{"session id", "1024", func(n int) core.Command { return &core.CloseSession{Namespace: ns, ID: name(1024 + n)} }},
+		{"note", "256", func(n int) core.Command {
+			note := name(256 + n)
+			return &core.Renew{Namespace: ns, ID: "id", Note: &note}
+		}},
 		{"lease id", "1024", func(n int) core.Command { return &core.Renew{Namespace: ns, ID: name(1024 + n)} }},
 		{"lease id", "1024", func(n int) core.Command { return &core.Release{Namespace: ns, ID: name(1024 + n)} }},
 		{"lease id", "1024", func(n int) core.Command { return &core.Change{Namespace: ns, ID: name(1024 + n), Holder: "bob"} }},

@@ -68,7 +68,7 @@ type modelClaim struct {
 	id, resource, holder, session string
 	ttl, grace, limit             time.Duration
 	slots                         int // 0: all
-	party, foreign, reason        string
+	party, foreign, reason, note  string
 	group                         int // of those that are granted together; 0: alone
 	units                         []string
 	after                         string // the lease of whose end it is warned
@@ -256,7 +256,7 @@ func (m *model) request(c core.Command) modelRequest {
 	case *core.Acquire:
 		return modelRequest{c.Namespace, c.Request, "acquire " + c.Resource, func(sp *modelSpace) modelAnswer { return m.acquire(sp, c) }}
 	case *core.Renew:
-		return modelRequest{c.Namespace, core.Request{}, "", func(sp *modelSpace) modelAnswer { return m.renew(sp, c.ID) }}
+		return modelRequest{c.Namespace, core.Request{}, "", func(sp *modelSpace) modelAnswer { return m.renew(sp, c) }}
 	case *core.Release:
 		return modelRequest{c.Namespace, c.Request, "release " + c.ID, func(sp *modelSpace) modelAnswer { return m.release(sp, c) }}
 	case *core.Change:
@@ -551,10 +551,13 @@ func (m *model) stillThere(claim *modelClaim) modelAnswer {
 	return m.showWaiter(claim)
 }
 
-func (m *model) renew(sp *modelSpace, id string) modelAnswer {
-	claim := m.touch(sp, id)
+func (m *model) renew(sp *modelSpace, c *core.Renew) modelAnswer {
+	claim := m.touch(sp, c.ID)
 	if claim == nil {
-		return m.noClaim(sp, id)
+		return m.noClaim(sp, c.ID)
+	}
+	if c.Note != nil && claim.token != 0 && m.level >= core.Level4 {
+		claim.note = *c.Note
 	}
 	if session := m.session(sp, claim.session); session != nil && claim.token != 0 {
 		m.renewedSession(session)
@@ -682,7 +685,7 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 	}
 	if holder != claim.holder {
 		sp.token++
-		claim.token = sp.token
+		claim.token, claim.note = sp.token, ""
 	}
 	if a := m.alarm(sp, leasehold.HeldLong, claim.id); a != nil {
 		a.thing = id
@@ -1575,8 +1578,8 @@ func (m *model) showLease(c *modelClaim) modelAnswer {
 			floor = min(floor, other.token)
 		}
 	}
-	return modelAnswer{claim: c.id, text: fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v touched %d foreign %q",
-		state, c.id, c.holder, c.token, floor, c.slots, c.units, c.after, m.left(m.deadline(c)), m.touchedOf(c), c.foreign)}
+	return modelAnswer{claim: c.id, text: fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v touched %d foreign %q note %q",
+		state, c.id, c.holder, c.token, floor, c.slots, c.units, c.after, m.left(m.deadline(c)), m.touchedOf(c), c.foreign, c.note)}
 }
 
 func (m *model) touchedOf(c *modelClaim) uint64 {

@@ -196,8 +196,8 @@ func leaseText(l *leasehold.Lease) string {
 	if l.After != nil {
 		after = l.After.ID
 	}
-	return fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v touched %d foreign %q",
-		l.State, l.ID, l.Holder, l.Token, l.Floor, l.Slots, l.Units, after, l.Remaining, l.Interventions, l.Foreign)
+	return fmt.Sprintf("%v %s %s token %d floor %d slots %d units %v after %q left %v touched %d foreign %q note %q",
+		l.State, l.ID, l.Holder, l.Token, l.Floor, l.Slots, l.Units, after, l.Remaining, l.Interventions, l.Foreign, l.Note)
 }
 
 func eventTexts(events []*leasehold.Event) (texts []string) {

@@ -7,6 +7,9 @@ package core
 func (s *State) renew(c *Renew) Answer {
 	sp := s.space(c.Namespace)
 	claim := s.touch(sp, c.ID)
+	if c.Note != nil && claim != nil && !claim.waiting() && s.atLeast(Level4) {
+		claim = s.note(sp, claim, *c.Note)
+	}
 	switch {
 	case claim == nil:
 		return s.noClaim(sp, c.ID)
@@ -28,4 +31,17 @@ func (s *State) renew(c *Renew) Answer {
 		claim = &longer
 	}
 	return s.leaseAnswer(sp, claim)
+}
+
+// note keeps what a holder says of its work. Like the renewal that brought it, it is no event and
+// has no revision: it is for people who look now.
+func (s *State) note(sp *space, c *Claim, text string) *Claim {
+	noted := *c
+	t := c.terms()
+	if t.Note, t.NotedWall = text, s.wall; text == "" {
+		t.NotedWall = 0
+	}
+	noted.setTerms(t)
+	s.put(sp, &noted)
+	return &noted
 }

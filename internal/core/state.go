@@ -65,6 +65,7 @@ type State struct {
 	ends     int        // what ended so far; a tick counts by it
 	closing  *Session   // whose leases are ending right now
 	own      *Claim     // that its own session is releasing right now
+	door     string     // that the command being applied came through; empty: nobody says
 	untold   []untold   // alarms that are events at the end of the command
 	stirred  []stirring // resources of which something may be free now; empty between commands
 	planted  Mistake
@@ -204,8 +205,9 @@ func (r *Result) Of(i int) []*leasehold.Event {
 
 // Apply moves time to stamp and carries out the commands in order. wall is the
 // leader's calendar in Unix nanoseconds, kept for display. An error means that
-// the log itself is wrong, and that nothing after it may be trusted.
-func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error) {
+// the log itself is wrong, and that nothing after it may be trusted. origins are where the
+// commands came from, one for each, or none at all: from level 4 on a lease knows its door.
+func (s *State) Apply(stamp Time, wall int64, commands []Command, origins ...leasehold.Origin) (Result, error) {
 	// Time that goes back could revive what has ended. No leader writes such a stamp, so the
 	// log is not what was written.
 	if stamp < s.now || stamp <= 0 {
@@ -217,6 +219,9 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command) (Result, error
 	answers, ends := make([]Answer, len(commands)), make([]int, len(commands))
 	for i, c := range commands {
 		s.sequence++
+		if s.door = ""; i < len(origins) {
+			s.door = origins[i].Door
+		}
 		answer, err := s.apply(c)
 		if err != nil {
 			return Result{}, err

@@ -161,6 +161,35 @@ func (v View) Session(namespace, id string) (leasehold.Session, *leasehold.Error
 	return leasehold.Session{}, v.s.noSession(sp, id).Err
 }
 
+// Sessions shows at most most sessions whose id begins with prefix and comes after another id, in
+// order. next is where to continue, empty at the end.
+func (v View) Sessions(namespace, prefix, after string, most int) (list []leasehold.Session, next string) {
+	sp := v.s.space(namespace)
+	if sp == nil {
+		return nil, ""
+	}
+	last := ""
+	sp.sessions.Ascend(max(prefix, after), func(id string, session *Session) bool {
+		switch {
+		case id == after:
+			return true
+		case !strings.HasPrefix(id, prefix):
+			return false
+		case len(list) == most || !v.work.take(leaseCost) && last != "":
+			next = last
+			return false
+		}
+		// One that is over counts as work too: very many may end at once.
+		if last = id; session.Expires > v.s.now {
+			shown := v.s.session(sp, session)
+			shown.Remaining = max(0, shown.Remaining-v.passed)
+			list = append(list, shown)
+		}
+		return true
+	})
+	return list, next
+}
+
 // History returns the events of a namespace. That of the empty name, which no namespace
 // has, is that of one in which nothing happened yet.
 func (v View) History(namespace string) History {

@@ -29,30 +29,48 @@ const (
 	maxHoldersOne = 10
 )
 
-// List shows at most most resources whose path begins with prefix and comes after another path,
-// in order, without their queues. Those that are merely available are left out unless all are
-// asked for. next is where to continue, empty at the end; a page may be short and still have a
-// next one, because what a page may look at is bounded too.
+// A ListQuery says which resources to show.
+type ListQuery struct {
+	Prefix string // of their paths
+	After  string // the path that the page before ended with
+	Most   int    // of them
+	All    bool   // also those that are merely available
+	Filter Filter
+}
+
+// List shows at most most resources whose path begins with prefix and comes after another path.
 func (v View) List(namespace, prefix, after string, most int, all bool) (list []leasehold.Status, next string) {
+	return v.Find(namespace, ListQuery{Prefix: prefix, After: after, Most: most, All: all})
+}
+
+// Find shows resources in order, without their queues. Those that are merely available are left
+// out unless all are asked for, or those in particular. next is where to continue, empty at the
+// end; a page may be short, or empty, and still have a next one, because what a page may look at
+// is bounded too.
+func (v View) Find(namespace string, q ListQuery) (list []leasehold.Status, next string) {
 	sp := v.s.space(namespace)
 	if sp == nil {
 		return nil, ""
 	}
+	all, any := q.All || q.Filter.State == leasehold.Available, q.Filter.none()
 	seen, last := 0, ""
-	sp.resources.Ascend(max(prefix, after), func(path string, r *Resource) bool {
-		if path == after {
+	sp.resources.Ascend(max(q.Prefix, q.After), func(path string, r *Resource) bool {
+		if path == q.After {
 			return true
 		}
-		if !strings.HasPrefix(path, prefix) {
+		if !strings.HasPrefix(path, q.Prefix) {
 			return false
 		}
-		if len(list) == most || seen == most+maxLook || seen > 0 && !v.fits(sp, r) {
+		if len(list) == q.Most || any && seen == q.Most+maxLook || seen > 0 && !v.fits(sp, r, &q.Filter) {
 			next = last
 			return false
 		}
 		seen, last = seen+1, path
-		if status := v.status(sp, r, maxHoldersOne, 0); all || status.State != leasehold.Available ||
-			status.Waiting > 0 {
+		if !any && !v.mayShow(sp, r, &q.Filter) {
+			return true
+		}
+		status, shown := v.filtered(sp, r, &q.Filter)
+		if shown && (all || status.State != leasehold.Available || status.Waiting > 0) {
 			list = append(list, status)
 		}
 		return true
@@ -86,12 +104,21 @@ func (v View) floor(sp *space, c *Claim) leasehold.Token {
 
 // status shows a resource as of the last stamp.
 func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Status {
+	status := v.statusOf(sp, r, holders, &Filter{})
+	if waiters > 0 && r.Waiting > 0 {
+		status.Queue = v.queue(sp, r, waiters)
+	}
+	return status
+}
+
+// statusOf shows a resource without its queue, with those of its holders that a filter picks.
+func (v View) statusOf(sp *space, r *Resource, holders int, f *Filter) leasehold.Status {
 	v.work.take(statusCost)
 	more := r.more()
 	d := sp.definition(r.Path)
 	status := leasehold.Status{Namespace: sp.name, Resource: r.Path, Capacity: max(1, sp.capacity(r, d)),
 		Waiting: r.Waiting}
-	last, rests := v.showHolders(sp, r, &status, holders)
+	last, rests := v.showHolders(sp, r, &status, holders, f)
 	if status.Holding == 0 {
 		status.State = stateAfter(last)
 	}
@@ -105,9 +132,6 @@ func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Sta
 	}
 	v.work.take(len(status.Units) / perUnit)
 	status.Usual = more.Usual.Shown()
-	if waiters > 0 && r.Waiting > 0 {
-		status.Queue = v.queue(sp, r, waiters)
-	}
 	return status
 }
 
@@ -115,7 +139,9 @@ func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Sta
 // remembered of those who had it: a lease may be over at the stamp although nobody has
 // collected it yet. While very many end at once, there may be more of these than a read
 // can look at: those that it does not come to are counted as if they were alive.
-func (v View) showHolders(sp *space, r *Resource, status *leasehold.Status, most int) (last *Ending, rests []Rest) {
+func (v View) showHolders(
+	sp *space, r *Resource, status *leasehold.Status, most int, f *Filter,
+) (last *Ending, rests []Rest) {
 	last, rests = r.more().Last, r.more().resting(v.s.now)
 	status.Holding, status.Used = r.sharers(), r.more().shares().used
 	if r.Claim != "" {
@@ -141,11 +167,11 @@ func (v View) showHolders(sp *space, r *Resource, status *leasehold.Status, most
 			return true
 		}
 		newest = c.state()
-		if len(status.Holders) < most {
+		if len(status.Holders) < most && f.picks(c) {
 			v.work.take(leaseCost)
 			status.Holders = append(status.Holders, v.lease(sp, c))
 		}
-		return !collected || len(status.Holders) < most
+		return !collected || len(status.Holders) < most && (f.none() || looked < maxFiltered)
 	})
 	switch {
 	case r.Claim != "" && status.Holding == 0:
@@ -163,8 +189,11 @@ func (v View) collected(sp *space, r *Resource) bool {
 }
 
 // fits reports whether a resource can be shown with the work that is left.
-func (v View) fits(sp *space, r *Resource) bool {
+func (v View) fits(sp *space, r *Resource, f *Filter) bool {
 	looks := statusCost
+	if !f.none() {
+		looks += 2 * lookCost * min(r.sharers(), maxFiltered) // once to find them, once to show them
+	}
 	if !v.collected(sp, r) {
 		looks += lookCost * r.sharers()
 	}

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// A Query is the query string of a request, with each name once.
+// A Query is the query string of a request, with each name once, or as often as it may stand.
 type Query struct{ url.Values }
 
 // ReadQuery reads a query. A name that means nothing is an error: a misspelt namespace must
-// not become the default one.
+// not become the default one. A known name that ends with + may stand several times.
 func ReadQuery(raw string, known ...string) (Query, error) {
 	if raw == "" {
 		return Query{}, nil
@@ -24,11 +24,12 @@ func ReadQuery(raw string, known ...string) (Query, error) {
 		return Query{}, Invalid("the query cannot be read: %v", err)
 	}
 	for name, given := range values {
-		if !slices.Contains(known, name) {
+		often := slices.Contains(known, name+"+")
+		if !often && !slices.Contains(known, name) {
 			return Query{}, Invalid("the query has %s, which is unknown here; known are: %s",
-				Brief(name), strings.Join(known, ", "))
+				Brief(name), strings.ReplaceAll(strings.Join(known, ", "), "+", ""))
 		}
-		if len(given) > 1 {
+		if len(given) > 1 && !often {
 			return Query{}, Invalid("%s stands %d times in the query: give it once", name, len(given))
 		}
 	}

@@ -24,7 +24,7 @@ type board struct {
 	server    string
 	namespace string
 	prefix    string
-	all       bool
+	query     v1.ResourceQuery // what the server lists
 
 	width, height int
 	now           time.Time
@@ -280,7 +280,9 @@ func matches(r v1.Resource, filter string) bool {
 	if has(r.Resource) || has(r.State) {
 		return true
 	}
-	return slices.ContainsFunc(r.Holders, func(l v1.Lease) bool { return has(l.Holder) || has(l.Reason) })
+	return slices.ContainsFunc(r.Holders, func(l v1.Lease) bool {
+		return has(l.Holder) || has(l.Reason) || has(l.Note)
+	})
 }
 
 // compare sorts two rows. Ties keep the order of the server, so that rows do not jump.

@@ -16,14 +16,13 @@ import (
 
 // Options say what is shown first.
 type Options struct {
-	Prefix string // of the resources' names; empty: all
-	All    bool   // also those that are simply available
-	Order  string // one of orderNames
+	Query v1.ResourceQuery // which resources
+	Order string           // one of orderNames
 }
 
 // Run connects a board with a terminal and a server.
 func Run(ctx context.Context, a *cli.App, c *cli.Conn, o Options) error {
-	b := &board{prefix: o.Prefix, all: o.All, order: orderCalled(o.Order)}
+	b := &board{prefix: o.Query.Prefix, query: o.Query, order: orderCalled(o.Order)}
 	if !a.Terminal(a.Stdin) || !a.Terminal(a.Stdout) {
 		return cli.Hint(cli.Usage("top draws on a terminal, and there is none here: use list --watch"), "such as: %s",
 			c.Again(b.withoutTerminal()...))
@@ -33,7 +32,7 @@ func Run(ctx context.Context, a *cli.App, c *cli.Conn, o Options) error {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	follower := follow.New(a, c, b.prefix, b.all)
+	follower := follow.New(a, c, o.Query)
 	follower.Every, follower.AsksQuarantine = follow.RenewalsEvery, true
 	screen := &screen{board: b, conn: c, follow: follower, ctx: ctx}
 	program := tea.NewProgram(screen, tea.WithContext(ctx), tea.WithInput(a.Stdin), tea.WithOutput(a.Stdout),
@@ -60,10 +59,10 @@ func (b *board) withoutTerminal() []string {
 	if b.prefix != "" {
 		words = append(words, b.prefix)
 	}
-	if b.all {
+	if b.query.All {
 		words = append(words, "--all")
 	}
-	return words
+	return append(words, cli.FilterWords(b.query.Filter)...)
 }
 
 // A screen is the adapter between a board and the library that draws: it passes on what the

@@ -59,6 +59,9 @@ func (b *board) title() string {
 	if b.prefix != "" {
 		text += "  under " + cli.Printable(b.prefix)
 	}
+	if picked := cli.FilterText(b.query.Filter); picked != "" {
+		text += "  " + cli.Printable(picked)
+	}
 	return b.bold(text)
 }
 
@@ -210,9 +213,13 @@ func holders(r v1.Resource) string {
 	return r.Holders[0].Holder
 }
 
+// reasonOf returns why the first holder has it, and how far it says it is.
 func reasonOf(r v1.Resource) string {
 	if len(r.Holders) == 0 {
 		return ""
+	}
+	if note := r.Holders[0].Note; note != "" {
+		return strings.TrimPrefix(r.Holders[0].Reason+": "+note, ": ")
 	}
 	return r.Holders[0].Reason
 }

@@ -57,6 +57,8 @@ const (
 
 	kindEndQuarantine = 29
 
+	kindRenewNote = 30 // a renew with a note
+
 	// A put record that says who wanted it and why. Others are as they were before.
 	kindPutReason = 32
 
@@ -76,7 +78,7 @@ var commandNames = [...]string{
 	kindSetCaps: "set caps", kindWithdraw: "withdraw",
 	kindAcquireForeign: "acquire foreign", kindTxnForeign: "txn foreign", kindChangeForeign: "change foreign",
 	kindAbandonSession: "abandon session", kindEndQuarantine: "end quarantine", kindPutReason: "put reason",
-	kindChangeAbout: "change about",
+	kindChangeAbout: "change about", kindRenewNote: "renew note",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -87,7 +89,7 @@ func commandLevel(kind uint64) uint64 {
 	case kindBreakAll:
 		return levelStated
 	case kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
-		kindAbandonSession, kindEndQuarantine, kindPutReason, kindChangeAbout:
+		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout:
 		return levelStated
 	}
 	return levelFirst
@@ -237,7 +239,7 @@ func kindOf(command core.Command) uint64 {
 		}
 		return kindAcquire
 	case *core.Renew:
-		return kindRenew
+		return renewKind(v)
 	case *core.Release:
 		if v.Session != "" || v.Withdraw {
 			return kindWithdraw
@@ -295,6 +297,13 @@ func putKind(v *core.PutRecord) uint64 {
 	return kindPutRecord
 }
 
+func renewKind(v *core.Renew) uint64 {
+	if v.Note != nil {
+		return kindRenewNote
+	}
+	return kindRenew
+}
+
 // txnKind is kindOf for a transaction. The newest of what its operations need decides for all
 // of them.
 func txnKind(v *core.Txn) uint64 {
@@ -330,6 +339,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Acquire)
 	case kindRenew:
 		return new(core.Renew)
+	case kindRenewNote:
+		return &core.Renew{Note: new(string)}
 	case kindRelease, kindWithdraw:
 		return new(core.Release)
 	case kindChange, kindChangeForeign, kindChangeAbout:
@@ -385,8 +396,7 @@ func (c *codec) command(kind uint64, command core.Command) {
 			c.text("foreign", &v.Foreign)
 		}
 	case *core.Renew:
-		c.text("namespace", &v.Namespace)
-		c.text("id", &v.ID)
+		c.renew(kind, v)
 	case *core.Release:
 		c.text("namespace", &v.Namespace)
 		c.text("id", &v.ID)

@@ -17,6 +17,14 @@ func (c *codec) openSession(v *core.OpenSession) {
 	c.request(&v.Request)
 }
 
+func (c *codec) renew(kind uint64, v *core.Renew) {
+	c.text("namespace", &v.Namespace)
+	c.text("id", &v.ID)
+	if kind == kindRenewNote {
+		c.text("note", v.Note)
+	}
+}
+
 func (c *codec) acquire(v *core.Acquire) {
 	c.text("namespace", &v.Namespace)
 	c.text("resource", &v.Resource)

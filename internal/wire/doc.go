@@ -26,7 +26,8 @@
 //	                    caps, and namespaces that are forgotten: command 21, records 17
 //	                    and 18; events stand by namespace; ids of foreign protocols:
 //	                    commands 23 to 25; the early end of a quarantine: command 29;
-//	                    holders that say more about themselves: command 33
+//	                    holders that say more about themselves: command 33;
+//	                    notes with renewals: command 30; the door of a lease
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -112,6 +113,7 @@
 //	                     of them is not empty; its values may be as in 13
 //	  25  change foreign level 4; as 7, and then text foreign, which is not empty
 //	  29  end quarantine level 4; unsigned base, text by, text reason
+//	  30  renew note     level 4; as 5, and then text note, which may be empty
 //	  33  change about   level 4; as 25, whose foreign may be empty, and then text holder,
 //	                     text reason, labels
 //
@@ -157,7 +159,8 @@
 //	   5  claim          text id, text resource, text holder, text session,
 //	                     duration ttl, unsigned token, time since, wall since,
 //	                     unsigned revision, time expires, unsigned slots,
-//	                     unsigned gap, unsigned long, flag overdue, wait?, terms?
+//	                     unsigned gap, unsigned long, flag overdue, from level 4 on
+//	                     flag native, wait?, terms?
 //	   6  ended claim    text id, text resource, text holder, unsigned token, how,
 //	                     time at, text next
 //	   7  ended session  text id, how, time at
@@ -210,14 +213,16 @@
 //	                     duration hold limit, duration expected, time break at,
 //	                     text break by, text break reason, text… units,
 //	                     ending? after, duration waited, wall changed or 0;
-//	                     from level 4 on, text foreign
+//	                     from level 4 on, text foreign, text door, text note,
+//	                     wall noted or 0
 //	lease                text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, state, unsigned token,
 //	                     unsigned floor, signed slots, text… units, duration ttl,
 //	                     duration hold limit, duration remaining,
 //	                     moment acquired, moment expires, moment available at,
 //	                     unsigned revision, shown ending? after; from level 4 on,
-//	                     unsigned interventions, text foreign
+//	                     unsigned interventions, text foreign, text door, text note,
+//	                     moment noted
 //	shown ending         as ending, with a moment instead of wall
 //	session              text namespace, text id, duration ttl, labels,
 //	                     duration remaining, moment opened, moment expires,

@@ -430,6 +430,8 @@ var goldenDefinition = &leasehold.Definition{
 	Unclean: leasehold.AwaitAcknowledgement, Revision: 6,
 }
 
+var goldenNote = "epoch 3 of 10"
+
 var goldenCommands = map[uint64]core.Command{
 	kindOpenSession:    &core.OpenSession{Namespace: "default", ID: "s1", TTL: 30 * time.Second, Labels: goldenLabels, Request: goldenKey},
 	kindRenewSession:   &core.RenewSession{Namespace: "default", ID: "s1"},
@@ -446,6 +448,7 @@ var goldenCommands = map[uint64]core.Command{
 	kindSetCaps:       &core.SetCaps{Caps: goldenCaps, IfUnset: true, By: "ops", Reason: "too many"},
 	kindEndQuarantine: &core.EndQuarantine{Base: 1 << 40, By: "ops", Reason: "all were stopped"},
 	kindRenew:         &core.Renew{Namespace: "default", ID: "id1"},
+	kindRenewNote:     &core.Renew{Namespace: "default", ID: "id1", Note: &goldenNote},
 	kindRelease:       &core.Release{Namespace: "default", ID: "id1", Request: goldenNumber},
 	kindWithdraw:      &core.Release{Namespace: "default", ID: "id1", Session: "s1", Withdraw: true, Request: goldenNumber},
 	kindChange:        &core.Change{Namespace: "default", ID: "id1", Holder: "bob", NewID: "id2", Request: goldenKey},

@@ -270,6 +270,9 @@ func (w *world) event() core.Command {
 		}
 		return &core.Break{Namespace: ns, ID: w.name("id", 200), Period: w.some(20 * time.Second), By: "ops", Reason: strings.Repeat("x", w.IntN(300)), Request: w.request()}
 	case 5:
+		if note := w.text(); len(note)%2 == 1 && len(note) <= leasehold.MaxNote {
+			return &core.Renew{Namespace: ns, ID: w.name("id", 200), Note: &note}
+		}
 		return &core.Tick{}
 	case 6:
 		return &core.Lead{Node: w.bits(), Boot: w.text(), Offset: time.Duration(w.bits())}

@@ -63,6 +63,9 @@ func (c *codec) lease(v *leasehold.Lease) {
 	if c.level >= levelStated {
 		c.unsigned("interventions", &v.Interventions)
 		c.text("foreign", &v.Foreign)
+		c.text("door", &v.Door)
+		c.text("note", &v.Note)
+		c.moment("noted", &v.Noted)
 	}
 }
 

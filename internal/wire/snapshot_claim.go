@@ -38,6 +38,9 @@ func (c *codec) claim(v *core.Claim) {
 	c.unsigned8("gap", &v.Gap)
 	c.unsigned8("long", &v.Long)
 	c.flag("overdue", &v.Overdue)
+	if c.level >= levelStated {
+		c.flag("native", &v.Native)
+	}
 	if present(c, "wait", &v.Wait) {
 		c.wait(v.Wait)
 	}
@@ -72,6 +75,9 @@ func (c *codec) terms(v *core.Terms) {
 	c.signed("changed wall", &v.ChangedWall)
 	if c.level >= levelStated {
 		c.text("foreign", &v.Foreign)
+		c.text("door", &v.Door)
+		c.text("note", &v.Note)
+		c.signed("noted wall", &v.NotedWall)
 	}
 }
 

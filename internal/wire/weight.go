@@ -16,7 +16,7 @@ func Weight(b []byte) int {
 		case kindOrigin:
 			b = b[n+m+int(size):]
 			continue
-		case kindRenew, kindRenewSession:
+		case kindRenew, kindRenewSession, kindRenewNote:
 			return renewWeight
 		case kindTxn, kindTxnVersions, kindTxnForeign:
 			return commandWeight + min(int(size)/bytesPerUnit, maxTxnWeight)

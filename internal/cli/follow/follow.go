@@ -31,13 +31,12 @@ type Update struct {
 // is always what the server said. A list that is patched with events would drift, since not every
 // change is an event.
 type Follower struct {
-	conn   *cli.Conn
-	prefix string
-	all    bool
-	now    func() time.Time
-	Every  time.Duration // also reads so often, for renewals, which are no events; 0: never
-	stale  chan struct{}
-	out    chan Update
+	conn  *cli.Conn
+	query v1.ResourceQuery
+	now   func() time.Time
+	Every time.Duration // also reads so often, for renewals, which are no events; 0: never
+	stale chan struct{}
+	out   chan Update
 
 	// AsksQuarantine also reads whether nothing is granted yet after a restore.
 	AsksQuarantine bool
@@ -53,9 +52,9 @@ const (
 	longestTry = 5 * time.Second
 )
 
-// New returns a Follower of the resources whose names begin with a prefix.
-func New(a *cli.App, c *cli.Conn, prefix string, all bool) *Follower {
-	return &Follower{conn: c, prefix: prefix, all: all, now: a.Now, stale: make(chan struct{}, 1),
+// New returns a Follower of the resources that a query lists.
+func New(a *cli.App, c *cli.Conn, query v1.ResourceQuery) *Follower {
+	return &Follower{conn: c, query: query, now: a.Now, stale: make(chan struct{}, 1),
 		out: make(chan Update)}
 }
 
@@ -90,7 +89,7 @@ func (f *Follower) tell(ctx context.Context, n Update) {
 // in the list, which is read after the hello of each connection.
 func (f *Follower) watch(ctx context.Context) {
 	tries := 0
-	query := v1.WatchQuery{Prefix: f.prefix, Once: true, Started: func(v1.Hello) {
+	query := v1.WatchQuery{Prefix: f.query.Prefix, Once: true, Started: func(v1.Hello) {
 		tries = 0
 		f.Again()
 	}}
@@ -112,7 +111,7 @@ func (f *Follower) watch(ctx context.Context) {
 func (f *Follower) list(ctx context.Context) {
 	for f.wait(ctx) {
 		began := f.now()
-		resources, err := f.conn.Everything(ctx, f.prefix, f.all)
+		resources, err := f.conn.Everything(ctx, f.query)
 		switch {
 		case ctx.Err() != nil:
 			return

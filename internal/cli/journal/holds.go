@@ -124,7 +124,7 @@ func heldNow(ctx context.Context, c *cli.Conn, q v1.JournalQuery) (leases []v1.L
 			return nil, err
 		}
 		resources = append(resources, r)
-	} else if resources, err = c.Everything(ctx, q.Prefix, false); err != nil {
+	} else if resources, err = c.Everything(ctx, v1.ResourceQuery{Prefix: q.Prefix}); err != nil {
 		return nil, err
 	}
 	for _, r := range resources {

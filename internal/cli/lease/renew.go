@@ -14,6 +14,7 @@ import (
 
 // Renew returns the command renew.
 func Renew(a *cli.App) *cobra.Command {
+	var note string
 	cmd := &cobra.Command{
 		Use:   "renew ID...",
 		Short: "Extend a lease by its TTL, from now",
@@ -24,22 +25,35 @@ A lease that has ended is never revived: the command then ends with code 76, and
 whatever the lease protected may belong to somebody else already. Renewing a lease
 that is being broken, or that has reached its hold limit, does not move its end.
 
-Renew at a third of the TTL, so that two renewals may fail before the lease is lost.`,
+Renew at a third of the TTL, so that two renewals may fail before the lease is lost.
+
+With --note the holder says how far it is, in at most 256 bytes, for those who look
+with describe, list -o wide or top. A note stays until the next one, and until the
+lease ends or gets another holder; --note '' takes it away.`,
 		Example: `  leasehold renew 4k2vqf7m
+  leasehold renew 4k2vqf7m --note "epoch 3 of 10"
   leasehold renew "$id" --quiet -o name || exit            # inside a loop
   while sleep 10; do leasehold renew "$id" -q || kill $$; done &`,
 		Args:              cli.Takes(1, -1),
 		ValidArgsFunction: a.Completes(-1, cli.LeaseIDs),
 	}
-	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, ids []string) error { return renew(ctx, a, c, ids) })
+	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, ids []string) error {
+		request := v1.RenewRequest{}
+		if cmd.Flags().Changed("note") {
+			request.Note = &note
+		}
+		return renew(ctx, a, c, ids, request)
+	})
+	cmd.Flags().StringVar(&note, "note", "", "how far you are, for those who look; '' takes it away")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
 	return cmd
 }
 
-func renew(ctx context.Context, a *cli.App, c *cli.Conn, ids []string) error {
+func renew(ctx context.Context, a *cli.App, c *cli.Conn, ids []string, request v1.RenewRequest) error {
 	renew := func(id string) (v1.Lease, error) {
-		lease, err := c.Renew(ctx, v1.RenewRequest{ID: id})
+		request.ID = id
+		lease, err := c.Renew(ctx, request)
 		return lease, explainLost(c, err)
 	}
 	return cli.Each(ids, renew, a.PrintLeases)

@@ -82,12 +82,26 @@ func printRecords(a *cli.App, c *cli.Conn, prefix string, found []v1.Record) err
 			if r.Token != 0 {
 				token = strconv.FormatUint(r.Token, 10)
 			}
-			row = append(row, strconv.FormatUint(r.Create, 10), token, r.Session,
-				string(r.Value[:min(len(r.Value), 60)]))
+			row = append(row, strconv.FormatUint(r.Create, 10), token, r.Session, shortValue(r))
 		}
 		rows = append(rows, row)
 	}
 	return a.PrintTable(columns, rows)
+}
+
+// shortValue is how a value begins, if it is text.
+func shortValue(r v1.Record) string {
+	value := string(r.Value)
+	switch {
+	case r.Large != nil:
+		return "(large)"
+	case !v1.IsText(value):
+		return "(binary)"
+	}
+	if short := []rune(value); len(short) > 60 {
+		return string(short[:60]) + "…"
+	}
+	return value
 }
 
 func sizeOf(r v1.Record) int64 {

@@ -16,12 +16,12 @@ import (
 
 // watchList prints the list again each time it changes: on a terminal in place of the one before,
 // in a pipe below it.
-func watchList(ctx context.Context, a *cli.App, c *cli.Conn, prefix string, all bool) error {
+func watchList(ctx context.Context, a *cli.App, c *cli.Conn, query v1.ResourceQuery) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &listWatch{app: a, conn: c, prefix: prefix, all: all, live: a.Terminal(a.Stdout) &&
+	w := &listWatch{app: a, conn: c, query: query, live: a.Terminal(a.Stdout) &&
 		a.Output != cli.FormatJSON && a.Output != cli.FormatName}
-	f := follow.New(a, c, prefix, all)
+	f := follow.New(a, c, query)
 	var tick <-chan time.Time
 	if w.live {
 		f.Every = follow.RenewalsEvery
@@ -57,8 +57,7 @@ func watchList(ctx context.Context, a *cli.App, c *cli.Conn, prefix string, all 
 type listWatch struct {
 	app     *cli.App
 	conn    *cli.Conn
-	prefix  string
-	all     bool
+	query   v1.ResourceQuery
 	live    bool
 	seen    *follow.Snapshot
 	Setting []byte // what the last one looked like, without what only time changes
@@ -125,7 +124,7 @@ func (w *listWatch) print(again bool) error {
 	case a.Output == cli.FormatName:
 		return printNames(a, w.seen.Resources)
 	case len(w.seen.Resources) == 0:
-		sayNothingThere(a, w.conn, w.prefix, w.all)
+		sayNothingThere(a, w.conn, w.query)
 		return nil
 	}
 	return printResources(a, w.seen.Resources)

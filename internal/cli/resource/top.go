@@ -8,11 +8,13 @@ import (
 
 	"github.com/leasehold/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/tui"
+
+	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 // Top returns the command top.
 func Top(a *cli.App) *cobra.Command {
-	var all bool
+	var query v1.ResourceQuery
 	sorted := tui.Orders()[0]
 	cmd := &cobra.Command{
 		Use:   "top [PREFIX]",
@@ -29,17 +31,20 @@ comes back by itself.
 It needs a terminal. Where there is none, "leasehold list --watch" shows the same.`,
 		Example: `  leasehold top
   leasehold top prod/ --sort waiting
+  leasehold top --holder 'ci@*' --state leased
   leasehold top --all -N team`,
 		Args:              cli.Takes(0, 1),
 		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
-		return tui.Run(ctx, a, c, tui.Options{Prefix: strings.Join(args, ""), All: all, Order: sorted})
+		query.Prefix = strings.Join(args, "")
+		return tui.Run(ctx, a, c, tui.Options{Query: query, Order: sorted})
 	})
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that are simply available")
+	cmd.Flags().BoolVarP(&query.All, "all", "a", false, "also those that are simply available")
 	cmd.Flags().Var(&cli.Choice{Value: &sorted, Allowed: tui.Orders(), Kind: "order"}, "sort",
 		"what to begin with: "+strings.Join(tui.Orders(), ", "))
 	cli.CompleteFlag(cmd, "sort", tui.Orders())
+	cli.FilterFlags(cmd, &query.Filter)
 	a.ClientFlags(cmd)
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 type Renew struct {
 	Namespace string
 	ID        string
+	Note      *string // how far the holder is, for people; empty: none any more, nil: as it was. From level 4 on
 }
 
 // Release gives a lease back, or leaves the queue.
@@ -67,7 +68,7 @@ type Break struct {
 }
 
 func (c *Renew) Validate() error {
-	return firstError(name("namespace", c.Namespace), name("lease id", c.ID))
+	return firstError(name("namespace", c.Namespace), name("lease id", c.ID), note(c.Note))
 }
 
 func (c *Release) Validate() error {

@@ -49,6 +49,13 @@ func foreign(id string) error {
 	return nil
 }
 
+func note(text *string) error {
+	if text != nil && len(*text) > leasehold.MaxNote {
+		return invalid("note has %d bytes: at most %d are allowed", len(*text), leasehold.MaxNote)
+	}
+	return nil
+}
+
 func ttl(d time.Duration) error {
 	if d < leasehold.MinTTL || d > leasehold.MaxTTL {
 		return invalid("ttl %v is out of range: %v to %v (30 days) are allowed", d, leasehold.MinTTL, leasehold.MaxTTL)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 // Answers are written by hand: the same JSON by encoding/json costs several times
@@ -57,6 +58,11 @@ func (b *jsonBuffer) lease(l *leasehold.Lease, g grant) {
 	b.some("session", l.Session)
 	b.labels(l.Labels)
 	b.some("reason", l.Reason)
+	b.some("door", l.Door)
+	if l.Note != "" {
+		b.text("note", l.Note)
+		b.moment("noted", l.Noted)
+	}
 	b.number("revision", uint64(l.Revision))
 	if g.waited > 0 {
 		b.millis("waited_ms", max(g.waited, time.Millisecond))
@@ -274,6 +280,9 @@ func (b *jsonBuffer) record(namespace string, r *leasehold.Record, value bool) {
 	b.text("path", r.Path)
 	if value || r.Large != nil {
 		b.content("value", "large", r.Value, r.Large)
+	}
+	if value && r.Large == nil && v1.IsText(r.Value) {
+		b.text("text", r.Value)
 	}
 	b.number("create_revision", uint64(r.Create))
 	b.number("mod_revision", uint64(r.Mod))

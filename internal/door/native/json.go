@@ -181,8 +181,15 @@ func quote(b []byte, s string) []byte {
 
 func escaped(b []byte, c byte) []byte {
 	const hex = "0123456789abcdef"
-	if c == '"' || c == '\\' {
+	switch c {
+	case '"', '\\':
 		return append(b, '\\', c)
+	case '\n':
+		return append(b, '\\', 'n') // as in most texts: six bytes each would be a lot
+	case '\t':
+		return append(b, '\\', 't')
+	case '\r':
+		return append(b, '\\', 'r')
 	}
 	return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }

@@ -38,6 +38,28 @@ func (c *call) session() error {
 	return c.sendSession(&session, "")
 }
 
+func (c *call) sessions() error {
+	prefix, badPrefix := c.prefix()
+	after, badAfter := c.after()
+	limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
+	if err := firstError(badPrefix, badAfter, badLimit); err != nil {
+		return err
+	}
+	var list []leasehold.Session
+	var next string
+	err := c.look(func(v core.View) { list, next = v.Sessions(c.namespace, prefix, after, limit) })
+	if err != nil {
+		return err
+	}
+	c.send(func(b *jsonBuffer) {
+		b.open()
+		array(b, "items", list, func(s *leasehold.Session) { b.session(s, "", nil) })
+		b.some("next", cursor(next))
+		b.close()
+	})
+	return nil
+}
+
 func (c *call) resource() error {
 	path := c.r.PathValue("path")
 	if err := checkPath("resource", path); err != nil {
@@ -60,12 +82,14 @@ func (c *call) resources() error {
 	after, badAfter := c.after()
 	limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
 	all, badAll := c.flag("all")
-	if err := firstError(badPrefix, badAfter, badLimit, badAll); err != nil {
+	filter, badFilter := c.filter()
+	if err := firstError(badPrefix, badAfter, badLimit, badAll, badFilter); err != nil {
 		return err
 	}
+	query := core.ListQuery{Prefix: prefix, After: after, Most: limit, All: all, Filter: filter}
 	var list []leasehold.Status
 	var next string
-	err := c.look(func(v core.View) { list, next = v.List(c.namespace, prefix, after, limit, all) })
+	err := c.look(func(v core.View) { list, next = v.Find(c.namespace, query) })
 	if err != nil {
 		return err
 	}

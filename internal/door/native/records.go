@@ -65,7 +65,7 @@ func (c *call) recordAt(path string, revision, version leasehold.Revision) (*lea
 		return nil, err
 	}
 	if len(page.Records) == 0 {
-		return nil, &leasehold.Error{Code: leasehold.NotFound, Message: path + " is not there"}
+		return nil, &leasehold.Error{Code: leasehold.NotFound, Message: "no record " + path}
 	}
 	return page.Records[0], nil
 }

@@ -15,7 +15,7 @@ import (
 func TestRecords(t *testing.T) {
 	door := newDoor(t, Config{})
 	const at = "/v1/records/config/a"
-	ask(t, door, "GET", at, "").expect(404, "config/a is not there")
+	ask(t, door, "GET", at, "").expect(404, "no record config/a")
 	a := ask(t, door, "PUT", at, "one\x00\xff", "Content-Type", "image/png").expect(200).without("value")
 	r := read[v1.Record](a)
 	if r.Path != "config/a" || r.Create != 1 || r.Mod != 1 || r.Version != 1 || a.header.Get("ETag") != `"1"` {

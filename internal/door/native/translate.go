@@ -107,7 +107,12 @@ func checkHolder(s string) error {
 }
 
 func (c *call) toRenew(r *v1.RenewRequest) (*core.Renew, error) {
-	command := &core.Renew{Namespace: c.namespace, ID: r.ID}
+	command := &core.Renew{Namespace: c.namespace, ID: r.ID, Note: r.Note}
+	if r.Note != nil {
+		if err := door.CheckText("note", *r.Note, leasehold.MaxNote); err != nil {
+			return nil, err
+		}
+	}
 	return command, firstError(checkName("id", r.ID), command.Validate())
 }
 

@@ -140,7 +140,14 @@ func toRecordOp(r *v1.Op) (core.Op, error) {
 		Do: doings[r.Do], Path: r.Path, Range: r.Path == "", Value: string(r.Value), Session: r.Session,
 		Most: r.Limit, KeysOnly: r.Keys, Count: r.Count,
 	}
+	if r.Text != "" {
+		o.Value = r.Text
+	}
 	switch {
+	case r.Text != "" && len(r.Value) > 0:
+		return o, invalid("value, in base64, and text are both given: leave one of them out")
+	case r.Text != "" && o.Do != core.Put:
+		return o, invalid("text is to put: leave it out")
 	case o.Do == 0:
 		return o, invalid("do %s is unknown; known are put, delete, get, acquire and release", brief(r.Do))
 	case r.Path != "" && r.Prefix+r.From+r.To != "":

@@ -249,7 +249,8 @@ func (c *call) versions() error {
 		return err
 	}
 	if len(list) == 0 && before == 0 {
-		return &leasehold.Error{Code: leasehold.NotFound, Message: path + " is not there, and nothing is kept of it"}
+		return &leasehold.Error{Code: leasehold.NotFound,
+			Message: "no record " + path + ", and no former versions of it"}
 	}
 	c.send(func(b *jsonBuffer) {
 		b.open()

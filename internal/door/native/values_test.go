@@ -71,7 +71,7 @@ func TestLargeValues(t *testing.T) {
 func TestVersions(t *testing.T) {
 	door := newDoor(t, Config{})
 	const at, list = "/v1/records/state/a", "/v1/versions/state/a"
-	ask(t, door, "GET", list, "").expect(404, "nothing is kept of it")
+	ask(t, door, "GET", list, "").expect(404, "no former versions of it")
 	ask(t, door, "PUT", at, "one").expect(200)
 	if p := read[v1.VersionPage](ask(t, door, "GET", list, "").expect(200)); len(p.Items) != 1 || !p.Items[0].Current || p.Items[0].Written != nil {
 		t.Errorf("of one that keeps nothing: %+v", p)
@@ -171,7 +171,7 @@ func send(t *testing.T, p *doortest.Pipe, head string, body io.Reader) (*http.Re
 }
 
 // TestBadBodies sends what no client should: each gets an answer at once or when its time
-// is up, and nothing is kept of it.
+// is up, and no former versions of it.
 func TestBadBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		door, p := newDoor(t, Config{}), doortest.NewPipe()
@@ -320,7 +320,7 @@ func TestAValueIsReplacedBeforeItIsOpened(t *testing.T) {
 	}
 	ask(t, door, "PUT", at, large).expect(200)
 	e.replace = func() { ask(t, door, "DELETE", at, "").expect(200) }
-	ask(t, door, "GET", at, "", "Accept", raw).expect(404, "state/a is not there")
+	ask(t, door, "GET", at, "", "Accept", raw).expect(404, "no record state/a")
 	ask(t, door, "PUT", at, large).expect(200)
 	e.replace = func() {} // nobody replaced it, and it is not there
 	ask(t, door, "GET", at, "", "Accept", raw).expect(404, "is no longer kept")

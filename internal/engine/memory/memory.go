@@ -141,7 +141,7 @@ func (e *Engine) now() core.Time { return core.Time(e.clock.Monotonic()) }
 func (e *Engine) apply(command core.Command, origin leasehold.Origin) (core.Answer, error) {
 	stamp, wall := max(e.now(), e.state.Now()), e.clock.Wall().UnixNano()
 	commands := []core.Command{command}
-	result, err := e.state.Apply(stamp, wall, commands)
+	result, err := e.state.Apply(stamp, wall, commands, origin)
 	if err != nil {
 		return core.Answer{}, err
 	}

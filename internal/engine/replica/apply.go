@@ -117,7 +117,7 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	if n.plants(AppliesDifferently) && n.id%2 == 0 {
 		entry.Wall++
 	}
-	result, err := n.state.Apply(entry.Stamp, entry.Wall, entry.Commands)
+	result, err := n.state.Apply(entry.Stamp, entry.Wall, entry.Commands, entry.Origins...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,72 @@
+package native
+
+import (
+	"strings"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// filterParams are what picks leases in a list. In each value but a state's, * stands for any
+// text.
+const filterParams = "holder session door state label+"
+
+// maxLabelFilters is how many labels one list may ask for.
+const maxLabelFilters = 16
+
+// filter reads which leases a list shows.
+func (c *call) filter() (f core.Filter, err error) {
+	patterns := map[string]*core.Pattern{"holder": &f.Holder, "session": &f.Session, "door": &f.Door}
+	for name, pattern := range patterns {
+		if !c.query.Has(name) {
+			continue
+		}
+		text := c.query.Get(name)
+		if err := checkName(name, text); err != nil {
+			return f, err
+		}
+		*pattern = core.NewPattern(text)
+	}
+	if c.query.Has("state") {
+		if f.State, err = stateOf(c.query.Get("state")); err != nil {
+			return f, err
+		}
+	}
+	given := c.query.Values["label"]
+	if len(given) > maxLabelFilters {
+		return f, invalid("label is given %d times: at most %d are allowed", len(given), maxLabelFilters)
+	}
+	for _, text := range given {
+		label, err := labelPattern(text)
+		if err != nil {
+			return f, err
+		}
+		f.Labels = append(f.Labels, label)
+	}
+	return f, nil
+}
+
+func stateOf(name string) (leasehold.State, error) {
+	var known []string
+	for s := leasehold.Available; s <= leasehold.Expired; s++ {
+		if s.String() == name {
+			return s, nil
+		}
+		known = append(known, s.String())
+	}
+	return 0, invalid("unknown state %s; known states: %s", brief(name), strings.Join(known, ", "))
+}
+
+// labelPattern reads a label as it is asked for: key=value, or a key alone for any value.
+func labelPattern(text string) (core.LabelPattern, error) {
+	key, value, given := strings.Cut(text, "=")
+	if !given {
+		value = "*"
+	}
+	if key == "" {
+		return core.LabelPattern{}, invalid("label %s has no key: write key=value, or key alone for any value",
+			brief(text))
+	}
+	err := firstError(checkText("the key of a label", key), checkText("the value of a label", value))
+	return core.LabelPattern{Key: key, Value: core.NewPattern(value)}, err
+}

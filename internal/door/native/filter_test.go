@@ -1,0 +1,91 @@
+package native
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
+)
+
+func readFilter(raw string) (core.Filter, error) {
+	query, err := door.ReadQuery(raw, strings.Fields(filterParams)...)
+	if err != nil {
+		return core.Filter{}, err
+	}
+	return (&call{query: query}).filter()
+}
+
+func TestFilterGrammar(t *testing.T) {
+	f, err := readFilter("holder=ci%40*&label=team%3Dml&label=host&state=breaking&door=native&session=s*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !f.Holder.Match("ci@build-7") || f.Holder.Match("ann") || f.State != leasehold.Breaking || len(f.Labels) != 2 ||
+		f.Labels[0].Key != "team" || f.Labels[0].Value.Match("ops") || !f.Labels[1].Value.Match("") {
+		t.Errorf("it is read as %+v", f)
+	}
+	for raw, want := range map[string]string{
+		"state=held":                          `unknown state "held"; known states: available, leased, breaking, broken, expired`,
+		"holder=":                             "holder is missing",
+		"label=%3Dx":                          `label "=x" has no key: write key=value, or key alone for any value`,
+		"holder=a&holder=b":                   "holder stands 2 times in the query: give it once",
+		"holder=%00":                          "holder",
+		"owner=ann":                           "known are: holder, session, door, state, label",
+		strings.Repeat("label=a&", 17):        "label is given 17 times: at most 16 are allowed",
+		"holder=" + strings.Repeat("a", 1025): "holder has 1025 bytes: at most 1024 are allowed",
+	} {
+		if _, err := readFilter(strings.TrimSuffix(raw, "&")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %v, want %q", raw, err, want)
+		}
+	}
+}
+
+func FuzzFilter(f *testing.F) {
+	f.Add("ann*", "team=ml", "leased")
+	f.Fuzz(func(t *testing.T, holder, label, state string) {
+		raw := url.Values{"holder": {holder}, "label": {label, label}, "state": {state}}.Encode()
+		filter, err := readFilter(raw)
+		if err == nil && (filter.State == 0 || len(filter.Labels) != 2 || holder == "") {
+			t.Errorf("%s is read as %+v", raw, filter)
+		}
+		if err == nil && !strings.Contains(holder, "*") && !filter.Holder.Match(holder) {
+			t.Errorf("%q does not match itself", holder)
+		}
+	})
+}
+
+// A value is shown as text exactly if it is text, and always in base64.
+func TestValuesAsText(t *testing.T) {
+	door := newDoor(t, Config{})
+	for value, text := range map[string]string{
+		"max=10\n\ttab \"quoted\" \\ ü": `"text":"max=10\n\ttab \"quoted\" \\ ü"`, "": `"text":""`, "a\x00b": "", "\xff": "", "\x7f": "",
+	} {
+		ask(t, door, "PUT", "/v1/records/r", value).expect(200)
+		a := ask(t, door, "GET", "/v1/records/r", "").expect(200, `"value":"`)
+		if text == "" {
+			a.without(`"text"`)
+		} else {
+			a.expect(200, text)
+		}
+		ask(t, door, "GET", "/v1/records?keys=true", "").expect(200).without(`"text"`)
+	}
+	ask(t, door, "POST", "/v1/txn", `{"then":[{"do":"put","path":"r","text":"max=30"},{"do":"get","path":"r"}]}`).
+		expect(200, `"text":"max=30"`)
+	ask(t, door, "POST", "/v1/txn", `{"then":[{"do":"put","path":"r","text":"a","value":"YQ=="}]}`).
+		expect(400, "value, in base64, and text are both given")
+}
+
+// A note is kept with the lease, and says when it was written.
+func TestNotes(t *testing.T) {
+	door := newDoor(t, Config{})
+	ask(t, door, "POST", "/v1/acquire", `{"resource":"r","holder":"ann","id":"a"}`).expect(200, `"door":"native"`)
+	ask(t, door, "POST", "/v1/renew", `{"id":"a","note":"epoch 3 of 10"}`).expect(200, `"note":"epoch 3 of 10","noted":"`)
+	ask(t, door, "POST", "/v1/renew", `{"id":"a"}`).expect(200, `"note":"epoch 3 of 10"`)
+	ask(t, door, "GET", "/v1/resources?holder=a*", "").expect(200, `"note":"epoch 3 of 10"`)
+	ask(t, door, "POST", "/v1/renew", `{"id":"a","note":""}`).expect(200).without(`"note"`)
+	ask(t, door, "POST", "/v1/renew", `{"id":"a","note":"`+strings.Repeat("x", 257)+`"}`).
+		expect(400, "note has 257 bytes: at most 256 are allowed")
+}

@@ -23,6 +23,7 @@ import (
 type village struct {
 	*memory.Engine
 	outlook engine.Outlook
+	look    func() engine.Outlook // if set, instead of outlook
 	err     error
 	asked   []string
 }
@@ -32,7 +33,12 @@ func (v *village) note(format string, args ...any) error {
 	return v.err
 }
 
-func (v *village) Outlook(context.Context) (engine.Outlook, error) { return v.outlook, nil }
+func (v *village) Outlook(context.Context) (engine.Outlook, error) {
+	if v.look != nil {
+		return v.look(), nil
+	}
+	return v.outlook, nil
+}
 func (v *village) Add(_ context.Context, name, address string) (engine.Server, error) {
 	for _, s := range v.outlook.Servers {
 		if s.Name == name {
@@ -151,6 +157,29 @@ n3    voter   up       0  http://10.0.0.3:4653
 	}
 	v.err = engine.Unavailable("no")
 	tr.does(t, cli.ExitUnavailable, "cluster", "transfer")
+}
+
+// Servers that were just started need a moment: status waits for them where it is told to.
+func TestClusterStatusWaits(t *testing.T) {
+	v, tr := newVillage(t, false)
+	looks := 0
+	v.look = func() engine.Outlook {
+		looks++
+		o := v.outlook
+		o.Servers = slices.Clone(o.Servers)
+		o.Servers[1].Reachable = looks > 2
+		o.Servers[2].Voter = looks != 3
+		return o
+	}
+	tr.does(t, 0, "cluster", "status", "--wait", "1m")
+	if looks != 4 || !strings.Contains(tr.out.String(), "3 of 3 voters are up; 1 may fail") {
+		t.Errorf("after %d looks it shows\n%s", looks, tr.out.String())
+	}
+	looks = -1000
+	tr.does(t, cli.ExitAlarm, "cluster", "status", "--wait", "10ms")
+	if looks > -997 || !strings.Contains(tr.out.String(), "-> n2 is away") {
+		t.Errorf("after %d looks it shows\n%s", looks+1000, tr.out.String())
+	}
 }
 
 func TestClusterCommands(t *testing.T) {

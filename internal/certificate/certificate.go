@@ -192,12 +192,20 @@ func addHost(template *x509.Certificate, host string) error {
 		template.IPAddresses = append(template.IPAddresses, ip)
 		return nil
 	}
-	if !hostNames.MatchString(host) {
-		return fmt.Errorf("%q is neither a host name nor an address: write it without a port, such as leases.example "+
-			"or 10.0.0.1", host)
+	if err := CheckHost(host); err != nil {
+		return err
 	}
 	template.DNSNames = append(template.DNSNames, host)
 	return nil
+}
+
+// CheckHost reports what is wrong with a host that a certificate is to be for.
+func CheckHost(host string) error {
+	if net.ParseIP(host) != nil || hostNames.MatchString(host) {
+		return nil
+	}
+	return fmt.Errorf("%q is neither a host name nor an address: write it without a port, such as leases.example "+
+		"or 10.0.0.1", host)
 }
 
 // Write puts a pair in two files; the key can be read by its owner alone. Unless replace is set, it
@@ -221,7 +229,7 @@ func (p Pair) Write(certFile, keyFile string, replace bool) error {
 // An ExistsError refuses to replace a file.
 type ExistsError struct{ Name string }
 
-func (e *ExistsError) Error() string { return e.Name + " is there already" }
+func (e *ExistsError) Error() string { return e.Name + " already exists" }
 
 // writeFile replaces a file in one step: a server that reads it sees the old one or the new one,
 // never half of it.

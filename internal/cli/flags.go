@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -22,6 +23,9 @@ func (s *Span) Type() string { return "duration" }
 func (s *Span) String() string {
 	if !s.Given {
 		return ""
+	}
+	if days := s.Value / (24 * time.Hour); days > 0 && days*24*time.Hour == s.Value {
+		return fmt.Sprintf("%dd", days)
 	}
 	return v1.Duration(s.Value).String()
 }

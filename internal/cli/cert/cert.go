@@ -31,13 +31,13 @@ certificates, so keep the key off the servers.
 A server's certificate is for its clients and for the other servers. A client's lets a
 client in where a server asks for one (serve --tls-client-ca). Files that are replaced
 are used from the next connection on; nothing has to be restarted.`,
-		Example: `  leasehold cert ca
-  leasehold cert server n1 10.0.0.1 n1.example
-  leasehold cert client ann`,
+		Example: `  leasehold cert cluster n1=10.0.0.1 n2=10.0.0.2 n3=10.0.0.3 --client ann
+  leasehold cert client bob
+  leasehold cert show certs/*.crt`,
 		Args: cobra.ArbitraryArgs,
 		RunE: a.Group,
 	}
-	cmd.AddCommand(makeAuthority(a), makeServer(a), makeClient(a), show(a))
+	cmd.AddCommand(makeCluster(a), makeAuthority(a), makeServer(a), makeClient(a), show(a))
 	return cmd
 }
 
@@ -50,9 +50,9 @@ type certFlags struct {
 
 func (f *certFlags) on(cmd *cobra.Command, lasts time.Duration) {
 	f.lasts = cli.SpanOf(lasts)
-	cmd.Flags().StringVar(&f.dir, "dir", "certs", "directory of the certificates; made if it is not there")
+	cmd.Flags().StringVar(&f.dir, "dir", "certs", "directory of the certificates; made if it does not exist")
 	cmd.Flags().Var(&f.lasts, "lasts", "how long it is good for")
-	cmd.Flags().BoolVar(&f.force, "force", false, "replace files that are there")
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace existing files")
 	if err := cmd.MarkFlagDirname("dir"); err != nil {
 		panic(err) // the flag was just made
 	}
@@ -70,8 +70,8 @@ func makeAuthority(a *cli.App) *cobra.Command {
 which only the person who makes certificates needs. The key opens every
 server, so keep it apart from them.
 
-The authority is good for ten years, unless --lasts says otherwise. Files that are
-there are not replaced without --force: what the old authority signed would be worth
+The authority is good for ten years, unless --lasts says otherwise. Existing files
+are not replaced without --force: what the old authority signed would be worth
 nothing.`,
 		Example: `  leasehold cert ca
   leasehold cert ca --dir /root/leasehold-ca --name leasehold-eu
@@ -122,14 +122,20 @@ it again with --force; the server takes it by itself.`,
 		Args: cli.Takes(1, -1),
 	}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		hosts := append(args[1:], "localhost", "127.0.0.1", "::1")
 		return issue(a, f, args[0], func(ca *certificate.Authority) (certificate.Pair, error) {
-			return ca.Server(certificate.Request{Name: args[0], Hosts: hosts, Lasts: f.lasts.Value, Now: a.Now()})
+			return ca.Server(serverRequest(a, f, args[0], args[1:]))
 		})
 	}
 	f.on(cmd, certificate.DefaultLasts)
 	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
 	return cmd
+}
+
+// serverRequest asks for a server's certificate, which is also for the loopback addresses: commands
+// are given on the server's own machine, too.
+func serverRequest(a *cli.App, f certFlags, name string, hosts []string) certificate.Request {
+	hosts = slices.Concat(hosts, []string{"localhost", "127.0.0.1", "::1"})
+	return certificate.Request{Name: name, Hosts: hosts, Lasts: f.lasts.Value, Now: a.Now()}
 }
 
 func makeClient(a *cli.App) *cobra.Command {
@@ -163,13 +169,9 @@ func issue(a *cli.App, f certFlags, name string, make func(*certificate.Authorit
 	if name == "ca" {
 		return cli.Usage("ca is the authority's own name here: choose another one")
 	}
-	ca, err := certificate.OpenAuthority(f.file("ca.crt"), f.file("ca.key"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return cli.Hint(cli.Failure(leasehold.NotFound, "there is no authority in %s: %v", f.dir, err),
-			"make one first: leasehold cert ca%s", f.flag())
-	case err != nil:
-		return cli.Usage("%v", err)
+	ca, err := openAuthority(f)
+	if err != nil {
+		return err
 	}
 	pair, err := make(ca)
 	if err != nil {
@@ -178,30 +180,54 @@ func issue(a *cli.App, f certFlags, name string, make func(*certificate.Authorit
 	return keep(a, f, name, pair)
 }
 
-// made is what a command prints as JSON that made a certificate.
-type made struct {
-	Cert string  `json:"cert"`
-	Key  string  `json:"key"`
-	Ends v1.Time `json:"ends"`
+func openAuthority(f certFlags) (*certificate.Authority, error) {
+	ca, err := certificate.OpenAuthority(f.file("ca.crt"), f.file("ca.key"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, cli.Hint(cli.Failure(leasehold.NotFound, "there is no authority in %s: %v", f.dir, err),
+			"make one first: leasehold cert ca%s", f.flag())
+	case err != nil:
+		return nil, cli.Usage("%v", err)
+	}
+	return ca, nil
 }
 
-// keep writes a pair of files, and says where they are.
-func keep(a *cli.App, f certFlags, name string, pair certificate.Pair) error {
+// made is what a command prints as JSON that made a certificate.
+type made struct {
+	Cert   string  `json:"cert"`
+	Key    string  `json:"key"`
+	Config string  `json:"config,omitempty"` // of cert cluster: the configuration, or the environment of a client
+	Ends   v1.Time `json:"ends"`
+
+	hosts []string // that it is for
+}
+
+// write writes a pair of files.
+func write(f certFlags, name string, pair certificate.Pair) (made, error) {
 	m := made{Cert: f.file(name + ".crt"), Key: f.file(name + ".key")}
 	var exists *certificate.ExistsError
 	err := pair.Write(m.Cert, m.Key, f.force)
 	switch {
 	case errors.As(err, &exists):
-		return cli.Hint(cli.Usage("%v: nothing was written", err), "to replace it give --force; to see what it is: "+
+		return m, cli.Hint(cli.Usage("%v: nothing was written", err), "to replace it give --force; to see what it is: "+
 			"leasehold cert show %s", cli.Quote(m.Cert))
 	case err != nil:
-		return cli.Failure(leasehold.Refused, "%v: nothing was made", err)
+		return m, cli.Failure(leasehold.Refused, "%v: nothing was made", err)
 	}
 	list, err := certificate.Read(m.Cert)
 	if err != nil {
+		return m, err
+	}
+	m.Ends, m.hosts = v1.Time{Time: list[0].NotAfter}, hostsOf(list[0])
+	return m, nil
+}
+
+// keep writes a pair of files, and says where they are.
+func keep(a *cli.App, f certFlags, name string, pair certificate.Pair) error {
+	m, err := write(f, name, pair)
+	if err != nil {
 		return err
 	}
-	m.Ends = v1.Time{Time: list[0].NotAfter}
 	switch a.Output {
 	case cli.FormatJSON:
 		return a.PrintJSON(m)
@@ -209,8 +235,8 @@ func keep(a *cli.App, f certFlags, name string, pair certificate.Pair) error {
 		return a.PrintLine(m.Cert)
 	}
 	hosts := ""
-	if named := hostsOf(list[0]); len(named) > 0 {
-		hosts = " for " + strings.Join(named, ", ") // a host that a renewal forgot is missed here
+	if len(m.hosts) > 0 {
+		hosts = " for " + strings.Join(m.hosts, ", ") // a host that a renewal forgot is missed here
 	}
 	a.Say("made %s and %s%s, good until %s", m.Cert, m.Key, hosts, day(a, m.Ends.Time))
 	return nil

@@ -3,9 +3,12 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +20,7 @@ import (
 )
 
 func status(a *cli.App) *cobra.Command {
+	var wait cli.Span
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the servers, their health, and what to do",
@@ -34,24 +38,52 @@ do about it.
 
 The code is 0 if nothing is wrong; 1 if the cluster works and something is wrong, such as
 a server that is away; and 69 if nothing can be decided, since nobody leads or no
-majority can be reached from the server that was asked.`,
+majority can be reached from the server that was asked. With --wait it first waits until
+nothing is wrong and every server has its vote: for servers that were just started.`,
 		Example: `  leasehold cluster status
-  leasehold cluster status -q > /dev/null || page-somebody
+  leasehold cluster status --wait 1m
   leasehold cluster status -o json | jq -r '.servers[] | select(.reachable | not).name'`,
 		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error {
-		cluster, err := c.Cluster(ctx)
+		cluster, err := settled(ctx, c, wait.Value)
 		if err != nil {
 			return err
 		}
 		return show(a, c, cluster)
 	})
+	cmd.Flags().Var(&wait, "wait", "wait for up to this long until all is well")
 	cmd.Flags().Bool("check", true, "end with code 1 if anything is wrong, as it always does")
 	_ = cmd.Flags().MarkHidden("check") // scripts have it
 	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
 	return cmd
+}
+
+// askAgain is how long status waits between two looks at a cluster that is not well yet.
+const askAgain = 200 * time.Millisecond
+
+// settled returns the cluster once nothing is wrong with it, or as it is when the time is over.
+// Errors other than that no server can answer yet are returned at once: waiting does not mend them.
+func settled(ctx context.Context, c *cli.Conn, wait time.Duration) (v1.Cluster, error) {
+	over := time.Now().Add(wait)
+	for {
+		cluster, err := c.Cluster(ctx)
+		var e *leasehold.Error
+		starting := errors.As(err, &e) && e.Code == leasehold.Unavailable
+		left := time.Until(over)
+		if err == nil && well(cluster) || err != nil && !starting || left <= 0 || ctx.Err() != nil {
+			return cluster, err
+		}
+		cli.Pause(ctx, min(askAgain, left))
+	}
+}
+
+// well reports whether nothing is wrong with a cluster, and all of its servers have caught up.
+func well(c v1.Cluster) bool {
+	found := doctor.JudgeCluster(c)
+	return !found.Stuck && len(found.Wrong) == 0 && c.Quarantine == nil &&
+		!slices.ContainsFunc(c.Servers, func(s v1.Server) bool { return !s.Voter })
 }
 
 func show(a *cli.App, c *cli.Conn, cluster v1.Cluster) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -63,6 +64,21 @@ func TestARunThatIsNotRecorded(t *testing.T) {
 		t.Errorf("it is recorded as %+v", run)
 	}
 	s.plays("run", "job", "--at-most-every", "1d", "--", "true").ends(0)
+}
+
+// A signal that run passes on ends the command, not the record of how it ended.
+func TestARunThatASignalEndsIsRecorded(t *testing.T) {
+	s := newStage(t)
+	p := s.plays("run", "job", "--at-most-every", "1d", "--", "sh", "-c", `trap "sleep 0.2; exit 3" TERM; `+untilTold)
+	s.file("began")
+	p.signal(syscall.SIGTERM)
+	p.ends(3)
+	if said := p.err.String(); strings.Contains(said, "leasehold:") {
+		t.Errorf("it said %q", said)
+	}
+	if run := s.lastRun("job"); run.Outcome != cli.RunFailed || run.Code == nil || *run.Code != 3 {
+		t.Errorf("it is recorded as %+v", run)
+	}
 }
 
 // A run that is killed after it began counts only if failures do.

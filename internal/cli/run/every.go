@@ -139,7 +139,8 @@ func (l *ledger) checkDue(now time.Time) error {
 }
 
 // close writes how the run ended. It tries for as long as the lease lasts: the command has done its
-// work, and what nobody recorded is done again.
+// work, and what nobody recorded is done again. A signal that ended the command has ended ctx too,
+// and how such a run ended is recorded like any other.
 func (l *ledger) close(ctx context.Context, end child.End, err error) {
 	run := l.runs.Newest()
 	run.Duration = v1.Duration(time.Since(l.began).Round(time.Millisecond))
@@ -156,7 +157,7 @@ func (l *ledger) close(ctx context.Context, end child.End, err error) {
 		l.runs.Counted = &run.Started
 	}
 	run.Code = &code
-	failure := l.write(ctx)
+	failure := l.write(context.WithoutCancel(ctx))
 	if failure == nil {
 		return
 	}

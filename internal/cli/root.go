@@ -24,6 +24,7 @@ func (a *App) Root(contents []Chapter) *cobra.Command {
   leasehold doctor                                # check this machine and server`,
 		Version:           VersionLine(a.Version),
 		Args:              cobra.ArbitraryArgs,
+		PersistentPreRunE: checkValues,
 		RunE:              a.Group,
 		SilenceErrors:     true,
 		SilenceUsage:      true,

@@ -71,6 +71,17 @@ func (a *App) flagError(cmd *cobra.Command, err error) error {
 	return SeeHelp(cmd, Usage("%v", err))
 }
 
+// checkValues refuses "--" as the value of a flag. Somebody forgot the value: "run --terraform --
+// terraform apply" would otherwise use a state named "--".
+func checkValues(cmd *cobra.Command, _ []string) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "--" && err == nil {
+			err = SeeHelp(cmd, Usage("--%s needs a value: %s", f.Name, f.Usage))
+		}
+	})
+	return err
+}
+
 // whyInvalid says what is wrong with a value, without the names of Go functions that strconv puts
 // into its errors.
 func whyInvalid(err error) string {

@@ -91,13 +91,17 @@ func (e *MismatchError) Is(target error) bool { return target == error(leasehold
 type LateError struct {
 	Resource string
 	Token    leasehold.Token // the one that was shown
-	Floor    leasehold.Token // the largest that the guard has seen
+	Floor    leasehold.Token // the largest that the guard has seen; 0: none, or it did not look
 }
 
 func (e *LateError) Error() string {
 	if e.Token == 0 {
-		return fmt.Sprintf("%s: no token: the lease is lost, or was never acquired (the largest token seen is %d); "+
-			"acquire the resource, and show the pass of that hold", e.Resource, e.Floor)
+		seen := ""
+		if e.Floor != 0 { // else it was refused before the guard looked
+			seen = fmt.Sprintf(" (the largest token seen is %d)", e.Floor)
+		}
+		return fmt.Sprintf("%s: no token: the lease is lost, or was never acquired%s; acquire the resource, and show "+
+			"the pass of that hold", e.Resource, seen)
 	}
 	return fmt.Sprintf("%s: token %d is late: token %d was seen; stop, and acquire the resource again",
 		e.Resource, e.Token, e.Floor)

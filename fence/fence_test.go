@@ -107,7 +107,7 @@ func TestHandler(t *testing.T) {
 		says                       string
 	}{
 		{"a read", "GET", "", "", 200, ""},
-		{"no token", "PUT", "", "", 428, "no token: the lease is lost"},
+		{"no token", "PUT", "", "", 428, "or was never acquired; acquire the resource"},
 		{"the first", "PUT", "5", "", 200, ""},
 		{"no token after one", "PUT", "", "", 428, "the largest token seen is 5"},
 		{"a newer one", "PUT", "7", "6", 200, ""},

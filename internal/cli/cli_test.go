@@ -66,6 +66,26 @@ func TestSignal(t *testing.T) {
 	}
 }
 
+func TestSignalsHaveTheNamesThatPeopleKnow(t *testing.T) {
+	for s, want := range map[syscall.Signal]string{syscall.SIGINT: "stopped by ctrl-C", syscall.SIGTERM: "stopped by SIGTERM"} {
+		if got := SignalError(s).Error(); got != want {
+			t.Errorf("the error is %q, want %q", got, want)
+		}
+	}
+}
+
+// A wait of a day ends at the same time of another day.
+func TestClockHasTheDateOfOtherDays(t *testing.T) {
+	noon := time.Date(2031, 4, 1, 12, 0, 0, 0, time.Local)
+	a := &App{Now: func() time.Time { return noon }}
+	for at, want := range map[time.Time]string{noon.Add(time.Minute): "12:01:00", noon.AddDate(0, 0, 1): "2031-04-02 12:00:00",
+		noon.AddDate(0, 0, -1): "2031-03-31 12:00:00"} {
+		if got := a.Clock(at); got != want {
+			t.Errorf("%v is shown as %s, want %s", at, got, want)
+		}
+	}
+}
+
 func TestShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 0: "0s", 40 * time.Millisecond: "0s", 250 * time.Millisecond: "300ms",

@@ -40,12 +40,15 @@ func (a *App) Detail(e v1.Event) string {
 	return text
 }
 
-// Clock shows a moment that is near by its time, and (wide) any by its date.
+// Clock shows a moment of today by its time, and any other (with wide, every one) with its date.
 func (a *App) Clock(t time.Time) string {
-	if a.Output == FormatWide {
+	switch t = t.Local(); {
+	case a.Output == FormatWide:
 		return Absolute(t)
+	case t.Format(time.DateOnly) != a.Now().Local().Format(time.DateOnly):
+		return t.Format(time.DateTime)
 	}
-	return t.Local().Format("15:04:05")
+	return t.Format(time.TimeOnly)
 }
 
 // EventHead and eventCells are the columns of watch; history has others in front.

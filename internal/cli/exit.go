@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -126,7 +127,11 @@ func exitOf(code leasehold.Code) int {
 // A SignalError is the error of a command that was stopped by a signal.
 type SignalError syscall.Signal
 
-func (s SignalError) Error() string { return "stopped by " + syscall.Signal(s).String() }
+func (s SignalError) Error() string {
+	name := map[syscall.Signal]string{syscall.SIGINT: "ctrl-C", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP",
+		syscall.SIGQUIT: "SIGQUIT"}[syscall.Signal(s)]
+	return "stopped by " + cmp.Or(name, syscall.Signal(s).String())
+}
 
 // A CodedError ends the program with a code that somebody else chose: the command that it
 // ran, or the caller. Without an error there is nothing to report.

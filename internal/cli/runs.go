@@ -113,10 +113,14 @@ func (r Runs) Newest() *JobRun {
 func (r Runs) Events(namespace, job string) []v1.Event {
 	events := make([]v1.Event, 0, len(r.Last))
 	for _, run := range r.Last {
+		reason := run.outcome() + " on " + run.Machine
+		if run.Outcome == RunBegan {
+			reason = "began on " + run.Machine + "; no end is recorded" // it may still be running
+		}
 		events = append(events, v1.Event{
 			Namespace: namespace, Resource: job, Revision: run.Revision, Kind: "ran", Holder: run.Holder,
 			Token: run.Token, At: v1.Time{Time: run.Started.Add(time.Duration(run.Duration))},
-			Reason: run.outcome() + " on " + run.Machine,
+			Reason: reason,
 		})
 	}
 	return events

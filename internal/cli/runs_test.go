@@ -70,7 +70,7 @@ func TestRunsInHistory(t *testing.T) {
 		said = append(said, e.Kind+" "+e.Reason)
 	}
 	want := []string{"acquired ", "ran failed with code 3 after 1m on web-1", "ended ", "acquired ",
-		"ran began, and its end was not recorded on web-2"}
+		"ran began on web-2; no end is recorded"}
 	if !reflect.DeepEqual(said, want) {
 		t.Errorf("history is %q", said)
 	}

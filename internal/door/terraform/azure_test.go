@@ -42,7 +42,7 @@ func TestStatesOfAzurerm(t *testing.T) {
 		t.Errorf("the lock is %+v", lock)
 	}
 	var info tfstate.State
-	if read(b.ask("GET", "/azurerm/prod/box/demo.tfstate?info=true", "").expect(200), &info); info.Serial != 2 {
+	if read(b.ask("GET", "/azurerm/prod/box/demo.tfstate?info=true", "").expect(200), &info); info.Serial != 2 || info.Versions != 2 {
 		t.Errorf("the state is %+v", info)
 	}
 	var versions tfstate.Page[tfstate.Version]

@@ -128,7 +128,7 @@ func cut(list []found, next string, limit int) ([]found, string) {
 // stateIn returns what the engine knows of a state. Serial and lineage are in its bytes.
 func (c *call) stateIn(v core.View, path string) tfstate.State {
 	s := tfstate.State{Name: tfstate.Name(path)}
-	list, _ := v.Versions(c.namespace, path, 0, leasehold.MaxPage)
+	list := c.versionsIn(v, path)
 	if s.Versions = len(list); s.Versions > 0 && list[0].Current {
 		s.Revision, s.Written, s.Holder = uint64(list[0].Revision), moment(list[0].Written), list[0].Holder
 		s.Size = content{list[0].Value, list[0].Large}.size()
@@ -181,10 +181,20 @@ func (c *call) noState() error {
 	return &leasehold.Error{Code: leasehold.NotFound, Message: "there is no state " + c.state}
 }
 
+// versionsIn returns the versions of a state that are kept, the newest first. The azurerm backend makes
+// an empty blob before it writes a state, which is no version of it.
+func (c *call) versionsIn(v core.View, path string) []leasehold.Version {
+	list, _ := v.Versions(c.namespace, path, 0, leasehold.MaxPage)
+	if !c.azure {
+		return list
+	}
+	return slices.DeleteFunc(list, func(v leasehold.Version) bool { return content{v.Value, v.Large}.size() == 0 })
+}
+
 // versions answers with the versions of a state that are kept, the newest first.
 func (c *call) versions() error {
 	var found []leasehold.Version
-	err := c.look(func(v core.View) { found, _ = v.Versions(c.namespace, c.path, 0, leasehold.MaxPage) })
+	err := c.look(func(v core.View) { found = c.versionsIn(v, c.path) })
 	if err != nil {
 		return err
 	}
@@ -193,10 +203,7 @@ func (c *call) versions() error {
 	}
 	answer := tfstate.Page[tfstate.Version]{Items: []tfstate.Version{}}
 	for i := range found {
-		// The azurerm backend makes an empty blob before it writes a state.
-		if v := c.versionOf(&found[i]); !c.azure || v.Size > 0 {
-			answer.Items = append(answer.Items, v)
-		}
+		answer.Items = append(answer.Items, c.versionOf(&found[i]))
 	}
 	c.send(http.StatusOK, "application/json", answer)
 	return nil

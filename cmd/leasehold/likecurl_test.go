@@ -20,8 +20,8 @@ func likeCurl() {
 	}
 	for len(args) > 0 {
 		switch arg := next(); arg {
-		case "-s", "-N":
-		case "-f":
+		case "-s", "-sS", "-N":
+		case "--fail-with-body": // -f would hide what the server says
 			fail = true
 		case "-G":
 			get = true
@@ -37,6 +37,10 @@ func likeCurl() {
 			name, value, _ := strings.Cut(next(), "=")
 			form = append(form, name+"="+url.QueryEscape(value))
 		default:
+			if strings.HasPrefix(arg, "-") || target != "" {
+				fmt.Fprintf(os.Stderr, "curl: %s is not known here\n", arg)
+				os.Exit(2)
+			}
 			target = arg
 		}
 	}

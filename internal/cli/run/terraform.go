@@ -90,7 +90,8 @@ func (e *job) runLocked(g *lockLease, w *lockWatch, env []string) (child.End, er
 	defer e.hearEvents(g, w)()
 	end, err := child.Run{
 		Command: child.Command{Argv: e.argv, Env: env, Gate: asMyself(GateName), Apart: e.keep},
-		Lease:   g, KillAfter: e.killAfter.Value, Guard: e.guard, Signals: signals, Warn: e.warn,
+		Lease:   g, KillAfter: e.killAfter.Value, Guard: e.guard, Mark: g.session.ID(), Signals: signals,
+		Warn: e.warn,
 	}.Do()
 	switch {
 	case err != nil:

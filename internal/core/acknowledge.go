@@ -27,7 +27,7 @@ func (s *State) acknowledge(c *Acknowledge) Answer {
 		})
 	}
 	// The alarm says that somebody should look, and somebody has.
-	s.clearAlarm(sp, &Alarm{Kind: leasehold.UncleanEnd, Resource: r.Path})
+	s.lookedAt(sp, r.Path, c.Token)
 	rested.setMore(more)
 	s.setResource(sp, &rested)
 	// Slots that no longer rest may be what the first waiter needs.

@@ -241,13 +241,40 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Us
 	if c.Overdue {
 		s.clearAlarm(sp, about(c, leasehold.HeldLong))
 	}
-	if !how.Clean() && how != leasehold.SessionExpired && how != leasehold.Abandoned {
+	if s.alarming(how) {
 		s.raise(sp, about(c, leasehold.UncleanEnd), "the lease of %s on %s ended uncleanly (%v)", c.Holder, c.Resource,
 			how)
 	}
 	if usage.WentAway(how) && before.LostBefore != 0 && before.LostBefore.Add(flapTime) > s.now {
 		s.raise(sp, about(c, leasehold.Flapping), "holders of %s went away %d times within %s, the last one was %s",
 			c.Resource, flapTimes, timeline.Text(flapTime), c.Holder)
+	}
+}
+
+// alarming reports whether somebody should look at the end of a lease. From level 4 on a break is
+// no reason: it is what an operator did on purpose, and is in the history and the audit.
+func (s *State) alarming(how leasehold.How) bool {
+	switch how {
+	case leasehold.ByBreak:
+		return !s.atLeast(Level4)
+	case leasehold.SessionExpired, leasehold.Abandoned:
+		return false
+	}
+	return !how.Clean()
+}
+
+// lookedAt clears the alarms that tell of what was acknowledged on a resource. From level 4 on
+// these are all about something past; one that tells of a later lease than the caller saw stays.
+func (s *State) lookedAt(sp *space, path string, token leasehold.Token) {
+	if !s.atLeast(Level4) {
+		s.clearAlarm(sp, &Alarm{Kind: leasehold.UncleanEnd, Resource: path})
+		return
+	}
+	for _, kind := range leasehold.AlarmKinds {
+		like := &Alarm{Kind: kind, Resource: path}
+		if a := s.standing(sp, like); a != nil && kind.Past() && a.Token <= token {
+			s.clearAlarm(sp, like)
+		}
 	}
 }
 

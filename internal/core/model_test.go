@@ -928,7 +928,12 @@ func (m *model) acknowledge(sp *modelSpace, c *core.Acknowledge) modelAnswer {
 		}
 	}
 	r.rests = slices.DeleteFunc(slices.Clone(r.rests), func(rest modelRest) bool { return rest.ending.token <= c.Token })
-	m.clear(sp, leasehold.UncleanEnd, c.Resource)
+	for _, kind := range []leasehold.AlarmKind{leasehold.UncleanEnd, leasehold.Flapping, leasehold.LateRenewal} {
+		a, old := m.alarm(sp, kind, c.Resource), m.level < core.Level4
+		if a != nil && (!old && a.token <= c.Token || old && kind == leasehold.UncleanEnd) {
+			m.clear(sp, kind, c.Resource)
+		}
+	}
 	m.stir(sp, c.Resource)
 	return modelAnswer{text: "done"}
 }

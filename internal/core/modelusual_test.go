@@ -26,6 +26,7 @@ type modelWait struct {
 }
 
 type modelAlarm struct {
+	token leasehold.Token
 	sp    *modelSpace
 	kind  leasehold.AlarmKind
 	thing string // a resource, a lease or a session
@@ -133,15 +134,15 @@ func (m *model) learn(c *modelClaim, how leasehold.How, at core.Time) {
 
 func (m *model) alarmEnd(c *modelClaim, how leasehold.How, at core.Time) {
 	m.clear(c.sp, leasehold.HeldLong, c.id)
-	if how == leasehold.ByTTL || how == leasehold.ByHoldLimit || how == leasehold.ByBreak {
-		m.raise(c.sp, leasehold.UncleanEnd, c.resource)
+	if how == leasehold.ByTTL || how == leasehold.ByHoldLimit || how == leasehold.ByBreak && m.level < core.Level4 {
+		m.raise(c.sp, leasehold.UncleanEnd, c.resource).token = c.token
 	}
 	if how != leasehold.ByTTL && how != leasehold.SessionExpired {
 		return
 	}
 	r := m.resource(c.sp, c.resource)
 	if n := len(r.lost); n >= 2 && r.lost[n-2]+core.Time(5*time.Minute) > m.now {
-		m.raise(c.sp, leasehold.Flapping, c.resource)
+		m.raise(c.sp, leasehold.Flapping, c.resource).token = c.token
 	}
 	r.lost = append(r.lost, at)
 }
@@ -155,7 +156,7 @@ func pulse(gap *float64, passed core.Time, ttl time.Duration) bool {
 
 func (m *model) renewed(c *modelClaim) {
 	if c.token != 0 && c.session == "" && c.ttl != 0 && pulse(&c.gap, m.now-c.alive, c.ttl) {
-		m.raise(c.sp, leasehold.LateRenewal, c.resource)
+		m.raise(c.sp, leasehold.LateRenewal, c.resource).token = c.token
 	}
 }
 

@@ -23,6 +23,9 @@ its time ran out, its session was not renewed, or somebody broke it. A resource 
 is defined with --unclean acknowledge waits for this; after a grace it is only a way
 not to wait any longer.
 
+It also clears the alarms that tell of what happened on the resource (leasehold alarms):
+unclean ends, flapping holders, late renewals.
+
 It acknowledges the end that the server shows when the command looks. If another
 lease has ended uncleanly by then, that still has to be acknowledged.`,
 		Example: `  leasehold acknowledge db/migrate --reason "the tables are whole"
@@ -51,6 +54,11 @@ func acknowledge(ctx context.Context, a *cli.App, c *cli.Conn, name, reason stri
 		end = resource.Last
 	}
 	if end == nil {
+		if end, err = alarmedEnd(ctx, c, name); err != nil {
+			return err
+		}
+	}
+	if end == nil {
 		return cli.Hint(cli.Failure(leasehold.NotFound, "%s is %s: there is nothing to acknowledge", name,
 			resource.State), "see its state: %s", c.Again("describe", name))
 	}
@@ -66,4 +74,18 @@ func acknowledge(ctx context.Context, a *cli.App, c *cli.Conn, name, reason stri
 	}
 	a.Say("acknowledged: the end of %s's lease on %s (token %d, %s)", end.Holder, name, end.Token, end.How)
 	return nil
+}
+
+// alarmedEnd returns the newest of what alarms tell of on a resource; nil if there is none.
+func alarmedEnd(ctx context.Context, c *cli.Conn, name string) (newest *v1.Ending, err error) {
+	for alarm, err := range c.Alarms(ctx, v1.AlarmQuery{Prefix: name, Limit: v1.MaxLimit}) {
+		if err != nil {
+			return nil, err
+		}
+		past := leasehold.AlarmKindOf(alarm.Kind).Past()
+		if past && alarm.Resource == name && (newest == nil || alarm.Token > newest.Token) && alarm.Token != 0 {
+			newest = &v1.Ending{ID: alarm.ID, Holder: alarm.Holder, Token: alarm.Token, How: alarm.Kind}
+		}
+	}
+	return newest, nil
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/leasehold/leasehold"
@@ -78,13 +79,12 @@ func (f *Filter) picks(c *Claim) bool {
 	return true
 }
 
+// in reports whether labels, which are sorted by key, have one that the pattern picks.
 func (p *LabelPattern) in(labels leasehold.Labels) bool {
-	for _, l := range labels {
-		if l.Key == p.Key {
-			return p.Value.Match(l.Value)
-		}
-	}
-	return false
+	i, found := slices.BinarySearchFunc(labels, p.Key, func(l leasehold.Label, key string) int {
+		return strings.Compare(l.Key, key)
+	})
+	return found && p.Value.Match(labels[i].Value)
 }
 
 // picksIdle reports whether a filter picks a resource that nobody holds.
@@ -96,11 +96,27 @@ func (f *Filter) picksIdle(status *leasehold.Status) bool {
 }
 
 // maxFiltered is how many holders of one resource a filter looks at, those with the oldest leases
-// first: as many as are shown of a resource.
+// first: as many as are shown of a resource, and fewer if they have very long labels.
 const maxFiltered = maxHolders
 
-// mayShow reports whether a filter may pick a resource, with little work: most are passed over.
+// bytesPerLook is how many bytes of labels are searched in a unit of work.
+const bytesPerLook = 400
+
+// bytes returns how much a filter searches in a lease that it picks.
+func (f *Filter) bytes(c *Claim) (n int) {
+	if len(f.Labels) == 0 {
+		return 0
+	}
+	for _, l := range c.terms().Labels {
+		n += len(l.Value)
+	}
+	return n
+}
+
+// mayShow reports whether a filter may pick a resource, with little work: most are passed over. To pass
+// over one is work as well, since there may be very many that nobody holds.
 func (v View) mayShow(sp *space, r *Resource, f *Filter) (found bool) {
+	v.work.take(lookCost)
 	if !r.held() {
 		return !f.onlyHeld() && (f.State == 0 || f.State != leasehold.Leased && f.State != leasehold.Breaking)
 	}
@@ -111,7 +127,7 @@ func (v View) mayShow(sp *space, r *Resource, f *Filter) (found bool) {
 	sp.holders(r, func(c *Claim) bool {
 		looked++
 		found = f.picks(c)
-		return !found && looked < maxFiltered && v.work.take(lookCost)
+		return !found && looked < maxFiltered && v.work.take(lookCost+f.bytes(c)/bytesPerLook)
 	})
 	// A lease that is over shows in the status as the last one, by its holder.
 	return found || !f.onlyHeld() && !v.collected(sp, r)

@@ -167,6 +167,51 @@ func TestAFilterTakesPages(t *testing.T) {
 	}
 }
 
+// What nobody holds is passed over, and that is work too: there may be 100,000 such resources.
+func TestAFilterPassesOverWhatNobodyHolds(t *testing.T) {
+	d := newDesk(t)
+	for i := range 10000 {
+		id := fmt.Sprint(i)
+		d.must(&core.Acquire{Namespace: ns, Resource: fmt.Sprintf("r%05d", i), ID: id, Holder: "ann"})
+		d.must(&core.Release{Namespace: ns, ID: id})
+	}
+	for name, f := range map[string]core.Filter{
+		"door": {Door: core.NewPattern("x")}, "state": {State: leasehold.Leased},
+	} {
+		view := d.state.View(0)
+		if _, next := view.Find(ns, core.ListQuery{Most: 10, Filter: f}); next == "" || view.Work() > 4096 {
+			t.Errorf("%s: one page looked at everything, with %d units of work", name, view.Work())
+		}
+	}
+}
+
+// Long labels cost more pages, and hide nothing.
+func TestAFilterCountsLongLabels(t *testing.T) {
+	d := newDesk(t)
+	long := leasehold.Labels{{Key: "k", Value: strings.Repeat("ab", 2000)}}
+	for i := range 900 {
+		d.must(&core.Acquire{Namespace: ns, Resource: fmt.Sprintf("pool%d", i/300), ID: fmt.Sprint(i), Holder: "ann",
+			Labels: long, Slots: 1, Capacity: 1000})
+	}
+	d.must(&core.Acquire{Namespace: ns, Resource: "pool1", ID: "x", Holder: "ann", Slots: 1, Capacity: 1000,
+		Labels: leasehold.Labels{{Key: "k", Value: "wanted"}}})
+	f := core.Filter{Labels: []core.LabelPattern{{Key: "k", Value: core.NewPattern("*abababac*")}}}
+	for _, want := range []int{0, 1} {
+		found, pages := 0, 0
+		for after, more := "", true; more; more = after != "" {
+			view := d.state.View(0)
+			list, next := view.Find(ns, core.ListQuery{Most: 10, After: after, Filter: f})
+			if found, pages, after = found+len(list), pages+1, next; view.Work() > 2*4096 {
+				t.Fatalf("a page took %d units of work", view.Work())
+			}
+		}
+		if found != want || want == 0 && pages < 2 {
+			t.Errorf("%d found in %d pages, want %d", found, pages, want)
+		}
+		f.Labels[0].Value = core.NewPattern("want*")
+	}
+}
+
 func TestSessionsAreListed(t *testing.T) {
 	d := newDesk(t)
 	for i := range 5 {

@@ -65,9 +65,17 @@ func (v View) Find(namespace string, q ListQuery) (list []leasehold.Status, next
 			next = last
 			return false
 		}
+		before := last
 		seen, last = seen+1, path
-		if !any && !v.mayShow(sp, r, &q.Filter) {
-			return true
+		if !any {
+			may := v.mayShow(sp, r, &q.Filter)
+			if seen > 1 && v.work.spent() {
+				next = before // it may not have looked at all holders: the next page begins with this one
+				return false
+			}
+			if !may {
+				return true
+			}
 		}
 		status, shown := v.filtered(sp, r, &q.Filter)
 		if shown && (all || status.State != leasehold.Available || status.Waiting > 0) {
@@ -192,7 +200,7 @@ func (v View) collected(sp *space, r *Resource) bool {
 func (v View) fits(sp *space, r *Resource, f *Filter) bool {
 	looks := statusCost
 	if !f.none() {
-		looks += 2 * lookCost * min(r.sharers(), maxFiltered) // once to find them, once to show them
+		looks += lookCost + 2*lookCost*min(r.sharers(), maxFiltered) // once to find them, once to show them
 	}
 	if !v.collected(sp, r) {
 		looks += lookCost * r.sharers()

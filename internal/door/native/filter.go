@@ -1,6 +1,7 @@
 package native
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/leasehold/leasehold"
@@ -11,8 +12,13 @@ import (
 // text.
 const filterParams = "holder session door state label+"
 
-// maxLabelFilters is how many labels one list may ask for.
-const maxLabelFilters = 16
+// maxLabelFilters is how many labels one list may ask for, and maxStars how many stars a pattern has.
+// A list looks at thousands of leases while everybody waits, and holders can be hostile: so nothing
+// of a lease is looked at twice, and in few parts.
+const (
+	maxLabelFilters = 16
+	maxStars        = 16
+)
 
 // filter reads which leases a list shows.
 func (c *call) filter() (f core.Filter, err error) {
@@ -22,7 +28,7 @@ func (c *call) filter() (f core.Filter, err error) {
 			continue
 		}
 		text := c.query.Get(name)
-		if err := checkName(name, text); err != nil {
+		if err := firstError(checkName(name, text), checkStars(name, text)); err != nil {
 			return f, err
 		}
 		*pattern = core.NewPattern(text)
@@ -40,6 +46,9 @@ func (c *call) filter() (f core.Filter, err error) {
 		label, err := labelPattern(text)
 		if err != nil {
 			return f, err
+		}
+		if slices.ContainsFunc(f.Labels, func(l core.LabelPattern) bool { return l.Key == label.Key }) {
+			return f, invalid("label %s is given twice: give each label once", brief(label.Key))
 		}
 		f.Labels = append(f.Labels, label)
 	}
@@ -67,6 +76,14 @@ func labelPattern(text string) (core.LabelPattern, error) {
 		return core.LabelPattern{}, invalid("label %s has no key: write key=value, or key alone for any value",
 			brief(text))
 	}
-	err := firstError(checkText("the key of a label", key), checkText("the value of a label", value))
+	err := firstError(checkText("the key of a label", key), checkText("the value of a label", value),
+		checkStars("the value of a label", value))
 	return core.LabelPattern{Key: key, Value: core.NewPattern(value)}, err
+}
+
+func checkStars(what, pattern string) error {
+	if n := strings.Count(pattern, "*"); n > maxStars {
+		return invalid("%s has %d stars: at most %d are allowed", what, n, maxStars)
+	}
+	return nil
 }

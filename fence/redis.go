@@ -31,10 +31,17 @@ func NewRedis(eval Eval) *Redis { return &Redis{eval} }
 
 // redisCheck ends a script if the token is late, and raises the floor otherwise. Tokens are compared
 // as numbers, which are exact below 2^53, and stored as the text they came in: Lua would
-// write a large number with 14 digits.
-const redisCheck = `local seen = redis.call('GET', KEYS[1])
-if seen and tonumber(ARGV[1]) < tonumber(seen) then return {'late', seen} end
-if not seen or tonumber(ARGV[2]) > tonumber(seen) then redis.call('SET', KEYS[1], ARGV[2]) end
+// write a large number with 14 digits. What is no token is an error before it can become a floor:
+// programs in other languages may show an empty variable.
+const redisCheck = `local function natural(text) return string.match(text or '', '^%d+$') and tonumber(text) end
+local token, floor = natural(ARGV[1]), natural(ARGV[2])
+if not token or not floor or floor < 1 or floor > token or token > 9007199254740991 then
+	return redis.error_reply('ERR token and floor must be whole numbers, 1 <= floor <= token < 2^53')
+end
+local seen = redis.call('GET', KEYS[1])
+if seen and not natural(seen) then return redis.error_reply('ERR the key ' .. KEYS[1] .. ' is not a floor') end
+if seen and token < tonumber(seen) then return {'late', seen} end
+if not seen or floor > tonumber(seen) then redis.call('SET', KEYS[1], ARGV[2]) end
 `
 
 // RedisSet is a script that sets a key unless the holder is late, for programs in other languages.
@@ -43,12 +50,14 @@ if not seen or tonumber(ARGV[2]) > tonumber(seen) then redis.call('SET', KEYS[1]
 const RedisSet = redisCheck + `redis.call('SET', KEYS[2], ARGV[3])
 return {'done'}`
 
-// redisRun hides from the caller's script that there are other keys and arguments.
-const redisRun = redisCheck + `local keys, args = {}, {}
+// redisBefore and redisAfter hide from the caller's script that there are other keys and arguments.
+const redisBefore = redisCheck + `local keys, args = {}, {}
 for i = 2, #KEYS do keys[i - 1] = KEYS[i] end
 for i = 3, #ARGV do args[i - 2] = ARGV[i] end
 local function write(KEYS, ARGV)
-%s
+`
+
+const redisAfter = `
 end
 return {'done', write(keys, args)}`
 
@@ -67,7 +76,7 @@ func (r *Redis) Set(ctx context.Context, resource string, pass Pass, key string,
 // remains, as with any script of Redis.
 func (r *Redis) Run(ctx context.Context, resource string, pass Pass, script string, keys []string,
 	args ...any) (any, error) {
-	return r.ask(ctx, fmt.Sprintf(redisRun, script), resource, pass, keys, args...)
+	return r.ask(ctx, redisBefore+script+redisAfter, resource, pass, keys, args...)
 }
 
 func (r *Redis) ask(ctx context.Context, script, resource string, pass Pass, keys []string, args ...any) (any, error) {
@@ -82,7 +91,12 @@ func (r *Redis) ask(ctx context.Context, script, resource string, pass Pass, key
 	list, _ := answer.([]any)
 	switch {
 	case len(list) > 0 && redisText(list[0]) == "done":
-		return append(list, nil)[1], nil
+		result := append(list, nil)[1]
+		// An error that the caller's script returned, and did not raise, is inside of the list.
+		if err, failed := result.(error); failed {
+			return nil, fmt.Errorf("fence: %w", err)
+		}
+		return result, nil
 	case len(list) == 2 && redisText(list[0]) == "late":
 		floor, err := strconv.ParseUint(redisText(list[1]), 10, 64)
 		if err != nil {

@@ -23,6 +23,7 @@ func TestRedisReadsAnswers(t *testing.T) {
 	}{
 		{name: "done", answer: []any{"done"}},
 		{name: "done, in bytes", answer: []any{[]byte("done"), int64(3)}},
+		{name: "done, with an error in it", answer: []any{"done", broken}, fails: true},
 		{name: "late", answer: []any{"late", "9007199254740991"}, late: leasehold.MaxToken},
 		{name: "late, in bytes", answer: []any{[]byte("late"), []byte("8")}, late: 8},
 		{name: "no floor", answer: []any{"late", "x"}, fails: true},

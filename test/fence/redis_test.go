@@ -72,6 +72,7 @@ func TestRedis(t *testing.T) {
 	rdb := server.dial(t)
 	guard := guardOf(rdb)
 	t.Run("refuses who is late", func(t *testing.T) { redisRefuses(t, rdb, guard) })
+	t.Run("refuses nonsense", func(t *testing.T) { redisRefusesNonsense(t, rdb, guard) })
 	t.Run("runs scripts", func(t *testing.T) { redisRuns(t, guard) })
 	t.Run("never goes back", func(t *testing.T) { redisNeverGoesBack(t, rdb, guard) })
 	t.Run("remembers after kill", func(t *testing.T) { redisRemembers(t, server) })
@@ -108,11 +109,33 @@ func redisRefuses(t *testing.T, rdb *redis.Client, guard *fence.Redis) {
 			t.Errorf("%+v: the value is %s", step, got)
 		}
 	}
-	if err := rdb.Set(t.Context(), fence.RedisFloorKey("bad"), "x", 0).Err(); err != nil {
-		t.Fatal(err)
+	for _, floor := range []string{"x", "", "nan", "-1"} {
+		if err := rdb.Set(t.Context(), fence.RedisFloorKey("bad"), floor, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := guard.Set(t.Context(), "bad", fence.Pass{Token: 9}, "bad", 1); err == nil {
+			t.Errorf("a damaged floor, %q, lets everybody in", floor)
+		}
 	}
-	if err := guard.Set(t.Context(), "bad", fence.Pass{Token: 9}, "bad", 1); err == nil {
-		t.Error("a damaged floor lets everybody in")
+}
+
+// Programs in other languages call the script themselves, and may have an empty variable for a token:
+// that writes nothing, and leaves no floor that would shut everybody out.
+func redisRefusesNonsense(t *testing.T, rdb *redis.Client, guard *fence.Redis) {
+	keys := []string{fence.RedisFloorKey("odd"), "odd"}
+	for _, shown := range [][2]string{
+		{"", ""}, {"5", ""}, {"0", "0"}, {"5", "0"}, {"5", "6"}, {"-5", "-5"}, {"nan", "nan"}, {"5\n7", "5\n7"},
+		{"0x5", "0x5"}, {"9007199254740992", "5"}, {"1e3", "5"},
+	} {
+		if answer, err := rdb.Eval(t.Context(), fence.RedisSet, keys, shown[0], shown[1], "late").Result(); err == nil {
+			t.Errorf("token %q and floor %q: %v", shown[0], shown[1], answer)
+		}
+	}
+	if n, err := rdb.Exists(t.Context(), keys...).Result(); n != 0 || err != nil {
+		t.Errorf("%d keys were written, %v", n, err)
+	}
+	if err := guard.Set(t.Context(), "odd", fence.Pass{Token: 1}, "odd", "x"); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -133,6 +156,9 @@ return n`
 	}
 	if got, err := run(2, 0); err != nil || got != int64(10) {
 		t.Errorf("the late one has counted: %v, %v", got, err)
+	}
+	if got, err := run(2, 100); err == nil || errors.Is(err, leasehold.ErrLost) {
+		t.Errorf("the error that a script returned: %v, %v", got, err)
 	}
 	nothing, err := guard.Run(t.Context(), "counter", fence.Pass{Token: 2}, "", nil)
 	if nothing != nil || err != nil {

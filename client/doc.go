@@ -6,7 +6,7 @@
 //	defer c.Close()
 //
 //	err = c.Do(ctx, "prod/deploy", func(ctx context.Context, h *client.Hold) error {
-//		return deploy(ctx, h.Token())                  // ctx ends, with a cause, if the lease is lost
+//		return deploy(ctx, h.Pass())                   // ctx ends, with a cause, if the lease is lost
 //	}, client.Wait(5*time.Minute), client.Reason("release 311"))
 //
 // Do waits for its turn, calls the function, and releases the resource after the function

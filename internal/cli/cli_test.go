@@ -86,6 +86,16 @@ func TestClockHasTheDateOfOtherDays(t *testing.T) {
 	}
 }
 
+func TestParagraphsOfHelpFitATerminal(t *testing.T) {
+	long := strings.Repeat("word ", 20) + "end\nof it."
+	got := fitParagraphs(long + "\n\n  " + long + "\nshort\nlines\n")
+	want := strings.Repeat("word ", 15) + "word\nword word word word end of it.\n\n  " +
+		strings.Repeat("word ", 20) + "end\nof it.\nshort\nlines\n"
+	if got != want {
+		t.Errorf("it is broken like this:\n%s", got)
+	}
+}
+
 func TestShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 0: "0s", 40 * time.Millisecond: "0s", 250 * time.Millisecond: "300ms",

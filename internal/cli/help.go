@@ -121,7 +121,7 @@ func settingsHelp(b *strings.Builder, title string, keys []config.Key) {
 		if k.Default != "" {
 			fmt.Fprintf(b, " (default %s)", k.Default)
 		}
-		fmt.Fprintf(b, "\n      %s\n", k.Help)
+		fmt.Fprintf(b, "\n      %s\n", strings.Join(breakWords(strings.Fields(k.Help), helpWidth-6), "\n      "))
 		if len(k.Values) > 0 {
 			fmt.Fprintf(b, "      one of: %s\n", strings.Join(k.Values, ", "))
 		}

@@ -49,5 +49,6 @@ func (a *App) Root(contents []Chapter) *cobra.Command {
 	root.SetHelpCommand(a.help())
 	root.SetHelpCommandGroupID(contents[len(contents)-1].Title)
 	root.SetUsageFunc(writeUsage)
+	fitHelp(root)
 	return root
 }

@@ -10,6 +10,51 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// helpWidth is that of the terminal which most people still open.
+const helpWidth = 80
+
+// fitHelp breaks the explanations of a command, and of those below it, at helpWidth.
+func fitHelp(cmd *cobra.Command) {
+	cmd.Long = fitParagraphs(cmd.Long)
+	for _, sub := range cmd.Commands() {
+		fitHelp(sub)
+	}
+}
+
+// fitParagraphs breaks paragraphs with a line that is too long anew. Lines that are indented are
+// tables and examples, and stay.
+func fitParagraphs(text string) string {
+	var out, paragraph []string
+	flush := func() {
+		if slices.ContainsFunc(paragraph, func(line string) bool { return columnsOf(line) > helpWidth }) {
+			paragraph = breakWords(strings.Fields(strings.Join(paragraph, " ")), helpWidth)
+		}
+		out, paragraph = append(out, paragraph...), nil
+	}
+	for _, line := range strings.Split(text, "\n") {
+		if line != "" && !strings.HasPrefix(line, " ") {
+			paragraph = append(paragraph, line)
+			continue
+		}
+		flush()
+		out = append(out, line)
+	}
+	flush()
+	return strings.Join(out, "\n")
+}
+
+// breakWords puts words into lines of at most so many columns.
+func breakWords(words []string, width int) (lines []string) {
+	for _, word := range words {
+		if n := len(lines) - 1; n >= 0 && columnsOf(lines[n]+" "+word) <= width {
+			lines[n] += " " + word
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return lines
+}
+
 // writeUsage writes how a command is called. Cobra's own text mixes the flags by which a
 // server is found, which are the same everywhere, with those of the command.
 func writeUsage(cmd *cobra.Command) error {
@@ -99,7 +144,7 @@ func usageOfFlags(b *strings.Builder, cmd *cobra.Command) {
 	cmd.InheritedFlags().VisitAll(place)
 	for i := range sets {
 		if sets[i].HasAvailableFlags() {
-			fmt.Fprintf(b, "\n%s\n%s", titles[i], sets[i].FlagUsagesWrapped(100))
+			fmt.Fprintf(b, "\n%s\n%s", titles[i], sets[i].FlagUsagesWrapped(helpWidth))
 		}
 	}
 }

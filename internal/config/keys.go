@@ -61,7 +61,7 @@ var keys = []Key{
 		Help: "address for the other servers of a cluster; empty: that of --initial-cluster, or none",
 		set:  setPeerListen},
 	{Name: "initial-cluster", Scope: OfServer,
-		Help: "begin a cluster of these servers: n1=HOST:PORT,n2=HOST:PORT,n3=HOST:PORT, the same on all of " +
+		Help: "begin a cluster of these servers: n1=HOST:PORT,n2=HOST:PORT,… the same on all of " +
 			"them; ignored once there is data",
 		set: setInitialCluster},
 	{Name: "join", Scope: OfServer,

@@ -181,7 +181,7 @@ func JudgeProxy(server string, getenv func(string) string) finding {
 	}
 	proxy, err := settings.ProxyFunc()(u)
 	if err != nil || proxy == nil {
-		return fine("proxy", "there is none before the server")
+		return fine("proxy", "no proxy in front of the server")
 	}
 	return fine("proxy", "requests go through %s (HTTP_PROXY, HTTPS_PROXY)", proxy.Redacted()).warn(
 		"a proxy may cut off waits and watches, and is one more thing that can fail: add " + u.Hostname() +

@@ -72,13 +72,13 @@ func TestDoctorJudges(t *testing.T) {
 		{"a long TTL", judgeTTL(30*time.Second, "of ann on a", ms), "ok", "the shortest is 30s, of ann on a", 0},
 		{"a short TTL", judgeTTL(time.Second, "of ann on a", 100*ms), "warning", "make it 2s or longer", 0},
 		{"no TTL", judgeTTL(0, "", ms), "ok", "shorter than 20ms", 0},
-		{"no proxy", JudgeProxy("http://leases.example:4653", none), "ok", "none", 0},
+		{"no proxy", JudgeProxy("http://leases.example:4653", none), "ok", "no proxy", 0},
 		{"a proxy", JudgeProxy("http://leases.example:4653", env("HTTP_PROXY", "http://me:secret@proxy:3128")),
 			"warning", "add leases.example to NO_PROXY", 0},
 		{"a proxy in small letters", JudgeProxy("https://leases.example", env("https_proxy", "http://proxy:3128")),
 			"warning", "through http://proxy:3128", 0},
 		{"a proxy for others", JudgeProxy("http://127.0.0.1:4653", env("HTTP_PROXY", "http://proxy:3128")), "ok",
-			"none", 0},
+			"no proxy", 0},
 		{"a wrong setting", JudgeSettings(nil, errors.New("one\ntwo")), "problem", "one; two", 64},
 	} {
 		if c.got.Result != c.result || !strings.Contains(c.got.Detail+" "+c.got.Advice, c.words) ||

@@ -67,6 +67,7 @@ var rules = []rule{
 	{of: "internal/certificate", only: []string{}},                                                                   // files and keys, no leases
 	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},                             // processes and clocks, no leases
 	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                                           // the format, for the door and who asks it
+	{of: "internal/azureblob", only: []string{"", "internal/azureaccount", "internal/core"}},                         // how blobs are kept, for both doors
 	{of: "internal/azureaccount", only: []string{}},                                                                  // files and names, for the door and the command line
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "api/v1", only: []string{""}},

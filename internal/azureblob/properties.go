@@ -2,7 +2,6 @@ package azureblob
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -61,24 +60,4 @@ func (p *Properties) Encode() string {
 // Touch gives the blob the tag and time of a change. Its clock never goes back.
 func (p *Properties) Touch() {
 	p.ETag, p.Modified = azureaccount.NewETag(), max(time.Now().UnixNano(), p.Modified)
-}
-
-// An End is how a lease was broken.
-type End struct {
-	GUID string    `json:"guid"` // of the lease
-	At   time.Time `json:"at"`
-	By   string    `json:"by"`
-	Why  string    `json:"why,omitempty"`
-}
-
-// maxEnds is how many broken leases a blob remembers.
-const maxEnds = 8
-
-// Remember notes that a lease was broken, and reports whether that is new.
-func (p *Properties) Remember(e End) bool {
-	if slices.ContainsFunc(p.Ends, func(known End) bool { return known.GUID == e.GUID && known.At.Equal(e.At) }) {
-		return false
-	}
-	p.Ends = append(slices.Clone(p.Ends[max(0, len(p.Ends)-maxEnds+1):]), e)
-	return true
 }

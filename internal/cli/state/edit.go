@@ -79,12 +79,14 @@ func push(a *cli.App) *cobra.Command {
 		Long: `Push locks a state, writes what the file or standard input holds, and unlocks it. It is
 refused if the lineage differs, or if the serial is not above the current one: then
 somebody else has written since. With --force neither is checked; the former state stays
-among the versions.
+among the versions. A state of the azurerm backend is written as Terraform does it: its
+container must exist, and the metadata of the blob stays.
 
 It is the way to bring back an errored.tfstate, which Terraform leaves behind when its
 lock was lost and its write refused: see docs/doors/terraform.md.`,
 		Example: `  leasehold state push prod/network errored.tfstate --reason "run 881 lost its lock"
   leasehold state pull prod/network | jq '.serial += 1' | leasehold state push prod/network -
+  leasehold state push azurerm:prod/tfstate/demo.tfstate errored.tfstate --reason "run 881 lost its lock"
   leasehold state push prod/network old.tfstate --force --reason "begin again"`,
 		Args: cli.Takes(1, 2),
 	}
@@ -175,11 +177,6 @@ func readState(a *cli.App, source string) ([]byte, error) {
 
 // edit does something to a state under its lock, so that no Terraform writes meanwhile.
 func edit(ctx context.Context, c *cli.Conn, state, operation string, f editFlags, do func(id string) error) error {
-	if tfstate.OfAzure(state) {
-		return cli.Hint(cli.Failure(leasehold.Refused, "states of the azurerm backend are written by Terraform alone"),
-			"write it in its directory: terraform state push FILE; a former version: %s",
-			c.Again("state", "pull", state, "--version", "SERIAL"))
-	}
 	info := tfstate.LockInfo{
 		ID: rand.Text(), Operation: operation, Info: f.reason, Who: c.Operator(), Version: "leasehold",
 		Created: time.Now().UTC().Format(time.RFC3339Nano),

@@ -67,8 +67,8 @@ Only the state goes back, not what it describes: look at terraform plan afterwar
 // A rollbackTo is one way back, from the question to the write.
 type rollbackTo struct {
 	state, word string
-	shown       uint64 // the revision that the person was shown as the current one; 0: nobody was asked
-	serial      uint64 // that it has afterwards
+	shown       *tfstate.Version // what the person was shown as the newest; nil: nobody was asked
+	serial      uint64           // that it has afterwards
 }
 
 // at says where it goes back to.
@@ -103,10 +103,13 @@ func (r *rollbackTo) confirm(
 			cli.Printable(v.Holder))
 	}
 	fmt.Fprintf(a.Stderr, "This will replace the state %s:\n", cli.Printable(r.state))
-	if r.shown = versions[0].Revision; versions[0].Current {
-		line("current", versions[0])
-	} else {
+	switch r.shown = &versions[0]; {
+	case r.shown.Current:
+		line("current", *r.shown)
+	case r.shown.Deleted:
 		fmt.Fprintln(a.Stderr, "  current    deleted")
+	default:
+		fmt.Fprintln(a.Stderr, "  current    empty") // a blob; empty versions are not listed
 	}
 	line("back to", to)
 	answer, err := a.Ask(ctx, `Type "yes" to roll it back: `)
@@ -123,9 +126,9 @@ func (r *rollbackTo) write(ctx context.Context, c *cli.Conn, id string) error {
 	if err != nil {
 		return err
 	}
-	if r.shown != 0 && versions[0].Revision != r.shown {
-		return cli.Hint(cli.Failure(leasehold.Lost, "%s was written by somebody else after it was shown: nothing was "+
-			"done", r.state), "see what changed: %s", c.Again("state", "diff", r.state))
+	if now := versions[0]; r.shown != nil && (now.Revision != r.shown.Revision || now.Current != r.shown.Current) {
+		return cli.Hint(cli.Failure(leasehold.Lost, "%s was changed by somebody else after it was shown: nothing was "+
+			"done", r.state), "see what changed: %s", c.Again("state", "versions", r.state))
 	}
 	old, err := versionCalled(c, r.state, versions, r.word)
 	if err != nil {

@@ -23,11 +23,12 @@ func Command(a *cli.App) *cobra.Command {
 		Long: `State manages the states that Terraform and OpenTofu keep on the server by their http
 backend: it lists them with their locks and versions, compares, and rolls back.
 
-States of the azurerm backend are called azurerm:ACCOUNT/CONTAINER/KEY. They can be
-listed, shown, compared, pulled and unlocked; Terraform alone writes them.
+States of the azurerm backend are called azurerm:ACCOUNT/CONTAINER/KEY. All but
+allow-lineage works on them too; that they do not need, as the Azure port checks no lineage.
 
 A state S is the record terraform/S, and its lock is a lease on the resource
-terraform/S: leasehold describe, history, audit and break work on it too.`,
+terraform/S: leasehold describe, history, audit and break work on it too. Of
+azurerm:A/C/KEY both are azure/A/C/KEY.`,
 		Example: `  leasehold state list prod/
   leasehold state diff prod/network
   leasehold state unlock prod/network --reason "the runner was killed"`,

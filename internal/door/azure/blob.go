@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/internal/azureaccount"
-	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 )
@@ -50,8 +49,8 @@ func (c *call) write(w blobWrite) error {
 		// In Azure a write makes the blob available again: an ended lease can no longer be renewed.
 		if !was.lease.alive() {
 			p.Settled = max(p.Settled, was.lease.token)
-			was.lease.remember(&p)
 		}
+		p.Remember(was.lease.ending)
 		ops, also, err := w.change(&was, &p)
 		if err != nil {
 			return false, err
@@ -62,7 +61,7 @@ func (c *call) write(w blobWrite) error {
 		c.keepVersions(&was.lease, &p, ops)
 		compares := append(also, c.asRead(&container, &was)...)
 		_, done, err := c.do(compares,
-			append(ops, core.Op{Do: core.Put, Path: c.at.PropertiesPath(), Value: p.Encode()})...)
+			append(ops, c.at.Put(&p.Properties))...)
 		if err != nil || !done {
 			return false, err
 		}
@@ -81,11 +80,7 @@ func (c *call) lookBoth() (container, blob item, err error) {
 
 // asRead compares that container, blob and lease are still as they were read.
 func (c *call) asRead(container, blob *item) []core.Compare {
-	return []core.Compare{
-		unchanged(c.at.ContainerPath(), container.mod),
-		unchanged(c.at.PropertiesPath(), blob.mod),
-		blob.lease.asSeen(c.at.Resource()),
-	}
+	return c.at.AsRead(container.mod, blob.mod, blob.lease.id)
 }
 
 // mayWrite returns why a blob may not be written. A new blob may be written under any lease id, as in Azure, unless
@@ -165,36 +160,14 @@ func (c *call) putBlob() error {
 	sum := base64.StdEncoding.EncodeToString(body.md5)
 	return c.write(blobWrite{status: http.StatusCreated,
 		change: func(was *item, p *properties) ([]core.Op, []core.Compare, error) {
-			renew(p, &shown, metadata)
+			p.Renew(&shown.Properties, metadata)
 			if p.Size = body.size; p.MD5 == "" {
 				p.MD5 = sum
 			}
-			return c.replaceBytes(&body), nil, nil
+			return c.at.Replace(body.put("")), nil, nil
 		},
 		answer: func(h http.Header, _ *properties) { h["Content-MD5"] = []string{sum} },
 	})
-}
-
-// renew sets the properties of a blob whose bytes are replaced.
-func renew(p, shown *properties, metadata map[string]string) {
-	if p.Created == 0 {
-		p.Created = p.Modified
-	}
-	p.show(shown)
-	p.Metadata, p.Copy, p.Blocks = metadata, nil, 0
-}
-
-// replaceBytes writes all bytes of a blob, and drops its blocks, committed or not, as Azure does.
-func (c *call) replaceBytes(body *content) []core.Op {
-	return []core.Op{
-		body.put(c.at.BytesPath()),
-		{Do: core.Delete, Path: c.at.Of(azureblob.RootLists)},
-		deleteAll(c.at.Part(azureblob.RootBlocks)),
-	}
-}
-
-func deleteAll(prefix string) core.Op {
-	return core.Op{Do: core.Delete, Path: prefix, Range: true, To: core.PrefixEnd(prefix)}
 }
 
 func (c *call) setBlobMetadata() error {
@@ -222,7 +195,7 @@ func (c *call) setBlobProperties() error {
 	}
 	return c.write(blobWrite{exists: true, status: http.StatusOK,
 		change: func(_ *item, p *properties) ([]core.Op, []core.Compare, error) {
-			p.show(&shown)
+			p.Show(&shown.Properties)
 			return nil, nil, nil
 		},
 	})

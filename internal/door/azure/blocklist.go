@@ -118,10 +118,10 @@ func (c *call) putBlockList() error {
 			if err != nil {
 				return nil, nil, err
 			}
-			renew(p, &shown, metadata)
+			p.Renew(&shown.Properties, metadata)
 			p.Size, p.Blocks = body.size, len(blocks)
 			return []core.Op{body.put(c.at.BytesPath()), kept.put(c.at.Of(azureblob.RootLists)),
-				deleteAll(c.at.Part(azureblob.RootBlocks))}, nil, nil
+				azureblob.DeleteAll(c.at.Part(azureblob.RootBlocks))}, nil, nil
 		},
 		answer: func(h http.Header, _ *properties) {
 			h["Content-MD5"] = []string{base64.StdEncoding.EncodeToString(md5Of(text))} // of the list, as in Azure

@@ -46,7 +46,7 @@ func (c *call) copyBlob() error {
 			if len(given) == 0 {
 				given = maps.Clone(from.Metadata)
 			}
-			renew(p, &from.properties, given)
+			p.Renew(&from.Properties, given)
 			p.Size = from.Size
 			p.Copy = &azureblob.Copied{ID: azureblob.NewGUID(), At: p.Modified}
 			// What follows may be a signature.
@@ -55,7 +55,7 @@ func (c *call) copyBlob() error {
 			if err != nil {
 				return nil, nil, err
 			}
-			return c.replaceBytes(&body), []core.Compare{unchanged(source.PropertiesPath(), from.mod)}, nil
+			return c.at.Replace(body.put("")), []core.Compare{unchanged(source.PropertiesPath(), from.mod)}, nil
 		},
 		answer: func(h http.Header, p *properties) {
 			h["x-ms-copy-id"], h["x-ms-copy-status"] = []string{p.Copy.ID}, []string{"success"}

@@ -47,7 +47,9 @@ func (c *call) deleteBlob() error {
 
 // deletion returns the operations that delete a blob. A blob with snapshots is deleted only together with them.
 func (c *call) deletion(was *item, snapshots string) (ops []core.Op, also []core.Compare, err error) {
-	past := []core.Op{deleteAll(c.at.Part(azureblob.RootSnapshots)), deleteAll(c.at.Part(azureblob.RootPast))}
+	past := []core.Op{
+		azureblob.DeleteAll(c.at.Part(azureblob.RootSnapshots)), azureblob.DeleteAll(c.at.Part(azureblob.RootPast)),
+	}
 	switch snapshots {
 	case "only":
 		return past, nil, nil
@@ -74,7 +76,7 @@ func (c *call) deleteWhole(at azureblob.Place, was *item) (ops []core.Op) {
 	for _, path := range []string{at.PropertiesPath(), at.BytesPath(), at.Of(azureblob.RootLists)} {
 		ops = append(ops, core.Op{Do: core.Delete, Path: path})
 	}
-	ops = append(ops, deleteAll(at.Part(azureblob.RootBlocks)))
+	ops = append(ops, azureblob.DeleteAll(at.Part(azureblob.RootBlocks)))
 	if was.lease.alive() {
 		ops = append(ops, core.Op{Do: core.ReleaseLease, ID: was.lease.id})
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/azureblob"
 )
 
@@ -15,7 +14,7 @@ import (
 
 // endOf returns how the lease of a client was broken; false if it was not, or nobody remembers.
 func (l *lease) endOf(guid string) (azureblob.End, bool) {
-	if e, ok := brokenBy(l.ending); ok && e.GUID == guid {
+	if e, ok := azureblob.BrokenBy(l.ending); ok && e.GUID == guid {
 		return e, true
 	}
 	for i := len(l.ends) - 1; i >= 0; i-- {
@@ -24,21 +23,6 @@ func (l *lease) endOf(guid string) (azureblob.End, bool) {
 		}
 	}
 	return azureblob.End{}, false
-}
-
-// brokenBy returns who broke the lease that ended last; false if nobody did.
-func brokenBy(e *leasehold.Ending) (azureblob.End, bool) {
-	if e == nil || e.How != leasehold.ByBreak || e.By == "" {
-		return azureblob.End{}, false
-	}
-	guid, _, _ := guidOfEnding(e)
-	return azureblob.End{GUID: guid, At: e.At.UTC(), By: brief(e.By), Why: brief(e.Reason)}, true
-}
-
-// remember notes in the properties that the lease which ended last was broken, and reports whether that is new.
-func (l *lease) remember(p *properties) bool {
-	e, ok := brokenBy(l.ending)
-	return ok && p.Remember(e)
 }
 
 // told returns a refusal with what became of the lease that the client believes in, and who holds it now.

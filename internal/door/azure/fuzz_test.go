@@ -23,7 +23,7 @@ func FuzzGUID(f *testing.F) {
 			t.Errorf("%q is %q, which is %q", s, guid, again)
 		}
 		id := encodeLeaseID(guid, 15)
-		if back, seconds, ours := parseLeaseID(id); back != guid || seconds != 15 || !ours {
+		if back, seconds, ours := azureblob.ParseLeaseID(id); back != guid || seconds != 15 || !ours {
 			t.Errorf("%q comes back as %q", guid, back)
 		}
 	})

@@ -69,7 +69,7 @@ func (l *lease) live(first *leasehold.Lease) {
 func (l *lease) alive() bool { return l.id != "" }
 
 // asSeen compares that the lease is still the one that was read.
-func (l *lease) asSeen(resource string) core.Compare { return leaseAsSeen(resource, l.id) }
+func (l *lease) asSeen(resource string) core.Compare { return azureblob.LeaseAsSeen(resource, l.id) }
 
 // head writes the state of a lease as headers. The duration is there only while it is leased, as in Azure.
 func (l *lease) head(h http.Header) {
@@ -221,7 +221,7 @@ func (t *leaseTarget) grant(status int, guid string, seconds int) (bool, error) 
 	t.made = a.ID
 	ops := []core.Op{{Do: core.AcquireLease, Acquire: a}}
 	// The next lease that ends makes the core forget how this one did.
-	if p := t.properties; t.lease.remember(&p) {
+	if p := t.properties; p.Remember(t.lease.ending) {
 		ops = append(ops, core.Op{Do: core.Put, Path: t.path, Value: p.Encode()})
 	}
 	_, done, err := t.do([]core.Compare{unchanged(t.path, t.mod), t.lease.asSeen(t.resource)}, ops...)
@@ -311,7 +311,7 @@ func (t *leaseTarget) handOver(next *core.Acquire, w *leasehold.Waiter) (bool, e
 	if now.id != t.lease.id || now.state != leasehold.Leased {
 		return false, nil
 	}
-	_, done, err := t.do([]core.Compare{leaseAsSeen(t.resource, t.lease.id)},
+	_, done, err := t.do([]core.Compare{t.lease.asSeen(t.resource)},
 		core.Op{Do: core.ReleaseLease, ID: t.lease.id})
 	return done, err
 }

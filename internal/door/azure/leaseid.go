@@ -2,10 +2,7 @@ package azure
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/azureblob"
@@ -46,23 +43,10 @@ func identify(id, foreign string, lasts int) (guid string, seconds int, ours boo
 	if guid, ok := azureblob.ParseGUID(foreign); ok {
 		return guid, lasts, true
 	}
-	return parseLeaseID(id)
+	return azureblob.ParseLeaseID(id)
 }
 
 // encodeLeaseID writes the id of a lease below level 4.
 func encodeLeaseID(guid string, seconds int) string {
 	return fmt.Sprintf("azure:%s:%d:%s", guid, seconds, rand.Text()[:16])
-}
-
-// parseLeaseID reads what encodeLeaseID wrote. Any other id gets a GUID made of it.
-func parseLeaseID(id string) (guid string, seconds int, ours bool) {
-	if parts := strings.Split(id, ":"); len(parts) == 4 && parts[0] == "azure" {
-		guid, ok := azureblob.ParseGUID(parts[1])
-		seconds, err := strconv.Atoi(parts[2])
-		if ok && err == nil {
-			return guid, seconds, true
-		}
-	}
-	sum := sha256.Sum256([]byte(id))
-	return azureblob.GUIDOf(sum[:16]), 0, false
 }

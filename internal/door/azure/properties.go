@@ -1,7 +1,6 @@
 package azure
 
 import (
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"slices"
@@ -15,12 +14,6 @@ import (
 
 // properties are those of a blob, a snapshot or a container, as Azure's clients see them.
 type properties struct{ azureblob.Properties }
-
-// show takes over the headers with which a blob's bytes are served.
-func (p *properties) show(as *properties) {
-	p.Type, p.Encoding, p.Language = as.Type, as.Encoding, as.Language
-	p.Disposition, p.Cache, p.MD5 = as.Disposition, as.Cache, as.MD5
-}
 
 // record reads one record; nil if there is none.
 func (c *call) record(path string) (r *leasehold.Record, err error) {
@@ -39,11 +32,8 @@ type item struct {
 
 // look reads the properties at a path.
 func (c *call) look(v core.View, path string) (i item) {
-	r, failure := v.Record(c.door.config.Namespace, path, 0)
-	if failure != nil || json.Unmarshal([]byte(r.Value), &i.properties) != nil {
-		return item{}
-	}
-	i.found, i.mod, i.create = !i.Deleting, r.Mod, r.Create
+	read := azureblob.Look(v, c.door.config.Namespace, path)
+	i.Properties, i.found, i.mod, i.create = read.Properties, read.Found, read.Mod, read.Create
 	return i
 }
 

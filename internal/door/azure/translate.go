@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -60,16 +61,11 @@ func blockID(name string) string {
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// Comparisons, as short as they are often written.
+// unchanged is written often, and so has a short name here.
 func unchanged(path string, mod leasehold.Revision) core.Compare {
-	return core.Compare{What: core.RecordMod, Is: core.Equal, Path: path, Number: uint64(mod)}
+	return azureblob.Unchanged(path, mod)
 }
 
 func sameIncarnation(path string, create leasehold.Revision) core.Compare {
 	return core.Compare{What: core.RecordCreate, Is: core.Equal, Path: path, Number: uint64(create)}
-}
-
-// leaseAsSeen holds while the lease on a resource is the one that was read, or still none.
-func leaseAsSeen(resource, id string) core.Compare {
-	return core.Compare{What: core.LeaseID, Is: core.Equal, Path: resource, Text: id}
 }

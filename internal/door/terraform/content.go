@@ -94,6 +94,7 @@ func (c *call) receive() (sent content, head tfstate.Head, err error) {
 	if err := door.First(scan.End(), matchMD5(c.r.Header, sum.Sum(nil))); err != nil {
 		return sent, head, err
 	}
+	c.md5 = sum.Sum(nil)
 	head, err = scan.Head()
 	return sent, head, err
 }

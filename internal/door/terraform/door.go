@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
+	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -22,7 +23,7 @@ const doorName = "terraform"
 // patterns are the paths of this door, as http.ServeMux writes them.
 var patterns = []string{
 	"/terraform", "/terraform/",
-	"/azurerm", "/azurerm/", // states of the azurerm backend, to read
+	"/azurerm", "/azurerm/", // states of the azurerm backend
 	"/api/v4/projects/{project}/terraform/state/{name...}", // GitLab
 	"/api/packages/{owner}/terraform/state/{name...}",      // Gitea
 }
@@ -89,6 +90,8 @@ type call struct {
 	state     string
 	path      string // of the resource, and of the record
 	azure     bool   // it is about states of the azurerm backend
+	blob      azureblob.Place
+	md5       []byte // of the state that was received
 	id        string // of the lock under which it is made, as far as that was read
 	version   string // of the client, as it says itself
 	waited    bool
@@ -128,10 +131,13 @@ func (c *call) serve(o *operation) error {
 		c.w.Header().Set("Allow", "GET, HEAD, POST, PUT, DELETE, LOCK, UNLOCK")
 		return door.Invalidly(http.StatusMethodNotAllowed,
 			"method %s is unknown here: use GET, POST, DELETE, LOCK or UNLOCK", door.Brief(c.r.Method))
-	case c.azure && o.writes:
-		return refused("states of the azurerm backend are written by Terraform alone: use terraform state push")
 	case c.state == "" && o.on != ofAll:
 		return door.Invalid("the path names no state: write /terraform/STATE")
+	}
+	if c.azure && o.writes {
+		if err := c.mayWriteBlob(o); err != nil {
+			return err
+		}
 	}
 	return o.serve(c)
 }

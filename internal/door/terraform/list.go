@@ -198,12 +198,12 @@ func (c *call) versions() error {
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 {
-		return c.noState()
-	}
 	answer := tfstate.Page[tfstate.Version]{Items: []tfstate.Version{}}
 	for i := range found {
 		answer.Items = append(answer.Items, c.versionOf(&found[i]))
+	}
+	if len(answer.Items) == 0 {
+		return c.noState()
 	}
 	c.send(http.StatusOK, "application/json", answer)
 	return nil

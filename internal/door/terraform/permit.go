@@ -107,7 +107,7 @@ func (c *call) usedUp(session string) {
 // writes.
 func (c *call) whyForced(p present, head tfstate.Head) (by, reason string) {
 	switch {
-	case c.engine.Level() < core.Level4 || p.holder == nil || p.record == nil:
+	case c.engine.Level() < core.Level4 || p.holder == nil || p.absent(c.azure):
 		return "", ""
 	case p.permits(head):
 		return p.permit.By, tfstate.Clip("forced, another lineage was allowed: "+p.permit.Reason, leasehold.MaxName)
@@ -121,6 +121,10 @@ func (c *call) whyForced(p present, head tfstate.Head) (by, reason string) {
 
 // otherLineage refuses a state of another lineage, and says how to have it accepted.
 func (c *call) otherLineage(there, sent string) error {
+	if c.azure {
+		return refused("%s has the lineage %s, and the state sent has %s: they describe different things; to replace "+
+			"it anyway, force it", c.state, door.Brief(there), door.Brief(sent))
+	}
 	return refused("%s has the lineage %s, and the state sent has %s: they describe different things; to replace it "+
 		"once, under its lock, run leasehold state allow-lineage %s%s --reason WHY and send it again",
 		c.state, door.Brief(there), door.Brief(sent), c.state, c.inNamespace())

@@ -163,6 +163,7 @@ type present struct {
 	record *leasehold.Record // nil: there is no state
 	head   tfstate.Head      // of it
 	same   bool              // it is what is being written
+	blob   blobItems         // of a state of the azurerm backend
 
 	permit  *tfstate.Permit // to write another lineage; nil: there is none
 	session string          // that the permit ends with
@@ -174,13 +175,16 @@ func (c *call) present(id string, sent *content) (p present, err error) {
 		p.sight = c.seeIn(v, id)
 		p.record, _ = v.Record(c.namespace, c.path, 0)
 		p.permit, p.session = c.permitIn(v, p.record)
+		if c.azure {
+			p.blob = c.lookBlob(v)
+		}
 	})
-	if err != nil || p.record == nil {
+	if err != nil || p.absent(c.azure) {
 		return p, err
 	}
 	there := content{p.record.Value, p.record.Large}
 	if sent != nil {
-		p.same = there.same(*sent)
+		p.same = there.same(*sent) && (!c.azure || p.blob.blob.MD5 == c.sum())
 	}
 	p.head, err = c.headOf(there)
 	if errors.Is(err, leasehold.ErrInvalid) {
@@ -224,7 +228,7 @@ func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done 
 	case p.holder == nil && id != "":
 		return false, &leasehold.Error{Code: leasehold.Lost, Message: c.notUnder(id) +
 			": that lock has ended; keep errored.tfstate, and push it once you have looked at both"}
-	case p.record == nil || force || p.permits(head):
+	case p.absent(c.azure) || force || p.permits(head):
 		return false, nil
 	case p.head.Lineage != head.Lineage:
 		return false, c.otherLineage(p.head.Lineage, head.Lineage)
@@ -259,6 +263,9 @@ func refused(format string, args ...any) error {
 
 // put writes, if all is still as it was read. changed reports that it is not.
 func (c *call) put(p present, sent content, head tfstate.Head) (changed bool, err error) {
+	if c.azure {
+		return c.putBlob(p, sent, head)
+	}
 	if p.holder != nil {
 		command := &core.PutRecord{
 			Namespace: c.namespace, Path: c.path, Value: sent.value, Large: sent.large, Keep: c.door.config.Keep,

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -205,6 +206,7 @@ func TestAzurerm(t *testing.T) {
 			contend(t, k)
 			orphan(t, k)
 			broken(t, k)
+			byHand(t, k)
 			workspaces(t, k)
 		})
 	}
@@ -286,6 +288,33 @@ func broken(t *testing.T, k *stack) {
 	}
 	check(t, os.Remove(filepath.Join(k.dir, "errored.tfstate")))
 	k.ok(k.apply("after")...)
+}
+
+// byHand pushes a state and rolls it back with our own command line, and Terraform goes on from there.
+func byHand(t *testing.T, k *stack) {
+	t.Helper()
+	name, before := "azurerm:"+accountName+"/tfstate/"+k.key(), k.serial()
+	var state map[string]any
+	check(t, json.Unmarshal([]byte(k.leasehold(t, "state", "pull", name)), &state))
+	state["serial"] = before + 1
+	text, err := json.Marshal(state)
+	check(t, err)
+	file := filepath.Join(t.TempDir(), "pushed.tfstate")
+	check(t, os.WriteFile(file, text, 0o600))
+	k.leasehold(t, "state", "push", name, file, "--reason", "by hand")
+	if now := k.serial(); now != before+1 {
+		t.Errorf("the pushed state has serial %d, after %d", now, before)
+	}
+	k.ok(k.apply("pushed")...)
+	k.leasehold(t, "state", "rollback", name, strconv.Itoa(before), "--yes", "--reason", "by hand")
+	now := k.serial()
+	if now <= before+1 {
+		t.Errorf("the state has serial %d after it was rolled back", now)
+	}
+	k.ok(k.apply("rolled back")...)
+	if k.serial() <= now {
+		t.Errorf("Terraform wrote nothing after serial %d", now)
+	}
 }
 
 func workspaces(t *testing.T, k *stack) {

@@ -54,7 +54,8 @@ var _ Guard = (*Files)(nil)
 // the floor and the content are on disk.
 func (f *Files) WriteFile(ctx context.Context, resource string, pass Pass, name string, data []byte,
 	perm fs.FileMode) error {
-	if first, _, _ := strings.Cut(filepath.ToSlash(name), "/"); !filepath.IsLocal(name) || first == floorsDir {
+	clean := filepath.ToSlash(filepath.Clean(name))
+	if first, _, _ := strings.Cut(clean, "/"); !filepath.IsLocal(name) || first == floorsDir {
 		return fmt.Errorf("fence: %q is not a file below %s", name, f.dir)
 	}
 	return f.Do(ctx, resource, pass, func(context.Context) error {

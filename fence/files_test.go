@@ -194,7 +194,8 @@ func TestFilesAfterDamage(t *testing.T) {
 	if content(t, filepath.Join(dir, "data")) != "8" {
 		t.Error("the file changed")
 	}
-	for _, name := range []string{"../x", "/etc/x", "", ".leasehold-fence/x", "a/../../x"} {
+	for _, name := range []string{"../x", "/etc/x", "", ".leasehold-fence/x", "a/../../x", "./.leasehold-fence/x",
+		"a/../.leasehold-fence/x", ".//.leasehold-fence/x", "."} {
 		if err := files.WriteFile(t.Context(), "s", pass(1, 0), name, nil, 0o600); err == nil {
 			t.Errorf("%q was written", name)
 		}

@@ -129,10 +129,12 @@ func readFloor(place string) (leasehold.Token, error) {
 // replace writes a file under the name next, makes it durable, and renames it. That name is always the
 // same, and the caller has the lock: what a crash left there is overwritten.
 func replace(path, next string, data []byte, perm fs.FileMode) error {
-	if err := write(next, data, perm); err != nil {
-		return fmt.Errorf("fence: %w", err)
+	err := write(next, data, perm)
+	if err == nil {
+		err = os.Rename(next, path)
 	}
-	if err := os.Rename(next, path); err != nil {
+	if err != nil {
+		_ = os.Remove(next) // on a full disk others need the room
 		return fmt.Errorf("fence: %w", err)
 	}
 	if err := syncDir(filepath.Dir(path)); err != nil {

@@ -164,6 +164,20 @@ func TestFilesKeepTheFloorOfAFailure(t *testing.T) {
 	}
 }
 
+// A write that fails leaves nothing behind: a disk that was full would stay so.
+func TestFilesCleanUpAfterAFailure(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "data", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := openFiles(t, dir).WriteFile(t.Context(), "r", pass(7, 0), "data", []byte("7"), 0o600); err == nil {
+		t.Error("a file replaced a directory")
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".leasehold-next-*")); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
 // A damaged floor is not taken for 0, and what a crash left half written is not in the way.
 func TestFilesAfterDamage(t *testing.T) {
 	dir := t.TempDir()

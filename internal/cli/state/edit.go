@@ -181,10 +181,14 @@ func edit(ctx context.Context, c *cli.Conn, state, operation string, f editFlags
 		ID: rand.Text(), Operation: operation, Info: f.reason, Who: c.Operator(), Version: "leasehold",
 		Created: time.Now().UTC().Format(time.RFC3339Nano),
 	}
-	if err := states(c).Lock(ctx, state, info, f.wait.Value); err != nil {
+	err := states(c).Lock(ctx, state, info, f.wait.Value)
+	if errors.Is(err, leasehold.ErrHeld) {
 		return cli.Hint(err, "see who has it: %s", c.Again("state", "show", state))
 	}
-	err := do(info.ID)
+	if err != nil {
+		return err
+	}
+	err = do(info.ID)
 	// A signal must not leave the lock behind.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cli.Patience)
 	defer cancel()

@@ -76,7 +76,7 @@ func (h *Hold) currentID(ctx context.Context, id string) string {
 
 // howOf returns how something ended, from its name in an event.
 func howOf(name string) leasehold.How {
-	for h := leasehold.Released; h <= leasehold.WaitOver; h++ {
+	for h := leasehold.Released; h <= leasehold.Abandoned; h++ {
 		if h.String() == name {
 			return h
 		}

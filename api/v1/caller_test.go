@@ -241,6 +241,17 @@ func TestCallerRefusesWhatIsNotUTF8(t *testing.T) {
 	must[v1.Lease](t)(c.Acquire(ctx, v1.AcquireRequest{Resource: "\ufffd", Holder: `\ufffd`}))
 }
 
+// A server that has no certificate is running, and need not be started.
+func TestCallerWithTLSThatTheServerHasNot(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	c := newCaller(t, v1.CallerConfig{Server: strings.Replace(plain.URL, "http:", "https:", 1)})
+	_, err := c.Acquire(t.Context(), v1.AcquireRequest{Resource: "r", Holder: "h"})
+	if !errors.Is(err, leasehold.ErrUnavailable) || !strings.HasSuffix(err.Error(), " does not use TLS: write it as "+plain.URL) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // When nothing was sent, nothing happened.
 func TestCallerWithoutServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

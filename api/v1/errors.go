@@ -57,9 +57,14 @@ func unanswered(server, method string, cause error) error {
 	return &failure{&leasehold.Error{Code: leasehold.Undecided, Message: message}, cause}
 }
 
-// certificateError returns the error of a connection that failed because of a certificate,
-// before any request was sent; nil if it failed for another reason.
+// certificateError returns the error of a connection that failed because of a certificate, or because
+// the server has none, before any request was sent; nil if it failed for another reason.
 func certificateError(server string, cause error) error {
+	if errors.Is(cause, http.ErrSchemeMismatch) {
+		message := fmt.Sprintf("the server at %s does not use TLS: write it as http%s", server,
+			strings.TrimPrefix(server, "https"))
+		return &failure{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, cause}
+	}
 	var theirs *tls.CertificateVerificationError
 	if errors.As(cause, &theirs) {
 		message := fmt.Sprintf("the server at %s has a certificate that is not trusted: %v: %s",

@@ -136,19 +136,21 @@ standard error, and --quiet leaves all of them out but the errors.
 
   -o table   columns for people; times are relative
   -o wide    more columns, and times as dates
-  -o json    what the API says: one object for one thing, a list (which may be []) for
-             several, one object a line for watch and one list a line for list --watch.
-             Standard error is then empty, or has one object for each error (also for a wrong
-             command or flag): "code", "detail" (the message), "exit" (the exit code), and
-             "hint" (what to try next) where there is one
-  -o ndjson  one object a line, as they come: for audit and holds, of which there may be
-             more than fits in one list
-  -o name    nothing but the name: of the lease (its id) for acquire, renew, release
-             and change, of the waiter (its id) for queue, of the resource for list,
-             describe and break, of the event (its position, which watch --since takes)
-             for watch and history, of the record (its path) for get and records; for put
-             the revision, for delete the number of records; of the server for cluster,
-             of the file for cert
+  -o json    what the API says: one object for one thing, a list (which may be
+             []) for several, one object a line for watch and one list a line
+             for list --watch. Standard error is then empty, or has one object
+             for each error (also for a wrong command or flag): "code", "detail"
+             (the message), "exit" (the exit code), and "hint" (what to try
+             next) where there is one
+  -o ndjson  one object a line, as they come: for audit and holds, of which
+             there may be more than fits in one list
+  -o name    nothing but the name: of the lease (its id) for acquire, renew,
+             release and change, of the waiter (its id) for queue, of the
+             resource for list, describe and break, of the event (its position,
+             which watch --since takes) for watch and history, of the record
+             (its path) for get and records; for put the revision, for delete
+             the number of records; of the server for cluster, of the file for
+             cert
 
 Tables may change from one release to the next; json and name will not. On a
 terminal long cells are cut to its width and end with …; with -o wide, and in a pipe,

@@ -64,8 +64,8 @@ With --at-most-every 1d it does nothing if it ran within a day on any machine, a
 with code 79; runs that failed do not count. With several names, the first is the job's.
 
 Codes besides those of the command: 75 it is held (see -E), 76 the lease was lost, 79 it is
-not due (see --not-due-code), 126 the command cannot be run, 127 there is no such command;
-others as always.`,
+not due (see --not-due-code), 126 the command cannot be run, 127 there is no such command.
+Other codes: leasehold help exit-codes.`,
 		Example: `  leasehold run prod/deploy --reason "release 311" -- ./deploy.sh
   leasehold run -n -E 0 backup --at-most-every 1d -- ./backup   # from cron, on every machine
   leasehold run gpu --slots 2 -w 1h -- sh -c 'train --devices "$LEASEHOLD_UNITS"'`,

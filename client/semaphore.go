@@ -2,7 +2,9 @@ package client
 
 import (
 	"context"
+	"errors"
 
+	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
@@ -44,13 +46,24 @@ func (c *Client) Pool(resource string, options ...Option) *Pool {
 	return &Pool{Semaphore{c, resource, 0, options}}
 }
 
-// Define names the units of the pool. Holders of units that are no longer named keep them until
-// they release them.
+// Define names the units of the pool, and keeps the rest of its definition. Holders of units that
+// are no longer named keep them until they release them.
 func (p *Pool) Define(ctx context.Context, units ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	key := newID() // a retry must not undo what somebody else changed since
 	return p.client.servers.Retry(ctx, callTimeout/3, func(ctx context.Context, w *v1.Caller) error {
-		_, err := w.Define(ctx, p.resource, v1.DefinitionRequest{Units: units, By: p.client.config.Holder})
+		_, err := w.Definition(ctx, p.resource) // and its answer tells the level
+		switch {
+		case err != nil && !errors.Is(err, leasehold.ErrNotFound):
+			return err
+		case w.Level() >= v1.LevelChange:
+			_, err = w.ChangeDefinition(ctx, p.resource, v1.DefinitionChange{
+				Units: v1.To(units), By: p.client.config.Holder, Replace: true,
+			}, v1.WithKey(key))
+		default:
+			_, err = w.Define(ctx, p.resource, v1.DefinitionRequest{Units: units, By: p.client.config.Holder})
+		}
 		return err
 	})
 }

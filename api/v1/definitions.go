@@ -2,10 +2,15 @@ package v1
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/url"
+	"reflect"
 )
 
-// A DefinitionRequest sets the definition of a resource, or of all under a prefix.
+// A DefinitionRequest sets the definition of a resource, or of all under a prefix: what it leaves
+// out has its default afterwards. A DefinitionChange leaves the rest as it is.
 type DefinitionRequest struct {
 	Capacity   int      `json:"capacity,omitempty"`
 	Units      []string `json:"units,omitempty"`
@@ -17,6 +22,71 @@ type DefinitionRequest struct {
 	Unclean    string   `json:"unclean,omitempty"` // allow, warn or acknowledge
 	By         string   `json:"by,omitempty"`
 	Reason     string   `json:"reason,omitempty"`
+
+	// Replace permits to drop units, and to leave fewer slots than are taken or waited for. Both
+	// this and IfRevision are for level 4 on; before it, every request may do so.
+	Replace bool `json:"replace,omitempty"`
+	// IfRevision refuses the request unless the definition has this revision.
+	IfRevision uint64 `json:"if_revision,omitempty"`
+}
+
+// LevelChange is the first level whose servers know DefinitionChange, Replace and IfRevision.
+const LevelChange = 4
+
+// A DefinitionChange changes the fields of a definition that are given, and keeps the others.
+// Servers merge it, so that changes of different fields do not undo each other. From level 4 on.
+type DefinitionChange struct {
+	Capacity   Optional[int]      `json:"capacity,omitzero"` // replaces units
+	Units      Optional[[]string] `json:"units,omitzero"`    // replaces capacity
+	DefaultTTL Optional[Duration] `json:"default_ttl,omitzero"`
+	LargestTTL Optional[Duration] `json:"largest_ttl,omitzero"`
+	HoldLimit  Optional[Duration] `json:"hold_limit,omitzero"`
+	Grace      Optional[Duration] `json:"grace,omitzero"`
+	Expected   Optional[Duration] `json:"expected,omitzero"`
+	Unclean    Optional[string]   `json:"unclean,omitzero"` // allow, warn or acknowledge
+	By         string             `json:"by,omitempty"`
+	Reason     string             `json:"reason,omitempty"`
+	Replace    bool               `json:"replace,omitempty"`     // as in DefinitionRequest
+	IfRevision uint64             `json:"if_revision,omitempty"` // as in DefinitionRequest
+}
+
+// An Optional is a field of a change. One that is not Given stays as it is; the zero value, which
+// is null in JSON, sets it back to its default.
+type Optional[T any] struct {
+	Value T
+	Given bool
+}
+
+// To returns a field that is given.
+func To[T any](value T) Optional[T] { return Optional[T]{value, true} }
+
+// IsZero reports whether the field is left out.
+func (o Optional[T]) IsZero() bool { return !o.Given }
+
+// MarshalJSON writes the value, or null for the zero value.
+func (o Optional[T]) MarshalJSON() ([]byte, error) {
+	if reflect.ValueOf(&o.Value).Elem().IsZero() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(o.Value)
+}
+
+// UnmarshalJSON reads a value, or null.
+func (o *Optional[T]) UnmarshalJSON(b []byte) error {
+	*o = Optional[T]{Given: true}
+	err := json.Unmarshal(b, &o.Value)
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return err
+	}
+	word := kind.Type.String()
+	switch kind.Type.Kind() {
+	case reflect.Slice:
+		word = "list"
+	case reflect.Int:
+		word = "number"
+	}
+	return fmt.Errorf("it is a JSON %s: it has to be a %s", kind.Value, word)
 }
 
 // A Definition is what was set for a resource, or for all under a prefix.
@@ -41,9 +111,16 @@ type DefinitionQuery struct {
 	Limit  int    // of one page; 0: the server's default
 }
 
-// Define sets the definition of a resource, or of all under a prefix, which ends with a slash.
+// Define sets the whole definition of a resource, or of all under a prefix, which ends with a slash.
 func (c *Caller) Define(ctx context.Context, path string, r DefinitionRequest, options ...Option) (Definition, error) {
 	return send[Definition](ctx, c, request{method: "PUT", path: definitionPath(path), body: r, options: options})
+}
+
+// ChangeDefinition changes some fields of a definition, or begins one with them.
+func (c *Caller) ChangeDefinition(
+	ctx context.Context, path string, r DefinitionChange, options ...Option,
+) (Definition, error) {
+	return send[Definition](ctx, c, request{method: "PATCH", path: definitionPath(path), body: r, options: options})
 }
 
 // Undefine removes a definition.

@@ -37,7 +37,7 @@ func TestOpenAPIHasEveryField(t *testing.T) {
 		v1.Lease{}, v1.Resource{}, v1.Waiter{}, v1.Ending{}, v1.Session{}, v1.Event{}, v1.EventPage{}, v1.Hello{}, v1.Gone{}, v1.Cut{},
 		v1.Version{}, v1.Nothing{}, v1.Problem{}, v1.Operation{}, v1.Hold{},
 		v1.Record{}, v1.Large{}, v1.RecordVersion{}, v1.VersionPage{}, v1.RecordPage{}, v1.Deleted{}, v1.TxnRequest{}, v1.Compare{}, v1.Op{}, v1.Txn{}, v1.TxnResult{},
-		v1.Usual{}, v1.Advice{}, v1.Alarm{},
+		v1.Usual{}, v1.Advice{}, v1.Alarm{}, v1.DefinitionRequest{}, v1.DefinitionChange{}, v1.Definition{},
 		v1.Cluster{}, v1.Server{}, v1.ServerRequest{}, v1.TransferRequest{}, v1.Lead{}, v1.Sums{}, v1.Sum{},
 	} {
 		kind := reflect.TypeOf(value)

@@ -2,15 +2,18 @@ package core
 
 import (
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/command"
 )
 
 // define sets the definition of a path. The same definition once more changes nothing: no
 // revision, no event.
 func (s *State) define(c *Define) Answer {
+	if failure := s.mayChange(c); failure != nil {
+		return Answer{Err: failure} // before a namespace is begun for it
+	}
 	sp, failure := s.makeSpace(c.Namespace)
 	if failure != nil {
 		return Answer{Err: failure}
@@ -20,10 +23,13 @@ func (s *State) define(c *Define) Answer {
 		return refuse(leasehold.Limited, "there are %d definitions already, which is as many as there can be",
 			s.definitions)
 	}
-	if known && sameDefinition(before, &c.Definition) {
+	d := c.Over(before)
+	if known && command.SameDefinition(before, &d) {
 		return Answer{Definition: before} // an earlier try did it
 	}
-	d := c.Definition
+	if failure := s.checkChange(sp, c, before, &d); failure != nil {
+		return Answer{Err: failure}
+	}
 	d.Revision = s.revise(sp)
 	s.setDefinition(sp, &d)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.Defined, Resource: d.Path, By: c.By, Reason: c.Reason})
@@ -48,13 +54,6 @@ func (s *State) setDefinition(sp *space, d *leasehold.Definition) {
 	if _, known := sp.definitions.Set(d.Path, d); !known {
 		s.definitions++
 	}
-}
-
-// sameDefinition compares all but the revision.
-func sameDefinition(a, b *leasehold.Definition) bool {
-	return a.Capacity == b.Capacity && slices.Equal(a.Units, b.Units) &&
-		a.DefaultTTL == b.DefaultTTL && a.LargestTTL == b.LargestTTL && a.HoldLimit == b.HoldLimit &&
-		a.Grace == b.Grace && a.Expected == b.Expected && a.Unclean == b.Unclean
 }
 
 // definition returns the definition that applies to a resource; an empty one if none does.

@@ -432,6 +432,9 @@ func (p *phrase) item(text, id string) core.Item {
 	return item
 }
 
+// definitionFields are in the order of their bits.
+var definitionFields = []string{"slots", "default-ttl", "largest-ttl", "limit", "grace", "expected", "unclean"}
+
 func (p *phrase) define() core.Command {
 	c := &core.Define{By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request()}
 	d := &c.Definition
@@ -445,6 +448,14 @@ func (p *phrase) define() core.Command {
 	if d.Unclean = unclean; !known {
 		p.wrong("unclean= is allow, warn or acknowledge")
 	}
+	for name := range strings.SplitSeq(p.option("fields", ""), ",") {
+		if i := slices.Index(definitionFields, name); i >= 0 {
+			c.Fields |= 1 << i
+		} else if name != "" {
+			p.wrong("fields= names some of %v", definitionFields)
+		}
+	}
+	c.KeepSlots, c.IfRevision = p.flag("keep-slots"), leasehold.Revision(p.number("if-revision"))
 	return c
 }
 
@@ -567,7 +578,18 @@ func writeDefine(c *core.Define) string {
 	}
 	return sentence("define", quote(d.Path), option("capacity", d.Capacity), option("units", strings.Join(d.Units, ",")),
 		option("default-ttl", d.DefaultTTL), option("largest-ttl", d.LargestTTL), option("limit", d.HoldLimit), option("grace", d.Grace),
-		option("expected", d.Expected), unclean, option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
+		option("expected", d.Expected), unclean, option("by", c.By), option("reason", c.Reason), writeFields(c.Fields),
+		flagged("keep-slots", c.KeepSlots), option("if-revision", c.IfRevision), common(c.Namespace, c.Request))
+}
+
+func writeFields(fields core.DefinitionFields) string {
+	var names []string
+	for i, name := range definitionFields {
+		if fields&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return option("fields", strings.Join(names, ","))
 }
 
 func writeFence(f core.Fence) string {

@@ -531,7 +531,16 @@ func (w *writer) define() core.Command {
 		d.Expected = w.seconds(2, 20)
 	}
 	d.Unclean = oneOf(w, leasehold.AllowNext, leasehold.AllowNext, leasehold.WarnNext, leasehold.AwaitAcknowledgement)
-	return &core.Define{Namespace: namespace, Definition: d, By: "root", Request: w.request(namespace)}
+	c := &core.Define{Namespace: namespace, Definition: d, By: "root", Request: w.request(namespace)}
+	if w.chance(3) {
+		c.Fields = core.DefinitionFields(w.pick(1 << 7))
+		c.Definition = c.Over(nil)
+	}
+	c.KeepSlots = w.chance(4)
+	if w.chance(12) {
+		c.IfRevision = leasehold.Revision(1 + w.pick(20))
+	}
+	return c
 }
 
 func (w *writer) undefine() core.Command {

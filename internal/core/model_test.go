@@ -640,7 +640,7 @@ func modelDetails(c core.Command) string {
 	case *core.Ask:
 		return c.Message
 	case *core.Define:
-		return renderAny(c.Definition)
+		return renderAny(c.Definition) + fmt.Sprint(c.Fields, c.KeepSlots, c.IfRevision)
 	case *core.Acknowledge:
 		return fmt.Sprint(c.Token)
 	case *core.Txn:
@@ -853,15 +853,34 @@ func (m *model) touchUnlessBroken(sp *modelSpace, id, text string) *modelClaim {
 }
 
 func (m *model) define(c *core.Define) modelAnswer {
+	changes := c.Fields != 0 || c.KeepSlots || c.IfRevision != 0
+	if changes && m.level < core.Level4 || c.IfRevision != 0 && m.space(c.Namespace) == nil {
+		return modelAnswer{text: "refused"}
+	}
 	if m.fullOfSpaces(c.Namespace) {
 		return modelAnswer{text: "limited"}
 	}
 	sp, d := m.begin(c.Namespace), c.Definition
+	var revision leasehold.Revision
+	for _, old := range sp.defined {
+		if old.Path == d.Path {
+			revision = old.Revision
+		}
+	}
+	if c.Fields != 0 {
+		d = m.mergeDefinition(sp, c)
+	}
 	for _, old := range sp.defined {
 		same := old
 		if same.Revision = 0; old.Path == d.Path && reflect.DeepEqual(same, d) {
 			return m.showDefinition(old)
 		}
+	}
+	switch {
+	case d.LargestTTL != 0 && d.DefaultTTL > d.LargestTTL:
+		return modelAnswer{text: "invalid"}
+	case c.IfRevision != 0 && c.IfRevision != revision, c.KeepSlots && m.takesSlots(sp, d):
+		return modelAnswer{text: "refused"}
 	}
 	sp.defined = slices.DeleteFunc(sp.defined, func(old leasehold.Definition) bool { return old.Path == d.Path })
 	m.event(sp, "defined %s", d.Path)
@@ -869,6 +888,52 @@ func (m *model) define(c *core.Define) modelAnswer {
 	sp.defined = append(sp.defined, d)
 	m.stirUnder(sp, d.Path)
 	return m.showDefinition(d)
+}
+
+// mergeDefinition takes the named fields from the command, and the others from what is there.
+func (m *model) mergeDefinition(sp *modelSpace, c *core.Define) leasehold.Definition {
+	merged := leasehold.Definition{Path: c.Definition.Path}
+	for _, old := range sp.defined {
+		if old.Path == c.Definition.Path {
+			merged = old
+		}
+	}
+	merged.Revision = 0
+	from, to := reflect.ValueOf(c.Definition), reflect.ValueOf(&merged).Elem()
+	for field, names := range map[core.DefinitionFields][]string{
+		core.FieldSlots: {"Capacity", "Units"}, core.FieldDefaultTTL: {"DefaultTTL"}, core.FieldLargestTTL: {"LargestTTL"},
+		core.FieldHoldLimit: {"HoldLimit"}, core.FieldGrace: {"Grace"}, core.FieldExpected: {"Expected"}, core.FieldUnclean: {"Unclean"},
+	} {
+		for _, name := range names {
+			if c.Fields&field != 0 {
+				to.FieldByName(name).Set(from.FieldByName(name))
+			}
+		}
+	}
+	return merged
+}
+
+// takesSlots reports whether a definition drops a unit, or leaves fewer slots than are taken, or
+// fewer than there were while somebody waits or nobody can tell.
+func (m *model) takesSlots(sp *modelSpace, d leasehold.Definition) bool {
+	old := m.definition(sp, d.Path)
+	m.settle(sp, d.Path)
+	if slices.ContainsFunc(old.Units, func(unit string) bool { return !slices.Contains(d.Units, unit) }) {
+		return true
+	}
+	agreed := 0
+	if m.known(sp, d.Path) {
+		agreed = m.resource(sp, d.Path).agreed
+	}
+	had, has := cmp.Or(len(old.Units), old.Capacity, agreed), cmp.Or(len(d.Units), d.Capacity, agreed)
+	if has == 0 || has >= had {
+		return false
+	}
+	taken := 0
+	for _, c := range m.holders(sp, d.Path) {
+		taken += c.slots
+	}
+	return strings.HasSuffix(d.Path, "/") || taken > has || len(m.queue(sp, d.Path)) > 0
 }
 
 func (m *model) showDefinition(d leasehold.Definition) modelAnswer {

@@ -68,7 +68,7 @@ func TestSoManyUnits(t *testing.T) {
 	d := newDesk(t)
 	d.refused(define(names(leasehold.MaxUnits+1, 4)), leasehold.Invalid, "at most 1024")
 	d.refused(define(append(names(leasehold.MaxUnits-1, 32), strings.Repeat("x", 33))), leasehold.Invalid, "at most 32768")
-	d.refused(define([]string{"gpu0", "gpu0"}), leasehold.Invalid, "stands twice")
+	d.refused(define([]string{"gpu0", "gpu0"}), leasehold.Invalid, "is named twice")
 	d.refused(define([]string{""}), leasehold.Invalid, "unit is missing")
 	d.must(define(names(leasehold.MaxUnits, 32)))
 	lease := d.must(&core.Acquire{Namespace: ns, Resource: "pool", ID: "a", Holder: "ann", TTL: time.Hour}).Lease

@@ -49,6 +49,9 @@ type (
 	Level         = command.Level
 )
 
+// DefinitionFields says which fields a Define changes.
+type DefinitionFields = command.DefinitionFields
+
 // What commands and reads are answered with.
 type (
 	Answer      = command.Answer
@@ -65,6 +68,14 @@ const (
 	TTLAsSaid    = command.TTLAsSaid
 	TTLByDefault = command.TTLByDefault
 	TTLAuto      = command.TTLAuto
+
+	FieldSlots      = command.FieldSlots
+	FieldDefaultTTL = command.FieldDefaultTTL
+	FieldLargestTTL = command.FieldLargestTTL
+	FieldHoldLimit  = command.FieldHoldLimit
+	FieldGrace      = command.FieldGrace
+	FieldExpected   = command.FieldExpected
+	FieldUnclean    = command.FieldUnclean
 
 	RecordCreate  = command.RecordCreate
 	RecordMod     = command.RecordMod

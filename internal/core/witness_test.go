@@ -243,7 +243,9 @@ func (w *witness) event(c core.Command, e *leasehold.Event) error {
 	case leasehold.Moved:
 		return w.moved(c, e)
 	case leasehold.Defined:
-		w.defined[named{e.Namespace, e.Resource}] = c.(*core.Define).Definition
+		before := w.defined[named{e.Namespace, e.Resource}]
+		before.Path = e.Resource
+		w.defined[named{e.Namespace, e.Resource}] = c.(*core.Define).Over(&before)
 	case leasehold.Undefined:
 		delete(w.defined, named{e.Namespace, e.Resource})
 	case leasehold.Acknowledged:

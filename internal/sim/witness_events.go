@@ -31,7 +31,9 @@ func (t *witness) event(c core.Command, e *leasehold.Event) {
 	case leasehold.Ended, leasehold.Left:
 		t.ended(c, e)
 	case leasehold.Defined:
-		t.defined[spot{e.Namespace, e.Resource}] = c.(*core.Define).Definition
+		before := t.defined[spot{e.Namespace, e.Resource}]
+		before.Path = e.Resource
+		t.defined[spot{e.Namespace, e.Resource}] = c.(*core.Define).Over(&before)
 	case leasehold.Undefined:
 		delete(t.defined, spot{e.Namespace, e.Resource})
 	case leasehold.Acknowledged:

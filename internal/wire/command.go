@@ -52,6 +52,9 @@ const (
 	kindTxnForeign     = 24
 	kindChangeForeign  = 25
 
+	// A define that changes a part, or that may be refused. Others are as they were before.
+	kindDefineChange = 27
+
 	// A close session for a holder that died. Others are as they were before.
 	kindAbandonSession = 28
 
@@ -78,7 +81,7 @@ var commandNames = [...]string{
 	kindSetCaps: "set caps", kindWithdraw: "withdraw",
 	kindAcquireForeign: "acquire foreign", kindTxnForeign: "txn foreign", kindChangeForeign: "change foreign",
 	kindAbandonSession: "abandon session", kindEndQuarantine: "end quarantine", kindPutReason: "put reason",
-	kindChangeAbout: "change about", kindRenewNote: "renew note",
+	kindChangeAbout: "change about", kindRenewNote: "renew note", kindDefineChange: "define change",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -89,7 +92,7 @@ func commandLevel(kind uint64) uint64 {
 	case kindBreakAll:
 		return levelStated
 	case kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
-		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout:
+		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange:
 		return levelStated
 	}
 	return levelFirst
@@ -273,6 +276,9 @@ func kindOf(command core.Command) uint64 {
 	case *core.Move:
 		return kindMove
 	case *core.Define:
+		if v.IsChange() {
+			return kindDefineChange
+		}
 		return kindDefine
 	case *core.Undefine:
 		return kindUndefine
@@ -363,7 +369,7 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Ask)
 	case kindMove:
 		return new(core.Move)
-	case kindDefine:
+	case kindDefine, kindDefineChange:
 		return new(core.Define)
 	case kindUndefine:
 		return new(core.Undefine)
@@ -424,6 +430,11 @@ func (c *codec) command(kind uint64, command core.Command) {
 		c.move(v)
 	case *core.Define:
 		c.define(v)
+		if kind == kindDefineChange {
+			c.unsigned("fields", (*uint64)(&v.Fields))
+			c.flag("keep slots", &v.KeepSlots)
+			c.revision("if revision", &v.IfRevision)
+		}
 	case *core.Undefine:
 		c.text("namespace", &v.Namespace)
 		c.text("path", &v.Path)

@@ -442,6 +442,10 @@ var goldenCommands = map[uint64]core.Command{
 		Session: "s1", Wait: time.Minute, Grace: 5 * time.Second, HoldLimit: time.Hour, Priority: 7, Request: goldenNumber,
 		Slots: 2, Capacity: 8, Also: []core.Item{{Resource: "gpu", ID: "id2", Slots: 1, Capacity: 300}, {Resource: "disk", ID: "id3"}}, Party: "p1", Pick: core.TTLByDefault,
 	},
+	kindDefineChange: &core.Define{
+		Namespace: "default", Definition: leasehold.Definition{Path: "gpu/", Units: []string{"gpu0"}, Grace: 5e9}, By: "ops", Request: goldenKey,
+		Fields: core.FieldSlots | core.FieldGrace | core.FieldUnclean, KeepSlots: true, IfRevision: 300,
+	},
 	kindDefine:        &core.Define{Namespace: "default", Definition: *goldenDefinition, By: "ops", Reason: "more of them", Request: goldenKey},
 	kindUndefine:      &core.Undefine{Namespace: "default", Path: "gpu/", By: "ops", Reason: "fewer of them", Request: goldenKey},
 	kindAcknowledge:   &core.Acknowledge{Namespace: "default", Resource: "gpu", Token: 300, By: "ops", Reason: "looked at", Request: goldenKey},

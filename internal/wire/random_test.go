@@ -233,7 +233,12 @@ func (w *world) event() core.Command {
 	case 17:
 		return &core.Undefine{Namespace: ns, Path: w.name("r", 9), By: "ops", Request: w.request()}
 	case 16:
-		return &core.Define{Namespace: ns, Definition: w.definition(), By: "ops", Request: w.request()}
+		define := &core.Define{Namespace: ns, Definition: w.definition(), By: "ops", Request: w.request()}
+		if w.IntN(3) == 0 {
+			define.Fields, define.KeepSlots = core.FieldSlots|core.FieldGrace, w.IntN(2) == 0
+			define.Definition = define.Over(nil)
+		}
+		return define
 	case 15:
 		return &core.Move{Namespace: ns, ID: w.name("id", 200), Priority: w.IntN(5) - 2, By: "ops", Request: w.request()}
 	case 14:

@@ -187,7 +187,9 @@ func waits(t *testing.T, c *v1.Caller, r v1.AcquireRequest) {
 
 func define(t *testing.T, c *v1.Caller, capacity int) {
 	t.Helper()
-	if _, err := c.Define(t.Context(), "pool/", v1.DefinitionRequest{Capacity: capacity}); err != nil {
+	if _, err := c.Define(t.Context(), "pool/", v1.DefinitionRequest{
+		Capacity: capacity, Replace: c.Level() >= v1.LevelChange,
+	}); err != nil {
 		t.Fatal(err)
 	}
 }

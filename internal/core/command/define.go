@@ -1,6 +1,8 @@
 package command
 
 import (
+	"slices"
+
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
@@ -15,6 +17,74 @@ type Define struct {
 	By         string
 	Reason     string
 	Request    Request
+
+	// Fields are those that change; the others stay as they are. 0: all of them. This field
+	// and those below are for level 4 on.
+	Fields DefinitionFields
+	// KeepSlots refuses to drop units, or to leave fewer slots than are taken or waited for.
+	KeepSlots bool
+	// IfRevision is the revision of the definition that is to be changed; 0: any, or none.
+	IfRevision leasehold.Revision
+}
+
+// DefinitionFields is a set of fields of a definition.
+type DefinitionFields uint64
+
+// The fields. Wire formats number them: add at the end only.
+const (
+	FieldSlots DefinitionFields = 1 << iota // capacity and units, of which one replaces the other
+	FieldDefaultTTL
+	FieldLargestTTL
+	FieldHoldLimit
+	FieldGrace
+	FieldExpected
+	FieldUnclean
+
+	allFields = 1<<iota - 1
+)
+
+// IsChange reports whether a command has what came with level 4.
+func (c *Define) IsChange() bool { return c.Fields != 0 || c.KeepSlots || c.IfRevision != 0 }
+
+// Over returns the definition that a command makes of the one that was there; nil: there was none.
+func (c *Define) Over(before *leasehold.Definition) leasehold.Definition {
+	if c.Fields == 0 {
+		return c.Definition
+	}
+	d := leasehold.Definition{Path: c.Definition.Path}
+	if before != nil {
+		d = *before
+		d.Revision = 0
+	}
+	if c.Fields&FieldSlots != 0 {
+		d.Capacity, d.Units = c.Definition.Capacity, c.Definition.Units
+	}
+	if c.Fields&FieldDefaultTTL != 0 {
+		d.DefaultTTL = c.Definition.DefaultTTL
+	}
+	if c.Fields&FieldLargestTTL != 0 {
+		d.LargestTTL = c.Definition.LargestTTL
+	}
+	if c.Fields&FieldHoldLimit != 0 {
+		d.HoldLimit = c.Definition.HoldLimit
+	}
+	if c.Fields&FieldGrace != 0 {
+		d.Grace = c.Definition.Grace
+	}
+	if c.Fields&FieldExpected != 0 {
+		d.Expected = c.Definition.Expected
+	}
+	if c.Fields&FieldUnclean != 0 {
+		d.Unclean = c.Definition.Unclean
+	}
+	return d
+}
+
+// SameDefinition compares all but the revision.
+func SameDefinition(a, b *leasehold.Definition) bool {
+	return a.Path == b.Path && a.Capacity == b.Capacity && slices.Equal(a.Units, b.Units) &&
+		a.DefaultTTL == b.DefaultTTL && a.LargestTTL == b.LargestTTL && a.HoldLimit == b.HoldLimit &&
+		a.Grace == b.Grace && a.Expected == b.Expected && a.Unclean == b.Unclean
 }
 
 // Undefine takes a definition away.
@@ -34,8 +104,8 @@ func (c *Undefine) request() Request { return c.Request }
 func (c *Undefine) subject() string  { return "undefine " + c.Path }
 
 func (c *Define) Validate() error {
-	return firstError(name("namespace", c.Namespace), definition(&c.Definition), text("by", c.By),
-		text("reason", c.Reason), c.Request.validate())
+	return firstError(name("namespace", c.Namespace), CheckDefinition(&c.Definition), c.validateFields(),
+		text("by", c.By), text("reason", c.Reason), c.Request.validate())
 }
 
 func (c *Undefine) Validate() error {
@@ -43,9 +113,20 @@ func (c *Undefine) Validate() error {
 		c.Request.validate())
 }
 
-// definition checks what a definition says, not whether the resources that exist now fit: it
+// validateFields refuses fields that are unknown, and values of fields that are not to change.
+func (c *Define) validateFields() error {
+	if c.Fields&^allFields != 0 {
+		return invalid("unknown field of a definition")
+	}
+	if named := c.Over(nil); !SameDefinition(&named, &c.Definition) {
+		return invalid("a definition has a value for a field that is not to change")
+	}
+	return nil
+}
+
+// CheckDefinition checks what a definition says, not whether the resources that exist now fit: it
 // may well come before them.
-func definition(d *leasehold.Definition) error {
+func CheckDefinition(d *leasehold.Definition) error {
 	switch {
 	case d.Revision != 0:
 		return invalid("the revision of a definition is for the server to say")
@@ -79,7 +160,7 @@ func units(names []string) error {
 			return err
 		}
 		if seen.Contains(n) {
-			return invalid("unit %q stands twice", n)
+			return invalid("unit %q is named twice", n)
 		}
 		seen.Insert(n)
 		size += len(n)

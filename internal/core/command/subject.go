@@ -73,6 +73,9 @@ func details(c Command) []any {
 	case *Acknowledge:
 		return list(c.Token)
 	case *Define:
+		if c.IsChange() {
+			return append(defined(&c.Definition), list(c.Fields, c.KeepSlots, c.IfRevision)...)
+		}
 		return defined(&c.Definition)
 	case *PutRecord:
 		return append(list(c.Value, c.From, c.Keep, c.Session, c.IfRevision, c.IfAbsent,

@@ -6,6 +6,9 @@ import (
 	"testing/synctest"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
 func TestDefinitions(t *testing.T) {
@@ -28,7 +31,7 @@ func TestDefinitions(t *testing.T) {
 
 	for body, said := range map[string]string{
 		`{"capacity":65537}`:                      "capacity 65537 is out of range",
-		`{"units":["a","a"]}`:                     `unit \"a\" stands twice`,
+		`{"units":["a","a"]}`:                     `unit \"a\" is named twice`,
 		`{"units":[""]}`:                          "unit is missing",
 		`{"units":["a"],"capacity":2}`:            "1 units make a capacity of 1, not 2",
 		`{"unclean":"perhaps"}`:                   "it is allow, warn or acknowledge",
@@ -39,6 +42,59 @@ func TestDefinitions(t *testing.T) {
 		ask(t, door, "PUT", "/v1/definitions/x", body).expect(400, said)
 	}
 	ask(t, door, "PUT", "/v1/definitions/", `{}`).expect(400, "path is missing")
+}
+
+// TestChangeDefinition: one flag more erased the units of a live pool, since a definition could only
+// be replaced as a whole.
+func TestChangeDefinition(t *testing.T) {
+	door := newDoor(t, Config{})
+	patch := func(path, body string, headers ...string) answer {
+		t.Helper()
+		return ask(t, door, "PATCH", "/v1/definitions/"+path, body, headers...)
+	}
+	patch("gpu", `{"units":["0","1","2","3"],"hold_limit":"12h"}`).expect(200, `"revision":1`)
+	patch("gpu", `{"grace":"10s"}`).expect(200, `"units":["0","1","2","3"]`, `"hold_limit":"12h"`, `"grace":"10s"`)
+	patch("gpu", `{"grace":"10s"}`).expect(200, `"revision":2`)
+	patch("gpu", `{"hold_limit":null}`).expect(200, `"units":["0","1","2","3"]`).without("hold_limit")
+	ask(t, door, "POST", "/v1/acquire", `{"resource":"gpu","holder":"ann","id":"a","slots":2}`).expect(200)
+
+	dropped := `this would drop units 1 (held by ann), 2, 3 of gpu`
+	patch("gpu", `{"units":["0"]}`).expect(422, dropped, "add --replace", `"code":"refused"`)
+	patch("gpu", `{"capacity":8}`).expect(422, "this would drop units 0 (held by ann), 1 (held by ann), 2, 3 of gpu")
+	patch("gpu", `{"units":null}`).expect(422, "this would drop units 0")
+	ask(t, door, "PUT", "/v1/definitions/gpu", `{"grace":"10s"}`).expect(422, "this would drop units 0")
+	patch("gpu", `{"units":["0"],"replace":true,"if_revision":2}`).expect(422, "its revision is 3, not 2")
+	patch("gpu", `{"units":["0"],"replace":true,"if_revision":3}`, v1.KeyHeader, "k").expect(200, `"units":["0"]`, `"revision":5`)
+	patch("gpu", `{"units":["0"],"replace":true,"if_revision":3}`, v1.KeyHeader, "k").expect(200, `"revision":5`)
+	patch("gpu", `{"units":["0"],"replace":true,"if_revision":3}`).expect(200, `"revision":5`)
+	ask(t, door, "GET", "/v1/resources/gpu", "").expect(200, `"used":2`, `"capacity":1`)
+	ask(t, door, "PUT", "/v1/definitions/gpu", `{"capacity":5,"replace":true}`).expect(200, `"capacity":5`).without("grace")
+
+	for body, said := range map[string]string{
+		`{}`:                      "nothing to change: name at least one field",
+		`{"by":"ann"}`:            "nothing to change",
+		`{"units":"0,1"}`:         "units: it is a JSON string: it has to be a list",
+		`{"capacity":"8"}`:        "capacity: it is a JSON string: it has to be a number",
+		`{"units":["0",""]}`:      "unit is missing",
+		`{"unclean":"perhaps"}`:   "it is allow, warn or acknowledge",
+		`{"hold_limit":"soon"}`:   "hold_limit: ",
+		`{"hold_limits":"12h"}`:   "field \\\"hold_limits\\\" is unknown; known are: capacity, units",
+		`{"default_ttl":"1000h"}`: "out of range",
+	} {
+		patch("gpu", body).expect(400, said)
+	}
+}
+
+// TestChangeDefinitionBelowLevel4: the log of an older cluster has no such command.
+func TestChangeDefinitionBelowLevel4(t *testing.T) {
+	e := memory.StartAt(core.Level3, engine.NewGoClock())
+	t.Cleanup(func() { _ = e.Close() })
+	door := open(e, Config{})
+	ask(t, door, "PUT", "/v1/definitions/gpu", `{"units":["0","1"],"replace":true}`).expect(200)
+	ask(t, door, "PATCH", "/v1/definitions/gpu", `{"grace":"10s"}`).expect(422, "needs feature level 4, and the cluster is at 3",
+		"send the whole definition with PUT")
+	ask(t, door, "PUT", "/v1/definitions/gpu", `{"units":["0"],"if_revision":1}`).expect(422, "needs feature level 4")
+	ask(t, door, "PUT", "/v1/definitions/gpu", `{"units":["0"]}`).expect(200, `"units":["0"]`)
 }
 
 func TestSlots(t *testing.T) {

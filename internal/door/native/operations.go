@@ -44,6 +44,7 @@ var operations = []operation{
 	{"definitions", "GET", "/v1/definitions", pageParams, (*call).definitions},
 	{"definition", "GET", "/v1/definitions/{path...}", "", (*call).definition},
 	{"define", "PUT", "/v1/definitions/{path...}", "", (*call).define},
+	{"change-definition", "PATCH", "/v1/definitions/{path...}", "", (*call).changeDefinition},
 	{"undefine", "DELETE", "/v1/definitions/{path...}", "by reason", (*call).undefine},
 	{"open-session", "POST", "/v1/sessions", "", (*call).openSession},
 	{"renew-session", "POST", "/v1/sessions/{id}/renew", "seen", (*call).renewSession},

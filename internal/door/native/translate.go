@@ -186,28 +186,6 @@ func (c *call) toAcknowledge(r *v1.AcknowledgeRequest) (*core.Acknowledge, error
 		command.Validate())
 }
 
-func (c *call) toDefine(path string, r *v1.DefinitionRequest) (*core.Define, error) {
-	unclean, known := leasehold.UncleanOf(r.Unclean)
-	if !known && r.Unclean != "" {
-		return nil, invalid("unclean is %s: it is allow, warn or acknowledge", brief(r.Unclean))
-	}
-	for _, unit := range r.Units {
-		if err := checkName("unit", unit); err != nil {
-			return nil, err
-		}
-	}
-	command := &core.Define{
-		Namespace: c.namespace, By: r.By, Reason: r.Reason, Request: c.once,
-		Definition: leasehold.Definition{
-			Path: path, Capacity: r.Capacity, Units: r.Units, DefaultTTL: time.Duration(r.DefaultTTL),
-			LargestTTL: time.Duration(r.LargestTTL),
-			HoldLimit:  time.Duration(r.HoldLimit), Grace: time.Duration(r.Grace), Expected: time.Duration(r.Expected),
-			Unclean: unclean,
-		},
-	}
-	return command, firstError(checkText("by", r.By), checkText("reason", r.Reason), command.Validate())
-}
-
 func (c *call) toUndefine(path string) (*core.Undefine, error) {
 	command := &core.Undefine{Namespace: c.namespace, Path: path, By: c.query.Get("by"), Reason: c.query.Get("reason"),
 		Request: c.once}

@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/door/terraform"
@@ -121,7 +122,8 @@ func (s *testServer) close() error {
 	return errors.Join(s.engine.Check(), s.engine.Close())
 }
 
-// server stop|start: closes the door, or opens it at the same address.
+// server stop|start|old: closes the door, opens it at the same address, or begins anew at the oldest
+// level.
 func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value("server").(*testServer)
 	switch {
@@ -129,8 +131,13 @@ func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
 		s.stop()
 	case len(args) == 1 && args[0] == "start":
 		ts.Check(s.open())
+	case len(args) == 1 && args[0] == "old":
+		ts.Check(s.close())
+		s.engine = memory.StartAt(core.OldestLevel, engine.NewGoClock())
+		s.front = s.engine
+		ts.Check(s.open())
 	default:
-		ts.Fatalf("usage: server stop|start")
+		ts.Fatalf("usage: server stop|start|old")
 	}
 }
 

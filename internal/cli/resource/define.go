@@ -2,23 +2,29 @@ package resource
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/cli"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 type defineFlags struct {
-	capacity               int
-	units                  []string
-	defaultTTL, largestTTL cli.Span
-	holdLimit, grace       cli.Span
-	expected               cli.Span
-	unclean, reason        string
+	capacity               slotCount
+	units                  unitNames
+	defaultTTL, largestTTL orNone
+	holdLimit, grace       orNone
+	expected               orNone
+	unclean                uncleanRule
+	reason                 string
+	replace, yes           bool
 }
 
 // Define returns the command define.
@@ -27,43 +33,52 @@ func Define(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "define NAME",
 		Short: "Set slots, times and rules of a resource, or of all under a prefix",
-		Long: `Define sets the rules of a resource; or, if NAME ends with a slash, for all whose
-name begins with it ("/" alone: all of the namespace). It replaces what was defined
-for the same name. Of the definitions that fit a resource the longest applies, as a
-whole.
+		Long: `Define sets the rules of a resource; or, if NAME ends with a slash, of all whose
+name begins with it ("/" alone: all of the namespace). It changes what you name and
+keeps the rest; none sets a flag back to its default. Of the definitions that fit a
+resource the longest applies, as a whole.
 
 Slots follow at once, also those of a resource that is held: with more of them the
-next in the queue get theirs, with fewer nobody loses what it has. The rest is for
-leases that are asked for from then on.
+next in the queue get theirs, with fewer nobody loses what they have. --units takes
+all units, those that are there already included. To leave some out, or to leave
+fewer slots than are taken or waited for, give --replace: it shows what that does to
+holders and waiters and asks on a terminal; elsewhere it does nothing without --yes.
+Times and rules are for leases that are asked for from then on.
 
-What has no definition has one slot, or as many as the first who shares it says.`,
-		Example: `  leasehold define gpu/pool --units gpu0,gpu1,gpu2,gpu3 --hold-limit 12h
+A resource without a definition has one slot, or as many as the first who shares it
+says.`,
+		Example: `  leasehold define gpu/pool --units 0,1,2,3 --hold-limit 12h
+  leasehold define gpu/pool --units 0,1,2,3,4           # a card more; the limit stays
+  leasehold define gpu/pool --hold-limit none           # no limit; the units stay
+  leasehold define gpu/pool --units 0,1 --replace       # fewer cards
   leasehold define license/ --capacity 5 --largest-ttl 10m
   leasehold define db/migrate --unclean acknowledge --expected 30m`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: a.Asks(1, cli.DefinableNames),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
-		definition, err := c.Define(ctx, args[0], f.request(c))
-		if err != nil {
-			return err
+		change := f.change(c)
+		if reflect.DeepEqual(change, v1.DefinitionChange{By: change.By, Reason: change.Reason}) {
+			return cli.SeeHelp(cmd, cli.Usage("nothing to define: say what to set, such as --units or --hold-limit"))
 		}
-		return printDefinitions(a, []v1.Definition{definition})
+		return define(ctx, a, c, args[0], change, f)
 	})
 	flags := cmd.Flags()
-	flags.IntVar(&f.capacity, "capacity", 0, "how many slots there are (default: as the first lease that shares it "+
-		"says)")
-	flags.StringSliceVar(&f.units, "units", nil, "names of the slots, such as gpu0,gpu1; a lease says which it got")
+	flags.Var(&f.capacity, "capacity", "how many slots there are (default none: as the first lease that shares it says)")
+	flags.Var(&f.units, "units", "names of the slots, such as 0,1,2 or gpu0,gpu1; a lease says which it got (default "+
+		"none)")
 	flags.Var(&f.defaultTTL, "default-ttl", "TTL of a lease that was asked for without one (default 30s)")
 	flags.Var(&f.largestTTL, "largest-ttl", "longest TTL that can be asked for (default 30d)")
-	flags.Var(&f.holdLimit, "hold-limit", "longest that a lease is held, however often it is renewed (default: no "+
-		"limit)")
-	flags.Var(&f.grace, "grace", "how long it rests after a lease that ended without a release (default 0s)")
-	flags.Var(&f.expected, "expected", "longest that a lease should be held; longer raises an alarm (default: as "+
+	flags.Var(&f.holdLimit, "hold-limit", "total time that a lease may be held, renewals included (default none)")
+	flags.Var(&f.grace, "grace", "pause before the next grant after a lease that ended without a release (default none)")
+	flags.Var(&f.expected, "expected", "how long a lease should be held at most; longer raises an alarm (default: as "+
 		"learned)")
-	flags.StringVar(&f.unclean, "unclean", "", "what follows an end without a release: allow (nothing), "+
+	flags.Var(&f.unclean, "unclean", "what follows an end without a release: allow (nothing), "+
 		"warn (the next holder is told) or acknowledge (others wait until somebody confirms it) (default allow)")
 	cli.CompleteFlag(cmd, "unclean", []string{"allow", "warn", "acknowledge"})
+	flags.BoolVar(&f.replace, "replace", false, "also if that drops units, or leaves fewer slots than are taken or "+
+		"waited for")
+	flags.BoolVar(&f.yes, "yes", false, "with --replace: do not ask")
 	flags.StringVar(&f.reason, "reason", "", "why, for the history")
 	a.SettingFlag(cmd, "holder", "")
 	a.ClientFlags(cmd)
@@ -71,14 +86,74 @@ What has no definition has one slot, or as many as the first who shares it says.
 	return cmd
 }
 
-func (f *defineFlags) request(c *cli.Conn) v1.DefinitionRequest {
-	return v1.DefinitionRequest{
-		Capacity: f.capacity, Units: f.units, DefaultTTL: v1.Duration(f.defaultTTL.Value),
-		LargestTTL: v1.Duration(f.largestTTL.Value),
-		HoldLimit:  v1.Duration(f.holdLimit.Value), Grace: v1.Duration(f.grace.Value),
-		Expected: v1.Duration(f.expected.Value),
-		Unclean:  f.unclean, By: c.Operator(), Reason: f.reason,
+func (f *defineFlags) change(c *cli.Conn) v1.DefinitionChange {
+	return v1.DefinitionChange{
+		Capacity: f.capacity.Optional, Units: f.units.Optional, DefaultTTL: f.defaultTTL.optional(),
+		LargestTTL: f.largestTTL.optional(), HoldLimit: f.holdLimit.optional(), Grace: f.grace.optional(),
+		Expected: f.expected.optional(), Unclean: f.unclean.Optional, By: c.Operator(), Reason: f.reason,
 	}
+}
+
+// define lets the server merge. What it would take away is shown first, and the change then names
+// the revision that was shown, so that nothing else is taken away.
+func define(
+	ctx context.Context, a *cli.App, c *cli.Conn, name string, change v1.DefinitionChange, f defineFlags,
+) error {
+	before, err := c.Definition(ctx, name)
+	if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
+		return err
+	}
+	loss, err := lossOf(ctx, c, name, before, change)
+	if err != nil {
+		return err
+	}
+	if f.replace && loss.some() {
+		if change.Replace = true; before.Path == name {
+			change.IfRevision = before.Revision
+		}
+		if err := confirmLoss(ctx, a, loss, f.yes); err != nil {
+			return err
+		}
+	}
+	var after v1.Definition
+	if c.Level() >= v1.LevelChange {
+		after, err = c.ChangeDefinition(ctx, name, change, v1.WithKey(rand.Text()))
+	} else {
+		after, err = defineWhole(ctx, c, name, before, change, loss)
+	}
+	if err != nil {
+		return err
+	}
+	if err := printDefinitions(a, []v1.Definition{after}); err != nil {
+		return err
+	}
+	if change.Replace {
+		a.Say("%s", strings.TrimSuffix(loss.text(), "\n"))
+	}
+	return nil
+}
+
+// defineWhole is for servers that do not merge yet. They replace the whole definition, so all of
+// what is set has to be named: what was read a moment ago may be somebody else's by now.
+func defineWhole(
+	ctx context.Context, c *cli.Conn, name string, before v1.Definition, change v1.DefinitionChange, loss loss,
+) (v1.Definition, error) {
+	if before.Path == name {
+		if all := withAll(change, before); !reflect.DeepEqual(all, change) {
+			return v1.Definition{}, cli.Hint(cli.Failure(leasehold.Refused, "%s has a definition, and these servers can "+
+				"only replace it as a whole: name all of it, or run leasehold cluster upgrade once all servers are updated",
+				name), "all of it: %s", c.Again(append([]string{"define", name}, flagsOf(all)...)...))
+		}
+	}
+	if loss.some() && !change.Replace {
+		return v1.Definition{}, cli.Failure(leasehold.Refused, "%s: to do it all the same, add --replace",
+			strings.ReplaceAll(strings.TrimSuffix(loss.text(), "\n"), "\n", "; "))
+	}
+	return c.Define(ctx, name, v1.DefinitionRequest{
+		Capacity: change.Capacity.Value, Units: change.Units.Value, DefaultTTL: change.DefaultTTL.Value,
+		LargestTTL: change.LargestTTL.Value, HoldLimit: change.HoldLimit.Value, Grace: change.Grace.Value,
+		Expected: change.Expected.Value, Unclean: change.Unclean.Value, By: change.By, Reason: change.Reason,
+	})
 }
 
 // Undefine returns the command undefine.
@@ -86,9 +161,8 @@ func Undefine(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undefine NAME",
 		Short: "Remove a definition",
-		Long: `Undefine takes away what was defined for a resource or a prefix. A shorter prefix
-that fits applies from then on, or nothing in particular. Leases that are held stay
-as they are.`,
+		Long: `Undefine removes the definition of a resource or a prefix. From then on that of a
+shorter prefix applies, if there is one. Leases that are held stay as they are.`,
 		Example: `  leasehold undefine gpu/pool
   leasehold undefine license/
   leasehold definitions --for license/editor          # what applies after that`,
@@ -163,7 +237,7 @@ func definitions(ctx context.Context, a *cli.App, c *cli.Conn, prefix string) er
 		return a.PrintJSON(all)
 	}
 	if len(all) == 0 {
-		a.Say("nothing is defined here; see how to: leasehold help define")
+		a.Say("nothing is defined here; see: leasehold help define")
 		return nil
 	}
 	return printDefinitions(a, all)

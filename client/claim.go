@@ -44,14 +44,14 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 		}
 	}
 	a.request = v1.AcquireRequest{
-		Resource: first.Resource, Shared: first.Shared, Slots: first.Slots, Capacity: first.Capacity,
+		Resource: first.Resource, Shared: first.Shared, Slots: v1.Slots(first.Slots), Capacity: first.Capacity,
 		Holder: o.holder, ID: a.holds[0].id, Session: s.id, Party: party, Reason: o.reason, Labels: o.labels,
 		Grace: v1.Duration(o.grace), HoldLimit: v1.Duration(o.holdLimit), Priority: o.priority,
 		Wait: v1.Duration(a.remainingWait()),
 	}
 	for i, item := range o.items[1:] {
 		a.request.Also = append(a.request.Also, v1.AcquireItem{
-			Resource: item.Resource, ID: a.holds[i+1].id, Shared: item.Shared, Slots: item.Slots,
+			Resource: item.Resource, ID: a.holds[i+1].id, Shared: item.Shared, Slots: v1.Slots(item.Slots),
 			Capacity: item.Capacity,
 		})
 	}

@@ -26,6 +26,7 @@ type options struct {
 	renewal   Renewal
 	progress  func(Waiting)
 	session   *Session
+	noSlots   bool // less than one slot was asked for
 }
 
 // asLongAsContext is the wait of an acquire without the option Wait.
@@ -79,9 +80,11 @@ func Shared() Option {
 }
 
 // Slots acquires n slots of a resource that has of slots in all: a semaphore. If of is 0, a
-// definition or the other holders say how many there are.
+// definition or the other holders say how many there are. n is 1 or more: to acquire all slots,
+// exclusively, leave the option out.
 func Slots(n, of int) Option {
 	return func(o *options) {
+		o.noSlots = n < 1
 		for i := range o.items {
 			o.items[i].Slots, o.items[i].Capacity = n, of
 		}

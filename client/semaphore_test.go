@@ -215,6 +215,15 @@ func TestSemaphore(t *testing.T) {
 		if _, err := sem.TryAcquire(t.Context(), 4); err == nil {
 			t.Error("more than there are")
 		}
+		// No slots at all used to be all of them.
+		for _, n := range []int{0, -1} {
+			if h, err := sem.TryAcquire(t.Context(), n); !errors.Is(err, leasehold.ErrInvalid) {
+				t.Errorf("%d slots: %v, %v", n, h, err)
+			}
+			if h, err := c.Acquire(t.Context(), "another", client.Slots(n, 0)); !errors.Is(err, leasehold.ErrInvalid) {
+				t.Errorf("%d slots: %v, %v", n, h, err)
+			}
+		}
 	})
 }
 
@@ -239,6 +248,31 @@ func TestPool(t *testing.T) {
 		}
 		if _, err := pool.TryAcquire(t.Context(), 1); !errors.Is(err, client.ErrHeld) {
 			t.Errorf("the fourth: %v", err)
+		}
+	})
+}
+
+// Naming the units of a pool keeps the rest of what is defined, and a mutex on it is still alone.
+func TestPoolKeepsItsDefinition(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		c := s.Dial(t)
+		inside := s.Inside()
+		if _, err := inside.Define(t.Context(), "gpu", v1.DefinitionRequest{Units: []string{"gpu0"}, Grace: v1.Duration(time.Second)}); err != nil {
+			t.Fatal(err)
+		}
+		pool := c.Pool("gpu")
+		for _, units := range [][]string{{"gpu0", "gpu1"}, {"gpu1"}, {"gpu1", "gpu2"}} {
+			if err := pool.Define(t.Context(), units...); err != nil {
+				t.Fatal(err)
+			}
+			d, err := inside.Definition(t.Context(), "gpu")
+			if err != nil || !slices.Equal(d.Units, units) || d.Grace == nil {
+				t.Errorf("the definition is %+v, %v", d, err)
+			}
+		}
+		h := acquire(t, c, "gpu")
+		if _, err := pool.TryAcquire(t.Context(), 1); !errors.Is(err, client.ErrHeld) || len(h.Units()) != 2 {
+			t.Errorf("an exclusive hold has %v, and beside it: %v", h.Units(), err)
 		}
 	})
 }

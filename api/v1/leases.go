@@ -2,6 +2,8 @@ package v1
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -11,7 +13,7 @@ type AcquireRequest struct {
 	Holder    string            `json:"holder"`
 	ID        string            `json:"id,omitempty"`       // empty: the server makes one
 	Shared    bool              `json:"shared,omitempty"`   // one slot, beside others that share it
-	Slots     int               `json:"slots,omitempty"`    // 0: all of them, exclusively
+	Slots     Slots             `json:"slots,omitempty"`    // left out: all of them, exclusively
 	Capacity  int               `json:"capacity,omitempty"` // with slots: how many there are, unless a definition says
 	Also      []AcquireItem     `json:"also,omitempty"`     // further resources, granted at the same moment
 	Party     string            `json:"party,omitempty"`    // who waits, in cycles; empty: the session or holder
@@ -30,8 +32,39 @@ type AcquireItem struct {
 	Resource string `json:"resource"`
 	ID       string `json:"id,omitempty"`
 	Shared   bool   `json:"shared,omitempty"`
-	Slots    int    `json:"slots,omitempty"`
+	Slots    Slots  `json:"slots,omitempty"`
 	Capacity int    `json:"capacity,omitempty"`
+}
+
+// Slots is how many slots to take. The zero value is left out of a request, and means AllSlots.
+type Slots int
+
+// AllSlots takes the whole resource, exclusively. In JSON it is "all".
+const AllSlots Slots = -1
+
+// MarshalJSON writes a number, or "all".
+func (n Slots) MarshalJSON() ([]byte, error) {
+	if n == AllSlots {
+		return []byte(`"all"`), nil
+	}
+	return json.Marshal(int(n))
+}
+
+// UnmarshalJSON reads a number from 1 on, or "all". It refuses 0: to take no slots is nothing that
+// anybody wants, and to take all of them by mistake keeps everybody else out.
+func (n *Slots) UnmarshalJSON(b []byte) error {
+	var count int
+	switch err := json.Unmarshal(b, &count); {
+	case string(b) == `"all"`:
+		*n = AllSlots
+	case string(b) == "null":
+		*n = 0
+	case err != nil || count < 1:
+		return fmt.Errorf(`%s is not a number of slots: write 1 or more, or "all"`, brief(b))
+	default:
+		*n = Slots(count)
+	}
+	return nil
 }
 
 // A RenewRequest renews a lease for its TTL from now.

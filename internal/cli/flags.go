@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,6 +74,36 @@ func (t *TTL) Set(text string) error {
 		return errors.New("write a duration such as 500ms, 30s, 5m, 2h or 1d, or none, or auto")
 	}
 	t.TTL = v1.TTL{Duration: v1.Duration(d)}
+	return nil
+}
+
+// Slots is a flag that takes a number of slots, or all.
+type Slots struct {
+	N     int // 0: all, if it was given
+	Given bool
+}
+
+func (s *Slots) Type() string { return "number|all" }
+
+func (s *Slots) String() string {
+	switch {
+	case !s.Given:
+		return ""
+	case s.N == 0:
+		return "all"
+	}
+	return strconv.Itoa(s.N)
+}
+
+func (s *Slots) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	switch {
+	case text == "all":
+		n = 0
+	case err != nil || n < 1:
+		return errors.New("write a number, 1 or more, or all")
+	}
+	*s = Slots{n, true}
 	return nil
 }
 

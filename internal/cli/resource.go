@@ -62,7 +62,7 @@ func (a *App) describeLease(s *Details, l v1.Lease) {
 		s.Line("TTL", "%s", l.TTL)
 	}
 	s.Line("Token", "%d", l.Token)
-	if l.Slots > 0 {
+	if l.Slots > 0 || len(l.Units) > 0 {
 		s.Line("Takes", "%s", takesSlots(l))
 	}
 	s.Line("Lease id", "%s", Printable(l.ID))
@@ -83,7 +83,10 @@ func ownLabels(l v1.Lease) map[string]string {
 
 // takesSlots says how much of a resource a lease has.
 func takesSlots(l v1.Lease) string {
-	text := Plural(l.Slots, "slot", "slots")
+	text := "all slots"
+	if l.Slots > 0 {
+		text = Plural(l.Slots, "slot", "slots")
+	}
 	if len(l.Units) > 0 {
 		text += ": " + Printable(strings.Join(l.Units, ", "))
 	}

@@ -16,17 +16,16 @@ import (
 )
 
 type acquireFlags struct {
-	ttl             cli.TTL
-	wait, grace     cli.Span
-	holdLimit       cli.Span
-	priority        int
-	id, session     string
-	reason          string
-	labels          cli.Labels
-	shared          bool
-	slots, capacity int
-	resources       []string
-	owner           string
+	ttl         cli.TTL
+	wait, grace cli.Span
+	holdLimit   cli.Span
+	priority    int
+	id, session string
+	reason      string
+	labels      cli.Labels
+	wanted      cli.Wanted
+	resources   []string
+	owner       string
 }
 
 // Acquire returns the command acquire.
@@ -56,9 +55,12 @@ for you, is refused at once and the cycle is named.
 
 A lease is exclusive unless it takes only some of the resource's slots: --slots 2
 --capacity 8 takes two of eight, --shared one of many. Those who share a resource
-must agree on its capacity, or it is defined (leasehold help define).`,
+must agree on its capacity, or it is defined (leasehold help define). Of a resource
+that is defined with several slots or with units, a lease takes one unless you say
+how many; --slots all takes the whole.`,
 		Example: `  leasehold acquire prod/deploy --ttl 10m --wait 1h --reason "release 311" --label run=881
-  leasehold acquire gpu/pool --slots 2 --capacity 8 --wait 1h
+  leasehold acquire gpu/pool --slots 2 --wait 1h           # two of what is defined
+  leasehold acquire license/editor --slots 1 --capacity 5  # nothing is defined: one of five
   id=$(leasehold acquire db/migrate -o name) && ./migrate && leasehold release "$id"`,
 		Args:              cli.Takes(1, -1),
 		ValidArgsFunction: a.Completes(-1, cli.ResourceNames),
@@ -73,9 +75,10 @@ must agree on its capacity, or it is defined (leasehold help define).`,
 	flags.Var(&f.wait, "wait", "how long to wait in the queue if it is held (default: not at all)")
 	flags.StringVar(&f.id, "id", "", "id of the lease, used once; asking again with the same is safe; several leases "+
 		"get -1, -2… behind it (default: the server makes one)")
-	flags.BoolVar(&f.shared, "shared", false, "take one slot of many, beside others who share it")
-	flags.IntVar(&f.slots, "slots", 0, "how many slots to take (default: all, which is exclusive)")
-	flags.IntVar(&f.capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
+	flags.BoolVar(&f.wanted.Shared, "shared", false, "take one slot of many, beside others who share it")
+	flags.Var(&f.wanted.Slots, "slots", "how many slots to take, or all, which is exclusive (default: 1 if several are "+
+		"defined, else all)")
+	flags.IntVar(&f.wanted.Capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
 	flags.StringVar(&f.session, "session", "", "session that the lease is bound to, instead of a TTL")
 	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to others who are refused")
 	flags.Var(f.labels, "label", "more about the holder, such as run=881; may be given again")
@@ -89,21 +92,29 @@ must agree on its capacity, or it is defined (leasehold help define).`,
 	return cmd
 }
 
-func (f *acquireFlags) request() v1.AcquireRequest {
+func (f *acquireFlags) request(ctx context.Context, c *cli.Conn) (v1.AcquireRequest, error) {
 	r := v1.AcquireRequest{
-		Resource: f.resources[0], Holder: f.owner, ID: f.leaseID(0), Shared: f.shared, Slots: f.slots,
-		Capacity: f.capacity, TTL: f.ttl.TTL, Session: f.session, Reason: f.reason, Labels: f.labels,
+		Resource: f.resources[0], Holder: f.owner, ID: f.leaseID(0), TTL: f.ttl.TTL, Session: f.session, Reason: f.reason, Labels: f.labels,
 		Wait: v1.Duration(f.wait.Value), Grace: v1.Duration(f.grace.Value), HoldLimit: v1.Duration(f.holdLimit.Value),
 		Priority: f.priority,
 	}
-	for i, name := range f.resources[1:] {
-		r.Also = append(r.Also, v1.AcquireItem{Resource: name, ID: f.leaseID(i + 1), Shared: f.shared, Slots: f.slots,
-			Capacity: f.capacity})
+	for i, name := range f.resources {
+		slots, capacity, err := f.wanted.Of(ctx, c, name)
+		if err != nil {
+			return r, err
+		}
+		item := v1.AcquireItem{Resource: name, ID: f.leaseID(i), Shared: f.wanted.Shared, Slots: v1.Slots(slots),
+			Capacity: capacity}
+		if i > 0 {
+			r.Also = append(r.Also, item)
+			continue
+		}
+		r.Shared, r.Slots, r.Capacity = item.Shared, item.Slots, item.Capacity
 	}
 	if r.Holder == "" {
 		r.Holder = cli.Holder()
 	}
-	return r
+	return r, nil
 }
 
 // leaseID returns the id of one of the leases, derived from the one that was given: a retry of the
@@ -116,7 +127,10 @@ func (f *acquireFlags) leaseID(i int) string {
 }
 
 func acquire(ctx context.Context, a *cli.App, c *cli.Conn, f acquireFlags) error {
-	request := f.request()
+	request, err := f.request(ctx, c)
+	if err != nil {
+		return err
+	}
 	lease, err := acquireOrWithdraw(ctx, a, c, request)
 	if err != nil {
 		return explainAcquire(c, err, request)

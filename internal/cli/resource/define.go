@@ -50,7 +50,7 @@ says.`,
 		Example: `  leasehold define gpu/pool --units 0,1,2,3 --hold-limit 12h
   leasehold define gpu/pool --units 0,1,2,3,4           # a card more; the limit stays
   leasehold define gpu/pool --hold-limit none           # no limit; the units stay
-  leasehold define gpu/pool --units 0,1 --replace       # fewer cards
+  leasehold define gpu/pool --units 0,1 --replace --yes # fewer cards
   leasehold define license/ --capacity 5 --largest-ttl 10m
   leasehold define db/migrate --unclean acknowledge --expected 30m`,
 		Args:              cli.Takes(1, 1),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -106,8 +107,9 @@ func printResources(a *cli.App, resources []v1.Resource) error {
 	columns := []cli.Column{{Name: "RESOURCE"}, {Name: "STATE", Paint: cli.PaintState},
 		{Name: "HOLDER", Flexible: true}, {Name: "REMAINING"}, {Name: "WAITING"}}
 	if a.Output == cli.FormatWide {
-		columns = append(columns, cli.Column{Name: "TOKEN"}, cli.Column{Name: "ID"}, cli.Column{Name: "SESSION"},
-			cli.Column{Name: "SINCE"}, cli.Column{Name: "DOOR"}, cli.Column{Name: "NOTE", Flexible: true},
+		columns = append(columns, cli.Column{Name: "UNITS", Flexible: true}, cli.Column{Name: "TOKEN"},
+			cli.Column{Name: "ID"}, cli.Column{Name: "SESSION"}, cli.Column{Name: "SINCE"},
+			cli.Column{Name: "DOOR"}, cli.Column{Name: "NOTE", Flexible: true},
 			cli.Column{Name: "REASON", Flexible: true})
 	}
 	var rows [][]string
@@ -123,22 +125,22 @@ func resourceRows(a *cli.App, r v1.Resource) (rows [][]string) {
 	for _, l := range r.Holders {
 		row := []string{r.Resource, l.State, l.Holder, cli.Left(l), waiting}
 		if a.Output == cli.FormatWide {
-			row = append(row, strconv.FormatUint(l.Token, 10), l.ID, l.Session, a.When(l.Acquired), l.Door,
-				l.Note, l.Reason)
+			row = append(row, strings.Join(l.Units, ","), strconv.FormatUint(l.Token, 10), l.ID, l.Session,
+				a.When(l.Acquired), l.Door, l.Note, l.Reason)
 		}
 		rows = append(rows, row)
 	}
 	if more := r.Holding - len(r.Holders); more > 0 {
 		row := []string{r.Resource, "", fmt.Sprintf("and %d more", more), "", waiting}
 		if a.Output == cli.FormatWide {
-			row = append(row, "", "", "", "", "", "", "")
+			row = append(row, "", "", "", "", "", "", "", "")
 		}
 		rows = append(rows, row)
 	}
 	if rows == nil {
 		row := []string{r.Resource, r.State, cli.FormerHolder(r), "", waiting}
 		if a.Output == cli.FormatWide {
-			row = append(row, "", "", "", "", "", "", "")
+			row = append(row, "", "", "", "", "", "", "", "")
 		}
 		rows = append(rows, row)
 	}

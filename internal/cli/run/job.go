@@ -37,6 +37,8 @@ type jobFlags struct {
 	priority  int
 	keep      bool
 	grace     cli.Span
+	unitsEnv  []string // variables for the names of units
+	around    []string // units that the runs around this one hold
 }
 
 func (f *jobFlags) add(a *cli.App, cmd *cobra.Command) {
@@ -352,7 +354,7 @@ func (e *job) environ(holds []*client.Hold) []string {
 	for name, value := range set {
 		env = append(env, name+"="+value)
 	}
-	return env
+	return e.withUnits(env, unitsOf(holds))
 }
 
 // farewell limits how long a server is told that something is free. If the server is gone, the

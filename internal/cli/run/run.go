@@ -23,13 +23,12 @@ import (
 type runFlags struct {
 	jobFlags
 	everyFlags
-	names           []string
-	noWait          bool
-	wait            cli.Span
-	heldCode        int
-	shared          bool
-	slots, capacity int
-	terraform       string
+	names     []string
+	noWait    bool
+	wait      cli.Span
+	heldCode  int
+	wanted    cli.Wanted
+	terraform string
 }
 
 // Run returns the command run.
@@ -57,6 +56,9 @@ left out. The environment of the command says what is held: LEASEHOLD_RESOURCE, 
 _TOKEN, _UNITS, _EXPIRES and _SERVER; with several names there is a line for each.
 In it, another run of the same resource just runs its command.
 
+With --units-env NAME the names of the units that you got are in that variable, too, as
+they are, with commas: for CUDA_VISIBLE_DEVICES define units by index or UUID.
+
 With --terraform STATE the command is terraform or tofu, and the lease is the lock that
 it takes itself: see docs/doors/terraform.md.
 
@@ -68,7 +70,7 @@ not due (see --not-due-code), 126 the command cannot be run, 127 there is no suc
 Other codes: leasehold help exit-codes.`,
 		Example: `  leasehold run prod/deploy --reason "release 311" -- ./deploy.sh
   leasehold run -n -E 0 backup --at-most-every 1d -- ./backup   # from cron, on every machine
-  leasehold run gpu --slots 2 -w 1h -- sh -c 'train --devices "$LEASEHOLD_UNITS"'`,
+  leasehold run gpu/pool --slots 2 -w 1h --units-env CUDA_VISIBLE_DEVICES -- ./train`,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.split(cmd, args) },
 		ValidArgsFunction: completes(a),
 	}
@@ -87,9 +89,12 @@ Other codes: leasehold help exit-codes.`,
 	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "if it is held, end at once with code 75")
 	flags.VarP(&f.wait, "wait", "w", "how long to wait in the queue at most (default: as long as it takes)")
 	flags.IntVarP(&f.heldCode, "held-code", "E", cli.ExitHeld, "exit code to use if it is held")
-	flags.BoolVarP(&f.shared, "shared", "s", false, "take one slot of many, beside others who share it")
-	flags.IntVar(&f.slots, "slots", 0, "how many slots to take (default: all, which is exclusive)")
-	flags.IntVar(&f.capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
+	flags.BoolVarP(&f.wanted.Shared, "shared", "s", false, "take one slot of many, beside others who share it")
+	flags.Var(&f.wanted.Slots, "slots", "how many slots to take, or all, which is exclusive (default: 1 if several are "+
+		"defined, else all)")
+	flags.IntVar(&f.wanted.Capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
+	flags.StringArrayVar(&f.unitsEnv, "units-env", nil, "environment variable for the names of the units, such as "+
+		"CUDA_VISIBLE_DEVICES; may be given again")
 	flags.StringVar(&f.terraform, "terraform", "", "hold nothing, but keep the lock on this state alive that the "+
 		"command takes")
 	f.everyFlags.add(flags)
@@ -117,6 +122,9 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 	if err := f.checkEvery(cmd); err != nil {
 		return err
 	}
+	if err := f.checkNames(cmd); err != nil {
+		return err
+	}
 	return f.jobFlags.check(cmd)
 }
 
@@ -133,19 +141,33 @@ func runJob(ctx context.Context, a *cli.App, c *cli.Conn, f runFlags) error {
 	case f.every.Given && (len(names) == 0 || names[0] != f.names[0]):
 		return cli.Usage("%s is held by the run around this one: give --at-most-every there", f.names[0])
 	case len(names) == 0:
-		return become(a, f.argv)
+		if err := f.checkUnits(c, f.names, nil); err != nil {
+			return err
+		}
+		return become(a, f.argv, f.withUnits(a.Environ, nil))
+	}
+	if err := f.findUnits(ctx, c, names); err != nil {
+		return err
 	}
 	e, ctx, err := beginJob(ctx, a, c, f.jobFlags)
 	if err != nil {
 		return err
 	}
 	defer e.stop()
-	holds, err := e.client.AcquireAll(ctx, f.items(names), f.options(e)...)
+	items, err := f.items(ctx, c, names)
+	if err != nil {
+		e.close()
+		return err
+	}
+	holds, err := e.client.AcquireAll(ctx, items, f.options(e)...)
 	if err != nil {
 		e.close()
 		return f.explain(a, c, names, err)
 	}
 	defer e.giveBack(holds)
+	if err := f.checkUnits(c, names, unitsOf(holds)); err != nil {
+		return err
+	}
 	// A signal may have come after the grant; the command must not begin then.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -177,12 +199,16 @@ func (f *runFlags) runOnce(ctx context.Context, e *job, holds []*client.Hold) (c
 	return end, err
 }
 
-func (f *runFlags) items(names []string) []client.Item {
+func (f *runFlags) items(ctx context.Context, c *cli.Conn, names []string) ([]client.Item, error) {
 	items := client.All(names...)
-	for i := range items {
-		items[i].Shared, items[i].Slots, items[i].Capacity = f.shared, f.slots, f.capacity
+	for i, name := range names {
+		slots, capacity, err := f.wanted.Of(ctx, c, name)
+		if err != nil {
+			return nil, err
+		}
+		items[i].Shared, items[i].Slots, items[i].Capacity = f.wanted.Shared, slots, capacity
 	}
-	return items
+	return items, nil
 }
 
 func (f *runFlags) options(e *job) []client.Option {
@@ -258,11 +284,15 @@ func (f *runFlags) isHeld(ctx context.Context, c *cli.Conn, name, id string) (bo
 	case held.Resource != name:
 		return false, nil
 	}
-	wanted := f.slots
-	if f.shared {
+	wanted, _, err := f.wanted.Of(ctx, c, name)
+	if err != nil {
+		return false, err
+	}
+	if f.wanted.Shared {
 		wanted = 1
 	}
 	if held.Slots == 0 || wanted > 0 && wanted <= held.Slots {
+		f.around = append(f.around, held.Units...)
 		return true, nil
 	}
 	return false, cli.Failure(leasehold.Refused, "%s is held by the run around this one with %s only: ask for fewer "+
@@ -282,10 +312,10 @@ func heldAround(lines string) map[string]string {
 }
 
 // become replaces this process by a command: with nothing to hold, there is nothing to watch.
-func become(a *cli.App, argv []string) error {
+func become(a *cli.App, argv, environ []string) error {
 	path, err := child.Find(argv[0])
 	if err == nil {
-		err = syscall.Exec(path, argv, a.Environ)
+		err = syscall.Exec(path, argv, environ)
 	}
 	return noCommand(fmt.Errorf("%s: %w", argv[0], err))
 }

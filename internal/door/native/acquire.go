@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -38,10 +39,19 @@ func (c *call) granted(command *core.Acquire, answer core.Answer, g grant) error
 	nameless := c.made && command.Request == (core.Request{})
 	if !nameless || c.r.Context().Err() == nil {
 		g.also = answer.Also
+		if g.warning == "" && c.wholePool(answer.Lease) {
+			g.warning = fmt.Sprintf("this lease takes all %d units of %s, since the request does not say how many: "+
+				"for one of them send \"slots\": 1, for all \"slots\": \"all\"", len(answer.Lease.Units), command.Resource)
+		}
 		return c.sendLease(answer.Lease, g)
 	}
 	engine.Withdraw(c.signed(), c.door.backend.Engine(), command)
 	return engine.Undecided("the caller left before " + command.Resource + " was granted")
+}
+
+// wholePool reports whether a lease took all units although nobody said so.
+func (c *call) wholePool(l *leasehold.Lease) bool {
+	return !c.saidAll && l != nil && l.Slots == 0 && len(l.Units) > 1
 }
 
 // acquireWaiting holds the request open until it is decided, the caller leaves, or

@@ -111,6 +111,25 @@ func TestSlots(t *testing.T) {
 	ask(t, door, "GET", "/v1/resources/r", "").expect(200, `"capacity":3`, `"used":1`)
 }
 
+// TestNoSlots: "slots": 0 took all of them, and so did a request that merely forgot to say.
+func TestNoSlots(t *testing.T) {
+	door := newDoor(t, Config{})
+	acquire := func(body string) answer { t.Helper(); return ask(t, door, "POST", "/v1/acquire", body) }
+	ask(t, door, "PUT", "/v1/definitions/gpu", `{"units":["0","1"]}`).expect(200)
+	for _, slots := range []string{`0`, `-1`, `1.5`, `"some"`, `true`} {
+		acquire(`{"resource":"gpu","holder":"ann","slots":`+slots+`}`).expect(400, "slots: ", `is not a number of slots: write 1 or more, or \"all\"`)
+		acquire(`{"resource":"r","holder":"ann","also":[{"resource":"gpu","slots":`+slots+`}]}`).expect(400, "is not a number of slots")
+		ask(t, door, "POST", "/v1/txn", `{"then":[{"do":"acquire","acquire":{"resource":"gpu","holder":"ann","slots":`+slots+`}}]}`).expect(400, "is not a number of slots")
+	}
+	acquire(`{"resource":"gpu","holder":"ann","shared":true,"slots":"all"}`).expect(400, "leave one of them out")
+	acquire(`{"resource":"gpu","holder":"ann","id":"a","slots":"all"}`).expect(200, `"units":["0","1"]`).without("warning")
+	ask(t, door, "POST", "/v1/release", `{"id":"a"}`).expect(200)
+	acquire(`{"resource":"gpu","holder":"ann","id":"b"}`).expect(200, `"units":["0","1"]`,
+		`"warning":"this lease takes all 2 units of gpu, since the request does not say how many: for one of them send \"slots\": 1`)
+	ask(t, door, "POST", "/v1/release", `{"id":"b"}`).expect(200)
+	acquire(`{"resource":"gpu","holder":"ann","slots":1}`).expect(200, `"units":["0"]`).without("warning")
+}
+
 func TestSeveralAtOnce(t *testing.T) {
 	door := newDoor(t, Config{})
 	acquire := func(body string) answer { t.Helper(); return ask(t, door, "POST", "/v1/acquire", body) }

@@ -106,6 +106,7 @@ type call struct {
 	query     door.Query
 	once      core.Request // the name by which the request can be sent again
 	made      bool         // the id is the server's: the caller does not know it yet
+	saidAll   bool         // all slots are asked for, in so many words
 	waited    bool
 	maxBody   int // of JSON; 0: v1.MaxBody
 }

@@ -74,7 +74,7 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 // toItems reads the resources that are asked for. Either the caller names all leases, or
 // the server does: half of them could be asked for again and half could not.
 func (c *call) toItems(a *v1.AcquireRequest) ([]core.Item, error) {
-	c.made = a.ID == ""
+	c.made, c.saidAll = a.ID == "", a.Slots == v1.AllSlots
 	list := append([]v1.AcquireItem{{Resource: a.Resource, ID: a.ID, Shared: a.Shared, Slots: a.Slots,
 		Capacity: a.Capacity}}, a.Also...)
 	items := make([]core.Item, len(list))
@@ -84,13 +84,17 @@ func (c *call) toItems(a *v1.AcquireRequest) ([]core.Item, error) {
 			return nil, invalid("some of the leases have an id and some have none: propose all ids or none")
 		case one.Shared && one.Slots > 1:
 			return nil, invalid("shared takes one slot, and slots says %d: leave one of them out", one.Slots)
+		case one.Shared && one.Slots == v1.AllSlots:
+			return nil, invalid("shared takes one slot, and slots says all: leave one of them out")
 		case one.Shared:
 			one.Slots = 1
+		case one.Slots == v1.AllSlots:
+			one.Slots = 0
 		}
 		if err := firstError(checkPath("resource", one.Resource), checkText("id", one.ID)); err != nil {
 			return nil, err
 		}
-		items[i] = core.Item{Resource: one.Resource, ID: one.ID, Slots: one.Slots, Capacity: one.Capacity}
+		items[i] = core.Item{Resource: one.Resource, ID: one.ID, Slots: int(one.Slots), Capacity: one.Capacity}
 		if c.made {
 			items[i].ID = leaseID(c.once, i)
 		}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+)
+
+// Wanted is how much of a resource is asked for.
+type Wanted struct {
+	Shared   bool
+	Slots    Slots
+	Capacity int // how many slots there are, if the person says
+}
+
+// Of returns how many slots of a resource to ask for, out of how many; 0 or v1.AllSlots: all of
+// them, exclusively.
+//
+// Who says nothing about slots wants one of a pool and not all of it. The capacity is that of the
+// definition that was looked at: the server refuses another one, so a definition that changes
+// meanwhile does not turn the one slot into something else.
+func (w Wanted) Of(ctx context.Context, c *Conn, resource string) (slots, capacity int, err error) {
+	if w.Shared || w.Slots.N > 0 || w.Capacity != 0 {
+		return w.Slots.N, w.Capacity, nil
+	}
+	d, err := c.Definition(ctx, resource)
+	switch n := max(d.Capacity, len(d.Units)); {
+	// What is wrong with a name is for the acquire to say.
+	case err != nil && !errors.Is(err, leasehold.ErrNotFound) && !errors.Is(err, leasehold.ErrInvalid):
+		return 0, 0, err
+	case w.Slots.Given && c.Level() >= v1.LevelChange: // servers before that do not know the word
+		return int(v1.AllSlots), 0, nil
+	case w.Slots.Given || n < 2 && len(d.Units) == 0:
+		return 0, 0, nil
+	default:
+		return 1, n, nil
+	}
+}

@@ -43,10 +43,11 @@ func (f *runFlags) checkEvery(cmd *cobra.Command) error {
 		return cli.SeeHelp(cmd, cli.Usage("--at-most-every is 0s: write how often it may run, such as 1d"))
 	case f.notDueCode < 0 || f.notDueCode > 255:
 		return cli.SeeHelp(cmd, cli.Usage("--not-due-code is %d: use 0 to 255", f.notDueCode))
-	case f.terraform != "" || f.shared || given("slots"):
+	case f.terraform != "" || f.wanted.Shared || given("slots"):
 		return cli.SeeHelp(cmd, cli.Usage("--at-most-every needs the resource alone: it does not go with --terraform, "+
 			"--shared or --slots"))
 	}
+	f.wanted.Slots = cli.Slots{Given: true} // all, also of a pool
 	return nil
 }
 

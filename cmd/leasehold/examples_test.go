@@ -32,7 +32,7 @@ var scenes = map[string]scene{
 	"acknowledge": {before: []string{
 		"define db/migrate --unclean acknowledge", "acquire db/migrate --ttl 1h --holder ann",
 		"break db/migrate --now --yes --reason test"}},
-	"acquire": {empty: true},
+	"acquire": {empty: true, before: []string{"define gpu/pool --capacity 8"}},
 	"advise":  {empty: true},
 	"ask":     {before: []string{"acquire gpu/3 --holder bob"}},
 	"break":   {before: []string{"acquire gpu/pool --holder ann --slots 1 --capacity 4"}},
@@ -59,7 +59,7 @@ var scenes = map[string]scene{
 	"restore": {before: []string{"backup leasehold.backup"}},
 	"rollback": {before: []string{"put state/network a --keep 9", "put state/network b"},
 		replace: map[string]string{"181": "1", "190": "2"}, empty: true},
-	"run": {empty: true, replace: map[string]string{"gpu --slots 2": "gpu --slots 2 --capacity 4"}},
+	"run": {empty: true, before: []string{"define gpu/pool --units 0,1,2,3"}},
 	"versions": {before: []string{"put state/network a --keep 9", "put state/network b"},
 		replace: map[string]string{"181": "1"}, empty: true},
 	"watch": {follows: true, replace: map[string]string{"42": "0.0"}},

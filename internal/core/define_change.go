@@ -20,8 +20,8 @@ func (s *State) mayChange(c *Define) *leasehold.Error {
 	case !c.IsChange():
 		return nil
 	case !s.atLeast(Level4):
-		return refuse(leasehold.Refused, "changing a part of a definition needs feature level %d, and the cluster is at "+
-			"%d: update all servers, then run leasehold cluster upgrade", Level4, s.level).Err
+		return refuse(leasehold.Refused, "changing a part of a definition needs feature level %d, and the cluster is "+
+			"at %d: update all servers, then run leasehold cluster upgrade", Level4, s.level).Err
 	case c.IfRevision != 0 && s.space(c.Namespace) == nil:
 		return changedSince(c, nil)
 	}
@@ -136,8 +136,8 @@ func (s *State) dropsSlots(sp *space, applied, d *leasehold.Definition) *leaseho
 		return refuse(leasehold.Refused, "this would leave %s with %s while %d are taken, by %s; holders keep theirs "+
 			"until they release them%s", d.Path, slotCount(has), used, s.slotHolders(sp, r), howToReplace).Err
 	case r.Waiting > 0:
-		return refuse(leasehold.Refused, "this would leave %s with %s, not %d, while %d wait for it; those who need more "+
-			"than there are leave the queue%s", d.Path, slotCount(has), had, r.Waiting, howToReplace).Err
+		return refuse(leasehold.Refused, "this would leave %s with %s, not %d, while %d wait for it; those who need "+
+			"more than there are leave the queue%s", d.Path, slotCount(has), had, r.Waiting, howToReplace).Err
 	}
 	return nil
 }

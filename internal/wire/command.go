@@ -276,10 +276,7 @@ func kindOf(command core.Command) uint64 {
 	case *core.Move:
 		return kindMove
 	case *core.Define:
-		if v.IsChange() {
-			return kindDefineChange
-		}
-		return kindDefine
+		return defineKind(v)
 	case *core.Undefine:
 		return kindUndefine
 	case *core.Acknowledge:
@@ -308,6 +305,13 @@ func renewKind(v *core.Renew) uint64 {
 		return kindRenewNote
 	}
 	return kindRenew
+}
+
+func defineKind(v *core.Define) uint64 {
+	if v.IsChange() {
+		return kindDefineChange
+	}
+	return kindDefine
 }
 
 // txnKind is kindOf for a transaction. The newest of what its operations need decides for all
@@ -429,12 +433,7 @@ func (c *codec) command(kind uint64, command core.Command) {
 	case *core.Move:
 		c.move(v)
 	case *core.Define:
-		c.define(v)
-		if kind == kindDefineChange {
-			c.unsigned("fields", (*uint64)(&v.Fields))
-			c.flag("keep slots", &v.KeepSlots)
-			c.revision("if revision", &v.IfRevision)
-		}
+		c.define(kind, v)
 	case *core.Undefine:
 		c.text("namespace", &v.Namespace)
 		c.text("path", &v.Path)

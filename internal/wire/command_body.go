@@ -56,12 +56,17 @@ func (c *codec) item(v *core.Item) {
 	c.number("capacity", &v.Capacity)
 }
 
-func (c *codec) define(v *core.Define) {
+func (c *codec) define(kind uint64, v *core.Define) {
 	c.text("namespace", &v.Namespace)
 	c.definition(&v.Definition)
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
 	c.request(&v.Request)
+	if kind == kindDefineChange {
+		c.unsigned("fields", (*uint64)(&v.Fields))
+		c.flag("keep slots", &v.KeepSlots)
+		c.revision("if revision", &v.IfRevision)
+	}
 }
 
 func (c *codec) acknowledge(v *core.Acknowledge) {

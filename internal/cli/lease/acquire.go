@@ -76,8 +76,8 @@ how many; --slots all takes the whole.`,
 	flags.StringVar(&f.id, "id", "", "id of the lease, used once; asking again with the same is safe; several leases "+
 		"get -1, -2… behind it (default: the server makes one)")
 	flags.BoolVar(&f.wanted.Shared, "shared", false, "take one slot of many, beside others who share it")
-	flags.Var(&f.wanted.Slots, "slots", "how many slots to take, or all, which is exclusive (default: 1 if several are "+
-		"defined, else all)")
+	flags.Var(&f.wanted.Slots, "slots", "how many slots to take, or all, which is exclusive (default: 1 if several "+
+		"are defined, else all)")
 	flags.IntVar(&f.wanted.Capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
 	flags.StringVar(&f.session, "session", "", "session that the lease is bound to, instead of a TTL")
 	flags.StringVar(&f.reason, "reason", "", "why you need it, shown to others who are refused")
@@ -94,7 +94,8 @@ how many; --slots all takes the whole.`,
 
 func (f *acquireFlags) request(ctx context.Context, c *cli.Conn) (v1.AcquireRequest, error) {
 	r := v1.AcquireRequest{
-		Resource: f.resources[0], Holder: f.owner, ID: f.leaseID(0), TTL: f.ttl.TTL, Session: f.session, Reason: f.reason, Labels: f.labels,
+		Resource: f.resources[0], Holder: f.owner, ID: f.leaseID(0), TTL: f.ttl.TTL,
+		Session: f.session, Reason: f.reason, Labels: f.labels,
 		Wait: v1.Duration(f.wait.Value), Grace: v1.Duration(f.grace.Value), HoldLimit: v1.Duration(f.holdLimit.Value),
 		Priority: f.priority,
 	}

@@ -64,13 +64,15 @@ says.`,
 		return define(ctx, a, c, args[0], change, f)
 	})
 	flags := cmd.Flags()
-	flags.Var(&f.capacity, "capacity", "how many slots there are (default none: as the first lease that shares it says)")
+	flags.Var(&f.capacity, "capacity", "how many slots there are (default none: as the first lease that shares it "+
+		"says)")
 	flags.Var(&f.units, "units", "names of the slots, such as 0,1,2 or gpu0,gpu1; a lease says which it got (default "+
 		"none)")
 	flags.Var(&f.defaultTTL, "default-ttl", "TTL of a lease that was asked for without one (default 30s)")
 	flags.Var(&f.largestTTL, "largest-ttl", "longest TTL that can be asked for (default 30d)")
 	flags.Var(&f.holdLimit, "hold-limit", "total time that a lease may be held, renewals included (default none)")
-	flags.Var(&f.grace, "grace", "pause before the next grant after a lease that ended without a release (default none)")
+	flags.Var(&f.grace, "grace", "pause before the next grant after a lease that ended without a release (default "+
+		"none)")
 	flags.Var(&f.expected, "expected", "how long a lease should be held at most; longer raises an alarm (default: as "+
 		"learned)")
 	flags.Var(&f.unclean, "unclean", "what follows an end without a release: allow (nothing), "+
@@ -140,8 +142,9 @@ func defineWhole(
 ) (v1.Definition, error) {
 	if before.Path == name {
 		if all := withAll(change, before); !reflect.DeepEqual(all, change) {
-			return v1.Definition{}, cli.Hint(cli.Failure(leasehold.Refused, "%s has a definition, and these servers can "+
-				"only replace it as a whole: name all of it, or run leasehold cluster upgrade once all servers are updated",
+			return v1.Definition{}, cli.Hint(cli.Failure(leasehold.Refused, "%s has a definition, and these servers "+
+				"can only replace it as a whole: name all of it, or run leasehold cluster upgrade once all servers are "+
+				"updated",
 				name), "all of it: %s", c.Again(append([]string{"define", name}, flagsOf(all)...)...))
 		}
 	}

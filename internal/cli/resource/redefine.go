@@ -238,8 +238,8 @@ func confirmLoss(ctx context.Context, a *cli.App, l loss, yes bool) error {
 	case yes:
 		return nil
 	case !a.Terminal(a.Stdin):
-		return cli.Hint(cli.Usage("this takes slots away from %s, and there is no terminal to ask on: give --yes if you "+
-			"are sure", l.name), "what it would do:\n%s", strings.TrimSuffix(l.text(), "\n"))
+		return cli.Hint(cli.Usage("this takes slots away from %s, and there is no terminal to ask on: give --yes if "+
+			"you are sure", l.name), "what it would do:\n%s", strings.TrimSuffix(l.text(), "\n"))
 	}
 	// These lines are the question itself, and not talk that --quiet could leave out.
 	fmt.Fprintf(a.Stderr, "This will take slots away from %s:\n%s", cli.Printable(l.name), indented(l.text()))

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/cli"
@@ -89,18 +90,23 @@ Other codes: leasehold help exit-codes.`,
 	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "if it is held, end at once with code 75")
 	flags.VarP(&f.wait, "wait", "w", "how long to wait in the queue at most (default: as long as it takes)")
 	flags.IntVarP(&f.heldCode, "held-code", "E", cli.ExitHeld, "exit code to use if it is held")
-	flags.BoolVarP(&f.wanted.Shared, "shared", "s", false, "take one slot of many, beside others who share it")
-	flags.Var(&f.wanted.Slots, "slots", "how many slots to take, or all, which is exclusive (default: 1 if several are "+
-		"defined, else all)")
-	flags.IntVar(&f.wanted.Capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
-	flags.StringArrayVar(&f.unitsEnv, "units-env", nil, "environment variable for the names of the units, such as "+
-		"CUDA_VISIBLE_DEVICES; may be given again")
+	f.addSlots(flags)
 	flags.StringVar(&f.terraform, "terraform", "", "hold nothing, but keep the lock on this state alive that the "+
 		"command takes")
 	f.everyFlags.add(flags)
 	f.jobFlags.add(a, cmd)
 	a.ClientFlags(cmd)
 	return cmd
+}
+
+// addSlots adds the flags that say how much of a resource to take.
+func (f *runFlags) addSlots(flags *pflag.FlagSet) {
+	flags.BoolVarP(&f.wanted.Shared, "shared", "s", false, "take one slot of many, beside others who share it")
+	flags.Var(&f.wanted.Slots, "slots", "how many slots to take, or all, which is exclusive (default: 1 if several "+
+		"are defined, else all)")
+	flags.IntVar(&f.wanted.Capacity, "capacity", 0, "with --slots: how many there are, if nobody defined it")
+	flags.StringArrayVar(&f.unitsEnv, "units-env", nil, "environment variable for the names of the units, such as "+
+		"CUDA_VISIBLE_DEVICES; may be given again")
 }
 
 // split tells the names from the command, in the place of cobra's check of arguments.

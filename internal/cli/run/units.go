@@ -49,8 +49,8 @@ func (f *jobFlags) checkUnits(c *cli.Conn, names, units []string) error {
 	if len(f.unitsEnv) == 0 || len(units)+len(f.around) > 0 {
 		return nil
 	}
-	return cli.Hint(cli.Failure(leasehold.Refused, "%s has no units that --units-env could name: its slots have no names",
-		names[0]), "name them: %s", c.Again("define", names[0], "--units", "0,1,2,3"))
+	return cli.Hint(cli.Failure(leasehold.Refused, "%s has no units that --units-env could name: its slots have no "+
+		"names", names[0]), "name them: %s", c.Again("define", names[0], "--units", "0,1,2,3"))
 }
 
 // withUnits adds the variables for units to an environment, in place of what it has of these names.

@@ -41,7 +41,8 @@ func (c *call) granted(command *core.Acquire, answer core.Answer, g grant) error
 		g.also = answer.Also
 		if g.warning == "" && c.wholePool(answer.Lease) {
 			g.warning = fmt.Sprintf("this lease takes all %d units of %s, since the request does not say how many: "+
-				"for one of them send \"slots\": 1, for all \"slots\": \"all\"", len(answer.Lease.Units), command.Resource)
+				"for one of them send \"slots\": 1, for all \"slots\": \"all\"", len(answer.Lease.Units),
+				command.Resource)
 		}
 		return c.sendLease(answer.Lease, g)
 	}

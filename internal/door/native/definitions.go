@@ -58,9 +58,9 @@ func (c *call) changeDefinition() error {
 func (c *call) doDefine(command *core.Define) error {
 	if level := c.door.backend.Engine().Level(); level < core.Level4 {
 		if command.Fields != 0 || command.IfRevision != 0 {
-			return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("changing a part of a definition, or "+
-				"one of a certain revision, needs feature level %d, and the cluster is at %d: send the whole definition "+
-				"with PUT, or update all servers and run leasehold cluster upgrade", core.Level4, level)}
+			return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("changing a part of a definition, "+
+				"or one of a certain revision, needs feature level %d, and the cluster is at %d: send the whole "+
+				"definition with PUT, or update all servers and run leasehold cluster upgrade", core.Level4, level)}
 		}
 		command.KeepSlots = false
 	}

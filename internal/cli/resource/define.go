@@ -143,7 +143,8 @@ func defineWhole(
 	if before.Path == name {
 		if all := withAll(change, before); !reflect.DeepEqual(all, change) {
 			return v1.Definition{}, cli.Hint(cli.Failure(leasehold.Refused, "%s has a definition, and these servers "+
-				"can only replace it as a whole: name all of it, or run leasehold cluster upgrade once all servers are "+
+				"can only replace it as a whole: name all of it, or run leasehold cluster upgrade once all servers "+
+				"are "+
 				"updated",
 				name), "all of it: %s", c.Again(append([]string{"define", name}, flagsOf(all)...)...))
 		}

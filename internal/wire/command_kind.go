@@ -1,0 +1,257 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// The kinds of commands. A number is given once and for ever.
+const (
+	kindOrigin       = 0 // no command: whose the next one is
+	kindOpenSession  = 1
+	kindRenewSession = 2
+	kindCloseSession = 3
+	kindAcquire      = 4
+	kindRenew        = 5
+	kindRelease      = 6
+	kindChange       = 7
+	kindBreak        = 8
+	kindTick         = 9
+	kindLead         = 10
+	kindPutRecord    = 11
+	kindDeleteRecord = 12
+	kindTxn          = 13
+	kindAsk          = 14
+	kindMove         = 15
+	kindDefine       = 16
+	kindUndefine     = 17
+	kindAcknowledge  = 18
+
+	// A break of all who share a resource. Others are as they were before.
+	kindBreakAll = 26
+
+	// A put record, or a txn, with a large value, a version to go back to, or a number of
+	// versions to keep. Others are as they were before there were any.
+	kindPutVersion  = 19
+	kindTxnVersions = 20
+
+	kindSetCaps = 21
+
+	// A release that names a session, or withdraws. Others are as they were before.
+	kindWithdraw = 22
+
+	// An acquire, a txn or a change with a foreign id. Others are as they were before.
+	kindAcquireForeign = 23
+	kindTxnForeign     = 24
+	kindChangeForeign  = 25
+
+	// A define that changes a part, or that may be refused. Others are as they were before.
+	kindDefineChange = 27
+
+	// A close session for a holder that died. Others are as they were before.
+	kindAbandonSession = 28
+
+	kindEndQuarantine = 29
+
+	kindRenewNote = 30 // a renew with a note
+
+	// A put record that says who wanted it and why. Others are as they were before.
+	kindPutReason = 32
+
+	// A change in which the holder says more about itself.
+	kindChangeAbout = 33
+)
+
+var commandNames = [...]string{
+	kindOrigin:      "origin",
+	kindOpenSession: "open session", kindRenewSession: "renew session", kindCloseSession: "close session",
+	kindAcquire: "acquire", kindRenew: "renew", kindRelease: "release", kindChange: "change", kindBreak: "break",
+	kindBreakAll: "break all",
+	kindTick:     "tick", kindLead: "lead",
+	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn", kindAsk: "ask", kindMove: "move",
+	kindDefine: "define", kindUndefine: "undefine", kindAcknowledge: "acknowledge",
+	kindPutVersion: "put version", kindTxnVersions: "txn versions",
+	kindSetCaps: "set caps", kindWithdraw: "withdraw",
+	kindAcquireForeign: "acquire foreign", kindTxnForeign: "txn foreign", kindChangeForeign: "change foreign",
+	kindAbandonSession: "abandon session", kindEndQuarantine: "end quarantine", kindPutReason: "put reason",
+	kindChangeAbout: "change about", kindRenewNote: "renew note", kindDefineChange: "define change",
+}
+
+// commandLevel is the feature level that a kind of command came with.
+func commandLevel(kind uint64) uint64 {
+	switch kind {
+	case kindPutVersion, kindTxnVersions:
+		return levelValues
+	case kindBreakAll:
+		return levelStated
+	case kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
+		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange:
+		return levelStated
+	}
+	return levelFirst
+}
+
+// kindOf returns the number under which a command is written: the oldest kind that has all its
+// fields.
+func kindOf(command core.Command) uint64 {
+	switch v := command.(type) {
+	case *core.OpenSession:
+		return kindOpenSession
+	case *core.RenewSession:
+		return kindRenewSession
+	case *core.CloseSession:
+		if v.Abandon {
+			return kindAbandonSession
+		}
+		return kindCloseSession
+	case *core.Acquire:
+		if v.Foreign != "" {
+			return kindAcquireForeign
+		}
+		return kindAcquire
+	case *core.Renew:
+		return renewKind(v)
+	case *core.Release:
+		if v.Session != "" || v.Withdraw {
+			return kindWithdraw
+		}
+		return kindRelease
+	case *core.Change:
+		switch {
+		case v.About != nil:
+			return kindChangeAbout
+		case v.Foreign != "":
+			return kindChangeForeign
+		}
+		return kindChange
+	case *core.Break:
+		if v.All {
+			return kindBreakAll
+		}
+		return kindBreak
+	case *core.Tick:
+		return kindTick
+	case *core.Lead:
+		return kindLead
+	case *core.PutRecord:
+		return putKind(v)
+	case *core.DeleteRecord:
+		return kindDeleteRecord
+	case *core.Txn:
+		return txnKind(v)
+	case *core.Ask:
+		return kindAsk
+	case *core.Move:
+		return kindMove
+	case *core.Define:
+		return defineKind(v)
+	case *core.Undefine:
+		return kindUndefine
+	case *core.Acknowledge:
+		return kindAcknowledge
+	case *core.SetCaps:
+		return kindSetCaps
+	case *core.EndQuarantine:
+		return kindEndQuarantine
+	}
+	return 0
+}
+
+// putKind is kindOf for a put record.
+func putKind(v *core.PutRecord) uint64 {
+	switch {
+	case v.By != "" || v.Reason != "":
+		return kindPutReason
+	case v.Large != nil || v.From != 0 || v.Keep != 0:
+		return kindPutVersion
+	}
+	return kindPutRecord
+}
+
+func renewKind(v *core.Renew) uint64 {
+	if v.Note != nil {
+		return kindRenewNote
+	}
+	return kindRenew
+}
+
+func defineKind(v *core.Define) uint64 {
+	if v.IsChange() {
+		return kindDefineChange
+	}
+	return kindDefine
+}
+
+// txnKind is kindOf for a transaction. The newest of what its operations need decides for all
+// of them.
+func txnKind(v *core.Txn) uint64 {
+	has := func(is func(core.Op) bool) bool {
+		return slices.ContainsFunc(v.Then, is) || slices.ContainsFunc(v.Else, is)
+	}
+	switch {
+	case has(isForeign):
+		return kindTxnForeign
+	case has(hasVersion):
+		return kindTxnVersions
+	}
+	return kindTxn
+}
+
+func isForeign(o core.Op) bool { return o.Acquire != nil && o.Acquire.Foreign != "" }
+
+func hasVersion(o core.Op) bool { return o.Large != nil || o.From != 0 || o.Keep != 0 }
+
+// newCommand returns an empty command of a kind to read into; nil for a kind that is no
+// command.
+func newCommand(kind uint64) core.Command {
+	switch kind {
+	case kindOpenSession:
+		return new(core.OpenSession)
+	case kindRenewSession:
+		return new(core.RenewSession)
+	case kindCloseSession:
+		return new(core.CloseSession)
+	case kindAbandonSession:
+		return &core.CloseSession{Abandon: true}
+	case kindAcquire, kindAcquireForeign:
+		return new(core.Acquire)
+	case kindRenew:
+		return new(core.Renew)
+	case kindRenewNote:
+		return &core.Renew{Note: new(string)}
+	case kindRelease, kindWithdraw:
+		return new(core.Release)
+	case kindChange, kindChangeForeign, kindChangeAbout:
+		return new(core.Change)
+	case kindBreak:
+		return new(core.Break)
+	case kindBreakAll:
+		return &core.Break{All: true} // its body is that of a break
+	case kindTick:
+		return new(core.Tick)
+	case kindLead:
+		return new(core.Lead)
+	case kindPutRecord, kindPutVersion, kindPutReason:
+		return new(core.PutRecord)
+	case kindDeleteRecord:
+		return new(core.DeleteRecord)
+	case kindTxn, kindTxnVersions, kindTxnForeign:
+		return new(core.Txn)
+	case kindAsk:
+		return new(core.Ask)
+	case kindMove:
+		return new(core.Move)
+	case kindDefine, kindDefineChange:
+		return new(core.Define)
+	case kindUndefine:
+		return new(core.Undefine)
+	case kindAcknowledge:
+		return new(core.Acknowledge)
+	case kindSetCaps:
+		return new(core.SetCaps)
+	case kindEndQuarantine:
+		return new(core.EndQuarantine)
+	}
+	return nil
+}

@@ -43,7 +43,7 @@ func TestThreeApplies(t *testing.T) {
 			t.Errorf("the difference is %s", out)
 		}
 		// What was rolled back is what Terraform sees.
-		p.leasehold("state", "rollback", w.state, "1").succeeds()
+		p.leasehold("state", "rollback", w.state, "1", "--yes", "--reason", "the wrong account").succeeds()
 		if got := p.resources(); len(got) != 1 || p.isFree().Serial != 4 {
 			t.Errorf("after the rollback there are %q", got)
 		}

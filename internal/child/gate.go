@@ -15,9 +15,6 @@ import (
 // that, nobody would end what the command has started. The command is begun by this very
 // program, which waits at the gate and then becomes the command.
 
-// gateFile is where the one at the gate reads.
-const gateFile = 3
-
 // ignoredSignals is the set of signals that are ignored now, as the system writes it. A Go
 // program that becomes another one does not hand it on by itself.
 func ignoredSignals() string {
@@ -34,14 +31,19 @@ func ignoredSignals() string {
 	return "0"
 }
 
-// Begin waits at the gate and becomes the command: the set of signals to be ignored, the file, and
-// its arguments. It returns, with an exit code, only if that failed. It must not fork: the process
-// that the parent waits for and signals has to be the command itself.
+// Begin waits at the gate and becomes the command: the number of the file that is the gate, the set
+// of signals to be ignored, the file of the command, and its arguments. It returns, with an exit
+// code, only if that failed. It must not fork: the process that the parent waits for and signals has
+// to be the command itself.
 func Begin(args []string) int {
-	if len(args) < 3 {
+	if len(args) < 4 {
 		return 64
 	}
-	gate := os.NewFile(gateFile, "gate")
+	number, err := strconv.ParseUint(args[0], 10, 31)
+	if err != nil {
+		return 64
+	}
+	gate := os.NewFile(uintptr(number), "gate")
 	var until time.Duration
 	if n, _ := fmt.Fscanln(gate, (*int64)(&until)); n == 0 {
 		return exitKilled // the process that started us is gone
@@ -52,7 +54,7 @@ func Begin(args []string) int {
 	if until != 0 && now() >= until {
 		return exitKilled // it was opened too late: the lease is over
 	}
-	mask, _ := strconv.ParseUint(args[0], 16, 64)
+	mask, _ := strconv.ParseUint(args[1], 16, 64)
 	// Go's runtime installs handlers for most signals, and an exec resets what is handled to its
 	// default: the command would no longer ignore what its caller wanted ignored.
 	for n := syscall.Signal(1); n <= 64; n++ {
@@ -60,8 +62,8 @@ func Begin(args []string) int {
 			signal.Ignore(n)
 		}
 	}
-	err := syscall.Exec(args[1], args[2:], os.Environ())
-	fmt.Fprintf(os.Stderr, "leasehold: %s cannot be run: %v\n", args[2], err)
+	err = syscall.Exec(args[2], args[3:], os.Environ())
+	fmt.Fprintf(os.Stderr, "leasehold: %s cannot be run: %v\n", args[3], err)
 	return 126
 }
 

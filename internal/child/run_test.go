@@ -284,7 +284,7 @@ func TestGateStaysShut(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := filepath.Join(t.TempDir(), "begun")
-	waits := exec.Command(path, "begin", "0", "/bin/sh", "sh", "-c", "echo >"+begun)
+	waits := exec.Command(path, "begin", "3", "0", "/bin/sh", "sh", "-c", "echo >"+begun)
 	waits.ExtraFiles = []*os.File{theirs}
 	if err := waits.Start(); err != nil {
 		t.Fatal(err)
@@ -431,7 +431,7 @@ func TestGateOpensTooLate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		waits := exec.Command(path, "begin", "0", "/bin/sh", "sh", "-c", "exit 5")
+		waits := exec.Command(path, "begin", "3", "0", "/bin/sh", "sh", "-c", "exit 5")
 		waits.ExtraFiles = []*os.File{theirs}
 		if err := waits.Start(); err != nil {
 			t.Fatal(err)

@@ -6,7 +6,10 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Command is what to run. It has the streams of this process.
@@ -103,8 +106,14 @@ func (p *process) fork(path string, c Command, attributes *syscall.SysProcAttr) 
 	// The other end is closed here once the child has it: only then does the child notice that we
 	// are gone.
 	p.gate = ours
-	how.Files = append(how.Files, theirs.Fd())
-	return syscall.ForkExec(c.Gate[0], slices.Concat(c.Gate[1:], []string{ignoredSignals(), path}, c.Argv), how)
+	// It keeps its number. As one more of Files it would be number 3, and take the place of a file that
+	// our caller has opened for the command.
+	number := int(theirs.Fd())
+	if _, err := unix.FcntlInt(uintptr(number), unix.F_SETFD, 0); err != nil {
+		return 0, err
+	}
+	begin := []string{strconv.Itoa(number), ignoredSignals(), path}
+	return syscall.ForkExec(c.Gate[0], slices.Concat(c.Gate[1:], begin, c.Argv), how)
 }
 
 // tell sends the whole group a signal. It is no error if the group is gone.

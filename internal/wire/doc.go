@@ -27,7 +27,9 @@
 //	                    and 18; events stand by namespace; ids of foreign protocols:
 //	                    commands 23 to 25; the early end of a quarantine: command 29;
 //	                    holders that say more about themselves: command 33;
-//	                    notes with renewals: command 30; the door of a lease
+//	                    notes with renewals: command 30; the door of a lease;
+//	                    changes of parts of a definition: command 27; sessions that are
+//	                    abandoned: command 28; who wanted a record and why: command 32
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -112,8 +114,14 @@
 //	  24  txn foreign    level 4; as 20, with a text foreign after each acquire, and one
 //	                     of them is not empty; its values may be as in 13
 //	  25  change foreign level 4; as 7, and then text foreign, which is not empty
+//	  27  define change  level 4; as 16, and then unsigned fields, flag keep slots,
+//	                     unsigned if revision; one of them is not 0
+//	  28  abandon session
+//	                     level 4; as 3, for a holder that died
 //	  29  end quarantine level 4; unsigned base, text by, text reason
 //	  30  renew note     level 4; as 5, and then text note, which may be empty
+//	  32  put reason     level 4; as 19, whose value may be as in 11, with text by and text
+//	                     reason before the request; one of the two is not empty
 //	  33  change about   level 4; as 25, whose foreign may be empty, and then text holder,
 //	                     text reason, labels
 //

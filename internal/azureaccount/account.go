@@ -117,7 +117,7 @@ func openSecret(path string) ([]byte, error) {
 	}
 	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(b)))
 	if err != nil || len(secret) != secretBytes {
-		return nil, fmt.Errorf("the secret file %s has no secret in it: it is a line of base64, of %d bytes", path,
+		return nil, fmt.Errorf("the secret file %s is damaged: it must be one line of base64, of %d bytes", path,
 			secretBytes)
 	}
 	return secret, nil
@@ -278,8 +278,8 @@ func (b *Book) unseal(name string, i int, text string) ([]byte, error) {
 	}
 	key, err := b.sealer().Open(nil, sealed[:12], sealed[12:], place(name, i))
 	if err != nil {
-		return nil, fmt.Errorf("%s: a key of account %s cannot be decrypted: the secret file is another one, or the "+
-			"file was changed", b.path, name)
+		return nil, fmt.Errorf("%s: a key of account %s cannot be decrypted: it was encrypted with another secret, "+
+			"or the file was changed", b.path, name)
 	}
 	return key, nil
 }

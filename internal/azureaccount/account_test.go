@@ -77,11 +77,11 @@ func TestAnotherSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(filepath.Join(dir, "accounts"), filepath.Join(dir, "other")); err == nil ||
-		!strings.Contains(err.Error(), "the secret file is another one") {
+		!strings.Contains(err.Error(), "it was encrypted with another secret") {
 		t.Errorf("got %v", err)
 	}
-	for content, want := range map[string]string{"": "no secret in it", "abc": "no secret in it",
-		base64.StdEncoding.EncodeToString(make([]byte, 31)): "no secret in it"} {
+	for content, want := range map[string]string{"": "is damaged", "abc": "is damaged",
+		base64.StdEncoding.EncodeToString(make([]byte, 31)): "is damaged"} {
 		path := filepath.Join(dir, "bad")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -18,9 +18,9 @@ func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "azure",
 		Short: "Manage accounts for clients of Azure Blob Storage",
-		Long: `Azure is about programs that speak Azure Blob Storage: the azurerm backend of
-Terraform and OpenTofu, the Azure SDKs, az. A server that was told --azure-listen
-answers them; an account is what they sign in with.`,
+		Long: `Azure manages accounts and containers for programs that speak Azure Blob Storage: the
+azurerm backend of Terraform and OpenTofu, the Azure SDKs, az. A server started with
+--azure-listen answers them, and they sign in with the keys of an account.`,
 		Example: `  leasehold azure account create prod
   leasehold serve --azure-listen 0.0.0.0:8443 --azure-cert cert.pem --azure-key key.pem
   leasehold azure account rotate prod --key 2`,
@@ -80,8 +80,7 @@ func createAccountCommand(a *cli.App) *cobra.Command {
 		Use:   "create NAME",
 		Short: "Create an account with two new keys",
 		Long: `Create makes an account and prints its keys. A name has 3 to 24 lower-case letters
-and digits. The files are made if they are not there; the secret can be read by you
-alone.`,
+and digits. The files are created if they do not exist; only you can read the secret.`,
 		Example: `  leasehold azure account create prod
   leasehold azure account create prod --config /etc/leasehold.yaml
   leasehold azure account create prod -o json | jq -r '.keys[0]'`,
@@ -93,14 +92,17 @@ func rotateAccountCommand(a *cli.App) *cobra.Command {
 	which := 0
 	cmd := onBook(a, &cobra.Command{
 		Use:   "rotate NAME",
-		Short: "Make a new key of an account",
-		Long: `Rotate makes a new key in place of one of the two. Whatever was signed with the old
-one, shared access signatures and tokens included, is refused from then on.`,
+		Short: "Replace one of the keys of an account",
+		Long: `Rotate replaces one of the two keys. Everything signed with the old one, shared access
+signatures and tokens included, is refused from then on.`,
 		Example: `  leasehold azure account rotate prod
   leasehold azure account rotate prod --key 2
   leasehold azure account rotate prod --key 2 -o json | jq -r '.keys[1]'`,
 		Args: cli.Takes(1, 1),
 	}, func(a *cli.App, book *azureaccount.Book, args []string) error {
+		if _, ok := book.Get(args[0]); !ok {
+			return noAccount(book, args[0])
+		}
 		made, err := book.Rotate(args[0], which, a.Now())
 		if err != nil {
 			return cli.Usage("%v", err)
@@ -132,7 +134,7 @@ func showAccountCommand(a *cli.App) *cobra.Command {
 		Use:   "show NAME",
 		Short: "Show the keys of an account",
 		Long: `Show prints both keys of an account in base64, as clients want them: either is as
-good as the other. With a key one can do everything that the account can.`,
+good as the other. Anybody who has a key can do everything that the account can.`,
 		Example: `  leasehold azure account show prod
   leasehold azure account show prod -o json
   export ARM_ACCESS_KEY=$(leasehold azure account show prod -o json | jq -r '.keys[0]')`,

@@ -18,8 +18,8 @@ func container(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "container",
 		Short: "Create a container without a client of Azure",
-		Long: `Container makes containers without a client of Azure: the azurerm backend, for one,
-needs its container and does not make it.`,
+		Long: `Container creates containers without a client of Azure: the azurerm backend, for one,
+needs its container to exist.`,
 		Example: `  leasehold azure container create prod tfstate
   leasehold azure container create prod tfstate --server http://127.0.0.1:4653
   leasehold azure container create prod tfstate --quiet`,
@@ -34,8 +34,8 @@ func createContainerCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create ACCOUNT CONTAINER",
 		Short: "Create a container",
-		Long: `Create makes a container of an account, by asking a server on its own port. If the
-container exists, nothing is changed, and the command succeeds.`,
+		Long: `Create asks a server to create a container in an account. If the container exists,
+nothing is changed, and the command succeeds.`,
 		Example: `  leasehold azure container create prod tfstate
   leasehold azure container create prod tfstate --server http://127.0.0.1:4653
   leasehold azure container create prod tfstate --quiet`,

@@ -110,15 +110,15 @@ n3    voter   up       0  http://10.0.0.3:4653
 	v.outlook.Servers[1].Reachable, v.outlook.Servers[1].Silent = false, 90*time.Second
 	tr.does(t, cli.ExitAlarm, "cluster", "status")
 	for _, text := range []string{"2 of 3 voters are up; none may fail now", "away 1m30s",
-		"\n-> n2 is away: start it again. If it is lost for good: leasehold cluster remove n2, then prepare a place " +
-			"for another one (leasehold cluster add) and start it with --join\n"} {
+		"\n-> n2 is away: start it again. If it is lost for good: leasehold cluster remove n2, then add " +
+			"another one (leasehold cluster add) and start it with --join\n"} {
 		if !strings.Contains(tr.out.String(), text) {
 			t.Errorf("it does not show %q:\n%s", text, tr.out.String())
 		}
 	}
 	v.outlook.Servers[1].HeardBy, v.outlook.Servers[1].Heard = 3, 80*time.Second
 	tr.does(t, cli.ExitAlarm, "cluster", "status")
-	if !strings.Contains(tr.out.String(), "\n-> n2 is away, last heard of by n3 1m20s ago: start it again.") {
+	if !strings.Contains(tr.out.String(), "\n-> n2 is away, last heard from by n3 1m20s ago: start it again.") {
 		t.Errorf("it shows\n%s", tr.out.String())
 	}
 	tr.does(t, cli.ExitAlarm, "cluster", "status", "-o", "wide")
@@ -141,7 +141,7 @@ n3    voter   up       0  http://10.0.0.3:4653
 	for _, text := range []string{
 		"-> the others may go on without n2: ask one of them: leasehold cluster status --server " +
 			"http://10.0.0.2:4653,http://10.0.0.3:4653\n",
-		"-> if n2, n3 do not run, start them again: while their data are there, nothing is lost\n",
+		"-> if n2, n3 are not running, start them again: as long as the data still exist, nothing is lost\n",
 	} {
 		if !strings.Contains(tr.out.String(), text) {
 			t.Errorf("it does not show %q:\n%s", text, tr.out.String())
@@ -185,8 +185,8 @@ func TestClusterStatusWaits(t *testing.T) {
 func TestClusterCommands(t *testing.T) {
 	v, tr := newVillage(t, false)
 	tr.does(t, 0, "cluster", "add", "n4", "10.0.0.4:4654")
-	if !strings.Contains(tr.err.String(), "leasehold serve --name n4 --peer-listen 10.0.0.4:4654 --join "+
-		"10.0.0.1:4654,10.0.0.2:4654,10.0.0.3:4654") {
+	if !strings.Contains(tr.err.String(), "leasehold serve --name n4 --listen 10.0.0.4:4653 --peer-listen 10.0.0.4:4654 "+
+		"--join 10.0.0.1:4654,10.0.0.2:4654,10.0.0.3:4654") {
 		t.Errorf("it says\n%s", tr.err.String())
 	}
 	tr.does(t, 0, "cluster", "add", "n3", "10.0.0.3:4654")
@@ -308,7 +308,7 @@ func TestDoctorLooksAtTheCluster(t *testing.T) {
 	v.outlook.Servers[1].Reachable = false
 	look(0, "-> n2 is away")
 	v.outlook.Leader = 0
-	look(cli.ExitUnavailable, "they choose a leader")
+	look(cli.ExitUnavailable, "they are electing a leader")
 	if strings.Contains(tr.out.String(), "ok       cluster") {
 		t.Errorf("it finds\n%s", tr.out.String())
 	}

@@ -12,7 +12,7 @@ func TestClusterLimits(t *testing.T) {
 	tr.does(t, 0, "cluster", "limits", "set", "--leases", "1", "--reason", "too much")
 	tr.does(t, 0, "acquire", "printer")
 	tr.does(t, 0, "cluster", "limits")
-	want := `OF          USED  ALLOWED  STATE
+	want := `LIMIT       USED  ALLOWED  STATE
 leases         1        1  full: new ones are refused
 sessions       0  1000000  -
 waiters        0  1000000  -

@@ -107,6 +107,10 @@ func UsageOf(cmd *cobra.Command) string {
 
 // usageOfCommands lists the subcommands of a command by group, and then the topics.
 func usageOfCommands(b *strings.Builder, cmd *cobra.Command) {
+	width := 13
+	for _, sub := range cmd.Commands() {
+		width = max(width, len(sub.Name()))
+	}
 	list := func(title string, belongs func(*cobra.Command) bool) {
 		for _, sub := range cmd.Commands() {
 			if !belongs(sub) {
@@ -116,7 +120,7 @@ func usageOfCommands(b *strings.Builder, cmd *cobra.Command) {
 				fmt.Fprintf(b, "\n%s\n", title)
 				title = ""
 			}
-			fmt.Fprintf(b, "  %-13s %s\n", sub.Name(), sub.Short)
+			fmt.Fprintf(b, "  %-*s %s\n", width, sub.Name(), sub.Short)
 		}
 	}
 	for _, g := range cmd.Groups() {

@@ -50,7 +50,7 @@ func judgeServers(all []string, away []answer) finding {
 	}
 	f.Detail += ": not"
 	for i, a := range away {
-		// Most errors name the server, and end with what to do, which stands below.
+		// Most errors name the server, and end with what to do, which comes below.
 		why := strings.TrimPrefix(a.err.Error(), "cannot reach the server at "+a.server+": ")
 		why = strings.TrimPrefix(why, "the server at "+a.server+" ")
 		why, _, _ = strings.Cut(why, ": is it running?")
@@ -60,9 +60,13 @@ func judgeServers(all []string, away []answer) finding {
 		"or take them out of --server and LEASEHOLD_SERVER")
 }
 
-// lookAtCluster judges the health of the servers, if they are a cluster.
-func (d *Diagnosis) lookAtCluster(ctx context.Context, c *cli.Conn) {
+// lookAtCluster judges the health of the servers, if they are a cluster. Of servers that are not ready
+// it is no news if they cannot tell.
+func (d *Diagnosis) lookAtCluster(ctx context.Context, c *cli.Conn, ready bool) {
 	cluster, err := c.Cluster(ctx)
+	if err != nil && !ready {
+		return
+	}
 	switch codeOf(err) {
 	case leasehold.Refused, leasehold.NotFound:
 		return // it is none, or is too old to know what one is
@@ -90,7 +94,7 @@ func QuarantineText(q v1.Quarantine) string {
 
 // QuarantineAdvice says what to do about a quarantine.
 func QuarantineAdvice(c *cli.Conn) string {
-	return "wait for the quarantine to end; or, if no holder from before the restore is left, end it now: " +
+	return "wait for the quarantine to end; or, if no lease granted after the backup can still be held, end it now: " +
 		c.Again("cluster", "end-quarantine", "--reason", "all holders were stopped")
 }
 
@@ -176,7 +180,7 @@ func JudgeCluster(c v1.Cluster) Condition {
 	f.Stuck = !c.Confirmed && (up < needed || c.Leader == "")
 	switch {
 	case up < needed && c.Confirmed:
-		f.State = fmt.Sprintf("the cluster works, and a majority confirms who leads, but %s hears of only %d of %d "+
+		f.State = fmt.Sprintf("the cluster works, and a majority confirms who leads, but %s hears from only %d of %d "+
 			"voters", c.Self, up, voters)
 		f.bad("look at the network between %s and %s", c.Self, strings.Join(away, ", "))
 	case up < needed:
@@ -184,7 +188,7 @@ func JudgeCluster(c v1.Cluster) Condition {
 			needed)
 		f.judgeMinority(c, away)
 	case c.Leader == "" && !c.Confirmed:
-		f.State += ", and they choose a leader: look again in a moment"
+		f.State += "; they are electing a leader: look again in a moment"
 		f.bad("if nobody leads for long, the servers can't reach each other at their peer addresses: see their logs")
 	case voters == 1 && len(c.Servers) == 1:
 		f.State = "single server, no redundancy"
@@ -192,7 +196,7 @@ func JudgeCluster(c v1.Cluster) Condition {
 		f.State += "; no redundancy until another server has a vote"
 	case len(silent) > 0:
 		// They count as up until nobody has heard of them for a while, and may be dead already.
-		f.State = fmt.Sprintf("%d of %d voters were heard of in the last seconds; no answer from %s", up, voters,
+		f.State = fmt.Sprintf("%d of %d voters were heard from in the last seconds; no answer from %s", up, voters,
 			strings.Join(silent, ", "))
 	case up == needed:
 		f.State += "; none may fail now"
@@ -220,7 +224,12 @@ func (f *Condition) judgeMinority(c v1.Cluster, away []string) {
 		ask += ": leasehold cluster status --server " + cli.Quote(strings.Join(urls, ","))
 	}
 	f.bad("the others may go on without %s: %s", c.Self, ask)
-	f.bad("if %s do not run, start them again: while their data are there, nothing is lost", strings.Join(away, ", "))
+	verb, them := "are", "them"
+	if len(away) == 1 {
+		verb, them = "is", "it"
+	}
+	f.bad("if %s %s not running, start %s again: as long as the data still exist, nothing is lost",
+		strings.Join(away, ", "), verb, them)
 }
 
 // judgeServer judges one server. It advises a removal only while the cluster works without it.
@@ -230,23 +239,24 @@ func (f *Condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
 	behind, _ := Lag(c, s)
 	switch {
 	case !s.Reachable && s.LowRoom:
-		f.bad("%s is away, and the last that it said is that its disk is nearly full: make room there, then start it",
+		f.bad("%s is away, and last reported that its disk is nearly full: make room there, then start it",
 			s.Name)
 	case s.Reachable && !s.Answered:
-		f.bad("%s did not answer %s in time, but %s: it is just gone, or the network between them is slow", s.Name,
-			c.Self, wasHeard(s))
+		f.bad("%s did not answer %s in time, but %s: it has just gone away, or the network between them is slow",
+			s.Name, c.Self, wasHeard(s))
 	case !s.Reachable && s.Name == c.Leader && works:
-		f.bad("%s, which led, is away: the others choose another leader in a second or two; look again, and start it",
+		f.bad("%s, which led, is away: the others elect another leader within a second or two; look again, "+
+			"and start it",
 			s.Name)
 	case !s.Reachable && s.Voter && works:
 		f.Wrong = append(f.Wrong, func(c *cli.Conn) string {
-			return fmt.Sprintf("%s is away%s: start it again. If it is lost for good: %s, then prepare a place for "+
-				"another one (leasehold cluster add) and start it with --join", s.Name, lastHeard(s), c.Again("cluster",
-				"remove", s.Name))
+			return fmt.Sprintf("%s is away%s: start it again. If it is lost for good: %s, then "+
+				"add another one (leasehold cluster add) and start it with --join", s.Name, lastHeard(s),
+				c.Again("cluster", "remove", s.Name))
 		})
 	case !s.Reachable && !s.Voter:
 		f.Wrong = append(f.Wrong, func(c *cli.Conn) string {
-			return fmt.Sprintf("%s was added and is not there: start it with --join, or take it out again: %s", s.Name,
+			return fmt.Sprintf("%s was added and does not run: start it with --join, or remove it again: %s", s.Name,
 				c.Again("cluster", "remove", s.Name))
 		})
 	case s.Reachable && !s.Voter && behind <= farBehind:
@@ -261,27 +271,27 @@ func (f *Condition) judgeServer(c v1.Cluster, s v1.Server, works bool) {
 }
 
 func wasHeard(s v1.Server) string {
-	return fmt.Sprintf("%s heard of it %s ago", s.HeardBy, cli.Short(Silence(s)))
+	return fmt.Sprintf("%s heard from it %s ago", s.HeardBy, cli.Short(Silence(s)))
 }
 
 func lastHeard(s v1.Server) string {
 	if s.HeardBy == "" || s.HeardMS == nil {
 		return ""
 	}
-	return ", last heard of by " + s.HeardBy + " " + cli.Short(Silence(s)) + " ago"
+	return ", last heard from by " + s.HeardBy + " " + cli.Short(Silence(s)) + " ago"
 }
 
 // judgeAll judges what shows only in all servers together.
 func (f *Condition) judgeAll(c v1.Cluster, voters int) {
 	if len(c.Differ) > 0 {
-		f.bad("the states of %s differ from the others': one that differs from the majority stops by itself, and has "+
-			"to join again. If it lasts, see the logs and docs/cluster.md", strings.Join(c.Differ, ", "))
+		f.bad("the state of %s differs from that of the others: one that differs from the majority stops by itself, "+
+			"and has to join again. If it lasts, see the logs and docs/cluster.md", strings.Join(c.Differ, ", "))
 	}
 	switch {
 	case voters == 2:
 		f.note("with 2 voters nothing works when either fails: add a third server")
 	case voters > 2 && voters%2 == 0:
-		f.note("%d voters survive as few failures as %d: add a server, or remove one", voters, voters-1)
+		f.note("%d voters survive no more failures than %d: add a server, or remove one", voters, voters-1)
 	}
 	versions := map[string]bool{}
 	for _, s := range c.Servers {
@@ -290,7 +300,7 @@ func (f *Condition) judgeAll(c v1.Cluster, voters int) {
 		}
 	}
 	if len(versions) > 1 {
-		f.note("the servers have %d versions: fine for the time of an upgrade", len(versions))
+		f.note("the servers run %d versions: that is fine during an upgrade", len(versions))
 	}
 }
 

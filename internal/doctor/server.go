@@ -39,18 +39,23 @@ const tripCount = 20
 // slowTrip is where people begin to notice a delay.
 const slowTrip = 250 * time.Millisecond
 
-// AskServer adds what only a server can tell. It stops early if the server cannot be reached, since
-// all other checks would fail for the same reason.
+// AskServer adds what only a server can tell. It stops early if the server cannot be reached or is
+// not ready, since all further checks would fail for the same reason.
 func (d *Diagnosis) AskServer(ctx context.Context, c *cli.Conn, length time.Duration, ours v1.Version) {
 	trips, theirs, err := roundTrips(ctx, c)
 	d.Add(judgeTrips(c.Client.Server, trips, err))
 	if err != nil {
 		return
 	}
-	d.Add(judgeHealth(c.Ready(ctx)))
+	health := judgeHealth(c.Ready(ctx))
+	d.Add(health)
+	ready := health.Result == ResultOK
 	d.lookAtServers(ctx, c)
-	d.lookAtCluster(ctx, c)
+	d.lookAtCluster(ctx, c, ready)
 	d.Add(judgeVersions(ours, theirs))
+	if !ready {
+		return
+	}
 	d.Add(judgeTTLs(ctx, c, trips))
 	before, err := readServerClock(ctx, c)
 	if err == nil {
@@ -123,8 +128,8 @@ func exact(d time.Duration) string {
 // judgeHealth reports whether the server is ready, by its own checks.
 func judgeHealth(checks []string, err error) finding {
 	if err != nil {
-		return fine("health", "%v", err).fail(codeOf(err), "a server that begins or stops is not ready for a while; "+
-			"if it stays so, its log says why")
+		return fine("health", "%v", err).fail(codeOf(err), "a server that is starting or stopping is not ready for a "+
+			"while; if that lasts, its log says why")
 	}
 	return fine("health", "ready: %s", strings.Join(checks, ", "))
 }

@@ -90,7 +90,7 @@ func (s *server) open(ctx context.Context) (cluster.Config, error) {
 		return cluster.Config{}, err
 	}
 	if s.PeerListen != "" {
-		s.log.Info("this server starts; clients are told so until it has found its cluster",
+		s.log.Info("starting: clients are told so until this server has found its cluster",
 			"address", s.listener.Addr())
 	}
 	return s.engineConfig()

@@ -65,7 +65,7 @@ func TestWaitingForOthers(t *testing.T) {
 
 	var base string
 	for end := time.Now().Add(time.Minute); base == ""; time.Sleep(10 * time.Millisecond) {
-		if m := regexp.MustCompile(`this server starts.*address=(\S+)`).FindStringSubmatch(written.String()); m != nil {
+		if m := regexp.MustCompile(`starting: .*address=(\S+)`).FindStringSubmatch(written.String()); m != nil {
 			base = "http://" + m[1]
 		}
 		if time.Now().After(end) {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -157,7 +158,7 @@ func transferLead(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "transfer [NAME]",
 		Short: "Give the lead to another server",
-		Long: `Transfer gives the lead to a server, or without a name to whichever is best. Nothing
+		Long: `Transfer gives the lead to a server, or without a name to the best one. Nothing
 is lost: requests that come meanwhile wait for some milliseconds, and no lease ends.
 
 A server that is told to stop does so by itself. This is for moving the lead away from
@@ -198,7 +199,7 @@ can do no harm; the leader then gives it its vote by itself.
 Only a server that has a place can join: one that is started with --join and has none
 waits for it, and says in its log what to do. The place belongs to the first server of
 its name that comes for it; with certificates, that has to have one for the name. Adding
-a server that is there already changes nothing.`,
+a server that is already a member changes nothing.`,
 		Example: `  leasehold cluster add n4 10.0.0.4:4654
   leasehold cluster add n4 10.0.0.4:4654 -o json | jq .id
   leasehold cluster add n4 10.0.0.4:4654 && leasehold cluster status`,
@@ -220,13 +221,24 @@ a server that is there already changes nothing.`,
 			return nil
 		}
 		a.Say("added: %s is a learner, and has no vote until it has caught up", server.Name)
-		a.Say("start it, with certificates or --insecure as the others: leasehold serve --name %s --peer-listen %s "+
-			"--join %s", cli.Quote(server.Name), cli.Quote(server.Peer), somePeers(ctx, c, server.Name))
+		a.Say("start it, with certificates or --insecure as the others: leasehold serve --name %s --listen %s "+
+			"--peer-listen %s --join %s", cli.Quote(server.Name), cli.Quote(clientAddress(server.Peer)),
+			cli.Quote(server.Peer), somePeers(ctx, c, server.Name))
 		return nil
 	})
 	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON, cli.FormatName)
 	return cmd
+}
+
+// clientAddress returns where clients will reach a server whose peer address is known: on the same
+// host. Left out, it would be loopback, where no other machine reaches it.
+func clientAddress(peer string) string {
+	host, _, err := net.SplitHostPort(peer)
+	if err != nil {
+		return "HOST:4653"
+	}
+	return net.JoinHostPort(host, "4653")
 }
 
 // somePeers returns addresses of voters, which a new server can ask to be admitted.

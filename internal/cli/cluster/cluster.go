@@ -15,12 +15,12 @@ func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Show the servers of a cluster, add and remove some",
-		Long: `Cluster is about the servers that are one: who belongs to them, who leads, who is
+		Long: `Cluster shows and changes the servers of a cluster: who belongs to it, who leads, who is
 behind or away, and what to do about it. Three servers go on while one is away, five
 while two are; a server that was added has no vote until it has caught up.
 
-Any of the servers can be asked. Each change goes through the log like everything
-else: when a command says that it is done, it is.`,
+You can ask any of the servers. Each change goes through the log like everything else:
+when a command says that it is done, it is durable.`,
 		Example: `  leasehold cluster status
   leasehold cluster remove n2
   leasehold cluster transfer n3`,

@@ -76,7 +76,8 @@ func printLimits(a *cli.App, limits v1.Limits) error {
 	if a.Output == cli.FormatJSON {
 		return a.PrintJSON(limits)
 	}
-	columns := []cli.Column{{Name: "OF"}, {Name: "USED", Right: true}, {Name: "ALLOWED", Right: true}, {Name: "STATE"}}
+	columns := []cli.Column{{Name: "LIMIT"}, {Name: "USED", Right: true}, {Name: "ALLOWED", Right: true},
+		{Name: "STATE"}}
 	var rows [][]string
 	for _, l := range []struct {
 		name string

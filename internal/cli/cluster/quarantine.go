@@ -37,13 +37,14 @@ and asks; elsewhere give --yes. It is idempotent: without a quarantine it does n
 		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error {
-		err := cli.Needs(cmd, "reason", "say how you know that no holder from before the restore is left")
+		err := cli.Needs(cmd, "reason", "say how you know that no lease granted after the backup is still held")
 		if err != nil {
 			return err
 		}
 		return endQuarantineShown(ctx, a, c, r, yes)
 	})
-	cmd.Flags().StringVar(&r.Reason, "reason", "", "how you know that no former holder is left, for the audit (needed)")
+	cmd.Flags().StringVar(&r.Reason, "reason", "", "how you know that no such lease is still held, for the "+
+		"audit (needed)")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)

@@ -27,8 +27,8 @@ func status(a *cli.App) *cobra.Command {
 		Long: `Status shows the servers of the cluster and how each of them is doing:
 
   ROLE   the leader; a voter, whose vote counts; or a learner, which is catching up
-  STATE  up; no answer, if it did not answer the server that was asked, and others have
-         heard of it in the last seconds; away, with how long nobody has; low room, if
+  STATE  up; no answer, if it did not answer the server that was asked, but others have
+         heard from it in the last seconds; away, with how long nobody has; low room, if
          its disk is nearly full
   LAG    by how many entries of the log it is behind the leader
 

@@ -75,8 +75,7 @@ func alarms(ctx context.Context, a *cli.App, c *cli.Conn, q v1.AlarmQuery, check
 		return err
 	}
 	if check && len(list) > 0 {
-		return cli.Alarmed(cli.Plural(len(list), "alarm is active", "alarms are active") +
-			": look at them, and clear what causes them")
+		return cli.Alarmed(cli.Plural(len(list), "alarm is active", "alarms are active"))
 	}
 	return nil
 }

@@ -107,14 +107,11 @@ func printRestored(a *cli.App, dir string, to storage.RestoredTo, chosen bool) e
 	if quarantine > 0 {
 		a.Say("it then grants nothing for %s, since leases granted after the backup may still be held; renewals and "+
 			"releases work. leasehold cluster status shows how long that lasts", cli.Short(quarantine))
-		a.Say("if you know that no holder from after the backup is left, end that early: leasehold cluster " +
+		a.Say("if you know that no such lease is still held, end that early: leasehold cluster " +
 			"end-quarantine --reason \"all holders were stopped\"")
 	}
-	a.Say("to make it a cluster of three again, give it --name and --peer-listen, prepare places for two more " +
-		"(leasehold cluster add), and start those with empty directories and --join, all with certificates " +
-		"(leasehold cert):")
-	a.Say("  leasehold serve --data %s --name n1 --peer-listen 10.0.0.1:4654", cli.Quote(dir))
-	a.Say("  leasehold cluster add n2 10.0.0.2:4654")
-	a.Say("  leasehold serve --data data --name n2 --peer-listen 10.0.0.2:4654 --join 10.0.0.1:4654")
+	a.Say("to make it a cluster of three again, start it with the configuration that it had, or with --name, " +
+		"--peer-listen and certificates; then add two more, each with an empty directory:")
+	a.Say("  leasehold cluster add n2 10.0.0.2:4654      # says how to start it")
 	return nil
 }

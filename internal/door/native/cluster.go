@@ -270,7 +270,7 @@ func checkPeer(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	n, notNumber := strconv.ParseUint(port, 10, 16)
 	if err != nil || host == "" || notNumber != nil || n == 0 {
-		return invalid("peer %s is no address: write it as host:port, such as 10.0.0.4:4654", brief(address))
+		return invalid("peer %s is not an address: write it as host:port, such as 10.0.0.4:4654", brief(address))
 	}
 	return nil
 }

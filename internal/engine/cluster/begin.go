@@ -98,8 +98,8 @@ func (n *network) find(ctx context.Context, c Config) (err error) {
 	switch {
 	case n.dir.Decided():
 		if len(c.InitialCluster) > 0 || len(c.Join) > 0 {
-			n.log.Info("this server has data already, and goes on with them: --initial-cluster and --join are not "+
-				"looked at", "data", n.dir.Path)
+			n.log.Info("this server has data and continues with it: --initial-cluster and --join are ignored",
+				"data", n.dir.Path)
 		}
 	case len(c.Join) > 0:
 		err = n.join(ctx, c.Join, self)

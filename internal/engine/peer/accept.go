@@ -184,5 +184,5 @@ func unavailable(p Peer, err error) error {
 	if name == "" {
 		name = p.Address
 	}
-	return fmt.Errorf("server %s cannot be asked: %w", name, err)
+	return fmt.Errorf("server %s could not be asked: %w", name, err)
 }

@@ -122,7 +122,7 @@ func (n *Node) misfit(m Member) error {
 // mayPromote returns why a member cannot have its vote yet.
 func (n *Node) mayPromote(m Member) error {
 	if !n.caughtUp(m.ID) {
-		return engine.Refused("server %s is too far behind to have a vote, or is not heard of: it gets one when it "+
+		return engine.Refused("server %s does not run, or is too far behind to have a vote: it gets one when it "+
 			"has caught up", m.Name)
 	}
 	return nil

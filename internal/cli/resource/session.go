@@ -24,6 +24,7 @@ for themselves.`,
 		Example: `  leasehold session list
   leasehold session show s-42
   leasehold session close s-42 --yes`,
+		Args: cobra.ArbitraryArgs,
 		RunE: a.Group,
 	}
 	cmd.AddCommand(sessionList(a), sessionShow(a), sessionClose(a))
@@ -34,7 +35,11 @@ func sessionList(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [PREFIX]",
 		Short: "List sessions, with how much is bound to each",
+		Long: `List shows the open sessions of the namespace whose id begins with PREFIX, or all of
+them: their TTL, how soon each expires unless it is renewed, and how many leases, waiters
+and records are bound to it.`,
 		Example: `  leasehold session list
+  leasehold session list ci-
   leasehold session list ci- -o json`,
 		Args: cli.Takes(0, 1),
 	}
@@ -90,7 +95,10 @@ func sessionShow(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a session and the leases that are bound to it",
+		Long: `Show prints one session: when it was opened, its labels and its TTL, how soon it
+expires unless it is renewed, and each lease that is bound to it with its holder and token.`,
 		Example: `  leasehold session show s-42
+  leasehold session show s-42 -o wide     # dates instead of "3m ago"
   leasehold session show s-42 -o json`,
 		Args: cli.Takes(1, 1),
 	}
@@ -152,7 +160,8 @@ func sessionClose(a *cli.App) *cobra.Command {
 records are deleted, all at the same moment. The holder learns of it with its next
 renewal; until then it may go on, so prefer asking it to stop.`,
 		Example: `  leasehold session close s-42
-  leasehold session close s-42 --yes`,
+  leasehold session close s-42 --yes
+  leasehold session close s-42 --yes -o json`,
 		Args: cli.Takes(1, 1),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {

@@ -86,7 +86,7 @@ It is the way to bring back an errored.tfstate, which Terraform leaves behind wh
 lock was lost and its write refused: see docs/doors/terraform.md.`,
 		Example: `  leasehold state push prod/network errored.tfstate --reason "run 881 lost its lock"
   leasehold state pull prod/network | jq '.serial += 1' | leasehold state push prod/network -
-  leasehold state push azurerm:prod/tfstate/demo.tfstate errored.tfstate --reason "run 881 lost its lock"
+  leasehold state push azurerm:prod/tfstate/demo.tfstate errored.tfstate --reason "run 881 failed"
   leasehold state push prod/network old.tfstate --force --reason "begin again"`,
 		Args: cli.Takes(1, 2),
 	}

@@ -124,6 +124,9 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		return cli.SeeHelp(cmd, cli.Usage("-n does not wait and -w says how long to: give one of them"))
 	case f.heldCode < 0 || f.heldCode > 255:
 		return cli.SeeHelp(cmd, cli.Usage("--held-code is %d: use 0 to 255", f.heldCode))
+	case f.terraform != "" && len(f.unitsEnv) > 0:
+		return cli.SeeHelp(cmd, cli.Usage("--units-env does not go with --terraform, which holds no units: "+
+			"leave it out"))
 	}
 	if err := f.checkEvery(cmd); err != nil {
 		return err

@@ -250,7 +250,7 @@ func TestNoServer(t *testing.T) {
 			t.Errorf("it was reached: %v", err)
 		}
 	}
-	if _, err := New(Config{Servers: []string{"nowhere"}, Clients: 1}); !errors.Is(err, leasehold.ErrInvalid) {
+	if _, err := New(Config{Servers: []string{"ftp://nowhere"}, Clients: 1}); !errors.Is(err, leasehold.ErrInvalid) {
 		t.Errorf("an address that is none: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func container(a *cli.App) *cobra.Command {
 		Use:   "container",
 		Short: "Create a container without a client of Azure",
 		Long: `Container creates containers without a client of Azure: the azurerm backend, for one,
-needs its container to exist.`,
+needs its container to exist, and does not create it.`,
 		Example: `  leasehold azure container create prod tfstate
   leasehold azure container create prod tfstate --server http://127.0.0.1:4653
   leasehold azure container create prod tfstate --quiet`,

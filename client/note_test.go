@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/leasetest"
 )
 
-// A holder says how far it is; whoever looks sees it, and a hold that is over says nothing more.
+// A holder reports its progress in a note that readers see. A hold that has ended cannot.
 func TestNote(t *testing.T) {
 	server := leasetest.New()
 	defer func() { _ = server.Close() }()

@@ -455,7 +455,7 @@ func TestRunWakesUpLate(t *testing.T) {
 	p.says(`^leasehold: a: the lease expired \(token 1\)`)
 }
 
-// Whoever is killed while it waits, or holds, is followed by the next.
+// When a run is killed while it waits or holds, the next in the queue follows.
 func TestRunsFollowOneAnother(t *testing.T) {
 	s := newStage(t)
 	var all []*player

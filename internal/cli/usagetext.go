@@ -43,7 +43,7 @@ func fitParagraphs(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// breakWords puts words into lines of at most so many columns.
+// breakWords puts words into lines of at most that many columns.
 func breakWords(words []string, width int) (lines []string) {
 	for _, word := range words {
 		if n := len(lines) - 1; n >= 0 && columnsOf(lines[n]+" "+word) <= width {

@@ -1436,8 +1436,8 @@ func (m *model) stir(sp *modelSpace, path string) {
 	m.stirred = nil
 }
 
-// handOver gives what is free of a resource to the first waiters that are still there.
-// Whoever cannot have all that it wants keeps those behind it waiting.
+// handOver grants the free slots of a resource to the first live waiters, in order. A waiter
+// that cannot have all its slots blocks those behind it.
 func (m *model) handOver(sp *modelSpace, path string) {
 	for !m.quarantined() {
 		queue := m.queue(sp, path)

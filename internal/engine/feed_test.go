@@ -54,8 +54,8 @@ func TestFeedForgetsANamespace(t *testing.T) {
 	}
 }
 
-// TestOneEntryDeliversOnlySoMuch grants to very many at once: whoever gets no lease with its turn
-// is told to look.
+// TestOneEntryDeliversOnlySoMuch grants to thousands of waiters at once: those whose wake-up carries no
+// lease are told to read it.
 func TestOneEntryDeliversOnlySoMuch(t *testing.T) {
 	const many = 4000
 	state, feed := core.NewAt(core.Level3), engine.NewFeed() // an entry of that level grants to all

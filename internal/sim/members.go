@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// Changes of the membership, and what is promised about them: an id is given once, whoever was
-// removed stays removed, nobody votes without the log, and a change that was answered is not
+// Changes of the membership, and what is promised about them: an id is given once, a
+// removed server stays removed, no server votes without the log, and a change that was answered is not
 // forgotten.
 
 // An operator adds servers, removes them and replaces them, one after the other, and asks

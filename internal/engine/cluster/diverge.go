@@ -169,8 +169,8 @@ func names(members []replica.Member) (names []string) {
 	return names
 }
 
-// disown ends this server for good, since its state is not what the log makes of it. It is
-// noted in the directory, or a restart would bring the wrong state back.
+// disown ends this server permanently, because its state differs from what the log produces. The
+// data directory records it: otherwise a restart would bring the wrong state back.
 func (e *Engine) disown(index uint64) {
 	why := fmt.Sprintf("at entry %d of the log the state of this server was another than that of the majority", index)
 	refused, err := e.network.dir.Disown(why)

@@ -209,7 +209,7 @@ func (e *Engine) lookThrough(ctx context.Context) bool {
 }
 
 // namesHere reports whether this server's state names a value, however far it has come. If it
-// cannot be asked, the value counts as named: fetching it in vain does no harm.
+// cannot be asked, the value counts as named: an unneeded fetch does no harm.
 func (e *Engine) namesHere(ctx context.Context, d leasehold.Digest) (is bool) {
 	err := e.inspect(ctx, func(n *replica.Node) { is = n.State().NamesLarge(d) })
 	return is || err != nil

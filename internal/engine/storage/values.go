@@ -307,9 +307,8 @@ func (s *Values) Open(large leasehold.Large) (*valueReader, error) {
 	return r, nil
 }
 
-// damaged sets a file aside whose bytes are not those that its name says. It is kept for
-// whoever looks for the cause; under its own name it would count as present, and never be
-// fetched again.
+// damaged renames a file whose bytes do not match its digest. It is kept for diagnosis; under its
+// own name it would count as present, and would never be fetched again.
 func (s *Values) damaged(large leasehold.Large, what string) error {
 	name := s.File(large.SHA256)
 	s.log.Error("a large value is damaged", "file", name, "what", what)

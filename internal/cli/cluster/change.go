@@ -126,14 +126,7 @@ func confirmRemoval(ctx context.Context, a *cli.App, c *cli.Conn, name string) e
 				"--yes if you are sure"), "it would remove %s", what)
 		}
 		fmt.Fprintf(a.Stderr, "This will remove %s for good.\n%s\n", cli.Printable(what), afterwards(cluster, s))
-		answer, err := a.Ask(ctx, "Remove it? [y/N] ")
-		if err != nil {
-			return err
-		}
-		if answer != "y" && answer != "yes" {
-			return cli.Usage("the answer was not y: nothing was done")
-		}
-		return nil
+		return a.Confirm(ctx, "Remove it? [y/N] ", "y", "yes")
 	}
 	return explain(c, cli.Failure(leasehold.NotFound, "there is no server called %s", name))
 }

@@ -92,12 +92,5 @@ func confirmEnd(ctx context.Context, a *cli.App, q v1.Quarantine) error {
 	}
 	fmt.Fprintf(a.Stderr, "This lets the cluster grant leases again at once. But %s: only stores that check fencing "+
 		"tokens refuse them.\n", risk)
-	answer, err := a.Ask(ctx, "Do you know that none of them is left? [y/N] ")
-	if err != nil {
-		return err
-	}
-	if answer != "y" && answer != "yes" {
-		return cli.Usage("the answer was not y: nothing was done")
-	}
-	return nil
+	return a.Confirm(ctx, "Do you know that none of them is left? [y/N] ", "y", "yes")
 }

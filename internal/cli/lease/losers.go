@@ -27,14 +27,7 @@ func confirmBreak(ctx context.Context, a *cli.App, losers Losers, f BreakFlags) 
 	}
 	// These lines are the question itself, and not talk that --quiet could leave out.
 	fmt.Fprint(a.Stderr, WhatBreaks(a, losers, f))
-	answer, err := a.Ask(ctx, `Type "yes" to break `+them(losers.count(), "it", "them")+`: `)
-	if err != nil {
-		return err
-	}
-	if answer != "yes" {
-		return cli.Usage("the answer was not yes: nothing was done")
-	}
-	return nil
+	return a.Confirm(ctx, `Type "yes" to break `+them(losers.count(), "it", "them")+`: `, "yes")
 }
 
 func (l *Losers) count() int { return len(l.Leases) + len(l.Waiters) }

@@ -243,14 +243,7 @@ func confirmLoss(ctx context.Context, a *cli.App, l loss, yes bool) error {
 	}
 	// These lines are the question itself, and not talk that --quiet could leave out.
 	fmt.Fprintf(a.Stderr, "This will take slots away from %s:\n%s", cli.Printable(l.name), indented(l.text()))
-	answer, err := a.Ask(ctx, `Type "yes" to do it: `)
-	if err != nil {
-		return err
-	}
-	if answer != "yes" {
-		return cli.Usage("the answer was not yes: nothing was done")
-	}
-	return nil
+	return a.Confirm(ctx, `Type "yes" to do it: `, "yes")
 }
 
 func indented(text string) string {

@@ -200,14 +200,7 @@ func confirmClose(ctx context.Context, a *cli.App, c *cli.Conn, id string) error
 		return err
 	}
 	fmt.Fprint(a.Stderr, text)
-	answer, err := a.Ask(ctx, `Type "yes" to close it: `)
-	if err != nil {
-		return err
-	}
-	if answer != "yes" {
-		return cli.Usage("the answer was not yes: nothing was done")
-	}
-	return nil
+	return a.Confirm(ctx, `Type "yes" to close it: `, "yes")
 }
 
 func explainSession(c *cli.Conn, err error) error {

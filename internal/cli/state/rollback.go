@@ -112,11 +112,7 @@ func (r *rollbackTo) confirm(
 		fmt.Fprintln(a.Stderr, "  current    empty") // a blob; empty versions are not listed
 	}
 	line("back to", to)
-	answer, err := a.Ask(ctx, `Type "yes" to roll it back: `)
-	if err == nil && answer != "yes" {
-		err = cli.Usage("the answer was not yes: nothing was done")
-	}
-	return err
+	return a.Confirm(ctx, `Type "yes" to roll it back: `, "yes")
 }
 
 // write writes the former version as a new one. The caller has the lock. The versions are read

@@ -13,7 +13,11 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
+
+// A Clock measures the time by which a client judges its leases; see store.Clock.
+type Clock = store.Clock
 
 // Config configures a client. The zero value takes server, namespace and holder from the
 // environment; without that, the server on this machine.
@@ -61,7 +65,7 @@ func (c Config) complete() Config {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Clock == nil {
-		c.Clock = systemClock()
+		c.Clock = store.SystemClock()
 	}
 	return c
 }

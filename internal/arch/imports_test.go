@@ -39,6 +39,7 @@ var raft = []string{
 // A rule says what a package, and all below it, may import. Tests are free.
 type rule struct {
 	of    string
+	alone bool     // only the package itself
 	only  []string // if set: nothing of ours or others' but these
 	std   []string // if set: nothing of the standard library but these
 	never []string // and nothing below them; with a slash at the end: only what is below
@@ -71,7 +72,10 @@ var rules = []rule{
 	{of: "internal/azureaccount", only: []string{}},                                                                  // files and names, for the door and the command line
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "api/v1", only: []string{""}},
-	{of: "client", only: []string{"", "api/v1", "fence", "golang.org/x/sys/unix"}}, // users get nothing else with it
+	{of: "client", only: []string{"", "api/v1", "fence", "store", "store/server"}}, // users get nothing else with it
+	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},
+	{of: "store/server", only: []string{"", "api/v1", "store"}},
+	{of: "store", never: []string{"internal/door", "internal/engine/cluster", "internal/engine/replica", "internal/engine/storage", "internal/node", "internal/config", "internal/cli", "cmd"}},
 	{of: "fence", only: append([]string{"", "fence"}, grpc...)},
 
 	// The command line asks a server, or has node start one.
@@ -166,7 +170,7 @@ func (r rule) covers(dir string) bool {
 	if r.of == "" {
 		return dir == "."
 	}
-	return dir == r.of || strings.HasPrefix(dir, r.of+"/")
+	return dir == r.of || !r.alone && strings.HasPrefix(dir, r.of+"/")
 }
 
 func (r rule) allows(imported string) bool {

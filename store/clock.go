@@ -1,8 +1,8 @@
-package client
+package store
 
 import "time"
 
-// A Clock measures the time by which a client judges its leases. Now never goes back, runs at
+// A Clock measures the time by which a holder judges its leases. Now never goes back, runs at
 // the pace of real time, and does not stop while the machine sleeps: a holder that wakes up from
 // suspend must find that its lease has ended.
 //

@@ -1,4 +1,4 @@
-package client
+package store
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 // The clock counts what the machine slept, too: it is the uptime, and not the time that
 // the processor ran.
 func TestTheClockIsTheUptime(t *testing.T) {
-	c := systemClock()
+	c := SystemClock()
 	if _, ok := c.(bootClock); !ok {
 		t.Skip("left out: the holder's clock needs CLOCK_BOOTTIME")
 	}

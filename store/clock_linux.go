@@ -1,4 +1,4 @@
-package client
+package store
 
 import (
 	"time"
@@ -12,14 +12,15 @@ type bootClock struct{}
 func (bootClock) Now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		// It could be read when the client started. Without a clock no deadline can be kept, and a
+		// It could be read at the start. Without a clock no deadline can be kept, and a
 		// guess would be worse than a crash.
 		panic("CLOCK_BOOTTIME can no longer be read: " + err.Error())
 	}
 	return time.Duration(t.Nano())
 }
 
-func systemClock() Clock {
+// SystemClock returns the clock of this machine.
+func SystemClock() Clock {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
 		return newGoClock() // a sandbox may forbid it

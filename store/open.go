@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/leasehold/leasehold"
+)
+
+// Settings are what every store needs beside its URL.
+type Settings struct {
+	Namespace string       // empty: leasehold.DefaultNamespace
+	Log       *slog.Logger // for what an operator should know, such as a step of the store's clock; nil: no log
+	Clock     Clock        // nil: SystemClock; for tests
+}
+
+// An Opener opens a store by its URL. What it needs beside host and credentials is in the query of
+// the URL, and an unknown parameter is an error. It returns once the store has answered.
+type Opener func(ctx context.Context, u *url.URL, s Settings) (Store, error)
+
+var (
+	mu      sync.Mutex // guards what follows
+	openers = map[string]Opener{}
+)
+
+// imports are the packages that register the known schemes.
+var imports = map[string]string{
+	"memory": "memory",
+	"redis":  "redis", "rediss": "redis", "redis+sentinel": "redis", "redis+cluster": "redis",
+	"postgres": "postgres", "postgresql": "postgres",
+	"etcd": "etcd", "etcds": "etcd",
+	"consul": "consul", "consuls": "consul",
+	"kubernetes": "kubernetes",
+	"azblob":     "azblob",
+	"zookeeper":  "zookeeper",
+}
+
+// Register gives a store a URL scheme. Stores call it when they are imported. It panics if the
+// scheme is taken.
+func Register(scheme string, open Opener) {
+	mu.Lock()
+	defer mu.Unlock()
+	if openers[scheme] != nil {
+		panic("leasehold: two stores have the scheme " + scheme)
+	}
+	openers[scheme] = open
+}
+
+// Schemes returns the schemes that can be opened, sorted.
+func Schemes() []string {
+	mu.Lock()
+	defer mu.Unlock()
+	var schemes []string
+	for scheme := range openers {
+		schemes = append(schemes, scheme)
+	}
+	slices.Sort(schemes)
+	return schemes
+}
+
+// Names reports whether an address names a store, by a scheme that is not that of a Leasehold server.
+func Names(address string) bool {
+	scheme, _, found := strings.Cut(address, ":")
+	scheme = strings.ToLower(scheme)
+	mu.Lock()
+	defer mu.Unlock()
+	return found && (openers[scheme] != nil || imports[scheme] != "")
+}
+
+// Open opens the store that a URL names. Its package must be imported.
+func Open(ctx context.Context, address string, s Settings) (Store, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		// Without the address, which may have a password.
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: "the address of the store is not a URL"}
+	}
+	mu.Lock()
+	open := openers[u.Scheme]
+	mu.Unlock()
+	if open == nil {
+		return nil, unknownScheme(u.Scheme)
+	}
+	if s.Namespace == "" {
+		s.Namespace = leasehold.DefaultNamespace
+	}
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
+	if s.Clock == nil {
+		s.Clock = SystemClock()
+	}
+	return open(ctx, u, s)
+}
+
+func unknownScheme(scheme string) error {
+	message := fmt.Sprintf("there is no store for %q: known are %s", scheme, strings.Join(Schemes(), ", "))
+	if path := imports[scheme]; path != "" {
+		message = fmt.Sprintf("the store for %s is not part of this program: import _ %q",
+			scheme, "github.com/leasehold/leasehold/store/"+path)
+	}
+	return &leasehold.Error{Code: leasehold.Invalid, Message: message}
+}

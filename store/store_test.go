@@ -1,0 +1,128 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/store"
+)
+
+func TestTheErrorNamesTheImport(t *testing.T) {
+	_, err := store.Open(t.Context(), "redis://:secret@localhost", store.Settings{})
+	if !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), `import _ "github.com/leasehold/leasehold/store/redis"`) {
+		t.Errorf("redis, which is not imported: %v", err)
+	}
+	_, err = store.Open(t.Context(), "mongodb://localhost", store.Settings{})
+	if !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), `no store for "mongodb"`) {
+		t.Errorf("a scheme that nobody knows: %v", err)
+	}
+	_, err = store.Open(t.Context(), "redis://:secret@local host%", store.Settings{})
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("an address that is not a URL: %v", err)
+	}
+}
+
+func TestARegisteredSchemeIsOpened(t *testing.T) {
+	store.Register("test-opened", func(_ context.Context, u *url.URL, s store.Settings) (store.Store, error) {
+		if u.Host != "here" || s.Namespace != leasehold.DefaultNamespace || s.Clock == nil || s.Log == nil {
+			t.Errorf("opened with %v, %+v", u, s)
+		}
+		return nil, leasehold.ErrUnavailable
+	})
+	if !store.Names("test-opened://here") || store.Names("http://here") || store.Names("here:4653") {
+		t.Error("the addresses of stores are not told from those of servers")
+	}
+	if _, err := store.Open(t.Context(), "test-opened://here", store.Settings{}); err != leasehold.ErrUnavailable {
+		t.Errorf("it failed with %v", err)
+	}
+}
+
+func TestAwaitAsksAgain(t *testing.T) {
+	held := &leasehold.Error{Code: leasehold.Held, Lease: &leasehold.Lease{Remaining: 700 * time.Millisecond}}
+	tests := []struct {
+		name  string
+		after time.Duration
+		held  error
+		wake  bool
+	}{
+		{"when the lease in the way ends", 701 * time.Millisecond, held, false},
+		{"at its interval", 5 * time.Second, leasehold.ErrHeld, false},
+		{"when it is woken", 0, held, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wake := make(chan struct{}, 1)
+				began, asked := time.Now(), 0
+				if test.wake {
+					wake <- struct{}{}
+				}
+				w := store.Waiting{For: time.Minute, Poll: 5 * time.Second, Wake: wake}
+				grant, err := store.Await(t.Context(), w, func(context.Context) (store.Grant, error) {
+					if asked++; asked == 1 {
+						return store.Grant{}, test.held
+					}
+					return store.Grant{}, nil
+				})
+				took := time.Since(began)
+				if err != nil || !grant.Waited || took > test.after || took < test.after*7/8 {
+					t.Errorf("granted %+v, %v after %v", grant, err, took)
+				}
+			})
+		})
+	}
+}
+
+func TestAwaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := func(context.Context) (store.Grant, error) { return store.Grant{}, leasehold.ErrHeld }
+		began := time.Now()
+		_, err := store.Await(t.Context(), store.Waiting{For: 90 * time.Second, Poll: time.Second}, ask)
+		if took := time.Since(began); !errors.Is(err, leasehold.ErrHeld) || took != 90*time.Second {
+			t.Errorf("%v after %v", err, took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = store.Await(ctx, store.Waiting{For: time.Hour, Poll: time.Minute}, ask)
+		if !errors.Is(err, context.DeadlineExceeded) || !store.Transient(err) {
+			t.Errorf("when the context ended: %v", err)
+		}
+	})
+}
+
+func TestStepsOfTheStoresClock(t *testing.T) {
+	wall := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var s store.Steps
+	at := func(ours, theirs time.Duration) time.Duration {
+		return s.Observe(wall.Add(theirs), ours, ours+5*time.Millisecond).Round(500 * time.Millisecond)
+	}
+	for _, test := range []struct{ ours, theirs, step time.Duration }{
+		{0, 0, 0},
+		{time.Second, time.Second + 50*time.Millisecond, 0},
+		{time.Minute, time.Minute + 500*time.Millisecond, 0}, // 1 % of a minute
+		{2 * time.Minute, 2*time.Minute + 40*time.Second, 39500 * time.Millisecond},
+		{3 * time.Minute, 3*time.Minute + 40*time.Second, 0},
+		{4 * time.Minute, 3*time.Minute + 40*time.Second, -time.Minute},
+	} {
+		if step := at(test.ours, test.theirs); step != test.step {
+			t.Errorf("at %v the clock says %v: a step of %v, want %v", test.ours, test.theirs, step, test.step)
+		}
+	}
+}
+
+func TestFeaturesLimitTheTTL(t *testing.T) {
+	f := store.Features{Store: "azblob", MinTTL: 15 * time.Second, MaxTTL: time.Minute, TTLStep: time.Second}
+	for ttl, ok := range map[time.Duration]bool{
+		14 * time.Second: false, 15 * time.Second: true, 15500 * time.Millisecond: false, time.Minute: true, time.Hour: false,
+	} {
+		if err := f.CheckTTL(ttl); (err == nil) != ok {
+			t.Errorf("%v: %v", ttl, err)
+		}
+	}
+}

@@ -6,8 +6,7 @@ BIN      := bin/leasehold
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
-PACKAGES ?= ./...
-MODULES  ?= test/fence test/compat/azure
+PACKAGES ?= work
 FUZZTIME ?= 30s
 SEEDS    ?= 400
 FIRST    ?= 1000
@@ -15,14 +14,16 @@ MINUTES  ?= 3
 SEED     ?= 0
 FAULTS   ?=
 
-# These packages start no goroutines that the race detector could watch. Without it there is
-# time for ten times as many random logs and runs, and memory can be measured.
-PLAIN := '/internal/(core|wire|sim)$$'
+# What is tested without the race detector. The first three start no goroutines that it could
+# watch; without it there is time for ten times as many random logs and runs, and memory can be
+# measured. The others test what other processes do, and their drivers would compile for minutes.
+PLAIN := '/internal/(core|wire|sim)$$|/test/(fence|compat/azure)$$'
 
-# A package belongs to test-all if its tests start processes, that is, if they import os/exec
-# or are below test/. Every other package belongs to test, so none is in both or in neither.
-LIST      := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(PACKAGES)
-PROCESSES := '^[^ ]*/test/|[[ ]os/exec[] ]'
+# "work" is every package of every module in go.work. A package belongs to test-all if its tests
+# start processes, that is, if they import os/exec or are below test/, or if it is in a module of
+# its own, as each store is. Every other package belongs to test, so none is in both or in neither.
+LIST      := $(GO) list -find -f '{{.ImportPath}} {{.Module.Path}} {{.TestImports}} {{.XTestImports}}' $(PACKAGES)
+PROCESSES := '^[^ ]*/test/|^[^ ]* [^ ]*/leasehold/leasehold/|[[ ]os/exec[] ]'
 
 # The package that takes longest starts first, so that nothing waits for it at the end.
 LONGEST := internal/engine/cluster
@@ -42,30 +43,42 @@ build: ## the binary, in bin/
 run: build ## a durable server on 127.0.0.1:4653, its data in ./leasehold-data
 	@exec $(BIN) serve --listen 127.0.0.1:4653 --data ./leasehold-data
 
-test: check ## all tests that need nothing but Go: no root, no network but loopback
+test: format ## all tests that need nothing but Go: no root, no network but loopback
 	@{ race=$$($(LIST) | grep -Ev $(PROCESSES) | cut -d ' ' -f 1 | grep -Ev $(PLAIN)) && \
-	    $(GO) test $(LIMIT) -race -json $$(echo "$$race" | grep $(LONGEST)) $$(echo "$$race" | grep -v $(LONGEST)); \
+	    $(GO) test $(LIMIT) -vet all -race -json $$(echo "$$race" | grep $(LONGEST)) $$(echo "$$race" | grep -v $(LONGEST)); \
 	  plain=$$($(LIST) | grep -Ev $(PROCESSES) | cut -d ' ' -f 1 | grep -E $(PLAIN)) && \
-	    $(GO) test $(LIMIT) -json $$plain; \
+	    $(GO) test $(LIMIT) -vet all -json $$plain; \
 	} 2>&1 | $(GO) run ./internal/testreport
 
 # Packages run one after the other: on two cores, processes of two packages would wait for
 # each other more than for what they test.
-test-all: ## the other tests: real processes, chaos, databases, Terraform, Azure's SDK
-	@for module in $(MODULES); do (cd $$module && $(GO) vet ./...) || exit 1; done
-	@{ processes=$$($(LIST) | grep -E $(PROCESSES) | cut -d ' ' -f 1) && \
-	    $(GO) test $(LIMIT) -p 1 -race -json $$processes; \
-	  for module in $(MODULES); do (cd $$module && $(GO) test $(LIMIT) -json ./...); done; \
+test-all: format ## the other tests: real processes, chaos, databases, Terraform, Azure's SDK
+	@{ race=$$($(LIST) | grep -E $(PROCESSES) | cut -d ' ' -f 1 | grep -Ev $(PLAIN)) && \
+	    $(GO) test $(LIMIT) -vet all -p 1 -race -json $$race; \
+	  plain=$$($(LIST) | grep -E $(PROCESSES) | cut -d ' ' -f 1 | grep -E $(PLAIN)) && \
+	    $(GO) test $(LIMIT) -vet all -p 1 -json $$plain; \
 	} 2>&1 | $(GO) run ./internal/testreport
 
-check: ## go vet and gofmt
+check: format ## go vet and gofmt; the tests run both as well
 	@$(GO) vet $(PACKAGES)
+
+format:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
 
+# No go.mod replaces another module of this tree, or nobody could "go install" the command; so
+# "go mod tidy" would look for their versions, which need not be released. It gets a copy that does.
+tidy: ## go.mod and go.sum of every module, as the imports in it need them
+	@mkdir -p bin && modules=$$($(GO) list -m -f '{{.Path}}={{.Dir}}') && for module in $$modules; do \
+	  dir=$${module#*=} && cp $$dir/go.mod bin/tidy.mod && cat $$dir/go.sum >bin/tidy.sum && \
+	  for other in $$modules; do $(GO) mod edit -replace $$other bin/tidy.mod; done && \
+	  (cd $$dir && GOWORK=off $(GO) mod tidy -modfile=$(CURDIR)/bin/tidy.mod) && \
+	  for other in $$modules; do $(GO) mod edit -dropreplace $${other%%=*} bin/tidy.mod; done && \
+	  mv bin/tidy.mod $$dir/go.mod && mv bin/tidy.sum $$dir/go.sum || exit 1; \
+	done
+
 deps: ## what the tests can use and this machine may lack
-	@$(GO) mod download
-	@for module in $(MODULES); do (cd $$module && $(GO) mod download); done
+	@$(GO) list -deps -test $(PACKAGES) >/dev/null
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v redis-server && command -v mariadbd && command -v my_print_defaults && ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1; then \
 	  apt-get install -y -q --no-install-recommends postgresql mariadb-server-core mariadb-client-core redis-server >/dev/null 2>&1 || \
 	    echo "the databases could not be installed: what needs them is left out"; \
@@ -80,7 +93,7 @@ compat: build ## Terraform, OpenTofu and Azure's SDK against real servers: all o
 	@cd test/compat/azure && $(GO) test -count 1 -v -timeout 60m ./... -full
 
 fuzz: ## each fuzz target for FUZZTIME (30s)
-	@for package in $$($(GO) list ./...); do \
+	@for package in $$($(GO) list $(PACKAGES)); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
 	    echo "$$package $$target"; \
 	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
@@ -103,4 +116,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run test test-all check deps compat fuzz sim chaos bench load clean
+.PHONY: help build run test test-all check format tidy deps compat fuzz sim chaos bench load clean

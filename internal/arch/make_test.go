@@ -1,8 +1,6 @@
 package arch
 
 import (
-	"io/fs"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +21,9 @@ func TestEachPackageIsTestedByOneTarget(t *testing.T) {
 			t.Errorf("make %s does not choose its packages by %s", target, want)
 		}
 	}
+	if !strings.Contains(text(t, "Makefile"), "\nPACKAGES ?= work\n") {
+		t.Error("the packages that make tests are not those of all modules in go.work")
+	}
 	if ci := text(t, ".ci/run"); !strings.Contains(ci, "make deps test test-all\n") {
 		t.Error(".ci/run does not run both test and test-all")
 	}
@@ -38,36 +39,5 @@ func TestInternalPackagesStartNoProcesses(t *testing.T) {
 		if slices.Contains(f.imports(), "os/exec") {
 			t.Errorf("%s/%s imports os/exec: make test would leave its package out; move the test below test/", f.dir, f.name)
 		}
-	}
-}
-
-// Modules of their own are not in ./... of this one, so the Makefile has to name them.
-func TestEveryModuleIsTested(t *testing.T) {
-	list := regexp.MustCompile(`(?m)^MODULES +\?= (.*)$`).FindStringSubmatch(text(t, "Makefile"))
-	if list == nil {
-		t.Fatal("the Makefile has no MODULES")
-	}
-	var found []string
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && name != root && (strings.HasPrefix(d.Name(), ".") || name == filepath.Join(root, "bin")) {
-			return filepath.SkipDir
-		}
-		if d.Name() == "go.mod" && filepath.Dir(name) != root {
-			rel, err := filepath.Rel(root, filepath.Dir(name))
-			found = append(found, filepath.ToSlash(rel))
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := strings.Fields(list[1])
-	slices.Sort(named)
-	if !slices.Equal(named, found) {
-		t.Errorf("MODULES names %v, and the tree has %v", named, found)
 	}
 }

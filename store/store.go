@@ -32,9 +32,9 @@ type Store interface {
 	// their order. The error is about the whole call: nothing is known about any of them then.
 	Renew(ctx context.Context, leases ...Ref) ([]Renewal, error)
 
-	// Release ends leases and waits of their holder. An id that the store does not know, or that
-	// ended before, is no error: from now on it cannot be acquired for ten minutes at least, so
-	// that an acquire which was cancelled and arrives late is refused.
+	// Release ends leases and waits of their holder. An id that ended before is no error. Nor is
+	// one that the store does not know, with Withdraw: from now on it cannot be acquired for ten
+	// minutes at least, so that an acquire which was cancelled and arrives late is refused.
 	Release(ctx context.Context, r ReleaseRequest) error
 
 	// Break ends a lease, or a wait, as an operator. The holder learns of it when it renews. If
@@ -124,6 +124,10 @@ type Renewal struct {
 type ReleaseRequest struct {
 	Leases  []Ref
 	Session string // that all of them are bound to, if any
+
+	// Withdraw says that the caller does not know whether the ids were ever granted. Without it, an
+	// unknown id may be a NotFound: it may have been changed. A store may mark unknown ids always.
+	Withdraw bool
 }
 
 // A BreakRequest ends a lease as an operator.

@@ -103,11 +103,15 @@ type BreakRequest struct {
 	ID       string    `json:"id,omitempty"`
 	Resource string    `json:"resource,omitempty"`
 	Token    uint64    `json:"token,omitempty"`
-	All      bool      `json:"all,omitempty"`    // of a resource that several share: every one of them
-	Period   *Duration `json:"period,omitempty"` // absent: what remains; "0s": at once
+	All      bool      `json:"all,omitempty"`     // of a resource that several share: every one of them
+	Waiting  bool      `json:"waiting,omitempty"` // with an id: only while it waits in a queue
+	Period   *Duration `json:"period,omitempty"`  // absent: what remains; "0s": at once
 	By       string    `json:"by,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 }
+
+// LevelWaiting is the first level whose servers know BreakRequest.Waiting.
+const LevelWaiting = 4
 
 // A Lease is one lease, as the server saw it.
 type Lease struct {

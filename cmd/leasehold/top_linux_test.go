@@ -157,3 +157,21 @@ func TestListWatchOnATerminal(t *testing.T) {
 	p.types("\x03")
 	p.ends(130)
 }
+
+// break takes somebody out of the queue who holds the lease by the time the person says yes: the
+// lease was not meant.
+func TestBreakOfAWaiterWhoseTurnComes(t *testing.T) {
+	tr := newTrial(t, false)
+	tr.does(t, 0, "acquire", "prod/deploy", "--id", "d-1", "--holder", "ann", "--ttl", "1h")
+	server := []string{"LEASEHOLD_SERVER=" + tr.Getenv("LEASEHOLD_SERVER"), "TERM=dumb"}
+	waiter := openPTY(t, server, "acquire", "prod/deploy", "--id", "d-2", "--holder", "bob", "--ttl", "1h", "--wait", "1h")
+	waiter.until("waiting")
+	p := openPTY(t, server, "break", "prod/deploy", "--id", "d-2", "--now", "--reason", "not today")
+	p.until("the wait of bob, place 1, id d-2")
+	tr.does(t, 0, "release", "d-1")
+	waiter.ends(0)
+	p.types("yes\n")
+	p.until("d-2 no longer waits: bob now holds prod/deploy, with token 2; look again before you break that")
+	p.ends(76)
+	tr.does(t, 0, "renew", "d-2")
+}

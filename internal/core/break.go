@@ -152,22 +152,18 @@ func (s *State) maxBreak() int {
 // instead.
 func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 	if c.ID != "" {
-		claim := s.touch(sp, c.ID)
-		switch {
-		case claim == nil:
-			return nil, s.breakAgain(sp, c.ID)
-		case c.Token != 0 && c.Token != claim.Token && s.atLeast(Level4):
-			return nil, refuse(leasehold.Lost, "lease %s no longer has token %d: %s has it with token %d; look again "+
-				"before you break that", c.ID, c.Token, claim.Holder, claim.Token)
-		}
-		return []*Claim{claim}, Answer{}
+		return s.namedByID(sp, c)
 	}
 	var r *Resource
 	if sp != nil {
 		r = s.settle(sp, c.Resource)
 	}
-	if r == nil {
+	switch {
+	case r == nil:
 		return nil, refuse(leasehold.NotFound, "%s is not held: there is nothing to break", c.Resource)
+	// What is over and not collected yet would count as a holder, and end as broken.
+	case s.unsettled && s.atLeast(Level4):
+		return nil, Answer{Err: tooManyOver(c.Resource)}
 	}
 	meant, newest := s.heldWith(sp, r, c.Token)
 	last := r.more().Last
@@ -191,6 +187,23 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 			"again before you break that", c.Resource, c.Token, newest.Holder, newest.Token)
 	}
 	return nil, refuse(leasehold.NotFound, "%s is not held: there is nothing to break", c.Resource)
+}
+
+// namedByID is toBreak for a break that names an id. What it became since the operator looked is
+// left alone.
+func (s *State) namedByID(sp *space, c *Break) ([]*Claim, Answer) {
+	claim := s.touch(sp, c.ID)
+	switch {
+	case claim == nil:
+		return nil, s.breakAgain(sp, c.ID)
+	case c.Token != 0 && c.Token != claim.Token && s.atLeast(Level4):
+		return nil, refuse(leasehold.Lost, "lease %s no longer has token %d: %s has it with token %d; look again "+
+			"before you break that", c.ID, c.Token, claim.Holder, claim.Token)
+	case c.Waiting && !claim.waiting():
+		return nil, refuse(leasehold.Lost, "%s no longer waits: %s now holds %s, with token %d; look again before "+
+			"you break that", c.ID, claim.Holder, claim.Resource, claim.Token)
+	}
+	return []*Claim{claim}, Answer{}
 }
 
 // maxNames is how many bytes of ids a refusal lists: ids can be long.

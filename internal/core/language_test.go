@@ -478,7 +478,7 @@ func (p *phrase) breakLease() core.Command {
 	}
 	c.Period = p.duration("period")
 	now := p.flag("now")
-	c.All = p.flag("all")
+	c.All, c.Waiting = p.flag("all"), p.flag("waiting")
 	c.Remains = p.flag("remains") || c.Period == 0 && !now
 	return c
 }
@@ -647,7 +647,7 @@ func writeBreak(c *core.Break) string {
 	case c.Period == 0:
 		how = "now"
 	}
-	return sentence("break", quote(c.ID+c.Resource), option("token", c.Token), flagged("id", c.ID != "" && c.Token != 0), flagged("all", c.All), how, option("by", c.By), option("reason", c.Reason),
+	return sentence("break", quote(c.ID+c.Resource), option("token", c.Token), flagged("id", c.ID != "" && c.Token != 0), flagged("all", c.All), flagged("waiting", c.Waiting), how, option("by", c.By), option("reason", c.Reason),
 		common(c.Namespace, c.Request))
 }
 

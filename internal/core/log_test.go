@@ -291,6 +291,8 @@ func (w *writer) breakLease() core.Command {
 		c.All = w.chance(2)
 	} else if w.chance(4) {
 		c.Token = leasehold.Token(1 + w.pick(1+w.made))
+	} else {
+		c.Waiting = w.chance(4)
 	}
 	switch w.pick(3) {
 	case 0:

@@ -222,6 +222,10 @@ func (m *model) answer(c core.Command) modelAnswer {
 		if c.About == nil && c.Holder == "" && c.NewID == "" || c.Foreign != "" && c.NewID == "" {
 			return modelAnswer{text: "invalid"}
 		}
+	case *core.Break:
+		if c.Waiting && m.level < core.Level4 {
+			return modelAnswer{text: "invalid"}
+		}
 	case *core.Define:
 		if c.Definition.LargestTTL != 0 && c.Definition.DefaultTTL > c.Definition.LargestTTL {
 			return modelAnswer{text: "invalid"}
@@ -626,7 +630,7 @@ func modelDetails(c core.Command) string {
 		}
 		return fmt.Sprintf("%q %q %q %q", c.Holder, c.NewID, c.Foreign, about)
 	case *core.Break:
-		return fmt.Sprint(c.Token, c.Period, c.Remains, c.All)
+		return fmt.Sprint(c.Token, c.Period, c.Remains, c.All, c.Waiting)
 	case *core.PutRecord:
 		same := *c
 		same.Request, same.By, same.Reason = core.Request{}, "", ""
@@ -737,6 +741,9 @@ func (m *model) breakLease(sp *modelSpace, c *core.Break) modelAnswer {
 	claim := m.touch(sp, c.ID)
 	if claim == nil {
 		return m.brokenBefore(sp, c.ID)
+	}
+	if c.Waiting && claim.token != 0 {
+		return modelAnswer{text: "lost"}
 	}
 	if c.Token != 0 && c.Token != claim.token && m.level >= core.Level4 {
 		return modelAnswer{text: "lost"}

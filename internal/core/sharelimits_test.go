@@ -153,3 +153,26 @@ func TestRestsAreMerged(t *testing.T) {
 		t.Fatalf("in the end %d of %d slots were granted again", got, leases)
 	}
 }
+
+// TestBreakSparesTheDead has more sharers expire in one moment than an entry collects. A break of
+// the one that lives must neither count the others as holders nor end them as broken.
+func TestBreakSparesTheDead(t *testing.T) {
+	const dead = 1030
+	d := newDesk(t)
+	share := func(id string, ttl time.Duration) *core.Acquire {
+		return &core.Acquire{Namespace: ns, Resource: "pool", ID: id, Holder: id, TTL: ttl, Slots: 1, Capacity: 5000}
+	}
+	for i := range dead {
+		d.must(share(fmt.Sprint("dead", i), time.Minute))
+	}
+	token := d.must(share("ann", time.Hour)).Lease.Token
+	d.at(time.Minute)
+	meant := &core.Break{Namespace: ns, Resource: "pool", Token: token}
+	d.refused(meant, leasehold.Unavailable, "try again")
+	if a := d.must(meant); a.Lease.ID != "ann" || len(a.Also) != 0 {
+		t.Errorf("broken is %s, with %d others", a.Lease.ID, len(a.Also))
+	}
+	if n := d.state.View(0).Counts().Leases; n != 0 {
+		t.Errorf("%d leases are left", n)
+	}
+}

@@ -167,7 +167,7 @@ func (c *codec) command(kind uint64, command core.Command) {
 	case *core.Change:
 		c.change(kind, v)
 	case *core.Break:
-		c.breakLease(v)
+		c.breakLease(kind, v)
 	case *core.Tick:
 	case *core.Lead:
 		c.lead(v)

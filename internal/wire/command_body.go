@@ -115,7 +115,7 @@ func (c *codec) about(v *core.Change) {
 	c.labels("about labels", &v.About.Labels)
 }
 
-func (c *codec) breakLease(v *core.Break) {
+func (c *codec) breakLease(kind uint64, v *core.Break) {
 	c.text("namespace", &v.Namespace)
 	c.text("id", &v.ID)
 	c.text("resource", &v.Resource)
@@ -125,6 +125,10 @@ func (c *codec) breakLease(v *core.Break) {
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
 	c.request(&v.Request)
+	if kind == kindBreakExact {
+		c.flag("all", &v.All)
+		c.flag("waiting", &v.Waiting)
+	}
 }
 
 func (c *codec) ask(v *core.Ask) {

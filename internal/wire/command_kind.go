@@ -28,8 +28,8 @@ const (
 	kindUndefine     = 17
 	kindAcknowledge  = 18
 
-	// A break of all who share a resource. Others are as they were before.
-	kindBreakAll = 26
+	// A break of all who share a resource, or of a waiter only. Others are as they were before.
+	kindBreakExact = 26
 
 	// A put record, or a txn, with a large value, a version to go back to, or a number of
 	// versions to keep. Others are as they were before there were any.
@@ -67,8 +67,8 @@ var commandNames = [...]string{
 	kindOrigin:      "origin",
 	kindOpenSession: "open session", kindRenewSession: "renew session", kindCloseSession: "close session",
 	kindAcquire: "acquire", kindRenew: "renew", kindRelease: "release", kindChange: "change", kindBreak: "break",
-	kindBreakAll: "break all",
-	kindTick:     "tick", kindLead: "lead",
+	kindBreakExact: "break exact",
+	kindTick:       "tick", kindLead: "lead",
 	kindPutRecord: "put record", kindDeleteRecord: "delete record", kindTxn: "txn", kindAsk: "ask", kindMove: "move",
 	kindDefine: "define", kindUndefine: "undefine", kindAcknowledge: "acknowledge",
 	kindPutVersion: "put version", kindTxnVersions: "txn versions",
@@ -83,9 +83,7 @@ func commandLevel(kind uint64) uint64 {
 	switch kind {
 	case kindPutVersion, kindTxnVersions:
 		return levelValues
-	case kindBreakAll:
-		return levelStated
-	case kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
+	case kindBreakExact, kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
 		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange:
 		return levelStated
 	}
@@ -126,8 +124,8 @@ func kindOf(command core.Command) uint64 {
 		}
 		return kindChange
 	case *core.Break:
-		if v.All {
-			return kindBreakAll
+		if v.All || v.Waiting {
+			return kindBreakExact
 		}
 		return kindBreak
 	case *core.Tick:
@@ -224,10 +222,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Release)
 	case kindChange, kindChangeForeign, kindChangeAbout:
 		return new(core.Change)
-	case kindBreak:
+	case kindBreak, kindBreakExact:
 		return new(core.Break)
-	case kindBreakAll:
-		return &core.Break{All: true} // its body is that of a break
 	case kindTick:
 		return new(core.Tick)
 	case kindLead:

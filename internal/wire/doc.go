@@ -20,8 +20,8 @@
 //	                    20, records 15 and 16, values that are kept elsewhere
 //	          level 4   a state that says its level: the rules by which it decides; releases
 //	                    that withdraw: command 22; ids that were withdrawn: record 19;
-//	                    breaks that say all: command 26; how a
-//	                    waiter ends that needs more slots than there are; interventions;
+//	                    breaks of all who share a resource, or of a waiter only: command 26;
+//	                    how a waiter ends that needs more slots than there are; interventions;
 //	                    work that was put off: record 20;
 //	                    caps, and namespaces that are forgotten: command 21, records 17
 //	                    and 18; events stand by namespace; ids of foreign protocols:
@@ -88,7 +88,7 @@
 //	   7  change         text namespace, text id, text holder, text new id, request
 //	   8  break          text namespace, text id, text resource, unsigned token,
 //	                     duration period, flag remains, text by, text reason, request
-//	  26  break all      level 4; as 8, of all who share the resource
+//	  26  break exact    level 4; as 8, flag all, flag waiting
 //	   9  tick           nothing
 //	  10  lead           unsigned node, text boot, duration offset
 //	  11  put record     text namespace, text path, value, text session,

@@ -486,7 +486,7 @@ var goldenCommands = map[uint64]core.Command{
 		},
 		Request: goldenKey,
 	},
-	kindBreakAll: &core.Break{
+	kindBreakExact: &core.Break{
 		Namespace: "default", Resource: "gpu", Token: 300, All: true, Remains: true, By: "ops", Reason: "maintenance", Request: goldenKey,
 	},
 	kindChangeForeign: &core.Change{Namespace: "default", ID: "id1", NewID: "id2", Foreign: "guid-2", Request: goldenKey},

@@ -273,7 +273,7 @@ func (w *world) event() core.Command {
 		if w.IntN(3) == 0 {
 			return &core.Break{Namespace: ns, Resource: w.name("r", 9), Token: leasehold.Token(1 + w.IntN(300)), All: w.IntN(2) == 0, By: "ops", Request: w.request()}
 		}
-		return &core.Break{Namespace: ns, ID: w.name("id", 200), Period: w.some(20 * time.Second), By: "ops", Reason: strings.Repeat("x", w.IntN(300)), Request: w.request()}
+		return &core.Break{Namespace: ns, ID: w.name("id", 200), Period: w.some(20 * time.Second), Waiting: w.IntN(4) == 0, By: "ops", Reason: strings.Repeat("x", w.IntN(300)), Request: w.request()}
 	case 5:
 		if note := w.text(); len(note)%2 == 1 && len(note) <= leasehold.MaxNote {
 			return &core.Renew{Namespace: ns, ID: w.name("id", 200), Note: &note}

@@ -49,7 +49,8 @@ undone, only refused: the next grant has a larger token, and what the lease
 protects should turn away the smaller one.
 
 Only what was shown ends. A lease that is over, or that somebody else has, by the time
-you say yes is left alone, and the command ends with code 76.`,
+you say yes is left alone, and so is a waiter that holds a lease by then; the command
+ends with code 76.`,
 		Example: `  leasehold break prod/deploy --reason "ci-881 hangs"
   leasehold break prod/deploy --period 30s --reason "maintenance at noon"
   leasehold break gpu/pool --holder ann --now --reason "her host is gone"
@@ -182,6 +183,7 @@ func breakLosers(ctx context.Context, a *cli.App, c *cli.Conn, losers Losers, f 
 	requests := map[string]v1.BreakRequest{}
 	var ids []string
 	for _, r := range f.Requests(c.Operator(), losers) {
+		r.Waiting = r.Waiting && c.Level() >= v1.LevelWaiting // servers before that do not know the word
 		ids, requests[r.ID] = append(ids, r.ID), r
 	}
 	end := func(id string) (v1.Lease, error) { return c.Break(ctx, requests[id]) }
@@ -201,7 +203,7 @@ func (f *BreakFlags) Requests(by string, losers Losers) (requests []v1.BreakRequ
 		requests = append(requests, request)
 	}
 	for _, w := range losers.Waiters {
-		request.ID, request.Token = w.ID, 0
+		request.ID, request.Token, request.Waiting = w.ID, 0, true
 		requests = append(requests, request)
 	}
 	return requests

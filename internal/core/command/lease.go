@@ -52,14 +52,16 @@ type About struct {
 // Break ends a lease in the name of an operator. It names either the lease, or
 // the resource together with the token that the operator saw, so that a retry
 // can never hit the next holder. A lease that is named with a token is not ended
-// if it was handed to another holder since, from level 4 on. Of a resource that several share it ends those
-// that were there then, from level 4 on only if it says All.
+// if it was handed to another holder since, from level 4 on; one that is named as a waiter, not if its turn has
+// come since. Of a resource that several share it ends those that were there then, from level 4 on only if it
+// says All.
 type Break struct {
 	Namespace string
 	ID        string
 	Resource  string
 	Token     leasehold.Token
 	All       bool          // also if they are several. From level 4 on
+	Waiting   bool          // only while the id waits. From level 4 on
 	Period    time.Duration // how long the holder may still have it
 	Remains   bool          // instead of Period: whatever it has left; at once if it has no end
 	By        string
@@ -106,6 +108,14 @@ func (c *Change) validateAbout() error {
 		text("reason", c.About.Reason), labels(c.About.Labels), c.Request.validate())
 }
 
+// ValidateAt refuses, below level 4, what is new at that level.
+func (c *Break) ValidateAt(level Level) error {
+	if c.Waiting && level < Level4 {
+		return invalid("a break can be limited to a waiter only once all servers run the new version")
+	}
+	return c.Validate()
+}
+
 func (c *Break) Validate() error {
 	switch {
 	case c.ID == "" && (c.Resource == "" || c.Token == 0):
@@ -114,6 +124,8 @@ func (c *Break) Validate() error {
 		return invalid("break names a lease id or a resource, not both")
 	case c.ID != "" && c.All:
 		return invalid("break of a lease id ends that lease alone: all goes with a resource")
+	case c.Waiting && (c.ID == "" || c.Token != 0):
+		return invalid("break of a waiter names its id alone: it has no token yet")
 	case c.Remains && c.Period != 0:
 		return invalid("break takes a period or what remains, not both")
 	}

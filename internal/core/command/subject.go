@@ -62,8 +62,8 @@ func details(c Command) []any {
 		}
 		return all
 	case *Break:
-		if c.All {
-			return list(c.Token, c.Period, c.Remains, c.All)
+		if c.All || c.Waiting {
+			return list(c.Token, c.Period, c.Remains, c.All, c.Waiting)
 		}
 		return list(c.Token, c.Period, c.Remains)
 	case *Move:

@@ -2,6 +2,7 @@ package native
 
 import (
 	"testing"
+	"testing/synctest"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
@@ -54,6 +55,30 @@ func TestBreakSparesTheNextHolder(t *testing.T) {
 	ask(t, door, "POST", "/v1/break", `{"id":"ann-1","token":1,"period":"0s"}`).expect(410,
 		"lease ann-1 no longer has token 1: dan has it with token 4")
 	ask(t, door, "POST", "/v1/renew", `{"id":"ann-1"}`).expect(200, `"state":"leased"`)
+}
+
+// TestBreakOfAWaiter: an id that was seen in the queue is taken out of it, and keeps the lease that
+// it was granted since.
+func TestBreakOfAWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		door := sharedDoor(t, core.NewestLevel)
+		wait := func(id string) {
+			go ask(t, door, "POST", "/v1/acquire", `{"resource":"r","holder":"`+id+`","id":"`+id+`","wait":"1h","ttl":"1h"}`)
+			synctest.Wait()
+		}
+		end := func(body string) answer { t.Helper(); return ask(t, door, "POST", "/v1/break", body) }
+		wait("dan")
+		end(`{"id":"dan","waiting":true,"token":4}`).expect(400, "it has no token yet")
+		end(`{"id":"dan","waiting":true}`).expect(200, `"state":"broken"`)
+		end(`{"id":"dan","waiting":true}`).expect(200, `"state":"broken"`)
+
+		wait("eve")
+		end(`{"resource":"r","token":3,"all":true,"period":"0s"}`).expect(200)
+		end(`{"id":"eve","waiting":true,"period":"0s"}`).expect(410,
+			"eve no longer waits: eve now holds r, with token 4; look again before you break that")
+		ask(t, door, "POST", "/v1/renew", `{"id":"eve"}`).expect(200, `"state":"leased"`)
+		end(`{"id":"eve","period":"0s"}`).expect(200, `"state":"broken"`)
+	})
 }
 
 // TestBreakOfSeveralBelowLevel4 holds what older servers of the cluster decide.

@@ -156,7 +156,7 @@ func (c *call) toChange(r *v1.ChangeRequest) (*core.Change, error) {
 func (c *call) toBreak(r *v1.BreakRequest) (*core.Break, error) {
 	command := &core.Break{
 		Namespace: c.namespace, ID: r.ID, Resource: r.Resource, Token: leasehold.Token(r.Token), By: r.By,
-		Reason: r.Reason, All: r.All, Remains: r.Period == nil, Request: c.once,
+		Reason: r.Reason, All: r.All, Waiting: r.Waiting, Remains: r.Period == nil, Request: c.once,
 	}
 	if r.Period != nil {
 		command.Period = time.Duration(*r.Period)

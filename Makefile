@@ -70,9 +70,9 @@ format:
 # "go mod tidy" would look for their versions, which need not be released. It gets a copy that does.
 tidy: ## go.mod and go.sum of every module, as the imports in it need them
 	@mkdir -p bin && modules=$$($(GO) list -m -f '{{.Path}}={{.Dir}}') && for module in $$modules; do \
-	  dir=$${module#*=} && cp $$dir/go.mod bin/tidy.mod && cat $$dir/go.sum >bin/tidy.sum && \
+	  dir=$${module#*=} && cp $$dir/go.mod bin/tidy.mod && { cat $$dir/go.sum 2>/dev/null || :; } >bin/tidy.sum && \
 	  for other in $$modules; do $(GO) mod edit -replace $$other bin/tidy.mod; done && \
-	  (cd $$dir && GOWORK=off $(GO) mod tidy -modfile=$(CURDIR)/bin/tidy.mod) && \
+	  (cd $$dir && GOWORK=off $(GO) mod tidy -e -modfile=$(CURDIR)/bin/tidy.mod) && \
 	  for other in $$modules; do $(GO) mod edit -dropreplace $${other%%=*} bin/tidy.mod; done && \
 	  mv bin/tidy.mod $$dir/go.mod && mv bin/tidy.sum $$dir/go.sum || exit 1; \
 	done

@@ -24,7 +24,16 @@ func Start(said io.Writer, binary string, args ...string) (*Process, error) {
 	// A LEASEHOLD_ variable of the person who runs the tests would change what the server does.
 	cmd.Env = []string{}
 	cmd.Stderr = said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return StartCommand(cmd)
+}
+
+// StartCommand runs a prepared command, with the environment that it names. The kernel kills it
+// when the test's own process ends.
+func StartCommand(cmd *exec.Cmd) (*Process, error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -20,10 +20,11 @@ FAULTS   ?=
 PLAIN := '/internal/(core|wire|sim)$$|/test/(fence|compat/azure)$$'
 
 # "work" is every package of every module in go.work. A package belongs to test-all if its tests
-# start processes, that is, if they import os/exec or are below test/, or if it is in a module of
-# its own, as each store is. Every other package belongs to test, so none is in both or in neither.
+# start processes, that is, if they import os/exec or internal/peer, or are below test/, or if it
+# is in a module of its own, as each store is. Every other package belongs to test, so none is in
+# both or in neither.
 LIST      := $(GO) list -find -f '{{.ImportPath}} {{.Module.Path}} {{.TestImports}} {{.XTestImports}}' $(PACKAGES)
-PROCESSES := '^[^ ]*/test/|^[^ ]* [^ ]*/leasehold/leasehold/|[[ ]os/exec[] ]'
+PROCESSES := '^[^ ]*/test/|^[^ ]*/internal/peer |^[^ ]* [^ ]*/leasehold/leasehold/|[[ ](os/exec|[^ ]*/internal/peer)[] ]'
 
 # The package that takes longest starts first, so that nothing waits for it at the end.
 LONGEST := internal/engine/cluster
@@ -79,14 +80,33 @@ tidy: ## go.mod and go.sum of every module, as the imports in it need them
 
 deps: ## what the tests can use and this machine may lack
 	@$(GO) list -deps -test $(PACKAGES) >/dev/null
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v redis-server && command -v mariadbd && command -v my_print_defaults && ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1; then \
-	  apt-get install -y -q --no-install-recommends postgresql mariadb-server-core mariadb-client-core redis-server >/dev/null 2>&1 || \
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v redis-server && command -v mariadbd && command -v my_print_defaults && command -v pgbouncer && ls /usr/share/java/zookeeper.jar && ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1; then \
+	  apt-get install -y -q --no-install-recommends postgresql mariadb-server-core mariadb-client-core redis-server pgbouncer zookeeper >/dev/null 2>&1 || \
 	    echo "the databases could not be installed: what needs them is left out"; \
 	fi
 	@if command -v npm >/dev/null && [ ! -d bin/azurite/node_modules/azurite ]; then \
 	  mkdir -p bin/azurite && npm install --prefix bin/azurite --no-save --no-audit --no-fund --loglevel error azurite@3.37.0 >/dev/null 2>&1 || \
 	    echo "azurite could not be installed: the comparison with it is left out"; \
 	fi
+	@$(MAKE) -s bin/peers/etcd bin/peers/etcdutl
+
+# Servers of other systems that the tests start. Each version is named in a go.mod of its own, under
+# another name, so that nothing here requires them.
+PEER = mkdir -p bin/peers && GOWORK=off CGO_ENABLED=0 $(GO) build -modfile $< -trimpath -ldflags '-s -w' -o $@
+
+bin/peers/etcd: test/peers/etcd.mod
+	@$(PEER) go.etcd.io/etcd/server/v3 || echo "etcd could not be built: what needs it is left out"
+
+bin/peers/etcdutl: test/peers/etcd.mod
+	@$(PEER) go.etcd.io/etcd/etcdutl/v3 || echo "etcdutl could not be built: what needs it is left out"
+
+bin/peers/consul: test/peers/consul.mod
+	@$(PEER) github.com/hashicorp/consul
+
+bin/peers/kube-apiserver: test/peers/kubernetes.mod
+	@$(PEER) k8s.io/kubernetes/cmd/kube-apiserver
+
+peers: bin/peers/etcd bin/peers/etcdutl bin/peers/consul bin/peers/kube-apiserver ## Consul and kube-apiserver, for the tests that start them; takes half an hour
 
 compat: build ## Terraform, OpenTofu and Azure's SDK against real servers: all of it
 	@$(GO) test -count 1 -v -timeout 60m ./test/compat/terraform -full
@@ -116,4 +136,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run test test-all check format tidy deps compat fuzz sim chaos bench load clean
+.PHONY: help build run test test-all check format tidy deps peers compat fuzz sim chaos bench load clean

@@ -71,6 +71,7 @@ var rules = []rule{
 	{of: "internal/azureblob", only: []string{"", "internal/azureaccount", "internal/core"}},                         // how blobs are kept, for both doors
 	{of: "internal/azureaccount", only: []string{}},                                                                  // files and names, for the door and the command line
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
+	{of: "internal/peer", only: []string{"test/process"}}, // every store's tests import it: no client library
 	{of: "api/v1", only: []string{""}},
 	{of: "client", only: []string{"", "api/v1", "fence", "store", "store/server"}}, // users get nothing else with it
 	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},

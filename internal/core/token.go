@@ -59,3 +59,28 @@ func (s *State) lowest(sp *space, r *Resource, most int) (lowest leasehold.Token
 	})
 	return lowest, looked + 1
 }
+
+// LiftTokens makes the tokens of a namespace go on above one that somebody has seen. Like Raise
+// and FromBackup it is no command: it is for an engine that keeps no log.
+func (s *State) LiftTokens(namespace string, above leasehold.Token) *leasehold.Error {
+	if above >= leasehold.MaxToken {
+		return refuse(leasehold.Invalid, "floor %d is out of range: no token is above %d", above,
+			leasehold.MaxToken).Err
+	}
+	sp, failure := s.makeSpace(namespace)
+	if failure == nil {
+		sp.token = max(sp.token, above)
+	}
+	return failure
+}
+
+// NewestToken returns a token that is at least as large as every one that was granted, in any
+// namespace.
+func (v View) NewestToken() leasehold.Token {
+	newest := max(v.s.forgotten.token, leasehold.Token(v.s.base()))
+	v.s.spaces.Scan(func(_ string, sp *space) bool {
+		newest = max(newest, sp.token)
+		return true
+	})
+	return newest
+}

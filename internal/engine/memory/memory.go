@@ -73,6 +73,19 @@ func (e *Engine) Raise(to core.Level) error {
 	return err
 }
 
+// LiftTokens makes the tokens of a namespace go on above one that somebody has seen.
+func (e *Engine) LiftTokens(namespace string, above leasehold.Token) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return stopping()
+	}
+	if failure := e.state.LiftTokens(namespace, above); failure != nil {
+		return failure
+	}
+	return nil
+}
+
 // Restore makes it continue as after a restore of a backup of its state, which begins a quarantine.
 func (e *Engine) Restore(how core.Restoration) error {
 	e.mu.Lock()

@@ -1,0 +1,243 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
+)
+
+func contenderTests() []test {
+	return []test{
+		{name: "contenders/fenced register", run: func(k *kit) { contend(k, nil) }},
+		{name: "contenders/bad network", run: func(k *kit) { contend(k, badNetwork) }},
+		{name: "contenders/paused holders", run: pausedHolders},
+	}
+}
+
+// badNetwork is the fate of messages of which one in four is hit.
+func badNetwork() fate {
+	if rand.N(4) > 0 {
+		return delivered
+	}
+	return 1 + rand.N(delayed)
+}
+
+// A belief is the time for which a holder took a resource for its own.
+type belief struct {
+	from, to time.Time
+	token    leasehold.Token
+}
+
+// A register is what holders write to, behind a guard. It checks what the guard lets in.
+type register struct {
+	guard *fence.Memory
+
+	mu      sync.Mutex // guards what follows
+	last    leasehold.Token
+	writes  int
+	late    int // that were refused
+	beliefs []belief
+}
+
+func (g *register) believe(b belief) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.beliefs = append(g.beliefs, b)
+}
+
+// write writes as the holder of a token. It reports whether the guard let it in.
+func (k *kit) write(g *register, resource string, token leasehold.Token) bool {
+	pass := fence.Pass{Token: token}
+	err := g.guard.Do(k.Context(), resource, pass, func(context.Context) error {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if token < g.last {
+			k.Errorf("a write with token %d got in after one with %d", token, g.last)
+		}
+		g.last, g.writes = token, g.writes+1
+		return nil
+	})
+	if err == nil {
+		return true
+	}
+	if late := (*fence.LateError)(nil); !errors.As(err, &late) || late.Floor <= token {
+		k.Errorf("a write with token %d was refused: %v", token, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.late++
+	return false
+}
+
+// contend lets eight holders fight for one resource, and checks that none of them ever believed in
+// its lease while another one did.
+func contend(k *kit, network func() fate) {
+	const n = 8
+	g := &register{guard: fence.NewMemory()}
+	rounds := 5 * k.TTL
+	if k.Virtual {
+		rounds = 100 * k.TTL
+	}
+	end := time.Now().Add(rounds)
+	together(n, func(i int) {
+		s := k.second()
+		if network != nil {
+			bad := &lossy{Store: s, late: k.TTL / 3, fate: network}
+			defer bad.pending.Wait()
+			s = bad
+		}
+		c := &contender{k: k, store: s, register: g, ref: k.ref("r", "")}
+		for j := 0; time.Now().Before(end) && !k.Failed(); j++ {
+			c.ref.ID = k.id(strconv.Itoa(i) + "-" + strconv.Itoa(j))
+			c.round(rand.N(4))
+		}
+	})
+	k.checkBeliefs(g)
+	k.Logf("%d grants, %d writes, %d late writes were refused", len(g.beliefs), g.writes, g.late)
+}
+
+// checkBeliefs fails if two beliefs overlap, or if tokens do not grow with them.
+func (k *kit) checkBeliefs(g *register) {
+	k.Helper()
+	if len(g.beliefs) == 0 {
+		k.Fatalf("nobody was granted anything")
+	}
+	slices.SortFunc(g.beliefs, func(a, b belief) int { return a.from.Compare(b.from) })
+	for i, b := range g.beliefs[1:] {
+		before := g.beliefs[i]
+		if overlap := before.to.Sub(b.from); overlap > 0 {
+			k.Errorf("the holder of token %d believed in it for %v after token %d was granted", before.token, overlap,
+				b.token)
+		}
+		if b.token <= before.token {
+			k.Errorf("token %d was granted after %d", b.token, before.token)
+		}
+	}
+}
+
+// A contender is one who wants a resource.
+type contender struct {
+	k        *kit
+	store    store.Store
+	register *register
+	ref      store.Ref
+}
+
+// round acquires the resource, writes, and lets go of it in one of four ways.
+func (c *contender) round(how int) {
+	k := c.k
+	grant, deadline, ok := c.acquire()
+	if !ok {
+		c.release()
+		return
+	}
+	b := belief{from: time.Now(), to: deadline, token: grant.Token}
+	for range 3 {
+		if time.Now().Before(deadline) {
+			k.write(c.register, c.ref.Resource, grant.Token)
+			k.sleep(k.TTL / 50)
+		}
+	}
+	switch how {
+	case 0: // it is paused for longer than its lease, and writes then
+		k.sleep(k.TTL + k.TTL/4)
+		k.write(c.register, c.ref.Resource, grant.Token)
+	case 1: // it is renewed first
+		if later, alive := c.renew(); alive {
+			b.to = later
+		}
+	case 2: // it dies
+		c.register.believe(b)
+		return
+	}
+	if now := time.Now(); now.Before(b.to) {
+		b.to = now
+	}
+	c.register.believe(b)
+	c.release()
+}
+
+// acquire returns a lease, and until when its holder may believe in it.
+func (c *contender) acquire() (grant store.Grant, deadline time.Time, ok bool) {
+	k := c.k
+	r := k.request(c.ref)
+	r.Wait = k.TTL
+	for range 5 {
+		sent := time.Now()
+		var err error
+		grant, err = k.askOf(c.store, r)
+		if err == nil {
+			deadline, ok = sent.Add(grant.Remaining*99/100), true
+			break
+		}
+		if !store.Transient(err) {
+			if !errors.Is(err, leasehold.ErrHeld) && !errors.Is(err, leasehold.ErrLost) {
+				k.Errorf("acquire: %s", describe(err))
+			}
+			return grant, deadline, false
+		}
+	}
+	if ok && grant.Waited {
+		deadline, ok = c.renew()
+	}
+	return grant, deadline, ok && time.Now().Before(deadline)
+}
+
+// renew renews the lease, and returns until when it is good then.
+func (c *contender) renew() (deadline time.Time, ok bool) {
+	ctx, cancel := c.k.within(0)
+	defer cancel()
+	sent := time.Now()
+	list, err := c.store.Renew(ctx, c.ref)
+	if err != nil || list[0].Ended != nil || list[0].Err != nil {
+		return deadline, false
+	}
+	return sent.Add(list[0].Remaining * 99 / 100), true
+}
+
+func (c *contender) release() {
+	ctx, cancel := c.k.within(0)
+	defer cancel()
+	err := c.k.retry(func() error { return c.store.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{c.ref}}) })
+	if err != nil && !store.Transient(err) {
+		c.k.Errorf("release: %v", err)
+	}
+}
+
+// Twenty holders are paused at once, others take over, and every late write is refused.
+func pausedHolders(k *kit) {
+	const n = 20
+	g := make([]*register, n)
+	tokens := make([]leasehold.Token, n)
+	name := strconv.Itoa
+	together(n, func(i int) {
+		g[i] = &register{guard: fence.NewMemory()}
+		tokens[i] = k.acquire(k.ref(name(i), "paused-"+name(i))).Token
+		if !k.write(g[i], name(i), tokens[i]) {
+			k.Errorf("a holder was refused before anybody else came")
+		}
+	})
+	k.sleep(k.TTL + k.MassLate + k.Slack + time.Millisecond) // the pause
+	together(n, func(i int) {
+		next := k.acquire(k.ref(name(i), "next-"+name(i)))
+		k.write(g[i], name(i), next.Token)
+	})
+	refused := 0
+	for i := range n {
+		if !k.write(g[i], name(i), tokens[i]) {
+			refused++
+		}
+		k.over(k.ref(name(i), "paused-"+name(i)), leasehold.ByTTL)
+	}
+	if refused != n {
+		k.Errorf("%d of %d late writes were refused", refused, n)
+	}
+}

@@ -1,0 +1,114 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/store"
+)
+
+// What the harness does to a store: it restarts, is killed, hangs, or denies.
+
+func faultTests() []test {
+	return []test{
+		{name: "faults/restart", alone: true, run: func(k *kit) { survives(k, k.Restart) },
+			lacks: func(c *Config) string { return unless(c.Restart != nil, "restart") }},
+		{name: "faults/kill", alone: true, run: func(k *kit) { survives(k, k.Kill) },
+			lacks: func(c *Config) string { return unless(c.Kill != nil, "kill") }},
+		{name: "faults/hang", alone: true, run: hangs,
+			lacks: func(c *Config) string { return unless(c.Hang != nil, "stop") }},
+		{name: "faults/denied", alone: true, run: deniedVerbs,
+			lacks: func(c *Config) string { return unless(c.Denied != nil, "take permissions from") }},
+	}
+}
+
+func unless(can bool, what string) string {
+	if can {
+		return ""
+	}
+	return "the harness cannot " + what + " the store"
+}
+
+// eventually carries out a call until the store answers it.
+func (k *kit) eventually(call func() error) error {
+	k.Helper()
+	began := time.Now()
+	for {
+		err := call()
+		if !store.Transient(err) || time.Since(began) > limit {
+			return err
+		}
+		k.sleep(50 * time.Millisecond)
+	}
+}
+
+// survives checks that nobody gets what somebody may still hold after a restart, whatever the store
+// remembers, and that tokens go on.
+func survives(k *kit, disrupt func(testing.TB)) {
+	r := k.ref("r", "a")
+	sent := time.Now()
+	grant := k.acquire(r)
+	b := k.ref("released", "b")
+	gone := k.acquire(b)
+	k.release(b)
+	disrupt(k.TB)
+	var taken store.Grant
+	for n := 0; ; n++ {
+		request := k.request(store.Ref{Resource: r.Resource, ID: k.id("next-" + strconv.Itoa(n))})
+		err := k.eventually(func() (err error) { taken, err = k.ask(request); return err })
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, leasehold.ErrHeld) || time.Since(sent) > 10*k.TTL+2*k.Late+limit {
+			k.Fatalf("%v after the restart the resource is not granted: %s", time.Since(sent), describe(err))
+		}
+		k.sleep(k.TTL / 10)
+	}
+	if early := sent.Add(k.TTL).Sub(time.Now()); early > 0 {
+		k.Errorf("it was granted to somebody else %v before its TTL of %v was over", early, k.TTL)
+	}
+	k.larger(taken, max(grant.Token, gone.Token), "a restart")
+}
+
+// hangs checks that a call to a silent store ends with its context, and says that nobody knows.
+func hangs(k *kit) {
+	r := k.ref("r", "a")
+	k.acquire(k.ref("before", "before")) // the connections are open
+	resume := k.Hang(k.TB)
+	ctx, cancel := context.WithTimeout(k.Context(), k.TTL/2)
+	sent := time.Now()
+	_, err := k.store.Acquire(ctx, k.request(r))
+	cancel()
+	took := time.Since(sent)
+	resume()
+	if !store.Transient(err) {
+		k.Errorf("an acquire at a silent store: the error is %s", describe(err))
+	}
+	if errors.Is(err, leasehold.ErrUnavailable) {
+		k.Errorf("an acquire at a silent store is unavailable, and it may have happened: %v", err)
+	}
+	if took > k.TTL/2+k.Slack+time.Second {
+		k.Errorf("a call with a limit of %v took %v", k.TTL/2, took)
+	}
+	if err := k.eventually(func() error {
+		ctx, cancel := context.WithTimeout(k.Context(), limit/3)
+		defer cancel()
+		return k.store.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{r}})
+	}); err != nil {
+		k.Fatalf("release after the store answers again: %v", err)
+	}
+	k.over(r, 0)
+	k.free(r.Resource)
+}
+
+// deniedVerbs checks that a missing permission is called that.
+func deniedVerbs(k *kit) {
+	s := k.Denied(k.TB)
+	k.Cleanup(func() { _ = s.Close() })
+	_, err := k.askOf(s, k.request(k.ref("r", "a")))
+	k.refused(err, leasehold.Denied, "acquire without permission")
+}

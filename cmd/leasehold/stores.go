@@ -1,0 +1,6 @@
+package main
+
+// The stores whose schemes the command line understands.
+import (
+	_ "github.com/leasehold/leasehold/store/postgres"
+)

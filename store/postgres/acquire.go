@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/store"
+)
+
+// poll is how often a waiter asks again, if no notification comes.
+const poll = time.Second
+
+// Acquire asks for a lease.
+func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+	if err := s.checkRequest(r); err != nil {
+		return store.Grant{}, err
+	}
+	if r.Wait <= 0 {
+		grant, _, err := s.acquire(ctx, r)
+		return grant, err
+	}
+	wake := make(chan struct{}, 1)
+	var place place
+	defer func() { s.listener.leave(place, wake) }()
+	return store.Await(ctx, store.Waiting{For: r.Wait, Poll: min(poll, r.TTL/4), Wake: wake},
+		func(ctx context.Context) (store.Grant, error) {
+			grant, a, err := s.acquire(ctx, r)
+			if now := (placeOf(a)); now.n != 0 && now != place {
+				s.listener.leave(place, wake)
+				place = now
+				s.listener.enter(place, wake)
+				// What was said between the answer and this moment was not heard: ask once more.
+				notify(wake)
+			}
+			return grant, err
+		})
+}
+
+func (s *Store) checkRequest(r store.Request) error {
+	powers := []struct {
+		used bool
+		store.Power
+	}{
+		{r.Session != "", store.SessionPower}, {r.Shared || r.Slots > 0 || r.Capacity > 0, store.Slots},
+		{len(r.Also) > 0, store.Several}, {r.Grace > 0, store.Grace}, {r.HoldLimit > 0, store.HoldLimit},
+		{r.Priority != 0, store.Priority},
+	}
+	for _, p := range powers {
+		if p.used {
+			return store.Require(s, p.Power)
+		}
+	}
+	if len(r.Value) > leasehold.MaxValue {
+		return invalid("the value has %d bytes: at most %d are allowed", len(r.Value), leasehold.MaxValue)
+	}
+	return first(checkName("resource", r.Resource), checkName("lease id", r.ID), checkText("holder", r.Holder),
+		checkText("reason", r.Reason), checkLabels(r.Labels), s.Features().CheckTTL(r.TTL))
+}
+
+// acquire asks once.
+func (s *Store) acquire(ctx context.Context, r store.Request) (store.Grant, answer, error) {
+	maxTTL := s.maxTTL
+	if s.lossless {
+		maxTTL = 0
+	}
+	answers, err := s.ask(ctx, "acquire($1::bytea, $2::bytea, $3::bytea, $4::bigint, $5::boolean, $6::bigint, "+
+		"$7::text::json, $8::bytea, $9::bigint)", s.namespace, []byte(r.Resource), []byte(r.ID), r.TTL.Microseconds(),
+		r.Wait > 0, int64(min(r.Floor, leasehold.MaxToken)), requestNote(r).encode(), r.Value, maxTTL.Microseconds())
+	if err != nil {
+		return store.Grant{}, answer{}, err
+	}
+	a := answers[0]
+	switch a.verdict {
+	case "granted":
+		return store.Grant{Lease: s.lease(a, r.Resource)}, a, nil
+	case "held":
+		return store.Grant{}, a, s.held(a, r.Resource)
+	case "lost":
+		return store.Grant{}, a, &leasehold.Error{Code: leasehold.Lost, Message: fmt.Sprintf(
+			"the lease %s of %s has ended (%s): ask with a new id", r.ID, r.Resource, leasehold.How(a.how))}
+	case "quarantined":
+		return store.Grant{}, a, unavailable("this is not the PostgreSQL server that granted the leases before "+
+			"(after a failover or a restore), so some may be missing: nothing is granted for another %v",
+			a.deadline.Sub(a.now).Round(time.Millisecond))
+	case "exhausted":
+		return store.Grant{}, a, &leasehold.Error{Code: leasehold.Limited,
+			Message: "the token would be larger than 2^53: check the floor, and the clock of the server"}
+	}
+	return store.Grant{}, a, undecided("PostgreSQL answered %q: the schema %s has another version",
+		a.verdict, s.schema)
+}
+
+// held says who is in the way. There may be nobody but other waiters, or a transaction that is fenced by a
+// lease that has ended.
+func (s *Store) held(a answer, resource string) error {
+	e := &leasehold.Error{Code: leasehold.Held, Waiting: int(a.waiting), Position: int(a.position)}
+	if len(a.id) == 0 {
+		e.Message = fmt.Sprintf("%s: others wait for it, or a transaction that its last lease fenced is still open",
+			resource)
+		return e
+	}
+	lease := s.lease(a, resource)
+	e.Lease = &lease
+	e.Message = fmt.Sprintf("%s is held by %s for another %v", resource, lease.Holder, lease.Remaining)
+	return e
+}
+
+// lease returns the lease of an answer.
+func (s *Store) lease(a answer, resource string) leasehold.Lease {
+	n := decodeNote(a.note)
+	l := leasehold.Lease{Namespace: string(s.namespace), Resource: resource, ID: string(a.id), Holder: n.Holder,
+		Labels: n.labels(), Reason: n.Reason, State: leasehold.Leased, Token: leasehold.Token(a.token),
+		Floor: leasehold.Token(a.token), TTL: micros(a.ttl), Remaining: micros(a.remains), Acquired: a.acquired,
+		Expires: a.deadline}
+	if a.breaks != nil {
+		l.State = leasehold.Breaking
+	}
+	return l
+}
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

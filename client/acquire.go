@@ -88,6 +88,9 @@ func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("%d slots of %s are asked for: "+
 			"ask for 1 or more, or leave Slots out to acquire all of it", o.items[0].Slots, o.items[0].Resource)}
 	}
+	if err := c.checkPowers(o); err != nil {
+		return nil, err
+	}
 	// A wait is counted from here over all sessions, so that trying again does not make it longer.
 	began := c.clock.Now()
 	for {

@@ -2,11 +2,10 @@ package client
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Change gives the lease another holder, another id, or both, without a gap. A new holder gets a
@@ -19,6 +18,10 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 		return &leasehold.Error{Code: leasehold.Invalid,
 			Message: "nothing to change: name another holder, another id, or both"}
 	}
+	changer, err := power[store.Changer](h.session.client, store.ChangePower)
+	if err != nil {
+		return err
+	}
 	h.changing(true)
 	defer h.changing(false)
 	id := h.ID()
@@ -30,13 +33,12 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 	if to.ID != "" && !h.session.add(h, to.ID) { // from now on events may name it
 		return h.Err()
 	}
-	var lease v1.Lease
+	var lease store.Grant
 	sent := h.session.clock() // before the first attempt: the answer may belong to any of them
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	servers, limit := h.session.client.servers, h.session.attemptLimit()
-	err := servers.Retry(ctx, limit, func(ctx context.Context, w *v1.Caller) (err error) {
-		lease, err = w.Change(ctx, v1.ChangeRequest{ID: id, Holder: to.Holder, NewID: to.ID})
+	err = h.session.client.retry(ctx, h.session.attemptLimit(), func(ctx context.Context) (err error) {
+		lease, err = changer.Change(ctx, store.Ref{Resource: h.resource, ID: id}, to.Holder, to.ID)
 		return err
 	})
 	switch {
@@ -49,12 +51,12 @@ func (h *Hold) Change(ctx context.Context, to Change) error {
 			return h.Err()
 		}
 		return err // somebody else changed the id meanwhile
-	case v1.Transient(err):
+	case store.Transient(err):
 		// The id and the token that it has now are unknown, so it cannot be relied on.
 		h.lose(&LostError{How: leasehold.IDChanged, Reason: err.Error()})
-		h.session.releaseLater(id)
+		h.session.releaseLater(store.Ref{Resource: h.resource, ID: id})
 		if to.ID != "" {
-			h.session.releaseLater(to.ID)
+			h.session.releaseLater(store.Ref{Resource: h.resource, ID: to.ID})
 		}
 	}
 	return err
@@ -76,13 +78,13 @@ func (h *Hold) changing(is bool) {
 
 // changed applies the answer to a change. The answer counts all interventions before it, so all
 // of it has to be applied: a break that it shows is not announced again.
-func (h *Hold) changed(sent time.Duration, lease v1.Lease) {
+func (h *Hold) changed(sent time.Duration, lease store.Grant) {
 	h.mu.Lock()
 	old := h.id
 	h.id, h.holder = lease.ID, lease.Holder
 	h.mu.Unlock()
-	h.token.Store(lease.Token)
-	if enough := h.applyLease(sent, lease); !enough || lease.State == leasehold.Breaking.String() {
+	h.token.Store(uint64(lease.Token))
+	if enough := h.applyLease(sent, lease); !enough || lease.State == leasehold.Breaking {
 		h.session.queueRecheck(h) // an older recheck may still be under way
 	}
 	if old != lease.ID {
@@ -98,16 +100,19 @@ func (h *Hold) HandOver(ctx context.Context, holder string) error {
 		return err
 	}
 	c := h.session.client
+	mover, err := power[store.Mover](c, store.MovePower)
+	if err != nil {
+		return err
+	}
 	waiter, err := c.waiter(ctx, h.resource, holder)
 	if err != nil {
 		return err
 	}
 	// Move and release are two requests: the waiter is first in line before the resource becomes
 	// free, so nobody can slip in between.
-	first := v1.MoveRequest{ID: waiter.ID, Priority: leasehold.MaxPriority, By: h.holder, Reason: "hand-over"}
-	err = c.servers.Retry(ctx, h.session.attemptLimit(), func(ctx context.Context, w *v1.Caller) error {
-		moved, err := w.Move(ctx, first)
-		waiter.Position = moved.Position
+	ref := store.Ref{Resource: h.resource, ID: waiter.ID}
+	err = c.retry(ctx, h.session.attemptLimit(), func(ctx context.Context) (err error) {
+		waiter.Position, err = mover.Move(ctx, ref, leasehold.MaxPriority, h.holder, "hand-over")
 		return err
 	})
 	switch {
@@ -123,19 +128,20 @@ func (h *Hold) HandOver(ctx context.Context, holder string) error {
 }
 
 // waiter returns the waiter with this holder's name.
-func (c *Client) waiter(ctx context.Context, resource, holder string) (v1.Waiter, error) {
-	var r v1.Resource
-	err := c.servers.Retry(ctx, 5*time.Second, func(ctx context.Context, w *v1.Caller) (err error) {
-		r, err = w.Resource(ctx, resource, v1.MaxLimit)
+func (c *Client) waiter(ctx context.Context, resource, holder string) (leasehold.Waiter, error) {
+	var r store.Resource
+	err := c.retry(ctx, 5*time.Second, func(ctx context.Context) (err error) {
+		r, err = c.store.Read(ctx, resource)
 		return err
 	})
-	if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
-		return v1.Waiter{}, err
+	if err != nil {
+		return leasehold.Waiter{}, err
 	}
 	for _, w := range r.Queue {
 		if w.Holder == holder {
 			return w, nil
 		}
 	}
-	return v1.Waiter{}, &leasehold.Error{Code: leasehold.NotFound, Message: holder + " does not wait for " + resource}
+	return leasehold.Waiter{}, &leasehold.Error{Code: leasehold.NotFound,
+		Message: holder + " does not wait for " + resource}
 }

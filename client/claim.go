@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A claim is one acquire under way: of one resource, or of several at once.
@@ -15,9 +15,10 @@ type claim struct {
 	options
 	session       *Session
 	holds         []*Hold // the first is that of the request itself, the others are those of its Also
-	request       v1.AcquireRequest
+	request       store.Request
 	began         time.Duration // when the program called
 	sent          time.Duration // when the first request was sent
+	asked         time.Duration // when the last one was sent
 	waited        bool          // it may have been granted after a wait: when is not known
 	watchedBefore bool          // the watch was complete when it began
 	maybeGranted  bool          // an attempt got no answer and may be granted, whatever another was told
@@ -43,16 +44,19 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 			return nil, errRetry
 		}
 	}
-	a.request = v1.AcquireRequest{
-		Resource: first.Resource, Shared: first.Shared, Slots: v1.Slots(first.Slots), Capacity: first.Capacity,
-		Holder: o.holder, ID: a.holds[0].id, Session: s.id, Party: party, Reason: o.reason, Labels: o.labels,
-		Grace: v1.Duration(o.grace), HoldLimit: v1.Duration(o.holdLimit), Priority: o.priority,
-		Wait: v1.Duration(a.remainingWait()),
+	a.request = store.Request{
+		Resource: first.Resource, Shared: first.Shared, Slots: first.Slots, Capacity: first.Capacity,
+		Holder: o.holder, ID: a.holds[0].id, Session: s.storeID(), Party: party, Reason: o.reason,
+		Labels: labelsOf(o.labels), Value: o.value, Floor: leasehold.Token(s.client.largest.Load()),
+		Grace: o.grace, HoldLimit: o.holdLimit, Priority: o.priority, Wait: a.remainingWait(),
+	}
+	if s.local {
+		a.request.TTL = s.ttl
 	}
 	for i, item := range o.items[1:] {
-		a.request.Also = append(a.request.Also, v1.AcquireItem{
-			Resource: item.Resource, ID: a.holds[i+1].id, Shared: item.Shared, Slots: v1.Slots(item.Slots),
-			Capacity: item.Capacity,
+		a.request.Also = append(a.request.Also, store.Item{
+			Ref:    store.Ref{Resource: item.Resource, ID: a.holds[i+1].id},
+			Shared: item.Shared, Slots: item.Slots, Capacity: item.Capacity,
 		})
 	}
 	lease, err := a.ask(ctx)
@@ -60,8 +64,8 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 		err = a.granted(ctx, lease)
 	}
 	if err == nil || errors.Is(err, ErrExpired) {
-		if !s.alive() {
-			err = errRetry // the process was paused: the session was over before the answer was read
+		if !s.alive() || err != nil && s.local {
+			err = errRetry // the process was paused: it was over before the answer was read
 		}
 	}
 	if err != nil {
@@ -80,11 +84,11 @@ func (a *claim) withdraw(err error) {
 		return
 	}
 	// It may be granted, now or later, and renewals of the session would keep it alive.
-	ids := make([]string, len(a.holds))
+	refs := make([]store.Ref, len(a.holds))
 	for i, h := range a.holds {
-		ids[i] = h.ID()
+		refs[i] = h.ref()
 	}
-	a.session.releaseLater(ids...)
+	a.session.releaseLater(refs...)
 }
 
 // remainingWait returns how long the server may let it wait.
@@ -111,7 +115,7 @@ func isRefusal(err error) bool {
 
 // ask sends the request until it is answered. The id is the same in each attempt, so a grant
 // whose answer was lost is found and not made twice.
-func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
+func (a *claim) ask(ctx context.Context) (store.Grant, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(a.session.done, cancel) // without its session it cannot be granted
@@ -127,7 +131,7 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 	}
 	for n := 1; ; n++ {
 		lease, err := a.askOnce(ctx)
-		a.maybeGranted = a.maybeGranted || v1.Transient(err)
+		a.maybeGranted = a.maybeGranted || store.Transient(err)
 		switch {
 		case err == nil:
 			return lease, nil
@@ -138,7 +142,7 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 			return lease, a.whenGone(ctx, err)
 		case errors.Is(err, leasehold.ErrHeld) && a.wait == asLongAsContext:
 			return lease, errRetry // it waited as long as a server allows
-		case !v1.Transient(err):
+		case !store.Transient(err):
 			return lease, err
 		case a.wait != 0 && a.remainingWait() == 0:
 			return lease, err
@@ -146,7 +150,7 @@ func (a *claim) ask(ctx context.Context) (v1.Lease, error) {
 		if a.wait != 0 && errors.Is(err, context.DeadlineExceeded) {
 			continue // it keeps its place in the queue: only this request has ended
 		}
-		if !a.session.client.servers.Pause(ctx, n) {
+		if !a.session.client.pause(ctx, n) {
 			return lease, a.stopped(ctx, err)
 		}
 	}
@@ -166,29 +170,26 @@ func (a *claim) stopped(ctx context.Context, err error) error {
 const maxWaitPerRequest = 30 * time.Second
 
 // askOnce makes one attempt.
-func (a *claim) askOnce(ctx context.Context) (lease v1.Lease, err error) {
-	send := func(ctx context.Context, w *v1.Caller) (err error) {
-		lease, err = w.Acquire(ctx, a.request)
-		return err
-	}
-	servers := a.session.client.servers
+func (a *claim) askOnce(ctx context.Context) (lease store.Grant, err error) {
+	keeper := a.session.client.store
+	// Read for each attempt: the answer says what remained at this one.
+	a.asked = a.session.clock()
 	if a.request.Wait == 0 {
-		err = servers.Once(ctx, 5*time.Second, send)
+		err = once(ctx, 5*time.Second, func(ctx context.Context) (err error) {
+			lease, err = keeper.Acquire(ctx, a.request)
+			return err
+		})
 		return lease, err
 	}
-	chosen := servers.Choose()
 	limit := maxWaitPerRequest
 	if left := a.remainingWait(); left <= maxWaitPerRequest {
 		limit = left + 5*time.Second // the server decides when the wait is over
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err = send(within, chosen.Caller)
+	lease, err = keeper.Acquire(within, a.request)
 	// An attempt without an answer may have waited.
-	a.waited = a.waited || err != nil || lease.WaitedMS > 0
-	if v1.Transient(err) && within.Err() == nil {
-		servers.Leave(chosen) // else the limit ended it, which says nothing about the server
-	}
+	a.waited = a.waited || err != nil || lease.Waited
 	return lease, err
 }
 
@@ -198,8 +199,11 @@ func (a *claim) whenGone(ctx context.Context, err error) error {
 	if !a.session.alive() {
 		return errRetry
 	}
-	end := a.session.client.ending(ctx, a.request.Resource, a.request.ID)
-	if end != nil && howOf(end.How) == leasehold.ByBreak {
+	if a.session.local && errors.Is(err, leasehold.ErrNotFound) {
+		return err // what is missing is not the lease
+	}
+	end := a.ending(ctx)
+	if end != nil && end.How == leasehold.ByBreak {
 		return &LostError{How: leasehold.ByBreak, Resource: a.request.Resource, By: end.By, Reason: end.Reason}
 	}
 	if end == nil && errors.Is(err, leasehold.ErrNotFound) {
@@ -211,17 +215,16 @@ func (a *claim) whenGone(ctx context.Context, err error) error {
 
 // granted makes holds from an answer. Their deadline is the session's: the answer to a request
 // that waited says nothing about when the time began to count.
-func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
+func (a *claim) granted(ctx context.Context, answer store.Grant) error {
 	s := a.session
-	if s.private && a.waited {
+	if s.private && a.waited && !s.local {
 		// The client renewed while it waited; from here on the program decides.
 		if err := s.renewUntil(ctx); err != nil {
 			return err
 		}
 	}
-	leases := map[string]v1.Lease{answer.ID: answer}
+	leases := map[string]store.Grant{answer.ID: answer}
 	for _, lease := range answer.Also {
-		lease.Interventions = answer.Interventions // they share its session
 		leases[lease.ID] = lease
 	}
 	for _, h := range a.holds {
@@ -239,16 +242,19 @@ func (a *claim) granted(ctx context.Context, answer v1.Lease) error {
 
 // grantOne makes a hold from one lease. If the lease has a hold limit, which may come from the
 // server's definitions, the hold has a deadline of its own.
-func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
-	h.slots, h.units, h.after = lease.Slots, lease.Units, endingOf(lease.After)
-	h.floor = leasehold.Token(lease.Floor)
+func (a *claim) grantOne(ctx context.Context, h *Hold, lease store.Grant) error {
+	h.slots, h.units, h.after, h.floor = lease.Slots, lease.Units, lease.After, lease.Floor
+	a.session.client.saw(lease.Token)
 	// Only an answer that is as new as what the session knows can be relied on; see
 	// interventions.go.
 	behind := h.granted(lease)
-	if lease.Interventions == nil {
+	if a.session.local {
+		return a.grantLocal(ctx, h, lease, behind)
+	}
+	if !lease.Counted {
 		h.recheckRegularly()
 	}
-	if lease.Interventions == nil && !a.watchedBefore && a.session.client.watchComplete.Load() {
+	if !lease.Counted && !a.watchedBefore && a.session.client.watchComplete.Load() {
 		// The watch began meanwhile: it did not tell of earlier events.
 		a.session.client.background(func(ctx context.Context) { _ = h.recheck(ctx) })
 	}
@@ -261,18 +267,7 @@ func (a *claim) grantOne(ctx context.Context, h *Hold, lease v1.Lease) error {
 		h.recheckLimit(true)
 		return h.recheck(ctx)
 	case lease.HoldLimit > 0:
-		h.setLimit(deadlineAfter(a.sent, time.Duration(lease.HoldLimit)))
+		h.setLimit(deadlineAfter(a.sent, lease.HoldLimit))
 	}
 	return h.Err()
-}
-
-// endingOf returns an ending of the API in the words of package leasehold.
-func endingOf(e *v1.Ending) *leasehold.Ending {
-	if e == nil {
-		return nil
-	}
-	return &leasehold.Ending{
-		ID: e.ID, Holder: e.Holder, Token: leasehold.Token(e.Token), How: howOf(e.How),
-		By: e.By, Reason: e.Reason, At: e.At.Time,
-	}
 }

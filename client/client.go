@@ -14,19 +14,23 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/server"
 )
 
 // A Client holds leases. Its methods may be called from any goroutine, and one client is enough
 // for a program.
 type Client struct {
-	config    Config
-	servers   *v1.Servers
-	clock     Clock
-	log       *slog.Logger
-	scheduler *scheduler
-	name      string // the prefix of its sessions' ids
+	config     Config
+	store      store.Store
+	sessionful store.Sessions // nil: the store has no sessions, and each lease has a TTL of its own
+	clock      Clock
+	log        *slog.Logger
+	scheduler  *scheduler
+	name       string // the prefix of its sessions' ids
 
-	expired       atomic.Int64    // sessions that expired since the last stall
+	largest       atomic.Uint64   // the largest token that it was granted
+	expired       atomic.Int64    // sessions, or leases without one, that expired since the last stall
 	watchComplete atomic.Bool     // the watch has begun, and has missed no event
 	watchBegun    chan struct{}   // closed once the watch has begun, or has taken too long
 	beginOnce     sync.Once       // closes watchBegun
@@ -52,37 +56,50 @@ var backoff v1.Backoff
 
 // Dial returns a client as soon as a server has answered. Call Close at the end. A wrong address or
 // a certificate that is not trusted is thus reported here, and not by the first acquire.
+//
+// If Config.Servers has the URL of another store, such as redis://localhost, the client runs on that.
+// Its package has to be imported.
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	config = config.complete()
+	if len(config.Servers) == 1 && store.Names(config.Servers[0]) {
+		settings := store.Settings{Namespace: config.Namespace, Log: config.Log, Clock: config.Clock}
+		s, err := store.Open(ctx, config.Servers[0], settings)
+		if err != nil {
+			return nil, err
+		}
+		return Open(ctx, s, config)
+	}
 	http, err := config.httpClient()
 	if err != nil {
 		return nil, err
 	}
-	config.HTTP = http
-	servers, err := v1.NewServers(v1.CallerConfig{
-		Servers: config.Servers, Namespace: config.Namespace, Client: config.HTTP, Timeout: callTimeout,
+	s, err := server.Open(ctx, v1.CallerConfig{
+		Servers: config.Servers, Namespace: config.Namespace, Client: http, Timeout: callTimeout,
 		PingWithin: config.TTL,
 	})
 	if err != nil {
 		return nil, err
 	}
-	read := v1.Attempts{Limit: callTimeout, Idempotent: true}
-	err = servers.Each(ctx, read, func(ctx context.Context, server *v1.Caller) error {
-		_, err := server.Version(ctx)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return newClient(config, servers), nil
+	return newClient(config, s), nil
 }
 
-func newClient(config Config, servers *v1.Servers) *Client {
+// Open returns a client that keeps its leases in a store. Config.Servers, TLS and HTTP do not matter
+// then. Close closes the store too. The error is about a Config.TTL that the store does not allow.
+func Open(_ context.Context, s store.Store, config Config) (*Client, error) {
+	config = config.complete()
+	if err := s.Features().CheckTTL(config.TTL); err != nil {
+		return nil, err
+	}
+	return newClient(config, s), nil
+}
+
+func newClient(config Config, s store.Store) *Client {
 	c := &Client{
-		config: config, servers: servers, clock: config.Clock, log: config.Log, name: newID()[:16] + ".",
+		config: config, store: s, clock: config.Clock, log: config.Log, name: newID()[:16] + ".",
 		watchBegun: make(chan struct{}),
 		sessions:   map[string]*Session{}, shared: map[sessionTerms][]*Session{}, ttls: map[time.Duration]int{},
 	}
+	c.sessionful, _ = s.(store.Sessions)
 	c.context, c.stop = context.WithCancel(context.Background())
 	c.scheduler = newScheduler(c)
 	c.spawn(func() { c.scheduler.run(c.context) })
@@ -120,8 +137,7 @@ func (c *Client) Close() error {
 	wg.Wait()
 	c.stop()
 	c.work.Wait()
-	c.servers.CloseIdle()
-	return errors.Join(failures...)
+	return errors.Join(append(failures, c.store.Close())...)
 }
 
 var errClosed = &leasehold.Error{Code: leasehold.Refused, Message: "the client is closed: dial another one"}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A hold must end on the client no later than on the server, whatever the network does in between.
@@ -22,15 +22,12 @@ func deadlineAfter(sent, remaining time.Duration) time.Duration {
 	return sent + remaining - remaining/margin
 }
 
-// milliseconds returns a number of milliseconds, as the API has them.
-func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-
 // extend moves the deadline by an answer to a request that was sent at a moment. It reports
 // whether the session goes on. An answer that comes after the deadline is too late, whatever it
 // says: somebody may have seen already that a hold was lost.
-func (s *Session) extend(sent time.Duration, answer v1.Session) bool {
+func (s *Session) extend(sent time.Duration, answer store.SessionAnswer) bool {
 	s.mu.Lock()
-	now, until := s.clock(), deadlineAfter(sent, milliseconds(answer.RemainingMS))
+	now, until := s.clock(), deadlineAfter(sent, answer.Remaining)
 	old := time.Duration(s.deadline.Load())
 	switch {
 	case s.ended != nil:
@@ -116,6 +113,9 @@ func (h *Hold) check() *LostError {
 func (h *Hold) howLimited() *LostError {
 	if limited := time.Duration(h.limitedAt.Load()); limited != 0 && h.session.clock() >= limited {
 		return &LostError{How: leasehold.ByHoldLimit}
+	}
+	if h.session.local {
+		return &LostError{How: leasehold.ByTTL}
 	}
 	return &LostError{How: leasehold.ByTTL,
 		Reason: "others intervened in its session, and no server has confirmed it since"}

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A Leader is the winner of an election, with the value it published.
@@ -28,6 +29,10 @@ type Leader struct {
 func (c *Client) Elect(
 	ctx context.Context, resource string, value []byte, fn func(ctx context.Context, h *Hold) error, options ...Option,
 ) error {
+	// Where there are no records, the value stands in the lease.
+	if _, ok := c.store.(store.Records); !ok && len(value) > 0 {
+		options = append(slices.Clip(options), withValue(value))
+	}
 	for {
 		h, err := c.Acquire(ctx, resource, options...)
 		if err != nil {
@@ -66,9 +71,12 @@ func (c *Client) lead(
 // publish writes the leader's value. It retries for as long as the lead lasts: while no server
 // can be reached nobody else can lead either.
 func (h *Hold) publish(ctx context.Context, value []byte) error {
+	if _, ok := h.session.client.store.(store.Records); !ok {
+		return nil
+	}
 	for {
-		err := h.put(ctx, v1.PutRequest{Path: h.resource, Value: value, Session: h.session.id})
-		if !v1.Transient(err) || ctx.Err() != nil {
+		err := h.put(ctx, store.PutRequest{Path: h.resource, Value: value, Session: h.session.id})
+		if !store.Transient(err) || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -77,12 +85,14 @@ func (h *Hold) publish(ctx context.Context, value []byte) error {
 // unpublish deletes the value before the lead is given up. In between, others see a leader
 // without a value.
 func (c *Client) unpublish(h *Hold) {
+	records, ok := c.store.(store.Records)
+	if !ok {
+		return
+	}
 	ctx, cancel := context.WithTimeout(h.values, callTimeout/3)
 	defer cancel()
-	fence := v1.Fence{Lease: h.ID(), Token: h.token.Load()}
-	err := c.servers.Retry(ctx, h.session.attemptLimit(), func(ctx context.Context, w *v1.Caller) error {
-		_, err := w.DeleteRecord(ctx, v1.DeleteRequest{Path: h.resource, Fence: fence})
-		return err
+	err := c.retry(ctx, h.session.attemptLimit(), func(ctx context.Context) error {
+		return records.Delete(ctx, h.resource, h.fence())
 	})
 	if err != nil && !isGone(err) {
 		c.log.Warn("the leader's value could not be deleted", "resource", h.resource, "err", err)
@@ -94,35 +104,43 @@ func (c *Client) Leader(ctx context.Context, resource string) (Leader, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var (
-		seen   v1.Resource
-		record v1.Record
+		seen   store.Resource
+		record store.Record
 	)
-	err := c.servers.Retry(ctx, callTimeout/3, func(ctx context.Context, w *v1.Caller) (err error) {
-		if seen, err = w.Resource(ctx, resource, 1); err != nil {
+	err := c.retry(ctx, callTimeout/3, func(ctx context.Context) (err error) {
+		if seen, err = c.store.Read(ctx, resource); err != nil {
 			return err
 		}
-		record, err = w.Record(ctx, resource, 0)
-		if errors.Is(err, leasehold.ErrNotFound) {
-			record, err = v1.Record{}, nil
-		}
+		record, err = c.leaderRecord(ctx, seen)
 		return err
 	})
-	if errors.Is(err, leasehold.ErrNotFound) {
-		return Leader{}, nil
-	}
 	if err != nil || len(seen.Holders) == 0 {
 		return Leader{}, err
 	}
 	lease := seen.Holders[0]
-	l := Leader{Holder: lease.Holder, Token: leasehold.Token(lease.Token)}
-	if lease.Acquired != nil {
-		l.Since = lease.Acquired.Time
-	}
+	l := Leader{Holder: lease.Holder, Token: lease.Token, Since: lease.Acquired}
 	// The record may be that of a former leader, with another token.
 	if record.Token == lease.Token {
 		l.Value = append([]byte{}, record.Value...)
 	}
 	return l, nil
+}
+
+// leaderRecord returns the value of the leader of a resource: from its record or, where there are no
+// records, from its lease.
+func (c *Client) leaderRecord(ctx context.Context, seen store.Resource) (store.Record, error) {
+	records, ok := c.store.(store.Records)
+	if !ok && len(seen.Holders) > 0 {
+		return store.Record{Value: seen.Value, Token: seen.Holders[0].Token}, nil
+	}
+	if !ok || len(seen.Holders) == 0 {
+		return store.Record{}, nil
+	}
+	record, err := records.Get(ctx, seen.Resource)
+	if errors.Is(err, leasehold.ErrNotFound) {
+		return store.Record{}, nil
+	}
+	return record, err
 }
 
 func (l Leader) equal(other Leader) bool {
@@ -145,7 +163,7 @@ func (c *Client) Observe(ctx context.Context, resource string) iter.Seq2[Leader,
 				return
 			// Lost means that the watch fell too far behind; a fresh one begins with the present
 			// leader.
-			case !v1.Transient(err) && !errors.Is(err, leasehold.ErrLost):
+			case !store.Transient(err) && !errors.Is(err, leasehold.ErrLost):
 				yield(Leader{}, err)
 				return
 			}
@@ -166,17 +184,20 @@ type observer struct {
 // watch reads the leader once the watch has begun, and again at each event, so that no change is
 // missed.
 func (o *observer) watch(ctx context.Context) (failure error) {
-	chosen := o.client.servers.Choose()
+	watcher, ok := o.client.store.(store.Watcher)
+	if !ok {
+		return o.poll(ctx)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// The leader is read after the watch has begun: read before it, a change in between would be
 	// missed.
-	started := func(v1.Hello) {
+	started := func() {
 		if err := o.update(ctx); err != nil || o.over {
 			cancel(err)
 		}
 	}
-	for e, err := range chosen.Watch(ctx, v1.WatchQuery{Prefix: o.resource, Once: true, Started: started}) {
+	for e, err := range watcher.Watch(ctx, store.WatchQuery{Prefix: o.resource, Started: started}) {
 		if err == nil && e.Resource == o.resource {
 			err = o.update(ctx)
 		}
@@ -184,11 +205,29 @@ func (o *observer) watch(ctx context.Context) (failure error) {
 			return nil
 		}
 		if err != nil {
-			o.client.servers.Leave(chosen)
 			return err
 		}
 	}
 	return nil
+}
+
+// observeEvery is how often the leader is read where the store has no watch.
+const observeEvery = time.Second
+
+// poll reads the leader at intervals, until the consumer stops or a reading fails.
+func (o *observer) poll(ctx context.Context) error {
+	every := time.NewTicker(observeEvery)
+	defer every.Stop()
+	for {
+		if err := o.update(ctx); err != nil || o.over {
+			return err
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // update yields the leader if it is another than before.

@@ -28,12 +28,3 @@ func TestAHoldWhoseSessionIsBeingEnded(t *testing.T) {
 		t.Errorf("it was lost by %v", err)
 	}
 }
-
-// A client tells every end by its name.
-func TestHowOf(t *testing.T) {
-	for how := leasehold.Released; how <= leasehold.Abandoned; how++ {
-		if got := howOf(how.String()); got != how {
-			t.Errorf("%q is read as %v", how, got)
-		}
-	}
-}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // An id that a server no longer knows may have ended in several ways, or only have been changed.
@@ -15,35 +15,40 @@ import (
 
 // ending returns the event that ended a lease, or the wait for it; nil if the history does not
 // have it.
-func (c *Client) ending(ctx context.Context, resource, id string) *v1.Event {
+func (c *Client) ending(ctx context.Context, resource, id string) *leasehold.Event {
 	for _, e := range slices.Backward(c.history(ctx, resource)) {
-		if e.ID == id && (e.Kind == leasehold.Ended.String() || e.Kind == leasehold.Left.String()) {
+		if e.ID == id && (e.Kind == leasehold.Ended || e.Kind == leasehold.Left) {
 			return &e
 		}
 	}
 	return nil
 }
 
-// history returns the newest events of a resource, newest last; none if no server answers.
-func (c *Client) history(ctx context.Context, resource string) []v1.Event {
-	var page v1.EventPage
-	_ = c.servers.Once(ctx, 5*time.Second, func(ctx context.Context, w *v1.Caller) (err error) {
-		page, err = w.History(ctx, v1.HistoryQuery{Resource: resource, Limit: v1.MaxLimit})
+// history returns the newest events of a resource, newest last; none if the store has none, or does
+// not answer.
+func (c *Client) history(ctx context.Context, resource string) []leasehold.Event {
+	historian, ok := c.store.(store.Historian)
+	if !ok {
+		return nil
+	}
+	var events []leasehold.Event
+	_ = once(ctx, 5*time.Second, func(ctx context.Context) (err error) {
+		events, err = historian.History(ctx, resource)
 		return err
 	})
-	return page.Items
+	return events
 }
 
 // whyGone returns why a server no longer knows the lease's id; nil if the lease only has another
 // id.
 func (h *Hold) whyGone(ctx context.Context) *LostError {
-	id, token := h.ID(), h.token.Load()
+	id, token := h.ID(), leasehold.Token(h.token.Load())
 	taken, known := "", false
 	for _, e := range slices.Backward(h.session.client.history(ctx, h.resource)) {
 		switch {
-		case e.ID == id && e.Kind == leasehold.Ended.String():
-			return &LostError{How: howOf(e.How), By: e.By, Reason: e.Reason}
-		case e.Kind != leasehold.Changed.String() || known:
+		case e.ID == id && e.Kind == leasehold.Ended:
+			return &LostError{How: e.How, By: e.By, Reason: e.Reason}
+		case e.Kind != leasehold.Changed || known:
 		case e.Token == token && e.ID == id:
 			known = true // older events do not matter
 		case e.Token == token:
@@ -56,6 +61,9 @@ func (h *Hold) whyGone(ctx context.Context) *LostError {
 	if taken != "" {
 		return &LostError{How: leasehold.IDChanged, By: taken}
 	}
+	if h.session.local {
+		return &LostError{How: leasehold.ByTTL, Reason: "the store does not know the lease"}
+	}
 	return &LostError{How: leasehold.SessionClosed, Reason: "the server does not know the lease"}
 }
 
@@ -63,23 +71,13 @@ func (h *Hold) whyGone(ctx context.Context) *LostError {
 // not.
 func (h *Hold) currentID(ctx context.Context, id string) string {
 	for _, e := range slices.Backward(h.session.client.history(ctx, h.resource)) {
-		if e.Token != h.token.Load() {
+		if e.Token != leasehold.Token(h.token.Load()) {
 			continue
 		}
-		if e.Kind == leasehold.Changed.String() && e.ID != id {
+		if e.Kind == leasehold.Changed && e.ID != id {
 			return e.ID
 		}
 		return "" // its newest event: the id did not change
 	}
 	return ""
-}
-
-// howOf returns how something ended, from its name in an event.
-func howOf(name string) leasehold.How {
-	for h := leasehold.Released; h <= leasehold.Abandoned; h++ {
-		if h.String() == name {
-			return h
-		}
-	}
-	return 0
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A Hold is a lease that this client holds. The client renews it. The Hold knows its own
@@ -71,6 +72,9 @@ func (h *Hold) ID() string {
 	defer h.mu.Unlock()
 	return h.id
 }
+
+// ref names the lease, as it is called now.
+func (h *Hold) ref() store.Ref { return store.Ref{Resource: h.resource, ID: h.ID()} }
 
 // Party returns the party that the hold belongs to. The server refuses a wait that would close a
 // cycle of parties waiting for each other. What is acquired under Context joins the party;
@@ -178,6 +182,9 @@ func (h *Hold) lose(why *LostError) (earlier *LostError) {
 	why.Resource, why.Token = h.resource, leasehold.Token(h.token.Load())
 	if !h.lost.CompareAndSwap(nil, why) {
 		return h.lost.Load()
+	}
+	if h.session.local && why.How == leasehold.ByTTL {
+		h.session.client.expired.Add(1)
 	}
 	h.mu.Lock()
 	id, cancels, m := h.id, h.cancels, h.extra

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A renewal keeps the session alive, but says nothing about a single lease: others may have
@@ -24,19 +24,19 @@ const maxUncounted = 256
 
 // applyInterventionsLocked takes the count of an answer about the session, before the answer
 // moves the deadline. It freezes the holds that the answer does not confirm, and returns them.
-func (s *Session) applyInterventionsLocked(answer v1.Session) (unconfirmed []*Hold) {
-	if answer.Interventions == nil {
+func (s *Session) applyInterventionsLocked(answer store.SessionAnswer) (unconfirmed []*Hold) {
+	if !answer.Counted {
 		return nil
 	}
 	// A server that was upgraded may begin to count in the middle of a session.
 	first := !s.countsInterventions // the server has just begun to count: earlier interventions are unknown
 	s.countsInterventions = true
-	if *answer.Interventions <= s.interventions && !first {
+	if answer.Interventions <= s.interventions && !first {
 		return nil
 	}
 	// Names are those of the last interventions, oldest first, so the newest has the number of the
 	// count itself.
-	s.interventions = max(s.interventions, *answer.Interventions)
+	s.interventions = max(s.interventions, answer.Interventions)
 	names := answer.Intervened
 	hit := map[*Hold]uint64{} // the number of the last intervention
 	for i, id := range names {
@@ -87,15 +87,15 @@ func (s *Session) recheckUnconfirmed(holds []*Hold) {
 
 // granted takes the token of a grant, and its count of interventions. It reports whether the
 // lease has to be rechecked before anybody relies on it, because others intervened since.
-func (h *Hold) granted(lease v1.Lease) (behind bool) {
+func (h *Hold) granted(lease store.Grant) (behind bool) {
 	s := h.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if lease.Interventions != nil {
-		h.counted, h.interventions = true, *lease.Interventions
+	if lease.Counted {
+		h.counted, h.interventions = true, lease.Interventions
 	}
-	h.token.Store(lease.Token)
-	return h.counted && h.interventions < s.interventions || lease.State == leasehold.Breaking.String()
+	h.token.Store(uint64(lease.Token))
+	return h.counted && h.interventions < s.interventions || lease.State == leasehold.Breaking
 }
 
 // recheckRegularly is for servers that do not count interventions: the lease is rechecked at
@@ -130,25 +130,21 @@ func (s *Session) recheckInterval() time.Duration {
 // unfreeze takes an answer about the lease itself, to a request that was sent at a moment. It
 // reports whether the answer confirms the hold; if not, others intervened since, and the lease
 // is rechecked.
-func (h *Hold) unfreeze(sent time.Duration, lease v1.Lease) bool {
+func (h *Hold) unfreeze(sent time.Duration, lease store.Grant) bool {
 	s := h.session
 	h.mu.Lock()
 	m := h.extraLocked()
-	uncounted := m.uncounted && lease.Interventions == nil
+	uncounted := m.uncounted && !lease.Counted
 	m.uncounted = uncounted
 	h.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if uncounted {
-		// A hold whose frozen deadline has passed may have been seen as lost; it must not come
-		// back.
-		if lease.RemainingMS != nil && s.clock() < time.Duration(h.frozenAt.Load()) {
-			h.frozenAt.Store(int64(deadlineAfter(sent, milliseconds(*lease.RemainingMS))))
-		}
+	if uncounted || s.local {
+		h.extendLocked(deadlineAfter(sent, lease.Remaining))
 		return true
 	}
-	if lease.Interventions != nil {
-		h.counted, h.interventions = true, max(h.interventions, *lease.Interventions)
+	if lease.Counted {
+		h.counted, h.interventions = true, max(h.interventions, lease.Interventions)
 	}
 	if h.counted && h.interventions < s.interventions {
 		return false

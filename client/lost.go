@@ -73,6 +73,11 @@ func (e *LostError) sentinel() error {
 	return ErrExpired
 }
 
+// lostAs returns how a hold is lost whose lease ended.
+func lostAs(e *leasehold.Ending) *LostError {
+	return &LostError{How: e.How, By: e.By, Reason: e.Reason}
+}
+
 // isGone reports whether a server no longer knows a lease or a session.
 func isGone(err error) bool {
 	return errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrNotFound)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store/server"
 )
 
 // generous is a server that grants everything, to everybody, at once.
@@ -54,11 +55,11 @@ func (g *generous) answer(r *http.Request) (any, error) {
 // newGenerousClient returns a client of a generous server.
 func newGenerousClient(t *testing.T) *Client {
 	t.Helper()
-	servers, err := v1.NewServers(v1.CallerConfig{Client: &http.Client{Transport: &generous{}}})
+	s, err := server.Open(t.Context(), v1.CallerConfig{Client: &http.Client{Transport: &generous{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newClient(Config{}.complete(), servers)
+	c := newClient(Config{}.complete(), s)
 	close(c.watchBegun) // it has no watch that could begin
 	c.beginOnce.Do(func() {})
 	t.Cleanup(func() { _ = c.Close() })

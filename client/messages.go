@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A Message was sent to the holder by somebody else.
@@ -69,9 +69,11 @@ func (h *Hold) deliver(m Message) {
 func (c *Client) Ask(ctx context.Context, resource, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	key := newID() // an attempt that is repeated is delivered once
-	return c.servers.Retry(ctx, callTimeout/3, func(ctx context.Context, w *v1.Caller) error {
-		_, err := w.Ask(ctx, v1.AskRequest{Resource: resource, Message: message, By: c.config.Holder}, v1.WithKey(key))
+	messenger, err := power[store.Messenger](c, store.MessagePower)
+	if err != nil {
 		return err
-	})
+	}
+	// With a key, an attempt that is repeated is delivered once.
+	m := store.Message{Resource: resource, Text: message, By: c.config.Holder, Key: newID()}
+	return c.retry(ctx, callTimeout/3, func(ctx context.Context) error { return messenger.Ask(ctx, m) })
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // noteTime is how long Note tries, unless ctx ends before.
@@ -19,8 +19,9 @@ func (h *Hold) Note(ctx context.Context, text string) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	return h.session.client.servers.Once(ctx, noteTime, func(ctx context.Context, w *v1.Caller) error {
-		_, err := w.Renew(ctx, v1.RenewRequest{ID: h.ID(), Note: &text})
+	noter, err := power[store.Noter](h.session.client, store.NotePower)
+	if err != nil {
 		return err
-	})
+	}
+	return once(ctx, noteTime, func(ctx context.Context) error { return noter.Note(ctx, h.ref(), text) })
 }

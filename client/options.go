@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ type options struct {
 	progress  func(Waiting)
 	session   *Session
 	noSlots   bool // less than one slot was asked for
+	value     []byte
 }
 
 // asLongAsContext is the wait of an acquire without the option Wait.
@@ -97,6 +99,9 @@ func In(s *Session) Option { return func(o *options) { o.session = s } }
 // Renew sets when the lease is renewed; the default is RenewAt(1.0/3).
 func Renew(r Renewal) Option { return func(o *options) { o.renewal = r } }
 
+// withValue puts a value into the lease, for others to read.
+func withValue(value []byte) Option { return func(o *options) { o.value = value } }
+
 // options returns the options of a call, with the defaults of the client.
 func (c *Client) options(items []Item, wait time.Duration, given []Option) options {
 	o := options{
@@ -118,6 +123,14 @@ func (o *options) partyOf(ctx context.Context, id string) string {
 		return h.party
 	}
 	return id
+}
+
+// labelsOf returns labels in the order of their keys.
+func labelsOf(given map[string]string) (labels leasehold.Labels) {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		labels = append(labels, leasehold.Label{Key: key, Value: given[key]})
+	}
+	return labels
 }
 
 // usableTTL returns a TTL that a server would accept: intervals are computed from it before a

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // pendingReleases are the ids of a session that the server has to release although nobody waits
@@ -16,9 +17,9 @@ import (
 //
 // The session's lock guards it.
 type pendingReleases struct {
-	due       map[string]int // by id: how often a server did not know it, or had no room for its mark
-	deferred  map[string]int // the same, to be tried again after the next renewal
-	releasing bool           // a worker runs
+	due       map[store.Ref]int // how often a server did not know it, or had no room for its mark
+	deferred  map[store.Ref]int // the same, to be tried again after the next renewal
+	releasing bool              // a worker runs
 }
 
 // maxUnknown is how often to release an id that the server does not know, or for whose mark the
@@ -26,12 +27,12 @@ type pendingReleases struct {
 // arrive after its release.
 const maxUnknown = 3
 
-// maxBatch is how many bytes of ids go into one request, beside v1.MaxReleases: well within what
+// maxBatch is how many bytes of ids go into one request, beside their number: well within what
 // a server reads.
 const maxBatch = v1.MaxBody / 2
 
 // releaseLater queues ids to be released, and starts the worker.
-func (s *Session) releaseLater(ids ...string) {
+func (s *Session) releaseLater(ids ...store.Ref) {
 	s.mu.Lock()
 	if s.ended == nil {
 		for _, id := range ids {
@@ -43,9 +44,9 @@ func (s *Session) releaseLater(ids ...string) {
 }
 
 // note sets an id in a map, and makes the map at first.
-func note(list *map[string]int, id string, n int) {
+func note(list *map[store.Ref]int, id store.Ref, n int) {
 	if *list == nil {
-		*list = map[string]int{}
+		*list = map[store.Ref]int{}
 	}
 	(*list)[id] = n
 }
@@ -78,12 +79,12 @@ func (s *Session) startReleasing() {
 // is closed; closing the session releases the rest.
 func (s *Session) releasePending(ctx context.Context) {
 	for failures := 0; ; {
-		batch := s.nextBatch(s.client.servers.Level() >= v1.LevelMany)
+		batch := s.nextBatch(s.client.maxReleases())
 		if len(batch) == 0 {
 			return
 		}
 		err := s.releaseBatch(ctx, batch)
-		if !v1.Transient(err) {
+		if !store.Transient(err) {
 			failures = 0
 			continue
 		}
@@ -93,17 +94,25 @@ func (s *Session) releasePending(ctx context.Context) {
 	}
 }
 
-// nextBatch takes due ids, one or many. If there are none, the worker is done.
-func (s *Session) nextBatch(many bool) map[string]int {
+// maxReleases returns how many ids go into one request.
+func (c *Client) maxReleases() int {
+	if s, ok := c.store.(interface{ MaxReleases() int }); ok {
+		return s.MaxReleases()
+	}
+	return v1.MaxReleases
+}
+
+// nextBatch takes due ids, within a number and maxBatch. If there are none, the worker is done.
+func (s *Session) nextBatch(most int) map[store.Ref]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	batch, size := map[string]int{}, 0
+	batch, size := map[store.Ref]int{}, 0
 	for id, n := range s.pending.due {
-		if len(batch) > 0 && (!many || len(batch) == v1.MaxReleases || size+len(id) > maxBatch) {
+		if len(batch) > 0 && (len(batch) == most || size+len(id.ID) > maxBatch) {
 			break
 		}
 		batch[id] = n
-		size += len(id) + len(`"",`)
+		size += len(id.ID) + len(`"",`)
 		delete(s.pending.due, id)
 	}
 	// Under the same lock as the look at what is due: an id that is queued later finds no worker
@@ -114,23 +123,20 @@ func (s *Session) nextBatch(many bool) map[string]int {
 
 // releaseBatch sends one request for a batch, and records the outcome. If a server refuses the
 // batch, each id is released alone.
-func (s *Session) releaseBatch(ctx context.Context, batch map[string]int) error {
+func (s *Session) releaseBatch(ctx context.Context, batch map[store.Ref]int) error {
 	// Withdraw leaves a mark for an unknown id, so that an acquire that arrives after its release
 	// is refused.
-	r := v1.ReleaseRequest{Session: s.id, Withdraw: true}
+	r := store.ReleaseRequest{Session: s.storeID(), Withdraw: true}
 	for id := range batch {
-		r.IDs = append(r.IDs, id)
-	}
-	if len(batch) == 1 && s.client.servers.Level() < v1.LevelMany {
-		r = v1.ReleaseRequest{ID: r.IDs[0]}
+		r.Leases = append(r.Leases, id)
 	}
 	// Nobody waits for it, so a server may take its time for a large batch.
 	limit := max(s.attemptLimit(), time.Second)
-	err := s.client.servers.Once(ctx, limit, func(ctx context.Context, w *v1.Caller) error { return w.Release(ctx, r) })
+	err := once(ctx, limit, func(ctx context.Context) error { return s.client.store.Release(ctx, r) })
 	switch {
 	case err == nil || len(batch) == 1 && errors.Is(err, leasehold.ErrLost):
 		return nil
-	case v1.Transient(err):
+	case store.Transient(err):
 		s.requeue(batch)
 		return err
 	case len(batch) == 1:
@@ -140,7 +146,7 @@ func (s *Session) releaseBatch(ctx context.Context, batch map[string]int) error 
 	}
 	// One id that the server refuses must not keep the others from being released.
 	for id, n := range batch {
-		if failure := s.releaseBatch(ctx, map[string]int{id: n}); failure != nil {
+		if failure := s.releaseBatch(ctx, map[store.Ref]int{id: n}); failure != nil {
 			err = failure
 		}
 	}
@@ -149,7 +155,7 @@ func (s *Session) releaseBatch(ctx context.Context, batch map[string]int) error 
 
 // requeue makes ids due again whose release reached no server. They do not count as unknown: no
 // server has said anything about them.
-func (s *Session) requeue(batch map[string]int) {
+func (s *Session) requeue(batch map[store.Ref]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended != nil {
@@ -162,7 +168,7 @@ func (s *Session) requeue(batch map[string]int) {
 
 // postpone defers ids whose release a server refused. Ids that stay unknown, or without room,
 // are dropped after maxUnknown times.
-func (s *Session) postpone(batch map[string]int, unknown bool) {
+func (s *Session) postpone(batch map[store.Ref]int, unknown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended != nil {

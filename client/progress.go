@@ -38,8 +38,8 @@ func (a *claim) reportProgress(ctx context.Context) {
 	question.Wait = 0
 	for n := 1; progressBackoff.Sleep(ctx, n); n++ {
 		var held *leasehold.Error
-		err := a.session.client.servers.Once(ctx, 5*time.Second, func(ctx context.Context, w *v1.Caller) error {
-			_, err := w.Acquire(ctx, question)
+		err := once(ctx, 5*time.Second, func(ctx context.Context) error {
+			_, err := a.session.client.store.Acquire(ctx, question)
 			return err
 		})
 		if !errors.As(err, &held) || held.Code != leasehold.Held || ctx.Err() != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A recheck asks a server about one lease, where the renewal of the session is not enough to go by.
@@ -144,28 +144,40 @@ func (h *Hold) recheckLater(later bool) {
 func (h *Hold) recheckOnce(ctx context.Context) error {
 	s := h.session
 	var (
-		sent  time.Duration
-		lease v1.Lease
-		id    string
+		sent   time.Duration
+		answer store.Renewal
+		id     string
 	)
-	err := s.client.servers.Retry(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) (err error) {
+	err := s.client.retry(ctx, s.attemptLimit(), func(ctx context.Context) (err error) {
 		if err := h.Err(); err != nil {
 			return err
 		}
 		// The id may be changed while this is being retried.
 		sent, id = s.clock(), h.ID()
-		lease, err = w.Renew(ctx, v1.RenewRequest{ID: id})
+		answer, err = renewLease(ctx, s.client.store, store.Ref{Resource: h.resource, ID: id})
 		return err
 	})
 	switch {
 	case h.Err() != nil:
 		return h.Err()
-	case isGone(err):
-		return h.handleGone(ctx, id)
 	case err != nil:
 		return err
+	case answer.Ended != nil && answer.Ended.How == 0:
+		return h.handleGone(ctx, id)
+	case answer.Ended != nil:
+		h.lose(lostAs(answer.Ended))
+		return h.Err()
 	}
-	return h.takeRecheck(sent, lease)
+	return h.takeRecheck(sent, answer.Grant)
+}
+
+// renewLease renews one lease.
+func renewLease(ctx context.Context, s store.Store, ref store.Ref) (store.Renewal, error) {
+	answers, err := s.Renew(ctx, ref)
+	if err != nil {
+		return store.Renewal{}, err
+	}
+	return answers[0], answers[0].Err
 }
 
 // handleGone handles that a server does not know an id of the lease. The lease may go on under
@@ -189,7 +201,7 @@ func (h *Hold) handleGone(ctx context.Context, id string) error {
 }
 
 // takeRecheck applies the answer to a recheck, and asks for another one if that was not enough.
-func (h *Hold) takeRecheck(sent time.Duration, lease v1.Lease) error {
+func (h *Hold) takeRecheck(sent time.Duration, lease store.Grant) error {
 	if !h.applyLease(sent, lease) && h.Err() == nil {
 		h.mu.Lock()
 		h.extra.recheckAgain = true
@@ -200,23 +212,23 @@ func (h *Hold) takeRecheck(sent time.Duration, lease v1.Lease) error {
 
 // applyLease applies what an answer says about the lease itself. It reports whether that
 // confirms the hold; if not, the hold is lost or has to be rechecked.
-func (h *Hold) applyLease(sent time.Duration, lease v1.Lease) bool {
+func (h *Hold) applyLease(sent time.Duration, lease store.Grant) bool {
 	h.mu.Lock()
 	m := h.extraLocked()
 	// Another token means another holder, except while this client itself changes the holder: then
 	// its own answer brings the new token.
-	mine := lease.Token == h.token.Load() || m.changing
+	mine := uint64(lease.Token) == h.token.Load() || m.changing
 	// The end of a break is often after the session's deadline, so it has to be rechecked as
 	// the session is renewed.
-	m.hasLimit = m.hasLimit || lease.State == leasehold.Breaking.String()
+	m.hasLimit = m.hasLimit || lease.State == leasehold.Breaking
 	m.recheckAt = sent + h.session.recheckInterval()
 	ends := m.hasLimit
 	h.mu.Unlock()
 	switch {
 	case !mine:
 		h.lose(&LostError{How: leasehold.IDChanged, By: lease.Holder})
-	case ends && lease.RemainingMS != nil:
-		if !h.setLimit(deadlineAfter(sent, milliseconds(*lease.RemainingMS))) {
+	case ends && lease.Remaining > 0:
+		if !h.setLimit(deadlineAfter(sent, lease.Remaining)) {
 			return false
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Release gives the resource back. Call it when the work has ended, not when it was told to end.
@@ -50,28 +50,25 @@ func (h *Hold) release(ctx context.Context, id string, lost *LostError) error {
 	s := h.session
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	send := func(ctx context.Context, w *v1.Caller) error {
-		r := v1.ReleaseRequest{ID: id}
-		if w.Level() >= v1.LevelMany {
-			r.Session = s.id // else it would count as an intervention
-		}
-		return w.Release(ctx, r)
+	send := func(ctx context.Context) error {
+		ref := store.Ref{Resource: h.resource, ID: id}
+		return s.client.store.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{ref}, Session: s.storeID()})
 	}
 	if lost != nil {
 		if lost.How.Clean() || lost.How == leasehold.ByBreak {
 			return nil // the server has ended it already
 		}
 		// Once is enough: it is lost anyway, and this only saves others a wait.
-		_ = s.client.servers.Once(ctx, s.attemptLimit(), send)
+		_ = once(ctx, s.attemptLimit(), send)
 		return nil
 	}
-	err := s.client.servers.Retry(ctx, s.attemptLimit(), send)
+	err := s.client.retry(ctx, s.attemptLimit(), send)
 	for isGone(err) {
 		// Its id may have been changed, and the event is still on its way.
 		if id = h.currentID(ctx, id); id == "" {
 			break
 		}
-		err = s.client.servers.Retry(ctx, s.attemptLimit(), send)
+		err = s.client.retry(ctx, s.attemptLimit(), send)
 	}
 	if err == nil || isGone(err) {
 		if s.private {
@@ -79,6 +76,6 @@ func (h *Hold) release(ctx context.Context, id string, lost *LostError) error {
 		}
 		return nil
 	}
-	s.releaseLater(id) // often only ctx has ended
+	s.releaseLater(store.Ref{Resource: h.resource, ID: id}) // often only ctx has ended
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A session is renewed at a third of its TTL unless the program says otherwise, which leaves room
@@ -122,10 +123,11 @@ func (s *Session) fire(now time.Duration) time.Duration {
 }
 
 // wanted reports whether the session should be renewed now. While an acquire waits in it, it always
-// should: a waiter loses its place in the queue when its session expires.
+// should: a waiter loses its place in the queue when its session expires. A waiter without a session
+// in the store keeps its place by itself.
 func (s *Session) wanted() bool {
 	switch {
-	case s.acquiring > 0 || s.renewal.mode == renewInTime:
+	case s.renewal.mode == renewInTime || s.acquiring > 0 && !s.local:
 		return true
 	case s.renewal.mode == renewOnActivity && s.touched:
 		s.touched = false
@@ -137,7 +139,9 @@ func (s *Session) wanted() bool {
 // unused reports whether nothing has used the session for one TTL. A shared session is kept for
 // that long because the next acquire of the same TTL then saves a request.
 func (s *Session) unused(now time.Duration) bool {
-	if s.own || s.acquiring > 0 || len(s.holds) > 0 {
+	// The end of a session releases what is pending; that of a local one does not.
+	pending := s.local && (s.pending.releasing || len(s.pending.due)+len(s.pending.deferred) > 0)
+	if s.own || s.acquiring > 0 || len(s.holds) > 0 || pending {
 		s.idle = now
 		return false
 	}
@@ -165,19 +169,28 @@ func (s *Session) renew(ctx context.Context) {
 		if ctx.Err() != nil || isGone(err) {
 			return
 		}
-		left := time.Duration(s.deadline.Load()) - s.clock()
-		s.client.log.Warn("the session could not be renewed", "session", s.id, "left", left, "err", err)
-		if !retry.Sleep(ctx, n) {
+		s.warnOfRenewal(err)
+		if !retry.Sleep(ctx, n) || s.local && len(s.granted()) == 0 {
 			return
 		}
 	}
+}
+
+// warnOfRenewal logs a renewal that failed.
+func (s *Session) warnOfRenewal(err error) {
+	if s.local {
+		s.client.log.Warn("leases could not be renewed", "leases", len(s.granted()), "err", err)
+		return
+	}
+	left := time.Duration(s.deadline.Load()) - s.clock()
+	s.client.log.Warn("the session could not be renewed", "session", s.id, "left", left, "err", err)
 }
 
 // renewUntil renews the session for a caller that waits for it.
 func (s *Session) renewUntil(ctx context.Context) error {
 	for n := 1; ; n++ {
 		err := s.renewOnce(ctx)
-		if !v1.Transient(err) || !s.alive() || ctx.Err() != nil || !backoff.Sleep(ctx, n) {
+		if !store.Transient(err) || !s.alive() || ctx.Err() != nil || !backoff.Sleep(ctx, n) {
 			return err
 		}
 	}
@@ -185,15 +198,22 @@ func (s *Session) renewUntil(ctx context.Context) error {
 
 // renewOnce makes one attempt at a renewal and applies its answer.
 func (s *Session) renewOnce(ctx context.Context) error {
+	if s.local {
+		return s.renewLocal(ctx)
+	}
+	// The known count of interventions: the store names only later ones.
+	s.mu.Lock()
+	count := s.interventions
+	s.mu.Unlock()
 	var (
 		sent   time.Duration
-		answer v1.Session
+		answer store.SessionAnswer
 	)
-	err := s.client.servers.Once(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) (err error) {
+	err := once(ctx, s.attemptLimit(), func(ctx context.Context) (err error) {
 		// Read for each attempt, just before it is sent: the time that an earlier attempt took must
 		// not be counted as granted.
 		sent = s.clock()
-		answer, err = s.sendRenewal(ctx, w)
+		answer, err = s.client.sessionful.RenewSession(ctx, s.id, count)
 		return err
 	})
 	switch {
@@ -205,15 +225,4 @@ func (s *Session) renewOnce(ctx context.Context) error {
 		return s.lostError(leasehold.SessionExpired)
 	}
 	return err
-}
-
-// sendRenewal sends the known count of interventions, so that the server names only later ones.
-func (s *Session) sendRenewal(ctx context.Context, w *v1.Caller) (v1.Session, error) {
-	s.mu.Lock()
-	count := s.interventions
-	s.mu.Unlock()
-	if count == 0 {
-		return w.RenewSession(ctx, s.id)
-	}
-	return w.RenewSessionSince(ctx, s.id, count)
 }

@@ -2,10 +2,8 @@ package client
 
 import (
 	"context"
-	"errors"
 
-	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A Semaphore is a resource with several slots.
@@ -51,19 +49,12 @@ func (c *Client) Pool(resource string, options ...Option) *Pool {
 func (p *Pool) Define(ctx context.Context, units ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	key := newID() // a retry must not undo what somebody else changed since
-	return p.client.servers.Retry(ctx, callTimeout/3, func(ctx context.Context, w *v1.Caller) error {
-		_, err := w.Definition(ctx, p.resource) // and its answer tells the level
-		switch {
-		case err != nil && !errors.Is(err, leasehold.ErrNotFound):
-			return err
-		case w.Level() >= v1.LevelChange:
-			_, err = w.ChangeDefinition(ctx, p.resource, v1.DefinitionChange{
-				Units: v1.To(units), By: p.client.config.Holder, Replace: true,
-			}, v1.WithKey(key))
-		default:
-			_, err = w.Define(ctx, p.resource, v1.DefinitionRequest{Units: units, By: p.client.config.Holder})
-		}
+	definer, err := power[store.Definer](p.client, store.DefinitionPower)
+	if err != nil {
 		return err
+	}
+	key := newID() // a retry must not undo what somebody else changed since
+	return p.client.retry(ctx, callTimeout/3, func(ctx context.Context) error {
+		return definer.DefineUnits(ctx, p.resource, units, p.client.config.Holder, key)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A Session binds leases and records to one promise of liveness: they last while it is renewed,
@@ -27,9 +27,10 @@ type Session struct {
 	timer   timer
 	private bool // it carries one hold, which is not renewed in time like others
 	own     bool // the program opened it, and closes it
+	local   bool // the store does not know it; see own_deadline.go
 
 	// deadline is when the session ends, on the client's clock: 0 until it is open, -1 once it
-	// is over. It is never later than the server's.
+	// is over. It is never later than the store's. A local session has none.
 	deadline atomic.Int64
 
 	mu                  sync.Mutex // guards what follows
@@ -59,17 +60,19 @@ const maxHolds = leasehold.MaxClaimsPerSession - 384
 // open opens the session on a server.
 func (s *Session) open(ctx context.Context, labels map[string]string) error {
 	c := s.client
+	if s.local {
+		return s.openLocal()
+	}
 	if c.config.OnSession != nil {
 		c.config.OnSession(s.id)
 	}
 	var (
 		sent   time.Duration
-		answer v1.Session
+		answer store.SessionAnswer
 	)
-	r := v1.SessionRequest{ID: s.id, TTL: v1.TTL{Duration: v1.Duration(s.ttl)}, Labels: labels}
-	err := c.servers.Retry(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) (err error) {
+	err := c.retry(ctx, s.attemptLimit(), func(ctx context.Context) (err error) {
 		sent = c.clock.Now()
-		answer, err = w.OpenSession(ctx, r)
+		answer, err = c.sessionful.OpenSession(ctx, s.id, s.ttl, labelsOf(labels))
 		return err
 	})
 	if err == nil && !s.extend(sent, answer) {
@@ -201,6 +204,9 @@ func (s *Session) hold(id string) *Hold {
 
 // close ends the session, on the server too.
 func (s *Session) close(ctx context.Context) error {
+	if s.local {
+		return s.closeLocal(ctx)
+	}
 	// It ends here before the server is asked, so that nobody works under a lease that is being
 	// given back.
 	open := s.deadline.Load() != 0
@@ -208,8 +214,8 @@ func (s *Session) close(ctx context.Context) error {
 	if !open {
 		return nil
 	}
-	err := s.client.servers.Retry(ctx, s.attemptLimit(), func(ctx context.Context, w *v1.Caller) error {
-		return w.CloseSession(ctx, s.id)
+	err := s.client.retry(ctx, s.attemptLimit(), func(ctx context.Context) error {
+		return s.client.sessionful.CloseSession(ctx, s.id)
 	})
 	// Gone is what the caller wanted.
 	if isGone(err) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Holds with the same TTL and renewal share a session, so that a program with ten thousand leases
@@ -22,6 +23,9 @@ type sessionTerms struct {
 // records with Session.Put; the client renews it until Session.Close.
 func (c *Client) OpenSession(ctx context.Context, given ...Option) (*Session, error) {
 	o := c.options(nil, 0, given)
+	if c.sessionful == nil {
+		return nil, store.Require(c.store, store.SessionPower)
+	}
 	if o.renewal.needsOwnSession() {
 		o.renewal = RenewAt(o.renewal.fraction)
 	}
@@ -98,10 +102,12 @@ func (c *Client) pick(o options) (s *Session, ours bool, err error) {
 
 // newSession makes a session that one caller has entered. It is not open yet.
 func (c *Client) newSession(o options, own bool) (*Session, error) {
-	c.servers.PingWithin(usableTTL(o.ttl))
+	if s, ok := c.store.(interface{ PingWithin(time.Duration) }); ok {
+		s.PingWithin(usableTTL(o.ttl))
+	}
 	s := &Session{
 		client: c, ttl: o.ttl, renewal: o.renewal, own: own, private: !own && o.renewal.needsOwnSession(),
-		holds: map[string]*Hold{}, ready: make(chan struct{}), idle: c.clock.Now(),
+		local: c.sessionful == nil, holds: map[string]*Hold{}, ready: make(chan struct{}), idle: c.clock.Now(),
 	}
 	// A session of the program has no acquire yet, and is not closed when it is unused.
 	if !own {
@@ -126,7 +132,7 @@ func (c *Client) newSession(o options, own bool) (*Session, error) {
 	}
 	if !c.watching {
 		c.watching = true
-		c.spawn(func() { c.watch(c.context) })
+		c.startWatch()
 	}
 	return s, nil
 }
@@ -134,7 +140,7 @@ func (c *Client) newSession(o options, own bool) (*Session, error) {
 // openSession opens a session for everyone who waits for it.
 func (c *Client) openSession(ctx context.Context, s *Session, labels map[string]string) error {
 	err := s.open(ctx, labels)
-	if err == nil {
+	if err == nil && !s.local {
 		c.awaitWatch(ctx, s)
 	}
 	if err != nil {

@@ -48,7 +48,13 @@ func (c *Client) expireSessions() bool {
 	open := slices.Collect(maps.Values(c.sessions))
 	c.mu.Unlock()
 	for _, s := range open {
-		if s.deadline.Load() != 0 { // else it is still being opened
+		switch {
+		case s.deadline.Load() == 0: // it is still being opened
+		case s.local:
+			for _, h := range s.granted() {
+				h.check()
+			}
+		default:
 			s.alive()
 		}
 	}

@@ -3,26 +3,33 @@ package client
 import (
 	"context"
 	"errors"
-	"time"
+	"iter"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // The watch brings news early: a break, a message, the end of a lease. Nothing depends on it for
 // safety, because the deadlines hold without it; see interventions.go.
 
+// startWatch watches the client's sessions, if the store has events and sessions.
+func (c *Client) startWatch() {
+	watcher, ok := c.store.(store.Watcher)
+	if ok && c.sessionful != nil {
+		c.spawn(func() { c.watch(c.context, watcher) })
+	}
+}
+
 // watch follows the events of all the client's sessions in one stream. Events that it may have
 // missed are replaced by rechecks.
-func (c *Client) watch(ctx context.Context) {
+func (c *Client) watch(ctx context.Context, watcher store.Watcher) {
 	at, tries := "", 0
 	for ctx.Err() == nil {
-		chosen := c.servers.Choose()
-		query := v1.WatchQuery{
-			Session: c.name, Since: at, Once: true,
+		query := store.WatchQuery{
+			Session: c.name, Since: at,
 			// The stream continues there after a break of the connection, so that no event is lost.
 			Passed: func(position string) { at = position },
-			Started: func(v1.Hello) {
+			Started: func() {
 				tries = 0
 				if at == "" {
 					c.watchComplete.Store(true)
@@ -32,16 +39,12 @@ func (c *Client) watch(ctx context.Context) {
 				}
 			},
 		}
-		err := c.consume(chosen.Watch(ctx, query))
-		// The server no longer has the events since then: the watch begins again, and rechecks
+		err := c.consume(watcher.Watch(ctx, query))
+		// The store no longer has the events since then: the watch begins again, and rechecks
 		// everything.
-		var gone *v1.Gone
-		if errors.As(err, &gone) {
+		if errors.Is(err, leasehold.ErrLost) {
 			at = ""
 			c.watchComplete.Store(false)
-		}
-		if v1.Transient(err) {
-			c.servers.Leave(chosen)
 		}
 		tries++
 		backoff.Sleep(ctx, tries)
@@ -49,8 +52,8 @@ func (c *Client) watch(ctx context.Context) {
 }
 
 // consume handles events until the stream ends.
-func (c *Client) consume(events func(yield func(v1.Event, error) bool)) (failure error) {
-	events(func(e v1.Event, err error) bool {
+func (c *Client) consume(events iter.Seq2[leasehold.Event, error]) (failure error) {
+	events(func(e leasehold.Event, err error) bool {
 		if err != nil {
 			failure = err
 			return false
@@ -62,15 +65,15 @@ func (c *Client) consume(events func(yield func(v1.Event, error) bool)) (failure
 }
 
 // handleEvent applies an event to the session or hold that it is about.
-func (c *Client) handleEvent(e v1.Event) {
+func (c *Client) handleEvent(e leasehold.Event) {
 	c.mu.Lock()
 	s := c.sessions[e.Session]
 	c.mu.Unlock()
 	if s == nil {
 		return
 	}
-	if e.Kind == leasehold.SessionEnded.String() {
-		s.endAs(&LostError{How: howOf(e.How), By: e.By, Reason: e.Reason})
+	if e.Kind == leasehold.SessionEnded {
+		s.endAs(&LostError{How: e.How, By: e.By, Reason: e.Reason})
 		return
 	}
 	h := s.hold(e.ID)
@@ -79,30 +82,23 @@ func (c *Client) handleEvent(e v1.Event) {
 		return
 	}
 	switch e.Kind {
-	case leasehold.Asked.String():
+	case leasehold.Asked:
 		h.deliver(Message{By: e.By, Text: e.Reason})
-	case leasehold.BreakSet.String():
-		h.deliver(Message{By: e.By, Text: e.Reason, Break: true, Until: until(e)})
+	case leasehold.BreakSet:
+		h.deliver(Message{By: e.By, Text: e.Reason, Break: true, Until: e.Until})
 		s.queueRecheck(h)
-	case leasehold.Ended.String():
-		h.lose(&LostError{How: howOf(e.How), By: e.By, Reason: e.Reason})
-	case leasehold.Changed.String():
+	case leasehold.Ended:
+		h.lose(&LostError{How: e.How, By: e.By, Reason: e.Reason})
+	case leasehold.Changed:
 		h.handleTaken(e)
 	}
 }
 
-func until(e v1.Event) time.Time {
-	if e.Until == nil {
-		return time.Time{}
-	}
-	return e.Until.Time
-}
-
 // handleTaken ends the hold if somebody else gave its lease to another holder.
-func (h *Hold) handleTaken(e v1.Event) {
+func (h *Hold) handleTaken(e leasehold.Event) {
 	h.mu.Lock()
 	// An event with the token we have, or an older one, tells of something that we know.
-	ours := h.extra != nil && h.extra.changing || e.Token <= h.token.Load()
+	ours := h.extra != nil && h.extra.changing || uint64(e.Token) <= h.token.Load()
 	h.mu.Unlock()
 	if !ours {
 		h.lose(&LostError{How: leasehold.IDChanged, By: e.Holder})
@@ -112,15 +108,15 @@ func (h *Hold) handleTaken(e v1.Event) {
 // followRename follows a lease to an id that somebody else gave it. The token says which hold it
 // was, since a session can hold many slots of one resource. If the holder was changed too, the
 // token is new: then all holds that it may have been are rechecked.
-func (s *Session) followRename(e v1.Event) {
-	if e.Kind != leasehold.Changed.String() {
+func (s *Session) followRename(e leasehold.Event) {
+	if e.Kind != leasehold.Changed {
 		return
 	}
 	var found *Hold
 	var suspects []*Hold
 	s.mu.Lock()
 	for _, h := range s.holds {
-		token := h.token.Load()
+		token := leasehold.Token(h.token.Load())
 		switch {
 		case h.resource != e.Resource || token == 0:
 		case token == e.Token:

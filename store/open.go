@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -62,6 +63,10 @@ func Schemes() []string {
 	slices.Sort(schemes)
 	return schemes
 }
+
+// ErrLimit is the cause of a context that ended because one attempt took too long: the store may be
+// unreachable by its present connections, and should try others next time.
+var ErrLimit = errors.New("no answer within the time of one attempt")
 
 // Names reports whether an address names a store, by a scheme that is not that of a Leasehold server.
 func Names(address string) bool {

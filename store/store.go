@@ -167,7 +167,7 @@ const DefaultLimit = 100
 // whether it did. What is not a *leasehold.Error is a failure on the way to the store.
 func Transient(err error) bool {
 	var e *leasehold.Error
-	if err == nil {
+	if err == nil || errors.Is(err, leasehold.ErrLost) {
 		return false
 	}
 	return !errors.As(err, &e) || e.Code == leasehold.Unavailable || e.Code == leasehold.Undecided

@@ -71,18 +71,32 @@ func newEndpoint(address string, client *http.Client, ttl time.Duration) *endpoi
 // A Choice is the server to ask now, as a Caller that asks no other.
 type Choice struct {
 	*Caller
-	turn int64
+	turn       int64
+	generation int // of its connections when it was chosen
 }
 
 // Choose returns the server to ask now. If it fails, Leave it.
 func (s *Servers) Choose() Choice {
 	turn := s.current.Load()
-	return Choice{s.all[int(turn%int64(len(s.all)))], turn}
+	c := s.all[int(turn%int64(len(s.all)))]
+	return Choice{c, turn, c.endpoint.connections.dialled()}
 }
 
 // Leave makes the next server the one to ask, unless somebody left this one already:
 // a hundred requests that fail together skip one server, not a hundred.
 func (s *Servers) Leave(c Choice) { s.current.CompareAndSwap(c.turn, c.turn+1) }
+
+// LeaveSilent leaves a server that did not answer in time. Its connections may be dead: the next
+// attempt at it uses new ones. Whether a connection is dead cannot be known from here; a new one
+// costs little, and waiting for the old one would cost the next attempt too. If another request has
+// redialled since the server was chosen, the fresh connections are left alone.
+func (s *Servers) LeaveSilent(c Choice) {
+	s.Leave(c)
+	c.endpoint.connections.redial(c.generation)
+}
+
+// Count returns the number of servers.
+func (s *Servers) Count() int { return len(s.all) }
 
 // Level returns the feature level that the server to ask now told last; 0 if it told none.
 func (s *Servers) Level() int { return s.Choose().Level() }
@@ -112,26 +126,19 @@ func Transient(err error) bool {
 }
 
 // Once makes a single attempt, which may take as long as limit says; 0 is no limit. After a
-// transient failure the next attempt goes to another server. If the limit was reached, the
-// connections may be dead: the next attempt at this server uses new ones. Whether a connection is
-// dead cannot be known from here; a new one costs little, and waiting for the old one would cost
-// the next attempt too.
+// transient failure the next attempt goes to another server.
 func (s *Servers) Once(ctx context.Context, limit time.Duration, send Send) error {
 	chosen := s.Choose()
-	connections := chosen.endpoint.connections
-	// Read before the attempt: if another request redials meanwhile, the fresh connections are left
-	// alone.
-	generation := connections.dialled()
 	limited, cancel := withLimit(ctx, limit)
 	defer cancel()
 	err := send(limited, chosen.Caller)
-	if !Transient(err) {
-		return err
-	}
-	s.Leave(chosen)
+	switch {
+	case !Transient(err):
 	// If the caller's own context ended, nothing is known about the connection.
-	if limited.Err() != nil && ctx.Err() == nil {
-		connections.redial(generation)
+	case limited.Err() != nil && ctx.Err() == nil:
+		s.LeaveSilent(chosen)
+	default:
+		s.Leave(chosen)
 	}
 	return err
 }

@@ -1,0 +1,49 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// once makes a single attempt at something, which may take as long as limit says.
+func once(ctx context.Context, limit time.Duration, attempt func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, store.ErrLimit)
+	defer cancel()
+	return attempt(ctx)
+}
+
+// retry attempts something idempotent until the store answers, with yes or no, or ctx ends.
+func (c *Client) retry(ctx context.Context, limit time.Duration, attempt func(context.Context) error) error {
+	for n := 1; ; n++ {
+		err := once(ctx, limit, attempt)
+		if !store.Transient(err) || ctx.Err() != nil || !c.pause(ctx, n) {
+			return err
+		}
+	}
+}
+
+// pause pauses after the n-th failed attempt in a row. Where there are several servers it does so
+// only after a round of all of them: another server is probably fine. It reports whether ctx is
+// still alive.
+func (c *Client) pause(ctx context.Context, n int) bool {
+	round := 1
+	if s, ok := c.store.(interface{ Endpoints() int }); ok {
+		round = s.Endpoints()
+	}
+	if n%round != 0 {
+		return ctx.Err() == nil
+	}
+	return backoff.Sleep(ctx, n/round)
+}
+
+// power returns the part of the store that has a power, or an error that names the stores which have
+// it.
+func power[T any](c *Client, p store.Power) (T, error) {
+	s, ok := c.store.(T)
+	if ok {
+		return s, nil
+	}
+	return s, store.Require(c.store, p)
+}

@@ -1,0 +1,208 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/store"
+)
+
+// A store without sessions gives each lease a TTL of its own. The client's session is then local: it
+// only groups leases with the same terms, so that they are renewed together. It does not end by time,
+// and the deadline of each hold comes from the answer about its own lease.
+
+// maxRenewed is how many leases are renewed by one call: the answer to a call that takes long says
+// less than that to a quick one.
+const maxRenewed = 500
+
+// storeID returns the session's id in the store; empty if it is local.
+func (s *Session) storeID() string {
+	if s.local {
+		return ""
+	}
+	return s.id
+}
+
+// openLocal makes a local session ready.
+func (s *Session) openLocal() error {
+	if err := s.client.store.Features().CheckTTL(s.ttl); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.deadline.Store(int64(never))
+	s.renewAt = s.clock() + s.renewalInterval()
+	s.mu.Unlock()
+	s.client.scheduler.set(&s.timer, s.clock())
+	return nil
+}
+
+// grantLocal makes a hold from a lease with a TTL of its own.
+func (a *claim) grantLocal(ctx context.Context, h *Hold, lease store.Grant, behind bool) error {
+	s := a.session
+	if lease.Remaining <= 0 {
+		return &leasehold.Error{Code: leasehold.Undecided, Message: h.resource + " was granted without an end"}
+	}
+	if a.waited || behind {
+		// When its time began to count is not known.
+		if err := h.recheck(ctx); err != nil {
+			return err
+		}
+	} else {
+		s.mu.Lock()
+		h.extendLocked(deadlineAfter(a.asked, lease.Remaining))
+		s.mu.Unlock()
+	}
+	h.mu.Lock()
+	m := h.extraLocked()
+	h.mu.Unlock()
+	s.client.scheduler.set(&m.timer, s.clock()) // fire returns when it is due
+	return h.Err()
+}
+
+// extendLocked moves the hold's own deadline. A hold whose deadline has passed may have been seen as
+// lost, and must not come back. Answers can overtake each other, so an older one takes nothing back;
+// a break that shortens the lease sets a limit. The session's lock is held.
+func (h *Hold) extendLocked(until time.Duration) {
+	old := time.Duration(h.frozenAt.Load())
+	if old == 0 || until > old && h.session.clock() < old {
+		h.frozenAt.Store(int64(until))
+	}
+}
+
+// renewLocal renews the leases of a local session, each by its id. Those that the store could not
+// renew are tried again one by one; if there is only one, its error is returned.
+func (s *Session) renewLocal(ctx context.Context) error {
+	holds := s.granted()
+	began := s.clock()
+	for len(holds) > 0 {
+		chunk := holds[:min(maxRenewed, len(holds))]
+		holds = holds[len(chunk):]
+		if err := s.renewChunk(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.renewAt = max(s.renewAt, began+s.renewalInterval())
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *Session) renewChunk(ctx context.Context, holds []*Hold) error {
+	refs := make([]store.Ref, len(holds))
+	for i, h := range holds {
+		refs[i] = h.ref()
+	}
+	var (
+		sent    time.Duration
+		answers []store.Renewal
+	)
+	err := once(ctx, s.attemptLimit(), func(ctx context.Context) (err error) {
+		sent = s.clock()
+		answers, err = s.client.store.Renew(ctx, refs...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, h := range holds {
+		answer := answers[i]
+		switch {
+		case answer.Err != nil && s.private:
+			return answer.Err
+		case answer.Err != nil, answer.Ended != nil && answer.Ended.How == 0:
+			s.queueRecheck(h)
+		case answer.Ended != nil:
+			h.lose(lostAs(answer.Ended))
+		case !h.applyLease(sent, answer.Grant):
+			s.queueRecheck(h)
+		}
+	}
+	return nil
+}
+
+// granted returns the holds that were granted and are not lost.
+func (s *Session) granted() (holds []*Hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.holds {
+		if h.token.Load() != 0 {
+			holds = append(holds, h)
+		}
+	}
+	return holds
+}
+
+// closeLocal ends a local session, and releases its leases.
+func (s *Session) closeLocal(ctx context.Context) error {
+	s.mu.Lock()
+	r := store.ReleaseRequest{Withdraw: true}
+	for _, h := range s.holds {
+		r.Leases = append(r.Leases, h.ref())
+	}
+	for _, pending := range []map[store.Ref]int{s.pending.due, s.pending.deferred} {
+		for ref := range pending {
+			r.Leases = append(r.Leases, ref)
+		}
+	}
+	s.mu.Unlock()
+	s.end(leasehold.SessionClosed, "")
+	if len(r.Leases) == 0 {
+		return nil
+	}
+	err := s.client.retry(ctx, callTimeout/3, func(ctx context.Context) error { return s.client.store.Release(ctx, r) })
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// ending returns how the id of an acquire ended; nil if that is not known.
+func (a *claim) ending(ctx context.Context) *leasehold.Ending {
+	s := a.session
+	if !s.local {
+		if e := s.client.ending(ctx, a.request.Resource, a.request.ID); e != nil {
+			return &leasehold.Ending{How: e.How, By: e.By, Reason: e.Reason}
+		}
+		return nil
+	}
+	var answer store.Renewal
+	err := once(ctx, s.attemptLimit(), func(ctx context.Context) (err error) {
+		answer, err = renewLease(ctx, s.client.store, a.holds[0].ref())
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	return answer.Ended
+}
+
+// saw remembers the largest token, which is the floor of the next request.
+func (c *Client) saw(token leasehold.Token) {
+	for {
+		largest := c.largest.Load()
+		if uint64(token) <= largest || c.largest.CompareAndSwap(largest, uint64(token)) {
+			return
+		}
+	}
+}
+
+// checkPowers returns an error if the store lacks what an acquire asks for.
+func (c *Client) checkPowers(o options) error {
+	var failures []error
+	need := func(p store.Power, is bool) {
+		if is {
+			failures = append(failures, store.Require(c.store, p))
+		}
+	}
+	for _, item := range o.items {
+		need(store.Slots, item.Shared || item.Slots > 0)
+	}
+	need(store.Several, len(o.items) > 1)
+	need(store.Grace, o.grace > 0)
+	need(store.HoldLimit, o.holdLimit > 0)
+	need(store.Priority, o.priority != 0)
+	need(store.ValueInLease, len(o.value) > 0)
+	return errors.Join(failures...)
+}

@@ -104,7 +104,7 @@ bin/peers/consul: test/peers/consul.mod
 	@$(PEER) github.com/hashicorp/consul
 
 bin/peers/kube-apiserver: test/peers/kubernetes.mod
-	@$(PEER) k8s.io/kubernetes/cmd/kube-apiserver
+	@$(PEER) -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.36.4' k8s.io/kubernetes/cmd/kube-apiserver
 
 peers: bin/peers/etcd bin/peers/etcdutl bin/peers/consul bin/peers/kube-apiserver ## Consul and kube-apiserver, for the tests that start them; takes half an hour
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -43,7 +42,7 @@ func StartEtcd(t testing.TB, config EtcdConfig) *Etcd {
 	for i := range max(1, config.Members) {
 		m := &EtcdMember{name: fmt.Sprintf("m%d", i), peer: process.Reserve(t)}
 		m.Server = Server{Address: process.Reserve(t), name: "etcd " + m.name, dir: t.TempDir(), ready: m.leader}
-		if config.Members > 1 {
+		if config.Members > 1 { // it cannot do more before a majority runs
 			m.ready = m.listens
 		}
 		e.Members = append(e.Members, m)
@@ -100,16 +99,6 @@ func (m *EtcdMember) URL() string { return "http://" + m.Address }
 func (m *EtcdMember) leader() error {
 	_, err := m.status()
 	return err
-}
-
-// listens reports whether the member has come so far that it listens. One of several cannot do more
-// before a majority of them runs.
-func (m *EtcdMember) listens() error {
-	c, err := net.Dial("tcp", m.Address)
-	if err != nil {
-		return err
-	}
-	return c.Close()
 }
 
 // status reports whether the member leads. It is an error if it knows no leader.

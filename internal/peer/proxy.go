@@ -38,7 +38,12 @@ const (
 // StartProxy starts a proxy in front of a server at an address.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	return startProxyAt(t, "127.0.0.1", target)
+}
+
+func startProxyAt(t testing.TB, host, target string) *Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}

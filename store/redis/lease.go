@@ -1,0 +1,88 @@
+package redis
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/redis/rueidis"
+)
+
+// The fields of a lease in the order in which the scripts return them.
+const (
+	fieldID = iota
+	fieldDeadline
+	fieldToken
+	fieldTTL
+	fieldAcquired
+	fieldNote
+	fieldBroken
+	fieldHow
+	fieldAt
+	fieldBy
+	fieldWhy
+)
+
+// lease returns a lease as it is now, at the time of the primary.
+func (s *Store) lease(now int64, resource string, fields []rueidis.RedisMessage) leasehold.Lease {
+	get := func(i int) (m rueidis.RedisMessage) {
+		if i < len(fields) {
+			m = fields[i]
+		}
+		return m
+	}
+	deadline, n := number(get(fieldDeadline)), readNote(text(get(fieldNote)))
+	token := leasehold.Token(number(get(fieldToken)))
+	l := leasehold.Lease{
+		Namespace: s.namespace, Resource: resource, ID: text(get(fieldID)),
+		Holder: n.Holder, Labels: n.labels(), Reason: n.Reason,
+		State: leasehold.Leased, Token: token, Floor: token,
+		TTL: micros(number(get(fieldTTL))), Remaining: max(0, micros(deadline-now)),
+		Acquired: time.UnixMicro(number(get(fieldAcquired))), Expires: time.UnixMicro(deadline),
+	}
+	how := leasehold.How(number(get(fieldHow)))
+	switch {
+	case how == leasehold.ByBreak:
+		l.State, l.Remaining = leasehold.Broken, 0
+	case how != 0:
+		l.State, l.Remaining = leasehold.Available, 0
+	case deadline <= now:
+		l.State = leasehold.Expired
+		if number(get(fieldBroken)) == deadline {
+			l.State = leasehold.Broken
+		}
+	case number(get(fieldBroken)) != 0:
+		l.State = leasehold.Breaking
+	}
+	return l
+}
+
+// last returns how the newest lease of a resource ended; nil if it has not.
+func last(l leasehold.Lease, fields []rueidis.RedisMessage) *leasehold.Ending {
+	e := leasehold.Ending{ID: l.ID, Holder: l.Holder, Token: l.Token, TTL: l.TTL,
+		By: text(fields[fieldBy]), Reason: text(fields[fieldWhy])}
+	switch how := leasehold.How(number(fields[fieldHow])); {
+	case how != 0:
+		e.How, e.At = how, time.UnixMicro(number(fields[fieldAt]))
+	case l.State == leasehold.Broken:
+		e.How, e.At = leasehold.ByBreak, l.Expires
+	case l.State == leasehold.Expired:
+		e.How, e.At, e.By, e.Reason = leasehold.ByTTL, l.Expires, "", ""
+	default:
+		return nil
+	}
+	return &e
+}
+
+// ending reads how an id ended.
+func (s *Store) ending(id string, fields []rueidis.RedisMessage) leasehold.Ending {
+	if len(fields) < 6 {
+		return leasehold.Ending{ID: id}
+	}
+	e := leasehold.Ending{ID: id, How: leasehold.How(number(fields[0])), At: time.UnixMicro(number(fields[1])),
+		By: text(fields[2]), Reason: text(fields[3]),
+		Token: leasehold.Token(number(fields[4])), Holder: text(fields[5])}
+	if e.How == leasehold.ByTTL {
+		e.By, e.Reason = "", ""
+	}
+	return e
+}

@@ -1,0 +1,46 @@
+package redis
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/store"
+)
+
+// A note is what Redis keeps of a request for others to read. No script looks into it.
+type note struct {
+	Holder string            `json:"holder"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Reason string            `json:"reason,omitempty"`
+	TTL    int64             `json:"ttl,omitempty"` // ms, of a waiter
+}
+
+func noteOf(r store.Request) string {
+	n := note{Holder: r.Holder, Reason: r.Reason, TTL: r.TTL.Milliseconds()}
+	for _, l := range r.Labels {
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels[l.Key] = l.Value
+	}
+	b, err := json.Marshal(n)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return string(b)
+}
+
+// readNote returns what it can: a note that somebody spoiled does not make a lease unreadable.
+func readNote(text string) (n note) {
+	_ = json.Unmarshal([]byte(text), &n)
+	return n
+}
+
+func (n note) labels() (labels leasehold.Labels) {
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+		labels = append(labels, leasehold.Label{Key: key, Value: n.Labels[key]})
+	}
+	return labels
+}

@@ -1,0 +1,47 @@
+package redis
+
+import (
+	"crypto/sha1" //nolint:gosec // the name of a script in Redis
+	"embed"
+	"encoding/hex"
+)
+
+//go:embed lua/*.lua
+var files embed.FS
+
+// A script is one verb. Redis knows it by the hash of its text.
+type script struct {
+	name, text, hash string
+
+	// durable says that its effects must survive a failover in strict mode.
+	durable bool
+}
+
+// Only what takes up memory for longer is refused when memory is full. Who holds a lease can renew
+// and release it then, too. The header without "no-writes" also keeps replicas from running any of
+// them.
+var (
+	acquireScript = newScript("acquire", "#!lua", true)
+	lookScript    = newScript("acquire", "#!lua flags=allow-oom", true) // acquire when memory is full
+	renewScript   = newScript("renew", "#!lua flags=allow-oom", true)
+	releaseScript = newScript("release", "#!lua flags=allow-oom", true)
+	breakScript   = newScript("break", "#!lua flags=allow-oom", true)
+	readScript    = newScript("read", "#!lua flags=allow-oom", false)
+	namesScript   = newScript("names", "#!lua flags=allow-oom", false)
+	initScript    = newScript("init", "#!lua", true)
+	probeScript   = newScript("probe", "#!lua flags=allow-oom", false)
+)
+
+func newScript(name, header string, durable bool) script {
+	text := header + "\n" + file("common") + "\n" + file(name)
+	hash := sha1.Sum([]byte(text)) //nolint:gosec // as above
+	return script{name: name, text: text, hash: hex.EncodeToString(hash[:]), durable: durable}
+}
+
+func file(name string) string {
+	b, err := files.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(b)
+}

@@ -137,6 +137,7 @@ func (c *contender) round(how int) {
 	grant, deadline, ok := c.acquire()
 	if !ok {
 		c.release()
+		k.sleep(k.TTL / 20)
 		return
 	}
 	b := belief{from: time.Now(), to: deadline, token: grant.Token}
@@ -169,7 +170,9 @@ func (c *contender) round(how int) {
 func (c *contender) acquire() (grant store.Grant, deadline time.Time, ok bool) {
 	k := c.k
 	r := k.request(c.ref)
-	r.Wait = k.TTL
+	if rand.N(2) > 0 {
+		r.Wait = k.TTL
+	}
 	for range 5 {
 		sent := time.Now()
 		var err error

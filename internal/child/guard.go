@@ -19,6 +19,7 @@ import (
 type Guard struct {
 	process *exec.Cmd
 	orders  *os.File
+	unsent  []byte        // of what it was told: it may not have read for a while
 	until   time.Duration // what it was told last
 }
 
@@ -44,14 +45,23 @@ func StartGuard(argv []string) *Guard {
 	return g
 }
 
+// maxUnsent is how much is kept for a guard that does not read: it was stopped.
+const maxUnsent = 1 << 20
+
 // order tells the guard something. One that is gone, or does not listen, cannot be told.
 func (g *Guard) order(format string, args ...any) {
-	if g != nil {
-		// A guard that was stopped does not read, and a full pipe must not keep us from watching
-		// the lease.
-		_ = g.orders.SetWriteDeadline(time.Now().Add(tick))
-		_, _ = fmt.Fprintf(g.orders, format+"\n", args...)
+	if g != nil && len(g.unsent) < maxUnsent {
+		g.unsent = fmt.Appendf(g.unsent, format+"\n", args...)
+		g.send()
 	}
+}
+
+// send sends what the guard was not told yet, as far as it goes: a full pipe must not keep us from
+// watching the lease. The rest follows later, so that no order is cut in two.
+func (g *Guard) send() {
+	_ = g.orders.SetWriteDeadline(time.Now().Add(tick))
+	n, _ := g.orders.Write(g.unsent)
+	g.unsent = g.unsent[n:]
 }
 
 // Then tells the guard what to do if we die, once nothing of the command is left: what Watch calls
@@ -81,6 +91,8 @@ func (g *Guard) lasts(left time.Duration) {
 	if moved := until - g.until; moved.Abs() >= tick/2 {
 		g.until = until
 		g.order("until %d", until)
+	} else if len(g.unsent) > 0 {
+		g.send()
 	}
 }
 
@@ -121,8 +133,13 @@ func (w *watcher) follow(orders io.Reader) {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
-		for s := bufio.NewScanner(orders); s.Scan(); {
-			lines <- s.Text()
+		// A Scanner would end at a long line, as if the parent were dead.
+		for in := bufio.NewReader(orders); ; {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return // what is cut off is no order
+			}
+			lines <- strings.TrimSuffix(line, "\n")
 		}
 	}()
 	timer := time.NewTimer(time.Second)

@@ -3,6 +3,7 @@ package child
 import (
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -26,6 +27,9 @@ func TestGuardThen(t *testing.T) {
 		{"the command ended by itself", fmt.Sprintf("group 77\nuntil %d\ngroup 0\nthen end it\n", past), "end it"},
 		{"too late", fmt.Sprintf("group GROUP\nthen end it\nuntil %d\n", past), ""},
 		{"nothing to do", "group GROUP\n", ""},
+		{"a long order", "then " + strings.Repeat("x", 100<<10) + "\nthen end it\n", "end it"},
+		{"a long order, and more", "then " + strings.Repeat("x", 100<<10) + "\ndone\n", ""},
+		{"an order that is cut off", "then end it\nthen end anoth", "end it"},
 		{"dismissed", "then end it\ndone\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,5 +64,33 @@ func TestGuardThen(t *testing.T) {
 				t.Errorf("it did %q, want %q", done, c.then)
 			}
 		})
+	}
+}
+
+// A guard that is slow to read gets every order whole, and in order.
+func TestGuardIsToldInPieces(t *testing.T) {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	g := &Guard{orders: ours}
+	long := strings.Repeat("x", 200<<10) // more than a pipe takes
+	g.Then(long)
+	g.guards(77, "mark")
+	if len(g.unsent) == 0 {
+		t.Fatal("the pipe took everything")
+	}
+	told := make(chan string)
+	go func() {
+		b, _ := io.ReadAll(theirs)
+		told <- string(b)
+	}()
+	for len(g.unsent) > 0 {
+		g.send()
+	}
+	_ = ours.Close()
+	if got, want := <-told, "then "+long+"\ngroup 77 mark\n"; got != want {
+		t.Errorf("it was told %d bytes, want %d", len(got), len(want))
 	}
 }

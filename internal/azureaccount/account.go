@@ -87,6 +87,23 @@ func Open(path, secretPath string) (*Book, error) {
 	return b, nil
 }
 
+// NamesIn returns the names of the accounts in a file. It needs no secret, as it does not look at
+// their keys. A file that does not exist is an error: fs.ErrNotExist.
+func NamesIn(path string) (names []string, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var form fileForm
+	if len(text) > maxFile || json.Unmarshal(text, &form) != nil || form.Version != 1 {
+		return nil, fmt.Errorf("%s is not a file of azure accounts", path)
+	}
+	for _, e := range form.Accounts {
+		names = append(names, e.Name)
+	}
+	return names, nil
+}
+
 // Files returns the two files that every server needs: the accounts and the secret.
 func (b *Book) Files() (accounts, secret string) { return b.path, b.hidden }
 

@@ -57,12 +57,11 @@ the clients key 2, rotate key 1, tell them key 1, rotate key 2.`,
 // onBook completes a command that works on the file of accounts.
 func onBook(a *cli.App, cmd *cobra.Command, run func(*cli.App, *azureaccount.Book, []string) error) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		settings, _, err := config.ForServer(a.Sources(cmd))
+		settings, err := serverSettings(a, cmd)
 		if err != nil {
-			return cli.Hint(cli.Usage("%v", err), "see what is set where: leasehold config show --origin")
+			return err
 		}
-		book, err := azureaccount.Open(settings.Server.Doors["azure-accounts"],
-			settings.Server.Doors["azure-secret-file"])
+		book, err := azureaccount.Open(settings.Doors["azure-accounts"], settings.Doors["azure-secret-file"])
 		if err != nil {
 			return cli.Usage("%v", err)
 		}
@@ -73,6 +72,14 @@ func onBook(a *cli.App, cmd *cobra.Command, run func(*cli.App, *azureaccount.Boo
 	}
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
+}
+
+func serverSettings(a *cli.App, cmd *cobra.Command) (config.Server, error) {
+	settings, _, err := config.ForServer(a.Sources(cmd))
+	if err != nil {
+		return config.Server{}, cli.Hint(cli.Usage("%v", err), "all settings: leasehold help configuration")
+	}
+	return settings.Server, nil
 }
 
 func createAccountCommand(a *cli.App) *cobra.Command {
@@ -189,6 +196,10 @@ func removeAccount(a *cli.App, book *azureaccount.Book, args []string) error {
 // on the working directory: the wrong file is the usual cause.
 func noAccount(book *azureaccount.Book, name string) error {
 	accounts, _ := book.Files()
+	return unknownAccount(accounts, name)
+}
+
+func unknownAccount(accounts, name string) error {
 	return cli.Hint(cli.Failure(leasehold.NotFound, "there is no account %s in %s", name, accounts),
 		"see all accounts: leasehold azure account list; another file: --azure-accounts")
 }

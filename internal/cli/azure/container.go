@@ -3,6 +3,8 @@ package azure
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +37,10 @@ func createContainerCommand(a *cli.App) *cobra.Command {
 		Use:   "create ACCOUNT CONTAINER",
 		Short: "Create a container",
 		Long: `Create asks a server to create a container in an account. If the container exists,
-nothing is changed, and the command succeeds.`,
+nothing is changed, and the command succeeds.
+
+The account has to be in the file of accounts (--azure-accounts), if there is one where
+you run this: servers do not tell anybody which accounts they have.`,
 		Example: `  leasehold azure container create prod tfstate
   leasehold azure container create prod tfstate --server http://127.0.0.1:4653
   leasehold azure container create prod tfstate --quiet`,
@@ -45,6 +50,9 @@ nothing is changed, and the command succeeds.`,
 		path, value, err := azureaccount.NewContainer(args[0], args[1], a.Now())
 		if err != nil {
 			return cli.SeeHelp(cmd, cli.Usage("%v", err))
+		}
+		if err := hasAccount(a, cmd, args[0]); err != nil {
+			return err
 		}
 		_, err = c.PutRecord(ctx, v1.PutRequest{Path: path, Value: []byte(value), IfAbsent: true})
 		existed := errors.Is(err, leasehold.ErrRefused)
@@ -61,9 +69,34 @@ nothing is changed, and the command succeeds.`,
 		}
 		return nil
 	})
+	a.SettingFlag(cmd, "azure-accounts", "")
+	a.SettingFlag(cmd, "config", "")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
+}
+
+// hasAccount refuses an account that the file of accounts does not have: its container could not be
+// used, and somebody would look for the reason elsewhere. Without a file, as on the machine of
+// somebody who works on a remote cluster, nobody can tell.
+func hasAccount(a *cli.App, cmd *cobra.Command, account string) error {
+	settings, err := serverSettings(a, cmd)
+	if err != nil {
+		return err
+	}
+	file := settings.Doors["azure-accounts"]
+	names, err := azureaccount.NamesIn(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		a.Say("note: there is no %s here, so nobody checked that the servers have an account %s", cli.Quote(file),
+			account)
+		return nil
+	case err != nil:
+		return cli.Usage("%v", err)
+	case !slices.Contains(names, account):
+		return unknownAccount(file, account)
+	}
+	return nil
 }
 
 // A createdContainer is what create did, for programs.

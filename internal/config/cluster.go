@@ -167,11 +167,21 @@ func (s *Server) checkPeers() error {
 	return errors.Join(append(problems, s.plainPeers())...)
 }
 
+// twoBeginnings refuses a server that is to begin a cluster and to join one, and says where that is set.
+func (r *resolver) twoBeginnings(s *Server) error {
+	if len(s.InitialCluster) == 0 || len(s.Join) == 0 {
+		return nil
+	}
+	origin := map[string]string{}
+	for _, setting := range r.settings {
+		origin[setting.Key.Name] = setting.Origin
+	}
+	return fmt.Errorf("initial-cluster (%s) begins a cluster, and join (%s) joins one that runs: leave one of them out",
+		origin["initial-cluster"], origin["join"])
+}
+
 // checkBeginning looks at how this server comes to its cluster.
 func (s *Server) checkBeginning() error {
-	if len(s.InitialCluster) > 0 && len(s.Join) > 0 {
-		return errors.New("initial-cluster begins a cluster and join comes to one that runs: leave one of them out")
-	}
 	if len(s.Join) > 0 && s.PeerListen == "" {
 		return errors.New("join needs an address at which the others reach this server: give --peer-listen HOST:PORT")
 	}

@@ -98,7 +98,8 @@ func ForServer(src Sources) (Config, []Setting, error) {
 		r.layers, r.problems = append(r.layers, file), append(r.problems, err)
 	}
 	r.settle(pick(src.Doors, OfServer))
-	r.problems = append(r.problems, c.Server.checkTLS(), c.Server.exposed(), c.Server.checkPeers())
+	r.problems = append(r.problems, c.Server.checkTLS(), c.Server.exposed(), c.Server.checkPeers(),
+		r.twoBeginnings(&c.Server))
 	r.problems = append(r.problems, c.Server.checkDoors(src.Doors)...)
 	return c, r.settings, errors.Join(r.problems...)
 }

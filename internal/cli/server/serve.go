@@ -80,7 +80,7 @@ func serveFlags(a *cli.App, cmd *cobra.Command) {
 func runServe(a *cli.App, cmd *cobra.Command, serve serverFunc) error {
 	settings, _, err := config.ForServer(a.Sources(cmd))
 	if err != nil {
-		return cli.Hint(cli.Usage("%v", err), "see what is set where: leasehold config show --origin")
+		return cli.Hint(cli.Usage("%v", err), "all settings: leasehold help configuration")
 	}
 	// A program that reads JSON from standard error must find nothing else there.
 	a.Quiet = a.Quiet || settings.Server.LogFormat == cli.FormatJSON

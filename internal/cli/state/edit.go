@@ -108,8 +108,8 @@ lock was lost and its write refused: see docs/doors/terraform.md.`,
 		})
 		var better *cli.Hinted
 		if errors.Is(err, leasehold.ErrRefused) && !errors.As(err, &better) {
-			return cli.Hint(err, "see who wrote: %s; to write it anyway, give --force",
-				c.Again("state", "versions", args[0]))
+			return cli.Hint(err, "see who wrote: %s\nforce it: %s", c.Again("state", "versions", args[0]),
+				c.Again("state", "push", args[0], append(args, "-")[1], "--force", "--reason", "WHY"))
 		}
 		if err != nil {
 			return err

@@ -233,8 +233,8 @@ func (c *call) judge(p present, head tfstate.Head, id string, force bool) (done 
 	case p.head.Lineage != head.Lineage:
 		return false, c.otherLineage(p.head.Lineage, head.Lineage)
 	case head.Serial < p.head.Serial:
-		return false, refused("%s has serial %d, and the state sent has serial %d, which is older; to write it "+
-			"anyway, force it", c.state, p.head.Serial, head.Serial)
+		return false, refused("%s has serial %d, and the state sent has serial %d, which is older: "+
+			"somebody else has written since", c.state, p.head.Serial, head.Serial)
 	// A holder may write a serial twice: nobody else can have written in between.
 	case head.Serial == p.head.Serial && !p.mine:
 		return false,

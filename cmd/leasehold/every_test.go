@@ -98,3 +98,27 @@ func TestAKilledRunCounts(t *testing.T) {
 		})
 	}
 }
+
+// Somebody who asks run to stop does not wait for a server that is away until the lease is over.
+func TestARunThatIsAskedToStopGivesUp(t *testing.T) {
+	s := newStage(t)
+	p := s.plays("run", "-q", "job", "--ttl", long, "--at-most-every", "1d", "--", "sh", "-c", untilTold)
+	s.file("began")
+	s.server.stop()
+	p.signal(syscall.SIGTERM)
+	p.ends(143)
+	p.says(`^leasehold: job: how this run ended could not be recorded: no server answered within 5s$`)
+}
+
+// A break is reported once, with its reason, though it also keeps the run from being recorded.
+func TestABrokenRunIsReportedOnce(t *testing.T) {
+	s := newStage(t)
+	p := s.plays("run", "-q", "job", "--ttl", long, "--at-most-every", "1d", "--", "sh", "-c", untilTold)
+	s.file("began")
+	s.plays("break", "job", "--now", "--yes", "--reason", "not today").ends(0)
+	p.ends(76)
+	p.says(`^leasehold: job: how this run ended could not be recorded: the lease is lost$`)
+	if said := p.err.String(); strings.Count(said, "not today") != 1 {
+		t.Errorf("it said %q", said)
+	}
+}

@@ -140,8 +140,9 @@ func (l *ledger) checkDue(now time.Time) error {
 }
 
 // close writes how the run ended. It tries for as long as the lease lasts: the command has done its
-// work, and what nobody recorded is done again. A signal that ended the command has ended ctx too,
-// and how such a run ended is recorded like any other.
+// work, and what nobody recorded is done again. A signal that ended the command has ended ctx too:
+// how such a run ended is recorded like any other, but whoever asked us to stop does not wait for a
+// server that does not answer.
 func (l *ledger) close(ctx context.Context, end child.End, err error) {
 	run := l.runs.Newest()
 	run.Duration = v1.Duration(time.Since(l.began).Round(time.Millisecond))
@@ -158,12 +159,21 @@ func (l *ledger) close(ctx context.Context, end child.End, err error) {
 		l.runs.Counted = &run.Started
 	}
 	run.Code = &code
-	failure := l.write(context.WithoutCancel(ctx))
+	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cancel) })()
+	failure := l.write(writing)
 	if failure == nil {
 		return
 	}
-	text := fmt.Sprintf("%s: how this run ended could not be recorded: %s", l.hold.Resource(),
-		strings.ReplaceAll(failure.Error(), "\n", ": "))
+	why := strings.ReplaceAll(failure.Error(), "\n", ": ")
+	switch {
+	case isStopped(err) && l.hold.Err() != nil:
+		why = "the lease is lost" // which is reported next, with its reason
+	case writing.Err() != nil:
+		why = "no server answered within " + cli.Short(farewell)
+	}
+	text := fmt.Sprintf("%s: how this run ended could not be recorded: %s", l.hold.Resource(), why)
 	if run.Outcome == cli.RunSucceeded && !l.countFailures {
 		text += "\nit succeeded, but does not count: it may run again before " + cli.Short(l.every.Value) + " is over"
 	}

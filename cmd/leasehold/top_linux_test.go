@@ -175,3 +175,25 @@ func TestBreakOfAWaiterWhoseTurnComes(t *testing.T) {
 	p.ends(76)
 	tr.does(t, 0, "renew", "d-2")
 }
+
+// define --replace on a terminal shows what it takes away, and asks.
+func TestDefineReplaceAsks(t *testing.T) {
+	tr := newTrial(t, false)
+	tr.does(t, 0, "define", "gpu/pool", "--units", "0,1,2,3")
+	tr.does(t, 0, "acquire", "gpu/pool", "--slots", "3", "--id", "g-1", "--holder", "ann", "--ttl", "1h")
+	server := []string{"LEASEHOLD_SERVER=" + tr.Getenv("LEASEHOLD_SERVER"), "TERM=dumb"}
+	for _, c := range []struct {
+		answer string
+		code   int
+		units  string
+	}{{"no", 64, `"units":["0","1","2","3"]`}, {"yes", 0, `"units":["0","1"]`}} {
+		p := openPTY(t, server, "define", "gpu/pool", "--units", "0,1", "--replace")
+		p.until("ann keeps unit 2 until it is released\r\nType \"yes\" to do it: ")
+		p.types(c.answer + "\n")
+		p.ends(c.code)
+		tr.does(t, 0, "definitions", "--for", "gpu/pool", "-o", "json")
+		if said := tr.out.String(); !strings.Contains(said, c.units) {
+			t.Errorf("after %q the units are %s", c.answer, said)
+		}
+	}
+}

@@ -11,12 +11,12 @@ import (
 // The variables that leasehold run sets for the command that it runs, beside those of
 // settings. They say what is held and are no settings.
 const (
-	EnvResource = prefix + "RESOURCE"
-	EnvID       = prefix + "ID"
-	EnvToken    = prefix + "TOKEN"
-	EnvExpires  = prefix + "EXPIRES"
-	EnvUnits    = prefix + "UNITS"
-	EnvHeld     = prefix + "HELD"
+	EnvResource = EnvPrefix + "RESOURCE"
+	EnvID       = EnvPrefix + "ID"
+	EnvToken    = EnvPrefix + "TOKEN"
+	EnvExpires  = EnvPrefix + "EXPIRES"
+	EnvUnits    = EnvPrefix + "UNITS"
+	EnvHeld     = EnvPrefix + "HELD"
 )
 
 // ForCommands are all of them.
@@ -34,7 +34,7 @@ func environ(all []string, doors []Door) (layer, error) {
 		name, value, _ := strings.Cut(entry, "=")
 		key, known := names[name]
 		switch {
-		case !strings.HasPrefix(name, prefix), value == "", foreign(name, value), slices.Contains(ForCommands, name):
+		case !strings.HasPrefix(name, EnvPrefix), value == "", foreign(name, value), slices.Contains(ForCommands, name):
 		case known:
 			l[key] = given{value, name}
 		default:

@@ -43,10 +43,11 @@ func (k Key) Env() string { return EnvName(k.Name) }
 
 // EnvName is the variable of the key with that name.
 func EnvName(name string) string {
-	return prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-const prefix = "LEASEHOLD_"
+// EnvPrefix begins the name of every variable that is Leasehold's.
+const EnvPrefix = "LEASEHOLD_"
 
 // keys is the table, in the order in which people are shown it.
 var keys = []Key{

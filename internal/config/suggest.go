@@ -25,7 +25,7 @@ func Nearest(name string, known []string) string {
 // plain forgets what all variables begin with, and what people mix up most:
 // capitals, and the sign between words.
 func plain(s string) string {
-	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(s, prefix)), "_", "-")
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(s, EnvPrefix)), "_", "-")
 }
 
 // distance is how many letters must be put in, taken out, changed or swapped with

@@ -177,14 +177,30 @@ func (s *State) agree(sp *space, item Item, d leasehold.Definition) *leasehold.E
 	case capacity == 0:
 		capacity = item.KnownCapacity()
 	case item.Capacity != 0 && item.Capacity != capacity:
+		return s.disagree(item, capacity)
+	}
+	if item.Slots > capacity {
+		return s.tooManySlots(item, capacity)
+	}
+	return nil
+}
+
+func (s *State) disagree(item Item, capacity int) *leasehold.Error {
+	if !s.atLeast(Level4) {
 		return refuse(leasehold.Refused, "%s has %d slots, not %d: those who share it must agree", item.Resource,
 			capacity, item.Capacity).Err
 	}
-	if item.Slots > capacity {
+	return refuse(leasehold.Refused, "%s has %s, and this request says that it has %d: leave the capacity out",
+		item.Resource, slotCount(capacity), item.Capacity).Err
+}
+
+func (s *State) tooManySlots(item Item, capacity int) *leasehold.Error {
+	if !s.atLeast(Level4) {
 		return refuse(leasehold.Refused, "%s has %d slots: %d are more than there are", item.Resource, capacity,
 			item.Slots).Err
 	}
-	return nil
+	return refuse(leasehold.Refused, "%s has %s, and you asked for %d: ask for fewer", item.Resource,
+		slotCount(capacity), item.Slots).Err
 }
 
 // admit grants all claims of a request, or queues all of them, or refuses. Every refusal comes

@@ -25,7 +25,7 @@ func ReadQuery(raw string, known ...string) (Query, error) {
 	}
 	for name, given := range values {
 		often := slices.Contains(known, name+"+")
-		if !often && !slices.Contains(known, name) {
+		if !often && (!slices.Contains(known, name) || strings.HasSuffix(name, "+")) {
 			return Query{}, Invalid("the query has %s, which is unknown here; known are: %s",
 				Brief(name), strings.ReplaceAll(strings.Join(known, ", "), "+", ""))
 		}

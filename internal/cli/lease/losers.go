@@ -107,7 +107,7 @@ func shortList(losers Losers) string {
 func Loses(l v1.Lease) string {
 	text := cli.Because(l.Holder, l.Reason)
 	if len(l.Units) > 0 {
-		text += ", " + strings.Join(l.Units, " ")
+		text += ", " + them(len(l.Units), "unit ", "units ") + strings.Join(l.Units, " ")
 	}
 	return fmt.Sprintf("%s, token %d, id %s", text, l.Token, l.ID)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/config"
 )
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -22,6 +23,10 @@ func (f *jobFlags) checkNames(cmd *cobra.Command) error {
 		if !variable.MatchString(name) {
 			return cli.SeeHelp(cmd, cli.Usage("--units-env is %q: write the name of a variable, such as "+
 				"CUDA_VISIBLE_DEVICES", name))
+		}
+		if strings.HasPrefix(name, config.EnvPrefix) {
+			return cli.SeeHelp(cmd, cli.Usage("--units-env is %q: names that begin with %s are Leasehold's own; the "+
+				"units are in %s anyway", name, config.EnvPrefix, config.EnvUnits))
 		}
 	}
 	return nil

@@ -33,6 +33,7 @@ func TestFilterGrammar(t *testing.T) {
 		"label=%3Dx":                           `label "=x" has no key: write key=value, or key alone for any value`,
 		"holder=a&holder=b":                    "holder stands 2 times in the query: give it once",
 		"holder=%00":                           "holder",
+		"label%2B=x":                           "the query has \"label+\", which is unknown here",
 		"owner=ann":                            "known are: holder, session, door, state, label",
 		"label=a&label=a%3Dx":                  `label "a" is given twice: give each label once`,
 		"holder=" + strings.Repeat("*", 17):    "holder has 17 stars: at most 16 are allowed",

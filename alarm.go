@@ -53,6 +53,7 @@ type Alarm struct {
 	Holder    string
 	Token     Token
 	Session   string
+	Order     uint64    // of this occurrence; another one each time it happens
 	Since     time.Time // when it was raised
 	Last      time.Time // when it happened last
 	Count     int       // how often since it was raised

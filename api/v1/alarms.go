@@ -15,10 +15,14 @@ type Alarm struct {
 	Holder    string `json:"holder,omitempty"`
 	Token     uint64 `json:"token,omitempty"`
 	Session   string `json:"session,omitempty"`
-	Since     Time   `json:"since"` // when it was raised
-	Last      Time   `json:"last"`  // when it happened last
-	Count     int    `json:"count"` // how often since it was raised
-	Text      string `json:"text"`  // what happened, in a sentence
+
+	// Occurrence is another one each time it happens. Acknowledging the alarm names it.
+	Occurrence uint64 `json:"occurrence,omitempty"`
+
+	Since Time   `json:"since"` // when it was raised
+	Last  Time   `json:"last"`  // when it happened last
+	Count int    `json:"count"` // how often since it was raised
+	Text  string `json:"text"`  // what happened, in a sentence
 }
 
 // An AlarmQuery says which alarms to list.
@@ -45,4 +49,22 @@ func (c *Caller) Alarms(ctx context.Context, q AlarmQuery) iter.Seq2[Alarm, erro
 		q.After = after
 		return c.AlarmPage(ctx, q)
 	})
+}
+
+// An AcknowledgeAlarmRequest clears an alarm, as it was listed, that somebody has looked at.
+type AcknowledgeAlarmRequest struct {
+	Kind       string `json:"kind"`
+	Resource   string `json:"resource,omitempty"`
+	ID         string `json:"id,omitempty"`
+	Session    string `json:"session,omitempty"`
+	Occurrence uint64 `json:"occurrence"`
+	By         string `json:"by,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+}
+
+// AcknowledgeAlarm clears an alarm. If it happened again since it was listed, the call is refused; if
+// it is gone, the call succeeds.
+func (c *Caller) AcknowledgeAlarm(ctx context.Context, r AcknowledgeAlarmRequest, options ...Option) error {
+	_, err := send[Nothing](ctx, c, request{method: "POST", path: "/v1/alarms/acknowledge", body: r, options: options})
+	return err
 }

@@ -29,7 +29,7 @@ type Entry struct {
 // they are most of the log.
 func (e *Entry) changes() bool {
 	return slices.ContainsFunc(e.Result.Events, func(event *leasehold.Event) bool { return event.Alarm == 0 }) ||
-		slices.ContainsFunc(e.Commands, isOperation)
+		slices.ContainsFunc(e.Commands, mayBeOperation)
 }
 
 // refuses reports whether there is a refusal in an entry that is kept.
@@ -42,14 +42,19 @@ func (e *Entry) refuses() bool {
 	return false
 }
 
-// isOperation reports whether a command is an operation although it makes no event, since it is about no
-// namespace.
-func isOperation(c core.Command) bool {
+// mayBeOperation reports whether a command can be an operation although it makes no event, since it is
+// about no namespace, or none but that of an alarm.
+func mayBeOperation(c core.Command) bool {
 	switch c.(type) {
-	case *core.SetCaps, *core.EndQuarantine:
+	case *core.SetCaps, *core.EndQuarantine, *core.AcknowledgeAlarm:
 		return true
 	}
 	return false
+}
+
+func (e *Entry) isOperation(i int) bool {
+	_, alarm := e.Commands[i].(*core.AcknowledgeAlarm)
+	return mayBeOperation(e.Commands[i]) && (!alarm || len(e.Result.Of(i)) > 0) // else it was cleared before
 }
 
 // refusalsCount reports whether the refusal of a command is kept. Renewals are signs of life,
@@ -95,7 +100,7 @@ func (p *projector) lines(e *Entry, emit func(*Line)) {
 			d.event(event)
 		}
 		refusal := e.Result.Answers[i].Err
-		if refusal == nil && isOperation(c) {
+		if refusal == nil && e.isOperation(i) {
 			d.line = d.asked
 			d.line.Outcome = OK
 			d.line.Actor, d.line.Address, d.line.Door = d.asker.Actor, d.asker.Address, d.asker.Door
@@ -422,6 +427,9 @@ func describe(c core.Command) Line {
 	case *core.Acknowledge:
 		return Line{Verb: "acknowledge", Namespace: c.Namespace, Resource: c.Resource, Token: c.Token, Reason: c.Reason,
 			By: c.By, Actor: c.By}
+	case *core.AcknowledgeAlarm:
+		return Line{Verb: "acknowledge-alarm", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID,
+			Session: c.Session, Reason: strings.TrimSuffix(c.Kind.String()+": "+c.Reason, ": "), By: c.By, Actor: c.By}
 	case *core.SetCaps:
 		// What is about the whole cluster stands in the default namespace, where people look.
 		return Line{Verb: "set-limits", Namespace: leasehold.DefaultNamespace, Reason: capsText(c), By: c.By,

@@ -220,3 +220,23 @@ func TestRenewalsAreSilent(t *testing.T) {
 		t.Error("a refusal is")
 	}
 }
+
+// An alarm that somebody clears is told once, with its kind; a retry that finds it gone is not.
+func TestAnAcknowledgedAlarmIsAnOperation(t *testing.T) {
+	w := newWorld(t)
+	if err := w.state.Raise(core.NewestLevel); err != nil {
+		t.Fatal(err)
+	}
+	ops := leasehold.Origin{Actor: "ops@example.com", Address: "10.0.0.3:3", Door: "native"}
+	w.entry(leasehold.Origin{}, &core.Acquire{Namespace: space, Resource: "r", ID: "a", Holder: "ann", TTL: time.Second})
+	w.at = time.Second
+	w.entry(leasehold.Origin{}, &core.Tick{})
+	looked := &core.AcknowledgeAlarm{Namespace: space, Kind: leasehold.UncleanEnd, Resource: "r", ID: "a", Order: 1, By: "me", Reason: "it was me"}
+	w.log = nil
+	w.entry(ops, looked)
+	w.entry(ops, looked)
+	const want = "1.0 acknowledge-alarm r: ok; ops@example.com from 10.0.0.3:3 by native; named by me (unclean-end: it was me)\n"
+	if got := tell(projected(w.log)); got != want {
+		t.Errorf("got %s", got)
+	}
+}

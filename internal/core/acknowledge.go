@@ -1,6 +1,10 @@
 package core
 
-import "github.com/leasehold/leasehold"
+import (
+	"cmp"
+
+	"github.com/leasehold/leasehold"
+)
 
 // acknowledge ends the rests that follow unclean ends, once somebody has looked at them. A rest
 // whose lease has a larger token than the caller saw stays: nobody has looked at that end yet,
@@ -33,4 +37,40 @@ func (s *State) acknowledge(c *Acknowledge) Answer {
 	// Slots that no longer rest may be what the first waiter needs.
 	s.stir(sp, r.Path)
 	return Answer{} // also if an earlier try did it
+}
+
+// acknowledgeAlarm clears an alarm that somebody has looked at. If it happened again since, it stays;
+// if it is gone, an earlier try may have cleared it.
+func (s *State) acknowledgeAlarm(c *AcknowledgeAlarm) Answer {
+	if !s.atLeast(Level4) {
+		return refuse(leasehold.Refused, "acknowledging an alarm needs feature level %d, and the cluster is at %d: "+
+			"upgrade all servers, then run leasehold cluster upgrade", Level4, s.level)
+	}
+	sp := s.space(c.Namespace)
+	if sp == nil {
+		return Answer{}
+	}
+	a, ok := sp.alarmOrder.Get(c.Order)
+	if !ok || a.Kind != c.Kind || a.Resource != c.Resource {
+		a = s.standing(sp, &Alarm{Kind: c.Kind, Resource: c.Resource, ID: c.ID, Session: c.Session})
+	}
+	switch {
+	case a == nil || a.Quiet || !a.stands(s.now):
+		return Answer{}
+	case a.Order != c.Order:
+		return refuse(leasehold.Refused, "it happened again since you looked (%s): check that, then acknowledge it",
+			a.Text)
+	}
+	s.dropAlarm(sp, a)
+	if a.Kind == leasehold.LongQueue {
+		// It is still long, and the next waiter must not raise the alarm again.
+		quiet := *a
+		quiet.Quiet = true
+		s.fileAlarm(sp, &quiet)
+	}
+	s.untold = append(s.untold, untold{sp, &leasehold.Event{
+		Kind: leasehold.AlarmCleared, Alarm: a.Kind, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Token: a.Token,
+		Session: a.Session, By: c.By, Reason: cmp.Or(c.Reason, a.Text),
+	}})
+	return Answer{}
 }

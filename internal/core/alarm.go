@@ -34,6 +34,10 @@ type Alarm struct {
 	Text      string
 	Limit     int // of a queue: the length that is not too long yet
 
+	// Quiet: somebody has looked at it. It is kept only so that it is not raised again while its cause
+	// goes on. From level 4 on.
+	Quiet bool
+
 	filed string // its key, once it is active
 }
 
@@ -155,7 +159,9 @@ func (s *State) roomForAlarm(sp *space) bool {
 func (s *State) fileAlarm(sp *space, a *Alarm) {
 	sp.alarms.Set(a.filed, a)
 	sp.alarmOrder.Set(a.Order, a)
-	s.alarms.stand[a.Kind]++
+	if !a.Quiet {
+		s.alarms.stand[a.Kind]++
+	}
 	s.alarms.all++
 	if a.Kind.Past() {
 		s.alarms.past.Set(a.Order, alarmRef{sp.name, a.filed, a.Last})
@@ -165,7 +171,9 @@ func (s *State) fileAlarm(sp *space, a *Alarm) {
 func (s *State) dropAlarm(sp *space, a *Alarm) {
 	sp.alarms.Delete(a.filed)
 	sp.alarmOrder.Delete(a.Order)
-	s.alarms.stand[a.Kind]--
+	if !a.Quiet {
+		s.alarms.stand[a.Kind]--
+	}
 	s.alarms.all--
 	if a.Kind.Past() {
 		s.alarms.past.Delete(a.Order)
@@ -201,7 +209,9 @@ func (s *State) standing(sp *space, like *Alarm) *Alarm {
 func (s *State) clearAlarm(sp *space, like *Alarm) {
 	if a := s.standing(sp, like); a != nil {
 		s.dropAlarm(sp, a)
-		s.tellAlarm(sp, a, leasehold.AlarmCleared)
+		if !a.Quiet {
+			s.tellAlarm(sp, a, leasehold.AlarmCleared)
+		}
 	}
 }
 
@@ -363,7 +373,8 @@ func (v View) Alarms(namespace string, q AlarmQuery) (list []leasehold.Alarm, ne
 	}
 	show := func(order uint64, a *Alarm) bool {
 		switch {
-		case !a.stands(v.s.now) || q.Kind != 0 && a.Kind != q.Kind || !strings.HasPrefix(a.Resource, q.Prefix):
+		case a.Quiet || !a.stands(v.s.now) || q.Kind != 0 && a.Kind != q.Kind ||
+			!strings.HasPrefix(a.Resource, q.Prefix):
 			return true
 		case len(list) == q.Most:
 			next = last
@@ -380,8 +391,8 @@ func (v View) Alarms(namespace string, q AlarmQuery) (list []leasehold.Alarm, ne
 func (a *Alarm) shown(namespace string) leasehold.Alarm {
 	return leasehold.Alarm{
 		Namespace: namespace, Kind: a.Kind, Resource: a.Resource, ID: a.ID, Holder: a.Holder, Token: a.Token,
-		Session: a.Session,
-		Since:   calendar(a.SinceWall), Last: calendar(a.LastWall), Count: a.Count, Text: a.Text,
+		Session: a.Session, Order: a.Order,
+		Since: calendar(a.SinceWall), Last: calendar(a.LastWall), Count: a.Count, Text: a.Text,
 	}
 }
 

@@ -334,7 +334,11 @@ func (c *checker) alarms(s *State) {
 			"%s has %d alarms, %d in order", sp.name, sp.alarms.Len(), sp.alarmOrder.Len())
 		sp.alarms.Scan(func(key string, a *Alarm) bool {
 			all++
-			stand[a.Kind]++
+			if !a.Quiet {
+				stand[a.Kind]++
+			}
+			c.that(!a.Quiet || a.Kind == leasehold.LongQueue && s.atLeast(Level4),
+				"%s: alarm %q is quiet", sp.name, key)
 			same, _ := sp.alarmOrder.Get(a.Order)
 			c.that(key == a.key() && same == a && a.Order <= s.alarms.order,
 				"%s: alarm %q stands at %d, and is not there", sp.name, key, a.Order)

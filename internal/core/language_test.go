@@ -247,6 +247,11 @@ func (p *phrase) command() core.Command {
 		return p.define()
 	case "undefine":
 		return &core.Undefine{Path: p.word("path"), By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request()}
+	case "acknowledge-alarm":
+		return &core.AcknowledgeAlarm{
+			Kind: leasehold.AlarmKindOf(p.word("kind")), Resource: p.option("resource", ""), ID: p.option("id", ""), Session: p.option("session", ""),
+			Order: p.number("order"), By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace(), Request: p.request(),
+		}
 	case "acknowledge":
 		return &core.Acknowledge{
 			Resource: p.word("resource"), Token: leasehold.Token(p.number("token")), By: p.option("by", ""), Reason: p.option("reason", ""),
@@ -498,6 +503,9 @@ func writeCommand(c core.Command) string {
 		return sentence("undefine", quote(c.Path), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
 	case *core.Acknowledge:
 		return sentence("acknowledge", quote(c.Resource), option("token", c.Token), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
+	case *core.AcknowledgeAlarm:
+		return sentence("acknowledge-alarm", c.Kind.String(), option("resource", c.Resource), option("id", c.ID), option("session", c.Session),
+			option("order", c.Order), option("by", c.By), option("reason", c.Reason), common(c.Namespace, c.Request))
 	case *core.Renew:
 		return sentence("renew", quote(c.ID), writeNote(c.Note), common(c.Namespace, core.Request{}))
 	case *core.Release:

@@ -47,3 +47,21 @@ func TestALevelIsOnlyRaised(t *testing.T) {
 		t.Errorf("read back it is at %d", again.Level())
 	}
 }
+
+// Below level 4 nobody could write down that an alarm was acknowledged.
+func TestAlarmsAreAcknowledgedFromLevel4On(t *testing.T) {
+	d := &desk{TB: t, state: core.NewAt(core.Level3)}
+	d.must(&core.Acquire{Namespace: ns, Resource: "r", ID: "a", Holder: "ann", TTL: time.Second})
+	d.at(time.Second).must(&core.Tick{})
+	looked := &core.AcknowledgeAlarm{Namespace: ns, Kind: leasehold.UncleanEnd, Resource: "r", ID: "a", Order: 1}
+	if a := d.do(looked); a.Err == nil || a.Err.Code != leasehold.Refused {
+		t.Errorf("at level 3: %+v", a)
+	}
+	if err := d.state.Raise(core.Level4); err != nil {
+		t.Fatal(err)
+	}
+	d.must(looked)
+	if list, _ := d.state.View(0).Alarms(ns, core.AlarmQuery{Most: 1}); len(list) > 0 {
+		t.Errorf("it is still active: %+v", list)
+	}
+}

@@ -133,7 +133,9 @@ func (w *writer) fresh() core.Command {
 		return w.undefine()
 	case 31:
 		return w.acknowledge()
-	case 32, 33:
+	case 32:
+		return w.acknowledgeAlarm()
+	case 33:
 		return w.acquire()
 	case 27:
 		lease := w.known(w.ids)
@@ -554,5 +556,13 @@ func (w *writer) acknowledge() core.Command {
 	namespace := w.namespace()
 	return &core.Acknowledge{
 		Namespace: namespace, Resource: w.resource(), Token: leasehold.Token(1 + w.pick(1+w.made)), By: "root", Request: w.request(namespace),
+	}
+}
+
+func (w *writer) acknowledgeAlarm() core.Command {
+	namespace := w.namespace()
+	return &core.AcknowledgeAlarm{
+		Namespace: namespace, Kind: oneOf(w, leasehold.UncleanEnd, leasehold.HeldLong, leasehold.LongQueue, leasehold.Flapping, leasehold.LateRenewal),
+		Resource: w.resource(), Order: uint64(1 + w.pick(30)), By: "root", Request: w.request(namespace),
 	}
 }

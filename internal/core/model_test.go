@@ -33,9 +33,10 @@ type model struct {
 	events    []string       // of the entry
 	stirred   []modelPlace   // of which something may be free
 	groups    int            // of waiters that want several resources, so far
-	alarms    []*modelAlarm  // in the order in which they happened last
-	untold    []func()       // alarms of the command
-	closing   *modelSession  // that is ending
+	raised    uint64
+	alarms    []*modelAlarm // in the order in which they happened last
+	untold    []func()      // alarms of the command
+	closing   *modelSession // that is ending
 
 	base       uint64 // of tokens and revisions after a restore; 0: there was none
 	quarantine time.Duration
@@ -281,6 +282,8 @@ func (m *model) request(c core.Command) modelRequest {
 		return modelRequest{c.Namespace, c.Request, "undefine " + c.Path, func(sp *modelSpace) modelAnswer { return m.undefine(sp, c.Path) }}
 	case *core.Acknowledge:
 		return modelRequest{c.Namespace, c.Request, "acknowledge " + c.Resource, func(sp *modelSpace) modelAnswer { return m.acknowledge(sp, c) }}
+	case *core.AcknowledgeAlarm:
+		return modelRequest{c.Namespace, c.Request, "acknowledge alarm " + c.Resource, func(sp *modelSpace) modelAnswer { return m.acknowledgeAlarm(sp, c) }}
 	case *core.Txn:
 		subject := "txn"
 		if all := slices.Concat(c.Then, c.Else); len(all) > 0 {
@@ -647,6 +650,8 @@ func modelDetails(c core.Command) string {
 		return renderAny(c.Definition) + fmt.Sprint(c.Fields, c.KeepSlots, c.IfRevision)
 	case *core.Acknowledge:
 		return fmt.Sprint(c.Token)
+	case *core.AcknowledgeAlarm:
+		return fmt.Sprint(c.Kind, c.ID, c.Order)
 	case *core.Txn:
 		text := renderAny(c.If)
 		for i, o := range slices.Concat(c.Then, c.Else) {

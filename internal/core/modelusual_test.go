@@ -27,6 +27,9 @@ type modelWait struct {
 
 type modelAlarm struct {
 	token leasehold.Token
+	order uint64
+	on    string // the resource
+	quiet bool   // somebody has looked at it
 	sp    *modelSpace
 	kind  leasehold.AlarmKind
 	thing string // a resource, a lease or a session
@@ -194,7 +197,7 @@ func (c *modelClaim) alarmAt() core.Time {
 
 func (m *model) overdue(c *modelClaim) {
 	c.overdue = true
-	m.raise(c.sp, leasehold.HeldLong, c.id)
+	m.raise(c.sp, leasehold.HeldLong, c.id).on = c.resource
 }
 
 // lengthened and shortened look at a queue after it changed.
@@ -229,10 +232,11 @@ func (m *model) alarm(sp *modelSpace, kind leasehold.AlarmKind, thing string) *m
 func (m *model) raise(sp *modelSpace, kind leasehold.AlarmKind, thing string) *modelAlarm {
 	a := m.alarm(sp, kind, thing)
 	if a == nil {
-		a = &modelAlarm{sp: sp, kind: kind, thing: thing}
+		a = &modelAlarm{sp: sp, kind: kind, thing: thing, on: thing}
 		m.untold = append(m.untold, func() { m.event(sp, "alarmed %v", kind) })
 	}
-	a.last, a.count = m.now, a.count+1
+	m.raised++
+	a.last, a.count, a.order = m.now, a.count+1, m.raised
 	m.alarms = append(slices.DeleteFunc(m.alarms, func(other *modelAlarm) bool { return other == a }), a)
 	return a
 }
@@ -240,8 +244,36 @@ func (m *model) raise(sp *modelSpace, kind leasehold.AlarmKind, thing string) *m
 func (m *model) clear(sp *modelSpace, kind leasehold.AlarmKind, thing string) {
 	if a := m.alarm(sp, kind, thing); a != nil {
 		m.alarms = slices.DeleteFunc(m.alarms, func(other *modelAlarm) bool { return other == a })
-		m.untold = append(m.untold, func() { m.event(sp, "alarm cleared %v", kind) })
+		if !a.quiet {
+			m.untold = append(m.untold, func() { m.event(sp, "alarm cleared %v", kind) })
+		}
 	}
+}
+
+func (m *model) acknowledgeAlarm(sp *modelSpace, c *core.AcknowledgeAlarm) modelAnswer {
+	switch {
+	case m.level < core.Level4:
+		return modelAnswer{text: "refused"}
+	case sp == nil:
+		return modelAnswer{text: "done"}
+	}
+	a := m.alarm(sp, c.Kind, c.Resource)
+	for _, other := range m.alarms {
+		if other.sp == sp && other.kind == c.Kind && other.order == c.Order && other.on == c.Resource {
+			a = other
+		}
+	}
+	switch {
+	case a == nil || a.quiet:
+	case a.order != c.Order:
+		return modelAnswer{text: "refused"}
+	case a.kind == leasehold.LongQueue:
+		a.quiet = true
+		m.untold = append(m.untold, func() { m.event(sp, "alarm cleared %v", c.Kind) })
+	default:
+		m.clear(sp, a.kind, a.thing)
+	}
+	return modelAnswer{text: "done"}
 }
 
 // tellAlarms comes at the end of a command.
@@ -261,7 +293,7 @@ func (m *model) standing(sp *modelSpace) (text string) {
 		text = "quarantine 1; "
 	}
 	for _, a := range slices.Backward(m.alarms) {
-		if a.sp == sp {
+		if a.sp == sp && !a.quiet {
 			text += fmt.Sprintf("%v %d; ", a.kind, a.count)
 		}
 	}

@@ -293,6 +293,8 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.undefine(c), nil
 	case *Acknowledge:
 		return s.acknowledge(c), nil
+	case *AcknowledgeAlarm:
+		return s.acknowledgeAlarm(c), nil
 	case *SetCaps:
 		return s.setCaps(c), nil
 	case *EndQuarantine:

@@ -47,6 +47,8 @@ type (
 	Tick          = command.Tick
 	Lead          = command.Lead
 	Level         = command.Level
+
+	AcknowledgeAlarm = command.AcknowledgeAlarm
 )
 
 // DefinitionFields says which fields a Define changes.

@@ -80,8 +80,8 @@ func (s *State) crammed(c Command) *leasehold.Error {
 		return nil
 	}
 	switch c.(type) {
-	case *Acquire, *Change, *Break, *Move, *Ask, *Acknowledge, *OpenSession, *PutRecord, *DeleteRecord, *Txn, *Define,
-		*Undefine:
+	case *Acquire, *Change, *Break, *Move, *Ask, *Acknowledge, *AcknowledgeAlarm, *OpenSession, *PutRecord,
+		*DeleteRecord, *Txn, *Define, *Undefine:
 		return tooMuchAtOnce()
 	}
 	return nil

@@ -191,6 +191,8 @@ func (c *codec) command(kind uint64, command core.Command) {
 		c.request(&v.Request)
 	case *core.Acknowledge:
 		c.acknowledge(v)
+	case *core.AcknowledgeAlarm:
+		c.acknowledgeAlarm(v)
 	case *core.SetCaps:
 		c.setCaps(v)
 	case *core.EndQuarantine:

@@ -78,6 +78,18 @@ func (c *codec) acknowledge(v *core.Acknowledge) {
 	c.request(&v.Request)
 }
 
+func (c *codec) acknowledgeAlarm(v *core.AcknowledgeAlarm) {
+	c.text("namespace", &v.Namespace)
+	c.oneOf("kind", (*uint8)(&v.Kind), alarms)
+	c.text("resource", &v.Resource)
+	c.text("id", &v.ID)
+	c.text("session", &v.Session)
+	c.unsigned("order", &v.Order)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+	c.request(&v.Request)
+}
+
 func (c *codec) setCaps(v *core.SetCaps) {
 	c.caps(&v.Caps)
 	c.flag("if unset", &v.IfUnset)

@@ -56,6 +56,8 @@ const (
 
 	kindRenewNote = 30 // a renew with a note
 
+	kindAcknowledgeAlarm = 31
+
 	// A put record that says who wanted it and why. Others are as they were before.
 	kindPutReason = 32
 
@@ -76,6 +78,7 @@ var commandNames = [...]string{
 	kindAcquireForeign: "acquire foreign", kindTxnForeign: "txn foreign", kindChangeForeign: "change foreign",
 	kindAbandonSession: "abandon session", kindEndQuarantine: "end quarantine", kindPutReason: "put reason",
 	kindChangeAbout: "change about", kindRenewNote: "renew note", kindDefineChange: "define change",
+	kindAcknowledgeAlarm: "acknowledge alarm",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -84,7 +87,8 @@ func commandLevel(kind uint64) uint64 {
 	case kindPutVersion, kindTxnVersions:
 		return levelValues
 	case kindBreakExact, kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
-		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange:
+		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange,
+		kindAcknowledgeAlarm:
 		return levelStated
 	}
 	return levelFirst
@@ -99,10 +103,7 @@ func kindOf(command core.Command) uint64 {
 	case *core.RenewSession:
 		return kindRenewSession
 	case *core.CloseSession:
-		if v.Abandon {
-			return kindAbandonSession
-		}
-		return kindCloseSession
+		return closeKind(v)
 	case *core.Acquire:
 		if v.Foreign != "" {
 			return kindAcquireForeign
@@ -148,12 +149,22 @@ func kindOf(command core.Command) uint64 {
 		return kindUndefine
 	case *core.Acknowledge:
 		return kindAcknowledge
+	case *core.AcknowledgeAlarm:
+		return kindAcknowledgeAlarm
 	case *core.SetCaps:
 		return kindSetCaps
 	case *core.EndQuarantine:
 		return kindEndQuarantine
 	}
 	return 0
+}
+
+// closeKind is kindOf for a close session.
+func closeKind(v *core.CloseSession) uint64 {
+	if v.Abandon {
+		return kindAbandonSession
+	}
+	return kindCloseSession
 }
 
 // putKind is kindOf for a put record.
@@ -244,6 +255,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.Undefine)
 	case kindAcknowledge:
 		return new(core.Acknowledge)
+	case kindAcknowledgeAlarm:
+		return new(core.AcknowledgeAlarm)
 	case kindSetCaps:
 		return new(core.SetCaps)
 	case kindEndQuarantine:

@@ -29,7 +29,8 @@
 //	                    holders that say more about themselves: command 33;
 //	                    notes with renewals: command 30; the door of a lease;
 //	                    changes of parts of a definition: command 27; sessions that are
-//	                    abandoned: command 28; who wanted a record and why: command 32
+//	                    abandoned: command 28; who wanted a record and why: command 32;
+//	                    alarms that somebody has looked at: command 31
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -120,6 +121,9 @@
 //	                     level 4; as 3, for a holder that died
 //	  29  end quarantine level 4; unsigned base, text by, text reason
 //	  30  renew note     level 4; as 5, and then text note, which may be empty
+//	  31  acknowledge alarm
+//	                     level 4; text namespace, alarm kind, text resource, text id,
+//	                     text session, unsigned order, text by, text reason, request
 //	  32  put reason     level 4; as 19, whose value may be as in 11, with text by and text
 //	                     reason before the request; one of the two is not empty
 //	  33  change about   level 4; as 25, whose foreign may be empty, and then text holder,
@@ -187,7 +191,8 @@
 //	  12  definition     as above
 //	  13  alarm          alarm kind, text resource, text id, text holder,
 //	                     unsigned token, text session, unsigned order, wall since,
-//	                     time last, wall last, signed count, text text, signed limit
+//	                     time last, wall last, signed count, text text, signed limit;
+//	                     from level 4 on, flag quiet
 //	  14  restored       unsigned base, wall of the backup, duration quarantine,
 //	                     time until, flag over, text namespace, text path
 //	  15  shelf          level 3; text path, signed keep, time deleted, wall written or 0,

@@ -227,7 +227,9 @@ func (w *world) request() core.Request {
 
 func (w *world) event() core.Command {
 	ns := w.name("space", 3)
-	switch w.IntN(19) {
+	switch w.IntN(20) {
+	case 19:
+		return &core.AcknowledgeAlarm{Namespace: ns, Kind: leasehold.UncleanEnd, Resource: w.name("r", 9), Order: uint64(1 + w.IntN(100)), By: "ops", Request: w.request()}
 	case 18:
 		return &core.Acknowledge{Namespace: ns, Resource: w.name("r", 9), Token: leasehold.Token(1 + w.IntN(100)), By: "ops", Request: w.request()}
 	case 17:

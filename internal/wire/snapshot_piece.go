@@ -294,6 +294,9 @@ func (c *codec) alarm(v *core.Alarm) {
 	c.number("count", &v.Count)
 	c.text("text", &v.Text)
 	c.number("limit", &v.Limit)
+	if c.level >= levelStated {
+		c.flag("quiet", &v.Quiet)
+	}
 }
 
 // namedValue is a record of the dictionary.

@@ -1,6 +1,10 @@
 package command
 
-import "github.com/leasehold/leasehold"
+import (
+	"slices"
+
+	"github.com/leasehold/leasehold"
+)
 
 // Ask sends the holders of a resource a message, such as "please release". It changes
 // nothing but history, where the holder's watch finds it. It names the resource alone:
@@ -64,4 +68,38 @@ func (c *Acknowledge) Validate() error {
 	}
 	return firstError(name("namespace", c.Namespace), name("resource", c.Resource), text("by", c.By),
 		text("reason", c.Reason), c.Request.validate())
+}
+
+// AcknowledgeAlarm says that somebody has looked at what an alarm tells of, and clears it. It names
+// the alarm as it was shown: Order is another one each time it happens, so that a late retry can
+// never clear what nobody has looked at. From level 4 on.
+type AcknowledgeAlarm struct {
+	Namespace string
+	Kind      leasehold.AlarmKind
+	Resource  string
+	ID        string // of the lease
+	Session   string
+	Order     uint64
+	By        string
+	Reason    string
+	Request   Request
+}
+
+func (c *AcknowledgeAlarm) space() string    { return c.Namespace }
+func (c *AcknowledgeAlarm) request() Request { return c.Request }
+func (c *AcknowledgeAlarm) subject() string  { return "acknowledge alarm " + c.Resource + c.Session }
+
+func (c *AcknowledgeAlarm) Validate() error {
+	switch {
+	case c.Kind == leasehold.InQuarantine:
+		return invalid("the alarm %v is cleared by the end of the quarantine: leasehold cluster end-quarantine", c.Kind)
+	case !slices.Contains(leasehold.AlarmKinds, c.Kind):
+		return invalid("unknown kind of alarms")
+	case c.Order == 0:
+		return invalid("occurrence is missing: give that of the alarm, as GET /v1/alarms shows it")
+	case c.Resource == "" && c.Session == "":
+		return invalid("resource and session are missing: give those of the alarm, as GET /v1/alarms shows them")
+	}
+	return firstError(name("namespace", c.Namespace), text("resource", c.Resource), text("lease id", c.ID),
+		text("session", c.Session), text("by", c.By), text("reason", c.Reason), c.Request.validate())
 }

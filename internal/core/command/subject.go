@@ -72,6 +72,8 @@ func details(c Command) []any {
 		return list(c.Message)
 	case *Acknowledge:
 		return list(c.Token)
+	case *AcknowledgeAlarm:
+		return list(c.Kind, c.ID, c.Order)
 	case *Define:
 		if c.IsChange() {
 			return append(defined(&c.Definition), list(c.Fields, c.KeepSlots, c.IfRevision)...)

@@ -49,18 +49,46 @@ func (c *call) alarms() error {
 	return nil
 }
 
+// acknowledgeAlarm clears an alarm that somebody has looked at.
+func (c *call) acknowledgeAlarm() error {
+	var body v1.AcknowledgeAlarmRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	kind, err := toAlarmKind(body.Kind)
+	if err != nil {
+		return err
+	}
+	command := &core.AcknowledgeAlarm{
+		Namespace: c.namespace, Kind: kind, Resource: body.Resource, ID: body.ID,
+		Session: body.Session, Order: body.Occurrence, By: body.By, Reason: body.Reason, Request: c.once,
+	}
+	err = firstError(checkText("resource", body.Resource), checkText("id", body.ID),
+		checkText("session", body.Session), checkText("by", body.By), checkText("reason", body.Reason),
+		command.Validate())
+	if err != nil {
+		return err
+	}
+	return c.doNothingMore(command)
+}
+
 // alarmKind reads a kind of alarms; 0 if any will do.
 func (c *call) alarmKind() (leasehold.AlarmKind, error) {
-	s := c.query.Get("kind")
-	kind := leasehold.AlarmKindOf(s)
-	if kind != 0 || s == "" && !c.query.Has("kind") {
+	if !c.query.Has("kind") {
+		return 0, nil
+	}
+	return toAlarmKind(c.query.Get("kind"))
+}
+
+func toAlarmKind(s string) (leasehold.AlarmKind, error) {
+	if kind := leasehold.AlarmKindOf(s); kind != 0 {
 		return kind, nil
 	}
 	var names []string
 	for _, k := range leasehold.AlarmKinds {
 		names = append(names, k.String())
 	}
-	return 0, invalid("there is no kind %s: use %s", brief(s), strings.Join(names, ", "))
+	return 0, invalid("unknown kind %s: use %s", brief(s), strings.Join(names, ", "))
 }
 
 // order reads where a page of alarms goes on.
@@ -87,6 +115,9 @@ func (b *jsonBuffer) alarm(a *leasehold.Alarm) {
 		b.number("token", uint64(a.Token))
 	}
 	b.some("session", a.Session)
+	if a.Order != 0 {
+		b.number("occurrence", a.Order)
+	}
 	b.moment("since", a.Since)
 	b.moment("last", a.Last)
 	b.number("count", uint64(a.Count))

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/engine/memory"
 )
 
 // TestLearnedTimes: what was learned is in the resource, in its queue, in a refusal and
@@ -64,8 +67,8 @@ func TestAlarms(t *testing.T) {
 		alarms("prefix=jobs/2").expect(200, `"kind":"unclean-end","resource":"jobs/2","id":"j2","holder":"bob","token":4`, `"count":1`).without("slow")
 		alarms("kind=held-long").expect(200).without("jobs")
 		alarms("namespace=elsewhere").expect(200, `{"items":[]}`)
-		alarms("kind=fire").expect(400, `there is no kind \"fire\": use held-long, long-queue, unclean-end, flapping, late-renewal, quarantine`)
-		alarms("kind=").expect(400, "there is no kind")
+		alarms("kind=fire").expect(400, `unknown kind \"fire\": use held-long, long-queue, unclean-end, flapping, late-renewal, quarantine`)
+		alarms("kind=").expect(400, "unknown kind")
 		alarms("after=x").expect(400, "leave it out to begin again")
 		ask(t, door, "GET", "/v1/advice/", "").expect(400, "resource is missing")
 
@@ -78,4 +81,95 @@ func TestAlarms(t *testing.T) {
 		alarms("").expect(200, `{"items":[]}`)
 		ask(t, door, "GET", "/metrics", "").expect(200, `leasehold_alarms{kind="unclean-end"} 0`, `leasehold_alarms_total{kind="unclean-end"} 3`)
 	})
+}
+
+// TestAcknowledgeAlarm: an alarm of each kind is cleared as it was listed, by whoever looked, and stays
+// cleared while what it tells of goes on.
+func TestAcknowledgeAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		door := newDoor(t, Config{})
+		looked := func(a v1.Alarm) answer {
+			t.Helper()
+			return ask(t, door, "POST", "/v1/alarms/acknowledge", fmt.Sprintf(`{"kind":%q,"resource":%q,"id":%q,"session":%q,"occurrence":%d,`+
+				`"by":"root","reason":"looked"}`, a.Kind, a.Resource, a.ID, a.Session, a.Occurrence))
+		}
+		active := func() []v1.Alarm {
+			t.Helper()
+			return read[v1.List[v1.Alarm]](ask(t, door, "GET", "/v1/alarms", "").expect(200)).Items
+		}
+		ask(t, door, "PUT", "/v1/definitions/slow", `{"expected":"1m"}`).expect(200)
+		ask(t, door, "POST", "/v1/acquire", `{"resource":"slow","holder":"ann","id":"s","ttl":null}`).expect(200)
+		ask(t, door, "POST", "/v1/sessions", `{"id":"s1","ttl":"10s"}`).expect(200)
+		ask(t, door, "POST", "/v1/acquire", `{"resource":"jobs/s","holder":"bob","id":"b","session":"s1"}`).expect(200)
+		time.Sleep(9500 * time.Millisecond)
+		ask(t, door, "POST", "/v1/sessions/s1/renew", "").expect(200)
+		for i := range 11 {
+			ask(t, door, "POST", "/v1/sessions", fmt.Sprintf(`{"id":"w%d","ttl":"1h"}`, i)).expect(200)
+			go ask(t, door, "POST", "/v1/acquire", fmt.Sprintf(`{"resource":"slow","holder":"w","id":"w%d","session":"w%d","wait":"1h"}`, i, i))
+		}
+		for range 3 {
+			ask(t, door, "POST", "/v1/acquire", `{"resource":"jobs/a","holder":"cyd","ttl":"10s"}`).expect(200)
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+		}
+		list := active()
+		kinds := map[string]int{}
+		for _, a := range list {
+			kinds[a.Kind]++
+		}
+		if fmt.Sprint(kinds) != "map[flapping:1 held-long:1 late-renewal:1 long-queue:1 unclean-end:2]" {
+			t.Fatalf("%v: %+v", kinds, list)
+		}
+		for _, a := range list {
+			looked(a).expect(200)
+			looked(a).expect(200) // a lost answer
+		}
+		if left := active(); len(left) > 0 {
+			t.Errorf("still active: %+v", left)
+		}
+		ask(t, door, "GET", "/metrics", "").expect(200, `leasehold_alarms{kind="long-queue"} 0`, `leasehold_alarms{kind="held-long"} 0`)
+		ask(t, door, "GET", "/v1/history?resource=slow", "").expect(200, `"kind":"alarm cleared"`, `"by":"root"`, `"reason":"looked"`)
+
+		ask(t, door, "POST", "/v1/sessions", `{"id":"w11","ttl":"1h"}`).expect(200)
+		go ask(t, door, "POST", "/v1/acquire", `{"resource":"slow","holder":"w","id":"w11","session":"w11","wait":"1h"}`)
+		ask(t, door, "POST", "/v1/renew", `{"id":"s"}`).expect(200)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if left := active(); len(left) > 0 {
+			t.Errorf("active again: %+v", left)
+		}
+
+		// What happened after the look is not cleared.
+		ask(t, door, "POST", "/v1/acquire", `{"resource":"jobs/b","holder":"cyd","ttl":"1s"}`).expect(200)
+		time.Sleep(2 * time.Second)
+		seen := active()[0]
+		ask(t, door, "POST", "/v1/acquire", `{"resource":"jobs/b","holder":"dan","ttl":"1s"}`).expect(200)
+		time.Sleep(2 * time.Second)
+		looked(seen).expect(422, "it happened again since you looked (the lease of dan on jobs/b ended uncleanly (expired))")
+		looked(active()[0]).expect(200)
+		time.Sleep(2 * time.Hour) // those who wait leave
+	})
+}
+
+func TestAcknowledgeNoAlarm(t *testing.T) {
+	door := newDoor(t, Config{})
+	for body, want := range map[string]string{
+		`{"kind":"fire","resource":"r","occurrence":1}`:            `unknown kind \"fire\": use held-long, long-queue`,
+		`{"resource":"r","occurrence":1}`:                          `unknown kind \"\": use held-long`,
+		`{"kind":"quarantine","resource":"r","occurrence":1}`:      "leasehold cluster end-quarantine",
+		`{"kind":"held-long","resource":"r"}`:                      "occurrence is missing",
+		`{"kind":"held-long","occurrence":1}`:                      "resource and session are missing",
+		`{"kind":"held-long","resource":"a\u0000","occurrence":1}`: "resource",
+	} {
+		ask(t, door, "POST", "/v1/alarms/acknowledge", body).expect(400, want)
+	}
+	ask(t, door, "POST", "/v1/alarms/acknowledge", `{"kind":"held-long","resource":"r","occurrence":1}`).expect(200) // it is gone, if it ever was
+}
+
+// TestAcknowledgeAlarmBelowLevel4: the log of an older cluster has no such command.
+func TestAcknowledgeAlarmBelowLevel4(t *testing.T) {
+	e := memory.StartAt(core.Level3, engine.NewGoClock())
+	t.Cleanup(func() { _ = e.Close() })
+	ask(t, open(e, Config{}), "POST", "/v1/alarms/acknowledge", `{"kind":"held-long","resource":"r","occurrence":1}`).
+		expect(422, "needs feature level 4, and the cluster is at 3", "leasehold cluster upgrade")
 }

@@ -131,6 +131,12 @@ func FuzzAcknowledge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/acknowledge", body) })
 }
 
+func FuzzAcknowledgeAlarm(f *testing.F) {
+	f.Add([]byte(`{"kind":"unclean-end","resource":"held","occurrence":1,"by":"op","reason":"looked at"}`))
+	f.Add([]byte(`{"kind":"quarantine","occurrence":-1}`))
+	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/alarms/acknowledge", body) })
+}
+
 func FuzzSession(f *testing.F) {
 	f.Add([]byte(`{"id":"s","ttl":"20s","labels":{"a":"b"}}`))
 	f.Add([]byte(`{"ttl":null}`))

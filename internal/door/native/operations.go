@@ -55,6 +55,7 @@ var operations = []operation{
 	{"resource", "GET", "/v1/resources/{path...}", "queue", (*call).resource},
 	{"advice", "GET", "/v1/advice/{path...}", "", (*call).advice},
 	{"alarms", "GET", "/v1/alarms", "prefix kind after limit", (*call).alarms},
+	{"acknowledge-alarm", "POST", "/v1/alarms/acknowledge", "", (*call).acknowledgeAlarm},
 	{"history", "GET", "/v1/history", "resource before limit", (*call).history},
 	{"audit", "GET", "/v1/audit", "actor verb " + journalParams, (*call).audit},
 	{"holds", "GET", "/v1/holds", journalParams, (*call).holds},

@@ -122,7 +122,7 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 	terms := Terms{Reason: c.Reason, Labels: c.Labels, Party: c.Party, Grace: c.Grace, HoldLimit: limit,
 		Expected: d.Expected}
 	if s.atLeast(Level4) {
-		terms.Foreign = c.Foreign
+		terms.Foreign, terms.MayExpire = c.Foreign, c.MayExpire
 		if claim.Native = s.door == nativeDoor; !claim.Native {
 			terms.Door = s.door
 		}

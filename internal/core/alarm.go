@@ -251,11 +251,12 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Us
 	if c.Overdue {
 		s.clearAlarm(sp, about(c, leasehold.HeldLong))
 	}
-	if s.alarming(how) {
+	if s.alarming(sp, c, how) {
 		s.raise(sp, about(c, leasehold.UncleanEnd), "the lease of %s on %s ended uncleanly (%v)", c.Holder, c.Resource,
 			how)
 	}
-	if usage.WentAway(how) && before.LostBefore != 0 && before.LostBefore.Add(flapTime) > s.now {
+	again := before.LostBefore != 0 && before.LostBefore.Add(flapTime) > s.now
+	if again && usage.WentAway(how) && !ordinary(sp, c, how) {
 		s.raise(sp, about(c, leasehold.Flapping), "holders of %s went away %d times within %s, the last one was %s",
 			c.Resource, flapTimes, timeline.Text(flapTime), c.Holder)
 	}
@@ -263,14 +264,20 @@ func (s *State) alarmEnd(sp *space, c *Claim, how leasehold.How, before usage.Us
 
 // alarming reports whether somebody should look at the end of a lease. From level 4 on a break is
 // no reason: it is what an operator did on purpose, and is in the history and the audit.
-func (s *State) alarming(how leasehold.How) bool {
+func (s *State) alarming(sp *space, c *Claim, how leasehold.How) bool {
 	switch how {
 	case leasehold.ByBreak:
 		return !s.atLeast(Level4)
 	case leasehold.SessionExpired, leasehold.Abandoned:
 		return false
 	}
-	return !how.Clean()
+	return !how.Clean() && !ordinary(sp, c, how)
+}
+
+// ordinary reports whether a lease expired that was meant to, and nobody has to acknowledge it.
+func ordinary(sp *space, c *Claim, how leasehold.How) bool {
+	return how == leasehold.ByTTL && c.terms().MayExpire &&
+		sp.definition(c.Resource).Unclean != leasehold.AwaitAcknowledgement
 }
 
 // lookedAt clears the alarms that tell of what was acknowledged on a resource. From level 4 on

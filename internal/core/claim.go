@@ -51,6 +51,7 @@ type Terms struct {
 	Reason      string
 	Labels      leasehold.Labels
 	Foreign     string // the id that a foreign protocol gave it; from level 4 on
+	MayExpire   bool   // to expire is an ordinary end; from level 4 on
 	Door        string // that it came through, if not nativeDoor; empty: not known. From level 4 on
 	Note        string // what its holder last said with a renewal; from level 4 on
 	NotedWall   int64  // when that was
@@ -85,7 +86,7 @@ func (c *Claim) setTerms(t Terms) {
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
 		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil &&
 		t.Waited == 0 && t.ChangedWall == 0 &&
-		t.Foreign == "" && t.Door == "" && t.Note == "" {
+		t.Foreign == "" && !t.MayExpire && t.Door == "" && t.Note == "" {
 		c.Terms = nil
 	}
 }

@@ -397,6 +397,7 @@ func (p *phrase) acquire() core.Command {
 	c.Priority, c.Labels, c.Request = p.priority(), p.labels(), p.request()
 	c.Slots, c.Capacity = p.slots(p.option("slots", "0"))
 	c.Party, c.Foreign = p.option("party", ""), p.option("foreign", "")
+	c.MayExpire = p.flag("may-expire")
 	if p.flag("ttl-by-default") {
 		c.Pick = core.TTLByDefault
 	}
@@ -495,7 +496,7 @@ func writeCommand(c core.Command) string {
 	case *core.Acquire:
 		return sentence("acquire", quote(c.Resource), quote(c.Holder), option("id", c.ID), option("ttl", c.TTL), option("wait", c.Wait),
 			option("grace", c.Grace), option("limit", c.HoldLimit), option("priority", c.Priority), option("session", c.Session), option("reason", c.Reason),
-			writeSlots(c.Slots, c.Capacity), writeAlso(c.Also), option("party", c.Party), option("foreign", c.Foreign), flagged("ttl-by-default", c.Pick == core.TTLByDefault), flagged("ttl-auto", c.Pick == core.TTLAuto),
+			writeSlots(c.Slots, c.Capacity), writeAlso(c.Also), option("party", c.Party), option("foreign", c.Foreign), flagged("may-expire", c.MayExpire), flagged("ttl-by-default", c.Pick == core.TTLByDefault), flagged("ttl-auto", c.Pick == core.TTLAuto),
 			writeLabels(c.Labels), common(c.Namespace, c.Request))
 	case *core.Define:
 		return writeDefine(c)

@@ -259,6 +259,7 @@ func (w *writer) acquire() core.Command {
 	if w.chance(4) {
 		c.Foreign = oneOf(w, "7", "8", strings.Repeat("9", leasehold.MaxForeign))
 	}
+	c.MayExpire = w.chance(4)
 	c.Request = w.request(lease.namespace)
 	return c
 }

@@ -65,6 +65,7 @@ type modelSpace struct {
 }
 
 type modelClaim struct {
+	mayExpire                     bool
 	sp                            *modelSpace
 	id, resource, holder, session string
 	ttl, grace, limit             time.Duration
@@ -468,7 +469,7 @@ func (m *model) wanted(sp *modelSpace, c *core.Acquire, item core.Item) *modelCl
 		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now, priority: c.Priority, reason: c.Reason,
 	}
 	if m.level >= core.Level4 {
-		claim.foreign = c.Foreign
+		claim.foreign, claim.mayExpire = c.Foreign, c.MayExpire
 	}
 	if c.Pick != core.TTLAsSaid && d.DefaultTTL != 0 {
 		claim.ttl = d.DefaultTTL

@@ -137,14 +137,15 @@ func (m *model) learn(c *modelClaim, how leasehold.How, at core.Time) {
 
 func (m *model) alarmEnd(c *modelClaim, how leasehold.How, at core.Time) {
 	m.clear(c.sp, leasehold.HeldLong, c.id)
-	if how == leasehold.ByTTL || how == leasehold.ByHoldLimit || how == leasehold.ByBreak && m.level < core.Level4 {
+	routine := how == leasehold.ByTTL && c.mayExpire && m.definition(c.sp, c.resource).Unclean != leasehold.AwaitAcknowledgement
+	if how == leasehold.ByTTL && !routine || how == leasehold.ByHoldLimit || how == leasehold.ByBreak && m.level < core.Level4 {
 		m.raise(c.sp, leasehold.UncleanEnd, c.resource).token = c.token
 	}
 	if how != leasehold.ByTTL && how != leasehold.SessionExpired {
 		return
 	}
 	r := m.resource(c.sp, c.resource)
-	if n := len(r.lost); n >= 2 && r.lost[n-2]+core.Time(5*time.Minute) > m.now {
+	if n := len(r.lost); !routine && n >= 2 && r.lost[n-2]+core.Time(5*time.Minute) > m.now {
 		m.raise(c.sp, leasehold.Flapping, c.resource).token = c.token
 	}
 	r.lost = append(r.lost, at)

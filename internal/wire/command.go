@@ -152,7 +152,7 @@ func (c *codec) command(kind uint64, command core.Command) {
 	case *core.Acquire:
 		c.acquire(v)
 		if kind == kindAcquireForeign {
-			c.text("foreign", &v.Foreign)
+			c.foreign(v)
 		}
 	case *core.Renew:
 		c.renew(kind, v)

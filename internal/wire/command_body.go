@@ -206,6 +206,12 @@ const (
 	minOp      = 12
 )
 
+// foreign is what only an acquire for a client of a foreign protocol says.
+func (c *codec) foreign(v *core.Acquire) {
+	c.text("foreign", &v.Foreign)
+	c.flag("may expire", &v.MayExpire)
+}
+
 func (c *codec) txn(kind uint64, v *core.Txn) {
 	op := func(o *core.Op) { c.op(kind, o) }
 	c.text("namespace", &v.Namespace)
@@ -242,7 +248,7 @@ func (c *codec) op(kind uint64, v *core.Op) {
 	if present(c, "acquire", &v.Acquire) {
 		c.acquire(v.Acquire)
 		if kind == kindTxnForeign {
-			c.text("foreign", &v.Acquire.Foreign)
+			c.foreign(v.Acquire)
 		}
 	}
 	c.text("id", &v.ID)

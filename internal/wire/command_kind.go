@@ -41,7 +41,8 @@ const (
 	// A release that names a session, or withdraws. Others are as they were before.
 	kindWithdraw = 22
 
-	// An acquire, a txn or a change with a foreign id. Others are as they were before.
+	// An acquire, a txn or a change with a foreign id, or an acquire or a txn for a lease that may
+	// expire. Others are as they were before.
 	kindAcquireForeign = 23
 	kindTxnForeign     = 24
 	kindChangeForeign  = 25
@@ -105,7 +106,7 @@ func kindOf(command core.Command) uint64 {
 	case *core.CloseSession:
 		return closeKind(v)
 	case *core.Acquire:
-		if v.Foreign != "" {
+		if isForeign(v) {
 			return kindAcquireForeign
 		}
 		return kindAcquire
@@ -199,7 +200,7 @@ func txnKind(v *core.Txn) uint64 {
 		return slices.ContainsFunc(v.Then, is) || slices.ContainsFunc(v.Else, is)
 	}
 	switch {
-	case has(isForeign):
+	case has(acquiresForeign):
 		return kindTxnForeign
 	case has(hasVersion):
 		return kindTxnVersions
@@ -207,7 +208,9 @@ func txnKind(v *core.Txn) uint64 {
 	return kindTxn
 }
 
-func isForeign(o core.Op) bool { return o.Acquire != nil && o.Acquire.Foreign != "" }
+func isForeign(v *core.Acquire) bool { return v.Foreign != "" || v.MayExpire }
+
+func acquiresForeign(o core.Op) bool { return o.Acquire != nil && isForeign(o.Acquire) }
 
 func hasVersion(o core.Op) bool { return o.Large != nil || o.From != 0 || o.Keep != 0 }
 

@@ -30,7 +30,8 @@
 //	                    notes with renewals: command 30; the door of a lease;
 //	                    changes of parts of a definition: command 27; sessions that are
 //	                    abandoned: command 28; who wanted a record and why: command 32;
-//	                    alarms that somebody has looked at: command 31
+//	                    alarms that somebody has looked at: command 31; leases
+//	                    that may expire: commands 23 and 24
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -111,9 +112,11 @@
 //	  22  withdraw       level 4; text namespace, text id, text session, flag withdraw,
 //	                     request; one of the two is not as in 6
 //	  23  acquire foreign
-//	                     level 4; as 4, and then text foreign, which is not empty
-//	  24  txn foreign    level 4; as 20, with a text foreign after each acquire, and one
-//	                     of them is not empty; its values may be as in 13
+//	                     level 4; as 4, and then text foreign, flag may expire; one of
+//	                     them is not empty
+//	  24  txn foreign    level 4; as 20, with a text foreign and a flag may expire after
+//	                     each acquire, and one of them is not empty; its values may be
+//	                     as in 13
 //	  25  change foreign level 4; as 7, and then text foreign, which is not empty
 //	  27  define change  level 4; as 16, and then unsigned fields, flag keep slots,
 //	                     unsigned if revision; one of them is not 0
@@ -226,8 +229,8 @@
 //	                     duration hold limit, duration expected, time break at,
 //	                     text break by, text break reason, text… units,
 //	                     ending? after, duration waited, wall changed or 0;
-//	                     from level 4 on, text foreign, text door, text note,
-//	                     wall noted or 0
+//	                     from level 4 on, text foreign, flag may expire, text door,
+//	                     text note, wall noted or 0
 //	lease                text namespace, text resource, text id, text holder, labels,
 //	                     text reason, text session, state, unsigned token,
 //	                     unsigned floor, signed slots, text… units, duration ttl,

@@ -478,13 +478,13 @@ var goldenCommands = map[uint64]core.Command{
 		Reason: "forced", Request: goldenKey,
 	},
 	kindAcquireForeign: &core.Acquire{
-		Namespace: "default", Resource: "azure/a/b", ID: "id1", Holder: "ann", TTL: 15e9, Foreign: "0f5dd1f7-9d7c-4ef1-8d2e-6d9aa7a0b3c4", Request: goldenKey,
+		Namespace: "default", Resource: "azure/a/b", ID: "id1", Holder: "ann", TTL: 15e9, Foreign: "0f5dd1f7-9d7c-4ef1-8d2e-6d9aa7a0b3c4", MayExpire: true, Request: goldenKey,
 	},
 	kindTxnForeign: &core.Txn{
 		Namespace: "default",
 		Then: []core.Op{
 			{Do: core.AcquireLease, Acquire: &core.Acquire{Namespace: "default", Resource: "r", ID: "id1", Holder: "ann", Foreign: "7587848943104623"}},
-			{Do: core.AcquireLease, Acquire: &core.Acquire{Namespace: "default", Resource: "q", ID: "id2", Holder: "ann"}},
+			{Do: core.AcquireLease, Acquire: &core.Acquire{Namespace: "default", Resource: "q", ID: "id2", Holder: "ann", TTL: 15e9, MayExpire: true}},
 			{Do: core.Put, Path: "config/b", Value: "two", Keep: leasehold.KeepNone},
 		},
 		Request: goldenKey,

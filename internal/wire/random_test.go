@@ -302,6 +302,7 @@ func (w *world) event() core.Command {
 	if w.IntN(4) == 0 {
 		a.Foreign = w.name("guid", 9)
 	}
+	a.MayExpire = w.IntN(4) == 0
 	return a
 }
 

@@ -75,6 +75,7 @@ func (c *codec) terms(v *core.Terms) {
 	c.signed("changed wall", &v.ChangedWall)
 	if c.level >= levelStated {
 		c.text("foreign", &v.Foreign)
+		c.flag("may expire", &v.MayExpire)
 		c.text("door", &v.Door)
 		c.text("note", &v.Note)
 		c.signed("noted wall", &v.NotedWall)

@@ -34,6 +34,10 @@ type Acquire struct {
 	// Foreign is the id that a foreign protocol gave the lease, as it is: several leases may
 	// have the same. It is kept from level 4 on.
 	Foreign string
+
+	// MayExpire says that to expire is an ordinary end of this lease, and no reason for an alarm: so
+	// it is in protocols whose clients let leases run out. It is kept from level 4 on.
+	MayExpire bool
 }
 
 // An Item is one resource that is asked for.

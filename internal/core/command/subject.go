@@ -47,8 +47,12 @@ func details(c Command) []any {
 	case *OpenSession:
 		return list(c.TTL)
 	case *Acquire:
-		return append(resources(c.Items()),
+		all := append(resources(c.Items()),
 			list(c.Holder, c.TTL, c.Pick, c.Session, c.Grace, c.HoldLimit, c.Priority, c.Foreign)...)
+		if c.MayExpire {
+			all = append(all, list(c.MayExpire)...)
+		}
+		return all
 	case *CloseSession:
 		if c.Abandon {
 			return list(c.Abandon)

@@ -245,6 +245,7 @@ func (t *leaseTarget) claim(guid string, seconds int) *core.Acquire {
 	return &core.Acquire{
 		Namespace: t.door.config.Namespace, Resource: t.resource, ID: name.id, Foreign: name.foreign,
 		Holder: about.Holder, Reason: about.Reason, Labels: about.Labels, TTL: ttlOf(seconds),
+		MayExpire: seconds != infinite && name.foreign != "", // the log of an older cluster has no word for it
 	}
 }
 

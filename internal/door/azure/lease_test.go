@@ -432,3 +432,35 @@ func TestReacquireOvertakesWhoWaits(t *testing.T) {
 	b.lease("/things/one", "release", "x-ms-lease-id", idA).expect(200)
 	b.lease("/things/one", "acquire", "x-ms-lease-duration", "60", "x-ms-proposed-lease-id", idA).expect(409, "LeaseAlreadyPresent")
 }
+
+// Azure's clients let leases run out as a matter of course: that pages nobody, also after a lease of another
+// duration, a new id, or a renewal of what had expired.
+func TestExpiryIsNoAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.container("things")
+		b.blob("things/one", "1")
+		for range 3 {
+			b.lease("/things/one", "acquire", "x-ms-lease-duration", "15", "x-ms-proposed-lease-id", idA).expect(201)
+			time.Sleep(16 * time.Second)
+		}
+		b.lease("/things/one", "renew", "x-ms-lease-id", idA).expect(200)
+		time.Sleep(16 * time.Second)
+		b.into("/things/one", "infinite")
+		b.lease("/things/one", "acquire", "x-ms-lease-duration", "20", "x-ms-proposed-lease-id", idA).expect(201)
+		b.lease("/things/one", "change", "x-ms-lease-id", idA, "x-ms-proposed-lease-id", idB).expect(200)
+		time.Sleep(21 * time.Second)
+		synctest.Wait()
+		if state := b.stateOf("/things/one"); state != "expired" {
+			t.Errorf("it is %s", state)
+		}
+		err := b.engine.Read(t.Context(), func(v core.View) {
+			if list, _ := v.Alarms(leasehold.DefaultNamespace, core.AlarmQuery{Most: 10}); len(list) > 0 {
+				t.Errorf("alarms: %+v", list)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -28,14 +28,19 @@ type scene struct {
 	code    int // it ends with, if not 0
 }
 
+// unacknowledged is the scene of a resource that rests after an unclean end.
+var unacknowledged = scene{before: []string{
+	"define db/migrate --unclean acknowledge", "acquire db/migrate --ttl 1h --holder ann",
+	"break db/migrate --now --yes --reason test"}}
+
 var scenes = map[string]scene{
-	"acknowledge": {before: []string{
-		"define db/migrate --unclean acknowledge", "acquire db/migrate --ttl 1h --holder ann",
-		"break db/migrate --now --yes --reason test"}},
-	"acquire": {empty: true, before: []string{"define gpu/pool --capacity 8"}},
-	"advise":  {empty: true},
-	"ask":     {before: []string{"acquire gpu/3 --holder bob"}},
-	"break":   {before: []string{"acquire gpu/pool --holder ann --slots 1 --capacity 4"}},
+	"acknowledge":        unacknowledged,
+	"alarms":             unacknowledged,
+	"alarms acknowledge": unacknowledged,
+	"acquire":            {empty: true, before: []string{"define gpu/pool --capacity 8"}},
+	"advise":             {empty: true},
+	"ask":                {before: []string{"acquire gpu/3 --holder bob"}},
+	"break":              {before: []string{"acquire gpu/pool --holder ann --slots 1 --capacity 4"}},
 	"bench": {replace: map[string]string{"--duration 30s": "--duration 200ms", "--leases 100000": "--leases 100",
 		"--clients 256": "--clients 4", "--clients 64": "--clients 4 --duration 200ms", "--watchers 1000": "--watchers 3",
 		"--rate 1000": "--rate 100 --duration 200ms"}},

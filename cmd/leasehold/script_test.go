@@ -219,11 +219,17 @@ func poll(ts *testscript.TestScript, try func() (string, bool)) {
 	}
 }
 
-// session ID: opens a session, for which there is no command yet.
+// session ID [TTL]: opens a session, for which there is no command yet.
 func session(ts *testscript.TestScript, neg bool, args []string) {
 	caller, err := v1.NewCaller(v1.CallerConfig{Server: ts.Getenv("LEASEHOLD_SERVER")})
 	ts.Check(err)
-	_, err = caller.OpenSession(context.Background(), v1.SessionRequest{ID: args[0]})
+	r := v1.SessionRequest{ID: args[0]}
+	if len(args) > 1 {
+		ttl, err := time.ParseDuration(args[1])
+		ts.Check(err)
+		r.TTL.Duration = v1.Duration(ttl)
+	}
+	_, err = caller.OpenSession(context.Background(), r)
 	ts.Check(err)
 	caller.CloseIdle()
 }

@@ -51,7 +51,8 @@ func (a *App) flagError(cmd *cobra.Command, err error) error {
 	if a.Output == FormatTable && wantsJSON(a.Args) {
 		a.Output = FormatJSON
 	}
-	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+	group := !strings.Contains(cmd.Use, "[") // it takes nothing but commands
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && group && len(words) > 0 {
 		return unknownCommand(cmd, words[0]) // whose flags are not known either
 	}
 	var (

@@ -12,8 +12,8 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// Alarms returns the command alarms.
-func Alarms(a *cli.App) *cobra.Command {
+// Alarms returns the command alarms, with one below it that clears them.
+func Alarms(a *cli.App, acknowledge *cobra.Command) *cobra.Command {
 	var kind string
 	var check bool
 	cmd := &cobra.Command{
@@ -34,9 +34,14 @@ The first two last until the lease ends or the queue is short again, quarantine 
 ends, the others for an hour after it happened last. There is one alarm for each thing;
 COUNT says how often it happened.
 
+Once you have checked one, clear it by the name of its resource, with leasehold
+acknowledge NAME, or, if it has none, with leasehold acknowledge --session ID. It stays
+cleared until it happens anew. A quarantine is cleared only by its end.
+
 With --check the command ends with code 1 if any alarm is active, for monitoring.`,
 		Example: `  leasehold alarms
   leasehold alarms prod/ --kind held-long
+  leasehold alarms acknowledge db/migrate --reason "a large month"
   leasehold alarms --check -q || page-somebody`,
 		Args:              cli.Takes(0, 1),
 		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
@@ -50,17 +55,11 @@ With --check the command ends with code 1 if any alarm is active, for monitoring
 	})
 	cmd.Flags().StringVar(&kind, "kind", "", "only alarms of this kind")
 	cmd.Flags().BoolVar(&check, "check", false, "end with code 1 if any alarm is active")
-	cli.CompleteFlag(cmd, "kind", alarmKinds())
+	cli.CompleteFlag(cmd, "kind", cli.AlarmKinds())
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)
+	cmd.AddCommand(acknowledge)
 	return cmd
-}
-
-func alarmKinds() (names []string) {
-	for _, kind := range leasehold.AlarmKinds {
-		names = append(names, kind.String())
-	}
-	return names
 }
 
 func alarms(ctx context.Context, a *cli.App, c *cli.Conn, q v1.AlarmQuery, check bool) error {
@@ -75,9 +74,21 @@ func alarms(ctx context.Context, a *cli.App, c *cli.Conn, q v1.AlarmQuery, check
 		return err
 	}
 	if check && len(list) > 0 {
-		return cli.Alarmed(cli.Plural(len(list), "alarm is active", "alarms are active"))
+		return next(c, list, cli.Alarmed(cli.Plural(len(list), "alarm is active", "alarms are active")))
 	}
 	return nil
+}
+
+// next adds to an error how to clear the newest alarm.
+func next(c *cli.Conn, list []v1.Alarm, err error) error {
+	words := []string{"acknowledge", list[0].Resource}
+	switch {
+	case list[0].Kind == leasehold.InQuarantine.String():
+		return cli.Hint(err, "the quarantine: %s", c.Again("help", "cluster", "end-quarantine"))
+	case list[0].Resource == "":
+		words = []string{"acknowledge", "--session", list[0].Session}
+	}
+	return cli.Hint(err, "once you have checked it, clear it: %s", c.Again(words...))
 }
 
 func printAlarms(a *cli.App, c *cli.Conn, list []v1.Alarm) error {

@@ -372,7 +372,7 @@ type AlarmQuery struct {
 
 // Alarms shows the active alarms of a namespace, those that happened last first. next is where
 // to continue, 0 at the end.
-func (v View) Alarms(namespace string, q AlarmQuery) (list []leasehold.Alarm, next uint64) {
+func (v *view) Alarms(namespace string, q AlarmQuery) (list []leasehold.Alarm, next uint64) {
 	list, last := v.quarantineAlarm(namespace, q)
 	sp := v.s.space(namespace)
 	if sp == nil {

@@ -37,7 +37,7 @@ func (s *State) mostAllowed() leasehold.Caps {
 }
 
 // Caps returns the caps, and how much there is of each.
-func (v View) Caps() (allowed, used leasehold.Caps) {
+func (v *view) Caps() (allowed, used leasehold.Caps) {
 	t := &v.s.totals
 	return v.s.mostAllowed(), leasehold.Caps{Leases: t.leases(), Sessions: t.sessions, Waiters: t.waiters,
 		Namespaces: v.s.spaces.Len()}

@@ -18,7 +18,7 @@ type Quarantine struct {
 
 // Quarantine returns the quarantine that is under way; false if there is none. It ends between two
 // stamps too, for those who look: the tick that follows is a moment away.
-func (v View) Quarantine() (Quarantine, bool) {
+func (v *view) Quarantine() (Quarantine, bool) {
 	r := v.s.restored
 	if !v.s.quarantined() {
 		return Quarantine{}, false
@@ -104,7 +104,7 @@ func (s *State) whyQuarantinedBefore() string {
 // quarantineAlarm is the alarm of a quarantine, which comes before all others in every namespace,
 // whatever the prefix: nothing is granted anywhere. It is not part of the state, which knows of the
 // quarantine itself. last is the place in the order of alarms that the list has come to.
-func (v View) quarantineAlarm(namespace string, q AlarmQuery) (list []leasehold.Alarm, last uint64) {
+func (v *view) quarantineAlarm(namespace string, q AlarmQuery) (list []leasehold.Alarm, last uint64) {
 	if q.Before != 0 || q.Kind != 0 && q.Kind != leasehold.InQuarantine || !v.s.quarantined() {
 		return nil, 0
 	}

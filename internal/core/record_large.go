@@ -16,7 +16,7 @@ func (s *State) NamesLarge(d leasehold.Digest) bool { return s.records.Names(d) 
 func (s *State) Larges(see func(leasehold.Large) bool) { s.records.ScanLarges(see) }
 
 // NamesLarge reports whether a record, or a former version of one, has a large value.
-func (v View) NamesLarge(d leasehold.Digest) bool { return v.s.NamesLarge(d) }
+func (v *view) NamesLarge(d leasehold.Digest) bool { return v.s.NamesLarge(d) }
 
 // LargeOf returns the large values that a command would name.
 func LargeOf(c Command) (list []leasehold.Large) {

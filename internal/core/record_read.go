@@ -14,7 +14,7 @@ func (h History) Past(q RecordQuery) *record.Past {
 }
 
 // Record shows one record, as it was at a revision; 0 for as it is.
-func (v View) Record(namespace, path string, at leasehold.Revision) (*leasehold.Record, *leasehold.Error) {
+func (v *view) Record(namespace, path string, at leasehold.Revision) (*leasehold.Record, *leasehold.Error) {
 	page, failure := v.Records(namespace, RecordQuery{From: path, To: path + "\x00", Most: 1, Revision: at})
 	switch {
 	case failure != nil:
@@ -27,7 +27,7 @@ func (v View) Record(namespace, path string, at leasehold.Revision) (*leasehold.
 
 // Records shows a range of records. An older revision is found by taking back, event
 // by event, what happened to the range since, and can be had while history has that.
-func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.Error) {
+func (v *view) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.Error) {
 	sp := v.s.space(namespace)
 	newest := v.s.revisionOf(sp)
 	switch {
@@ -40,7 +40,7 @@ func (v View) Records(namespace string, q RecordQuery) (RecordPage, *leasehold.E
 	case sp == nil:
 		return RecordPage{Revision: newest}, nil
 	case q.Revision == 0:
-		page, inTime := v.s.page(sp, q, v.work)
+		page, inTime := v.s.page(sp, q, &v.work)
 		if !inTime {
 			return RecordPage{}, crowded()
 		}

@@ -35,7 +35,7 @@ func noVersion(path string, revision leasehold.Revision) *leasehold.Error {
 // Versions shows at most most versions of a record, the newest first: the current one and the
 // former ones that are kept. before is where to continue from, a revision; 0 is the newest.
 // next is that of the next page; 0 at the end.
-func (v View) Versions(
+func (v *view) Versions(
 	namespace, path string, before leasehold.Revision, most int,
 ) (list []leasehold.Version, next leasehold.Revision) {
 	sp := v.s.space(namespace)
@@ -60,7 +60,7 @@ func (v View) Versions(
 }
 
 // Version shows the version of a record that a revision wrote.
-func (v View) Version(namespace, path string, revision leasehold.Revision) (leasehold.Version, *leasehold.Error) {
+func (v *view) Version(namespace, path string, revision leasehold.Revision) (leasehold.Version, *leasehold.Error) {
 	sp := v.s.space(namespace)
 	if sp == nil {
 		return leasehold.Version{}, noVersion(path, revision)
@@ -76,7 +76,7 @@ func (v View) Version(namespace, path string, revision leasehold.Revision) (leas
 }
 
 // Keeps returns how many former versions a record keeps.
-func (v View) Keeps(namespace, path string) int {
+func (v *view) Keeps(namespace, path string) int {
 	if shelf, ok := v.s.space(namespace).table().Shelf(path); ok {
 		return shelf.Keep
 	}
@@ -84,6 +84,6 @@ func (v View) Keeps(namespace, path string) int {
 }
 
 // current returns a record as a version; nil if it is not there.
-func (v View) current(sp *space, path string) *leasehold.Version {
+func (v *view) current(sp *space, path string) *leasehold.Version {
 	return sp.records.Current(path, func(r *leasehold.Record) bool { return v.s.recordOver(sp, r) })
 }

@@ -76,7 +76,7 @@ func (s *State) LiftTokens(namespace string, above leasehold.Token) *leasehold.E
 
 // NewestToken returns a token that is at least as large as every one that was granted, in any
 // namespace.
-func (v View) NewestToken() leasehold.Token {
+func (v *view) NewestToken() leasehold.Token {
 	newest := max(v.s.forgotten.token, leasehold.Token(v.s.base()))
 	v.s.spaces.Scan(func(_ string, sp *space) bool {
 		newest = max(newest, sp.token)

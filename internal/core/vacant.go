@@ -122,7 +122,7 @@ func (s *State) forgetSpace(sp *space) {
 }
 
 // Forgot returns the namespaces that the last entry forgot.
-func (v View) Forgot() []string { return v.s.forgot }
+func (v *view) Forgot() []string { return v.s.forgot }
 
 // start lets a namespace begin above all that were forgotten. A watch on one of them that
 // resumes is told that history is gone, and not that nothing has happened since.

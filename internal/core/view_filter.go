@@ -65,7 +65,7 @@ func (f *Filter) onlyHeld() bool {
 }
 
 // picks reports whether a filter picks a lease that is held.
-func (f *Filter) picks(c *Claim) bool {
+func picks(f *Filter, c *Claim) bool {
 	if f.State != 0 && f.State != c.state() || !f.Holder.Match(c.Holder) ||
 		f.Session.parts != nil && (c.Session == "" || !f.Session.Match(c.Session)) ||
 		f.Door.parts != nil && !f.Door.Match(c.door()) {
@@ -103,7 +103,7 @@ const maxFiltered = maxHolders
 const bytesPerLook = 400
 
 // bytes returns how much a filter searches in a lease that it picks.
-func (f *Filter) bytes(c *Claim) (n int) {
+func filterBytes(f *Filter, c *Claim) (n int) {
 	if len(f.Labels) == 0 {
 		return 0
 	}
@@ -115,7 +115,7 @@ func (f *Filter) bytes(c *Claim) (n int) {
 
 // mayShow reports whether a filter may pick a resource, with little work: most are passed over. To pass
 // over one is work as well, since there may be very many that nobody holds.
-func (v View) mayShow(sp *space, r *Resource, f *Filter) (found bool) {
+func (v *view) mayShow(sp *space, r *Resource, f *Filter) (found bool) {
 	v.work.take(lookCost)
 	if !r.held() {
 		return !f.onlyHeld() && (f.State == 0 || f.State != leasehold.Leased && f.State != leasehold.Breaking)
@@ -126,15 +126,15 @@ func (v View) mayShow(sp *space, r *Resource, f *Filter) (found bool) {
 	looked := 0
 	sp.holders(r, func(c *Claim) bool {
 		looked++
-		found = f.picks(c)
-		return !found && looked < maxFiltered && v.work.take(lookCost+f.bytes(c)/bytesPerLook)
+		found = picks(f, c)
+		return !found && looked < maxFiltered && v.work.take(lookCost+filterBytes(f, c)/bytesPerLook)
 	})
 	// A lease that is over shows in the status as the last one, by its holder.
 	return found || !f.onlyHeld() && !v.collected(sp, r)
 }
 
 // filtered shows a resource as far as a filter picks it; false if it does not.
-func (v View) filtered(sp *space, r *Resource, f *Filter) (leasehold.Status, bool) {
+func (v *view) filtered(sp *space, r *Resource, f *Filter) (leasehold.Status, bool) {
 	status := v.statusOf(sp, r, maxHoldersOne, f)
 	if status.Holding == 0 {
 		return status, f.picksIdle(&status)

@@ -8,7 +8,7 @@ import (
 
 // Status shows one resource, with at most the given number of its waiters. A resource that
 // nothing is known of is available.
-func (v View) Status(namespace, path string, waiters int) leasehold.Status {
+func (v *view) Status(namespace, path string, waiters int) leasehold.Status {
 	if sp := v.s.space(namespace); sp != nil {
 		if r, ok := sp.resources.Get(path); ok {
 			return v.status(sp, r, maxHolders, waiters)
@@ -39,7 +39,7 @@ type ListQuery struct {
 }
 
 // List shows at most most resources whose path begins with prefix and comes after another path.
-func (v View) List(namespace, prefix, after string, most int, all bool) (list []leasehold.Status, next string) {
+func (v *view) List(namespace, prefix, after string, most int, all bool) (list []leasehold.Status, next string) {
 	return v.Find(namespace, ListQuery{Prefix: prefix, After: after, Most: most, All: all})
 }
 
@@ -47,7 +47,7 @@ func (v View) List(namespace, prefix, after string, most int, all bool) (list []
 // out unless all are asked for, or those in particular. next is where to continue, empty at the
 // end; a page may be short, or empty, and still have a next one, because what a page may look at
 // is bounded too.
-func (v View) Find(namespace string, q ListQuery) (list []leasehold.Status, next string) {
+func (v *view) Find(namespace string, q ListQuery) (list []leasehold.Status, next string) {
 	sp := v.s.space(namespace)
 	if sp == nil {
 		return nil, ""
@@ -91,27 +91,27 @@ const maxLook = 1000
 
 // lease shows a lease with what is left of it now, and not at the last stamp: a console would
 // otherwise show a time that stands still between two entries.
-func (v View) lease(sp *space, c *Claim) leasehold.Lease {
+func (v *view) lease(sp *space, c *Claim) leasehold.Lease {
 	lease := v.s.leaseAbove(sp, c, v.floor(sp, c))
 	lease.Remaining = max(0, lease.Remaining-v.passed)
 	return lease
 }
 
 // floor is that of the state, which does not change while it is viewed.
-func (v View) floor(sp *space, c *Claim) leasehold.Token {
+func (v *view) floor(sp *space, c *Claim) leasehold.Token {
 	if c.Slots == 0 {
 		return c.Token
 	}
 	if r, _ := sp.resources.Get(c.Resource); r != v.shared.resource {
 		lowest, looked := v.s.lowest(sp, r, maxFloor)
 		v.work.take(looked / perUnit)
-		*v.shared = sharing{r, lowest}
+		v.shared = sharing{r, lowest}
 	}
 	return min(v.shared.lowest, c.Token)
 }
 
 // status shows a resource as of the last stamp.
-func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Status {
+func (v *view) status(sp *space, r *Resource, holders, waiters int) leasehold.Status {
 	status := v.statusOf(sp, r, holders, &Filter{})
 	if waiters > 0 && r.Waiting > 0 {
 		status.Queue = v.queue(sp, r, waiters)
@@ -120,7 +120,7 @@ func (v View) status(sp *space, r *Resource, holders, waiters int) leasehold.Sta
 }
 
 // statusOf shows a resource without its queue, with those of its holders that a filter picks.
-func (v View) statusOf(sp *space, r *Resource, holders int, f *Filter) leasehold.Status {
+func (v *view) statusOf(sp *space, r *Resource, holders int, f *Filter) leasehold.Status {
 	v.work.take(statusCost)
 	more := r.more()
 	d := sp.definition(r.Path)
@@ -147,7 +147,7 @@ func (v View) statusOf(sp *space, r *Resource, holders int, f *Filter) leasehold
 // remembered of those who had it: a lease may be over at the stamp although nobody has
 // collected it yet. While very many end at once, there may be more of these than a read
 // can look at: those that it does not come to are counted as if they were alive.
-func (v View) showHolders(
+func (v *view) showHolders(
 	sp *space, r *Resource, status *leasehold.Status, most int, f *Filter,
 ) (last *Ending, rests []Rest) {
 	last, rests = r.more().Last, r.more().resting(v.s.now)
@@ -175,7 +175,7 @@ func (v View) showHolders(
 			return true
 		}
 		newest = c.state()
-		if len(status.Holders) < most && f.picks(c) {
+		if len(status.Holders) < most && picks(f, c) {
 			v.work.take(leaseCost)
 			status.Holders = append(status.Holders, v.lease(sp, c))
 		}
@@ -191,13 +191,13 @@ func (v View) showHolders(
 }
 
 // collected reports whether no lease on a resource can be over at the stamp.
-func (v View) collected(sp *space, r *Resource) bool {
+func (v *view) collected(sp *space, r *Resource) bool {
 	soonest := r.more().shares().soonest
 	return (v.calm || r.Claim == "" && (soonest == 0 || soonest > v.s.now)) && !sp.leaving()
 }
 
 // fits reports whether a resource can be shown with the work that is left.
-func (v View) fits(sp *space, r *Resource, f *Filter) bool {
+func (v *view) fits(sp *space, r *Resource, f *Filter) bool {
 	looks := statusCost
 	if !f.none() {
 		looks += lookCost + 2*lookCost*min(r.sharers(), maxFiltered) // once to find them, once to show them
@@ -209,7 +209,7 @@ func (v View) fits(sp *space, r *Resource, f *Filter) bool {
 }
 
 // showRests sets when something of the resource is free again, unless something is free now.
-func (v View) showRests(status *leasehold.Status, rests []Rest) {
+func (v *view) showRests(status *leasehold.Status, rests []Rest) {
 	resting, all := 0, false
 	var next Time
 	for _, rest := range rests {
@@ -230,7 +230,7 @@ func (v View) showRests(status *leasehold.Status, rests []Rest) {
 }
 
 // queue shows the first waiters of a resource.
-func (v View) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter) {
+func (v *view) queue(sp *space, r *Resource, most int) (queue []leasehold.Waiter) {
 	forecast := v.s.forecast(sp, r)
 	sp.queue.Ascend(beforeAll(r.Path), func(c *Claim) bool {
 		if c.Resource != r.Path || len(queue) == most {

@@ -70,7 +70,7 @@ func (s *State) Work() int { return s.work.done }
 
 // Work returns how much work was done with the view so far: an engine that serves many
 // readers lets others in between.
-func (v View) Work() int { return v.work.done }
+func (v *view) Work() int { return v.work.done }
 
 // crammed refuses a command that has not begun when the budget of its entry is spent; nil if it
 // may begin. Renewals, releases and the closing of sessions are missing here on purpose: to

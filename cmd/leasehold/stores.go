@@ -3,4 +3,5 @@ package main
 // The stores whose schemes the command line understands.
 import (
 	_ "github.com/leasehold/leasehold/store/postgres"
+	_ "github.com/leasehold/leasehold/store/redis"
 )

@@ -90,6 +90,6 @@ func tokensAfterWipe(k *kit) {
 	r := k.request(k.ref("r", "b"))
 	r.Floor = first.Token
 	// A store that lost its memory may refuse for a while, rather than grant what somebody may have.
-	r.Wait = 2*k.TTL + k.Late
+	r.Wait = 10*k.TTL + k.Late + limit
 	k.larger(k.get(r), first.Token, "the loss of everything")
 }

@@ -76,6 +76,8 @@ var rules = []rule{
 	{of: "client", only: []string{"", "api/v1", "fence", "store", "store/server"}}, // users get nothing else with it
 	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},
 	{of: "store/server", only: []string{"", "api/v1", "store"}},
+	{of: "store/memory", only: []string{"", "store", "internal/core", "internal/engine", "internal/engine/memory"}},
+	{of: "store/storetest", only: []string{"", "store", "client", "fence"}}, // others run it on their own stores
 	{of: "store", never: []string{"internal/door", "internal/engine/cluster", "internal/engine/replica", "internal/engine/storage", "internal/node", "internal/config", "internal/cli", "cmd"}},
 	{of: "fence", only: append([]string{"", "fence"}, grpc...)},
 

@@ -39,7 +39,7 @@ func enter(c Config) *world {
 	if c.Clock != nil {
 		time = clock{c.Clock}
 	}
-	w := &world{name: c.Name, engine: memory.Start(time), handles: 1}
+	w := &world{name: c.Name, engine: memory.StartSilent(time), handles: 1}
 	if c.Name != "" {
 		w.floor = worlds.floor
 		worlds.named[c.Name] = w

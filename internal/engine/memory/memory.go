@@ -20,8 +20,8 @@ import (
 type Engine struct {
 	clock   engine.Clock
 	feed    *engine.Feed
-	journal *audit.Journal
-	level   atomic.Uint64 // of the state; read without the lock, since doors ask while they read
+	journal *audit.Journal // nil: none
+	level   atomic.Uint64  // of the state; read without the lock, since doors ask while they read
 
 	mu      sync.Mutex // guards what follows
 	state   state
@@ -52,9 +52,18 @@ func Start(clock engine.Clock) *Engine { return StartAt(core.NewestLevel, clock)
 
 // StartAt returns an engine that decides by the rules of a level.
 func StartAt(level core.Level, clock engine.Clock) *Engine {
+	e := start(level, clock)
+	e.journal = audit.InMemory(maxJournal, clock.Wall)
+	return e
+}
+
+// StartSilent returns an engine without a journal. It has a timer and no goroutine, so one that
+// nobody closes costs only its memory.
+func StartSilent(clock engine.Clock) *Engine { return start(core.NewestLevel, clock) }
+
+func start(level core.Level, clock engine.Clock) *Engine {
 	e := &Engine{
-		clock: clock, feed: engine.NewFeed(), journal: audit.InMemory(maxJournal, clock.Wall), state: core.NewAt(level),
-		values: map[leasehold.Digest]value{},
+		clock: clock, feed: engine.NewFeed(), state: core.NewAt(level), values: map[leasehold.Digest]value{},
 	}
 	e.level.Store(uint64(level))
 	return e
@@ -72,6 +81,9 @@ func (e *Engine) Close() error {
 		e.ticker.Stop()
 	}
 	e.feed.Close()
+	if e.journal == nil {
+		return nil
+	}
 	return e.journal.Close()
 }
 
@@ -114,7 +126,7 @@ func (e *Engine) Restore(how core.Restoration) error {
 // Feed returns the feed of what happens.
 func (e *Engine) Feed() *engine.Feed { return e.feed }
 
-// Journal has what was done, and who held what.
+// Journal has what was done, and who held what; nil if there is none.
 func (e *Engine) Journal() *audit.Journal { return e.journal }
 
 // Do applies one command.
@@ -176,9 +188,11 @@ func (e *Engine) apply(command core.Command, origin leasehold.Origin) (core.Answ
 	for _, large := range result.Freed {
 		e.see(large)
 	}
-	e.journal.Append(audit.Entry{
-		Index: e.applied, Wall: wall, Commands: commands, Origins: []leasehold.Origin{origin}, Result: result,
-	})
+	if e.journal != nil {
+		e.journal.Append(audit.Entry{
+			Index: e.applied, Wall: wall, Commands: commands, Origins: []leasehold.Origin{origin}, Result: result,
+		})
+	}
 	e.feed.Publish(e.state.View(0), result.Events)
 	e.pace()
 	return result.Answers[0], nil

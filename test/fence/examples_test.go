@@ -138,7 +138,7 @@ func TestExamples(t *testing.T) {
 }
 
 func TestExamplesOfRedis(t *testing.T) {
-	rdb := startRedis(t).dial(t)
+	rdb := dial(t, startRedis(t))
 	refusesTheLate(t, "Redis", func(h hold) error { return exampleRedis(t.Context(), h, rdb) })
 	if n, err := exampleRedisRun(t.Context(), hold{Token: 9}, guardOf(rdb)); err != nil || n != int64(500) {
 		t.Errorf("the script returned %v, %v", n, err)

@@ -3,60 +3,27 @@ package fence
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/peer"
 )
 
-// A redisServer is a real one, which syncs every write, and can be killed.
-type redisServer struct {
-	dir, port string
-	process   *exec.Cmd
-}
-
-func startRedis(t *testing.T) *redisServer {
+// startRedis starts a server that syncs every write.
+func startRedis(t *testing.T) *peer.Redis {
 	t.Helper()
-	s := &redisServer{dir: t.TempDir(), port: freePort(t)}
-	s.start(t)
-	t.Cleanup(s.kill)
-	return s
+	return peer.StartRedis(t, peer.RedisConfig{Args: []string{"--appendonly", "yes", "--appendfsync", "always", "--save", ""}})
 }
 
-func (s *redisServer) start(t *testing.T) {
+func dial(t *testing.T, server *peer.Redis) *redis.Client {
 	t.Helper()
-	s.process = command(nil, program(t, "Redis", "redis-server"), "--port", s.port, "--bind", "127.0.0.1",
-		"--dir", s.dir, "--appendonly", "yes", "--appendfsync", "always", "--save", "")
-	s.process.Stderr = os.Stderr
-	if err := s.process.Start(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (s *redisServer) kill() {
-	_ = s.process.Process.Kill()
-	_ = s.process.Wait()
-}
-
-// dial returns a client once the server answers.
-func (s *redisServer) dial(t *testing.T) *redis.Client {
-	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + s.port, MaxRetries: -1})
+	rdb := redis.NewClient(&redis.Options{Addr: server.Address, MaxRetries: -1})
 	t.Cleanup(func() { _ = rdb.Close() })
-	until := time.Now().Add(30 * time.Second)
-	for rdb.Ping(context.Background()).Err() != nil {
-		if time.Now().After(until) {
-			t.Fatal("Redis does not answer")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 	return rdb
 }
 
@@ -69,7 +36,7 @@ func guardOf(rdb *redis.Client) *fence.Redis {
 
 func TestRedis(t *testing.T) {
 	server := startRedis(t)
-	rdb := server.dial(t)
+	rdb := dial(t, server)
 	guard := guardOf(rdb)
 	t.Run("refuses who is late", func(t *testing.T) { redisRefuses(t, rdb, guard) })
 	t.Run("refuses nonsense", func(t *testing.T) { redisRefusesNonsense(t, rdb, guard) })
@@ -195,9 +162,9 @@ return before`
 
 // The server is killed while somebody writes: what it has said yes to is there, and who was late
 // before is late afterwards.
-func redisRemembers(t *testing.T, server *redisServer) {
+func redisRemembers(t *testing.T, server *peer.Redis) {
 	writes, done := make(chan leasehold.Token, 1<<16), make(chan struct{})
-	guard := guardOf(server.dial(t))
+	guard := guardOf(dial(t, server))
 	go func() {
 		defer close(done)
 		for token := leasehold.Token(1000); ; token++ {
@@ -211,14 +178,14 @@ func redisRemembers(t *testing.T, server *redisServer) {
 	for range 100 {
 		last = <-writes
 	}
-	server.kill()
+	server.Kill()
 	<-done
 	close(writes)
 	for token := range writes {
 		last = token
 	}
-	server.start(t)
-	rdb := server.dial(t)
+	server.Restart()
+	rdb := dial(t, server)
 	text, err := rdb.Get(t.Context(), "killed").Result()
 	if n, _ := strconv.ParseUint(text, 10, 64); err != nil || leasehold.Token(n) < last {
 		t.Errorf("token %d was answered, and %s is there, %v", last, text, err)

@@ -25,7 +25,7 @@ type Azurite struct {
 // StartAzurite starts an emulator with one account. AZURITE may name its main.js.
 func StartAzurite(t testing.TB) *Azurite {
 	t.Helper()
-	a := &Azurite{Account: "devstoreaccount1", Key: base64.StdEncoding.EncodeToString(make([]byte, 64))}
+	a := &Azurite{Account: "leasehold", Key: base64.StdEncoding.EncodeToString(make([]byte, 64))}
 	main := os.Getenv("AZURITE")
 	if main == "" {
 		main = built(azuriteMain)

@@ -6,6 +6,7 @@ require (
 	// azblob v1.8.1 is the newest that builds with Go 1.26.
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.23.1
 	github.com/Azure/azure-sdk-for-go/sdk/storage/azblob v1.8.1
+	github.com/leasehold/leasehold v0.0.0
 )
 
 require (

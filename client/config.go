@@ -23,6 +23,7 @@ type Clock = store.Clock
 // environment; without that, the server on this machine.
 type Config struct {
 	// Servers are the URLs of one or more servers. When one does not answer, the next is asked.
+	// Or the URL of one other store, such as redis://localhost; see Dial.
 	// Empty: LEASEHOLD_SERVER, separated by commas; then http://127.0.0.1:4653.
 	Servers []string
 

@@ -75,6 +75,19 @@
 // the servers. 30 s is the default; below 5 s an ordinary pause of a busy machine can cost the
 // lease. Config.OnStall reports pauses that came close.
 //
+// # On other stores
+//
+// [Dial] connects to a Leasehold server, and [Open] takes any store of package store: the same
+// client then keeps its leases in memory, Redis or PostgreSQL. With the import of a store, Dial takes
+// its URL as well, so a program moves to a server by another LEASEHOLD_SERVER:
+//
+//	import _ "github.com/leasehold/leasehold/store/redis"
+//
+//	c, err := client.Dial(ctx, client.Config{Servers: []string{"redis://localhost"}})
+//
+// What a store does not have, such as sessions, records or slots, is refused by an error that names
+// the stores which have it.
+//
 // # In tests
 //
 // Package leasetest runs a server inside a test, in virtual time.

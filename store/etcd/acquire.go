@@ -1,0 +1,259 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Acquire asks for a lease.
+func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+	if err := s.check(&r); err != nil {
+		return store.Grant{}, err
+	}
+	a := &attempt{s: s, r: &r, note: newNote(&r), wake: make(chan struct{}, 1)}
+	defer a.end()
+	if r.Wait <= 0 {
+		return a.ask(ctx)
+	}
+	poll := max(min(r.TTL/3, 10*time.Second), 100*time.Millisecond)
+	return store.Await(ctx, store.Waiting{For: r.Wait, Poll: poll, Wake: a.wake}, a.ask)
+}
+
+// check refuses what etcd cannot do, and names that cannot be kept.
+func (s *Store) check(r *store.Request) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	for power, asked := range map[store.Power]bool{
+		store.SessionPower: r.Session != "", store.Slots: r.Shared || r.Slots != 0 || r.Capacity > 1,
+		store.Several: len(r.Also) > 0, store.Grace: r.Grace != 0, store.HoldLimit: r.HoldLimit != 0,
+		store.Priority: r.Priority != 0,
+	} {
+		if asked {
+			return store.Require(s, power)
+		}
+	}
+	for what, name := range map[string]string{"resource": r.Resource, "id": r.ID} {
+		if name == "" {
+			return invalid("the %s is empty", what)
+		}
+	}
+	for what, name := range map[string]string{
+		"resource": r.Resource, "id": r.ID, "holder": r.Holder, "reason": r.Reason,
+	} {
+		if len(name) > leasehold.MaxName || !utf8.ValidString(name) {
+			return invalid("the %s is not UTF-8 of at most %d bytes", what, leasehold.MaxName)
+		}
+	}
+	if len(r.Value) > leasehold.MaxValue {
+		return invalid("the value has %d bytes: at most %d are allowed", len(r.Value), leasehold.MaxValue)
+	}
+	return s.Features().CheckTTL(r.TTL)
+}
+
+// An attempt is one call of Acquire.
+type attempt struct {
+	s    *Store
+	r    *store.Request
+	note note
+
+	lease *lease        // an etcd lease that nothing is bound to; nil: none yet
+	ttl   time.Duration // what is left of it at least, counted from the beginning of the call
+	waits bool          // the id is in the queue
+
+	wake    chan struct{}
+	unarmed context.CancelFunc
+}
+
+// end gives back what the attempt did not use.
+func (a *attempt) end() {
+	a.unwatch()
+	if a.lease != nil {
+		a.s.pool.put(*a.lease)
+	}
+}
+
+// tries is how often the state may change between a look and the step that relies on it.
+const tries = 16
+
+// recent is the part of its TTL that an idle etcd lease may be old without another renewal.
+const recent = 10
+
+// What has to be done instead of an answer.
+var (
+	errLook = errors.New("look at the state")
+	errTake = errors.New("take what is free")
+)
+
+// ask asks once.
+func (a *attempt) ask(ctx context.Context) (store.Grant, error) {
+	next := errTake
+	if a.lease == nil && !a.waits {
+		l, ok := a.s.pool.take(a.note.TTL)
+		if ok {
+			a.lease = &l
+		} else if a.r.Wait <= 0 {
+			next = errLook // rather than make an etcd lease for nothing
+		}
+	} else {
+		next = errLook
+	}
+	for range tries {
+		step := a.take
+		if errors.Is(next, errLook) {
+			step = a.look
+		}
+		v, err := step(ctx)
+		var grant store.Grant
+		if err == nil {
+			grant, err = a.judge(ctx, v)
+		}
+		if !errors.Is(err, errTake) && !errors.Is(err, errLook) {
+			return grant, a.s.failure(err)
+		}
+		next = err
+	}
+	return store.Grant{}, &leasehold.Error{Code: leasehold.Undecided,
+		Message: fmt.Sprintf("%s changed hands %d times during the request: try again", a.r.Resource, tries)}
+}
+
+// take takes the resource if it is free and nobody waits for it, and returns what it found.
+func (a *attempt) take(ctx context.Context) (*view, error) {
+	renewed, err := a.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := *a.lease
+	a.lease = nil // until it is known what became of it
+	v, err := a.commit(ctx, l.id)
+	ttl := <-renewed
+	if leaseGone(err) {
+		a.s.marks.forget()
+		return nil, errTake
+	}
+	if err != nil {
+		return nil, err
+	}
+	if v.won {
+		a.s.pool.bind(a.r.ID, l)
+		a.ttl = ttl
+	} else {
+		a.lease = &l
+	}
+	return v, nil
+}
+
+// prepare makes sure that there is an etcd lease. What is left of it comes by the channel, 0 if that is
+// not known. One that was renewed a while ago is renewed again, at the same time as it is used.
+func (a *attempt) prepare(ctx context.Context) (<-chan time.Duration, error) {
+	left := make(chan time.Duration, 1)
+	if a.lease == nil {
+		l, err := a.s.grant(ctx, a.note.TTL)
+		if err != nil {
+			return nil, err
+		}
+		a.lease = &l
+	}
+	l := a.lease
+	if age := a.s.pool.age(*l); age < l.ttl/recent {
+		left <- l.ttl - age
+		return left, nil
+	}
+	l.renewed = a.s.pool.clock.Now()
+	id := l.id
+	go func() {
+		alive, err := a.s.keepAlive(ctx, []clientv3.LeaseID{id})
+		if err != nil {
+			left <- 0
+			return
+		}
+		left <- alive.ttls[0]
+	}()
+	return left, nil
+}
+
+// commit takes the resource if it is free and nobody waits for it.
+func (a *attempt) commit(ctx context.Context, l clientv3.LeaseID) (*view, error) {
+	k, r := a.s.keys, a.r
+	puts, err := a.puts(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := a.s.client.Txn(ctx).If(
+		clientv3.Compare(clientv3.CreateRevision(k.holder(r.Resource)), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(k.mark(r.ID)), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(k.waiters(r.Resource)), "=", 0).WithPrefix(),
+	).Then(puts...).Else(a.gets()...).Commit()
+	if err != nil {
+		return nil, err
+	}
+	return a.viewOf(answer, l), nil
+}
+
+// puts are what is written by a grant.
+func (a *attempt) puts(ctx context.Context, l clientv3.LeaseID) ([]clientv3.Op, error) {
+	marks, err := a.s.marks.lease(ctx, a.r.TTL)
+	if err != nil {
+		return nil, err
+	}
+	return []clientv3.Op{
+		clientv3.OpPut(a.s.keys.holder(a.r.Resource), a.r.ID, clientv3.WithLease(l)),
+		clientv3.OpPut(a.s.keys.mark(a.r.ID), encode(mark{}), clientv3.WithLease(marks)),
+		clientv3.OpPut(a.s.keys.last(a.r.Resource), encode(a.note), clientv3.WithLease(marks)),
+	}, nil
+}
+
+// promote makes the first waiter the holder, if it still waits.
+func (a *attempt) promote(ctx context.Context, v *view) (*view, error) {
+	k, r := a.s.keys, a.r
+	puts, err := a.puts(ctx, v.ownLease)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := a.s.client.Txn(ctx).If(
+		clientv3.Compare(clientv3.CreateRevision(k.holder(r.Resource)), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(k.mark(r.ID)), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(k.waiter(r.Resource, r.ID)), "=", v.own),
+	).Then(append(puts, clientv3.OpDelete(k.waiter(r.Resource, r.ID)))...).Else(a.gets()...).Commit()
+	if err != nil {
+		return nil, err
+	}
+	return a.viewOf(answer, v.ownLease), nil
+}
+
+// enqueue makes the id a waiter. The resource may have become free since, so a look is due.
+func (a *attempt) enqueue(ctx context.Context) error {
+	if a.lease == nil {
+		fresh, err := a.s.grant(ctx, a.note.TTL)
+		if err != nil {
+			return err
+		}
+		a.lease = &fresh
+	}
+	l, k, r := *a.lease, a.s.keys, a.r
+	a.lease = nil // until it is known what became of it
+	answer, err := a.s.client.Txn(ctx).If(
+		clientv3.Compare(clientv3.CreateRevision(k.mark(r.ID)), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(k.waiter(r.Resource, r.ID)), "=", 0),
+	).Then(
+		clientv3.OpPut(k.waiter(r.Resource, r.ID), encode(a.note), clientv3.WithLease(l.id)),
+	).Commit()
+	switch {
+	case leaseGone(err):
+	case err != nil:
+		return err
+	case answer.Succeeded:
+		a.s.pool.bind(r.ID, l)
+	default:
+		a.lease = &l
+	}
+	return errLook
+}

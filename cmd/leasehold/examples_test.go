@@ -131,7 +131,7 @@ func TestEveryExampleWorks(t *testing.T) {
 	seen := 0
 	for _, c := range append(commands(newProgram().root()), newProgram().root()) {
 		path := strings.TrimPrefix(c.CommandPath(), "leasehold ")
-		for i, line := range strings.Split(c.Example, "\n") {
+		for i, line := range strings.Split(continued.ReplaceAllString(c.Example, "$1 "), "\n") {
 			if line = strings.TrimSpace(line); line == "" {
 				continue
 			}
@@ -143,6 +143,20 @@ func TestEveryExampleWorks(t *testing.T) {
 	}
 	if seen < 100 {
 		t.Errorf("only %d examples were run", seen)
+	}
+}
+
+// continued is the end of a line that goes on in the next.
+var continued = regexp.MustCompile(`(?: \\|( \||&&))\n\s*`)
+
+// Examples are made for a terminal of 80 columns.
+func TestExamplesAreNarrow(t *testing.T) {
+	for _, c := range commands(newProgram().root()) {
+		for line := range strings.SplitSeq(c.Example, "\n") {
+			if n := len([]rune(line)); n > 80 {
+				t.Errorf("%s has an example of %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ names of resources and the ids of leases, which it asks the server for.
 The server is asked for at most half a second; if it does not answer by then,
 nothing is offered.`,
 		Example: `  source <(leasehold completion bash)                       # this shell only
-  leasehold completion zsh > "${fpath[1]}/_leasehold"       # every zsh from now on
+  leasehold completion zsh > "${fpath[1]}/_leasehold"    # every zsh from now on
   leasehold completion fish > ~/.config/fish/completions/leasehold.fish`,
 		Args:              Takes(1, 1),
 		ValidArgsFunction: cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp),

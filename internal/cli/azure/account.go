@@ -22,7 +22,8 @@ func Command(a *cli.App) *cobra.Command {
 azurerm backend of Terraform and OpenTofu, the Azure SDKs, az. A server started with
 --azure-listen answers them, and they sign in with the keys of an account.`,
 		Example: `  leasehold azure account create prod
-  leasehold serve --azure-listen 0.0.0.0:8443 --azure-cert cert.pem --azure-key key.pem
+  leasehold serve --azure-listen 0.0.0.0:8443 \
+      --azure-cert cert.pem --azure-key key.pem
   leasehold azure account rotate prod --key 2`,
 		Args: cobra.ArbitraryArgs,
 		RunE: a.Group,
@@ -144,7 +145,8 @@ func showAccountCommand(a *cli.App) *cobra.Command {
 good as the other. Anybody who has a key can do everything that the account can.`,
 		Example: `  leasehold azure account show prod
   leasehold azure account show prod -o json
-  export ARM_ACCESS_KEY=$(leasehold azure account show prod -o json | jq -r '.keys[0]')`,
+  export ARM_ACCESS_KEY=$(leasehold azure account show prod -o json |
+      jq -r '.keys[0]')`,
 		Args: cli.Takes(1, 1),
 	}, showAccount)
 }

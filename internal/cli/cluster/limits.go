@@ -47,7 +47,8 @@ func setLimits(a *cli.App) *cobra.Command {
 are. Nothing ends by it: where there is more than a limit allows, nothing new is admitted
 until there is less.`,
 		Example: `  leasehold cluster limits set --leases 2000000
-  leasehold cluster limits set --sessions 50000 --waiters 50000 --reason "one tenant went wild"
+  leasehold cluster limits set --sessions 50000 --waiters 50000 \
+      --reason "one tenant went wild"
   leasehold cluster limits set --namespaces 100 -o json`,
 		Args: cli.Takes(0, 0),
 	}

@@ -44,7 +44,7 @@ and asks; elsewhere give --yes. It is idempotent: without a quarantine it does n
 		return endQuarantineShown(ctx, a, c, r, yes)
 	})
 	cmd.Flags().StringVar(&r.Reason, "reason", "", "how you know that no such lease is still held, for the "+
-		"audit (needed)")
+		"audit (required)")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)

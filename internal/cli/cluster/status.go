@@ -42,7 +42,8 @@ majority can be reached from the server that was asked. With --wait it first wai
 nothing is wrong and every server has its vote: for servers that were just started.`,
 		Example: `  leasehold cluster status
   leasehold cluster status --wait 1m
-  leasehold cluster status -o json | jq -r '.servers[] | select(.reachable | not).name'`,
+  leasehold cluster status -o json |
+      jq -r '.servers[] | select(.reachable | not).name'`,
 		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, _ []string) error {

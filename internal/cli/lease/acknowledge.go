@@ -47,7 +47,7 @@ It acknowledges what the server shows when the command looks. If it happens agai
 meanwhile, that still has to be acknowledged.`,
 		Example: `  leasehold acknowledge db/migrate --reason "the tables are whole"
   leasehold ack db/migrate -o json | jq -r .holder
-  leasehold describe db/migrate                       # whose lease, and how it ended`,
+  leasehold describe db/migrate                  # whose lease, and how it ended`,
 		Args:              cli.Takes(0, 1),
 		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
 	}

@@ -58,10 +58,12 @@ A lease is exclusive unless it takes only some of the resource's slots: --slots 
 must agree on its capacity, or it is defined (leasehold help define). Of a resource
 that is defined with several slots or with units, a lease takes one unless you say
 how many; --slots all takes the whole.`,
-		Example: `  leasehold acquire prod/deploy --ttl 10m --wait 1h --reason "release 311" --label run=881
-  leasehold acquire gpu/pool --slots 2 --wait 1h           # two of what is defined
-  leasehold acquire license/editor --slots 1 --capacity 5  # nothing is defined: one of five
-  id=$(leasehold acquire db/migrate -o name) && ./migrate && leasehold release "$id"`,
+		Example: `  leasehold acquire prod/deploy --ttl 10m --wait 1h --reason "release 311" \
+      --label run=881
+  leasehold acquire gpu/pool --slots 2 --wait 1h      # two of those defined
+  leasehold acquire license/editor --slots 1 --capacity 5    # one of five
+  id=$(leasehold acquire db/migrate -o name) && ./migrate &&
+      leasehold release "$id"`,
 		Args:              cli.Takes(1, -1),
 		ValidArgsFunction: a.Completes(-1, cli.ResourceNames),
 	}

@@ -54,7 +54,7 @@ ends with code 76.`,
 		Example: `  leasehold break prod/deploy --reason "ci-881 hangs"
   leasehold break prod/deploy --period 30s --reason "maintenance at noon"
   leasehold break gpu/pool --holder ann --now --reason "her host is gone"
-  leasehold break gpu/pool --all --period 10m --reason "maintenance" --yes -o json`,
+  leasehold break gpu/pool --all --period 10m --reason maintenance --yes -o json`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
 	}
@@ -72,7 +72,7 @@ ends with code 76.`,
 	cmd.Flags().BoolVar(&w.all, "all", false, "break every lease on the resource")
 	cmd.Flags().Var(&f.period, "period", "how long the holder may still have it (default: what it has left)")
 	cmd.Flags().BoolVar(&f.Now, "now", false, "end it at once")
-	cmd.Flags().StringVar(&f.Reason, "reason", "", "why, for the holder and for the history (needed)")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "why, for the holder and for the history (required)")
 	cmd.Flags().BoolVar(&f.Yes, "yes", false, "do not ask")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)

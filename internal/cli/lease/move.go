@@ -25,7 +25,8 @@ and the command ends with code 64. To take a waiter out of the queue, break
 it by its id through the API.`,
 		Example: `  leasehold move 2m4kq1c9 --priority 10 --reason "the release is late"
   leasehold move 2m4kq1c9 --priority -10
-  leasehold move "$(leasehold queue prod/deploy -o name | tail -1)" --priority 10`,
+  leasehold move "$(leasehold queue prod/deploy -o name | tail -1)" \
+      --priority 10`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: a.Asks(1, cli.WaiterIDs),
 	}
@@ -40,7 +41,7 @@ it by its id through the API.`,
 		}
 		return printMoved(a, waiter)
 	})
-	cmd.Flags().IntVar(&request.Priority, "priority", 0, "larger ones go first, from -1000 to 1000 (needed)")
+	cmd.Flags().IntVar(&request.Priority, "priority", 0, "larger ones go first, from -1000 to 1000 (required)")
 	cmd.Flags().StringVar(&request.Reason, "reason", "", "why, for the history")
 	a.SettingFlag(cmd, "holder", "")
 	a.ClientFlags(cmd)

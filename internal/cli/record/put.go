@@ -40,7 +40,8 @@ in the same moment; --token must then be its token. With --token alone the recor
 judges: it turns away a token smaller than one it was written under before. A late
 holder gets code 76, and nothing is written.`,
 		Example: `  leasehold put config/limits max=10 --create
-  leasehold put state/nightly @state.json --keep 20 --lease "$id" --token "$token"
+  leasehold put state/nightly @state.json --keep 20 \
+      --lease "$id" --token "$token"
   date | leasehold put workers/7/seen --session "$session"`,
 		Args:              cli.Takes(1, 2),
 		ValidArgsFunction: completes(a),

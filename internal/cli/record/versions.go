@@ -24,7 +24,8 @@ A record keeps as many versions as ` + "`leasehold put --keep`" + ` says. The re
 version: for ` + "`leasehold get --version`" + `, and for ` + "`leasehold rollback`" + `.`,
 		Example: `  leasehold versions state/network
   leasehold get state/network --version 181 > network.before
-  leasehold versions state/network -o json | jq -r '.[] | select(.holder == "ci") | .revision'`,
+  leasehold versions state/network -o json |
+      jq -r '.[] | select(.holder == "ci") | .revision'`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: completes(a),
 	}

@@ -48,8 +48,8 @@ Times and rules are for leases that are asked for from then on.
 A resource without a definition has one slot, or as many as the first who shares it
 says.`,
 		Example: `  leasehold define gpu/pool --units 0,1,2,3 --hold-limit 12h
-  leasehold define gpu/pool --units 0,1,2,3,4           # a card more; the limit stays
-  leasehold define gpu/pool --hold-limit none           # no limit; the units stay
+  leasehold define gpu/pool --units 0,1,2,3,4   # one more card; the limit stays
+  leasehold define gpu/pool --hold-limit none   # no limit; the units stay
   leasehold define gpu/pool --units 0,1 --replace --yes # fewer cards
   leasehold define license/ --capacity 5 --largest-ttl 10m
   leasehold define db/migrate --unclean acknowledge --expected 30m`,

@@ -43,7 +43,7 @@ when it last ran, on which machine and with which outcome.
 
 A resource that nobody has used is shown as available: any name can be acquired.`,
 		Example: `  leasehold describe prod/deploy
-  leasehold describe prod/deploy -o wide                    # dates instead of "3m ago"
+  leasehold describe prod/deploy -o wide          # dates instead of "3m ago"
   leasehold describe prod/deploy -o json | jq '.queue[].holder'`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: a.Completes(1, cli.ResourceNames),

@@ -25,7 +25,8 @@ The server keeps as much history as it has room for, the newest. If there was mo
 the command says so.`,
 		Example: `  leasehold history prod/deploy
   leasehold history prod/deploy --limit 20 -o wide
-  leasehold history prod/deploy -o json | jq -r '.[] | select(.how == "broken") | .by'`,
+  leasehold history prod/deploy -o json |
+      jq -r '.[] | select(.how == "broken") | .by'`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
 	}

@@ -26,8 +26,8 @@ first, and among equals those who came first.
 With -o name it prints ids: each is that of the lease which the waiter will get, and
 what "leasehold move" takes.`,
 		Example: `  leasehold queue prod/deploy
-  leasehold queue prod/deploy -o wide                       # with ids, sessions, labels and dates
-  leasehold queue prod/deploy -o name | head -1             # the id of the next in line`,
+  leasehold queue prod/deploy -o wide            # with ids, sessions, dates
+  leasehold queue prod/deploy -o name | head -1   # the id of the next in line`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
 	}

@@ -34,7 +34,8 @@ connection breaks, the watch goes on where it was by itself.
 With -o json each event is an object on a line of its own.`,
 		Example: `  leasehold watch prod/ --since 42
   leasehold watch config/limits --exact --values --previous -o json
-  leasehold watch -o json | jq -r 'select(.kind == "ended" and .how == "expired") | .resource'`,
+  leasehold watch -o json |
+      jq -r 'select(.kind == "ended" and .how == "expired") | .resource'`,
 		Args:              cli.Takes(0, 1),
 		ValidArgsFunction: a.Completes(1, cli.ResourceNames),
 	}

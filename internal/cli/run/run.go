@@ -70,8 +70,8 @@ Codes besides those of the command: 75 it is held (see -E), 76 the lease was los
 not due (see --not-due-code), 126 the command cannot be run, 127 there is no such command.
 Other codes: leasehold help exit-codes.`,
 		Example: `  leasehold run prod/deploy --reason "release 311" -- ./deploy.sh
-  leasehold run -n -E 0 backup --at-most-every 1d -- ./backup   # from cron, on every machine
-  leasehold run gpu/pool --slots 2 -w 1h --units-env CUDA_VISIBLE_DEVICES -- ./train`,
+  leasehold run -n -E 0 backup --at-most-every 1d -- ./backup   # from cron
+  leasehold run gpu/pool -w 1h --units-env CUDA_VISIBLE_DEVICES -- ./train`,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.split(cmd, args) },
 		ValidArgsFunction: completes(a),
 	}

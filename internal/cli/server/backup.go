@@ -21,16 +21,16 @@ func Backup(a *cli.App, o Outside) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE|-",
 		Short: "Save a copy of everything to a file",
-		Long: `Backup takes a copy of everything that the servers know, as it is at one moment, and
-puts it in FILE: leases, waiters, sessions, records, definitions, the newest events.
-The servers go on meanwhile. The journal that audit and holds show is not in it.
+		Long: `Backup saves a consistent copy of everything that the servers know to FILE: leases,
+waiters, sessions, records, definitions, the newest events. The servers keep working
+meanwhile. The journal behind audit and holds is not included.
 
-FILE appears once it is complete, checked, and safe from a loss of power. An
-older one of that name is replaced then, and not before. With - the backup goes to
-standard output; it is worth something only if the command ends with code 0.
+FILE appears once it is complete, verified and synced to disk; an older file of that
+name is replaced only then. With - the backup goes to standard output, and is good only
+if the command ends with code 0.
 
-"leasehold restore" makes a new cluster of it, and "leasehold check --backup" looks
-whether it is sound.`,
+"leasehold restore" makes a new cluster from it, and "leasehold check --backup" verifies
+it.`,
 		Example: `  leasehold backup leasehold.backup
   leasehold backup -q /backup/leasehold-$(date +%F).backup
   leasehold backup - | ssh elsewhere 'cat > leasehold.backup'`,
@@ -69,7 +69,7 @@ func backupToStdout(a *cli.App, r io.Reader) error {
 	if err != nil {
 		return brokenBackup(err, out.err)
 	}
-	a.Say("%s, taken of cluster %s, at %d of its log, %s", cli.Plural(head.Leases, "lease", "leases"), head.Cluster,
+	a.Say("%s of cluster %s, at index %d of its log, %s", cli.Plural(head.Leases, "lease", "leases"), head.Cluster,
 		head.Index, cli.Bytes(size))
 	return nil
 }
@@ -84,7 +84,7 @@ func brokenBackup(err, local error) error {
 	case errors.As(err, &known):
 		return err
 	}
-	return cli.Failure(leasehold.Unavailable, "the backup did not come whole, and was not kept: %v", err)
+	return cli.Failure(leasehold.Unavailable, "the backup was cut off, and is not kept: %v", err)
 }
 
 // A file is one that is written under a temporary name.
@@ -101,7 +101,7 @@ func backupToFile(a *cli.App, name string, r io.Reader, create func(dir, pattern
 		return kept{}, cli.Usage("%s is not a file: name one, or use - for standard output", name)
 	}
 	if dir := filepath.Dir(name); !isDir(dir) {
-		return kept{}, cli.Usage("there is no directory %s to put the backup in: make it first", dir)
+		return kept{}, cli.Usage("there is no directory %s to put the backup in: create it first", dir)
 	}
 	k := kept{File: name}
 	err := putInPlace(name, create, func(w io.Writer) (err error) {
@@ -219,7 +219,7 @@ func printBackup(a *cli.App, k kept) error {
 // backup describes the contents of a backup.
 func backup(s *cli.Details, a *cli.App, h storage.BackupHead) {
 	s.Line("Cluster", "%s, of %s", cli.Printable(h.Cluster), cli.Plural(len(h.Roster.Members), "server", "servers"))
-	s.Line("Taken", "%s (%s), at %d of its log", cli.Absolute(h.Time), a.Ago(h.Time), h.Index)
+	s.Line("Taken", "%s (%s), at index %d of its log", cli.Absolute(h.Time), a.Ago(h.Time), h.Index)
 	s.Line("Leases", "%d", h.Leases)
 	s.Line("Waiters", "%d", h.Waiters)
 	s.Line("Sessions", "%d", h.Sessions)

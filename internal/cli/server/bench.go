@@ -41,10 +41,10 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 		thousands(load.MaxLeases)))
 	flags.IntVar(&f.watchers, "watchers", 1000, fmt.Sprintf("in watch: how many there are, at most %s",
 		thousands(load.MaxWatchers)))
-	flags.IntVar(&f.rate, "rate", 1000, fmt.Sprintf("in watch: how many events happen in a second, at most %s",
+	flags.IntVar(&f.rate, "rate", 1000, fmt.Sprintf("in watch: how many events per second, at most %s",
 		thousands(load.MaxRate)))
 	flags.Var(&f.duration, "duration", "how long to measure each operation")
-	flags.Var(&f.warmUp, "warm-up", "how long to run each before that")
+	flags.Var(&f.warmUp, "warm-up", "how long to run each operation before that")
 	flags.StringVarP(&f.namespace, "namespace", "N", benchNamespace, "namespace to load; only this flag changes it")
 }
 
@@ -54,12 +54,12 @@ func Bench(a *cli.App) *cobra.Command {
 	words := append(slices.Clone(load.Operations), load.Watch, everyOperation)
 	cmd := &cobra.Command{
 		Use:   "bench [OPERATION]",
-		Short: "Load a server, and measure it",
-		Long: `Bench loads a server as hard as its clients can, and says how many operations it
-did in a second and how long they took. Each client has one connection.
+		Short: "Load a server and measure it",
+		Long: `Bench loads a server as hard as its clients can, and shows how many operations it did
+per second and how long they took. Each client has one connection.
 
-  cycle      acquire and release of a resource that nobody else wants, as one
-  renew      renewal of one of the leases, which each client holds its share of
+  cycle      acquire and release a resource that nobody else wants, timed as one
+  renew      renew one of the leases, of which each client holds its share
   handover   clients queue for the same resources: from the moment that a holder
              sends its release to the moment that the next one has its grant
   watch      watchers follow one resource on which events happen at a fixed rate:
@@ -70,20 +70,20 @@ did in a second and how long they took. Each client has one connection.
 In the first three a client sends its next request when it has the answer to the
 last one (a closed loop). While the server stalls nothing is sent, so a stall counts
 once for each client, and not once for each request that might have come: percentiles
-say how long answers take at this rate, not how long callers would wait who come at a
+say how long answers take at this rate, not how long callers would wait that arrive at a
 rate of their own. Percentiles are exact to 2 %, the maximum is exact.
 
-Do not do this to a server that others depend on. The load is in a namespace of
-its own, bench, and LEASEHOLD_NAMESPACE is not read: lists, tokens and watches of
-others are not touched. But a server keeps a limited number of events and ended
-leases for all namespaces together, and a long run pushes out the older ones.
+Do not run this against a server that others depend on. The load is in a namespace of
+its own, bench (LEASEHOLD_NAMESPACE is ignored), so the lists, tokens and watches of
+others are not touched. But a server keeps a limited number of events and ended leases
+for all namespaces together, and a long run pushes out the older ones.
 
-Resources have names below bench/ and a random word. What the clients hold they
-release at the end, also after ctrl-C, which ends the run early and shows what was
-measured. If the run is killed, its leases end by themselves: after 30 s, and in
-renew after a millisecond more for each lease.
+Resources are named bench/ and a random word. The clients release what they hold at the
+end, also after ctrl-C, which ends the run early and shows what was measured. If the run
+is killed, its leases end by themselves: after 30 s, and in renew after a millisecond
+more for each lease.
 
-The code is 0 if there were no errors, otherwise that of the first.`,
+The exit code is 0 if there were no errors, otherwise that of the first.`,
 		Example: `  leasehold bench handover --clients 64 --leases 1 -o json   # one queue of 64
   leasehold bench renew --clients 256 --leases 100000 --duration 30s
   leasehold bench watch --watchers 1000 --rate 1000`,
@@ -115,7 +115,7 @@ func bench(a *cli.App, cmd *cobra.Command, f benchFlags, word string) error {
 	for _, operation := range operations {
 		err := config.Check(operation)
 		if cmd.Flags().Changed("leases") && f.leases == 0 {
-			err = cli.Usage("with 0 leases there is nothing to measure: leave --leases out, or name a number")
+			err = cli.Usage("with 0 leases there is nothing to measure: leave --leases out, or give a number")
 		}
 		if err != nil {
 			return cli.SeeHelp(cmd, err)
@@ -130,7 +130,7 @@ func bench(a *cli.App, cmd *cobra.Command, f benchFlags, word string) error {
 		return err
 	}
 	if word == everyOperation && len(operations) < len(load.Operations) {
-		a.Say("%s is left out: it needs 2 clients", load.Handover)
+		a.Say("%s is skipped: it needs 2 clients", load.Handover)
 	}
 	warnOfLoad(a, runner, config, len(operations))
 	return benchAll(cmd.Context(), a, runner, config, operations)

@@ -51,8 +51,7 @@ differ mean a bug or a broken machine: see docs/backup.md.
 
 It exits with code 0 if nothing is wrong, and with code 70 if something is damaged,
 contradicts itself or differs; each such thing is a line on standard error. The code is
-69 if a server did not answer. The checksum names the state: servers with the same
-state have the same.`,
+69 if a server did not answer. Servers with the same state have the same checksum.`,
 		Example: `  leasehold check --data leasehold-data
   leasehold check --backup leasehold.backup
   leasehold check --server https://10.0.0.1:4653`,
@@ -130,7 +129,7 @@ func checkBackup(a *cli.App, name string) error {
 	if _, err := fmt.Fprint(a.Stdout, s.String()); err != nil {
 		return cli.Written(err)
 	}
-	a.Say("ok: nothing is damaged or contradicts itself")
+	a.Say("ok: the data are intact and consistent")
 	return nil
 }
 
@@ -169,7 +168,7 @@ func printSums(a *cli.App, sums v1.Sums) error {
 func judgeSums(sums v1.Sums) error {
 	if !sums.Same {
 		return &cli.CodedError{Code: cli.ExitBug, Err: cli.Hint(fmt.Errorf("the servers have different states at "+
-			"%d of the log", sums.Index),
+			"index %d of the log", sums.Index),
 			"take a backup, and see docs/backup.md: remove one of them and let it join again")}
 	}
 	var silent cli.Several
@@ -207,15 +206,15 @@ func printChecked(a *cli.App, found checked) error {
 	s.Line("Waiters", "%d", found.Waiters)
 	s.Line("Sessions", "%d", found.Sessions)
 	s.Line("Resources", "%d in %s", found.Resources, cli.Plural(found.Namespaces, "namespace", "namespaces"))
-	s.Line("Log", "%s, up to %d", cli.Plural(found.Entries, "entry", "entries"), found.Index)
+	s.Line("Log", "%s, up to index %d", cli.Plural(found.Entries, "entry", "entries"), found.Index)
 	if found.Snapshot > 0 {
-		s.Line("Snapshot", "at %d", found.Snapshot)
+		s.Line("Snapshot", "at index %d", found.Snapshot)
 	}
 	s.Line("Checksum", "%s", found.Checksum)
 	if _, err := fmt.Fprint(a.Stdout, s.String()); err != nil {
 		return cli.Written(err)
 	}
-	a.Say("ok: nothing is damaged or contradicts itself")
+	a.Say("ok: the data are intact and consistent")
 	return nil
 }
 

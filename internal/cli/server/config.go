@@ -12,8 +12,8 @@ func Config(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Show the settings, and where they come from",
-		Long: `Config is about settings: what is in effect, and which flag, variable or line of a
-file says so. "leasehold help configuration" lists all there are.`,
+		Long: `Config shows the settings that are in effect, and which flag, variable or line of a file
+each comes from. "leasehold help configuration" lists all settings.`,
 		Example: `  leasehold config show
   leasehold config show --origin --config /etc/leasehold.yaml
   leasehold config show -o yaml > leasehold.yaml`,
@@ -30,12 +30,12 @@ func configShowCommand(a *cli.App) *cobra.Command {
 		Use:   "show",
 		Short: "Show every setting that would be used",
 		Long: `Show prints the settings that serve, and commands that talk to a server, would use
-if they were given the same flags here and now. --origin adds where each comes
-from: a flag, a variable, a line of the file, or the default.
+if they were given the same flags. --origin adds where each comes from: a flag, a
+variable, a line of the file, or the default.
 
-Wrong settings are refused as serve would refuse them, so this also checks a
-file before it is used. With -o yaml the settings of the server are
-printed as a file that would set them again.`,
+Wrong settings are refused as serve would refuse them, so this also checks a file before
+it is used. With -o yaml the settings of the server are printed as a file that sets them
+again.`,
 		Example: `  leasehold config show --origin
   leasehold config show --config new.yaml --quiet > /dev/null && echo fine
   leasehold config show -o json | jq -r '.[] | select(.key == "data").value'`,

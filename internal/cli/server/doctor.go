@@ -20,21 +20,22 @@ func Doctor(a *cli.App) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check whether this machine and the server are fit for leases",
 		Long: `Doctor looks at what leases depend on: whether the server answers, how fast, and
-whether it is ready; whether all servers of its cluster are well; whether both speak
-the same version; whether this machine's clock runs at the right rate, by the
-server's clock and by what the kernel says of it; whether TTLs are long enough for
-the way to the server; whether there is a proxy in between; and where the settings
-come from. It changes nothing.
+whether it is ready; whether all servers of its cluster are healthy; whether client and
+server are of the same version; whether this machine's clock runs at the right rate,
+compared with the server's clock and according to the kernel; whether TTLs are long
+enough for the latency to the server; whether there is a proxy in between; and where the
+settings come from. It changes nothing.
 
-Each finding is ok, a warning or a problem, with what to do about it. A holder knows
-when its lease ends by the rate of its clock: more than 0.5 % off is a problem. The
-date is only for display; a wrong one is a warning.
+Each finding is ok, a warning or a problem, with what to do about it. A holder counts
+the time of its lease on its own clock: a rate more than 0.5 % off is a problem. The date
+is only for display; a wrong one is a warning.
 
-The code is 0 if nothing is worse than a warning, 64 if a setting is wrong, 69 if the
-server can't be reached or is not ready, and 71 if this machine is not fit.`,
+The exit code is 0 if nothing is worse than a warning, 64 if a setting is wrong, 69 if
+the server can't be reached or is not ready, and 71 if this machine is not fit.`,
 		Example: `  leasehold doctor
   leasehold doctor --for 30s --server http://leases.example:4653
-  leasehold doctor -o json | jq -r '.findings[] | select(.result != "ok") | .advice'`,
+  leasehold doctor -o json |
+      jq -r '.findings[] | select(.result != "ok") | .advice'`,
 		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

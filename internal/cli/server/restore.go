@@ -66,9 +66,9 @@ anybody may have seen since, or restore a backup taken after that.`,
 		}
 		return printRestored(a, dir, to, quarantine.Given)
 	}
-	cmd.Flags().String("data", "", "directory to make, empty or new (needed)")
+	cmd.Flags().String("data", "", "directory to create, or an empty one (required)")
 	cmd.Flags().Var(&quarantine, "quarantine", "how long nothing is granted (default the largest TTL in the backup)")
-	cmd.Flags().Uint64Var(&options.Above, "above", 0, "a token that somebody saw, if the backup may know of less")
+	cmd.Flags().Uint64Var(&options.Above, "above", 0, "a token that somebody saw, if the backup may be older")
 	if err := cmd.MarkFlagDirname("data"); err != nil {
 		panic(err) // the flag was just made
 	}
@@ -106,12 +106,12 @@ func printRestored(a *cli.App, dir string, to storage.RestoredTo, chosen bool) e
 	a.Say("start it: leasehold serve --data %s", cli.Quote(dir))
 	if quarantine > 0 {
 		a.Say("it then grants nothing for %s, since leases granted after the backup may still be held; renewals and "+
-			"releases work. leasehold cluster status shows how long that lasts", cli.Short(quarantine))
+			"releases work; leasehold cluster status shows the time left", cli.Short(quarantine))
 		a.Say("if you know that no such lease is still held, end that early: leasehold cluster " +
 			"end-quarantine --reason \"all holders were stopped\"")
 	}
-	a.Say("to make it a cluster of three again, start it with the configuration that it had, or with --name, " +
+	a.Say("to make it a cluster of three again, start it with its former configuration, or with --name, " +
 		"--peer-listen and certificates; then add two more, each with an empty directory:")
-	a.Say("  leasehold cluster add n2 10.0.0.2:4654      # says how to start it")
+	a.Say("  leasehold cluster add n2 10.0.0.2:4654      # shows how to start it")
 	return nil
 }

@@ -41,29 +41,29 @@ func Serve(a *cli.App, o Outside) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a server",
-		Long: `Serve runs a server on one address and keeps what it was told in one directory. An
-answer is given only when it can't be lost: a server that is killed, or loses
-power, comes back with every lease that it had granted.
+		Long: `Serve runs a server on one address and keeps its data in one directory. It answers a
+request only once the result is durable: a server that is killed, or loses power, comes
+back with every lease that it had granted.
 
-Several servers are one if each is told of all: --initial-cluster begins a cluster, the
-same on each of its servers, and --join adds a server to one that runs, in the place
-that leasehold cluster add prepared for it. Once there are
-data, they say who belongs to it, and both flags are ignored. Servers know
-each other by certificates (leasehold cert); without them they must be on one machine,
-and need --insecure.
+Several servers form a cluster. --initial-cluster begins a new one, with the same list
+on each server; --join adds a server to a running one, in the place that "leasehold
+cluster add" prepared for it. Once a server has data, the data say which cluster it
+belongs to, and both flags are ignored. Servers authenticate each other by certificates
+(leasehold cert); without them they must run on one machine, and need --insecure.
 
-SIGTERM or ctrl-C lets it finish what is under way; waiting clients are told to ask
-again, a leader hands over first, and no lease ends because of a restart. A second one
-ends it at once, which costs nothing but those answers.
+On SIGTERM or ctrl-C it finishes what is under way, tells waiting clients to ask again,
+and hands over if it leads; no lease ends because of a restart. A second signal ends it
+at once, which costs nothing but those answers.
 
-A server that other machines can reach needs --tls-client-ca, by which it knows its
-clients, or --insecure, by which you say that you trust everybody who can reach it.
+A server that other machines can reach needs --tls-client-ca, by which it authenticates
+its clients, or --insecure, which says that you trust everybody who can reach it.
 
 Each flag can also be set by its variable or in a YAML file: see "leasehold help
 configuration", and "leasehold config show --origin" for what is in effect.`,
 		Example: `  leasehold serve
   leasehold serve --config /etc/leasehold.yaml --listen 0.0.0.0:4653 --insecure
-  leasehold serve --config n4.yaml --name n4 --peer-listen 10.0.0.4:4654 --join 10.0.0.1:4654`,
+  leasehold serve --config n4.yaml --name n4 --peer-listen 10.0.0.4:4654 \
+      --join 10.0.0.1:4654`,
 		Args: cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(a, cmd, o.Serve) },
 	}
@@ -112,7 +112,7 @@ func greet(a *cli.App, url string, settings config.Server) {
 	}
 	a.Say("leasehold serves on %s, data in %s", url, data)
 	if settings.Insecure && settings.TLS.CA == "" {
-		a.Say("warning: everybody who can reach it may use it (--insecure)")
+		a.Say("warning: anybody who can reach it may use it (--insecure)")
 	}
 	a.Say("try: %s acquire my/first --ttl 1m%s%s", calledAs(), serverFlag(url), trustFlags(settings))
 }

@@ -22,9 +22,10 @@ before with the one that is there now; with FROM alone, that one with the presen
 
 Versions are named by their serial, or by @ and their revision. Values are not shown,
 since states hold secrets: leasehold state pull prints them.`,
-		Example: `  leasehold state diff prod/network                         # what the last run did
+		Example: `  leasehold state diff prod/network              # what the last run did
   leasehold state diff prod/network 40 42
-  leasehold state diff prod/network 40 -o json | jq -r '.changes[] | .change + " " + .address'`,
+  leasehold state diff prod/network 40 -o json |
+      jq -r '.changes[] | .change + " " + .address'`,
 		Args:              cli.Takes(1, 3),
 		ValidArgsFunction: Completes(a),
 	}

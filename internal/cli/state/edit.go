@@ -84,9 +84,10 @@ container must exist, and the metadata of the blob stays.
 
 It is the way to bring back an errored.tfstate, which Terraform leaves behind when its
 lock was lost and its write refused: see docs/doors/terraform.md.`,
-		Example: `  leasehold state push prod/network errored.tfstate --reason "run 881 lost its lock"
-  leasehold state pull prod/network | jq '.serial += 1' | leasehold state push prod/network -
-  leasehold state push azurerm:prod/tfstate/demo.tfstate errored.tfstate --reason "run 881 failed"
+		Example: `  leasehold state push prod/network errored.tfstate --reason "run 881 failed"
+  leasehold state pull prod/network | jq '.serial += 1' |
+      leasehold state push prod/network -
+  leasehold state push azurerm:prod/tfstate/demo.tfstate errored.tfstate
   leasehold state push prod/network old.tfstate --force --reason "begin again"`,
 		Args: cli.Takes(1, 2),
 	}
@@ -234,7 +235,7 @@ azurerm backend leasehold break azure/ACCOUNT/CONTAINER/KEY --now.`,
 		}
 		return lease.BreakShown(ctx, a, c, resource, f)
 	})
-	cmd.Flags().StringVar(&f.Reason, "reason", "", "why, for the holder and for the history (needed)")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "why, for the holder and for the history (required)")
 	cmd.Flags().BoolVar(&f.Yes, "yes", false, "do not ask")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatWide, cli.FormatJSON, cli.FormatName)

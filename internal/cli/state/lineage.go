@@ -24,8 +24,8 @@ The permit is for the state as it is now: it ends when the state is written, and
 hour at the latest, or what --for says. The former state stays among the versions. Who
 allowed it, who used it and why are in leasehold audit.`,
 		Example: `  leasehold state allow-lineage prod/network --reason "move from S3"
-  terraform init -migrate-state -force-copy             # or: terraform state push -force FILE
-  leasehold audit terraform/prod/network                    # "forced, another lineage was allowed"`,
+  terraform init -migrate-state -force-copy  # or: terraform state push -force F
+  leasehold audit terraform/prod/network     # "another lineage was allowed"`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: Completes(a),
 	}
@@ -49,7 +49,7 @@ allowed it, who used it and why are in leasehold audit.`,
 			"terraform init -migrate-state -force-copy", args[0], cli.Short(last.Value))
 		return nil
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history (needed)")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history (required)")
 	cmd.Flags().Var(&last, "for", "how long the permit lasts, from 1m to 24h")
 	a.ClientFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)

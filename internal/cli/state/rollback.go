@@ -29,8 +29,8 @@ made from the current version are then refused as stale, as they must be. An enc
 state keeps its own serial, since only OpenTofu can change it.
 
 Only the state goes back, not what it describes: look at terraform plan afterwards.`,
-		Example: `  leasehold state rollback prod/network 41 --reason "run 881 imported the wrong account"
-  leasehold state rollback prod/network @1881 --yes --reason "run 881 imported the wrong account"
+		Example: `  leasehold state rollback prod/network 41 --reason "run 881 was wrong"
+  leasehold state rollback prod/network @1881 --yes --reason "run 881 was wrong"
   leasehold state diff prod/network                         # what it did`,
 		Args:              cli.Takes(2, 2),
 		ValidArgsFunction: Completes(a),

@@ -161,7 +161,7 @@ written, and who has locked it, since when and why.
 Leasehold state pull prints the state itself.`,
 		Example: `  leasehold state show prod/network
   leasehold state show prod/network -o json | jq .serial
-  leasehold state show prod/network -o wide                 # dates instead of "3m ago"`,
+  leasehold state show prod/network -o wide      # dates instead of "3m ago"`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: Completes(a),
 	}

@@ -57,7 +57,8 @@ With --azurerm it is the azurerm backend, for a server that was started with
 Leasehold run --terraform sets the variables itself and needs the empty block.`,
 		Example: `  leasehold terraform config --http prod/network > backend.tf
   eval "$(leasehold terraform config --http prod/network --wait 10m -o shell)"
-  leasehold terraform config --azurerm prod.tfstate --azure-address leases.example:8443 > backend.tf`,
+  leasehold terraform config --azurerm prod.tfstate \
+      --azure-address leases.example:8443 > backend.tf`,
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: state.Completes(a),
 	}

@@ -22,10 +22,10 @@ func (n *network) Admit(from peer.Identity, question bool) *peer.Refusal {
 		return &peer.Refusal{Reason: peer.NotReady, Message: fmt.Sprintf("server %q has no cluster yet", self.Name)}
 	case from.Cluster != self.Cluster:
 		return &peer.Refusal{Reason: peer.OtherCluster, Message: fmt.Sprintf(
-			"server %q belongs to the cluster %s, and not to %s", self.Name, self.Cluster, from.Cluster)}
+			"server %q belongs to cluster %s, not to %s", self.Name, self.Cluster, from.Cluster)}
 	case from.ID == self.ID:
 		return &peer.Refusal{Reason: peer.Replaced,
-			Message: fmt.Sprintf("server %q has the id %d itself", self.Name, self.ID)}
+			Message: fmt.Sprintf("server %q has the id %d, too", self.Name, self.ID)}
 	}
 	if refused := admitMember(roster, from); refused != nil {
 		return refused
@@ -65,7 +65,7 @@ func admitMember(roster *replica.Roster, from peer.Identity) *peer.Refusal {
 	}
 	if m, ok := roster.Peer(from.ID); ok && m.Name != "" && m.Name != from.Name {
 		return &peer.Refusal{Reason: peer.WrongName,
-			Message: fmt.Sprintf("server %d is called %q, and not %q", m.ID, m.Name, from.Name)}
+			Message: fmt.Sprintf("server %d is called %q, not %q", m.ID, m.Name, from.Name)}
 	}
 	return nil
 }

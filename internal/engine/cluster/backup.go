@@ -27,7 +27,7 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer) error {
 	defer e.backups.Add(-1)
 	if e.backups.Add(1) > maxBackups {
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
-			"%d backups of this server are being taken already: try again when one is done", maxBackups)}
+			"%d backups of this server are already being taken: try again when one is done", maxBackups)}
 	}
 	// Before the state is captured: what it names must stay until it is written.
 	defer e.values.Pin()()

@@ -83,9 +83,9 @@ func (o *opening) answer(q beginQuestion) (beginAnswer, error) {
 	defer o.mu.Unlock()
 	switch {
 	case o.cluster == "" && o.list == "":
-		return beginAnswer{}, engine.Unavailable("this server has no cluster yet, and was not told to begin one")
+		return beginAnswer{}, engine.Unavailable("this server has no cluster yet, and was not configured to begin one")
 	case o.cluster == "" && o.list != q.List:
-		return beginAnswer{}, engine.Refused("server %s was told to begin with %s, and server %s with %s: give "+
+		return beginAnswer{}, engine.Refused("server %s is to begin a cluster of %s, and server %s one of %s: give "+
 			"--initial-cluster the same list on all of them", o.self.Name, o.list, q.Name, q.List)
 	}
 	return beginAnswer{Member: o.self, Cluster: o.cluster, Begin: o.begin}, nil
@@ -97,9 +97,8 @@ func (n *network) find(ctx context.Context, c Config) (err error) {
 	n.opening.set(self, "")
 	switch {
 	case n.dir.Decided():
-		if len(c.InitialCluster) > 0 || len(c.Join) > 0 {
-			n.log.Info("this server has data and continues with it: --initial-cluster and --join are ignored",
-				"data", n.dir.Path)
+		if ignored := c.beginnings(); len(ignored) > 0 {
+			n.log.Info("this server already belongs to a cluster", "data", n.dir.Path, "ignored", ignored)
 		}
 	case len(c.Join) > 0:
 		err = n.join(ctx, c.Join, self)
@@ -114,6 +113,17 @@ func (n *network) find(ctx context.Context, c Config) (err error) {
 		n.opening.settled(n.dir)
 	}
 	return err
+}
+
+// beginnings are the settings that say how a server without data comes to its cluster.
+func (c Config) beginnings() (given []string) {
+	if len(c.InitialCluster) > 0 {
+		given = append(given, "initial-cluster")
+	}
+	if len(c.Join) > 0 {
+		given = append(given, "join")
+	}
+	return given
 }
 
 // member is this server as it describes itself.
@@ -137,8 +147,9 @@ func (n *network) beginTogether(ctx context.Context, members []replica.Member, s
 		func(a, b replica.Member) int { return strings.Compare(a.Name, b.Name) })
 	at := slices.IndexFunc(members, func(m replica.Member) bool { return m.Name == self.Name })
 	if at < 0 {
-		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %s is not among those to begin "+
-			"with, %s: give --name one of them, or add it to --initial-cluster", self.Name, listed(members))}
+		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf("server %s is not in the list of "+
+			"servers to begin with, %s: give --name one of them, or add it to --initial-cluster", self.Name,
+			listed(members))}
 	}
 	list := listed(members)
 	n.opening.set(self, list)
@@ -196,7 +207,7 @@ func (n *network) askOthers(ctx context.Context, members []replica.Member, self 
 			a, err := askAddress[beginQuestion, beginAnswer](ctx, n, m.Peer, askBegin,
 				beginQuestion{members[self].Name, list})
 			if err == nil && a.Member.Name != m.Name {
-				err = engine.Refused("server %s answers at %s, which is to be %s's: mend --initial-cluster",
+				err = engine.Refused("server %s answers at %s, which --initial-cluster gives to %s: correct the list",
 					a.Member.Name, m.Peer, m.Name)
 			}
 			answers <- told{m.Name, a, err}
@@ -233,8 +244,8 @@ func ownPlace(a beginAnswer, self replica.Member) error {
 				self.Name, self.Name, self.Name)
 		}
 	}
-	return engine.Refused("server %s belongs to a cluster already, and knows nothing of server %s as one that began "+
-		"it: use --join in place of --initial-cluster", a.Member.Name, self.Name)
+	return engine.Refused("server %s already belongs to a cluster, which server %s did not begin: use --join in "+
+		"place of --initial-cluster", a.Member.Name, self.Name)
 }
 
 // fix makes the list of members with which all begin.

@@ -139,7 +139,7 @@ func (e *Engine) compare(index uint64, own string) {
 		e.log.Error("the states of the servers differ", "index", index, "differ", names(c.odd), "majority",
 			c.majority != "")
 	case !sameVersion(roster):
-		e.log.Error("the state of this server differs from that of the majority, which has other versions too", "index",
+		e.log.Error("the state of this server differs from that of the majority, which runs other versions", "index",
 			index)
 	default:
 		pause(ctx, disownAfter)
@@ -175,7 +175,7 @@ func (e *Engine) disown(index uint64) {
 	why := fmt.Sprintf("at entry %d of the log the state of this server was another than that of the majority", index)
 	refused, err := e.network.dir.Disown(why)
 	if err != nil {
-		e.log.Error("it could not be noted that these data must no longer be used", "err", err)
+		e.log.Error("the data directory could not be marked as unusable", "err", err)
 	}
 	e.network.post(replica.Expelled{Err: refused})
 }

@@ -155,7 +155,7 @@ func (e *Engine) enter(bytes int, keeps bool) error {
 	if waiting > room*maxPending || size > room*maxPendingBytes {
 		e.leave(bytes)
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
-			"%d requests, or %d MiB of them, wait for the log already: try again in a moment", maxPending,
+			"%d requests, or %d MiB of them, already wait for the log: try again in a moment", maxPending,
 			maxPendingBytes>>20)}
 	}
 	return nil

@@ -43,7 +43,8 @@ func nameOf(large leasehold.Large) valueName { return valueName{large.SHA256.Str
 func (v valueName) large() (leasehold.Large, error) {
 	d, ok := leasehold.ParseDigest(v.SHA256)
 	if !ok {
-		return leasehold.Large{}, &leasehold.Error{Code: leasehold.Invalid, Message: "that is not the name of a value"}
+		return leasehold.Large{}, &leasehold.Error{Code: leasehold.Invalid,
+			Message: "that is not the digest of a large value"}
 	}
 	return leasehold.Large{SHA256: d, Size: v.Size}, nil
 }
@@ -167,12 +168,12 @@ func (e *Engine) fetchMissing(ctx context.Context) bool {
 			if len(e.others()) == 0 {
 				// Nobody else could have it. A caller that wants it gets an error, and so does
 				// leasehold check.
-				e.log.Error("a large value is missing that records name", "value", large.SHA256.String())
+				e.log.Error("a large value that records refer to is missing", "value", large.SHA256.String())
 				e.fetcher.found(large.SHA256)
 				continue
 			}
-			e.log.Warn("a large value is missing here, and nobody could send it yet", "value", large.SHA256.String(),
-				"err", err)
+			e.log.Warn("a large value is missing on this server, and no other could send it yet", "value",
+				large.SHA256.String(), "err", err)
 			done = false
 			continue
 		}
@@ -248,7 +249,7 @@ func (e *Engine) fetch(ctx context.Context, large leasehold.Large) error {
 	case <-f.done:
 		return f.err
 	case <-ctx.Done():
-		return engine.Unavailable("the request ended before the value was here")
+		return engine.Unavailable("the request ended before the value arrived")
 	}
 }
 
@@ -262,7 +263,7 @@ func (e *Engine) fetchFrom(ctx context.Context, large leasehold.Large) error {
 		case failure != nil:
 			err = failure
 		case has && e.values.Has(large):
-			e.log.Info("a large value that was missing here was sent", "value", large.SHA256.String(), "by",
+			e.log.Info("a missing large value arrived", "value", large.SHA256.String(), "by",
 				e.network.nameOf(id))
 			return nil
 		}
@@ -309,8 +310,8 @@ func (e *Engine) takeValue(ctx context.Context, from peer.Identity, head []byte,
 	}
 	got, err := e.values.Put(ctx, body)
 	if err == nil && got != want {
-		err = fmt.Errorf("server %s sent %d bytes as large value %s, which they are not", from.Name, got.Size, v.SHA256)
-		e.log.Error("a large value came damaged", "err", err)
+		err = fmt.Errorf("server %s sent %d bytes that are not the large value %s", from.Name, got.Size, v.SHA256)
+		e.log.Error("a large value arrived damaged", "err", err)
 	}
 	return err
 }
@@ -359,7 +360,7 @@ func (e *Engine) enough(ctx context.Context, results <-chan error, need, left in
 			if err == nil {
 				need--
 			} else {
-				e.log.Warn("a large value could not be given to another server", "err", err)
+				e.log.Warn("a large value could not be sent to another server", "err", err)
 			}
 		case <-ctx.Done():
 			return engine.Unavailable("the request ended before its value was kept by a majority")

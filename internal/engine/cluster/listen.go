@@ -47,7 +47,7 @@ func (c Config) dialPeer() func(context.Context, string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err == nil && !c.mayBePlain(conn.RemoteAddr()) {
 			_ = conn.Close()
-			return nil, errors.New("it is not on this machine, and there are no certificates")
+			return nil, errors.New("it is on another machine, and there are no certificates")
 		}
 		return conn, err
 	}

@@ -101,7 +101,7 @@ func (e *Engine) leaveToRoomier() {
 	healths := e.network.healths()
 	for _, id := range e.node.Roster().Voters() {
 		if h, ok := healths[id]; ok && id != e.id && !h.lowRoom && e.node.Reachable(id) {
-			e.log.Warn("the data disk is nearly full: giving the lead to a server that has room", "to",
+			e.log.Warn("the data disk is nearly full: handing leadership to a server that has room", "to",
 				e.network.nameOf(id))
 			e.node.Step(replica.Transfer{To: id})
 			return
@@ -118,7 +118,7 @@ func (e *Engine) ended() bool {
 	}
 	e.show()
 	if err := e.node.Failure(); err != nil {
-		e.log.Error("the server cannot go on", "err", err)
+		e.log.Error("the server stops: it cannot continue", "err", err)
 		e.expelled = e.node.Expelled()
 		if e.failure = err; errors.Is(err, replica.ErrNoRoom) {
 			e.tellHealth(true) // the others remember what it died of

@@ -14,7 +14,7 @@ import (
 // Add takes in a server by its name and the address at which the others reach it.
 func (e *Engine) Add(ctx context.Context, name, address string) (engine.Server, error) {
 	if name == "" || address == "" {
-		return engine.Server{}, &leasehold.Error{Code: leasehold.Invalid, Message: "a server has a name, and an " +
+		return engine.Server{}, &leasehold.Error{Code: leasehold.Invalid, Message: "a server needs a name, and an " +
 			"address at which the others reach it"}
 	}
 	roster, err := e.freshRoster(ctx)
@@ -148,5 +148,5 @@ func (e *Engine) changeHere(ctx context.Context, c replica.Change) (changeAnswer
 	case <-e.stopped:
 	}
 	return changeAnswer{}, engine.Undecided(
-		"the request ended before it was known whether the members changed: look at them")
+		"the request ended before it was known whether the members changed: see leasehold cluster status")
 }

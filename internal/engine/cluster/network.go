@@ -154,7 +154,7 @@ func (n *network) keepName() {
 		return
 	}
 	if m.Name != self.Name {
-		n.log.Warn("the cluster knows this server by another name, which stays", "name", m.Name, "given", self.Name)
+		n.log.Warn("the cluster knows this server by another name, which it keeps", "name", m.Name, "given", self.Name)
 		self.Name = m.Name
 		n.mesh.SetSelf(self)
 	}
@@ -207,7 +207,7 @@ func (n *network) Lost(id uint64) { n.post(replica.Unreachable{ID: id}) }
 func (n *network) Message(from uint64, kind byte, body []byte) {
 	event, err := n.decode(from, kind, body)
 	if err != nil {
-		n.log.Warn("a message of another server cannot be read", "server", n.nameOf(from), "kind", kind, "err", err)
+		n.log.Warn("a message from another server cannot be read", "server", n.nameOf(from), "kind", kind, "err", err)
 		return
 	}
 	if event != nil {
@@ -258,7 +258,7 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 		return e.takeValue(ctx, from, head, body)
 	}
 	if kind != streamSnapshot {
-		return fmt.Errorf("this version does not know what a file of kind %d is", kind)
+		return fmt.Errorf("unknown kind of file %d: the other server runs a newer version", kind)
 	}
 	m := &raftpb.Message{}
 	if err := proto.Unmarshal(head, m); err != nil {
@@ -269,7 +269,7 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	}
 	// A state takes memory and disk while it arrives; raft asks again for what was refused.
 	if !n.receiving.TryLock() {
-		return errors.New("another snapshot is just arriving")
+		return errors.New("another snapshot is being received")
 	}
 	defer n.receiving.Unlock()
 	start := time.Now()
@@ -281,7 +281,7 @@ func (n *network) Stream(ctx context.Context, from peer.Identity, kind byte, hea
 	if err != nil {
 		return err
 	}
-	n.log.Info("a snapshot of another server arrived", "server", from.Name, "index", meta.GetIndex(), "took",
+	n.log.Info("received a snapshot from another server", "server", from.Name, "index", meta.GetIndex(), "took",
 		time.Since(start))
 	if e := n.engine.Load(); e != nil && s.State.HasValues() {
 		e.fetcher.recheck(meta.GetIndex())

@@ -44,7 +44,7 @@ func (n *network) Ask(ctx context.Context, from peer.Identity, kind byte, body [
 		return answer(body, func(v valueName) (bool, error) { return e.sendValue(ctx, from.ID, v) })
 	}
 	return nil, &leasehold.Error{Code: leasehold.Invalid,
-		Message: fmt.Sprintf("this version does not know question %d", kind)}
+		Message: fmt.Sprintf("unknown question %d: the other server runs a newer version", kind)}
 }
 
 // answer reads a question, and writes the answer to it.

@@ -474,7 +474,7 @@ func aServerComesBackAtAnotherAddress(t *testing.T, s *site) {
 			return m.Peer == e.self.Peer && m.Client == "http://"+name
 		})
 	}
-	if !strings.Contains(s.logs["n1"].String(), "--initial-cluster and --join are ignored") {
+	if !strings.Contains(s.logs["n1"].String(), "ignored=[initial-cluster]") {
 		t.Error("nothing was said of the flag")
 	}
 }

@@ -60,7 +60,7 @@ func (s *sums) at(ctx context.Context, index uint64) (string, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return "", engine.Unavailable("the state was not summed up in time")
+			return "", engine.Unavailable("the state was not hashed in time")
 		}
 	}
 }
@@ -70,7 +70,7 @@ func (s *sums) at(ctx context.Context, index uint64) (string, error) {
 func (e *Engine) summed(index uint64, frozen *core.State) {
 	if e.sums.pending.Add(1) > maxSums {
 		e.sums.pending.Add(-1)
-		e.log.Warn("the state is not summed up: too many ask for it", "index", index)
+		e.log.Warn("the state is not hashed: too many requests for that", "index", index)
 		return
 	}
 	e.network.workers.Go(func() {
@@ -90,7 +90,7 @@ func (e *Engine) sumUp(index uint64, frozen *core.State) string {
 	}
 	began, hash := time.Now(), sha256.New()
 	if _, err := wire.WriteSnapshot(hash, frozen); err != nil {
-		e.log.Error("the state cannot be summed up", "err", err)
+		e.log.Error("the state cannot be hashed", "err", err)
 		return ""
 	}
 	sum := hex.EncodeToString(hash.Sum(nil))

@@ -63,7 +63,7 @@ func (e *Engine) transferHere(ctx context.Context, to uint64) (uint64, error) {
 		case !n.Serving():
 			err = errNoLeader
 		case best == 0:
-			err = engine.Refused("there is nobody else who could lead at the moment")
+			err = engine.Refused("no other server could lead at the moment")
 		// Raft would wait for it, and take no proposals meanwhile.
 		case best != e.id && !n.Reachable(best):
 			err = engine.Refused("server %d has been silent for too long to lead", best)
@@ -86,7 +86,7 @@ func (e *Engine) transferHere(ctx context.Context, to uint64) (uint64, error) {
 		select {
 		case <-v.changed:
 		case <-ctx.Done():
-			return 0, engine.Unavailable("the lead could not be given away in time: try again")
+			return 0, engine.Unavailable("leadership could not be handed over in time: try again")
 		case <-e.stopped:
 			return 0, errStopping
 		}

@@ -33,7 +33,7 @@ func (t *transport) Send(messages []*raftpb.Message) {
 		}
 		body, err := proto.Marshal(m)
 		if err != nil {
-			t.log.Error("a message could not be written", "err", err)
+			t.log.Error("a message could not be encoded", "err", err)
 			continue
 		}
 		send := t.mesh.Send

@@ -88,7 +88,7 @@ func (n *network) complain(roster *replica.Roster, who peer.Identity) {
 	}
 	n.strangers.mu.Unlock()
 	if !said && n.ctx.Err() == nil {
-		n.log.Warn("a server wants to take part, and no member that could be asked knows it", "server", who.Name, "id",
+		n.log.Warn("an unknown server wants to take part: no reachable member knows it", "server", who.Name, "id",
 			who.ID, "asked", names(roster.Members))
 	}
 }

@@ -134,7 +134,12 @@ it again with --force; the server takes it by itself.`,
 // serverRequest asks for a server's certificate, which is also for the loopback addresses: commands
 // are given on the server's own machine, too.
 func serverRequest(a *cli.App, f certFlags, name string, hosts []string) certificate.Request {
-	hosts = slices.Concat(hosts, []string{"localhost", "127.0.0.1", "::1"})
+	hosts = slices.Clone(hosts)
+	for _, own := range []string{"localhost", "127.0.0.1", "::1"} {
+		if !slices.Contains(hosts, own) {
+			hosts = append(hosts, own)
+		}
+	}
 	return certificate.Request{Name: name, Hosts: hosts, Lasts: f.lasts.Value, Now: a.Now()}
 }
 

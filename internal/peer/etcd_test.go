@@ -51,6 +51,10 @@ func TestEtcd(t *testing.T) {
 	if value, after := m.get(t, "a"); value != "1" || after >= before {
 		t.Errorf("after an older copy was restored, a is %q at revision %s, and it was at %s", value, after, before)
 	}
+	m.RestoreBumped(older, 1000)
+	if value, after := m.get(t, "a"); value != "1" || len(after) != 4 {
+		t.Errorf("after it was restored with a bump of 1000, a is %q at revision %s", value, after)
+	}
 }
 
 func TestEtcdOfThree(t *testing.T) {

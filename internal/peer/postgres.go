@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/leasehold/leasehold/test/process"
@@ -51,7 +52,7 @@ func newPostgres(t testing.TB, config PostgresConfig) *Postgres {
 	as := unprivileged(t)
 	p := &Postgres{Server: Server{
 		Address: process.Reserve(t), name: "postgres", as: as, env: config.Clock.env(),
-		dir: filepath.Join(newDir(t, as), "data"),
+		dir: filepath.Join(newDir(t, as), "data"), quit: syscall.SIGINT, // SIGTERM would wait for the clients
 	}}
 	host, port, _ := net.SplitHostPort(p.Address)
 	p.run = append([]string{

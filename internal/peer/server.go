@@ -4,6 +4,7 @@ package peer
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -33,8 +34,9 @@ type Server struct {
 	as    *syscall.Credential
 	run   []string
 	env   []string
-	ready func() error // whether it answers
-	log   string       // where its output goes
+	ready func() error   // whether it answers
+	quit  syscall.Signal // what ends it in an orderly way; 0: SIGTERM
+	log   string         // where its output goes
 
 	mu      sync.Mutex
 	process *process.Process
@@ -161,7 +163,7 @@ func (s *Server) kill() {
 	}
 }
 
-// Stop ends the server in its own orderly way, by SIGTERM.
+// Stop ends the server in its own orderly way.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +174,7 @@ func (s *Server) stop() {
 	if !s.process.Runs() {
 		return
 	}
-	s.process.Signal(syscall.SIGTERM)
+	s.process.Signal(cmp.Or(s.quit, syscall.SIGTERM))
 	select {
 	case <-s.process.Ended():
 	case <-time.After(patience):

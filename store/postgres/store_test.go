@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -21,7 +22,9 @@ func request(resource, id string) store.Request {
 
 func acquire(t testing.TB, s *Store, r store.Request) store.Grant {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), r)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	g, err := s.Acquire(ctx, r)
 	if err != nil {
 		t.Fatalf("%s for %s: %v", r.Resource, r.ID, err)
 	}

@@ -48,6 +48,7 @@ func suite(t *testing.T, p *peer.Postgres, url string) storetest.Config {
 }
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	p := peer.StartPostgres(t, peer.PostgresConfig{Args: []string{"-c", "max_connections=600"}})
 	storetest.Run(t, suite(t, p, p.URL()))
 }

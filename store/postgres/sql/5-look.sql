@@ -93,10 +93,11 @@ exception when others then
 	return encode(b, 'escape');
 end $$;
 
--- For people. "over" is a lease whose time is over, and that nobody has taken yet.
+-- For people. The note is shown whole, because PostgreSQL cannot take a text with U+0000 out of it. "over"
+-- is a lease whose time is over, and that nobody has taken yet.
 create view @schema@.leases as
 select @schema@.shown(namespace) as namespace, @schema@.shown(name) as resource, @schema@.shown(id) as id,
-	note -> 'holder' as holder, token, acquired, least(deadline, breaks) as expires,
+	note, token, acquired, least(deadline, breaks) as expires,
 	least(deadline, breaks) <= clock_timestamp() as over,
 	(select count(*) from @schema@.waiters w where w.resource = r.no and w.deadline > clock_timestamp()) as waiting
 from @schema@.resources r where id is not null;

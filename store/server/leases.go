@@ -15,6 +15,11 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	if len(r.Value) > 0 {
 		return store.Grant{}, store.Require(s, store.ValueInLease)
 	}
+	if r.Session == "" { // the server would take 0 for its default
+		if err := s.Features().CheckTTL(r.TTL); err != nil {
+			return store.Grant{}, err
+		}
+	}
 	request := acquireRequest(r)
 	send := func(ctx context.Context, server *v1.Caller) (v1.Lease, error) { return server.Acquire(ctx, request) }
 	if r.Wait == 0 {
@@ -72,6 +77,12 @@ func (s *Store) Renew(ctx context.Context, leases ...store.Ref) ([]store.Renewal
 // Release releases leases, and withdraws waiters.
 func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return s.once(ctx, func(ctx context.Context, server *v1.Caller) error {
+		if r.Withdraw && server.Level() == 0 && len(r.Leases) > 0 {
+			// No answer has told the level yet, and without a mark the acquire could be granted later.
+			if _, err := server.Resource(ctx, r.Leases[0].Resource, 1); v1.Transient(err) {
+				return err
+			}
+		}
 		if server.Level() >= v1.LevelMany {
 			return releaseMany(ctx, server, r)
 		}

@@ -34,7 +34,9 @@ func (s *Store) List(ctx context.Context, q store.Query) (store.Page, error) {
 	})
 	list := store.Page{Next: page.Next}
 	for _, r := range page.Items {
-		list.Items = append(list.Items, store.Resource{Status: status(r)})
+		if s := status(r); s.Holding > 0 || s.Waiting > 0 { // and not one that remembers an unclean end
+			list.Items = append(list.Items, store.Resource{Status: s})
+		}
 	}
 	return list, err
 }

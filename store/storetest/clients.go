@@ -56,7 +56,7 @@ type cable struct {
 // What it shows of the powers of the store are sessions alone.
 func (k *kit) cabled(oneIn int) (store.Store, *cable) {
 	c := &cable{}
-	c.lossy = &lossy{Store: k.second(), late: k.TTL / 4, fate: func() fate {
+	c.lossy = k.network(k.second(), func() fate {
 		switch {
 		case c.cut.Load():
 			return lostWhole
@@ -64,8 +64,7 @@ func (k *kit) cabled(oneIn int) (store.Store, *cable) {
 			return 1 + rand.N(delayed)
 		}
 		return delivered
-	}}
-	k.Cleanup(c.pending.Wait)
+	})
 	if sessions, ok := c.Store.(store.Sessions); ok {
 		return cabledSessions{c, sessions}, c
 	}

@@ -90,9 +90,7 @@ func contend(k *kit, network func() fate) {
 	together(n, func(i int) {
 		s := k.second()
 		if network != nil {
-			bad := &lossy{Store: s, late: k.TTL / 3, fate: network}
-			defer bad.pending.Wait()
-			s = bad
+			s = k.network(s, network)
 		}
 		c := &contender{k: k, store: s, register: g, ref: k.ref("r", "")}
 		for j := 0; time.Now().Before(end) && !k.Failed(); j++ {
@@ -209,7 +207,8 @@ func (c *contender) renew() (deadline time.Time, ok bool) {
 func (c *contender) release() {
 	ctx, cancel := c.k.within(0)
 	defer cancel()
-	err := c.k.retry(func() error { return c.store.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{c.ref}}) })
+	release := store.ReleaseRequest{Leases: []store.Ref{c.ref}, Withdraw: true}
+	err := c.k.retry(func() error { return c.store.Release(ctx, release) })
 	if err != nil && !store.Transient(err) {
 		c.k.Errorf("release: %v", err)
 	}

@@ -141,6 +141,11 @@ func changes(k *kit) {
 		k.Fatalf("with another id it is %s with token %d, %v", moved.ID, moved.Token, err)
 	}
 	k.over(r, 0)
+	// The old id releases nothing.
+	err = k.store.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{r}})
+	if err != nil && !errors.Is(err, leasehold.ErrLost) && !errors.Is(err, leasehold.ErrNotFound) {
+		k.Errorf("release by the id that it had: %s", describe(err))
+	}
 	r = k.ref("r", "b")
 	k.alive(r)
 	given, err := with[store.Changer](k).Change(ctx, r, "somebody else", "")

@@ -97,7 +97,7 @@ func hangs(k *kit) {
 	if err := k.eventually(func() error {
 		ctx, cancel := context.WithTimeout(k.Context(), limit/3)
 		defer cancel()
-		return k.store.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{r}})
+		return k.store.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{r}, Withdraw: true})
 	}); err != nil {
 		k.Fatalf("release after the store answers again: %v", err)
 	}

@@ -189,12 +189,12 @@ func ended(r store.Renewal) string {
 	return "it goes on for " + r.Remaining.String()
 }
 
-// release gives leases back.
+// release gives leases back, whether or not the store knows them.
 func (k *kit) release(refs ...store.Ref) {
 	k.Helper()
 	ctx, cancel := k.within(0)
 	defer cancel()
-	if err := k.store.Release(ctx, store.ReleaseRequest{Leases: refs}); err != nil {
+	if err := k.store.Release(ctx, store.ReleaseRequest{Leases: refs, Withdraw: true}); err != nil {
 		k.Fatalf("release of %v failed: %v", refs, err)
 	}
 }

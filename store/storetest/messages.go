@@ -84,18 +84,25 @@ func (l *lossy) Break(ctx context.Context, r store.BreakRequest) (leasehold.Leas
 	return send(ctx, l, func(ctx context.Context) (leasehold.Lease, error) { return l.Store.Break(ctx, r) })
 }
 
+// network returns a store behind a bad network.
+func (k *kit) network(s store.Store, f func() fate) *lossy {
+	l := &lossy{Store: s, fate: f, late: k.TTL / 4}
+	k.Cleanup(l.pending.Wait)
+	return l
+}
+
 // lose makes the network of a case bad until the next call of it: the first message has a fate, and
 // those after it are delivered.
 func (k *kit) lose(f fate, call func()) {
 	good := k.store
 	first := true
-	bad := &lossy{Store: good, late: k.TTL / 4, fate: func() fate {
+	bad := k.network(good, func() fate {
 		if first {
 			first = false
 			return f
 		}
 		return delivered
-	}}
+	})
 	k.store = bad
 	call()
 	k.store = good
@@ -140,7 +147,7 @@ func lostReplies(k *kit) {
 		})
 		k.lose(f, func() {
 			err := k.retry(func() error {
-				return k.store.Release(k.Context(), store.ReleaseRequest{Leases: []store.Ref{r}})
+				return k.store.Release(k.Context(), store.ReleaseRequest{Leases: []store.Ref{r}, Withdraw: true})
 			})
 			if err != nil {
 				k.Errorf("release was asked again, and answered with %v", err)
@@ -176,7 +183,7 @@ func repeatedMessages(k *kit) {
 func lateAcquire(k *kit) {
 	for _, taken := range []bool{false, true} {
 		r := k.ref(fmt.Sprint("r", taken), fmt.Sprint("a", taken))
-		bad := &lossy{Store: k.store, late: k.TTL / 4, fate: func() fate { return delayed }}
+		bad := k.network(k.store, func() fate { return delayed })
 		if _, err := k.askOf(bad, k.longer(r)); !store.Transient(err) {
 			k.Fatalf("a message that was delayed was answered: %v", err)
 		}
@@ -218,11 +225,11 @@ func releaseRaces(k *kit) {
 func lateRenewals(k *kit) {
 	r, next := k.ref("r", "a"), k.ref("r", "b")
 	k.get(k.longer(r))
-	bad := &lossy{Store: k.store, late: k.TTL / 4, fate: func() fate { return delayed }}
+	bad := k.network(k.store, func() fate { return delayed })
 	for range 3 {
 		_, _ = bad.Renew(k.Context(), r)
 	}
-	_ = bad.Release(k.Context(), store.ReleaseRequest{Leases: []store.Ref{r}})
+	_ = bad.Release(k.Context(), store.ReleaseRequest{Leases: []store.Ref{r}, Withdraw: true})
 	k.release(r)
 	sent := time.Now()
 	theirs := k.acquire(next)
@@ -239,10 +246,11 @@ func endedContext(k *kit) {
 	ctx, cancel := context.WithCancel(k.Context())
 	cancel()
 	r := k.ref("r", "a")
+	release := store.ReleaseRequest{Leases: []store.Ref{r}, Withdraw: true}
 	for verb, call := range map[string]func() error{
 		"acquire": func() error { _, err := k.store.Acquire(ctx, k.longer(r)); return err },
 		"renew":   func() error { _, err := k.store.Renew(ctx, r); return err },
-		"release": func() error { return k.store.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{r}}) },
+		"release": func() error { return k.store.Release(ctx, release) },
 		"break":   func() error { _, err := k.store.Break(ctx, store.BreakRequest{Ref: r}); return err },
 		"read":    func() error { _, err := k.store.Read(ctx, r.Resource); return err },
 		"list":    func() error { _, err := k.store.List(ctx, store.Query{}); return err },

@@ -65,7 +65,7 @@ func sessionsRenewAll(k *kit) {
 	ctx, cancel := k.within(0)
 	defer cancel()
 	refs := []store.Ref{k.ref("0", "0"), k.ref("late", "late")}
-	if err := k.store.Release(ctx, store.ReleaseRequest{Leases: refs, Session: k.id("s")}); err != nil {
+	if err := k.store.Release(ctx, store.ReleaseRequest{Leases: refs, Session: k.id("s"), Withdraw: true}); err != nil {
 		k.Fatalf("release: %v", err)
 	}
 	k.denied(k.bound(refs[1], "s"), leasehold.Lost)

@@ -72,7 +72,8 @@ type test struct {
 // tests returns all cases.
 func tests() []test {
 	return slices.Concat(verbTests(), idTests(), tokenTests(), timeTests(), renewTests(), queueTests(),
-		fairTests(), readTests(), nameTests(), messageTests(), contenderTests(), clientTests(), powerTests(), faultTests())
+		fairTests(), readTests(), nameTests(), messageTests(), contenderTests(), clientTests(),
+		powerTests(), faultTests())
 }
 
 // Run runs the suite.

@@ -113,7 +113,14 @@ func limitsOfTTL(k *kit) {
 	}
 	ask("least", f.MinTTL, 0)
 	ask("less", f.MinTTL-1, leasehold.Invalid)
-	ask("none", 0, leasehold.Invalid)
+	none := k.request(k.ref("none", "none"))
+	none.TTL = 0
+	if grant, err := k.ask(none); err == nil && (grant.Remaining != 0 || !grant.Expires.IsZero()) {
+		k.Errorf("a lease that was asked for without a TTL ends after %v", grant.Remaining)
+	} else if err != nil {
+		k.refused(err, leasehold.Invalid, "a lease without a TTL")
+	}
+	k.release(k.ref("none", "none"))
 	if f.MaxTTL > 0 {
 		ask("most", f.MaxTTL, 0)
 		ask("more", f.MaxTTL+max(f.TTLStep, time.Millisecond), leasehold.Invalid)

@@ -139,7 +139,15 @@ func renewIn(k *kit, s state, r store.Ref, before store.Grant, _ bool) {
 	}
 }
 
-func releaseIn(k *kit, _ state, r store.Ref, _ store.Grant, beside bool) {
+func releaseIn(k *kit, s state, r store.Ref, _ store.Grant, beside bool) {
+	if s == held {
+		// Its holder knows that it has it. The second time its first answer was lost.
+		for range 2 {
+			if err := k.store.Release(k.Context(), store.ReleaseRequest{Leases: []store.Ref{r}}); err != nil {
+				k.Errorf("release of what is held: %v", err)
+			}
+		}
+	}
 	k.release(r)
 	k.release(r) // its first answer may have been lost
 	k.denied(k.request(r), leasehold.Lost)

@@ -32,6 +32,7 @@ func suite(t *testing.T, p *peer.Postgres, url string) storetest.Config {
 	return storetest.Config{
 		Open:    open(url),
 		TTL:     2 * time.Second,
+		Full:    *full,
 		Restart: func(testing.TB) { p.Stop(); p.Restart() },
 		Kill:    func(testing.TB) { p.Kill(); p.Restart() },
 		Hang:    func(testing.TB) func() { p.Pause(); return p.Resume },

@@ -32,6 +32,7 @@ func TestStore(t *testing.T) {
 			return openWith(t, c)
 		},
 		TTL:    testTTL,
+		Full:   *full,
 		Kill:   func(testing.TB) { server.Kill(); server.Restart() },
 		Hang:   func(testing.TB) func() { server.Pause(); return server.Resume },
 		Denied: func(t testing.TB) store.Store { return openDenied(t, server) },

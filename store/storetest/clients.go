@@ -20,25 +20,32 @@ func clientTests() []test {
 		{name: "client/keeps a lease", run: clientKeeps},
 		{name: "client/cut off", run: clientCutOff},
 		{name: "client/broken", run: clientBroken},
+		{name: "client/suspended", run: clientSuspended},
 		{name: "client/contenders", run: func(k *kit) { clientsContend(k, true) }},
 		{name: "client/contenders without sessions", run: func(k *kit) { clientsContend(k, false) },
 			needs: []store.Power{store.SessionPower}}, // without that power it would be the same again
 	}
 }
 
-// goClock is the clock of clients in a bubble, where that of the machine would be too real.
-type goClock struct{ start time.Time }
+// A clock is that of a client. In a bubble that of the machine would be too real.
+type clock struct {
+	start time.Time
+	slept atomic.Int64 // for how long the machine was suspended
+}
 
-func (c goClock) Now() time.Duration { return time.Since(c.start) + time.Second }
+func (c *clock) Now() time.Duration {
+	return time.Since(c.start) + time.Second + time.Duration(c.slept.Load())
+}
 
 // client opens a client on a store.
 func (k *kit) client(s store.Store) *client.Client {
 	k.Helper()
-	config := client.Config{Holder: "test", TTL: k.TTL}
-	if k.Virtual {
-		config.Clock = goClock{time.Now()}
-	}
-	c, err := client.Open(k.Context(), s, config)
+	return k.clientBy(s, &clock{start: time.Now()})
+}
+
+func (k *kit) clientBy(s store.Store, clock *clock) *client.Client {
+	k.Helper()
+	c, err := client.Open(k.Context(), s, client.Config{Holder: "test", TTL: k.TTL, Clock: clock})
 	if err != nil {
 		k.Fatalf("a client was not opened: %v", err)
 	}
@@ -171,16 +178,31 @@ func clientBroken(k *kit) {
 	k.free(k.res("r"))
 }
 
+// A machine that wakes up from suspend has lost its lease, before any timer fires.
+func clientSuspended(k *kit) {
+	clock := &clock{start: time.Now()}
+	s, wire := k.cabled(0)
+	h, err := k.clientBy(s, clock).Acquire(k.Context(), k.res("r"))
+	if err != nil {
+		k.Fatalf("acquire: %v", err)
+	}
+	if !h.Valid() || h.Token() == 0 {
+		k.Fatalf("a new hold is not valid: %v", h.Err())
+	}
+	wire.cut.Store(true) // nothing was renewed in its sleep
+	clock.slept.Store(int64(k.TTL))
+	if h.Valid() || h.Token() != 0 || h.Context().Err() == nil {
+		k.Errorf("after a sleep of a TTL the hold is still valid")
+	}
+	wire.cut.Store(false)
+}
+
 // clientsContend is contend with real clients: their network is cut off again and again, and one in
 // sixteen messages is lost, repeated or delayed.
 func clientsContend(k *kit, sessions bool) {
 	const n = 8
 	g := &register{guard: fence.NewMemory()}
-	rounds := 5 * k.TTL
-	if k.Virtual {
-		rounds = 50 * k.TTL
-	}
-	end := time.Now().Add(rounds)
+	end := time.Now().Add(k.rounds())
 	together(n, func(i int) {
 		s, wire := k.cabled(16)
 		if !sessions {
@@ -212,15 +234,19 @@ func (k *kit) hold(g *register, h *client.Hold, wire *cable) {
 	}
 	b := belief{from: time.Now(), token: token}
 	b.to = b.from
-	wire.cut.Store(rand.N(3) == 0)
-	for range 1 + rand.N(20) {
+	writes := 1 + rand.N(4)
+	if rand.N(4) == 0 {
+		wire.cut.Store(true)
+		writes = 30 // more than there is time for
+	}
+	for range writes {
 		at := time.Now() // before Valid looks: what comes after it may be late
 		if !h.Valid() {
 			break
 		}
 		b.to = at
 		k.write(g, k.res("r"), token)
-		k.sleep(k.TTL / 10)
+		k.sleep(k.TTL / 20)
 	}
 	if rand.N(3) == 0 { // it does not look, and writes once more
 		k.write(g, k.res("r"), token)

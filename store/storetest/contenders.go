@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -16,8 +17,15 @@ import (
 
 func contenderTests() []test {
 	return []test{
-		{name: "contenders/fenced register", run: func(k *kit) { contend(k, nil) }},
-		{name: "contenders/bad network", run: func(k *kit) { contend(k, badNetwork) }},
+		{name: "contenders/fenced register", run: func(k *kit) { contend(k, nil, nil) }},
+		{name: "contenders/bad network", run: func(k *kit) { contend(k, badNetwork, nil) }},
+		{name: "contenders/store is killed", alone: true, run: func(k *kit) { contend(k, nil, k.Kill) },
+			lacks: func(c *Config) string {
+				if !c.Full && !c.Virtual {
+					return "only in the long form"
+				}
+				return unless(c.Kill != nil, "kill")
+			}},
 		{name: "contenders/paused holders", run: pausedHolders},
 	}
 }
@@ -78,16 +86,20 @@ func (k *kit) write(g *register, resource string, token leasehold.Token) bool {
 }
 
 // contend lets eight holders fight for one resource, and checks that none of them ever believed in
-// its lease while another one did.
-func contend(k *kit, network func() fate) {
+// its lease while another one did. Something may happen to the store in the meantime.
+func contend(k *kit, network func() fate, disrupt func(testing.TB)) {
 	const n = 8
 	g := &register{guard: fence.NewMemory()}
-	rounds := 5 * k.TTL
-	if k.Virtual {
-		rounds = 100 * k.TTL
-	}
+	rounds := k.rounds()
 	end := time.Now().Add(rounds)
-	together(n, func(i int) {
+	together(n+1, func(i int) {
+		if i == n {
+			if disrupt != nil {
+				k.sleep(rounds / 3)
+				disrupt(k.TB)
+			}
+			return
+		}
 		s := k.second()
 		if network != nil {
 			s = k.network(s, network)
@@ -100,6 +112,14 @@ func contend(k *kit, network func() fate) {
 	})
 	k.checkBeliefs(g)
 	k.Logf("%d grants, %d writes, %d late writes were refused", len(g.beliefs), g.writes, g.late)
+}
+
+// rounds is how long contenders go on.
+func (k *kit) rounds() time.Duration {
+	if k.Virtual || k.Full {
+		return 50 * k.TTL
+	}
+	return 5 * k.TTL
 }
 
 // checkBeliefs fails if two beliefs overlap, or if tokens do not grow with them.

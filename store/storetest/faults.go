@@ -109,6 +109,20 @@ func hangs(k *kit) {
 func deniedVerbs(k *kit) {
 	s := k.Denied(k.TB)
 	k.Cleanup(func() { _ = s.Close() })
-	_, err := k.askOf(s, k.request(k.ref("r", "a")))
+	ctx, cancel := k.within(0)
+	defer cancel()
+	r := k.ref("r", "a")
+	k.acquire(r)
+	_, err := s.Acquire(ctx, k.request(k.ref("r", "b")))
 	k.refused(err, leasehold.Denied, "acquire without permission")
+	list, err := s.Renew(ctx, r)
+	if err == nil && len(list) == 1 {
+		err = list[0].Err
+	}
+	k.refused(err, leasehold.Denied, "renew without permission")
+	err = s.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{r}})
+	k.refused(err, leasehold.Denied, "release without permission")
+	_, err = s.Break(ctx, store.BreakRequest{Ref: r})
+	k.refused(err, leasehold.Denied, "break without permission")
+	k.alive(r)
 }

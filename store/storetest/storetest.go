@@ -46,6 +46,10 @@ type Config struct {
 	// ForgetsHow is why the store cannot tell how a lease ended, by whom and why. Empty: it can.
 	ForgetsHow string
 
+	// Full runs the long form, which takes a minute or more in real time: contenders go on for ten
+	// times as long, and the store is killed in their midst.
+	Full bool
+
 	// Names are further names of resources that have to work.
 	Names []string
 

@@ -265,9 +265,9 @@ func TestWhatAPlainStoreLacksIsRefused(t *testing.T) {
 		_, several := c.AcquireAll(t.Context(), client.All("a", "b"))
 		_, record := c.Get(t.Context(), "x")
 		for what, err := range map[string]error{
-			"sessions": session, "slots": shared, "several at once": several, "records": record,
+			"sessions": session, "slots": shared, "way to acquire several": several, "records": record,
 			"messages": c.Ask(t.Context(), "r", "hello"), "notes": h.Note(t.Context(), "half"),
-			"change": h.Change(t.Context(), client.Change{Holder: "x"}),
+			"way to give a lease": h.Change(t.Context(), client.Change{Holder: "x"}),
 		} {
 			if !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "plain has no "+what) {
 				t.Errorf("%s: %v", what, err)

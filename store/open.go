@@ -77,6 +77,15 @@ func Names(address string) bool {
 	return found && (openers[scheme] != nil || imports[scheme] != "")
 }
 
+// Redact returns an address without its password, for output and logs.
+func Redact(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(not a URL)"
+	}
+	return u.Redacted()
+}
+
 // Open opens the store that a URL names. Its package must be imported.
 func Open(ctx context.Context, address string, s Settings) (Store, error) {
 	u, err := url.Parse(address)

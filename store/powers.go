@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -168,18 +169,19 @@ func Require(s Store, p Power) error {
 	}
 	return &leasehold.Error{Code: leasehold.Refused,
 		Message: fmt.Sprintf(
-			"%s has no %s: use %s", f.Store, describe(p), strings.Join(with, ", "))}
+			"%s has no %s: use %s", f.Store, cmp.Or(words[p], string(p)), strings.Join(with, ", "))}
 }
 
-// describe returns a power in the words of a sentence that begins with "has no".
-func describe(p Power) string {
-	switch p {
-	case FairQueue:
-		return "fair queue"
-	case SessionPower:
-		return "sessions that end all their leases at once"
-	case ValueInLease:
-		return "values in leases"
-	}
-	return string(p)
+// words are powers in a sentence that begins with "has no", where their names do not fit into it.
+var words = map[Power]string{
+	SessionPower: "sessions that end all their leases at once",
+	ChangePower:  "way to give a lease to another holder",
+	MovePower:    "way to move waiters",
+	FairQueue:    "fair queue",
+	Several:      "way to acquire several resources at once",
+	Priority:     "priorities",
+	HoldLimit:    "hold limits",
+	BreakPeriod:  "break with a period",
+	ValueInLease: "values in leases",
+	Detached:     "leases that outlive the process that acquired them",
 }

@@ -65,11 +65,14 @@ func TestStories(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each process takes a second to end
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"ok": ok, "exits": exits, "eventually": eventually, "until": until, "json": jsonAt, "jsonlines": jsonLines,
-			"server": serverCommand, "session": session, "use": use,
-		},
+		Cmds: words,
 	})
+}
+
+// words are what scripts say beside testscript's own.
+var words = map[string]func(*testscript.TestScript, bool, []string){
+	"ok": ok, "exits": exits, "eventually": eventually, "until": until, "json": jsonAt, "jsonlines": jsonLines,
+	"server": serverCommand, "session": session, "use": use,
 }
 
 // A testServer is a real server on loopback that forgets everything at the end of

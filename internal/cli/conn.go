@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/user"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +20,8 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/config"
+	"github.com/leasehold/leasehold/internal/storeapi"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Patience is how long a command waits for an answer, besides the time that it asked to wait.
@@ -28,6 +33,7 @@ type Conn struct {
 	Client config.Client
 	TLS    *tls.Config // nil: what this machine trusts
 	Cmd    *cobra.Command
+	Store  bool // it asks another store than a server, which knows nothing but leases
 }
 
 // Talk makes the body of a command that asks a server something.
@@ -60,10 +66,34 @@ func NewConn(client config.Client, cmd *cobra.Command) (*Conn, error) {
 		}
 		c.TLS = ring.Dial()
 	}
+	if len(client.Servers) == 1 && store.Names(client.Servers[0]) {
+		return c, c.useStore(client.Servers[0])
+	}
 	caller, err := v1.NewCaller(v1.CallerConfig{Servers: client.Servers, Namespace: client.Namespace, Timeout: Patience,
 		TLS: c.TLS})
 	c.Caller = caller
 	return c, err
+}
+
+// useStore makes the connection ask another store than a server. It is opened by the first request,
+// and its connections end with the program.
+func (c *Conn) useStore(address string) (err error) {
+	c.Store = true
+	namespace := cmp.Or(c.Client.Namespace, leasehold.DefaultNamespace)
+	var mu sync.Mutex
+	var opened store.Store
+	api := storeapi.New(namespace, func(ctx context.Context) (_ store.Store, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if opened == nil {
+			opened, err = store.Open(ctx, address, store.Settings{Namespace: namespace})
+		}
+		return opened, err
+	})
+	c.Caller, err = v1.NewCaller(v1.CallerConfig{
+		Server: "http://store", Namespace: c.Client.Namespace, Timeout: Patience, Client: &http.Client{Transport: api},
+	})
+	return err
 }
 
 // ClientFlags are those of every command that talks to a server.

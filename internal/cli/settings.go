@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/internal/config"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Sources is where the settings of a command come from: the flags that were given
@@ -59,6 +60,9 @@ type Setting struct {
 func Shown(settings []config.Setting) (list []Setting) {
 	for _, s := range settings {
 		value := s.Value
+		if s.Key.Name == "server" && store.Names(value) {
+			value = store.Redact(value)
+		}
 		if s.Key.Name == "holder" && value == "" {
 			value = Holder()
 		}

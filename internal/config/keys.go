@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/certificate"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A Scope says whom a setting is for.
@@ -137,7 +138,7 @@ var keys = []Key{
 		Help: "YAML file with settings of the server", set: setFile},
 	{Name: "server", Scope: OfClient, Default: v1.DefaultServer,
 		Help: "URL of the server to talk to, or of several, with commas: the next one is asked when one cannot be " +
-			"reached; a host alone means port 4653",
+			"reached; a host alone means port 4653; or the URL of another store, such as redis://localhost",
 		set: setServer},
 	{Name: "ca", Scope: OfClient,
 		Help: "authority that certified the server, a file of PEM; empty: those that this machine trusts",
@@ -300,6 +301,10 @@ func setFile(c *Config, value string) error {
 // setServer keeps the addresses as they were given. Client.complete makes URLs of them, once it is known
 // whether there is TLS.
 func setServer(c *Config, value string) error {
+	if store.Names(value) {
+		c.Client.Servers, c.Client.Server = []string{value}, value // one URL: it may have commas
+		return nil
+	}
 	c.Client.Servers = strings.Split(value, ",")
 	probe := Client{Servers: c.Client.Servers}
 	return probe.complete()
@@ -307,6 +312,9 @@ func setServer(c *Config, value string) error {
 
 // complete makes URLs of the addresses of servers.
 func (c *Client) complete() error {
+	if len(c.Servers) == 1 && store.Names(c.Servers[0]) {
+		return nil
+	}
 	var servers []string
 	for _, given := range c.Servers {
 		address, err := v1.ServerURL(given, c.TLS != certificate.Files{})

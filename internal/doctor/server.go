@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/config"
+	"github.com/leasehold/leasehold/store"
 )
 
 // roundTrips measures how long the server takes to answer. The first answer is not counted, since
@@ -43,7 +44,7 @@ const slowTrip = 250 * time.Millisecond
 // not ready, since all further checks would fail for the same reason.
 func (d *Diagnosis) AskServer(ctx context.Context, c *cli.Conn, length time.Duration, ours v1.Version) {
 	trips, theirs, err := roundTrips(ctx, c)
-	d.Add(judgeTrips(c.Client.Server, trips, err))
+	d.Add(judgeTrips(store.Redact(c.Client.Server), trips, err))
 	if err != nil {
 		return
 	}

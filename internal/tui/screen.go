@@ -12,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Options say what is shown first.
@@ -27,7 +28,7 @@ func Run(ctx context.Context, a *cli.App, c *cli.Conn, o Options) error {
 		return cli.Hint(cli.Usage("top draws on a terminal, and there is none here: use list --watch"), "such as: %s",
 			c.Again(b.withoutTerminal()...))
 	}
-	b.app, b.server, b.namespace, b.now = a, c.Client.Server, c.Client.Namespace, a.Now()
+	b.app, b.server, b.namespace, b.now = a, store.Redact(c.Client.Server), c.Client.Namespace, a.Now()
 	b.width, b.height = 80, 24 // until the terminal says what it has
 
 	ctx, cancel := context.WithCancel(ctx)

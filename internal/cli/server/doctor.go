@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/config"
 	"github.com/leasehold/leasehold/internal/doctor"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Doctor returns the command doctor.
@@ -58,7 +59,7 @@ func examine(ctx context.Context, a *cli.App, cmd *cobra.Command, length time.Du
 			return err
 		}
 		d.Add(doctor.JudgeProxy(settings.Client.Servers[0], a.Getenv))
-		a.Say("asking %s; this takes %s", settings.Client.Server, cli.Short(length))
+		a.Say("asking %s; this takes %s", store.Redact(settings.Client.Server), cli.Short(length))
 		d.AskServer(ctx, c, length, a.Version)
 	}
 	if ctx.Err() != nil {

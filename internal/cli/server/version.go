@@ -2,12 +2,14 @@ package server
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/internal/cli"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Version returns the command version.
@@ -16,8 +18,8 @@ func Version(a *cli.App) *cobra.Command {
 		Use:   "version",
 		Short: "Show the version of this program, and of a server",
 		Long: `Version shows the version of this program, the commit that it was built from and
-the Go version that built it. With --server it asks that server for its version,
-too.
+the Go version that built it, and which stores other than a Leasehold server
+--server can name. With --server it asks that server for its version, too.
 
 A client and a server understand each other as long as both speak /v1.`,
 		Example: `  leasehold version
@@ -34,11 +36,12 @@ A client and a server understand each other as long as both speak /v1.`,
 // versions is what version prints as JSON.
 type versions struct {
 	Client v1.Version  `json:"client"`
+	Stores []string    `json:"stores"` // the schemes of LEASEHOLD_SERVER, beside http and https
 	Server *v1.Version `json:"server,omitempty"`
 }
 
 func showVersions(a *cli.App, cmd *cobra.Command) error {
-	found := versions{Client: a.Version}
+	found := versions{Client: a.Version, Stores: store.Schemes()}
 	var unreachable error
 	if cmd.Flags().Changed("server") {
 		// Our own version is worth knowing just when the server can't be asked.
@@ -66,7 +69,8 @@ func printVersions(a *cli.App, found versions) error {
 	if a.Output == cli.FormatJSON {
 		return a.PrintJSON(found)
 	}
-	_, err := fmt.Fprintf(a.Stdout, "leasehold %s\n", cli.VersionLine(found.Client))
+	_, err := fmt.Fprintf(a.Stdout, "leasehold %s\nstores    %s\n", cli.VersionLine(found.Client),
+		strings.Join(found.Stores, ", "))
 	if err == nil && found.Server != nil {
 		_, err = fmt.Fprintf(a.Stdout, "server    %s\n", cli.Printable(cli.VersionLine(*found.Server)))
 	}

@@ -189,7 +189,9 @@ func TestThroughPgBouncer(t *testing.T) {
 	}
 	all.Wait()
 	c.Listen = p.URL()
-	for name, s := range map[string]*Store{"by asking again": s, "told at once": openStore(t, c)} {
+	direct := openStore(t, c)
+	c.Listen = Off
+	for name, s := range map[string]*Store{"by asking again": s, "told at once": direct, "off": openStore(t, c)} {
 		acquire(t, s, request(name, "one"))
 		r := request(name, "two")
 		r.Wait = time.Minute

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // A place is that of one waiter in the queue of one resource.
@@ -22,7 +23,8 @@ func placeOf(a answer) place {
 // A listener wakes waiters when the database says that it is their turn. It needs a connection of its own,
 // from the first wait on. It is a help and no more: waiters ask again anyway.
 type listener struct {
-	config  *pgx.ConnConfig
+	config  *pgx.ConnConfig                              // nil: it does not listen
+	prepare func(context.Context, *pgx.ConnConfig) error // nil: nothing; for credentials that change
 	channel string
 
 	mu      sync.Mutex // guards what follows
@@ -31,9 +33,16 @@ type listener struct {
 	done    chan struct{}
 }
 
-func newListener(c Config, conn *pgx.ConnConfig) (*listener, error) {
-	l := &listener{config: conn.Copy(), channel: c.Schema, waiting: map[place]chan<- struct{}{}}
-	if c.Listen != "" {
+// Off, as Config.Listen, opens no connection for notifications.
+const Off = "off"
+
+func newListener(c Config, pool *pgxpool.Config) (*listener, error) {
+	l := &listener{channel: c.Schema, waiting: map[place]chan<- struct{}{}}
+	switch c.Listen {
+	case "":
+		l.config, l.prepare = pool.ConnConfig, pool.BeforeConnect
+	case Off:
+	default:
 		config, err := pgx.ParseConfig(c.Listen)
 		if err != nil {
 			return nil, invalid("the URL to listen at is malformed: use postgres://USER:PASSWORD@HOST:PORT/DATABASE")
@@ -55,7 +64,7 @@ func (l *listener) enter(p place, wake chan<- struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting[p] = wake
-	if l.stop == nil {
+	if l.stop == nil && l.config != nil {
 		var ctx context.Context
 		ctx, l.stop = context.WithCancel(context.Background())
 		l.done = make(chan struct{})
@@ -95,7 +104,11 @@ func (l *listener) run(ctx context.Context, done chan<- struct{}) {
 
 // listen returns when the connection fails.
 func (l *listener) listen(ctx context.Context) {
-	conn, err := pgx.ConnectConfig(ctx, l.config)
+	config := l.config.Copy()
+	if l.prepare != nil && l.prepare(ctx, config) != nil {
+		return
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return
 	}

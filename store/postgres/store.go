@@ -37,7 +37,7 @@ type Config struct {
 	Lossless bool
 
 	// Listen is a URL for LISTEN, if URL leads to a pooler such as pgbouncer, through which no notification
-	// arrives. Without notifications, waiters learn of a release when they ask again: within a second.
+	// arrives; or Off. Without notifications, waiters learn of a release when they ask again: within a second.
 	Listen string
 
 	Migrate bool // set the database up, if that is missing; see Migrate
@@ -130,7 +130,7 @@ func prepare(c Config) (*Store, *pgxpool.Config, error) {
 	}
 	s := &Store{namespace: []byte(c.Namespace), schema: pgx.Identifier{c.Schema}.Sanitize(), maxTTL: c.MaxTTL,
 		lossless: c.Lossless, log: c.Log, clock: c.Clock}
-	s.listener, err = newListener(c, config.ConnConfig)
+	s.listener, err = newListener(c, config)
 	return s, config, err
 }
 

@@ -97,8 +97,8 @@ func (s *Store) ask(ctx context.Context, r store.Request) (store.Grant, error) {
 		s.names.record(), s.names.lease(r.Resource), s.names.mark(r.ID), queue[0], queue[1], queue[2], s.names.index(),
 	}
 	args := []string{
-		r.ID, r.Resource, wait, noteOf(r), rueidis.BinaryString(r.Value), r.Holder, decimal(r.TTL.Microseconds()),
-		decimal(int64(r.Floor)), decimal(s.maxTTL.Microseconds()), "0",
+		r.ID, r.Resource, wait, noteOf(r), rueidis.BinaryString(r.Value), inJSON(r.Resource, r.Holder),
+		decimal(r.TTL.Microseconds()), decimal(int64(r.Floor)), decimal(s.maxTTL.Microseconds()), "0",
 	}
 	a, err := s.call(ctx, acquireScript, keys, args...)
 	if errors.Is(err, leasehold.ErrLimited) {

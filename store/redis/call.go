@@ -21,6 +21,9 @@ type answer struct {
 // call runs a script. If the server does not have it, because it was restarted, promoted or flushed,
 // it is sent again with its text.
 func (s *Store) call(ctx context.Context, sc script, keys []string, args ...string) (answer, error) {
+	if s.closed.Load() {
+		return answer{}, &leasehold.Error{Code: leasehold.Unavailable, Message: "the store is closed"}
+	}
 	sent := s.clock.Now()
 	build := func(b rueidis.Builder) rueidis.Completed {
 		return b.Evalsha().Sha1(sc.hash).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
@@ -33,7 +36,7 @@ func (s *Store) call(ctx context.Context, sc script, keys []string, args ...stri
 		})
 	}
 	if err != nil {
-		return answer{}, s.failure(err)
+		return answer{}, failure(err)
 	}
 	a, err := parse(message)
 	if err != nil {

@@ -16,7 +16,7 @@ func (s *Store) checkServers(ctx context.Context) error {
 	for address, node := range s.client.Nodes() {
 		info, err := node.Do(ctx, node.B().Info().Section("server", "memory", "replication").Build()).ToString()
 		if err != nil {
-			return s.failure(err)
+			return failure(err)
 		}
 		if err := s.checkServer(address, info); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (s *Store) checkStrict(ctx context.Context, address, info string, node ruei
 	config, err := node.Do(ctx, node.B().ConfigGet().Parameter("appendonly", "appendfsync").Build()).AsStrMap()
 	if err != nil {
 		return refused("strict mode cannot be verified: CONFIG GET appendfsync failed at %s: %v",
-			address, s.failure(err))
+			address, failure(err))
 	}
 	if config["appendonly"] != "yes" || config["appendfsync"] != "always" {
 		return refused("strict mode needs appendonly yes and appendfsync always: Redis at %s has appendonly %s and "+

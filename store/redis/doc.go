@@ -27,7 +27,7 @@
 //
 //	leasehold:{NAMESPACE}:record          hash: last token, run_id, until when nothing is granted
 //	leasehold:{NAMESPACE}:lease:RESOURCE  hash: the newest lease
-//	leasehold:{NAMESPACE}:id:ID           hash: that an id was used, and how it ended
+//	leasehold:{NAMESPACE}:id:ID           string: that an id was used, and how it ended
 //	leasehold:{NAMESPACE}:queue:RESOURCE  sorted set: waiters by arrival
 //	leasehold:{NAMESPACE}:alive:RESOURCE  sorted set: waiters by their deadline
 //	leasehold:{NAMESPACE}:notes:RESOURCE  hash: who waits

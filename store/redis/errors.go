@@ -34,7 +34,7 @@ var refusals = []struct {
 }
 
 // failure turns an error of the driver into one of ours. What is not a refusal may have happened.
-func (s *Store) failure(err error) error {
+func failure(err error) error {
 	var ours *leasehold.Error
 	if errors.As(err, &ours) {
 		return err
@@ -44,8 +44,6 @@ func (s *Store) failure(err error) error {
 	}
 	var op *net.OpError
 	switch {
-	case errors.Is(err, rueidis.ErrClosing) && s.closed.Load():
-		return &leasehold.Error{Code: leasehold.Unavailable, Message: "the store is closed"}
 	case errors.As(err, &op) && op.Op == "dial", errors.Is(err, rueidis.ErrNoSlot), errors.Is(err, rueidis.ErrNoAddr):
 		return &leasehold.Error{Code: leasehold.Unavailable, Message: fmt.Sprintf("Redis cannot be reached: %v", err)}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -39,7 +39,7 @@ func TestALaggingReplicaIsPromoted(t *testing.T) {
 			replica := primary.StartReplica(t, peer.RedisConfig{Clock: clock})
 			a := openWith(t, func() Config { c := shortConfig(primary.Address); c.Init = true; return c }())
 			known := mustAcquire(t, a, "known", "k")
-			primary.Do("WAIT", "1", "10000")
+			replicated(t, a, replica, "known", "k")
 
 			replica.Link.Hang()
 			sent := time.Now()
@@ -72,6 +72,18 @@ func TestALaggingReplicaIsPromoted(t *testing.T) {
 	}
 }
 
+// replicated waits until a replica has a lease.
+func replicated(t testing.TB, s *Store, replica *peer.Redis, resource, id string) {
+	t.Helper()
+	for range 1000 {
+		if replica.Do("HGET", s.names.lease(resource), "id") == id {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("the replica never got the lease %s", id)
+}
+
 // The old primary goes on after a promotion. Its tokens stay below those of callers that have seen the
 // new one.
 func TestTheOldPrimaryStillServes(t *testing.T) {
@@ -82,7 +94,7 @@ func TestTheOldPrimaryStillServes(t *testing.T) {
 	c.Init = true
 	old := openWith(t, c)
 	held := mustAcquire(t, old, "r", "a")
-	primary.Do("WAIT", "1", "10000")
+	replicated(t, old, replica, "r", "a")
 	replica.Link.Hang()
 	replica.Promote()
 	next := openWith(t, shortConfig(replica.Address))
@@ -260,7 +272,7 @@ func TestSentinelFailover(t *testing.T) {
 	s := opened.(*Store)
 	t.Cleanup(func() { _ = s.Close() })
 	before := mustAcquire(t, s, "r", "a")
-	primary.Do("WAIT", "1", "10000")
+	replicated(t, s, replica, "r", "a")
 	primary.Kill()
 	grant, err := waitOut(t, s, store.Request{Resource: "r", ID: "b", Holder: "b", TTL: testTTL, Wait: time.Minute})
 	if err != nil || grant.Token <= before.Token {

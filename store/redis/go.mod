@@ -3,11 +3,17 @@ module github.com/leasehold/leasehold/store/redis
 go 1.26.0
 
 require (
+	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/leasehold/leasehold v0.0.0
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 )
 
-require golang.org/x/sys v0.49.0 // indirect
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
 
 // In the workspace the directory is used, and nobody is asked for a version that is not released.
 exclude github.com/leasehold/leasehold/store/redis v0.0.0

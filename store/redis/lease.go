@@ -11,12 +11,12 @@ import (
 const (
 	fieldID = iota
 	fieldDeadline
+	fieldHow
 	fieldToken
 	fieldTTL
 	fieldAcquired
 	fieldNote
 	fieldBroken
-	fieldHow
 	fieldAt
 	fieldBy
 	fieldWhy
@@ -73,16 +73,15 @@ func last(l leasehold.Lease, fields []rueidis.RedisMessage) *leasehold.Ending {
 	return &e
 }
 
-// ending reads how an id ended.
+// ending reads a mark, as the scripts return it.
 func (s *Store) ending(id string, fields []rueidis.RedisMessage) leasehold.Ending {
-	if len(fields) < 6 {
+	if len(fields) < 8 {
 		return leasehold.Ending{ID: id}
 	}
 	e := leasehold.Ending{ID: id, How: leasehold.How(number(fields[0])), At: time.UnixMicro(number(fields[1])),
-		By: text(fields[2]), Reason: text(fields[3]),
-		Token: leasehold.Token(number(fields[4])), Holder: text(fields[5])}
-	if e.How == leasehold.ByTTL {
-		e.By, e.Reason = "", ""
+		Token: leasehold.Token(number(fields[2])), Holder: text(fields[5])}
+	if e.How == leasehold.ByBreak {
+		e.By, e.Reason = text(fields[6]), text(fields[7])
 	}
 	return e
 }

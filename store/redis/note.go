@@ -32,6 +32,15 @@ func noteOf(r store.Request) string {
 	return string(b)
 }
 
+// inJSON returns texts as the elements of a JSON array, which is how a mark has them.
+func inJSON(texts ...string) string {
+	b, err := json.Marshal(texts)
+	if err != nil {
+		panic(err) // strings
+	}
+	return string(b[1 : len(b)-1])
+}
+
 // readNote returns what it can: a note that somebody spoiled does not make a lease unreadable.
 func readNote(text string) (n note) {
 	_ = json.Unmarshal([]byte(text), &n)

@@ -78,7 +78,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.client == nil {
 		client, err := connect(ctx, c.Options)
 		if err != nil {
-			return nil, s.failure(err)
+			return nil, failure(err)
 		}
 		s.client, s.own = client, true
 	}
@@ -126,6 +126,9 @@ func connect(ctx context.Context, o rueidis.ClientOption) (rueidis.Client, error
 	o.DisableRetry, o.DisableCache = true, true
 	if o.ReadBufferEachConn == 0 {
 		o.ReadBufferEachConn, o.WriteBufferEachConn = 32<<10, 32<<10 // answers are small
+	}
+	if o.PipelineMultiplex == 0 {
+		o.PipelineMultiplex = -1 // one connection: calls that come at once share their packets
 	}
 	if o.ClientName == "" {
 		o.ClientName = "leasehold"

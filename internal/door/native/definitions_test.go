@@ -103,7 +103,7 @@ func TestSlots(t *testing.T) {
 	acquire(`{"resource":"r","holder":"ann","id":"a","slots":2,"capacity":3}`).expect(200, `"slots":2`, `"token":1`, `"floor":1`)
 	acquire(`{"resource":"r","holder":"bob","id":"b","shared":true}`).expect(200, `"slots":1`, `"token":2`, `"floor":1`)
 	acquire(`{"resource":"r","holder":"cyd","shared":true}`).expect(409, "r has 3 of 3 slots taken, by ann", "and 1 more")
-	acquire(`{"resource":"r","holder":"cyd","slots":1,"capacity":4}`).expect(422, "r has 3 slots, not 4")
+	acquire(`{"resource":"r","holder":"cyd","slots":1,"capacity":4}`).expect(422, "r has 3 slots, and this request says that it has 4")
 	acquire(`{"resource":"r","holder":"cyd","shared":true,"slots":2}`).expect(400, "leave one of them out")
 	acquire(`{"resource":"r","holder":"cyd","capacity":3}`).expect(400, "capacity is for those who share")
 	ask(t, door, "POST", "/v1/release", `{"id":"a"}`).expect(200)

@@ -30,12 +30,12 @@ declare
 	r @schema@.resources;
 begin
 	loop
-		insert into @schema@.resources (namespace, name, touched) values (p_namespace, p_name, clock_timestamp())
-		on conflict (namespace, name) do nothing;
 		select * into r from @schema@.resources where namespace = p_namespace and name = p_name for no key update;
 		if found then
 			return r;
 		end if;
+		insert into @schema@.resources (namespace, name, touched) values (p_namespace, p_name, clock_timestamp())
+		on conflict (namespace, name) do nothing;
 	end loop;
 end $$;
 

@@ -1,50 +1,71 @@
+-- explain says why a lease was not renewed.
+create function @schema@.explain(p_namespace bytea, p_name bytea, p_id bytea) returns @schema@.answer
+language plpgsql as $$
+declare
+	r @schema@.resources;
+	m @schema@.marks;
+	t timestamptz;
+begin
+	select * into r from @schema@.resources where namespace = p_namespace and name = p_name
+	for no key update skip locked;
+	t := clock_timestamp();
+	if not found then
+		perform 1 from @schema@.resources where namespace = p_namespace and name = p_name;
+		return @schema@.describe(case when found then 'busy' else 'unknown' end, r, t);
+	end if;
+	r := @schema@.settle(r, t);
+	select * into m from @schema@.marks where resource = r.no and id = p_id;
+	if found then
+		return @schema@.recall('lost', m, p_name, t);
+	end if;
+	-- Its own lease is alive if the row was locked until now, or if it was named twice.
+	return @schema@.describe(case when r.id = p_id then 'busy' else 'unknown' end, r, t);
+end $$;
+
+-- renew renews leases. Rows that somebody has locked are left out, unless there is patience for them.
 create function @schema@.renew(p_namespace bytea, p_names bytea[], p_ids bytea[], p_patience integer)
 returns setof @schema@.answer
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
 	u record;
-	r @schema@.resources;
-	m @schema@.marks;
 	a @schema@.answer;
-	t timestamptz;
 	done bigint[] := '{}';
 begin
 	perform @schema@.enter();
 	if p_patience > 0 then
 		perform set_config('lock_timeout', p_patience || 'ms', true);
-		perform 1 from @schema@.resources where namespace = p_namespace and name = any (p_names)
-		order by no for no key update;
+		perform 1 from @schema@.resources where namespace = p_namespace and name = p_names[1] for no key update;
 	end if;
-	-- Sorted, so that two callers never wait for each other; and one row that somebody has locked must not
-	-- cost the other leases.
-	for u in
-		select x.no, w.id, w.i from unnest(p_names, p_ids) with ordinality as w (name, id, i)
-		join @schema@.resources x on x.namespace = p_namespace and x.name = w.name
-		order by x.no for no key update of x skip locked
+	-- Sorted, so that two callers never wait for each other. Each row is looked up by its name, whatever the
+	-- planner believes about the size of the table. The clock is read for each row, after its lock.
+	for a in
+		with locked as materialized (
+			select x.no, w.id, w.i
+			from (select * from unnest(p_names, p_ids) with ordinality as v (name, id, i) order by name, i) w
+			cross join lateral (
+				select no from @schema@.resources where namespace = p_namespace and name = w.name
+				for no key update skip locked) x
+		), renewed as (
+			update @schema@.resources x set deadline = clock_timestamp() + @schema@.span(x.ttl)
+			from locked where x.no = locked.no and x.id = locked.id and least(x.deadline, x.breaks) > clock_timestamp()
+			returning x.*, locked.i
+		)
+		select 'granted', deadline - @schema@.span(ttl), no, name, id, token, ttl,
+			@schema@.micros(least(deadline, breaks)) - @schema@.micros(deadline) + ttl,
+			acquired, least(deadline, breaks), breaks, note, null::bytea, null::integer, null::timestamptz, broken,
+			null::bigint, null::bigint, i, null::json
+		from renewed
 	loop
-		select * into r from @schema@.resources where no = u.no;
-		t := clock_timestamp();
-		r := @schema@.settle(r, t);
-		if r.id = u.id then
-			update @schema@.resources set deadline = t + @schema@.span(ttl) where no = r.no returning * into r;
-			a := @schema@.describe('granted', r, t);
-		else
-			select * into m from @schema@.marks where resource = r.no and id = u.id;
-			a := case when found then @schema@.recall('lost', m, r.name, t) else @schema@.describe('unknown', r, t) end;
-		end if;
-		a.n := u.i;
-		done := done || u.i;
+		done := done || a.n;
 		return next a;
 	end loop;
-	t := clock_timestamp();
+	if cardinality(done) = cardinality(p_ids) then
+		return;
+	end if;
 	for u in
-		select w.i, x.no from unnest(p_names) with ordinality as w (name, i)
-		left join @schema@.resources x on x.namespace = p_namespace and x.name = w.name
-		where w.i <> all (done)
+		select * from unnest(p_names, p_ids) with ordinality as w (name, id, i) where i <> all (done) order by name, i
 	loop
-		a := null;
-		a.verdict := case when u.no is null then 'unknown' else 'busy' end;
-		a.now := t;
+		a := @schema@.explain(p_namespace, u.name, u.id);
 		a.n := u.i;
 		return next a;
 	end loop;

@@ -1,17 +1,19 @@
 local record, key, mark, index = KEYS[1], KEYS[2], KEYS[3], KEYS[7]
 local queue = {order = KEYS[4], deadlines = KEYS[5], notes = KEYS[6]}
-local id, res, wait, note, value, holder = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local id, res, wait, note, value, names = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local ttl, floor, longest, look = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
 
-local lease = load(key)
-if lease[1] == id and alive(lease) then return {now, 'granted', 0, lease} end
-local m = marked(mark)
-if m[1] and m[1] ~= res then return {now, 'elsewhere'} end
-if m[1] then return {now, 'lost', ending(mark, m)} end
-
-skip(queue)
-local first = redis.call('ZRANGE', queue.order, 0, 0)[1]
-if alive(lease) or (first and first ~= id) then
+local lease = redis.call('HMGET', key, 'id', 'deadline', 'how')
+local held = alive(lease)
+if held and lease[1] == id then return {now, 'granted', 0, load(key)} end
+local head
+if redis.call('EXISTS', mark, queue.order) > 0 then -- one question, since mostly there is neither
+  local m = marked(mark)
+  if m and m[5] ~= res then return {now, 'elsewhere'} end
+  if m then return {now, 'lost', m} end
+  head = first(queue)
+end
+if held or (head and head ~= id) then
   local place = redis.call('ZSCORE', queue.order, id)
   if place or wait == '1' then
     if not place then
@@ -29,15 +31,16 @@ if alive(lease) or (first and first ~= id) then
     clean(queue.notes, latest)
   end
   local position = redis.call('ZRANK', queue.order, id)
-  return {now, 'held', position and position + 1 or 0, redis.call('ZCARD', queue.order), alive(lease) and lease}
+  return {now, 'held', position and position + 1 or 0, redis.call('ZCARD', queue.order), held and load(key)}
 end
 
 -- It is free. Whether this server still has the memory of all earlier grants, its identity says.
-local r = redis.call('HMGET', record, 'last', 'run', 'until', 'longest')
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-longest = math.max(longest, tonumber(r[4] or 0))
-local quiet = tonumber(r[3] or 0)
 if look == '1' then return {now, 'full'} end
+local r = redis.call('HMGET', record, 'last', 'run', 'until', 'longest')
+local run = identity()
+local known = tonumber(r[4] or 0)
+longest = math.max(longest, known)
+local quiet = tonumber(r[3] or 0)
 if r[2] ~= run or quiet - now > longest then
   quiet = now + longest
   redis.call('HSET', record, 'run', run, 'until', quiet, 'longest', longest)
@@ -47,13 +50,13 @@ if quiet > now then return {now, 'quiet', quiet - now, r[2] and 1 or 0} end
 local last = tonumber(r[1] or 0)
 local token = math.max(last + 1, now, floor + 1)
 if token > 9007199254740991 then return {now, 'spent'} end
-redis.call('HSET', record, 'last', token, 'longest', math.max(longest, ttl))
-redis.call('DEL', key) -- the lease before it may have more fields
+redis.call('HSET', record, 'last', token)
+if longest > known then redis.call('HSET', record, 'longest', longest) end
+if lease[1] then redis.call('DEL', key) end -- the lease before it may have more fields
 redis.call('HSET', key, 'id', id, 'deadline', now + ttl, 'token', token, 'ttl', ttl, 'acquired', now,
   'note', note, 'value', value)
 clean(key, now + ttl)
-redis.call('HSET', mark, 'res', res, 'token', token, 'holder', holder)
-clean(mark, now + ttl)
+redis.call('SET', mark, newMark('0 0000000000000000', 0, token, names), 'PXAT', cleaned(now + ttl))
 redis.call('ZADD', index, 0, res)
-if first then leave(queue, {id}) end
-return {now, 'granted', last < floor and 1 or 0, {id, now + ttl, token, ttl, now, note}}
+if head then leave(queue, {id}) end
+return {now, 'granted', last < floor and 1 or 0, {id, now + ttl, false, token, ttl, now, note}}

@@ -1,5 +1,4 @@
 -- Says that no lease of this namespace can exist that the server does not know of.
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 if redis.call('EXISTS', KEYS[1]) == 1 then return {now, 'known'} end
-redis.call('HSET', KEYS[1], 'last', 0, 'run', run, 'until', 0, 'longest', ARGV[1])
+redis.call('HSET', KEYS[1], 'last', 0, 'run', identity(), 'until', 0, 'longest', ARGV[1])
 return {now, 'new'}

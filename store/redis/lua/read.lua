@@ -6,7 +6,7 @@ for i = 2, #ARGV do
   local key = KEYS[k]
   local queue = {order = KEYS[k + 1], deadlines = KEYS[k + 2], notes = KEYS[k + 3]}
   local lease = load(key)
-  skip(queue)
+  first(queue) -- only those that live are counted
   local waiting = redis.call('ZCARD', queue.order)
   local waiters = {}
   if shown > 0 and waiting > 0 then

@@ -1,0 +1,152 @@
+package redis
+
+import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/leasehold/leasehold/internal/peer"
+	"github.com/leasehold/leasehold/store"
+	goredis9 "github.com/redis/go-redis/v9"
+)
+
+// Beside each benchmark is the same with redsync, on the same kind of server.
+
+func BenchmarkAcquireRelease(b *testing.B) {
+	server := peer.StartRedis(b, peer.RedisConfig{})
+	s := openAt(b, server.Address)
+	var n atomic.Int64
+	one := func(b *testing.B) {
+		i := strconv.FormatInt(n.Add(1), 10)
+		r := store.Request{Resource: "r" + i, ID: i, Holder: "h", TTL: 10 * testTTL}
+		if _, err := s.Acquire(b.Context(), r); err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Release(b.Context(), store.ReleaseRequest{Leases: []store.Ref{{Resource: r.Resource, ID: i}}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	measure(b, one)
+}
+
+func BenchmarkAcquireReleaseRedsync(b *testing.B) {
+	sync := newRedsync(b)
+	var n atomic.Int64
+	one := func(b *testing.B) {
+		m := sync.NewMutex("r"+strconv.FormatInt(n.Add(1), 10), redsync.WithExpiry(time.Minute), redsync.WithTries(1))
+		if err := m.LockContext(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := m.UnlockContext(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	measure(b, one)
+}
+
+func measure(b *testing.B, one func(*testing.B)) {
+	for _, callers := range []int{1, 16, 64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			b.SetParallelism(max(1, callers/2)) // a processor each has so many
+			if callers == 1 {
+				for b.Loop() {
+					one(b)
+				}
+				return
+			}
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					one(b)
+				}
+			})
+		})
+	}
+}
+
+const renewed = 100 // at once
+
+func BenchmarkRenew(b *testing.B) {
+	server := peer.StartRedis(b, peer.RedisConfig{})
+	s := openAt(b, server.Address)
+	var refs []store.Ref
+	for i := range renewed {
+		id := strconv.Itoa(i)
+		if _, err := s.Acquire(b.Context(), store.Request{Resource: "r" + id, ID: id, TTL: 10 * testTTL}); err != nil {
+			b.Fatal(err)
+		}
+		refs = append(refs, store.Ref{Resource: "r" + id, ID: id})
+	}
+	for b.Loop() {
+		if all, err := s.Renew(b.Context(), refs...); err != nil || all[0].Ended != nil {
+			b.Fatal(all, err)
+		}
+	}
+	b.ReportMetric(float64(renewed*b.N)/b.Elapsed().Seconds(), "renewals/s")
+}
+
+func BenchmarkRenewRedsync(b *testing.B) {
+	sync := newRedsync(b)
+	var all []*redsync.Mutex
+	for i := range renewed {
+		m := sync.NewMutex("r"+strconv.Itoa(i), redsync.WithExpiry(10*testTTL), redsync.WithTries(1))
+		if err := m.LockContext(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	for b.Loop() {
+		for _, m := range all {
+			if _, err := m.ExtendContext(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(renewed*b.N)/b.Elapsed().Seconds(), "renewals/s")
+}
+
+// BenchmarkHandOver measures how long after a release a waiter has the lease.
+func BenchmarkHandOver(b *testing.B) {
+	server := peer.StartRedis(b, peer.RedisConfig{})
+	s := openAt(b, server.Address)
+	var total time.Duration
+	if _, err := s.Acquire(b.Context(), store.Request{Resource: "r", ID: "0", TTL: 10 * testTTL}); err != nil {
+		b.Fatal(err)
+	}
+	for n := 1; b.Loop(); n++ {
+		got := make(chan time.Time)
+		go func() {
+			_, err := s.Acquire(b.Context(), store.Request{
+				Resource: "r", ID: strconv.Itoa(n), TTL: 10 * testTTL, Wait: 10 * testTTL,
+			})
+			if err != nil {
+				b.Error(err)
+			}
+			got <- time.Now()
+		}()
+		for waiting := 0; waiting == 0; {
+			r, err := s.Read(b.Context(), "r")
+			if err != nil {
+				b.Fatal(err)
+			}
+			waiting = r.Waiting
+		}
+		began := time.Now()
+		before := store.Ref{Resource: "r", ID: strconv.Itoa(n - 1)}
+		if err := s.Release(b.Context(), store.ReleaseRequest{Leases: []store.Ref{before}}); err != nil {
+			b.Fatal(err)
+		}
+		total += (<-got).Sub(began)
+	}
+	b.ReportMetric(float64(total.Microseconds())/float64(b.N), "µs/hand-over")
+}
+
+func newRedsync(b *testing.B) *redsync.Redsync {
+	server := peer.StartRedis(b, peer.RedisConfig{})
+	client := goredis9.NewClient(&goredis9.Options{Addr: server.Address})
+	b.Cleanup(func() { _ = client.Close() })
+	return redsync.New(goredis.NewPool(client))
+}

@@ -1,0 +1,112 @@
+package consul
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	lookChunk = 64 // leases in one transaction; two requests each, and Consul allows 128
+	renewMany = 32 // renewals at the same time
+)
+
+// Renew renews leases. First each key is read from a leader that has proven itself, then its session is
+// renewed. Consul's renewal alone proves nothing: a former leader may answer it, and the key may be gone.
+// But if the leader changed after the read, its successor starts each session's time again, later than
+// the moment before the read, from which the holder counts.
+func (s *Store) Renew(ctx context.Context, leases ...store.Ref) ([]store.Renewal, error) {
+	if err := s.ready(); err != nil {
+		return nil, err
+	}
+	renewals := make([]store.Renewal, len(leases))
+	for from := 0; from < len(leases); from += lookChunk {
+		to := min(from+lookChunk, len(leases))
+		if err := s.renew(ctx, leases[from:to], renewals[from:to]); err != nil {
+			return nil, s.failure(err)
+		}
+	}
+	return renewals, nil
+}
+
+func (s *Store) renew(ctx context.Context, refs []store.Ref, renewals []store.Renewal) error {
+	began := s.sessions.clock.Now()
+	var names []string
+	for _, ref := range refs {
+		names = append(names, s.keys.lease(ref.Resource), s.keys.mark(ref.ID))
+	}
+	kvs, err := s.get(ctx, names...)
+	if err != nil {
+		return err
+	}
+	slots := make(chan struct{}, renewMany)
+	var all sync.WaitGroup
+	for i, ref := range refs {
+		slots <- struct{}{}
+		all.Go(func() {
+			renewals[i] = s.renewOne(ctx, ref, claimOf(ref.Resource, kvs[2*i]), markOf(kvs[2*i+1]))
+			if renewals[i].ID != "" {
+				s.bind(ref.ID, session{id: kvs[2*i].Session, ttl: renewals[i].TTL, born: began})
+			}
+			<-slots
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+func (s *Store) renewOne(ctx context.Context, ref store.Ref, c *claim, m *mark) store.Renewal {
+	if !c.by(ref.ID) {
+		s.unbind(ref.ID, false)
+		return store.Renewal{Ended: m.ending(ref.ID)}
+	}
+	alive, err := s.sessions.renew(ctx, c.session)
+	if err != nil {
+		return store.Renewal{Err: s.failure(err)}
+	}
+	if !alive {
+		s.unbind(ref.ID, false)
+		return store.Renewal{Err: &leasehold.Error{Code: leasehold.Undecided,
+			Message: fmt.Sprintf("lease %s on %s has just ended in Consul", ref.ID, ref.Resource)}}
+	}
+	token := leasehold.Token(c.index)
+	if m != nil {
+		token = m.token
+		s.keepMark(ctx, ref, c, m)
+	}
+	return store.Renewal{Grant: store.Grant{Lease: s.toLease(c, token, c.ttl())}}
+}
+
+// keepMark makes the mark of a living lease last, so that it is still there when the lease has ended. If
+// it fails, the next renewal does it.
+func (s *Store) keepMark(ctx context.Context, ref store.Ref, c *claim, m *mark) {
+	if s.sessions.isFresh(m.session) {
+		return
+	}
+	fresh, err := s.sessions.forMark(ctx, c.ttl())
+	if err != nil {
+		return
+	}
+	used, last := s.keys.mark(ref.ID), s.keys.last(ref.Resource)
+	about := note{ID: c.ID, Holder: c.Holder, TTL: c.TTL, Since: c.Since}
+	ops := api.KVTxnOps{
+		{Verb: api.KVCheckIndex, Key: used, Index: m.index},
+		{Verb: api.KVCheckSession, Key: s.keys.lease(ref.Resource), Session: c.session},
+	}
+	if m.session != "" {
+		ops = append(ops, &api.KVTxnOp{Verb: api.KVUnlock, Key: used, Value: encode(m), Session: m.session})
+	}
+	_, _, err = s.do(ctx, append(ops,
+		&api.KVTxnOp{Verb: api.KVLock, Key: used, Value: encode(m), Session: fresh},
+		&api.KVTxnOp{Verb: api.KVDelete, Key: last},
+		&api.KVTxnOp{Verb: api.KVLock, Key: last, Value: encode(about), Session: fresh},
+	))
+	if gone(err) {
+		s.sessions.forget()
+	}
+}

@@ -14,6 +14,10 @@ type Token uint64
 // MaxToken is the largest possible token.
 const MaxToken Token = 1<<53 - 1
 
+// MaxRaise is the largest token above which an operator can raise those of a namespace. As many again are
+// left after it, so that a slip of the keyboard does not use them up.
+const MaxRaise Token = 1 << 52
+
 // A Revision counts the commands that changed something in a namespace.
 // Renewals have none.
 type Revision uint64

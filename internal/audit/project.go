@@ -43,10 +43,10 @@ func (e *Entry) refuses() bool {
 }
 
 // mayBeOperation reports whether a command can be an operation although it makes no event, since it is
-// about no namespace, or none but that of an alarm.
+// about no resource, or none but that of an alarm.
 func mayBeOperation(c core.Command) bool {
 	switch c.(type) {
-	case *core.SetCaps, *core.EndQuarantine, *core.AcknowledgeAlarm:
+	case *core.SetCaps, *core.EndQuarantine, *core.AcknowledgeAlarm, *core.RaiseTokens:
 		return true
 	}
 	return false
@@ -436,6 +436,9 @@ func describe(c core.Command) Line {
 			Actor: c.By}
 	case *core.EndQuarantine:
 		return Line{Verb: "end-quarantine", Namespace: leasehold.DefaultNamespace, Reason: c.Reason, By: c.By,
+			Actor: c.By}
+	case *core.RaiseTokens:
+		return Line{Verb: "raise-tokens", Namespace: c.Namespace, Token: c.Above, Reason: c.Reason, By: c.By,
 			Actor: c.By}
 	case *core.Txn:
 		return Line{Verb: "txn", Namespace: c.Namespace}

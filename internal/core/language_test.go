@@ -267,6 +267,8 @@ func (p *phrase) command() core.Command {
 		return &core.SetCaps{Caps: caps, IfUnset: p.flag("if-unset"), By: p.option("by", ""), Reason: p.option("reason", "")}
 	case "end-quarantine":
 		return &core.EndQuarantine{Base: p.number("base"), By: p.option("by", ""), Reason: p.option("reason", "")}
+	case "raise-tokens":
+		return &core.RaiseTokens{Above: leasehold.Token(p.number("above")), By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace()}
 	case "lead":
 		return &core.Lead{Node: p.number("node"), Boot: p.option("boot", ""), Offset: p.duration("offset")}
 	}
@@ -555,6 +557,8 @@ func writeCommand(c core.Command) string {
 			option("namespaces", c.Caps.Namespaces), flagged("if-unset", c.IfUnset), option("by", c.By), option("reason", c.Reason))
 	case *core.EndQuarantine:
 		return sentence("end-quarantine", option("base", c.Base), option("by", c.By), option("reason", c.Reason))
+	case *core.RaiseTokens:
+		return sentence("raise-tokens", option("above", c.Above), option("by", c.By), option("reason", c.Reason), common(c.Namespace, core.Request{}))
 	case *core.Lead:
 		return sentence("lead", option("node", c.Node), option("boot", c.Boot), option("offset", c.Offset))
 	}

@@ -65,3 +65,19 @@ func TestAlarmsAreAcknowledgedFromLevel4On(t *testing.T) {
 		t.Errorf("it is still active: %+v", list)
 	}
 }
+
+// Below level 4 nobody could write down that tokens were raised.
+func TestTokensAreRaisedFromLevel4On(t *testing.T) {
+	d := &desk{TB: t, state: core.NewAt(core.Level3)}
+	raise := &core.RaiseTokens{Namespace: ns, Above: 1700, Reason: "seen"}
+	if a := d.do(raise); a.Err == nil || a.Err.Code != leasehold.Refused {
+		t.Errorf("at level 3: %+v", a)
+	}
+	if err := d.state.Raise(core.Level4); err != nil {
+		t.Fatal(err)
+	}
+	d.must(raise)
+	if newest := d.state.View(0).NewestTokenIn(ns); newest != 1700 {
+		t.Errorf("the newest token is %d", newest)
+	}
+}

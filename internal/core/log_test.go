@@ -73,6 +73,9 @@ func writeJournal(commands int, pick func(n int) int) (j journal) {
 		if w.chance(60) {
 			e.commands = append(e.commands, &core.EndQuarantine{Base: oneOf[uint64](w, 0, 0, 1<<40, 1<<41), Reason: oneOf(w, "", "known", "known")})
 		}
+		if len(j)%20 == 13 { // without a die: the logs of known seeds stay as they are
+			e.commands = append(e.commands, w.raiseTokens(len(j)))
+		}
 		e.raise = raises == len(j)
 		if w.pick(150) == 1 {
 			e.restore = &core.Restoration{Quarantine: oneOf(w, -1, 0, 3*time.Second, 10*time.Second)}
@@ -191,6 +194,12 @@ func (w *writer) fresh() core.Command {
 		return &core.CloseSession{Namespace: session.namespace, ID: session.id, Abandon: w.chance(3), Request: w.request(session.namespace)}
 	}
 	return &core.Tick{}
+}
+
+func (w *writer) raiseTokens(n int) core.Command {
+	return &core.RaiseTokens{
+		Namespace: []string{leasehold.DefaultNamespace, "green", "new"}[n%3], Above: leasehold.Token(n % 7 * n), Reason: []string{"seen", "seen", "seen", ""}[n%4],
+	}
 }
 
 // caps are small now and then, and mostly large enough.

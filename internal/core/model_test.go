@@ -208,6 +208,8 @@ func (m *model) answer(c core.Command) modelAnswer {
 		return m.setCaps(c)
 	case *core.EndQuarantine:
 		return m.endQuarantine(c)
+	case *core.RaiseTokens:
+		return m.raiseTokens(c)
 	case *core.Lead:
 		if m.base != 0 && !m.resumed && m.resumes == 0 {
 			m.resumes = m.now + core.Time(m.quarantine)

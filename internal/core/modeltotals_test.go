@@ -60,6 +60,25 @@ func (m *model) fullOfSpaces(name string) bool {
 	return m.space(name) == nil && len(m.spaces) >= cmp.Or(m.caps.Namespaces, uncapped)
 }
 
+func (m *model) raiseTokens(c *core.RaiseTokens) modelAnswer {
+	newest := max(leasehold.Token(m.base), m.forgottenToken)
+	if sp := m.space(c.Namespace); sp != nil {
+		newest = sp.token
+	}
+	switch {
+	case c.Above == 0 || c.Reason == "":
+		return modelAnswer{text: "invalid"}
+	case m.level < core.Level4:
+		return modelAnswer{text: "refused"}
+	case newest >= c.Above:
+	case m.fullOfSpaces(c.Namespace):
+		return modelAnswer{text: "limited"}
+	default:
+		m.begin(c.Namespace).token = c.Above
+	}
+	return modelAnswer{text: "done"}
+}
+
 // forgetSpaces lets go of the namespaces in which there is nothing, and nothing was for ten
 // minutes.
 func (m *model) forgetSpaces() {

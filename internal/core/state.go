@@ -299,6 +299,8 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.setCaps(c), nil
 	case *EndQuarantine:
 		return s.endQuarantine(c), nil
+	case *RaiseTokens:
+		return s.raiseTokens(c), nil
 	case *Tick:
 		s.tick()
 		return Answer{}, nil

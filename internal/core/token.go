@@ -60,8 +60,30 @@ func (s *State) lowest(sp *space, r *Resource, most int) (lowest leasehold.Token
 	return lowest, looked + 1
 }
 
-// LiftTokens makes the tokens of a namespace go on above one that somebody has seen. Like Raise
-// and FromBackup it is no command: it is for an engine that keeps no log.
+// raiseTokens makes the tokens of a namespace go on above one that was seen elsewhere. It is idempotent:
+// tokens that are above it, by an earlier try or by grants, stay as they are.
+func (s *State) raiseTokens(c *RaiseTokens) Answer {
+	switch {
+	case !s.atLeast(Level4):
+		return refuse(leasehold.Refused, "raising tokens needs feature level %d, and the cluster is at %d: "+
+			"upgrade all servers, then run leasehold cluster upgrade", Level4, s.level)
+	case s.newestToken(c.Namespace) >= c.Above:
+		return Answer{} // and no namespace is begun for it
+	}
+	return Answer{Err: s.LiftTokens(c.Namespace, c.Above)}
+}
+
+// newestToken returns a token that is at least as large as every one that was granted in a namespace: the
+// next is larger. It is the same before a namespace begins and after it is forgotten.
+func (s *State) newestToken(namespace string) leasehold.Token {
+	if sp := s.space(namespace); sp != nil {
+		return sp.token
+	}
+	return max(s.forgotten.token, leasehold.Token(s.base()))
+}
+
+// LiftTokens makes the tokens of a namespace go on above one that somebody has seen. For an
+// engine that keeps no log it is, like Raise and FromBackup, no command.
 func (s *State) LiftTokens(namespace string, above leasehold.Token) *leasehold.Error {
 	if above >= leasehold.MaxToken {
 		return refuse(leasehold.Invalid, "floor %d is out of range: no token is above %d", above,
@@ -73,6 +95,9 @@ func (s *State) LiftTokens(namespace string, above leasehold.Token) *leasehold.E
 	}
 	return failure
 }
+
+// NewestTokenIn returns a token that is at least as large as every one that was granted in a namespace.
+func (v *view) NewestTokenIn(namespace string) leasehold.Token { return v.s.newestToken(namespace) }
 
 // NewestToken returns a token that is at least as large as every one that was granted, in any
 // namespace.

@@ -34,6 +34,7 @@ type View interface {
 	Advice(namespace, path string) leasehold.Advice
 
 	NewestToken() leasehold.Token
+	NewestTokenIn(namespace string) leasehold.Token
 	Claim(namespace, id string) Answer
 	Claims(c *Acquire) Answer
 	Ended(namespace, id string) leasehold.How

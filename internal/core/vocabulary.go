@@ -35,6 +35,7 @@ type (
 	Undefine      = command.Undefine
 	SetCaps       = command.SetCaps
 	EndQuarantine = command.EndQuarantine
+	RaiseTokens   = command.RaiseTokens
 	PutRecord     = command.PutRecord
 	DeleteRecord  = command.DeleteRecord
 	Fence         = command.Fence

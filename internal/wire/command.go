@@ -199,5 +199,7 @@ func (c *codec) command(kind uint64, command core.Command) {
 		c.unsigned("base", &v.Base)
 		c.text("by", &v.By)
 		c.text("reason", &v.Reason)
+	case *core.RaiseTokens:
+		c.raiseTokens(v)
 	}
 }

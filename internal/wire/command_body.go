@@ -90,6 +90,13 @@ func (c *codec) acknowledgeAlarm(v *core.AcknowledgeAlarm) {
 	c.request(&v.Request)
 }
 
+func (c *codec) raiseTokens(v *core.RaiseTokens) {
+	c.text("namespace", &v.Namespace)
+	c.token("above", &v.Above)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+}
+
 func (c *codec) setCaps(v *core.SetCaps) {
 	c.caps(&v.Caps)
 	c.flag("if unset", &v.IfUnset)

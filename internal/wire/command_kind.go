@@ -64,6 +64,8 @@ const (
 
 	// A change in which the holder says more about itself.
 	kindChangeAbout = 33
+
+	kindRaiseTokens = 34
 )
 
 var commandNames = [...]string{
@@ -79,7 +81,7 @@ var commandNames = [...]string{
 	kindAcquireForeign: "acquire foreign", kindTxnForeign: "txn foreign", kindChangeForeign: "change foreign",
 	kindAbandonSession: "abandon session", kindEndQuarantine: "end quarantine", kindPutReason: "put reason",
 	kindChangeAbout: "change about", kindRenewNote: "renew note", kindDefineChange: "define change",
-	kindAcknowledgeAlarm: "acknowledge alarm",
+	kindAcknowledgeAlarm: "acknowledge alarm", kindRaiseTokens: "raise tokens",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -89,7 +91,7 @@ func commandLevel(kind uint64) uint64 {
 		return levelValues
 	case kindBreakExact, kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
 		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange,
-		kindAcknowledgeAlarm:
+		kindAcknowledgeAlarm, kindRaiseTokens:
 		return levelStated
 	}
 	return levelFirst
@@ -156,6 +158,8 @@ func kindOf(command core.Command) uint64 {
 		return kindSetCaps
 	case *core.EndQuarantine:
 		return kindEndQuarantine
+	case *core.RaiseTokens:
+		return kindRaiseTokens
 	}
 	return 0
 }
@@ -264,6 +268,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.SetCaps)
 	case kindEndQuarantine:
 		return new(core.EndQuarantine)
+	case kindRaiseTokens:
+		return new(core.RaiseTokens)
 	}
 	return nil
 }

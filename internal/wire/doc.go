@@ -31,7 +31,8 @@
 //	                    changes of parts of a definition: command 27; sessions that are
 //	                    abandoned: command 28; who wanted a record and why: command 32;
 //	                    alarms that somebody has looked at: command 31; leases
-//	                    that may expire: commands 23 and 24
+//	                    that may expire: commands 23 and 24; tokens that are raised
+//	                    above those of another store: command 34
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -131,6 +132,7 @@
 //	                     reason before the request; one of the two is not empty
 //	  33  change about   level 4; as 25, whose foreign may be empty, and then text holder,
 //	                     text reason, labels
+//	  34  raise tokens   level 4; text namespace, unsigned above, text by, text reason
 //
 //	caps                 signed leases, signed sessions, signed waiters,
 //	                     signed namespaces

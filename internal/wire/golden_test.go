@@ -453,6 +453,7 @@ var goldenCommands = map[uint64]core.Command{
 	kindAcknowledgeAlarm: &core.AcknowledgeAlarm{
 		Namespace: "default", Kind: leasehold.HeldLong, Resource: "gpu", ID: "id1", Session: "s1", Order: 300, By: "ops", Reason: "it may", Request: goldenKey,
 	},
+	kindRaiseTokens:   &core.RaiseTokens{Namespace: "default", Above: 1 << 40, By: "ops", Reason: "seen in Redis"},
 	kindEndQuarantine: &core.EndQuarantine{Base: 1 << 40, By: "ops", Reason: "all were stopped"},
 	kindRenew:         &core.Renew{Namespace: "default", ID: "id1"},
 	kindRenewNote:     &core.Renew{Namespace: "default", ID: "id1", Note: &goldenNote},

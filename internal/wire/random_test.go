@@ -227,7 +227,9 @@ func (w *world) request() core.Request {
 
 func (w *world) event() core.Command {
 	ns := w.name("space", 3)
-	switch w.IntN(20) {
+	switch w.IntN(21) {
+	case 20:
+		return &core.RaiseTokens{Namespace: ns, Above: leasehold.Token(1 + w.IntN(1000)), By: "ops", Reason: "seen"}
 	case 19:
 		return &core.AcknowledgeAlarm{Namespace: ns, Kind: leasehold.UncleanEnd, Resource: w.name("r", 9), Order: uint64(1 + w.IntN(100)), By: "ops", Request: w.request()}
 	case 18:

@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold/leasehold/internal/cli/server"
 	"github.com/leasehold/leasehold/internal/cli/state"
 	"github.com/leasehold/leasehold/internal/cli/terraform"
+	"github.com/leasehold/leasehold/internal/cli/token"
 	"github.com/leasehold/leasehold/internal/node"
 )
 
@@ -87,6 +88,7 @@ func (p *program) contents() []cli.Chapter {
 		{Title: "Operate a server", Commands: []*cobra.Command{
 			server.Serve(a, p.Outside), server.Config(a), server.Alarms(a, lease.Acknowledge(a)), server.Doctor(a),
 			server.Backup(a, p.Outside), server.Restore(a), server.Check(a, p.Outside), server.Bench(a),
+			token.Command(a),
 		}},
 		{Title: "Run a cluster", Commands: []*cobra.Command{
 			cluster.Command(a), cert.Command(a),

@@ -137,6 +137,12 @@ func FuzzAcknowledgeAlarm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/alarms/acknowledge", body) })
 }
 
+func FuzzRaiseTokens(f *testing.F) {
+	f.Add([]byte(`{"above":1700,"by":"op","reason":"seen in Redis"}`))
+	f.Add([]byte(`{"above":4503599627370497,"reason":""}`))
+	f.Fuzz(func(t *testing.T, body []byte) { tryBody(t, "/v1/tokens/raise", body) })
+}
+
 func FuzzSession(f *testing.F) {
 	f.Add([]byte(`{"id":"s","ttl":"20s","labels":{"a":"b"}}`))
 	f.Add([]byte(`{"ttl":null}`))

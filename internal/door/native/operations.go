@@ -66,6 +66,7 @@ var operations = []operation{
 	{"put-record", "PUT", "/v1/records/{path...}", "session keep version", (*call).putRecord},
 	{"delete-record", "DELETE", "/v1/records/{path...}", "", (*call).deleteRecord},
 	{"versions", "GET", "/v1/versions/{path...}", "after limit", (*call).versions},
+	{"raise-tokens", "POST", "/v1/tokens/raise", "", (*call).raiseTokens},
 	{"txn", "POST", "/v1/txn", "", (*call).txn},
 	{"cluster", "GET", "/v1/cluster", "", (*call).cluster},
 	{"add-server", "POST", "/v1/cluster/members", "", (*call).addServer},

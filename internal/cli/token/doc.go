@@ -1,0 +1,2 @@
+// Package token has the commands about fencing tokens.
+package token

@@ -1,0 +1,48 @@
+package native
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// raiseTokens makes the tokens of a namespace go on above one that was seen elsewhere. Tokens only grow:
+// that they are above it, once read, stays true, and then nothing is written.
+func (c *call) raiseTokens() error {
+	var body v1.RaiseTokensRequest
+	if err := c.read(&body); err != nil {
+		return err
+	}
+	command := &core.RaiseTokens{Namespace: c.namespace, Above: leasehold.Token(body.Above), By: body.By,
+		Reason: body.Reason}
+	err := firstError(checkText("by", body.By), checkText("reason", body.Reason), command.Validate())
+	if err != nil {
+		return err
+	}
+	if level := c.door.backend.Engine().Level(); level < core.Level4 {
+		return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("raising tokens needs feature level "+
+			"%d, and the cluster is at %d: upgrade all servers, then run leasehold cluster upgrade", core.Level4,
+			level)}
+	}
+	newest, err := c.newestToken()
+	if err != nil {
+		return err
+	}
+	raise := newest < command.Above
+	if raise {
+		if _, err := c.do(command); err != nil {
+			return err
+		}
+		if newest, err = c.newestToken(); err != nil {
+			return err
+		}
+	}
+	return c.sendValue(&v1.Tokens{Namespace: c.namespace, Newest: uint64(newest), Raised: raise})
+}
+
+func (c *call) newestToken() (newest leasehold.Token, err error) {
+	err = c.door.backend.Read(c.r.Context(), func(v core.View) { newest = v.NewestTokenIn(c.namespace) })
+	return newest, err
+}

@@ -69,9 +69,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{client: c.Client, namespace: c.Namespace, minTTL: c.MinTTL, log: c.Log,
 		bound: map[string]session{}, many: idleMany}
 	if s.client == nil {
-		client, err := api.NewClient(api.DefaultConfig())
+		client, err := newClient(api.DefaultConfig())
 		if err != nil {
-			return nil, invalid("the environment of Consul is wrong: %v", err)
+			return nil, err
 		}
 		s.client = client
 	}
@@ -152,10 +152,21 @@ func open(ctx context.Context, u *url.URL, settings store.Settings) (store.Store
 			*field = file
 		}
 	}
-	if c.Client, err = api.NewClient(config); err != nil {
-		return nil, invalid("the address of Consul cannot be used: %v", err)
+	if c.Client, err = newClient(config); err != nil {
+		return nil, err
 	}
 	return Open(ctx, c)
+}
+
+// newClient returns a client that keeps as many connections as renewals need at the same time. The
+// driver's default keeps one for each processor, and opens and closes the others for each request.
+func newClient(config *api.Config) (*api.Client, error) {
+	config.Transport.MaxIdleConnsPerHost = 2 * renewMany
+	client, err := api.NewClient(config)
+	if err != nil {
+		return nil, invalid("the address or the environment of Consul cannot be used: %v", err)
+	}
+	return client, nil
 }
 
 // Features says what Consul promises.

@@ -2,6 +2,8 @@ package main
 
 // The stores whose schemes the command line understands.
 import (
+	_ "github.com/leasehold/leasehold/store/consul"
+	_ "github.com/leasehold/leasehold/store/etcd"
 	_ "github.com/leasehold/leasehold/store/postgres"
 	_ "github.com/leasehold/leasehold/store/redis"
 )

@@ -17,6 +17,13 @@ func TestStores(t *testing.T) {
 		"postgres": func(t *testing.T) string {
 			return peer.StartPostgres(t, peer.PostgresConfig{}).URL() + "&migrate=yes"
 		},
+		"etcd": func(t *testing.T) string {
+			return "etcd://" + peer.StartEtcd(t, peer.EtcdConfig{}).Members[0].Address
+		},
+		"consul": func(t *testing.T) string {
+			short := peer.ConsulConfig{Settings: map[string]any{"session_ttl_min": "1s"}}
+			return "consul://" + peer.StartConsul(t, short).Members[0].Address + "?min_ttl=1s"
+		},
 	}
 	for name, start := range stores {
 		t.Run(name, func(t *testing.T) {

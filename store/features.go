@@ -15,6 +15,7 @@ type Features struct {
 	MinTTL  time.Duration
 	MaxTTL  time.Duration
 	TTLStep time.Duration // TTLs are multiples of it; 0: any
+	Raise   string        // how to get a larger MaxTTL, as an end of its error; empty: there is no way
 
 	Clock      string // whose clock decides when a lease ends
 	Durability string // what survives a crash of the store
@@ -52,10 +53,17 @@ func (f Features) CheckTTL(ttl time.Duration) error {
 	switch {
 	case ttl < f.MinTTL || f.MaxTTL > 0 && ttl > f.MaxTTL:
 		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(
-			"the TTL is %v: %s allows %v to %v", ttl, f.Store, f.MinTTL, f.MaxTTL)}
+			"the TTL is %v: %s allows %v to %v%s", ttl, f.Store, f.MinTTL, f.MaxTTL, f.raise(ttl))}
 	case f.TTLStep > 0 && ttl%f.TTLStep != 0:
 		return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(
 			"the TTL is %v: %s allows multiples of %v", ttl, f.Store, f.TTLStep)}
 	}
 	return nil
+}
+
+func (f Features) raise(ttl time.Duration) string {
+	if f.Raise == "" || ttl <= f.MaxTTL {
+		return ""
+	}
+	return "; " + f.Raise
 }

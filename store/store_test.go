@@ -116,6 +116,16 @@ func TestStepsOfTheStoresClock(t *testing.T) {
 	}
 }
 
+func TestTheErrorSaysHowToRaiseTheTTL(t *testing.T) {
+	f := store.Features{Store: "redis", MinTTL: time.Millisecond, MaxTTL: time.Minute, Raise: "set max-ttl"}
+	if err := f.CheckTTL(time.Hour); err == nil || !strings.HasSuffix(err.Error(), "1m0s; set max-ttl") {
+		t.Errorf("too long: %v", err)
+	}
+	if err := f.CheckTTL(0); err == nil || strings.Contains(err.Error(), "max-ttl") {
+		t.Errorf("too short: %v", err)
+	}
+}
+
 func TestFeaturesLimitTheTTL(t *testing.T) {
 	f := store.Features{Store: "azblob", MinTTL: 15 * time.Second, MaxTTL: time.Minute, TTLStep: time.Second}
 	for ttl, ok := range map[time.Duration]bool{

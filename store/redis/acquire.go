@@ -77,9 +77,6 @@ func (s *Store) check(r store.Request) error {
 		return invalid("the holder or the reason is longer than %d bytes", leasehold.MaxName)
 	case len(r.Value) > leasehold.MaxValue:
 		return invalid("the value has %d bytes: %d are allowed", len(r.Value), leasehold.MaxValue)
-	case r.TTL > s.maxTTL:
-		return invalid("the TTL is %v, and this store allows at most %v: raise it by max-ttl=%v in the URL of Redis, "+
-			"in all programs that use it", r.TTL, s.maxTTL, r.TTL)
 	case r.Floor >= leasehold.MaxToken:
 		return invalid("the floor %d is above the largest token", r.Floor)
 	}
@@ -172,7 +169,7 @@ func quiet(left time.Duration, known bool) error {
 		"new ones are granted again in %v", shown)
 	if !known {
 		message = fmt.Sprintf("this namespace is new to Redis, or Redis has lost its data: leases are granted in %v; "+
-			"if it is new, init=true in the URL skips the wait, once", shown)
+			"if nobody has used it before, add init=true to the URL, once, to skip the wait", shown)
 	}
 	return &quietError{&leasehold.Error{Code: leasehold.Unavailable, Message: message}, left}
 }

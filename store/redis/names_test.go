@@ -161,3 +161,28 @@ func TestConfigsThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// What the documentation says to type shows what is there.
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
+	server := peer.StartRedis(t, peer.RedisConfig{})
+	s := openAt(t, server.Address)
+	mustAcquire(t, s, "reports/nightly", "a")
+	r := store.Request{Resource: "reports/nightly", ID: "b", TTL: testTTL, Wait: time.Millisecond}
+	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, leasehold.ErrHeld) {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/stores/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := regexp.MustCompile(`(?m)^redis-cli (.*)$`).FindAllSubmatch(page, -1)
+	if len(commands) == 0 {
+		t.Fatal("docs/stores/redis.md has no commands")
+	}
+	for _, c := range commands {
+		if said := server.Do(strings.Fields(strings.ReplaceAll(string(c[1]), "'", ""))...); said == "" {
+			t.Errorf("redis-cli %s shows nothing", c[1])
+		}
+	}
+}

@@ -166,6 +166,7 @@ const minTTL = time.Millisecond
 func (s *Store) Features() store.Features {
 	f := store.Features{
 		Store: "redis", MinTTL: minTTL, MaxTTL: s.maxTTL, TTLStep: time.Microsecond,
+		Raise: "max-ttl in the URL of Redis allows more; set it in all programs that use the namespace",
 		Clock: "the wall clock of the primary",
 		Durability: "what the append-only file or the last save has, and what a promoted replica has received; " +
 			"after a loss nothing is granted for max-ttl",

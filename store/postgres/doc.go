@@ -1,7 +1,7 @@
 // Package postgres keeps leases in a PostgreSQL database.
 //
 //	s, err := postgres.Open(ctx, postgres.Config{URL: "postgres://app@db.example/app"})
-//	c, err := client.Open(ctx, s)
+//	c, err := client.Open(ctx, s, client.Config{})
 //
 // Its schema, "leasehold" unless the configuration says otherwise, is made by [Migrate], or by the first
 // Open with migrate=yes in its URL. Each verb is one function in that schema and runs in one

@@ -217,7 +217,12 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	r := request("floor", "one")
+	r := ok
+	r.TTL = time.Hour
+	if _, err := s.Acquire(t.Context(), r); err == nil || !strings.Contains(err.Error(), "max-ttl") {
+		t.Errorf("the error does not say how to allow more: %v", err)
+	}
+	r = request("floor", "one")
 	r.Floor = leasehold.MaxToken
 	if _, err := s.Acquire(t.Context(), r); code(err) != leasehold.Limited {
 		t.Errorf("a token above the largest: %v", err)

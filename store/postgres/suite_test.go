@@ -53,3 +53,13 @@ func TestStore(t *testing.T) {
 	p := peer.StartPostgres(t, peer.PostgresConfig{Args: []string{"-c", "max_connections=600"}})
 	storetest.Run(t, suite(t, p, p.URL()))
 }
+
+func TestStoreThroughPgBouncer(t *testing.T) {
+	long(t)
+	t.Parallel()
+	p := peer.StartPostgres(t, peer.PostgresConfig{})
+	c := suite(t, p, peer.StartPgBouncer(t, p.Address).URL())
+	c.Wake = 2 * time.Second // no notification arrives
+	c.Denied = nil           // every client is the same role
+	storetest.Run(t, c)
+}

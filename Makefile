@@ -35,7 +35,7 @@ LIMIT := -timeout 25m
 .DEFAULT_GOAL := build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the binary, in bin/
 	@echo "building $(BIN)…"
@@ -112,6 +112,16 @@ compat: build ## Terraform, OpenTofu and Azure's SDK against real servers: all o
 	@$(GO) test -count 1 -v -timeout 60m ./test/compat/terraform -full
 	@cd test/compat/azure && $(GO) test -count 1 -v -timeout 60m ./... -full
 
+# The modules below store/ have a driver each, and real servers in their tests.
+STORES = $$($(GO) list -m -f '{{.Dir}}' | grep /store/)
+
+stores: ## every store on real servers: all of it, with failovers and clocks that jump
+	@for dir in $(STORES); do (cd $$dir && $(GO) test -count 1 -v -timeout 60m . -full) || exit 1; done
+
+bench-stores: ## the figures of docs/stores, of every store and of the lock libraries beside it
+	@for dir in ./store/memory $(STORES); do \
+	  (cd $$dir && $(GO) test -timeout 30m -run '^$$' -bench . -benchtime 2s .) || exit 1; done
+
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@for package in $$($(GO) list $(PACKAGES)); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
@@ -136,4 +146,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run test test-all check format tidy deps peers compat fuzz sim chaos bench load clean
+.PHONY: help build run stores bench-stores test test-all check format tidy deps peers compat fuzz sim chaos bench load clean

@@ -43,6 +43,38 @@ func TestARoleWithAnotherIsolationLevel(t *testing.T) {
 	}
 }
 
+// A role's settings change how PostgreSQL writes and reads values.
+func TestARoleWithOddSettings(t *testing.T) {
+	s := newStore(t)
+	p := theServer(t)
+	p.SQL("create role odd login superuser")
+	for _, setting := range []string{"datestyle = 'German, DMY'", "bytea_output = escape", "timezone = 'Asia/Kolkata'",
+		"intervalstyle = iso_8601", "standard_conforming_strings = off", "search_path = information_schema",
+		"client_encoding = latin1", "lc_numeric = 'C'", "extra_float_digits = -15", "plpgsql.variable_conflict = use_column"} {
+		p.SQL("alter role odd set " + setting)
+	}
+	other := openStore(t, Config{URL: p.URLOf("odd"), Schema: s.listener.channel, Migrate: true})
+	r := request("räume\\'1", "\\x00")
+	r.Holder, r.Value = "漢字", []byte("\\x00\x00")
+	g := acquire(t, other, r)
+	if d := time.Until(g.Expires); d > r.TTL || d < r.TTL-10*time.Second {
+		t.Errorf("it expires in %v", d)
+	}
+	state, err := other.Read(t.Context(), r.Resource)
+	if err != nil || state.Holders[0].Holder != r.Holder || state.Holders[0].ID != r.ID || string(state.Value) != string(r.Value) {
+		t.Errorf("read %+v, %v", state, err)
+	}
+	list, err := other.Renew(t.Context(), store.Ref{Resource: r.Resource, ID: r.ID})
+	if err != nil || list[0].Remaining != r.TTL {
+		t.Errorf("renewed %+v, %v", list, err)
+	}
+	release(t, other, r.Resource, r.ID)
+	if page, err := other.List(t.Context(), store.Query{}); err != nil || len(page.Items) != 0 {
+		t.Errorf("listed %+v, %v", page, err)
+	}
+	openStore(t, Config{URL: p.URLOf("odd"), Schema: newSchema(), Migrate: true})
+}
+
 // The setting must last until the commit, which a SET of the function would not.
 func TestCommitsAreSynchronous(t *testing.T) {
 	s := newStore(t)
@@ -132,6 +164,7 @@ func TestAnotherServer(t *testing.T) {
 func TestTheSynchronousStandbyIsGone(t *testing.T) {
 	t.Parallel()
 	p := peer.StartPostgres(t, peer.PostgresConfig{})
+	p.SQL("alter role test set client_min_messages = error") // which hides warnings
 	s := openStore(t, Config{URL: p.URL(), Migrate: true})
 	p.Set("synchronous_standby_names", "nobody")
 	admin := connect(t, p.URL())

@@ -15,6 +15,17 @@ begin
 	if current_setting('synchronous_commit') <> 'remote_apply' then
 		perform set_config('synchronous_commit', 'on', true);
 	end if;
+	-- A role may have settings that hide the warning of a commit that is not safe, or that change how
+	-- answers are written.
+	if current_setting('client_min_messages') = 'error' then
+		perform set_config('client_min_messages', 'warning', true);
+	end if;
+	if current_setting('datestyle') not like 'ISO%' then
+		perform set_config('datestyle', 'ISO', true);
+	end if;
+	if current_setting('bytea_output') <> 'hex' then
+		perform set_config('bytea_output', 'hex', true);
+	end if;
 end $$;
 
 create function @schema@.micros(t timestamptz) returns bigint language sql stable

@@ -79,6 +79,9 @@ func TestTheURL(t *testing.T) {
 
 // A restart within the TTL starts the time of every session again: late, never early.
 func TestARestartWithinTheTTL(t *testing.T) {
+	if !*full {
+		t.Skip("left out: needs -full")
+	}
 	member := peer.StartConsul(t, short).Members[0]
 	s := open(t, member.Address)
 	ttl := 4 * time.Second

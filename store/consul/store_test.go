@@ -3,6 +3,7 @@
 package consul_test
 
 import (
+	"flag"
 	"testing"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store/consul"
 	"github.com/leasehold/leasehold/store/storetest"
 )
+
+var full = flag.Bool("full", false, "run the long tests, too")
 
 // short lets tests use TTLs of a second.
 var short = peer.ConsulConfig{Settings: map[string]any{"session_ttl_min": "1s"}}

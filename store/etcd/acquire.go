@@ -65,9 +65,8 @@ type attempt struct {
 	r    *store.Request
 	note note
 
-	lease *lease        // an etcd lease that nothing is bound to; nil: none yet
-	ttl   time.Duration // what is left of it at least, counted from the beginning of the call
-	waits bool          // the id is in the queue
+	lease *lease // an etcd lease that nothing is bound to; nil: none yet
+	waits bool   // the id is in the queue
 
 	wake    chan struct{}
 	unarmed context.CancelFunc
@@ -127,14 +126,18 @@ func (a *attempt) ask(ctx context.Context) (store.Grant, error) {
 
 // take takes the resource if it is free and nobody waits for it, and returns what it found.
 func (a *attempt) take(ctx context.Context) (*view, error) {
-	renewed, err := a.prepare(ctx)
-	if err != nil {
-		return nil, err
+	if a.lease == nil {
+		fresh, err := a.s.grant(ctx, a.note.TTL)
+		if err != nil {
+			return nil, err
+		}
+		a.lease = &fresh
 	}
 	l := *a.lease
 	a.lease = nil // until it is known what became of it
+	began, renewed := a.s.pool.clock.Now(), a.refresh(ctx, l)
 	v, err := a.commit(ctx, l.id)
-	ttl := <-renewed
+	again := <-renewed
 	if leaseGone(err) {
 		a.s.marks.forget()
 		return nil, errTake
@@ -142,42 +145,37 @@ func (a *attempt) take(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.won {
-		a.s.pool.bind(a.r.ID, l)
-		a.ttl = ttl
-	} else {
+	if !v.won {
 		a.lease = &l
+		return v, nil
 	}
+	v.left = l.ttl - (began - l.renewed)
+	if again != nil {
+		v.left = again.left(0, v.term)
+	}
+	if again != nil && v.left > 0 {
+		l.renewed = began
+	}
+	a.s.pool.bind(a.r.ID, l)
 	return v, nil
 }
 
-// prepare makes sure that there is an etcd lease. What is left of it comes by the channel, 0 if that is
-// not known. One that was renewed a while ago is renewed again, at the same time as it is used.
-func (a *attempt) prepare(ctx context.Context) (<-chan time.Duration, error) {
-	left := make(chan time.Duration, 1)
-	if a.lease == nil {
-		l, err := a.s.grant(ctx, a.note.TTL)
-		if err != nil {
-			return nil, err
-		}
-		a.lease = &l
+// refresh renews an etcd lease that was idle for a while, at the same time as it is used. It sends nil
+// if that is not necessary.
+func (a *attempt) refresh(ctx context.Context, l lease) <-chan *alive {
+	answer := make(chan *alive, 1)
+	if a.s.pool.age(l) < l.ttl/recent {
+		answer <- nil
+		return answer
 	}
-	l := a.lease
-	if age := a.s.pool.age(*l); age < l.ttl/recent {
-		left <- l.ttl - age
-		return left, nil
-	}
-	l.renewed = a.s.pool.clock.Now()
-	id := l.id
 	go func() {
-		alive, err := a.s.keepAlive(ctx, []clientv3.LeaseID{id})
+		again, err := a.s.keepAlive(ctx, []clientv3.LeaseID{l.id})
 		if err != nil {
-			left <- 0
-			return
+			again = alive{ttls: []time.Duration{0}}
 		}
-		left <- alive.ttls[0]
+		answer <- &again
 	}()
-	return left, nil
+	return answer
 }
 
 // commit takes the resource if it is free and nobody waits for it.

@@ -40,9 +40,14 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	})
 }
 
-// The peer library on the same server: one session for all mutexes, which is its fastest form, and
-// which has no token for each.
-func BenchmarkConcurrencyMutex(b *testing.B) {
+// The peer library on the same server, with one session for all mutexes, which is its fastest form: they
+// are all lost at once.
+func BenchmarkConcurrencyMutex(b *testing.B) { mutexes(b, false) }
+
+// A session for each mutex is what a lease for each hold compares with.
+func BenchmarkConcurrencyMutexOwnSession(b *testing.B) { mutexes(b, true) }
+
+func mutexes(b *testing.B, own bool) {
 	client, err := clientv3.New(clientv3.Config{Endpoints: peer.StartEtcd(b, durable).Endpoints()})
 	if err != nil {
 		b.Fatal(err)
@@ -57,6 +62,14 @@ func BenchmarkConcurrencyMutex(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
+			session := session
+			if own {
+				var err error
+				if session, err = concurrency.NewSession(client, concurrency.WithTTL(30)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
 			m := concurrency.NewMutex(session, fmt.Sprint("bench/", n.Add(1)))
 			if err := m.Lock(b.Context()); err != nil {
 				b.Error(err)
@@ -65,6 +78,9 @@ func BenchmarkConcurrencyMutex(b *testing.B) {
 			if err := m.Unlock(b.Context()); err != nil {
 				b.Error(err)
 				return
+			}
+			if own {
+				_ = session.Close()
 			}
 		}
 	})

@@ -5,6 +5,7 @@ package etcd_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcd"
 )
+
+var full = flag.Bool("full", false, "run the long tests, too")
 
 func open(t testing.TB, endpoints ...string) *etcd.Store {
 	t.Helper()

@@ -14,7 +14,9 @@ import (
 
 // A view is what an attempt sees of its resource and its id, at one revision.
 type view struct {
-	won      bool // by the step that returned it
+	won      bool          // by the step that returned it
+	left     time.Duration // of what was won, from the beginning of the call; 0: not known
+	term     uint64        // in which it was seen
 	revision int64
 	holder   *claim
 	mark     *mark
@@ -52,7 +54,7 @@ func (a *attempt) look(ctx context.Context) (*view, error) {
 
 // viewOf reads the answer of a step that binds a lease if it succeeds, and looks if it does not.
 func (a *attempt) viewOf(answer *clientv3.TxnResponse, l clientv3.LeaseID) *view {
-	v := &view{won: answer.Succeeded, revision: answer.Header.Revision}
+	v := &view{won: answer.Succeeded, revision: answer.Header.Revision, term: answer.Header.RaftTerm}
 	if v.won {
 		v.holder = &claim{note: a.note, resource: a.r.Resource, lease: l, revision: v.revision}
 		return v
@@ -81,7 +83,7 @@ func (a *attempt) judge(ctx context.Context, v *view) (store.Grant, error) {
 	a.waits = v.own != 0
 	switch {
 	case v.won:
-		return a.won(ctx, v, a.ttl)
+		return a.won(ctx, v)
 	case v.holder.by(a.r.ID):
 		return a.mine(ctx, v)
 	case v.mark != nil:
@@ -132,24 +134,27 @@ func (a *attempt) queued(ctx context.Context, v *view) (store.Grant, error) {
 	if !after.won {
 		return store.Grant{}, errLook
 	}
-	grant, err := a.won(ctx, after, alive.ttls[0])
+	after.left = alive.left(0, after.term)
+	grant, err := a.won(ctx, after)
 	grant.Waited = true
 	return grant, err
 }
 
-// won returns a grant that was just made. If it is not known what is left of its etcd lease, that is
-// renewed.
-func (a *attempt) won(ctx context.Context, v *view, ttl time.Duration) (store.Grant, error) {
-	if ttl == 0 {
-		alive, err := a.s.keepAlive(ctx, []clientv3.LeaseID{v.holder.lease})
+// won returns a grant that was just made. If it is not known what is left of it, it is renewed.
+func (a *attempt) won(ctx context.Context, v *view) (store.Grant, error) {
+	if v.left <= 0 {
+		renewals, err := a.s.Renew(ctx, store.Ref{Resource: a.r.Resource, ID: a.r.ID})
 		if err != nil {
 			return store.Grant{}, err
 		}
-		if ttl = alive.ttls[0]; ttl == 0 {
+		if renewals[0].Ended != nil {
 			return store.Grant{}, errLook
 		}
+		if v.left = renewals[0].Remaining; renewals[0].Err != nil {
+			return store.Grant{}, renewals[0].Err
+		}
 	}
-	return a.toGrant(ctx, v, ttl)
+	return a.toGrant(ctx, v, v.left)
 }
 
 // toGrant returns the lease of a view, unless its token shows that etcd has lost its history.

@@ -118,6 +118,15 @@ type alive struct {
 	term uint64          // the oldest in which one was answered
 }
 
+// left returns what is left of a lease after a renewal that was relied on in a term; 0 if another leader
+// may have answered it.
+func (a alive) left(i int, term uint64) time.Duration {
+	if a.term != term {
+		return 0
+	}
+	return a.ttls[i]
+}
+
 // keepAlive renews etcd leases by one stream of its own, which answers in order. An ID of 0 is left out.
 func (s *Store) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (alive, error) {
 	a := alive{ttls: make([]time.Duration, len(ids))}

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -23,10 +24,12 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	one := func(b *testing.B) {
 		i := strconv.FormatInt(n.Add(1), 10)
 		r := store.Request{Resource: "r" + i, ID: i, Holder: "h", TTL: 10 * testTTL}
-		if _, err := s.Acquire(b.Context(), r); err != nil {
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute) // the client's calls have one, and redsync's
+		defer cancel()
+		if _, err := s.Acquire(ctx, r); err != nil {
 			b.Fatal(err)
 		}
-		if err := s.Release(b.Context(), store.ReleaseRequest{Leases: []store.Ref{{Resource: r.Resource, ID: i}}}); err != nil {
+		if err := s.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{{Resource: r.Resource, ID: i}}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -72,16 +75,18 @@ const renewed = 100 // at once
 func BenchmarkRenew(b *testing.B) {
 	server := peer.StartRedis(b, peer.RedisConfig{})
 	s := openAt(b, server.Address)
+	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
+	defer cancel()
 	var refs []store.Ref
 	for i := range renewed {
 		id := strconv.Itoa(i)
-		if _, err := s.Acquire(b.Context(), store.Request{Resource: "r" + id, ID: id, TTL: 10 * testTTL}); err != nil {
+		if _, err := s.Acquire(ctx, store.Request{Resource: "r" + id, ID: id, TTL: 10 * testTTL}); err != nil {
 			b.Fatal(err)
 		}
 		refs = append(refs, store.Ref{Resource: "r" + id, ID: id})
 	}
 	for b.Loop() {
-		if all, err := s.Renew(b.Context(), refs...); err != nil || all[0].Ended != nil {
+		if all, err := s.Renew(ctx, refs...); err != nil || all[0].Ended != nil {
 			b.Fatal(all, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1" //nolint:gosec // the name of a script in Redis
 	"embed"
 	"encoding/hex"
+	"strings"
 )
 
 //go:embed lua/*.lua
@@ -38,10 +39,18 @@ func newScript(name, header string, durable bool) script {
 	return script{name: name, text: text, hash: hex.EncodeToString(hash[:]), durable: durable}
 }
 
+// file returns a file, with those that it includes.
 func file(name string) string {
 	b, err := files.ReadFile("lua/" + name + ".lua")
 	if err != nil {
 		panic(err) // it is embedded
 	}
-	return string(b)
+	var all strings.Builder
+	for line := range strings.Lines(string(b)) {
+		if other, ok := strings.CutPrefix(strings.TrimSpace(line), "--@ "); ok {
+			line = file(other)
+		}
+		all.WriteString(line)
+	}
+	return all.String()
 }

@@ -140,7 +140,12 @@ func connect(ctx context.Context, o rueidis.ClientOption) (rueidis.Client, error
 }
 
 // begin checks the server, and then the permissions by using each.
+//
+// The calls have a deadline: for one without, the driver starts goroutines for the connection that make every
+// later call slower.
 func (s *Store) begin(ctx context.Context, initialize bool) error {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
 	if err := s.checkServers(ctx); err != nil {
 		return err
 	}
@@ -158,6 +163,9 @@ func (s *Store) Init(ctx context.Context) error {
 	_, err := s.call(ctx, initScript, []string{s.names.record()}, decimal(s.maxTTL.Microseconds()))
 	return err
 }
+
+// openTimeout is how long the checks of Open may take.
+const openTimeout = 30 * time.Second
 
 // minTTL is below what a network allows, so that tests can be fast.
 const minTTL = time.Millisecond

@@ -1,43 +1,48 @@
-local record, key, mark, index = KEYS[1], KEYS[2], KEYS[3], KEYS[7]
-local queue = {order = KEYS[4], deadlines = KEYS[5], notes = KEYS[6]}
+local record, key, mark, order, index = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[7]
 local id, res, wait, note, value, names = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local ttl, floor, longest, look = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
 
 local lease = redis.call('HMGET', key, 'id', 'deadline', 'how')
 local held = alive(lease)
-if held and lease[1] == id then return {now, 'granted', 0, load(key)} end
-local head
-if redis.call('EXISTS', mark, queue.order) > 0 then -- one question, since mostly there is neither
+local stopWaiting
+if held or redis.call('EXISTS', mark, order) > 0 then -- one question, since mostly there is neither
+  --@ lease
+  --@ marks
+  --@ queue
+  if held and lease[1] == id then return {now, 'granted', 0, load(key)} end
   local m = marked(mark)
   if m and m[5] ~= res then return {now, 'elsewhere'} end
   if m then return {now, 'lost', m} end
-  head = first(queue)
-end
-if held or (head and head ~= id) then
-  local place = redis.call('ZSCORE', queue.order, id)
-  if place or wait == '1' then
-    if not place then
-      if look == '1' then return {now, 'full'} end
-      -- Behind the last one, even if the clock went back.
-      local last = redis.call('ZRANGE', queue.order, -1, -1, 'WITHSCORES')[2]
-      redis.call('ZADD', queue.order, math.max(now, tonumber(last or 0) + 1), id)
-      redis.call('HSET', queue.notes, id, note)
-      redis.call('ZADD', index, 0, res)
+
+  local queue = {order = order, deadlines = KEYS[5], notes = KEYS[6]}
+  local head = first(queue)
+  if held or (head and head ~= id) then
+    local place = redis.call('ZSCORE', order, id)
+    if place or wait == '1' then
+      if not place then
+        if look == '1' then return {now, 'full'} end
+        -- Behind the last one, even if the clock went back.
+        local last = redis.call('ZRANGE', order, -1, -1, 'WITHSCORES')[2]
+        redis.call('ZADD', order, math.max(now, tonumber(last or 0) + 1), id)
+        redis.call('HSET', queue.notes, id, note)
+        redis.call('ZADD', index, 0, res)
+      end
+      redis.call('ZADD', queue.deadlines, now + ttl, id)
+      local latest = tonumber(redis.call('ZRANGE', queue.deadlines, -1, -1, 'WITHSCORES')[2])
+      clean(order, latest)
+      clean(queue.deadlines, latest)
+      clean(queue.notes, latest)
     end
-    redis.call('ZADD', queue.deadlines, now + ttl, id)
-    local latest = tonumber(redis.call('ZRANGE', queue.deadlines, -1, -1, 'WITHSCORES')[2])
-    clean(queue.order, latest)
-    clean(queue.deadlines, latest)
-    clean(queue.notes, latest)
+    local position = redis.call('ZRANK', order, id)
+    return {now, 'held', position and position + 1 or 0, redis.call('ZCARD', order), held and load(key)}
   end
-  local position = redis.call('ZRANK', queue.order, id)
-  return {now, 'held', position and position + 1 or 0, redis.call('ZCARD', queue.order), held and load(key)}
+  if head then stopWaiting = function() leave(queue, {id}) end end
 end
 
 -- It is free. Whether this server still has the memory of all earlier grants, its identity says.
 if look == '1' then return {now, 'full'} end
 local r = redis.call('HMGET', record, 'last', 'run', 'until', 'longest')
-local run = identity()
+--@ identity
 local known = tonumber(r[4] or 0)
 longest = math.max(longest, known)
 local quiet = tonumber(r[3] or 0)
@@ -55,8 +60,8 @@ if longest > known then redis.call('HSET', record, 'longest', longest) end
 if lease[1] then redis.call('DEL', key) end -- the lease before it may have more fields
 redis.call('HSET', key, 'id', id, 'deadline', now + ttl, 'token', token, 'ttl', ttl, 'acquired', now,
   'note', note, 'value', value)
-clean(key, now + ttl)
-redis.call('SET', mark, newMark('0 0000000000000000', 0, token, names), 'PXAT', cleaned(now + ttl))
+redis.call('PEXPIREAT', key, cleaned(now + ttl))
+redis.call('SET', mark, string.format('0 %016.0f %016.0f %016.0f %s', 0, 0, token, names), 'PXAT', cleaned(now + ttl))
 redis.call('ZADD', index, 0, res)
-if head then leave(queue, {id}) end
+if stopWaiting then stopWaiting() end
 return {now, 'granted', last < floor and 1 or 0, {id, now + ttl, false, token, ttl, now, note}}

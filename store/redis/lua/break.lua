@@ -1,3 +1,6 @@
+--@ lease
+--@ marks
+--@ queue
 local key, mark, index = KEYS[1], KEYS[2], KEYS[6]
 local queue = {order = KEYS[3], deadlines = KEYS[4], notes = KEYS[5]}
 local id, res, by, why, period, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]

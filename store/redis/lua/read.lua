@@ -1,3 +1,5 @@
+--@ lease
+--@ queue
 -- Four keys for each resource. The arguments are how many waiters to show, and the resources.
 local index, shown = KEYS[1], tonumber(ARGV[1])
 local answers = {}

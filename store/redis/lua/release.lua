@@ -3,27 +3,34 @@ local index, channel = KEYS[1], ARGV[1]
 for i = 1, (#ARGV - 1) / 3 do
   local id, res, names = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
   local k = 5 * i - 3
-  local key, mark = KEYS[k], KEYS[k + 1]
-  local queue = {order = KEYS[k + 2], deadlines = KEYS[k + 3], notes = KEYS[k + 4]}
+  local key, mark, order = KEYS[k], KEYS[k + 1], KEYS[k + 2]
   local lease = redis.call('HMGET', key, 'id', 'deadline', 'how')
   local held = alive(lease)
-  if held and lease[1] == id then
+  local own = held and lease[1] == id
+  if own then
     redis.call('HSET', key, 'how', RELEASED, 'at', now)
-    redis.call('SETRANGE', mark, 0, ended(RELEASED))
+    redis.call('SETRANGE', mark, 0, string.format('%d %016.0f', RELEASED, now))
     held = false
+  end
+  if own and redis.call('EXISTS', order) == 0 then
+    redis.call('ZREM', index, res)
   else
-    local m = marked(mark)
-    if not m then
+    --@ lease
+    --@ marks
+    --@ queue
+    local queue = {order = order, deadlines = KEYS[k + 3], notes = KEYS[k + 4]}
+    local m = not own and marked(mark)
+    if not own and not m then
       -- A waiter, or an id that was never seen: the acquire that comes late finds the mark.
-      local waited = redis.call('ZSCORE', queue.order, id)
+      local waited = redis.call('ZSCORE', order, id)
       redis.call('SET', mark, newMark(ended(waited and WITHDRAWN or RELEASED), 0, 0, names), 'PXAT', cleaned(now))
       if waited then leave(queue, {id}) end
-    elseif m[5] == res then
+    elseif m and m[5] == res then
       -- It ended before. Remember how, from now on for as long as if it had ended now.
       redis.call('SETRANGE', mark, 0, string.format('%d %016.0f', m[1], m[2]))
       clean(mark, now)
     end
+    if not held and not wake(queue, channel) then redis.call('ZREM', index, res) end
   end
-  if not held and not wake(queue, channel) then redis.call('ZREM', index, res) end
 end
 return {now, 'released'}

@@ -1,3 +1,5 @@
+--@ lease
+--@ marks
 -- Two keys for each id: its lease and its mark.
 local answers = {}
 for i, id in ipairs(ARGV) do

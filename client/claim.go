@@ -267,7 +267,7 @@ func (a *claim) grantOne(ctx context.Context, h *Hold, lease store.Grant) error 
 		h.recheckLimit(true)
 		return h.recheck(ctx)
 	case lease.HoldLimit > 0:
-		h.setLimit(deadlineAfter(a.sent, lease.HoldLimit))
+		h.setLimit(a.sent, deadlineAfter(a.sent, lease.HoldLimit))
 	}
 	return h.Err()
 }

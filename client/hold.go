@@ -53,6 +53,7 @@ type extra struct {
 	onMessage  func(Message) // instead of messages
 	timer      timer         // for a deadline of its own
 	hasLimit   bool          // its limit has to be rechecked at intervals
+	limitKnown time.Duration // when an answer last told its limit
 	recheckAt  time.Duration
 	rechecking bool
 

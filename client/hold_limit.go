@@ -6,16 +6,23 @@ import "time"
 // limit, or while an operator's break runs out: then renewals of the session go on, and the lease
 // ends all the same.
 
-// setLimit gives the hold a deadline of its own, before that of its session. It reports false if
-// the hold is already lost, which cannot be undone.
-func (h *Hold) setLimit(at time.Duration) bool {
+// setLimit gives the hold a deadline of its own, before that of its session, by an answer to a
+// request that was sent at a moment. It reports false if the hold is already lost, which cannot be
+// undone.
+func (h *Hold) setLimit(sent, at time.Duration) bool {
 	if h.check() != nil {
 		return false
 	}
 	h.mu.Lock()
 	m := h.extraLocked()
-	h.mu.Unlock()
+	// A request that was sent before the last limit was known may have been decided before a break
+	// that this limit comes from: its answer must not undo it.
+	if old := time.Duration(h.limitedAt.Load()); old != 0 && sent <= m.limitKnown {
+		at = min(at, old)
+	}
+	m.limitKnown = h.session.clock()
 	h.limitedAt.Store(int64(at))
+	h.mu.Unlock()
 	h.session.client.scheduler.set(&m.timer, h.session.clock()) // fire returns when it is due
 	return true
 }

@@ -100,7 +100,7 @@ func (s *Session) renewChunk(ctx context.Context, holds []*Hold) error {
 	)
 	err := once(ctx, s.attemptLimit(), func(ctx context.Context) (err error) {
 		sent = s.clock()
-		answers, err = s.client.store.Renew(ctx, refs...)
+		answers, err = renewLeases(ctx, s.client.store, refs...)
 		return err
 	})
 	if err != nil {

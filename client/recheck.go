@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -173,11 +174,21 @@ func (h *Hold) recheckOnce(ctx context.Context) error {
 
 // renewLease renews one lease.
 func renewLease(ctx context.Context, s store.Store, ref store.Ref) (store.Renewal, error) {
-	answers, err := s.Renew(ctx, ref)
+	answers, err := renewLeases(ctx, s, ref)
 	if err != nil {
 		return store.Renewal{}, err
 	}
 	return answers[0], answers[0].Err
+}
+
+// renewLeases renews leases. A store that answers for fewer or more has said nothing about any of them.
+func renewLeases(ctx context.Context, s store.Store, refs ...store.Ref) ([]store.Renewal, error) {
+	answers, err := s.Renew(ctx, refs...)
+	if err == nil && len(answers) != len(refs) {
+		err = &leasehold.Error{Code: leasehold.Undecided,
+			Message: fmt.Sprintf("the store answered for %d leases: asked for %d", len(answers), len(refs))}
+	}
+	return answers, err
 }
 
 // handleGone handles that a server does not know an id of the lease. The lease may go on under
@@ -227,8 +238,9 @@ func (h *Hold) applyLease(sent time.Duration, lease store.Grant) bool {
 	switch {
 	case !mine:
 		h.lose(&LostError{How: leasehold.IDChanged, By: lease.Holder})
-	case ends && lease.Remaining > 0:
-		if !h.setLimit(deadlineAfter(sent, lease.Remaining)) {
+	case lease.State == leasehold.Breaking, ends && lease.Remaining > 0:
+		// Nothing may be left of a lease that is being broken; 0 would be no limit.
+		if !h.setLimit(sent, max(1, deadlineAfter(sent, lease.Remaining))) {
 			return false
 		}
 	}

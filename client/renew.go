@@ -166,7 +166,8 @@ func (s *Session) renew(ctx context.Context) {
 			s.retryDeferred()
 			return
 		}
-		if ctx.Err() != nil || isGone(err) {
+		// A local session is never gone: what a store does not find then is its own place.
+		if ctx.Err() != nil || isGone(err) && !s.local {
 			return
 		}
 		s.warnOfRenewal(err)

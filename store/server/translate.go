@@ -38,7 +38,8 @@ func lease(l v1.Lease) leasehold.Lease {
 		answer.TTL = time.Duration(*l.TTL)
 	}
 	if l.RemainingMS != nil {
-		answer.Remaining = time.Duration(*l.RemainingMS) * time.Millisecond
+		// Less than a millisecond is told as 0, which would mean here that it does not end by time.
+		answer.Remaining = max(1, time.Duration(*l.RemainingMS)*time.Millisecond)
 	}
 	return answer
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 // Every end, state and kind is told by its name.
@@ -25,5 +26,16 @@ func TestNames(t *testing.T) {
 	}
 	if how := howOf("by magic"); how != 0 {
 		t.Errorf("an unknown end is read as %v", how)
+	}
+}
+
+// A lease in its last millisecond ends by time, unlike one without a TTL.
+func TestTheLastMillisecond(t *testing.T) {
+	last := int64(0)
+	if left := lease(v1.Lease{RemainingMS: &last}).Remaining; left <= 0 {
+		t.Errorf("%v are left", left)
+	}
+	if left := lease(v1.Lease{}).Remaining; left != 0 {
+		t.Errorf("without an end, %v are left", left)
 	}
 }

@@ -6,6 +6,7 @@ require (
 	github.com/leasehold/leasehold v0.0.0
 	github.com/leasehold/leasehold/store/consul v0.0.0
 	github.com/leasehold/leasehold/store/etcd v0.0.0
+	github.com/leasehold/leasehold/store/kubernetes v0.0.0
 	github.com/leasehold/leasehold/store/postgres v0.0.0
 	github.com/leasehold/leasehold/store/redis v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0

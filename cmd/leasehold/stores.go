@@ -4,6 +4,7 @@ package main
 import (
 	_ "github.com/leasehold/leasehold/store/consul"
 	_ "github.com/leasehold/leasehold/store/etcd"
+	_ "github.com/leasehold/leasehold/store/kubernetes"
 	_ "github.com/leasehold/leasehold/store/postgres"
 	_ "github.com/leasehold/leasehold/store/redis"
 )

@@ -77,7 +77,7 @@ func (s *Store) ask(ctx context.Context, r *store.Request) (store.Grant, error) 
 			next := s.end(v.object, wasExpired, "", "")
 			lost = lostError(r.ID, r.Resource, next.ending(r.ID))
 			return next, nil
-		case mine != nil && mine.ID == r.ID && v.since >= 0 && v.since+r.TTL > now:
+		case mine != nil && mine.ID == r.ID && v.since >= 0:
 			found = true
 			return nil, nil
 		case mine != nil && mine.ID == r.ID:
@@ -105,7 +105,7 @@ func (s *Store) ask(ctx context.Context, r *store.Request) (store.Grant, error) 
 	}
 	remaining := n.ttl()
 	if found {
-		remaining = v.since + n.ttl() - s.watch.clock.Now()
+		remaining = v.ends() - s.watch.clock.Now()
 	}
 	return store.Grant{Lease: s.toLease(r.Resource, n, max(remaining, 1))}, nil
 }

@@ -156,8 +156,8 @@ func (c *Config) found() (*target, error) {
 			return readKubeconfig(file, c.Context)
 		}
 	}
-	return nil, invalid("there is no API server to connect to: this is not a pod of Kubernetes, $KUBECONFIG is not set, " +
-		"and there is no ~/.kube/config; name one, as in kubernetes:///my-namespace?kubeconfig=FILE")
+	return nil, invalid("there is no API server to connect to: this is not a pod of Kubernetes, $KUBECONFIG is not " +
+		"set, and there is no ~/.kube/config; name a file, as in kubernetes:///my-namespace?kubeconfig=FILE")
 }
 
 // inCluster is the target of a pod.

@@ -104,7 +104,8 @@ func parseKubeconfig(text []byte, file, name string) (*target, error) {
 		}
 	}
 	if context.User != "" {
-		return nil, invalid("context %q of %s names the user %q, which the file does not have", name, file, context.User)
+		return nil, invalid("context %q of %s names the user %q, which the file does not have", name, file,
+			context.User)
 	}
 	return t, nil
 }

@@ -37,7 +37,9 @@ func TestNames(t *testing.T) {
 // Whatever the name: Kubernetes allows that of its Lease, and nobody can choose a name that is another
 // one's Lease.
 func FuzzNames(f *testing.F) {
-	for _, name := range []string{"a", "A", "a/b", "reports-nightly--0123456789abcdefghijklmnop", "\x00", "日本語", "a--b"} {
+	for _, name := range []string{
+		"a", "A", "a/b", "reports-nightly--0123456789abcdefghijklmnop", "\x00", "日本語", "a--b",
+	} {
 		f.Add("default", name)
 		f.Add("team/a", name)
 	}
@@ -57,9 +59,10 @@ func FuzzNames(f *testing.F) {
 
 // What others wrote into a Lease does no harm, and comes back as it was.
 func FuzzObject(f *testing.F) {
-	f.Add(`{"metadata":{"name":"a","finalizers":["x"],"annotations":{"b":"c","leasehold/marks":"x ","leasehold/lease":"{"}},` +
-		`"spec":{"holderIdentity":null,"strategy":"OldestEmulationVersion"},"status":1}`)
-	f.Add(`{"metadata":{"annotations":{"leasehold/marks":"12345678rzz 12345678t-1","leasehold/lease":"{\"id\":\"a\"}"}}}`)
+	f.Add(`{"metadata":{"name":"a","finalizers":["x"],"annotations":{"b":"c","leasehold/marks":"x ",` +
+		`"leasehold/lease":"{"}},"spec":{"holderIdentity":null,"strategy":"OldestEmulationVersion"},"status":1}`)
+	f.Add(`{"metadata":{"annotations":{"leasehold/marks":"12345678rzz 12345678t-1",` +
+		`"leasehold/lease":"{\"id\":\"a\"}"}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var o object
 		if o.UnmarshalJSON([]byte(text)) != nil {

@@ -191,7 +191,9 @@ func (o *object) remember(b broken) {
 func (o *object) ending(id string) *leasehold.Ending {
 	for _, b := range o.breaks() {
 		if b.ID == id {
-			return &leasehold.Ending{ID: id, Token: b.Token, How: leasehold.ByBreak, By: b.By, Reason: b.Reason, At: b.At}
+			return &leasehold.Ending{
+				ID: id, Token: b.Token, How: leasehold.ByBreak, By: b.By, Reason: b.Reason, At: b.At,
+			}
 		}
 	}
 	if n := o.noteOf(); n != nil && n.ID == id {

@@ -67,8 +67,8 @@ func TestTokens(t *testing.T) {
 		o := object{Meta: metadata{ResourceVersion: test.version}}
 		o.set(keyToken, test.last)
 		if got, err := o.nextToken(test.floor); got != test.want || (err == nil) != (got != 0) {
-			t.Errorf("version %q, last %q, floor %d: token %d, %v; want %d", test.version, test.last, test.floor, got, err,
-				test.want)
+			t.Errorf("version %q, last %q, floor %d: token %d, %v; want %d", test.version, test.last, test.floor, got,
+				err, test.want)
 		}
 	}
 }

@@ -18,14 +18,21 @@ type view struct {
 
 const unknown = time.Duration(-1)
 
-// held reports whether somebody holds the Lease, as far as this process can tell: for as long as it has not
-// watched it for a whole duration.
+// held reports whether somebody holds the Lease, as far as this process can tell.
 func (v view) held(now time.Duration) bool {
 	if v.object == nil || v.object.Spec.HolderIdentity == "" {
 		return false
 	}
-	d := v.duration()
-	return d == 0 || now < v.seen+d
+	return v.duration() == 0 || now < v.ends()
+}
+
+// ends is when the lease has ended. Nobody relies on one that this process wrote for longer than a TTL after
+// the request was sent. One of somebody else's may have been renewed until just before it was seen.
+func (v view) ends() time.Duration {
+	if v.since >= 0 {
+		return v.since + v.duration()
+	}
+	return v.seen + v.duration()
 }
 
 // duration is how long the lease lasts without a renewal; 0: it does not end by time.
@@ -41,7 +48,7 @@ func (v view) remaining(now time.Duration) time.Duration {
 	if v.duration() == 0 {
 		return 0
 	}
-	return max(v.seen+v.duration()-now, 1)
+	return max(v.ends()-now, 1)
 }
 
 // An observer remembers since when each Lease has been as it is.

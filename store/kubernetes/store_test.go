@@ -52,7 +52,7 @@ func TestStore(t *testing.T) {
 	config := configOf(t, k)
 	c := storetest.Config{
 		Open:  func(t testing.TB) store.Store { return openWith(t, config) },
-		TTL:   2 * time.Second,
+		TTL:   3 * time.Second,
 		Slack: time.Second,
 		Kill:  func(testing.TB) { k.Kill(); k.Restart() },
 		Hang:  func(testing.TB) func() { k.Pause(); return k.Resume },

@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/store"
@@ -24,7 +27,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	wake := make(chan struct{}, 1)
 	var place place
 	defer func() { s.listener.leave(place, wake) }()
-	return store.Await(ctx, store.Waiting{For: r.Wait, Poll: min(poll, r.TTL/4), Wake: wake},
+	grant, err := store.Await(ctx, store.Waiting{For: r.Wait, Poll: min(poll, r.TTL/4), Wake: wake},
 		func(ctx context.Context) (store.Grant, error) {
 			grant, a, err := s.acquire(ctx, r)
 			if now := (placeOf(a)); now.n != 0 && now != place {
@@ -36,6 +39,23 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 			}
 			return grant, err
 		})
+	if e, ok := errors.AsType[*leasehold.Error](err); ok && e.Code == leasehold.Held && place.n != 0 {
+		s.unqueue(ctx, r)
+		e.Waiting, e.Position = e.Waiting-1, 0
+	}
+	return grant, err
+}
+
+// unqueue ends a wait whose time is over. Else the ones behind it would wait for its TTL, and if they wait no
+// longer than that, nobody would ever be granted anything. Should it fail, the place ends with that TTL.
+func (s *Store) unqueue(ctx context.Context, r store.Request) {
+	ctx, cancel := context.WithTimeout(ctx, r.TTL)
+	defer cancel()
+	err := s.call(ctx, func(pgx.Rows) error { return nil }, "select "+s.schema+
+		".unqueue($1::bytea, $2::bytea, $3::bytea)", s.namespace, []byte(r.Resource), []byte(r.ID))
+	if err != nil {
+		s.log.Warn("a wait that is over could not be ended", "resource", r.Resource, "error", err)
+	}
 }
 
 func (s *Store) checkRequest(r store.Request) error {

@@ -97,11 +97,7 @@ func TestTheCleanerLeavesWhatIsNeeded(t *testing.T) {
 	acquire(t, s, request("idle", "one"))
 	release(t, s, "idle", "one")
 	acquire(t, s, request("waited", "one"))
-	r := request("waited", "two")
-	r.Wait = time.Millisecond
-	if _, err := s.Acquire(t.Context(), r); code(err) != leasehold.Held {
-		t.Fatal(err)
-	}
+	enqueue(t, s, request("waited", "two"))
 	if err := s.cleanOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -299,9 +295,7 @@ func TestANotificationIsForWaitersOnly(t *testing.T) {
 	acquire(t, s, request("a", "one"))
 	release(t, s, "a", "one")
 	acquire(t, s, request("a", "two"))
-	r := request("a", "three")
-	r.Wait = time.Millisecond
-	_, _ = s.Acquire(t.Context(), r)
+	enqueue(t, s, request("a", "three"))
 	release(t, s, "a", "two")
 	n, err := conn.WaitForNotification(t.Context())
 	if err != nil || n.Payload[len(n.Payload)-2:] != " 1" {

@@ -124,9 +124,7 @@ func TestPermissions(t *testing.T) {
 func TestTheViewAndTheQueryOfThePage(t *testing.T) {
 	s := newStore(t)
 	acquire(t, s, request("reports/nightly", "one"))
-	r := request("reports/nightly", "two")
-	r.Wait = time.Millisecond
-	_, _ = s.Acquire(t.Context(), r)
+	enqueue(t, s, request("reports/nightly", "two"))
 	acquire(t, s, request("zero\x00", "\x00"))
 	conn := connect(t, theServer(t).URL())
 	var resource, holder string

@@ -39,6 +39,15 @@ func release(t testing.TB, s *Store, resource, id string) {
 	}
 }
 
+// enqueue puts a waiter in a queue, as a call does that is then lost.
+func enqueue(t testing.TB, s *Store, r store.Request) {
+	t.Helper()
+	r.Wait = time.Minute
+	if _, _, err := s.acquire(t.Context(), r); code(err) != leasehold.Held {
+		t.Fatal(err)
+	}
+}
+
 func code(err error) leasehold.Code {
 	e, _ := errors.AsType[*leasehold.Error](err)
 	if e == nil {
@@ -241,13 +250,10 @@ func TestDeadAndWithdrawnWaitersAreSkipped(t *testing.T) {
 	acquire(t, s, request("a", "holder"))
 	for _, id := range []string{"dead", "withdrawn", "alive"} {
 		r := request("a", id)
-		r.Wait = time.Millisecond
-		if r.TTL = time.Minute; id == "dead" {
+		if id == "dead" {
 			r.TTL = 100 * time.Millisecond
 		}
-		if _, err := s.Acquire(t.Context(), r); code(err) != leasehold.Held {
-			t.Fatal(err)
-		}
+		enqueue(t, s, r)
 	}
 	release(t, s, "a", "withdrawn")
 	release(t, s, "a", "holder")
@@ -283,4 +289,20 @@ func waitFor(t testing.TB, done func() bool) {
 			t.Fatal("it does not happen")
 		}
 	}
+}
+
+// Waits of a TTL, behind waits of a TTL that were over, must not add up.
+func TestAWaitThatIsOverIsInNobodysWay(t *testing.T) {
+	s := newStore(t)
+	acquire(t, s, request("a", "holder"))
+	r := request("a", "over")
+	r.Wait = 10 * time.Millisecond
+	_, err := s.Acquire(t.Context(), r)
+	if e, _ := errors.AsType[*leasehold.Error](err); e == nil || e.Code != leasehold.Held || e.Position != 0 || e.Waiting != 0 {
+		t.Errorf("a wait that is over: %+v", e)
+	}
+	release(t, s, "a", "holder")
+	acquire(t, s, request("a", "next"))
+	release(t, s, "a", "next")
+	acquire(t, s, r)
 }

@@ -13,7 +13,32 @@ import (
 )
 
 // quiet are settings for many handles: a failover does not matter, and each has few connections.
-func quiet(url string) Config { return Config{URL: url + "&pool_max_conns=3"} }
+func quiet(url string) Config { return Config{URL: url + "&pool_max_conns=4"} }
+
+// A second handle shares the connections of the first, because opening some dozens at once takes a busy
+// machine longer than a TTL. With -full each has its own.
+type second struct{ *Store }
+
+func newSecond(t testing.TB, first store.Store) store.Store {
+	var s *Store
+	switch first := first.(type) {
+	case *Store:
+		s = first
+	case second:
+		s = first.Store
+	}
+	l, err := newListener(Config{Schema: s.listener.channel}, s.pool.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return second{&Store{namespace: s.namespace, schema: s.schema, maxTTL: s.maxTTL, pool: s.pool, listener: l,
+		log: s.log, clock: s.clock}}
+}
+
+func (s second) Close() error {
+	s.listener.close()
+	return nil
+}
 
 // suite returns the suite's configuration for a server that was set up.
 func suite(t *testing.T, p *peer.Postgres, url string) storetest.Config {
@@ -29,8 +54,13 @@ func suite(t *testing.T, p *peer.Postgres, url string) storetest.Config {
 	if err := Migrate(t.Context(), quiet(p.URL())); err != nil {
 		t.Fatal(err)
 	}
+	again := newSecond
+	if *full {
+		again = nil
+	}
 	return storetest.Config{
 		Open:    open(url),
+		Second:  again,
 		TTL:     2 * time.Second,
 		Full:    *full,
 		Restart: func(testing.TB) { p.Stop(); p.Restart() },

@@ -87,6 +87,21 @@ begin
 	update @schema@.resources set touched = t where no = r.no;
 end $$;
 
+-- unqueue ends a wait whose time is over. The id may ask again.
+create function @schema@.unqueue(p_namespace bytea, p_name bytea, p_id bytea) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+	r @schema@.resources;
+	t timestamptz;
+begin
+	perform @schema@.enter();
+	r := @schema@.lock(p_namespace, p_name);
+	t := clock_timestamp();
+	r := @schema@.settle(r, t);
+	delete from @schema@.waiters where resource = r.no and id = p_id;
+	perform @schema@.wake(r, t);
+end $$;
+
 create function @schema@.release(p_namespace bytea, p_names bytea[], p_ids bytea[]) returns timestamptz
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -33,7 +33,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 			left.Wait = r.Wait - time.Since(began)
 			grant, err := s.ask(ctx, left)
 			var q *quietError
-			if !errors.As(err, &q) || left.Wait <= 0 || !pause(ctx, min(q.left, left.Wait)) {
+			if !errors.As(err, &q) || left.Wait <= 0 || !pause(ctx, min(q.left, left.Wait, w.Poll)) {
 				return grant, err
 			}
 		}

@@ -220,6 +220,44 @@ func TestKillAndRestart(t *testing.T) {
 	}
 }
 
+// Waiters keep their order over a restart, although nothing is granted for longer than they last without
+// asking.
+func TestTheQueueSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	server := peer.StartRedis(t, peer.RedisConfig{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
+	c := shortConfig(server.Address)
+	c.Init = true
+	s := openWith(t, c)
+	r := store.Request{Resource: "r", ID: "a", TTL: short, Holder: "a"}
+	if _, err := s.Acquire(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	order := make(chan string, 3)
+	for i, id := range []string{"b", "c", "d"} {
+		go func() {
+			_, err := waitOut(t, s, store.Request{Resource: "r", ID: id, Holder: id, TTL: short / 2, Wait: time.Minute})
+			if err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+			order <- id
+		}()
+		for waiting := 0; waiting <= i; time.Sleep(5 * time.Millisecond) {
+			shown, err := s.Read(t.Context(), "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			waiting = shown.Waiting
+		}
+	}
+	server.Kill()
+	server.Restart()
+	for _, want := range []string{"b", "c", "d"} {
+		if got := <-order; got != want {
+			t.Errorf("%s was granted, and %s is next", got, want)
+		}
+	}
+}
+
 // waitOut repeats what may be repeated, as the client does.
 func waitOut(t testing.TB, s *Store, r store.Request) (grant store.Grant, err error) {
 	t.Helper()

@@ -4,7 +4,7 @@ local ttl, floor, longest, look = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber
 
 local lease = redis.call('HMGET', key, 'id', 'deadline', 'how')
 local held = alive(lease)
-local stopWaiting
+local keepPlace, leavePlace -- of an id that is the first in the queue
 if held or redis.call('EXISTS', mark, order) > 0 then -- one question, since mostly there is neither
   --@ lease
   --@ marks
@@ -16,6 +16,14 @@ if held or redis.call('EXISTS', mark, order) > 0 then -- one question, since mos
 
   local queue = {order = order, deadlines = KEYS[5], notes = KEYS[6]}
   local head = first(queue)
+  -- Each question keeps the place of a waiter for another TTL.
+  keepPlace = function()
+    redis.call('ZADD', queue.deadlines, now + ttl, id)
+    local latest = tonumber(redis.call('ZRANGE', queue.deadlines, -1, -1, 'WITHSCORES')[2])
+    clean(order, latest)
+    clean(queue.deadlines, latest)
+    clean(queue.notes, latest)
+  end
   if held or (head and head ~= id) then
     local place = redis.call('ZSCORE', order, id)
     if place or wait == '1' then
@@ -27,16 +35,12 @@ if held or redis.call('EXISTS', mark, order) > 0 then -- one question, since mos
         redis.call('HSET', queue.notes, id, note)
         redis.call('ZADD', index, 0, res)
       end
-      redis.call('ZADD', queue.deadlines, now + ttl, id)
-      local latest = tonumber(redis.call('ZRANGE', queue.deadlines, -1, -1, 'WITHSCORES')[2])
-      clean(order, latest)
-      clean(queue.deadlines, latest)
-      clean(queue.notes, latest)
+      keepPlace()
     end
     local position = redis.call('ZRANK', order, id)
     return {now, 'held', position and position + 1 or 0, redis.call('ZCARD', order), held and load(key)}
   end
-  if head then stopWaiting = function() leave(queue, {id}) end end
+  if head then leavePlace = function() leave(queue, {id}) end end
 end
 
 -- It is free. Whether this server still has the memory of all earlier grants, its identity says.
@@ -50,7 +54,10 @@ if r[2] ~= run or quiet - now > longest then
   quiet = now + longest
   redis.call('HSET', record, 'run', run, 'until', quiet, 'longest', longest)
 end
-if quiet > now then return {now, 'quiet', quiet - now, r[2] and 1 or 0} end
+if quiet > now then
+  if leavePlace then keepPlace() end
+  return {now, 'quiet', quiet - now, r[2] and 1 or 0}
+end
 
 local last = tonumber(r[1] or 0)
 local token = math.max(last + 1, now, floor + 1)
@@ -63,5 +70,5 @@ redis.call('HSET', key, 'id', id, 'deadline', now + ttl, 'token', token, 'ttl', 
 redis.call('PEXPIREAT', key, cleaned(now + ttl))
 redis.call('SET', mark, string.format('0 %016.0f %016.0f %016.0f %s', 0, 0, token, names), 'PXAT', cleaned(now + ttl))
 redis.call('ZADD', index, 0, res)
-if stopWaiting then stopWaiting() end
+if leavePlace then leavePlace() end
 return {now, 'granted', last < floor and 1 or 0, {id, now + ttl, false, token, ttl, now, note}}

@@ -188,7 +188,7 @@ func (a *attempt) judge(ctx context.Context) (store.Grant, error) {
 func (a *attempt) mine(ctx context.Context, holder *claim, used *mark) (store.Grant, error) {
 	one, ok := a.s.boundTo(a.r.ID)
 	if ok && one.id == holder.session {
-		return a.toGrant(ctx, holder, used.token, max(one.ttl-a.s.sessions.age(one), 1))
+		return a.toGrant(ctx, holder, used.token, one.ttl-a.s.sessions.age(one))
 	}
 	grant, err := a.toGrant(ctx, holder, used.token, holder.ttl())
 	grant.Waited = true
@@ -200,7 +200,8 @@ func (a *attempt) toGrant(
 	ctx context.Context, c *claim, token leasehold.Token, remaining time.Duration,
 ) (store.Grant, error) {
 	if token > a.r.Floor && token <= leasehold.MaxToken {
-		return store.Grant{Lease: a.s.toLease(c, token, remaining)}, nil
+		// Nothing may be left by now, but 0 would be a lease without an end.
+		return store.Grant{Lease: a.s.toLease(c, token, max(remaining, 1))}, nil
 	}
 	ref := store.Ref{Resource: a.r.Resource, ID: a.r.ID}
 	if err := a.s.end(ctx, ref, mark{How: leasehold.Released.String()}); err != nil {

@@ -5,7 +5,9 @@ package consul_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -189,6 +191,50 @@ func TestALateLockIsRefused(t *testing.T) {
 		}
 	}
 	acquire(t, s, store.Request{Resource: "r", ID: "next", TTL: time.Minute})
+}
+
+// A grant that took longer than its TTL has ended; it must not look like one without an end.
+func TestASlowGrantHasAnEnd(t *testing.T) {
+	member := peer.StartConsul(t, short).Members[0]
+	link := peer.StartProxy(t, member.Address)
+	s := open(t, link.Address)
+	acquire(t, s, store.Request{Resource: "r", ID: "a", TTL: time.Minute}) // makes the session of marks
+	release(t, s, "r", "a")
+	link.Delay(600 * time.Millisecond)
+	grant, err := s.Acquire(t.Context(), store.Request{Resource: "r", ID: "b", TTL: time.Second})
+	if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrUndecided) {
+		t.Skipf("left out: this machine is too slow: %v", err)
+	}
+	if err != nil || grant.Expires.IsZero() || grant.Remaining <= 0 || grant.Remaining > time.Millisecond {
+		t.Errorf("granted until %v, for %v: %v", grant.Expires, grant.Remaining, err)
+	}
+}
+
+// Consul refuses connections above a limit before it reads the request: nothing happened.
+func TestTooManyConnections(t *testing.T) {
+	address := peer.StartConsul(t, peer.ConsulConfig{Settings: map[string]any{
+		"limits": map[string]any{"http_max_conns_per_client": 2},
+	}}).Members[0].Address
+	s := open(t, address)
+	acquire(t, s, store.Request{Resource: "r", ID: "a", TTL: 10 * time.Second})
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	refused := make(chan error, 8)
+	for i := range cap(refused) {
+		all.Go(func() {
+			_, err := s.Acquire(ctx, store.Request{Resource: "r", ID: fmt.Sprint("w", i), TTL: 10 * time.Second,
+				Wait: time.Minute})
+			if ctx.Err() == nil {
+				refused <- err
+			}
+		})
+	}
+	err := <-refused
+	if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), "http_max_conns_per_client") {
+		t.Errorf("above the limit: %v", err)
+	}
 }
 
 func TestTheFloor(t *testing.T) {

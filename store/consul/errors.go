@@ -29,6 +29,9 @@ func (s *Store) failure(err error) error {
 		code, message = leasehold.Denied, s.denied(status.Body)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		code, message = leasehold.Unavailable, "consul cannot be reached: "+err.Error()
+	case strings.Contains(err.Error(), "too many concurrent connections"): // refused before it is read
+		code, message = leasehold.Unavailable,
+			"consul refused the connection: raise limits.http_max_conns_per_client in its configuration"
 	case errors.As(err, &status) && strings.Contains(status.Body, "No cluster leader"):
 		code, message = leasehold.Unavailable, "consul has no leader: try again"
 	case errors.As(err, &status) && status.Code == http.StatusTooManyRequests:

@@ -17,8 +17,11 @@ import (
 
 var full = flag.Bool("full", false, "run the long tests, too")
 
-// short lets tests use TTLs of a second.
-var short = peer.ConsulConfig{Settings: map[string]any{"session_ttl_min": "1s"}}
+// short lets tests use TTLs of a second, and more connections than Consul allows by default: each case of
+// the suite has clients of its own.
+var short = peer.ConsulConfig{Settings: map[string]any{
+	"session_ttl_min": "1s", "limits": map[string]any{"http_max_conns_per_client": 10000},
+}}
 
 // The whole suite, on one real server.
 func TestStore(t *testing.T) {
@@ -26,8 +29,8 @@ func TestStore(t *testing.T) {
 	member := server.Members[0]
 	storetest.Run(t, storetest.Config{
 		Open: func(t testing.TB) store.Store { return open(t, member.Address) },
-		TTL:  time.Second,
-		Late: 2 * time.Second, MassLate: 3 * time.Second, // freed after twice the TTL
+		TTL:  2 * time.Second,
+		Late: 3 * time.Second, MassLate: 4 * time.Second, // freed after twice the TTL
 		Omit: map[string]string{
 			"tokens/floor": "Consul refuses a floor above its index: TestTheFloor",
 		},

@@ -186,7 +186,8 @@ func (a *attempt) held(ctx context.Context, v *view) error {
 	if err != nil {
 		return err
 	}
-	lease := a.s.toLease(v.holder, max(remaining, 0))
+	// Within its last second 0 is left, rounded down. A waiter asks again when that is over.
+	lease := a.s.toLease(v.holder, max(remaining, time.Second/2))
 	e.Lease, e.Message = &lease, fmt.Sprintf("%s is held by %s", a.r.Resource, v.holder.Holder)
 	return e
 }

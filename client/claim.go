@@ -61,6 +61,7 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 	}
 	lease, err := a.ask(ctx)
 	if err == nil {
+		a.maybeGranted = true // even if what has to confirm it is refused
 		err = a.granted(ctx, lease)
 	}
 	if err == nil || errors.Is(err, ErrExpired) {
@@ -181,13 +182,17 @@ func (a *claim) askOnce(ctx context.Context) (lease store.Grant, err error) {
 		})
 		return lease, err
 	}
-	limit := maxWaitPerRequest
-	if left := a.remainingWait(); left <= maxWaitPerRequest {
+	request, limit := a.request, maxWaitPerRequest
+	left := a.remainingWait()
+	if left <= maxWaitPerRequest {
 		limit = left + 5*time.Second // the server decides when the wait is over
+	}
+	if a.session.local {
+		request.Wait = left // a waiter without a session waits anew with each request
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	lease, err = keeper.Acquire(within, a.request)
+	lease, err = keeper.Acquire(within, request)
 	// An attempt without an answer may have waited.
 	a.waited = a.waited || err != nil || lease.Waited
 	return lease, err

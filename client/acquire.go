@@ -93,7 +93,7 @@ func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 	}
 	// A wait is counted from here over all sessions, so that trying again does not make it longer.
 	began := c.clock.Now()
-	for {
+	for n := 0; ; n++ {
 		s, err := c.join(ctx, o)
 		if err != nil {
 			return nil, err
@@ -105,8 +105,9 @@ func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 		if err == nil {
 			return h, nil
 		}
-		// Its one hold will never come, and nothing else would close it before it expires.
-		if s.private {
+		// Its one hold will never come, and nothing else would close it before it expires. A local one is
+		// closed once its id is released.
+		if s.private && !s.local {
 			c.background(func(ctx context.Context) { _ = s.close(ctx) })
 		}
 		switch {
@@ -116,6 +117,8 @@ func (c *Client) acquire(ctx context.Context, o options) ([]*Hold, error) {
 			return nil, fmt.Errorf("%s was not acquired: %w", o.items[0].Resource, context.Cause(ctx))
 		case o.session != nil && !o.session.alive():
 			return nil, o.session.lostError(leasehold.SessionClosed)
+		case n > 0:
+			backoff.Sleep(ctx, n) // once is nothing unusual
 		}
 	}
 }

@@ -67,7 +67,11 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		return Open(ctx, s, config)
+		c, err := Open(ctx, s, config)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		return c, nil
 	}
 	http, err := config.httpClient()
 	if err != nil {
@@ -128,7 +132,7 @@ func (c *Client) Close() error {
 	failures := make([]error, len(open))
 	var wg sync.WaitGroup
 	for i, s := range open {
-		if s.renewal.mode == renewNever {
+		if s.renewal.mode == renewNever && !s.local {
 			s.end(leasehold.SessionClosed, "")
 			continue
 		}

@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -134,28 +136,46 @@ func (s *Session) granted() (holds []*Hold) {
 	return holds
 }
 
-// closeLocal ends a local session, and releases its leases.
-func (s *Session) closeLocal(ctx context.Context) error {
-	s.mu.Lock()
-	r := store.ReleaseRequest{Withdraw: true}
-	for _, h := range s.holds {
-		r.Leases = append(r.Leases, h.ref())
+// lookIfUnused has a private local session closed when it is unused: nothing else would look, since
+// it is not renewed and does not end by time.
+func (s *Session) lookIfUnused() {
+	if s.local && s.private {
+		s.client.scheduler.set(&s.timer, s.clock())
 	}
-	for _, pending := range []map[store.Ref]int{s.pending.due, s.pending.deferred} {
-		for ref := range pending {
-			r.Leases = append(r.Leases, ref)
+}
+
+// leftLocked returns what a local session has to release when it ends: what it holds or asks for,
+// except reservations, and what was to be released anyway.
+func (s *Session) leftLocked() (left []store.Ref) {
+	if !s.local {
+		return nil
+	}
+	for _, h := range s.holds {
+		if s.renewal.mode != renewNever || h.token.Load() == 0 {
+			left = append(left, h.ref())
 		}
 	}
-	s.mu.Unlock()
-	s.end(leasehold.SessionClosed, "")
-	if len(r.Leases) == 0 {
-		return nil
+	p := s.pending
+	for _, refs := range []map[store.Ref]int{p.due, p.deferred, p.sending} {
+		left = slices.AppendSeq(left, maps.Keys(refs))
 	}
-	err := s.client.retry(ctx, callTimeout/3, func(ctx context.Context) error { return s.client.store.Release(ctx, r) })
-	if isGone(err) {
-		return nil
+	return left
+}
+
+// closeLocal ends a local session, and releases its leases.
+func (s *Session) closeLocal(ctx context.Context) error {
+	left := s.endAs(&LostError{How: leasehold.SessionClosed})
+	var failures []error
+	for refs := range slices.Chunk(left, max(1, s.client.maxReleases())) {
+		r := store.ReleaseRequest{Leases: refs, Withdraw: true}
+		err := s.client.retry(ctx, callTimeout/3, func(ctx context.Context) error {
+			return s.client.store.Release(ctx, r)
+		})
+		if !isGone(err) {
+			failures = append(failures, err)
+		}
 	}
-	return err
+	return errors.Join(failures...)
 }
 
 // ending returns how the id of an acquire ended; nil if that is not known.

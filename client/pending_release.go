@@ -19,6 +19,7 @@ import (
 type pendingReleases struct {
 	due       map[store.Ref]int // how often a server did not know it, or had no room for its mark
 	deferred  map[store.Ref]int // the same, to be tried again after the next renewal
+	sending   map[store.Ref]int // what the worker has taken
 	releasing bool              // a worker runs
 }
 
@@ -81,6 +82,7 @@ func (s *Session) releasePending(ctx context.Context) {
 	for failures := 0; ; {
 		batch := s.nextBatch(s.client.maxReleases())
 		if len(batch) == 0 {
+			s.lookIfUnused()
 			return
 		}
 		err := s.releaseBatch(ctx, batch)
@@ -117,7 +119,7 @@ func (s *Session) nextBatch(most int) map[store.Ref]int {
 	}
 	// Under the same lock as the look at what is due: an id that is queued later finds no worker
 	// and starts one.
-	s.pending.releasing = len(batch) > 0
+	s.pending.sending, s.pending.releasing = batch, len(batch) > 0
 	return batch
 }
 
@@ -167,7 +169,8 @@ func (s *Session) requeue(batch map[store.Ref]int) {
 }
 
 // postpone defers ids whose release a server refused. Ids that stay unknown, or without room,
-// are dropped after maxUnknown times.
+// are dropped after maxUnknown times. So is every refused one of a local session: nothing renews it,
+// so that it ends by itself.
 func (s *Session) postpone(batch map[store.Ref]int, unknown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +178,7 @@ func (s *Session) postpone(batch map[store.Ref]int, unknown bool) {
 		return
 	}
 	for id, n := range batch {
-		if unknown {
+		if unknown || s.local {
 			n++
 		}
 		if n < maxUnknown {

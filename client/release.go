@@ -15,6 +15,10 @@ import (
 // other error means that no server could be reached until ctx ended, or for 15 s; the client
 // goes on trying in the background.
 func (h *Hold) Release(ctx context.Context) error {
+	if h.session.local {
+		h.session.use() // or it could be closed as unused, and what is still to be released be forgotten
+		defer h.session.leave()
+	}
 	// The hold ends here before the server is asked: from this line on nobody may rely on it.
 	earlier := h.lose(&LostError{How: leasehold.Released})
 	if earlier != nil && errors.Is(earlier, ErrReleased) {

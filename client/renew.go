@@ -71,7 +71,11 @@ func (h *Hold) Renew(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	err := h.session.renewUntil(ctx)
+	renew := h.session.renewUntil
+	if h.session.local {
+		renew = h.recheckOnce // the others have nothing to do with it
+	}
+	err := renew(ctx)
 	if lost := h.Err(); lost != nil {
 		return lost
 	}
@@ -106,10 +110,11 @@ func (s *Session) fire(now time.Duration) time.Duration {
 	if s.renewing {
 		return deadline
 	}
-	if now < s.renewAt {
+	unused := s.unused(now)
+	if now < s.renewAt && !(unused && s.local && s.private) {
 		return min(deadline, s.renewAt)
 	}
-	if s.unused(now) {
+	if unused {
 		s.renewing = true
 		s.client.spawn(func() { _ = s.close(s.client.context) }) // renewing keeps it from being renewed meanwhile
 		return deadline
@@ -133,11 +138,13 @@ func (s *Session) wanted() bool {
 		s.touched = false
 		return true
 	}
-	return false
+	// What is still to be released is tried again after a renewal, even one of nothing.
+	return s.local && len(s.holds) == 0
 }
 
 // unused reports whether nothing has used the session for one TTL. A shared session is kept for
-// that long because the next acquire of the same TTL then saves a request.
+// that long because the next acquire of the same TTL then saves a request. A private local one is
+// unused with its hold: it does not expire.
 func (s *Session) unused(now time.Duration) bool {
 	// The end of a session releases what is pending; that of a local one does not.
 	pending := s.local && (s.pending.releasing || len(s.pending.due)+len(s.pending.deferred) > 0)
@@ -145,7 +152,7 @@ func (s *Session) unused(now time.Duration) bool {
 		s.idle = now
 		return false
 	}
-	return now-s.idle >= s.ttl
+	return s.local && s.private || now-s.idle >= s.ttl
 }
 
 // renew sends renewals until one is answered or the session is over.

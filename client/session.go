@@ -35,7 +35,7 @@ type Session struct {
 
 	mu                  sync.Mutex // guards what follows
 	holds               map[string]*Hold
-	acquiring           int  // the number of acquires under way
+	acquiring           int  // the number of acquires, or local releases, under way
 	full                bool // the server refused to put more into it
 	pending             pendingReleases
 	interventions       uint64 // the newest count that a server told; see interventions.go
@@ -110,13 +110,14 @@ func (s *Session) end(how leasehold.How, reason string) {
 }
 
 // endAs ends the session and all its holds on this client's side. The server's side is not
-// renewed from here on.
-func (s *Session) endAs(why *LostError) {
+// renewed from here on. It returns what a local session has to release.
+func (s *Session) endAs(why *LostError) (left []store.Ref) {
 	s.mu.Lock()
 	if s.ended != nil {
 		s.mu.Unlock()
-		return
+		return nil
 	}
+	left = s.leftLocked()
 	why.Resource = "session " + s.id
 	s.ended = why
 	// From here on every look at the clock says that it is over, before the holds are told one by
@@ -135,6 +136,7 @@ func (s *Session) endAs(why *LostError) {
 		h.lose(&LostError{How: why.How, By: why.By, Reason: why.Reason})
 	}
 	s.finish(why)
+	return left
 }
 
 // enter counts an acquire that is under way, unless the session is over or full. A counted acquire
@@ -169,11 +171,19 @@ func (s *Session) hasNoRoom(err error) bool {
 	return errors.As(err, &e) && e.Code == leasehold.Limited && strings.Contains(e.Message, strconv.Quote(s.id))
 }
 
+// use counts something else that keeps the session from being closed as unused.
+func (s *Session) use() {
+	s.mu.Lock()
+	s.acquiring++
+	s.mu.Unlock()
+}
+
 func (s *Session) leave() {
 	s.mu.Lock()
 	s.acquiring--
 	s.idle = s.clock()
 	s.mu.Unlock()
+	s.lookIfUnused()
 }
 
 // add makes a hold receive the events of an id. It reports false if the session is over.
@@ -189,11 +199,12 @@ func (s *Session) add(h *Hold, id string) bool {
 
 func (s *Session) remove(id string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.holds, id)
 	if len(s.holds) == 0 {
 		s.idle = s.clock()
 	}
+	s.mu.Unlock()
+	s.lookIfUnused()
 }
 
 func (s *Session) hold(id string) *Hold {

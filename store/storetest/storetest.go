@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -83,10 +82,11 @@ func tests() []test {
 // Run runs the suite.
 func Run(t *testing.T, c Config) {
 	f := c.features(t)
-	var left []string
+	left := c.lacking(f)
 	var together, alone []test
 	for _, one := range tests() {
 		switch why := c.leavesOut(f, one); {
+		case why == lacking:
 		case why != "":
 			left = append(left, one.name+": "+why)
 		case one.alone:
@@ -153,10 +153,27 @@ func (c Config) leavesOut(f store.Features, one test) string {
 	}
 	for _, p := range one.needs {
 		if !f.Has(p) {
-			return fmt.Sprintf("%s has no %s", f.Store, p)
+			return lacking
 		}
 	}
 	return ""
+}
+
+// lacking is why a case is left out that needs a power which the store does not have.
+const lacking = "the store cannot do it"
+
+// lacking returns the powers that the store does not have, in one line if there are any.
+func (c Config) lacking(f store.Features) []string {
+	var names []string
+	for _, one := range tests() {
+		if c.leavesOut(f, one) == lacking {
+			names = append(names, one.name)
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{"what " + f.Store + " cannot do: " + strings.Join(names, ", ")}
 }
 
 // A result is what a case came to.

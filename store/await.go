@@ -14,6 +14,29 @@ type Waiting struct {
 	For  time.Duration   // Request.Wait
 	Poll time.Duration   // how often to ask again at least
 	Wake <-chan struct{} // receives when it is worth asking again; nil: nothing tells
+
+	// Leave takes the id out of the queue when the wait is over: it would be in the way of others for
+	// another TTL. Nil: there is no queue. See Leaving.
+	Leave func(context.Context) error
+}
+
+// Leaving returns a Waiting.Leave that releases the id of a request.
+func Leaving(s Store, r Request) func(context.Context) error {
+	release := ReleaseRequest{Leases: []Ref{{Resource: r.Resource, ID: r.ID}}, Withdraw: true}
+	return func(ctx context.Context) error { return s.Release(ctx, release) }
+}
+
+// leaveWithin is how long a call may take to leave the queue after its wait was over.
+const leaveWithin = 2 * time.Second
+
+// leave leaves the queue. If that fails, the waiter ends after its TTL.
+func (w Waiting) leave(ctx context.Context) {
+	if w.Leave == nil || w.For <= 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	defer cancel()
+	_ = w.Leave(ctx)
 }
 
 // Await asks for a lease until it is granted, refused, or the wait is over. It is for stores whose
@@ -31,6 +54,7 @@ func Await(ctx context.Context, w Waiting, ask func(context.Context) (Grant, err
 		}
 		left := w.For - time.Since(began)
 		if left <= 0 {
+			w.leave(ctx)
 			return grant, err
 		}
 		if !sleep(ctx, min(left, w.pause(held)), w.Wake) {

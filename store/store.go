@@ -25,6 +25,7 @@ type Store interface {
 	//     place in the queue is the id's, not the call's: it outlives the call by the TTL, and the
 	//     same id asked again keeps it. Asked again without Wait, the answer is Held with the
 	//     Position.
+	//     Once the wait is over, the id is out of the queue, and may be Lost.
 	//   - If the id was released, broken or has expired, the error is Lost.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 

@@ -83,15 +83,22 @@ func TestAwaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := func(context.Context) (store.Grant, error) { return store.Grant{}, leasehold.ErrHeld }
 		began := time.Now()
-		_, err := store.Await(t.Context(), store.Waiting{For: 90 * time.Second, Poll: time.Second}, ask)
-		if took := time.Since(began); !errors.Is(err, leasehold.ErrHeld) || took != 90*time.Second {
-			t.Errorf("%v after %v", err, took)
+		left := 0
+		w := store.Waiting{For: 90 * time.Second, Poll: time.Second}
+		w.Leave = func(context.Context) error { left++; return nil }
+		_, err := store.Await(t.Context(), w, ask)
+		if took := time.Since(began); !errors.Is(err, leasehold.ErrHeld) || took != 90*time.Second || left != 1 {
+			t.Errorf("%v after %v; it left the queue %d times", err, took, left)
+		}
+		w.For = 0
+		if _, err := store.Await(t.Context(), w, ask); !errors.Is(err, leasehold.ErrHeld) || left != 1 {
+			t.Errorf("a call that does not wait: %v; it left the queue %d times", err, left-1)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = store.Await(ctx, store.Waiting{For: time.Hour, Poll: time.Minute}, ask)
-		if !errors.Is(err, context.DeadlineExceeded) || !store.Transient(err) {
-			t.Errorf("when the context ended: %v", err)
+		_, err = store.Await(ctx, store.Waiting{For: time.Hour, Poll: time.Minute, Leave: w.Leave}, ask)
+		if !errors.Is(err, context.DeadlineExceeded) || !store.Transient(err) || left != 1 {
+			t.Errorf("when the context ended: %v; it left the queue %d times", err, left-1)
 		}
 	})
 }

@@ -24,7 +24,8 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 		return a.ask(ctx)
 	}
 	poll := max(min(r.TTL/3, 10*time.Second), 100*time.Millisecond)
-	return store.Await(ctx, store.Waiting{For: r.Wait, Poll: poll, Wake: a.wake}, a.ask)
+	w := store.Waiting{For: r.Wait, Poll: poll, Wake: a.wake, Leave: store.Leaving(s, r)}
+	return store.Await(ctx, w, a.ask)
 }
 
 // check refuses what etcd cannot do, and names that cannot be kept.

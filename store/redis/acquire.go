@@ -20,7 +20,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	if err := s.check(r); err != nil {
 		return store.Grant{}, err
 	}
-	w := store.Waiting{For: r.Wait, Poll: min(pollEvery, r.TTL/3)}
+	w := store.Waiting{For: r.Wait, Poll: min(pollEvery, r.TTL/3), Leave: store.Leaving(s, r)}
 	if r.Wait > 0 {
 		var done func()
 		w.Wake, done = s.wakes.wait(r.ID)

@@ -388,6 +388,23 @@ var planted = map[string]fault{
 			return b.Store.Acquire(ctx, r)
 		},
 	},
+	"keeps those in the queue whose wait is over": {
+		by: []string{"wait/is over"},
+		acquire: func(b *faulty, ctx context.Context, r store.Request) (store.Grant, error) {
+			if r.Wait == 0 {
+				return b.Store.Acquire(ctx, r)
+			}
+			ctx, cancel := context.WithTimeout(ctx, r.Wait)
+			defer cancel()
+			r.Wait += time.Hour
+			g, err := b.Store.Acquire(ctx, r)
+			if ctx.Err() == nil {
+				return g, err
+			}
+			r.Wait = 0
+			return b.Store.Acquire(context.WithoutCancel(ctx), r)
+		},
+	},
 	"does not say that it waited": {
 		by: []string{"wait/until a release"},
 		acquire: func(b *faulty, ctx context.Context, r store.Request) (store.Grant, error) {

@@ -89,10 +89,13 @@ func waitIsOver(k *kit) {
 	if e.Lease == nil || e.Lease.ID != a.ID {
 		k.Errorf("the refusal does not say who holds it: %+v", e)
 	}
-	// The client withdraws it then, and it is not in the way of others.
-	k.release(k.ref("r", "b"))
+	// It is not in the way of others.
+	if now := k.look(a.Resource); now.Waiting != 0 {
+		k.Errorf("the wait is over, and %d still wait", now.Waiting)
+	}
 	k.release(a)
 	k.free(a.Resource)
+	k.release(k.ref("r", "b"))
 	k.denied(k.request(k.ref("r", "b")), leasehold.Lost)
 }
 

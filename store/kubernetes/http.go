@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -44,7 +45,7 @@ func (s *Store) send(ctx context.Context, method, path string, body, into any) (
 			}
 			continue
 		}
-		return answer.status, s.judge(method, answer, into)
+		return answer.status, s.judge(s.verb(method, path), answer, into)
 	}
 }
 
@@ -153,7 +154,7 @@ func (s *Store) failure(ctx context.Context, err error) error {
 }
 
 // judge reads an answer.
-func (s *Store) judge(method string, a *answer, into any) error {
+func (s *Store) judge(verb string, a *answer, into any) error {
 	var status struct {
 		Message string `json:"message"`
 		Reason  string `json:"reason"`
@@ -177,7 +178,7 @@ func (s *Store) judge(method string, a *answer, into any) error {
 		return &leasehold.Error{Code: leasehold.Denied,
 			Message: "the API server does not know the user (401): check the token or certificate"}
 	case a.status == http.StatusForbidden:
-		return s.denied(method, status.Message)
+		return s.denied(verb, status.Message)
 	case a.status == http.StatusUnprocessableEntity, a.status == http.StatusBadRequest,
 		a.status == http.StatusRequestEntityTooLarge:
 		return invalid("the API server refused it: %s", status.Message)
@@ -187,11 +188,21 @@ func (s *Store) judge(method string, a *answer, into any) error {
 		Message: fmt.Sprintf("the API server failed (%d): %s", a.status, status.Message)}
 }
 
+// verb returns what a role calls a request.
+func (s *Store) verb(method, path string) string {
+	switch {
+	case method == http.MethodPost:
+		return "create"
+	case method == http.MethodPut:
+		return "update"
+	case strings.HasPrefix(path, s.path("")+"?"):
+		return "list"
+	}
+	return "get"
+}
+
 // denied says which permission is missing.
-func (s *Store) denied(method, message string) error {
-	verb := map[string]string{
-		http.MethodGet: "get and list", http.MethodPost: "create", http.MethodPut: "update",
-	}[method]
+func (s *Store) denied(verb, message string) error {
 	return &leasehold.Error{Code: leasehold.Denied, Message: fmt.Sprintf(
 		"the API server denied it: the role needs the verb %s on leases.coordination.k8s.io in the namespace %s; "+
 			"kubectl -n %s create role leasehold --resource=leases.coordination.k8s.io "+

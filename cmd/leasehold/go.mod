@@ -9,6 +9,7 @@ require (
 	github.com/leasehold/leasehold/store/kubernetes v0.0.0
 	github.com/leasehold/leasehold/store/postgres v0.0.0
 	github.com/leasehold/leasehold/store/redis v0.0.0
+	github.com/leasehold/leasehold/store/zookeeper v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/sys v0.49.0
@@ -31,6 +32,7 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/fatih/color v1.19.0 // indirect
 	github.com/go-viper/mapstructure/v2 v2.5.0 // indirect
+	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/hashicorp/consul/api v1.34.4 // indirect

@@ -7,4 +7,5 @@ import (
 	_ "github.com/leasehold/leasehold/store/kubernetes"
 	_ "github.com/leasehold/leasehold/store/postgres"
 	_ "github.com/leasehold/leasehold/store/redis"
+	_ "github.com/leasehold/leasehold/store/zookeeper"
 )

@@ -82,7 +82,13 @@ func outlivesTheCall(k *kit) {
 	<-b.done
 	c := k.waitFor("r", "c")
 	k.queued(k.res("r"), 2)
-	again := k.waitFor("r", "b")
+	r := k.request(k.ref("r", "b"))
+	r.Wait = k.awhile()
+	asks := b.store
+	if k.features.Has(store.Detached) {
+		asks = k.second()
+	}
+	again := k.begin(asks, r)
 	k.sleep(k.TTL / 10)
 	k.release(k.ref("r", "a"))
 	k.waited(again, "r", "b", k.wakes())

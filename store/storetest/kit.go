@@ -227,8 +227,20 @@ func (k *kit) free(resource string) store.Grant {
 	return grant
 }
 
+// owner returns the kit with a handle that acquired something, if the store has no detached leases: then
+// no other can renew them, or ask for them again.
+func (k *kit) owner(s store.Store) *kit {
+	if k.features.Has(store.Detached) {
+		return k
+	}
+	owner := *k
+	owner.store = s
+	return &owner
+}
+
 // A try is an acquire that is under way.
 type try struct {
+	store  store.Store
 	grant  store.Grant
 	err    error
 	done   chan struct{}
@@ -238,7 +250,7 @@ type try struct {
 
 // begin sends a request that may wait. It is cancelled at the end of the case.
 func (k *kit) begin(s store.Store, r store.Request) *try {
-	t := &try{done: make(chan struct{})}
+	t := &try{store: s, done: make(chan struct{})}
 	ctx, cancel := k.within(r.Wait)
 	t.cancel = cancel
 	go func() {

@@ -41,7 +41,7 @@ func (k *kit) waited(t *try, resource, id string, most time.Duration) {
 	if !grant.Waited {
 		k.Errorf("%s waited, and its grant does not say so: its holder would count from before the wait", id)
 	}
-	if now := k.alive(k.ref(resource, id)); now.Token != grant.Token {
+	if now := k.owner(t.store).alive(k.ref(resource, id)); now.Token != grant.Token {
 		k.Errorf("%s was granted token %d, and has %d", id, grant.Token, now.Token)
 	}
 }

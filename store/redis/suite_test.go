@@ -21,17 +21,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// After each loss nothing is granted for the largest TTL, so the short form has only one.
+// After each loss nothing is granted for the largest TTL, so the short form has only one. The suite is not
+// parallel to the other tests: it keeps leases in real time, and they start many servers.
 func TestStore(t *testing.T) {
-	t.Parallel()
 	server := peer.StartRedis(t, peer.RedisConfig{Args: []string{"--appendonly", "yes"}})
 	c := storetest.Config{
 		Open: func(t testing.TB) store.Store {
 			c := config(server.Address)
-			c.MaxTTL = 6 * testTTL
+			c.MaxTTL = 8 * testTTL
 			return openWith(t, c)
 		},
-		TTL:    testTTL,
+		TTL:    2 * testTTL,
 		Full:   *full,
 		Kill:   func(testing.TB) { server.Kill(); server.Restart() },
 		Hang:   func(testing.TB) func() { server.Pause(); return server.Resume },

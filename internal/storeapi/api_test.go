@@ -188,3 +188,22 @@ func TestWatchWithoutAWatch(t *testing.T) {
 		}
 	})
 }
+
+// Nobody but this API knows the id of a request without one. If its caller goes away, nothing of it may
+// stay in the queue, or be granted later.
+func TestAnAbandonedWaitIsWithdrawn(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *v1.Caller) {
+		if _, err := c.Acquire(t.Context(), v1.AcquireRequest{Resource: "r", Holder: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wait := v1.AcquireRequest{Resource: "r", Holder: "bob", Wait: v1.Duration(time.Hour)}
+		if _, err := c.Acquire(ctx, wait); err == nil {
+			t.Fatal("acquired")
+		}
+		if seen, err := c.Resource(t.Context(), "r", 0); err != nil || seen.Waiting != 0 {
+			t.Errorf("afterwards %d wait: %+v, %v", seen.Waiting, seen.Queue, err)
+		}
+	})
+}

@@ -29,13 +29,17 @@ func (a *API) acquire(ctx context.Context, s store.Store, r v1.AcquireRequest) (
 	if request.TTL == 0 {
 		request.TTL = leasehold.DefaultTTL
 	}
-	if request.ID == "" {
+	made := request.ID == ""
+	if made {
 		request.ID = newID(r.Resource)
 	}
 	if err := check(s, request, len(r.Also)); err != nil {
 		return v1.Lease{}, err
 	}
 	grant, err := s.Acquire(ctx, request)
+	if err != nil && made && (request.Wait > 0 || store.Transient(err)) {
+		withdraw(ctx, s, store.Ref{Resource: request.Resource, ID: request.ID})
+	}
 	if err != nil {
 		return v1.Lease{}, sayWhoHolds(err)
 	}
@@ -44,6 +48,17 @@ func (a *API) acquire(ctx context.Context, s store.Store, r v1.AcquireRequest) (
 		lease.WaitedMS = 1 // how long is not known
 	}
 	return lease, nil
+}
+
+// withdrawTime limits how long a caller that has gone away is kept for what it leaves behind.
+const withdrawTime = 5 * time.Second
+
+// withdraw takes back a request whose id nobody else knows, as a server does. If the store does not
+// answer, its place or lease ends with its TTL.
+func withdraw(ctx context.Context, s store.Store, ref store.Ref) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
+	defer cancel()
+	_ = s.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{ref}, Withdraw: true})
 }
 
 // sayWhoHolds gives the error about a resource that is held the words of a server's.

@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -45,5 +47,15 @@ func power[T any](c *Client, p store.Power) (T, error) {
 	if ok {
 		return s, nil
 	}
-	return s, store.Require(c.store, p)
+	return s, c.lacks(p)
+}
+
+// lacks returns the error of a store without the interface of a power. A wrapper may list the power all
+// the same, since its features are those of the store in it.
+func (c *Client) lacks(p store.Power) error {
+	if err := store.Require(c.store, p); err != nil {
+		return err
+	}
+	return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(
+		"%s lists %s among its powers, but does not implement them", c.store.Features().Store, p)}
 }

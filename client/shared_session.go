@@ -24,7 +24,7 @@ type sessionTerms struct {
 func (c *Client) OpenSession(ctx context.Context, given ...Option) (*Session, error) {
 	o := c.options(nil, 0, given)
 	if c.sessionful == nil {
-		return nil, store.Require(c.store, store.SessionPower)
+		return nil, c.lacks(store.SessionPower)
 	}
 	if o.renewal.needsOwnSession() {
 		o.renewal = RenewAt(o.renewal.fraction)

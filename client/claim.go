@@ -130,6 +130,8 @@ func (a *claim) ask(ctx context.Context) (store.Grant, error) {
 		}()
 		defer func() { cancel(); <-done }()
 	}
+	// A store without sessions may keep the place of a waiter that it refuses.
+	a.maybeGranted = a.maybeGranted || a.session.local && a.request.Wait > 0
 	for n := 1; ; n++ {
 		lease, err := a.askOnce(ctx)
 		a.maybeGranted = a.maybeGranted || store.Transient(err)

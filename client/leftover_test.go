@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/leasetest"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/server"
 )
 
 // A lease that was granted is released if the renewal that has to confirm it is refused.
@@ -280,4 +282,92 @@ func TestAReleaseOutlivesItsSession(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A store may keep the place of a waiter whose wait is over, so that it can ask again. The client does
+// not ask again, and nobody may have to wait behind it.
+func TestAWaitThatIsOverIsWithdrawn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		a, c := onAltered(t, s)
+		a.acquire = func(ctx context.Context, r store.Request) (store.Grant, error) {
+			time.Sleep(r.Wait)
+			return store.Grant{}, leasehold.ErrHeld
+		}
+		var withdrawn atomic.Int64
+		a.release = func(_ context.Context, r store.ReleaseRequest) error {
+			if r.Withdraw {
+				withdrawn.Add(1)
+			}
+			return nil
+		}
+		if _, err := c.TryAcquire(t.Context(), "r"); !errors.Is(err, client.ErrHeld) {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := withdrawn.Load(); n != 0 {
+			t.Errorf("what never waited was withdrawn %d times", n)
+		}
+		if _, err := c.Acquire(t.Context(), "r", client.Wait(10*time.Second)); !errors.Is(err, client.ErrHeld) {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := withdrawn.Load(); n != 1 {
+			t.Errorf("it was withdrawn %d times", n)
+		}
+	})
+}
+
+// A wrapper has the features of the store in it, but not its methods.
+func TestAStoreThatListsWhatItLacks(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		keeper, err := server.Open(t.Context(), v1.CallerConfig{Server: "http://leasetest", Client: s.HTTP()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := client.Open(t.Context(), struct{ store.Store }{keeper}, s.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		h := acquire(t, c, "r")
+		_, session := c.OpenSession(t.Context())
+		_, record := c.Get(t.Context(), "x")
+		for what, err := range map[string]error{
+			"sessions": session, "records": record, "messages": c.Ask(t.Context(), "r", "hello"),
+			"notes": h.Note(t.Context(), "half"), "change": h.Change(t.Context(), client.Change{Holder: "x"}),
+		} {
+			if !errors.Is(err, leasehold.ErrRefused) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+}
+
+// A store that needs its time renews fewer leases by one request.
+func TestManyLeasesOnASlowStore(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		a, c := onAltered(t, s)
+		a.renew = func(ctx context.Context, refs []store.Ref) ([]store.Renewal, error) {
+			select {
+			case <-time.After(time.Duration(len(refs)) * 3 * time.Millisecond):
+				return a.plain.Renew(ctx, refs...)
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		var holds []*client.Hold
+		for i := range 600 {
+			holds = append(holds, acquire(t, c, fmt.Sprint("r", i), client.TTL(6*time.Second)))
+		}
+		time.Sleep(time.Minute)
+		lost := 0
+		for _, h := range holds {
+			if !h.Valid() {
+				lost++
+			}
+		}
+		if lost > 0 {
+			t.Errorf("%d leases were lost", lost)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -16,8 +17,11 @@ import (
 // and the deadline of each hold comes from the answer about its own lease.
 
 // maxRenewed is how many leases are renewed by one call: the answer to a call that takes long says
-// less than that to a quick one.
-const maxRenewed = 500
+// less than that to a quick one. It is halved, up to maxHalved times, while calls take too long.
+const (
+	maxRenewed = 500
+	maxHalved  = 4
+)
 
 // storeID returns the session's id in the store; empty if it is local.
 func (s *Session) storeID() string {
@@ -47,8 +51,9 @@ func (a *claim) grantLocal(ctx context.Context, h *Hold, lease store.Grant, behi
 		return &leasehold.Error{Code: leasehold.Undecided, Message: h.resource + " was granted without an end"}
 	}
 	if a.waited || behind {
-		// When its time began to count is not known.
-		if err := h.recheck(ctx); err != nil {
+		// When its time began to count is not known. Not recheck, which would leave it to another one
+		// that runs: the hold has no deadline before the answer.
+		if err := h.recheckOnce(ctx); err != nil {
 			return err
 		}
 	} else {
@@ -77,13 +82,23 @@ func (h *Hold) extendLocked(until time.Duration) {
 // renew are tried again one by one; if there is only one, its error is returned.
 func (s *Session) renewLocal(ctx context.Context) error {
 	holds := s.granted()
+	// Those that end first come first, so that another attempt goes on where this one fails.
+	slices.SortFunc(holds, func(a, b *Hold) int { return cmp.Compare(a.ownDeadline(), b.ownDeadline()) })
 	began := s.clock()
-	for len(holds) > 0 {
-		chunk := holds[:min(maxRenewed, len(holds))]
-		holds = holds[len(chunk):]
-		if err := s.renewChunk(ctx, chunk); err != nil {
+	slowest := time.Duration(0)
+	for chunk := range slices.Chunk(holds, maxRenewed>>s.halved) {
+		sent := s.clock()
+		err := s.renewChunk(ctx, chunk)
+		slowest = max(slowest, s.clock()-sent)
+		if err != nil {
+			if slowest >= s.attemptLimit() {
+				s.halved = min(s.halved+1, maxHalved)
+			}
 			return err
 		}
+	}
+	if slowest < s.attemptLimit()/4 {
+		s.halved = max(0, s.halved-1)
 	}
 	s.mu.Lock()
 	s.renewAt = max(s.renewAt, began+s.renewalInterval())

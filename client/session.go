@@ -28,6 +28,7 @@ type Session struct {
 	private bool // it carries one hold, which is not renewed in time like others
 	own     bool // the program opened it, and closes it
 	local   bool // the store does not know it; see own_deadline.go
+	halved  int  // how often maxRenewed is halved; only the renewal under way uses it
 
 	// deadline is when the session ends, on the client's clock: 0 until it is open, -1 once it
 	// is over. It is never later than the store's. A local session has none.

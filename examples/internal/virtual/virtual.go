@@ -2,6 +2,7 @@
 package virtual
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 func Open(t *testing.T, holder string) *client.Client {
 	t.Helper()
 	c, err := client.Dial(t.Context(), client.Config{
-		Servers: []string{"memory://" + t.Name()}, Holder: holder, Clock: clock{},
+		Servers: []string{"memory://" + strings.ReplaceAll(t.Name(), "/", "-")}, Holder: holder, Clock: clock{},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -114,8 +114,8 @@ func Open(ctx context.Context, address string, s Settings) (Store, error) {
 func unknownScheme(scheme string) error {
 	message := fmt.Sprintf("there is no store for %q: known are %s", scheme, strings.Join(Schemes(), ", "))
 	if path := imports[scheme]; path != "" {
-		message = fmt.Sprintf("the store for %s is not part of this program: import _ %q",
-			scheme, "github.com/leasehold/leasehold/store/"+path)
+		message = fmt.Sprintf("the store for %s is not part of this program: import _ %q, or run make build for the "+
+			"command line with all stores", scheme, "github.com/leasehold/leasehold/store/"+path)
 	}
 	return &leasehold.Error{Code: leasehold.Invalid, Message: message}
 }

@@ -1,3 +1,5 @@
+//go:build !nostores
+
 package main
 
 // The stores whose schemes the command line understands.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -70,7 +71,7 @@ func printVersions(a *cli.App, found versions) error {
 		return a.PrintJSON(found)
 	}
 	_, err := fmt.Fprintf(a.Stdout, "leasehold %s\nstores    %s\n", cli.VersionLine(found.Client),
-		strings.Join(found.Stores, ", "))
+		cmp.Or(strings.Join(found.Stores, ", "), "none in this build; make build has them all"))
 	if err == nil && found.Server != nil {
 		_, err = fmt.Fprintf(a.Stdout, "server    %s\n", cli.Printable(cli.VersionLine(*found.Server)))
 	}

@@ -24,9 +24,21 @@ func onNotice(next pgconn.NoticeHandler) pgconn.NoticeHandler {
 	}
 }
 
-// call runs one function in a transaction of its own, in one round trip. The level is set here because a
-// role may have another default, in which a function would not see what was committed while it waited.
+// call runs one function, and leaves a connection to renewals: a session that keeps a row locked may hold any
+// number of other calls up, and each of them keeps its connection.
 func (s *Store) call(ctx context.Context, scan func(pgx.Rows) error, sql string, args ...any) error {
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return unavailable("all connections to PostgreSQL are in use: %v", context.Cause(ctx))
+	}
+	defer func() { <-s.slots }()
+	return s.callAtOnce(ctx, scan, sql, args...)
+}
+
+// callAtOnce runs one function in a transaction of its own, in one round trip. The level is set here because a
+// role may have another default, in which a function would not see what was committed while it waited.
+func (s *Store) callAtOnce(ctx context.Context, scan func(pgx.Rows) error, sql string, args ...any) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return s.connectError(err)
@@ -115,9 +127,16 @@ func (a *answer) scan(rows pgx.Rows) error {
 
 // ask calls a function and returns its answers. They are nothing unless the commit is certain.
 func (s *Store) ask(ctx context.Context, function string, args ...any) ([]answer, error) {
+	return s.askBy(ctx, s.call, function, args...)
+}
+
+// A caller is call or callAtOnce.
+type caller func(ctx context.Context, scan func(pgx.Rows) error, sql string, args ...any) error
+
+func (s *Store) askBy(ctx context.Context, call caller, function string, args ...any) ([]answer, error) {
 	var answers []answer
 	sent := s.clock.Now()
-	err := s.call(ctx, func(rows pgx.Rows) error {
+	err := call(ctx, func(rows pgx.Rows) error {
 		var a answer
 		err := a.scan(rows)
 		answers = append(answers, a)

@@ -58,7 +58,7 @@ func (s *Store) renewOnce(ctx context.Context, leases []store.Ref, patience int)
 	if err != nil {
 		return nil, nil, err
 	}
-	answers, err := s.ask(ctx, "renew($1::bytea, $2::bytea[], $3::bytea[], $4::integer)",
+	answers, err := s.askBy(ctx, s.callAtOnce, "renew($1::bytea, $2::bytea[], $3::bytea[], $4::integer)",
 		s.namespace, names, ids, patience)
 	if err != nil {
 		return nil, nil, err

@@ -53,6 +53,7 @@ type Store struct {
 	maxTTL    time.Duration
 	lossless  bool
 	pool      *pgxpool.Pool
+	slots     chan struct{} // for calls other than renewals
 	listener  *listener
 	log       *slog.Logger
 	clock     store.Clock
@@ -129,7 +130,7 @@ func prepare(c Config) (*Store, *pgxpool.Config, error) {
 		return nil, nil, err
 	}
 	s := &Store{namespace: []byte(c.Namespace), schema: pgx.Identifier{c.Schema}.Sanitize(), maxTTL: c.MaxTTL,
-		lossless: c.Lossless, log: c.Log, clock: c.Clock}
+		lossless: c.Lossless, log: c.Log, clock: c.Clock, slots: make(chan struct{}, max(1, config.MaxConns-1))}
 	s.listener, err = newListener(c, config)
 	return s, config, err
 }

@@ -1,0 +1,43 @@
+//go:build linux
+
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// A session that keeps a row locked holds up everybody who asks for that resource. They have all connections
+// then, but for one: who holds another lease still renews it.
+func TestRenewalsHaveAConnection(t *testing.T) {
+	s := newStore(t, func(c *Config) { c.URL += "&pool_max_conns=4" })
+	acquire(t, s, request("stuck", "a"))
+	acquire(t, s, request("other", "b"))
+	tx := begin(t, pgx.ReadCommitted)
+	s.execute(t, tx, "select from @.resources where name = 'stuck' for update")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	for i := range 100 {
+		r := request("stuck", fmt.Sprint("waiter", i))
+		r.Wait = time.Minute
+		asking.Go(func() { _, _ = s.Acquire(ctx, r) })
+		asking.Go(func() { _, _ = s.Break(ctx, store.BreakRequest{Ref: store.Ref{Resource: "stuck", ID: "a"}}) })
+	}
+	defer asking.Wait()
+	defer cancel()
+	blocked(t)
+
+	soon, cancelSoon := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancelSoon()
+	if r, err := s.Renew(soon, store.Ref{Resource: "other", ID: "b"}); err != nil || r[0].Err != nil || r[0].Ended != nil {
+		t.Errorf("a renewal of another lease: %+v, %v", r, err)
+	}
+}

@@ -31,6 +31,7 @@ type listener struct {
 	waiting map[place]chan<- struct{}
 	stop    context.CancelFunc // nil: it does not run
 	done    chan struct{}
+	closed  bool
 }
 
 // Off, as Config.Listen, opens no connection for notifications.
@@ -64,7 +65,7 @@ func (l *listener) enter(p place, wake chan<- struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting[p] = wake
-	if l.stop == nil && l.config != nil {
+	if l.stop == nil && l.config != nil && !l.closed {
 		var ctx context.Context
 		ctx, l.stop = context.WithCancel(context.Background())
 		l.done = make(chan struct{})
@@ -82,6 +83,7 @@ func (l *listener) leave(p place, wake chan<- struct{}) {
 
 func (l *listener) close() {
 	l.mu.Lock()
+	l.closed = true
 	stop, done := l.stop, l.done
 	l.mu.Unlock()
 	if stop != nil {

@@ -41,3 +41,41 @@ func TestRenewalsHaveAConnection(t *testing.T) {
 		t.Errorf("a renewal of another lease: %+v, %v", r, err)
 	}
 }
+
+// The first wait starts the listener. If that is during Close, it does not start any more.
+func TestCloseDuringTheFirstWait(t *testing.T) {
+	config := Config{URL: theServer(t).URL() + "&application_name=first-wait", Schema: newSchema(), Migrate: true}
+	s, err := Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acquire(t, s, request("r", "a"))
+	tx := begin(t, pgx.ReadCommitted)
+	s.execute(t, tx, "select from @.resources for update")
+	waits, closed := make(chan error), make(chan error)
+	go func() {
+		r := request("r", "b")
+		r.Wait = time.Minute
+		_, err := s.Acquire(t.Context(), r)
+		waits <- err
+	}()
+	blocked(t)
+	go func() { closed <- s.Close() }()
+	waitFor(t, func() bool { // the pool is closed, and waits for the call
+		conn, err := s.pool.Acquire(t.Context())
+		if err == nil {
+			conn.Release()
+		}
+		return err != nil
+	})
+	commit(t, tx)
+	if err := <-waits; err == nil {
+		t.Error("granted twice")
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if s.listener.stop != nil {
+		t.Error("the listener runs after Close")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -77,21 +78,37 @@ func Names(address string) bool {
 	return found && (openers[scheme] != nil || imports[scheme] != "")
 }
 
-// Redact returns an address without its password, for output and logs.
+// Redact returns an address without its passwords, for output and logs. They are in the user part of a
+// URL, or in parameters such as sentinel-password. The address may be wrong, or several with commas.
 func Redact(address string) string {
 	u, err := url.Parse(address)
-	if err != nil {
-		return "(not a URL)"
+	if err != nil || u.Opaque != "" {
+		if strings.ContainsAny(address, "@?") {
+			return "(not a URL)"
+		}
+		return address
 	}
-	return u.Redacted()
+	parameters := strings.Split(u.RawQuery, "&")
+	for i, parameter := range parameters {
+		name, _, _ := strings.Cut(parameter, "=")
+		if plain, err := url.QueryUnescape(name); err != nil || strings.Contains(strings.ToLower(plain), "password") {
+			parameters[i] = name + "=xxxxx"
+		}
+	}
+	u.RawQuery = strings.Join(parameters, "&")
+	return furtherPassword.ReplaceAllString(u.Redacted(), "${1}xxxxx@")
 }
+
+// furtherPassword is that of a second URL after a comma, which belongs to the path of the first.
+var furtherPassword = regexp.MustCompile(`(//[^/@:]*:)[^/@]+@`)
 
 // Open opens the store that a URL names. Its package must be imported.
 func Open(ctx context.Context, address string, s Settings) (Store, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		// Without the address, which may have a password.
-		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: "the address of the store is not a URL"}
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: "the address of the store is not a URL: " +
+			"percent-encode special characters in the user and the password, such as %40 for @"}
 	}
 	mu.Lock()
 	open := openers[u.Scheme]

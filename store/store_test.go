@@ -28,6 +28,26 @@ func TestTheErrorNamesTheImport(t *testing.T) {
 	}
 }
 
+func TestNoPasswordIsShown(t *testing.T) {
+	for address, want := range map[string]string{
+		"redis://ann:hunter2@a:1?init=true":                     "redis://ann:xxxxx@a:1?init=true",
+		"redis://ann:hunter2@b@a:1":                             "redis://ann:xxxxx@a:1",
+		"redis+sentinel://a/b?sentinel-password=hunter2&db=1":   "redis+sentinel://a/b?sentinel-password=xxxxx&db=1",
+		"postgres://a/b?Pass%77ord=hunter2&sslpassword=hunter2": "postgres://a/b?Pass%77ord=xxxxx&sslpassword=xxxxx",
+		"postgres://ann:hunter2@a:1,b:2/c":                      "postgres://ann:xxxxx@a:1,b:2/c",
+		"http://a,http://ann:hunter2@b":                         "http://a,http://ann:xxxxx@b",
+		"redis://:hunter2%zz@a":                                 "(not a URL)",
+		"redis:ann:hunter2@a":                                   "(not a URL)",
+		"127.0.0.1:4653":                                        "127.0.0.1:4653",
+		"a:1,b:2":                                               "a:1,b:2",
+		"etcd://a:1,b:2/jobs":                                   "etcd://a:1,b:2/jobs",
+	} {
+		if got := store.Redact(address); got != want {
+			t.Errorf("%s is shown as %s, want %s", address, got, want)
+		}
+	}
+}
+
 func TestARegisteredSchemeIsOpened(t *testing.T) {
 	store.Register("test-opened", func(_ context.Context, u *url.URL, s store.Settings) (store.Store, error) {
 		if u.Host != "here" || s.Namespace != leasehold.DefaultNamespace || s.Clock == nil || s.Log == nil {

@@ -131,7 +131,8 @@ func (c *Conn) Everything(ctx context.Context, q v1.ResourceQuery) ([]v1.Resourc
 }
 
 // Again returns a command for the same server and namespace as this one, for people to copy. Only
-// flags are repeated: what comes from the environment will be there again.
+// flags are repeated: what comes from the environment will be there again. Passwords are left out,
+// because output is often kept.
 func (c *Conn) Again(words ...string) string {
 	line := "leasehold"
 	for _, word := range words {
@@ -139,7 +140,11 @@ func (c *Conn) Again(words ...string) string {
 	}
 	for _, name := range append([]string{"namespace"}, serverSettings...) {
 		if f := c.Cmd.Flags().Lookup(name); f != nil && f.Changed {
-			line += " --" + name + " " + Quote(f.Value.String())
+			value := f.Value.String()
+			if name == "server" {
+				value = store.Redact(value)
+			}
+			line += " --" + name + " " + Quote(value)
 		}
 	}
 	return line

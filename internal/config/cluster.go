@@ -11,6 +11,7 @@ import (
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/certificate"
+	"github.com/leasehold/leasehold/store"
 )
 
 func setName(c *Config, value string) error {
@@ -270,6 +271,9 @@ func (c *Client) checkTLS() error {
 	switch {
 	case (c.TLS.Cert == "") != (c.TLS.Key == ""):
 		return errors.New("cert and key go together: give both, or neither")
+	case len(c.Servers) == 1 && store.Names(c.Servers[0]) && c.TLS != (certificate.Files{}):
+		return fmt.Errorf("ca, cert and key are for Leasehold servers: put the certificates of %s into the parameters "+
+			"of its URL", store.Redact(c.Server))
 	case !secure && c.TLS != (certificate.Files{}):
 		return fmt.Errorf("ca, cert and key are for servers with TLS, and server is %s: write it as "+
 			"https://host:port", c.Server)

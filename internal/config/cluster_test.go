@@ -110,8 +110,14 @@ func TestServersToTalkTo(t *testing.T) {
 		{"--server a:1,http://a:1", "http://a:1 is listed twice"},
 		{"--server http://a:1 --ca x", "ca, cert and key are for servers with TLS, and server is http://a:1: write it as https://host:port"},
 		{"--server https://a:1 --cert x", "cert and key go together"},
+		{"--server mysql://root:hunter2@a", `server is "mysql://root:xxxxx@a": unknown scheme "mysql"`},
+		{"--server root:hunter2@a", "leave out the user and password"},
+		{"--server http://root:hunter2@a", "leave out the user and password"},
+		{"--server http://a:1,http://root:hunter2@b", "leave out the user and password"},
+		{"--server redis://:hunter2@a --ca x", "put the certificates of redis://:xxxxx@a into the parameters of its URL"},
 	} {
-		if _, _, err := ForClient(Sources{Flags: flags(m.flags)}); err == nil || !strings.Contains(err.Error(), m.want) {
+		_, _, err := ForClient(Sources{Flags: flags(m.flags)})
+		if err == nil || !strings.Contains(err.Error(), m.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v\nwant %s", m.flags, err, m.want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/certificate"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A Config is all settings, parsed. Only the part that was asked for is filled.
@@ -139,14 +140,22 @@ func (r *resolver) settle(keys []Key) {
 			}
 			chosen = value
 			if err := key.set(new(Config), value.value); err != nil {
-				r.problems = append(r.problems, fmt.Errorf("%s: %s is %q: %w", value.origin, key.Name, value.value,
-					err))
+				r.problems = append(r.problems, fmt.Errorf("%s: %s is %q: %w", value.origin, key.Name,
+					shown(key, value.value), err))
 			}
 		}
 		// A wrong value has been reported; the rest goes on to be looked at.
 		_ = key.set(r.config, chosen.value)
 		r.settings = append(r.settings, Setting{key, chosen.value, chosen.origin})
 	}
+}
+
+// shown returns a value for a message, without passwords.
+func shown(key Key, value string) string {
+	if key.Name == "server" {
+		return store.Redact(value)
+	}
+	return value
 }
 
 func flagLayer(flags map[string]string) layer {

@@ -305,6 +305,11 @@ func setServer(c *Config, value string) error {
 		c.Client.Servers, c.Client.Server = []string{value}, value // one URL: it may have commas
 		return nil
 	}
+	scheme, _, found := strings.Cut(strings.ToLower(strings.TrimSpace(value)), "://")
+	if found && scheme != "http" && scheme != "https" && !strings.ContainsAny(scheme, ",:") {
+		return fmt.Errorf("unknown scheme %q: write it as http://host:port, or as a host alone, which means port "+
+			"4653, or use a store that this program has: %s", scheme, strings.Join(store.Schemes(), ", "))
+	}
 	c.Client.Servers = strings.Split(value, ",")
 	probe := Client{Servers: c.Client.Servers}
 	return probe.complete()

@@ -55,8 +55,13 @@ type Config struct {
 // complete fills in the defaults.
 func (c Config) complete() Config {
 	if len(c.Servers) == 0 {
-		for s := range strings.SplitSeq(cmp.Or(os.Getenv("LEASEHOLD_SERVER"), v1.DefaultServer), ",") {
-			c.Servers = append(c.Servers, strings.TrimSpace(s))
+		given := cmp.Or(strings.TrimSpace(os.Getenv("LEASEHOLD_SERVER")), v1.DefaultServer)
+		c.Servers = strings.Split(given, ",")
+		if store.Names(given) {
+			c.Servers = []string{given} // one URL: it may have commas
+		}
+		for i, s := range c.Servers {
+			c.Servers[i] = strings.TrimSpace(s)
 		}
 	}
 	c.Namespace = cmp.Or(c.Namespace, os.Getenv("LEASEHOLD_NAMESPACE"))

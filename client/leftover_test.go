@@ -371,3 +371,45 @@ func TestManyLeasesOnASlowStore(t *testing.T) {
 		}
 	})
 }
+
+// Close releases what a caller of Release still waits for.
+func TestCloseDuringARelease(t *testing.T) {
+	for _, renewal := range []client.Renewal{client.RenewAt(0.3), client.RenewByHand(), client.RenewNever()} {
+		bubble(t, func(t *testing.T, s *leasetest.Server) {
+			a, c := onAltered(t, s)
+			a.release = func(ctx context.Context, r store.ReleaseRequest) error {
+				if !r.Withdraw { // that of the caller
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+				return a.plain.Release(ctx, r)
+			}
+			h := acquire(t, c, "r", client.TTL(time.Hour), client.Renew(renewal))
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			done := make(chan struct{})
+			go func() { defer close(done); _ = h.Release(ctx) }()
+			time.Sleep(time.Second)
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			<-done
+			if held := holders(t, s, "r"); len(held) != 0 {
+				t.Errorf("it is held by %+v", held)
+			}
+		})
+	}
+}
+
+// The URL of a store may have commas, unlike that of a server.
+func TestTheURLOfAStoreInTheEnvironment(t *testing.T) {
+	opened := ""
+	store.Register("test-hosts", func(_ context.Context, u *url.URL, _ store.Settings) (store.Store, error) {
+		opened = u.Host
+		return nil, leasehold.ErrDenied
+	})
+	t.Setenv("LEASEHOLD_SERVER", "test-hosts://a:1,b:2/x")
+	if _, err := client.Dial(t.Context(), client.Config{}); err != leasehold.ErrDenied || opened != "a:1,b:2" {
+		t.Errorf("opened %q: %v", opened, err)
+	}
+}

@@ -159,6 +159,21 @@ func (s *Session) lookIfUnused() {
 	}
 }
 
+// beginRelease notes a release by its caller. Until it has ended, and is pending if it failed, the
+// session is not unused, and closing it releases the lease too.
+func (s *Session) beginRelease(ref store.Ref) {
+	s.mu.Lock()
+	note(&s.pending.called, ref, 0)
+	s.mu.Unlock()
+}
+
+func (s *Session) endRelease(ref store.Ref) {
+	s.mu.Lock()
+	delete(s.pending.called, ref)
+	s.mu.Unlock()
+	s.lookIfUnused()
+}
+
 // leftLocked returns what a local session has to release when it ends: what it holds or asks for,
 // except reservations, and what was to be released anyway.
 func (s *Session) leftLocked() (left []store.Ref) {
@@ -171,7 +186,7 @@ func (s *Session) leftLocked() (left []store.Ref) {
 		}
 	}
 	p := s.pending
-	for _, refs := range []map[store.Ref]int{p.due, p.deferred, p.sending} {
+	for _, refs := range []map[store.Ref]int{p.due, p.deferred, p.sending, p.called} {
 		left = slices.AppendSeq(left, maps.Keys(refs))
 	}
 	return left

@@ -16,8 +16,9 @@ import (
 // goes on trying in the background.
 func (h *Hold) Release(ctx context.Context) error {
 	if h.session.local {
-		h.session.use() // or it could be closed as unused, and what is still to be released be forgotten
-		defer h.session.leave()
+		ref := h.ref()
+		h.session.beginRelease(ref)
+		defer h.session.endRelease(ref)
 	}
 	// The hold ends here before the server is asked: from this line on nobody may rely on it.
 	earlier := h.lose(&LostError{How: leasehold.Released})

@@ -147,7 +147,8 @@ func (s *Session) wanted() bool {
 // unused with its hold: it does not expire.
 func (s *Session) unused(now time.Duration) bool {
 	// The end of a session releases what is pending; that of a local one does not.
-	pending := s.local && (s.pending.releasing || len(s.pending.due)+len(s.pending.deferred) > 0)
+	p := &s.pending
+	pending := s.local && (p.releasing || len(p.due)+len(p.deferred)+len(p.called) > 0)
 	if s.own || s.acquiring > 0 || len(s.holds) > 0 || pending {
 		s.idle = now
 		return false

@@ -36,7 +36,7 @@ type Session struct {
 
 	mu                  sync.Mutex // guards what follows
 	holds               map[string]*Hold
-	acquiring           int  // the number of acquires, or local releases, under way
+	acquiring           int  // the number of acquires under way
 	full                bool // the server refused to put more into it
 	pending             pendingReleases
 	interventions       uint64 // the newest count that a server told; see interventions.go
@@ -170,13 +170,6 @@ func (s *Session) filled(err error) bool {
 func (s *Session) hasNoRoom(err error) bool {
 	var e *leasehold.Error
 	return errors.As(err, &e) && e.Code == leasehold.Limited && strings.Contains(e.Message, strconv.Quote(s.id))
-}
-
-// use counts something else that keeps the session from being closed as unused.
-func (s *Session) use() {
-	s.mu.Lock()
-	s.acquiring++
-	s.mu.Unlock()
 }
 
 func (s *Session) leave() {

@@ -107,8 +107,14 @@ func (c *Client) Leader(ctx context.Context, resource string) (Leader, error) {
 		seen   store.Resource
 		record store.Record
 	)
+	read := c.store.Read
+	if s, ok := c.store.(interface {
+		ReadHolders(ctx context.Context, resource string) (store.Resource, error)
+	}); ok {
+		read = s.ReadHolders // Observe reads at each event, also those of many waiters
+	}
 	err := c.retry(ctx, callTimeout/3, func(ctx context.Context) (err error) {
-		if seen, err = c.store.Read(ctx, resource); err != nil {
+		if seen, err = read(ctx, resource); err != nil {
 			return err
 		}
 		record, err = c.leaderRecord(ctx, seen)

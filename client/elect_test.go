@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -213,4 +215,36 @@ func TestAnElectionSurvivesAnOutageAtItsStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who leads is read without those who would like to.
+func TestTheLeaderIsReadWithoutItsQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		queues := make(chan string, 1)
+		c := s.Dial(t, func(config *client.Config) {
+			config.HTTP = &http.Client{Transport: observed{s.HTTP().Transport, func(r *http.Request) {
+				if strings.HasPrefix(r.URL.Path, "/v1/resources/") {
+					queues <- r.URL.Query().Get("queue")
+				}
+			}}}
+		})
+		acquire(t, c, "leader")
+		if l, err := c.Leader(t.Context(), "leader"); err != nil || l.Token == 0 {
+			t.Fatalf("%+v leads: %v", l, err)
+		}
+		if waiters := <-queues; waiters != "1" {
+			t.Errorf("%s waiters are read", waiters)
+		}
+	})
+}
+
+// An observed transport shows each request.
+type observed struct {
+	http.RoundTripper
+	see func(*http.Request)
+}
+
+func (o observed) RoundTrip(r *http.Request) (*http.Response, error) {
+	o.see(r)
+	return o.RoundTripper.RoundTrip(r)
 }

@@ -13,8 +13,17 @@ import (
 
 // Read returns the state of a resource, with as much of its queue as a server shows.
 func (s *Store) Read(ctx context.Context, resource string) (store.Resource, error) {
+	return s.read(ctx, resource, v1.MaxLimit)
+}
+
+// ReadHolders is Read for those who do not look at the queue, which may be long.
+func (s *Store) ReadHolders(ctx context.Context, resource string) (store.Resource, error) {
+	return s.read(ctx, resource, 1)
+}
+
+func (s *Store) read(ctx context.Context, resource string, waiters int) (store.Resource, error) {
 	r, err := ask(ctx, s, func(ctx context.Context, server *v1.Caller) (v1.Resource, error) {
-		return server.Resource(ctx, resource, v1.MaxLimit)
+		return server.Resource(ctx, resource, waiters)
 	})
 	if errors.Is(err, leasehold.ErrNotFound) {
 		free := leasehold.Status{Resource: resource, State: leasehold.Available, Capacity: 1}

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -20,14 +21,20 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	if err := s.check(&r); err != nil {
 		return store.Grant{}, err
 	}
-	ask := func(ctx context.Context) (store.Grant, error) { return s.ask(ctx, &r) }
 	if r.Wait <= 0 {
-		return ask(ctx)
+		return s.ask(ctx, &r)
 	}
-	wake, stop := s.wake(ctx, r.Resource)
-	defer stop()
+	w := &waker{s: s, name: objectName(s.namespace, r.Resource), free: make(chan struct{}, 1)}
+	defer w.stop()
 	poll := min(max(r.TTL/3, 500*time.Millisecond), 5*time.Second)
-	return store.Await(ctx, store.Waiting{For: r.Wait, Poll: poll, Wake: wake}, ask)
+	return store.Await(ctx, store.Waiting{For: r.Wait, Poll: poll, Wake: w.free},
+		func(ctx context.Context) (store.Grant, error) {
+			grant, err := s.ask(ctx, &r)
+			if errors.Is(err, leasehold.ErrHeld) {
+				w.start(ctx)
+			}
+			return grant, err
+		})
 }
 
 // check refuses what Kubernetes cannot do, and names that cannot be kept.

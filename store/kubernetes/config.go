@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -33,9 +34,28 @@ func (t *target) transport() *http.Transport {
 		Proxy: t.proxy, TLSClientConfig: t.tls, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: atOnce,
 		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second,
 		DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 10 * time.Second}).DialContext,
-		HTTP2:       &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 3 * time.Second},
 	}
 }
+
+// A line is a transport that can be replaced, because a dead connection would be used until a ping fails.
+type line struct {
+	open func() *http.Transport
+	now  atomic.Pointer[http.Transport]
+}
+
+func newLine(open func() *http.Transport) *line {
+	l := &line{open: open}
+	l.now.Store(open())
+	return l
+}
+
+func (l *line) RoundTrip(r *http.Request) (*http.Response, error) { return l.now.Load().RoundTrip(r) }
+
+func (l *line) CloseIdleConnections() { l.now.Load().CloseIdleConnections() }
+
+// replace makes later requests use new connections. Those that are under way keep theirs.
+func (l *line) replace() { l.now.Swap(l.open()).CloseIdleConnections() }
 
 // parameters are what the query of a URL may have.
 var parameters = []string{"ca", "cert", "context", "key", "kubeconfig", "token"}

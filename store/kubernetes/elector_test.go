@@ -49,52 +49,52 @@ func (e *elector) try(t *testing.T, name string) bool {
 func electors(t *testing.T, r *rig) {
 	s, clock := r.watching(t)
 	e := &elector{r: r, identity: "pod-1_5c9d"}
-	first := acquire(t, s, "shared-lease", "a")
-	o := r.lease(t, "shared-lease")
+	first := acquire(t, s, "elected", "a")
+	o := r.lease(t, "elected")
 	if o.Spec.HolderIdentity != "h_a" || o.Spec.LeaseDurationSeconds != 3 || o.Spec.LeaseTransitions != 1 {
 		t.Errorf("an elector sees %+v", o.Spec)
 	}
-	if e.try(t, "shared-lease") {
+	if e.try(t, "elected") {
 		t.Fatal("an elector took what is held")
 	}
-	release(t, s, "shared-lease", "a")
-	if !e.try(t, "shared-lease") {
+	release(t, s, "elected", "a")
+	if !e.try(t, "elected") {
 		t.Fatal("an elector does not get what was released")
 	}
-	held := denied(t, s, "shared-lease", "b", leasehold.ErrHeld)
+	held := denied(t, s, "elected", "b", leasehold.ErrHeld)
 	if held.Lease.Holder != e.identity || held.Lease.Remaining != 15*time.Second || held.Lease.Token != 0 {
 		t.Errorf("held by %+v", held.Lease)
 	}
-	if status, err := s.Read(t.Context(), "shared-lease"); err != nil || status.Holders[0].ID != e.identity {
+	if status, err := s.Read(t.Context(), "elected"); err != nil || status.Holders[0].ID != e.identity {
 		t.Errorf("%+v, %v", status, err)
 	}
 	clock.pass(14 * time.Second)
-	e.try(t, "shared-lease") // it renews
-	denied(t, s, "shared-lease", "b", leasehold.ErrHeld)
+	e.try(t, "elected") // it renews
+	denied(t, s, "elected", "b", leasehold.ErrHeld)
 	clock.pass(15*time.Second - 1)
-	denied(t, s, "shared-lease", "b", leasehold.ErrHeld)
+	denied(t, s, "elected", "b", leasehold.ErrHeld)
 	clock.pass(1)
-	if next := acquire(t, s, "shared-lease", "b"); next.Token <= first.Token {
+	if next := acquire(t, s, "elected", "b"); next.Token <= first.Token {
 		t.Errorf("token %d was granted after %d", next.Token, first.Token)
 	}
 
 	// An elector that takes over from us, and then gives up its turn.
-	o = r.lease(t, "shared-lease")
+	o = r.lease(t, "elected")
 	o.Spec.HolderIdentity, o.Spec.LeaseTransitions = e.identity, o.Spec.LeaseTransitions+1
 	r.put(t, o)
-	if renewal := renew(t, s, "shared-lease", "b"); renewal.Ended == nil || renewal.Ended.How != leasehold.ByTTL {
+	if renewal := renew(t, s, "elected", "b"); renewal.Ended == nil || renewal.Ended.How != leasehold.ByTTL {
 		t.Errorf("an elector took over, and the renewal says %+v", renewal)
 	}
-	denied(t, s, "shared-lease", "b", leasehold.ErrLost)
-	release(t, s, "shared-lease", "b")
-	o = r.lease(t, "shared-lease")
+	denied(t, s, "elected", "b", leasehold.ErrLost)
+	release(t, s, "elected", "b")
+	o = r.lease(t, "elected")
 	if o.Spec.HolderIdentity != e.identity {
 		t.Errorf("our release ended the turn of %q", o.Spec.HolderIdentity)
 	}
 	o.Spec.HolderIdentity, o.Spec.LeaseDurationSeconds = "", 1
 	r.put(t, o)
-	acquire(t, s, "shared-lease", "c")
-	denied(t, s, "shared-lease", "b", leasehold.ErrLost)
+	acquire(t, s, "elected", "c")
+	denied(t, s, "elected", "b", leasehold.ErrLost)
 }
 
 // Renewals within the same second look the same to an elector. It must not take over while the holder still

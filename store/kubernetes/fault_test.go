@@ -27,37 +27,39 @@ func (r *rig) through(t testing.TB, link *peer.Proxy) *Store {
 	c := configOf(t, r.Kubernetes)
 	c.Server = "https://" + link.Address
 	target := &target{tls: config}
-	c.Client = &http.Client{Transport: target.transport()}
+	line := newLine(target.transport)
+	c.Client = &http.Client{Transport: line}
 	t.Cleanup(c.Client.CloseIdleConnections)
-	return openWith(t, c)
+	s := openWith(t, c)
+	s.own = line
+	return s
 }
 
 // An API server that is away ends nothing, and lets nobody in.
-func TestOutage(t *testing.T) {
-	r := newRig(t)
+func outage(t *testing.T, r *rig) {
 	s, other := openWith(t, configOf(t, r.Kubernetes)), openWith(t, configOf(t, r.Kubernetes))
-	request := store.Request{Resource: "r", ID: "a", TTL: time.Minute}
+	request := store.Request{Resource: "outage", ID: "a", TTL: time.Minute}
 	grant, err := s.Acquire(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Kill()
-	if renewal := renew(t, s, "r", "a"); !store.Transient(renewal.Err) {
+	if renewal := renew(t, s, "outage", "a"); !store.Transient(renewal.Err) {
 		t.Errorf("during the outage: %+v", renewal)
 	}
-	_, err = other.Acquire(t.Context(), store.Request{Resource: "r", ID: "b", TTL: time.Minute})
+	_, err = other.Acquire(t.Context(), store.Request{Resource: "outage", ID: "b", TTL: time.Minute})
 	if !store.Transient(err) {
 		t.Errorf("during the outage: %v", err)
 	}
-	if renewal := renew(t, s, "r", "a"); !errors.Is(renewal.Err, leasehold.ErrUnavailable) {
+	if renewal := renew(t, s, "outage", "a"); !errors.Is(renewal.Err, leasehold.ErrUnavailable) {
 		t.Errorf("when nobody answers at the address: %+v", renewal)
 	}
 	r.Restart()
-	if renewal := renew(t, s, "r", "a"); renewal.Err != nil || renewal.Ended != nil || renewal.Token != grant.Token {
+	renewal := renew(t, s, "outage", "a")
+	if renewal.Err != nil || renewal.Ended != nil || renewal.Token != grant.Token {
 		t.Errorf("after the outage: %+v", renewal)
 	}
-	denied(t, other, "r", "b", leasehold.ErrHeld)
-	lostReply(t, r)
+	denied(t, other, "outage", "b", leasehold.ErrHeld)
 }
 
 // The answer to a grant is lost. The same id finds it, with what is left of it since the first attempt.
@@ -66,15 +68,18 @@ func lostReply(t *testing.T, r *rig) {
 	s := r.through(t, link)
 	release(t, s, "lost", "before") // the Lease is known, so that the acquire is one message
 	link.DropReplies()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, store.ErrLimit)
 	defer cancel()
+	before := s.own.now.Load()
 	request := store.Request{Resource: "lost", ID: "a", TTL: time.Minute}
 	if _, err := s.Acquire(ctx, request); !store.Transient(err) || errors.Is(err, leasehold.ErrUnavailable) {
 		t.Fatalf("without an answer: %v", err)
 	}
+	if s.own.now.Load() == before {
+		t.Error("after an attempt that took too long the same connections are used")
+	}
 	link.Forward()
 	token := r.lease(t, "lost").noteOf().Token // it was granted
-	s.client.CloseIdleConnections()
 	again, err := s.Acquire(t.Context(), request)
 	if err != nil || again.Token != token || again.Remaining > 59*time.Second {
 		t.Errorf("granted was token %d; asked again, it is %d with %v left, %v", token, again.Token,

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	maxAnswer = 64 << 20 // bytes; 500 Leases with the largest annotations would be twice that, and are not read
+	maxAnswer = 64 << 20 // bytes; enough for a chunk of a list of the largest Leases
 	busyTries = 5        // requests that the API server puts off before the caller is told
 )
 
@@ -131,8 +131,8 @@ func (s *Store) start(ctx context.Context, method, path string, body []byte, fre
 // happened.
 func (s *Store) failure(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
-		if errors.Is(cause, store.ErrLimit) {
-			s.client.CloseIdleConnections()
+		if errors.Is(cause, store.ErrLimit) && s.own != nil {
+			s.own.replace()
 		}
 		return fmt.Errorf("the API server did not answer in time: %w", cause)
 	}

@@ -53,7 +53,7 @@ func (s *Store) toResource(resource string, v view) store.Resource {
 }
 
 // listChunk is how many Leases are asked for at once.
-const listChunk = 500
+const listChunk = 250
 
 type leaseList struct {
 	Metadata struct {

@@ -160,7 +160,7 @@ func TestServer(t *testing.T) {
 		"a conflict for each renewal": conflicts, "too many requests": tooMany, "electors": electors,
 		"renewals within a second": withinASecond, "the role": roles, "the address": addresses,
 		"no such namespace": noNamespace, "an unknown renewal": unknownRenewal, "a foreign lease": foreignLease,
-		"namespaces of leasehold": namespaces,
+		"namespaces of leasehold": namespaces, "an outage": outage, "a lost reply": lostReply,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, r) })
 	}

@@ -37,7 +37,7 @@ type Config struct {
 // A Store keeps leases in the Lease objects of one namespace of Kubernetes.
 type Store struct {
 	client    *http.Client
-	own       bool // Close closes its connections
+	own       *line // its connections, if Close closes them
 	server    string
 	token     *token
 	space     string // the namespace of Kubernetes
@@ -62,7 +62,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		namespace: c.Namespace, log: c.Log,
 	}
 	if s.client == nil {
-		s.client, s.own = &http.Client{Transport: target.transport()}, true
+		s.own = newLine(target.transport)
+		s.client = &http.Client{Transport: s.own}
 	}
 	if s.space == "" {
 		s.space = "default"
@@ -104,10 +105,9 @@ func (s *Store) Features() store.Features {
 
 // Close ends the connections, unless the configuration had a client.
 func (s *Store) Close() error {
-	if s.closed.Swap(true) || !s.own {
-		return nil
+	if !s.closed.Swap(true) && s.own != nil {
+		s.own.CloseIdleConnections()
 	}
-	s.client.CloseIdleConnections()
 	return nil
 }
 

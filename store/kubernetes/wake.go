@@ -12,22 +12,38 @@ import (
 // watchAgain is how long after the end of a watch the next one is begun.
 const watchAgain = time.Second
 
-// wake begins to watch the Lease of a resource. The channel receives when it is free. If the role has no
-// watch, nothing does, and the waiter polls.
-func (s *Store) wake(ctx context.Context, resource string) (wake <-chan struct{}, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	free := make(chan struct{}, 1)
-	name := objectName(s.namespace, resource)
-	var running sync.WaitGroup
-	running.Go(func() {
-		for s.watchLease(ctx, name, free) && ctx.Err() == nil {
+// A waker watches a Lease while somebody waits for it. If the role has no watch, nothing is received, and the
+// waiter polls.
+type waker struct {
+	s    *Store
+	name string
+	free chan struct{} // receives when it is free
+
+	cancel  context.CancelFunc // nil: it was not started
+	running sync.WaitGroup
+}
+
+// start begins to watch, once.
+func (w *waker) start(ctx context.Context) {
+	if w.cancel != nil {
+		return
+	}
+	ctx, w.cancel = context.WithCancel(ctx)
+	w.running.Go(func() {
+		for w.s.watchLease(ctx, w.name, w.free) && ctx.Err() == nil {
 			select {
 			case <-time.After(watchAgain):
 			case <-ctx.Done():
 			}
 		}
 	})
-	return free, func() { cancel(); running.Wait() }
+}
+
+func (w *waker) stop() {
+	if w.cancel != nil {
+		w.cancel()
+		w.running.Wait()
+	}
 }
 
 // watchLease watches until the stream ends. It reports whether another one is worth it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/peer"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 func openURL(b *testing.B) store.Store {
@@ -104,4 +105,12 @@ func BenchmarkRenew(b *testing.B) {
 			b.Fatal(err, renewals[99].Ended)
 		}
 	}
+}
+
+// BenchmarkStore has the figures of docs/stores.
+func BenchmarkStore(b *testing.B) {
+	server := peer.StartConsul(b, short)
+	storetest.Benchmark(b, storetest.Config{
+		Open: func(t testing.TB) store.Store { return open(t, server.Members[0].Address) }, TTL: 2 * time.Second,
+	})
 }

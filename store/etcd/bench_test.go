@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/peer"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // durable is an etcd that syncs its disk, as it does where it matters.
@@ -103,4 +104,12 @@ func BenchmarkRenew(b *testing.B) {
 			b.Fatal(err, renewals[99].Ended)
 		}
 	}
+}
+
+// BenchmarkStore has the figures of docs/stores.
+func BenchmarkStore(b *testing.B) {
+	server := peer.StartEtcd(b, peer.EtcdConfig{})
+	storetest.Benchmark(b, storetest.Config{
+		Open: func(t testing.TB) store.Store { return open(t, server.Endpoints()...) }, TTL: 2 * time.Second,
+	})
 }

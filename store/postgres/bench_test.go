@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/peer"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // BenchmarkAcquireRelease acquires and releases a resource of its own for each caller.
@@ -68,4 +70,10 @@ func BenchmarkHandOver(b *testing.B) {
 		release(b, s, "a", fmt.Sprint(i-1))
 		<-granted
 	}
+}
+
+// BenchmarkStore has the figures of docs/stores.
+func BenchmarkStore(b *testing.B) {
+	p := peer.StartPostgres(b, peer.PostgresConfig{Args: []string{"-c", "fsync=on"}})
+	storetest.Benchmark(b, suite(b, p, p.URL()))
 }

@@ -41,7 +41,7 @@ func (s second) Close() error {
 }
 
 // suite returns the suite's configuration for a server that was set up.
-func suite(t *testing.T, p *peer.Postgres, url string) storetest.Config {
+func suite(t testing.TB, p *peer.Postgres, url string) storetest.Config {
 	open := func(url string) func(t testing.TB) store.Store {
 		return func(t testing.TB) store.Store {
 			s, err := Open(t.Context(), quiet(url))

@@ -10,9 +10,11 @@ import (
 
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	goredis9 "github.com/redis/go-redis/v9"
+
 	"github.com/leasehold/leasehold/internal/peer"
 	"github.com/leasehold/leasehold/store"
-	goredis9 "github.com/redis/go-redis/v9"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 // Beside each benchmark is the same with redsync, on the same kind of server.
@@ -154,4 +156,12 @@ func newRedsync(b *testing.B) *redsync.Redsync {
 	client := goredis9.NewClient(&goredis9.Options{Addr: server.Address})
 	b.Cleanup(func() { _ = client.Close() })
 	return redsync.New(goredis.NewPool(client))
+}
+
+// BenchmarkStore has the figures of docs/stores.
+func BenchmarkStore(b *testing.B) {
+	server := peer.StartRedis(b, peer.RedisConfig{Args: []string{"--appendonly", "yes"}})
+	storetest.Benchmark(b, storetest.Config{
+		Open: func(t testing.TB) store.Store { return openWith(t, config(server.Address)) }, TTL: testTTL,
+	})
 }

@@ -130,6 +130,10 @@ func TestABreakEndsWhatWasSeen(t *testing.T) {
 		if seen, err := c.Resource(t.Context(), "r", 0); err != nil || len(seen.Holders) != 0 {
 			t.Errorf("after the break %+v, %v", seen, err)
 		}
+		err = c.Release(t.Context(), v1.ReleaseRequest{ID: lease.ID})
+		if !errors.Is(err, leasehold.ErrLost) || !strings.Contains(err.Error(), "broken by bob: stuck") {
+			t.Errorf("released after the break: %v", err)
+		}
 	})
 }
 

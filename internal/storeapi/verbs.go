@@ -198,7 +198,29 @@ func (a *API) release(ctx context.Context, s store.Store, r v1.ReleaseRequest) e
 		}
 		request.Leases = append(request.Leases, ref)
 	}
-	return s.Release(ctx, request)
+	var gone error
+	if !r.Withdraw {
+		gone = lostBefore(ctx, s, request.Leases)
+	}
+	if err := s.Release(ctx, request); err != nil {
+		return err
+	}
+	return gone
+}
+
+// lostBefore returns the error about the first lease that ended otherwise than by its release. For the
+// release of a store that is no error; a person should know that the work was not covered to its end.
+func lostBefore(ctx context.Context, s store.Store, leases []store.Ref) error {
+	answers, err := s.Renew(ctx, leases...)
+	if err != nil {
+		return nil // the release will fail as well, or matters more
+	}
+	for i, a := range answers {
+		if a.Ended != nil && a.Ended.How != 0 && a.Ended.How != leasehold.Released {
+			return ended(leases[i], a.Ended)
+		}
+	}
+	return nil
 }
 
 func (a *API) breakLease(ctx context.Context, s store.Store, r v1.BreakRequest) (v1.Lease, error) {

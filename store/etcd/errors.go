@@ -28,6 +28,21 @@ func (s *Store) failure(err error) error {
 	return &leasehold.Error{Code: leasehold.Undecided, Message: "etcd did not answer: " + plain(err)}
 }
 
+// unopened returns what an error means that came before the first answer: nothing was asked for yet.
+func (s *Store) unopened(err error, endpoints []string) error {
+	failed := s.failure(err)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return failed
+	case errors.Is(err, context.DeadlineExceeded):
+		return &leasehold.Error{Code: leasehold.Unavailable,
+			Message: "etcd cannot be reached: no answer from " + strings.Join(endpoints, ", ")}
+	case errors.Is(failed, leasehold.ErrUndecided):
+		return &leasehold.Error{Code: leasehold.Unavailable, Message: "etcd cannot be reached: " + plain(err)}
+	}
+	return failed
+}
+
 // decided returns the error if etcd, or the driver before it sent anything, refused the request.
 func (s *Store) decided(err error) error {
 	code, message := leasehold.Code(0), ""

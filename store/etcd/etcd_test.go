@@ -98,11 +98,11 @@ func TestTheURL(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	_, err := etcd.Open(ctx, etcd.Config{Endpoints: []string{"http://127.0.0.1:1"}})
-	if !store.Transient(err) {
-		t.Errorf("etcd does not run: %v", err)
+	for _, user := range []string{"", "ann"} {
+		_, err := etcd.Open(t.Context(), etcd.Config{Endpoints: []string{"http://127.0.0.1:1"}, Username: user, Password: "x"})
+		if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), "http://127.0.0.1:1") {
+			t.Errorf("etcd does not run, user %q: %v", user, err)
+		}
 	}
 }
 

@@ -83,7 +83,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.client == nil {
 		client, err := dial(ctx, c)
 		if err != nil {
-			return nil, s.failure(err)
+			return nil, s.unopened(err, c.Endpoints)
 		}
 		s.client, s.own = client, true
 	}
@@ -91,15 +91,18 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s.marks = newMarks(s.client)
 	if err := s.learn(ctx); err != nil {
 		_ = s.Close()
-		return nil, err
+		return nil, s.unopened(err, s.client.Endpoints())
 	}
 	return s, nil
 }
 
+// openTime is how long an etcd may take for its first answer. The driver would dial for ever.
+const openTime = 5 * time.Second
+
 func dial(ctx context.Context, c Config) (*clientv3.Client, error) {
-	timeout := 10 * time.Second
+	timeout := openTime
 	if deadline, ok := ctx.Deadline(); ok {
-		timeout = max(time.Until(deadline), time.Millisecond)
+		timeout = min(timeout, max(time.Until(deadline), time.Millisecond))
 	}
 	return clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints, TLS: c.TLS, Username: c.Username, Password: c.Password,
@@ -111,6 +114,8 @@ func dial(ctx context.Context, c Config) (*clientv3.Client, error) {
 // learn asks etcd for the shortest TTL. It raises shorter ones without a word, so a lease of one
 // second is asked for; it ends by itself. A full database does not grant it, but can still be read.
 func (s *Store) learn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
 	s.minTTL = defaultMinTTL
 	grant, err := s.client.Grant(ctx, 1)
 	if err == nil {
@@ -118,7 +123,7 @@ func (s *Store) learn(ctx context.Context) error {
 		return nil
 	}
 	if _, err := s.client.Get(ctx, s.keys.leases(), clientv3.WithKeysOnly(), clientv3.WithLimit(1)); err != nil {
-		return s.failure(err)
+		return err
 	}
 	return nil
 }

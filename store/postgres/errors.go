@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -44,7 +46,22 @@ func (s *Store) connectError(err error) error {
 			return invalid("PostgreSQL: %s", e.Message)
 		}
 	}
-	return unavailable("PostgreSQL cannot be reached: %v", err)
+	return unavailable("PostgreSQL cannot be reached: %s", oneLine(err))
+}
+
+// oneLine returns the text of an error of the driver, which has a line for each attempt, often the same.
+func oneLine(err error) string {
+	head, attempts, found := strings.Cut(err.Error(), "\n")
+	if !found {
+		return head
+	}
+	var lines []string
+	for line := range strings.Lines(attempts) {
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return head + " " + strings.Join(lines, "; ")
 }
 
 // failure classifies the error of a call. committing says that the commit may have been executed.
@@ -56,7 +73,7 @@ func (s *Store) failure(ctx context.Context, err error, committing bool) error {
 	case ok:
 		return undecided("PostgreSQL does not say whether the commit is durable: %s", e.Message)
 	case pgconn.SafeToRetry(err):
-		return unavailable("PostgreSQL cannot be reached: %v", err)
+		return unavailable("PostgreSQL cannot be reached: %s", oneLine(err))
 	case ctx.Err() != nil:
 		return fmt.Errorf("PostgreSQL has not answered: %w", context.Cause(ctx))
 	}

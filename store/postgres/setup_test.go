@@ -170,7 +170,7 @@ func TestURLs(t *testing.T) {
 		"postgres://u:secret@h/d?schema=a&schema=b": "twice",
 		"postgres://u:secret@h/d?sslmode=perhaps":   "malformed",
 		"postgres://u:secret@h/d?max-ttl=1000h":     "largest TTL",
-		"postgres://u:secret@127.0.0.1:1/d":         "cannot be reached",
+		"postgres://u:secret@127.0.0.1:1/d":         "database=d`: 127.0.0.1:1 (127.0.0.1): dial error",
 		"postgresql://u:secret@127.0.0.1:1/d":       "cannot be reached",
 	} {
 		_, err := store.Open(t.Context(), text, store.Settings{})

@@ -91,7 +91,9 @@ func Redact(address string) string {
 	parameters := strings.Split(u.RawQuery, "&")
 	for i, parameter := range parameters {
 		name, _, _ := strings.Cut(parameter, "=")
-		if plain, err := url.QueryUnescape(name); err != nil || strings.Contains(strings.ToLower(plain), "password") {
+		plain, err := url.QueryUnescape(parameter)
+		// An @ is that of another URL, such as listen of PostgreSQL.
+		if err != nil || strings.Contains(strings.ToLower(plain), "password") || strings.Contains(plain, "@") {
 			parameters[i] = name + "=xxxxx"
 		}
 	}
@@ -113,8 +115,13 @@ func Open(ctx context.Context, address string, s Settings) (Store, error) {
 	mu.Lock()
 	open := openers[u.Scheme]
 	mu.Unlock()
-	if open == nil {
+	switch {
+	case open == nil:
 		return nil, unknownScheme(u.Scheme)
+	case u.Opaque != "":
+		// Such as redis:host:6379, whose host the stores would not find and replace by a default.
+		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(
+			"the address of the store has no slashes: write it as %s://…", u.Scheme)}
 	}
 	if s.Namespace == "" {
 		s.Namespace = leasehold.DefaultNamespace

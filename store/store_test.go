@@ -30,17 +30,18 @@ func TestTheErrorNamesTheImport(t *testing.T) {
 
 func TestNoPasswordIsShown(t *testing.T) {
 	for address, want := range map[string]string{
-		"redis://ann:hunter2@a:1?init=true":                     "redis://ann:xxxxx@a:1?init=true",
-		"redis://ann:hunter2@b@a:1":                             "redis://ann:xxxxx@a:1",
-		"redis+sentinel://a/b?sentinel-password=hunter2&db=1":   "redis+sentinel://a/b?sentinel-password=xxxxx&db=1",
-		"postgres://a/b?Pass%77ord=hunter2&sslpassword=hunter2": "postgres://a/b?Pass%77ord=xxxxx&sslpassword=xxxxx",
-		"postgres://ann:hunter2@a:1,b:2/c":                      "postgres://ann:xxxxx@a:1,b:2/c",
-		"http://a,http://ann:hunter2@b":                         "http://a,http://ann:xxxxx@b",
-		"redis://:hunter2%zz@a":                                 "(not a URL)",
-		"redis:ann:hunter2@a":                                   "(not a URL)",
-		"127.0.0.1:4653":                                        "127.0.0.1:4653",
-		"a:1,b:2":                                               "a:1,b:2",
-		"etcd://a:1,b:2/jobs":                                   "etcd://a:1,b:2/jobs",
+		"redis://ann:hunter2@a:1?init=true":                        "redis://ann:xxxxx@a:1?init=true",
+		"redis://ann:hunter2@b@a:1":                                "redis://ann:xxxxx@a:1",
+		"redis+sentinel://a/b?sentinel-password=hunter2&db=1":      "redis+sentinel://a/b?sentinel-password=xxxxx&db=1",
+		"postgres://a/b?Pass%77ord=hunter2&sslpassword=hunter2":    "postgres://a/b?Pass%77ord=xxxxx&sslpassword=xxxxx",
+		"postgres://ann:hunter2@a:1,b:2/c":                         "postgres://ann:xxxxx@a:1,b:2/c",
+		"http://a,http://ann:hunter2@b":                            "http://a,http://ann:xxxxx@b",
+		"postgres://a/b?listen=postgres%3A%2F%2Fann%3Ahunter2%40b": "postgres://a/b?listen=xxxxx",
+		"redis://:hunter2%zz@a":                                    "(not a URL)",
+		"redis:ann:hunter2@a":                                      "(not a URL)",
+		"127.0.0.1:4653":                                           "127.0.0.1:4653",
+		"a:1,b:2":                                                  "a:1,b:2",
+		"etcd://a:1,b:2/jobs":                                      "etcd://a:1,b:2/jobs",
 	} {
 		if got := store.Redact(address); got != want {
 			t.Errorf("%s is shown as %s, want %s", address, got, want)
@@ -57,6 +58,10 @@ func TestARegisteredSchemeIsOpened(t *testing.T) {
 	})
 	if !store.Names("test-opened://here") || store.Names("http://here") || store.Names("here:4653") {
 		t.Error("the addresses of stores are not told from those of servers")
+	}
+	_, err := store.Open(t.Context(), "test-opened:here:1", store.Settings{})
+	if !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), "test-opened://") {
+		t.Errorf("without slashes: %v", err)
 	}
 	if _, err := store.Open(t.Context(), "test-opened://here", store.Settings{}); err != leasehold.ErrUnavailable {
 		t.Errorf("it failed with %v", err)

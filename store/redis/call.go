@@ -46,7 +46,36 @@ func (s *Store) call(ctx context.Context, sc script, keys []string, args ...stri
 	return a, nil
 }
 
+// send ends with its context. The driver does not, while it connects: a call waits for the connection that
+// another call makes, for as long as that one has time.
 func (s *Store) send(ctx context.Context, sc script, build func(rueidis.Builder) rueidis.Completed) (
+	rueidis.RedisMessage, error,
+) {
+	type result struct {
+		message rueidis.RedisMessage
+		err     error
+	}
+	answered := make(chan result, 1)
+	go func() {
+		message, err := s.sendOnce(ctx, sc, build)
+		answered <- result{message, err}
+	}()
+	select {
+	case r := <-answered:
+		return r.message, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-answered: // it ends by itself if it is connected
+		return r.message, r.err
+	case <-time.After(connectedGrace):
+		return rueidis.RedisMessage{}, ctx.Err()
+	}
+}
+
+const connectedGrace = 20 * time.Millisecond
+
+func (s *Store) sendOnce(ctx context.Context, sc script, build func(rueidis.Builder) rueidis.Completed) (
 	rueidis.RedisMessage, error,
 ) {
 	if s.strict && sc.durable {

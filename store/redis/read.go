@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -134,16 +135,21 @@ func (s *Store) resource(now int64, name string, parts []rueidis.RedisMessage) s
 	return r
 }
 
-// sweepEvery is after how many grants a few names of the index are looked at.
-const sweepEvery = 256
+// One of sweepEvery grants looks at sweepMany names of the index. More are looked at than grants add, so that
+// the index stays in proportion to what lives, even if every lease is on another resource.
+const (
+	sweepEvery = 64
+	sweepMany  = chunk
+)
 
 // sweep removes some names from the index whose leases ended by time. Nobody else does, if nobody
-// lists. It samples, as Redis does for its own expiry, so the index stays in proportion to what lives.
+// lists. It samples, as Redis does for its own expiry. Chance decides when, and not a count: a program may
+// end after one grant.
 func (s *Store) sweep(ctx context.Context) {
-	if s.grants.Add(1)%sweepEvery != 0 {
+	if rand.N(sweepEvery) != 0 {
 		return
 	}
-	a, err := s.call(ctx, namesScript, []string{s.names.index()}, "some", "20")
+	a, err := s.call(ctx, namesScript, []string{s.names.index()}, "some", decimal(sweepMany))
 	if err != nil {
 		return // the next one will do
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -214,6 +215,23 @@ func TestTheIndexIsSwept(t *testing.T) {
 	}
 	if got := server.Do("ZCARD", s.names.index()); got != "0" {
 		t.Errorf("the index still has %s names", got)
+	}
+}
+
+// If every lease is on another resource and ends by time, the index grows no further once the sweep removes as
+// many names as are added. Programs that acquire once and end sweep, too.
+func TestTheIndexIsBounded(t *testing.T) {
+	t.Parallel()
+	server := peer.StartRedis(t, peer.RedisConfig{})
+	s, many := openAt(t, server.Address), 6000
+	for i := range many {
+		r := store.Request{Resource: fmt.Sprint("r", i), ID: strconv.Itoa(i), TTL: time.Millisecond}
+		if _, err := s.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, _ := strconv.Atoi(server.Do("ZCARD", s.names.index())); n > many/6 {
+		t.Errorf("the index has %d names after %d grants, of which none lives", n, many)
 	}
 }
 

@@ -62,7 +62,6 @@ type Store struct {
 
 	steps  store.Steps
 	wakes  *wakes
-	grants atomic.Int64
 	closed atomic.Bool
 }
 

@@ -307,8 +307,9 @@ func setServer(c *Config, value string) error {
 	}
 	scheme, _, found := strings.Cut(strings.ToLower(strings.TrimSpace(value)), "://")
 	if found && scheme != "http" && scheme != "https" && !strings.ContainsAny(scheme, ",:") {
-		return fmt.Errorf("unknown scheme %q: write it as http://host:port, or as a host alone, which means port "+
-			"4653, or use a store that this program has: %s", scheme, strings.Join(store.Schemes(), ", "))
+		known := append([]string{"http", "https"}, store.Schemes()...)
+		return fmt.Errorf("unknown scheme %q: this program knows %s; a host alone means http and port 4653",
+			scheme, strings.Join(known, ", "))
 	}
 	c.Client.Servers = strings.Split(value, ",")
 	probe := Client{Servers: c.Client.Servers}

@@ -25,7 +25,8 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 		return a.ask(ctx)
 	}
 	// A third of the TTL is more than the quarter that has to lie between two writes.
-	return store.Await(ctx, store.Waiting{For: r.Wait, Poll: r.TTL / 3, Wake: a.wake}, a.ask)
+	w := store.Waiting{For: r.Wait, Poll: r.TTL / 3, Wake: a.wake, Leave: store.Leaving(s, r)}
+	return store.Await(ctx, w, a.ask)
 }
 
 // check refuses what ZooKeeper cannot do, and names that cannot be kept.

@@ -259,16 +259,27 @@ func (s *Store) session(ctx context.Context, ttl time.Duration) (*session, error
 
 // anySession returns a session to read by, or to write what is bound to none. Its use is counted.
 func (s *Store) anySession(ctx context.Context) (*session, error) {
+	if c := s.connected(); c != nil {
+		if err := c.introduce(); err != nil {
+			c.done()
+			return nil, err
+		}
+		return c, nil
+	}
+	return s.session(ctx, min(max(readerTTL, s.minTTL), s.maxTTL))
+}
+
+// connected returns a session that has a connection, if there is one.
+func (s *Store) connected() *session {
 	s.mu.Lock()
-	ttl := min(max(readerTTL, s.minTTL), s.maxTTL)
-	for other, c := range s.sessions {
-		if c.id.Load() != 0 && c.conn.State() == zk.StateHasSession && c.usable(s.clock.Now()) {
-			ttl = other
-			break
+	defer s.mu.Unlock()
+	for _, c := range s.sessions {
+		if c.id.Load() != 0 && !c.over.Load() && c.conn.State() == zk.StateHasSession {
+			c.use()
+			return c
 		}
 	}
-	s.mu.Unlock()
-	return s.session(ctx, ttl)
+	return nil
 }
 
 func (s *Store) current(ttl time.Duration) (*session, error) {

@@ -47,7 +47,7 @@ func (s *Session) acquire(ctx context.Context, o options, began time.Duration) (
 	a.request = store.Request{
 		Resource: first.Resource, Shared: first.Shared, Slots: first.Slots, Capacity: first.Capacity,
 		Holder: o.holder, ID: a.holds[0].id, Session: s.storeID(), Party: party, Reason: o.reason,
-		Labels: labelsOf(o.labels), Value: o.value, Floor: leasehold.Token(s.client.largest.Load()),
+		Labels: store.LabelsOf(o.labels), Value: o.value, Floor: leasehold.Token(s.client.largest.Load()),
 		Grace: o.grace, HoldLimit: o.holdLimit, Priority: o.priority, Wait: a.remainingWait(),
 	}
 	if s.local {

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -123,14 +122,6 @@ func (o *options) partyOf(ctx context.Context, id string) string {
 		return h.party
 	}
 	return id
-}
-
-// labelsOf returns labels in the order of their keys.
-func labelsOf(given map[string]string) (labels leasehold.Labels) {
-	for _, key := range slices.Sorted(maps.Keys(given)) {
-		labels = append(labels, leasehold.Label{Key: key, Value: given[key]})
-	}
-	return labels
 }
 
 // usableTTL returns a TTL that a server would accept: intervals are computed from it before a

@@ -240,19 +240,13 @@ func (c *Client) saw(token leasehold.Token) {
 
 // checkPowers returns an error if the store lacks what an acquire asks for.
 func (c *Client) checkPowers(o options) error {
-	var failures []error
-	need := func(p store.Power, is bool) {
-		if is {
-			failures = append(failures, store.Require(c.store, p))
+	r := store.Request{Grace: o.grace, HoldLimit: o.holdLimit, Priority: o.priority, Value: o.value}
+	for i, item := range o.items {
+		if i == 0 {
+			r.Shared, r.Slots = item.Shared, item.Slots
+			continue
 		}
+		r.Also = append(r.Also, store.Item{Shared: item.Shared, Slots: item.Slots})
 	}
-	for _, item := range o.items {
-		need(store.Slots, item.Shared || item.Slots > 0)
-	}
-	need(store.Several, len(o.items) > 1)
-	need(store.Grace, o.grace > 0)
-	need(store.HoldLimit, o.holdLimit > 0)
-	need(store.Priority, o.priority != 0)
-	need(store.ValueInLease, len(o.value) > 0)
-	return errors.Join(failures...)
+	return store.CheckPowers(c.store, r)
 }

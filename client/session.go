@@ -73,7 +73,7 @@ func (s *Session) open(ctx context.Context, labels map[string]string) error {
 	)
 	err := c.retry(ctx, s.attemptLimit(), func(ctx context.Context) (err error) {
 		sent = c.clock.Now()
-		answer, err = c.sessionful.OpenSession(ctx, s.id, s.ttl, labelsOf(labels))
+		answer, err = c.sessionful.OpenSession(ctx, s.id, s.ttl, store.LabelsOf(labels))
 		return err
 	})
 	if err == nil && !s.extend(sent, answer) {

@@ -1,19 +1,18 @@
 package storeapi
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/store"
 )
 
 func (a *API) lease(l leasehold.Lease) v1.Lease {
 	answer := v1.Lease{
 		Namespace: a.namespace, Resource: l.Resource, ID: l.ID, Holder: l.Holder,
 		Token: uint64(l.Token), Floor: uint64(l.Floor), State: l.State.String(), Slots: l.Slots, Units: l.Units,
-		Acquired: moment(l.Acquired), Labels: labelMap(l.Labels), Reason: l.Reason, After: ending(l.After),
+		Acquired: moment(l.Acquired), Labels: store.LabelMap(l.Labels), Reason: l.Reason, After: ending(l.After),
 	}
 	if l.State == 0 {
 		answer.State = leasehold.Leased.String()
@@ -38,7 +37,7 @@ func (a *API) status(s leasehold.Status) v1.Resource {
 	}
 	for _, w := range s.Queue {
 		r.Queue = append(r.Queue, v1.Waiter{
-			Position: w.Position, ID: w.ID, Holder: w.Holder, Labels: labelMap(w.Labels), Reason: w.Reason,
+			Position: w.Position, ID: w.ID, Holder: w.Holder, Labels: store.LabelMap(w.Labels), Reason: w.Reason,
 			Since: v1.Time{Time: w.Since}, Until: moment(w.Until),
 		})
 	}
@@ -72,22 +71,4 @@ func moment(t time.Time) *v1.Time {
 		return nil
 	}
 	return &v1.Time{Time: t}
-}
-
-func labels(m map[string]string) (list leasehold.Labels) {
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, leasehold.Label{Key: key, Value: m[key]})
-	}
-	return list
-}
-
-func labelMap(list leasehold.Labels) map[string]string {
-	if len(list) == 0 {
-		return nil
-	}
-	m := map[string]string{}
-	for _, l := range list {
-		m[l.Key] = l.Value
-	}
-	return m
 }

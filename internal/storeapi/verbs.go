@@ -21,7 +21,7 @@ func (a *API) acquire(ctx context.Context, s store.Store, r v1.AcquireRequest) (
 			Message: s.Features().Store + " needs a TTL, such as 30s: none and auto need a Leasehold server"}
 	}
 	request := store.Request{
-		Resource: r.Resource, ID: r.ID, Holder: r.Holder, Labels: labels(r.Labels), Reason: r.Reason,
+		Resource: r.Resource, ID: r.ID, Holder: r.Holder, Labels: store.LabelsOf(r.Labels), Reason: r.Reason,
 		TTL: time.Duration(r.TTL.Duration), Wait: time.Duration(r.Wait), Session: r.Session, Party: r.Party,
 		Shared: r.Shared, Slots: max(0, int(r.Slots)), Capacity: r.Capacity, Grace: time.Duration(r.Grace),
 		HoldLimit: time.Duration(r.HoldLimit), Priority: r.Priority,
@@ -33,7 +33,7 @@ func (a *API) acquire(ctx context.Context, s store.Store, r v1.AcquireRequest) (
 	if made {
 		request.ID = newID(r.Resource)
 	}
-	if err := check(s, request, len(r.Also)); err != nil {
+	if err := check(s, request, r.Also); err != nil {
 		return v1.Lease{}, err
 	}
 	grant, err := s.Acquire(ctx, request)
@@ -79,20 +79,13 @@ func sayWhoHolds(err error) error {
 	return &told
 }
 
-// check refuses what a store cannot do.
-func check(s store.Store, r store.Request, also int) error {
-	needs := map[store.Power]bool{
-		store.Detached: true, store.SessionPower: r.Session != "", store.Slots: r.Shared || r.Slots > 0,
-		store.Several: also > 0, store.Grace: r.Grace > 0, store.HoldLimit: r.HoldLimit > 0,
-		store.Priority: r.Priority != 0,
+// check refuses what a store cannot do. A lease of the command line goes on after its process.
+func check(s store.Store, r store.Request, also []v1.AcquireItem) error {
+	r.Also = make([]store.Item, len(also))
+	if err := store.Check(s, r); err != nil {
+		return err
 	}
-	var failures []error
-	for p, needed := range needs {
-		if needed {
-			failures = append(failures, store.Require(s, p))
-		}
-	}
-	return errors.Join(append(failures, s.Features().CheckTTL(r.TTL))...)
+	return store.Require(s, store.Detached)
 }
 
 // separator is between the random part of an id and the resource that it belongs to. A store looks a

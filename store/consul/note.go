@@ -2,8 +2,6 @@ package consul
 
 import (
 	"encoding/json"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -24,23 +22,9 @@ type note struct {
 }
 
 func newNote(r *store.Request) note {
-	n := note{ID: r.ID, Holder: r.Holder, Reason: r.Reason, Value: r.Value,
+	n := note{ID: r.ID, Holder: r.Holder, Reason: r.Reason, Value: r.Value, Labels: store.LabelMap(r.Labels),
 		TTL: r.TTL.String(), Since: time.Now().UTC().Truncate(time.Millisecond)}
-	for _, l := range r.Labels {
-		if n.Labels == nil {
-			n.Labels = map[string]string{}
-		}
-		n.Labels[l.Key] = l.Value
-	}
 	return n
-}
-
-func (n note) labels() (labels leasehold.Labels) {
-	for key, value := range n.Labels {
-		labels = append(labels, leasehold.Label{Key: key, Value: value})
-	}
-	slices.SortFunc(labels, func(a, b leasehold.Label) int { return strings.Compare(a.Key, b.Key) })
-	return labels
 }
 
 // ttl returns 0 if the note is not ours.
@@ -90,8 +74,9 @@ func (c *claim) by(id string) bool { return c != nil && c.ID == id }
 // toLease returns a lease of which something is left.
 func (s *Store) toLease(c *claim, token leasehold.Token, remaining time.Duration) leasehold.Lease {
 	l := leasehold.Lease{
-		Namespace: s.namespace, Resource: c.resource, ID: c.ID, Holder: c.Holder, Labels: c.labels(), Reason: c.Reason,
-		State: leasehold.Leased, Token: token, Floor: token, TTL: c.ttl(), Acquired: c.Since,
+		Namespace: s.namespace, Resource: c.resource, ID: c.ID, Holder: c.Holder, Labels: store.LabelsOf(c.Labels),
+		Reason: c.Reason,
+		State:  leasehold.Leased, Token: token, Floor: token, TTL: c.ttl(), Acquired: c.Since,
 		Revision: leasehold.Revision(c.index),
 	}
 	if remaining > 0 {

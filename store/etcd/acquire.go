@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -33,31 +32,7 @@ func (s *Store) check(r *store.Request) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	for power, asked := range map[store.Power]bool{
-		store.SessionPower: r.Session != "", store.Slots: r.Shared || r.Slots != 0 || r.Capacity > 1,
-		store.Several: len(r.Also) > 0, store.Grace: r.Grace != 0, store.HoldLimit: r.HoldLimit != 0,
-		store.Priority: r.Priority != 0,
-	} {
-		if asked {
-			return store.Require(s, power)
-		}
-	}
-	for what, name := range map[string]string{"resource": r.Resource, "id": r.ID} {
-		if name == "" {
-			return invalid("the %s is empty", what)
-		}
-	}
-	for what, name := range map[string]string{
-		"resource": r.Resource, "id": r.ID, "holder": r.Holder, "reason": r.Reason,
-	} {
-		if len(name) > leasehold.MaxName || !utf8.ValidString(name) {
-			return invalid("the %s is not UTF-8 of at most %d bytes", what, leasehold.MaxName)
-		}
-	}
-	if len(r.Value) > leasehold.MaxValue {
-		return invalid("the value has %d bytes: at most %d are allowed", len(r.Value), leasehold.MaxValue)
-	}
-	return s.Features().CheckTTL(r.TTL)
+	return store.Check(s, *r)
 }
 
 // An attempt is one call of Acquire.

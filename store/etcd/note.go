@@ -2,8 +2,6 @@ package etcd
 
 import (
 	"encoding/json"
-	"slices"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -25,23 +23,9 @@ type note struct {
 }
 
 func newNote(r *store.Request) note {
-	n := note{ID: r.ID, Holder: r.Holder, Reason: r.Reason, Value: r.Value,
+	n := note{ID: r.ID, Holder: r.Holder, Reason: r.Reason, Value: r.Value, Labels: store.LabelMap(r.Labels),
 		TTL: int64(r.TTL / time.Second), Since: time.Now().UTC().Truncate(time.Millisecond)}
-	for _, l := range r.Labels {
-		if n.Labels == nil {
-			n.Labels = map[string]string{}
-		}
-		n.Labels[l.Key] = l.Value
-	}
 	return n
-}
-
-func (n note) labels() (labels leasehold.Labels) {
-	for key, value := range n.Labels {
-		labels = append(labels, leasehold.Label{Key: key, Value: value})
-	}
-	slices.SortFunc(labels, func(a, b leasehold.Label) int { return strings.Compare(a.Key, b.Key) })
-	return labels
 }
 
 func encode(v any) string {
@@ -87,7 +71,7 @@ func (c *claim) by(id string) bool { return c != nil && c.ID == id && c.lease !=
 // toLease returns the claim as a lease of which something is left.
 func (s *Store) toLease(c *claim, remaining time.Duration) leasehold.Lease {
 	l := leasehold.Lease{
-		Namespace: s.namespace, Resource: c.resource, ID: c.ID, Holder: c.Holder, Labels: c.labels(),
+		Namespace: s.namespace, Resource: c.resource, ID: c.ID, Holder: c.Holder, Labels: store.LabelsOf(c.Labels),
 		Reason: c.Reason, State: leasehold.Leased, Token: leasehold.Token(c.revision),
 		Floor: leasehold.Token(c.revision),
 		TTL:   time.Duration(c.TTL) * time.Second, Acquired: c.Since, Revision: leasehold.Revision(c.revision),

@@ -83,7 +83,7 @@ func (s *Store) ended(ctx context.Context, r *store.Resource, holder *claim, las
 func (s *Store) toWaiter(resource string, kv *mvccpb.KeyValue, position int) leasehold.Waiter {
 	n := noteOf(kv)
 	return leasehold.Waiter{Namespace: s.namespace, Resource: resource, ID: n.ID, Holder: n.Holder,
-		Labels: n.labels(), Reason: n.Reason, Position: position, Since: n.Since}
+		Labels: store.LabelsOf(n.Labels), Reason: n.Reason, Position: position, Since: n.Since}
 }
 
 // List returns the resources that are held or waited for.

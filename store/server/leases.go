@@ -37,8 +37,9 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 func acquireRequest(r store.Request) v1.AcquireRequest {
 	request := v1.AcquireRequest{
 		Resource: r.Resource, Shared: r.Shared, Slots: v1.Slots(r.Slots), Capacity: r.Capacity,
-		Holder: r.Holder, ID: r.ID, Session: r.Session, Party: r.Party, Reason: r.Reason, Labels: labelMap(r.Labels),
-		Grace: v1.Duration(r.Grace), HoldLimit: v1.Duration(r.HoldLimit), Priority: r.Priority,
+		Holder: r.Holder, ID: r.ID, Session: r.Session, Party: r.Party, Reason: r.Reason,
+		Labels: store.LabelMap(r.Labels),
+		Grace:  v1.Duration(r.Grace), HoldLimit: v1.Duration(r.HoldLimit), Priority: r.Priority,
 		Wait: v1.Duration(r.Wait),
 	}
 	if r.Session == "" {
@@ -172,7 +173,7 @@ func (s *Store) DefineUnits(ctx context.Context, resource string, units []string
 func (s *Store) OpenSession(
 	ctx context.Context, id string, ttl time.Duration, labels leasehold.Labels,
 ) (store.SessionAnswer, error) {
-	request := v1.SessionRequest{ID: id, TTL: v1.TTL{Duration: v1.Duration(ttl)}, Labels: labelMap(labels)}
+	request := v1.SessionRequest{ID: id, TTL: v1.TTL{Duration: v1.Duration(ttl)}, Labels: store.LabelMap(labels)}
 	session, err := ask(ctx, s, func(ctx context.Context, server *v1.Caller) (v1.Session, error) {
 		return server.OpenSession(ctx, request)
 	})

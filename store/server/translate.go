@@ -1,8 +1,6 @@
 package server
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -27,7 +25,7 @@ func grant(l v1.Lease) store.Grant {
 
 func lease(l v1.Lease) leasehold.Lease {
 	answer := leasehold.Lease{
-		Namespace: l.Namespace, Resource: l.Resource, ID: l.ID, Holder: l.Holder, Labels: labelsOf(l.Labels),
+		Namespace: l.Namespace, Resource: l.Resource, ID: l.ID, Holder: l.Holder, Labels: store.LabelsOf(l.Labels),
 		Reason: l.Reason, Session: l.Session, State: stateOf(l.State),
 		Token: leasehold.Token(l.Token), Floor: leasehold.Token(l.Floor), Slots: l.Slots, Units: l.Units,
 		HoldLimit: time.Duration(l.HoldLimit), Acquired: moment(l.Acquired), Expires: moment(l.Expires),
@@ -68,7 +66,7 @@ func status(r v1.Resource) leasehold.Status {
 	}
 	for _, w := range r.Queue {
 		s.Queue = append(s.Queue, leasehold.Waiter{
-			Namespace: r.Namespace, Resource: r.Resource, ID: w.ID, Holder: w.Holder, Labels: labelsOf(w.Labels),
+			Namespace: r.Namespace, Resource: r.Resource, ID: w.ID, Holder: w.Holder, Labels: store.LabelsOf(w.Labels),
 			Reason: w.Reason, Session: w.Session, Slots: w.Slots, Priority: w.Priority, Position: w.Position,
 			Since: w.Since.Time, Until: moment(w.Until), Forecast: time.Duration(w.Forecast), Foreign: w.Foreign,
 		})
@@ -99,24 +97,6 @@ func moment(t *v1.Time) time.Time {
 		return time.Time{}
 	}
 	return t.Time
-}
-
-func labelMap(labels leasehold.Labels) map[string]string {
-	if len(labels) == 0 {
-		return nil
-	}
-	m := make(map[string]string, len(labels))
-	for _, l := range labels {
-		m[l.Key] = l.Value
-	}
-	return m
-}
-
-func labelsOf(m map[string]string) (labels leasehold.Labels) {
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		labels = append(labels, leasehold.Label{Key: key, Value: m[key]})
-	}
-	return labels
 }
 
 // The names of states, ends and kinds are those that package leasehold gives them.

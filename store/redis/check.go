@@ -3,6 +3,8 @@ package redis
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,9 +83,25 @@ func (s *Store) probe(ctx context.Context) error {
 	if denied := texts(a.rest[0]); len(denied) > 0 {
 		return &leasehold.Error{Code: leasehold.Denied, Message: fmt.Sprintf(
 			"the user of Redis may not run all that leases need: see docs/stores/redis.md for the ACL (%s)",
-			strings.Join(denied, "; "))}
+			byCause(denied))}
 	}
 	return nil
+}
+
+// byCause names the commands of each error once: "DEL, HSET: ERR …".
+func byCause(denied []string) string {
+	commands := map[string][]string{}
+	for _, d := range denied {
+		command, cause, _ := strings.Cut(d, ": ")
+		if !slices.Contains(commands[cause], command) {
+			commands[cause] = append(commands[cause], command)
+		}
+	}
+	var all []string
+	for _, cause := range slices.Sorted(maps.Keys(commands)) {
+		all = append(all, strings.Join(commands[cause], ", ")+": "+cause)
+	}
+	return strings.Join(all, "; ")
 }
 
 func refused(format string, args ...any) error {

@@ -120,9 +120,9 @@ func TestPermissions(t *testing.T) {
 		t.Errorf("listed %+v, %v", page, err)
 	}
 
-	server.Do("ACL", "SETUSER", "jobs", "-zadd")
+	server.Do("ACL", "SETUSER", "jobs", "-zadd", "-del")
 	_, err = store.Open(t.Context(), address, store.Settings{})
-	if !errors.Is(err, leasehold.ErrDenied) || !strings.Contains(err.Error(), "ZADD") || strings.Contains(err.Error(), "secret") {
+	if !errors.Is(err, leasehold.ErrDenied) || !strings.Contains(err.Error(), "(DEL, ZADD: ") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("without ZADD: %v", err)
 	}
 	_, err = store.Open(t.Context(), "redis://jobs:wrong-one@"+server.Address, store.Settings{})

@@ -76,16 +76,7 @@ func (s *Store) checkRequest(r store.Request) error {
 		return invalid("the value has %d bytes: at most %d are allowed", len(r.Value), leasehold.MaxValue)
 	}
 	return first(checkName("resource", r.Resource), checkName("lease id", r.ID), checkText("holder", r.Holder),
-		checkText("reason", r.Reason), checkLabels(r.Labels), s.checkTTL(r.TTL))
-}
-
-func (s *Store) checkTTL(ttl time.Duration) error {
-	err := s.Features().CheckTTL(ttl)
-	if err != nil && ttl > s.maxTTL && ttl <= leasehold.MaxTTL {
-		return invalid("%v; max-ttl in its URL allows more, and is also how long nothing is granted after a failover",
-			err)
-	}
-	return err
+		checkText("reason", r.Reason), checkLabels(r.Labels), s.Features().CheckTTL(r.TTL))
 }
 
 // acquire asks once.

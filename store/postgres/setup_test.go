@@ -220,6 +220,9 @@ func TestLimits(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), r); err == nil || !strings.Contains(err.Error(), "max-ttl") {
 		t.Errorf("the error does not say how to allow more: %v", err)
 	}
+	if err := s.Features().CheckTTL(time.Hour); err == nil || !strings.Contains(err.Error(), "max-ttl") {
+		t.Errorf("nor does that of those who check before: %v", err)
+	}
 	r = request("floor", "one")
 	r.Floor = leasehold.MaxToken
 	if _, err := s.Acquire(t.Context(), r); code(err) != leasehold.Limited {

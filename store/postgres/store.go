@@ -177,6 +177,7 @@ func (s *Store) Features() store.Features {
 		MinTTL:     leasehold.MinTTL,
 		MaxTTL:     s.maxTTL,
 		TTLStep:    time.Microsecond,
+		Raise:      "max-ttl in its URL allows more, and is also how long nothing is granted after a failover",
 		Clock:      "the wall clock of the database server",
 		Durability: "as synchronous_commit = on: the server's disk, and that of its synchronous standby if it has one",
 		Tokens: store.Tokens{

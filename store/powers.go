@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -168,8 +167,26 @@ func Require(s Store, p Power) error {
 		with = []string{"leasehold", "memory"}
 	}
 	return &leasehold.Error{Code: leasehold.Refused,
-		Message: fmt.Sprintf(
-			"%s has no %s: use %s", f.Store, cmp.Or(words[p], string(p)), strings.Join(with, ", "))}
+		Message: fmt.Sprintf("%s has no %s: use %s", f.Store, cmp.Or(words[p], string(p)), oneOf(with))}
+}
+
+// oneOf returns the names of stores as a choice.
+func oneOf(stores []string) string {
+	choice := ""
+	for i, name := range stores {
+		switch {
+		case i == 0:
+		case i == len(stores)-1:
+			choice += " or "
+		default:
+			choice += ", "
+		}
+		if name == "leasehold" {
+			name = "a Leasehold server"
+		}
+		choice += name
+	}
+	return choice
 }
 
 // words are powers in a sentence that begins with "has no", where their names do not fit into it.

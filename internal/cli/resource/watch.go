@@ -110,6 +110,10 @@ func sayWatching(a *cli.App, c *cli.Conn) func(v1.Hello) {
 			return
 		}
 		again = true
+		if c.Store { // its events have no positions
+			a.Say("watching namespace %s; ctrl-C ends it", h.Namespace)
+			return
+		}
 		a.Say("watching namespace %s after %s; ctrl-C ends it", h.Namespace, h.Position)
 	}
 }

@@ -22,9 +22,8 @@ type note struct {
 }
 
 func newNote(r *store.Request) note {
-	n := note{ID: r.ID, Holder: r.Holder, Reason: r.Reason, Value: r.Value, Labels: store.LabelMap(r.Labels),
+	return note{ID: r.ID, Holder: r.Holder, Reason: r.Reason, Value: r.Value, Labels: store.LabelMap(r.Labels),
 		TTL: r.TTL.String(), Since: time.Now().UTC().Truncate(time.Millisecond)}
-	return n
 }
 
 // ttl returns 0 if the note is not ours.

@@ -23,9 +23,8 @@ type note struct {
 }
 
 func newNote(r *store.Request) note {
-	n := note{ID: r.ID, Holder: r.Holder, Reason: r.Reason, Value: r.Value, Labels: store.LabelMap(r.Labels),
+	return note{ID: r.ID, Holder: r.Holder, Reason: r.Reason, Value: r.Value, Labels: store.LabelMap(r.Labels),
 		TTL: int64(r.TTL / time.Second), Since: time.Now().UTC().Truncate(time.Millisecond)}
-	return n
 }
 
 func encode(v any) string {

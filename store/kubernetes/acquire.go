@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/store"
@@ -18,7 +17,7 @@ const electorsSee = time.Second
 
 // Acquire asks for a lease.
 func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	if err := s.check(&r); err != nil {
+	if err := store.Check(s, r); err != nil {
 		return store.Grant{}, err
 	}
 	if r.Wait <= 0 {
@@ -35,35 +34,6 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 			}
 			return grant, err
 		})
-}
-
-// check refuses what Kubernetes cannot do, and names that cannot be kept.
-func (s *Store) check(r *store.Request) error {
-	for power, asked := range map[store.Power]bool{
-		store.SessionPower: r.Session != "", store.Slots: r.Shared || r.Slots != 0 || r.Capacity > 1,
-		store.Several: len(r.Also) > 0, store.Grace: r.Grace != 0, store.HoldLimit: r.HoldLimit != 0,
-		store.Priority: r.Priority != 0,
-	} {
-		if asked {
-			return store.Require(s, power)
-		}
-	}
-	for what, name := range map[string]string{"resource": r.Resource, "id": r.ID} {
-		if name == "" {
-			return invalid("the %s is empty", what)
-		}
-	}
-	for what, name := range map[string]string{
-		"resource": r.Resource, "id": r.ID, "holder": r.Holder, "reason": r.Reason,
-	} {
-		if len(name) > leasehold.MaxName || !utf8.ValidString(name) {
-			return invalid("the %s is not UTF-8 of at most %d bytes", what, leasehold.MaxName)
-		}
-	}
-	if len(r.Value) > leasehold.MaxValue {
-		return invalid("the value has %d bytes: at most %d are allowed", len(r.Value), leasehold.MaxValue)
-	}
-	return s.Features().CheckTTL(r.TTL)
 }
 
 // ask asks once.
@@ -165,7 +135,7 @@ func (s *Store) take(o *object, r *store.Request) (*object, error) {
 // toLease returns what a note says as a lease of which something is left.
 func (s *Store) toLease(resource string, n *note, remaining time.Duration) leasehold.Lease {
 	return leasehold.Lease{
-		Namespace: s.namespace, Resource: resource, ID: n.ID, Holder: n.Holder, Labels: n.labels(),
+		Namespace: s.namespace, Resource: resource, ID: n.ID, Holder: n.Holder, Labels: store.LabelsOf(n.Labels),
 		Reason: n.Reason, State: leasehold.Leased, Token: n.Token, Floor: n.Token, TTL: n.ttl(),
 		Acquired: n.Since, Remaining: remaining, Expires: time.Now().Add(remaining),
 	}

@@ -35,23 +35,9 @@ type ended struct {
 }
 
 func newNote(r *store.Request, token leasehold.Token) note {
-	n := note{ID: r.ID, Holder: r.Holder, Reason: r.Reason, Value: r.Value, Token: token,
-		TTL: int64(r.TTL / time.Second), Since: time.Now().UTC().Truncate(time.Millisecond)}
-	for _, l := range r.Labels {
-		if n.Labels == nil {
-			n.Labels = map[string]string{}
-		}
-		n.Labels[l.Key] = l.Value
-	}
-	return n
-}
-
-func (n *note) labels() (labels leasehold.Labels) {
-	for key, value := range n.Labels {
-		labels = append(labels, leasehold.Label{Key: key, Value: value})
-	}
-	slices.SortFunc(labels, func(a, b leasehold.Label) int { return strings.Compare(a.Key, b.Key) })
-	return labels
+	return note{ID: r.ID, Holder: r.Holder, Reason: r.Reason, Value: r.Value, Token: token,
+		Labels: store.LabelMap(r.Labels), TTL: int64(r.TTL / time.Second),
+		Since: time.Now().UTC().Truncate(time.Millisecond)}
 }
 
 // identity is what the spec has as the holder's identity while the lease lives: a name and what makes

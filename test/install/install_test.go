@@ -99,6 +99,13 @@ func TestProgramLinksWhatItImports(t *testing.T) {
 		{imports: tree + "/client"},
 		{imports: tree + "/fence"},
 		{imports: tree + "/fence/fencegrpc", links: []string{"gRPC"}},
+		{imports: tree + "/store/memory"},
+		{imports: tree + "/store/redis", module: tree + "/store/redis", links: []string{"Redis"}},
+		{imports: tree + "/store/postgres", module: tree + "/store/postgres", links: []string{"PostgreSQL"}},
+		{imports: tree + "/store/etcd", module: tree + "/store/etcd", links: []string{"etcd", "gRPC"}},
+		{imports: tree + "/store/consul", module: tree + "/store/consul", links: []string{"Consul"}},
+		{imports: tree + "/store/kubernetes", module: tree + "/store/kubernetes"}, // plain HTTP
+		{imports: tree + "/store/zookeeper", module: tree + "/store/zookeeper", links: []string{"ZooKeeper"}},
 	} {
 		t.Run(strings.TrimPrefix(c.imports, "github.com/leasehold/"), func(t *testing.T) {
 			dir := t.TempDir()

@@ -88,7 +88,11 @@ func (o *acknowledgeCmd) ofResource(ctx context.Context, c *cli.Conn, name strin
 			return err
 		}
 	}
-	if done.Ending == nil && len(alarms) == 0 {
+	switch {
+	case len(alarms) == 0 && o.kind != "":
+		return cli.Hint(cli.Failure(leasehold.NotFound, "there is no active alarm of kind %s about %s", o.kind, name),
+			"see which there are: %s", c.Again("alarms", name))
+	case len(alarms) == 0 && done.Ending == nil:
 		return cli.Hint(cli.Failure(leasehold.NotFound, "%s is %s: there is nothing to acknowledge", name,
 			resource.State), "see its state: %s", c.Again("describe", name))
 	}

@@ -70,7 +70,7 @@ func alarms(ctx context.Context, a *cli.App, c *cli.Conn, q v1.AlarmQuery, check
 		}
 		list = append(list, alarm)
 	}
-	if err := printAlarms(a, c, list); err != nil {
+	if err := printAlarms(a, c, q, list); err != nil {
 		return err
 	}
 	if check && len(list) > 0 {
@@ -91,7 +91,18 @@ func next(c *cli.Conn, list []v1.Alarm, err error) error {
 	return cli.Hint(err, "once you have checked it, clear it: %s", c.Again(words...))
 }
 
-func printAlarms(a *cli.App, c *cli.Conn, list []v1.Alarm) error {
+// asked says which alarms were asked for, as part of a sentence: there may be others.
+func asked(q v1.AlarmQuery) (words string) {
+	if q.Kind != "" {
+		words += " of kind " + q.Kind
+	}
+	if q.Prefix != "" {
+		words += " under " + cli.Printable(q.Prefix)
+	}
+	return words
+}
+
+func printAlarms(a *cli.App, c *cli.Conn, q v1.AlarmQuery, list []v1.Alarm) error {
 	switch {
 	case a.Output == cli.FormatJSON:
 		return a.PrintJSON(list)
@@ -103,7 +114,7 @@ func printAlarms(a *cli.App, c *cli.Conn, list []v1.Alarm) error {
 		}
 		return nil
 	case len(list) == 0:
-		a.Say("no active alarms in namespace %s", c.Client.Namespace)
+		a.Say("no active alarms%s in namespace %s", asked(q), c.Client.Namespace)
 		return nil
 	}
 	columns := []cli.Column{{Name: "KIND"}, {Name: "RESOURCE"}, {Name: "SINCE"}, {Name: "COUNT", Right: true},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	azure "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 
@@ -17,7 +16,7 @@ const poll = time.Second
 
 // Acquire asks for a lease.
 func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	if err := s.check(&r); err != nil {
+	if err := store.Check(s, r); err != nil {
 		return store.Grant{}, err
 	}
 	a := &attempt{s: s, r: &r}
@@ -25,35 +24,6 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 		return a.ask(ctx)
 	}
 	return store.Await(ctx, store.Waiting{For: r.Wait, Poll: poll}, a.ask)
-}
-
-// check refuses what Azure cannot do, and names that cannot be kept.
-func (s *Store) check(r *store.Request) error {
-	for power, asked := range map[store.Power]bool{
-		store.SessionPower: r.Session != "", store.Slots: r.Shared || r.Slots != 0 || r.Capacity > 1,
-		store.Several: len(r.Also) > 0, store.Grace: r.Grace != 0, store.HoldLimit: r.HoldLimit != 0,
-		store.Priority: r.Priority != 0,
-	} {
-		if asked {
-			return store.Require(s, power)
-		}
-	}
-	for what, name := range map[string]string{"resource": r.Resource, "id": r.ID} {
-		if name == "" {
-			return invalid("the %s is empty", what)
-		}
-	}
-	for what, name := range map[string]string{
-		"resource": r.Resource, "id": r.ID, "holder": r.Holder, "reason": r.Reason,
-	} {
-		if len(name) > leasehold.MaxName || !utf8.ValidString(name) {
-			return invalid("the %s is not UTF-8 of at most %d bytes", what, leasehold.MaxName)
-		}
-	}
-	if len(r.Value) > leasehold.MaxValue {
-		return invalid("the value has %d bytes: at most %d are allowed", len(r.Value), leasehold.MaxValue)
-	}
-	return s.Features().CheckTTL(r.TTL)
 }
 
 // An attempt is one call of Acquire.

@@ -2,8 +2,6 @@ package azblob
 
 import (
 	"encoding/json"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold"
@@ -24,24 +22,11 @@ type note struct {
 func newNote(r *store.Request) note {
 	n := note{ID: r.ID, Holder: r.Holder, Reason: r.Reason, Value: r.Value,
 		TTL: r.TTL.Milliseconds(), Since: time.Now().UTC().Truncate(time.Millisecond)}
-	for _, l := range r.Labels {
-		if n.Labels == nil {
-			n.Labels = map[string]string{}
-		}
-		n.Labels[l.Key] = l.Value
-	}
+	n.Labels = store.LabelMap(r.Labels)
 	return n
 }
 
 func (n note) ttl() time.Duration { return time.Duration(n.TTL) * time.Millisecond }
-
-func (n note) labels() (labels leasehold.Labels) {
-	for key, value := range n.Labels {
-		labels = append(labels, leasehold.Label{Key: key, Value: value})
-	}
-	slices.SortFunc(labels, func(a, b leasehold.Label) int { return strings.Compare(a.Key, b.Key) })
-	return labels
-}
 
 // noteOf reads a note. What somebody else wrote, or what belongs to another grant, is empty.
 func noteOf(data []byte, id string) note {
@@ -66,7 +51,7 @@ func encode(v any) []byte {
 // toLease returns a lease of which something is left.
 func (s *Store) toLease(resource string, n note, token leasehold.Token, remaining time.Duration) leasehold.Lease {
 	l := leasehold.Lease{
-		Namespace: s.namespace, Resource: resource, ID: n.ID, Holder: n.Holder, Labels: n.labels(),
+		Namespace: s.namespace, Resource: resource, ID: n.ID, Holder: n.Holder, Labels: store.LabelsOf(n.Labels),
 		Reason: n.Reason, State: leasehold.Leased, Token: token, Floor: token, TTL: n.ttl(), Acquired: n.Since,
 		Revision: leasehold.Revision(token),
 	}

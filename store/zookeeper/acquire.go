@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-zookeeper/zk"
 
@@ -16,7 +15,7 @@ import (
 
 // Acquire asks for a lease.
 func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	if err := s.check(&r); err != nil {
+	if err := store.Check(s, r); err != nil {
 		return store.Grant{}, err
 	}
 	a := &attempt{s: s, r: &r, wake: make(chan struct{}, 1), done: make(chan struct{})}
@@ -27,35 +26,6 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	// A third of the TTL is more than the quarter that has to lie between two writes.
 	w := store.Waiting{For: r.Wait, Poll: r.TTL / 3, Wake: a.wake, Leave: store.Leaving(s, r)}
 	return store.Await(ctx, w, a.ask)
-}
-
-// check refuses what ZooKeeper cannot do, and names that cannot be kept.
-func (s *Store) check(r *store.Request) error {
-	for power, asked := range map[store.Power]bool{
-		store.SessionPower: r.Session != "", store.Slots: r.Shared || r.Slots != 0 || r.Capacity > 1,
-		store.Several: len(r.Also) > 0, store.Grace: r.Grace != 0, store.HoldLimit: r.HoldLimit != 0,
-		store.Priority: r.Priority != 0,
-	} {
-		if asked {
-			return store.Require(s, power)
-		}
-	}
-	for what, name := range map[string]string{"resource": r.Resource, "id": r.ID} {
-		if name == "" {
-			return invalid("the %s is empty", what)
-		}
-	}
-	for what, name := range map[string]string{
-		"resource": r.Resource, "id": r.ID, "holder": r.Holder, "reason": r.Reason,
-	} {
-		if len(name) > leasehold.MaxName || !utf8.ValidString(name) {
-			return invalid("the %s is not UTF-8 of at most %d bytes", what, leasehold.MaxName)
-		}
-	}
-	if len(r.Value) > leasehold.MaxValue {
-		return invalid("the value has %d bytes: at most %d are allowed", len(r.Value), leasehold.MaxValue)
-	}
-	return s.Features().CheckTTL(r.TTL)
 }
 
 // An attempt is one call of Acquire.

@@ -68,7 +68,7 @@ func (s *Store) show(c *session, resource string, places []place) (store.Resourc
 			continue
 		}
 		r.Queue = append(r.Queue, leasehold.Waiter{Namespace: s.namespace, Resource: resource, ID: n.ID,
-			Holder: n.Holder, Labels: n.labels(), Reason: n.Reason, Position: i, Since: n.Since})
+			Holder: n.Holder, Labels: store.LabelsOf(n.Labels), Reason: n.Reason, Position: i, Since: n.Since})
 	}
 	r.Waiting = len(places) - 1
 	return r, nil

@@ -109,6 +109,34 @@ func TestAnIDWithoutItsResource(t *testing.T) {
 	})
 }
 
+// A note goes to a store that has notes, and is refused by one that has none.
+func TestANoteIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, err := store.Open(t.Context(), "memory:", store.Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer memory.Close()
+		text := "half done"
+		for _, s := range []store.Store{memory, plain{memory}} {
+			api := storeapi.New("default", func(context.Context) (store.Store, error) { return s, nil })
+			c, err := v1.NewCaller(v1.CallerConfig{Server: "http://store", Client: &http.Client{Transport: api}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease, err := c.Acquire(t.Context(), v1.AcquireRequest{Resource: s.Features().Store, Holder: "ann"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.Renew(t.Context(), v1.RenewRequest{ID: lease.ID, Note: &text})
+			seen, _ := s.Read(t.Context(), lease.Resource)
+			if kept := seen.Holders[0].Note == text; kept != (err == nil) || kept != s.Features().Has(store.NotePower) {
+				t.Errorf("%s: %q, %v", s.Features().Store, seen.Holders[0].Note, err)
+			}
+		}
+	})
+}
+
 func TestABreakEndsWhatWasSeen(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *v1.Caller) {
 		lease, err := c.Acquire(t.Context(), v1.AcquireRequest{Resource: "r", Holder: "ann"})

@@ -138,14 +138,18 @@ func has(r store.Resource, id string) bool {
 }
 
 func (a *API) renew(ctx context.Context, s store.Store, r v1.RenewRequest) (v1.Lease, error) {
-	if r.Note != nil {
-		if err := store.Require(s, store.NotePower); err != nil {
-			return v1.Lease{}, err
-		}
+	noter, notes := s.(store.Noter)
+	if r.Note != nil && !notes {
+		return v1.Lease{}, store.Require(s, store.NotePower)
 	}
 	ref, err := find(ctx, s, r.ID)
 	if err != nil {
 		return v1.Lease{}, err
+	}
+	if r.Note != nil {
+		if err := noter.Note(ctx, ref, *r.Note); err != nil {
+			return v1.Lease{}, err
+		}
 	}
 	answers, err := s.Renew(ctx, ref)
 	if err != nil {

@@ -92,14 +92,17 @@ func Redact(address string) string {
 	for i, parameter := range parameters {
 		name, _, _ := strings.Cut(parameter, "=")
 		plain, err := url.QueryUnescape(parameter)
-		// An @ is that of another URL, such as listen of PostgreSQL.
-		if err != nil || strings.Contains(strings.ToLower(plain), "password") || strings.Contains(plain, "@") {
+		if err != nil || secret.MatchString(plain) {
 			parameters[i] = name + "=xxxxx"
 		}
 	}
 	u.RawQuery = strings.Join(parameters, "&")
 	return furtherPassword.ReplaceAllString(u.Redacted(), "${1}xxxxx@")
 }
+
+// secret matches a parameter that has a secret: a password, Azure's signature, or another URL with a user,
+// such as listen of PostgreSQL.
+var secret = regexp.MustCompile(`(?i)^[^=]*password|^(sas|sig|secret)=|@`)
 
 // furtherPassword is that of a second URL after a comma, which belongs to the path of the first.
 var furtherPassword = regexp.MustCompile(`(//[^/@:]*:)[^/@]+@`)

@@ -37,6 +37,8 @@ func TestNoPasswordIsShown(t *testing.T) {
 		"postgres://ann:hunter2@a:1,b:2/c":                         "postgres://ann:xxxxx@a:1,b:2/c",
 		"http://a,http://ann:hunter2@b":                            "http://a,http://ann:xxxxx@b",
 		"postgres://a/b?listen=postgres%3A%2F%2Fann%3Ahunter2%40b": "postgres://a/b?listen=xxxxx",
+		"azblob://a/b?sas=sv%3D1%26sig%3Dhunter2&http=true":        "azblob://a/b?sas=xxxxx&http=true",
+		"azblob://a/b?sas=sv=1&sig=hunter2":                        "azblob://a/b?sas=xxxxx&sig=xxxxx",
 		"redis://:hunter2%zz@a":                                    "(not a URL)",
 		"redis:ann:hunter2@a":                                      "(not a URL)",
 		"127.0.0.1:4653":                                           "127.0.0.1:4653",

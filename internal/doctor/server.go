@@ -43,6 +43,10 @@ const slowTrip = 250 * time.Millisecond
 // AskServer adds what only a server can tell. It stops early if the server cannot be reached or is
 // not ready, since all further checks would fail for the same reason.
 func (d *Diagnosis) AskServer(ctx context.Context, c *cli.Conn, length time.Duration, ours v1.Version) {
+	if c.Store {
+		d.Add(judgeStore(ctx, c))
+		return
+	}
 	trips, theirs, err := roundTrips(ctx, c)
 	d.Add(judgeTrips(store.Redact(c.Client.Server), trips, err))
 	if err != nil {
@@ -87,6 +91,20 @@ func JudgeSettings(settings []config.Setting, err error) finding {
 		parts = append(parts, fmt.Sprintf("%s %s (%s)", s.Key, s.Value, s.Origin))
 	}
 	return fine("settings", "%s", strings.Join(parts, ", "))
+}
+
+// judgeStore asks another store than a server, twice because the first answer includes the connection.
+func judgeStore(ctx context.Context, c *cli.Conn) finding {
+	var trip time.Duration
+	for range 2 {
+		began := time.Now()
+		if _, err := c.ResourcePage(ctx, v1.ResourceQuery{Limit: 1}); err != nil {
+			return fine("store", "%v", err).fail(codeOf(err), "start it, or name another with --server or "+
+				"LEASEHOLD_SERVER; then check for a firewall in between")
+		}
+		trip = time.Since(began)
+	}
+	return fine("store", "%s answers in %s; its clock is not checked", store.Redact(c.Client.Server), exact(trip))
 }
 
 // judgeTrips judges how fast the server answers, by the median: one slow answer says little.

@@ -32,7 +32,7 @@ func newSecond(t testing.TB, first store.Store) store.Store {
 		t.Fatal(err)
 	}
 	return second{&Store{namespace: s.namespace, schema: s.schema, maxTTL: s.maxTTL, pool: s.pool, listener: l,
-		log: s.log, clock: s.clock}}
+		log: s.log, clock: s.clock, slots: s.slots}}
 }
 
 func (s second) Close() error {

@@ -77,6 +77,16 @@ func (p *Proxy) Delay(by time.Duration) { p.set(none, by) }
 // DropReplies lets requests through and loses every answer, until [Proxy.Forward].
 func (p *Proxy) DropReplies() { p.set(dropReplies, 0) }
 
+// Forget loses all that is sent on the connections that there are now, without a word to either side. New
+// ones work, as after the failover of an address, or if something on the way has forgotten them.
+func (p *Proxy) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.pairs {
+		c.forgotten = true
+	}
+}
+
 // Redirect resets all connections and forwards new ones to another server, as a name or a virtual
 // address does after a failover.
 func (p *Proxy) Redirect(target string) {
@@ -200,9 +210,15 @@ func (p *Proxy) stream(c *pair, from, to net.Conn, reply bool) {
 
 // deliver writes a parcel or loses it, and reports whether more can follow.
 func (p *Proxy) deliver(c *pair, next parcel, to net.Conn, reply bool) bool {
-	switch state := p.gate(c); {
-	case state == cut:
+	state := p.gate(c)
+	p.mu.Lock()
+	forgotten := c.forgotten
+	p.mu.Unlock()
+	switch {
+	case state == cut, forgotten && next.last && !reply:
 		return false
+	case forgotten:
+		return true
 	case state == dropReplies && reply:
 		p.mu.Lock()
 		c.lost = true
@@ -223,7 +239,9 @@ type pair struct {
 	client *net.TCPConn
 	once   sync.Once
 	over   chan struct{}
-	lost   bool // bytes were lost; guarded by the proxy
+	lost   bool // bytes were lost; guarded by the proxy, as is forgotten
+
+	forgotten bool
 }
 
 // reset ends both connections, and the client gets an error.

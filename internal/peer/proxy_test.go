@@ -130,3 +130,22 @@ func TestProxyCuts(t *testing.T) {
 		t.Errorf("after the cut is over the answer is %q", got)
 	}
 }
+
+func TestProxyForgetsConnections(t *testing.T) {
+	address, lines := echo(t)
+	p := StartProxy(t, address)
+	old := dial(t, p.Address)
+	if got := say(old, "before", time.Second); got != "before\n" {
+		t.Fatalf("before: %q", got)
+	}
+	p.Forget()
+	if got := say(old, "lost", 100*time.Millisecond); got != "" {
+		t.Errorf("on the old connection: %q", got)
+	}
+	if got := say(dial(t, p.Address), "after", time.Second); got != "after\n" {
+		t.Errorf("on a new connection: %q", got)
+	}
+	if first, second := <-lines, <-lines; first != "before" || second != "after" {
+		t.Errorf("the server heard %q and %q", first, second)
+	}
+}

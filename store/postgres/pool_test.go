@@ -5,12 +5,14 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/leasehold/leasehold/internal/peer"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -77,5 +79,32 @@ func TestCloseDuringTheFirstWait(t *testing.T) {
 	}
 	if s.listener.stop != nil {
 		t.Error("the listener runs after Close")
+	}
+}
+
+// All connections are lost without a word, as in the failover of an address. Others take their places at once.
+func TestConnectionsThatAreLostWithoutAWord(t *testing.T) {
+	p := theServer(t)
+	link := peer.StartProxy(t, p.Address)
+	url := strings.Replace(p.URL(), p.Address, link.Address, 1) + "&pool_max_conns=2&pool_min_conns=2"
+	s := openStore(t, Config{URL: url, Schema: newSchema(), Migrate: true})
+	r := request("r", "a")
+	r.TTL = 8 * time.Second
+	acquire(t, s, r)
+	waitFor(t, func() bool { return s.pool.Stat().IdleConns() == 2 })
+	link.Forget()
+	for began := time.Now(); ; {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		r, err := s.Renew(ctx, store.Ref{Resource: "r", ID: "a"})
+		cancel()
+		if err == nil && r[0].Ended != nil {
+			t.Fatalf("the lease was lost: %+v", r[0].Ended)
+		}
+		if err == nil {
+			break
+		}
+		if time.Since(began) > 20*time.Second {
+			t.Fatal(err)
+		}
 	}
 }

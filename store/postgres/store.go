@@ -151,7 +151,22 @@ func (c Config) pool() (*pgxpool.Config, error) {
 	conn.DefaultQueryExecMode = pgx.QueryExecModeExec
 	conn.StatementCacheCapacity, conn.DescriptionCacheCapacity = 0, 0
 	conn.OnNotice = onNotice(conn.OnNotice)
+	config.BeforeClose = drop(config.BeforeClose)
 	return config, nil
+}
+
+// drop closes a connection at once that a call has given up. The driver would listen to it for another 15
+// seconds, and give its place in the pool to no other: if all connections were lost without a word, as in the
+// failover of an address, leases would be lost as well.
+func drop(next func(*pgx.Conn)) func(*pgx.Conn) {
+	return func(c *pgx.Conn) {
+		if next != nil {
+			next(c)
+		}
+		if c.IsClosed() {
+			_ = c.PgConn().Conn().Close()
+		}
+	}
 }
 
 func checkSchema(name string) error {

@@ -129,6 +129,9 @@ func connect(ctx context.Context, o rueidis.ClientOption) (rueidis.Client, error
 	if o.PipelineMultiplex == 0 {
 		o.PipelineMultiplex = -1 // one connection: calls that come at once share their packets
 	}
+	if o.ConnWriteTimeout == 0 {
+		o.ConnWriteTimeout = silence
+	}
 	if o.ClientName == "" {
 		o.ClientName = "leasehold"
 	}
@@ -137,6 +140,10 @@ func connect(ctx context.Context, o rueidis.ClientOption) (rueidis.Client, error
 	}
 	return rueidis.NewClient(o)
 }
+
+// silence is how long a connection may give no answer before the driver makes another. It is well below common
+// TTLs: what is between us and Redis may lose a connection without a word.
+const silence = 3 * time.Second
 
 // begin checks the server, and then the permissions by using each.
 //

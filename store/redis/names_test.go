@@ -157,7 +157,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 		{Resource: "r", ID: "a", TTL: testTTL, Slots: 1}, {Resource: "r", ID: "a", Session: "s"},
 		{Resource: "r", ID: "a", TTL: testTTL, Priority: 1},
 	} {
-		if err := s.check(r); !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "leasehold") {
+		if err := s.check(r); !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "Leasehold server") {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}

@@ -84,26 +84,32 @@ func (s *Session) renewLocal(ctx context.Context) error {
 	holds := s.granted()
 	// Those that end first come first, so that another attempt goes on where this one fails.
 	slices.SortFunc(holds, func(a, b *Hold) int { return cmp.Compare(a.ownDeadline(), b.ownDeadline()) })
+	s.mu.Lock()
+	halved := s.halved
+	s.mu.Unlock()
 	began := s.clock()
 	slowest := time.Duration(0)
-	for chunk := range slices.Chunk(holds, maxRenewed>>s.halved) {
+	var err error
+	for chunk := range slices.Chunk(holds, maxRenewed>>halved) {
 		sent := s.clock()
-		err := s.renewChunk(ctx, chunk)
+		err = s.renewChunk(ctx, chunk)
 		slowest = max(slowest, s.clock()-sent)
 		if err != nil {
-			if slowest >= s.attemptLimit() {
-				s.halved = min(s.halved+1, maxHalved)
-			}
-			return err
+			break
 		}
 	}
-	if slowest < s.attemptLimit()/4 {
-		s.halved = max(0, s.halved-1)
-	}
 	s.mu.Lock()
-	s.renewAt = max(s.renewAt, began+s.renewalInterval())
-	s.mu.Unlock()
-	return nil
+	defer s.mu.Unlock()
+	switch {
+	case err != nil && slowest >= s.attemptLimit():
+		s.halved = min(halved+1, maxHalved)
+	case err == nil && slowest < s.attemptLimit()/4:
+		s.halved = max(0, halved-1)
+	}
+	if err == nil {
+		s.renewAt = max(s.renewAt, began+s.renewalInterval())
+	}
+	return err
 }
 
 func (s *Session) renewChunk(ctx context.Context, holds []*Hold) error {

@@ -108,10 +108,10 @@ func TestALeaseWithoutASessionIsRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
 		_, c := onPlain(t, s)
 		var holds []*client.Hold
-		for i := range 1200 {
+		for i := range 600 { // more than one call renews
 			holds = append(holds, acquire(t, c, fmt.Sprint("r", i), client.TTL(10*time.Second)))
 		}
-		for range 20 {
+		for range 5 {
 			time.Sleep(7 * time.Second)
 			for _, h := range holds {
 				if left := h.Remaining(); !h.Valid() || left < 5*time.Second || left > 10*time.Second {
@@ -119,7 +119,7 @@ func TestALeaseWithoutASessionIsRenewed(t *testing.T) {
 				}
 			}
 		}
-		for _, h := range holds[:600] {
+		for _, h := range holds[:300] {
 			if err := h.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -322,5 +322,25 @@ func TestElectWithoutRecords(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// A program may renew a hold by hand while the client renews it in time.
+func TestRenewedByHandAndInTime(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		_, c := onPlain(t, s)
+		var all sync.WaitGroup
+		for i := range 4 {
+			h := acquire(t, c, fmt.Sprint("r", i), client.TTL(3*time.Second))
+			all.Go(func() {
+				for range 100 {
+					if err := h.Renew(t.Context()); err != nil {
+						t.Errorf("it was not renewed: %v", err)
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+			})
+		}
+		all.Wait()
 	})
 }

@@ -28,7 +28,6 @@ type Session struct {
 	private bool // it carries one hold, which is not renewed in time like others
 	own     bool // the program opened it, and closes it
 	local   bool // the store does not know it; see own_deadline.go
-	halved  int  // how often maxRenewed is halved; only the renewal under way uses it
 
 	// deadline is when the session ends, on the client's clock: 0 until it is open, -1 once it
 	// is over. It is never later than the store's. A local session has none.
@@ -38,6 +37,7 @@ type Session struct {
 	holds               map[string]*Hold
 	acquiring           int  // the number of acquires under way
 	full                bool // the server refused to put more into it
+	halved              int  // how often maxRenewed is halved
 	pending             pendingReleases
 	interventions       uint64 // the newest count that a server told; see interventions.go
 	countsInterventions bool   // whether the server counts them

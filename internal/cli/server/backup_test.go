@@ -89,7 +89,7 @@ func TestHalfABackupIsNotKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup")
 	_, err := backupToFile(a, path, strings.NewReader("leasehold backup "+
 		"1\n{\"cluster\":\"C\",\"index\":1,\"term\":1,\"roster\":{}}\nand then nothing"), createTemp)
-	if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), "was not kept") {
+	if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), "is not kept") {
 		t.Error(err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {

@@ -231,7 +231,7 @@ func TestDialClosesTheStore(t *testing.T) {
 	})
 }
 
-// Renew tells whether this lease was renewed.
+// Renew returns an error if its own lease was not renewed.
 func TestRenewTellsOfItsOwnLease(t *testing.T) {
 	answers := map[string]store.Renewal{
 		"not decided": {Err: leasehold.ErrUndecided},

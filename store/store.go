@@ -29,7 +29,7 @@ type Store interface {
 	//   - If the id was released, broken or has expired, the error is Lost.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
-	// Renew renews leases for their TTL from now, whoever acquired them. It answers for each, in
+	// Renew renews leases for their TTL from now, also those of another process. It answers for each, in
 	// their order. The error is about the whole call: nothing is known about any of them then.
 	Renew(ctx context.Context, leases ...Ref) ([]Renewal, error)
 

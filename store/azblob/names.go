@@ -5,8 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 // names makes the names of blobs of one namespace.
@@ -64,25 +65,7 @@ func escaped(name string) string {
 	return b.String()
 }
 
-func unescaped(s string) (string, error) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '=' {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i+2 >= len(s) {
-			return "", fmt.Errorf("%q ends within an escape", s)
-		}
-		c, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", fmt.Errorf("%q has an unknown escape", s)
-		}
-		b.WriteByte(byte(c))
-		i += 2
-	}
-	return b.String(), nil
-}
+func unescaped(s string) (string, error) { return store.Unescape(s, '=') }
 
 // Metadata are headers, so names are written in base64.
 func toHeader(s string) *string {

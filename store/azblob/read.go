@@ -58,7 +58,7 @@ func (s *Store) List(ctx context.Context, q store.Query) (store.Page, error) {
 	}
 	page.Items = make([]store.Resource, len(names))
 	errs := make([]error, len(names))
-	each(len(names), func(i int) { page.Items[i], errs[i] = s.Read(ctx, names[i]) })
+	store.Each(len(names), atOnce, func(i int) { page.Items[i], errs[i] = s.Read(ctx, names[i]) })
 	for _, err := range errs {
 		if err != nil {
 			return store.Page{}, err

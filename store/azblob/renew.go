@@ -2,7 +2,6 @@ package azblob
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	azure "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
@@ -11,6 +10,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// atOnce is how many leases of one call are asked about at the same time.
+const atOnce = 16
+
 // Renew renews leases, a request each.
 func (s *Store) Renew(ctx context.Context, leases ...store.Ref) ([]store.Renewal, error) {
 	if err := s.ready(ctx); err != nil {
@@ -18,25 +20,11 @@ func (s *Store) Renew(ctx context.Context, leases ...store.Ref) ([]store.Renewal
 	}
 	start := s.clock.Now()
 	renewals := make([]store.Renewal, len(leases))
-	each(len(leases), func(i int) {
+	store.Each(len(leases), atOnce, func(i int) {
 		renewals[i] = s.renewOne(ctx, leases[i], start)
 		renewals[i].Err = s.failure(renewals[i].Err)
 	})
 	return renewals, nil
-}
-
-// each calls a function for each of some number, a few at a time.
-func each(n int, call func(i int)) {
-	slots := make(chan struct{}, 16)
-	var all sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			call(i)
-			<-slots
-		})
-	}
-	all.Wait()
 }
 
 func (s *Store) renewOne(ctx context.Context, ref store.Ref, start time.Duration) (r store.Renewal) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/hashicorp/consul/api"
 
@@ -89,16 +88,7 @@ func (s *Store) List(ctx context.Context, q store.Query) (store.Page, error) {
 	}
 	page.Items = make([]store.Resource, len(names))
 	errs := make([]error, len(names))
-	slots := make(chan struct{}, readMany)
-	var all sync.WaitGroup
-	for i, name := range names {
-		slots <- struct{}{}
-		all.Go(func() {
-			page.Items[i], errs[i] = s.read(ctx, name)
-			<-slots
-		})
-	}
-	all.Wait()
+	store.Each(len(names), readMany, func(i int) { page.Items[i], errs[i] = s.read(ctx, names[i]) })
 	for _, err := range errs {
 		if err != nil {
 			return store.Page{}, s.failure(err)

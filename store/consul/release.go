@@ -2,7 +2,6 @@ package consul
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -23,16 +22,9 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 		return store.Require(s, store.SessionPower)
 	}
 	errs := make([]error, len(r.Leases))
-	slots := make(chan struct{}, releaseMany)
-	var all sync.WaitGroup
-	for i, ref := range r.Leases {
-		slots <- struct{}{}
-		all.Go(func() {
-			errs[i] = s.end(ctx, ref, mark{How: leasehold.Released.String(), At: time.Now().UTC()})
-			<-slots
-		})
-	}
-	all.Wait()
+	store.Each(len(r.Leases), releaseMany, func(i int) {
+		errs[i] = s.end(ctx, r.Leases[i], mark{How: leasehold.Released.String(), At: time.Now().UTC()})
+	})
 	for _, err := range errs {
 		if err != nil {
 			return s.failure(err)

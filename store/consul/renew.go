@@ -3,7 +3,6 @@ package consul
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/hashicorp/consul/api"
 
@@ -44,19 +43,13 @@ func (s *Store) renew(ctx context.Context, refs []store.Ref, renewals []store.Re
 	if err != nil {
 		return err
 	}
-	slots := make(chan struct{}, renewMany)
-	var all sync.WaitGroup
-	for i, ref := range refs {
-		slots <- struct{}{}
-		all.Go(func() {
-			renewals[i] = s.renewOne(ctx, ref, claimOf(ref.Resource, kvs[2*i]), markOf(kvs[2*i+1]))
-			if renewals[i].ID != "" {
-				s.bind(ref.ID, session{id: kvs[2*i].Session, ttl: renewals[i].TTL, born: began})
-			}
-			<-slots
-		})
-	}
-	all.Wait()
+	store.Each(len(refs), renewMany, func(i int) {
+		ref := refs[i]
+		renewals[i] = s.renewOne(ctx, ref, claimOf(ref.Resource, kvs[2*i]), markOf(kvs[2*i+1]))
+		if renewals[i].ID != "" {
+			s.bind(ref.ID, session{id: kvs[2*i].Session, ttl: renewals[i].TTL, born: began})
+		}
+	})
 	return nil
 }
 

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -106,16 +105,7 @@ func (s *Store) List(ctx context.Context, q store.Query) (store.Page, error) {
 	}
 	page.Items = make([]store.Resource, len(names))
 	errs := make([]error, len(names))
-	slots := make(chan struct{}, readMany)
-	var all sync.WaitGroup
-	for i, name := range names {
-		slots <- struct{}{}
-		all.Go(func() {
-			page.Items[i], errs[i] = s.Read(ctx, name)
-			<-slots
-		})
-	}
-	all.Wait()
+	store.Each(len(names), readMany, func(i int) { page.Items[i], errs[i] = s.Read(ctx, names[i]) })
 	for _, err := range errs {
 		if err != nil {
 			return store.Page{}, err

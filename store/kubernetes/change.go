@@ -21,8 +21,8 @@ var (
 	errAgain = errors.New("decide again after the write")
 )
 
-// change looks at the Lease of a resource and writes what decide makes of it, until nobody else writes in
-// between. decide returns nil if nothing is to be written. It gets what was seen last at first, which
+// change reads the Lease of a resource and writes what decide returns for it. If somebody else writes in
+// between, it starts again. decide returns nil if nothing is to be written. It gets what was seen last at first, which
 // saves a request: a write that relies on it fails if it is no longer so.
 func (s *Store) change(ctx context.Context, resource string, decide func(view) (*object, error)) (view, error) {
 	if err := s.ready(); err != nil {

@@ -14,7 +14,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 		return store.Require(s, store.SessionPower)
 	}
 	errs := make([]error, len(r.Leases))
-	each(len(r.Leases), func(i int) { errs[i] = s.release(ctx, r.Leases[i]) })
+	store.Each(len(r.Leases), atOnce, func(i int) { errs[i] = s.release(ctx, r.Leases[i]) })
 	return firstOf(errs...)
 }
 

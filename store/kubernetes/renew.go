@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"sync"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/store"
@@ -10,20 +9,6 @@ import (
 
 // atOnce is how many Leases of one call are written at the same time.
 const atOnce = 32
-
-// each calls a function for each of n at the same time.
-func each(n int, do func(i int)) {
-	slots := make(chan struct{}, atOnce)
-	var all sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			do(i)
-		})
-	}
-	all.Wait()
-}
 
 // Renew renews leases. Each is one write.
 func (s *Store) Renew(ctx context.Context, leases ...store.Ref) ([]store.Renewal, error) {
@@ -34,7 +19,7 @@ func (s *Store) Renew(ctx context.Context, leases ...store.Ref) ([]store.Renewal
 		return nil, err
 	}
 	renewals := make([]store.Renewal, len(leases))
-	each(len(leases), func(i int) { renewals[i] = s.renew(ctx, leases[i]) })
+	store.Each(len(leases), atOnce, func(i int) { renewals[i] = s.renew(ctx, leases[i]) })
 	return renewals, nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 // paths makes the paths of one namespace.
@@ -81,22 +83,4 @@ func escaped(name string) string {
 	return b.String()
 }
 
-func unescaped(s string) (string, error) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '%' {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i+2 >= len(s) {
-			return "", fmt.Errorf("%q ends within an escape", s)
-		}
-		c, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", fmt.Errorf("%q has an unknown escape", s)
-		}
-		b.WriteByte(byte(c))
-		i += 2
-	}
-	return b.String(), nil
-}
+func unescaped(s string) (string, error) { return store.Unescape(s, '%') }

@@ -119,7 +119,7 @@ func (s *Store) list(ctx context.Context, q store.Query) (page store.Page, err e
 		chunk := names[:min(listChunk, len(names))]
 		names = names[len(chunk):]
 		items, errs := make([]store.Resource, len(chunk)), make([]error, len(chunk))
-		s.each(len(chunk), func(i int) { items[i], errs[i] = s.status(c, chunk[i]) })
+		store.Each(len(chunk), atOnce, func(i int) { items[i], errs[i] = s.status(c, chunk[i]) })
 		for i, item := range items {
 			if errs[i] != nil {
 				return store.Page{}, errs[i]

@@ -22,7 +22,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	}
 	_, err := run(ctx, func(ctx context.Context) (struct{}, error) {
 		errs := make([]error, len(r.Leases))
-		s.each(len(r.Leases), func(i int) { errs[i] = s.release(ctx, r.Leases[i]) })
+		store.Each(len(r.Leases), atOnce, func(i int) { errs[i] = s.release(ctx, r.Leases[i]) })
 		for _, err := range errs {
 			if err != nil {
 				return struct{}{}, err

@@ -12,6 +12,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// atOnce is how many leases of one call are asked about at the same time.
+const atOnce = 32
+
 // renewChunk is how many leases one transaction checks.
 const renewChunk = 100
 
@@ -57,7 +60,7 @@ func (s *Store) renew(ctx context.Context, start time.Duration, refs []store.Ref
 			all.Go(func() { s.renewTogether(c, chunk, start) })
 		}
 	}
-	s.each(len(others), func(i int) { s.renewUnknown(ctx, others[i]) })
+	store.Each(len(others), atOnce, func(i int) { s.renewUnknown(ctx, others[i]) })
 	all.Wait()
 	return renewals
 }
@@ -94,7 +97,7 @@ func (s *Store) renewTogether(c *session, chunk []renewing, start time.Duration)
 	}
 	_, err := c.multi(checks...)
 	if errors.Is(err, zk.ErrNoNode) && len(chunk) > 1 {
-		s.each(len(chunk), func(i int) { s.renewTogether(c, chunk[i:i+1], start) })
+		store.Each(len(chunk), atOnce, func(i int) { s.renewTogether(c, chunk[i:i+1], start) })
 		return
 	}
 	for _, r := range chunk {
@@ -161,18 +164,4 @@ func (s *Store) renewUnknown(ctx context.Context, r renewing) {
 	if m != nil {
 		r.out.Ended = m.ending(r.ref.ID)
 	}
-}
-
-// each calls a function for each of some number, a few at a time.
-func (s *Store) each(n int, call func(i int)) {
-	slots := make(chan struct{}, 32)
-	var all sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			call(i)
-			<-slots
-		})
-	}
-	all.Wait()
 }

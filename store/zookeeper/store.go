@@ -89,8 +89,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, s.learn(ctx)
 }
 
-// learn asks for the shortest and the longest timeout of a session. ZooKeeper takes any, and answers
-// with what it makes of it.
+// learn asks for the shortest and the longest timeout of a session. ZooKeeper accepts any, and answers
+// with the one that it will use.
 func (s *Store) learn(ctx context.Context) (err error) {
 	if s.minTTL, err = s.probe(ctx, time.Millisecond); err == nil {
 		s.maxTTL, err = s.probe(ctx, leasehold.MaxTTL/2)

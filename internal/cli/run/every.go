@@ -141,7 +141,7 @@ func (l *ledger) checkDue(now time.Time) error {
 
 // close writes how the run ended. It tries for as long as the lease lasts: the command has done its
 // work, and what nobody recorded is done again. A signal that ended the command has ended ctx too:
-// how such a run ended is recorded like any other, but whoever asked us to stop does not wait for a
+// how such a run ended is recorded like any other, but the person who stopped us does not wait for a
 // server that does not answer.
 func (l *ledger) close(ctx context.Context, end child.End, err error) {
 	run := l.runs.Newest()

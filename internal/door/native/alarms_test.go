@@ -83,7 +83,7 @@ func TestAlarms(t *testing.T) {
 	})
 }
 
-// TestAcknowledgeAlarm: an alarm of each kind is cleared as it was listed, by whoever looked, and stays
+// TestAcknowledgeAlarm: an alarm of each kind is cleared as it was listed, and stays
 // cleared while what it tells of goes on.
 func TestAcknowledgeAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,134 @@
+package access
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func policy(bindings ...*Binding) *Policy {
+	var p *Policy
+	for i, b := range bindings {
+		if b.Name == "" {
+			b.Name = fmt.Sprint(i)
+		}
+	}
+	return p.With(Keys{}, Items{Bindings: bindings})
+}
+
+func TestNothingIsAllowedThatNoBindingAllows(t *testing.T) {
+	p := policy(
+		&Binding{Role: "member", Group: "a", Namespace: "default", Prefix: "a/"},
+		&Binding{Role: "viewer", Principal: "ann", Namespace: "default", Prefix: "b"},
+		&Binding{Role: "operator", Principal: "op", Namespace: "*"},
+		&Binding{Role: "member", Principal: "bot", Namespace: "default", Prefix: "c/", Holders: "bots"},
+	)
+	ann := p.Compile(&Asker{Principal: "ann", Groups: []string{"a"}})
+	op, bot := p.Compile(&Asker{Principal: "op"}), p.Compile(&Asker{Principal: "bot"})
+	mine, ours := &Owner{Principal: "ann"}, &Owner{Principal: "bob", Group: "a"}
+	others := &Owner{Principal: "bob"}
+	for _, c := range []struct {
+		who   *Permit
+		verb  Verb
+		space string
+		path  string
+		owner *Owner
+		want  bool
+	}{
+		{ann, Acquire, "default", "a/x", nil, true},
+		{ann, Acquire, "default", "a", nil, false},
+		{ann, Acquire, "default", "ab/x", nil, false},
+		{ann, Acquire, "other", "a/x", nil, false},
+		{ann, Break, "default", "a/x", mine, true},
+		{ann, Break, "default", "a/x", ours, true},
+		{ann, Break, "default", "a/x", others, false},
+		{ann, Break, "default", "a/x", nil, false},
+		{ann, Read, "default", "b", nil, true},
+		{ann, Read, "default", "b/deep/er", nil, true},
+		{ann, Read, "default", "bc", nil, false},
+		{ann, Acquire, "default", "b", nil, false},
+		{op, Break, "default", "a/x", mine, true},
+		{op, Break, "any", "thing", nil, true},
+		{op, Admin, "any", "thing", nil, false},
+		{p.Compile(nil), Read, "default", "a/x", nil, false},
+		{nil, Admin, "any", "thing", nil, true},
+	} {
+		if got := c.who.May(c.verb, c.space, c.path, c.owner); got != c.want {
+			t.Errorf("may %v %s %s of %v: %v", c.verb, c.space, c.path, c.owner, got)
+		}
+	}
+	if bot.MayHold(Acquire, "default", "c/x", "robots", nil) || !bot.MayHold(Acquire, "default", "c/x", "bots/1", nil) {
+		t.Error("a holder name that is not under bots was allowed, or one that is was not")
+	}
+	if bot.May(Acquire, "default", "c/x", nil) {
+		t.Error("an acquire whose holder was not looked at was allowed")
+	}
+}
+
+func TestRangesAreCoveredAsAWhole(t *testing.T) {
+	p := policy(&Binding{Role: "member", Principal: "ann", Namespace: "default", Prefix: "a/"}).
+		Compile(&Asker{Principal: "ann"})
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"a/", "a0", true}, {"a/b", "a/c", true}, {"a/", "", false}, {"a", "a0", false},
+		{"a/", "a1", false}, {"", "", false},
+	} {
+		if got := p.MaySpan(RecordWrite, "default", c.from, c.to); got != c.want {
+			t.Errorf("from %q to %q: %v", c.from, c.to, got)
+		}
+	}
+}
+
+func TestARevokedTokenMayNothing(t *testing.T) {
+	p := policy(&Binding{Role: "admin", Principal: "ann", Namespace: "*"})
+	with := p.With(Keys{}, Items{Tokens: []*Token{{ID: "t", Hash: strings.Repeat("h", 32), Principal: "ann"}}})
+	asker := &Asker{Principal: "ann", Token: "t"}
+	if !with.Compile(asker).MayCluster(Admin) {
+		t.Error("a token that is there may nothing")
+	}
+	without := with.With(Keys{Tokens: []string{"t"}}, Items{})
+	if got := without.Compile(asker); got.MayCluster(Admin) || !got.Revoked() {
+		t.Error("a revoked token may still do something")
+	}
+	if with.Fits() != nil || without.Fits() == nil {
+		t.Errorf("with an admin: %v; locked out: %v", with.Fits(), without.Fits())
+	}
+}
+
+// The permit must agree with the plain reading of the bindings, whatever they are.
+func FuzzPermit(f *testing.F) {
+	f.Add("a/", "a/x", "default", "*", uint8(3))
+	f.Add("a", "a", "default", "default", uint8(8))
+	f.Add("", "x//y/", "n", "n", uint8(1))
+	f.Fuzz(func(t *testing.T, prefix, path, namespace, bound string, verb uint8) {
+		b := &Binding{Role: "member", Principal: "ann", Namespace: bound, Prefix: prefix}
+		p := policy(b)
+		v, asker := Verb(verb%uint8(verbs)), &Asker{Principal: "ann"}
+		mine := p.Compile(asker).May(v, namespace, path, &Owner{Principal: "ann"})
+		if why := p.Why(asker, v, namespace, path); mine != (len(why) > 0) {
+			t.Errorf("prefix %q, path %q: the permit says %v, the bindings %d", prefix, path, mine, len(why))
+		}
+	})
+}
+
+func BenchmarkMay(b *testing.B) {
+	for _, n := range []int{1, 1000} {
+		var all []*Binding
+		for i := range n {
+			all = append(all, &Binding{Role: "member", Principal: "ann", Namespace: "default",
+				Prefix: fmt.Sprintf("team-%d/jobs/", i)})
+		}
+		permit := policy(all...).Compile(&Asker{Principal: "ann"})
+		own := &Owner{Principal: "ann"}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !permit.May(Renew, "default", "team-0/jobs/nightly", own) {
+					b.Fatal("it may not")
+				}
+			}
+		})
+	}
+}

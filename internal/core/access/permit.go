@@ -1,0 +1,297 @@
+package access
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// An Asker is who was proven to ask.
+type Asker struct {
+	Principal string
+	Groups    []string // those that some binding names
+	Token     string   // the id of the token that proved it; empty: something else did
+}
+
+// An Owner is whose a lease, a session or a record is: the principal that acquired it, and the group
+// through whose binding it could. A nil Owner is that of what nobody proven acquired.
+type Owner struct {
+	Principal string
+	Group     string
+}
+
+// A Permit is what one asker may do by one policy. It is never changed. A nil Permit allows everything: it
+// is that of a cluster without a policy.
+type Permit struct {
+	Asker  *Asker
+	Policy *Policy // by which it was made
+
+	revoked bool
+	rights  []*right // by namespace and prefix
+	spaces  []space  // by name
+	longest int      // the most bytes that a prefix has
+}
+
+// A space is what is allowed somewhere in a namespace, to anybody's or one's own.
+type space struct {
+	name  string
+	verbs Verbs
+}
+
+type where struct{ namespace, prefix string }
+
+// A right is what is allowed below one prefix.
+type right struct {
+	where
+	any, own Verbs
+	under    []under // what is allowed to holders of some names only
+	takes    bool    // some binding allows to take something
+	group    string  // of the first that does, if it is a group's
+}
+
+type under struct {
+	verbs   Verbs
+	holders string
+}
+
+// Compile gathers what an asker may do. A token that is no longer in the policy may do nothing.
+func (p *Policy) Compile(a *Asker) *Permit {
+	if p == nil {
+		return nil
+	}
+	out := &Permit{Asker: a, Policy: p}
+	if a == nil {
+		out.Asker = &Asker{}
+		return out
+	}
+	if a.Token != "" {
+		if _, live := p.tokens.Get(a.Token); !live {
+			out.revoked = true
+			return out
+		}
+	}
+	p.each(a, out.add)
+	return out
+}
+
+// each calls add with every binding of an asker.
+func (p *Policy) each(a *Asker, add func(*Binding, *Role)) {
+	give := func(subject string) {
+		list, _ := p.bySubject.Get(subject)
+		for _, b := range list {
+			if role, ok := p.Role(b.Role); ok {
+				add(b, role)
+			}
+		}
+	}
+	give(principalSubject + a.Principal)
+	for _, g := range a.Groups {
+		give(groupSubject + g)
+	}
+}
+
+func (p *Permit) add(b *Binding, role *Role) {
+	prefixes := []string{b.Prefix}
+	if b.Prefix != "" && !strings.HasSuffix(b.Prefix, "/") {
+		prefixes = append(prefixes, b.Prefix+"/")
+	}
+	for _, prefix := range prefixes {
+		at := where{b.Namespace, prefix}
+		i, known := p.find(at)
+		if !known {
+			p.rights = slices.Insert(p.rights, i, &right{where: at})
+		}
+		p.rights[i].add(b, role)
+		p.longest = max(p.longest, len(prefix))
+	}
+	i, known := p.findSpace(b.Namespace)
+	if !known {
+		p.spaces = slices.Insert(p.spaces, i, space{name: b.Namespace})
+	}
+	p.spaces[i].verbs |= role.Any | role.Own
+}
+
+func (p *Permit) find(at where) (int, bool) {
+	return slices.BinarySearchFunc(p.rights, at, func(r *right, at where) int {
+		return cmp.Or(strings.Compare(r.namespace, at.namespace), strings.Compare(r.prefix, at.prefix))
+	})
+}
+
+func (p *Permit) findSpace(name string) (int, bool) {
+	return slices.BinarySearchFunc(p.spaces, name, func(s space, name string) int {
+		return strings.Compare(s.name, name)
+	})
+}
+
+// right returns what is allowed below a prefix because of bindings to that very prefix; nil: nothing.
+func (p *Permit) right(namespace, prefix string) *right {
+	if i, ok := p.find(where{namespace, prefix}); ok {
+		return p.rights[i]
+	}
+	return nil
+}
+
+// somewhere returns what is allowed somewhere in a namespace because of bindings to it alone.
+func (p *Permit) somewhere(namespace string) Verbs {
+	if i, ok := p.findSpace(namespace); ok {
+		return p.spaces[i].verbs
+	}
+	return 0
+}
+
+func (r *right) add(b *Binding, role *Role) {
+	if !r.takes && role.Any&taking != 0 {
+		r.takes, r.group = true, b.Group
+	}
+	free := role.Any
+	if b.Holders != "" {
+		free &^= holding
+		r.under = append(r.under, under{role.Any & holding, b.Holders})
+	}
+	r.any |= free
+	r.own |= role.Own
+}
+
+// Revoked reports whether the asker's token is no longer valid.
+func (p *Permit) Revoked() bool { return p != nil && p.revoked }
+
+// Owns reports whether something is the asker's own.
+func (p *Permit) Owns(o *Owner) bool {
+	if p == nil || o == nil {
+		return p == nil
+	}
+	return o.Principal == p.Asker.Principal || o.Group != "" && slices.Contains(p.Asker.Groups, o.Group)
+}
+
+// May reports whether the asker may do something to an item at a path, which has an owner or none.
+func (p *Permit) May(v Verb, namespace, path string, owner *Owner) bool {
+	return p.may(v, namespace, path, func(r *right) bool { return r.any.Has(v) || r.own.Has(v) && p.Owns(owner) })
+}
+
+// MayHold reports whether the asker may acquire, share or change something in the name of a holder. change is of a
+// lease that has an owner.
+func (p *Permit) MayHold(v Verb, namespace, path, holder string, owner *Owner) bool {
+	return p.may(v, namespace, path, func(r *right) bool {
+		if r.any.Has(v) || r.own.Has(v) && p.Owns(owner) {
+			return true
+		}
+		return slices.ContainsFunc(r.under, func(u under) bool { return u.verbs.Has(v) && Covers(u.holders, holder) })
+	})
+}
+
+// may reports whether some right that covers a path will do.
+func (p *Permit) may(v Verb, namespace, path string, ok func(*right) bool) bool {
+	if p == nil {
+		return true
+	}
+	for _, space := range [2]string{namespace, AllNamespaces} {
+		if !p.somewhere(space).Has(v) {
+			continue
+		}
+		found := false
+		p.covering(space, path, func(r *right) bool {
+			found = ok(r)
+			return !found
+		})
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// covering calls yield with each right that covers a path, from the shortest prefix on, until it returns false.
+func (p *Permit) covering(namespace, path string, yield func(*right) bool) {
+	if r := p.right(namespace, ""); r != nil && !yield(r) {
+		return
+	}
+	for i := range min(len(path), p.longest) {
+		if path[i] != '/' && i != len(path)-1 {
+			continue
+		}
+		if r := p.right(namespace, path[:i+1]); r != nil && !yield(r) {
+			return
+		}
+	}
+}
+
+// MaySpan reports whether the asker may do something to all paths from one on and below another; "": to the end.
+func (p *Permit) MaySpan(v Verb, namespace, from, to string) bool {
+	if p == nil {
+		return true
+	}
+	for _, r := range p.rights {
+		if (r.namespace == namespace || r.namespace == AllNamespaces) && r.any.Has(v) && spans(r.prefix, from, to) {
+			return true
+		}
+	}
+	return false
+}
+
+// spans reports whether all paths from one on and below another are covered by a prefix, which is empty or ends
+// with a slash if it covers more than one.
+func spans(prefix, from, to string) bool {
+	if prefix == "" {
+		return true
+	}
+	if !strings.HasSuffix(prefix, "/") || !strings.HasPrefix(from, prefix) || to == "" {
+		return false
+	}
+	return to <= prefix[:len(prefix)-1]+"0" // the byte after the slash
+}
+
+// MayAll reports whether the asker may do something to everything in a namespace, whoever's it is.
+func (p *Permit) MayAll(v Verb, namespace string) bool {
+	if p == nil {
+		return true
+	}
+	for _, space := range [2]string{namespace, AllNamespaces} {
+		if r := p.right(space, ""); r != nil && r.any.Has(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// MaySomewhere reports whether the asker may do something to something in a namespace.
+func (p *Permit) MaySomewhere(v Verb, namespace string) bool {
+	return p == nil || (p.somewhere(namespace) | p.somewhere(AllNamespaces)).Has(v)
+}
+
+// MayToOwn reports whether the asker may do something to what has an owner and no path, such as a session: to its own
+// if it may somewhere in the namespace, and to others' if it may to everything there.
+func (p *Permit) MayToOwn(v Verb, namespace string, owner *Owner) bool {
+	return p.MayAll(v, namespace) || p.Owns(owner) && p.MaySomewhere(v, namespace)
+}
+
+// MayCluster reports whether the asker may do something that belongs to no namespace.
+func (p *Permit) MayCluster(v Verb) bool { return p.MayAll(v, AllNamespaces) }
+
+// Knows reports whether the asker may do anything in a namespace. One that it does not know does not exist for it.
+func (p *Permit) Knows(namespace string) bool {
+	return p == nil || p.somewhere(namespace)|p.somewhere(AllNamespaces) != 0
+}
+
+// OwnerOf returns the owner of what the asker takes at a path.
+func (p *Permit) OwnerOf(namespace, path string) *Owner {
+	if p == nil {
+		return nil
+	}
+	o := &Owner{Principal: p.Asker.Principal}
+	found := false
+	for _, space := range [2]string{namespace, AllNamespaces} {
+		p.covering(space, path, func(r *right) bool {
+			if !found && r.takes {
+				found, o.Group = true, r.group
+			}
+			return !found
+		})
+	}
+	return o
+}
+
+// Covers reports whether a prefix covers a path: "a" covers a and all below it, "a/" what is below, "" everything.
+func Covers(prefix, path string) bool {
+	rest, ok := strings.CutPrefix(path, prefix)
+	return ok && (prefix == "" || rest == "" || strings.HasSuffix(prefix, "/") || rest[0] == '/')
+}

@@ -1,0 +1,198 @@
+package access
+
+import (
+	"slices"
+
+	"github.com/tidwall/btree"
+)
+
+// A Policy is everything that decides who may do what. It is never changed: With returns a changed copy, which
+// shares what is the same. A nil Policy is that of a cluster where everybody may do everything.
+type Policy struct {
+	Revision uint64 // how often it was changed
+
+	tokens       btree.Map[string, *Token]
+	byHash       btree.Map[string, *Token]
+	ofPrincipal  btree.Map[string, int] // how many tokens a principal has
+	roles        btree.Map[string, *Role]
+	bindings     btree.Map[string, *Binding]
+	bySubject    btree.Map[string, []*Binding]
+	quotas       btree.Map[string, *Quota]
+	issuers      btree.Map[string, *Issuer]
+	certificates btree.Map[string, *Certificate]
+}
+
+// Items are parts of a policy.
+type Items struct {
+	Tokens       []*Token
+	Roles        []*Role
+	Bindings     []*Binding
+	Quotas       []*Quota
+	Issuers      []*Issuer
+	Certificates []*Certificate
+}
+
+// Keys name parts of a policy.
+type Keys struct {
+	Tokens, Roles, Bindings, Quotas, Issuers, Certificates []string
+}
+
+// With returns the policy without some items, and then with others, which replace those of the same name.
+func (p *Policy) With(remove Keys, put Items) *Policy {
+	n := p.copy()
+	n.Revision++
+	for _, id := range remove.Tokens {
+		n.dropToken(id)
+	}
+	for _, name := range remove.Bindings {
+		n.dropBinding(name)
+	}
+	drop(&n.roles, remove.Roles)
+	drop(&n.quotas, remove.Quotas)
+	drop(&n.issuers, remove.Issuers)
+	drop(&n.certificates, remove.Certificates)
+	for _, t := range put.Tokens {
+		n.putToken(t)
+	}
+	for _, b := range put.Bindings {
+		n.putBinding(b)
+	}
+	for _, r := range put.Roles {
+		n.roles.Set(r.Name, r)
+	}
+	for _, q := range put.Quotas {
+		n.quotas.Set(q.Key(), q)
+	}
+	for _, i := range put.Issuers {
+		n.issuers.Set(i.Name, i)
+	}
+	for _, c := range put.Certificates {
+		n.certificates.Set(c.Name, c)
+	}
+	return n
+}
+
+func (p *Policy) copy() *Policy {
+	if p == nil {
+		return &Policy{}
+	}
+	return &Policy{
+		Revision: p.Revision, tokens: *p.tokens.Copy(), byHash: *p.byHash.Copy(), ofPrincipal: *p.ofPrincipal.Copy(),
+		roles: *p.roles.Copy(), bindings: *p.bindings.Copy(), bySubject: *p.bySubject.Copy(),
+		quotas: *p.quotas.Copy(), issuers: *p.issuers.Copy(), certificates: *p.certificates.Copy(),
+	}
+}
+
+func drop[T any](from *btree.Map[string, *T], names []string) {
+	for _, name := range names {
+		from.Delete(name)
+	}
+}
+
+func (p *Policy) putToken(t *Token) {
+	p.dropToken(t.ID)
+	p.tokens.Set(t.ID, t)
+	p.byHash.Set(t.Hash, t)
+	n, _ := p.ofPrincipal.Get(t.Principal)
+	p.ofPrincipal.Set(t.Principal, n+1)
+}
+
+func (p *Policy) dropToken(id string) {
+	t, ok := p.tokens.Delete(id)
+	if !ok {
+		return
+	}
+	p.byHash.Delete(t.Hash)
+	if n, _ := p.ofPrincipal.Get(t.Principal); n > 1 {
+		p.ofPrincipal.Set(t.Principal, n-1)
+		return
+	}
+	p.ofPrincipal.Delete(t.Principal)
+}
+
+// subject is where the bindings of a principal or a group are found.
+func (b *Binding) subject() string {
+	if b.Group != "" {
+		return groupSubject + b.Group
+	}
+	return principalSubject + b.Principal
+}
+
+const (
+	groupSubject     = "g"
+	principalSubject = "p"
+)
+
+func (p *Policy) putBinding(b *Binding) {
+	p.dropBinding(b.Name)
+	p.bindings.Set(b.Name, b)
+	list, _ := p.bySubject.Get(b.subject())
+	p.bySubject.Set(b.subject(), append(slices.Clip(slices.Clone(list)), b))
+}
+
+func (p *Policy) dropBinding(name string) {
+	b, ok := p.bindings.Delete(name)
+	if !ok {
+		return
+	}
+	list, _ := p.bySubject.Get(b.subject())
+	left := slices.DeleteFunc(slices.Clone(list), func(other *Binding) bool { return other == b })
+	if len(left) == 0 {
+		p.bySubject.Delete(b.subject())
+		return
+	}
+	p.bySubject.Set(b.subject(), left)
+}
+
+// Items returns everything, each kind in the order of its names.
+func (p *Policy) Items() (all Items) {
+	if p == nil {
+		return all
+	}
+	return Items{p.tokens.Values(), p.roles.Values(), p.bindings.Values(), p.quotas.Values(), p.issuers.Values(),
+		p.certificates.Values()}
+}
+
+// Token returns the token with an id.
+func (p *Policy) Token(id string) (*Token, bool) { return p.tokens.Get(id) }
+
+// TokenOf returns the token with the hash of a secret.
+func (p *Policy) TokenOf(hash string) (*Token, bool) { return p.byHash.Get(hash) }
+
+// HasTokens reports whether a principal has a token.
+func (p *Policy) HasTokens(principal string) bool {
+	_, ok := p.ofPrincipal.Get(principal)
+	return ok
+}
+
+// Role returns a role, which may be one of the ready ones.
+func (p *Policy) Role(name string) (*Role, bool) {
+	if r, ok := p.roles.Get(name); ok {
+		return r, true
+	}
+	return readyRole(name)
+}
+
+// Binding returns the binding with a name.
+func (p *Policy) Binding(name string) (*Binding, bool) { return p.bindings.Get(name) }
+
+// NamesGroup reports whether a binding is to a group: others need not travel with an asker.
+func (p *Policy) NamesGroup(group string) bool {
+	_, ok := p.bySubject.Get(groupSubject + group)
+	return ok
+}
+
+// QuotaOfPrincipal returns the quota of a principal, or nil if it has none.
+func (p *Policy) QuotaOfPrincipal(principal string) *Quota {
+	if q, ok := p.quotas.Get("p" + principal); ok {
+		return q
+	}
+	q, _ := p.quotas.Get("p" + Everybody)
+	return q
+}
+
+// QuotaOfNamespace returns the quota of a namespace, or nil if it has none.
+func (p *Policy) QuotaOfNamespace(namespace string) *Quota {
+	q, _ := p.quotas.Get("n" + namespace)
+	return q
+}

@@ -112,8 +112,9 @@ func (a *attempt) take(ctx context.Context) (store.Grant, error) {
 		a.session = &one
 		return store.Grant{}, errTake
 	}
-	a.s.bind(a.r.ID, one)
 	kv := written[a.s.keys.lease(a.r.Resource)]
+	one.index = kv.ModifyIndex
+	a.s.bind(a.r.ID, one)
 	c := &claim{note: a.note, resource: a.r.Resource, session: one.id, index: kv.ModifyIndex}
 	return a.toGrant(ctx, c, leasehold.Token(kv.ModifyIndex), remaining)
 }

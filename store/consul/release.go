@@ -66,15 +66,15 @@ func (s *Store) end(ctx context.Context, ref store.Ref, m mark) error {
 }
 
 // endOwn ends a lease that this process acquired a moment ago, without a look. The mark of such a lease
-// still exists.
+// still exists. Its session would not do to recognize it: that may be the next lease's by now.
 func (s *Store) endOwn(ctx context.Context, ref store.Ref, m mark) (bool, error) {
 	one, ok := s.boundTo(ref.ID)
-	if !ok || s.sessions.age(one) > one.ttl/recent {
+	if !ok || one.index == 0 || s.sessions.age(one) > one.ttl/recent {
 		return false, nil
 	}
 	key := s.keys.lease(ref.Resource)
 	_, ok, err := s.do(ctx, api.KVTxnOps{
-		{Verb: api.KVCheckSession, Key: key, Session: one.id},
+		{Verb: api.KVCheckIndex, Key: key, Index: one.index},
 		{Verb: api.KVDelete, Key: key},
 		{Verb: api.KVSet, Key: s.keys.mark(ref.ID), Value: encode(m)},
 	})

@@ -47,7 +47,8 @@ func (s *Store) renew(ctx context.Context, refs []store.Ref, renewals []store.Re
 		ref := refs[i]
 		renewals[i] = s.renewOne(ctx, ref, claimOf(ref.Resource, kvs[2*i]), markOf(kvs[2*i+1]))
 		if renewals[i].ID != "" {
-			s.bind(ref.ID, session{id: kvs[2*i].Session, ttl: renewals[i].TTL, born: began})
+			s.bind(ref.ID, session{id: kvs[2*i].Session, ttl: renewals[i].TTL, born: began,
+				index: kvs[2*i].ModifyIndex})
 		}
 	})
 	return nil

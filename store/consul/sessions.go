@@ -32,6 +32,8 @@ type session struct {
 	ttl  time.Duration
 	born time.Duration // before it was created or last renewed, by the store's clock
 	used int           // marks that it locks
+
+	index uint64 // of the key that it locks, which is another for each lease; 0: not known
 }
 
 // sessions knows the sessions of this process: those of leases that were released, which the next lease

@@ -119,7 +119,7 @@ func (a *attempt) take(ctx context.Context) (store.Grant, error) {
 	return a.toGrant(ctx, c, leasehold.Token(kv.ModifyIndex), remaining)
 }
 
-// ops are the steps of a grant. The key of the lease is written here, and never again.
+// ops are the steps of a grant.
 func (a *attempt) ops(ctx context.Context, session string) (api.KVTxnOps, error) {
 	marks, err := a.s.sessions.forMark(ctx, a.r.TTL)
 	if err != nil {
@@ -156,7 +156,7 @@ func (a *attempt) judge(ctx context.Context) (store.Grant, error) {
 	if a.r.Wait > 0 {
 		a.watch(ctx, kvs[0])
 	}
-	lease := a.s.toLease(holder, leasehold.Token(holder.index), holder.ttl())
+	lease := a.s.toLease(holder, holder.token(), holder.ttl())
 	return store.Grant{}, &leasehold.Error{Code: leasehold.Held, Lease: &lease,
 		Message: fmt.Sprintf("%s is held by %s", a.r.Resource, holder.Holder)}
 }

@@ -45,9 +45,9 @@ func (s *Store) breakOnce(ctx context.Context, r store.BreakRequest) (lease leas
 	if ok, err = s.write(ctx, r.Ref, change{holder: holder, used: used, mark: m}); !ok || err != nil {
 		return lease, false, err
 	}
-	s.unbind(r.ID, false)
+	s.unbind(r.ID, "")
 	s.sessions.destroy(ctx, holder.session)
-	token := leasehold.Token(holder.index)
+	token := holder.token()
 	if used != nil {
 		token = used.token
 	}

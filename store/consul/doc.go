@@ -19,6 +19,7 @@
 //	m/ID        a mark: the id was used, and how its lease ended
 //
 // A grant is made only if its id has no mark, and creates the mark in the same transaction. So a message
-// that arrives late, or twice, changes nothing. The key of a lease is written once, and marks are locked
-// by sessions that many of them share, which delete them ten minutes or more after the lease has ended.
+// that arrives late, or twice, changes nothing. The key of a lease is written once, unless a renewal that is
+// late, or by another process, gives it another session. Marks are locked by sessions that many of them
+// share, which delete them ten minutes or more after the lease has ended.
 package consul

@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -19,6 +20,8 @@ type note struct {
 	TTL    string            `json:"ttl"`
 	Since  time.Time         `json:"since"` // by the clock of who asked, for display
 	Value  []byte            `json:"value,omitempty"`
+
+	Token leasehold.Token `json:"token,omitempty"` // of a lease that was given another session; see token
 }
 
 func newNote(r *store.Request) note {
@@ -56,8 +59,11 @@ type claim struct {
 	note
 	resource string
 	session  string
-	index    uint64 // of the last write to the key; it is written once
+	index    uint64 // of the last write to the key
 }
+
+// token returns the token by the key alone. It is the index of the grant, and a later write notes it.
+func (c *claim) token() leasehold.Token { return cmp.Or(c.Token, leasehold.Token(c.index)) }
 
 // claimOf reads the key of a lease; nil if nobody holds it.
 func claimOf(resource string, kv *api.KVPair) *claim {

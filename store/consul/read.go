@@ -45,7 +45,7 @@ func (s *Store) read(ctx context.Context, resource string) (store.Resource, erro
 	}
 	used := markOf(kvs[0])
 	if holder != nil {
-		token := leasehold.Token(holder.index)
+		token := holder.token()
 		if used != nil {
 			token = used.token
 		}

@@ -47,10 +47,13 @@ func (s *Store) end(ctx context.Context, ref store.Ref, m mark) error {
 		holder, used := claimOf(ref.Resource, kvs[0]), markOf(kvs[1])
 		held := holder.by(ref.ID)
 		if !held && used != nil {
-			s.unbind(ref.ID, false)
+			s.unbind(ref.ID, "")
 			return nil
 		}
-		if !held {
+		freed := ""
+		if held {
+			freed = holder.session
+		} else {
 			holder = nil
 		}
 		ok, err := s.write(ctx, ref, change{holder: holder, used: used, mark: m})
@@ -58,7 +61,7 @@ func (s *Store) end(ctx context.Context, ref store.Ref, m mark) error {
 			return err
 		}
 		if ok {
-			s.unbind(ref.ID, held)
+			s.unbind(ref.ID, freed)
 			return nil
 		}
 	}
@@ -79,7 +82,7 @@ func (s *Store) endOwn(ctx context.Context, ref store.Ref, m mark) (bool, error)
 		{Verb: api.KVSet, Key: s.keys.mark(ref.ID), Value: encode(m)},
 	})
 	if ok {
-		s.unbind(ref.ID, true)
+		s.unbind(ref.ID, one.id)
 	}
 	return ok, err
 }

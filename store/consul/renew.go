@@ -3,6 +3,7 @@ package consul
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 
@@ -45,35 +46,84 @@ func (s *Store) renew(ctx context.Context, refs []store.Ref, renewals []store.Re
 	}
 	store.Each(len(refs), renewMany, func(i int) {
 		ref := refs[i]
-		renewals[i] = s.renewOne(ctx, ref, claimOf(ref.Resource, kvs[2*i]), markOf(kvs[2*i+1]))
-		if renewals[i].ID != "" {
-			s.bind(ref.ID, session{id: kvs[2*i].Session, ttl: renewals[i].TTL, born: began,
-				index: kvs[2*i].ModifyIndex})
-		}
+		renewals[i] = s.renewOne(ctx, began, ref, claimOf(ref.Resource, kvs[2*i]), markOf(kvs[2*i+1]))
 	})
 	return nil
 }
 
-func (s *Store) renewOne(ctx context.Context, ref store.Ref, c *claim, m *mark) store.Renewal {
+func (s *Store) renewOne(ctx context.Context, began time.Duration, ref store.Ref, c *claim, m *mark) store.Renewal {
 	if !c.by(ref.ID) {
-		s.unbind(ref.ID, false)
+		s.unbind(ref.ID, "")
 		return store.Renewal{Ended: m.ending(ref.ID)}
 	}
-	alive, err := s.sessions.renew(ctx, c.session)
+	one, err := s.keep(ctx, began, ref, c)
 	if err != nil {
 		return store.Renewal{Err: s.failure(err)}
 	}
-	if !alive {
-		s.unbind(ref.ID, false)
-		return store.Renewal{Err: &leasehold.Error{Code: leasehold.Undecided,
-			Message: fmt.Sprintf("lease %s on %s has just ended in Consul", ref.ID, ref.Resource)}}
-	}
-	token := leasehold.Token(c.index)
+	s.bind(ref.ID, one)
+	token := c.token()
+	c.session, c.index = one.id, one.index
 	if m != nil {
 		token = m.token
 		s.keepMark(ctx, ref, c, m)
 	}
 	return store.Renewal{Grant: store.Grant{Lease: s.toLease(c, token, c.ttl())}}
+}
+
+// keep makes the session of a lease last.
+//
+// When its time is over, Consul still answers renewals of a session until the command that destroys it is
+// carried out. That command may fail, too, and is then repeated for minutes, whatever happened since. So a
+// renewal counts only if it is certain that it was answered before that time; else the lease is given
+// another session.
+func (s *Store) keep(ctx context.Context, began time.Duration, ref store.Ref, c *claim) (session, error) {
+	last, known := s.boundTo(ref.ID)
+	if !known || last.id != c.session {
+		return s.move(ctx, ref, c)
+	}
+	alive, err := s.sessions.renew(ctx, c.session)
+	switch {
+	case err != nil:
+		return session{}, err
+	case !alive:
+		return session{}, s.changed(ref)
+	case s.sessions.age(last) > c.ttl()*3/2: // Consul's time is twice the TTL
+		return s.move(ctx, ref, c)
+	}
+	return session{id: c.session, ttl: c.ttl(), born: began, index: c.index}, nil
+}
+
+// move gives a lease another session. That is the only write to its key after the grant.
+func (s *Store) move(ctx context.Context, ref store.Ref, c *claim) (session, error) {
+	one, err := s.sessions.create(ctx, "leasehold "+c.Holder, c.ttl())
+	if err != nil {
+		return session{}, err
+	}
+	about, key := c.note, s.keys.lease(ref.Resource)
+	about.Token = c.token()
+	value := encode(about)
+	written, ok, err := s.do(ctx, api.KVTxnOps{
+		{Verb: api.KVCheckIndex, Key: key, Index: c.index},
+		{Verb: api.KVUnlock, Key: key, Value: value, Session: c.session},
+		{Verb: api.KVLock, Key: key, Value: value, Session: one.id},
+	})
+	if err != nil {
+		return session{}, err
+	}
+	if !ok {
+		s.sessions.destroy(ctx, one.id)
+		return session{}, s.changed(ref)
+	}
+	s.sessions.destroy(ctx, c.session)
+	one.index = written[key].ModifyIndex
+	return one, nil
+}
+
+// changed is the error for a lease that was there a moment ago. The next renewal tells what became of it.
+func (s *Store) changed(ref store.Ref) error {
+	s.unbind(ref.ID, "")
+	return &leasehold.Error{Code: leasehold.Undecided,
+		Message: fmt.Sprintf("lease %s on %s has just changed in Consul: try again", ref.ID, ref.Resource)}
 }
 
 // keepMark makes the mark of a living lease last, so that it is still there when the lease has ended. If

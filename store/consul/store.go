@@ -238,13 +238,13 @@ func (s *Store) bind(id string, one session) {
 	s.many = max(idleMany, 2*len(s.bound))
 }
 
-// unbind forgets the session of an id; it becomes idle if its key was deleted by this process.
-func (s *Store) unbind(id string, deleted bool) {
+// unbind forgets the session of an id. It becomes idle if it is the one whose key was deleted by this process.
+func (s *Store) unbind(id, freed string) {
 	s.mu.Lock()
 	one, ok := s.bound[id]
 	delete(s.bound, id)
 	s.mu.Unlock()
-	if ok && deleted {
+	if ok && one.id == freed {
 		s.sessions.put(one)
 	}
 }

@@ -42,6 +42,8 @@ type attempt struct {
 	session *session // which locks nothing; nil: none yet
 
 	wake    chan struct{}
+	watched uint64        // the index of the key whose change wakes the attempt; 0: none
+	over    chan struct{} // closed when that watch has ended
 	unarmed context.CancelFunc
 }
 
@@ -61,6 +63,9 @@ var errTake = errors.New("take what is free")
 
 // ask asks once.
 func (a *attempt) ask(ctx context.Context) (store.Grant, error) {
+	if a.session != nil && a.s.sessions.age(*a.session) > a.r.TTL/recent {
+		a.session = nil // it ends by itself
+	}
 	if a.session == nil {
 		if one, ok := a.s.sessions.take(a.r.TTL); ok {
 			a.session = &one
@@ -190,14 +195,21 @@ func (a *attempt) toGrant(
 			"Restore a snapshot in the cluster that granted it: consul snapshot restore FILE", token, a.r.Floor)}
 }
 
-// watch makes the attempt wake up when the key changes.
+// watch makes the attempt wake up when the key changes. A watch that waits for that already goes on: one that
+// is cancelled keeps its place in Consul to the end of its time.
 func (a *attempt) watch(ctx context.Context, kv *api.KVPair) {
+	if a.watched == kv.ModifyIndex && !closed(a.over) {
+		return
+	}
 	a.unwatch()
 	ctx, cancel := context.WithCancel(ctx)
-	a.unarmed = cancel
+	over := make(chan struct{})
+	a.watched, a.over, a.unarmed = kv.ModifyIndex, over, cancel
 	q := (&api.QueryOptions{RequireConsistent: true, WaitIndex: kv.ModifyIndex, WaitTime: time.Minute}).WithContext(ctx)
 	go func() {
-		if _, _, err := a.s.client.KV().Get(kv.Key, q); err != nil {
+		_, _, err := a.s.client.KV().Get(kv.Key, q)
+		close(over)
+		if err != nil {
 			return // the poll behind it goes on
 		}
 		select {
@@ -205,6 +217,15 @@ func (a *attempt) watch(ctx context.Context, kv *api.KVPair) {
 		default:
 		}
 	}()
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func (a *attempt) unwatch() {

@@ -51,6 +51,7 @@ type Store struct {
 	minTTL    time.Duration
 	log       *slog.Logger
 
+	hangUp  func() // closes the connections of a client that was made here; nil: it is the caller's
 	closing sync.Once
 	closed  atomic.Bool
 
@@ -69,11 +70,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{client: c.Client, namespace: c.Namespace, minTTL: c.MinTTL, log: c.Log,
 		bound: map[string]session{}, many: idleMany}
 	if s.client == nil {
-		client, err := newClient(api.DefaultConfig())
+		config := api.DefaultConfig()
+		client, err := newClient(config)
 		if err != nil {
 			return nil, err
 		}
-		s.client = client
+		s.client, s.hangUp = client, config.Transport.CloseIdleConnections
 	}
 	if s.namespace == "" {
 		s.namespace = leasehold.DefaultNamespace
@@ -155,7 +157,12 @@ func open(ctx context.Context, u *url.URL, settings store.Settings) (store.Store
 	if c.Client, err = newClient(config); err != nil {
 		return nil, err
 	}
-	return Open(ctx, c)
+	s, err := Open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s.hangUp = config.Transport.CloseIdleConnections
+	return s, nil
 }
 
 // newClient returns a client that keeps as many connections as renewals need at the same time. The
@@ -192,7 +199,7 @@ const (
 	closeTime = time.Second
 )
 
-// Close ends the sessions that are not used.
+// Close ends the sessions that are not used, and the connections.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.closed.Store(true)
@@ -204,6 +211,9 @@ func (s *Store) Close() error {
 			all.Go(func() { s.sessions.destroy(ctx, one.id) })
 		}
 		all.Wait()
+		if s.hangUp != nil {
+			s.hangUp()
+		}
 	})
 	return nil
 }

@@ -162,12 +162,14 @@ func (a *attempt) commit(ctx context.Context, l clientv3.LeaseID) (*view, error)
 		return nil, err
 	}
 	answer, err := a.s.client.Txn(ctx).If(
-		clientv3.Compare(clientv3.CreateRevision(k.holder(r.Resource)), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(k.resource(r.Resource)), "=", 0).WithPrefix(),
 		clientv3.Compare(clientv3.CreateRevision(k.mark(r.ID)), "=", 0),
-		clientv3.Compare(clientv3.CreateRevision(k.waiters(r.Resource)), "=", 0).WithPrefix(),
-	).Then(puts...).Else(a.gets()...).Commit()
+	).Then(puts...).Commit()
 	if err != nil {
 		return nil, err
+	}
+	if !answer.Succeeded { // a look costs etcd less than a larger step does, which is written to its log
+		return a.look(ctx)
 	}
 	return a.viewOf(answer, l), nil
 }

@@ -4,6 +4,7 @@ package etcd_test
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,72 +20,72 @@ import (
 // durable is an etcd that syncs its disk, as it does where it matters.
 var durable = peer.EtcdConfig{Args: []string{"--unsafe-no-fsync=false"}}
 
-func BenchmarkAcquireRelease(b *testing.B) {
-	s := open(b, peer.StartEtcd(b, durable).Endpoints()...)
-	var n atomic.Int64
-	b.SetParallelism(16)
-	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			id := fmt.Sprint("id-", n.Add(1))
-			ref := store.Ref{Resource: "bench/" + id, ID: id}
-			r := store.Request{Resource: ref.Resource, ID: id, Holder: "bench", TTL: 30 * time.Second}
-			if _, err := s.Acquire(b.Context(), r); err != nil {
-				b.Error(err)
-				return
-			}
-			if err := s.Release(b.Context(), store.ReleaseRequest{Leases: []store.Ref{ref}}); err != nil {
-				b.Error(err)
-				return
-			}
+// BenchmarkBeside compares an acquire and its release with the peer library on the same kind of server: with
+// one session for all mutexes, which is its fastest form, as they are all lost at once; and with a session for
+// each, as each lease has its own.
+func BenchmarkBeside(b *testing.B) {
+	for _, callers := range []int{1, 16} {
+		for name, start := range map[string]func(*testing.B) func(n int64) error{
+			"store": cycles, "mutex": func(b *testing.B) func(int64) error { return mutexes(b, false) },
+			"mutex, own session": func(b *testing.B) func(int64) error { return mutexes(b, true) },
+		} {
+			b.Run(fmt.Sprintf("%s/%d", name, callers), func(b *testing.B) {
+				cycle := start(b)
+				var n atomic.Int64
+				b.ResetTimer()
+				var all sync.WaitGroup
+				for range callers {
+					all.Go(func() {
+						for i := n.Add(1); i <= int64(b.N); i = n.Add(1) {
+							if err := cycle(i); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				all.Wait()
+			})
 		}
-	})
+	}
 }
 
-// The peer library on the same server, with one session for all mutexes, which is its fastest form: they
-// are all lost at once.
-func BenchmarkConcurrencyMutex(b *testing.B) { mutexes(b, false) }
+func cycles(b *testing.B) func(n int64) error {
+	s := open(b, peer.StartEtcd(b, durable).Endpoints()...)
+	return func(n int64) error {
+		ref := store.Ref{Resource: fmt.Sprint("bench/", n), ID: fmt.Sprint("id-", n)}
+		r := store.Request{Resource: ref.Resource, ID: ref.ID, Holder: "bench", TTL: 30 * time.Second}
+		if _, err := s.Acquire(b.Context(), r); err != nil {
+			return err
+		}
+		return s.Release(b.Context(), store.ReleaseRequest{Leases: []store.Ref{ref}})
+	}
+}
 
-// A session for each mutex is what a lease for each hold compares with.
-func BenchmarkConcurrencyMutexOwnSession(b *testing.B) { mutexes(b, true) }
-
-func mutexes(b *testing.B, own bool) {
+func mutexes(b *testing.B, own bool) func(n int64) error {
 	client, err := clientv3.New(clientv3.Config{Endpoints: peer.StartEtcd(b, durable).Endpoints()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = client.Close() }()
-	session, err := concurrency.NewSession(client, concurrency.WithTTL(30))
+	b.Cleanup(func() { _ = client.Close() })
+	shared, err := concurrency.NewSession(client, concurrency.WithTTL(30))
 	if err != nil {
 		b.Fatal(err)
 	}
-	var n atomic.Int64
-	b.SetParallelism(16)
-	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			session := session
-			if own {
-				var err error
-				if session, err = concurrency.NewSession(client, concurrency.WithTTL(30)); err != nil {
-					b.Error(err)
-					return
-				}
+	return func(n int64) (err error) {
+		session := shared
+		if own {
+			if session, err = concurrency.NewSession(client, concurrency.WithTTL(30)); err != nil {
+				return err
 			}
-			m := concurrency.NewMutex(session, fmt.Sprint("bench/", n.Add(1)))
-			if err := m.Lock(b.Context()); err != nil {
-				b.Error(err)
-				return
-			}
-			if err := m.Unlock(b.Context()); err != nil {
-				b.Error(err)
-				return
-			}
-			if own {
-				_ = session.Close()
-			}
+			defer func() { _ = session.Close() }()
 		}
-	})
+		m := concurrency.NewMutex(session, fmt.Sprint("bench/", n))
+		if err := m.Lock(b.Context()); err != nil {
+			return err
+		}
+		return m.Unlock(b.Context())
+	}
 }
 
 func BenchmarkRenew(b *testing.B) {

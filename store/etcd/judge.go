@@ -160,8 +160,8 @@ func (a *attempt) won(ctx context.Context, v *view) (store.Grant, error) {
 // toGrant returns the lease of a view, unless its token shows that etcd has lost its history.
 func (a *attempt) toGrant(ctx context.Context, v *view, remaining time.Duration) (store.Grant, error) {
 	if token := leasehold.Token(v.holder.revision); token <= a.r.Floor || token > leasehold.MaxToken {
-		ref := store.Ref{Resource: a.r.Resource, ID: a.r.ID}
-		if err := a.s.end(ctx, ref, mark{How: leasehold.Released.String()}); err != nil {
+		back := &end{ref: store.Ref{Resource: a.r.Resource, ID: a.r.ID}, mark: mark{How: leasehold.Released.String()}}
+		if err := a.s.ends.carryOut(ctx, back); err != nil {
 			return store.Grant{}, err
 		}
 		return store.Grant{}, &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf(

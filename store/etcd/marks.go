@@ -14,7 +14,7 @@ const (
 	markMore  = 15 * time.Minute // the least time that a mark outlives a lease which is not renewed, about
 	markRoll  = time.Minute      // how long new marks are bound to the same lease
 	markFresh = 2 * time.Minute  // how old the lease of a mark may be before a renewal binds it to another
-	markMany  = 1000
+	markMany  = 1000             // marks that are bound to the same lease; twice as many until there is another
 	markUnit  = 10 * time.Minute
 )
 
@@ -31,6 +31,7 @@ type rolling struct {
 	id    clientv3.LeaseID
 	since time.Time
 	used  int
+	next  bool // somebody asks for the one after it
 }
 
 func newMarks(c *clientv3.Client) *marks {
@@ -63,11 +64,17 @@ func (m *marks) lease(ctx context.Context, ttl time.Duration) (clientv3.LeaseID,
 	return grant.ID, nil
 }
 
+// use returns the lease for a new mark; 0: the caller has to ask etcd for another. When one is used up, a
+// single caller does that, and the others go on with the old one meanwhile.
 func (m *marks) use(class time.Duration) clientv3.LeaseID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.current[class]
-	if r == nil || r.used >= markMany || time.Since(r.since) > markRoll {
+	if r == nil || r.used >= 2*markMany || time.Since(r.since) > markRoll*3/2 {
+		return 0
+	}
+	if !r.next && (r.used >= markMany || time.Since(r.since) > markRoll) {
+		r.next = true
 		return 0
 	}
 	r.used++

@@ -57,6 +57,9 @@ func (k keys) parse(key string) (resource, waiter string, err error) {
 }
 
 func escaped(name string) string {
+	if !strings.ContainsFunc(name, func(c rune) bool { return c <= escape }) {
+		return name
+	}
 	var b strings.Builder
 	for i := range len(name) {
 		if c := name[i]; c <= escape {

@@ -51,6 +51,7 @@ type Store struct {
 	keys      keys
 	pool      *pool
 	marks     *marks
+	ends      ends
 	namespace string
 	minTTL    time.Duration
 	log       *slog.Logger
@@ -79,6 +80,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Prefix == "" {
 		c.Prefix = DefaultPrefix
 	}
+	s.ends.carry = s.end
 	s.keys = newKeys(c.Prefix, s.namespace)
 	if s.client == nil {
 		client, err := dial(ctx, c)

@@ -127,13 +127,14 @@ func (s *Store) held(a answer, resource string) error {
 	return e
 }
 
-// lease returns the lease of an answer.
+// lease returns the lease of an answer. More than the TTL is left after the clock stepped back; it may step
+// forward again, so nobody relies on it.
 func (s *Store) lease(a answer, resource string) leasehold.Lease {
 	n := decodeNote(a.note)
 	l := leasehold.Lease{Namespace: string(s.namespace), Resource: resource, ID: string(a.id), Holder: n.Holder,
 		Labels: n.labels(), Reason: n.Reason, State: leasehold.Leased, Token: leasehold.Token(a.token),
-		Floor: leasehold.Token(a.token), TTL: micros(a.ttl), Remaining: micros(a.remains), Acquired: a.acquired,
-		Expires: a.deadline}
+		Floor: leasehold.Token(a.token), TTL: micros(a.ttl), Remaining: micros(min(a.remains, a.ttl)),
+		Acquired: a.acquired, Expires: a.deadline}
 	if a.breaks != nil {
 		l.State = leasehold.Breaking
 	}

@@ -36,9 +36,11 @@ func (s *Store) lease(now int64, resource string, fields []rueidis.RedisMessage)
 		Namespace: s.namespace, Resource: resource, ID: text(get(fieldID)),
 		Holder: n.Holder, Labels: n.labels(), Reason: n.Reason,
 		State: leasehold.Leased, Token: token, Floor: token,
-		TTL: micros(number(get(fieldTTL))), Remaining: max(0, micros(deadline-now)),
+		TTL:      micros(number(get(fieldTTL))),
 		Acquired: time.UnixMicro(number(get(fieldAcquired))), Expires: time.UnixMicro(deadline),
 	}
+	// More than the TTL is left after the clock stepped back. It may step forward again, so nobody relies on it.
+	l.Remaining = min(max(0, micros(deadline-now)), l.TTL)
 	how := leasehold.How(number(get(fieldHow)))
 	switch {
 	case how == leasehold.ByBreak:

@@ -23,14 +23,16 @@ var short = peer.ConsulConfig{Settings: map[string]any{
 	"session_ttl_min": "1s", "limits": map[string]any{"http_max_conns_per_client": 10000},
 }}
 
-// The whole suite, on one real server.
+// The whole suite, on one real server, and one that is killed.
 func TestStore(t *testing.T) {
-	server := peer.StartConsul(t, short)
-	member := server.Members[0]
+	server, killed := peer.StartConsul(t, short), peer.StartConsul(t, short)
+	member := killed.Members[0]
 	storetest.Run(t, storetest.Config{
-		Open: func(t testing.TB) store.Store { return open(t, member.Address) },
-		TTL:  2 * time.Second,
-		Late: 3 * time.Second, MassLate: 4 * time.Second, // freed after twice the TTL
+		Open:  func(t testing.TB) store.Store { return open(t, server.Members[0].Address) },
+		Apart: func(t testing.TB) store.Store { return open(t, member.Address) },
+		Full:  *full,
+		TTL:   2 * time.Second,
+		Late:  3 * time.Second, MassLate: 4 * time.Second, // freed after twice the TTL
 		Omit: map[string]string{
 			"tokens/floor": "Consul refuses a floor above its index: TestTheFloor",
 		},

@@ -11,14 +11,16 @@ import (
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
-// The whole suite, on one real server.
+// The whole suite, on one real server, and one that is killed.
 func TestStore(t *testing.T) {
-	server := peer.StartEtcd(t, peer.EtcdConfig{})
-	member := server.Members[0]
+	server, killed := peer.StartEtcd(t, peer.EtcdConfig{}), peer.StartEtcd(t, peer.EtcdConfig{})
+	member := killed.Members[0]
 	storetest.Run(t, storetest.Config{
-		Open: func(t testing.TB) store.Store { return open(t, server.Endpoints()...) },
-		TTL:  2 * time.Second,
-		Late: time.Second, MassLate: 2 * time.Second,
+		Open:  func(t testing.TB) store.Store { return open(t, server.Endpoints()...) },
+		Apart: func(t testing.TB) store.Store { return open(t, killed.Endpoints()...) },
+		Full:  *full,
+		TTL:   2 * time.Second,
+		Late:  time.Second, MassLate: 2 * time.Second,
 		Omit: map[string]string{
 			"tokens/floor": "etcd refuses a floor above its revision: TestARestoredCopyGrantsNothing",
 		},

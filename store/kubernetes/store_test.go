@@ -51,19 +51,18 @@ func TestStore(t *testing.T) {
 	k := peer.StartKubernetes(t)
 	config := configOf(t, k)
 	c := storetest.Config{
-		Open:  func(t testing.TB) store.Store { return openWith(t, config) },
-		TTL:   3 * time.Second,
-		Slack: time.Second,
-		Kill:  func(testing.TB) { k.Kill(); k.Restart() },
-		Hang:  func(testing.TB) func() { k.Pause(); return k.Resume },
+		Open:    func(t testing.TB) store.Store { return openWith(t, config) },
+		Full:    *full,
+		TTL:     3 * time.Second,
+		Slack:   time.Second,
+		Restart: func(testing.TB) { k.Stop(); k.Restart() },
+		Kill:    func(testing.TB) { k.Kill(); k.Restart() },
+		Hang:    func(testing.TB) func() { k.Pause(); return k.Resume },
 		Denied: func(t testing.TB) store.Store {
 			c := config
 			c.TokenFile = tokenFile(t, k.UserToken)
 			return openWith(t, c)
 		},
-	}
-	if *full {
-		c.Restart = func(testing.TB) { k.Stop(); k.Restart() }
 	}
 	storetest.Run(t, c)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/peer"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
@@ -40,17 +41,25 @@ func (s second) Close() error {
 	return nil
 }
 
-// suite returns the suite's configuration for a server that was set up.
-func suite(t testing.TB, p *peer.Postgres, url string) storetest.Config {
-	open := func(url string) func(t testing.TB) store.Store {
-		return func(t testing.TB) store.Store {
-			s, err := Open(t.Context(), quiet(url))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
+// opens returns what opens handles on a server.
+func opens(url string, change ...func(*Config)) func(t testing.TB) store.Store {
+	return func(t testing.TB) store.Store {
+		c := quiet(url)
+		for _, f := range change {
+			f(&c)
 		}
+		s, err := Open(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
+}
+
+const suiteTTL = 2 * time.Second
+
+// suite returns the suite's configuration for a server.
+func suite(t testing.TB, p *peer.Postgres, url string) storetest.Config {
 	if err := Migrate(t.Context(), quiet(p.URL())); err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +68,9 @@ func suite(t testing.TB, p *peer.Postgres, url string) storetest.Config {
 		again = nil
 	}
 	return storetest.Config{
-		Open:    open(url),
+		Open:    opens(url),
 		Second:  again,
-		TTL:     2 * time.Second,
+		TTL:     suiteTTL,
 		Full:    *full,
 		Restart: func(testing.TB) { p.Stop(); p.Restart() },
 		Kill:    func(testing.TB) { p.Kill(); p.Restart() },
@@ -71,7 +80,7 @@ func suite(t testing.TB, p *peer.Postgres, url string) storetest.Config {
 			p.SQL("create role stranger login")
 			p.SQL("grant usage on schema leasehold to stranger")
 			p.SQL("grant execute on all functions in schema leasehold to stranger")
-			s := open(strings.Replace(url, "test@", "stranger@", 1))(t)
+			s := opens(strings.Replace(url, "test@", "stranger@", 1))(t)
 			p.SQL("revoke execute on all functions in schema leasehold from stranger")
 			return s
 		},
@@ -81,7 +90,52 @@ func suite(t testing.TB, p *peer.Postgres, url string) storetest.Config {
 func TestStore(t *testing.T) {
 	t.Parallel()
 	p := peer.StartPostgres(t, peer.PostgresConfig{Args: []string{"-c", "max_connections=600"}})
-	storetest.Run(t, suite(t, p, p.URL()))
+	c := suite(t, p, p.URL())
+	killed := peer.StartPostgres(t, peer.PostgresConfig{})
+	on := suite(t, killed, killed.URL())
+	c.Apart, c.Restart, c.Kill, c.Hang, c.Wipe = on.Open, on.Restart, on.Kill, on.Hang, on.Wipe
+	c.Clock = func(t testing.TB) storetest.Clock {
+		clock := peer.NewClock(t)
+		p := peer.StartPostgres(t, peer.PostgresConfig{Clock: clock})
+		return storetest.Clock{Open: opens(p.URL(), migrates), Step: clock.Step}
+	}
+	c.Standby = newStandby
+	storetest.Run(t, c)
+}
+
+func migrates(c *Config) { c.Migrate = true }
+
+// newStandby starts a server and a standby behind one address.
+func newStandby(t testing.TB) storetest.Standby {
+	primary := peer.StartPostgres(t, peer.PostgresConfig{})
+	way := peer.StartProxy(t, primary.Address)
+	if err := Migrate(t.Context(), quiet(primary.URL())); err != nil {
+		t.Fatal(err)
+	}
+	standby := primary.StartStandby(t, peer.PostgresConfig{})
+	_, err := Open(t.Context(), Config{URL: standby.URL()})
+	if code(err) != leasehold.Unavailable || !strings.Contains(err.Error(), "standby") {
+		t.Errorf("opened at a standby: %v", err)
+	}
+	url := strings.Replace(primary.URL(), primary.Address, way.Address, 1)
+	return storetest.Standby{
+		Open: opens(url, func(c *Config) { c.MaxTTL = suiteTTL }),
+		Lag: func() {
+			written := primary.SQL("select pg_current_wal_lsn()")
+			for range 1000 {
+				if standby.SQL("select pg_last_wal_replay_lsn() >= '"+written+"'") == "t" {
+					break
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			standby.Link.Hang()
+		},
+		Promote: func() {
+			primary.Kill()
+			standby.Promote()
+			way.Redirect(standby.Address)
+		},
+	}
 }
 
 func TestStoreThroughPgBouncer(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/internal/peer"
 	"github.com/leasehold/leasehold/store"
@@ -21,27 +22,63 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// After each loss nothing is granted for the largest TTL, so the short form has only one. The suite is not
-// parallel to the other tests: it keeps leases in real time, and they start many servers.
+// After each loss nothing is granted for the largest TTL, so the server that is killed has a short one. The
+// suite is not parallel to the other tests: it keeps leases in real time, and they start many servers.
 func TestStore(t *testing.T) {
-	server := peer.StartRedis(t, peer.RedisConfig{Args: []string{"--appendonly", "yes"}})
-	c := storetest.Config{
-		Open: func(t testing.TB) store.Store {
-			c := config(server.Address)
-			c.MaxTTL = 8 * testTTL
-			return openWith(t, c)
+	aof := peer.RedisConfig{Args: []string{"--appendonly", "yes"}}
+	server, killed := peer.StartRedis(t, aof), peer.StartRedis(t, aof)
+	const ttl = 2 * testTTL
+	storetest.Run(t, storetest.Config{
+		Open:    opens(server.Address, 4*ttl),
+		Apart:   opens(killed.Address, ttl),
+		TTL:     ttl,
+		Full:    *full,
+		Restart: func(testing.TB) { killed.Stop(); killed.Restart() },
+		Kill:    func(testing.TB) { killed.Kill(); killed.Restart() },
+		Hang:    func(testing.TB) func() { killed.Pause(); return killed.Resume },
+		Wipe:    func(testing.TB) { killed.Do("FLUSHALL") },
+		Denied:  func(t testing.TB) store.Store { return openDenied(t, server) },
+		Clock: func(t testing.TB) storetest.Clock {
+			clock := peer.NewClock(t)
+			server := peer.StartRedis(t, peer.RedisConfig{Clock: clock})
+			return storetest.Clock{Open: opens(server.Address, 4*ttl), Step: clock.Step}
 		},
-		TTL:    2 * testTTL,
-		Full:   *full,
-		Kill:   func(testing.TB) { server.Kill(); server.Restart() },
-		Hang:   func(testing.TB) func() { server.Pause(); return server.Resume },
-		Denied: func(t testing.TB) store.Store { return openDenied(t, server) },
+		Standby: func(t testing.TB) storetest.Standby { return newStandby(t, ttl) },
+	})
+}
+
+// opens returns what opens handles on a server that is used for the first time.
+func opens(address string, maxTTL time.Duration) func(t testing.TB) store.Store {
+	return func(t testing.TB) store.Store {
+		c := config(address)
+		c.MaxTTL = maxTTL
+		return openWith(t, c)
 	}
-	if *full {
-		c.Restart = func(testing.TB) { server.Stop(); server.Restart() }
-		c.Wipe = func(testing.TB) { server.Do("FLUSHALL") }
+}
+
+// newStandby starts a server and a replica behind one address.
+func newStandby(t testing.TB, maxTTL time.Duration) storetest.Standby {
+	primary := peer.StartRedis(t, peer.RedisConfig{})
+	replica := primary.StartReplica(t, peer.RedisConfig{})
+	way := peer.StartProxy(t, primary.Address)
+	return storetest.Standby{
+		Open: opens(way.Address, maxTTL),
+		Lag: func() {
+			primary.Do("SET", "the-last", "1")
+			for range 1000 {
+				if replica.Do("GET", "the-last") == "1" {
+					break
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			replica.Link.Hang()
+		},
+		Promote: func() {
+			primary.Kill()
+			replica.Promote()
+			way.Redirect(replica.Address)
+		},
 	}
-	storetest.Run(t, c)
 }
 
 // openDenied opens a store whose user may do nothing any more.

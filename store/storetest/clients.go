@@ -112,7 +112,7 @@ func clientKeeps(k *kit) {
 	if err != nil {
 		k.Fatalf("acquire: %v", err)
 	}
-	for began := time.Now(); time.Since(began) < 3*k.TTL; k.sleep(k.TTL / 5) {
+	for began := time.Now(); time.Since(began) < k.some(4); k.sleep(k.TTL / 5) {
 		k.denied(k.request(k.ref("r", "other")), leasehold.Held)
 		if !h.Valid() {
 			k.Fatalf("the hold was lost after %v: %v", time.Since(began), h.Err())

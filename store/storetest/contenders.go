@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,14 +21,49 @@ func contenderTests() []test {
 		{name: "contenders/fenced register", run: func(k *kit) { contend(k, nil, nil) }},
 		{name: "contenders/bad network", run: func(k *kit) { contend(k, badNetwork, nil) }},
 		{name: "contenders/store is killed", alone: true, run: func(k *kit) { contend(k, nil, k.Kill) },
-			lacks: func(c *Config) string {
-				if !c.Full && !c.Virtual {
-					return "only in the long form"
-				}
-				return unless(c.Kill != nil, "kill")
-			}},
+			lacks: longOnly(func(c *Config) string { return unless(c.Kill != nil, "kill") })},
+		{name: "contenders/a standby is promoted", run: contendOverAFailover,
+			lacks: longOnly(func(c *Config) string { return unless(c.Standby != nil, "promote a standby of") })},
+		{name: "contenders/clock steps back", run: contendOverSteps,
+			lacks: longOnly(func(c *Config) string { return unless(c.Clock != nil, "set the clock of") })},
 		{name: "contenders/paused holders", run: pausedHolders},
 	}
+}
+
+// long is why a case is left out that takes longer than all others together.
+const long = "only in the long form"
+
+// short reports whether time is scarce.
+func (c *Config) short() bool { return c.brief || !c.Full && !c.Virtual }
+
+func longOnly(lacks func(*Config) string) func(*Config) string {
+	return func(c *Config) string {
+		if c.short() {
+			return long
+		}
+		return lacks(c)
+	}
+}
+
+// contendOverAFailover lets contenders go on while a standby that lags is promoted.
+func contendOverAFailover(k *kit) {
+	s := k.Standby(k.TB)
+	contend(k.at(s.Open), nil, func(testing.TB) {
+		s.Lag()
+		k.sleep(k.TTL / 2)
+		s.Promote()
+	})
+}
+
+// contendOverSteps lets contenders go on while the store's clock steps back, which ends nothing early.
+func contendOverSteps(k *kit) {
+	k, step := k.clocked()
+	contend(k, nil, func(testing.TB) {
+		for range 5 {
+			step(-k.TTL / 2)
+			k.sleep(k.TTL)
+		}
+	})
 }
 
 // badNetwork is the fate of messages of which one in four is hit.
@@ -50,9 +86,25 @@ type register struct {
 
 	mu      sync.Mutex // guards what follows
 	last    leasehold.Token
+	turn    int   // how many holders there were
+	order   []int // of the ways in which four of them let go
 	writes  int
 	late    int // that were refused
 	beliefs []belief
+}
+
+// ways is in how many ways a holder lets go of a resource.
+const ways = 4
+
+// way returns in which way the next holder lets go of the resource: all of them come, in some order.
+func (g *register) way() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.turn%ways == 0 {
+		g.order = rand.Perm(ways)
+	}
+	g.turn++
+	return g.order[(g.turn-1)%ways]
 }
 
 func (g *register) believe(b belief) {
@@ -85,13 +137,23 @@ func (k *kit) write(g *register, resource string, token leasehold.Token) bool {
 	return false
 }
 
-// contend lets eight holders fight for one resource, and checks that none of them ever believed in
+// contend lets holders fight for two resources, eight for each, and checks that none of them ever believed in
 // its lease while another one did. Something may happen to the store in the meantime.
 func contend(k *kit, network func() fate, disrupt func(testing.TB)) {
-	const n = 8
-	g := &register{guard: fence.NewMemory()}
+	const n, resources = 8, 2
+	var registers [resources]*register
+	for i := range registers {
+		registers[i] = &register{guard: fence.NewMemory()}
+	}
 	rounds := k.rounds()
 	end := time.Now().Add(rounds)
+	compete := func(i int, s store.Store, resource int) {
+		c := &contender{k: k, store: s, register: registers[resource], ref: k.ref("r"+strconv.Itoa(resource), "")}
+		for j := 0; time.Now().Before(end) && !k.Failed(); j++ {
+			c.ref.ID = k.id(strings.Join([]string{strconv.Itoa(i), strconv.Itoa(resource), strconv.Itoa(j)}, "-"))
+			c.round(end)
+		}
+	}
 	together(n+1, func(i int) {
 		if i == n {
 			if disrupt != nil {
@@ -104,22 +166,28 @@ func contend(k *kit, network func() fate, disrupt func(testing.TB)) {
 		if network != nil {
 			s = k.network(s, network)
 		}
-		c := &contender{k: k, store: s, register: g, ref: k.ref("r", "")}
-		for j := 0; time.Now().Before(end) && !k.Failed(); j++ {
-			c.ref.ID = k.id(strconv.Itoa(i) + "-" + strconv.Itoa(j))
-			c.round(rand.N(4))
-		}
+		together(resources, func(resource int) { compete(i, s, resource) })
 	})
-	k.checkBeliefs(g)
-	k.Logf("%d grants, %d writes, %d late writes were refused", len(g.beliefs), g.writes, g.late)
+	for _, g := range registers {
+		k.checkBeliefs(g)
+		k.Logf("%d grants, %d writes, %d late writes were refused", len(g.beliefs), g.writes, g.late)
+	}
 }
 
-// rounds is how long contenders go on.
-func (k *kit) rounds() time.Duration {
-	if k.Virtual || k.Full {
-		return 50 * k.TTL
+// some returns how long to go on: for some number of TTLs, or half of that if time is scarce.
+func (k *kit) some(ttls int) time.Duration {
+	if k.short() {
+		return time.Duration(ttls) * k.TTL / 2
 	}
-	return 5 * k.TTL
+	return time.Duration(ttls) * k.TTL
+}
+
+// rounds is how long contenders go on. A holder that is paused or dies takes one to two TTLs.
+func (k *kit) rounds() time.Duration {
+	if k.short() {
+		return 5 * k.TTL / 2
+	}
+	return 50 * k.TTL
 }
 
 // checkBeliefs fails if two beliefs overlap, or if tokens do not grow with them.
@@ -149,10 +217,10 @@ type contender struct {
 	ref      store.Ref
 }
 
-// round acquires the resource, writes, and lets go of it in one of four ways.
-func (c *contender) round(how int) {
+// round acquires the resource, writes, and lets go of it in one of some ways. After the end it is released.
+func (c *contender) round(end time.Time) {
 	k := c.k
-	grant, deadline, ok := c.acquire()
+	grant, deadline, ok := c.acquire(end)
 	if !ok {
 		c.release()
 		k.sleep(k.TTL / 20)
@@ -164,6 +232,10 @@ func (c *contender) round(how int) {
 			k.write(c.register, c.ref.Resource, grant.Token)
 			k.sleep(k.TTL / 50)
 		}
+	}
+	how := ways
+	if time.Now().Before(end) {
+		how = c.register.way()
 	}
 	switch how {
 	case 0: // it is paused for longer than its lease, and writes then
@@ -185,11 +257,11 @@ func (c *contender) round(how int) {
 }
 
 // acquire returns a lease, and until when its holder may believe in it.
-func (c *contender) acquire() (grant store.Grant, deadline time.Time, ok bool) {
+func (c *contender) acquire(end time.Time) (grant store.Grant, deadline time.Time, ok bool) {
 	k := c.k
 	r := k.request(c.ref)
 	if rand.N(2) > 0 {
-		r.Wait = k.TTL
+		r.Wait = min(k.TTL, max(0, time.Until(end)))
 	}
 	for range 5 {
 		sent := time.Now()

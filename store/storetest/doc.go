@@ -20,10 +20,10 @@
 // It tests each verb in each state of a lease; ids, tokens and time; queues; hostile names; lost,
 // late and repeated messages; contenders and paused holders in front of a fenced register; and each
 // power that the store lists. [Config] says what the harness can do besides: kill the store, let it
-// hang, wipe it, take permissions away. What it cannot do is left out, and the last line of the
-// output says so.
+// hang, wipe it, set its clock, promote a standby that lags, take permissions away. What it cannot do
+// is left out, and the last line of the output says so.
 //
-// In real time all cases run at once, since they wait most of the time: the whole takes about ten
-// times the TTL. With Config.Virtual each case runs in a testing/synctest bubble of its own, and
-// time costs nothing.
+// In real time all cases run at once, since they wait most of the time: the whole takes about five
+// times the TTL, and with Config.Full some minutes. With Config.Virtual each case runs in a
+// testing/synctest bubble of its own, and time costs nothing.
 package storetest

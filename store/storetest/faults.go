@@ -16,13 +16,20 @@ import (
 func faultTests() []test {
 	return []test{
 		{name: "faults/restart", alone: true, run: func(k *kit) { survives(k, k.Restart) },
-			lacks: func(c *Config) string { return unless(c.Restart != nil, "restart") }},
+			lacks: func(c *Config) string {
+				if c.Kill != nil && c.short() { // the harder one is enough
+					return long
+				}
+				return unless(c.Restart != nil, "restart")
+			}},
 		{name: "faults/kill", alone: true, run: func(k *kit) { survives(k, k.Kill) },
 			lacks: func(c *Config) string { return unless(c.Kill != nil, "kill") }},
 		{name: "faults/hang", alone: true, run: hangs,
 			lacks: func(c *Config) string { return unless(c.Hang != nil, "stop") }},
-		{name: "faults/denied", alone: true, run: deniedVerbs,
+		{name: "faults/denied", run: deniedVerbs,
 			lacks: func(c *Config) string { return unless(c.Denied != nil, "take permissions from") }},
+		{name: "faults/fail over", run: failsOver,
+			lacks: func(c *Config) string { return unless(c.Standby != nil, "promote a standby of") }},
 	}
 }
 
@@ -56,26 +63,67 @@ func survives(k *kit, disrupt func(testing.TB)) {
 	gone := k.acquire(b)
 	k.release(b)
 	disrupt(k.TB)
-	var taken store.Grant
-	for n := 0; ; n++ {
-		request := k.request(store.Ref{Resource: r.Resource, ID: k.id("next-" + strconv.Itoa(n))})
-		err := k.eventually(func() (err error) { taken, err = k.ask(request); return err })
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, leasehold.ErrHeld) || time.Since(sent) > 10*k.TTL+2*k.Late+limit {
-			k.Fatalf("%v after the restart the resource is not granted: %s", time.Since(sent), describe(err))
-		}
-		k.sleep(k.TTL / 10)
-	}
-	if early := sent.Add(k.TTL).Sub(time.Now()); early > 0 {
-		k.Errorf("it was granted to somebody else %v before its TTL of %v was over", early, k.TTL)
-	}
+	taken := k.afterwards(r, sent, 0)
 	least := grant.Token
 	if k.features.Tokens.Scope == store.PerNamespace {
 		least = max(least, gone.Token)
 	}
 	k.larger(taken, least, "a restart")
+}
+
+// afterwards takes over a resource from a lease that somebody asked for, or renewed, at some time before
+// the store was disrupted. It fails if that is too early, or if the old lease lives on.
+func (k *kit) afterwards(r store.Ref, sent time.Time, floor leasehold.Token) (taken store.Grant) {
+	k.Helper()
+	for n := 0; ; n++ {
+		request := k.request(store.Ref{Resource: r.Resource, ID: r.ID + "-next-" + strconv.Itoa(n)})
+		request.Floor = floor
+		err := k.eventually(func() (err error) { taken, err = k.ask(request); return err })
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, leasehold.ErrHeld) || time.Since(sent) > 10*k.TTL+2*k.Late+limit {
+			k.Fatalf("%v later %s is not granted: %s", time.Since(sent), r.Resource, describe(err))
+		}
+		k.sleep(k.TTL / 10)
+	}
+	if early := sent.Add(k.TTL).Sub(time.Now()); early > 0 {
+		k.Errorf("%s was granted to somebody else %v before the TTL of %v was over", r.Resource, early, k.TTL)
+	}
+	var old store.Renewal
+	err := k.eventually(func() error {
+		list, err := k.store.Renew(k.Context(), r)
+		if err != nil {
+			return err
+		}
+		old = list[0]
+		return old.Err
+	})
+	if err != nil || old.Ended == nil {
+		k.Errorf("somebody else has %s, and the renewal of the old lease: %s, %v", r.Resource, ended(old), err)
+	}
+	return taken
+}
+
+// failsOver promotes a standby that lacks a grant and a renewal. Nobody gets what their holders were told
+// that they have.
+func failsOver(k *kit) {
+	s := k.Standby(k.TB)
+	k = k.at(s.Open)
+	lost, known := k.ref("lost", "a"), k.ref("known", "b")
+	tokens := []leasehold.Token{0, k.acquire(known).Token}
+	s.Lag()
+	sent := time.Now()
+	tokens[0] = k.acquire(lost).Token
+	k.alive(known)
+	s.Promote()
+	floor := leasehold.Token(0)
+	if k.features.Tokens.Failover != "" { // it takes a caller that has seen the old tokens
+		floor = max(tokens[0], tokens[1])
+	}
+	together(2, func(i int) {
+		k.larger(k.afterwards([]store.Ref{lost, known}[i], sent, floor), tokens[i], "a failover")
+	})
 }
 
 // hangs checks that a call to a silent store ends with its context, and says that nobody knows.

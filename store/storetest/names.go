@@ -45,16 +45,11 @@ func hostileNames(k *kit) {
 			}
 		}
 	})
-	for i, r := range requests {
-		status := k.look(r.Resource)
-		if len(status.Holders) != 1 || status.Resource != r.Resource {
-			k.Errorf("%q: read shows %+v", names[i], status.Status)
-			continue
+	together(8, func(worker int) {
+		for i := worker; i < len(names); i += 8 {
+			k.shows(names[i], requests[i])
 		}
-		if h := status.Holders[0]; h.ID != r.ID || h.Holder != r.Holder || h.Reason != r.Reason {
-			k.Errorf("%q: read shows %+v", names[i], h)
-		}
-	}
+	})
 	var want []string
 	var refs []store.Ref
 	for _, r := range requests {
@@ -73,6 +68,18 @@ func hostileNames(k *kit) {
 	k.release(refs...)
 	if got := k.list(k.res(""), 50); len(got) != 0 {
 		k.Errorf("after all were released the list shows %q", got)
+	}
+}
+
+// shows checks what a read says of a lease with a hostile name.
+func (k *kit) shows(name string, r store.Request) {
+	status := k.look(r.Resource)
+	if len(status.Holders) != 1 || status.Resource != r.Resource {
+		k.Errorf("%q: read shows %+v", name, status.Status)
+		return
+	}
+	if h := status.Holders[0]; h.ID != r.ID || h.Holder != r.Holder || h.Reason != r.Reason {
+		k.Errorf("%q: read shows %+v", name, h)
 	}
 }
 

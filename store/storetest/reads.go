@@ -75,20 +75,27 @@ func (k *kit) list(prefix string, limit int) (names []string) {
 
 func listPages(k *kit) {
 	var want []string
+	together(4, func(worker int) {
+		for i := worker; i < 23; i += 4 {
+			name := "r" + strconv.Itoa(100+i)
+			k.get(k.longer(k.ref(name, name)))
+		}
+	})
 	for i := range 23 {
-		name := "r" + strconv.Itoa(100+i)
-		k.get(k.longer(k.ref(name, name)))
-		want = append(want, k.res(name))
+		want = append(want, k.res("r"+strconv.Itoa(100+i)))
 	}
 	k.release(k.ref("r105", "r105"))
 	if _, err := k.breakLease(k.ref("r106", "r106")); err != nil {
 		k.Fatalf("break: %v", err)
 	}
 	want = slices.Delete(want, 5, 7)
-	for _, limit := range []int{1, 7, 21, 100} {
+	for _, limit := range []int{7, 21, 100} {
 		if got := k.list(k.res(""), limit); !slices.Equal(got, want) {
 			k.Errorf("in pages of %d: %v\nwant %v", limit, got, want)
 		}
+	}
+	if got := k.list(k.res("r12"), 1); !slices.Equal(got, want[18:]) {
+		k.Errorf("in pages of 1: %v\nwant %v", got, want[18:])
 	}
 }
 

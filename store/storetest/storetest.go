@@ -49,18 +49,47 @@ type Config struct {
 	// times as long, and the store is killed in their midst.
 	Full bool
 
+	brief bool // the short form even in virtual time: for tests of the suite
+
 	// Names are further names of resources that have to work.
 	Names []string
 
 	// Omit says why cases are left out, by their names.
 	Omit map[string]string
 
-	// What follows does something to the store. Nil: it cannot be done, and is left out.
+	// Apart opens another store, which has a server of its own, for the cases that do to it what
+	// others would notice. They run one after the other, but at the same time as all others. Nil: they
+	// run on the store of Open, after the others.
+	Apart func(t testing.TB) store.Store
+
+	// What follows does something to the store: that of Apart, if there is one. Nil: it cannot be
+	// done, and is left out.
 	Restart func(t testing.TB)                 // ends the store and starts it again, so that it answers
 	Kill    func(t testing.TB)                 // the same without a chance to write anything
 	Hang    func(t testing.TB) (resume func()) // makes it silent
 	Wipe    func(t testing.TB)                 // deletes everything that it has
-	Denied  func(t testing.TB) store.Store     // opens a handle that may do nothing
+
+	// What follows leaves the store as it is. Nil: it cannot be done, and is left out.
+	Denied  func(t testing.TB) store.Store // opens a handle of the store of Open that may do nothing
+	Clock   func(t testing.TB) Clock       // starts a store for one case, whose clock can be set
+	Standby func(t testing.TB) Standby     // starts a store for one case, with a standby
+}
+
+// A Clock is a store that judges by a wall clock which can be set.
+type Clock struct {
+	Open func(t testing.TB) store.Store
+	Step func(by time.Duration) // sets it forward, or back
+}
+
+// A Standby is a store whose server has another that follows it and can take its place.
+type Standby struct {
+	Open func(t testing.TB) store.Store // opens the store, at whichever server it is
+
+	// Lag waits until the standby has all that was written, and keeps from it whatever comes later.
+	Lag func()
+
+	// Promote ends the server and puts the standby into its place.
+	Promote func()
 }
 
 // A test is one case of the suite.
@@ -76,7 +105,7 @@ type test struct {
 func tests() []test {
 	return slices.Concat(verbTests(), idTests(), tokenTests(), timeTests(), renewTests(), queueTests(),
 		fairTests(), readTests(), nameTests(), messageTests(), contenderTests(), clientTests(),
-		powerTests(), faultTests())
+		powerTests(), clockTests(), faultTests())
 }
 
 // Run runs the suite.
@@ -102,23 +131,30 @@ func Run(t *testing.T, c Config) {
 			})
 		}
 	} else {
-		c.runTogether(t, together)
-		for _, one := range alone {
-			t.Run(one.name, func(t *testing.T) { report(t, c.check(t, one)) })
-		}
+		c.runReal(t, together, alone)
 	}
 	if len(left) > 0 {
 		t.Logf("left out:\n\t%s", strings.Join(left, "\n\t"))
 	}
 }
 
-// runTogether runs cases at the same time. It does so by itself, because go test runs only as many
-// at once as there are processors, and these cases sleep.
-func (c Config) runTogether(t *testing.T, list []test) {
+// runReal runs cases at the same time, and those that have to be alone one after the other. It does so
+// by itself, because go test runs only as many at once as there are processors, and these cases sleep.
+func (c Config) runReal(t *testing.T, together, alone []test) {
+	list := slices.Concat(together, alone)
 	results := make([]result, len(list))
 	var wg sync.WaitGroup
-	for i, one := range list {
+	for i, one := range together {
 		wg.Go(func() { results[i] = c.check(t, one) })
+	}
+	apart := c
+	if c.Apart == nil {
+		wg.Wait()
+	} else {
+		apart.Open = c.Apart
+	}
+	for i, one := range alone {
+		results[len(together)+i] = apart.check(t, one)
 	}
 	wg.Wait()
 	for i, one := range list {

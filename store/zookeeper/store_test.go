@@ -25,17 +25,20 @@ func open(t testing.TB, servers ...string) *zookeeper.Store {
 	return s
 }
 
-// The whole suite, on one real server.
+// The whole suite, on one real server, and one that is killed.
 func TestStore(t *testing.T) { storetest.Run(t, suite(t)) }
 
 func suite(t testing.TB) storetest.Config {
 	t.Helper()
 	server := peer.StartZooKeeper(t, peer.ZooKeeperConfig{Tick: time.Second})
-	member := server.Members[0]
+	killed := peer.StartZooKeeper(t, peer.ZooKeeperConfig{Tick: time.Second})
+	member := killed.Members[0]
 	return storetest.Config{
-		Open: func(t testing.TB) store.Store { return open(t, server.Addresses()...) },
-		TTL:  3 * time.Second,
-		Late: time.Second, MassLate: 2 * time.Second,
+		Open:  func(t testing.TB) store.Store { return open(t, server.Addresses()...) },
+		Apart: func(t testing.TB) store.Store { return open(t, killed.Addresses()...) },
+		Full:  *full,
+		TTL:   3 * time.Second,
+		Late:  time.Second, MassLate: 2 * time.Second,
 		// After a renewal less than the TTL remains, by the time since the renewal before it.
 		Slack: 1500 * time.Millisecond,
 		Omit: map[string]string{
@@ -47,7 +50,7 @@ func suite(t testing.TB) storetest.Config {
 			member.Pause()
 			return member.Resume
 		},
-		Denied: func(t testing.TB) store.Store { return stranger(t, member.Address) },
+		Denied: func(t testing.TB) store.Store { return stranger(t, server.Members[0].Address) },
 	}
 }
 

@@ -83,6 +83,9 @@ func (s *Store) check(r store.Request) error {
 	return s.Features().CheckTTL(r.TTL)
 }
 
+// keep is how long an id that ended is remembered; KEEP in the scripts.
+const keep = 10 * time.Minute
+
 // ask asks once.
 func (s *Store) ask(ctx context.Context, r store.Request) (store.Grant, error) {
 	wait := "0"
@@ -95,7 +98,8 @@ func (s *Store) ask(ctx context.Context, r store.Request) (store.Grant, error) {
 	}
 	args := []string{
 		r.ID, r.Resource, wait, noteOf(r), rueidis.BinaryString(r.Value), inJSON(r.Resource, r.Holder),
-		decimal(r.TTL.Microseconds()), decimal(int64(r.Floor)), decimal(s.maxTTL.Microseconds()), "0",
+		decimal(r.TTL.Microseconds()), decimal(int64(r.Floor)), decimal(s.maxTTL.Microseconds()),
+		decimal((r.TTL + keep).Milliseconds()), "0",
 	}
 	a, err := s.call(ctx, acquireScript, keys, args...)
 	if errors.Is(err, leasehold.ErrLimited) {
@@ -115,13 +119,15 @@ func (s *Store) ask(ctx context.Context, r store.Request) (store.Grant, error) {
 // granted turns the answer to an acquire into a grant, or says why it is none.
 func (s *Store) granted(ctx context.Context, a answer, r store.Request) (store.Grant, error) {
 	switch a.word {
-	case "granted":
+	case "new":
 		if number(a.rest[0]) == 1 {
 			s.log.Warn("Redis has lost grants: the last token that it knows is below one that was seen",
 				"seen", r.Floor, "namespace", s.namespace)
 		}
 		s.sweep(ctx)
-		return store.Grant{Lease: s.lease(a.now, r.Resource, list(a.rest[1]))}, nil
+		return store.Grant{Lease: s.newLease(a.now, r, leasehold.Token(number(a.rest[1])))}, nil
+	case "granted":
+		return store.Grant{Lease: s.lease(a.now, r.Resource, list(a.rest[0]))}, nil
 	case "held":
 		return store.Grant{}, s.held(a, r.Resource)
 	case "lost":

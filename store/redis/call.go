@@ -25,15 +25,13 @@ func (s *Store) call(ctx context.Context, sc script, keys []string, args ...stri
 		return answer{}, &leasehold.Error{Code: leasehold.Unavailable, Message: "the store is closed"}
 	}
 	sent := s.clock.Now()
-	build := func(b rueidis.Builder) rueidis.Completed {
-		return b.Evalsha().Sha1(sc.hash).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
-	}
-	message, err := s.send(ctx, sc, build)
+	here := s.bound.Load().of(sc)
+	message, err := s.send(ctx, sc, func(b rueidis.Builder) rueidis.Completed {
+		return b.Evalsha().Sha1(here.hash).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	})
 	if e, ok := rueidis.IsRedisErr(err); ok && e.IsNoScript() {
 		sent = s.clock.Now()
-		message, err = s.send(ctx, sc, func(b rueidis.Builder) rueidis.Completed {
-			return b.Eval().Script(sc.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
-		})
+		message, err = s.sendText(ctx, sc, keys, args)
 	}
 	if err != nil {
 		return answer{}, failure(err)
@@ -46,18 +44,71 @@ func (s *Store) call(ctx context.Context, sc script, keys []string, args ...stri
 	return a, nil
 }
 
-// send ends with its context. The driver does not, while it connects: a call waits for the connection that
-// another call makes, for as long as that one has time.
-func (s *Store) send(ctx context.Context, sc script, build func(rueidis.Builder) rueidis.Completed) (
-	rueidis.RedisMessage, error,
-) {
-	type result struct {
+type (
+	build  = func(rueidis.Builder) rueidis.Completed
+	result struct {
 		message rueidis.RedisMessage
 		err     error
 	}
+)
+
+func (s *Store) send(ctx context.Context, sc script, build build) (rueidis.RedisMessage, error) {
+	if r, done := s.line.do(ctx, build); done {
+		return r.message, r.err
+	}
+	return within(ctx, func() (rueidis.RedisMessage, error) {
+		if !s.strict || !sc.durable {
+			return s.client.Do(ctx, build(s.client.B())).ToMessage()
+		}
+		return s.dedicated(func(c rueidis.DedicatedClient) (rueidis.RedisMessage, error) {
+			return s.sendStrict(ctx, c, build)
+		})
+	})
+}
+
+// sendText runs a script that the server does not have yet. One that is bound learns for which server on the
+// connection on which it is then sent.
+func (s *Store) sendText(ctx context.Context, sc script, keys, args []string) (rueidis.RedisMessage, error) {
+	eval := func(text string) build {
+		return func(b rueidis.Builder) rueidis.Completed {
+			return b.Eval().Script(text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+		}
+	}
+	return within(ctx, func() (rueidis.RedisMessage, error) {
+		return s.dedicated(func(c rueidis.DedicatedClient) (rueidis.RedisMessage, error) {
+			text := sc.text
+			if sc.bound {
+				b, err := s.bindHere(ctx, c, keys[0])
+				if err != nil {
+					return rueidis.RedisMessage{}, err
+				}
+				text = b.of(sc).text
+			}
+			if s.strict && sc.durable {
+				return s.sendStrict(ctx, c, eval(text))
+			}
+			return c.Do(ctx, eval(text)(c.B())).ToMessage()
+		})
+	})
+}
+
+// dedicated makes calls on one connection.
+func (s *Store) dedicated(calls func(rueidis.DedicatedClient) (rueidis.RedisMessage, error)) (
+	message rueidis.RedisMessage, err error,
+) {
+	err = s.client.Dedicated(func(c rueidis.DedicatedClient) (err error) {
+		message, err = calls(c)
+		return err
+	})
+	return message, err
+}
+
+// within ends with its context. On a shared connection the driver does not, while it connects: a call waits for the
+// connection that another call makes, for as long as that one has time.
+func within(ctx context.Context, call func() (rueidis.RedisMessage, error)) (rueidis.RedisMessage, error) {
 	answered := make(chan result, 1)
 	go func() {
-		message, err := s.sendOnce(ctx, sc, build)
+		message, err := call()
 		answered <- result{message, err}
 	}()
 	select {
@@ -75,43 +126,29 @@ func (s *Store) send(ctx context.Context, sc script, build func(rueidis.Builder)
 
 const connectedGrace = 20 * time.Millisecond
 
-func (s *Store) sendOnce(ctx context.Context, sc script, build func(rueidis.Builder) rueidis.Completed) (
-	rueidis.RedisMessage, error,
-) {
-	if s.strict && sc.durable {
-		return s.sendStrict(ctx, build)
-	}
-	return s.client.Do(ctx, build(s.client.B())).ToMessage()
-}
-
 // sendStrict runs a script, and returns once all replicas have what it did. WAIT covers what its own
-// connection did before, so both go through one.
-func (s *Store) sendStrict(ctx context.Context, build func(rueidis.Builder) rueidis.Completed) (
-	message rueidis.RedisMessage, err error,
-) {
+// connection did before.
+func (s *Store) sendStrict(ctx context.Context, c rueidis.DedicatedClient, build build) (rueidis.RedisMessage, error) {
 	timeout := s.waitTimeout
 	if end, ok := ctx.Deadline(); ok {
 		timeout = max(time.Millisecond, min(timeout, time.Until(end)))
 	}
-	err = s.client.Dedicated(func(c rueidis.DedicatedClient) error {
-		answers := c.DoMulti(ctx, build(c.B()),
-			c.B().Wait().Numreplicas(int64(s.replicas)).Timeout(timeout.Milliseconds()).Build(),
-			c.B().Info().Section("replication").Build())
-		var err error
-		if message, err = answers[0].ToMessage(); err != nil {
-			return err
-		}
-		confirmed, err := answers[1].AsInt64()
-		if err != nil {
-			return undecided("Redis did not say how many replicas have the change: %v", err)
-		}
-		info, err := answers[2].ToString()
-		if err != nil {
-			return undecided("Redis did not say how many replicas it has: %v", err)
-		}
-		return s.confirmed(int(confirmed), info)
-	})
-	return message, err
+	answers := c.DoMulti(ctx, build(c.B()),
+		c.B().Wait().Numreplicas(int64(s.replicas)).Timeout(timeout.Milliseconds()).Build(),
+		c.B().Info().Section("replication").Build())
+	message, err := answers[0].ToMessage()
+	if err != nil {
+		return message, err
+	}
+	confirmed, err := answers[1].AsInt64()
+	if err != nil {
+		return message, undecided("Redis did not say how many replicas have the change: %v", err)
+	}
+	info, err := answers[2].ToString()
+	if err != nil {
+		return message, undecided("Redis did not say how many replicas it has: %v", err)
+	}
+	return message, s.confirmed(int(confirmed), info)
 }
 
 // confirmed judges an answer to WAIT. If there are more replicas than the configuration says, the one

@@ -73,19 +73,21 @@ func (s *Store) checkStrict(ctx context.Context, address, info string, node ruei
 	return nil
 }
 
-// probe finds missing permissions.
+// probe finds missing permissions, and the run_id.
 func (s *Store) probe(ctx context.Context) error {
 	keys := []string{s.names.base + "probe", s.names.base + "probe:set"}
 	a, err := s.call(ctx, probeScript, keys, s.names.channel())
 	if err != nil {
 		return err
 	}
-	if denied := texts(a.rest[0]); len(denied) > 0 {
+	if a.word == "denied" {
 		return &leasehold.Error{Code: leasehold.Denied, Message: fmt.Sprintf(
 			"the user of Redis may not run all that leases need: see docs/stores/redis.md for the ACL (%s)",
-			byCause(denied))}
+			byCause(texts(a.rest[0])))}
 	}
-	return nil
+	b, err := bind(text(a.rest[0]))
+	s.bound.Store(b)
+	return err
 }
 
 // byCause names the commands of each error once: "DEL, HSET: ERR …".

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/store"
 	"github.com/redis/rueidis"
 )
 
@@ -56,6 +57,17 @@ func (s *Store) lease(now int64, resource string, fields []rueidis.RedisMessage)
 		l.State = leasehold.Breaking
 	}
 	return l
+}
+
+// newLease returns a lease that was granted now.
+func (s *Store) newLease(now int64, r store.Request, token leasehold.Token) leasehold.Lease {
+	acquired := time.UnixMicro(now)
+	return leasehold.Lease{
+		Namespace: s.namespace, Resource: r.Resource, ID: r.ID,
+		Holder: r.Holder, Labels: store.LabelsOf(store.LabelMap(r.Labels)), Reason: r.Reason,
+		State: leasehold.Leased, Token: token, Floor: token,
+		TTL: r.TTL, Remaining: r.TTL, Acquired: acquired, Expires: acquired.Add(r.TTL),
+	}
 }
 
 // last returns how the newest lease of a resource ended; nil if it has not.

@@ -2,8 +2,6 @@ package redis
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/store"
@@ -18,13 +16,7 @@ type note struct {
 }
 
 func noteOf(r store.Request) string {
-	n := note{Holder: r.Holder, Reason: r.Reason, TTL: r.TTL.Milliseconds()}
-	for _, l := range r.Labels {
-		if n.Labels == nil {
-			n.Labels = map[string]string{}
-		}
-		n.Labels[l.Key] = l.Value
-	}
+	n := note{Holder: r.Holder, Labels: store.LabelMap(r.Labels), Reason: r.Reason, TTL: r.TTL.Milliseconds()}
 	b, err := json.Marshal(n)
 	if err != nil {
 		panic(err) // strings and numbers
@@ -47,9 +39,4 @@ func readNote(text string) (n note) {
 	return n
 }
 
-func (n note) labels() (labels leasehold.Labels) {
-	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
-		labels = append(labels, leasehold.Label{Key: key, Value: n.Labels[key]})
-	}
-	return labels
-}
+func (n note) labels() leasehold.Labels { return store.LabelsOf(n.Labels) }

@@ -20,7 +20,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 		for _, l := range part {
 			keys = append(keys, s.names.lease(l.Resource), s.names.mark(l.ID))
 			keys = append(keys, s.names.queue(l.Resource)...)
-			args = append(args, l.ID, l.Resource, inJSON(l.Resource, ""))
+			args = append(args, l.ID, l.Resource)
 		}
 		if _, err := s.call(ctx, releaseScript, keys, args...); err != nil {
 			return err

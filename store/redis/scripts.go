@@ -16,6 +16,9 @@ type script struct {
 
 	// durable says that its effects must survive a failover in strict mode.
 	durable bool
+
+	// bound says that its text contains the run_id of the server: see bind.
+	bound bool
 }
 
 // Only what takes up memory for longer is refused when memory is full. Who holds a lease can renew
@@ -31,12 +34,20 @@ var (
 	namesScript   = newScript("names", "#!lua flags=allow-oom", false)
 	initScript    = newScript("init", "#!lua", true)
 	probeScript   = newScript("probe", "#!lua flags=allow-oom", false)
+	runScript     = newScript("run", "#!lua flags=allow-oom", false)
 )
+
+// place is where the run_id of the server belongs.
+const place = "@RUN@"
 
 func newScript(name, header string, durable bool) script {
 	text := header + "\n" + file("common") + "\n" + file(name)
+	return script{name: name, text: text, hash: hashOf(text), durable: durable, bound: strings.Contains(text, place)}
+}
+
+func hashOf(text string) string {
 	hash := sha1.Sum([]byte(text)) //nolint:gosec // as above
-	return script{name: name, text: text, hash: hex.EncodeToString(hash[:]), durable: durable}
+	return hex.EncodeToString(hash[:])
 }
 
 // file returns a file, with those that it includes.

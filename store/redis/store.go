@@ -47,7 +47,8 @@ type Config struct {
 // A Store keeps leases in Redis.
 type Store struct {
 	client rueidis.Client
-	own    bool // Close closes the client
+	own    bool  // Close closes the client
+	line   *line // nil: all calls share the client's connection
 
 	namespace string
 	names     names
@@ -60,6 +61,7 @@ type Store struct {
 	log   *slog.Logger
 	clock store.Clock
 
+	bound  atomic.Pointer[binding]
 	steps  store.Steps
 	wakes  *wakes
 	closed atomic.Bool
@@ -80,6 +82,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			return nil, failure(err)
 		}
 		s.client, s.own = client, true
+		if !c.Strict { // there, WAIT follows on the same connection
+			s.line = newLine(c.Options)
+		}
 	}
 	s.wakes = &wakes{client: s.client, channel: s.names.channel(), waiters: map[string]chan struct{}{}}
 	if err := s.begin(ctx, c.Init); err != nil {
@@ -206,6 +211,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.wakes.close()
+	s.line.close()
 	if s.own {
 		s.client.Close()
 	}

@@ -1,6 +1,7 @@
 local record, key, mark, order, index = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[7]
 local id, res, wait, note, value, names = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local ttl, floor, longest, look = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
+local ttl, floor, longest = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local kept, look = ARGV[10], ARGV[11]
 
 local lease = redis.call('HMGET', key, 'id', 'deadline', 'how')
 local held = alive(lease)
@@ -9,7 +10,7 @@ if held or redis.call('EXISTS', mark, order) > 0 then -- one question, since mos
   --@ lease
   --@ marks
   --@ queue
-  if held and lease[1] == id then return {now, 'granted', 0, load(key)} end
+  if held and lease[1] == id then return {now, 'granted', load(key)} end
   local m = marked(mark)
   if m and m[5] ~= res then return {now, 'elsewhere'} end
   if m then return {now, 'lost', m} end
@@ -43,10 +44,11 @@ if held or redis.call('EXISTS', mark, order) > 0 then -- one question, since mos
   if head then leavePlace = function() leave(queue, {id}) end end
 end
 
--- It is free. Whether this server still has the memory of all earlier grants, its identity says.
+-- It is free. Whether this server still has the memory of all earlier grants, its identity says. It is a part of
+-- the script, which is other text on every server: see bind.
 if look == '1' then return {now, 'full'} end
 local r = redis.call('HMGET', record, 'last', 'run', 'until', 'longest')
---@ identity
+local run = '@RUN@'
 local known = tonumber(r[4] or 0)
 longest = math.max(longest, known)
 local quiet = tonumber(r[3] or 0)
@@ -62,13 +64,15 @@ end
 local last = tonumber(r[1] or 0)
 local token = math.max(last + 1, now, floor + 1)
 if token > 9007199254740991 then return {now, 'spent'} end
-redis.call('HSET', record, 'last', token)
+local number = token == now and stamp or string.format('%.0f', token)
+redis.call('HSET', record, 'last', number)
 if longest > known then redis.call('HSET', record, 'longest', longest) end
 if lease[1] then redis.call('DEL', key) end -- the lease before it may have more fields
-redis.call('HSET', key, 'id', id, 'deadline', now + ttl, 'token', token, 'ttl', ttl, 'acquired', now,
-  'note', note, 'value', value)
-redis.call('PEXPIREAT', key, cleaned(now + ttl))
-redis.call('SET', mark, string.format('0 %016.0f %016.0f %016.0f %s', 0, 0, token, names), 'PXAT', cleaned(now + ttl))
-redis.call('ZADD', index, 0, res)
+redis.call('HSET', key, 'id', id, 'deadline', string.format('%.0f', now + ttl), 'token', number, 'ttl', ARGV[7],
+  'acquired', stamp, 'note', note, 'value', value)
+redis.call('PEXPIRE', key, kept)
+redis.call('SET', mark, '0 0000000000000000 0000000000000000 ' .. string.sub('000000000000000' .. number, -16) .. ' ' ..
+  names, 'PX', kept)
+redis.call('ZADD', index, '0', res)
 if leavePlace then leavePlace() end
-return {now, 'granted', last < floor and 1 or 0, {id, now + ttl, false, token, ttl, now, note}}
+return {now, 'new', last < floor and 1 or 0, token} -- the caller knows the rest

@@ -1,15 +1,15 @@
--- Five keys for each id, and three arguments: the id, its resource, and that in JSON.
+-- Five keys for each id, and two arguments: the id and its resource.
 local index, channel = KEYS[1], ARGV[1]
-for i = 1, (#ARGV - 1) / 3 do
-  local id, res, names = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
+for i = 1, (#ARGV - 1) / 2 do
+  local id, res = ARGV[2 * i], ARGV[2 * i + 1]
   local k = 5 * i - 3
   local key, mark, order = KEYS[k], KEYS[k + 1], KEYS[k + 2]
   local lease = redis.call('HMGET', key, 'id', 'deadline', 'how')
   local held = alive(lease)
   local own = held and lease[1] == id
   if own then
-    redis.call('HSET', key, 'how', RELEASED, 'at', now)
-    redis.call('SETRANGE', mark, 0, string.format('%d %016.0f', RELEASED, now))
+    redis.call('HSET', key, 'how', '1', 'at', stamp) -- RELEASED
+    redis.call('SETRANGE', mark, '0', '1 ' .. stamp)
     held = false
   end
   if own and redis.call('EXISTS', order) == 0 then
@@ -23,6 +23,7 @@ for i = 1, (#ARGV - 1) / 3 do
     if not own and not m then
       -- A waiter, or an id that was never seen: the acquire that comes late finds the mark.
       local waited = redis.call('ZSCORE', order, id)
+      local names = string.sub(cjson.encode({res, ''}), 2, -2)
       redis.call('SET', mark, newMark(ended(waited and WITHDRAWN or RELEASED), 0, 0, names), 'PXAT', cleaned(now))
       if waited then leave(queue, {id}) end
     elseif m and m[5] == res then

@@ -1,0 +1,3 @@
+-- Which server this is.
+--@ identity
+return {now, 'run', run}

@@ -1,0 +1,69 @@
+package access
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Part is a part of the paths of a namespace: one path, or all that begin with a prefix.
+type Part struct {
+	Path  string
+	Exact bool // the path alone
+}
+
+// End returns the first path after all of the part; empty: there is none.
+func (p Part) End() string {
+	switch {
+	case p.Exact:
+		return p.Path + "\x00"
+	case p.Path == "":
+		return ""
+	}
+	for i := len(p.Path) - 1; i >= 0; i-- {
+		if p.Path[i] != 0xff {
+			return p.Path[:i] + string([]byte{p.Path[i] + 1})
+		}
+	}
+	return ""
+}
+
+// Parts returns where in a namespace the asker may do something, at least to its own, among the paths that begin with
+// a prefix: in order, none inside another. A list looks there alone, so that what is hidden costs nothing. Whether an
+// item there may be shown, May says.
+func (p *Permit) Parts(v Verb, namespace, prefix string) (parts []Part) {
+	if p == nil {
+		return []Part{{Path: prefix}}
+	}
+	for _, r := range p.rights {
+		if r.namespace != namespace && r.namespace != AllNamespaces || !(r.any | r.own).Has(v) {
+			continue
+		}
+		below := r.prefix == "" || strings.HasSuffix(r.prefix, "/")
+		switch {
+		case strings.HasPrefix(r.prefix, prefix):
+			parts = append(parts, Part{r.prefix, !below})
+		case below && strings.HasPrefix(prefix, r.prefix):
+			return []Part{{Path: prefix}}
+		}
+	}
+	slices.SortFunc(parts, func(a, b Part) int { return strings.Compare(a.Path, b.Path) })
+	out := parts[:0]
+	for _, part := range parts {
+		last := len(out) - 1
+		if last >= 0 && (out[last] == part || !out[last].Exact && strings.HasPrefix(part.Path, out[last].Path)) {
+			continue
+		}
+		out = append(out, part)
+	}
+	return out
+}
+
+// Seed returns a secret that all servers have and nobody else: the hash of the token with the first id. It is the same
+// until that token is revoked; empty if there are no tokens.
+func (p *Policy) Seed() string {
+	_, t, _ := p.tokens.Min()
+	if t == nil {
+		return ""
+	}
+	return t.Hash
+}

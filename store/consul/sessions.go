@@ -23,7 +23,8 @@ const (
 	markFresh = 2 * time.Minute  // how old the session of a mark may be before a renewal gives it another
 	markMany  = 500
 	markUnit  = 10 * time.Minute
-	idleMany  = 1024 // sessions without a key
+	idleMany  = 1024 // sessions without a key, of one TTL
+	idleTTLs  = 16   // that may have some before it is looked which are too old
 )
 
 // A session is a Consul session.
@@ -47,12 +48,13 @@ type sessions struct {
 
 	mu    sync.Mutex // guards what follows
 	idle  map[time.Duration][]session
+	lists int // how many idle may have before those that are too old are dropped
 	marks map[time.Duration]*session
 	fresh map[string]time.Duration // sessions of marks by the time of their creation
 }
 
 func newSessions(client *api.Client, clock store.Clock) *sessions {
-	return &sessions{client: client, clock: clock, idle: map[time.Duration][]session{},
+	return &sessions{client: client, clock: clock, idle: map[time.Duration][]session{}, lists: idleTTLs,
 		marks: map[time.Duration]*session{}, fresh: map[string]time.Duration{}}
 }
 
@@ -71,10 +73,11 @@ func (s *sessions) take(ttl time.Duration) (session, bool) {
 		return session{}, false
 	}
 	one := idle[len(idle)-1]
-	s.idle[ttl] = idle[:len(idle)-1]
-	if s.age(one) > ttl/recent {
+	if s.age(one) > ttl/recent { // and the others are older
+		delete(s.idle, ttl)
 		return session{}, false
 	}
+	s.idle[ttl] = idle[:len(idle)-1]
 	return one, true
 }
 
@@ -85,6 +88,15 @@ func (s *sessions) put(one session) {
 	if idle := s.idle[one.ttl]; len(idle) < idleMany && s.age(one) < one.ttl/recent {
 		s.idle[one.ttl] = append(idle, one)
 	}
+	if len(s.idle) < s.lists {
+		return
+	}
+	for ttl, idle := range s.idle {
+		if n := len(idle); n == 0 || s.age(idle[n-1]) > ttl/recent {
+			delete(s.idle, ttl)
+		}
+	}
+	s.lists = max(idleTTLs, 2*len(s.idle))
 }
 
 // create makes a session that deletes its keys when it ends.

@@ -46,6 +46,8 @@ type sessions struct {
 	client *api.Client
 	clock  store.Clock // which does not stop in suspend, as Consul does not
 
+	making chan struct{} // holds something while a session for marks is being made
+
 	mu    sync.Mutex // guards what follows
 	idle  map[time.Duration][]session
 	lists int // how many idle may have before those that are too old are dropped
@@ -54,7 +56,8 @@ type sessions struct {
 }
 
 func newSessions(client *api.Client, clock store.Clock) *sessions {
-	return &sessions{client: client, clock: clock, idle: map[time.Duration][]session{}, lists: idleTTLs,
+	return &sessions{client: client, clock: clock, making: make(chan struct{}, 1),
+		idle: map[time.Duration][]session{}, lists: idleTTLs,
 		marks: map[time.Duration]*session{}, fresh: map[string]time.Duration{}}
 }
 
@@ -117,6 +120,15 @@ func (s *sessions) forMark(ctx context.Context, ttl time.Duration) (string, erro
 	}
 	if id := s.useMark(class); id != "" {
 		return id, nil
+	}
+	select {
+	case s.making <- struct{}{}:
+		defer func() { <-s.making }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	if id := s.useMark(class); id != "" {
+		return id, nil // somebody else made it meanwhile
 	}
 	one, err := s.create(ctx, "leasehold marks", min(class+markMore, longest))
 	if err != nil {

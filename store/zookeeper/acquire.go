@@ -60,14 +60,12 @@ func (a *attempt) once(ctx context.Context, start time.Duration) (store.Grant, e
 	}
 	created := false
 	if l == nil {
-		if l, err = a.enter(ctx, start); err != nil {
-			return store.Grant{}, err
-		}
+		l, err = a.enter(ctx, start)
+	} else if l.name == "" {
+		err = a.s.find(l)
 	}
-	if l.name == "" {
-		if err := a.s.find(l); err != nil {
-			return store.Grant{}, err
-		}
+	if err != nil {
+		return store.Grant{}, err
 	}
 	if l.name == "" {
 		if err := a.create(l); err != nil {

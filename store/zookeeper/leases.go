@@ -201,8 +201,15 @@ func (s *Store) remove(l *lease) error {
 	return nil
 }
 
-// find looks for the node of a lease whose creation was not answered.
+// find looks for the node of a lease whose creation was not answered. The connection may lead to another
+// member now, which has not heard of the creation yet. So a write goes first, and what is read after its
+// answer shows everything before it. The creation cannot come after it: the leader refuses what
+// a session sent by way of a member that it has left.
 func (s *Store) find(l *lease) error {
+	_, err := l.session.multi(&zk.CheckVersionRequest{Path: s.paths.leases(), Version: -1})
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
 	places, err := s.places(l.session, l.resource)
 	if err != nil {
 		return err

@@ -196,3 +196,9 @@ func (p *Policy) QuotaOfNamespace(namespace string) *Quota {
 	q, _ := p.quotas.Get("n" + namespace)
 	return q
 }
+
+// Issuers returns whose JWTs are believed, in the order of their names.
+func (p *Policy) Issuers() []*Issuer { return p.issuers.Values() }
+
+// Certificates returns the rules for client certificates, in the order of their names.
+func (p *Policy) Certificates() []*Certificate { return p.certificates.Values() }

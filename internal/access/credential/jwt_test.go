@@ -1,0 +1,375 @@
+package credential
+
+import (
+	"crypto"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/leasehold/leasehold/internal/core/access"
+)
+
+func issued(name string, p *provider) *access.Issuer {
+	audiences := []string{"other", "leasehold"}
+	return &access.Issuer{Name: name, URL: p.url(), Audiences: audiences, Groups: []access.ClaimRule{
+		{Claim: "repository", Value: "org/*", Group: "builders"},
+		{Claim: "groups", Value: "ops", Group: "operators"},
+		{Claim: "groups", Value: "none", Group: "nobody"},
+	}}
+}
+
+// newOffice returns a login that believes a provider, and one of its keys.
+func newOffice(t *testing.T) (*desk, *provider, string) {
+	p := startProvider(t)
+	d := newDesk(t, access.Items{Issuers: []*access.Issuer{issued("ci", p)},
+		Bindings: bindTo("builders", "operators", "nobody", "claim:ci:repository=org/app", "claim:ci:groups=qa")})
+	return d, p, p.add(jose.RS256)
+}
+
+func TestJWTs(t *testing.T) {
+	for _, a := range []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.EdDSA, jose.PS384} {
+		t.Run(string(a), func(t *testing.T) {
+			d, p, _ := newOffice(t)
+			jwt := p.sign(p.add(a), p.claims(d.now(), nil))
+			got := d.good(Shown{Secret: jwt})
+			want := []string{"builders", "claim:ci:repository=org/app", "operators"}
+			if a := got.Asker; a.Principal != "ci:repo:org/app" || a.Token != "" || !slices.Equal(a.Groups, want) {
+				t.Errorf("the asker is %+v", a)
+			}
+			if !got.Expires.Equal(d.now().Add(time.Hour)) || got.Kind != JWT {
+				t.Errorf("it is %+v", got)
+			}
+			if d.good(Shown{Secret: jwt}) != got || p.fetches.Load() != 1 {
+				t.Errorf("it is verified again, or the keys were fetched %d times", p.fetches.Load())
+			}
+			d.pass(time.Hour - 1)
+			d.good(Shown{Secret: jwt})
+			d.pass(1)
+			d.bad(Shown{Secret: jwt}, Expired)
+		})
+	}
+}
+
+func TestJWTsAreRefused(t *testing.T) {
+	d, p, kid := newOffice(t)
+	for name, c := range map[string]struct {
+		change set
+		why    Reason
+	}{
+		"expired":               {set{"exp": d.now().Unix()}, Expired},
+		"not yet":               {set{"nbf": d.now().Add(leeway + time.Second).Unix()}, NotYet},
+		"issued in the future":  {set{"iat": d.now().Add(leeway + time.Second).Unix()}, NotYet},
+		"for another audience":  {set{"aud": "somebody"}, Audience},
+		"for other audiences":   {set{"aud": []string{"a", "b"}}, Audience},
+		"for no audience":       {set{"aud": nil}, Audience},
+		"by another issuer":     {set{"iss": "https://evil.example"}, Issuer},
+		"by a longer issuer":    {set{"iss": p.url() + "/"}, Issuer},
+		"by nobody":             {set{"iss": nil}, Issuer},
+		"about nobody":          {set{"sub": nil}, Claims},
+		"about an empty name":   {set{"sub": ""}, Claims},
+		"about two":             {set{"sub": []string{"a", "b"}}, Malformed},
+		"about a control code":  {set{"sub": "a\nb"}, Claims},
+		"about a long name":     {set{"sub": strings.Repeat("a", 1024)}, Claims},
+		"without an end":        {set{"exp": nil}, Claims},
+		"with a wrong end":      {set{"exp": "soon"}, Malformed},
+		"with a negative end":   {set{"exp": -1}, Claims},
+		"with many values":      {set{"many": make([]bool, maxValues)}, Claims},
+		"with upper case names": {set{"exp": nil, "EXP": d.now().Add(time.Hour).Unix()}, Claims},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d.t = t
+			d.bad(Shown{Secret: p.sign(kid, p.claims(d.now(), c.change)), From: name}, c.why)
+			clear(d.slow.addresses)
+		})
+	}
+	d.t = t
+	d.good(Shown{Secret: p.sign(kid, p.claims(d.now(), set{"nbf": d.now().Add(leeway).Unix()}))})
+	d.good(Shown{Secret: p.sign(kid, p.claims(d.now(), set{"aud": []string{"x", "leasehold"}}))})
+	d.good(Shown{Secret: p.sign(kid, p.claims(d.now(), set{"exp": 1e300}))})
+}
+
+// forge makes a JWT by hand.
+func forge(header, payload any, signature []byte) string {
+	part := func(v any) string {
+		b, _ := json.Marshal(v)
+		return base64.RawURLEncoding.EncodeToString(b)
+	}
+	return part(header) + "." + part(payload) + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+func TestJWTsThatNobodySignedAreRefused(t *testing.T) {
+	d, p, kid := newOffice(t)
+	claims := p.claims(d.now(), nil)
+	for _, none := range []string{"none", "None", "NONE", "nOnE", ""} {
+		d.bad(Shown{Secret: forge(set{"alg": none, "typ": "JWT"}, claims, nil)}, Algorithm)
+	}
+	d.bad(Shown{Secret: forge(set{"alg": "RS256", "kid": kid}, claims, nil)}, Signature)
+	d.bad(Shown{Secret: forge(set{"alg": "RS256", "kid": kid}, claims, make([]byte, 256))}, Signature)
+	d.bad(Shown{Secret: forge(set{"alg": "ES256", "kid": kid}, claims, make([]byte, 64))}, Signature)
+	d.bad(Shown{Secret: forge(set{"alg": "RS256", "kid": kid, "crit": []string{"exp"}}, claims, nil)}, Signature)
+
+	good := p.sign(kid, claims)
+	parts := strings.Split(good, ".")
+	other := strings.Split(p.sign(kid, p.claims(d.now(), set{"sub": "root"})), ".")
+	d.bad(Shown{Secret: parts[0] + "." + other[1] + "." + parts[2]}, Signature)
+	d.bad(Shown{Secret: strings.Join(parts[:2], ".") + "."}, Signature)
+	d.bad(Shown{Secret: strings.Join(parts[:2], ".")}, Malformed)
+	d.bad(Shown{Secret: good + ".x"}, Malformed)
+	d.bad(Shown{Secret: good[1:]}, Malformed)
+	clear(d.slow.addresses)
+	d.bad(Shown{Secret: p.sign(kid, p.claims(d.now(), set{"pad": strings.Repeat("x", maxJWT)}))}, Malformed)
+	d.bad(Shown{Secret: "."}, Malformed)
+	d.bad(Shown{Secret: ".."}, Malformed)
+	d.bad(Shown{Secret: `{"payload":"e30","signatures":[]}`}, Malformed)
+	d.good(Shown{Secret: good})
+}
+
+// The public key is no secret: who signs by HS256 with it has proven nothing.
+func TestAlgorithmConfusionIsRefused(t *testing.T) {
+	d, p, kid := newOffice(t)
+	private, _ := rsaKey()
+	der, err := x509.MarshalPKIXPublicKey(private.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range [][]byte{
+		pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), der, []byte(p.jwks()),
+	} {
+		key := jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: secret, KeyID: kid}}
+		d.bad(Shown{Secret: sign(t, key, p.claims(d.now(), nil))}, Algorithm)
+	}
+	// Nor does a key help that came with the JWT.
+	own := startProvider(t)
+	signer, err := jose.NewSigner(own.keys[own.add(jose.ES256)], &jose.SignerOptions{EmbedJWK: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := json.Marshal(p.claims(d.now(), nil))
+	signed, err := signer.Sign(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := signed.CompactSerialize()
+	d.bad(Shown{Secret: text}, Signature)
+}
+
+// A key of one issuer does not speak for another, whatever its id.
+func TestKeyConfusionIsRefused(t *testing.T) {
+	d, p, _ := newOffice(t)
+	evil := startProvider(t)
+	evil.add(jose.ES256) // key1, as p has
+	d.set(access.Items{Issuers: []*access.Issuer{issued("evil", evil)}})
+	d.good(Shown{Secret: evil.sign("key1", evil.claims(d.now(), nil))})
+	d.bad(Shown{Secret: evil.sign("key1", evil.claims(d.now(), set{"iss": p.url()}))}, Signature)
+	second := evil.add(jose.EdDSA)
+	d.bad(Shown{Secret: evil.sign(second, evil.claims(d.now(), set{"iss": p.url()}))}, Signature)
+	if got := d.good(Shown{Secret: p.sign("key1", p.claims(d.now(), nil))}).Asker.Principal; got != "ci:repo:org/app" {
+		t.Errorf("it is %s", got)
+	}
+}
+
+func TestKeysRotate(t *testing.T) {
+	d, p, first := newOffice(t)
+	old := p.sign(first, p.claims(d.now(), nil))
+	d.good(Shown{Secret: old})
+	second := p.add(jose.ES256)
+	fresh := p.sign(second, p.claims(d.now(), nil))
+	d.bad(Shown{Secret: fresh}, Signature) // the keys were fetched a moment ago
+	if n := p.fetches.Load(); n != 1 {
+		t.Fatalf("the keys were fetched %d times", n)
+	}
+	d.pass(fetchPause)
+	d.good(Shown{Secret: fresh})
+	d.good(Shown{Secret: old})
+	if n := p.fetches.Load(); n != 2 {
+		t.Errorf("the keys were fetched %d times", n)
+	}
+	for range 10 {
+		d.bad(Shown{Secret: p.sign(first, p.claims(d.now(), nil))[:300] + ".x.y"}, Malformed)
+		kid := fmt.Sprint("unknown", time.Now().UnixNano())
+		key := jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{
+			Key: p.keys[second].Key.(jose.JSONWebKey).Key.(crypto.Signer), KeyID: kid}}
+		d.bad(Shown{Secret: sign(t, key, p.claims(d.now(), nil)), From: kid}, Signature)
+		clear(d.slow.addresses)
+	}
+	if n := p.fetches.Load(); n != 2 {
+		t.Errorf("unknown keys let the keys be fetched: %d times", n)
+	}
+
+	// What was signed by a key that the issuer took back ends when that is known, although it was verified before.
+	p.drop(first)
+	d.pass(renewEvery + 1)
+	d.good(Shown{Secret: old}) // nobody waits for the keys
+	for p.fetches.Load() < 3 || d.policies.here().issuers[p.url()][0].keys.(*remote).flying() {
+		time.Sleep(time.Millisecond)
+	}
+	d.bad(Shown{Secret: old}, Signature)
+	d.good(Shown{Secret: fresh})
+}
+
+func (r *remote) flying() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.flight != nil
+}
+
+// An issuer that is down takes nobody with it, and is not asked more and more often.
+func TestAnIssuerThatIsDown(t *testing.T) {
+	d, p, kid := newOffice(t)
+	secret, token := newToken("t1", "ann")
+	other := startProvider(t)
+	otherKey := other.add(jose.EdDSA)
+	d.set(access.Items{Tokens: []*access.Token{token}, Issuers: []*access.Issuer{issued("other", other)}})
+	p.down.Store(true)
+	jwt := p.sign(kid, p.claims(d.now(), nil))
+	d.bad(Shown{Secret: jwt}, Unreachable)
+	for range 50 {
+		d.bad(Shown{Secret: jwt}, Unreachable)
+	}
+	if n := p.discoveries.Load(); n != 1 {
+		t.Errorf("it was asked %d times", n)
+	}
+	d.good(Shown{Secret: secret})
+	d.good(Shown{Secret: other.sign(otherKey, other.claims(d.now(), nil))})
+	d.pass(firstPause)
+	d.bad(Shown{Secret: jwt}, Unreachable)
+	d.pass(firstPause)
+	d.bad(Shown{Secret: jwt}, Unreachable)
+	if n := p.discoveries.Load(); n != 2 {
+		t.Errorf("it was asked %d times: the pause has to grow", n)
+	}
+	p.down.Store(false)
+	d.pass(firstPause)
+	d.good(Shown{Secret: jwt})
+	if log := d.log.String(); !strings.Contains(log, "503") || strings.Contains(log, jwt[:20]) {
+		t.Errorf("the log is %s", log)
+	}
+
+	// One that goes down later is believed for a day.
+	p.down.Store(true)
+	d.pass(23 * time.Hour)
+	d.good(Shown{Secret: p.sign(kid, p.claims(d.now(), nil))})
+	d.pass(2 * time.Hour)
+	d.bad(Shown{Secret: p.sign(kid, p.claims(d.now(), nil))}, Unreachable)
+}
+
+// A slow issuer holds up those who show its JWTs, and nobody else.
+func TestAnIssuerThatIsSlow(t *testing.T) {
+	d, p, kid := newOffice(t)
+	secret, token := newToken("t1", "ann")
+	d.set(access.Items{Tokens: []*access.Token{token}})
+	p.hang = make(chan struct{})
+	jwt := p.sign(kid, p.claims(d.now(), nil))
+	done := make(chan error)
+	const many = 100
+	for i := range many {
+		go func() {
+			_, err := d.Login.Check(t.Context(), Shown{Secret: jwt, From: fmt.Sprintf("10.0.0.%d:1", i)})
+			done <- err
+		}()
+	}
+	refused := 0
+	for range many - maxAwaiting { // there is no room for all to wait
+		if err := <-done; err != nil {
+			refused++
+		}
+	}
+	d.good(Shown{Secret: secret})
+	close(p.hang)
+	for range maxAwaiting {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if refused != many-maxAwaiting || p.discoveries.Load() != 1 {
+		t.Errorf("%d were refused, and it was asked %d times", refused, p.discoveries.Load())
+	}
+}
+
+// A site without a way out gives the keys itself.
+func TestKeysInThePolicy(t *testing.T) {
+	p := startProvider(t)
+	kid := p.add(jose.ES256)
+	i := issued("ci", p)
+	i.URL, i.Keys, i.Principal = "https://kubernetes.default.svc", p.jwks(), "repository"
+	d := newDesk(t, access.Items{Issuers: []*access.Issuer{i}})
+	jwt := p.sign(kid, p.claims(d.now(), set{"iss": i.URL}))
+	if got := d.good(Shown{Secret: jwt}).Asker.Principal; got != "ci:org/app" {
+		t.Errorf("it is %s", got)
+	}
+	if p.discoveries.Load()+p.fetches.Load() != 0 {
+		t.Error("the issuer was asked")
+	}
+	changed := *i
+	p.add(jose.EdDSA)
+	p.drop(kid)
+	changed.Keys = p.jwks()
+	d.set(access.Items{Issuers: []*access.Issuer{&changed}})
+	d.bad(Shown{Secret: jwt}, Signature)
+	d.remove(access.Keys{Issuers: []string{"ci"}})
+	d.bad(Shown{Secret: jwt}, Issuer)
+}
+
+func TestKeysThatCannotBeUsed(t *testing.T) {
+	for name, text := range map[string]string{
+		"nothing":   ``,
+		"none":      `{"keys":[]}`,
+		"symmetric": `{"keys":[{"kty":"oct","k":"c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0","alg":"HS256"}]}`,
+		"short":     `{"keys":[{"kty":"RSA","e":"AQAB","n":"` + strings.Repeat("A", 100) + `"}]}`,
+		"unknown":   `{"keys":[{"kty":"new"}]}`,
+	} {
+		if _, err := parseKeys(text); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	p := startProvider(t)
+	p.add(jose.ES256)
+	mixed := strings.Replace(p.jwks(), `{"keys":[`, `{"keys":[{"kty":"new"},{"kty":"oct","k":"AAAA"},`, 1)
+	if set, err := parseKeys(mixed); err != nil || len(set.keys) != 1 {
+		t.Errorf("one good key among others: %v", err)
+	}
+}
+
+// Keys come over TLS, or from this machine.
+func TestIssuersAreAskedSafely(t *testing.T) {
+	d := newDesk(t, access.Items{})
+	for _, url := range []string{"http://issuer.example", "ftp://127.0.0.1", "http://127.0.0.1.example"} {
+		if _, err := d.client.Get(url); err == nil || !strings.Contains(err.Error(), "use https") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+func FuzzCredential(f *testing.F) {
+	f.Add("lh_" + strings.Repeat("A", 43))
+	f.Add(forge(set{"alg": "RS256"}, set{"iss": "https://a"}, []byte("x")))
+	f.Add(forge(set{"alg": "none"}, set{"iss": "https://a"}, nil))
+	f.Add("a.b.c")
+	f.Add("..")
+	var none *access.Policy
+	policy := none.With(access.Keys{}, access.Items{Issuers: []*access.Issuer{
+		{Name: "a", URL: "https://a", Audiences: []string{"x"}, Keys: `{"keys":[]}`}}})
+	now := time.Now()
+	f.Fuzz(func(t *testing.T, secret string) {
+		l := New(Config{Local: func() *access.Policy { return policy }, Now: func() time.Time { return now }})
+		l.policies.read = nil
+		if e, err := l.judge(t.Context(), &Shown{Secret: secret, Certificate: &x509.Certificate{}},
+			l.policies.here()); err == nil {
+			t.Errorf("%q is taken for %+v", secret, e.proof.Asker)
+		}
+		if c, err := readClaims([]byte(secret)); err == nil {
+			if ends, err := c.check(policy.Issuers()[0], now); err == nil && !ends.After(now) {
+				t.Errorf("%q ends at %v", secret, ends)
+			}
+		}
+		_, _ = parseKeys(secret)
+	})
+}

@@ -29,6 +29,8 @@ func Check(s Store, r Request) error {
 		return invalid("the value has %d bytes: at most %d are allowed", len(r.Value), leasehold.MaxValue)
 	case labelBytes(r.Labels) > leasehold.MaxLabels:
 		return invalid("the labels have %d bytes: at most %d are allowed", labelBytes(r.Labels), leasehold.MaxLabels)
+	case slices.ContainsFunc(r.Labels, notText):
+		return invalid("a label is not UTF-8")
 	case r.Floor >= leasehold.MaxToken:
 		return invalid("the floor %d leaves no larger token", r.Floor)
 	}
@@ -57,6 +59,8 @@ func CheckPowers(s Store, r Request) error {
 	}
 	return nil
 }
+
+func notText(l leasehold.Label) bool { return !utf8.ValidString(l.Key) || !utf8.ValidString(l.Value) }
 
 func labelBytes(labels leasehold.Labels) (n int) {
 	for _, l := range labels {

@@ -17,7 +17,7 @@ const poll = time.Second
 
 // Acquire asks for a lease.
 func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	if err := s.checkRequest(r); err != nil {
+	if err := store.Check(s, r); err != nil {
 		return store.Grant{}, err
 	}
 	if r.Wait <= 0 {
@@ -58,27 +58,6 @@ func (s *Store) unqueue(ctx context.Context, r store.Request) {
 	}
 }
 
-func (s *Store) checkRequest(r store.Request) error {
-	powers := []struct {
-		used bool
-		store.Power
-	}{
-		{r.Session != "", store.SessionPower}, {r.Shared || r.Slots > 0 || r.Capacity > 0, store.Slots},
-		{len(r.Also) > 0, store.Several}, {r.Grace > 0, store.Grace}, {r.HoldLimit > 0, store.HoldLimit},
-		{r.Priority != 0, store.Priority},
-	}
-	for _, p := range powers {
-		if p.used {
-			return store.Require(s, p.Power)
-		}
-	}
-	if len(r.Value) > leasehold.MaxValue {
-		return invalid("the value has %d bytes: at most %d are allowed", len(r.Value), leasehold.MaxValue)
-	}
-	return first(checkName("resource", r.Resource), checkName("lease id", r.ID), checkText("holder", r.Holder),
-		checkText("reason", r.Reason), checkLabels(r.Labels), s.Features().CheckTTL(r.TTL))
-}
-
 // acquire asks once.
 func (s *Store) acquire(ctx context.Context, r store.Request) (store.Grant, answer, error) {
 	maxTTL := s.maxTTL
@@ -87,7 +66,7 @@ func (s *Store) acquire(ctx context.Context, r store.Request) (store.Grant, answ
 	}
 	answers, err := s.ask(ctx, "acquire($1::bytea, $2::bytea, $3::bytea, $4::bigint, $5::boolean, $6::bigint, "+
 		"$7::text::json, $8::bytea, $9::bigint)", s.namespace, []byte(r.Resource), []byte(r.ID), r.TTL.Microseconds(),
-		r.Wait > 0, int64(min(r.Floor, leasehold.MaxToken)), requestNote(r).encode(), r.Value, maxTTL.Microseconds())
+		r.Wait > 0, int64(r.Floor), requestNote(r).encode(), r.Value, maxTTL.Microseconds())
 	if err != nil {
 		return store.Grant{}, answer{}, err
 	}

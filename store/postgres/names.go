@@ -83,20 +83,6 @@ func checkText(what, s string) error {
 	return nil
 }
 
-func checkLabels(labels leasehold.Labels) error {
-	size := 0
-	for _, l := range labels {
-		if !utf8.ValidString(l.Key) || !utf8.ValidString(l.Value) {
-			return invalid("label %q is not valid UTF-8", l.Key)
-		}
-		size += len(l.Key) + len(l.Value)
-	}
-	if size > leasehold.MaxLabels {
-		return invalid("labels have %d bytes: at most %d are allowed", size, leasehold.MaxLabels)
-	}
-	return nil
-}
-
 // successor returns the first name after all that begin with a prefix; nil: there is none.
 func successor(prefix string) []byte {
 	b := []byte(prefix)

@@ -205,6 +205,8 @@ func TestLimits(t *testing.T) {
 		"holder":       func(r *store.Request) { r.Holder = strings.Repeat("x", leasehold.MaxName+1) },
 		"value":        func(r *store.Request) { r.Value = make([]byte, leasehold.MaxValue+1) },
 		"labels":       func(r *store.Request) { r.Labels = leasehold.Labels{{Key: "k", Value: strings.Repeat("x", 4096)}} },
+		"a label":      func(r *store.Request) { r.Labels = leasehold.Labels{{Key: "k", Value: "\xff"}} },
+		"floor":        func(r *store.Request) { r.Floor = leasehold.MaxToken },
 		"a short TTL":  func(r *store.Request) { r.TTL = time.Millisecond },
 		"a long TTL":   func(r *store.Request) { r.TTL = time.Hour },
 		"an exact TTL": func(r *store.Request) { r.TTL = time.Second + 1 },
@@ -224,13 +226,16 @@ func TestLimits(t *testing.T) {
 		t.Errorf("nor does that of those who check before: %v", err)
 	}
 	r = request("floor", "one")
-	r.Floor = leasehold.MaxToken
-	if _, err := s.Acquire(t.Context(), r); code(err) != leasehold.Limited {
-		t.Errorf("a token above the largest: %v", err)
-	}
-	r.Floor--
+	r.Floor = leasehold.MaxToken - 1
 	if g := acquire(t, s, r); g.Token != leasehold.MaxToken {
 		t.Errorf("the largest token: %d", g.Token)
+	}
+	before := store.ReleaseRequest{Leases: []store.Ref{{Resource: r.Resource, ID: r.ID}}}
+	if err := s.Release(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), request("floor", "two")); code(err) != leasehold.Limited {
+		t.Errorf("a token above the largest: %v", err)
 	}
 }
 

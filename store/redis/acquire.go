@@ -17,7 +17,7 @@ const pollEvery = time.Second
 
 // Acquire asks for a lease.
 func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	if err := s.check(r); err != nil {
+	if err := store.Check(s, r); err != nil {
 		return store.Grant{}, err
 	}
 	w := store.Waiting{For: r.Wait, Poll: min(pollEvery, r.TTL/3), Leave: store.Leaving(s, r)}
@@ -48,39 +48,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-time.After(d + time.Millisecond):
 		return true
 	}
-}
-
-// check refuses what this store cannot do.
-func (s *Store) check(r store.Request) error {
-	if err := checkNames(store.Ref{Resource: r.Resource, ID: r.ID}); err != nil {
-		return err
-	}
-	for _, need := range []struct {
-		power store.Power
-		asked bool
-	}{
-		{store.SessionPower, r.Session != ""},
-		{store.Slots, r.Shared || r.Slots > 0 || r.Capacity > 1},
-		{store.Several, len(r.Also) > 0},
-		{store.Grace, r.Grace > 0},
-		{store.HoldLimit, r.HoldLimit > 0},
-		{store.Priority, r.Priority != 0},
-	} {
-		if need.asked {
-			if err := store.Require(s, need.power); err != nil {
-				return err
-			}
-		}
-	}
-	switch {
-	case len(r.Holder) > leasehold.MaxName || len(r.Reason) > leasehold.MaxName:
-		return invalid("the holder or the reason is longer than %d bytes", leasehold.MaxName)
-	case len(r.Value) > leasehold.MaxValue:
-		return invalid("the value has %d bytes: %d are allowed", len(r.Value), leasehold.MaxValue)
-	case r.Floor >= leasehold.MaxToken:
-		return invalid("the floor %d is above the largest token", r.Floor)
-	}
-	return s.Features().CheckTTL(r.TTL)
 }
 
 // keep is how long an id that ended is remembered; KEEP in the scripts.

@@ -148,8 +148,9 @@ func TestConfigsThatAreRefused(t *testing.T) {
 		{Resource: "r", ID: "a", TTL: testTTL, Floor: leasehold.MaxToken},
 		{Resource: "r", ID: "a", TTL: testTTL, Value: make([]byte, leasehold.MaxValue+1)},
 		{Resource: "r\xff", ID: "a", TTL: testTTL},
+		{Resource: "r", ID: "a", TTL: testTTL, Labels: leasehold.Labels{{Key: "k", Value: "\xff"}}},
 	} {
-		if err := s.check(r); !errors.Is(err, leasehold.ErrInvalid) {
+		if err := store.Check(s, r); !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
@@ -157,7 +158,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 		{Resource: "r", ID: "a", TTL: testTTL, Slots: 1}, {Resource: "r", ID: "a", Session: "s"},
 		{Resource: "r", ID: "a", TTL: testTTL, Priority: 1},
 	} {
-		if err := s.check(r); !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "Leasehold server") {
+		if err := store.Check(s, r); !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "Leasehold server") {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}

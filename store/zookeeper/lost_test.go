@@ -4,10 +4,15 @@ package zookeeper_test
 
 import (
 	"context"
+	"errors"
 	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/peer"
 	"github.com/leasehold/leasehold/store"
 )
@@ -73,5 +78,31 @@ func sameShard(id string) string {
 		if shard(other) == shard(id) {
 			return other
 		}
+	}
+}
+
+// An ensemble that had two million elections is at zxid 2^53. Others could not hold such a token exactly.
+func TestTokensThatAreTooLarge(t *testing.T) {
+	long(t)
+	z := peer.StartZooKeeper(t, peer.ZooKeeperConfig{Members: 3, Tick: time.Second})
+	for _, m := range z.Members {
+		m.Stop()
+	}
+	for _, m := range z.Members {
+		for _, name := range []string{"currentEpoch", "acceptedEpoch"} {
+			if err := os.WriteFile(filepath.Join(m.Dir(), "version-2", name), []byte("2097152"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.Restart()
+	}
+	z.Leader()
+	s := open(t, z.Addresses()...)
+	_, err := s.Acquire(t.Context(), store.Request{Resource: "r", ID: "a", TTL: ttl})
+	if !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "2^53") {
+		t.Errorf("at 2^53: %v", err)
+	}
+	if r, err := s.Read(t.Context(), "r"); err != nil || r.State != leasehold.Available {
+		t.Errorf("what was refused is held: %+v, %v", r, err)
 	}
 }

@@ -31,6 +31,7 @@ type session struct {
 	mu       sync.Mutex // guards what follows
 	raw      net.Conn
 	dialed   time.Duration
+	heard    time.Duration // when something came from ZooKeeper
 	timeout  time.Duration // as ZooKeeper wants it
 	evidence *evidence
 
@@ -89,15 +90,48 @@ type handshake struct {
 
 func (h *handshake) Read(b []byte) (int, error) {
 	n, err := h.Conn.Read(b)
+	h.c.mu.Lock()
+	defer h.c.mu.Unlock()
+	if n > 0 {
+		h.c.heard = h.c.s.clock.Now()
+	}
 	if len(h.seen) < 12 {
 		h.seen = append(h.seen, b[:n]...)
 		if len(h.seen) >= 12 {
-			h.c.mu.Lock()
 			h.c.timeout = time.Duration(int32(be32(h.seen[8:]))) * time.Millisecond
-			h.c.mu.Unlock()
 		}
 	}
 	return n, err
+}
+
+// SetReadDeadline limits how long the driver waits for a member that does not answer to a handshake. By itself
+// it would wait for several TTLs before it asks another member.
+func (h *handshake) SetReadDeadline(t time.Time) error {
+	limit := h.c.ttl / 2
+	if h.c.id.Load() != 0 { // leases depend on it
+		limit = h.c.ttl / 4
+	}
+	if most := time.Now().Add(limit); len(h.seen) == 0 && t.After(most) {
+		t = most
+	}
+	return h.Conn.SetReadDeadline(t)
+}
+
+// impatient ends a connection on which nothing has come since a write was sent, and lets the driver connect
+// to another member. The driver would notice such a silence only after two thirds of the TTL, which is all
+// that remains of a lease after a renewal. It returns what ends the impatience.
+func (c *session) impatient(sent time.Duration) (stop func()) {
+	if len(c.s.servers) == 1 {
+		return func() {}
+	}
+	timer := time.AfterFunc(c.ttl/6, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.dialed < sent && c.heard < sent {
+			_ = c.raw.Close()
+		}
+	})
+	return func() { timer.Stop() }
 }
 
 // event is called by the driver, before it goes on.
@@ -199,6 +233,7 @@ func (c *session) written(sent time.Duration) { c.evidence.answered(sent, c.s.cl
 // multi carries out a transaction. It is a write also if it has checks alone.
 func (c *session) multi(ops ...any) ([]zk.MultiResponse, error) {
 	sent := c.s.clock.Now()
+	defer c.impatient(sent)()
 	answers, err := c.conn.Multi(ops...)
 	if err == nil {
 		c.written(sent)

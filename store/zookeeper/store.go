@@ -92,27 +92,32 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 // learn asks for the shortest and the longest timeout of a session. ZooKeeper accepts any, and answers
 // with the one that it will use.
 func (s *Store) learn(ctx context.Context) (err error) {
-	if s.minTTL, err = s.probe(ctx, time.Millisecond); err == nil {
-		s.maxTTL, err = s.probe(ctx, leasehold.MaxTTL/2)
-	}
-	return err
-}
-
-func (s *Store) probe(ctx context.Context, timeout time.Duration) (d time.Duration, err error) {
 	for _, server := range s.servers {
-		if d, err = handshakeOf(ctx, server, timeout); err == nil {
-			return d, nil
+		if s.minTTL, err = s.probe(ctx, server, time.Millisecond); err == nil {
+			s.maxTTL, err = s.probe(ctx, server, leasehold.MaxTTL/2)
+		}
+		if err == nil {
+			return nil
 		}
 	}
-	return 0, &leasehold.Error{Code: leasehold.Unavailable, Message: "ZooKeeper cannot be reached: " + err.Error()}
+	return &leasehold.Error{Code: leasehold.Unavailable, Message: "ZooKeeper cannot be reached: " + err.Error()}
+}
+
+// probe asks one server for a session. If there are others, it does not wait for long.
+func (s *Store) probe(ctx context.Context, server string, timeout time.Duration) (time.Duration, error) {
+	patience := 10 * time.Second
+	if len(s.servers) > 1 {
+		patience = 3 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return handshakeOf(ctx, server, timeout)
 }
 
 func be32(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
 
 // handshakeOf makes a session and ends it. It returns the timeout that it had.
 func handshakeOf(ctx context.Context, server string, timeout time.Duration) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
 	if err != nil {
 		return 0, err

@@ -83,10 +83,10 @@ func (a *attempt) once(ctx context.Context, start time.Duration) (grant store.Gr
 	return a.take(ctx, v, start)
 }
 
-// young returns how long to wait before the first grant of a blob. Its tokens begin with the second of
-// its creation, and a blob before it may have been created, granted and deleted in the same second.
+// young returns how long to wait before the first grant of a blob. Its tokens begin with the second in which
+// it was written, and a blob before it may have been written, granted and deleted in the same second.
 func (a *attempt) young(v *view) time.Duration {
-	if v.token() != 0 || v.date.Unix() > v.created.Unix() {
+	if v.token() != 0 || v.date.Unix() > v.written.Unix() {
 		return 0
 	}
 	return time.Second / 5
@@ -167,8 +167,8 @@ func (a *attempt) take(ctx context.Context, v *view, start time.Duration) (
 		return grant, false, err
 	}
 	last := v.token()
-	if last == 0 { // later the time of creation means nothing: a write may change it
-		last = leasehold.Token(v.created.Unix()) * 1e6
+	if last == 0 { // the blob is new, or somebody else wrote over it
+		last = leasehold.Token(v.written.Unix()) * 1e6
 	}
 	token := max(last, r.Floor) + 1
 	meta := map[string]*string{metaName: toHeader(r.Resource), metaID: toHeader(r.ID)}
@@ -177,7 +177,8 @@ func (a *attempt) take(ctx context.Context, v *view, start time.Duration) (
 	_, err = s.upload(ctx, s.names.resource(r.Resource), encode(l.note), meta, conditions(&v.etag, r.ID))
 	if changed(err) { // the lease was over, or somebody wrote
 		s.forget(l)
-		return grant, true, s.unlease(ctx, r.Resource, r.ID)
+		_, err = s.unlease(ctx, r.Resource, r.ID)
+		return grant, true, err
 	}
 	if err != nil {
 		return grant, false, err
@@ -205,7 +206,7 @@ func (a *attempt) allowed(ctx context.Context, v *view, l *lease) error {
 	default:
 		return nil
 	}
-	if failed := a.s.unlease(ctx, a.r.Resource, a.r.ID); failed != nil {
+	if _, failed := a.s.unlease(ctx, a.r.Resource, a.r.ID); failed != nil {
 		return failed
 	}
 	return err

@@ -31,8 +31,8 @@ type view struct {
 	etag    azcore.ETag
 	state   azure.StateType
 	meta    map[string]*string // in lower case
-	created time.Time
-	date    time.Time // of Azure's answer, in whole seconds
+	written time.Time          // when the blob was last written, in whole seconds of Azure's clock
+	date    time.Time          // of Azure's answer, in whole seconds
 	note    note
 }
 
@@ -89,7 +89,7 @@ func (s *Store) look(ctx context.Context, resource string) (*view, error) {
 		return nil, err
 	}
 	v := &view{etag: value(answer.ETag), state: value(answer.LeaseState), meta: lower(answer.Metadata),
-		created: value(answer.CreationTime), date: value(answer.Date)}
+		written: value(answer.LastModified), date: value(answer.Date)}
 	v.note = noteOf(text, v.id())
 	return v, nil
 }
@@ -126,20 +126,20 @@ func (s *Store) create(ctx context.Context, resource string) error {
 	return err
 }
 
-// touch changes the ETag of a blob, so that whatever was conditioned on it fails. A blob that is
-// leased cannot be touched, and need not be: who got the lease writes, and changes it.
-func (s *Store) touch(ctx context.Context, resource string) error {
+// touch changes the ETag of a blob, so that whatever was conditioned on it fails. It reports whether the
+// blob is leased: then it cannot be touched, and need not be if the lease is somebody else's, who writes.
+func (s *Store) touch(ctx context.Context, resource string) (leased bool, err error) {
 	v, err := s.look(ctx, resource)
 	if err != nil || v == nil || v.leased() {
-		return err
+		return v != nil && v.leased(), err
 	}
 	v.meta[metaTouch] = toHeader(time.Now().Format(time.RFC3339Nano))
 	_, err = s.container.NewBlobClient(s.names.resource(resource)).SetMetadata(ctx, v.meta,
 		&blob.SetMetadataOptions{AccessConditions: conditions(&v.etag, "")})
-	if changed(err) { // by somebody else
-		return nil
+	if changed(err) { // by somebody else who wrote, or who has the lease now
+		return true, nil
 	}
-	return err
+	return false, err
 }
 
 // azureLease returns a client for the lease of an id.
@@ -149,17 +149,35 @@ func (s *Store) azureLease(resource, id string) (*azure.BlobClient, error) {
 		&azure.BlobClientOptions{LeaseID: &text})
 }
 
-// unlease gives the lease of an id back, if it has one.
-func (s *Store) unlease(ctx context.Context, resource, id string) error {
+// unlease gives the lease of an id back. It reports whether the id had it.
+func (s *Store) unlease(ctx context.Context, resource, id string) (had bool, err error) {
 	client, err := s.azureLease(resource, id)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, err = client.ReleaseLease(ctx, nil)
 	if missing(err) || changed(err) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
+}
+
+// withdraw makes sure that an id with a mark has no lease, and gets none by a request that is still on its
+// way: such a request is conditioned on the ETag, and may arrive between any two steps.
+func (s *Store) withdraw(ctx context.Context, resource, id string) error {
+	for range tries {
+		if _, err := s.unlease(ctx, resource, id); err != nil {
+			return err
+		}
+		leased, err := s.touch(ctx, resource)
+		if err != nil || !leased {
+			return err
+		}
+		if had, err := s.unlease(ctx, resource, id); err != nil || !had {
+			return err
+		}
+	}
+	return nil
 }
 
 // markOf reads the mark of an id; nil if there is none.

@@ -29,6 +29,9 @@ func (s *Store) breakNow(ctx context.Context, r store.BreakRequest) (leasehold.L
 	if err != nil {
 		return leasehold.Lease{}, err
 	}
+	if v != nil && v.id() == r.ID && v.state == azure.StateTypeBroken {
+		return s.brokenBefore(ctx, r, v)
+	}
 	if v == nil || v.id() != r.ID || !v.leased() {
 		return leasehold.Lease{}, s.notThere(ctx, r.Ref)
 	}
@@ -45,6 +48,23 @@ func (s *Store) breakNow(ctx context.Context, r store.BreakRequest) (leasehold.L
 	if err != nil {
 		return leasehold.Lease{}, err
 	}
+	return s.markBroken(ctx, r, v)
+}
+
+// brokenBefore answers for a lease that is broken. If it has no mark, the answer to the break was lost, or the
+// one to the mark: the holder shall learn who it was.
+func (s *Store) brokenBefore(ctx context.Context, r store.BreakRequest, v *view) (leasehold.Lease, error) {
+	m, err := s.markOf(ctx, r.ID)
+	if err != nil {
+		return leasehold.Lease{}, err
+	}
+	if m != nil {
+		return leasehold.Lease{}, lost(r.ID, r.Resource, m.ending(r.ID))
+	}
+	return s.markBroken(ctx, r, v)
+}
+
+func (s *Store) markBroken(ctx context.Context, r store.BreakRequest, v *view) (leasehold.Lease, error) {
 	m := mark{How: leasehold.ByBreak.String(), By: r.By, Reason: r.Reason, At: time.Now().UTC(), Token: v.token()}
 	s.over(r.ID, m.ending(r.ID))
 	if err := s.put(ctx, r.ID, m); err != nil {

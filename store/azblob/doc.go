@@ -9,8 +9,9 @@
 // it holds the resource. So tokens grow for each resource, and a lease whose time was over in between
 // gets none. Waiters have to ask again and again, in no order.
 //
-// The first token is the second in which the blob was created, times a million. If somebody deletes a blob,
-// the next one begins above all that were granted: a grant waits until that second has passed.
+// The first token is the second in which the blob was written, times a million. If somebody deletes a blob,
+// or writes over it, the next one begins above all that were granted: a grant waits until that second has
+// passed.
 //
 // Azure renews a lease that has expired, unless somebody had it since. Here it is released then, and its
 // holder is told that it has ended.

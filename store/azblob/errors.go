@@ -34,8 +34,13 @@ func (s *Store) failure(err error) error {
 	switch answer.StatusCode {
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return &leasehold.Error{Code: leasehold.Denied, Message: fmt.Sprintf(
-			"Azure denied it (%s): the key must be right, or the signature or role must allow to read, create, write, "+
-				"delete and list blobs of the container", answer.ErrorCode)}
+			"Azure denied it (%s): the key must be right and this machine's clock no more than 15 minutes off, or the "+
+				"signature or role must allow reading, creating, writing, deleting and listing blobs of the container",
+			answer.ErrorCode)}
+	case http.StatusNotFound: // a missing blob is no error
+		return &leasehold.Error{Code: leasehold.Unavailable,
+			Message: fmt.Sprintf("Azure answered %s: the container must exist; open the store again to create it",
+				answer.ErrorCode)}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return &leasehold.Error{Code: leasehold.Undecided, Message: "Azure has too many requests: try again"}
 	}

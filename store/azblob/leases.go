@@ -70,6 +70,13 @@ func (s *Store) over(id string, e *leasehold.Ending) {
 	}
 }
 
+// ended notes how a lease of this process ended.
+func (s *Store) ended(id string, e *leasehold.Ending) {
+	if l, _ := s.known(id); l != nil {
+		s.over(id, e)
+	}
+}
+
 // forget drops a lease that came to nothing.
 func (s *Store) forget(l *lease) {
 	s.mu.Lock()

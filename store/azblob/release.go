@@ -35,22 +35,21 @@ func (s *Store) release(ctx context.Context, ref store.Ref) error {
 	}
 	defer unlock()
 	l, e := s.known(ref.ID)
+	if l != nil && l.token != 0 && l.resource == ref.Resource {
+		// Its grant changed the ETag, so what is late was conditioned on another one. A lease whose time is
+		// over is given back, too: Azure may have renewed it late, and the answer was lost.
+		s.over(ref.ID, l.end(leasehold.Released))
+		_, err := s.unlease(ctx, ref.Resource, ref.ID)
+		return err
+	}
 	if e != nil && e.How != leasehold.Released {
 		return nil
-	}
-	if l != nil && l.token != 0 && l.resource == ref.Resource {
-		// Its grant changed the ETag, so what is late was conditioned on another one.
-		s.over(ref.ID, l.end(leasehold.Released))
-		return s.unlease(ctx, ref.Resource, ref.ID)
 	}
 	if err := s.put(ctx, ref.ID, mark{How: leasehold.Released.String(), At: time.Now().UTC()}); err != nil {
 		return err
 	}
 	s.over(ref.ID, &leasehold.Ending{ID: ref.ID, How: leasehold.Released, At: time.Now()})
-	if err := s.unlease(ctx, ref.Resource, ref.ID); err != nil {
-		return err
-	}
-	return s.touch(ctx, ref.Resource)
+	return s.withdraw(ctx, ref.Resource, ref.ID)
 }
 
 // How long marks are kept, and how often some are cleaned.

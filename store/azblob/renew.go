@@ -33,6 +33,11 @@ func (s *Store) renewOne(ctx context.Context, ref store.Ref, start time.Duration
 		r.Ended = e
 		return r
 	}
+	if l == nil || l.token == 0 {
+		if l = s.foreign(ctx, ref, &r); l == nil {
+			return r
+		}
+	}
 	client, err := s.azureLease(ref.Resource, ref.ID)
 	if err != nil {
 		r.Err = err
@@ -41,13 +46,11 @@ func (s *Store) renewOne(ctx context.Context, ref store.Ref, start time.Duration
 	_, err = client.RenewLease(ctx, nil)
 	switch {
 	case missing(err) || changed(err):
-		if r.Ended, r.Err = s.howEnded(ctx, ref.Resource, ref.ID); r.Err == nil && l != nil {
-			s.over(ref.ID, r.Ended)
+		if r.Ended, r.Err = s.howEnded(ctx, ref.Resource, ref.ID); r.Err == nil {
+			s.ended(ref.ID, r.Ended)
 		}
 	case err != nil:
 		r.Err = err
-	case l == nil || l.token == 0:
-		s.renewForeign(ctx, ref, &r)
 	default:
 		s.renewed(ctx, l, start, &r)
 	}
@@ -60,7 +63,7 @@ func (s *Store) renewed(ctx context.Context, l *lease, start time.Duration, r *s
 	_, e := s.known(l.note.ID)
 	if e != nil {
 		r.Ended = e
-		if err := s.unlease(ctx, l.resource, l.note.ID); err != nil {
+		if _, err := s.unlease(ctx, l.resource, l.note.ID); err != nil {
 			s.log.Warn("a lease that has ended was not given back", "resource", l.resource, "error", s.failure(err))
 		}
 		return
@@ -69,18 +72,23 @@ func (s *Store) renewed(ctx context.Context, l *lease, start time.Duration, r *s
 	r.Lease = s.toLease(l.resource, l.note, l.token, l.note.ttl())
 }
 
-// renewForeign answers for a lease that another process acquired. The token is in the blob, if it was
-// granted.
-func (s *Store) renewForeign(ctx context.Context, ref store.Ref, r *store.Renewal) {
+// foreign returns a lease that another process acquired; nil if it is not held, and then r says so. It looks
+// before it renews: Azure would renew a lease that has expired. The token is in the blob, if it was granted.
+func (s *Store) foreign(ctx context.Context, ref store.Ref, r *store.Renewal) *lease {
 	v, err := s.look(ctx, ref.Resource)
 	switch {
 	case err != nil:
 		r.Err = err
-	case v == nil || v.id() != ref.ID:
-		r.Ended = &leasehold.Ending{ID: ref.ID}
+	case v == nil || v.id() != ref.ID || v.state != azure.StateTypeLeased:
+		r.Ended, r.Err = s.howEnded(ctx, ref.Resource, ref.ID)
 	default:
-		r.Lease = s.toLease(ref.Resource, v.note, v.token(), v.note.ttl())
+		l := &lease{resource: ref.Resource, note: v.note, token: v.token()}
+		if l.note.TTL == 0 { // somebody wrote over it; Azure has no shorter leases
+			l.note.TTL = minTTL.Milliseconds()
+		}
+		return l
 	}
+	return nil
 }
 
 // howEnded returns how the lease of an id ended, given that it has.

@@ -157,11 +157,14 @@ func dial(u *url.URL, query url.Values, name string) (*container.Client, error) 
 	return client, nil
 }
 
+// minTTL is that of Azure's shortest lease.
+const minTTL = 15 * time.Second
+
 // Features says what Azure promises.
 func (s *Store) Features() store.Features {
 	return store.Features{
 		Store:  "azblob",
-		MinTTL: 15 * time.Second, MaxTTL: 60 * time.Second, TTLStep: time.Second,
+		MinTTL: minTTL, MaxTTL: 60 * time.Second, TTLStep: time.Second,
 		Clock:      "Azure's",
 		Durability: "as that of the storage account: an answered request is on three disks or more",
 		Tokens: store.Tokens{

@@ -14,7 +14,7 @@ import (
 // steps forward, which nobody can prevent, and too late if it steps back. Tokens make the first harmless.
 
 func clockTests() []test {
-	return []test{{name: "clock/steps", run: clockSteps,
+	return []test{{name: "clock/steps", own: true, run: clockSteps,
 		lacks: func(c *Config) string { return unless(c.Clock != nil, "set the clock of") }}}
 }
 

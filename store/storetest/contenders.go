@@ -22,9 +22,9 @@ func contenderTests() []test {
 		{name: "contenders/bad network", run: func(k *kit) { contend(k, badNetwork, nil) }},
 		{name: "contenders/store is killed", alone: true, run: func(k *kit) { contend(k, nil, k.Kill) },
 			lacks: longOnly(func(c *Config) string { return unless(c.Kill != nil, "kill") })},
-		{name: "contenders/a standby is promoted", run: contendOverAFailover,
+		{name: "contenders/a standby is promoted", own: true, run: contendOverAFailover,
 			lacks: longOnly(func(c *Config) string { return unless(c.Standby != nil, "promote a standby of") })},
-		{name: "contenders/clock steps back", run: contendOverSteps,
+		{name: "contenders/clock steps back", own: true, run: contendOverSteps,
 			lacks: longOnly(func(c *Config) string { return unless(c.Clock != nil, "set the clock of") })},
 		{name: "contenders/paused holders", run: pausedHolders},
 	}
@@ -146,6 +146,9 @@ func contend(k *kit, network func() fate, disrupt func(testing.TB)) {
 		registers[i] = &register{guard: fence.NewMemory()}
 	}
 	rounds := k.rounds()
+	if disrupt != nil && k.Full { // it happens once
+		rounds = 15 * k.TTL
+	}
 	end := time.Now().Add(rounds)
 	compete := func(i int, s store.Store, resource int) {
 		c := &contender{k: k, store: s, register: registers[resource], ref: k.ref("r"+strconv.Itoa(resource), "")}

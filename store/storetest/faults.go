@@ -28,7 +28,7 @@ func faultTests() []test {
 			lacks: func(c *Config) string { return unless(c.Hang != nil, "stop") }},
 		{name: "faults/denied", run: deniedVerbs,
 			lacks: func(c *Config) string { return unless(c.Denied != nil, "take permissions from") }},
-		{name: "faults/fail over", run: failsOver,
+		{name: "faults/fail over", own: true, run: failsOver,
 			lacks: func(c *Config) string { return unless(c.Standby != nil, "promote a standby of") }},
 	}
 }

@@ -18,10 +18,10 @@ func idTests() []test {
 
 func againIsNoRenewal(k *kit) {
 	r := k.ref("r", "a")
-	sent := time.Now()
 	first := k.acquire(r)
+	answered := time.Now()
 	k.sleep(k.TTL / 2)
-	slept := time.Since(sent)
+	slept := time.Since(answered)
 	again := k.acquire(r)
 	if again.Token != first.Token {
 		k.Errorf("acquired again, it has token %d, and had %d", again.Token, first.Token)
@@ -29,7 +29,7 @@ func againIsNoRenewal(k *kit) {
 	if most := k.TTL - k.TTL/2 + k.Slack/5; again.Remaining > most {
 		k.Errorf("acquired again %v after the first time, %v remain: a retry is no renewal", slept, again.Remaining)
 	}
-	k.sleep(time.Until(sent.Add(k.TTL + k.Late + k.Slack + time.Millisecond)))
+	k.sleep(time.Until(answered.Add(k.TTL + k.Late + k.Slack + time.Millisecond)))
 	k.over(r, leasehold.ByTTL)
 }
 

@@ -99,6 +99,7 @@ type test struct {
 	needs []store.Power
 	lacks func(*Config) string // why it cannot run; empty: it can
 	alone bool                 // it does something to the store that others would notice
+	own   bool                 // it starts servers of its own: in the long form, while nothing else begins
 }
 
 // tests returns all cases.
@@ -118,7 +119,7 @@ func Run(t *testing.T, c Config) {
 		case why == lacking:
 		case why != "":
 			left = append(left, one.name+": "+why)
-		case one.alone:
+		case one.alone || one.own && !c.short():
 			alone = append(alone, one)
 		default:
 			together = append(together, one)

@@ -30,11 +30,17 @@ func (s *Store) change(ctx context.Context, resource string, decide func(view) (
 	}
 	name := objectName(s.namespace, resource)
 	v, known := s.watch.known(name)
+	if !known && s.creates.Load() {
+		v, known = view{cached: true}, true // as if there were none; if there is one, it cannot be created
+	}
 	for n := range tries {
 		if !known {
 			var err error
 			if v, err = s.get(ctx, name); err != nil {
 				return v, err
+			}
+			if v.object != nil {
+				s.creates.Store(false)
 			}
 		}
 		next, err := decide(v)
@@ -48,6 +54,7 @@ func (s *Store) change(ctx context.Context, resource string, decide func(view) (
 		switch {
 		case writeErr != nil:
 			return v, writeErr
+		case conflict && next.Meta.UID == "": // it exists
 		case conflict:
 			if err := backOff(ctx, n); err != nil {
 				return v, err
@@ -107,6 +114,9 @@ func (s *Store) write(ctx context.Context, o *object) (v view, conflict bool, er
 	s.watch.trying(o)
 	after := new(object)
 	status, err := s.send(ctx, method, path, o, after)
+	if method == http.MethodPost {
+		s.creates.Store(err == nil && status == http.StatusCreated)
+	}
 	switch {
 	case err != nil:
 		s.watch.doubt(o.Meta.Name)

@@ -3,6 +3,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"testing"
@@ -17,6 +18,7 @@ import (
 type elector struct {
 	r        *rig
 	identity string
+	duration int64 // seconds; 15 if zero
 
 	record spec
 	since  time.Time
@@ -40,8 +42,8 @@ func (e *elector) try(t *testing.T, name string) bool {
 		return false
 	}
 	now := time.Now().UTC().Format(microTime)
-	o.Spec = spec{HolderIdentity: e.identity, LeaseDurationSeconds: 15, AcquireTime: now, RenewTime: now,
-		LeaseTransitions: record.LeaseTransitions + 1}
+	o.Spec = spec{HolderIdentity: e.identity, LeaseDurationSeconds: cmp.Or(e.duration, 15), AcquireTime: now,
+		RenewTime: now, LeaseTransitions: record.LeaseTransitions + 1}
 	return e.r.put(t, o) == http.StatusOK
 }
 

@@ -122,7 +122,7 @@ func (s *Store) start(ctx context.Context, method, path string, body []byte, fre
 		return nil, s.failure(ctx, err)
 	}
 	if at, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		s.date.Store(at.Unix())
+		s.ahead.Store(at.UnixNano() - int64(s.watch.clock.Now()))
 	}
 	return response, nil
 }
@@ -172,6 +172,9 @@ func (s *Store) judge(verb string, a *answer, into any) error {
 				Message: "the answer of the API server cannot be read: " + err.Error()}
 		}
 		return nil
+	case a.status == http.StatusNotFound && status.Reason != "NotFound":
+		return &leasehold.Error{Code: leasehold.Undecided, Message: "the answer (404) is not one of a Kubernetes API " +
+			"server: check the address, and the proxies on the way to it"}
 	case a.status == http.StatusNotFound, a.status == http.StatusConflict, a.status == http.StatusGone:
 		return nil
 	case a.status == http.StatusUnauthorized:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -150,12 +151,13 @@ func (o *object) nextToken(floor leasehold.Token) (leasehold.Token, error) {
 }
 
 // nextTime returns the time of a renewal. Each is later than the one before, so that no two look the
-// same. If the clock is behind, it is later by a whole second, because electors see no less.
+// same. If the clock is behind, it is later by a whole second, because electors see no less, and by a bit more,
+// because two attempts at a renewal must not look the same either: one of them could be taken for the other.
 func (s *spec) nextTime() string {
 	now := time.Now().UTC()
 	last, err := time.Parse(microTime, s.RenewTime)
 	if err == nil && !now.Truncate(time.Microsecond).After(last) && last.Year() < 9999 {
-		now = last.UTC().Add(time.Second)
+		now = last.UTC().Add(time.Second + rand.N(time.Second/2))
 	}
 	return now.Format(microTime)
 }

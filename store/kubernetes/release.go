@@ -56,10 +56,8 @@ func (s *Store) end(o *object, h how, by, reason string) *object {
 	return o
 }
 
-// serverTime is the API server's clock, as it was shown last. It only decides when marks are dropped.
+// serverTime is the API server's clock. It decides when marks are dropped, and is what others are shown. A
+// process may have asked for nothing in hours, so time has passed since it was shown.
 func (s *Store) serverTime() time.Time {
-	if at := s.date.Load(); at != 0 {
-		return time.Unix(at, 0).UTC()
-	}
-	return time.Now().UTC().Truncate(time.Second)
+	return time.Unix(0, s.ahead.Load()+int64(s.watch.clock.Now())).UTC().Truncate(time.Second)
 }

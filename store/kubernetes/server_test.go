@@ -161,6 +161,8 @@ func TestServer(t *testing.T) {
 		"renewals within a second": withinASecond, "the role": roles, "the address": addresses,
 		"no such namespace": noNamespace, "an unknown renewal": unknownRenewal, "a foreign lease": foreignLease,
 		"namespaces of leasehold": namespaces, "an outage": outage, "a lost reply": lostReply,
+		"new leases": newLeases, "a release after hours": releaseAfterHours, "another server": anotherServer,
+		"electors at the same time": electorsBeside,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, r) })
 	}

@@ -45,7 +45,11 @@ type Store struct {
 	log       *slog.Logger
 	watch     *observer
 
-	date   atomic.Int64 // the API server's clock as it was shown last, in Unix seconds
+	// creates says that the last Lease this process knew nothing about did not exist. The next one probably does
+	// not either, so it is created without a look. A process that finds Leases goes on looking.
+	creates atomic.Bool
+
+	ahead  atomic.Int64 // of the API server's clock before watch.clock, as it was shown last
 	closed atomic.Bool
 }
 
@@ -79,6 +83,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		clock = store.SystemClock()
 	}
 	s.watch = newObserver(clock)
+	s.ahead.Store(time.Now().UnixNano() - int64(clock.Now())) // until it is shown
 	if _, err := s.send(ctx, http.MethodGet, "/version", nil, nil); err != nil {
 		_ = s.Close()
 		return nil, err

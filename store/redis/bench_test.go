@@ -3,7 +3,9 @@ package redis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,59 +19,62 @@ import (
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
-// Beside each benchmark is the same with redsync, on the same kind of server.
-
+// BenchmarkAcquireRelease lets the store and redsync take turns on one server, so that whatever else the machine
+// does slows both. The figures are the medians of rounds.
 func BenchmarkAcquireRelease(b *testing.B) {
 	server := peer.StartRedis(b, peer.RedisConfig{})
-	s := openAt(b, server.Address)
+	s, locks := openAt(b, server.Address), newRedsync(b, server)
 	var n atomic.Int64
-	one := func(b *testing.B) {
+	ours := func() error {
 		i := strconv.FormatInt(n.Add(1), 10)
 		r := store.Request{Resource: "r" + i, ID: i, Holder: "h", TTL: 10 * testTTL}
 		ctx, cancel := context.WithTimeout(b.Context(), time.Minute) // the client's calls have one, and redsync's
 		defer cancel()
 		if _, err := s.Acquire(ctx, r); err != nil {
-			b.Fatal(err)
+			return err
 		}
-		if err := s.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{{Resource: r.Resource, ID: i}}}); err != nil {
-			b.Fatal(err)
-		}
+		return s.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{{Resource: r.Resource, ID: i}}})
 	}
-	measure(b, one)
-}
-
-func BenchmarkAcquireReleaseRedsync(b *testing.B) {
-	sync := newRedsync(b)
-	var n atomic.Int64
-	one := func(b *testing.B) {
-		m := sync.NewMutex("r"+strconv.FormatInt(n.Add(1), 10), redsync.WithExpiry(time.Minute), redsync.WithTries(1))
+	theirs := func() error {
+		m := locks.NewMutex("r"+strconv.FormatInt(n.Add(1), 10), redsync.WithExpiry(time.Minute), redsync.WithTries(1))
 		if err := m.LockContext(b.Context()); err != nil {
-			b.Fatal(err)
+			return err
 		}
-		if _, err := m.UnlockContext(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		_, err := m.UnlockContext(b.Context())
+		return err
 	}
-	measure(b, one)
-}
-
-func measure(b *testing.B, one func(*testing.B)) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			b.SetParallelism(max(1, callers/2)) // a processor each has so many
-			if callers == 1 {
-				for b.Loop() {
-					one(b)
+			var all [2][]float64
+			for b.Loop() {
+				for i, cycle := range []func() error{ours, theirs} {
+					all[i] = append(all[i], round(b, callers, cycle))
 				}
-				return
 			}
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					one(b)
-				}
-			})
+			for i, unit := range []string{"µs/cycle", "redsync-µs/cycle"} {
+				slices.Sort(all[i])
+				b.ReportMetric(all[i][len(all[i])/2], unit)
+			}
 		})
 	}
+}
+
+// round returns how many microseconds a cycle took, by a number of callers at once.
+func round(b *testing.B, callers int, cycle func() error) float64 {
+	const cycles = 192 // of all callers
+	var wg sync.WaitGroup
+	began := time.Now()
+	for range callers {
+		wg.Go(func() {
+			for range cycles / callers {
+				if err := cycle(); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return float64(time.Since(began).Microseconds()) / cycles
 }
 
 const renewed = 100 // at once
@@ -96,10 +101,10 @@ func BenchmarkRenew(b *testing.B) {
 }
 
 func BenchmarkRenewRedsync(b *testing.B) {
-	sync := newRedsync(b)
+	locks := newRedsync(b, peer.StartRedis(b, peer.RedisConfig{}))
 	var all []*redsync.Mutex
 	for i := range renewed {
-		m := sync.NewMutex("r"+strconv.Itoa(i), redsync.WithExpiry(10*testTTL), redsync.WithTries(1))
+		m := locks.NewMutex("r"+strconv.Itoa(i), redsync.WithExpiry(10*testTTL), redsync.WithTries(1))
 		if err := m.LockContext(b.Context()); err != nil {
 			b.Fatal(err)
 		}
@@ -151,8 +156,7 @@ func BenchmarkHandOver(b *testing.B) {
 	b.ReportMetric(float64(total.Microseconds())/float64(b.N), "µs/hand-over")
 }
 
-func newRedsync(b *testing.B) *redsync.Redsync {
-	server := peer.StartRedis(b, peer.RedisConfig{})
+func newRedsync(b *testing.B, server *peer.Redis) *redsync.Redsync {
 	client := goredis9.NewClient(&goredis9.Options{Addr: server.Address})
 	b.Cleanup(func() { _ = client.Close() })
 	return redsync.New(goredis.NewPool(client))

@@ -54,7 +54,10 @@ func undecidedCreate(t *testing.T, then func(testing.TB, store.Store)) {
 		t.Fatalf("without a majority: %v", err)
 	}
 	link.Redirect(follower.Address)
+	resumed := make(chan struct{})
+	defer func() { <-resumed }()
 	time.AfterFunc(1500*time.Millisecond, func() {
+		defer close(resumed)
 		for _, m := range z.Members {
 			m.Resume()
 		}

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"path"
 	"strings"
 	"time"
@@ -98,8 +99,9 @@ func (s *Store) put(c *session, id string, m mark, node string) error {
 		Message: "the mark of " + id + " changed again and again: try again"}
 }
 
-// How long marks are kept, and how they are cleaned: every few marks that are written, some in the
-// same shard are looked at. The clock is ZooKeeper's.
+// How long marks are kept, and how they are cleaned: with every few marks that are written, some in the same
+// shard are looked at. It is by chance, because a process may write one mark in its life. The clock is
+// ZooKeeper's.
 const (
 	markKept  = 15 * time.Minute
 	cleanEach = 16
@@ -107,11 +109,7 @@ const (
 )
 
 func (s *Store) clean(c *session, used string) {
-	s.mu.Lock()
-	s.cleaned++
-	due := s.cleaned%cleanEach == 0
-	s.mu.Unlock()
-	if !due {
+	if rand.N(cleanEach) > 0 {
 		return
 	}
 	_, stat, err := c.conn.Exists(used)

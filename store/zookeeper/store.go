@@ -54,7 +54,6 @@ type Store struct {
 	pruned   int // size of ended when the old ones were last dropped
 	timer    *time.Timer
 	wakes    time.Duration // when timer fires; 0: it does not
-	cleaned  uint          // marks that were written
 }
 
 func init() { store.Register("zookeeper", open) }

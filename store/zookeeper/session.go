@@ -107,11 +107,11 @@ func (h *handshake) Read(b []byte) (int, error) {
 // SetReadDeadline limits how long the driver waits for a member that does not answer to a handshake. By itself
 // it would wait for several TTLs before it asks another member.
 func (h *handshake) SetReadDeadline(t time.Time) error {
-	limit := h.c.ttl / 2
+	limit := patience
 	if h.c.id.Load() != 0 { // leases depend on it
 		limit = h.c.ttl / 4
 	}
-	if most := time.Now().Add(limit); len(h.seen) == 0 && t.After(most) {
+	if most := time.Now().Add(limit); len(h.seen) == 0 && len(h.c.s.servers) > 1 && t.After(most) {
 		t = most
 	}
 	return h.Conn.SetReadDeadline(t)

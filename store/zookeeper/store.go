@@ -102,13 +102,16 @@ func (s *Store) learn(ctx context.Context) (err error) {
 	return &leasehold.Error{Code: leasehold.Unavailable, Message: "ZooKeeper cannot be reached: " + err.Error()}
 }
 
+// patience is how long one of several members may take to make a session.
+const patience = 3 * time.Second
+
 // probe asks one server for a session. If there are others, it does not wait for long.
 func (s *Store) probe(ctx context.Context, server string, timeout time.Duration) (time.Duration, error) {
-	patience := 10 * time.Second
+	limit := 10 * time.Second
 	if len(s.servers) > 1 {
-		patience = 3 * time.Second
+		limit = patience
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return handshakeOf(ctx, server, timeout)
 }

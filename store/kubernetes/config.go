@@ -28,10 +28,10 @@ type target struct {
 }
 
 // transport returns connections to the target. They are HTTP/2, so one carries all requests; a ping notices
-// when it is dead.
+// when it is dead. A transport changes its TLS configuration, so each has its own.
 func (t *target) transport() *http.Transport {
 	return &http.Transport{
-		Proxy: t.proxy, TLSClientConfig: t.tls, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: atOnce,
+		Proxy: t.proxy, TLSClientConfig: t.tls.Clone(), ForceAttemptHTTP2: true, MaxIdleConnsPerHost: atOnce,
 		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second,
 		DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 10 * time.Second}).DialContext,
 		HTTP2:       &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 3 * time.Second},

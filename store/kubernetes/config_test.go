@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"crypto/tls"
 	"errors"
 	"os"
 	"path/filepath"
@@ -111,4 +112,13 @@ func FuzzKubeconfig(f *testing.F) {
 			t.Errorf("%q is %+v", text, got)
 		}
 	})
+}
+
+// A connection that hangs is replaced while others use it, and a transport changes its TLS configuration.
+func TestConnectionsShareNoConfiguration(t *testing.T) {
+	target := &target{tls: &tls.Config{ServerName: "a"}}
+	first, second := target.transport().TLSClientConfig, target.transport().TLSClientConfig
+	if first == second || first == target.tls || first.ServerName != "a" {
+		t.Errorf("two transports have the configurations %p and %p of %p", first, second, target.tls)
+	}
 }

@@ -19,6 +19,7 @@ func TestALeaderThatWakesUp(t *testing.T) {
 	if !*full {
 		t.Skip("left out: needs -full")
 	}
+	t.Parallel()
 	cluster := peer.StartEtcd(t, peer.EtcdConfig{Members: 3})
 	old := cluster.Leader()
 	var others []string
@@ -71,6 +72,7 @@ func TestALeaderThatWakesUp(t *testing.T) {
 
 // A follower passes renewals on to the leader, and looks at the keys as they are there.
 func TestRenewalsThroughAFollower(t *testing.T) {
+	t.Parallel()
 	cluster := peer.StartEtcd(t, peer.EtcdConfig{Members: 3})
 	leader := cluster.Leader()
 	follower := cluster.Members[0]
@@ -106,6 +108,7 @@ func TestRenewalsThroughAFollower(t *testing.T) {
 
 // A restore that bumps the revision grants larger tokens than before.
 func TestABumpedRestore(t *testing.T) {
+	t.Parallel()
 	server := peer.StartEtcd(t, peer.EtcdConfig{})
 	s := open(t, server.Endpoints()...)
 	member := server.Members[0]

@@ -68,6 +68,7 @@ func renew(t testing.TB, s store.Store, resource, id string) store.Renewal {
 }
 
 func TestTheURL(t *testing.T) {
+	t.Parallel()
 	server := peer.StartEtcd(t, peer.EtcdConfig{})
 	host := server.Members[0].Address
 	s, err := store.Open(t.Context(), "etcd://"+host+","+host+"/a/prefix", store.Settings{Namespace: "ns"})
@@ -98,16 +99,22 @@ func TestTheURL(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	for _, user := range []string{"", "ann"} {
-		_, err := etcd.Open(t.Context(), etcd.Config{Endpoints: []string{"http://127.0.0.1:1"}, Username: user, Password: "x"})
-		if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), "http://127.0.0.1:1") {
-			t.Errorf("etcd does not run, user %q: %v", user, err)
-		}
+		t.Run(user, func(t *testing.T) {
+			t.Parallel()
+			_, err := etcd.Open(t.Context(),
+				etcd.Config{Endpoints: []string{"http://127.0.0.1:1"}, Username: user, Password: "x"})
+			if !errors.Is(err, leasehold.ErrUnavailable) || !strings.Contains(err.Error(), "http://127.0.0.1:1") {
+				t.Errorf("etcd does not run, user %q: %v", user, err)
+			}
+		})
 	}
 }
 
 // etcd raises short TTLs without a word.
 func TestShortTTLsAreRefused(t *testing.T) {
+	t.Parallel()
 	server := peer.StartEtcd(t, peer.EtcdConfig{Args: []string{"--election-timeout", "3000"}})
 	s := open(t, server.Endpoints()...)
 	if f := s.Features(); f.MinTTL != 5*time.Second {
@@ -127,6 +134,7 @@ func TestShortTTLsAreRefused(t *testing.T) {
 
 // A restored copy has smaller revisions than the tokens that were granted since.
 func TestARestoredCopyGrantsNothing(t *testing.T) {
+	t.Parallel()
 	server := peer.StartEtcd(t, peer.EtcdConfig{})
 	s := open(t, server.Endpoints()...)
 	ten := 10 * time.Second
@@ -156,6 +164,7 @@ func TestARestoredCopyGrantsNothing(t *testing.T) {
 
 // An acquire that was sent before the release, and arrives after it.
 func TestALateAcquireIsRefused(t *testing.T) {
+	t.Parallel()
 	server := peer.StartEtcd(t, peer.EtcdConfig{})
 	link := peer.StartProxy(t, server.Members[0].Address)
 	s, other := open(t, "http://"+link.Address), open(t, server.Endpoints()...)
@@ -183,6 +192,7 @@ func TestALateAcquireIsRefused(t *testing.T) {
 // An etcd lease that an operator revokes is replaced if nothing was bound to it, and takes the hold
 // with it if something was.
 func TestARevokedLease(t *testing.T) {
+	t.Parallel()
 	server := peer.StartEtcd(t, peer.EtcdConfig{})
 	s, direct := open(t, server.Endpoints()...), driver(t, server.Endpoints()...)
 	revoke := func(resource string) {
@@ -220,6 +230,7 @@ func TestARevokedLease(t *testing.T) {
 
 // Somebody else writes to the key: it would not end by time any more.
 func TestAKeyThatSomebodyElseWrote(t *testing.T) {
+	t.Parallel()
 	server := peer.StartEtcd(t, peer.EtcdConfig{})
 	s, direct := open(t, server.Endpoints()...), driver(t, server.Endpoints()...)
 	acquire(t, s, store.Request{Resource: "r", ID: "a", TTL: time.Minute})
@@ -277,6 +288,7 @@ func protected(t testing.TB) func(user string) store.Store {
 }
 
 func TestPermissions(t *testing.T) {
+	t.Parallel()
 	as := protected(t)
 	worker, stranger := as("worker"), as("stranger")
 	acquire(t, worker, store.Request{Resource: "r", ID: "a", TTL: time.Minute})

@@ -56,7 +56,13 @@ func opens(url string, change ...func(*Config)) func(t testing.TB) store.Store {
 	}
 }
 
-const suiteTTL = 2 * time.Second
+// suiteTTL is longer with -full: then hundreds of connections are opened at once.
+func suiteTTL() time.Duration {
+	if *full {
+		return 4 * time.Second
+	}
+	return 2 * time.Second
+}
 
 // suite returns the suite's configuration for a server.
 func suite(t testing.TB, p *peer.Postgres, url string) storetest.Config {
@@ -70,7 +76,7 @@ func suite(t testing.TB, p *peer.Postgres, url string) storetest.Config {
 	return storetest.Config{
 		Open:    opens(url),
 		Second:  again,
-		TTL:     suiteTTL,
+		TTL:     suiteTTL(),
 		Full:    *full,
 		Restart: func(testing.TB) { p.Stop(); p.Restart() },
 		Kill:    func(testing.TB) { p.Kill(); p.Restart() },
@@ -119,7 +125,7 @@ func newStandby(t testing.TB) storetest.Standby {
 	}
 	url := strings.Replace(primary.URL(), primary.Address, way.Address, 1)
 	return storetest.Standby{
-		Open: opens(url, func(c *Config) { c.MaxTTL = suiteTTL }),
+		Open: opens(url, func(c *Config) { c.MaxTTL = suiteTTL() }),
 		Lag: func() {
 			written := primary.SQL("select pg_current_wal_lsn()")
 			for range 1000 {

@@ -28,7 +28,7 @@ func clockSteps(k *kit) {
 // at returns a kit for the same case on another store.
 func (k *kit) at(open func(testing.TB) store.Store) *kit {
 	c := k.Config
-	c.Open, c.Second = open, nil
+	c.Open = open
 	return newKit(k.TB, c)
 }
 

@@ -45,7 +45,7 @@ func (w *world) entry(o leasehold.Origin, commands ...core.Command) Entry {
 	w.t.Helper()
 	e := Entry{Index: uint64(len(w.log) + 1), Wall: wall + int64(w.at), Size: 100, Commands: commands}
 	if o != (leasehold.Origin{}) {
-		e.Origins = slices.Repeat([]leasehold.Origin{o}, len(commands))
+		e.From.Origins = slices.Repeat([]leasehold.Origin{o}, len(commands))
 	}
 	var err error
 	if e.Result, err = w.state.Apply(core.Time(time.Hour+w.at), e.Wall, commands); err != nil {

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ type Entry struct {
 	Wall     int64 // Unix nanoseconds
 	Size     int   // bytes, about
 	Commands []core.Command
-	Origins  []leasehold.Origin // of each command; nil if none has one
+	From     core.From // whose the commands are
 	Result   core.Result
 }
 
@@ -46,7 +45,7 @@ func (e *Entry) refuses() bool {
 // about no resource, or none but that of an alarm.
 func mayBeOperation(c core.Command) bool {
 	switch c.(type) {
-	case *core.SetCaps, *core.EndQuarantine, *core.AcknowledgeAlarm, *core.RaiseTokens:
+	case *core.SetCaps, *core.EndQuarantine, *core.AcknowledgeAlarm, *core.RaiseTokens, *core.ChangeAccess:
 		return true
 	}
 	return false
@@ -209,12 +208,15 @@ type cause struct {
 
 var byTime = cause{leasehold.Origin{Actor: Time}, true}
 
-// begin turns to the next command. The origin that a door has proven goes before what the
-// command calls itself.
+// begin turns to the next command. Who was proven to ask goes before the origin that a door noted, and
+// that before what the command calls itself.
 func (d *operations) begin(i int, c core.Command) {
 	d.asked, d.asker, d.last = describe(c), cause{}, byTime
-	if d.entry.Origins != nil {
-		d.asker.Origin = d.entry.Origins[i]
+	if from := &d.entry.From; from.Origins != nil {
+		d.asker.Origin = from.Origins[i]
+	}
+	if from := &d.entry.From; from.Askers != nil && from.Askers[i] != nil {
+		d.asker.Actor = from.Askers[i].Principal
 	}
 	if d.asker.Actor == "" {
 		d.asker.Actor = d.asked.Actor
@@ -382,68 +384,4 @@ func (d *operations) verb(e *leasehold.Event, timely bool) string {
 		return "acknowledge"
 	}
 	return d.asked.Verb
-}
-
-// describe returns what a command asks for, as far as it says so itself, and who asks, as it
-// calls itself. A command that only names a lease or a session says nothing of the latter.
-func describe(c core.Command) Line {
-	switch c := c.(type) {
-	case *core.Acquire:
-		return Line{Verb: "acquire", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Foreign: c.Foreign,
-			Holder: c.Holder, Session: c.Session, Reason: c.Reason, Actor: c.Holder}
-	case *core.Release:
-		return Line{Verb: "release", Namespace: c.Namespace, ID: c.ID}
-	case *core.Change:
-		l := Line{Verb: "change", Namespace: c.Namespace, ID: c.ID, Foreign: c.Foreign, Holder: c.Holder}
-		if c.About != nil {
-			l.Holder, l.Reason = c.About.Holder, c.About.Reason
-		}
-		return l
-	case *core.Break:
-		return Line{Verb: "break", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID, Token: c.Token,
-			Reason: c.Reason, By: c.By, Actor: c.By}
-	case *core.Ask:
-		return Line{Verb: "ask", Namespace: c.Namespace, Resource: c.Resource, Reason: c.Message, By: c.By, Actor: c.By}
-	case *core.Move:
-		return Line{Verb: "move", Namespace: c.Namespace, ID: c.ID, Reason: c.Reason, By: c.By, Actor: c.By}
-	case *core.OpenSession:
-		return Line{Verb: "open-session", Namespace: c.Namespace, Session: c.ID}
-	case *core.CloseSession:
-		if c.Abandon {
-			return Line{Verb: "abandon-session", Namespace: c.Namespace, Session: c.ID}
-		}
-		return Line{Verb: "close-session", Namespace: c.Namespace, Session: c.ID}
-	case *core.PutRecord:
-		return Line{Verb: "put-record", Namespace: c.Namespace, Resource: c.Path, Session: c.Session, ID: c.Fence.Lease,
-			Token: c.Fence.Token, By: c.By, Reason: c.Reason}
-	case *core.DeleteRecord:
-		return Line{Verb: "delete-record", Namespace: c.Namespace, Resource: c.Path, ID: c.Fence.Lease,
-			Token: c.Fence.Token}
-	case *core.Define:
-		return Line{Verb: "define", Namespace: c.Namespace, Resource: c.Definition.Path, Reason: c.Reason, By: c.By,
-			Actor: c.By}
-	case *core.Undefine:
-		return Line{Verb: "undefine", Namespace: c.Namespace, Resource: c.Path, Reason: c.Reason, By: c.By, Actor: c.By}
-	case *core.Acknowledge:
-		return Line{Verb: "acknowledge", Namespace: c.Namespace, Resource: c.Resource, Token: c.Token, Reason: c.Reason,
-			By: c.By, Actor: c.By}
-	case *core.AcknowledgeAlarm:
-		return Line{Verb: "acknowledge-alarm", Namespace: c.Namespace, Resource: c.Resource, ID: c.ID,
-			Session: c.Session, Reason: strings.TrimSuffix(c.Kind.String()+": "+c.Reason, ": "), By: c.By, Actor: c.By}
-	case *core.SetCaps:
-		// What is about the whole cluster stands in the default namespace, where people look.
-		return Line{Verb: "set-limits", Namespace: leasehold.DefaultNamespace, Reason: capsText(c), By: c.By,
-			Actor: c.By}
-	case *core.EndQuarantine:
-		return Line{Verb: "end-quarantine", Namespace: leasehold.DefaultNamespace, Reason: c.Reason, By: c.By,
-			Actor: c.By}
-	case *core.RaiseTokens:
-		return Line{Verb: "raise-tokens", Namespace: c.Namespace, Token: c.Above, Reason: c.Reason, By: c.By,
-			Actor: c.By}
-	case *core.Txn:
-		return Line{Verb: "txn", Namespace: c.Namespace}
-	case *core.Renew, *core.RenewSession, *core.Tick, *core.Lead:
-		return Line{} // what they set off is told by its events
-	}
-	return Line{Verb: strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", c), "*core."))}
 }

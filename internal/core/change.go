@@ -115,12 +115,13 @@ func (s *State) used(sp *space, id string) bool {
 // id is remembered with the new one, so that a retry of the change finds what it did, and a
 // late renewal under the old id learns that it was renamed.
 func (s *State) rename(sp *space, from, to *Claim) {
-	s.unput(sp, from)
+	owner := s.unput(sp, from)
+	sp.setClaimOwner(to.ID, owner)
 	s.due.Set(from.timer, 0)
 	s.unbind(sp, from)
 	s.bind(sp, to)
 	s.tombstone(sp, &EndedClaim{ID: from.ID, How: leasehold.IDChanged, At: s.now, Resource: from.Resource,
-		Holder: from.Holder, Token: from.Token, Next: to.ID})
+		Holder: from.Holder, Token: from.Token, Next: to.ID, Owner: owner})
 }
 
 // replace puts one lease in the place of another on the resource: in the order of tokens, since

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
@@ -168,7 +169,8 @@ type Session struct {
 	Sequence   uint64 // the largest request number seen
 	Gap        uint8  // as in Claim
 
-	Touched *Touched // what others did to its leases; nil: nothing
+	Owner   *access.Owner // whose it is; nil: nobody's
+	Touched *Touched      // what others did to its leases; nil: nothing
 
 	marks *marks // ids that were withdrawn before they were known; nil: none
 
@@ -197,11 +199,13 @@ func (s *State) put(sp *space, c *Claim) {
 	}
 }
 
-// unput takes a claim out of the table of claims.
-func (s *State) unput(sp *space, c *Claim) {
+// unput takes a claim out of the table of claims, and returns whose it was.
+func (s *State) unput(sp *space, c *Claim) *access.Owner {
 	if _, known := sp.claims.Delete(c.ID); known {
 		s.totals.claims--
 	}
+	owner, _ := sp.claimOwners.Delete(c.ID)
+	return owner
 }
 
 // dequeue takes a waiter out of the queues. c must be the waiter as it was put: the trees find
@@ -321,10 +325,11 @@ func (s *State) remove(sp *space, c *Claim, how leasehold.How) {
 	if c.waiting() {
 		s.work.take(leaveCost - endCost)
 	}
-	s.unput(sp, c)
+	owner := s.unput(sp, c)
 	s.due.Set(c.timer, 0)
 	s.unbind(sp, c)
-	s.tombstone(sp, &EndedClaim{ID: c.ID, How: how, At: s.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token})
+	s.tombstone(sp, &EndedClaim{ID: c.ID, How: how, At: s.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token,
+		Owner: owner})
 }
 
 // leave takes a waiter out of the queue without a lease, and with it all that was wanted at the

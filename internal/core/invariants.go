@@ -43,6 +43,7 @@ func (s *State) Check() error {
 	c.records.Store(&s.records)
 	c.alarms(s)
 	c.restored(s)
+	c.access(s)
 	c.heap(s)
 	return errors.Join(c.found...)
 }

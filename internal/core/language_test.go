@@ -269,6 +269,8 @@ func (p *phrase) command() core.Command {
 		return &core.EndQuarantine{Base: p.number("base"), By: p.option("by", ""), Reason: p.option("reason", "")}
 	case "raise-tokens":
 		return &core.RaiseTokens{Above: leasehold.Token(p.number("above")), By: p.option("by", ""), Reason: p.option("reason", ""), Namespace: p.namespace()}
+	case "access":
+		return p.access()
 	case "lead":
 		return &core.Lead{Node: p.number("node"), Boot: p.option("boot", ""), Offset: p.duration("offset")}
 	}
@@ -559,6 +561,8 @@ func writeCommand(c core.Command) string {
 		return sentence("end-quarantine", option("base", c.Base), option("by", c.By), option("reason", c.Reason))
 	case *core.RaiseTokens:
 		return sentence("raise-tokens", option("above", c.Above), option("by", c.By), option("reason", c.Reason), common(c.Namespace, core.Request{}))
+	case *core.ChangeAccess:
+		return writeAccess(c)
 	case *core.Lead:
 		return sentence("lead", option("node", c.Node), option("boot", c.Boot), option("offset", c.Offset))
 	}
@@ -716,6 +720,8 @@ func tellAnswer(a core.Answer, now time.Duration) string {
 		return text
 	case a.Waiter != nil:
 		return tellWaiter(a.Waiter)
+	case a.Access != nil:
+		return fmt.Sprintf("access is at revision %d", a.Access.Revision)
 	case a.Definition != nil:
 		return tellDefinition(a.Definition)
 	case a.Session != nil:

@@ -67,6 +67,7 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 // dropRecord deletes a record. how is zero unless the end of its session does it.
 func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
 	s.records.Drop(&sp.records, r, s.now)
+	sp.recordOwners.Delete(r.Path)
 	if r.Session != "" {
 		countRecord(sp, r.Session, -1)
 	}

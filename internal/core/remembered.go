@@ -1,6 +1,9 @@
 package core
 
-import "github.com/leasehold/leasehold"
+import (
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
+)
 
 // What ended is remembered for as long as a client may still ask about it, in tables that are
 // bounded. Forgetting is done a little in every entry and decided by the state alone, so that
@@ -15,6 +18,7 @@ type EndedClaim struct {
 	How      leasehold.How
 	At       Time
 	Next     string // with IDChanged: the id it goes on under
+	Owner    *access.Owner
 }
 
 // An EndedSession remembers how a session ended.
@@ -22,6 +26,8 @@ type EndedSession struct {
 	ID  string
 	How leasehold.How
 	At  Time
+
+	Owner *access.Owner
 }
 
 type endingRef struct {

@@ -133,7 +133,7 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	sp.moveLapse(session, nil)
 	s.totals.sessions--
 	s.due.Set(session.timer, 0)
-	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now})
+	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now, Owner: session.Owner})
 	s.forgetRequests(sp, session.ID)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID})
 	if s.atLeast(Level4) {

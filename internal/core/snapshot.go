@@ -16,8 +16,9 @@ import (
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Chore, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
-// *Mark, *Alarm, *Restored, *Totals, *Shelf, *leasehold.Version, *leasehold.Definition, *leasehold.Record or
-// *leasehold.Event. Space is the
+// *Mark, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy, *ClaimOwner, *RecordOwner,
+// *leasehold.Version,
+// *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
 // namespace it belongs to; empty for those of the whole state.
 type Piece struct {
 	Space string
@@ -52,8 +53,8 @@ type SpaceHead struct {
 func (s *State) Pieces() iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq, s.alarms.order, s.alarms.counted(), s.level}}) &&
-			s.restoredPiece(yield) && s.totalsPiece(yield) && s.spacePieces(yield) && s.endingPieces(yield) &&
-			s.outcomePieces(yield) && s.eventPieces(yield)
+			s.restoredPiece(yield) && s.totalsPiece(yield) && s.policyPieces(yield) &&
+			s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) && s.eventPieces(yield)
 	}
 }
 
@@ -90,9 +91,11 @@ func (s *State) spacePieces(yield func(Piece) bool) (more bool) {
 		}
 		if more {
 			sp.claims.Scan(func(_ string, v *Claim) bool { more = yield(Piece{name, v}); return more })
+			more = more && sp.claimOwnerPieces(yield)
 		}
 		if more {
-			more = sp.records.Scan(func(v any) bool { return yield(Piece{name, v}) })
+			more = sp.records.Scan(func(v any) bool { return yield(Piece{name, v}) }) &&
+				sp.recordOwnerPieces(yield)
 		}
 		if more {
 			// Only the outcomes of sessions, whose keys begin with "s": they are forgotten with
@@ -233,6 +236,9 @@ func (s *State) restore(r Piece) error {
 		s.spaces.Set(r.Space, sp)
 		return nil
 	}
+	if s.restorePolicy(r.Value) {
+		return nil
+	}
 	sp := s.space(r.Space)
 	if sp == nil {
 		return fmt.Errorf("snapshot names namespace %q before its head", r.Space)
@@ -272,6 +278,10 @@ func (s *State) restoreIn(sp *space, value any) error {
 		s.timeShelf(sp, v.Path)
 	case *leasehold.Version:
 		return s.records.RestoreVersion(&sp.records, v)
+	case *ClaimOwner:
+		return sp.restoreClaimOwner(v)
+	case *RecordOwner:
+		return sp.restoreRecordOwner(v)
 	// The order of the pieces is the order of forgetting: tombstone counts it anew.
 	case *EndedClaim:
 		if _, twice := sp.ended.Get(v.ID); twice {

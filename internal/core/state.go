@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/core/record"
 	"github.com/leasehold/leasehold/internal/core/timeline"
@@ -57,17 +58,20 @@ type State struct {
 
 	records record.Store // what is counted of those of all namespaces
 
+	policy *access.Policy // who may do what; nil: everybody may do everything
+
 	chores btree.Map[uint64, place] // what was put off, in turn; the path is a chore's key
 
 	due      timeline.Heap[dueThing]
 	sequence uint64 // of the command being applied; reports whether it has its revision yet
 	events   []*leasehold.Event
-	ends     int        // what ended so far; a tick counts by it
-	closing  *Session   // whose leases are ending right now
-	own      *Claim     // that its own session is releasing right now
-	door     string     // that the command being applied came through; empty: nobody says
-	untold   []untold   // alarms that are events at the end of the command
-	stirred  []stirring // resources of which something may be free now; empty between commands
+	ends     int           // what ended so far; a tick counts by it
+	closing  *Session      // whose leases are ending right now
+	own      *Claim        // that its own session is releasing right now
+	door     string        // that the command being applied came through; empty: nobody says
+	asker    *access.Asker // who asks for it; nil: nobody was proven to
+	untold   []untold      // alarms that are events at the end of the command
+	stirred  []stirring    // resources of which something may be free now; empty between commands
 	planted  Mistake
 	frozen   bool // it is a copy that Freeze made
 
@@ -105,6 +109,10 @@ type space struct {
 	records     record.Table
 	shelfTimers btree.Map[string, *timer] // of the deleted records that have former versions
 	lapses      *btree.BTreeG[lapse]      // the sessions that have records, by when they end
+
+	// Whose the claims and the records are that somebody owns, by id and by path. They are not part of a claim: in
+	// a cluster where nobody is asked for a proof they cost nothing.
+	claimOwners, recordOwners btree.Map[string, *access.Owner]
 
 	ended         btree.Map[string, *EndedClaim]
 	endedSessions btree.Map[string, *EndedSession]
@@ -205,9 +213,9 @@ func (r *Result) Of(i int) []*leasehold.Event {
 
 // Apply moves time to stamp and carries out the commands in order. wall is the
 // leader's calendar in Unix nanoseconds, kept for display. An error means that
-// the log itself is wrong, and that nothing after it may be trusted. origins are where the
-// commands came from, one for each, or none at all: from level 4 on a lease knows its door.
-func (s *State) Apply(stamp Time, wall int64, commands []Command, origins ...leasehold.Origin) (Result, error) {
+// the log itself is wrong, and that nothing after it may be trusted. from is where the
+// commands came from, at most one of them; without it nobody knows.
+func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) (Result, error) {
 	// Time that goes back could revive what has ended. No leader writes such a stamp, so the
 	// log is not what was written.
 	if stamp < s.now || stamp <= 0 {
@@ -215,12 +223,12 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, origins ...lea
 	}
 	s.now, s.wall, s.events, s.forgot = stamp, wall, nil, nil
 	s.records.Begin()
-	s.work = s.newWork()
+	s.work, s.door, s.asker = s.newWork(), "", nil
 	answers, ends := make([]Answer, len(commands)), make([]int, len(commands))
 	for i, c := range commands {
 		s.sequence++
-		if s.door = ""; i < len(origins) {
-			s.door = origins[i].Door
+		if len(from) > 0 {
+			s.from(from[0], i)
 		}
 		answer, err := s.apply(c)
 		if err != nil {
@@ -301,6 +309,8 @@ func (s *State) decide(c Command) (Answer, error) {
 		return s.endQuarantine(c), nil
 	case *RaiseTokens:
 		return s.raiseTokens(c), nil
+	case *ChangeAccess:
+		return s.changeAccess(c), nil
 	case *Tick:
 		s.tick()
 		return Answer{}, nil
@@ -354,7 +364,7 @@ func (s *State) Freeze() *State {
 		idle: *s.idle.Copy(), idleSeq: s.idleSeq,
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
 		endingSeq: s.endingSeq, answerSeq: s.answerSeq, order: s.order,
-		records: s.records.Copy(), definitions: s.definitions, alarms: s.alarms,
+		records: s.records.Copy(), definitions: s.definitions, alarms: s.alarms, policy: s.policy,
 	}
 	f.alarms.past = *s.alarms.past.Copy()
 	f.chores = *s.chores.Copy()
@@ -378,6 +388,7 @@ func (sp *space) freeze() *space {
 		*sp.definitions.Copy()
 	f.alarms, f.alarmOrder = *sp.alarms.Copy(), *sp.alarmOrder.Copy()
 	f.chores = *sp.chores.Copy()
+	f.claimOwners, f.recordOwners = *sp.claimOwners.Copy(), *sp.recordOwners.Copy()
 	return &f
 }
 

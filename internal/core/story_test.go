@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 var update = flag.Bool("update", false, "rewrite what the stories in testdata say; read the difference")
@@ -90,6 +91,9 @@ type teller struct {
 
 	stamp    string // of the entry that is being read
 	commands []core.Command
+
+	asker  *access.Asker // of the commands that follow
+	askers []*access.Asker
 }
 
 func tellStory(t *testing.T, story string, reload bool) string {
@@ -122,8 +126,12 @@ func (t *teller) line(line string) error {
 	switch {
 	case line == "" || strings.HasPrefix(line, "#"):
 		return nil
+	case first == "as":
+		var err error
+		t.asker, err = parseAsker(rest)
+		return err
 	case line == "---":
-		t.state, t.now, t.backup = core.NewAt(core.NewestLevel), 0, nil
+		t.state, t.now, t.backup, t.asker = core.NewAt(core.NewestLevel), 0, nil, nil
 		return nil
 	case first[0] >= '0' && first[0] <= '9':
 		t.stamp = first
@@ -141,7 +149,7 @@ func (t *teller) read(line string) error {
 		return nil // an entry without a command, which moves time alone
 	}
 	c, err := parseCommand(line)
-	t.commands = append(t.commands, c)
+	t.commands, t.askers = append(t.commands, c), append(t.askers, t.asker)
 	return err
 }
 
@@ -155,11 +163,11 @@ func (t *teller) apply() error {
 	if err != nil {
 		return err
 	}
-	commands := t.commands
-	t.stamp, t.commands = "", nil
+	commands, askers := t.commands, t.askers
+	t.stamp, t.commands, t.askers = "", nil, nil
 
 	before := render(t.state)
-	result, err := t.state.Apply(stampOf(now), wallOf(now), commands)
+	result, err := t.state.Apply(stampOf(now), wallOf(now), commands, core.From{Askers: askers})
 	if err != nil {
 		t.say("the log stops: %s", withoutStamps(err))
 		if render(t.state) != before {
@@ -294,6 +302,10 @@ func (t *teller) ask(line string) error {
 		allowed, used := view.Caps()
 		t.say("%d of %d leases, %d of %d sessions, %d of %d waiters, %d of %d namespaces", used.Leases, allowed.Leases,
 			used.Sessions, allowed.Sessions, used.Waiters, allowed.Waiters, used.Namespaces, allowed.Namespaces)
+	case "policy":
+		t.policy(view.Policy())
+	case "owner":
+		t.owner(p, view)
 	case "leader":
 		lead := t.state.Lead()
 		t.say("node %d, boot %s, offset %s", lead.Node, quote(lead.Boot), short(lead.Offset))

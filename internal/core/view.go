@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/usage"
 )
 
@@ -50,6 +51,11 @@ type View interface {
 	) (list []leasehold.Version, next leasehold.Revision)
 	Keeps(namespace, path string) int
 	NamesLarge(d leasehold.Digest) bool
+
+	Policy() *access.Policy
+	OwnerOfClaim(namespace, id string) *access.Owner
+	OwnerOfSession(namespace, id string) *access.Owner
+	OwnerOfRecord(namespace, path string) *access.Owner
 }
 
 // A view is the View of a state.

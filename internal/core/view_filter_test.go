@@ -61,7 +61,7 @@ func filterStage(t *testing.T) *desk {
 	door := func(name string, c *core.Acquire) {
 		t.Helper()
 		c.Namespace = ns
-		result, err := d.state.Apply(max(1, d.state.Now()), 0, []core.Command{c}, leasehold.Origin{Door: name})
+		result, err := d.state.Apply(max(1, d.state.Now()), 0, []core.Command{c}, core.From{Origins: []leasehold.Origin{{Door: name}}})
 		if err != nil || result.Answers[0].Err != nil {
 			t.Fatal(err, result.Answers)
 		}

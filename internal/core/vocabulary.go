@@ -50,6 +50,7 @@ type (
 	Level         = command.Level
 
 	AcknowledgeAlarm = command.AcknowledgeAlarm
+	ChangeAccess     = command.ChangeAccess
 )
 
 // DefinitionFields says which fields a Define changes.
@@ -57,9 +58,12 @@ type DefinitionFields = command.DefinitionFields
 
 // What commands and reads are answered with.
 type (
-	Answer      = command.Answer
-	TxnAnswer   = command.TxnAnswer
-	TxnResult   = command.TxnResult
+	Answer    = command.Answer
+	TxnAnswer = command.TxnAnswer
+	TxnResult = command.TxnResult
+
+	AccessAnswer = command.AccessAnswer
+
 	RecordQuery = record.Query
 	RecordPage  = record.Page
 	Shelf       = record.Shelf

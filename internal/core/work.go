@@ -81,7 +81,7 @@ func (s *State) crammed(c Command) *leasehold.Error {
 	}
 	switch c.(type) {
 	case *Acquire, *Change, *Break, *Move, *Ask, *Acknowledge, *AcknowledgeAlarm, *OpenSession, *PutRecord,
-		*DeleteRecord, *Txn, *Define, *Undefine:
+		*DeleteRecord, *Txn, *Define, *Undefine, *ChangeAccess:
 		return tooMuchAtOnce()
 	}
 	return nil

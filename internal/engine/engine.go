@@ -19,7 +19,7 @@ type Engine interface {
 	// error is always a *leasehold.Error: the command's own refusal, Unavailable if
 	// nothing happened, or Undecided if nobody can tell, which is also what a
 	// caller gets whose context ended in the meantime. Where the command comes from is
-	// in the context too: see WithOrigin.
+	// in the context too, and who asks for it: see WithOrigin and WithAsker.
 	Do(ctx context.Context, command core.Command) (core.Answer, error)
 
 	// Read calls fn with a state that has every command whose answer anybody had

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // The two ways in which bytes are refused, to compare with errors.Is. Neither ever
@@ -56,6 +57,8 @@ type codec struct {
 
 	level  uint64 // at which what is read was written; 0: at any that is known
 	needed uint64 // the level that the kinds which were read came with
+
+	owners map[access.Owner]*access.Owner // that were read, to be shared
 
 	// What the strings of a short body are cut from: one copy instead of many.
 	shared   string

@@ -70,8 +70,9 @@ func (c *codec) nextCommand() (core.Command, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case kind == kindOrigin:
-		return nil, malformed("command is malformed before byte %d: an origin stands where a command should", c.at)
+	case kind == kindOrigin || kind == kindAsker:
+		return nil, malformed("command is malformed before byte %d: an %s stands where a command should", c.at,
+			commandNames[kind])
 	}
 	command := newCommand(kind)
 	body.command(kind, command)
@@ -196,10 +197,10 @@ func (c *codec) command(kind uint64, command core.Command) {
 	case *core.SetCaps:
 		c.setCaps(v)
 	case *core.EndQuarantine:
-		c.unsigned("base", &v.Base)
-		c.text("by", &v.By)
-		c.text("reason", &v.Reason)
+		c.endQuarantine(v)
 	case *core.RaiseTokens:
 		c.raiseTokens(v)
+	case *core.ChangeAccess:
+		c.changeAccess(v)
 	}
 }

@@ -281,3 +281,9 @@ func (c *codec) request(v *core.Request) {
 	c.text("request session", &v.Session)
 	c.unsigned("request sequence", &v.Sequence)
 }
+
+func (c *codec) endQuarantine(v *core.EndQuarantine) {
+	c.unsigned("base", &v.Base)
+	c.text("by", &v.By)
+	c.text("reason", &v.Reason)
+}

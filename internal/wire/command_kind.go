@@ -66,6 +66,9 @@ const (
 	kindChangeAbout = 33
 
 	kindRaiseTokens = 34
+
+	kindChangeAccess = 35
+	kindAsker        = 36 // no command: who was proven to ask for the next one
 )
 
 var commandNames = [...]string{
@@ -82,6 +85,7 @@ var commandNames = [...]string{
 	kindAbandonSession: "abandon session", kindEndQuarantine: "end quarantine", kindPutReason: "put reason",
 	kindChangeAbout: "change about", kindRenewNote: "renew note", kindDefineChange: "define change",
 	kindAcknowledgeAlarm: "acknowledge alarm", kindRaiseTokens: "raise tokens",
+	kindChangeAccess: "change access", kindAsker: "asker",
 }
 
 // commandLevel is the feature level that a kind of command came with.
@@ -91,7 +95,7 @@ func commandLevel(kind uint64) uint64 {
 		return levelValues
 	case kindBreakExact, kindSetCaps, kindWithdraw, kindAcquireForeign, kindTxnForeign, kindChangeForeign,
 		kindAbandonSession, kindEndQuarantine, kindRenewNote, kindPutReason, kindChangeAbout, kindDefineChange,
-		kindAcknowledgeAlarm, kindRaiseTokens:
+		kindAcknowledgeAlarm, kindRaiseTokens, kindChangeAccess, kindAsker:
 		return levelStated
 	}
 	return levelFirst
@@ -120,13 +124,7 @@ func kindOf(command core.Command) uint64 {
 		}
 		return kindRelease
 	case *core.Change:
-		switch {
-		case v.About != nil:
-			return kindChangeAbout
-		case v.Foreign != "":
-			return kindChangeForeign
-		}
-		return kindChange
+		return changeKind(v)
 	case *core.Break:
 		if v.All || v.Waiting {
 			return kindBreakExact
@@ -160,6 +158,8 @@ func kindOf(command core.Command) uint64 {
 		return kindEndQuarantine
 	case *core.RaiseTokens:
 		return kindRaiseTokens
+	case *core.ChangeAccess:
+		return kindChangeAccess
 	}
 	return 0
 }
@@ -170,6 +170,17 @@ func closeKind(v *core.CloseSession) uint64 {
 		return kindAbandonSession
 	}
 	return kindCloseSession
+}
+
+// changeKind is kindOf for a change.
+func changeKind(v *core.Change) uint64 {
+	switch {
+	case v.About != nil:
+		return kindChangeAbout
+	case v.Foreign != "":
+		return kindChangeForeign
+	}
+	return kindChange
 }
 
 // putKind is kindOf for a put record.
@@ -270,6 +281,8 @@ func newCommand(kind uint64) core.Command {
 		return new(core.EndQuarantine)
 	case kindRaiseTokens:
 		return new(core.RaiseTokens)
+	case kindChangeAccess:
+		return new(core.ChangeAccess)
 	}
 	return nil
 }

@@ -32,7 +32,8 @@
 //	                    abandoned: command 28; who wanted a record and why: command 32;
 //	                    alarms that somebody has looked at: command 31; leases
 //	                    that may expire: commands 23 and 24; tokens that are raised
-//	                    above those of another store: command 34
+//	                    above those of another store: command 34; who may do what, who
+//	                    asks and whose things are: commands 35 and 36, records 21 to 32
 //
 // An entry has the least level that its commands need. Up to level 3 so has a snapshot, and a
 // state that ever needed level 3 goes on needing it; from level 4 on it has that of its state.
@@ -75,7 +76,8 @@
 //	body       by kind
 //
 // and nothing more. An entry has at most 4 MiB. A command may have an origin, which
-// stands before it, in a frame of the same shape, and is not counted.
+// stands before it, in a frame of the same shape, and is not counted; and so may it have
+// an asker, which stands behind the origin.
 //
 //	kind  command        body
 //	   0  origin         text actor, text address, text door; not all of them empty
@@ -133,7 +135,25 @@
 //	  33  change about   level 4; as 25, whose foreign may be empty, and then text holder,
 //	                     text reason, labels
 //	  34  raise tokens   level 4; text namespace, unsigned above, text by, text reason
+//	  35  change access  level 4; text… tokens, text… roles, text… bindings, text… quotas,
+//	                     text… issuers, text… certificates to remove; token…, role…,
+//	                     binding…, quota…, issuer…, certificate…, flag replace, flag off,
+//	                     unsigned if revision, text by, text reason
+//	  36  asker          level 4, no command: flag system; if 0, text principal,
+//	                     text… groups, text token
 //
+//	token                text id, text hash, text principal, text… groups,
+//	                     text description, wall created, text created by, wall expires or
+//	                     0, wall used or 0
+//	role                 text name, unsigned any, unsigned own, flag end on revoke
+//	binding              text name, text role, text principal, text group,
+//	                     text namespace, text prefix, text holders
+//	quota                text principal, text namespace, signed leases, sessions, waiters,
+//	                     records, bytes, watches, requests, renewals
+//	issuer               text name, text url, text… audiences, text keys, text principal,
+//	                     rule… groups
+//	rule                 text claim, text value, text group
+//	certificate          text name, text san, text principal, text… groups
 //	caps                 signed leases, signed sessions, signed waiters,
 //	                     signed namespaces
 //	item                 text resource, text id, signed slots, signed capacity
@@ -157,7 +177,7 @@
 //
 //	kind       unsigned
 //	length     unsigned; bytes of the body, at most 4 MiB
-//	body       by kind; in all but 1, 14 and 17, first a text namespace, which is empty
+//	body       by kind; in all but 1, 14, 17 and 21 to 27, first a text namespace, which is empty
 //	           if it is that of the record before, and only then
 //
 // and nothing after the record of kind 0.
@@ -211,6 +231,18 @@
 //	                     level 4; as 2, and then time changed, which is not 0
 //	  19  withdrawn id   level 4; text session, text id
 //	  20  chore          level 4; chore kind, text name, unsigned order, text path, left?
+//	  21  policy         level 4; unsigned revision
+//	  22  token, 23 role, 24 binding, 25 quota, 26 issuer, 27 certificate
+//	                     level 4; as in command 35
+//	  28  owned session  level 4; as 3, owner
+//	  29  claim owner    level 4; text id, owner
+//	  30  owned ended claim
+//	                     level 4; as 6, owner
+//	  31  owned ended session
+//	                     level 4; as 7, owner
+//	  32  record owner   level 4; text path, owner
+//
+//	owner                text principal, which is not empty, text group
 //
 //	left                 duration ttl, unsigned gap, how, time at, signed leases,
 //	                     text resource, text holder

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // An entry of the log is a header, and commands behind it. It is written once by a leader and
@@ -43,7 +44,8 @@ type Entry struct {
 	Stamp    core.Time // cluster time
 	Wall     int64     // the leader's calendar in Unix nanoseconds, for people to read
 	Commands []core.Command
-	Origins  []leasehold.Origin // of each command; nil if none has one
+
+	core.From // of each command; its lists are nil if none has one
 }
 
 // A Header is an Entry without its commands.
@@ -61,12 +63,18 @@ func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 	for _, command := range e.Commands {
 		level = max(level, commandLevel(kindOf(command)))
 	}
+	if e.Askers != nil {
+		level = max(level, commandLevel(kindAsker))
+	}
 	c.header(level, &Header{e.Term, e.Stamp, e.Wall}, &count)
 	b = c.b
 	for i, command := range e.Commands {
 		var err error
 		if e.Origins != nil {
 			b = AppendOrigin(b, e.Origins[i])
+		}
+		if e.Askers != nil {
+			b = AppendAsker(b, e.Askers[i])
 		}
 		if b, err = AppendCommand(b, command); err != nil {
 			return nil, err
@@ -76,7 +84,7 @@ func AppendEntry(b []byte, e *Entry) ([]byte, error) {
 }
 
 // AppendEncoded appends the entry of commands that AppendCommand encoded, one by one and behind
-// their origins, when they arrived. They are copied as they are: nothing is encoded a second
+// their origins and askers, when they arrived. They are copied as they are: nothing is encoded a second
 // time while everybody waits for the entry.
 func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
 	size, level := maxHeader, uint64(levelFirst)
@@ -98,12 +106,15 @@ func AppendEncoded(b []byte, h Header, commands [][]byte) ([]byte, error) {
 	return sealed(b, len(commands), start)
 }
 
-// Check reports what is wrong with a command that another server encoded, behind its origin
+// Check reports what is wrong with a command that another server encoded, behind its origin and asker
 // or without: nothing may go into the log that this server, or one at that level, would not
 // read.
 func Check(b []byte, at core.Level) error {
 	c := codec{b: b}
 	_, err := c.nextOrigin()
+	if err == nil {
+		_, err = c.nextAsker(nil)
+	}
 	if err == nil {
 		_, err = c.nextCommand()
 	}
@@ -132,9 +143,9 @@ func atLevel(needed uint64, at core.Level) error {
 }
 
 // encodedLevel is the feature level of a command that AppendCommand encoded, behind its
-// origin or without.
+// origin and asker or without.
 func encodedLevel(b []byte) uint64 {
-	if len(b) > 0 && b[0] == kindOrigin {
+	for len(b) > 0 && b[0] == kindOrigin {
 		size, n := binary.Uvarint(b[1:])
 		if n <= 0 || size >= uint64(len(b)-1-n) {
 			return levelFirst
@@ -142,12 +153,15 @@ func encodedLevel(b []byte) uint64 {
 		b = b[1+n+int(size):]
 	}
 	kind, _ := binary.Uvarint(b)
-	return commandLevel(kind)
+	return commandLevel(kind) // an asker came with the newest level that there is
 }
 
 // DecodeEntry reads an entry. It shares no memory with b, and what it allocates is
 // in proportion to b, whatever b says.
-func DecodeEntry(b []byte) (*Entry, error) {
+func DecodeEntry(b []byte) (*Entry, error) { return DecodeEntryWith(nil, b) }
+
+// DecodeEntryWith is DecodeEntry with the askers that were met before.
+func DecodeEntryWith(known *Askers, b []byte) (*Entry, error) {
 	if len(b) > maxEntry {
 		return nil, malformed("log entry is malformed: it has %d bytes, and at most %d are allowed", len(b), maxEntry)
 	}
@@ -166,18 +180,22 @@ func DecodeEntry(b []byte) (*Entry, error) {
 		return nil, c.refused("log entry")
 	}
 	e := &Entry{Term: h.Term, Stamp: h.Stamp, Wall: h.Wall}
-	if err := c.commands(e, int(count)); err != nil {
+	if err := c.commands(e, int(count), known); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-func (c *codec) commands(e *Entry, count int) error {
+func (c *codec) commands(e *Entry, count int, known *Askers) error {
 	if count > 0 {
 		e.Commands = make([]core.Command, count)
 	}
 	for i := range e.Commands {
 		origin, err := c.nextOrigin()
+		var asker *access.Asker
+		if err == nil {
+			asker, err = c.nextAsker(known)
+		}
 		if err == nil {
 			e.Commands[i], err = c.nextCommand()
 		}
@@ -186,6 +204,9 @@ func (c *codec) commands(e *Entry, count int) error {
 		}
 		if origin != (leasehold.Origin{}) {
 			e.setOrigin(i, origin)
+		}
+		if asker != nil {
+			e.setAsker(i, asker)
 		}
 	}
 	if c.left() > 0 {

@@ -74,7 +74,7 @@ func TestCommandsEncodedBeforeMakeTheSameEntry(t *testing.T) {
 	}
 	var encoded [][]byte
 	for i, c := range e.Commands {
-		b, err := AppendCommand(AppendOrigin(nil, e.Origins[i]), c)
+		b, err := AppendCommand(AppendAsker(AppendOrigin(nil, e.Origins[i]), e.Askers[i]), c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // The golden files are the format. Those of format 1 are frozen: data directories in the
@@ -66,7 +67,7 @@ func TestGoldenCommands(t *testing.T) {
 		})
 	}
 	for kind, name := range commandNames {
-		if name != "" && kind != kindOrigin && goldenCommands[uint64(kind)] == nil {
+		if name != "" && kind != kindOrigin && kind != kindAsker && goldenCommands[uint64(kind)] == nil {
 			t.Errorf("commands of kind %d (%s) have no golden file", kind, name)
 		}
 	}
@@ -78,11 +79,18 @@ func TestGoldenEntries(t *testing.T) {
 		"entry-empty": {Term: 300, Stamp: 1, Wall: -1},
 		"entry-versions": {
 			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindTick], goldenCommands[kindPutVersion]},
-			Origins: []leasehold.Origin{{}, {Actor: "ops@example.com"}},
+			From: core.From{Origins: []leasehold.Origin{{}, {Actor: "ops@example.com"}}},
 		},
 		"entry-origin": {
 			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindRelease], goldenCommands[kindRenew]},
-			Origins: []leasehold.Origin{{Actor: "ops@example.com", Address: "10.0.0.7:51234", Door: "native"}, {}},
+			From: core.From{Origins: []leasehold.Origin{{Actor: "ops@example.com", Address: "10.0.0.7:51234", Door: "native"}, {}}},
+		},
+		"entry-asker": {
+			Term: 7, Stamp: 3600e9, Wall: goldenWall, Commands: []core.Command{goldenCommands[kindRelease], goldenCommands[kindRenew], goldenCommands[kindSetCaps], goldenCommands[kindTick]},
+			From: core.From{
+				Origins: []leasehold.Origin{{Address: "10.0.0.7:51234", Door: "native"}, {}, {}, {}},
+				Askers:  []*access.Asker{{Principal: "ci:build", Groups: []string{"team-a", "ops"}}, {Principal: "ann", Token: "t1"}, &access.System, nil},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -271,8 +279,15 @@ func commandPieces(t *testing.T, b []byte) (pieces []piece) {
 	for len(b) > 0 {
 		pieces = append(pieces, framePieces(t, &b, commandNames[:], func(kind uint64, body []byte) []piece {
 			return fields(t, body, func(c *codec) {
-				if kind == kindOrigin {
+				switch kind {
+				case kindOrigin:
 					c.origin(new(leasehold.Origin))
+					return
+				case kindAsker:
+					system := false
+					if c.flag("system", &system); !system {
+						c.asker(new(access.Asker))
+					}
 					return
 				}
 				c.command(kind, newCommand(kind))
@@ -311,8 +326,8 @@ func readRecord(c *codec, kind uint64) {
 			c.fail("checksum", cutOff)
 		}
 		return
-	case kindHead, kindRestored, kindTotals:
-	default:
+	}
+	if !ofNoSpace(kind) {
 		c.text("namespace", &space)
 	}
 	c.record(kind, newRecord(kind))
@@ -453,6 +468,11 @@ var goldenCommands = map[uint64]core.Command{
 	kindAcknowledgeAlarm: &core.AcknowledgeAlarm{
 		Namespace: "default", Kind: leasehold.HeldLong, Resource: "gpu", ID: "id1", Session: "s1", Order: 300, By: "ops", Reason: "it may", Request: goldenKey,
 	},
+	kindChangeAccess: &core.ChangeAccess{
+		Remove:  access.Keys{Tokens: []string{"t0"}, Roles: []string{"old"}, Bindings: []string{"b0", "b1"}, Quotas: []string{"pann"}, Issuers: []string{"gone"}, Certificates: []string{"c0"}},
+		Put:     goldenPolicy,
+		Replace: true, Off: true, IfRevision: 300, By: "ops", Reason: "a new team",
+	},
 	kindRaiseTokens:   &core.RaiseTokens{Namespace: "default", Above: 1 << 40, By: "ops", Reason: "seen in Redis"},
 	kindEndQuarantine: &core.EndQuarantine{Base: 1 << 40, By: "ops", Reason: "all were stopped"},
 	kindRenew:         &core.Renew{Namespace: "default", ID: "id1"},
@@ -520,6 +540,20 @@ var goldenCommands = map[uint64]core.Command{
 		Request: goldenKey,
 	},
 }
+
+var goldenPolicy = access.Items{
+	Tokens: []*access.Token{{
+		ID: "t1", Hash: strings.Repeat("h", 32), Principal: "ann", Groups: []string{"team-a"}, Description: "laptop", CreatedWall: goldenWall, CreatedBy: "root",
+		ExpiresWall: goldenWall + 1, UsedWall: goldenWall + 2,
+	}},
+	Roles:        []*access.Role{{Name: "breaker", Any: access.Of(access.Read, access.Admin), Own: access.Of(access.Break), EndOnRevoke: true}},
+	Bindings:     []*access.Binding{{Name: "b1", Role: "breaker", Principal: "ann", Group: "team-a", Namespace: "default", Prefix: "a/", Holders: "team-a/"}},
+	Quotas:       []*access.Quota{{Principal: "ann", Namespace: "default", Leases: 300, Sessions: 2, Waiters: 3, Records: 4, Bytes: 5, Watches: 6, Requests: 7, Renewals: 8}},
+	Issuers:      []*access.Issuer{{Name: "ci", URL: "https://ci.example.com", Audiences: []string{"leasehold"}, Keys: "{}", Principal: "sub", Groups: []access.ClaimRule{{Claim: "repo", Value: "a/*", Group: "team-a"}}}},
+	Certificates: []*access.Certificate{{Name: "c1", SAN: "dns:*.example.com", Principal: "host", Groups: []string{"team-a"}}},
+}
+
+var goldenOwner = &access.Owner{Principal: "ann", Group: "team-a"}
 
 var goldenCaps = leasehold.Caps{Leases: 1000000, Sessions: 1, Waiters: 0, Namespaces: 300}
 
@@ -606,6 +640,18 @@ var goldenRecords = func() map[string]core.Piece {
 	list["namespace-changed"] = core.Piece{Space: "default", Value: &core.SpaceHead{
 		Token: 5, Revision: 6, Arrivals: 7, LostRevision: 8, LostN: core.AllOf, Changed: 3600e9,
 	}}
+	list["policy"] = core.Piece{Value: &core.PolicyHead{Revision: 300}}
+	list["token"] = core.Piece{Value: goldenPolicy.Tokens[0]}
+	list["role"] = core.Piece{Value: goldenPolicy.Roles[0]}
+	list["binding"] = core.Piece{Value: goldenPolicy.Bindings[0]}
+	list["quota"] = core.Piece{Value: goldenPolicy.Quotas[0]}
+	list["issuer"] = core.Piece{Value: goldenPolicy.Issuers[0]}
+	list["certificate"] = core.Piece{Value: goldenPolicy.Certificates[0]}
+	list["session-owned"] = core.Piece{Space: "default", Value: &core.Session{ID: "s1", TTL: 30e9, Expires: 3630e9, Owner: goldenOwner}}
+	list["claim-owner"] = core.Piece{Space: "default", Value: &core.ClaimOwner{ID: "id1", Owner: goldenOwner}}
+	list["ended-claim-owned"] = core.Piece{Space: "default", Value: &core.EndedClaim{ID: "id1", Resource: "r", Holder: "ann", Token: 5, How: leasehold.ByTTL, At: 3600e9, Owner: goldenOwner}}
+	list["ended-session-owned"] = core.Piece{Space: "default", Value: &core.EndedSession{ID: "s1", How: leasehold.SessionExpired, At: 3600e9, Owner: goldenOwner}}
+	list["record-owner"] = core.Piece{Space: "default", Value: &core.RecordOwner{Path: "config/a", Owner: goldenOwner}}
 	for name, a := range goldenAnswers {
 		list["outcome-"+name] = core.Piece{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}
 	}

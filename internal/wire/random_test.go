@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // A dice fills values at random. It finds the fields by reflection: one that is new in
@@ -52,7 +53,7 @@ func (d dice) fill(v reflect.Value) {
 		}
 	case *core.Do:
 		*p = core.Do(1 + d.IntN(int(doings.last)))
-	case **core.RecordPage: // never in a log or a snapshot
+	case **core.RecordPage, **core.AccessAnswer: // never in a log or a snapshot
 	case *leasehold.Large:
 		p.Size = int64(d.bits() >> 1)
 		for i := range p.SHA256 {
@@ -75,6 +76,14 @@ func (d dice) fill(v reflect.Value) {
 			p.Value = ""
 		}
 		p.Current = false
+	case *core.RecordOwner:
+		*p = core.RecordOwner{Path: d.text(), Owner: new(access.Owner)}
+		d.fill(reflect.ValueOf(p.Owner).Elem())
+	case *core.ClaimOwner:
+		*p = core.ClaimOwner{ID: d.text(), Owner: new(access.Owner)}
+		d.fill(reflect.ValueOf(p.Owner).Elem())
+	case *access.Owner:
+		*p = access.Owner{Principal: "p" + d.text(), Group: d.text()}
 	case *leasehold.Labels:
 		*p = d.labels()
 	case *time.Time:
@@ -109,6 +118,11 @@ func (d dice) fillKind(v reflect.Value) {
 		}
 	case reflect.Slice:
 		for i := range d.IntN(4) {
+			if item := v.Type().Elem(); item.Kind() == reflect.Pointer {
+				v.Set(reflect.Append(v, reflect.New(item.Elem())))
+				d.fill(v.Index(i).Elem())
+				continue
+			}
 			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
 			d.fill(v.Index(i))
 		}
@@ -160,6 +174,20 @@ func (d dice) origin() (o leasehold.Origin) {
 	return o
 }
 
+func (d dice) asker() *access.Asker {
+	switch d.IntN(4) {
+	case 0:
+		return &access.System
+	case 1:
+		a := &access.Asker{Principal: "p" + d.text(), Token: d.text()}
+		for range d.IntN(3) {
+			a.Groups = append(a.Groups, "g"+d.text())
+		}
+		return a
+	}
+	return nil
+}
+
 func (d dice) entry(commands int) *Entry {
 	e := &Entry{}
 	e.Term, e.Stamp, e.Wall = d.bits(), core.Time(d.bits()), int64(d.bits())
@@ -169,6 +197,9 @@ func (d dice) entry(commands int) *Entry {
 	for i := range e.Commands {
 		if o := d.origin(); o != (leasehold.Origin{}) {
 			e.setOrigin(i, o)
+		}
+		if a := d.asker(); a != nil {
+			e.setAsker(i, a)
 		}
 	}
 	return e

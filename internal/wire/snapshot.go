@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // A snapshot is a line of text, a version, and records, each in a frame of its own; the last
@@ -157,7 +158,7 @@ func (w *snapshotWriter) finish() (Summary, error) {
 // missing, nothing follows, and the state would write these very bytes again. The
 // memory it takes, the state aside, is bounded whatever r says.
 func ReadSnapshot(r io.Reader) (*core.State, Summary, error) {
-	in := snapshotReader{in: r, spaces: map[string]string{}}
+	in := snapshotReader{in: r, spaces: map[string]string{}, owners: map[access.Owner]*access.Owner{}}
 	state, err := core.Restore(in.records())
 	switch {
 	case in.err != nil:
@@ -190,6 +191,7 @@ type snapshotReader struct {
 	space  string            // of the record before
 	spaces map[string]string // the namespaces whose heads were seen
 	newest string            // the last of them
+	owners map[access.Owner]*access.Owner
 }
 
 // records reads until the end, or until the first error, which it also keeps.
@@ -253,7 +255,7 @@ func (r *snapshotReader) next() (core.Piece, error) {
 		return core.Piece{}, malformed("snapshot is malformed: it has a record of kind %d at byte %d, and there is "+
 			"none at feature level %d", f.kind, r.sum.Bytes, r.level)
 	}
-	c := codec{b: f.bytes[f.body:], base: r.sum.Bytes + int64(f.body), level: r.level}
+	c := codec{b: f.bytes[f.body:], base: r.sum.Bytes + int64(f.body), level: r.level, owners: r.owners}
 	record := core.Piece{Value: newRecord(f.kind)}
 	r.place(&c, f.kind, &record)
 	c.record(f.kind, record.Value)

@@ -3,6 +3,7 @@ package wire
 import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // The kinds of records. A number is given once and for ever.
@@ -38,6 +39,21 @@ const (
 
 	kindMark  = 19
 	kindChore = 20
+
+	kindPolicy      = 21
+	kindToken       = 22
+	kindRole        = 23
+	kindBinding     = 24
+	kindQuota       = 25
+	kindIssuer      = 26
+	kindCertificate = 27
+
+	// What somebody owns. Others are as they were before that was kept.
+	kindOwnedSession      = 28
+	kindClaimOwner        = 29
+	kindOwnedEndedClaim   = 30
+	kindOwnedEndedSession = 31
+	kindRecordOwner       = 32
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -50,6 +66,11 @@ var recordNames = [...]string{
 	kindShelf: "shelf", kindVersion: "version", kindTotals: "totals", kindSpaceChanged: "namespace changed",
 	kindMark:  "withdrawn id",
 	kindChore: "chore",
+
+	kindPolicy: "policy", kindToken: "token", kindRole: "role", kindBinding: "binding", kindQuota: "quota",
+	kindIssuer: "issuer", kindCertificate: "certificate", kindOwnedSession: "owned session",
+	kindClaimOwner: "claim owner", kindOwnedEndedClaim: "owned ended claim",
+	kindOwnedEndedSession: "owned ended session", kindRecordOwner: "record owner",
 }
 
 // recordLevel is the feature level that a kind of record came with.
@@ -62,12 +83,16 @@ func recordLevel(kind uint64) uint64 {
 	case kindMark, kindChore, kindTotals, kindSpaceChanged:
 		return levelStated
 	}
+	if kind >= kindPolicy {
+		return levelStated
+	}
 	return levelFirst
 }
 
 // ofNoSpace reports whether records of a kind belong to the whole state.
 func ofNoSpace(kind uint64) bool {
-	return kind == kindHead || kind == kindRestored || kind == kindTotals
+	return kind == kindHead || kind == kindRestored || kind == kindTotals ||
+		kind >= kindPolicy && kind <= kindCertificate
 }
 
 // isSpaceHead reports whether records of a kind begin a namespace.
@@ -85,15 +110,15 @@ func recordKind(value any) uint64 {
 		}
 		return kindSpaceHead
 	case *core.Session:
-		return kindSession
+		return owned(v.Owner, kindSession, kindOwnedSession)
 	case *core.Resource:
 		return kindResource
 	case *core.Claim:
 		return kindClaim
 	case *core.EndedClaim:
-		return kindEndedClaim
+		return owned(v.Owner, kindEndedClaim, kindOwnedEndedClaim)
 	case *core.EndedSession:
-		return kindEndedSession
+		return owned(v.Owner, kindEndedSession, kindOwnedEndedSession)
 	// Most outcomes are about no record, and are written as they always were.
 	case *core.Outcome:
 		if v.Answer.Record != nil || v.Answer.Txn != nil {
@@ -121,7 +146,15 @@ func recordKind(value any) uint64 {
 	case *core.Chore:
 		return kindChore
 	}
-	return kindEnd
+	return accessKind(value)
+}
+
+// owned returns the kind of what somebody owns, or of what nobody does.
+func owned(by *access.Owner, without, with uint64) uint64 {
+	if by != nil {
+		return with
+	}
+	return without
 }
 
 // newRecord returns an empty piece of a kind to read into.
@@ -131,15 +164,15 @@ func newRecord(kind uint64) any {
 		return new(core.Head)
 	case kindSpaceHead, kindSpaceChanged:
 		return new(core.SpaceHead)
-	case kindSession:
+	case kindSession, kindOwnedSession:
 		return new(core.Session)
 	case kindResource:
 		return new(core.Resource)
 	case kindClaim:
 		return new(core.Claim)
-	case kindEndedClaim:
+	case kindEndedClaim, kindOwnedEndedClaim:
 		return new(core.EndedClaim)
-	case kindEndedSession:
+	case kindEndedSession, kindOwnedEndedSession:
 		return new(core.EndedSession)
 	case kindOutcome, kindRecordOutcome:
 		return new(core.Outcome)
@@ -164,7 +197,7 @@ func newRecord(kind uint64) any {
 	case kindChore:
 		return new(core.Chore)
 	}
-	return nil
+	return newAccess(kind)
 }
 
 // record is the value of a record; its namespace comes before it.
@@ -179,14 +212,17 @@ func (c *codec) record(kind uint64, value any) {
 		}
 	case *core.Session:
 		c.coreSession(v)
+		c.ownerIf(kind == kindOwnedSession, &v.Owner)
 	case *core.Resource:
 		c.resource(v)
 	case *core.Claim:
 		c.claim(v)
 	case *core.EndedClaim:
 		c.endedClaim(v)
+		c.ownerIf(kind == kindOwnedEndedClaim, &v.Owner)
 	case *core.EndedSession:
 		c.endedSession(v)
+		c.ownerIf(kind == kindOwnedEndedSession, &v.Owner)
 	case *core.Outcome:
 		c.outcome(v)
 		if kind == kindRecordOutcome {
@@ -213,6 +249,8 @@ func (c *codec) record(kind uint64, value any) {
 		c.text("id", &v.ID)
 	case *core.Chore:
 		c.chore(v)
+	default:
+		c.accessPiece(value)
 	}
 }
 

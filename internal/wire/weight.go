@@ -3,7 +3,7 @@ package wire
 import "encoding/binary"
 
 // Weight estimates how much work a command is, in the units in which the core counts it, by its
-// kind and its size. It reads what AppendCommand or AppendOrigin wrote and decodes nothing
+// kind and its size. It reads what AppendCommand, AppendOrigin or AppendAsker wrote and decodes nothing
 // more, because a server asks this of every command that waits.
 func Weight(b []byte) int {
 	for len(b) > 0 {
@@ -13,7 +13,7 @@ func Weight(b []byte) int {
 			break
 		}
 		switch kind {
-		case kindOrigin:
+		case kindOrigin, kindAsker:
 			b = b[n+m+int(size):]
 			continue
 		case kindRenew, kindRenewSession, kindRenewNote:

@@ -23,9 +23,7 @@ const (
 
 // Check says what is wrong with the items of a change, whatever the policy.
 func (all *Items) Check() error {
-	n := len(all.Tokens) + len(all.Roles) + len(all.Bindings) + len(all.Quotas) + len(all.Issuers) +
-		len(all.Certificates)
-	if n > MaxChange {
+	if n := all.Len(); n > MaxChange {
 		return fmt.Errorf("a change has %d items: at most %d are allowed; send several", n, MaxChange)
 	}
 	return errors.Join(

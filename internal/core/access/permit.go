@@ -4,14 +4,20 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
-// An Asker is who was proven to ask.
+// An Asker is who was proven to ask. It is never changed.
 type Asker struct {
 	Principal string
 	Groups    []string // those that some binding names
 	Token     string   // the id of the token that proved it; empty: something else did
+
+	permit atomic.Pointer[Permit] // that Policy.Permit made last
 }
+
+// System is who asks when a server asks by itself. It may do everything, and no credential proves it.
+var System = Asker{Principal: "leasehold"}
 
 // An Owner is whose a lease, a session or a record is: the principal that acquired it, and the group
 // through whose binding it could. A nil Owner is that of what nobody proven acquired.
@@ -27,6 +33,7 @@ type Permit struct {
 	Policy *Policy // by which it was made
 
 	revoked bool
+	self    *Owner   // of what it takes by no group
 	rights  []*right // by namespace and prefix
 	spaces  []space  // by name
 	longest int      // the most bytes that a prefix has
@@ -45,8 +52,7 @@ type right struct {
 	where
 	any, own Verbs
 	under    []under // what is allowed to holders of some names only
-	takes    bool    // some binding allows to take something
-	group    string  // of the first that does, if it is a group's
+	owner    *Owner  // of what is taken by the first binding that allows to take something; nil: none does
 }
 
 type under struct {
@@ -54,9 +60,24 @@ type under struct {
 	holders string
 }
 
+// Permit is Compile, which an asker remembers: to ask again for the same asker and policy costs nothing.
+func (p *Policy) Permit(a *Asker) *Permit {
+	if a == nil || p == nil {
+		return p.Compile(a)
+	}
+	if known := a.permit.Load(); known != nil && known.Policy == p {
+		return known
+	}
+	made := p.Compile(a)
+	if made != nil {
+		a.permit.Store(made)
+	}
+	return made
+}
+
 // Compile gathers what an asker may do. A token that is no longer in the policy may do nothing.
 func (p *Policy) Compile(a *Asker) *Permit {
-	if p == nil {
+	if p == nil || a == &System {
 		return nil
 	}
 	out := &Permit{Asker: a, Policy: p}
@@ -64,6 +85,7 @@ func (p *Policy) Compile(a *Asker) *Permit {
 		out.Asker = &Asker{}
 		return out
 	}
+	out.self = &Owner{Principal: a.Principal}
 	if a.Token != "" {
 		if _, live := p.tokens.Get(a.Token); !live {
 			out.revoked = true
@@ -101,7 +123,7 @@ func (p *Permit) add(b *Binding, role *Role) {
 		if !known {
 			p.rights = slices.Insert(p.rights, i, &right{where: at})
 		}
-		p.rights[i].add(b, role)
+		p.rights[i].add(p.Asker, b, role)
 		p.longest = max(p.longest, len(prefix))
 	}
 	i, known := p.findSpace(b.Namespace)
@@ -139,9 +161,9 @@ func (p *Permit) somewhere(namespace string) Verbs {
 	return 0
 }
 
-func (r *right) add(b *Binding, role *Role) {
-	if !r.takes && role.Any&taking != 0 {
-		r.takes, r.group = true, b.Group
+func (r *right) add(a *Asker, b *Binding, role *Role) {
+	if r.owner == nil && role.Any&taking != 0 {
+		r.owner = &Owner{a.Principal, b.Group}
 	}
 	free := role.Any
 	if b.Holders != "" {
@@ -277,12 +299,12 @@ func (p *Permit) OwnerOf(namespace, path string) *Owner {
 	if p == nil {
 		return nil
 	}
-	o := &Owner{Principal: p.Asker.Principal}
+	o := p.self
 	found := false
 	for _, space := range [2]string{namespace, AllNamespaces} {
 		p.covering(space, path, func(r *right) bool {
-			if !found && r.takes {
-				found, o.Group = true, r.group
+			if !found && r.owner != nil {
+				found, o = true, r.owner
 			}
 			return !found
 		})

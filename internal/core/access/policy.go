@@ -2,6 +2,7 @@ package access
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tidwall/btree"
 )
@@ -51,25 +52,30 @@ func (p *Policy) With(remove Keys, put Items) *Policy {
 	drop(&n.quotas, remove.Quotas)
 	drop(&n.issuers, remove.Issuers)
 	drop(&n.certificates, remove.Certificates)
+	n.Put(put)
+	return n
+}
+
+// Put adds items to a policy that nobody has seen yet.
+func (p *Policy) Put(put Items) {
 	for _, t := range put.Tokens {
-		n.putToken(t)
+		p.putToken(t)
 	}
 	for _, b := range put.Bindings {
-		n.putBinding(b)
+		p.putBinding(b)
 	}
 	for _, r := range put.Roles {
-		n.roles.Set(r.Name, r)
+		p.roles.Set(r.Name, r)
 	}
 	for _, q := range put.Quotas {
-		n.quotas.Set(q.Key(), q)
+		p.quotas.Set(q.Key(), q)
 	}
 	for _, i := range put.Issuers {
-		n.issuers.Set(i.Name, i)
+		p.issuers.Set(i.Name, i)
 	}
 	for _, c := range put.Certificates {
-		n.certificates.Set(c.Name, c)
+		p.certificates.Set(c.Name, c)
 	}
-	return n
 }
 
 func (p *Policy) copy() *Policy {
@@ -126,8 +132,13 @@ const (
 func (p *Policy) putBinding(b *Binding) {
 	p.dropBinding(b.Name)
 	p.bindings.Set(b.Name, b)
+	// By name, not by arrival: the first binding that allows to take something decides whose it is, and a
+	// policy that was read from a snapshot must decide as the one that was written.
 	list, _ := p.bySubject.Get(b.subject())
-	p.bySubject.Set(b.subject(), append(slices.Clip(slices.Clone(list)), b))
+	i, _ := slices.BinarySearchFunc(list, b.Name, func(b *Binding, name string) int {
+		return strings.Compare(b.Name, name)
+	})
+	p.bySubject.Set(b.subject(), slices.Insert(slices.Clone(list), i, b))
 }
 
 func (p *Policy) dropBinding(name string) {
@@ -151,6 +162,22 @@ func (p *Policy) Items() (all Items) {
 	}
 	return Items{p.tokens.Values(), p.roles.Values(), p.bindings.Values(), p.quotas.Values(), p.issuers.Values(),
 		p.certificates.Values()}
+}
+
+// At returns the revision of a policy; 0: there is none.
+func (p *Policy) At() uint64 {
+	if p == nil {
+		return 0
+	}
+	return p.Revision
+}
+
+// Size returns how many items there are.
+func (p *Policy) Size() int {
+	if p == nil {
+		return 0
+	}
+	return p.tokens.Len() + p.roles.Len() + p.bindings.Len() + p.quotas.Len() + p.issuers.Len() + p.certificates.Len()
 }
 
 // Token returns the token with an id.

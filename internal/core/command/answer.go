@@ -30,5 +30,11 @@ type Answer struct {
 	Definition *leasehold.Definition // a Define
 	Record     *leasehold.Record     // a PutRecord; without the value, which the caller has
 	Txn        *TxnAnswer            // a Txn, or a DeleteRecord with its one result
+	Access     *AccessAnswer         // a ChangeAccess
 	Err        *leasehold.Error
+}
+
+// An AccessAnswer is what a change of access came to.
+type AccessAnswer struct {
+	Revision uint64 // of the policy afterwards; 0: there is none
 }

@@ -28,7 +28,7 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err := e.nameable(ctx, command); err != nil {
 		return core.Answer{}, err
 	}
-	bytes, err := encode(ctx, command)
+	bytes, err := e.encode(ctx, command)
 	if err != nil {
 		return core.Answer{}, err
 	}
@@ -55,14 +55,21 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	}
 }
 
-// encode writes a command as it will be in the log, behind its origin.
-func encode(ctx context.Context, command core.Command) (bytes []byte, err error) {
+// encode writes a command as it will be in the log, behind its origin and who asks for it.
+func (e *Engine) encode(ctx context.Context, command core.Command) (bytes []byte, err error) {
 	if engine.HasOrigin(command) {
 		origin, err := engine.OriginOf(ctx)
 		if err != nil {
 			return nil, err
 		}
 		bytes = wire.AppendOrigin(nil, origin)
+	}
+	// Below level 4 nobody decides by it.
+	if asker := engine.AskerOf(ctx); asker != nil && e.Level() >= core.Level4 {
+		if err := engine.CheckAsker(asker); err != nil {
+			return nil, err
+		}
+		bytes = wire.AppendAsker(bytes, asker)
 	}
 	bytes, err = wire.AppendCommand(bytes, command)
 	if err != nil {

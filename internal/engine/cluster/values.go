@@ -83,7 +83,7 @@ func (e *Engine) applied(a replica.Applied) {
 	if a.Entry != nil && !a.Empty {
 		// The journal first: those who learn of this in another way find it there.
 		e.journal.Append(audit.Entry{
-			Index: a.Index, Wall: a.Entry.Wall, Size: len(a.Data), Commands: a.Entry.Commands, Origins: a.Entry.Origins,
+			Index: a.Index, Wall: a.Entry.Wall, Size: len(a.Data), Commands: a.Entry.Commands, From: a.Entry.From,
 			Result: a.Result,
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
@@ -37,7 +38,7 @@ var _ engine.Engine = (*Engine)(nil)
 // leads to the State itself takes seconds more to compile: see core.View.
 type state interface {
 	engine.Due
-	Apply(stamp core.Time, wall int64, commands []core.Command, origins ...leasehold.Origin) (core.Result, error)
+	Apply(stamp core.Time, wall int64, commands []core.Command, from ...core.From) (core.Result, error)
 	View(passed time.Duration) core.View
 	Check() error
 	Level() core.Level
@@ -119,7 +120,7 @@ func (e *Engine) Restore(how core.Restoration) error {
 	if _, err := e.state.FromBackup(how); err != nil {
 		return err
 	}
-	_, err := e.apply(&core.Lead{Node: 1}, leasehold.Origin{})
+	_, err := e.apply(&core.Lead{Node: 1}, leasehold.Origin{}, nil)
 	return err
 }
 
@@ -138,6 +139,10 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err != nil {
 		return core.Answer{}, err
 	}
+	asker := engine.AskerOf(ctx)
+	if err := engine.CheckAsker(asker); err != nil {
+		return core.Answer{}, err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -146,7 +151,7 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err := e.nameable(command); err != nil {
 		return core.Answer{}, err
 	}
-	answer, err := e.apply(command, origin)
+	answer, err := e.apply(command, origin, asker)
 	if err != nil {
 		return core.Answer{}, engine.Unavailable(err.Error())
 	}
@@ -177,10 +182,11 @@ func (e *Engine) Check() error {
 
 func (e *Engine) now() core.Time { return core.Time(e.clock.Monotonic()) }
 
-func (e *Engine) apply(command core.Command, origin leasehold.Origin) (core.Answer, error) {
+func (e *Engine) apply(command core.Command, origin leasehold.Origin, asker *access.Asker) (core.Answer, error) {
 	stamp, wall := max(e.now(), e.state.Now()), e.clock.Wall().UnixNano()
 	commands := []core.Command{command}
-	result, err := e.state.Apply(stamp, wall, commands, origin)
+	from := core.From{Origins: []leasehold.Origin{origin}, Askers: []*access.Asker{asker}}
+	result, err := e.state.Apply(stamp, wall, commands, from)
 	if err != nil {
 		return core.Answer{}, err
 	}
@@ -190,7 +196,7 @@ func (e *Engine) apply(command core.Command, origin leasehold.Origin) (core.Answ
 	}
 	if e.journal != nil {
 		e.journal.Append(audit.Entry{
-			Index: e.applied, Wall: wall, Commands: commands, Origins: []leasehold.Origin{origin}, Result: result,
+			Index: e.applied, Wall: wall, Commands: commands, From: from, Result: result,
 		})
 	}
 	e.feed.Publish(e.state.View(0), result.Events)
@@ -219,5 +225,5 @@ func (e *Engine) tick() {
 		return
 	}
 	// A tick can only fail if the clock went back, and then the next one will do.
-	_, _ = e.apply(&core.Tick{}, leasehold.Origin{})
+	_, _ = e.apply(&core.Tick{}, leasehold.Origin{}, nil)
 }

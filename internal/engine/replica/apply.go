@@ -95,7 +95,7 @@ func (n *Node) applyOne(e *raftpb.Entry) ([]core.Answer, error) {
 func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	b := n.proposed[e.GetIndex()]
 	delete(n.proposed, e.GetIndex())
-	entry, err := wire.DecodeEntry(e.GetData())
+	entry, err := wire.DecodeEntryWith(&n.askers, e.GetData())
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	if n.plants(AppliesDifferently) && n.id%2 == 0 {
 		entry.Wall++
 	}
-	result, err := n.state.Apply(entry.Stamp, entry.Wall, entry.Commands, entry.Origins...)
+	result, err := n.state.Apply(entry.Stamp, entry.Wall, entry.Commands, entry.From)
 	if err != nil {
 		return nil, err
 	}

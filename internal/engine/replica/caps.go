@@ -3,6 +3,7 @@ package replica
 import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
@@ -16,7 +17,11 @@ func (n *Node) offerCaps() {
 	}
 	command := &core.SetCaps{Caps: n.config.Caps, IfUnset: true, Reason: "from the settings of the server that led " +
 		"first"}
+	var bytes []byte
+	if n.state.Policy() != nil {
+		bytes = wire.AppendAsker(bytes, &access.System)
+	}
 	n.offering = true
 	n.inbox = append(n.inbox,
-		Call{Bytes: must(wire.AppendCommand(nil, command)), Done: func(core.Answer, error) { n.offering = false }})
+		Call{Bytes: must(wire.AppendCommand(bytes, command)), Done: func(core.Answer, error) { n.offering = false }})
 }

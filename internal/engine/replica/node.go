@@ -20,6 +20,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/wire"
 )
 
 // Raft's time: a heartbeat each tick, an election after ten ticks without one.
@@ -56,6 +57,7 @@ type Node struct {
 	known     uint64 // the last index that was on disk at the start: what it says is no news
 
 	applied uint64
+	askers  wire.Askers       // of what was applied lately
 	term    uint64            // of the entry applied last
 	members *raftpb.ConfState // as raft has them
 	roster  *Roster

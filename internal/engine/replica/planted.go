@@ -174,7 +174,7 @@ func (n *Node) foretell(data []byte, calls []Call) []Call {
 	if err != nil || isLead(entry.Commands[0]) {
 		return calls
 	}
-	result, err := n.state.Freeze().Apply(entry.Stamp, entry.Wall, entry.Commands, entry.Origins...)
+	result, err := n.state.Freeze().Apply(entry.Stamp, entry.Wall, entry.Commands, entry.From)
 	if err != nil {
 		return calls
 	}

@@ -124,6 +124,6 @@ func replayOne(state *core.State, e *raftpb.Entry) error {
 	if err != nil || entry.Term != e.GetTerm() {
 		return err
 	}
-	_, err = state.Apply(entry.Stamp, entry.Wall, entry.Commands, entry.Origins...)
+	_, err = state.Apply(entry.Stamp, entry.Wall, entry.Commands, entry.From)
 	return err
 }

@@ -1,0 +1,255 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
+)
+
+// Who may do what is part of the state, and so is whose each lease, session and record is. Which
+// command may do what is in allow.go.
+
+// From is where commands come from, and who was proven to ask for them: one for each, or none at all.
+type From struct {
+	Origins []leasehold.Origin
+	Askers  []*access.Asker
+}
+
+// from notes who asks for the command that is applied next. A lease knows its door from level 4 on.
+func (s *State) from(f From, i int) {
+	s.door, s.asker = "", nil
+	if i < len(f.Origins) {
+		s.door = f.Origins[i].Door
+	}
+	if i < len(f.Askers) && s.atLeast(Level4) {
+		s.asker = f.Askers[i]
+	}
+}
+
+// changeAccess changes the policy, begins it or ends it. What would lock everybody out is refused.
+func (s *State) changeAccess(c *ChangeAccess) Answer {
+	if !s.atLeast(Level4) {
+		return refuse(leasehold.Refused, "access control needs feature level %d, and the cluster is at %d: upgrade "+
+			"all servers, then run leasehold cluster upgrade", Level4, s.level)
+	}
+	if c.Off {
+		return s.endAccess(c)
+	}
+	remove := c.Remove
+	if c.Replace {
+		tokens := remove.Tokens
+		remove = s.policy.Without(c.Put)
+		remove.Tokens = tokens
+	}
+	s.work.take((remove.Len() + c.Put.Len()) * lookCost)
+	if !s.policy.Changes(remove, c.Put) {
+		return s.accessAnswer() // an earlier try did it
+	}
+	if failure := s.policyIsAt(c.IfRevision); failure != nil {
+		return Answer{Err: failure}
+	}
+	changed := s.policy.With(remove, c.Put)
+	s.work.take(changed.Size() / perUnit)
+	if err := changed.Fits(); err != nil {
+		return refuse(leasehold.Refused, "%v", err)
+	}
+	s.policy = changed
+	return s.accessAnswer()
+}
+
+func (s *State) endAccess(c *ChangeAccess) Answer {
+	if s.policy != nil {
+		if failure := s.policyIsAt(c.IfRevision); failure != nil {
+			return Answer{Err: failure}
+		}
+	}
+	s.policy = nil
+	return s.accessAnswer()
+}
+
+// policyIsAt refuses a change of another policy than the caller has seen.
+func (s *State) policyIsAt(revision uint64) *leasehold.Error {
+	if at := s.policy.At(); revision != 0 && revision != at {
+		return refuse(leasehold.Refused, "access was changed by somebody else (it is at revision %d, not %d): look at "+
+			"it again with leasehold access show", at, revision).Err
+	}
+	return nil
+}
+
+func (s *State) accessAnswer() Answer { return Answer{Access: &AccessAnswer{Revision: s.policy.At()}} }
+
+// Policy returns who may do what; nil: everybody may do everything.
+func (s *State) Policy() *access.Policy { return s.policy }
+
+// Policy returns who may do what; nil: everybody may do everything.
+func (v *view) Policy() *access.Policy { return v.s.policy }
+
+// OwnerOfClaim returns whose a lease or a waiter is, also one that ended lately; nil: nobody's.
+func (v *view) OwnerOfClaim(namespace, id string) *access.Owner {
+	if sp := v.s.space(namespace); sp != nil {
+		if owner := sp.claimOwner(id); owner != nil {
+			return owner
+		}
+		if ended, ok := sp.ended.Get(id); ok {
+			return ended.Owner
+		}
+	}
+	return nil
+}
+
+// OwnerOfSession returns whose a session is, also one that ended lately; nil: nobody's.
+func (v *view) OwnerOfSession(namespace, id string) *access.Owner {
+	if sp := v.s.space(namespace); sp != nil {
+		if session, ok := sp.sessions.Get(id); ok {
+			return session.Owner
+		}
+		if ended, ok := sp.endedSessions.Get(id); ok {
+			return ended.Owner
+		}
+	}
+	return nil
+}
+
+// OwnerOfRecord returns whose a record is; nil: nobody's.
+func (v *view) OwnerOfRecord(namespace, path string) *access.Owner {
+	if sp := v.s.space(namespace); sp != nil {
+		return sp.recordOwner(path)
+	}
+	return nil
+}
+
+func (sp *space) claimOwner(id string) *access.Owner {
+	owner, _ := sp.claimOwners.Get(id)
+	return owner
+}
+
+func (sp *space) recordOwner(path string) *access.Owner {
+	owner, _ := sp.recordOwners.Get(path)
+	return owner
+}
+
+func (sp *space) setClaimOwner(id string, owner *access.Owner) {
+	if owner != nil {
+		sp.claimOwners.Set(id, owner)
+	}
+}
+
+// A ClaimOwner is whose a lease or a waiter is, as a piece of a snapshot.
+type ClaimOwner struct {
+	ID    string
+	Owner *access.Owner
+}
+
+// A RecordOwner is whose a record is, as a piece of a snapshot.
+type RecordOwner struct {
+	Path  string
+	Owner *access.Owner
+}
+
+// A PolicyHead is the first piece of a policy; the items follow it.
+type PolicyHead struct{ Revision uint64 }
+
+// policyPieces writes the policy, if there is one, item by item.
+func (s *State) policyPieces(yield func(Piece) bool) bool {
+	if s.policy == nil {
+		return true
+	}
+	all := s.policy.Items()
+	return yield(Piece{Value: &PolicyHead{s.policy.Revision}}) && pieces(all.Tokens, yield) &&
+		pieces(all.Roles, yield) && pieces(all.Bindings, yield) && pieces(all.Quotas, yield) &&
+		pieces(all.Issuers, yield) && pieces(all.Certificates, yield)
+}
+
+func pieces[T any](list []*T, yield func(Piece) bool) bool {
+	for _, item := range list {
+		if !yield(Piece{Value: item}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (sp *space) claimOwnerPieces(yield func(Piece) bool) (more bool) {
+	more = true
+	sp.claimOwners.Scan(func(id string, owner *access.Owner) bool {
+		more = yield(Piece{sp.name, &ClaimOwner{id, owner}})
+		return more
+	})
+	return more
+}
+
+func (sp *space) recordOwnerPieces(yield func(Piece) bool) (more bool) {
+	more = true
+	sp.recordOwners.Scan(func(path string, owner *access.Owner) bool {
+		more = yield(Piece{sp.name, &RecordOwner{path, owner}})
+		return more
+	})
+	return more
+}
+
+func (sp *space) restoreClaimOwner(v *ClaimOwner) error {
+	if _, ok := sp.claims.Get(v.ID); !ok {
+		return fmt.Errorf("snapshot has the owner of lease %q, which is not there", v.ID)
+	}
+	sp.claimOwners.Set(v.ID, v.Owner)
+	return nil
+}
+
+func (sp *space) restoreRecordOwner(v *RecordOwner) error {
+	if _, ok := sp.records.Get(v.Path); !ok {
+		return fmt.Errorf("snapshot has the owner of record %q, which is not there", v.Path)
+	}
+	sp.recordOwners.Set(v.Path, v.Owner)
+	return nil
+}
+
+// restorePolicy takes over a part of a policy, and reports whether it is one. Nobody has seen the policy yet.
+func (s *State) restorePolicy(value any) bool {
+	var put access.Items
+	switch v := value.(type) {
+	case *PolicyHead:
+		s.policy = &access.Policy{Revision: v.Revision}
+		return true
+	case *access.Token:
+		put.Tokens = []*access.Token{v}
+	case *access.Role:
+		put.Roles = []*access.Role{v}
+	case *access.Binding:
+		put.Bindings = []*access.Binding{v}
+	case *access.Quota:
+		put.Quotas = []*access.Quota{v}
+	case *access.Issuer:
+		put.Issuers = []*access.Issuer{v}
+	case *access.Certificate:
+		put.Certificates = []*access.Certificate{v}
+	default:
+		return false
+	}
+	if s.policy != nil {
+		s.policy.Put(put)
+	}
+	return true
+}
+
+// access checks that somebody can change the policy, and that nobody owns what is gone.
+func (c *checker) access(s *State) {
+	if s.policy != nil {
+		err := s.policy.Fits()
+		c.that(err == nil, "access: %v", err)
+		c.that(s.atLeast(Level4), "access is controlled at level %d", s.level)
+	}
+	s.spaces.Scan(func(_ string, sp *space) bool {
+		sp.recordOwners.Scan(func(path string, owner *access.Owner) bool {
+			_, ok := sp.records.Get(path)
+			c.that(ok && owner != nil, "%s: %s has an owner and is no record", sp.name, path)
+			return true
+		})
+		sp.claimOwners.Scan(func(id string, owner *access.Owner) bool {
+			_, ok := sp.claims.Get(id)
+			c.that(ok && owner != nil, "%s: %s has an owner and is no lease", sp.name, id)
+			return true
+		})
+		return true
+	})
+}

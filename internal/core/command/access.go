@@ -1,0 +1,35 @@
+package command
+
+import (
+	"github.com/leasehold/leasehold/internal/core/access"
+)
+
+// ChangeAccess changes who may do what. A change that changes nothing is answered as if it had been made: so it is
+// idempotent, whatever IfRevision says. It is of level 4.
+type ChangeAccess struct {
+	Remove     access.Keys
+	Put        access.Items
+	Replace    bool   // everything but tokens that Put does not have is removed: a declared file
+	Off        bool   // removes the whole policy: everybody may do everything
+	IfRevision uint64 // only if the policy is at this revision; 0: whatever it is
+	By         string
+	Reason     string
+}
+
+func (*ChangeAccess) space() string    { return "" }
+func (*ChangeAccess) request() Request { return Request{} } // it is idempotent
+func (*ChangeAccess) subject() string  { return "" }
+
+func (c *ChangeAccess) Validate() error {
+	if err := firstError(c.Put.Check(), c.Remove.Check()); err != nil {
+		return invalid("%v", err)
+	}
+	removes, puts := c.Remove.Len(), c.Put.Len()
+	switch {
+	case c.Off && (c.Replace || removes+puts > 0):
+		return invalid("access is switched off or changed, not both")
+	case !c.Off && !c.Replace && removes+puts == 0:
+		return invalid("nothing is changed: give what to add or to remove")
+	}
+	return firstError(text("by", c.By), text("reason", c.Reason))
+}

@@ -1,0 +1,162 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
+)
+
+// parseAsker reads "ann team-a ops token=t1": a principal, its groups and its token.
+func parseAsker(text string) (*access.Asker, error) {
+	p := newPhrase("as " + text)
+	a := &access.Asker{Principal: p.word("principal"), Token: p.option("token", "")}
+	a.Groups, p.words = p.words, nil
+	switch a.Principal {
+	case "nobody":
+		a = nil
+	case "the-server":
+		a = &access.System
+	}
+	return a, p.end()
+}
+
+// access reads a change of who may do what: +KIND:… puts an item, -KIND:NAME removes one.
+func (p *phrase) access() core.Command {
+	c := &core.ChangeAccess{
+		Replace: p.flag("replace"), Off: p.flag("off"), IfRevision: p.number("if"), By: p.option("by", ""), Reason: p.option("reason", ""),
+	}
+	for _, word := range p.words {
+		parts := append(strings.Split(word[1:], ":"), make([]string, 8)...)
+		switch word[0] {
+		case '+':
+			p.putAccess(&c.Put, parts)
+		case '-':
+			p.removeAccess(&c.Remove, parts)
+		default:
+			p.wrong("%s is neither + nor -", word)
+		}
+	}
+	p.words = nil
+	return c
+}
+
+func (p *phrase) putAccess(put *access.Items, parts []string) {
+	switch parts[0] {
+	case "token": // ID:PRINCIPAL:GROUPS
+		hash := parts[1] + strings.Repeat(".", 32)
+		put.Tokens = append(put.Tokens, &access.Token{ID: parts[1], Hash: hash[:32], Principal: parts[2], Groups: listOf(parts[3])})
+	case "role": // NAME:ANY:OWN:end
+		put.Roles = append(put.Roles, &access.Role{Name: parts[1], Any: p.verbs(parts[2]), Own: p.verbs(parts[3]), EndOnRevoke: parts[4] == "end"})
+	case "binding": // NAME:ROLE:PRINCIPAL-OR-@GROUP:NAMESPACE:PREFIX:HOLDERS
+		b := &access.Binding{Name: parts[1], Role: parts[2], Principal: parts[3], Namespace: parts[4], Prefix: parts[5], Holders: parts[6]}
+		if group, is := strings.CutPrefix(b.Principal, "@"); is {
+			b.Principal, b.Group = "", group
+		}
+		put.Bindings = append(put.Bindings, b)
+	default:
+		p.wrong("there is no %q in a policy of a story", parts[0])
+	}
+}
+
+func (p *phrase) removeAccess(remove *access.Keys, parts []string) {
+	switch parts[0] {
+	case "token":
+		remove.Tokens = append(remove.Tokens, parts[1])
+	case "role":
+		remove.Roles = append(remove.Roles, parts[1])
+	case "binding":
+		remove.Bindings = append(remove.Bindings, parts[1])
+	default:
+		p.wrong("there is no %q in a policy of a story", parts[0])
+	}
+}
+
+func listOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+func (p *phrase) verbs(text string) (set access.Verbs) {
+	for _, name := range listOf(text) {
+		v, ok := access.VerbOf(name)
+		if !ok {
+			p.wrong("there is no verb %q", name)
+		}
+		set |= access.Of(v)
+	}
+	return set
+}
+
+func writeAccess(c *core.ChangeAccess) string {
+	parts := []string{"access"}
+	for _, t := range c.Put.Tokens {
+		parts = append(parts, fmt.Sprintf("+token:%s:%s:%s", t.ID, t.Principal, strings.Join(t.Groups, ",")))
+	}
+	for _, r := range c.Put.Roles {
+		end := ""
+		if r.EndOnRevoke {
+			end = ":end"
+		}
+		parts = append(parts, fmt.Sprintf("+role:%s:%v:%v%s", r.Name, r.Any, r.Own, end))
+	}
+	for _, b := range c.Put.Bindings {
+		subject := b.Principal
+		if b.Group != "" {
+			subject = "@" + b.Group
+		}
+		parts = append(parts, strings.TrimRight(fmt.Sprintf("+binding:%s:%s:%s:%s:%s:%s", b.Name, b.Role, subject, b.Namespace, b.Prefix, b.Holders), ":"))
+	}
+	for _, kind := range []struct {
+		name string
+		list []string
+	}{{"token", c.Remove.Tokens}, {"role", c.Remove.Roles}, {"binding", c.Remove.Bindings}} {
+		for _, name := range kind.list {
+			parts = append(parts, "-"+kind.name+":"+name)
+		}
+	}
+	return sentence(append(parts, flagged("replace", c.Replace), flagged("off", c.Off), option("if", c.IfRevision), option("by", c.By), option("reason", c.Reason))...)
+}
+
+// policy tells who may do what.
+func (t *teller) policy(p *access.Policy) {
+	if p == nil {
+		t.say("everybody may do everything")
+		return
+	}
+	t.say("revision %d", p.Revision)
+	all := p.Items()
+	for line := range strings.FieldsSeq(writeAccess(&core.ChangeAccess{Put: all})) {
+		if line != "access" {
+			t.say("%s", line[1:])
+		}
+	}
+}
+
+// owner tells whose something is.
+func (t *teller) owner(p *phrase, view core.View) {
+	what, namespace := p.word("kind"), leasehold.DefaultNamespace
+	var o *access.Owner
+	switch name := p.word("name"); what {
+	case "claim":
+		o = view.OwnerOfClaim(namespace, name)
+	case "session":
+		o = view.OwnerOfSession(namespace, name)
+	case "record":
+		o = view.OwnerOfRecord(namespace, name)
+	default:
+		p.wrong("nobody owns a %s", what)
+	}
+	switch {
+	case o == nil:
+		t.say("nobody's")
+	case o.Group != "":
+		t.say("%s of %s", o.Principal, o.Group)
+	default:
+		t.say("%s", o.Principal)
+	}
+}

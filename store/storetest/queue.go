@@ -47,7 +47,7 @@ func (k *kit) waited(t *try, resource, id string, most time.Duration) {
 }
 
 func waitForRelease(k *kit) {
-	first := k.acquire(k.ref("r", "a"))
+	first := k.get(k.longer(k.ref("r", "a")))
 	b := k.waitFor("r", "b")
 	k.sleep(k.TTL / 4)
 	k.pending(b)
@@ -67,7 +67,7 @@ func waitForExpiry(k *kit) {
 }
 
 func waitForBreak(k *kit) {
-	k.acquire(k.ref("r", "a"))
+	k.get(k.longer(k.ref("r", "a")))
 	b := k.waitFor("r", "b")
 	k.sleep(k.TTL / 4)
 	if _, err := k.breakLease(k.ref("r", "a")); err != nil {
@@ -101,7 +101,7 @@ func waitIsOver(k *kit) {
 
 // A waiter that is withdrawn gets nothing, and its call ends.
 func waitWithdrawn(k *kit) {
-	k.acquire(k.ref("r", "a"))
+	k.get(k.longer(k.ref("r", "a")))
 	b := k.waitFor("r", "b")
 	k.sleep(k.TTL / 4)
 	k.release(k.ref("r", "b"))
@@ -116,7 +116,7 @@ func waitWithdrawn(k *kit) {
 
 // A call ends with its context. What it asked for is not held by anybody for longer than a waiter lives.
 func waitCancelled(k *kit) {
-	k.acquire(k.ref("r", "a"))
+	k.get(k.longer(k.ref("r", "a")))
 	b := k.waitFor("r", "b")
 	k.sleep(k.TTL / 4)
 	b.cancel()

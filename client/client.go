@@ -79,7 +79,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 	}
 	s, err := server.Open(ctx, v1.CallerConfig{
 		Servers: config.Servers, Namespace: config.Namespace, Client: http, Timeout: callTimeout,
-		PingWithin: config.TTL,
+		PingWithin: config.TTL, Token: config.Token, Insecure: config.Insecure,
 	})
 	if err != nil {
 		return nil, err

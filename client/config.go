@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -46,6 +47,12 @@ type Config struct {
 	TLS   *tls.Config  // for servers with https; nil: by LEASEHOLD_CA, LEASEHOLD_CERT and LEASEHOLD_KEY
 	Clock Clock        // nil: the machine's; for tests
 
+	// Token returns the token that proves who asks; nil: by LEASEHOLD_TOKEN or LEASEHOLD_TOKEN_FILE, if they are set.
+	// It is called for each request, and once more when a server refused a token; see v1.TokenFunc. It is sent only
+	// over TLS or to this machine, unless Insecure is set.
+	Token    func(ctx context.Context) (string, error)
+	Insecure bool
+
 	// HTTP is used to send requests; nil: a client of its own. It must have no Timeout, because
 	// some requests wait, and must configure TLS itself. If its Transport is an *http.Transport,
 	// connections are made with its settings, but are not shared with it.
@@ -72,6 +79,9 @@ func (c Config) complete() Config {
 	}
 	if c.Clock == nil {
 		c.Clock = store.SystemClock()
+	}
+	if c.Token == nil {
+		c.Token = v1.EnvironToken(os.Getenv)
 	}
 	return c
 }

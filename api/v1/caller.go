@@ -20,6 +20,7 @@ import (
 type Caller struct {
 	namespace string
 	timeout   time.Duration
+	proof     credentials
 	servers   *Servers  // several, with failover; or
 	endpoint  *endpoint // one, whose failover is somebody else's
 }
@@ -34,6 +35,11 @@ type CallerConfig struct {
 	PingWithin time.Duration // the TTL that a dead connection must not cost; 0: connections are not pinged
 	TLS        *tls.Config   // for servers with https; nil: what this machine trusts
 	Client     *http.Client  // nil: one of its own. It must configure TLS itself
+
+	// Token proves who asks; nil: nothing does. A token is sent only over TLS or to this machine, unless Insecure is
+	// set, and never along a redirect.
+	Token    TokenFunc
+	Insecure bool
 }
 
 // NewCaller returns a caller. It does not connect.
@@ -48,7 +54,8 @@ func NewCaller(config CallerConfig) (*Caller, error) {
 }
 
 func newCaller(config CallerConfig) *Caller {
-	return &Caller{namespace: config.Namespace, timeout: cmp.Or(config.Timeout, 30*time.Second)}
+	return &Caller{namespace: config.Namespace, timeout: cmp.Or(config.Timeout, 30*time.Second),
+		proof: credentials{config.Token, config.Insecure}}
 }
 
 // one returns a caller of the server to ask now, and of no other.

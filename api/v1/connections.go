@@ -21,10 +21,12 @@ func NewClient(config *tls.Config) *http.Client {
 			TLSHandshakeTimeout: 5 * time.Second, TLSClientConfig: config, ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: idleTimeout,
 		},
-		// Following a redirect would send a command to a server that nobody named.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: stayHere,
 	}
 }
+
+// stayHere refuses redirects: following one would send a command, and a token, to a server that nobody named.
+func stayHere(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // connections are those to one server. A connection can be dead without an error: a
 // router forgot it, or a machine moved. HTTP/2 would go on to use it for every request,

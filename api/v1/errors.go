@@ -115,7 +115,7 @@ func (c *Caller) refusal(server, method string, response *http.Response) error {
 	var p Problem
 	if err == nil && kind == "application/problem+json" && json.Unmarshal(body, &p) == nil {
 		if code := leasehold.CodeOf(p.Code); code != 0 {
-			return p.err(code, cmp.Or(c.namespace, leasehold.DefaultNamespace))
+			return unproven(p.err(code, cmp.Or(c.namespace, leasehold.DefaultNamespace)), response.StatusCode)
 		}
 	}
 	// Go's server answers so in plain text before any door sees the request.
@@ -124,11 +124,19 @@ func (c *Caller) refusal(server, method string, response *http.Response) error {
 		message := fmt.Sprintf("the server at %s requires TLS: write it as https://%s", server, host)
 		return &leasehold.Error{Code: leasehold.Refused, Message: message}
 	}
-	return notLeasehold(server, method, response.StatusCode)
+	return unproven(notLeasehold(server, method, response.StatusCode), response.StatusCode)
+}
+
+// unproven marks the error of a request whose sender the server does not know.
+func unproven(err *leasehold.Error, status int) error {
+	if status != http.StatusUnauthorized {
+		return err
+	}
+	return &failure{err, ErrUnauthenticated}
 }
 
 // notLeasehold returns the error of an answer that no Leasehold server gives.
-func notLeasehold(server, method string, status int) error {
+func notLeasehold(server, method string, status int) *leasehold.Error {
 	code := leasehold.Refused
 	// A proxy that could not reach the server (502, 503), or that refused by itself (429), has not
 	// passed the request on. After any other 5xx nobody knows.

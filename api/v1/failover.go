@@ -41,6 +41,9 @@ func NewServers(config CallerConfig) (*Servers, error) {
 		}
 		c := newCaller(config)
 		c.endpoint = newEndpoint(complete, client, config.PingWithin)
+		if config.Token != nil {
+			c.endpoint.client.CheckRedirect = stayHere
+		}
 		s.all = append(s.all, c)
 	}
 	return s, nil

@@ -3,6 +3,7 @@ package v1
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -91,21 +92,46 @@ func (c *Caller) doHere(ctx context.Context, r request, answer any) (http.Header
 // maxAnswer is more than the largest page can have.
 const maxAnswer = 64 << 20
 
-// openHere asks this one server.
+// openHere asks this one server. A token that it refuses may have ended just now: if there is another, the request,
+// of which nothing was done, is sent once more.
 func (c *Caller) openHere(ctx context.Context, r request) (*http.Response, error) {
+	response, token, err := c.attempt(ctx, r)
+	if token == "" || r.stream != nil || !errors.Is(err, ErrUnauthenticated) {
+		return response, err
+	}
+	again := context.WithValue(ctx, rejectedKey{}, token)
+	if next, failed := c.proof.token(again); failed != nil || next == token || next == "" {
+		return response, err
+	}
+	response, _, err = c.attempt(ctx, r)
+	return response, err
+}
+
+// attempt sends a request once. It also returns the token that was sent.
+func (c *Caller) attempt(ctx context.Context, r request) (*http.Response, string, error) {
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, noteSent(&sent, r))
 	hr, err := c.build(ctx, r)
 	if err != nil {
-		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+		return nil, "", &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
+	token, err := c.proof.authorize(hr)
+	if err != nil {
+		return nil, "", err
+	}
+	response, err := c.deliver(hr, &sent)
+	return response, token, err
+}
+
+// deliver sends a request that is complete.
+func (c *Caller) deliver(hr *http.Request, sent *atomic.Bool) (*http.Response, error) {
 	response, err := c.endpoint.client.Do(hr)
 	if err == nil {
 		c.endpoint.noteLevel(response)
 	}
 	switch {
 	case err != nil && sent.Load():
-		return nil, unanswered(c.endpoint.address, r.method, err)
+		return nil, unanswered(c.endpoint.address, hr.Method, err)
 	case err != nil:
 		return nil, unreached(c.endpoint.address, err)
 	case response.StatusCode == http.StatusOK:
@@ -113,7 +139,7 @@ func (c *Caller) openHere(ctx context.Context, r request) (*http.Response, error
 		return response, nil
 	}
 	defer response.Body.Close()
-	return nil, c.refusal(c.endpoint.address, r.method, response)
+	return nil, c.refusal(c.endpoint.address, hr.Method, response)
 }
 
 // noteLevel remembers the feature level that an answer names.

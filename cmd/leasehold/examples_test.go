@@ -84,6 +84,7 @@ var elsewhere = []struct{ prefix, why, file string }{
 	{"leasehold serve --azure-listen", "it needs a server with accounts", "testdata/azure.txtar"},
 	{"leasehold list --ca", "it needs a server with certificates", "testdata/cert.txtar"},
 	{"leasehold session", "it needs a session that somebody opened", "testdata/walk_agents.txtar"},
+	{"leasehold context", "it needs a person's contexts", "testdata/context.txtar"},
 	{"while sleep 10", "it is a loop without end", ""},
 	{"leasehold completion zsh", "it needs zsh", "testdata/completion.txtar"},
 }

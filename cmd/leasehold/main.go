@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/internal/cli/cluster"
 	"github.com/leasehold/leasehold/internal/cli/journal"
 	"github.com/leasehold/leasehold/internal/cli/lease"
+	"github.com/leasehold/leasehold/internal/cli/login"
 	"github.com/leasehold/leasehold/internal/cli/record"
 	"github.com/leasehold/leasehold/internal/cli/resource"
 	"github.com/leasehold/leasehold/internal/cli/run"
@@ -89,6 +90,9 @@ func (p *program) contents() []cli.Chapter {
 			server.Serve(a, p.Outside), server.Config(a), server.Alarms(a, lease.Acknowledge(a)), server.Doctor(a),
 			server.Backup(a, p.Outside), server.Restore(a), server.Check(a, p.Outside), server.Bench(a),
 			token.Command(a),
+		}},
+		{Title: "Say where your servers are", Commands: []*cobra.Command{
+			login.Context(a),
 		}},
 		{Title: "Run a cluster", Commands: []*cobra.Command{
 			cluster.Command(a), cert.Command(a),

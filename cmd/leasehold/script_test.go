@@ -182,7 +182,8 @@ func within(ts *testscript.TestScript, stdout, stderr io.Writer, args []string) 
 	a := newProgram()
 	a.Stdin, a.Stdout, a.Stderr, a.Environ = strings.NewReader(""), stdout, stderr, nil
 	for _, name := range []string{"LEASEHOLD_SERVER", "LEASEHOLD_NAMESPACE", "LEASEHOLD_HOLDER", "LEASEHOLD_DATA",
-		"LEASEHOLD_LISTN", "LEASEHOLD_CA", "LEASEHOLD_CERT", "LEASEHOLD_KEY"} {
+		"LEASEHOLD_LISTN", "LEASEHOLD_CA", "LEASEHOLD_CERT", "LEASEHOLD_KEY", "LEASEHOLD_TOKEN", "LEASEHOLD_TOKEN_FILE",
+		"LEASEHOLD_CONTEXT", "HOME", "XDG_CONFIG_HOME"} {
 		a.Environ = append(a.Environ, name+"="+ts.Getenv(name))
 	}
 	return a.execute(args)

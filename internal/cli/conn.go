@@ -49,11 +49,11 @@ func (a *App) Talk(body func(ctx context.Context, c *Conn, args []string) error)
 
 // Connect reads the settings of a command and returns its connection. No server is asked yet.
 func (a *App) Connect(cmd *cobra.Command) (*Conn, error) {
-	settings, _, err := config.ForClient(a.Sources(cmd))
+	client, err := a.ClientSettings(cmd)
 	if err != nil {
-		return nil, Hint(Usage("%v", err), "all settings: leasehold help configuration")
+		return nil, err
 	}
-	return NewConn(settings.Client, cmd)
+	return NewConn(client, cmd)
 }
 
 // NewConn returns a connection to the servers that the settings name.
@@ -70,7 +70,7 @@ func NewConn(client config.Client, cmd *cobra.Command) (*Conn, error) {
 		return c, c.useStore(client.Servers[0])
 	}
 	caller, err := v1.NewCaller(v1.CallerConfig{Servers: client.Servers, Namespace: client.Namespace, Timeout: Patience,
-		TLS: c.TLS})
+		TLS: c.TLS, Token: client.Token, Insecure: client.Insecure})
 	c.Caller = caller
 	return c, err
 }
@@ -107,14 +107,16 @@ func (a *App) ServerFlags(cmd *cobra.Command) {
 	for _, name := range serverSettings {
 		a.SettingFlag(cmd, name, "")
 	}
-	for _, name := range serverSettings[1:] {
+	for _, name := range serverSettings[2:] {
 		if err := cmd.MarkFlagFilename(name); err != nil {
 			panic(err) // the flag was just made
 		}
 	}
+	cmd.Flags().Bool("insecure", false, "send your token also to another machine without TLS, where others can read it")
 }
 
-var serverSettings = []string{"server", "ca", "cert", "key"}
+// serverSettings are those by which a server is found, then the files of a connection.
+var serverSettings = []string{"server", "context", "ca", "cert", "key", "token-file"}
 
 // Everything returns all resources whose names begin with a prefix. The list is never nil, which
 // JSON would show as null.

@@ -93,7 +93,8 @@ func (a *App) configurationTopic() *cobra.Command {
 	var b strings.Builder
 	b.WriteString(`Every setting has one name. It is a flag, and a variable in capitals behind
 LEASEHOLD_; those of the server are also keys of the YAML file that --config names.
-The flag is strongest, then the variable, then the file, then the default:
+The flag is strongest, then the variable, then the file, then the default; for commands that
+talk to a server, the context (leasehold help context) is in the place of the file:
 
   leasehold serve --log-level debug
   LEASEHOLD_LOG_LEVEL=debug leasehold serve
@@ -109,6 +110,9 @@ an error, and so is a wrong value, even one that a stronger source overrules.
 Variables that run and elect set for their command, which are not settings:
 
   LEASEHOLD_RESOURCE, _ID, _TOKEN, _UNITS, _EXPIRES, _HELD
+
+For other commands LEASEHOLD_TOKEN, if it is not a number, is the token that proves who you
+are. Run and elect pass it on as LEASEHOLD_ACCESS_TOKEN, which means the same.
 `)
 	b.WriteString("\nNO_COLOR, if it is not empty, turns colours off.")
 	return topic("configuration", "Every setting, its variable and its default", b.String())

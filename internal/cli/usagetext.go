@@ -162,5 +162,5 @@ func hasOwnFlags(cmd *cobra.Command) (own bool) {
 // Flags that are shown apart from those of a command.
 var (
 	everywhere      = []string{"help", "quiet", "version"}
-	connectionFlags = append([]string{"namespace"}, serverSettings...)
+	connectionFlags = append([]string{"namespace", "insecure"}, serverSettings...)
 )

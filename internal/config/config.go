@@ -13,9 +13,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/store"
 )
@@ -67,6 +69,11 @@ type Client struct {
 	TLS       certificate.Files
 	Namespace string
 	Holder    string // empty: whoever runs the command
+
+	Context   string // empty: none
+	TokenFile string
+	Insecure  bool         // a token is sent also without TLS
+	Token     v1.TokenFunc // proves who asks; nil: nothing does. The command line sets it
 }
 
 // Sources is where settings come from.
@@ -74,6 +81,10 @@ type Sources struct {
 	Flags   map[string]string // those that were given, by name
 	Environ []string          // as os.Environ returns it
 	Doors   []Door            // which settings there are beside those of every server
+
+	// Context are the settings of the person's context, which commands use that talk to a server.
+	Context     map[string]string
+	ContextName string
 }
 
 // A Setting is one key with its value and where that came from.
@@ -109,12 +120,38 @@ func ForServer(src Sources) (Config, []Setting, error) {
 func ForClient(src Sources) (Config, []Setting, error) {
 	var c Config
 	env, err := environ(src.Environ, src.Doors)
-	r := resolver{config: &c, layers: []layer{flagLayer(src.Flags), env}, problems: []error{err}}
+	named := layer{}
+	for name, value := range src.Context {
+		named[name] = given{value, contextOrigin + src.ContextName}
+	}
+	r := resolver{config: &c, layers: []layer{flagLayer(src.Flags), env, named}, problems: []error{err}}
 	r.settle(pick(src.Doors, OfClient))
 	if err := c.Client.complete(); err == nil { // else it was reported
 		r.problems = append(r.problems, c.Client.checkTLS())
 	}
 	return c, r.settings, errors.Join(r.problems...)
+}
+
+// contextOrigin begins the origin of what a context says.
+const contextOrigin = "context "
+
+// OfContext reports whether a context said it.
+func (s Setting) OfContext() bool { return strings.HasPrefix(s.Origin, contextOrigin) }
+
+// OfFlag reports whether a flag said it.
+func (s Setting) OfFlag() bool { return strings.HasPrefix(s.Origin, "flag ") }
+
+// ContextNamed returns the context that a flag or a variable names; empty: none does.
+func (s Sources) ContextNamed() string {
+	if name, ok := s.Flags["context"]; ok {
+		return name
+	}
+	for _, entry := range s.Environ {
+		if name, ok := strings.CutPrefix(entry, EnvName("context")+"="); ok {
+			return name
+		}
+	}
+	return ""
 }
 
 // A layer is what one source says, by name of key.

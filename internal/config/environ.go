@@ -17,10 +17,13 @@ const (
 	EnvExpires  = EnvPrefix + "EXPIRES"
 	EnvUnits    = EnvPrefix + "UNITS"
 	EnvHeld     = EnvPrefix + "HELD"
+
+	// EnvAccessToken has what EnvToken was for leasehold run itself, if that proves who asks.
+	EnvAccessToken = EnvPrefix + "ACCESS_TOKEN"
 )
 
 // ForCommands are all of them.
-var ForCommands = []string{EnvResource, EnvID, EnvToken, EnvExpires, EnvUnits, EnvHeld}
+var ForCommands = []string{EnvResource, EnvID, EnvToken, EnvExpires, EnvUnits, EnvHeld, EnvAccessToken}
 
 // environ reads the variables that are ours. An empty one counts as not set:
 // files for containers often cannot leave one out.

@@ -148,6 +148,11 @@ var keys = []Key{
 		set:  setFileOf(func(c *Config) *string { return &c.Client.TLS.Cert })},
 	{Name: "key", Scope: OfClient,
 		Help: "key of --cert", set: setFileOf(func(c *Config) *string { return &c.Client.TLS.Key })},
+	{Name: "context", Scope: OfClient,
+		Help: "context that has the other settings of a connection (leasehold context list)", set: setContext},
+	{Name: "token-file", Scope: OfClient,
+		Help: "file with the token that proves who you are, read again when it changes; empty: $LEASEHOLD_TOKEN",
+		set:  setFileOf(func(c *Config) *string { return &c.Client.TokenFile })},
 	{Name: "namespace", Scope: OfClient, Default: leasehold.DefaultNamespace,
 		Help: "namespace that names are looked up in", set: setNamespace},
 	{Name: "holder", Scope: OfClient,
@@ -333,6 +338,11 @@ func (c *Client) complete() error {
 		servers = append(servers, address)
 	}
 	c.Servers, c.Server = servers, strings.Join(servers, ",")
+	return nil
+}
+
+func setContext(c *Config, value string) error {
+	c.Client.Context = value
 	return nil
 }
 

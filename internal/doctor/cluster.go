@@ -10,7 +10,6 @@ import (
 	"github.com/leasehold/leasehold/internal/cli"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/config"
 )
 
 // lookAtServers asks each server that was named, where there are several: commands go on to the
@@ -21,8 +20,8 @@ func (d *Diagnosis) lookAtServers(ctx context.Context, c *cli.Conn) {
 	}
 	var away []answer
 	for _, server := range c.Client.Servers {
-		one := config.Client{Server: server, Servers: []string{server}, TLS: c.Client.TLS,
-			Namespace: c.Client.Namespace}
+		one := c.Client
+		one.Server, one.Servers = server, []string{server}
 		alone, err := cli.NewConn(one, c.Cmd)
 		if err == nil {
 			_, err = alone.Version(ctx)

@@ -50,6 +50,8 @@ const ttl = 30 * time.Second
 type Config struct {
 	Servers   []string    // the clients are spread over them
 	TLS       *tls.Config // for servers with https; nil: what this machine trusts
+	Token     v1.TokenFunc
+	Insecure  bool // the token is sent also without TLS
 	Namespace string
 	Holder    string        // who holds the leases; the number of the client is added
 	Clients   int           // each with one connection
@@ -157,7 +159,7 @@ func New(config Config) (*Runner, error) {
 	for i := range config.Clients {
 		c, err := v1.NewCaller(v1.CallerConfig{
 			Servers: config.serversFor(i), Namespace: config.Namespace, Timeout: config.Timeout,
-			Client: oneConnection(config.TLS),
+			Client: oneConnection(config.TLS), Token: config.Token, Insecure: config.Insecure,
 		})
 		if err != nil {
 			return nil, err

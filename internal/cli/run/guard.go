@@ -30,6 +30,9 @@ type legacy struct {
 	CA        string        `json:"ca,omitempty"`
 	Cert      string        `json:"cert,omitempty"`
 	Key       string        `json:"key,omitempty"`
+	TokenFile string        `json:"token_file,omitempty"`
+	Token     string        `json:"token,omitempty"` // if there is no file
+	Insecure  bool          `json:"insecure,omitempty"`
 	Session   string        `json:"session"`
 	TTL       time.Duration `json:"ttl"`
 }
@@ -37,8 +40,13 @@ type legacy struct {
 // bequeath tells the guard which session to end if this process is killed.
 func (e *job) bequeath(session string) {
 	c := e.conn.Client
-	text, err := json.Marshal(legacy{Servers: c.Servers, Namespace: c.Namespace, CA: c.TLS.CA, Cert: c.TLS.Cert,
-		Key: c.TLS.Key, Session: session, TTL: e.ttl.Value})
+	will := legacy{Servers: c.Servers, Namespace: c.Namespace, CA: c.TLS.CA, Cert: c.TLS.Cert,
+		Key: c.TLS.Key, Session: session, TTL: e.ttl.Value, TokenFile: c.TokenFile, Insecure: c.Insecure}
+	if c.Token != nil && c.TokenFile == "" {
+		// If there is none, the session ends by its TTL.
+		will.Token, _ = c.Token(context.Background())
+	}
+	text, err := json.Marshal(will)
 	if err == nil {
 		e.guard.Then(string(text))
 	}
@@ -62,7 +70,7 @@ func abandon(what string, within time.Duration) {
 		return
 	}
 	servers, err := v1.NewServers(v1.CallerConfig{Servers: l.Servers, Namespace: l.Namespace, TLS: c.TLS,
-		PingWithin: l.TTL})
+		PingWithin: l.TTL, Token: l.token(), Insecure: l.Insecure})
 	if err != nil {
 		return
 	}
@@ -70,4 +78,15 @@ func abandon(what string, within time.Duration) {
 	_ = servers.Retry(ctx, max(l.TTL/10, time.Second), func(ctx context.Context, server *v1.Caller) error {
 		return server.AbandonSession(ctx, l.Session)
 	})
+}
+
+// token returns what proves who asks; nil: nothing did.
+func (l *legacy) token() v1.TokenFunc {
+	switch {
+	case l.TokenFile != "":
+		return v1.TokenFile(l.TokenFile)
+	case l.Token != "":
+		return func(context.Context) (string, error) { return l.Token, nil }
+	}
+	return nil
 }

@@ -134,6 +134,7 @@ func beginJob(ctx context.Context, a *cli.App, c *cli.Conn, f jobFlags) (*job, c
 	dialed, err := client.Dial(ctx, client.Config{
 		Servers: c.Client.Servers, HTTP: v1.NewClient(c.TLS), Namespace: c.Client.Namespace, Holder: holder,
 		TTL: f.ttl.Value, OnSession: e.bequeath, Log: slog.New(&e.failures),
+		Token: c.Client.Token, Insecure: c.Client.Insecure,
 	})
 	if err != nil {
 		e.guard.Dismiss()
@@ -340,11 +341,15 @@ func (e *job) environ(holds []*client.Hold) []string {
 		config.EnvName("server"):    e.conn.Client.Server,
 		config.EnvName("namespace"): e.conn.Client.Namespace,
 	}
-	for name, file := range map[string]string{"ca": e.conn.Client.TLS.CA, "cert": e.conn.Client.TLS.Cert,
-		"key": e.conn.Client.TLS.Key} {
-		if file != "" {
-			set[config.EnvName(name)] = file
+	for name, value := range map[string]string{"ca": e.conn.Client.TLS.CA, "cert": e.conn.Client.TLS.Cert,
+		"key": e.conn.Client.TLS.Key, "token-file": e.conn.Client.TokenFile, "context": e.conn.Client.Context} {
+		if value != "" {
+			set[config.EnvName(name)] = value
 		}
+	}
+	// The command needs the fencing token under this name, and a leasehold command inside needs to prove who asks.
+	if ours := e.app.Getenv(config.EnvToken); ours != "" && !v1.FencingToken(ours) {
+		set[config.EnvAccessToken] = ours
 	}
 	env := slices.DeleteFunc(slices.Clone(e.app.Environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -245,6 +245,13 @@ func (e *job) terraformEnviron(s *client.Session, f runFlags) ([]string, error) 
 		config.EnvName("server"):             e.conn.Client.Server,
 		config.EnvName("namespace"):          e.conn.Client.Namespace,
 	}
+	if e.conn.Client.Token != nil && e.app.Getenv(terraform.Variable("password")) == "" {
+		token, err := e.conn.Client.Token(s.Context())
+		if err != nil {
+			return nil, err
+		}
+		set[terraform.Variable("username")], set[terraform.Variable("password")] = "token", token
+	}
 	for name, file := range terraform.Files(e.conn) {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -161,7 +161,8 @@ func benchOperations(word string, clients int) []string {
 
 func benchConfig(a *cli.App, c *cli.Conn, f benchFlags) load.Config {
 	config := load.Config{
-		Servers: c.Client.Servers, TLS: c.TLS, Namespace: f.namespace, Holder: cli.Holder(), Clients: f.clients,
+		Servers: c.Client.Servers, TLS: c.TLS, Token: c.Client.Token, Insecure: c.Client.Insecure,
+		Namespace: f.namespace, Holder: cli.Holder(), Clients: f.clients,
 		Leases: f.leases,
 		WarmUp: f.warmUp.Value, Duration: f.duration.Value, Timeout: cli.Patience,
 		Watchers: f.watchers, EventRate: f.rate,

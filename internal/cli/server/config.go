@@ -42,7 +42,10 @@ again.`,
 		Args: cli.Takes(0, 0),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		src := a.Sources(cmd)
+		src, err := a.ClientSources(cmd)
+		if err != nil {
+			return cli.Usage("%v", err)
+		}
 		_, settings, serverErr := config.ForServer(src)
 		_, more, clientErr := config.ForClient(src)
 		if err := firstProblem(serverErr, clientErr); err != nil {

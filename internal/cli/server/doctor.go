@@ -49,7 +49,11 @@ the server can't be reached or is not ready, and 71 if this machine is not fit.`
 }
 
 func examine(ctx context.Context, a *cli.App, cmd *cobra.Command, length time.Duration) error {
-	settings, origins, err := config.ForClient(a.Sources(cmd))
+	src, err := a.ClientSources(cmd)
+	if err != nil {
+		return cli.Usage("%v", err)
+	}
+	settings, origins, err := config.ForClient(src)
 	d := &doctor.Diagnosis{Result: doctor.ResultOK}
 	d.Add(doctor.JudgeSettings(origins, err))
 	d.Add(doctor.JudgeKernel(doctor.ReadKernelClock()))

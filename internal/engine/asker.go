@@ -31,3 +31,16 @@ func CheckAsker(a *access.Asker) error {
 	}
 	return nil
 }
+
+// Policy returns who may do what, as of the newest entry that was applied here; nil: access is off.
+func (f *Feed) Policy() *access.Policy { return f.policy.Load() }
+
+// PolicyOf returns who may do what, as this node has applied it; nil: access is off. Nothing is waited for, so another
+// node may know a newer one.
+func PolicyOf(e Engine) *access.Policy {
+	feed := e.Feed()
+	if feed == nil {
+		return nil // some engines of tests have none
+	}
+	return feed.Policy()
+}

@@ -3,9 +3,11 @@ package engine
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // A Feed tells watchers that history grew, and waiting requests that their turn came. It keeps
@@ -15,6 +17,8 @@ import (
 // A channel is closed and replaced for each change, rather than sent to: any number of watchers
 // can wait on it, and the engine never waits for one of them.
 type Feed struct {
+	policy atomic.Pointer[access.Policy] // as of the newest entry; nil: access is off
+
 	mu     sync.Mutex // guards what follows
 	spaces map[string]*channel
 	none   core.History    // of a namespace in which nothing happened yet
@@ -38,6 +42,7 @@ func NewFeed() *Feed {
 // namespaces. Only the engine calls it, between two entries, so a watcher never sees a part of
 // one.
 func (f *Feed) Publish(view core.View, events []*leasehold.Event) {
+	f.policy.Store(view.Policy())
 	forgot := view.Forgot()
 	if len(events) == 0 && len(forgot) == 0 {
 		return
@@ -66,6 +71,7 @@ func (f *Feed) Publish(view core.View, events []*leasehold.Event) {
 // PublishAll makes known a state that was not built up entry by entry: the one
 // that an engine starts with, or got from another node.
 func (f *Feed) PublishAll(view core.View) {
+	f.policy.Store(view.Policy())
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.none = view.History("")

@@ -119,6 +119,7 @@ func (a *Authority) Client(r Request) (Pair, error) {
 		return Pair{}, err
 	}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	template.DNSNames = []string{r.Name} // by which rules say who it is
 	return a.sign(template, key)
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/access/credential"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
@@ -20,6 +22,8 @@ type Options struct {
 	Log     *slog.Logger       // nil: nothing is written
 	State   *listen.State      // nil: the backend keeps its own
 	MaxStay int                // requests that wait or watch at a time, of all doors; 0: 8,000
+	Now     func() time.Time   // by which credentials end; nil: the clock of this machine
+	Issuers *http.Client       // that asks issuers of JWTs for their keys; nil: the usual one
 }
 
 // A Backend is all that a door may use. Its methods may be called from any goroutine.
@@ -33,6 +37,7 @@ type Backend struct {
 	values  engine.Values
 	cluster engine.Cluster
 	warner  engine.Warner
+	login   *credential.Login
 }
 
 // NewBackend returns a backend with an engine.
@@ -73,6 +78,7 @@ func (b *Backend) Open(e engine.Engine) {
 	b.values, _ = e.(engine.Values)
 	b.cluster, _ = e.(engine.Cluster)
 	b.warner, _ = e.(engine.Warner)
+	b.login = b.newLogin(e)
 	b.state.Open()
 }
 

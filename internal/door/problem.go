@@ -51,6 +51,10 @@ func Told(h http.Header, err error, standings func(leasehold.Code) Standing) (*l
 	e := Coded(err)
 	s := standings(e.Code)
 	s.Status = StatusOf(err, s.Status)
+	if s.Status == http.StatusUnauthorized {
+		s.Title = "no valid credential"
+		challenge(h, err)
+	}
 	if s.Later {
 		h["Retry-After"] = retryAfter
 	}

@@ -2,10 +2,12 @@ package door
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/leasehold/leasehold/internal/access/credential"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/listen"
 )
@@ -38,6 +40,32 @@ func (b *Backend) UntilStopping(ctx context.Context) (context.Context, context.C
 		release()
 		cancel()
 	}
+}
+
+// errEnded is why what stays ends when its credential does.
+var errEnded = &loginError{&credential.Refusal{Reason: credential.Expired,
+	Message: "the credential expired in the meantime: get another one, and ask again with the same id"}}
+
+// Staying returns a context for a request that stays: it ends when the server drains, and when the credential of who
+// asks expires.
+func (b *Backend) Staying(ctx context.Context, p *credential.Proof) (context.Context, context.CancelFunc) {
+	ctx, cancel := b.UntilStopping(ctx)
+	if p == nil || p.Expires.IsZero() {
+		return ctx, cancel
+	}
+	ctx, ended := context.WithTimeoutCause(ctx, p.Expires.Sub(b.login.Now()), errEnded)
+	return ctx, func() {
+		ended()
+		cancel()
+	}
+}
+
+// Ended returns why a request that stayed had to end, if that is because its credential expired.
+func Ended(ctx context.Context) error {
+	if err := context.Cause(ctx); errors.Is(err, errEnded) {
+		return err
+	}
+	return nil
 }
 
 // Pause waits, and reports whether there is still somebody to wait for: it ends early, with

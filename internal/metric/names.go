@@ -29,6 +29,9 @@ var (
 	Exports    = gauge("exports", "Exports of the journal that are under way.")
 )
 
+// Logins, at every door.
+var LoginsRefused = counter("logins_refused_total", "Logins refused, by reason.", "reason")
+
 // Connections and certificates.
 var (
 	Connections        = gauge("connections", "Connections that a port has.", "port")

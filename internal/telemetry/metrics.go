@@ -26,6 +26,8 @@ type Metrics struct {
 	Cut     prometheus.Counter // watches that were too slow
 	Waiting prometheus.Gauge   // requests that wait for a resource
 	Exports prometheus.Gauge   // exports of the journal that are under way
+
+	LoginsRefused *prometheus.CounterVec // by reason
 }
 
 // NewMetrics returns metrics that count nothing yet.
@@ -41,9 +43,11 @@ func NewMetrics() *Metrics {
 		Cut:     metric.WatchesCut.Counter(),
 		Exports: metric.Exports.Gauge(),
 		Waiting: metric.Waiting.Gauge(),
+
+		LoginsRefused: metric.LoginsRefused.CounterVec(),
 	}
 	m.registry.MustRegister(
-		m.requests, m.seconds, m.waits, m.Watches, m.Unsent, m.Cut, m.Waiting, m.Exports,
+		m.requests, m.seconds, m.waits, m.Watches, m.Unsent, m.Cut, m.Waiting, m.Exports, m.LoginsRefused,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m

@@ -83,6 +83,9 @@ func (l *Login) index(old *known, policy *access.Policy) *known {
 // On reports whether access is on.
 func (l *Login) On() bool { return l.config.Local() != nil }
 
+// Policy returns the policy as this server has applied it; nil: access is off.
+func (l *Login) Policy() *access.Policy { return l.config.Local() }
+
 // Check returns who shows something, or nil and no error if access is off. The error is a *Refusal, or says why the
 // policy cannot be read.
 func (l *Login) Check(ctx context.Context, s Shown) (*Proof, error) {

@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 // maxSkew is how far a client's clock may be from the server's, as in Azure.
@@ -38,13 +41,26 @@ func (c *call) authorize() error {
 	if err != nil {
 		return err
 	}
-	address, _, splitErr := net.SplitHostPort(c.r.RemoteAddr)
-	if splitErr != nil {
+	c.introduceCaller()
+	return nil
+}
+
+// introduceCaller keeps who was proven: the account, or with a credential of the policy the one that has it.
+func (c *call) introduceCaller() {
+	address, _, err := net.SplitHostPort(c.r.RemoteAddr)
+	if err != nil {
 		address = c.r.RemoteAddr
 	}
-	c.who = cut(c.at.Account+"@"+address, 256)
-	c.ctx = withActor(c.ctx, c.at.Account, cut(address, 256))
-	return nil
+	name := c.at.Account
+	if c.proof == nil {
+		c.proof = c.door.backend.ProveAccount(c.at.Account)
+	} else {
+		name = c.proof.Asker.Principal
+	}
+	c.who = cut(name+"@"+address, 256)
+	c.ctx = door.WithCaller(c.ctx, door.Caller{
+		Origin: leasehold.Origin{Actor: c.at.Account, Address: cut(address, 256), Door: doorName}, Proof: c.proof,
+	})
 }
 
 // limited reports whether a request was let in by a shared access signature, which allows less than a key.

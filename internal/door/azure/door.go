@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/access/credential"
 	"github.com/leasehold/leasehold/internal/azureaccount"
 	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
@@ -67,6 +68,8 @@ type call struct {
 	at     azureblob.Place
 	op     *operation
 	who    string // proven to be
+
+	proof *credential.Proof // who asks; nil: access is off
 
 	inTheWay leasehold.Token // of the lease for which an acquire was refused
 }

@@ -1,16 +1,15 @@
 package azure
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold"
-	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/door"
 )
 
 // tokenTime is how long a token lasts. Clients get another by themselves.
@@ -70,9 +69,14 @@ func fingerprint(key []byte) string {
 	return base64.RawURLEncoding.EncodeToString(sign(key, "leasehold azure key")[:12])
 }
 
+// checkBearer checks a token that this door gave for the key of an account, or a credential of the policy.
 func (c *call) checkBearer(token string) error {
 	claims, ok := c.door.openToken(strings.TrimSpace(token), time.Now())
 	switch {
+	case !ok && c.door.backend.AccessOn() && len(c.door.config.Accounts.Keys(c.at.Account)) > 0:
+		proof, err := c.door.backend.Login(c.r, door.Bearer)
+		c.proof = proof
+		return c.loginFault(err)
 	case !ok:
 		return errInvalidAuth.with("AuthenticationErrorDetail",
 			"The token is not one of this server's, or it has expired, or its key was taken away.")
@@ -82,6 +86,10 @@ func (c *call) checkBearer(token string) error {
 	return nil
 }
 
-func withActor(ctx context.Context, account, address string) context.Context {
-	return engine.WithOrigin(ctx, leasehold.Origin{Actor: account, Address: address, Door: "azure"})
+// loginFault returns a refused login in Azure's words.
+func (c *call) loginFault(err error) error {
+	if door.StatusOf(err, 0) == http.StatusUnauthorized {
+		return errInvalidAuth.with("AuthenticationErrorDetail", err.Error())
+	}
+	return err
 }

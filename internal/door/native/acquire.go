@@ -37,7 +37,7 @@ func (c *call) acquire() error {
 // the id to ask for it again, the lease would serve nobody: it is given back.
 func (c *call) granted(command *core.Acquire, answer core.Answer, g grant) error {
 	nameless := c.made && command.Request == (core.Request{})
-	if !nameless || c.r.Context().Err() == nil {
+	if !nameless || c.ctx.Err() == nil {
 		g.also = answer.Also
 		if g.warning == "" && c.wholePool(answer.Lease) {
 			g.warning = fmt.Sprintf("this lease takes all %d units of %s, since the request does not say how many: "+
@@ -64,7 +64,7 @@ func (c *call) acquireWaiting(command *core.Acquire) error {
 	}
 	defer leave()
 	c.stay()
-	ctx, cancel := c.door.backend.UntilStopping(c.signed())
+	ctx, cancel := c.door.backend.Staying(c.signed(), c.proof)
 	defer cancel()
 
 	began := time.Now()
@@ -73,6 +73,9 @@ func (c *call) acquireWaiting(command *core.Acquire) error {
 	c.waited = try.queued
 	c.writeWithin(writeTime)
 	if err != nil {
+		if ended := door.Ended(ctx); ended != nil {
+			return ended
+		}
 		if c.door.backend.Stopping().Err() != nil && ctx.Err() != nil && errors.Is(err, leasehold.ErrUndecided) {
 			return try.stopped(command)
 		}

@@ -195,7 +195,7 @@ func (c *call) backup() error {
 		return err
 	}
 	defer leave()
-	ctx, cancel := c.door.backend.UntilStopping(c.signed())
+	ctx, cancel := c.door.backend.Staying(c.signed(), c.proof)
 	defer cancel()
 	c.stay()
 	w := &slowWriter{call: c}

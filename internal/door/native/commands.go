@@ -34,7 +34,7 @@ func (c *call) renew() error {
 // counted, but only a lease is a yes.
 func (c *call) stillWaits(w *leasehold.Waiter) error {
 	var held *leasehold.Error
-	err := c.door.backend.Read(c.r.Context(), func(v core.View) { held = v.Held(w.Namespace, w.Resource) })
+	err := c.door.backend.Read(c.ctx, func(v core.View) { held = v.Held(w.Namespace, w.Resource) })
 	if err != nil {
 		return err
 	}

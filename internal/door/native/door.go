@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strconv"
@@ -8,8 +9,10 @@ import (
 	"time"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/access/credential"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
@@ -64,7 +67,7 @@ func (d *Door) Door() door.Door {
 	health("/readyz", d.readyz)
 	health("/healthz", d.readyz)
 	health("/version", d.version)
-	health("/metrics", d.backend.Metrics().Handler().ServeHTTP)
+	health("/metrics", d.metrics)
 	page := func(pattern string, h http.HandlerFunc) door.Route {
 		return door.Route{Pattern: pattern, Handler: h, Early: true, AnySite: true}
 	}
@@ -82,7 +85,7 @@ func (d *Door) Door() door.Door {
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if o := d.asked[r.Pattern]; o != nil {
 		began := time.Now()
-		c := &call{door: d, w: w, r: r}
+		c := &call{door: d, w: w, r: r, ctx: r.Context()}
 		if !d.backend.Starting() {
 			c.sayLevel()
 			c.noteDenied(o.operation, err)
@@ -102,6 +105,8 @@ type call struct {
 	door      *Door
 	w         http.ResponseWriter
 	r         *http.Request
+	ctx       context.Context   // of the request, with who sends it
+	proof     *credential.Proof // who sends it; nil: access is off
 	namespace string
 	query     door.Query
 	once      core.Request // the name by which the request can be sent again
@@ -114,9 +119,12 @@ type call struct {
 func (d *Door) handler(o *accounted) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		c := &call{door: d, w: w, r: r}
+		c := &call{door: d, w: w, r: r, ctx: r.Context()}
 		c.sayLevel()
-		err := c.open(o.operation)
+		err := c.login()
+		if err == nil {
+			err = c.open(o.operation)
+		}
 		if err == nil {
 			err = o.serve(c)
 		}
@@ -132,6 +140,29 @@ func (d *Door) handler(o *accounted) http.HandlerFunc {
 			panic(http.ErrAbortHandler) // which net/http knows, and cuts the connection for
 		}
 	}
+}
+
+// login finds out who sends the request.
+func (c *call) login() (err error) {
+	if c.proof, err = c.door.backend.Login(c.r, door.Bearer); err == nil {
+		c.ctx = door.WithProof(c.ctx, c.proof)
+	}
+	return err
+}
+
+// metrics answers those who may see how the server does.
+func (d *Door) metrics(w http.ResponseWriter, r *http.Request) {
+	if !d.backend.Starting() {
+		proof, err := d.backend.Login(r, door.Bearer)
+		if err == nil {
+			err = d.backend.MayCluster(proof, access.Monitor)
+		}
+		if err != nil {
+			problem(w, err)
+			return
+		}
+	}
+	d.backend.Metrics().Handler().ServeHTTP(w, r)
 }
 
 // sayLevel tells clients the level of the rules: they send what a level brought only to servers

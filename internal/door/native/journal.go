@@ -13,6 +13,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
@@ -22,15 +23,15 @@ const doorName = "native"
 // origin is where the request comes from. The address is that of the connection: what a
 // header says of another one, anybody can write.
 func (c *call) origin() leasehold.Origin {
-	return leasehold.Origin{Address: c.r.RemoteAddr, Door: doorName}
+	return leasehold.Origin{Actor: door.Principal(c.proof), Address: c.r.RemoteAddr, Door: doorName}
 }
 
 // signed is the request's context, with where the request comes from.
-func (c *call) signed() context.Context { return engine.WithOrigin(c.r.Context(), c.origin()) }
+func (c *call) signed() context.Context { return engine.WithOrigin(c.ctx, c.origin()) }
 
 // do carries out a command, and says where it comes from if anybody will ask.
 func (c *call) do(command core.Command) (core.Answer, error) {
-	ctx := c.r.Context()
+	ctx := c.ctx
 	if engine.HasOrigin(command) {
 		ctx = c.signed()
 	}
@@ -39,7 +40,7 @@ func (c *call) do(command core.Command) (core.Answer, error) {
 
 // noteDenied puts a refusal for lack of right in the journal.
 func (c *call) noteDenied(o *operation, err error) {
-	if !errors.Is(err, leasehold.ErrDenied) {
+	if !errors.Is(err, leasehold.ErrDenied) || door.Anonymous(err) {
 		return
 	}
 	if c.namespace == "" && c.readQuery(o) != nil {
@@ -85,7 +86,7 @@ func (c *call) journal(q audit.Query, line func(*jsonBuffer, *audit.Line)) error
 	if accepts(c.r.Header["Accept"], linesType[0]) {
 		return c.export(j, q, line)
 	}
-	page, err := j.Find(c.r.Context(), q)
+	page, err := j.Find(c.ctx, q)
 	if err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (c *call) export(j *audit.Journal, q audit.Query, line func(*jsonBuffer, *a
 	} else {
 		q.Limit = v1.MaxLimit
 	}
-	ctx, cancel := c.door.backend.UntilStopping(c.r.Context())
+	ctx, cancel := c.door.backend.Staying(c.ctx, c.proof)
 	defer cancel()
 	page, err := j.Find(ctx, q)
 	if err != nil {
@@ -195,7 +196,8 @@ func (c *call) export(j *audit.Journal, q audit.Query, line func(*jsonBuffer, *a
 			q.Limit = left
 		}
 		q.After = page.Next
-		if page, err = j.Find(ctx, q); err != nil || c.door.backend.Stopping().Err() != nil {
+		if page, err = j.Find(ctx, q); err != nil || ctx.Err() != nil ||
+			c.door.backend.Stopping().Err() != nil {
 			return errCut
 		}
 	}

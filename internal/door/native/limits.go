@@ -9,7 +9,7 @@ import (
 // limits shows how much there is in the cluster, and how much there may be.
 func (c *call) limits() error {
 	var allowed, used leasehold.Caps
-	if err := c.door.backend.Read(c.r.Context(), func(v core.View) { allowed, used = v.Caps() }); err != nil {
+	if err := c.door.backend.Read(c.ctx, func(v core.View) { allowed, used = v.Caps() }); err != nil {
 		return err
 	}
 	return c.sendValue(v1.Limits{

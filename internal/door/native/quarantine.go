@@ -11,7 +11,7 @@ import (
 // quarantine shows whether leases are granted yet after a restore.
 func (c *call) quarantine() error {
 	var out *v1.Quarantine
-	if err := c.door.backend.Read(c.r.Context(), func(v core.View) { out = toQuarantine(v.Quarantine()) }); err != nil {
+	if err := c.door.backend.Read(c.ctx, func(v core.View) { out = toQuarantine(v.Quarantine()) }); err != nil {
 		return err
 	}
 	if out == nil {

@@ -12,7 +12,7 @@ import (
 // look reads the state, and tells the caller at which revision.
 func (c *call) look(fn func(core.View)) error {
 	var revision leasehold.Revision
-	err := c.door.backend.Read(c.r.Context(), func(v core.View) {
+	err := c.door.backend.Read(c.ctx, func(v core.View) {
 		revision = v.History(c.namespace).Revision
 		fn(v)
 	})

@@ -43,6 +43,6 @@ func (c *call) raiseTokens() error {
 }
 
 func (c *call) newestToken() (newest leasehold.Token, err error) {
-	err = c.door.backend.Read(c.r.Context(), func(v core.View) { newest = v.NewestTokenIn(c.namespace) })
+	err = c.door.backend.Read(c.ctx, func(v core.View) { newest = v.NewestTokenIn(c.namespace) })
 	return newest, err
 }

@@ -73,7 +73,7 @@ func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *door.Body
 		return err
 	}
 	defer leave()
-	large, err := values.PutValue(c.r.Context(), all)
+	large, err := values.PutValue(c.ctx, all)
 	switch {
 	case body.Err != nil:
 		return unreadable(body.Err)
@@ -141,7 +141,7 @@ func (c *call) sendBytes(r *leasehold.Record) error {
 			return err
 		}
 		defer leave()
-		file, err := values.OpenValue(c.r.Context(), *r.Large)
+		file, err := values.OpenValue(c.ctx, *r.Large)
 		if err != nil {
 			return err
 		}

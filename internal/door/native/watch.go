@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -67,8 +68,11 @@ func (c *call) watch() error {
 	defer leave()
 	c.door.watching.Add(1)
 	defer c.door.watching.Add(-1)
+	var cancel context.CancelFunc
+	s.ctx, cancel = c.door.backend.Staying(c.ctx, c.proof)
+	defer cancel()
 	var gone *engine.GoneError
-	s.watcher, err = engine.Watch(c.r.Context(), c.door.backend.Engine(), filter, since)
+	s.watcher, err = engine.Watch(s.ctx, c.door.backend.Engine(), filter, since)
 	switch {
 	case errors.As(err, &gone):
 		s.begin(gone.Revision)
@@ -199,12 +203,23 @@ func (s *stream) wait(more <-chan struct{}) bool {
 		return true
 	case <-s.alive.C:
 		return s.stillThere()
-	case <-s.door.backend.Stopping().Done():
-		s.comment("the server is stopping: come back with the last id")
-		s.flush()
-	case <-s.r.Context().Done():
+	case <-s.ctx.Done():
+		s.farewell()
 	}
 	return false
+}
+
+// farewell says why a watch ends, unless that is because the reader left.
+func (s *stream) farewell() {
+	switch {
+	case s.door.backend.Stopping().Err() != nil:
+		s.comment("the server is stopping: come back with the last id")
+	case door.Ended(s.ctx) != nil:
+		s.comment("the credential expired: come back with another one, and the last id")
+	default:
+		return
+	}
+	s.flush()
 }
 
 func (d *Door) pause() time.Duration {

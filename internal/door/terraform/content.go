@@ -55,7 +55,7 @@ func (d *Door) bytes(ctx context.Context, of content) (io.ReadCloser, error) {
 
 // headOf reads what a state says of itself.
 func (c *call) headOf(of content) (tfstate.Head, error) {
-	r, err := c.door.bytes(c.r.Context(), of)
+	r, err := c.door.bytes(c.ctx, of)
 	if err != nil {
 		return tfstate.Head{}, err
 	}
@@ -104,7 +104,7 @@ func (c *call) putLarge(r io.Reader) (*leasehold.Large, error) {
 		return nil, door.Invalidly(http.StatusRequestEntityTooLarge,
 			"the state has more than %d bytes, and this server keeps no large values", leasehold.MaxValue)
 	}
-	large, err := c.door.backend.Values().PutValue(c.r.Context(), r)
+	large, err := c.door.backend.Values().PutValue(c.ctx, r)
 	return &large, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/access/credential"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/azureblob"
 	"github.com/leasehold/leasehold/internal/core"
@@ -85,6 +86,8 @@ type call struct {
 	engine    *door.Witness
 	w         http.ResponseWriter
 	r         *http.Request
+	ctx       context.Context   // of the request, with who sends it
+	proof     *credential.Proof // who sends it; nil: access is off
 	query     door.Query
 	namespace string
 	state     string
@@ -106,9 +109,13 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) { d.han
 // handle answers a request, with what the port refused it for, if it did.
 func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
 	began := time.Now()
-	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, namespace: leasehold.DefaultNamespace}
+	c := &call{door: d, engine: d.backend.Witness(), w: w, r: r, ctx: r.Context(),
+		namespace: leasehold.DefaultNamespace}
 	at, err := c.open()
 	o := find(r.Method, at)
+	if refusal == nil {
+		refusal = c.login()
+	}
 	if err = cmp.Or(refusal, err); err == nil {
 		err = c.serve(&o)
 	}
@@ -122,6 +129,14 @@ func (d *Door) handle(w http.ResponseWriter, r *http.Request, refusal error) {
 		Namespace: c.namespace, Err: err, Took: time.Since(began),
 		Waited: c.waited, Expected: d.backend.Expected(r),
 	})
+}
+
+// login finds out who sends the request: by a token, which Terraform sends as a password, or by a certificate.
+func (c *call) login() (err error) {
+	if c.proof, err = c.door.backend.Login(c.r, door.Basic); err == nil {
+		c.ctx = door.WithProof(c.ctx, c.proof)
+	}
+	return err
 }
 
 // serve does what is asked, if it is anything.
@@ -160,11 +175,11 @@ func (c *call) open() (at place, err error) {
 // origin is where the request comes from. The address is that of the connection: what a
 // header says of another one, anybody can write.
 func (c *call) origin() leasehold.Origin {
-	return leasehold.Origin{Address: c.r.RemoteAddr, Door: doorName}
+	return leasehold.Origin{Actor: door.Principal(c.proof), Address: c.r.RemoteAddr, Door: doorName}
 }
 
 // signed is the request's context, with where the request comes from.
-func (c *call) signed() context.Context { return engine.WithOrigin(c.r.Context(), c.origin()) }
+func (c *call) signed() context.Context { return engine.WithOrigin(c.ctx, c.origin()) }
 
 // do carries out a command.
 func (c *call) do(command core.Command) (core.Answer, error) {
@@ -172,10 +187,13 @@ func (c *call) do(command core.Command) (core.Answer, error) {
 }
 
 // look reads the state of the engine.
-func (c *call) look(fn func(core.View)) error { return c.door.backend.Read(c.r.Context(), fn) }
+func (c *call) look(fn func(core.View)) error { return c.door.backend.Read(c.ctx, fn) }
 
 // note puts in the journal what the door refused by itself.
 func (c *call) note(o *operation, err error) {
+	if door.Anonymous(err) {
+		return
+	}
 	verb := o.noted
 	if verb == "release" && c.id == "" {
 		verb = "break" // by force-unlock
@@ -187,7 +205,7 @@ func (c *call) note(o *operation, err error) {
 
 // patiently tries again what nobody could decide. Clients try three times and then give up: an
 // election or a restart has to be over by then.
-func (c *call) patiently(try func() error) error { return c.door.backend.Patiently(c.r.Context(), try) }
+func (c *call) patiently(try func() error) error { return c.door.backend.Patiently(c.ctx, try) }
 
 // pieceTime is what a piece of a body, or of an answer, has. The port's own limits are for
 // small requests.

@@ -37,6 +37,9 @@ func standingOf(code leasehold.Code) door.Standing {
 // refuse answers with an error. A lock that is in the way is told by its LockInfo, which Terraform reads;
 // everything else is a problem, of which Terraform shows the status alone.
 func (c *call) refuse(err error) {
+	if door.StatusOf(err, 0) == http.StatusUnauthorized {
+		c.w.Header().Set("WWW-Authenticate", `Basic realm="leasehold", charset="UTF-8"`)
+	}
 	e, s := door.Told(c.w.Header(), err, standingOf)
 	var body any = v1.NewProblem(e, s.Status, s.Title)
 	kind := door.ProblemType

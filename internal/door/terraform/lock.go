@@ -193,9 +193,8 @@ func (c *call) ask(command *core.Acquire, joined bool) (*leasehold.Lease, error)
 	defer leave()
 	// A wait may last longer than the port allows for an answer.
 	door.Unhurried(c.w)
-	ctx, cancel := context.WithCancel(c.signed())
+	ctx, cancel := c.door.backend.Staying(c.signed(), c.proof)
 	defer cancel()
-	defer context.AfterFunc(c.door.backend.Stopping(), cancel)()
 
 	try := &attempt{Engine: c.engine}
 	_, err = engine.Acquire(ctx, try, command, true)
@@ -205,6 +204,9 @@ func (c *call) ask(command *core.Acquire, joined bool) (*leasehold.Lease, error)
 	case c.r.Context().Err() != nil:
 		c.withdraw(command.ID)
 		return nil, c.left()
+	case door.Ended(ctx) != nil:
+		c.withdraw(command.ID)
+		return nil, door.Ended(ctx)
 	case ctx.Err() != nil:
 		return nil,
 			engine.Unavailable("the server is stopping; this request keeps its place in the queue for a while: send " +

@@ -72,7 +72,7 @@ func (c *call) find(version leasehold.Revision) (at leasehold.Version, found boo
 
 func (c *call) sendState(at leasehold.Version) error {
 	of := content{at.Value, at.Large}
-	r, err := c.door.bytes(c.r.Context(), of)
+	r, err := c.door.bytes(c.ctx, of)
 	if err != nil {
 		return err
 	}

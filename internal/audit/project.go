@@ -44,9 +44,11 @@ func (e *Entry) refuses() bool {
 // mayBeOperation reports whether a command can be an operation although it makes no event, since it is
 // about no resource, or none but that of an alarm.
 func mayBeOperation(c core.Command) bool {
-	switch c.(type) {
-	case *core.SetCaps, *core.EndQuarantine, *core.AcknowledgeAlarm, *core.RaiseTokens, *core.ChangeAccess:
+	switch c := c.(type) {
+	case *core.SetCaps, *core.EndQuarantine, *core.AcknowledgeAlarm, *core.RaiseTokens:
 		return true
+	case *core.ChangeAccess:
+		return len(c.Used) == 0
 	}
 	return false
 }

@@ -33,8 +33,13 @@ func (s *State) changeAccess(c *ChangeAccess) Answer {
 		return refuse(leasehold.Refused, "access control needs feature level %d, and the cluster is at %d: upgrade "+
 			"all servers, then run leasehold cluster upgrade", Level4, s.level)
 	}
-	if c.Off {
+	switch {
+	case c.Off:
 		return s.endAccess(c)
+	case len(c.Used) > 0:
+		s.work.take(len(c.Used) * lookCost)
+		s.policy = s.policy.WithUses(c.Used)
+		return s.accessAnswer()
 	}
 	remove := c.Remove
 	if c.Replace {
@@ -43,13 +48,19 @@ func (s *State) changeAccess(c *ChangeAccess) Answer {
 		remove.Tokens = tokens
 	}
 	s.work.take((remove.Len() + c.Put.Len()) * lookCost)
-	if !s.policy.Changes(remove, c.Put) {
+	if !s.policy.Changes(remove, c.Put) && !s.policy.Declares(c.Declared) {
 		return s.accessAnswer() // an earlier try did it
+	}
+	if c.IfNone && s.policy != nil {
+		return refuse(leasehold.Refused, "access is on already: see leasehold access show")
 	}
 	if failure := s.policyIsAt(c.IfRevision); failure != nil {
 		return Answer{Err: failure}
 	}
 	changed := s.policy.With(remove, c.Put)
+	if c.Declared.Hash != "" {
+		changed.Declared = c.Declared
+	}
 	s.work.take(changed.Size() / perUnit)
 	if err := changed.Fits(); err != nil {
 		return refuse(leasehold.Refused, "%v", err)
@@ -148,7 +159,10 @@ type RecordOwner struct {
 }
 
 // A PolicyHead is the first piece of a policy; the items follow it.
-type PolicyHead struct{ Revision uint64 }
+type PolicyHead struct {
+	Revision uint64
+	Declared access.Declaration
+}
 
 // policyPieces writes the policy, if there is one, item by item.
 func (s *State) policyPieces(yield func(Piece) bool) bool {
@@ -156,7 +170,7 @@ func (s *State) policyPieces(yield func(Piece) bool) bool {
 		return true
 	}
 	all := s.policy.Items()
-	return yield(Piece{Value: &PolicyHead{s.policy.Revision}}) && pieces(all.Tokens, yield) &&
+	return yield(Piece{Value: &PolicyHead{s.policy.Revision, s.policy.Declared}}) && pieces(all.Tokens, yield) &&
 		pieces(all.Roles, yield) && pieces(all.Bindings, yield) && pieces(all.Quotas, yield) &&
 		pieces(all.Issuers, yield) && pieces(all.Certificates, yield)
 }
@@ -209,7 +223,7 @@ func (s *State) restorePolicy(value any) bool {
 	var put access.Items
 	switch v := value.(type) {
 	case *PolicyHead:
-		s.policy = &access.Policy{Revision: v.Revision}
+		s.policy = &access.Policy{Revision: v.Revision, Declared: v.Declared}
 		return true
 	case *access.Token:
 		put.Tokens = []*access.Token{v}

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/leasehold/leasehold"
@@ -27,6 +28,16 @@ func parseAsker(text string) (*access.Asker, error) {
 func (p *phrase) access() core.Command {
 	c := &core.ChangeAccess{
 		Replace: p.flag("replace"), Off: p.flag("off"), IfRevision: p.number("if"), By: p.option("by", ""), Reason: p.option("reason", ""),
+		IfNone: p.flag("if-none"),
+	}
+	c.Declared.Hash, c.Declared.Server, _ = strings.Cut(p.option("file", ""), "@")
+	if used := p.option("used", ""); used != "" {
+		id, at, _ := strings.Cut(used, "@")
+		wall, err := strconv.ParseInt(at, 10, 64)
+		if err != nil {
+			p.wrong("%s is not when a token was used", used)
+		}
+		c.Used = []access.Use{{ID: id, Wall: wall}}
 	}
 	for _, word := range p.words {
 		parts := append(strings.Split(word[1:], ":"), make([]string, 8)...)
@@ -95,7 +106,11 @@ func (p *phrase) verbs(text string) (set access.Verbs) {
 func writeAccess(c *core.ChangeAccess) string {
 	parts := []string{"access"}
 	for _, t := range c.Put.Tokens {
-		parts = append(parts, fmt.Sprintf("+token:%s:%s:%s", t.ID, t.Principal, strings.Join(t.Groups, ",")))
+		used := ""
+		if t.UsedWall != 0 {
+			used = fmt.Sprintf(":used@%d", t.UsedWall)
+		}
+		parts = append(parts, fmt.Sprintf("+token:%s:%s:%s%s", t.ID, t.Principal, strings.Join(t.Groups, ","), used))
 	}
 	for _, r := range c.Put.Roles {
 		end := ""
@@ -119,7 +134,17 @@ func writeAccess(c *core.ChangeAccess) string {
 			parts = append(parts, "-"+kind.name+":"+name)
 		}
 	}
-	return sentence(append(parts, flagged("replace", c.Replace), flagged("off", c.Off), option("if", c.IfRevision), option("by", c.By), option("reason", c.Reason))...)
+	for _, use := range c.Used {
+		parts = append(parts, fmt.Sprintf("used=%s@%d", use.ID, use.Wall))
+	}
+	return sentence(append(parts, fileOf(c.Declared), flagged("if-none", c.IfNone), flagged("replace", c.Replace), flagged("off", c.Off), option("if", c.IfRevision), option("by", c.By), option("reason", c.Reason))...)
+}
+
+func fileOf(d access.Declaration) string {
+	if d.Hash == "" {
+		return ""
+	}
+	return "file=" + d.Hash + "@" + d.Server
 }
 
 // policy tells who may do what.
@@ -128,7 +153,7 @@ func (t *teller) policy(p *access.Policy) {
 		t.say("everybody may do everything")
 		return
 	}
-	t.say("revision %d", p.Revision)
+	t.say("%s", strings.TrimSpace(fmt.Sprintf("revision %d %s", p.Revision, fileOf(p.Declared))))
 	all := p.Items()
 	for line := range strings.FieldsSeq(writeAccess(&core.ChangeAccess{Put: all})) {
 		if line != "access" {

@@ -25,6 +25,20 @@ func (c *codec) changeAccess(v *core.ChangeAccess) {
 	c.unsigned("if revision", &v.IfRevision)
 	c.text("by", &v.By)
 	c.text("reason", &v.Reason)
+	c.flag("if none", &v.IfNone)
+	c.declaration(&v.Declared)
+	list(c, "used", &v.Used, minUse, func(use *access.Use) {
+		c.text("token", &use.ID)
+		c.signed("wall", &use.Wall)
+	})
+}
+
+// minUse is the least that the use of a token takes.
+const minUse = 2
+
+func (c *codec) declaration(v *access.Declaration) {
+	c.text("file hash", &v.Hash)
+	c.text("server", &v.Server)
 }
 
 // minAccessItem is the least that a part of a policy takes.
@@ -158,6 +172,7 @@ func (c *codec) accessPiece(value any) {
 	switch v := value.(type) {
 	case *core.PolicyHead:
 		c.unsigned("revision", &v.Revision)
+		c.declaration(&v.Declared)
 	case *access.Token:
 		c.accessToken(v)
 	case *access.Role:

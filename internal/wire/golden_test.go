@@ -472,6 +472,7 @@ var goldenCommands = map[uint64]core.Command{
 		Remove:  access.Keys{Tokens: []string{"t0"}, Roles: []string{"old"}, Bindings: []string{"b0", "b1"}, Quotas: []string{"pann"}, Issuers: []string{"gone"}, Certificates: []string{"c0"}},
 		Put:     goldenPolicy,
 		Replace: true, Off: true, IfRevision: 300, By: "ops", Reason: "a new team",
+		IfNone: true, Declared: goldenFile, Used: []access.Use{{ID: "t1", Wall: 1763856000000000003}},
 	},
 	kindRaiseTokens:   &core.RaiseTokens{Namespace: "default", Above: 1 << 40, By: "ops", Reason: "seen in Redis"},
 	kindEndQuarantine: &core.EndQuarantine{Base: 1 << 40, By: "ops", Reason: "all were stopped"},
@@ -552,6 +553,8 @@ var goldenPolicy = access.Items{
 	Issuers:      []*access.Issuer{{Name: "ci", URL: "https://ci.example.com", Audiences: []string{"leasehold"}, Keys: "{}", Principal: "sub", Groups: []access.ClaimRule{{Claim: "repo", Value: "a/*", Group: "team-a"}}}},
 	Certificates: []*access.Certificate{{Name: "c1", SAN: "dns:*.example.com", Principal: "host", Groups: []string{"team-a"}}},
 }
+
+var goldenFile = access.Declaration{Hash: "ffff", Server: "n1"}
 
 var goldenOwner = &access.Owner{Principal: "ann", Group: "team-a"}
 
@@ -640,7 +643,7 @@ var goldenRecords = func() map[string]core.Piece {
 	list["namespace-changed"] = core.Piece{Space: "default", Value: &core.SpaceHead{
 		Token: 5, Revision: 6, Arrivals: 7, LostRevision: 8, LostN: core.AllOf, Changed: 3600e9,
 	}}
-	list["policy"] = core.Piece{Value: &core.PolicyHead{Revision: 300}}
+	list["policy"] = core.Piece{Value: &core.PolicyHead{Revision: 300, Declared: goldenFile}}
 	list["token"] = core.Piece{Value: goldenPolicy.Tokens[0]}
 	list["role"] = core.Piece{Value: goldenPolicy.Roles[0]}
 	list["binding"] = core.Piece{Value: goldenPolicy.Bindings[0]}

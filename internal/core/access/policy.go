@@ -11,6 +11,7 @@ import (
 // shares what is the same. A nil Policy is that of a cluster where everybody may do everything.
 type Policy struct {
 	Revision uint64 // how often it was changed
+	Declared Declaration
 
 	tokens       btree.Map[string, *Token]
 	byHash       btree.Map[string, *Token]
@@ -83,7 +84,8 @@ func (p *Policy) copy() *Policy {
 		return &Policy{}
 	}
 	return &Policy{
-		Revision: p.Revision, tokens: *p.tokens.Copy(), byHash: *p.byHash.Copy(), ofPrincipal: *p.ofPrincipal.Copy(),
+		Revision: p.Revision, Declared: p.Declared,
+		tokens: *p.tokens.Copy(), byHash: *p.byHash.Copy(), ofPrincipal: *p.ofPrincipal.Copy(),
 		roles: *p.roles.Copy(), bindings: *p.bindings.Copy(), bySubject: *p.bySubject.Copy(),
 		quotas: *p.quotas.Copy(), issuers: *p.issuers.Copy(), certificates: *p.certificates.Copy(),
 	}

@@ -12,8 +12,15 @@ type ChangeAccess struct {
 	Replace    bool   // everything but tokens that Put does not have is removed: a declared file
 	Off        bool   // removes the whole policy: everybody may do everything
 	IfRevision uint64 // only if the policy is at this revision; 0: whatever it is
+	IfNone     bool   // only if there is no policy: the one that begins access
 	By         string
 	Reason     string
+
+	// Declared is the file that a server applies; without a hash it is none.
+	Declared access.Declaration
+
+	// Used is when tokens were last used. It comes alone, and is no change of who may do what.
+	Used []access.Use
 }
 
 func (*ChangeAccess) space() string    { return "" }
@@ -25,11 +32,30 @@ func (c *ChangeAccess) Validate() error {
 		return invalid("%v", err)
 	}
 	removes, puts := c.Remove.Len(), c.Put.Len()
+	if len(c.Used) > 0 {
+		return c.validateUses(removes + puts)
+	}
 	switch {
 	case c.Off && (c.Replace || removes+puts > 0):
 		return invalid("access is switched off or changed, not both")
 	case !c.Off && !c.Replace && removes+puts == 0:
 		return invalid("nothing is changed: give what to add or to remove")
 	}
-	return firstError(text("by", c.By), text("reason", c.Reason))
+	return firstError(text("by", c.By), text("reason", c.Reason), text("file", c.Declared.Hash),
+		text("server", c.Declared.Server))
+}
+
+func (c *ChangeAccess) validateUses(items int) error {
+	switch {
+	case items > 0 || c.Off || c.Replace || c.Declared != (access.Declaration{}):
+		return invalid("when tokens were used is noted alone")
+	case len(c.Used) > access.MaxChange:
+		return invalid("the use of %d tokens is noted at once: at most %d are allowed", len(c.Used), access.MaxChange)
+	}
+	for _, use := range c.Used {
+		if err := text("token", use.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/timeline"
 )
 
@@ -42,6 +43,9 @@ func (s *State) leaseAbove(sp *space, c *Claim, floor leasehold.Token) leasehold
 		TTL: c.TTL, HoldLimit: t.HoldLimit,
 		Acquired: calendar(c.SinceWall), Revision: c.Revision, After: t.After.shown(), Foreign: t.Foreign,
 		Door: c.door(), Note: t.Note,
+	}
+	if s.permit != nil && !s.permit.May(access.Read, sp.name, c.Resource, nil) {
+		l.After = nil // that was somebody else's
 	}
 	if t.NotedWall != 0 {
 		l.Noted = calendar(t.NotedWall)
@@ -170,6 +174,9 @@ func (s *State) blockedBy(sp *space, r *Resource) Answer {
 // place in the queue of the one who asks; 0 if it has none. The text of the answer is part of
 // the state once a request is remembered, so replicas of all versions must write the same one.
 func (s *State) held(sp *space, r *Resource, position int) Answer {
+	if !s.seesAll(sp, r) {
+		return s.heldUnseen(sp, r, position)
+	}
 	failure := &leasehold.Error{Code: leasehold.Held, Waiting: r.Waiting, Position: position}
 	rest := r.longestRest(s.now)
 	switch {

@@ -1,6 +1,9 @@
 package core
 
-import "github.com/leasehold/leasehold"
+import (
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
+)
 
 // ask passes a message on to the holders of a resource. It names no lease, since a message that
 // reaches the next holder does no harm.
@@ -11,6 +14,10 @@ func (s *State) ask(c *Ask) Answer {
 			return s.askHolders(sp, r, c)
 		}
 	}
+	return nobodyToAsk(c)
+}
+
+func nobodyToAsk(c *Ask) Answer {
 	return refuse(leasehold.NotFound, "%s is not held: there is nobody to ask", c.Resource)
 }
 
@@ -24,10 +31,20 @@ func (s *State) askHolders(sp *space, r *Resource, c *Ask) Answer {
 		asked = append(asked, claim)
 		return len(asked) < maxAsked
 	})
+	asked, missing := s.allowedOf(access.Ask, sp, asked)
+	switch {
+	case len(asked) == 0 && missing != nil:
+		return Answer{Err: missing}
+	case len(asked) == 0:
+		return nobodyToAsk(c)
+	}
 	for _, claim := range asked {
 		event := s.event(sp, claim, leasehold.Asked)
 		event.By, event.Reason = c.By, c.Message
 		s.emit(sp, event)
+	}
+	if !s.seesAll(sp, r) {
+		return Answer{}
 	}
 	return s.leasesAnswer(sp, asked)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // breakLease ends leases on behalf of an operator: at once, or after the period that the
@@ -15,6 +16,12 @@ func (s *State) breakLease(c *Break) Answer {
 	claims, refusal := s.toBreak(sp, c)
 	if len(claims) == 0 {
 		return refusal
+	}
+	switch may, missing := s.allowedOf(access.Break, sp, claims); {
+	case missing != nil:
+		return Answer{Err: missing}
+	case len(may) < len(claims):
+		return nothingToBreak(c)
 	}
 	if claims[0].waiting() {
 		return s.breakWaiter(sp, claims[0], c)
@@ -160,12 +167,16 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 	}
 	switch {
 	case r == nil:
-		return nil, refuse(leasehold.NotFound, "%s is not held: there is nothing to break", c.Resource)
+		return nil, nothingToBreak(c)
 	// What is over and not collected yet would count as a holder, and end as broken.
 	case s.unsettled && s.atLeast(Level4):
 		return nil, Answer{Err: tooManyOver(c.Resource)}
 	}
 	meant, newest := s.heldWith(sp, r, c.Token)
+	if !s.seesAll(sp, r) {
+		meant, _ = s.allowedOf(access.Break, sp, meant)
+		newest = nil
+	}
 	last := r.more().Last
 	switch {
 	case len(meant) > s.maxBreak():
@@ -178,7 +189,7 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 		return meant, Answer{}
 	// The break that the caller retries has already happened.
 	case last != nil && last.Token == c.Token && last.How == leasehold.ByBreak:
-		if ended, ok := sp.ended.Get(last.ID); ok {
+		if ended, ok := sp.ended.Get(last.ID); ok && s.sees(sp, last.ID, c.Resource) {
 			return nil, s.brokenBefore(sp, ended)
 		}
 	}
@@ -186,7 +197,11 @@ func (s *State) toBreak(sp *space, c *Break) ([]*Claim, Answer) {
 		return nil, refuse(leasehold.Lost, "%s is not held with token %d any more: %s holds it with token %d; look "+
 			"again before you break that", c.Resource, c.Token, newest.Holder, newest.Token)
 	}
-	return nil, refuse(leasehold.NotFound, "%s is not held: there is nothing to break", c.Resource)
+	return nil, nothingToBreak(c)
+}
+
+func nothingToBreak(c *Break) Answer {
+	return refuse(leasehold.NotFound, "%s is not held: there is nothing to break", c.Resource)
 }
 
 // namedByID is toBreak for a break that names an id. What it became since the operator looked is
@@ -198,10 +213,10 @@ func (s *State) namedByID(sp *space, c *Break) ([]*Claim, Answer) {
 		return nil, s.breakAgain(sp, c.ID)
 	case c.Token != 0 && c.Token != claim.Token && s.atLeast(Level4):
 		return nil, refuse(leasehold.Lost, "lease %s no longer has token %d: %s has it with token %d; look again "+
-			"before you break that", c.ID, c.Token, claim.Holder, claim.Token)
+			"before you break that", c.ID, c.Token, s.nameOf(sp, claim), claim.Token)
 	case c.Waiting && !claim.waiting():
 		return nil, refuse(leasehold.Lost, "%s no longer waits: %s now holds %s, with token %d; look again before "+
-			"you break that", c.ID, claim.Holder, claim.Resource, claim.Token)
+			"you break that", c.ID, s.nameOf(sp, claim), claim.Resource, claim.Token)
 	}
 	return []*Claim{claim}, Answer{}
 }

@@ -69,7 +69,7 @@ func (s *State) deadlock(sp *space, claims []*Claim, priority int) *leasehold.Er
 	if !newGraphBuilder(s, sp, claims[0]).canGoOn() {
 		return nil // it is stuck as it is: an operator may have moved a waiter
 	}
-	return &leasehold.Error{Code: leasehold.Refused, Message: waitgraph.Explain(cycle), Cycle: cycle}
+	return s.cycleSeen(sp, cycle)
 }
 
 func newGraphBuilder(s *State, sp *space, asks *Claim) *graphBuilder {

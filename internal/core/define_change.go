@@ -106,7 +106,11 @@ func (s *State) unitHolders(sp *space, path string) (holders btree.Map[string, s
 	}
 	for _, unit := range r.more().shares().Units {
 		if unit.lease != "" {
-			holders.Set(unit.Name, unit.Holder)
+			name := unit.Holder
+			if !s.sees(sp, unit.lease, path) {
+				name = somebody
+			}
+			holders.Set(unit.Name, name)
 		}
 	}
 	return holders
@@ -145,7 +149,7 @@ func (s *State) dropsSlots(sp *space, applied, d *leasehold.Definition) *leaseho
 func (s *State) slotHolders(sp *space, r *Resource) string {
 	var names []string
 	sp.holders(r, func(c *Claim) bool {
-		names = append(names, fmt.Sprintf("%s (%s)", c.Holder, slotCount(int(c.Slots))))
+		names = append(names, fmt.Sprintf("%s (%s)", s.nameOf(sp, c), slotCount(int(c.Slots))))
 		return len(names) < maxNamed
 	})
 	if more := r.sharers() - len(names); more > 0 {

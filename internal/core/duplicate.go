@@ -83,7 +83,7 @@ func (s *State) replay(c Command) (Answer, bool) {
 	if sp == nil {
 		return Answer{}, false
 	}
-	o, ok := sp.outcomes.Get(requestKey(r))
+	o, ok := sp.outcomes.Get(s.requestKey(r))
 	switch {
 	// A number below the last one may be new as well: requests of one session can overtake each
 	// other on their way.
@@ -164,7 +164,7 @@ func (s *State) remember(c Command, a Answer) {
 	if r == (Request{}) || sp == nil {
 		return
 	}
-	key := requestKey(r)
+	key := s.requestKey(r)
 	if r.Session != "" {
 		session, ok := sp.sessions.Get(r.Session)
 		if !ok {
@@ -209,6 +209,19 @@ func (s *State) forgetRequests(sp *space, session string) {
 		sp.outcomes.Delete(key)
 	}
 }
+
+// requestKey is requestKey for who asks: the same key of two principals names two requests.
+func (s *State) requestKey(r Request) string {
+	if r.Session != "" || s.asker == nil {
+		return requestKey(r)
+	}
+	b := binary.BigEndian.AppendUint16([]byte{keyOfPrincipal}, uint16(len(s.asker.Principal)))
+	return string(append(append(b, s.asker.Principal...), r.Key...))
+}
+
+// keyOfPrincipal begins the keys of requests outside sessions whose asker is known. Like the "k" of the
+// others it comes before the "s" of those in sessions.
+const keyOfPrincipal = 'p'
 
 // requestKey names a request in the table of outcomes. The requests of one session are next to
 // each other, in the order of their numbers, with nobody else's among them: the length of the

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/core/record"
 )
 
@@ -186,6 +187,11 @@ func (s *State) tooWide(sp *space, list []Op, writes []record.Write) *leasehold.
 
 // releasable returns why a lease cannot be released; nil if it can, or was released before.
 func (s *State) releasable(sp *space, id string) *leasehold.Error {
+	if s.permit != nil && sp != nil {
+		if failure := s.allowClaim(access.Release, sp.name, id); failure != nil {
+			return failure
+		}
+	}
 	if s.touch(sp, id) != nil || s.wasReleased(sp, id) {
 		return nil
 	}

@@ -56,6 +56,9 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 	if r.Session != "" {
 		countRecord(sp, r.Session, 1)
 	}
+	if owner := s.permit.OwnerOf(sp.name, r.Path); old == nil && owner != nil {
+		sp.recordOwners.Set(r.Path, owner)
+	}
 	s.timeShelf(sp, r.Path)
 	s.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordPut, Resource: r.Path, Token: from.token, Session: r.Session, Record: r, Previous: old,
@@ -172,6 +175,8 @@ func (s *State) passFence(sp *space, old *leasehold.Record, path string, f Fence
 func (s *State) leaseFence(sp *space, f Fence) (leasehold.Token, *leasehold.Error) {
 	claim := s.touch(sp, f.Lease)
 	switch {
+	case claim != nil && !s.sees(sp, claim.ID, claim.Resource):
+		return 0, unknownFence(sp, f)
 	case claim == nil:
 		return 0, s.lostFence(sp, f)
 	case claim.waiting():
@@ -187,18 +192,13 @@ func (s *State) leaseFence(sp *space, f Fence) (leasehold.Token, *leasehold.Erro
 // lostFence explains to a writer under a lease that is over what it had, and who has it now.
 // However long ago the lease ended, the answer is that it is lost.
 func (s *State) lostFence(sp *space, f Fence) *leasehold.Error {
-	had := ""
-	if f.Token != 0 {
-		had = fmt.Sprintf(" with token %d", f.Token)
-	}
+	had := hadToken(f)
 	if sp == nil {
 		return refuse(leasehold.Lost, "lease %q%s is not held: it never was, or it ended long ago", f.Lease, had).Err
 	}
 	ended, ok := sp.ended.Get(f.Lease)
-	if !ok {
-		return refuse(leasehold.Lost,
-			"lease %q%s is not held: it never was, or it ended long ago; the newest token is %d",
-			f.Lease, had, sp.token).Err
+	if !ok || !s.sees(sp, ended.ID, ended.Resource) {
+		return unknownFence(sp, f)
 	}
 	if ended.Token != 0 {
 		had = fmt.Sprintf(" with token %d", ended.Token)
@@ -206,7 +206,20 @@ func (s *State) lostFence(sp *space, f Fence) *leasehold.Error {
 	message := fmt.Sprintf("lease %q%s on %s has ended (%v)", f.Lease, had, ended.Resource, ended.How)
 	if r := s.settle(sp, ended.Resource); r != nil && r.Claim != "" {
 		next, _ := sp.claims.Get(r.Claim)
-		message += fmt.Sprintf(", and %s holds it with token %d", next.Holder, next.Token)
+		message += fmt.Sprintf(", and %s holds it with token %d", s.nameOf(sp, next), next.Token)
 	}
 	return refuse(leasehold.Lost, "%s: acquire again under another id", message).Err
+}
+
+// unknownFence is lostFence for an id that nobody knows, or that the asker may not know.
+func unknownFence(sp *space, f Fence) *leasehold.Error {
+	return refuse(leasehold.Lost, "lease %q%s is not held: it never was, or it ended long ago; the newest token is %d",
+		f.Lease, hadToken(f), sp.token).Err
+}
+
+func hadToken(f Fence) string {
+	if f.Token == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" with token %d", f.Token)
 }

@@ -58,7 +58,7 @@ func (s *State) withdraw(c *Release) Answer {
 		// and the acquire is, for as long as it lasts.
 		return s.noClaim(nil, c.ID)
 	}
-	s.tombstone(sp, &EndedClaim{ID: c.ID, How: leasehold.Withdrawn, At: s.now})
+	s.tombstone(sp, &EndedClaim{ID: c.ID, How: leasehold.Withdrawn, At: s.now, Owner: s.permit.Self()})
 	return Answer{}
 }
 

@@ -30,7 +30,8 @@ func (s *State) openSession(c *OpenSession) Answer {
 	if failure := s.roomForSession(); failure != nil {
 		return Answer{Err: failure}
 	}
-	session := &Session{ID: c.ID, TTL: c.TTL, Labels: c.Labels, OpenedWall: s.wall, Expires: s.now.Add(c.TTL)}
+	session := &Session{ID: c.ID, TTL: c.TTL, Labels: c.Labels, OpenedWall: s.wall, Expires: s.now.Add(c.TTL),
+		Owner: s.permit.OwnerOf(c.Namespace, "")}
 	session.timer = newTimer(dueSession, sp, c.ID)
 	s.putSession(sp, session)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionOpened, Session: c.ID, Until: s.moment(session.Expires)})

@@ -298,7 +298,7 @@ func (s *State) restoreIn(sp *space, value any) error {
 			return fmt.Errorf("snapshot has the outcome %q twice, or without a key", v.Key)
 		}
 		sp.outcomes.Set(v.Key, v)
-		if v.Key[0] == 'k' {
+		if v.Key[0] == 'k' || v.Key[0] == keyOfPrincipal {
 			s.pushOutcome(sp, v.Key, v.At)
 		}
 	case *leasehold.Event:

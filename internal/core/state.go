@@ -65,13 +65,14 @@ type State struct {
 	due      timeline.Heap[dueThing]
 	sequence uint64 // of the command being applied; reports whether it has its revision yet
 	events   []*leasehold.Event
-	ends     int           // what ended so far; a tick counts by it
-	closing  *Session      // whose leases are ending right now
-	own      *Claim        // that its own session is releasing right now
-	door     string        // that the command being applied came through; empty: nobody says
-	asker    *access.Asker // who asks for it; nil: nobody was proven to
-	untold   []untold      // alarms that are events at the end of the command
-	stirred  []stirring    // resources of which something may be free now; empty between commands
+	ends     int            // what ended so far; a tick counts by it
+	closing  *Session       // whose leases are ending right now
+	own      *Claim         // that its own session is releasing right now
+	door     string         // that the command being applied came through; empty: nobody says
+	permit   *access.Permit // what the one who asks may do; nil: everything
+	asker    *access.Asker  // who asks for it; nil: nobody was proven to
+	untold   []untold       // alarms that are events at the end of the command
+	stirred  []stirring     // resources of which something may be free now; empty between commands
 	planted  Mistake
 	frozen   bool // it is a copy that Freeze made
 
@@ -237,6 +238,7 @@ func (s *State) Apply(stamp Time, wall int64, commands []Command, from ...From) 
 		s.tellAlarms()
 		answers[i], ends[i] = answer, len(s.events)
 	}
+	s.permit, s.asker = nil, nil // those who read are judged by themselves
 	// About twice as much is forgotten as an entry can add. So the tables come down to their
 	// bounds, and no single entry pays for a long silence before it.
 	s.forget(2*len(commands) + 2*len(s.events) + 16)
@@ -255,6 +257,9 @@ func (s *State) apply(c Command) (Answer, error) {
 	}
 	s.work.take(beginCost)
 	s.unsettled = false
+	if refused, not := s.allow(c); not {
+		return refused, nil
+	}
 	if answer, again := s.replay(c); again {
 		return answer, nil
 	}

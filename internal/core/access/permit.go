@@ -56,8 +56,8 @@ type right struct {
 }
 
 type under struct {
-	verbs   Verbs
-	holders string
+	any, own Verbs
+	holders  string
 }
 
 // Permit is Compile, which an asker remembers: to ask again for the same asker and policy costs nothing.
@@ -82,7 +82,7 @@ func (p *Policy) Compile(a *Asker) *Permit {
 	}
 	out := &Permit{Asker: a, Policy: p}
 	if a == nil {
-		out.Asker = &Asker{}
+		out.Asker, out.self = &Asker{}, &Owner{}
 		return out
 	}
 	out.self = &Owner{Principal: a.Principal}
@@ -165,13 +165,13 @@ func (r *right) add(a *Asker, b *Binding, role *Role) {
 	if r.owner == nil && role.Any&taking != 0 {
 		r.owner = &Owner{a.Principal, b.Group}
 	}
-	free := role.Any
+	free, own := role.Any, role.Own
 	if b.Holders != "" {
-		free &^= holding
-		r.under = append(r.under, under{role.Any & holding, b.Holders})
+		r.under = append(r.under, under{free & holding, own & holding, b.Holders})
+		free, own = free&^holding, own&^holding
 	}
 	r.any |= free
-	r.own |= role.Own
+	r.own |= own
 }
 
 // Revoked reports whether the asker's token is no longer valid.
@@ -197,8 +197,31 @@ func (p *Permit) MayHold(v Verb, namespace, path, holder string, owner *Owner) b
 		if r.any.Has(v) || r.own.Has(v) && p.Owns(owner) {
 			return true
 		}
-		return slices.ContainsFunc(r.under, func(u under) bool { return u.verbs.Has(v) && Covers(u.holders, holder) })
+		return slices.ContainsFunc(r.under, func(u under) bool {
+			return (u.any.Has(v) || u.own.Has(v) && p.Owns(owner)) && Covers(u.holders, holder)
+		})
 	})
+}
+
+// HoldersFor returns under which names the asker may acquire, share or change something; none if it may not under any.
+func (p *Permit) HoldersFor(v Verb, namespace, path string) (names []string) {
+	p.may(v, namespace, path, func(r *right) bool {
+		for _, u := range r.under {
+			if (u.any | u.own).Has(v) && !slices.Contains(names, u.holders) {
+				names = append(names, u.holders)
+			}
+		}
+		return false
+	})
+	return names
+}
+
+// Self returns the owner of what the asker takes by no group; nil: everything is allowed.
+func (p *Permit) Self() *Owner {
+	if p == nil {
+		return nil
+	}
+	return p.self
 }
 
 // may reports whether some right that covers a path will do.

@@ -248,7 +248,11 @@ func Explain(cycle []leasehold.Wait) string {
 			waits = "would wait"
 		}
 		next := cycle[(i+1)%len(cycle)].Holder
-		steps[i] = fmt.Sprintf("%s %s for %s behind %s", w.Holder, waits, w.Resource, next)
+		what := w.Resource
+		if what == "" {
+			what = "something" // that the reader may not know
+		}
+		steps[i] = fmt.Sprintf("%s %s for %s behind %s", w.Holder, waits, what, next)
 	}
 	return "this wait would never end: " + strings.Join(steps, ", ") +
 		"; release what you hold first, or acquire all at once"

@@ -1,0 +1,101 @@
+package core
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"testing"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
+)
+
+// TestEveryCommandHasARule: a kind of command that nobody thought of when the rules were written would otherwise be
+// noticed by the first who is denied it.
+func TestEveryCommandHasARule(t *testing.T) {
+	ruled := map[string]bool{}
+	for _, f := range parse(t, "allow.go") {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CaseClause); ok {
+				for _, kind := range c.List {
+					if star, ok := kind.(*ast.StarExpr); ok {
+						ruled[star.X.(*ast.Ident).Name] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+	commands := 0
+	for _, f := range parse(t, filepath.Join("command", "*.go")) {
+		for _, d := range f.Decls {
+			method, ok := d.(*ast.FuncDecl)
+			if !ok || method.Recv == nil || method.Name.Name != "subject" {
+				continue
+			}
+			commands++
+			if name := method.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name; !ruled[name] {
+				t.Errorf("who may %s? Say so in allow.go", name)
+			}
+		}
+	}
+	if commands < 20 {
+		t.Errorf("only %d commands were found", commands)
+	}
+}
+
+func parse(t *testing.T, pattern string) (files []*ast.File) {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no %s: %v", pattern, err)
+	}
+	for _, name := range names {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+type ruleless struct{ Command }
+
+func (ruleless) Validate() error { return nil }
+
+func guarded(t *testing.T) *State {
+	t.Helper()
+	s := NewAt(NewestLevel)
+	put := access.Items{
+		Tokens:   []*access.Token{{ID: "t1", Hash: string(make([]byte, 32)), Principal: "root"}},
+		Bindings: []*access.Binding{{Name: "root", Role: "admin", Principal: "root", Namespace: "*"}},
+	}
+	if a := apply(t, s, 0, &ChangeAccess{Put: put}); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	return s
+}
+
+// TestWhatHasNoRuleIsDenied: to the admin, too.
+func TestWhatHasNoRuleIsDenied(t *testing.T) {
+	s := guarded(t)
+	s.asker = &access.Asker{Principal: "root"}
+	s.permit = s.policy.Permit(s.asker)
+	if failure := s.allowCommand(ruleless{}); failure == nil || failure.Code != leasehold.Denied {
+		t.Errorf("it is allowed: %v", failure)
+	}
+}
+
+// TestReadersAreNotJudgedByWhoWrote: what was found about one asker is forgotten when the entry is applied.
+func TestReadersAreNotJudgedByWhoWrote(t *testing.T) {
+	s := guarded(t)
+	from := From{Askers: []*access.Asker{{Principal: "nobody-knows"}}}
+	if _, err := s.Apply(s.now, 0, []Command{&Renew{Namespace: "default", ID: "x"}}, from); err != nil {
+		t.Fatal(err)
+	}
+	if s.permit != nil || s.asker != nil {
+		t.Error("the next reader would be judged by it")
+	}
+}

@@ -50,7 +50,8 @@ func (t *Token) check() error {
 		return fmt.Errorf("principal %q of token %s has a colon: such names are those of issuers and certificates",
 			t.Principal, t.ID)
 	}
-	return first(name("token id", t.ID), name("principal", t.Principal), text("description", t.Description),
+	return first(notSystem(t.Principal), name("token id", t.ID), name("principal", t.Principal),
+		text("description", t.Description),
 		text("creator", t.CreatedBy), names("group", t.Groups, MaxGroups))
 }
 
@@ -91,6 +92,9 @@ func (q *Quota) check() error {
 
 func (i *Issuer) check() error {
 	switch {
+	case i.Keys == "" && !askedSafely(i.URL):
+		return fmt.Errorf("issuer %s: its keys would be fetched from %q, where others could change them on the way: "+
+			"use https, or give the keys", i.Name, i.URL)
 	case strings.Contains(i.Name, ":") || i.Name == CertificateIssuer || i.Name == AzureIssuer:
 		return fmt.Errorf("issuer %q: use a name without a colon, other than %s and %s", i.Name, CertificateIssuer,
 			AzureIssuer)
@@ -116,8 +120,34 @@ func (c *Certificate) check() error {
 		return fmt.Errorf("certificate rule %s: %q is no name in a certificate; write dns:NAME, uri:NAME or "+
 			"email:NAME, where * stands for any text", c.Name, c.SAN)
 	}
-	return first(name("certificate rule", c.Name), text("name", c.SAN), text("principal", c.Principal),
+	return first(notSystem(c.Principal), name("certificate rule", c.Name), text("name", c.SAN), text("principal",
+		c.Principal),
 		names("group", c.Groups, MaxGroups))
+}
+
+// notSystem refuses the name by which the journal calls servers themselves.
+func notSystem(principal string) error {
+	if principal == System.Principal {
+		return fmt.Errorf("principal %s is what servers call themselves: choose another name", principal)
+	}
+	return nil
+}
+
+// askedSafely reports whether a URL is one of TLS, or of this machine.
+func askedSafely(url string) bool {
+	rest, plain := strings.CutPrefix(url, "http://")
+	if !plain {
+		return strings.HasPrefix(url, "https://")
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	if strings.Contains(host, "@") {
+		return false // what stands before it is no host
+	}
+	if strings.HasPrefix(host, "[::1]") {
+		host = "localhost" + host[len("[::1]"):]
+	}
+	host, _, _ = strings.Cut(host, ":")
+	return host == "localhost" || host == "127.0.0.1"
 }
 
 // What begins the names of principals that are proven by something other than a token of ours.

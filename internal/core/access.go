@@ -52,7 +52,7 @@ func (s *State) changeAccess(c *ChangeAccess) Answer {
 		return s.accessAnswer() // an earlier try did it
 	}
 	if c.IfNone && s.policy != nil {
-		return refuse(leasehold.Refused, "access is on already: see leasehold access show")
+		return Answer{Err: accessIsOn()}
 	}
 	if failure := s.policyIsAt(c.IfRevision); failure != nil {
 		return Answer{Err: failure}
@@ -67,6 +67,10 @@ func (s *State) changeAccess(c *ChangeAccess) Answer {
 	}
 	s.policy = changed
 	return s.accessAnswer()
+}
+
+func accessIsOn() *leasehold.Error {
+	return refuse(leasehold.Refused, "access is on already: see leasehold access show").Err
 }
 
 func (s *State) endAccess(c *ChangeAccess) Answer {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -25,7 +26,10 @@ func (s *State) allow(c Command) (Answer, bool) {
 	if s.permit = s.policy.Permit(s.asker); s.permit == nil {
 		return Answer{}, false
 	}
-	failure := s.unproven()
+	failure := s.begins(c)
+	if failure == nil {
+		failure = s.unproven()
+	}
 	if failure == nil {
 		failure = s.allowRequest(c)
 	}
@@ -37,6 +41,14 @@ func (s *State) allow(c Command) (Answer, bool) {
 		return Answer{}, true
 	}
 	return Answer{Err: failure}, failure != nil
+}
+
+// begins refuses to begin access a second time, also to those who have no credential yet: several servers may try to.
+func (s *State) begins(c Command) *leasehold.Error {
+	if change, ok := c.(*ChangeAccess); ok && change.IfNone && !s.permit.MayCluster(access.Admin) {
+		return accessIsOn()
+	}
+	return nil
 }
 
 func (s *State) unproven() *leasehold.Error {
@@ -220,31 +232,27 @@ func (s *State) allowClaim(v access.Verb, namespace, id string) *leasehold.Error
 	return s.deny(v, namespace, path)
 }
 
-// allowChange also judges the name that a lease is handed to.
+// allowChange also judges the name that a lease is handed to, or keeps.
 func (s *State) allowChange(c *Change) *leasehold.Error {
-	path, owner, known := s.claimOwner(c.Namespace, c.ID)
-	holder := c.Holder
+	sp := s.space(c.Namespace)
+	if sp == nil {
+		return nil
+	}
+	claim, live := sp.claims.Get(c.ID)
+	if !live {
+		return s.allowClaim(access.Change, c.Namespace, c.ID)
+	}
+	holder, owner := cmp.Or(c.Holder, claim.Holder), sp.claimOwner(c.ID)
 	if c.About != nil {
 		holder = c.About.Holder
 	}
-	if !known || holder == "" || !s.permit.May(access.Read, c.Namespace, path, owner) && !s.permit.Owns(owner) {
-		return s.allowRename(c, path, owner, known)
+	switch {
+	case s.permit.MayHold(access.Change, c.Namespace, claim.Resource, holder, owner):
+		return nil
+	case !s.sees(sp, c.ID, claim.Resource):
+		return s.noClaim(nil, c.ID).Err
 	}
-	if !s.permit.MayHold(access.Change, c.Namespace, path, holder, owner) {
-		return s.denyHolder(access.Change, c.Namespace, path, holder)
-	}
-	return nil
-}
-
-// allowRename is allowChange for what stays with its holder, or cannot be seen.
-func (s *State) allowRename(c *Change, path string, owner *access.Owner, known bool) *leasehold.Error {
-	if known && c.Holder == "" && c.About == nil {
-		if claim, live := s.space(c.Namespace).claims.Get(c.ID); live &&
-			s.permit.MayHold(access.Change, c.Namespace, path, claim.Holder, owner) {
-			return nil
-		}
-	}
-	return s.allowClaim(access.Change, c.Namespace, c.ID)
+	return s.denyHolder(access.Change, c.Namespace, claim.Resource, holder)
 }
 
 // allowPath judges a command about whoever has a resource, or nobody: those who may do it to their own only go on,

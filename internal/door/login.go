@@ -22,6 +22,7 @@ func (b *Backend) newLogin(e engine.Engine) *credential.Login {
 			return p, err
 		},
 		Now: b.options.Now, Client: b.options.Issuers, Log: b.Log(),
+		Used:    (&uses{engine: e}).note,
 		Refused: func(r credential.Reason) { b.Metrics().LoginsRefused.WithLabelValues(string(r)).Inc() },
 	})
 }

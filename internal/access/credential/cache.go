@@ -3,6 +3,7 @@ package credential
 import (
 	"crypto/sha256"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/internal/core/access"
@@ -39,6 +40,9 @@ type entry struct {
 	policy *access.Policy // by which
 	issuer *issuer        // of a JWT
 	keys   *keySet        // by which it was verified
+
+	token string       // the id of a token of ours
+	noted atomic.Int64 // when its use was last noted, in Unix nanoseconds
 }
 
 // holds reports whether an entry is still right.

@@ -24,6 +24,7 @@ type Config struct {
 	Now     func() time.Time // nil: the clock of this machine
 	Client  *http.Client     // that asks issuers for their keys; nil: one of its own
 	Log     *slog.Logger     // nil: nothing is written
+	Used    func(access.Use) // is told about once an hour that a token is used; nil: nobody is
 	Refused func(Reason)     // is told of each refusal; nil: nobody is
 	Cached  int              // credentials that are remembered; 0: 32,768
 }
@@ -47,6 +48,9 @@ func New(c Config) *Login {
 	}
 	if c.Refused == nil {
 		c.Refused = func(Reason) {}
+	}
+	if c.Used == nil {
+		c.Used = func(access.Use) {}
 	}
 	if c.Cached == 0 {
 		c.Cached = maxCached
@@ -99,7 +103,8 @@ func (l *Login) Check(ctx context.Context, s Shown) (*Proof, error) {
 	}
 	name := s.key()
 	e := l.cache.get(&name)
-	if e != nil && e.holds(k, l.config.Now()) {
+	if now := l.config.Now(); e != nil && e.holds(k, now) {
+		l.note(e, now)
 		return e.proof, nil
 	}
 	return l.prove(ctx, s, name, k, e != nil)
@@ -213,7 +218,24 @@ func (l *Login) judgeToken(secret string, k *known) (*entry, error) {
 	if now := l.config.Now(); p.Expired(now) {
 		return nil, refuse(Expired, expiredMessage("token", p.Expires))
 	}
-	return &entry{proof: p}, nil
+	e := &entry{proof: p, token: t.ID}
+	e.noted.Store(t.UsedWall)
+	return e, nil
+}
+
+// useEvery is how exactly the policy knows when a token was last used: what is known better is not worth an entry in
+// the log.
+const useEvery = time.Hour
+
+// note tells that a token is used, if the policy does not know that yet.
+func (l *Login) note(e *entry, now time.Time) {
+	if e.token == "" {
+		return
+	}
+	last := e.noted.Load()
+	if now.UnixNano()-last >= int64(useEvery) && e.noted.CompareAndSwap(last, now.UnixNano()) {
+		l.config.Used(access.Use{ID: e.token, Wall: now.UnixNano()})
+	}
 }
 
 func expiredMessage(what string, at time.Time) string {
@@ -232,7 +254,9 @@ func (k *known) named(groups []string) (named []string) {
 }
 
 func (l *Login) remember(name key, e *entry) *Proof {
-	l.cache.put(name, e, l.config.Now())
+	now := l.config.Now()
+	l.cache.put(name, e, now)
+	l.note(e, now)
 	return e.proof
 }
 

@@ -286,6 +286,31 @@ func TestTooManyGroupsAreRefused(t *testing.T) {
 	d.bad(Shown{Secret: secret}, Claims)
 }
 
+// When a token was used is told about once an hour, however often that is.
+func TestUsesAreTold(t *testing.T) {
+	secret, token := newToken("t1", "ann")
+	d := newDesk(t, access.Items{Tokens: []*access.Token{token}})
+	var told []access.Use
+	d.config.Used = func(u access.Use) { told = append(told, u) }
+	for range 5 {
+		d.good(Shown{Secret: secret})
+	}
+	if len(told) != 1 || told[0] != (access.Use{ID: "t1", Wall: d.now().UnixNano()}) {
+		t.Fatalf("it is told %v", told)
+	}
+	d.local.Store(d.local.Load().WithUses(told))
+	d.pass(useEvery - 1)
+	d.good(Shown{Secret: secret})
+	if len(told) != 1 {
+		t.Errorf("it is told %v", told)
+	}
+	d.pass(1)
+	d.good(Shown{Secret: secret})
+	if len(told) != 2 {
+		t.Errorf("it is told %v", told)
+	}
+}
+
 func TestMatches(t *testing.T) {
 	for _, c := range []struct {
 		pattern, text string

@@ -75,6 +75,9 @@ func TestLogin(t *testing.T) {
 	post("authorization", "bearer  "+member).expect(200)
 	ask(t, door, "POST", "/v1/release", `{"id":"two"}`, bearer(member)...).expect(200)
 
+	ask(t, door, "POST", "/v1/acquire", `{"resource":"b/x","holder":"h","id":"three"}`, bearer(member)...).
+		expect(403, "ann may not")
+
 	done := read[v1.List[v1.Operation]](ask(t, door, "GET", "/v1/audit?resource=a/x", "", bearer(admin)...).expect(200))
 	if d := done.Items[0]; d.Verb != "release" || d.Actor != "ann" {
 		t.Errorf("the journal has %+v", d)
@@ -196,6 +199,33 @@ func TestWaitsAndWatchesEndWithTheCredential(t *testing.T) {
 	})
 }
 
+// The policy knows about when a token was last used, and that is no operation.
+func TestUsesOfTokensAreNoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		admin, _ := govern(t, h.engine)
+		before := engine.PolicyOf(h.engine)
+		for range 3 {
+			got := h.send("GET", "/v1/resources", "", admin)
+			_, _ = io.Copy(io.Discard, got.Body)
+			got.Body.Close()
+		}
+		used := time.Now()
+		time.Sleep(2 * time.Minute)
+		after := engine.PolicyOf(h.engine)
+		root, _ := after.Token("root1")
+		ann, _ := after.Token("ann1")
+		if root.UsedWall != used.UnixNano() || ann.UsedWall != 0 || before.Revision != after.Revision {
+			t.Errorf("the tokens are %+v and %+v", root, ann)
+		}
+		page, err := h.engine.Journal().Find(t.Context(), audit.Query{Kind: audit.Operation, Namespace: "default", Limit: 9})
+		if err != nil || len(page.Lines) != 1 {
+			t.Errorf("the journal has %+v, %v", page.Lines, err)
+		}
+	})
+}
+
 // A client certificate is enough, if a rule is for it.
 func TestLoginByCertificate(t *testing.T) {
 	inBothVersions(t, func(t *testing.T, h *house) {
@@ -203,6 +233,10 @@ func TestLoginByCertificate(t *testing.T) {
 		_, err := h.caller.Acquire(t.Context(), v1.AcquireRequest{Resource: "a/x", Holder: "ann", ID: "one"})
 		if err != nil {
 			t.Fatal(err)
+		}
+		_, err = h.caller.Acquire(t.Context(), v1.AcquireRequest{Resource: "b/x", Holder: "ann", ID: "two"})
+		if err == nil || !strings.Contains(err.Error(), "cert:ann may not") {
+			t.Errorf("what is not allowed is answered %v", err)
 		}
 		page, err := h.engine.Journal().Find(t.Context(), audit.Query{Kind: audit.Operation, Namespace: "default",
 			Resource: "a/x", Limit: 1})

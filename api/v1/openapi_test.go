@@ -39,6 +39,8 @@ func TestOpenAPIHasEveryField(t *testing.T) {
 		v1.Record{}, v1.Large{}, v1.RecordVersion{}, v1.VersionPage{}, v1.RecordPage{}, v1.Deleted{}, v1.TxnRequest{}, v1.Compare{}, v1.Op{}, v1.Txn{}, v1.TxnResult{},
 		v1.Usual{}, v1.Advice{}, v1.Alarm{}, v1.DefinitionRequest{}, v1.DefinitionChange{}, v1.Definition{},
 		v1.Cluster{}, v1.Server{}, v1.ServerRequest{}, v1.TransferRequest{}, v1.Lead{}, v1.Sums{}, v1.Sum{},
+		v1.Access{}, v1.AccessToken{}, v1.TokenRequest{}, v1.NewToken{}, v1.AccessRole{}, v1.AccessBinding{}, v1.AccessQuota{}, v1.AccessIssuer{}, v1.ClaimRule{}, v1.AccessCertificate{},
+		v1.ApplyAccessRequest{}, v1.AppliedAccess{}, v1.AccessChange{}, v1.CanI{}, v1.WhoCan{}, v1.AccessReason{}, v1.Whoami{},
 	} {
 		kind := reflect.TypeOf(value)
 		t.Run(kind.Name(), func(t *testing.T) {
@@ -101,6 +103,7 @@ func TestOpenAPIHasEveryWord(t *testing.T) {
 	same(t, "states", states, enum(schemas["State"].Value))
 	same(t, "kinds of alarms", alarms, enum(schemas["AlarmKind"].Value))
 	same(t, "ways to end", hows, enum(schemas["How"].Value))
+	same(t, "verbs", v1.Verbs, enum(schemas["Verb"].Value))
 	same(t, "kinds of events", kinds, enum(schemas["Event"].Value.Properties["kind"].Value))
 }
 

@@ -108,7 +108,7 @@ var description = sync.OnceValue(func() *openapi3.T {
 // described is where openapi.yaml speaks of a pattern of the mux.
 func described(pattern string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
-	return method, strings.NewReplacer("{path...}", "{path}", "{$}", "").Replace(path)
+	return method, strings.NewReplacer("{path...}", "{path}", "{name...}", "{name}", "{$}", "").Replace(path)
 }
 
 // checkDescribed fails unless an answer is one that openapi.yaml describes.

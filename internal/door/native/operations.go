@@ -1,6 +1,10 @@
 package native
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/leasehold/leasehold/internal/access/document"
+)
 
 // An operation is one thing that can be asked. Method and path find it.
 type operation struct {
@@ -14,8 +18,12 @@ type operation struct {
 // endless reports whether an answer goes on until somebody ends it: its length means nothing.
 func (o *operation) endless() bool { return o.name == "watch" }
 
-// global reports whether an operation is about the whole cluster, and so about no namespace.
-func (o *operation) global() bool { return strings.HasPrefix(o.path, "/v1/cluster") }
+// global reports whether an operation is about the whole cluster, and so about no namespace. Who may do what is, but
+// for a question about a path.
+func (o *operation) global() bool {
+	return strings.HasPrefix(o.path, "/v1/cluster") ||
+		strings.HasPrefix(o.path, "/v1/access") && !strings.HasPrefix(o.params, "verb ")
+}
 
 // known returns what a query may have.
 func (o *operation) known() []string {
@@ -80,4 +88,28 @@ var operations = []operation{
 	{"end-quarantine", "POST", "/v1/cluster/quarantine/end", "", (*call).endQuarantine},
 	{"check-cluster", "GET", "/v1/cluster/check", "", (*call).checkCluster},
 	{"backup", "GET", "/v1/cluster/backup", "", (*call).backup},
+	{"access", "GET", "/v1/access", "", (*call).access},
+	{"apply-access", "POST", "/v1/access/apply", "", (*call).applyAccess},
+	{"can-i", "GET", "/v1/access/can-i", "verb path as group+", (*call).canI},
+	{"who-can", "GET", "/v1/access/who-can", "verb path", (*call).whoCan},
+	{"whoami", "GET", "/v1/access/whoami", "", (*call).whoami},
+	{"create-token", "POST", "/v1/access/tokens", "", (*call).createToken},
+	{"tokens", "GET", "/v1/access/tokens", pageParams, listItems(&document.Tokens)},
+	{"revoke-token", "DELETE", "/v1/access/tokens/{name...}", "by reason", deleteItem(&document.Tokens)},
+	{"roles", "GET", "/v1/access/roles", pageParams, listItems(&document.Roles)},
+	{"put-role", "PUT", "/v1/access/roles/{name...}", "by reason", putItem(&document.Roles)},
+	{"delete-role", "DELETE", "/v1/access/roles/{name...}", "by reason", deleteItem(&document.Roles)},
+	{"bindings", "GET", "/v1/access/bindings", pageParams, listItems(&document.Bindings)},
+	{"put-binding", "PUT", "/v1/access/bindings/{name...}", "by reason", putItem(&document.Bindings)},
+	{"delete-binding", "DELETE", "/v1/access/bindings/{name...}", "by reason", deleteItem(&document.Bindings)},
+	{"quotas", "GET", "/v1/access/quotas", pageParams, listItems(&document.Quotas)},
+	{"put-quota", "PUT", "/v1/access/quotas/{name...}", "by reason", putItem(&document.Quotas)},
+	{"delete-quota", "DELETE", "/v1/access/quotas/{name...}", "by reason", deleteItem(&document.Quotas)},
+	{"issuers", "GET", "/v1/access/issuers", pageParams, listItems(&document.Issuers)},
+	{"put-issuer", "PUT", "/v1/access/issuers/{name...}", "by reason", putItem(&document.Issuers)},
+	{"delete-issuer", "DELETE", "/v1/access/issuers/{name...}", "by reason", deleteItem(&document.Issuers)},
+	{"certificates", "GET", "/v1/access/certificates", pageParams, listItems(&document.Certificates)},
+	{"put-certificate", "PUT", "/v1/access/certificates/{name...}", "by reason", putItem(&document.Certificates)},
+	{"delete-certificate", "DELETE", "/v1/access/certificates/{name...}", "by reason",
+		deleteItem(&document.Certificates)},
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/child"
 	"github.com/leasehold/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/internal/cli/access"
 	"github.com/leasehold/leasehold/internal/cli/azure"
 	"github.com/leasehold/leasehold/internal/cli/cert"
 	"github.com/leasehold/leasehold/internal/cli/cluster"
@@ -91,8 +92,8 @@ func (p *program) contents() []cli.Chapter {
 			server.Backup(a, p.Outside), server.Restore(a), server.Check(a, p.Outside), server.Bench(a),
 			token.Command(a),
 		}},
-		{Title: "Say where your servers are", Commands: []*cobra.Command{
-			login.Context(a),
+		{Title: "Say who may do what", Commands: []*cobra.Command{
+			access.Command(a), login.Login(a), login.Logout(a), login.Context(a),
 		}},
 		{Title: "Run a cluster", Commands: []*cobra.Command{
 			cluster.Command(a), cert.Command(a),

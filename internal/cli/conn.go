@@ -161,7 +161,16 @@ func (c *Conn) Explain(err error) error {
 	if errors.As(err, &better) || !errors.As(err, &failure) {
 		return err
 	}
+	switch {
+	case errors.Is(err, v1.ErrUnauthenticated) && c.Client.Token == nil:
+		return Hint(err, "prove who you are: %s, or set LEASEHOLD_TOKEN_FILE", c.Again("login"))
+	case errors.Is(err, v1.ErrUnauthenticated):
+		return Hint(err, "your token is wrong, revoked or expired: ask an admin for another, then: %s",
+			c.Again("login"))
+	}
 	switch failure.Code {
+	case leasehold.Denied:
+		return Hint(err, "see who you are and what you may do: %s", c.Again("access", "whoami"))
 	case leasehold.NotFound:
 		return Hint(err, "see what there is: %s", c.Again("list"))
 	case leasehold.Undecided:

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/config"
 	"github.com/leasehold/leasehold/internal/profile"
@@ -91,7 +92,7 @@ are, and an empty one is removed. The first context becomes the current one.`,
 		c.All[args[0]] = settings
 		c.Current = cmp.Or(c.Current, args[0])
 		a.Say("context %s is kept%s", args[0], map[bool]string{true: ", and is the current one"}[c.Current == args[0]])
-		return true, nil
+		return true, printContext(a, c, args[0])
 	})
 	for _, name := range profile.Settings {
 		if name != profile.Insecure {
@@ -99,7 +100,16 @@ are, and an empty one is removed. The first context becomes the current one.`,
 		}
 	}
 	cmd.Flags().Bool(profile.Insecure, false, "send your token also to another machine without TLS")
+	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
+}
+
+// printContext prints a context for a program. A person was told already.
+func printContext(a *cli.App, c *profile.Contexts, name string) error {
+	if a.Output != cli.FormatJSON {
+		return nil
+	}
+	return a.PrintJSON(shown(a, c, name))
 }
 
 // changed returns what a context says with the flags that were given.
@@ -139,13 +149,14 @@ func useContext(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "use NAME",
 		Short: "Make a context the current one",
-		Long: `Use makes a context the one that commands use unless they are told otherwise. With "-" none is
-current any more.`,
+		Long: `Use makes a context the one that commands use unless --context or LEASEHOLD_CONTEXT names
+another. With "-" none is current any more.`,
 		Example: `  leasehold context use prod
   leasehold context use staging
   leasehold context use -`,
 		Args: cli.Takes(1, 1),
 	}
+	a.OutputFlag(cmd, cli.FormatJSON)
 	return onContexts(a, cmd, func(_ *cobra.Command, c *profile.Contexts, args []string) (bool, error) {
 		if args[0] == "-" {
 			c.Current = ""
@@ -158,7 +169,7 @@ current any more.`,
 		}
 		c.Current = args[0]
 		a.Say("commands use context %s: %s", args[0], store.Redact(settings["server"]))
-		return true, nil
+		return true, printContext(a, c, args[0])
 	})
 }
 
@@ -185,7 +196,8 @@ func listContexts(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the contexts",
-		Long:  `List shows the contexts; the current one has an asterisk.`,
+		Long: `List shows the contexts, with their servers and namespaces, and whether you are logged in. The
+current one, which commands use, has an asterisk.`,
 		Example: `  leasehold context list
   leasehold context list -o wide
   leasehold context list -o json | jq -r '.[] | select(.current).name'`,
@@ -213,7 +225,8 @@ func showContext(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [NAME]",
 		Short: "Show what a context says",
-		Long:  `Show prints the settings of a context, or of the current one. It shows no secrets.`,
+		Long: `Show prints the settings of a context, or of the current one. It shows no secrets: what login
+kept is in another file, which only you can read.`,
 		Example: `  leasehold context show
   leasehold context show prod
   leasehold context show prod -o json | jq -r .settings.server`,
@@ -249,12 +262,14 @@ func deleteContext(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a context, and the login that belongs to it",
-		Long:  `Delete forgets a context and what login kept for it. The servers are not asked.`,
+		Long: `Delete forgets a context and what login kept for it, on this machine. The servers are not
+asked, and tokens stay valid until they end or are revoked.`,
 		Example: `  leasehold context delete staging
   leasehold context delete staging --quiet
   leasehold context list`,
 		Args: cli.Takes(1, 1),
 	}
+	a.OutputFlag(cmd, cli.FormatJSON)
 	return onContexts(a, cmd, func(_ *cobra.Command, c *profile.Contexts, args []string) (bool, error) {
 		if _, ok := c.All[args[0]]; !ok {
 			return false, unknown(c, args[0])
@@ -271,6 +286,9 @@ func deleteContext(a *cli.App) *cobra.Command {
 			return false, cli.Usage("%v", err)
 		}
 		a.Say("deleted context %s", args[0])
+		if a.Output == cli.FormatJSON {
+			return true, a.PrintJSON(v1.Nothing{})
+		}
 		return true, nil
 	})
 }

@@ -1,0 +1,2 @@
+// Package access is the command access: who may do what.
+package access

@@ -92,6 +92,17 @@ func (c *cache) evict(now time.Time) {
 	}
 }
 
+// keep forgets what was judged by another policy: it would keep that one in memory.
+func (c *cache) keep(policy *access.Policy) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, e := range c.entries {
+		if e.policy != policy {
+			delete(c.entries, k)
+		}
+	}
+}
+
 func (c *cache) drop(k key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ func issued(name string, p *provider) *access.Issuer {
 }
 
 // newOffice returns a login that believes a provider, and one of its keys.
-func newOffice(t *testing.T) (*desk, *provider, string) {
+func newOffice(t testing.TB) (*desk, *provider, string) {
 	p := startProvider(t)
 	d := newDesk(t, access.Items{Issuers: []*access.Issuer{issued("ci", p)},
 		Bindings: bindTo("builders", "operators", "nobody", "claim:ci:repository=org/app", "claim:ci:groups=qa")})
@@ -344,6 +344,17 @@ func TestIssuersAreAskedSafely(t *testing.T) {
 	for _, url := range []string{"http://issuer.example", "ftp://127.0.0.1", "http://127.0.0.1.example"} {
 		if _, err := d.client.Get(url); err == nil || !strings.Contains(err.Error(), "use https") {
 			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+func BenchmarkKnownJWT(b *testing.B) {
+	d, p, kid := newOffice(b)
+	shown := Shown{Secret: p.sign(kid, p.claims(d.now(), nil)), From: "127.0.0.1:1"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := d.Check(b.Context(), shown); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -66,6 +66,9 @@ func (l *Login) Now() time.Time { return l.config.Now() }
 
 // index looks up what a policy has for logins. Issuers that are as before keep their keys.
 func (l *Login) index(old *known, policy *access.Policy) *known {
+	if old != nil {
+		l.cache.keep(old.policy) // what is in use has been judged by it
+	}
 	k := &known{policy: policy, issuers: map[string][]*issuer{}}
 	if policy == nil {
 		return k

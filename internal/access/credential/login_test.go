@@ -19,7 +19,7 @@ import (
 // A desk is a login with a policy and a clock that tests set.
 type desk struct {
 	*Login
-	t       *testing.T
+	t       testing.TB
 	local   atomic.Pointer[access.Policy]
 	newest  atomic.Pointer[access.Policy] // nil: as local
 	down    atomic.Bool
@@ -29,7 +29,7 @@ type desk struct {
 	log     *strings.Builder
 }
 
-func newDesk(t *testing.T, items access.Items) *desk {
+func newDesk(t testing.TB, items access.Items) *desk {
 	d := &desk{t: t, log: &strings.Builder{}}
 	now := time.Now().Truncate(time.Second)
 	d.time.Store(&now)
@@ -261,6 +261,23 @@ func TestTheCacheIsBounded(t *testing.T) {
 	if len(c.entries) > 100 {
 		t.Errorf("%d are kept", len(c.entries))
 	}
+}
+
+// What nobody shows any more is forgotten, and with it the policy by which it was judged.
+func TestOldPoliciesAreForgotten(t *testing.T) {
+	idle, first := newToken("t1", "ann")
+	busy, second := newToken("t2", "bob")
+	d := newDesk(t, access.Items{Tokens: []*access.Token{first, second}})
+	d.good(Shown{Secret: idle})
+	for _, g := range []string{"a", "b", "c"} {
+		d.good(Shown{Secret: busy})
+		d.set(access.Items{Bindings: bindTo(g)})
+	}
+	d.good(Shown{Secret: busy})
+	if n := len(d.cache.entries); n != 1 {
+		t.Errorf("%d credentials are remembered", n)
+	}
+	d.good(Shown{Secret: idle})
 }
 
 // What is not secret, shown as a secret, proves nothing.

@@ -21,7 +21,7 @@ import (
 
 // A provider is an OpenID provider on loopback.
 type provider struct {
-	t      *testing.T
+	t      testing.TB
 	server *httptest.Server
 
 	discoveries, fetches atomic.Int64
@@ -33,7 +33,7 @@ type provider struct {
 	made int
 }
 
-func startProvider(t *testing.T) *provider {
+func startProvider(t testing.TB) *provider {
 	t.Helper()
 	p := &provider{t: t, keys: map[string]jose.SigningKey{}}
 	mux := http.NewServeMux()
@@ -136,7 +136,7 @@ func (p *provider) sign(kid string, c set) string {
 	return sign(p.t, key, c)
 }
 
-func sign(t *testing.T, key jose.SigningKey, c any) string {
+func sign(t testing.TB, key jose.SigningKey, c any) string {
 	t.Helper()
 	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {

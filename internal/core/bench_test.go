@@ -26,6 +26,7 @@ type town struct {
 	ids      []string // of the leases on them
 	sessions []string
 	entry    [1]core.Command
+	from     []core.From // who asks; empty: nobody is asked who it is
 }
 
 // Towns are built once, since that takes longer than to measure in them. Every
@@ -58,6 +59,11 @@ func townOf(leases int) *town {
 // random, as those of clients are: neighbours in a tree are far apart in memory.
 func newTown(leases int) *town {
 	t := &town{state: core.NewAt(core.NewestLevel), chance: rand.New(rand.NewPCG(1, 1)), step: tenth}
+	return t.settle(leases)
+}
+
+// settle fills a town.
+func (t *town) settle(leases int) *town {
 	for i := range leases {
 		c := &core.Acquire{
 			Namespace: leasehold.DefaultNamespace, Resource: fmt.Sprintf("reports/%08d", i), ID: t.randomID(),
@@ -84,7 +90,7 @@ const tenth = 100 * time.Millisecond
 func (t *town) apply(c core.Command) core.Result {
 	t.now += t.step
 	t.entry[0] = c
-	result, err := t.state.Apply(stampOf(t.now), wallOf(t.now), t.entry[:])
+	result, err := t.state.Apply(stampOf(t.now), wallOf(t.now), t.entry[:], t.from...)
 	if err != nil {
 		panic(err)
 	}

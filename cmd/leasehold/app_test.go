@@ -335,7 +335,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 
 func TestABugIsReported(t *testing.T) {
 	tr := newTrial(t, false)
-	tr.Serve = func(context.Context, node.Config, func(string)) error { panic("off by one") }
+	tr.Serve = func(context.Context, node.Config, func(node.Serving)) error { panic("off by one") }
 	tr.does(t, 70, "serve")
 	if !strings.Contains(tr.err.String(), "leasehold: this is a bug: off by one") ||
 		!strings.Contains(tr.err.String(), "app_test.go") {
@@ -346,9 +346,9 @@ func TestABugIsReported(t *testing.T) {
 func TestServeIsGivenWhatWasSettled(t *testing.T) {
 	tr := newTrial(t, false, "LEASEHOLD_LOG_LEVEL=debug")
 	var got node.Config
-	tr.Serve = func(_ context.Context, c node.Config, ready func(string)) error {
+	tr.Serve = func(_ context.Context, c node.Config, ready func(node.Serving)) error {
 		got = c
-		ready("0.0.0.0:99")
+		ready(node.Serving{Address: "0.0.0.0:99"})
 		return nil
 	}
 	tr.does(t, 0, "serve", "--listen", "0.0.0.0:99", "--insecure", "--data", "d")

@@ -136,15 +136,34 @@ func (s *Server) checkTLS() error {
 	return nil
 }
 
-// exposed refuses to let strangers in by accident.
-func (s *Server) exposed() error {
+// Local reports whether only this machine can reach the client port.
+func (s *Server) Local() bool {
 	h, err := host(s.Listen)
-	if err != nil || loopback(h) || s.Insecure || s.TLS.CA != "" {
+	return err == nil && loopback(h)
+}
+
+// exposed refuses to let strangers in by accident. Certificates alone keep strangers out, and still let everybody
+// inside do everything.
+func (s *Server) exposed() error {
+	if _, err := host(s.Listen); err != nil || s.Local() || s.Insecure {
 		return nil
 	}
-	return fmt.Errorf("listen is %q: other machines can reach that address, and anybody there could end every lease: "+
-		"listen on 127.0.0.1, give --tls-cert, --tls-key and --tls-client-ca (leasehold cert makes the files), "+
-		"or give --insecure if you trust everybody who can reach it", s.Listen)
+	const tls = "--tls-cert and --tls-key (leasehold cert makes the files)"
+	var danger, missing string
+	switch {
+	case s.TLS.Cert == "" && !s.Access:
+		danger, missing = "anybody there could read and end every lease", tls+", and --access"
+	case s.TLS.Cert == "":
+		danger, missing = "tokens would cross the network in plain", tls
+	case !s.Access && s.TLS.CA != "":
+		danger, missing = "everybody with a certificate could end every lease", "--access"
+	case !s.Access:
+		danger, missing = "anybody there could end every lease", "--access"
+	default:
+		return nil
+	}
+	return fmt.Errorf("listen is %q: other machines can reach that address, and %s: give %s; or listen on 127.0.0.1; "+
+		"or give --insecure if you accept that", s.Listen, danger, missing)
 }
 
 // checkPeers settles what follows from the list of servers, and says what is wrong with

@@ -85,7 +85,11 @@ func TestMistakesAboutClusters(t *testing.T) {
 		{"--tls-cert c", "tls-cert needs its key: give --tls-key too"},
 		{"--tls-key k", "give --tls-cert too"},
 		{"--tls-client-ca a", "give --tls-cert and --tls-key too"},
-		{"--listen 0.0.0.0:1 --tls-cert c --tls-key k", "give --tls-cert, --tls-key and --tls-client-ca (leasehold cert makes the files), or give --insecure"},
+		{"--access maybe", "use true or false"},
+		{"--listen 0.0.0.0:1", "anybody there could read and end every lease: give --tls-cert and --tls-key (leasehold cert makes the files), and --access; or listen on 127.0.0.1; or give --insecure"},
+		{"--listen 0.0.0.0:1 --access", "tokens would cross the network in plain: give --tls-cert and --tls-key (leasehold cert makes the files); or"},
+		{"--listen 0.0.0.0:1 --tls-cert c --tls-key k", "anybody there could end every lease: give --access; or"},
+		{"--listen 0.0.0.0:1 --tls-cert c --tls-key k --tls-client-ca a", "everybody with a certificate could end every lease: give --access; or"},
 	} {
 		_, _, err := ForServer(Sources{Flags: flags(c.flags)})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -95,8 +99,14 @@ func TestMistakesAboutClusters(t *testing.T) {
 	if _, _, err := ForServer(Sources{Flags: flags("--peer-listen x")}); strings.Contains(err.Error(), "\n") {
 		t.Errorf("one mistake is told as several: %v", err)
 	}
-	if _, _, err := ForServer(Sources{Flags: flags("--listen 0.0.0.0:1 --tls-cert c --tls-key k --tls-client-ca a")}); err != nil {
-		t.Error(err)
+	for _, good := range []string{
+		"", "--access", "--listen 0.0.0.0:1 --insecure", "--listen 0.0.0.0:1 --tls-cert c --tls-key k --access",
+		"--listen 0.0.0.0:1 --tls-cert c --tls-key k --tls-client-ca a --access",
+		"--listen 0.0.0.0:1 --tls-cert c --tls-key k --tls-client-ca a --insecure",
+	} {
+		if _, _, err := ForServer(Sources{Flags: flags(good)}); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
 	}
 }
 

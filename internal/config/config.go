@@ -45,6 +45,8 @@ type Server struct {
 	LogLevel      slog.Level
 	LogFormat     string // "text" or "json"
 	Insecure      bool
+	Access        bool   // there are to be rules who may do what
+	AccessFile    string // that declares them; empty: none does
 
 	Name      string
 	Advertise string            // the URL that other servers tell clients; empty: made from Listen

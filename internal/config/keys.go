@@ -53,7 +53,7 @@ const EnvPrefix = "LEASEHOLD_"
 // keys is the table, in the order in which people are shown it.
 var keys = []Key{
 	{Name: "listen", Scope: OfServer, Default: "127.0.0.1:4653",
-		Help: "address to serve on; one that other machines can reach needs TLS with --tls-client-ca, or --insecure",
+		Help: "address to serve on; one that other machines can reach needs TLS and --access, or --insecure",
 		set:  setListen},
 	{Name: "data", Scope: OfServer, Default: "leasehold-data",
 		Help: "directory for all data; created if it does not exist", set: setData},
@@ -130,10 +130,14 @@ var keys = []Key{
 		Help: "least important lines to log", set: setLogLevel},
 	{Name: "log-format", Scope: OfServer, Default: "text", Values: []string{"text", "json"},
 		Help: "how log lines look", set: setLogFormat},
+	{Name: "access", Scope: OfServer, Default: "false", Switch: true,
+		Help: "let only those in who prove who they are, and let them do what rules allow; the first start writes an " +
+			"admin token to the file admin-token in the data directory",
+		set: setSwitch(func(c *Config) *bool { return &c.Server.Access })},
 	{Name: "insecure", Scope: OfServer, Default: "false", Switch: true,
 		Help: "let everybody who can reach the address use the server; and let servers on one machine talk " +
 			"without certificates",
-		set: setInsecure},
+		set: setSwitch(func(c *Config) *bool { return &c.Server.Insecure })},
 	{Name: "config", Scope: ofFile,
 		Help: "YAML file with settings of the server", set: setFile},
 	{Name: "server", Scope: OfClient, Default: v1.DefaultServer,
@@ -291,11 +295,13 @@ func setLogFormat(c *Config, value string) error {
 	return oneOf(value, "text", "json")
 }
 
-func setInsecure(c *Config, value string) (err error) {
-	if c.Server.Insecure, err = strconv.ParseBool(value); err != nil {
-		return errors.New("use true or false")
+func setSwitch(of func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, value string) (err error) {
+		if *of(c), err = strconv.ParseBool(value); err != nil {
+			return errors.New("use true or false")
+		}
+		return nil
 	}
-	return nil
 }
 
 func setFile(c *Config, value string) error {

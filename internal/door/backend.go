@@ -24,6 +24,7 @@ type Options struct {
 	MaxStay int                // requests that wait or watch at a time, of all doors; 0: 8,000
 	Now     func() time.Time   // by which credentials end; nil: the clock of this machine
 	Issuers *http.Client       // that asks issuers of JWTs for their keys; nil: the usual one
+	Warner  engine.Warner      // what is to be looked at beside what the engine knows; nil: nothing
 }
 
 // A Backend is all that a door may use. Its methods may be called from any goroutine.
@@ -108,11 +109,17 @@ func (b *Backend) Values() engine.Values { return b.values }
 func (b *Backend) Cluster() engine.Cluster { return b.cluster }
 
 // Warnings returns one sentence for each thing that somebody should look at.
-func (b *Backend) Warnings() []string {
-	if b.Starting() || b.warner == nil {
+func (b *Backend) Warnings() (all []string) {
+	if b.Starting() {
 		return nil
 	}
-	return b.warner.Warnings()
+	if b.warner != nil {
+		all = b.warner.Warnings()
+	}
+	if b.options.Warner != nil {
+		all = append(all, b.options.Warner.Warnings()...)
+	}
+	return all
 }
 
 // Version returns the version of the program.

@@ -30,7 +30,11 @@ var (
 )
 
 // Logins, at every door.
-var LoginsRefused = counter("logins_refused_total", "Logins refused, by reason.", "reason")
+var (
+	LoginsRefused = counter("logins_refused_total", "Logins refused, by reason.", "reason")
+	AccessOn      = gauge("access", "1 if access is on: there are rules who may do what.")
+	TokensEnding  = gauge("access_tokens_ending", "Tokens that end within 7 days.")
+)
 
 // Connections and certificates.
 var (

@@ -40,7 +40,7 @@ func startServer(tb testing.TB, settings config.Server) string {
 	ctx, stop := context.WithCancel(context.Background())
 	ended, address := make(chan error, 1), make(chan string, 1)
 	go func() {
-		ended <- Run(ctx, Config{Server: settings, Log: os.Stderr}, func(at string) { address <- at })
+		ended <- Run(ctx, Config{Server: settings, Log: os.Stderr}, func(s Serving) { address <- s.Address })
 	}()
 	tb.Cleanup(func() {
 		stop()

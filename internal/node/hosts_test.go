@@ -22,7 +22,7 @@ func begin(t *testing.T, given map[string]string) (address string, written *log,
 	c.Log = written
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- Run(ctx, c, func(address string) { ready <- address }) }()
+	go func() { ended <- Run(ctx, c, func(s Serving) { ready <- s.Address }) }()
 	select {
 	case address = <-ready:
 	case err := <-ended:

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/access/upkeep"
 	"github.com/leasehold/leasehold/internal/config"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
@@ -38,12 +39,20 @@ type server struct {
 	backend  *door.Backend // of all doors
 	listener net.Listener  // of the client port
 	ports    map[*listen.Host]net.Listener
+	rings    []named        // all certificates
+	keeper   *upkeep.Keeper // of access
+}
+
+// Serving is what is known of a server once it is ready.
+type Serving struct {
+	Address string // that it listens on
+	Access  bool   // there are rules who may do what
 }
 
 // Run runs a server until ctx ends, and has then finished what was under way. It
-// calls ready once, with the address that it listens on. An error means that the
-// server could not start, or that it could not go on.
-func Run(ctx context.Context, c Config, ready func(address string)) error {
+// calls ready once, when clients are let in. An error means that the server could not
+// start, or that it could not go on.
+func Run(ctx context.Context, c Config, ready func(Serving)) error {
 	s, err := newServer(c)
 	if err != nil {
 		return err
@@ -64,8 +73,16 @@ func Run(ctx context.Context, c Config, ready func(address string)) error {
 	}
 	tuneMemory()
 	s.metrics.CountBy(e.Read)
+	on, err := s.startAccess(ctx, e)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = nil // it was told to stop before it had begun
+		}
+		stop()
+		return errors.Join(err, <-served, e.Close())
+	}
 	s.backend.Open(e)
-	ready(s.listener.Addr().String())
+	ready(Serving{s.listener.Addr().String(), on})
 	return await(e, served, stop)
 }
 
@@ -80,7 +97,10 @@ func newServer(c Config) (*server, error) {
 		ports: map[*listen.Host]net.Listener{},
 	}
 	s.metrics.Registerer().MustRegister(s.gates)
-	s.backend = door.NewStarting(door.Options{Version: c.Version, Metrics: s.metrics, Log: log})
+	if s.keeper, err = newKeeper(c, log); err != nil {
+		return nil, err
+	}
+	s.backend = door.NewStarting(door.Options{Version: c.Version, Metrics: s.metrics, Log: log, Warner: s})
 	return s, nil
 }
 

@@ -61,7 +61,7 @@ func TestWaitingForOthers(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, c, func(string) { t.Error("it is ready without the others") }) }()
+	go func() { ended <- Run(ctx, c, func(Serving) { t.Error("it is ready without the others") }) }()
 
 	var base string
 	for end := time.Now().Add(time.Minute); base == ""; time.Sleep(10 * time.Millisecond) {
@@ -124,7 +124,7 @@ func TestWrongCertificates(t *testing.T) {
 		{"peer-cert": file("ca.crt"), "peer-key": file("empty"), "peer-ca": file("ca.crt"), "peer-listen": "127.0.0.1:0"},
 	} {
 		c := settings(t, given)
-		err := Run(t.Context(), c, func(string) { t.Error("it runs") })
+		err := Run(t.Context(), c, func(Serving) { t.Error("it runs") })
 		if !errors.Is(err, leasehold.ErrInvalid) {
 			t.Errorf("%v: %v", given, err)
 		}

@@ -38,6 +38,7 @@ func (s *server) openRing(files certificate.Files, of string) (*certificate.Keyr
 	}
 	ends := func() float64 { return float64(ring.Ends().Unix()) }
 	s.metrics.Registerer().MustRegister(metric.CertificateEnds.GaugeFunc(ends, of))
+	s.rings = append(s.rings, named{ring, of})
 	switch left := time.Until(ring.Ends()); {
 	case left <= 0:
 		s.log.Error("the certificate has ended, and nobody trusts it: make another one with leasehold cert",
@@ -47,4 +48,27 @@ func (s *server) openRing(files certificate.Files, of string) (*certificate.Keyr
 			"for", of, "file", files.Cert, "left", left.Round(time.Minute))
 	}
 	return ring, nil
+}
+
+// A named ring knows whom it is for.
+type named struct {
+	*certificate.Keyring
+	of string
+}
+
+// urgent is when the end of a certificate is a warning of a server that works.
+const urgent = 7 * 24 * time.Hour
+
+// endingCertificates returns a warning for each certificate that ends soon, or has ended.
+func (s *server) endingCertificates() (all []string) {
+	for _, ring := range s.rings {
+		switch left := time.Until(ring.Ends()); {
+		case left <= 0:
+			all = append(all, "the certificate for "+ring.of+" has ended: make another one with leasehold cert")
+		case left < urgent:
+			all = append(all, "the certificate for "+ring.of+" ends within 7 days: make another one with "+
+				"leasehold cert")
+		}
+	}
+	return all
 }

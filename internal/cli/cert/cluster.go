@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/leasehold/leasehold/internal/access/upkeep"
 	"github.com/leasehold/leasehold/internal/certificate"
 	"github.com/leasehold/leasehold/internal/cli"
 )
@@ -210,6 +211,7 @@ func (p *plan) yaml(s planned) string {
 		}
 		fmt.Fprintf(&b, "%s: %s", line[0], value)
 	}
+	fmt.Fprintln(&b, "access: true")
 	return b.String()
 }
 
@@ -272,7 +274,8 @@ func (p *plan) report(a *cli.App, f certFlags, all []made) error {
 		if f.dir == "." {
 			env = "./" + env // a shell would look for it in PATH
 		}
-		a.Say("then: . %s && leasehold cluster status --wait 1m", cli.Quote(env))
+		a.Say("one of them writes an admin token to %s: copy it here, and then:", upkeep.TokenFile(p.data))
+		a.Say("  . %s && LEASEHOLD_TOKEN_FILE=admin-token leasehold cluster status --wait 1m", cli.Quote(env))
 	}
 	return nil
 }

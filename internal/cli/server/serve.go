@@ -13,14 +13,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/access/upkeep"
 	"github.com/leasehold/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/internal/config"
 	"github.com/leasehold/leasehold/internal/node"
 )
 
 // A serverFunc runs a server until its context ends, and has then finished what was
-// under way. It calls ready once, with the address that it listens on.
-type serverFunc func(ctx context.Context, c node.Config, ready func(address string)) error
+// under way. It calls ready once, when clients are let in.
+type serverFunc func(ctx context.Context, c node.Config, ready func(node.Serving)) error
 
 // An Outside is what the commands of this package start and touch. Tests replace it, since they
 // should neither listen on ports nor fill a disk.
@@ -55,12 +56,16 @@ On SIGTERM or ctrl-C it finishes what is under way, tells waiting clients to ask
 and hands over if it leads; no lease ends because of a restart. A second signal ends it
 at once, which costs nothing but those answers.
 
-A server that other machines can reach needs --tls-client-ca, by which it authenticates
-its clients, or --insecure, which says that you trust everybody who can reach it.
+With --access only those may do something who prove who they are, and only what rules
+allow. The first start of a cluster writes an admin token to the file admin-token in the
+data directory of one server; "leasehold access" changes the rules. A server without the
+flag obeys the rules of its cluster, too. An address that other machines can reach needs
+TLS and --access, or --insecure, which says that you trust everybody who can reach it.
 
 Each flag can also be set by its variable or in a YAML file: see "leasehold help
 configuration", and "leasehold config show --origin" for what is in effect.`,
 		Example: `  leasehold serve
+  leasehold serve --access
   leasehold serve --config /etc/leasehold.yaml --listen 0.0.0.0:4653 --insecure
   leasehold serve --config n4.yaml --name n4 --peer-listen 10.0.0.4:4654 \
       --join 10.0.0.1:4654`,
@@ -88,8 +93,8 @@ func runServe(a *cli.App, cmd *cobra.Command, serve serverFunc) error {
 	defer context.AfterFunc(ctx, func() {
 		a.Say("stopping: finishing what is under way; a second signal ends it at once")
 	})()
-	err = serve(ctx, node.Config{Server: settings.Server, Version: a.Version, Log: a.Stderr}, func(address string) {
-		greet(a, settings.Server.URL(address), settings.Server)
+	err = serve(ctx, node.Config{Server: settings.Server, Version: a.Version, Log: a.Stderr}, func(s node.Serving) {
+		greet(a, s, settings.Server)
 	})
 	var known *leasehold.Error
 	if err == nil || errors.As(err, &known) {
@@ -100,21 +105,51 @@ func runServe(a *cli.App, cmd *cobra.Command, serve serverFunc) error {
 
 // greet says where the server is and what to do first. Where log lines are JSON, it is one of them,
 // so that a collector can parse every line.
-func greet(a *cli.App, url string, settings config.Server) {
+func greet(a *cli.App, s node.Serving, settings config.Server) {
+	url := settings.URL(s.Address)
 	data, err := filepath.Abs(settings.Data)
 	if err != nil {
 		data = settings.Data
 	}
 	if settings.LogFormat == cli.FormatJSON {
 		slog.New(slog.NewJSONHandler(a.Stderr, nil)).Info("leasehold serves", "url", url, "data", data, "insecure",
-			settings.Insecure)
+			settings.Insecure, "access", s.Access)
 		return
 	}
 	a.Say("leasehold serves on %s, data in %s", url, data)
-	if settings.Insecure && settings.TLS.CA == "" {
-		a.Say("warning: anybody who can reach it may use it (--insecure)")
+	a.Say("%s", whoMay(s, settings))
+	a.Say("try: %s%s acquire my/first --ttl 1m%s%s", tokenVariable(s, settings), calledAs(), serverFlag(url),
+		trustFlags(settings))
+}
+
+// whoMay says who may use the server.
+func whoMay(s node.Serving, settings config.Server) string {
+	switch {
+	case s.Access && hasToken(settings):
+		return "access is on: the admin token is in " + upkeep.TokenFile(settings.Data)
+	case s.Access:
+		return "access is on: log in with leasehold login"
+	case settings.TLS.CA != "" && settings.Local():
+		return "everybody with a certificate may do everything: --access turns rules on"
+	case settings.TLS.CA != "":
+		return "warning: everybody with a certificate may do everything (--insecure): --access turns rules on"
+	case settings.Local():
+		return "anybody on this machine may do everything: --access turns rules on"
 	}
-	a.Say("try: %s acquire my/first --ttl 1m%s%s", calledAs(), serverFlag(url), trustFlags(settings))
+	return "warning: anybody who can reach it may do everything (--insecure): --access turns rules on"
+}
+
+func hasToken(settings config.Server) bool {
+	_, err := os.Stat(upkeep.TokenFile(settings.Data))
+	return err == nil
+}
+
+// tokenVariable is how a command finds the admin token, if there is one here.
+func tokenVariable(s node.Serving, settings config.Server) string {
+	if !s.Access || !hasToken(settings) {
+		return ""
+	}
+	return "LEASEHOLD_TOKEN_FILE=" + cli.Quote(upkeep.TokenFile(settings.Data)) + " "
 }
 
 // trustFlags returns the flags that a client needs to be admitted and to verify the server.

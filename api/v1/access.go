@@ -193,12 +193,14 @@ type AccessReason struct {
 
 // Whoami says who was proven to ask.
 type Whoami struct {
-	Enabled   bool            `json:"enabled"` // false: access is off, and everybody may do everything
-	Principal string          `json:"principal,omitempty"`
-	Groups    []string        `json:"groups,omitempty"`
-	Token     string          `json:"token,omitempty"` // the id of the token; missing: something else proved it
-	Expires   *Time           `json:"expires,omitempty"`
-	Bindings  []AccessBinding `json:"bindings"` // those that say what it may do
+	Enabled   bool     `json:"enabled"` // false: access is off, and everybody may do everything
+	Principal string   `json:"principal,omitempty"`
+	Groups    []string `json:"groups,omitempty"`
+	Token     string   `json:"token,omitempty"` // the id of the token; missing: something else proved it
+
+	Credential string          `json:"credential,omitempty"` // what proved it: token, jwt, certificate or azure
+	Expires    *Time           `json:"expires,omitempty"`
+	Bindings   []AccessBinding `json:"bindings"` // those that say what it may do
 }
 
 // Verbs are what can be done. Those of OwnVerbs can be limited to one's own, as in "break:own".

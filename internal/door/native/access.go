@@ -215,5 +215,12 @@ func (c *call) whoami() error {
 	if err != nil {
 		return err
 	}
-	return c.sendValue(document.Whoami(p, engine.AskerOf(c.ctx)))
+	out := document.Whoami(p, engine.AskerOf(c.ctx))
+	if c.proof != nil {
+		out.Credential = string(c.proof.Kind)
+		if ends := c.proof.Expires; !ends.IsZero() {
+			out.Expires = &v1.Time{Time: ends}
+		}
+	}
+	return c.sendValue(out)
 }

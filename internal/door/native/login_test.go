@@ -78,6 +78,10 @@ func TestLogin(t *testing.T) {
 	ask(t, door, "POST", "/v1/acquire", `{"resource":"b/x","holder":"h","id":"three"}`, bearer(member)...).
 		expect(403, "ann may not")
 
+	who := read[v1.Whoami](ask(t, door, "GET", "/v1/access/whoami", "", bearer(member)...).expect(200))
+	if who.Principal != "ann" || who.Credential != "token" || who.Expires == nil {
+		t.Errorf("the server takes ann for %+v", who)
+	}
 	done := read[v1.List[v1.Operation]](ask(t, door, "GET", "/v1/audit?resource=a/x", "", bearer(admin)...).expect(200))
 	if d := done.Items[0]; d.Verb != "release" || d.Actor != "ann" {
 		t.Errorf("the journal has %+v", d)
@@ -237,6 +241,10 @@ func TestLoginByCertificate(t *testing.T) {
 		_, err = h.caller.Acquire(t.Context(), v1.AcquireRequest{Resource: "b/x", Holder: "ann", ID: "two"})
 		if err == nil || !strings.Contains(err.Error(), "cert:ann may not") {
 			t.Errorf("what is not allowed is answered %v", err)
+		}
+		who, err := h.caller.Whoami(t.Context())
+		if err != nil || who.Principal != "cert:ann" || who.Credential != "certificate" || who.Expires == nil {
+			t.Errorf("the server takes ann for %+v, %v", who, err)
 		}
 		page, err := h.engine.Journal().Find(t.Context(), audit.Query{Kind: audit.Operation, Namespace: "default",
 			Resource: "a/x", Limit: 1})

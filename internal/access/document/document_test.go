@@ -1,7 +1,9 @@
 package document
 
 import (
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -148,4 +150,30 @@ func FuzzParse(f *testing.F) {
 			t.Error("the error says nothing")
 		}
 	})
+}
+
+// docs/access.md has every verb, and says of each what the ready roles may do.
+func TestVerbsAndRolesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/access.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range access.Names() {
+		verb, _ := access.VerbOf(name)
+		var cells []string
+		for _, role := range access.Ready() {
+			switch {
+			case role.Any.Has(verb):
+				cells = append(cells, "any")
+			case role.Own.Has(verb):
+				cells = append(cells, "own")
+			default:
+				cells = append(cells, "–")
+			}
+		}
+		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\| .* \\| " + strings.Join(cells, " \\| ") + " \\|$")
+		if !row.Match(page) {
+			t.Errorf("docs/access.md has no row for %s that ends with %s", name, strings.Join(cells, " | "))
+		}
+	}
 }

@@ -93,7 +93,7 @@ func (p *program) contents() []cli.Chapter {
 			token.Command(a),
 		}},
 		{Title: "Say who may do what", Commands: []*cobra.Command{
-			access.Command(a), login.Login(a), login.Logout(a), login.Context(a),
+			access.Command(a, server.Recover(a)), login.Login(a), login.Logout(a), login.Context(a),
 		}},
 		{Title: "Run a cluster", Commands: []*cobra.Command{
 			cluster.Command(a), cert.Command(a),

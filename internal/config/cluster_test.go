@@ -100,7 +100,7 @@ func TestMistakesAboutClusters(t *testing.T) {
 		t.Errorf("one mistake is told as several: %v", err)
 	}
 	for _, good := range []string{
-		"", "--access", "--listen 0.0.0.0:1 --insecure", "--listen 0.0.0.0:1 --tls-cert c --tls-key k --access",
+		"", "--access", "--listen 0.0.0.0:1 --tls-cert c --tls-key k --access-file f", "--listen 0.0.0.0:1 --insecure", "--listen 0.0.0.0:1 --tls-cert c --tls-key k --access",
 		"--listen 0.0.0.0:1 --tls-cert c --tls-key k --tls-client-ca a --access",
 		"--listen 0.0.0.0:1 --tls-cert c --tls-key k --tls-client-ca a --insecure",
 	} {

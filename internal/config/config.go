@@ -112,6 +112,7 @@ func ForServer(src Sources) (Config, []Setting, error) {
 		r.layers, r.problems = append(r.layers, file), append(r.problems, err)
 	}
 	r.settle(pick(src.Doors, OfServer))
+	c.Server.Access = c.Server.Access || c.Server.AccessFile != ""
 	r.problems = append(r.problems, c.Server.checkTLS(), c.Server.exposed(), c.Server.checkPeers(),
 		r.twoBeginnings(&c.Server))
 	r.problems = append(r.problems, c.Server.checkDoors(src.Doors)...)

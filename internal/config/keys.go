@@ -134,6 +134,10 @@ var keys = []Key{
 		Help: "let only those in who prove who they are, and let them do what rules allow; the first start writes an " +
 			"admin token to the file admin-token in the data directory",
 		set: setSwitch(func(c *Config) *bool { return &c.Server.Access })},
+	{Name: "access-file", Scope: OfServer,
+		Help: "file that declares who may do what, as leasehold access apply takes it, applied at the start; it " +
+			"turns access on; the same on all servers",
+		set: setFileOf(func(c *Config) *string { return &c.Server.AccessFile })},
 	{Name: "insecure", Scope: OfServer, Default: "false", Switch: true,
 		Help: "let everybody who can reach the address use the server; and let servers on one machine talk " +
 			"without certificates",

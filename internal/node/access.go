@@ -2,9 +2,18 @@ package node
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"log/slog"
+	"os"
+	"time"
 
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/access/document"
 	"github.com/leasehold/leasehold/internal/access/upkeep"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/cluster"
 	"github.com/leasehold/leasehold/internal/metric"
@@ -12,7 +21,39 @@ import (
 
 // newKeeper returns what looks after access.
 func newKeeper(c Config, log *slog.Logger) (*upkeep.Keeper, error) {
-	return upkeep.New(upkeep.Config{Dir: c.Data, Server: c.Name, Begin: c.Access, Log: log}), nil
+	file, err := readAccess(c.AccessFile)
+	if err != nil {
+		return nil, &leasehold.Error{Code: leasehold.Invalid,
+			Message: fmt.Sprintf("access-file %s cannot be used: %v", c.AccessFile, err)}
+	}
+	return upkeep.New(upkeep.Config{Dir: c.Data, Server: c.Name, Begin: c.Access, File: file, Log: log}), nil
+}
+
+// readAccess reads the file that declares who may do what; nil: there is none. Files that only look different have the
+// same hash.
+func readAccess(name string) (*upkeep.File, error) {
+	if name == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := document.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	same, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(same)
+	return &upkeep.File{
+		Name: name, Hash: hex.EncodeToString(sum[:]),
+		Items: func(current *access.Policy, now time.Time) (access.Items, error) {
+			return document.Items(doc, current, now)
+		},
+	}, nil
 }
 
 // startAccess begins access, if that was set, before the first client is let in. It then looks after it until ctx

@@ -35,11 +35,12 @@ type trio struct {
 	*testing.T
 	peers  string
 	dirs   map[string]string
-	access string // the setting
+	access string            // the setting
+	files  map[string]string // of servers: the setting access-file
 }
 
 func newTrio(t *testing.T) *trio {
-	return &trio{t, freePeers(t, "n1", "n2", "n3"), map[string]string{"n1": t.TempDir(), "n2": t.TempDir(), "n3": t.TempDir()}, "true"}
+	return &trio{t, freePeers(t, "n1", "n2", "n3"), map[string]string{"n1": t.TempDir(), "n2": t.TempDir(), "n3": t.TempDir()}, "true", nil}
 }
 
 // runs starts all servers together, calls fn with their addresses, and stops them.
@@ -52,6 +53,7 @@ func (c *trio) runs(fn func(addresses map[string]string)) {
 	for name, dir := range c.dirs {
 		s := settings(c.T, map[string]string{
 			"name": name, "data": dir, "initial-cluster": c.peers, "insecure": "true", "access": c.access,
+			"access-file": c.files[name],
 		})
 		s.Log = logs
 		ready.Add(1)
@@ -155,4 +157,71 @@ func TestThreeServersBeginAccessOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Files that differ: one is in force, those who have another say so, and no restart changes that.
+func TestAccessFilesThatDiffer(t *testing.T) {
+	c, dir := newTrio(t), t.TempDir()
+	write := func(name, group string) string {
+		path := filepath.Join(dir, name)
+		text := "bindings:\n- {role: admin, principal: admin, namespace: '*'}\n- {role: member, group: " + group + "}\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a, b := write("a.yaml", "team-a"), write("b.yaml", "team-b")
+	c.files = map[string]string{"n1": a, "n2": b, "n3": b}
+	// look returns which servers warn, and checks what is in force.
+	look := func(addresses map[string]string) (warned string) {
+		for _, name := range []string{"n1", "n2", "n3"} {
+			if strings.Contains(c.get(addresses[name], "/readyz"), "differs from the one that server") {
+				warned += name
+			}
+		}
+		in := c.get(addresses["n1"], "/v1/access")
+		if strings.Contains(in, "team-a") != (warned == "n2n3") || strings.Contains(in, "team-b") != (warned != "n2n3") {
+			t.Errorf("%s are warned, and in force is %s", warned, in)
+		}
+		return warned
+	}
+	var first string
+	c.runs(func(addresses map[string]string) { first = look(addresses) })
+	if first != "n1" && first != "n2n3" {
+		t.Fatalf("warned are %q", first)
+	}
+	c.runs(func(addresses map[string]string) {
+		if again := look(addresses); again != first {
+			t.Errorf("first %s were warned, then %s", first, again)
+		}
+	})
+	c.files = map[string]string{"n1": b, "n2": b, "n3": b}
+	c.runs(func(addresses map[string]string) {
+		for name, address := range addresses {
+			t.Log(name, c.get(address, "/readyz"))
+		}
+		if in := c.get(addresses["n1"], "/v1/access"); !strings.Contains(in, "team-b") || strings.Contains(in, "team-a") {
+			t.Errorf("in force is %s", in)
+		}
+	})
+}
+
+// get reads something as the admin.
+func (c *trio) get(address, path string) string {
+	c.Helper()
+	request, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		c.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.secret("n1")+c.secret("n2")+c.secret("n3"))
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return string(text)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/internal/cli"
 )
 
-// Command returns the command access, with all below it.
-func Command(a *cli.App) *cobra.Command {
+// Command returns the command access, with all below it, and those of other packages.
+func Command(a *cli.App, others ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "access",
 		Short: "Say who may do what, and ask why",
@@ -30,6 +30,7 @@ a client certificate (access certificate).`,
 	}
 	cmd.AddCommand(token(a), bind(a), unbind(a), bindings(a), role(a), quota(a), issuer(a), certificate(a), apply(a),
 		export(a), canI(a), whoCan(a), whoami(a))
+	cmd.AddCommand(others...)
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -97,5 +98,43 @@ func TestReadersAreNotJudgedByWhoWrote(t *testing.T) {
 	}
 	if s.permit != nil || s.asker != nil {
 		t.Error("the next reader would be judged by it")
+	}
+}
+
+// BenchmarkAllow is the check alone: of a lease by its id, and of a resource that is asked for.
+func BenchmarkAllow(b *testing.B) {
+	s := NewAt(NewestLevel)
+	put := access.Items{
+		Tokens: []*access.Token{{ID: "t1", Hash: string(make([]byte, 32)), Principal: "root"}},
+		Bindings: []*access.Binding{
+			{Name: "root", Role: "admin", Principal: "root", Namespace: "*"},
+			{Name: "team", Role: "member", Group: "team", Namespace: "default", Prefix: "reports/"},
+		},
+	}
+	for i := range 1000 {
+		put.Bindings = append(put.Bindings,
+			&access.Binding{Name: fmt.Sprint("b", i), Role: "member", Group: fmt.Sprint("g", i%100), Namespace: "default", Prefix: fmt.Sprintf("p%d/", i)})
+	}
+	apply := func(a *access.Asker, c Command) {
+		result, err := s.Apply(s.now+1, 0, []Command{c}, From{Askers: []*access.Asker{a}})
+		if err != nil || result.Answers[0].Err != nil {
+			b.Fatal(err, result.Answers)
+		}
+	}
+	apply(nil, &ChangeAccess{Put: put})
+	ann := &access.Asker{Principal: "ann", Groups: []string{"team", "g1", "g2"}}
+	acquire := &Acquire{Namespace: "default", Resource: "reports/2026/nightly", ID: "id", Holder: "ann"}
+	apply(ann, acquire)
+	acquire = &Acquire{Namespace: "default", Resource: "reports/2026/daily", ID: "id2", Holder: "ann"}
+	for name, c := range map[string]Command{"renew": &Renew{Namespace: "default", ID: "id"}, "acquire": acquire} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			s.asker = ann
+			for b.Loop() {
+				if _, not := s.allow(c); not {
+					b.Fatal("it is denied")
+				}
+			}
+		})
 	}
 }

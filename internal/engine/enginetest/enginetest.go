@@ -69,6 +69,7 @@ var tests = map[string]func(*testing.T, driver){
 	"one of many who ask at once gets it":                   races,
 	"history tells everything in order":                     tells,
 	"the journal has what was answered, and who asked":      keepsJournal,
+	"who asks is known where a command is decided":          asksWho,
 	"a large value is kept while something names it":        keepsValues,
 	"a value that is not there cannot be named":             refusesValues,
 	"a value that breaks off leaves nothing behind":         cutsOffValues,

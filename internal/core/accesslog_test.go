@@ -87,6 +87,13 @@ func (j *judge) somewhere(who, verb, namespace string) bool {
 	})
 }
 
+// knows reports whether somebody may do anything in a namespace.
+func (j *judge) knows(who, namespace string) bool {
+	return slices.ContainsFunc(j.rules, func(r judgeRule) bool {
+		return r.who == who && (r.namespace == "*" || r.namespace == namespace)
+	})
+}
+
 // verdicts are the codes with which a command of somebody must be answered; none if it may go on.
 func (j *judge) verdicts(who string, c core.Command) (codes []leasehold.Code) {
 	say := func(code leasehold.Code) { codes = append(codes, code) }
@@ -193,7 +200,6 @@ func (j *judge) verdicts(who string, c core.Command) (codes []leasehold.Code) {
 	case *core.Renew:
 		claim("renew", c.Namespace, c.ID)
 	case *core.Release:
-		use(c.Namespace, c.Session)
 		claim("release", c.Namespace, c.ID)
 	case *core.Change:
 		claim("change", c.Namespace, c.ID)
@@ -229,6 +235,9 @@ func (j *judge) verdicts(who string, c core.Command) (codes []leasehold.Code) {
 	case *core.SetCaps, *core.EndQuarantine, *core.RaiseTokens, *core.ChangeAccess:
 		path("admin", "*", "", "")
 	case *core.Txn:
+		if !j.knows(who, c.Namespace) {
+			say(leasehold.Denied)
+		}
 		for _, i := range c.If {
 			if i.What < core.LeaseID {
 				record("record-read", c.Namespace, i.Path)

@@ -36,8 +36,7 @@ func (s *State) allow(c Command) (Answer, bool) {
 	if failure == nil {
 		failure = s.allowCommand(c)
 	}
-	// An id that is unknown may be withdrawn: so it must be with one that the asker cannot see.
-	if r, ok := c.(*Release); ok && failure != nil && failure.Code == leasehold.NotFound && r.Withdraw {
+	if r, ok := c.(*Release); ok && r.Withdraw && s.nothingToWithdraw(r, failure) {
 		return Answer{}, true
 	}
 	return Answer{Err: failure}, failure != nil
@@ -49,6 +48,18 @@ func (s *State) begins(c Command) *leasehold.Error {
 		return accessIsOn()
 	}
 	return nil
+}
+
+// nothingToWithdraw reports whether a withdrawal is done without doing anything. An id that is unknown may be
+// withdrawn: so it must be with one that the asker cannot see, and where the asker may take nothing, which cannot be on
+// its way then.
+func (s *State) nothingToWithdraw(r *Release, failure *leasehold.Error) bool {
+	if failure != nil {
+		return failure.Code == leasehold.NotFound
+	}
+	_, _, known := s.claimOwner(r.Namespace, r.ID)
+	return !known && !s.permit.MaySomewhere(access.Acquire, r.Namespace) &&
+		!s.permit.MaySomewhere(access.Share, r.Namespace)
 }
 
 func (s *State) unproven() *leasehold.Error {
@@ -75,9 +86,6 @@ func (s *State) allowCommand(c Command) *leasehold.Error {
 	case *Renew:
 		return s.allowClaim(access.Renew, c.Namespace, c.ID)
 	case *Release:
-		if failure := s.allowUse(c.Namespace, c.Session); failure != nil {
-			return failure
-		}
 		return s.allowClaim(access.Release, c.Namespace, c.ID)
 	case *Change:
 		return s.allowChange(c)
@@ -220,7 +228,10 @@ func (s *State) claimOwner(namespace, id string) (path string, owner *access.Own
 // allowClaim judges a command about one lease or waiter. One that ended needs to be seen only: nothing happens to it.
 func (s *State) allowClaim(v access.Verb, namespace, id string) *leasehold.Error {
 	path, owner, known := s.claimOwner(namespace, id)
-	if !known || s.permit.May(v, namespace, path, owner) {
+	switch {
+	case known && path == "": // it was withdrawn before it was asked for, and to do that shows nothing about it
+		return s.noClaim(nil, id).Err
+	case !known || s.permit.May(v, namespace, path, owner):
 		return nil
 	}
 	if !s.permit.May(access.Read, namespace, path, owner) && !s.permit.Owns(owner) {

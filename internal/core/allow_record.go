@@ -63,25 +63,16 @@ func (s *State) allowRecord(v access.Verb, namespace, path string) *leasehold.Er
 	if !s.permit.May(v, namespace, path, owner) {
 		return s.deny(v, namespace, path)
 	}
-	if isForeign(path) && !s.throughOwnDoor() && !s.permit.May(access.Foreign, namespace, path, nil) {
+	if access.IsForeign(path) && !s.throughOwnDoor() && !s.permit.May(access.Foreign, namespace, path, nil) {
 		return s.deny(access.Foreign, namespace, path)
 	}
 	return nil
 }
 
-// What Terraform and Azure clients keep has keys of its own, and must not be reached around them: states lie below
-// terraform/, and blobs below azure/ and azure.ACCOUNT/.
-var foreignRoots = [2]struct{ from, to string }{{"terraform/", "terraform0"}, {"azure.", "azure0"}}
-
-func isForeign(path string) bool {
-	return strings.HasPrefix(path, "terraform/") || strings.HasPrefix(path, "azure.") ||
-		strings.HasPrefix(path, "azure/")
-}
-
 // meetsForeign reports whether a range has something of a foreign root.
 func meetsForeign(from, to string) bool {
-	for _, root := range foreignRoots {
-		if from < root.to && (to == "" || to > root.from) {
+	for _, root := range access.ForeignRoots() {
+		if from < root.End() && (to == "" || to > root.Path) {
 			return true
 		}
 	}
@@ -89,11 +80,14 @@ func meetsForeign(from, to string) bool {
 }
 
 // throughOwnDoor reports whether a command came through a door that checks the keys of what it keeps.
-func (s *State) throughOwnDoor() bool { return s.door == "terraform" || s.door == "azure" }
+func (s *State) throughOwnDoor() bool { return access.IsForeignDoor(s.door) }
 
 // allowTxn judges everything that a transaction names: both lists, whichever will be done. A lease to release that
 // cannot be seen is not refused here, since the list may not be done: see releasable.
 func (s *State) allowTxn(c *Txn) *leasehold.Error {
+	if !s.permit.Knows(c.Namespace) { // also if it does nothing: the answer has the revision of the namespace
+		return deny("%s may do nothing%s: ask an admin", s.permit.Asker.Principal, inNamespace(c.Namespace))
+	}
 	s.work.take((len(c.If) + len(c.Then) + len(c.Else)) / perUnit)
 	for i := range c.If {
 		if failure := s.allowCompare(c.Namespace, &c.If[i]); failure != nil {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/waitgraph"
@@ -101,8 +102,9 @@ func (b *graphBuilder) plain() (plain bool) {
 	plain = true
 	b.graph.Scan(func(p *waitgraph.Party) bool {
 		if p != b.asks {
-			b.sp.parties.Ascend(binding{session: p.Name}, func(at binding) bool {
-				plain = at.session != p.Name
+			name := b.nameAlone(p)
+			b.sp.parties.Ascend(binding{session: name}, func(at binding) bool {
+				plain = at.session != name
 				return false
 			})
 		}
@@ -120,21 +122,50 @@ func (b *graphBuilder) plain() (plain bool) {
 // party returns the party of a claim. One that is new in the graph has yet to be asked what it
 // waits for.
 func (b *graphBuilder) party(c *Claim) *waitgraph.Party {
-	p, isNew := b.graph.Party(c.party())
+	p, isNew := b.graph.Party(b.nameOf(c))
 	if isNew {
 		b.unseen = append(b.unseen, p)
 	}
 	return p
 }
 
+// nameOf returns how the graph calls the party of a claim. What a party is called is its own word: a client that takes
+// the name of another's must not become that party, and make it look as if it waited for itself. So the name goes with
+// the principal that was proven, if one was.
+func (b *graphBuilder) nameOf(c *Claim) string {
+	if !b.s.atLeast(Level4) {
+		return c.party()
+	}
+	owner := b.sp.claimOwner(c.ID)
+	if _, known := b.sp.claims.Get(c.ID); !known {
+		owner = b.s.permit.Self() // it is asked for now
+	}
+	if owner == nil {
+		return c.party() + ofWhom
+	}
+	return c.party() + ofWhom + owner.Principal
+}
+
+// ofWhom is between the name of a party and the principal.
+const ofWhom = "\x00"
+
+// nameAlone returns the name of a party without the principal, as sp.parties has it.
+func (b *graphBuilder) nameAlone(p *waitgraph.Party) string {
+	if i := strings.LastIndex(p.Name, ofWhom); i >= 0 && b.s.atLeast(Level4) {
+		return p.Name[:i]
+	}
+	return p.Name
+}
+
 // wait finds what a party waits for.
 func (b *graphBuilder) wait(p *waitgraph.Party) {
 	var waiting []*Claim
-	b.sp.parties.Ascend(binding{session: p.Name}, func(at binding) bool {
-		if at.session != p.Name {
+	name := b.nameAlone(p)
+	b.sp.parties.Ascend(binding{session: name}, func(at binding) bool {
+		if at.session != name {
 			return false
 		}
-		if c, _ := b.sp.claims.Get(at.id); !b.over(c) {
+		if c, _ := b.sp.claims.Get(at.id); !b.over(c) && b.nameOf(c) == p.Name {
 			waiting = append(waiting, c)
 		}
 		return b.look()
@@ -219,7 +250,7 @@ func (b *graphBuilder) afterJoint(p *waitgraph.Party, c *Claim, w *waitgraph.Wan
 // same name and nothing but that name to be known by, asks for what it holds, and lets it end
 // by time. Those who wait for such a lease do not wait for the one who asks.
 func (b *graphBuilder) abandoned(c *Claim) bool {
-	if !b.s.atLeast(Level4) || c.Session != "" || c.terms().Party != "" || c.party() != b.asks.Name ||
+	if !b.s.atLeast(Level4) || c.Session != "" || c.terms().Party != "" || b.nameOf(c) != b.asks.Name ||
 		b.s.deadlineOf(b.sp, c) == 0 {
 		return false
 	}
@@ -239,7 +270,7 @@ func (b *graphBuilder) afterOthers(p *waitgraph.Party, c *Claim, w *waitgraph.Wa
 		if w.Slots == 0 || looked > maxAhead || before.Resource != c.Resource || !b.sp.queue.Less(before, c) {
 			return false
 		}
-		if before.party() != p.Name && !b.over(before) {
+		if b.nameOf(before) != p.Name && !b.over(before) {
 			w.Needs(before.Slots)
 		}
 		return !b.s.atLeast(Level4) || b.look()

@@ -197,7 +197,7 @@ func (s *State) lostFence(sp *space, f Fence) *leasehold.Error {
 		return refuse(leasehold.Lost, "lease %q%s is not held: it never was, or it ended long ago", f.Lease, had).Err
 	}
 	ended, ok := sp.ended.Get(f.Lease)
-	if !ok || !s.sees(sp, ended.ID, ended.Resource) {
+	if !ok || !s.sees(sp, ended.ID, ended.Resource) || s.permit != nil && ended.Resource == "" {
 		return unknownFence(sp, f)
 	}
 	if ended.Token != 0 {

@@ -14,7 +14,7 @@ func (s *State) release(c *Release) Answer {
 		}
 		// Only a release that the session sends itself needs no notice in its next renewal.
 		// From anybody else it is an intervention, which the holder must learn of.
-		if c.Session == claim.Session {
+		if c.Session == claim.Session && s.uses(c.Namespace, c.Session) {
 			s.own = claim
 		}
 		s.finish(sp, claim, how, s.now)
@@ -62,12 +62,17 @@ func (s *State) withdraw(c *Release) Answer {
 	return Answer{}
 }
 
+// uses reports whether the asker may use a session. To name another's is as to name one that does not exist.
+func (s *State) uses(namespace, session string) bool {
+	return s.permit == nil || s.allowUse(namespace, session) == nil
+}
+
 // withdrawFrom leaves a mark in a session. Where there is none, none is needed: the acquire
 // would be refused with the session.
 func (s *State) withdrawFrom(c *Release) Answer {
 	sp := s.space(c.Namespace)
 	session := s.liveSession(sp, c.Session)
-	if session == nil || session.marks.has(c.ID) {
+	if session == nil || session.marks.has(c.ID) || !s.uses(c.Namespace, c.Session) {
 		return Answer{}
 	}
 	if session.used() >= leasehold.MaxClaimsPerSession {

@@ -50,7 +50,7 @@ type Error struct {
 	Lease    *Lease
 	Waiting  int
 	Position int
-	Forecast time.Duration // how long until a turn usually comes; 0: not known
+	Forecast time.Duration // how long until a turn usually comes; 0: not known. With Limited: until there is room
 
 	// With Refused, if the wait would have been a deadlock: who waits for what, from the
 	// caller around to somebody who waits for it.

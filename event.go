@@ -61,4 +61,6 @@ type Event struct {
 	Previous *Record // with RecordPut and RecordDeleted: as it was; nil if it is new
 
 	Foreign string // as in Lease
+
+	Owner *Owner // of the lease, the session or the record; nil: nobody proven
 }

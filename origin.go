@@ -12,6 +12,13 @@ type Hold struct {
 	Waited time.Duration // in the queue, before the grant
 }
 
+// An Owner is whose a lease, a session or a record is: the principal that acquired it, and the group
+// through whose rights it could. A nil Owner is that of what nobody proven acquired.
+type Owner struct {
+	Principal string
+	Group     string
+}
+
 // An Origin is where a request came from. It decides nothing; the journal keeps it.
 type Origin struct {
 	Actor   string // who sent it, if that was proven; empty: nobody asked

@@ -103,14 +103,36 @@ func (v *view) Policy() *access.Policy { return v.s.policy }
 // OwnerOfClaim returns whose a lease or a waiter is, also one that ended lately; nil: nobody's.
 func (v *view) OwnerOfClaim(namespace, id string) *access.Owner {
 	if sp := v.s.space(namespace); sp != nil {
-		if owner := sp.claimOwner(id); owner != nil {
-			return owner
-		}
-		if ended, ok := sp.ended.Get(id); ok {
-			return ended.Owner
-		}
+		return v.s.ownerOf(sp, id)
 	}
 	return nil
+}
+
+// ownerOf returns whose a lease or a waiter is, also one that has just ended. Without a policy nobody asks.
+func (s *State) ownerOf(sp *space, id string) *access.Owner {
+	if s.policy == nil {
+		return nil
+	}
+	if owner := sp.claimOwner(id); owner != nil {
+		return owner
+	}
+	if ended, ok := sp.ended.Get(id); ok {
+		return ended.Owner
+	}
+	return nil
+}
+
+// PathOfClaim returns the resource of a lease or a waiter, also of one that ended lately; empty: it is unknown.
+func (v *view) PathOfClaim(namespace, id string) string {
+	if sp := v.s.space(namespace); sp != nil {
+		if c, ok := sp.claims.Get(id); ok {
+			return c.Resource
+		}
+		if ended, ok := sp.ended.Get(id); ok {
+			return ended.Resource
+		}
+	}
+	return ""
 }
 
 // OwnerOfSession returns whose a session is, also one that ended lately; nil: nobody's.

@@ -312,28 +312,7 @@ func (s *State) allowCluster() *leasehold.Error {
 
 // deny says which verb is missing where.
 func (s *State) deny(v access.Verb, namespace, path string) *leasehold.Error {
-	where, flag := path, ""
-	if path == "" {
-		where = "all"
-	}
-	if namespace != leasehold.DefaultNamespace {
-		flag = " --namespace " + namespace
-	}
-	return deny("%s may not %s %s%s: that needs the verb %s there; ask an admin, or see leasehold access can-i %s %s%s",
-		s.permit.Asker.Principal, doing(v), where, inNamespace(namespace), v, v, where, flag)
-}
-
-// doing is a verb as a sentence has it before a path.
-func doing(v access.Verb) string {
-	switch v {
-	case access.RecordRead:
-		return "read the record"
-	case access.RecordWrite:
-		return "write the record"
-	case access.Foreign:
-		return "reach" // other than through its own door
-	}
-	return v.String()
+	return deny("%s", s.permit.Denial(v, namespace, path))
 }
 
 // denyHolder is deny for those who may hold something, but not under that name.

@@ -49,7 +49,7 @@ func (s *State) denySpan(v access.Verb, namespace, from, to string) *leasehold.E
 		to = "the end"
 	}
 	return deny("%s may not %s all paths from %s to %s%s: that needs the verb %s for all of them; ask an admin",
-		s.permit.Asker.Principal, strings.TrimSuffix(doing(v), " the record"), from, to, inNamespace(namespace), v)
+		s.permit.Asker.Principal, strings.TrimSuffix(v.Doing(), " the record"), from, to, inNamespace(namespace), v)
 }
 
 // allowRecord judges one record. One that does not exist yet would be the asker's own.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/leasehold/leasehold"
@@ -31,7 +32,7 @@ func (s *State) revise(sp *space) leasehold.Revision {
 func (s *State) event(sp *space, c *Claim, kind leasehold.Kind) *leasehold.Event {
 	return &leasehold.Event{
 		Kind: kind, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Token: c.Token, Session: c.Session,
-		Foreign: c.terms().Foreign,
+		Foreign: c.terms().Foreign, Owner: s.ownerOf(sp, c.ID),
 	}
 }
 
@@ -111,6 +112,14 @@ type History struct {
 	base     leasehold.Revision // that the namespace went on from after a restore; 0: it was never restored
 	late     bool               // with ResumeLate
 	Revision leasehold.Revision // the newest of the namespace
+
+	shows func(*leasehold.Event) bool // nil: all are shown
+}
+
+// Behind returns the history as somebody may see it.
+func (h History) Behind(shows func(*leasehold.Event) bool) History {
+	h.shows = shows
+	return h
 }
 
 // AllOf is the N of a revision's last event and beyond: resuming after it skips
@@ -119,6 +128,11 @@ const AllOf = math.MaxUint32
 
 // After returns the events that came after one, and false if some of them are no longer known.
 func (h History) After(revision leasehold.Revision, n uint32) ([]*leasehold.Event, bool) {
+	events, known := h.after(revision, n)
+	return h.shown(events), known
+}
+
+func (h History) after(revision leasehold.Revision, n uint32) ([]*leasehold.Event, bool) {
 	if revision < h.lost.revision || revision == h.lost.revision && n < h.lost.n {
 		return nil, false
 	}
@@ -155,7 +169,46 @@ func (h History) Skipped(revision leasehold.Revision) bool {
 }
 
 // All returns every event that is still known.
-func (h History) All() []*leasehold.Event { return h.events }
+func (h History) All() []*leasehold.Event { return h.shown(h.events) }
+
+// shown returns the events that may be seen.
+func (h History) shown(events []*leasehold.Event) (seen []*leasehold.Event) {
+	if h.shows == nil {
+		return events
+	}
+	for _, e := range events {
+		if h.shows(e) {
+			seen = append(seen, e)
+		}
+	}
+	return seen
+}
+
+// Last returns the newest events before a position that are wanted, oldest first and at most most; it looks at no more
+// than look. The second result is the position of the oldest that it looked at, before which to go on; false if
+// there is nothing before it.
+func (h History) Last(
+	revision leasehold.Revision, n uint32, most, look int, wanted func(*leasehold.Event) bool,
+) (found []*leasehold.Event, at *leasehold.Event, more bool) {
+	end := len(h.events)
+	if revision != 0 || n != 0 {
+		end = sort.Search(end, func(i int) bool {
+			e := h.events[i]
+			return e.Revision > revision || e.Revision == revision && e.N >= n
+		})
+	}
+	i := end
+	for ; i > max(0, end-look) && len(found) < most; i-- {
+		if e := h.events[i-1]; wanted(e) && (h.shows == nil || h.shows(e)) {
+			found = append(found, e)
+		}
+	}
+	slices.Reverse(found)
+	if i == 0 || i == end {
+		return found, nil, false
+	}
+	return found, h.events[i], true
+}
 
 // Oldest returns a position from which After can still resume.
 func (h History) Oldest() (leasehold.Revision, uint32) { return h.lost.revision, h.lost.n }

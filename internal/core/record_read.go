@@ -9,7 +9,7 @@ import (
 // all events since, but a history can be walked while the state goes on: a reader of
 // an older revision keeps nobody waiting.
 func (h History) Past(q RecordQuery) *record.Past {
-	since, known := h.After(q.Revision, AllOf)
+	since, known := h.after(q.Revision, AllOf) // what may be seen of it, the page says
 	return record.NewPast(q, since, known)
 }
 

@@ -62,7 +62,7 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 	s.timeShelf(sp, r.Path)
 	s.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordPut, Resource: r.Path, Token: from.token, Session: r.Session, Record: r, Previous: old,
-		By: from.by, Reason: from.reason,
+		By: from.by, Reason: from.reason, Owner: sp.recordOwner(r.Path),
 	})
 	return r
 }
@@ -70,13 +70,14 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 // dropRecord deletes a record. how is zero unless the end of its session does it.
 func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
 	s.records.Drop(&sp.records, r, s.now)
-	sp.recordOwners.Delete(r.Path)
+	owner, _ := sp.recordOwners.Delete(r.Path)
 	if r.Session != "" {
 		countRecord(sp, r.Session, -1)
 	}
 	s.timeShelf(sp, r.Path)
 	s.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordDeleted, How: how, Resource: r.Path, Session: r.Session, Previous: r,
+		Owner: owner,
 	})
 }
 

@@ -34,7 +34,8 @@ func (s *State) openSession(c *OpenSession) Answer {
 		Owner: s.permit.OwnerOf(c.Namespace, "")}
 	session.timer = newTimer(dueSession, sp, c.ID)
 	s.putSession(sp, session)
-	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionOpened, Session: c.ID, Until: s.moment(session.Expires)})
+	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionOpened, Session: c.ID, Until: s.moment(session.Expires),
+		Owner: session.Owner})
 	return s.sessionAnswer(sp, session)
 }
 
@@ -136,7 +137,7 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	s.due.Set(session.timer, 0)
 	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now, Owner: session.Owner})
 	s.forgetRequests(sp, session.ID)
-	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID})
+	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionEnded, How: how, Session: session.ID, Owner: session.Owner})
 	if s.atLeast(Level4) {
 		// The chore comes first, because from here on it is what knows how the session ended:
 		// see left.

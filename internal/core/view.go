@@ -56,6 +56,7 @@ type View interface {
 	OwnerOfClaim(namespace, id string) *access.Owner
 	OwnerOfSession(namespace, id string) *access.Owner
 	OwnerOfRecord(namespace, path string) *access.Owner
+	PathOfClaim(namespace, id string) string
 }
 
 // A view is the View of a state.

@@ -32,6 +32,7 @@ const (
 // A ListQuery says which resources to show.
 type ListQuery struct {
 	Prefix string // of their paths
+	To     string // before which they end; empty: they do not
 	After  string // the path that the page before ended with
 	Most   int    // of them
 	All    bool   // also those that are merely available
@@ -58,7 +59,7 @@ func (v *view) Find(namespace string, q ListQuery) (list []leasehold.Status, nex
 		if path == q.After {
 			return true
 		}
-		if !strings.HasPrefix(path, q.Prefix) {
+		if !strings.HasPrefix(path, q.Prefix) || q.To != "" && path >= q.To {
 			return false
 		}
 		if len(list) == q.Most || any && seen == q.Most+maxLook || seen > 0 && !v.fits(sp, r, &q.Filter) {

@@ -54,6 +54,7 @@ const (
 	kindOwnedEndedClaim   = 30
 	kindOwnedEndedSession = 31
 	kindRecordOwner       = 32
+	kindOwnedEvent        = 33
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -71,6 +72,7 @@ var recordNames = [...]string{
 	kindIssuer: "issuer", kindCertificate: "certificate", kindOwnedSession: "owned session",
 	kindClaimOwner: "claim owner", kindOwnedEndedClaim: "owned ended claim",
 	kindOwnedEndedSession: "owned ended session", kindRecordOwner: "record owner",
+	kindOwnedEvent: "owned event",
 }
 
 // recordLevel is the feature level that a kind of record came with.
@@ -126,7 +128,7 @@ func recordKind(value any) uint64 {
 		}
 		return kindOutcome
 	case *leasehold.Event:
-		return kindEvent
+		return owned(v.Owner, kindEvent, kindOwnedEvent)
 	case *leasehold.Record:
 		return kindRecord
 	case *leasehold.Definition:
@@ -178,7 +180,7 @@ func newRecord(kind uint64) any {
 		return new(core.Outcome)
 	case kindRecord:
 		return new(leasehold.Record)
-	case kindEvent:
+	case kindEvent, kindOwnedEvent:
 		return new(leasehold.Event)
 	case kindDefinition:
 		return new(leasehold.Definition)
@@ -230,6 +232,7 @@ func (c *codec) record(kind uint64, value any) {
 		}
 	case *leasehold.Event:
 		c.event(v)
+		c.ownerIf(kind == kindOwnedEvent, &v.Owner)
 	case *leasehold.Record:
 		c.namedValue(v)
 	case *leasehold.Definition:

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/leasehold/leasehold"
 )
 
 // An Asker is who was proven to ask. It is never changed.
@@ -19,12 +21,8 @@ type Asker struct {
 // System is who asks when a server asks by itself. It may do everything, and no credential proves it.
 var System = Asker{Principal: "leasehold"}
 
-// An Owner is whose a lease, a session or a record is: the principal that acquired it, and the group
-// through whose binding it could. A nil Owner is that of what nobody proven acquired.
-type Owner struct {
-	Principal string
-	Group     string
-}
+// An Owner is whose something is, and the group through whose binding it was acquired.
+type Owner = leasehold.Owner
 
 // A Permit is what one asker may do by one policy. It is never changed. A nil Permit allows everything: it
 // is that of a cluster without a policy.
@@ -163,7 +161,7 @@ func (p *Permit) somewhere(namespace string) Verbs {
 
 func (r *right) add(a *Asker, b *Binding, role *Role) {
 	if r.owner == nil && role.Any&taking != 0 {
-		r.owner = &Owner{a.Principal, b.Group}
+		r.owner = &Owner{Principal: a.Principal, Group: b.Group}
 	}
 	free, own := role.Any, role.Own
 	if b.Holders != "" {
@@ -301,6 +299,11 @@ func (p *Permit) MayAll(v Verb, namespace string) bool {
 // MaySomewhere reports whether the asker may do something to something in a namespace.
 func (p *Permit) MaySomewhere(v Verb, namespace string) bool {
 	return p == nil || (p.somewhere(namespace) | p.somewhere(AllNamespaces)).Has(v)
+}
+
+// MayAnywhere reports whether the asker may do something to something, in whatever namespace.
+func (p *Permit) MayAnywhere(v Verb) bool {
+	return p == nil || slices.ContainsFunc(p.spaces, func(s space) bool { return s.verbs.Has(v) })
 }
 
 // MayToOwn reports whether the asker may do something to what has an owner and no path, such as a session: to its own

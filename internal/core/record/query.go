@@ -27,8 +27,20 @@ type Query struct {
 type Page struct {
 	Records  []*leasehold.Record
 	More     bool               // others follow the last of them
+	Behind   string             // or follow this path, if it is set: there is something in between that is not shown
 	Count    int                // of all, if that was asked for
 	Revision leasehold.Revision // of the namespace when they were so
+}
+
+// Next returns the path after which the next page begins; empty: there is none.
+func (p *Page) Next() string {
+	switch {
+	case !p.More:
+		return ""
+	case p.Behind != "":
+		return p.Behind
+	}
+	return p.Records[len(p.Records)-1].Path
 }
 
 // A Past is what a range of records was before the events of a history. It can be used

@@ -183,8 +183,8 @@ func (w *lister) page() (entries []any, err error) {
 		}
 	}
 	w.done = !page.More
-	if page.More && w.from <= page.Records[len(page.Records)-1].Path {
-		w.from = page.Records[len(page.Records)-1].Path + "\x00"
+	if last := page.Next(); last != "" && w.from <= last {
+		w.from = last + "\x00"
 	}
 	return entries, nil
 }
@@ -297,10 +297,10 @@ func (c *call) eachRecord(prefix string, see func(*leasehold.Record)) error {
 		}
 		for _, r := range page.Records {
 			see(r)
-			from = r.Path + "\x00"
 		}
 		if !page.More {
 			return nil
 		}
+		from = page.Next() + "\x00"
 	}
 }

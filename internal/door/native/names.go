@@ -70,10 +70,13 @@ func cursor(path string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(path))
 }
 
+// maxSeal is how many bytes a cursor has beyond those of a name, if that may not be shown.
+const maxSeal = 64
+
 func (c *call) after() (string, error) {
 	s := c.query.Get("after")
 	path, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(path) > leasehold.MaxName {
+	if err != nil || len(path) > leasehold.MaxName+maxSeal {
 		return "", invalid("after %s is not what \"next\" of a page said: leave it out to begin again", brief(s))
 	}
 	return string(path), nil

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/leasehold/leasehold"
@@ -146,35 +145,16 @@ type page struct {
 // lastEvents finds the newest events before a position. It reads a history that
 // nobody changes, so that however long it takes, no command waits.
 func lastEvents(h core.History, before v1.Position, resource string, limit int) (found page) {
-	events := h.All()
-	if before != (v1.Position{}) {
-		end, _ := slices.BinarySearchFunc(events, before, comparePosition)
-		events = events[:end]
-	}
-	i, last := len(events), max(0, len(events)-maxLook)
-	for ; i > last && len(found.events) < limit; i-- {
-		if e := events[i-1]; resource == "" || e.Resource == resource {
-			found.events = append(found.events, e)
-		}
-	}
-	slices.Reverse(found.events)
-	if i > 0 {
-		found.next = v1.Position{Revision: uint64(events[i].Revision), N: events[i].N}.String()
+	wanted := func(e *leasehold.Event) bool { return resource == "" || e.Resource == resource }
+	events, at, more := h.Last(leasehold.Revision(before.Revision), before.N, limit, maxLook, wanted)
+	found.events = events
+	if more {
+		found.next = v1.Position{Revision: uint64(at.Revision), N: at.N}.String()
 	} else {
 		lost, _ := h.Oldest()
 		found.gone = lost > 0
 	}
 	return found
-}
-
-func comparePosition(e *leasehold.Event, p v1.Position) int {
-	switch {
-	case uint64(e.Revision) < p.Revision, uint64(e.Revision) == p.Revision && e.N < p.N:
-		return -1
-	case uint64(e.Revision) > p.Revision || e.N > p.N:
-		return 1
-	}
-	return 0
 }
 
 func (b *jsonBuffer) events(found page) {

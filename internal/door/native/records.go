@@ -150,9 +150,7 @@ func (c *call) records() error {
 	c.send(func(b *jsonBuffer) {
 		b.open()
 		b.items(c.namespace, page.Records, !keys)
-		if page.More {
-			b.text("next", cursor(page.Records[len(page.Records)-1].Path))
-		}
+		b.some("next", cursor(page.Next()))
 		if page.Count != 0 {
 			b.number("count", uint64(page.Count))
 		}

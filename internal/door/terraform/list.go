@@ -91,8 +91,8 @@ func (c *call) listed(prefix, after string, limit int) (list []found, next strin
 				list = append(list, found{path: path})
 			}
 		}
-		if next = end; page.More && len(page.Records) > 0 {
-			last := page.Records[len(page.Records)-1].Path
+		next = end
+		if last := page.Next(); last != "" {
 			next = min(cmp.Or(end, last), last)
 		}
 		list, next = cut(list, next, limit)

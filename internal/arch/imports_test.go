@@ -64,6 +64,7 @@ var rules = []rule{
 	{of: "internal/access/credential", only: []string{"", "internal/core/access", "github.com/coreos/go-oidc/v3/oidc", "github.com/go-jose/go-jose/v4"}}, // who asks, not what they may
 	{of: "internal/engine", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/door", never: []string{"internal/engine/", "internal/node", "internal/config", "cmd"}},
+	{of: "internal/access", never: []string{"internal/door", "internal/engine/", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/telemetry", never: []string{"internal/door", "internal/engine", "internal/node", "cmd"}},
 	{of: "internal/config", never: []string{"internal/door", "internal/engine", "internal/core", "internal/node", "cmd"}},
 	{of: "internal/load", only: []string{"", "api/v1"}},                                                              // it must see what any client sees

@@ -31,6 +31,18 @@ type Query struct {
 	Oldest    bool      // the oldest first; else the newest
 	After     Place     // where the page before ended; zero: at the beginning
 	Limit     int
+
+	// Shows reports whether a line may be shown to who asks, and may leave out a part of it; nil: all are.
+	Shows func(*Line) bool
+}
+
+// A Book is a journal as doors use it.
+type Book interface {
+	// Find returns one page of lines. It has everything that was answered before.
+	Find(ctx context.Context, q Query) (Page, error)
+
+	// Refused notes a refusal that is not in the log.
+	Refused(r Refusal)
 }
 
 // A Place is how far the pages so far have come, in both journals. It stays valid until lines
@@ -363,7 +375,7 @@ func (s *search) matches(l *Line) bool {
 		s.Holder != "" && l.Holder != s.Holder, s.Actor != "" && l.Actor != s.Actor, s.Verb != "" && l.Verb != s.Verb:
 		return false
 	}
-	return s.during(l)
+	return s.during(l) && (s.Shows == nil || s.Shows(l))
 }
 
 // during reports whether a line is about a moment of the range; of a hold, any moment.

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/access"
 	"github.com/leasehold/leasehold/internal/access/credential"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	policy "github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/listen"
 	"github.com/leasehold/leasehold/internal/telemetry"
@@ -33,11 +35,10 @@ type Backend struct {
 	state   *listen.State
 	stays   Limit
 
-	// Set before the state opens.
-	engine  engine.Engine
+	// Set before the state opens. Doors get no engine but this one.
+	guard   *access.Guard
 	values  engine.Values
 	cluster engine.Cluster
-	warner  engine.Warner
 	login   *credential.Login
 }
 
@@ -71,14 +72,12 @@ func NewStarting(options Options) *Backend {
 	return b
 }
 
-// Open gives the backend its engine, and lets requests in. It is called once.
-//
-// What an engine can do beside the contract is looked up here, and nowhere else.
+// Open gives the backend its engine, and lets requests in. It is called once. The engine is
+// put behind a guard: doors do and see what who asks them may.
 func (b *Backend) Open(e engine.Engine) {
-	b.engine = e
-	b.values, _ = e.(engine.Values)
-	b.cluster, _ = e.(engine.Cluster)
-	b.warner, _ = e.(engine.Warner)
+	b.guard = access.New(e)
+	b.values = b.guard.Values()
+	b.cluster = b.guard.Cluster()
 	b.login = b.newLogin(e)
 	b.state.Open()
 }
@@ -88,19 +87,44 @@ func (b *Backend) Engine() engine.Engine {
 	if b.Starting() {
 		return nil // Open may be writing it
 	}
-	return b.engine
+	return b.guard
 }
 
 // Do carries out a command.
 func (b *Backend) Do(ctx context.Context, command core.Command) (core.Answer, error) {
-	return b.engine.Do(ctx, command)
+	return b.guard.Do(ctx, command)
 }
 
-// Read calls fn with the state, as engine.Engine does.
-func (b *Backend) Read(ctx context.Context, fn func(core.View)) error { return b.engine.Read(ctx, fn) }
+// Read calls fn with what the asker may see of the state, as engine.Engine does.
+func (b *Backend) Read(ctx context.Context, fn func(core.View)) error { return b.guard.Read(ctx, fn) }
 
-// Journal has what was done, by whom. It may be nil, which takes refusals and forgets them.
-func (b *Backend) Journal() *audit.Journal { return b.engine.Journal() }
+// Ready returns why the engine cannot be read. Anybody may ask: it tells nothing else.
+func (b *Backend) Ready(ctx context.Context) error { return b.guard.Ready(ctx) }
+
+// Permit returns what the asker may do; nil: everything.
+func (b *Backend) Permit(ctx context.Context) (*policy.Permit, error) { return b.guard.Permit(ctx) }
+
+// Monitors returns why the asker may not see how the server does; nil: it may. While the server starts
+// there is nothing to see.
+func (b *Backend) Monitors(ctx context.Context) error {
+	if b.Starting() {
+		return nil
+	}
+	return b.guard.MayCluster(ctx, policy.Monitor)
+}
+
+// Journal has what was done, by whom, as far as the asker of each search may see it. Nil: there is none.
+func (b *Backend) Journal() audit.Book { return b.guard.Journal() }
+
+// Refused puts a refusal in the journal that only a door knows of.
+func (b *Backend) Refused(r audit.Refusal) {
+	if b.Starting() {
+		return
+	}
+	if j := b.Journal(); j != nil {
+		j.Refused(r)
+	}
+}
 
 // Values keeps large values. Nil: this engine keeps none.
 func (b *Backend) Values() engine.Values { return b.values }
@@ -108,14 +132,12 @@ func (b *Backend) Values() engine.Values { return b.values }
 // Cluster is the servers that the engine runs on. Nil: it runs on no others and never will.
 func (b *Backend) Cluster() engine.Cluster { return b.cluster }
 
-// Warnings returns one sentence for each thing that somebody should look at.
-func (b *Backend) Warnings() (all []string) {
-	if b.Starting() {
+// Warnings returns one sentence for each thing that somebody should look at, if the asker may know.
+func (b *Backend) Warnings(ctx context.Context) []string {
+	if b.Starting() || b.Monitors(ctx) != nil {
 		return nil
 	}
-	if b.warner != nil {
-		all = b.warner.Warnings()
-	}
+	all := b.guard.Warnings(ctx)
 	if b.options.Warner != nil {
 		all = append(all, b.options.Warner.Warnings()...)
 	}

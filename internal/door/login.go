@@ -127,13 +127,3 @@ func challenge(h http.Header, err error) {
 	}
 	h.Set("WWW-Authenticate", value)
 }
-
-// MayCluster refuses somebody who may not do something that belongs to no namespace.
-func (b *Backend) MayCluster(p *credential.Proof, v access.Verb) error {
-	policy := b.login.Policy()
-	if policy == nil || p != nil && policy.Compile(p.Asker).MayCluster(v) {
-		return nil
-	}
-	return &leasehold.Error{Code: leasehold.Denied, Message: Principal(p) + " may not do this: that needs the verb " +
-		v.String() + " for all namespaces; ask an admin, or see leasehold access can-i " + v.String()}
-}

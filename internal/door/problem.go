@@ -2,6 +2,8 @@ package door
 
 import (
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/leasehold/leasehold"
 )
@@ -57,6 +59,9 @@ func Told(h http.Header, err error, standings func(leasehold.Code) Standing) (*l
 	}
 	if s.Later {
 		h["Retry-After"] = retryAfter
+		if seconds := (e.Forecast + time.Second - 1) / time.Second; seconds > 1 {
+			h["Retry-After"] = []string{strconv.FormatInt(int64(seconds), 10)}
+		}
 	}
 	return e, s
 }

@@ -15,12 +15,13 @@ import (
 // It belongs to one goroutine.
 type Witness struct {
 	engine.Engine
+	backend *Backend
 	refusal *leasehold.Error
 }
 
 // Witness returns the engine for one request. While the server starts it has none, and notes
 // nothing.
-func (b *Backend) Witness() *Witness { return &Witness{Engine: b.Engine()} }
+func (b *Backend) Witness() *Witness { return &Witness{Engine: b.Engine(), backend: b} }
 
 // Do carries out a command.
 func (w *Witness) Do(ctx context.Context, command core.Command) (core.Answer, error) {
@@ -57,14 +58,14 @@ func (w *Witness) Note(err error, writes bool, r audit.Refusal) {
 	if r.Reason == "" {
 		r.Reason = err.Error()
 	}
-	w.Journal().Refused(r)
+	w.backend.Refused(r)
 }
 
 // Denied puts in the journal that somebody had no right to what it asked.
 func (b *Backend) Denied(err error, r audit.Refusal) {
-	if b.Starting() || !errors.Is(err, leasehold.ErrDenied) {
+	if !errors.Is(err, leasehold.ErrDenied) {
 		return
 	}
 	r.Reason = err.Error()
-	b.Journal().Refused(r)
+	b.Refused(r)
 }

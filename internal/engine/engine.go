@@ -37,7 +37,7 @@ type Engine interface {
 
 	// Journal has what was done, by whom, and who held what: everything whose answer
 	// anybody had. Nil: this engine keeps none.
-	Journal() *audit.Journal
+	Journal() audit.Book
 }
 
 // A Warner is an engine that knows what somebody should look at although it works: an Engine

@@ -17,14 +17,21 @@ import (
 // A channel is closed and replaced for each change, rather than sent to: any number of watchers
 // can wait on it, and the engine never waits for one of them.
 type Feed struct {
+	*hub
+	gate Gate // nil: everybody sees everything
+}
+
+// A hub is what all feeds of an engine share.
+type hub struct {
 	policy atomic.Pointer[access.Policy] // as of the newest entry; nil: access is off
 
-	mu     sync.Mutex // guards what follows
-	spaces map[string]*channel
-	none   core.History    // of a namespace in which nothing happened yet
-	born   chan struct{}   // closed when a namespace appears
-	turns  map[claim]*turn // of the claims that somebody waits for
-	closed bool
+	mu      sync.Mutex // guards what follows
+	spaces  map[string]*channel
+	none    core.History    // of a namespace in which nothing happened yet
+	born    chan struct{}   // closed when a namespace appears
+	turns   map[claim]*turn // of the claims that somebody waits for
+	changed chan struct{}   // closed when the policy is another
+	closed  bool
 }
 
 // A channel is what is published of one namespace.
@@ -35,14 +42,17 @@ type channel struct {
 
 // NewFeed returns a feed without history.
 func NewFeed() *Feed {
-	return &Feed{spaces: map[string]*channel{}, born: make(chan struct{}), turns: map[claim]*turn{}}
+	return &Feed{hub: &hub{spaces: map[string]*channel{}, born: make(chan struct{}), turns: map[claim]*turn{},
+		changed: make(chan struct{})}}
 }
 
 // Publish makes known what was applied: the events, and with them the histories of their
 // namespaces. Only the engine calls it, between two entries, so a watcher never sees a part of
 // one.
 func (f *Feed) Publish(view core.View, events []*leasehold.Event) {
-	f.policy.Store(view.Policy())
+	if policy := view.Policy(); policy != f.policy.Load() {
+		f.govern(policy)
+	}
 	forgot := view.Forgot()
 	if len(events) == 0 && len(forgot) == 0 {
 		return
@@ -71,7 +81,7 @@ func (f *Feed) Publish(view core.View, events []*leasehold.Event) {
 // PublishAll makes known a state that was not built up entry by entry: the one
 // that an engine starts with, or got from another node.
 func (f *Feed) PublishAll(view core.View) {
-	f.policy.Store(view.Policy())
+	f.govern(view.Policy())
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.none = view.History("")
@@ -99,6 +109,7 @@ func (f *Feed) Close() {
 	}
 	f.closed = true
 	close(f.born)
+	close(f.changed)
 	for _, c := range f.spaces {
 		close(c.grew)
 	}
@@ -110,7 +121,16 @@ func (f *Feed) Close() {
 
 // History returns the events of a namespace and a channel that is closed when
 // there are more. After Close it returns false.
+//
+// What is behind a gate is for watches alone: there is none then, as after Close.
 func (f *Feed) History(namespace string) (core.History, <-chan struct{}, bool) {
+	if f.gate != nil {
+		return core.History{}, nil, false
+	}
+	return f.history(namespace)
+}
+
+func (f *Feed) history(namespace string) (core.History, <-chan struct{}, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // signOfLife is how often a node tells the core that somebody still waits behind
@@ -32,40 +33,59 @@ func Acquire(ctx context.Context, e Engine, c *core.Acquire, proposed bool) (cor
 	if answer.Waiter == nil {
 		return answer, nil
 	}
-	answer, err = await(ctx, e, c, answer.Waiter)
-	if err != nil && ours && ctx.Err() != nil {
+	answer, err = await(context.WithValue(ctx, waitKey{}, true), e, c, answer.Waiter)
+	switch {
+	case err == nil || !ours:
+	case errors.Is(err, leasehold.ErrDenied): // its asker may no longer do anything: the server takes it back by itself
+		Withdraw(WithAsker(ctx, &access.System), e, c)
+	case ctx.Err() != nil:
 		Withdraw(ctx, e, c)
 	}
 	return answer, err
 }
 
+type waitKey struct{}
+
+// Waits reports whether something is done for a request that waits, which did not ask for it.
+func Waits(ctx context.Context) bool { return ctx.Value(waitKey{}) != nil }
+
 // await returns when a waiter has its lease or will not get it.
 func await(ctx context.Context, e Engine, c *core.Acquire, w *leasehold.Waiter) (core.Answer, error) {
 	life := time.NewTicker(signOfLife)
 	defer life.Stop()
+	feed := e.Feed()
 	for {
-		turn := e.Feed().Turn(c)
+		changed, turn := feed.Changed(), feed.Turn(c)
 		// Only now look: what happens from here on, the turn tells.
 		answer, err := outcome(ctx, e, c, w)
 		if err != nil || answer.Waiter == nil {
 			turn.Stop()
 			return answer, err
 		}
-		select {
-		case <-turn.Came():
-			if answer, granted := turn.Granted(); granted {
-				turn.Stop()
-				return answer, nil
+	events:
+		for {
+			select {
+			case <-turn.Came():
+				if answer, granted := turn.Granted(); granted {
+					turn.Stop()
+					return answer, nil
+				}
+			case <-changed:
+				changed = feed.Changed()
+				if err = feed.mayWait(ctx, c); err == nil {
+					continue events // nothing else happened: many wait, and need not all read the state
+				}
+			case <-life.C:
+				if w.Session == "" {
+					_, err = e.Do(ctx, &core.Renew{Namespace: w.Namespace, ID: w.ID})
+				}
+			case <-ctx.Done():
+				err = Undecided("the request ended while it waited for " + w.Resource)
 			}
-		case <-life.C:
-			if w.Session == "" {
-				_, err = e.Do(ctx, &core.Renew{Namespace: w.Namespace, ID: w.ID})
-			}
-		case <-ctx.Done():
-			err = Undecided("the request ended while it waited for " + w.Resource)
+			break
 		}
 		turn.Stop()
-		if err != nil && !wasDecided(err) {
+		if err != nil && (!wasDecided(err) || errors.Is(err, leasehold.ErrDenied)) {
 			return core.Answer{}, err
 		}
 	}

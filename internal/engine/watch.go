@@ -63,19 +63,26 @@ const maxBatch = 1024
 type Watcher struct {
 	feed   *Feed
 	filter Filter
+	sight  Sight // nil: it may see everything
 	at     Position
 	newest leasehold.Revision // when it began
 }
 
 // Watch begins to follow what a filter wants, after a position; nil: after everything whose answer
-// anybody had before the call. The error is a *GoneError if the position is not one of this history.
+// anybody had before the call. The error is a *GoneError if the position is not one of this history. The watch belongs
+// to ctx: when that ends, the watch no longer counts.
 func Watch(ctx context.Context, e Engine, f Filter, from *Position) (*Watcher, error) {
+	feed := e.Feed()
+	sight, err := feed.watch(ctx, f.Namespace)
+	if err != nil {
+		return nil, err
+	}
 	var now leasehold.Revision
 	if err := e.Read(ctx, func(v core.View) { now = v.History(f.Namespace).Revision }); err != nil {
 		return nil, err
 	}
 	newest := Position{now, core.AllOf}
-	w := &Watcher{feed: e.Feed(), filter: f, at: newest, newest: now}
+	w := &Watcher{feed: feed, filter: f, sight: sight, at: newest, newest: now}
 	if from == nil {
 		return w, nil
 	}
@@ -90,7 +97,7 @@ func Watch(ctx context.Context, e Engine, f Filter, from *Position) (*Watcher, e
 
 // known returns an error if the watch cannot go on from where it is.
 func (w *Watcher) known() error {
-	history, _, open := w.feed.History(w.filter.Namespace)
+	history, _, open := w.feed.history(w.filter.Namespace)
 	if !open {
 		return errFeedClosed()
 	}
@@ -107,12 +114,18 @@ func (w *Watcher) At() Position { return w.at }
 
 // Each calls yield with each event that the watch wants and that is there by now, until yield returns
 // false; the watch goes on after that event. Without waiting, it returns a channel that is closed when
-// there may be more; nil if there may be more already. The error is a *GoneError, or Unavailable if the
-// engine was closed.
+// there may be more; nil if there may be more already. The error is a *GoneError, Denied if the watch may
+// not go on, or Unavailable if the engine was closed.
 func (w *Watcher) Each(yield func(*leasehold.Event) bool) (more <-chan struct{}, err error) {
-	history, grew, open := w.feed.History(w.filter.Namespace)
+	history, grew, open := w.feed.history(w.filter.Namespace)
 	if !open {
 		return nil, errFeedClosed()
+	}
+	// Only after grew is known: a policy that comes later closes it.
+	if w.sight != nil {
+		if err := w.sight.Look(); err != nil {
+			return nil, err
+		}
 	}
 	events, err := w.after(history)
 	if err != nil {
@@ -123,7 +136,7 @@ func (w *Watcher) Each(yield func(*leasehold.Event) bool) (more <-chan struct{},
 	}
 	for _, e := range events[:min(len(events), maxLook)] {
 		w.at = Position{e.Revision, e.N}
-		if w.filter.Wants(e) && !yield(e) {
+		if w.filter.Wants(e) && (w.sight == nil || w.sight.Shows(e)) && !yield(e) {
 			break
 		}
 	}

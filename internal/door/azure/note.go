@@ -46,7 +46,7 @@ func (c *call) refused(verb string, code leasehold.Code, reason string) {
 	if r.ID = cut(r.ID, 64); c.at.Container != "" {
 		r.Resource = c.at.Resource()
 	}
-	c.engine.Journal().Refused(r)
+	c.door.backend.Refused(r)
 }
 
 const renewal = "renew"

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/access/credential"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
@@ -113,7 +113,8 @@ type call struct {
 	made      bool         // the id is the server's: the caller does not know it yet
 	saidAll   bool         // all slots are asked for, in so many words
 	waited    bool
-	maxBody   int // of JSON; 0: v1.MaxBody
+	decided   *leasehold.Error // the last refusal that is in the log
+	maxBody   int              // of JSON; 0: v1.MaxBody
 }
 
 func (d *Door) handler(o *accounted) http.HandlerFunc {
@@ -155,7 +156,7 @@ func (d *Door) metrics(w http.ResponseWriter, r *http.Request) {
 	if !d.backend.Starting() {
 		proof, err := d.backend.Login(r, door.Bearer)
 		if err == nil {
-			err = d.backend.MayCluster(proof, access.Monitor)
+			err = d.backend.Monitors(door.WithProof(r.Context(), proof))
 		}
 		if err != nil {
 			problem(w, err)

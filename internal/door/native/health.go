@@ -32,12 +32,23 @@ func (d *Door) livez(w http.ResponseWriter, r *http.Request) {
 
 // readyz says that requests can be sent here.
 func (d *Door) readyz(w http.ResponseWriter, r *http.Request) {
-	quarantine, err := d.readable(r.Context())
-	warnings := d.backend.Warnings()
+	ctx, knows := d.monitors(r)
+	quarantine, err := d.readable(ctx, knows)
+	warnings := d.backend.Warnings(ctx)
 	if quarantine != "" {
 		warnings = append(warnings, quarantine)
 	}
 	report(w, r, []check{{"serving", d.serving()}, {"engine", err}}, warnings)
+}
+
+// monitors returns a context for who asks, and reports whether it may see how the server does.
+func (d *Door) monitors(r *http.Request) (context.Context, bool) {
+	if d.backend.Starting() {
+		return r.Context(), true
+	}
+	proof, err := d.backend.Login(r, door.Bearer)
+	ctx := door.WithProof(r.Context(), proof)
+	return ctx, err == nil && d.backend.Monitors(ctx) == nil
 }
 
 func (d *Door) serving() error {
@@ -48,14 +59,19 @@ func (d *Door) serving() error {
 }
 
 // readable checks that the engine can be read, and returns a warning if that shows a quarantine: such a
-// server is ready, since it renews and releases, and still grants nothing.
-func (d *Door) readable(ctx context.Context) (warning string, err error) {
+// server is ready, since it renews and releases, and still grants nothing. Those who may not monitor
+// the server are not told of that.
+func (d *Door) readable(ctx context.Context, monitors bool) (warning string, err error) {
 	if d.backend.Starting() {
 		return "", errors.New(door.StartingMessage)
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	err = d.backend.Read(ctx, func(v core.View) { warning = quarantineWarning(v.Quarantine()) })
+	if monitors {
+		err = d.backend.Read(ctx, func(v core.View) { warning = quarantineWarning(v.Quarantine()) })
+	} else if d.backend.Ready(ctx) != nil {
+		return "", errors.New("nothing can be read at the moment")
+	}
 	if err != nil && ctx.Err() != nil {
 		return "", fmt.Errorf("nothing could be read within %s: %w", readyTime, err)
 	}

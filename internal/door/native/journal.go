@@ -35,18 +35,22 @@ func (c *call) do(command core.Command) (core.Answer, error) {
 	if engine.HasOrigin(command) {
 		ctx = c.signed()
 	}
-	return c.door.backend.Do(ctx, command)
+	answer, err := c.door.backend.Do(ctx, command)
+	errors.As(err, &c.decided)
+	return answer, err
 }
 
-// noteDenied puts a refusal for lack of right in the journal.
+// noteDenied puts a refusal for lack of right in the journal, unless the log has it.
 func (c *call) noteDenied(o *operation, err error) {
-	if !errors.Is(err, leasehold.ErrDenied) || door.Anonymous(err) {
+	var refusal *leasehold.Error
+	if !errors.Is(err, leasehold.ErrDenied) || door.Anonymous(err) ||
+		errors.As(err, &refusal) && refusal == c.decided {
 		return
 	}
 	if c.namespace == "" && c.readQuery(o) != nil {
 		c.namespace = leasehold.DefaultNamespace // it was refused before anybody read what it says
 	}
-	c.door.backend.Journal().Refused(audit.Refusal{
+	c.door.backend.Refused(audit.Refusal{
 		Origin: c.origin(), Namespace: c.namespace, Verb: o.name,
 		Resource: c.r.PathValue("path"), ID: c.r.PathValue("id"), Reason: err.Error(),
 	})
@@ -164,7 +168,7 @@ var linesType = []string{"application/x-ndjson"}
 var errCut = errors.New("the answer could not be finished")
 
 // export writes all lines, one JSON object on each. With a limit it writes at most that many.
-func (c *call) export(j *audit.Journal, q audit.Query, line func(*jsonBuffer, *audit.Line)) error {
+func (c *call) export(j audit.Book, q audit.Query, line func(*jsonBuffer, *audit.Line)) error {
 	leave, err := c.door.backend.StayAs(c.door.backend.Metrics().Exports)
 	if err != nil {
 		return err

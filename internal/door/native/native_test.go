@@ -215,8 +215,14 @@ type stub struct {
 func (s *stub) Do(context.Context, core.Command) (core.Answer, error) { return core.Answer{}, s.err }
 func (s *stub) Read(context.Context, func(core.View)) error           { return s.err }
 func (s *stub) Level() core.Level                                     { return core.NewestLevel }
-func (s *stub) Feed() *engine.Feed                                    { return s.feed }
-func (s *stub) Journal() *audit.Journal                               { return nil }
+func (s *stub) Journal() audit.Book                                   { return nil }
+
+func (s *stub) Feed() *engine.Feed {
+	if s.feed == nil {
+		return engine.NewFeed()
+	}
+	return s.feed
+}
 
 // lines is a log that can be read while it is written.
 type lines struct {

@@ -69,8 +69,8 @@ func (c *call) watch() error {
 	c.door.watching.Add(1)
 	defer c.door.watching.Add(-1)
 	var cancel context.CancelFunc
-	s.ctx, cancel = c.door.backend.Staying(c.ctx, c.proof)
-	defer cancel()
+	s.ctx, cancel = c.door.backend.Staying(c.signed(), c.proof)
+	defer cancel() // the watch counts until then
 	var gone *engine.GoneError
 	s.watcher, err = engine.Watch(s.ctx, c.door.backend.Engine(), filter, since)
 	switch {
@@ -163,8 +163,11 @@ func (s *stream) collect() (more <-chan struct{}, goesOn bool) {
 		return len(s.out) <= maxFlush
 	})
 	var gone *engine.GoneError
-	if errors.As(err, &gone) {
+	switch {
+	case errors.As(err, &gone):
 		s.gone(gone)
+	case err != nil:
+		s.comment(err.Error()) // what it is told again, with a status, when it comes back
 	}
 	return more, err == nil
 }

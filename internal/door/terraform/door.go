@@ -187,7 +187,7 @@ func (c *call) do(command core.Command) (core.Answer, error) {
 }
 
 // look reads the state of the engine.
-func (c *call) look(fn func(core.View)) error { return c.door.backend.Read(c.ctx, fn) }
+func (c *call) look(fn func(core.View)) error { return c.door.backend.Read(c.signed(), fn) }
 
 // note puts in the journal what the door refused by itself.
 func (c *call) note(o *operation, err error) {

@@ -109,7 +109,12 @@ func (e *Engine) Failure() error { return e.failure }
 func (e *Engine) Feed() *engine.Feed { return e.feed }
 
 // Journal has what was done, and who held what; nil if that is not kept.
-func (e *Engine) Journal() *audit.Journal { return e.journal }
+func (e *Engine) Journal() audit.Book {
+	if e.journal == nil {
+		return nil // and not a Book that has none
+	}
+	return e.journal
+}
 
 // Level returns the level that this server's state is at.
 func (e *Engine) Level() core.Level { return core.Level(e.level.Load()) }

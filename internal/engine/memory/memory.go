@@ -128,7 +128,12 @@ func (e *Engine) Restore(how core.Restoration) error {
 func (e *Engine) Feed() *engine.Feed { return e.feed }
 
 // Journal has what was done, and who held what; nil if there is none.
-func (e *Engine) Journal() *audit.Journal { return e.journal }
+func (e *Engine) Journal() audit.Book {
+	if e.journal == nil {
+		return nil // and not a Book that has none
+	}
+	return e.journal
+}
 
 // Do applies one command.
 func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, error) {

@@ -1,0 +1,192 @@
+package access
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+	policy "github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/engine"
+)
+
+// showsEvent reports whether somebody may see an event, in a watch or in history. Everything that an event says is
+// about its own resource, record or session.
+func showsEvent(p *policy.Permit, door string, e *leasehold.Event) bool {
+	owner := e.Owner
+	switch e.Kind {
+	case leasehold.SessionOpened, leasehold.SessionEnded:
+		return p.MayToOwn(policy.Watch, e.Namespace, owner)
+	case leasehold.RecordPut, leasehold.RecordDeleted:
+		return p.May(policy.Watch, e.Namespace, e.Resource, owner) &&
+			readsRecord(p, door, e.Namespace, e.Resource, owner)
+	}
+	if e.Resource == "" { // an alarm about the whole namespace
+		return p.MaySomewhere(policy.Watch, e.Namespace)
+	}
+	return p.May(policy.Watch, e.Namespace, e.Resource, owner) && p.May(policy.Read, e.Namespace, e.Resource, owner)
+}
+
+// A gate is the guard as the feed sees it.
+type gate struct{ guard *Guard }
+
+// Watch lets somebody follow a namespace.
+func (g gate) Watch(ctx context.Context, namespace string) (engine.Sight, error) {
+	s := &sight{guard: g.guard, ctx: ctx, namespace: namespace, door: doorOf(ctx)}
+	if err := s.Look(); err != nil {
+		return nil, err
+	}
+	leave, err := g.guard.countWatch(s.permit, namespace)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, leave)
+	g.guard.follow(ctx)
+	return s, nil
+}
+
+// Wait returns why somebody may no longer wait for what it asked for.
+func (g gate) Wait(ctx context.Context, c *core.Acquire) error {
+	permit, err := permitOf(ctx, g.guard.feed.Policy())
+	if err != nil {
+		return err
+	}
+	for _, item := range c.Items() {
+		verb := policy.Acquire
+		if item.Slots != 0 {
+			verb = policy.Share
+		}
+		if !permit.MayHold(verb, c.Namespace, item.Resource, c.Holder, nil) {
+			return deny(permit, verb, c.Namespace, item.Resource)
+		}
+	}
+	return nil
+}
+
+// A sight is what one watch may see.
+type sight struct {
+	guard     *Guard
+	ctx       context.Context
+	namespace string
+	door      string
+
+	policy *policy.Policy // by which permit was made
+	permit *policy.Permit
+}
+
+// Look returns why the watch cannot go on: its asker lost the right, or nobody knows. That a credential expires
+// is for the door to notice, which ends the context.
+func (s *sight) Look() error {
+	p := s.guard.feed.Policy()
+	if p == nil {
+		s.policy, s.permit = nil, nil
+		return nil
+	}
+	if s.guard.streams.lost.Load() {
+		return engine.Unavailable("this server has not heard of a leader for a second, and cannot know who may " +
+			"watch: watch again in a moment, or at another server, from the last position")
+	}
+	if p != s.policy {
+		permit, err := permitOf(s.ctx, p)
+		if err != nil {
+			return err
+		}
+		if !permit.MaySomewhere(policy.Watch, s.namespace) {
+			return deny(permit, policy.Watch, s.namespace, "")
+		}
+		s.policy, s.permit = p, permit
+	}
+	return nil
+}
+
+// Shows reports whether the watch may see an event.
+func (s *sight) Shows(e *leasehold.Event) bool {
+	return s.permit == nil || showsEvent(s.permit, s.door, e)
+}
+
+// While there are watches and a policy, the guard makes sure that it is the newest one: it reads the state, as
+// everybody's answers have it, every freshen. If that fails for stale, the watches end.
+const (
+	freshen = 250 * time.Millisecond
+	stale   = time.Second
+)
+
+// streams are the watches of a guard.
+type streams struct {
+	lost atomic.Bool // nobody knows whether the policy is the newest
+
+	mu   sync.Mutex // guards what follows
+	open int
+	stop context.CancelFunc // of who looks after them
+}
+
+// follow counts a watch until ctx ends.
+func (g *Guard) follow(ctx context.Context) {
+	s := &g.streams
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open++; s.open == 1 {
+		looking, stop := context.WithCancel(context.Background())
+		s.stop = stop
+		go g.stayFresh(looking)
+	}
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.open--; s.open == 0 {
+			s.stop()
+			s.lost.Store(false) // nobody looks after it any more, and a watch that begins reads the state
+		}
+	})
+}
+
+// stayFresh runs while there are watches, and an engine.
+func (g *Guard) stayFresh(ctx context.Context) {
+	late := time.AfterFunc(stale, func() { g.setLost(ctx, true) })
+	defer late.Stop()
+	for ctx.Err() == nil && !g.feed.Closed() {
+		changed := g.feed.Changed()
+		if g.feed.Policy() == nil {
+			late.Stop()
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+			late.Reset(stale)
+			continue
+		}
+		began := time.Now()
+		if g.confirm(ctx) {
+			late.Reset(stale - time.Since(began))
+			g.setLost(ctx, false)
+		}
+		pause(ctx, freshen-time.Since(began))
+	}
+}
+
+// confirm reports whether the state could be read in time.
+func (g *Guard) confirm(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, stale)
+	defer cancel()
+	return g.Ready(ctx) == nil
+}
+
+func (g *Guard) setLost(ctx context.Context, lost bool) {
+	g.streams.mu.Lock()
+	changed := ctx.Err() == nil && g.streams.lost.Swap(lost) != lost
+	g.streams.mu.Unlock()
+	if changed && lost {
+		g.feed.Wake()
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(max(d, freshen/10))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

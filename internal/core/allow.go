@@ -31,10 +31,10 @@ func (s *State) allow(c Command) (Answer, bool) {
 		failure = s.unproven()
 	}
 	if failure == nil {
-		failure = s.allowRequest(c)
-	}
-	if failure == nil {
 		failure = s.allowCommand(c)
+	}
+	if failure == nil { // last: a session that cannot be seen must not change what else is said
+		failure = s.allowRequest(c)
 	}
 	if r, ok := c.(*Release); ok && r.Withdraw && s.nothingToWithdraw(r, failure) {
 		return Answer{}, true

@@ -22,24 +22,30 @@ func newID() string { return strings.ToLower(rand.Text()) }
 // sessionID makes the id of a session for a caller that proposed none. If the
 // request has a name of its own, the id comes from that, so that a second try asks
 // for the same session and not for another one under the same name.
-func sessionID(once core.Request) string {
+func (c *call) sessionID() string {
+	once := c.once
 	if once == (core.Request{}) {
 		return newID()
 	}
-	return derivedID(fmt.Appendf(nil, "%q %q %d", once.Key, once.Session, once.Sequence))
+	return c.derivedID(fmt.Appendf(nil, "%q %q %d", once.Key, once.Session, once.Sequence))
 }
 
 // leaseID makes the id of the nth lease of a request, in the same way: a second try finds what
 // the first one got or waits for, also when its answer is no longer remembered. A caller that uses
 // a key again later is told that its lease is over, for as long as ended ids are remembered.
-func leaseID(once core.Request, n int) string {
+func (c *call) leaseID(n int) string {
+	once := c.once
 	if once == (core.Request{}) {
 		return newID()
 	}
-	return derivedID(fmt.Appendf(nil, "lease %d %q %q %d", n, once.Key, once.Session, once.Sequence))
+	return c.derivedID(fmt.Appendf(nil, "lease %d %q %q %d", n, once.Key, once.Session, once.Sequence))
 }
 
-func derivedID(from []byte) string {
+// derivedID is another one for each principal: the same name of two requests must not make them meet.
+func (c *call) derivedID(from []byte) string {
+	if who := door.Principal(c.proof); who != "" {
+		from = fmt.Appendf(from, " of %q", who)
+	}
 	sum := sha256.Sum256(from)
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
@@ -96,7 +102,7 @@ func (c *call) toItems(a *v1.AcquireRequest) ([]core.Item, error) {
 		}
 		items[i] = core.Item{Resource: one.Resource, ID: one.ID, Slots: int(one.Slots), Capacity: one.Capacity}
 		if c.made {
-			items[i].ID = leaseID(c.once, i)
+			items[i].ID = c.leaseID(i)
 		}
 	}
 	return items, nil
@@ -212,7 +218,7 @@ func (c *call) toOpenSession(r *v1.SessionRequest) (*core.OpenSession, error) {
 		command.TTL = leasehold.DefaultTTL
 	}
 	if r.ID == "" {
-		command.ID = sessionID(c.once)
+		command.ID = c.sessionID()
 	}
 	return command, firstError(checkText("id", r.ID), command.Validate())
 }

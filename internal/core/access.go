@@ -228,19 +228,21 @@ func (sp *space) recordOwnerPieces(yield func(Piece) bool) (more bool) {
 	return more
 }
 
-func (sp *space) restoreClaimOwner(v *ClaimOwner) error {
-	if _, ok := sp.claims.Get(v.ID); !ok {
-		return fmt.Errorf("snapshot has the owner of lease %q, which is not there", v.ID)
+func (s *State) restoreClaimOwner(sp *space, v *ClaimOwner) error {
+	claim, ok := sp.claims.Get(v.ID)
+	if _, twice := sp.claimOwners.Set(v.ID, v.Owner); !ok || twice {
+		return fmt.Errorf("snapshot has the owner of lease %q twice, or the lease is not there", v.ID)
 	}
-	sp.claimOwners.Set(v.ID, v.Owner)
+	s.countClaim(sp, nil, claim)
 	return nil
 }
 
-func (sp *space) restoreRecordOwner(v *RecordOwner) error {
-	if _, ok := sp.records.Get(v.Path); !ok {
-		return fmt.Errorf("snapshot has the owner of record %q, which is not there", v.Path)
+func (s *State) restoreRecordOwner(sp *space, v *RecordOwner) error {
+	_, ok := sp.records.Get(v.Path)
+	if _, twice := sp.recordOwners.Set(v.Path, v.Owner); !ok || twice {
+		return fmt.Errorf("snapshot has the owner of record %q twice, or the record is not there", v.Path)
 	}
-	sp.recordOwners.Set(v.Path, v.Owner)
+	s.tallies.add(v.Owner, tally{records: 1, bytes: sp.records.BytesOf(v.Path)})
 	return nil
 }
 

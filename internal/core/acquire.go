@@ -212,7 +212,7 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 	if blocked != nil && c.Wait == 0 {
 		return s.blockedBy(sp, blocked)
 	}
-	if failure := s.roomForClaims(len(claims), blocked != nil); failure != nil {
+	if failure := s.roomForClaims(sp, len(claims), blocked != nil); failure != nil {
 		return Answer{Err: failure}
 	}
 	shared := slices.IndexFunc(items, func(item Item) bool { return item.Slots != 0 })

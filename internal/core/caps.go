@@ -46,8 +46,16 @@ func (v *view) Caps() (allowed, used leasehold.Caps) {
 // HasCaps reports whether a command has set the caps.
 func (s *State) HasCaps() bool { return s.capsSet }
 
-// roomForClaims refuses claims that would be more leases, or waiters, than there may be.
-func (s *State) roomForClaims(n int, wait bool) *leasehold.Error {
+// roomForClaims refuses claims that would be more leases, or waiters, than there may be, or than the asker or the
+// namespace may have.
+func (s *State) roomForClaims(sp *space, n int, wait bool) *leasehold.Error {
+	if failure := s.claimsWithinCaps(n, wait); failure != nil {
+		return failure
+	}
+	return s.claimsWithinQuotas(sp.name, n, wait)
+}
+
+func (s *State) claimsWithinCaps(n int, wait bool) *leasehold.Error {
 	most := s.mostAllowed()
 	if wait {
 		return full("waiters", s.totals.waiters, n, most.Waiters, "try again later")

@@ -185,9 +185,11 @@ func (s *State) put(sp *space, c *Claim) {
 		c.timer = newTimer(dueClaim, sp, c.ID)
 	}
 	s.due.Set(c.timer, c.next())
-	if _, known := sp.claims.Set(c.ID, c); !known {
+	before, known := sp.claims.Set(c.ID, c)
+	if !known {
 		s.totals.claims++
 	}
+	s.countClaim(sp, before, c)
 	if c.waiting() {
 		if _, known := sp.queue.Set(c); !known {
 			s.totals.waiters++
@@ -201,8 +203,9 @@ func (s *State) put(sp *space, c *Claim) {
 
 // unput takes a claim out of the table of claims, and returns whose it was.
 func (s *State) unput(sp *space, c *Claim) *access.Owner {
-	if _, known := sp.claims.Delete(c.ID); known {
+	if before, known := sp.claims.Delete(c.ID); known {
 		s.totals.claims--
+		s.countClaim(sp, before, nil)
 	}
 	owner, _ := sp.claimOwners.Delete(c.ID)
 	return owner

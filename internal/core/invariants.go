@@ -44,6 +44,7 @@ func (s *State) Check() error {
 	c.alarms(s)
 	c.restored(s)
 	c.access(s)
+	c.tallies(s)
 	c.heap(s)
 	return errors.Join(c.found...)
 }

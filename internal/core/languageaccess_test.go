@@ -67,6 +67,8 @@ func (p *phrase) putAccess(put *access.Items, parts []string) {
 			b.Principal, b.Group = "", group
 		}
 		put.Bindings = append(put.Bindings, b)
+	case "quota": // WHO:MOST-KIND,…
+		put.Quotas = append(put.Quotas, p.quota(parts[1:]))
 	default:
 		p.wrong("there is no %q in a policy of a story", parts[0])
 	}
@@ -80,6 +82,8 @@ func (p *phrase) removeAccess(remove *access.Keys, parts []string) {
 		remove.Roles = append(remove.Roles, parts[1])
 	case "binding":
 		remove.Bindings = append(remove.Bindings, parts[1])
+	case "quota":
+		remove.Quotas = append(remove.Quotas, quotaOf(parts[1]).Key())
 	default:
 		p.wrong("there is no %q in a policy of a story", parts[0])
 	}
@@ -125,6 +129,16 @@ func writeAccess(c *core.ChangeAccess) string {
 			subject = "@" + b.Group
 		}
 		parts = append(parts, strings.TrimRight(fmt.Sprintf("+binding:%s:%s:%s:%s:%s:%s", b.Name, b.Role, subject, b.Namespace, b.Prefix, b.Holders), ":"))
+	}
+	for _, q := range c.Put.Quotas {
+		parts = append(parts, writeQuota(q))
+	}
+	for _, key := range c.Remove.Quotas {
+		who := key[1:]
+		if key[0] == 'n' {
+			who = "/" + who
+		}
+		parts = append(parts, "-quota:"+who)
 	}
 	for _, kind := range []struct {
 		name string

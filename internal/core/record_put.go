@@ -20,7 +20,7 @@ func (s *State) putRecord(c *PutRecord) Answer {
 	if refused := s.rollBack(sp, &w, c.From); refused != nil {
 		return Answer{Err: refused}
 	}
-	if refused := s.roomFor(sp, []record.Write{w}); refused != nil {
+	if refused := s.roomFor(sp, c.Namespace, []record.Write{w}); refused != nil {
 		return Answer{Err: refused}
 	}
 	// Only now, since a refusal must not begin a namespace.

@@ -138,7 +138,7 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 	if refused := s.tooWide(sp, list, todo.writes); refused != nil {
 		return todo, refused
 	}
-	if refused := s.roomFor(sp, todo.writes); refused != nil || acquire == nil {
+	if refused := s.roomFor(sp, namespace, todo.writes); refused != nil || acquire == nil {
 		return todo, refused
 	}
 	if sp == nil {
@@ -153,7 +153,7 @@ func (s *State) allowed(sp *space, namespace string, list []Op) (todo plan, refu
 	if blocked := s.blocked(sp, acquire, todo.items); blocked != nil {
 		return todo, s.blockedBy(sp, blocked).Err
 	}
-	return todo, s.roomForClaims(len(todo.items), false)
+	return todo, s.roomForClaims(sp, len(todo.items), false)
 }
 
 // tooWide refuses, from level 4 on, operations that would have to look at too much: gets

@@ -49,6 +49,7 @@ type writing struct {
 func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Record {
 	s.work.take(recordCost)
 	stamp := record.Stamp{Revision: s.revise(sp), Token: from.token, Wall: s.wall}
+	before := sp.ownedBytes(w.Path)
 	r, old := s.records.Put(&sp.records, w, stamp)
 	if old != nil && old.Session != "" {
 		countRecord(sp, old.Session, -1)
@@ -56,9 +57,7 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 	if r.Session != "" {
 		countRecord(sp, r.Session, 1)
 	}
-	if owner := s.permit.OwnerOf(sp.name, r.Path); old == nil && owner != nil {
-		sp.recordOwners.Set(r.Path, owner)
-	}
+	s.ownRecord(sp, r.Path, old == nil, before)
 	s.timeShelf(sp, r.Path)
 	s.emit(sp, &leasehold.Event{
 		Kind: leasehold.RecordPut, Resource: r.Path, Token: from.token, Session: r.Session, Record: r, Previous: old,
@@ -69,8 +68,8 @@ func (s *State) setRecord(sp *space, w record.Write, from writing) *leasehold.Re
 
 // dropRecord deletes a record. how is zero unless the end of its session does it.
 func (s *State) dropRecord(sp *space, r *leasehold.Record, how leasehold.How) {
+	owner := s.disownRecord(sp, r.Path)
 	s.records.Drop(&sp.records, r, s.now)
-	owner, _ := sp.recordOwners.Delete(r.Path)
 	if r.Session != "" {
 		countRecord(sp, r.Session, -1)
 	}
@@ -106,8 +105,8 @@ func (s *State) timeShelf(sp *space, path string) {
 }
 
 // roomFor refuses writes, to different paths, of which not all can be made: because a session
-// has ended or has too much, or because there would be too many records.
-func (s *State) roomFor(sp *space, writes []record.Write) *leasehold.Error {
+// has ended or has too much, or because there would be too many records, in all or of one owner or namespace.
+func (s *State) roomFor(sp *space, namespace string, writes []record.Write) *leasehold.Error {
 	bound := 0
 	for i := range writes {
 		w := &writes[i]
@@ -126,7 +125,10 @@ func (s *State) roomFor(sp *space, writes []record.Write) *leasehold.Error {
 				"which is as many as it can have", w.Session, session.Claims).Err
 		}
 	}
-	return s.records.Room(sp.table(), writes)
+	if failure := s.records.Room(sp.table(), writes); failure != nil {
+		return failure
+	}
+	return s.writesWithinQuotas(namespace, writes)
 }
 
 // table returns the records of a namespace; nil if that does not exist.

@@ -30,6 +30,9 @@ func (s *State) openSession(c *OpenSession) Answer {
 	if failure := s.roomForSession(); failure != nil {
 		return Answer{Err: failure}
 	}
+	if failure := s.withinQuotas(c.Namespace, tally{sessions: 1}); failure != nil {
+		return Answer{Err: failure}
+	}
 	session := &Session{ID: c.ID, TTL: c.TTL, Labels: c.Labels, OpenedWall: s.wall, Expires: s.now.Add(c.TTL),
 		Owner: s.permit.OwnerOf(c.Namespace, "")}
 	session.timer = newTimer(dueSession, sp, c.ID)
@@ -65,6 +68,7 @@ func (s *State) putSession(sp *space, session *Session) {
 	s.due.Set(session.timer, session.Expires)
 	if _, known := sp.sessions.Set(session.ID, session); !known {
 		s.totals.sessions++
+		s.tallies.add(session.Owner, tally{sessions: 1})
 	}
 }
 
@@ -134,6 +138,7 @@ func (s *State) endSession(sp *space, session *Session, how leasehold.How) {
 	sp.sessions.Delete(session.ID)
 	sp.moveLapse(session, nil)
 	s.totals.sessions--
+	s.tallies.add(session.Owner, tally{sessions: -1})
 	s.due.Set(session.timer, 0)
 	s.tombstoneSession(sp, &EndedSession{ID: session.ID, How: how, At: s.now, Owner: session.Owner})
 	s.forgetRequests(sp, session.ID)

@@ -279,9 +279,9 @@ func (s *State) restoreIn(sp *space, value any) error {
 	case *leasehold.Version:
 		return s.records.RestoreVersion(&sp.records, v)
 	case *ClaimOwner:
-		return sp.restoreClaimOwner(v)
+		return s.restoreClaimOwner(sp, v)
 	case *RecordOwner:
-		return sp.restoreRecordOwner(v)
+		return s.restoreRecordOwner(sp, v)
 	// The order of the pieces is the order of forgetting: tombstone counts it anew.
 	case *EndedClaim:
 		if _, twice := sp.ended.Get(v.ID); twice {

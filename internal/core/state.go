@@ -58,7 +58,8 @@ type State struct {
 
 	records record.Store // what is counted of those of all namespaces
 
-	policy *access.Policy // who may do what; nil: everybody may do everything
+	policy  *access.Policy // who may do what; nil: everybody may do everything
+	tallies tallies        // what each principal has
 
 	chores btree.Map[uint64, place] // what was put off, in turn; the path is a chore's key
 
@@ -370,6 +371,7 @@ func (s *State) Freeze() *State {
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
 		endingSeq: s.endingSeq, answerSeq: s.answerSeq, order: s.order,
 		records: s.records.Copy(), definitions: s.definitions, alarms: s.alarms, policy: s.policy,
+		tallies: tallies{*s.tallies.of.Copy()},
 	}
 	f.alarms.past = *s.alarms.past.Copy()
 	f.chores = *s.chores.Copy()

@@ -38,9 +38,10 @@ func (c *Checker) name(large *leasehold.Large) {
 
 // Table checks one table, and counts what is in it.
 func (c *Checker) Table(t *Table, in Scope) {
-	bound := 0
+	bound, bytes := 0, 0
 	t.records.Scan(func(path string, r *leasehold.Record) bool {
 		c.records, c.bytes = c.records+1, c.bytes+Bytes(r)
+		bytes += size(r.Path, r.Value, r.Large)
 		c.name(r.Large)
 		c.record(path, r, in)
 		if r.Session != "" {
@@ -54,7 +55,12 @@ func (c *Checker) Table(t *Table, in Scope) {
 		return true
 	})
 	c.That(bound == t.bound.Len(), "%s: %d records have sessions, %d bindings exist", in.Name, bound, t.bound.Len())
-	c.shelves(t, in, c.former(t, in))
+	former := c.former(t, in)
+	for _, n := range former {
+		bytes += n.bytes
+	}
+	c.That(bytes == t.bytes, "%s: records have %d bytes, %d are counted", in.Name, bytes, t.bytes)
+	c.shelves(t, in, former)
 }
 
 func (c *Checker) record(path string, r *leasehold.Record, in Scope) {
@@ -70,11 +76,15 @@ func (c *Checker) record(path string, r *leasehold.Record, in Scope) {
 		"%s: record %q has a value and a large value, or too large a one", in.Name, path)
 }
 
+// A shelved is how many versions of a path there are, and what they weigh.
+type shelved struct{ count, bytes int }
+
 // former checks the former versions of a table, and counts those of each path.
-func (c *Checker) former(t *Table, in Scope) map[string]int {
-	counts := map[string]int{}
+func (c *Checker) former(t *Table, in Scope) map[string]shelved {
+	counts := map[string]shelved{}
 	t.versions.Scan(func(v *leasehold.Version) bool {
-		counts[v.Path]++
+		n := counts[v.Path]
+		counts[v.Path] = shelved{n.count + 1, n.bytes + size(v.Path, v.Value, v.Large)}
 		c.versions, c.bytes = c.versions+1, c.bytes+versionBytes(v)
 		c.name(v.Large)
 		if r, there := t.records.Get(v.Path); there {
@@ -91,7 +101,7 @@ func (c *Checker) former(t *Table, in Scope) map[string]int {
 }
 
 // shelves checks the shelves of a table, which have so many versions of each path.
-func (c *Checker) shelves(t *Table, in Scope, counts map[string]int) {
+func (c *Checker) shelves(t *Table, in Scope, counts map[string]shelved) {
 	t.shelves.Scan(func(path string, shelf *Shelf) bool {
 		_, there := t.records.Get(path)
 		if shelf.Deleted == 0 {
@@ -102,13 +112,16 @@ func (c *Checker) shelves(t *Table, in Scope, counts map[string]int) {
 			in.Name, path, there, shelf.Deleted)
 		c.That(shelf.Keep > 0 && shelf.count <= shelf.Keep, "%s: record %q keeps %d versions, and has %d",
 			in.Name, path, shelf.Keep, shelf.count)
-		c.That(shelf.count == counts[path], "%s: record %q counts %d versions, and has %d",
-			in.Name, path, shelf.count, counts[path])
+		found := counts[path]
+		c.That(shelf.count == found.count, "%s: record %q counts %d versions, and has %d", in.Name, path, shelf.count,
+			found.count)
+		c.That(shelf.bytes == found.bytes, "%s: the versions of record %q have %d bytes, and %d are counted", in.Name,
+			path, found.bytes, shelf.bytes)
 		delete(counts, path)
 		return true
 	})
 	for path, n := range counts {
-		c.That(false, "%s: record %q has %d versions, and keeps none", in.Name, path, n)
+		c.That(false, "%s: record %q has %d versions, and keeps none", in.Name, path, n.count)
 	}
 }
 

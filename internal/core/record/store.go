@@ -55,6 +55,15 @@ func ValueBytes(value string, large *leasehold.Large) int {
 	return len(value)
 }
 
+// size returns the bytes of a path and its value. Unlike ValueBytes it counts large values in full: they are not in
+// memory, but somebody pays for the disk.
+func size(path, value string, large *leasehold.Large) int {
+	if large != nil {
+		return len(path) + int(large.Size)
+	}
+	return len(path) + len(value)
+}
+
 // Begin forgets which large values were named and freed.
 func (st *Store) Begin() { st.named, st.freed = nil, nil }
 
@@ -111,42 +120,70 @@ func (st *Store) Restore(t *Table, r *leasehold.Record) (twice bool) {
 func (st *Store) insert(t *Table, r *leasehold.Record) {
 	t.records.Set(r.Path, r)
 	st.records++
-	st.bytes += Bytes(r)
+	st.weigh(t, r.Path, r.Value, r.Large, 1)
 	if r.Session != "" {
 		t.bound.Set(binding{r.Session, r.Path})
 	}
 }
 
+// weigh counts the bytes of a value that comes, 1, or goes, -1.
+func (st *Store) weigh(t *Table, path, value string, large *leasehold.Large, n int) {
+	st.bytes += n * (len(path) + ValueBytes(value, large))
+	t.bytes += n * size(path, value, large)
+}
+
 // uncount takes a record out of all accounts.
 func (st *Store) uncount(t *Table, r *leasehold.Record) {
 	st.records--
-	st.bytes -= Bytes(r)
+	st.weigh(t, r.Path, r.Value, r.Large, -1)
 	st.unname(r.Large)
 	if r.Session != "" {
 		t.bound.Delete(binding{r.Session, r.Path})
 	}
 }
 
+// A Growth is how much more there is after a write. What falls off a shelf is not weighed: there is a little less
+// than this says.
+type Growth struct {
+	Records int
+	Bytes   int // as Table.Bytes counts them
+	Former  int // bytes of the former versions that a record which is made anew takes over
+	kept    int
+	weight  int // as Store counts bytes
+}
+
+// Growth returns how much more there would be after a write. The table may be nil.
+func (t *Table) Growth(w *Write) (g Growth) {
+	g.weight, g.Bytes = w.bytes(), size(w.Path, w.Value, w.Large)
+	old, there := t.Get(w.Path)
+	kept, shelved := shelving(t, there, w)
+	g.kept = kept
+	switch {
+	case !there:
+		g.Records = 1
+		if shelf, ok := t.Shelf(w.Path); ok && keeps(shelf, w) > 0 {
+			g.Former = shelf.bytes
+		}
+	case !shelved:
+		g.weight -= Bytes(old)
+		g.Bytes -= size(old.Path, old.Value, old.Large)
+	}
+	return g
+}
+
 // Room refuses writes, to different paths, that would make too much of something. Writes that
 // make it less are let through even above a limit, or nobody could get below it again. The
 // table may be nil.
 func (st *Store) Room(t *Table, writes []Write) *leasehold.Error {
-	records, size, kept := st.records, st.bytes, st.kept()
+	records, bytes, kept := st.records, st.bytes, st.kept()
 	for i := range writes {
-		w := &writes[i]
-		old, there := t.Get(w.Path)
-		if !there {
-			old = &leasehold.Record{}
-			records++
-		}
-		more, bytes := shelving(t, old, w)
-		kept += more
-		size += w.bytes() - Bytes(old) + bytes
+		g := t.Growth(&writes[i])
+		records, bytes, kept = records+g.Records, bytes+g.weight, kept+g.kept
 	}
 	switch {
 	case records > leasehold.MaxRecords && records > st.records:
 		return limited("there are %d records already, which is as many as there can be: delete some", st.records)
-	case size > leasehold.MaxRecordBytes && size > st.bytes:
+	case bytes > leasehold.MaxRecordBytes && bytes > st.bytes:
 		return limited("records have %d bytes already, and can have %d: delete some", st.bytes,
 			leasehold.MaxRecordBytes)
 	case kept > leasehold.MaxVersions && kept > st.kept():

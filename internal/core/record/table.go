@@ -16,6 +16,7 @@ type Table struct {
 	bound    *btree.BTreeG[binding]            // those that a session would take with it
 	shelves  btree.Map[string, *Shelf]         // of the records that keep former versions
 	versions *btree.BTreeG[*leasehold.Version] // by path, then revision
+	bytes    int                               // of records and versions, large values in full
 }
 
 // A binding says that the record of a path ends with a session.
@@ -45,12 +46,26 @@ func NewTable() Table {
 func (t *Table) Copy() Table {
 	return Table{
 		records: *t.records.Copy(), bound: t.bound.Copy(),
-		shelves: *t.shelves.Copy(), versions: t.versions.Copy(),
+		shelves: *t.shelves.Copy(), versions: t.versions.Copy(), bytes: t.bytes,
 	}
 }
 
 // Len returns how many records there are.
 func (t *Table) Len() int { return t.records.Len() }
+
+// Bytes returns the bytes of all paths and values, large ones in full, and those of former versions.
+func (t *Table) Bytes() int { return t.bytes }
+
+// BytesOf is Bytes for one path.
+func (t *Table) BytesOf(path string) (n int) {
+	if r, ok := t.Get(path); ok {
+		n = size(r.Path, r.Value, r.Large)
+	}
+	if shelf, ok := t.Shelf(path); ok {
+		n += shelf.bytes
+	}
+	return n
+}
 
 // Empty reports whether there are neither records nor former versions.
 func (t *Table) Empty() bool { return t.records.Len() == 0 && t.shelves.Len() == 0 }

@@ -19,6 +19,7 @@ type Shelf struct {
 	Holder  string        // who wrote it, if that was done under a lease
 
 	count int // of the versions on it
+	bytes int // of all of them, as Table.Bytes counts
 }
 
 // Due returns when time alone takes everything away; 0: never.
@@ -66,8 +67,9 @@ func keeps(shelf *Shelf, w *Write) int {
 	return shelf.Keep
 }
 
-// shelving returns by how much a write makes what is kept grow, in versions and in bytes.
-func shelving(t *Table, old *leasehold.Record, w *Write) (more, bytes int) {
+// shelving returns by how much a write makes what is kept grow, and whether the record that it replaces, if there is
+// one, goes on the shelf.
+func shelving(t *Table, there bool, w *Write) (more int, shelved bool) {
 	shelf, _ := t.Shelf(w.Path)
 	count, keep := 0, keeps(shelf, w)
 	if shelf != nil {
@@ -79,12 +81,10 @@ func shelving(t *Table, old *leasehold.Record, w *Write) (more, bytes int) {
 		more++
 	}
 	after := count
-	if old.Path != "" && keep > 0 {
-		after, bytes = count+1, Bytes(old)
+	if shelved = there && keep > 0; shelved {
+		after++
 	}
-	after = min(after, keep)
-	// What falls off the shelf is not weighed: there is a little less than this says.
-	return more + after - count, bytes
+	return more + min(after, keep) - count, shelved
 }
 
 // shelve keeps the version that a write replaces, nil if there is none, and records who writes
@@ -100,11 +100,10 @@ func (st *Store) shelve(t *Table, old *leasehold.Record, w Write, wall int64) {
 	}
 	next := &Shelf{Path: w.Path, Keep: keep, Written: wall, Holder: w.Holder}
 	if there {
-		next.count = shelf.count
+		next.count, next.bytes = shelf.count, shelf.bytes
 	}
 	if old != nil {
-		st.addVersion(t, formerly(shelf, old))
-		next.count++
+		st.addVersion(t, next, formerly(shelf, old))
 	}
 	st.setShelf(t, next)
 }
@@ -117,8 +116,9 @@ func (st *Store) shelveLast(t *Table, r *leasehold.Record, now timeline.Time) {
 	}
 	last := formerly(shelf, r)
 	last.Deleted = true
-	st.addVersion(t, last)
-	st.setShelf(t, &Shelf{Path: r.Path, Keep: shelf.Keep, Deleted: now, count: shelf.count + 1})
+	next := &Shelf{Path: r.Path, Keep: shelf.Keep, Deleted: now, count: shelf.count, bytes: shelf.bytes}
+	st.addVersion(t, next, last)
+	st.setShelf(t, next)
 }
 
 // formerly returns a record as a version; the shelf, which may be nil, knows who wrote it.
@@ -140,17 +140,19 @@ func (shelf *Shelf) written() time.Time {
 	return time.Unix(0, shelf.Written).UTC()
 }
 
-func (st *Store) addVersion(t *Table, v *leasehold.Version) {
+// addVersion puts a version on a shelf that nobody has seen yet.
+func (st *Store) addVersion(t *Table, on *Shelf, v *leasehold.Version) {
 	t.versions.Set(v)
 	st.versions++
-	st.bytes += versionBytes(v)
+	st.weigh(t, v.Path, v.Value, v.Large, 1)
+	on.count, on.bytes = on.count+1, on.bytes+size(v.Path, v.Value, v.Large)
 	st.name(v.Large)
 }
 
 func (st *Store) dropVersion(t *Table, v *leasehold.Version) {
 	t.versions.Delete(v)
 	st.versions--
-	st.bytes -= versionBytes(v)
+	st.weigh(t, v.Path, v.Value, v.Large, -1)
 	st.unname(v.Large)
 }
 
@@ -158,8 +160,9 @@ func (st *Store) dropVersion(t *Table, v *leasehold.Version) {
 // too many.
 func (st *Store) setShelf(t *Table, shelf *Shelf) {
 	for shelf.count > shelf.Keep {
-		st.dropVersion(t, t.oldest(shelf.Path))
-		shelf.count--
+		oldest := t.oldest(shelf.Path)
+		st.dropVersion(t, oldest)
+		shelf.count, shelf.bytes = shelf.count-1, shelf.bytes-size(oldest.Path, oldest.Value, oldest.Large)
 	}
 	old, there := t.shelves.Get(shelf.Path)
 	st.countKeeping(old, there, -1)
@@ -255,7 +258,7 @@ func (st *Store) RestoreShelf(t *Table, shelf *Shelf) error {
 		return fmt.Errorf("snapshot has a shelf of %q that keeps nothing, or whose record is both there and deleted",
 			shelf.Path)
 	}
-	shelf.count = 0
+	shelf.count, shelf.bytes = 0, 0
 	st.setShelf(t, shelf)
 	return nil
 }
@@ -270,7 +273,6 @@ func (st *Store) RestoreVersion(t *Table, v *leasehold.Version) error {
 	case twice || shelf.count == shelf.Keep:
 		return fmt.Errorf("snapshot has revision %d of %q twice, or more versions than it keeps", v.Revision, v.Path)
 	}
-	shelf.count++ // nobody else has seen it yet
-	st.addVersion(t, v)
+	st.addVersion(t, shelf, v)
 	return nil
 }

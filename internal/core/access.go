@@ -3,6 +3,8 @@ package core
 import (
 	"fmt"
 
+	"github.com/tidwall/btree"
+
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core/access"
 )
@@ -65,6 +67,9 @@ func (s *State) changeAccess(c *ChangeAccess) Answer {
 	if err := changed.Fits(); err != nil {
 		return refuse(leasehold.Refused, "%v", err)
 	}
+	if failure := s.loses(c, changed, remove.Tokens); failure != nil {
+		return Answer{Err: failure}
+	}
 	s.policy = changed
 	return s.accessAnswer()
 }
@@ -79,7 +84,7 @@ func (s *State) endAccess(c *ChangeAccess) Answer {
 			return Answer{Err: failure}
 		}
 	}
-	s.policy = nil
+	s.policy, s.revocations = nil, btree.Map[uint64, *Revocation]{}
 	return s.accessAnswer()
 }
 

@@ -58,7 +58,7 @@ const (
 // What was put off is due at once. The moment may be too early, because a renewal does not move
 // its timer in the heap until the old deadline comes: DueBy gives the exact answer.
 func (s *State) Due() (Time, bool) {
-	if s.chores.Len() > 0 {
+	if s.busy() {
 		return s.now, true
 	}
 	return s.due.Next()
@@ -70,8 +70,11 @@ func (s *State) Due() (Time, bool) {
 // they like and still agree.
 func (s *State) DueBy(now Time) bool {
 	s.due.Correct(now+lookAhead, maxRight)
-	return s.chores.Len() > 0 || s.due.DueBy(now)
+	return s.busy() || s.due.DueBy(now)
 }
+
+// busy reports whether something was put off.
+func (s *State) busy() bool { return s.chores.Len() > 0 || s.revocations.Len() > 0 }
 
 // maxLate is how many deadlines calm looks at.
 const maxLate = 256

@@ -28,7 +28,8 @@ func (s *State) tick() {
 // the expiry of everybody else's leases, and the other way round.
 func (s *State) tickWithin() {
 	for more := true; more && !s.work.spent(); {
-		more = s.doChore()
+		more = s.doRevocation()
+		more = s.doChore() || more
 		for range choreStep {
 			t := s.due.Due(s.now)
 			if t == nil || s.work.spent() {

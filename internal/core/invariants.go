@@ -45,6 +45,7 @@ func (s *State) Check() error {
 	c.restored(s)
 	c.access(s)
 	c.tallies(s)
+	c.revocations(s)
 	c.heap(s)
 	return errors.Join(c.found...)
 }

@@ -16,8 +16,8 @@ import (
 
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Chore, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
-// *Mark, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy, *ClaimOwner, *RecordOwner,
-// *leasehold.Version,
+// *Mark, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
+// *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
 // *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
 // namespace it belongs to; empty for those of the whole state.
 type Piece struct {
@@ -53,7 +53,7 @@ type SpaceHead struct {
 func (s *State) Pieces() iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		_ = yield(Piece{Value: &Head{s.now, s.wall, s.lead, s.idleSeq, s.alarms.order, s.alarms.counted(), s.level}}) &&
-			s.restoredPiece(yield) && s.totalsPiece(yield) && s.policyPieces(yield) &&
+			s.restoredPiece(yield) && s.totalsPiece(yield) && s.policyPieces(yield) && s.revocationPieces(yield) &&
 			s.spacePieces(yield) && s.endingPieces(yield) && s.outcomePieces(yield) && s.eventPieces(yield)
 	}
 }
@@ -229,6 +229,10 @@ func (s *State) restore(r Piece) error {
 		return s.restoreRestored(v)
 	case *Totals:
 		return s.restoreTotals(v)
+	case *Revocation:
+		return s.restoreRevocation(v)
+	case *Loss:
+		return s.restoreLoss(v)
 	case *SpaceHead:
 		sp := newSpace(r.Space)
 		sp.token, sp.revision, sp.arrivals = v.Token, v.Revision, v.Arrivals

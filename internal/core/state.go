@@ -61,6 +61,8 @@ type State struct {
 	policy  *access.Policy // who may do what; nil: everybody may do everything
 	tallies tallies        // what each principal has
 
+	revocations btree.Map[uint64, *Revocation] // what is still to be ended because somebody lost a role
+
 	chores btree.Map[uint64, place] // what was put off, in turn; the path is a chore's key
 
 	due      timeline.Heap[dueThing]
@@ -371,7 +373,7 @@ func (s *State) Freeze() *State {
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
 		endingSeq: s.endingSeq, answerSeq: s.answerSeq, order: s.order,
 		records: s.records.Copy(), definitions: s.definitions, alarms: s.alarms, policy: s.policy,
-		tallies: tallies{*s.tallies.of.Copy()},
+		tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(),
 	}
 	f.alarms.past = *s.alarms.past.Copy()
 	f.chores = *s.chores.Copy()

@@ -139,6 +139,10 @@ func accessKind(value any) uint64 {
 		return kindClaimOwner
 	case *core.RecordOwner:
 		return kindRecordOwner
+	case *core.Revocation:
+		return kindRevocation
+	case *core.Loss:
+		return kindLoss
 	}
 	return kindEnd
 }
@@ -164,6 +168,10 @@ func newAccess(kind uint64) any {
 		return new(core.ClaimOwner)
 	case kindRecordOwner:
 		return new(core.RecordOwner)
+	case kindRevocation:
+		return new(core.Revocation)
+	case kindLoss:
+		return new(core.Loss)
 	}
 	return nil
 }
@@ -191,6 +199,17 @@ func (c *codec) accessPiece(value any) {
 	case *core.RecordOwner:
 		c.text("path", &v.Path)
 		c.owner(&v.Owner)
+	case *core.Revocation:
+		c.unsigned("order", &v.Order)
+		c.text("by", &v.By)
+		c.text("namespace", &v.Space)
+		c.text("id", &v.ID)
+	case *core.Loss:
+		c.unsigned("order", &v.Order)
+		c.text("principal", &v.Principal)
+		c.text("group", &v.Group)
+		c.text("namespace", &v.Namespace)
+		c.text("prefix", &v.Prefix)
 	}
 }
 

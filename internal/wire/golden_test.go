@@ -657,6 +657,8 @@ var goldenRecords = func() map[string]core.Piece {
 		Namespace: "default", Revision: 6, Kind: leasehold.SessionOpened, At: goldenMoment, Session: "s1", Owner: goldenOwner,
 	}}
 	list["ended-session-owned"] = core.Piece{Space: "default", Value: &core.EndedSession{ID: "s1", How: leasehold.SessionExpired, At: 3600e9, Owner: goldenOwner}}
+	list["revocation"] = core.Piece{Value: &core.Revocation{Order: 300, By: "root", Space: "default", ID: "id1"}}
+	list["loss"] = core.Piece{Value: &core.Loss{Order: 300, Loss: access.Loss{Principal: "ann", Group: "team-a", Namespace: "*", Prefix: "a/"}}}
 	list["record-owner"] = core.Piece{Space: "default", Value: &core.RecordOwner{Path: "config/a", Owner: goldenOwner}}
 	for name, a := range goldenAnswers {
 		list["outcome-"+name] = core.Piece{Space: "default", Value: &core.Outcome{Key: "kkey-1", Subject: "acquire r", At: 3600e9, Answer: a}}

@@ -55,6 +55,9 @@ const (
 	kindOwnedEndedSession = 31
 	kindRecordOwner       = 32
 	kindOwnedEvent        = 33
+
+	kindRevocation = 34
+	kindLoss       = 35
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -73,6 +76,7 @@ var recordNames = [...]string{
 	kindClaimOwner: "claim owner", kindOwnedEndedClaim: "owned ended claim",
 	kindOwnedEndedSession: "owned ended session", kindRecordOwner: "record owner",
 	kindOwnedEvent: "owned event",
+	kindRevocation: "revocation", kindLoss: "loss",
 }
 
 // recordLevel is the feature level that a kind of record came with.
@@ -94,7 +98,7 @@ func recordLevel(kind uint64) uint64 {
 // ofNoSpace reports whether records of a kind belong to the whole state.
 func ofNoSpace(kind uint64) bool {
 	return kind == kindHead || kind == kindRestored || kind == kindTotals ||
-		kind >= kindPolicy && kind <= kindCertificate
+		kind >= kindPolicy && kind <= kindCertificate || kind == kindRevocation || kind == kindLoss
 }
 
 // isSpaceHead reports whether records of a kind begin a namespace.

@@ -47,6 +47,8 @@ type model struct {
 	caps              leasehold.Caps // that were set
 	forgottenToken    leasehold.Token
 	forgottenRevision int
+
+	modelAccess
 }
 
 type modelPlace struct {
@@ -87,6 +89,7 @@ type modelClaim struct {
 	gap            float64   // the largest part of the ttl without a renewal
 	expected, long time.Duration
 	overdue        bool
+	owner          string
 }
 
 type modelSession struct {
@@ -100,6 +103,7 @@ type modelSession struct {
 	touched   []string // its leases that others ended or changed
 	before    uint64   // how many such there may have been before a restore
 	withdrawn []string // ids that were given back before they came
+	owner     string
 }
 
 type modelResource struct {
@@ -140,6 +144,7 @@ type modelEnding struct {
 	next     string // the id after a change
 	foreign  string
 	ttl      time.Duration
+	owner    string
 }
 
 type modelOutcome struct {
@@ -148,6 +153,7 @@ type modelOutcome struct {
 	subject string
 	at      core.Time
 	answer  modelAnswer
+	owner   string
 }
 
 // A modelAnswer is a text, and the thing that must be looked up again when the text is
@@ -162,8 +168,9 @@ type modelAnswer struct {
 // m.events.
 func (m *model) apply(stamp core.Time, commands []core.Command) (answers []string) {
 	m.now, m.events = stamp, nil
-	for _, c := range commands {
+	for i, c := range commands {
 		m.command++
+		m.asks(i)
 		answers = append(answers, m.answer(c).text)
 		m.tellAlarms()
 		m.keepPast()
@@ -243,6 +250,12 @@ func (m *model) answer(c core.Command) modelAnswer {
 			return modelAnswer{text: "invalid"}
 		}
 	}
+	if m.usesAnothersID(c) {
+		return modelAnswer{text: "refused"}
+	}
+	if text := m.aboutNothing(c); text != "" {
+		return modelAnswer{text: text}
+	}
 	r := m.request(c)
 	r.subject += modelDetails(c)
 	if again, ok := m.again(c, r); ok {
@@ -316,7 +329,7 @@ func (m *model) again(c core.Command, r modelRequest) (modelAnswer, bool) {
 		}
 	}
 	for _, o := range m.outcomes {
-		if o.sp != sp || o.request != r.request {
+		if o.sp != sp || o.request != r.request || r.request.Session == "" && o.owner != m.who {
 			continue
 		}
 		if o.subject != r.subject {
@@ -369,7 +382,7 @@ func (m *model) remember(r modelRequest, a modelAnswer) {
 			return o.sp == sp && o.request.Session == session.id && session.number >= 1024 && o.request.Sequence <= session.number-1024
 		})
 	}
-	m.outcomes = append(m.outcomes, modelOutcome{sp, r.request, r.subject, m.now, a})
+	m.outcomes = append(m.outcomes, modelOutcome{sp, r.request, r.subject, m.now, a, m.who})
 }
 
 // The verbs.
@@ -389,7 +402,7 @@ func (m *model) acquire(sp *modelSpace, c *core.Acquire) modelAnswer {
 	if refusal.text != "" {
 		return refusal
 	}
-	if m.full(len(claims), blocked != "") {
+	if m.full(len(claims), blocked != "") || m.claimsBeyond(sp.name, len(claims), blocked != "") {
 		return modelAnswer{text: "limited"}
 	}
 	if blocked != "" {
@@ -468,7 +481,7 @@ func (m *model) wanted(sp *modelSpace, c *core.Acquire, item core.Item) *modelCl
 	d := m.definition(sp, item.Resource)
 	claim := &modelClaim{
 		sp: sp, id: item.ID, resource: item.Resource, holder: c.Holder, session: c.Session, slots: item.Slots, party: c.Party,
-		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now, priority: c.Priority, reason: c.Reason,
+		ttl: c.TTL, grace: c.Grace, limit: c.HoldLimit, alive: m.now, priority: c.Priority, reason: c.Reason, owner: m.who,
 	}
 	if m.level >= core.Level4 {
 		claim.foreign, claim.mayExpire = c.Foreign, c.MayExpire
@@ -598,7 +611,7 @@ func (m *model) release(sp *modelSpace, c *core.Release) modelAnswer {
 			return m.noClaim(nil, c.ID)
 		}
 		sp = m.begin(c.Namespace)
-		m.endings = append(m.endings, modelEnding{sp: sp, id: c.ID, how: leasehold.Withdrawn, at: m.now})
+		m.endings = append(m.endings, modelEnding{sp: sp, id: c.ID, how: leasehold.Withdrawn, at: m.now, owner: m.who})
 	} else if session := m.live(sp, c.Session); session != nil && !slices.Contains(session.withdrawn, c.ID) {
 		session.withdrawn = append(session.withdrawn, c.ID)
 	}
@@ -692,7 +705,7 @@ func (m *model) change(sp *modelSpace, c *core.Change) modelAnswer {
 	}
 	if id != claim.id {
 		m.endings = append(m.endings, modelEnding{
-			sp: sp, id: claim.id, how: leasehold.IDChanged, at: m.now, resource: claim.resource, token: claim.token, next: id,
+			sp: sp, id: claim.id, how: leasehold.IDChanged, at: m.now, resource: claim.resource, token: claim.token, next: id, owner: claim.owner,
 		})
 	}
 	if holder != claim.holder {
@@ -1072,10 +1085,10 @@ func (m *model) open(c *core.OpenSession) modelAnswer {
 	if m.ended(sp, c.ID, true) != nil {
 		return m.noSession(sp, c.ID)
 	}
-	if m.fullOfSessions() {
+	if m.fullOfSessions() || m.beyond(sp.name, modelTally{sessions: 1}) {
 		return modelAnswer{text: "limited"}
 	}
-	session := &modelSession{sp: sp, id: c.ID, ttl: c.TTL, alive: m.now}
+	session := &modelSession{sp: sp, id: c.ID, ttl: c.TTL, alive: m.now, owner: m.who}
 	m.sessions = append(m.sessions, session)
 	m.event(sp, "session opened %s", c.ID)
 	return m.showSession(session)
@@ -1110,6 +1123,7 @@ func (m *model) close(sp *modelSpace, c *core.CloseSession) modelAnswer {
 
 // tick lets everything end that is over, in the order of the moments.
 func (m *model) tick() {
+	m.revoke()
 	for {
 		d, ok := m.due()
 		if !ok || d.at > m.now {
@@ -1148,6 +1162,9 @@ type modelDue struct {
 
 // due is what is due first.
 func (m *model) due() (modelDue, bool) {
+	if m.revoked != "" {
+		return modelDue{at: m.now}, true
+	}
 	var all []modelDue
 	for _, c := range m.claims {
 		if at, _ := c.ownEnd(); at != 0 {
@@ -1271,7 +1288,7 @@ func (m *model) endSession(s *modelSession, how leasehold.How) {
 		at = s.end()
 	}
 	m.sessions = slices.DeleteFunc(m.sessions, func(other *modelSession) bool { return other == s })
-	m.endings = append(m.endings, modelEnding{sp: s.sp, id: s.id, session: true, how: how, at: m.now})
+	m.endings = append(m.endings, modelEnding{sp: s.sp, id: s.id, session: true, how: how, at: m.now, owner: s.owner})
 	m.outcomes = slices.DeleteFunc(m.outcomes, func(o modelOutcome) bool { return o.sp == s.sp && o.request.Session == s.id })
 	m.event(s.sp, "session ended %s %v", s.id, how)
 
@@ -1314,7 +1331,7 @@ func (m *model) end(c *modelClaim, how leasehold.How, at core.Time) {
 	together := m.together(c)
 	for _, c := range together {
 		m.claims = slices.DeleteFunc(m.claims, func(other *modelClaim) bool { return other == c })
-		ending := modelEnding{sp: c.sp, id: c.id, holder: c.holder, how: how, at: m.now, resource: c.resource, token: c.token}
+		ending := modelEnding{sp: c.sp, id: c.id, holder: c.holder, how: how, at: m.now, resource: c.resource, token: c.token, owner: c.owner}
 		if m.level >= core.Level4 {
 			ending.foreign, ending.ttl = c.foreign, c.ttl
 		}

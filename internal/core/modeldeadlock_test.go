@@ -56,11 +56,11 @@ func (m *model) deadlock(asked []*modelClaim) string {
 func (m *model) partyOf(c *modelClaim) string {
 	switch {
 	case c.party != "":
-		return "party " + c.party
+		return "party " + c.party + " of " + c.owner
 	case c.session != "":
-		return "session " + c.session
+		return "session " + c.session + " of " + c.owner
 	}
-	return "holder " + c.holder
+	return "holder " + c.holder + " of " + c.owner
 }
 
 // stuck lists the parties that can never go on.

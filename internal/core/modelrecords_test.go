@@ -18,6 +18,7 @@ type modelRecord struct {
 	path, value, session string // the value is that, or the name of a large one
 	create, mod, version int
 	token                leasehold.Token
+	owner                string
 }
 
 // A modelVersion is what a record was.
@@ -73,7 +74,7 @@ func (m *model) put(sp *modelSpace, c *core.PutRecord) modelAnswer {
 		return modelAnswer{text: "not-found"}
 	case c.Session != "" && m.live(sp, c.Session) == nil:
 		return m.noSession(sp, c.Session)
-	case m.fullOfSpaces(c.Namespace):
+	case m.fullOfSpaces(c.Namespace), m.writesBeyond(c.Namespace, []modelWrite{{path: c.Path, value: value, keep: c.Keep}}):
 		return modelAnswer{text: "limited"}
 	}
 	holder := ""
@@ -144,6 +145,9 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		case core.Delete:
 			m.settleRecords(sp, o.Path, m.endOf(o.Path, o.To, o.Range))
 		case core.ReleaseLease:
+			if m.neverWas(c.Namespace, o.ID) {
+				return modelAnswer{text: "not-found"}
+			}
 			if m.touch(sp, o.ID) == nil && !m.wasReleased(sp, o.ID) {
 				return m.noClaim(sp, o.ID)
 			}
@@ -154,6 +158,15 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 			return m.noSession(sp, o.Session)
 		}
 	}
+	var writes []modelWrite
+	for _, o := range list {
+		if value, _ := m.valueOf(sp, o.Path, tellValue(o.Value, o.Large), o.From); o.Do == core.Put {
+			writes = append(writes, modelWrite{path: o.Path, value: value, keep: o.Keep})
+		}
+	}
+	if m.writesBeyond(c.Namespace, writes) {
+		return modelAnswer{text: "limited"}
+	}
 	var claims []*modelClaim
 	known, crowded := sp != nil, m.fullOfSpaces(c.Namespace)
 	for _, o := range list {
@@ -163,7 +176,7 @@ func (m *model) txn(sp *modelSpace, c *core.Txn) modelAnswer {
 		if o.Do == core.AcquireLease {
 			var refusal modelAnswer
 			claims, _, refusal = m.mayAcquire(sp, o.Acquire)
-			if refusal.text == "" && m.full(len(claims), false) {
+			if refusal.text == "" && (m.full(len(claims), false) || m.claimsBeyond(c.Namespace, len(claims), false)) {
 				refusal.text = "limited"
 			}
 			if refusal.text != "" {
@@ -405,12 +418,12 @@ type modelWrite struct {
 
 func (m *model) write(sp *modelSpace, w modelWrite, token leasehold.Token) modelRecord {
 	path, value := w.path, w.value
-	r := modelRecord{sp: sp, path: path, value: value, session: w.session, version: 1, token: token}
+	r := modelRecord{sp: sp, path: path, value: value, session: w.session, version: 1, token: token, owner: m.who}
 	was := " after nothing"
 	old := m.record(sp, path)
 	m.keep(sp, old, w)
 	if old != nil {
-		r.version, r.token = old.version+1, max(old.token, token)
+		r.version, r.token, r.owner = old.version+1, max(old.token, token), old.owner
 		was = " after " + old.path + "=" + old.value
 		m.records = slices.DeleteFunc(m.records, func(o modelRecord) bool { return o == *old })
 	}

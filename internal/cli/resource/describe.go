@@ -20,12 +20,15 @@ type described struct {
 }
 
 // pastRuns returns the runs of a job. That its record is something else is said, and is no reason to
-// show nothing.
+// show nothing; nor is that a role has no right to records.
 func pastRuns(ctx context.Context, a *cli.App, c *cli.Conn, name string) (cli.Runs, error) {
 	if c.Store {
 		return cli.Runs{}, nil
 	}
 	runs, err := cli.ReadRuns(ctx, c.Caller, name)
+	if errors.Is(err, leasehold.ErrDenied) && !errors.Is(err, v1.ErrUnauthenticated) {
+		return cli.Runs{}, nil
+	}
 	if errors.Is(err, leasehold.ErrRefused) {
 		a.Say("when it last ran is not known: %v", err)
 		return cli.Runs{}, nil

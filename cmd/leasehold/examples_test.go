@@ -84,7 +84,7 @@ var elsewhere = []struct{ prefix, why, file string }{
 	{"leasehold serve --azure-listen", "it needs a server with accounts", "testdata/azure.txtar"},
 	{"leasehold list --ca", "it needs a server with certificates", "testdata/cert.txtar"},
 	{"leasehold session", "it needs a session that somebody opened", "testdata/walk_agents.txtar"},
-	{"leasehold access", "it needs a server with access on", "testdata/access.txtar"},
+	{"leasehold access", "it needs a server with access on", "testdata/*access.txtar"},
 	{"leasehold login", "it needs a server with access on", "testdata/login.txtar"},
 	{"leasehold logout", "it needs a server with access on", "testdata/login.txtar"},
 	{"leasehold context", "it needs a person's contexts", "testdata/context.txtar"},

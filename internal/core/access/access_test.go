@@ -47,6 +47,17 @@ func TestNothingIsAllowedThatNoBindingAllows(t *testing.T) {
 		{ann, Read, "default", "b/deep/er", nil, true},
 		{ann, Read, "default", "bc", nil, false},
 		{ann, Acquire, "default", "b", nil, false},
+		{ann, RecordWrite, "default", ".runs/a/x", nil, true},
+		{ann, RecordRead, "default", ".runs/b/deep", nil, true},
+		{ann, RecordWrite, "default", ".runs/b", nil, false},
+		{ann, RecordRead, "default", ".runs/c/x", nil, false},
+		{ann, RecordRead, "default", ".runs/", nil, false},
+		{ann, RecordRead, "default", ".runs", nil, false},
+		{ann, RecordRead, "default", "runs/a/x", nil, false},
+		{ann, RecordRead, "default", ".runs/.runs/a/x", nil, false},
+		{ann, RecordRead, "other", ".runs/a/x", nil, false},
+		{ann, Read, "default", ".runs/a/x", nil, false},
+		{ann, Acquire, "default", ".runs/a/x", nil, false},
 		{op, Break, "default", "a/x", mine, true},
 		{op, Break, "any", "thing", nil, true},
 		{op, Admin, "any", "thing", nil, false},
@@ -56,12 +67,30 @@ func TestNothingIsAllowedThatNoBindingAllows(t *testing.T) {
 		if got := c.who.May(c.verb, c.space, c.path, c.owner); got != c.want {
 			t.Errorf("may %v %s %s of %v: %v", c.verb, c.space, c.path, c.owner, got)
 		}
+		if c.who != nil && c.owner == nil && c.want != (len(p.Why(c.who.Asker, c.verb, c.space, c.path)) > 0) &&
+			(c.verb == RecordRead || c.verb == RecordWrite) {
+			t.Errorf("why %v %s %s says otherwise", c.verb, c.space, c.path)
+		}
 	}
 	if bot.MayHold(Acquire, "default", "c/x", "robots", nil) || !bot.MayHold(Acquire, "default", "c/x", "bots/1", nil) {
 		t.Error("a holder name that is not under bots was allowed, or one that is was not")
 	}
 	if bot.May(Acquire, "default", "c/x", nil) {
 		t.Error("an acquire whose holder was not looked at was allowed")
+	}
+}
+
+func TestAPrefixHasTheRunsOfItsJobs(t *testing.T) {
+	p := policy(&Binding{Role: "member", Group: "a", Namespace: "default", Prefix: "a/"})
+	ann := p.Compile(&Asker{Principal: "ann", Groups: []string{"a"}})
+	if !ann.MaySpan(RecordRead, "default", ".runs/a/x", ".runs/a/x\x00") {
+		t.Error("it may not read the record of a job's runs as a range")
+	}
+	if got := fmt.Sprint(ann.Parts(RecordRead, "default", "")); got != "[{.runs/a/ false} {a/ false}]" {
+		t.Error("it may read records in", got)
+	}
+	if got := fmt.Sprint(ann.Parts(Acquire, "default", "")); got != "[{a/ false}]" {
+		t.Error("it may acquire in", got)
 	}
 }
 

@@ -5,15 +5,15 @@ import "github.com/leasehold/leasehold"
 // Denial says that the asker may not do something at a path, or, if that is empty, everywhere in a namespace: which
 // verb is missing where, and how to find out more.
 func (p *Permit) Denial(v Verb, namespace, path string) string {
-	where, in, flag := path, "", ""
+	where, about, in, flag := path, " "+path, "", ""
 	if path == "" {
-		where = "all"
+		where, about = "everything", ""
 	}
 	if namespace != leasehold.DefaultNamespace {
 		in, flag = " in namespace "+namespace, " --namespace "+namespace
 	}
 	return p.Asker.Principal + " may not " + v.Doing() + " " + where + in + ": that needs the verb " + v.String() +
-		" there; ask an admin, or see leasehold access can-i " + v.String() + " " + where + flag
+		" there; ask an admin, or see leasehold access can-i " + v.String() + about + flag
 }
 
 // Doing is a verb as a sentence has it before a path.

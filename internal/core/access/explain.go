@@ -36,7 +36,10 @@ func (p *Policy) WhoCan(v Verb, namespace, path string) (who []Reason) {
 }
 
 func allows(b *Binding, role *Role, v Verb, namespace, path string) (Reason, bool) {
-	if b.Namespace != AllNamespaces && b.Namespace != namespace || !Covers(b.Prefix, path) {
+	if b.Namespace != AllNamespaces && b.Namespace != namespace {
+		return Reason{}, false
+	}
+	if job, ok := jobOf(v, path); !Covers(b.Prefix, path) && !(ok && Covers(b.Prefix, job)) {
 		return Reason{}, false
 	}
 	return Reason{b, role, !role.Any.Has(v)}, role.Any.Has(v) || role.Own.Has(v)

@@ -116,19 +116,27 @@ func (p *Permit) add(b *Binding, role *Role) {
 		prefixes = append(prefixes, b.Prefix+"/")
 	}
 	for _, prefix := range prefixes {
-		at := where{b.Namespace, prefix}
-		i, known := p.find(at)
-		if !known {
-			p.rights = slices.Insert(p.rights, i, &right{where: at})
+		p.addAt(prefix, b, role)
+		if prefix != "" && (role.Any|role.Own)&ofRecords != 0 {
+			p.addAt(runsRoot+prefix, b, &Role{Any: role.Any & ofRecords, Own: role.Own & ofRecords})
 		}
-		p.rights[i].add(p.Asker, b, role)
-		p.longest = max(p.longest, len(prefix))
 	}
 	i, known := p.findSpace(b.Namespace)
 	if !known {
 		p.spaces = slices.Insert(p.spaces, i, space{name: b.Namespace})
 	}
 	p.spaces[i].verbs |= role.Any | role.Own
+}
+
+// addAt adds what a role allows below a prefix.
+func (p *Permit) addAt(prefix string, b *Binding, role *Role) {
+	at := where{b.Namespace, prefix}
+	i, known := p.find(at)
+	if !known {
+		p.rights = slices.Insert(p.rights, i, &right{where: at})
+	}
+	p.rights[i].add(p.Asker, b, role)
+	p.longest = max(p.longest, len(prefix))
 }
 
 func (p *Permit) find(at where) (int, bool) {

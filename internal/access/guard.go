@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
 	policy "github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/core/command"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
@@ -36,14 +37,17 @@ func New(e engine.Engine) *Guard {
 	return g
 }
 
-// Do carries out a command. Whether the asker may is decided where it is applied.
-func (g *Guard) Do(ctx context.Context, command core.Command) (core.Answer, error) {
+// Do carries out a command, in the name of the asker. Whether it may is decided where it is applied.
+func (g *Guard) Do(ctx context.Context, c core.Command) (core.Answer, error) {
 	if p := g.feed.Policy(); p != nil {
-		if err := g.admit(ctx, p, command); err != nil {
+		if err := g.admit(ctx, p, c); err != nil {
 			return core.Answer{}, err
 		}
+		if asker := engine.AskerOf(ctx); asker != nil && asker != &policy.System {
+			c = command.SignedBy(c, asker.Principal)
+		}
 	}
-	return g.engine.Do(ctx, command)
+	return g.engine.Do(ctx, c)
 }
 
 // Read calls fn with what the asker may see of the state, by the policy of that very state. A read that may see nothing

@@ -51,6 +51,10 @@ nothing is wrong and every server has its vote: for servers that were just start
 		if err != nil {
 			return err
 		}
+		if cluster.Cluster == "" {
+			return &leasehold.Error{Code: leasehold.Denied, Message: "you may not see how the servers are doing: " +
+				"that needs the verb monitor for all namespaces; ask an admin"}
+		}
 		return show(a, c, cluster)
 	})
 	cmd.Flags().Var(&wait, "wait", "wait for up to this long until all is well")

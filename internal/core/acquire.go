@@ -229,7 +229,7 @@ func (s *State) admit(sp *space, c *Acquire, items []Item, claims []*Claim) Answ
 	// half done.
 	for i, claim := range claims {
 		s.bind(sp, claim)
-		sp.setClaimOwner(claim.ID, s.permit.OwnerOf(sp.name, claim.Resource))
+		sp.setClaimOwner(claim.ID, s.permit.OwnerOf(takeVerb(items[i].Slots), sp.name, claim.Resource, claim.Holder))
 		s.settleCapacity(sp, items[i])
 	}
 	if blocked != nil {

@@ -197,10 +197,7 @@ func (s *State) allowAcquire(c *Acquire) *leasehold.Error {
 // allowItem judges one resource that is asked for. An id that is somebody else's is never shown, also not as the
 // answer to a request that looks like a retry.
 func (s *State) allowItem(c *Acquire, item *Item) *leasehold.Error {
-	v := access.Acquire
-	if item.Slots != 0 {
-		v = access.Share
-	}
+	v := takeVerb(item.Slots)
 	if !s.permit.MayHold(v, c.Namespace, item.Resource, c.Holder, nil) {
 		return s.denyHolder(v, c.Namespace, item.Resource, c.Holder)
 	}
@@ -208,6 +205,14 @@ func (s *State) allowItem(c *Acquire, item *Item) *leasehold.Error {
 		return refuse(leasehold.Refused, "lease id %q is used already: choose another", item.ID).Err
 	}
 	return nil
+}
+
+// takeVerb is what it takes to ask for some slots of a resource, or for all of it.
+func takeVerb(slots int) access.Verb {
+	if slots != 0 {
+		return access.Share
+	}
+	return access.Acquire
 }
 
 // claimOwner returns the resource and the owner of a lease or a waiter, also of one that ended lately.

@@ -83,7 +83,7 @@ func (s *State) ownRecord(sp *space, path string, isNew bool, before int) {
 		s.tallies.add(sp.recordOwner(path), tally{bytes: sp.ownedBytes(path) - before})
 		return
 	}
-	if owner := s.permit.OwnerOf(sp.name, path); owner != nil {
+	if owner := s.permit.OwnerOf(access.RecordWrite, sp.name, path, ""); owner != nil {
 		sp.recordOwners.Set(path, owner)
 		// The former versions of a deleted record belong to who makes it anew.
 		s.tallies.add(owner, tally{records: 1, bytes: sp.records.BytesOf(path)})

@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core/access"
 )
 
 // openSession begins a session. The client proposes the id, so that a retry finds the session
@@ -34,7 +35,7 @@ func (s *State) openSession(c *OpenSession) Answer {
 		return Answer{Err: failure}
 	}
 	session := &Session{ID: c.ID, TTL: c.TTL, Labels: c.Labels, OpenedWall: s.wall, Expires: s.now.Add(c.TTL),
-		Owner: s.permit.OwnerOf(c.Namespace, "")}
+		Owner: s.permit.OwnerOf(access.Acquire, c.Namespace, "", "")}
 	session.timer = newTimer(dueSession, sp, c.ID)
 	s.putSession(sp, session)
 	s.emit(sp, &leasehold.Event{Kind: leasehold.SessionOpened, Session: c.ID, Until: s.moment(session.Expires),

@@ -32,6 +32,7 @@ type Permit struct {
 
 	revoked bool
 	self    *Owner   // of what it takes by no group
+	last    *Owner   // that ownerBy returned
 	rights  []*right // by namespace and prefix
 	spaces  []space  // by name
 	longest int      // the most bytes that a prefix has
@@ -50,7 +51,19 @@ type right struct {
 	where
 	any, own Verbs
 	under    []under // what is allowed to holders of some names only
-	owner    *Owner  // of what is taken by the first binding that allows to take something; nil: none does
+	takers   []taker // by what something can be taken, in the order of the bindings
+}
+
+// A taker is a binding that allows to take something, and whose that is then.
+type taker struct {
+	verbs   Verbs
+	holders string
+	owner   *Owner
+}
+
+// allows reports whether something can be taken by the binding in the name of a holder.
+func (t *taker) allows(v Verb, holder string) bool {
+	return t.verbs.Has(v) && (!Verbs(holding).Has(v) || Covers(t.holders, holder))
 }
 
 type under struct {
@@ -135,7 +148,7 @@ func (p *Permit) addAt(prefix string, b *Binding, role *Role) {
 	if !known {
 		p.rights = slices.Insert(p.rights, i, &right{where: at})
 	}
-	p.rights[i].add(p.Asker, b, role)
+	p.rights[i].add(b, role, p.ownerBy(b.Group))
 	p.longest = max(p.longest, len(prefix))
 }
 
@@ -167,9 +180,20 @@ func (p *Permit) somewhere(namespace string) Verbs {
 	return 0
 }
 
-func (r *right) add(a *Asker, b *Binding, role *Role) {
-	if r.owner == nil && role.Any&taking != 0 {
-		r.owner = &Owner{Principal: a.Principal, Group: b.Group}
+// ownerBy returns the owner of what is taken through a group; empty: through none. Bindings come group by group.
+func (p *Permit) ownerBy(group string) *Owner {
+	if group == "" {
+		return p.self
+	}
+	if p.last == nil || p.last.Group != group {
+		p.last = &Owner{p.Asker.Principal, group}
+	}
+	return p.last
+}
+
+func (r *right) add(b *Binding, role *Role, owner *Owner) {
+	if verbs := role.Any & taken; verbs != 0 {
+		r.takers = append(r.takers, taker{verbs, b.Holders, owner})
 	}
 	free, own := role.Any, role.Own
 	if b.Holders != "" {
@@ -328,17 +352,24 @@ func (p *Permit) Knows(namespace string) bool {
 	return p == nil || p.somewhere(namespace)|p.somewhere(AllNamespaces) != 0
 }
 
-// OwnerOf returns the owner of what the asker takes at a path.
-func (p *Permit) OwnerOf(namespace, path string) *Owner {
+// OwnerOf returns the owner of what the asker takes at a path by a verb, in the name of a holder if the verb has one:
+// it is that of the first binding by which it may. What another binding allows must not make it a group's.
+func (p *Permit) OwnerOf(v Verb, namespace, path, holder string) *Owner {
 	if p == nil {
 		return nil
 	}
 	o := p.self
 	found := false
 	for _, space := range [2]string{namespace, AllNamespaces} {
+		if found || !p.somewhere(space).Has(v) {
+			continue
+		}
 		p.covering(space, path, func(r *right) bool {
-			if !found && r.owner != nil {
-				found, o = true, r.owner
+			for i := range r.takers {
+				if t := &r.takers[i]; t.allows(v, holder) {
+					found, o = true, t.owner
+					break
+				}
 			}
 			return !found
 		})

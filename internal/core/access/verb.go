@@ -65,6 +65,9 @@ const Owned = 1<<Read | 1<<List | 1<<Watch | 1<<Renew | 1<<Release | 1<<Ask | 1<
 // holding are the verbs that name a holder.
 const holding = 1<<Acquire | 1<<Share | 1<<Change
 
+// taken are the verbs by which something gets an owner.
+const taken = 1<<Acquire | 1<<Share | 1<<RecordWrite
+
 // Of returns a set.
 func Of(list ...Verb) (s Verbs) {
 	for _, v := range list {

@@ -182,45 +182,52 @@ func (p *Policy) Fits() error {
 	return nil
 }
 
-// hasAdmin reports whether somebody who can be proven may change the policy.
+// hasAdmin reports whether somebody who can be proven may change the policy. It looks at each credential once, however
+// many bindings there are.
 func (p *Policy) hasAdmin() bool {
+	principals, groups := map[string]bool{}, map[string]bool{}
 	for _, b := range p.bindings.Values() {
 		role, ok := p.Role(b.Role)
-		if ok && role.Any.Has(Admin) && b.Namespace == AllNamespaces && b.Prefix == "" && p.provable(b) {
+		switch {
+		case !ok || !role.Any.Has(Admin) || b.Namespace != AllNamespaces || b.Prefix != "":
+		case b.Group != "":
+			groups[b.Group] = true
+		case p.provable(b.Principal):
 			return true
+		default:
+			principals[b.Principal] = true
 		}
 	}
-	return false
+	return len(principals)+len(groups) > 0 && p.provesAny(principals, groups)
 }
 
-// provable reports whether there is a credential for whom a binding is to.
-func (p *Policy) provable(b *Binding) bool {
-	if b.Group == "" {
-		issuer, _, foreign := strings.Cut(b.Principal, ":")
-		if !foreign {
-			return p.HasTokens(b.Principal)
-		}
-		_, known := p.issuers.Get(issuer)
-		return known || issuer == CertificateIssuer && p.certificates.Len() > 0
+// provable reports whether there is a credential for a principal, as far as its name tells.
+func (p *Policy) provable(principal string) bool {
+	issuer, _, foreign := strings.Cut(principal, ":")
+	if !foreign {
+		return p.HasTokens(principal)
 	}
-	for _, t := range p.tokens.Values() {
-		if slices.Contains(t.Groups, b.Group) {
+	_, known := p.issuers.Get(issuer)
+	return known || issuer == CertificateIssuer && p.certificates.Len() > 0
+}
+
+// provesAny reports whether there is a credential for one of some principals, by a certificate, or groups.
+func (p *Policy) provesAny(principals, groups map[string]bool) bool {
+	in := func(group string) bool { return groups[group] }
+	for _, c := range p.certificates.Values() {
+		if principals[c.Principal] || slices.ContainsFunc(c.Groups, in) {
 			return true
 		}
 	}
 	for _, i := range p.issuers.Values() {
-		for _, r := range i.Groups {
-			if r.Group == b.Group {
-				return true
-			}
-		}
-	}
-	for _, c := range p.certificates.Values() {
-		if slices.Contains(c.Groups, b.Group) {
+		if slices.ContainsFunc(i.Groups, func(r ClaimRule) bool { return groups[r.Group] }) {
 			return true
 		}
 	}
-	return false
+	if len(groups) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(p.tokens.Values(), func(t *Token) bool { return slices.ContainsFunc(t.Groups, in) })
 }
 
 func first(errs ...error) error {

@@ -1,0 +1,53 @@
+package access
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// within fails if something takes longer than anything in the log may.
+func within(t *testing.T, most time.Duration, what string, fn func()) {
+	t.Helper()
+	begin := time.Now()
+	fn()
+	if took := time.Since(begin); took > most {
+		t.Errorf("%s takes %v", what, took)
+	} else {
+		t.Logf("%s takes %v", what, took)
+	}
+}
+
+// As many groups that nobody is in as there may be, and as many tokens.
+func TestToLookForAnAdminCostsLittle(t *testing.T) {
+	p := &Policy{}
+	var all Items
+	for i := range MaxTokens {
+		token := &Token{ID: fmt.Sprint(i), Hash: fmt.Sprintf("%032d", i), Principal: fmt.Sprint(i)}
+		for g := range MaxGroups {
+			token.Groups = append(token.Groups, fmt.Sprintf("some-%d", g))
+		}
+		all.Tokens = append(all.Tokens, token)
+	}
+	for i := range MaxBindings {
+		all.Bindings = append(all.Bindings, &Binding{Name: fmt.Sprint(i), Role: "admin", Group: fmt.Sprintf("none-%d", i),
+			Namespace: "*"})
+	}
+	p.Put(all)
+	within(t, 2*time.Second, "to look for an admin who does not exist", func() {
+		if p.Fits() == nil {
+			t.Error("there is an admin")
+		}
+	})
+}
+
+func TestAnAdminByACertificate(t *testing.T) {
+	p := policy(&Binding{Role: "admin", Principal: "ops", Namespace: "*"})
+	if p.Fits() == nil {
+		t.Error("somebody is let in without any credential")
+	}
+	p = p.With(Keys{}, Items{Certificates: []*Certificate{{Name: "ops", SAN: "dns:ops.example.com", Principal: "ops"}}})
+	if err := p.Fits(); err != nil {
+		t.Errorf("an admin who has a certificate: %v", err)
+	}
+}

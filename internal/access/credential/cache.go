@@ -47,7 +47,7 @@ type entry struct {
 
 // holds reports whether an entry is still right.
 func (e *entry) holds(k *known, now time.Time) bool {
-	if e.policy != k.policy || e.proof.Expired(now) {
+	if !e.policy.SameRules(k.policy) || e.proof.Expired(now) {
 		return false
 	}
 	return e.issuer == nil || e.issuer.keys.current(now) == e.keys
@@ -97,7 +97,7 @@ func (c *cache) keep(policy *access.Policy) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k, e := range c.entries {
-		if e.policy != policy {
+		if !e.policy.SameRules(policy) {
 			delete(c.entries, k)
 		}
 	}

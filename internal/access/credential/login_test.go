@@ -315,9 +315,12 @@ func TestUsesAreTold(t *testing.T) {
 	if len(told) != 1 || told[0] != (access.Use{ID: "t1", Wall: d.now().UnixNano()}) {
 		t.Fatalf("it is told %v", told)
 	}
+	proof := d.good(Shown{Secret: secret})
 	d.local.Store(d.local.Load().WithUses(told))
 	d.pass(useEvery - 1)
-	d.good(Shown{Secret: secret})
+	if d.good(Shown{Secret: secret}) != proof {
+		t.Error("a credential is judged again since a token was used")
+	}
 	if len(told) != 1 {
 		t.Errorf("it is told %v", told)
 	}

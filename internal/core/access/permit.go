@@ -28,7 +28,7 @@ type Owner = leasehold.Owner
 // is that of a cluster without a policy.
 type Permit struct {
 	Asker  *Asker
-	Policy *Policy // by which it was made
+	Policy *Policy // by which it was made, or one that has the same rules
 
 	revoked bool
 	self    *Owner   // of what it takes by no group
@@ -76,7 +76,7 @@ func (p *Policy) Permit(a *Asker) *Permit {
 	if a == nil || p == nil {
 		return p.Compile(a)
 	}
-	if known := a.permit.Load(); known != nil && known.Policy == p {
+	if known := a.permit.Load(); known != nil && known.Policy.SameRules(p) {
 		return known
 	}
 	made := p.Compile(a)
@@ -186,7 +186,7 @@ func (p *Permit) ownerBy(group string) *Owner {
 		return p.self
 	}
 	if p.last == nil || p.last.Group != group {
-		p.last = &Owner{p.Asker.Principal, group}
+		p.last = &Owner{Principal: p.Asker.Principal, Group: group}
 	}
 	return p.last
 }

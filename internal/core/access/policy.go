@@ -13,6 +13,8 @@ type Policy struct {
 	Revision uint64 // how often it was changed
 	Declared Declaration
 
+	rules *rules // nil: shared with no other policy
+
 	tokens       btree.Map[string, *Token]
 	byHash       btree.Map[string, *Token]
 	ofPrincipal  btree.Map[string, int] // how many tokens a principal has
@@ -43,6 +45,7 @@ type Keys struct {
 func (p *Policy) With(remove Keys, put Items) *Policy {
 	n := p.copy()
 	n.Revision++
+	n.rules = new(rules)
 	for _, id := range remove.Tokens {
 		n.dropToken(id)
 	}
@@ -84,7 +87,7 @@ func (p *Policy) copy() *Policy {
 		return &Policy{}
 	}
 	return &Policy{
-		Revision: p.Revision, Declared: p.Declared,
+		Revision: p.Revision, Declared: p.Declared, rules: p.rules,
 		tokens: *p.tokens.Copy(), byHash: *p.byHash.Copy(), ofPrincipal: *p.ofPrincipal.Copy(),
 		roles: *p.roles.Copy(), bindings: *p.bindings.Copy(), bySubject: *p.bySubject.Copy(),
 		quotas: *p.quotas.Copy(), issuers: *p.issuers.Copy(), certificates: *p.certificates.Copy(),

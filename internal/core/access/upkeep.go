@@ -16,6 +16,16 @@ type Use struct {
 	Wall int64 // Unix nanoseconds
 }
 
+// rules are shared by policies that differ in the use of tokens alone. Each has an address of its own.
+type rules struct{ _ byte }
+
+// SameRules reports whether everybody may do the same by another policy, since that differs in the use of tokens alone.
+// What was found out by one holds by the other: tokens are used all the time, and to judge everybody anew for each
+// note of that would cost far more than the notes.
+func (p *Policy) SameRules(o *Policy) bool {
+	return p == o || p != nil && o != nil && p.rules != nil && p.rules == o.rules
+}
+
 // WithUses returns the policy with what is newer about the use of its tokens. It has the same revision: nobody may do
 // anything else by it.
 func (p *Policy) WithUses(uses []Use) *Policy {
@@ -30,6 +40,9 @@ func (p *Policy) WithUses(uses []Use) *Policy {
 		}
 		if n == p {
 			n = p.copy()
+			if n.rules == nil {
+				n.rules = new(rules)
+			}
 		}
 		used := *t
 		used.UsedWall = use.Wall

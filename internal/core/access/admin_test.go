@@ -51,3 +51,22 @@ func TestAnAdminByACertificate(t *testing.T) {
 		t.Errorf("an admin who has a certificate: %v", err)
 	}
 }
+
+// As many bindings to one group as there may be, each for another place. That many are read from a snapshot and
+// compiled for each who is in the group, between two commands.
+func TestManyBindingsToOneGroup(t *testing.T) {
+	var all Items
+	for i := range MaxBindings {
+		all.Bindings = append(all.Bindings, &Binding{Name: fmt.Sprint("b", i*7919%MaxBindings), Role: "member", Group: "all",
+			Namespace: "default", Prefix: fmt.Sprintf("team-%d", i*7919%MaxBindings)})
+	}
+	p := &Policy{}
+	within(t, time.Second, "to restore them", func() { p.Put(all) })
+	var q *Policy
+	within(t, time.Second, "to replace 2,000", func() { q = p.With(Keys{}, Items{Bindings: all.Bindings[:MaxChange]}) })
+	var permit *Permit
+	within(t, time.Second, "to compile them", func() { permit = q.Compile(&Asker{Principal: "ann", Groups: []string{"all"}}) })
+	if !permit.May(Acquire, "default", "team-77/x", nil) || permit.May(Acquire, "default", "team-77x", nil) {
+		t.Error("they decide otherwise than they say")
+	}
+}

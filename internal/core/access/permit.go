@@ -109,17 +109,15 @@ func (p *Policy) Compile(a *Asker) *Permit {
 
 // each calls add with every binding of an asker.
 func (p *Policy) each(a *Asker, add func(*Binding, *Role)) {
-	give := func(subject string) {
-		list, _ := p.bySubject.Get(subject)
-		for _, b := range list {
-			if role, ok := p.Role(b.Role); ok {
-				add(b, role)
-			}
+	give := func(b *Binding) bool {
+		if role, ok := p.Role(b.Role); ok {
+			add(b, role)
 		}
+		return true
 	}
-	give(principalSubject + a.Principal)
+	p.ofSubject(subject(principalSubject, a.Principal), give)
 	for _, g := range a.Groups {
-		give(groupSubject + g)
+		p.ofSubject(subject(groupSubject, g), give)
 	}
 }
 

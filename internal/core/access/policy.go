@@ -1,7 +1,7 @@
 package access
 
 import (
-	"slices"
+	"encoding/binary"
 	"strings"
 
 	"github.com/tidwall/btree"
@@ -20,7 +20,7 @@ type Policy struct {
 	ofPrincipal  btree.Map[string, int] // how many tokens a principal has
 	roles        btree.Map[string, *Role]
 	bindings     btree.Map[string, *Binding]
-	bySubject    btree.Map[string, []*Binding]
+	bySubject    btree.Map[string, *Binding] // by subject and name
 	quotas       btree.Map[string, *Quota]
 	issuers      btree.Map[string, *Issuer]
 	certificates btree.Map[string, *Certificate]
@@ -121,43 +121,45 @@ func (p *Policy) dropToken(id string) {
 	p.ofPrincipal.Delete(t.Principal)
 }
 
-// subject is where the bindings of a principal or a group are found.
-func (b *Binding) subject() string {
-	if b.Group != "" {
-		return groupSubject + b.Group
-	}
-	return principalSubject + b.Principal
+// subject begins the keys of the bindings of a principal or a group, with nobody else's among them: the length of the
+// name comes first, because it may contain any bytes.
+func subject(kind byte, name string) string {
+	return string(append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(name))), name...))
 }
 
+// The kinds of subjects.
 const (
-	groupSubject     = "g"
-	principalSubject = "p"
+	groupSubject     = 'g'
+	principalSubject = 'p'
 )
+
+// key is where a binding is found by its subject.
+func (b *Binding) key() string {
+	if b.Group != "" {
+		return subject(groupSubject, b.Group) + b.Name
+	}
+	return subject(principalSubject, b.Principal) + b.Name
+}
+
+// ofSubject calls yield with the bindings of a subject, until it returns false. They come by name, not by arrival: the
+// first binding that allows to take something decides whose it is, and a policy that was read from a snapshot
+// must decide as the one that was written.
+func (p *Policy) ofSubject(subject string, yield func(*Binding) bool) {
+	p.bySubject.Ascend(subject, func(key string, b *Binding) bool {
+		return strings.HasPrefix(key, subject) && yield(b)
+	})
+}
 
 func (p *Policy) putBinding(b *Binding) {
 	p.dropBinding(b.Name)
 	p.bindings.Set(b.Name, b)
-	// By name, not by arrival: the first binding that allows to take something decides whose it is, and a
-	// policy that was read from a snapshot must decide as the one that was written.
-	list, _ := p.bySubject.Get(b.subject())
-	i, _ := slices.BinarySearchFunc(list, b.Name, func(b *Binding, name string) int {
-		return strings.Compare(b.Name, name)
-	})
-	p.bySubject.Set(b.subject(), slices.Insert(slices.Clone(list), i, b))
+	p.bySubject.Set(b.key(), b)
 }
 
 func (p *Policy) dropBinding(name string) {
-	b, ok := p.bindings.Delete(name)
-	if !ok {
-		return
+	if b, ok := p.bindings.Delete(name); ok {
+		p.bySubject.Delete(b.key())
 	}
-	list, _ := p.bySubject.Get(b.subject())
-	left := slices.DeleteFunc(slices.Clone(list), func(other *Binding) bool { return other == b })
-	if len(left) == 0 {
-		p.bySubject.Delete(b.subject())
-		return
-	}
-	p.bySubject.Set(b.subject(), left)
 }
 
 // Items returns everything, each kind in the order of its names.
@@ -210,8 +212,12 @@ func (p *Policy) Binding(name string) (*Binding, bool) { return p.bindings.Get(n
 
 // NamesGroup reports whether a binding is to a group: others need not travel with an asker.
 func (p *Policy) NamesGroup(group string) bool {
-	_, ok := p.bySubject.Get(groupSubject + group)
-	return ok
+	named := false
+	p.ofSubject(subject(groupSubject, group), func(*Binding) bool {
+		named = true
+		return false
+	})
+	return named
 }
 
 // QuotaOfPrincipal returns the quota of a principal, or nil if it has none.

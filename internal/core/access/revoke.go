@@ -68,7 +68,7 @@ func (p *Policy) endsLeases() (found bool) {
 // stillGives reports whether a policy has a binding of the same name to the same, with which they may renew.
 func (p *Policy) stillGives(b *Binding) bool {
 	now, ok := p.bindings.Get(b.Name)
-	if !ok || now.subject() != b.subject() || now.Namespace != b.Namespace || now.Prefix != b.Prefix {
+	if !ok || now.key() != b.key() || now.Namespace != b.Namespace || now.Prefix != b.Prefix {
 		return false
 	}
 	role, ok := p.Role(now.Role)

@@ -110,7 +110,7 @@ func (k *Keeper) begin(ctx context.Context) error {
 	}
 	k.Log.Warn("access is on: the admin token is in a file; keep it safe, or make other tokens and delete it",
 		"file", TokenFile(k.Dir))
-	return unmark(k.Dir)
+	return nil
 }
 
 // letIn makes another admin token for an operator who was locked out. If that fails the server goes on, with the
@@ -121,9 +121,6 @@ func (k *Keeper) letIn(ctx context.Context) {
 	})
 	if err == nil && !is {
 		err = errors.New("somebody removed the token at once")
-	}
-	if err == nil {
-		err = unmark(k.Dir)
 	}
 	if err != nil {
 		k.warn(&k.recover, "leasehold access recover could not be carried out: "+err.Error())
@@ -166,10 +163,14 @@ func (k *Keeper) grant(ctx context.Context, change *core.ChangeAccess) (is bool,
 	if err != nil || policy == nil {
 		return false, err
 	}
-	if _, is = policy.TokenOf(hash); is {
+	if _, is = policy.TokenOf(hash); !is {
+		return false, nil
+	}
+	// In this order: a server that fails in between finds the secret, and with the mark it would make another token.
+	if err = unmark(k.Dir); err == nil {
 		err = settle(k.Dir)
 	}
-	return is, err
+	return true, err
 }
 
 // settlePending decides about the secret that a server left which failed before it knew whether it counts.

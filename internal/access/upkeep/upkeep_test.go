@@ -256,6 +256,26 @@ func TestRecoverThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
+// A server that fails before the secret has its name makes one token all the same.
+func TestRecoverThatCrashesMakesOneToken(t *testing.T) {
+	e, dir := newEngine(t), t.TempDir()
+	started(t, e, Config{Dir: t.TempDir(), Begin: true})
+	if err := errors.Join(Mark(dir), os.MkdirAll(filepath.Join(TokenFile(dir), "in the way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	started(t, e, Config{Dir: dir})
+	if Marked(dir) {
+		t.Error("the next start would make another token")
+	}
+	p := policyOf(t, e)
+	if err := os.RemoveAll(TokenFile(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if started(t, e, Config{Dir: dir}); !hasSecret(t, dir, policyOf(t, e)) || policyOf(t, e) != p {
+		t.Errorf("the next start made another token, with the files %v", files(t, dir))
+	}
+}
+
 func TestRecoverWithoutAccessRemovesTheMark(t *testing.T) {
 	e, dir := newEngine(t), t.TempDir()
 	if err := Mark(dir); err != nil {

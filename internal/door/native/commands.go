@@ -71,7 +71,7 @@ func (c *call) releaseMany(commands []*core.Release) error {
 	for range min(atOnce, len(commands)) {
 		wg.Go(func() {
 			for i := range next {
-				if _, err := c.do(commands[i]); !errors.Is(err, leasehold.ErrLost) {
+				if _, err := c.carryOut(commands[i]); !errors.Is(err, leasehold.ErrLost) {
 					failures[i] = err
 				}
 			}
@@ -83,6 +83,7 @@ func (c *call) releaseMany(commands []*core.Release) error {
 	close(next)
 	wg.Wait()
 	if err := firstError(failures...); err != nil {
+		errors.As(err, &c.decided)
 		return err
 	}
 	write(c.w, jsonType, http.StatusOK, nothing)

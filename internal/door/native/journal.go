@@ -29,15 +29,20 @@ func (c *call) origin() leasehold.Origin {
 // signed is the request's context, with where the request comes from.
 func (c *call) signed() context.Context { return engine.WithOrigin(c.ctx, c.origin()) }
 
-// do carries out a command, and says where it comes from if anybody will ask.
+// do carries out a command, and notes how it was refused.
 func (c *call) do(command core.Command) (core.Answer, error) {
-	ctx := c.ctx
-	if engine.HasOrigin(command) {
-		ctx = c.signed()
-	}
-	answer, err := c.door.backend.Do(ctx, command)
+	answer, err := c.carryOut(command)
 	errors.As(err, &c.decided)
 	return answer, err
+}
+
+// carryOut sends a command to the engine, and says where it comes from if anybody will ask. Unlike do it may be
+// called by several goroutines of a request.
+func (c *call) carryOut(command core.Command) (core.Answer, error) {
+	if engine.HasOrigin(command) {
+		return c.door.backend.Do(c.signed(), command)
+	}
+	return c.door.backend.Do(c.ctx, command)
 }
 
 // noteDenied puts a refusal for lack of right in the journal, unless the log has it.

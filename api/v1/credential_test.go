@@ -16,7 +16,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// wants starts a server that knows one token. It answers whoever has it with what was asked, and notes how often
+// wants starts a server that knows one token. It answers those who have it with what was asked, and notes how often
 // it was asked.
 func wants(t *testing.T, token *string, asked *[]string) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -24,7 +24,7 @@ func (g *Guard) Values() engine.Values {
 	return nil
 }
 
-// PutValue: whoever may write a record somewhere.
+// PutValue: those who may write a record somewhere.
 func (v values) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, error) {
 	permit, err := v.guard.Permit(ctx)
 	switch {
@@ -36,7 +36,7 @@ func (v values) PutValue(ctx context.Context, r io.Reader) (leasehold.Large, err
 	return v.in.PutValue(ctx, r)
 }
 
-// OpenValue: whoever may read a record somewhere, for as long as that is so.
+// OpenValue: those who may read a record somewhere, for as long as they may.
 func (v values) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSeekCloser, error) {
 	if err := v.mayRead(ctx); err != nil {
 		return nil, err

@@ -271,7 +271,7 @@ func (s *State) allowChange(c *Change) *leasehold.Error {
 	return s.denyHolder(access.Change, c.Namespace, claim.Resource, holder)
 }
 
-// allowPath judges a command about whoever has a resource, or nobody: those who may do it to their own only go on,
+// allowPath judges a command about the holders of a resource, if any: those who may do it to their own only go on,
 // and each lease is judged when it is found.
 func (s *State) allowPath(v access.Verb, namespace, path string) *leasehold.Error {
 	if s.permit.May(v, namespace, path, s.permit.Self()) {

@@ -125,7 +125,7 @@ func (s *State) withinNamespace(namespace string, more tally) *leasehold.Error {
 	return nil
 }
 
-// tally counts everything in a namespace, whoever's it is.
+// tally counts everything in a namespace, with an owner or without.
 func (sp *space) tally() tally {
 	if sp == nil {
 		return tally{}

@@ -173,7 +173,11 @@ const leastTripsInTTL = 20
 func judgeTTLs(ctx context.Context, c *cli.Conn, trips []time.Duration) finding {
 	shortest, whose, err := shortestTTL(ctx, c)
 	if err != nil {
-		return fine("ttl", "the leases could not be read: %v", err).warn("see who may read them: leasehold list")
+		f := fine("ttl", "the leases could not be read: %v", err)
+		if errors.Is(err, leasehold.ErrDenied) {
+			return f.warn("prove who you are with leasehold login, and see what you may do: leasehold access whoami")
+		}
+		return f.warn("look for yourself: leasehold list")
 	}
 	return judgeTTL(shortest, whose, trips[len(trips)-1])
 }

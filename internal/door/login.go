@@ -110,7 +110,7 @@ func (e *loginError) Unwrap() []error {
 }
 
 // Anonymous reports whether an error is the refusal of somebody who showed nothing. It is not worth a line in the
-// journal: it says nothing about anybody, and whoever finds the port could fill the journal with it.
+// journal: it says nothing about anybody, and anybody who finds the port could fill the journal with it.
 func Anonymous(err error) bool {
 	var r *credential.Refusal
 	return errors.As(err, &r) && r.Reason == credential.Missing

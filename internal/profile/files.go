@@ -65,7 +65,7 @@ func (d Dir) read(name string, into any) error {
 	return nil
 }
 
-// write replaces a file. Whoever reads it meanwhile sees the old one or the new one, whole.
+// write replaces a file. A reader sees the old one or the new one, whole.
 func (d Dir) write(name string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

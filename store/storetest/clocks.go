@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What holds when the wall clock of a store steps. Whoever judges by it gives a lease away too early if it
+// What holds when the wall clock of a store steps. A store that judges by it gives a lease away too early if it
 // steps forward, which nobody can prevent, and too late if it steps back. Tokens make the first harmless.
 
 func clockTests() []test {

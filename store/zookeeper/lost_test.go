@@ -18,7 +18,7 @@ import (
 )
 
 // The answer to a create is lost, and the client connects to a follower which has not heard yet that the
-// node was created: no majority has it. Whoever asks again must wait for that, and not create a second node.
+// node was created: no majority has it. A client that asks again must wait for that, and not create a second node.
 // Nobody would delete the first one for as long as the program runs.
 func TestACreateThatIsNotCommittedYet(t *testing.T) {
 	for name, then := range map[string]func(testing.TB, store.Store){

@@ -53,6 +53,9 @@ the name of another team. Binding again replaces what the binding of that name s
 			return a.PrintJSON(made)
 		}
 		a.Say("%s is %s of %s (binding %s)", who(b.Principal, b.Group), b.Role, where(b.Namespace, b.Prefix), made.Name)
+		if b.Role == "admin" && (!everywhere || b.Prefix != "") {
+			a.Say("to change the cluster, or who may do what, takes a binding with --all-namespaces and no --prefix")
+		}
 		return nil
 	})
 }

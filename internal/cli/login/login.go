@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 
@@ -73,7 +74,12 @@ func obtain(ctx context.Context, a *cli.App, device profile.Device) (profile.Cre
 			fmt.Fprintf(a.Stderr, "or open %s\n", cli.Printable(p.Complete))
 		}
 	})
-	if err != nil && ctx.Err() == nil {
+	var away *url.Error
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.As(err, &away):
+		err = cli.Failure(leasehold.Unavailable, "the issuer cannot be reached: %v", away)
+	default:
 		err = cli.Failure(leasehold.Denied, "%v", err)
 	}
 	return credential, err

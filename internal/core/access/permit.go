@@ -313,7 +313,7 @@ func spans(prefix, from, to string) bool {
 	return to <= prefix[:len(prefix)-1]+"0" // the byte after the slash
 }
 
-// MayAll reports whether the asker may do something to everything in a namespace, whoever's it is.
+// MayAll reports whether the asker may do something to everything in a namespace, its own or not.
 func (p *Permit) MayAll(v Verb, namespace string) bool {
 	if p == nil {
 		return true

@@ -145,15 +145,25 @@ func tokenFileError(format string, args ...any) error {
 // LEASEHOLD_TOKEN, or the file that LEASEHOLD_TOKEN_FILE names. Below "leasehold run", LEASEHOLD_TOKEN is the
 // fencing token of the lease, a number, and LEASEHOLD_ACCESS_TOKEN has what it was before.
 func EnvironToken(getenv func(string) string) TokenFunc {
-	for _, name := range []string{"LEASEHOLD_TOKEN", "LEASEHOLD_ACCESS_TOKEN"} {
-		if token := strings.TrimSpace(getenv(name)); token != "" && !FencingToken(token) {
-			return func(context.Context) (string, error) { return token, nil }
-		}
+	if name := TokenVariable(getenv); name != "" {
+		token := strings.TrimSpace(getenv(name))
+		return func(context.Context) (string, error) { return token, nil }
 	}
 	if path := getenv("LEASEHOLD_TOKEN_FILE"); path != "" {
 		return TokenFile(path)
 	}
 	return nil
+}
+
+// TokenVariable returns the name of the variable that has the token which EnvironToken sends, and an empty one if none
+// has.
+func TokenVariable(getenv func(string) string) string {
+	for _, name := range []string{"LEASEHOLD_TOKEN", "LEASEHOLD_ACCESS_TOKEN"} {
+		if token := strings.TrimSpace(getenv(name)); token != "" && !FencingToken(token) {
+			return name
+		}
+	}
+	return ""
 }
 
 // FencingToken reports whether a text is the token of a lease, or those of several on a line each, and not one that

@@ -21,9 +21,13 @@ func (c *Caller) Version(ctx context.Context) (Version, error) {
 	return send[Version](ctx, c, request{method: "GET", path: "/version", global: true})
 }
 
+// ReadyWarning begins a line of Ready that is no check, but something to look at.
+const ReadyWarning = "warning: "
+
 // Ready asks whether the server is ready for requests, and returns its checks, a line each. If
 // the server answers that it is not ready, the error is a leasehold.ErrUnavailable that says
-// why, and the checks come with it.
+// why, and the checks come with it. What a server that is ready warns of is a line too, which begins
+// with ReadyWarning.
 func (c *Caller) Ready(ctx context.Context) (checks []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -34,6 +38,8 @@ func (c *Caller) Ready(ctx context.Context) (checks []string, err error) {
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
+	// Warnings are for those who may monitor the cluster. A credential that cannot be shown changes nothing else.
+	_, _ = c.proof.authorize(hr)
 	response, err := one.endpoint.client.Do(hr)
 	if err != nil {
 		return nil, unreached(server, err)
@@ -63,6 +69,9 @@ func readyLines(report string) (checks, failed []string) {
 		}
 		if not, ok := strings.CutPrefix(line, "[-]"); ok {
 			checks, failed = append(checks, not), append(failed, not)
+		}
+		if warning, ok := strings.CutPrefix(line, "[!]"); ok {
+			checks = append(checks, ReadyWarning+warning)
 		}
 	}
 	return checks, failed

@@ -31,6 +31,10 @@ func TestReady(t *testing.T) {
 	if err != nil || !slices.Equal(checks, []string{"serving ok", "engine ok"}) {
 		t.Errorf("got %q, %v", checks, err)
 	}
+	body = "[+]engine ok\n[!]a token ends\nreadyz check passed\n"
+	if checks, err = c.Ready(context.Background()); err != nil || !slices.Equal(checks, []string{"engine ok", v1.ReadyWarning + "a token ends"}) {
+		t.Errorf("got %q, %v", checks, err)
+	}
 	status, body = 503, "[-]serving failed: the server is stopping\n[+]engine ok\nreadyz check failed\n"
 	checks, err = c.Ready(context.Background())
 	if !errors.Is(err, leasehold.ErrUnavailable) || !strings.HasSuffix(err.Error(), "is not ready: serving failed: the server is stopping") || len(checks) != 2 {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/user"
@@ -165,11 +166,13 @@ func (c *Conn) Explain(err error) error {
 	case errors.Is(err, v1.ErrUnauthenticated) && c.Client.Token == nil:
 		return Hint(err, "prove who you are: %s, or set LEASEHOLD_TOKEN_FILE", c.Again("login"))
 	case errors.Is(err, v1.ErrUnauthenticated):
-		return Hint(err, "your token is wrong, revoked or expired: ask an admin for another, then: %s",
-			c.Again("login"))
+		return Hint(err, "your token is wrong, revoked or expired: ask an admin for another, then %s", c.replaceToken())
 	}
 	switch failure.Code {
 	case leasehold.Denied:
+		if unconnected := (*net.OpError)(nil); errors.As(err, &unconnected) {
+			return err // about a certificate: whoami would not be answered either
+		}
 		return Hint(err, "see who you are and what you may do: %s", c.Again("access", "whoami"))
 	case leasehold.NotFound:
 		return Hint(err, "see what there is: %s", c.Again("list"))
@@ -177,6 +180,18 @@ func (c *Conn) Explain(err error) error {
 		return Hint(err, "see whether it happened: %s", c.Again("list", "-o", "wide"))
 	}
 	return err
+}
+
+// replaceToken says where another token has to go: a login is not used while a flag, a variable or the context names
+// one.
+func (c *Conn) replaceToken() string {
+	switch {
+	case c.Client.TokenVariable != "":
+		return "set " + c.Client.TokenVariable
+	case c.Client.TokenFile != "":
+		return "write it to " + c.Client.TokenFile
+	}
+	return "run " + c.Again("login")
 }
 
 // Holder returns who runs the command, as others will see it. The number is that of the calling

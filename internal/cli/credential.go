@@ -34,6 +34,9 @@ func (a *App) ClientSettings(cmd *cobra.Command) (config.Client, error) {
 	if ours && src.Context[profile.Insecure] == "true" {
 		client.Insecure = true
 	}
+	if !origins["token-file"].OfFlag() {
+		client.TokenVariable = v1.TokenVariable(a.Getenv)
+	}
 	client.Token, err = a.token(dir, client, origins["token-file"])
 	if err != nil {
 		return config.Client{}, Usage("%v", err)

@@ -76,6 +76,9 @@ type Client struct {
 	TokenFile string
 	Insecure  bool         // a token is sent also without TLS
 	Token     v1.TokenFunc // proves who asks; nil: nothing does. The command line sets it
+
+	// TokenVariable is the variable that Token is of, empty if it is of none.
+	TokenVariable string
 }
 
 // Sources is where settings come from.

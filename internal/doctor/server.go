@@ -54,7 +54,7 @@ func (d *Diagnosis) AskServer(ctx context.Context, c *cli.Conn, length time.Dura
 	}
 	health := judgeHealth(c.Ready(ctx))
 	d.Add(health)
-	ready := health.Result == ResultOK
+	ready := health.Result != ResultProblem
 	d.lookAtServers(ctx, c)
 	d.lookAtCluster(ctx, c, ready)
 	d.Add(judgeVersions(ours, theirs))
@@ -149,6 +149,17 @@ func judgeHealth(checks []string, err error) finding {
 	if err != nil {
 		return fine("health", "%v", err).fail(codeOf(err), "a server that is starting or stopping is not ready for a "+
 			"while; if that lasts, its log says why")
+	}
+	var warnings []string
+	checks = slices.DeleteFunc(slices.Clone(checks), func(line string) bool {
+		text, is := strings.CutPrefix(line, v1.ReadyWarning)
+		if is && !strings.HasPrefix(text, "quarantine: ") { // which is a finding of its own
+			warnings = append(warnings, text)
+		}
+		return is
+	})
+	if len(warnings) > 0 {
+		return fine("health", "ready, but %s", strings.Join(warnings, "; ")).warn("the server's log says more")
 	}
 	return fine("health", "ready: %s", strings.Join(checks, ", "))
 }

@@ -2,10 +2,12 @@ package access
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/cli"
 )
@@ -103,7 +105,11 @@ func deleter(a *cli.App, kind string, cmd *cobra.Command,
 	cmd.Args = cli.Takes(1, 1)
 	intent := intends(a, cmd)
 	cmd.RunE = a.Talk(func(ctx context.Context, c *cli.Conn, args []string) error {
-		if err := remove(c, ctx, args[0], intent(c)); err != nil {
+		err := remove(c, ctx, args[0], intent(c))
+		if errors.Is(err, leasehold.ErrNotFound) {
+			return cli.Hint(err, "see what there is: %s", c.Again(listing(kind)...))
+		}
+		if err != nil {
 			return err
 		}
 		if a.Output == cli.FormatJSON {
@@ -115,6 +121,14 @@ func deleter(a *cli.App, kind string, cmd *cobra.Command,
 	a.ServerFlags(cmd)
 	a.OutputFlag(cmd, cli.FormatJSON)
 	return cmd
+}
+
+// listing returns the command that shows what there is of a kind.
+func listing(kind string) []string {
+	if kind == "binding" {
+		return []string{"access", "bindings"}
+	}
+	return []string{"access", kind, "list"}
 }
 
 // who returns whom a binding is to, for people.

@@ -161,33 +161,3 @@ func BenchmarkMay(b *testing.B) {
 		})
 	}
 }
-
-// What one asker is shown of a policy decides as the whole does, and has nothing of others.
-func TestThePartOfOneAsker(t *testing.T) {
-	p := policy(
-		&Binding{Name: "a", Role: "taker", Group: "a", Namespace: "default", Prefix: "a/"},
-		&Binding{Name: "b", Role: "viewer", Principal: "ann", Namespace: "default", Prefix: "b"},
-		&Binding{Name: "c", Role: "admin", Principal: "root", Namespace: "*"},
-	).With(Keys{}, Items{
-		Roles:  []*Role{{Name: "taker", Any: Of(Acquire)}, {Name: "other", Any: Of(Read)}},
-		Tokens: []*Token{{ID: "t1", Hash: "1", Principal: "ann"}, {ID: "t2", Hash: "2", Principal: "root"}},
-		Quotas: []*Quota{{Principal: "ann", Leases: 1}, {Principal: "root", Leases: 2}, {Namespace: "default", Leases: 3}},
-	})
-	ann := &Asker{Principal: "ann", Groups: []string{"a"}, Token: "t1"}
-	part := p.Of(ann)
-	for v := range verbs {
-		for _, path := range []string{"a/x", "b", "c"} {
-			if whole, got := len(p.Why(ann, v, "default", path)), len(part.Why(ann, v, "default", path)); whole != got {
-				t.Errorf("%v %s: %d bindings allow it, of the part %d", v, path, whole, got)
-			}
-		}
-	}
-	items := part.Items()
-	keys := items.Keys()
-	if got := fmt.Sprint(keys); got != "{[t1] [taker] [a b] [pann] [] []}" || part.Compile(ann).Revoked() {
-		t.Errorf("the part has %s", got)
-	}
-	if part := p.Of(nil); part == nil || part.Size() != 0 {
-		t.Error("nobody is shown something, or that access is off")
-	}
-}

@@ -240,30 +240,3 @@ func (p *Policy) Issuers() []*Issuer { return p.issuers.Values() }
 
 // Certificates returns the rules for client certificates, in the order of their names.
 func (p *Policy) Certificates() []*Certificate { return p.certificates.Values() }
-
-// Of returns what a policy says of one asker: its bindings, their roles, its token and its quota. It decides about
-// that asker as the whole does, and tells nothing of others.
-func (p *Policy) Of(a *Asker) *Policy {
-	if p == nil || a == &System {
-		return p
-	}
-	out := &Policy{Revision: p.Revision}
-	if a == nil {
-		return out
-	}
-	var all Items
-	if t, ok := p.tokens.Get(a.Token); ok {
-		all.Tokens = []*Token{t}
-	}
-	p.each(a, func(b *Binding, role *Role) {
-		all.Bindings = append(all.Bindings, b)
-		if !IsReady(role.Name) {
-			all.Roles = append(all.Roles, role)
-		}
-	})
-	if q := p.QuotaOfPrincipal(a.Principal); q != nil {
-		all.Quotas = []*Quota{q}
-	}
-	out.Put(all)
-	return out
-}

@@ -88,6 +88,7 @@ type world struct {
 	t       *testing.T
 	program string
 	data    string
+	flags   []string // of the server, beside those that each has
 	front   *httptest.Server
 	state   string
 
@@ -116,7 +117,8 @@ func newWorld(t *testing.T, program string) *world {
 
 // start starts the server and returns when it says where it is.
 func (w *world) start() {
-	server := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", w.data, "--min-free", "0")
+	server := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", w.data,
+		"--min-free", "0"}, w.flags...)...)
 	server.Env = []string{}
 	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := server.StderrPipe()
@@ -217,6 +219,9 @@ type person struct {
 	w    *world
 	dir  string
 	lock string // what follows the lock's address
+
+	password  string // that Terraform sends
+	tokenFile string // of the command line
 }
 
 // somebody makes a person who has run init.
@@ -240,11 +245,18 @@ func (p *person) configure(configuration string) {
 const patience = 3 * time.Minute
 
 func (p *person) environ() []string {
-	return []string{
+	env := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "TF_CLI_CONFIG_FILE=/dev/null", "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_INPUT=0",
 		"TF_HTTP_ADDRESS=" + p.w.address(""), "TF_HTTP_LOCK_ADDRESS=" + p.w.address(p.lock), "TF_HTTP_UNLOCK_ADDRESS=" + p.w.address(""),
 		"TF_HTTP_RETRY_MAX=8", "TF_HTTP_RETRY_WAIT_MAX=2", "LEASEHOLD_SERVER=" + p.w.front.URL,
 	}
+	if p.password != "" {
+		env = append(env, "TF_HTTP_USERNAME=anybody", "TF_HTTP_PASSWORD="+p.password)
+	}
+	if p.tokenFile != "" {
+		env = append(env, "LEASEHOLD_TOKEN_FILE="+p.tokenFile)
+	}
+	return env
 }
 
 // A command is a program that runs.
@@ -291,6 +303,12 @@ func (p *person) terraform(args ...string) *command {
 func (c *command) code() int {
 	<-c.done
 	return c.ProcessState.ExitCode()
+}
+
+// said waits until it ends, well or not, and returns what it said.
+func (c *command) said() string {
+	<-c.done
+	return c.out.String()
 }
 
 // succeeds fails the test unless it ended well.

@@ -26,12 +26,17 @@ func (v *view) mayReadRecord(namespace, path string) bool {
 		v.shown = true
 		return true
 	}
+	v.denyRecord(namespace, path)
+	return false
+}
+
+// denyRecord refuses what the asker may not read. Who has the right to records lacks the one to foreign ones.
+func (v *view) denyRecord(namespace, path string) {
 	verb := policy.RecordRead
 	if v.permit.May(verb, namespace, path, v.self()) && policy.IsForeign(path) {
 		verb = policy.Foreign
 	}
 	v.deny(verb, namespace, path)
-	return false
 }
 
 // Record: record-read.
@@ -81,7 +86,7 @@ func (v *view) Records(namespace string, q core.RecordQuery) (core.RecordPage, *
 	}
 	spans := v.spans(namespace, q.From, q.To)
 	if len(spans) == 0 {
-		v.deny(policy.RecordRead, namespace, q.From)
+		v.denyRecord(namespace, q.From)
 		page, failure := v.in.Records(nowhere, core.RecordQuery{})
 		return page, failure
 	}

@@ -94,6 +94,37 @@ func TestAPrefixHasTheRunsOfItsJobs(t *testing.T) {
 	}
 }
 
+// Azure's clients know nothing of the places where the parts of a blob are.
+func TestAPrefixHasThePartsOfItsBlobs(t *testing.T) {
+	who := &Asker{Principal: "azure:prod"}
+	for _, c := range []struct {
+		prefix, path string
+		verb         Verb
+		want         bool
+	}{
+		{"azure", "azure.blobs/prod/box/x", RecordWrite, true},
+		{"azure/", "azure.past/prod/box/x?1", RecordRead, true},
+		{"azure/prod", "azure.lists/prod/box/x", RecordWrite, true},
+		{"azure/prod", "azure.lists/production/box/x", RecordRead, false},
+		{"azure/prod/box/", "azure.blocks/prod/box/x?1", RecordWrite, true},
+		{"azure/prod/box/", "azure.blocks/prod/other/x?1", RecordRead, false},
+		{"azure/prod/box/", "azure.blocks/prod/box/x?1", Foreign, false},
+		{"azure/prod/box/", "azure.blobs/prod/box/x", Acquire, false},
+		{"azure/prod/box/d%25/", "azure.snapshots/prod/box/d%25/x?1", RecordRead, false}, // of d%/x
+		{"azure/prod/box/d%/", "azure.snapshots/prod/box/d%25/x?1", RecordRead, true},
+		{"azure.blobs/prod/", "azure.blocks/prod/box/x?1", RecordRead, false},
+		{"azures/", "azure.blobs/prod/box/x", RecordRead, false},
+	} {
+		p := policy(&Binding{Role: "member", Principal: who.Principal, Namespace: "default", Prefix: c.prefix})
+		if got := p.Compile(who).May(c.verb, "default", c.path, nil); got != c.want {
+			t.Errorf("with %s, may %v %s: %v", c.prefix, c.verb, c.path, got)
+		}
+		if why := p.Why(who, c.verb, "default", c.path); (len(why) > 0) != c.want {
+			t.Errorf("with %s, why %v %s says otherwise", c.prefix, c.verb, c.path)
+		}
+	}
+}
+
 func TestRangesAreCoveredAsAWhole(t *testing.T) {
 	p := policy(&Binding{Role: "member", Principal: "ann", Namespace: "default", Prefix: "a/"}).
 		Compile(&Asker{Principal: "ann"})

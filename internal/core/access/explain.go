@@ -39,7 +39,7 @@ func allows(b *Binding, role *Role, v Verb, namespace, path string) (Reason, boo
 	if b.Namespace != AllNamespaces && b.Namespace != namespace {
 		return Reason{}, false
 	}
-	if job, ok := jobOf(v, path); !Covers(b.Prefix, path) && !(ok && Covers(b.Prefix, job)) {
+	if !Covers(b.Prefix, path) && !coversBeside(b.Prefix, v, path) {
 		return Reason{}, false
 	}
 	return Reason{b, role, !role.Any.Has(v)}, role.Any.Has(v) || role.Own.Has(v)

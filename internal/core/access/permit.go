@@ -122,14 +122,10 @@ func (p *Policy) each(a *Asker, add func(*Binding, *Role)) {
 }
 
 func (p *Permit) add(b *Binding, role *Role) {
-	prefixes := []string{b.Prefix}
-	if b.Prefix != "" && !strings.HasSuffix(b.Prefix, "/") {
-		prefixes = append(prefixes, b.Prefix+"/")
-	}
-	for _, prefix := range prefixes {
-		p.addAt(prefix, b, role)
-		if prefix != "" && (role.Any|role.Own)&ofRecords != 0 {
-			p.addAt(runsRoot+prefix, b, &Role{Any: role.Any & ofRecords, Own: role.Own & ofRecords})
+	p.addBelow(b.Prefix, b, role)
+	for _, place := range besides(b.Prefix) {
+		if (role.Any|role.Own)&place.verbs != 0 {
+			p.addBelow(place.prefix, b, &Role{Any: role.Any & place.verbs, Own: role.Own & place.verbs})
 		}
 	}
 	i, known := p.findSpace(b.Namespace)
@@ -139,7 +135,15 @@ func (p *Permit) add(b *Binding, role *Role) {
 	p.spaces[i].verbs |= role.Any | role.Own
 }
 
-// addAt adds what a role allows below a prefix.
+// addBelow adds what a role allows at what a prefix covers.
+func (p *Permit) addBelow(prefix string, b *Binding, role *Role) {
+	p.addAt(prefix, b, role)
+	if prefix != "" && !strings.HasSuffix(prefix, "/") {
+		p.addAt(prefix+"/", b, role)
+	}
+}
+
+// addAt adds what a role allows below a prefix that ends with a slash, or at that very path.
 func (p *Permit) addAt(prefix string, b *Binding, role *Role) {
 	at := where{b.Namespace, prefix}
 	i, known := p.find(at)

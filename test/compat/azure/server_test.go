@@ -69,12 +69,13 @@ type server struct {
 	exited  chan struct{}
 	log     *lines
 	listens []string
+	flags   []string // beside those that each has
 }
 
 // startServer starts a server with an account and certificates of its own.
-func startServer(t *testing.T) *server {
+func startServer(t *testing.T, flags ...string) *server {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir(), listens: []string{"127.0.0.1:0", "127.0.0.1:0"}}
+	s := &server{t: t, dir: t.TempDir(), listens: []string{"127.0.0.1:0", "127.0.0.1:0"}, flags: flags}
 	makeCertificates(t, s.dir)
 	var shown struct{ Keys []string }
 	if err := json.Unmarshal([]byte(s.leasehold(t, "azure", "account", "create", accountName, "-o", "json")), &shown); err != nil {
@@ -89,22 +90,29 @@ func startServer(t *testing.T) *server {
 // leasehold runs a command and returns what it prints.
 func (s *server) leasehold(t *testing.T, args ...string) string {
 	t.Helper()
+	out, errs, err := s.try(args...)
+	if err != nil {
+		t.Fatalf("leasehold %s: %v\n%s", strings.Join(args, " "), err, errs)
+	}
+	return out
+}
+
+// try runs a command that may be refused.
+func (s *server) try(args ...string) (out, errs string, err error) {
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "LEASEHOLD_SERVER="+s.native)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("leasehold %s: %v\n%s", strings.Join(args, " "), err, errs.String())
-	}
-	return string(out)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	text, err := cmd.Output()
+	return string(text), said.String(), err
 }
 
 func (s *server) start() {
 	s.t.Helper()
-	s.cmd = exec.Command(binary, "serve", "--listen", s.listens[0], "--data", "data", "--log-format", "json",
-		"--azure-listen", s.listens[1], "--azure-cert", "cert.pem", "--azure-key", "key.pem", "--azure-domain", domain)
+	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", s.listens[0], "--data", "data",
+		"--log-format", "json", "--azure-listen", s.listens[1], "--azure-cert", "cert.pem", "--azure-key", "key.pem",
+		"--azure-domain", domain}, s.flags...)...)
 	s.cmd.Dir = s.dir
 	s.log = &lines{seen: make(chan struct{}, 1)}
 	s.cmd.Stderr = s.log

@@ -40,14 +40,43 @@ func New(e engine.Engine) *Guard {
 // Do carries out a command, in the name of the asker. Whether it may is decided where it is applied.
 func (g *Guard) Do(ctx context.Context, c core.Command) (core.Answer, error) {
 	if p := g.feed.Policy(); p != nil {
-		if err := g.admit(ctx, p, c); err != nil {
+		var err error
+		if c, err = g.sign(ctx, p, c); err != nil {
 			return core.Answer{}, err
-		}
-		if asker := engine.AskerOf(ctx); asker != nil && asker != &policy.System {
-			c = command.SignedBy(c, asker.Principal)
 		}
 	}
 	return g.engine.Do(ctx, c)
+}
+
+// Submit carries out commands, each in the name of its asker.
+func (g *Guard) Submit(batch []engine.Submission) {
+	p := g.feed.Policy()
+	if p == nil {
+		g.engine.Submit(batch)
+		return
+	}
+	admitted := make([]engine.Submission, 0, len(batch))
+	for _, s := range batch {
+		c, err := g.sign(s.Ctx, p, s.Command)
+		if err != nil {
+			s.Done(core.Answer{}, err)
+			continue
+		}
+		s.Command = c
+		admitted = append(admitted, s)
+	}
+	g.engine.Submit(admitted)
+}
+
+// sign lets a command in, and returns it with the name of its asker where it has room for one.
+func (g *Guard) sign(ctx context.Context, p *policy.Policy, c core.Command) (core.Command, error) {
+	if err := g.admit(ctx, p, c); err != nil {
+		return nil, err
+	}
+	if asker := engine.AskerOf(ctx); asker != nil && asker != &policy.System {
+		c = command.SignedBy(c, asker.Principal)
+	}
+	return c, nil
 }
 
 // Read calls fn with what the asker may see of the state, by the policy of that very state. A read that may see nothing

@@ -95,6 +95,9 @@ func (b *Backend) Do(ctx context.Context, command core.Command) (core.Answer, er
 	return b.guard.Do(ctx, command)
 }
 
+// Submit carries out commands that no goroutine waits for.
+func (b *Backend) Submit(batch []engine.Submission) { b.guard.Submit(batch) }
+
 // Read calls fn with what the asker may see of the state, as engine.Engine does.
 func (b *Backend) Read(ctx context.Context, fn func(core.View)) error { return b.guard.Read(ctx, fn) }
 

@@ -26,9 +26,12 @@ func (b *Backend) Witness() *Witness { return &Witness{Engine: b.Engine(), backe
 // Do carries out a command.
 func (w *Witness) Do(ctx context.Context, command core.Command) (core.Answer, error) {
 	answer, err := w.Engine.Do(ctx, command)
-	errors.As(err, &w.refusal)
+	w.Heard(err)
 	return answer, err
 }
+
+// Heard takes note of what the engine decided about a command that was submitted for the request by Backend.Submit.
+func (w *Witness) Heard(err error) { errors.As(err, &w.refusal) }
 
 // Unnoted reports whether an error is a refusal that the journal keeps, and that only the
 // door knows of. Errors of requests that are wrong in themselves, or that came when the server

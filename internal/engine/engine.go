@@ -22,6 +22,11 @@ type Engine interface {
 	// in the context too, and who asks for it: see WithOrigin and WithAsker.
 	Do(ctx context.Context, command core.Command) (core.Answer, error)
 
+	// Submit puts commands into the queue, in this order and together, so that they share a write if
+	// they can. It does not wait for them; it may call Done of some before it returns. The slice is the caller's again
+	// then. A command that names a large value may come after those behind it.
+	Submit(batch []Submission)
+
 	// Read calls fn with a state that has every command whose answer anybody had
 	// before Read was called. The view is good until fn returns, and nothing else
 	// is applied in the meantime: fn must be quick and keep no part of the view

@@ -55,6 +55,9 @@ func (s *spied) Do(ctx context.Context, c core.Command) (core.Answer, error) {
 	return s.Engine.Do(ctx, c)
 }
 
+// Submit does commands one after the other.
+func (s *spied) Submit(batch []engine.Submission) { engine.SubmitEach(s.Do, batch) }
+
 // account is the one that Azure's clients have.
 const account = "team"
 

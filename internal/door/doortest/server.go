@@ -44,6 +44,9 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	return answer, err
 }
 
+// Submit does commands one after the other.
+func (e *Engine) Submit(batch []engine.Submission) { engine.SubmitEach(e.Do, batch) }
+
 // Read reads the state, which needs a leader too.
 func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
 	if e.down.Load() {

@@ -213,6 +213,7 @@ type stub struct {
 }
 
 func (s *stub) Do(context.Context, core.Command) (core.Answer, error) { return core.Answer{}, s.err }
+func (s *stub) Submit(batch []engine.Submission)                      { engine.SubmitEach(s.Do, batch) }
 func (s *stub) Read(context.Context, func(core.View)) error           { return s.err }
 func (s *stub) Level() core.Level                                     { return core.NewestLevel }
 func (s *stub) Journal() audit.Book                                   { return nil }

@@ -44,6 +44,9 @@ func (s *slow) Do(ctx context.Context, _ core.Command) (core.Answer, error) {
 	}
 }
 
+// Submit does commands one after the other.
+func (s *slow) Submit(batch []engine.Submission) { engine.SubmitEach(s.Do, batch) }
+
 func (s *slow) Read(ctx context.Context, _ func(core.View)) error {
 	<-ctx.Done()
 	return engine.Unavailable("the read took too long")

@@ -196,6 +196,9 @@ func (l late) Do(ctx context.Context, command core.Command) (core.Answer, error)
 	return l.Engine.Do(context.WithoutCancel(ctx), command)
 }
 
+// Submit does commands one after the other.
+func (l late) Submit(batch []engine.Submission) { engine.SubmitEach(l.Do, batch) }
+
 // A lease that is granted at the very moment at which the caller leaves is given
 // back, unless the caller knows how to ask for it.
 func TestLeavingAtTheGrant(t *testing.T) {

@@ -13,16 +13,9 @@ import (
 	"github.com/leasehold/leasehold/internal/wire"
 )
 
-// Do orders a command and returns its answer once it is durable. All checks that need no log
-// come first: what is refused here costs the cluster nothing.
+// Do orders a command and returns its answer once it is durable.
 func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, error) {
-	if err := command.Validate(); err != nil {
-		return core.Answer{}, err
-	}
-	if err := wire.AtLevel(command, e.Level()); err != nil {
-		return core.Answer{}, err
-	}
-	if err := e.room(command); err != nil {
+	if err := e.check(command); err != nil {
 		return core.Answer{}, err
 	}
 	if err := e.nameable(ctx, command); err != nil {
@@ -53,6 +46,72 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 		return core.Answer{}, engine.Undecided(
 			"the request ended before its answer was known: ask again with the same id")
 	}
+}
+
+// Submit orders commands that nobody waits for here: one lock and one wake-up for all of them.
+func (e *Engine) Submit(batch []engine.Submission) {
+	calls := make([]replica.Call, 0, len(batch))
+	for _, s := range batch {
+		call, err := e.submission(s)
+		switch {
+		case err != nil:
+			s.Done(core.Answer{}, err)
+		case call.Bytes != nil:
+			calls = append(calls, call)
+		}
+	}
+	if len(calls) == 0 {
+		return
+	}
+	e.mu.Lock()
+	stopped := isClosed(e.stopped)
+	if !stopped {
+		e.calls = append(e.calls, calls...)
+		e.wake()
+	}
+	e.mu.Unlock()
+	if stopped {
+		for _, c := range calls {
+			c.Done(core.Answer{}, errStopping)
+		}
+	}
+}
+
+// submission returns the call of a submission that was counted in. It has no bytes if the command goes another way.
+func (e *Engine) submission(s engine.Submission) (replica.Call, error) {
+	if s.Ctx.Err() != nil {
+		return replica.Call{}, engine.ErrLeft
+	}
+	if err := e.check(s.Command); err != nil {
+		return replica.Call{}, err
+	}
+	if len(core.LargeOf(s.Command)) > 0 {
+		// Other servers may have to get the value first, and nobody waits here.
+		go func() { s.Done(e.Do(s.Ctx, s.Command)) }()
+		return replica.Call{}, nil
+	}
+	bytes, err := e.encode(s.Ctx, s.Command)
+	if err != nil {
+		return replica.Call{}, err
+	}
+	if err := e.enter(len(bytes), keepsOrEnds(s.Command)); err != nil {
+		return replica.Call{}, err
+	}
+	return replica.Call{Bytes: bytes, Done: func(a core.Answer, err error) {
+		e.leave(len(bytes))
+		s.Done(a, err)
+	}}, nil
+}
+
+// check refuses a command that needs no log for that: it costs the cluster nothing.
+func (e *Engine) check(command core.Command) error {
+	if err := command.Validate(); err != nil {
+		return err
+	}
+	if err := wire.AtLevel(command, e.Level()); err != nil {
+		return err
+	}
+	return e.room(command)
 }
 
 // encode writes a command as it will be in the log, behind its origin and who asks for it.
@@ -186,9 +245,14 @@ func (e *Engine) enqueue(bytes int, keeps bool, add func()) error {
 		return errStopping
 	}
 	add()
+	e.wake()
+	return nil
+}
+
+// wake tells the loop that there is something to take.
+func (e *Engine) wake() {
 	select {
 	case e.arrived <- struct{}{}:
 	default:
 	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/engine/enginetest"
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
@@ -115,11 +116,30 @@ func TestNothingStaysPending(t *testing.T) {
 	cancel()
 	_, _ = e.Do(gone, lease("s", time.Minute))
 	_ = e.Read(gone, func(core.View) {})
+	refused := make(chan error, 3)
+	submit := func() {
+		e.Submit([]engine.Submission{{Ctx: t.Context(), Command: lease("u", time.Minute),
+			Done: func(_ core.Answer, err error) { refused <- err }}})
+	}
+	submit()
+	if err := <-refused; err != nil {
+		t.Fatal(err)
+	}
+	e.pending.Add(maxPending)
+	submit()
+	if err := <-refused; !errors.Is(err, leasehold.ErrLimited) {
+		t.Fatalf("one more than may wait: %v", err)
+	}
+	e.pending.Add(-maxPending)
 	if err := e.Read(t.Context(), func(core.View) {}); err != nil {
 		t.Fatal(err)
 	}
 	closed(t, e)
 	if _, err := e.Do(t.Context(), lease("t", time.Minute)); !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	submit()
+	if err := <-refused; !errors.Is(err, leasehold.ErrUnavailable) {
 		t.Fatal(err)
 	}
 	if n, size := e.pending.Load(), e.pendingBytes.Load(); n != 0 || size != 0 {

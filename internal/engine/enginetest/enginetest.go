@@ -31,6 +31,7 @@ type Engine interface {
 func Run(t *testing.T, start func(t *testing.T) Engine) {
 	all := maps.Clone(tests)
 	maps.Copy(all, watchTests)
+	maps.Copy(all, submitTests)
 	for name, test := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each has its own virtual time

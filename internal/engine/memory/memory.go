@@ -137,6 +137,32 @@ func (e *Engine) Journal() audit.Book {
 
 // Do applies one command.
 func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.do(ctx, command)
+}
+
+// Submit applies commands, nothing else in between.
+func (e *Engine) Submit(batch []engine.Submission) {
+	type outcome struct {
+		answer core.Answer
+		err    error
+	}
+	outcomes := make([]outcome, len(batch))
+	e.mu.Lock()
+	for i, s := range batch {
+		o := &outcomes[i]
+		if o.err = engine.ErrLeft; s.Ctx.Err() == nil {
+			o.answer, o.err = e.do(s.Ctx, s.Command)
+		}
+	}
+	e.mu.Unlock()
+	for i, o := range outcomes {
+		batch[i].Done(o.answer, o.err)
+	}
+}
+
+func (e *Engine) do(ctx context.Context, command core.Command) (core.Answer, error) {
 	if err := command.Validate(); err != nil {
 		return core.Answer{}, err
 	}
@@ -148,8 +174,6 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err := engine.CheckAsker(asker); err != nil {
 		return core.Answer{}, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	if e.closed {
 		return core.Answer{}, stopping()
 	}

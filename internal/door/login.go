@@ -56,15 +56,26 @@ func (b *Backend) Login(r *http.Request, how int) (*credential.Proof, error) {
 // Prove returns who shows a credential, for doors that do not speak HTTP. It is nil if access is off.
 func (b *Backend) Prove(ctx context.Context, s credential.Shown) (*credential.Proof, error) {
 	p, err := b.login.Check(ctx, s)
+	return p, coded(err)
+}
+
+// coded gives a refusal its code.
+func coded(err error) error {
 	var r *credential.Refusal
 	if errors.As(err, &r) {
-		err = &loginError{r}
+		return &loginError{r}
 	}
-	return p, err
+	return err
 }
 
 // ProveAccount returns the proof of a caller who has shown the key of an Azure account. It is nil if access is off.
 func (b *Backend) ProveAccount(account string) *credential.Proof { return b.login.Account(account) }
+
+// FailedAccount counts a proof for an Azure account that was wrong. The error is what to answer instead if too many
+// were that came from the same address.
+func (b *Backend) FailedAccount(r *http.Request) error {
+	return coded(b.login.Failed(r.RemoteAddr, credential.Signature))
+}
 
 // secretOf returns the token or the JWT of a request; empty: there is none.
 func secretOf(r *http.Request, how int) (string, error) {

@@ -139,9 +139,8 @@ func (l *Login) prove(ctx context.Context, s Shown, name key, k *known, before b
 		}
 	}
 	from := addressOf(s.From)
-	if wait := l.slow.enter(from, l.config.Now()); wait > 0 {
-		return nil, l.refused(&Refusal{Reason: Slowed, Wait: wait, Message: fmt.Sprintf("too many logins failed from "+
-			"this address: wait %d s, and check the credential", int(math.Ceil(wait.Seconds())))})
+	if err := l.enter(from); err != nil {
+		return nil, err
 	}
 	e, err := l.judgeTwice(ctx, &s, k)
 	var r *Refusal
@@ -156,6 +155,26 @@ func (l *Login) prove(ctx context.Context, s Shown, name key, k *known, before b
 		return nil, nil
 	}
 	return l.remember(name, e), nil
+}
+
+// enter counts a login that may fail, or refuses it since too many did.
+func (l *Login) enter(from netip.Prefix) error {
+	wait := l.slow.enter(from, l.config.Now())
+	if wait <= 0 {
+		return nil
+	}
+	return l.refused(&Refusal{Reason: Slowed, Wait: wait, Message: fmt.Sprintf("too many logins failed from this "+
+		"address: wait %d s, and check the credential", int(math.Ceil(wait.Seconds())))})
+}
+
+// Failed counts a credential that a door has judged by itself and found wrong, whether access is on or off. The error
+// is a *Refusal if too many failed from the address: the door answers with that, and says no more about the credential.
+func (l *Login) Failed(from string, why Reason) error {
+	if err := l.enter(addressOf(from)); err != nil {
+		return err
+	}
+	l.config.Refused(why)
+	return nil
 }
 
 // judgeTwice judges a credential by the policy that is known, and if need be by the one that is in force now.

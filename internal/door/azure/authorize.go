@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -39,10 +40,18 @@ func (c *call) authorize() error {
 		err = errNoAuthentication
 	}
 	if err != nil {
-		return err
+		return c.failed(err)
 	}
 	c.introduceCaller()
 	return nil
+}
+
+// failed counts a proof that does not hold, and returns what to answer. A credential of the policy has been counted.
+func (c *call) failed(err error) error {
+	if faultOf(err).code == errAuthentication.code {
+		return cmp.Or(c.door.backend.FailedAccount(c.r), err)
+	}
+	return err
 }
 
 // introduceCaller keeps who was proven: the account, or with a credential of the policy the one that has it.

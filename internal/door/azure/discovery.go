@@ -119,6 +119,9 @@ func (c *call) login() error {
 	id := form.Get("client_id")
 	name, key := c.door.accountOf(id, form.Get("client_secret"))
 	if name == "" {
+		if err := c.door.backend.FailedAccount(c.r); err != nil {
+			return err
+		}
 		c.refused(audit.Login, leasehold.Denied, "the client secret is not a key of an account here")
 		return c.answerJSON(http.StatusUnauthorized, object{"error": "invalid_client",
 			"error_description": "the client secret is not a key of any account of this server; " +
@@ -161,6 +164,9 @@ func (c *call) manage(m []string) error {
 	scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	claims, ok := c.door.openToken(token, time.Now())
 	if denied := !strings.EqualFold(scheme, "Bearer") || !ok || claims.Account != name; denied {
+		if err := c.door.backend.FailedAccount(c.r); err != nil {
+			return err
+		}
 		c.refused(audit.Login, leasehold.Denied,
 			"the token is not one of this server's, has expired, or is of another account than "+brief(name))
 	}

@@ -1,6 +1,9 @@
 package azure
 
 import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -70,4 +73,57 @@ func TestLogin(t *testing.T) {
 	b.send(bare("GET", "/leasehold/box/x?"+signed, "")).expect(404, "BlobNotFound")
 	b.send(bare("PUT", "/leasehold/box/x?"+signed, "", "x-ms-blob-type", "BlockBlob")).
 		expect(403, "AuthorizationPermissionMismatch")
+}
+
+// Wrong keys and signatures are slowed down by the address that they come from, and nobody else is.
+func TestWrongKeysAreSlowedDown(t *testing.T) {
+	b := newBench(t)
+	b.ask("PUT", "/box?restype=container", "").expect(201)
+	wrong := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	signed := "sv=2021-12-02&sp=r&sr=b&se=2099-01-01T00:00:00Z&sig=" + url.QueryEscape(wrong)
+	now := timeOf(time.Now().UnixNano())
+	tries := map[string]func() *http.Request{
+		"key": func() *http.Request {
+			return bare("GET", "/leasehold/box?restype=container", "", "Authorization", "SharedKey leasehold:"+wrong,
+				"x-ms-date", now)
+		},
+		"manager": func() *http.Request {
+			return bare("GET", "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/leasehold", "",
+				"Authorization", "Bearer a.b.c")
+		},
+		"sas":    func() *http.Request { return bare("GET", "/leasehold/box/x?"+signed, "") },
+		"bearer": func() *http.Request { return bare("GET", "/leasehold/box/x", "", "Authorization", "Bearer a.b.c") },
+		"secret": func() *http.Request {
+			return bare("POST", "/login/common/oauth2/v2.0/token", "grant_type=client_credentials&client_secret="+
+				url.QueryEscape(wrong), "Content-Type", "application/x-www-form-urlencoded")
+		},
+	}
+	n := 0
+	for name, try := range tries {
+		n++
+		slowed := 0
+		for range 30 {
+			r := try()
+			r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", n)
+			switch got := b.send(r); got.status {
+			case 503:
+				slowed++
+				got.expect(503, "ServerBusy")
+				if !strings.Contains(got.body, "too many logins failed from this address: wait 1 s") {
+					t.Errorf("%s: the answer is %s", name, got.body)
+				}
+			case 401, 403:
+			default:
+				t.Errorf("%s: it is answered %d %s", name, got.status, got.body)
+			}
+		}
+		if slowed < 5 {
+			t.Errorf("%s: %d of 30 are slowed down", name, slowed)
+		}
+		r := bare("GET", "/leasehold/box?restype=container", "")
+		b.sign(r)
+		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:2", n)
+		b.send(r).expect(200) // the right key is let in at once
+	}
+	b.ask("GET", "/box?restype=container", "").expect(200)
 }

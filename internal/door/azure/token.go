@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/subtle"
 	"encoding/base64"
@@ -78,8 +79,8 @@ func (c *call) checkBearer(token string) error {
 		c.proof = proof
 		return c.loginFault(err)
 	case !ok:
-		return errInvalidAuth.with("AuthenticationErrorDetail",
-			"The token is not one of this server's, or it has expired, or its key was taken away.")
+		return cmp.Or(c.door.backend.FailedAccount(c.r), error(errInvalidAuth.with("AuthenticationErrorDetail",
+			"The token is not one of this server's, or it has expired, or its key was taken away.")))
 	case claims.Account != c.at.Account:
 		return errPermission
 	}

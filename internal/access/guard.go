@@ -93,16 +93,17 @@ func (g *Guard) Read(ctx context.Context, fn func(core.View)) error {
 	if err == nil && r.denied != nil {
 		err = r.denied
 	}
-	r.ctx, r.fn, r.denied = nil, nil, nil
+	r.ctx, r.fn, r.denied, r.seen = nil, nil, nil, view{}
 	g.readings.Put(r)
 	return err
 }
 
-// A reading is a read under way. It is used again, so that one without a policy costs no more than a bare one.
+// A reading is a read under way. It is used again, so that it costs no allocation.
 type reading struct {
 	ctx    context.Context
 	fn     func(core.View)
 	run    func(core.View) // look
+	seen   view            // what fn gets, as long as it runs
 	denied *leasehold.Error
 }
 
@@ -119,10 +120,10 @@ func (r *reading) look(v core.View) {
 	case permit == nil:
 		r.fn(v) // a server asks by itself
 	default:
-		seen := &view{in: v, permit: permit, door: doorOf(r.ctx)}
-		r.fn(seen)
-		if !seen.shown {
-			r.denied = seen.denied
+		r.seen = view{in: v, permit: permit, door: doorOf(r.ctx)}
+		r.fn(&r.seen)
+		if !r.seen.shown {
+			r.denied = r.seen.denied
 		}
 	}
 }

@@ -66,6 +66,69 @@ func BenchmarkAsked(b *testing.B) {
 	}
 }
 
+// weighed are commands that somebody of a guarded town may give.
+func weighed(t *town) []struct {
+	name string
+	core.Command
+} {
+	ns, txn := leasehold.DefaultNamespace, &core.Txn{Namespace: leasehold.DefaultNamespace}
+	for i := range 10 {
+		path := fmt.Sprintf("new/%d", i)
+		txn.If = append(txn.If, core.Compare{Path: path, What: core.RecordVersion})
+		txn.Then = append(txn.Then, core.Op{Do: core.Put, Path: path})
+	}
+	return []struct {
+		name string
+		core.Command
+	}{
+		{"renew", &core.Renew{Namespace: ns, ID: t.ids[7]}},
+		{"renew-session", &core.RenewSession{Namespace: ns, ID: t.sessions[7]}},
+		{"acquire", &core.Acquire{Namespace: ns, Resource: "new/x", ID: "new", Holder: "ann", TTL: leasehold.MaxTTL}},
+		{"release", &core.Release{Namespace: ns, ID: t.ids[7]}},
+		{"put", &core.PutRecord{Namespace: ns, Path: "new/x"}},
+		{"txn-of-20", txn},
+	}
+}
+
+// BenchmarkCheck is the check alone, as Apply makes it for each command: beside what the whole command costs, which
+// BenchmarkAsked has, it would not be seen.
+func BenchmarkCheck(b *testing.B) {
+	for _, town := range []struct {
+		name string
+		town *town
+	}{{"bare", newTown(100000)}, {"asked", guardedTown(100000)}} {
+		t := town.town
+		from := core.From{}
+		if len(t.from) > 0 {
+			from = t.from[0]
+		}
+		for _, c := range weighed(t) {
+			b.Run(c.name+"/"+town.name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if !t.state.Allows(c.Command, from) {
+						b.Fatal("it was refused")
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestTheCheckAllocatesNothing, whatever is judged.
+func TestTheCheckAllocatesNothing(t *testing.T) {
+	town := guardedTown(100)
+	for _, c := range weighed(town) {
+		if n := testing.AllocsPerRun(100, func() {
+			if !town.state.Allows(c.Command, town.from[0]) {
+				t.Fatalf("%s was refused", c.name)
+			}
+		}); n > 0 {
+			t.Errorf("to judge %s allocates %v times", c.name, n)
+		}
+	}
+}
+
 // TestAskingAllocatesNothing: a renewal of somebody who is known takes as many allocations as one of anybody.
 func TestAskingAllocatesNothing(t *testing.T) {
 	bare, asked := newTown(100), guardedTown(100)

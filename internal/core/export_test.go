@@ -23,3 +23,10 @@ const (
 	MaxReadWork    = maxReadWork
 	MaxAnswerFloor = maxAnswerFloor
 )
+
+// Allows is the part of Apply that judges whether somebody may give a command, and nothing else.
+func (s *State) Allows(c Command, f From) bool {
+	s.from(f, 0)
+	_, refused := s.allow(c)
+	return !refused
+}

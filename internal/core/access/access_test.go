@@ -173,19 +173,23 @@ func FuzzPermit(f *testing.F) {
 	})
 }
 
+// Whether something is allowed costs about the same, whatever is bound: to the asker, or to as many groups as it has,
+// whose grants are merged or, where too many sets of groups are remembered, are not.
 func BenchmarkMay(b *testing.B) {
-	for _, n := range []int{1, 1000} {
-		var all []*Binding
-		for i := range n {
-			all = append(all, &Binding{Role: "member", Principal: "ann", Namespace: "default",
-				Prefix: fmt.Sprintf("team-%d/jobs/", i)})
+	for _, c := range []struct {
+		bindings, groups int
+		full             bool
+	}{{1, 1, false}, {1000, 1, false}, {1000, 3, false}, {1000, MaxGroups, false}, {1000, MaxGroups, true}} {
+		p, list := crowd(c.bindings, c.groups, 1)
+		if c.full {
+			p.rules.places.Store(maxPlaces)
 		}
-		permit := policy(all...).Compile(&Asker{Principal: "ann"})
-		own := &Owner{Principal: "ann"}
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		permit, own := p.Permit(list[0]), &Owner{Principal: list[0].Principal}
+		path := fmt.Sprintf("team-%d/jobs/nightly", c.groups-1) // of the last group
+		b.Run(fmt.Sprintf("bindings=%d/groups=%d/full=%v", c.bindings, c.groups, c.full), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if !permit.May(Renew, "default", "team-0/jobs/nightly", own) {
+				if !permit.May(Renew, "default", path, own) {
 					b.Fatal("it may not")
 				}
 			}

@@ -34,16 +34,12 @@ func (p *Permit) Parts(v Verb, namespace, prefix string) (parts []Part) {
 	if p == nil {
 		return []Part{{Path: prefix}}
 	}
-	for _, r := range p.rights {
-		if r.namespace != namespace && r.namespace != AllNamespaces || !(r.any | r.own).Has(v) {
-			continue
-		}
-		below := r.prefix == "" || strings.HasSuffix(r.prefix, "/")
-		switch {
-		case strings.HasPrefix(r.prefix, prefix):
-			parts = append(parts, Part{r.prefix, !below})
-		case below && strings.HasPrefix(prefix, r.prefix):
-			return []Part{{Path: prefix}}
+	for _, g := range p.grants {
+		for _, name := range [2]string{namespace, AllNamespaces} {
+			var all bool
+			if parts, all = g.in(name).parts(parts, v, prefix); all {
+				return []Part{{Path: prefix}}
+			}
 		}
 	}
 	slices.SortFunc(parts, func(a, b Part) int { return strings.Compare(a.Path, b.Path) })
@@ -56,6 +52,23 @@ func (p *Permit) Parts(v Verb, namespace, prefix string) (parts []Part) {
 		out = append(out, part)
 	}
 	return out
+}
+
+// parts appends where in the namespace something is allowed, and reports whether it is below the whole of a prefix.
+func (s *space) parts(parts []Part, v Verb, prefix string) (_ []Part, all bool) {
+	for _, r := range s.rights {
+		if !(r.any | r.own).Has(v) {
+			continue
+		}
+		below := r.prefix == "" || strings.HasSuffix(r.prefix, "/")
+		switch {
+		case strings.HasPrefix(r.prefix, prefix):
+			parts = append(parts, Part{r.prefix, !below})
+		case below && strings.HasPrefix(prefix, r.prefix):
+			return nil, true
+		}
+	}
+	return parts, false
 }
 
 // Seed returns a secret that all servers have and nobody else: the hash of the token with the first id. It is the same

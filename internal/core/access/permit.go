@@ -1,7 +1,6 @@
 package access
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -31,44 +30,10 @@ type Permit struct {
 	Policy *Policy // by which it was made, or one that has the same rules
 
 	revoked bool
-	self    *Owner   // of what it takes by no group
-	last    *Owner   // that ownerBy returned
-	rights  []*right // by namespace and prefix
-	spaces  []space  // by name
-	longest int      // the most bytes that a prefix has
-}
-
-// A space is what is allowed somewhere in a namespace, to anybody's or one's own.
-type space struct {
-	name  string
-	verbs Verbs
-}
-
-type where struct{ namespace, prefix string }
-
-// A right is what is allowed below one prefix.
-type right struct {
-	where
-	any, own Verbs
-	under    []under // what is allowed to holders of some names only
-	takers   []taker // by what something can be taken, in the order of the bindings
-}
-
-// A taker is a binding that allows to take something, and whose that is then.
-type taker struct {
-	verbs   Verbs
-	holders string
-	owner   *Owner
-}
-
-// allows reports whether something can be taken by the binding in the name of a holder.
-func (t *taker) allows(v Verb, holder string) bool {
-	return t.verbs.Has(v) && (!Verbs(holding).Has(v) || Covers(t.holders, holder))
-}
-
-type under struct {
-	any, own Verbs
-	holders  string
+	self    *Owner    // of what it takes by no group
+	owners  []*Owner  // of what it takes by its groups
+	grants  []*grants // by itself first, then by its groups in their order
+	longest int       // the most bytes that a prefix has
 }
 
 // Permit is Compile, which an asker remembers: to ask again for the same asker and policy costs nothing.
@@ -103,7 +68,19 @@ func (p *Policy) Compile(a *Asker) *Permit {
 			return out
 		}
 	}
-	p.each(a, out.add)
+	out.grants = p.grantsOf(a)
+	takes := false
+	for _, g := range out.grants {
+		out.longest = max(out.longest, g.longest)
+		takes = takes || g.takes
+	}
+	if takes {
+		for _, group := range a.Groups {
+			if g := p.granted(subject(groupSubject, group)); g != nil && g.takes {
+				out.owners = append(out.owners, &Owner{Principal: a.Principal, Group: group})
+			}
+		}
+	}
 	return out
 }
 
@@ -121,89 +98,22 @@ func (p *Policy) each(a *Asker, add func(*Binding, *Role)) {
 	}
 }
 
-func (p *Permit) add(b *Binding, role *Role) {
-	p.addBelow(b.Prefix, b, role)
-	for _, place := range besides(b.Prefix) {
-		if (role.Any|role.Own)&place.verbs != 0 {
-			p.addBelow(place.prefix, b, &Role{Any: role.Any & place.verbs, Own: role.Own & place.verbs})
+// somewhere returns what is allowed somewhere in a namespace because of bindings to it alone.
+func (p *Permit) somewhere(namespace string) (verbs Verbs) {
+	for _, g := range p.grants {
+		verbs |= g.in(namespace).verbs
+	}
+	return verbs
+}
+
+// ownerBy returns the owner of what is taken through a group; empty: through none.
+func (p *Permit) ownerBy(group string) *Owner {
+	for _, o := range p.owners {
+		if o.Group == group {
+			return o
 		}
 	}
-	i, known := p.findSpace(b.Namespace)
-	if !known {
-		p.spaces = slices.Insert(p.spaces, i, space{name: b.Namespace})
-	}
-	p.spaces[i].verbs |= role.Any | role.Own
-}
-
-// addBelow adds what a role allows at what a prefix covers.
-func (p *Permit) addBelow(prefix string, b *Binding, role *Role) {
-	p.addAt(prefix, b, role)
-	if prefix != "" && !strings.HasSuffix(prefix, "/") {
-		p.addAt(prefix+"/", b, role)
-	}
-}
-
-// addAt adds what a role allows below a prefix that ends with a slash, or at that very path.
-func (p *Permit) addAt(prefix string, b *Binding, role *Role) {
-	at := where{b.Namespace, prefix}
-	i, known := p.find(at)
-	if !known {
-		p.rights = slices.Insert(p.rights, i, &right{where: at})
-	}
-	p.rights[i].add(b, role, p.ownerBy(b.Group))
-	p.longest = max(p.longest, len(prefix))
-}
-
-func (p *Permit) find(at where) (int, bool) {
-	return slices.BinarySearchFunc(p.rights, at, func(r *right, at where) int {
-		return cmp.Or(strings.Compare(r.namespace, at.namespace), strings.Compare(r.prefix, at.prefix))
-	})
-}
-
-func (p *Permit) findSpace(name string) (int, bool) {
-	return slices.BinarySearchFunc(p.spaces, name, func(s space, name string) int {
-		return strings.Compare(s.name, name)
-	})
-}
-
-// right returns what is allowed below a prefix because of bindings to that very prefix; nil: nothing.
-func (p *Permit) right(namespace, prefix string) *right {
-	if i, ok := p.find(where{namespace, prefix}); ok {
-		return p.rights[i]
-	}
-	return nil
-}
-
-// somewhere returns what is allowed somewhere in a namespace because of bindings to it alone.
-func (p *Permit) somewhere(namespace string) Verbs {
-	if i, ok := p.findSpace(namespace); ok {
-		return p.spaces[i].verbs
-	}
-	return 0
-}
-
-// ownerBy returns the owner of what is taken through a group; empty: through none. Bindings come group by group.
-func (p *Permit) ownerBy(group string) *Owner {
-	if group == "" {
-		return p.self
-	}
-	if p.last == nil || p.last.Group != group {
-		p.last = &Owner{Principal: p.Asker.Principal, Group: group}
-	}
-	return p.last
-}
-
-func (r *right) add(b *Binding, role *Role, owner *Owner) {
-	if verbs := role.Any & taken; verbs != 0 {
-		r.takers = append(r.takers, taker{verbs, b.Holders, owner})
-	}
-	free, own := role.Any, role.Own
-	if b.Holders != "" {
-		r.under = append(r.under, under{free & holding, own & holding, b.Holders})
-		free, own = free&^holding, own&^holding
-	}
-	r.any |= free
-	r.own |= own
+	return p.self
 }
 
 // Revoked reports whether the asker's token is no longer valid.
@@ -237,13 +147,16 @@ func (p *Permit) MayHold(v Verb, namespace, path, holder string, owner *Owner) b
 
 // HoldersFor returns under which names the asker may acquire, share or change something; none if it may not under any.
 func (p *Permit) HoldersFor(v Verb, namespace, path string) (names []string) {
-	p.may(v, namespace, path, func(r *right) bool {
+	if p == nil {
+		return nil
+	}
+	p.covering(v, namespace, path, func(r *right) bool {
 		for _, u := range r.under {
 			if (u.any | u.own).Has(v) && !slices.Contains(names, u.holders) {
 				names = append(names, u.holders)
 			}
 		}
-		return false
+		return true
 	})
 	return names
 }
@@ -261,48 +174,48 @@ func (p *Permit) may(v Verb, namespace, path string, ok func(*right) bool) bool 
 	if p == nil {
 		return true
 	}
-	for _, space := range [2]string{namespace, AllNamespaces} {
-		if !p.somewhere(space).Has(v) {
-			continue
-		}
-		found := false
-		p.covering(space, path, func(r *right) bool {
-			found = ok(r)
-			return !found
-		})
-		if found {
-			return true
+	for _, name := range [2]string{namespace, AllNamespaces} {
+		for _, g := range p.grants {
+			if s := g.in(name); s.verbs.Has(v) && g.covers(s, path, ok) {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// covering calls yield with each right that covers a path, from the shortest prefix on, until it returns false.
-func (p *Permit) covering(namespace, path string, yield func(*right) bool) {
-	if r := p.right(namespace, ""); r != nil && !yield(r) {
-		return
-	}
-	for i := range min(len(path), p.longest) {
-		if path[i] != '/' && i != len(path)-1 {
+// covers reports whether some right of a namespace that covers a path will do.
+func (g *grants) covers(s *space, path string, ok func(*right) bool) (found bool) {
+	prefixes(path, g.longest, func(prefix string) bool {
+		r := s.at(prefix)
+		found = r != nil && ok(r)
+		return !found
+	})
+	return found
+}
+
+// covering calls yield with each right that covers a path, from the shortest prefix on, until it returns false. Those
+// at the same prefix come in the order of the grants.
+func (p *Permit) covering(v Verb, namespace, path string, yield func(*right) bool) {
+	more := true
+	for _, name := range [2]string{namespace, AllNamespaces} {
+		if !more || !p.somewhere(name).Has(v) {
 			continue
 		}
-		if r := p.right(namespace, path[:i+1]); r != nil && !yield(r) {
-			return
-		}
+		prefixes(path, p.longest, func(prefix string) bool {
+			for i := 0; more && i < len(p.grants); i++ {
+				if r := p.grants[i].in(name).at(prefix); r != nil {
+					more = yield(r)
+				}
+			}
+			return more
+		})
 	}
 }
 
 // MaySpan reports whether the asker may do something to all paths from one on and below another; "": to the end.
 func (p *Permit) MaySpan(v Verb, namespace, from, to string) bool {
-	if p == nil {
-		return true
-	}
-	for _, r := range p.rights {
-		if (r.namespace == namespace || r.namespace == AllNamespaces) && r.any.Has(v) && spans(r.prefix, from, to) {
-			return true
-		}
-	}
-	return false
+	return p.may(v, namespace, from, func(r *right) bool { return r.any.Has(v) && spans(r.prefix, from, to) })
 }
 
 // spans reports whether all paths from one on and below another are covered by a prefix, which is empty or ends
@@ -322,9 +235,11 @@ func (p *Permit) MayAll(v Verb, namespace string) bool {
 	if p == nil {
 		return true
 	}
-	for _, space := range [2]string{namespace, AllNamespaces} {
-		if r := p.right(space, ""); r != nil && r.any.Has(v) {
-			return true
+	for _, g := range p.grants {
+		for _, name := range [2]string{namespace, AllNamespaces} {
+			if r := g.in(name).at(""); r != nil && r.any.Has(v) {
+				return true
+			}
 		}
 	}
 	return false
@@ -337,7 +252,9 @@ func (p *Permit) MaySomewhere(v Verb, namespace string) bool {
 
 // MayAnywhere reports whether the asker may do something to something, in whatever namespace.
 func (p *Permit) MayAnywhere(v Verb) bool {
-	return p == nil || slices.ContainsFunc(p.spaces, func(s space) bool { return s.verbs.Has(v) })
+	return p == nil || slices.ContainsFunc(p.grants, func(g *grants) bool {
+		return slices.ContainsFunc(g.spaces, func(s space) bool { return s.verbs.Has(v) })
+	})
 }
 
 // MayToOwn reports whether the asker may do something to what has an owner and no path, such as a session: to its own
@@ -361,21 +278,18 @@ func (p *Permit) OwnerOf(v Verb, namespace, path, holder string) *Owner {
 		return nil
 	}
 	o := p.self
-	found := false
-	for _, space := range [2]string{namespace, AllNamespaces} {
-		if found || !p.somewhere(space).Has(v) {
-			continue
-		}
-		p.covering(space, path, func(r *right) bool {
-			for i := range r.takers {
-				if t := &r.takers[i]; t.allows(v, holder) {
-					found, o = true, t.owner
-					break
-				}
-			}
-			return !found
-		})
+	if len(p.owners) == 0 {
+		return o
 	}
+	p.covering(v, namespace, path, func(r *right) bool {
+		for i := range r.takers {
+			if t := &r.takers[i]; t.allows(v, holder) {
+				o = p.ownerBy(t.group)
+				return false
+			}
+		}
+		return true
+	})
 	return o
 }
 

@@ -13,7 +13,7 @@ type Policy struct {
 	Revision uint64 // how often it was changed
 	Declared Declaration
 
-	rules *rules // nil: shared with no other policy
+	rules *rules // nil: it has no items yet
 
 	tokens       btree.Map[string, *Token]
 	byHash       btree.Map[string, *Token]
@@ -62,6 +62,9 @@ func (p *Policy) With(remove Keys, put Items) *Policy {
 
 // Put adds items to a policy that nobody has seen yet.
 func (p *Policy) Put(put Items) {
+	if p.rules == nil {
+		p.rules = new(rules)
+	}
 	for _, t := range put.Tokens {
 		p.putToken(t)
 	}

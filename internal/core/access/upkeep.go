@@ -16,9 +16,6 @@ type Use struct {
 	Wall int64 // Unix nanoseconds
 }
 
-// rules are shared by policies that differ in the use of tokens alone. Each has an address of its own.
-type rules struct{ _ byte }
-
 // SameRules reports whether everybody may do the same by another policy, since that differs in the use of tokens alone.
 // What was found out by one holds by the other: tokens are used all the time, and to judge everybody anew for each
 // note of that would cost far more than the notes.

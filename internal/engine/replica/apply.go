@@ -117,9 +117,13 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	if n.plants(AppliesDifferently) && n.id%2 == 0 {
 		entry.Wall++
 	}
+	before := n.state.Policy()
 	result, err := n.state.Apply(entry.Stamp, entry.Wall, entry.Commands, entry.From)
 	if err != nil {
 		return nil, err
+	}
+	if !n.state.Policy().SameRules(before) {
+		n.askers = wire.Askers{} // each remembers what it may do by the old policy, and so all of that
 	}
 	n.statistics.Entries++
 	n.statistics.Commands += uint64(len(entry.Commands))

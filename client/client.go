@@ -2,18 +2,17 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/id"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/server"
 )
@@ -99,7 +98,7 @@ func Open(_ context.Context, s store.Store, config Config) (*Client, error) {
 
 func newClient(config Config, s store.Store) *Client {
 	c := &Client{
-		config: config, store: s, clock: config.Clock, log: config.Log, name: newID()[:16] + ".",
+		config: config, store: s, clock: config.Clock, log: config.Log, name: newID()[10:] + ".", // 80 bits of chance
 		watchBegun: make(chan struct{}),
 		sessions:   map[string]*Session{}, shared: map[sessionTerms][]*Session{}, ttls: map[time.Duration]int{},
 	}
@@ -110,8 +109,7 @@ func newClient(config Config, s store.Store) *Client {
 	return c
 }
 
-// newID returns a random id: 26 characters, 130 bits.
-func newID() string { return strings.ToLower(rand.Text()) }
+func newID() string { return id.New() }
 
 // Close releases everything that the client holds, except reservations (RenewNever), and ends
 // the client. The contexts of its holds end with ErrSessionClosed. Call it when the work has

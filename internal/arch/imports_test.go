@@ -71,14 +71,15 @@ var rules = []rule{
 	{of: "internal/metric", only: []string{"github.com/prometheus/client_golang/prometheus"}},                        // names, no figures
 	{of: "internal/listen", only: []string{"", "internal/metric", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases
 	{of: "internal/certificate", only: []string{}},                                                                   // files and keys, no leases
-	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},                             // processes and clocks, no leases
-	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                                           // the format, for the door and who asks it
-	{of: "internal/azureblob", only: []string{"", "internal/azureaccount", "internal/core"}},                         // how blobs are kept, for both doors
-	{of: "internal/azureaccount", only: []string{}},                                                                  // files and names, for the door and the command line
+	{of: "internal/id", only: []string{}},                                                    // text, no leases
+	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},     // processes and clocks, no leases
+	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                   // the format, for the door and who asks it
+	{of: "internal/azureblob", only: []string{"", "internal/azureaccount", "internal/core"}}, // how blobs are kept, for both doors
+	{of: "internal/azureaccount", only: []string{}},                                          // files and names, for the door and the command line
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/peer", only: []string{"test/process"}}, // every store's tests import it: no client library
 	{of: "api/v1", only: []string{""}},
-	{of: "client", only: []string{"", "api/v1", "fence", "store", "store/server"}}, // users get nothing else with it
+	{of: "client", only: []string{"", "api/v1", "fence", "internal/id", "store", "store/server"}}, // users get nothing else with it
 	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},
 	{of: "store/server", only: []string{"", "api/v1", "store"}},
 	{of: "store/memory", only: []string{"", "store", "internal/core", "internal/engine", "internal/engine/memory"}},

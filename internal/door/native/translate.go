@@ -1,7 +1,6 @@
 package native
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -13,11 +12,11 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/id"
 )
 
-// newID makes the id of a lease or a session for a caller that proposed none: 26
-// characters with 130 bits of chance in them.
-func newID() string { return strings.ToLower(rand.Text()) }
+// newID makes the id of a lease or a session for a caller that proposed none.
+func newID() string { return id.New() }
 
 // sessionID makes the id of a session for a caller that proposed none. If the
 // request has a name of its own, the id comes from that, so that a second try asks

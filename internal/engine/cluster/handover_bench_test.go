@@ -13,6 +13,20 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
+// BenchmarkHandOverChain is eight who want the same resource, hold it for no time, and ask again at once.
+func BenchmarkHandOverChain(b *testing.B) {
+	e := benchEngine(b)
+	spread(b, e, 8, func(i int) error {
+		take, give := cycle(0)
+		take.Holder, take.Wait = benchNames[i], time.Hour
+		_, err := engine.Acquire(benchOrigin, e, take, true)
+		if err == nil {
+			_, err = e.Do(benchOrigin, give)
+		}
+		return err
+	})
+}
+
 // BenchmarkHandOver is the time from a release to the answer of the request that waits for it.
 func BenchmarkHandOver(b *testing.B) {
 	b.Run("one", func(b *testing.B) {

@@ -1,0 +1,138 @@
+package server
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// serve carries out what comes, in the goroutine of the connection.
+func (c *Conn) serve() {
+	defer context.AfterFunc(c.stopping, c.drain)()
+	for {
+		n, err := c.net.Read(c.in.Space())
+		c.in.Filled(n)
+		if n > 0 && !c.work() {
+			c.leave()
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// drain lets the connection go on for a while, in which what comes is refused: a command may be
+// on its way, and its client shall know that it was not carried out.
+func (c *Conn) drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.draining.Store(true)
+	c.until = time.Now().Add(c.server.config.Linger)
+	if !c.waking {
+		_ = c.net.SetReadDeadline(c.until)
+	}
+}
+
+// leave takes for a moment what still comes: to close a connection with unread bytes would
+// reset it, and the client would lose the last answer.
+func (c *Conn) leave() {
+	half, ok := c.net.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	_ = c.net.SetReadDeadline(time.Now().Add(time.Second))
+	_, _ = io.Copy(io.Discard, c.net)
+}
+
+// A pause is why no more commands began.
+type pause int
+
+const (
+	pauseEmpty pause = iota // no whole command is left
+	pauseFull               // a batch has no more
+	pauseTurn               // c.turn has to be carried out alone
+)
+
+// work carries out all whole commands that have come. It reports whether the connection goes
+// on.
+func (c *Conn) work() bool {
+	c.hold()
+	r := c.server.rounds.Get().(*round)
+	for {
+		why := c.gather(r)
+		// Earlier answers are not kept waiting for this batch.
+		if r.count > 0 && c.out.Len() > 0 && !c.flushOn() {
+			return false
+		}
+		r.await()
+		r.answer()
+		if why == pauseTurn {
+			c.perform()
+		}
+		if why == pauseEmpty || c.ending {
+			break
+		}
+		if c.out.Len() > fullOutput && !c.flushOn() {
+			return false
+		}
+	}
+	c.server.rounds.Put(r)
+	c.in.Release()
+	c.clock()
+	return c.flush()
+}
+
+// flushOn sends the answers while there is more to do.
+func (c *Conn) flushOn() bool {
+	ok := c.flush()
+	c.hold()
+	return ok
+}
+
+// clock notes since when half a command is there.
+func (c *Conn) clock() {
+	switch {
+	case c.in.Buffered() == 0:
+		if c.greeted {
+			c.asked.Store(0)
+		}
+	case c.whole || c.asked.Load() == 0:
+		c.asked.Store(c.server.now())
+	}
+	c.whole = false
+}
+
+// gather begins the commands that have come, until one has to be carried out alone.
+func (c *Conn) gather(r *round) pause {
+	for range c.server.config.Pipeline {
+		words, err := c.in.Next()
+		if err != nil {
+			c.server.protocolErrors.Add(1)
+			c.turn, c.ending = turn{bad: err}, true
+			return pauseTurn
+		}
+		if words == nil {
+			return pauseEmpty
+		}
+		c.whole = true
+		c.server.commands.Add(1)
+		if !c.greeted {
+			c.greet()
+		}
+		e, args := c.server.table.of(words)
+		if e == nil || e.command == nil || e.command.Begin == nil || c.refusal(e, args) != "" {
+			c.turn = turn{entry: e, words: words, args: args}
+			return pauseTurn
+		}
+		r.begin(c, e.command, args)
+	}
+	return pauseFull
+}
+
+func (c *Conn) greet() {
+	c.greeted = true
+	if c.server.config.Greeted != nil {
+		c.server.config.Greeted(c.net)
+	}
+}

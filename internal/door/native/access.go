@@ -62,10 +62,9 @@ func (c *call) toChangeAccess() (*access.Policy, error) {
 // mayBegin says why a request cannot turn access on: it has to come from the server's own machine, whose users could
 // change the data anyway.
 func (c *call) mayBegin() error {
-	host, _, err := net.SplitHostPort(c.r.RemoteAddr)
+	host, _, err := net.SplitHostPort(c.address())
 	ip, bad := netip.ParseAddr(host)
-	forwarded := c.r.Header.Get("Forwarded") + c.r.Header.Get("X-Forwarded-For")
-	if err == nil && bad == nil && ip.Unmap().IsLoopback() && forwarded == "" {
+	if err == nil && bad == nil && ip.Unmap().IsLoopback() && c.direct() {
 		return nil
 	}
 	return &leasehold.Error{Code: leasehold.Denied, Message: "access is off, and can be turned on only from the " +
@@ -82,18 +81,13 @@ func (c *call) access() error {
 
 // applyAccess makes the policy as a document says. It compares and sets: tokens that the document names keep what they
 // have, and one that was revoked meanwhile must not come back.
-func (c *call) applyAccess() error {
-	c.maxBody = maxAccess
-	var body v1.ApplyAccessRequest
-	if err := c.read(&body); err != nil {
-		return err
-	}
+func (c *call) applyAccess(body *v1.ApplyAccessRequest) error {
 	if err := firstError(checkText("by", body.By), checkText("reason", body.Reason)); err != nil {
 		return err
 	}
 	var out *v1.AppliedAccess
 	err := door.Decide(c.ctx, errBusyAccess, func(tried bool) (bool, error) {
-		p, items, err := c.declared(&body)
+		p, items, err := c.declared(body)
 		if err != nil {
 			return false, err
 		}

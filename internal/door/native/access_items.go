@@ -15,20 +15,16 @@ import (
 )
 
 // putItem makes an item, or replaces it. Its name is in the URL, and may be in the body too.
-func putItem[T, U any](kind *document.Kind[T, U]) func(*call) error {
-	return func(c *call) error {
-		var body T
-		if err := c.read(&body); err != nil {
-			return err
+func putItem[T, U any](kind *document.Kind[T, U]) action {
+	return sends(func(c *call, body *T) error {
+		path := c.path("name")
+		if kind.Named != nil && *kind.Named(body) == "" {
+			*kind.Named(body) = path
 		}
-		path := c.r.PathValue("name")
-		if kind.Named != nil && *kind.Named(&body) == "" {
-			*kind.Named(&body) = path
-		}
-		if given := kind.Key(body); given != path {
+		if given := kind.Key(*body); given != path {
 			return invalid("the body is about %s, and the URL about %s: write the same name", brief(given), brief(path))
 		}
-		item, err := kind.Read(body)
+		item, err := kind.Read(*body)
 		if err != nil {
 			return invalid("%v", err)
 		}
@@ -47,7 +43,7 @@ func putItem[T, U any](kind *document.Kind[T, U]) func(*call) error {
 			return err
 		}
 		return c.sendValue(kind.Write(item))
-	}
+	})
 }
 
 // accessChange returns a change with what the query says of it.
@@ -57,9 +53,9 @@ func (c *call) accessChange() (*core.ChangeAccess, error) {
 }
 
 // deleteItem removes an item. One that does not exist is an error, so that a typing mistake is noticed.
-func deleteItem[T, U any](kind *document.Kind[T, U]) func(*call) error {
-	return func(c *call) error {
-		name := c.r.PathValue("name")
+func deleteItem[T, U any](kind *document.Kind[T, U]) action {
+	return asks(func(c *call) error {
+		name := c.path("name")
 		key, bad := kind.PolicyKey(name)
 		if bad != nil {
 			return invalid("%v", bad)
@@ -90,12 +86,12 @@ func deleteItem[T, U any](kind *document.Kind[T, U]) func(*call) error {
 			return err
 		}
 		return c.sendValue(v1.Nothing{})
-	}
+	})
 }
 
 // listItems sends one page of the items of a kind, by name.
-func listItems[T, U any](kind *document.Kind[T, U]) func(*call) error {
-	return func(c *call) error {
+func listItems[T, U any](kind *document.Kind[T, U]) action {
+	return asks(func(c *call) error {
 		prefix, badPrefix := c.prefix()
 		after, badAfter := c.after()
 		limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
@@ -119,17 +115,13 @@ func listItems[T, U any](kind *document.Kind[T, U]) func(*call) error {
 			page.Next = cursor(kind.Key(page.Items[limit-1]))
 		}
 		return c.sendValue(page)
-	}
+	})
 }
 
 // createToken makes a token. The secret is made here, or by the caller, and only its hash goes further. A repetition
 // finds the token by its id, which the key gives it: its secret was in the first answer and is nowhere else.
-func (c *call) createToken() error {
-	var body v1.TokenRequest
-	if err := c.read(&body); err != nil {
-		return err
-	}
-	token, secret, err := c.newToken(&body)
+func (c *call) createToken(body *v1.TokenRequest) error {
+	token, secret, err := c.newToken(body)
 	if err != nil {
 		return err
 	}

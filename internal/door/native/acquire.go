@@ -10,44 +10,58 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
-func (c *call) acquire() error {
-	var body v1.AcquireRequest
-	if err := c.read(&body); err != nil {
-		return err
+// acquire makes the command of an acquire. One that waits, or may be the second try of one that does, takes longer.
+func (c *call) acquire(body *v1.AcquireRequest) (*core.Acquire, error) {
+	command, err := c.toAcquire(body)
+	if err == nil && (command.Wait > 0 || command.Request != (core.Request{})) {
+		c.instead = func() error { return c.acquireWaiting(command) }
 	}
-	command, err := c.toAcquire(&body)
-	if err != nil {
-		return err
+	return command, err
+}
+
+// acquired answers an acquire that does not wait.
+func (c *call) acquired(command *core.Acquire, answer core.Answer) error {
+	if answer.Waiter != nil { // an earlier request with the same id waits
+		c.instead = func() error { return c.acquireWaiting(command) }
+		return nil
 	}
-	// A request with a name may be the second try of one that waits.
-	if command.Wait > 0 || command.Request != (core.Request{}) {
-		return c.acquireWaiting(command)
+	return c.granted(command, answer, encode.Grant{Warning: warn(command.TTL)})
+}
+
+// notAcquired takes back what may have been granted to somebody who does not know its id.
+func (c *call) notAcquired(command *core.Acquire, err error) error {
+	if c.nameless(command) && errors.Is(err, leasehold.ErrUndecided) {
+		c.instead = func() error {
+			engine.Withdraw(c.signed(), c.door.backend.Engine(), command)
+			return err
+		}
+		return nil
 	}
-	answer, err := engine.Acquire(c.signed(), c.door.backend.Engine(), command, !c.made)
-	if err != nil {
-		return err
-	}
-	return c.granted(command, answer, grant{warning: warn(command.TTL)})
+	return err
+}
+
+// nameless reports whether nobody can ask again for what a request gets.
+func (c *call) nameless(command *core.Acquire) bool {
+	return c.made && command.Request == (core.Request{})
 }
 
 // granted sends a lease to who asked for it. If that one is gone, and does not know
 // the id to ask for it again, the lease would serve nobody: it is given back.
-func (c *call) granted(command *core.Acquire, answer core.Answer, g grant) error {
-	nameless := c.made && command.Request == (core.Request{})
-	if !nameless || c.ctx.Err() == nil {
-		g.also = answer.Also
-		if g.warning == "" && c.wholePool(answer.Lease) {
-			g.warning = fmt.Sprintf("this lease takes all %d units of %s, since the request does not say how many: "+
+func (c *call) granted(command *core.Acquire, answer core.Answer, g encode.Grant) error {
+	if !c.nameless(command) || c.ctx.Err() == nil {
+		g.Also = answer.Also
+		if g.Warning == "" && c.wholePool(answer.Lease) {
+			g.Warning = fmt.Sprintf("this lease takes all %d units of %s, since the request does not say how many: "+
 				"for one of them send \"slots\": 1, for all \"slots\": \"all\"", len(answer.Lease.Units),
 				command.Resource)
 		}
-		return c.sendLease(answer.Lease, g)
+		return c.sendLease(answer, g)
 	}
-	engine.Withdraw(c.signed(), c.door.backend.Engine(), command)
-	return engine.Undecided("the caller left before " + command.Resource + " was granted")
+	return c.notAcquired(command, engine.Undecided("the caller left before "+command.Resource+" was granted"))
 }
 
 // wholePool reports whether a lease took all units although nobody said so.
@@ -70,8 +84,8 @@ func (c *call) acquireWaiting(command *core.Acquire) error {
 	began := time.Now()
 	try := &attempt{Engine: c.door.backend.Engine()}
 	answer, err := engine.Acquire(ctx, try, command, !c.made)
-	c.waited = try.queued
-	c.writeWithin(writeTime)
+	c.waited, c.instead = try.queued, nil
+	c.within(writeTime)
 	if err != nil {
 		if ended := door.Ended(ctx); ended != nil {
 			return ended
@@ -81,11 +95,14 @@ func (c *call) acquireWaiting(command *core.Acquire) error {
 		}
 		return err
 	}
-	g := grant{warning: warn(command.TTL)}
+	g := encode.Grant{Warning: warn(command.TTL)}
 	if try.queued {
-		g.waited = max(time.Since(began), 1)
+		g.Waited = max(time.Since(began), 1)
 	}
-	return c.granted(command, answer, g)
+	if err := c.granted(command, answer, g); err != nil || c.instead == nil {
+		return err
+	}
+	return c.instead()
 }
 
 // An attempt notices, on the way to the engine, what an acquire that waits came

@@ -7,11 +7,12 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
 // advice suggests a TTL for a resource.
 func (c *call) advice() error {
-	path := c.r.PathValue("path")
+	path := c.path("path")
 	if err := checkPath("resource", path); err != nil {
 		return err
 	}
@@ -19,7 +20,7 @@ func (c *call) advice() error {
 	if err := c.look(func(v core.View) { advice = v.Advice(c.namespace, path) }); err != nil {
 		return err
 	}
-	c.send(func(b *jsonBuffer) { b.advice(&advice) })
+	c.send(func(b *encode.Buffer) { b.Advice(&advice) })
 	return nil
 }
 
@@ -38,38 +39,30 @@ func (c *call) alarms() error {
 	if err := c.look(func(v core.View) { list, next = v.Alarms(c.namespace, q) }); err != nil {
 		return err
 	}
-	c.send(func(b *jsonBuffer) {
-		b.open()
-		array(b, "items", list, b.alarm)
+	c.send(func(b *encode.Buffer) {
+		b.Open()
+		encode.Array(b, "items", list, b.Alarm)
 		if next != 0 {
-			b.text("next", strconv.FormatUint(next, 10))
+			b.Text("next", strconv.FormatUint(next, 10))
 		}
-		b.close()
+		b.Close()
 	})
 	return nil
 }
 
 // acknowledgeAlarm clears an alarm that somebody has looked at.
-func (c *call) acknowledgeAlarm() error {
-	var body v1.AcknowledgeAlarmRequest
-	if err := c.read(&body); err != nil {
-		return err
-	}
+func (c *call) acknowledgeAlarm(body *v1.AcknowledgeAlarmRequest) (*core.AcknowledgeAlarm, error) {
 	kind, err := toAlarmKind(body.Kind)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	command := &core.AcknowledgeAlarm{
 		Namespace: c.namespace, Kind: kind, Resource: body.Resource, ID: body.ID,
 		Session: body.Session, Order: body.Occurrence, By: body.By, Reason: body.Reason, Request: c.once,
 	}
-	err = firstError(checkText("resource", body.Resource), checkText("id", body.ID),
+	return command, firstError(checkText("resource", body.Resource), checkText("id", body.ID),
 		checkText("session", body.Session), checkText("by", body.By), checkText("reason", body.Reason),
 		command.Validate())
-	if err != nil {
-		return err
-	}
-	return c.doNothingMore(command)
 }
 
 // alarmKind reads a kind of alarms; 0 if any will do.
@@ -102,62 +95,4 @@ func (c *call) order() (uint64, error) {
 		return 0, invalid("after %s is not what \"next\" of a page said: leave it out to begin again", brief(s))
 	}
 	return n, nil
-}
-
-func (b *jsonBuffer) alarm(a *leasehold.Alarm) {
-	b.open()
-	b.text("namespace", a.Namespace)
-	b.text("kind", a.Kind.String())
-	b.some("resource", a.Resource)
-	b.some("id", a.ID)
-	b.some("holder", a.Holder)
-	if a.Token != 0 {
-		b.number("token", uint64(a.Token))
-	}
-	b.some("session", a.Session)
-	if a.Order != 0 {
-		b.number("occurrence", a.Order)
-	}
-	b.moment("since", a.Since)
-	b.moment("last", a.Last)
-	b.number("count", uint64(a.Count))
-	b.text("text", a.Text)
-	b.close()
-}
-
-// usual writes what was learned, if that is anything.
-func (b *jsonBuffer) usual(u *leasehold.Usual) {
-	if u == nil {
-		return
-	}
-	b.key("usual")
-	b.open()
-	b.number("holds", uint64(u.Holds))
-	b.someSpan("hold_p50", u.HoldP50)
-	b.someSpan("hold_p95", u.HoldP95)
-	b.number("unclean", uint64(u.Unclean))
-	b.number("waits", uint64(u.Waits))
-	b.someSpan("wait_p50", u.WaitP50)
-	b.someSpan("wait_p95", u.WaitP95)
-	b.count("queue", u.Queue)
-	b.close()
-}
-
-func (b *jsonBuffer) advice(a *leasehold.Advice) {
-	b.open()
-	b.text("namespace", a.Namespace)
-	b.text("resource", a.Resource)
-	b.span("ttl", a.TTL)
-	b.key("learned")
-	*b = strconv.AppendBool(*b, a.Learned)
-	b.someSpan("least", a.Least)
-	b.someSpan("cheapest", a.Cheapest)
-	b.someSpan("most", a.Most)
-	b.number("renewals", uint64(a.Renewals))
-	b.span("interval", a.Interval)
-	b.span("take_over", a.TakeOver)
-	b.someSpan("grace", a.Grace)
-	b.usual(a.Usual)
-	b.names("reasons", a.Reasons)
-	b.close()
 }

@@ -2,9 +2,7 @@ package native
 
 import (
 	"context"
-	"encoding/json"
 	"net"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -34,7 +32,7 @@ func (c *call) withClusterFor(within time.Duration, ask func(context.Context, en
 				"it keeps everything in memory; start one that can with: leasehold serve"}
 	}
 	c.stay()
-	defer c.writeWithin(writeTime) // for what is said of an error
+	defer c.within(writeTime) // for what is said of an error
 	ctx, cancel := context.WithTimeout(c.signed(), within)
 	defer cancel()
 	return ask(ctx, cluster)
@@ -92,11 +90,7 @@ func toServer(s engine.Server) v1.Server {
 	return out
 }
 
-func (c *call) addServer() error {
-	var body v1.ServerRequest
-	if err := c.read(&body); err != nil {
-		return err
-	}
+func (c *call) addServer(body *v1.ServerRequest) error {
 	if err := firstError(checkServer(body.Name), checkNewServer(body.Name), checkPeer(body.Peer)); err != nil {
 		return err
 	}
@@ -119,7 +113,7 @@ func (c *call) removeServer() error {
 
 // changeServer does something to the server that the path names.
 func (c *call) changeServer(change func(engine.Cluster, context.Context, string) error) error {
-	name := c.r.PathValue("name")
+	name := c.path("name")
 	if err := checkServer(name); err != nil {
 		return err
 	}
@@ -131,11 +125,7 @@ func (c *call) changeServer(change func(engine.Cluster, context.Context, string)
 	})
 }
 
-func (c *call) transferLead() error {
-	var body v1.TransferRequest
-	if err := c.readOptional(&body); err != nil {
-		return err
-	}
+func (c *call) transferLead(body *v1.TransferRequest) error {
 	if body.To != "" {
 		if err := checkServer(body.To); err != nil {
 			return err
@@ -197,25 +187,22 @@ func (c *call) backup() error {
 	defer leave()
 	ctx, cancel := c.door.backend.Staying(c.signed(), c.proof)
 	defer cancel()
-	c.stay()
-	w := &slowWriter{call: c}
+	h := c.stream()
+	h.stay()
+	w := &slowWriter{httpWire: h}
 	if err = cluster.Backup(ctx, w); err == nil {
 		_, err = w.Write(nil) // an empty backup is an answer, too
 	}
-	switch {
-	case err != nil && w.begun:
+	if err != nil && w.begun {
 		return errCut
-	case err != nil:
-		c.writeWithin(writeTime)
-		return err
 	}
-	c.writeWithin(writeTime)
-	return nil
+	h.within(writeTime)
+	return err
 }
 
 // A slowWriter sends a large answer, of which each part has its time.
 type slowWriter struct {
-	*call
+	*httpWire
 	begun bool
 }
 
@@ -225,20 +212,9 @@ func (w *slowWriter) Write(b []byte) (int, error) {
 		h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = bytesType, noStore, noSniff
 		w.begun = true
 	}
-	w.writeWithin(writeTime)
+	w.within(writeTime)
 	defer w.written()
 	return w.w.Write(b)
-}
-
-// sendValue sends what is not asked for often enough to be written by hand.
-func (c *call) sendValue(value any) error {
-	body, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	c.writeWithin(writeTime)
-	write(c.w, jsonType, http.StatusOK, append(body, '\n'))
-	return nil
 }
 
 // maxServerName is what a DNS name of a certificate can have as one label.

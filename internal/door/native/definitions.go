@@ -8,67 +8,63 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
 // definitionPath reads the path of a definition: of a resource, or of a prefix, which
 // ends with a slash; a slash alone is everything.
 func (c *call) definitionPath() (string, error) {
-	path := c.r.PathValue("path")
+	path := c.path("path")
 	if path == "/" {
 		return path, nil
 	}
 	return path, checkPath("path", strings.TrimSuffix(path, "/"))
 }
 
-func (c *call) define() error {
+// define makes a definition as the body says.
+func (c *call) define(body *v1.DefinitionRequest) (*core.Define, error) {
 	path, err := c.definitionPath()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var body v1.DefinitionRequest
-	if err := c.read(&body); err != nil {
-		return err
-	}
-	command, err := c.toDefine(path, &body)
+	command, err := c.toDefine(path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.doDefine(command)
+	return command, c.levelDefine(command)
 }
 
 // changeDefinition changes the fields that the body names.
-func (c *call) changeDefinition() error {
+func (c *call) changeDefinition(body *v1.DefinitionChange) (*core.Define, error) {
 	path, err := c.definitionPath()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var body v1.DefinitionChange
-	if err := c.read(&body); err != nil {
-		return err
-	}
-	command, err := c.toChangeDefinition(path, &body)
+	command, err := c.toChangeDefinition(path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.doDefine(command)
+	return command, c.levelDefine(command)
 }
 
-// doDefine carries a define out. A cluster that does not know a part of it yet says so here, since
+// levelDefine makes a define one that the cluster knows. If it does not know a part of it yet that is said here, since
 // such a command cannot be in its log.
-func (c *call) doDefine(command *core.Define) error {
-	if level := c.door.backend.Engine().Level(); level < core.Level4 {
-		if command.Fields != 0 || command.IfRevision != 0 {
-			return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("changing a part of a definition, "+
-				"or one of a certain revision, needs feature level %d, and the cluster is at %d: send the whole "+
-				"definition with PUT, or update all servers and run leasehold cluster upgrade", core.Level4, level)}
-		}
+func (c *call) levelDefine(command *core.Define) error {
+	level := c.door.backend.Engine().Level()
+	switch {
+	case level >= core.Level4:
+	case command.Fields != 0 || command.IfRevision != 0:
+		return &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("changing a part of a definition, "+
+			"or one of a certain revision, needs feature level %d, and the cluster is at %d: send the whole "+
+			"definition with PUT, or update all servers and run leasehold cluster upgrade", core.Level4, level)}
+	default:
 		command.KeepSlots = false
 	}
-	answer, err := c.do(command)
-	if err != nil {
-		return err
-	}
-	c.send(func(b *jsonBuffer) { b.definition(c.namespace, answer.Definition) })
+	return nil
+}
+
+func (c *call) defined(_ *core.Define, answer core.Answer) error {
+	c.send(func(b *encode.Buffer) { b.Definition(c.namespace, answer.Definition) })
 	return nil
 }
 
@@ -125,18 +121,6 @@ func checkDefine(command *core.Define, unclean string) error {
 	return firstError(checkText("by", command.By), checkText("reason", command.Reason), command.Validate())
 }
 
-func (c *call) undefine() error {
-	path, err := c.definitionPath()
-	if err != nil {
-		return err
-	}
-	command, err := c.toUndefine(path)
-	if err != nil {
-		return err
-	}
-	return c.doNothingMore(command)
-}
-
 // definition shows what applies to a resource.
 func (c *call) definition() error {
 	path, err := c.definitionPath()
@@ -152,7 +136,7 @@ func (c *call) definition() error {
 		return &leasehold.Error{Code: leasehold.NotFound, Message: "nothing is defined for " + path +
 			": it has one slot, or what its first holders say"}
 	}
-	c.send(func(b *jsonBuffer) { b.definition(c.namespace, &d) })
+	c.send(func(b *encode.Buffer) { b.Definition(c.namespace, &d) })
 	return nil
 }
 
@@ -168,27 +152,11 @@ func (c *call) definitions() error {
 	if err := c.look(func(v core.View) { list, next = v.Definitions(c.namespace, prefix, after, limit) }); err != nil {
 		return err
 	}
-	c.send(func(b *jsonBuffer) {
-		b.open()
-		array(b, "items", list, func(v *leasehold.Definition) { b.definition(c.namespace, v) })
-		b.some("next", cursor(next))
-		b.close()
+	c.send(func(b *encode.Buffer) {
+		b.Open()
+		encode.Array(b, "items", list, func(v *leasehold.Definition) { b.Definition(c.namespace, v) })
+		b.Some("next", cursor(next))
+		b.Close()
 	})
 	return nil
-}
-
-func (b *jsonBuffer) definition(namespace string, d *leasehold.Definition) {
-	b.open()
-	b.text("namespace", namespace)
-	b.text("path", d.Path)
-	b.count("capacity", d.Capacity)
-	b.names("units", d.Units)
-	b.someSpan("default_ttl", d.DefaultTTL)
-	b.someSpan("largest_ttl", d.LargestTTL)
-	b.someSpan("hold_limit", d.HoldLimit)
-	b.someSpan("grace", d.Grace)
-	b.someSpan("expected", d.Expected)
-	b.text("unclean", d.Unclean.String())
-	b.number("revision", uint64(d.Revision))
-	b.close()
 }

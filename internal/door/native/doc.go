@@ -2,8 +2,9 @@
 // and beside it what operators ask a server (health, metrics, version).
 //
 // A request goes through the files in one direction: operations.go has what can be asked,
-// names.go and body.go say what is wrong with what was sent, translate.go makes a
-// command of it, the engine decides, and encode.go or errors.go writes the answer.
+// a wire (http.go) brings it, names.go and body.go say what is wrong with what was sent,
+// translate.go makes a command of it, the engine decides, and package encode or errors.go
+// writes the answer. An operation knows no HTTP: call.go has what it gets instead.
 // The door keeps nothing of its own between requests; what it promises is what the
 // engine promises.
 //

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
 // An eventCache keeps events as they are written, so that each is encoded once for all who watch.
@@ -30,8 +31,7 @@ func (c *eventCache) encode(e *leasehold.Event) []byte {
 	if found := slot.Load(); found != nil && found.event == e {
 		return found.text
 	}
-	text := make(jsonBuffer, 0, 288)
-	text.message(e, values{})
+	text := appendMessage(make([]byte, 0, 288), e, encode.Values{})
 	if len(text)+valueBytes(e) <= maxEncoded {
 		slot.Store(&encodedEvent{e, text})
 	}
@@ -47,17 +47,16 @@ func valueBytes(e *leasehold.Event) (n int) {
 	return n
 }
 
-// message writes an event as a server-sent one, whose id is its position.
-func (b *jsonBuffer) message(e *leasehold.Event, with values) {
-	b.id(v1.Position{Revision: uint64(e.Revision), N: e.N})
-	*b = append(*b, "data: "...)
-	b.event(e, with)
-	*b = append(*b, "\n\n"...)
+// appendMessage writes an event as a server-sent one, whose id is its position.
+func appendMessage(out []byte, e *leasehold.Event, with encode.Values) []byte {
+	out = append(appendID(out, v1.Position{Revision: uint64(e.Revision), N: e.N}), "data: "...)
+	b := encode.New(out, encode.JSON)
+	b.Event(e, with)
+	return append(b.Bytes, "\n\n"...)
 }
 
-func (b *jsonBuffer) id(at v1.Position) {
-	*b = at.Append(append(*b, "id: "...))
-	*b = append(*b, '\n')
+func appendID(out []byte, at v1.Position) []byte {
+	return append(at.Append(append(out, "id: "...)), '\n')
 }
 
 // batches are the buffers that events are collected in. A watch has one only while it writes, so that a thousand

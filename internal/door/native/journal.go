@@ -1,7 +1,6 @@
 package native
 
 import (
-	"context"
 	"errors"
 	"mime"
 	"net/http"
@@ -12,65 +11,25 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/audit"
-	"github.com/leasehold/leasehold/internal/core"
-	"github.com/leasehold/leasehold/internal/door"
-	"github.com/leasehold/leasehold/internal/engine"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
-// doorName is how the journal calls this door.
-const doorName = "native"
-
-// origin is where the request comes from. The address is that of the connection: what a
-// header says of another one, anybody can write.
-func (c *call) origin() leasehold.Origin {
-	return leasehold.Origin{Actor: door.Principal(c.proof), Address: c.r.RemoteAddr, Door: doorName}
-}
-
-// signed is the request's context, with where the request comes from.
-func (c *call) signed() context.Context { return engine.WithOrigin(c.ctx, c.origin()) }
-
-// do carries out a command, and notes how it was refused.
-func (c *call) do(command core.Command) (core.Answer, error) {
-	answer, err := c.carryOut(command)
-	errors.As(err, &c.decided)
-	return answer, err
-}
-
-// carryOut sends a command to the engine, and says where it comes from if anybody will ask. Unlike do it may be
-// called by several goroutines of a request.
-func (c *call) carryOut(command core.Command) (core.Answer, error) {
-	if engine.HasOrigin(command) {
-		return c.door.backend.Do(c.signed(), command)
-	}
-	return c.door.backend.Do(c.ctx, command)
-}
-
-// noteDenied puts a refusal for lack of right in the journal, unless the log has it.
-func (c *call) noteDenied(o *operation, err error) {
-	var refusal *leasehold.Error
-	if !errors.Is(err, leasehold.ErrDenied) || door.Anonymous(err) ||
-		errors.As(err, &refusal) && refusal == c.decided {
-		return
-	}
-	if c.namespace == "" && c.readQuery(o) != nil {
-		c.namespace = leasehold.DefaultNamespace // it was refused before anybody read what it says
-	}
-	c.door.backend.Refused(audit.Refusal{
-		Origin: c.origin(), Namespace: c.namespace, Verb: o.name,
-		Resource: c.r.PathValue("path"), ID: c.r.PathValue("id"), Reason: err.Error(),
-	})
-}
+// How the journal calls this door: by the wire that a request came by.
+const (
+	doorName = "native"
+	respName = "resp"
+)
 
 func (c *call) audit() error {
 	q := audit.Query{Kind: audit.Operation, Actor: c.query.Get("actor"), Verb: c.query.Get("verb")}
 	if err := firstError(checkText("actor", q.Actor), c.door.checkVerb(q.Verb)); err != nil {
 		return err
 	}
-	return c.journal(q, (*jsonBuffer).operation)
+	return c.journal(q, (*encode.Buffer).Operation)
 }
 
 func (c *call) holds() error {
-	return c.journal(audit.Query{Kind: audit.Hold}, (*jsonBuffer).hold)
+	return c.journal(audit.Query{Kind: audit.Hold}, (*encode.Buffer).Hold)
 }
 
 // checkVerb refuses verbs that the journal does not have: it has those of requests, and of what
@@ -83,7 +42,7 @@ func (d *Door) checkVerb(verb string) error {
 }
 
 // journal answers with a page of lines, or with all of them.
-func (c *call) journal(q audit.Query, line func(*jsonBuffer, *audit.Line)) error {
+func (c *call) journal(q audit.Query, line func(*encode.Buffer, *audit.Line)) error {
 	if err := c.readJournalQuery(&q); err != nil {
 		return err
 	}
@@ -92,18 +51,18 @@ func (c *call) journal(q audit.Query, line func(*jsonBuffer, *audit.Line)) error
 		return &leasehold.Error{Code: leasehold.NotFound,
 			Message: "this server keeps no journal: its setting journal-size is 0"}
 	}
-	if accepts(c.r.Header["Accept"], linesType[0]) {
-		return c.export(j, q, line)
+	if accepts(c.head("Accept"), linesType[0]) {
+		return c.stream().export(c, j, q, line)
 	}
 	page, err := j.Find(c.ctx, q)
 	if err != nil {
 		return err
 	}
-	c.send(func(b *jsonBuffer) {
-		b.open()
-		array(b, "items", page.Lines, func(v *audit.Line) { line(b, v) })
-		b.some("next", page.Next.String())
-		b.close()
+	c.send(func(b *encode.Buffer) {
+		b.Open()
+		encode.Array(b, "items", page.Lines, func(v *audit.Line) { line(b, v) })
+		b.Some("next", page.Next.String())
+		b.Close()
 	})
 	return nil
 }
@@ -173,7 +132,7 @@ var linesType = []string{"application/x-ndjson"}
 var errCut = errors.New("the answer could not be finished")
 
 // export writes all lines, one JSON object on each. With a limit it writes at most that many.
-func (c *call) export(j audit.Book, q audit.Query, line func(*jsonBuffer, *audit.Line)) error {
+func (h *httpWire) export(c *call, j audit.Book, q audit.Query, line func(*encode.Buffer, *audit.Line)) error {
 	leave, err := c.door.backend.StayAs(c.door.backend.Metrics().Exports)
 	if err != nil {
 		return err
@@ -191,11 +150,11 @@ func (c *call) export(j audit.Book, q audit.Query, line func(*jsonBuffer, *audit
 	if err != nil {
 		return err
 	}
-	c.stay()
-	h := c.w.Header()
-	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = linesType, noStore, noSniff
+	h.stay()
+	head := h.w.Header()
+	head["Content-Type"], head["Cache-Control"], head["X-Content-Type-Options"] = linesType, noStore, noSniff
 	for {
-		if !c.writeLines(page.Lines, line) {
+		if !h.writeLines(page.Lines, line) {
 			return errCut
 		}
 		if left -= len(page.Lines); page.Next == (audit.Place{}) || left == 0 {
@@ -212,71 +171,17 @@ func (c *call) export(j audit.Book, q audit.Query, line func(*jsonBuffer, *audit
 	}
 }
 
-func (c *call) writeLines(lines []audit.Line, line func(*jsonBuffer, *audit.Line)) bool {
-	b := make(jsonBuffer, 0, 256*len(lines)+1)
+func (h *httpWire) writeLines(lines []audit.Line, line func(*encode.Buffer, *audit.Line)) bool {
+	b := encode.New(make([]byte, 0, 256*len(lines)+1), encode.JSON)
 	for i := range lines {
 		line(&b, &lines[i])
-		b = append(b, '\n')
+		b.Bytes = append(b.Bytes, '\n')
 	}
-	c.writeWithin(streamTime)
-	defer c.written()
-	_, err := c.w.Write(b)
+	h.within(streamTime)
+	defer h.written()
+	_, err := h.w.Write(b.Bytes)
 	if err == nil {
-		err = http.NewResponseController(c.w).Flush()
+		err = http.NewResponseController(h.w).Flush()
 	}
 	return err == nil
-}
-
-func (b *jsonBuffer) operation(l *audit.Line) {
-	b.openLine(l)
-	b.moment("at", l.At)
-	b.text("namespace", l.Namespace)
-	b.text("verb", l.Verb)
-	b.text("outcome", l.Outcome)
-	b.some("actor", l.Actor)
-	b.some("address", l.Address)
-	b.some("door", l.Door)
-	b.some("resource", l.Resource)
-	b.some("id", l.ID)
-	b.some("foreign", l.Foreign)
-	b.some("holder", l.Holder)
-	if l.Token != 0 {
-		b.number("token", uint64(l.Token))
-	}
-	b.some("session", l.Session)
-	if l.How != 0 {
-		b.text("how", l.How.String())
-	}
-	b.some("by", l.By)
-	b.some("reason", l.Reason)
-	b.close()
-}
-
-func (b *jsonBuffer) hold(l *audit.Line) {
-	b.openLine(l)
-	b.text("namespace", l.Namespace)
-	b.text("resource", l.Resource)
-	b.text("id", l.ID)
-	b.some("foreign", l.Foreign)
-	b.text("holder", l.Holder)
-	b.number("token", uint64(l.Token))
-	b.some("session", l.Session)
-	b.moment("since", l.Since)
-	b.moment("until", l.Until)
-	b.millis("waited_ms", l.Waited)
-	b.text("how", l.How.String())
-	b.some("by", l.By)
-	b.some("reason", l.Reason)
-	b.close()
-}
-
-// openLine begins a line with its place in the log, if it has one.
-func (b *jsonBuffer) openLine(l *audit.Line) {
-	b.open()
-	if l.Index != 0 {
-		b.number("index", l.Index)
-	}
-	if l.N != 0 {
-		b.number("n", uint64(l.N))
-	}
 }

@@ -20,11 +20,7 @@ func (c *call) limits() error {
 	})
 }
 
-func (c *call) setLimits() error {
-	var body v1.LimitsRequest
-	if err := c.read(&body); err != nil {
-		return err
-	}
+func (c *call) setLimits(body *v1.LimitsRequest) error {
 	if err := firstError(checkText("by", body.By), checkText("reason", body.Reason)); err != nil {
 		return err
 	}

@@ -27,25 +27,6 @@ func checkName(field, s string) error { return door.CheckName(field, s, leasehol
 // checkText says what is wrong with a text that may be empty.
 func checkText(field, s string) error { return door.CheckText(field, s, leasehold.MaxName) }
 
-// readQuery reads the query. A parameter that means nothing here is an error: a
-// misspelt namespace must not become the default one.
-func (c *call) readQuery(o *operation) error {
-	c.namespace = leasehold.DefaultNamespace
-	if c.r.URL.RawQuery == "" {
-		return nil // as nearly always: nothing is allocated for it
-	}
-	query, err := door.ReadQuery(c.r.URL.RawQuery, o.known()...)
-	if err != nil {
-		return err
-	}
-	c.query = query
-	if query.Has("namespace") {
-		c.namespace = query.Get("namespace")
-		return checkName("namespace", c.namespace)
-	}
-	return nil
-}
-
 // number reads a whole number from 1 to most.
 func (c *call) number(name string, otherwise, most int) (int, error) {
 	n, err := c.query.Number(name, uint64(otherwise), uint64(most))
@@ -94,9 +75,8 @@ func position(name, s string) (v1.Position, error) {
 	return p, nil
 }
 
-// readOnce reads the headers by which a request that is sent twice is done once.
-func (c *call) readOnce() error {
-	keys, sessions := c.r.Header[v1.KeyHeader], c.r.Header[v1.SessionHeader]
+// readOnce reads the names by which a request that is sent twice is done once.
+func (c *call) readOnce(keys, sessions []string) error {
 	switch {
 	case len(keys) == 0 && len(sessions) == 0:
 		return nil

@@ -20,11 +20,7 @@ func (c *call) quarantine() error {
 	return c.sendValue(out)
 }
 
-func (c *call) endQuarantine() error {
-	var body v1.EndQuarantineRequest
-	if err := c.read(&body); err != nil {
-		return err
-	}
+func (c *call) endQuarantine(body *v1.EndQuarantineRequest) error {
 	if err := firstError(checkText("by", body.By), checkText("reason", body.Reason)); err != nil {
 		return err
 	}

@@ -6,23 +6,23 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
 // look reads the state, and tells the caller at which revision.
 func (c *call) look(fn func(core.View)) error {
-	var revision leasehold.Revision
 	err := c.door.backend.Read(c.ctx, func(v core.View) {
-		revision = v.History(c.namespace).Revision
+		c.newest = v.History(c.namespace).Revision
 		fn(v)
 	})
 	if err == nil {
-		c.w.Header()[v1.RevisionHeader] = []string{strconv.FormatUint(uint64(revision), 10)}
+		c.tell(v1.RevisionHeader, strconv.FormatUint(uint64(c.newest), 10))
 	}
 	return err
 }
 
 func (c *call) session() error {
-	id := c.r.PathValue("id")
+	id := c.path("id")
 	if err := checkName("session id", id); err != nil {
 		return err
 	}
@@ -50,17 +50,17 @@ func (c *call) sessions() error {
 	if err != nil {
 		return err
 	}
-	c.send(func(b *jsonBuffer) {
-		b.open()
-		array(b, "items", list, func(s *leasehold.Session) { b.session(s, "", nil) })
-		b.some("next", cursor(next))
-		b.close()
+	c.send(func(b *encode.Buffer) {
+		b.Open()
+		encode.Array(b, "items", list, func(s *leasehold.Session) { b.Session(s, "", nil) })
+		b.Some("next", cursor(next))
+		b.Close()
 	})
 	return nil
 }
 
 func (c *call) resource() error {
-	path := c.r.PathValue("path")
+	path := c.path("path")
 	if err := checkPath("resource", path); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *call) resource() error {
 	if err := c.look(func(v core.View) { status = v.Status(c.namespace, path, waiters) }); err != nil {
 		return err
 	}
-	c.send(func(b *jsonBuffer) { b.resource(&status) })
+	c.send(func(b *encode.Buffer) { b.Resource(&status) })
 	return nil
 }
 
@@ -92,11 +92,11 @@ func (c *call) resources() error {
 	if err != nil {
 		return err
 	}
-	c.send(func(b *jsonBuffer) {
-		b.open()
-		array(b, "items", list, b.resource)
-		b.some("next", cursor(next))
-		b.close()
+	c.send(func(b *encode.Buffer) {
+		b.Open()
+		encode.Array(b, "items", list, b.Resource)
+		b.Some("next", cursor(next))
+		b.Close()
 	})
 	return nil
 }
@@ -122,7 +122,7 @@ func (c *call) history() error {
 		return err
 	}
 	page := lastEvents(history, before, resource, limit)
-	c.send(func(b *jsonBuffer) { b.events(page) })
+	c.send(func(b *encode.Buffer) { b.Page(page) })
 	return nil
 }
 
@@ -135,35 +135,17 @@ func (c *call) before() (v1.Position, error) {
 	return at, err
 }
 
-// A page is some events, oldest first.
-type page struct {
-	events []*leasehold.Event
-	next   string // where the ones before them end
-	gone   bool   // there are none before them, though there were
-}
-
 // lastEvents finds the newest events before a position. It reads a history that
 // nobody changes, so that however long it takes, no command waits.
-func lastEvents(h core.History, before v1.Position, resource string, limit int) (found page) {
+func lastEvents(h core.History, before v1.Position, resource string, limit int) (found encode.Page) {
 	wanted := func(e *leasehold.Event) bool { return resource == "" || e.Resource == resource }
 	events, at, more := h.Last(leasehold.Revision(before.Revision), before.N, limit, maxLook, wanted)
-	found.events = events
+	found.Events = events
 	if more {
-		found.next = v1.Position{Revision: uint64(at.Revision), N: at.N}.String()
+		found.Next = v1.Position{Revision: uint64(at.Revision), N: at.N}.String()
 	} else {
 		lost, _ := h.Oldest()
-		found.gone = lost > 0
+		found.Gone = lost > 0
 	}
 	return found
-}
-
-func (b *jsonBuffer) events(found page) {
-	b.open()
-	array(b, "items", found.events, func(e **leasehold.Event) { b.event(*e, values{}) })
-	b.some("next", found.next)
-	if found.gone {
-		b.key("gone")
-		*b = append(*b, "true"...)
-	}
-	b.close()
 }

@@ -10,10 +10,11 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
 func (c *call) record() error {
-	path := c.r.PathValue("path")
+	path := c.path("path")
 	revision, badRevision := c.revision()
 	version, badVersion := c.version()
 	if err := firstError(checkPath("path", path), badRevision, badVersion); err != nil {
@@ -23,11 +24,11 @@ func (c *call) record() error {
 	if err != nil {
 		return err
 	}
-	if accepts(c.r.Header["Accept"], bytesType[0]) {
+	if accepts(c.head("Accept"), bytesType[0]) {
 		return c.recordBytes(record, revision != 0 || version != 0)
 	}
 	c.tag(record)
-	c.send(func(b *jsonBuffer) { b.record(c.namespace, record, true) })
+	c.send(func(b *encode.Buffer) { b.Record(c.namespace, record, true) })
 	return nil
 }
 
@@ -36,7 +37,7 @@ func (c *call) record() error {
 func (c *call) recordBytes(record *leasehold.Record, former bool) error {
 	for {
 		c.tag(record)
-		err := c.sendBytes(record)
+		err := c.stream().sendBytes(c, record)
 		if former || record.Large == nil || !errors.Is(err, leasehold.ErrNotFound) {
 			return err
 		}
@@ -92,7 +93,7 @@ func (c *call) find(q core.RecordQuery) (page core.RecordPage, err error) {
 
 // tag sends the revision that changed a record last, as HTTP calls it.
 func (c *call) tag(r *leasehold.Record) {
-	c.w.Header()["Etag"] = []string{strconv.Quote(strconv.FormatUint(uint64(r.Mod), 10))}
+	c.tell("Etag", strconv.Quote(strconv.FormatUint(uint64(r.Mod), 10)))
 }
 
 // revision reads the revision at which to read; 0 for the newest.
@@ -147,76 +148,58 @@ func (c *call) records() error {
 	if err != nil {
 		return err
 	}
-	c.send(func(b *jsonBuffer) {
-		b.open()
-		b.items(c.namespace, page.Records, !keys)
-		b.some("next", cursor(page.Next()))
+	c.send(func(b *encode.Buffer) {
+		b.Open()
+		b.Items(c.namespace, page.Records, !keys)
+		b.Some("next", cursor(page.Next()))
 		if page.Count != 0 {
-			b.number("count", uint64(page.Count))
+			b.Number("count", uint64(page.Count))
 		}
-		b.number("revision", uint64(page.Revision))
-		b.close()
+		b.Number("revision", uint64(page.Revision))
+		b.Close()
 	})
 	return nil
 }
 
-func (c *call) putRecord() error {
-	command, err := c.toPutRecord()
-	if err != nil {
-		return err
-	}
-	answer, err := c.do(command)
-	if err != nil {
-		return c.unexpected(err)
-	}
+func (c *call) recordPut(_ *core.PutRecord, answer core.Answer) error {
 	if answer.Record == nil {
 		return errors.New("the engine answered without a record")
 	}
 	c.tag(answer.Record)
-	c.send(func(b *jsonBuffer) { b.record(c.namespace, answer.Record, false) })
+	c.send(func(b *encode.Buffer) { b.Record(c.namespace, answer.Record, false) })
 	return nil
 }
 
-func (c *call) deleteRecord() error {
+func (c *call) toDeleteRecord() (*core.DeleteRecord, error) {
 	expected, badMatch := c.ifMatch()
 	fence, badFence := c.fence()
-	command := &core.DeleteRecord{Namespace: c.namespace, Path: c.r.PathValue("path"), IfRevision: expected,
+	command := &core.DeleteRecord{Namespace: c.namespace, Path: c.path("path"), IfRevision: expected,
 		Fence: fence, Request: c.once}
-	if err := firstError(checkPath("path", command.Path), badMatch, badFence, c.without("If-None-Match"),
-		command.Validate()); err != nil {
-		return err
-	}
-	return c.doDelete(command)
+	return command, firstError(checkPath("path", command.Path), badMatch, badFence, c.without("If-None-Match"),
+		command.Validate())
 }
 
-func (c *call) deleteRecords() error {
+func (c *call) toDeleteRecords() (*core.DeleteRecord, error) {
 	from, to, badSpan := c.span()
 	fence, badFence := c.fence()
 	command := &core.DeleteRecord{Namespace: c.namespace, Path: from, Range: true, To: to, Fence: fence,
 		Request: c.once}
-	if err := firstError(badSpan, badFence, c.without("If-None-Match"), c.without("If-Match"),
-		command.Validate()); err != nil {
-		return err
+	err := firstError(badSpan, badFence, c.without("If-None-Match"), c.without("If-Match"), command.Validate())
+	if err == nil && from == "" && to == "" {
+		err = invalid("nothing says what to delete: give a prefix, or from and to")
 	}
-	if from == "" && to == "" {
-		return invalid("nothing says what to delete: give a prefix, or from and to")
-	}
-	return c.doDelete(command)
+	return command, err
 }
 
-func (c *call) doDelete(command *core.DeleteRecord) error {
-	answer, err := c.do(command)
-	if err != nil {
-		return c.unexpected(err)
-	}
+func (c *call) recordsDeleted(_ *core.DeleteRecord, answer core.Answer) error {
 	if answer.Txn == nil || len(answer.Txn.Results) != 1 {
 		return errors.New("the engine answered without a count")
 	}
-	c.send(func(b *jsonBuffer) {
-		b.open()
-		b.number("deleted", uint64(answer.Txn.Results[0].Deleted))
-		b.number("revision", uint64(answer.Txn.Revision))
-		b.close()
+	c.send(func(b *encode.Buffer) {
+		b.Open()
+		b.Number("deleted", uint64(answer.Txn.Results[0].Deleted))
+		b.Number("revision", uint64(answer.Txn.Revision))
+		b.Close()
 	})
 	return nil
 }
@@ -228,25 +211,24 @@ func (c *call) toPutRecord() (*core.PutRecord, error) {
 	keep, badKeep := c.keep()
 	from, badVersion := c.version()
 	command := &core.PutRecord{
-		Namespace: c.namespace, Path: c.r.PathValue("path"), Session: c.query.Get("session"), IfRevision: expected,
+		Namespace: c.namespace, Path: c.path("path"), Session: c.query.Get("session"), IfRevision: expected,
 		IfAbsent: absent,
 		Keep:     keep, From: from, Fence: fence, Request: c.once,
 	}
 	err := firstError(checkPath("path", command.Path), checkText("session", command.Session), badMatch, badNone,
 		badFence, badKeep, badVersion, command.Validate())
-	if err != nil || c.r.ContentLength == 0 {
-		return command, err
+	if err != nil {
+		return nil, err
 	}
-	if err := c.readValue(command); err != nil {
+	if err := c.value(c, command); err != nil {
 		return nil, err
 	}
 	return command, command.Validate()
 }
 
 // unexpected gives a condition that did not hold the status that HTTP has for it.
-func (c *call) unexpected(err error) error {
-	if errors.Is(err, leasehold.ErrRefused) &&
-		(len(c.r.Header["If-Match"]) > 0 || len(c.r.Header["If-None-Match"]) > 0) {
+func unexpected(c *call, _ core.Command, err error) error {
+	if errors.Is(err, leasehold.ErrRefused) && (len(c.head("If-Match")) > 0 || len(c.head("If-None-Match")) > 0) {
 		return &door.Fault{Err: err, Status: http.StatusPreconditionFailed}
 	}
 	return err
@@ -254,7 +236,7 @@ func (c *call) unexpected(err error) error {
 
 // header reads a header that may be there at most once.
 func (c *call) header(name string) (string, error) {
-	values := c.r.Header[http.CanonicalHeaderKey(name)]
+	values := c.head(name)
 	switch len(values) {
 	case 0:
 		return "", nil
@@ -265,7 +247,7 @@ func (c *call) header(name string) (string, error) {
 }
 
 func (c *call) without(name string) error {
-	if len(c.r.Header[name]) > 0 {
+	if len(c.head(name)) > 0 {
 		return invalid("header %s means nothing here: leave it out", name)
 	}
 	return nil

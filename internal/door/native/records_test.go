@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
 func TestRecords(t *testing.T) {
@@ -258,11 +259,11 @@ func TestWatchRecords(t *testing.T) {
 		if _, err := h.caller.DeleteRecord(t.Context(), v1.DeleteRequest{Path: "a/1"}); err != nil {
 			t.Fatal(err)
 		}
-		for with, want := range map[values]string{
-			{}: ",,", {now: true}: "two\x00,,", {before: true}: ",one,two\x00", {now: true, before: true}: "two\x00,one,two\x00",
+		for with, want := range map[encode.Values]string{
+			{}: ",,", {Now: true}: "two\x00,,", {Before: true}: ",one,two\x00", {Now: true, Before: true}: "two\x00,one,two\x00",
 		} {
 			var events []v1.Event
-			for e, err := range h.caller.Watch(t.Context(), v1.WatchQuery{Prefix: "a/", Since: "0", Values: with.now, Previous: with.before}) {
+			for e, err := range h.caller.Watch(t.Context(), v1.WatchQuery{Prefix: "a/", Since: "0", Values: with.Now, Previous: with.Before}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -277,7 +278,7 @@ func TestWatchRecords(t *testing.T) {
 			if got := string(second.Value) + "," + string(second.Previous) + "," + string(last.Previous); got != want {
 				t.Errorf("with %+v there are %q, want %q", with, got, want)
 			}
-			if got := string(events[20].Value) == large; got != with.now {
+			if got := string(events[20].Value) == large; got != with.Now {
 				t.Errorf("with %+v a large value arrives: %v", with, got)
 			}
 			if events[0].Previous != nil {

@@ -10,11 +10,7 @@ import (
 
 // raiseTokens makes the tokens of a namespace go on above one that was seen elsewhere. Tokens only grow:
 // that they are above it, once read, stays true, and then nothing is written.
-func (c *call) raiseTokens() error {
-	var body v1.RaiseTokensRequest
-	if err := c.read(&body); err != nil {
-		return err
-	}
+func (c *call) raiseTokens(body *v1.RaiseTokensRequest) error {
 	command := &core.RaiseTokens{Namespace: c.namespace, Above: leasehold.Token(body.Above), By: body.By,
 		Reason: body.Reason}
 	err := firstError(checkText("by", body.By), checkText("reason", body.Reason), command.Validate())

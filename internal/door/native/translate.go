@@ -125,31 +125,35 @@ func (c *call) toRenew(r *v1.RenewRequest) (*core.Renew, error) {
 	return command, firstError(checkName("id", r.ID), command.Validate())
 }
 
-// toReleases reads what is to be released: one lease, or several.
-func (c *call) toReleases(r *v1.ReleaseRequest) ([]*core.Release, error) {
-	ids := r.IDs
+// toRelease reads what is to be released: one lease, or several, which are no longer one command.
+func (c *call) toRelease(r *v1.ReleaseRequest) (*core.Release, error) {
 	switch {
-	case r.IDs != nil && len(ids) == 0:
+	case r.IDs != nil && len(r.IDs) == 0:
 		return nil, invalid("ids is empty: name at least one lease")
-	case r.ID != "" && len(ids) > 0:
+	case r.ID != "" && len(r.IDs) > 0:
 		return nil, invalid("id and ids are both given: leave one of them out")
-	case len(ids) > v1.MaxReleases:
-		return nil, invalid("ids has %d of them: at most %d are allowed, send the rest in another request", len(ids),
-			v1.MaxReleases)
-	case len(ids) > 0 && c.once != (core.Request{}):
+	case len(r.IDs) > v1.MaxReleases:
+		return nil, invalid("ids has %d of them: at most %d are allowed, send the rest in another request",
+			len(r.IDs), v1.MaxReleases)
+	case len(r.IDs) > 0 && c.once != (core.Request{}):
 		return nil, invalid("a release of several ids needs no %s: send it again as it is", v1.KeyHeader)
-	case len(ids) == 0:
-		ids = []string{r.ID}
+	case len(r.IDs) == 0:
+		return c.releaseOf(r.ID, r)
 	}
-	commands := make([]*core.Release, len(ids))
-	for i, id := range ids {
-		commands[i] = &core.Release{Namespace: c.namespace, ID: id, Session: r.Session, Withdraw: r.Withdraw,
-			Request: c.once}
-		if err := firstError(checkName("id", id), checkText("session", r.Session), commands[i].Validate()); err != nil {
+	commands := make([]*core.Release, len(r.IDs))
+	for i, id := range r.IDs {
+		var err error
+		if commands[i], err = c.releaseOf(id, r); err != nil {
 			return nil, err
 		}
 	}
-	return commands, nil
+	c.instead = func() error { return c.releaseMany(commands) }
+	return commands[0], nil
+}
+
+func (c *call) releaseOf(id string, r *v1.ReleaseRequest) (*core.Release, error) {
+	command := &core.Release{Namespace: c.namespace, ID: id, Session: r.Session, Withdraw: r.Withdraw, Request: c.once}
+	return command, firstError(checkName("id", id), checkText("session", r.Session), command.Validate())
 }
 
 func (c *call) toChange(r *v1.ChangeRequest) (*core.Change, error) {
@@ -195,7 +199,11 @@ func (c *call) toAcknowledge(r *v1.AcknowledgeRequest) (*core.Acknowledge, error
 		command.Validate())
 }
 
-func (c *call) toUndefine(path string) (*core.Undefine, error) {
+func (c *call) toUndefine() (*core.Undefine, error) {
+	path, err := c.definitionPath()
+	if err != nil {
+		return nil, err
+	}
 	command := &core.Undefine{Namespace: c.namespace, Path: path, By: c.query.Get("by"), Reason: c.query.Get("reason"),
 		Request: c.once}
 	return command, firstError(checkText("by", command.By), checkText("reason", command.Reason), command.Validate())
@@ -222,14 +230,14 @@ func (c *call) toOpenSession(r *v1.SessionRequest) (*core.OpenSession, error) {
 	return command, firstError(checkText("id", r.ID), command.Validate())
 }
 
-func (c *call) toRenewSession() (*core.RenewSession, error) {
-	command := &core.RenewSession{Namespace: c.namespace, ID: c.r.PathValue("id")}
+func (c *call) toRenewSession(*v1.Nothing) (*core.RenewSession, error) {
+	command := &core.RenewSession{Namespace: c.namespace, ID: c.path("id")}
 	return command, firstError(checkName("session id", command.ID), command.Validate())
 }
 
 func (c *call) toCloseSession() (*core.CloseSession, error) {
 	abandon, err := c.flag("abandon")
-	command := &core.CloseSession{Namespace: c.namespace, ID: c.r.PathValue("id"), Abandon: abandon, Request: c.once}
+	command := &core.CloseSession{Namespace: c.namespace, ID: c.path("id"), Abandon: abandon, Request: c.once}
 	return command, firstError(err, checkName("session id", command.ID), command.Validate())
 }
 

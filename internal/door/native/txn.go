@@ -4,25 +4,12 @@ import (
 	"errors"
 	"reflect"
 
-	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
-func (c *call) txn() error {
-	c.maxBody = v1.MaxTxnBody
-	var body v1.TxnRequest
-	if err := c.read(&body); err != nil {
-		return err
-	}
-	command, err := c.toTxn(&body)
-	if err != nil {
-		return err
-	}
-	answer, err := c.do(command)
-	if err != nil {
-		return err
-	}
+func (c *call) txn(command *core.Txn, answer core.Answer) error {
 	ops := command.Then
 	if answer.Txn != nil && !answer.Txn.Succeeded {
 		ops = command.Else
@@ -30,7 +17,7 @@ func (c *call) txn() error {
 	if answer.Txn == nil || len(answer.Txn.Results) != len(ops) {
 		return errors.New("the engine answered without a result for each operation")
 	}
-	c.send(func(b *jsonBuffer) { b.txn(c.namespace, answer.Txn, ops) })
+	c.send(func(b *encode.Buffer) { b.Txn(c.namespace, answer.Txn, ops) })
 	return nil
 }
 
@@ -160,50 +147,4 @@ func toRecordOp(r *v1.Op) (core.Op, error) {
 	var err error
 	o.Path, o.To, err = span(r.Prefix, r.From, r.To)
 	return o, firstError(err, checkText("session", r.Session))
-}
-
-// txn writes what a transaction came to. What was put is known from the request.
-func (b *jsonBuffer) txn(namespace string, t *core.TxnAnswer, ops []core.Op) {
-	b.open()
-	b.key("succeeded")
-	if t.Succeeded {
-		*b = append(*b, "true"...)
-	} else {
-		*b = append(*b, "false"...)
-	}
-	b.number("revision", uint64(t.Revision))
-	b.key("results")
-	*b = append(*b, '[')
-	for i := range t.Results {
-		b.comma()
-		b.result(namespace, &t.Results[i], &ops[i])
-	}
-	*b = append(*b, ']')
-	b.close()
-}
-
-func (b *jsonBuffer) result(namespace string, r *core.TxnResult, o *core.Op) {
-	b.open()
-	switch {
-	case r.Record != nil:
-		record := leasehold.Record{
-			Path: o.Path, Session: o.Session, Create: r.Record.Create, Mod: r.Record.Mod, Version: r.Record.Version,
-			Token: r.Record.Token,
-		}
-		b.key("record")
-		b.record(namespace, &record, false)
-	case r.Page != nil:
-		b.items(namespace, r.Page.Records, !o.KeysOnly)
-		b.yes("more", r.Page.More)
-		if r.Page.Count != 0 {
-			b.number("count", uint64(r.Page.Count))
-		}
-	case r.Lease != nil:
-		b.key("lease")
-		b.lease(r.Lease, grant{also: r.Also})
-	case o.Do == core.ReleaseLease: // there is nothing to say
-	default:
-		b.number("deleted", uint64(r.Deleted))
-	}
-	b.close()
 }

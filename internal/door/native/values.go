@@ -16,6 +16,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
@@ -38,17 +39,20 @@ func (d *Door) transfer() (leave func(), err error) {
 	return func() { d.transfers.Add(-1) }, nil
 }
 
-// readValue reads the body of a put: into the command if it is short, beside the log if
+// value reads the body of a put: into the command if it is short, beside the log if
 // it is long.
-func (c *call) readValue(command *core.PutRecord) error {
-	if c.r.ContentLength > leasehold.MaxLarge {
+func (h *httpWire) value(c *call, command *core.PutRecord) error {
+	switch {
+	case h.r.ContentLength == 0:
+		return nil
+	case h.r.ContentLength > leasehold.MaxLarge:
 		return tooLarge(leasehold.MaxLarge)
 	}
-	want, err := c.contentDigest()
+	want, err := h.contentDigest()
 	if err != nil {
 		return err
 	}
-	body := readPace.Body(c.w, c.r)
+	body := readPace.Body(h.w, h.r)
 	var first bytes.Buffer
 	_, err = first.ReadFrom(io.LimitReader(body, leasehold.MaxValue+1))
 	switch {
@@ -85,7 +89,7 @@ func (c *call) readLarge(command *core.PutRecord, all io.Reader, body *door.Body
 		return wrongDigest() // nothing names what was put, and so it goes
 	}
 	// The answer has its time from now on, however long the body took.
-	c.writeWithin(writeTime)
+	c.within(writeTime)
 	command.Large = &large
 	return nil
 }
@@ -101,8 +105,8 @@ func wrongDigest() error {
 
 // contentDigest reads the SHA-256 that the caller expects of the body, as RFC 9530 writes
 // it; nil if it says none. Other algorithms are not looked at.
-func (c *call) contentDigest() (*leasehold.Digest, error) {
-	for _, header := range c.r.Header["Content-Digest"] {
+func (h *httpWire) contentDigest() (*leasehold.Digest, error) {
+	for _, header := range h.r.Header["Content-Digest"] {
 		for _, part := range strings.Split(header, ",") {
 			text, ok := strings.CutPrefix(strings.TrimSpace(part), "sha-256=:")
 			if !ok {
@@ -129,7 +133,7 @@ func unreadable(err error) error {
 }
 
 // sendBytes answers with the bytes of a record and nothing else, or with a part of them.
-func (c *call) sendBytes(r *leasehold.Record) error {
+func (h *httpWire) sendBytes(c *call, r *leasehold.Record) error {
 	var content io.ReadSeeker = strings.NewReader(r.Value)
 	if r.Large != nil {
 		values := c.door.backend.Values()
@@ -147,12 +151,12 @@ func (c *call) sendBytes(r *leasehold.Record) error {
 		}
 		defer file.Close()
 		content = file
-		c.w.Header().Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(r.Large.SHA256[:])+":")
+		h.w.Header().Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(r.Large.SHA256[:])+":")
 	}
-	h := c.w.Header()
-	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = bytesType, noStore, noSniff
-	out, in := &refusedWriter{Writer: writePace.Writer(c.w)}, &noted{ReadSeeker: content}
-	http.ServeContent(out, c.r, "", time.Time{}, in)
+	head := h.w.Header()
+	head["Content-Type"], head["Cache-Control"], head["X-Content-Type-Options"] = bytesType, noStore, noSniff
+	out, in := &refusedWriter{Writer: writePace.Writer(h.w)}, &noted{ReadSeeker: content}
+	http.ServeContent(out, h.r, "", time.Time{}, in)
 	switch {
 	case out.status == http.StatusRequestedRangeNotSatisfiable:
 		return door.Invalidly(out.status, "the header Range asks for what is not there: the value has %d bytes",
@@ -232,7 +236,7 @@ func (c *call) versionOf(path string, revision leasehold.Revision) (*leasehold.R
 
 // versions lists what a record is and was, the newest first.
 func (c *call) versions() error {
-	path := c.r.PathValue("path")
+	path := c.path("path")
 	limit, badLimit := c.number("limit", v1.DefaultLimit, v1.MaxLimit)
 	before, badAfter := c.revisionOf("after")
 	if err := firstError(checkPath("path", path), badLimit, badAfter); err != nil {
@@ -252,16 +256,16 @@ func (c *call) versions() error {
 		return &leasehold.Error{Code: leasehold.NotFound,
 			Message: "no record " + path + ", and no former versions of it"}
 	}
-	c.send(func(b *jsonBuffer) {
-		b.open()
-		array(b, "items", list, b.version)
+	c.send(func(b *encode.Buffer) {
+		b.Open()
+		encode.Array(b, "items", list, b.Version)
 		if next != 0 {
-			b.text("next", strconv.FormatUint(uint64(next), 10))
+			b.Text("next", strconv.FormatUint(uint64(next), 10))
 		}
 		if keeps != 0 {
-			b.number("keep", uint64(keeps))
+			b.Number("keep", uint64(keeps))
 		}
-		b.close()
+		b.Close()
 	})
 	return nil
 }

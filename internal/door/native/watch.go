@@ -1,7 +1,6 @@
 package native
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
@@ -34,70 +34,80 @@ const (
 	slowTime = streamTime / 2
 )
 
-// A stream is one watch. It reads the shared history at its own pace, and keeps
+// A stream is one watch over HTTP. It reads the shared history at its own pace, and keeps
 // nothing of it while it writes.
 type stream struct {
 	*call
+	*httpWire
 	conn    *door.Conn // nil: the writer is not one of ours
 	watcher *engine.Watcher
-	values  values
+	values  encode.Values
 	told    v1.Position // the last position that the reader knows of
 	limited time.Time   // when the time for a write was last set
 	alive   *time.Ticker
 	pause   *time.Timer
-	out     jsonBuffer
+	out     []byte
 }
 
-// values says which values of records are shown.
-type values struct{ now, before bool }
-
 func (c *call) watch() error {
-	if c.r.Method == http.MethodHead {
-		c.w.Header()["Content-Type"] = streamType
+	h := c.stream()
+	if h.r.Method == http.MethodHead {
+		h.w.Header()["Content-Type"] = streamType
 		return nil
 	}
-	s := &stream{call: c, conn: door.Collecting(c.r)}
-	filter, since, err := s.read()
+	s := &stream{call: c, httpWire: h, conn: door.Collecting(h.r)}
+	filter, since, err := c.readWatch(&s.values)
 	if err != nil {
 		return err
 	}
-	leave, err := c.door.backend.StayAs(c.door.backend.Metrics().Watches)
+	leave, err := c.stayWatching()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	c.door.watching.Add(1)
-	defer c.door.watching.Add(-1)
-	var cancel context.CancelFunc
-	s.ctx, cancel = c.door.backend.Staying(c.signed(), c.proof)
-	defer cancel() // the watch counts until then
 	var gone *engine.GoneError
-	s.watcher, err = engine.Watch(s.ctx, c.door.backend.Engine(), filter, since)
+	s.watcher, err = engine.Watch(c.ctx, c.door.backend.Engine(), filter, since)
 	switch {
 	case errors.As(err, &gone):
-		s.begin(gone.Revision)
+		s.open(gone.Revision)
 		s.gone(gone)
 		s.flush()
 		return nil
 	case err != nil:
 		return err
 	}
-	s.begin(s.watcher.Began())
+	s.open(s.watcher.Began())
 	s.hello()
 	s.run()
 	return nil
 }
 
-// read reads the query: what to show, and from where on. Without a place to begin, that is nil.
-func (s *stream) read() (filter engine.Filter, since *engine.Position, err error) {
+// stayWatching counts the request as a watch, for as long as it stays.
+func (c *call) stayWatching() (leave func(), err error) {
+	left, err := c.door.backend.StayAs(c.door.backend.Metrics().Watches)
+	if err != nil {
+		return nil, err
+	}
+	c.door.watching.Add(1)
+	ctx, cancel := c.door.backend.Staying(c.signed(), c.proof)
+	c.ctx = ctx
+	return func() {
+		cancel() // the watch counts until then
+		c.door.watching.Add(-1)
+		left()
+	}, nil
+}
+
+// readWatch reads the query: what to show, and from where on. Without a place to begin, that is nil.
+func (c *call) readWatch(values *encode.Values) (filter engine.Filter, since *engine.Position, err error) {
 	var bad [6]error
-	filter.Namespace = s.namespace
-	filter.Prefix, bad[0] = s.prefix()
-	filter.Resource, bad[1] = s.wanted()
-	since, bad[2] = s.since()
-	s.values.now, bad[3] = s.flag("values")
-	s.values.before, bad[4] = s.flag("previous")
-	filter.Session = s.query.Get("session")
+	filter.Namespace = c.namespace
+	filter.Prefix, bad[0] = c.prefix()
+	filter.Resource, bad[1] = c.wanted()
+	since, bad[2] = c.since()
+	values.Now, bad[3] = c.flag("values")
+	values.Before, bad[4] = c.flag("previous")
+	filter.Session = c.query.Get("session")
 	bad[5] = checkText("session", filter.Session)
 	return filter, since, firstError(bad[:]...)
 }
@@ -115,8 +125,8 @@ func (c *call) wanted() (string, error) {
 	return resource, checkPath("resource", resource)
 }
 
-// begin sends the head of the stream, which tells the newest revision of the namespace.
-func (s *stream) begin(revision leasehold.Revision) {
+// open sends the head of the stream, which tells the newest revision of the namespace.
+func (s *stream) open(revision leasehold.Revision) {
 	s.stay()
 	if carrier := door.Carrier(s.r); carrier != nil {
 		carrier.Bound(maxFlush)
@@ -130,9 +140,9 @@ func (s *stream) begin(revision leasehold.Revision) {
 // since reads where to begin. A reader that reconnects on its own repeats the
 // query of its first try, so what it saw last stands above it.
 func (c *call) since() (*engine.Position, error) {
-	name, s := "header Last-Event-ID", c.r.Header.Get("Last-Event-ID")
-	if s == "" {
-		name, s = "since", c.query.Get("since")
+	name, s := "since", c.query.Get("since")
+	if last := c.head("Last-Event-Id"); len(last) > 0 && last[0] != "" {
+		name, s = "header Last-Event-ID", last[0]
 	}
 	if s == "" {
 		return nil, nil
@@ -184,8 +194,8 @@ func (s *stream) event(e *leasehold.Event) {
 		s.out = newBatch()
 	}
 	s.told = v1.Position{Revision: uint64(e.Revision), N: e.N}
-	if s.values.now && e.Record != nil || s.values.before && e.Previous != nil {
-		s.out.message(e, s.values) // few ask for it, and the cache would keep the values
+	if s.values.Now && e.Record != nil || s.values.Before && e.Previous != nil {
+		s.out = appendMessage(s.out, e, s.values) // few ask for it, and the cache would keep the values
 		return
 	}
 	s.out = append(s.out, s.door.events.encode(e)...)
@@ -234,7 +244,7 @@ func (d *Door) pause() time.Duration {
 func (s *stream) hello() {
 	at := s.at()
 	s.out = append(s.out, "retry: 1000\n"...)
-	s.named("hello", at, v1.Hello{Namespace: s.namespace, Position: at, Time: v1.Time{Time: time.Now()}})
+	s.named("hello", at, s.call.hello(at))
 }
 
 // gone is the last event that a reader gets whose place is no longer known, and the only one if it
@@ -248,7 +258,7 @@ func (s *stream) gone(g *engine.GoneError) {
 func (s *stream) sendAway() {
 	s.door.backend.Metrics().Cut.Inc()
 	s.named("cut", s.at(), v1.Cut{Resume: s.at()})
-	s.writeWithin(slowTime)
+	s.within(slowTime)
 	_ = s.write() // who does not get it has the last id
 }
 
@@ -272,7 +282,7 @@ func (s *stream) stillThere() bool {
 }
 
 func (s *stream) id(at v1.Position) {
-	s.out.id(at)
+	s.out = appendID(s.out, at)
 	s.told = at
 }
 
@@ -289,7 +299,7 @@ func (s *stream) flush() bool {
 	began := time.Now()
 	if began.Sub(s.limited) >= time.Second || s.r.ProtoMajor >= 2 { // to set it costs as much as a look at history
 		s.limited = began
-		s.writeWithin(streamTime)
+		s.within(streamTime)
 	}
 	err := s.write()
 	s.written()
@@ -324,4 +334,9 @@ func (s *stream) write() error {
 		recycle(sent)
 	}
 	return err
+}
+
+// hello is what a watch begins with.
+func (c *call) hello(at v1.Position) v1.Hello {
+	return v1.Hello{Namespace: c.namespace, Position: at, Time: v1.Time{Time: time.Now()}}
 }

@@ -1,4 +1,4 @@
-package native
+package encode
 
 import (
 	"encoding/json"
@@ -26,11 +26,11 @@ func example() *leasehold.Lease {
 
 // What is written by hand is what encoding/json would make of the API's type.
 func TestLeaseIsWrittenRight(t *testing.T) {
-	var b jsonBuffer
-	b.lease(example(), grant{waited: time.Microsecond, warning: "careful"})
+	var b Buffer
+	b.Lease(example(), Grant{Waited: time.Microsecond, Warning: "careful"})
 	var got v1.Lease
-	if err := json.Unmarshal(b, &got); err != nil {
-		t.Fatalf("%v: %s", err, b)
+	if err := json.Unmarshal(b.Bytes, &got); err != nil {
+		t.Fatalf("%v: %s", err, b.Bytes)
 	}
 	moment := func(ms int64) *v1.Time { return &v1.Time{Time: time.UnixMilli(ms).UTC()} }
 	want := v1.Lease{
@@ -44,8 +44,8 @@ func TestLeaseIsWrittenRight(t *testing.T) {
 	}
 	byJSON, _ := json.Marshal(want)
 	theirs := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(byJSON))
-	if string(b) != theirs {
-		t.Errorf("by hand %s\nby json %s", b, theirs)
+	if string(b.Bytes) != theirs {
+		t.Errorf("by hand %s\nby json %s", b.Bytes, theirs)
 	}
 }
 
@@ -96,10 +96,18 @@ func BenchmarkEncodeLease(b *testing.B) {
 	lease := example()
 	b.Run("by hand", func(b *testing.B) {
 		b.ReportAllocs()
-		p := make(jsonBuffer, 0, 1024)
+		p := New(make([]byte, 0, 1024), JSON)
 		for b.Loop() {
-			p = p[:0]
-			p.lease(lease, grant{})
+			p.Reset(p.Bytes[:0], JSON)
+			p.Lease(lease, Grant{})
+		}
+	})
+	b.Run("as RESP", func(b *testing.B) {
+		b.ReportAllocs()
+		p := New(make([]byte, 0, 1024), RESP3)
+		for b.Loop() {
+			p.Reset(p.Bytes[:0], RESP3)
+			p.Lease(lease, Grant{})
 		}
 	})
 	b.Run("by encoding/json", func(b *testing.B) {
@@ -120,15 +128,4 @@ func BenchmarkEncodeLease(b *testing.B) {
 			})
 		}
 	})
-}
-
-func BenchmarkParseAcquire(b *testing.B) {
-	body := []byte(`{"resource":"jobs/nightly","holder":"bench","ttl":"30s","id":"c123456"}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		var r v1.AcquireRequest
-		if err := parse(body, &r); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

@@ -109,6 +109,9 @@ func (c cluster) Backup(ctx context.Context, w io.Writer) error {
 	if err := c.admin(ctx); err != nil {
 		return err
 	}
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	c.guard.follow(following)
 	return c.in.Backup(ctx, adminWriter{c, ctx, w})
 }
 
@@ -119,8 +122,12 @@ type adminWriter struct {
 }
 
 func (a adminWriter) Write(p []byte) (int, error) {
-	if err := a.cluster.admin(a.ctx); err != nil {
+	permit, err := a.cluster.guard.fresh(a.ctx)
+	switch {
+	case err != nil:
 		return 0, err
+	case !permit.MayCluster(policy.Admin):
+		return 0, denyCluster(permit, policy.Admin)
 	}
 	return a.w.Write(p)
 }

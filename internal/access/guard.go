@@ -137,6 +137,15 @@ func (g *Guard) Level() core.Level { return g.engine.Level() }
 // Feed tells what happens, as far as the asker of each watch may see it.
 func (g *Guard) Feed() *engine.Feed { return g.feed }
 
+// Changed returns a channel that is closed when the policy is another; nil: it never will be.
+func (g *Guard) Changed() <-chan struct{} {
+	changed := g.feed.Changed()
+	if g.feed.Closed() {
+		return nil
+	}
+	return changed
+}
+
 // Journal has what was done, as far as the asker of each search may see it; nil: the engine keeps none.
 func (g *Guard) Journal() audit.Book {
 	if book := g.engine.Journal(); book != nil {

@@ -316,3 +316,46 @@ func TestLargeValues(t *testing.T) {
 		}
 	})
 }
+
+// A value that is being read ends where its reader can no longer be known to have the right, or to be there.
+func TestLargeValuesEndWithoutALeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		alone := &leaderless{Engine: w.bare}
+		w.guard = New(alone)
+		values := w.guard.Values()
+		large, err := values.PutValue(as("bob"), strings.NewReader(strings.Repeat("x", 1<<20)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.do("bob", &core.PutRecord{Namespace: space, Path: "b/large", Large: &large})
+		ctx, gone := context.WithCancelCause(as("bob"))
+		r, err := values.OpenValue(ctx, large)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		read := func() error {
+			_, err := r.Read(make([]byte, 100))
+			return err
+		}
+		time.Sleep(time.Hour)
+		if err := read(); err != nil {
+			t.Fatal(err)
+		}
+		alone.lost.Store(true)
+		time.Sleep(time.Second)
+		if err := read(); !errors.Is(err, leasehold.ErrUnavailable) {
+			t.Errorf("after a second without a leader: %v", err)
+		}
+		alone.lost.Store(false)
+		time.Sleep(time.Second)
+		if err := read(); err != nil {
+			t.Errorf("with a leader again: %v", err)
+		}
+		gone(leasehold.ErrDenied)
+		if err := read(); !errors.Is(err, leasehold.ErrDenied) {
+			t.Errorf("after the end of the request: %v", err)
+		}
+	})
+}

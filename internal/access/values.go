@@ -45,11 +45,16 @@ func (v values) OpenValue(ctx context.Context, large leasehold.Large) (io.ReadSe
 	if err != nil || v.guard.feed.Policy() == nil {
 		return r, err
 	}
-	return &checked{r, func() error { return v.mayRead(ctx) }}, nil
+	following, stop := context.WithCancel(ctx)
+	v.guard.follow(following)
+	return &checked{r, func() error { return v.mayRead(ctx) }, stop}, nil
 }
 
 func (v values) mayRead(ctx context.Context) error {
-	permit, err := v.guard.Permit(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	permit, err := v.guard.fresh(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -62,7 +67,13 @@ func (v values) mayRead(ctx context.Context) error {
 // checked asks before each read whether its reader still may: a large value takes long on a slow line.
 type checked struct {
 	io.ReadSeekCloser
-	may func() error
+	may  func() error
+	stop context.CancelFunc // it counts as a watch until then
+}
+
+func (c *checked) Close() error {
+	c.stop()
+	return c.ReadSeekCloser.Close()
 }
 
 func (c *checked) Read(p []byte) (int, error) {

@@ -85,8 +85,7 @@ func (s *sight) Look() error {
 		return nil
 	}
 	if s.guard.streams.lost.Load() {
-		return engine.Unavailable("this server has not heard of a leader for a second, and cannot know who may " +
-			"watch: watch again in a moment, or at another server, from the last position")
+		return unheard("watch")
 	}
 	if p != s.policy {
 		permit, err := permitOf(s.ctx, p)
@@ -101,19 +100,34 @@ func (s *sight) Look() error {
 	return nil
 }
 
+// unheard is why nobody may go on with something.
+func unheard(what string) error {
+	return engine.Unavailable("this server has not heard of a leader for a second, and cannot know who may " + what +
+		": go on at another server, or in a moment")
+}
+
+// fresh is Permit for what takes long: it returns an error if nobody knows whether the policy is the newest.
+func (g *Guard) fresh(ctx context.Context) (*policy.Permit, error) {
+	permit, err := g.Permit(ctx)
+	if err == nil && permit != nil && g.streams.lost.Load() {
+		return nil, unheard("go on")
+	}
+	return permit, err
+}
+
 // Shows reports whether the watch may see an event.
 func (s *sight) Shows(e *leasehold.Event) bool {
 	return s.permit == nil || showsEvent(s.permit, s.door, e)
 }
 
-// While there are watches and a policy, the guard makes sure that it is the newest one: it reads the state, as
-// everybody's answers have it, every freshen. If that fails for stale, the watches end.
+// While there are watches, or values on their way, and a policy, the guard makes sure that it is the newest one: it
+// reads the state, as everybody's answers have it, every freshen. If that fails for stale, they end.
 const (
 	freshen = 250 * time.Millisecond
 	stale   = time.Second
 )
 
-// streams are the watches of a guard.
+// streams are the watches of a guard, and what else takes long.
 type streams struct {
 	lost atomic.Bool // nobody knows whether the policy is the newest
 

@@ -42,28 +42,58 @@ func (b *Backend) UntilStopping(ctx context.Context) (context.Context, context.C
 	}
 }
 
-// errEnded is why what stays ends when its credential does.
-var errEnded = &loginError{&credential.Refusal{Reason: credential.Expired,
-	Message: "the credential expired in the meantime: get another one, and ask again with the same id"}}
-
 // Staying returns a context for a request that stays: it ends when the server drains, and when the credential of who
-// asks expires.
+// asks does.
 func (b *Backend) Staying(ctx context.Context, p *credential.Proof) (context.Context, context.CancelFunc) {
 	ctx, cancel := b.UntilStopping(ctx)
-	if p == nil || p.Expires.IsZero() {
-		return ctx, cancel
-	}
-	ctx, ended := context.WithTimeoutCause(ctx, p.Expires.Sub(b.login.Now()), errEnded)
+	ctx, ended := b.Proven(ctx, p)
 	return ctx, func() {
 		ended()
 		cancel()
 	}
 }
 
-// Ended returns why a request that stayed had to end, if that is because its credential expired.
+// Proven returns a context for a request that takes long: it ends when the credential of who asks expires, or no longer
+// proves the same. The expiry is that of the policy of each moment.
+func (b *Backend) Proven(ctx context.Context, p *credential.Proof) (context.Context, context.CancelFunc) {
+	if p == nil {
+		return context.WithCancel(ctx)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	go b.untilUnproven(ctx, p, end)
+	return ctx, func() { end(nil) }
+}
+
+// untilUnproven ends a context when a proof does, and returns when the context has ended.
+func (b *Backend) untilUnproven(ctx context.Context, p *credential.Proof, end context.CancelCauseFunc) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		changed := b.guard.Changed() // before the policy is looked at
+		expires, err := b.login.Still(p)
+		if err != nil {
+			end(coded(err))
+			return
+		}
+		var expired <-chan time.Time
+		if !expires.IsZero() {
+			timer.Reset(expires.Sub(b.login.Now()))
+			expired = timer.C
+		}
+		select {
+		case <-changed:
+		case <-expired:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Ended returns why a request that took long had to end, if that is because its credential did.
 func Ended(ctx context.Context) error {
-	if err := context.Cause(ctx); errors.Is(err, errEnded) {
-		return err
+	var ended *loginError
+	if errors.As(context.Cause(ctx), &ended) {
+		return ended
 	}
 	return nil
 }

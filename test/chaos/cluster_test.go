@@ -31,6 +31,7 @@ type cluster struct {
 	network *network
 	report  *report
 	named   bool // for a test about one thing, which ends at the first thing that does not happen
+	access  bool // there are rules who may do what
 
 	clients []*client.Client // of named tests
 	stalls  atomic.Int64     // pauses of this process that its holders noticed
@@ -51,6 +52,7 @@ type clusterConfig struct {
 	servers int
 	apart   bool // they are not one, and only pose as it
 	named   bool
+	access  bool   // there are rules who may do what, and one admin
 	binary  string // what they run; empty: that of this tree
 }
 
@@ -63,7 +65,8 @@ func startCluster(t testing.TB, r *report, config clusterConfig) *cluster {
 	if config.binary == "" {
 		config.binary = build(t)
 	}
-	c := &cluster{t: t, binary: config.binary, network: newNetwork(), report: r, named: config.named}
+	c := &cluster{t: t, binary: config.binary, network: newNetwork(), report: r, named: config.named,
+		access: config.access}
 	t.Cleanup(c.network.close)
 	for range config.servers {
 		c.slots = append(c.slots, &slot{server: c.newServer(), gates: map[string]string{}})
@@ -171,6 +174,9 @@ func (c *cluster) addresses(group string) (urls []string) {
 // start starts a server.
 func (c *cluster) start(s *server) {
 	args := append(slices.Clone(tight), s.args...)
+	if c.access {
+		args = append(args, "--access")
+	}
 	if err := s.start(args); err != nil {
 		c.report.violated(stuck, "%s cannot be started: %v", s.name, err)
 	}
@@ -178,7 +184,11 @@ func (c *cluster) start(s *server) {
 
 // direct asks a server without a gate between.
 func (c *cluster) direct(s *server) *v1.Caller {
-	caller, err := v1.NewCaller(v1.CallerConfig{Server: "http://" + s.listen, Timeout: answerWithin})
+	config := v1.CallerConfig{Server: "http://" + s.listen, Timeout: answerWithin}
+	if c.access {
+		config.Token = func(context.Context) (string, error) { return c.secret(), nil }
+	}
+	caller, err := v1.NewCaller(config)
 	if err != nil {
 		panic(err) // the address is ours
 	}

@@ -38,7 +38,7 @@ func (l *Login) judgeCertificate(c *x509.Certificate, k *known) (*entry, error) 
 			"for a certificate rule that matches a name in it")
 	}
 	asker.Groups = k.named(sorted(asker.Groups))
-	return &entry{proof: &Proof{Asker: asker, Kind: Certificate, Expires: c.NotAfter}}, nil
+	return &entry{proof: &Proof{Asker: asker, Kind: Certificate, Expires: c.NotAfter, certificate: c}}, nil
 }
 
 // matchCertificate returns the first name of a certificate that a rule is for.

@@ -72,7 +72,7 @@ func (l *Login) judgeBy(ctx context.Context, jwt string, i *issuer, k *known) (*
 		return nil, err
 	}
 	asker := &access.Asker{Principal: i.Name + ":" + subject, Groups: claims.groups(i.Issuer, k.policy)}
-	return &entry{proof: &Proof{Asker: asker, Kind: JWT, Expires: ends}, issuer: i, keys: by.set}, nil
+	return &entry{proof: &Proof{Asker: asker, Kind: JWT, Expires: ends, issuer: i.Issuer}, issuer: i, keys: by.set}, nil
 }
 
 // peek returns the issuer that a JWT names. Nothing is proven yet.

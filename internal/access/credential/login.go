@@ -233,7 +233,8 @@ func (l *Login) judgeToken(secret string, k *known) (*entry, error) {
 	if !ok {
 		return nil, refuse(Unknown, "the token is unknown or was revoked: check it, or ask an admin for another one")
 	}
-	p := &Proof{Kind: Token, Asker: &access.Asker{Principal: t.Principal, Groups: k.named(t.Groups), Token: t.ID}}
+	asker := &access.Asker{Principal: t.Principal, Groups: k.named(t.Groups), Token: t.ID}
+	p := &Proof{Kind: Token, Asker: asker, token: t}
 	if t.ExpiresWall != 0 {
 		p.Expires = time.Unix(0, t.ExpiresWall)
 	}

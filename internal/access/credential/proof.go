@@ -32,6 +32,11 @@ type Proof struct {
 	Asker   *access.Asker
 	Kind    Kind
 	Expires time.Time // zero: never
+
+	// By what of the policy it was proven: see Login.Still.
+	token       *access.Token
+	issuer      *access.Issuer
+	certificate *x509.Certificate
 }
 
 // Expired reports whether the credential has ended.

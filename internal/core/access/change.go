@@ -82,7 +82,7 @@ func (p *Policy) Changes(remove Keys, put Items) bool {
 		}) ||
 		differs(put.Issuers, func(i *Issuer) bool {
 			old, ok := p.issuers.Get(i.Name)
-			return ok && old.equal(i)
+			return ok && old.Equal(i)
 		}) ||
 		differs(put.Certificates, func(c *Certificate) bool {
 			old, ok := p.certificates.Get(c.Name)
@@ -107,7 +107,8 @@ func (t *Token) equal(o *Token) bool {
 		t.ExpiresWall == o.ExpiresWall && t.UsedWall == o.UsedWall
 }
 
-func (i *Issuer) equal(o *Issuer) bool {
+// Equal reports whether two issuers are believed in the same way.
+func (i *Issuer) Equal(o *Issuer) bool {
 	return i.Name == o.Name && i.URL == o.URL && slices.Equal(i.Audiences, o.Audiences) && i.Keys == o.Keys &&
 		i.Principal == o.Principal && slices.Equal(i.Groups, o.Groups)
 }

@@ -238,6 +238,9 @@ func (p *Policy) QuotaOfNamespace(namespace string) *Quota {
 	return q
 }
 
+// Issuer returns the issuer with a name.
+func (p *Policy) Issuer(name string) (*Issuer, bool) { return p.issuers.Get(name) }
+
 // Issuers returns whose JWTs are believed, in the order of their names.
 func (p *Policy) Issuers() []*Issuer { return p.issuers.Values() }
 

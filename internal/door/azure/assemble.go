@@ -91,7 +91,7 @@ func (j *joined) next(s source) (io.ReadCloser, error) {
 		if s.from+s.length > j.old.size {
 			return nil, errInvalidBlockList
 		}
-		return j.openContent(j.old, s.from, s.length)
+		return j.openContent(j.ctx, j.old, s.from, s.length)
 	}
 	record, err := j.record(s.path)
 	if err != nil {
@@ -101,7 +101,7 @@ func (j *joined) next(s source) (io.ReadCloser, error) {
 		return nil, errInvalidBlockList
 	}
 	b := contentOf(record)
-	return j.openContent(b, 0, b.size)
+	return j.openContent(j.ctx, b, 0, b.size)
 }
 
 // choose finds the source of one line of a block list. "Latest" prefers a block that is not committed yet.

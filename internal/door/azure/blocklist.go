@@ -144,7 +144,7 @@ func (c *call) readList(was *item) (blocks []block, err error) {
 		return nil, err
 	}
 	b := contentOf(record)
-	r, err := c.openContent(b, 0, b.size)
+	r, err := c.openContent(c.ctx, b, 0, b.size)
 	if err != nil {
 		return nil, err
 	}

@@ -46,8 +46,8 @@ func (c *call) values() (engine.Values, error) {
 	return v, nil
 }
 
-// openContent returns a part of the bytes.
-func (c *call) openContent(b content, from, length int64) (io.ReadCloser, error) {
+// openContent returns a part of the bytes, which can be read until ctx ends.
+func (c *call) openContent(ctx context.Context, b content, from, length int64) (io.ReadCloser, error) {
 	if b.large == nil {
 		return io.NopCloser(bytes.NewReader([]byte(b.value[from : from+length]))), nil
 	}
@@ -55,7 +55,7 @@ func (c *call) openContent(b content, from, length int64) (io.ReadCloser, error)
 	if err != nil {
 		return nil, err
 	}
-	r, err := v.OpenValue(c.ctx, *b.large)
+	r, err := v.OpenValue(ctx, *b.large)
 	if errors.Is(err, leasehold.ErrNotFound) {
 		// NotFound would mean that there is no blob, and Terraform would start from nothing.
 		return nil, engine.Unavailable("the bytes of the blob cannot be read now: " +

@@ -117,7 +117,9 @@ func (c *call) sendPart(i *item, body content, part span) error {
 		h.Set("Content-Disposition", c.query.Get("rscd"))
 	}
 	h.Set("Content-Length", strconv.FormatInt(part.length, 10))
-	r, err := c.openContent(body, part.from, part.length)
+	ctx, ended := c.door.backend.Proven(c.ctx, c.proof)
+	defer ended()
+	r, err := c.openContent(ctx, body, part.from, part.length)
 	if err != nil {
 		return err
 	}

@@ -203,6 +203,54 @@ func TestWaitsAndWatchesEndWithTheCredential(t *testing.T) {
 	})
 }
 
+// A token that is made to end earlier, or is given other groups, ends what it has open then.
+func TestWhatStaysEndsWithAChangedToken(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*access.Token)
+		after  time.Duration
+	}{
+		"earlier": {func(t *access.Token) { t.ExpiresWall = time.Now().Add(10 * time.Second).UnixNano() }, 10 * time.Second},
+		"past":    {func(t *access.Token) { t.ExpiresWall = 1 }, 0},
+		"later":   {func(t *access.Token) { t.ExpiresWall = time.Now().Add(time.Hour).UnixNano() }, time.Hour},
+		"another": {func(t *access.Token) { t.Hash = strings.Repeat("x", 32) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := build(t, Config{})
+				defer h.close()
+				admin, member := govern(t, h.engine)
+				held := h.send("POST", "/v1/acquire", `{"resource":"a/x","holder":"root","id":"r","ttl":"10h"}`, admin)
+				_, _ = io.Copy(io.Discard, held.Body)
+				held.Body.Close()
+				ended := make(chan time.Duration, 2)
+				var began time.Time
+				open := func(method, path, body string) {
+					got := h.send(method, path, body, member)
+					defer got.Body.Close()
+					_, _ = io.Copy(io.Discard, got.Body)
+					ended <- time.Since(began)
+				}
+				go open("GET", "/v1/watch?prefix=a/", "")
+				go open("POST", "/v1/acquire", `{"resource":"a/x","holder":"ann","id":"w","wait":"5h"}`)
+				time.Sleep(time.Second)
+				token, _ := engine.PolicyOf(h.engine).Token("ann1")
+				changed := *token
+				c.change(&changed)
+				began = time.Now()
+				root := engine.WithAsker(t.Context(), &access.System)
+				if _, err := h.engine.Do(root, &core.ChangeAccess{Put: access.Items{Tokens: []*access.Token{&changed}}}); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					if took := <-ended; took < c.after || took > c.after+time.Second {
+						t.Errorf("it ended after %v", took)
+					}
+				}
+			})
+		})
+	}
+}
+
 // The policy knows about when a token was last used, and that is no operation.
 func TestUsesOfTokensAreNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

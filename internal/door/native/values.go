@@ -145,7 +145,9 @@ func (h *httpWire) sendBytes(c *call, r *leasehold.Record) error {
 			return err
 		}
 		defer leave()
-		file, err := values.OpenValue(c.ctx, *r.Large)
+		ctx, ended := c.door.backend.Proven(c.ctx, c.proof)
+		defer ended()
+		file, err := values.OpenValue(ctx, *r.Large)
 		if err != nil {
 			return err
 		}

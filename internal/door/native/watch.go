@@ -224,11 +224,11 @@ func (s *stream) wait(more <-chan struct{}) bool {
 
 // farewell says why a watch ends, unless that is because the reader left.
 func (s *stream) farewell() {
-	switch {
+	switch ended := door.Ended(s.ctx); {
 	case s.door.backend.Stopping().Err() != nil:
 		s.comment("the server is stopping: come back with the last id")
-	case door.Ended(s.ctx) != nil:
-		s.comment("the credential expired: come back with another one, and the last id")
+	case ended != nil:
+		s.comment(ended.Error())
 	default:
 		return
 	}

@@ -72,7 +72,9 @@ func (c *call) find(version leasehold.Revision) (at leasehold.Version, found boo
 
 func (c *call) sendState(at leasehold.Version) error {
 	of := content{at.Value, at.Large}
-	r, err := c.door.bytes(c.ctx, of)
+	ctx, ended := c.door.backend.Proven(c.ctx, c.proof)
+	defer ended()
+	r, err := c.door.bytes(ctx, of)
 	if err != nil {
 		return err
 	}

@@ -85,13 +85,17 @@ func (k kitchen) run(t *testing.T, script string, env ...string) string {
 	t.Helper()
 	cmd := exec.Command("bash", "-e", "-c", script)
 	cmd.Dir = k.dir
-	cmd.Env = append(os.Environ(), append([]string{"HOME=" + k.dir, "XDG_CONFIG_HOME=" + k.dir,
-		"LEASEHOLD_SERVER=" + k.server, "GORACE=atexit_sleep_ms=0"}, env...)...)
+	cmd.Env = append(k.environ(), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
 	return string(out)
+}
+
+func (k kitchen) environ() []string {
+	return append(os.Environ(), "HOME="+k.dir, "XDG_CONFIG_HOME="+k.dir, "LEASEHOLD_SERVER="+k.server,
+		"GORACE=atexit_sleep_ms=0")
 }
 
 func (k kitchen) said(t *testing.T, texts ...string) {

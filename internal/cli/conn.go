@@ -165,6 +165,8 @@ func (c *Conn) Explain(err error) error {
 	switch {
 	case errors.Is(err, v1.ErrUnauthenticated) && c.Client.Token == nil:
 		return Hint(err, "prove who you are: %s, or set LEASEHOLD_TOKEN_FILE", c.Again("login"))
+	case errors.Is(err, v1.ErrUnauthenticated) && c.Client.LoginFlags != nil:
+		return Hint(err, "log in again: %s", c.Again(append([]string{"login"}, c.Client.LoginFlags...)...))
 	case errors.Is(err, v1.ErrUnauthenticated):
 		return Hint(err, "your token is wrong, revoked or expired: ask an admin for another, then %s", c.replaceToken())
 	}

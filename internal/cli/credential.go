@@ -37,8 +37,7 @@ func (a *App) ClientSettings(cmd *cobra.Command) (config.Client, error) {
 	if !origins["token-file"].OfFlag() {
 		client.TokenVariable = v1.TokenVariable(a.Getenv)
 	}
-	client.Token, err = a.token(dir, client, origins["token-file"])
-	if err != nil {
+	if err := a.setToken(dir, &client, origins["token-file"]); err != nil {
 		return config.Client{}, Usage("%v", err)
 	}
 	return client, nil
@@ -86,24 +85,24 @@ func (a *App) withContext(src *config.Sources) (profile.Dir, error) {
 	return dir, nil
 }
 
-// token returns what proves who asks: the file that a flag names, the environment, the file that the context names,
+// setToken settles what proves who asks: the file that a flag names, the environment, the file that the context names,
 // or what the person logged in with. A credential of the context is for the context's server alone.
-func (a *App) token(dir profile.Dir, client config.Client, file config.Setting) (v1.TokenFunc, error) {
+func (a *App) setToken(dir profile.Dir, client *config.Client, file config.Setting) error {
 	environ := v1.EnvironToken(a.Getenv)
 	switch {
 	case file.OfFlag():
-		return v1.TokenFile(client.TokenFile), nil
+		client.Token = v1.TokenFile(client.TokenFile)
 	case environ != nil:
-		return environ, nil
+		client.Token = environ
 	case client.TokenFile != "":
-		return v1.TokenFile(client.TokenFile), nil
-	case dir == "":
-		return nil, nil
+		client.Token = v1.TokenFile(client.TokenFile)
+	case dir != "":
+		key := profile.Key(client.Context, client.Server)
+		found, ok, err := dir.Credential(key, client.Servers)
+		if err != nil || !ok {
+			return err
+		}
+		client.Token, client.LoginFlags = dir.Token(key, found, a.Now), found.Login.Flags()
 	}
-	key := profile.Key(client.Context, client.Server)
-	found, ok, err := dir.Credential(key, client.Servers)
-	if err != nil || !ok {
-		return nil, err
-	}
-	return dir.Token(key, found, a.Now), nil
+	return nil
 }

@@ -79,6 +79,8 @@ type Client struct {
 
 	// TokenVariable is the variable that Token is of, empty if it is of none.
 	TokenVariable string
+	// LoginFlags are those with which the person logged in at an issuer, if Token is of that login.
+	LoginFlags []string
 }
 
 // Sources is where settings come from.

@@ -2,11 +2,13 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
@@ -91,21 +93,56 @@ const early = 30 * time.Second
 func (s *source) token(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.credential
-	ended := !c.Expires.IsZero() && s.now().Add(early).After(c.Expires)
-	if !ended && v1.Rejected(ctx) != c.Token {
-		return c.Token, nil
+	if s.good(ctx, s.credential) || s.lookAgain(ctx) {
+		return s.credential.Token, nil
 	}
+	c := s.credential
 	if c.Login == nil || c.Login.Refresh == "" {
 		return c.Token, nil // the server says what is wrong with it
 	}
 	next, err := c.Login.refresh(ctx, s.now())
 	if err != nil {
-		return "", fmt.Errorf("the login has ended: %w; run leasehold login again", err)
+		if s.lookAgain(ctx) {
+			return s.credential.Token, nil
+		}
+		return "", ended(c.Login.Issuer, err)
 	}
 	next.Servers = c.Servers
 	s.credential = next
 	// If it cannot be kept, it is good for this command at least.
 	_ = s.dir.SaveCredential(s.key, next)
 	return next.Token, nil
+}
+
+// good reports whether the token of a credential is worth a try.
+func (s *source) good(ctx context.Context, c Credential) bool {
+	return v1.Rejected(ctx) != c.Token && (c.Expires.IsZero() || s.now().Add(early).Before(c.Expires))
+}
+
+// lookAgain takes what is kept now, and reports whether its token is good: another command, which runs at the same time,
+// may have got one, with a refresh token that many issuers take only once; or the person has logged in again.
+func (s *source) lookAgain(ctx context.Context) bool {
+	kept, ok, err := s.dir.Credential(s.key, s.credential.Servers)
+	if err != nil || !ok || kept.Token == s.credential.Token {
+		return false
+	}
+	s.credential = kept
+	return s.good(ctx, kept)
+}
+
+// An endedError is the error of a login that the issuer does not continue. It is told as the server would, had it been
+// sent the token that has ended.
+type endedError struct{ err *leasehold.Error }
+
+func (e *endedError) Error() string   { return e.err.Error() }
+func (e *endedError) Unwrap() []error { return []error{e.err, v1.ErrUnauthenticated} }
+
+// ended returns the error of a login for which there is no other token.
+func ended(issuer string, err error) error {
+	var refused *refusedError
+	if !errors.As(err, &refused) {
+		return fmt.Errorf("the login cannot be renewed, because %s cannot be asked: %w", issuer, err)
+	}
+	return &endedError{&leasehold.Error{Code: leasehold.Denied,
+		Message: fmt.Sprintf("your login at %s has ended: %v", issuer, err)}}
 }

@@ -23,6 +23,18 @@ type Device struct {
 	client *http.Client
 }
 
+// Flags returns those of leasehold login by which somebody logs in again in the same way; none if d is nil.
+func (d *Device) Flags() (flags []string) {
+	if d == nil {
+		return nil
+	}
+	flags = []string{"--issuer", d.Issuer, "--client-id", d.ClientID}
+	for _, scope := range d.Scopes {
+		flags = append(flags, "--scope", scope)
+	}
+	return flags
+}
+
 // endpoints are what an issuer says of itself.
 type endpoints struct {
 	Issuer string `json:"issuer"`
@@ -191,10 +203,15 @@ func (d *Device) send(r *http.Request, into any) error {
 		return bad
 	}
 	if t, ok := into.(*tokens); ok && t.Error != "" {
-		return fmt.Errorf("%s says: %s", r.URL.Host, strings.TrimSpace(t.Error+" "+t.Description))
+		return &refusedError{r.URL.Host + " says: " + strings.TrimSpace(t.Error+" "+t.Description)}
 	}
 	return fmt.Errorf("%s answered %s", r.URL.Redacted(), response.Status)
 }
+
+// A refusedError is what an issuer says that was reached and will not say anything else.
+type refusedError struct{ message string }
+
+func (e *refusedError) Error() string { return e.message }
 
 func local(host string) bool {
 	ip, err := netip.ParseAddr(host)

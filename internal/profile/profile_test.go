@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +12,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 func TestACredentialIsForItsServersAlone(t *testing.T) {
@@ -161,8 +165,53 @@ func TestDeviceLogin(t *testing.T) {
 		t.Errorf("it was refreshed %d times", refreshed.Load())
 	}
 	now = now.Add(2 * time.Hour)
-	if _, err := token(t.Context()); err == nil || !strings.Contains(err.Error(), "run leasehold login again") {
+	_, err = token(t.Context())
+	if !errors.Is(err, v1.ErrUnauthenticated) || !errors.Is(err, leasehold.ErrDenied) ||
+		!strings.Contains(err.Error(), "your login at "+issuer+" has ended: ") {
 		t.Errorf("after its end: %v", err)
+	}
+	// The person logs in again while the command runs.
+	if err := d.SaveCredential("prod", Credential{Token: "jwt3"}); err != nil {
+		t.Fatal(err)
+	}
+	expect("jwt3")
+}
+
+// Two commands run at the same time, and the issuer takes each refresh token once.
+func TestAnotherCommandHasRefreshed(t *testing.T) {
+	issuer, refreshed := provider(t)
+	now := time.Unix(1e9, 0)
+	clock := func() time.Time { return now }
+	d := Dir(t.TempDir())
+	had := Credential{Token: "jwt1", Expires: now.Add(time.Minute),
+		Login: &Device{Issuer: issuer, ClientID: "cli", Refresh: "r1"}}
+	if err := d.SaveCredential("prod", had); err != nil {
+		t.Fatal(err)
+	}
+	long, short := d.Token("prod", had, clock), d.Token("prod", had, clock)
+	now = now.Add(time.Minute)
+	for range 2 {
+		for _, token := range []v1.TokenFunc{short, long} {
+			if got, err := token(t.Context()); got != "jwt2" || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+		}
+	}
+	if refreshed.Load() != 1 {
+		t.Errorf("it was refreshed %d times", refreshed.Load())
+	}
+}
+
+// An issuer that cannot be asked has not ended anything.
+func TestAnIssuerIsAway(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	now := time.Unix(1e9, 0)
+	token := Dir(t.TempDir()).Token("prod", Credential{Token: "jwt1", Expires: now,
+		Login: &Device{Issuer: server.URL, ClientID: "cli", Refresh: "r1"}}, func() time.Time { return now })
+	_, err := token(t.Context())
+	if err == nil || errors.Is(err, v1.ErrUnauthenticated) || !strings.Contains(err.Error(), "cannot be asked") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -14,12 +14,15 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/leasehold/leasehold/internal/access/providertest"
 	"github.com/leasehold/leasehold/internal/core/access"
 )
 
-func issued(name string, p *provider) *access.Issuer {
+type set = providertest.Set
+
+func issued(name string, p *providertest.Provider) *access.Issuer {
 	audiences := []string{"other", "leasehold"}
-	return &access.Issuer{Name: name, URL: p.url(), Audiences: audiences, Groups: []access.ClaimRule{
+	return &access.Issuer{Name: name, URL: p.URL(), Audiences: audiences, Groups: []access.ClaimRule{
 		{Claim: "repository", Value: "org/*", Group: "builders"},
 		{Claim: "groups", Value: "ops", Group: "operators"},
 		{Claim: "groups", Value: "none", Group: "nobody"},
@@ -27,18 +30,18 @@ func issued(name string, p *provider) *access.Issuer {
 }
 
 // newOffice returns a login that believes a provider, and one of its keys.
-func newOffice(t testing.TB) (*desk, *provider, string) {
-	p := startProvider(t)
+func newOffice(t testing.TB) (*desk, *providertest.Provider, string) {
+	p := providertest.Start(t)
 	d := newDesk(t, access.Items{Issuers: []*access.Issuer{issued("ci", p)},
 		Bindings: bindTo("builders", "operators", "nobody", "claim:ci:repository=org/app", "claim:ci:groups=qa")})
-	return d, p, p.add(jose.RS256)
+	return d, p, p.Add(jose.RS256)
 }
 
 func TestJWTs(t *testing.T) {
 	for _, a := range []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.EdDSA, jose.PS384} {
 		t.Run(string(a), func(t *testing.T) {
 			d, p, _ := newOffice(t)
-			jwt := p.sign(p.add(a), p.claims(d.now(), nil))
+			jwt := p.Sign(p.Add(a), p.Claims(d.now(), nil))
 			got := d.good(Shown{Secret: jwt})
 			want := []string{"builders", "claim:ci:repository=org/app", "operators"}
 			if a := got.Asker; a.Principal != "ci:repo:org/app" || a.Token != "" || !slices.Equal(a.Groups, want) {
@@ -47,8 +50,8 @@ func TestJWTs(t *testing.T) {
 			if !got.Expires.Equal(d.now().Add(time.Hour)) || got.Kind != JWT {
 				t.Errorf("it is %+v", got)
 			}
-			if d.good(Shown{Secret: jwt}) != got || p.fetches.Load() != 1 {
-				t.Errorf("it is verified again, or the keys were fetched %d times", p.fetches.Load())
+			if d.good(Shown{Secret: jwt}) != got || p.Fetches.Load() != 1 {
+				t.Errorf("it is verified again, or the keys were fetched %d times", p.Fetches.Load())
 			}
 			d.pass(time.Hour - 1)
 			d.good(Shown{Secret: jwt})
@@ -71,7 +74,7 @@ func TestJWTsAreRefused(t *testing.T) {
 		"for other audiences":   {set{"aud": []string{"a", "b"}}, Audience},
 		"for no audience":       {set{"aud": nil}, Audience},
 		"by another issuer":     {set{"iss": "https://evil.example"}, Issuer},
-		"by a longer issuer":    {set{"iss": p.url() + "/"}, Issuer},
+		"by a longer issuer":    {set{"iss": p.URL() + "/"}, Issuer},
 		"by nobody":             {set{"iss": nil}, Issuer},
 		"about nobody":          {set{"sub": nil}, Claims},
 		"about an empty name":   {set{"sub": ""}, Claims},
@@ -86,14 +89,14 @@ func TestJWTsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d.t = t
-			d.bad(Shown{Secret: p.sign(kid, p.claims(d.now(), c.change)), From: name}, c.why)
+			d.bad(Shown{Secret: p.Sign(kid, p.Claims(d.now(), c.change)), From: name}, c.why)
 			clear(d.slow.addresses)
 		})
 	}
 	d.t = t
-	d.good(Shown{Secret: p.sign(kid, p.claims(d.now(), set{"nbf": d.now().Add(leeway).Unix()}))})
-	d.good(Shown{Secret: p.sign(kid, p.claims(d.now(), set{"aud": []string{"x", "leasehold"}}))})
-	d.good(Shown{Secret: p.sign(kid, p.claims(d.now(), set{"exp": 1e300}))})
+	d.good(Shown{Secret: p.Sign(kid, p.Claims(d.now(), set{"nbf": d.now().Add(leeway).Unix()}))})
+	d.good(Shown{Secret: p.Sign(kid, p.Claims(d.now(), set{"aud": []string{"x", "leasehold"}}))})
+	d.good(Shown{Secret: p.Sign(kid, p.Claims(d.now(), set{"exp": 1e300}))})
 }
 
 // forge makes a JWT by hand.
@@ -107,7 +110,7 @@ func forge(header, payload any, signature []byte) string {
 
 func TestJWTsThatNobodySignedAreRefused(t *testing.T) {
 	d, p, kid := newOffice(t)
-	claims := p.claims(d.now(), nil)
+	claims := p.Claims(d.now(), nil)
 	for _, none := range []string{"none", "None", "NONE", "nOnE", ""} {
 		d.bad(Shown{Secret: forge(set{"alg": none, "typ": "JWT"}, claims, nil)}, Algorithm)
 	}
@@ -116,16 +119,16 @@ func TestJWTsThatNobodySignedAreRefused(t *testing.T) {
 	d.bad(Shown{Secret: forge(set{"alg": "ES256", "kid": kid}, claims, make([]byte, 64))}, Signature)
 	d.bad(Shown{Secret: forge(set{"alg": "RS256", "kid": kid, "crit": []string{"exp"}}, claims, nil)}, Signature)
 
-	good := p.sign(kid, claims)
+	good := p.Sign(kid, claims)
 	parts := strings.Split(good, ".")
-	other := strings.Split(p.sign(kid, p.claims(d.now(), set{"sub": "root"})), ".")
+	other := strings.Split(p.Sign(kid, p.Claims(d.now(), set{"sub": "root"})), ".")
 	d.bad(Shown{Secret: parts[0] + "." + other[1] + "." + parts[2]}, Signature)
 	d.bad(Shown{Secret: strings.Join(parts[:2], ".") + "."}, Signature)
 	d.bad(Shown{Secret: strings.Join(parts[:2], ".")}, Malformed)
 	d.bad(Shown{Secret: good + ".x"}, Malformed)
 	d.bad(Shown{Secret: good[1:]}, Malformed)
 	clear(d.slow.addresses)
-	d.bad(Shown{Secret: p.sign(kid, p.claims(d.now(), set{"pad": strings.Repeat("x", maxJWT)}))}, Malformed)
+	d.bad(Shown{Secret: p.Sign(kid, p.Claims(d.now(), set{"pad": strings.Repeat("x", maxJWT)}))}, Malformed)
 	d.bad(Shown{Secret: "."}, Malformed)
 	d.bad(Shown{Secret: ".."}, Malformed)
 	d.bad(Shown{Secret: `{"payload":"e30","signatures":[]}`}, Malformed)
@@ -135,24 +138,24 @@ func TestJWTsThatNobodySignedAreRefused(t *testing.T) {
 // The public key is no secret: who signs by HS256 with it has proven nothing.
 func TestAlgorithmConfusionIsRefused(t *testing.T) {
 	d, p, kid := newOffice(t)
-	private, _ := rsaKey()
+	private, _ := providertest.RSAKey()
 	der, err := x509.MarshalPKIXPublicKey(private.Public())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, secret := range [][]byte{
-		pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), der, []byte(p.jwks()),
+		pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), der, []byte(p.JWKS()),
 	} {
 		key := jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: secret, KeyID: kid}}
-		d.bad(Shown{Secret: sign(t, key, p.claims(d.now(), nil))}, Algorithm)
+		d.bad(Shown{Secret: providertest.Sign(t, key, p.Claims(d.now(), nil))}, Algorithm)
 	}
 	// Nor does a key help that came with the JWT.
-	own := startProvider(t)
-	signer, err := jose.NewSigner(own.keys[own.add(jose.ES256)], &jose.SignerOptions{EmbedJWK: true})
+	own := providertest.Start(t)
+	signer, err := jose.NewSigner(own.Key(own.Add(jose.ES256)), &jose.SignerOptions{EmbedJWK: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, _ := json.Marshal(p.claims(d.now(), nil))
+	body, _ := json.Marshal(p.Claims(d.now(), nil))
 	signed, err := signer.Sign(body)
 	if err != nil {
 		t.Fatal(err)
@@ -164,51 +167,51 @@ func TestAlgorithmConfusionIsRefused(t *testing.T) {
 // A key of one issuer does not speak for another, whatever its id.
 func TestKeyConfusionIsRefused(t *testing.T) {
 	d, p, _ := newOffice(t)
-	evil := startProvider(t)
-	evil.add(jose.ES256) // key1, as p has
+	evil := providertest.Start(t)
+	evil.Add(jose.ES256) // key1, as p has
 	d.set(access.Items{Issuers: []*access.Issuer{issued("evil", evil)}})
-	d.good(Shown{Secret: evil.sign("key1", evil.claims(d.now(), nil))})
-	d.bad(Shown{Secret: evil.sign("key1", evil.claims(d.now(), set{"iss": p.url()}))}, Signature)
-	second := evil.add(jose.EdDSA)
-	d.bad(Shown{Secret: evil.sign(second, evil.claims(d.now(), set{"iss": p.url()}))}, Signature)
-	if got := d.good(Shown{Secret: p.sign("key1", p.claims(d.now(), nil))}).Asker.Principal; got != "ci:repo:org/app" {
+	d.good(Shown{Secret: evil.Sign("key1", evil.Claims(d.now(), nil))})
+	d.bad(Shown{Secret: evil.Sign("key1", evil.Claims(d.now(), set{"iss": p.URL()}))}, Signature)
+	second := evil.Add(jose.EdDSA)
+	d.bad(Shown{Secret: evil.Sign(second, evil.Claims(d.now(), set{"iss": p.URL()}))}, Signature)
+	if got := d.good(Shown{Secret: p.Sign("key1", p.Claims(d.now(), nil))}).Asker.Principal; got != "ci:repo:org/app" {
 		t.Errorf("it is %s", got)
 	}
 }
 
 func TestKeysRotate(t *testing.T) {
 	d, p, first := newOffice(t)
-	old := p.sign(first, p.claims(d.now(), nil))
+	old := p.Sign(first, p.Claims(d.now(), nil))
 	d.good(Shown{Secret: old})
-	second := p.add(jose.ES256)
-	fresh := p.sign(second, p.claims(d.now(), nil))
+	second := p.Add(jose.ES256)
+	fresh := p.Sign(second, p.Claims(d.now(), nil))
 	d.bad(Shown{Secret: fresh}, Signature) // the keys were fetched a moment ago
-	if n := p.fetches.Load(); n != 1 {
+	if n := p.Fetches.Load(); n != 1 {
 		t.Fatalf("the keys were fetched %d times", n)
 	}
 	d.pass(fetchPause)
 	d.good(Shown{Secret: fresh})
 	d.good(Shown{Secret: old})
-	if n := p.fetches.Load(); n != 2 {
+	if n := p.Fetches.Load(); n != 2 {
 		t.Errorf("the keys were fetched %d times", n)
 	}
 	for range 10 {
-		d.bad(Shown{Secret: p.sign(first, p.claims(d.now(), nil))[:300] + ".x.y"}, Malformed)
+		d.bad(Shown{Secret: p.Sign(first, p.Claims(d.now(), nil))[:300] + ".x.y"}, Malformed)
 		kid := fmt.Sprint("unknown", time.Now().UnixNano())
 		key := jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{
-			Key: p.keys[second].Key.(jose.JSONWebKey).Key.(crypto.Signer), KeyID: kid}}
-		d.bad(Shown{Secret: sign(t, key, p.claims(d.now(), nil)), From: kid}, Signature)
+			Key: p.Key(second).Key.(jose.JSONWebKey).Key.(crypto.Signer), KeyID: kid}}
+		d.bad(Shown{Secret: providertest.Sign(t, key, p.Claims(d.now(), nil)), From: kid}, Signature)
 		clear(d.slow.addresses)
 	}
-	if n := p.fetches.Load(); n != 2 {
+	if n := p.Fetches.Load(); n != 2 {
 		t.Errorf("unknown keys let the keys be fetched: %d times", n)
 	}
 
 	// What was signed by a key that the issuer took back ends when that is known, although it was verified before.
-	p.drop(first)
+	p.Drop(first)
 	d.pass(renewEvery + 1)
 	d.good(Shown{Secret: old}) // nobody waits for the keys
-	for p.fetches.Load() < 3 || d.policies.here().issuers[p.url()][0].keys.(*remote).flying() {
+	for p.Fetches.Load() < 3 || d.policies.here().issuers[p.URL()][0].keys.(*remote).flying() {
 		time.Sleep(time.Millisecond)
 	}
 	d.bad(Shown{Secret: old}, Signature)
@@ -225,28 +228,28 @@ func (r *remote) flying() bool {
 func TestAnIssuerThatIsDown(t *testing.T) {
 	d, p, kid := newOffice(t)
 	secret, token := newToken("t1", "ann")
-	other := startProvider(t)
-	otherKey := other.add(jose.EdDSA)
+	other := providertest.Start(t)
+	otherKey := other.Add(jose.EdDSA)
 	d.set(access.Items{Tokens: []*access.Token{token}, Issuers: []*access.Issuer{issued("other", other)}})
-	p.down.Store(true)
-	jwt := p.sign(kid, p.claims(d.now(), nil))
+	p.Down.Store(true)
+	jwt := p.Sign(kid, p.Claims(d.now(), nil))
 	d.bad(Shown{Secret: jwt}, Unreachable)
 	for range 50 {
 		d.bad(Shown{Secret: jwt}, Unreachable)
 	}
-	if n := p.discoveries.Load(); n != 1 {
+	if n := p.Discoveries.Load(); n != 1 {
 		t.Errorf("it was asked %d times", n)
 	}
 	d.good(Shown{Secret: secret})
-	d.good(Shown{Secret: other.sign(otherKey, other.claims(d.now(), nil))})
+	d.good(Shown{Secret: other.Sign(otherKey, other.Claims(d.now(), nil))})
 	d.pass(firstPause)
 	d.bad(Shown{Secret: jwt}, Unreachable)
 	d.pass(firstPause)
 	d.bad(Shown{Secret: jwt}, Unreachable)
-	if n := p.discoveries.Load(); n != 2 {
+	if n := p.Discoveries.Load(); n != 2 {
 		t.Errorf("it was asked %d times: the pause has to grow", n)
 	}
-	p.down.Store(false)
+	p.Down.Store(false)
 	d.pass(firstPause)
 	d.good(Shown{Secret: jwt})
 	if log := d.log.String(); !strings.Contains(log, "503") || strings.Contains(log, jwt[:20]) {
@@ -254,11 +257,11 @@ func TestAnIssuerThatIsDown(t *testing.T) {
 	}
 
 	// One that goes down later is believed for a day.
-	p.down.Store(true)
+	p.Down.Store(true)
 	d.pass(23 * time.Hour)
-	d.good(Shown{Secret: p.sign(kid, p.claims(d.now(), nil))})
+	d.good(Shown{Secret: p.Sign(kid, p.Claims(d.now(), nil))})
 	d.pass(2 * time.Hour)
-	d.bad(Shown{Secret: p.sign(kid, p.claims(d.now(), nil))}, Unreachable)
+	d.bad(Shown{Secret: p.Sign(kid, p.Claims(d.now(), nil))}, Unreachable)
 }
 
 // A slow issuer holds up those who show its JWTs, and nobody else.
@@ -266,8 +269,8 @@ func TestAnIssuerThatIsSlow(t *testing.T) {
 	d, p, kid := newOffice(t)
 	secret, token := newToken("t1", "ann")
 	d.set(access.Items{Tokens: []*access.Token{token}})
-	p.hang = make(chan struct{})
-	jwt := p.sign(kid, p.claims(d.now(), nil))
+	p.Hang = make(chan struct{})
+	jwt := p.Sign(kid, p.Claims(d.now(), nil))
 	done := make(chan error)
 	const many = 100
 	for i := range many {
@@ -283,35 +286,35 @@ func TestAnIssuerThatIsSlow(t *testing.T) {
 		}
 	}
 	d.good(Shown{Secret: secret})
-	close(p.hang)
+	close(p.Hang)
 	for range maxAwaiting {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	}
-	if refused != many-maxAwaiting || p.discoveries.Load() != 1 {
-		t.Errorf("%d were refused, and it was asked %d times", refused, p.discoveries.Load())
+	if refused != many-maxAwaiting || p.Discoveries.Load() != 1 {
+		t.Errorf("%d were refused, and it was asked %d times", refused, p.Discoveries.Load())
 	}
 }
 
 // A site without a way out gives the keys itself.
 func TestKeysInThePolicy(t *testing.T) {
-	p := startProvider(t)
-	kid := p.add(jose.ES256)
+	p := providertest.Start(t)
+	kid := p.Add(jose.ES256)
 	i := issued("ci", p)
-	i.URL, i.Keys, i.Principal = "https://kubernetes.default.svc", p.jwks(), "repository"
+	i.URL, i.Keys, i.Principal = "https://kubernetes.default.svc", p.JWKS(), "repository"
 	d := newDesk(t, access.Items{Issuers: []*access.Issuer{i}})
-	jwt := p.sign(kid, p.claims(d.now(), set{"iss": i.URL}))
+	jwt := p.Sign(kid, p.Claims(d.now(), set{"iss": i.URL}))
 	if got := d.good(Shown{Secret: jwt}).Asker.Principal; got != "ci:org/app" {
 		t.Errorf("it is %s", got)
 	}
-	if p.discoveries.Load()+p.fetches.Load() != 0 {
+	if p.Discoveries.Load()+p.Fetches.Load() != 0 {
 		t.Error("the issuer was asked")
 	}
 	changed := *i
-	p.add(jose.EdDSA)
-	p.drop(kid)
-	changed.Keys = p.jwks()
+	p.Add(jose.EdDSA)
+	p.Drop(kid)
+	changed.Keys = p.JWKS()
 	d.set(access.Items{Issuers: []*access.Issuer{&changed}})
 	d.bad(Shown{Secret: jwt}, Signature)
 	d.remove(access.Keys{Issuers: []string{"ci"}})
@@ -330,9 +333,9 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 			t.Errorf("%s is taken", name)
 		}
 	}
-	p := startProvider(t)
-	p.add(jose.ES256)
-	mixed := strings.Replace(p.jwks(), `{"keys":[`, `{"keys":[{"kty":"new"},{"kty":"oct","k":"AAAA"},`, 1)
+	p := providertest.Start(t)
+	p.Add(jose.ES256)
+	mixed := strings.Replace(p.JWKS(), `{"keys":[`, `{"keys":[{"kty":"new"},{"kty":"oct","k":"AAAA"},`, 1)
 	if set, err := parseKeys(mixed); err != nil || len(set.keys) != 1 {
 		t.Errorf("one good key among others: %v", err)
 	}
@@ -350,7 +353,7 @@ func TestIssuersAreAskedSafely(t *testing.T) {
 
 func BenchmarkKnownJWT(b *testing.B) {
 	d, p, kid := newOffice(b)
-	shown := Shown{Secret: p.sign(kid, p.claims(d.now(), nil)), From: "127.0.0.1:1"}
+	shown := Shown{Secret: p.Sign(kid, p.Claims(d.now(), nil)), From: "127.0.0.1:1"}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := d.Check(b.Context(), shown); err != nil {

@@ -63,7 +63,7 @@ func TestATokenThatIsChangedWhileItIsUsed(t *testing.T) {
 
 func TestAnIssuerThatIsRemovedWhileItsJWTIsUsed(t *testing.T) {
 	d, provider, kid := newOffice(t)
-	p := d.good(Shown{Secret: provider.sign(kid, provider.claims(d.now(), nil))})
+	p := d.good(Shown{Secret: provider.Sign(kid, provider.Claims(d.now(), nil))})
 	same := issued("ci", provider)
 	d.set(access.Items{Issuers: []*access.Issuer{same, issued("other", provider)}})
 	d.holds(p, p.Expires)

@@ -119,8 +119,8 @@ func (s *source) good(ctx context.Context, c Credential) bool {
 	return v1.Rejected(ctx) != c.Token && (c.Expires.IsZero() || s.now().Add(early).Before(c.Expires))
 }
 
-// lookAgain takes what is kept now, and reports whether its token is good: another command, which runs at the same time,
-// may have got one, with a refresh token that many issuers take only once; or the person has logged in again.
+// lookAgain takes what is kept now, and reports whether its token is good: another command, which runs at the same
+// time, may have got one, with a refresh token that many issuers take only once; or the person has logged in again.
 func (s *source) lookAgain(ctx context.Context) bool {
 	kept, ok, err := s.dir.Credential(s.key, s.credential.Servers)
 	if err != nil || !ok || kept.Token == s.credential.Token {

@@ -35,7 +35,7 @@ LIMIT := -timeout 25m
 .DEFAULT_GOAL := build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the binary, in bin/
 	@echo "building $(BIN)…"
@@ -140,7 +140,13 @@ chaos: ## MINUTES (3) of trouble for three servers; SEED and FAULTS choose which
 	@mkdir -p bin/chaos
 	@$(GO) test -count 1 -v -timeout 0 -run '^TestChaos$$' ./test/chaos -minutes $(MINUTES) -seed $(SEED) -faults '$(FAULTS)' -report $(CURDIR)/bin/chaos
 
-bench: ## the benchmarks of docs/performance.md
+bench: build bin/peers/etcd ## Leasehold beside Redis, etcd and others, in a quarter of an hour; BENCH has flags of go run ./bench
+	@$(GO) run ./bench -binary $(BIN) $(BENCH)
+
+bench-quick: build bin/peers/etcd ## the same in small, to see whether it works; its figures mean nothing
+	@$(GO) run ./bench -binary $(BIN) -quick $(BENCH)
+
+bench-go: ## the Go benchmarks of docs/performance.md
 	@$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
 load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure it
@@ -149,4 +155,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run stores bench-stores test test-all check format tidy deps peers compat fuzz sim chaos bench load clean
+.PHONY: help build run stores bench-stores test test-all check format tidy deps peers compat fuzz sim chaos bench bench-quick bench-go load clean

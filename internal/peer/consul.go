@@ -111,6 +111,9 @@ func (c *Consul) Leader() *ConsulMember {
 	return leader
 }
 
+// Binary returns the path of the members' program.
+func (c *Consul) Binary() string { return c.Members[0].run[0] }
+
 // Addresses returns the addresses of all members.
 func (c *Consul) Addresses() (all []string) {
 	for _, m := range c.Members {

@@ -141,6 +141,16 @@ func (s *Server) Running() bool {
 	return s.process.Runs()
 }
 
+// Pids returns the server's processes, parents first; nil if it does not run.
+func (s *Server) Pids() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.process.Runs() {
+		return nil
+	}
+	return tree(s.process.Pid())
+}
+
 // Kill ends the server and all its processes at once, by SIGKILL.
 func (s *Server) Kill() {
 	s.mu.Lock()

@@ -22,6 +22,18 @@ const zookeeperJar = "/usr/share/java/zookeeper.jar"
 type ZooKeeperConfig struct {
 	Members int           // one if zero
 	Tick    time.Duration // two seconds if zero; sessions last 2 to 20 ticks
+
+	// Measured makes it sync its disk and lets Java take memory and compile as it likes, as where it is
+	// measured. Without it a member starts in half the time.
+	Measured bool
+}
+
+// java returns the flags of Java.
+func (c ZooKeeperConfig) java() []string {
+	if c.Measured {
+		return []string{"-Xmx2g"}
+	}
+	return []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"}
 }
 
 // A ZooKeeper is an ensemble of one or several members.
@@ -66,17 +78,14 @@ func StartZooKeeper(t testing.TB, config ZooKeeperConfig) *ZooKeeper {
 	for i, m := range z.Members {
 		file := filepath.Join(m.dir, "zoo.cfg")
 		err := errors.Join(
-			os.WriteFile(file, []byte(z.settings(t, i, config.Tick)), 0o600),
+			os.WriteFile(file, []byte(z.settings(t, i, config)), 0o600),
 			os.WriteFile(filepath.Join(m.dir, "myid"), fmt.Append(nil, i+1), 0o600))
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The flags let it start in half the time.
-		m.run = []string{
-			java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m",
-			"-Dzookeeper.admin.enableServer=false", "-cp", zookeeperJar + ":/usr/share/java/slf4j-simple.jar",
-			"org.apache.zookeeper.server.quorum.QuorumPeerMain", file,
-		}
+		m.run = append(append([]string{java}, config.java()...),
+			"-Dzookeeper.admin.enableServer=false", "-cp", zookeeperJar+":/usr/share/java/slf4j-simple.jar",
+			"org.apache.zookeeper.server.quorum.QuorumPeerMain", file)
 	}
 	startAll(t, z.Members)
 	await(t, "ZooKeeper to elect a leader", func() error {
@@ -92,14 +101,17 @@ func StartZooKeeper(t testing.TB, config ZooKeeperConfig) *ZooKeeper {
 
 // settings returns the configuration of one member. It reaches the others through proxies, if it
 // follows them; elections do not go through these.
-func (z *ZooKeeper) settings(t testing.TB, of int, tick time.Duration) string {
+func (z *ZooKeeper) settings(t testing.TB, of int, config ZooKeeperConfig) string {
 	t.Helper()
 	m := z.Members[of]
 	host, port, _ := net.SplitHostPort(m.Address)
 	lines := []string{
-		fmt.Sprintf("tickTime=%d", tick.Milliseconds()), "initLimit=10", "syncLimit=5", "dataDir=" + m.dir,
+		fmt.Sprintf("tickTime=%d", config.Tick.Milliseconds()), "initLimit=10", "syncLimit=5", "dataDir=" + m.dir,
 		"clientPort=" + port, "clientPortAddress=" + host, "4lw.commands.whitelist=*", "maxClientCnxns=0",
-		"forceSync=no", "standaloneEnabled=true",
+		"standaloneEnabled=true",
+	}
+	if !config.Measured {
+		lines = append(lines, "forceSync=no")
 	}
 	for i, other := range z.Members {
 		if len(z.Members) == 1 {
@@ -123,6 +135,26 @@ func (z *ZooKeeper) Addresses() (all []string) {
 		all = append(all, m.Address)
 	}
 	return all
+}
+
+// Version returns the version of the members' program.
+func (z *ZooKeeper) Version() string {
+	z.t.Helper()
+	said, _ := ask(z.Members[0].Address, "srvr")
+	_, said, _ = strings.Cut(said, "version: ")
+	version, _, _ := strings.Cut(said, "-")
+	return version
+}
+
+// Ephemerals returns the number of nodes that end with their sessions.
+func (m *ZooKeeperMember) Ephemerals() (n int) {
+	m.t.Helper()
+	said, err := ask(m.Address, "mntr")
+	m.check(err)
+	_, said, _ = strings.Cut(said, "zk_ephemerals_count\t")
+	_, err = fmt.Sscan(said, &n)
+	m.check(err)
+	return n
 }
 
 // Leader returns the member that leads now. It waits for one.

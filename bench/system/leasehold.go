@@ -1,0 +1,246 @@
+//go:build linux
+
+package system
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
+	"github.com/leasehold/leasehold/bench/stage"
+	"github.com/leasehold/leasehold/client"
+	"github.com/leasehold/leasehold/internal/metric"
+	"github.com/leasehold/leasehold/internal/peer"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/server"
+)
+
+func startLeasehold(on *stage.Stage, config Config) *Server {
+	l := peer.StartLeasehold(on, peer.LeaseholdConfig{Binary: config.Binary, Members: config.Nodes})
+	s := &Server{
+		Version: versionOf(config.Binary, "version"), Setup: "each answer is durable",
+		Addresses: l.URLs(), Leader: func() *peer.Server { return &l.Leader().Server },
+	}
+	for _, m := range l.Members {
+		s.Nodes = append(s.Nodes, &m.Server)
+	}
+	s.Count = func(ctx context.Context) (int, error) {
+		n, err := read(ctx, s.Addresses[0], metric.Leases.Name)
+		return int(n), err
+	}
+	s.Allocs = func(ctx context.Context) (sum float64, err error) {
+		for _, url := range s.Addresses {
+			n, err := read(ctx, url, "go_memstats_mallocs_total")
+			if err != nil {
+				return 0, err
+			}
+			sum += n
+		}
+		return sum, nil
+	}
+	s.Speaks = func() string { return wires(s.Nodes[0].Address) }
+	return s
+}
+
+// versionOf runs a program that prints its version, and returns the first line of that.
+func versionOf(program string, args ...string) string {
+	out, err := exec.Command(program, args...).CombinedOutput()
+	if err != nil {
+		return "unknown version"
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return line
+}
+
+// read reads one number of a server.
+func read(ctx context.Context, url, name string) (float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, errors.Join(fmt.Errorf("%s has no metric %s", url, name), lines.Err())
+}
+
+// wires says what a server speaks beside HTTP.
+func wires(address string) string {
+	c, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	answer := make([]byte, 5)
+	if _, err = c.Write([]byte("*1\r\n$4\r\nPING\r\n")); err == nil {
+		_, err = c.Read(answer)
+	}
+	if err == nil && string(answer) == "+PONG" {
+		return "HTTP and RESP"
+	}
+	return "HTTP"
+}
+
+type leaseholdClient struct {
+	*client.Client
+	store *server.Store
+	id    string
+	n     int
+}
+
+func dialLeasehold(ctx context.Context, s *Server, d Dialing) (Client, error) {
+	return newLeasehold(ctx, s, d, nil)
+}
+
+// dialLeaseholdHTTP names an HTTP client, which makes ours use HTTP.
+func dialLeaseholdHTTP(ctx context.Context, s *Server, d Dialing) (Client, error) {
+	return newLeasehold(ctx, s, d, v1.NewClient(nil))
+}
+
+func newLeasehold(ctx context.Context, s *Server, d Dialing, over *http.Client) (Client, error) {
+	c, err := client.Dial(ctx, client.Config{
+		Servers: s.first(d), Namespace: "bench", Holder: fmt.Sprint("bench/", d.Index), TTL: d.TTL, HTTP: over,
+	})
+	if err != nil {
+		return nil, err
+	}
+	st, err := server.Open(ctx, v1.CallerConfig{Servers: s.first(d), Namespace: "bench", Client: over})
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &leaseholdClient{Client: c, store: st, id: strings.ToLower(rand.Text()[:10])}, nil
+}
+
+func (c *leaseholdClient) Acquire(ctx context.Context, r Request) (Hold, error) {
+	options := []client.Option{client.TTL(r.TTL)}
+	if r.ByHand {
+		options = append(options, client.Renew(client.RenewByHand()))
+	}
+	acquire := c.TryAcquire
+	if r.Wait {
+		acquire = c.Client.Acquire
+	}
+	h, err := acquire(ctx, r.Name, options...)
+	if err != nil {
+		return nil, heldIf(errors.Is(err, leasehold.ErrHeld), err)
+	}
+	return h, nil
+}
+
+// heldIf tells others' holds from failures.
+func heldIf(held bool, err error) error {
+	if held {
+		return ErrHeld
+	}
+	return err
+}
+
+func (c *leaseholdClient) Close() {
+	_ = c.Client.Close() // the servers are stopped next
+	_ = c.store.Close()
+}
+
+// leaseholdGroup is a session. Any of its holds renews it.
+type leaseholdGroup struct {
+	*client.Session
+	hold *client.Hold
+}
+
+func (g leaseholdGroup) Renew(ctx context.Context) error { return g.hold.Renew(ctx) }
+
+func (c *leaseholdClient) Group(ctx context.Context, ttl time.Duration, names []string) (Group, error) {
+	s, err := c.OpenSession(ctx, client.TTL(ttl))
+	if err != nil {
+		return nil, err
+	}
+	var last *client.Hold
+	for len(names) > 0 {
+		n := min(len(names), leasehold.MaxTogether)
+		holds, err := c.AcquireAll(ctx, client.All(names[:n]...), client.In(s))
+		if err != nil {
+			return nil, err
+		}
+		last, names = holds[0], names[n:]
+	}
+	return leaseholdGroup{s, last}, nil
+}
+
+func (c *leaseholdClient) Fill(ctx context.Context, prefix string, from, to int, until time.Time) error {
+	for from < to && ctx.Err() == nil {
+		r := store.Request{Holder: "bench", TTL: time.Until(until)}
+		for i := from; i < min(to, from+leasehold.MaxTogether); i++ {
+			c.n++
+			ref := store.Ref{Resource: fmt.Sprint(prefix, i), ID: fmt.Sprint(c.id, "/", c.n)}
+			if r.Resource == "" {
+				r.Resource, r.ID = ref.Resource, ref.ID
+			} else {
+				r.Also = append(r.Also, store.Item{Ref: ref})
+			}
+		}
+		if _, err := c.store.Acquire(ctx, r); err != nil {
+			return err
+		}
+		from += 1 + len(r.Also)
+	}
+	return ctx.Err()
+}
+
+func (c *leaseholdClient) Keep(ctx context.Context, n int, ttl time.Duration) (func() int, error) {
+	var all []*client.Session
+	for range n {
+		s, err := c.OpenSession(ctx, client.TTL(ttl))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return func() (lost int) {
+		for _, s := range all {
+			if !s.Valid() {
+				lost++
+			}
+		}
+		return lost
+	}, nil
+}
+
+func (c *leaseholdClient) Watch(ctx context.Context, name string, began, seen func()) error {
+	for e, err := range c.store.Watch(ctx, store.WatchQuery{Prefix: name, Started: began}) {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case e.Kind == leasehold.Acquired:
+			seen()
+		}
+	}
+	return nil
+}
+
+func (c *leaseholdClient) Publish(ctx context.Context, name string) error {
+	h, err := c.TryAcquire(ctx, name)
+	if err == nil {
+		err = h.Release(ctx)
+	}
+	return err
+}

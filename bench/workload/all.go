@@ -1,0 +1,74 @@
+//go:build linux
+
+package workload
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/bench/report"
+)
+
+// The systems of most workloads: each kind of server once, and our other wire.
+var usual = []string{"leasehold", "leasehold-http", "redis", "etcd", "zookeeper", "consul", "postgres"}
+
+// rates are the columns of a workload that is done as often as possible.
+func rates(what string, more ...report.Column) []report.Column {
+	return append([]report.Column{
+		{Key: "rate", Title: what + "/s"}, {Key: "p50", Title: "p50 ms", Digits: 2, Lower: true},
+		{Key: "p99", Title: "p99 ms", Digits: 2, Lower: true}, {Key: "server", Title: "server µs", Lower: true},
+		{Key: "client", Title: "client µs", Lower: true},
+		{Key: "allocs", Title: "server allocs", Digits: 1, Lower: true},
+	}, more...)
+}
+
+// title makes a title with numbers from the size.
+func title(format string, of ...func(Size) int) func(Size) string {
+	return func(s Size) string {
+		var args []any
+		for _, f := range of {
+			args = append(args, f(s))
+		}
+		return fmt.Sprintf(format, args...)
+	}
+}
+
+// How many there are of something.
+func one(Size) int       { return 1 }
+func clients(s Size) int { return s.Clients }
+func many(s Size) int    { return s.Many }
+func group(s Size) int   { return s.Group }
+func takers(s Size) int  { return s.Takers }
+
+// All are the workloads, in the order in which they are run and shown.
+var All = []Workload{
+	{
+		Name: "cycle-1", Title: title("acquire and release, one client"), Nodes: []int{1},
+		Systems: append(usual, "etcd-own"), Columns: rates("cycles"), run: cycles(one),
+	}, {
+		Name: "cycle-64", Title: title("acquire and release, %d clients with a connection each", clients),
+		Nodes: []int{1, 3}, Systems: append(usual, "rueidis", "etcd-own", "etcd-raw"),
+		Columns: rates("cycles"), run: cycles(clients),
+	}, {
+		Name: "cycle-512", Title: title("acquire and release, %d clients with a connection each", many),
+		Nodes: []int{1}, Systems: usual, Columns: rates("cycles"), run: cycles(many),
+	}, {
+		Name: "cycle-shared", Title: title("acquire and release, %d goroutines on one client", clients),
+		Nodes: []int{1}, Systems: append(usual, "rueidis", "etcd-own"), Columns: rates("cycles"), run: sharedCycles,
+	}, {
+		Name: "renew-64", Title: title("renew, %d clients with a connection each", clients),
+		Nodes: []int{1, 3}, Systems: append(usual, "rueidis"), Columns: rates("renewals"), run: renewals,
+	}, {
+		Name: "renew-shared", Title: title("renew, %d goroutines on one client", clients),
+		Nodes: []int{1}, Systems: append(usual, "rueidis"), Columns: rates("renewals"), run: sharedRenewals,
+	}, {
+		Name:  "renew-session",
+		Title: title("renew by sessions of %d leases, %d clients with a connection each", group, clients),
+		Nodes: []int{1}, Systems: []string{"leasehold", "leasehold-http", "etcd", "zookeeper"}, run: groupRenewals,
+		Columns: append([]report.Column{{Key: "leases", Title: "leases/s"}}, rates("sessions")...),
+	}, {
+		Name: "handover", Title: title("hand over among %d, who ask again at once", takers),
+		Nodes: []int{1, 3}, Systems: append(usual, "rueidislock", "etcd-own"), run: handOvers,
+		Columns: rates("hand-overs",
+			report.Column{Key: "least", Title: "least"}, report.Column{Key: "most", Title: "most"}),
+	},
+}

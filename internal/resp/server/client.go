@@ -88,7 +88,7 @@ func (c *Conn) clientSwitch(args [][]byte) {
 
 func (c *Conn) clientTracking(args [][]byte) {
 	if len(args) == 0 || !strings.EqualFold(string(args[0]), "off") {
-		c.out.Error("ERR", "tracking is not supported: watch with LH.WATCH")
+		c.out.Error("ERR", "client-side caching is not supported")
 		return
 	}
 	c.out.OK()
@@ -97,7 +97,7 @@ func (c *Conn) clientTracking(args [][]byte) {
 // clientNotices is what newer clients ask for if they can have it.
 func (c *Conn) clientNotices(args [][]byte) {
 	if len(args) == 0 || !strings.EqualFold(string(args[0]), "off") {
-		c.out.Error("ERR", "notices of maintenance are not supported")
+		c.out.Error("ERR", "maintenance notifications are not supported")
 		return
 	}
 	c.out.OK()

@@ -73,7 +73,7 @@ func (e *entry) arity() int {
 		return -1
 	}
 	n := k.Min + 1 + strings.Count(k.Name, " ")
-	if k.Max == k.Min {
+	if k.Max > 0 && k.Max == k.Min {
 		return n
 	}
 	return -n
@@ -103,7 +103,7 @@ func (c *Conn) docs(t table, names []string, before string) {
 		w.String("summary")
 		w.String(e.summary())
 		w.String("group")
-		w.String("connection")
+		w.String(e.group())
 		if len(e.subs) > 0 {
 			w.String("subcommands")
 			c.docs(e.subs, e.subs.names(), before+name+"|")
@@ -117,4 +117,11 @@ func (e *entry) summary() string {
 		return e.command.Summary
 	}
 	return "As in Redis."
+}
+
+func (e *entry) group() string {
+	if e.builtin != nil {
+		return "connection"
+	}
+	return "generic"
 }

@@ -37,7 +37,6 @@ type Conn struct {
 	name    string      // that the client gave itself
 	library [2]string   // name and version, as it says
 	greeted bool
-	whole   bool // a whole command came since the last look at the clock
 	ending  bool // after the answers that are in out
 	turn    turn // what is carried out next, alone
 
@@ -71,8 +70,9 @@ func (c *Conn) Context() context.Context { return c.ctx }
 // Stopping is done when the server drains.
 func (c *Conn) Stopping() context.Context { return c.stopping }
 
-// Allow sets what decides whether a command may be used: its error is the answer if not. It is
-// asked for every command but QUIT and RESET, which sets it to nil: all are allowed.
+// Allow sets what decides whether a command may be used: its error is the answer if not, see
+// Config.Fail. It is asked for every command but HELLO, AUTH, QUIT and RESET. Nil, as at first
+// and after RESET: all are allowed, which is the only case that costs nothing.
 func (c *Conn) Allow(allow func(command string) error) { c.allow = allow }
 
 // Close ends the connection at once.

@@ -18,7 +18,7 @@ func (s *Server) look() {
 	for c := range s.conns {
 		if late(c.asked.Load(), s.config.SendTime) || late(c.sent.Load(), s.config.TakeTime) {
 			s.slow.Add(1)
-			c.end()
+			go c.end() // TLS takes its time to say goodbye
 		}
 	}
 	if len(s.conns) > 0 {

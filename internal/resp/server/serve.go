@@ -92,19 +92,15 @@ func (c *Conn) flushOn() bool {
 
 // clock notes since when half a command is there.
 func (c *Conn) clock() {
-	switch {
-	case c.in.Buffered() == 0:
-		if c.greeted {
-			c.asked.Store(0)
-		}
-	case c.whole || c.asked.Load() == 0:
+	if c.in.Buffered() > 0 && c.asked.Load() == 0 {
 		c.asked.Store(c.server.now())
 	}
-	c.whole = false
 }
 
 // gather begins the commands that have come, until one has to be carried out alone.
 func (c *Conn) gather(r *round) pause {
+	count := int64(0)
+	defer func() { c.counted(count) }()
 	for range c.server.config.Pipeline {
 		words, err := c.in.Next()
 		if err != nil {
@@ -115,8 +111,7 @@ func (c *Conn) gather(r *round) pause {
 		if words == nil {
 			return pauseEmpty
 		}
-		c.whole = true
-		c.server.commands.Add(1)
+		count++
 		if !c.greeted {
 			c.greet()
 		}
@@ -128,6 +123,15 @@ func (c *Conn) gather(r *round) pause {
 		r.begin(c, e.command, args)
 	}
 	return pauseFull
+}
+
+// counted says how many whole commands have come. While they are carried out, however long that
+// takes, no half one is waited for.
+func (c *Conn) counted(commands int64) {
+	if commands > 0 {
+		c.server.commands.Add(commands)
+		c.asked.Store(0)
+	}
 }
 
 func (c *Conn) greet() {

@@ -59,7 +59,7 @@ func (c *Conn) carryOut(t turn) {
 		c.out.Error(loading, stopping)
 		return
 	case wrongNumber:
-		c.wrongNumber(strings.ToLower(t.entry.command.Name))
+		c.wrongNumber(strings.ReplaceAll(strings.ToLower(t.entry.name), " ", "|"))
 		return
 	case notAllowed:
 		if err := c.allow(t.entry.name); err != nil {
@@ -101,22 +101,23 @@ func (c *Conn) unknown(words [][]byte) {
 		}
 		fmt.Fprintf(&args, "'%s' ", clip(a))
 	}
-	c.out.Error("ERR", fmt.Sprintf("unknown command '%s', with args beginning with: %s", clip(words[0]), args.String()))
+	c.out.Error("ERR", fmt.Sprintf("unknown command '%s', with args beginning with: %s", clip(words[0]), &args))
 }
 
 func (c *Conn) unknownSub(t turn) {
 	name := strings.ToUpper(string(t.words[0]))
 	known := strings.Join(t.entry.subs.names(), ", ")
 	if len(t.args) == 0 {
-		c.out.Error("ERR", fmt.Sprintf("%s needs a second word: %s", name, known))
+		c.out.Error("ERR", fmt.Sprintf("%s needs a subcommand: %s", name, known))
 		return
 	}
-	c.out.Error("ERR", fmt.Sprintf("unknown subcommand '%s' of %s; known are: %s", clip(t.args[0]), name, known))
+	c.out.Error("ERR", fmt.Sprintf("unknown subcommand '%s' of %s; known subcommands: %s",
+		clip(t.args[0]), name, known))
 }
 
 func clip(b []byte) []byte { return b[:min(len(b), 128)] }
 
-// Wait says that the command that runs may take long. Earlier answers and pushes leave now. The
+// Wait is for commands that run: it says that this one may take long. Earlier answers and pushes leave now. The
 // context is done when the client leaves, too: nobody would notice otherwise, as nothing is
 // read from the connection while a command runs.
 func (c *Call) Wait() context.Context {

@@ -67,12 +67,12 @@ var rules = []rule{
 	{of: "internal/access", never: []string{"internal/door", "internal/engine/", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/telemetry", never: []string{"internal/door", "internal/engine", "internal/node", "cmd"}},
 	{of: "internal/config", never: []string{"internal/door", "internal/engine", "internal/core", "internal/node", "cmd"}},
-	{of: "internal/load", only: []string{"", "api/v1"}},                                                              // it must see what any client sees
-	{of: "internal/metric", only: []string{"github.com/prometheus/client_golang/prometheus"}},                        // names, no figures
-	{of: "internal/resp", alone: true, only: []string{}},                                                             // a protocol, for both of its ends
-	{of: "internal/resp/server", only: []string{"internal/resp", "golang.org/x/sys/unix"}},                           // connections, no leases
-	{of: "internal/listen", only: []string{"", "internal/metric", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases
-	{of: "internal/certificate", only: []string{}},                                                                   // files and keys, no leases
+	{of: "internal/load", only: []string{"", "api/v1"}},                                                                                                         // it must see what any client sees
+	{of: "internal/metric", only: []string{"github.com/prometheus/client_golang/prometheus"}},                                                                   // names, no figures
+	{of: "internal/resp", alone: true, only: []string{}},                                                                                                        // a protocol, for both of its ends
+	{of: "internal/resp/server", only: []string{"internal/resp", "internal/metric", "github.com/prometheus/client_golang/prometheus", "golang.org/x/sys/unix"}}, // connections, no leases
+	{of: "internal/listen", only: []string{"", "internal/metric", "github.com/prometheus/client_golang/prometheus"}},                                            // connections, no leases
+	{of: "internal/certificate", only: []string{}},                                                                                                              // files and keys, no leases
 	{of: "internal/id", only: []string{}},                                                    // text, no leases
 	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},     // processes and clocks, no leases
 	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                   // the format, for the door and who asks it

@@ -29,6 +29,17 @@ var (
 	Exports    = gauge("exports", "Exports of the journal that are under way.")
 )
 
+// The RESP wire.
+var (
+	RESPConnections = gauge("resp_connections", "Connections that speak RESP.")
+	RESPCommands    = counter("resp_commands_total",
+		"Commands that came by RESP, those that every connection has among them.")
+	RESPProtocolErrors = counter("resp_protocol_errors_total",
+		"RESP connections closed because what was sent was not RESP, or beyond a limit.")
+	RESPSlow = counter("resp_slow_total",
+		"RESP connections closed because the client did not finish a command, or did not read its answers, in time.")
+)
+
 // Logins, at every door.
 var (
 	LoginsRefused = counter("logins_refused_total", "Logins refused, by reason.", "reason")

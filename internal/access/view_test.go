@@ -198,3 +198,21 @@ func TestWhoSeesNothingOfWhatItAsksForIsDenied(t *testing.T) {
 		}
 	})
 }
+
+// A history is read after the view is gone: it shows no more than the view did, also after others have read.
+func TestAHistoryOutlivesItsView(t *testing.T) {
+	w := newWorld(t)
+	w.acquire("bob", space, "b/x", "1")
+	var history core.History
+	if err := w.guard.Read(as("ann"), func(v core.View) { history = v.History(space) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []string{"bob", "op"} {
+		if err := w.guard.Read(as(who), func(v core.View) { v.Status(space, "b/x", 0) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if events := history.All(); len(events) != 0 {
+		t.Errorf("ann sees %v", events)
+	}
+}

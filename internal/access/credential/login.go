@@ -24,9 +24,10 @@ type Config struct {
 	Now     func() time.Time // nil: the clock of this machine
 	Client  *http.Client     // that asks issuers for their keys; nil: one of its own
 	Log     *slog.Logger     // nil: nothing is written
-	Used    func(access.Use) // is told about once an hour that a token is used; nil: nobody is
 	Refused func(Reason)     // is told of each refusal; nil: nobody is
 	Cached  int              // credentials that are remembered; 0: 32,768
+	// Used is told about once an hour that a token is used, and whether it is the first time; nil: nobody is told.
+	Used func(use access.Use, first bool)
 }
 
 // A Login finds out who asks. Its methods may be called from any goroutine.
@@ -50,7 +51,7 @@ func New(c Config) *Login {
 		c.Refused = func(Reason) {}
 	}
 	if c.Used == nil {
-		c.Used = func(access.Use) {}
+		c.Used = func(access.Use, bool) {}
 	}
 	if c.Cached == 0 {
 		c.Cached = maxCached
@@ -257,7 +258,7 @@ func (l *Login) note(e *entry, now time.Time) {
 	}
 	last := e.noted.Load()
 	if now.UnixNano()-last >= int64(useEvery) && e.noted.CompareAndSwap(last, now.UnixNano()) {
-		l.config.Used(access.Use{ID: e.token, Wall: now.UnixNano()})
+		l.config.Used(access.Use{ID: e.token, Wall: now.UnixNano()}, last == 0)
 	}
 }
 

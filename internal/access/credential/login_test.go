@@ -308,7 +308,13 @@ func TestUsesAreTold(t *testing.T) {
 	secret, token := newToken("t1", "ann")
 	d := newDesk(t, access.Items{Tokens: []*access.Token{token}})
 	var told []access.Use
-	d.config.Used = func(u access.Use) { told = append(told, u) }
+	firsts := 0
+	d.config.Used = func(u access.Use, first bool) {
+		told = append(told, u)
+		if first {
+			firsts++
+		}
+	}
 	for range 5 {
 		d.good(Shown{Secret: secret})
 	}
@@ -326,8 +332,8 @@ func TestUsesAreTold(t *testing.T) {
 	}
 	d.pass(1)
 	d.good(Shown{Secret: secret})
-	if len(told) != 2 {
-		t.Errorf("it is told %v", told)
+	if len(told) != 2 || firsts != 1 {
+		t.Errorf("it is told %v, %d as the first", told, firsts)
 	}
 }
 

@@ -22,14 +22,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every workload runs, in small, on Leasehold and on every other system that is installed here; what it
-// measures is no concern of the test.
+// Every workload runs, in small, and so does every system that is installed here; what is measured is no
+// concern of the test.
 func TestEveryWorkloadRuns(t *testing.T) {
-	out, binary := t.TempDir(), process.BuildTree(t, t.TempDir())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // what comes later is left out, not wrong
+	binary := process.BuildTree(t, t.TempDir())
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second) // what comes later is left out, not wrong
 	defer cancel()
-	err := run(ctx, []string{"-quick", "-binary", binary, "-out", out}, t.Output(), t.Output())
-	if err != nil {
+	tryRun(ctx, t, binary, "-only", "leasehold")
+	tryRun(ctx, t, binary, "-workloads", "cycle-64,handover", "-nodes", "1")
+	if left := leftovers(t, binary); len(left) > 0 {
+		t.Errorf("it has left processes: %v", left)
+	}
+}
+
+// tryRun runs the benchmark and looks for what Leasehold could not do.
+func tryRun(ctx context.Context, t *testing.T, binary string, args ...string) {
+	t.Helper()
+	out := t.TempDir()
+	if err := run(ctx, append(args, "-quick", "-binary", binary, "-out", out), t.Output(), t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(filepath.Join(out, "result.json"))
@@ -42,7 +52,7 @@ func TestEveryWorkloadRuns(t *testing.T) {
 	}
 	for _, table := range r.Tables {
 		i := slices.IndexFunc(table.Rows, func(r *report.Row) bool { return r.System == report.Ours })
-		if i < 0 || len(table.Rows[i].Rounds) == 0 {
+		if (i < 0 || len(table.Rows[i].Rounds) == 0) && !r.Early {
 			t.Errorf("%s: Leasehold has no figures", table.Heading())
 		}
 		for _, row := range table.Rows {
@@ -50,9 +60,6 @@ func TestEveryWorkloadRuns(t *testing.T) {
 				t.Logf("%s, %s: %s", table.Heading(), row.System, row.Note)
 			}
 		}
-	}
-	if left := leftovers(t, binary); len(left) > 0 {
-		t.Errorf("it has left processes: %v", left)
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/bench/report"
@@ -155,7 +157,7 @@ func (b *bench) close(on *stage.Stage) {
 }
 
 func (b *bench) table(w workload.Workload, nodes int) *report.Table {
-	t := &report.Table{Workload: w.Name, Title: w.Title(b.size), Nodes: nodes, Columns: w.Columns}
+	t := &report.Table{Workload: w.Name, Title: w.Title(b.size), Nodes: nodes, Columns: w.Figures(b.size)}
 	b.result.Tables = append(b.result.Tables, t)
 	return t
 }
@@ -237,13 +239,14 @@ func (b *bench) write(r *report.Run, out io.Writer) error {
 	if err := os.MkdirAll(b.out, 0o777); err != nil {
 		return err
 	}
-	files := map[string]func(io.Writer) error{"result.json": r.JSON}
+	files := r.Files()
 	for name, write := range files {
 		if err := writeFile(filepath.Join(b.out, name), write); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "\nwritten to %s: result.json\n", b.out)
+	names := strings.Join(slices.Sorted(maps.Keys(files)), ", ")
+	_, err := fmt.Fprintf(out, "\nwritten to %s: %s\n", b.out, names)
 	return err
 }
 

@@ -134,6 +134,15 @@ func (r *Run) Finish(began time.Time) {
 	}
 }
 
+// Files returns how to write each file of the run, by its name.
+func (r *Run) Files() map[string]func(io.Writer) error {
+	files := map[string]func(io.Writer) error{"result.json": r.JSON, "result.svg": r.Bars}
+	if r.growth() != nil {
+		files["growth.svg"] = r.Growth
+	}
+	return files
+}
+
 // JSON writes the whole run.
 func (r *Run) JSON(w io.Writer) error {
 	e := json.NewEncoder(w)

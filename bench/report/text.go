@@ -25,13 +25,20 @@ func (r *Run) Text(w io.Writer) error {
 	for _, missing := range r.Missing {
 		fmt.Fprintln(&b, missing)
 	}
-	fmt.Fprintf(&b, "%d rounds of %g s, in turns; medians, with the least and the most of all rounds\n",
-		r.Rounds, r.Seconds)
+	fmt.Fprintf(&b, "%s, in turns; medians, with the least and the most\n", r.lasted())
 	for _, t := range r.Tables {
 		t.text(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// lasted says how often and for how long each was measured.
+func (r *Run) lasted() string {
+	if r.Rounds == 1 {
+		return fmt.Sprintf("one round of %g s", r.Seconds)
+	}
+	return fmt.Sprintf("%d rounds of %g s", r.Rounds, r.Seconds)
 }
 
 func prefixed(prefix, text string) string {
@@ -96,6 +103,8 @@ func ratio(r float64) string {
 	switch {
 	case r == 0:
 		return ""
+	case r < 0.1:
+		return fmt.Sprintf("%.3f×", r)
 	case r < 10:
 		return fmt.Sprintf("%.2f×", r)
 	}

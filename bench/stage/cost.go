@@ -5,6 +5,7 @@ package stage
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,4 +80,23 @@ func SyncTime(dir string, n int) (time.Duration, error) {
 	}
 	slices.Sort(times)
 	return times[n/2], nil
+}
+
+// Connections returns how many connections to an address there are on this machine.
+func Connections(address string) (n int) {
+	host, port, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host).To4()
+	number, _ := strconv.Atoi(port)
+	b, readErr := os.ReadFile("/proc/net/tcp")
+	if err != nil || ip == nil || readErr != nil {
+		return 0
+	}
+	local := fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], number) // as the kernel writes it
+	for line := range bytes.Lines(b) {
+		fields := bytes.Fields(line)
+		if len(fields) > 3 && string(fields[1]) == local && string(fields[3]) == "01" {
+			n++
+		}
+	}
+	return n
 }

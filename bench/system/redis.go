@@ -133,7 +133,7 @@ func (c redisClient) Publish(ctx context.Context, name string) error {
 func (c redisClient) Keep(ctx context.Context, n int, ttl time.Duration) (func() int, error) {
 	k := &redisKeeper{client: c}
 	for range n {
-		h, err := c.Acquire(ctx, Request{Name: newName("keep/"), TTL: ttl})
+		h, err := c.Acquire(ctx, Request{Name: NewName("keep/"), TTL: ttl})
 		if err != nil {
 			return nil, err
 		}

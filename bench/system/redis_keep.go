@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// newName returns a name that nobody uses yet.
-func newName(prefix string) string { return prefix + rand.Text() }
+// NewName returns a name that nobody uses yet.
+func NewName(prefix string) string { return prefix + rand.Text() }
 
 // A redisKeeper renews many keys.
 type redisKeeper struct {

@@ -21,6 +21,12 @@ func rates(what string, more ...report.Column) []report.Column {
 	}, more...)
 }
 
+// late are the columns of a workload in which something should not take long.
+var late = []report.Column{
+	{Key: "p50", Title: "p50 ms", Digits: 1, Lower: true}, {Key: "p99", Title: "p99 ms", Digits: 1, Lower: true},
+	{Key: "max", Title: "longest ms", Digits: 1, Lower: true},
+}
+
 // title makes a title with numbers from the size.
 func title(format string, of ...func(Size) int) func(Size) string {
 	return func(s Size) string {
@@ -33,11 +39,19 @@ func title(format string, of ...func(Size) int) func(Size) string {
 }
 
 // How many there are of something.
-func one(Size) int       { return 1 }
-func clients(s Size) int { return s.Clients }
-func many(s Size) int    { return s.Many }
-func group(s Size) int   { return s.Group }
-func takers(s Size) int  { return s.Takers }
+func one(Size) int        { return 1 }
+func clients(s Size) int  { return s.Clients }
+func many(s Size) int     { return s.Many }
+func group(s Size) int    { return s.Group }
+func takers(s Size) int   { return s.Takers }
+func dead(s Size) int     { return s.Dead }
+func ending(s Size) int   { return s.Storm }
+func largest(s Size) int  { return s.Growth[len(s.Growth)-1] }
+func waiting(s Size) int  { return s.Waiters }
+func watchers(s Size) int { return s.Watchers }
+func events(s Size) int   { return s.Events }
+func live(s Size) int     { return s.Sessions }
+func keepers(s Size) int  { return s.Keepers }
 
 // All are the workloads, in the order in which they are run and shown.
 var All = []Workload{
@@ -70,5 +84,47 @@ var All = []Workload{
 		Nodes: []int{1, 3}, Systems: append(usual, "rueidislock", "etcd-own"), run: handOvers,
 		Columns: rates("hand-overs",
 			report.Column{Key: "least", Title: "least"}, report.Column{Key: "most", Title: "most"}),
+	}, {
+		Name: "takeover", Title: title("take over %d leases of a holder that was killed: how late", dead),
+		Nodes: []int{1}, Systems: []string{"leasehold", "leasehold-http", "redis", "etcd-own", "zookeeper", "consul"},
+		Columns: late, run: takeOvers,
+	}, {
+		Name: "storm", Title: title("%d leases end in the same second; others renew meanwhile", ending),
+		Nodes: []int{1}, Fresh: true, Systems: []string{"leasehold", "redis", "etcd"}, run: storm,
+		Columns: append([]report.Column{{Key: "late", Title: "the last is late ms", Lower: true}}, late...),
+	}, {
+		Name: "growth", Title: title("memory, speed and restart with up to %d leases", largest),
+		Nodes: []int{1}, Fresh: true, run: growth,
+		Systems: []string{"leasehold", "redis", "etcd", "zookeeper", "postgres"},
+	}, {
+		Name: "waiters", Title: title("%d wait in one queue", waiting), Nodes: []int{1}, Fresh: true,
+		Systems: []string{"leasehold", "leasehold-http", "redis", "etcd-own", "zookeeper"}, run: waiters,
+		Columns: []report.Column{
+			{Key: "rate", Title: "hand-overs/s"}, {Key: "p50", Title: "gap p50 ms", Digits: 2, Lower: true},
+			{Key: "p99", Title: "p99 ms", Digits: 2, Lower: true},
+			{Key: "queued", Title: "queued in s", Digits: 1, Lower: true}, {Key: "memory", Title: "MB", Lower: true},
+		},
+	}, {
+		Name: "watch", Title: title("%d watchers of %d events/s", watchers, events), Nodes: []int{1}, Fresh: true,
+		Systems: []string{"leasehold", "leasehold-http", "redis", "etcd"}, run: watches,
+		Columns: append(late[:3:3],
+			report.Column{Key: "rate", Title: "deliveries/s"}, report.Column{Key: "lost", Title: "lost"},
+			report.Column{Key: "server", Title: "server µs"}, report.Column{Key: "client", Title: "client µs"}),
+	}, {
+		Name: "sessions", Title: title("%d live sessions by %d clients", live, keepers), Nodes: []int{1}, Fresh: true,
+		Systems: []string{"leasehold", "redis", "etcd"}, run: sessions,
+		Columns: []report.Column{
+			{Key: "server", Title: "server cores", Digits: 2, Lower: true},
+			{Key: "client", Title: "client cores", Digits: 2, Lower: true}, {Key: "lost", Title: "lost", Lower: true},
+			{Key: "opened", Title: "opened in s", Digits: 1, Lower: true}, {Key: "memory", Title: "MB", Lower: true},
+			{Key: "connections", Title: "connections", Lower: true},
+		},
+	}, {
+		Name: "failover", Title: title("the leader is killed: how long %d clients have no success", clients),
+		Nodes: []int{3}, Fresh: true, Systems: []string{"leasehold", "leasehold-http", "etcd", "zookeeper", "consul"},
+		run: failover, Columns: []report.Column{
+			{Key: "p50", Title: "p50 ms", Lower: true}, {Key: "max", Title: "longest ms", Lower: true},
+			{Key: "before", Title: "cycles/s before"}, {Key: "after", Title: "after"},
+		},
 	},
 }

@@ -22,7 +22,7 @@ type Workload struct {
 	Nodes   []int           // how many each server has
 	Fresh   bool            // each measurement has a server of its own, and there is one round
 	Systems []string        // that are measured unless others are asked for
-	Columns []report.Column // of its table
+	Columns []report.Column // of its table; nil: those of growth
 	run     func(context.Context, *Trial) (report.Metrics, error)
 }
 
@@ -69,9 +69,9 @@ var (
 	}
 	Quick = Size{
 		Time: 200 * time.Millisecond, WarmUp: 50 * time.Millisecond, Clients: 8, Many: 16, Group: 20, Takers: 3,
-		Dead: 3, TTL: 4 * time.Second, Storm: 200, Patience: 3 * time.Second,
+		Dead: 3, TTL: time.Second, Storm: 200, Patience: 3 * time.Second,
 		Growth: []int{100, 1000}, Waiters: 20, Watchers: 5, Events: 50,
-		Sessions: 50, Keepers: 5, KeepTTL: 2 * time.Second, KeepFor: 2 * time.Second,
+		Sessions: 50, Keepers: 5, KeepTTL: time.Second, KeepFor: time.Second,
 	}
 )
 
@@ -101,6 +101,14 @@ func Names() (names []string) {
 		names = append(names, w.Name)
 	}
 	return names
+}
+
+// Figures returns the columns of its table.
+func (w Workload) Figures(s Size) []report.Column {
+	if w.Columns == nil {
+		return growthColumns(s)
+	}
+	return w.Columns
 }
 
 // ErrCannot is the error if a system has nothing of the kind.

@@ -19,7 +19,8 @@ type Engine interface {
 	// error is always a *leasehold.Error: the command's own refusal, Unavailable if
 	// nothing happened, or Undecided if nobody can tell, which is also what a
 	// caller gets whose context ended in the meantime. Where the command comes from is
-	// in the context too, and who asks for it: see WithOrigin and WithAsker.
+	// in the context too, and who asks for it: see WithOrigin and WithAsker. The command is the engine's from then
+	// on, and nobody may change it, not even after the answer.
 	Do(ctx context.Context, command core.Command) (core.Answer, error)
 
 	// Submit puts commands into the queue, in this order and together, so that they share a write if

@@ -34,18 +34,18 @@ func OriginOf(ctx context.Context) (leasehold.Origin, error) {
 	if !ok {
 		return leasehold.Origin{}, nil
 	}
-	for _, field := range []struct {
-		name, value string
-		most        int
-	}{
-		{"actor", o.Actor, leasehold.MaxName},
-		{"address", o.Address, leasehold.MaxAddress},
-		{"door", o.Door, leasehold.MaxDoor},
-	} {
-		if len(field.value) > field.most {
-			return leasehold.Origin{}, &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(
-				"the %s of the request has %d bytes: at most %d are allowed", field.name, len(field.value), field.most)}
-		}
+	switch {
+	case len(o.Actor) > leasehold.MaxName:
+		return leasehold.Origin{}, tooLong("actor", o.Actor, leasehold.MaxName)
+	case len(o.Address) > leasehold.MaxAddress:
+		return leasehold.Origin{}, tooLong("address", o.Address, leasehold.MaxAddress)
+	case len(o.Door) > leasehold.MaxDoor:
+		return leasehold.Origin{}, tooLong("door", o.Door, leasehold.MaxDoor)
 	}
 	return *o, nil
+}
+
+func tooLong(field, value string, most int) error {
+	return &leasehold.Error{Code: leasehold.Invalid, Message: fmt.Sprintf(
+		"the %s of the request has %d bytes: at most %d are allowed", field, len(value), most)}
 }

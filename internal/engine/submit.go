@@ -12,7 +12,7 @@ type Submission struct {
 	// Ctx has the origin of the command and who asks for it. If it has ended when the command is submitted, nothing
 	// happens; if it ends later, that changes nothing.
 	Ctx     context.Context
-	Command core.Command
+	Command core.Command // nobody may change it any more
 
 	// Done is called once, by any goroutine, with what Do would have returned. It must not block, so it
 	// must not call Do or Read.

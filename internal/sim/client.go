@@ -224,7 +224,8 @@ type reaction struct {
 func (c *client) call(command core.Command, r reaction) {
 	w := c.world
 	a := w.truth.attempted(c, command)
-	bytes, err := wire.AppendCommand(wire.AppendOrigin(nil, leasehold.Origin{Address: a.id}), command)
+	origin := leasehold.Origin{Address: a.id}
+	bytes, err := wire.AppendCommand(wire.AppendOrigin(nil, origin), command)
 	if err != nil {
 		w.violated("%T cannot be encoded: %v", command, err)
 		return
@@ -256,7 +257,11 @@ func (c *client) call(command core.Command, r reaction) {
 		if to.turnsAway(a, done) {
 			return
 		}
-		to.deliver(c.name, replica.Commands{{Bytes: bytes, Done: done}})
+		call := replica.Call{Bytes: bytes, Done: done}
+		if wire.Reads(command) {
+			call.Command, call.Origin = command, origin // as an engine does
+		}
+		to.deliver(c.name, replica.Commands{call})
 	})
 	c.later(w.between(400*time.Millisecond, 2*time.Second), func() {
 		if answered {

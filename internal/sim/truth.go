@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"reflect"
 	"slices"
 	"time"
 
@@ -99,8 +100,20 @@ func (t *truth) applied(s *server, a replica.Applied) {
 		t.counted(s, a)
 	}
 	t.understands(s, a)
+	t.reads(s, a)
 	if a.Index%checkEvery == 0 {
 		t.inspect(s, a.Index)
+	}
+}
+
+// reads checks that a server applies what the log says. One that wrote an entry has not decoded it.
+func (t *truth) reads(s *server, a replica.Applied) {
+	if a.Entry == nil {
+		return
+	}
+	e, err := wire.DecodeEntry(a.Data)
+	if err != nil || !reflect.DeepEqual(e.Commands, a.Entry.Commands) || !reflect.DeepEqual(e.From, a.Entry.From) {
+		t.world.violated("server %d applies other commands at %d than the log has: %v", s.id, a.Index, err)
 	}
 }
 

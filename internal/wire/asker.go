@@ -87,7 +87,7 @@ func (c *codec) nextAsker(known *Askers) (*access.Asker, error) {
 
 func (e *Entry) setAsker(i int, a *access.Asker) {
 	if e.Askers == nil {
-		e.Askers = make([]*access.Asker, len(e.Commands))
+		e.Askers = make([]*access.Asker, len(e.Commands), cap(e.Commands))
 	}
 	e.Askers[i] = a
 }

@@ -223,7 +223,7 @@ func (c *codec) commands(e *Entry, count int, known *Askers) error {
 
 func (e *Entry) setOrigin(i int, o leasehold.Origin) {
 	if e.Origins == nil {
-		e.Origins = make([]leasehold.Origin, len(e.Commands))
+		e.Origins = make([]leasehold.Origin, len(e.Commands), cap(e.Commands))
 	}
 	e.Origins[i] = o
 }

@@ -21,7 +21,7 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	if err := e.nameable(ctx, command); err != nil {
 		return core.Answer{}, err
 	}
-	bytes, err := e.encode(ctx, command)
+	call, err := e.encode(make([]byte, 0, usualBytes), ctx, command)
 	if err != nil {
 		return core.Answer{}, err
 	}
@@ -31,11 +31,8 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	}
 	// Room for one, so that the node never waits for a caller that has gone.
 	done := make(chan result, 1)
-	call := replica.Call{Bytes: bytes, Done: func(a core.Answer, err error) {
-		e.leave(len(bytes))
-		done <- result{a, err}
-	}}
-	if err := e.enqueue(len(bytes), keepsOrEnds(command), func() { e.calls = append(e.calls, call) }); err != nil {
+	call.Done = func(a core.Answer, err error) { done <- result{a, err} }
+	if err := e.enqueue(len(call.Bytes), keepsOrEnds(command), func() { e.calls = append(e.calls, call) }); err != nil {
 		return core.Answer{}, err
 	}
 	select {
@@ -51,12 +48,16 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 // Submit orders commands that nobody waits for here: one lock and one wake-up for all of them.
 func (e *Engine) Submit(batch []engine.Submission) {
 	calls := make([]replica.Call, 0, len(batch))
-	for _, s := range batch {
-		call, err := e.submission(s)
+	// The commands share one piece of memory; one that is full is left to those who are in it.
+	bytes := make([]byte, 0, len(batch)*usualBytes)
+	for i := range batch {
+		call, err := e.submission(bytes, &batch[i])
 		switch {
 		case err != nil:
-			s.Done(core.Answer{}, err)
+			batch[i].Done(core.Answer{}, err)
 		case call.Bytes != nil:
+			bytes = call.Bytes[len(call.Bytes):cap(call.Bytes)][:0]
+			call.Bytes = call.Bytes[:len(call.Bytes):len(call.Bytes)]
 			calls = append(calls, call)
 		}
 	}
@@ -71,36 +72,31 @@ func (e *Engine) Submit(batch []engine.Submission) {
 	}
 	e.mu.Unlock()
 	if stopped {
-		for _, c := range calls {
-			c.Done(core.Answer{}, errStopping)
+		for i := range calls {
+			calls[i].Answer(core.Answer{}, errStopping)
 		}
 	}
 }
 
 // submission returns the call of a submission that was counted in. It has no bytes if the command goes another way.
-func (e *Engine) submission(s engine.Submission) (replica.Call, error) {
+func (e *Engine) submission(into []byte, s *engine.Submission) (call replica.Call, err error) {
 	if s.Ctx.Err() != nil {
-		return replica.Call{}, engine.ErrLeft
+		return call, engine.ErrLeft
 	}
 	if err := e.check(s.Command); err != nil {
-		return replica.Call{}, err
+		return call, err
 	}
 	if len(core.LargeOf(s.Command)) > 0 {
 		// Other servers may have to get the value first, and nobody waits here.
+		s := *s
 		go func() { s.Done(e.Do(s.Ctx, s.Command)) }()
-		return replica.Call{}, nil
+		return call, nil
 	}
-	bytes, err := e.encode(s.Ctx, s.Command)
-	if err != nil {
-		return replica.Call{}, err
+	if call, err = e.encode(into, s.Ctx, s.Command); err != nil {
+		return call, err
 	}
-	if err := e.enter(len(bytes), keepsOrEnds(s.Command)); err != nil {
-		return replica.Call{}, err
-	}
-	return replica.Call{Bytes: bytes, Done: func(a core.Answer, err error) {
-		e.leave(len(bytes))
-		s.Done(a, err)
-	}}, nil
+	call.Done = s.Done
+	return call, e.enter(len(call.Bytes), keepsOrEnds(s.Command))
 }
 
 // check refuses a command that needs no log for that: it costs the cluster nothing.
@@ -114,27 +110,34 @@ func (e *Engine) check(command core.Command) error {
 	return e.room(command)
 }
 
-// encode writes a command as it will be in the log, behind its origin and who asks for it.
-func (e *Engine) encode(ctx context.Context, command core.Command) (bytes []byte, err error) {
+// usualBytes is room for a command, behind its origin and who asks.
+const usualBytes = 160
+
+// encode returns the call of a command, with its bytes as they will be in the log, behind its origin and who asks for
+// it.
+func (e *Engine) encode(into []byte, ctx context.Context, command core.Command) (call replica.Call, err error) {
+	bytes := into
 	if engine.HasOrigin(command) {
-		origin, err := engine.OriginOf(ctx)
-		if err != nil {
-			return nil, err
+		if call.Origin, err = engine.OriginOf(ctx); err != nil {
+			return call, err
 		}
-		bytes = wire.AppendOrigin(nil, origin)
+		bytes = wire.AppendOrigin(bytes, call.Origin)
 	}
 	// Below level 4 nobody decides by it.
 	if asker := engine.AskerOf(ctx); asker != nil && e.Level() >= core.Level4 {
 		if err := engine.CheckAsker(asker); err != nil {
-			return nil, err
+			return call, err
 		}
 		bytes = wire.AppendAsker(bytes, asker)
 	}
-	bytes, err = wire.AppendCommand(bytes, command)
-	if err != nil {
-		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
+	if bytes, err = wire.AppendCommand(bytes, command); err != nil {
+		return call, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
-	return bytes, nil
+	call.Bytes, call.Count = bytes, e
+	if wire.Reads(command) {
+		call.Command = command
+	}
+	return call, nil
 }
 
 // room refuses what would add to a disk that is nearly full. Whatever keeps or ends what is
@@ -179,7 +182,7 @@ func (e *Engine) Read(ctx context.Context, fn func(core.View)) error {
 			}
 		},
 		Done: func(err error) {
-			e.leave(0)
+			e.Leave(0)
 			done <- err
 		},
 	}
@@ -219,7 +222,7 @@ func (e *Engine) enter(bytes int, keeps bool) error {
 	}
 	waiting, size := e.pending.Add(1), e.pendingBytes.Add(int64(bytes))
 	if waiting > room*maxPending || size > room*maxPendingBytes {
-		e.leave(bytes)
+		e.Leave(bytes)
 		return &leasehold.Error{Code: leasehold.Limited, Message: fmt.Sprintf(
 			"%d requests, or %d MiB of them, already wait for the log: try again in a moment", maxPending,
 			maxPendingBytes>>20)}
@@ -227,8 +230,8 @@ func (e *Engine) enter(bytes int, keeps bool) error {
 	return nil
 }
 
-// leave counts a request out.
-func (e *Engine) leave(bytes int) {
+// Leave counts a request out. Only the node calls it, and what is in this package.
+func (e *Engine) Leave(bytes int) {
 	e.pending.Add(-1)
 	e.pendingBytes.Add(-int64(bytes))
 }
@@ -241,7 +244,7 @@ func (e *Engine) enqueue(bytes int, keeps bool, add func()) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if isClosed(e.stopped) {
-		e.leave(bytes)
+		e.Leave(bytes)
 		return errStopping
 	}
 	add()

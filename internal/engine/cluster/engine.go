@@ -83,6 +83,8 @@ type Engine struct {
 	pendingBytes atomic.Int64
 	backups      atomic.Int64 // that are being written
 
+	spare []replica.Call // room for the next calls; the loop's own
+
 	arrived chan struct{} // has one element while there is something to take
 	mu      sync.Mutex    // guards what follows
 	calls   []replica.Call

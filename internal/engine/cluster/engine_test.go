@@ -94,7 +94,7 @@ func TestWhatWaitsForTheLogIsBounded(t *testing.T) {
 		t.Fatalf("a renewal: %v", err)
 	}
 	for range maxPending + 1 {
-		e.leave(1)
+		e.Leave(1)
 	}
 	if err := e.enter(maxPendingBytes, false); err != nil {
 		t.Fatalf("as many bytes as there can be: %v", err)
@@ -102,7 +102,7 @@ func TestWhatWaitsForTheLogIsBounded(t *testing.T) {
 	if err := e.enter(1, false); !errors.Is(err, leasehold.ErrLimited) {
 		t.Fatalf("one byte more: %v", err)
 	}
-	e.leave(maxPendingBytes)
+	e.Leave(maxPendingBytes)
 	if n, size := e.pending.Load(), e.pendingBytes.Load(); n != 0 || size != 0 {
 		t.Fatalf("%d requests of %d bytes are left", n, size)
 	}
@@ -158,7 +158,7 @@ func TestReadersDoNotKeepLeasesFromEnding(t *testing.T) {
 		if enough.Load() {
 			return
 		}
-		call := replica.ReadCall{Read: again, Done: func(error) { e.leave(0) }}
+		call := replica.ReadCall{Read: again, Done: func(error) { e.Leave(0) }}
 		if err := e.enqueue(0, false, func() { e.reads = append(e.reads, call) }); err != nil {
 			t.Error(err)
 		}

@@ -16,7 +16,9 @@ import (
 func (e *Engine) stepCalls() {
 	calls, reads := e.take()
 	if len(calls) > 0 {
-		e.node.Step(replica.Commands(calls))
+		e.node.Step(replica.Commands(calls)) // which keeps none of it
+		clear(calls)
+		e.spare = calls
 	}
 	if len(reads) > 0 {
 		e.node.Step(replica.Reads(reads))
@@ -29,7 +31,7 @@ func (e *Engine) take() ([]replica.Call, []replica.ReadCall) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	calls, reads := e.calls, e.reads
-	e.calls, e.reads = nil, nil
+	e.calls, e.reads, e.spare = e.spare[:0], nil, nil
 	return calls, reads
 }
 
@@ -149,7 +151,7 @@ func (e *Engine) finish() {
 	e.mu.Unlock()
 	calls, reads := e.take()
 	for _, c := range calls {
-		c.Done(core.Answer{}, errStopping)
+		c.Answer(core.Answer{}, errStopping)
 	}
 	for _, r := range reads {
 		r.Done(errStopping)

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,7 +48,7 @@ func (n *Node) apply(entries []*raftpb.Entry) {
 func (n *Node) superseded(term uint64) {
 	gone := engine.Unavailable("the leader changed before this was kept: try again")
 	for _, index := range slices.Sorted(maps.Keys(n.proposed)) {
-		if b := n.proposed[index]; b.term < term {
+		if b := n.proposed[index]; b.header.Term < term {
 			delete(n.proposed, index)
 			b.done(gone)
 		}
@@ -56,7 +57,7 @@ func (n *Node) superseded(term uint64) {
 		n.relays.placed[index] = slices.DeleteFunc(n.relays.placed[index], func(r *relayed) bool {
 			over := r.place.Term < term && !r.anyTerm
 			if over {
-				r.call.Done(core.Answer{}, gone)
+				r.call.Answer(core.Answer{}, gone)
 			}
 			return over
 		})
@@ -95,7 +96,7 @@ func (n *Node) applyOne(e *raftpb.Entry) ([]core.Answer, error) {
 func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	b := n.proposed[e.GetIndex()]
 	delete(n.proposed, e.GetIndex())
-	entry, err := wire.DecodeEntryWith(&n.askers, e.GetData())
+	entry, err := n.entryOf(e, b)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +144,14 @@ func (n *Node) applyCommands(e *raftpb.Entry) ([]core.Answer, error) {
 	return result.Answers, nil
 }
 
+// entryOf returns what is in an entry. What this node put there it has, as long as those are the bytes.
+func (n *Node) entryOf(e *raftpb.Entry, b *batch) (*wire.Entry, error) {
+	if b != nil && bytes.Equal(b.data, e.GetData()) {
+		return b.entry(&n.askers)
+	}
+	return wire.DecodeEntryWith(&n.askers, e.GetData())
+}
+
 // watch shows an entry to the engine, or to the simulator's checks.
 func (n *Node) watch(e *raftpb.Entry, entry *wire.Entry, result core.Result, empty bool) {
 	if n.config.Watch != nil {
@@ -162,6 +171,6 @@ func (n *Node) answer(b *batch, answers []core.Answer) {
 		if c.from != 0 {
 			continue // its own node finds the answer in its log
 		}
-		c.Done(engine.Decided(answers[i]))
+		c.Answer(engine.Decided(answers[i]))
 	}
 }

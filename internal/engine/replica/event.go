@@ -3,6 +3,7 @@ package replica
 import (
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 )
 
@@ -11,10 +12,26 @@ type Call struct {
 	Bytes []byte // as wire.AppendCommand made them
 	Done  func(core.Answer, error)
 
+	// Command and Origin are what the bytes say, and need not be decoded where they were encoded. Nobody may change
+	// the command any more. Nil: see the bytes.
+	Command core.Command
+	Origin  leasehold.Origin
+
+	// Count hears that the call has its answer, before Done does. Nil: nobody counts.
+	Count interface{ Leave(bytes int) }
+
 	alone bool   // it has an entry to itself
 	until uint64 // the tick at which it stops waiting for a leader; 0: it never began to
 
 	from, id uint64 // the node that passed it on, and its name there; 0: nobody did
+}
+
+// Answer gives the call its answer. It must be called once.
+func (c *Call) Answer(a core.Answer, err error) {
+	if c.Count != nil {
+		c.Count.Leave(len(c.Bytes))
+	}
+	c.Done(a, err)
 }
 
 // A ReadCall is a read, and where its end is reported.

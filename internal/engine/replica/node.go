@@ -75,6 +75,7 @@ type Node struct {
 	offering bool              // and so do the caps of this node's settings
 	proposed map[uint64]*batch // by index, until applied
 	unplaced *batch            // proposed, its index not known yet
+	encoded  [][]byte          // of the batch being proposed
 
 	relays relays
 
@@ -379,7 +380,7 @@ func (n *Node) refuse(e Event, err error) {
 	switch e := e.(type) {
 	case Commands:
 		for _, c := range e {
-			c.Done(core.Answer{}, err)
+			c.Answer(core.Answer{}, err)
 		}
 	case Reads:
 		for _, r := range e {

@@ -181,8 +181,8 @@ func (n *Node) foretell(data []byte, calls []Call) []Call {
 	told := slices.Clone(calls)
 	for i, c := range calls {
 		if c.from == 0 && !c.alone {
-			c.Done(engine.Decided(result.Answers[i]))
-			told[i].Done = func(core.Answer, error) {}
+			c.Answer(engine.Decided(result.Answers[i]))
+			told[i].Done, told[i].Count = func(core.Answer, error) {}, nil
 		}
 	}
 	return told

@@ -20,14 +20,39 @@ const (
 
 // A batch is the commands of one entry, until their answers are known.
 type batch struct {
-	term  uint64
-	calls []Call
+	header wire.Header
+	calls  []Call
+	data   []byte // of the entry
+}
+
+// entry returns what is in the batch's entry, and decodes no more of it than it must.
+func (b *batch) entry(known *wire.Askers) (*wire.Entry, error) {
+	e := &wire.Entry{Term: b.header.Term, Stamp: b.header.Stamp, Wall: b.header.Wall,
+		Commands: make([]core.Command, 0, len(b.calls))}
+	for i := range b.calls {
+		c := &b.calls[i]
+		if c.Command == nil {
+			command, origin, asker, err := wire.DecodeCall(known, c.Bytes)
+			if err != nil {
+				return nil, err
+			}
+			e.Add(command, origin, asker)
+			continue
+		}
+		// An asker that was met before is the same value, which remembers what it may do.
+		asker, err := wire.AskerOf(known, c.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		e.Add(c.Command, c.Origin, asker)
+	}
+	return e, nil
 }
 
 // done answers all callers of a batch with an error.
 func (b *batch) done(err error) {
 	for _, c := range b.calls {
-		c.Done(core.Answer{}, err)
+		c.Answer(core.Answer{}, err)
 	}
 }
 
@@ -102,12 +127,13 @@ func (n *Node) batchSize() int {
 // holder that counts from when it sent gives up before the server does.
 func (n *Node) propose(calls []Call) bool {
 	n.lead.last = n.stamp()
-	encoded := make([][]byte, len(calls))
-	for i, c := range calls {
-		encoded[i] = c.Bytes
+	n.encoded = n.encoded[:0]
+	for i := range calls {
+		n.encoded = append(n.encoded, calls[i].Bytes)
 	}
-	data, err := wire.AppendEncoded(nil,
-		wire.Header{Term: n.lead.term, Stamp: n.lead.last, Wall: n.clock.Wall().UnixNano()}, encoded)
+	header := wire.Header{Term: n.lead.term, Stamp: n.lead.last, Wall: n.clock.Wall().UnixNano()}
+	data, err := wire.AppendEncoded(nil, header, n.encoded)
+	clear(n.encoded)
 	if err != nil {
 		n.fail(err)
 		return false
@@ -120,7 +146,7 @@ func (n *Node) propose(calls []Call) bool {
 		calls = n.foretell(data, calls)
 	}
 	// Raft does not say where it puts a proposal. The next Ready shows it, see place.
-	n.unplaced = &batch{term: n.lead.term, calls: calls}
+	n.unplaced = &batch{header: header, calls: calls, data: data}
 	return true
 }
 
@@ -148,7 +174,7 @@ func (n *Node) place(entries []*raftpb.Entry) {
 	for _, e := range entries {
 		n.lead.arrivals[e.GetIndex()] = mono
 		if b := n.unplaced; b != nil && e.GetType() == raftpb.EntryNormal && len(e.GetData()) > 0 &&
-			e.GetTerm() == b.term {
+			e.GetTerm() == b.header.Term {
 			n.proposed[e.GetIndex()] = b
 			n.unplaced = nil
 			n.tellPlaces(b, e.GetIndex())

@@ -138,7 +138,7 @@ func (n *Node) tellPlaces(b *batch, index uint64) {
 	places := map[uint64][]Placement{}
 	for i, c := range b.calls {
 		if c.from != 0 {
-			places[c.from] = append(places[c.from], Placement{c.id, index, b.term, i})
+			places[c.from] = append(places[c.from], Placement{c.id, index, b.header.Term, i})
 		}
 	}
 	for _, to := range slices.Sorted(maps.Keys(places)) {
@@ -157,21 +157,21 @@ func (n *Node) placedBy(places []Placement) {
 		r.place = p
 		switch known, ok := n.relays.recent[p.Index]; {
 		case p.refused():
-			r.call.Done(core.Answer{}, engine.Refused("the leader does not know this kind of request: its version is "+
-				"older than this server's. Upgrade it, or ask for something else"))
+			r.call.Answer(core.Answer{}, engine.Refused("the leader does not know this kind of request: its version "+
+				"is older than this server's. Upgrade it, or ask for something else"))
 		case p.Index == 0:
 			// It has not happened, and nobody else has it: it may be passed on again.
 			n.waiting = append(n.waiting, r.call)
 		case p.Index > n.applied && p.Term < n.term && !r.anyTerm:
 			// A later term is applied already, so no entry of that term can still come.
-			r.call.Done(core.Answer{}, engine.Unavailable("the leader changed before this was kept: try again"))
+			r.call.Answer(core.Answer{}, engine.Unavailable("the leader changed before this was kept: try again"))
 		case p.Index > n.applied:
 			n.relays.placed[p.Index] = append(n.relays.placed[p.Index], r)
 		case ok:
 			r.settle(known.term, known.answers)
 		default:
 			// Applied, but its results are no longer kept.
-			r.call.Done(core.Answer{}, engine.Undecided(
+			r.call.Answer(core.Answer{}, engine.Undecided(
 				"this server does not know what became of it: ask again with the same id"))
 		}
 	}
@@ -184,10 +184,10 @@ func (r *relayed) settle(term uint64, answers []core.Answer) {
 		term, r.place.At = r.place.Term, min(r.place.At, n-1)
 	}
 	if term != r.place.Term || answers == nil {
-		r.call.Done(core.Answer{}, engine.Unavailable("the leader changed before this was kept: try again"))
+		r.call.Answer(core.Answer{}, engine.Unavailable("the leader changed before this was kept: try again"))
 		return
 	}
-	r.call.Done(engine.Decided(answers[r.place.At]))
+	r.call.Answer(engine.Decided(answers[r.place.At]))
 }
 
 // settleRelays answers callers whose commands are at an index that has just been applied; or
@@ -195,7 +195,7 @@ func (r *relayed) settle(term uint64, answers []core.Answer) {
 func (n *Node) settleRelays(index, term uint64, answers []core.Answer, err error) {
 	for _, r := range n.relays.placed[index] {
 		if err != nil {
-			r.call.Done(core.Answer{}, err)
+			r.call.Answer(core.Answer{}, err)
 		} else {
 			r.settle(term, answers)
 		}
@@ -218,7 +218,7 @@ func (n *Node) tickRelays() {
 	for _, id := range slices.Sorted(maps.Keys(n.relays.open)) {
 		if r := n.relays.open[id]; r.late() {
 			delete(n.relays.open, id)
-			r.call.Done(core.Answer{}, undecided)
+			r.call.Answer(core.Answer{}, undecided)
 		}
 	}
 	for _, index := range slices.Sorted(maps.Keys(n.relays.placed)) {
@@ -226,7 +226,7 @@ func (n *Node) tickRelays() {
 			if !r.late() {
 				return false
 			}
-			r.call.Done(core.Answer{}, undecided)
+			r.call.Answer(core.Answer{}, undecided)
 			return true
 		})
 		if len(n.relays.placed[index]) == 0 {
@@ -249,7 +249,7 @@ func (n *Node) dropOpen() {
 		if r := n.relays.open[id]; n.plants(RelayAgain) && !n.stopped {
 			n.waiting = append(n.waiting, r.call)
 		} else {
-			r.call.Done(core.Answer{}, err)
+			r.call.Answer(core.Answer{}, err)
 		}
 	}
 	clear(n.relays.open)

@@ -64,7 +64,7 @@ func (n *Node) waitAgain() {
 		if c.from == 0 && !c.alone && !n.stopped {
 			n.wait([]Call{c})
 		} else {
-			c.Done(core.Answer{}, engine.Unavailable("this server no longer leads: try again"))
+			c.Answer(core.Answer{}, engine.Unavailable("this server no longer leads: try again"))
 		}
 	}
 	n.askAgain()
@@ -76,7 +76,7 @@ func (n *Node) tickWaiting() {
 		if c.until > n.ticks {
 			return false
 		}
-		c.Done(core.Answer{}, engine.Unavailable(n.unanswered()+": try again in a moment"))
+		c.Answer(core.Answer{}, engine.Unavailable(n.unanswered()+": try again in a moment"))
 		return true
 	})
 	n.handOn()

@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/core"
+)
+
+// What is not decoded again must be what decoding gives, in any command that Reads accepts.
+func TestCommandsThatNeedNotBeDecoded(t *testing.T) {
+	met := map[reflect.Type]int{}
+	for seed := range uint64(2000) {
+		e := newDice(seed).entry(8)
+		for i, c := range e.Commands {
+			// Where a list is empty, it may be nil or not.
+			if a, ok := c.(*core.Acquire); ok && seed%3 == 0 {
+				a.Also, a.Labels = a.Also[:0:0], append(leasehold.Labels{}, a.Labels...)
+			}
+			if !Reads(c) {
+				continue
+			}
+			met[reflect.TypeOf(c)]++
+			var b []byte
+			var origin leasehold.Origin
+			if e.Origins != nil {
+				origin = e.Origins[i]
+				b = AppendOrigin(b, origin)
+			}
+			if e.Askers != nil {
+				b = AppendAsker(b, e.Askers[i])
+			}
+			b, err := AppendCommand(b, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, from, asker, err := DecodeCall(nil, b)
+			if err != nil || !reflect.DeepEqual(got, c) || from != origin {
+				t.Fatalf("%+v of %v came back as %+v of %v: %v", c, origin, got, from, err)
+			}
+			if alone, err := AskerOf(nil, b); err != nil || !reflect.DeepEqual(alone, asker) {
+				t.Fatalf("it is asked for by %v, and by %v alone: %v", asker, alone, err)
+			}
+		}
+	}
+	if len(met) < 8 {
+		t.Errorf("only %d kinds of commands were met: %v", len(met), met)
+	}
+}
+
+func TestEntryIsMadeOfItsParts(t *testing.T) {
+	for seed := range uint64(300) {
+		want := newDice(seed).entry(int(seed % 20))
+		got := &Entry{Term: want.Term, Stamp: want.Stamp, Wall: want.Wall}
+		for i, c := range want.Commands {
+			var origin leasehold.Origin
+			if want.Origins != nil {
+				origin = want.Origins[i]
+			}
+			if want.Askers != nil {
+				got.Add(c, origin, want.Askers[i])
+			} else {
+				got.Add(c, origin, nil)
+			}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d: got %+v, want %+v", seed, got, want)
+		}
+	}
+}

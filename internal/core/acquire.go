@@ -64,7 +64,8 @@ func (s *State) prepare(sp *space, c *Acquire, items []Item) (claims []*Claim, f
 	}
 	// Claims are made only when all resources are settled: what is agreed on the capacity of
 	// one goes when its last sharer does.
-	claims = make([]*Claim, len(items))
+	claims = slices.Grow(s.asked[:0], len(items))[:len(items)]
+	s.asked = claims
 	for i, item := range items {
 		if claims[i], failure = s.claim(sp, c, item, session); failure != nil {
 			return nil, failure
@@ -354,7 +355,11 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 		s.learnWait(&taken, claim)
 	}
 	s.work.take(grantCost)
-	granted := *claim
+	waited := claim.Wait != nil
+	since, granted := claim.Since, claim
+	if waited {
+		granted = new(*claim) // the queue has it; what was asked for just now is nobody's yet
+	}
 	granted.Token, granted.Wait = sp.nextToken(), nil
 	granted.Long = taken.more().Usual.Long()
 	// Both the TTL and the hold limit count from the grant: time in the queue is not time held.
@@ -363,21 +368,21 @@ func (s *State) grant(sp *space, taken Resource, claim *Claim) *Claim {
 	if granted.TTL != 0 {
 		granted.Expires = s.now.Add(granted.TTL)
 	}
-	if claim.Wait != nil {
+	if waited {
 		t := granted.terms()
-		t.Waited = time.Duration(s.now - claim.Since)
+		t.Waited = time.Duration(s.now - since)
 		granted.setTerms(t)
 	}
-	s.warn(sp, &taken, &granted)
-	s.occupy(sp, &taken, &granted)
+	s.warn(sp, &taken, granted)
+	s.occupy(sp, &taken, granted)
 	s.setResource(sp, &taken)
 
 	granted.Revision = s.revise(sp)
-	s.put(sp, &granted)
-	event := s.event(sp, &granted, leasehold.Acquired)
-	event.Reason, event.Until = granted.terms().Reason, s.moment(s.deadlineOf(sp, &granted))
+	s.put(sp, granted)
+	event := s.event(sp, granted, leasehold.Acquired)
+	event.Reason, event.Until = granted.terms().Reason, s.moment(s.deadlineOf(sp, granted))
 	s.emit(sp, event)
-	return &granted
+	return granted
 }
 
 // warn tells a new holder that the lease before its own ended uncleanly, if the definition asks

@@ -38,7 +38,7 @@ func (s *State) change(c *Change) Answer {
 	changed := *claim
 	var over *leasehold.Hold
 	if newHolder {
-		over = s.hold(claim, s.now)
+		over = new(s.hold(claim, s.now))
 		t := claim.terms()
 		t.Waited, t.ChangedWall = 0, s.wall
 		t.Note, t.NotedWall = "", 0 // that was the old holder's progress

@@ -83,13 +83,14 @@ func (c *Claim) terms() Terms {
 }
 
 func (c *Claim) setTerms(t Terms) {
-	c.Terms = &t
+	c.Terms = nil
 	if t.Reason == "" && len(t.Labels) == 0 && t.Party == "" && t.Grace == 0 && t.HoldLimit == 0 && t.Expected == 0 &&
 		t.BreakAt == 0 && t.BreakBy == "" && t.BreakReason == "" && len(t.Units) == 0 && t.After == nil &&
 		t.Waited == 0 && t.ChangedWall == 0 &&
 		t.Foreign == "" && !t.MayExpire && t.Door == "" && t.Note == "" {
-		c.Terms = nil
+		return
 	}
+	c.Terms = new(t)
 }
 
 // nativeDoor is the door that most leases come through: its name costs them one bit.
@@ -182,7 +183,7 @@ type Session struct {
 // changed afterwards: a frozen copy of the state may share it.
 func (s *State) put(sp *space, c *Claim) {
 	if c.timer == nil {
-		c.timer = newTimer(dueClaim, sp, c.ID)
+		c.timer = s.claimTimer(sp, c.ID)
 	}
 	s.due.Set(c.timer, c.next())
 	before, known := sp.claims.Set(c.ID, c)
@@ -297,27 +298,39 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	s.remove(sp, c, how)
 	r, _ := sp.resources.Get(c.Resource)
 	free := *r
-	more := r.more()
-	last, rest := s.ending(sp, c, how, at)
+	kept := &afterEnd{more: r.more()} // one piece of memory for what is kept together
+	more, last := &kept.more, &kept.last
+	rest := s.ending(last, sp, c, how, at)
 	more.Last = last
 	// Whether this end is unusual is judged by what was learned before it.
 	learned := more.usual()
-	s.learnHold(sp, &more, c, how, at)
-	s.vacate(sp, &free, &more, c)
+	kept.usual = s.learnHold(sp, more.usual(), c, how, at)
+	more.Usual = &kept.usual
+	s.vacate(sp, &free, more, c)
 	more.Rests = more.resting(s.now)
 	if rest != nil {
 		more.Rests = merged(append(more.Rests, *rest))
 	}
-	free.setMore(more)
-	event := s.event(sp, c, leasehold.Ended)
-	event.How, event.By, event.Reason = how, last.By, last.Reason
-	event.Hold = s.hold(c, at)
+	free.More = more
+	told := &struct {
+		event leasehold.Event
+		hold  leasehold.Hold
+	}{s.eventOf(sp, c, leasehold.Ended), s.hold(c, at)}
+	event := &told.event
+	event.How, event.By, event.Reason, event.Hold = how, last.By, last.Reason, &told.hold
 	s.emit(sp, event)
 	s.alarmEnd(sp, c, how, learned)
 	// The resource is stored, and the end is in history, before the queue is stirred: the next
 	// grant must find the resource free, and its event must come after this one.
 	s.setResource(sp, &free)
 	s.stir(sp, c.Resource)
+}
+
+// An afterEnd is what a resource keeps of a lease that ended.
+type afterEnd struct {
+	more  More
+	usual usage.Usual
+	last  Ending
 }
 
 // remove takes a claim out of everything but its resource, and remembers its id, so that a late
@@ -330,6 +343,7 @@ func (s *State) remove(sp *space, c *Claim, how leasehold.How) {
 	}
 	owner := s.unput(sp, c)
 	s.due.Set(c.timer, 0)
+	s.reuse(c.timer)
 	s.unbind(sp, c)
 	s.tombstone(sp, &EndedClaim{ID: c.ID, How: how, At: s.now, Resource: c.Resource, Holder: c.Holder, Token: c.Token,
 		Owner: owner})
@@ -361,10 +375,10 @@ func (s *State) leave(sp *space, c *Claim, how leasehold.How) {
 	}
 }
 
-// ending returns what a resource remembers of a lease that ended at some moment, and the rest
+// ending sets what a resource remembers of a lease that ended at some moment, and returns the rest
 // that follows; nil if there is none.
-func (s *State) ending(sp *space, c *Claim, how leasehold.How, at Time) (*Ending, *Rest) {
-	e := &Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, Wall: s.wall}
+func (s *State) ending(e *Ending, sp *space, c *Claim, how leasehold.How, at Time) *Rest {
+	*e = Ending{ID: c.ID, Holder: c.Holder, Token: c.Token, How: how, Wall: s.wall}
 	t := c.terms()
 	if s.atLeast(Level4) {
 		e.Foreign, e.TTL = t.Foreign, c.TTL
@@ -373,29 +387,29 @@ func (s *State) ending(sp *space, c *Claim, how leasehold.How, at Time) (*Ending
 		e.By, e.Reason = t.BreakBy, t.BreakReason
 	}
 	if how.Clean() {
-		return e, nil
+		return nil
 	}
 	d := sp.definition(c.Resource)
 	rest := &Rest{Slots: c.Slots, Units: t.Units, After: e}
 	if d.Unclean == leasehold.AwaitAcknowledgement {
-		return e, rest
+		return rest
 	}
 	rest.Until = at.Add(max(t.Grace, d.Grace))
 	// The grace is over already, or there is none.
 	if rest.Until <= s.now || rest.Until == at {
-		return e, nil
+		return nil
 	}
-	return e, rest
+	return rest
 }
 
 // hold describes what the holder had of a lease that ends at some moment. After a change of
 // holder it counts from there: what came before was somebody else's.
-func (s *State) hold(c *Claim, at Time) *leasehold.Hold {
+func (s *State) hold(c *Claim, at Time) leasehold.Hold {
 	t := c.terms()
 	since := c.SinceWall
 	if t.ChangedWall != 0 {
 		since = t.ChangedWall
 	}
-	return &leasehold.Hold{ID: c.ID, Holder: c.Holder, Token: c.Token, Since: calendar(since), Until: s.moment(at),
+	return leasehold.Hold{ID: c.ID, Holder: c.Holder, Token: c.Token, Since: calendar(since), Until: s.moment(at),
 		Waited: t.Waited}
 }

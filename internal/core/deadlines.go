@@ -33,6 +33,29 @@ func newTimer(kind dueKind, sp *space, key string) *timer {
 	return &timer{Of: dueThing{kind, sp, key}}
 }
 
+// maxTimers is how many timers are kept to be used again.
+const maxTimers = 4096
+
+// claimTimer returns the timer of a new claim.
+func (s *State) claimTimer(sp *space, id string) *timer {
+	last := len(s.spares) - 1
+	if last < 0 {
+		return newTimer(dueClaim, sp, id)
+	}
+	t := s.spares[last]
+	s.spares = s.spares[:last]
+	*t = timer{Of: dueThing{dueClaim, sp, id}}
+	return t
+}
+
+// reuse keeps the timer of a claim that ended for another. Those of a frozen state are not its own.
+func (s *State) reuse(t *timer) {
+	if len(s.spares) < maxTimers && !s.frozen {
+		t.Of = dueThing{}
+		s.spares = append(s.spares, t)
+	}
+}
+
 // newDeadlines returns a heap in which things that are due at the same moment have a total
 // order, so that all nodes end them in the same order and write the same events.
 func newDeadlines() timeline.Heap[dueThing] {

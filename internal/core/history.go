@@ -30,7 +30,11 @@ func (s *State) revise(sp *space) leasehold.Revision {
 
 // event begins an event about a claim.
 func (s *State) event(sp *space, c *Claim, kind leasehold.Kind) *leasehold.Event {
-	return &leasehold.Event{
+	return new(s.eventOf(sp, c, kind))
+}
+
+func (s *State) eventOf(sp *space, c *Claim, kind leasehold.Kind) leasehold.Event {
+	return leasehold.Event{
 		Kind: kind, Resource: c.Resource, ID: c.ID, Holder: c.Holder, Token: c.Token, Session: c.Session,
 		Foreign: c.terms().Foreign, Owner: s.ownerOf(sp, c.ID),
 	}

@@ -50,9 +50,9 @@ func (r *Resource) more() More {
 }
 
 func (r *Resource) setMore(m More) {
-	r.More = &m
-	if m.Last == nil && len(m.Rests) == 0 && m.Shares == nil && m.Usual == nil {
-		r.More = nil
+	r.More = nil
+	if m.Last != nil || len(m.Rests) > 0 || m.Shares != nil || m.Usual != nil {
+		r.More = new(m)
 	}
 }
 

@@ -111,13 +111,16 @@ func (s *State) fits(sp *space, r *Resource, slots uint32, said int) bool {
 // occupy records on a resource that a lease has it, and gives the lease its units.
 func (s *State) occupy(sp *space, r *Resource, c *Claim) {
 	more := r.more()
+	rested := len(more.Rests)
 	more.Rests = more.resting(s.now)
 	d := sp.definition(r.Path)
 	if c.Slots == 0 {
 		r.Claim = c.ID
 	}
 	if c.Slots == 0 && len(d.Units) == 0 && more.Shares == nil {
-		r.setMore(more)
+		if rested != len(more.Rests) {
+			r.setMore(more)
+		}
 		return
 	}
 	shares := more.shares()

@@ -74,6 +74,8 @@ type State struct {
 	door     string         // that the command being applied came through; empty: nobody says
 	permit   *access.Permit // what the one who asks may do; nil: everything
 	asker    *access.Asker  // who asks for it; nil: nobody was proven to
+	asked    []*Claim       // by the command being applied; room for the next
+	spares   []*timer       // of claims that ended, to be used again
 	untold   []untold       // alarms that are events at the end of the command
 	stirred  []stirring     // resources of which something may be free now; empty between commands
 	planted  Mistake

@@ -25,11 +25,10 @@ func (sp *space) usual(path string) *usage.Usual {
 }
 
 // learnHold records on a resource how a lease on it went, which ended at some moment.
-func (s *State) learnHold(sp *space, more *More, c *Claim, how leasehold.How, at Time) {
-	u := more.usual()
+func (s *State) learnHold(sp *space, u usage.Usual, c *Claim, how leasehold.How, at Time) usage.Usual {
 	ttl, gap := s.pulse(sp, c)
 	u.AddHold(time.Duration(at-c.Since), how, ttl, gap, at)
-	more.Usual = &u
+	return u
 }
 
 // pulse returns the TTL that a lease lives by, its session's if it has one, and the largest

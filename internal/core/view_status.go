@@ -169,7 +169,8 @@ func (v *view) showHolders(
 		if at, how, over := v.s.over(sp, c); over {
 			status.Holding--
 			status.Used -= int(c.Slots)
-			ending, rest := v.s.ending(sp, c, how, at)
+			ending := new(Ending)
+			rest := v.s.ending(ending, sp, c, how, at)
 			if last = ending; rest != nil {
 				rests = append(rests, *rest)
 			}

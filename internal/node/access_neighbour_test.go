@@ -24,8 +24,10 @@ const (
 )
 
 // newHouse is a world with the two in it. Tests of tries share one.
-func newHouse(t *testing.T) *world {
-	w := newWorld(t, nil)
+func newHouse(t *testing.T) *world { return newHouseWith(t, nil) }
+
+func newHouseWith(t *testing.T, given map[string]string) *world {
+	w := newWorld(t, given)
 	items := access.Items{Bindings: []*access.Binding{
 		bind("root", "admin", access.AllNamespaces, ""),
 		bind("ann", "member", leasehold.DefaultNamespace, "a/"), bind("ann", "member", leasehold.DefaultNamespace, "common/"),

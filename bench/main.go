@@ -72,7 +72,7 @@ func parse(args []string, out io.Writer) (o options, err error) {
 	loads := flags.String("workloads", "", "workloads, separated by commas; cycle means all cycle-…: "+
 		strings.Join(workload.Names(), ", "))
 	rounds := flags.Int("rounds", 3, "how often each is measured, in turns with the others")
-	seconds := flags.Float64("seconds", 0, "how long each measurement lasts (default 1.5)")
+	seconds := flags.Float64("seconds", 0, "how long each measurement lasts (default 1)")
 	wire := flags.String("wire", "resp,http", "which wires of Leasehold: resp is what its client does by itself")
 	nodes := flags.String("nodes", "1,3", "how many nodes the servers have")
 	quick := flags.Bool("quick", false, "everything in small, to see whether it works")

@@ -228,6 +228,10 @@ func (b *bench) measure(
 	}
 	if m != nil {
 		row.Add(m)
+		first := table.Columns[0]
+		b.progress.say("%s, %s: %.*f %s", table.Heading(), s.Name, first.Digits, m[first.Key], first.Title)
+	} else {
+		b.progress.say("%s, %s: %s", table.Heading(), s.Name, row.Note)
 	}
 }
 

@@ -30,6 +30,7 @@ func startRedis(on *stage.Stage, _ Config) *Server {
 			version = v
 		}
 	}
+	goredis9.SetLogger(quiet{}) // it would write a line for each connection that is closed
 	looks := goredis9.NewClient(&goredis9.Options{Addr: r.Address})
 	on.Cleanup(func() { _ = looks.Close() })
 	return &Server{
@@ -40,6 +41,10 @@ func startRedis(on *stage.Stage, _ Config) *Server {
 		},
 	}
 }
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
 
 type redisClient struct {
 	*goredis9.Client

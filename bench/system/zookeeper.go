@@ -68,14 +68,19 @@ type zooKeeperLock struct {
 	path string
 }
 
-// Acquire waits in any case: the library's lock has no other way.
-func (c zooKeeperClient) Acquire(_ context.Context, r Request) (Hold, error) {
+// Acquire waits in any case: the library's lock has no other way. Nothing ends its wait, not even the end
+// of the connection; so a goroutine waits.
+func (c zooKeeperClient) Acquire(ctx context.Context, r Request) (Hold, error) {
 	h := zooKeeperLock{conn: c.Conn, path: zooKeeperPath(r.Name)}
 	h.lock = zk.NewLock(c.Conn, h.path, anybody)
-	if err := h.lock.Lock(); err != nil {
-		return nil, err
+	done := make(chan error, 1)
+	go func() { done <- h.lock.Lock() }()
+	select {
+	case err := <-done:
+		return h, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return h, nil
 }
 
 // Renew is any request: each keeps the session alive, and with it the locks.

@@ -27,6 +27,12 @@ var late = []report.Column{
 	{Key: "max", Title: "longest ms", Digits: 1, Lower: true},
 }
 
+// What renews by sessions, and its columns.
+var (
+	sessionful = []string{"leasehold", "leasehold-http", "etcd", "zookeeper"}
+	bySession  = append([]report.Column{{Key: "leases", Title: "leases/s"}}, rates("sessions")...)
+)
+
 // title makes a title with numbers from the size.
 func title(format string, of ...func(Size) int) func(Size) string {
 	return func(s Size) string {
@@ -40,6 +46,7 @@ func title(format string, of ...func(Size) int) func(Size) string {
 
 // How many there are of something.
 func one(Size) int        { return 1 }
+func ten(Size) int        { return 10 }
 func clients(s Size) int  { return s.Clients }
 func many(s Size) int     { return s.Many }
 func group(s Size) int    { return s.Group }
@@ -77,8 +84,11 @@ var All = []Workload{
 	}, {
 		Name:  "renew-session",
 		Title: title("renew by sessions of %d leases, %d clients with a connection each", group, clients),
-		Nodes: []int{1}, Systems: []string{"leasehold", "leasehold-http", "etcd", "zookeeper"}, run: groupRenewals,
-		Columns: append([]report.Column{{Key: "leases", Title: "leases/s"}}, rates("sessions")...),
+		Nodes: []int{1}, Systems: sessionful, run: groupRenewals(group), Columns: bySession,
+	}, {
+		Name:  "renew-session-10",
+		Title: title("renew by sessions of %d leases, %d clients with a connection each", ten, clients),
+		Nodes: []int{1}, Systems: sessionful, run: groupRenewals(ten), Columns: bySession,
 	}, {
 		Name: "handover", Title: title("hand over among %d, who ask again at once", takers),
 		Nodes: []int{1, 3}, Systems: append(usual, "rueidislock", "etcd-own"), run: handOvers,
@@ -86,7 +96,7 @@ var All = []Workload{
 			report.Column{Key: "least", Title: "least"}, report.Column{Key: "most", Title: "most"}),
 	}, {
 		Name: "takeover", Title: title("take over %d leases of a holder that was killed: how late", dead),
-		Nodes: []int{1}, Systems: []string{"leasehold", "leasehold-http", "redis", "etcd-own", "zookeeper", "consul"},
+		Nodes: []int{1}, Fresh: true, Systems: []string{"leasehold", "redis", "etcd-own", "zookeeper", "consul"},
 		Columns: late, run: takeOvers,
 	}, {
 		Name: "storm", Title: title("%d leases end in the same second; others renew meanwhile", ending),
@@ -95,10 +105,10 @@ var All = []Workload{
 	}, {
 		Name: "growth", Title: title("memory, speed and restart with up to %d leases", largest),
 		Nodes: []int{1}, Fresh: true, run: growth,
-		Systems: []string{"leasehold", "redis", "etcd", "zookeeper", "postgres"},
+		Systems: []string{"leasehold", "redis", "etcd"},
 	}, {
 		Name: "waiters", Title: title("%d wait in one queue", waiting), Nodes: []int{1}, Fresh: true,
-		Systems: []string{"leasehold", "leasehold-http", "redis", "etcd-own", "zookeeper"}, run: waiters,
+		Systems: []string{"leasehold", "redis", "etcd-own", "zookeeper"}, run: waiters,
 		Columns: []report.Column{
 			{Key: "rate", Title: "hand-overs/s"}, {Key: "p50", Title: "gap p50 ms", Digits: 2, Lower: true},
 			{Key: "p99", Title: "p99 ms", Digits: 2, Lower: true},
@@ -106,7 +116,7 @@ var All = []Workload{
 		},
 	}, {
 		Name: "watch", Title: title("%d watchers of %d events/s", watchers, events), Nodes: []int{1}, Fresh: true,
-		Systems: []string{"leasehold", "leasehold-http", "redis", "etcd"}, run: watches,
+		Systems: []string{"leasehold", "redis", "etcd"}, run: watches,
 		Columns: append(late[:3:3],
 			report.Column{Key: "rate", Title: "deliveries/s"}, report.Column{Key: "lost", Title: "lost"},
 			report.Column{Key: "server", Title: "server µs"}, report.Column{Key: "client", Title: "client µs"}),
@@ -121,7 +131,7 @@ var All = []Workload{
 		},
 	}, {
 		Name: "failover", Title: title("the leader is killed: how long %d clients have no success", clients),
-		Nodes: []int{3}, Fresh: true, Systems: []string{"leasehold", "leasehold-http", "etcd", "zookeeper", "consul"},
+		Nodes: []int{3}, Fresh: true, Systems: []string{"leasehold", "etcd", "zookeeper", "consul"},
 		run: failover, Columns: []report.Column{
 			{Key: "p50", Title: "p50 ms", Lower: true}, {Key: "max", Title: "longest ms", Lower: true},
 			{Key: "before", Title: "cycles/s before"}, {Key: "after", Title: "after"},

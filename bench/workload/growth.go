@@ -40,7 +40,7 @@ func growth(ctx context.Context, t *Trial) (report.Metrics, error) {
 			return nil, err
 		}
 		m[GrowthKey("cycles", n)], m[GrowthKey("server", n)] = at["rate"], at["server"]
-		if left := float64(most-n) / speed; left > 6*t.Size.Patience.Seconds() {
+		if left := float64(most-n) / speed; left > 5*t.Size.Patience.Seconds() {
 			t.note = fmt.Sprintf("only up to %d: %d would have taken %.0f s more", n, most, left)
 			break
 		}

@@ -110,8 +110,12 @@ func (t *Trial) renew(ctx context.Context, clients []system.Client) (report.Metr
 	return w.metrics(), nil
 }
 
-// groupRenewals has each client renew a session that holds many leases.
-func groupRenewals(ctx context.Context, t *Trial) (report.Metrics, error) {
+// groupRenewals has each client renew a session that holds a number of leases.
+func groupRenewals(leases func(Size) int) func(context.Context, *Trial) (report.Metrics, error) {
+	return func(ctx context.Context, t *Trial) (report.Metrics, error) { return t.renewGroups(ctx, leases(t.Size)) }
+}
+
+func (t *Trial) renewGroups(ctx context.Context, leases int) (report.Metrics, error) {
 	clients, err := t.dial(ctx, t.Size.Clients, system.Dialing{TTL: ttl})
 	if err != nil {
 		return nil, err
@@ -131,7 +135,7 @@ func groupRenewals(ctx context.Context, t *Trial) (report.Metrics, error) {
 			return err
 		}
 		var names []string
-		for n := range t.Size.Group {
+		for n := range leases {
 			names = append(names, fmt.Sprintf("group/%d/%d", i, n))
 		}
 		if groups[i], err = able.Group(ctx, ttl, names); err == nil {
@@ -147,7 +151,7 @@ func groupRenewals(ctx context.Context, t *Trial) (report.Metrics, error) {
 		return nil, err
 	}
 	m := w.metrics()
-	m["leases"] = m["rate"] * float64(t.Size.Group)
+	m["leases"] = m["rate"] * float64(leases)
 	return m, nil
 }
 

@@ -58,6 +58,9 @@ func storm(ctx context.Context, t *Trial) (report.Metrics, error) {
 		return nil, err
 	}
 	takes := time.Duration(float64(time.Since(began)) * float64(t.Size.Storm) / float64(pilot))
+	if takes > 5*t.Size.Patience {
+		return nil, fmt.Errorf("to acquire the leases would take %v", takes.Round(time.Second))
+	}
 	end := time.Now().Add(2*takes + 3*time.Second).Truncate(time.Second).Add(time.Second)
 	if err := t.fill(ctx, clients, pilot, pilot+t.Size.Storm, end); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func waiters(ctx context.Context, t *Trial) (report.Metrics, error) {
 	defer cancel()
 	const each = 100
 	n := t.Size.Waiters
-	all, err := t.dial(ctx, max(1, n/each), system.Dialing{Users: each})
+	all, err := t.dial(ctx, max(1, n/each), system.Dialing{Users: 10})
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +38,9 @@ func waiters(ctx context.Context, t *Trial) (report.Metrics, error) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { q.wait(ctx, all[i%len(all)]) })
+		if i%each == each-1 { // 2,000 a second; etcd refuses more
+			sleep(ctx, 50*time.Millisecond)
+		}
 	}
 	t.quiet(ctx)
 	m := report.Metrics{"queued": time.Since(began).Seconds(), "memory": t.resident() - before}

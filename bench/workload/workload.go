@@ -62,10 +62,10 @@ type Size struct {
 // Full is what is asked of the systems; Quick only tries whether the benchmark works.
 var (
 	Full = Size{
-		Time: 1500 * time.Millisecond, WarmUp: 400 * time.Millisecond, Clients: 64, Many: 512, Group: 1000, Takers: 8,
-		Dead: 50, TTL: 4 * time.Second, Storm: 100000, Patience: 20 * time.Second,
+		Time: time.Second, WarmUp: 300 * time.Millisecond, Clients: 64, Many: 512, Group: 1000, Takers: 8,
+		Dead: 50, TTL: 4 * time.Second, Storm: 100000, Patience: 15 * time.Second,
 		Growth: []int{1000, 10000, 100000, 1000000}, Waiters: 10000, Watchers: 1000, Events: 50,
-		Sessions: 90000, Keepers: 300, KeepTTL: 12 * time.Second, KeepFor: 25 * time.Second,
+		Sessions: 90000, Keepers: 300, KeepTTL: 12 * time.Second, KeepFor: 15 * time.Second,
 	}
 	Quick = Size{
 		Time: 200 * time.Millisecond, WarmUp: 50 * time.Millisecond, Clients: 8, Many: 16, Group: 20, Takers: 3,

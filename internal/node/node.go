@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -168,19 +167,6 @@ func advertised(c Config, listener net.Listener) string {
 		return ""
 	}
 	return c.URL(net.JoinHostPort(host, strconv.Itoa(address.Port)))
-}
-
-// garbage is how much of it there may be, in percent of what is alive, before it is
-// collected. With Go's own 100 a million leases, half a gigabyte, would take 1.3.
-const garbage = 60
-
-// tuneMemory comes after the start, which would take longer, and gives back what that
-// took. It leaves alone what somebody set with GOGC.
-func tuneMemory() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
-	}
-	debug.FreeOSMemory()
 }
 
 // endWithin is how long a server whose engine failed takes for its last words. The process has

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -62,8 +63,14 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if writeErr := b.write(result, out); err == nil {
 		err = writeErr
 	}
+	if err == nil && result.Early {
+		err = errEarly
+	}
 	return err
 }
+
+// errEarly is the error of a run that somebody ended, so that a script does not take it for whole.
+var errEarly = errors.New("ended early")
 
 func parse(args []string, out io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)

@@ -120,6 +120,9 @@ func (b *bench) inRounds(ctx context.Context, nodes int) {
 				tables[w.Name] = b.table(w, nodes)
 			}
 			for _, s := range b.systemsOf(w) {
+				if ctx.Err() != nil {
+					break
+				}
 				b.progress.step("%s, %s, round %d", tables[w.Name].Heading(), s.Name, round+1)
 				if server := b.server(ctx, on, s.Kind, nodes); server != nil {
 					b.measure(ctx, w, tables[w.Name], s, server)
@@ -138,6 +141,9 @@ func (b *bench) oneByOne(ctx context.Context, nodes int) {
 		}
 		table := b.table(w, nodes)
 		for _, s := range b.systemsOf(w) {
+			if ctx.Err() != nil {
+				return
+			}
 			b.progress.step("%s, %s", table.Heading(), s.Name)
 			on := b.stage.Sub()
 			b.running = map[string]*system.Server{}

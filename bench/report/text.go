@@ -26,6 +26,9 @@ func (r *Run) Text(w io.Writer) error {
 		fmt.Fprintln(&b, missing)
 	}
 	fmt.Fprintf(&b, "%s, in turns; medians, with the least and the most\n", r.lasted())
+	if r.Early {
+		b.WriteString("ended early: what is missing here was not measured\n")
+	}
 	for _, t := range r.Tables {
 		t.text(&b)
 	}

@@ -116,6 +116,9 @@ func (c *Conn) closeNow() error {
 	return c.Conn.Close()
 }
 
+// NetConn is the connection below this one.
+func (c *Conn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite says that nothing more will be sent, and lets net/http still read what comes.
 func (c *Conn) CloseWrite() error {
 	if inner, ok := c.Conn.(interface{ CloseWrite() error }); ok {

@@ -94,15 +94,17 @@ func (in *Input) Idle() []byte {
 		return nil
 	}
 	b := in.buf
-	in.buf, in.r, in.w, in.spans, in.args = nil, 0, 0, nil, nil
+	in.buf, in.r, in.w = nil, 0, 0
 	return b
 }
 
-// Use lends a buffer to an Input that has none.
-func (in *Input) Use(buffer []byte) {
-	if in.buf == nil {
-		in.buf = buffer
+// Use lends a buffer to an Input, and reports whether it had none.
+func (in *Input) Use(buffer []byte) bool {
+	if in.buf != nil {
+		return false
 	}
+	in.buf = buffer
+	return true
 }
 
 // Next returns the next command, its name first, which is valid until Release; nil: no whole

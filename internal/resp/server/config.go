@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/internal/resp"
@@ -47,6 +48,10 @@ type Config struct {
 	TakeTime time.Duration // for a client to take some of what it is sent; 0: 30s
 	Linger   time.Duration // how long commands are refused, and not cut off, when the server drains; 0: 1s
 
+	// Crowd is from how many connections on those that are plain TCP share a loop, on Linux. For
+	// fewer, a goroutine for each is cheaper. 0: 8; negative: never.
+	Crowd int
+
 	// Log takes what a panic said. Nil: slog.Default.
 	Log *slog.Logger
 }
@@ -89,6 +94,7 @@ type Call struct {
 
 	command *Command
 	round   *round
+	done    atomic.Bool
 	watch   chan struct{} // closed when nobody reads the connection any more, after Wait
 }
 
@@ -96,7 +102,11 @@ type Call struct {
 func (c *Call) Batch() Batch { return c.round.batch }
 
 // Done says that a call that began can be answered. Any goroutine may call it, once.
-func (c *Call) Done() { c.round.done() }
+func (c *Call) Done() {
+	if c.done.CompareAndSwap(false, true) {
+		c.round.done()
+	}
+}
 
 // Context is done when the connection has ended.
 func (c *Call) Context() context.Context { return c.Conn.ctx }

@@ -40,6 +40,8 @@ type Conn struct {
 	ending  bool // after the answers that are in out
 	turn    turn // what is carried out next, alone
 
+	secure   bool        // or for another reason not to be read by a loop
+	expired  atomic.Bool // nothing more is read in a loop
 	draining atomic.Bool // what comes is refused
 
 	asked, sent atomic.Int64 // since when half a command is there, or a write takes; 0: none
@@ -53,6 +55,7 @@ type Conn struct {
 	ended   bool
 	waking  bool      // who reads is being stopped
 	until   time.Time // for reads; zero: for ever
+	place   *place    // in a loop; nil: its goroutine reads
 }
 
 // Net returns the connection itself. Nothing may be read from it or written to it.
@@ -86,7 +89,14 @@ func (c *Conn) end() {
 	if first {
 		c.cancel()
 		_ = c.net.Close()
+		c.wake()
 	}
+}
+
+func (c *Conn) isEnded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
 }
 
 // Push sends something that is no answer: write appends it, in the version that the client

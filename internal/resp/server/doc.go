@@ -19,6 +19,12 @@
 //   - It runs. Run may block. It begins when all earlier commands of its connection are
 //     answered, and later ones wait for it. What may take long calls Call.Wait first.
 //
+// Begin and Answer are called by the goroutine of one connection, or by the loop that many share:
+// neither may block. On Linux, plain TCP connections are in a loop when there are many of them
+// (Config.Crowd), so that what comes on all of them at the same time is one batch. What may
+// block is never done in the loop: a command that runs, a client that does not read, a batch
+// that takes long.
+//
 // # Pushes
 //
 // Conn.Push may be called at any time, by any goroutine. What is pushed while a command is

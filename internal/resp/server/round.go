@@ -1,6 +1,14 @@
 package server
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/resp"
+)
+
+// patience is how long a loop waits for a batch before it goes on with other connections.
+const patience = 20 * time.Millisecond
 
 // A round is one batch under way: its calls, in the order in which they came, on one
 // connection or on several.
@@ -35,9 +43,21 @@ func (r *round) begin(c *Conn, command *Command, args [][]byte) {
 	call := r.calls[r.count]
 	r.count++
 	call.Conn, call.Args, call.command = c, args, command
+	call.done.Store(false)
 	r.pending.Add(1)
+	defer func() {
+		if said := recover(); said != nil {
+			c.panicked(said)
+			// Something may still be done with this call: nobody else shall get it.
+			r.calls[r.count-1] = &Call{round: r, Conn: c, command: broken}
+			call.Done()
+		}
+	}()
 	command.Begin(call)
 }
+
+// broken stands for a command that panicked: its connection has ended.
+var broken = &Command{Answer: func(*Call, *resp.Writer) {}}
 
 // await hands over what began, and waits until all of it is done.
 func (r *round) await() {
@@ -52,11 +72,37 @@ func (r *round) await() {
 	r.pending.Store(1)
 }
 
+// awaitFor is await, but gives up after a while. It reports whether all is done.
+func (r *round) awaitFor(timer *time.Timer) bool {
+	if r.batch != nil && r.pending.Load() > 1 {
+		r.batch.Submit()
+	}
+	r.done()
+	select {
+	case <-r.ended:
+	default:
+		timer.Reset(patience)
+		defer timer.Stop()
+		select {
+		case <-r.ended:
+		case <-timer.C:
+			return false
+		}
+	}
+	r.pending.Store(1)
+	return true
+}
+
 // answer writes the answers into the buffers of their connections.
 func (r *round) answer() {
 	for _, call := range r.calls[:r.count] {
-		call.command.Answer(call, &call.Conn.out)
+		call.answer()
 		call.Conn, call.Args, call.command = nil, nil, nil
 	}
 	r.count = 0
+}
+
+func (c *Call) answer() {
+	defer c.Conn.survive()
+	c.command.Answer(c, &c.Conn.out)
 }

@@ -19,6 +19,10 @@ func (c *Conn) serve() {
 		if err != nil {
 			return
 		}
+		if c.greeted && c.server.crowded() && c.enter() {
+			c.leave()
+			return
+		}
 	}
 }
 
@@ -32,6 +36,15 @@ func (c *Conn) drain() {
 	if !c.waking {
 		_ = c.net.SetReadDeadline(c.until)
 	}
+	if c.place != nil {
+		time.AfterFunc(c.server.config.Linger, c.lingered)
+	}
+}
+
+// lingered ends a connection in a loop, which has no deadlines.
+func (c *Conn) lingered() {
+	c.expired.Store(true)
+	c.wake()
 }
 
 // leave takes for a moment what still comes: to close a connection with unread bytes would

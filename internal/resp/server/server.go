@@ -31,7 +31,11 @@ type Server struct {
 	conns map[*Conn]bool
 	guard *time.Timer // while there are connections
 
-	tick atomic.Int64 // counts up while there are connections: a clock that costs nothing to read
+	loop   *loop // while connections are in it
+	inLoop int
+
+	count atomic.Int64 // of conns
+	tick  atomic.Int64 // counts up while there are connections: a clock that costs nothing to read
 
 	commands, protocolErrors, slow atomic.Int64
 }
@@ -43,6 +47,7 @@ func New(c Config) *Server {
 	c.SendTime = cmp.Or(c.SendTime, 20*time.Second)
 	c.TakeTime = cmp.Or(c.TakeTime, 30*time.Second)
 	c.Linger = cmp.Or(c.Linger, time.Second)
+	c.Crowd = cmp.Or(c.Crowd, 8)
 	c.Name = cmp.Or(c.Name, "leasehold")
 	c.Version = cmp.Or(c.Version, "0.0.0")
 	c.Log = cmp.Or(c.Log, slog.Default())
@@ -103,6 +108,7 @@ func (s *Server) open(ctx context.Context, nc net.Conn) *Conn {
 		s.guard = time.AfterFunc(guardTime, s.look)
 	}
 	s.conns[c] = true
+	s.count.Store(int64(len(s.conns)))
 	c.asked.Store(s.tick.Load() + 1)
 	return c
 }
@@ -112,10 +118,16 @@ func (s *Server) close(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
+	s.count.Store(int64(len(s.conns)))
 	if len(s.conns) == 0 {
 		s.guard.Stop()
 	}
 }
+
+// crowded reports whether it is worth a connection's while to enter the loop, and deserted
+// whether it is to leave it.
+func (s *Server) crowded() bool  { return s.config.Crowd > 0 && s.count.Load() >= int64(s.config.Crowd) }
+func (s *Server) deserted() bool { return s.count.Load() <= int64(s.config.Crowd/2) }
 
 // ahead is how many bytes are taken of what comes while a command runs.
 func (s *Server) ahead() int { return 64 << 10 }

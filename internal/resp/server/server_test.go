@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 // A bench is a server with a few commands to try it with, and what it saw.
 type bench struct {
 	*Server
+	seen     sync.Mutex
 	submits  []int         // how many calls each Submit had
 	gate     chan struct{} // if set, a Submit is done when something comes
 	started  chan *Call    // WAIT has begun
@@ -33,7 +35,9 @@ type queue struct {
 
 // Submit is done by another goroutine.
 func (q *queue) Submit() {
+	q.bench.seen.Lock()
 	q.bench.submits = append(q.bench.submits, len(q.calls))
+	q.bench.seen.Unlock()
 	calls := q.calls
 	q.calls = nil
 	go func() {
@@ -122,7 +126,7 @@ func (c *counted) Write(b []byte) (int, error) {
 
 type client struct {
 	net.Conn
-	t      *testing.T
+	t      testing.TB
 	reader *resp.Reader
 	ended  chan struct{}
 }

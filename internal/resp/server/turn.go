@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -15,6 +16,11 @@ type turn struct {
 	words [][]byte
 	args  [][]byte
 	bad   error // what was sent is no command
+}
+
+// blocks reports whether it may take a while to carry it out.
+func (t *turn) blocks() bool {
+	return t.bad == nil && t.entry != nil && (t.entry.command != nil || t.entry.blocks)
 }
 
 // refusal says why a command is not carried out; empty: it is.
@@ -39,6 +45,7 @@ const (
 
 // perform carries out the command whose turn it is.
 func (c *Conn) perform() {
+	defer c.survive()
 	t := c.turn
 	c.turn = turn{}
 	switch {
@@ -74,8 +81,8 @@ func (c *Conn) carryOut(t turn) {
 		c.alone(k, t.args)
 	default:
 		c.call.Conn, c.call.Args = c, t.args
+		defer c.call.unwatch()
 		k.Run(&c.call, &c.out)
-		c.call.unwatch()
 	}
 }
 
@@ -162,4 +169,18 @@ func (c *Call) unwatch() {
 	_ = conn.net.SetReadDeadline(conn.until)
 	conn.held = true
 	conn.mu.Unlock()
+}
+
+// survive ends a connection whose command panics, and nothing else: others share its goroutine.
+func (c *Conn) survive() {
+	if said := recover(); said != nil {
+		c.panicked(said)
+	}
+}
+
+func (c *Conn) panicked(said any) {
+	c.server.config.Log.Error("a command panicked",
+		"from", c.net.RemoteAddr(), "panic", said, "stack", string(debug.Stack()))
+	c.ending = true
+	c.end()
 }

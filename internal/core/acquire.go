@@ -124,7 +124,7 @@ func (s *State) claim(sp *space, c *Acquire, item Item, session *Session) (*Clai
 		Expected: d.Expected}
 	if s.atLeast(Level4) {
 		terms.Foreign, terms.MayExpire = c.Foreign, c.MayExpire
-		if claim.Native = s.door == nativeDoor; !claim.Native {
+		if claim.Native = s.door == nativeDoor || s.door == respWire; !claim.Native {
 			terms.Door = s.door
 		}
 	}

@@ -93,8 +93,12 @@ func (c *Claim) setTerms(t Terms) {
 	c.Terms = new(t)
 }
 
-// nativeDoor is the door that most leases come through: its name costs them one bit.
-const nativeDoor = "native"
+// nativeDoor is the door that most leases come through: its name costs them one bit. It has two wires, of which the
+// journal tells the second by a name of its own; leases do not.
+const (
+	nativeDoor = "native"
+	respWire   = "resp"
+)
 
 // door returns the door that a claim came through; empty if it is not known.
 func (c *Claim) door() string {

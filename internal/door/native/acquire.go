@@ -78,11 +78,14 @@ func (c *call) acquireWaiting(command *core.Acquire) error {
 	}
 	defer leave()
 	c.stay()
+	return c.acquireStaying(command, &attempt{Engine: c.door.backend.Engine()})
+}
+
+// acquireStaying waits, and answers.
+func (c *call) acquireStaying(command *core.Acquire, try *attempt) error {
 	ctx, cancel := c.door.backend.Staying(c.signed(), c.proof)
 	defer cancel()
-
 	began := time.Now()
-	try := &attempt{Engine: c.door.backend.Engine()}
 	answer, err := engine.Acquire(ctx, try, command, !c.made)
 	c.waited, c.instead = try.queued, nil
 	c.within(writeTime)
@@ -111,13 +114,17 @@ type attempt struct {
 	engine.Engine
 	queued    bool
 	withdrawn bool
+	place     chan<- *leasehold.Waiter // is told of the place in the queue, once; nil: nobody is
 }
 
 func (a *attempt) Do(ctx context.Context, command core.Command) (core.Answer, error) {
 	answer, err := a.Engine.Do(ctx, command)
 	switch command.(type) {
 	case *core.Acquire:
-		a.queued = answer.Waiter != nil
+		if a.queued = answer.Waiter != nil; a.queued && a.place != nil {
+			a.place <- answer.Waiter
+			a.place = nil
+		}
 	case *core.Release:
 		a.withdrawn = err == nil || errors.Is(err, leasehold.ErrLost)
 	}

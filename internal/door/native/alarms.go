@@ -45,7 +45,7 @@ func (c *call) alarms() error {
 		if next != 0 {
 			b.Text("next", strconv.FormatUint(next, 10))
 		}
-		b.Close()
+		c.endPage(b)
 	})
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/certificate"
+	"github.com/leasehold/leasehold/internal/door/native/outlook"
 	"github.com/leasehold/leasehold/internal/engine"
 )
 
@@ -41,53 +42,12 @@ func (c *call) withClusterFor(within time.Duration, ask func(context.Context, en
 // cluster shows the servers and how they do.
 func (c *call) cluster() error {
 	return c.withCluster(func(ctx context.Context, cluster engine.Cluster) error {
-		outlook, err := cluster.Outlook(ctx)
+		o, err := cluster.Outlook(ctx)
 		if err != nil {
 			return err
 		}
-		return c.sendValue(toCluster(outlook))
+		return c.sendValue(outlook.Cluster(o))
 	})
-}
-
-func toCluster(o engine.Outlook) v1.Cluster {
-	out := v1.Cluster{Cluster: o.Cluster, Term: o.Term, Confirmed: o.Confirmed, Differ: o.Differ,
-		Level: uint64(o.Level), Quarantine: toQuarantine(o.Quarantine, o.Quarantined), Servers: []v1.Server{}}
-	if next := o.Next(); next > o.Level {
-		out.Next = uint64(next)
-	}
-	names := map[uint64]string{}
-	for _, s := range o.Servers {
-		names[s.ID] = s.Name
-	}
-	for _, s := range o.Servers {
-		if s.ID == o.Self {
-			out.Self = s.Name
-		}
-		if s.ID == o.Leader {
-			out.Leader = s.Name
-		}
-		server := toServer(s)
-		server.HeardBy = names[s.HeardBy]
-		out.Servers = append(out.Servers, server)
-	}
-	return out
-}
-
-func toServer(s engine.Server) v1.Server {
-	out := v1.Server{ID: s.ID, Name: s.Name, Peer: s.Peer, Client: s.Client, Voter: s.Voter, Version: s.Version,
-		Reachable: s.Reachable, Answered: s.Answered,
-		OldestLevel: uint64(s.Oldest), NewestLevel: uint64(s.Newest)}
-	out.LowRoom = s.LowRoom
-	if s.Reachable {
-		out.Applied = s.Applied
-	}
-	if heard := s.Heard.Milliseconds(); s.Heard >= 0 && s.HeardBy != 0 {
-		out.HeardMS = &heard
-	}
-	if silent := s.Silent.Milliseconds(); s.Silent >= 0 {
-		out.SilentMS = &silent
-	}
-	return out
 }
 
 func (c *call) addServer(body *v1.ServerRequest) error {
@@ -99,7 +59,7 @@ func (c *call) addServer(body *v1.ServerRequest) error {
 		if err != nil {
 			return err
 		}
-		return c.sendValue(toServer(server))
+		return c.sendValue(outlook.Server(server))
 	})
 }
 
@@ -157,21 +117,8 @@ func (c *call) checkCluster() error {
 		if err != nil {
 			return err
 		}
-		return c.sendValue(toSums(sums))
+		return c.sendValue(outlook.Sums(sums))
 	})
-}
-
-func toSums(sums engine.Sums) v1.Sums {
-	out := v1.Sums{Index: sums.Index, Same: true, Items: []v1.Sum{}}
-	var first string
-	for _, s := range sums.Of {
-		out.Items = append(out.Items, v1.Sum{ID: s.Server, Name: s.Name, Hash: s.Hash, Error: s.Err})
-		if first == "" {
-			first = s.Hash
-		}
-		out.Same = out.Same && (s.Hash == "" || s.Hash == first)
-	}
-	return out
 }
 
 // backup sends the whole state. Once it has begun it can only be finished or cut.

@@ -156,7 +156,7 @@ func (c *call) definitions() error {
 		b.Open()
 		encode.Array(b, "items", list, func(v *leasehold.Definition) { b.Definition(c.namespace, v) })
 		b.Some("next", cursor(next))
-		b.Close()
+		c.endPage(b)
 	})
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/leasehold/leasehold/internal/audit"
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/door/native/encode"
+	"github.com/leasehold/leasehold/internal/door/native/probe"
 	"github.com/leasehold/leasehold/internal/telemetry"
 )
 
@@ -17,7 +19,7 @@ type Door struct {
 
 	watching  atomic.Int64
 	transfers atomic.Int64
-	events    eventCache
+	events    encode.EventCache
 }
 
 // An accounted operation has the account of its requests.
@@ -55,34 +57,20 @@ func (d *Door) Door() door.Door {
 	health := func(path string, h http.HandlerFunc) {
 		handle("GET", door.Route{Pattern: path, Handler: h, Early: true, Late: true, AnySite: true})
 	}
-	health("/livez", d.livez)
-	health("/readyz", d.readyz)
-	health("/healthz", d.readyz)
-	health("/version", d.version)
-	health("/metrics", d.metrics)
+	probes := &probe.Prober{Backend: d.backend, Problem: problem}
+	health("/livez", probes.Livez)
+	health("/readyz", probes.Readyz)
+	health("/healthz", probes.Readyz)
+	health("/version", probes.Version)
+	health("/metrics", probes.Metrics)
 	page := func(pattern string, h http.HandlerFunc) door.Route {
 		return door.Route{Pattern: pattern, Handler: h, Early: true, AnySite: true}
 	}
-	handle("GET", page("/v1/openapi.yaml", d.openapi))
-	handle("GET", page("/{$}", d.index))
+	handle("GET", page("/v1/openapi.yaml", probes.OpenAPI))
+	handle("GET", page("/{$}", probes.Index))
 	for path, allowed := range methods {
 		all = append(all, page(path, wrongMethod(allowed)))
 	}
 	all = append(all, page("/", unknownRoute))
-	return door.Door{HTTP: door.HTTP{Routes: all, Refuse: d.refuse}}
-}
-
-// metrics answers those who may see how the server does.
-func (d *Door) metrics(w http.ResponseWriter, r *http.Request) {
-	if !d.backend.Starting() {
-		proof, err := d.backend.Login(r, door.Bearer)
-		if err == nil {
-			err = d.backend.Monitors(door.WithProof(r.Context(), proof))
-		}
-		if err != nil {
-			problem(w, err)
-			return
-		}
-	}
-	d.backend.Metrics().Handler().ServeHTTP(w, r)
+	return door.Door{HTTP: door.HTTP{Routes: all, Refuse: d.refuse}, Protocol: d.protocol()}
 }

@@ -3,7 +3,6 @@ package native
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -239,7 +238,6 @@ var (
 	jsonType    = []string{"application/json"}
 	problemType = []string{"application/problem+json"}
 	streamType  = []string{"text/event-stream"}
-	textType    = []string{"text/plain; charset=utf-8"}
 	bytesType   = []string{"application/octet-stream"}
 	noStore     = []string{"no-store"}
 	noSniff     = []string{"nosniff"}
@@ -254,11 +252,4 @@ func write(w http.ResponseWriter, contentType []string, status int, body []byte)
 	w.WriteHeader(status)
 	// Whether it arrives is not for us to know; the caller has an id to ask again by.
 	_, _ = w.Write(body)
-}
-
-func text(w http.ResponseWriter, status int, body string) {
-	h := w.Header()
-	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = textType, noStore, noSniff
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, body)
 }

@@ -5,6 +5,7 @@ import (
 
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/access/document"
+	"github.com/leasehold/leasehold/internal/door/native/keyword"
 )
 
 // An operation is one thing that can be asked. Method and path find it.
@@ -48,7 +49,7 @@ var operations = []operation{
 	{"renew", "POST", "/v1/renew", "", "RENEW id", doesWith((*call).toRenew, (*call).renewed)},
 	{"release", "POST", "/v1/release", "", "RELEASE id+", doesWith((*call).toRelease, doNothingMore)},
 	{"change", "POST", "/v1/change", "", "CHANGE id", doesWith((*call).toChange, tellLease)},
-	{"break", "POST", "/v1/break", "", "BREAK", doesWith((*call).toBreak, (*call).broken)},
+	{"break", "POST", "/v1/break", "", "BREAK id?", doesWith((*call).toBreak, (*call).broken)},
 	{"move", "POST", "/v1/move", "", "MOVE id", doesWith((*call).toMove, (*call).moved)},
 	{"ask", "POST", "/v1/ask", "", "ASK resource", doesWith((*call).toAsk, tellLease)},
 	{"acknowledge", "POST", "/v1/acknowledge", "", "ACKNOWLEDGE resource",
@@ -138,4 +139,32 @@ var operations = []operation{
 		putItem(&document.Certificates)},
 	{"delete-certificate", "DELETE", "/v1/access/certificates/{name...}", "by reason", "CERTIFICATE DEL name",
 		deleteItem(&document.Certificates)},
+}
+
+// The parameters of queries that are true by their names alone.
+var bareParams = []string{"all", "keys", "count", "values", "previous", "oldest", "abandon"}
+
+// heads are the keywords of RESP for the headers of requests on records.
+var heads = []keyword.Head{
+	{Name: "if_revision", Header: "If-Match"}, {Name: "lease", Header: v1.LeaseHeader},
+	{Name: "token", Header: v1.TokenHeader}, {Name: "if_absent", Header: "If-None-Match", Bare: true},
+}
+
+// grammar says what the words of the operation's command in RESP mean.
+func (o *operation) grammar() *keyword.Grammar {
+	s := keyword.Spec{Command: "LH." + o.resp, Path: o.path, Params: o.known(), Bare: bareParams, Body: o.body}
+	switch o.name {
+	case "put-record":
+		s.Heads = heads
+	case "delete-record", "delete-records":
+		s.Heads = heads[:3]
+	case "acquire":
+		s.Names = []string{"push"}
+	case "watch":
+		s.Names = []string{"tag"}
+	}
+	if o.method != "GET" {
+		s.Names = append(s.Names, "key", "key_session")
+	}
+	return keyword.New(s)
 }

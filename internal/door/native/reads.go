@@ -21,6 +21,14 @@ func (c *call) look(fn func(core.View)) error {
 	return err
 }
 
+// endPage ends a page. RESP, which has no headers, has the revision there.
+func (c *call) endPage(b *encode.Buffer) {
+	if b.RESP() {
+		b.Number("revision", uint64(c.newest))
+	}
+	b.Close()
+}
+
 func (c *call) session() error {
 	id := c.path("id")
 	if err := checkName("session id", id); err != nil {
@@ -54,7 +62,7 @@ func (c *call) sessions() error {
 		b.Open()
 		encode.Array(b, "items", list, func(s *leasehold.Session) { b.Session(s, "", nil) })
 		b.Some("next", cursor(next))
-		b.Close()
+		c.endPage(b)
 	})
 	return nil
 }
@@ -96,7 +104,7 @@ func (c *call) resources() error {
 		b.Open()
 		encode.Array(b, "items", list, b.Resource)
 		b.Some("next", cursor(next))
-		b.Close()
+		c.endPage(b)
 	})
 	return nil
 }

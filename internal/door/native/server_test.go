@@ -360,7 +360,7 @@ func TestStartingDoor(t *testing.T) {
 // The paths of another door never say that there is nothing, only because it is not there
 // yet; and no page of another site can ask it.
 func TestOtherDoorOnThePort(t *testing.T) {
-	other := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { text(w, http.StatusOK, "other "+r.Method) })
+	other := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "other "+r.Method) })
 	door := open(nil, Config{}, door.Door{HTTP: door.HTTP{Routes: []door.Route{{Pattern: "/other/", Handler: other}}}})
 	send := func(method string, headers ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, "/other/x", nil)

@@ -25,9 +25,7 @@ const (
 	leastPause = 5 * time.Millisecond
 	pauseEach  = 20 * time.Microsecond
 
-	// maxFlush is where a write of events is cut short: it bounds what a slow reader
-	// costs.
-	maxFlush = 256 << 10
+	maxFlush = encode.MaxFlush
 
 	// slowTime is how long a reader may take for one write. A slower one is sent away with the
 	// position to go on from; one that takes streamTime cannot even be told.
@@ -191,14 +189,14 @@ func shown(at engine.Position) v1.Position {
 
 func (s *stream) event(e *leasehold.Event) {
 	if s.out == nil {
-		s.out = newBatch()
+		s.out = encode.NewBatch()
 	}
 	s.told = v1.Position{Revision: uint64(e.Revision), N: e.N}
 	if s.values.Now && e.Record != nil || s.values.Before && e.Previous != nil {
-		s.out = appendMessage(s.out, e, s.values) // few ask for it, and the cache would keep the values
+		s.out = encode.AppendMessage(s.out, e, s.values) // few ask for it, and the cache would keep the values
 		return
 	}
-	s.out = append(s.out, s.door.events.encode(e)...)
+	s.out = append(s.out, s.door.events.Encode(e)...)
 }
 
 // wait returns when it is time to look again: after a pause if more is nil. It
@@ -282,7 +280,7 @@ func (s *stream) stillThere() bool {
 }
 
 func (s *stream) id(at v1.Position) {
-	s.out = appendID(s.out, at)
+	s.out = encode.AppendID(s.out, at)
 	s.told = at
 }
 
@@ -321,17 +319,17 @@ func (s *stream) write() error {
 	s.door.backend.Metrics().Unsent.Add(size)
 	defer s.door.backend.Metrics().Unsent.Sub(size)
 	if s.conn != nil {
-		s.conn.Collect(newBatch())
+		s.conn.Collect(encode.NewBatch())
 	}
 	_, err := s.w.Write(out)
 	if err == nil {
 		err = http.NewResponseController(s.w).Flush()
 	}
-	recycle(out)
+	encode.Recycle(out)
 	if s.conn != nil {
 		sent, failed := s.conn.Send()
 		err = errors.Join(err, failed)
-		recycle(sent)
+		encode.Recycle(sent)
 	}
 	return err
 }

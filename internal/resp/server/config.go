@@ -71,8 +71,10 @@ type Command struct {
 	// block.
 	Answer func(*Call, *resp.Writer)
 
-	// Run does it all, and may block. Either it or Begin and Answer are set.
+	// Run does it all, and may block. Either it or Begin and Answer are set, or all three and Long.
 	Run func(*Call, *resp.Writer)
+	// Long reports by its arguments whether a call has to run, of a command that can also begin.
+	Long func(args [][]byte) bool
 }
 
 // A Batch is what the Begins of one batch add to. Its methods are called by one goroutine at a
@@ -96,6 +98,11 @@ type Call struct {
 	round   *round
 	done    atomic.Bool
 	watch   chan struct{} // closed when nobody reads the connection any more, after Wait
+}
+
+// runs reports whether a call is carried out by Run.
+func (k *Command) runs(args [][]byte) bool {
+	return k.Begin == nil || k.Long != nil && k.Long(args)
 }
 
 // Batch returns what a Begin adds to.

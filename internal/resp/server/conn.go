@@ -124,6 +124,13 @@ func (c *Conn) Push(write func(*resp.Writer)) error {
 	return nil
 }
 
+// Queued returns how many bytes that were pushed wait for the client.
+func (c *Conn) Queued() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pushed)
+}
+
 // hold keeps back pushes while commands are carried out.
 func (c *Conn) hold() {
 	c.mu.Lock()

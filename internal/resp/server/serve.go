@@ -129,7 +129,7 @@ func (c *Conn) gather(r *round) pause {
 			c.greet()
 		}
 		e, args := c.server.table.of(words)
-		if e == nil || e.command == nil || e.command.Begin == nil || c.refusal(e, args) != "" {
+		if e == nil || e.command == nil || e.command.runs(args) || c.refusal(e, args) != "" {
 			c.turn = turn{entry: e, words: words, args: args}
 			return pauseTurn
 		}

@@ -1,10 +1,13 @@
-package native
+// Package probe answers what operators and load balancers ask a server: whether it lives, is ready, its version and its
+// numbers, and what greets a browser. It needs no right, and shows less to those who have none.
+package probe
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -13,6 +16,12 @@ import (
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door"
 )
+
+// A Prober answers for one server.
+type Prober struct {
+	Backend *door.Backend
+	Problem func(http.ResponseWriter, error) // answers with an error
+}
 
 // readyTime is how long an engine may take to be read and still count as ready. From a
 // follower it takes two round trips between servers, which may take a second each.
@@ -24,17 +33,17 @@ type check struct {
 	err  error
 }
 
-// livez says that the process runs. It asks nothing of the engine: a server that
+// Livez says that the process runs. It asks nothing of the engine: a server that
 // waits for others must not be restarted for it.
-func (d *Door) livez(w http.ResponseWriter, r *http.Request) {
+func (d *Prober) Livez(w http.ResponseWriter, r *http.Request) {
 	report(w, r, []check{{name: "ping"}}, nil)
 }
 
-// readyz says that requests can be sent here.
-func (d *Door) readyz(w http.ResponseWriter, r *http.Request) {
+// Readyz says that requests can be sent here.
+func (d *Prober) Readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, knows := d.monitors(r)
 	quarantine, err := d.readable(ctx, knows)
-	warnings := d.backend.Warnings(ctx)
+	warnings := d.Backend.Warnings(ctx)
 	if quarantine != "" {
 		warnings = append(warnings, quarantine)
 	}
@@ -42,17 +51,17 @@ func (d *Door) readyz(w http.ResponseWriter, r *http.Request) {
 }
 
 // monitors returns a context for who asks, and reports whether it may see how the server does.
-func (d *Door) monitors(r *http.Request) (context.Context, bool) {
-	if d.backend.Starting() {
+func (d *Prober) monitors(r *http.Request) (context.Context, bool) {
+	if d.Backend.Starting() {
 		return r.Context(), true
 	}
-	proof, err := d.backend.Login(r, door.Bearer)
+	proof, err := d.Backend.Login(r, door.Bearer)
 	ctx := door.WithProof(r.Context(), proof)
-	return ctx, err == nil && d.backend.Monitors(ctx) == nil
+	return ctx, err == nil && d.Backend.Monitors(ctx) == nil
 }
 
-func (d *Door) serving() error {
-	if d.backend.Stopping().Err() != nil {
+func (d *Prober) serving() error {
+	if d.Backend.Stopping().Err() != nil {
 		return errors.New("the server is stopping")
 	}
 	return nil
@@ -61,15 +70,15 @@ func (d *Door) serving() error {
 // readable checks that the engine can be read, and returns a warning if that shows a quarantine: such a
 // server is ready, since it renews and releases, and still grants nothing. Those who may not monitor
 // the server are not told of that.
-func (d *Door) readable(ctx context.Context, monitors bool) (warning string, err error) {
-	if d.backend.Starting() {
+func (d *Prober) readable(ctx context.Context, monitors bool) (warning string, err error) {
+	if d.Backend.Starting() {
 		return "", errors.New(door.StartingMessage)
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	if monitors {
-		err = d.backend.Read(ctx, func(v core.View) { warning = quarantineWarning(v.Quarantine()) })
-	} else if d.backend.Ready(ctx) != nil {
+		err = d.Backend.Read(ctx, func(v core.View) { warning = quarantineWarning(v.Quarantine()) })
+	} else if d.Backend.Ready(ctx) != nil {
 		return "", errors.New("nothing can be read at the moment")
 	}
 	if err != nil && ctx.Err() != nil {
@@ -107,19 +116,21 @@ func report(w http.ResponseWriter, r *http.Request, checks []check, warnings []s
 	}
 }
 
-func (d *Door) version(w http.ResponseWriter, _ *http.Request) {
-	body, _ := json.Marshal(d.backend.Version())
-	write(w, jsonType, http.StatusOK, append(body, '\n'))
+// Version tells the version of the program.
+func (d *Prober) Version(w http.ResponseWriter, _ *http.Request) {
+	body, _ := json.Marshal(d.Backend.Version())
+	head(w, "application/json")
+	_, _ = w.Write(append(body, '\n'))
 }
 
-func (d *Door) openapi(w http.ResponseWriter, _ *http.Request) {
-	h := w.Header()
-	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = []string{"application/yaml"}, noStore, noSniff
+// OpenAPI describes the API.
+func (d *Prober) OpenAPI(w http.ResponseWriter, _ *http.Request) {
+	head(w, "application/yaml")
 	_, _ = w.Write([]byte(v1.OpenAPI))
 }
 
-// index greets who opens the address in a browser.
-func (d *Door) index(w http.ResponseWriter, r *http.Request) {
+// Index greets who opens the address in a browser.
+func (d *Prober) Index(w http.ResponseWriter, r *http.Request) {
 	address := "http://" + r.Host
 	if r.TLS != nil {
 		address = "https://" + r.Host
@@ -141,5 +152,42 @@ Look at it:
   curl %[2]s/v1/resources/demo/first
 
 /v1/openapi.yaml describes the API. /readyz, /livez, /metrics and /version are for operators.
-`, d.backend.Version().Version, address))
+`, d.Backend.Version().Version, address))
+}
+
+// Metrics answers those who may see how the server does.
+func (d *Prober) Metrics(w http.ResponseWriter, r *http.Request) {
+	if !d.Backend.Starting() {
+		proof, err := d.Backend.Login(r, door.Bearer)
+		if err == nil {
+			err = d.Backend.Monitors(door.WithProof(r.Context(), proof))
+		}
+		if err != nil {
+			d.Problem(w, err)
+			return
+		}
+	}
+	d.Backend.Metrics().Handler().ServeHTTP(w, r)
+}
+
+func head(w http.ResponseWriter, kind string) {
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+func text(w http.ResponseWriter, status int, body string) {
+	head(w, "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body)
+}
+
+// quarantineWarning is what /readyz says of a quarantine; empty if there is none.
+func quarantineWarning(q core.Quarantine, active bool) string {
+	if !active {
+		return ""
+	}
+	return fmt.Sprintf("quarantine: nothing is granted for another %s, since this cluster was restored from a backup. "+
+		"To end it early: leasehold cluster end-quarantine", q.Left.Round(time.Second))
 }

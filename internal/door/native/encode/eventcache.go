@@ -1,4 +1,4 @@
-package native
+package encode
 
 import (
 	"sync"
@@ -6,13 +6,12 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/door/native/encode"
 )
 
-// An eventCache keeps events as they are written, so that each is encoded once for all who watch.
+// An EventCache keeps events as they are written, so that each is encoded once for all who watch.
 // Where two events meet in a slot, the later one stays; a watch that misses the other encodes it
 // again.
-type eventCache struct {
+type EventCache struct {
 	slots [1024]atomic.Pointer[encodedEvent]
 }
 
@@ -25,13 +24,13 @@ type encodedEvent struct {
 // whatever history has forgotten.
 const maxEncoded = 8 << 10
 
-// encode returns an event as it is sent, without the values of its record.
-func (c *eventCache) encode(e *leasehold.Event) []byte {
+// Encode returns an event as it is sent, without the values of its record.
+func (c *EventCache) Encode(e *leasehold.Event) []byte {
 	slot := &c.slots[(uint64(e.Revision)+uint64(e.N))%uint64(len(c.slots))]
 	if found := slot.Load(); found != nil && found.event == e {
 		return found.text
 	}
-	text := appendMessage(make([]byte, 0, 288), e, encode.Values{})
+	text := AppendMessage(make([]byte, 0, 288), e, Values{})
 	if len(text)+valueBytes(e) <= maxEncoded {
 		slot.Store(&encodedEvent{e, text})
 	}
@@ -47,15 +46,16 @@ func valueBytes(e *leasehold.Event) (n int) {
 	return n
 }
 
-// appendMessage writes an event as a server-sent one, whose id is its position.
-func appendMessage(out []byte, e *leasehold.Event, with encode.Values) []byte {
-	out = append(appendID(out, v1.Position{Revision: uint64(e.Revision), N: e.N}), "data: "...)
-	b := encode.New(out, encode.JSON)
+// AppendMessage writes an event as a server-sent one, whose id is its position.
+func AppendMessage(out []byte, e *leasehold.Event, with Values) []byte {
+	out = append(AppendID(out, v1.Position{Revision: uint64(e.Revision), N: e.N}), "data: "...)
+	b := New(out, JSON)
 	b.Event(e, with)
 	return append(b.Bytes, "\n\n"...)
 }
 
-func appendID(out []byte, at v1.Position) []byte {
+// AppendID writes the id of a server-sent event.
+func AppendID(out []byte, at v1.Position) []byte {
 	return append(at.Append(append(out, "id: "...)), '\n')
 }
 
@@ -63,10 +63,15 @@ func appendID(out []byte, at v1.Position) []byte {
 // silent ones cost nothing.
 var batches = sync.Pool{New: func() any { return new([]byte) }}
 
-func newBatch() []byte { return (*batches.Get().(*[]byte))[:0] }
+// NewBatch returns a buffer for events.
+func NewBatch() []byte { return (*batches.Get().(*[]byte))[:0] }
 
-func recycle(buffer []byte) {
-	if cap(buffer) <= 2*maxFlush { // a larger one would stay large for ever
+// Recycle takes a buffer back.
+func Recycle(buffer []byte) {
+	if cap(buffer) <= 2*MaxFlush { // a larger one would stay large for ever
 		batches.Put(&buffer)
 	}
 }
+
+// MaxFlush is where a write of events is cut short: it bounds what a slow reader costs.
+const MaxFlush = 256 << 10

@@ -111,9 +111,14 @@ func dialLeasehold(ctx context.Context, s *Server, d Dialing) (Client, error) {
 	return newLeasehold(ctx, s, d, nil)
 }
 
-// dialLeaseholdHTTP names an HTTP client, which makes ours use HTTP.
+// dialLeaseholdHTTP names an HTTP client, which makes ours use HTTP. Over HTTP/1.1 its watch takes a
+// connection, and an acquire that waits another; the third is for the rest.
 func dialLeaseholdHTTP(ctx context.Context, s *Server, d Dialing) (Client, error) {
-	return newLeasehold(ctx, s, d, v1.NewClient(nil))
+	over := v1.NewClient(nil)
+	if transport, ok := over.Transport.(*http.Transport); ok && d.Users == 0 {
+		transport.MaxConnsPerHost = 3
+	}
+	return newLeasehold(ctx, s, d, over)
 }
 
 func newLeasehold(ctx context.Context, s *Server, d Dialing, over *http.Client) (Client, error) {

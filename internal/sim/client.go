@@ -259,7 +259,7 @@ func (c *client) call(command core.Command, r reaction) {
 		}
 		call := replica.Call{Bytes: bytes, Done: done}
 		if wire.Reads(command) {
-			call.Command, call.Origin = command, origin // as an engine does
+			call.Command, call.Origin = command, &origin // as an engine does
 		}
 		to.deliver(c.name, replica.Commands{call})
 	})

@@ -127,10 +127,12 @@ const usualBytes = 112
 func (e *Engine) encode(into []byte, ctx context.Context, command core.Command) (call replica.Call, err error) {
 	bytes := into
 	if engine.HasOrigin(command) {
-		if call.Origin, err = engine.OriginOf(ctx); err != nil {
+		if call.Origin, err = engine.OriginIn(ctx); err != nil {
 			return call, err
 		}
-		bytes = wire.AppendOrigin(bytes, call.Origin)
+		if call.Origin != nil {
+			bytes = wire.AppendOrigin(bytes, *call.Origin)
+		}
 	}
 	// Below level 4 nobody decides by it.
 	if asker := engine.AskerOf(ctx); asker != nil && e.Level() >= core.Level4 {

@@ -13,9 +13,9 @@ type Call struct {
 	Done  func(core.Answer, error)
 
 	// Command and Origin are what the bytes say, and need not be decoded where they were encoded. Nobody may change
-	// the command any more. Nil: see the bytes.
+	// either any more. If there is no command, the bytes have to be decoded.
 	Command core.Command
-	Origin  leasehold.Origin
+	Origin  *leasehold.Origin // nil: it has none
 
 	// Count hears that the call has its answer, before Done does. Nil: nobody counts.
 	Count interface{ Leave(bytes int) }

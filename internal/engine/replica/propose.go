@@ -5,6 +5,7 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/wire"
@@ -44,7 +45,11 @@ func (b *batch) entry(known *wire.Askers) (*wire.Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.Add(c.Command, c.Origin, asker)
+		origin := leasehold.Origin{}
+		if c.Origin != nil {
+			origin = *c.Origin
+		}
+		e.Add(c.Command, origin, asker)
 	}
 	return e, nil
 }

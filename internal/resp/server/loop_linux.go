@@ -321,18 +321,20 @@ func (l *loop) flush(c *Conn) bool {
 	if c.writing || c.ended {
 		return c.ended
 	}
-	c.held = false
 	b := append(c.out.Bytes(), c.pushed...)
 	c.pushed = c.pushed[:0]
 	if len(b) == 0 {
+		c.held = false
 		return true
 	}
 	l.buf = b
 	err := c.place.raw.Write(l.writes)
 	if err == nil && l.errno == nil && l.count == len(b) {
 		c.out.Reset(kept(b))
+		c.held = false
 		return true
 	}
+	// Pushes stay held: one that leaves now would be in the middle of an answer.
 	if err == nil && l.errno == nil {
 		b = b[:copy(b, b[l.count:])]
 	}

@@ -65,3 +65,24 @@ func TestLoopPushesAfterAWholeAnswer(t *testing.T) {
 	}
 	c.expect("*(lh.watch x)")
 }
+
+// stall keeps the loop of a bench busy until the returned function is called.
+func (b *bench) stall(t *testing.T) (goOn func()) {
+	t.Helper()
+	c := b.dial(t, t.Context())
+	c.send("STALL")
+	<-b.stalled
+	return func() { b.stalled <- struct{}{} }
+}
+
+// What a client sends before it half-closes may come together with the end of it.
+func TestLoopEndComesWithTheLastCommand(t *testing.T) {
+	b := newBench(Config{Crowd: 1})
+	c := b.dial(t, t.Context())
+	goOn := b.stall(t)
+	c.send("HOT 1")
+	_ = c.Conn.(*net.TCPConn).CloseWrite()
+	goOn()
+	c.expect("*(1)", "EOF")
+	<-c.ended
+}

@@ -134,6 +134,7 @@ func (l *loop) wait() error {
 	for _, e := range l.events[:l.ready] {
 		if p := l.places[e.Fd]; p != nil {
 			p.readable = true
+			p.last = p.last || e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 			l.list(p)
 		}
 	}
@@ -208,7 +209,7 @@ func (l *loop) read(c *Conn) {
 	case err != nil || l.count == 0:
 		p.over = true
 	default:
-		p.readable = l.count == len(l.buf)
+		p.readable = p.last || l.count == len(l.buf)
 		c.in.Filled(l.count)
 	}
 }

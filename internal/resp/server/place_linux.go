@@ -22,6 +22,7 @@ type place struct {
 	gone     bool // the loop has let go of it
 	back     bool // it goes on without the loop
 	readable bool // there may be more to read
+	last     bool // the client sends no more: the end is told once, and may come with bytes before it
 	over     bool // nothing more can be read
 	listed   bool // it is in next
 	why      pause

@@ -20,6 +20,7 @@ type bench struct {
 	gate     chan struct{} // if set, a Submit is done when something comes
 	started  chan *Call    // WAIT has begun
 	finish   chan string   // what WAIT answers
+	stalled  chan struct{} // STALL has begun; then: it may go on
 	refuse   error         // what Allow says
 	writes   atomic.Int64
 	closed   atomic.Int64
@@ -51,7 +52,7 @@ func (q *queue) Submit() {
 }
 
 func newBench(c Config) *bench {
-	b := &bench{started: make(chan *Call), finish: make(chan string)}
+	b := &bench{started: make(chan *Call), finish: make(chan string), stalled: make(chan struct{})}
 	c.NewBatch = func() Batch { return &queue{bench: b} }
 	c.Closed = func(*Conn) { b.closed.Add(1) }
 	c.Greeted = func(net.Conn) { b.greeted.Add(1) }
@@ -67,6 +68,11 @@ func newBench(c Config) *bench {
 			q.calls = append(q.calls, c)
 		}},
 		&Command{Name: "NOW", Min: 1, Max: 2, Answer: answer, Begin: (*Call).Done},
+		&Command{Name: "STALL", Answer: answer, Begin: func(c *Call) {
+			b.stalled <- struct{}{}
+			<-b.stalled
+			c.Done()
+		}},
 		&Command{Name: "RUN", Run: answer},
 		&Command{Name: "NOUN RUN", Run: answer},
 		&Command{Name: "NOUN HOT", Min: 1, Answer: answer, Begin: (*Call).Done},

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,4 +86,52 @@ func TestLoopEndComesWithTheLastCommand(t *testing.T) {
 	goOn()
 	c.expect("*(1)", "EOF")
 	<-c.ended
+}
+
+// Small commands whose answers are large do not fill the memory with them.
+func TestLoopBoundsAnswers(t *testing.T) {
+	b := newBench(Config{Crowd: 1})
+	var most int
+	b.table.add("LARGE", entry{name: "LARGE", builtin: func(c *Conn, _ [][]byte) {
+		c.out.Bulk(make([]byte, 10<<10))
+		most = max(most, c.out.Len())
+	}})
+	c := b.dial(t, t.Context())
+	const n = 2000
+	c.send(slices.Repeat([]string{"NOW 1"}, 100)...) // the buffer grows
+	for range 100 {
+		c.expect("*(1)")
+	}
+	go c.send(slices.Repeat([]string{"LARGE"}, n)...)
+	for range n {
+		if v, err := c.reader.Read(); err != nil || len(v.Text) != 10<<10 {
+			t.Fatal(err)
+		}
+	}
+	c.send("QUIT")
+	<-c.ended
+	if most > fullOutput+20<<10 {
+		t.Errorf("%d bytes of answers waited to be written", most)
+	}
+}
+
+// A client that sends more than is carried out has to wait: what it sent is not all read.
+func TestLoopBoundsInput(t *testing.T) {
+	b := newBench(Config{Crowd: 1, Pipeline: 10})
+	var most int
+	b.table.add("SMALL", entry{name: "SMALL", command: &Command{Name: "SMALL", Begin: func(c *Call) {
+		most = max(most, c.Conn.in.Buffered())
+		c.Done()
+	}, Answer: func(_ *Call, w *resp.Writer) { w.OK() }}})
+	c := b.dial(t, t.Context())
+	const n = 100_000
+	go c.send(slices.Repeat([]string{"SMALL"}, n)...)
+	for range n {
+		c.expect("OK")
+	}
+	c.send("QUIT")
+	<-c.ended
+	if most > 128<<10 {
+		t.Errorf("%d bytes were read ahead", most)
+	}
 }

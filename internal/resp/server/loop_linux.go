@@ -159,10 +159,11 @@ func (l *loop) list(p *place) {
 	}
 }
 
-// begin reads what has come on a connection, once, and begins it.
+// begin reads what has come on a connection, once, and begins it. What has been read comes first: a client that sends
+// faster than its commands are carried out has to wait.
 func (l *loop) begin(c *Conn) {
 	p := c.place
-	if p.readable && !p.over {
+	if p.readable && !p.over && p.why == pauseEmpty {
 		l.read(c)
 	}
 	c.hold()
@@ -178,6 +179,10 @@ func (l *loop) begin(c *Conn) {
 		}
 		c.perform()
 		if c.ending {
+			return
+		}
+		if c.out.Len() > fullOutput {
+			p.why = pauseFull
 			return
 		}
 	}
@@ -276,7 +281,7 @@ func (c *Conn) goOnAway() {
 	if p.why == pauseTurn && !c.ending {
 		c.perform()
 	}
-	if !c.work() {
+	if p.why = pauseEmpty; !c.work() {
 		p.over = true
 	}
 	p.lent.Store(false)

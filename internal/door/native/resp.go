@@ -51,13 +51,20 @@ func (d *Door) protocol() *door.Protocol {
 }
 
 func (d *Door) openRESP(c *server.Conn) error {
-	c.State = &respConn{Conn: c, door: d, visitor: d.backend.Visit(c.Net()), namespace: leasehold.DefaultNamespace}
+	r := &respConn{Conn: c, door: d, visitor: d.backend.Visit(c.Net()), namespace: leasehold.DefaultNamespace}
+	r.life, r.end = context.WithCancel(c.Context())
+	c.State = r
 	return nil
 }
 
-// reset makes a connection as if it had just begun.
+// reset makes a connection as if it had just begun: what waits for a push ends as if the connection did. Nothing that
+// was asked for before is told after the answer: somebody else may use the connection from then on.
 func (r *respConn) reset() {
+	r.end()
 	r.watches.endAll()
+	r.Settle()
+	r.life, r.end = context.WithCancel(r.Context())
+	r.ctx = nil
 	r.visitor.Forget()
 	r.namespace = leasehold.DefaultNamespace
 	r.json.Store(false)

@@ -5,6 +5,7 @@ import (
 	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/internal/core"
 	"github.com/leasehold/leasehold/internal/door/native/encode"
+	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/resp"
 )
 
@@ -86,8 +87,12 @@ func (p *pushed) run(leave func()) {
 }
 
 func (p *pushed) push() {
-	conn := p.respWire.conn
-	_ = conn.Push(func(w *resp.Writer) { // who is gone does not want it
+	conn, told := p.respWire.conn, false
+	err := conn.Push(func(w *resp.Writer) {
+		if p.ctx.Err() != nil {
+			return // who is gone does not want it, and who comes after RESET did not ask for it
+		}
+		told = true
 		w.Push(3)
 		w.String("lh.acquire")
 		w.String(p.tag)
@@ -97,4 +102,7 @@ func (p *pushed) push() {
 		}
 		w.Reset(append(w.Bytes(), p.out.Bytes()...))
 	})
+	if (err != nil || !told) && p.err == nil && p.nameless(p.acquire) {
+		engine.Withdraw(p.signed(), p.door.backend.Engine(), p.acquire)
+	}
 }

@@ -174,6 +174,7 @@ func unwatch(sc *server.Call, w *resp.Writer) {
 	if conn.watches.remove(s) {
 		conn.Allow(nil)
 	}
+	conn.Settle() // with RESP2, an event after this answer would be taken for the next one
 	w.OK()
 }
 

@@ -46,6 +46,9 @@ type respConn struct {
 	namespace string
 	json      atomic.Bool // errors are problems in JSON
 
+	life context.Context // until the connection ends, or is reset
+	end  context.CancelFunc
+
 	proof   *credential.Proof // for which the context is
 	ctx     context.Context   // with who asks, and where from
 	watches respWatches
@@ -59,7 +62,7 @@ func (r *respConn) enter() (context.Context, *credential.Proof, error) {
 	}
 	if r.ctx == nil || proof != r.proof {
 		origin := leasehold.Origin{Actor: door.Principal(proof), Address: r.visitor.Address(), Door: respName}
-		r.proof, r.ctx = proof, engine.WithOrigin(door.WithProof(r.Context(), proof), origin)
+		r.proof, r.ctx = proof, engine.WithOrigin(door.WithProof(r.life, proof), origin)
 	}
 	return r.ctx, proof, nil
 }

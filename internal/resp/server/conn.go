@@ -124,6 +124,15 @@ func (c *Conn) Push(write func(*resp.Writer)) error {
 	return nil
 }
 
+// Settle has all that was pushed so far leave before the answer of the command that is carried
+// out, which is not written yet, and not after it. Only for commands.
+func (c *Conn) Settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.Reset(append(c.out.Bytes(), c.pushed...))
+	c.pushed = c.pushed[:0]
+}
+
 // Queued returns how many bytes that were pushed wait for the client.
 func (c *Conn) Queued() int {
 	c.mu.Lock()

@@ -1,0 +1,58 @@
+package native
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/leasehold/leasehold/internal/resp"
+)
+
+// After RESET a connection may be somebody else's: what was asked for before is over, and nothing of it is told.
+func TestRESPResetEndsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		h.hold("r", "first")
+		c := h.speak()
+		defer c.conn.Close()
+		if got := c.fields("LH.ACQUIRE", "r", "HOLDER", "gone", "WAIT", "60s", "PUSH", "t"); got["waiting"] != true {
+			t.Fatalf("the wait is answered by %v", got)
+		}
+		if got := plainOf(c.do("RESET")); got != "RESET" {
+			t.Errorf("RESET is answered by %v", got)
+		}
+		synctest.Wait()
+		if n := h.resource("r").Waiting; n != 0 {
+			t.Errorf("%d wait after RESET", n)
+		}
+		if got := plainOf(c.do("LH.RELEASE", "first")); got != "OK" {
+			t.Errorf("the release is answered by %v", got)
+		}
+		if got := plainOf(c.do("PING", "x")); got != "x" {
+			t.Errorf("PING is answered by %v", got)
+		}
+	})
+}
+
+// With RESP2 an event that comes after the end of its watch would be taken for the answer of the next command.
+func TestRESPNoEventsAfterUnwatch(t *testing.T) {
+	for _, end := range [][]string{{"LH.UNWATCH", "w"}, {"RESET"}} {
+		synctest.Test(t, func(t *testing.T) {
+			h := build(t, Config{})
+			defer h.close()
+			h.hold("r", "first")
+			c := newRESPClient(t, h.raw(""))
+			defer c.conn.Close()
+			all := resp.AppendCommand(nil, "LH.WATCH", "SINCE", "0", "TAG", "w")
+			all = resp.AppendCommand(all, end...)
+			if _, err := c.conn.Write(resp.AppendCommand(all, "ECHO", "last")); err != nil {
+				t.Fatal(err)
+			}
+			for plainOf(c.next()) != "last" {
+			}
+			if got := plainOf(c.do("PING", "x")); got != "x" {
+				t.Errorf("after %v, PING is answered by %v", end, got)
+			}
+		})
+	}
+}

@@ -1,6 +1,8 @@
 package native
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -55,4 +57,33 @@ func TestRESPNoEventsAfterUnwatch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Many watches that have much to catch up with take turns: together they are not more than one connection can take.
+func TestRESPManyWatchesCatchUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		const events = 500
+		c := h.speak()
+		defer c.conn.Close()
+		var all []byte
+		for i := range events {
+			all = resp.AppendCommand(all, "LH.ACQUIRE", fmt.Sprint("r", i), "HOLDER", "h", "REASON", strings.Repeat("x", 200))
+		}
+		go c.conn.Write(all)
+		for range events {
+			c.next()
+		}
+		all = nil
+		for i := range maxWatches {
+			all = resp.AppendCommand(all, "LH.WATCH", "SINCE", "0", "TAG", fmt.Sprint("w", i))
+		}
+		go c.conn.Write(all)
+		for range maxWatches * (1 + events) {
+			if _, err := c.reader.Read(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }

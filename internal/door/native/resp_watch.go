@@ -19,6 +19,8 @@ import (
 type respWatches struct {
 	mu  sync.Mutex // guards what follows
 	all map[string]*respWatch
+
+	turn sync.Mutex // one of them at a time looks how much the client has to read, and adds to it
 }
 
 // maxWatches is how many watches a connection can have.
@@ -193,17 +195,7 @@ func (s *respWatch) run() {
 	defer pause.Stop()
 	var slow time.Time // since when the client has too much to read
 	for {
-		var more <-chan struct{}
-		var err error
-		switch queued := s.respWire.conn.Queued(); {
-		case queued <= maxFlush/2:
-			slow = time.Time{}
-			more, err = s.collect()
-		case slow.IsZero():
-			slow = time.Now()
-		case time.Since(slow) > slowTime:
-			err = errSlow
-		}
+		more, err := s.take(&slow)
 		if err != nil {
 			s.farewell(err)
 			return
@@ -212,6 +204,23 @@ func (s *respWatch) run() {
 			return
 		}
 	}
+}
+
+// take pushes the next events, unless the client has too much to read already.
+func (s *respWatch) take(slow *time.Time) (more <-chan struct{}, err error) {
+	conn := s.respWire.conn
+	conn.watches.turn.Lock()
+	defer conn.watches.turn.Unlock()
+	switch queued := conn.Queued(); {
+	case queued <= maxFlush/2:
+		*slow = time.Time{}
+		return s.collect()
+	case slow.IsZero():
+		*slow = time.Now()
+	case time.Since(*slow) > slowTime:
+		return nil, errSlow
+	}
+	return nil, nil
 }
 
 // errSlow is why a watch ends whose client does not read.

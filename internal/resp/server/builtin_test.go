@@ -43,7 +43,7 @@ func TestBuiltins(t *testing.T) {
 		{"SELECT 1", "-ERR DB index is out of range: there is only database 0"},
 		{"AUTH x", "-ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?"},
-		{"COMMAND COUNT", "16"},
+		{"COMMAND COUNT", "17"},
 		{"COMMAND INFO now nope", "*(*(now -2 *(readonly) 0 0 0 *() *() *() *()) null)"},
 		{"COMMAND INFO noun", "*(*(noun -1 *(readonly) 0 0 0 *() *() *() " +
 			"*(*(noun|hot -3 *(readonly) 0 0 0 *() *() *() *()) *(noun|run -2 *(readonly) 0 0 0 *() *() *() *()))))"},

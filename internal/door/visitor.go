@@ -68,6 +68,19 @@ func (v *Visitor) Show(ctx context.Context, secret string) error {
 // Forget takes back what was shown, but for the certificate.
 func (v *Visitor) Forget() { v.shown.Secret, v.policy = "", nil }
 
+// holds reports whether the last judgement can be used again.
+func (v *Visitor) holds(policy *access.Policy, now time.Time) bool {
+	age := now.Sub(v.judged)
+	return v.policy == policy && age >= 0 && age < judgedFor && (v.proof == nil || !v.proof.Expired(now))
+}
+
+// Known reports whether Proof answers at once. If not, it may have to ask an issuer or the other servers.
+func (v *Visitor) Known() bool {
+	login := v.backend.login
+	policy := login.Policy()
+	return policy == nil || v.holds(policy, login.Now()) || login.Knows(v.shown)
+}
+
 // Proof returns who the visitor is; nil: access is off.
 func (v *Visitor) Proof(ctx context.Context) (*credential.Proof, error) {
 	login := v.backend.login
@@ -77,8 +90,7 @@ func (v *Visitor) Proof(ctx context.Context) (*credential.Proof, error) {
 		return nil, nil
 	}
 	now := login.Now()
-	if age := now.Sub(v.judged); v.policy == policy && age >= 0 && age < judgedFor &&
-		(v.proof == nil || !v.proof.Expired(now)) {
+	if v.holds(policy, now) {
 		return v.proof, v.refused
 	}
 	v.proof, v.refused = v.backend.Prove(ctx, v.shown)

@@ -114,6 +114,17 @@ func (l *Login) Check(ctx context.Context, s Shown) (*Proof, error) {
 	return l.prove(ctx, s, name, k, e != nil)
 }
 
+// Knows reports whether Check answers at once: by what is remembered, without asking an issuer or the other servers.
+func (l *Login) Knows(s Shown) bool {
+	k := l.policies.here()
+	if k.policy == nil || s.nothing() {
+		return true
+	}
+	name := s.key()
+	e := l.cache.get(&name)
+	return e != nil && e.holds(k, l.config.Now())
+}
+
 // Account returns the proof of somebody who has the key of an account of the Azure door, which has checked that. It is
 // nil if access is off.
 func (l *Login) Account(account string) *Proof {

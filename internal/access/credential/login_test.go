@@ -380,3 +380,23 @@ func TestAKnownTokenAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// Whoever may not wait can ask first whether it would have to.
+func TestKnows(t *testing.T) {
+	secret, hash := NewToken()
+	wrong, _ := NewToken()
+	d := newDesk(t, access.Items{Tokens: []*access.Token{{ID: "t", Hash: hash, Principal: "ann"}}})
+	good, bad := Shown{Secret: secret, From: "1.2.3.4:5"}, Shown{Secret: wrong, From: "1.2.3.4:5"}
+	if d.Knows(good) || d.Knows(bad) || !d.Knows(Shown{}) {
+		t.Error("it knows what nobody has shown yet")
+	}
+	d.good(good)
+	d.bad(bad, Unknown)
+	if !d.Knows(good) || d.Knows(bad) {
+		t.Error("it does not remember what was good, or does what was not")
+	}
+	d.remove(access.Keys{Tokens: []string{"t"}})
+	if d.Knows(good) {
+		t.Error("it remembers what was revoked")
+	}
+}

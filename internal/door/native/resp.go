@@ -40,6 +40,7 @@ func (d *Door) protocol() *door.Protocol {
 		Login: func(ctx context.Context, c *server.Conn, _, secret string) error {
 			return c.State.(*respConn).login(ctx, secret)
 		},
+		Blocks:  func(c *server.Conn) bool { return !c.State.(*respConn).visitor.Known() },
 		Fail:    failRESP,
 		Greeted: door.Greeted,
 		Name:    "leasehold", Version: d.backend.Version().Version,

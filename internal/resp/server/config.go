@@ -33,6 +33,10 @@ type Config struct {
 	// others as ERR.
 	Fail func(c *Conn, w *resp.Writer, err error)
 
+	// Blocks reports whether a Begin for this connection may have to wait. The command is then
+	// carried out alone, where no other connection waits for it. Nil: none ever has to.
+	Blocks func(*Conn) bool
+
 	// Greeted is called once for a connection, when its first whole command has come.
 	Greeted func(net.Conn)
 

@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,4 +135,21 @@ func TestLoopBoundsInput(t *testing.T) {
 	if most > 128<<10 {
 		t.Errorf("%d bytes were read ahead", most)
 	}
+}
+
+// A command that may have to wait before it can begin keeps no other connection waiting.
+func TestLoopLeavesWhatBlocks(t *testing.T) {
+	var blocked atomic.Pointer[Conn]
+	b := newBench(Config{Crowd: 1, Blocks: func(c *Conn) bool { return c == blocked.Load() }})
+	slow := b.dial(t, t.Context())
+	blocked.Store(b.connOf(t))
+	other := b.dial(t, t.Context())
+	slow.send("HOT 1", "STALL", "HOT 2")
+	<-b.stalled
+	for range 3 {
+		other.send("HOT 3", "RUN 4")
+		other.expect("*(3)", "*(4)")
+	}
+	b.stalled <- struct{}{}
+	slow.expect("*(1)", "*()", "*(2)")
 }

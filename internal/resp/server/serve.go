@@ -129,7 +129,7 @@ func (c *Conn) gather(r *round) pause {
 			c.greet()
 		}
 		e, args := c.server.table.of(words)
-		if e == nil || e.command == nil || e.command.runs(args) || c.refusal(e, args) != "" {
+		if e == nil || e.command == nil || e.command.runs(args) || c.refusal(e, args) != "" || c.blocks() {
 			c.turn = turn{entry: e, words: words, args: args}
 			return pauseTurn
 		}
@@ -137,6 +137,8 @@ func (c *Conn) gather(r *round) pause {
 	}
 	return pauseFull
 }
+
+func (c *Conn) blocks() bool { return c.server.config.Blocks != nil && c.server.config.Blocks(c) }
 
 // counted says how many whole commands have come. While they are carried out, however long that
 // takes, no half one is waited for.

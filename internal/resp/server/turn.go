@@ -77,7 +77,7 @@ func (c *Conn) carryOut(t turn) {
 	switch k := t.entry.command; {
 	case k == nil:
 		t.entry.builtin(c, t.args)
-	case !k.runs(t.args): // it had to wait for Allow
+	case !k.runs(t.args): // it had to wait for Allow, or may block
 		c.alone(k, t.args)
 	default:
 		c.call.Conn, c.call.Args = c, t.args

@@ -70,7 +70,9 @@ func (s *State) changeAccess(c *ChangeAccess) Answer {
 	if failure := s.loses(c, changed, remove.Tokens); failure != nil {
 		return Answer{Err: failure}
 	}
+	before := s.policy
 	s.policy = changed
+	s.withdraws(c, before, remove)
 	return s.accessAnswer()
 }
 
@@ -84,7 +86,7 @@ func (s *State) endAccess(c *ChangeAccess) Answer {
 			return Answer{Err: failure}
 		}
 	}
-	s.policy, s.revocations = nil, btree.Map[uint64, *Revocation]{}
+	s.policy, s.withdrawal, s.revocations = nil, nil, btree.Map[uint64, *Revocation]{}
 	return s.accessAnswer()
 }
 

@@ -51,7 +51,10 @@ var judgeRules = []judgeRule{
 
 // judgePolicy is the same as a change of access. Without ann's bindings she may do nothing.
 func judgePolicy() *core.ChangeAccess {
-	c := &core.ChangeAccess{Put: access.Items{Tokens: []*access.Token{{ID: "t", Hash: strings.Repeat("h", 32), Principal: "root"}}}}
+	c := &core.ChangeAccess{}
+	for i, who := range []string{"root", "op", "vic", "bob", "ann", "own"} {
+		c.Put.Tokens = append(c.Put.Tokens, &access.Token{ID: fmt.Sprint("t", i), Hash: fmt.Sprintf("%032d", i), Principal: who})
+	}
 	p := newPhrase("")
 	for i, r := range judgeRules {
 		name := fmt.Sprint("r", i)

@@ -97,7 +97,9 @@ func (s *State) DueBy(now Time) bool {
 }
 
 // busy reports whether something was put off.
-func (s *State) busy() bool { return s.chores.Len() > 0 || s.revocations.Len() > 0 }
+func (s *State) busy() bool {
+	return s.chores.Len() > 0 || s.revocations.Len() > 0 || s.withdrawal != nil
+}
 
 // maxLate is how many deadlines calm looks at.
 const maxLate = 256

@@ -28,7 +28,8 @@ func (s *State) tick() {
 // the expiry of everybody else's leases, and the other way round.
 func (s *State) tickWithin() {
 	for more := true; more && !s.work.spent(); {
-		more = s.doRevocation()
+		more = s.doWithdrawal()
+		more = s.doRevocation() || more
 		more = s.doChore() || more
 		for range choreStep {
 			t := s.due.Due(s.now)

@@ -46,6 +46,7 @@ func (s *State) Check() error {
 	c.access(s)
 	c.tallies(s)
 	c.revocations(s)
+	c.withdrawal(s)
 	c.heap(s)
 	return errors.Join(c.found...)
 }

@@ -1235,7 +1235,11 @@ func (m *model) over(c *modelClaim) (core.Time, leasehold.How, bool) {
 	if at != own {
 		how = leasehold.SessionExpired
 	}
-	return at, how, at != 0 && at <= m.now
+	over := at != 0 && at <= m.now
+	if m.withdrawn(c) && (!over || m.revokedAt < at) {
+		return m.revokedAt, leasehold.ByBreak, true
+	}
+	return at, how, over
 }
 
 func (m *model) settleClaim(c *modelClaim) {

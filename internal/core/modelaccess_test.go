@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -20,7 +21,9 @@ type modelAccess struct {
 	quotas  []modelQuota
 	revoked string // whose leases the next tick ends
 
-	regained bool // it has the role again
+	regained  bool      // it has the role again
+	keeps     bool      // the role that it lost does not end leases
+	revokedAt core.Time // and waits end from then on
 }
 
 // A modelQuota is that of a principal, of all who have none of their own (*), or of a namespace (/…).
@@ -211,7 +214,8 @@ func (m *model) writesBeyond(namespace string, writes []modelWrite) bool {
 // revoke ends what somebody had who lost the role, unless it got it back.
 func (m *model) revoke() {
 	who := m.revoked
-	if m.revoked = ""; who == "" || m.regained {
+	m.withdraw()
+	if m.revoked = ""; who == "" || m.regained || m.keeps {
 		return
 	}
 	var ids []named
@@ -228,6 +232,31 @@ func (m *model) revoke() {
 	}
 }
 
+// loses notes that somebody lost a role, which may keep its leases.
+func (m *model) loses(now core.Time, who string, keeps bool) {
+	if !keeps || slices.ContainsFunc(m.claims, func(c *modelClaim) bool { return c.token == 0 }) {
+		m.revoked, m.revokedAt, m.keeps = who, now, keeps
+	}
+}
+
+// withdraw ends the waits of somebody who lost the right to what it waits for.
+func (m *model) withdraw() {
+	waiters := slices.Clone(m.claims)
+	slices.SortStableFunc(waiters, func(a, b *modelClaim) int {
+		return cmp.Or(strings.Compare(a.sp.name, b.sp.name), strings.Compare(a.resource, b.resource), cmp.Compare(b.priority, a.priority))
+	})
+	for _, c := range waiters {
+		if m.withdrawn(c) && m.claim(c.sp, c.id) == c {
+			m.settleClaim(c)
+		}
+	}
+}
+
+// withdrawn reports whether a claim waits for what its owner may not have any more.
+func (m *model) withdrawn(c *modelClaim) bool {
+	return c.token == 0 && m.revoked != "" && c.owner == m.revoked && !m.regained
+}
+
 // TestModelAgreesOnQuotas gives random logs to principals with quotas, some of whom lose their role now and then.
 func TestModelAgreesOnQuotas(t *testing.T) {
 	forEachSeed(t, func(seed uint64, j journal) error { return againstQuotas(t, seed, j) })
@@ -236,14 +265,15 @@ func TestModelAgreesOnQuotas(t *testing.T) {
 var crew = []*access.Asker{{Principal: "ci:a"}, {Principal: "ci:b"}, {Principal: "ci:c"}}
 
 func crewBinding(i int) *access.Binding {
-	return &access.Binding{Name: fmt.Sprint(i), Role: "all", Principal: crew[i].Principal, Namespace: access.AllNamespaces}
+	return &access.Binding{Name: fmt.Sprint(i), Role: []string{"all", "some", "all"}[i], Principal: crew[i].Principal, Namespace: access.AllNamespaces}
 }
 
 func againstQuotas(t *testing.T, seed uint64, j journal) error {
 	chance := rand.New(rand.NewPCG(seed, 5))
 	state, m := &replica{State: core.NewAt(core.NewestLevel)}, &model{level: core.NewestLevel}
 	begin := crewPolicy(crewBinding(0), crewBinding(1), crewBinding(2))
-	begin.Put.Roles = append(begin.Put.Roles, &access.Role{Name: "all", Any: access.All, EndOnRevoke: true})
+	begin.Put.Roles = append(begin.Put.Roles, &access.Role{Name: "all", Any: access.All, EndOnRevoke: true},
+		&access.Role{Name: "some", Any: access.All})
 	gone := -1 // who has lost its role
 	change := func(e entry, c *core.ChangeAccess) error {
 		result, err := state.Apply(stampOf(e.stamp), wallOf(e.stamp), []core.Command{c}, core.From{Askers: []*access.Asker{root}})
@@ -268,7 +298,7 @@ func againstQuotas(t *testing.T, seed uint64, j journal) error {
 		case 0:
 			if gone < 0 && m.revoked == "" {
 				gone = chance.IntN(len(crew))
-				m.revoked = crew[gone].Principal
+				m.loses(stampOf(e.stamp), crew[gone].Principal, gone == 1)
 				if err := change(e, &core.ChangeAccess{Remove: access.Keys{Bindings: []string{fmt.Sprint(gone)}}}); err != nil {
 					return err
 				}

@@ -124,7 +124,7 @@ func (s *State) handOver(sp *space, path string) {
 			s.putOff(sp, &Chore{Kind: HandOver, Name: path})
 			return
 		case gone:
-			s.leave(sp, waiter, how)
+			s.leave(sp, s.dismissed(waiter, how), how)
 			continue
 		}
 		for _, c := range together {

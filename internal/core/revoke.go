@@ -50,13 +50,17 @@ func (s *State) loses(c *ChangeAccess, changed *access.Policy, tokens []string) 
 		return refuse(leasehold.Unavailable, "leases are still being ended because of earlier changes: try again in a "+
 			"moment").Err
 	}
-	by := c.By
-	if s.asker != nil {
-		by = s.asker.Principal
-	}
 	last, _, _ := s.revocations.Max()
-	s.revocations.Set(last+1, &Revocation{Order: last + 1, By: by, losses: losses})
+	s.revocations.Set(last+1, &Revocation{Order: last + 1, By: s.changer(c), losses: losses})
 	return nil
+}
+
+// changer returns who changes access.
+func (s *State) changer(c *ChangeAccess) string {
+	if s.asker != nil {
+		return s.asker.Principal
+	}
+	return c.By
 }
 
 // doRevocation looks at some of the claims that the first revocation has not come to. It reports whether there was one.
@@ -95,10 +99,8 @@ func (s *State) step(at *Revocation) (more bool) {
 			return true
 		}
 	}
-	s.spaces.Ascend(at.Space+"\x00", func(name string, _ *space) bool {
-		at.Space, at.ID, more = name, "", true
-		return false
-	})
+	at.ID = ""
+	at.Space, more = s.spaceAfter(at.Space)
 	return more
 }
 
@@ -132,6 +134,9 @@ func (s *State) revoke(sp *space, id string, owner *access.Owner, r *Revocation)
 // revocationPieces writes what is still to be ended.
 func (s *State) revocationPieces(yield func(Piece) bool) (more bool) {
 	more = true
+	if s.withdrawal != nil && !yield(Piece{Value: s.withdrawal}) {
+		return false
+	}
 	s.revocations.Scan(func(order uint64, r *Revocation) bool {
 		more = yield(Piece{Value: r})
 		for i := 0; more && i < len(r.losses); i++ {

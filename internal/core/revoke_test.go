@@ -143,3 +143,56 @@ func TestTooMuchIsRevoked(t *testing.T) {
 		t.Error("there is something left to do")
 	}
 }
+
+// TestWithdrawingVeryMany takes the right to what they wait for from thousands of waiters, of one queue and of many.
+func TestWithdrawingVeryMany(t *testing.T) {
+	const waiters, batch = 8000, 50
+	d := newDesk(t)
+	ann, bob := &access.Asker{Principal: "ci:ann"}, &access.Asker{Principal: "ci:bob"}
+	d.must(crewPolicy(&access.Binding{Name: "a", Role: "crew", Principal: "ci:ann", Namespace: access.AllNamespaces},
+		&access.Binding{Name: "b", Role: "operator", Principal: "ci:bob", Namespace: access.AllNamespaces}))
+	for i := 0; i < waiters; i += batch {
+		var list []core.Command
+		for n := i; n < i+batch; n++ {
+			path := "one"
+			if n%2 == 0 {
+				path = fmt.Sprint("r", n/4)
+			}
+			list = append(list, &core.Acquire{
+				Namespace: fmt.Sprint("n", n%4/2), Resource: path, ID: fmt.Sprint("i", n), Holder: fmt.Sprint("h", n), TTL: time.Hour, Wait: time.Hour,
+			})
+		}
+		who := bob
+		if i/batch%2 == 1 {
+			who = ann
+		}
+		d.as(who, list...)
+	}
+	d.as(root, &core.ChangeAccess{Remove: access.Keys{Bindings: []string{"b"}}})
+	other, ticks := core.NewAt(core.NewestLevel), 0
+	for ; d.state.DueBy(d.state.Now()); ticks++ {
+		if ticks == 3 {
+			other = reloaded(t, d.state)
+		}
+		result := d.apply(&core.Tick{})
+		if work := d.state.Work(); work > core.MaxWork+500 {
+			t.Fatalf("a tick did %d units of work", work)
+		}
+		for _, e := range result.Events {
+			if e.Kind != leasehold.Left || !strings.HasPrefix(e.Owner.Principal, "ci:bob") || e.Reason != "access revoked" {
+				t.Fatalf("it happened: %+v", e)
+			}
+		}
+		if ticks >= 3 {
+			if _, err := other.Apply(stampOf(d.now), wallOf(d.now), []core.Command{&core.Tick{}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := d.state.Check(); err != nil {
+		t.Error(err)
+	}
+	if ticks < 4 || render(other) != render(d.state) {
+		t.Errorf("after %d ticks the states differ", ticks)
+	}
+}

@@ -30,8 +30,17 @@ func (s *State) deadlineOf(sp *space, c *Claim) Time {
 
 // over reports whether a claim is over at the stamp, collected or not; and if so,
 // when and by what it ended. A session that ends at the very moment of the claim's
-// own end is not the reason: a break that was promised is called a break.
+// own end is not the reason: a break that was promised is called a break. A waiter is over, too, from the
+// moment that its right was taken away.
 func (s *State) over(sp *space, claim *Claim) (Time, leasehold.How, bool) {
+	at, how, over := s.overByTime(sp, claim)
+	if w := s.withdrawal; w != nil && claim.waiting() && (!over || w.At < at) && s.withdrawn(sp, claim) {
+		return w.At, leasehold.ByBreak, true
+	}
+	return at, how, over
+}
+
+func (s *State) overByTime(sp *space, claim *Claim) (Time, leasehold.How, bool) {
 	at, how := claim.end()
 	over := at != 0 && at <= s.now
 	if claim.Session == "" {
@@ -64,7 +73,7 @@ func (s *State) settleClaim(sp *space, claim *Claim) bool {
 	case !alive && sp.left(claim.Session) != nil:
 		s.endLeft(sp, claim)
 	default:
-		s.finish(sp, claim, how, at)
+		s.finish(sp, s.dismissed(claim, how), how, at)
 	}
 	return over
 }

@@ -17,7 +17,7 @@ import (
 // A Piece is one part of a snapshot. Its Value is one of the types below it, or
 // *Session, *Chore, *Claim, *Resource, *EndedClaim, *EndedSession, *Outcome,
 // *Mark, *Alarm, *Restored, *Totals, *Shelf, *PolicyHead, an item of a policy,
-// *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
+// *Withdrawal, *Revocation, *Loss, *ClaimOwner, *RecordOwner, *leasehold.Version,
 // *leasehold.Definition, *leasehold.Record or *leasehold.Event. Space is the
 // namespace it belongs to; empty for those of the whole state.
 type Piece struct {
@@ -231,6 +231,8 @@ func (s *State) restore(r Piece) error {
 		return s.restoreTotals(v)
 	case *Revocation:
 		return s.restoreRevocation(v)
+	case *Withdrawal:
+		return s.restoreWithdrawal(v)
 	case *Loss:
 		return s.restoreLoss(v)
 	case *SpaceHead:

@@ -62,6 +62,7 @@ type State struct {
 	tallies tallies        // what each principal has
 
 	revocations btree.Map[uint64, *Revocation] // what is still to be ended because somebody lost a role
+	withdrawal  *Withdrawal                    // nil: everybody who waits may have what it waits for
 
 	chores btree.Map[uint64, place] // what was put off, in turn; the path is a chore's key
 
@@ -375,7 +376,7 @@ func (s *State) Freeze() *State {
 		caps: s.caps, capsSet: s.capsSet, swept: s.swept, forgotten: s.forgotten, totals: s.totals,
 		endingSeq: s.endingSeq, answerSeq: s.answerSeq, order: s.order,
 		records: s.records.Copy(), definitions: s.definitions, alarms: s.alarms, policy: s.policy,
-		tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(),
+		tallies: tallies{*s.tallies.of.Copy()}, revocations: *s.revocations.Copy(), withdrawal: s.withdrawal,
 	}
 	f.alarms.past = *s.alarms.past.Copy()
 	f.chores = *s.chores.Copy()

@@ -136,6 +136,8 @@ func (v *view) Claim(namespace, id string) Answer {
 		return v.s.noClaim(sp, id)
 	case c.waiting() && sp.left(c.Session) != nil:
 		return lostClaim(id, c.Resource, sp.left(c.Session).How)
+	case c.waiting() && v.s.withdrawal != nil && v.s.withdrawn(sp, c):
+		return lostClaim(id, c.Resource, leasehold.ByBreak)
 	case c.waiting():
 		return v.s.waiterAnswer(sp, c)
 	}

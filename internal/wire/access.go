@@ -143,6 +143,8 @@ func accessKind(value any) uint64 {
 		return kindRevocation
 	case *core.Loss:
 		return kindLoss
+	case *core.Withdrawal:
+		return kindWithdrawal
 	}
 	return kindEnd
 }
@@ -172,6 +174,8 @@ func newAccess(kind uint64) any {
 		return new(core.Revocation)
 	case kindLoss:
 		return new(core.Loss)
+	case kindWithdrawal:
+		return new(core.Withdrawal)
 	}
 	return nil
 }
@@ -210,6 +214,13 @@ func (c *codec) accessPiece(value any) {
 		c.text("group", &v.Group)
 		c.text("namespace", &v.Namespace)
 		c.text("prefix", &v.Prefix)
+	case *core.Withdrawal:
+		c.text("by", &v.By)
+		c.time("at", &v.At)
+		c.text("namespace", &v.Space)
+		c.text("resource", &v.Resource)
+		c.number("priority", &v.Priority)
+		c.unsigned("order", &v.Order)
 	}
 }
 

@@ -658,6 +658,7 @@ var goldenRecords = func() map[string]core.Piece {
 	}}
 	list["ended-session-owned"] = core.Piece{Space: "default", Value: &core.EndedSession{ID: "s1", How: leasehold.SessionExpired, At: 3600e9, Owner: goldenOwner}}
 	list["revocation"] = core.Piece{Value: &core.Revocation{Order: 300, By: "root", Space: "default", ID: "id1"}}
+	list["withdrawal"] = core.Piece{Value: &core.Withdrawal{By: "root", At: 3, Space: "default", Resource: "a", Priority: 2, Order: 300}}
 	list["loss"] = core.Piece{Value: &core.Loss{Order: 300, Loss: access.Loss{Principal: "ann", Group: "team-a", Namespace: "*", Prefix: "a/"}}}
 	list["record-owner"] = core.Piece{Space: "default", Value: &core.RecordOwner{Path: "config/a", Owner: goldenOwner}}
 	for name, a := range goldenAnswers {

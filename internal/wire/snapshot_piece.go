@@ -58,6 +58,7 @@ const (
 
 	kindRevocation = 34
 	kindLoss       = 35
+	kindWithdrawal = 36
 )
 
 // The names are for messages alone. A kind without a name is not known here.
@@ -76,7 +77,7 @@ var recordNames = [...]string{
 	kindClaimOwner: "claim owner", kindOwnedEndedClaim: "owned ended claim",
 	kindOwnedEndedSession: "owned ended session", kindRecordOwner: "record owner",
 	kindOwnedEvent: "owned event",
-	kindRevocation: "revocation", kindLoss: "loss",
+	kindRevocation: "revocation", kindLoss: "loss", kindWithdrawal: "withdrawal",
 }
 
 // recordLevel is the feature level that a kind of record came with.
@@ -98,7 +99,7 @@ func recordLevel(kind uint64) uint64 {
 // ofNoSpace reports whether records of a kind belong to the whole state.
 func ofNoSpace(kind uint64) bool {
 	return kind == kindHead || kind == kindRestored || kind == kindTotals ||
-		kind >= kindPolicy && kind <= kindCertificate || kind == kindRevocation || kind == kindLoss
+		kind >= kindPolicy && kind <= kindCertificate || kind >= kindRevocation && kind <= kindWithdrawal
 }
 
 // isSpaceHead reports whether records of a kind begin a namespace.

@@ -90,6 +90,32 @@ func (p *Policy) Changes(remove Keys, put Items) bool {
 		})
 }
 
+// TakesAway reports whether somebody may do less after a change than before it, as far as that can be told from what is
+// removed or replaced. Before there was a policy everybody could do everything.
+func (p *Policy) TakesAway(remove Keys, put Items) bool {
+	if p == nil {
+		return true
+	}
+	remove.Quotas = nil
+	return p.Changes(remove, Items{
+		Tokens:       replacing(&p.tokens, put.Tokens, func(t *Token) string { return t.ID }),
+		Roles:        replacing(&p.roles, put.Roles, func(r *Role) string { return r.Name }),
+		Bindings:     replacing(&p.bindings, put.Bindings, func(b *Binding) string { return b.Name }),
+		Issuers:      replacing(&p.issuers, put.Issuers, func(i *Issuer) string { return i.Name }),
+		Certificates: replacing(&p.certificates, put.Certificates, func(c *Certificate) string { return c.Name }),
+	})
+}
+
+// replacing returns those of some items that take the place of another.
+func replacing[T any](tree interface{ Get(string) (*T, bool) }, put []*T, name func(*T) string) (list []*T) {
+	for _, item := range put {
+		if _, known := tree.Get(name(item)); known {
+			list = append(list, item)
+		}
+	}
+	return list
+}
+
 func has[T any](tree interface{ Get(string) (T, bool) }, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		_, ok := tree.Get(name)

@@ -119,6 +119,23 @@ func (list Losses) Meet(o *Owner, namespace, path string) (met bool, looked int)
 	return false, looked
 }
 
+// MayTake reports whether the owner of something at a path could take it now in the name of a holder: the principal can
+// be proven, and a role lets it, or the group by which it has it. looked is how much was looked at.
+func (p *Policy) MayTake(o *Owner, v Verb, namespace, path, holder string) (may bool, looked int) {
+	if p == nil {
+		return true, 0
+	}
+	if !p.proves(o.Principal) {
+		return false, p.certificates.Len()
+	}
+	a := Asker{Principal: o.Principal}
+	if o.Group != "" {
+		a.Groups = []string{o.Group}
+	}
+	permit := Permit{Asker: &a, grants: p.grantsOf(&a)}
+	return permit.MayHold(v, namespace, path, holder, nil), 1
+}
+
 // MayKeep reports whether the owner of something at a path may still renew it: the principal can be proven, and a role
 // lets it, or the group by which it has it. looked is how much was looked at.
 func (p *Policy) MayKeep(o *Owner, namespace, path string) (may bool, looked int) {

@@ -93,7 +93,7 @@ func (s *State) replay(c Command) (Answer, bool) {
 		return refuse(leasehold.Invalid, "this request key was used for another request (%s): use a new key for each",
 			command.ReadableSubject(o.Subject)), true
 	}
-	return s.asOfNow(sp, c, o.Answer), true
+	return s.screened(sp, c, s.asOfNow(sp, c, o.Answer)), true
 }
 
 // asOfNow returns an earlier answer as it may be given at this stamp. What it said about time

@@ -71,8 +71,10 @@ var rules = []rule{
 	{of: "internal/metric", only: []string{"github.com/prometheus/client_golang/prometheus"}},                                                                   // names, no figures
 	{of: "internal/resp", alone: true, only: []string{}},                                                                                                        // a protocol, for both of its ends
 	{of: "internal/resp/server", only: []string{"internal/resp", "internal/metric", "github.com/prometheus/client_golang/prometheus", "golang.org/x/sys/unix"}}, // connections, no leases
-	{of: "internal/listen", only: []string{"", "internal/metric", "github.com/prometheus/client_golang/prometheus"}},                                            // connections, no leases
-	{of: "internal/certificate", only: []string{}},                                                                                                              // files and keys, no leases
+	{of: "internal/resp/pipeline", only: []string{"internal/resp"}},
+	{of: "internal/resp/words", only: []string{"internal/resp"}},
+	{of: "internal/listen", only: []string{"", "internal/metric", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases
+	{of: "internal/certificate", only: []string{}},                                                                   // files and keys, no leases
 	{of: "internal/id", only: []string{}},                                                    // text, no leases
 	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},     // processes and clocks, no leases
 	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                   // the format, for the door and who asks it
@@ -80,7 +82,7 @@ var rules = []rule{
 	{of: "internal/azureaccount", only: []string{}},                                          // files and names, for the door and the command line
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/peer", only: []string{"test/process"}}, // every store's tests import it: no client library
-	{of: "api/v1", only: []string{""}},
+	{of: "api/v1", only: []string{"", "internal/resp", "internal/resp/pipeline", "internal/resp/words"}},
 	{of: "client", only: []string{"", "api/v1", "fence", "internal/id", "store", "store/server"}}, // users get nothing else with it
 	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},
 	{of: "store/server", only: []string{"", "api/v1", "store"}},

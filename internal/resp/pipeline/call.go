@@ -1,0 +1,146 @@
+package pipeline
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/leasehold/leasehold/internal/resp"
+)
+
+// A Request is one command, and what takes its reply.
+type Request struct {
+	Command []byte // as resp.AppendCommand writes it; it is copied
+	Answer  Answer
+
+	// Tag is what the server's push to this command carries, if its reply may be followed by one. It
+	// is different for each request that is under way.
+	Tag string
+}
+
+// An Answer takes the reply to a command.
+type Answer interface {
+	// Take reads a reply, which is no error, and keeps nothing of it. It is called by the goroutine that
+	// reads the connection, so it must not block, and never once Do has returned. It reports whether
+	// the push with the request's tag is to follow, which it then takes too.
+	//
+	// An error becomes that of Do; ErrOutOfStep ends the connection.
+	Take(v *resp.Value) (follows bool, err error)
+}
+
+// A call is a request under way.
+type call struct {
+	conn   *Conn
+	answer Answer
+	tag    string
+	start  uint64        // where its command begins among all bytes of the connection
+	done   chan struct{} // has one when it is over
+
+	mu   sync.Mutex // guards what follows
+	over bool       // answered, lost, or given up by its caller
+	err  error
+}
+
+// newCall returns a call. Those of a connection are used again.
+func (c *Conn) newCall(r Request) *call {
+	made, _ := c.calls.Get().(*call)
+	if made == nil {
+		made = &call{conn: c, done: make(chan struct{}, 1)}
+	}
+	made.answer, made.tag, made.over, made.err = r.Answer, r.Tag, false, nil
+	return made
+}
+
+// recycle is called by whoever touches a call last. One with a tag may be in two lists, and is left to the
+// garbage collector.
+func (c *call) recycle() {
+	if c.tag == "" {
+		c.answer = nil
+		c.conn.calls.Put(c)
+	}
+}
+
+// take hands a reply to the caller, if it still waits for one. The error is ErrOutOfStep or nil.
+func (c *call) take(v *resp.Value) (broken error) {
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		c.recycle()
+		return nil
+	}
+	if v.Kind == resp.Error {
+		code, text := v.Code()
+		c.err = &resp.Failure{Code: code, Text: text}
+		c.finish()
+		return nil
+	}
+	follows, err := c.answer.Take(v)
+	if follows && err == nil && c.tag != "" {
+		c.mu.Unlock()
+		return nil
+	}
+	c.err = err
+	c.finish()
+	if errors.Is(err, ErrOutOfStep) {
+		return err
+	}
+	return nil
+}
+
+// lose tells the caller that there will be no reply.
+func (c *call) lose(err *LostError) {
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		c.recycle()
+		return
+	}
+	c.err = err
+	c.finish()
+}
+
+// finish ends a call, and unlocks it. The caller has it from then on.
+func (c *call) finish() {
+	c.over = true
+	done := c.done
+	c.mu.Unlock()
+	done <- struct{}{}
+}
+
+// giveUp reports whether the caller goes without an answer: none came before.
+func (c *call) giveUp() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	given := !c.over
+	c.over = true
+	return given
+}
+
+// A queue has the calls whose replies are due, in the order of their commands.
+type queue struct {
+	calls []*call
+	head  int
+}
+
+func (q *queue) len() int { return len(q.calls) - q.head }
+
+func (q *queue) push(c *call) {
+	if q.head > 64 && q.head > len(q.calls)/2 {
+		n := copy(q.calls, q.calls[q.head:])
+		clear(q.calls[n:])
+		q.calls, q.head = q.calls[:n], 0
+	}
+	q.calls = append(q.calls, c)
+}
+
+// pop returns the oldest call; nil if there is none.
+func (q *queue) pop() *call {
+	if q.len() == 0 {
+		return nil
+	}
+	c := q.calls[q.head]
+	q.calls[q.head] = nil
+	if q.head++; q.head == len(q.calls) {
+		q.calls, q.head = q.calls[:0], 0
+	}
+	return c
+}

@@ -72,13 +72,14 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		}
 		return c, nil
 	}
-	http, err := config.httpClient()
+	secure, err := config.tls()
 	if err != nil {
 		return nil, err
 	}
 	s, err := server.Open(ctx, v1.CallerConfig{
-		Servers: config.Servers, Namespace: config.Namespace, Client: http, Timeout: callTimeout,
-		PingWithin: config.TTL, Token: config.Token, Insecure: config.Insecure,
+		Servers: config.Servers, Namespace: config.Namespace, Timeout: callTimeout, PingWithin: config.TTL,
+		Wire: config.Wire, Client: config.HTTP, TLS: secure, Dial: config.Dial,
+		Token: config.Token, Insecure: config.Insecure,
 	})
 	if err != nil {
 		return nil, err

@@ -4,26 +4,21 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net/http"
 	"os"
 
 	"github.com/leasehold/leasehold"
-	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
-// httpClient returns the configured HTTP client, or one with the configured TLS.
-func (c Config) httpClient() (*http.Client, error) {
-	if c.HTTP != nil {
-		return c.HTTP, nil
-	}
-	if c.TLS != nil {
-		return v1.NewClient(c.TLS), nil
+// tls returns how to trust servers with https; nil: as this machine does, or as the HTTP client does.
+func (c Config) tls() (*tls.Config, error) {
+	if c.HTTP != nil || c.TLS != nil {
+		return c.TLS, nil
 	}
 	config, err := environTLS(os.Getenv("LEASEHOLD_CA"), os.Getenv("LEASEHOLD_CERT"), os.Getenv("LEASEHOLD_KEY"))
 	if err != nil {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
-	return v1.NewClient(config), nil
+	return config, nil
 }
 
 // environTLS returns the TLS configuration of the environment; nil if there is none. The

@@ -2,7 +2,9 @@ package v1
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
+	"net"
 	"net/http"
 	"time"
 )
@@ -34,7 +36,11 @@ type CallerConfig struct {
 	Timeout    time.Duration // of one request to one server, besides what it waits; 0: 30s
 	PingWithin time.Duration // the TTL that a dead connection must not cost; 0: connections are not pinged
 	TLS        *tls.Config   // for servers with https; nil: what this machine trusts
-	Client     *http.Client  // nil: one of its own. It must configure TLS itself
+	Client     *http.Client  // nil: one of its own. It must configure TLS itself, and means WireHTTP
+	Wire       Wire          // zero: RESP where the server speaks it, else HTTP
+
+	// Dial makes connections; nil: a net.Dialer does. TLS is added to them where it is needed.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Token proves who asks; nil: nothing does. A token is sent only over TLS or to this machine, unless Insecure is
 	// set, and never along a redirect.
@@ -79,5 +85,5 @@ func (c *Caller) CloseIdle() {
 		c.servers.CloseIdle()
 		return
 	}
-	c.endpoint.connections.CloseIdleConnections()
+	c.endpoint.closeIdle()
 }

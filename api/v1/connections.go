@@ -2,6 +2,7 @@ package v1
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -11,19 +12,30 @@ import (
 
 // NewClient returns an HTTP client without a limit on the whole of a request: some
 // requests wait, and watches never end. config may be nil.
-func NewClient(config *tls.Config) *http.Client {
-	// Both limits are far below the default TTL of 30 s, so that a server that is down leaves time
-	// for others.
-	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
+func NewClient(config *tls.Config) *http.Client { return newClient(config, nil) }
+
+func newClient(config *tls.Config, dial dialFunc) *http.Client {
+	if dial == nil {
+		dial = newDialer().DialContext
+	}
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
+			Proxy: http.ProxyFromEnvironment, DialContext: dial,
 			TLSHandshakeTimeout: 5 * time.Second, TLSClientConfig: config, ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: idleTimeout,
 		},
 		CheckRedirect: stayHere,
 	}
 }
+
+// newDialer and the handshake have limits far below the default TTL of 30 s, so that a server that is down leaves time
+// for others.
+func newDialer() *net.Dialer {
+	return &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
+}
+
+// A dialFunc makes a connection.
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // stayHere refuses redirects: following one would send a command, and a token, to a server that nobody named.
 func stayHere(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -110,13 +122,16 @@ func (c *connections) dialled() int {
 }
 
 // redial abandons the connections of a generation, unless somebody did already. Requests that are
-// under way over them go on. Closing them would turn one slow answer into many failed requests.
-func (c *connections) redial(generation int) {
+// under way over them go on. Closing them would turn one slow answer into many failed requests. It
+// reports whether it did.
+func (c *connections) redial(generation int) (did bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.generation == generation {
-		c.renewLocked()
+	if c.generation != generation {
+		return false
 	}
+	c.renewLocked()
+	return true
 }
 
 // pingWithin makes pings frequent enough for a TTL. It only ever shortens the interval, since the

@@ -43,10 +43,19 @@ type credentials struct {
 
 // authorize adds the token to a request, and returns it.
 func (c *credentials) authorize(hr *http.Request) (string, error) {
+	token, err := c.show(hr.Context(), hr.URL)
+	if err == nil && token != "" {
+		hr.Header.Set("Authorization", "Bearer "+token)
+	}
+	return token, err
+}
+
+// show returns the token for a server; empty if there is none.
+func (c *credentials) show(ctx context.Context, server *url.URL) (string, error) {
 	if c.token == nil {
 		return "", nil
 	}
-	token, err := c.token(hr.Context())
+	token, err := c.token(ctx)
 	var coded *leasehold.Error
 	switch {
 	case err != nil && !errors.As(err, &coded):
@@ -57,15 +66,14 @@ func (c *credentials) authorize(hr *http.Request) (string, error) {
 		return "", err
 	case token == "":
 		return "", nil
-	case !c.insecure && !private(hr.URL):
+	case !c.insecure && !private(server):
 		return "", &leasehold.Error{Code: leasehold.Refused, Message: fmt.Sprintf("the token is not sent to %s://%s "+
 			"without TLS, because others on the way could read it: write the server as https://%s, or say --insecure",
-			hr.URL.Scheme, hr.URL.Host, hr.URL.Host)}
+			server.Scheme, server.Host, server.Host)}
 	case !plainToken(token):
 		return "", &leasehold.Error{Code: leasehold.Invalid, Message: "the token has characters that no token has: " +
 			"check the file or variable that it comes from"}
 	}
-	hr.Header.Set("Authorization", "Bearer "+token)
 	return token, nil
 }
 

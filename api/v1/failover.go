@@ -30,7 +30,10 @@ func NewServers(config CallerConfig) (*Servers, error) {
 	}
 	client := config.Client
 	if client == nil {
-		client = NewClient(config.TLS)
+		client = newClient(config.TLS, config.Dial)
+	}
+	if err := config.Wire.check(); err != nil {
+		return nil, err
 	}
 	s := &Servers{}
 	for _, address := range addresses {
@@ -41,6 +44,9 @@ func NewServers(config CallerConfig) (*Servers, error) {
 		}
 		c := newCaller(config)
 		c.endpoint = newEndpoint(complete, client, config.PingWithin)
+		if c.endpoint.wire, err = newWire(c.endpoint, config); err != nil {
+			return nil, err
+		}
 		if config.Token != nil {
 			c.endpoint.client.CheckRedirect = stayHere
 		}
@@ -62,6 +68,7 @@ type endpoint struct {
 	address     string // without a slash at its end
 	client      http.Client
 	connections *connections
+	wire        *wire        // nil: it is asked by HTTP alone
 	level       atomic.Int64 // as its last answer said
 }
 
@@ -69,6 +76,13 @@ func newEndpoint(address string, client *http.Client, ttl time.Duration) *endpoi
 	e := &endpoint{address: address, client: *client, connections: newConnections(client.Transport, ttl)}
 	e.client.Transport = e.connections
 	return e
+}
+
+func (e *endpoint) closeIdle() {
+	e.connections.CloseIdleConnections()
+	if e.wire != nil {
+		e.wire.pool.Retire()
+	}
 }
 
 // A Choice is the server to ask now, as a Caller that asks no other.
@@ -95,7 +109,9 @@ func (s *Servers) Leave(c Choice) { s.current.CompareAndSwap(c.turn, c.turn+1) }
 // redialled since the server was chosen, the fresh connections are left alone.
 func (s *Servers) LeaveSilent(c Choice) {
 	s.Leave(c)
-	c.endpoint.connections.redial(c.generation)
+	if c.endpoint.connections.redial(c.generation) && c.endpoint.wire != nil {
+		c.endpoint.wire.pool.Retire()
+	}
 }
 
 // Count returns the number of servers.
@@ -109,13 +125,16 @@ func (s *Servers) Level() int { return s.Choose().Level() }
 func (s *Servers) PingWithin(ttl time.Duration) {
 	for _, c := range s.all {
 		c.endpoint.connections.pingWithin(ttl)
+		if c.endpoint.wire != nil {
+			c.endpoint.wire.pingWithin(ttl)
+		}
 	}
 }
 
 // CloseIdle closes connections that are not in use.
 func (s *Servers) CloseIdle() {
 	for _, c := range s.all {
-		c.endpoint.connections.CloseIdleConnections()
+		c.endpoint.closeIdle()
 	}
 }
 

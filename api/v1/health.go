@@ -2,11 +2,13 @@ package v1
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/resp/pipeline"
 )
 
 // A Version says which program a server runs.
@@ -19,6 +21,26 @@ type Version struct {
 // Version returns which program the server runs.
 func (c *Caller) Version(ctx context.Context) (Version, error) {
 	return send[Version](ctx, c, request{method: "GET", path: "/version", global: true})
+}
+
+// Connect returns once the server has answered: by RESP with the greeting of a connection that later requests use, by
+// HTTP with its version.
+func (c *Caller) Connect(ctx context.Context) error {
+	if w := c.one().endpoint.wire; w != nil {
+		token, err := c.proof.show(ctx, w.url)
+		if err != nil {
+			return err
+		}
+		_, err = w.get(ctx, token, pipeline.Commands)
+		if errors.Is(err, ErrUnauthenticated) {
+			return nil // the first request says so, unless there is another token by then
+		}
+		if err != errHTTP {
+			return err
+		}
+	}
+	_, err := c.Version(ctx)
+	return err
 }
 
 // ReadyWarning begins a line of Ready that is no check, but something to look at.

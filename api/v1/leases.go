@@ -151,30 +151,30 @@ type Lease struct {
 // Acquire acquires a resource, and waits for it as long as the request says.
 func (c *Caller) Acquire(ctx context.Context, r AcquireRequest, options ...Option) (Lease, error) {
 	return send[Lease](ctx, c, request{
-		method: "POST", path: "/v1/acquire", body: r, options: options,
+		command: &acquireCommand{r}, method: "POST", options: options,
 		wait: time.Duration(max(0, r.Wait)), idempotent: r.ID != "",
 	})
 }
 
 // Renew renews a lease for its TTL from now.
 func (c *Caller) Renew(ctx context.Context, r RenewRequest) (Lease, error) {
-	return send[Lease](ctx, c, request{method: "POST", path: "/v1/renew", body: r, idempotent: true})
+	return send[Lease](ctx, c, request{command: &renewCommand{r}, method: "POST", idempotent: true})
 }
 
 // Release releases a lease, or leaves the queue.
 func (c *Caller) Release(ctx context.Context, r ReleaseRequest, options ...Option) error {
 	_, err := send[Nothing](ctx, c, request{
-		method: "POST", path: "/v1/release", body: r, options: options, idempotent: true,
+		command: &releaseCommand{r}, method: "POST", options: options, idempotent: true,
 	})
 	return err
 }
 
 // Change gives a lease another holder or id.
 func (c *Caller) Change(ctx context.Context, r ChangeRequest, options ...Option) (Lease, error) {
-	return send[Lease](ctx, c, request{method: "POST", path: "/v1/change", body: r, options: options})
+	return send[Lease](ctx, c, request{command: &changeCommand{r}, method: "POST", options: options})
 }
 
 // Break ends a lease as an operator. If it ended several, the newest has the others in Also.
 func (c *Caller) Break(ctx context.Context, r BreakRequest, options ...Option) (Lease, error) {
-	return send[Lease](ctx, c, request{method: "POST", path: "/v1/break", body: r, options: options})
+	return send[Lease](ctx, c, request{command: &breakCommand{r}, method: "POST", options: options})
 }

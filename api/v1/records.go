@@ -138,36 +138,12 @@ func (f Fence) set(h http.Header) {
 
 // Record returns one record, as of a revision; 0: the newest.
 func (c *Caller) Record(ctx context.Context, path string, revision uint64) (Record, error) {
-	query := url.Values{}
-	setRevision(query, revision)
-	return send[Record](ctx, c, request{method: "GET", path: "/v1/records/" + escapePath(path), query: query})
+	return send[Record](ctx, c, request{command: &getCommand{path, revision}, method: "GET"})
 }
 
 // PutRecord creates or changes a record.
 func (c *Caller) PutRecord(ctx context.Context, r PutRequest, options ...Option) (Record, error) {
-	query, header := url.Values{}, http.Header{}
-	setText(query, "session", r.Session)
-	setExpected(header, r.IfRevision)
-	if r.IfAbsent {
-		header.Set("If-None-Match", "*")
-	}
-	r.Fence.set(header)
-	if r.Version != 0 {
-		query.Set("version", strconv.FormatUint(r.Version, 10))
-	}
-	switch {
-	case r.Keep < 0:
-		query.Set("keep", "none")
-	case r.Keep > 0:
-		query.Set("keep", strconv.Itoa(r.Keep))
-	}
-	put := request{
-		method: "PUT", path: "/v1/records/" + escapePath(r.Path), query: query, header: header,
-		value: &r.Value, options: options,
-	}
-	if put.stream = r.Body; r.Body != nil {
-		put.value = nil
-	}
+	put := request{command: &putCommand{r}, method: "PUT", stream: r.Body, options: options}
 	return send[Record](ctx, c, put)
 }
 
@@ -208,17 +184,7 @@ func (c *Caller) Versions(ctx context.Context, path, after string, limit int) (V
 
 // DeleteRecord deletes one record, or those of a prefix or range.
 func (c *Caller) DeleteRecord(ctx context.Context, r DeleteRequest, options ...Option) (Deleted, error) {
-	query, header := url.Values{}, http.Header{}
-	setText(query, "prefix", r.Prefix)
-	setText(query, "from", r.From)
-	setText(query, "to", r.To)
-	setExpected(header, r.IfRevision)
-	r.Fence.set(header)
-	path := "/v1/records"
-	if r.Path != "" {
-		path += "/" + escapePath(r.Path)
-	}
-	return send[Deleted](ctx, c, request{method: "DELETE", path: path, query: query, header: header, options: options})
+	return send[Deleted](ctx, c, request{command: &deleteCommand{r}, method: "DELETE", options: options})
 }
 
 // RecordPage returns one page of records.

@@ -13,6 +13,7 @@ import (
 // for each attempt, since a body can be read only once and each server has its own address; a
 // stream cannot be built again, so it is sent once.
 type request struct {
+	command    command // says the rest, but for method, wait and options, in either wire's words; nil: HTTP alone
 	method     string
 	path       string // escaped
 	query      url.Values

@@ -96,9 +96,7 @@ type ResourcePage struct {
 // Resource returns one resource, with at most this number of its waiters; 0: the server's
 // default.
 func (c *Caller) Resource(ctx context.Context, path string, waiters int) (Resource, error) {
-	query := url.Values{}
-	setNumber(query, "queue", waiters)
-	return send[Resource](ctx, c, request{method: "GET", path: "/v1/resources/" + escapePath(path), query: query})
+	return send[Resource](ctx, c, request{command: &readCommand{path, waiters}, method: "GET"})
 }
 
 // ResourcePage returns one page of resources.

@@ -73,6 +73,14 @@ func (c *Caller) anywhere(ctx context.Context, limit time.Duration, r request, s
 
 // doHere asks this one server and reads its answer.
 func (c *Caller) doHere(ctx context.Context, r request, answer any) (http.Header, error) {
+	if r.command != nil {
+		if c.endpoint.wire != nil {
+			if err := c.overRESP(ctx, r, answer); err != errHTTP {
+				return nil, err
+			}
+		}
+		r.command.http(&r)
+	}
 	response, err := c.openHere(ctx, r)
 	if err != nil {
 		return nil, err
@@ -96,15 +104,22 @@ const maxAnswer = 64 << 20
 // of which nothing was done, is sent once more.
 func (c *Caller) openHere(ctx context.Context, r request) (*http.Response, error) {
 	response, token, err := c.attempt(ctx, r)
-	if token == "" || r.stream != nil || !errors.Is(err, ErrUnauthenticated) {
+	if r.stream != nil {
 		return response, err
 	}
-	again := context.WithValue(ctx, rejectedKey{}, token)
-	if next, failed := c.proof.token(again); failed != nil || next == token || next == "" {
-		return response, err
+	if _, is := c.another(ctx, token, err); is {
+		response, _, err = c.attempt(ctx, r)
 	}
-	response, _, err = c.attempt(ctx, r)
 	return response, err
+}
+
+// another returns the token to try next, if a server refused one and there is another.
+func (c *Caller) another(ctx context.Context, token string, err error) (string, bool) {
+	if token == "" || !errors.Is(err, ErrUnauthenticated) {
+		return "", false
+	}
+	next, failed := c.proof.token(context.WithValue(ctx, rejectedKey{}, token))
+	return next, failed == nil && next != token && next != "" && plainToken(next)
 }
 
 // attempt sends a request once. It also returns the token that was sent.

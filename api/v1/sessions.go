@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"net/url"
-	"strconv"
 )
 
 // A SessionRequest opens a session.
@@ -36,23 +35,20 @@ type Session struct {
 // OpenSession opens a session.
 func (c *Caller) OpenSession(ctx context.Context, r SessionRequest, options ...Option) (Session, error) {
 	return send[Session](ctx, c, request{
-		method: "POST", path: "/v1/sessions", body: r, options: options, idempotent: r.ID != "",
+		command: &openCommand{r}, method: "POST", options: options, idempotent: r.ID != "",
 	})
 }
 
 // RenewSession renews a session, and everything that is bound to it, for its TTL from now.
 func (c *Caller) RenewSession(ctx context.Context, id string) (Session, error) {
-	return send[Session](ctx, c, request{method: "POST", path: "/v1/sessions/" + escape(id) + "/renew",
-		idempotent: true})
+	return send[Session](ctx, c, request{command: &renewSessionCommand{id: id}, method: "POST", idempotent: true})
 }
 
 // RenewSessionSince renews a session, and has only interventions named after the given count.
 // Servers below level 4 refuse it.
 func (c *Caller) RenewSessionSince(ctx context.Context, id string, interventions uint64) (Session, error) {
-	query := url.Values{"seen": {strconv.FormatUint(interventions, 10)}}
-	return send[Session](ctx, c, request{
-		method: "POST", path: "/v1/sessions/" + escape(id) + "/renew", query: query, idempotent: true,
-	})
+	command := &renewSessionCommand{id: id, seen: interventions, asks: true}
+	return send[Session](ctx, c, request{command: command, method: "POST", idempotent: true})
 }
 
 // A SessionQuery says which sessions to list.
@@ -94,7 +90,7 @@ func (c *Caller) AbandonSession(ctx context.Context, id string, options ...Optio
 // CloseSession ends a session and releases everything that is bound to it.
 func (c *Caller) CloseSession(ctx context.Context, id string, options ...Option) error {
 	_, err := send[Nothing](ctx, c, request{
-		method: "DELETE", path: "/v1/sessions/" + escape(id), options: options, idempotent: true,
+		command: &closeSessionCommand{id}, method: "DELETE", options: options, idempotent: true,
 	})
 	return err
 }

@@ -38,10 +38,7 @@ func Open(ctx context.Context, config v1.CallerConfig) (*Store, error) {
 		return nil, err
 	}
 	read := v1.Attempts{Limit: config.Timeout, Idempotent: true}
-	err = servers.Each(ctx, read, func(ctx context.Context, server *v1.Caller) error {
-		_, err := server.Version(ctx)
-		return err
-	})
+	err = servers.Each(ctx, read, func(ctx context.Context, server *v1.Caller) error { return server.Connect(ctx) })
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,11 @@ package v1
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/leasehold/leasehold"
 )
 
 // An AcquireRequest acquires a resource, or several at the same moment: all or none.
@@ -166,6 +169,9 @@ func (c *Caller) Release(ctx context.Context, r ReleaseRequest, options ...Optio
 	_, err := send[Nothing](ctx, c, request{
 		command: &releaseCommand{r}, method: "POST", options: options, idempotent: true,
 	})
+	if len(r.IDs) == 1 && errors.Is(err, leasehold.ErrLost) {
+		return nil // of several, those that have ended are no failure; RESP does not tell several from one
+	}
 	return err
 }
 

@@ -77,7 +77,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		return nil, err
 	}
 	s, err := server.Open(ctx, v1.CallerConfig{
-		Servers: config.Servers, Namespace: config.Namespace, Timeout: callTimeout, PingWithin: config.TTL,
+		Servers: config.addresses(), Namespace: config.Namespace, Timeout: callTimeout, PingWithin: config.TTL,
 		Wire: config.Wire, Client: config.HTTP, TLS: secure, Dial: config.Dial,
 		Token: config.Token, Insecure: config.Insecure,
 	})

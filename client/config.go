@@ -54,16 +54,17 @@ type Config struct {
 	Token    func(ctx context.Context) (string, error)
 	Insecure bool
 
-	// Wire is how requests are written. Empty: LEASEHOLD_WIRE; then RESP, which is several times faster, where the
-	// server speaks it, and HTTP where it or a proxy before it does not.
+	// Wire is how requests are written. Empty: by LEASEHOLD_WIRE, unless HTTP is set; then HTTP. v1.WireRESP costs
+	// less. v1.WireAuto is RESP where the server speaks it, and HTTP where it or a proxy before it does not, or where
+	// HTTP is set.
 	Wire v1.Wire
 
 	// Dial makes connections; nil: a net.Dialer does. TLS is added to them for servers with https.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// HTTP is used to send requests, all of them by HTTP; nil: a client of its own, for those that are not sent by
-	// RESP. It must have no Timeout, because some requests wait, and must configure TLS itself. If its Transport is
-	// an *http.Transport, connections are made with its settings, but are not shared with it.
+	// HTTP sends the requests that are not sent by RESP; nil: a client of its own. It must have no Timeout, because
+	// some requests wait, and must configure TLS itself. If its Transport is an *http.Transport, connections are made
+	// with its settings, but are not shared with it.
 	HTTP *http.Client
 }
 
@@ -88,7 +89,9 @@ func (c Config) complete() Config {
 	if c.Clock == nil {
 		c.Clock = store.SystemClock()
 	}
-	c.Wire = cmp.Or(c.Wire, v1.Wire(os.Getenv("LEASEHOLD_WIRE")))
+	if c.HTTP == nil {
+		c.Wire = cmp.Or(c.Wire, v1.Wire(os.Getenv("LEASEHOLD_WIRE")))
+	}
 	if c.Token == nil {
 		c.Token = v1.EnvironToken(os.Getenv)
 	}

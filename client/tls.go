@@ -5,8 +5,10 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
 )
 
 // tls returns how to trust servers with https; nil: as this machine does, or as the HTTP client does.
@@ -19,6 +21,18 @@ func (c Config) tls() (*tls.Config, error) {
 		return nil, &leasehold.Error{Code: leasehold.Invalid, Message: err.Error()}
 	}
 	return config, nil
+}
+
+// addresses returns the servers as URLs: without a scheme it is http, also where TLS is configured. What is no address
+// is refused later.
+func (c Config) addresses() []string {
+	all := slices.Clone(c.Servers)
+	for i, address := range all {
+		if complete, err := v1.ServerURL(address, false); err == nil {
+			all[i] = complete
+		}
+	}
+	return all
 }
 
 // environTLS returns the TLS configuration of the environment; nil if there is none. The

@@ -36,8 +36,8 @@ type CallerConfig struct {
 	Timeout    time.Duration // of one request to one server, besides what it waits; 0: 30s
 	PingWithin time.Duration // the TTL that a dead connection must not cost; 0: connections are not pinged
 	TLS        *tls.Config   // for servers with https; nil: what this machine trusts
-	Client     *http.Client  // nil: one of its own. It must configure TLS itself, and means WireHTTP
-	Wire       Wire          // zero: RESP where the server speaks it, else HTTP
+	Client     *http.Client  // nil: one of its own. It must configure TLS itself, and turns WireAuto into WireHTTP
+	Wire       Wire          // zero: HTTP
 
 	// Dial makes connections; nil: a net.Dialer does. TLS is added to them where it is needed.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -3,7 +3,6 @@ package v1
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"net"
@@ -21,20 +20,21 @@ import (
 // A Wire is how requests are written.
 type Wire string
 
-// The wires. Servers have both on the same port. RESP is several times faster; HTTP passes every proxy.
+// The wires. Servers have both on the same port. RESP costs less; HTTP passes every proxy.
 const (
-	WireAuto Wire = ""     // RESP where the server speaks it, else HTTP
+	WireHTTP Wire = "http" // also if none is named
 	WireRESP Wire = "resp" // RESP, or an error if the server does not speak it
-	WireHTTP Wire = "http"
+	WireAuto Wire = "auto" // RESP where the server speaks it, else HTTP
 )
 
 // check returns an error for a text that names no wire.
 func (w Wire) check() error {
 	switch w {
-	case WireAuto, WireRESP, WireHTTP:
+	case "", WireHTTP, WireRESP, WireAuto:
 		return nil
 	}
-	return &leasehold.Error{Code: leasehold.Invalid, Message: "unknown wire \"" + string(w) + "\": write resp or http"}
+	message := "unknown wire \"" + string(w) + "\": write http, resp or auto"
+	return &leasehold.Error{Code: leasehold.Invalid, Message: message}
 }
 
 // errHTTP says that a server is to be asked by HTTP. Nothing was sent to it.
@@ -52,8 +52,11 @@ type wire struct {
 
 // newWire returns the RESP side of a server; nil: it is to be asked by HTTP.
 func newWire(e *endpoint, config CallerConfig) (*wire, error) {
+	if config.Wire != WireRESP && (config.Wire != WireAuto || config.Client != nil) {
+		return nil, nil
+	}
 	u, err := url.Parse(e.address)
-	if err != nil || config.Wire == WireHTTP || config.Client != nil && config.Wire != WireRESP {
+	if err != nil {
 		return nil, err
 	}
 	w := &wire{endpoint: e, url: u, namespace: config.Namespace, forced: config.Wire == WireRESP}
@@ -70,24 +73,13 @@ func newWire(e *endpoint, config CallerConfig) (*wire, error) {
 	}
 	port := "80"
 	if u.Scheme == "https" {
-		port, how.TLS = "443", secure(config.TLS, u.Hostname(), how.Protocol)
+		port, how.TLS = "443", pipeline.Secure(config.TLS, u.Hostname(), how.Protocol)
 	}
 	if u.Port() == "" {
 		how.Host = net.JoinHostPort(u.Hostname(), port)
 	}
 	w.pool = pipeline.NewPool(how)
 	return w, nil
-}
-
-// secure returns how to begin a connection with TLS. It offers HTTP too, so that a server that does not know RESP ends
-// the handshake with an answer and not with an alert.
-func secure(config *tls.Config, host, protocol string) *tls.Config {
-	if config = config.Clone(); config == nil {
-		config = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	config.NextProtos = []string{protocol, "http/1.1"}
-	config.ServerName = cmp.Or(config.ServerName, host)
-	return config
 }
 
 // viaProxy reports whether the environment names an HTTP proxy for a server.
@@ -163,6 +155,8 @@ func (w *wire) refusal(f *resp.Failure) error {
 		return errHTTP
 	case f.Code == "NOAUTH" || f.Code == "WRONGPASS":
 		return unproven(w.problem(f, leasehold.Denied), http.StatusUnauthorized)
+	case f.Code == "LOADING": // it starts or stops, and did nothing
+		return w.problem(f, leasehold.Unavailable)
 	}
 	return w.problem(f, cmp.Or(leasehold.CodeOf(strings.ToLower(f.Code)), leasehold.Refused))
 }

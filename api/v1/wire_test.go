@@ -190,7 +190,7 @@ func TestAServerThatKnowsOnlyHTTP(t *testing.T) {
 					conns.Add(1)
 				}
 			}
-			config := v1.CallerConfig{}
+			config := v1.CallerConfig{Wire: v1.WireAuto}
 			if server.EnableHTTP2 = secure; secure {
 				server.StartTLS()
 				config.TLS = server.Client().Transport.(*http.Transport).TLSClientConfig
@@ -229,6 +229,7 @@ func TestErrorsOverRESP(t *testing.T) {
 		},
 		"-LIMITED too many":     func(err error) bool { return errors.Is(err, leasehold.ErrLimited) },
 		"-UNAVAILABLE starting": func(err error) bool { return errors.Is(err, leasehold.ErrUnavailable) },
+		"-LOADING stopping":     func(err error) bool { return errors.Is(err, leasehold.ErrUnavailable) },
 		"-NOAUTH who are you": func(err error) bool {
 			return errors.Is(err, v1.ErrUnauthenticated) && errors.Is(err, leasehold.ErrDenied)
 		},
@@ -276,7 +277,7 @@ func TestLostOverRESP(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = gone.Close()
-	c = callerOf(t, v1.CallerConfig{Server: "http://" + gone.Addr().String()})
+	c = callerOf(t, v1.CallerConfig{Server: "http://" + gone.Addr().String(), Wire: v1.WireAuto})
 	if _, err := c.Acquire(t.Context(), acquireA); !errors.Is(err, leasehold.ErrUnavailable) {
 		t.Errorf("nobody is there: %v", err)
 	}
@@ -321,7 +322,7 @@ func TestTokensOverRESP(t *testing.T) {
 	if want := []string{"HELLO 3 AUTH default one", "HELLO 3 AUTH default two"}; !slices.Equal(s.saw("HELLO"), want) {
 		t.Errorf("%q", s.saw("HELLO"))
 	}
-	far := callerOf(t, v1.CallerConfig{Server: "http://192.0.2.1", Token: func(context.Context) (string, error) { return "x", nil }})
+	far := callerOf(t, v1.CallerConfig{Server: "http://192.0.2.1", Wire: v1.WireAuto, Token: func(context.Context) (string, error) { return "x", nil }})
 	if _, err := far.Renew(t.Context(), v1.RenewRequest{ID: "a"}); !errors.Is(err, leasehold.ErrRefused) {
 		t.Errorf("a token without TLS: %v", err)
 	}
@@ -390,7 +391,7 @@ func TestAnUnknownCommandGoesByHTTP(t *testing.T) {
 		}
 		return usual(command)
 	})
-	c := callerOf(t, v1.CallerConfig{Server: url})
+	c := callerOf(t, v1.CallerConfig{Server: url, Wire: v1.WireAuto})
 	_, err := c.Renew(t.Context(), v1.RenewRequest{ID: "a"})
 	if err == nil || len(s.saw("LH.RENEW")) != 1 {
 		t.Errorf("%v after %q", err, s.commands)

@@ -70,9 +70,8 @@ func NewConn(client config.Client, cmd *cobra.Command) (*Conn, error) {
 	if len(client.Servers) == 1 && store.Names(client.Servers[0]) {
 		return c, c.useStore(client.Servers[0])
 	}
-	// A command makes a request or two: a greeting before them would cost more than HTTP does.
 	caller, err := v1.NewCaller(v1.CallerConfig{Servers: client.Servers, Namespace: client.Namespace, Timeout: Patience,
-		Wire: v1.WireHTTP, TLS: c.TLS, Token: client.Token, Insecure: client.Insecure})
+		TLS: c.TLS, Token: client.Token, Insecure: client.Insecure})
 	c.Caller = caller
 	return c, err
 }

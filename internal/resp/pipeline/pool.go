@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -267,6 +268,17 @@ func (p *Pool) greet(token string) (_ *Conn, silent bool, err error) {
 	}
 	c.Start()
 	return c, false, nil
+}
+
+// Secure returns how to begin a connection with TLS; config may be nil. It offers HTTP too, so that a server that does
+// not know RESP ends the handshake with an answer and not with an alert.
+func Secure(config *tls.Config, host, protocol string) *tls.Config {
+	if config = config.Clone(); config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config.NextProtos = []string{protocol, "http/1.1"}
+	config.ServerName = cmp.Or(config.ServerName, host)
+	return config
 }
 
 func (p *Pool) shakeHands(conn *tls.Conn) error {

@@ -175,7 +175,7 @@ func TestAConnectionLeadsNowhere(t *testing.T) {
 			transport := s.HTTP().Transport.(*http.Transport)
 			h := &holes{dial: transport.DialContext}
 			transport.DialContext = h.dialContext
-			lives(t, s.Dial(t, func(c *client.Config) { c.HTTP = &http.Client{Transport: transport} }), h)
+			lives(t, s.Dial(t, byHTTP(transport)), h)
 		})
 	})
 	for _, pings := range []bool{true, false} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
@@ -27,6 +28,7 @@ func TestDialByTheEnvironment(t *testing.T) {
 	t.Setenv("LEASEHOLD_SERVER", "http://127.0.0.1:1, "+server.URL)
 	t.Setenv("LEASEHOLD_NAMESPACE", "elsewhere")
 	t.Setenv("LEASEHOLD_HOLDER", "ann")
+	t.Setenv("LEASEHOLD_WIRE", "auto") // httptest speaks HTTP alone
 	c, err := client.Dial(t.Context(), client.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +71,11 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 	}
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
-	if _, err := client.Dial(t.Context(), client.Config{Servers: []string{other.URL}}); err == nil || !strings.Contains(err.Error(), "is not a Leasehold server") {
-		t.Errorf("another server: %v", err)
+	for _, wire := range []v1.Wire{v1.WireHTTP, v1.WireAuto} {
+		_, err := client.Dial(t.Context(), client.Config{Servers: []string{other.URL}, Wire: wire})
+		if err == nil || !strings.Contains(err.Error(), "is not a Leasehold server") {
+			t.Errorf("another server, %s: %v", wire, err)
+		}
 	}
 }
 
@@ -81,6 +86,7 @@ func TestTheHolderIsTheProcess(t *testing.T) {
 	server := httptest.NewServer(door.MustHost(e, door.HostConfig{}, native.Kind))
 	defer server.Close()
 	t.Setenv("LEASEHOLD_HOLDER", "")
+	t.Setenv("LEASEHOLD_WIRE", "auto")
 	c, err := client.Dial(t.Context(), client.Config{Servers: []string{server.URL}})
 	if err != nil {
 		t.Fatal(err)

@@ -221,13 +221,11 @@ func TestAnElectionSurvivesAnOutageAtItsStart(t *testing.T) {
 func TestTheLeaderIsReadWithoutItsQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
 		queues := make(chan string, 1)
-		c := s.Dial(t, func(config *client.Config) {
-			config.HTTP = &http.Client{Transport: observed{s.HTTP().Transport, func(r *http.Request) {
-				if strings.HasPrefix(r.URL.Path, "/v1/resources/") {
-					queues <- r.URL.Query().Get("queue")
-				}
-			}}}
-		})
+		c := s.Dial(t, byHTTP(observed{s.HTTP().Transport, func(r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, "/v1/resources/") {
+				queues <- r.URL.Query().Get("queue")
+			}
+		}}))
 		acquire(t, c, "leader")
 		if l, err := c.Leader(t.Context(), "leader"); err != nil || l.Token == 0 {
 			t.Fatalf("%+v leads: %v", l, err)

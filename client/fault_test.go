@@ -35,7 +35,12 @@ type road struct {
 // on puts a road between the clients that are dialled with it and the server.
 func on(s *leasetest.Server) (*road, func(*client.Config)) {
 	r := &road{RoundTripper: s.HTTP().Transport}
-	return r, func(c *client.Config) { c.HTTP = &http.Client{Transport: r} }
+	return r, byHTTP(r)
+}
+
+// byHTTP makes a client send all its requests by HTTP, on a way of a test.
+func byHTTP(way http.RoundTripper) func(*client.Config) {
+	return func(c *client.Config) { c.HTTP, c.Wire = &http.Client{Transport: way}, v1.WireHTTP }
 }
 
 // verbOf names a message.
@@ -462,7 +467,7 @@ func TestAnAcquireOutlivesItsSession(t *testing.T) {
 func TestARefusalAfterALostReply(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
 		road, _ := on(s)
-		c := s.Dial(t, func(config *client.Config) { config.HTTP = &http.Client{Transport: &grudging{road: road}} })
+		c := s.Dial(t, byHTTP(&grudging{road: road}))
 		acquire(t, s.Dial(t), "other") // so that nothing depends on tokens
 		if _, err := c.Acquire(t.Context(), "r"); !errors.Is(err, leasehold.ErrLimited) {
 			t.Fatalf("the error is %v", err)
@@ -506,7 +511,7 @@ func TestTheNextServerIsAsked(t *testing.T) {
 		dead := func(config *client.Config) {
 			way(config)
 			config.Servers = []string{"http://one", "http://two"}
-			config.HTTP = &http.Client{Transport: &halfDead{road: road}}
+			byHTTP(&halfDead{road: road})(config)
 		}
 		c := s.Dial(t, dead)
 		h := acquire(t, c, "r", client.TTL(5*time.Second))

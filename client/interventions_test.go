@@ -28,7 +28,7 @@ func onTeller(s *leasetest.Server, silent bool) (*teller, func(*client.Config)) 
 	r, _ := on(s)
 	t := &teller{deaf: deaf{r}}
 	t.silent.Store(silent)
-	return t, func(c *client.Config) { c.HTTP = &http.Client{Transport: t} }
+	return t, byHTTP(t)
 }
 
 func (t *teller) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -241,7 +241,7 @@ func TestABusyServerIsAskedAgain(t *testing.T) {
 			r, _ := on(s)
 			b := &busy{deaf: deaf{r}}
 			b.looks.Store(looks)
-			c := s.Dial(t, func(c *client.Config) { c.HTTP = &http.Client{Transport: b} })
+			c := s.Dial(t, byHTTP(b))
 			h := acquire(t, c, "r", client.TTL(15*time.Second))
 			hour := v1.Duration(time.Hour)
 			breaks(t, s, h.ID(), &hour)

@@ -178,7 +178,7 @@ func TestALateAcquireIsRefused(t *testing.T) {
 			bubble(t, func(t *testing.T, s *leasetest.Server) {
 				road, _ := on(s)
 				way := &late{road: road, resource: "r", by: by, answered: make(chan int, 1)}
-				c := s.Dial(t, func(config *client.Config) { config.HTTP = &http.Client{Transport: way} })
+				c := s.Dial(t, byHTTP(way))
 				acquire(t, c, "other") // keeps the session alive
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				defer cancel()
@@ -208,7 +208,7 @@ func TestCancelledCallsDoNotFillTheClient(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
 		full := &fullSession{}
 		full.road, _ = on(s)
-		c := s.Dial(t, func(config *client.Config) { config.HTTP = &http.Client{Transport: full} })
+		c := s.Dial(t, byHTTP(full))
 		h := acquire(t, c, "mine", client.TTL(30*time.Second))
 		s.Disconnect()
 		var wg sync.WaitGroup

@@ -66,7 +66,7 @@ func (d deaf) RoundTrip(r *http.Request) (*http.Response, error) {
 // onDeaf puts a way to the server between that carries no watch.
 func onDeaf(s *leasetest.Server) (*road, func(*client.Config)) {
 	r, _ := on(s)
-	return r, func(c *client.Config) { c.HTTP = &http.Client{Transport: deaf{r}} }
+	return r, byHTTP(deaf{r})
 }
 
 // A holder releases what an operator has renamed in the meantime, however often, without
@@ -182,7 +182,7 @@ func TestAWatchThatMissedSomethingLooksAtAll(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
 		r, _ := on(s)
 		way := &forgetful{road: r, end: make(chan struct{})}
-		h := acquire(t, s.Dial(t, func(c *client.Config) { c.HTTP = &http.Client{Transport: way} }), "r")
+		h := acquire(t, s.Dial(t, byHTTP(way)), "r")
 		now := v1.Duration(0)
 		breaks(t, s, h.ID(), &now)
 		close(way.end)

@@ -2,10 +2,13 @@ package client_test
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
@@ -16,7 +19,6 @@ import (
 // A program gets its certificates from the environment, too.
 func TestDialInTLS(t *testing.T) {
 	certificates := newCertificates(t, "127.0.0.1")
-	file := certificates.file
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -36,7 +38,21 @@ func TestDialInTLS(t *testing.T) {
 		must(<-ended)
 	}()
 
-	server := client.Config{Servers: []string{"https://" + l.Addr().String()}}
+	for wire, protocol := range map[v1.Wire]string{v1.WireHTTP: "h2", v1.WireRESP: "leasehold-resp", v1.WireAuto: "leasehold-resp"} {
+		t.Run(string(wire), func(t *testing.T) {
+			dialInTLS(t, certificates, client.Config{Servers: []string{"https://" + l.Addr().String()}, Wire: wire}, protocol)
+		})
+	}
+}
+
+func dialInTLS(t *testing.T, certificates certificates, server client.Config, protocol string) {
+	file := certificates.file
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	dial := func(ca, cert, key string) error {
 		t.Setenv("LEASEHOLD_CA", ca)
 		t.Setenv("LEASEHOLD_CERT", cert)
@@ -65,5 +81,16 @@ func TestDialInTLS(t *testing.T) {
 		}
 	}
 	server.TLS = certificates.ring(t, "ann", true).Dial()
+	var chosen sync.Map
+	server.TLS.VerifyConnection = func(s tls.ConnectionState) error {
+		chosen.Store(s.NegotiatedProtocol, true)
+		return nil
+	}
 	must(dial("", "", ""))
+	if _, is := chosen.Load(protocol); !is {
+		t.Errorf("%s is not spoken", protocol)
+	}
+	if _, is := chosen.Load("leasehold-resp"); is && server.Wire == v1.WireHTTP {
+		t.Error("RESP is spoken, and nobody chose it")
+	}
 }

@@ -26,6 +26,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -98,18 +99,23 @@ func (s *Server) Dial(t testing.TB, changes ...func(*client.Config)) *client.Cli
 	return c
 }
 
-// Config returns the configuration of a client of this server.
+// Config returns the configuration of a client of this server. LEASEHOLD_WIRE chooses its wire.
 func (s *Server) Config() client.Config {
 	return client.Config{
-		Servers: []string{"http://leasetest"}, HTTP: s.HTTP(), Clock: s.clock,
-		Namespace: "default", Holder: "test",
+		Servers: []string{"http://leasetest"}, HTTP: s.HTTP(), Dial: s.DialContext, Clock: s.clock,
+		Namespace: "default", Holder: "test", Wire: v1.Wire(os.Getenv("LEASEHOLD_WIRE")),
 	}
 }
 
 // HTTP returns an HTTP client whose requests all go to this server, whatever host they
 // name.
 func (s *Server) HTTP() *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: s.pipe.dial, MaxIdleConnsPerHost: 64}}
+	return &http.Client{Transport: &http.Transport{DialContext: s.DialContext, MaxIdleConnsPerHost: 64}}
+}
+
+// DialContext returns a connection to this server, whatever address is named: for clients that speak RESP to it.
+func (s *Server) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return s.pipe.dial(ctx, network, address)
 }
 
 // Inside returns a caller that Disconnect does not cut off: to look at the server's state, and

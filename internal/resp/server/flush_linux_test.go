@@ -153,3 +153,28 @@ func TestLoopLeavesWhatBlocks(t *testing.T) {
 	b.stalled <- struct{}{}
 	slow.expect("*(1)", "*()", "*(2)")
 }
+
+// A batch is bounded however many connections send long pipelines, and each of them has its share of it.
+func TestLoopBoundsBatch(t *testing.T) {
+	b := newBench(Config{Crowd: 1})
+	var clients []*client
+	for range 20 {
+		clients = append(clients, b.dial(t, t.Context()))
+	}
+	goOn := b.stall(t)
+	const n = 3000
+	for _, c := range clients {
+		c.send(slices.Repeat([]string{"HOT 1"}, n)...)
+	}
+	goOn()
+	for _, c := range clients {
+		for range n {
+			c.expect("*(1)")
+		}
+	}
+	b.seen.Lock()
+	defer b.seen.Unlock()
+	if most := slices.Max(b.submits); most > maxCalls {
+		t.Errorf("%d commands were in a batch", most)
+	}
+}

@@ -89,6 +89,10 @@ func (l *loop) poll() {
 	}
 }
 
+// maxCalls is about how many commands share a batch, of all connections. A few that send many at
+// a time leave room for the others, and the memory that a batch takes is kept for the next.
+const maxCalls = 8192
+
 // post has the loop look at a connection.
 func (l *loop) post(p *place) {
 	l.mu.Lock()
@@ -111,7 +115,7 @@ func (l *loop) run() {
 		active, l.next = l.next, active[:0]
 		for _, c := range active {
 			c.place.listed = false
-			l.begin(c)
+			l.begin(c, max(1, maxCalls/len(active)))
 		}
 		l.answer(active)
 		clear(active)
@@ -161,7 +165,7 @@ func (l *loop) list(p *place) {
 
 // begin reads what has come on a connection, once, and begins it. What has been read comes first: a client that sends
 // faster than its commands are carried out has to wait.
-func (l *loop) begin(c *Conn) {
+func (l *loop) begin(c *Conn, most int) {
 	p := c.place
 	if p.readable && !p.over && p.why == pauseEmpty {
 		l.read(c)
@@ -172,7 +176,7 @@ func (l *loop) begin(c *Conn) {
 	}
 	before := l.round.count
 	for {
-		p.why = c.gather(l.round)
+		p.why = c.gather(l.round, min(most, l.server.config.Pipeline))
 		p.calls = l.round.count - before
 		if p.why != pauseTurn || p.calls > 0 || c.turn.blocks() {
 			return

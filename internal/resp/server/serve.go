@@ -73,7 +73,7 @@ func (c *Conn) work() bool {
 	c.hold()
 	r := c.server.rounds.Get().(*round)
 	for {
-		why := c.gather(r)
+		why := c.gather(r, c.server.config.Pipeline)
 		// Earlier answers are not kept waiting for this batch.
 		if r.count > 0 && c.out.Len() > 0 && !c.flushOn() {
 			return false
@@ -110,11 +110,12 @@ func (c *Conn) clock() {
 	}
 }
 
-// gather begins the commands that have come, until one has to be carried out alone.
-func (c *Conn) gather(r *round) pause {
+// gather begins the commands that have come, until one has to be carried out alone, or so many
+// have begun.
+func (c *Conn) gather(r *round, most int) pause {
 	count := int64(0)
 	defer func() { c.counted(count) }()
-	for range c.server.config.Pipeline {
+	for range most {
 		words, err := c.in.Next()
 		if err != nil {
 			c.server.protocolErrors.Add(1)

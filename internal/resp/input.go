@@ -17,6 +17,7 @@ func (l Limits) bytes() int     { return cmp.Or(l.Bytes, 1<<20) }
 
 const (
 	minInput  = 4 << 10  // what an Input begins with
+	keptArgs  = 16 << 10 // how many arguments it keeps room for
 	keptInput = 64 << 10 // what it grows to for long pipelines, and shrinks to after a large command
 )
 
@@ -76,7 +77,9 @@ func (in *Input) Buffered() int { return in.w - in.r }
 // Release says that nothing is used any more of what Next returned.
 func (in *Input) Release() {
 	clear(in.args)
-	in.args = in.args[:0]
+	if in.args = in.args[:0]; cap(in.args) > keptArgs {
+		in.args = nil
+	}
 	rest := in.buf[in.r:in.w]
 	switch {
 	case in.full && len(in.buf) < keptInput:

@@ -178,3 +178,22 @@ func BenchmarkInput(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/16, "ns/command")
 }
+
+// What a flood of short commands needed is not kept.
+func TestInputKeepsLittle(t *testing.T) {
+	var in Input
+	for all := bytes.Repeat(AppendCommand(nil, "x"), 100_000); len(all) > 0; { // as after a command that was as large
+		n := copy(in.Space(), all)
+		in.Filled(n)
+		all = all[n:]
+	}
+	for {
+		if words, err := in.Next(); err != nil || words == nil {
+			break
+		}
+	}
+	in.Release()
+	if n := cap(in.args); n > keptArgs {
+		t.Errorf("room for %d arguments is kept", n)
+	}
+}

@@ -282,10 +282,13 @@ func (l *loop) lendTo(c *Conn) {
 // goOnAway carries out what the loop cannot: what blocks.
 func (c *Conn) goOnAway() {
 	p := c.place
-	if p.why == pauseTurn && !c.ending {
+	if p.why == pauseTurn && (!c.ending || c.turn.bad != nil) {
 		c.perform()
 	}
-	if p.why = pauseEmpty; !c.work() {
+	p.why = pauseEmpty
+	if c.ending {
+		c.flush() // what comes after QUIT is not carried out
+	} else if !c.work() {
 		p.over = true
 	}
 	p.lent.Store(false)
@@ -299,7 +302,7 @@ func (l *loop) goOn(c *Conn) {
 	case p.why == pauseTurn && !c.ending && c.turn.blocks():
 		l.lendTo(c)
 		return
-	case p.why == pauseTurn && !c.ending:
+	case p.why == pauseTurn && (!c.ending || c.turn.bad != nil):
 		c.perform()
 		p.why = pauseFull
 	}

@@ -98,9 +98,9 @@ func (c *Conn) work() bool {
 
 // flushOn sends the answers while there is more to do.
 func (c *Conn) flushOn() bool {
-	ok := c.flush()
+	c.flush()
 	c.hold()
-	return ok
+	return !c.isEnded() // one that is ending still gets the answers to what began
 }
 
 // clock notes since when half a command is there.

@@ -87,3 +87,22 @@ func TestRESPManyWatchesCatchUp(t *testing.T) {
 		}
 	})
 }
+
+// A connection that watched with RESP2 does other things again after HELLO 3, as its refusal says.
+func TestRESPWatchThenHello3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		h.hold("r", "first")
+		c := newRESPClient(t, h.raw(""))
+		defer c.conn.Close()
+		c.do("LH.WATCH")
+		c.fails("ERR", "send HELLO 3 first to do more", "LH.GET", "r")
+		if got := c.fields("HELLO", "3"); got["proto"] != 3.0 {
+			t.Errorf("HELLO is answered by %v", got)
+		}
+		if got := c.fields("LH.GET", "r"); got["resource"] != "r" && got["path"] != "r" {
+			t.Errorf("LH.GET is answered by %v", got)
+		}
+	})
+}

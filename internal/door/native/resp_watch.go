@@ -52,6 +52,13 @@ func (r *respWatches) remove(w *respWatch) (last bool) {
 	return len(r.all) == 0
 }
 
+// none reports whether there is no watch: all have ended, by themselves or not.
+func (r *respWatches) none() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.all) == 0
+}
+
 func (r *respWatches) find(tag string) *respWatch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +121,7 @@ func (c *respCall) beginWatch() error {
 		return err
 	}
 	if s.version != 3 {
-		conn.Allow(whileWatching)
+		conn.Allow(conn.whileWatching)
 	}
 	at := shown(s.watcher.At())
 	s.told = at
@@ -154,9 +161,9 @@ func (s *respWatch) open(filter engine.Filter, since *engine.Position) (err erro
 }
 
 // whileWatching lets a connection of RESP2 that watches do nothing else.
-func whileWatching(command string) error {
-	switch command {
-	case "LH.UNWATCH", "LH.WATCH", "PING":
+func (r *respConn) whileWatching(command string) error {
+	switch {
+	case command == "LH.UNWATCH", command == "LH.WATCH", command == "PING", r.Version() == 3, r.watches.none():
 		return nil
 	}
 	return &resp.Failure{Code: "ERR", Text: "Can't execute '" + command + "': only LH.WATCH, LH.UNWATCH, PING, QUIT " +

@@ -18,7 +18,7 @@ func init() {
 		"PING":   {builtin: (*Conn).ping},
 		"ECHO":   {builtin: (*Conn).echo},
 		"QUIT":   {builtin: (*Conn).quit, always: true},
-		"RESET":  {builtin: (*Conn).reset, always: true},
+		"RESET":  {builtin: (*Conn).reset, blocks: true, always: true},
 		"SELECT": {builtin: (*Conn).selectDB},
 		"INFO":   {builtin: (*Conn).info},
 

@@ -13,3 +13,21 @@ func TestAnswersBeforeAProtocolError(t *testing.T) {
 		c.expect("PONG", "*(1)", "-ERR Protocol error: expected '*', got 'G'", "EOF")
 	}
 }
+
+// RESET ends what a connection waits for, which may take a while: no other connection waits with it.
+func TestLoopLeavesReset(t *testing.T) {
+	stalled := make(chan struct{})
+	b := newBench(Config{Crowd: 1, Reset: func(*Conn) {
+		stalled <- struct{}{}
+		<-stalled
+	}})
+	c, other := b.dial(t, t.Context()), b.dial(t, t.Context())
+	c.send("NOW 0")
+	c.expect("*(0)")
+	c.send("RESET")
+	<-stalled
+	other.send("HOT 1", "RUN 2")
+	other.expect("*(1)", "*(2)")
+	stalled <- struct{}{}
+	c.expect("RESET")
+}

@@ -17,7 +17,7 @@ type entry struct {
 	command *Command
 	builtin func(*Conn, [][]byte) // of the server itself
 	subs    table                 // by their second word
-	blocks  bool                  // the builtin may block: it asks who somebody is
+	blocks  bool                  // the builtin may block: it asks who somebody is, or ends what waits
 	always  bool                  // answered also while the server drains
 }
 

@@ -1304,7 +1304,7 @@ func (m *model) endSession(s *modelSession, how leasehold.How) {
 	}
 	slices.Sort(ids)
 	m.closing = s
-	leases := 0
+	var lost []string // the resources of its leases
 	for _, id := range ids {
 		c := m.claim(s.sp, id)
 		if c == nil {
@@ -1314,13 +1314,13 @@ func (m *model) endSession(s *modelSession, how leasehold.How) {
 			m.end(c, by, own)
 		} else {
 			if c.token != 0 {
-				leases++
+				lost = append(lost, c.resource)
 			}
 			m.end(c, how, at)
 		}
 	}
-	if leases > 0 && how != leasehold.SessionClosed {
-		m.raise(s.sp, leasehold.UncleanEnd, s.id)
+	if len(lost) > 0 && how != leasehold.SessionClosed {
+		m.raise(s.sp, leasehold.UncleanEnd, s.id).on = lost[0]
 	}
 	for _, r := range slices.Clone(m.records) {
 		if r.sp == s.sp && r.session == s.id {

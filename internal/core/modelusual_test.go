@@ -28,7 +28,7 @@ type modelWait struct {
 type modelAlarm struct {
 	token leasehold.Token
 	order uint64
-	on    string // the resource
+	on    string // the resource that is shown; of a session that was lost, that of its first lease
 	quiet bool   // somebody has looked at it
 	sp    *modelSpace
 	kind  leasehold.AlarmKind
@@ -166,7 +166,7 @@ func (m *model) renewed(c *modelClaim) {
 
 func (m *model) renewedSession(s *modelSession) {
 	if pulse(&s.gap, m.now-s.alive, s.ttl) {
-		m.raise(s.sp, leasehold.LateRenewal, s.id)
+		m.raise(s.sp, leasehold.LateRenewal, s.id).on = ""
 	}
 }
 

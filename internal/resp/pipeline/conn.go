@@ -149,6 +149,9 @@ func (c *Conn) Start() {
 // Do sends a command and waits for its reply. The error is a *resp.Failure if the server refused it, that of its
 // Answer, or a *LostError.
 func (c *Conn) Do(ctx context.Context, r Request) error {
+	if err := ctx.Err(); err != nil {
+		return &LostError{Err: err} // a fast reply must not win against it
+	}
 	c.live.Add(1)
 	defer c.leave()
 	call := c.newCall(r)

@@ -57,6 +57,9 @@ func (s *State) acknowledgeAlarm(c *AcknowledgeAlarm) Answer {
 	switch {
 	case a == nil || a.Quiet || !a.stands(s.now):
 		return Answer{}
+	case c.Resource != "" && a.Resource != c.Resource:
+		// Whether the caller may was judged by the resource that it named, so this one is as if it were gone.
+		return Answer{}
 	case a.Order != c.Order:
 		return refuse(leasehold.Refused, "it happened again since you looked (%s): check that, then acknowledge it",
 			a.Text)

@@ -64,7 +64,7 @@ func (s *State) changeAccess(c *ChangeAccess) Answer {
 		changed.Declared = c.Declared
 	}
 	s.work.take(changed.Size() / perUnit)
-	if err := changed.Fits(); err != nil {
+	if err := changed.FitsAfter(s.policy, s.asker); err != nil {
 		return refuse(leasehold.Refused, "%v", err)
 	}
 	if failure := s.loses(c, changed, remove.Tokens); failure != nil {
@@ -77,7 +77,7 @@ func (s *State) changeAccess(c *ChangeAccess) Answer {
 }
 
 func accessIsOn() *leasehold.Error {
-	return refuse(leasehold.Refused, "access is on already: see leasehold access show").Err
+	return refuse(leasehold.Refused, "access is on already: see leasehold access export").Err
 }
 
 func (s *State) endAccess(c *ChangeAccess) Answer {
@@ -94,7 +94,7 @@ func (s *State) endAccess(c *ChangeAccess) Answer {
 func (s *State) policyIsAt(revision uint64) *leasehold.Error {
 	if at := s.policy.At(); revision != 0 && revision != at {
 		return refuse(leasehold.Refused, "access was changed by somebody else (it is at revision %d, not %d): look at "+
-			"it again with leasehold access show", at, revision).Err
+			"it again with leasehold access export", at, revision).Err
 	}
 	return nil
 }

@@ -64,7 +64,8 @@ func makePending(dir string) (secret string, err error) {
 	}
 	secret, _ = credential.NewToken()
 	if err := writeSynced(filepath.Join(dir, pendingFile), secret+"\n"); err != nil {
-		return "", fmt.Errorf("the admin token cannot be written: %w", err)
+		return "", fmt.Errorf("the admin token cannot be written, so nothing was changed: %w; once that is mended, "+
+			"start the server again", err)
 	}
 	return secret, nil
 }

@@ -3,6 +3,7 @@ package upkeep
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -307,6 +308,59 @@ func bound(t *testing.T, e engine.Engine, name string) bool {
 	t.Helper()
 	_, ok := policyOf(t, e).Binding(name)
 	return ok
+}
+
+// An operator is let in also where there are as many tokens as there may be; nobody else may add one.
+func TestRecoverWithAsManyTokensAsThereMayBe(t *testing.T) {
+	e, dir := newEngine(t), t.TempDir()
+	started(t, e, Config{Dir: dir, Server: "n1", Begin: true})
+	made := 1
+	fill := func(n int, asker *access.Asker) error {
+		change := &core.ChangeAccess{}
+		for range n {
+			made++
+			change.Put.Tokens = append(change.Put.Tokens, &access.Token{ID: fmt.Sprint(made), Hash: fmt.Sprintf("%032d", made),
+				Principal: "ann"})
+		}
+		_, err := e.Do(engine.WithAsker(t.Context(), asker), change)
+		return err
+	}
+	admin := &access.Asker{Principal: "admin", Token: policyOf(t, e).Items().Tokens[0].ID}
+	for made < access.MaxTokens {
+		if err := fill(min(access.MaxChange, access.MaxTokens-made), admin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(TokenFile(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Mark(dir); err != nil {
+		t.Fatal(err)
+	}
+	k := started(t, e, Config{Dir: dir, Server: "n1"})
+	if w := k.Warnings(); len(w) > 0 || !hasSecret(t, dir, policyOf(t, e)) {
+		t.Fatalf("the operator is not let in: %q", w)
+	}
+	if err := fill(1, admin); !errors.Is(err, leasehold.ErrRefused) || !strings.Contains(err.Error(), "at most 20000 are allowed") {
+		t.Errorf("another token: %v", err)
+	}
+	for _, change := range []*core.ChangeAccess{
+		{Put: access.Items{Roles: []*access.Role{{Name: "some", Any: access.Verbs(1)}}}},
+		{Remove: access.Keys{Tokens: []string{"7", "8"}}},
+	} {
+		if _, err := e.Do(engine.WithAsker(t.Context(), admin), change); err != nil {
+			t.Errorf("the admin cannot go on: %v", err)
+		}
+	}
+	if err := fill(1, admin); err != nil {
+		t.Errorf("where there is room again: %v", err)
+	}
+	for range access.SpareTokens + 2 { // whatever happens, there is an end to it
+		if err := fill(1, &access.System); errors.Is(err, leasehold.ErrRefused) {
+			return
+		}
+	}
+	t.Error("servers may make any number of tokens")
 }
 
 func TestFilesThatDifferDoNotAlternate(t *testing.T) {

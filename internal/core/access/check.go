@@ -12,6 +12,7 @@ import (
 // The most that a policy has. They decide inside Apply, and so belong to a level.
 const (
 	MaxTokens   = 20000
+	SpareTokens = 16 // beyond MaxTokens: for a server that lets a locked-out operator in again
 	MaxBindings = 10000
 	MaxItems    = 1000      // of each other kind
 	MaxChange   = 2000      // items of one change
@@ -160,8 +161,8 @@ const (
 // could change it.
 func (p *Policy) Fits() error {
 	switch {
-	case p.tokens.Len() > MaxTokens:
-		return fmt.Errorf("there would be %d tokens: at most %d are allowed; revoke some", p.tokens.Len(), MaxTokens)
+	case p.tokens.Len() > MaxTokens+SpareTokens:
+		return p.tooManyTokens()
 	case p.bindings.Len() > MaxBindings:
 		return fmt.Errorf("there would be %d bindings: at most %d are allowed", p.bindings.Len(), MaxBindings)
 	case max(p.roles.Len(), p.quotas.Len(), p.issuers.Len(), p.certificates.Len()) > MaxItems:
@@ -180,6 +181,23 @@ func (p *Policy) Fits() error {
 			"and without a prefix, to somebody who has a token")
 	}
 	return nil
+}
+
+// FitsAfter is Fits for what somebody makes of a policy, which may be nil. Tokens beyond MaxTokens are made by servers
+// alone; while there are some, a change that adds none is still allowed.
+func (p *Policy) FitsAfter(before *Policy, by *Asker) error {
+	had := 0
+	if before != nil {
+		had = before.tokens.Len()
+	}
+	if n := p.tokens.Len(); n > MaxTokens && n > had && by != &System {
+		return p.tooManyTokens()
+	}
+	return p.Fits()
+}
+
+func (p *Policy) tooManyTokens() error {
+	return fmt.Errorf("there would be %d tokens: at most %d are allowed; revoke some", p.tokens.Len(), MaxTokens)
 }
 
 // hasAdmin reports whether somebody who can be proven may change the policy. It looks at each credential once, however

@@ -97,7 +97,7 @@ func (c *call) applyAccess(body *v1.ApplyAccessRequest) error {
 			out = &v1.AppliedAccess{Changes: changes}
 		}
 		out.Applied, out.Revision = !body.DryRun, p.At()
-		if err := next.Fits(); err != nil {
+		if err := next.FitsAfter(p, engine.AskerOf(c.ctx)); err != nil {
 			return false, engine.Refused("%v", err)
 		}
 		if len(changes) == 0 {

@@ -71,6 +71,9 @@ func (s *State) changeAccess(c *ChangeAccess) Answer {
 		return Answer{Err: failure}
 	}
 	before := s.policy
+	if s.plants(FormerPolicy) {
+		s.former = before
+	}
 	s.policy = changed
 	s.withdraws(c, before, remove)
 	return s.accessAnswer()

@@ -23,7 +23,7 @@ func (s *State) allow(c Command) (Answer, bool) {
 	case *Tick, *Lead:
 		return Answer{}, false
 	}
-	if s.permit = s.policy.Permit(s.asker); s.permit == nil {
+	if s.permit = s.judge().Permit(s.asker); s.permit == nil {
 		return Answer{}, false
 	}
 	failure := s.begins(c)
@@ -40,6 +40,14 @@ func (s *State) allow(c Command) (Answer, bool) {
 		return Answer{}, true
 	}
 	return Answer{Err: failure}, failure != nil
+}
+
+// judge is the policy that decides.
+func (s *State) judge() *access.Policy {
+	if s.plants(FormerPolicy) && s.former != nil {
+		return s.former
+	}
+	return s.policy
 }
 
 // begins refuses to begin access a second time, also to those who have no credential yet: several servers may try to.
@@ -222,6 +230,9 @@ func (s *State) claimOwner(namespace, id string) (path string, owner *access.Own
 		return "", nil, false
 	}
 	if c, ok := sp.claims.Get(id); ok {
+		if s.plants(AllIsOwn) {
+			return c.Resource, s.permit.Self(), true
+		}
 		return c.Resource, sp.claimOwner(id), true
 	}
 	if ended, ok := sp.ended.Get(id); ok {

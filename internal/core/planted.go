@@ -43,6 +43,12 @@ const (
 	NoQuarantine
 	// ForgetTokens forgets how far the tokens of a namespace had come together with it.
 	ForgetTokens
+	// FormerPolicy judges by the policy before the last change.
+	FormerPolicy
+	// AllIsOwn takes the leases of others for the asker's own.
+	AllIsOwn
+	// CountGone goes on counting leases for a quota that are over.
+	CountGone
 )
 
 // Plant makes a state that was just made or read make a mistake from now on.

@@ -49,6 +49,9 @@ func (all *tallies) get(principal string) tally {
 
 // countClaim counts a claim that came, was granted or went. Either of the two, what it was and what it is, may be nil.
 func (s *State) countClaim(sp *space, before, after *Claim) {
+	if after == nil && s.plants(CountGone) {
+		return
+	}
 	if sp.claimOwners.Len() == 0 || before != nil && after != nil && before.waiting() == after.waiting() {
 		return
 	}

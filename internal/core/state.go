@@ -59,6 +59,7 @@ type State struct {
 	records record.Store // what is counted of those of all namespaces
 
 	policy  *access.Policy // who may do what; nil: everybody may do everything
+	former  *access.Policy // with FormerPolicy: the one before
 	tallies tallies        // what each principal has
 
 	revocations btree.Map[uint64, *Revocation] // what is still to be ended because somebody lost a role

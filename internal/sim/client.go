@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/wire"
 )
@@ -46,11 +47,13 @@ type attempt struct {
 	epoch     int
 	id        string
 	client    *client
+	asker     *access.Asker // who sent it; nil: nobody is asked
 	sent      time.Duration // real time, before it was sent
 	slept     time.Duration // how long the client's machine had slept by then
 	command   core.Command
 	applied   uint64 // its place in the log
 	appliedAt time.Duration
+	failed    bool // by the log: it changed nothing
 	swapped   bool // it was a transaction whose comparisons held
 	refused   bool // somebody was told that it did not happen
 	turned    bool // the edge of a server refused it, and its node never saw it
@@ -60,6 +63,7 @@ type attempt struct {
 type client struct {
 	world *World
 	name  string
+	group string // empty: it is an operator
 	rate  int64
 	at    *server // whom it talks to, until that does not answer
 	made  int
@@ -77,8 +81,15 @@ type client struct {
 }
 
 func newClient(w *World, n int) *client {
-	return &client{world: w, name: fmt.Sprint("c", n), rate: w.rate(), at: w.servers[w.random.IntN(len(w.servers))]}
+	c := &client{world: w, name: fmt.Sprint("c", n), rate: w.rate(), at: w.servers[w.random.IntN(len(w.servers))]}
+	if n < operatorsFrom {
+		c.group = groups[n%len(groups)]
+	}
+	return c
 }
+
+// operatorsFrom is the number from which on clients are operators.
+const operatorsFrom = 90
 
 // later schedules something for the client. If its machine sleeps then, it happens when it
 // wakes.
@@ -119,6 +130,8 @@ func (c *client) think() {
 		c.useRegister()
 	case n == 2 && w.chance(20):
 		c.putLarge()
+	case n == 3 && w.Access.Every > 0 && w.chance(50):
+		c.pry()
 	case c.grip == nil && n < 8:
 		c.seek()
 	case c.grip != nil && c.grip.believes() && n < 4:
@@ -225,7 +238,7 @@ func (c *client) call(command core.Command, r reaction) {
 	w := c.world
 	a := w.truth.attempted(c, command)
 	origin := leasehold.Origin{Address: a.id}
-	bytes, err := wire.AppendCommand(wire.AppendOrigin(nil, origin), command)
+	bytes, err := wire.AppendCommand(wire.AppendAsker(wire.AppendOrigin(nil, origin), a.asker), command)
 	if err != nil {
 		w.violated("%T cannot be encoded: %v", command, err)
 		return

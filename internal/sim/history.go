@@ -51,7 +51,7 @@ func registerAt(n int) spot { return spot{spaces[n%len(spaces)], fmt.Sprint("reg
 // where the client was never told.
 func (op *operation) applied() *attempt {
 	for _, a := range op.attempts {
-		if a.applied != 0 {
+		if a.applied != 0 && !a.failed {
 			return a
 		}
 	}
@@ -118,6 +118,7 @@ func (c *client) write(op *operation, command core.Command) {
 				w.count("registers swapped")
 			}
 		case errors.Is(err, leasehold.ErrUndecided), errors.Is(err, leasehold.ErrUnavailable), a.turned:
+		case a.asker != nil && (errors.Is(err, leasehold.ErrDenied) || errors.Is(err, leasehold.ErrLimited)):
 		default:
 			w.violated("a register cannot be written: %v", err)
 		}

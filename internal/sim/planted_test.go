@@ -23,6 +23,7 @@ type bug struct {
 
 	disasters Disasters
 	versions  Versions
+	access    Access
 	visits    time.Duration // how often a namespace is used that nobody else uses; 0: never
 	length    time.Duration // of a run; 0: two minutes
 }
@@ -101,6 +102,12 @@ var bugs = []bug{
 	{name: "a renewed session extends what others broke", nodes: 1, holder: Holder{IgnoresCount: true}},
 	{name: "a holder's clock stops while its machine sleeps", nodes: 1, holder: Holder{StoppedClock: true}},
 
+	{name: "a command is judged by the policy before the last change", nodes: 1, core: core.FormerPolicy, access: accessed},
+	{name: "what is another's is taken for one's own", nodes: 1, core: core.AllIsOwn, access: accessed},
+	{name: "what is over still counts for a quota", nodes: 1, core: core.CountGone, access: accessed},
+	{name: "who asks is lost when a command is passed on", nodes: 3, server: replica.RelayUnasked, access: accessed},
+	{name: "what is passed on is asked by the server", nodes: 3, server: replica.RelayAsServer, access: accessed},
+
 	{name: "a watch resumes one event late", nodes: 3, core: core.ResumeLate, watch: 2},
 	{name: "a watch resumes by what another server happens to have", nodes: 3, holder: Holder{ResumesUnasked: true}, watch: 2},
 
@@ -141,7 +148,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
 			length := cmp.Or(b.length, 2*time.Minute)
-			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Visits: b.visits}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: length, Faults: Everything, Planted: b.server, Core: b.core, Holder: b.holder, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Access: b.access, Visits: b.visits}
 			if b.aim != nil {
 				b.aim(&c.Faults)
 			}
@@ -164,7 +171,7 @@ func TestAimedFaultsAloneAreSurvived(t *testing.T) {
 			continue
 		}
 		t.Run(b.name, func(t *testing.T) {
-			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: time.Minute, Faults: Everything, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Visits: b.visits}
+			c := Config{Nodes: b.nodes, Clients: 5 + b.crowd, Watchers: b.watch, Length: time.Minute, Faults: Everything, Strict: b.strict, Disasters: b.disasters, Versions: b.versions, Access: b.access, Visits: b.visits}
 			b.aim(&c.Faults)
 			clean(t, c, 3)
 		})

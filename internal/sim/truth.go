@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/engine/replica"
 	"github.com/leasehold/leasehold/internal/wire"
 )
@@ -68,8 +70,8 @@ func newTruth(w *World) *truth {
 // travels as its origin, so that it is recognized in the log.
 func (t *truth) attempted(c *client, command core.Command) *attempt {
 	t.made++
-	a := &attempt{epoch: t.world.epoch, id: fmt.Sprint("a", t.made), client: c, sent: t.world.now, slept: c.slept,
-		command: command}
+	a := &attempt{epoch: t.world.epoch, id: fmt.Sprint("a", t.made), client: c, asker: c.asker(), sent: t.world.now,
+		slept: c.slept, command: command}
 	t.attempts[a.id], t.last = a, a
 	return a
 }
@@ -112,7 +114,10 @@ func (t *truth) reads(s *server, a replica.Applied) {
 		return
 	}
 	e, err := wire.DecodeEntry(a.Data)
-	if err != nil || !reflect.DeepEqual(e.Commands, a.Entry.Commands) || !reflect.DeepEqual(e.From, a.Entry.From) {
+	// An asker remembers what it may do, which is not in the log.
+	same := func(a, b *access.Asker) bool { return bytes.Equal(wire.AppendAsker(nil, a), wire.AppendAsker(nil, b)) }
+	if err != nil || !reflect.DeepEqual(e.Commands, a.Entry.Commands) ||
+		!slices.Equal(e.Origins, a.Entry.Origins) || !slices.EqualFunc(e.Askers, a.Entry.Askers, same) {
 		t.world.violated("server %d applies other commands at %d than the log has: %v", s.id, a.Index, err)
 	}
 }
@@ -201,6 +206,7 @@ func (t *truth) happened(s *server, a replica.Applied) {
 				w.violated("%s was sent once, and happened at %d and at %d", from.id, from.applied, a.Index)
 			}
 			from.applied, from.appliedAt = a.Index, w.now
+			from.failed = a.Result.Answers[i].Err != nil
 			from.swapped = a.Result.Answers[i].Txn != nil && a.Result.Answers[i].Txn.Succeeded
 		}
 		t.witness.see(a.Entry.Stamp, c, from, a.Result.Answers[i], a.Result.Of(i))

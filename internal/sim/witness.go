@@ -8,6 +8,8 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
+	"github.com/leasehold/leasehold/internal/sim/rights"
 )
 
 // A witness reads the log as it comes to be. It knows the promises, and nothing of how they are
@@ -32,6 +34,7 @@ type witness struct {
 	withdrawn map[spot]*life       // ids that were taken back before they were known, by their session
 
 	restored restored
+	rights   *rights.Judge
 }
 
 // A spot is something with a name in a namespace.
@@ -98,7 +101,7 @@ func newWitness(w *World) *witness {
 		world: w, claims: map[spot]*promise{}, byToken: map[grant]*promise{}, sessions: map[spot]*life{},
 		places: map[spot]*place{}, defined: map[spot]leasehold.Definition{}, tokens: map[string]leasehold.Token{},
 		writings: newWritings(), once: map[spot]*outcome{}, revisions: map[string]leasehold.Revision{},
-		withdrawn: map[spot]*life{}, revised: map[string]core.Time{},
+		withdrawn: map[spot]*life{}, revised: map[string]core.Time{}, rights: rights.New(w.violated, w.count),
 	}
 }
 
@@ -154,16 +157,28 @@ func (t *witness) see(stamp core.Time, c core.Command, from *attempt, answer cor
 		t.world.violated("time goes back from %d to %d", t.now, stamp)
 	}
 	t.now = stamp
+	var asker *access.Asker
+	if from != nil {
+		asker = from.asker
+	}
+	may, shares, again := t.rights.May(c, asker), t.rights.Shares(c, asker), t.known(c) != nil
 	t.leads(c)
-	t.renewal(c, answer)
-	t.withdraw(c, answer)
+	if may.Surely {
+		t.renewal(c, answer)
+	}
+	t.withdraw(c, asker, answer)
 	t.compared(c, answer)
 	t.refusal(c, answer, events)
-	t.again(c, answer, events)
+	if may.Surely || answer.Err == nil || rights.Limited(answer) { // what is not allowed is not remembered
+		t.again(c, answer, events)
+	}
+	t.rights.Check(c, asker, may, answer, events)
 	for _, e := range events {
 		t.ordered(e)
 		t.event(c, e)
+		t.rights.Follow(c, asker, e)
 	}
+	t.rights.Within(c, shares, again, answer)
 	if answer.Err == nil {
 		t.answered(c, from, answer)
 	}
@@ -212,7 +227,7 @@ func (t *witness) renewal(c core.Command, answer core.Answer) {
 
 // withdraw notes an id that was taken back before it was known: nobody may get it afterwards
 // while its session lasts, or for a while if it has none.
-func (t *witness) withdraw(c core.Command, answer core.Answer) {
+func (t *witness) withdraw(c core.Command, a *access.Asker, answer core.Answer) {
 	r, ok := c.(*core.Release)
 	id := spot{}
 	if ok {
@@ -220,6 +235,9 @@ func (t *witness) withdraw(c core.Command, answer core.Answer) {
 	}
 	if !ok || !r.Withdraw || answer.Err != nil || t.claims[id] != nil {
 		return
+	}
+	if a != nil && t.rights.On() && !t.rights.Somewhere(a, r.Namespace, access.Of(access.Acquire, access.Share)) {
+		return // what it may not take cannot be on its way
 	}
 	if r.Session == "" {
 		t.withdrawn[id] = &life{until: t.now + core.Time(memory)}

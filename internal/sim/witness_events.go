@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/sim/rights"
 )
 
 // How the events of the log change what a witness knows, and which of them break a promise.
@@ -127,30 +128,10 @@ func (t *witness) fits(at spot, slots, said int, surely bool) bool {
 	return room >= slots
 }
 
-// asked returns the acquire that an event answers: the command, or an operation of it; nil if
-// the event is about somebody else's request.
-func asked(c core.Command, e *leasehold.Event) *core.Acquire {
-	switch c := c.(type) {
-	case *core.Acquire:
-		if c.ID == e.ID && c.Resource == e.Resource && c.Namespace == e.Namespace {
-			return c
-		}
-	case *core.Txn:
-		for _, list := range [][]core.Op{c.Then, c.Else} {
-			for _, o := range list {
-				if a := o.Acquire; a != nil && a.ID == e.ID && a.Resource == e.Resource && a.Namespace == e.Namespace {
-					return a
-				}
-			}
-		}
-	}
-	return nil
-}
-
 // begins adds a claim that was not there before; nil if nobody asked for it, which is a
 // violation in itself.
 func (t *witness) begins(c core.Command, e *leasehold.Event) *promise {
-	a, id, at := asked(c, e), spot{e.Namespace, e.ID}, spot{e.Namespace, e.Resource}
+	a, id, at := rights.Asked(c, e), spot{e.Namespace, e.ID}, spot{e.Namespace, e.Resource}
 	if a == nil {
 		t.world.violated("%s is granted %s or waits for it, and did not ask", e.ID, e.Resource)
 		return nil

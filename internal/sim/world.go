@@ -34,6 +34,7 @@ type Config struct {
 
 	Disasters Disasters
 	Versions  Versions
+	Access    Access
 
 	// Visits is how often somebody does something in a namespace that nobody else uses, on
 	// average; 0: never.
@@ -180,6 +181,9 @@ func Run(c Config) Report {
 	}
 	if c.Visits > 0 {
 		w.after(5*time.Second, w.visit)
+	}
+	if c.Access.Every > 0 {
+		w.after(time.Second, w.beginAccess)
 	}
 	if c.Versions.Every > 0 {
 		w.after(5*time.Second, w.upgrade)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/sim/rights"
 )
 
 // writings is what a witness knows of records: each as the last event left it, and how many of
@@ -246,7 +247,7 @@ func (t *witness) does(c core.Command, e *leasehold.Event) bool {
 	case leasehold.Queued:
 		return true
 	case leasehold.Acquired:
-		return asked(c, e) != nil && t.claims[spot{e.Namespace, e.ID}] == nil // it did not wait
+		return rights.Asked(c, e) != nil && t.claims[spot{e.Namespace, e.ID}] == nil // it did not wait
 	case leasehold.Changed, leasehold.BreakSet, leasehold.RecordPut:
 		return true
 	case leasehold.RecordDeleted:

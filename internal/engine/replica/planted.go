@@ -1,12 +1,14 @@
 package replica
 
 import (
+	"encoding/binary"
 	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/leasehold/leasehold/internal/core"
+	"github.com/leasehold/leasehold/internal/core/access"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/wire"
 )
@@ -109,9 +111,34 @@ const (
 	RaiseUnready
 	// BehindOfTwo lets one of two send what is not on its own disk.
 	BehindOfTwo
+	// RelayUnasked passes commands on without who asks.
+	RelayUnasked
+	// RelayAsServer passes commands on as if this server asked.
+	RelayAsServer
 	// OnlyOwnSnapshots takes no snapshot that is older than this node's membership.
 	OnlyOwnSnapshots
 )
+
+// passed is a command as it is passed on. With a mistake who asks is left out, or another one does.
+func (n *Node) passed(command []byte) []byte {
+	if !n.plants(RelayUnasked) && !n.plants(RelayAsServer) {
+		return command
+	}
+	server := wire.AppendAsker(nil, &access.System)
+	var changed []byte
+	for len(command) > 0 {
+		size, width := binary.Uvarint(command[1:])
+		frame := command[:1+width+int(size)]
+		command = command[len(frame):]
+		switch {
+		case frame[0] != server[0]:
+			changed = append(changed, frame...)
+		case n.plants(RelayAsServer):
+			changed = append(changed, server...)
+		}
+	}
+	return changed
+}
 
 // mistaken is what a node remembers for its mistake alone.
 type mistaken struct {

@@ -91,7 +91,7 @@ func (n *Node) passOn(leader uint64, calls []Call) {
 			(size == 0 || size+len(calls[0].Bytes) <= maxBatchBytes) {
 			n.relays.next++
 			n.relays.open[n.relays.next] = &relayed{call: calls[0], anyTerm: n.plants(RelayAnyTerm)}
-			r.Commands = append(r.Commands, calls[0].Bytes)
+			r.Commands = append(r.Commands, n.passed(calls[0].Bytes))
 			size += len(calls[0].Bytes)
 			calls = calls[1:]
 		}

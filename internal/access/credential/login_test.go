@@ -381,7 +381,7 @@ func TestAKnownTokenAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Whoever may not wait can ask first whether it would have to.
+// A caller that must not wait can ask first whether it would have to.
 func TestKnows(t *testing.T) {
 	secret, hash := NewToken()
 	wrong, _ := NewToken()

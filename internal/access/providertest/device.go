@@ -9,7 +9,7 @@ import (
 
 // A login is one by the device flow (RFC 8628), and what follows from it.
 type login struct {
-	claims  Set    // of whoever confirmed it; nil: nobody has
+	claims  Set    // of the person who confirmed it; nil: nobody has
 	refresh string // with which another token can be had; empty: none
 }
 

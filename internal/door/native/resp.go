@@ -47,6 +47,7 @@ func (d *Door) protocol() *door.Protocol {
 		Limits: resp.Limits{Bytes: maxCommand},
 		Log:    d.backend.Log(),
 	})
+	_ = d.backend.Metrics().Registerer().Register(s) // of several doors with the same metrics, the first counts
 	return &door.Protocol{Name: "RESP", ALPN: server.ALPN, Matches: server.Matches, First: 1, Serve: s.Serve,
 		Refuse: s.Refuse}
 }

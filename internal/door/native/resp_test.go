@@ -269,6 +269,7 @@ func TestRESPPipeline(t *testing.T) {
 		if got := plainOf(c.next()); got != "OK" {
 			t.Errorf("the release is answered by %v", got)
 		}
+		ask(t, h.door, "GET", "/metrics", "").expect(200, "leasehold_resp_connections 1", "leasehold_resp_commands_total 3303")
 	})
 }
 

@@ -50,7 +50,7 @@ func (c *Conn) newCall(r Request) *call {
 	return made
 }
 
-// recycle is called by whoever touches a call last. One with a tag may be in two lists, and is left to the
+// recycle is called by the last user of a call. One with a tag may be in two lists, and is left to the
 // garbage collector.
 func (c *call) recycle() {
 	if c.tag == "" {

@@ -82,7 +82,7 @@ type set struct {
 	retired bool
 }
 
-// making is a connection that is being made. Whoever needs it waits for it, each as long as it wants.
+// making is a connection that is being made. Callers that need it wait for it, each as long as it wants.
 type making struct {
 	done chan struct{} // closed at the end
 	conn *Conn

@@ -50,10 +50,13 @@ func (x *trio) change(kind ChangeKind, about Member) *verdict {
 
 func (x *trio) leader() *member {
 	x.t.Helper()
-	for _, m := range x.members {
-		if m.node != nil && m.node.lead.serving {
-			return m
+	for range 300 { // votes may be split, and raft draws its timeouts by chance
+		for _, m := range x.members {
+			if m.node != nil && m.node.lead.serving {
+				return m
+			}
 		}
+		x.ticks(1)
 	}
 	x.t.Fatal("nobody leads")
 	return nil

@@ -339,17 +339,21 @@ func TestLargeValuesEndWithoutALeader(t *testing.T) {
 			_, err := r.Read(make([]byte, 100))
 			return err
 		}
-		time.Sleep(time.Hour)
+		pass := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait() // for what the guard does at that very moment
+		}
+		pass(time.Hour)
 		if err := read(); err != nil {
 			t.Fatal(err)
 		}
 		alone.lost.Store(true)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if err := read(); !errors.Is(err, leasehold.ErrUnavailable) {
 			t.Errorf("after a second without a leader: %v", err)
 		}
 		alone.lost.Store(false)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if err := read(); err != nil {
 			t.Errorf("with a leader again: %v", err)
 		}

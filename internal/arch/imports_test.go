@@ -82,7 +82,7 @@ var rules = []rule{
 	{of: "internal/azureaccount", only: []string{}},                                          // files and names, for the door and the command line
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/peer", only: []string{"test/process"}}, // every store's tests import it: no client library
-	{of: "api/v1", only: []string{"", "internal/resp", "internal/resp/pipeline", "internal/resp/words"}},
+	{of: "api/v1", only: []string{"", "internal/backoff", "internal/resp", "internal/resp/pipeline", "internal/resp/words"}},
 	{of: "client", only: []string{"", "api/v1", "fence", "internal/id", "store", "store/server"}}, // users get nothing else with it
 	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},
 	{of: "store/server", only: []string{"", "api/v1", "store"}},

@@ -92,6 +92,17 @@ type AccessQuota struct {
 	Watches   int64  `json:"watches,omitempty"`  // at each server
 	Requests  int64  `json:"requests,omitempty"` // a second, at each server
 	Renewals  int64  `json:"renewals,omitempty"` // renewals and releases a second, at each server
+
+	Used *QuotaUse `json:"used,omitempty"` // in lists; nil: of the principal *, which stands for many
+}
+
+// A QuotaUse is how much there is of what a quota limits. Those who wait count as leases too.
+type QuotaUse struct {
+	Leases   int64 `json:"leases"`
+	Sessions int64 `json:"sessions"`
+	Waiters  int64 `json:"waiters"`
+	Records  int64 `json:"records"`
+	Bytes    int64 `json:"bytes"`
 }
 
 // An AccessIssuer is somebody whose JWTs prove who asks.

@@ -148,6 +148,23 @@ func TestCallerStaysWhereItIsAnswered(t *testing.T) {
 }
 
 // A server that takes a question and says nothing does not keep others from being asked.
+// What an earlier try may have deleted is not missed at the next server; what nobody can have deleted is.
+func TestDeletionsWhoseAnswerIsLost(t *testing.T) {
+	missing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"code":"not-found","detail":"there is no token t","status":404}`)
+	}))
+	t.Cleanup(missing.Close)
+	for way, want := range map[string]error{cut: nil, undecided: nil, unavailable: leasehold.ErrNotFound} {
+		first := newFront(t, way)
+		caller := newCaller(t, v1.CallerConfig{Servers: []string{first.URL, missing.URL}})
+		if err := caller.RevokeToken(t.Context(), "t", v1.Intent{}); !errors.Is(err, want) || first.asked.Load() != 1 {
+			t.Errorf("%s: %v after %d", way, err, first.asked.Load())
+		}
+	}
+}
+
 func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := func(r *http.Request) (*http.Response, error) {

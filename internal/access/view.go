@@ -96,6 +96,14 @@ func (v *view) Counts() core.Counts {
 	return v.in.Counts()
 }
 
+// UseOf: admin, of the cluster.
+func (v *view) UseOf(q *policy.Quota) core.Use {
+	if !v.mayCluster(policy.Admin) {
+		return core.Use{}
+	}
+	return v.in.UseOf(q)
+}
+
 // Caps: monitor, of the cluster.
 func (v *view) Caps() (allowed, used leasehold.Caps) {
 	if !v.mayCluster(policy.Monitor) {

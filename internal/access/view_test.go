@@ -133,6 +133,7 @@ var whole = map[string]struct {
 	"Caps":          {func(v core.View) any { return pair(v.Caps()) }, "op", "ann"},
 	"Quarantine":    {func(v core.View) any { return pair(v.Quarantine()) }, "ann", ""},
 	"Policy":        {func(v core.View) any { p := v.Policy(); return p.Items() }, "ann", ""},
+	"UseOf":         {func(v core.View) any { return v.UseOf(&policy.Quota{Namespace: space}) }, "root", "ann"},
 	"NewestToken":   {func(v core.View) any { return v.NewestToken() }, "op", "ann"},
 	"NewestTokenIn": {func(v core.View) any { return v.NewestTokenIn("other") }, "bob", "ann"},
 	"NamesLarge":    {func(v core.View) any { return v.NamesLarge(leasehold.Digest{}) }, "root", ""},

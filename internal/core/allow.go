@@ -337,8 +337,9 @@ func (s *State) denyHolder(v access.Verb, namespace, path, holder string) *lease
 	if len(names) == 0 {
 		return s.deny(v, namespace, path)
 	}
-	return deny("%s may not %s %s%s as %s: the holder must be under %s", s.permit.Asker.Principal, v, path,
-		inNamespace(namespace), holder, strings.Join(names, " or "))
+	return deny("%s may not %s %s%s as %s: the holder must be under %s, as with --holder %s/NAME",
+		s.permit.Asker.Principal, v, path, inNamespace(namespace), holder, strings.Join(names, " or "),
+		strings.TrimSuffix(names[0], "/"))
 }
 
 func deny(format string, args ...any) *leasehold.Error {

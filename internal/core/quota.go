@@ -137,6 +137,18 @@ func (sp *space) tally() tally {
 	return tally{sp.claims.Len() - waiters, waiters, sp.sessions.Len(), sp.records.Len(), sp.records.Bytes()}
 }
 
+// Use is how much somebody has of what quotas limit. As for quotas, those who wait count as leases too.
+type Use struct{ Leases, Waiters, Sessions, Records, Bytes int }
+
+// UseOf returns how much there is of what a quota limits: what a principal has, or what a namespace has.
+func (v *view) UseOf(q *access.Quota) Use {
+	t := v.s.tallies.get(q.Principal)
+	if q.Namespace != "" {
+		t = v.s.space(q.Namespace).tally()
+	}
+	return Use{t.leases + t.waiters, t.waiters, t.sessions, t.records, t.bytes}
+}
+
 // within refuses what would be more than a quota allows.
 func within(q *access.Quota, whose string, used, more tally) *leasehold.Error {
 	for _, kind := range [...]struct {

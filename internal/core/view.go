@@ -53,6 +53,7 @@ type View interface {
 	NamesLarge(d leasehold.Digest) bool
 
 	Policy() *access.Policy
+	UseOf(q *access.Quota) Use
 	OwnerOfClaim(namespace, id string) *access.Owner
 	OwnerOfSession(namespace, id string) *access.Owner
 	OwnerOfRecord(namespace, path string) *access.Owner

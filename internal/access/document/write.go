@@ -46,7 +46,11 @@ func FromRole(r *access.Role) v1.AccessRole {
 func FromBinding(b *access.Binding) v1.AccessBinding { return v1.AccessBinding(*b) }
 
 // FromQuota writes a quota.
-func FromQuota(q *access.Quota) v1.AccessQuota { return v1.AccessQuota(*q) }
+func FromQuota(q *access.Quota) v1.AccessQuota {
+	return v1.AccessQuota{Principal: q.Principal, Namespace: q.Namespace, Leases: q.Leases, Sessions: q.Sessions,
+		Waiters: q.Waiters, Records: q.Records, Bytes: q.Bytes, Watches: q.Watches, Requests: q.Requests,
+		Renewals: q.Renewals}
+}
 
 // FromIssuer writes an issuer.
 func FromIssuer(i *access.Issuer) v1.AccessIssuer {

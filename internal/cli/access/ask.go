@@ -246,7 +246,11 @@ func printMe(a *cli.App, me v1.Whoami) error {
 		lines = append(lines, "token      "+me.Token+", ends "+ends(a, me.Expires))
 	}
 	for _, b := range me.Bindings {
-		lines = append(lines, "may        "+b.Role+" of "+where(b.Namespace, b.Prefix))
+		may := "may        " + b.Role + " of " + where(b.Namespace, b.Prefix)
+		if b.Holders != "" {
+			may += ", holding as " + b.Holders
+		}
+		lines = append(lines, may)
 	}
 	for _, line := range lines {
 		if err := a.PrintLine(line); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -86,8 +87,12 @@ func makeToken(ctx context.Context, a *cli.App, c *cli.Conn, r v1.TokenRequest, 
 	secret, r.Hash = v1.NewSecret()
 	if file != "" {
 		// Before the token exists: a secret that cannot be kept is of no use.
-		if err := keepSecret(file, secret); err != nil {
-			return cli.Usage("%v", err)
+		switch err := keepSecret(file, secret); {
+		case errors.Is(err, fs.ErrExist):
+			return cli.Usage("%s exists, and may have the only copy of a secret: name another file, or remove it first",
+				file)
+		case err != nil:
+			return cli.Usage("the secret cannot be written, and no token was created: %v", err)
 		}
 	}
 	made, err := c.CreateToken(ctx, r)

@@ -46,6 +46,7 @@ all of them. The audit has it as change-access, with the reason "recover".`,
 		}
 		a.Say("marked: the next start of the server with %s writes a new admin token to %s", data,
 			upkeep.TokenFile(data))
+		a.Say("start it as before, then: leasehold login < %s", upkeep.TokenFile(data))
 		return nil
 	}
 	cmd.Flags().String("data", "", "directory of a stopped server")

@@ -173,7 +173,8 @@ func (p *Policy) Fits() error {
 	}
 	for _, b := range p.bindings.Values() {
 		if _, ok := p.Role(b.Role); !ok {
-			return fmt.Errorf("binding %s: there is no role %s; make it first", b.Name, b.Role)
+			return fmt.Errorf("binding %s: there is no role %s; make it first, or use another; known roles: %s", b.Name,
+				b.Role, p.roleNames())
 		}
 	}
 	if !p.hasAdmin() {
@@ -194,6 +195,25 @@ func (p *Policy) FitsAfter(before *Policy, by *Asker) error {
 		return p.tooManyTokens()
 	}
 	return p.Fits()
+}
+
+// shownRoles is how many roles an error names.
+const shownRoles = 20
+
+func (p *Policy) roleNames() string {
+	var names []string
+	for _, r := range Ready() {
+		names = append(names, r.Name)
+	}
+	more := ""
+	for _, r := range p.roles.Values() {
+		if len(names) == shownRoles {
+			more = ", …"
+			break
+		}
+		names = append(names, r.Name)
+	}
+	return strings.Join(names, ", ") + more
 }
 
 func (p *Policy) tooManyTokens() error {

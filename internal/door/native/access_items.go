@@ -73,8 +73,8 @@ func deleteItem[T, U any](kind *document.Kind[T, U]) action {
 			all := p.Items()
 			have := all.Keys()
 			if !slices.Contains(*kind.Keys(&have), key) {
-				if tried {
-					return true, nil
+				if tried || c.once != (core.Request{}) {
+					return true, nil // an earlier try may have removed it, at this server or at another
 				}
 				return false, &leasehold.Error{Code: leasehold.NotFound, Message: "there is no " + kind.Name + " " +
 					brief(name)}
@@ -114,7 +114,27 @@ func listItems[T, U any](kind *document.Kind[T, U]) action {
 			page.Items = page.Items[:limit]
 			page.Next = cursor(kind.Key(page.Items[limit-1]))
 		}
+		if quotas, ok := any(page.Items).([]v1.AccessQuota); ok {
+			if err := c.addUse(quotas); err != nil {
+				return err
+			}
+		}
 		return c.sendValue(page)
+	})
+}
+
+// addUse adds to quotas how much of what they limit there is. One of the principal * stands for many, and has none.
+func (c *call) addUse(quotas []v1.AccessQuota) error {
+	return c.door.backend.Read(c.ctx, func(v core.View) {
+		for i := range quotas {
+			q := &quotas[i]
+			if q.Principal == access.Everybody {
+				continue
+			}
+			use := v.UseOf(&access.Quota{Principal: q.Principal, Namespace: q.Namespace})
+			q.Used = &v1.QuotaUse{Leases: int64(use.Leases), Sessions: int64(use.Sessions), Waiters: int64(use.Waiters),
+				Records: int64(use.Records), Bytes: int64(use.Bytes)}
+		}
 	})
 }
 

@@ -152,6 +152,7 @@ func TestAccessItems(t *testing.T) {
 		askAs(t, door, root, "GET", "/v1/access", "").expect(200, c.want)
 		askAs(t, door, root, "DELETE", "/v1/access/"+c.path+"?by=ops", "").expect(200, "{}")
 		askAs(t, door, root, "DELETE", "/v1/access/"+c.path, "").expect(404, "there is no ")
+		askAs(t, door, root, "DELETE", "/v1/access/"+c.path, "", v1.KeyHeader, "k").expect(200, "{}") // sent again
 		askAs(t, door, root, "GET", "/v1/access", "").expect(200).without(c.want)
 	}
 	askAs(t, door, root, "PUT", "/v1/access/roles/admin", `{"verbs":["read"]}`).expect(400, "cannot be changed")

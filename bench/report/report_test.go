@@ -105,7 +105,7 @@ func TestNumbers(t *testing.T) {
 // TestDraw draws the plots of a run again: go test ./bench/report -run Draw -from ../../bin/bench/result.json
 func TestDraw(t *testing.T) {
 	if *from == "" {
-		t.Skip("there is no -from")
+		t.Skip("it draws the plots of a run again, which -from names")
 	}
 	b, err := os.ReadFile(*from)
 	if err != nil {

@@ -57,6 +57,11 @@ func (t *Trial) cycle(ctx context.Context, clients []system.Client) (report.Metr
 			return h.Release(ctx)
 		}))
 	}
+	return t.rate(ctx, steps)
+}
+
+// rate has all steps repeated for the time of a measurement, and returns how often that was.
+func (t *Trial) rate(ctx context.Context, steps []step) (report.Metrics, error) {
 	w, err := t.measure(ctx, steps)
 	if err != nil {
 		return nil, err
@@ -103,11 +108,7 @@ func (t *Trial) renew(ctx context.Context, clients []system.Client) (report.Metr
 	if err != nil {
 		return nil, err
 	}
-	w, err := t.measure(ctx, steps)
-	if err != nil {
-		return nil, err
-	}
-	return w.metrics(), nil
+	return t.rate(ctx, steps)
 }
 
 // groupRenewals has each client renew a session that holds a number of leases.

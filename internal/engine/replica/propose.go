@@ -26,7 +26,7 @@ type batch struct {
 	data   []byte // of the entry
 }
 
-// entry returns what is in the batch's entry, and decodes no more of it than it must.
+// entry returns the contents of the batch's entry, and decodes only the commands that it has as bytes alone.
 func (b *batch) entry(known *wire.Askers) (*wire.Entry, error) {
 	e := &wire.Entry{Term: b.header.Term, Stamp: b.header.Stamp, Wall: b.header.Wall,
 		Commands: make([]core.Command, 0, len(b.calls))}

@@ -257,7 +257,7 @@ func (j *Judge) take(a *access.Asker, c *core.Acquire) Verdict {
 func (j *Judge) txn(a *access.Asker, c *core.Txn) Verdict {
 	all := yes
 	for _, x := range c.If {
-		if x.What == core.LeaseToken { // of whoever holds it, if anybody does
+		if x.What == core.LeaseToken { // the token of its holder, if there is one
 			all = all.and(j.verb(a, access.Read, spot{c.Namespace, x.Path}, "", nil).or(unknown))
 			continue
 		}

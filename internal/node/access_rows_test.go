@@ -24,6 +24,7 @@ type place struct {
 	x             string // names it, and nothing else
 	owner         string
 	token         *leasehold.Token // of the lease that was prepared
+	order         *uint64          // of its alarm
 }
 
 func (p place) path() string { return p.prefix + p.x }
@@ -35,7 +36,7 @@ func (p place) blob() string      { return p.container() + "/" + p.x }
 // fill puts the names of a place into a text.
 func (p place) fill(text string) string {
 	return strings.NewReplacer("PATH", p.path(), "BOX", p.container(), "BLOB", p.blob(), "XX", p.x, "TOKEN", fmt.Sprint(*p.token),
-		"SPACE", p.space).Replace(text)
+		"ORDER", fmt.Sprint(*p.order), "SPACE", p.space).Replace(text)
 }
 
 func lease(w *world, p place) {
@@ -142,6 +143,8 @@ var leaseRows = []row{
 	{"ask", "", leased, posted("/v1/ask", `{"resource":"PATH","message":"please"}`), "h"},
 	{"acknowledge", "", leased, posted("/v1/acknowledge", `{"resource":"PATH","token":1,"by":"me","reason":"r"}`), ""},
 	{"acknowledge-alarm", "", befores{alarm},
+		posted("/v1/alarms/acknowledge", `{"kind":"held-long","resource":"PATH","id":"id-XX","occurrence":ORDER}`), ""},
+	{"acknowledge-alarm", "older", befores{alarm},
 		posted("/v1/alarms/acknowledge", `{"kind":"held-long","resource":"PATH","id":"id-XX","occurrence":1}`), ""},
 	{"raise-tokens", "", inherent, posted("/v1/tokens/raise", `{"above":5000000,"reason":"r"}`), ""},
 }

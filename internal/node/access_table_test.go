@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/azureblob"
@@ -36,6 +38,9 @@ var people = []string{"none", "viewer", "member", "operator", "admin", "root"}
 // is another's.
 var columns = []string{"own", "any", "b", "other"}
 
+// skipped is the verdict of a cell for which the wire has no words.
+const skipped = "?"
+
 // A cell is one person's try.
 type cell struct {
 	*row
@@ -50,7 +55,7 @@ func cellsOf(section string, r *row, next *int) (cells []*cell) {
 			*next++
 			c := &cell{row: r, who: who,
 				place: place{space: leasehold.DefaultNamespace, prefix: "a/", x: fmt.Sprintf("q%04d", *next), owner: "vic",
-					token: new(leasehold.Token)}}
+					token: new(leasehold.Token), order: new(uint64)}}
 			switch column {
 			case "own":
 				c.owner = who
@@ -90,7 +95,26 @@ func roles(all []*cell) (list []*access.Binding) {
 // TestWhoMayDoWhat asks everything that can be asked, in every role, of one's own and of others', over real connections.
 // testdata/access.txt has the answers as they should be; -update writes those that are.
 func TestWhoMayDoWhat(t *testing.T) {
-	w := newWorld(t, nil)
+	t.Run("by HTTP", func(t *testing.T) {
+		w := newWorld(t, nil)
+		fillTable(t, w)
+		everyKindOfCommand(t, w.engine.kinds)
+	})
+	t.Run("by RESP", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.byRESP()
+		fillTable(t, w)
+		for _, s := range w.spoken {
+			if name := strings.Join(s.name, " "); !w.sent[name] {
+				t.Errorf("nothing in the table sends %s", name)
+			}
+		}
+	})
+}
+
+// fillTable has everybody try everything, and compares what is answered with what should be.
+func fillTable(t *testing.T, w *world) {
+	t.Helper()
 	var all []*cell
 	next := 0
 	for i := range sections {
@@ -105,12 +129,16 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}
 	w.change(&core.ChangeAccess{Put: begin})
 	for _, c := range all {
+		if w.spoken != nil && w.words(c.ask(c.place)) == nil {
+			c.verdict = skipped
+		}
 		for _, prepare := range c.before {
 			if c.verdict == "" {
 				prepare(w, c.place)
 			}
 		}
 	}
+	w.awaitAlarms(all)
 	list := roles(all)
 	for part := range slices.Chunk(list, 1000) {
 		w.change(&core.ChangeAccess{Put: access.Items{Bindings: part}})
@@ -129,7 +157,36 @@ func TestWhoMayDoWhat(t *testing.T) {
 		}
 	}
 	compareTable(t, all)
-	everyKindOfCommand(t, w.engine.kinds)
+}
+
+// awaitAlarms waits until all leases that are held for too long have their alarms.
+func (w *world) awaitAlarms(all []*cell) {
+	w.Helper()
+	missing := map[string]*cell{}
+	for _, c := range all {
+		if strings.Contains(c.op, "alarm") && c.verdict == "" {
+			missing["id-"+c.x] = c
+		}
+	}
+	for end := time.Now().Add(time.Minute); len(missing) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("%d leases have no alarm", len(missing))
+		}
+		err := w.engine.Read(context.Background(), func(v core.View) {
+			for _, space := range []string{leasehold.DefaultNamespace, "other"} {
+				list, _ := v.Alarms(space, core.AlarmQuery{Kind: leasehold.HeldLong, Most: 1000})
+				for _, a := range list {
+					if c := missing[a.ID]; c != nil {
+						*c.order = a.Order
+						delete(missing, a.ID)
+					}
+				}
+			}
+		})
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
 }
 
 // judge says in a word what came back.
@@ -181,7 +238,7 @@ func compareTable(t *testing.T, all []*cell) {
 	}
 	got := regexp.MustCompile(` +\n`).ReplaceAllString(b.String(), "\n")
 	file := filepath.Join("testdata", "access.txt")
-	if *update {
+	if *update && !strings.Contains(got, skipped) {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +249,7 @@ func compareTable(t *testing.T, all []*cell) {
 	}
 	want := strings.Split(string(text), "\n")
 	for i, line := range strings.Split(got, "\n") {
-		if i >= len(want) || line != want[i] {
+		if i >= len(want) || line != want[i] && !strings.Contains(line, skipped) {
 			t.Errorf("line %d is\n%s\nand should be\n%s", i+1, line, append(want, make([]string, i+1)...)[i])
 		}
 	}

@@ -14,7 +14,16 @@ import (
 
 // These tries are not about one thing that may or may not exist: each has a judgement of its own.
 func TestAHostileNeighbourOtherwise(t *testing.T) {
-	w := newHouse(t)
+	t.Run("by HTTP", func(t *testing.T) { tryOtherwise(t, newHouse(t)) })
+	t.Run("by RESP", func(t *testing.T) {
+		w := newHouse(t)
+		w.byRESP()
+		tryOtherwise(t, w)
+	})
+}
+
+func tryOtherwise(t *testing.T, w *world) {
+	t.Helper()
 	for name, try := range map[string]func(*testing.T, *world){
 		"pages and their cursors":       tryPages,
 		"watches from the beginning":    tryWatches,
@@ -178,8 +187,8 @@ func tryParty(t *testing.T, w *world) {
 
 func tryDefinitions(t *testing.T, w *world) {
 	for _, path := range []string{"%2F", "b", "b/", "b/" + word, "a", "x/", "common"} {
-		for _, method := range []string{"PUT", "PATCH", "DELETE"} {
-			if got := w.ask("ann", request{method: method, path: "/v1/definitions/" + path, body: `{"capacity":3}`}); got.status != 403 {
+		for method, body := range map[string]string{"PUT": `{"capacity":3}`, "PATCH": `{"capacity":3}`, "DELETE": ""} {
+			if got := w.ask("ann", request{method: method, path: "/v1/definitions/" + path, body: body}); got.status != 403 {
 				t.Errorf("%s of %s says %s", method, path, got.all())
 			}
 		}

@@ -39,6 +39,10 @@ type world struct {
 	log    *log
 	tokens map[string]string // the secrets of people, by name
 	stop   func()            // ends the server, and waits for it
+
+	spoken   []*spoken // the commands of RESP, by which all is asked that has one; nil: by HTTP
+	speakers map[string]*speaker
+	sent     map[string]bool // commands of RESP
 }
 
 // spied is an engine that knows which kinds of commands it was given.
@@ -195,6 +199,11 @@ type reply struct {
 // ask sends a request as somebody; nobody without a name.
 func (w *world) ask(who string, r request) reply {
 	w.Helper()
+	if w.spoken != nil {
+		if got, ok := w.say(who, r); ok {
+			return got
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if r.within > 0 {

@@ -357,7 +357,7 @@ func TestServeIsGivenWhatWasSettled(t *testing.T) {
 		t.Errorf("the server was given %+v", got)
 	}
 	for _, want := range []string{"leasehold serves on http://0.0.0.0:99, data in /",
-		"warning: anybody who can reach it", "--server http://127.0.0.1:99\n"} {
+		"warning: anybody who can reach it", "the console is at http://127.0.0.1:99/\n", "--server http://127.0.0.1:99\n"} {
 		if !strings.Contains(tr.err.String(), want) {
 			t.Errorf("the greeting lacks %q:\n%s", want, tr.err.String())
 		}

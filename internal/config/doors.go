@@ -1,5 +1,7 @@
 package config
 
+import "strconv"
+
 // A Door is what one door of a server adds to its settings.
 type Door struct {
 	Keys []Key
@@ -21,6 +23,20 @@ func DoorKey(name, otherwise, help string, check func(value string) error) Key {
 		}
 		return check(value)
 	}}
+}
+
+// DoorSwitch returns a setting of a door that is true or false. Its value is in Server.Doors, as one of these words.
+func DoorSwitch(name, otherwise, help string) Key {
+	return Key{Name: name, Scope: OfServer, Default: otherwise, Help: help, Switch: true,
+		set: func(c *Config, value string) error {
+			var on bool
+			err := setSwitch(func(*Config) *bool { return &on })(c, value)
+			if c.Server.Doors == nil {
+				c.Server.Doors = map[string]string{}
+			}
+			c.Server.Doors[name] = strconv.FormatBool(on)
+			return err
+		}}
 }
 
 // checkDoors says what is wrong with the settings of doors taken together.

@@ -65,6 +65,7 @@ type Setting struct {
 	Name    string // of the flag and of the key in the file
 	Default string
 	Help    string
+	Switch  bool                     // true or false; the flag alone means true
 	Check   func(value string) error // nil: any text is allowed
 }
 

@@ -289,7 +289,7 @@ func TestEveryOperationHasARow(t *testing.T) {
 			rows[r.op] = true
 		}
 	}
-	if len(doors) != 3 {
+	if len(doors) != 4 { // of which the console asks the API, and carries out nothing itself
 		t.Errorf("there are %d doors: give the new one a section, and its operations below", len(doors))
 	}
 	for _, source := range []struct{ file, operation string }{

@@ -4,6 +4,7 @@ import (
 	"github.com/leasehold/leasehold/internal/config"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/azure"
+	"github.com/leasehold/leasehold/internal/door/console"
 	"github.com/leasehold/leasehold/internal/door/native"
 	"github.com/leasehold/leasehold/internal/door/terraform"
 )
@@ -12,6 +13,7 @@ import (
 var doors = []door.Kind{
 	native.Kind,    // our own API, health and metrics: HTTP and JSON
 	terraform.Kind, // the http backend of Terraform and OpenTofu
+	console.Kind,   // the web console
 	azure.Kind,     // Azure Blob Storage, on a port of its own
 }
 
@@ -20,6 +22,10 @@ func Settings() (all []config.Door) {
 	for _, kind := range doors {
 		var added config.Door
 		for _, s := range kind.Settings {
+			if s.Switch {
+				added.Keys = append(added.Keys, config.DoorSwitch(s.Name, s.Default, s.Help))
+				continue
+			}
 			added.Keys = append(added.Keys, config.DoorKey(s.Name, s.Default, s.Help, s.Check))
 		}
 		if kind.Check != nil {

@@ -113,11 +113,14 @@ func greet(a *cli.App, s node.Serving, settings config.Server) {
 	}
 	if settings.LogFormat == cli.FormatJSON {
 		slog.New(slog.NewJSONHandler(a.Stderr, nil)).Info("leasehold serves", "url", url, "data", data, "insecure",
-			settings.Insecure, "access", s.Access)
+			settings.Insecure, "access", s.Access, "console", consoleURL(url, settings))
 		return
 	}
 	a.Say("leasehold serves on %s, data in %s", url, data)
 	a.Say("%s", whoMay(s, settings))
+	if at := consoleURL(url, settings); at != "" {
+		a.Say("the console is at %s", at)
+	}
 	a.Say("try: %s%s acquire my/first --ttl 1m%s%s", tokenVariable(s, settings), calledAs(), serverFlag(url),
 		trustFlags(settings))
 }
@@ -179,7 +182,18 @@ func serverFlag(url string) string {
 	if url == key.Default {
 		return ""
 	}
-	// A wildcard cannot be dialled.
-	url = strings.NewReplacer("//0.0.0.0:", "//127.0.0.1:", "//[::]:", "//127.0.0.1:").Replace(url)
-	return fmt.Sprintf(" --server %s", url)
+	return fmt.Sprintf(" --server %s", dialled(url))
+}
+
+// dialled returns the URL of a server on this machine as clients here can use it: a wildcard cannot be dialled.
+func dialled(url string) string {
+	return strings.NewReplacer("//0.0.0.0:", "//127.0.0.1:", "//[::]:", "//127.0.0.1:").Replace(url)
+}
+
+// consoleURL is the address of the console; empty: it is turned off.
+func consoleURL(url string, settings config.Server) string {
+	if settings.Doors["console"] == "false" {
+		return ""
+	}
+	return dialled(url) + "/"
 }

@@ -67,7 +67,6 @@ func (d *Door) Door() door.Door {
 		return door.Route{Pattern: pattern, Handler: h, Early: true, AnySite: true}
 	}
 	handle("GET", page("/v1/openapi.yaml", probes.OpenAPI))
-	handle("GET", page("/{$}", probes.Index))
 	for path, allowed := range methods {
 		all = append(all, page(path, wrongMethod(allowed)))
 	}

@@ -24,7 +24,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 		_, path := described(r.method + " " + r.path)
 		ours[r.method+" "+path] = strings.Fields(strings.ReplaceAll(strings.Join(r.known(), " "), "+", ""))
 	}
-	for _, path := range []string{"/", "/livez", "/readyz", "/healthz", "/metrics", "/version", "/v1/openapi.yaml"} {
+	for _, path := range []string{"/livez", "/readyz", "/healthz", "/metrics", "/version", "/v1/openapi.yaml"} {
 		ours["GET "+path] = nil
 	}
 	theirs := map[string]parameters{}
@@ -399,7 +399,6 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 		{"GET", "/v1/sessions/s/renew", "POST"},
 		{"DELETE", "/v1/watch", "GET, HEAD"},
 		{"POST", "/readyz", "GET, HEAD"},
-		{"POST", "/", "GET, HEAD"},
 	} {
 		a := ask(t, door, test.method, test.target, "").expect(405, `"code":"invalid"`, "use "+test.allow)
 		if got := a.header.Get("Allow"); got != test.allow {
@@ -429,7 +428,6 @@ func TestOperators(t *testing.T) {
 	ask(t, door, "GET", "/healthz?verbose", "").expect(200, "[+]serving ok\n[+]engine ok\nhealthz check passed\n")
 	ask(t, door, "GET", "/livez?verbose", "").expect(200, "[+]ping ok\nlivez check passed\n")
 	ask(t, door, "GET", "/version", "").expect(200, `{"version":"1.2.3","commit":"abc","go":"go1.26"}`)
-	ask(t, door, "GET", "/", "").expect(200, "This is Leasehold 1.2.3", "leasehold acquire", "curl http://example.com/v1/acquire")
 	ask(t, door, "GET", "/v1/openapi.yaml", "").expect(200, "openapi: 3.1.0")
 
 	ask(t, door, "POST", "/v1/acquire", `{"resource":"r","holder":"h"}`).expect(200)

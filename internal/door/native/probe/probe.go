@@ -1,5 +1,5 @@
 // Package probe answers what operators and load balancers ask a server: whether it lives, is ready, its version and its
-// numbers, and what greets a browser. It needs no right, and shows less to those who have none.
+// numbers. It needs no right, and shows less to those who have none.
 package probe
 
 import (
@@ -127,32 +127,6 @@ func (d *Prober) Version(w http.ResponseWriter, _ *http.Request) {
 func (d *Prober) OpenAPI(w http.ResponseWriter, _ *http.Request) {
 	head(w, "application/yaml")
 	_, _ = w.Write([]byte(v1.OpenAPI))
-}
-
-// Index greets who opens the address in a browser.
-func (d *Prober) Index(w http.ResponseWriter, r *http.Request) {
-	address := "http://" + r.Host
-	if r.TLS != nil {
-		address = "https://" + r.Host
-	}
-	text(w, http.StatusOK, fmt.Sprintf(
-		`This is Leasehold %s. It grants leases: one holder at a time, until a moment, with a
-token that tells a late holder from the present one.
-
-Hold something for half a minute:
-
-  leasehold acquire demo/first --ttl 30s --holder me
-
-or without the command line:
-
-  curl %s/v1/acquire --json '{"resource": "demo/first", "holder": "me", "ttl": "30s"}'
-
-Look at it:
-
-  curl %[2]s/v1/resources/demo/first
-
-/v1/openapi.yaml describes the API. /readyz, /livez, /metrics and /version are for operators.
-`, d.Backend.Version().Version, address))
 }
 
 // Metrics answers those who may see how the server does.

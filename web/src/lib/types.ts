@@ -1,0 +1,257 @@
+// The types of the public API that the console uses. Names and meaning are those of openapi.yaml.
+
+export type State = 'available' | 'leased' | 'breaking' | 'broken' | 'expired'
+
+export interface Lease {
+  namespace: string
+  resource: string
+  id: string
+  holder: string
+  token: number
+  floor: number
+  state: State
+  slots?: number
+  units?: string[]
+  ttl: string | null
+  hold_limit?: string
+  expires: string | null
+  remaining_ms: number | null
+  acquired: string | null
+  available_at: string | null
+  session?: string
+  labels?: Record<string, string>
+  reason?: string
+  revision: number
+  also?: Lease[]
+  warning?: string
+  foreign?: string
+  door?: string
+  note?: string
+  noted?: string
+}
+
+export interface Ending {
+  id: string
+  holder: string
+  token: number
+  how: string
+  by?: string
+  reason?: string
+  at: string
+}
+
+export interface Waiter {
+  position: number
+  priority?: number
+  slots?: number
+  id: string
+  holder: string
+  session?: string
+  labels?: Record<string, string>
+  reason?: string
+  since: string
+  until: string | null
+  forecast?: string
+}
+
+export interface Unit {
+  name: string
+  lease?: string
+  holder?: string
+  rests?: boolean
+}
+
+export interface Usual {
+  holds: number
+  hold_p50?: string
+  hold_p95?: string
+  unclean: number
+  waits: number
+  wait_p50?: string
+  wait_p95?: string
+  queue?: number
+}
+
+export interface Resource {
+  namespace: string
+  resource: string
+  state: State
+  capacity: number
+  used: number
+  units?: Unit[]
+  holding?: number
+  holders: Lease[]
+  waiting: number
+  queue?: Waiter[]
+  last: Ending | null
+  available_at: string | null
+  unacknowledged?: Ending
+  usual?: Usual
+}
+
+export interface List<T> {
+  items: T[]
+  next?: string
+}
+
+export type Kind =
+  | 'queued' | 'acquired' | 'changed' | 'breaking' | 'ended' | 'left' | 'session opened' | 'session ended'
+  | 'put' | 'deleted' | 'asked' | 'moved' | 'defined' | 'undefined' | 'acknowledged' | 'alarmed' | 'alarm cleared'
+
+export interface Event {
+  namespace: string
+  revision: number
+  n: number
+  kind: Kind
+  how?: string
+  at: string
+  until?: string
+  resource?: string
+  id?: string
+  holder?: string
+  token?: number
+  session?: string
+  by?: string
+  reason?: string
+  alarm?: string
+  version?: number
+}
+
+export interface Hello {
+  namespace: string
+  position: string
+  time: string
+}
+
+export interface Hold {
+  index?: number
+  n?: number
+  namespace: string
+  resource: string
+  id: string
+  holder: string
+  token: number
+  session?: string
+  since: string
+  until: string
+  waited_ms: number
+  how: string
+  by?: string
+  reason?: string
+}
+
+export interface Operation {
+  index?: number
+  n?: number
+  at: string
+  namespace: string
+  verb: string
+  outcome: string
+  actor?: string
+  address?: string
+  door?: string
+  resource?: string
+  id?: string
+  holder?: string
+  token?: number
+  session?: string
+  how?: string
+  by?: string
+  reason?: string
+}
+
+export interface Alarm {
+  namespace: string
+  kind: string
+  resource?: string
+  id?: string
+  holder?: string
+  token?: number
+  session?: string
+  occurrence?: number
+  since: string
+  last: string
+  count: number
+  text: string
+}
+
+export interface Quarantine {
+  active: boolean
+  remaining?: string
+  ends?: string
+  backup?: string
+  tokens_above?: number
+}
+
+export interface Server {
+  id: number
+  name: string
+  peer: string
+  client?: string
+  voter: boolean
+  version?: string
+  oldest_level?: number
+  newest_level?: number
+  reachable: boolean
+  answered: boolean
+  heard_by?: string
+  heard_ms?: number
+  applied?: number
+  silent_ms?: number
+  low_room?: boolean
+}
+
+export interface Cluster {
+  cluster: string
+  self: string
+  leader?: string
+  term: number
+  confirmed: boolean
+  differ?: string[]
+  level: number
+  next_level?: number
+  quarantine?: Quarantine
+  servers: Server[]
+}
+
+export interface RecordVersion {
+  revision: number
+  create_revision: number
+  version: number
+  size: number
+  sha256?: string
+  written?: string
+  holder?: string
+  session?: string
+  token?: number
+  current?: boolean
+  deleted?: boolean
+}
+
+export interface CanI {
+  allowed: boolean
+  own?: boolean
+  enabled: boolean
+  principal?: string
+  verb: string
+  namespace: string
+  path?: string
+}
+
+export interface Whoami {
+  enabled: boolean
+  principal?: string
+  groups?: string[]
+  credential?: string
+  expires?: string
+  bindings: { role: string; namespace?: string; prefix?: string }[]
+}
+
+// A Session is what GET /console/session answers.
+export interface Session {
+  access: boolean
+  principal?: string
+  groups?: string[]
+  until?: string
+  issuers?: { name: string; url?: string }[]
+}

@@ -172,10 +172,8 @@ func TestAConnectionLeadsNowhere(t *testing.T) {
 	}
 	t.Run("plain", func(t *testing.T) {
 		bubble(t, func(t *testing.T, s *leasetest.Server) {
-			transport := s.HTTP().Transport.(*http.Transport)
-			h := &holes{dial: transport.DialContext}
-			transport.DialContext = h.dialContext
-			lives(t, s.Dial(t, byHTTP(transport)), h)
+			h := &holes{dial: s.DialContext}
+			lives(t, s.Dial(t, func(c *client.Config) { c.HTTP, c.Dial = nil, h.dialContext }), h)
 		})
 	})
 	for _, pings := range []bool{true, false} {

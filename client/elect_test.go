@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,7 +195,7 @@ func TestAnElectionSurvivesAnOutageAtItsStart(t *testing.T) {
 	for _, outage := range []time.Duration{20 * time.Second, 2 * time.Minute} {
 		t.Run(fmt.Sprint(outage), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *leasetest.Server) {
-				road, way := on(s)
+				road, way := on(t, s)
 				c := s.Dial(t, way)
 				road.set(once("records/lead", func() {
 					s.Disconnect()
@@ -220,29 +220,21 @@ func TestAnElectionSurvivesAnOutageAtItsStart(t *testing.T) {
 // Who leads is read without those who would like to.
 func TestTheLeaderIsReadWithoutItsQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
-		queues := make(chan string, 1)
-		c := s.Dial(t, byHTTP(observed{s.HTTP().Transport, func(r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, "/v1/resources/") {
-				queues <- r.URL.Query().Get("queue")
+		var read atomic.Value
+		r, way := on(t, s)
+		r.refuse = func(m message) string {
+			if strings.HasPrefix(m.verb, "resources/") {
+				read.Store(m.text)
 			}
-		}}))
+			return ""
+		}
+		c := s.Dial(t, way)
 		acquire(t, c, "leader")
 		if l, err := c.Leader(t.Context(), "leader"); err != nil || l.Token == 0 {
 			t.Fatalf("%+v leads: %v", l, err)
 		}
-		if waiters := <-queues; waiters != "1" {
-			t.Errorf("%s waiters are read", waiters)
+		if text := read.Load(); text != "namespace=default&queue=1" && text != "LH.GET leader QUEUE 1" {
+			t.Errorf("asked was %v", text)
 		}
 	})
-}
-
-// An observed transport shows each request.
-type observed struct {
-	http.RoundTripper
-	see func(*http.Request)
-}
-
-func (o observed) RoundTrip(r *http.Request) (*http.Response, error) {
-	o.see(r)
-	return o.RoundTripper.RoundTrip(r)
 }

@@ -1,13 +1,8 @@
 package client_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,35 +12,14 @@ import (
 	"github.com/leasehold/leasehold/leasetest"
 )
 
-// A teller is a way to a server on which no watch gets through. If it is silent, answers do
-// not say what others did to a session, as those of older servers do not.
-type teller struct {
-	deaf
-	silent atomic.Bool
-}
-
-func onTeller(s *leasetest.Server, silent bool) (*teller, func(*client.Config)) {
-	r, _ := on(s)
-	t := &teller{deaf: deaf{r}}
-	t.silent.Store(silent)
-	return t, byHTTP(t)
-}
-
-func (t *teller) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := t.deaf.RoundTrip(r)
-	if err != nil || !t.silent.Load() || response.StatusCode != http.StatusOK {
-		return response, err
+// onTeller puts a way to a server between on which no watch gets through. If it is silent, answers do not say what
+// others did to a session, as those of older servers do not.
+func onTeller(t *testing.T, s *leasetest.Server, silent bool) (*road, func(*client.Config)) {
+	r, way := onDeaf(t, s)
+	if silent {
+		r.without = []string{"interventions", "intervened"}
 	}
-	defer response.Body.Close()
-	var answer map[string]any
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return nil, err
-	}
-	delete(answer, "interventions")
-	delete(answer, "intervened")
-	body, err := json.Marshal(answer)
-	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return response, err
+	return r, way
 }
 
 // breaks is an operator who breaks a lease, by default after what remains.
@@ -63,7 +37,7 @@ func TestARenewalTellsOfABreak(t *testing.T) {
 		for after := range 10 {
 			t.Run(fmt.Sprint("counts ", !silent, ", after ", after), func(t *testing.T) {
 				bubble(t, func(t *testing.T, s *leasetest.Server) {
-					_, through := onTeller(s, silent)
+					_, through := onTeller(t, s, silent)
 					a, b := s.Dial(t, through), s.Dial(t)
 					h, other := acquire(t, a, "r", client.TTL(15*time.Second)), acquire(t, a, "other", client.TTL(15*time.Second))
 					lost := h.Lost()
@@ -92,7 +66,7 @@ func TestARenewalTellsOfABreak(t *testing.T) {
 func TestARenewalTellsOfAnotherHolder(t *testing.T) {
 	for _, to := range []v1.ChangeRequest{{Holder: "eve"}, {Holder: "eve", NewID: "new"}} {
 		bubble(t, func(t *testing.T, s *leasetest.Server) {
-			_, through := onTeller(s, false)
+			_, through := onTeller(t, s, false)
 			h := acquire(t, s.Dial(t, through), "r")
 			to.ID = h.ID()
 			if _, err := s.Inside().Change(t.Context(), to); err != nil {
@@ -112,7 +86,7 @@ func TestWhatIsNotNamedIsConfirmed(t *testing.T) {
 	for _, broken := range []int{1, 256, 300} {
 		t.Run(fmt.Sprint(broken), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *leasetest.Server) {
-				way, through := onTeller(s, false)
+				way, through := onTeller(t, s, false)
 				c := s.Dial(t, through)
 				holds := make([]*client.Hold, 400)
 				for i := range holds {
@@ -145,7 +119,7 @@ func TestWhatIsNotNamedIsConfirmed(t *testing.T) {
 // its session is renewed.
 func TestAnUnconfirmedHoldKeepsItsDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
-		way, through := onTeller(s, false)
+		way, through := onTeller(t, s, false)
 		c := s.Dial(t, through)
 		h, other := acquire(t, c, "r"), acquire(t, c, "other")
 		time.Sleep(time.Minute)
@@ -175,7 +149,7 @@ func TestAnUnconfirmedHoldKeepsItsDeadline(t *testing.T) {
 // session renewed. The count in the answer is that of the grant.
 func TestAGrantIsHeardOfAfterItsBreak(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
-		way, through := onTeller(s, false)
+		way, through := onTeller(t, s, false)
 		c := s.Dial(t, through)
 		acquire(t, c, "other")
 		before := acquire(t, s.Dial(t), "r")
@@ -202,7 +176,7 @@ func TestAGrantIsHeardOfAfterItsBreak(t *testing.T) {
 func TestAChangeTellsOfABreak(t *testing.T) {
 	for _, to := range []client.Change{{ID: "another"}, {Holder: "eve"}} {
 		bubble(t, func(t *testing.T, s *leasetest.Server) {
-			road, way := onDeaf(s)
+			road, way := onDeaf(t, s)
 			h := acquire(t, s.Dial(t, way), "r", client.TTL(15*time.Second))
 			period := v1.Duration(20 * time.Second)
 			breaks(t, s, h.ID(), &period)
@@ -218,31 +192,19 @@ func TestAChangeTellsOfABreak(t *testing.T) {
 	}
 }
 
-// A busy server would rather not answer the first looks.
-type busy struct {
-	deaf
-	looks atomic.Int32 // that are left to refuse
-}
-
-func (b *busy) RoundTrip(r *http.Request) (*http.Response, error) {
-	if verbOf(r) != "look" || b.looks.Add(-1) < 0 {
-		return b.deaf.RoundTrip(r)
-	}
-	return &http.Response{
-		StatusCode: http.StatusTooManyRequests, Header: http.Header{"Content-Type": {"application/problem+json"}}, Request: r,
-		Body: io.NopCloser(strings.NewReader(`{"status":429,"code":"limited","detail":"try again in a moment"}`)),
-	}, nil
-}
-
 // A server that is too busy to answer for a lease is asked again before the hold ends.
 func TestABusyServerIsAskedAgain(t *testing.T) {
 	for _, looks := range []int32{1, 5} {
 		bubble(t, func(t *testing.T, s *leasetest.Server) {
-			r, _ := on(s)
-			b := &busy{deaf: deaf{r}}
-			b.looks.Store(looks)
-			c := s.Dial(t, byHTTP(b))
-			h := acquire(t, c, "r", client.TTL(15*time.Second))
+			r, way := onDeaf(t, s)
+			var looked atomic.Int32
+			r.refuse = func(m message) string {
+				if m.verb != "look" || looked.Add(1) > looks {
+					return ""
+				}
+				return limited("try again in a moment")
+			}
+			h := acquire(t, s.Dial(t, way), "r", client.TTL(15*time.Second))
 			hour := v1.Duration(time.Hour)
 			breaks(t, s, h.ID(), &hour)
 			time.Sleep(59 * time.Minute)
@@ -272,7 +234,7 @@ func noneIsLost(t *testing.T, holds []*client.Hold) {
 // A far server that counts nothing is not asked for more than can be answered in time.
 func TestManyHoldsAtAServerThatDoesNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
-		way, through := onTeller(s, true)
+		way, through := onTeller(t, s, true)
 		c := s.Dial(t, through)
 		holds := acquireMany(t, c, 1000, func(i int) string { return fmt.Sprint("r", i) }, client.In(openSession(t, c)))
 		way.set(func(string) { time.Sleep(50 * time.Millisecond) }, nil)
@@ -288,7 +250,7 @@ func TestManyHoldsAtAServerThatDoesNotCount(t *testing.T) {
 // More ends at once than a far server can name: it is asked about all others in time.
 func TestManyHoldsAfterManyInterventions(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
-		way, through := onTeller(s, false)
+		way, through := onTeller(t, s, false)
 		c := s.Dial(t, through)
 		session := openSession(t, c)
 		holds := acquireMany(t, c, 2000, func(i int) string { return fmt.Sprint("r", i) }, client.In(session))
@@ -303,10 +265,10 @@ func TestManyHoldsAfterManyInterventions(t *testing.T) {
 // a break is heard of by a renewal from then on.
 func TestAServerBeginsToCount(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
-		way, through := onTeller(s, true)
+		way, through := onTeller(t, s, true)
 		c := s.Dial(t, through)
 		holds := acquireMany(t, c, 400, func(i int) string { return fmt.Sprint("r", i) }, client.In(openSession(t, c)))
-		way.silent.Store(false)
+		way.change(func(r *road) { r.without = nil })
 		time.Sleep(time.Minute)
 		for _, h := range holds {
 			breaks(t, s, h.ID(), nil)

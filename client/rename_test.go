@@ -53,29 +53,13 @@ func TestOneOfManySlotsIsRenamed(t *testing.T) {
 	}
 }
 
-// deaf is a way on which no watch gets through.
-type deaf struct{ *road }
-
-func (d deaf) RoundTrip(r *http.Request) (*http.Response, error) {
-	if verbOf(r) == "watch" {
-		return nil, errors.New("no streams here")
-	}
-	return d.road.RoundTrip(r)
-}
-
-// onDeaf puts a way to the server between that carries no watch.
-func onDeaf(s *leasetest.Server) (*road, func(*client.Config)) {
-	r, _ := on(s)
-	return r, byHTTP(deaf{r})
-}
-
 // A holder releases what an operator has renamed in the meantime, however often, without
 // having heard of it.
 func TestAReleaseFollowsARename(t *testing.T) {
 	for names := range 3 {
 		t.Run(fmt.Sprint(names, " names"), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *leasetest.Server) {
-				_, way := onDeaf(s)
+				_, way := onDeaf(t, s)
 				c, op := s.Dial(t, way), s.Inside()
 				h := acquire(t, c, "r")
 				id := h.ID()
@@ -130,7 +114,7 @@ func openSession(t *testing.T, c *client.Client) *client.Session {
 func TestRechecksRunSomeAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
 		const n, most = 2000, 64
-		r, through := on(s)
+		r, through := on(t, s)
 		c := s.Dial(t, through)
 		holds := acquireMany(t, c, n, func(int) string { return "pool" }, client.In(openSession(t, c)), client.Slots(1, n))
 		var asked atomic.Int64
@@ -157,35 +141,25 @@ func TestRechecksRunSomeAtATime(t *testing.T) {
 	})
 }
 
-// forgetful is a way on which the first watch says nothing until it ends with word that
-// history is gone.
-type forgetful struct {
-	*road
-	watches atomic.Int32
-	end     chan struct{}
-}
-
-func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
-	if verbOf(r) != "watch" || f.watches.Add(1) > 1 {
-		return f.road.RoundTrip(r)
-	}
-	<-f.end
-	body := "event: gone\nid: 1\ndata: {\"since\":\"9\",\"oldest\":\"1\",\"revision\":1}\n\n"
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Request: r,
-		Body: io.NopCloser(strings.NewReader(body)),
-	}, nil
-}
-
 // A watch that missed something has the server asked about every hold, at once.
 func TestAWatchThatMissedSomethingLooksAtAll(t *testing.T) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
-		r, _ := on(s)
-		way := &forgetful{road: r, end: make(chan struct{})}
-		h := acquire(t, s.Dial(t, byHTTP(way)), "r")
+		r, way := on(t, s)
+		end := make(chan struct{})
+		// The first watch says nothing until it ends with word that history is gone.
+		r.watch = carrier(func(request *http.Request) (*http.Response, error) {
+			r.change(func(r *road) { r.watch = nil })
+			<-end
+			body := "event: gone\nid: 1\ndata: {\"since\":\"9\",\"oldest\":\"1\",\"revision\":1}\n\n"
+			return &http.Response{
+				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Request: request,
+				Body: io.NopCloser(strings.NewReader(body)),
+			}, nil
+		})
+		h := acquire(t, s.Dial(t, way), "r")
 		now := v1.Duration(0)
 		breaks(t, s, h.ID(), &now)
-		close(way.end)
+		close(end)
 		time.Sleep(2 * time.Second)
 		if !errors.Is(h.Err(), client.ErrBroken) || r.count("renew") > 0 {
 			t.Errorf("it was broken, the watch missed that, and the hold says: %v; %d renewals", h.Err(), r.count("renew"))

@@ -102,7 +102,7 @@ func (s *Server) Dial(t testing.TB, changes ...func(*client.Config)) *client.Cli
 // Config returns the configuration of a client of this server. LEASEHOLD_WIRE chooses its wire.
 func (s *Server) Config() client.Config {
 	return client.Config{
-		Servers: []string{"http://leasetest"}, HTTP: s.HTTP(), Dial: s.DialContext, Clock: s.clock,
+		Servers: []string{"http://leasetest"}, Dial: s.DialContext, Clock: s.clock,
 		Namespace: "default", Holder: "test", Wire: v1.Wire(os.Getenv("LEASEHOLD_WIRE")),
 	}
 }

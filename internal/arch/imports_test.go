@@ -366,7 +366,8 @@ func TestCoreRangesOverNoMap(t *testing.T) {
 // Metrics are named in internal/metric alone, from which the documentation is checked.
 func TestMetricsAreNamedInOnePlace(t *testing.T) {
 	for _, f := range sources(t) {
-		if f.test() || f.dir == "internal/metric" || f.dir == "fence" { // whose table has such a name
+		// The table of fence and the cookie of doors have such names.
+		if f.test() || f.dir == "internal/metric" || f.dir == "fence" || f.path() == "internal/door/cookie.go" {
 			continue
 		}
 		ast.Inspect(f.File, func(n ast.Node) bool {

@@ -36,8 +36,8 @@ const (
 	Basic         // or as a password, with any user name
 )
 
-// Login returns who sends a request: by its header Authorization, or else by the certificate of its connection. It is
-// nil if access is off.
+// Login returns who sends a request: by its header Authorization, or else by who has signed in to the console, if the
+// door takes bearer tokens alone, or else by the certificate of its connection. It is nil if access is off.
 func (b *Backend) Login(r *http.Request, how int) (*credential.Proof, error) {
 	if !b.login.On() {
 		return nil, nil
@@ -46,11 +46,21 @@ func (b *Backend) Login(r *http.Request, how int) (*credential.Proof, error) {
 	if err != nil {
 		return nil, err
 	}
+	if secret == "" && how == Bearer {
+		if s, ok := b.SignedIn(r); ok {
+			secret = s.Secret
+		}
+	}
+	return b.Prove(r.Context(), shownBy(r, secret))
+}
+
+// shownBy returns what a request shows, with a secret that was found in it.
+func shownBy(r *http.Request, secret string) credential.Shown {
 	shown := credential.Shown{Secret: secret, From: r.RemoteAddr}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		shown.Certificate = r.TLS.VerifiedChains[0][0]
 	}
-	return b.Prove(r.Context(), shown)
+	return shown
 }
 
 // Prove returns who shows a credential, for doors that do not speak HTTP. It is nil if access is off.

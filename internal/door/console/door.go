@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/leasehold/leasehold/internal/door"
+	"github.com/leasehold/leasehold/internal/telemetry"
 	"github.com/leasehold/leasehold/web"
 )
 
@@ -35,6 +36,7 @@ const index = "index.html"
 type Door struct {
 	backend *door.Backend
 	files   map[string]*file // by name
+	verbs   map[string]*telemetry.Verb
 }
 
 // New returns a door that serves files, of which one is index.html.
@@ -43,7 +45,12 @@ func New(b *door.Backend, files fs.FS) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Door{backend: b, files: loaded}, nil
+	d := &Door{backend: b, files: loaded, verbs: map[string]*telemetry.Verb{}}
+	requests := b.Requests(doorName)
+	for method, verb := range verbs {
+		d.verbs[method] = requests.Verb(verb)
+	}
+	return d, nil
 }
 
 // Door returns what is answered at which path. Each path is named in full: what is not here belongs to other doors.
@@ -63,6 +70,12 @@ func (d *Door) Door() door.Door {
 		page(path, d.files[index])
 	}
 	page("/{$}", d.root())
+	for method, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
+		http.MethodGet: d.session, http.MethodPost: d.signIn, http.MethodDelete: d.signOut,
+	} {
+		routes = append(routes, door.Route{Pattern: method + " " + sessionPath, Handler: d.accounted(method, serve)})
+	}
+	routes = append(routes, door.Route{Pattern: sessionPath, Handler: wrongMethod("GET, POST, DELETE, HEAD")})
 	return door.Door{HTTP: door.HTTP{Routes: routes, Refuse: refuse}}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/access/credential"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/listen"
@@ -89,11 +90,16 @@ func (b *Backend) untilUnproven(ctx context.Context, p *credential.Proof, end co
 	}
 }
 
-// Ended returns why a request that took long had to end, if that is because its credential did.
-func Ended(ctx context.Context) error {
+// Ended returns why a request that took long had to end, if that is because its credential did. The guard may have been
+// the first to notice, and says only that the request was denied: a client that has another credential would keep it.
+func (b *Backend) Ended(ctx context.Context, p *credential.Proof, err error) error {
 	var ended *loginError
 	if errors.As(context.Cause(ctx), &ended) {
 		return ended
+	}
+	if p != nil && errors.Is(err, leasehold.ErrDenied) {
+		_, refused := b.login.Still(p)
+		return coded(refused)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (c *call) acquireStaying(command *core.Acquire, try *attempt) error {
 	c.waited, c.instead = try.queued, nil
 	c.within(writeTime)
 	if err != nil {
-		if ended := door.Ended(ctx); ended != nil {
+		if ended := c.door.backend.Ended(ctx, c.proof, err); ended != nil {
 			return ended
 		}
 		if c.door.backend.Stopping().Err() != nil && ctx.Err() != nil && errors.Is(err, leasehold.ErrUndecided) {

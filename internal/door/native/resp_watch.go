@@ -8,7 +8,6 @@ import (
 
 	"github.com/leasehold/leasehold"
 	v1 "github.com/leasehold/leasehold/api/v1"
-	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native/encode"
 	"github.com/leasehold/leasehold/internal/engine"
 	"github.com/leasehold/leasehold/internal/resp"
@@ -306,6 +305,7 @@ func (s *respWatch) position(key string, at v1.Position) func(*encode.Buffer) {
 // farewell says why a watch ends, unless the client wants that.
 func (s *respWatch) farewell(err error) {
 	var gone *engine.GoneError
+	ended := s.door.backend.Ended(s.ctx, s.proof, err)
 	switch {
 	case err == errSlow:
 		s.door.backend.Metrics().Cut.Inc()
@@ -319,8 +319,8 @@ func (s *respWatch) farewell(err error) {
 		return
 	case s.door.backend.Stopping().Err() != nil:
 		err = engine.Unavailable("the server is stopping: watch again with the last position, at another server")
-	case door.Ended(s.ctx) != nil:
-		err = door.Ended(s.ctx)
+	case ended != nil:
+		err = ended
 	case s.ctx.Err() != nil:
 		return // it was ended by the client, or with its connection
 	}

@@ -222,7 +222,7 @@ func (s *stream) wait(more <-chan struct{}) bool {
 
 // farewell says why a watch ends, unless that is because the reader left.
 func (s *stream) farewell() {
-	switch ended := door.Ended(s.ctx); {
+	switch ended := s.door.backend.Ended(s.ctx, nil, nil); {
 	case s.door.backend.Stopping().Err() != nil:
 		s.comment("the server is stopping: come back with the last id")
 	case ended != nil:

@@ -199,14 +199,15 @@ func (c *call) ask(command *core.Acquire, joined bool) (*leasehold.Lease, error)
 	try := &attempt{Engine: c.engine}
 	_, err = engine.Acquire(ctx, try, command, true)
 	c.waited = c.waited || try.queued
+	ended := c.door.backend.Ended(ctx, c.proof, err)
 	switch {
 	// Nobody is there to hold the lock: it must not be granted to this request later.
 	case c.r.Context().Err() != nil:
 		c.withdraw(command.ID)
 		return nil, c.left()
-	case door.Ended(ctx) != nil:
+	case ended != nil:
 		c.withdraw(command.ID)
-		return nil, door.Ended(ctx)
+		return nil, ended
 	case ctx.Err() != nil:
 		return nil,
 			engine.Unavailable("the server is stopping; this request keeps its place in the queue for a while: send " +

@@ -102,9 +102,10 @@ async function at<T>(path: string, call: Call): Promise<At<T>> {
 }
 
 export interface BreakRequest {
-  id: string
+  id?: string
+  resource?: string
   token?: number
-  waiting?: boolean
+  all?: boolean
   period?: string
   by?: string
   reason: string
@@ -124,6 +125,11 @@ export const api = {
   canI: (namespace: string, verb: string, path?: string) =>
     get<CanI>('/v1/access/can-i', { namespace, query: { verb, path } }),
   whoami: () => get<Whoami>('/v1/access/whoami'),
+  /** hasRecord asks by a list, because what is not there is no error in a list. */
+  hasRecord: async (namespace: string, path: string) => {
+    const list = await get<List<{ path: string }>>('/v1/records', { namespace, query: { from: path, limit: 1, keys: true } })
+    return list.items[0]?.path === path
+  },
   versions: (namespace: string, path: string) =>
     get<List<RecordVersion>>('/v1/versions/' + escapePath(path), { namespace, query: { limit: 20 } }),
   recordText: async (namespace: string, path: string, version?: number) =>

@@ -1,9 +1,9 @@
-// The numbers above the table that the stream does not carry: what ended in the last hour, and the servers.
+// The numbers above the table that the stream does not carry: what ended in the last hour.
 import { api, problemOf } from './api'
 import { clock } from './clock.svelte'
 import { isUnclean } from './rows'
 import { moment } from './time'
-import type { Cluster, Hold } from './types'
+import type { Hold } from './types'
 
 const hour = 3_600_000
 const pages = 5 // of 1,000 holds: beyond it the newest 5,000 of the hour are counted
@@ -15,27 +15,15 @@ export class Numbers {
   unclean = $state<number | undefined>()
   /** why there is no number of holds, if so. */
   holdsError = $state('')
-  cluster = $state.raw<Cluster | undefined>()
-  clusterError = $state('')
 
   constructor(private readonly namespace: string) {}
 
   /** start reads now and again, until the function that it returns is called. */
   start(): () => void {
-    const read = () => void (document.visibilityState === 'visible' && (this.readHolds(), this.readCluster()))
+    const read = () => void (document.visibilityState === 'visible' && this.readHolds())
     read()
     const timer = setInterval(read, often)
     return () => clearInterval(timer)
-  }
-
-  async readCluster(): Promise<void> {
-    try {
-      this.cluster = await api.cluster()
-      this.clusterError = ''
-    } catch (e) {
-      this.cluster = undefined
-      this.clusterError = problemOf(e).message
-    }
   }
 
   async readHolds(): Promise<void> {

@@ -1,4 +1,4 @@
-// What this browser remembers: the theme and the namespaces that were visited.
+// What this browser remembers: the theme, a name and the namespaces that were visited.
 
 export type Theme = 'system' | 'dark' | 'light'
 
@@ -22,6 +22,8 @@ function remember(name: string, value: string): void {
 
 class Settings {
   theme = $state<Theme>(themes.find(t => t === recall('theme')) ?? 'system')
+  /** who breaks and asks, where nobody signs in. */
+  name = $state(recall('name') ?? '')
   namespaces = $state.raw<string[]>(readNames(recall('namespaces')))
 
   start(): void {
@@ -43,6 +45,11 @@ class Settings {
   /** nextTheme goes round: as the system, dark, light. */
   nextTheme(): void {
     this.setTheme(themes[(themes.indexOf(this.theme) + 1) % themes.length]!)
+  }
+
+  setName(name: string): void {
+    this.name = name.trim()
+    remember('name', this.name)
   }
 
   visited(namespace: string): void {

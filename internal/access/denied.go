@@ -16,6 +16,9 @@ func whoAreYou() *leasehold.Error {
 }
 
 func revoked(a *policy.Asker) *leasehold.Error {
+	if a.Token == "" {
+		return denied("%s", a.Unproven())
+	}
 	return denied("the token %s of %s is no longer valid: ask an admin for another one, then run leasehold login",
 		a.Token, a.Principal)
 }

@@ -53,7 +53,7 @@ var judgeRules = []judgeRule{
 func judgePolicy() *core.ChangeAccess {
 	c := &core.ChangeAccess{}
 	for i, who := range []string{"root", "op", "vic", "bob", "ann", "own"} {
-		c.Put.Tokens = append(c.Put.Tokens, &access.Token{ID: fmt.Sprint("t", i), Hash: fmt.Sprintf("%032d", i), Principal: who})
+		c.Put.Tokens = append(c.Put.Tokens, &access.Token{ID: "t-" + who, Hash: fmt.Sprintf("%032d", i), Principal: who})
 	}
 	p := newPhrase("")
 	for i, r := range judgeRules {
@@ -342,7 +342,7 @@ func againstJudge(t *testing.T, seed uint64, log journal) error {
 	j := &judge{rules: judgeRules, claims: map[named]*judgedThing{}, sessions: map[named]*judgedThing{}, records: map[named]string{}}
 	people := map[string]*access.Asker{}
 	for _, r := range judgeRules {
-		people[r.who] = &access.Asker{Principal: r.who}
+		people[r.who] = &access.Asker{Principal: r.who, Token: "t-" + r.who}
 	}
 	begin := judgePolicy()
 	for _, state := range []*core.State{one, two} {
@@ -393,7 +393,7 @@ func (j *judge) toggle(e entry, states ...*core.State) error {
 		j.rules = slices.DeleteFunc(slices.Clone(judgeRules), func(r judgeRule) bool { return r.who == "ann" })
 	}
 	for _, state := range states {
-		result, err := state.Apply(stampOf(e.stamp), wallOf(e.stamp), []core.Command{c}, core.From{Askers: []*access.Asker{{Principal: "root"}}})
+		result, err := state.Apply(stampOf(e.stamp), wallOf(e.stamp), []core.Command{c}, core.From{Askers: []*access.Asker{{Principal: "root", Token: "t-root"}}})
 		if err != nil || result.Answers[0].Err != nil {
 			return fmt.Errorf("%v %v", err, result.Answers)
 		}

@@ -75,7 +75,7 @@ func (s *State) unproven() *leasehold.Error {
 	case s.asker == nil:
 		return deny("this cluster asks for a credential: log in with leasehold login, or set LEASEHOLD_TOKEN")
 	case s.permit.Revoked():
-		return deny("the token %s was revoked: log in again with leasehold login", s.asker.Token)
+		return deny("%s", s.asker.Unproven())
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func guarded(t *testing.T) *State {
 // TestWhatHasNoRuleIsDenied: to the admin, too.
 func TestWhatHasNoRuleIsDenied(t *testing.T) {
 	s := guarded(t)
-	s.asker = &access.Asker{Principal: "root"}
+	s.asker = &access.Asker{Principal: "root", Token: "t1"}
 	s.permit = s.policy.Permit(s.asker)
 	if failure := s.allowCommand(ruleless{}); failure == nil || failure.Code != leasehold.Denied {
 		t.Errorf("it is allowed: %v", failure)
@@ -122,7 +122,7 @@ func BenchmarkAllow(b *testing.B) {
 		}
 	}
 	apply(nil, &ChangeAccess{Put: put})
-	ann := &access.Asker{Principal: "ann", Groups: []string{"team", "g1", "g2"}}
+	ann := &access.Asker{Principal: "azure:ann", Groups: []string{"team", "g1", "g2"}}
 	acquire := &Acquire{Namespace: "default", Resource: "reports/2026/nightly", ID: "id", Holder: "ann"}
 	apply(ann, acquire)
 	acquire = &Acquire{Namespace: "default", Resource: "reports/2026/daily", ID: "id2", Holder: "ann"}

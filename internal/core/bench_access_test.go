@@ -13,11 +13,12 @@ import (
 // guardedTown is a town where everybody is asked who it is, by a policy of 10,000 tokens and 1,000 bindings.
 func guardedTown(leases int) *town {
 	t := &town{state: core.NewAt(core.NewestLevel), chance: rand.New(rand.NewPCG(1, 1)), step: tenth}
+	groups := []string{"team", "b1-001", "b2-002"}
 	for part := range 10 {
 		var put access.Items
 		for i := range 1000 {
 			id := fmt.Sprintf("t%d-%04d", part, i)
-			put.Tokens = append(put.Tokens, &access.Token{ID: id, Hash: fmt.Sprintf("%032s", id), Principal: "p" + id})
+			put.Tokens = append(put.Tokens, &access.Token{ID: id, Hash: fmt.Sprintf("%032s", id), Principal: "p" + id, Groups: groups})
 		}
 		for i := range 100 {
 			name := fmt.Sprintf("b%d-%03d", part, i)
@@ -30,7 +31,7 @@ func guardedTown(leases int) *town {
 		t.do(&core.ChangeAccess{Put: put})
 		t.from = []core.From{{Askers: []*access.Asker{{Principal: "pt0-0000", Token: "t0-0000"}}}}
 	}
-	ann := &access.Asker{Principal: "pt1-0001", Token: "t1-0001", Groups: []string{"team", "b1-001", "b2-002"}}
+	ann := &access.Asker{Principal: "pt1-0001", Token: "t1-0001", Groups: groups}
 	t.from = []core.From{{Askers: []*access.Asker{ann}}}
 	return t.settle(leases)
 }

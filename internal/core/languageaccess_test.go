@@ -24,6 +24,20 @@ func parseAsker(text string) (*access.Asker, error) {
 	return a, p.end()
 }
 
+// proven is the asker with its first token, unless the story says which, or it has none.
+func (t *teller) proven() *access.Asker {
+	a := t.asker
+	if a == nil || a == &access.System || a.Token != "" || t.state.Policy() == nil {
+		return a
+	}
+	for _, token := range t.state.Policy().Items().Tokens {
+		if token.Principal == a.Principal {
+			return &access.Asker{Principal: a.Principal, Groups: a.Groups, Token: token.ID}
+		}
+	}
+	return a
+}
+
 // access reads a change of who may do what: +KIND:… puts an item, -KIND:NAME removes one.
 func (p *phrase) access() core.Command {
 	c := &core.ChangeAccess{
@@ -62,11 +76,20 @@ func (p *phrase) putAccess(put *access.Items, parts []string) {
 	case "role": // NAME:ANY:OWN:end
 		put.Roles = append(put.Roles, &access.Role{Name: parts[1], Any: p.verbs(parts[2]), Own: p.verbs(parts[3]), EndOnRevoke: parts[4] == "end"})
 	case "binding": // NAME:ROLE:PRINCIPAL-OR-@GROUP:NAMESPACE:PREFIX:HOLDERS
-		b := &access.Binding{Name: parts[1], Role: parts[2], Principal: parts[3], Namespace: parts[4], Prefix: parts[5], Holders: parts[6]}
+		b := &access.Binding{Name: parts[1], Role: parts[2], Principal: strings.ReplaceAll(parts[3], "~", ":"), Namespace: parts[4], Prefix: parts[5], Holders: parts[6]}
 		if group, is := strings.CutPrefix(b.Principal, "@"); is {
 			b.Principal, b.Group = "", group
 		}
 		put.Bindings = append(put.Bindings, b)
+	case "issuer": // NAME:GROUP: whose JWTs put everybody into a group
+		i := &access.Issuer{Name: parts[1], URL: "https://" + parts[1], Audiences: []string{"leases"}}
+		if parts[2] != "" {
+			i.Groups = []access.ClaimRule{{Claim: "sub", Value: "*", Group: parts[2]}}
+		}
+		put.Issuers = append(put.Issuers, i)
+	case "certificate": // NAME:PATTERN:PRINCIPAL:GROUPS
+		put.Certificates = append(put.Certificates,
+			&access.Certificate{Name: parts[1], SAN: "dns:" + parts[2], Principal: parts[3], Groups: listOf(parts[4])})
 	case "quota": // WHO:MOST-KIND,…
 		put.Quotas = append(put.Quotas, p.quota(parts[1:]))
 	default:
@@ -82,6 +105,10 @@ func (p *phrase) removeAccess(remove *access.Keys, parts []string) {
 		remove.Roles = append(remove.Roles, parts[1])
 	case "binding":
 		remove.Bindings = append(remove.Bindings, parts[1])
+	case "issuer":
+		remove.Issuers = append(remove.Issuers, parts[1])
+	case "certificate":
+		remove.Certificates = append(remove.Certificates, parts[1])
 	case "quota":
 		remove.Quotas = append(remove.Quotas, quotaOf(parts[1]).Key())
 	default:
@@ -124,7 +151,7 @@ func writeAccess(c *core.ChangeAccess) string {
 		parts = append(parts, fmt.Sprintf("+role:%s:%v:%v%s", r.Name, r.Any, r.Own, end))
 	}
 	for _, b := range c.Put.Bindings {
-		subject := b.Principal
+		subject := strings.ReplaceAll(b.Principal, ":", "~")
 		if b.Group != "" {
 			subject = "@" + b.Group
 		}
@@ -132,6 +159,16 @@ func writeAccess(c *core.ChangeAccess) string {
 	}
 	for _, q := range c.Put.Quotas {
 		parts = append(parts, writeQuota(q))
+	}
+	for _, i := range c.Put.Issuers {
+		group := ""
+		for _, r := range i.Groups {
+			group += ":" + r.Group
+		}
+		parts = append(parts, "+issuer:"+i.Name+group)
+	}
+	for _, i := range c.Put.Certificates {
+		parts = append(parts, strings.TrimRight(fmt.Sprintf("+certificate:%s:%s:%s:%s", i.Name, i.SAN[len("dns:"):], i.Principal, strings.Join(i.Groups, ",")), ":"))
 	}
 	for _, key := range c.Remove.Quotas {
 		who := key[1:]
@@ -143,7 +180,8 @@ func writeAccess(c *core.ChangeAccess) string {
 	for _, kind := range []struct {
 		name string
 		list []string
-	}{{"token", c.Remove.Tokens}, {"role", c.Remove.Roles}, {"binding", c.Remove.Bindings}} {
+	}{{"token", c.Remove.Tokens}, {"role", c.Remove.Roles}, {"binding", c.Remove.Bindings},
+		{"issuer", c.Remove.Issuers}, {"certificate", c.Remove.Certificates}} {
 		for _, name := range kind.list {
 			parts = append(parts, "-"+kind.name+":"+name)
 		}

@@ -262,7 +262,11 @@ func TestModelAgreesOnQuotas(t *testing.T) {
 	forEachSeed(t, func(seed uint64, j journal) error { return againstQuotas(t, seed, j) })
 }
 
-var crew = []*access.Asker{{Principal: "ci:a"}, {Principal: "ci:b"}, {Principal: "ci:c"}}
+var crew = []*access.Asker{{Principal: "ci0:a"}, {Principal: "ci1:b"}, {Principal: "ci2:c"}}
+
+func crewIssuer(i int) *access.Issuer {
+	return &access.Issuer{Name: fmt.Sprint("ci", i), URL: "https://ci.example", Audiences: []string{"leases"}}
+}
 
 func crewBinding(i int) *access.Binding {
 	return &access.Binding{Name: fmt.Sprint(i), Role: []string{"all", "some", "all"}[i], Principal: crew[i].Principal, Namespace: access.AllNamespaces}
@@ -274,6 +278,7 @@ func againstQuotas(t *testing.T, seed uint64, j journal) error {
 	begin := crewPolicy(crewBinding(0), crewBinding(1), crewBinding(2))
 	begin.Put.Roles = append(begin.Put.Roles, &access.Role{Name: "all", Any: access.All, EndOnRevoke: true},
 		&access.Role{Name: "some", Any: access.All})
+	begin.Put.Issuers = []*access.Issuer{crewIssuer(0), crewIssuer(1), crewIssuer(2)}
 	gone := -1 // who has lost its role
 	change := func(e entry, c *core.ChangeAccess) error {
 		result, err := state.Apply(stampOf(e.stamp), wallOf(e.stamp), []core.Command{c}, core.From{Askers: []*access.Asker{root}})
@@ -299,13 +304,17 @@ func againstQuotas(t *testing.T, seed uint64, j journal) error {
 			if gone < 0 && m.revoked == "" {
 				gone = chance.IntN(len(crew))
 				m.loses(stampOf(e.stamp), crew[gone].Principal, gone == 1)
-				if err := change(e, &core.ChangeAccess{Remove: access.Keys{Bindings: []string{fmt.Sprint(gone)}}}); err != nil {
+				remove := access.Keys{Bindings: []string{fmt.Sprint(gone)}}
+				if chance.IntN(3) == 0 { // or nothing proves it any more
+					remove = access.Keys{Issuers: []string{crewIssuer(gone).Name}}
+				}
+				if err := change(e, &core.ChangeAccess{Remove: remove}); err != nil {
 					return err
 				}
 			}
 		case 1, 2, 3:
 			if gone >= 0 {
-				if err := change(e, &core.ChangeAccess{Put: access.Items{Bindings: []*access.Binding{crewBinding(gone)}}}); err != nil {
+				if err := change(e, &core.ChangeAccess{Put: access.Items{Bindings: []*access.Binding{crewBinding(gone)}, Issuers: []*access.Issuer{crewIssuer(gone)}}}); err != nil {
 					return err
 				}
 				gone = -1
@@ -322,7 +331,7 @@ func againstQuotas(t *testing.T, seed uint64, j journal) error {
 }
 
 func (m *model) newQuota(chance *rand.Rand) *core.ChangeAccess {
-	of := []string{"*", "ci:a", "ci:b", "/default", "/green"}[chance.IntN(5)]
+	of := []string{"*", "ci0:a", "ci1:b", "/default", "/green"}[chance.IntN(5)]
 	few := func() int { return []int{0, 0, 0, 1, 2, 4}[chance.IntN(6)] }
 	q := modelQuota{of, modelTally{few(), few(), few(), few(), 40 * few()}}
 	m.quotas = append(slices.DeleteFunc(m.quotas, func(o modelQuota) bool { return o.of == of }), q)

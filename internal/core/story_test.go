@@ -149,7 +149,7 @@ func (t *teller) read(line string) error {
 		return nil // an entry without a command, which moves time alone
 	}
 	c, err := parseCommand(line)
-	t.commands, t.askers = append(t.commands, c), append(t.askers, t.asker)
+	t.commands, t.askers = append(t.commands, c), append(t.askers, t.proven())
 	return err
 }
 

@@ -11,7 +11,8 @@ import (
 
 // Who may do what: each client is a principal of its own, in one of two groups, and operators are root. Roles are bound
 // and taken away, tokens revoked and given back, and quotas set, while commands are on their way and servers fail.
-// Clients try what they may not do, too.
+// Clients try what they may not do, too. A client always says that it is in the same group, as a server says that knows
+// an old policy; by the policy its token may be in the other one.
 
 // Access says how often the policy changes.
 type Access struct {
@@ -33,9 +34,9 @@ func (c *client) asker() *access.Asker {
 
 func tokenOf(principal string) string { return "token of " + principal }
 
-func (w *World) token(principal string) *access.Token {
+func (w *World) token(principal string, groups ...string) *access.Token {
 	id := tokenOf(principal)
-	return &access.Token{ID: id, Hash: fmt.Sprintf("%032s", id), Principal: principal}
+	return &access.Token{ID: id, Hash: fmt.Sprintf("%032s", id), Principal: principal, Groups: groups}
 }
 
 // base is a binding that lets a group do its work. Without it its members may do little, or nothing.
@@ -57,7 +58,7 @@ func (w *World) beginAccess() {
 		Quotas: []*access.Quota{{Principal: rights.Root}}, // or that of everybody would be root's
 	}
 	for _, c := range w.clients {
-		put.Tokens = append(put.Tokens, w.token(c.name))
+		put.Tokens = append(put.Tokens, w.token(c.name, c.group))
 	}
 	w.change(&core.ChangeAccess{IfNone: true, Put: put}, 100)
 	w.after(2*time.Second, w.govern)
@@ -73,7 +74,7 @@ func (w *World) govern() {
 	w.after(w.upTo(2*w.Access.Every), w.govern)
 	change, who := &core.ChangeAccess{}, w.clients[w.random.IntN(len(w.clients))].name
 	put, remove := &change.Put, &change.Remove
-	switch n := w.random.IntN(12); {
+	switch n := w.random.IntN(13); {
 	case n < 3:
 		put.Bindings = []*access.Binding{w.binding()}
 	case n == 3:
@@ -86,10 +87,12 @@ func (w *World) govern() {
 		remove.Tokens = []string{tokenOf(who)}
 	case n < 10:
 		for _, c := range w.clients {
-			put.Tokens = append(put.Tokens, w.token(c.name))
+			put.Tokens = append(put.Tokens, w.token(c.name, c.group))
 		}
 	case n == 10:
 		put.Quotas = []*access.Quota{w.quota(who)}
+	case n == 11:
+		put.Tokens = []*access.Token{w.token(who, groups[w.random.IntN(len(groups))])}
 	default:
 		remove.Quotas = []string{"p" + access.Everybody, "n" + spaces[1], "p" + who}
 	}

@@ -59,7 +59,7 @@ func matchCertificate(rule *access.Certificate, c *x509.Certificate) (name strin
 		}
 	}
 	for _, n := range names {
-		if n != "" && matches(pattern, n) {
+		if n != "" && access.Matches(pattern, n) {
 			return n, true
 		}
 	}

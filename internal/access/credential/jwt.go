@@ -212,7 +212,7 @@ const claimGroup = "claim:"
 // groups returns the groups that claims put somebody into, of those that have bindings.
 func (c claims) groups(i *access.Issuer, p *access.Policy) (groups []string) {
 	for _, rule := range i.Groups {
-		match := func(value string) bool { return matches(rule.Value, value) }
+		match := func(value string) bool { return access.Matches(rule.Value, value) }
 		if p.NamesGroup(rule.Group) && slices.ContainsFunc(c[rule.Claim], match) {
 			groups = append(groups, rule.Group)
 		}

@@ -347,7 +347,7 @@ func TestMatches(t *testing.T) {
 		{"repo:org/*:ref:*", "repo:org/app:ref:main", true}, {"repo:org/*", "repo:organ/app", false},
 		{"a*b*c", "aXbYc", true}, {"a*b*c", "aXcYb", false}, {"**", "x", true}, {"a*b", "ab*", false},
 	} {
-		if got := matches(c.pattern, c.text); got != c.want {
+		if got := access.Matches(c.pattern, c.text); got != c.want {
 			t.Errorf("%q matches %q: %v", c.pattern, c.text, got)
 		}
 	}

@@ -16,13 +16,22 @@ func policy(bindings ...*Binding) *Policy {
 	return p.With(Keys{}, Items{Bindings: bindings})
 }
 
+// proving adds a certificate rule for each of some principals.
+func (p *Policy) proving(principals ...string) *Policy {
+	var put Items
+	for _, name := range principals {
+		put.Certificates = append(put.Certificates, &Certificate{Name: name, SAN: "dns:" + name, Principal: name})
+	}
+	return p.With(Keys{}, put)
+}
+
 func TestNothingIsAllowedThatNoBindingAllows(t *testing.T) {
 	p := policy(
 		&Binding{Role: "member", Group: "a", Namespace: "default", Prefix: "a/"},
 		&Binding{Role: "viewer", Principal: "ann", Namespace: "default", Prefix: "b"},
 		&Binding{Role: "operator", Principal: "op", Namespace: "*"},
 		&Binding{Role: "member", Principal: "bot", Namespace: "default", Prefix: "c/", Holders: "bots"},
-	)
+	).proving("ann", "op", "bot")
 	ann := p.Compile(&Asker{Principal: "ann", Groups: []string{"a"}})
 	op, bot := p.Compile(&Asker{Principal: "op"}), p.Compile(&Asker{Principal: "bot"})
 	mine, ours := &Owner{Principal: "ann"}, &Owner{Principal: "bob", Group: "a"}
@@ -81,7 +90,7 @@ func TestNothingIsAllowedThatNoBindingAllows(t *testing.T) {
 }
 
 func TestAPrefixHasTheRunsOfItsJobs(t *testing.T) {
-	p := policy(&Binding{Role: "member", Group: "a", Namespace: "default", Prefix: "a/"})
+	p := policy(&Binding{Role: "member", Group: "a", Namespace: "default", Prefix: "a/"}).proving("ann")
 	ann := p.Compile(&Asker{Principal: "ann", Groups: []string{"a"}})
 	if !ann.MaySpan(RecordRead, "default", ".runs/a/x", ".runs/a/x\x00") {
 		t.Error("it may not read the record of a job's runs as a range")
@@ -126,7 +135,7 @@ func TestAPrefixHasThePartsOfItsBlobs(t *testing.T) {
 }
 
 func TestRangesAreCoveredAsAWhole(t *testing.T) {
-	p := policy(&Binding{Role: "member", Principal: "ann", Namespace: "default", Prefix: "a/"}).
+	p := policy(&Binding{Role: "member", Principal: "ann", Namespace: "default", Prefix: "a/"}).proving("ann").
 		Compile(&Asker{Principal: "ann"})
 	for _, c := range []struct {
 		from, to string
@@ -164,7 +173,7 @@ func FuzzPermit(f *testing.F) {
 	f.Add("", "x//y/", "n", "n", uint8(1))
 	f.Fuzz(func(t *testing.T, prefix, path, namespace, bound string, verb uint8) {
 		b := &Binding{Role: "member", Principal: "ann", Namespace: bound, Prefix: prefix}
-		p := policy(b)
+		p := policy(b).proving("ann")
 		v, asker := Verb(verb%uint8(verbs)), &Asker{Principal: "ann"}
 		mine := p.Compile(asker).May(v, namespace, path, &Owner{Principal: "ann"})
 		if why := p.Why(asker, v, namespace, path); mine != (len(why) > 0) {

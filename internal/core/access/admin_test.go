@@ -65,7 +65,7 @@ func TestManyBindingsToOneGroup(t *testing.T) {
 	var q *Policy
 	within(t, time.Second, "to replace 2,000", func() { q = p.With(Keys{}, Items{Bindings: all.Bindings[:MaxChange]}) })
 	var permit *Permit
-	within(t, time.Second, "to compile them", func() { permit = q.Compile(&Asker{Principal: "ann", Groups: []string{"all"}}) })
+	within(t, time.Second, "to compile them", func() { permit = q.Compile(&Asker{Principal: "azure:ann", Groups: []string{"all"}}) })
 	if !permit.May(Acquire, "default", "team-77/x", nil) || permit.May(Acquire, "default", "team-77x", nil) {
 		t.Error("they decide otherwise than they say")
 	}

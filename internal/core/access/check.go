@@ -221,35 +221,29 @@ func (p *Policy) tooManyTokens() error {
 }
 
 // hasAdmin reports whether somebody who can be proven may change the policy. It looks at each credential once, however
-// many bindings there are.
+// many bindings there are; unless nobody else may, who has a certificate of which name.
 func (p *Policy) hasAdmin() bool {
-	principals, groups := map[string]bool{}, map[string]bool{}
+	principals, groups, certified := map[string]bool{}, map[string]bool{}, []string(nil)
 	for _, b := range p.bindings.Values() {
 		role, ok := p.Role(b.Role)
 		switch {
 		case !ok || !role.Any.Has(Admin) || b.Namespace != AllNamespaces || b.Prefix != "":
 		case b.Group != "":
 			groups[b.Group] = true
-		case p.provable(b.Principal):
-			return true
 		default:
 			principals[b.Principal] = true
+			if name, ok := strings.CutPrefix(b.Principal, CertificateIssuer+":"); ok {
+				certified = append(certified, name)
+			}
 		}
 	}
-	return len(principals)+len(groups) > 0 && p.provesAny(principals, groups)
+	return p.provesAny(principals, groups) || slices.ContainsFunc(certified, func(name string) bool {
+		found, _ := p.certifies(name)
+		return found
+	})
 }
 
-// provable reports whether there is a credential for a principal, as far as its name tells.
-func (p *Policy) provable(principal string) bool {
-	issuer, _, foreign := strings.Cut(principal, ":")
-	if !foreign {
-		return p.HasTokens(principal)
-	}
-	_, known := p.issuers.Get(issuer)
-	return known || issuer == CertificateIssuer && p.certificates.Len() > 0
-}
-
-// provesAny reports whether there is a credential for one of some principals, by a certificate, or groups.
+// provesAny reports whether there is a credential for one of some principals, or for somebody in one of some groups.
 func (p *Policy) provesAny(principals, groups map[string]bool) bool {
 	in := func(group string) bool { return groups[group] }
 	for _, c := range p.certificates.Values() {
@@ -257,15 +251,18 @@ func (p *Policy) provesAny(principals, groups map[string]bool) bool {
 			return true
 		}
 	}
+	issuers := map[string]bool{}
+	for principal := range principals {
+		issuers[origin(principal)] = true
+	}
 	for _, i := range p.issuers.Values() {
-		if slices.ContainsFunc(i.Groups, func(r ClaimRule) bool { return groups[r.Group] }) {
+		if issuers[i.Name+":"] || slices.ContainsFunc(i.Groups, func(r ClaimRule) bool { return groups[r.Group] }) {
 			return true
 		}
 	}
-	if len(groups) == 0 {
-		return false
-	}
-	return slices.ContainsFunc(p.tokens.Values(), func(t *Token) bool { return slices.ContainsFunc(t.Groups, in) })
+	return len(principals)+len(groups) > 0 && slices.ContainsFunc(p.tokens.Values(), func(t *Token) bool {
+		return principals[t.Principal] || slices.ContainsFunc(t.Groups, in)
+	})
 }
 
 func first(errs ...error) error {

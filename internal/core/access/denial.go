@@ -30,3 +30,12 @@ func (v Verb) Doing() string {
 	}
 	return v.String()
 }
+
+// Unproven says that there is no longer anything in the policy that proves an asker.
+func (a *Asker) Unproven() string {
+	if a.Token != "" {
+		return "the token " + a.Token + " was revoked: log in again with leasehold login"
+	}
+	return "the issuer or certificate rule by which " + a.Principal + " was proven has been removed: log in with " +
+		"another credential, or ask an admin"
+}

@@ -51,17 +51,17 @@ type under struct {
 	holders  string
 }
 
-// grantsOf returns what an asker is allowed: by itself first, then by its groups in their order. That is the order in
+// grantsOf returns what somebody is allowed: by itself first, then by its groups in their order. That is the order in
 // which bindings decide whose something is, and it is the same whether grants were merged or not: servers that
 // remember other askers must not decide differently.
-func (p *Policy) grantsOf(a *Asker) []*grants {
+func (p *Policy) grantsOf(principal string, in []string) []*grants {
 	var list []*grants
-	if own := p.granted(subject(principalSubject, a.Principal)); own != nil {
+	if own := p.granted(subject(principalSubject, principal)); own != nil {
 		list = append(list, own)
 	}
 	var key strings.Builder
 	groups := len(list)
-	for _, group := range a.Groups {
+	for _, group := range in {
 		name := subject(groupSubject, group)
 		if g := p.granted(name); g != nil {
 			list = append(list, g)

@@ -27,7 +27,7 @@ func TestSharedGrantsDecideAsTheBindingsSay(t *testing.T) {
 			}
 			put.Bindings = append(put.Bindings, b)
 		}
-		p := (*Policy)(nil).With(Keys{}, put)
+		p := (*Policy)(nil).With(Keys{}, put).proving("ann")
 		ann := &Asker{Principal: "ann", Groups: []string{"g2", "g0", "g3", "g1"}}
 		merged := p.Compile(ann)
 		p.rules = new(rules)
@@ -52,7 +52,7 @@ func TestSharedGrantsDecideAsTheBindingsSay(t *testing.T) {
 // plainly looks at each binding by itself. Of those that let something be taken the one decides that is to this
 // namespace and to the shortest prefix.
 func plainly(p *Policy, a *Asker, v Verb, path, holder string, owner *Owner) string {
-	may, self := false, &Permit{Asker: a}
+	may, self := false, &Permit{Asker: a, groups: slices.DeleteFunc(slices.Clone(a.Groups), func(g string) bool { return !p.NamesGroup(g) })}
 	type take struct {
 		all, length int
 		of          Owner
@@ -116,7 +116,7 @@ func crowd(bindings, groups, askers int) (*Policy, []*Asker) {
 	}
 	var list []*Asker
 	for i := range askers {
-		who := fmt.Sprintf("user-%d", i)
+		who := fmt.Sprintf("azure:user-%d", i)
 		list = append(list, &Asker{Principal: who, Groups: names})
 		put.Bindings = append(put.Bindings, &Binding{Name: who, Role: "viewer", Principal: who, Namespace: "default", Prefix: "home/" + who})
 	}

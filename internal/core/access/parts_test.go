@@ -20,7 +20,7 @@ func TestPartsHaveWhatIsAllowed(t *testing.T) {
 			bindings = append(bindings, &Binding{Name: fmt.Sprint(i), Role: []string{"viewer", "own"}[dice.IntN(2)], Principal: "ann",
 				Namespace: []string{"default", "*", "other"}[dice.IntN(3)], Prefix: word()})
 		}
-		p := (*Policy)(nil).With(Keys{}, Items{Bindings: bindings, Roles: []*Role{{Name: "own", Own: Of(List)}}})
+		p := (*Policy)(nil).With(Keys{}, Items{Bindings: bindings, Roles: []*Role{{Name: "own", Own: Of(List)}}}).proving("ann")
 		permit, prefix := p.Compile(&Asker{Principal: "ann"}), word()
 		parts := permit.Parts(List, "default", prefix)
 		if !slices.IsSortedFunc(parts, func(a, b Part) int { return strings.Compare(a.Path, b.Path) }) {

@@ -30,6 +30,7 @@ type Permit struct {
 	Policy *Policy // by which it was made, or one that has the same rules
 
 	revoked bool
+	groups  []string  // of the asker, by the policy where that knows them
 	self    *Owner    // of what it takes by no group
 	owners  []*Owner  // of what it takes by its groups
 	grants  []*grants // by itself first, then by its groups in their order
@@ -51,7 +52,8 @@ func (p *Policy) Permit(a *Asker) *Permit {
 	return made
 }
 
-// Compile gathers what an asker may do. A token that is no longer in the policy may do nothing.
+// Compile gathers what an asker may do. Who was proven by what is no longer in the policy may do nothing: the server
+// that sent the asker may know an older one. For the same reason a token has the groups that the policy says.
 func (p *Policy) Compile(a *Asker) *Permit {
 	if p == nil || a == &System {
 		return nil
@@ -62,26 +64,40 @@ func (p *Policy) Compile(a *Asker) *Permit {
 		return out
 	}
 	out.self = &Owner{Principal: a.Principal}
-	if a.Token != "" {
-		if _, live := p.tokens.Get(a.Token); !live {
-			out.revoked = true
-			return out
-		}
+	if out.groups, out.revoked = p.believe(a); out.revoked {
+		return out
 	}
-	out.grants = p.grantsOf(a)
+	out.grants = p.grantsOf(a.Principal, out.groups)
 	takes := false
 	for _, g := range out.grants {
 		out.longest = max(out.longest, g.longest)
 		takes = takes || g.takes
 	}
 	if takes {
-		for _, group := range a.Groups {
+		for _, group := range out.groups {
 			if g := p.granted(subject(groupSubject, group)); g != nil && g.takes {
 				out.owners = append(out.owners, &Owner{Principal: a.Principal, Group: group})
 			}
 		}
 	}
 	return out
+}
+
+// believe returns the groups of an asker, or says that what proved it is gone.
+func (p *Policy) believe(a *Asker) (groups []string, revoked bool) {
+	if groups = a.Groups; a.Token == "" {
+		proven, _ := p.provesOther(a.Principal)
+		revoked = !proven
+	} else if t, ok := p.tokens.Get(a.Token); ok && t.Principal == a.Principal {
+		groups = t.Groups
+	} else {
+		revoked = true
+	}
+	unnamed := func(group string) bool { return !p.NamesGroup(group) }
+	if slices.ContainsFunc(groups, unnamed) { // rarely: doors send those alone that have bindings
+		groups = slices.DeleteFunc(slices.Clone(groups), unnamed)
+	}
+	return groups, revoked
 }
 
 // each calls add with every binding of an asker.
@@ -116,7 +132,7 @@ func (p *Permit) ownerBy(group string) *Owner {
 	return p.self
 }
 
-// Revoked reports whether the asker's token is no longer valid.
+// Revoked reports whether what proved the asker is no longer in the policy.
 func (p *Permit) Revoked() bool { return p != nil && p.revoked }
 
 // Owns reports whether something is the asker's own.
@@ -124,7 +140,7 @@ func (p *Permit) Owns(o *Owner) bool {
 	if p == nil || o == nil {
 		return p == nil
 	}
-	return o.Principal == p.Asker.Principal || o.Group != "" && slices.Contains(p.Asker.Groups, o.Group)
+	return o.Principal == p.Asker.Principal || o.Group != "" && slices.Contains(p.groups, o.Group)
 }
 
 // May reports whether the asker may do something to an item at a path, which has an owner or none.

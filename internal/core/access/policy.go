@@ -24,6 +24,7 @@ type Policy struct {
 	quotas       btree.Map[string, *Quota]
 	issuers      btree.Map[string, *Issuer]
 	certificates btree.Map[string, *Certificate]
+	ofRules      btree.Map[string, int] // how many certificate rules name a principal; "": leave it to the certificate
 }
 
 // Items are parts of a policy.
@@ -55,7 +56,9 @@ func (p *Policy) With(remove Keys, put Items) *Policy {
 	drop(&n.roles, remove.Roles)
 	drop(&n.quotas, remove.Quotas)
 	drop(&n.issuers, remove.Issuers)
-	drop(&n.certificates, remove.Certificates)
+	for _, name := range remove.Certificates {
+		n.dropCertificate(name)
+	}
 	n.Put(put)
 	return n
 }
@@ -81,7 +84,7 @@ func (p *Policy) Put(put Items) {
 		p.issuers.Set(i.Name, i)
 	}
 	for _, c := range put.Certificates {
-		p.certificates.Set(c.Name, c)
+		p.putCertificate(c)
 	}
 }
 
@@ -94,6 +97,7 @@ func (p *Policy) copy() *Policy {
 		tokens: *p.tokens.Copy(), byHash: *p.byHash.Copy(), ofPrincipal: *p.ofPrincipal.Copy(),
 		roles: *p.roles.Copy(), bindings: *p.bindings.Copy(), bySubject: *p.bySubject.Copy(),
 		quotas: *p.quotas.Copy(), issuers: *p.issuers.Copy(), certificates: *p.certificates.Copy(),
+		ofRules: *p.ofRules.Copy(),
 	}
 }
 
@@ -107,8 +111,7 @@ func (p *Policy) putToken(t *Token) {
 	p.dropToken(t.ID)
 	p.tokens.Set(t.ID, t)
 	p.byHash.Set(t.Hash, t)
-	n, _ := p.ofPrincipal.Get(t.Principal)
-	p.ofPrincipal.Set(t.Principal, n+1)
+	count(&p.ofPrincipal, t.Principal, 1)
 }
 
 func (p *Policy) dropToken(id string) {
@@ -117,11 +120,29 @@ func (p *Policy) dropToken(id string) {
 		return
 	}
 	p.byHash.Delete(t.Hash)
-	if n, _ := p.ofPrincipal.Get(t.Principal); n > 1 {
-		p.ofPrincipal.Set(t.Principal, n-1)
+	count(&p.ofPrincipal, t.Principal, -1)
+}
+
+func (p *Policy) putCertificate(c *Certificate) {
+	p.dropCertificate(c.Name)
+	p.certificates.Set(c.Name, c)
+	count(&p.ofRules, c.Principal, 1)
+}
+
+func (p *Policy) dropCertificate(name string) {
+	if c, ok := p.certificates.Delete(name); ok {
+		count(&p.ofRules, c.Principal, -1)
+	}
+}
+
+// count adds to how many there are of a name. Of what there is none nothing is kept.
+func count(of *btree.Map[string, int], name string, more int) {
+	n, _ := of.Get(name)
+	if n += more; n == 0 {
+		of.Delete(name)
 		return
 	}
-	p.ofPrincipal.Delete(t.Principal)
+	of.Set(name, n)
 }
 
 // subject begins the keys of the bindings of a principal or a group, with nobody else's among them: the length of the

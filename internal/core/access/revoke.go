@@ -8,8 +8,11 @@ import (
 
 // A Loss is what a change took away from somebody who had it by a role that ends leases: the right to renew what is
 // its own, in a part of what there is. Whether it may still renew something there by another role is not said.
+//
+// It is that of a principal or of a group; with both it is of those in the group who cannot be proven any more: a
+// principal, or all whose names begin with something that ends with a colon.
 type Loss struct {
-	Principal string // or
+	Principal string
 	Group     string
 	Namespace string
 	Prefix    string
@@ -38,11 +41,21 @@ func (p *Policy) Losses(next *Policy, tokens []string) (list Losses) {
 		}
 		return len(list) <= MaxLosses
 	}
+	gone := p.unproven(next)
 	p.bindings.Scan(func(_ string, b *Binding) bool {
-		return next.stillGives(b) || lose(b.Principal, b.Group, b)
+		if !next.stillGives(b) || b.Group == "" && holds(gone, b.Principal) {
+			return lose(b.Principal, b.Group, b)
+		}
+		for i := 0; b.Group != "" && i < len(gone) && lose(gone[i], b.Group, b); i++ {
+		}
+		return len(list) <= MaxLosses
 	})
 	for _, id := range tokens {
-		if t, ok := p.tokens.Get(id); ok && !next.proves(t.Principal) {
+		t, ok := p.tokens.Get(id)
+		if !ok {
+			continue
+		}
+		if still, _ := next.proves(t.Principal); !still {
 			p.each(&Asker{Principal: t.Principal, Groups: t.Groups}, func(b *Binding, _ *Role) {
 				if len(list) <= MaxLosses {
 					lose(t.Principal, "", b)
@@ -75,16 +88,11 @@ func (p *Policy) stillGives(b *Binding) bool {
 	return ok && role.renews()
 }
 
-// proves reports whether there may be a credential for a principal. Those of issuers are theirs to take away.
-func (p *Policy) proves(principal string) (found bool) {
-	if strings.Contains(principal, ":") || p.HasTokens(principal) {
-		return true
-	}
-	p.certificates.Scan(func(_ string, c *Certificate) bool {
-		found = c.Principal == principal
-		return !found
-	})
-	return found
+// holds reports whether a principal is among those that cannot be proven any more, or may be.
+func holds(gone []string, principal string) bool {
+	_, itself := slices.BinarySearch(gone, principal)
+	_, all := slices.BinarySearch(gone, origin(principal))
+	return itself || all
 }
 
 func (l Loss) compare(o Loss) int {
@@ -104,9 +112,10 @@ func (list Losses) Sorted() bool {
 
 // Meet reports whether the owner of something at a path lost the right to renew it. looked is how much was looked at.
 func (list Losses) Meet(o *Owner, namespace, path string) (met bool, looked int) {
-	for _, first := range [2]Loss{{Principal: o.Principal}, {Group: o.Group}} {
-		if first == (Loss{}) {
-			continue
+	for i, first := range [4]Loss{{Principal: o.Principal}, {Group: o.Group}, {Principal: o.Principal, Group: o.Group},
+		{Principal: origin(o.Principal), Group: o.Group}} {
+		if i > 0 && o.Group == "" {
+			break
 		}
 		i, _ := slices.BinarySearchFunc(list, first, Loss.compare)
 		for ; i < len(list) && list[i].Principal == first.Principal && list[i].Group == first.Group; i++ {
@@ -125,15 +134,16 @@ func (p *Policy) MayTake(o *Owner, v Verb, namespace, path, holder string) (may 
 	if p == nil {
 		return true, 0
 	}
-	if !p.proves(o.Principal) {
-		return false, p.certificates.Len()
+	proven, looked := p.proves(o.Principal)
+	if !proven {
+		return false, looked
 	}
 	a := Asker{Principal: o.Principal}
 	if o.Group != "" {
 		a.Groups = []string{o.Group}
 	}
-	permit := Permit{Asker: &a, grants: p.grantsOf(&a)}
-	return permit.MayHold(v, namespace, path, holder, nil), 1
+	permit := Permit{Asker: &a, grants: p.grantsOf(a.Principal, a.Groups)}
+	return permit.MayHold(v, namespace, path, holder, nil), looked
 }
 
 // MayKeep reports whether the owner of something at a path may still renew it: the principal can be proven, and a role
@@ -142,8 +152,9 @@ func (p *Policy) MayKeep(o *Owner, namespace, path string) (may bool, looked int
 	if p == nil {
 		return true, 0
 	}
-	if !p.proves(o.Principal) {
-		return false, p.certificates.Len()
+	proven, looked := p.proves(o.Principal)
+	if !proven {
+		return false, looked
 	}
 	a := Asker{Principal: o.Principal}
 	if o.Group != "" {

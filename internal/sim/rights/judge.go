@@ -36,7 +36,7 @@ type Judge struct {
 	count    func(what string)
 
 	on       bool
-	tokens   map[string]bool
+	tokens   map[string]*access.Token
 	bindings map[string]*access.Binding
 	quotas   map[string]*access.Quota
 
@@ -57,9 +57,9 @@ type owned struct {
 
 // New returns a judge that tells of what should not have been, and counts what it saw.
 func New(violated func(format string, args ...any), count func(what string)) *Judge {
-	return &Judge{violated: violated, count: count, tokens: map[string]bool{}, bindings: map[string]*access.Binding{},
-		quotas: map[string]*access.Quota{}, claims: map[spot]*owned{}, sessions: map[spot]*access.Asker{},
-		records: map[spot]*access.Asker{}}
+	return &Judge{violated: violated, count: count, tokens: map[string]*access.Token{},
+		bindings: map[string]*access.Binding{}, quotas: map[string]*access.Quota{}, claims: map[spot]*owned{},
+		sessions: map[spot]*access.Asker{}, records: map[spot]*access.Asker{}}
 }
 
 // A Verdict is whether somebody may do something: certainly, perhaps, or not.
@@ -90,7 +90,7 @@ func (j *Judge) changed(c *core.ChangeAccess) {
 		delete(j.quotas, key)
 	}
 	for _, t := range c.Put.Tokens {
-		j.tokens[t.ID] = true
+		j.tokens[t.ID] = t
 	}
 	for _, b := range c.Put.Bindings {
 		j.bindings[b.Name] = b
@@ -115,11 +115,11 @@ func covered(prefix, path string) bool {
 
 // each calls fn with the bindings of somebody in a namespace.
 func (j *Judge) each(a *access.Asker, space string, fn func(b *access.Binding, to, own access.Verbs)) {
-	if !j.tokens[a.Token] {
+	if j.tokens[a.Token] == nil {
 		return
 	}
 	for _, b := range j.bindings {
-		mine := b.Principal == a.Principal || b.Group != "" && slices.Contains(a.Groups, b.Group)
+		mine := b.Principal == a.Principal || b.Group != "" && slices.Contains(j.tokens[a.Token].Groups, b.Group)
 		if mine && (b.Namespace == space || b.Namespace == access.AllNamespaces) {
 			to, own := verbsOf(b.Role)
 			fn(b, to, own)
@@ -128,13 +128,15 @@ func (j *Judge) each(a *access.Asker, space string, fn func(b *access.Binding, t
 }
 
 // owns says whether something is somebody's own.
-func owns(a, by *access.Asker) Verdict {
+func (j *Judge) owns(a, by *access.Asker) Verdict {
 	switch {
 	case by == nil:
 		return no
 	case by.Principal == a.Principal:
 		return yes
-	case slices.ContainsFunc(by.Groups, func(g string) bool { return slices.Contains(a.Groups, g) }):
+	case j.tokens[a.Token] != nil && slices.ContainsFunc(by.Groups, func(g string) bool {
+		return slices.Contains(j.tokens[a.Token].Groups, g)
+	}):
 		return unknown
 	}
 	return no
@@ -149,7 +151,7 @@ func (j *Judge) verb(a *access.Asker, v access.Verb, at spot, holder string, by 
 		case to.Has(v):
 			sum = yes
 		case own.Has(v):
-			sum = sum.or(owns(a, by))
+			sum = sum.or(j.owns(a, by))
 		}
 	})
 	return sum
@@ -169,7 +171,7 @@ func (j *Judge) session(a *access.Asker, v access.Verb, at spot) Verdict {
 	}
 	sum := no
 	if j.Somewhere(a, at.space, access.Of(v)) {
-		sum = owns(a, by)
+		sum = j.owns(a, by)
 	}
 	j.each(a, at.space, func(b *access.Binding, to, _ access.Verbs) {
 		if b.Prefix == "" && to.Has(v) {
@@ -188,7 +190,7 @@ func (j *Judge) uses(a *access.Asker, space, id string) Verdict {
 	case !known:
 		return unknown
 	}
-	return owns(a, by).or(Verdict{j.session(a, access.Renew, spot{space, id}).Perhaps, false})
+	return j.owns(a, by).or(Verdict{j.session(a, access.Renew, spot{space, id}).Perhaps, false})
 }
 
 // claim judges a verb on a lease or a waiter.
@@ -213,7 +215,7 @@ func (j *Judge) May(c core.Command, a *access.Asker) Verdict {
 	switch {
 	case a == nil || !j.on || a.Principal == Root:
 		return yes
-	case !j.tokens[a.Token]:
+	case j.tokens[a.Token] == nil:
 		return no
 	}
 	switch c := c.(type) {
@@ -329,9 +331,17 @@ func (j *Judge) did(c core.Command, a *access.Asker, e *leasehold.Event) Verdict
 	return yes
 }
 
+// known is somebody with the groups that its token has now, whatever its sender believed.
+func (j *Judge) known(a *access.Asker) *access.Asker {
+	if a == nil || j.tokens[a.Token] == nil {
+		return a
+	}
+	return &access.Asker{Principal: a.Principal, Groups: j.tokens[a.Token].Groups, Token: a.Token}
+}
+
 // Follow takes an event: whose is what.
 func (j *Judge) Follow(c core.Command, a *access.Asker, e *leasehold.Event) {
-	if !j.on {
+	if a = j.known(a); !j.on {
 		a = nil
 	}
 	id, at := spot{e.Namespace, e.ID}, spot{e.Namespace, e.Resource}

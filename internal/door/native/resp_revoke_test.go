@@ -33,9 +33,10 @@ func (h *house) speakTLS(config *tls.Config, protocols ...string) *respClient {
 // begun are the three things that go on over RESP: a watch, a wait, and a wait that is pushed.
 func (h *house) begun(speak func() *respClient) []*respClient {
 	h.t.Helper()
-	h.change(&core.ChangeAccess{Put: access.Items{Bindings: []*access.Binding{
-		{Name: "holder", Role: "member", Principal: "vic", Namespace: "default"}}}})
-	vic := engine.WithAsker(h.t.Context(), &access.Asker{Principal: "vic"})
+	h.change(&core.ChangeAccess{Put: access.Items{
+		Tokens:   []*access.Token{{ID: "holder", Hash: strings.Repeat("v", 32), Principal: "vic"}},
+		Bindings: []*access.Binding{{Name: "holder", Role: "member", Principal: "vic", Namespace: "default"}}}})
+	vic := engine.WithAsker(h.t.Context(), &access.Asker{Principal: "vic", Token: "holder"})
 	if _, err := h.engine.Do(vic, &core.Acquire{Namespace: "default", Resource: "a/x", ID: "first", Holder: "vic", TTL: 24 * time.Hour}); err != nil {
 		h.t.Fatal(err)
 	}

@@ -28,7 +28,8 @@ func at4(t *testing.T, d driver) {
 func asksWho(t *testing.T, d driver) {
 	at4(t, d)
 	if _, err := d.Do(t.Context(), &core.ChangeAccess{By: "setup", Put: access.Items{
-		Tokens: []*access.Token{{ID: "t1", Hash: strings.Repeat("h", 32), Principal: "root"}},
+		Tokens: []*access.Token{{ID: "t1", Hash: strings.Repeat("h", 32), Principal: "root"},
+			{ID: "t2", Hash: strings.Repeat("i", 32), Principal: "ann", Groups: []string{"team"}}},
 		Bindings: []*access.Binding{
 			{Name: "root", Role: "admin", Principal: "root", Namespace: access.AllNamespaces},
 			{Name: "team", Role: "member", Group: "team", Namespace: "default", Prefix: "r"},
@@ -36,7 +37,7 @@ func asksWho(t *testing.T, d driver) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	ann := engine.WithAsker(t.Context(), &access.Asker{Principal: "ann", Groups: []string{"team"}})
+	ann := engine.WithAsker(t.Context(), &access.Asker{Principal: "ann", Groups: []string{"team"}, Token: "t2"})
 	for _, c := range []core.Command{ask("r", "worker"), &core.Renew{Namespace: "default", ID: "worker@r"}} {
 		d.refused(c, leasehold.ErrDenied)
 		if _, err := d.Do(ann, c); err != nil {

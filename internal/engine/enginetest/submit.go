@@ -131,13 +131,14 @@ func submitsForNobody(t *testing.T, d driver) {
 func submitsForAskers(t *testing.T, d driver) {
 	at4(t, d)
 	d.do(&core.ChangeAccess{By: "setup", Put: access.Items{
-		Tokens: []*access.Token{{ID: "t1", Hash: fmt.Sprintf("%032d", 1), Principal: "root"}},
+		Tokens: []*access.Token{{ID: "t1", Hash: fmt.Sprintf("%032d", 1), Principal: "root"},
+			{ID: "t2", Hash: fmt.Sprintf("%032d", 2), Principal: "ann"}},
 		Bindings: []*access.Binding{
 			{Name: "root", Role: "admin", Principal: "root", Namespace: access.AllNamespaces},
 			{Name: "ann", Role: "member", Principal: "ann", Namespace: "default", Prefix: "r"},
 		},
 	}})
-	ann := engine.WithAsker(t.Context(), &access.Asker{Principal: "ann"})
+	ann := engine.WithAsker(t.Context(), &access.Asker{Principal: "ann", Token: "t2"})
 	got := d.submit(ann, ask("r", "worker"), ask("other", "worker")).all(t)
 	if got[0].err != nil || !errors.Is(got[1].err, leasehold.ErrDenied) {
 		t.Errorf("got %v, %v", got[0].err, got[1].err)

@@ -85,7 +85,7 @@ type Command struct {
 // time.
 type Batch interface {
 	// Submit hands over what was added since the last Submit. It may return before that is
-	// done. It is called only if a call is not done yet.
+	// done, or do it. It is called only if a call is not done yet.
 	Submit()
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,12 +31,16 @@ type loop struct {
 	places map[int32]*place // guarded by mu: by descriptor
 	posted []*place         // guarded by mu: those that a goroutine gave back, or that have ended
 
+	// awaited is the batch that the loop's goroutine waits for. Who takes it away is the loop from then on.
+	awaited atomic.Pointer[round]
+
 	// The rest belongs to the loop's goroutine.
+	active []*Conn // what it looks at in this turn
 	events [256]unix.EpollEvent
 	ready  int
 	next   []*Conn // what it looks at in the next turn
 	round  *round
-	timer  *time.Timer
+	relief *time.Timer
 	buf    []byte // for what reads and writes
 	count  int
 	errno  error
@@ -51,8 +56,9 @@ func newLoop(s *Server) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{server: s, fd: fd, places: map[int32]*place{}, round: s.newRound(), timer: time.NewTimer(time.Hour)}
-	l.timer.Stop()
+	l := &loop{server: s, fd: fd, places: map[int32]*place{}, round: s.newRound()}
+	l.relief = time.AfterFunc(time.Hour, l.relieve)
+	l.relief.Stop()
 	if err = unix.SetNonblock(fd, true); err == nil {
 		l.epoll = os.NewFile(uintptr(fd), "epoll")
 		l.raw, err = l.epoll.SyscallConn()
@@ -105,20 +111,21 @@ func (l *loop) post(p *place) {
 }
 
 func (l *loop) run() {
-	var active []*Conn
 	for {
 		if err := l.wait(); err != nil {
 			_ = l.epoll.Close()
 			_ = unix.Close(l.wakeUp)
 			return
 		}
-		active, l.next = l.next, active[:0]
-		for _, c := range active {
+		l.active, l.next = l.next, l.active[:0]
+		for _, c := range l.active {
 			c.place.listed = false
-			l.begin(c, max(1, maxCalls/len(active)))
+			l.begin(c, max(1, maxCalls/len(l.active)))
 		}
-		l.answer(active)
-		clear(active)
+		if !l.answer() {
+			return
+		}
+		clear(l.active)
 	}
 }
 
@@ -223,33 +230,48 @@ func (l *loop) read(c *Conn) {
 	}
 }
 
-// answer submits what began, waits for it, and answers.
-func (l *loop) answer(active []*Conn) {
+// answer submits what began, waits for it, and answers. It reports false if that took so long that another goroutine is
+// the loop now.
+func (l *loop) answer() bool {
 	r := l.round
 	if r.count > 0 {
-		for _, c := range active {
+		for _, c := range l.active {
 			// What was answered before is not kept waiting for this batch.
 			if c.out.Len() > 0 {
 				l.flush(c)
 				c.hold()
 			}
 		}
-		if !r.awaitFor(l.timer) {
-			l.round = l.server.newRound()
-			l.leave(r, active)
-			return
+		l.awaited.Store(r)
+		l.relief.Reset(patience)
+		r.await()
+		if !l.awaited.CompareAndSwap(r, nil) {
+			r.answerLeft()
+			return false
 		}
+		l.relief.Stop()
 		r.answer()
 	}
-	for _, c := range active {
+	for _, c := range l.active {
 		if !c.place.away {
 			l.goOn(c)
 		}
 	}
+	return true
 }
 
-// leave leaves a batch that takes long, and its connections, to a goroutine.
-func (l *loop) leave(r *round, active []*Conn) {
+// patience is how long a loop waits for a batch before it goes on with other connections.
+const patience = 20 * time.Millisecond
+
+// relieve goes on as the loop, if its goroutine still waits for a batch: it may be in the middle of a Submit. The batch
+// and its connections are left to that goroutine.
+func (l *loop) relieve() {
+	r := l.awaited.Load()
+	if r == nil || !l.awaited.CompareAndSwap(r, nil) {
+		return
+	}
+	active := l.active
+	l.active, l.round = nil, l.server.newRound()
 	var theirs []*Conn
 	for _, c := range active {
 		switch p := c.place; {
@@ -262,14 +284,17 @@ func (l *loop) leave(r *round, active []*Conn) {
 			theirs = append(theirs, c)
 		}
 	}
-	go func() {
-		<-r.ended
-		r.pending.Store(1)
-		r.answer()
-		for _, c := range theirs {
-			go c.goOnAway()
-		}
-	}()
+	r.left <- theirs
+	l.run()
+}
+
+// answerLeft answers a batch that took long, where the loop was relieved of it.
+func (r *round) answerLeft() {
+	theirs := <-r.left
+	r.answer()
+	for _, c := range theirs {
+		go c.goOnAway()
+	}
 }
 
 // lendTo gives a connection to a goroutine, until that gives it back.

@@ -131,6 +131,26 @@ func TestLoopGoesOn(t *testing.T) {
 	<-waiting.ended
 }
 
+// A Submit that takes long keeps nobody else waiting, either: it may carry everything out itself.
+func TestLoopGoesOnDuringSubmit(t *testing.T) {
+	b := newBench(Config{Crowd: 1})
+	b.inSubmit = make(chan struct{})
+	busy, other := b.dial(t, t.Context()), b.dial(t, t.Context())
+	for range 3 {
+		busy.send("HOT 1", "RUN 2", "HOT 3")
+		<-b.inSubmit // it has begun
+		for range 3 {
+			other.send("PING", "RUN 1")
+			other.expect("PONG", "*(1)")
+		}
+		b.inSubmit <- struct{}{}
+		busy.expect("*(1)", "*(2)")
+		<-b.inSubmit
+		b.inSubmit <- struct{}{}
+		busy.expect("*(3)")
+	}
+}
+
 // Answers that a client takes slowly all arrive, and keep nobody waiting.
 func TestLoopHalfWritten(t *testing.T) {
 	b := newBench(Config{Crowd: 1})

@@ -2,13 +2,9 @@ package server
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/leasehold/leasehold/internal/resp"
 )
-
-// patience is how long a loop waits for a batch before it goes on with other connections.
-const patience = 20 * time.Millisecond
 
 // A round is one batch under way: its calls, in the order in which they came, on one
 // connection or on several.
@@ -18,10 +14,11 @@ type round struct {
 	count   int
 	pending atomic.Int32 // calls that are not done, and one more until all have begun
 	ended   chan struct{}
+	left    chan []*Conn // whose calls they are, if the loop went on without them
 }
 
 func (s *Server) newRound() *round {
-	r := &round{ended: make(chan struct{}, 1)}
+	r := &round{ended: make(chan struct{}, 1), left: make(chan []*Conn, 1)}
 	if s.config.NewBatch != nil {
 		r.batch = s.config.NewBatch()
 	}
@@ -59,7 +56,7 @@ func (r *round) begin(c *Conn, command *Command, args [][]byte) {
 // broken stands for a command that panicked: its connection has ended.
 var broken = &Command{Answer: func(*Call, *resp.Writer) {}}
 
-// await hands over what began, and waits until all of it is done.
+// await hands over what began, and waits until all of it is done. A Submit may do all of it itself.
 func (r *round) await() {
 	if r.count == 0 {
 		return
@@ -70,27 +67,6 @@ func (r *round) await() {
 	r.done()
 	<-r.ended
 	r.pending.Store(1)
-}
-
-// awaitFor is await, but gives up after a while. It reports whether all is done.
-func (r *round) awaitFor(timer *time.Timer) bool {
-	if r.batch != nil && r.pending.Load() > 1 {
-		r.batch.Submit()
-	}
-	r.done()
-	select {
-	case <-r.ended:
-	default:
-		timer.Reset(patience)
-		defer timer.Stop()
-		select {
-		case <-r.ended:
-		case <-timer.C:
-			return false
-		}
-	}
-	r.pending.Store(1)
-	return true
 }
 
 // answer writes the answers into the buffers of their connections.

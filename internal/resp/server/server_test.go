@@ -18,6 +18,7 @@ type bench struct {
 	seen     sync.Mutex
 	submits  []int         // how many calls each Submit had
 	gate     chan struct{} // if set, a Submit is done when something comes
+	inSubmit chan struct{} // if set, a Submit says that it has begun, and waits until it may go on
 	started  chan *Call    // WAIT has begun
 	finish   chan string   // what WAIT answers
 	stalled  chan struct{} // STALL has begun; then: it may go on
@@ -41,6 +42,10 @@ func (q *queue) Submit() {
 	q.bench.seen.Unlock()
 	calls := q.calls
 	q.calls = nil
+	if in := q.bench.inSubmit; in != nil {
+		in <- struct{}{}
+		<-in
+	}
 	go func() {
 		if q.bench.gate != nil {
 			<-q.bench.gate

@@ -59,7 +59,8 @@ type Config struct {
 	// Gates is where the connections of other servers are counted; nil: nowhere.
 	Gates *listen.Gates
 
-	// For tests: another network than the machine's.
+	// For tests: what every log write has to get past, and another network than the machine's.
+	beforeWrite  func() error
 	peerListener net.Listener
 	peerDial     func(ctx context.Context, address string) (net.Conn, error)
 }
@@ -93,5 +94,5 @@ func (c Config) withDefaults() Config {
 // storage says how the data are kept.
 func (c Config) storage() storage.Config {
 	return storage.Config{SegmentBytes: c.SegmentBytes, SnapshotEvery: c.SnapshotEvery, MinFree: c.MinFree, Log: c.Log,
-		Metrics: c.Metrics}
+		Metrics: c.Metrics, Before: c.beforeWrite}
 }

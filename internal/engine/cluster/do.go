@@ -45,7 +45,8 @@ func (e *Engine) Do(ctx context.Context, command core.Command) (core.Answer, err
 	}
 }
 
-// Submit orders commands that nobody waits for here: one lock and one wake-up for all of them.
+// Submit orders commands that nobody waits for here: one lock and one step for all of them. If nothing else is under
+// way, their write is carried out here.
 func (e *Engine) Submit(batch []engine.Submission) {
 	room := callRooms.Get().(*[]replica.Call)
 	calls := (*room)[:0]
@@ -74,14 +75,15 @@ func (e *Engine) Submit(batch []engine.Submission) {
 	stopped := isClosed(e.stopped)
 	if !stopped {
 		e.calls = append(e.calls, calls...)
-		e.wake()
 	}
 	e.mu.Unlock()
 	if stopped {
 		for i := range calls {
 			calls[i].Answer(core.Answer{}, errStopping)
 		}
+		return
 	}
+	e.complete(e.push())
 }
 
 // callRooms has room for the calls of one batch each.
@@ -247,20 +249,30 @@ func (e *Engine) Leave(bytes int) {
 	e.pendingBytes.Add(-int64(bytes))
 }
 
-// enqueue adds something to what the loop takes next.
+// enqueue adds something to what the node takes next, and has it take that.
 func (e *Engine) enqueue(bytes int, keeps bool, add func()) error {
 	if err := e.enter(bytes, keeps); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if isClosed(e.stopped) {
+	if !e.add(add) {
 		e.Leave(bytes)
 		return errStopping
 	}
-	add()
-	e.wake()
+	if w := e.push(); w != nil {
+		e.disk.Leave(w) // the caller's context may end before the write does
+	}
 	return nil
+}
+
+// add reports whether the node still takes something.
+func (e *Engine) add(add func()) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if isClosed(e.stopped) {
+		return false
+	}
+	add()
+	return true
 }
 
 // wake tells the loop that there is something to take.

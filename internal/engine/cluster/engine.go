@@ -83,7 +83,11 @@ type Engine struct {
 	pendingBytes atomic.Int64
 	backups      atomic.Int64 // that are being written
 
-	spare []replica.Call // room for the next calls; the loop's own
+	// turn is held by who steps the node, see turn.go. It guards the node, what its steps use, and what follows.
+	turn    sync.Mutex
+	spare   []replica.Call // room for the next calls
+	wakesAt core.Time      // for when the loop has set its alarm; 0: it is awake, or has set none
+	over    bool           // the node takes no more steps
 
 	arrived chan struct{} // has one element while there is something to take
 	mu      sync.Mutex    // guards what follows

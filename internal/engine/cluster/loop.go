@@ -8,63 +8,38 @@ import (
 	"github.com/leasehold/leasehold/internal/engine/replica"
 )
 
-// The loop is the only goroutine that touches the node: replica.Node is a step function, and
-// everything that happens to it, from callers, timers, disk and network, is brought here to be
-// stepped through one at a time.
-
-// stepCalls gives the node what callers brought.
-func (e *Engine) stepCalls() {
-	calls, reads := e.take()
-	if len(calls) > 0 {
-		e.node.Step(replica.Commands(calls)) // which keeps none of it
-		clear(calls)
-		e.spare = calls
-	}
-	if len(reads) > 0 {
-		e.node.Step(replica.Reads(reads))
-	}
-}
-
-// take returns what callers brought since the last time, all at once: the more wait, the larger
-// the batch that shares one write.
-func (e *Engine) take() ([]replica.Call, []replica.ReadCall) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	calls, reads := e.calls, e.reads
-	e.calls, e.reads, e.spare = e.spare[:0], nil, nil
-	return calls, reads
-}
+// The loop brings the node what happens by itself: events of the disk and of the network, time, and callers that could
+// not bring it themselves. See turn.go.
 
 // loop steps the node until it fails or has stopped.
 func (e *Engine) loop() {
 	defer e.finish()
 	raftTicks := time.NewTicker(replica.TickEvery)
 	defer raftTicks.Stop()
-	wake := time.NewTimer(time.Hour)
-	defer wake.Stop()
-	e.node.Step(replica.RaftTick{}) // sets it going
-	for !e.ended() {
-		if after, ok := e.node.NextWake(); ok {
-			wake.Reset(after)
-		} else {
-			wake.Stop()
-		}
+	alarm := time.NewTimer(time.Hour)
+	defer alarm.Stop()
+	over := e.inTurn(alarm, func() { e.node.Step(replica.RaftTick{}) }) // sets it going
+	for !over {
 		select {
 		case <-e.arrived:
-			e.stepCalls()
+			over = e.inTurn(alarm, e.stepCalls)
 		case event := <-e.events:
-			e.step(event)
+			over = e.inTurn(alarm, func() { e.step(event) })
 		case look := <-e.looks:
-			look(e.node)
+			over = e.inTurn(alarm, func() { look(e.node) })
 		case <-raftTicks.C:
-			e.node.Step(replica.RaftTick{})
-			e.lookAround()
-		case <-wake.C:
-			// While a great many leases end, tick after tick, wake-ups follow each other
-			// without a pause. Callers that are there go before the next tick, or a renewal
-			// could starve.
-			e.stepCalls()
-			e.node.Step(replica.Wake{})
+			over = e.inTurn(alarm, func() {
+				e.node.Step(replica.RaftTick{})
+				e.lookAround()
+			})
+		case <-alarm.C:
+			over = e.inTurn(alarm, func() {
+				// While a great many leases end, tick after tick, wake-ups follow each other
+				// without a pause. Callers that are there go before the next tick, or a renewal
+				// could starve.
+				e.stepCalls()
+				e.node.Step(replica.Wake{})
+			})
 		}
 	}
 }
@@ -111,14 +86,8 @@ func (e *Engine) leaveToRoomier() {
 	}
 }
 
-// ended hands over what the transport collected during the step, publishes how the node is, and
-// reports whether the loop is over.
+// ended reports whether the loop is over.
 func (e *Engine) ended() bool {
-	// The transport must not call Step from within a step, so it keeps its events until here.
-	for _, event := range e.carrier.take() {
-		e.node.Step(event)
-	}
-	e.show()
 	if err := e.node.Failure(); err != nil {
 		e.log.Error("the server stops: it cannot continue", "err", err)
 		e.expelled = e.node.Expelled()
@@ -149,6 +118,8 @@ func (e *Engine) finish() {
 	e.mu.Lock()
 	close(e.stopped)
 	e.mu.Unlock()
+	e.turn.Lock()
+	defer e.turn.Unlock()
 	calls, reads := e.take()
 	for _, c := range calls {
 		c.Answer(core.Answer{}, errStopping)

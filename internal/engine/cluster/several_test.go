@@ -131,6 +131,7 @@ type site struct {
 	dial    func(context.Context, string) (net.Conn, error) // nil: by the wires
 	context context.Context                                 // of starts; nil: the test's
 	secure  func(name string) func() *tls.Config            // nil: traffic is plain
+	valves  map[string]*valve                               // before the log of a server, by name
 
 	mu      sync.Mutex
 	engines map[string]*Engine
@@ -214,6 +215,9 @@ func (s *site) start(name string, listener net.Listener, c Config) (*Engine, err
 	s.mu.Unlock()
 	c.Name, c.peerListener, c.Insecure, c.SegmentBytes = name, listener, true, testSegment
 	c.SnapshotEvery, c.JournalBytes, c.MinFree = s.config.SnapshotEvery, s.config.JournalBytes, s.config.MinFree
+	if v := s.valves[name]; v != nil {
+		c.beforeWrite = v.pass
+	}
 	if s.secure != nil && c.PeerTLS == nil {
 		c.PeerTLS = s.secure(name)
 	}

@@ -135,7 +135,7 @@ func newEngine(c Config, network *network, found *storage.Recovered) *Engine {
 	e.self.ID = e.id
 	e.view.Store(&view{changed: make(chan struct{})})
 	disk := c.storage()
-	disk.Events, disk.Done = e.events, e.stopped
+	disk.Events, disk.Done, disk.Written = e.events, e.stopped, e.written
 	e.disk = storage.NewDisk(disk, network.dir, found)
 	return e
 }

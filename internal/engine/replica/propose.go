@@ -82,9 +82,19 @@ func (n *Node) tick() Call {
 	return Call{Bytes: tickBytes, Done: func(core.Answer, error) { n.ticking = false }, alone: true}
 }
 
-// NextWake returns how long from now the node wants to be woken; false: it does not. There is
-// no wake-up for a tick while one is under way, nor while raft takes no proposals.
+// NextWake returns how long from now the node wants to be woken; false: it does not.
 func (n *Node) NextWake() (time.Duration, bool) {
+	at, ok := n.WakeAt()
+	if !ok || at == 0 {
+		return 0, ok
+	}
+	return time.Duration(max(0, at-n.now())), true
+}
+
+// WakeAt returns the cluster time at which the node wants to be woken, 0 for at once; false: it
+// does not. There is no wake-up for a tick while one is under way, nor while raft takes no
+// proposals.
+func (n *Node) WakeAt() (core.Time, bool) {
 	if n.readable() && n.failure == nil {
 		return 0, true
 	}
@@ -92,7 +102,7 @@ func (n *Node) NextWake() (time.Duration, bool) {
 		return 0, false
 	}
 	at, ok := engine.NextLook(n.state)
-	return time.Duration(max(0, at-n.now())), ok
+	return max(at, 1), ok
 }
 
 // seal closes a batch and proposes it. It runs only when no write is in flight, so the batch is

@@ -24,6 +24,8 @@ const watchEvery = 250 * time.Millisecond
 // snapshots, the look at free space, and the check of old snapshots each have a goroutine to
 // themselves, because each of them can hang on a bad disk, and none may keep the others from
 // noticing.
+//
+// A log write can also be carried out by who waits for it: see Asked.
 type Disk struct {
 	*room
 	log     *wal.WAL
@@ -33,11 +35,16 @@ type Disk struct {
 
 	metrics prometheus.Registerer // nil: nobody wants them
 
-	writes chan replica.Write
-	saves  chan replica.Snapshot
-	done   <-chan struct{} // closed when the node is
-	// inFlight numbers the write in flight; 0: none is.
+	wanted  *replica.Write // that a step asked for; it belongs to who steps the node
+	written func(error) *replica.Write
+	before  func() error
+	writes  chan *replica.Write
+	saves   chan replica.Snapshot
+	done    <-chan struct{} // closed when the node is
+	// inFlight numbers the write in flight; 0: none is. number is that of the last one: it
+	// belongs to who carries it out.
 	inFlight atomic.Uint64
+	number   uint64
 
 	purging   sync.Mutex    // old snapshots and log are removed by one at a time
 	checking  sync.Mutex    // the newest snapshot is read by one at a time
@@ -54,13 +61,21 @@ type Config struct {
 
 	Events chan<- replica.Event // where the node takes them from
 	Done   <-chan struct{}      // closed when the node is
+
+	// Written gives the node the outcome of a write that was left to the disk, and returns the
+	// write that the node asks for then; nil: none.
+	Written func(error) *replica.Write
+
+	// Before is called before each write, and can fail it. It is for tests.
+	Before func() error
 }
 
 // NewDisk returns the disk of a node that continues from what was found.
 func NewDisk(c Config, dir *Dir, found *Recovered) *Disk {
 	d := &Disk{
 		room: newRoom(c, dir), log: found.Log, events: c.Events, watch: newMetrics(c.Metrics),
-		writes: make(chan replica.Write, 1), saves: make(chan replica.Snapshot, 1), done: c.Done, metrics: c.Metrics,
+		written: c.Written, before: c.Before, writes: make(chan *replica.Write, 1), saves: make(chan replica.Snapshot, 1), done: c.Done,
+		metrics:   c.Metrics,
 		unchecked: make(chan struct{}, 1),
 	}
 	d.marked.Store(found.Applied)
@@ -98,8 +113,20 @@ func (d *Disk) Start(workers *sync.WaitGroup) {
 // CloseLog ends the log. No write may be in flight.
 func (d *Disk) CloseLog() error { return d.log.Close() }
 
-// Write begins to make something durable.
-func (d *Disk) Write(w replica.Write) { d.writes <- w }
+// Write notes what the node asks for in mid-step. Who steps the node gets it from Asked.
+func (d *Disk) Write(w replica.Write) { d.wanted = &w }
+
+// Asked returns the write that the last step asked for; nil: none. The caller has it carried
+// out: by CarryOut, or by Leave.
+func (d *Disk) Asked() *replica.Write {
+	w := d.wanted
+	d.wanted = nil
+	return w
+}
+
+// Leave leaves a write to the disk's goroutine, which also does those that follow from it. It
+// does not block: there is one write at a time.
+func (d *Disk) Leave(w *replica.Write) { d.writes <- w }
 
 // Save begins to make a snapshot durable.
 func (d *Disk) Save(s replica.Snapshot) { d.saves <- s }
@@ -112,26 +139,40 @@ func (d *Disk) Send(e replica.Event) {
 	}
 }
 
-// writeLoop makes writes durable, one after the other: the log has one order.
+// writeLoop carries out writes that were left to it, and what the node asks for after each.
 func (d *Disk) writeLoop() {
-	for number := uint64(1); ; number++ {
+	for {
 		select {
 		case w := <-d.writes:
-			// watchLoop reads it: this goroutine may be stuck in the kernel and could not say
-			// so itself.
-			d.inFlight.Store(number)
-			err := d.write(w)
-			d.inFlight.Store(0)
-			d.Send(replica.Written{Err: noRoom(err)})
+			for w != nil {
+				w = d.written(d.CarryOut(w))
+			}
 		case <-d.done:
 			return
 		}
 	}
 }
 
+// CarryOut makes a write durable, which may take long: nothing may wait for the caller that
+// could help a hanging disk be noticed. There is one write at a time, and the node has to hear
+// of its end before it asks for the next: the log has one order.
+func (d *Disk) CarryOut(w *replica.Write) error {
+	// watchLoop reads it: this goroutine may be stuck in the kernel and could not say so itself.
+	d.number++
+	d.inFlight.Store(d.number)
+	err := d.write(*w)
+	d.inFlight.Store(0)
+	return noRoom(err)
+}
+
 // write makes one write durable, the mark of a snapshot before the entries that follow it: a
 // log that is read back must know where the entries continue from.
 func (d *Disk) write(w replica.Write) error {
+	if d.before != nil {
+		if err := d.before(); err != nil {
+			return err
+		}
+	}
 	if w.Snapshot != nil {
 		if err := d.mark(w); err != nil || w.Hard == nil {
 			return err

@@ -131,9 +131,11 @@ func (c *call) carryOut(ctx context.Context, command core.Command) (core.Answer,
 
 // noteDenied puts a refusal for lack of right in the journal, unless the log has it.
 func (c *call) noteDenied(o *operation, err error) {
-	var refusal *leasehold.Error
-	if err == nil || !errors.Is(err, leasehold.ErrDenied) || door.Anonymous(err) ||
-		errors.As(err, &refusal) && refusal == c.decided {
+	if err == nil || !errors.Is(err, leasehold.ErrDenied) || door.Anonymous(err) {
+		return
+	}
+	var refusal *leasehold.Error // here, since it is on the heap
+	if errors.As(err, &refusal) && refusal == c.decided {
 		return
 	}
 	if c.namespace == "" && c.space(c, o) != nil {

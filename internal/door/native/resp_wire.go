@@ -52,6 +52,7 @@ type respConn struct {
 	proof   *credential.Proof // for which the context is
 	ctx     context.Context   // with who asks, and where from
 	watches respWatches
+	known   keyword.Known // what its client said lately
 }
 
 // enter returns the context of a command, with who sends it.
@@ -73,6 +74,7 @@ func (c *respCall) open(r *respConn, o *respOperation, words [][]byte, out *resp
 	c.respWire.conn, c.out, c.wait = r, out, nil
 	c.call = call{wire: &c.respWire, door: r.door, ctx: r.Context(), namespace: r.namespace}
 	c.command, c.answer, c.err = nil, core.Answer{}, nil
+	c.words.Known = &r.known
 	bad := o.grammar.Parse(&c.words, words)
 	if bad == nil {
 		bad = c.readNames()

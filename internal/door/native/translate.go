@@ -66,45 +66,55 @@ func (c *call) toAcquire(a *v1.AcquireRequest) (*core.Acquire, error) {
 	if a.TTL.Auto {
 		command.TTL, command.Pick = leasehold.DefaultTTL, core.TTLAuto
 	}
-	items, err := c.toItems(a)
+	first, err := c.toItems(a, command)
 	if err != nil {
 		return nil, err
 	}
-	first := items[0]
-	command.ID, command.Slots, command.Capacity, command.Also = first.ID, first.Slots, first.Capacity, items[1:]
+	command.ID, command.Slots, command.Capacity = first.ID, first.Slots, first.Capacity
 	return command, firstError(checkHolder(a.Holder), checkText("session", a.Session), checkText("party", a.Party),
 		checkText("reason", a.Reason), command.Validate())
 }
 
-// toItems reads the resources that are asked for. Either the caller names all leases, or
+// toItems reads the resources that are asked for, and returns the first of them. Either the caller names all leases, or
 // the server does: half of them could be asked for again and half could not.
-func (c *call) toItems(a *v1.AcquireRequest) ([]core.Item, error) {
+func (c *call) toItems(a *v1.AcquireRequest, command *core.Acquire) (first core.Item, err error) {
 	c.made, c.saidAll = a.ID == "", a.Slots == v1.AllSlots
-	list := append([]v1.AcquireItem{{Resource: a.Resource, ID: a.ID, Shared: a.Shared, Slots: a.Slots,
-		Capacity: a.Capacity}}, a.Also...)
-	items := make([]core.Item, len(list))
-	for i, one := range list {
-		switch {
-		case (one.ID == "") != c.made:
-			return nil, invalid("some of the leases have an id and some have none: propose all ids or none")
-		case one.Shared && one.Slots > 1:
-			return nil, invalid("shared takes one slot, and slots says %d: leave one of them out", one.Slots)
-		case one.Shared && one.Slots == v1.AllSlots:
-			return nil, invalid("shared takes one slot, and slots says all: leave one of them out")
-		case one.Shared:
-			one.Slots = 1
-		case one.Slots == v1.AllSlots:
-			one.Slots = 0
-		}
-		if err := firstError(checkPath("resource", one.Resource), checkText("id", one.ID)); err != nil {
-			return nil, err
-		}
-		items[i] = core.Item{Resource: one.Resource, ID: one.ID, Slots: int(one.Slots), Capacity: one.Capacity}
-		if c.made {
-			items[i].ID = c.leaseID(i)
+	first, err = c.toItem(0, v1.AcquireItem{Resource: a.Resource, ID: a.ID, Shared: a.Shared, Slots: a.Slots,
+		Capacity: a.Capacity})
+	if err != nil || len(a.Also) == 0 {
+		return first, err // a list that is empty and not nil would have the engine decode the command once more
+	}
+	command.Also = make([]core.Item, len(a.Also))
+	for i, one := range a.Also {
+		if command.Also[i], err = c.toItem(i+1, one); err != nil {
+			return first, err
 		}
 	}
-	return items, nil
+	return first, nil
+}
+
+// toItem reads the nth of the resources that are asked for.
+func (c *call) toItem(n int, one v1.AcquireItem) (core.Item, error) {
+	switch {
+	case (one.ID == "") != c.made:
+		return core.Item{}, invalid("some of the leases have an id and some have none: propose all ids or none")
+	case one.Shared && one.Slots > 1:
+		return core.Item{}, invalid("shared takes one slot, and slots says %d: leave one of them out", one.Slots)
+	case one.Shared && one.Slots == v1.AllSlots:
+		return core.Item{}, invalid("shared takes one slot, and slots says all: leave one of them out")
+	case one.Shared:
+		one.Slots = 1
+	case one.Slots == v1.AllSlots:
+		one.Slots = 0
+	}
+	if err := firstError(checkPath("resource", one.Resource), checkText("id", one.ID)); err != nil {
+		return core.Item{}, err
+	}
+	item := core.Item{Resource: one.Resource, ID: one.ID, Slots: int(one.Slots), Capacity: one.Capacity}
+	if c.made {
+		item.ID = c.leaseID(n)
+	}
+	return item, nil
 }
 
 // checkHolder has a sentence of its own because a first request often has none.

@@ -60,11 +60,17 @@ func (f *Field) Singular() string {
 }
 
 // Set sets the field of a request, which is a pointer to a struct. The word is not kept.
-func (f *Field) Set(request any, word []byte) error {
+func (f *Field) Set(request any, word []byte) error { return f.set(request, word, nil) }
+
+func (f *Field) set(request any, word []byte, known *Known) error {
 	if !utf8.Valid(word) && !isBytes(request, f.index) {
 		return door.Invalid("%s is not valid UTF-8", f.Name)
 	}
 	field := reflect.ValueOf(request).Elem().Field(f.index)
+	if text, ok := field.Addr().Interface().(*string); ok {
+		*text = known.text(f.index, word)
+		return nil
+	}
 	if err := set(field, word); err != nil {
 		return door.Invalid("%s: %v", f.Name, err)
 	}

@@ -3,6 +3,7 @@ package keyword
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"testing"
 
 	v1 "github.com/leasehold/leasehold/api/v1"
@@ -59,5 +60,62 @@ func BenchmarkAcquire(b *testing.B) {
 		*r = v1.AcquireRequest{}
 		_ = g.Parse(&w, words)
 		_, _ = w.Fill(r)
+	}
+}
+
+var sessionWords = bytes.Split([]byte("r/x\nHOLDER\nci\nID\nabc\nPARTY\nabc\nSESSION\ns.1"), []byte("\n"))
+
+// What was said before costs nothing, and what is new replaces only what the same field said.
+func TestKnownWordsAreNotAllocated(t *testing.T) {
+	g := acquireGrammar()
+	w := Words{Known: &Known{}}
+	r := new(v1.AcquireRequest)
+	fill := func(words ...[]byte) {
+		*r = v1.AcquireRequest{}
+		if err := g.Parse(&w, words); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Fill(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { fill(sessionWords...) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	words := slices.Clone(sessionWords)
+	id := []byte("abc")
+	words[4], words[6] = id, id
+	n := testing.AllocsPerRun(100, func() {
+		id[0] = 'a' + (id[0]-'a'+1)%26
+		fill(words...)
+		if r.ID != string(id) || r.Party != string(id) || r.Holder != "ci" || r.Session != "s.1" {
+			t.Fatalf("%+v", r)
+		}
+	})
+	if n > 1 {
+		t.Errorf("%v allocations for a new id", n)
+	}
+	long := bytes.Repeat([]byte("x"), maxKnown+1)
+	fill(long)
+	for _, text := range w.Known.texts {
+		if len(text) > maxKnown {
+			t.Error("a long word is kept")
+		}
+	}
+}
+
+func BenchmarkKnown(b *testing.B) {
+	g := acquireGrammar()
+	for name, known := range map[string]*Known{"new": nil, "known": {}} {
+		b.Run(name, func(b *testing.B) {
+			w := Words{Known: known}
+			r := new(v1.AcquireRequest)
+			b.ReportAllocs()
+			for b.Loop() {
+				*r = v1.AcquireRequest{}
+				_ = g.Parse(&w, sessionWords)
+				_, _ = w.Fill(r)
+			}
+		})
 	}
 }

@@ -14,6 +14,9 @@ type Words struct {
 	places  [][]byte // the words before all keywords
 	several [][]byte // more of the last of them
 	given   []given
+
+	// Known is what was said before; nil: nothing.
+	Known *Known
 }
 
 // A given is a keyword, with what was said by it.
@@ -151,7 +154,7 @@ func (w *Words) Fill(into any) (some bool, err error) {
 		case p.whole:
 			return true, jsonbody.Parse(word, into)
 		case p.term != nil && p.term.from == inBody && len(w.several) == 0:
-			some, err = true, p.term.body.Set(into, word)
+			some, err = true, p.term.body.set(into, word, w.Known)
 		case p.term != nil && p.term.from == inBody:
 			some, err = true, w.fillList(g.words[p.name+"s"], word, into)
 		}
@@ -162,7 +165,7 @@ func (w *Words) Fill(into any) (some bool, err error) {
 	for i := range w.given {
 		if t := w.given[i].term; t.from == inBody {
 			some = true
-			if err := t.body.Set(into, w.given[i].word); err != nil {
+			if err := t.body.set(into, w.given[i].word, w.Known); err != nil {
 				return some, err
 			}
 		}
@@ -171,9 +174,9 @@ func (w *Words) Fill(into any) (some bool, err error) {
 }
 
 func (w *Words) fillList(t *term, first []byte, into any) error {
-	err := t.body.Set(into, first)
+	err := t.body.set(into, first, nil)
 	for _, word := range w.several {
-		err = door.First(err, t.body.Set(into, word))
+		err = door.First(err, t.body.set(into, word, nil))
 	}
 	return err
 }

@@ -64,6 +64,10 @@ const (
 	maxSpare = 4096
 	// deniedBytes is what a refusal counts for in the queue, about.
 	deniedBytes = 1 << 10
+	// gatherTime is how long what is queued waits for company, unless somebody wants to see it, or it is more than
+	// gatherBytes: a write, and waking who writes, cost more than a command does.
+	gatherTime  = 5 * time.Millisecond
+	gatherBytes = 1 << 20
 	// syncEvery is how long a line may stay unsynced, while no snapshot asks for it.
 	syncEvery = time.Second
 )
@@ -82,7 +86,10 @@ type Journal struct {
 	since        atomic.Int64  // when it began, to tell which of two has taken longer
 
 	mu       sync.Mutex // guards what follows
-	changed  *sync.Cond // whenever any of it changes
+	changed  *sync.Cond // whenever any of it changes, but for the queue
+	awake    *sync.Cond // there is something to do for who writes
+	gathered bool       // what is queued has waited long enough
+	readers  int        // who want to see all that is queued
 	queue    []item
 	spare    []item // the room of an earlier queue, for the next one
 	queued   int64  // bytes
@@ -180,7 +187,7 @@ func newJournal(c Config) *Journal {
 		config: c, segmentBytes: min(maxSegment, c.Bytes/8), searches: make(chan struct{}, maxSearches),
 		ended: make(chan struct{}), spoilt: map[uint64]bool{}, dropped: map[string]spot{},
 	}
-	j.changed = sync.NewCond(&j.mu)
+	j.changed, j.awake = sync.NewCond(&j.mu), sync.NewCond(&j.mu)
 	return j
 }
 
@@ -257,7 +264,9 @@ func (j *Journal) push(i item, size, most int64) {
 	j.queue = append(j.queue, i)
 	j.queued += size
 	j.appended++
-	j.changed.Broadcast()
+	if len(j.queue) == 1 || j.queued > gatherBytes {
+		j.awake.Signal()
+	}
 }
 
 // Flush returns when everything that was appended before is durable. It must be called
@@ -277,7 +286,7 @@ func (j *Journal) want() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.wanted = max(j.wanted, j.appended)
-	j.changed.Broadcast()
+	j.awake.Signal()
 }
 
 func (j *Journal) flush() error {
@@ -285,7 +294,7 @@ func (j *Journal) flush() error {
 	defer j.mu.Unlock()
 	target := j.appended
 	j.wanted = max(j.wanted, target)
-	j.changed.Broadcast()
+	j.awake.Signal()
 	for j.synced < target && j.failure == nil {
 		j.changed.Wait()
 	}
@@ -297,9 +306,12 @@ func (j *Journal) flush() error {
 func (j *Journal) settled() ([]segment, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.readers++
+	j.awake.Signal()
 	for target := j.appended; j.written < target && j.failure == nil; {
 		j.changed.Wait()
 	}
+	j.readers--
 	if j.failure != nil {
 		return nil, &leasehold.Error{Code: leasehold.Unavailable,
 			Message: "the journal cannot be written, and the server is stopping: try another one"}
@@ -319,6 +331,7 @@ func (j *Journal) close() error {
 	j.mu.Lock()
 	j.closing = true
 	j.changed.Broadcast()
+	j.awake.Signal()
 	failed := j.failure != nil
 	j.mu.Unlock()
 	if !failed {
@@ -390,6 +403,7 @@ func (j *Journal) Fail(err error) {
 	j.failure = fmt.Errorf("the journal cannot be written: %w", err)
 	j.stats.Failures++
 	j.changed.Broadcast()
+	j.awake.Signal()
 	failure := j.failure
 	j.mu.Unlock()
 	if j.config.Failed != nil {

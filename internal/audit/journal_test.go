@@ -471,6 +471,9 @@ func TestLinesAreSyncedWithinASecond(t *testing.T) {
 		}
 		j.Append(w.cycle(1))
 		synctest.Wait()
+		expect(0, 0)
+		time.Sleep(gatherTime)
+		synctest.Wait()
 		expect(1, 0)
 		time.Sleep(syncEvery)
 		synctest.Wait()
@@ -480,6 +483,38 @@ func TestLinesAreSyncedWithinASecond(t *testing.T) {
 			t.Error(err)
 		}
 		expect(2, 2)
+	})
+}
+
+// Lines wait for company for a moment, but nobody who wants to see them has to wait for that.
+func TestLinesAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		j := start(t, Config{})
+		defer closed(t, j)
+		began := time.Now()
+		for i := range 3 {
+			j.Append(w.cycle(i))
+			synctest.Wait()
+			if n := j.Statistics().Queued; n != i+1 {
+				t.Errorf("%d of %d wait", n, i+1)
+			}
+		}
+		if lines := all(t, j, Query{Kind: Hold}); len(lines) != 3 {
+			t.Errorf("a reader finds %d lines", len(lines))
+		}
+		j.push(item{entry: w.cycle(4)}, gatherBytes+1, maxQueued)
+		synctest.Wait()
+		if n := j.Statistics().Queued; n != 0 {
+			t.Errorf("%d wait, although there is much to write", n)
+		}
+		j.Append(w.cycle(5))
+		if err := j.Flush(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("they waited %v for it", took)
+		}
 	})
 }
 

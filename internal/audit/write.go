@@ -46,14 +46,38 @@ func (j *Journal) run() {
 func (j *Journal) next() (items []item, sync, more bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for len(j.queue) == 0 && !j.due && j.wanted <= j.synced && !j.closing && j.failure == nil {
-		j.changed.Wait()
+	for len(j.queue) == 0 && !j.hurried() {
+		j.awake.Wait()
+	}
+	if !j.hurried() {
+		j.gather()
 	}
 	items, j.queue, j.spare, j.queued = j.queue, j.spare[:0], nil, 0
 	j.changed.Broadcast() // there is room
 	sync = j.due || j.wanted > j.synced || j.closing
 	j.due = false
 	return items, sync, !j.closing && j.failure == nil
+}
+
+// hurried reports whether there is something to do that does not wait for more.
+func (j *Journal) hurried() bool {
+	return j.due || j.wanted > j.synced || j.closing || j.failure != nil ||
+		len(j.queue) > 0 && (j.readers > 0 || j.queued > gatherBytes)
+}
+
+// gather lets the queue grow for a moment. Who adds to it need not wake anybody meanwhile.
+func (j *Journal) gather() {
+	j.gathered = false
+	timer := time.AfterFunc(gatherTime, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.gathered = true
+		j.awake.Signal()
+	})
+	defer timer.Stop()
+	for !j.gathered && !j.hurried() {
+		j.awake.Wait()
+	}
 }
 
 // done tells those who wait how far the journal has come. The slice of the items is used again
@@ -355,7 +379,7 @@ func (j *Journal) arm() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.due = true
-		j.changed.Broadcast()
+		j.awake.Signal()
 	})
 }
 

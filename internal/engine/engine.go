@@ -24,9 +24,9 @@ type Engine interface {
 	Do(ctx context.Context, command core.Command) (core.Answer, error)
 
 	// Submit puts commands into the queue, in this order and together, so that they share a write if
-	// they can. It does not wait for them, but it may carry them out itself, and then takes as long as that does; it may
-	// call Done of some before it returns. The slice is the caller's again then. A command that names a large value may
-	// come after those behind it.
+	// they can. It does not wait for them, but it may carry them out itself, and then takes as long as that does; it
+	// may call Done of some before it returns. The slice is the caller's again then. A command that names a large value
+	// may come after those behind it.
 	Submit(batch []Submission)
 
 	// Read calls fn with a state that has every command whose answer anybody had

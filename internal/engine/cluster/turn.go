@@ -78,8 +78,8 @@ func (e *Engine) inTurn(alarm *time.Timer, do func()) bool {
 	return false
 }
 
-// settle ends a turn: it gives the node what the transport collected, and publishes who leads. It returns the write that
-// the node asks for; nil: none.
+// settle ends a turn: it gives the node what the transport collected, and publishes who leads. It returns the write
+// that the node asks for; nil: none.
 func (e *Engine) settle() *replica.Write {
 	// The transport must not call Step from within a step, so it keeps its events until here.
 	for _, event := range e.carrier.take() {

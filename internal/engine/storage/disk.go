@@ -74,8 +74,8 @@ type Config struct {
 func NewDisk(c Config, dir *Dir, found *Recovered) *Disk {
 	d := &Disk{
 		room: newRoom(c, dir), log: found.Log, events: c.Events, watch: newMetrics(c.Metrics),
-		written: c.Written, before: c.Before, writes: make(chan *replica.Write, 1), saves: make(chan replica.Snapshot, 1), done: c.Done,
-		metrics:   c.Metrics,
+		written: c.Written, before: c.Before, writes: make(chan *replica.Write, 1),
+		saves: make(chan replica.Snapshot, 1), done: c.Done, metrics: c.Metrics,
 		unchecked: make(chan struct{}, 1),
 	}
 	d.marked.Store(found.Applied)

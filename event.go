@@ -63,4 +63,8 @@ type Event struct {
 	Foreign string // as in Lease
 
 	Owner *Owner // of the lease, the session or the record; nil: nobody proven
+
+	// Own marks the end of a lease that its own session released. Only the server that applied the
+	// release knows it: it is part of no format, and lost with a snapshot.
+	Own bool
 }

@@ -26,7 +26,7 @@ func (c *Client) watch(ctx context.Context, watcher store.Watcher) {
 	at, tries := "", 0
 	for ctx.Err() == nil {
 		query := store.WatchQuery{
-			Session: c.name, Since: at,
+			Session: c.name, Since: at, Interventions: true,
 			// The stream continues there after a break of the connection, so that no event is lost.
 			Passed: func(position string) { at = position },
 			Started: func() {

@@ -79,6 +79,9 @@ type WatchQuery struct {
 	Session string // instead of it: the prefix of the ids of sessions
 	Since   string // a position; empty: from now on
 
+	// Interventions says that what the sessions do themselves need not be shown.
+	Interventions bool
+
 	Started func()                // called once the stream has begun, before the first event
 	Passed  func(position string) // called after each event; a later Watch may continue there
 }

@@ -19,13 +19,18 @@ import (
 
 // A WatchQuery says what to watch.
 type WatchQuery struct {
-	Resource string      // one resource; empty: all that begin with Prefix
-	Prefix   string      // empty: everything in the namespace, sessions too
-	Since    string      // a position; empty: from now on
-	Values   bool        // with the values of records that were put
-	Previous bool        // with the values before
-	Session  string      // the prefix of a session's id: only events of such sessions and their claims
-	Started  func(Hello) // called each time that the watch has connected; may be nil
+	Resource string // one resource; empty: all that begin with Prefix
+	Prefix   string // empty: everything in the namespace, sessions too
+	Since    string // a position; empty: from now on
+	Values   bool   // with the values of records that were put
+	Previous bool   // with the values before
+	Session  string // the prefix of a session's id: only events of such sessions and their claims
+
+	// Interventions leaves out what the sessions did themselves, such as acquiring and releasing leases. Servers
+	// before level 4 may not know it, and then refuse the watch as Invalid.
+	Interventions bool
+
+	Started func(Hello) // called each time that the watch has connected; may be nil
 
 	Passed func(position string) // called with each position that the watch has reached; may be nil
 
@@ -126,6 +131,9 @@ func (w *watch) connect(ctx context.Context) error {
 	setText(query, "session", w.query.Session)
 	if w.query.Values {
 		query.Set("values", "true")
+	}
+	if w.query.Interventions {
+		query.Set("interventions", "true")
 	}
 	if w.query.Previous {
 		query.Set("previous", "true")

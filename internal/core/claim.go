@@ -322,6 +322,7 @@ func (s *State) finish(sp *space, c *Claim, how leasehold.How, at Time) {
 	}{s.eventOf(sp, c, leasehold.Ended), s.hold(c, at)}
 	event := &told.event
 	event.How, event.By, event.Reason, event.Hold = how, last.By, last.Reason, &told.hold
+	event.Own = s.own != nil && s.own.ID == c.ID && c.Session != ""
 	s.emit(sp, event)
 	s.alarmEnd(sp, c, how, learned)
 	// The resource is stored, and the end is in history, before the queue is stirred: the next

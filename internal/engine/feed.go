@@ -38,6 +38,13 @@ type hub struct {
 type channel struct {
 	history core.History
 	grew    chan struct{} // closed when history is replaced
+	touched chan struct{} // closed when there was an intervention in what was added
+}
+
+// wake wakes all who follow the namespace.
+func (c *channel) wake() {
+	close(c.grew)
+	close(c.touched)
 }
 
 // NewFeed returns a feed without history.
@@ -59,11 +66,11 @@ func (f *Feed) Publish(view core.View, events []*leasehold.Event) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := ""
+	last, touched := "", slices.ContainsFunc(events, intervenes)
 	for _, e := range events {
 		if e.Namespace != last {
 			last = e.Namespace
-			f.replace(last, view.History(last))
+			f.replace(last, view.History(last), touched)
 		}
 		switch e.Kind {
 		case leasehold.Acquired, leasehold.Left, leasehold.Ended:
@@ -92,7 +99,7 @@ func (f *Feed) PublishAll(view core.View) {
 		}
 	}
 	for _, namespace := range there {
-		f.replace(namespace, view.History(namespace))
+		f.replace(namespace, view.History(namespace), true)
 	}
 	for key, t := range f.turns {
 		close(t.came) // without an answer: those who wait have to look
@@ -111,7 +118,7 @@ func (f *Feed) Close() {
 	close(f.born)
 	close(f.changed)
 	for _, c := range f.spaces {
-		close(c.grew)
+		c.wake()
 	}
 	for _, t := range f.turns {
 		close(t.came)
@@ -127,19 +134,23 @@ func (f *Feed) History(namespace string) (core.History, <-chan struct{}, bool) {
 	if f.gate != nil {
 		return core.History{}, nil, false
 	}
-	return f.history(namespace)
+	return f.history(namespace, false)
 }
 
-func (f *Feed) history(namespace string) (core.History, <-chan struct{}, bool) {
+// history is History, where the channel may be for interventions alone.
+func (f *Feed) history(namespace string, interventions bool) (core.History, <-chan struct{}, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return core.History{}, nil, false
 	}
 	c := f.spaces[namespace]
-	if c == nil {
+	switch {
+	case c == nil:
 		// Nothing is kept for a name that only a watcher has used.
 		return f.none, f.born, true
+	case interventions:
+		return c.history, c.touched, true
 	}
 	return c.history, c.grew, true
 }
@@ -147,20 +158,28 @@ func (f *Feed) history(namespace string) (core.History, <-chan struct{}, bool) {
 // remove forgets a namespace, and wakes those who follow it: what they have seen is gone.
 func (f *Feed) remove(namespace string) {
 	if c := f.spaces[namespace]; c != nil && !f.closed {
-		close(c.grew)
+		c.wake()
 		delete(f.spaces, namespace)
 	}
 }
 
-func (f *Feed) replace(namespace string, h core.History) {
+// replace publishes a history, and wakes those who wait for interventions only if there was one.
+func (f *Feed) replace(namespace string, h core.History, touched bool) {
 	if f.closed {
 		return
 	}
-	if c := f.spaces[namespace]; c != nil {
-		close(c.grew)
-	} else {
+	c := f.spaces[namespace]
+	switch {
+	case c == nil:
 		close(f.born)
 		f.born = make(chan struct{})
+		c = &channel{touched: make(chan struct{})}
+		f.spaces[namespace] = c
+	case touched:
+		c.wake()
+		c.touched = make(chan struct{})
+	default:
+		close(c.grew)
 	}
-	f.spaces[namespace] = &channel{history: h, grew: make(chan struct{})}
+	c.history, c.grew = h, make(chan struct{})
 }

@@ -68,8 +68,8 @@ func (f *Feed) wake() {
 	close(f.born)
 	f.born = make(chan struct{})
 	for _, c := range f.spaces {
-		close(c.grew)
-		c.grew = make(chan struct{})
+		c.wake()
+		c.grew, c.touched = make(chan struct{}), make(chan struct{})
 	}
 }
 

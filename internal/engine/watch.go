@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/core"
@@ -17,6 +18,10 @@ type Filter struct {
 	Prefix    string           // or those whose path begins so; what has no path begins with nothing
 	Session   string           // what belongs to sessions whose id begins so
 	Kinds     []leasehold.Kind // these alone
+
+	// Interventions shows only what the holder of a lease or session cannot know by itself: that it was
+	// broken, changed or asked for, and that it ended, unless its own session released it.
+	Interventions bool
 }
 
 // Wants reports whether a watch shows an event.
@@ -24,7 +29,20 @@ func (f *Filter) Wants(e *leasehold.Event) bool {
 	if f.Resource != "" && e.Resource != f.Resource || len(f.Kinds) > 0 && !slices.Contains(f.Kinds, e.Kind) {
 		return false
 	}
+	if f.Interventions && !intervenes(e) {
+		return false
+	}
 	return strings.HasPrefix(e.Resource, f.Prefix) && strings.HasPrefix(e.Session, f.Session)
+}
+
+func intervenes(e *leasehold.Event) bool {
+	switch e.Kind {
+	case leasehold.Ended:
+		return !e.Own
+	case leasehold.Changed, leasehold.BreakSet, leasehold.Asked, leasehold.SessionEnded:
+		return true
+	}
+	return false
 }
 
 // A Position is a place in the history of a namespace: after an event, or, with an N of core.AllOf,
@@ -97,7 +115,7 @@ func Watch(ctx context.Context, e Engine, f Filter, from *Position) (*Watcher, e
 
 // known returns an error if the watch cannot go on from where it is.
 func (w *Watcher) known() error {
-	history, _, open := w.feed.history(w.filter.Namespace)
+	history, _, open := w.feed.history(w.filter.Namespace, false)
 	if !open {
 		return errFeedClosed()
 	}
@@ -114,10 +132,10 @@ func (w *Watcher) At() Position { return w.at }
 
 // Each calls yield with each event that the watch wants and that is there by now, until yield returns
 // false; the watch goes on after that event. Without waiting, it returns a channel that is closed when
-// there may be more; nil if there may be more already. The error is a *GoneError, Denied if the watch may
+// there may be more that it wants; nil if there may be more already. The error is a *GoneError, Denied if the watch may
 // not go on, or Unavailable if the engine was closed.
 func (w *Watcher) Each(yield func(*leasehold.Event) bool) (more <-chan struct{}, err error) {
-	history, grew, open := w.feed.history(w.filter.Namespace)
+	history, grew, open := w.feed.history(w.filter.Namespace, w.filter.Interventions)
 	if !open {
 		return nil, errFeedClosed()
 	}
@@ -134,13 +152,28 @@ func (w *Watcher) Each(yield func(*leasehold.Event) bool) (more <-chan struct{},
 	if len(events) == 0 {
 		return grew, nil
 	}
+	shown := false
 	for _, e := range events[:min(len(events), maxLook)] {
 		w.at = Position{e.Revision, e.N}
-		if w.filter.Wants(e) && (w.sight == nil || w.sight.Shows(e)) && !yield(e) {
-			break
+		if w.filter.Wants(e) && (w.sight == nil || w.sight.Shows(e)) {
+			if shown = true; !yield(e) {
+				break
+			}
 		}
 	}
+	if w.filter.Interventions && !shown && len(events) <= maxLook {
+		return grew, nil
+	}
 	return nil, nil
+}
+
+// LookTime is how long who waits for the channel that [Watcher.Each] returned may do nothing else; 0: for
+// ever. A watch of interventions sleeps through other events, and has to pass them before they are forgotten.
+func (w *Watcher) LookTime() time.Duration {
+	if w.filter.Interventions {
+		return 250 * time.Millisecond
+	}
+	return 0
 }
 
 // Next waits for events that the watch wants, and returns them, some at a time.
@@ -158,10 +191,18 @@ func (w *Watcher) Next(ctx context.Context) (events []*leasehold.Event, err erro
 		}
 		select {
 		case <-more:
+		case <-w.lookAgain():
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
+}
+
+func (w *Watcher) lookAgain() <-chan time.Time {
+	if w.LookTime() == 0 {
+		return nil
+	}
+	return time.After(w.LookTime())
 }
 
 // after returns what came after the place where the watch is.

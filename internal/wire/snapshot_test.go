@@ -65,7 +65,7 @@ func TestRecordComesBackAsItWas(t *testing.T) {
 			space = "s" + d.text()
 		}
 		if e, ok := want.(*leasehold.Event); ok {
-			e.Namespace = space
+			e.Namespace, e.Own = space, false
 			if e.Kind != leasehold.RecordPut && e.Kind != leasehold.RecordDeleted {
 				e.Record, e.Previous = nil, nil
 			}

@@ -68,6 +68,7 @@ func (s *Store) Watch(ctx context.Context, q store.WatchQuery) iter.Seq2[leaseho
 		chosen := s.servers.Choose()
 		query := v1.WatchQuery{
 			Prefix: q.Prefix, Session: q.Session, Since: q.Since, Passed: q.Passed, Once: true,
+			Interventions: q.Interventions,
 			Started: func(v1.Hello) {
 				if q.Started != nil {
 					q.Started()
@@ -77,6 +78,12 @@ func (s *Store) Watch(ctx context.Context, q store.WatchQuery) iter.Seq2[leaseho
 		for e, err := range chosen.Watch(ctx, query) {
 			if v1.Transient(err) {
 				s.servers.Leave(chosen)
+			}
+			if query.Interventions && errors.Is(err, leasehold.ErrInvalid) {
+				// An older server: its events are more, and mean the same.
+				q.Interventions = false
+				s.Watch(ctx, q)(yield)
+				return
 			}
 			if !yield(event(e), err) {
 				return

@@ -79,7 +79,8 @@ var operations = []operation{
 	{"history", "GET", "/v1/history", "resource before limit", "HISTORY", asks((*call).history)},
 	{"audit", "GET", "/v1/audit", "actor verb " + journalParams, "AUDIT", asks((*call).audit)},
 	{"holds", "GET", "/v1/holds", journalParams, "HOLDS", asks((*call).holds)},
-	{"watch", "GET", "/v1/watch", "prefix resource session since values previous", "WATCH", asks((*call).watch)},
+	{"watch", "GET", "/v1/watch", "prefix resource session interventions since values previous", "WATCH",
+		asks((*call).watch)},
 	{"records", "GET", "/v1/records", "prefix from to after limit keys count revision", "RECORD LIST",
 		asks((*call).records)},
 	{"delete-records", "DELETE", "/v1/records", "prefix from to", "RECORD DELRANGE",
@@ -142,7 +143,7 @@ var operations = []operation{
 }
 
 // The parameters of queries that are true by their names alone.
-var bareParams = []string{"all", "keys", "count", "values", "previous", "oldest", "abandon"}
+var bareParams = []string{"all", "keys", "count", "values", "previous", "interventions", "oldest", "abandon"}
 
 // heads are the keywords of RESP for the headers of requests on records.
 var heads = []keyword.Head{

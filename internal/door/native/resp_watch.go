@@ -234,14 +234,9 @@ var errSlow = errors.New("the client does not read")
 
 // rest waits until it is time to look again, and reports whether it is worth it.
 func (s *respWatch) rest(more <-chan struct{}, alive *time.Ticker, pause *time.Timer) bool {
-	var paused <-chan time.Time
-	if more == nil {
-		pause.Reset(s.door.pause())
-		paused = pause.C
-	}
 	select {
 	case <-more:
-	case <-paused:
+	case <-s.door.pause(s.watcher, more, pause):
 	case <-alive.C:
 		s.stillThere()
 	case <-s.ctx.Done():

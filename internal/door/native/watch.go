@@ -98,7 +98,7 @@ func (c *call) stayWatching() (leave func(), err error) {
 
 // readWatch reads the query: what to show, and from where on. Without a place to begin, that is nil.
 func (c *call) readWatch(values *encode.Values) (filter engine.Filter, since *engine.Position, err error) {
-	var bad [6]error
+	var bad [7]error
 	filter.Namespace = c.namespace
 	filter.Prefix, bad[0] = c.prefix()
 	filter.Resource, bad[1] = c.wanted()
@@ -107,6 +107,7 @@ func (c *call) readWatch(values *encode.Values) (filter engine.Filter, since *en
 	values.Before, bad[4] = c.flag("previous")
 	filter.Session = c.query.Get("session")
 	bad[5] = checkText("session", filter.Session)
+	filter.Interventions, bad[6] = c.flag("interventions")
 	return filter, since, firstError(bad[:]...)
 }
 
@@ -202,15 +203,10 @@ func (s *stream) event(e *leasehold.Event) {
 // wait returns when it is time to look again: after a pause if more is nil. It
 // returns false when the watch is over.
 func (s *stream) wait(more <-chan struct{}) bool {
-	var paused <-chan time.Time
-	if more == nil {
-		s.pause.Reset(s.door.pause())
-		paused = s.pause.C
-	}
 	select {
 	case <-more:
 		return true
-	case <-paused:
+	case <-s.door.pause(s.watcher, more, s.pause):
 		return true
 	case <-s.alive.C:
 		return s.stillThere()
@@ -233,8 +229,17 @@ func (s *stream) farewell() {
 	s.flush()
 }
 
-func (d *Door) pause() time.Duration {
-	return max(leastPause, time.Duration(d.watching.Load())*pauseEach)
+// pause sets a timer for when a watch looks again, if that is not told by a channel alone.
+func (d *Door) pause(w *engine.Watcher, more <-chan struct{}, timer *time.Timer) <-chan time.Time {
+	rest := w.LookTime()
+	if more == nil {
+		rest = max(leastPause, time.Duration(d.watching.Load())*pauseEach)
+	}
+	if rest == 0 {
+		return nil
+	}
+	timer.Reset(rest)
+	return timer.C
 }
 
 // hello is the first thing that a reader gets. Its id is where the watch begins,

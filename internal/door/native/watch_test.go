@@ -251,6 +251,47 @@ func TestWatchSessions(t *testing.T) {
 	})
 }
 
+// A client that watches its own sessions for interventions is not told what it did itself.
+func TestWatchInterventions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, Config{})
+		defer h.close()
+		mine := h.watch("session=me&interventions=true")
+		defer mine.close()
+		mine.hello()
+		if _, err := h.caller.OpenSession(t.Context(), v1.SessionRequest{ID: "me", TTL: ttl(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"a", "b", "c", "d"} {
+			h.acquire(v1.AcquireRequest{Resource: "of " + id, ID: id, Holder: "h", Session: "me"})
+		}
+		now := v1.Duration(0)
+		_, failed := h.caller.Ask(t.Context(), v1.AskRequest{Resource: "of b", Message: "please"})
+		_, failed2 := h.caller.Break(t.Context(), v1.BreakRequest{ID: "b", Period: &now})
+		_, failed3 := h.caller.Change(t.Context(), v1.ChangeRequest{ID: "d", Holder: "another"})
+		err := errors.Join(
+			h.caller.Release(t.Context(), v1.ReleaseRequest{ID: "a", Session: "me"}), failed, failed2,
+			h.caller.Release(t.Context(), v1.ReleaseRequest{ID: "c"}), failed3, // by somebody else
+			h.caller.CloseSession(t.Context(), "me"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"asked b", "ended b", "changed d", "ended c", "session ended ", "ended d"} {
+			if e := mine.event(); e.Kind+" "+e.ID != want {
+				t.Errorf("%q comes instead of %q", e.Kind+" "+e.ID, want)
+			}
+		}
+		// It passes what it does not show, and says so.
+		h.hold("of nobody", "1")
+		if block := mine.block(); block != ": still here\n" {
+			t.Errorf("a quiet watch sends %q", block)
+		}
+		if block := mine.block(); !strings.HasPrefix(block, "id: ") {
+			t.Errorf("a quiet watch does not tell how far it is, and sends %q", block)
+		}
+	})
+}
+
 // A watch that is asked to ends with its connection, and another one goes on where
 // it was.
 func TestWatchOnce(t *testing.T) {
@@ -446,7 +487,7 @@ func TestWatchRefuses(t *testing.T) {
 		"values=maybe":        "values \"maybe\" is neither true nor false",
 		"previous=2":          "previous \"2\" is neither true nor false",
 		"since=x":             "is not a position",
-		"after=1":             "the query has \"after\", which is unknown here; known are: namespace, prefix, resource, session, since, values, previous",
+		"after=1":             "the query has \"after\", which is unknown here; known are: namespace, prefix, resource, session, interventions, since, values, previous",
 	} {
 		got := ask(t, door, "GET", "/v1/watch?"+query, "").expect(400)
 		if p := read[v1.Problem](got); !strings.Contains(p.Detail, want) {

@@ -43,18 +43,7 @@ func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 	if r.stream != nil {
 		body = r.stream
 	}
-	address := c.endpoint.address + r.path
-	query := url.Values{}
-	if r.query != nil {
-		query = r.query
-	}
-	if c.namespace != "" && !r.global {
-		query.Set("namespace", c.namespace)
-	}
-	if len(query) > 0 {
-		address += "?" + query.Encode()
-	}
-	hr, err := http.NewRequestWithContext(ctx, r.method, address, body)
+	hr, err := http.NewRequestWithContext(ctx, r.method, c.address(r), body)
 	if err != nil {
 		return nil, err
 	}
@@ -72,4 +61,18 @@ func (c *Caller) build(ctx context.Context, r request) (*http.Request, error) {
 		option(hr.Header)
 	}
 	return hr, nil
+}
+
+// address returns the URL of a request.
+func (c *Caller) address(r request) string {
+	address := c.endpoint.address + r.path
+	switch {
+	case len(r.query) == 0 && (c.namespace == "" || r.global):
+		return address
+	case len(r.query) == 0:
+		return address + "?namespace=" + url.QueryEscape(c.namespace)
+	case c.namespace != "" && !r.global:
+		r.query.Set("namespace", c.namespace)
+	}
+	return address + "?" + r.query.Encode()
 }

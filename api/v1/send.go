@@ -2,9 +2,7 @@ package v1
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -86,19 +84,11 @@ func (c *Caller) doHere(ctx context.Context, r request, answer any) (http.Header
 		return nil, err
 	}
 	defer response.Body.Close()
-	// An answer that is cut short counts as none: the status alone does not say what was granted.
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err == nil {
-		err = json.Unmarshal(body, answer)
-	}
-	if err != nil {
+	if err := readAnswer(response, answer); err != nil {
 		return nil, unanswered(c.endpoint.address, r.method, err)
 	}
 	return response.Header, nil
 }
-
-// maxAnswer is more than the largest page can have.
-const maxAnswer = 64 << 20
 
 // openHere asks this one server. A token that it refuses may have ended just now: if there is another, the request,
 // of which nothing was done, is sent once more.

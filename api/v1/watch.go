@@ -1,20 +1,17 @@
 package v1
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/eventstream"
 )
 
 // A WatchQuery says what to watch.
@@ -148,10 +145,9 @@ func (w *watch) connect(ctx context.Context) error {
 		return err
 	}
 	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
+	messages := eventstream.NewReader(response.Body, func() { silence.Reset(maxSilence) })
 	for {
-		m, err := readMessage(lines, func() { silence.Reset(maxSilence) })
+		m, err := messages.Read()
 		if err != nil {
 			return unanswered(addressOf(response), r.method, err)
 		}
@@ -169,20 +165,20 @@ func addressOf(response *http.Response) string {
 }
 
 // take handles one message of the stream.
-func (w *watch) take(m message) error {
+func (w *watch) take(m eventstream.Message) error {
 	// The position counts as passed after the consumer has had the event: a consumer that crashes
 	// in between sees it again rather than never.
-	if m.id != "" {
-		w.at = m.id
+	if m.ID != "" {
+		w.at = m.ID
 		defer w.passed()
 	}
-	switch m.event {
+	switch m.Event {
 	case "":
-		if len(m.data) == 0 {
+		if len(m.Data) == 0 {
 			return nil
 		}
 		var e Event
-		if err := json.Unmarshal(m.data, &e); err != nil {
+		if err := json.Unmarshal(m.Data, &e); err != nil {
 			return &leasehold.Error{Code: leasehold.Refused,
 				Message: "the watch sent an invalid event: " + err.Error()}
 		}
@@ -190,7 +186,7 @@ func (w *watch) take(m message) error {
 	case "hello":
 		w.begun, w.failures = true, 0
 		var h Hello
-		if json.Unmarshal(m.data, &h) == nil && w.query.Started != nil {
+		if json.Unmarshal(m.Data, &h) == nil && w.query.Started != nil {
 			w.query.Started(h)
 		}
 	case "cut":
@@ -198,7 +194,7 @@ func (w *watch) take(m message) error {
 			Message: "the watch was cut off: its events were read too slowly"}
 	case "gone":
 		g := new(Gone)
-		if err := json.Unmarshal(m.data, g); err != nil {
+		if err := json.Unmarshal(m.Data, g); err != nil {
 			return &leasehold.Error{Code: leasehold.Lost,
 				Message: "the watch ended: the events that follow are no longer known"}
 		}
@@ -211,46 +207,5 @@ func (w *watch) take(m message) error {
 func (w *watch) passed() {
 	if w.query.Passed != nil {
 		w.query.Passed(w.at)
-	}
-}
-
-// A message is one block of a stream of server-sent events.
-type message struct {
-	id    string
-	event string
-	data  []byte
-}
-
-// maxLine is more than the largest event takes.
-const maxLine = 1 << 20
-
-// readMessage reads up to the next empty line. A message that is cut off is dropped, so that its
-// id does not count as passed.
-func readMessage(lines *bufio.Scanner, alive func()) (m message, err error) {
-	for lines.Scan() {
-		alive()
-		line := lines.Bytes()
-		if len(line) == 0 {
-			return m, nil
-		}
-		m.field(line)
-	}
-	return message{}, cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
-}
-
-// field adds one line to the message.
-func (m *message) field(line []byte) {
-	name, value, _ := bytes.Cut(line, []byte(":"))
-	value = bytes.TrimPrefix(value, []byte(" "))
-	switch string(name) {
-	case "id":
-		m.id = string(value)
-	case "event":
-		m.event = string(value)
-	case "data":
-		if m.data != nil {
-			m.data = append(m.data, '\n')
-		}
-		m.data = append(m.data, value...)
 	}
 }

@@ -83,7 +83,9 @@ var rules = []rule{
 	{of: "web", only: []string{}},                                                            // files, and no idea what is in them
 	{of: "internal/sim", never: []string{"internal/door", "internal/node", "internal/config", "cmd"}},
 	{of: "internal/peer", only: []string{"test/process"}}, // every store's tests import it: no client library
-	{of: "api/v1", only: []string{"", "internal/backoff", "internal/resp", "internal/resp/pipeline", "internal/resp/words"}},
+	{of: "internal/flatjson", only: []string{"internal/resp"}},
+	{of: "internal/eventstream", only: []string{}},
+	{of: "api/v1", only: []string{"", "internal/backoff", "internal/eventstream", "internal/flatjson", "internal/resp", "internal/resp/pipeline", "internal/resp/words"}},
 	{of: "client", only: []string{"", "api/v1", "fence", "internal/id", "store", "store/server"}}, // users get nothing else with it
 	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},
 	{of: "store/server", only: []string{"", "api/v1", "store"}},

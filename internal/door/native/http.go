@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,6 +128,10 @@ func (h *httpWire) space(c *call, o *operation) error {
 	if h.r.URL.RawQuery == "" {
 		return nil // as nearly always: nothing is allocated for it
 	}
+	if name, ok := strings.CutPrefix(h.r.URL.RawQuery, "namespace="); ok && !o.global() && isPlain(name) {
+		c.namespace = name
+		return checkName("namespace", name)
+	}
 	query, err := door.ReadQuery(h.r.URL.RawQuery, o.known()...)
 	if err != nil {
 		return err
@@ -137,6 +142,17 @@ func (h *httpWire) space(c *call, o *operation) error {
 		return checkName("namespace", c.namespace)
 	}
 	return nil
+}
+
+// isPlain reports whether a value of a query means what it says: it has no escapes, and is the last.
+func isPlain(value string) bool {
+	for i := range len(value) {
+		c := value[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // buffers are for bodies on their way in. What is read from one is copied out of

@@ -41,6 +41,11 @@ build: ## the binary, in bin/
 	@echo "building $(BIN)…"
 	@CGO_ENABLED=0 $(GO) build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/leasehold
 
+# What is built is committed, so that a machine with Go alone has the console; make test-all builds it
+# again elsewhere, and compares.
+web: ## the console, from its source in web/ to web/dist, which the server embeds; needs Node
+	@cd web && npm ci --loglevel error && npm run build
+
 # The drivers of other stores take a third of the time that a first build takes, and a server needs
 # none of them. The command line of make build has them all.
 run: TAGS := nostores
@@ -90,6 +95,14 @@ deps: ## what the tests can use and this machine may lack
 	@if command -v npm >/dev/null && [ ! -d bin/azurite/node_modules/azurite ]; then \
 	  mkdir -p bin/azurite && npm install --prefix bin/azurite --no-save --no-audit --no-fund --loglevel error azurite@3.37.0 >/dev/null 2>&1 || \
 	    echo "azurite could not be installed: the comparison with it is left out"; \
+	fi
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v chromium >/dev/null; then \
+	  apt-get install -y -q --no-install-recommends chromium >/dev/null 2>&1 || \
+	    echo "chromium could not be installed: the tests of the console in a browser are left out"; \
+	fi
+	@if command -v npm >/dev/null && ! cmp -s test/console/package-lock.json test/console/node_modules/installed.json; then \
+	  (cd test/console && npm ci --loglevel error >/dev/null 2>&1 && cp package-lock.json node_modules/installed.json) || \
+	    echo "playwright could not be installed: the tests of the console in a browser are left out"; \
 	fi
 	@$(MAKE) -s bin/peers/etcd bin/peers/etcdutl
 
@@ -155,4 +168,4 @@ load: build ## load the server of make run, or of LEASEHOLD_SERVER, and measure 
 clean: ## remove what was built; data stays
 	@rm -rf bin
 
-.PHONY: help build run stores bench-stores test test-all check format tidy deps peers compat fuzz sim chaos bench bench-quick bench-go load clean
+.PHONY: help build web run stores bench-stores test test-all check format tidy deps peers compat fuzz sim chaos bench bench-quick bench-go load clean

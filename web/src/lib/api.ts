@@ -1,6 +1,6 @@
 // The public API, as the console calls it.
 import type {
-  Alarm, CanI, Cluster, Ending, Hold, Lease, List, Operation, Quarantine, RecordVersion, Resource, Session, Waiter, Whoami,
+  Alarm, CanI, Cluster, Definition, Ending, Hold, Lease, Limits, List, Operation, Quarantine, RecordVersion, Resource, Session, Waiter, Whoami,
 } from './types'
 
 /** A Problem is an answer of the server that is an error; status 0 if there was no answer. */
@@ -120,6 +120,9 @@ export const api = {
   acknowledgeAlarm: (namespace: string, body: unknown) => post<unknown>('/v1/alarms/acknowledge', namespace, body),
   holds: (namespace: string, query: Query = {}) => get<List<Hold>>('/v1/holds', { namespace, query }),
   audit: (namespace: string, query: Query = {}) => get<List<Operation>>('/v1/audit', { namespace, query }),
+  definitions: (namespace: string, after?: string) => get<List<Definition>>('/v1/definitions', { namespace, query: { after, limit: 1_000 } }),
+  limits: () => get<Limits>('/v1/cluster/limits'),
+  metrics: async () => (await send('/metrics', { accept: 'text/plain' })).text(),
   cluster: () => get<Cluster>('/v1/cluster'),
   quarantine: () => get<Quarantine>('/v1/cluster/quarantine'),
   canI: (namespace: string, verb: string, path?: string) =>

@@ -255,3 +255,20 @@ export interface Session {
   until?: string
   issuers?: { name: string; url?: string }[]
 }
+
+export interface Definition {
+  namespace: string
+  path: string
+  capacity?: number
+  units?: string[]
+  default_ttl?: string
+  hold_limit?: string
+  revision: number
+}
+
+export interface Limit {
+  used: number
+  allowed: number
+}
+
+export type Limits = Record<'leases' | 'sessions' | 'waiters' | 'namespaces', Limit>

@@ -12,6 +12,12 @@ export interface Page {
 
 export const pages: Page[] = [
   { path: '/', name: 'Leases', key: 'l', load: () => ({ default: Leases }) },
+  { path: '/timeline', name: 'Timeline', key: 't', load: () => import('./Timeline.svelte') },
+  { path: '/alarms', name: 'Needs a look', key: 'n', load: () => import('./Alarms.svelte') },
+  { path: '/pools', name: 'Pools', key: 'p', load: () => import('./Pools.svelte') },
+  { path: '/audit', name: 'Audit', key: 'a', load: () => import('./Audit.svelte') },
+  { path: '/cluster', name: 'Cluster', key: 'c', load: () => import('./Cluster.svelte') },
+  { path: '/connect', name: 'Connect', key: 'o', load: () => import('./Connect.svelte') },
 ]
 
 export const signIn: Page = { path: '/signin', name: 'Sign in', key: '', load: () => import('./SignIn.svelte') }

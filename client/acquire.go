@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/limit"
 )
 
 // Do acquires a resource, calls fn, and releases the resource after fn has returned. It never
@@ -41,9 +42,9 @@ func (c *Client) TryAcquire(ctx context.Context, resource string, options ...Opt
 	o := c.options([]Item{{Resource: resource}}, 0, options)
 	// An option Wait is overruled: TryAcquire promises not to wait.
 	o.wait = 0
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return firstHold(c.acquire(ctx, o))
+	limited := limit.After(ctx, callTimeout)
+	defer limited.Stop()
+	return firstHold(c.acquire(limited, o))
 }
 
 // An Item is one of several resources that are acquired at once.

@@ -6,20 +6,21 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/limit"
 	"github.com/leasehold/leasehold/store"
 )
 
-// once makes a single attempt at something, which may take as long as limit says.
-func once(ctx context.Context, limit time.Duration, attempt func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, store.ErrLimit)
-	defer cancel()
-	return attempt(ctx)
+// once makes a single attempt at something, which must be over within a time.
+func once(ctx context.Context, within time.Duration, attempt func(context.Context) error) error {
+	limited := limit.AfterCause(ctx, within, store.ErrLimit)
+	defer limited.Stop()
+	return attempt(limited)
 }
 
 // retry attempts something idempotent until the store answers, with yes or no, or ctx ends.
-func (c *Client) retry(ctx context.Context, limit time.Duration, attempt func(context.Context) error) error {
+func (c *Client) retry(ctx context.Context, within time.Duration, attempt func(context.Context) error) error {
 	for n := 1; ; n++ {
-		err := once(ctx, limit, attempt)
+		err := once(ctx, within, attempt)
 		if !store.Transient(err) || ctx.Err() != nil || !c.pause(ctx, n) {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/limit"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -117,10 +118,9 @@ func isRefusal(err error) bool {
 // ask sends the request until it is answered. The id is the same in each attempt, so a grant
 // whose answer was lost is found and not made twice.
 func (a *claim) ask(ctx context.Context) (store.Grant, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(a.session.done, cancel) // without its session it cannot be granted
-	defer stop()
+	both := limit.Both(ctx, a.session.done) // without its session it cannot be granted
+	defer both.Stop()
+	ctx = both
 	if a.progress != nil && a.wait != 0 {
 		a.maybeGranted = true // a progress report is an acquire too, and may be granted
 		done := make(chan struct{})
@@ -128,7 +128,7 @@ func (a *claim) ask(ctx context.Context) (store.Grant, error) {
 			defer close(done)
 			a.reportProgress(ctx)
 		}()
-		defer func() { cancel(); <-done }()
+		defer func() { both.Stop(); <-done }()
 	}
 	// A store without sessions may keep the place of a waiter that it refuses.
 	a.maybeGranted = a.maybeGranted || a.session.local && a.request.Wait > 0
@@ -229,6 +229,9 @@ func (a *claim) granted(ctx context.Context, answer store.Grant) error {
 		if err := s.renewUntil(ctx); err != nil {
 			return err
 		}
+	}
+	if len(a.holds) == 1 && a.holds[0].ID() == answer.ID {
+		return a.grantOne(ctx, a.holds[0], answer)
 	}
 	leases := map[string]store.Grant{answer.ID: answer}
 	for _, lease := range answer.Also {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/limit"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -53,8 +54,9 @@ func (h *Hold) releaseOrLog() {
 // has it: others need not wait for its end then.
 func (h *Hold) release(ctx context.Context, id string, lost *LostError) error {
 	s := h.session
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
+	limited := limit.After(ctx, callTimeout)
+	defer limited.Stop()
+	ctx = limited
 	send := func(ctx context.Context) error {
 		ref := store.Ref{Resource: h.resource, ID: id}
 		return s.client.store.Release(ctx, store.ReleaseRequest{Leases: []store.Ref{ref}, Session: s.storeID()})

@@ -83,6 +83,9 @@ func LabelMap(labels leasehold.Labels) map[string]string {
 
 // LabelsOf returns labels in the order of their keys.
 func LabelsOf(m map[string]string) (labels leasehold.Labels) {
+	if len(m) == 0 {
+		return nil
+	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		labels = append(labels, leasehold.Label{Key: key, Value: m[key]})
 	}

@@ -79,21 +79,21 @@ func (x *exchange) options(options []Option) bool {
 
 // do sends a command. A connection that ends before the command was sent is replaced: nothing happened.
 func (w *wire) do(ctx context.Context, r request, token string, command pipeline.Request) error {
-	var lost *pipeline.LostError
+	var err error
 	for range 3 {
-		conn, err := w.get(ctx, token, r.command.lane())
-		if err != nil {
-			return err
+		conn, failed := w.get(ctx, token, r.command.lane())
+		if failed != nil {
+			return failed
 		}
-		err = conn.Do(ctx, command)
-		if err == nil {
+		if err = conn.Do(ctx, command); err == nil {
 			return nil
 		}
+		var lost *pipeline.LostError // here, since it is allocated
 		if !errors.As(err, &lost) || lost.Sent || ctx.Err() != nil {
 			return w.outcome(r, err)
 		}
 	}
-	return unreached(w.endpoint.address, lost)
+	return unreached(w.endpoint.address, err)
 }
 
 // outcome returns the error of a command.

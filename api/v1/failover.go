@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/limit"
 )
 
 // Servers decides which of several servers is asked. All requests go to one of them for as long as
@@ -147,11 +148,11 @@ func Transient(err error) bool {
 	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrUndecided)
 }
 
-// Once makes a single attempt, which may take as long as limit says; 0 is no limit. After a
+// Once makes a single attempt, which must be over within a time; 0 is no limit. After a
 // transient failure the next attempt goes to another server.
-func (s *Servers) Once(ctx context.Context, limit time.Duration, send Send) error {
+func (s *Servers) Once(ctx context.Context, within time.Duration, send Send) error {
 	chosen := s.Choose()
-	limited, cancel := withLimit(ctx, limit)
+	limited, cancel := limit.Within(ctx, within)
 	defer cancel()
 	err := send(limited, chosen.Caller)
 	switch {
@@ -163,14 +164,6 @@ func (s *Servers) Once(ctx context.Context, limit time.Duration, send Send) erro
 		s.Leave(chosen)
 	}
 	return err
-}
-
-// withLimit returns ctx with a time limit; 0 is none, and ctx itself.
-func withLimit(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	if limit == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, limit)
 }
 
 // Retry sends an idempotent request until a server answers it, with yes or no, or ctx ends. It

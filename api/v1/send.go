@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/limit"
 )
 
 // A request that fails is sorted here into one of three: it never left this machine (Unavailable),
@@ -23,6 +24,11 @@ func send[T any](ctx context.Context, c *Caller, r request) (answer T, err error
 
 // do sends a request and reads its answer.
 func (c *Caller) do(ctx context.Context, r request, answer any) (header http.Header, err error) {
+	if c.servers == nil {
+		ctx, cancel := limit.Within(ctx, c.limit(r))
+		defer cancel()
+		return c.doHere(ctx, r, answer)
+	}
 	err = c.anywhere(ctx, c.limit(r), r, func(ctx context.Context, server *Caller) error {
 		header, err = server.doHere(ctx, r, answer)
 		return err
@@ -56,17 +62,17 @@ func (c *Caller) limit(r request) time.Duration {
 }
 
 // anywhere sends a request to the servers that it may go to.
-func (c *Caller) anywhere(ctx context.Context, limit time.Duration, r request, send Send) error {
+func (c *Caller) anywhere(ctx context.Context, within time.Duration, r request, send Send) error {
 	switch {
 	case c.servers == nil:
-		ctx, cancel := withLimit(ctx, limit)
+		ctx, cancel := limit.Within(ctx, within)
 		defer cancel()
 		return send(ctx, c)
 	case r.stream != nil:
-		return c.servers.Once(ctx, limit, send) // some of it may have been read: no other can have it
+		return c.servers.Once(ctx, within, send) // some of it may have been read: no other can have it
 	}
 	// Options carry an idempotency key, which makes any request safe to repeat.
-	return c.servers.Each(ctx, Attempts{limit, r.idempotent || len(r.options) > 0}, send)
+	return c.servers.Each(ctx, Attempts{within, r.idempotent || len(r.options) > 0}, send)
 }
 
 // doHere asks this one server and reads its answer.

@@ -91,10 +91,11 @@ func viaProxy(u *url.URL) bool {
 // get returns a connection, under the caller's token.
 func (w *wire) get(ctx context.Context, token string, l pipeline.Lane) (*pipeline.Conn, error) {
 	conn, err := w.pool.Get(ctx, token, l)
+	if err == nil {
+		return conn, nil
+	}
 	var refused *resp.Failure
 	switch {
-	case err == nil:
-		return conn, nil
 	case errors.Is(err, pipeline.ErrNotRESP) && w.forced:
 		return nil, &leasehold.Error{Code: leasehold.Refused, Message: "the server at " + w.endpoint.address +
 			" does not speak RESP, or a proxy before it does not: use the wire http"}

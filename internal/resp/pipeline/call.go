@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/leasehold/leasehold/internal/resp"
 )
@@ -33,11 +34,13 @@ type call struct {
 	answer Answer
 	tag    string
 	start  uint64        // where its command begins among all bytes of the connection
-	done   chan struct{} // has one when it is over
+	until  time.Duration // when its caller gives up, since the connection was made; 0: never
+	done   chan struct{} // has one when the caller is to look
 
-	mu   sync.Mutex // guards what follows
-	over bool       // answered, lost, or given up by its caller
-	err  error
+	mu    sync.Mutex // guards what follows
+	over  bool       // answered, lost, or given up by its caller
+	woken bool       // done has, or had, one
+	err   error
 }
 
 // newCall returns a call. Those of a connection are used again.
@@ -46,7 +49,7 @@ func (c *Conn) newCall(r Request) *call {
 	if made == nil {
 		made = &call{conn: c, done: make(chan struct{}, 1)}
 	}
-	made.answer, made.tag, made.over, made.err = r.Answer, r.Tag, false, nil
+	made.answer, made.tag, made.until, made.over, made.woken, made.err = r.Answer, r.Tag, 0, false, false, nil
 	return made
 }
 
@@ -101,17 +104,39 @@ func (c *call) lose(err *LostError) {
 // finish ends a call, and unlocks it. The caller has it from then on.
 func (c *call) finish() {
 	c.over = true
-	done := c.done
-	c.mu.Unlock()
-	done <- struct{}{}
+	c.wake()
 }
 
-// giveUp reports whether the caller goes without an answer: none came before.
-func (c *call) giveUp() bool {
+// wake has the caller look, and unlocks the call.
+func (c *call) wake() {
+	first, done := !c.woken, c.done
+	c.woken = true
+	c.mu.Unlock()
+	if first {
+		done <- struct{}{}
+	}
+}
+
+// timeUp has the caller give up.
+func (c *call) timeUp() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	given := !c.over
+	if c.over {
+		c.mu.Unlock()
+		return
+	}
+	c.wake()
+}
+
+// giveUp reports whether the caller goes without an answer: none came before. Woken says whether it took what done
+// had; nobody else may find that there.
+func (c *call) giveUp(woken bool) bool {
+	c.mu.Lock()
+	given, left := !c.over, c.woken && !woken
 	c.over = true
+	c.mu.Unlock()
+	if left {
+		<-c.done
+	}
 	return given
 }
 
@@ -122,6 +147,8 @@ type queue struct {
 }
 
 func (q *queue) len() int { return len(q.calls) - q.head }
+
+func (q *queue) all() []*call { return q.calls[q.head:] }
 
 func (q *queue) push(c *call) {
 	if q.head > 64 && q.head > len(q.calls)/2 {

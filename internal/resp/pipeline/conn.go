@@ -9,6 +9,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/limit"
 	"github.com/leasehold/leasehold/internal/resp"
 )
 
@@ -155,22 +157,42 @@ func (c *Conn) Do(ctx context.Context, r Request) error {
 	c.live.Add(1)
 	defer c.leave()
 	call := c.newCall(r)
+	ended, endedToo := call.endings(ctx)
 	if err := c.enqueue(ctx, call, r.Command); err != nil {
 		call.recycle()
 		return err
 	}
+	woken := false
 	select {
 	case <-call.done:
-	case <-ctx.Done():
-		if call.giveUp() {
-			c.forget(r.Tag)
-			return &LostError{Sent: true, Err: ctx.Err()}
-		}
-		<-call.done
+		woken = true
+	case <-ended:
+	case <-endedToo:
+	}
+	if call.giveUp(woken) {
+		c.forget(r.Tag)
+		return &LostError{Sent: true, Err: cmp.Or(ctx.Err(), context.DeadlineExceeded)}
 	}
 	err := call.err
 	call.recycle()
 	return err
+}
+
+// endings returns what ends the wait for a reply. A time limit is watched by the connection, for all its calls
+// together: it is nearly never reached, and a timer for each call costs more than all the rest of it. Waits are few,
+// and long.
+func (c *call) endings(ctx context.Context) (ended, endedToo <-chan struct{}) {
+	if c.tag != "" {
+		return ctx.Done(), nil
+	}
+	base, also, at := limit.Parts(ctx)
+	if !at.IsZero() {
+		c.until = max(1, at.Sub(c.conn.born))
+	}
+	if also != nil {
+		endedToo = also.Done()
+	}
+	return base.Done(), endedToo
 }
 
 // enqueue puts a command into the queue, and waits for room if that is full.
@@ -210,8 +232,11 @@ func (c *Conn) enqueueLocked(call *call, command []byte) {
 	if call.tag != "" {
 		c.waits[call.tag] = call
 	}
-	if c.watch.uses++; c.watch.asleep {
+	switch c.watch.uses++; {
+	case c.watch.asleep:
 		c.lookAgainLocked()
+	case call.until != 0 && call.until < c.watch.at:
+		c.lookAtLocked(call.until)
 	}
 }
 

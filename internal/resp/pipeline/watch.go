@@ -56,9 +56,30 @@ func (c *Conn) SetPatience(p Patience) {
 }
 
 func (c *Conn) lookAgainLocked() {
-	next := max(c.nextLookLocked(), time.Millisecond)
+	next := c.now() + c.nextLookLocked()
+	for _, call := range c.due.all() {
+		if call.until != 0 {
+			next = min(next, call.until)
+		}
+	}
+	c.lookAtLocked(next)
+}
+
+func (c *Conn) lookAtLocked(at time.Duration) {
+	next := max(at-c.now(), time.Millisecond)
 	c.watch.at = c.now() + next
 	c.watch.timer.Reset(next)
+}
+
+// giveUpLocked tells callers that their time is up.
+func (c *Conn) giveUpLocked() {
+	now := c.now()
+	for _, call := range c.due.all() {
+		if call.until != 0 && call.until <= now {
+			call.until = 0
+			call.timeUp()
+		}
+	}
 }
 
 // nextLookLocked returns how long to wait before the next look.
@@ -99,6 +120,7 @@ func (c *Conn) look() {
 	}
 	dead, unused := c.deadLocked(), c.unusedLocked()
 	if !dead && !unused {
+		c.giveUpLocked()
 		c.pingLocked()
 		c.lookAgainLocked()
 	}

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,10 +71,12 @@ type Conn struct {
 	live     atomic.Int64  // calls whose callers wait
 	calls    sync.Pool     // of *call
 	heard    atomic.Int64  // when something was read last, since born
+	direct   *direct       // nil: only the writer writes
 
 	mu      sync.Mutex // guards what follows
 	out     []byte     // commands that nobody writes yet
 	spare   []byte
+	writing bool   // somebody writes what was taken from it
 	queued  uint64 // how many bytes were ever put into out
 	handed  uint64 // how many of them may have been sent
 	due     queue
@@ -97,6 +98,7 @@ func New(conn net.Conn, config Config) *Conn {
 	}
 	c.watch.patience = config.Patience
 	c.reader = resp.NewReader((*ears)(c))
+	c.direct = newDirect(conn)
 	return c
 }
 
@@ -216,6 +218,10 @@ func (c *Conn) enqueue(ctx context.Context, call *call, command []byte) error {
 		return &LostError{Err: c.err}
 	}
 	c.enqueueLocked(call, command)
+	if c.direct != nil && !c.writing && c.live.Load() == 1 {
+		c.writeAloneLocked()
+		return nil
+	}
 	c.mu.Unlock()
 	c.wakeWriter()
 	return nil
@@ -237,13 +243,6 @@ func (c *Conn) enqueueLocked(call *call, command []byte) {
 		c.lookAgainLocked()
 	case call.until != 0 && call.until < c.watch.at:
 		c.lookAtLocked(call.until)
-	}
-}
-
-func (c *Conn) wakeWriter() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
 	}
 }
 
@@ -271,54 +270,6 @@ func (c *Conn) leave() {
 	if retired {
 		c.Close()
 	}
-}
-
-// write writes what is queued, until the connection ends.
-func (c *Conn) write() {
-	for {
-		select {
-		case <-c.wake:
-		case <-c.ended:
-			return
-		}
-		if c.live.Load() > 1 {
-			// Others that are about to send something get the chance: one system call for all of them.
-			runtime.Gosched()
-		}
-		b := c.take()
-		n, err := c.conn.Write(b)
-		if err != nil {
-			c.mu.Lock()
-			c.handed -= uint64(len(b) - n)
-			c.mu.Unlock()
-			c.fail(err)
-			return
-		}
-		c.putBack(b)
-	}
-}
-
-// take returns what is to be written. From then on it counts as sent.
-func (c *Conn) take() []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	b := c.out
-	c.out, c.spare = c.spare[:0], nil
-	c.handed = c.queued
-	c.makeRoomLocked()
-	return b
-}
-
-// keptBuffer is how large a buffer may be that is used again.
-const keptBuffer = 256 << 10
-
-func (c *Conn) putBack(b []byte) {
-	if cap(b) > keptBuffer {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.spare = b
 }
 
 func (c *Conn) makeRoomLocked() {

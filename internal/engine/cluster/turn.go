@@ -37,6 +37,7 @@ func (e *Engine) complete(w *replica.Write) {
 	if w == nil {
 		return
 	}
+	defer decisive() // the node would wait for a write that nobody carries out
 	if w = e.written(e.disk.CarryOut(w)); w != nil {
 		e.disk.Leave(w)
 	}
@@ -60,6 +61,7 @@ func (e *Engine) written(err error) *replica.Write {
 func (e *Engine) inTurn(alarm *time.Timer, do func()) bool {
 	e.turn.Lock()
 	defer e.turn.Unlock()
+	defer decisive() // with the turn: others would step the node before the process ends
 	do()
 	if w := e.settle(); w != nil {
 		e.disk.Leave(w) // the loop must not hang with the disk

@@ -64,6 +64,7 @@ test: format ## all tests that need nothing but Go: no root, no network but loop
 test-all: format ## the other tests: real processes, chaos, databases, Terraform, Azure's SDK
 	@{ race=$$($(LIST) | grep -E $(PROCESSES) | cut -d ' ' -f 1 | grep -Ev $(PLAIN)) && \
 	    $(GO) test $(LIMIT) -vet all -p 1 -race -json $$race; \
+	  LEASEHOLD_WIRE=http $(GO) test $(LIMIT) -race -json ./client; \
 	  plain=$$($(LIST) | grep -E $(PROCESSES) | cut -d ' ' -f 1 | grep -E $(PLAIN)) && \
 	    $(GO) test $(LIMIT) -vet all -p 1 -json $$plain; \
 	} 2>&1 | $(GO) run ./internal/testreport

@@ -54,15 +54,14 @@ type Config struct {
 	Token    func(ctx context.Context) (string, error)
 	Insecure bool
 
-	// Wire is how requests are written. Empty: by LEASEHOLD_WIRE, unless HTTP is set; then HTTP. v1.WireRESP costs
-	// less. v1.WireAuto is RESP where the server speaks it, and HTTP where it or a proxy before it does not, or where
-	// HTTP is set.
+	// Wire is how requests are written. Empty: HTTP if HTTP is set, else LEASEHOLD_WIRE, then v1.WireAuto: RESP, which
+	// costs less, where the server speaks it, and HTTP where it or a proxy before it does not.
 	Wire v1.Wire
 
 	// Dial makes connections; nil: a net.Dialer does. TLS is added to them for servers with https.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// HTTP sends the requests that are not sent by RESP; nil: a client of its own. It must have no Timeout, because
+	// HTTP sends the requests, all of them unless Wire is v1.WireRESP; nil: a client of its own. It must have no Timeout, because
 	// some requests wait, and must configure TLS itself. If its Transport is an *http.Transport, connections are made
 	// with its settings, but are not shared with it.
 	HTTP *http.Client
@@ -90,7 +89,7 @@ func (c Config) complete() Config {
 		c.Clock = store.SystemClock()
 	}
 	if c.HTTP == nil {
-		c.Wire = cmp.Or(c.Wire, v1.Wire(os.Getenv("LEASEHOLD_WIRE")))
+		c.Wire = cmp.Or(c.Wire, v1.Wire(os.Getenv("LEASEHOLD_WIRE")), v1.WireAuto)
 	}
 	if c.Token == nil {
 		c.Token = v1.EnvironToken(os.Getenv)

@@ -28,7 +28,7 @@ func TestDialByTheEnvironment(t *testing.T) {
 	t.Setenv("LEASEHOLD_SERVER", "http://127.0.0.1:1, "+server.URL)
 	t.Setenv("LEASEHOLD_NAMESPACE", "elsewhere")
 	t.Setenv("LEASEHOLD_HOLDER", "ann")
-	t.Setenv("LEASEHOLD_WIRE", "auto") // httptest speaks HTTP alone
+	t.Setenv("LEASEHOLD_WIRE", "") // httptest speaks HTTP alone, which the client finds out
 	c, err := client.Dial(t.Context(), client.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestTheHolderIsTheProcess(t *testing.T) {
 	server := httptest.NewServer(door.MustHost(e, door.HostConfig{}, native.Kind))
 	defer server.Close()
 	t.Setenv("LEASEHOLD_HOLDER", "")
-	t.Setenv("LEASEHOLD_WIRE", "auto")
+	t.Setenv("LEASEHOLD_WIRE", "")
 	c, err := client.Dial(t.Context(), client.Config{Servers: []string{server.URL}})
 	if err != nil {
 		t.Fatal(err)

@@ -230,3 +230,34 @@ func TestCancelledCallsDoNotFillTheClient(t *testing.T) {
 		}
 	})
 }
+
+// A cluster is upgraded while a client is connected: the client learns of it, and releases many at once.
+func TestAServerIsUpgradedUnderAConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, s *leasetest.Server) {
+		r, way := on(t, s)
+		r.level = "3"
+		acquire(t, s.Dial(t), "busy")
+		c := s.Dial(t, way)
+		h := acquire(t, c, "mine", client.TTL(30*time.Second))
+		var wait sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		wait.Go(func() { _, _ = c.Acquire(ctx, "busy") }) // so that no connection is idle
+		time.Sleep(5 * time.Minute)
+		hellos := r.count("hello")
+		r.change(func(r *road) { r.level = "4" })
+		time.Sleep(2 * time.Minute)
+		cancelled(t, c, 1000, func() {})
+		time.Sleep(time.Minute)
+		if n := r.count("release"); n > 5 {
+			t.Errorf("1000 waits were taken back by %d messages", n)
+		}
+		if err := h.Err(); err != nil {
+			t.Error(err)
+		}
+		if hellos > 30 {
+			t.Errorf("it was asked for its level %d times in five minutes", hellos)
+		}
+		cancel()
+		wait.Wait()
+	})
+}

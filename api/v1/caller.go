@@ -37,7 +37,7 @@ type CallerConfig struct {
 	PingWithin time.Duration // the TTL that a dead connection must not cost; 0: connections are not pinged
 	TLS        *tls.Config   // for servers with https; nil: what this machine trusts
 	Client     *http.Client  // nil: one of its own. It must configure TLS itself, and turns WireAuto into WireHTTP
-	Wire       Wire          // zero: HTTP
+	Wire       Wire          // zero: HTTP, which is simplest for a request or two
 
 	// Dial makes connections; nil: a net.Dialer does. TLS is added to them where it is needed.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

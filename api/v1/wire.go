@@ -48,6 +48,7 @@ type wire struct {
 	forced    bool // RESP or nothing
 	pool      *pipeline.Pool
 	ttl       atomic.Int64 // that a dead connection must not cost; 0: none
+	asked     atomic.Int64 // when the server told its level last, or was asked for it
 }
 
 // newWire returns the RESP side of a server; nil: it is to be asked by HTTP.
@@ -113,11 +114,16 @@ func (w *wire) greeting(token string) []byte {
 	if token != "" {
 		hello = append(hello, "AUTH", "default", token)
 	}
+	return w.introduction(resp.AppendCommand(nil, hello...))
+}
+
+// introduction appends our own greeting.
+func (w *wire) introduction(b []byte) []byte {
 	ours := []string{"LH.HELLO", "ERRORS", "json"}
 	if w.namespace != "" {
 		ours = append(ours, "NAMESPACE", w.namespace)
 	}
-	return resp.AppendCommand(resp.AppendCommand(nil, hello...), ours...)
+	return resp.AppendCommand(b, ours...)
 }
 
 func (w *wire) welcomed(v *resp.Value) error {
@@ -139,6 +145,7 @@ func (w *wire) introduced(v *resp.Value) error {
 	for i := 0; i+1 < len(v.Items); i += 2 {
 		if string(v.Items[i].Text) == "level" {
 			w.endpoint.level.Store(v.Items[i+1].Int)
+			w.asked.Store(time.Now().UnixNano())
 			return nil
 		}
 	}

@@ -108,27 +108,30 @@ type leaseholdClient struct {
 }
 
 func dialLeasehold(ctx context.Context, s *Server, d Dialing) (Client, error) {
-	return newLeasehold(ctx, s, d, nil)
+	return newLeasehold(ctx, s, d, v1.CallerConfig{Wire: v1.WireRESP})
 }
 
-// dialLeaseholdHTTP names an HTTP client, which makes ours use HTTP. Over HTTP/1.1 its watch takes a
-// connection, and an acquire that waits another; the third is for the rest.
+// dialLeaseholdHTTP makes ours use HTTP. Over HTTP/1.1 its watch takes a connection, and an acquire that waits
+// another; the third is for the rest.
 func dialLeaseholdHTTP(ctx context.Context, s *Server, d Dialing) (Client, error) {
 	over := v1.NewClient(nil)
 	if transport, ok := over.Transport.(*http.Transport); ok && d.Users == 0 {
 		transport.MaxConnsPerHost = 3
 	}
-	return newLeasehold(ctx, s, d, over)
+	return newLeasehold(ctx, s, d, v1.CallerConfig{Wire: v1.WireHTTP, Client: over})
 }
 
-func newLeasehold(ctx context.Context, s *Server, d Dialing, over *http.Client) (Client, error) {
+// newLeasehold names the wire: a client that chooses would fall back to HTTP, and the figures would not say so.
+func newLeasehold(ctx context.Context, s *Server, d Dialing, over v1.CallerConfig) (Client, error) {
 	c, err := client.Dial(ctx, client.Config{
-		Servers: s.first(d), Namespace: "bench", Holder: fmt.Sprint("bench/", d.Index), TTL: d.TTL, HTTP: over,
+		Servers: s.first(d), Namespace: "bench", Holder: fmt.Sprint("bench/", d.Index), TTL: d.TTL,
+		Wire: over.Wire, HTTP: over.Client,
 	})
 	if err != nil {
 		return nil, err
 	}
-	st, err := server.Open(ctx, v1.CallerConfig{Servers: s.first(d), Namespace: "bench", Client: over})
+	over.Servers, over.Namespace = s.first(d), "bench"
+	st, err := server.Open(ctx, over)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

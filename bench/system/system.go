@@ -24,7 +24,7 @@ type System struct {
 
 // All are the systems, ours first.
 var All = []System{
-	{"leasehold", "leasehold", "package client", dialLeasehold},
+	{"leasehold", "leasehold", "package client over RESP", dialLeasehold},
 	{"leasehold-http", "leasehold", "package client over HTTP", dialLeaseholdHTTP},
 	{"redis", "redis", "redsync over go-redis", dialRedis},
 	{"rueidis", "redis", "rueidis: SET NX PX, and a script that compares and deletes", dialRueidis},

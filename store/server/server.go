@@ -1,11 +1,12 @@
 // Package server is the store of a Leasehold server, or of a cluster of them: the contract of package
-// store over the HTTP API. It has every power but values in leases, for which it has records.
+// store over RESP and the HTTP API. It has every power but values in leases, for which it has records.
 //
 // Package client opens it by itself for http and https addresses. Requests go to one server for as
 // long as that answers; a failed attempt makes the next server the one to ask.
 package server
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -31,8 +32,10 @@ var _ interface {
 } = (*Store)(nil)
 
 // Open returns the store once a server has answered. A wrong address or a certificate that is not
-// trusted is thus reported here, and not by the first acquire.
+// trusted is thus reported here, and not by the first acquire. Unlike a Caller it speaks v1.WireAuto if
+// the configuration names no wire.
 func Open(ctx context.Context, config v1.CallerConfig) (*Store, error) {
+	config.Wire = cmp.Or(config.Wire, v1.WireAuto)
 	servers, err := v1.NewServers(config)
 	if err != nil {
 		return nil, err

@@ -73,18 +73,18 @@ func (w *wire) run(t *testing.T) {
 	})
 }
 
-func TestStore(t *testing.T) {
-	var w wire
+func TestStoreOverHTTP(t *testing.T) {
+	w := wire{name: v1.WireHTTP}
 	t.Cleanup(func() {
 		if w.resp.Load() > 0 {
-			t.Errorf("RESP was spoken over %d connections, and nobody chose it", w.resp.Load())
+			t.Errorf("RESP was spoken over %d connections", w.resp.Load())
 		}
 	})
 	w.run(t)
 }
 
-func TestStoreOverRESP(t *testing.T) {
-	w := wire{name: v1.WireRESP}
+func TestStore(t *testing.T) {
+	var w wire
 	t.Cleanup(func() {
 		if w.resp.Load() < 50 {
 			t.Errorf("RESP was spoken over %d connections, HTTP over %d", w.resp.Load(), w.http.Load())

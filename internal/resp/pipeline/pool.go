@@ -47,7 +47,7 @@ const (
 	greetTimeout   = 3 * time.Second
 
 	// lookAgain is after which time a server that did not speak RESP is tried again: it may have been
-	// upgraded. One that said nothing may only have been busy.
+	// upgraded. One that said nothing may only have been busy: it is tried again sooner at first.
 	lookAgain     = time.Minute
 	lookAgainSoon = 10 * time.Second
 
@@ -65,6 +65,7 @@ type Pool struct {
 	known   bool       // the server has spoken RESP
 	other   bool       // it does not speak RESP
 	again   time.Time  // when to look again, if it does not
+	pause   time.Duration
 	looking bool
 }
 
@@ -230,16 +231,16 @@ func (p *Pool) connect(token string) (*Conn, error) {
 	after := lookAgain
 	switch {
 	case err == nil:
-		p.known, p.other = true, false
+		p.known, p.other, p.pause = true, false, 0
 		return c, nil
 	case p.config.Forced:
 		return nil, err
 	case silent && !p.known:
-		after = lookAgainSoon // it is stuck, or something before it waits for HTTP
+		after = min(max(lookAgainSoon, 2*p.pause), lookAgain) // it is stuck, or something before it waits for HTTP
 	case !errors.Is(err, ErrNotRESP):
 		return nil, err
 	}
-	p.other, p.again = true, time.Now().Add(after)
+	p.other, p.again, p.pause = true, time.Now().Add(after), after
 	p.retireLocked()
 	return nil, ErrNotRESP
 }

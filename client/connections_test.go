@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	v1 "github.com/leasehold/leasehold/api/v1"
 	"github.com/leasehold/leasehold/client"
 	"github.com/leasehold/leasehold/internal/door"
 	"github.com/leasehold/leasehold/internal/door/native"
@@ -192,6 +193,48 @@ func TestAConnectionLeadsNowhere(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The same over RESP in TLS, where a connection also carries what waits.
+func TestASecureRESPConnectionLeadsNowhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, config := secureServer(t)
+		transport := config.HTTP.Transport.(*http.Transport)
+		config.HTTP, config.Wire, config.Dial, config.TLS = nil, v1.WireRESP, h.dialContext, transport.TLSClientConfig
+		c, err := client.Dial(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		busy := acquire(t, c, "busy", client.TTL(10*time.Second))
+		granted := make(chan *client.Hold, 1)
+		go func() {
+			h, err := c.Acquire(t.Context(), "busy", client.TTL(10*time.Second))
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- h
+		}()
+		for range 20 {
+			time.Sleep(17 * time.Second)
+			n := h.dig()
+			time.Sleep(11 * time.Second)
+			if err := busy.Err(); err != nil || h.left(n) > 0 {
+				t.Fatalf("%d of %d dead connections are still believed in, %v", h.left(n), n, err)
+			}
+		}
+		n := h.dig()
+		time.Sleep(2 * time.Second) // the wait alone has its connection looked at
+		if left := h.left(n); left > 2 {
+			t.Errorf("%d of %d dead connections are still believed in", left, n)
+		}
+		if err := busy.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if next := <-granted; next == nil || !next.Valid() {
+			t.Error("the wait was not granted")
+		}
+	})
 }
 
 // A dead connection of HTTP/2 is noticed well before a message over it would have to give

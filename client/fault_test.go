@@ -59,11 +59,17 @@ func TestALostReplyIsNotALostLease(t *testing.T) {
 }
 
 // The reply to a wait is lost at the moment of the grant: asked again, the same lease
-// is there, and its time is the session's.
+// is there, and its time is the session's. Over RESP, so it is if the word is lost that it waits.
 func TestALostReplyToAWait(t *testing.T) {
+	for _, verb := range []string{"acquire", "queued"} {
+		t.Run(verb, func(t *testing.T) { losesAWait(t, verb) })
+	}
+}
+
+func losesAWait(t *testing.T, verb string) {
 	bubble(t, func(t *testing.T, s *leasetest.Server) {
 		road, way := on(t, s)
-		road.set(nil, losing("acquire", 1))
+		road.set(nil, losing(verb, 1))
 		a, b := s.Dial(t), s.Dial(t, way)
 		h := acquire(t, a, "r")
 		time.AfterFunc(47*time.Second, func() { _ = h.Release(t.Context()) })

@@ -61,9 +61,9 @@ type Config struct {
 	// Dial makes connections; nil: a net.Dialer does. TLS is added to them for servers with https.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// HTTP sends the requests, all of them unless Wire is v1.WireRESP; nil: a client of its own. It must have no Timeout, because
-	// some requests wait, and must configure TLS itself. If its Transport is an *http.Transport, connections are made
-	// with its settings, but are not shared with it.
+	// HTTP sends the requests, all of them unless Wire is v1.WireRESP; nil: a client of its own. It must have no
+	// Timeout, because some requests wait, and must configure TLS itself. If its Transport is an *http.Transport,
+	// connections are made with its settings, but are not shared with it.
 	HTTP *http.Client
 }
 

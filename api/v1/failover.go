@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold"
 	"github.com/leasehold/leasehold/internal/limit"
+	"github.com/leasehold/leasehold/internal/redial"
 )
 
 // Servers decides which of several servers is asked. All requests go to one of them for as long as
@@ -68,13 +69,13 @@ func withoutPassword(address string) string {
 type endpoint struct {
 	address     string // without a slash at its end
 	client      http.Client
-	connections *connections
+	connections *redial.Transport
 	wire        *wire        // nil: it is asked by HTTP alone
 	level       atomic.Int64 // as its last answer said
 }
 
 func newEndpoint(address string, client *http.Client, ttl time.Duration) *endpoint {
-	e := &endpoint{address: address, client: *client, connections: newConnections(client.Transport, ttl)}
+	e := &endpoint{address: address, client: *client, connections: redial.New(client.Transport, ttl)}
 	e.client.Transport = e.connections
 	return e
 }
@@ -97,7 +98,7 @@ type Choice struct {
 func (s *Servers) Choose() Choice {
 	turn := s.current.Load()
 	c := s.all[int(turn%int64(len(s.all)))]
-	return Choice{c, turn, c.endpoint.connections.dialled()}
+	return Choice{c, turn, c.endpoint.connections.Dialled()}
 }
 
 // Leave makes the next server the one to ask, unless somebody left this one already:
@@ -110,7 +111,7 @@ func (s *Servers) Leave(c Choice) { s.current.CompareAndSwap(c.turn, c.turn+1) }
 // redialled since the server was chosen, the fresh connections are left alone.
 func (s *Servers) LeaveSilent(c Choice) {
 	s.Leave(c)
-	if c.endpoint.connections.redial(c.generation) && c.endpoint.wire != nil {
+	if c.endpoint.connections.Redial(c.generation) && c.endpoint.wire != nil {
 		c.endpoint.wire.pool.Retire()
 	}
 }
@@ -125,7 +126,7 @@ func (s *Servers) Level() int { return s.Choose().Level() }
 // closed in time to renew over another.
 func (s *Servers) PingWithin(ttl time.Duration) {
 	for _, c := range s.all {
-		c.endpoint.connections.pingWithin(ttl)
+		c.endpoint.connections.PingWithin(ttl)
 		if c.endpoint.wire != nil {
 			c.endpoint.wire.pingWithin(ttl)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold"
+	"github.com/leasehold/leasehold/internal/redial"
 	"github.com/leasehold/leasehold/internal/resp"
 	"github.com/leasehold/leasehold/internal/resp/pipeline"
 )
@@ -66,7 +67,7 @@ func newWire(e *endpoint, config CallerConfig) (*wire, error) {
 		return nil, nil // something is between that knows only HTTP
 	}
 	how := pipeline.PoolConfig{
-		Host: u.Host, Dial: config.Dial, Protocol: "leasehold-resp", Idle: idleTimeout, Forced: w.forced,
+		Host: u.Host, Dial: config.Dial, Protocol: "leasehold-resp", Idle: redial.IdleTimeout, Forced: w.forced,
 		Greeting: w.greeting, Greeted: []func(*resp.Value) error{w.welcomed, w.introduced}, Patience: w.patience,
 	}
 	if how.Dial == nil {
@@ -194,7 +195,7 @@ func (w *wire) patience(l pipeline.Lane) pipeline.Patience {
 	if ttl == 0 {
 		return pipeline.Patience{}
 	}
-	after, within := pings(ttl)
+	after, within := redial.Pings(ttl)
 	if l == pipeline.Reads {
 		within = max(within, readLimit)
 	}

@@ -76,6 +76,7 @@ var rules = []rule{
 	{of: "internal/listen", only: []string{"", "internal/metric", "github.com/prometheus/client_golang/prometheus"}}, // connections, no leases
 	{of: "internal/certificate", only: []string{}},                                                                   // files and keys, no leases
 	{of: "internal/limit", only: []string{}},                                                                         // time, no leases
+	{of: "internal/redial", only: []string{}},                                                                        // connections, no leases
 	{of: "internal/id", only: []string{}},                                                                            // text, no leases
 	{of: "internal/child", only: []string{"golang.org/x/sys/unix", "golang.org/x/term"}},                             // processes and clocks, no leases
 	{of: "internal/tfstate", only: []string{"", "api/v1"}},                                                           // the format, for the door and who asks it
@@ -86,7 +87,7 @@ var rules = []rule{
 	{of: "internal/peer", only: []string{"test/process"}}, // every store's tests import it: no client library
 	{of: "internal/flatjson", only: []string{"internal/resp"}},
 	{of: "internal/eventstream", only: []string{}},
-	{of: "api/v1", only: []string{"", "internal/backoff", "internal/eventstream", "internal/flatjson", "internal/limit", "internal/resp", "internal/resp/pipeline", "internal/resp/words"}},
+	{of: "api/v1", only: []string{"", "internal/backoff", "internal/eventstream", "internal/flatjson", "internal/limit", "internal/redial", "internal/resp", "internal/resp/pipeline", "internal/resp/words"}},
 	{of: "client", only: []string{"", "api/v1", "fence", "internal/id", "internal/limit", "store", "store/server"}}, // users get nothing else with it
 	{of: "store", alone: true, only: []string{"", "golang.org/x/sys/unix"}},
 	{of: "store/server", only: []string{"", "api/v1", "store"}},

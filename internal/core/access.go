@@ -64,7 +64,7 @@ func (s *State) changeAccess(c *ChangeAccess) Answer {
 		changed.Declared = c.Declared
 	}
 	s.work.take(changed.Size() / perUnit)
-	if err := changed.FitsAfter(s.policy, s.asker); err != nil {
+	if err := changed.FitsAfter(s.policy, s.asker, c.Wall); err != nil {
 		return refuse(leasehold.Refused, "%v", err)
 	}
 	if failure := s.loses(c, changed, remove.Tokens); failure != nil {

@@ -42,7 +42,7 @@ func (t *teller) proven() *access.Asker {
 func (p *phrase) access() core.Command {
 	c := &core.ChangeAccess{
 		Replace: p.flag("replace"), Off: p.flag("off"), IfRevision: p.number("if"), By: p.option("by", ""), Reason: p.option("reason", ""),
-		IfNone: p.flag("if-none"),
+		IfNone: p.flag("if-none"), Wall: int64(p.number("wall")),
 	}
 	c.Declared.Hash, c.Declared.Server, _ = strings.Cut(p.option("file", ""), "@")
 	if used := p.option("used", ""); used != "" {
@@ -70,9 +70,10 @@ func (p *phrase) access() core.Command {
 
 func (p *phrase) putAccess(put *access.Items, parts []string) {
 	switch parts[0] {
-	case "token": // ID:PRINCIPAL:GROUPS
+	case "token": // ID:PRINCIPAL:GROUPS:expires@WALL
 		hash := parts[1] + strings.Repeat(".", 32)
-		put.Tokens = append(put.Tokens, &access.Token{ID: parts[1], Hash: hash[:32], Principal: parts[2], Groups: listOf(parts[3])})
+		ends, _ := strconv.ParseInt(strings.TrimPrefix(parts[4], "expires@"), 10, 64)
+		put.Tokens = append(put.Tokens, &access.Token{ID: parts[1], Hash: hash[:32], Principal: parts[2], Groups: listOf(parts[3]), ExpiresWall: ends})
 	case "role": // NAME:ANY:OWN:end
 		put.Roles = append(put.Roles, &access.Role{Name: parts[1], Any: p.verbs(parts[2]), Own: p.verbs(parts[3]), EndOnRevoke: parts[4] == "end"})
 	case "binding": // NAME:ROLE:PRINCIPAL-OR-@GROUP:NAMESPACE:PREFIX:HOLDERS
@@ -138,8 +139,11 @@ func writeAccess(c *core.ChangeAccess) string {
 	parts := []string{"access"}
 	for _, t := range c.Put.Tokens {
 		used := ""
+		if t.ExpiresWall != 0 {
+			used = fmt.Sprintf(":expires@%d", t.ExpiresWall)
+		}
 		if t.UsedWall != 0 {
-			used = fmt.Sprintf(":used@%d", t.UsedWall)
+			used += fmt.Sprintf(":used@%d", t.UsedWall)
 		}
 		parts = append(parts, fmt.Sprintf("+token:%s:%s:%s%s", t.ID, t.Principal, strings.Join(t.Groups, ","), used))
 	}
@@ -189,7 +193,7 @@ func writeAccess(c *core.ChangeAccess) string {
 	for _, use := range c.Used {
 		parts = append(parts, fmt.Sprintf("used=%s@%d", use.ID, use.Wall))
 	}
-	return sentence(append(parts, fileOf(c.Declared), flagged("if-none", c.IfNone), flagged("replace", c.Replace), flagged("off", c.Off), option("if", c.IfRevision), option("by", c.By), option("reason", c.Reason))...)
+	return sentence(append(parts, fileOf(c.Declared), flagged("if-none", c.IfNone), flagged("replace", c.Replace), flagged("off", c.Off), option("if", c.IfRevision), option("wall", c.Wall), option("by", c.By), option("reason", c.Reason))...)
 }
 
 func fileOf(d access.Declaration) string {

@@ -31,6 +31,7 @@ func (c *codec) changeAccess(v *core.ChangeAccess) {
 		c.text("token", &use.ID)
 		c.signed("wall", &use.Wall)
 	})
+	c.signed("wall", &v.Wall)
 }
 
 // minUse is the least that the use of a token takes.

@@ -472,7 +472,7 @@ var goldenCommands = map[uint64]core.Command{
 		Remove:  access.Keys{Tokens: []string{"t0"}, Roles: []string{"old"}, Bindings: []string{"b0", "b1"}, Quotas: []string{"pann"}, Issuers: []string{"gone"}, Certificates: []string{"c0"}},
 		Put:     goldenPolicy,
 		Replace: true, Off: true, IfRevision: 300, By: "ops", Reason: "a new team",
-		IfNone: true, Declared: goldenFile, Used: []access.Use{{ID: "t1", Wall: 1763856000000000003}},
+		IfNone: true, Declared: goldenFile, Used: []access.Use{{ID: "t1", Wall: 1763856000000000003}}, Wall: 1763856000000000004,
 	},
 	kindRaiseTokens:   &core.RaiseTokens{Namespace: "default", Above: 1 << 40, By: "ops", Reason: "seen in Redis"},
 	kindEndQuarantine: &core.EndQuarantine{Base: 1 << 40, By: "ops", Reason: "all were stopped"},

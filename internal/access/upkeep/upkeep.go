@@ -143,7 +143,7 @@ func (k *Keeper) grant(ctx context.Context, change *core.ChangeAccess) (is bool,
 		return false, err
 	}
 	hash := credential.Hash(secret)
-	change.By = k.actor()
+	change.By, change.Wall = k.actor(), k.Now().UnixNano()
 	change.Put.Tokens = []*access.Token{{
 		ID: "admin-" + hex.EncodeToString([]byte(hash[:4])), Hash: hash, Principal: "admin",
 		Description: change.Reason + " on server " + k.Server, CreatedWall: k.Now().UnixNano(), CreatedBy: change.By,

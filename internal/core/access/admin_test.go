@@ -70,3 +70,25 @@ func TestManyBindingsToOneGroup(t *testing.T) {
 		t.Error("they decide otherwise than they say")
 	}
 }
+
+// By the clock of the door an admin whose token has ended is none, unless there was no other before.
+func TestAnAdminWhoseTokenHasEnded(t *testing.T) {
+	token := func(ends int64) Items {
+		return Items{Tokens: []*Token{{ID: "t", Hash: "hash", Principal: "ann", ExpiresWall: ends}}}
+	}
+	none := policy(&Binding{Role: "admin", Principal: "ann", Namespace: "*"})
+	forever, ended := none.With(Keys{}, token(0)), none.With(Keys{}, token(100))
+	for _, c := range []struct {
+		before, after *Policy
+		wall          int64
+		want          bool
+	}{
+		{nil, ended, 99, true}, {nil, ended, 100, false}, {nil, forever, 100, true},
+		{forever, ended, 99, true}, {forever, ended, 100, false}, {forever, ended, 0, true},
+		{ended, ended, 100, true}, {ended, none, 100, false}, {ended, forever, 100, true},
+	} {
+		if err := c.after.FitsAfter(c.before, nil, c.wall); (err == nil) != c.want {
+			t.Errorf("at %d, from %v to %v: %v", c.wall, c.before, c.after, err)
+		}
+	}
+}

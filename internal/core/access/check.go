@@ -177,7 +177,7 @@ func (p *Policy) Fits() error {
 				b.Role, p.roleNames())
 		}
 	}
-	if !p.hasAdmin() {
+	if !p.hasAdmin(0) {
 		return errors.New("nobody could change access any more: keep a binding of the role admin, for all namespaces " +
 			"and without a prefix, to somebody who has a token")
 	}
@@ -185,8 +185,9 @@ func (p *Policy) Fits() error {
 }
 
 // FitsAfter is Fits for what somebody makes of a policy, which may be nil. Tokens beyond MaxTokens are made by servers
-// alone; while there are some, a change that adds none is still allowed.
-func (p *Policy) FitsAfter(before *Policy, by *Asker) error {
+// alone; while there are some, a change that adds none is still allowed. wall is the clock of the door, by which tokens
+// end, in Unix nanoseconds; 0: nobody knows. If all admins' tokens have ended, whatever else fits may be changed.
+func (p *Policy) FitsAfter(before *Policy, by *Asker, wall int64) error {
 	had := 0
 	if before != nil {
 		had = before.tokens.Len()
@@ -194,7 +195,14 @@ func (p *Policy) FitsAfter(before *Policy, by *Asker) error {
 	if n := p.tokens.Len(); n > MaxTokens && n > had && by != &System {
 		return p.tooManyTokens()
 	}
-	return p.Fits()
+	if err := p.Fits(); err != nil {
+		return err
+	}
+	if !p.hasAdmin(wall) && (before == nil || before.hasAdmin(wall)) {
+		return errors.New("nobody could change access any more, because all tokens of admins have expired: keep one " +
+			"that has not, or make another one first")
+	}
+	return nil
 }
 
 // shownRoles is how many roles an error names.
@@ -220,9 +228,9 @@ func (p *Policy) tooManyTokens() error {
 	return fmt.Errorf("there would be %d tokens: at most %d are allowed; revoke some", p.tokens.Len(), MaxTokens)
 }
 
-// hasAdmin reports whether somebody who can be proven may change the policy. It looks at each credential once, however
+// hasAdmin reports whether somebody who can be proven at a time may change the policy; 0: at some time. It looks at each credential once, however
 // many bindings there are; unless nobody else may, who has a certificate of which name.
-func (p *Policy) hasAdmin() bool {
+func (p *Policy) hasAdmin(wall int64) bool {
 	principals, groups, certified := map[string]bool{}, map[string]bool{}, []string(nil)
 	for _, b := range p.bindings.Values() {
 		role, ok := p.Role(b.Role)
@@ -237,14 +245,14 @@ func (p *Policy) hasAdmin() bool {
 			}
 		}
 	}
-	return p.provesAny(principals, groups) || slices.ContainsFunc(certified, func(name string) bool {
+	return p.provesAny(principals, groups, wall) || slices.ContainsFunc(certified, func(name string) bool {
 		found, _ := p.certifies(name)
 		return found
 	})
 }
 
 // provesAny reports whether there is a credential for one of some principals, or for somebody in one of some groups.
-func (p *Policy) provesAny(principals, groups map[string]bool) bool {
+func (p *Policy) provesAny(principals, groups map[string]bool, wall int64) bool {
 	in := func(group string) bool { return groups[group] }
 	for _, c := range p.certificates.Values() {
 		if principals[c.Principal] || slices.ContainsFunc(c.Groups, in) {
@@ -261,7 +269,8 @@ func (p *Policy) provesAny(principals, groups map[string]bool) bool {
 		}
 	}
 	return len(principals)+len(groups) > 0 && slices.ContainsFunc(p.tokens.Values(), func(t *Token) bool {
-		return principals[t.Principal] || slices.ContainsFunc(t.Groups, in)
+		ended := wall != 0 && t.ExpiresWall != 0 && t.ExpiresWall <= wall
+		return !ended && (principals[t.Principal] || slices.ContainsFunc(t.Groups, in))
 	})
 }
 

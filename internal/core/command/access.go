@@ -13,6 +13,7 @@ type ChangeAccess struct {
 	Off        bool   // removes the whole policy: everybody may do everything
 	IfRevision uint64 // only if the policy is at this revision; 0: whatever it is
 	IfNone     bool   // only if there is no policy: the one that begins access
+	Wall       int64  // the door's clock in Unix nanoseconds, by which tokens end; 0: unknown
 	By         string
 	Reason     string
 

@@ -97,7 +97,7 @@ func (c *call) applyAccess(body *v1.ApplyAccessRequest) error {
 			out = &v1.AppliedAccess{Changes: changes}
 		}
 		out.Applied, out.Revision = !body.DryRun, p.At()
-		if err := next.FitsAfter(p, engine.AskerOf(c.ctx)); err != nil {
+		if err := next.FitsAfter(p, engine.AskerOf(c.ctx), time.Now().UnixNano()); err != nil {
 			return false, engine.Refused("%v", err)
 		}
 		if len(changes) == 0 {
@@ -141,7 +141,7 @@ func (c *call) declared(body *v1.ApplyAccessRequest) (*access.Policy, access.Ite
 // changeAccess does a change that was made for a policy, and reports whether it is done: it is not if the policy has
 // become another meanwhile.
 func (c *call) changeAccess(p *access.Policy, change *core.ChangeAccess, changed func(revision uint64)) (bool, error) {
-	change.IfRevision = p.At()
+	change.IfRevision, change.Wall = p.At(), time.Now().UnixNano()
 	answer, err := c.do(change)
 	if errors.Is(err, leasehold.ErrRefused) {
 		if now, bad := c.policy(); bad == nil && now.At() != p.At() {

@@ -87,8 +87,8 @@ func (k *Keeper) compare(ctx context.Context) (change *core.ChangeAccess, proble
 			"used: give all servers the same file, and restart %[2]s", k.File.Name, last.Server)
 	}
 	return &core.ChangeAccess{
-		Replace: true, Put: items, IfRevision: policy.At(), Wall: k.Now().UnixNano(), By: k.actor(), Reason: "access file",
-		Declared: access.Declaration{Hash: k.File.Hash, Server: k.Server},
+		Replace: true, Put: items, IfRevision: policy.At(), Wall: k.Now().UnixNano(), By: k.actor(),
+		Reason: "access file", Declared: access.Declaration{Hash: k.File.Hash, Server: k.Server},
 	}, ""
 }
 

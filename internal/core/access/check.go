@@ -186,7 +186,8 @@ func (p *Policy) Fits() error {
 
 // FitsAfter is Fits for what somebody makes of a policy, which may be nil. Tokens beyond MaxTokens are made by servers
 // alone; while there are some, a change that adds none is still allowed. wall is the clock of the door, by which tokens
-// end, in Unix nanoseconds; 0: nobody knows. If all admins' tokens have ended, whatever else fits may be changed.
+// end, in Unix nanoseconds; 0: nobody knows. If all admins' tokens have ended, whatever else fits may be changed. So a
+// clock that is wrong allows nothing that Fits forbids, and forbids nothing that keeps an admin by that clock.
 func (p *Policy) FitsAfter(before *Policy, by *Asker, wall int64) error {
 	had := 0
 	if before != nil {
@@ -228,8 +229,8 @@ func (p *Policy) tooManyTokens() error {
 	return fmt.Errorf("there would be %d tokens: at most %d are allowed; revoke some", p.tokens.Len(), MaxTokens)
 }
 
-// hasAdmin reports whether somebody who can be proven at a time may change the policy; 0: at some time. It looks at each credential once, however
-// many bindings there are; unless nobody else may, who has a certificate of which name.
+// hasAdmin reports whether somebody who can be proven at a time may change the policy; 0: at some time. It looks at
+// each credential once, however many bindings there are; unless nobody else may, who has a certificate of which name.
 func (p *Policy) hasAdmin(wall int64) bool {
 	principals, groups, certified := map[string]bool{}, map[string]bool{}, []string(nil)
 	for _, b := range p.bindings.Values() {

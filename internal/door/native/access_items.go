@@ -49,7 +49,8 @@ func putItem[T, U any](kind *document.Kind[T, U]) action {
 // accessChange returns a change with what the query says of it.
 func (c *call) accessChange() (*core.ChangeAccess, error) {
 	by, reason := c.query.Get("by"), c.query.Get("reason")
-	return &core.ChangeAccess{Wall: time.Now().UnixNano(), By: by, Reason: reason}, firstError(checkText("by", by), checkText("reason", reason))
+	return &core.ChangeAccess{Wall: time.Now().UnixNano(), By: by, Reason: reason},
+		firstError(checkText("by", by), checkText("reason", reason))
 }
 
 // deleteItem removes an item. One that does not exist is an error, so that a typing mistake is noticed.

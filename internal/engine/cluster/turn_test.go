@@ -201,6 +201,28 @@ func TestAServerIsClosedWhileACallerWrites(t *testing.T) {
 	})
 }
 
+// A server that was removed frees its directory only when no caller writes there.
+func TestAServerIsRemovedWhileACallerWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, v := behindValve(t, t.TempDir())
+		open := v.shut()
+		o, returned := submitted(e, lease("a", time.Minute))
+		e.events <- replica.Expelled{}
+		<-e.Failed()
+		ended := make(chan error, 1)
+		go func() { ended <- e.Close() }()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Error("the directory is free, and a caller writes")
+		}
+		open()
+		<-returned
+		if err := <-ended; err != nil || !errors.Is(o.err, leasehold.ErrUndecided) || o.answers != 1 {
+			t.Errorf("close: %v, the caller: %v", err, o.err)
+		}
+	})
+}
+
 // A write that fails in a caller's goroutine ends the server as any other does.
 func TestTheDiskIsFullForACaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

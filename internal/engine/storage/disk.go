@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +46,8 @@ type Disk struct {
 	// belongs to who carries it out.
 	inFlight atomic.Uint64
 	number   uint64
+	atWork   chan struct{} // has one element while a write is carried out, or the log is closed
+	closed   bool          // it belongs to who put that in
 
 	purging   sync.Mutex    // old snapshots and log are removed by one at a time
 	checking  sync.Mutex    // the newest snapshot is read by one at a time
@@ -76,7 +79,7 @@ func NewDisk(c Config, dir *Dir, found *Recovered) *Disk {
 		room: newRoom(c, dir), log: found.Log, events: c.Events, watch: newMetrics(c.Metrics),
 		written: c.Written, before: c.Before, writes: make(chan *replica.Write, 1),
 		saves: make(chan replica.Snapshot, 1), done: c.Done, metrics: c.Metrics,
-		unchecked: make(chan struct{}, 1),
+		unchecked: make(chan struct{}, 1), atWork: make(chan struct{}, 1),
 	}
 	d.marked.Store(found.Applied)
 	d.good.Store(found.Applied) // recovery has just read it
@@ -110,8 +113,13 @@ func (d *Disk) Start(workers *sync.WaitGroup) {
 	}
 }
 
-// CloseLog ends the log. No write may be in flight.
-func (d *Disk) CloseLog() error { return d.log.Close() }
+// CloseLog ends the log, after the write in flight: a caller may have it, of whom nobody else knows.
+func (d *Disk) CloseLog() error {
+	d.atWork <- struct{}{}
+	defer func() { <-d.atWork }()
+	d.closed = true
+	return d.log.Close()
+}
 
 // Write notes what the node asks for in mid-step. Who steps the node gets it from Asked.
 func (d *Disk) Write(w replica.Write) { d.wanted = &w }
@@ -157,6 +165,11 @@ func (d *Disk) writeLoop() {
 // could help a hanging disk be noticed. There is one write at a time, and the node has to hear
 // of its end before it asks for the next: the log has one order.
 func (d *Disk) CarryOut(w *replica.Write) error {
+	d.atWork <- struct{}{}
+	defer func() { <-d.atWork }()
+	if d.closed {
+		return os.ErrClosed
+	}
 	// watchLoop reads it: this goroutine may be stuck in the kernel and could not say so itself.
 	d.number++
 	d.inFlight.Store(d.number)

@@ -53,6 +53,7 @@ var scenes = map[string]scene{
 	"delete":      {empty: true, before: []string{"put config/limits a"}, replace: map[string]string{"181": "1"}},
 	"definitions": {before: []string{"define gpu/pool --capacity 4"}},
 	"undefine":    {before: []string{"define gpu/pool --capacity 4", "define license/ --capacity 4"}},
+	"demo":        {empty: true, follows: true},
 	"doctor":      {replace: map[string]string{"--for 30s": "--for 1s"}},
 	"elect":       {empty: true},
 	"get":         {empty: true, before: []string{"put config/limits a"}, replace: map[string]string{"181": "1"}},

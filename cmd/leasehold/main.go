@@ -88,8 +88,9 @@ func (p *program) contents() []cli.Chapter {
 			terraform.Command(a), state.Command(a), azure.Command(a),
 		}},
 		{Title: "Operate a server", Commands: []*cobra.Command{
-			server.Serve(a, p.Outside), server.Config(a), server.Alarms(a, lease.Acknowledge(a)), server.Doctor(a),
-			server.Backup(a, p.Outside), server.Restore(a), server.Check(a, p.Outside), server.Bench(a),
+			server.Serve(a, p.Outside), server.Demo(a, p.Outside), server.Config(a),
+			server.Alarms(a, lease.Acknowledge(a)), server.Doctor(a), server.Backup(a, p.Outside), server.Restore(a),
+			server.Check(a, p.Outside), server.Bench(a),
 			token.Command(a),
 		}},
 		{Title: "Say who may do what", Commands: []*cobra.Command{
